@@ -1,0 +1,137 @@
+#include "base/arena.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/integer.h"
+#include "base/memory.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#define ARENA_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define ARENA_SANITIZED 1
+#endif
+#endif
+#ifdef ARENA_SANITIZED
+#include <sanitizer/asan_interface.h>
+#define ARENA_GAP_BYTES 32
+#else
+#define ARENA_GAP_BYTES 0
+#define ASAN_POISON_MEMORY_REGION(address, size) ((void)0)
+#define ASAN_UNPOISON_MEMORY_REGION(address, size) ((void)0)
+#endif
+
+#define ARENA_ALIGNMENT_LIMIT 64
+#define ARENA_BLOCK_BYTES_FIRST ((size_t)16 << 10)
+#define ARENA_BLOCK_BYTES_LIMIT ((size_t)4 << 20)
+
+typedef struct arena_block {
+    struct arena_block *next;
+    size_t bytes; // of `data`
+    size_t used;
+    unsigned char *data; // behind this header, aligned to ARENA_ALIGNMENT_LIMIT
+} arena_block;
+
+struct pen_arena {
+    arena_block *blocks; // newest first
+    size_t bytes_next;   // size of the next block
+    uint64_t bytes_total;
+};
+
+static arena_block *arena_block_create(size_t bytes) {
+    const size_t header = pen_align_up(sizeof(arena_block), ARENA_ALIGNMENT_LIMIT);
+    size_t total;
+    if (!pen_size_add(header, bytes, &total)) return NULL;
+    unsigned char *memory = pen_memory_allocate(total, 1);
+    if (memory == NULL) return NULL;
+    arena_block *block = (arena_block *)(void *)memory;
+    block->bytes = bytes;
+    block->data = memory + header;
+    ASAN_POISON_MEMORY_REGION(block->data, bytes);
+    return block;
+}
+
+pen_status pen_arena_create(pen_arena **out_arena) {
+    pen_arena *arena = pen_memory_allocate(1, sizeof *arena);
+    if (arena == NULL) return pen_error_out_of_memory();
+    arena->bytes_next = ARENA_BLOCK_BYTES_FIRST;
+    *out_arena = arena;
+    return PEN_OK;
+}
+
+void pen_arena_destroy(pen_arena *arena) {
+    if (arena == NULL) return;
+    for (arena_block *block = arena->blocks; block != NULL;) {
+        arena_block *next = block->next;
+        ASAN_UNPOISON_MEMORY_REGION(block->data, block->bytes);
+        pen_memory_free(block);
+        block = next;
+    }
+    pen_memory_free(arena);
+}
+
+static void *arena_block_take(arena_block *block, size_t bytes, size_t alignment) {
+    const size_t start = pen_align_up(block->used, alignment);
+    if (start > block->bytes || block->bytes - start < bytes) return NULL;
+    block->used = start + bytes;
+    ASAN_UNPOISON_MEMORY_REGION(block->data + start, bytes);
+    return block->data + start;
+}
+
+void *pen_arena_allocate(pen_arena *arena, size_t count, size_t size, size_t alignment) {
+    PEN_ASSERT(alignment > 0 && alignment <= ARENA_ALIGNMENT_LIMIT);
+    size_t bytes;
+    if (!pen_size_mul(count, size, &bytes)) return NULL;
+    if (bytes == 0) bytes = 1;
+    size_t padded;
+    if (!pen_size_add(bytes, ARENA_GAP_BYTES + ARENA_ALIGNMENT_LIMIT, &padded)) return NULL;
+    arena->bytes_total += bytes;
+    if (arena->blocks != NULL) {
+        void *memory = arena_block_take(arena->blocks, bytes, alignment);
+        if (memory != NULL) {
+            arena->blocks->used = pen_min_u64(arena->blocks->used + ARENA_GAP_BYTES,
+                                              arena->blocks->bytes);
+            return memory;
+        }
+    }
+    arena_block *block = arena_block_create(pen_max_u64(padded, arena->bytes_next));
+    if (block == NULL) return NULL;
+    if (arena->bytes_next < ARENA_BLOCK_BYTES_LIMIT) arena->bytes_next *= 2;
+    block->next = arena->blocks;
+    arena->blocks = block;
+    void *memory = arena_block_take(block, bytes, alignment);
+    block->used = pen_min_u64(block->used + ARENA_GAP_BYTES, block->bytes);
+    return memory;
+}
+
+pen_status pen_arena_copy_text(pen_arena *arena, const char *text, size_t length,
+                               const char **out_text) {
+    size_t bytes;
+    if (!pen_size_add(length, 1, &bytes)) return pen_error_out_of_memory();
+    char *copy = pen_arena_allocate(arena, bytes, 1, 1);
+    if (copy == NULL) return pen_error_out_of_memory();
+    memcpy(copy, text, length);
+    *out_text = copy;
+    return PEN_OK;
+}
+
+pen_status pen_arena_format(pen_arena *arena, const char **out_text, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    const int length = vsnprintf(NULL, 0, format, arguments);
+    va_end(arguments);
+    if (length < 0) return pen_error(PEN_INTERNAL, "format '%s' cannot be printed", format);
+    char *text = pen_arena_allocate(arena, (size_t)length + 1, 1, 1);
+    if (text == NULL) return pen_error_out_of_memory();
+    va_start(arguments, format);
+    vsnprintf(text, (size_t)length + 1, format, arguments);
+    va_end(arguments);
+    *out_text = text;
+    return PEN_OK;
+}
+
+uint64_t pen_arena_bytes(const pen_arena *arena) {
+    return arena->bytes_total;
+}

@@ -1,0 +1,43 @@
+#include "base/memory.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MEMORY_ALIGNMENT 64
+
+static atomic_uint_fast64_t memory_calls;
+static atomic_uint_fast64_t memory_fail_call; // in the numbering of memory_calls; 0: never
+static atomic_int memory_fail_persistent;
+
+static int memory_must_fail(uint64_t call) {
+    const uint64_t fail_call = atomic_load(&memory_fail_call);
+    if (fail_call == 0 || call < fail_call) return 0;
+    return call == fail_call || atomic_load(&memory_fail_persistent);
+}
+
+void *pen_memory_allocate(size_t count, size_t size) {
+    const uint64_t call = atomic_fetch_add(&memory_calls, 1) + 1;
+    if (memory_must_fail(call)) return NULL;
+    size_t bytes;
+    if (__builtin_mul_overflow(count, size, &bytes)) return NULL;
+    if (bytes > SIZE_MAX - MEMORY_ALIGNMENT) return NULL;
+    // aligned_alloc wants a multiple of the alignment, and never zero bytes
+    const size_t rounded = (bytes / MEMORY_ALIGNMENT + 1) * MEMORY_ALIGNMENT;
+    void *memory = aligned_alloc(MEMORY_ALIGNMENT, rounded);
+    if (memory != NULL) memset(memory, 0, rounded);
+    return memory;
+}
+
+void pen_memory_free(void *memory) {
+    free(memory);
+}
+
+uint64_t pen_memory_call_count(void) {
+    return atomic_load(&memory_calls);
+}
+
+void pen_memory_fail_at(uint64_t call, int persistent) {
+    atomic_store(&memory_fail_persistent, persistent);
+    atomic_store(&memory_fail_call, call == 0 ? 0 : atomic_load(&memory_calls) + call);
+}

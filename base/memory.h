@@ -1,0 +1,26 @@
+// The one door to the heap.
+//
+// Everything of ours that is allocated goes through here, so that tests can count calls, and make
+// the n-th one fail. Memory is zeroed.
+//
+// Threads: all functions may be called from any thread; the fault hook is for tests alone.
+#ifndef PEN_BASE_MEMORY_H
+#define PEN_BASE_MEMORY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+// `count * size` zeroed bytes, aligned to 64. NULL when memory is out or the product overflows.
+void *pen_memory_allocate(size_t count, size_t size);
+
+// Releases what pen_memory_allocate returned. Accepts NULL.
+void pen_memory_free(void *memory);
+
+// Calls of pen_memory_allocate so far in this process.
+uint64_t pen_memory_call_count(void);
+
+// Tests: the call with number `call` (counted from now, first is 1) returns NULL, and so do those
+// after it if `persistent`. 0 switches the fault off.
+void pen_memory_fail_at(uint64_t call, int persistent);
+
+#endif // PEN_BASE_MEMORY_H
