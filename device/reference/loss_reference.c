@@ -1,0 +1,3 @@
+#include "device/reference/reference_kernel.h"
+
+const pen_reference_family pen_loss_reference = {NULL, 0};

@@ -1,0 +1,101 @@
+// Reference kernels: one function an op, scalar, written for the eye.
+//
+// They are the oracle of every other device, and what folds constants at compile time. They
+// accept every element type that the op allows: arithmetic on floating types is done in double
+// and rounded once at the store; on integer types in int64 (so results are exact and wrap).
+//
+// Threads: pure functions of their call.
+#ifndef PEN_DEVICE_REFERENCE_REFERENCE_KERNEL_H
+#define PEN_DEVICE_REFERENCE_REFERENCE_KERNEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/random.h"
+#include "base/status.h"
+#include "graph/graph.h"
+#include "graph/op.h"
+
+// A tensor in host memory, dense and row-major.
+typedef struct pen_tensor {
+    pen_tensor_type type;
+    void *data; // NULL: an optional operand left out
+} pen_tensor;
+
+typedef struct pen_reference_call {
+    const pen_graph *graph;
+    const pen_node *node;
+    const pen_tensor *inputs;  // [node->input_count]
+    const pen_tensor *outputs; // [node->output_count]; contents undefined before the call
+    pen_arena *scratch;        // released after the call
+    uint64_t seed;             // random ops: {seed, pen_random_stream(node name, step, microbatch)}
+    uint64_t step;
+    uint64_t microbatch;
+} pen_reference_call;
+
+typedef struct pen_reference_kernel {
+    const char *op_name;
+    pen_status (*run)(const pen_reference_call *call);
+} pen_reference_kernel;
+
+typedef struct pen_reference_family {
+    const pen_reference_kernel *kernels; // [kernel_count]
+    uint32_t kernel_count;
+} pen_reference_family;
+
+extern const pen_reference_family pen_elementwise_reference;
+extern const pen_reference_family pen_comparison_reference;
+extern const pen_reference_family pen_reduction_reference;
+extern const pen_reference_family pen_softmax_reference;
+extern const pen_reference_family pen_loss_reference;
+extern const pen_reference_family pen_matmul_reference;
+extern const pen_reference_family pen_convolution_reference;
+extern const pen_reference_family pen_pooling_reference;
+extern const pen_reference_family pen_normalization_reference;
+extern const pen_reference_family pen_dropout_reference;
+extern const pen_reference_family pen_reshape_reference;
+extern const pen_reference_family pen_movement_reference;
+extern const pen_reference_family pen_constant_reference;
+extern const pen_reference_family pen_optimizer_reference;
+extern const pen_reference_family pen_transfer_reference;
+
+// NULL when no kernel has that op.
+const pen_reference_kernel *pen_reference_kernel_find(const char *op_name);
+
+// Runs one node on host tensors. A node that accumulates is handled here: its outputs become
+// old + new, unless `first_microbatch`. UNSUPPORTED when there is no kernel for the op.
+PEN_NODISCARD pen_status pen_reference_run(const pen_reference_call *call, bool first_microbatch);
+
+// Element `index` of any type as double, and back (rounded to nearest even for floating types,
+// truncated for integers, != 0 for bool).
+double pen_tensor_get(const pen_tensor *tensor, int64_t index);
+void pen_tensor_set(const pen_tensor *tensor, int64_t index, double number);
+// The same for integer types and bool, exact over 64 bits, wrapping at the store.
+int64_t pen_tensor_get_int(const pen_tensor *tensor, int64_t index);
+void pen_tensor_set_int(const pen_tensor *tensor, int64_t index, int64_t number);
+int64_t pen_tensor_count(const pen_tensor *tensor);
+
+// Walks all positions of `shape` in row-major order. For each operand, index[i] follows its own
+// strides with dimensions of size 1 (or missing in front) repeated: NumPy's broadcasting.
+//   pen_broadcast_walk walk;
+//   for (pen_broadcast_start(&walk, &out->type.shape, 2, shapes); pen_broadcast_more(&walk);
+//        pen_broadcast_next(&walk)) … walk.index[0], walk.index[1], walk.position
+#define PEN_BROADCAST_OPERANDS 4
+typedef struct pen_broadcast_walk {
+    pen_shape shape;
+    uint32_t operand_count;
+    int64_t strides[PEN_BROADCAST_OPERANDS][PEN_RANK_LIMIT];
+    int64_t at[PEN_RANK_LIMIT];
+    int64_t index[PEN_BROADCAST_OPERANDS];
+    int64_t position; // in row-major order of `shape`
+    int64_t count;
+} pen_broadcast_walk;
+void pen_broadcast_start(pen_broadcast_walk *walk, const pen_shape *shape, uint32_t operand_count,
+                         const pen_shape *const *operand_shapes);
+void pen_broadcast_next(pen_broadcast_walk *walk);
+static inline bool pen_broadcast_more(const pen_broadcast_walk *walk) {
+    return walk->position < walk->count;
+}
+
+#endif // PEN_DEVICE_REFERENCE_REFERENCE_KERNEL_H

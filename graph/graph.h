@@ -1,0 +1,262 @@
+// The graph: what is computed.
+//
+// Nodes apply operators to values. Nodes and values are arrays addressed by typed ids, given in
+// order of creation. Every value is made before it is read (the verifier holds us to that), so
+// walking ids upwards is a topological order.
+//
+// Inputs are fed for every microbatch, scalars once a step or microbatch by the runtime (learning
+// rate, weight of the microbatch), parameters and states outlive a step, constants never change;
+// all other values are computed by their producer.
+//
+// Lifetime: everything lives in the arena of pen_graph_create. Tensor bytes (`data`) are borrowed
+//           from the mapped model file or from that arena.
+// Threads:  built by one thread; once built it may be read by any.
+#ifndef PEN_GRAPH_GRAPH_H
+#define PEN_GRAPH_GRAPH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/status.h"
+#include "graph/tensor_type.h"
+
+typedef struct pen_node_id {
+    uint32_t index;
+} pen_node_id;
+typedef struct pen_value_id {
+    uint32_t index;
+} pen_value_id;
+
+#define PEN_ID_NONE UINT32_MAX
+#define PEN_NODE_NONE ((pen_node_id){PEN_ID_NONE})
+#define PEN_VALUE_NONE ((pen_value_id){PEN_ID_NONE}) // also: an optional operand left out
+static inline bool pen_node_is(pen_node_id node) {
+    return node.index != PEN_ID_NONE;
+}
+static inline bool pen_value_is(pen_value_id value) {
+    return value.index != PEN_ID_NONE;
+}
+static inline bool pen_value_same(pen_value_id a, pen_value_id b) {
+    return a.index == b.index;
+}
+
+typedef struct pen_op pen_op; // graph/op.h
+typedef struct pen_graph pen_graph;
+
+// What a node is for. Forward and backward nodes run per microbatch (the two backward halves may
+// be scheduled apart), updates run once a step.
+typedef enum pen_role {
+    PEN_ROLE_FORWARD,
+    PEN_ROLE_BACKWARD_INPUT,  // on the way to gradients of activations
+    PEN_ROLE_BACKWARD_WEIGHT, // gradients of parameters, needed only by updates
+    PEN_ROLE_UPDATE,
+    PEN_ROLE_TRANSFER,
+} pen_role;
+
+typedef enum pen_value_kind {
+    PEN_VALUE_COMPUTED,
+    PEN_VALUE_INPUT,     // fed for every microbatch
+    PEN_VALUE_SCALAR,    // fed by the runtime
+    PEN_VALUE_PARAMETER, // trained, or frozen
+    PEN_VALUE_STATE,     // running statistics, optimizer state: persistent, not differentiated
+    PEN_VALUE_CONSTANT,
+} pen_value_kind;
+
+// How a value's elements lie in memory. Others than plain belong to a device, which gives them
+// meaning; a graph pass chooses them.
+typedef uint16_t pen_layout;
+#define PEN_LAYOUT_PLAIN ((pen_layout)0)
+
+// How a value is spread over a device group. Only WHOLE is used until replicas come.
+typedef enum pen_sharding {
+    PEN_SHARDING_WHOLE,
+    PEN_SHARDING_SPLIT,       // along an axis
+    PEN_SHARDING_PARTIAL_SUM, // the elementwise sum over the group is the value
+} pen_sharding;
+
+// Where in the user's model something came from.
+typedef struct pen_source {
+    const char *file; // NULL: made by Penstock
+    uint32_t line;    // of a text file, counting from 1; 0 in binary formats
+    uint32_t column;
+    uint32_t position; // of the node in a binary model, counting from 0
+} pen_source;
+
+typedef enum pen_attribute_kind {
+    PEN_ATTRIBUTE_INT,
+    PEN_ATTRIBUTE_FLOAT,
+    PEN_ATTRIBUTE_TEXT,
+    PEN_ATTRIBUTE_INTS,
+    PEN_ATTRIBUTE_FLOATS,
+} pen_attribute_kind;
+
+typedef struct pen_attribute_value {
+    bool present; // given, or filled from the default; false: optional and left out
+    int64_t integer;
+    double number;
+    const char *text;
+    uint32_t count;
+    const int64_t *integers; // [count]
+    const double *numbers;   // [count]
+} pen_attribute_value;
+
+typedef struct pen_node {
+    const pen_op *op;
+    const char *name; // the model's own, or derived from it: "conv1/backward_weight"; unique
+    pen_role role;
+    bool accumulates; // adds into its outputs instead of setting them, but in the first microbatch
+    pen_source source;
+    pen_node_id gradient_of;               // backward nodes: the forward node; else PEN_NODE_NONE
+    const pen_attribute_value *attributes; // [op->attribute_count]
+    uint32_t input_count;
+    uint32_t output_count;
+    const pen_value_id *inputs;  // [input_count]; PEN_VALUE_NONE where an optional is left out
+    const pen_value_id *outputs; // [output_count]; likewise
+} pen_node;
+
+typedef struct pen_value {
+    const char *name; // unique
+    pen_value_kind kind;
+    pen_tensor_type type;
+    pen_layout layout;
+    pen_sharding sharding;
+    bool trainable;           // parameters: false when frozen
+    pen_node_id producer;     // computed values; else PEN_NODE_NONE
+    uint32_t producer_output; // which of its outputs
+    pen_value_id replaces;    // computed: the parameter or state whose storage it takes over
+    pen_source source;
+    const void *data;    // constants; first contents of parameters and states (NULL: zeros)
+    uint64_t data_bytes; // of `data`: the bytes of `type` in the plain layout
+} pen_value;
+
+// One attribute as given: the op's schema says which kind `name` must have.
+typedef struct pen_attribute_given {
+    const char *name;
+    pen_attribute_kind kind;
+    pen_attribute_value value; // `present` is ignored
+} pen_attribute_given;
+
+static inline pen_attribute_given pen_attribute_int(const char *name, int64_t integer) {
+    return (pen_attribute_given){name, PEN_ATTRIBUTE_INT, {.integer = integer}};
+}
+static inline pen_attribute_given pen_attribute_float(const char *name, double number) {
+    return (pen_attribute_given){name, PEN_ATTRIBUTE_FLOAT, {.number = number}};
+}
+static inline pen_attribute_given pen_attribute_text(const char *name, const char *text) {
+    return (pen_attribute_given){name, PEN_ATTRIBUTE_TEXT, {.text = text}};
+}
+static inline pen_attribute_given pen_attribute_ints(const char *name, uint32_t count,
+                                                     const int64_t *integers) {
+    return (pen_attribute_given){name, PEN_ATTRIBUTE_INTS, {.count = count, .integers = integers}};
+}
+
+// What a new node is to be. Borrowed for the call; what it points to is copied.
+typedef struct pen_node_spec {
+    const pen_op *op;
+    const char *name; // made unique by a suffix if need be
+    pen_role role;
+    pen_source source;
+    pen_node_id gradient_of; // PEN_NODE_NONE, not zero, where there is none
+    const pen_value_id *inputs;
+    uint32_t input_count;
+    uint32_t output_count;           // at least the op's output_min
+    const char *const *output_names; // [output_count], or NULL: "<node>:0", …; an entry that is
+                                     // NULL or "" leaves an optional output out
+    const pen_attribute_given *attributes;
+    uint32_t attribute_count;
+} pen_node_spec;
+
+// An empty graph that lives in `arena`. OUT_OF_MEMORY.
+PEN_NODISCARD pen_status pen_graph_create(pen_arena *arena, const char *name,
+                                          pen_graph **out_graph);
+pen_arena *pen_graph_arena(const pen_graph *graph);
+const char *pen_graph_name(const pen_graph *graph);
+
+uint32_t pen_graph_node_count(const pen_graph *graph);
+uint32_t pen_graph_value_count(const pen_graph *graph);
+// The pointers stay valid until the next node or value is added.
+const pen_node *pen_graph_node(const pen_graph *graph, pen_node_id node);
+const pen_value *pen_graph_value(const pen_graph *graph, pen_value_id value);
+const char *pen_node_name(const pen_graph *graph, pen_node_id node);
+const char *pen_value_name(const pen_graph *graph, pen_value_id value);
+const pen_tensor_type *pen_value_type(const pen_graph *graph, pen_value_id value);
+// NOT_FOUND names the nearest names there are.
+PEN_NODISCARD pen_status pen_graph_find_value(const pen_graph *graph, const char *name,
+                                              pen_value_id *out_value);
+PEN_NODISCARD pen_status pen_graph_find_node(const pen_graph *graph, const char *name,
+                                             pen_node_id *out_node);
+
+// Adds a value of any kind but computed. `spec` is copied, its data borrowed; producer fields are
+// ignored. INVALID_INPUT when the name is taken.
+PEN_NODISCARD pen_status pen_graph_add_value(pen_graph *graph, const pen_value *spec,
+                                             pen_value_id *out_value);
+
+// A spec for op `op_name`, forward, without operands or attributes. An op that is not in the
+// table is our mistake: asserted.
+pen_node_spec pen_node_spec_make(const char *op_name, const char *node_name);
+
+// Adds a node and its computed outputs. Checks operand counts and attributes against the op's
+// schema, fills in defaults, and, when the types of all inputs are known, infers the outputs'.
+// Nodes made while types are unknown are typed by pen_infer_shapes.
+//   INVALID_INPUT  wrong count, unknown or missing attribute, shapes that do not go together
+PEN_NODISCARD pen_status pen_graph_add_node(pen_graph *graph, const pen_node_spec *spec,
+                                            pen_node_id *out_node);
+// The same for a node of one output, which is returned.
+PEN_NODISCARD pen_status pen_graph_add_simple(pen_graph *graph, const pen_node_spec *spec,
+                                              pen_value_id *out_output);
+
+// Constants. Names are made unique by a suffix if need be.
+// `count` int64 of shape [count]; copied.
+PEN_NODISCARD pen_status pen_graph_constant_ints(pen_graph *graph, const char *name, uint32_t count,
+                                                 const int64_t *integers, pen_value_id *out_value);
+// A scalar of float32, float64, int64, int32 or bool.
+PEN_NODISCARD pen_status pen_graph_constant_number(pen_graph *graph, const char *name,
+                                                   pen_element_type element, double number,
+                                                   pen_value_id *out_value);
+// Any type; `data` is borrowed.
+PEN_NODISCARD pen_status pen_graph_constant(pen_graph *graph, const char *name,
+                                            const pen_tensor_type *type, const void *data,
+                                            pen_value_id *out_value);
+
+// Reads a constant of any integer type (or bool) as int64, into the graph's arena.
+//   UNSUPPORTED  the value is not a constant: what depends on it would depend on data
+PEN_NODISCARD pen_status pen_value_read_ints(const pen_graph *graph, pen_value_id value,
+                                             uint32_t *out_count, const int64_t **out_integers);
+// Reads a constant of one element of any type as double. UNSUPPORTED as above.
+PEN_NODISCARD pen_status pen_value_read_number(const pen_graph *graph, pen_value_id value,
+                                               double *out_number);
+
+// Changes to what exists, for importers and passes.
+void pen_graph_set_type(pen_graph *graph, pen_value_id value, const pen_tensor_type *type);
+void pen_graph_set_constant(pen_graph *graph, pen_value_id value, const void *data);
+void pen_graph_set_trainable(pen_graph *graph, pen_value_id value, bool trainable);
+void pen_graph_set_layout(pen_graph *graph, pen_value_id value, pen_layout layout);
+void pen_graph_set_replaces(pen_graph *graph, pen_value_id value, pen_value_id persistent);
+void pen_graph_set_accumulates(pen_graph *graph, pen_node_id node, bool accumulates);
+void pen_graph_set_role(pen_graph *graph, pen_node_id node, pen_role role);
+void pen_graph_set_input(pen_graph *graph, pen_node_id node, uint32_t input, pen_value_id value);
+// Infers the outputs' types of one node from its inputs', as pen_graph_add_node does.
+PEN_NODISCARD pen_status pen_graph_infer_node(pen_graph *graph, pen_node_id node);
+
+// The model's inputs (in order of creation) and outputs, in the model's order.
+uint32_t pen_graph_input_count(const pen_graph *graph);
+pen_value_id pen_graph_input(const pen_graph *graph, uint32_t index);
+uint32_t pen_graph_output_count(const pen_graph *graph);
+pen_value_id pen_graph_output(const pen_graph *graph, uint32_t index);
+PEN_NODISCARD pen_status pen_graph_add_output(pen_graph *graph, pen_value_id value);
+void pen_graph_clear_outputs(pen_graph *graph);
+
+// Symbols stand for dimensions of inputs. Adding one that exists returns the existing dimension.
+// *out_dimension is what goes into a shape.
+PEN_NODISCARD pen_status pen_graph_add_symbol(pen_graph *graph, const char *name,
+                                              int64_t *out_dimension);
+uint32_t pen_graph_symbol_count(const pen_graph *graph);
+// The name of a symbolic dimension; NULL for one that is a number.
+const char *pen_graph_symbol_name(const pen_graph *graph, int64_t dimension);
+
+const char *pen_role_name(pen_role role);
+const char *pen_value_kind_name(pen_value_kind kind);
+const char *pen_attribute_kind_name(pen_attribute_kind kind);
+
+#endif // PEN_GRAPH_GRAPH_H

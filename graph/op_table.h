@@ -1,0 +1,23 @@
+// The families of operators. Each is defined in its file in graph/ops/.
+#ifndef PEN_GRAPH_OP_TABLE_H
+#define PEN_GRAPH_OP_TABLE_H
+
+#include "graph/op.h"
+
+extern const pen_op_family pen_elementwise_family;   // elementwise_op.c: unary, binary arithmetic
+extern const pen_op_family pen_comparison_family;    // comparison_op.c: equal, less, not, where …
+extern const pen_op_family pen_reduction_family;     // reduction_op.c
+extern const pen_op_family pen_softmax_family;       // softmax_op.c
+extern const pen_op_family pen_loss_family;          // loss_op.c
+extern const pen_op_family pen_matmul_family;        // matmul_op.c: matmul, gemm
+extern const pen_op_family pen_convolution_family;   // convolution_op.c
+extern const pen_op_family pen_pooling_family;       // pooling_op.c
+extern const pen_op_family pen_normalization_family; // normalization_op.c: batch, local response
+extern const pen_op_family pen_dropout_family;       // dropout_op.c
+extern const pen_op_family pen_reshape_family;       // reshape_op.c: same bytes, other shape
+extern const pen_op_family pen_movement_family;      // movement_op.c: concat, slice, transpose …
+extern const pen_op_family pen_constant_family;      // constant_op.c: shape, range, cast …
+extern const pen_op_family pen_optimizer_family;     // optimizer_op.c
+extern const pen_op_family pen_transfer_family;      // transfer_op.c: reorder
+
+#endif // PEN_GRAPH_OP_TABLE_H
