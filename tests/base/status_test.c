@@ -30,7 +30,8 @@ static void text_is_cut_at_the_buffer(void **state) {
     (void)state;
     pen_status status = pen_error(PEN_NOT_FOUND, "a long message");
     char text[8];
-    assert_int_equal(pen_status_format(status, text, sizeof text), strlen("error: a long message\n"));
+    assert_int_equal(pen_status_format(status, text, sizeof text),
+                     strlen("error: a long message\n"));
     assert_string_equal(text, "error: ");
     pen_status_ignore(status, "the test is over");
 }

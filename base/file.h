@@ -1,0 +1,59 @@
+// Files: mapped for reading, or written beside and renamed into place.
+//
+// Errors name the path and give the system's reason. A missing file is NOT_FOUND, every other
+// refusal IO.
+//
+// Threads: a file belongs to one thread at a time; a mapping may be read by all.
+#ifndef PEN_BASE_FILE_H
+#define PEN_BASE_FILE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/arena.h"
+#include "base/status.h"
+
+// A whole file, mapped read-only. A mapping that is all zero is empty and may be closed.
+typedef struct pen_mapping {
+    const uint8_t *bytes; // [length]; never NULL once opened
+    size_t length;
+} pen_mapping;
+
+// NOT_FOUND, IO. Whoever shortens the file while it is mapped kills the reader (SIGBUS), as with
+// any mapped file.
+PEN_NODISCARD pen_status pen_mapping_open(const char *path, pen_mapping *out_mapping);
+void pen_mapping_close(pen_mapping *mapping);
+
+// Reads a small file whole into the arena, with a 0 behind it that does not count. Pipes are fine.
+// NOT_FOUND, IO, OUT_OF_MEMORY; INVALID_INPUT when it is longer than `bytes_limit`.
+PEN_NODISCARD pen_status pen_file_read(const char *path, size_t bytes_limit, pen_arena *arena,
+                                       const char **out_bytes, size_t *out_length);
+
+// A file being written: create_beside, write, commit, close.
+typedef struct pen_file pen_file;
+
+// Opens a new file in the folder of `path`, under another name. Nobody sees it as `path` before
+// pen_file_commit, and without that pen_file_close removes it.
+// NOT_FOUND (no such folder), IO, OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_file_create_beside(const char *path, pen_file **out_file);
+
+PEN_NODISCARD pen_status pen_file_write(pen_file *file, const void *bytes, size_t length);
+
+// For fprintf and pen_json_init_file. Errors are kept and reported by pen_file_commit.
+FILE *pen_file_stream(pen_file *file);
+
+// Flushes, syncs, renames to `path` and syncs the folder. Once only. IO
+PEN_NODISCARD pen_status pen_file_commit(pen_file *file);
+
+// Releases it. Accepts NULL.
+PEN_NODISCARD pen_status pen_file_close(pen_file *file);
+
+// `relative` as seen from the folder that `file` is in: absolute paths stay. OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_path_beside(pen_arena *arena, const char *file, const char *relative,
+                                         const char **out_path);
+
+// The part of `path` behind the last '/'.
+const char *pen_path_name(const char *path);
+
+#endif // PEN_BASE_FILE_H

@@ -1,0 +1,52 @@
+#include "base/log.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/memory.h"
+
+#define LOG_LINE_BYTES 2048
+
+static pen_log_level log_level = PEN_LOG_NOTE;
+
+void pen_log_set_level(pen_log_level level) {
+    log_level = level;
+}
+
+bool pen_log_is_shown(pen_log_level level) {
+    return level <= log_level;
+}
+
+static const char *log_word(pen_log_level level) {
+    switch (level) {
+    case PEN_LOG_ERROR:
+        return "error: ";
+    case PEN_LOG_WARNING:
+        return "warning: ";
+    case PEN_LOG_NOTE:
+        return "";
+    case PEN_LOG_DEBUG:
+        return "debug: ";
+    }
+    return "";
+}
+
+void pen_log(pen_log_level level, const char *format, ...) {
+    if (!pen_log_is_shown(level)) return;
+    char line[LOG_LINE_BYTES];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    fprintf(stderr, "%s%s\n", log_word(level), line);
+}
+
+void pen_log_status(pen_status status) {
+    if (status == PEN_OK) return;
+    char short_text[LOG_LINE_BYTES];
+    const size_t length = pen_status_format(status, short_text, sizeof short_text);
+    char *long_text = length < sizeof short_text ? NULL : pen_memory_allocate(length + 1, 1);
+    if (long_text != NULL) pen_status_format(status, long_text, length + 1);
+    fputs(long_text != NULL ? long_text : short_text, stderr);
+    pen_memory_free(long_text);
+}

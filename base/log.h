@@ -1,0 +1,29 @@
+// Messages on standard error, for the command and the drivers. Library code that computes never
+// prints: it returns a status.
+//
+// Threads: any; a message is one write, so messages never mix within a line.
+#ifndef PEN_BASE_LOG_H
+#define PEN_BASE_LOG_H
+
+#include <stdbool.h>
+
+#include "base/status.h"
+
+typedef enum pen_log_level {
+    PEN_LOG_ERROR,
+    PEN_LOG_WARNING,
+    PEN_LOG_NOTE, // what a user wants to see; the default
+    PEN_LOG_DEBUG,
+} pen_log_level;
+
+// Messages above `level` are not written. Call before threads are started.
+void pen_log_set_level(pen_log_level level);
+bool pen_log_is_shown(pen_log_level level);
+
+// Writes one line: "warning: …"; notes have no word before them.
+void pen_log(pen_log_level level, const char *format, ...) PEN_PRINTF(2, 3);
+
+// Writes the whole text of an error, at PEN_LOG_ERROR. `status` stays the caller's.
+void pen_log_status(pen_status status);
+
+#endif // PEN_BASE_LOG_H

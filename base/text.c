@@ -1,0 +1,223 @@
+#include "base/text.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/integer.h"
+
+#define TEXT_CAPACITY_FIRST 64
+#define TEXT_QUOTED_LIMIT 60
+
+void pen_text_init(pen_text *text, pen_arena *arena) {
+    *text = (pen_text){.arena = arena};
+}
+
+// Makes room for `length` more bytes and the ending 0.
+static bool text_reserve(pen_text *text, size_t length) {
+    size_t needed;
+    if (text->failed) return false;
+    if (!pen_size_add(text->length, length, &needed) || !pen_size_add(needed, 1, &needed)) {
+        text->failed = true;
+        return false;
+    }
+    if (needed <= text->capacity) return true;
+    size_t capacity = text->capacity == 0 ? TEXT_CAPACITY_FIRST : text->capacity;
+    while (capacity < needed) {
+        if (!pen_size_mul(capacity, 2, &capacity)) capacity = needed;
+    }
+    char *bytes = pen_arena_allocate(text->arena, capacity, 1, 1);
+    if (bytes == NULL) {
+        text->failed = true;
+        return false;
+    }
+    if (text->length > 0) memcpy(bytes, text->bytes, text->length);
+    text->bytes = bytes;
+    text->capacity = capacity;
+    return true;
+}
+
+void pen_text_append(pen_text *text, const char *bytes, size_t length) {
+    if (!text_reserve(text, length)) return;
+    if (length > 0) memcpy(text->bytes + text->length, bytes, length);
+    text->length += length;
+    text->bytes[text->length] = '\0';
+}
+
+void pen_text_add(pen_text *text, const char *string) {
+    pen_text_append(text, string, strlen(string));
+}
+
+void pen_text_print(pen_text *text, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    const int length = vsnprintf(NULL, 0, format, arguments);
+    va_end(arguments);
+    if (length < 0 || !text_reserve(text, (size_t)length)) {
+        text->failed = true;
+        return;
+    }
+    va_start(arguments, format);
+    vsnprintf(text->bytes + text->length, (size_t)length + 1, format, arguments);
+    va_end(arguments);
+    text->length += (size_t)length;
+}
+
+pen_status pen_text_finish(pen_text *text, const char **out_text) {
+    if (text->failed) return pen_error_out_of_memory();
+    return pen_arena_copy_text(text->arena, text->length == 0 ? "" : text->bytes, text->length,
+                               out_text);
+}
+
+static int text_fold(char letter) {
+    return tolower((unsigned char)letter);
+}
+
+static size_t text_min(size_t a, size_t b) {
+    return a < b ? a : b;
+}
+
+size_t pen_text_distance(const char *a, const char *b) {
+    // Optimal string alignment: three rows of the dynamic programme are enough.
+    size_t rows[3][PEN_TEXT_DISTANCE_LIMIT + 1];
+    const size_t a_length = strnlen(a, PEN_TEXT_DISTANCE_LIMIT);
+    const size_t b_length = strnlen(b, PEN_TEXT_DISTANCE_LIMIT);
+    for (size_t j = 0; j <= b_length; j++) {
+        rows[0][j] = j;
+    }
+    for (size_t i = 1; i <= a_length; i++) {
+        size_t *row = rows[i % 3];
+        const size_t *above = rows[(i + 2) % 3];
+        const size_t *above_that = rows[(i + 1) % 3];
+        row[0] = i;
+        for (size_t j = 1; j <= b_length; j++) {
+            const bool same = text_fold(a[i - 1]) == text_fold(b[j - 1]);
+            size_t best = above[j - 1] + (same ? 0 : 1);
+            best = text_min(best, text_min(above[j], row[j - 1]) + 1);
+            const bool swapped = i > 1 && j > 1 && text_fold(a[i - 1]) == text_fold(b[j - 2]) &&
+                                 text_fold(a[i - 2]) == text_fold(b[j - 1]);
+            if (swapped) best = text_min(best, above_that[j - 2] + 1);
+            row[j] = best;
+        }
+    }
+    return rows[a_length % 3][b_length];
+}
+
+size_t pen_text_nearest(const char *wanted, const char *const *names, size_t count) {
+    // A third of the letters may be wrong, and one always; a name that begins the other is near.
+    size_t best = count;
+    size_t best_distance = 1 + strnlen(wanted, PEN_TEXT_DISTANCE_LIMIT) / 3;
+    for (size_t i = 0; i < count; i++) {
+        size_t distance = pen_text_distance(wanted, names[i]);
+        const size_t shorter = text_min(strlen(wanted), strlen(names[i]));
+        if (shorter >= 2 && strncmp(wanted, names[i], shorter) == 0) distance = 1;
+        if (distance < best_distance || (best == count && distance == best_distance)) {
+            best = i;
+            best_distance = distance;
+        }
+    }
+    return best;
+}
+
+void pen_text_add_names(pen_text *text, const char *wanted, const char *const *names, size_t count,
+                        size_t limit) {
+    const size_t nearest = pen_text_nearest(wanted, names, count);
+    size_t written = 0;
+    if (nearest < count) {
+        pen_text_add(text, names[nearest]);
+        written = 1;
+    }
+    for (size_t i = 0; i < count && written < limit; i++) {
+        if (i == nearest) continue;
+        pen_text_print(text, "%s%s", written > 0 ? ", " : "", names[i]);
+        written += 1;
+    }
+    if (written < count) pen_text_print(text, " and %zu more", count - written);
+}
+
+void pen_text_add_quoted(pen_text *text, const char *bytes, size_t length) {
+    pen_text_add(text, "\"");
+    size_t shown = text_min(length, TEXT_QUOTED_LIMIT);
+    // never cut inside a UTF-8 sequence
+    while (shown < length && shown > 0 && ((unsigned char)bytes[shown] & 0xC0) == 0x80) {
+        shown -= 1;
+    }
+    for (size_t i = 0; i < shown; i++) {
+        const unsigned char letter = (unsigned char)bytes[i];
+        if (letter == '\n') {
+            pen_text_add(text, "\\n");
+        } else if (letter < 0x20 || letter == 0x7F) {
+            pen_text_print(text, "\\x%02x", letter);
+        } else if (letter == '"' || letter == '\\') {
+            pen_text_print(text, "\\%c", letter);
+        } else {
+            pen_text_append(text, bytes + i, 1);
+        }
+    }
+    pen_text_add(text, shown < length ? "...\"" : "\"");
+}
+
+// Three significant digits of `value`, which lies in [1, 1024).
+static void text_three_digits(double value, const char *unit, char *out_text) {
+    const int decimals = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
+    snprintf(out_text, PEN_QUANTITY_TEXT_BYTES, "%.*f %s", decimals, value, unit);
+}
+
+const char *pen_bytes_format(uint64_t bytes, char out_text[PEN_QUANTITY_TEXT_BYTES]) {
+    static const char *const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    if (bytes < 1024) {
+        snprintf(out_text, PEN_QUANTITY_TEXT_BYTES, "%u byte%s", (unsigned)bytes,
+                 bytes == 1 ? "" : "s");
+        return out_text;
+    }
+    double value = (double)bytes / 1024.0;
+    size_t unit = 0;
+    while (value >= 1023.5 && unit + 1 < sizeof units / sizeof *units) {
+        value /= 1024.0;
+        unit += 1;
+    }
+    text_three_digits(value, units[unit], out_text);
+    return out_text;
+}
+
+const char *pen_seconds_format(double seconds, char out_text[PEN_QUANTITY_TEXT_BYTES]) {
+    if (!isfinite(seconds) || seconds < 0 || seconds >= 1e12) {
+        snprintf(out_text, PEN_QUANTITY_TEXT_BYTES, "%g s", seconds);
+    } else if (seconds < 0.9995e-6) {
+        snprintf(out_text, PEN_QUANTITY_TEXT_BYTES, "%.0f ns", seconds * 1e9);
+    } else if (seconds < 0.9995e-3) {
+        text_three_digits(seconds * 1e6, "us", out_text);
+    } else if (seconds < 0.9995) {
+        text_three_digits(seconds * 1e3, "ms", out_text);
+    } else if (seconds < 99.95) {
+        text_three_digits(seconds, "s", out_text);
+    } else {
+        const uint64_t whole = (uint64_t)(seconds + 0.5);
+        if (whole < 3600) {
+            snprintf(out_text, PEN_QUANTITY_TEXT_BYTES, "%u min %02u s", (unsigned)(whole / 60),
+                     (unsigned)(whole % 60));
+        } else {
+            snprintf(out_text, PEN_QUANTITY_TEXT_BYTES, "%llu h %02u min",
+                     (unsigned long long)(whole / 3600), (unsigned)(whole / 60 % 60));
+        }
+    }
+    return out_text;
+}
+
+const char *pen_count_format(uint64_t number, char out_text[PEN_QUANTITY_TEXT_BYTES]) {
+    static const char *const units[] = {"k", "M", "G", "T", "P", "E"};
+    if (number < 1000) {
+        snprintf(out_text, PEN_QUANTITY_TEXT_BYTES, "%u", (unsigned)number);
+        return out_text;
+    }
+    double value = (double)number / 1000.0;
+    size_t unit = 0;
+    while (value >= 999.5 && unit + 1 < sizeof units / sizeof *units) {
+        value /= 1000.0;
+        unit += 1;
+    }
+    text_three_digits(value, units[unit], out_text);
+    return out_text;
+}

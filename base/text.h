@@ -1,0 +1,63 @@
+// Text that grows in an arena, names that look alike, and quantities written for people.
+//
+// Appending never fails in the caller's face: a text that ran out of memory stays as it is and says
+// so once, in pen_text_finish.
+//
+// Threads: a text belongs to one thread at a time.
+#ifndef PEN_BASE_TEXT_H
+#define PEN_BASE_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/status.h"
+
+typedef struct pen_text {
+    pen_arena *arena;
+    char *bytes; // [length], then a 0; NULL before the first append
+    size_t length;
+    size_t capacity;
+    bool failed; // memory ran out
+} pen_text;
+
+void pen_text_init(pen_text *text, pen_arena *arena);
+
+// Adds bytes, a string, or what printf would write.
+void pen_text_append(pen_text *text, const char *bytes, size_t length);
+void pen_text_add(pen_text *text, const char *string);
+void pen_text_print(pen_text *text, const char *format, ...) PEN_PRINTF(2, 3);
+
+// The whole text, ended by 0, which lives in the arena. Appending may go on afterwards; the result
+// then is what it was. OUT_OF_MEMORY when any append failed.
+PEN_NODISCARD pen_status pen_text_finish(pen_text *text, const char **out_text);
+
+// Insertions, deletions, replacements and swaps of neighbours that lead from `a` to `b`, letters
+// compared without case. Only the first PEN_TEXT_DISTANCE_LIMIT bytes of each count.
+#define PEN_TEXT_DISTANCE_LIMIT 96
+size_t pen_text_distance(const char *a, const char *b);
+
+// The index of the name that `wanted` is most likely a misspelling of (the first among equals), or
+// `count` when none is near.
+size_t pen_text_nearest(const char *wanted, const char *const *names, size_t count);
+
+// Adds "a, b, c": the name nearest to `wanted` first, the others in their order. Past `limit`
+// names the rest is counted: "and 12 more".
+void pen_text_add_names(pen_text *text, const char *wanted, const char *const *names, size_t count,
+                        size_t limit);
+
+// Adds found text in double quotes, control characters and quotes escaped, cut with "..." at 60
+// bytes: for messages about what a user wrote.
+void pen_text_add_quoted(pen_text *text, const char *bytes, size_t length);
+
+// Room for any of the texts below.
+#define PEN_QUANTITY_TEXT_BYTES 32
+// "512 bytes", "1.50 KiB", "12.0 GiB". Three significant digits. Returns `out_text`.
+const char *pen_bytes_format(uint64_t bytes, char out_text[PEN_QUANTITY_TEXT_BYTES]);
+// "870 ns", "1.50 ms", "12.3 s", "4 min 05 s", "3 h 12 min". Returns `out_text`.
+const char *pen_seconds_format(double seconds, char out_text[PEN_QUANTITY_TEXT_BYTES]);
+// "812", "1.50 k", "23.4 M", "1.20 G". For flops and parameters. Returns `out_text`.
+const char *pen_count_format(uint64_t number, char out_text[PEN_QUANTITY_TEXT_BYTES]);
+
+#endif // PEN_BASE_TEXT_H
