@@ -20,6 +20,8 @@
 #include "base/limits.h"
 #include "base/status.h"
 
+#define PEN_DATASET_INPUT_COUNT_LIMIT 64 // inputs of one dataset
+
 // The element type of a field.
 typedef enum pen_dataset_element {
     PEN_DATASET_AUTO, // options only: what the file has; integers stay int64, uint8 and bool
