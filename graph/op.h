@@ -91,6 +91,7 @@ const pen_tensor_type *pen_infer_input(const pen_infer_context *context, uint32_
 // A constant input, as pen_value_read_ints. A left-out input gives a count of 0 and NULL.
 PEN_NODISCARD pen_status pen_infer_ints(const pen_infer_context *context, uint32_t input,
                                         uint32_t *out_count, const int64_t **out_integers);
+bool pen_infer_has_output(const pen_infer_context *context, uint32_t output);
 // Checks the type and sets it. Does nothing for an output that is left out.
 PEN_NODISCARD pen_status pen_infer_set(pen_infer_context *context, uint32_t output,
                                        const pen_tensor_type *type);

@@ -1,0 +1,28 @@
+// A map from names to indices, for tables that only grow. Insertion order never shows.
+//
+// Lifetime: lives in the arena it was made with; names are borrowed and must outlive it.
+#ifndef PEN_BASE_NAME_MAP_H
+#define PEN_BASE_NAME_MAP_H
+
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/status.h"
+
+typedef struct pen_name_map {
+    pen_arena *arena;
+    uint32_t count;
+    uint32_t capacity; // a power of two, or 0
+    const char **names;
+    uint32_t *indices;
+} pen_name_map;
+
+#define PEN_NAME_MAP_NONE UINT32_MAX
+
+void pen_name_map_init(pen_name_map *map, pen_arena *arena);
+// PEN_NAME_MAP_NONE when `name` is not there.
+uint32_t pen_name_map_find(const pen_name_map *map, const char *name);
+// `name` must not be there yet. OUT_OF_MEMORY.
+PEN_NODISCARD pen_status pen_name_map_add(pen_name_map *map, const char *name, uint32_t index);
+
+#endif // PEN_BASE_NAME_MAP_H
