@@ -1,0 +1,244 @@
+#!/usr/bin/python3
+"""Makes the training references: models exported from PyTorch and what training them must give.
+
+  make_training_references.py            rewrites the stored references beside this script
+  make_training_references.py --full DIR writes ResNet-18 at full width into DIR (make check-long)
+  ... --only NAME                        one model
+
+README.md describes the files. Needs Debian's python3-torch, python3-onnx and python3-numpy.
+"""
+import argparse
+import copy
+import os
+import shutil
+
+import numpy
+import onnx
+import onnx.numpy_helper
+import torch
+from torch import nn
+
+import reference_models as models
+
+STEPS = 20
+BATCH = 8
+ROUNDING = 6e-8  # relative, of float32
+TRIALS = 4
+NOISE = 1e-5  # of the largest gradient of the model; below it Adam's direction is rounding noise
+
+# name: (constructor, input shape, ONNX opset, distinct batches, seed). The seeds are chosen for low
+# `sensitivity` (README.md): no ReLU or maximum on the way lies so near its edge that rounding alone
+# decides it, which would make every float32 program right and different.
+STORED = {
+    "mlp": (lambda: models.Mlp([784, 32, 24, 10]), (1, 28, 28), 13, 5, 13),
+    "lenet": (models.Lenet, (1, 28, 28), 11, 5, 12),
+    "branching_cnn": (models.BranchingCnn, (3, 16, 16), 17, 5, 13),
+    "batchnorm_cnn": (models.BatchnormCnn, (3, 16, 16), 13, 5, 8),
+    "resnet18": (lambda: models.Resnet18(4), (3, 64, 64), 15, 2, 9),
+}
+FULL = {"resnet18_full": (lambda: models.Resnet18(64), (3, 64, 64), 14, 2, 1)}
+
+OPTIMIZERS = {
+    "sgd": lambda p: torch.optim.SGD(p, lr=0.05, momentum=0.9),
+    "nesterov": lambda p: torch.optim.SGD(p, lr=0.05, momentum=0.9, nesterov=True,
+                                          weight_decay=5e-4),
+    "adam": lambda p: torch.optim.Adam(p, lr=1e-3, betas=(0.9, 0.999), eps=1e-8),
+    "adamw": lambda p: torch.optim.AdamW(p, lr=1e-3, betas=(0.9, 0.999), eps=1e-8,
+                                         weight_decay=0.05),
+}
+
+
+def make_data(shape, batches, seed):
+    """Images with a pattern a class can be told by, in steps of 1/16 (exact in float32)."""
+    random = numpy.random.RandomState(seed)
+    labels = random.randint(0, 10, batches * BATCH).astype(numpy.int64)
+    patterns = random.standard_normal((10,) + shape)
+    images = 0.5 * patterns[labels] + random.standard_normal((len(labels),) + shape)
+    return (numpy.round(images * 16) / 16).astype(numpy.float32), labels
+
+
+class BiasedVariance:
+    """Follows the running variance as ONNX defines it (population variance); torch's own uses the
+    sample variance. Neither changes a loss in training."""
+
+    def __init__(self, model):
+        self.values = {}
+        for name, module in model.named_modules():
+            if isinstance(module, nn.modules.batchnorm._BatchNorm):
+                self.values[name + ".running_var"] = module.running_var.clone()
+                module.register_forward_pre_hook(self._hook(name + ".running_var"))
+
+    def _hook(self, name):
+        def hook(module, arguments):
+            if not module.training:
+                return
+            x = arguments[0].detach()
+            axes = [axis for axis in range(x.dim()) if axis != 1]
+            new = x.var(axes, unbiased=False)
+            self.values[name] = (1 - module.momentum) * self.values[name] + module.momentum * new
+        return hook
+
+
+def flat_parts(model, biased):
+    """[(name, kind, array)] in the order of index.txt: all parameters, then running statistics."""
+    parts = [(n, "parameter", p) for n, p in model.named_parameters()]
+    parts += [(n, "running", b) for n, b in model.named_buffers()
+              if not n.endswith("num_batches_tracked")]
+    parts += [(n, "running_biased", v) for n, v in biased.values.items()]
+    return [(n, kind, t.detach().double().numpy().copy()) for n, kind, t in parts]
+
+
+def train(initial, dtype, optimizer_name, inputs, labels):
+    """Runs the 20 steps; returns losses[21] and {0, 1, 20: parts}, and the gradients of step 1."""
+    model = copy.deepcopy(initial).to(dtype)
+    model.train()
+    biased = BiasedVariance(model)
+    optimizer = OPTIMIZERS[optimizer_name](model.parameters())
+    batches = len(labels) // BATCH
+    losses, states, gradients = [], {0: flat_parts(model, biased)}, None
+    for step in range(STEPS + 1):
+        rows = slice(step % batches * BATCH, (step % batches + 1) * BATCH)
+        output = model(torch.from_numpy(inputs[rows]).to(dtype))
+        loss = nn.functional.cross_entropy(output, torch.from_numpy(labels[rows]))
+        losses.append(loss.item())
+        if step == STEPS:
+            break  # the loss after the last step; its pass must not move running statistics
+        optimizer.zero_grad()
+        loss.backward()
+        if step == 0:
+            gradients = [p.grad.double().numpy().copy() for p in model.parameters()]
+            first_output = output.detach().double().numpy()
+        optimizer.step()
+        if step + 1 in (1, STEPS):
+            states[step + 1] = flat_parts(model, biased)
+    return losses, states, gradients, first_output
+
+
+def relative(a, b):
+    """||a - b|| / ||b||"""
+    size = numpy.linalg.norm(b)
+    return numpy.linalg.norm(a - b) / size if size else numpy.linalg.norm(a)
+
+
+def flatten(arrays):
+    return numpy.concatenate([a.ravel() for a in arrays]).astype(numpy.float32)
+
+
+def write_table(path, header, rows):
+    with open(path, "w", encoding="ascii") as file:
+        file.write(",".join(header) + "\n")
+        for row in rows:
+            file.write(",".join(f"{v:.17g}" if isinstance(v, float) else str(v) for v in row) + "\n")
+
+
+def export(model, shape, opset, path):
+    """As users export for training: nothing folded, parameters under their own names."""
+    model = copy.deepcopy(model).train()  # tracing runs the model and moves running statistics;
+    state = copy.deepcopy(model.state_dict())  # they are put back below
+    torch.onnx.export(model, torch.zeros((BATCH,) + shape), path, opset_version=opset,
+                      training=torch.onnx.TrainingMode.TRAINING, do_constant_folding=False,
+                      input_names=["input"], output_names=["logits"],
+                      dynamic_axes={"input": {0: "batch"}, "logits": {0: "batch"}})
+    exported = onnx.load(path)
+    initializers = {i.name: i for i in exported.graph.initializer}
+    for name, value in state.items():
+        if name.endswith("running_mean") or name.endswith("running_var"):
+            initializers[name].CopyFrom(onnx.numpy_helper.from_array(value.numpy(), name))
+        elif not name.endswith("num_batches_tracked"):
+            assert numpy.array_equal(onnx.numpy_helper.to_array(initializers[name]), value), name
+    onnx.checker.check_model(exported, full_check=True)
+    onnx.save(exported, path)
+
+
+def perturbed_losses(initial, optimizer_name, inputs, labels, trials):
+    """Losses in float32 from parameters that differ by float32's rounding, one row a trial."""
+    rows = []
+    for trial in range(trials):
+        generator = torch.Generator().manual_seed(trial)
+        model = copy.deepcopy(initial)
+        with torch.no_grad():
+            for p in model.parameters():
+                p *= 1 + ROUNDING * torch.randn(p.shape, generator=generator)
+        rows.append(train(model, torch.float32, optimizer_name, inputs, labels)[0])
+    return numpy.array(rows)
+
+
+def write_optimizer(folder, name, runs, gradients):
+    """One folder for one optimizer: parameters, losses and float32's own errors."""
+    wide, single, perturbed = runs
+    os.makedirs(folder)
+    for step in (1, STEPS) if name in ("sgd", "adam") else (1,):
+        parts = wide[1][step]
+        numpy.save(f"{folder}/parameters_{step}.npy", flatten(p[2] for p in parts))
+    sensitivity = (numpy.abs(perturbed - wide[0]) / numpy.abs(wide[0])).max(0)
+    rows = [(i, a, b, abs(b - a) / abs(a), float(c))
+            for i, (a, b, c) in enumerate(zip(wide[0], single[0], sensitivity))]
+    write_table(f"{folder}/losses.csv",
+                ("updates", "float64", "float32", "relative_error", "sensitivity"), rows)
+
+    largest = max(numpy.abs(g).max() for g in gradients)
+    rows = []
+    for i, (part, kind, _) in enumerate(wide[1][1]):
+        kept = numpy.ones(wide[1][1][i][2].shape, bool)
+        if kind == "parameter" and name.startswith("adam"):
+            kept = numpy.abs(gradients[i]) >= NOISE * largest
+        row = [part, kind]
+        for step in (1, STEPS):
+            a, b = single[1][step][i][2], wide[1][step][i][2]
+            row += [float(relative(a, b)), float(relative(a[kept], b[kept]))]
+        rows.append(row + [int(kept.size - kept.sum())])
+    write_table(f"{folder}/errors.csv", ("name", "kind", "error_1", "error_1_kept", "error_20",
+                                         "error_20_kept", "left_out"), rows)
+    return (max(float(r[3]) for r in rows), max(float(r[5]) for r in rows),
+            sum(r[6] for r in rows), sensitivity.max())
+
+
+def write_index(path, parts):
+    with open(path, "w", encoding="ascii") as file:
+        offset = 0
+        for name, kind, value in parts:
+            file.write(" ".join([name, kind, str(offset)] + [str(d) for d in value.shape]) + "\n")
+            offset += value.size
+
+
+def make(folder, name, specification, optimizers):
+    constructor, shape, opset, batches, seed = specification
+    shutil.rmtree(folder, ignore_errors=True)
+    os.makedirs(folder)
+    torch.manual_seed(seed)
+    model = constructor()
+    export(model, shape, opset, f"{folder}/model.onnx")
+    inputs, labels = make_data(shape, batches, seed)
+    numpy.save(f"{folder}/inputs.npy", inputs)
+    numpy.save(f"{folder}/labels.npy", labels)
+    for optimizer in optimizers:
+        wide = train(model, torch.float64, optimizer, inputs, labels)
+        single = train(model, torch.float32, optimizer, inputs, labels)
+        perturbed = perturbed_losses(model, optimizer, inputs, labels, TRIALS)
+        worst = write_optimizer(f"{folder}/{optimizer}", optimizer, (wide, single, perturbed),
+                                wide[2])
+        print(f"{name} {optimizer}: loss {wide[0][0]:.6f} -> {wide[0][-1]:.6f} "
+              f"(float32 differs by {abs(single[0][-1] / wide[0][-1] - 1):.1e}), worst tensor "
+              f"{worst[0]:.1e} after 1, {worst[1]:.1e} after {STEPS}, left out {worst[2]}, "
+              f"sensitivity {worst[3]:.1e}")
+    write_index(f"{folder}/index.txt", wide[1][1])
+    numpy.save(f"{folder}/gradient_1.npy", flatten(wide[2]))
+    numpy.save(f"{folder}/outputs_1.npy", wide[3].astype(numpy.float32))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--full", metavar="DIR", help="write the large references there")
+    parser.add_argument("--only", metavar="NAME")
+    options = parser.parse_args()
+    torch.set_num_threads(1)  # one summation order
+    table, target, optimizers = STORED, os.path.dirname(os.path.abspath(__file__)), OPTIMIZERS
+    if options.full:
+        table, target, optimizers = FULL, options.full, ("sgd", "adam")
+    for name, specification in table.items():
+        if options.only in (None, name):
+            make(f"{target}/{name}", name, specification, optimizers)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,153 @@
+"""The models of the training references, written for PyTorch; see README.md."""
+import torch
+from torch import nn
+from torch.nn import functional
+
+
+def scale_for_relu(model):
+    """Weights that keep the size of signals through ReLU, so that 20 steps already learn."""
+    for module in model.modules():
+        if isinstance(module, nn.Conv2d):
+            nn.init.kaiming_normal_(module.weight, mode="fan_in", nonlinearity="relu")
+
+
+class Mlp(nn.Module):
+    """Fully connected: a wide input, two hidden layers."""
+
+    def __init__(self, widths):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in zip(widths, widths[1:]))
+
+    def forward(self, x):
+        x = torch.flatten(x, 1)
+        for layer in self.layers[:-1]:
+            x = torch.relu(layer(x))
+        return self.layers[-1](x)
+
+
+class Lenet(nn.Module):
+    """Both poolings, sigmoid and tanh, and the shape arithmetic of x.view(x.size(0), -1)."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv1 = nn.Conv2d(1, 6, 5, padding=2)
+        self.conv2 = nn.Conv2d(6, 16, 5)
+        self.fc1 = nn.Linear(400, 40)
+        self.fc2 = nn.Linear(40, 24)
+        self.fc3 = nn.Linear(24, 10)
+        for module in (self.conv1, self.conv2, self.fc1, self.fc2, self.fc3):
+            nn.init.xavier_normal_(module.weight, gain=2.0)  # sigmoids shrink what they pass
+
+    def forward(self, x):
+        x = functional.avg_pool2d(torch.sigmoid(self.conv1(x)), 2)
+        x = functional.max_pool2d(torch.tanh(self.conv2(x)), 2)
+        x = x.view(x.size(0), -1)
+        x = torch.tanh(self.fc1(x))
+        x = torch.sigmoid(self.fc2(x))
+        return self.fc3(x)
+
+
+class BranchingCnn(nn.Module):
+    """Branches of unequal depth, a skip, concatenation, a value with four readers, grouped and
+    depthwise and dilated and strided convolutions, a padded average pool, one layer used twice."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Conv2d(3, 12, 3, padding=1)
+        self.narrow = nn.Conv2d(12, 8, 1)
+        self.wide = nn.Conv2d(8, 16, (1, 5), padding=(0, 2))
+        self.depthwise = nn.Conv2d(12, 12, 3, padding=1, groups=12)
+        self.pointwise = nn.Conv2d(12, 16, 1)
+        self.grouped = nn.Conv2d(12, 16, 3, padding=2, dilation=2, groups=4, bias=False)
+        self.pooled = nn.Conv2d(12, 8, 1)
+        self.reduce = nn.Conv2d(56, 16, 3, stride=2, padding=1)
+        self.shared = nn.Conv2d(16, 16, 3, padding=1)
+        self.scale = nn.Parameter(torch.full((1, 16, 1, 1), 0.5))
+        self.fc = nn.Linear(16, 10)
+        scale_for_relu(self)
+
+    def forward(self, x):
+        x = torch.relu(self.stem(x))
+        a = self.wide(torch.relu(self.narrow(x)))
+        b = self.pointwise(torch.relu(self.depthwise(x)))
+        c = self.grouped(x)
+        d = self.pooled(functional.avg_pool2d(x, 3, stride=1, padding=1))
+        x = torch.relu(torch.cat([a, b * torch.sigmoid(c), c, d], 1))
+        x = torch.relu(self.reduce(x))
+        y = torch.relu(self.shared(x))
+        x = x + self.scale * self.shared(y)
+        x = functional.max_pool2d(x, 3, stride=2, padding=1)
+        x = functional.adaptive_avg_pool2d(x, 1)
+        return self.fc(torch.flatten(x, 1))
+
+
+class BatchnormCnn(nn.Module):
+    """BatchNormalization over images and over features, without pooling before the last layer."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv1 = nn.Conv2d(3, 8, 3, padding=1, bias=False)
+        self.bn1 = nn.BatchNorm2d(8)
+        self.conv2 = nn.Conv2d(8, 16, 3, stride=2, padding=1, bias=False)
+        self.bn2 = nn.BatchNorm2d(16, eps=1e-3, momentum=0.2)
+        self.conv3 = nn.Conv2d(16, 24, 3, stride=2, padding=1, bias=False)
+        self.bn3 = nn.BatchNorm2d(24)
+        self.fc1 = nn.Linear(384, 20, bias=False)
+        self.bn4 = nn.BatchNorm1d(20)
+        self.fc2 = nn.Linear(20, 10)
+
+    def forward(self, x):
+        x = torch.relu(self.bn1(self.conv1(x)))
+        x = torch.relu(self.bn2(self.conv2(x)))
+        x = functional.leaky_relu(self.bn3(self.conv3(x)), 0.1)
+        x = torch.relu(self.bn4(self.fc1(torch.flatten(x, 1))))
+        return self.fc2(x)
+
+
+class BasicBlock(nn.Module):
+    """The residual block of ResNet-18."""
+
+    def __init__(self, inputs, outputs, stride):
+        super().__init__()
+        self.conv1 = nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(outputs)
+        self.conv2 = nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False)
+        self.bn2 = nn.BatchNorm2d(outputs)
+        self.downsample = None
+        if stride != 1 or inputs != outputs:
+            self.downsample = nn.Sequential(
+                nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs))
+
+    def forward(self, x):
+        skip = x if self.downsample is None else self.downsample(x)
+        y = torch.relu(self.bn1(self.conv1(x)))
+        return torch.relu(self.bn2(self.conv2(y)) + skip)
+
+
+class Resnet18(nn.Module):
+    """ResNet-18 with torchvision's structure and parameter names; `width` 64 is the real one."""
+
+    def __init__(self, width, classes=10):
+        super().__init__()
+        self.conv1 = nn.Conv2d(3, width, 7, 2, 3, bias=False)
+        self.bn1 = nn.BatchNorm2d(width)
+        self.maxpool = nn.MaxPool2d(3, 2, 1)
+        self.layer1 = self._stage(width, width, 1)
+        self.layer2 = self._stage(width, 2 * width, 2)
+        self.layer3 = self._stage(2 * width, 4 * width, 2)
+        self.layer4 = self._stage(4 * width, 8 * width, 2)
+        self.avgpool = nn.AdaptiveAvgPool2d(1)
+        self.fc = nn.Linear(8 * width, classes)
+        scale_for_relu(self)
+        for module in self.modules():
+            if isinstance(module, BasicBlock):  # quiet branches: rounding grows less with depth
+                nn.init.constant_(module.bn2.weight, 0.25)
+
+    @staticmethod
+    def _stage(inputs, outputs, stride):
+        return nn.Sequential(BasicBlock(inputs, outputs, stride), BasicBlock(outputs, outputs, 1))
+
+    def forward(self, x):
+        x = self.maxpool(torch.relu(self.bn1(self.conv1(x))))
+        x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
+        return self.fc(torch.flatten(self.avgpool(x), 1))
