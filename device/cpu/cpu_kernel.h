@@ -1,0 +1,67 @@
+// Kernels of the cpu device: one entry an op (or several that compete), one file a family in
+// device/cpu/kernels/. What has no entry here runs on the reference kernel.
+//
+// Files in kernels/ are compiled once for each kernel level (x86-64-v2, -v3, -v4); the family
+// symbol carries the level, and cpu_device.c takes the families of the level it runs at.
+//
+// Threads: a kernel runs on the device's compute thread and may use its OpenMP team.
+#ifndef PEN_DEVICE_CPU_CPU_KERNEL_H
+#define PEN_DEVICE_CPU_CPU_KERNEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/status.h"
+#include "device/device.h"
+#include "graph/graph.h"
+#include "graph/op.h"
+
+#ifndef PEN_CPU_LEVEL
+#define PEN_CPU_LEVEL base
+#endif
+#define PEN_CPU_JOIN_(a, b) a##_##b
+#define PEN_CPU_JOIN(a, b) PEN_CPU_JOIN_(a, b)
+// The family symbol of this file at this level: const pen_cpu_family PEN_CPU_FAMILY(softmax) = …
+#define PEN_CPU_FAMILY(name) PEN_CPU_JOIN(pen_##name##_cpu, PEN_CPU_LEVEL)
+
+// What a kernel is made from. Everything is borrowed for the call but `arena`.
+typedef struct pen_cpu_request {
+    pen_device *device;
+    const pen_graph *graph;
+    const pen_node *node;
+    pen_arena *arena; // for state
+    uint32_t thread_count;
+} pen_cpu_request;
+
+typedef struct pen_cpu_call {
+    const void *state;    // made by prepare
+    void *const *inputs;  // NULL where left out
+    void *const *outputs; // NULL where left out
+    void *workspace;      // 64-byte aligned
+    const pen_run_context *run;
+    bool accumulate; // add to the outputs instead of setting them; only ever true for
+                     // entries with can_accumulate
+} pen_cpu_call;
+
+typedef struct pen_cpu_kernel {
+    const char *op_name;
+    const char *name;    // tells competing entries of one op apart: "onednn", "gemm"
+    bool can_accumulate; // else the device runs into workspace and adds
+    // Whether this entry can do the node (types, layouts, shapes). The first entry that can is
+    // taken, unless choices say otherwise. NULL: any node of the op with float32 operands in the
+    // plain layout.
+    bool (*supports)(const pen_cpu_request *request);
+    // NULL: no state, no workspace.
+    pen_status (*prepare)(const pen_cpu_request *request, void **out_state,
+                          uint64_t *out_workspace_bytes);
+    pen_status (*run)(const pen_cpu_call *call);
+    void (*release)(void *state); // NULL: nothing held
+} pen_cpu_kernel;
+
+typedef struct pen_cpu_family {
+    const pen_cpu_kernel *kernels; // [kernel_count]
+    uint32_t kernel_count;
+} pen_cpu_family;
+
+#endif // PEN_DEVICE_CPU_CPU_KERNEL_H

@@ -1,0 +1,117 @@
+// The device interface: how one operator runs, and where its tensors live.
+//
+// A device has its own memory and a queue. Buffers are handles, copies between host and device are
+// explicit, kernels are prepared once, bound to memory once, and then enqueued any number of
+// times; work on one device runs in the order enqueued. A device whose queue is the calling
+// thread (reference, cpu) does the work inside pen_device_enqueue.
+//
+// Lifetime: pen_device_open to pen_device_close; everything made by a device dies before it.
+// Threads:  a device is used by one thread at a time, as a rule its compute thread.
+#ifndef PEN_DEVICE_DEVICE_H
+#define PEN_DEVICE_DEVICE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/status.h"
+#include "graph/graph.h"
+#include "graph/op.h"
+#include "graph/passes/assign_layouts.h"
+
+typedef struct pen_device pen_device;                 // begins with `const pen_device_kind *kind`
+typedef struct pen_buffer pen_buffer;                 // device memory, at least 64-byte aligned
+typedef struct pen_kernel pen_kernel;                 // one node made ready to run
+typedef struct pen_launch pen_launch;                 // a kernel bound to operands
+typedef struct pen_kernel_choices pen_kernel_choices; // device/kernel_choices.h
+
+typedef struct pen_device_options {
+    const char *name;            // the user's: "a"
+    uint32_t thread_count;       // kernel team; 0: all cores the process may use
+    uint64_t memory_bytes;       // buffers may not exceed it; 0: no limit
+    const char *kernel_level;    // cpu: "v2", "v3", "v4"; NULL: the best this machine has
+    pen_kernel_choices *choices; // which of several kernels to take for a shape; read, and added
+                                 // to where measuring is allowed; NULL: rules of thumb
+} pen_device_options;
+
+// Where an operand lies. `buffer` NULL: an optional operand left out, or a constant that the
+// kernel read when it was prepared.
+typedef struct pen_operand {
+    pen_buffer *buffer;
+    uint64_t offset; // bytes, a multiple of 64
+} pen_operand;
+
+typedef struct pen_binding {
+    const pen_operand *inputs;  // [node's input_count]
+    const pen_operand *outputs; // [node's output_count]
+    pen_operand workspace;      // of pen_kernel_workspace bytes
+} pen_binding;
+
+// What differs from one run of a launch to the next.
+typedef struct pen_run_context {
+    uint64_t seed; // random ops: see device/reference/reference_kernel.h
+    uint64_t step;
+    uint64_t microbatch;
+    bool first_microbatch; // accumulating nodes set their outputs instead of adding
+} pen_run_context;
+
+typedef struct pen_device_kind {
+    const char *name;    // "cpu"
+    const char *summary; // one line
+
+    PEN_NODISCARD pen_status (*open)(const pen_device_options *options, pen_device **out_device);
+    void (*close)(pen_device *device);
+    // One line for people: cores, instruction set, libraries. In `arena`.
+    PEN_NODISCARD pen_status (*describe)(pen_device *device, pen_arena *arena,
+                                         const char **out_text);
+
+    // Zeroed memory. DOES_NOT_FIT above memory_bytes; OUT_OF_MEMORY.
+    PEN_NODISCARD pen_status (*buffer_create)(pen_device *device, uint64_t bytes,
+                                              pen_buffer **out_buffer);
+    void (*buffer_destroy)(pen_device *device, pen_buffer *buffer);
+    // Enqueued. `host` is in use until pen_device_synchronize (or a later read) returns.
+    PEN_NODISCARD pen_status (*write)(pen_device *device, pen_operand to, const void *host,
+                                      uint64_t bytes);
+    // Waits for work enqueued before.
+    PEN_NODISCARD pen_status (*read)(pen_device *device, pen_operand from, void *host,
+                                     uint64_t bytes);
+    PEN_NODISCARD pen_status (*synchronize)(pen_device *device);
+    // The host address of an operand, for devices whose memory is the host's; else NULL (the
+    // member itself may be NULL). Lets a loader or transport fill tensors without a copy.
+    void *(*host_address)(pen_device *device, pen_operand operand);
+
+    // Bytes a value takes here in its layout. NULL member: as in the plain layout.
+    uint64_t (*value_bytes)(pen_device *device, const pen_graph *graph, pen_value_id value);
+    // Which layouts nodes want. NULL member: plain everywhere.
+    const pen_layout_rules *(*layout_rules)(pen_device *device);
+    // Whether the device has a kernel for the node's op.
+    bool (*supports)(pen_device *device, const pen_graph *graph, pen_node_id node);
+
+    // Kernel, and its state in `arena`, for a node of a typed graph whose layouts are final.
+    // UNSUPPORTED names the node.
+    PEN_NODISCARD pen_status (*prepare)(pen_device *device, const pen_graph *graph,
+                                        pen_node_id node, pen_arena *arena,
+                                        pen_kernel **out_kernel);
+    uint64_t (*workspace_bytes)(const pen_kernel *kernel);
+    PEN_NODISCARD pen_status (*bind)(pen_device *device, const pen_kernel *kernel,
+                                     const pen_binding *binding, pen_arena *arena,
+                                     pen_launch **out_launch);
+    // No heap call of ours. Errors are of the data: an index out of range, say; a device with a
+    // queue of its own reports them at the next synchronize.
+    PEN_NODISCARD pen_status (*enqueue)(pen_device *device, const pen_launch *launch,
+                                        const pen_run_context *run);
+    // Releases what libraries hold for a kernel. The kernel's memory is its arena's.
+    void (*release)(pen_device *device, pen_kernel *kernel);
+} pen_device_kind;
+
+// Every device starts with this.
+struct pen_device {
+    const pen_device_kind *kind;
+};
+
+// device_list.c: NOT_FOUND lists the kinds there are.
+PEN_NODISCARD pen_status pen_device_kind_find(const char *name, const pen_device_kind **out_kind);
+uint32_t pen_device_kind_count(void);
+const pen_device_kind *pen_device_kind_at(uint32_t index);
+
+#endif // PEN_DEVICE_DEVICE_H
