@@ -36,7 +36,7 @@ STORED = {
     "batchnorm_cnn": (models.BatchnormCnn, (3, 16, 16), 13, 5, 8),
     "resnet18": (lambda: models.Resnet18(4), (3, 64, 64), 15, 2, 9),
 }
-FULL = {"resnet18_full": (lambda: models.Resnet18(64), (3, 64, 64), 14, 2, 1)}
+FULL = {"resnet18_full": (lambda: models.Resnet18(64), (3, 64, 64), 14, 20, 1)}
 
 OPTIMIZERS = {
     "sgd": lambda p: torch.optim.SGD(p, lr=0.05, momentum=0.9),
