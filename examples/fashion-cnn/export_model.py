@@ -5,14 +5,17 @@
   export_model.py --train N  instead trains the same network in PyTorch for N epochs, as job.yaml
                              does, and prints its test accuracy: the figure to compare with
 
-Needs Debian's python3-torch; --train also dataset-fashion-mnist. Running the demo needs neither.
+Needs Debian's python3-torch and python3-onnx; --train also dataset-fashion-mnist. Running the demo needs neither.
 """
 import argparse
+import copy
 import gzip
 import os
 import time
 
 import numpy
+import onnx
+import onnx.numpy_helper
 import torch
 from torch import nn
 from torch.nn import functional
@@ -45,10 +48,18 @@ class FashionCnn(nn.Module):
 
 
 def export(model, path):
+    state = copy.deepcopy(model.state_dict())  # the exporter's own pass moves running statistics
     torch.onnx.export(model, torch.zeros(2, 1, 28, 28), path, opset_version=15,
                       training=torch.onnx.TrainingMode.TRAINING, do_constant_folding=False,
                       input_names=["image"], output_names=["logits"],
                       dynamic_axes={"image": {0: "batch"}, "logits": {0: "batch"}})
+    exported = onnx.load(path)
+    for initializer in exported.graph.initializer:
+        if "running_" in initializer.name:
+            value = state[initializer.name].numpy()
+            initializer.CopyFrom(onnx.numpy_helper.from_array(value, initializer.name))
+    onnx.checker.check_model(exported, full_check=True)
+    onnx.save(exported, path)
 
 
 def read(part):
