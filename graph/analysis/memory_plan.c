@@ -1,0 +1,296 @@
+#include "graph/analysis/memory_plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/integer.h"
+#include "graph/op.h"
+
+#define MEMORY_NEVER UINT32_MAX
+
+// A storage is what one or more values (views, in-place results) share, or one node's workspace.
+typedef struct memory_storage {
+    uint32_t id; // index in the table; orders ties
+    pen_memory_region region;
+    uint64_t bytes;
+    uint32_t first; // positions in the order: alive from first to last, both included
+    uint32_t last;
+    uint64_t offset;
+} memory_storage;
+
+typedef struct memory_planner {
+    const pen_memory_request *request;
+    pen_arena *arena;
+    uint32_t value_count;
+    uint32_t *last_use;       // [value_count], position; 0 for unused
+    uint32_t *storage_of;     // [value_count], MEMORY_NEVER: none
+    memory_storage *storages; // [storage_count]
+    uint32_t storage_count;
+    uint32_t *workspace_of; // [node_count], storage, MEMORY_NEVER: none
+    uint32_t in_place_count;
+} memory_planner;
+
+static bool memory_is_persistent(const pen_graph *graph, pen_value_id id) {
+    const pen_value *value = pen_graph_value(graph, id);
+    if (value->kind != PEN_VALUE_COMPUTED) return true;
+    return pen_graph_node(graph, value->producer)->accumulates;
+}
+
+static const pen_node *memory_node_at(const memory_planner *planner, uint32_t position) {
+    return pen_graph_node(planner->request->graph, planner->request->order[position]);
+}
+
+static bool memory_reads_early(const pen_node *node, uint32_t input) {
+    return input < 64 && (node->op->constant_inputs >> input & 1) != 0;
+}
+
+static void memory_find_last_uses(memory_planner *planner) {
+    const pen_memory_request *request = planner->request;
+    for (uint32_t p = 0; p < request->order_count; p++) {
+        const pen_node *node = memory_node_at(planner, p);
+        for (uint32_t i = 0; i < node->input_count; i++) {
+            if (pen_value_is(node->inputs[i])) planner->last_use[node->inputs[i].index] = p;
+        }
+        for (uint32_t i = 0; i < node->output_count; i++) {
+            if (pen_value_is(node->outputs[i])) planner->last_use[node->outputs[i].index] = p;
+        }
+    }
+    for (uint32_t i = 0; i < request->kept_count; i++) {
+        planner->last_use[request->kept[i].index] = request->order_count;
+    }
+    // a view is read as long as what is made from it
+    for (uint32_t p = request->order_count; p-- > 0;) {
+        const pen_node *node = memory_node_at(planner, p);
+        if (!node->op->is_view) continue;
+        uint32_t *source = &planner->last_use[node->inputs[0].index];
+        const uint32_t view = planner->last_use[node->outputs[0].index];
+        if (view > *source) *source = view;
+    }
+}
+
+static uint32_t memory_storage_new(memory_planner *planner, pen_memory_region region,
+                                   uint64_t bytes, uint32_t first, uint32_t last) {
+    const uint32_t id = planner->storage_count++;
+    planner->storages[id] =
+        (memory_storage){.id = id, .region = region, .bytes = bytes, .first = first, .last = last};
+    return id;
+}
+
+// Whether the node reads something from memory in this storage that it may not overwrite.
+static bool memory_storage_is_read(const memory_planner *planner, const pen_node *node,
+                                   uint32_t storage) {
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        if (!pen_value_is(node->inputs[i])) continue;
+        const bool may_overwrite = i < 64 && (node->op->in_place_inputs >> i & 1) != 0;
+        if (planner->storage_of[node->inputs[i].index] == storage && !may_overwrite) return true;
+    }
+    return false;
+}
+
+// The storage of an input that output 0 of the node at `position` may take over.
+static uint32_t memory_in_place(const memory_planner *planner, uint32_t position) {
+    const pen_node *node = memory_node_at(planner, position);
+    if (node->op->in_place_inputs == 0 || !pen_value_is(node->outputs[0])) return MEMORY_NEVER;
+    const uint64_t bytes = planner->request->bytes_of_value[node->outputs[0].index];
+    for (uint32_t i = 0; i < node->input_count && i < 64; i++) {
+        if ((node->op->in_place_inputs >> i & 1) == 0 || !pen_value_is(node->inputs[i])) continue;
+        const uint32_t storage = planner->storage_of[node->inputs[i].index];
+        if (storage == MEMORY_NEVER) continue;
+        const memory_storage *candidate = &planner->storages[storage];
+        if (candidate->region == PEN_MEMORY_ARENA && candidate->last == position &&
+            planner->request->bytes_of_value[node->inputs[i].index] == bytes &&
+            candidate->bytes == bytes && !memory_storage_is_read(planner, node, storage)) {
+            return storage;
+        }
+    }
+    return MEMORY_NEVER;
+}
+
+static void memory_share(memory_planner *planner, uint32_t storage, pen_value_id value) {
+    planner->storage_of[value.index] = storage;
+    memory_storage *shared = &planner->storages[storage];
+    if (planner->last_use[value.index] > shared->last) {
+        shared->last = planner->last_use[value.index];
+    }
+}
+
+// Gives the outputs of the node at `position` their storages.
+static void memory_place_outputs(memory_planner *planner, uint32_t position) {
+    const pen_graph *graph = planner->request->graph;
+    const pen_node *node = memory_node_at(planner, position);
+    for (uint32_t i = 0; i < node->output_count; i++) {
+        const pen_value_id output = node->outputs[i];
+        if (!pen_value_is(output)) continue;
+        const pen_value_id replaces = pen_graph_value(graph, output)->replaces;
+        uint32_t storage = MEMORY_NEVER;
+        if (pen_value_is(replaces)) {
+            storage = planner->storage_of[replaces.index];
+        } else if (i == 0 && node->op->is_view) {
+            PEN_ASSERT(!node->accumulates);
+            storage = planner->storage_of[node->inputs[0].index];
+        } else if (i == 0 && !node->accumulates) {
+            storage = memory_in_place(planner, position);
+            if (storage != MEMORY_NEVER) planner->in_place_count += 1;
+        }
+        if (storage != MEMORY_NEVER) {
+            memory_share(planner, storage, output);
+            continue;
+        }
+        const pen_memory_region region =
+            memory_is_persistent(graph, output) ? PEN_MEMORY_PERSISTENT : PEN_MEMORY_ARENA;
+        planner->storage_of[output.index] =
+            memory_storage_new(planner, region, planner->request->bytes_of_value[output.index],
+                               position, planner->last_use[output.index]);
+    }
+}
+
+// Storages for what is there before the first node: fed, persistent and constant values that some
+// node reads from memory, or that are replaced.
+static void memory_place_sources(memory_planner *planner) {
+    const pen_memory_request *request = planner->request;
+    for (uint32_t p = 0; p < request->order_count; p++) {
+        const pen_node *node = memory_node_at(planner, p);
+        for (uint32_t i = 0; i < node->input_count; i++) {
+            const pen_value_id input = node->inputs[i];
+            if (!pen_value_is(input) || memory_reads_early(node, i)) continue;
+            if (planner->storage_of[input.index] != MEMORY_NEVER) continue;
+            if (pen_graph_value(request->graph, input)->kind == PEN_VALUE_COMPUTED) continue;
+            planner->storage_of[input.index] =
+                memory_storage_new(planner, PEN_MEMORY_PERSISTENT,
+                                   request->bytes_of_value[input.index], 0, request->order_count);
+        }
+    }
+}
+
+static void memory_place_workspaces(memory_planner *planner) {
+    const pen_memory_request *request = planner->request;
+    if (request->workspace_of_node == NULL) return;
+    for (uint32_t p = 0; p < request->order_count; p++) {
+        const uint32_t node = request->order[p].index;
+        const uint64_t bytes = request->workspace_of_node[node];
+        if (bytes == 0) continue;
+        planner->workspace_of[node] = memory_storage_new(planner, PEN_MEMORY_ARENA, bytes, p, p);
+    }
+}
+
+static int memory_compare(const void *left, const void *right) {
+    const memory_storage *a = *(const memory_storage *const *)left;
+    const memory_storage *b = *(const memory_storage *const *)right;
+    if (a->bytes != b->bytes) return a->bytes < b->bytes ? 1 : -1;
+    return a->id < b->id ? -1 : a->id > b->id;
+}
+
+// The lowest offset at which `storage` overlaps none of `placed` (in order of offset) that is
+// alive when it is.
+static uint64_t memory_first_fit(const memory_storage *storage, memory_storage *const *placed,
+                                 uint32_t placed_count) {
+    uint64_t offset = 0;
+    for (uint32_t i = 0; i < placed_count; i++) {
+        const memory_storage *other = placed[i];
+        if (other->last < storage->first || storage->last < other->first) continue;
+        if (other->offset >= offset + storage->bytes) break;
+        const uint64_t end = pen_align_up(other->offset + other->bytes, PEN_MEMORY_ALIGNMENT);
+        if (end > offset) offset = end;
+    }
+    return offset;
+}
+
+static uint64_t memory_assign_arena(memory_storage **storages, uint32_t count,
+                                    memory_storage **placed) {
+    uint64_t bytes = 0;
+    qsort(storages, count, sizeof(memory_storage *), memory_compare);
+    for (uint32_t i = 0; i < count; i++) {
+        memory_storage *storage = storages[i];
+        storage->offset = memory_first_fit(storage, placed, i);
+        uint32_t at = i;
+        while (at > 0 && placed[at - 1]->offset > storage->offset) {
+            placed[at] = placed[at - 1];
+            at--;
+        }
+        placed[at] = storage;
+        bytes = pen_max_u64(bytes, storage->offset + storage->bytes);
+    }
+    return pen_align_up(bytes, PEN_MEMORY_ALIGNMENT);
+}
+
+// Gives every storage its offset, in either region.
+static pen_status memory_assign(memory_planner *planner, pen_memory_plan *plan) {
+    memory_storage **transient, **placed;
+    PEN_TRY(PEN_NEW(planner->arena, planner->storage_count, &transient));
+    PEN_TRY(PEN_NEW(planner->arena, planner->storage_count, &placed));
+    uint32_t transient_count = 0;
+    for (uint32_t s = 0; s < planner->storage_count; s++) {
+        memory_storage *storage = &planner->storages[s];
+        if (storage->region == PEN_MEMORY_ARENA) {
+            transient[transient_count++] = storage;
+            continue;
+        }
+        storage->offset = plan->persistent_bytes;
+        plan->persistent_bytes =
+            pen_align_up(storage->offset + storage->bytes, PEN_MEMORY_ALIGNMENT);
+    }
+    plan->arena_bytes = memory_assign_arena(transient, transient_count, placed);
+    return PEN_OK;
+}
+
+static pen_status memory_live_peak(const memory_planner *planner, uint64_t *out_bytes) {
+    const uint32_t positions = planner->request->order_count + 2;
+    int64_t *change;
+    PEN_TRY(PEN_NEW(planner->arena, positions, &change));
+    for (uint32_t s = 0; s < planner->storage_count; s++) {
+        const memory_storage *storage = &planner->storages[s];
+        if (storage->region != PEN_MEMORY_ARENA) continue;
+        change[storage->first] += (int64_t)storage->bytes;
+        change[storage->last + 1] -= (int64_t)storage->bytes;
+    }
+    int64_t live = 0, peak = 0;
+    for (uint32_t p = 0; p < positions; p++) {
+        live += change[p];
+        peak = pen_max_i64(peak, live);
+    }
+    *out_bytes = (uint64_t)peak;
+    return PEN_OK;
+}
+
+static pen_status memory_fill_plan(const memory_planner *planner, pen_memory_plan *plan) {
+    const pen_graph *graph = planner->request->graph;
+    const uint32_t node_count = pen_graph_node_count(graph);
+    PEN_TRY(PEN_NEW(planner->arena, planner->value_count, &plan->values));
+    PEN_TRY(PEN_NEW(planner->arena, node_count, &plan->workspace_offsets));
+    for (uint32_t v = 0; v < planner->value_count; v++) {
+        if (planner->storage_of[v] == MEMORY_NEVER) continue;
+        const memory_storage *storage = &planner->storages[planner->storage_of[v]];
+        plan->values[v] = (pen_memory_slot){storage->region, storage->offset};
+    }
+    for (uint32_t n = 0; n < node_count; n++) {
+        if (planner->workspace_of[n] == MEMORY_NEVER) continue;
+        plan->workspace_offsets[n] = planner->storages[planner->workspace_of[n]].offset;
+    }
+    plan->in_place_count = planner->in_place_count;
+    return memory_live_peak(planner, &plan->live_bytes_peak);
+}
+
+pen_status pen_memory_plan_build(const pen_memory_request *request, pen_arena *arena,
+                                 pen_memory_plan **out_plan) {
+    const uint32_t node_count = pen_graph_node_count(request->graph);
+    memory_planner planner = {
+        .request = request, .arena = arena, .value_count = pen_graph_value_count(request->graph)};
+    pen_memory_plan *plan;
+    PEN_TRY(PEN_NEW(arena, 1, &plan));
+    PEN_TRY(PEN_NEW(arena, planner.value_count, &planner.last_use));
+    PEN_TRY(PEN_NEW(arena, planner.value_count, &planner.storage_of));
+    PEN_TRY(PEN_NEW(arena, node_count, &planner.workspace_of));
+    PEN_TRY(PEN_NEW(arena, (size_t)planner.value_count + node_count, &planner.storages));
+    memset(planner.storage_of, 0xff, planner.value_count * sizeof *planner.storage_of);
+    memset(planner.workspace_of, 0xff, node_count * sizeof *planner.workspace_of);
+    memory_find_last_uses(&planner);
+    memory_place_sources(&planner);
+    for (uint32_t p = 0; p < request->order_count; p++) {
+        memory_place_outputs(&planner, p);
+    }
+    memory_place_workspaces(&planner);
+    PEN_TRY(memory_assign(&planner, plan));
+    PEN_TRY(memory_fill_plan(&planner, plan));
+    *out_plan = plan;
+    return PEN_OK;
+}

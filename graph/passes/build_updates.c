@@ -1,0 +1,248 @@
+#include "graph/passes/build_updates.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "graph/op.h"
+
+typedef struct updates_builder {
+    pen_graph *graph;
+    pen_arena *arena;
+    const pen_optimizer *optimizer;
+    bool accumulate;
+    uint32_t *reader_count; // [value_count when we start]
+    pen_updates updates;
+    pen_value_id scale; // of gradients, from clipping; NONE without
+} updates_builder;
+
+typedef struct updates_item {
+    pen_value_id parameter;
+    pen_value_id gradient; // one, summed over uses and microbatches
+} updates_item;
+
+static pen_status updates_count_readers(updates_builder *builder) {
+    PEN_TRY(PEN_NEW(builder->arena, pen_graph_value_count(builder->graph), &builder->reader_count));
+    for (uint32_t n = 0; n < pen_graph_node_count(builder->graph); n++) {
+        const pen_node *node = pen_graph_node(builder->graph, (pen_node_id){n});
+        for (uint32_t i = 0; i < node->input_count; i++) {
+            if (pen_value_is(node->inputs[i])) builder->reader_count[node->inputs[i].index] += 1;
+        }
+    }
+    return PEN_OK;
+}
+
+static pen_status updates_node(updates_builder *builder, pen_node_spec *spec,
+                               pen_value_id parameter, const char *suffix, pen_node_id *out_node) {
+    PEN_TRY(pen_arena_format(builder->arena, &spec->name, "%s/%s",
+                             pen_value_name(builder->graph, parameter), suffix));
+    return pen_graph_add_node(builder->graph, spec, out_node);
+}
+
+// Makes one use's gradient add up over microbatches: in its producer where that yields nothing
+// else, otherwise in a copy.
+static pen_status updates_accumulate(updates_builder *builder, pen_value_id parameter,
+                                     pen_value_id use, pen_value_id *out_sum) {
+    const pen_value *value = pen_graph_value(builder->graph, use);
+    *out_sum = use;
+    if (pen_node_is(value->producer)) {
+        const pen_node *producer = pen_graph_node(builder->graph, value->producer);
+        if (producer->output_count == 1 && !producer->op->is_view &&
+            builder->reader_count[use.index] == 0) {
+            pen_graph_set_accumulates(builder->graph, value->producer, true);
+            return PEN_OK;
+        }
+    }
+    pen_node_spec spec = pen_node_spec_make("reorder", "");
+    spec.role = PEN_ROLE_BACKWARD_WEIGHT;
+    spec.inputs = &use;
+    spec.input_count = 1;
+    pen_node_id node;
+    PEN_TRY(updates_node(builder, &spec, parameter, "accumulate", &node));
+    pen_graph_set_accumulates(builder->graph, node, true);
+    *out_sum = pen_graph_node(builder->graph, node)->outputs[0];
+    return PEN_OK;
+}
+
+// One gradient from those of all uses.
+static pen_status updates_sum_uses(updates_builder *builder, const pen_gradient *gradient,
+                                   pen_value_id *out_sum) {
+    for (uint32_t i = 0; i < gradient->use_count; i++) {
+        pen_value_id use = gradient->uses[i];
+        if (builder->accumulate) {
+            PEN_TRY(updates_accumulate(builder, gradient->value, use, &use));
+        }
+        if (i == 0) {
+            *out_sum = use;
+            continue;
+        }
+        pen_node_spec spec = pen_node_spec_make("add", "");
+        const pen_value_id operands[2] = {*out_sum, use};
+        spec.role = builder->accumulate ? PEN_ROLE_UPDATE : PEN_ROLE_BACKWARD_WEIGHT;
+        spec.inputs = operands;
+        spec.input_count = 2;
+        pen_node_id node;
+        PEN_TRY(updates_node(builder, &spec, gradient->value, "gradient_of_uses", &node));
+        *out_sum = pen_graph_node(builder->graph, node)->outputs[0];
+    }
+    return PEN_OK;
+}
+
+typedef struct updates_named {
+    const char *name;
+    pen_value_id gradient;
+    pen_value_id parameter;
+} updates_named;
+
+static int updates_compare(const void *left, const void *right) {
+    return strcmp(((const updates_named *)left)->name, ((const updates_named *)right)->name);
+}
+
+// The scale that holds the norm of all gradients together at clip_norm or below.
+static pen_status updates_clip(updates_builder *builder, uint32_t count,
+                               const updates_item *items) {
+    updates_named *named;
+    pen_value_id *norms;
+    PEN_TRY(PEN_NEW(builder->arena, count, &named));
+    PEN_TRY(PEN_NEW(builder->arena, count, &norms));
+    for (uint32_t i = 0; i < count; i++) {
+        named[i] = (updates_named){pen_value_name(builder->graph, items[i].parameter),
+                                   items[i].gradient, items[i].parameter};
+    }
+    qsort(named, count, sizeof *named, updates_compare);
+    for (uint32_t i = 0; i < count; i++) {
+        pen_node_spec spec = pen_node_spec_make("squared_norm", "");
+        spec.role = PEN_ROLE_UPDATE;
+        spec.inputs = &named[i].gradient;
+        spec.input_count = 1;
+        pen_node_id node;
+        PEN_TRY(updates_node(builder, &spec, named[i].parameter, "squared_norm", &node));
+        norms[i] = pen_graph_node(builder->graph, node)->outputs[0];
+    }
+    pen_node_spec spec = pen_node_spec_make("clip_scale", "clip_scale");
+    const pen_attribute_given limit = pen_attribute_float("limit", builder->optimizer->clip_norm);
+    spec.role = PEN_ROLE_UPDATE;
+    spec.inputs = norms;
+    spec.input_count = count;
+    spec.attributes = &limit;
+    spec.attribute_count = 1;
+    return pen_graph_add_simple(builder->graph, &spec, &builder->scale);
+}
+
+static pen_status updates_add_scalar(pen_graph *graph, const char *name, pen_value_id *out_value) {
+    const pen_value value = {
+        .name = name, .kind = PEN_VALUE_SCALAR, .type = pen_tensor_type_make(PEN_FLOAT32, 0, NULL)};
+    return pen_graph_add_value(graph, &value, out_value);
+}
+
+// Optimizer state of a parameter: starts as zeros.
+static pen_status updates_add_state(updates_builder *builder, pen_value_id parameter,
+                                    const char *suffix, pen_value_id *out_state) {
+    pen_value state = {.kind = PEN_VALUE_STATE, .type = *pen_value_type(builder->graph, parameter)};
+    PEN_TRY(pen_arena_format(builder->arena, &state.name, "%s/%s",
+                             pen_value_name(builder->graph, parameter), suffix));
+    return pen_graph_add_value(builder->graph, &state, out_state);
+}
+
+// Says that the node's outputs take the place of the persistent values given.
+static void updates_replace(updates_builder *builder, pen_node_id node, uint32_t count,
+                            const pen_value_id *persistent) {
+    for (uint32_t i = 0; i < count; i++) {
+        const pen_value_id output = pen_graph_node(builder->graph, node)->outputs[i];
+        pen_graph_set_replaces(builder->graph, output, persistent[i]);
+    }
+}
+
+static pen_status updates_sgd(updates_builder *builder, const updates_item *item) {
+    const pen_optimizer *optimizer = builder->optimizer;
+    const bool has_velocity = optimizer->momentum != 0;
+    pen_value_id velocity = PEN_VALUE_NONE;
+    if (has_velocity) PEN_TRY(updates_add_state(builder, item->parameter, "velocity", &velocity));
+    const pen_value_id operands[5] = {item->parameter, item->gradient, velocity,
+                                      builder->updates.learning_rate, builder->scale};
+    const pen_attribute_given attributes[3] = {
+        pen_attribute_float("momentum", optimizer->momentum),
+        pen_attribute_int("nesterov", optimizer->nesterov),
+        pen_attribute_float("weight_decay", optimizer->weight_decay)};
+    pen_node_spec spec = pen_node_spec_make("sgd_update", "");
+    spec.role = PEN_ROLE_UPDATE;
+    spec.inputs = operands;
+    spec.input_count = pen_value_is(builder->scale) ? 5 : 4;
+    spec.attributes = attributes;
+    spec.attribute_count = 3;
+    spec.output_count = has_velocity ? 2 : 1;
+    pen_node_id node;
+    PEN_TRY(updates_node(builder, &spec, item->parameter, "update", &node));
+    updates_replace(builder, node, spec.output_count,
+                    (const pen_value_id[2]){item->parameter, velocity});
+    return PEN_OK;
+}
+
+static pen_status updates_adam(updates_builder *builder, const updates_item *item) {
+    const pen_optimizer *optimizer = builder->optimizer;
+    pen_value_id first, second;
+    PEN_TRY(updates_add_state(builder, item->parameter, "first_moment", &first));
+    PEN_TRY(updates_add_state(builder, item->parameter, "second_moment", &second));
+    const pen_value_id operands[7] = {
+        item->parameter,       item->gradient, first, second, builder->updates.learning_rate,
+        builder->updates.step, builder->scale};
+    const pen_attribute_given attributes[5] = {
+        pen_attribute_float("beta1", optimizer->beta1),
+        pen_attribute_float("beta2", optimizer->beta2),
+        pen_attribute_float("epsilon", optimizer->epsilon),
+        pen_attribute_float("weight_decay", optimizer->weight_decay),
+        pen_attribute_int("decoupled", optimizer->kind == PEN_OPTIMIZER_ADAMW)};
+    pen_node_spec spec = pen_node_spec_make("adam_update", "");
+    spec.role = PEN_ROLE_UPDATE;
+    spec.inputs = operands;
+    spec.input_count = pen_value_is(builder->scale) ? 7 : 6;
+    spec.attributes = attributes;
+    spec.attribute_count = 5;
+    spec.output_count = 3;
+    pen_node_id node;
+    PEN_TRY(updates_node(builder, &spec, item->parameter, "update", &node));
+    updates_replace(builder, node, 3, (const pen_value_id[3]){item->parameter, first, second});
+    return PEN_OK;
+}
+
+static pen_status updates_add(updates_builder *builder, const updates_item *item) {
+    switch (builder->optimizer->kind) {
+    case PEN_OPTIMIZER_SGD:
+        return updates_sgd(builder, item);
+    case PEN_OPTIMIZER_ADAM:
+    case PEN_OPTIMIZER_ADAMW:
+        return updates_adam(builder, item);
+    }
+    return pen_error(PEN_INTERNAL, "optimizer kind %d", (int)builder->optimizer->kind);
+}
+
+pen_status pen_build_updates(pen_graph *graph, const pen_gradients *gradients,
+                             const pen_optimizer *optimizer, bool accumulate,
+                             pen_updates *out_updates) {
+    updates_builder builder = {.graph = graph,
+                               .arena = pen_graph_arena(graph),
+                               .optimizer = optimizer,
+                               .accumulate = accumulate,
+                               .updates = {.step = PEN_VALUE_NONE},
+                               .scale = PEN_VALUE_NONE};
+    PEN_TRY(updates_count_readers(&builder));
+    updates_item *items;
+    uint32_t count = 0;
+    PEN_TRY(PEN_NEW(builder.arena, gradients->count, &items));
+    for (uint32_t i = 0; i < gradients->count; i++) {
+        if (gradients->items[i].use_count == 0) continue;
+        items[count].parameter = gradients->items[i].value;
+        PEN_TRY(updates_sum_uses(&builder, &gradients->items[i], &items[count].gradient));
+        count++;
+    }
+    PEN_TRY(updates_add_scalar(graph, "learning_rate", &builder.updates.learning_rate));
+    if (optimizer->kind != PEN_OPTIMIZER_SGD) {
+        PEN_TRY(updates_add_scalar(graph, "step", &builder.updates.step));
+    }
+    if (optimizer->clip_norm > 0 && count > 0) PEN_TRY(updates_clip(&builder, count, items));
+    for (uint32_t i = 0; i < count; i++) {
+        PEN_TRY(updates_add(&builder, &items[i]));
+    }
+    builder.updates.updated_count = count;
+    *out_updates = builder.updates;
+    return PEN_OK;
+}

@@ -1,0 +1,256 @@
+#include "scheduler/runtime/executor.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+#include "graph/analysis/memory_plan.h"
+
+struct pen_executor {
+    pen_executor_spec spec;
+    pen_arena *arena;
+    pen_memory_plan *plan;
+    pen_buffer *persistent;
+    pen_buffer *transient; // the arena of activations
+    bool owns_transient;   // false: it is the shared executor's
+    uint64_t transient_bytes;
+    pen_operand *operands; // [value_count]; buffer NULL: nowhere
+    pen_kernel **kernels;  // [order_count]; NULL for views
+    pen_launch **launches; // [order_count]; NULL for views
+};
+
+static const pen_node *executor_node(const pen_executor *executor, uint32_t position) {
+    return pen_graph_node(executor->spec.graph, executor->spec.order[position]);
+}
+
+static pen_status executor_prepare_kernels(pen_executor *executor, uint64_t *workspace_of_node) {
+    pen_device *device = executor->spec.device;
+    for (uint32_t p = 0; p < executor->spec.order_count; p++) {
+        if (executor_node(executor, p)->op->is_view) continue;
+        const pen_node_id node = executor->spec.order[p];
+        PEN_TRY(device->kind->prepare(device, executor->spec.graph, node, executor->arena,
+                                      &executor->kernels[p]));
+        workspace_of_node[node.index] = device->kind->workspace_bytes(executor->kernels[p]);
+    }
+    return PEN_OK;
+}
+
+// The value whose storage `value` has: itself, but for views and what replaces persistent values.
+static pen_value_id executor_home(const pen_graph *graph, pen_value_id value) {
+    for (;;) {
+        const pen_value *subject = pen_graph_value(graph, value);
+        if (pen_value_is(subject->replaces)) return subject->replaces;
+        if (subject->kind != PEN_VALUE_COMPUTED) return value;
+        const pen_node *producer = pen_graph_node(graph, subject->producer);
+        if (!producer->op->is_view) return value;
+        value = producer->inputs[0];
+    }
+}
+
+// Where a parameter or state of the same name lies in the shared executor.
+static pen_operand executor_shared_operand(const pen_executor *executor, pen_value_id id) {
+    const pen_executor *shared = executor->spec.shared;
+    const pen_value *value = pen_graph_value(executor->spec.graph, id);
+    const bool outlives = value->kind == PEN_VALUE_PARAMETER || value->kind == PEN_VALUE_STATE;
+    pen_value_id other;
+    if (shared == NULL || !outlives) return (pen_operand){0};
+    const pen_status status = pen_graph_find_value(shared->spec.graph, value->name, &other);
+    if (status != PEN_OK) {
+        pen_status_ignore(status, "not shared: this graph alone has it");
+        return (pen_operand){0};
+    }
+    if (!pen_tensor_type_equal(pen_value_type(shared->spec.graph, other), &value->type)) {
+        return (pen_operand){0};
+    }
+    return shared->operands[other.index];
+}
+
+static pen_status executor_plan(pen_executor *executor) {
+    const pen_executor_spec *spec = &executor->spec;
+    const uint32_t value_count = pen_graph_value_count(spec->graph);
+    uint64_t *bytes, *workspace;
+    PEN_TRY(PEN_NEW(executor->arena, value_count, &bytes));
+    PEN_TRY(PEN_NEW(executor->arena, pen_graph_node_count(spec->graph), &workspace));
+    for (uint32_t v = 0; v < value_count; v++) {
+        const pen_value_id value = {v};
+        if (executor_shared_operand(executor, value).buffer != NULL) continue; // has its place
+        bytes[v] = spec->device->kind->value_bytes != NULL
+                       ? spec->device->kind->value_bytes(spec->device, spec->graph, value)
+                       : pen_tensor_type_bytes(pen_value_type(spec->graph, value));
+    }
+    PEN_TRY(executor_prepare_kernels(executor, workspace));
+    const pen_memory_request request = {.graph = spec->graph,
+                                        .order = spec->order,
+                                        .order_count = spec->order_count,
+                                        .bytes_of_value = bytes,
+                                        .workspace_of_node = workspace,
+                                        .kept = spec->kept,
+                                        .kept_count = spec->kept_count};
+    return pen_memory_plan_build(&request, executor->arena, &executor->plan);
+}
+
+// The arena of the shared executor if it is large enough (they never run at once), or a new one.
+static pen_status executor_create_buffers(pen_executor *executor) {
+    pen_device *device = executor->spec.device;
+    const pen_executor *shared = executor->spec.shared;
+    const uint64_t bytes = executor->plan->arena_bytes;
+    PEN_TRY(device->kind->buffer_create(device, executor->plan->persistent_bytes,
+                                        &executor->persistent));
+    if (shared != NULL && shared->transient_bytes >= bytes) {
+        executor->transient = shared->transient;
+        executor->transient_bytes = shared->transient_bytes;
+        return PEN_OK;
+    }
+    PEN_TRY(device->kind->buffer_create(device, bytes, &executor->transient));
+    executor->owns_transient = true;
+    executor->transient_bytes = bytes;
+    return PEN_OK;
+}
+
+static pen_status executor_place_values(pen_executor *executor) {
+    const pen_graph *graph = executor->spec.graph;
+    for (uint32_t v = 0; v < pen_graph_value_count(graph); v++) {
+        const pen_memory_slot slot = executor->plan->values[v];
+        const pen_value *value = pen_graph_value(graph, (pen_value_id){v});
+        if (slot.region == PEN_MEMORY_NONE) continue;
+        const pen_value *home =
+            pen_value_is(value->replaces) ? pen_graph_value(graph, value->replaces) : value;
+        const pen_operand shared = executor_shared_operand(executor, home);
+        if (shared.buffer != NULL) {
+            executor->operands[v] = shared;
+            continue;
+        }
+        executor->operands[v] = (pen_operand){
+            slot.region == PEN_MEMORY_ARENA ? executor->transient : executor->persistent,
+            slot.offset};
+        if (value->data == NULL) continue;
+        pen_device *device = executor->spec.device;
+        PEN_TRY(device->kind->write(device, executor->operands[v], value->data, value->data_bytes));
+    }
+    return executor->spec.device->kind->synchronize(executor->spec.device);
+}
+
+static pen_status executor_bind_node(pen_executor *executor, uint32_t position,
+                                     pen_launch **out_launch) {
+    const pen_node *node = executor_node(executor, position);
+    pen_operand *inputs, *outputs;
+    PEN_TRY(PEN_NEW(executor->arena, node->input_count, &inputs));
+    PEN_TRY(PEN_NEW(executor->arena, node->output_count, &outputs));
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        if (pen_value_is(node->inputs[i])) inputs[i] = executor->operands[node->inputs[i].index];
+    }
+    for (uint32_t i = 0; i < node->output_count; i++) {
+        if (pen_value_is(node->outputs[i])) outputs[i] = executor->operands[node->outputs[i].index];
+    }
+    const uint32_t index = executor->spec.order[position].index;
+    const pen_binding binding = {
+        .inputs = inputs,
+        .outputs = outputs,
+        .workspace = {executor->transient, executor->plan->workspace_offsets[index]}};
+    pen_device *device = executor->spec.device;
+    return device->kind->bind(device, executor->kernels[position], &binding, executor->arena,
+                              out_launch);
+}
+
+static pen_status executor_bind(pen_executor *executor) {
+    for (uint32_t p = 0; p < executor->spec.order_count; p++) {
+        if (executor->kernels[p] == NULL) continue;
+        PEN_TRY(executor_bind_node(executor, p, &executor->launches[p]));
+    }
+    return PEN_OK;
+}
+
+static pen_status executor_build(pen_executor *executor) {
+    const uint32_t value_count = pen_graph_value_count(executor->spec.graph);
+    PEN_TRY(PEN_NEW(executor->arena, value_count, &executor->operands));
+    PEN_TRY(PEN_NEW(executor->arena, executor->spec.order_count, &executor->kernels));
+    PEN_TRY(PEN_NEW(executor->arena, executor->spec.order_count, &executor->launches));
+    PEN_TRY(executor_plan(executor));
+    PEN_TRY(executor_create_buffers(executor));
+    PEN_TRY(executor_place_values(executor));
+    return executor_bind(executor);
+}
+
+pen_status pen_executor_create(const pen_executor_spec *spec, pen_executor **out_executor) {
+    pen_executor *executor = pen_memory_allocate(1, sizeof *executor);
+    if (executor == NULL) return pen_error_out_of_memory();
+    executor->spec = *spec;
+    pen_status status = pen_arena_create(&executor->arena);
+    if (status == PEN_OK) status = executor_build(executor);
+    if (status != PEN_OK) {
+        pen_executor_destroy(executor);
+        return status;
+    }
+    *out_executor = executor;
+    return PEN_OK;
+}
+
+void pen_executor_destroy(pen_executor *executor) {
+    if (executor == NULL) return;
+    pen_device *device = executor->spec.device;
+    for (uint32_t p = 0; executor->kernels != NULL && p < executor->spec.order_count; p++) {
+        if (executor->kernels[p] != NULL) device->kind->release(device, executor->kernels[p]);
+    }
+    if (executor->owns_transient) device->kind->buffer_destroy(device, executor->transient);
+    if (executor->persistent != NULL) device->kind->buffer_destroy(device, executor->persistent);
+    pen_arena_destroy(executor->arena);
+    pen_memory_free(executor);
+}
+
+bool pen_executor_holds(const pen_executor *executor, pen_value_id value) {
+    return executor->operands[value.index].buffer != NULL;
+}
+
+static void executor_check_bytes(const pen_executor *executor, pen_value_id value, uint64_t bytes) {
+    PEN_ASSERT(pen_graph_value(executor->spec.graph, value)->layout == PEN_LAYOUT_PLAIN);
+    PEN_ASSERT(bytes == pen_tensor_type_bytes(pen_value_type(executor->spec.graph, value)));
+}
+
+pen_status pen_executor_write(pen_executor *executor, pen_value_id value, const void *host,
+                              uint64_t bytes) {
+    executor_check_bytes(executor, value, bytes);
+    if (!pen_executor_holds(executor, value)) return PEN_OK;
+    pen_device *device = executor->spec.device;
+    PEN_TRY(device->kind->write(device, executor->operands[value.index], host, bytes));
+    return device->kind->synchronize(device);
+}
+
+pen_status pen_executor_read(pen_executor *executor, pen_value_id value, void *host,
+                             uint64_t bytes) {
+    executor_check_bytes(executor, value, bytes);
+    if (!pen_executor_holds(executor, value)) {
+        return pen_error(PEN_INTERNAL, "value '%s' has no place in memory",
+                         pen_value_name(executor->spec.graph, value));
+    }
+    pen_device *device = executor->spec.device;
+    return device->kind->read(device, executor->operands[value.index], host, bytes);
+}
+
+static pen_status executor_run(pen_executor *executor, uint32_t first, uint32_t last,
+                               const pen_run_context *run) {
+    pen_device *device = executor->spec.device;
+    for (uint32_t p = first; p < last; p++) {
+        if (executor->launches[p] == NULL) continue;
+        const pen_status status = device->kind->enqueue(device, executor->launches[p], run);
+        if (status != PEN_OK) {
+            const pen_node *node = executor_node(executor, p);
+            return pen_status_add_context(status, "while running %s '%s'", node->op->name,
+                                          node->name);
+        }
+    }
+    return PEN_OK;
+}
+
+pen_status pen_executor_run_microbatch(pen_executor *executor, const pen_run_context *run) {
+    return executor_run(executor, 0, executor->spec.update_first, run);
+}
+
+pen_status pen_executor_run_update(pen_executor *executor, const pen_run_context *run) {
+    PEN_TRY(executor_run(executor, executor->spec.update_first, executor->spec.order_count, run));
+    return executor->spec.device->kind->synchronize(executor->spec.device);
+}
+
+pen_executor_memory pen_executor_get_memory(const pen_executor *executor) {
+    const pen_memory_plan *plan = executor->plan;
+    return (pen_executor_memory){plan->persistent_bytes, plan->arena_bytes, plan->live_bytes_peak,
+                                 plan->in_place_count};
+}
