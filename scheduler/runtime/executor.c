@@ -112,9 +112,8 @@ static pen_status executor_place_values(pen_executor *executor) {
         const pen_memory_slot slot = executor->plan->values[v];
         const pen_value *value = pen_graph_value(graph, (pen_value_id){v});
         if (slot.region == PEN_MEMORY_NONE) continue;
-        const pen_value *home =
-            pen_value_is(value->replaces) ? pen_graph_value(graph, value->replaces) : value;
-        const pen_operand shared = executor_shared_operand(executor, home);
+        const pen_operand shared =
+            executor_shared_operand(executor, executor_home(graph, (pen_value_id){v}));
         if (shared.buffer != NULL) {
             executor->operands[v] = shared;
             continue;
