@@ -15,7 +15,9 @@ extern const pen_op_family pen_pooling_family;       // pooling_op.c
 extern const pen_op_family pen_normalization_family; // normalization_op.c: batch, local response
 extern const pen_op_family pen_dropout_family;       // dropout_op.c
 extern const pen_op_family pen_reshape_family;       // reshape_op.c: same bytes, other shape
-extern const pen_op_family pen_movement_family;      // movement_op.c: concat, slice, transpose …
+extern const pen_op_family pen_movement_family;      // movement_op.c: concat, split, transpose …
+extern const pen_op_family pen_slice_family;         // slice_op.c: slice, pad
+extern const pen_op_family pen_indexing_family;      // indexing_op.c: gather, scatter
 extern const pen_op_family pen_constant_family;      // constant_op.c: shape, range, cast …
 extern const pen_op_family pen_optimizer_family;     // optimizer_op.c
 extern const pen_op_family pen_transfer_family;      // transfer_op.c: reorder

@@ -1,3 +1,98 @@
-#include "device/reference/reference_kernel.h"
+// The formulas are at the top of graph/ops/optimizer_op.c.
 
-const pen_reference_family pen_optimizer_reference = {NULL, 0};
+#include <math.h>
+
+#include "device/reference/reference_kernel.h"
+#include "graph/ops/optimizer_op.h"
+
+// The scalar operand `input`, or `otherwise` where it is left out.
+static double optimizer_scalar(const pen_reference_call *call, uint32_t input, double otherwise) {
+    if (input >= call->node->input_count || call->inputs[input].data == NULL) return otherwise;
+    return pen_tensor_get(&call->inputs[input], 0);
+}
+
+static pen_status sgd_update_run(const pen_reference_call *call) {
+    const double momentum = pen_node_float(call->node, "momentum");
+    const double weight_decay = pen_node_float(call->node, "weight_decay");
+    const bool nesterov = pen_node_int(call->node, "nesterov") != 0;
+    const double rate = optimizer_scalar(call, 3, 0);
+    const double scale = optimizer_scalar(call, 4, 1);
+    const pen_tensor *velocity = &call->inputs[2];
+    const bool gives_velocity = call->node->output_count > 1 && call->outputs[1].data != NULL;
+    for (int64_t k = 0; k < pen_tensor_count(&call->inputs[0]); k++) {
+        const double p = pen_tensor_get(&call->inputs[0], k);
+        double g = pen_tensor_get(&call->inputs[1], k) * scale;
+        g += weight_decay * p;
+        if (velocity->data != NULL) {
+            const double v = momentum * pen_tensor_get(velocity, k) + g;
+            if (gives_velocity) pen_tensor_set(&call->outputs[1], k, v);
+            g = nesterov ? g + momentum * v : v;
+        }
+        pen_tensor_set(&call->outputs[0], k, p - rate * g);
+    }
+    return PEN_OK;
+}
+
+static pen_status adam_update_run(const pen_reference_call *call) {
+    const double beta1 = pen_node_float(call->node, "beta1");
+    const double beta2 = pen_node_float(call->node, "beta2");
+    const double epsilon = pen_node_float(call->node, "epsilon");
+    const double weight_decay = pen_node_float(call->node, "weight_decay");
+    const bool decoupled = pen_node_int(call->node, "decoupled") != 0;
+    const double rate = optimizer_scalar(call, 4, 0);
+    const double step = optimizer_scalar(call, 5, 1);
+    const double scale = optimizer_scalar(call, 6, 1);
+    const double step_size = rate / (1 - pow(beta1, step));
+    const double correction = sqrt(1 - pow(beta2, step));
+    for (int64_t k = 0; k < pen_tensor_count(&call->inputs[0]); k++) {
+        double p = pen_tensor_get(&call->inputs[0], k);
+        double g = pen_tensor_get(&call->inputs[1], k) * scale;
+        if (decoupled) {
+            p *= 1 - rate * weight_decay;
+        } else {
+            g += weight_decay * p;
+        }
+        const double m = beta1 * pen_tensor_get(&call->inputs[2], k) + (1 - beta1) * g;
+        const double v = beta2 * pen_tensor_get(&call->inputs[3], k) + (1 - beta2) * g * g;
+        pen_tensor_set(&call->outputs[1], k, m);
+        pen_tensor_set(&call->outputs[2], k, v);
+        pen_tensor_set(&call->outputs[0], k, p - step_size * m / (sqrt(v) / correction + epsilon));
+    }
+    return PEN_OK;
+}
+
+static pen_status squared_norm_run(const pen_reference_call *call) {
+    const pen_tensor *x = &call->inputs[0];
+    const int64_t count = pen_tensor_count(x);
+    const int64_t block_count = (count + PEN_NORM_BLOCK_ELEMENTS - 1) / PEN_NORM_BLOCK_ELEMENTS;
+    double *sums;
+    PEN_TRY(PEN_NEW(call->scratch, (size_t)block_count, &sums));
+    for (int64_t k = 0; k < count; k++) {
+        const double element = pen_tensor_get(x, k);
+        sums[k / PEN_NORM_BLOCK_ELEMENTS] += element * element;
+    }
+    pen_tensor_set(&call->outputs[0], 0, pen_norm_add_pairs(sums, (size_t)block_count));
+    return PEN_OK;
+}
+
+static pen_status clip_scale_run(const pen_reference_call *call) {
+    const double limit = pen_node_float(call->node, "limit");
+    double sum = 0;
+    for (uint32_t i = 0; i < call->node->input_count; i++) {
+        sum += pen_tensor_get(&call->inputs[i], 0);
+    }
+    // not fmin: a norm that is not a number must stay visible
+    const double scale = limit / (sqrt(sum) + 1e-6);
+    pen_tensor_set(&call->outputs[0], 0, scale > 1 ? 1 : scale);
+    return PEN_OK;
+}
+
+static const pen_reference_kernel optimizer_kernels[] = {
+    {"sgd_update", sgd_update_run},
+    {"adam_update", adam_update_run},
+    {"squared_norm", squared_norm_run},
+    {"clip_scale", clip_scale_run},
+};
+
+const pen_reference_family pen_optimizer_reference = {
+    optimizer_kernels, sizeof optimizer_kernels / sizeof *optimizer_kernels};

@@ -56,6 +56,8 @@ extern const pen_reference_family pen_normalization_reference;
 extern const pen_reference_family pen_dropout_reference;
 extern const pen_reference_family pen_reshape_reference;
 extern const pen_reference_family pen_movement_reference;
+extern const pen_reference_family pen_slice_reference;
+extern const pen_reference_family pen_indexing_reference;
 extern const pen_reference_family pen_constant_reference;
 extern const pen_reference_family pen_optimizer_reference;
 extern const pen_reference_family pen_transfer_reference;
