@@ -1,0 +1,239 @@
+// A job: what a user asks for, read from one YAML file and the files that it names as its parts.
+//
+//   version: 1
+//   model: {file: lenet.onnx}
+//   data:
+//     train: {format: idx, images: train-images.gz, labels: train-labels.gz}
+//     eval: {format: idx, images: test-images.gz, labels: test-labels.gz}
+//     normalize: {mean: 0.1307, std: 0.3081}
+//   train: {loss: softmax_cross_entropy, optimizer: {sgd: {lr: 0.05, momentum: 0.9}}, batch: 128}
+//   devices: [{name: a, threads: 2}]
+//   outputs: {export: trained.onnx}
+//
+// The job says what is wanted, and is checked as far as that can be done without looking anywhere
+// else: no file but the YAML is opened. Every path is resolved against the folder of the job file,
+// also those within parts. The keys, with ranges and help, are in job_table.c; `penstock schema`
+// prints them.
+//
+// Lifetime: a job lives in the arena it was read into.
+// Threads:  immutable once returned.
+#ifndef PEN_SCHEDULER_JOB_H
+#define PEN_SCHEDULER_JOB_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/option.h"
+#include "base/quantity.h"
+#include "base/status.h"
+#include "scheduler/training/dataset.h"
+#include "scheduler/training/learning_rate.h"
+
+typedef struct pen_job_model {
+    const char *file;
+} pen_job_model;
+
+typedef enum pen_job_format {
+    PEN_JOB_IDX,
+    PEN_JOB_NPY,
+    PEN_JOB_CSV,
+    PEN_JOB_IMAGES,
+} pen_job_format;
+
+typedef enum pen_job_label_type {
+    PEN_JOB_LABEL_AUTO,  // what the file has
+    PEN_JOB_LABEL_INDEX, // class indices
+    PEN_JOB_LABEL_NUMBER,
+} pen_job_label_type;
+
+typedef struct pen_job_idx {
+    const char *images;
+    const char *labels; // NULL: none
+    const char *input;  // NULL: the model's only input
+} pen_job_idx;
+
+// One entry of `inputs`: {GRAPH_INPUT: FILE}.
+typedef struct pen_job_array {
+    const char *input;
+    const char *file;
+} pen_job_array;
+
+typedef struct pen_job_npy {
+    pen_option_list inputs; // of pen_job_array
+    const char *labels;     // NULL: none
+} pen_job_npy;
+
+typedef struct pen_job_csv {
+    const char *file;
+    const char *label_column; // a name, or an index from 0 or (negative) from the end; NULL: none
+    bool header_is_given;     // else found out
+    bool header;
+    const char *delimiter; // one character
+    const char *input;     // NULL: the model's only input
+} pen_job_csv;
+
+typedef struct pen_job_images {
+    const char *folder;
+    pen_option_list size; // of int64_t: side, or height and width
+    int64_t channels;     // 1 or 3
+    const char *input;    // NULL: the model's only input
+} pen_job_images;
+
+typedef struct pen_job_dataset {
+    pen_job_format format; // says which of the four below is meant
+    pen_job_idx idx;
+    pen_job_npy npy;
+    pen_job_csv csv;
+    pen_job_images images;
+    int64_t limit; // most examples used; 0: all
+    pen_job_label_type label_type;
+} pen_job_dataset;
+
+// (value * scale - mean) / std
+typedef struct pen_job_normalize {
+    double scale;         // 0: 1/255 for bytes, else 1
+    pen_option_list mean; // of double: none, one, or one a channel
+    pen_option_list std;
+} pen_job_normalize;
+
+typedef struct pen_job_data {
+    pen_job_dataset train;
+    pen_job_dataset eval;
+    bool has_train;
+    bool has_eval;
+    pen_job_normalize normalize;
+    bool flatten;
+    double holdout; // fraction of `train` kept for evaluation when there is no `eval`
+} pen_job_data;
+
+typedef enum pen_job_loss {
+    PEN_JOB_SOFTMAX_CROSS_ENTROPY,
+    PEN_JOB_NEGATIVE_LOG_LIKELIHOOD,
+    PEN_JOB_MEAN_SQUARED_ERROR,
+    PEN_JOB_BINARY_CROSS_ENTROPY,
+    PEN_JOB_OUTPUT, // the model computes its own
+} pen_job_loss;
+
+typedef enum pen_job_optimizer_kind {
+    PEN_JOB_SGD,
+    PEN_JOB_ADAM,
+    PEN_JOB_ADAMW,
+} pen_job_optimizer_kind;
+
+typedef struct pen_job_sgd {
+    double lr;
+    double momentum;
+    double weight_decay;
+    bool nesterov;
+} pen_job_sgd;
+
+typedef struct pen_job_adam {
+    double lr;
+    double beta1;
+    double beta2;
+    double epsilon;
+    double weight_decay;
+} pen_job_adam;
+
+typedef struct pen_job_optimizer {
+    pen_job_optimizer_kind kind; // says which of the three below is meant
+    pen_job_sgd sgd;
+    pen_job_adam adam;  // weight decay is added to the gradient
+    pen_job_adam adamw; // weight decay shrinks the weight by itself
+} pen_job_optimizer;
+
+typedef struct pen_job_step_rate {
+    pen_interval every;
+    double factor;
+} pen_job_step_rate;
+
+typedef struct pen_job_final_rate {
+    double final; // the learning rate at the end
+} pen_job_final_rate;
+
+typedef struct pen_job_learning_rate {
+    pen_learning_rate_kind kind;
+    pen_job_step_rate step;
+    pen_job_final_rate cosine;
+    pen_job_final_rate linear;
+} pen_job_learning_rate;
+
+typedef struct pen_job_train {
+    pen_job_loss loss;
+    const char *loss_output; // OUTPUT: name of the model's output; NULL: its only one
+    pen_job_optimizer optimizer;
+    pen_job_learning_rate learning_rate;
+    pen_interval warmup;
+    double clip_norm;     // 0: none
+    int64_t batch;        // examples a step
+    int64_t microbatches; // divides `batch`
+    int64_t epochs;       // 0: no limit, only when `steps` is given
+    int64_t steps;        // 0: no limit; the first limit reached ends the training
+    int64_t seed;         // not negative
+    const char *freeze;   // pattern of parameter names; NULL: none
+    bool shuffle;
+    bool drop_last; // a last batch that is not full is left out
+} pen_job_train;
+
+typedef enum pen_job_device_kind {
+    PEN_JOB_DEVICE_CPU,
+    PEN_JOB_DEVICE_REFERENCE,
+} pen_job_device_kind;
+
+typedef struct pen_job_device {
+    const char *name; // unique
+    pen_job_device_kind kind;
+    uint64_t memory_bytes; // 0: what the machine has
+    int64_t threads;       // 0: all cores
+} pen_job_device;
+
+typedef struct pen_job_outputs {
+    const char *dir;    // NULL: nothing is written there
+    const char *export; // NULL: the trained model is not written
+} pen_job_outputs;
+
+typedef struct pen_job {
+    const char *file; // as the user named it
+    int64_t version;
+    pen_job_model model;
+    pen_job_data data;
+    pen_job_train train;
+    const pen_job_device *devices; // [device_count], at least one
+    uint32_t device_count;
+    pen_job_outputs outputs;
+    const pen_option_source *source; // for pen_job_blame
+
+    pen_option_list device_list; // `devices` as read
+} pen_job;
+
+// The keys of a job file.
+extern const pen_option_table pen_job_table;
+
+// Reads a job file. INVALID_INPUT with position, found and possible; NOT_FOUND, IO (the file or a
+// part of it), OUT_OF_MEMORY.
+PEN_NODISCARD pen_status pen_job_read(const char *path, pen_arena *arena, const pen_job **out_job);
+
+// Reads a job from memory, opening no file: parts in files of their own are INVALID_INPUT. `path`
+// names it in messages, and paths are resolved beside it.
+PEN_NODISCARD pen_status pen_job_parse(const char *path, const char *bytes, size_t length,
+                                       pen_arena *arena, const pen_job **out_job);
+
+// Gives an error the position at which `*field`, a field within the job, was written:
+// pen_job_blame(job, &job->model.file, status).
+PEN_NODISCARD pen_status pen_job_blame(const pen_job *job, const void *field, pen_status status);
+
+// The options of the dataset to train on, or to evaluate on: `eval`, else what is held out of
+// `train`. Borrows the job's memory. NOT_FOUND when the job has none; OUT_OF_MEMORY.
+PEN_NODISCARD pen_status pen_job_get_dataset(const pen_job *job, pen_dataset_part part,
+                                             pen_arena *arena, pen_dataset_options *out_options);
+
+// The learning rate, where an epoch has `epoch_steps` steps. INVALID_INPUT
+PEN_NODISCARD pen_status pen_job_get_learning_rate(const pen_job *job, uint64_t epoch_steps,
+                                                   pen_learning_rate_options *out_options);
+
+// Steps of the whole training: epochs, or `steps` when that is less.
+uint64_t pen_job_get_step_count(const pen_job *job, uint64_t epoch_steps);
+
+#endif // PEN_SCHEDULER_JOB_H

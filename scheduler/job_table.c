@@ -1,0 +1,429 @@
+// The keys of a job file: kinds, ranges, defaults, help.
+
+#include "scheduler/job_table.h"
+
+#include <string.h>
+
+#define JOB_BATCH_LIMIT 1073741824 // 2^30 examples
+#define JOB_DEVICE_COUNT_LIMIT 1024
+#define JOB_THREAD_COUNT_LIMIT 1024
+
+static const pen_option_field job_model_fields[] = {
+    {.key = "file",
+     .kind = PEN_OPTION_PATH,
+     .offset = offsetof(pen_job_model, file),
+     .is_required = true,
+     .help = "the model, an ONNX file"},
+};
+static const pen_option_table job_model_table = {
+    .size = sizeof(pen_job_model),
+    PEN_OPTION_FIELDS(job_model_fields),
+};
+
+static const pen_option_field job_sgd_fields[] = {
+    {.key = "lr",
+     .kind = PEN_OPTION_NUMBER,
+     .offset = offsetof(pen_job_sgd, lr),
+     .is_required = true,
+     .minimum = PEN_OPTION_ABOVE(0),
+     .help = "learning rate"},
+    {.key = "momentum",
+     .kind = PEN_OPTION_NUMBER,
+     .offset = offsetof(pen_job_sgd, momentum),
+     .minimum = PEN_OPTION_FROM(0),
+     .maximum = PEN_OPTION_BELOW(1),
+     .default_text = "0",
+     .help = "of the running sum of gradients"},
+    {.key = "nesterov",
+     .kind = PEN_OPTION_BOOL,
+     .offset = offsetof(pen_job_sgd, nesterov),
+     .default_text = "false",
+     .help = "Nesterov's momentum"},
+    {.key = "weight_decay",
+     .kind = PEN_OPTION_NUMBER,
+     .offset = offsetof(pen_job_sgd, weight_decay),
+     .minimum = PEN_OPTION_FROM(0),
+     .default_text = "0",
+     .help = "times the weight, added to its gradient"},
+};
+
+static pen_status job_check_sgd(const void *object, const pen_option_source *source) {
+    const pen_job_sgd *sgd = object;
+    if (!sgd->nesterov || sgd->momentum > 0) return PEN_OK;
+    return pen_option_blame(source, &sgd->nesterov,
+                            pen_error(PEN_INVALID_INPUT,
+                                      "nesterov: found true with momentum 0, expected a momentum "
+                                      "above 0"));
+}
+
+static const pen_option_table job_sgd_table = {
+    .size = sizeof(pen_job_sgd),
+    PEN_OPTION_FIELDS(job_sgd_fields),
+    .check = job_check_sgd,
+};
+
+#define JOB_ADAM_FIELDS(decay_default, decay_help)                                                 \
+    {.key = "lr",                                                                                  \
+     .kind = PEN_OPTION_NUMBER,                                                                    \
+     .offset = offsetof(pen_job_adam, lr),                                                         \
+     .minimum = PEN_OPTION_ABOVE(0),                                                               \
+     .default_text = "0.001",                                                                      \
+     .help = "learning rate"},                                                                     \
+        {.key = "beta1",                                                                           \
+         .kind = PEN_OPTION_NUMBER,                                                                \
+         .offset = offsetof(pen_job_adam, beta1),                                                  \
+         .minimum = PEN_OPTION_FROM(0),                                                            \
+         .maximum = PEN_OPTION_BELOW(1),                                                           \
+         .default_text = "0.9",                                                                    \
+         .help = "decay of the mean of gradients"},                                                \
+        {.key = "beta2",                                                                           \
+         .kind = PEN_OPTION_NUMBER,                                                                \
+         .offset = offsetof(pen_job_adam, beta2),                                                  \
+         .minimum = PEN_OPTION_FROM(0),                                                            \
+         .maximum = PEN_OPTION_BELOW(1),                                                           \
+         .default_text = "0.999",                                                                  \
+         .help = "decay of the mean of squared gradients"},                                        \
+        {.key = "epsilon",                                                                         \
+         .kind = PEN_OPTION_NUMBER,                                                                \
+         .offset = offsetof(pen_job_adam, epsilon),                                                \
+         .minimum = PEN_OPTION_ABOVE(0),                                                           \
+         .default_text = "1e-8",                                                                   \
+         .help = "keeps the division finite"},                                                     \
+    {                                                                                              \
+        .key = "weight_decay", .kind = PEN_OPTION_NUMBER,                                          \
+        .offset = offsetof(pen_job_adam, weight_decay), .minimum = PEN_OPTION_FROM(0),             \
+        .default_text = (decay_default), .help = (decay_help)                                      \
+    }
+
+static const pen_option_field job_adam_fields[] = {
+    JOB_ADAM_FIELDS("0", "times the weight, added to its gradient"),
+};
+static const pen_option_field job_adamw_fields[] = {
+    JOB_ADAM_FIELDS("0.01", "times learning rate and weight, taken off the weight"),
+};
+static const pen_option_table job_adam_table = {
+    .size = sizeof(pen_job_adam),
+    PEN_OPTION_FIELDS(job_adam_fields),
+};
+static const pen_option_table job_adamw_table = {
+    .size = sizeof(pen_job_adam),
+    PEN_OPTION_FIELDS(job_adamw_fields),
+};
+
+static const pen_option_field job_optimizer_fields[] = {
+    [PEN_JOB_SGD] = {.key = "sgd",
+                     .kind = PEN_OPTION_MAPPING,
+                     .offset = offsetof(pen_job_optimizer, sgd),
+                     .table = &job_sgd_table,
+                     .help = "gradient descent, with momentum if asked"},
+    [PEN_JOB_ADAM] = {.key = "adam",
+                      .kind = PEN_OPTION_MAPPING,
+                      .offset = offsetof(pen_job_optimizer, adam),
+                      .table = &job_adam_table,
+                      .help = "Adam"},
+    [PEN_JOB_ADAMW] = {.key = "adamw",
+                       .kind = PEN_OPTION_MAPPING,
+                       .offset = offsetof(pen_job_optimizer, adamw),
+                       .table = &job_adamw_table,
+                       .help = "Adam with decoupled weight decay"},
+};
+static const pen_option_table job_optimizer_table = {
+    .size = sizeof(pen_job_optimizer),
+    PEN_OPTION_FIELDS(job_optimizer_fields),
+    .chosen_offset = offsetof(pen_job_optimizer, kind),
+};
+
+static const pen_option_table job_constant_table = {.size = 0};
+
+static const pen_option_field job_step_fields[] = {
+    {.key = "every",
+     .kind = PEN_OPTION_INTERVAL,
+     .offset = offsetof(pen_job_step_rate, every),
+     .is_required = true,
+     .minimum = PEN_OPTION_FROM(1),
+     .help = "how long a rate is kept"},
+    {.key = "factor",
+     .kind = PEN_OPTION_NUMBER,
+     .offset = offsetof(pen_job_step_rate, factor),
+     .minimum = PEN_OPTION_ABOVE(0),
+     .default_text = "0.1",
+     .help = "by which it is multiplied then"},
+};
+static const pen_option_table job_step_table = {
+    .size = sizeof(pen_job_step_rate),
+    PEN_OPTION_FIELDS(job_step_fields),
+};
+
+static const pen_option_field job_final_fields[] = {
+    {.key = "final",
+     .kind = PEN_OPTION_NUMBER,
+     .offset = offsetof(pen_job_final_rate, final),
+     .minimum = PEN_OPTION_FROM(0),
+     .default_text = "0",
+     .help = "learning rate at the end of the training"},
+};
+static const pen_option_table job_final_table = {
+    .size = sizeof(pen_job_final_rate),
+    PEN_OPTION_FIELDS(job_final_fields),
+};
+
+static const pen_option_field job_learning_rate_fields[] = {
+    [PEN_LEARNING_RATE_CONSTANT] = {.key = "constant",
+                                    .kind = PEN_OPTION_MAPPING,
+                                    .table = &job_constant_table,
+                                    .help = "stays"},
+    [PEN_LEARNING_RATE_STEP] = {.key = "step",
+                                .kind = PEN_OPTION_MAPPING,
+                                .offset = offsetof(pen_job_learning_rate, step),
+                                .table = &job_step_table,
+                                .help = "is multiplied by a factor from time to time"},
+    [PEN_LEARNING_RATE_COSINE] = {.key = "cosine",
+                                  .kind = PEN_OPTION_MAPPING,
+                                  .offset = offsetof(pen_job_learning_rate, cosine),
+                                  .table = &job_final_table,
+                                  .help = "falls along half a cosine"},
+    [PEN_LEARNING_RATE_LINEAR] = {.key = "linear",
+                                  .kind = PEN_OPTION_MAPPING,
+                                  .offset = offsetof(pen_job_learning_rate, linear),
+                                  .table = &job_final_table,
+                                  .help = "falls along a line"},
+};
+static const pen_option_table job_learning_rate_table = {
+    .size = sizeof(pen_job_learning_rate),
+    PEN_OPTION_FIELDS(job_learning_rate_fields),
+    .chosen_offset = offsetof(pen_job_learning_rate, kind),
+};
+
+static const char *const job_losses[] = {
+    [PEN_JOB_SOFTMAX_CROSS_ENTROPY] = "softmax_cross_entropy",
+    [PEN_JOB_NEGATIVE_LOG_LIKELIHOOD] = "negative_log_likelihood",
+    [PEN_JOB_MEAN_SQUARED_ERROR] = "mean_squared_error",
+    [PEN_JOB_BINARY_CROSS_ENTROPY] = "binary_cross_entropy",
+    [PEN_JOB_OUTPUT] = "output",
+    NULL,
+};
+static const pen_option_field job_train_fields[] = {
+    {.key = "loss",
+     .kind = PEN_OPTION_CHOICE,
+     .offset = offsetof(pen_job_train, loss),
+     .is_required = true,
+     .choices = job_losses,
+     .help = "what is made small; output: the model computes it"},
+    {.key = "loss_output",
+     .kind = PEN_OPTION_TEXT,
+     .offset = offsetof(pen_job_train, loss_output),
+     .help = "with loss: output, the model's output that is the loss, when it has several"},
+    {.key = "optimizer",
+     .kind = PEN_OPTION_ONE_OF,
+     .offset = offsetof(pen_job_train, optimizer),
+     .is_required = true,
+     .table = &job_optimizer_table,
+     .help = "how weights follow their gradients"},
+    {.key = "learning_rate",
+     .kind = PEN_OPTION_ONE_OF,
+     .offset = offsetof(pen_job_train, learning_rate),
+     .table = &job_learning_rate_table,
+     .default_text = "constant",
+     .help = "how the optimizer's lr changes"},
+    {.key = "warmup",
+     .kind = PEN_OPTION_INTERVAL,
+     .offset = offsetof(pen_job_train, warmup),
+     .default_text = "0 steps",
+     .help = "how long the learning rate rises at first"},
+    {.key = "clip_norm",
+     .kind = PEN_OPTION_NUMBER,
+     .offset = offsetof(pen_job_train, clip_norm),
+     .minimum = PEN_OPTION_ABOVE(0),
+     .help = "all gradients together are scaled to this norm when above"},
+    {.key = "batch",
+     .kind = PEN_OPTION_INTEGER,
+     .offset = offsetof(pen_job_train, batch),
+     .is_required = true,
+     .minimum = PEN_OPTION_FROM(1),
+     .maximum = PEN_OPTION_TO(JOB_BATCH_LIMIT),
+     .help = "examples a step"},
+    {.key = "microbatches",
+     .kind = PEN_OPTION_INTEGER,
+     .offset = offsetof(pen_job_train, microbatches),
+     .minimum = PEN_OPTION_FROM(1),
+     .maximum = PEN_OPTION_TO(JOB_BATCH_LIMIT),
+     .default_text = "1",
+     .help = "equal parts of a batch, one after the other"},
+    {.key = "epochs",
+     .kind = PEN_OPTION_INTEGER,
+     .offset = offsetof(pen_job_train, epochs),
+     .minimum = PEN_OPTION_FROM(1),
+     .maximum = PEN_OPTION_TO(JOB_BATCH_LIMIT),
+     .help = "times through the data; 1 when steps is not given either"},
+    {.key = "steps",
+     .kind = PEN_OPTION_INTEGER,
+     .offset = offsetof(pen_job_train, steps),
+     .minimum = PEN_OPTION_FROM(1),
+     .help = "most steps"},
+    {.key = "seed",
+     .kind = PEN_OPTION_INTEGER,
+     .offset = offsetof(pen_job_train, seed),
+     .minimum = PEN_OPTION_FROM(0),
+     .default_text = "0",
+     .help = "of everything random"},
+    {.key = "freeze",
+     .kind = PEN_OPTION_PATTERN,
+     .offset = offsetof(pen_job_train, freeze),
+     .help = "parameters whose names match stay as they are"},
+    {.key = "shuffle",
+     .kind = PEN_OPTION_BOOL,
+     .offset = offsetof(pen_job_train, shuffle),
+     .default_text = "true",
+     .help = "a new order of the examples in each epoch"},
+    {.key = "drop_last",
+     .kind = PEN_OPTION_BOOL,
+     .offset = offsetof(pen_job_train, drop_last),
+     .default_text = "false",
+     .help = "leave out a last batch that is not full"},
+};
+
+static pen_status job_check_train(const void *object, const pen_option_source *source) {
+    const pen_job_train *train = object;
+    if (train->loss_output != NULL && train->loss != PEN_JOB_OUTPUT) {
+        return pen_option_blame(source, &train->loss_output,
+                                pen_error(PEN_INVALID_INPUT,
+                                          "train.loss_output: found with loss %s, expected only "
+                                          "with loss: output",
+                                          job_losses[train->loss]));
+    }
+    if (train->batch % train->microbatches != 0) {
+        return pen_option_blame(source, &train->microbatches,
+                                pen_error(PEN_INVALID_INPUT,
+                                          "train.microbatches: found %lld, expected a divisor of "
+                                          "the batch, %lld",
+                                          (long long)train->microbatches, (long long)train->batch));
+    }
+    return PEN_OK;
+}
+
+static const pen_option_table job_train_table = {
+    .size = sizeof(pen_job_train),
+    PEN_OPTION_FIELDS(job_train_fields),
+    .check = job_check_train,
+};
+
+static const char *const job_device_kinds[] = {
+    [PEN_JOB_DEVICE_CPU] = "cpu",
+    [PEN_JOB_DEVICE_REFERENCE] = "reference",
+    NULL,
+};
+static const pen_option_field job_device_fields[] = {
+    {.key = "name",
+     .kind = PEN_OPTION_TEXT,
+     .offset = offsetof(pen_job_device, name),
+     .is_required = true,
+     .help = "unlike any other device's"},
+    {.key = "kind",
+     .kind = PEN_OPTION_CHOICE,
+     .offset = offsetof(pen_job_device, kind),
+     .choices = job_device_kinds,
+     .default_text = "cpu",
+     .help = "reference is slow and exact, to compare with"},
+    {.key = "memory",
+     .kind = PEN_OPTION_BYTES,
+     .offset = offsetof(pen_job_device, memory_bytes),
+     .minimum = PEN_OPTION_FROM(1),
+     .help = "most that may be used; what the machine has when not given"},
+    {.key = "threads",
+     .kind = PEN_OPTION_INTEGER,
+     .offset = offsetof(pen_job_device, threads),
+     .minimum = PEN_OPTION_FROM(1),
+     .maximum = PEN_OPTION_TO(JOB_THREAD_COUNT_LIMIT),
+     .help = "threads that compute; all cores when not given"},
+};
+static const pen_option_table job_device_table = {
+    .size = sizeof(pen_job_device),
+    PEN_OPTION_FIELDS(job_device_fields),
+};
+static const pen_option_field job_device_item = {
+    .kind = PEN_OPTION_MAPPING,
+    .table = &job_device_table,
+};
+
+static const pen_option_field job_outputs_fields[] = {
+    {.key = "dir",
+     .kind = PEN_OPTION_PATH,
+     .offset = offsetof(pen_job_outputs, dir),
+     .help = "folder for what a run leaves behind"},
+    {.key = "export",
+     .kind = PEN_OPTION_PATH,
+     .offset = offsetof(pen_job_outputs, export),
+     .help = "ONNX file of the trained model"},
+};
+static const pen_option_table job_outputs_table = {
+    .size = sizeof(pen_job_outputs),
+    PEN_OPTION_FIELDS(job_outputs_fields),
+};
+
+static const pen_option_field job_fields[] = {
+    {.key = "version",
+     .kind = PEN_OPTION_INTEGER,
+     .offset = offsetof(pen_job, version),
+     .is_required = true,
+     .minimum = PEN_OPTION_FROM(1),
+     .maximum = PEN_OPTION_TO(1),
+     .help = "of the job file's format"},
+    {.key = "model",
+     .kind = PEN_OPTION_MAPPING,
+     .offset = offsetof(pen_job, model),
+     .is_required = true,
+     .table = &job_model_table,
+     .may_be_file = true,
+     .help = "what is trained"},
+    {.key = "data",
+     .kind = PEN_OPTION_MAPPING,
+     .offset = offsetof(pen_job, data),
+     .is_required = true,
+     .table = &pen_job_data_table,
+     .may_be_file = true,
+     .help = "the examples"},
+    {.key = "train",
+     .kind = PEN_OPTION_MAPPING,
+     .offset = offsetof(pen_job, train),
+     .is_required = true,
+     .table = &job_train_table,
+     .may_be_file = true,
+     .help = "how it is trained"},
+    {.key = "devices",
+     .kind = PEN_OPTION_LIST,
+     .offset = offsetof(pen_job, device_list),
+     .item = &job_device_item,
+     .count_minimum = 1,
+     .count_maximum = JOB_DEVICE_COUNT_LIMIT,
+     .may_be_file = true,
+     .help = "where it runs; one cpu when not given"},
+    {.key = "outputs",
+     .kind = PEN_OPTION_MAPPING,
+     .offset = offsetof(pen_job, outputs),
+     .table = &job_outputs_table,
+     .may_be_file = true,
+     .help = "what is written"},
+};
+
+static pen_status job_check(const void *object, const pen_option_source *source) {
+    const pen_job *job = object;
+    const pen_job_device *devices = job->device_list.items;
+    for (uint32_t i = 0; i < job->device_list.count; i++) {
+        for (uint32_t j = 0; j < i; j++) {
+            if (strcmp(devices[i].name, devices[j].name) != 0) continue;
+            return pen_option_blame(source, &devices[i].name,
+                                    pen_error(PEN_INVALID_INPUT,
+                                              "devices[%u].name: found \"%.100s\", which is "
+                                              "devices[%u] already, expected another name",
+                                              i, devices[i].name, j));
+        }
+    }
+    return PEN_OK;
+}
+
+const pen_option_table pen_job_table = {
+    .help = "A Penstock job: a model, its data, and how it is trained.",
+    .size = sizeof(pen_job),
+    PEN_OPTION_FIELDS(job_fields),
+    .check = job_check,
+};

@@ -1,0 +1,13 @@
+// The tables of a job file, which is long enough for two files.
+//
+// Threads: immutable.
+#ifndef PEN_SCHEDULER_JOB_TABLE_H
+#define PEN_SCHEDULER_JOB_TABLE_H
+
+#include "base/option.h"
+#include "scheduler/job.h"
+
+// The keys of `data`: fills pen_job_data.
+extern const pen_option_table pen_job_data_table;
+
+#endif // PEN_SCHEDULER_JOB_TABLE_H
