@@ -17,6 +17,8 @@
 static const pen_dataset_format *const dataset_formats[] = {
     &pen_dataset_format_idx,
     &pen_dataset_format_npy,
+    &pen_dataset_format_csv,
+    &pen_dataset_format_images,
 };
 #define DATASET_FORMAT_COUNT (sizeof dataset_formats / sizeof dataset_formats[0])
 

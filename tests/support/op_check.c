@@ -22,7 +22,7 @@ static pen_status op_build_in(const op_case *c, op_built *built) {
         const op_case_input *input = &c->inputs[i];
         built->inputs[i] = PEN_VALUE_NONE;
         if (input->is_absent) continue;
-        char name[16];
+        char name[24];
         snprintf(name, sizeof name, "input_%u", i);
         if (input->is_constant) {
             PEN_TRY(pen_graph_constant(built->graph, name, &input->type, input->data,
