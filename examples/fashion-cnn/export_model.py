@@ -5,7 +5,8 @@
   export_model.py --train N  instead trains the same network in PyTorch for N epochs, as job.yaml
                              does, and prints its test accuracy: the figure to compare with
 
-Needs Debian's python3-torch and python3-onnx; --train also dataset-fashion-mnist. Running the demo needs neither.
+Needs Debian's python3-torch and python3-onnx; --train also dataset-fashion-mnist. Running the demo
+needs no Python.
 """
 import argparse
 import copy

@@ -9,9 +9,9 @@ its own) with:
   - the OpenMP build of OpenBLAS, threads set for both libraries;
   - MALLOC_MMAP_MAX_=0 and MALLOC_TRIM_THRESHOLD_=4G: freed activations stay mapped;
   - zero_grad(set_to_none=True).
-Variants are LAYOUT:CORE:UPDATE. LAYOUT: contiguous, channels_last (convolutional models only). CORE:
-the kernels OpenBLAS picks by itself (auto), or SKYLAKEX, its AVX-512 kernels, which it does not
-pick on processors newer than itself. UPDATE: each (PyTorch's default) or foreach.
+Variants are LAYOUT:CORE:UPDATE. LAYOUT: contiguous, channels_last (convolutional models only).
+CORE: the kernels OpenBLAS picks by itself (auto), or SKYLAKEX, its AVX-512 kernels, which it does
+not pick on processors newer than itself. UPDATE: each (PyTorch's default) or foreach.
 The best variant by median is `best`; all are in `variants`.
 
 Fields: model, batch, threads, microbatches, runs, openblas_parallel (2: OpenMP), torch, best, and
@@ -92,7 +92,8 @@ def measure(options, variant):
 
 def environment(options, core):
     variables = dict(os.environ)
-    variables.update(OPENBLAS_NUM_THREADS=str(options.threads), OMP_NUM_THREADS=str(options.threads),
+    threads = str(options.threads)
+    variables.update(OPENBLAS_NUM_THREADS=threads, OMP_NUM_THREADS=threads,
                      MALLOC_MMAP_MAX_="0", MALLOC_TRIM_THRESHOLD_=str(4 << 30))
     variables.pop("OPENBLAS_CORETYPE", None)
     if core != "auto":

@@ -21,6 +21,7 @@ import onnx
 import onnx.numpy_helper
 import onnx.shape_inference
 import torch
+from google.protobuf.message import DecodeError
 from torch.nn import functional
 
 OPERATORS = {}
@@ -334,7 +335,8 @@ def reduce(inputs, attributes, node):
             return x
         axes = range(x.dim())
     function = {"ReduceSum": torch.sum, "ReduceMean": torch.mean, "ReduceMax": torch.amax}
-    return function[node.op_type](x, as_list(list(axes)), keepdim=attributes.get("keepdims", 1) == 1)
+    keep = attributes.get("keepdims", 1) == 1
+    return function[node.op_type](x, as_list(list(axes)), keepdim=keep)
 
 
 @operator("Constant")
@@ -397,7 +399,7 @@ def evaluate(model, feeds):
     for node in model.graph.node:
         function = OPERATORS.get(node.op_type)
         if function is None or node.domain not in ("", "ai.onnx"):
-            raise Unable(f"operator {node.op_type} of node '{node.name}' is not known to this check")
+            raise Unable(f"operator {node.op_type} of node '{node.name}' is not known here")
         attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
         attributes["opset"] = opset
         missing = [name for name in node.input if name and name not in values]
@@ -472,9 +474,13 @@ def compare(found, expected, options):
 
 def check(options):
     original = onnx.load(options.original)
-    exported = onnx.load(options.exported)
     try:
-        onnx.checker.check_model(options.exported, full_check=True)
+        exported = onnx.load(options.exported)
+    except DecodeError as error:
+        raise Failed(f"no ONNX file: {error}") from error
+    try:
+        # The model, not its path: given a path, a full check rewrites the file.
+        onnx.checker.check_model(exported, full_check=True)
     except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
         raise Failed(f"onnx.checker: {error}") from error
     folded = compare_interfaces(original, exported)

@@ -34,9 +34,9 @@ STORED = {
     "lenet": (models.Lenet, (1, 28, 28), 11, 5, 12),
     "branching_cnn": (models.BranchingCnn, (3, 16, 16), 17, 5, 13),
     "batchnorm_cnn": (models.BatchnormCnn, (3, 16, 16), 13, 5, 8),
-    "resnet18": (lambda: models.Resnet18(4), (3, 64, 64), 15, 2, 9),
+    "resnet18": (lambda: models.Resnet18(4, 0.25), (3, 64, 64), 15, 2, 9),
 }
-FULL = {"resnet18_full": (lambda: models.Resnet18(64), (3, 64, 64), 14, 20, 1)}
+FULL = {"resnet18_full": (lambda: models.Resnet18(64, 0.02), (3, 64, 64), 14, 2, 7)}
 
 OPTIMIZERS = {
     "sgd": lambda p: torch.optim.SGD(p, lr=0.05, momentum=0.9),
@@ -128,7 +128,8 @@ def write_table(path, header, rows):
     with open(path, "w", encoding="ascii") as file:
         file.write(",".join(header) + "\n")
         for row in rows:
-            file.write(",".join(f"{v:.17g}" if isinstance(v, float) else str(v) for v in row) + "\n")
+            texts = (f"{v:.17g}" if isinstance(v, float) else str(v) for v in row)
+            file.write(",".join(texts) + "\n")
 
 
 def export(model, shape, opset, path):

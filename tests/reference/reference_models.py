@@ -125,9 +125,12 @@ class BasicBlock(nn.Module):
 
 
 class Resnet18(nn.Module):
-    """ResNet-18 with torchvision's structure and parameter names; `width` 64 is the real one."""
+    """ResNet-18 with torchvision's structure and parameter names; `width` 64 is the real one.
 
-    def __init__(self, width, classes=10):
+    `branch_scale` is the initial weight of each block's last normalisation: quiet branches, so
+    that rounding grows less with depth."""
+
+    def __init__(self, width, branch_scale, classes=10):
         super().__init__()
         self.conv1 = nn.Conv2d(3, width, 7, 2, 3, bias=False)
         self.bn1 = nn.BatchNorm2d(width)
@@ -140,8 +143,8 @@ class Resnet18(nn.Module):
         self.fc = nn.Linear(8 * width, classes)
         scale_for_relu(self)
         for module in self.modules():
-            if isinstance(module, BasicBlock):  # quiet branches: rounding grows less with depth
-                nn.init.constant_(module.bn2.weight, 0.25)
+            if isinstance(module, BasicBlock):
+                nn.init.constant_(module.bn2.weight, branch_scale)
 
     @staticmethod
     def _stage(inputs, outputs, stride):
