@@ -48,6 +48,14 @@ static void option_describe_choices(const char *const *choices, pen_text *text) 
 static void option_describe_range(const pen_option_field *field, pen_text *text) {
     const pen_option_bound *minimum = &field->minimum;
     const pen_option_bound *maximum = &field->maximum;
+    if (minimum->is_set && maximum->is_set && !minimum->is_excluded && !maximum->is_excluded) {
+        if (minimum->value < maximum->value) {
+            pen_text_print(text, " from %.15g to %.15g", minimum->value, maximum->value);
+        } else {
+            pen_text_print(text, ", %.15g", minimum->value);
+        }
+        return;
+    }
     if (minimum->is_set) {
         pen_text_print(text, " %s %.15g", minimum->is_excluded ? "above" : "of at least",
                        minimum->value);

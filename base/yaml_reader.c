@@ -255,3 +255,7 @@ bool pen_yaml_is_nothing(const pen_yaml_node *node) {
 pen_status pen_yaml_blame(const pen_yaml_node *node, pen_status status) {
     return pen_status_at_position(status, node->file, node->line, node->column);
 }
+
+const char *pen_yaml_version(void) {
+    return yaml_get_version_string();
+}

@@ -56,4 +56,7 @@ bool pen_yaml_is_nothing(const pen_yaml_node *node);
 // Gives an error the position of `node`.
 PEN_NODISCARD pen_status pen_yaml_blame(const pen_yaml_node *node, pen_status status);
 
+// The version of libyaml.
+const char *pen_yaml_version(void);
+
 #endif // PEN_BASE_YAML_READER_H

@@ -1,0 +1,120 @@
+#include "cli/command.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+
+// The verbs, in the order of --help. Each is pen_command_<name>, in command_<name>.c.
+#define COMMAND_LIST(VERB)                                                                         \
+    VERB(doctor)                                                                                   \
+    VERB(schema)
+
+#define COMMAND_DECLARE(name) extern const pen_command pen_command_##name;
+#define COMMAND_ENTRY(name) &pen_command_##name,
+
+COMMAND_LIST(COMMAND_DECLARE)
+
+const pen_command *const pen_commands[] = {COMMAND_LIST(COMMAND_ENTRY) NULL};
+
+#define COMMAND_COUNT (sizeof pen_commands / sizeof *pen_commands - 1)
+
+pen_status pen_command_find(const char *name, pen_arena *arena, const pen_command **out_command) {
+    const char *names[COMMAND_COUNT];
+    for (size_t i = 0; i < COMMAND_COUNT; i++) {
+        names[i] = pen_commands[i]->name;
+        if (strcmp(names[i], name) != 0) continue;
+        *out_command = pen_commands[i];
+        return PEN_OK;
+    }
+    pen_text text;
+    const char *whole;
+    pen_text_init(&text, arena);
+    pen_text_print(&text, "unknown verb '%.100s', possible: ", name);
+    pen_text_add_names(&text, name, names, COMMAND_COUNT, COMMAND_COUNT);
+    PEN_TRY(pen_text_finish(&text, &whole));
+    return pen_error(PEN_NOT_FOUND, "%s", whole);
+}
+
+void pen_command_begin_json(pen_json_writer *json, const char *verb) {
+    char schema[64];
+    snprintf(schema, sizeof schema, "penstock/%s/1", verb);
+    pen_json_init_file(json, stdout, 0);
+    pen_json_begin_object(json);
+    pen_json_key_text(json, "schema", schema);
+}
+
+static pen_status command_print(pen_text *text) {
+    const char *whole;
+    PEN_TRY(pen_text_finish(text, &whole));
+    if (fputs(whole, stdout) == EOF || fflush(stdout) != 0) {
+        return pen_error(PEN_IO, "cannot write to standard output");
+    }
+    return PEN_OK;
+}
+
+static pen_status command_print_help(pen_arena *arena) {
+    pen_text text;
+    pen_text_init(&text, arena);
+    pen_text_add(&text, "usage: penstock VERB [options] ...\n\n"
+                        "Trains neural networks over several machines.\n\n");
+    for (size_t i = 0; i < COMMAND_COUNT; i++) {
+        pen_text_print(&text, "  %-12s %s\n", pen_commands[i]->name, pen_commands[i]->summary);
+    }
+    pen_text_add(&text, "\npenstock VERB --help says more; penstock --version prints the "
+                        "version.\nExit codes: 0 ok, 1 internal, 2 usage, 3 spec, 4 model, 5 does "
+                        "not fit or out of memory,\n6 peer lost (state saved), 7 verification "
+                        "failed, 8 numbers not finite.\n");
+    return command_print(&text);
+}
+
+// Parses the options of a verb and runs it. context->exit_code says what a success means.
+static pen_status command_run_verb(pen_command_context *context, int argument_count,
+                                   char *const *arguments) {
+    const pen_command *command;
+    PEN_TRY(pen_command_find(arguments[0], context->arena, &command));
+    void *options = pen_arena_allocate(context->arena, 1, command->options_bytes, 16);
+    if (options == NULL) return pen_error_out_of_memory();
+    PEN_TRY(
+        pen_cli_parse(&command->table, argument_count - 1, arguments + 1, context->arena, options));
+    const pen_cli_common *common = options;
+    if (common->help) {
+        pen_text text;
+        pen_text_init(&text, context->arena);
+        pen_cli_write_help(&command->table, command->name, command->summary, &text);
+        return command_print(&text);
+    }
+    if (common->quiet) pen_log_set_level(PEN_LOG_WARNING);
+    context->input_exit_code = PEN_EXIT_SPEC;
+    return command->run(context, options);
+}
+
+static pen_status command_run(pen_command_context *context, int argument_count,
+                              char *const *arguments) {
+    if (argument_count == 0) {
+        return pen_error(PEN_INVALID_INPUT, "a verb is missing; penstock --help lists them");
+    }
+    if (strcmp(arguments[0], "--help") == 0 || strcmp(arguments[0], "-h") == 0) {
+        return command_print_help(context->arena);
+    }
+    if (strcmp(arguments[0], "--version") == 0) {
+        pen_text text;
+        pen_text_init(&text, context->arena);
+        pen_text_print(&text, "penstock %s\n", PEN_VERSION);
+        return command_print(&text);
+    }
+    return command_run_verb(context, argument_count, arguments);
+}
+
+int pen_command_main(int argument_count, char *const *arguments) {
+    // until a verb runs, a wrong input is a wrong command line
+    pen_command_context context = {.input_exit_code = PEN_EXIT_USAGE};
+    pen_status status = pen_arena_create(&context.arena);
+    if (status == PEN_OK) status = command_run(&context, argument_count, arguments);
+    const int code = status == PEN_OK ? (int)context.exit_code
+                                      : pen_status_exit_code(status, (int)context.input_exit_code);
+    pen_log_status(status);
+    pen_status_ignore(status, "printed, and told by the exit code");
+    pen_arena_destroy(context.arena);
+    return code;
+}

@@ -1,0 +1,60 @@
+// A verb of the command. Adding one is a file, command_<verb>.c, that defines pen_command_<verb>,
+// and a line in the list of command.c.
+#ifndef PEN_CLI_COMMAND_H
+#define PEN_CLI_COMMAND_H
+
+#include <stddef.h>
+
+#include "base/arena.h"
+#include "base/json_writer.h"
+#include "base/status.h"
+#include "cli/options.h"
+
+// Exit codes, as scripts rely on them.
+typedef enum pen_exit_code {
+    PEN_EXIT_OK = 0,
+    PEN_EXIT_INTERNAL = 1,
+    PEN_EXIT_USAGE = 2,
+    PEN_EXIT_SPEC = 3,
+    PEN_EXIT_MODEL = 4,
+    PEN_EXIT_DOES_NOT_FIT = 5, // or out of memory
+    PEN_EXIT_PEER_LOST = 6,    // state saved
+    PEN_EXIT_VERIFICATION = 7,
+    PEN_EXIT_NOT_FINITE = 8,
+} pen_exit_code;
+
+// What a verb works with, and what it leaves.
+typedef struct pen_command_context {
+    pen_arena *arena; // released after the verb
+    // What a wrong input means (pen_status_exit_code) at this moment: PEN_EXIT_SPEC when a verb
+    // starts; it sets PEN_EXIT_MODEL while it reads a model.
+    pen_exit_code input_exit_code;
+    // The exit code when the verb returns PEN_OK: 0, or 7 when it found a difference.
+    pen_exit_code exit_code;
+} pen_command_context;
+
+typedef struct pen_command {
+    const char *name;    // "train"
+    const char *summary; // one line of --help
+    pen_cli_table table;
+    size_t options_bytes; // of the struct that `run` gets; it begins with a pen_cli_common
+
+    // Does the work. Results go to standard output, messages to standard error (base/log.h).
+    pen_status (*run)(pen_command_context *context, const void *options);
+} pen_command;
+
+// The verbs, ended by NULL.
+extern const pen_command *const pen_commands[];
+
+// Finds a verb. NOT_FOUND lists the names, nearest first.
+PEN_NODISCARD pen_status pen_command_find(const char *name, pen_arena *arena,
+                                          const pen_command **out_command);
+
+// Runs `penstock ARGUMENTS...`; returns the exit code. Prints errors.
+int pen_command_main(int argument_count, char *const *arguments);
+
+// Begins the JSON object of a verb on standard output: {"schema": "penstock/VERB/1", ...
+// The verb ends the object and calls pen_json_finish.
+void pen_command_begin_json(pen_json_writer *json, const char *verb);
+
+#endif // PEN_CLI_COMMAND_H

@@ -1,0 +1,82 @@
+// penstock doctor: versions, and what was detected of this machine.
+
+#include <stdio.h>
+
+#include "base/machine.h"
+#include "base/yaml_reader.h"
+#include "cli/command.h"
+
+typedef struct doctor_options {
+    pen_cli_common common;
+} doctor_options;
+
+// A library that is linked in, and the version that it gives itself when it runs.
+typedef struct doctor_library {
+    const char *name;
+    const char *(*version)(void);
+} doctor_library;
+
+static const doctor_library doctor_libraries[] = {
+    {"libyaml", pen_yaml_version},
+};
+#define DOCTOR_LIBRARY_COUNT (sizeof doctor_libraries / sizeof *doctor_libraries)
+
+static pen_status doctor_print_json(const pen_machine *machine) {
+    pen_json_writer json;
+    pen_command_begin_json(&json, "doctor");
+    pen_json_key_text(&json, "version", PEN_VERSION);
+    pen_json_key_text(&json, "compiler", __VERSION__);
+    pen_json_key_text(&json, "system", machine->system);
+    pen_json_key_text(&json, "processor", machine->processor);
+    pen_json_key_text(&json, "instruction_sets", machine->instruction_sets);
+    pen_json_key_unsigned(&json, "cores", machine->core_count);
+    pen_json_key_unsigned(&json, "cores_allowed", machine->core_count_allowed);
+    pen_json_key_unsigned(&json, "memory_bytes", machine->memory_bytes);
+    pen_json_key_unsigned(&json, "memory_bytes_allowed", machine->memory_bytes_allowed);
+    pen_json_key_unsigned(&json, "memory_bytes_free", machine->memory_bytes_free);
+    pen_json_key(&json, "libraries");
+    pen_json_begin_object(&json);
+    for (size_t i = 0; i < DOCTOR_LIBRARY_COUNT; i++) {
+        pen_json_key_text(&json, doctor_libraries[i].name, doctor_libraries[i].version());
+    }
+    pen_json_end_object(&json);
+    pen_json_end_object(&json);
+    return pen_json_finish(&json);
+}
+
+static pen_status doctor_print_text(const pen_machine *machine) {
+    char total[PEN_QUANTITY_TEXT_BYTES];
+    char allowed[PEN_QUANTITY_TEXT_BYTES];
+    char available[PEN_QUANTITY_TEXT_BYTES];
+    printf("penstock      %s (compiled by %s)\n", PEN_VERSION, __VERSION__);
+    printf("system        %s\n", machine->system);
+    printf("processor     %s\n", machine->processor);
+    printf("instructions  %s\n", machine->instruction_sets);
+    printf("cores         %u, %u of them for this process\n", machine->core_count,
+           machine->core_count_allowed);
+    printf("memory        %s, %s of it for this process, %s free now\n",
+           pen_bytes_format(machine->memory_bytes, total),
+           pen_bytes_format(machine->memory_bytes_allowed, allowed),
+           pen_bytes_format(machine->memory_bytes_free, available));
+    for (size_t i = 0; i < DOCTOR_LIBRARY_COUNT; i++) {
+        printf("%-13s %s\n", doctor_libraries[i].name, doctor_libraries[i].version());
+    }
+    if (fflush(stdout) != 0) return pen_error(PEN_IO, "cannot write to standard output");
+    return PEN_OK;
+}
+
+static pen_status doctor_run(pen_command_context *context, const void *options_given) {
+    const doctor_options *options = options_given;
+    pen_machine machine;
+    PEN_TRY(pen_machine_detect(context->arena, &machine));
+    return options->common.json ? doctor_print_json(&machine) : doctor_print_text(&machine);
+}
+
+extern const pen_command pen_command_doctor;
+const pen_command pen_command_doctor = {
+    .name = "doctor",
+    .summary = "say what is installed and what was detected",
+    .table = {.operands = ""},
+    .options_bytes = sizeof(doctor_options),
+    .run = doctor_run,
+};

@@ -1,0 +1,214 @@
+#include "cli/options.h"
+
+#include <string.h>
+
+#define CLI_OPTION_COLUMNS 24
+
+static const pen_cli_option cli_common_options[] = {
+    {.field = {.key = "json",
+               .kind = PEN_OPTION_BOOL,
+               .offset = offsetof(pen_cli_common, json),
+               .help = "one JSON object on standard output"}},
+    {.letter = 'q',
+     .field = {.key = "quiet",
+               .kind = PEN_OPTION_BOOL,
+               .offset = offsetof(pen_cli_common, quiet),
+               .help = "warnings and errors only"}},
+    {.letter = 'h',
+     .field = {.key = "help",
+               .kind = PEN_OPTION_BOOL,
+               .offset = offsetof(pen_cli_common, help),
+               .help = "this text"}},
+};
+#define CLI_COMMON_COUNT (sizeof cli_common_options / sizeof *cli_common_options)
+
+typedef struct cli_parser {
+    const pen_cli_table *table;
+    pen_arena *arena;
+    unsigned char *options; // the verb's struct
+    char *const *arguments;
+    int count;
+    int index; // of the next argument
+    const char **operands;
+    uint32_t operand_count;
+} cli_parser;
+
+// Option `index` of the verb's own and the common ones, or NULL past the last.
+static const pen_cli_option *cli_option_at(const pen_cli_table *table, size_t index) {
+    if (index < table->option_count) return &table->options[index];
+    index -= table->option_count;
+    return index < CLI_COMMON_COUNT ? &cli_common_options[index] : NULL;
+}
+
+static pen_status cli_refuse_name(const cli_parser *parser, const char *argument) {
+    const char **names;
+    size_t count = 0;
+    PEN_TRY(PEN_NEW(parser->arena, parser->table->option_count + CLI_COMMON_COUNT, &names));
+    const pen_cli_option *option;
+    while ((option = cli_option_at(parser->table, count)) != NULL) {
+        PEN_TRY(pen_arena_format(parser->arena, &names[count], "--%s", option->field.key));
+        count += 1;
+    }
+    pen_text text;
+    const char *whole;
+    pen_text_init(&text, parser->arena);
+    pen_text_print(&text, "unknown option %.100s, possible: ", argument);
+    pen_text_add_names(&text, argument, names, count, count);
+    PEN_TRY(pen_text_finish(&text, &whole));
+    return pen_error(PEN_INVALID_INPUT, "%s", whole);
+}
+
+// The option that "--name" or "--name=value" or "-o" means, or NULL. *out_value is what follows
+// '=', or NULL.
+static const pen_cli_option *cli_find(const pen_cli_table *table, const char *argument,
+                                      const char **out_value) {
+    const pen_cli_option *option;
+    *out_value = NULL;
+    if (argument[1] != '-') {
+        for (size_t i = 0; (option = cli_option_at(table, i)) != NULL; i++) {
+            if (option->letter != 0 && option->letter == argument[1] && argument[2] == '\0') {
+                return option;
+            }
+        }
+        return NULL;
+    }
+    const char *name = argument + 2;
+    const size_t length = strcspn(name, "=");
+    for (size_t i = 0; (option = cli_option_at(table, i)) != NULL; i++) {
+        if (strlen(option->field.key) != length) continue;
+        if (strncmp(option->field.key, name, length) != 0) continue;
+        if (name[length] == '=') *out_value = name + length + 1;
+        return option;
+    }
+    return NULL;
+}
+
+static pen_status cli_take_value(cli_parser *parser, const pen_cli_option *option,
+                                 const char *value) {
+    const pen_option_field *field = &option->field;
+    if (value == NULL && parser->index < parser->count) value = parser->arguments[parser->index++];
+    if (value == NULL) {
+        pen_text text;
+        const char *whole;
+        pen_text_init(&text, parser->arena);
+        pen_text_print(&text, "--%s: found nothing behind it, expected ", field->key);
+        pen_option_describe(field, &text);
+        PEN_TRY(pen_text_finish(&text, &whole));
+        return pen_error(PEN_INVALID_INPUT, "%s", whole);
+    }
+    const pen_status status =
+        pen_option_parse(field, value, parser->arena, parser->options + field->offset);
+    if (pen_status_get_code(status) != PEN_INVALID_INPUT) return status;
+    const pen_status named =
+        pen_error(PEN_INVALID_INPUT, "--%s: %s", field->key, pen_status_message(status));
+    pen_status_ignore(status, "its message is in the other");
+    return named;
+}
+
+static pen_status cli_take_option(cli_parser *parser, const char *argument) {
+    const char *value;
+    const pen_cli_option *option = cli_find(parser->table, argument, &value);
+    if (option == NULL) return cli_refuse_name(parser, argument);
+    const pen_option_field *field = &option->field;
+    const bool given = true;
+    if (option->value_name == NULL) {
+        if (value != NULL) {
+            return pen_error(PEN_INVALID_INPUT, "--%s: found the value \"%.60s\", expected none",
+                             field->key, value);
+        }
+        memcpy(parser->options + field->offset, &given, sizeof given);
+        return PEN_OK;
+    }
+    PEN_TRY(cli_take_value(parser, option, value));
+    if (field->present_offset != 0) {
+        memcpy(parser->options + field->present_offset, &given, sizeof given);
+    }
+    return PEN_OK;
+}
+
+static pen_status cli_check_operands(const cli_parser *parser) {
+    const pen_cli_table *table = parser->table;
+    if (parser->operand_count < table->operand_count_minimum) {
+        return pen_error(PEN_INVALID_INPUT, "found %u operands, expected %s", parser->operand_count,
+                         table->operands);
+    }
+    if (parser->operand_count > table->operand_count_maximum) {
+        return pen_error(PEN_INVALID_INPUT, "found \"%.100s\", expected %s",
+                         parser->operands[table->operand_count_maximum],
+                         table->operand_count_maximum == 0 ? "options alone" : table->operands);
+    }
+    return PEN_OK;
+}
+
+static pen_status cli_set_defaults(const cli_parser *parser) {
+    const pen_cli_option *option;
+    for (size_t i = 0; (option = cli_option_at(parser->table, i)) != NULL; i++) {
+        const pen_option_field *field = &option->field;
+        if (field->default_text == NULL) continue;
+        PEN_TRY(pen_option_parse(field, field->default_text, parser->arena,
+                                 parser->options + field->offset));
+    }
+    return PEN_OK;
+}
+
+pen_status pen_cli_parse(const pen_cli_table *table, int argument_count, char *const *arguments,
+                         pen_arena *arena, void *out_options) {
+    cli_parser parser = {.table = table,
+                         .arena = arena,
+                         .options = out_options,
+                         .arguments = arguments,
+                         .count = argument_count};
+    pen_cli_common *common = out_options;
+    PEN_TRY(PEN_NEW(arena, (size_t)argument_count + 1, &parser.operands));
+    PEN_TRY(cli_set_defaults(&parser));
+    for (int i = 0; i < argument_count && strcmp(arguments[i], "--") != 0; i++) {
+        common->help |= strcmp(arguments[i], "--help") == 0 || strcmp(arguments[i], "-h") == 0;
+    }
+    if (common->help) return PEN_OK;
+    bool options_end = false;
+    while (parser.index < parser.count) {
+        const char *argument = arguments[parser.index++];
+        if (!options_end && strcmp(argument, "--") == 0) {
+            options_end = true;
+        } else if (!options_end && argument[0] == '-' && argument[1] != '\0') {
+            PEN_TRY(cli_take_option(&parser, argument));
+        } else {
+            parser.operands[parser.operand_count++] = argument;
+        }
+    }
+    common->operands = parser.operands;
+    common->operand_count = parser.operand_count;
+    return cli_check_operands(&parser);
+}
+
+static pen_status cli_write_option(const pen_cli_option *option, pen_arena *arena, pen_text *text) {
+    const pen_option_field *field = &option->field;
+    const char *left;
+    const char *value_name = option->value_name != NULL ? option->value_name : "";
+    PEN_TRY(pen_arena_format(arena, &left, "--%s%s%s", field->key,
+                             option->value_name != NULL ? " " : "", value_name));
+    if (option->letter != 0) {
+        pen_text_print(text, "  -%c, ", option->letter);
+    } else {
+        pen_text_add(text, "      ");
+    }
+    pen_text_print(text, "%-*s %s", CLI_OPTION_COLUMNS - 6, left, field->help);
+    if (option->value_name != NULL) {
+        pen_text_add(text, ": ");
+        pen_option_describe(field, text);
+    }
+    if (field->default_text != NULL) pen_text_print(text, " (default: %s)", field->default_text);
+    pen_text_add(text, "\n");
+    return PEN_OK;
+}
+
+void pen_cli_write_help(const pen_cli_table *table, const char *verb, const char *summary,
+                        pen_text *text) {
+    const pen_cli_option *option;
+    pen_text_print(text, "usage: penstock %s [options]%s%s\n\n%s\n\n", verb,
+                   table->operands[0] != '\0' ? " " : "", table->operands, summary);
+    for (size_t i = 0; (option = cli_option_at(table, i)) != NULL; i++) {
+        if (cli_write_option(option, text->arena, text) != PEN_OK) text->failed = true;
+    }
+    if (table->details != NULL) pen_text_print(text, "\n%s", table->details);
+}

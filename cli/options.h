@@ -1,0 +1,56 @@
+// The command line of one verb: a table, from which come the parsing, its errors, and --help.
+//
+// Options are long, `--steps 100` or `--steps=100`; some have a letter too, `-o F`. A value is
+// described by an option field (base/option.h), so ranges, units and messages are those of the
+// files. Everything after `--` is an operand. Errors are INVALID_INPUT and mean exit code 2.
+//
+// Lifetime: tables are static; what is parsed lives in the arena.
+#ifndef PEN_CLI_OPTIONS_H
+#define PEN_CLI_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/option.h"
+#include "base/status.h"
+#include "base/text.h"
+
+typedef struct pen_cli_option {
+    char letter;            // 'o' for -o, or 0
+    const char *value_name; // in help: "N", "FILE"; NULL for a flag, which is a BOOL without value
+    pen_option_field field; // a scalar; its key is the name without "--"
+} pen_cli_option;
+
+typedef struct pen_cli_table {
+    const char *operands; // in usage: "JOB", "MODEL...", or "" for none
+    uint32_t operand_count_minimum;
+    uint32_t operand_count_maximum;
+    const pen_cli_option *options;
+    uint32_t option_count;
+    const char *details; // more text of --help, or NULL
+} pen_cli_table;
+
+#define PEN_CLI_OPTIONS(array) .options = (array), .option_count = sizeof(array) / sizeof *(array)
+
+// What every verb gets, and the start of its own struct:
+//   typedef struct { pen_cli_common common; int64_t steps; } train_options;
+typedef struct pen_cli_common {
+    bool json;
+    bool help;
+    bool quiet;
+    const char *const *operands; // [operand_count]
+    uint32_t operand_count;
+} pen_cli_common;
+
+// Sets defaults and parses `arguments` (without the verb) into the zeroed struct that begins with a
+// pen_cli_common. With --help nothing else is checked. INVALID_INPUT, OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_cli_parse(const pen_cli_table *table, int argument_count,
+                                       char *const *arguments, pen_arena *arena, void *out_options);
+
+// Adds usage and options.
+void pen_cli_write_help(const pen_cli_table *table, const char *verb, const char *summary,
+                        pen_text *text);
+
+#endif // PEN_CLI_OPTIONS_H
