@@ -26,7 +26,7 @@ CFLAGS := -std=c11 -pedantic $(WARNINGS) -g $(if $(DEBUG),-O0,-O2) -fPIC -fopenm
   $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all) $(if $(COVERAGE),--coverage)
 CFLAGS += $(shell pkg-config --cflags $(packages) 2>/dev/null)
 LDFLAGS := -fopenmp $(if $(SANITIZE),-fsanitize=$(SANITIZE)) $(if $(COVERAGE),--coverage)
-LDLIBS := $(shell pkg-config --libs $(packages) 2>/dev/null) -lopenblas -ldnnl -lpthread -lm -ldl
+LDLIBS := $(shell pkg-config --libs $(packages) 2>/dev/null) -ldnnl -lpthread -lm -ldl
 
 folders := base graph partition scheduler device
 library_sources := $(sort $(foreach folder,$(folders),$(shell find $(folder) -name '*.c' 2>/dev/null)))
@@ -36,7 +36,17 @@ test_sources := $(sort $(shell find tests -name '*_test.c'))
 headers := $(sort $(shell find $(folders) cli tests -name '*.h' 2>/dev/null))
 
 objects = $(patsubst %.c,$(BUILD)/%.o,$(1))
-library_objects = $(call objects,$(library_sources))
+
+# cpu kernels are compiled once for each x86-64 level, elsewhere once
+kernel_sources := $(wildcard device/cpu/kernels/*.c)
+kernel_levels := $(if $(filter x86_64%,$(shell $(CC) -dumpmachine)),v2 v3 v4,base)
+KERNEL_FLAGS := $(if $(DEBUG),,-O3) -fno-math-errno -fno-trapping-math -ffp-contract=fast
+kernel_flags_v2 := -march=x86-64-v2
+kernel_flags_v3 := -march=x86-64-v3
+kernel_flags_v4 := -march=x86-64-v4 -mprefer-vector-width=512
+kernel_objects = $(foreach level,$(kernel_levels),$(patsubst %.c,$(BUILD)/%.$(level).o,$(kernel_sources)))
+CPPFLAGS += $(if $(filter v3,$(kernel_levels)),-DPEN_CPU_HAS_LEVELS)
+library_objects = $(call objects,$(filter-out $(kernel_sources),$(library_sources))) $(kernel_objects)
 test_programs := $(patsubst %.c,$(BUILD)/%,$(test_sources))
 
 .PHONY: all test
@@ -45,6 +55,13 @@ all: $(BUILD)/penstock $(BUILD)/libpenstock.so
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
+
+define kernel_rule
+$(BUILD)/device/cpu/kernels/%.$(1).o: device/cpu/kernels/%.c
+	@mkdir -p $$(@D)
+	$$(CC) $$(CPPFLAGS) $$(CFLAGS) $$(KERNEL_FLAGS) $$(kernel_flags_$(1)) -DPEN_CPU_LEVEL=$(1) -MMD -MP -c $$< -o $$@
+endef
+$(foreach level,$(kernel_levels),$(eval $(call kernel_rule,$(level))))
 
 $(BUILD)/libpenstock.a: $(library_objects)
 	@rm -f $@

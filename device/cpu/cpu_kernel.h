@@ -13,6 +13,7 @@
 
 #include "base/arena.h"
 #include "base/status.h"
+#include "device/cpu/cpu_level.h"
 #include "device/device.h"
 #include "graph/graph.h"
 #include "graph/op.h"
@@ -30,8 +31,10 @@ typedef struct pen_cpu_request {
     pen_device *device;
     const pen_graph *graph;
     const pen_node *node;
-    pen_arena *arena; // for state
-    uint32_t thread_count;
+    pen_node_id node_id;
+    pen_arena *arena;      // for state
+    uint32_t thread_count; // the calling thread's team has this size
+    pen_cpu_level level;
 } pen_cpu_request;
 
 typedef struct pen_cpu_call {
@@ -47,11 +50,14 @@ typedef struct pen_cpu_call {
 typedef struct pen_cpu_kernel {
     const char *op_name;
     const char *name;    // tells competing entries of one op apart: "onednn", "gemm"
-    bool can_accumulate; // else the device runs into workspace and adds
+    bool can_accumulate; // else the device runs into workspace and adds (float32 and float64)
     // Whether this entry can do the node (types, layouts, shapes). The first entry that can is
     // taken, unless choices say otherwise. NULL: any node of the op with float32 operands in the
     // plain layout.
     bool (*supports)(const pen_cpu_request *request);
+    // Rule of thumb where nothing was measured: among the entries that can do a node, one that
+    // prefers it goes first. NULL: no preference.
+    bool (*prefers)(const pen_cpu_request *request);
     // NULL: no state, no workspace.
     pen_status (*prepare)(const pen_cpu_request *request, void **out_state,
                           uint64_t *out_workspace_bytes);

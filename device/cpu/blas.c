@@ -1,0 +1,113 @@
+#include "device/cpu/blas.h"
+
+#include <cblas.h>
+#include <dlfcn.h>
+#include <omp.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/integer.h"
+
+// What we use of the library.
+typedef struct blas_library {
+    void *handle;
+    __typeof__(&cblas_sgemm) sgemm;
+    __typeof__(&openblas_get_parallel) get_parallel;
+    __typeof__(&openblas_set_num_threads) set_num_threads;
+    __typeof__(&openblas_get_config) get_config;
+    __typeof__(&openblas_get_corename) get_corename;
+    bool is_openmp;
+    char text[128];
+} blas_library;
+
+static blas_library blas;
+static pthread_once_t blas_once = PTHREAD_ONCE_INIT;
+static pen_cpu_level blas_level; // for blas_load_once
+
+// Function pointers come out of dlsym as data pointers; POSIX lets the bytes be taken over.
+static bool blas_symbol(const char *name, void *out_function) {
+    void *symbol = dlsym(blas.handle, name);
+    if (symbol == NULL) return false;
+    memcpy(out_function, &symbol, sizeof symbol);
+    return true;
+}
+
+static bool blas_take_symbols(void) {
+    return blas_symbol("cblas_sgemm", &blas.sgemm) &&
+           blas_symbol("openblas_get_parallel", &blas.get_parallel) &&
+           blas_symbol("openblas_set_num_threads", &blas.set_num_threads) &&
+           blas_symbol("openblas_get_config", &blas.get_config) &&
+           blas_symbol("openblas_get_corename", &blas.get_corename);
+}
+
+static void blas_load_once(void) {
+    static const char *const core_types[PEN_CPU_LEVEL_COUNT] = {NULL, "NEHALEM", "HASWELL",
+                                                                "SKYLAKEX"};
+    static const char *const names[] = {
+#if defined(__x86_64__)
+        "/usr/lib/x86_64-linux-gnu/openblas-openmp/libopenblas.so.0",
+#elif defined(__aarch64__)
+        "/usr/lib/aarch64-linux-gnu/openblas-openmp/libopenblas.so.0",
+#endif
+        "libopenblas.so.0",
+    };
+    if (core_types[blas_level] != NULL) setenv("OPENBLAS_CORETYPE", core_types[blas_level], 0);
+    for (size_t i = 0; i < sizeof names / sizeof *names && blas.handle == NULL; i++) {
+        blas.handle = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+    }
+    if (blas.handle == NULL) return;
+    if (!blas_take_symbols()) { // some other library under that name
+        dlclose(blas.handle);
+        blas = (blas_library){0};
+        return;
+    }
+    blas.is_openmp = blas.get_parallel() == 2;
+    if (!blas.is_openmp) blas.set_num_threads(1);
+    char version[48] = "OpenBLAS";
+    const char *config = blas.get_config(); // "OpenBLAS 0.3.21 NO_LAPACKE …"
+    const char *space = strchr(config, ' ');
+    const size_t length = space == NULL ? 0 : (size_t)(space - config) + 1;
+    const size_t whole = length + (length == 0 ? 0 : strcspn(config + length, " "));
+    if (whole > 0 && whole < sizeof version) snprintf(version, whole + 1, "%s", config);
+    snprintf(blas.text, sizeof blas.text, "%s (%s, %s)", version, blas.get_corename(),
+             blas.is_openmp ? "OpenMP" : "one thread a call");
+}
+
+void pen_blas_load(pen_cpu_level level) {
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&lock);
+    blas_level = level;
+    pthread_once(&blas_once, blas_load_once);
+    pthread_mutex_unlock(&lock);
+}
+
+bool pen_blas_is_loaded(void) {
+    return blas.handle != NULL;
+}
+
+const char *pen_blas_describe(void) {
+    return pen_blas_is_loaded() ? blas.text : "no OpenBLAS";
+}
+
+// Rows [first, last) of the product.
+static void blas_rows(const pen_gemm *g, int64_t first, int64_t last) {
+    blas.sgemm(CblasRowMajor, g->trans_a ? CblasTrans : CblasNoTrans,
+               g->trans_b ? CblasTrans : CblasNoTrans, (blasint)(last - first), (blasint)g->n,
+               (blasint)g->k, g->alpha, g->a + (g->trans_a ? first : first * g->lda),
+               (blasint)g->lda, g->b, (blasint)g->ldb, g->beta, g->c + first * g->ldc,
+               (blasint)g->ldc);
+}
+
+void pen_blas_sgemm(const pen_gemm *g) {
+    const int64_t team = omp_get_max_threads();
+    if (blas.is_openmp || team == 1 || g->m < 2 * team) {
+        blas_rows(g, 0, g->m);
+        return;
+    }
+#pragma omp parallel for schedule(static)
+    for (int64_t part = 0; part < team; part++) {
+        blas_rows(g, g->m * part / team, g->m * (part + 1) / team);
+    }
+}

@@ -1,0 +1,29 @@
+// OpenBLAS. The only home of cblas.h.
+//
+// The library is loaded at run time and not linked. It chooses its kernels in its constructor, and
+// 0.3.21 takes processors younger than itself for the oldest it knows (Zen 5 for Haswell, at half
+// the speed), unless OPENBLAS_CORETYPE says otherwise, which must be set before loading. Besides,
+// all builds share one soname, and only the OpenMP build shares our team; so that one is looked
+// for first.
+//
+// Threads: loading is done once, by the first device; products may run in any thread.
+#ifndef PEN_DEVICE_CPU_BLAS_H
+#define PEN_DEVICE_CPU_BLAS_H
+
+#include <stdbool.h>
+
+#include "device/cpu/cpu_level.h"
+#include "device/cpu/gemm.h"
+
+// Loads the library for a level, unless it was. OPENBLAS_CORETYPE in the environment is respected.
+// When there is no OpenBLAS nothing is loaded, and other kernels do the work.
+void pen_blas_load(pen_cpu_level level);
+bool pen_blas_is_loaded(void);
+
+// "OpenBLAS 0.3.21 (SkylakeX, OpenMP)", or "no OpenBLAS".
+const char *pen_blas_describe(void);
+
+// On the calling thread's team (omp_get_max_threads). The library must be loaded.
+void pen_blas_sgemm(const pen_gemm *gemm);
+
+#endif // PEN_DEVICE_CPU_BLAS_H

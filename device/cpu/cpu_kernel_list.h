@@ -1,0 +1,23 @@
+// Which cpu kernels there are, and which of them runs a node.
+#ifndef PEN_DEVICE_CPU_CPU_KERNEL_LIST_H
+#define PEN_DEVICE_CPU_CPU_KERNEL_LIST_H
+
+#include "device/cpu/cpu_kernel.h"
+#include "device/cpu/cpu_level.h"
+
+#define PEN_CPU_CANDIDATE_LIMIT 8
+
+// The entries that can do a node, best by rule of thumb first; at most PEN_CPU_CANDIDATE_LIMIT.
+uint32_t pen_cpu_candidates(const pen_cpu_request *request,
+                            const pen_cpu_kernel *out_entries[PEN_CPU_CANDIDATE_LIMIT]);
+
+// The entry to use. Where several can, the choices decide, then a measurement if the choices allow
+// it, then the rule of thumb. What has no entry gets the reference kernel.
+//   UNSUPPORTED  not even the reference kernels can; names the node
+PEN_NODISCARD pen_status pen_cpu_choose(const pen_cpu_request *request, pen_kernel_choices *choices,
+                                        const pen_cpu_kernel **out_entry);
+
+// Runs any node in plain layout on its reference kernel. cpu_fallback.c
+extern const pen_cpu_kernel pen_cpu_fallback_kernel;
+
+#endif // PEN_DEVICE_CPU_CPU_KERNEL_LIST_H

@@ -1,0 +1,47 @@
+#include <string.h>
+
+#include "base/text.h"
+#include "device/cpu/cpu_device.h"
+#include "device/device.h"
+#include "device/reference/reference_device.h"
+
+static const pen_device_kind *const device_kinds[] = {
+    &pen_cpu_device_kind,
+    &pen_reference_device_kind,
+};
+
+uint32_t pen_device_kind_count(void) {
+    return sizeof device_kinds / sizeof *device_kinds;
+}
+
+const pen_device_kind *pen_device_kind_at(uint32_t index) {
+    PEN_ASSERT(index < pen_device_kind_count());
+    return device_kinds[index];
+}
+
+static pen_status device_kind_unknown(const char *name, pen_arena *arena) {
+    const char *names[sizeof device_kinds / sizeof *device_kinds];
+    for (uint32_t i = 0; i < pen_device_kind_count(); i++) {
+        names[i] = device_kinds[i]->name;
+    }
+    pen_text text;
+    const char *list;
+    pen_text_init(&text, arena);
+    pen_text_add_names(&text, name, names, pen_device_kind_count(), 10);
+    PEN_TRY(pen_text_finish(&text, &list));
+    return pen_error(PEN_NOT_FOUND, "no kind of device is called '%s'; there are %s", name, list);
+}
+
+pen_status pen_device_kind_find(const char *name, const pen_device_kind **out_kind) {
+    for (uint32_t i = 0; i < pen_device_kind_count(); i++) {
+        if (strcmp(device_kinds[i]->name, name) == 0) {
+            *out_kind = device_kinds[i];
+            return PEN_OK;
+        }
+    }
+    pen_arena *arena;
+    PEN_TRY(pen_arena_create(&arena));
+    const pen_status status = device_kind_unknown(name, arena);
+    pen_arena_destroy(arena);
+    return status;
+}

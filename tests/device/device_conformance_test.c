@@ -1,0 +1,137 @@
+// What every device must do, whatever it is: walks the device list.
+#include "base/memory.h"
+#include "device/device.h"
+#include "tests/support/check.h"
+
+#define KIB 1024u
+
+static pen_device *conformance_open(const pen_device_kind *kind, uint64_t memory_bytes,
+                                    uint32_t thread_count) {
+    const pen_device_options options = {
+        .name = "tested", .memory_bytes = memory_bytes, .thread_count = thread_count};
+    pen_device *device;
+    CHECK_OK(kind->open(&options, &device));
+    CHECK(device->kind == kind, "%s: another kind", kind->name);
+    return device;
+}
+
+static void kinds_are_found_by_name(void **state) {
+    (void)state;
+    CHECK(pen_device_kind_count() >= 2, "only %u kinds", pen_device_kind_count());
+    for (uint32_t i = 0; i < pen_device_kind_count(); i++) {
+        const pen_device_kind *kind;
+        CHECK_OK(pen_device_kind_find(pen_device_kind_at(i)->name, &kind));
+        CHECK(kind == pen_device_kind_at(i), "%s found as %s", pen_device_kind_at(i)->name,
+              kind->name);
+    }
+    const pen_device_kind *none;
+    CHECK_ERROR(pen_device_kind_find("gpu", &none), PEN_NOT_FOUND, "reference");
+}
+
+static void devices_describe_themselves(void **state) {
+    (void)state;
+    for (uint32_t i = 0; i < pen_device_kind_count(); i++) {
+        const pen_device_kind *kind = pen_device_kind_at(i);
+        pen_arena *arena = check_arena();
+        pen_device *device = conformance_open(kind, 0, 0);
+        const char *text;
+        CHECK_OK(kind->describe(device, arena, &text));
+        CHECK(strstr(text, "tested") != NULL && strchr(text, '\n') == NULL, "%s", text);
+        kind->close(device);
+        kind->close(NULL);
+        pen_arena_destroy(arena);
+    }
+}
+
+static void buffers_start_as_zeros_and_keep_bytes(void **state) {
+    (void)state;
+    static const uint64_t sizes[] = {1, 63, 64, 4096, 100000, (5u << 20) + 17};
+    for (uint32_t i = 0; i < pen_device_kind_count(); i++) {
+        const pen_device_kind *kind = pen_device_kind_at(i);
+        pen_device *device = conformance_open(kind, 0, 2);
+        for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+            const uint64_t size = sizes[s];
+            uint8_t *host = pen_memory_allocate(size, 1);
+            uint8_t *back = pen_memory_allocate(size, 1);
+            pen_buffer *buffer;
+            CHECK_OK(kind->buffer_create(device, size, &buffer));
+            memset(back, 1, size);
+            CHECK_OK(kind->read(device, (pen_operand){buffer, 0}, back, size));
+            CHECK(memcmp(host, back, size) == 0, "%s: not zeroed", kind->name);
+            for (uint64_t k = 0; k < size; k++) {
+                host[k] = (uint8_t)(k * 7 + 1);
+            }
+            CHECK_OK(kind->write(device, (pen_operand){buffer, 0}, host, size));
+            if (size > 128) { // the middle alone
+                CHECK_OK(kind->write(device, (pen_operand){buffer, 64}, host, 64));
+                memmove(host + 64, host, 64);
+            }
+            CHECK_OK(kind->synchronize(device));
+            CHECK_OK(kind->read(device, (pen_operand){buffer, 0}, back, size));
+            CHECK(memcmp(host, back, size) == 0, "%s: %llu bytes changed", kind->name,
+                  (unsigned long long)size);
+            if (kind->host_address != NULL) {
+                void *address = kind->host_address(device, (pen_operand){buffer, 0});
+                CHECK(address == NULL || (uintptr_t)address % 64 == 0, "%s: not aligned",
+                      kind->name);
+                CHECK(address == NULL || memcmp(address, host, size) == 0, "%s: another memory",
+                      kind->name);
+            }
+            kind->buffer_destroy(device, buffer);
+            pen_memory_free(host);
+            pen_memory_free(back);
+        }
+        kind->buffer_destroy(device, NULL);
+        kind->close(device);
+    }
+}
+
+static void limits_hold(void **state) {
+    (void)state;
+    for (uint32_t i = 0; i < pen_device_kind_count(); i++) {
+        const pen_device_kind *kind = pen_device_kind_at(i);
+        pen_device *device = conformance_open(kind, 64 * KIB, 1);
+        pen_buffer *first, *second;
+        CHECK_OK(kind->buffer_create(device, 48 * KIB, &first));
+        CHECK_ERROR(kind->buffer_create(device, 16 * KIB + 1, &second), PEN_DOES_NOT_FIT,
+                    "48.0 KiB of 64.0 KiB");
+        CHECK_OK(kind->buffer_create(device, 16 * KIB, &second));
+        kind->buffer_destroy(device, second);
+        CHECK_OK(kind->buffer_create(device, 16 * KIB, &second));
+        kind->buffer_destroy(device, first);
+        CHECK_ERROR(kind->buffer_create(device, UINT64_MAX, &first), PEN_DOES_NOT_FIT, "tested");
+        kind->buffer_destroy(device, second);
+        kind->close(device);
+    }
+}
+
+static void refused_memory_is_an_error(void **state) {
+    (void)state;
+    for (uint32_t i = 0; i < pen_device_kind_count(); i++) {
+        const pen_device_kind *kind = pen_device_kind_at(i);
+        pen_device *device = conformance_open(kind, 0, 1);
+        pen_buffer *buffer;
+        pen_memory_fail_at(1, 1);
+        const pen_status status = kind->buffer_create(device, KIB, &buffer);
+        pen_memory_fail_at(0, 0);
+        CHECK_ERROR(status, PEN_OUT_OF_MEMORY, "memory");
+        kind->close(device);
+    }
+}
+
+static void levels_are_checked(void **state) {
+    (void)state;
+    const pen_device_kind *cpu;
+    pen_device *device;
+    CHECK_OK(pen_device_kind_find("cpu", &cpu));
+    const pen_device_options options = {.name = "tested", .kernel_level = "v9"};
+    CHECK_ERROR(cpu->open(&options, &device), PEN_INVALID_INPUT, "v2, v3, v4");
+    const pen_device_options many = {.name = "tested", .thread_count = 100000};
+    CHECK_ERROR(cpu->open(&many, &device), PEN_INVALID_INPUT, "100000 threads");
+}
+
+PEN_TEST_MAIN(cmocka_unit_test(kinds_are_found_by_name),
+              cmocka_unit_test(devices_describe_themselves),
+              cmocka_unit_test(buffers_start_as_zeros_and_keep_bytes),
+              cmocka_unit_test(limits_hold), cmocka_unit_test(refused_memory_is_an_error),
+              cmocka_unit_test(levels_are_checked))
