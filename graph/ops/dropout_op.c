@@ -88,10 +88,7 @@ static pen_status dropout_gradient(pen_gradient_context *context) {
         .attributes = &attribute,
         .attribute_count = 1,
     };
-    pen_value_id gradient;
-    PEN_TRY(pen_gradient_emit(context, &emission, &gradient));
-    pen_gradient_set(context, 0, gradient);
-    return PEN_OK;
+    return pen_gradient_emit_set(context, &emission);
 }
 
 static const pen_attribute_schema dropout_attributes[] = {

@@ -196,10 +196,7 @@ static pen_status lrn_gradient(pen_gradient_context *context) {
         .attributes = attributes,
         .attribute_count = attribute_count,
     };
-    pen_value_id gradient;
-    PEN_TRY(pen_gradient_emit(context, &emission, &gradient));
-    pen_gradient_set(context, 0, gradient);
-    return PEN_OK;
+    return pen_gradient_emit_set(context, &emission);
 }
 
 static const pen_attribute_schema batch_normalization_attributes[] = {

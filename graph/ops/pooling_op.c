@@ -156,13 +156,6 @@ static uint64_t global_pool_backward_flops(const pen_graph *graph, pen_node_id n
     return (uint64_t)pen_shape_element_count(&pen_value_type(graph, dx)->shape);
 }
 
-static pen_status pool_emit(pen_gradient_context *context, const pen_gradient_emission *emission) {
-    pen_value_id gradient;
-    PEN_TRY(pen_gradient_emit(context, emission, &gradient));
-    pen_gradient_set(context, 0, gradient);
-    return PEN_OK;
-}
-
 // The window with its pads resolved. auto_pad overrules ceil_mode, so only explicit pads keep it.
 static void pool_window_attributes(const pen_gradient_context *context,
                                    const pen_conv_geometry *geometry,
@@ -189,7 +182,7 @@ static pen_status max_pool_gradient(pen_gradient_context *context) {
         .attributes = attributes.given,
         .attribute_count = attributes.count,
     };
-    return pool_emit(context, &emission);
+    return pen_gradient_emit_set(context, &emission);
 }
 
 static pen_status average_pool_gradient(pen_gradient_context *context) {
@@ -212,7 +205,7 @@ static pen_status average_pool_gradient(pen_gradient_context *context) {
         .attributes = attributes.given,
         .attribute_count = attributes.count,
     };
-    return pool_emit(context, &emission);
+    return pen_gradient_emit_set(context, &emission);
 }
 
 static pen_status global_average_pool_gradient(pen_gradient_context *context) {
@@ -228,7 +221,7 @@ static pen_status global_average_pool_gradient(pen_gradient_context *context) {
         .attributes = &attribute,
         .attribute_count = 1,
     };
-    return pool_emit(context, &emission);
+    return pen_gradient_emit_set(context, &emission);
 }
 
 static pen_status global_max_pool_gradient(pen_gradient_context *context) {
@@ -240,7 +233,7 @@ static pen_status global_max_pool_gradient(pen_gradient_context *context) {
                                    pen_gradient_input(context, 0), pen_gradient_output(context, 0)},
         .input_count = 3,
     };
-    return pool_emit(context, &emission);
+    return pen_gradient_emit_set(context, &emission);
 }
 
 static const pen_attribute_schema max_pool_attributes[] = {
