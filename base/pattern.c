@@ -40,8 +40,7 @@ static unsigned long pattern_repetition(const char *text) {
         if (number > largest) largest = number;
         at = end - 1;
     }
-    // enough to be refused, and little enough to be multiplied
-    return largest > PEN_PATTERN_REPETITION_LIMIT ? PEN_PATTERN_REPETITION_LIMIT + 1 : largest;
+    return largest;
 }
 
 static pen_status pattern_check_bounds(const char *text) {

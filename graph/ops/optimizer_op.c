@@ -65,6 +65,9 @@ static pen_status sgd_update_infer(pen_infer_context *context) {
     if (!has_velocity && (pen_node_float(node, "momentum") != 0 || gives_velocity)) {
         return pen_infer_error(context, PEN_INVALID_INPUT, "momentum needs a velocity");
     }
+    if (!pen_infer_has_input(context, 3)) { // behind an optional operand, so not counted before
+        return pen_infer_error(context, PEN_INVALID_INPUT, "there is no learning rate (input 3)");
+    }
     PEN_TRY(optimizer_check_scalar(context, 3, "learning rate"));
     PEN_TRY(optimizer_check_scalar(context, 4, "gradient scale"));
     PEN_TRY(pen_infer_set(context, 0, pen_infer_input(context, 0)));
@@ -151,7 +154,7 @@ static const pen_op optimizer_ops[] = {
         .name = "sgd_update",
         .summary = "stochastic gradient descent: parameter, gradient, velocity or none, learning "
                    "rate, gradient scale or none",
-        .input_min = 4,
+        .input_min = 2,
         .input_max = 5,
         .output_min = 1,
         .output_max = 2,

@@ -1,0 +1,182 @@
+// Expected parameters are those of torch.optim in float64 after three steps from `start` with the
+// gradients below.
+
+#include <math.h>
+
+#include "tests/support/dice.h"
+
+static const double start[3] = {0.5, -1.25, 2.0};
+static const double steps[3][3] = {{0.1, -0.2, 0.3}, {0.05, 0.4, -0.6}, {-0.3, 0.2, 0.1}};
+
+static op_case_input vector_of(const double *data) {
+    return (op_case_input){.type = {PEN_FLOAT64, {1, {3}}}, .data = data};
+}
+
+static op_case_input scalar_of(const double *data) {
+    return (op_case_input){.type = {PEN_FLOAT64, {0, {0}}}, .data = data};
+}
+
+// Runs the case for each gradient. kept[i] is what operand places[i] starts as and output i
+// becomes; `step` is the storage of the step's number.
+static void take_steps(const op_case *c, uint32_t kept_count, double kept[][3], double *step,
+                       double gradient[3], double scale) {
+    for (int s = 0; s < 3; s++) {
+        op_built built;
+        run_graph run;
+        for (int k = 0; k < 3; k++) {
+            gradient[k] = steps[s][k] / scale;
+        }
+        *step = s + 1;
+        CHECK_OK(op_build(c, &built));
+        CHECK_OK(run_graph_init(&run, built.graph, built.arena));
+        op_fill(c, &built, 1, &run);
+        CHECK_OK(run_graph_all(&run));
+        for (uint32_t i = 0; i < kept_count; i++) {
+            memcpy(kept[i], run.tensors[built.outputs[i].index].data, sizeof kept[i]);
+        }
+        op_built_free(&built);
+    }
+}
+
+static void check_vector(const double found[3], const double expected[3]) {
+    for (int k = 0; k < 3; k++) {
+        CHECK(fabs(found[k] - expected[k]) <= 1e-15, "element %d is %.17g, expected %.17g", k,
+              found[k], expected[k]);
+    }
+}
+
+// SGD: `momentum` 0 goes without a velocity.
+static void check_sgd(double momentum, bool nesterov, double scale, const double expected[3]) {
+    double kept[2][3] = {{0}}, gradient[3], step;
+    const double rate = 0.1;
+    memcpy(kept[0], start, sizeof start);
+    op_case c = {
+        .op = "sgd_update",
+        .input_count = 5,
+        .inputs = {vector_of(kept[0]), vector_of(gradient), vector_of(kept[1]), scalar_of(&rate),
+                   scalar_of(&scale)},
+        .output_count = momentum != 0 ? 2 : 1,
+        .attribute_count = 3,
+        .attributes = {pen_attribute_float("momentum", momentum),
+                       pen_attribute_float("weight_decay", momentum != 0 ? 0.01 : 0),
+                       pen_attribute_int("nesterov", nesterov)},
+    };
+    c.inputs[2].is_absent = momentum == 0;
+    if (scale == 1) c.input_count = 4;
+    take_steps(&c, c.output_count, kept, &step, gradient, scale);
+    check_vector(kept[0], expected);
+}
+
+static void sgd(void **state) {
+    (void)state;
+    check_sgd(0, false, 1, (const double[]){0.515, -1.29, 2.02});
+    check_sgd(0, false, 0.25, (const double[]){0.515, -1.29, 2.02});
+    check_sgd(0.9, false, 1, (const double[]){0.4906403895, -1.28482947875, 2.011543568});
+    check_sgd(0.9, true, 0.5,
+              (const double[]){0.5051634119805, -1.31763754924625, 2.0244519365120004});
+}
+
+static void check_adam(bool decoupled, double scale, const double expected[3]) {
+    double kept[3][3] = {{0}}, gradient[3], step;
+    const double rate = 0.01;
+    memcpy(kept[0], start, sizeof start);
+    op_case c = {
+        .op = "adam_update",
+        .input_count = scale == 1 ? 6 : 7,
+        .inputs = {vector_of(kept[0]), vector_of(gradient), vector_of(kept[1]), vector_of(kept[2]),
+                   scalar_of(&rate), scalar_of(&step), scalar_of(&scale)},
+        .output_count = 3,
+        .attribute_count = 5,
+        .attributes = {pen_attribute_float("beta1", 0.8), pen_attribute_float("beta2", 0.95),
+                       pen_attribute_float("epsilon", 1e-6),
+                       pen_attribute_float("weight_decay", 0.02),
+                       pen_attribute_int("decoupled", decoupled)},
+    };
+    take_steps(&c, 3, kept, &step, gradient, scale);
+    check_vector(kept[0], expected);
+}
+
+static void adam(void **state) {
+    (void)state;
+    check_adam(false, 1,
+               (const double[]){0.4844541058126853, -1.2484874592780968, 1.9944014270517574});
+    check_adam(true, 0.5,
+               (const double[]){0.48476002793055545, -1.2491189186038445, 1.994964807637153});
+}
+
+static void update_refuses(void **state) {
+    (void)state;
+    const double rate = 0.1;
+    op_case c = {
+        .op = "sgd_update",
+        .input_count = 4,
+        .inputs = {vector_of(start), vector_of(start), {.is_absent = true}, scalar_of(&rate)},
+        .attribute_count = 1,
+        .attributes = {pen_attribute_float("momentum", 0.9)},
+    };
+    op_check_error(&c, PEN_INVALID_INPUT, "sgd_update 'subject': momentum needs a velocity");
+    c.attribute_count = 0;
+    c.input_count = 2;
+    op_check_error(&c, PEN_INVALID_INPUT, "there is no learning rate (input 3)");
+    c.input_count = 4;
+    c.inputs[3] = vector_of(start);
+    op_check_error(&c, PEN_INVALID_INPUT, "the learning rate is float64[3], it must be a float32");
+    c.inputs[1].type.shape.dims[0] = 2;
+    op_check_error(&c, PEN_INVALID_INPUT,
+                   "the gradient is float64[2], but the parameter is float64[3]");
+    c.inputs[0].type.element = PEN_INT32;
+    op_check_error(&c, PEN_INVALID_INPUT, "the parameter is int32; only floating types");
+}
+
+static void norms(void **state) {
+    (void)state;
+    // one block and a bit: squares whose sum depends on the order in float32, not in double
+    static float numbers[3 * 4096 + 5];
+    const int64_t count = sizeof numbers / sizeof *numbers;
+    double expected = 0;
+    for (int64_t k = 0; k < count; k++) {
+        numbers[k] = (float)(k % 7) - 3;
+        expected += (double)numbers[k] * (double)numbers[k];
+    }
+    op_case c = {.op = "squared_norm",
+                 .input_count = 1,
+                 .inputs = {{.type = {PEN_FLOAT32, {1, {count}}}, .data = numbers}}};
+    op_check_values(&c, 0, &expected, 1, 0); // integers: exact in any order
+    c.inputs[0].type.shape.dims[0] = 0;
+    op_check_values(&c, 0, (const double[]){0}, 1, 0);
+    c.inputs[0].type.element = PEN_INT32;
+    op_check_error(&c, PEN_INVALID_INPUT, "squared_norm 'subject': the input is int32");
+}
+
+static void clips(void **state) {
+    (void)state;
+    static const double nine = 9, sixteen = 16, lost = (double)NAN;
+    op_case c = {.op = "clip_scale",
+                 .input_count = 2,
+                 .inputs = {scalar_of(&nine), scalar_of(&sixteen)},
+                 .attribute_count = 1,
+                 .attributes = {pen_attribute_float("limit", 2.5)}};
+    op_check_values(&c, 0, (const double[]){2.5 / (5 + 1e-6)}, 1, 1e-15);
+    c.attributes[0] = pen_attribute_float("limit", 5.1);
+    op_check_values(&c, 0, (const double[]){1}, 1, 0);
+    c.inputs[1].data = &lost;
+    op_check_values(&c, 0, &lost, 1, 0);
+    c.attributes[0] = pen_attribute_float("limit", 0);
+    op_check_error(&c, PEN_INVALID_INPUT, "limit is 0, it must be above 0");
+}
+
+static void reorders(void **state) {
+    (void)state;
+    op_case c = {
+        .op = "reorder",
+        .input_count = 1,
+        .inputs = {vector_of(start)},
+        .attribute_count = 2,
+        .attributes = {pen_attribute_int("from_layout", 0), pen_attribute_int("to_layout", 3)}};
+    op_check_values(&c, 0, start, 3, 0);
+    c.attributes[1] = pen_attribute_int("to_layout", -1);
+    op_check_error(&c, PEN_INVALID_INPUT, "to_layout is -1, layouts are numbers from 0 to 65535");
+}
+
+PEN_TEST_MAIN(cmocka_unit_test(sgd), cmocka_unit_test(adam), cmocka_unit_test(update_refuses),
+              cmocka_unit_test(norms), cmocka_unit_test(clips), cmocka_unit_test(reorders))
