@@ -1,0 +1,168 @@
+#include <math.h>
+
+#include "base/memory.h"
+#include "device/cpu/blas.h"
+#include "device/cpu/onednn.h"
+#include "device/cpu/onednn_gemm.h"
+#include "tests/support/device_check.h"
+#include "tests/support/random_case.h"
+
+static pen_tensor_type matmul_matrix(const pen_shape *batch, int64_t rows, int64_t columns,
+                                     bool transposed) {
+    pen_tensor_type type = {PEN_FLOAT32, *batch};
+    type.shape.dims[type.shape.rank++] = transposed ? columns : rows;
+    type.shape.dims[type.shape.rank++] = transposed ? rows : columns;
+    return type;
+}
+
+static void matmul_equals_reference(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 140; seed++) {
+        random_case random = {seed, 0};
+        const int64_t m = random_between(&random, 1, 40), n = random_between(&random, 1, 40);
+        const int64_t k = random_between(&random, 1, 70);
+        const bool trans_a = random_chance(&random, 40), trans_b = random_chance(&random, 40);
+        const pen_tensor_type batch = random_type(&random, 0, 2, 4, 12);
+        pen_shape batch_a = batch.shape, batch_b = batch.shape;
+        if (random_chance(&random, 40)) batch_a = random_broadcast_of(&random, &batch).shape;
+        if (random_chance(&random, 40)) batch_b = random_broadcast_of(&random, &batch).shape;
+        op_case c = {.op = "matmul", .input_count = 2, .attribute_count = 2};
+        c.attributes[0] = pen_attribute_int("transA", trans_a);
+        c.attributes[1] = pen_attribute_int("transB", trans_b);
+        c.inputs[0].type = matmul_matrix(&batch_a, m, k, trans_a);
+        c.inputs[1].type = matmul_matrix(&batch_b, k, n, trans_b);
+        op_check_device(&c, seed, 1e-5);
+    }
+}
+
+static void vectors_multiply(void **state) {
+    (void)state;
+    op_case c = {.op = "matmul", .input_count = 2};
+    c.inputs[0].type = op_type(PEN_FLOAT32, 1, 17);
+    c.inputs[1].type = op_type(PEN_FLOAT32, 1, 17);
+    op_check_device(&c, 1, 1e-5);
+    c.inputs[0].type = op_type(PEN_FLOAT32, 3, 2, 5, 17);
+    op_check_device(&c, 2, 1e-5);
+    c.inputs[0].type = op_type(PEN_FLOAT32, 1, 17);
+    c.inputs[1].type = op_type(PEN_FLOAT32, 2, 17, 33);
+    op_check_device(&c, 3, 1e-5);
+    c.inputs[0].type = op_type(PEN_FLOAT64, 2, 3, 17); // no kernel but the reference
+    c.inputs[1].type = op_type(PEN_FLOAT64, 2, 17, 33);
+    op_check_device(&c, 4, 1e-12);
+    c.inputs[0].type = op_type(PEN_INT32, 2, 3, 17);
+    c.inputs[1].type = op_type(PEN_INT32, 2, 17, 5);
+    c.inputs[0].low = c.inputs[1].low = -9;
+    c.inputs[0].high = c.inputs[1].high = 9;
+    op_check_device(&c, 5, 0);
+}
+
+static void empty_operands_give_zeros(void **state) {
+    (void)state;
+    op_case c = {.op = "matmul", .input_count = 2};
+    c.inputs[0].type = op_type(PEN_FLOAT32, 2, 3, 0);
+    c.inputs[1].type = op_type(PEN_FLOAT32, 2, 0, 5);
+    op_check_device(&c, 1, 0);
+    c.inputs[0].type = op_type(PEN_FLOAT32, 2, 0, 4);
+    c.inputs[1].type = op_type(PEN_FLOAT32, 2, 4, 5);
+    op_check_device(&c, 1, 0);
+}
+
+static void gemm_equals_reference(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 140; seed++) {
+        random_case random = {seed, 0};
+        const int64_t m = random_between(&random, 1, 60), n = random_between(&random, 1, 60);
+        const int64_t k = random_between(&random, 1, 90);
+        const bool trans_a = random_chance(&random, 40), trans_b = random_chance(&random, 40);
+        static const double factors[] = {1, 1, 0, -0.5, 2};
+        op_case c = {.op = "gemm", .input_count = 2, .attribute_count = 4};
+        c.attributes[0] = pen_attribute_int("transA", trans_a);
+        c.attributes[1] = pen_attribute_int("transB", trans_b);
+        c.attributes[2] = pen_attribute_float("alpha", factors[random_between(&random, 0, 4)]);
+        c.attributes[3] = pen_attribute_float("beta", factors[random_between(&random, 0, 4)]);
+        const pen_shape none = {0};
+        c.inputs[0].type = matmul_matrix(&none, m, k, trans_a);
+        c.inputs[1].type = matmul_matrix(&none, k, n, trans_b);
+        const pen_tensor_type y = matmul_matrix(&none, m, n, false);
+        if (random_chance(&random, 75)) {
+            c.input_count = 3;
+            c.inputs[2].type = random_broadcast_of(&random, &y);
+        }
+        op_check_device(&c, seed, 1e-5);
+    }
+}
+
+// One library against sums in double, on a product large enough for its blocking.
+static void matmul_check_library(pen_status (*sgemm)(const pen_gemm *), const char *name,
+                                 random_case *random) {
+    pen_gemm g = {
+        .m = random_between(random, 1, 150),
+        .n = random_between(random, 1, 150),
+        .k = random_between(random, 1, 400),
+        .trans_a = random_chance(random, 50),
+        .trans_b = random_chance(random, 50),
+        .alpha = random_chance(random, 50) ? 1.0f : -0.5f,
+        .beta = random_chance(random, 50) ? 0.0f : 1.0f,
+    };
+    g.lda = (g.trans_a ? g.m : g.k) + random_between(random, 0, 3);
+    g.ldb = (g.trans_b ? g.k : g.n) + random_between(random, 0, 3);
+    g.ldc = g.n + random_between(random, 0, 3);
+    const size_t a_size = (size_t)((g.trans_a ? g.k : g.m) * g.lda);
+    const size_t b_size = (size_t)((g.trans_b ? g.n : g.k) * g.ldb);
+    const size_t c_size = (size_t)(g.m * g.ldc);
+    float *a = pen_memory_allocate(a_size, sizeof *a);
+    float *b = pen_memory_allocate(b_size, sizeof *b);
+    float *c = pen_memory_allocate(c_size, sizeof *c);
+    for (size_t i = 0; i < a_size; i++) {
+        a[i] = (float)random_between(random, -64, 64) / 64;
+    }
+    for (size_t i = 0; i < b_size; i++) {
+        b[i] = (float)random_between(random, -64, 64) / 64;
+    }
+    for (size_t i = 0; i < c_size; i++) {
+        c[i] = g.beta == 0 ? NAN : 0.25f; // with beta 0, c is not read
+    }
+    g.a = a;
+    g.b = b;
+    g.c = c;
+    CHECK_OK(sgemm(&g));
+    for (int64_t i = 0; i < g.m; i++) {
+        for (int64_t j = 0; j < g.n; j++) {
+            double sum = 0;
+            for (int64_t p = 0; p < g.k; p++) {
+                sum += (double)a[g.trans_a ? p * g.lda + i : i * g.lda + p] *
+                       (double)b[g.trans_b ? j * g.ldb + p : p * g.ldb + j];
+            }
+            sum = (double)g.alpha * sum + (g.beta == 0 ? 0 : 0.25);
+            const double found = (double)c[i * g.ldc + j];
+            CHECK(fabs(found - sum) <= 2e-5 * (1 + fabs(sum)),
+                  "%s, %lld x %lld x %lld: [%lld][%lld] is %g, expected %g", name, (long long)g.m,
+                  (long long)g.n, (long long)g.k, (long long)i, (long long)j, found, sum);
+        }
+    }
+    pen_memory_free(a);
+    pen_memory_free(b);
+    pen_memory_free(c);
+}
+
+static pen_status matmul_openblas(const pen_gemm *gemm) {
+    pen_blas_sgemm(gemm);
+    return PEN_OK;
+}
+
+static void libraries_multiply(void **state) {
+    (void)state;
+    pen_cpu_level level;
+    CHECK_OK(pen_cpu_level_settle(NULL, &level));
+    CHECK_OK(pen_onednn_start(level));
+    pen_blas_load(level);
+    for (uint64_t seed = 0; seed < 60; seed++) {
+        random_case random = {seed, 0};
+        matmul_check_library(pen_onednn_sgemm, "oneDNN", &random);
+        if (pen_blas_is_loaded()) matmul_check_library(matmul_openblas, "OpenBLAS", &random);
+    }
+}
+
+PEN_TEST_MAIN(cmocka_unit_test(matmul_equals_reference), cmocka_unit_test(vectors_multiply),
+              cmocka_unit_test(empty_operands_give_zeros), cmocka_unit_test(gemm_equals_reference),
+              cmocka_unit_test(libraries_multiply))

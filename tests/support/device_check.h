@@ -1,0 +1,19 @@
+// Compares devices with the reference kernels, one operator at a time.
+#ifndef PEN_TESTS_SUPPORT_DEVICE_CHECK_H
+#define PEN_TESTS_SUPPORT_DEVICE_CHECK_H
+
+#include "device/device.h"
+#include "tests/support/op_check.h"
+
+// Runs the case on the reference kernels and on every other device of the list, with teams of 1 and
+// 2 threads, and compares all outputs: each element must be within
+//     tolerance * (1 + |expected|),
+// integers and booleans equal. Where the op allows it, output 0 also takes the storage of input 0.
+// With floating outputs it is run once more as a node that accumulates, over old contents.
+void op_check_device(const op_case *c, uint64_t seed, double tolerance);
+
+// The same on one device kind, at a kernel level (NULL: the best).
+void op_check_device_kind(const op_case *c, uint64_t seed, double tolerance,
+                          const pen_device_kind *kind, const char *kernel_level);
+
+#endif // PEN_TESTS_SUPPORT_DEVICE_CHECK_H
