@@ -25,6 +25,13 @@ typedef struct pen_mapping {
 PEN_NODISCARD pen_status pen_mapping_open(const char *path, pen_mapping *out_mapping);
 void pen_mapping_close(pen_mapping *mapping);
 
+// Maps the regular file `location` of the folder `folder`, where `location` was read from a file
+// and is not trusted: it is relative, names no "..", and no part of it is a symbolic link.
+//   INVALID_INPUT  it is something else
+//   NOT_FOUND, IO
+PEN_NODISCARD pen_status pen_mapping_open_beneath(const char *folder, const char *location,
+                                                  pen_mapping *out_mapping);
+
 // Reads a small file whole into the arena, with a 0 behind it that does not count. Pipes are fine.
 // NOT_FOUND, IO, OUT_OF_MEMORY; INVALID_INPUT when it is longer than `bytes_limit`.
 PEN_NODISCARD pen_status pen_file_read(const char *path, size_t bytes_limit, pen_arena *arena,

@@ -1,0 +1,80 @@
+// Models in: a file becomes a graph.
+//
+// The kind of file is told by its name; only ONNX (.onnx) is read today. A model owns its graph's
+// memory and keeps the file mapped: weights are never copied as a whole, so a model larger than
+// memory can be looked at and cut up.
+//
+// What comes out is canonical: operators are those of ONNX operator set 17, in our spelling, and
+// older forms were converted. Inputs, parameters and constants have types, computed values get
+// theirs from pen_infer_shapes, after symbols are bound.
+//   Floating initializers are trainable parameters, under their own names; those that no operator
+//   reads but as an operand that must be constant (a bound of clip, the value of pad), and all of
+//   integer or bool type, are constants. Means and variances of batch normalization are states.
+//   An initializer that a model passes through `Identity` under another name becomes a parameter
+//   of its own: exporters merge equal weights so, and training must not tie them.
+//   Dimensions without a number are symbols: their own name, or "<input>_<axis>".
+//
+// Lifetime: pen_model_open to pen_model_destroy; the graph and all it points to go with it.
+// Threads:  one thread opens and destroys; in between as pen_graph.
+#ifndef PEN_GRAPH_IMPORT_IMPORT_H
+#define PEN_GRAPH_IMPORT_IMPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+#include "graph/graph.h"
+
+// A dimension of a declared output type of which nothing is known.
+#define PEN_DIMENSION_UNKNOWN INT64_MIN
+
+// Contents for an input of the model.
+typedef struct pen_import_fixed_input {
+    const char *name;
+    pen_tensor_type type;
+    const void *data;  // borrowed until the model is destroyed
+    bool where_needed; // only if some operator needs it constant; else it stays an input
+} pen_import_fixed_input;
+
+typedef struct pen_import_options {
+    // Dropouts of operator sets before 12 do not say whether they train: whether they do.
+    bool dropout_trains;
+    // Inputs that become constants of the given type and contents.
+    const pen_import_fixed_input *fixed_inputs;
+    uint32_t fixed_input_count;
+} pen_import_options;
+
+typedef struct pen_model_files pen_model_files;
+
+typedef struct pen_model {
+    pen_graph *graph;
+    const char *path;     // as given
+    const char *producer; // "pytorch"; "" when the file does not say
+    int64_t opset;
+    const char *batch_symbol;            // first dimension of the first input; NULL: it is a number
+    const pen_tensor_type *output_types; // [pen_graph_output_count], as the file declares them:
+                                         // element unknown, symbols and PEN_DIMENSION_UNKNOWN
+                                         // are possible
+    pen_arena *arena;                    // of the graph; more may be put there
+    pen_model_files *files;              // what is mapped
+} pen_model;
+
+// Opens a model file. `options` may be NULL. Errors carry the file and the node.
+//   NOT_FOUND, IO, OUT_OF_MEMORY
+//   CORRUPT        the file contradicts itself
+//   INVALID_INPUT  it is no model, or one that is wrong
+//   UNSUPPORTED    lists everything in it that Penstock cannot do, once each, with count and nodes
+PEN_NODISCARD pen_status pen_model_open(const char *path, const pen_import_options *options,
+                                        pen_model **out_model);
+
+// The same for ONNX in memory, which is borrowed until the model is destroyed. `name` stands for
+// the file in errors. No other file is opened: external data is refused.
+PEN_NODISCARD pen_status pen_model_open_bytes(const void *bytes, size_t length, const char *name,
+                                              const pen_import_options *options,
+                                              pen_model **out_model);
+
+// Accepts NULL.
+void pen_model_destroy(pen_model *model);
+
+#endif // PEN_GRAPH_IMPORT_IMPORT_H

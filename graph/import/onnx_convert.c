@@ -1,0 +1,322 @@
+// Conversions of single operators: older forms, and forms that differ from ours.
+
+#include <math.h>
+#include <string.h>
+
+#include "graph/import/onnx_mapping.h"
+#include "graph/import/onnx_tensor.h"
+#include "graph/op.h"
+
+// An attribute that is a list of integers becomes operand `input`.
+static pen_status convert_ints(pen_onnx_draft *draft, const char *name, uint32_t input) {
+    const pen_onnx_attribute *attribute = pen_onnx_draft_attribute(draft, name);
+    if (attribute == NULL) return PEN_OK;
+    if (attribute->type != PEN_ONNX_INTS) {
+        return pen_error(PEN_INVALID_INPUT, "attribute '%s' is no list of integers", name);
+    }
+    return pen_onnx_draft_ints(draft, input, name, attribute->count, attribute->integers);
+}
+
+pen_status pen_onnx_convert_axes(pen_onnx_draft *draft) {
+    return convert_ints(draft, "axes", 1);
+}
+
+// ---- normalisation and dropout
+
+pen_status pen_onnx_convert_batch_normalization(pen_onnx_draft *draft) {
+    static const char *const suffixes[] = {"y", "running_mean", "running_variance", "batch_mean",
+                                           "batch_inverse_deviation"};
+    const int64_t opset = draft->node->opset;
+    bool trains = draft->output_count > 1;
+    if (opset >= 14) trains = pen_onnx_draft_int(draft, "training_mode", 0) != 0;
+    if (opset < 7) trains = pen_onnx_draft_int(draft, "is_test", 0) == 0;
+    pen_onnx_draft_add_attribute(draft, pen_attribute_int("training_mode", trains));
+    if (strcmp(draft->model->producer, "pytorch") == 0) {
+        pen_onnx_draft_add_attribute(draft, pen_attribute_int("unbiased", 1));
+    }
+    // outputs 3 and 4 are ours, for the gradient; before operator set 14 they were something else
+    draft->output_count = trains ? 5 : 1;
+    for (uint32_t i = 1; i < draft->output_count; i++) {
+        const bool named = i < 3 && i < draft->node->output_count && draft->output_names[i][0] != 0;
+        if (named) continue;
+        PEN_TRY(pen_arena_format(pen_graph_arena(draft->graph), &draft->output_names[i], "%s/%s",
+                                 draft->name, suffixes[i]));
+    }
+    return PEN_OK;
+}
+
+pen_status pen_onnx_convert_dropout(pen_onnx_draft *draft) {
+    const bool has_operands = draft->node->opset >= 12;
+    bool trains = draft->options->dropout_trains;
+    if (draft->node->opset < 7 && pen_onnx_draft_int(draft, "is_test", 0) != 0) trains = false;
+    if (!pen_onnx_draft_has(draft, 1)) {
+        const double ratio = has_operands ? 0.5 : pen_onnx_draft_float(draft, "ratio", 0.5);
+        PEN_TRY(pen_onnx_draft_number(draft, 1, "ratio", ratio));
+    }
+    if (!has_operands) {
+        const char *name;
+        pen_value_id value;
+        PEN_TRY(pen_arena_format(pen_graph_arena(draft->graph), &name, "%s/training_mode",
+                                 draft->name));
+        PEN_TRY(pen_graph_constant_number(draft->graph, name, PEN_BOOL, trains ? 1 : 0, &value));
+        pen_onnx_draft_set_input(draft, 2, value);
+        // before operator set 10 the mask was of the type of the data
+        if (draft->node->opset < 10 && draft->output_count > 1) draft->output_count = 1;
+    }
+    const bool may_train = pen_onnx_draft_has(draft, 2) && (has_operands || trains);
+    if (!may_train || draft->output_count > 1) return PEN_OK;
+    draft->output_count = 2; // its gradient needs the mask
+    return pen_arena_format(pen_graph_arena(draft->graph), &draft->output_names[1], "%s/mask",
+                            draft->name);
+}
+
+// ---- constants and casts
+
+static pen_status convert_constant_tensor(pen_onnx_draft *draft,
+                                          const pen_onnx_attribute *attribute) {
+    pen_arena *arena = pen_graph_arena(draft->graph);
+    pen_onnx_tensor tensor = {0};
+    const void *data = NULL;
+    PEN_TRY(pen_onnx_tensor_open(&attribute->tensor, arena, &tensor));
+    PEN_TRY(pen_onnx_tensor_data(&tensor, draft->files, arena, &data));
+    return pen_graph_constant(draft->graph, draft->output_names[0], &tensor.type, data,
+                              &draft->value);
+}
+
+static pen_status convert_constant_floats(pen_onnx_draft *draft, uint32_t rank, uint32_t count,
+                                          const double *numbers) {
+    float *data;
+    const int64_t dim = count;
+    PEN_TRY(PEN_NEW(pen_graph_arena(draft->graph), count, &data));
+    for (uint32_t i = 0; i < count; i++) {
+        data[i] = (float)numbers[i];
+    }
+    const pen_tensor_type type = pen_tensor_type_make(PEN_FLOAT32, rank, &dim);
+    return pen_graph_constant(draft->graph, draft->output_names[0], &type, data, &draft->value);
+}
+
+static pen_status convert_constant_int(pen_onnx_draft *draft, int64_t integer) {
+    int64_t *data;
+    PEN_TRY(PEN_NEW(pen_graph_arena(draft->graph), 1, &data));
+    data[0] = integer;
+    const pen_tensor_type type = pen_tensor_type_make(PEN_INT64, 0, NULL);
+    return pen_graph_constant(draft->graph, draft->output_names[0], &type, data, &draft->value);
+}
+
+pen_status pen_onnx_convert_constant(pen_onnx_draft *draft) {
+    const pen_onnx_node *node = draft->node;
+    if (node->attribute_count != 1 || node->output_count != 1) {
+        return pen_error(PEN_INVALID_INPUT, "a constant needs one value and one output");
+    }
+    const pen_onnx_attribute *value = &node->attributes[0];
+    draft->is_value = true;
+    if (value->type == PEN_ONNX_TENSOR) return convert_constant_tensor(draft, value);
+    if (value->type == PEN_ONNX_INT) return convert_constant_int(draft, value->integer);
+    if (value->type == PEN_ONNX_FLOAT) return convert_constant_floats(draft, 0, 1, &value->number);
+    if (value->type == PEN_ONNX_FLOATS) {
+        return convert_constant_floats(draft, 1, value->count, value->numbers);
+    }
+    if (value->type == PEN_ONNX_INTS) {
+        return pen_graph_constant_ints(draft->graph, draft->output_names[0], value->count,
+                                       value->integers, &draft->value);
+    }
+    return pen_error(PEN_INVALID_INPUT, "attribute '%s' is no value", value->name);
+}
+
+static double convert_read_number(pen_element_type element, const void *data) {
+    union {
+        float f;
+        double d;
+        int8_t i8;
+        int16_t i16;
+        int32_t i32;
+        int64_t i64;
+        uint8_t u8;
+        uint16_t u16;
+        uint32_t u32;
+        uint64_t u64;
+    } bits = {.u64 = 0};
+    memcpy(&bits, data, pen_element_bytes(element));
+    switch (element) {
+    case PEN_FLOAT32: return (double)bits.f;
+    case PEN_FLOAT64: return bits.d;
+    case PEN_INT8: return (double)bits.i8;
+    case PEN_INT16: return (double)bits.i16;
+    case PEN_INT32: return (double)bits.i32;
+    case PEN_INT64: return (double)bits.i64;
+    case PEN_BOOL:
+    case PEN_UINT8: return (double)bits.u8;
+    case PEN_UINT16: return (double)bits.u16;
+    case PEN_UINT32: return (double)bits.u32;
+    case PEN_UINT64: return (double)bits.u64;
+    case PEN_FLOAT16: {
+        const int exponent = bits.u16 >> 10 & 31;
+        const double fraction = (double)(bits.u16 & 1023) / 1024;
+        const double sign = bits.u16 >> 15 != 0 ? -1 : 1;
+        if (exponent == 31) return fraction != 0 ? (double)NAN : sign * (double)INFINITY;
+        return sign * (exponent == 0 ? ldexp(fraction, -14) : ldexp(1 + fraction, exponent - 15));
+    }
+    case PEN_BFLOAT16: bits.u32 <<= 16; return (double)bits.f;
+    case PEN_ELEMENT_UNKNOWN:
+    case PEN_ELEMENT_TYPE_COUNT: break;
+    }
+    return 0;
+}
+
+pen_status pen_onnx_convert_constant_of_shape(pen_onnx_draft *draft) {
+    const pen_onnx_attribute *value = pen_onnx_draft_attribute(draft, "value");
+    if (value == NULL) return PEN_OK; // zeros of float32, as with us
+    if (value->type != PEN_ONNX_TENSOR) {
+        return pen_error(PEN_INVALID_INPUT, "attribute 'value' is no tensor");
+    }
+    pen_arena *arena = pen_graph_arena(draft->graph);
+    pen_onnx_tensor tensor = {0};
+    const void *data = NULL;
+    PEN_TRY(pen_onnx_tensor_open(&value->tensor, arena, &tensor));
+    PEN_TRY(pen_onnx_tensor_data(&tensor, draft->files, arena, &data));
+    if (pen_shape_element_count(&tensor.type.shape) != 1) {
+        return pen_error(PEN_INVALID_INPUT, "attribute 'value' has %lld elements, expected one",
+                         (long long)pen_shape_element_count(&tensor.type.shape));
+    }
+    const double number = convert_read_number(tensor.type.element, data);
+    const char *element = pen_element_name(tensor.type.element);
+    pen_onnx_draft_add_attribute(draft, pen_attribute_float("value", number));
+    pen_onnx_draft_add_attribute(draft, pen_attribute_text("element", element));
+    return PEN_OK;
+}
+
+// The number of an element type in ONNX becomes its name: `to` of Cast, `dtype` of EyeLike.
+pen_status pen_onnx_convert_cast(pen_onnx_draft *draft) {
+    const pen_onnx_attribute *to = pen_onnx_draft_attribute(draft, "to");
+    if (to == NULL) to = pen_onnx_draft_attribute(draft, "dtype");
+    if (to == NULL) return PEN_OK; // if it is required the op's schema says so
+    const pen_element_type element =
+        to->type == PEN_ONNX_INT ? pen_onnx_element_type(to->integer) : PEN_ELEMENT_UNKNOWN;
+    if (element == PEN_ELEMENT_UNKNOWN) {
+        return pen_error(PEN_UNSUPPORTED, "element type %s",
+                         pen_onnx_data_type_name(to->integer));
+    }
+    pen_onnx_draft_add_attribute(draft, pen_attribute_text(to->name, pen_element_name(element)));
+    return PEN_OK;
+}
+
+// ---- broadcasting before operator set 7
+
+// Before operator set 7 the second operand is matched from `axis` on; dimensions of size 1 behind
+// it make that NumPy's broadcasting.
+static pen_status convert_align(pen_onnx_draft *draft, int64_t axis) {
+    uint32_t rank, own;
+    if (!pen_onnx_draft_rank(draft, 0, &rank) || !pen_onnx_draft_rank(draft, 1, &own)) {
+        return pen_error(PEN_UNSUPPORTED, "broadcasting along axis %lld, as before operator set 7, "
+                                          "of an operand whose rank is not known",
+                         (long long)axis);
+    }
+    if (axis < 0) axis += rank;
+    if (axis < 0 || axis + own > rank) {
+        return pen_error(PEN_INVALID_INPUT, "operands of rank %u and %u do not match at axis %lld",
+                         rank, own, (long long)axis);
+    }
+    int64_t axes[PEN_RANK_LIMIT];
+    uint32_t count = 0;
+    for (uint32_t i = (uint32_t)axis + own; i < rank; i++) {
+        axes[count] = own + count;
+        count++;
+    }
+    if (count == 0) return PEN_OK;
+    const char *name;
+    pen_value_id axes_value, aligned;
+    PEN_TRY(pen_arena_format(pen_graph_arena(draft->graph), &name, "%s/axes", draft->name));
+    PEN_TRY(pen_graph_constant_ints(draft->graph, name, count, axes, &axes_value));
+    const pen_value_id inputs[] = {draft->inputs[1], axes_value};
+    const pen_onnx_extra extra = {
+        .op_name = "unsqueeze", .suffix = "aligned", .inputs = inputs, .input_count = 2};
+    PEN_TRY(pen_onnx_draft_extra(draft, &extra, &aligned));
+    pen_onnx_draft_set_input(draft, 1, aligned);
+    return PEN_OK;
+}
+
+pen_status pen_onnx_convert_broadcast(pen_onnx_draft *draft) {
+    if (draft->node->opset >= 7 || !pen_onnx_draft_has(draft, 1)) return PEN_OK;
+    if (strcmp(draft->node->op_type, "PRelu") == 0) {
+        uint32_t own;
+        const bool one = pen_onnx_draft_rank(draft, 1, &own) && own == 1 &&
+                         pen_value_type(draft->graph, draft->inputs[1])->shape.dims[0] == 1;
+        return one ? PEN_OK : convert_align(draft, 1);
+    }
+    const pen_onnx_attribute *axis = pen_onnx_draft_attribute(draft, "axis");
+    const bool broadcasts = pen_onnx_draft_int(draft, "broadcast", 0) != 0;
+    return broadcasts && axis != NULL ? convert_align(draft, axis->integer) : PEN_OK;
+}
+
+// ---- movement
+
+pen_status pen_onnx_convert_clip(pen_onnx_draft *draft) {
+    if (draft->node->opset >= 11) return PEN_OK;
+    const pen_onnx_attribute *low = pen_onnx_draft_attribute(draft, "min");
+    const pen_onnx_attribute *high = pen_onnx_draft_attribute(draft, "max");
+    if (low != NULL) PEN_TRY(pen_onnx_draft_number(draft, 1, "min", low->number));
+    if (high != NULL) PEN_TRY(pen_onnx_draft_number(draft, 2, "max", high->number));
+    return PEN_OK;
+}
+
+pen_status pen_onnx_convert_pad(pen_onnx_draft *draft) {
+    if (draft->node->opset >= 11) return PEN_OK;
+    PEN_TRY(convert_ints(draft, "paddings", 1));
+    PEN_TRY(convert_ints(draft, "pads", 1));
+    const double value = pen_onnx_draft_float(draft, "value", 0);
+    return value != 0 ? pen_onnx_draft_number(draft, 2, "value", value) : PEN_OK;
+}
+
+pen_status pen_onnx_convert_slice(pen_onnx_draft *draft) {
+    if (draft->node->opset >= 10) return PEN_OK;
+    PEN_TRY(convert_ints(draft, "starts", 1));
+    PEN_TRY(convert_ints(draft, "ends", 2));
+    return convert_ints(draft, "axes", 3);
+}
+
+pen_status pen_onnx_convert_split(pen_onnx_draft *draft) {
+    const pen_onnx_attribute *outputs = pen_onnx_draft_attribute(draft, "num_outputs");
+    draft->output_count = draft->node->output_count;
+    if (outputs != NULL && outputs->integer != draft->node->output_count) {
+        return pen_error(PEN_INVALID_INPUT, "num_outputs is %lld, but there are %u outputs",
+                         (long long)outputs->integer, draft->node->output_count);
+    }
+    return draft->node->opset < 13 ? convert_ints(draft, "split", 1) : PEN_OK;
+}
+
+// Before operator set 13, softmax and its kin work on a matrix: dimensions before `axis` are rows,
+// the others columns. Where `axis` is the last dimension that is the same as now.
+pen_status pen_onnx_convert_softmax(pen_onnx_draft *draft) {
+    const bool old = draft->node->opset < 13;
+    int64_t axis = pen_onnx_draft_int(draft, "axis", old ? 1 : -1);
+    uint32_t rank;
+    const bool is_last = axis == -1 || (pen_onnx_draft_rank(draft, 0, &rank) && axis + 1 == rank);
+    if (!old || is_last || !pen_onnx_draft_has(draft, 0)) {
+        pen_onnx_draft_add_attribute(draft, pen_attribute_int("axis", old ? -1 : axis));
+        return PEN_OK;
+    }
+    const pen_attribute_given flat = pen_attribute_int("axis", axis);
+    const pen_attribute_given last = pen_attribute_int("axis", -1);
+    pen_value_id shape, matrix, result;
+    const pen_onnx_extra take_shape = {
+        .op_name = "shape", .suffix = "shape", .inputs = draft->inputs, .input_count = 1};
+    PEN_TRY(pen_onnx_draft_extra(draft, &take_shape, &shape));
+    const pen_onnx_extra flatten = {.op_name = "flatten",
+                                    .suffix = "matrix",
+                                    .inputs = draft->inputs,
+                                    .input_count = 1,
+                                    .attributes = &flat,
+                                    .attribute_count = 1};
+    PEN_TRY(pen_onnx_draft_extra(draft, &flatten, &matrix));
+    const pen_onnx_extra apply = {.op_name = draft->op_name,
+                                  .suffix = "rows",
+                                  .inputs = &matrix,
+                                  .input_count = 1,
+                                  .attributes = &last,
+                                  .attribute_count = 1};
+    PEN_TRY(pen_onnx_draft_extra(draft, &apply, &result));
+    draft->op_name = "reshape"; // the node itself
+    pen_onnx_draft_set_input(draft, 0, result);
+    pen_onnx_draft_set_input(draft, 1, shape);
+    return PEN_OK;
+}

@@ -1,0 +1,444 @@
+#include "graph/import/onnx_import.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/name_map.h"
+#include "graph/import/onnx_coverage.h"
+#include "graph/import/onnx_function.h"
+#include "graph/import/onnx_mapping.h"
+#include "graph/import/onnx_model.h"
+#include "graph/op.h"
+
+// What a name in the model stands for. Names are found before values are made, because what an
+// initializer becomes depends on who reads it.
+typedef struct import_name {
+    const char *name;
+    const pen_onnx_tensor *tensor; // an initializer, or an alias of one; else NULL
+    const pen_onnx_value *input;   // an input of the model; else NULL
+    const pen_import_fixed_input *fixed;
+    bool read_as_weight, read_as_constant, read_as_state;
+    bool replaced; // some node has taken over this state's storage
+    bool made;
+    pen_value_id value;    // for most readers
+    pen_value_id constant; // for readers that need a constant, when it is another value
+} import_name;
+
+typedef struct importer {
+    pen_arena *arena;
+    pen_graph *graph;
+    const char *path;
+    const pen_onnx_model *model;
+    const pen_import_options *options;
+    pen_onnx_files *files;
+    pen_name_map index; // of names
+    import_name *names; // [name_capacity]
+    uint32_t name_count, name_capacity;
+} importer;
+
+static import_name *import_find(const importer *import, const char *name) {
+    const uint32_t index = pen_name_map_find(&import->index, name);
+    return index == PEN_NAME_MAP_NONE ? NULL : &import->names[index];
+}
+
+// Adds a name; what it stands for is filled in by the caller.
+static pen_status import_add(importer *import, const char *name, import_name **out_name) {
+    if (pen_name_map_find(&import->index, name) != PEN_NAME_MAP_NONE) {
+        return pen_error(PEN_INVALID_INPUT, "value '%s' is made twice", name);
+    }
+    PEN_ASSERT(import->name_count < import->name_capacity);
+    PEN_TRY(pen_name_map_add(&import->index, name, import->name_count));
+    import_name *entry = &import->names[import->name_count++];
+    *entry = (import_name){.name = name, .value = PEN_VALUE_NONE, .constant = PEN_VALUE_NONE};
+    *out_name = entry;
+    return PEN_OK;
+}
+
+static const pen_import_fixed_input *import_find_fixed(const importer *import, const char *name) {
+    for (uint32_t i = 0; i < import->options->fixed_input_count; i++) {
+        const pen_import_fixed_input *fixed = &import->options->fixed_inputs[i];
+        if (strcmp(fixed->name, name) == 0) return fixed;
+    }
+    return NULL;
+}
+
+// Initializers first: from IR version 3 on they need not be inputs as well, before they had to.
+static pen_status import_add_givens(importer *import) {
+    const pen_onnx_model *model = import->model;
+    import_name *entry;
+    for (uint32_t i = 0; i < model->tensor_count; i++) {
+        PEN_TRY(import_add(import, model->tensors[i].name, &entry));
+        entry->tensor = &model->tensors[i];
+    }
+    for (uint32_t i = 0; i < model->input_count; i++) {
+        const char *name = model->inputs[i].name;
+        const import_name *known = import_find(import, name);
+        if (known != NULL && known->tensor != NULL && known->input == NULL) continue;
+        PEN_TRY(import_add(import, name, &entry));
+        entry->input = &model->inputs[i];
+        entry->fixed = import_find_fixed(import, name);
+    }
+    return PEN_OK;
+}
+
+static bool import_is(const pen_onnx_node *node, const char *op_type) {
+    return node->domain[0] == '\0' && strcmp(node->op_type, op_type) == 0;
+}
+
+// An initializer under another name.
+static bool import_is_alias(const importer *import, const pen_onnx_node *node) {
+    if (!import_is(node, "Identity") || node->input_count != 1 || node->output_count != 1) {
+        return false;
+    }
+    const import_name *source = import_find(import, node->inputs[0]);
+    return source != NULL && source->tensor != NULL;
+}
+
+// Notes who reads what. Nodes stand in topological order, so aliases come before their readers.
+static pen_status import_note_reads(importer *import, const pen_onnx_node *node) {
+    if (import_is_alias(import, node)) {
+        import_name *entry;
+        const pen_onnx_tensor *tensor = import_find(import, node->inputs[0])->tensor;
+        PEN_TRY(import_add(import, node->outputs[0], &entry));
+        entry->tensor = tensor;
+        return PEN_OK;
+    }
+    const pen_onnx_mapping *mapping = pen_onnx_mapping_find(node->op_type);
+    const pen_op *op;
+    PEN_TRY(pen_op_find(mapping->op_name, &op));
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        import_name *read = import_find(import, node->inputs[i]);
+        if (read == NULL) continue;
+        const bool is_state = i < 32 && (mapping->state_inputs >> i & 1) != 0;
+        const bool is_constant = i < 64 && (op->constant_inputs >> i & 1) != 0;
+        read->read_as_state = read->read_as_state || is_state;
+        read->read_as_constant = read->read_as_constant || is_constant;
+        read->read_as_weight = read->read_as_weight || (!is_state && !is_constant);
+    }
+    return PEN_OK;
+}
+
+static pen_status import_note(importer *import) {
+    for (uint32_t i = 0; i < import->model->node_count; i++) {
+        PEN_TRY(import_note_reads(import, &import->model->nodes[i]));
+    }
+    for (uint32_t i = 0; i < import->model->output_count; i++) {
+        import_name *read = import_find(import, import->model->outputs[i].name);
+        if (read != NULL) read->read_as_weight = true;
+    }
+    return PEN_OK;
+}
+
+// ---- inputs
+
+static pen_status import_input_type(importer *import, const pen_onnx_value *input,
+                                    pen_tensor_type *out_type) {
+    pen_tensor_type type = {.element = pen_onnx_element_type(input->data_type),
+                            .shape = input->shape};
+    for (uint32_t d = 0; d < type.shape.rank; d++) {
+        if (type.shape.dims[d] >= 0) continue;
+        const char *symbol = input->symbols[d];
+        if (symbol == NULL || symbol[0] == '\0') {
+            PEN_TRY(pen_arena_format(import->arena, &symbol, "%s_%u", input->name, d));
+        }
+        PEN_TRY(pen_graph_add_symbol(import->graph, symbol, &type.shape.dims[d]));
+    }
+    *out_type = type;
+    return PEN_OK;
+}
+
+static pen_status import_make_fixed(importer *import, import_name *entry) {
+    const pen_import_fixed_input *fixed = entry->fixed;
+    if (fixed->type.element != pen_onnx_element_type(entry->input->data_type)) {
+        return pen_error(PEN_INVALID_INPUT, "input '%s' is of type %s, the contents given are %s",
+                         entry->name, pen_onnx_data_type_name(entry->input->data_type),
+                         pen_element_name(fixed->type.element));
+    }
+    entry->made = true;
+    return pen_graph_constant(import->graph, entry->name, &fixed->type, fixed->data, &entry->value);
+}
+
+static pen_status import_make_input(importer *import, import_name *entry) {
+    if (entry->fixed != NULL && (!entry->fixed->where_needed || entry->read_as_constant)) {
+        return import_make_fixed(import, entry);
+    }
+    pen_value spec = {.name = entry->name, .kind = PEN_VALUE_INPUT, .source.file = import->path};
+    PEN_TRY(import_input_type(import, entry->input, &spec.type));
+    entry->made = true;
+    return pen_graph_add_value(import->graph, &spec, &entry->value);
+}
+
+// ---- initializers
+
+static pen_status import_make_tensor(importer *import, import_name *entry) {
+    const bool is_read = entry->read_as_weight || entry->read_as_constant || entry->read_as_state;
+    if (!is_read) return PEN_OK;
+    pen_value spec = {.name = entry->name,
+                      .kind = PEN_VALUE_CONSTANT,
+                      .type = entry->tensor->type,
+                      .data_bytes = pen_tensor_type_bytes(&entry->tensor->type),
+                      .source.file = import->path};
+    PEN_TRY(pen_onnx_tensor_data(entry->tensor, import->files, import->arena, &spec.data));
+    const bool is_float = pen_element_is_float(spec.type.element);
+    if (is_float && entry->read_as_state) {
+        spec.kind = PEN_VALUE_STATE;
+    } else if (is_float && entry->read_as_weight) {
+        spec.kind = PEN_VALUE_PARAMETER;
+        spec.trainable = true;
+    }
+    PEN_TRY(pen_graph_add_value(import->graph, &spec, &entry->value));
+    entry->made = true;
+    if (spec.kind == PEN_VALUE_CONSTANT || !entry->read_as_constant) return PEN_OK;
+    // read both as a weight and where only a constant will do: the two part ways
+    const char *name;
+    PEN_TRY(pen_arena_format(import->arena, &name, "%s/constant", entry->name));
+    return pen_graph_constant(import->graph, name, &spec.type, spec.data, &entry->constant);
+}
+
+static pen_status import_make_givens(importer *import) {
+    for (uint32_t i = 0; i < import->name_count; i++) {
+        import_name *entry = &import->names[i];
+        if (entry->input != NULL) PEN_TRY(import_make_input(import, entry));
+    }
+    for (uint32_t i = 0; i < import->name_count; i++) {
+        import_name *entry = &import->names[i];
+        if (entry->tensor != NULL) PEN_TRY(import_make_tensor(import, entry));
+    }
+    return PEN_OK;
+}
+
+// ---- nodes
+
+static bool import_attribute_taken(const char *taken, const char *name) {
+    const size_t name_length = strlen(name);
+    for (const char *word = taken; word != NULL && *word != '\0';) {
+        const size_t length = strcspn(word, " ");
+        const size_t word_name = strcspn(word, "= ");
+        if (word_name == name_length && strncmp(word, name, name_length) == 0) return true;
+        word += length + strspn(word + length, " ");
+    }
+    return false;
+}
+
+static pen_status import_draft_attributes(importer *import, const pen_onnx_mapping *mapping,
+                                          pen_onnx_draft *draft) {
+    const pen_onnx_node *node = draft->node;
+    PEN_TRY(
+        PEN_NEW(import->arena, node->attribute_count + PEN_ONNX_DRAFT_ROOM, &draft->attributes));
+    for (uint32_t i = 0; i < node->attribute_count; i++) {
+        const pen_onnx_attribute *from = &node->attributes[i];
+        if (import_attribute_taken(mapping->taken, from->name)) continue;
+        pen_attribute_given to = {.name = from->name};
+        to.value.integer = from->integer;
+        to.value.number = from->number;
+        to.value.text = from->text;
+        to.value.count = from->count;
+        to.value.integers = from->integers;
+        to.value.numbers = from->numbers;
+        to.kind = from->type == PEN_ONNX_INT      ? PEN_ATTRIBUTE_INT
+                  : from->type == PEN_ONNX_FLOAT  ? PEN_ATTRIBUTE_FLOAT
+                  : from->type == PEN_ONNX_STRING ? PEN_ATTRIBUTE_TEXT
+                  : from->type == PEN_ONNX_INTS   ? PEN_ATTRIBUTE_INTS
+                                                  : PEN_ATTRIBUTE_FLOATS;
+        draft->attributes[draft->attribute_count++] = to;
+    }
+    return PEN_OK;
+}
+
+static pen_status import_draft_operands(importer *import, const pen_op *op, pen_onnx_draft *draft) {
+    const pen_onnx_node *node = draft->node;
+    PEN_TRY(PEN_NEW(import->arena, node->input_count + PEN_ONNX_DRAFT_ROOM, &draft->inputs));
+    PEN_TRY(PEN_NEW(import->arena, node->output_count + PEN_ONNX_DRAFT_ROOM, &draft->output_names));
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        draft->inputs[i] = PEN_VALUE_NONE;
+        if (node->inputs[i][0] == '\0') continue;
+        const import_name *read = import_find(import, node->inputs[i]);
+        if (read == NULL || !read->made) {
+            return pen_error(PEN_INVALID_INPUT,
+                             "it reads '%s', which no node before it and no initializer makes",
+                             node->inputs[i]);
+        }
+        const bool wants_constant = i < 64 && (op->constant_inputs >> i & 1) != 0;
+        draft->inputs[i] =
+            wants_constant && pen_value_is(read->constant) ? read->constant : read->value;
+        draft->input_count = i + 1; // operands left out at the end do not count
+    }
+    for (uint32_t i = 0; i < node->output_count; i++) {
+        draft->output_names[i] = node->outputs[i];
+        if (node->outputs[i][0] != '\0') draft->output_count = i + 1;
+    }
+    return PEN_OK;
+}
+
+static pen_status import_bind(importer *import, const char *name, pen_value_id value) {
+    import_name *entry;
+    if (name == NULL || name[0] == '\0' || !pen_value_is(value)) return PEN_OK;
+    PEN_TRY(import_add(import, name, &entry));
+    entry->value = value;
+    entry->made = true;
+    return PEN_OK;
+}
+
+// The new running statistics take the place of the old ones.
+static pen_status import_replace_states(importer *import, const pen_onnx_draft *draft,
+                                        pen_node_id node) {
+    const pen_node *made = pen_graph_node(import->graph, node);
+    for (uint32_t i = 1; i < made->output_count && i <= 2; i++) {
+        import_name *state = import_find(import, draft->node->inputs[i + 2]);
+        const pen_value_id output = made->outputs[i];
+        if (!pen_value_is(output) || state == NULL) continue;
+        if (pen_graph_value(import->graph, state->value)->kind != PEN_VALUE_STATE) continue;
+        if (state->replaced) {
+            return pen_error(PEN_UNSUPPORTED, "running statistic '%s' is updated by two nodes",
+                             state->name);
+        }
+        state->replaced = true;
+        pen_graph_set_replaces(import->graph, output, state->value);
+    }
+    return PEN_OK;
+}
+
+static pen_status import_emit(importer *import, const pen_onnx_mapping *mapping,
+                              const pen_onnx_draft *draft) {
+    if (draft->is_value) return import_bind(import, draft->output_names[0], draft->value);
+    pen_node_spec spec = pen_node_spec_make(draft->op_name, draft->name);
+    spec.source = draft->source;
+    spec.inputs = draft->inputs;
+    spec.input_count = draft->input_count;
+    spec.output_count = draft->output_count;
+    spec.output_names = draft->output_names;
+    spec.attributes = draft->attributes;
+    spec.attribute_count = draft->attribute_count;
+    for (uint32_t i = 0; i < spec.output_count; i++) {
+        const char *name = draft->output_names[i];
+        if (name == NULL || name[0] == '\0' || import_find(import, name) == NULL) continue;
+        return pen_error(PEN_INVALID_INPUT, "value '%s' is made twice", name);
+    }
+    pen_node_id node;
+    PEN_TRY(pen_graph_add_node(import->graph, &spec, &node));
+    for (uint32_t i = 0; i < spec.output_count; i++) {
+        const pen_value_id output = pen_graph_node(import->graph, node)->outputs[i];
+        if (i >= draft->node->output_count) break; // an output only we asked for
+        PEN_TRY(import_bind(import, draft->output_names[i], output));
+    }
+    return mapping->state_inputs != 0 ? import_replace_states(import, draft, node) : PEN_OK;
+}
+
+static pen_status import_node(importer *import, const pen_onnx_node *node) {
+    const pen_onnx_mapping *mapping = pen_onnx_mapping_find(node->op_type);
+    const pen_op *op;
+    PEN_TRY(pen_op_find(mapping->op_name, &op));
+    pen_onnx_draft draft = {.graph = import->graph,
+                            .model = import->model,
+                            .options = import->options,
+                            .files = import->files,
+                            .node = node,
+                            .name = node->name,
+                            .source = {.file = import->path, .position = node->position},
+                            .op_name = mapping->op_name};
+    if (draft.name[0] == '\0') {
+        PEN_TRY(
+            pen_arena_format(import->arena, &draft.name, "%s_%u", node->op_type, node->position));
+    }
+    PEN_TRY(import_draft_attributes(import, mapping, &draft));
+    PEN_TRY(import_draft_operands(import, op, &draft));
+    if (mapping->convert != NULL) PEN_TRY(mapping->convert(&draft));
+    return import_emit(import, mapping, &draft);
+}
+
+static pen_status import_nodes(importer *import) {
+    for (uint32_t i = 0; i < import->model->node_count; i++) {
+        const pen_onnx_node *node = &import->model->nodes[i];
+        // the name of an alias was made before; that of an overwritten value is found when bound
+        const import_name *output =
+            node->output_count == 1 ? import_find(import, node->outputs[0]) : NULL;
+        if (import_is_alias(import, node) && output != NULL && output->tensor != NULL) continue;
+        PEN_TRY(pen_status_add_context(import_node(import, node), "in node %u, %.100s '%.100s'",
+                                       node->position, node->op_type, node->name));
+    }
+    return PEN_OK;
+}
+
+// ---- outputs
+
+static int64_t import_find_symbol(const importer *import, const char *name) {
+    for (uint32_t i = 0; name != NULL && i < pen_graph_symbol_count(import->graph); i++) {
+        const int64_t dimension = -(1 + (int64_t)i);
+        if (strcmp(pen_graph_symbol_name(import->graph, dimension), name) == 0) return dimension;
+    }
+    return PEN_DIMENSION_UNKNOWN;
+}
+
+static pen_status import_outputs(importer *import, pen_model *model) {
+    const pen_onnx_model *from = import->model;
+    pen_tensor_type *types;
+    PEN_TRY(PEN_NEW(import->arena, from->output_count, &types));
+    for (uint32_t i = 0; i < from->output_count; i++) {
+        const pen_onnx_value *output = &from->outputs[i];
+        const import_name *made = import_find(import, output->name);
+        if (made == NULL || !made->made) {
+            return pen_error(PEN_INVALID_INPUT, "output '%s' is made by no node", output->name);
+        }
+        PEN_TRY(pen_graph_add_output(import->graph, made->value));
+        if (!output->has_shape) continue; // the element stays unknown
+        types[i] = (pen_tensor_type){pen_onnx_element_type(output->data_type), output->shape};
+        for (uint32_t d = 0; d < output->shape.rank; d++) {
+            if (output->shape.dims[d] >= 0) continue;
+            types[i].shape.dims[d] = PEN_DIMENSION_UNKNOWN;
+            if (output->symbols[d] == NULL) continue;
+            PEN_TRY(
+                pen_graph_find_symbol(import->graph, output->symbols[d], &types[i].shape.dims[d]));
+        }
+    }
+    model->output_types = types;
+    return PEN_OK;
+}
+
+static void import_batch(const importer *import, pen_model *model) {
+    if (pen_graph_input_count(import->graph) == 0) return;
+    const pen_value_id first = pen_graph_input(import->graph, 0);
+    const pen_shape *shape = &pen_value_type(import->graph, first)->shape;
+    if (shape->rank == 0) return;
+    model->batch_symbol = pen_graph_symbol_name(import->graph, shape->dims[0]);
+}
+
+static pen_status import_init(importer *import) {
+    const pen_onnx_model *model = import->model;
+    uint64_t count = (uint64_t)model->tensor_count + model->input_count;
+    for (uint32_t i = 0; i < model->node_count; i++) {
+        count += model->nodes[i].output_count;
+    }
+    if (count > PEN_VALUE_COUNT_LIMIT) {
+        return pen_error(PEN_INVALID_INPUT, "the graph has more than %u values",
+                         PEN_VALUE_COUNT_LIMIT);
+    }
+    import->name_capacity = (uint32_t)count;
+    pen_name_map_init(&import->index, import->arena);
+    return PEN_NEW(import->arena, count, &import->names);
+}
+
+pen_status pen_onnx_import(const void *bytes, size_t length, const pen_import_options *options,
+                           pen_onnx_files *files, pen_model *model) {
+    pen_onnx_model read = {0};
+    PEN_TRY(pen_onnx_model_read(bytes, length, model->arena, &read));
+    PEN_TRY(pen_onnx_functions_inline(&read, model->arena));
+    PEN_TRY(pen_onnx_coverage_check(&read, model->arena));
+    importer import = {.arena = model->arena,
+                       .path = model->path,
+                       .model = &read,
+                       .options = options,
+                       .files = files};
+    PEN_TRY(import_init(&import));
+    PEN_TRY(pen_graph_create(model->arena, read.graph_name, &import.graph));
+    PEN_TRY(import_add_givens(&import));
+    PEN_TRY(import_note(&import));
+    PEN_TRY(import_make_givens(&import));
+    PEN_TRY(import_nodes(&import));
+    PEN_TRY(import_outputs(&import, model));
+    model->graph = import.graph;
+    model->producer = read.producer;
+    model->opset = read.opset;
+    import_batch(&import, model);
+    return PEN_OK;
+}

@@ -1,0 +1,300 @@
+// The table of ONNX operators, in alphabetical order, and what most conversions share.
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "graph/import/onnx_mapping.h"
+#include "graph/import/onnx_tensor.h"
+
+// One to one from operator set `first` on.
+#define SAME(type, name, first) {.op_type = type, .op_name = name, .opset_first = first}
+// The same, where operator set 6 and before had hints about memory.
+#define HINTED(type, name) {.op_type = type, .op_name = name, .taken = "consumed_inputs"}
+// Arithmetic whose operands are broadcast, from 7 on as in NumPy.
+#define BROADCAST(type, name)                                                                      \
+    {.op_type = type,                                                                              \
+     .op_name = name,                                                                              \
+     .taken = "axis broadcast consumed_inputs",                                                    \
+     .convert = pen_onnx_convert_broadcast}
+#define REDUCE(type, name)                                                                         \
+    {.op_type = type, .op_name = name, .taken = "axes", .convert = pen_onnx_convert_axes}
+#define SOFTMAX(type, name)                                                                        \
+    {.op_type = type, .op_name = name, .taken = "axis", .convert = pen_onnx_convert_softmax}
+
+static const pen_onnx_mapping ops_table[] = {
+    HINTED("Abs", "abs"),
+    SAME("Acos", "acos", 7),
+    SAME("Acosh", "acosh", 9),
+    BROADCAST("Add", "add"),
+    BROADCAST("And", "and"),
+    SAME("ArgMax", "arg_max", 1),
+    SAME("ArgMin", "arg_min", 1),
+    SAME("Asin", "asin", 7),
+    SAME("Asinh", "asinh", 9),
+    SAME("Atan", "atan", 7),
+    SAME("Atanh", "atanh", 9),
+    SAME("AveragePool", "average_pool", 1),
+    {.op_type = "BatchNormalization",
+     .op_name = "batch_normalization",
+     .taken = "consumed_inputs is_test spatial=1 training_mode",
+     .state_inputs = 1u << 3 | 1u << 4,
+     .own_arity = true,
+     .convert = pen_onnx_convert_batch_normalization},
+    SAME("BitShift", "bit_shift", 11),
+    {.op_type = "Cast",
+     .op_name = "cast",
+     .taken = "to",
+     .opset_first = 6,
+     .convert = pen_onnx_convert_cast},
+    SAME("CastLike", "cast_like", 15),
+    HINTED("Ceil", "ceil"),
+    SAME("Celu", "celu", 12),
+    {.op_type = "Clip",
+     .op_name = "clip",
+     .taken = "consumed_inputs max min",
+     .convert = pen_onnx_convert_clip},
+    SAME("Compress", "compress", 9),
+    SAME("Concat", "concat", 4),
+    {.op_type = "Constant",
+     .op_name = "identity",
+     .taken = "value value_float value_floats value_int value_ints",
+     .own_arity = true,
+     .convert = pen_onnx_convert_constant},
+    {.op_type = "ConstantOfShape",
+     .op_name = "constant_of_shape",
+     .taken = "value",
+     .convert = pen_onnx_convert_constant_of_shape},
+    SAME("Conv", "conv", 1),
+    SAME("ConvTranspose", "conv_transpose", 1),
+    SAME("Cos", "cos", 7),
+    SAME("Cosh", "cosh", 9),
+    SAME("CumSum", "cum_sum", 11),
+    SAME("DepthToSpace", "depth_to_space", 1),
+    SAME("Det", "det", 11),
+    BROADCAST("Div", "div"),
+    {.op_type = "Dropout",
+     .op_name = "dropout",
+     .taken = "consumed_inputs is_test ratio seed",
+     .own_arity = true,
+     .convert = pen_onnx_convert_dropout},
+    SAME("Einsum", "einsum", 12),
+    HINTED("Elu", "elu"),
+    BROADCAST("Equal", "equal"),
+    SAME("Erf", "erf", 9),
+    HINTED("Exp", "exp"),
+    SAME("Expand", "expand", 8),
+    {.op_type = "EyeLike",
+     .op_name = "eye_like",
+     .taken = "dtype",
+     .convert = pen_onnx_convert_cast},
+    SAME("Flatten", "flatten", 1),
+    HINTED("Floor", "floor"),
+    SAME("Gather", "gather", 1),
+    SAME("GatherElements", "gather_elements", 11),
+    SAME("GatherND", "gather_nd", 11),
+    {.op_type = "Gemm", .op_name = "gemm", .taken = "broadcast"}, // it only allowed what is normal
+    SAME("GlobalAveragePool", "global_average_pool", 1),
+    SAME("GlobalMaxPool", "global_max_pool", 1),
+    BROADCAST("Greater", "greater"),
+    SAME("GreaterOrEqual", "greater_or_equal", 12),
+    HINTED("HardSigmoid", "hard_sigmoid"),
+    SAME("HardSwish", "hard_swish", 14),
+    SOFTMAX("Hardmax", "hardmax"),
+    SAME("Identity", "identity", 1),
+    HINTED("InstanceNormalization", "instance_normalization"),
+    SAME("IsInf", "is_inf", 10),
+    SAME("IsNaN", "is_nan", 9),
+    SAME("LRN", "lrn", 1),
+    {.op_type = "LayerNormalization",
+     .op_name = "layer_normalization",
+     .taken = "stash_type=1",
+     .opset_first = 17},
+    HINTED("LeakyRelu", "leaky_relu"),
+    BROADCAST("Less", "less"),
+    SAME("LessOrEqual", "less_or_equal", 12),
+    HINTED("Log", "log"),
+    SOFTMAX("LogSoftmax", "log_softmax"),
+    SAME("MatMul", "matmul", 1),
+    HINTED("Max", "max"),
+    SAME("MaxPool", "max_pool", 1),
+    HINTED("Mean", "mean"),
+    HINTED("Min", "min"),
+    SAME("Mish", "mish", 18),
+    SAME("Mod", "mod", 10),
+    BROADCAST("Mul", "mul"),
+    HINTED("Neg", "neg"),
+    SAME("NegativeLogLikelihoodLoss", "negative_log_likelihood_loss", 12),
+    SAME("NonZero", "non_zero", 9),
+    SAME("Not", "not", 1),
+    SAME("OneHot", "one_hot", 9),
+    BROADCAST("Or", "or"),
+    {.op_type = "PRelu",
+     .op_name = "prelu",
+     .taken = "consumed_inputs",
+     .convert = pen_onnx_convert_broadcast},
+    {.op_type = "Pad",
+     .op_name = "pad",
+     .taken = "pads paddings value",
+     .convert = pen_onnx_convert_pad},
+    BROADCAST("Pow", "pow"),
+    SAME("Range", "range", 11),
+    HINTED("Reciprocal", "reciprocal"),
+    REDUCE("ReduceL1", "reduce_l1"),
+    REDUCE("ReduceL2", "reduce_l2"),
+    REDUCE("ReduceLogSum", "reduce_log_sum"),
+    REDUCE("ReduceLogSumExp", "reduce_log_sum_exp"),
+    REDUCE("ReduceMax", "reduce_max"),
+    REDUCE("ReduceMean", "reduce_mean"),
+    REDUCE("ReduceMin", "reduce_min"),
+    REDUCE("ReduceProd", "reduce_prod"),
+    REDUCE("ReduceSum", "reduce_sum"),
+    REDUCE("ReduceSumSquare", "reduce_sum_square"),
+    HINTED("Relu", "relu"),
+    SAME("Reshape", "reshape", 5),
+    SAME("Round", "round", 11),
+    SAME("Scatter", "scatter_elements", 9),
+    SAME("ScatterElements", "scatter_elements", 11),
+    SAME("ScatterND", "scatter_nd", 11),
+    HINTED("Selu", "selu"),
+    SAME("Shape", "shape", 1),
+    SAME("Shrink", "shrink", 9),
+    HINTED("Sigmoid", "sigmoid"),
+    SAME("Sign", "sign", 9),
+    SAME("Sin", "sin", 7),
+    SAME("Sinh", "sinh", 9),
+    SAME("Size", "size", 1),
+    {.op_type = "Slice",
+     .op_name = "slice",
+     .taken = "axes ends starts",
+     .own_arity = true,
+     .convert = pen_onnx_convert_slice},
+    SOFTMAX("Softmax", "softmax"),
+    SAME("SoftmaxCrossEntropyLoss", "softmax_cross_entropy_loss", 12),
+    SAME("Softplus", "softplus", 1),
+    SAME("Softsign", "softsign", 1),
+    SAME("SpaceToDepth", "space_to_depth", 1),
+    {.op_type = "Split",
+     .op_name = "split",
+     .taken = "num_outputs split",
+     .convert = pen_onnx_convert_split},
+    HINTED("Sqrt", "sqrt"),
+    REDUCE("Squeeze", "squeeze"),
+    BROADCAST("Sub", "sub"),
+    HINTED("Sum", "sum"),
+    SAME("Tan", "tan", 7),
+    HINTED("Tanh", "tanh"),
+    SAME("ThresholdedRelu", "thresholded_relu", 10),
+    SAME("Tile", "tile", 6),
+    SAME("TopK", "top_k", 10),
+    SAME("Transpose", "transpose", 1),
+    SAME("Trilu", "trilu", 14),
+    REDUCE("Unsqueeze", "unsqueeze"),
+    SAME("Where", "where", 9),
+    BROADCAST("Xor", "xor"),
+};
+#define OPS_COUNT (sizeof ops_table / sizeof ops_table[0])
+
+static int ops_compare(const void *key, const void *entry) {
+    const pen_onnx_mapping *mapping = entry;
+    return strcmp(key, mapping->op_type);
+}
+
+const pen_onnx_mapping *pen_onnx_mapping_find(const char *op_type) {
+    return bsearch(op_type, ops_table, OPS_COUNT, sizeof ops_table[0], ops_compare);
+}
+
+const pen_onnx_mapping *pen_onnx_mapping_of_op(const char *op_name) {
+    if (strcmp(op_name, "identity") == 0) return pen_onnx_mapping_find("Identity");
+    if (strcmp(op_name, "scatter_elements") == 0) return pen_onnx_mapping_find("ScatterElements");
+    for (size_t i = 0; i < OPS_COUNT; i++) {
+        if (strcmp(ops_table[i].op_name, op_name) == 0) return &ops_table[i];
+    }
+    return NULL;
+}
+
+const pen_onnx_mapping *pen_onnx_mapping_at(uint32_t index) {
+    return index < OPS_COUNT ? &ops_table[index] : NULL;
+}
+
+// ---- drafts
+
+const pen_onnx_attribute *pen_onnx_draft_attribute(const pen_onnx_draft *draft, const char *name) {
+    return pen_onnx_attribute_find(draft->node, name);
+}
+
+int64_t pen_onnx_draft_int(const pen_onnx_draft *draft, const char *name, int64_t fallback) {
+    const pen_onnx_attribute *attribute = pen_onnx_draft_attribute(draft, name);
+    return attribute != NULL && attribute->type == PEN_ONNX_INT ? attribute->integer : fallback;
+}
+
+double pen_onnx_draft_float(const pen_onnx_draft *draft, const char *name, double fallback) {
+    const pen_onnx_attribute *attribute = pen_onnx_draft_attribute(draft, name);
+    return attribute != NULL && attribute->type == PEN_ONNX_FLOAT ? attribute->number : fallback;
+}
+
+bool pen_onnx_draft_has(const pen_onnx_draft *draft, uint32_t input) {
+    return input < draft->input_count && pen_value_is(draft->inputs[input]);
+}
+
+bool pen_onnx_draft_rank(const pen_onnx_draft *draft, uint32_t input, uint32_t *out_rank) {
+    if (!pen_onnx_draft_has(draft, input)) return false;
+    const pen_tensor_type *type = pen_value_type(draft->graph, draft->inputs[input]);
+    *out_rank = type->shape.rank;
+    return type->element != PEN_ELEMENT_UNKNOWN;
+}
+
+void pen_onnx_draft_set_input(pen_onnx_draft *draft, uint32_t input, pen_value_id value) {
+    PEN_ASSERT(input < draft->node->input_count + PEN_ONNX_DRAFT_ROOM);
+    while (draft->input_count <= input) {
+        draft->inputs[draft->input_count++] = PEN_VALUE_NONE;
+    }
+    draft->inputs[input] = value;
+}
+
+void pen_onnx_draft_add_attribute(pen_onnx_draft *draft, pen_attribute_given attribute) {
+    PEN_ASSERT(draft->attribute_count < draft->node->attribute_count + PEN_ONNX_DRAFT_ROOM);
+    draft->attributes[draft->attribute_count++] = attribute;
+}
+
+static pen_status draft_suffixed(const pen_onnx_draft *draft, const char *suffix,
+                                 const char **out_name) {
+    return pen_arena_format(pen_graph_arena(draft->graph), out_name, "%s/%s", draft->name, suffix);
+}
+
+pen_status pen_onnx_draft_ints(pen_onnx_draft *draft, uint32_t input, const char *suffix,
+                               uint32_t count, const int64_t *integers) {
+    const char *name;
+    pen_value_id value;
+    PEN_TRY(draft_suffixed(draft, suffix, &name));
+    PEN_TRY(pen_graph_constant_ints(draft->graph, name, count, integers, &value));
+    pen_onnx_draft_set_input(draft, input, value);
+    return PEN_OK;
+}
+
+pen_status pen_onnx_draft_number(pen_onnx_draft *draft, uint32_t input, const char *suffix,
+                                 double number) {
+    const char *name;
+    pen_value_id value;
+    pen_element_type element = PEN_FLOAT32;
+    if (pen_onnx_draft_has(draft, 0)) {
+        const pen_element_type known = pen_value_type(draft->graph, draft->inputs[0])->element;
+        if (known == PEN_FLOAT64) element = PEN_FLOAT64;
+    }
+    PEN_TRY(draft_suffixed(draft, suffix, &name));
+    PEN_TRY(pen_graph_constant_number(draft->graph, name, element, number, &value));
+    pen_onnx_draft_set_input(draft, input, value);
+    return PEN_OK;
+}
+
+pen_status pen_onnx_draft_extra(pen_onnx_draft *draft, const pen_onnx_extra *extra,
+                                pen_value_id *out_value) {
+    const char *name;
+    PEN_TRY(draft_suffixed(draft, extra->suffix, &name));
+    pen_node_spec spec = pen_node_spec_make(extra->op_name, name);
+    spec.source = draft->source;
+    spec.inputs = extra->inputs;
+    spec.input_count = extra->input_count;
+    spec.attributes = extra->attributes;
+    spec.attribute_count = extra->attribute_count;
+    return pen_graph_add_simple(draft->graph, &spec, out_value);
+}
