@@ -81,4 +81,15 @@ TESTS :=
 test: $(if $(TESTS),$(foreach program,$(test_programs),$(if $(findstring $(TESTS),$(program)),$(program))),all $(test_programs))
 	@tests/run_tests.sh $(BUILD) $(filter %_test,$^)
 
+# ONNX's own tests; fails when one in tests/conformance/passing.txt no longer passes.
+#   make conformance                      make conformance CONFORMANCE='--only softmax'
+#   make conformance CONFORMANCE=--update rewrites the list
+.PHONY: conformance
+CONFORMANCE :=
+conformance: $(BUILD)/tests/conformance/onnx_conformance
+	$< $(CONFORMANCE)
+
+$(BUILD)/tests/conformance/%: $(BUILD)/tests/conformance/%.o $(call objects,$(support_sources)) $(BUILD)/libpenstock.a
+	$(CC) $(LDFLAGS) $^ $(LDLIBS) -lcmocka -o $@
+
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

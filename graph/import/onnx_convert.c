@@ -138,17 +138,27 @@ static double convert_read_number(pen_element_type element, const void *data) {
     } bits = {.u64 = 0};
     memcpy(&bits, data, pen_element_bytes(element));
     switch (element) {
-    case PEN_FLOAT32: return (double)bits.f;
-    case PEN_FLOAT64: return bits.d;
-    case PEN_INT8: return (double)bits.i8;
-    case PEN_INT16: return (double)bits.i16;
-    case PEN_INT32: return (double)bits.i32;
-    case PEN_INT64: return (double)bits.i64;
+    case PEN_FLOAT32:
+        return (double)bits.f;
+    case PEN_FLOAT64:
+        return bits.d;
+    case PEN_INT8:
+        return (double)bits.i8;
+    case PEN_INT16:
+        return (double)bits.i16;
+    case PEN_INT32:
+        return (double)bits.i32;
+    case PEN_INT64:
+        return (double)bits.i64;
     case PEN_BOOL:
-    case PEN_UINT8: return (double)bits.u8;
-    case PEN_UINT16: return (double)bits.u16;
-    case PEN_UINT32: return (double)bits.u32;
-    case PEN_UINT64: return (double)bits.u64;
+    case PEN_UINT8:
+        return (double)bits.u8;
+    case PEN_UINT16:
+        return (double)bits.u16;
+    case PEN_UINT32:
+        return (double)bits.u32;
+    case PEN_UINT64:
+        return (double)bits.u64;
     case PEN_FLOAT16: {
         const int exponent = bits.u16 >> 10 & 31;
         const double fraction = (double)(bits.u16 & 1023) / 1024;
@@ -156,9 +166,12 @@ static double convert_read_number(pen_element_type element, const void *data) {
         if (exponent == 31) return fraction != 0 ? (double)NAN : sign * (double)INFINITY;
         return sign * (exponent == 0 ? ldexp(fraction, -14) : ldexp(1 + fraction, exponent - 15));
     }
-    case PEN_BFLOAT16: bits.u32 <<= 16; return (double)bits.f;
+    case PEN_BFLOAT16:
+        bits.u32 <<= 16;
+        return (double)bits.f;
     case PEN_ELEMENT_UNKNOWN:
-    case PEN_ELEMENT_TYPE_COUNT: break;
+    case PEN_ELEMENT_TYPE_COUNT:
+        break;
     }
     return 0;
 }
@@ -193,8 +206,7 @@ pen_status pen_onnx_convert_cast(pen_onnx_draft *draft) {
     const pen_element_type element =
         to->type == PEN_ONNX_INT ? pen_onnx_element_type(to->integer) : PEN_ELEMENT_UNKNOWN;
     if (element == PEN_ELEMENT_UNKNOWN) {
-        return pen_error(PEN_UNSUPPORTED, "element type %s",
-                         pen_onnx_data_type_name(to->integer));
+        return pen_error(PEN_UNSUPPORTED, "element type %s", pen_onnx_data_type_name(to->integer));
     }
     pen_onnx_draft_add_attribute(draft, pen_attribute_text(to->name, pen_element_name(element)));
     return PEN_OK;
@@ -207,8 +219,9 @@ pen_status pen_onnx_convert_cast(pen_onnx_draft *draft) {
 static pen_status convert_align(pen_onnx_draft *draft, int64_t axis) {
     uint32_t rank, own;
     if (!pen_onnx_draft_rank(draft, 0, &rank) || !pen_onnx_draft_rank(draft, 1, &own)) {
-        return pen_error(PEN_UNSUPPORTED, "broadcasting along axis %lld, as before operator set 7, "
-                                          "of an operand whose rank is not known",
+        return pen_error(PEN_UNSUPPORTED,
+                         "broadcasting along axis %lld, as before operator set 7, "
+                         "of an operand whose rank is not known",
                          (long long)axis);
     }
     if (axis < 0) axis += rank;

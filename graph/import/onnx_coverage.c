@@ -143,8 +143,7 @@ static uint32_t coverage_used(uint32_t count, const char *const *names) {
 
 // Writes what is wrong with a node whose operator is known; "" for nothing.
 static void coverage_fault(const pen_onnx_node *node, const pen_onnx_mapping *mapping,
-                           const pen_op *op, pen_arena *arena,
-                           char out_text[COVERAGE_TEXT_BYTES]) {
+                           const pen_op *op, pen_arena *arena, char out_text[COVERAGE_TEXT_BYTES]) {
     out_text[0] = '\0';
     if (node->opset < mapping->opset_first) {
         snprintf(out_text, COVERAGE_TEXT_BYTES, "as it was before operator set %u",

@@ -105,7 +105,7 @@ static pen_status import_note_reads(importer *import, const pen_onnx_node *node)
         return PEN_OK;
     }
     const pen_onnx_mapping *mapping = pen_onnx_mapping_find(node->op_type);
-    const pen_op *op;
+    const pen_op *op = NULL;
     PEN_TRY(pen_op_find(mapping->op_name, &op));
     for (uint32_t i = 0; i < node->input_count; i++) {
         import_name *read = import_find(import, node->inputs[i]);
@@ -327,7 +327,7 @@ static pen_status import_emit(importer *import, const pen_onnx_mapping *mapping,
 
 static pen_status import_node(importer *import, const pen_onnx_node *node) {
     const pen_onnx_mapping *mapping = pen_onnx_mapping_find(node->op_type);
-    const pen_op *op;
+    const pen_op *op = NULL;
     PEN_TRY(pen_op_find(mapping->op_name, &op));
     pen_onnx_draft draft = {.graph = import->graph,
                             .model = import->model,
@@ -385,10 +385,7 @@ static pen_status import_outputs(importer *import, pen_model *model) {
         types[i] = (pen_tensor_type){pen_onnx_element_type(output->data_type), output->shape};
         for (uint32_t d = 0; d < output->shape.rank; d++) {
             if (output->shape.dims[d] >= 0) continue;
-            types[i].shape.dims[d] = PEN_DIMENSION_UNKNOWN;
-            if (output->symbols[d] == NULL) continue;
-            PEN_TRY(
-                pen_graph_find_symbol(import->graph, output->symbols[d], &types[i].shape.dims[d]));
+            types[i].shape.dims[d] = import_find_symbol(import, output->symbols[d]);
         }
     }
     model->output_types = types;

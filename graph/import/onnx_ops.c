@@ -7,19 +7,21 @@
 #include "graph/import/onnx_tensor.h"
 
 // One to one from operator set `first` on.
-#define SAME(type, name, first) {.op_type = type, .op_name = name, .opset_first = first}
+#define SAME(type, name, first)                                                                    \
+    { .op_type = type, .op_name = name, .opset_first = first }
 // The same, where operator set 6 and before had hints about memory.
-#define HINTED(type, name) {.op_type = type, .op_name = name, .taken = "consumed_inputs"}
+#define HINTED(type, name)                                                                         \
+    { .op_type = type, .op_name = name, .taken = "consumed_inputs" }
 // Arithmetic whose operands are broadcast, from 7 on as in NumPy.
 #define BROADCAST(type, name)                                                                      \
-    {.op_type = type,                                                                              \
-     .op_name = name,                                                                              \
-     .taken = "axis broadcast consumed_inputs",                                                    \
-     .convert = pen_onnx_convert_broadcast}
+    {                                                                                              \
+        .op_type = type, .op_name = name, .taken = "axis broadcast consumed_inputs",               \
+        .convert = pen_onnx_convert_broadcast                                                      \
+    }
 #define REDUCE(type, name)                                                                         \
-    {.op_type = type, .op_name = name, .taken = "axes", .convert = pen_onnx_convert_axes}
+    { .op_type = type, .op_name = name, .taken = "axes", .convert = pen_onnx_convert_axes }
 #define SOFTMAX(type, name)                                                                        \
-    {.op_type = type, .op_name = name, .taken = "axis", .convert = pen_onnx_convert_softmax}
+    { .op_type = type, .op_name = name, .taken = "axis", .convert = pen_onnx_convert_softmax }
 
 static const pen_onnx_mapping ops_table[] = {
     HINTED("Abs", "abs"),
