@@ -102,7 +102,7 @@ PEN_NODISCARD pen_status pen_onnx_model_read(const void *bytes, size_t length, p
 const pen_onnx_attribute *pen_onnx_attribute_find(const pen_onnx_node *node, const char *name);
 
 // Oldest and newest opset that is read.
-#define PEN_ONNX_OPSET_FIRST 6
+#define PEN_ONNX_OPSET_FIRST 1
 #define PEN_ONNX_OPSET_LAST 18
 
 #endif // PEN_GRAPH_IMPORT_ONNX_MODEL_H
