@@ -30,7 +30,27 @@ static size_t pattern_skip_bracket(const char *text, size_t index) {
     return text[index] == '\0' ? index : index + 1;
 }
 
-// The largest number in a repetition "{m,n}" at `text`.
+// The C library writes x+ as xx* and x{9} as nine x, within each other too, so a few signs can
+// stand for any amount of memory. The size after that is reckoned here, before it is done.
+typedef struct pattern_size {
+    unsigned depth;                                   // parentheses that are open
+    unsigned long whole[PEN_PATTERN_DEPTH_LIMIT + 1]; // of what each has so far
+    unsigned long last[PEN_PATTERN_DEPTH_LIMIT + 1];  // of what a repetition would repeat
+} pattern_size;
+
+static void pattern_add(pattern_size *size, unsigned long amount) {
+    size->whole[size->depth] += amount;
+    size->last[size->depth] = amount;
+}
+
+// What precedes is written `times` times. Sizes stay below the square of what is refused anyway.
+static void pattern_repeat(pattern_size *size, unsigned long times) {
+    const unsigned long last = size->last[size->depth];
+    size->whole[size->depth] += last * (times - 1);
+    size->last[size->depth] = last * times;
+}
+
+// How often a repetition "{m,n}" at `text` writes what it repeats, at most one past the limit.
 static unsigned long pattern_repetition(const char *text) {
     unsigned long largest = 1;
     for (const char *at = text + 1; *at != '\0' && *at != '}'; at++) {
@@ -40,43 +60,58 @@ static unsigned long pattern_repetition(const char *text) {
         if (number > largest) largest = number;
         at = end - 1;
     }
-    return largest;
+    // {m,} keeps one more, which repeats
+    return largest > PEN_PATTERN_SIZE_LIMIT ? PEN_PATTERN_SIZE_LIMIT + 1 : largest + 1;
+}
+
+// Takes the sign at `index`; returns the index behind it.
+static size_t pattern_take(pattern_size *size, const char *text, size_t index) {
+    const char sign = text[index];
+    if (sign == '[') {
+        pattern_add(size, 1);
+        return pattern_skip_bracket(text, index);
+    }
+    if (sign == '(') {
+        size->depth += 1;
+        if (size->depth > PEN_PATTERN_DEPTH_LIMIT) return index + 1;
+        size->whole[size->depth] = 1;
+        size->last[size->depth] = 1;
+    } else if (sign == ')' && size->depth > 0) {
+        size->depth -= 1;
+        pattern_add(size, size->whole[size->depth + 1]);
+    } else if (sign == '+') {
+        pattern_repeat(size, 2);
+    } else if (sign == '{') {
+        pattern_repeat(size, pattern_repetition(text + index));
+        const size_t end = index + 1 + strspn(text + index + 1, "0123456789,");
+        if (text[end] == '}') return end + 1;
+    } else if (sign != '*' && sign != '?') { // which repeat without writing anything twice
+        pattern_add(size, 1);
+    }
+    return sign == '\\' && text[index + 1] != '\0' ? index + 2 : index + 1;
 }
 
 static pen_status pattern_check_bounds(const char *text) {
-    unsigned depth = 0;
-    unsigned long repetitions = 1;
+    pattern_size size = {.depth = 0};
     if (strlen(text) > PEN_PATTERN_BYTES_LIMIT) {
         return pen_error(PEN_INVALID_INPUT, "it has %zu bytes, at most %d are allowed",
                          strlen(text), PEN_PATTERN_BYTES_LIMIT);
     }
     for (size_t i = 0; text[i] != '\0';) {
-        if (text[i] == '[') {
-            i = pattern_skip_bracket(text, i);
-            continue;
-        }
         if (text[i] == '\\' && isdigit((unsigned char)text[i + 1])) {
             return pen_error(PEN_INVALID_INPUT, "back references (\\%c) are not supported",
                              text[i + 1]);
         }
-        if (text[i] == '\\' && text[i + 1] != '\0') {
-            i += 1;
-        } else if (text[i] == '(') {
-            depth += 1;
-        } else if (text[i] == ')' && depth > 0) {
-            depth -= 1;
-        } else if (text[i] == '{') {
-            repetitions *= pattern_repetition(text + i);
-        }
-        if (depth > PEN_PATTERN_DEPTH_LIMIT) {
+        i = pattern_take(&size, text, i);
+        if (size.depth > PEN_PATTERN_DEPTH_LIMIT) {
             return pen_error(PEN_INVALID_INPUT, "more than %d parentheses within each other",
                              PEN_PATTERN_DEPTH_LIMIT);
         }
-        if (repetitions > PEN_PATTERN_REPETITION_LIMIT) {
-            return pen_error(PEN_INVALID_INPUT, "its repetitions multiply to more than %d",
-                             PEN_PATTERN_REPETITION_LIMIT);
+        if (size.whole[size.depth] > PEN_PATTERN_SIZE_LIMIT) {
+            return pen_error(PEN_INVALID_INPUT,
+                             "written out without repetitions it has more than %d signs",
+                             PEN_PATTERN_SIZE_LIMIT);
         }
-        i += 1;
     }
     return PEN_OK;
 }

@@ -11,9 +11,9 @@
 
 #include "base/status.h"
 
-#define PEN_PATTERN_BYTES_LIMIT 512      // length of a pattern
-#define PEN_PATTERN_DEPTH_LIMIT 8        // parentheses within each other
-#define PEN_PATTERN_REPETITION_LIMIT 100 // all {m,n} of a pattern multiplied
+#define PEN_PATTERN_BYTES_LIMIT 512 // length of a pattern
+#define PEN_PATTERN_DEPTH_LIMIT 8   // parentheses within each other
+#define PEN_PATTERN_SIZE_LIMIT 2000 // its length with every repetition written out
 
 typedef struct pen_pattern pen_pattern;
 

@@ -14,6 +14,7 @@
 typedef struct quantity_unit {
     const char *name;
     double factor;
+    double divisor; // 0 for 1: 50us is 50 / 1e6, the double nearest to it, and 50 * 1e-6 is not
 } quantity_unit;
 
 typedef struct quantity_unit_list {
@@ -25,21 +26,24 @@ typedef struct quantity_unit_list {
 #define QUANTITY_NUMBER_PATTERN "^([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][-+]?[0-9]+)? *"
 
 static const quantity_unit quantity_bytes[] = {
-    {"B", 1},        {"bytes", 1},    {"kB", 1e3},     {"MB", 1e6},     {"GB", 1e9}, {"TB", 1e12},
-    {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}, {NULL, 0},
+    {"B", 1, 0},        {"bytes", 1, 0},    {"kB", 1e3, 0},     {"MB", 1e6, 0},
+    {"GB", 1e9, 0},     {"TB", 1e12, 0},    {"KiB", 0x1p10, 0}, {"MiB", 0x1p20, 0},
+    {"GiB", 0x1p30, 0}, {"TiB", 0x1p40, 0}, {NULL, 0, 0},
 };
 static const quantity_unit quantity_seconds[] = {
-    {"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}, {"min", 60}, {"h", 3600}, {NULL, 0},
+    {"ns", 1, 1e9}, {"us", 1, 1e6}, {"ms", 1, 1e3}, {"s", 1, 0},
+    {"min", 60, 0}, {"h", 3600, 0}, {NULL, 0, 0},
 };
 static const quantity_unit quantity_rates[] = {
-    {"M", 1e6},       {"G", 1e9},        {"T", 1e12},       {"P", 1e15}, {"Mflop/s", 1e6},
-    {"Gflop/s", 1e9}, {"Tflop/s", 1e12}, {"Pflop/s", 1e15}, {NULL, 0},
+    {"M", 1e6, 0},        {"G", 1e9, 0},        {"T", 1e12, 0},
+    {"P", 1e15, 0},       {"Mflop/s", 1e6, 0},  {"Gflop/s", 1e9, 0},
+    {"Tflop/s", 1e12, 0}, {"Pflop/s", 1e15, 0}, {NULL, 0, 0},
 };
 static const quantity_unit quantity_bandwidths[] = {
-    {"bit/s", 0.125},     {"kbit/s", 0.125e3}, {"Mbit/s", 0.125e6}, {"Gbit/s", 0.125e9},
-    {"Tbit/s", 0.125e12}, {"B/s", 1},          {"kB/s", 1e3},       {"MB/s", 1e6},
-    {"GB/s", 1e9},        {"TB/s", 1e12},      {"KiB/s", 0x1p10},   {"MiB/s", 0x1p20},
-    {"GiB/s", 0x1p30},    {NULL, 0},
+    {"bit/s", 0.125, 0},     {"kbit/s", 0.125e3, 0}, {"Mbit/s", 0.125e6, 0}, {"Gbit/s", 0.125e9, 0},
+    {"Tbit/s", 0.125e12, 0}, {"B/s", 1, 0},          {"kB/s", 1e3, 0},       {"MB/s", 1e6, 0},
+    {"GB/s", 1e9, 0},        {"TB/s", 1e12, 0},      {"KiB/s", 0x1p10, 0},   {"MiB/s", 0x1p20, 0},
+    {"GiB/s", 0x1p30, 0},    {NULL, 0, 0},
 };
 
 static const quantity_unit_list quantity_units[] = {
@@ -125,6 +129,7 @@ bool pen_quantity_parse(const char *text, pen_unit unit, double *out_number) {
     for (const quantity_unit *known = quantity_units[unit].units; known->name != NULL; known++) {
         if (strcmp(known->name, name) != 0) continue;
         number *= known->factor;
+        if (known->divisor > 0) number /= known->divisor;
         if (!isfinite(number)) return false;
         *out_number = number;
         return true;

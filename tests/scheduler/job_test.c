@@ -257,7 +257,7 @@ static const mistake job_mistakes[] = {
     {24, 11, "  freeze: \"a(\"", "train.freeze: ", "found \"a(\"",
      "a regular expression (POSIX extended)"},
     {24, 11, "  freeze: \"(a{100}){100}\"", "train.freeze: ", "(a{100}){100}",
-     "repetitions multiply to more than 100"},
+     "without repetitions it has more than 2000 signs"},
     {25, 12, "  shuffle: on", "train.shuffle: ", "found \"on\"", "true or false"},
     {26, 14, "  drop_last: 0", "train.drop_last: ", "found \"0\"", "true or false"},
     {28, 5, "  - {kind: cpu}", "devices[0]: ", "'name' is missing", "text"},

@@ -1,0 +1,131 @@
+// The command as scripts see it: exit codes, standard output, standard error.
+
+#include "tests/support/check.h"
+#include "tests/support/golden.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/file.h"
+
+#define COMMAND_BYTES_LIMIT (1u << 20)
+
+typedef struct command_result {
+    int exit_code;
+    const char *output;
+    const char *messages;
+} command_result;
+
+static command_result run(pen_arena *arena, const char *arguments) {
+    char output_path[] = "/tmp/pen_command_test.XXXXXX";
+    char messages_path[] = "/tmp/pen_command_test.XXXXXX";
+    const int output = mkstemp(output_path);
+    const int messages = mkstemp(messages_path);
+    CHECK(output >= 0 && messages >= 0, "no temporary files");
+    close(output);
+    close(messages);
+    const char *build = getenv("PENSTOCK_BUILD");
+    CHECK(build != NULL, "PENSTOCK_BUILD is set by tests/run_tests.sh");
+    char line[1024];
+    snprintf(line, sizeof line, "%s/penstock %s >%s 2>%s", build, arguments, output_path,
+             messages_path);
+    const int code = system(line);
+    command_result result = {.exit_code = WIFEXITED(code) ? WEXITSTATUS(code) : -1};
+    size_t length;
+    CHECK_OK(pen_file_read(output_path, COMMAND_BYTES_LIMIT, arena, &result.output, &length));
+    CHECK_OK(pen_file_read(messages_path, COMMAND_BYTES_LIMIT, arena, &result.messages, &length));
+    unlink(output_path);
+    unlink(messages_path);
+    return result;
+}
+
+static void wrong_command_lines_are_explained(void **state) {
+    (void)state;
+    static const struct {
+        const char *arguments;
+        const char *message;
+    } cases[] = {
+        {"", "error: a verb is missing; penstock --help lists them\n"},
+        {"schem", "error: unknown verb 'schem', possible: schema, "},
+        {"schema --jsno", "error: unknown option --jsno, possible: --json, --keys, "},
+        {"schema -x", "error: unknown option -x, possible: "},
+        {"schema --json=1", "error: --json: found the value \"1\", expected none\n"},
+        {"schema job.yaml", "error: found \"job.yaml\", expected options alone\n"},
+        {"schema -- --json", "error: found \"--json\", expected options alone\n"},
+        {"schema -", "error: found \"-\", expected options alone\n"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        pen_arena *arena = check_arena();
+        const command_result result = run(arena, cases[i].arguments);
+        CHECK(result.exit_code == 2, "%s: exit %d", cases[i].arguments, result.exit_code);
+        CHECK(strncmp(result.messages, cases[i].message, strlen(cases[i].message)) == 0, "%s: %s",
+              cases[i].arguments, result.messages);
+        assert_string_equal(result.output, "");
+        pen_arena_destroy(arena);
+    }
+}
+
+static void help_and_version_go_to_standard_output(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    command_result result = run(arena, "--version");
+    assert_int_equal(result.exit_code, 0);
+    assert_string_equal(result.output, "penstock " PEN_VERSION "\n");
+    result = run(arena, "--help");
+    assert_int_equal(result.exit_code, 0);
+    assert_non_null(strstr(result.output, "\n  schema "));
+    assert_non_null(strstr(result.output, "\n  doctor "));
+    assert_string_equal(result.messages, "");
+    result = run(arena, "schema --nonsense --help");
+    assert_int_equal(result.exit_code, 0);
+    CHECK_GOLDEN("schema_help.txt", result.output);
+    pen_arena_destroy(arena);
+}
+
+static void the_schema_is_the_reviewed_one(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    command_result result = run(arena, "schema");
+    assert_int_equal(result.exit_code, 0);
+    CHECK_GOLDEN("schema_job.json", result.output);
+    result = run(arena, "schema --keys");
+    assert_int_equal(result.exit_code, 0);
+    CHECK_GOLDEN("schema_keys.txt", result.output);
+    result = run(arena, "schema --json");
+    static const char start[] = "{\"schema\": \"penstock/schema/1\", \"job\": {\"$schema\"";
+    CHECK(strncmp(result.output, start, strlen(start)) == 0, "%.100s", result.output);
+    pen_arena_destroy(arena);
+}
+
+static void the_doctor_speaks(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    command_result result = run(arena, "doctor");
+    assert_int_equal(result.exit_code, 0);
+    assert_non_null(strstr(result.output, "memory  "));
+    result = run(arena, "doctor --json");
+    assert_int_equal(result.exit_code, 0);
+    static const char start[] = "{\"schema\": \"penstock/doctor/1\", \"version\": \"" PEN_VERSION;
+    CHECK(strncmp(result.output, start, strlen(start)) == 0, "%.100s", result.output);
+    assert_ptr_equal(strchr(result.output, '\n'), result.output + strlen(result.output) - 1);
+    pen_arena_destroy(arena);
+}
+
+static void a_full_disk_is_an_error(void **state) {
+    (void)state;
+    const char *build = getenv("PENSTOCK_BUILD");
+    CHECK(build != NULL, "PENSTOCK_BUILD is set by tests/run_tests.sh");
+    static const char *const arguments[] = {"schema",        "schema --keys", "doctor",
+                                            "doctor --json", "--help",        "--version"};
+    for (size_t i = 0; i < sizeof arguments / sizeof *arguments; i++) {
+        char line[1024];
+        snprintf(line, sizeof line, "%s/penstock %s >/dev/full 2>/dev/null", build, arguments[i]);
+        const int code = system(line);
+        CHECK(WIFEXITED(code) && WEXITSTATUS(code) != 0, "%s", arguments[i]);
+    }
+}
+
+PEN_TEST_MAIN(cmocka_unit_test(wrong_command_lines_are_explained),
+              cmocka_unit_test(help_and_version_go_to_standard_output),
+              cmocka_unit_test(the_schema_is_the_reviewed_one), cmocka_unit_test(the_doctor_speaks),
+              cmocka_unit_test(a_full_disk_is_an_error))
