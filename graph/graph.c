@@ -433,6 +433,28 @@ void pen_graph_set_input(pen_graph *graph, pen_node_id node, uint32_t input, pen
     inputs[input] = value;
 }
 
+void pen_graph_set_int(pen_graph *graph, pen_node_id node, const char *name, int64_t integer) {
+    pen_node *subject = graph_node(graph, node);
+    pen_attribute_value *attributes;
+    memcpy(&attributes, &subject->attributes, sizeof attributes); // as in pen_graph_set_input
+    for (uint32_t i = 0; i < subject->op->attribute_count; i++) {
+        if (strcmp(subject->op->attributes[i].name, name) != 0) continue;
+        PEN_ASSERT(subject->op->attributes[i].kind == PEN_ATTRIBUTE_INT);
+        attributes[i].present = true;
+        attributes[i].integer = integer;
+        return;
+    }
+    PEN_ASSERT(!"an attribute of the schema");
+}
+
+void pen_graph_drop_output(pen_graph *graph, pen_node_id node, uint32_t output) {
+    pen_node *subject = graph_node(graph, node);
+    PEN_ASSERT(output >= subject->op->output_min && output < subject->output_count);
+    pen_value_id *outputs;
+    memcpy(&outputs, &subject->outputs, sizeof outputs); // as in pen_graph_set_input
+    outputs[output] = PEN_VALUE_NONE;
+}
+
 uint32_t pen_graph_input_count(const pen_graph *graph) {
     return graph->input_count;
 }

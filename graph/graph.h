@@ -236,6 +236,10 @@ void pen_graph_set_replaces(pen_graph *graph, pen_value_id value, pen_value_id p
 void pen_graph_set_accumulates(pen_graph *graph, pen_node_id node, bool accumulates);
 void pen_graph_set_role(pen_graph *graph, pen_node_id node, pen_role role);
 void pen_graph_set_input(pen_graph *graph, pen_node_id node, uint32_t input, pen_value_id value);
+// Sets an integer attribute of the node's schema.
+void pen_graph_set_int(pen_graph *graph, pen_node_id node, const char *name, int64_t integer);
+// Leaves an optional output out from now on; nothing may read it.
+void pen_graph_drop_output(pen_graph *graph, pen_node_id node, uint32_t output);
 // Infers the outputs' types of one node from its inputs', as pen_graph_add_node does.
 PEN_NODISCARD pen_status pen_graph_infer_node(pen_graph *graph, pen_node_id node);
 

@@ -1,0 +1,11 @@
+// Turns a model exported for training into one for inference: batch normalization uses the
+// running statistics and leaves them alone, dropout passes everything through.
+#ifndef PEN_GRAPH_PASSES_SET_INFERENCE_H
+#define PEN_GRAPH_PASSES_SET_INFERENCE_H
+
+#include "graph/graph.h"
+
+// Before shapes are inferred. OUT_OF_MEMORY.
+PEN_NODISCARD pen_status pen_set_inference(pen_graph *graph);
+
+#endif // PEN_GRAPH_PASSES_SET_INFERENCE_H
