@@ -46,11 +46,17 @@ static pen_value_id executor_home(const pen_graph *graph, pen_value_id value) {
     }
 }
 
-// Where a parameter or state of the same name lies in the shared executor.
+static bool executor_accumulates(const pen_graph *graph, const pen_value *value) {
+    return pen_graph_node(graph, value->producer)->accumulates;
+}
+
+// Where a parameter, state or accumulated gradient of the same name lies in the shared executor.
 static pen_operand executor_shared_operand(const pen_executor *executor, pen_value_id id) {
     const pen_executor *shared = executor->spec.shared;
     const pen_value *value = pen_graph_value(executor->spec.graph, id);
-    const bool outlives = value->kind == PEN_VALUE_PARAMETER || value->kind == PEN_VALUE_STATE;
+    const bool outlives =
+        value->kind == PEN_VALUE_PARAMETER || value->kind == PEN_VALUE_STATE ||
+        (value->kind == PEN_VALUE_COMPUTED && executor_accumulates(executor->spec.graph, value));
     pen_value_id other;
     if (shared == NULL || !outlives) return (pen_operand){0};
     const pen_status status = pen_graph_find_value(shared->spec.graph, value->name, &other);
@@ -250,6 +256,12 @@ pen_status pen_executor_run_update(pen_executor *executor, const pen_run_context
 
 pen_executor_memory pen_executor_get_memory(const pen_executor *executor) {
     const pen_memory_plan *plan = executor->plan;
-    return (pen_executor_memory){plan->persistent_bytes, plan->arena_bytes, plan->live_bytes_peak,
-                                 plan->in_place_count};
+    return (pen_executor_memory){
+        .persistent_bytes = plan->persistent_bytes,
+        .arena_bytes = plan->arena_bytes,
+        .live_bytes_peak = plan->live_bytes_peak,
+        .in_place_count = plan->in_place_count,
+        .owned_bytes =
+            plan->persistent_bytes + (executor->owns_transient ? executor->transient_bytes : 0),
+    };
 }

@@ -29,6 +29,7 @@ typedef struct pen_executor_memory {
     uint64_t arena_bytes;      // activations, gradients, workspace
     uint64_t live_bytes_peak;  // the least that any plan of the arena could take
     uint32_t in_place_count;
+    uint64_t owned_bytes; // of the two, what is not a shared executor's
 } pen_executor_memory;
 
 // Prepares everything and writes the first contents of parameters and states.

@@ -1,0 +1,367 @@
+#include "scheduler/compile.h"
+
+#include <regex.h>
+#include <string.h>
+
+#include "device/reference/evaluate.h"
+#include "graph/analysis/execution_order.h"
+#include "graph/import/import.h"
+#include "graph/op.h"
+#include "graph/passes/build_gradients.h"
+#include "graph/passes/infer_shapes.h"
+#include "graph/passes/set_inference.h"
+
+#define COMPILE_SYMBOLS_LIMIT 64
+#define COMPILE_WARNINGS_LIMIT 8
+
+typedef struct compile_state {
+    const pen_compile_request *request;
+    pen_model *model; // owns the arena
+    pen_arena *arena;
+    pen_graph *graph;
+    pen_program *program;
+    const char **warnings;
+} compile_state;
+
+static pen_status compile_warn(compile_state *state, const char *warning) {
+    if (state->program->warning_count < COMPILE_WARNINGS_LIMIT) {
+        state->warnings[state->program->warning_count++] = warning;
+    }
+    return PEN_OK;
+}
+
+// ---- import
+
+static pen_status compile_import(compile_state *state) {
+    const bool trains = state->request->mode == PEN_COMPILE_TRAIN;
+    const pen_import_options options = {.dropout_trains = trains};
+    PEN_TRY(pen_model_open(state->request->model_path, &options, &state->model));
+    state->arena = state->model->arena;
+    state->graph = state->model->graph;
+    PEN_TRY(PEN_NEW(state->arena, 1, &state->program));
+    PEN_TRY(PEN_NEW(state->arena, COMPILE_WARNINGS_LIMIT, &state->warnings));
+    state->program->warnings = state->warnings;
+    state->program->batch_symbol = state->model->batch_symbol;
+    state->program->microbatch_size = state->request->microbatch_size;
+    return trains ? PEN_OK : pen_set_inference(state->graph);
+}
+
+// ---- freeze
+
+static pen_status compile_freeze_matching(compile_state *state, const regex_t *pattern) {
+    uint32_t matched = 0;
+    const char *example = "";
+    for (uint32_t v = 0; v < pen_graph_value_count(state->graph); v++) {
+        const pen_value *value = pen_graph_value(state->graph, (pen_value_id){v});
+        if (value->kind != PEN_VALUE_PARAMETER) continue;
+        example = value->name;
+        if (regexec(pattern, value->name, 0, NULL, 0) != 0) continue;
+        pen_graph_set_trainable(state->graph, (pen_value_id){v}, false);
+        matched++;
+    }
+    if (matched > 0) return PEN_OK;
+    return pen_error(PEN_NOT_FOUND, "freeze: no parameter matches '%s'; one is called '%s'",
+                     state->request->freeze, example);
+}
+
+static pen_status compile_freeze(compile_state *state) {
+    if (state->request->freeze == NULL) return PEN_OK;
+    regex_t pattern;
+    const int code = regcomp(&pattern, state->request->freeze, REG_EXTENDED | REG_NOSUB);
+    if (code != 0) {
+        char text[128];
+        regerror(code, &pattern, text, sizeof text);
+        return pen_error(PEN_INVALID_INPUT, "freeze: '%s' is not a regular expression: %s",
+                         state->request->freeze, text);
+    }
+    const pen_status status = compile_freeze_matching(state, &pattern);
+    regfree(&pattern);
+    return status;
+}
+
+// ---- shapes
+
+static const pen_compile_input *compile_find_input(const compile_state *state, const char *name) {
+    for (uint32_t i = 0; i < state->request->input_count; i++) {
+        const pen_compile_input *input = &state->request->inputs[i];
+        if (strcmp(input->name, name) == 0) return input;
+        const bool is_only = input->name[0] == '\0' && pen_graph_input_count(state->graph) == 1;
+        if (is_only) return input;
+    }
+    return NULL;
+}
+
+// Makes the first dimension of an input the microbatch, whatever the exporter wrote there.
+static pen_status compile_bind_batch(compile_state *state, pen_value_id input) {
+    pen_tensor_type type = *pen_value_type(state->graph, input);
+    if (type.shape.rank == 0 || type.shape.dims[0] < 0) return PEN_OK;
+    type.shape.dims[0] = (int64_t)state->request->microbatch_size;
+    pen_graph_set_type(state->graph, input, &type);
+    return PEN_OK;
+}
+
+// The size that the data gives to dimension `axis` of an input; 0: none.
+static int64_t compile_data_size(const compile_state *state, pen_value_id input, uint32_t axis) {
+    if (axis == 0) return (int64_t)state->request->microbatch_size;
+    const pen_compile_input *data = compile_find_input(state, pen_value_name(state->graph, input));
+    if (data == NULL || data->rank + 1 != pen_value_type(state->graph, input)->shape.rank) return 0;
+    return data->dims[axis - 1];
+}
+
+static pen_status compile_bind(compile_state *state, pen_symbol_binding *bindings,
+                               uint32_t *out_count) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < pen_graph_input_count(state->graph); i++) {
+        const pen_value_id input = pen_graph_input(state->graph, i);
+        PEN_TRY(compile_bind_batch(state, input));
+        const pen_shape shape = pen_value_type(state->graph, input)->shape;
+        for (uint32_t d = 0; d < shape.rank; d++) {
+            const char *symbol = pen_graph_symbol_name(state->graph, shape.dims[d]);
+            const int64_t size = compile_data_size(state, input, d);
+            if (symbol == NULL || size == 0 || count == COMPILE_SYMBOLS_LIMIT) continue;
+            bindings[count++] = (pen_symbol_binding){symbol, size};
+        }
+    }
+    *out_count = count;
+    return PEN_OK;
+}
+
+static pen_status compile_infer(compile_state *state) {
+    pen_symbol_binding bindings[COMPILE_SYMBOLS_LIMIT];
+    uint32_t count;
+    PEN_TRY(compile_bind(state, bindings, &count));
+    const pen_infer_options options = {
+        .bindings = bindings, .binding_count = count, .evaluate = pen_reference_evaluate};
+    const pen_status status = pen_infer_shapes(state->graph, &options);
+    if (status == PEN_OK || state->model->batch_symbol != NULL) return status;
+    return pen_status_add_context(status,
+                                  "the model was exported with a fixed batch size, not %llu",
+                                  (unsigned long long)state->request->microbatch_size);
+}
+
+// The data's examples must have as many elements as the model's inputs take.
+static pen_status compile_check_inputs(const compile_state *state) {
+    for (uint32_t i = 0; i < pen_graph_input_count(state->graph); i++) {
+        const pen_value_id input = pen_graph_input(state->graph, i);
+        const char *name = pen_value_name(state->graph, input);
+        const pen_compile_input *data = compile_find_input(state, name);
+        if (state->request->input_count == 0) continue;
+        if (data == NULL) {
+            return pen_error(PEN_INVALID_INPUT, "the data has nothing for the model's input '%s'",
+                             name);
+        }
+        pen_shape found = {.rank = data->rank};
+        memcpy(found.dims, data->dims, data->rank * sizeof *data->dims);
+        const pen_shape *expected = &pen_value_type(state->graph, input)->shape;
+        if (pen_shape_element_count(&found) == pen_shape_count(expected, 1, expected->rank)) {
+            continue;
+        }
+        char texts[2][PEN_SHAPE_TEXT_BYTES];
+        return pen_error(PEN_INVALID_INPUT,
+                         "an example of the data is %s, but the model's input '%s' is %s with the "
+                         "batch in front",
+                         pen_shape_format(&found, texts[0]), name,
+                         pen_shape_format(expected, texts[1]));
+    }
+    return PEN_OK;
+}
+
+// ---- loss, gradients, updates
+
+static pen_status compile_attach_loss(compile_state *state) {
+    const pen_compile_request *request = state->request;
+    pen_value_id output = pen_graph_output(state->graph, 0);
+    if (request->loss_output != NULL) {
+        PEN_TRY(pen_graph_find_value(state->graph, request->loss_output, &output));
+    }
+    pen_attached_loss loss;
+    PEN_TRY(pen_status_add_context(pen_attach_loss(state->graph, request->loss, output, &loss),
+                                   "while attaching the loss"));
+    state->program->loss = loss.loss;
+    state->program->labels = loss.labels;
+    state->program->accuracy = loss.accuracy;
+    return PEN_OK;
+}
+
+static pen_status compile_add_scalar(compile_state *state, const char *name,
+                                     const pen_tensor_type *type, pen_value_id *out_value) {
+    const pen_value value = {.name = name, .kind = PEN_VALUE_SCALAR, .type = *type};
+    return pen_graph_add_value(state->graph, &value, out_value);
+}
+
+static pen_status compile_find_trainable(compile_state *state, pen_value_id **out_values,
+                                         uint32_t *out_count) {
+    const uint32_t value_count = pen_graph_value_count(state->graph);
+    PEN_TRY(PEN_NEW(state->arena, value_count, out_values));
+    *out_count = 0;
+    for (uint32_t v = 0; v < value_count; v++) {
+        const pen_value *value = pen_graph_value(state->graph, (pen_value_id){v});
+        if (value->kind != PEN_VALUE_PARAMETER || !value->trainable) continue;
+        (*out_values)[(*out_count)++] = (pen_value_id){v};
+    }
+    return PEN_OK;
+}
+
+static pen_status compile_check_batch_normalization(compile_state *state) {
+    for (uint32_t n = 0; n < pen_graph_node_count(state->graph); n++) {
+        const pen_node *node = pen_graph_node(state->graph, (pen_node_id){n});
+        if (strcmp(node->op->name, "batch_normalization") != 0) continue;
+        if (pen_node_int(node, "training_mode") != 0) continue;
+        return compile_warn(state, "the model's batch normalizations keep their stored statistics; "
+                                   "export it in training mode to train them");
+    }
+    return PEN_OK;
+}
+
+static pen_status compile_train(compile_state *state) {
+    pen_program *program = state->program;
+    const pen_tensor_type loss_type = *pen_value_type(state->graph, program->loss);
+    PEN_TRY(compile_add_scalar(state, "loss_weight", &loss_type, &program->loss_weight));
+    pen_value_id *trainable;
+    uint32_t trainable_count;
+    PEN_TRY(compile_find_trainable(state, &trainable, &trainable_count));
+    pen_gradients *gradients;
+    PEN_TRY(pen_build_gradients(state->graph, program->loss, program->loss_weight, trainable_count,
+                                trainable, &gradients));
+    pen_updates updates;
+    PEN_TRY(pen_build_updates(state->graph, gradients, &state->request->optimizer,
+                              state->request->accumulate, &updates));
+    if (updates.updated_count == 0) {
+        return pen_error(PEN_INVALID_INPUT,
+                         "nothing to train: the loss depends on no parameter that is not frozen");
+    }
+    program->learning_rate = updates.learning_rate;
+    program->step = updates.step;
+    program->trainable_count = updates.updated_count;
+    return compile_check_batch_normalization(state);
+}
+
+// ---- order
+
+// The values that must survive a run: outputs, loss, accuracy.
+static pen_status compile_keep(compile_state *state) {
+    pen_program *program = state->program;
+    const bool trains = state->request->mode == PEN_COMPILE_TRAIN;
+    program->input_count = pen_graph_input_count(state->graph);
+    program->output_count = trains ? 0 : pen_graph_output_count(state->graph);
+    pen_value_id *inputs, *outputs, *kept;
+    PEN_TRY(PEN_NEW(state->arena, program->input_count, &inputs));
+    PEN_TRY(PEN_NEW(state->arena, program->output_count, &outputs));
+    PEN_TRY(PEN_NEW(state->arena, (size_t)program->output_count + 2, &kept));
+    uint32_t input_count = 0;
+    for (uint32_t i = 0; i < program->input_count; i++) {
+        const pen_value_id input = pen_graph_input(state->graph, i);
+        if (!pen_value_same(input, program->labels)) inputs[input_count++] = input;
+    }
+    for (uint32_t i = 0; i < program->output_count; i++) {
+        outputs[i] = pen_graph_output(state->graph, i);
+        kept[program->kept_count++] = outputs[i];
+    }
+    if (pen_value_is(program->loss)) kept[program->kept_count++] = program->loss;
+    if (pen_value_is(program->accuracy)) kept[program->kept_count++] = program->accuracy;
+    program->input_count = input_count;
+    program->inputs = inputs;
+    program->outputs = outputs;
+    program->kept = kept;
+    return PEN_OK;
+}
+
+static pen_value_id compile_moved(const pen_value_id *map, pen_value_id value) {
+    return pen_value_is(value) ? map[value.index] : PEN_VALUE_NONE;
+}
+
+static void compile_move_all(const pen_value_id *map, uint32_t count, const pen_value_id *values) {
+    pen_value_id *writable;
+    memcpy(&writable, &values, sizeof writable); // made in compile_keep
+    for (uint32_t i = 0; i < count; i++) {
+        writable[i] = compile_moved(map, values[i]);
+    }
+}
+
+// Follows a pass that made a new graph: `map` gives the new id of each old value.
+static void compile_follow(compile_state *state, pen_graph *graph, const pen_value_id *map) {
+    pen_program *program = state->program;
+    state->graph = graph;
+    compile_move_all(map, program->input_count, program->inputs);
+    compile_move_all(map, program->output_count, program->outputs);
+    compile_move_all(map, program->kept_count, program->kept);
+    program->labels = compile_moved(map, program->labels);
+    program->loss = compile_moved(map, program->loss);
+    program->accuracy = compile_moved(map, program->accuracy);
+    program->loss_weight = compile_moved(map, program->loss_weight);
+    program->learning_rate = compile_moved(map, program->learning_rate);
+    program->step = compile_moved(map, program->step);
+}
+
+static pen_status compile_layouts(compile_state *state) {
+    pen_device *device = state->request->device;
+    if (device == NULL || device->kind->layout_rules == NULL) return PEN_OK;
+    const pen_layout_rules *rules = device->kind->layout_rules(device);
+    if (rules == NULL) return PEN_OK;
+    pen_graph *graph;
+    const pen_value_id *map;
+    PEN_TRY(pen_status_add_context(pen_assign_layouts(state->graph, rules, &graph, &map),
+                                   "while assigning layouts"));
+    compile_follow(state, graph, map);
+    return PEN_OK;
+}
+
+static pen_status compile_order(compile_state *state) {
+    pen_program *program = state->program;
+    pen_execution_order order;
+    const pen_execution_options options = {.mix_updates = !state->request->accumulate,
+                                           .kept = program->kept,
+                                           .kept_count = program->kept_count};
+    PEN_TRY(pen_execution_order_build(state->graph, &options, state->arena, &order));
+    program->graph = state->graph;
+    program->order = order.nodes;
+    program->order_count = order.count;
+    program->update_first = order.update_first;
+    return PEN_OK;
+}
+
+static pen_status compile_run(compile_state *state) {
+    const pen_compile_mode mode = state->request->mode;
+    PEN_TRY(compile_import(state));
+    pen_program *program = state->program;
+    program->labels = program->loss = program->accuracy = PEN_VALUE_NONE;
+    program->loss_weight = program->learning_rate = program->step = PEN_VALUE_NONE;
+    PEN_TRY(compile_freeze(state));
+    PEN_TRY(compile_infer(state));
+    PEN_TRY(compile_check_inputs(state));
+    if (mode != PEN_COMPILE_PREDICT) PEN_TRY(compile_attach_loss(state));
+    if (mode == PEN_COMPILE_TRAIN) PEN_TRY(compile_train(state));
+    PEN_TRY(compile_keep(state));
+    PEN_TRY(compile_layouts(state));
+    return compile_order(state);
+}
+
+// What pen_program_destroy needs, kept beside the program.
+typedef struct compile_owner {
+    pen_program program; // first: a program is its owner
+    pen_model *model;
+} compile_owner;
+
+pen_status pen_compile(const pen_compile_request *request, const pen_program **out_program) {
+    compile_state state = {.request = request};
+    pen_status status = compile_run(&state);
+    compile_owner *owner = NULL;
+    if (status == PEN_OK) {
+        owner = pen_arena_allocate(state.arena, 1, sizeof *owner, alignof(max_align_t));
+        if (owner == NULL) status = pen_error_out_of_memory();
+    }
+    if (status != PEN_OK) {
+        pen_model_destroy(state.model);
+        return pen_status_add_context(status, "while compiling %s", request->model_path);
+    }
+    owner->program = *state.program;
+    owner->model = state.model;
+    *out_program = &owner->program;
+    return PEN_OK;
+}
+
+void pen_program_destroy(const pen_program *program) {
+    if (program == NULL) return;
+    const compile_owner *owner = (const compile_owner *)(const void *)program;
+    pen_model_destroy(owner->model);
+}

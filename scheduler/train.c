@@ -1,0 +1,259 @@
+#include "scheduler/train.h"
+
+#include <math.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "scheduler/feed.h"
+#include "scheduler/training/batches.h"
+#include "scheduler/training/learning_rate.h"
+#include "scheduler/training/parameter_file.h"
+
+struct pen_trainer {
+    const pen_job *job;
+    pen_arena *arena;
+    pen_dataset *dataset;
+    const pen_dataset_info *info;
+    pen_batches *batches;
+    pen_runner *runner;
+    const pen_runner_form *whole; // the form of a whole microbatch
+    pen_learning_rate_options learning_rate;
+    uint64_t microbatch_size;
+    bool accumulate;
+    uint64_t epoch_steps;
+    uint64_t step_count;
+    uint64_t steps_done;
+};
+
+static pen_loss_kind train_loss_kind(pen_job_loss loss) {
+    switch (loss) {
+    case PEN_JOB_SOFTMAX_CROSS_ENTROPY:
+        return PEN_LOSS_SOFTMAX_CROSS_ENTROPY;
+    case PEN_JOB_NEGATIVE_LOG_LIKELIHOOD:
+        return PEN_LOSS_NEGATIVE_LOG_LIKELIHOOD;
+    case PEN_JOB_MEAN_SQUARED_ERROR:
+        return PEN_LOSS_MEAN_SQUARED_ERROR;
+    case PEN_JOB_BINARY_CROSS_ENTROPY:
+        return PEN_LOSS_BINARY_CROSS_ENTROPY;
+    case PEN_JOB_OUTPUT:
+        return PEN_LOSS_OUTPUT;
+    }
+    return PEN_LOSS_KIND_COUNT;
+}
+
+static pen_optimizer train_adam(const pen_job_adam *adam, pen_optimizer_kind kind) {
+    return (pen_optimizer){.kind = kind,
+                           .beta1 = adam->beta1,
+                           .beta2 = adam->beta2,
+                           .epsilon = adam->epsilon,
+                           .weight_decay = adam->weight_decay};
+}
+
+static pen_optimizer train_optimizer(const pen_job_train *train) {
+    pen_optimizer optimizer = {0};
+    switch (train->optimizer.kind) {
+    case PEN_JOB_SGD:
+        optimizer = (pen_optimizer){.kind = PEN_OPTIMIZER_SGD,
+                                    .momentum = train->optimizer.sgd.momentum,
+                                    .nesterov = train->optimizer.sgd.nesterov,
+                                    .weight_decay = train->optimizer.sgd.weight_decay};
+        break;
+    case PEN_JOB_ADAM:
+        optimizer = train_adam(&train->optimizer.adam, PEN_OPTIMIZER_ADAM);
+        break;
+    case PEN_JOB_ADAMW:
+        optimizer = train_adam(&train->optimizer.adamw, PEN_OPTIMIZER_ADAMW);
+        break;
+    }
+    optimizer.clip_norm = train->clip_norm;
+    return optimizer;
+}
+
+pen_status pen_job_runner_options(const pen_job *job, const pen_dataset_info *info,
+                                  pen_arena *arena, pen_runner_options *out_options) {
+    const pen_job_device *device = &job->devices[0];
+    pen_runner_options options = {.device_kind =
+                                      device->kind == PEN_JOB_DEVICE_CPU ? "cpu" : "reference",
+                                  .device = {.name = device->name,
+                                             .thread_count = (uint32_t)device->threads,
+                                             .memory_bytes = device->memory_bytes},
+                                  .compile = {.model_path = job->model.file,
+                                              .loss = train_loss_kind(job->train.loss),
+                                              .loss_output = job->train.loss_output,
+                                              .optimizer = train_optimizer(&job->train),
+                                              .freeze = job->train.freeze}};
+    PEN_TRY(pen_feed_describe(info, arena, &options.compile.inputs, &options.compile.input_count));
+    *out_options = options;
+    return PEN_OK;
+}
+
+static pen_status train_open_data(pen_trainer *trainer, const pen_trainer_options *options) {
+    const pen_job *job = trainer->job;
+    pen_dataset_options dataset_options;
+    PEN_TRY(pen_job_get_dataset(job, PEN_DATASET_PART_TRAIN, trainer->arena, &dataset_options));
+    PEN_TRY(pen_dataset_open(&dataset_options, &trainer->dataset));
+    trainer->info = pen_dataset_get_info(trainer->dataset);
+    trainer->epoch_steps = pen_batches_count(trainer->info->example_count,
+                                             (uint64_t)job->train.batch, job->train.drop_last);
+    if (trainer->epoch_steps == 0) {
+        return pen_job_blame(job, &job->train.batch,
+                             pen_error(PEN_INVALID_INPUT,
+                                       "batch is %lld, but there are %llu examples to train on",
+                                       (long long)job->train.batch,
+                                       (unsigned long long)trainer->info->example_count));
+    }
+    trainer->step_count = pen_job_get_step_count(job, trainer->epoch_steps);
+    if (options->step_limit > 0) trainer->step_count = options->step_limit;
+    return pen_job_get_learning_rate(job, trainer->epoch_steps, &trainer->learning_rate);
+}
+
+static pen_status train_check_classes(pen_trainer *trainer) {
+    const pen_program *program = trainer->whole->program;
+    if (!pen_value_is(program->accuracy)) return PEN_OK;
+    const pen_value_id output = pen_graph_output(program->graph, 0);
+    const pen_shape *shape = &pen_value_type(program->graph, output)->shape;
+    return pen_dataset_limit_classes(trainer->dataset, (uint32_t)shape->dims[shape->rank - 1]);
+}
+
+static pen_status train_start(pen_trainer *trainer, const pen_trainer_options *options) {
+    const pen_job *job = trainer->job;
+    PEN_TRY(train_open_data(trainer, options));
+    trainer->microbatch_size = (uint64_t)(job->train.batch / job->train.microbatches);
+    trainer->accumulate = job->train.microbatches > 1;
+    pen_runner_options runner_options;
+    PEN_TRY(pen_job_runner_options(job, trainer->info, trainer->arena, &runner_options));
+    PEN_TRY(pen_runner_create(&runner_options, &trainer->runner));
+    PEN_TRY(pen_runner_get(trainer->runner, PEN_COMPILE_TRAIN, trainer->microbatch_size,
+                           trainer->accumulate, &trainer->whole));
+    PEN_TRY(train_check_classes(trainer));
+    if (options->parameters != NULL) {
+        PEN_TRY(pen_parameter_file_load(options->parameters, trainer->runner));
+    }
+    const pen_batches_options batches_options = {.batch_size = (uint64_t)job->train.batch,
+                                                 .shuffle = job->train.shuffle,
+                                                 .drop_last = job->train.drop_last,
+                                                 .seed = (uint64_t)job->train.seed};
+    return pen_batches_create(trainer->dataset, &batches_options, &trainer->batches);
+}
+
+pen_status pen_trainer_create(const pen_job *job, const pen_trainer_options *options,
+                              pen_trainer **out_trainer) {
+    pen_trainer *trainer = pen_memory_allocate(1, sizeof *trainer);
+    if (trainer == NULL) return pen_error_out_of_memory();
+    trainer->job = job;
+    pen_status status = pen_arena_create(&trainer->arena);
+    if (status == PEN_OK) status = train_start(trainer, options);
+    if (status != PEN_OK) {
+        pen_trainer_destroy(trainer);
+        return status;
+    }
+    *out_trainer = trainer;
+    return PEN_OK;
+}
+
+void pen_trainer_destroy(pen_trainer *trainer) {
+    if (trainer == NULL) return;
+    pen_batches_destroy(trainer->batches);
+    pen_runner_destroy(trainer->runner);
+    pen_dataset_close(trainer->dataset);
+    pen_arena_destroy(trainer->arena);
+    pen_memory_free(trainer);
+}
+
+// The seed gradient of a microbatch is its share of the step's examples, so that gradients of
+// microbatch means add up to the gradient of the step's mean.
+static pen_status train_write_scalar(const pen_runner_form *form, pen_value_id scalar,
+                                     double number) {
+    if (!pen_value_is(scalar)) return PEN_OK;
+    const float single = (float)number;
+    return pen_executor_write(form->executor, scalar, &single, sizeof single);
+}
+
+// Runs one microbatch and adds its loss and hits to the report.
+static pen_status train_microbatch(pen_trainer *trainer, const pen_runner_form *form,
+                                   const pen_batch *batch, uint64_t first, uint64_t microbatch,
+                                   pen_step_report *report) {
+    const pen_program *program = form->program;
+    const double weight = (double)program->microbatch_size / (double)batch->count;
+    PEN_TRY(pen_feed_microbatch(form, trainer->info, batch, first));
+    PEN_TRY(train_write_scalar(form, program->loss_weight, weight));
+    PEN_TRY(train_write_scalar(form, program->learning_rate, report->learning_rate));
+    PEN_TRY(train_write_scalar(form, program->step, (double)report->step));
+    const pen_run_context run = {.seed = (uint64_t)trainer->job->train.seed,
+                                 .step = report->step,
+                                 .microbatch = microbatch,
+                                 .first_microbatch = microbatch == 0};
+    PEN_TRY(pen_executor_run_microbatch(form->executor, &run));
+    float loss;
+    PEN_TRY(pen_executor_read(form->executor, program->loss, &loss, sizeof loss));
+    report->loss += weight * (double)loss;
+    if (!pen_value_is(program->accuracy)) return PEN_OK;
+    int64_t correct;
+    PEN_TRY(pen_executor_read(form->executor, program->accuracy, &correct, sizeof correct));
+    report->correct_count += (uint64_t)correct;
+    report->target_count +=
+        (uint64_t)pen_shape_element_count(&pen_value_type(program->graph, program->labels)->shape);
+    return PEN_OK;
+}
+
+static pen_status train_microbatches(pen_trainer *trainer, const pen_batch *batch,
+                                     pen_step_report *report) {
+    const pen_feed_split split = pen_feed_cut(batch->count, trainer->microbatch_size);
+    const pen_runner_form *form = trainer->whole;
+    for (uint64_t m = 0; m < split.whole_count; m++) {
+        PEN_TRY(train_microbatch(trainer, form, batch, m * split.size, m, report));
+    }
+    if (split.rest > 0) {
+        PEN_TRY(pen_runner_get(trainer->runner, PEN_COMPILE_TRAIN, split.rest, trainer->accumulate,
+                               &form));
+        PEN_TRY(train_microbatch(trainer, form, batch, split.whole_count * split.size,
+                                 split.whole_count, report));
+    }
+    if (!isfinite(report->loss)) {
+        return pen_error(PEN_NOT_FINITE, "the loss of step %llu is %g",
+                         (unsigned long long)report->step, report->loss);
+    }
+    if (!trainer->accumulate) return PEN_OK; // updates ran inside
+    const pen_run_context run = {.seed = (uint64_t)trainer->job->train.seed, .step = report->step};
+    return pen_executor_run_update(form->executor, &run);
+}
+
+pen_status pen_trainer_step(pen_trainer *trainer, pen_step_report *out_report, bool *out_more) {
+    *out_report = (pen_step_report){0};
+    *out_more = trainer->steps_done < trainer->step_count;
+    if (!*out_more) return PEN_OK;
+    const double started = pen_clock_seconds();
+    const pen_batch *batch;
+    PEN_TRY(pen_batches_next(trainer->batches, &batch));
+    const double ready = pen_clock_seconds();
+    pen_step_report report = {
+        .step = trainer->steps_done + 1,
+        .epoch = batch->position.epoch + 1,
+        .example_count = batch->count,
+        .learning_rate =
+            pen_learning_rate_at(&trainer->learning_rate, trainer->steps_done, trainer->step_count),
+        .ends_epoch = batch->next.epoch != batch->position.epoch,
+        .wait_seconds = ready - started};
+    PEN_TRY(pen_status_add_context(train_microbatches(trainer, batch, &report), "in step %llu",
+                                   (unsigned long long)report.step));
+    report.seconds = pen_clock_seconds() - ready;
+    trainer->steps_done += 1;
+    *out_report = report;
+    return PEN_OK;
+}
+
+pen_training_size pen_trainer_get_size(const pen_trainer *trainer) {
+    return (pen_training_size){.example_count = trainer->info->example_count,
+                               .epoch_steps = trainer->epoch_steps,
+                               .step_count = trainer->step_count,
+                               .trainable_count = trainer->whole->program->trainable_count,
+                               .device_bytes = pen_runner_device_bytes(trainer->runner)};
+}
+
+pen_runner *pen_trainer_runner(pen_trainer *trainer) {
+    return trainer->runner;
+}
+
+const pen_runner_form *pen_trainer_form(const pen_trainer *trainer) {
+    return trainer->whole;
+}

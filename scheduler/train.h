@@ -1,0 +1,68 @@
+// The training loop: batches in, microbatches through the program, parameters changed, losses out.
+//
+// The loss of a step is the mean over its examples: microbatches weigh by their size, so a last
+// short batch counts right. Batch statistics and dropout masks are per microbatch.
+//
+// Lifetime: pen_trainer_create to pen_trainer_destroy; the job outlives it.
+// Threads:  one uses the trainer; pen_trainer_create starts another that reads data ahead.
+#ifndef PEN_SCHEDULER_TRAIN_H
+#define PEN_SCHEDULER_TRAIN_H
+
+#include <stdint.h>
+
+#include "base/status.h"
+#include "scheduler/job.h"
+#include "scheduler/runner.h"
+
+typedef struct pen_trainer pen_trainer;
+
+typedef struct pen_trainer_options {
+    uint64_t step_limit;    // 0: as the job says
+    const char *parameters; // safetensors file to start from; NULL: the model's own
+} pen_trainer_options;
+
+typedef struct pen_step_report {
+    uint64_t step;  // counted from 1
+    uint64_t epoch; // counted from 1
+    double loss;    // mean over the step's examples, before the update
+    uint64_t example_count;
+    uint64_t target_count;  // predictions judged; 0 when the loss is not over classes
+    uint64_t correct_count; // of those
+    double learning_rate;
+    double seconds;      // from the batch at hand to the update done
+    double wait_seconds; // spent waiting for data before that
+    bool ends_epoch;
+} pen_step_report;
+
+typedef struct pen_training_size {
+    uint64_t example_count; // in the training data
+    uint64_t epoch_steps;
+    uint64_t step_count; // that will be run in all
+    uint32_t trainable_count;
+    uint64_t device_bytes; // planned: buffers of all programs compiled so far
+} pen_training_size;
+
+// Compiles, allocates, loads the parameters, and starts reading data. Errors carry the job's or
+// the model's position.
+PEN_NODISCARD pen_status pen_trainer_create(const pen_job *job, const pen_trainer_options *options,
+                                            pen_trainer **out_trainer);
+// Accepts NULL.
+void pen_trainer_destroy(pen_trainer *trainer);
+
+// One step. *out_more is false when all steps were done before; then the report is empty.
+//   NOT_FINITE  the loss is; the parameters are those of before the step's update, which is lost
+PEN_NODISCARD pen_status pen_trainer_step(pen_trainer *trainer, pen_step_report *out_report,
+                                          bool *out_more);
+
+pen_training_size pen_trainer_get_size(const pen_trainer *trainer);
+// What holds the parameters; also evaluates (scheduler/evaluate.h).
+pen_runner *pen_trainer_runner(pen_trainer *trainer);
+// The program of a whole microbatch: its warnings, graph and sizes.
+const pen_runner_form *pen_trainer_form(const pen_trainer *trainer);
+
+// How a job describes its runner: device, model, loss, optimizer, inputs of `info`. What it points
+// to lives in `arena`.
+PEN_NODISCARD pen_status pen_job_runner_options(const pen_job *job, const pen_dataset_info *info,
+                                                pen_arena *arena, pen_runner_options *out_options);
+
+#endif // PEN_SCHEDULER_TRAIN_H
