@@ -5,9 +5,9 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "scheduler/feed.h"
+#include "scheduler/parameter_file.h"
 #include "scheduler/training/batches.h"
 #include "scheduler/training/learning_rate.h"
-#include "scheduler/training/parameter_file.h"
 
 struct pen_trainer {
     const pen_job *job;

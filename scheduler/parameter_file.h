@@ -1,0 +1,15 @@
+// The model's parameters and running statistics in a safetensors file, under the model's names.
+#ifndef PEN_SCHEDULER_PARAMETER_FILE_H
+#define PEN_SCHEDULER_PARAMETER_FILE_H
+
+#include "base/status.h"
+#include "scheduler/runner.h"
+
+// Writes every tensor of the model as it is now.
+PEN_NODISCARD pen_status pen_parameter_file_save(const char *path, pen_runner *runner);
+
+// Sets every tensor of the model. All must be there with equal types, and nothing else may be.
+//   INVALID_INPUT  lists what is missing, what is too much, and what has another shape
+PEN_NODISCARD pen_status pen_parameter_file_load(const char *path, pen_runner *runner);
+
+#endif // PEN_SCHEDULER_PARAMETER_FILE_H
