@@ -108,7 +108,7 @@ static pen_status predict_take(void *context, const pen_runner_form *form, uint6
     const predict_state *state = context;
     pen_arena *scratch;
     PEN_TRY(pen_arena_create(&scratch));
-    const void **rows;
+    const void **rows = NULL;
     pen_status status = predict_read(form, scratch, &rows);
     uint64_t count = form->program->microbatch_size;
     if (state->example_limit > 0 && first + count > state->example_limit) {

@@ -65,7 +65,7 @@ pen_status pen_feed_microbatch(const pen_runner_form *form, const pen_dataset_in
                                const pen_batch *batch, uint64_t first) {
     const pen_program *program = form->program;
     for (uint32_t i = 0; i < program->input_count; i++) {
-        uint32_t field;
+        uint32_t field = 0;
         PEN_TRY(feed_find(info, pen_value_name(program->graph, program->inputs[i]), &field));
         PEN_TRY(feed_field(form, &info->inputs[field], batch->inputs[field], first,
                            program->inputs[i]));
