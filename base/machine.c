@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -171,4 +172,10 @@ pen_status pen_machine_detect(pen_arena *arena, pen_machine *out_machine) {
     PEN_TRY(machine_detect_cores(arena, &machine));
     *out_machine = machine;
     return PEN_OK;
+}
+
+uint64_t pen_machine_resident_peak(void) {
+    struct rusage usage;
+    if (getrusage(RUSAGE_SELF, &usage) != 0) return 0;
+    return (uint64_t)usage.ru_maxrss * 1024; // Linux counts in KiB
 }

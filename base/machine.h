@@ -22,4 +22,7 @@ typedef struct pen_machine {
 // Asks the system. What it does not say stays 0 or "". OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_machine_detect(pen_arena *arena, pen_machine *out_machine);
 
+// Most bytes that this process has had resident so far; 0 when the system does not say.
+uint64_t pen_machine_resident_peak(void);
+
 #endif // PEN_BASE_MACHINE_H

@@ -141,6 +141,26 @@ pen_status pen_runner_write(pen_runner *runner, uint32_t index, const void *host
                               bytes);
 }
 
+static pen_status runner_hash_tensor(pen_runner *runner, uint32_t index, uint64_t *hash) {
+    const uint64_t bytes = pen_runner_tensor(runner, index)->data_bytes;
+    unsigned char *contents = pen_memory_allocate(bytes, 1);
+    if (contents == NULL) return pen_error_out_of_memory();
+    const pen_status status = pen_runner_read(runner, index, contents, bytes);
+    for (uint64_t i = 0; status == PEN_OK && i < bytes; i++) {
+        *hash = (*hash ^ contents[i]) * 0x100000001b3u;
+    }
+    pen_memory_free(contents);
+    return status;
+}
+
+pen_status pen_runner_hash(pen_runner *runner, uint64_t *out_hash) {
+    *out_hash = 0xcbf29ce484222325u;
+    for (uint32_t i = 0; i < runner->tensor_count; i++) {
+        PEN_TRY(runner_hash_tensor(runner, i, out_hash));
+    }
+    return PEN_OK;
+}
+
 uint64_t pen_runner_device_bytes(const pen_runner *runner) {
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < runner->entry_count; i++) {

@@ -48,6 +48,9 @@ PEN_NODISCARD pen_status pen_runner_read(pen_runner *runner, uint32_t index, voi
 PEN_NODISCARD pen_status pen_runner_write(pen_runner *runner, uint32_t index, const void *host,
                                           uint64_t bytes);
 
+// A 64-bit FNV-1a hash of the bytes of all tensors, in order: equal when all bits are.
+PEN_NODISCARD pen_status pen_runner_hash(pen_runner *runner, uint64_t *out_hash);
+
 // Buffers of all forms together, in bytes: what the device holds for them.
 uint64_t pen_runner_device_bytes(const pen_runner *runner);
 pen_device *pen_runner_device(const pen_runner *runner);

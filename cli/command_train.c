@@ -1,0 +1,232 @@
+// penstock train: trains the model of a job, evaluates it, and leaves its parameters.
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/log.h"
+#include "base/machine.h"
+#include "cli/command.h"
+#include "cli/progress.h"
+#include "cli/training_job.h"
+#include "scheduler/evaluate.h"
+#include "scheduler/parameter_file.h"
+#include "scheduler/train.h"
+
+typedef struct train_options {
+    pen_cli_common common;
+    int64_t steps;
+    const char *parameters;
+    const char *save;
+    bool no_eval;
+} train_options;
+
+typedef struct train_run {
+    pen_command_context *context;
+    const train_options *options;
+    const pen_job *job;
+    pen_trainer *trainer;
+    pen_training_size size;
+    pen_json_writer json; // with --json: written step by step
+    bool has_evaluation;
+    pen_evaluation evaluation;
+    uint64_t steps_done;
+    double seconds;
+} train_run;
+
+static void train_describe(const train_run *run) {
+    const pen_program *program = pen_trainer_form(run->trainer)->program;
+    for (uint32_t i = 0; i < program->warning_count; i++) {
+        pen_log(PEN_LOG_WARNING, "%s", program->warnings[i]);
+    }
+    char bytes[PEN_QUANTITY_TEXT_BYTES];
+    pen_log(PEN_LOG_NOTE,
+            "%s: %u parameters to train, %llu examples, %llu steps, %s on device '%s'",
+            pen_graph_name(program->graph), run->size.trainable_count,
+            (unsigned long long)run->size.example_count, (unsigned long long)run->size.step_count,
+            pen_bytes_format(run->size.device_bytes, bytes), run->job->devices[0].name);
+}
+
+static void train_write_step(pen_json_writer *json, const pen_step_report *report) {
+    pen_json_begin_object(json);
+    pen_json_key_unsigned(json, "step", report->step);
+    pen_json_key_unsigned(json, "epoch", report->epoch);
+    pen_json_key_number(json, "loss", report->loss);
+    pen_json_key_unsigned(json, "examples", report->example_count);
+    if (report->target_count > 0) {
+        pen_json_key_number(json, "accuracy",
+                            (double)report->correct_count / (double)report->target_count);
+    }
+    pen_json_key_number(json, "learning_rate", report->learning_rate);
+    pen_json_key_number(json, "seconds", report->seconds);
+    pen_json_key_number(json, "wait_seconds", report->wait_seconds);
+    pen_json_end_object(json);
+}
+
+static pen_status train_loop(train_run *run) {
+    const bool is_json = run->options->common.json;
+    pen_progress progress;
+    pen_progress_init(&progress, &run->size, run->options->common.quiet || is_json);
+    for (;;) {
+        pen_step_report report;
+        bool more;
+        const pen_status status = pen_trainer_step(run->trainer, &report, &more);
+        if (status != PEN_OK) {
+            pen_progress_end(&progress);
+            return status;
+        }
+        if (!more) return PEN_OK;
+        run->steps_done = report.step;
+        run->seconds += report.seconds + report.wait_seconds;
+        if (is_json) train_write_step(&run->json, &report);
+        pen_progress_step(&progress, &run->size, &report);
+    }
+}
+
+// Evaluates on the job's evaluation data, if it has some.
+static pen_status train_evaluate(train_run *run) {
+    if (!run->job->data.has_eval && run->job->data.holdout == 0) return PEN_OK;
+    pen_dataset_options options;
+    PEN_TRY(pen_job_get_dataset(run->job, PEN_DATASET_PART_EVAL, run->context->arena, &options));
+    pen_dataset *dataset;
+    PEN_TRY(pen_dataset_open(&options, &dataset));
+    const pen_status status = pen_evaluate(pen_trainer_runner(run->trainer), dataset,
+                                           (uint64_t)run->job->train.batch, &run->evaluation);
+    pen_dataset_close(dataset);
+    run->has_evaluation = status == PEN_OK;
+    return status;
+}
+
+static pen_status train_save(train_run *run) {
+    pen_runner *runner = pen_trainer_runner(run->trainer);
+    const pen_job *job = run->job;
+    if (run->options->save != NULL) {
+        PEN_TRY(pen_parameter_file_save(run->options->save, runner));
+    }
+    const char *path;
+    PEN_TRY(pen_job_parameters_path(job, run->context->arena, &path));
+    if (path != NULL) {
+        if (mkdir(job->outputs.dir, 0777) != 0 && errno != EEXIST) {
+            return pen_error(PEN_IO, "%s: %s", job->outputs.dir, strerror(errno));
+        }
+        PEN_TRY(pen_parameter_file_save(path, runner));
+    }
+    return PEN_OK;
+}
+
+static pen_status train_finish_json(train_run *run) {
+    pen_json_writer *json = &run->json;
+    pen_json_end_array(json);
+    uint64_t hash;
+    PEN_TRY(pen_runner_hash(pen_trainer_runner(run->trainer), &hash));
+    char text[24];
+    snprintf(text, sizeof text, "%016llx", (unsigned long long)hash);
+    pen_json_key_text(json, "parameters_hash", text);
+    if (run->has_evaluation) {
+        pen_json_key(json, "evaluation");
+        pen_json_begin_object(json);
+        pen_json_key_number(json, "loss", run->evaluation.loss);
+        pen_json_key_unsigned(json, "examples", run->evaluation.example_count);
+        if (run->evaluation.target_count > 0) {
+            pen_json_key_number(json, "accuracy",
+                                (double)run->evaluation.correct_count /
+                                    (double)run->evaluation.target_count);
+        }
+        pen_json_end_object(json);
+    }
+    pen_json_key(json, "devices");
+    pen_json_begin_array(json);
+    pen_json_text(json, run->job->devices[0].name);
+    pen_json_end_array(json);
+    pen_json_key(json, "predicted");
+    pen_json_begin_object(json);
+    pen_json_key_unsigned(json, "device_bytes",
+                          pen_runner_device_bytes(pen_trainer_runner(run->trainer)));
+    pen_json_end_object(json);
+    pen_json_key(json, "measured");
+    pen_json_begin_object(json);
+    pen_json_key_unsigned(json, "resident_bytes_peak", pen_machine_resident_peak());
+    pen_json_key_number(json, "seconds", run->seconds);
+    pen_json_end_object(json);
+    pen_json_end_object(json);
+    return pen_json_finish(json);
+}
+
+static void train_report(const train_run *run) {
+    if (!run->has_evaluation) return;
+    const pen_evaluation *evaluation = &run->evaluation;
+    if (evaluation->target_count > 0) {
+        pen_log(PEN_LOG_NOTE, "evaluation: loss %.4f  accuracy %.4f over %llu examples",
+                evaluation->loss,
+                (double)evaluation->correct_count / (double)evaluation->target_count,
+                (unsigned long long)evaluation->example_count);
+    } else {
+        pen_log(PEN_LOG_NOTE, "evaluation: loss %.6g over %llu examples", evaluation->loss,
+                (unsigned long long)evaluation->example_count);
+    }
+}
+
+static pen_status train_all(train_run *run) {
+    const pen_trainer_options trainer_options = {.step_limit = (uint64_t)run->options->steps,
+                                                 .parameters = run->options->parameters};
+    PEN_TRY(pen_job_read(run->options->common.operands[0], run->context->arena, &run->job));
+    run->context->input_exit_code = PEN_EXIT_MODEL;
+    PEN_TRY(pen_trainer_create(run->job, &trainer_options, &run->trainer));
+    run->size = pen_trainer_get_size(run->trainer);
+    const bool is_json = run->options->common.json;
+    if (is_json) {
+        pen_command_begin_json(&run->json, "train");
+        pen_json_key(&run->json, "steps");
+        pen_json_begin_array(&run->json);
+    } else {
+        train_describe(run);
+    }
+    PEN_TRY(train_loop(run));
+    if (!run->options->no_eval) PEN_TRY(train_evaluate(run));
+    PEN_TRY(train_save(run));
+    if (is_json) return train_finish_json(run);
+    train_report(run);
+    return PEN_OK;
+}
+
+static pen_status train_run_verb(pen_command_context *context, const void *options) {
+    train_run run = {.context = context, .options = options};
+    const pen_status status = train_all(&run);
+    pen_trainer_destroy(run.trainer);
+    return status;
+}
+
+static const pen_cli_option train_cli_options[] = {
+    {.value_name = "N",
+     .field = {.key = "steps",
+               .kind = PEN_OPTION_INTEGER,
+               .offset = offsetof(train_options, steps),
+               .minimum = PEN_OPTION_FROM(1),
+               .help = "stop after N steps, whatever the job says"}},
+    {.value_name = "FILE",
+     .field = {.key = "parameters",
+               .kind = PEN_OPTION_PATH,
+               .offset = offsetof(train_options, parameters),
+               .help = "start from the parameters in this safetensors file"}},
+    {.value_name = "FILE",
+     .field = {.key = "save",
+               .kind = PEN_OPTION_PATH,
+               .offset = offsetof(train_options, save),
+               .help = "write the trained parameters to this safetensors file"}},
+    {.field = {.key = "no-eval",
+               .kind = PEN_OPTION_BOOL,
+               .offset = offsetof(train_options, no_eval),
+               .help = "do not evaluate at the end"}},
+};
+
+extern const pen_command pen_command_train;
+const pen_command pen_command_train = {
+    .name = "train",
+    .summary = "train the model of a job",
+    .table = {.operands = "JOB",
+              .operand_count_minimum = 1,
+              .operand_count_maximum = 1,
+              PEN_CLI_OPTIONS(train_cli_options)},
+    .options_bytes = sizeof(train_options),
+    .run = train_run_verb,
+};

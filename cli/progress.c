@@ -1,0 +1,70 @@
+#include "cli/progress.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+#define PROGRESS_TERMINAL_SECONDS 0.1
+#define PROGRESS_PLAIN_SECONDS 5.0
+
+void pen_progress_init(pen_progress *progress, const pen_training_size *size, bool is_quiet) {
+    *progress = (pen_progress){.is_terminal = isatty(STDERR_FILENO) != 0, .is_quiet = is_quiet};
+    progress->shown_seconds = pen_clock_seconds();
+    pen_metrics_start(&progress->metrics, size->example_count, progress->shown_seconds);
+}
+
+static void progress_print_time(char *text, size_t bytes, double seconds) {
+    if (!(seconds >= 0) || seconds > 3.6e6) {
+        snprintf(text, bytes, "?");
+    } else if (seconds < 60) {
+        snprintf(text, bytes, "%.0fs", seconds);
+    } else {
+        snprintf(text, bytes, "%.0fm%02.0fs", floor(seconds / 60), fmod(seconds, 60));
+    }
+}
+
+static void progress_show(pen_progress *progress, const pen_training_size *size,
+                          const pen_step_report *report) {
+    const double now = pen_clock_seconds();
+    const pen_metrics *metrics = &progress->metrics;
+    const double rate = pen_metrics_samples_per_second(metrics, now);
+    char accuracy[32] = "", left[32];
+    if (metrics->judged_count > 0) {
+        snprintf(accuracy, sizeof accuracy, "  accuracy %.4f", pen_metrics_accuracy(metrics));
+    }
+    const double steps_left = (double)(size->step_count - report->step);
+    const double step_examples = (double)metrics->example_count / (double)progress->step_count;
+    progress_print_time(left, sizeof left, rate > 0 ? steps_left * step_examples / rate : NAN);
+    fprintf(stderr, "%sepoch %llu  step %llu/%llu  loss %.4f%s  %.0f samples/s  %s left%s",
+            progress->is_terminal ? "\r" : "", (unsigned long long)report->epoch,
+            (unsigned long long)report->step, (unsigned long long)size->step_count,
+            pen_metrics_loss(metrics), accuracy, rate, left,
+            progress->is_terminal ? "\x1b[K" : "\n");
+    fflush(stderr);
+    progress->shown_seconds = now;
+}
+
+void pen_progress_step(pen_progress *progress, const pen_training_size *size,
+                       const pen_step_report *report) {
+    pen_metrics_add(&progress->metrics, report->loss, report->example_count);
+    pen_metrics_add_correct(&progress->metrics, report->correct_count, report->target_count);
+    progress->step_count += 1;
+    if (!progress->is_quiet) {
+        const double patience =
+            progress->is_terminal ? PROGRESS_TERMINAL_SECONDS : PROGRESS_PLAIN_SECONDS;
+        const bool is_last = report->ends_epoch || report->step == size->step_count;
+        if (is_last || pen_clock_seconds() - progress->shown_seconds >= patience) {
+            progress_show(progress, size, report);
+        }
+        if (is_last) pen_progress_end(progress);
+    }
+    if (!report->ends_epoch) return;
+    progress->step_count = 0;
+    pen_metrics_start(&progress->metrics, size->example_count, pen_clock_seconds());
+}
+
+void pen_progress_end(pen_progress *progress) {
+    if (progress->is_terminal && !progress->is_quiet) fputc('\n', stderr);
+}

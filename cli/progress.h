@@ -1,0 +1,27 @@
+// Progress on standard error: one line that is rewritten on a terminal, a plain line now and then
+// elsewhere.
+#ifndef PEN_CLI_PROGRESS_H
+#define PEN_CLI_PROGRESS_H
+
+#include <stdbool.h>
+
+#include "scheduler/train.h"
+#include "scheduler/training/metrics.h"
+
+typedef struct pen_progress {
+    bool is_terminal;
+    bool is_quiet;
+    double shown_seconds; // when the last line was written
+    pen_metrics metrics;  // of the epoch
+    double step_wait_seconds;
+    uint64_t step_count;
+} pen_progress;
+
+void pen_progress_init(pen_progress *progress, const pen_training_size *size, bool is_quiet);
+// After a step: counts it, and shows it if it is time to.
+void pen_progress_step(pen_progress *progress, const pen_training_size *size,
+                       const pen_step_report *report);
+// Ends a line that is being rewritten.
+void pen_progress_end(pen_progress *progress);
+
+#endif // PEN_CLI_PROGRESS_H

@@ -1,0 +1,68 @@
+#include "cli/training_job.h"
+
+#include <unistd.h>
+
+#include "base/log.h"
+#include "scheduler/parameter_file.h"
+#include "scheduler/train.h"
+
+pen_status pen_job_parameters_path(const pen_job *job, pen_arena *arena, const char **out_path) {
+    *out_path = NULL;
+    if (job->outputs.dir == NULL) return PEN_OK;
+    return pen_arena_format(arena, out_path, "%s/parameters.safetensors", job->outputs.dir);
+}
+
+// The file asked for, or the one that training left; NULL: neither.
+static pen_status session_find_parameters(const pen_session_options *options,
+                                          pen_job_session *session, pen_arena *arena) {
+    session->parameters = options->parameters;
+    if (session->parameters != NULL) return PEN_OK;
+    const char *path;
+    PEN_TRY(pen_job_parameters_path(session->job, arena, &path));
+    if (path != NULL && access(path, F_OK) == 0) {
+        session->parameters = path;
+    } else {
+        pen_log(PEN_LOG_WARNING, "no trained parameters given or found: using the model's own");
+    }
+    return PEN_OK;
+}
+
+static pen_status session_build(pen_command_context *context, const pen_session_options *options,
+                                pen_job_session *session) {
+    const pen_job *job;
+    PEN_TRY(pen_job_read(options->job_path, context->arena, &job));
+    session->job = job;
+    pen_dataset_options dataset;
+    PEN_TRY(pen_job_get_dataset(job, PEN_DATASET_PART_EVAL, context->arena, &dataset));
+    PEN_TRY(pen_dataset_open(&dataset, &session->dataset));
+    PEN_TRY(session_find_parameters(options, session, context->arena));
+    pen_runner_options runner;
+    PEN_TRY(pen_job_runner_options(job, pen_dataset_get_info(session->dataset), context->arena,
+                                   &runner));
+    context->input_exit_code = PEN_EXIT_MODEL;
+    PEN_TRY(pen_runner_create(&runner, &session->runner));
+    const uint64_t batch =
+        options->batch_size > 0 ? options->batch_size : (uint64_t)job->train.batch;
+    const uint64_t examples = pen_dataset_get_info(session->dataset)->example_count;
+    const pen_runner_form *form;
+    PEN_TRY(pen_runner_get(session->runner, options->mode, batch < examples ? batch : examples,
+                           false, &form));
+    if (session->parameters == NULL) return PEN_OK;
+    return pen_parameter_file_load(session->parameters, session->runner);
+}
+
+pen_status pen_session_open(pen_command_context *context, const pen_session_options *options,
+                            pen_job_session *out_session) {
+    *out_session = (pen_job_session){0};
+    const pen_status status = session_build(context, options, out_session);
+    if (status != PEN_OK) {
+        pen_session_close(out_session);
+        *out_session = (pen_job_session){0};
+    }
+    return status;
+}
+
+void pen_session_close(pen_job_session *session) {
+    pen_runner_destroy(session->runner);
+    pen_dataset_close(session->dataset);
+}

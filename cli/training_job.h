@@ -1,0 +1,37 @@
+// What the verbs that run a model have in common: the job and where parameters come from.
+#ifndef PEN_CLI_TRAINING_JOB_H
+#define PEN_CLI_TRAINING_JOB_H
+
+#include "cli/command.h"
+#include "scheduler/job.h"
+#include "scheduler/runner.h"
+#include "scheduler/training/dataset.h"
+
+// The file that `train` leaves in the job's outputs folder, and the others start from. NULL when
+// the job names no folder. Lives in `arena`.
+PEN_NODISCARD pen_status pen_job_parameters_path(const pen_job *job, pen_arena *arena,
+                                                 const char **out_path);
+
+// A model with trained parameters and a dataset, to evaluate or predict with.
+typedef struct pen_job_session {
+    const pen_job *job;
+    pen_dataset *dataset;
+    pen_runner *runner;
+    const char *parameters; // the file they came from; NULL: the model's own
+} pen_job_session;
+
+typedef struct pen_session_options {
+    const char *job_path;
+    const char *parameters; // NULL: those in the outputs folder if there, else the model's own
+    pen_compile_mode mode;
+    uint64_t batch_size; // 0: the job's
+} pen_session_options;
+
+// Reads the job, opens its evaluation data, compiles, and loads parameters.
+PEN_NODISCARD pen_status pen_session_open(pen_command_context *context,
+                                          const pen_session_options *options,
+                                          pen_job_session *out_session);
+// Accepts a session that was never opened (all zero).
+void pen_session_close(pen_job_session *session);
+
+#endif // PEN_CLI_TRAINING_JOB_H
