@@ -61,7 +61,7 @@ static pen_status window_start(pen_conv_geometry *geometry, const pen_shape *inp
 static pen_status window_read_all(pen_conv_geometry *geometry, const pen_node *node) {
     const uint32_t rank = geometry->spatial_rank;
     const uint32_t first = WINDOW_AT(geometry, 0);
-    int64_t pads[2 * PEN_SPATIAL_LIMIT];
+    int64_t pads[2 * PEN_SPATIAL_LIMIT] = {0};
     PEN_TRY(window_read(node, "strides", rank, 1, 1, &geometry->stride[first]));
     PEN_TRY(window_read(node, "dilations", rank, 1, 1, &geometry->dilation[first]));
     PEN_TRY(window_read(node, "pads", 2 * rank, 0, 0, pads));
@@ -237,7 +237,7 @@ pen_status pen_conv_geometry_of(const pen_graph *graph, const pen_node *node,
 
 pen_status pen_conv_backward_input_geometry(const pen_graph *graph, const pen_node *node,
                                             pen_conv_geometry *out_geometry) {
-    pen_shape input;
+    pen_shape input = {0};
     PEN_TRY(conv_read_shape(node, "input_shape", &input));
     PEN_TRY(conv_make(node, &input, &pen_value_type(graph, node->inputs[1])->shape, out_geometry));
     return conv_expect_output(out_geometry, &pen_value_type(graph, node->inputs[0])->shape);
@@ -333,7 +333,7 @@ pen_status pen_conv_transpose_geometry(const pen_graph *graph, const pen_node *n
     PEN_TRY(window_read_all(geometry, node));
     PEN_TRY(window_read_kernel(geometry, node, &weight->dims[2]));
     window_auto_pad auto_pad;
-    int64_t output_padding[PEN_SPATIAL_LIMIT], wanted[PEN_SPATIAL_LIMIT];
+    int64_t output_padding[PEN_SPATIAL_LIMIT] = {0}, wanted[PEN_SPATIAL_LIMIT] = {0};
     PEN_TRY(window_read_auto_pad(node, &auto_pad));
     PEN_TRY(window_read(node, "output_padding", geometry->spatial_rank, 0, 0, output_padding));
     PEN_TRY(conv_transpose_wanted(geometry, node, wanted));
@@ -373,7 +373,7 @@ pen_status pen_pool_geometry(const pen_graph *graph, const pen_node *node,
 
 pen_status pen_pool_backward_geometry(const pen_graph *graph, const pen_node *node,
                                       pen_conv_geometry *out_geometry) {
-    pen_shape input;
+    pen_shape input = {0};
     if (node->input_count > 1) {
         input = pen_value_type(graph, node->inputs[1])->shape;
     } else {
