@@ -4,7 +4,9 @@
 
 #include "graph/op.h"
 
-extern const pen_op_family pen_elementwise_family;   // elementwise_op.c: unary, binary arithmetic
+extern const pen_op_family pen_elementwise_family;   // elementwise_op.c: arithmetic, extrema
+extern const pen_op_family pen_unary_family;         // unary_op.c: abs, exp, sin …
+extern const pen_op_family pen_activation_family;    // activation_op.c: relu, sigmoid, clip …
 extern const pen_op_family pen_comparison_family;    // comparison_op.c: equal, less, not, where …
 extern const pen_op_family pen_reduction_family;     // reduction_op.c
 extern const pen_op_family pen_softmax_family;       // softmax_op.c

@@ -45,6 +45,8 @@ typedef struct pen_reference_family {
 } pen_reference_family;
 
 extern const pen_reference_family pen_elementwise_reference;
+extern const pen_reference_family pen_unary_reference;
+extern const pen_reference_family pen_activation_reference;
 extern const pen_reference_family pen_comparison_reference;
 extern const pen_reference_family pen_reduction_reference;
 extern const pen_reference_family pen_softmax_reference;
