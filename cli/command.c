@@ -8,6 +8,8 @@
 // The verbs, in the order of --help. Each is pen_command_<name>, in command_<name>.c.
 #define COMMAND_LIST(VERB)                                                                         \
     VERB(train)                                                                                    \
+    VERB(eval)                                                                                     \
+    VERB(predict)                                                                                  \
     VERB(doctor)                                                                                   \
     VERB(schema)
 

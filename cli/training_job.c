@@ -27,6 +27,13 @@ static pen_status session_find_parameters(const pen_session_options *options,
     return PEN_OK;
 }
 
+uint64_t pen_session_batch(const pen_job_session *session, const pen_session_options *options) {
+    const uint64_t examples = pen_dataset_get_info(session->dataset)->example_count;
+    const uint64_t batch =
+        options->batch_size > 0 ? options->batch_size : (uint64_t)session->job->train.batch;
+    return batch < examples ? batch : examples;
+}
+
 static pen_status session_build(pen_command_context *context, const pen_session_options *options,
                                 pen_job_session *session) {
     const pen_job *job;
@@ -41,11 +48,8 @@ static pen_status session_build(pen_command_context *context, const pen_session_
                                    &runner));
     context->input_exit_code = PEN_EXIT_MODEL;
     PEN_TRY(pen_runner_create(&runner, &session->runner));
-    const uint64_t batch =
-        options->batch_size > 0 ? options->batch_size : (uint64_t)job->train.batch;
-    const uint64_t examples = pen_dataset_get_info(session->dataset)->example_count;
     const pen_runner_form *form;
-    PEN_TRY(pen_runner_get(session->runner, options->mode, batch < examples ? batch : examples,
+    PEN_TRY(pen_runner_get(session->runner, options->mode, pen_session_batch(session, options),
                            false, &form));
     if (session->parameters == NULL) return PEN_OK;
     return pen_parameter_file_load(session->parameters, session->runner);

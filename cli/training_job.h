@@ -31,6 +31,8 @@ typedef struct pen_session_options {
 PEN_NODISCARD pen_status pen_session_open(pen_command_context *context,
                                           const pen_session_options *options,
                                           pen_job_session *out_session);
+// Examples at a time: what was asked for, else the job's; never more than there are.
+uint64_t pen_session_batch(const pen_job_session *session, const pen_session_options *options);
 // Accepts a session that was never opened (all zero).
 void pen_session_close(pen_job_session *session);
 
