@@ -2,7 +2,7 @@
 
 #include "graph/op.h"
 
-static pen_status copy_values(pen_graph_copy *copy) {
+static pen_status copy_values(pen_graph_copy *copy, const bool *left_out) {
     for (uint32_t s = 0; s < pen_graph_symbol_count(copy->from); s++) {
         int64_t dimension;
         const char *name = pen_graph_symbol_name(copy->from, -(1 + (int64_t)s));
@@ -11,13 +11,18 @@ static pen_status copy_values(pen_graph_copy *copy) {
     for (uint32_t v = 0; v < pen_graph_value_count(copy->from); v++) {
         const pen_value *value = pen_graph_value(copy->from, (pen_value_id){v});
         copy->values[v] = PEN_VALUE_NONE;
-        if (value->kind == PEN_VALUE_COMPUTED) continue;
+        if (value->kind == PEN_VALUE_COMPUTED || (left_out != NULL && left_out[v])) continue;
         PEN_TRY(pen_graph_add_value(copy->to, value, &copy->values[v]));
     }
     return PEN_OK;
 }
 
 pen_status pen_graph_copy_begin(const pen_graph *from, pen_graph_copy *out_copy) {
+    return pen_graph_copy_begin_without(from, NULL, out_copy);
+}
+
+pen_status pen_graph_copy_begin_without(const pen_graph *from, const bool *left_out,
+                                        pen_graph_copy *out_copy) {
     pen_arena *arena = pen_graph_arena(from);
     pen_graph_copy copy = {.from = from};
     PEN_TRY(pen_graph_create(arena, pen_graph_name(from), &copy.to));
@@ -26,7 +31,7 @@ pen_status pen_graph_copy_begin(const pen_graph *from, pen_graph_copy *out_copy)
     for (uint32_t n = 0; n < pen_graph_node_count(from); n++) {
         copy.nodes[n] = PEN_NODE_NONE;
     }
-    PEN_TRY(copy_values(&copy));
+    PEN_TRY(copy_values(&copy, left_out));
     *out_copy = copy;
     return PEN_OK;
 }

@@ -21,6 +21,9 @@ typedef struct pen_graph_copy {
 } pen_graph_copy;
 
 PEN_NODISCARD pen_status pen_graph_copy_begin(const pen_graph *from, pen_graph_copy *out_copy);
+// The same without the values `left_out[v]` ([value_count of from]).
+PEN_NODISCARD pen_status pen_graph_copy_begin_without(const pen_graph *from, const bool *left_out,
+                                                      pen_graph_copy *out_copy);
 
 // Whether a node computes anything: folding leaves nodes behind whose results became constants.
 bool pen_graph_copy_computes(const pen_graph *graph, pen_node_id node);

@@ -1,0 +1,15 @@
+// A graph as a picture, for graphviz: `dot -Tsvg`.
+//
+// Nodes are boxes, in one cluster per role; values that no node computes are ellipses (constants
+// are left out). Edges carry the shape of what flows.
+#ifndef PEN_GRAPH_DUMP_DUMP_DOT_H
+#define PEN_GRAPH_DUMP_DUMP_DOT_H
+
+#include "base/arena.h"
+#include "graph/graph.h"
+
+// The text lives in `arena`; the same graph always gives the same text. OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_dump_dot(const pen_graph *graph, pen_arena *arena,
+                                      const char **out_text);
+
+#endif // PEN_GRAPH_DUMP_DUMP_DOT_H

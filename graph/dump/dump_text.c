@@ -1,0 +1,257 @@
+#include "graph/dump/dump_text.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/integer.h"
+#include "base/text.h"
+#include "graph/op.h"
+
+#define DUMP_CONSTANT_ELEMENTS 8
+
+typedef struct text_dump {
+    const pen_graph *graph;
+    pen_text text;
+} text_dump;
+
+static bool dump_is_word(const char *name) {
+    if (name[0] == '\0' || strcmp(name, "_") == 0) return false;
+    for (const char *c = name; *c != '\0'; c++) {
+        if (!isalnum((unsigned char)*c) && strchr("_./:-", *c) == NULL) return false;
+    }
+    return true;
+}
+
+// The name, or the name in quotes where it would not read as one word.
+static void dump_name(pen_text *text, const char *name) {
+    if (dump_is_word(name)) {
+        pen_text_add(text, name);
+        return;
+    }
+    pen_text_add(text, "\"");
+    for (const char *c = name; *c != '\0'; c++) {
+        const unsigned char byte = (unsigned char)*c;
+        if (byte == '"' || byte == '\\') {
+            pen_text_print(text, "\\%c", byte);
+        } else if (byte < 0x20 || byte == 0x7f) {
+            pen_text_print(text, "\\x%02x", byte);
+        } else {
+            pen_text_append(text, c, 1);
+        }
+    }
+    pen_text_add(text, "\"");
+}
+
+// ": float32[batch,784]"; symbols by name.
+static void dump_type(text_dump *dump, const pen_value *value) {
+    const pen_tensor_type *type = &value->type;
+    pen_text_add(&dump->text, ": ");
+    if (type->element == PEN_ELEMENT_UNKNOWN) {
+        pen_text_add(&dump->text, "unknown");
+        return;
+    }
+    pen_text_print(&dump->text, "%s[", pen_element_name(type->element));
+    for (uint32_t i = 0; i < type->shape.rank; i++) {
+        const char *symbol = pen_graph_symbol_name(dump->graph, type->shape.dims[i]);
+        if (i > 0) pen_text_add(&dump->text, ",");
+        if (symbol != NULL) {
+            dump_name(&dump->text, symbol);
+        } else {
+            pen_text_print(&dump->text, "%" PRId64, type->shape.dims[i]);
+        }
+    }
+    pen_text_add(&dump->text, "]");
+}
+
+static void dump_value_notes(text_dump *dump, const pen_value *value) {
+    dump_type(dump, value);
+    if (value->layout != PEN_LAYOUT_PLAIN) pen_text_print(&dump->text, " layout %u", value->layout);
+    switch (value->sharding) {
+    case PEN_SHARDING_WHOLE:
+        break;
+    case PEN_SHARDING_SPLIT:
+        pen_text_add(&dump->text, " split");
+        break;
+    case PEN_SHARDING_PARTIAL_SUM:
+        pen_text_add(&dump->text, " partial sum");
+        break;
+    }
+    if (value->kind == PEN_VALUE_PARAMETER && !value->trainable) {
+        pen_text_add(&dump->text, " frozen");
+    }
+    if (pen_value_is(value->replaces)) {
+        pen_text_add(&dump->text, " replaces ");
+        dump_name(&dump->text, pen_value_name(dump->graph, value->replaces));
+    }
+}
+
+// One element of a constant; types whose bytes C cannot read show as bits.
+static void dump_element(pen_text *text, const pen_value *value, int64_t index) {
+    const void *data = value->data;
+    switch (value->type.element) {
+    case PEN_FLOAT32:
+        pen_text_print(text, "%.9g", (double)((const float *)data)[index]);
+        return;
+    case PEN_FLOAT64:
+        pen_text_print(text, "%.17g", ((const double *)data)[index]);
+        return;
+    case PEN_FLOAT16:
+    case PEN_BFLOAT16:
+        pen_text_print(text, "0x%04x", ((const uint16_t *)data)[index]);
+        return;
+    case PEN_INT8:
+        pen_text_print(text, "%d", ((const int8_t *)data)[index]);
+        return;
+    case PEN_INT16:
+        pen_text_print(text, "%d", ((const int16_t *)data)[index]);
+        return;
+    case PEN_INT32:
+        pen_text_print(text, "%" PRId32, ((const int32_t *)data)[index]);
+        return;
+    case PEN_INT64:
+        pen_text_print(text, "%" PRId64, ((const int64_t *)data)[index]);
+        return;
+    case PEN_UINT8:
+    case PEN_BOOL:
+        pen_text_print(text, "%u", ((const uint8_t *)data)[index]);
+        return;
+    case PEN_UINT16:
+        pen_text_print(text, "%u", ((const uint16_t *)data)[index]);
+        return;
+    case PEN_UINT32:
+        pen_text_print(text, "%" PRIu32, ((const uint32_t *)data)[index]);
+        return;
+    case PEN_UINT64:
+        pen_text_print(text, "%" PRIu64, ((const uint64_t *)data)[index]);
+        return;
+    case PEN_ELEMENT_UNKNOWN:
+    case PEN_ELEMENT_TYPE_COUNT:
+        return;
+    }
+}
+
+static void dump_constant_data(text_dump *dump, const pen_value *value) {
+    if (value->type.element == PEN_ELEMENT_UNKNOWN) return;
+    const int64_t count = pen_shape_element_count(&value->type.shape);
+    if (value->data == NULL || count == 0) return;
+    const int64_t shown = pen_min_i64(count, DUMP_CONSTANT_ELEMENTS);
+    pen_text_add(&dump->text, " = ");
+    for (int64_t i = 0; i < shown; i++) {
+        if (i > 0) pen_text_add(&dump->text, ", ");
+        dump_element(&dump->text, value, i);
+    }
+    if (shown < count) pen_text_add(&dump->text, ", …");
+}
+
+static void dump_value(text_dump *dump, const pen_value *value) {
+    pen_text_print(&dump->text, "%s ", pen_value_kind_name(value->kind));
+    dump_name(&dump->text, value->name);
+    dump_value_notes(dump, value);
+    if (value->kind == PEN_VALUE_CONSTANT) dump_constant_data(dump, value);
+    pen_text_add(&dump->text, "\n");
+}
+
+static void dump_attribute(pen_text *text, const pen_attribute_schema *schema,
+                           const pen_attribute_value *value) {
+    pen_text_print(text, " %s=", schema->name);
+    switch (schema->kind) {
+    case PEN_ATTRIBUTE_INT:
+        pen_text_print(text, "%" PRId64, value->integer);
+        break;
+    case PEN_ATTRIBUTE_FLOAT:
+        pen_text_print(text, "%.9g", value->number);
+        break;
+    case PEN_ATTRIBUTE_TEXT:
+        dump_name(text, value->text);
+        break;
+    case PEN_ATTRIBUTE_INTS:
+        for (uint32_t i = 0; i < value->count; i++) {
+            pen_text_print(text, "%s%" PRId64, i == 0 ? "[" : ",", value->integers[i]);
+        }
+        pen_text_add(text, value->count == 0 ? "[]" : "]");
+        break;
+    case PEN_ATTRIBUTE_FLOATS:
+        for (uint32_t i = 0; i < value->count; i++) {
+            pen_text_print(text, "%s%.9g", i == 0 ? "[" : ",", value->numbers[i]);
+        }
+        pen_text_add(text, value->count == 0 ? "[]" : "]");
+        break;
+    }
+}
+
+static void dump_operands(text_dump *dump, const pen_node *node) {
+    pen_text_add(&dump->text, "(");
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        if (i > 0) pen_text_add(&dump->text, ", ");
+        if (pen_value_is(node->inputs[i])) {
+            dump_name(&dump->text, pen_value_name(dump->graph, node->inputs[i]));
+        } else {
+            pen_text_add(&dump->text, "_");
+        }
+    }
+    pen_text_add(&dump->text, ")");
+}
+
+static void dump_node(text_dump *dump, const pen_node *node) {
+    pen_text *text = &dump->text;
+    pen_text_print(text, "%s ", pen_role_name(node->role));
+    dump_name(text, node->name);
+    pen_text_print(text, ": %s", node->op->name);
+    dump_operands(dump, node);
+    for (uint32_t i = 0; i < node->op->attribute_count; i++) {
+        if (!node->attributes[i].present) continue;
+        dump_attribute(text, &node->op->attributes[i], &node->attributes[i]);
+    }
+    if (node->accumulates) pen_text_add(text, " accumulates");
+    if (pen_node_is(node->gradient_of)) {
+        pen_text_add(text, " of ");
+        dump_name(text, pen_node_name(dump->graph, node->gradient_of));
+    }
+    pen_text_add(text, "\n");
+    for (uint32_t i = 0; i < node->output_count; i++) {
+        pen_text_add(text, "  -> ");
+        if (pen_value_is(node->outputs[i])) {
+            const pen_value *output = pen_graph_value(dump->graph, node->outputs[i]);
+            dump_name(text, output->name);
+            dump_value_notes(dump, output);
+            if (output->kind == PEN_VALUE_CONSTANT) dump_constant_data(dump, output);
+        } else {
+            pen_text_add(text, "_");
+        }
+        pen_text_add(text, "\n");
+    }
+}
+
+pen_status pen_dump_text(const pen_graph *graph, pen_arena *arena, const char **out_text) {
+    text_dump dump = {.graph = graph};
+    bool *made; // by a node: constants that were folded are shown where they were made
+    PEN_TRY(PEN_NEW(arena, pen_graph_value_count(graph), &made));
+    for (uint32_t n = 0; n < pen_graph_node_count(graph); n++) {
+        const pen_node *node = pen_graph_node(graph, (pen_node_id){n});
+        for (uint32_t i = 0; i < node->output_count; i++) {
+            if (pen_value_is(node->outputs[i])) made[node->outputs[i].index] = true;
+        }
+    }
+    pen_text_init(&dump.text, arena);
+    pen_text_add(&dump.text, "graph ");
+    dump_name(&dump.text, pen_graph_name(graph));
+    pen_text_add(&dump.text, "\n");
+    for (uint32_t i = 0; i < pen_graph_symbol_count(graph); i++) {
+        pen_text_add(&dump.text, "symbol ");
+        dump_name(&dump.text, pen_graph_symbol_name(graph, -(1 + (int64_t)i)));
+        pen_text_add(&dump.text, "\n");
+    }
+    for (uint32_t i = 0; i < pen_graph_value_count(graph); i++) {
+        if (!made[i]) dump_value(&dump, pen_graph_value(graph, (pen_value_id){i}));
+    }
+    for (uint32_t n = 0; n < pen_graph_node_count(graph); n++) {
+        dump_node(&dump, pen_graph_node(graph, (pen_node_id){n}));
+    }
+    for (uint32_t i = 0; i < pen_graph_output_count(graph); i++) {
+        pen_text_add(&dump.text, "output ");
+        dump_name(&dump.text, pen_value_name(graph, pen_graph_output(graph, i)));
+        pen_text_add(&dump.text, "\n");
+    }
+    return pen_text_finish(&dump.text, out_text);
+}
