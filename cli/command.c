@@ -7,6 +7,7 @@
 
 // The verbs, in the order of --help. Each is pen_command_<name>, in command_<name>.c.
 #define COMMAND_LIST(VERB)                                                                         \
+    VERB(inspect)                                                                                  \
     VERB(train)                                                                                    \
     VERB(eval)                                                                                     \
     VERB(predict)                                                                                  \

@@ -9,7 +9,11 @@
 #include "graph/op.h"
 #include "graph/passes/build_gradients.h"
 #include "graph/passes/infer_shapes.h"
+#include "graph/passes/merge_duplicates.h"
+#include "graph/passes/remove_dead.h"
 #include "graph/passes/set_inference.h"
+#include "graph/passes/split_backward.h"
+#include "graph/verify.h"
 
 #define COMPILE_SYMBOLS_LIMIT 64
 #define COMPILE_WARNINGS_LIMIT 8
@@ -293,6 +297,18 @@ static void compile_follow(compile_state *state, pen_graph *graph, const pen_val
     program->step = compile_moved(map, program->step);
 }
 
+// Computes each thing once, and drops what nobody needs.
+static pen_status compile_tidy(compile_state *state) {
+    const pen_program *program = state->program;
+    pen_graph *graph;
+    const pen_value_id *map;
+    PEN_TRY(pen_merge_duplicates(state->graph, program->kept_count, program->kept, &graph, &map));
+    compile_follow(state, graph, map);
+    PEN_TRY(pen_remove_dead(state->graph, program->kept_count, program->kept, &graph, &map));
+    compile_follow(state, graph, map);
+    return PEN_OK;
+}
+
 static pen_status compile_layouts(compile_state *state) {
     pen_device *device = state->request->device;
     if (device == NULL || device->kind->layout_rules == NULL) return PEN_OK;
@@ -332,7 +348,10 @@ static pen_status compile_run(compile_state *state) {
     if (mode != PEN_COMPILE_PREDICT) PEN_TRY(compile_attach_loss(state));
     if (mode == PEN_COMPILE_TRAIN) PEN_TRY(compile_train(state));
     PEN_TRY(compile_keep(state));
+    PEN_TRY(compile_tidy(state));
     PEN_TRY(compile_layouts(state));
+    PEN_TRY(pen_split_backward(state->graph));
+    PEN_TRY(pen_graph_verify(state->graph, &(pen_verify_options){.types = true}));
     return compile_order(state);
 }
 

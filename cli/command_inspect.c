@@ -1,0 +1,301 @@
+// penstock inspect: what is in a model, and whether Penstock can run it.
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/command.h"
+#include "device/reference/evaluate.h"
+#include "graph/dump/dump_dot.h"
+#include "graph/dump/dump_text.h"
+#include "graph/import/import.h"
+#include "graph/op.h"
+#include "graph/passes/infer_shapes.h"
+#include "graph/passes/remove_dead.h"
+
+#define INSPECT_SIZES_LIMIT 64
+
+typedef enum inspect_dump {
+    INSPECT_DUMP_NONE,
+    INSPECT_DUMP_TEXT,
+    INSPECT_DUMP_DOT,
+} inspect_dump;
+
+typedef struct inspect_options {
+    pen_cli_common common;
+    int64_t batch;
+    const char *sizes;
+    inspect_dump dump;
+    bool nodes;
+} inspect_options;
+
+// What one operator does in the model.
+typedef struct inspect_op {
+    const pen_op *op;
+    uint32_t count;
+    uint64_t flops;
+} inspect_op;
+
+typedef struct inspect_totals {
+    uint64_t parameter_count; // elements
+    uint64_t parameter_bytes;
+    uint64_t trainable_count;  // elements
+    uint64_t flops;            // forward, for one batch
+    uint64_t activation_bytes; // everything computed, for one batch
+    inspect_op *ops;           // [op_count], most flops first
+    uint32_t op_count;
+} inspect_totals;
+
+static pen_status inspect_bind(const inspect_options *options, const pen_model *model,
+                               pen_arena *arena, pen_symbol_binding *bindings,
+                               uint32_t *out_count) {
+    uint32_t count = 0;
+    if (model->batch_symbol != NULL) {
+        bindings[count++] = (pen_symbol_binding){model->batch_symbol, options->batch};
+    }
+    char *rest;
+    const char *copy = "";
+    if (options->sizes != NULL) {
+        PEN_TRY(pen_arena_copy_text(arena, options->sizes, strlen(options->sizes), &copy));
+    }
+    char *text;
+    PEN_TRY(PEN_NEW(arena, strlen(copy) + 1, &text));
+    memcpy(text, copy, strlen(copy));
+    for (char *part = strtok_r(text, ",", &rest); part != NULL; part = strtok_r(NULL, ",", &rest)) {
+        char *equals = strchr(part, '=');
+        char *end = NULL;
+        const long long size = equals == NULL ? 0 : strtoll(equals + 1, &end, 10);
+        if (size <= 0 || *end != '\0' || count == INSPECT_SIZES_LIMIT) {
+            return pen_error(PEN_INVALID_INPUT, "--sizes: found '%s', expected NAME=NUMBER", part);
+        }
+        *equals = '\0';
+        bindings[count++] = (pen_symbol_binding){part, size};
+    }
+    *out_count = count;
+    return PEN_OK;
+}
+
+static int inspect_compare(const void *left, const void *right) {
+    const inspect_op *a = left, *b = right;
+    if (a->flops != b->flops) return a->flops < b->flops ? 1 : -1;
+    if (a->count != b->count) return a->count < b->count ? 1 : -1;
+    return strcmp(a->op->name, b->op->name);
+}
+
+static pen_status inspect_count_nodes(const pen_graph *graph, pen_arena *arena,
+                                      inspect_totals *totals) {
+    const uint32_t node_count = pen_graph_node_count(graph);
+    PEN_TRY(PEN_NEW(arena, node_count, &totals->ops));
+    for (uint32_t n = 0; n < node_count; n++) {
+        const pen_node *node = pen_graph_node(graph, (pen_node_id){n});
+        uint32_t i = 0;
+        while (i < totals->op_count && totals->ops[i].op != node->op) {
+            i++;
+        }
+        if (i == totals->op_count) totals->ops[totals->op_count++].op = node->op;
+        const uint64_t flops = pen_node_flops(graph, (pen_node_id){n});
+        totals->ops[i].count += 1;
+        totals->ops[i].flops += flops;
+        totals->flops += flops;
+        for (uint32_t o = 0; o < node->output_count && !node->op->is_view; o++) {
+            if (!pen_value_is(node->outputs[o])) continue;
+            totals->activation_bytes +=
+                pen_tensor_type_bytes(pen_value_type(graph, node->outputs[o]));
+        }
+    }
+    if (totals->op_count > 0) {
+        qsort(totals->ops, totals->op_count, sizeof *totals->ops, inspect_compare);
+    }
+    return PEN_OK;
+}
+
+static void inspect_count_parameters(const pen_graph *graph, inspect_totals *totals) {
+    for (uint32_t v = 0; v < pen_graph_value_count(graph); v++) {
+        const pen_value *value = pen_graph_value(graph, (pen_value_id){v});
+        if (value->kind != PEN_VALUE_PARAMETER) continue;
+        const uint64_t count = (uint64_t)pen_shape_element_count(&value->type.shape);
+        totals->parameter_count += count;
+        totals->parameter_bytes += pen_tensor_type_bytes(&value->type);
+        if (value->trainable) totals->trainable_count += count;
+    }
+}
+
+static void inspect_print_values(const pen_graph *graph, const char *what, uint32_t count,
+                                 pen_value_id (*at)(const pen_graph *, uint32_t)) {
+    for (uint32_t i = 0; i < count; i++) {
+        char text[PEN_SHAPE_TEXT_BYTES];
+        printf("%-12s %s %s\n", what, pen_value_name(graph, at(graph, i)),
+               pen_tensor_type_format(pen_value_type(graph, at(graph, i)), text));
+    }
+}
+
+static void inspect_print_nodes(const pen_graph *graph) {
+    printf("\n%-20s %-40s %-28s %14s %12s\n", "operator", "node", "output", "flops", "bytes");
+    for (uint32_t n = 0; n < pen_graph_node_count(graph); n++) {
+        const pen_node *node = pen_graph_node(graph, (pen_node_id){n});
+        char text[PEN_SHAPE_TEXT_BYTES];
+        printf("%-20s %-40s %-28s %14llu %12llu\n", node->op->name, node->name,
+               pen_tensor_type_format(pen_value_type(graph, node->outputs[0]), text),
+               (unsigned long long)pen_node_flops(graph, (pen_node_id){n}),
+               (unsigned long long)pen_node_bytes(graph, (pen_node_id){n}));
+    }
+}
+
+static pen_status inspect_print_text(const inspect_options *options, const pen_model *model,
+                                     const pen_graph *graph, const inspect_totals *totals) {
+    char bytes[PEN_QUANTITY_TEXT_BYTES];
+    printf("model        %s (operator set %lld%s%s)\n", pen_graph_name(graph),
+           (long long)model->opset, model->producer[0] != '\0' ? ", made by " : "",
+           model->producer);
+    inspect_print_values(graph, "input", pen_graph_input_count(graph), pen_graph_input);
+    inspect_print_values(graph, "output", pen_graph_output_count(graph), pen_graph_output);
+    printf("batch        %lld%s%s\n", (long long)options->batch,
+           model->batch_symbol != NULL ? ", called " : " is not the model's: its batch is fixed",
+           model->batch_symbol != NULL ? model->batch_symbol : "");
+    printf("parameters   %llu, %s", (unsigned long long)totals->parameter_count,
+           pen_bytes_format(totals->parameter_bytes, bytes));
+    printf("\nflops        %.4g forward\n", (double)totals->flops);
+    printf("activations  %s, if all were kept\n",
+           pen_bytes_format(totals->activation_bytes, bytes));
+    printf("\n%-28s %6s %14s %7s\n", "operator", "nodes", "flops", "share");
+    for (uint32_t i = 0; i < totals->op_count; i++) {
+        const inspect_op *op = &totals->ops[i];
+        printf("%-28s %6u %14llu %6.1f%%\n", op->op->name, op->count, (unsigned long long)op->flops,
+               totals->flops > 0 ? 100.0 * (double)op->flops / (double)totals->flops : 0.0);
+    }
+    if (options->nodes) inspect_print_nodes(graph);
+    if (fflush(stdout) != 0) return pen_error(PEN_IO, "cannot write to standard output");
+    return PEN_OK;
+}
+
+static void inspect_json_values(pen_json_writer *json, const char *key, const pen_graph *graph,
+                                uint32_t count, pen_value_id (*at)(const pen_graph *, uint32_t)) {
+    pen_json_key(json, key);
+    pen_json_begin_array(json);
+    for (uint32_t i = 0; i < count; i++) {
+        const pen_tensor_type *type = pen_value_type(graph, at(graph, i));
+        pen_json_begin_object(json);
+        pen_json_key_text(json, "name", pen_value_name(graph, at(graph, i)));
+        pen_json_key_text(json, "type", pen_element_name(type->element));
+        pen_json_key(json, "shape");
+        pen_json_begin_array(json);
+        for (uint32_t d = 0; d < type->shape.rank; d++) {
+            pen_json_integer(json, type->shape.dims[d]);
+        }
+        pen_json_end_array(json);
+        pen_json_end_object(json);
+    }
+    pen_json_end_array(json);
+}
+
+static pen_status inspect_print_json(const inspect_options *options, const pen_model *model,
+                                     const pen_graph *graph, const inspect_totals *totals) {
+    pen_json_writer json;
+    pen_command_begin_json(&json, "inspect");
+    pen_json_key_text(&json, "model", pen_graph_name(graph));
+    pen_json_key_integer(&json, "operator_set", model->opset);
+    pen_json_key_text(&json, "producer", model->producer);
+    pen_json_key_integer(&json, "batch", options->batch);
+    inspect_json_values(&json, "inputs", graph, pen_graph_input_count(graph), pen_graph_input);
+    inspect_json_values(&json, "outputs", graph, pen_graph_output_count(graph), pen_graph_output);
+    pen_json_key_unsigned(&json, "parameters", totals->parameter_count);
+    pen_json_key_unsigned(&json, "parameter_bytes", totals->parameter_bytes);
+    pen_json_key_unsigned(&json, "trainable_parameters", totals->trainable_count);
+    pen_json_key_unsigned(&json, "flops", totals->flops);
+    pen_json_key_unsigned(&json, "activation_bytes", totals->activation_bytes);
+    pen_json_key(&json, "operators");
+    pen_json_begin_array(&json);
+    for (uint32_t i = 0; i < totals->op_count; i++) {
+        pen_json_begin_object(&json);
+        pen_json_key_text(&json, "name", totals->ops[i].op->name);
+        pen_json_key_unsigned(&json, "nodes", totals->ops[i].count);
+        pen_json_key_unsigned(&json, "flops", totals->ops[i].flops);
+        pen_json_end_object(&json);
+    }
+    pen_json_end_array(&json);
+    pen_json_end_object(&json);
+    return pen_json_finish(&json);
+}
+
+static pen_status inspect_print_dump(inspect_dump dump, const pen_graph *graph, pen_arena *arena) {
+    const char *text;
+    PEN_TRY(dump == INSPECT_DUMP_DOT ? pen_dump_dot(graph, arena, &text)
+                                     : pen_dump_text(graph, arena, &text));
+    if (fputs(text, stdout) == EOF || fflush(stdout) != 0) {
+        return pen_error(PEN_IO, "cannot write to standard output");
+    }
+    return PEN_OK;
+}
+
+static pen_status inspect_model(pen_command_context *context, const inspect_options *options,
+                                pen_model *model) {
+    pen_symbol_binding bindings[INSPECT_SIZES_LIMIT];
+    pen_infer_options infer = {.bindings = bindings, .evaluate = pen_reference_evaluate};
+    context->input_exit_code = PEN_EXIT_USAGE;
+    PEN_TRY(inspect_bind(options, model, context->arena, bindings, &infer.binding_count));
+    context->input_exit_code = PEN_EXIT_MODEL;
+    PEN_TRY(pen_status_add_context(pen_infer_shapes(model->graph, &infer),
+                                   "in %s (--sizes NAME=N,… gives sizes other than the batch's)",
+                                   model->path));
+    pen_graph *graph;
+    const pen_value_id *map;
+    PEN_TRY(pen_remove_dead(model->graph, 0, NULL, &graph, &map));
+    if (options->dump != INSPECT_DUMP_NONE) {
+        return inspect_print_dump(options->dump, graph, context->arena);
+    }
+    inspect_totals totals = {0};
+    inspect_count_parameters(graph, &totals);
+    PEN_TRY(inspect_count_nodes(graph, context->arena, &totals));
+    return options->common.json ? inspect_print_json(options, model, graph, &totals)
+                                : inspect_print_text(options, model, graph, &totals);
+}
+
+static pen_status inspect_run(pen_command_context *context, const void *options_given) {
+    const inspect_options *options = options_given;
+    pen_model *model;
+    context->input_exit_code = PEN_EXIT_MODEL;
+    PEN_TRY(pen_model_open(options->common.operands[0], NULL, &model));
+    const pen_status status = inspect_model(context, options, model);
+    pen_model_destroy(model);
+    return status;
+}
+
+static const char *const inspect_dump_names[] = {"none", "text", "dot", NULL};
+
+static const pen_cli_option inspect_cli_options[] = {
+    {.value_name = "N",
+     .field = {.key = "batch",
+               .kind = PEN_OPTION_INTEGER,
+               .offset = offsetof(inspect_options, batch),
+               .default_text = "1",
+               .minimum = PEN_OPTION_FROM(1),
+               .help = "examples in a batch"}},
+    {.value_name = "NAME=N,…",
+     .field = {.key = "sizes",
+               .kind = PEN_OPTION_TEXT,
+               .offset = offsetof(inspect_options, sizes),
+               .help = "sizes of the model's other symbolic dimensions"}},
+    {.value_name = "FORM",
+     .field = {.key = "dump",
+               .kind = PEN_OPTION_CHOICE,
+               .offset = offsetof(inspect_options, dump),
+               .choices = inspect_dump_names,
+               .default_text = "none",
+               .help = "print the graph instead: as text, or for graphviz"}},
+    {.field = {.key = "nodes",
+               .kind = PEN_OPTION_BOOL,
+               .offset = offsetof(inspect_options, nodes),
+               .help = "list every node"}},
+};
+
+extern const pen_command pen_command_inspect;
+const pen_command pen_command_inspect = {
+    .name = "inspect",
+    .summary = "operators, shapes, parameters and cost of a model",
+    .table = {.operands = "MODEL",
+              .operand_count_minimum = 1,
+              .operand_count_maximum = 1,
+              PEN_CLI_OPTIONS(inspect_cli_options)},
+    .options_bytes = sizeof(inspect_options),
+    .run = inspect_run,
+};
