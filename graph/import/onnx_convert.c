@@ -1,9 +1,9 @@
 // Conversions of single operators: older forms, and forms that differ from ours.
 
-#include <math.h>
 #include <string.h>
 
 #include "graph/import/onnx_mapping.h"
+#include "graph/import/onnx_number.h"
 #include "graph/import/onnx_tensor.h"
 #include "graph/op.h"
 
@@ -123,59 +123,6 @@ pen_status pen_onnx_convert_constant(pen_onnx_draft *draft) {
     return pen_error(PEN_INVALID_INPUT, "attribute '%s' is no value", value->name);
 }
 
-static double convert_read_number(pen_element_type element, const void *data) {
-    union {
-        float f;
-        double d;
-        int8_t i8;
-        int16_t i16;
-        int32_t i32;
-        int64_t i64;
-        uint8_t u8;
-        uint16_t u16;
-        uint32_t u32;
-        uint64_t u64;
-    } bits = {.u64 = 0};
-    memcpy(&bits, data, pen_element_bytes(element));
-    switch (element) {
-    case PEN_FLOAT32:
-        return (double)bits.f;
-    case PEN_FLOAT64:
-        return bits.d;
-    case PEN_INT8:
-        return (double)bits.i8;
-    case PEN_INT16:
-        return (double)bits.i16;
-    case PEN_INT32:
-        return (double)bits.i32;
-    case PEN_INT64:
-        return (double)bits.i64;
-    case PEN_BOOL:
-    case PEN_UINT8:
-        return (double)bits.u8;
-    case PEN_UINT16:
-        return (double)bits.u16;
-    case PEN_UINT32:
-        return (double)bits.u32;
-    case PEN_UINT64:
-        return (double)bits.u64;
-    case PEN_FLOAT16: {
-        const int exponent = bits.u16 >> 10 & 31;
-        const double fraction = (double)(bits.u16 & 1023) / 1024;
-        const double sign = bits.u16 >> 15 != 0 ? -1 : 1;
-        if (exponent == 31) return fraction != 0 ? (double)NAN : sign * (double)INFINITY;
-        return sign * (exponent == 0 ? ldexp(fraction, -14) : ldexp(1 + fraction, exponent - 15));
-    }
-    case PEN_BFLOAT16:
-        bits.u32 <<= 16;
-        return (double)bits.f;
-    case PEN_ELEMENT_UNKNOWN:
-    case PEN_ELEMENT_TYPE_COUNT:
-        break;
-    }
-    return 0;
-}
-
 pen_status pen_onnx_convert_constant_of_shape(pen_onnx_draft *draft) {
     const pen_onnx_attribute *value = pen_onnx_draft_attribute(draft, "value");
     if (value == NULL) return PEN_OK; // zeros of float32, as with us
@@ -191,7 +138,7 @@ pen_status pen_onnx_convert_constant_of_shape(pen_onnx_draft *draft) {
         return pen_error(PEN_INVALID_INPUT, "attribute 'value' has %lld elements, expected one",
                          (long long)pen_shape_element_count(&tensor.type.shape));
     }
-    const double number = convert_read_number(tensor.type.element, data);
+    const double number = pen_onnx_number_read(tensor.type.element, data);
     const char *element = pen_element_name(tensor.type.element);
     pen_onnx_draft_add_attribute(draft, pen_attribute_float("value", number));
     pen_onnx_draft_add_attribute(draft, pen_attribute_text("element", element));
