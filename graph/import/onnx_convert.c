@@ -159,6 +159,19 @@ pen_status pen_onnx_convert_cast(pen_onnx_draft *draft) {
     return PEN_OK;
 }
 
+pen_status pen_onnx_convert_cast_like(pen_onnx_draft *draft) {
+    pen_element_type element = PEN_ELEMENT_UNKNOWN;
+    if (pen_onnx_draft_has(draft, 1)) {
+        element = pen_value_type(draft->graph, draft->inputs[1])->element;
+    }
+    if (element == PEN_ELEMENT_UNKNOWN) {
+        return pen_error(PEN_UNSUPPORTED, "a cast to a type that is not known before inference");
+    }
+    draft->input_count = 1;
+    pen_onnx_draft_add_attribute(draft, pen_attribute_text("to", pen_element_name(element)));
+    return PEN_OK;
+}
+
 // ---- broadcasting before operator set 7
 
 // Before operator set 7 the second operand is matched from `axis` on; dimensions of size 1 behind

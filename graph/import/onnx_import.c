@@ -82,6 +82,12 @@ static pen_status import_add_givens(importer *import) {
     return PEN_OK;
 }
 
+static bool import_wants_constant(const pen_onnx_mapping *mapping, const pen_op *op,
+                                  uint32_t input) {
+    if (input < 32 && (mapping->constant_inputs >> input & 1) != 0) return true;
+    return input < 64 && (op->constant_inputs >> input & 1) != 0;
+}
+
 static bool import_is(const pen_onnx_node *node, const char *op_type) {
     return node->domain[0] == '\0' && strcmp(node->op_type, op_type) == 0;
 }
@@ -111,7 +117,7 @@ static pen_status import_note_reads(importer *import, const pen_onnx_node *node)
         import_name *read = import_find(import, node->inputs[i]);
         if (read == NULL) continue;
         const bool is_state = i < 32 && (mapping->state_inputs >> i & 1) != 0;
-        const bool is_constant = i < 64 && (op->constant_inputs >> i & 1) != 0;
+        const bool is_constant = import_wants_constant(mapping, op, i);
         read->read_as_state = read->read_as_state || is_state;
         read->read_as_constant = read->read_as_constant || is_constant;
         read->read_as_weight = read->read_as_weight || (!is_state && !is_constant);
@@ -246,7 +252,8 @@ static pen_status import_draft_attributes(importer *import, const pen_onnx_mappi
     return PEN_OK;
 }
 
-static pen_status import_draft_operands(importer *import, const pen_op *op, pen_onnx_draft *draft) {
+static pen_status import_draft_operands(importer *import, const pen_onnx_mapping *mapping,
+                                        const pen_op *op, pen_onnx_draft *draft) {
     const pen_onnx_node *node = draft->node;
     PEN_TRY(PEN_NEW(import->arena, node->input_count + PEN_ONNX_DRAFT_ROOM, &draft->inputs));
     PEN_TRY(PEN_NEW(import->arena, node->output_count + PEN_ONNX_DRAFT_ROOM, &draft->output_names));
@@ -259,7 +266,7 @@ static pen_status import_draft_operands(importer *import, const pen_op *op, pen_
                              "it reads '%s', which no node before it and no initializer makes",
                              node->inputs[i]);
         }
-        const bool wants_constant = i < 64 && (op->constant_inputs >> i & 1) != 0;
+        const bool wants_constant = import_wants_constant(mapping, op, i);
         draft->inputs[i] =
             wants_constant && pen_value_is(read->constant) ? read->constant : read->value;
         draft->input_count = i + 1; // operands left out at the end do not count
@@ -342,7 +349,7 @@ static pen_status import_node(importer *import, const pen_onnx_node *node) {
             pen_arena_format(import->arena, &draft.name, "%s_%u", node->op_type, node->position));
     }
     PEN_TRY(import_draft_attributes(import, mapping, &draft));
-    PEN_TRY(import_draft_operands(import, op, &draft));
+    PEN_TRY(import_draft_operands(import, mapping, op, &draft));
     if (mapping->convert != NULL) PEN_TRY(mapping->convert(&draft));
     return import_emit(import, mapping, &draft);
 }

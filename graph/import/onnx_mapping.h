@@ -46,7 +46,9 @@ typedef struct pen_onnx_mapping {
     // Attributes that are not simply passed on, separated by spaces. "axes" is read by `convert`,
     // or means nothing to us; of "storage_order=0" only that value is possible.
     const char *taken;
-    uint32_t state_inputs;                        // bit i: input i is a running statistic
+    uint32_t state_inputs;    // bit i: input i is a running statistic
+    uint32_t constant_inputs; // bit i: input i is no weight, though it may be floating; those that
+                              // our op declares need not be repeated
     bool own_arity;                               // `convert` changes the number of operands
     pen_status (*convert)(pen_onnx_draft *draft); // NULL: as it is
 } pen_onnx_mapping;
@@ -94,6 +96,7 @@ pen_status pen_onnx_convert_axes(pen_onnx_draft *draft); // attribute axes to op
 pen_status pen_onnx_convert_batch_normalization(pen_onnx_draft *draft);
 pen_status pen_onnx_convert_broadcast(pen_onnx_draft *draft); // operator set 6
 pen_status pen_onnx_convert_cast(pen_onnx_draft *draft);
+pen_status pen_onnx_convert_cast_like(pen_onnx_draft *draft);
 pen_status pen_onnx_convert_clip(pen_onnx_draft *draft);
 pen_status pen_onnx_convert_constant(pen_onnx_draft *draft);
 pen_status pen_onnx_convert_constant_of_shape(pen_onnx_draft *draft);

@@ -224,7 +224,7 @@ def structure():
          [array("scale", [1, 1]), array("bias", [0, 0]), array("mean", [0, 0]), array("variance", [1, 1])])
     save("two_ways",
          [helper.make_node("Pad", ["x", "pads", "c"], ["p"]), helper.make_node("MatMul", ["p", "c2"], ["q"]),
-          helper.make_node("MatMul", ["q", "c"], ["y"])],
+          helper.make_node("Mul", ["q", "c"], ["y"])],
          [value("x", [1, 2])], [value("y", None)],
          [array("pads", [0, 0, 0, 0], np.int64), array("c", 3), array("c2", [[1], [2]])], check=False)
     save("constants",
