@@ -1,3 +1,272 @@
-#include "device/reference/reference_kernel.h"
+#include <math.h>
+#include <string.h>
 
-const pen_reference_family pen_loss_reference = {NULL, 0};
+#include "device/reference/reference_compare.h"
+#include "device/reference/reference_position.h"
+
+// Scores (N, C, …) and labels (N, …), seen as N times D targets, D being the product of what
+// follows the classes. Score c of target t is at first(t) + c · stride.
+typedef struct loss_targets {
+    const pen_reference_call *call;
+    const pen_tensor *labels;
+    const pen_tensor *weights; // NULL: all 1
+    int64_t class_count;
+    int64_t stride; // D
+    int64_t count;  // of targets
+    bool has_ignored;
+    int64_t ignored; // label
+} loss_targets;
+
+// What is known of one target.
+typedef struct loss_target {
+    int64_t first; // position of its first score
+    int64_t label;
+    double weight; // 0 when ignored
+    bool is_ignored;
+} loss_target;
+
+// `labels` is the operand that has them; weights, if they may be there, come behind it.
+static loss_targets loss_targets_make(const pen_reference_call *call, const pen_shape *scores,
+                                      uint32_t labels) {
+    const bool has_weights =
+        call->node->input_count > labels + 1 && call->inputs[labels + 1].data != NULL;
+    const bool has_ignored = pen_node_has(call->node, "ignore_index");
+    return (loss_targets){
+        .call = call,
+        .labels = &call->inputs[labels],
+        .weights = has_weights ? &call->inputs[labels + 1] : NULL,
+        .class_count = scores->dims[1],
+        .stride = pen_shape_count(scores, 2, scores->rank),
+        .count = pen_tensor_count(&call->inputs[labels]),
+        .has_ignored = has_ignored,
+        .ignored = has_ignored ? pen_node_int(call->node, "ignore_index") : 0,
+    };
+}
+
+static pen_status loss_target_at(const loss_targets *targets, int64_t index,
+                                 loss_target *out_target) {
+    const int64_t label = pen_tensor_get_int(targets->labels, index);
+    const int64_t row = index / targets->stride, column = index % targets->stride;
+    *out_target = (loss_target){
+        .first = row * targets->class_count * targets->stride + column,
+        .label = label,
+        .is_ignored = targets->has_ignored && label == targets->ignored,
+    };
+    if (out_target->is_ignored) return PEN_OK;
+    if (label < 0 || label >= targets->class_count) {
+        const pen_node *node = targets->call->node;
+        return pen_error(PEN_INVALID_INPUT,
+                         "%s '%s': label %lld of target %lld is not one of %lld classes, 0 to %lld",
+                         node->op->name, node->name, (long long)label, (long long)index,
+                         (long long)targets->class_count, (long long)targets->class_count - 1);
+    }
+    out_target->weight = targets->weights == NULL ? 1 : pen_tensor_get(targets->weights, label);
+    return PEN_OK;
+}
+
+// log(sum of exp(scores)) of one target.
+static double loss_log_sum(const loss_targets *targets, const pen_tensor *scores,
+                           const loss_target *target) {
+    int64_t best = target->first;
+    for (int64_t c = 1; c < targets->class_count; c++) {
+        const int64_t at = target->first + c * targets->stride;
+        if (reference_wins(true, scores, at, scores, best)) best = at;
+    }
+    const double largest = pen_tensor_get(scores, best);
+    double sum = 0;
+    for (int64_t c = 0; c < targets->class_count; c++) {
+        sum += exp(pen_tensor_get(scores, target->first + c * targets->stride) - largest);
+    }
+    return largest + log(sum);
+}
+
+static bool loss_reduction_is(const pen_reference_call *call, const char *reduction) {
+    return strcmp(pen_node_text(call->node, "reduction"), reduction) == 0;
+}
+
+// Both losses over classes: with scores, or with logarithms of probabilities as they are.
+static pen_status loss_run_classes(const pen_reference_call *call, bool takes_scores) {
+    const pen_tensor *scores = &call->inputs[0], *loss = &call->outputs[0];
+    const pen_tensor *logs = call->node->output_count > 1 ? &call->outputs[1] : NULL;
+    const loss_targets targets = loss_targets_make(call, &scores->type.shape, 1);
+    const bool each = loss_reduction_is(call, "none");
+    double sum = 0, weight = 0;
+    for (int64_t t = 0; t < targets.count; t++) {
+        loss_target target;
+        PEN_TRY(loss_target_at(&targets, t, &target));
+        const double log_sum = takes_scores ? loss_log_sum(&targets, scores, &target) : 0;
+        for (int64_t c = 0; logs != NULL && logs->data != NULL && c < targets.class_count; c++) {
+            const int64_t at = target.first + c * targets.stride;
+            pen_tensor_set(logs, at, pen_tensor_get(scores, at) - log_sum);
+        }
+        double of_target = 0;
+        if (!target.is_ignored) {
+            const int64_t at = target.first + target.label * targets.stride;
+            of_target = -target.weight * (pen_tensor_get(scores, at) - log_sum);
+        }
+        if (each) pen_tensor_set(loss, t, of_target);
+        sum += of_target;
+        weight += target.weight;
+    }
+    if (!each) pen_tensor_set(loss, 0, loss_reduction_is(call, "mean") ? sum / weight : sum);
+    return PEN_OK;
+}
+
+static pen_status loss_softmax_cross_entropy(const pen_reference_call *call) {
+    return loss_run_classes(call, true);
+}
+static pen_status loss_negative_log_likelihood(const pen_reference_call *call) {
+    return loss_run_classes(call, false);
+}
+
+// The sum of the weights of all targets.
+static pen_status loss_total_weight(const loss_targets *targets, double *out_weight) {
+    *out_weight = 0;
+    for (int64_t t = 0; t < targets->count; t++) {
+        loss_target target;
+        PEN_TRY(loss_target_at(targets, t, &target));
+        *out_weight += target.weight;
+    }
+    return PEN_OK;
+}
+
+// Writes factor · (probability - 1 at the label) for one target; `scores` NULL: all
+// probabilities are 0.
+static void loss_write_gradient(const loss_targets *targets, const pen_tensor *scores,
+                                const loss_target *target, double factor) {
+    const double log_sum = scores == NULL ? 0 : loss_log_sum(targets, scores, target);
+    for (int64_t c = 0; c < targets->class_count; c++) {
+        const int64_t at = target->first + c * targets->stride;
+        const double probability = scores == NULL ? 0 : exp(pen_tensor_get(scores, at) - log_sum);
+        const double gradient = factor * (probability - (c == target->label));
+        pen_tensor_set(&targets->call->outputs[0], at, target->is_ignored ? 0 : gradient);
+    }
+}
+
+static pen_status loss_run_backward(const pen_reference_call *call, const pen_tensor *scores,
+                                    uint32_t labels) {
+    const pen_tensor *dy = &call->inputs[0];
+    const loss_targets targets = loss_targets_make(call, &call->outputs[0].type.shape, labels);
+    const bool each = loss_reduction_is(call, "none");
+    double divisor = 1;
+    if (loss_reduction_is(call, "mean")) PEN_TRY(loss_total_weight(&targets, &divisor));
+    for (int64_t t = 0; t < targets.count; t++) {
+        loss_target target;
+        PEN_TRY(loss_target_at(&targets, t, &target));
+        const double factor = target.weight * pen_tensor_get(dy, each ? t : 0) / divisor;
+        loss_write_gradient(&targets, scores, &target, factor);
+    }
+    return PEN_OK;
+}
+
+static pen_status loss_softmax_cross_entropy_backward(const pen_reference_call *call) {
+    return loss_run_backward(call, &call->inputs[1], 2);
+}
+static pen_status loss_negative_log_likelihood_backward(const pen_reference_call *call) {
+    return loss_run_backward(call, NULL, 1);
+}
+
+// The mean of f(x, target).
+static pen_status loss_pair_run(const pen_reference_call *call,
+                                double (*loss)(double x, double target)) {
+    const pen_tensor *x = &call->inputs[0], *target = &call->inputs[1];
+    const int64_t count = pen_tensor_count(x);
+    double sum = 0;
+    for (int64_t k = 0; k < count; k++) {
+        sum += loss(pen_tensor_get(x, k), pen_tensor_get(target, k));
+    }
+    pen_tensor_set(&call->outputs[0], 0, sum / (double)count);
+    return PEN_OK;
+}
+
+static pen_status loss_pair_backward(const pen_reference_call *call,
+                                     double (*slope)(double x, double target)) {
+    const pen_tensor *x = &call->inputs[1], *target = &call->inputs[2];
+    const int64_t count = pen_tensor_count(x);
+    const double dy = pen_tensor_get(&call->inputs[0], 0) / (double)count;
+    for (int64_t k = 0; k < count; k++) {
+        pen_tensor_set(&call->outputs[0], k,
+                       dy * slope(pen_tensor_get(x, k), pen_tensor_get(target, k)));
+    }
+    return PEN_OK;
+}
+
+static double square_loss(double x, double target) {
+    return (x - target) * (x - target);
+}
+static double square_slope(double x, double target) {
+    return 2 * (x - target);
+}
+// A logarithm held above -100.
+static double held_log(double log_x) {
+    return log_x < -100 ? -100 : log_x;
+}
+static double binary_loss(double p, double target) {
+    return -(target * held_log(log(p)) + (1 - target) * held_log(log1p(-p)));
+}
+static double binary_slope(double p, double target) {
+    const double divisor = p * (1 - p);
+    return (p - target) / (divisor < 1e-12 ? 1e-12 : divisor);
+}
+static double logits_loss(double x, double target) {
+    return (x > 0 ? x : 0) - x * target + log1p(exp(-fabs(x)));
+}
+static double logits_slope(double x, double target) {
+    return 1 / (1 + exp(-x)) - target;
+}
+
+static pen_status loss_mean_squared_error(const pen_reference_call *call) {
+    return loss_pair_run(call, square_loss);
+}
+static pen_status loss_mean_squared_error_backward(const pen_reference_call *call) {
+    return loss_pair_backward(call, square_slope);
+}
+static pen_status loss_binary(const pen_reference_call *call) {
+    return loss_pair_run(call, binary_loss);
+}
+static pen_status loss_binary_backward(const pen_reference_call *call) {
+    return loss_pair_backward(call, binary_slope);
+}
+static pen_status loss_logits(const pen_reference_call *call) {
+    return loss_pair_run(call, logits_loss);
+}
+static pen_status loss_logits_backward(const pen_reference_call *call) {
+    return loss_pair_backward(call, logits_slope);
+}
+
+static pen_status loss_accuracy_count(const pen_reference_call *call) {
+    const pen_tensor *scores = &call->inputs[0];
+    const loss_targets targets = loss_targets_make(call, &scores->type.shape, 1);
+    int64_t right = 0;
+    for (int64_t t = 0; t < targets.count; t++) {
+        loss_target target;
+        PEN_TRY(loss_target_at(&targets, t, &target));
+        int64_t best = 0;
+        for (int64_t c = 1; c < targets.class_count; c++) {
+            const int64_t at = target.first + c * targets.stride;
+            if (reference_wins(true, scores, at, scores, target.first + best * targets.stride)) {
+                best = c;
+            }
+        }
+        right += best == target.label;
+    }
+    pen_tensor_set_int(&call->outputs[0], 0, right);
+    return PEN_OK;
+}
+
+static const pen_reference_kernel loss_kernels[] = {
+    {"softmax_cross_entropy_loss", loss_softmax_cross_entropy},
+    {"softmax_cross_entropy_loss_backward", loss_softmax_cross_entropy_backward},
+    {"negative_log_likelihood_loss", loss_negative_log_likelihood},
+    {"negative_log_likelihood_loss_backward", loss_negative_log_likelihood_backward},
+    {"mean_squared_error", loss_mean_squared_error},
+    {"mean_squared_error_backward", loss_mean_squared_error_backward},
+    {"binary_cross_entropy", loss_binary},
+    {"binary_cross_entropy_backward", loss_binary_backward},
+    {"binary_cross_entropy_with_logits", loss_logits},
+    {"binary_cross_entropy_with_logits_backward", loss_logits_backward},
+    {"accuracy_count", loss_accuracy_count},
+};
+
+const pen_reference_family pen_loss_reference = {loss_kernels,
+                                                 sizeof loss_kernels / sizeof *loss_kernels};
