@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "device/cpu/blas.h"
 #include "device/cpu/cpu_kernel_list.h"
+#include "device/cpu/cpu_layout.h"
 #include "device/cpu/cpu_level.h"
 #include "device/cpu/onednn.h"
 
@@ -26,6 +27,7 @@ typedef struct cpu_device {
     uint64_t memory_bytes; // limit; 0: none
     uint64_t bytes_in_use;
     pen_kernel_choices *choices; // may be NULL
+    pen_layout_rules layout_rules;
 } cpu_device;
 
 typedef struct cpu_buffer {
@@ -75,6 +77,22 @@ static inline void cpu_take_team(const cpu_device *device) {
     if (omp_get_max_threads() != device->thread_count) omp_set_num_threads(device->thread_count);
 }
 
+static pen_status cpu_choose_layout(void *context, const pen_graph *graph, pen_node_id node,
+                                    pen_layout *inputs, pen_layout *outputs) {
+    const cpu_device *device = context;
+    cpu_take_team(device);
+    return pen_cpu_layout_choose(device->level, graph, node, inputs, outputs);
+}
+
+static const pen_layout_rules *cpu_layout_rules(pen_device *device) {
+    return &cpu_device_of(device)->layout_rules;
+}
+
+static uint64_t cpu_value_bytes(pen_device *device, const pen_graph *graph, pen_value_id value) {
+    (void)device;
+    return pen_cpu_value_bytes(graph, value);
+}
+
 static pen_status cpu_open_in(const pen_device_options *options, pen_arena *arena,
                               pen_device **out_device) {
     cpu_device *device;
@@ -85,6 +103,7 @@ static pen_status cpu_open_in(const pen_device_options *options, pen_arena *aren
     device->arena = arena;
     device->memory_bytes = options->memory_bytes;
     device->choices = options->choices;
+    device->layout_rules = (pen_layout_rules){.context = device, .choose = cpu_choose_layout};
     device->thread_count =
         options->thread_count == 0 ? cpu_core_count() : (int)options->thread_count;
     PEN_TRY(pen_status_add_context(pen_cpu_level_settle(options->kernel_level, &device->level),
@@ -394,6 +413,8 @@ const pen_device_kind pen_cpu_device_kind = {
     .read = cpu_read,
     .synchronize = cpu_synchronize,
     .host_address = cpu_host_address,
+    .value_bytes = cpu_value_bytes,
+    .layout_rules = cpu_layout_rules,
     .supports = cpu_supports,
     .prepare = cpu_prepare,
     .workspace_bytes = cpu_workspace_bytes,

@@ -3,8 +3,32 @@
 #include "device/cpu/cpu_kernel_list.h"
 #include "device/reference/reference_device.h"
 
+static bool fallback_is_plain(const pen_graph *graph, pen_value_id value) {
+    return !pen_value_is(value) || pen_graph_value(graph, value)->layout == PEN_LAYOUT_PLAIN;
+}
+
+static bool fallback_is_all_plain(const pen_cpu_request *request) {
+    const pen_node *node = request->node;
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        if (!fallback_is_plain(request->graph, node->inputs[i])) return false;
+    }
+    for (uint32_t i = 0; i < node->output_count; i++) {
+        if (!fallback_is_plain(request->graph, node->outputs[i])) return false;
+    }
+    return true;
+}
+
+static bool fallback_supports(const pen_cpu_request *request) {
+    return fallback_is_all_plain(request) &&
+           pen_reference_kernel_find(request->node->op->name) != NULL;
+}
+
 static pen_status fallback_prepare(const pen_cpu_request *request, void **out_state,
                                    uint64_t *out_workspace_bytes) {
+    if (!fallback_is_all_plain(request)) {
+        return pen_error(PEN_UNSUPPORTED, "%s '%s': no kernel for the layouts of its operands",
+                         request->node->op->name, request->node->name);
+    }
     pen_reference_node *node;
     PEN_TRY(pen_reference_node_make(request->graph, request->node_id, request->arena, &node));
     *out_state = node;
@@ -22,10 +46,6 @@ static pen_status fallback_run(const pen_cpu_call *call) {
         node->outputs[i].data = call->outputs[i];
     }
     return pen_reference_node_run(node, node->inputs, node->outputs, call->run, call->accumulate);
-}
-
-static bool fallback_supports(const pen_cpu_request *request) {
-    return pen_reference_kernel_find(request->node->op->name) != NULL;
 }
 
 const pen_cpu_kernel pen_cpu_fallback_kernel = {

@@ -5,14 +5,14 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "device/cpu/cpu_layout.h"
 #include "device/kernel_choices.h"
 
 // Every family of device/cpu/kernels/, compiled once a level.
 #define CPU_FAMILIES(X) X(matmul) X(optimizer) X(movement) X(indexing)
 
 // Families that are compiled once: they only call libraries.
-#define CPU_LIBRARY_FAMILIES(X)
-
+#define CPU_LIBRARY_FAMILIES(X) X(onednn_convolution) X(onednn_reorder)
 #define CPU_DECLARE_BASE(name) extern const pen_cpu_family pen_##name##_cpu_base;
 #define CPU_DECLARE_LEVELS(name)                                                                   \
     extern const pen_cpu_family pen_##name##_cpu_v2;                                               \
@@ -51,9 +51,29 @@ static bool cpu_is_plain_float(const pen_graph *graph, pen_value_id id) {
     return value->type.element == PEN_FLOAT32 && value->layout == PEN_LAYOUT_PLAIN;
 }
 
-// The rule for entries without one of their own.
-static bool cpu_supports_by_default(const pen_cpu_request *request) {
+static bool cpu_lies_like(const pen_graph *graph, pen_value_id id, const pen_value *model) {
+    if (!pen_value_is(id)) return true;
+    const pen_value *value = pen_graph_value(graph, id);
+    return value->layout == model->layout && pen_tensor_type_equal(&value->type, &model->type);
+}
+
+// Whether all operands and outputs are float32 of one shape in one layout.
+static bool cpu_lies_alike(const pen_cpu_request *request) {
     const pen_node *node = request->node;
+    const pen_value *model = pen_graph_value(request->graph, node->outputs[0]);
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        if (!cpu_lies_like(request->graph, node->inputs[i], model)) return false;
+    }
+    for (uint32_t i = 0; i < node->output_count; i++) {
+        if (!cpu_lies_like(request->graph, node->outputs[i], model)) return false;
+    }
+    return model->type.element == PEN_FLOAT32;
+}
+
+// The rule for entries without one of their own.
+static bool cpu_supports_by_default(const pen_cpu_request *request, bool takes_any_layout) {
+    const pen_node *node = request->node;
+    if (takes_any_layout && cpu_lies_alike(request)) return true;
     for (uint32_t i = 0; i < node->input_count; i++) {
         const bool is_constant = i < 64 && (node->op->constant_inputs >> i & 1) != 0;
         if (!is_constant && !cpu_is_plain_float(request->graph, node->inputs[i])) return false;
@@ -78,7 +98,8 @@ static bool cpu_can_add(const pen_cpu_request *request) {
 static bool cpu_entry_can(const pen_cpu_request *request, const pen_cpu_kernel *entry) {
     if (strcmp(entry->op_name, request->node->op->name) != 0) return false;
     if (request->node->accumulates && !entry->can_accumulate && !cpu_can_add(request)) return false;
-    return entry->supports == NULL ? cpu_supports_by_default(request) : entry->supports(request);
+    return entry->supports == NULL ? cpu_supports_by_default(request, entry->takes_any_layout)
+                                   : entry->supports(request);
 }
 
 uint32_t pen_cpu_candidates(const pen_cpu_request *request,
@@ -101,6 +122,17 @@ uint32_t pen_cpu_candidates(const pen_cpu_request *request,
         break;
     }
     return count;
+}
+
+bool pen_cpu_takes_any_layout(pen_cpu_level level, const char *op_name) {
+    const pen_cpu_family *const *families = cpu_families[level];
+    for (; *families != NULL; families++) {
+        for (uint32_t i = 0; i < (*families)->kernel_count; i++) {
+            const pen_cpu_kernel *entry = &(*families)->kernels[i];
+            if (entry->takes_any_layout && strcmp(entry->op_name, op_name) == 0) return true;
+        }
+    }
+    return false;
 }
 
 static void cpu_key_add_value(pen_text *text, const pen_graph *graph, pen_value_id id) {
@@ -181,7 +213,7 @@ static void cpu_trial_free(const pen_node *node, cpu_trial *trial) {
 static pen_status cpu_trial_operand(const pen_graph *graph, pen_value_id id, void **out_bytes) {
     if (!pen_value_is(id)) return PEN_OK;
     const pen_value *value = pen_graph_value(graph, id);
-    const uint64_t bytes = pen_tensor_type_bytes(&value->type);
+    const uint64_t bytes = pen_cpu_value_bytes(graph, id);
     *out_bytes = pen_memory_allocate(bytes == 0 ? 1 : bytes, 1);
     if (*out_bytes == NULL) return pen_error_out_of_memory();
     if (value->data != NULL) {

@@ -11,6 +11,9 @@
 uint32_t pen_cpu_candidates(const pen_cpu_request *request,
                             const pen_cpu_kernel *out_entries[PEN_CPU_CANDIDATE_LIMIT]);
 
+// Whether an entry for the op takes its operands in any layout, if they all have the same.
+bool pen_cpu_takes_any_layout(pen_cpu_level level, const char *op_name);
+
 // The entry to use. Where several can, the choices decide, then a measurement if the choices allow
 // it, then the rule of thumb. What has no entry gets the reference kernel.
 //   UNSUPPORTED  not even the reference kernels can; names the node

@@ -1,0 +1,162 @@
+#include "device/cpu/cpu_layout.h"
+
+#include <string.h>
+
+#include "device/cpu/cpu_kernel_list.h"
+#include "device/cpu/onednn_convolution.h"
+
+uint32_t pen_cpu_layout_block(pen_layout layout) {
+    if (layout == PEN_CPU_LAYOUT_BLOCKED_8) return 8;
+    if (layout == PEN_CPU_LAYOUT_BLOCKED_16) return 16;
+    return 1;
+}
+
+uint64_t pen_cpu_layout_element_count(const pen_tensor_type *type, pen_layout layout) {
+    const int64_t block = pen_cpu_layout_block(layout);
+    uint64_t count = (uint64_t)pen_shape_element_count(&type->shape);
+    if (block == 1 || count == 0) return count;
+    const int64_t channels = type->shape.dims[1];
+    count /= (uint64_t)channels;
+    return count * (uint64_t)((channels + block - 1) / block * block);
+}
+
+uint64_t pen_cpu_value_bytes(const pen_graph *graph, pen_value_id id) {
+    const pen_value *value = pen_graph_value(graph, id);
+    return pen_cpu_layout_element_count(&value->type, value->layout) *
+           pen_element_bytes(value->type.element);
+}
+
+// The op's masked operands lie alike, in whatever layout the first of them comes in that is not
+// plain; all else is plain.
+typedef struct layout_follower {
+    const char *op_name;
+    uint32_t inputs;  // bit i: input i
+    uint32_t outputs; // bit i: output i
+} layout_follower;
+
+static const layout_follower layout_followers[] = {
+    {"conv_backward_bias", 1, 0},
+};
+
+// Elementwise ops that make zeros of zeros: those that may work on blocked tensors whose last block
+// is not full.
+static const char *const layout_zero_keepers[] = {
+    "abs",
+    "add",
+    "celu",
+    "celu_backward",
+    "elu",
+    "elu_backward",
+    "erf",
+    "hard_sigmoid_backward",
+    "hard_swish",
+    "hard_swish_backward",
+    "leaky_relu",
+    "leaky_relu_backward",
+    "max",
+    "mean",
+    "min",
+    "mul",
+    "neg",
+    "relu",
+    "relu_backward",
+    "selu",
+    "selu_backward",
+    "sigmoid_backward",
+    "softplus_backward",
+    "softsign",
+    "softsign_backward",
+    "sqrt",
+    "sub",
+    "sum",
+    "tanh",
+    "tanh_backward",
+    "thresholded_relu",
+};
+
+static bool layout_keeps_zeros(const char *op_name) {
+    for (size_t i = 0; i < sizeof layout_zero_keepers / sizeof *layout_zero_keepers; i++) {
+        if (strcmp(layout_zero_keepers[i], op_name) == 0) return true;
+    }
+    return false;
+}
+
+static const layout_follower *layout_follower_find(const char *op_name) {
+    for (size_t i = 0; i < sizeof layout_followers / sizeof *layout_followers; i++) {
+        if (strcmp(layout_followers[i].op_name, op_name) == 0) return &layout_followers[i];
+    }
+    return NULL;
+}
+
+static bool layout_is_possible(const pen_graph *graph, pen_value_id value) {
+    if (!pen_value_is(value)) return true;
+    const pen_tensor_type *type = pen_value_type(graph, value);
+    return type->element == PEN_FLOAT32 && type->shape.rank >= 3 && type->shape.rank <= 5 &&
+           pen_shape_element_count(&type->shape) > 0;
+}
+
+static bool layout_is_masked(uint32_t mask, uint32_t index) {
+    return index < 32 && (mask >> index & 1) != 0;
+}
+
+static void layout_follow(const layout_follower *follower, const pen_graph *graph,
+                          const pen_node *node, pen_layout *inputs, pen_layout *outputs) {
+    pen_layout layout = PEN_LAYOUT_PLAIN;
+    bool possible = true;
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        const pen_layout found = inputs[i];
+        inputs[i] = PEN_LAYOUT_PLAIN;
+        if (!layout_is_masked(follower->inputs, i)) continue;
+        possible = possible && layout_is_possible(graph, node->inputs[i]);
+        if (layout == PEN_LAYOUT_PLAIN) layout = found;
+    }
+    for (uint32_t i = 0; i < node->output_count; i++) {
+        if (!layout_is_masked(follower->outputs, i)) continue;
+        possible = possible && layout_is_possible(graph, node->outputs[i]);
+    }
+    if (!possible) return;
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        if (layout_is_masked(follower->inputs, i)) inputs[i] = layout;
+    }
+    for (uint32_t i = 0; i < node->output_count; i++) {
+        if (layout_is_masked(follower->outputs, i)) outputs[i] = layout;
+    }
+}
+
+// The layout that all operands of an elementwise node can have: plain unless all shapes are equal.
+static pen_layout layout_common(const pen_graph *graph, const pen_node *node,
+                                const pen_layout *inputs) {
+    const pen_shape *shape = &pen_value_type(graph, node->outputs[0])->shape;
+    pen_layout layout = PEN_LAYOUT_PLAIN;
+    if (node->output_count != 1 || !layout_is_possible(graph, node->outputs[0])) return layout;
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        const pen_value_id input = node->inputs[i];
+        if (!pen_value_is(input) || !layout_is_possible(graph, input)) return PEN_LAYOUT_PLAIN;
+        if (!pen_shape_equal(&pen_value_type(graph, input)->shape, shape)) return PEN_LAYOUT_PLAIN;
+        if (layout == PEN_LAYOUT_PLAIN) layout = inputs[i];
+    }
+    const bool is_full = shape->dims[1] % pen_cpu_layout_block(layout) == 0;
+    return is_full || layout_keeps_zeros(node->op->name) ? layout : PEN_LAYOUT_PLAIN;
+}
+
+pen_status pen_cpu_layout_choose(pen_cpu_level level, const pen_graph *graph, pen_node_id id,
+                                 pen_layout *inputs, pen_layout *outputs) {
+    const pen_node *node = pen_graph_node(graph, id);
+    const char *name = node->op->name;
+    if (strcmp(name, "conv") == 0 || strcmp(name, "conv_transpose") == 0 ||
+        strcmp(name, "conv_backward_input") == 0 || strcmp(name, "conv_backward_weight") == 0) {
+        return pen_onednn_convolution_layouts(graph, id, inputs, outputs);
+    }
+    const layout_follower *follower = layout_follower_find(name);
+    if (follower != NULL) {
+        layout_follow(follower, graph, node, inputs, outputs);
+        return PEN_OK;
+    }
+    pen_layout layout = PEN_LAYOUT_PLAIN;
+    if (pen_cpu_takes_any_layout(level, name)) layout = layout_common(graph, node, inputs);
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        inputs[i] = layout;
+    }
+    if (layout != PEN_LAYOUT_PLAIN) outputs[0] = layout;
+    return PEN_OK;
+}

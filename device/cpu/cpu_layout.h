@@ -1,0 +1,37 @@
+// How values may lie in the cpu device's memory, and which layouts its kernels want.
+//
+// In a blocked layout of block B, channels (dimension 1) are cut into blocks of B that become the
+// innermost dimension: [N][ceil(C / B)][spatial…][B]. Where B does not divide C, the lanes behind
+// the last channel are zeros: every kernel that takes a blocked layout keeps them so.
+#ifndef PEN_DEVICE_CPU_CPU_LAYOUT_H
+#define PEN_DEVICE_CPU_CPU_LAYOUT_H
+
+#include "device/cpu/cpu_level.h"
+#include "graph/graph.h"
+#include "graph/passes/assign_layouts.h"
+
+// Values of pen_layout besides PEN_LAYOUT_PLAIN. All but plain are of ranks 3 to 5.
+typedef enum pen_cpu_layout {
+    PEN_CPU_LAYOUT_PLAIN = PEN_LAYOUT_PLAIN,
+    PEN_CPU_LAYOUT_BLOCKED_8,
+    PEN_CPU_LAYOUT_BLOCKED_16,
+    PEN_CPU_LAYOUT_CHANNELS_LAST,
+    PEN_CPU_LAYOUT_COUNT,
+} pen_cpu_layout;
+
+// Lanes of a block; 1 for layouts without blocks.
+uint32_t pen_cpu_layout_block(pen_layout layout);
+
+// Elements a tensor occupies in a layout, with the lanes behind the last channel.
+uint64_t pen_cpu_layout_element_count(const pen_tensor_type *type, pen_layout layout);
+
+// Bytes a value occupies in its layout.
+uint64_t pen_cpu_value_bytes(const pen_graph *graph, pen_value_id value);
+
+// pen_layout_rules.choose for a device of kernel level `level`, with the team set that will run
+// the kernels (libraries choose by it).
+PEN_NODISCARD pen_status pen_cpu_layout_choose(pen_cpu_level level, const pen_graph *graph,
+                                               pen_node_id node, pen_layout *inputs,
+                                               pen_layout *outputs);
+
+#endif // PEN_DEVICE_CPU_CPU_LAYOUT_H
