@@ -62,6 +62,15 @@ pen_status pen_mapping_open(const char *path, pen_mapping *out_mapping) {
     return status;
 }
 
+void pen_mapping_forget(const pen_mapping *mapping) {
+    if (mapping->length == 0) return;
+    union {
+        const uint8_t *read_only;
+        void *memory;
+    } bytes = {.read_only = mapping->bytes};                     // madvise wants it without const
+    (void)madvise(bytes.memory, mapping->length, MADV_DONTNEED); // advice alone
+}
+
 void pen_mapping_close(pen_mapping *mapping) {
     if (mapping->length > 0) {
         union {

@@ -24,6 +24,8 @@ typedef struct pen_mapping {
 // any mapped file.
 PEN_NODISCARD pen_status pen_mapping_open(const char *path, pen_mapping *out_mapping);
 void pen_mapping_close(pen_mapping *mapping);
+// Lets the system drop what was read of it from memory. It stays readable.
+void pen_mapping_forget(const pen_mapping *mapping);
 
 // Maps the regular file `location` of the folder `folder`, where `location` was read from a file
 // and is not trusted: it is relative, names no "..", and no part of it is a symbolic link.

@@ -11,6 +11,7 @@
     VERB(train)                                                                                    \
     VERB(eval)                                                                                     \
     VERB(predict)                                                                                  \
+    VERB(export)                                                                                   \
     VERB(doctor)                                                                                   \
     VERB(schema)
 

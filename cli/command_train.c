@@ -10,6 +10,7 @@
 #include "cli/progress.h"
 #include "cli/training_job.h"
 #include "scheduler/evaluate.h"
+#include "scheduler/model_export.h"
 #include "scheduler/parameter_file.h"
 #include "scheduler/train.h"
 
@@ -111,7 +112,8 @@ static pen_status train_save(train_run *run) {
         }
         PEN_TRY(pen_parameter_file_save(path, runner));
     }
-    return PEN_OK;
+    if (job->outputs.export == NULL) return PEN_OK;
+    return pen_model_export(runner, job->model.file, job->outputs.export);
 }
 
 static pen_status train_finish_json(train_run *run) {

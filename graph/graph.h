@@ -126,7 +126,8 @@ typedef struct pen_value {
     uint32_t producer_output; // which of its outputs
     pen_value_id replaces;    // computed: the parameter or state whose storage it takes over
     pen_source source;
-    const void *data;    // constants; first contents of parameters and states (NULL: zeros)
+    const void *data;    // constants; first contents of parameters and states (NULL: zeros); at
+                         // any alignment, as in the model file: copy before use
     uint64_t data_bytes; // of `data`: the bytes of `type` in the plain layout
 } pen_value;
 

@@ -379,6 +379,10 @@ pen_status pen_compile(const pen_compile_request *request, const pen_program **o
     return PEN_OK;
 }
 
+void pen_program_forget(const pen_program *program) {
+    pen_model_forget(((const compile_owner *)(const void *)program)->model);
+}
+
 void pen_program_destroy(const pen_program *program) {
     if (program == NULL) return;
     const compile_owner *owner = (const compile_owner *)(const void *)program;

@@ -76,6 +76,8 @@ typedef struct pen_program {
 //                                        the data does not suit it; with the model's own names
 PEN_NODISCARD pen_status pen_compile(const pen_compile_request *request,
                                      const pen_program **out_program);
+// Lets the system drop the model's file from memory, once its tensors are on a device.
+void pen_program_forget(const pen_program *program);
 // Accepts NULL.
 void pen_program_destroy(const pen_program *program);
 

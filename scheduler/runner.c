@@ -65,6 +65,10 @@ static pen_status runner_list_tensors(pen_runner *runner) {
     return PEN_OK;
 }
 
+static void runner_forget_file(const void *program) {
+    pen_program_forget(program);
+}
+
 static pen_status runner_build(pen_runner *runner, runner_entry *entry) {
     pen_compile_request request = runner->options.compile;
     request.mode = entry->mode;
@@ -81,6 +85,8 @@ static pen_status runner_build(pen_runner *runner, runner_entry *entry) {
         .update_first = program->update_first,
         .kept = program->kept,
         .kept_count = program->kept_count,
+        .loaded = runner_forget_file,
+        .loaded_context = program,
         .shared = runner->entry_count > 0 ? runner->entries[0].form.executor : NULL,
     };
     const pen_status status = pen_executor_create(&spec, &entry->form.executor);

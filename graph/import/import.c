@@ -31,6 +31,11 @@ static pen_status model_create(const char *path, pen_model **out_model) {
     return PEN_OK;
 }
 
+void pen_model_forget(const pen_model *model) {
+    pen_mapping_forget(&model->files->model);
+    pen_onnx_files_forget(&model->files->external);
+}
+
 void pen_model_destroy(pen_model *model) {
     if (model == NULL) return;
     pen_onnx_files_deinit(&model->files->external);

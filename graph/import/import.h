@@ -74,6 +74,10 @@ PEN_NODISCARD pen_status pen_model_open_bytes(const void *bytes, size_t length, 
                                               const pen_import_options *options,
                                               pen_model **out_model);
 
+// Lets the system drop from memory what was read of the model's files: after its tensors were
+// copied to a device, say. They stay readable.
+void pen_model_forget(const pen_model *model);
+
 // Accepts NULL.
 void pen_model_destroy(pen_model *model);
 

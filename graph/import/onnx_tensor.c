@@ -63,6 +63,12 @@ void pen_onnx_files_init(pen_onnx_files *files, const char *folder, pen_arena *a
     *files = (pen_onnx_files){.folder = folder, .arena = arena};
 }
 
+void pen_onnx_files_forget(const pen_onnx_files *files) {
+    for (const pen_onnx_file *file = files->first; file != NULL; file = file->next) {
+        pen_mapping_forget(&file->mapping);
+    }
+}
+
 void pen_onnx_files_deinit(pen_onnx_files *files) {
     for (pen_onnx_file *file = files->first; file != NULL; file = file->next) {
         pen_mapping_close(&file->mapping);
@@ -234,7 +240,10 @@ static pen_status tensor_find_contents(const pen_onnx_tensor *tensor, const tens
     return PEN_OK;
 }
 
-// `bytes` as they are, or a copy where they are misaligned.
+// Copying a misaligned tensor is cheap up to here; larger ones stay where they are in the file.
+#define TENSOR_COPY_BYTES_LIMIT ((size_t)64 << 10)
+
+// `bytes` as they are, or a copy where they are misaligned and few.
 static pen_status tensor_borrow(const pen_onnx_tensor *tensor, const uint8_t *bytes,
                                 pen_arena *arena, const void **out_data) {
     const size_t size = pen_element_bytes(tensor->type.element);
@@ -246,7 +255,7 @@ static pen_status tensor_borrow(const pen_onnx_tensor *tensor, const uint8_t *by
                              (int)bytes[i]);
         }
     }
-    if ((uintptr_t)bytes % size == 0) {
+    if ((uintptr_t)bytes % size == 0 || length > TENSOR_COPY_BYTES_LIMIT) {
         *out_data = bytes;
         return PEN_OK;
     }

@@ -25,6 +25,8 @@ typedef struct pen_onnx_files {
 } pen_onnx_files;
 
 void pen_onnx_files_init(pen_onnx_files *files, const char *folder, pen_arena *arena);
+// Lets the system drop what was read of them.
+void pen_onnx_files_forget(const pen_onnx_files *files);
 // Unmaps them all.
 void pen_onnx_files_deinit(pen_onnx_files *files);
 

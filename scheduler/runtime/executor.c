@@ -94,13 +94,33 @@ static pen_status executor_plan(pen_executor *executor) {
     return pen_memory_plan_build(&request, executor->arena, &executor->plan);
 }
 
+// Where values that outlive a microbatch lie, with their first contents.
+static pen_status executor_load_persistent(pen_executor *executor) {
+    pen_device *device = executor->spec.device;
+    const pen_graph *graph = executor->spec.graph;
+    PEN_TRY(device->kind->buffer_create(device, executor->plan->persistent_bytes,
+                                        &executor->persistent));
+    for (uint32_t v = 0; v < pen_graph_value_count(graph); v++) {
+        const pen_memory_slot slot = executor->plan->values[v];
+        const pen_value *value = pen_graph_value(graph, (pen_value_id){v});
+        if (slot.region != PEN_MEMORY_PERSISTENT) continue;
+        executor->operands[v] =
+            executor_shared_operand(executor, executor_home(graph, (pen_value_id){v}));
+        if (executor->operands[v].buffer != NULL) continue;
+        executor->operands[v] = (pen_operand){executor->persistent, slot.offset};
+        if (value->data == NULL) continue;
+        PEN_TRY(device->kind->write(device, executor->operands[v], value->data, value->data_bytes));
+    }
+    PEN_TRY(device->kind->synchronize(device));
+    if (executor->spec.loaded != NULL) executor->spec.loaded(executor->spec.loaded_context);
+    return PEN_OK;
+}
+
 // The arena of the shared executor if it is large enough (they never run at once), or a new one.
-static pen_status executor_create_buffers(pen_executor *executor) {
+static pen_status executor_create_transient(pen_executor *executor) {
     pen_device *device = executor->spec.device;
     const pen_executor *shared = executor->spec.shared;
     const uint64_t bytes = executor->plan->arena_bytes;
-    PEN_TRY(device->kind->buffer_create(device, executor->plan->persistent_bytes,
-                                        &executor->persistent));
     if (shared != NULL && shared->transient_bytes >= bytes) {
         executor->transient = shared->transient;
         executor->transient_bytes = shared->transient_bytes;
@@ -112,26 +132,14 @@ static pen_status executor_create_buffers(pen_executor *executor) {
     return PEN_OK;
 }
 
-static pen_status executor_place_values(pen_executor *executor) {
-    const pen_graph *graph = executor->spec.graph;
-    for (uint32_t v = 0; v < pen_graph_value_count(graph); v++) {
+static pen_status executor_place_transient(pen_executor *executor) {
+    PEN_TRY(executor_create_transient(executor));
+    for (uint32_t v = 0; v < pen_graph_value_count(executor->spec.graph); v++) {
         const pen_memory_slot slot = executor->plan->values[v];
-        const pen_value *value = pen_graph_value(graph, (pen_value_id){v});
-        if (slot.region == PEN_MEMORY_NONE) continue;
-        const pen_operand shared =
-            executor_shared_operand(executor, executor_home(graph, (pen_value_id){v}));
-        if (shared.buffer != NULL) {
-            executor->operands[v] = shared;
-            continue;
-        }
-        executor->operands[v] = (pen_operand){
-            slot.region == PEN_MEMORY_ARENA ? executor->transient : executor->persistent,
-            slot.offset};
-        if (value->data == NULL) continue;
-        pen_device *device = executor->spec.device;
-        PEN_TRY(device->kind->write(device, executor->operands[v], value->data, value->data_bytes));
+        if (slot.region != PEN_MEMORY_ARENA) continue;
+        executor->operands[v] = (pen_operand){executor->transient, slot.offset};
     }
-    return executor->spec.device->kind->synchronize(executor->spec.device);
+    return PEN_OK;
 }
 
 static pen_status executor_bind_node(pen_executor *executor, uint32_t position,
@@ -170,8 +178,8 @@ static pen_status executor_build(pen_executor *executor) {
     PEN_TRY(PEN_NEW(executor->arena, executor->spec.order_count, &executor->kernels));
     PEN_TRY(PEN_NEW(executor->arena, executor->spec.order_count, &executor->launches));
     PEN_TRY(executor_plan(executor));
-    PEN_TRY(executor_create_buffers(executor));
-    PEN_TRY(executor_place_values(executor));
+    PEN_TRY(executor_load_persistent(executor));
+    PEN_TRY(executor_place_transient(executor));
     return executor_bind(executor);
 }
 

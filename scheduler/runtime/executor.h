@@ -21,7 +21,10 @@ typedef struct pen_executor_spec {
     uint32_t update_first;    // position in `order` of the first node of the update list
     const pen_value_id *kept; // computed values to be read by pen_executor_read
     uint32_t kept_count;
-    pen_executor *shared; // parameters and states are those of this one, by name; or NULL
+    void (*loaded)(
+        const void *context);   // called when first contents have been copied to the device,
+    const void *loaded_context; // before memory for activations is taken; or NULL
+    pen_executor *shared;       // parameters and states are those of this one, by name; or NULL
 } pen_executor_spec;
 
 typedef struct pen_executor_memory {

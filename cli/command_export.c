@@ -1,0 +1,69 @@
+// penstock export: the trained model of a job as ONNX.
+
+#include "base/log.h"
+#include "cli/command.h"
+#include "cli/training_job.h"
+#include "scheduler/model_export.h"
+
+typedef struct export_options {
+    pen_cli_common common;
+    const char *output;
+    const char *parameters;
+} export_options;
+
+static pen_status export_report(const export_options *options, const pen_job_session *session) {
+    const char *from = session->parameters != NULL ? session->parameters : session->job->model.file;
+    if (!options->common.json) {
+        pen_log(PEN_LOG_NOTE, "%s: %u tensors from %s", options->output,
+                pen_runner_tensor_count(session->runner), from);
+        return PEN_OK;
+    }
+    pen_json_writer json;
+    pen_command_begin_json(&json, "export");
+    pen_json_key_text(&json, "file", options->output);
+    pen_json_key_text(&json, "parameters", from);
+    pen_json_key_unsigned(&json, "tensors", pen_runner_tensor_count(session->runner));
+    pen_json_end_object(&json);
+    return pen_json_finish(&json);
+}
+
+static pen_status export_run(pen_command_context *context, const void *options_given) {
+    const export_options *options = options_given;
+    const pen_session_options session_options = {.job_path = options->common.operands[0],
+                                                 .parameters = options->parameters,
+                                                 .mode = PEN_COMPILE_PREDICT,
+                                                 .batch_size = 1};
+    pen_job_session session;
+    PEN_TRY(pen_session_open(context, &session_options, &session));
+    pen_status status = pen_model_export(session.runner, session.job->model.file, options->output);
+    if (status == PEN_OK) status = export_report(options, &session);
+    pen_session_close(&session);
+    return status;
+}
+
+static const pen_cli_option export_cli_options[] = {
+    {.letter = 'o',
+     .value_name = "FILE",
+     .field = {.key = "output",
+               .kind = PEN_OPTION_PATH,
+               .offset = offsetof(export_options, output),
+               .is_required = true,
+               .help = "the ONNX file to write"}},
+    {.value_name = "FILE",
+     .field = {.key = "parameters",
+               .kind = PEN_OPTION_PATH,
+               .offset = offsetof(export_options, parameters),
+               .help = "safetensors file; else what training left in the job's outputs folder"}},
+};
+
+extern const pen_command pen_command_export;
+const pen_command pen_command_export = {
+    .name = "export",
+    .summary = "write the trained model as ONNX",
+    .table = {.operands = "JOB",
+              .operand_count_minimum = 1,
+              .operand_count_maximum = 1,
+              PEN_CLI_OPTIONS(export_cli_options)},
+    .options_bytes = sizeof(export_options),
+    .run = export_run,
+};
