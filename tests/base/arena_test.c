@@ -1,0 +1,139 @@
+#include "base/arena.h"
+
+#include "base/memory.h"
+#include "base/random.h"
+#include "tests/support/check.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#define TEST_HAS_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define TEST_HAS_ASAN 1
+#endif
+#endif
+#ifdef TEST_HAS_ASAN
+#include <sanitizer/asan_interface.h>
+#endif
+
+typedef struct piece {
+    unsigned char *bytes;
+    size_t size;
+    unsigned char fill;
+} piece;
+
+static void pieces_are_zeroed_aligned_and_apart(void **state) {
+    (void)state;
+    static const size_t alignments[] = {1, 2, 4, 8, 16, 32, 64};
+    static piece pieces[3000];
+    const pen_random_key key = {1, pen_random_stream("arena_test", 0, 0)};
+    pen_arena *arena = check_arena();
+    for (uint32_t i = 0; i < 3000; i++) {
+        const size_t limit = i % 100 == 0 ? 100000 : 300; // now and then larger than a block
+        const size_t size = pen_random_below(key, 2 * i, limit);
+        const size_t alignment = alignments[pen_random_below(key, 2 * i + 1, 7)];
+        unsigned char *bytes = pen_arena_allocate(arena, size, 1, alignment);
+        assert_non_null(bytes);
+        assert_int_equal((uintptr_t)bytes % alignment, 0);
+        for (size_t k = 0; k < size; k++) {
+            CHECK(bytes[k] == 0, "piece %u, byte %zu", i, k);
+        }
+        pieces[i] = (piece){bytes, size, (unsigned char)(i % 251 + 1)};
+        memset(bytes, pieces[i].fill, size);
+    }
+    for (uint32_t i = 0; i < 3000; i++) {
+        for (size_t k = 0; k < pieces[i].size; k++) {
+            CHECK(pieces[i].bytes[k] == pieces[i].fill, "piece %u was overwritten", i);
+        }
+    }
+    pen_arena_destroy(arena);
+}
+
+static void sizes_that_overflow_are_refused(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    assert_null(pen_arena_allocate(arena, SIZE_MAX, 2, 8));
+    assert_null(pen_arena_allocate(arena, SIZE_MAX, 1, 8));
+    assert_null(pen_arena_allocate(arena, SIZE_MAX - 64, 1, 64));
+    assert_non_null(pen_arena_allocate(arena, 8, 1, 8)); // still usable
+    assert_non_null(pen_arena_allocate(arena, 0, 8, 8));
+    pen_arena_destroy(arena);
+}
+
+static void new_never_gives_null(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    uint64_t *numbers = NULL;
+    CHECK_OK(PEN_NEW(arena, 0, &numbers));
+    assert_non_null(numbers);
+    CHECK_OK(PEN_NEW(arena, 5, &numbers));
+    numbers[4] = 1;
+    CHECK_ERROR(PEN_NEW(arena, SIZE_MAX / 4, &numbers), PEN_OUT_OF_MEMORY, "memory");
+    pen_arena_destroy(arena);
+}
+
+static void texts_are_copied_and_formatted(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    const char *text;
+    CHECK_OK(pen_arena_copy_text(arena, "abcdef", 3, &text));
+    assert_string_equal(text, "abc");
+    CHECK_OK(pen_arena_copy_text(arena, "abc", 0, &text));
+    assert_string_equal(text, "");
+    CHECK_OK(pen_arena_format(arena, &text, "%s/%d", "conv1", -7));
+    assert_string_equal(text, "conv1/-7");
+    CHECK_OK(pen_arena_format(arena, &text, "%20000s|", ""));
+    assert_int_equal(strlen(text), 20001);
+    CHECK_ERROR(pen_arena_copy_text(arena, "", SIZE_MAX, &text), PEN_OUT_OF_MEMORY, "memory");
+    pen_arena_destroy(arena);
+}
+
+static void bytes_count_what_was_handed_out(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    const uint64_t before = pen_arena_bytes(arena);
+    assert_non_null(pen_arena_allocate(arena, 100, 10, 8));
+    assert_in_range(pen_arena_bytes(arena) - before, 1000, 1100);
+    pen_arena_destroy(arena);
+}
+
+// After every allocation that the system refuses, the arena is as it was and can be destroyed.
+static void refused_memory_is_an_error(void **state) {
+    (void)state;
+    pen_arena *arena = NULL;
+    pen_memory_fail_at(1, 0);
+    CHECK_ERROR(pen_arena_create(&arena), PEN_OUT_OF_MEMORY, "memory");
+    CHECK_OK(pen_arena_create(&arena));
+    char *bytes;
+    pen_memory_fail_at(1, 0);
+    CHECK_ERROR(PEN_NEW(arena, 100, &bytes), PEN_OUT_OF_MEMORY, "memory");
+    CHECK_OK(PEN_NEW(arena, 100, &bytes));
+    const char *text;
+    pen_memory_fail_at(1, 0);
+    CHECK_ERROR(pen_arena_format(arena, &text, "%100000s", ""), PEN_OUT_OF_MEMORY, "memory");
+    pen_memory_fail_at(0, 0);
+    bytes[99] = 1;
+    pen_arena_destroy(arena);
+    pen_arena_destroy(NULL);
+}
+
+static void gaps_are_poisoned(void **state) {
+    (void)state;
+#ifdef TEST_HAS_ASAN
+    pen_arena *arena = check_arena();
+    char *first = pen_arena_allocate(arena, 16, 1, 1);
+    char *second = pen_arena_allocate(arena, 16, 1, 1);
+    assert_false(__asan_address_is_poisoned(first + 15));
+    assert_true(__asan_address_is_poisoned(first + 16));
+    assert_true(__asan_address_is_poisoned(second + 16));
+    pen_arena_destroy(arena);
+#else
+    skip();
+#endif
+}
+
+PEN_TEST_MAIN(cmocka_unit_test(pieces_are_zeroed_aligned_and_apart),
+              cmocka_unit_test(sizes_that_overflow_are_refused),
+              cmocka_unit_test(new_never_gives_null),
+              cmocka_unit_test(texts_are_copied_and_formatted),
+              cmocka_unit_test(bytes_count_what_was_handed_out),
+              cmocka_unit_test(refused_memory_is_an_error), cmocka_unit_test(gaps_are_poisoned))
