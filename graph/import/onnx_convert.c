@@ -31,7 +31,7 @@ pen_status pen_onnx_convert_batch_normalization(pen_onnx_draft *draft) {
     if (opset >= 14) trains = pen_onnx_draft_int(draft, "training_mode", 0) != 0;
     if (opset < 7) trains = pen_onnx_draft_int(draft, "is_test", 0) == 0;
     pen_onnx_draft_add_attribute(draft, pen_attribute_int("training_mode", trains));
-    if (strcmp(draft->model->producer, "pytorch") == 0) {
+    if (draft->model->is_unbiased) {
         pen_onnx_draft_add_attribute(draft, pen_attribute_int("unbiased", 1));
     }
     // outputs 3 and 4 are ours, for the gradient; before operator set 14 they were something else

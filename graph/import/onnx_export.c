@@ -94,10 +94,41 @@ static pen_status export_mark(exporter *export, pen_arena *arena) {
     return PEN_OK;
 }
 
+// Attributes of ours that operator set 17 does not have. At their default they are left out.
+static bool export_is_own(const pen_node *node, const char *attribute) {
+    static const char *const own[][2] = {
+        {"average_pool", "dilations"}, {"batch_normalization", "unbiased"},
+        {"matmul", "transA"},          {"matmul", "transB"},
+        {"scatter_nd", "batch_dims"},  {"space_to_depth", "mode"},
+    };
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) {
+        if (export_op_is(node, own[i][0]) && strcmp(own[i][1], attribute) == 0) return true;
+    }
+    return export_axes_are_attribute(node) && strcmp(attribute, "noop_with_empty_axes") == 0;
+}
+
+static bool export_attribute_is_default(const pen_attribute_schema *schema,
+                                        const pen_attribute_value *value) {
+    if (!schema->has_default) return false;
+    if (schema->kind == PEN_ATTRIBUTE_INT) return value->integer == schema->integer;
+    if (schema->kind == PEN_ATTRIBUTE_TEXT) return strcmp(value->text, schema->text) == 0;
+    return value->number == schema->number;
+}
+
+static bool export_attributes_fit(const pen_node *node) {
+    for (uint32_t i = 0; i < node->op->attribute_count; i++) {
+        const pen_attribute_schema *schema = &node->op->attributes[i];
+        if (!node->attributes[i].present || !export_is_own(node, schema->name)) continue;
+        if (strcmp(schema->name, "unbiased") == 0) continue; // told for the whole model
+        if (!export_attribute_is_default(schema, &node->attributes[i])) return false;
+    }
+    return true;
+}
+
 static bool export_node_fits(const exporter *export, const pen_node *node) {
     if (node->role != PEN_ROLE_FORWARD) return false;
     if (pen_onnx_mapping_of_op(node->op->name) == NULL) return false;
-    if (export_op_is(node, "average_pool") && pen_node_has(node, "dilations")) return false;
+    if (!export_attributes_fit(node)) return false;
     if (!export_axes_are_attribute(node) || node->input_count < 2) return true;
     const pen_value_id axes = node->inputs[1];
     return !pen_value_is(axes) || pen_graph_value(export->graph, axes)->kind == PEN_VALUE_CONSTANT;
@@ -292,8 +323,7 @@ static bool export_write_special(pen_protobuf_writer *writer, const export_node 
         pen_protobuf_write_message(writer, 5, export_write_attribute, &attribute);
         return true;
     }
-    if (export_axes_are_attribute(node)) return strcmp(name, "noop_with_empty_axes") == 0;
-    return strcmp(name, "unbiased") == 0;
+    return export_is_own(node, name);
 }
 
 static void export_write_node(pen_protobuf_writer *writer, const void *context) {
@@ -422,6 +452,16 @@ static void export_write_opset(pen_protobuf_writer *writer, const void *context)
     pen_protobuf_write_int(writer, 2, EXPORT_OPSET);
 }
 
+// ONNX's running variance divides by the count; whether ours is that of PyTorch is kept beside it.
+static bool export_is_unbiased(const exporter *export) {
+    for (uint32_t n = 0; n < pen_graph_node_count(export->graph); n++) {
+        const pen_node *node = pen_graph_node(export->graph, (pen_node_id){n});
+        if (!export->node_used[n] || !export_op_is(node, "batch_normalization")) continue;
+        if (pen_node_int(node, "unbiased") != 0) return true;
+    }
+    return false;
+}
+
 static pen_status export_write_model(const exporter *export, const char *path) {
     pen_file *file = NULL;
     pen_protobuf_writer writer;
@@ -433,6 +473,10 @@ static pen_status export_write_model(const exporter *export, const char *path) {
     pen_protobuf_write_text(&writer, 3, PEN_VERSION);
     pen_protobuf_write_message(&writer, 7, export_write_graph, export);
     pen_protobuf_write_message(&writer, 8, export_write_opset, NULL);
+    if (export_is_unbiased(export)) {
+        const export_entry entry = {PEN_ONNX_VARIANCE_KEY, PEN_ONNX_VARIANCE_UNBIASED};
+        pen_protobuf_write_message(&writer, 14, export_write_entry, &entry);
+    }
     status = pen_protobuf_writer_finish(&writer);
     if (status == PEN_OK) status = pen_file_commit(file);
     return pen_status_join(status, pen_file_close(file));

@@ -49,7 +49,7 @@ typedef struct pen_onnx_mapping {
     uint32_t state_inputs;    // bit i: input i is a running statistic
     uint32_t constant_inputs; // bit i: input i is no weight, though it may be floating; those that
                               // our op declares need not be repeated
-    bool own_arity;                               // `convert` changes the number of operands
+    bool own_arity;           // `convert` changes the number of operands
     pen_status (*convert)(pen_onnx_draft *draft); // NULL: as it is
 } pen_onnx_mapping;
 

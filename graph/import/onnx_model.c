@@ -390,6 +390,27 @@ static pen_status graph_read(const pen_protobuf_reader *message, pen_arena *aren
     }
 }
 
+static pen_status metadata_read(const pen_protobuf_reader *message, pen_onnx_model *model) {
+    const uint8_t *bytes[2] = {NULL, NULL};
+    size_t lengths[2] = {0, 0};
+    pen_protobuf_reader reader = *message;
+    while (true) {
+        pen_protobuf_field field;
+        PEN_TRY(pen_protobuf_next(&reader, &field));
+        if (field.number == 0) break;
+        if (field.number > 2) continue;
+        const uint32_t i = field.number - 1;
+        PEN_TRY(pen_protobuf_bytes(&reader, &field, &bytes[i], &lengths[i]));
+    }
+    static const char *const expected[] = {PEN_ONNX_VARIANCE_KEY, PEN_ONNX_VARIANCE_UNBIASED};
+    for (uint32_t i = 0; i < 2; i++) {
+        if (lengths[i] != strlen(expected[i])) return PEN_OK;
+        if (memcmp(bytes[i], expected[i], lengths[i]) != 0) return PEN_OK;
+    }
+    model->is_unbiased = true;
+    return PEN_OK;
+}
+
 // Everything around the graph, which needs the opsets and may stand before them.
 static pen_status model_read_frame(const pen_protobuf_reader *message, pen_arena *arena,
                                    pen_onnx_model *model, pen_protobuf_field *out_graph) {
@@ -401,6 +422,10 @@ static pen_status model_read_frame(const pen_protobuf_reader *message, pen_arena
         if (field.number == 0) return PEN_OK;
         if (field.number == 2) {
             PEN_TRY(pen_protobuf_name(&reader, &field, arena, &model->producer));
+            if (strcmp(model->producer, "pytorch") == 0) model->is_unbiased = true;
+        } else if (field.number == 14) {
+            PEN_TRY(pen_protobuf_open(&reader, &field, &inner));
+            PEN_TRY(metadata_read(&inner, model));
         } else if (field.number == 7) {
             *out_graph = field;
         } else if (field.number == 8) {

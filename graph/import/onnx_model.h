@@ -79,8 +79,14 @@ typedef struct pen_onnx_function {
     pen_onnx_node *nodes;
 } pen_onnx_function;
 
+// Metadata of a model exported by Penstock: running variances divide by the count less one. Those
+// of PyTorch's exports do without saying so.
+#define PEN_ONNX_VARIANCE_KEY "penstock.running_variance"
+#define PEN_ONNX_VARIANCE_UNBIASED "unbiased"
+
 typedef struct pen_onnx_model {
     const char *producer;
+    bool is_unbiased; // running variances
     const char *graph_name;
     int64_t opset; // of ONNX's own domain
     uint32_t opset_count, function_count;

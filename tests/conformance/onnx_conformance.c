@@ -1,10 +1,12 @@
 // Runs ONNX's own tests (Debian's libonnx-testdata) on the reference kernels.
 //
 //   onnx_conformance [--update] [--verbose] [--device reference] [--only TEXT] [--data FOLDER]
+//                    [--export FOLDER]
 //
 // Ends with "onnx conformance: N of 1072". Those that do not pass are counted by cause. A test in
 // tests/conformance/passing.txt that no longer passes makes the exit code 1; --update rewrites that
-// list. --only runs the tests whose name contains TEXT and says why each fails.
+// list. --only runs the tests whose name contains TEXT and says why each fails. --export writes
+// each model that was read to FOLDER and goes on with what was written there.
 //
 // A test is a model, and inputs and expected outputs as TensorProto files. Each runs in a process
 // of its own, so that one that crashes or hangs is a result like any other. Outputs are compared as
@@ -26,6 +28,7 @@
 #include "device/reference/evaluate.h"
 #include "graph/graph.h"
 #include "graph/import/import.h"
+#include "graph/import/onnx_export.h"
 #include "graph/import/onnx_tensor.h"
 #include "graph/passes/infer_shapes.h"
 #include "tests/support/run_graph.h"
@@ -49,6 +52,7 @@ typedef struct conformance {
     pen_arena *arena;
     const char *data;
     const char *only;
+    const char *export_folder; // or NULL
     bool update, verbose;
     conformance_test tests[CONFORMANCE_TEST_LIMIT];
     uint32_t test_count;
@@ -220,15 +224,34 @@ static pen_status test_explain(const char *model_path, pen_status status) {
     return better;
 }
 
+typedef struct conformance_paths {
+    const char *model;
+    const char *exported; // or NULL
+} conformance_paths;
+
+// Puts in the place of *model what is read back of its export.
+static pen_status test_export(const char *path, const pen_import_options *options,
+                              pen_model **model) {
+    const pen_onnx_export_options how = {.output_types = (*model)->output_types};
+    pen_model *again = NULL;
+    pen_status status = pen_onnx_export((*model)->graph, &how, path);
+    if (status == PEN_OK) status = pen_model_open(path, options, &again);
+    if (status != PEN_OK) return status;
+    pen_model_destroy(*model);
+    *model = again;
+    return PEN_OK;
+}
+
 // Inputs that steer shapes are constants here; if that is not enough, all integer ones.
-static pen_status test_run_set(const char *model_path, const char *folder, bool integers_fixed) {
+static pen_status test_run_set(const conformance_paths *paths, const char *folder,
+                               bool integers_fixed) {
     pen_arena *arena = NULL;
     pen_model *model = NULL;
     data_set *set = NULL;
     pen_status status = pen_arena_create(&arena);
     if (status == PEN_OK) status = PEN_NEW(arena, 1, &set);
     if (status == PEN_OK) status = data_set_open(set, arena, folder);
-    if (status != PEN_OK) status = test_explain(model_path, status);
+    if (status != PEN_OK) status = test_explain(paths->model, status);
     pen_import_fixed_input fixed[CONFORMANCE_OPERANDS_LIMIT];
     pen_import_options options = {.fixed_inputs = fixed};
     for (uint32_t i = 0; status == PEN_OK && i < set->input_count; i++) {
@@ -237,7 +260,10 @@ static pen_status test_run_set(const char *model_path, const char *folder, bool 
         fixed[options.fixed_input_count++] = (pen_import_fixed_input){
             set->inputs[i].name, *type, set->input_data[i], .where_needed = !always};
     }
-    if (status == PEN_OK) status = pen_model_open(model_path, &options, &model);
+    if (status == PEN_OK) status = pen_model_open(paths->model, &options, &model);
+    if (status == PEN_OK && paths->exported != NULL) {
+        status = test_export(paths->exported, &options, &model);
+    }
     if (status == PEN_OK) status = test_run(set, model, arena);
     pen_model_destroy(model);
     if (set != NULL) pen_onnx_files_deinit(&set->files);
@@ -245,17 +271,23 @@ static pen_status test_run_set(const char *model_path, const char *folder, bool 
     return status;
 }
 
-static pen_status test_run_all(const char *folder, pen_arena *arena) {
-    const char *model;
-    PEN_TRY(pen_arena_format(arena, &model, "%s/model.onnx", folder));
+static pen_status test_run_all(const conformance *run, const char *name, pen_arena *arena) {
+    conformance_paths paths = {0};
+    const char *folder;
+    PEN_TRY(pen_arena_format(arena, &folder, "%s/%s", run->data, name));
+    PEN_TRY(pen_arena_format(arena, &paths.model, "%s/model.onnx", folder));
+    if (run->export_folder != NULL) {
+        PEN_TRY(pen_arena_format(arena, &paths.exported, "%s/%s.onnx", run->export_folder,
+                                 pen_path_name(name)));
+    }
     for (uint32_t i = 0;; i++) {
         const char *set;
         PEN_TRY(pen_arena_format(arena, &set, "%s/test_data_set_%u", folder, i));
         if (access(set, F_OK) != 0) return PEN_OK;
-        pen_status status = test_run_set(model, set, false);
+        pen_status status = test_run_set(&paths, set, false);
         if (pen_status_get_code(status) == PEN_UNSUPPORTED) {
             pen_status_ignore(status, "tried again with more constants");
-            status = test_run_set(model, set, true);
+            status = test_run_set(&paths, set, true);
         }
         PEN_TRY(status);
     }
@@ -304,12 +336,12 @@ static void cause_print(pen_status status, FILE *stream) {
     fputc('\n', stream);
 }
 
-static void child_run(const conformance *run, const char *folder, int descriptor) {
+static void child_run(const conformance *run, const char *name, int descriptor) {
     FILE *stream = fdopen(descriptor, "w");
     pen_arena *arena = NULL;
     alarm(CONFORMANCE_SECONDS_LIMIT);
     pen_status status = pen_arena_create(&arena);
-    if (status == PEN_OK) status = test_run_all(folder, arena);
+    if (status == PEN_OK) status = test_run_all(run, name, arena);
     if (status != PEN_OK && run->only != NULL) {
         char text[CONFORMANCE_CAUSE_BYTES];
         pen_status_format(status, text, sizeof text);
@@ -327,16 +359,14 @@ static void child_run(const conformance *run, const char *folder, int descriptor
 }
 
 static pen_status test_fork(const conformance *run, conformance_test *test) {
-    const char *folder;
     int ends[2];
-    PEN_TRY(pen_arena_format(run->arena, &folder, "%s/%s", run->data, test->name));
     if (pipe(ends) != 0) return pen_error(PEN_IO, "no pipe");
     fflush(NULL);
     const pid_t child = fork();
     if (child < 0) return pen_error(PEN_IO, "no process");
     if (child == 0) {
         close(ends[0]);
-        child_run(run, folder, ends[1]);
+        child_run(run, test->name, ends[1]);
     }
     close(ends[1]);
     char *text;
@@ -497,6 +527,8 @@ static bool conformance_read_options(conformance *run, int count, char **argumen
             run->only = arguments[++i];
         } else if (strcmp(arguments[i], "--data") == 0 && more) {
             run->data = arguments[++i];
+        } else if (strcmp(arguments[i], "--export") == 0 && more) {
+            run->export_folder = arguments[++i];
         } else if (strcmp(arguments[i], "--device") == 0 && more) {
             if (strcmp(arguments[++i], "reference") == 0) continue;
             fprintf(stderr, "device '%s' is not known here; there is: reference\n", arguments[i]);
@@ -504,7 +536,7 @@ static bool conformance_read_options(conformance *run, int count, char **argumen
         } else {
             fprintf(stderr,
                     "'%s' is not possible; there is: --update --verbose --only TEXT --data "
-                    "FOLDER --device NAME\n",
+                    "FOLDER --device NAME --export FOLDER\n",
                     arguments[i]);
             return false;
         }
