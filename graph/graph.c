@@ -453,6 +453,9 @@ void pen_graph_drop_output(pen_graph *graph, pen_node_id node, uint32_t output) 
     pen_value_id *outputs;
     memcpy(&outputs, &subject->outputs, sizeof outputs); // as in pen_graph_set_input
     outputs[output] = PEN_VALUE_NONE;
+    while (!pen_value_is(outputs[subject->output_count - 1])) {
+        subject->output_count -= 1; // output 0 is never optional
+    }
 }
 
 uint32_t pen_graph_input_count(const pen_graph *graph) {

@@ -11,7 +11,7 @@ pen_status pen_set_inference(pen_graph *graph) {
         const pen_node *node = pen_graph_node(graph, id);
         if (strcmp(node->op->name, "batch_normalization") == 0) {
             pen_graph_set_int(graph, id, "training_mode", 0);
-            for (uint32_t i = 1; i < node->output_count; i++) {
+            for (uint32_t i = node->output_count; i-- > 1;) {
                 pen_graph_drop_output(graph, id, i);
             }
         }
