@@ -1,16 +1,28 @@
 # Penstock. `make help` lists the targets.
 #
 # Each set of flags has its own object folder under build/, so switching never cleans.
-#   make SANITIZE=address,undefined …    make CC=clang …    make DEBUG=1 …
 
 CC := gcc
 SANITIZE :=
 DEBUG :=
 COVERAGE :=
-JOBS := $(shell nproc)
+JOBS := $(shell nproc 2>/dev/null || echo 2)
+V :=
 prefix := /usr/local
+libdir = $(prefix)/lib
 DESTDIR :=
 VERSION := 0.1.0
+SO_VERSION := 0
+
+ifeq ($(filter -j%,$(MAKEFLAGS)),)
+MAKEFLAGS += -j$(JOBS)
+endif
+MAKEFLAGS += --no-builtin-rules
+.DELETE_ON_ERROR:
+ifneq ($(filter coverage,$(MAKECMDGOALS)),)
+COVERAGE := 1
+endif
+asks_for = $(filter $(1),$(MAKECMDGOALS))
 
 comma := ,
 empty :=
@@ -18,78 +30,200 @@ space := $(empty) $(empty)
 flavour := $(notdir $(CC))$(if $(DEBUG),-debug)$(if $(SANITIZE),-$(subst $(comma),-,$(SANITIZE)))$(if $(COVERAGE),-coverage)
 BUILD := build/$(flavour)
 
+# what is said for each command, unless V=1 shows the command itself
+Q := $(if $(V),,@)
+quiet := $(findstring s,$(firstword -$(MAKEFLAGS)))
+say = $(if $(V)$(quiet),,@printf '  %-5s %s\n' $(1) $(2))
+
 packages := yaml-0.1 zlib libpng libturbojpeg jansson
 WARNINGS := -Wall -Wextra -Wshadow -Wconversion -Wcast-qual -Wmissing-prototypes -Wvla -Werror
 CPPFLAGS := -I. -D_GNU_SOURCE -DPEN_VERSION=\"$(VERSION)\" $(if $(DEBUG),-DPEN_DEBUG)
-CFLAGS := -std=c11 -pedantic $(WARNINGS) -g $(if $(DEBUG),-O0,-O2) -fPIC -fopenmp -ffp-contract=off \
-  -fvisibility=default -fno-omit-frame-pointer \
-  $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all) $(if $(COVERAGE),--coverage)
-CFLAGS += $(shell pkg-config --cflags $(packages) 2>/dev/null)
-LDFLAGS := -fopenmp $(if $(SANITIZE),-fsanitize=$(SANITIZE)) $(if $(COVERAGE),--coverage)
-LDLIBS := $(shell pkg-config --libs $(packages) 2>/dev/null) -ldnnl -lpthread -lm -ldl
+sanitizers := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all)
+CFLAGS_COMMON := -std=c11 -pedantic $(WARNINGS) -g -fPIC -fopenmp -ffp-contract=off -fvisibility=default \
+  -fno-omit-frame-pointer
+CFLAGS = $(CFLAGS_COMMON) $(if $(DEBUG),-O0,-O2) $(sanitizers) $(if $(COVERAGE),--coverage) $(package_cflags)
+LDFLAGS := -fopenmp $(sanitizers) $(if $(COVERAGE),--coverage)
+LDLIBS = $(package_libs) -ldnnl -lpthread -lm -ldl
+
+# Asked for once, and only when something is compiled: `make deps` may install pkg-config first.
+package_cflags = $(eval package_cflags := $(shell pkg-config --cflags $(packages) 2>/dev/null))$(package_cflags)
+package_libs = $(eval package_libs := $(shell pkg-config --libs $(packages) 2>/dev/null))$(package_libs)
 
 folders := base graph partition scheduler device
-library_sources := $(sort $(foreach folder,$(folders),$(shell find $(folder) -name '*.c' 2>/dev/null)))
+find_files = $(sort $(foreach folder,$(1),$(shell find $(folder) -name '$(2)' 2>/dev/null)))
+library_sources := $(call find_files,$(folders),*.c)
 command_sources := $(sort $(wildcard cli/*.c))
 support_sources := $(sort $(wildcard tests/support/*.c))
-test_sources := $(sort $(shell find tests -name '*_test.c'))
-headers := $(sort $(shell find $(folders) cli tests -name '*.h' 2>/dev/null))
+test_sources := $(call find_files,tests,*_test.c)
+fuzz_sources := $(sort $(wildcard tests/fuzz/*_fuzz.c))
+all_sources := $(library_sources) $(command_sources) $(call find_files,tests examples,*.c)
+headers := $(call find_files,$(folders) cli tests examples,*.h)
 
 objects = $(patsubst %.c,$(BUILD)/%.o,$(1))
 
 # cpu kernels are compiled once for each x86-64 level, elsewhere once
 kernel_sources := $(wildcard device/cpu/kernels/*.c)
-kernel_levels := $(if $(filter x86_64%,$(shell $(CC) -dumpmachine)),v2 v3 v4,base)
+kernel_levels := $(if $(filter x86_64%,$(shell $(CC) -dumpmachine 2>/dev/null || uname -m)),v2 v3 v4,base)
 KERNEL_FLAGS := $(if $(DEBUG),,-O3) -fno-math-errno -fno-trapping-math -ffp-contract=fast
 kernel_flags_v2 := -march=x86-64-v2
 kernel_flags_v3 := -march=x86-64-v3
 kernel_flags_v4 := -march=x86-64-v4 -mprefer-vector-width=512
-kernel_objects = $(foreach level,$(kernel_levels),$(patsubst %.c,$(BUILD)/%.$(level).o,$(kernel_sources)))
 CPPFLAGS += $(if $(filter v3,$(kernel_levels)),-DPEN_CPU_HAS_LEVELS)
-library_objects = $(call objects,$(filter-out $(kernel_sources),$(library_sources))) $(kernel_objects)
+
+# The objects of the library under folder $(1).
+library_objects_in = $(patsubst %.c,$(1)/%.o,$(filter-out $(kernel_sources),$(library_sources))) \
+  $(foreach level,$(kernel_levels),$(patsubst %.c,$(1)/%.$(level).o,$(kernel_sources)))
+library_objects := $(call library_objects_in,$(BUILD))
 test_programs := $(patsubst %.c,$(BUILD)/%,$(test_sources))
+test_scripts := $(sort $(wildcard tests/end_to_end/*_test.sh))
 
-.PHONY: all test
-all: $(BUILD)/penstock $(BUILD)/libpenstock.so
+.PHONY: all
+all: $(BUILD)/penstock $(BUILD)/libpenstock.so #! the command and the library (under build/)
 
-$(BUILD)/%.o: %.c
-	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
-
-define kernel_rule
-$(BUILD)/device/cpu/kernels/%.$(1).o: device/cpu/kernels/%.c
+# How objects come about under folder $(1), with compiler $(2) and flags $(3).
+define compile_kernel_rule
+$(1)/device/cpu/kernels/%.$(4).o: device/cpu/kernels/%.c | build/.has-build
 	@mkdir -p $$(@D)
-	$$(CC) $$(CPPFLAGS) $$(CFLAGS) $$(KERNEL_FLAGS) $$(kernel_flags_$(1)) -DPEN_CPU_LEVEL=$(1) -MMD -MP -c $$< -o $$@
+	$$(call say,cc,'$$< ($(4))')
+	$$(Q)$(2) $$(CPPFLAGS) $(3) $$(KERNEL_FLAGS) $$(kernel_flags_$(4)) -DPEN_CPU_LEVEL=$(4) -MMD -MP -c $$< -o $$@
 endef
-$(foreach level,$(kernel_levels),$(eval $(call kernel_rule,$(level))))
+define compile_rules
+$(1)/%.o: %.c | build/.has-build
+	@mkdir -p $$(@D)
+	$$(call say,cc,$$<)
+	$$(Q)$(2) $$(CPPFLAGS) $(3) -MMD -MP -c $$< -o $$@
 
-$(BUILD)/libpenstock.a: $(library_objects)
-	@rm -f $@
-	ar rcs $@ $^
+$(foreach level,$(kernel_levels),$(call compile_kernel_rule,$(1),$(2),$(3),$(level))
 
-$(BUILD)/libpenstock.so: $(library_objects)
-	$(CC) -shared $(LDFLAGS) $^ $(LDLIBS) -o $@
+)
+$(1)/libpenstock.a: $(call library_objects_in,$(1))
+	$$(call say,ar,$$@)
+	@rm -f $$@
+	$$(Q)ar rcs $$@ $$^
+endef
+$(eval $(call compile_rules,$(BUILD),$$(CC),$$(CFLAGS)))
+
+$(BUILD)/libpenstock.so: scheduler/penstock.map $(library_objects)
+	$(call say,ld,$@)
+	$(Q)$(CC) -shared -Wl,-soname,libpenstock.so.$(SO_VERSION) -Wl,--version-script=$< $(if $(SANITIZE),,-Wl,-z,defs) \
+	  $(LDFLAGS) $(library_objects) $(LDLIBS) -o $@
+	@ln -sf libpenstock.so $(@D)/libpenstock.so.$(SO_VERSION)
 
 $(BUILD)/penstock: $(call objects,$(command_sources)) $(BUILD)/libpenstock.a
-	$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
+	$(call say,ld,$@)
+	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
+
+# ---- what must be installed: looked at once, and again when the list changes. Only `make deps`,
+# `make demo` and `make check` install; the others say what is missing.
+dependencies_mode := $(if $(call asks_for,deps demo check check-long),,--check)
+build/.has-%: dependencies.sh
+	@mkdir -p build
+	@./dependencies.sh $(dependencies_mode) $*
+	@touch $@
+
+.PHONY: deps
+deps: build/.has-build build/.has-demo build/.has-test #! install what the build, the demo and the tests need
+build/.has-demo: | build/.has-build
+build/.has-test: | build/.has-demo
+
+# ---- the demo and the tests
+.PHONY: demo check check-long test
+demo: $(BUILD)/penstock | build/.has-demo #! train a network on Fashion-MNIST
+	@examples/demo.sh $(BUILD)/penstock
+
+check: demo test conformance #! the demo, ONNX's tests, then all tests
+check-long: check fuzz #! check, and every fuzzer for a while
+
+# what may fail or be timed does not run beside other work
+TESTS :=
+ifneq ($(call asks_for,check check-long),)
+conformance: | demo
+test: | demo conformance
+fuzz: | test
+endif
+
+chosen_tests = $(if $(TESTS),$(foreach program,$(1),$(if $(findstring $(TESTS),$(program)),$(program))),$(1))
+test: $(if $(TESTS),,all) $(call chosen_tests,$(test_programs)) $(if $(call chosen_tests,$(test_scripts)),$(BUILD)/penstock) #! all tests; TESTS=graph/ those whose path contains that
+	@tests/run_tests.sh $(BUILD) $(call chosen_tests,$(test_programs) $(test_scripts))
+
+.PHONY: golden
+golden: $(test_programs) #! write the expected outputs anew; review the diff
+	@PEN_GOLDEN=1 tests/run_tests.sh $(BUILD) $(test_programs)
+	@git --no-pager diff --stat -- tests
 
 $(BUILD)/tests/%_test: $(BUILD)/tests/%_test.o $(call objects,$(support_sources)) $(BUILD)/libpenstock.a
-	$(CC) $(LDFLAGS) $^ $(LDLIBS) -lcmocka -o $@
-
-# one set of test programs: make test TESTS='graph/' runs those whose path contains the text
-TESTS :=
-test: $(if $(TESTS),$(foreach program,$(test_programs),$(if $(findstring $(TESTS),$(program)),$(program))),all $(test_programs))
-	@tests/run_tests.sh $(BUILD) $(filter %_test,$^)
+	$(call say,ld,$@)
+	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -lcmocka -o $@
+$(patsubst %.c,$(BUILD)/%.o,$(call find_files,tests,*.c)): | build/.has-test
 
 # ONNX's own tests; fails when one in tests/conformance/passing.txt no longer passes.
 #   make conformance                      make conformance CONFORMANCE='--only softmax'
 #   make conformance CONFORMANCE=--update rewrites the list
 .PHONY: conformance
 CONFORMANCE :=
-conformance: $(BUILD)/tests/conformance/onnx_conformance
-	$< $(CONFORMANCE)
+conformance: $(BUILD)/tests/conformance/onnx_conformance #! ONNX's own tests: how many pass, and why others do not
+	@$< $(CONFORMANCE)
 
 $(BUILD)/tests/conformance/%: $(BUILD)/tests/conformance/%.o $(call objects,$(support_sources)) $(BUILD)/libpenstock.a
-	$(CC) $(LDFLAGS) $^ $(LDLIBS) -lcmocka -o $@
+	$(call say,ld,$@)
+	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -lcmocka -o $@
 
--include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
+# ---- fuzzers: tests/fuzz/NAME_fuzz.c, with corpus/NAME and NAME.dict beside it
+.PHONY: fuzz
+FUZZ :=
+FUZZ_SECONDS := 60
+FUZZ_CC := clang
+fuzz_flags := -O1 -fsanitize=address,undefined -fno-sanitize-recover=all
+$(eval $(call compile_rules,build/fuzz,$$(FUZZ_CC),$$(CFLAGS_COMMON) $$(fuzz_flags) -fsanitize=fuzzer-no-link $$(package_cflags)))
+fuzz_programs := $(patsubst tests/fuzz/%_fuzz.c,build/fuzz/%_fuzz,$(fuzz_sources))
+build/fuzz/%_fuzz: build/fuzz/tests/fuzz/%_fuzz.o build/fuzz/libpenstock.a
+	$(call say,ld,$@)
+	$(Q)$(FUZZ_CC) -fopenmp $(fuzz_flags) -fsanitize=fuzzer $^ $(LDLIBS) -o $@
+$(patsubst %.c,build/fuzz/%.o,$(library_sources) $(fuzz_sources)): | build/.has-fuzz
+chosen_fuzzers = $(if $(FUZZ),$(foreach name,$(FUZZ),build/fuzz/$(name)_fuzz),$(fuzz_programs))
+fuzz: $(chosen_fuzzers) #! every fuzzer for FUZZ_SECONDS=60; FUZZ='yaml csv' these
+	@FUZZ_SECONDS=$(FUZZ_SECONDS) tests/fuzz/run_fuzzers.sh $^
+
+# ---- tools
+.PHONY: lint format coverage bench
+lint: | build/.has-lint build/.has-build #! all that STYLE asks for and a tool can check; LINT=path those files
+	@CPPFLAGS='$(CPPFLAGS)' CFLAGS='-std=c11 -pedantic $(filter-out -Werror,$(WARNINGS)) -fopenmp $(package_cflags)' \
+	  JOBS=$(JOBS) tests/lint/lint.sh $(LINT)
+LINT :=
+
+format: | build/.has-lint #! clang-format all sources
+	$(Q)clang-format -i $(all_sources) $(headers)
+
+coverage: test | build/.has-coverage #! which lines the tests run
+	@tests/coverage.sh $(BUILD)
+
+# ---- installing
+.PHONY: install uninstall
+public_headers := scheduler/penstock.h base/status.h
+include_folder := $(DESTDIR)$(prefix)/include/penstock
+library_folder = $(DESTDIR)$(libdir)
+install: all #! DESTDIR= prefix=/usr/local: command, library, header, penstock.pc
+	install -d $(DESTDIR)$(prefix)/bin $(library_folder)/pkgconfig $(include_folder)/base
+	install -m 755 $(BUILD)/penstock $(DESTDIR)$(prefix)/bin/penstock
+	install -m 755 $(BUILD)/libpenstock.so $(library_folder)/libpenstock.so.$(VERSION)
+	ln -sf libpenstock.so.$(VERSION) $(library_folder)/libpenstock.so.$(SO_VERSION)
+	ln -sf libpenstock.so.$(SO_VERSION) $(library_folder)/libpenstock.so
+	install -m 644 scheduler/penstock.h $(include_folder)/penstock.h
+	install -m 644 base/status.h $(include_folder)/base/status.h
+	sed -e 's|@prefix@|$(prefix)|; s|@libdir@|$(libdir)|; s|@version@|$(VERSION)|' scheduler/penstock.pc.in \
+	  >$(library_folder)/pkgconfig/penstock.pc
+
+uninstall: #! remove what install put there
+	rm -f $(DESTDIR)$(prefix)/bin/penstock $(library_folder)/pkgconfig/penstock.pc \
+	  $(library_folder)/libpenstock.so $(library_folder)/libpenstock.so.$(SO_VERSION) $(library_folder)/libpenstock.so.$(VERSION)
+	rm -rf $(include_folder)
+
+.PHONY: clean help
+clean: #! remove build/
+	rm -rf build
+
+help: #! this list
+	@sed -n 's/^\([a-z-]*\):[^#=]*#! \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
+	@printf '%s\n' '' 'With any of them:' '  SANITIZE=address,undefined   CC=clang   DEBUG=1   JOBS=2   V=1 (show commands)'
+
+-include $(shell find $(BUILD) $(if $(call asks_for,fuzz check-long),build/fuzz) -name '*.d' 2>/dev/null)

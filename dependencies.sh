@@ -1,0 +1,79 @@
+#!/bin/sh
+# Installs what Penstock needs from Debian's archive (or a derivative's). Touches nothing, not even
+# the package lists, when all is there.
+#   dependencies.sh [--check] SET...      sets: build demo test lint fuzz coverage bench
+# With --check nothing is installed: what is missing is named, with the command that installs it.
+set -u
+
+packages_of() {
+    case $1 in
+    build) echo gcc libc6-dev make pkg-config libopenblas-dev libopenblas0-openmp libdnnl-dev \
+        libyaml-dev libjansson-dev libturbojpeg0-dev libpng-dev zlib1g-dev ;;
+    demo) echo dataset-fashion-mnist ;;
+    test) echo libcmocka-dev libonnx-testdata ;;
+    lint) echo clang clang-format clang-tidy cppcheck libomp-dev libcmocka-dev ;;
+    fuzz) echo clang libclang-rt-14-dev libomp-dev ;;
+    coverage) echo lcov ;;
+    bench) echo python3-torch python3-torchvision python3-onnx python3-numpy ;;
+    *)
+        echo "dependencies.sh: there is no set '$1': build demo test lint fuzz coverage bench" >&2
+        return 1
+        ;;
+    esac
+}
+
+mode=install
+if [ "${1:-}" = --check ]; then
+    mode=check
+    shift
+fi
+
+wanted=
+for set_name in "$@"; do
+    names=$(packages_of "$set_name") || exit 2
+    wanted="$wanted $names"
+done
+
+if ! command -v dpkg-query >/dev/null 2>&1; then
+    echo "dependencies.sh: this is not a Debian system; it needs what Debian calls:$wanted" >&2
+    [ "$mode" = check ] && exit 0 # the compiler will say what is not there
+    exit 1
+fi
+
+missing=
+for name in $wanted; do
+    case " $missing " in *" $name "*) continue ;; esac
+    status=$(dpkg-query -W -f '${db:Status-Status}' "$name" 2>/dev/null)
+    [ "$status" = installed ] || missing="$missing $name"
+done
+[ -z "$missing" ] && exit 0
+
+by_hand="apt-get install --no-install-recommends$missing"
+if [ "$mode" = check ]; then
+    printf '%s\n' "not installed:$missing" "'./dependencies.sh $*' installs it; or, as root:" \
+        "  $by_hand" >&2
+    exit 1
+fi
+
+if [ "$(id -u)" -eq 0 ]; then
+    as_root=
+elif command -v sudo >/dev/null 2>&1 && { sudo -n true 2>/dev/null || [ -t 0 ]; }; then
+    as_root=sudo
+else
+    printf '%s\n' "not installed:$missing" \
+        "This user is not root and cannot use sudo here. Please run, as root:" "  $by_hand" >&2
+    exit 1
+fi
+
+echo "installing:$missing" >&2
+apt() {
+    # shellcheck disable=SC2086 # empty when we are root
+    $as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=120 "$@" >&2
+}
+apt update || echo "dependencies.sh: the package lists were not renewed; trying with those there are" >&2
+# shellcheck disable=SC2086 # a list of names
+if ! apt install --no-install-recommends $missing; then
+    printf '%s\n' "dependencies.sh: apt-get could not install:$missing" \
+        "(the lines above say why)" >&2
+    exit 1
+fi

@@ -1,0 +1,107 @@
+#include "scheduler/penstock.h"
+
+#include "base/arena.h"
+#include "base/memory.h"
+#include "scheduler/evaluate.h"
+#include "scheduler/parameter_file.h"
+#include "scheduler/train.h"
+
+struct pen_training {
+    pen_arena *arena; // the job
+    const pen_job *job;
+    pen_trainer *trainer;
+};
+
+const char *pen_version(void) {
+    return PEN_VERSION;
+}
+
+static pen_status training_start(pen_training *training, const char *job_path,
+                                 const pen_training_options *options) {
+    const pen_trainer_options trainer_options = {
+        .step_limit = options == NULL ? 0 : options->step_limit,
+        .parameters = options == NULL ? NULL : options->parameters,
+    };
+    PEN_TRY(pen_arena_create(&training->arena));
+    PEN_TRY(pen_job_read(job_path, training->arena, &training->job));
+    return pen_trainer_create(training->job, &trainer_options, &training->trainer);
+}
+
+pen_status pen_training_open(const char *job_path, const pen_training_options *options,
+                             pen_training **out_training) {
+    *out_training = NULL;
+    pen_training *training = pen_memory_allocate(1, sizeof *training);
+    if (training == NULL) return pen_error_out_of_memory();
+    const pen_status status = training_start(training, job_path, options);
+    if (status != PEN_OK) {
+        pen_training_close(training);
+        return status;
+    }
+    *out_training = training;
+    return PEN_OK;
+}
+
+void pen_training_close(pen_training *training) {
+    if (training == NULL) return;
+    pen_trainer_destroy(training->trainer);
+    pen_arena_destroy(training->arena);
+    pen_memory_free(training);
+}
+
+uint64_t pen_training_step_count(const pen_training *training) {
+    return pen_trainer_get_size(training->trainer).step_count;
+}
+
+pen_status pen_training_step(pen_training *training, pen_training_step_report *out_report,
+                             bool *out_more) {
+    pen_step_report report = {0};
+    *out_report = (pen_training_step_report){0};
+    *out_more = false;
+    PEN_TRY(pen_trainer_step(training->trainer, &report, out_more));
+    if (!*out_more) return PEN_OK;
+    *out_report = (pen_training_step_report){
+        .step = report.step,
+        .epoch = report.epoch,
+        .loss = report.loss,
+        .example_count = report.example_count,
+        .target_count = report.target_count,
+        .correct_count = report.correct_count,
+        .learning_rate = report.learning_rate,
+        .seconds = report.seconds,
+    };
+    return PEN_OK;
+}
+
+static pen_status training_evaluate(pen_training *training, pen_arena *scratch,
+                                    pen_evaluation *out_evaluation) {
+    pen_dataset_options options;
+    pen_dataset *dataset;
+    PEN_TRY(pen_job_get_dataset(training->job, PEN_DATASET_PART_EVAL, scratch, &options));
+    PEN_TRY(pen_dataset_open(&options, &dataset));
+    const pen_status status = pen_evaluate(pen_trainer_runner(training->trainer), dataset,
+                                           (uint64_t)training->job->train.batch, out_evaluation);
+    pen_dataset_close(dataset);
+    return status;
+}
+
+pen_status pen_training_evaluate(pen_training *training, pen_training_evaluation *out_evaluation) {
+    pen_evaluation evaluation = {0};
+    pen_arena *scratch = NULL;
+    *out_evaluation = (pen_training_evaluation){0};
+    PEN_TRY(pen_arena_create(&scratch));
+    const pen_status status = training_evaluate(training, scratch, &evaluation);
+    pen_arena_destroy(scratch);
+    if (status != PEN_OK) return status;
+    *out_evaluation = (pen_training_evaluation){
+        .example_count = evaluation.example_count,
+        .loss = evaluation.loss,
+        .target_count = evaluation.target_count,
+        .correct_count = evaluation.correct_count,
+        .seconds = evaluation.seconds,
+    };
+    return PEN_OK;
+}
+
+pen_status pen_training_save(pen_training *training, const char *path) {
+    return pen_parameter_file_save(path, pen_trainer_runner(training->trainer));
+}
