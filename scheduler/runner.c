@@ -5,6 +5,7 @@
 #include "base/memory.h"
 
 #define RUNNER_FORMS_LIMIT 16
+#define RUNNER_CHUNK_BYTES ((uint64_t)1 << 20) // a multiple of a hash word
 
 typedef struct runner_entry {
     pen_runner_form form;
@@ -147,24 +148,44 @@ pen_status pen_runner_write(pen_runner *runner, uint32_t index, const void *host
                               bytes);
 }
 
-static pen_status runner_hash_tensor(pen_runner *runner, uint32_t index, uint64_t *hash) {
-    const uint64_t bytes = pen_runner_tensor(runner, index)->data_bytes;
-    unsigned char *contents = pen_memory_allocate(bytes, 1);
-    if (contents == NULL) return pen_error_out_of_memory();
-    const pen_status status = pen_runner_read(runner, index, contents, bytes);
-    for (uint64_t i = 0; status == PEN_OK && i < bytes; i++) {
-        *hash = (*hash ^ contents[i]) * 0x100000001b3u;
+static uint64_t runner_hash_words(uint64_t hash, const unsigned char *bytes, uint64_t count) {
+    for (uint64_t i = 0; i < count; i += sizeof(uint64_t)) {
+        uint64_t word = 0;
+        memcpy(&word, bytes + i, count - i < sizeof word ? count - i : sizeof word);
+        hash = (hash ^ word) * 0x100000001b3u;
     }
-    pen_memory_free(contents);
-    return status;
+    return hash;
+}
+
+// `chunk` has RUNNER_CHUNK_BYTES.
+static pen_status runner_hash_tensor(pen_runner *runner, uint32_t index, unsigned char *chunk,
+                                     uint64_t *hash) {
+    const pen_value *tensor = pen_runner_tensor(runner, index);
+    pen_executor *executor = runner->entries[0].form.executor;
+    if (!pen_executor_holds(executor, runner->tensors[index])) {
+        *hash = runner_hash_words(*hash, tensor->data, tensor->data_bytes);
+        return PEN_OK;
+    }
+    for (uint64_t first = 0; first < tensor->data_bytes; first += RUNNER_CHUNK_BYTES) {
+        const uint64_t left = tensor->data_bytes - first;
+        const uint64_t bytes = left < RUNNER_CHUNK_BYTES ? left : RUNNER_CHUNK_BYTES;
+        PEN_TRY(pen_executor_read_part(executor, runner->tensors[index], first, chunk, bytes));
+        *hash = runner_hash_words(*hash, chunk, bytes);
+    }
+    return PEN_OK;
 }
 
 pen_status pen_runner_hash(pen_runner *runner, uint64_t *out_hash) {
-    *out_hash = 0xcbf29ce484222325u;
-    for (uint32_t i = 0; i < runner->tensor_count; i++) {
-        PEN_TRY(runner_hash_tensor(runner, i, out_hash));
+    unsigned char *chunk = pen_memory_allocate(RUNNER_CHUNK_BYTES, 1);
+    if (chunk == NULL) return pen_error_out_of_memory();
+    uint64_t hash = 0xcbf29ce484222325u;
+    pen_status status = PEN_OK;
+    for (uint32_t i = 0; status == PEN_OK && i < runner->tensor_count; i++) {
+        status = runner_hash_tensor(runner, i, chunk, &hash);
     }
-    return PEN_OK;
+    pen_memory_free(chunk);
+    *out_hash = hash;
+    return status;
 }
 
 uint64_t pen_runner_device_bytes(const pen_runner *runner) {

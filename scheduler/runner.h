@@ -48,7 +48,8 @@ PEN_NODISCARD pen_status pen_runner_read(pen_runner *runner, uint32_t index, voi
 PEN_NODISCARD pen_status pen_runner_write(pen_runner *runner, uint32_t index, const void *host,
                                           uint64_t bytes);
 
-// A 64-bit FNV-1a hash of the bytes of all tensors, in order: equal when all bits are.
+// A hash of the bits of all tensors, in order: FNV-1a over 64-bit words, the last one filled up
+// with zeros.
 PEN_NODISCARD pen_status pen_runner_hash(pen_runner *runner, uint64_t *out_hash);
 
 // Buffers of all forms together, in bytes: what the device holds for them.

@@ -238,6 +238,15 @@ pen_status pen_executor_read(pen_executor *executor, pen_value_id value, void *h
     return device->kind->read(device, executor->operands[value.index], host, bytes);
 }
 
+pen_status pen_executor_read_part(pen_executor *executor, pen_value_id value, uint64_t first,
+                                  void *host, uint64_t bytes) {
+    PEN_ASSERT(pen_executor_holds(executor, value));
+    pen_device *device = executor->spec.device;
+    pen_operand from = executor->operands[value.index];
+    from.offset += first;
+    return device->kind->read(device, from, host, bytes);
+}
+
 static pen_status executor_run(pen_executor *executor, uint32_t first, uint32_t last,
                                const pen_run_context *run) {
     pen_device *device = executor->spec.device;
