@@ -70,6 +70,14 @@ static double activation_softplus_backward(double dy, double v, const double *p)
     (void)p;
     return dy / (1 + exp(-v));
 }
+static double activation_mish(double x, const double *p) {
+    return x * tanh(activation_softplus(x, p));
+}
+// With t = tanh(softplus(v)): t + v (1 - t²) sigmoid(v).
+static double activation_mish_backward(double dy, double v, const double *p) {
+    const double t = tanh(activation_softplus(v, p));
+    return dy * (t + v * (1 - t * t) / (1 + exp(-v)));
+}
 static double activation_softsign(double x, const double *p) {
     (void)p;
     return x / (1 + fabs(x));
@@ -114,6 +122,7 @@ static const reference_map activation_maps[] = {
     {"celu", activation_celu, activation_celu_backward, NULL, {"alpha"}},
     {"selu", activation_selu, activation_selu_backward, NULL, {"alpha", "gamma"}},
     {"softplus", activation_softplus, activation_softplus_backward, NULL, {NULL}},
+    {"mish", activation_mish, activation_mish_backward, NULL, {NULL}},
     {"softsign", activation_softsign, activation_softsign_backward, NULL, {NULL}},
     {"hard_sigmoid",
      activation_hard_sigmoid,
@@ -230,6 +239,8 @@ static const pen_reference_kernel activation_kernels[] = {
     {"selu_backward", activation_run},
     {"softplus", activation_run},
     {"softplus_backward", activation_run},
+    {"mish", activation_run},
+    {"mish_backward", activation_run},
     {"softsign", activation_run},
     {"softsign_backward", activation_run},
     {"hard_sigmoid", activation_run},

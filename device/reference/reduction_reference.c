@@ -183,10 +183,10 @@ static pen_status reduction_max(const pen_reference_call *call) {
 static pen_status reduction_min(const pen_reference_call *call) {
     return extremum_run(call, false);
 }
-static pen_status reduction_argmax(const pen_reference_call *call) {
+static pen_status reduction_arg_max(const pen_reference_call *call) {
     return argument_run(call, true);
 }
-static pen_status reduction_argmin(const pen_reference_call *call) {
+static pen_status reduction_arg_min(const pen_reference_call *call) {
     return argument_run(call, false);
 }
 
@@ -333,8 +333,8 @@ static const pen_reference_kernel reduction_kernels[] = {
     {"reduce_sum_square", reduction_run},
     {"reduce_log_sum", reduction_run},
     {"reduce_log_sum_exp", reduction_log_sum_exp},
-    {"argmax", reduction_argmax},
-    {"argmin", reduction_argmin},
+    {"arg_max", reduction_arg_max},
+    {"arg_min", reduction_arg_min},
     {"reduce_sum_backward", reduction_sum_backward},
     {"reduce_max_backward", reduction_extremum_backward},
     {"reduce_min_backward", reduction_extremum_backward},

@@ -155,6 +155,8 @@ static const pen_op activation_ops[] = {
                pen_gradient_from_input, "input", selu_attributes, 2),
     ACTIVATION(softplus, "log(1 + exp(x))", pen_infer_float_map, pen_gradient_from_input, "input",
                NULL, 0),
+    ACTIVATION(mish, "x tanh(log(1 + exp(x)))", pen_infer_float_map, pen_gradient_from_input,
+               "input", NULL, 0),
     ACTIVATION(softsign, "x / (1 + |x|)", pen_infer_float_map, pen_gradient_from_input, "input",
                NULL, 0),
     ACTIVATION(hard_sigmoid, "alpha x + beta, clipped to [0, 1]", pen_infer_float_map,
