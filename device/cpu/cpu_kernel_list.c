@@ -9,7 +9,7 @@
 #include "device/kernel_choices.h"
 
 // Every family of device/cpu/kernels/, compiled once a level.
-#define CPU_FAMILIES(X) X(matmul) X(optimizer) X(movement) X(indexing)
+#define CPU_FAMILIES(X) X(matmul) X(optimizer) X(movement) X(indexing) X(elementwise) X(activation)
 
 // Families that are compiled once: they only call libraries.
 #define CPU_LIBRARY_FAMILIES(X) X(onednn_convolution) X(onednn_reorder)
