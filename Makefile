@@ -173,7 +173,7 @@ $(BUILD)/tests/conformance/%: $(BUILD)/tests/conformance/%.o $(call objects,$(su
 FUZZ :=
 FUZZ_SECONDS := 60
 FUZZ_CC := clang
-fuzz_flags := -O1 -fsanitize=address,undefined -fno-sanitize-recover=all
+fuzz_flags := -O1 -Wno-pass-failed -fsanitize=address,undefined -fno-sanitize-recover=all
 $(eval $(call compile_rules,build/fuzz,$$(FUZZ_CC),$$(CFLAGS_COMMON) $$(fuzz_flags) -fsanitize=fuzzer-no-link $$(package_cflags)))
 fuzz_programs := $(patsubst tests/fuzz/%_fuzz.c,build/fuzz/%_fuzz,$(fuzz_sources))
 build/fuzz/%_fuzz: build/fuzz/tests/fuzz/%_fuzz.o build/fuzz/libpenstock.a
