@@ -9,10 +9,12 @@
 #include "device/kernel_choices.h"
 
 // Every family of device/cpu/kernels/, compiled once a level.
-#define CPU_FAMILIES(X) X(matmul) X(optimizer) X(movement) X(indexing) X(elementwise) X(activation)
+#define CPU_FAMILIES(X)                                                                            \
+    X(matmul) X(optimizer) X(movement) X(indexing) X(elementwise) X(activation) X(pooling)
 
 // Families that are compiled once: they only call libraries.
 #define CPU_LIBRARY_FAMILIES(X) X(onednn_convolution) X(onednn_reorder)
+
 #define CPU_DECLARE_BASE(name) extern const pen_cpu_family pen_##name##_cpu_base;
 #define CPU_DECLARE_LEVELS(name)                                                                   \
     extern const pen_cpu_family pen_##name##_cpu_v2;                                               \

@@ -35,7 +35,8 @@ typedef struct layout_follower {
 } layout_follower;
 
 static const layout_follower layout_followers[] = {
-    {"conv_backward_bias", 1, 0},
+    {"max_pool", 1, 1},          {"average_pool", 1, 1},          {"global_average_pool", 1, 1},
+    {"max_pool_backward", 7, 1}, {"average_pool_backward", 1, 1},
 };
 
 // Elementwise ops that make zeros of zeros: those that may work on blocked tensors whose last block
@@ -108,13 +109,18 @@ static void layout_follow(const layout_follower *follower, const pen_graph *grap
         inputs[i] = PEN_LAYOUT_PLAIN;
         if (!layout_is_masked(follower->inputs, i)) continue;
         possible = possible && layout_is_possible(graph, node->inputs[i]);
-        if (layout == PEN_LAYOUT_PLAIN) layout = found;
+        if (pen_cpu_layout_block(layout) == 1) layout = found;
     }
     for (uint32_t i = 0; i < node->output_count; i++) {
+        // an output that should not be there: only the plain kernel makes it
+        if (!layout_is_masked(follower->outputs, i) && pen_value_is(node->outputs[i]) &&
+            pen_value_type(graph, node->outputs[i])->element != PEN_FLOAT32) {
+            possible = false;
+        }
         if (!layout_is_masked(follower->outputs, i)) continue;
         possible = possible && layout_is_possible(graph, node->outputs[i]);
     }
-    if (!possible) return;
+    if (!possible || pen_cpu_layout_block(layout) == 1) return;
     for (uint32_t i = 0; i < node->input_count; i++) {
         if (layout_is_masked(follower->inputs, i)) inputs[i] = layout;
     }
@@ -139,6 +145,31 @@ static pen_layout layout_common(const pen_graph *graph, const pen_node *node,
     return is_full || layout_keeps_zeros(node->op->name) ? layout : PEN_LAYOUT_PLAIN;
 }
 
+static pen_layout layout_of_level(pen_cpu_level level) {
+    switch (level) {
+    case PEN_CPU_LEVEL_V4:
+        return PEN_CPU_LAYOUT_BLOCKED_16;
+    case PEN_CPU_LEVEL_V3:
+    case PEN_CPU_LEVEL_V2:
+        return PEN_CPU_LAYOUT_BLOCKED_8;
+    case PEN_CPU_LEVEL_BASE:
+    case PEN_CPU_LEVEL_COUNT:
+        break;
+    }
+    return PEN_LAYOUT_PLAIN;
+}
+
+// A small plain tensor spread over a large one that convolutions will read: blocked from here on.
+static void layout_spread(pen_cpu_level level, const pen_graph *graph, const pen_node *node,
+                          pen_layout *inputs, pen_layout *outputs) {
+    const pen_layout layout = layout_of_level(level);
+    const pen_shape *shape = &pen_value_type(graph, node->outputs[0])->shape;
+    const bool is_possible = layout_is_possible(graph, node->outputs[0]) &&
+                             layout_is_possible(graph, node->inputs[0]) &&
+                             shape->dims[1] % pen_cpu_layout_block(layout) == 0;
+    inputs[0] = outputs[0] = is_possible ? layout : PEN_LAYOUT_PLAIN;
+}
+
 pen_status pen_cpu_layout_choose(pen_cpu_level level, const pen_graph *graph, pen_node_id id,
                                  pen_layout *inputs, pen_layout *outputs) {
     const pen_node *node = pen_graph_node(graph, id);
@@ -146,6 +177,10 @@ pen_status pen_cpu_layout_choose(pen_cpu_level level, const pen_graph *graph, pe
     if (strcmp(name, "conv") == 0 || strcmp(name, "conv_transpose") == 0 ||
         strcmp(name, "conv_backward_input") == 0 || strcmp(name, "conv_backward_weight") == 0) {
         return pen_onednn_convolution_layouts(graph, id, inputs, outputs);
+    }
+    if (strcmp(name, "global_average_pool_backward") == 0) {
+        layout_spread(level, graph, node, inputs, outputs);
+        return PEN_OK;
     }
     const layout_follower *follower = layout_follower_find(name);
     if (follower != NULL) {

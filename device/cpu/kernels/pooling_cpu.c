@@ -1,0 +1,409 @@
+// Pools, plain and blocked.
+//
+// A tensor is [planes][positions][lanes]: a plane is one channel of one sample with one lane in the
+// plain layout, one block of channels with the block's lanes in a blocked one. Planes are shared
+// out over the team; the lanes are the vector. Every element is summed in the order of its taps, so
+// numbers do not depend on the team. Backward passes clear a plane and scatter into it while it is
+// in cache.
+#include <math.h>
+#include <string.h>
+
+#include "base/integer.h"
+#include "device/cpu/cpu_kernel.h"
+#include "device/cpu/cpu_layout.h"
+#include "graph/ops/convolution_geometry.h"
+
+#define POOL_LANES_MOST 16
+// Below this many elements a pool is not worth a team.
+#define POOL_TEAM_ELEMENTS 16384
+
+typedef struct pool_state {
+    pen_conv_geometry geometry;
+    int64_t plane_count;
+    int64_t planes_of_sample;
+    int64_t lanes;
+    int64_t lanes_of_last; // channels in a sample's last plane; the other lanes stay zeros
+    int64_t input_positions;
+    int64_t output_positions;
+    bool count_pads;
+    bool wants_team;
+} pool_state;
+
+// The window of one output position along one dimension: taps [first, last) lie inside the input,
+// tap k at `start + k * dilation`.
+typedef struct pool_span {
+    int64_t start, first, last;
+    int64_t counted; // taps inside the input and its pads
+} pool_span;
+
+static inline int64_t pool_ceil_divide(int64_t a, int64_t b) {
+    return a <= 0 ? 0 : (a + b - 1) / b;
+}
+
+static inline pool_span pool_span_of(const pen_conv_geometry *g, int d, int64_t output) {
+    const int64_t start = output * g->stride[d] - g->pad_begin[d];
+    const int64_t dilation = g->dilation[d], kernel = g->kernel_size[d];
+    const int64_t end = g->input_size[d] - start;
+    const int64_t first = pool_ceil_divide(-start, dilation);
+    return (pool_span){
+        .start = start,
+        .first = first,
+        .last = pen_max_i64(first, pen_min_i64(kernel, pool_ceil_divide(end, dilation))),
+        .counted = pen_min_i64(kernel, pool_ceil_divide(end + g->pad_end[d], dilation)),
+    };
+}
+
+// Calls for every tap of the window (a, b, c), with `at` its offset in the plane.
+#define POOL_EACH_TAP(g, a, b, c, lanes, at, ...)                                                  \
+    for (int64_t kd = (a).first; kd < (a).last; kd++) {                                            \
+        for (int64_t kh = (b).first; kh < (b).last; kh++) {                                        \
+            const int64_t row = ((a).start + kd * (g)->dilation[0]) * (g)->input_size[1] +         \
+                                (b).start + kh * (g)->dilation[1];                                 \
+            for (int64_t kw = (c).first; kw < (c).last; kw++) {                                    \
+                const int64_t at =                                                                 \
+                    (lanes) * (row * (g)->input_size[2] + (c).start + kw * (g)->dilation[2]);      \
+                __VA_ARGS__                                                                        \
+            }                                                                                      \
+        }                                                                                          \
+    }
+
+// A step of a pass over a plane: one window, output position `to` (an offset of lanes).
+typedef struct pool_window {
+    const pen_conv_geometry *g;
+    pool_span a, b, c;
+    int64_t to;
+} pool_window;
+
+typedef struct pool_plane {
+    const float *x, *y, *dy;
+    float *result;
+    bool count_pads;
+} pool_plane;
+
+static inline void pool_max_window(const pool_window *w, const pool_plane *p, const int lanes) {
+    float best[POOL_LANES_MOST];
+    for (int l = 0; l < lanes; l++) {
+        best[l] = -INFINITY;
+    }
+    POOL_EACH_TAP(w->g, w->a, w->b, w->c, lanes, at, {
+        const float *x = p->x + at;
+        for (int l = 0; l < lanes; l++) {
+            best[l] = x[l] > best[l] || x[l] != x[l] ? x[l] : best[l];
+        }
+    })
+    for (int l = 0; l < lanes; l++) {
+        p->result[w->to + l] = best[l];
+    }
+}
+
+// To the first element of the window that is not below its maximum.
+static inline void pool_max_back_window(const pool_window *w, const pool_plane *p,
+                                        const int lanes) {
+    float left[POOL_LANES_MOST]; // what has not found its element
+    const float *y = p->y + w->to;
+    for (int l = 0; l < lanes; l++) {
+        left[l] = p->dy[w->to + l];
+    }
+    POOL_EACH_TAP(w->g, w->a, w->b, w->c, lanes, at, {
+        const float *x = p->x + at;
+        float *dx = p->result + at;
+        for (int l = 0; l < lanes; l++) {
+            const bool is_below = x[l] < y[l];
+            dx[l] += is_below ? 0.0f : left[l];
+            left[l] = is_below ? left[l] : 0.0f;
+        }
+    })
+}
+
+static inline float pool_share(const pool_window *w, bool count_pads) {
+    const int64_t inside =
+        (w->a.last - w->a.first) * (w->b.last - w->b.first) * (w->c.last - w->c.first);
+    const int64_t counted = count_pads ? w->a.counted * w->b.counted * w->c.counted : inside;
+    return 1.0f / (float)(counted > 0 ? counted : 1);
+}
+
+static inline void pool_average_window(const pool_window *w, const pool_plane *p, const int lanes) {
+    float sum[POOL_LANES_MOST] = {0};
+    const float share = pool_share(w, p->count_pads);
+    POOL_EACH_TAP(w->g, w->a, w->b, w->c, lanes, at, {
+        const float *x = p->x + at;
+        for (int l = 0; l < lanes; l++) {
+            sum[l] += x[l];
+        }
+    })
+    for (int l = 0; l < lanes; l++) {
+        p->result[w->to + l] = sum[l] * share;
+    }
+}
+
+static inline void pool_average_back_window(const pool_window *w, const pool_plane *p,
+                                            const int lanes) {
+    float part[POOL_LANES_MOST];
+    const float share = pool_share(w, p->count_pads);
+    for (int l = 0; l < lanes; l++) {
+        part[l] = p->dy[w->to + l] * share;
+    }
+    POOL_EACH_TAP(w->g, w->a, w->b, w->c, lanes, at, {
+        float *dx = p->result + at;
+        for (int l = 0; l < lanes; l++) {
+            dx[l] += part[l];
+        }
+    })
+}
+
+typedef void (*pool_window_fn)(const pool_window *window, const pool_plane *plane, int lanes);
+
+static inline __attribute__((always_inline)) void pool_plane_run(const pen_conv_geometry *g,
+                                                                 const pool_plane *plane,
+                                                                 pool_window_fn step,
+                                                                 const int lanes) {
+    pool_window window = {.g = g};
+    for (int64_t d = 0; d < g->output_size[0]; d++) {
+        window.a = pool_span_of(g, 0, d);
+        for (int64_t h = 0; h < g->output_size[1]; h++) {
+            window.b = pool_span_of(g, 1, h);
+            for (int64_t w = 0; w < g->output_size[2]; w++) {
+                window.c = pool_span_of(g, 2, w);
+                step(&window, plane, lanes);
+                window.to += lanes;
+            }
+        }
+    }
+}
+
+// One function a pass and a count of lanes, so that the lanes are a vector.
+#define POOL_PASS(name, step)                                                                      \
+    static void name(const pool_state *state, const pool_plane *plane) {                           \
+        if (state->lanes == 16) {                                                                  \
+            pool_plane_run(&state->geometry, plane, step, 16);                                     \
+        } else if (state->lanes == 8) {                                                            \
+            pool_plane_run(&state->geometry, plane, step, 8);                                      \
+        } else {                                                                                   \
+            pool_plane_run(&state->geometry, plane, step, 1);                                      \
+        }                                                                                          \
+    }
+
+POOL_PASS(pool_max_pass, pool_max_window)
+POOL_PASS(pool_max_back_pass, pool_max_back_window)
+POOL_PASS(pool_average_pass, pool_average_window)
+POOL_PASS(pool_average_back_pass, pool_average_back_window)
+
+typedef void (*pool_pass_fn)(const pool_state *state, const pool_plane *plane);
+
+// The maximum of an empty window is the lowest number, but not in lanes that are no channels.
+static void pool_clear_lanes(const pool_state *state, int64_t plane, float *y) {
+    if (state->lanes_of_last == state->lanes) return;
+    if (plane % state->planes_of_sample != state->planes_of_sample - 1) return;
+    for (int64_t i = 0; i < state->output_positions; i++) {
+        for (int64_t l = state->lanes_of_last; l < state->lanes; l++) {
+            y[i * state->lanes + l] = 0;
+        }
+    }
+}
+
+static void pool_forward(const pen_cpu_call *call, pool_pass_fn pass) {
+    const pool_state *state = call->state;
+    const float *x = call->inputs[0];
+    float *y = call->outputs[0];
+    const int64_t input = state->input_positions * state->lanes;
+    const int64_t output = state->output_positions * state->lanes;
+#pragma omp parallel for schedule(static) if (state->wants_team)
+    for (int64_t i = 0; i < state->plane_count; i++) {
+        const pool_plane plane = {
+            .x = x + i * input, .result = y + i * output, .count_pads = state->count_pads};
+        pass(state, &plane);
+        if (pass == pool_max_pass) pool_clear_lanes(state, i, y + i * output);
+    }
+}
+
+// `x` and `y` are NULL for averages.
+static void pool_backward(const pen_cpu_call *call, const float *x, const float *y,
+                          pool_pass_fn pass) {
+    const pool_state *state = call->state;
+    const float *dy = call->inputs[0];
+    float *dx = call->outputs[0];
+    const int64_t input = state->input_positions * state->lanes;
+    const int64_t output = state->output_positions * state->lanes;
+#pragma omp parallel for schedule(static) if (state->wants_team)
+    for (int64_t i = 0; i < state->plane_count; i++) {
+        const pool_plane plane = {.x = x == NULL ? NULL : x + i * input,
+                                  .y = y == NULL ? NULL : y + i * output,
+                                  .dy = dy + i * output,
+                                  .result = dx + i * input,
+                                  .count_pads = state->count_pads};
+        memset(plane.result, 0, (size_t)input * sizeof *dx);
+        pass(state, &plane);
+    }
+}
+
+static pen_status max_pool_run(const pen_cpu_call *call) {
+    pool_forward(call, pool_max_pass);
+    return PEN_OK;
+}
+
+static pen_status average_pool_run(const pen_cpu_call *call) {
+    pool_forward(call, pool_average_pass);
+    return PEN_OK;
+}
+
+static pen_status max_pool_backward_run(const pen_cpu_call *call) {
+    pool_backward(call, call->inputs[1], call->inputs[2], pool_max_back_pass);
+    return PEN_OK;
+}
+
+static pen_status average_pool_backward_run(const pen_cpu_call *call) {
+    pool_backward(call, NULL, NULL, pool_average_back_pass);
+    return PEN_OK;
+}
+
+static inline __attribute__((always_inline)) void pool_mean(const float *x, float *y, int64_t count,
+                                                            const int lanes) {
+    double sum[POOL_LANES_MOST] = {0};
+    for (int64_t i = 0; i < count; i++) {
+        for (int l = 0; l < lanes; l++) {
+            sum[l] += (double)x[i * lanes + l];
+        }
+    }
+    for (int l = 0; l < lanes; l++) {
+        y[l] = (float)(sum[l] / (double)count);
+    }
+}
+
+static pen_status global_average_pool_run(const pen_cpu_call *call) {
+    const pool_state *state = call->state;
+    const float *x = call->inputs[0];
+    float *y = call->outputs[0];
+    const int64_t count = state->input_positions, lanes = state->lanes;
+#pragma omp parallel for schedule(static) if (state->wants_team)
+    for (int64_t i = 0; i < state->plane_count; i++) {
+        if (lanes == 16) {
+            pool_mean(x + i * count * 16, y + i * 16, count, 16);
+        } else if (lanes == 8) {
+            pool_mean(x + i * count * 8, y + i * 8, count, 8);
+        } else {
+            pool_mean(x + i * count, y + i, count, 1);
+        }
+    }
+    return PEN_OK;
+}
+
+static pen_status global_average_pool_backward_run(const pen_cpu_call *call) {
+    const pool_state *state = call->state;
+    const float *dy = call->inputs[0];
+    float *dx = call->outputs[0];
+    const int64_t count = state->input_positions, lanes = state->lanes;
+    const float share = 1.0f / (float)count;
+#pragma omp parallel for schedule(static) if (state->wants_team)
+    for (int64_t i = 0; i < state->plane_count; i++) {
+        float part[POOL_LANES_MOST];
+        for (int64_t l = 0; l < lanes; l++) {
+            part[l] = dy[i * lanes + l] * share;
+        }
+        float *to = dx + i * count * lanes;
+        for (int64_t k = 0; k < count; k++) {
+            for (int64_t l = 0; l < lanes; l++) {
+                to[k * lanes + l] = part[l];
+            }
+        }
+    }
+    return PEN_OK;
+}
+
+static bool pool_suits(const pen_cpu_request *request, pen_value_id id, pen_layout layout) {
+    if (!pen_value_is(id)) return false;
+    const pen_value *value = pen_graph_value(request->graph, id);
+    return value->type.element == PEN_FLOAT32 && value->layout == layout;
+}
+
+// Float32 throughout, in one layout, plain or blocked.
+static bool pool_supports(const pen_cpu_request *request) {
+    const pen_node *node = request->node;
+    const pen_layout layout = pen_graph_value(request->graph, node->inputs[0])->layout;
+    if (layout != PEN_LAYOUT_PLAIN && pen_cpu_layout_block(layout) == 1) return false;
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        if (!pool_suits(request, node->inputs[i], layout)) return false;
+    }
+    for (uint32_t i = 1; i < node->output_count; i++) {
+        if (pen_value_is(node->outputs[i])) return false; // indices
+    }
+    return pool_suits(request, node->outputs[0], layout);
+}
+
+static pen_status pool_prepare_state(const pen_cpu_request *request, const pen_shape *input,
+                                     pool_state **out_state) {
+    pool_state *state;
+    PEN_TRY(PEN_NEW(request->arena, 1, &state));
+    const int64_t block =
+        pen_cpu_layout_block(pen_graph_value(request->graph, request->node->inputs[0])->layout);
+    const int64_t channels = input->dims[1];
+    state->lanes = block;
+    state->planes_of_sample = (channels + block - 1) / block;
+    state->plane_count = input->dims[0] * state->planes_of_sample;
+    state->lanes_of_last = channels - (state->planes_of_sample - 1) * block;
+    state->input_positions = pen_shape_count(input, 2, input->rank);
+    state->output_positions = 1;
+    state->wants_team = pen_shape_element_count(input) >= POOL_TEAM_ELEMENTS;
+    *out_state = state;
+    return PEN_OK;
+}
+
+static pen_status pool_prepare(const pen_cpu_request *request, bool backward, void **out_state) {
+    pen_conv_geometry geometry;
+    pool_state *state;
+    PEN_TRY((backward ? pen_pool_backward_geometry : pen_pool_geometry)(request->graph,
+                                                                        request->node, &geometry));
+    const pen_shape input = pen_conv_input_shape(&geometry);
+    const pen_shape output = pen_conv_output_shape(&geometry);
+    PEN_TRY(pool_prepare_state(request, &input, &state));
+    state->geometry = geometry;
+    state->output_positions = pen_shape_count(&output, 2, output.rank);
+    if (strstr(request->node->op->name, "average") != NULL) {
+        state->count_pads = pen_node_int(request->node, "count_include_pad") != 0;
+    }
+    *out_state = state;
+    return PEN_OK;
+}
+
+static pen_status pool_prepare_forward(const pen_cpu_request *request, void **out_state,
+                                       uint64_t *out_workspace_bytes) {
+    *out_workspace_bytes = 0;
+    return pool_prepare(request, false, out_state);
+}
+
+static pen_status pool_prepare_backward(const pen_cpu_request *request, void **out_state,
+                                        uint64_t *out_workspace_bytes) {
+    *out_workspace_bytes = 0;
+    return pool_prepare(request, true, out_state);
+}
+
+static pen_status pool_prepare_global(const pen_cpu_request *request, void **out_state,
+                                      uint64_t *out_workspace_bytes) {
+    const pen_node *node = request->node;
+    const bool backward = strstr(node->op->name, "backward") != NULL;
+    const pen_value_id whole = backward ? node->outputs[0] : node->inputs[0];
+    pool_state *state;
+    PEN_TRY(pool_prepare_state(request, &pen_value_type(request->graph, whole)->shape, &state));
+    *out_state = state;
+    *out_workspace_bytes = 0;
+    return PEN_OK;
+}
+
+#define POOL_KERNEL(op, prepare_state, run_op)                                                     \
+    {                                                                                              \
+        .op_name = op, .name = "lanes", .supports = pool_supports, .prepare = prepare_state,       \
+        .run = run_op,                                                                             \
+    }
+
+static const pen_cpu_kernel pooling_kernels[] = {
+    POOL_KERNEL("max_pool", pool_prepare_forward, max_pool_run),
+    POOL_KERNEL("average_pool", pool_prepare_forward, average_pool_run),
+    POOL_KERNEL("global_average_pool", pool_prepare_global, global_average_pool_run),
+    POOL_KERNEL("max_pool_backward", pool_prepare_backward, max_pool_backward_run),
+    POOL_KERNEL("average_pool_backward", pool_prepare_backward, average_pool_backward_run),
+    POOL_KERNEL("global_average_pool_backward", pool_prepare_global,
+                global_average_pool_backward_run),
+};
+
+extern const pen_cpu_family PEN_CPU_FAMILY(pooling);
+const pen_cpu_family PEN_CPU_FAMILY(pooling) = {pooling_kernels,
+                                                sizeof pooling_kernels / sizeof *pooling_kernels};
