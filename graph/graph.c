@@ -157,26 +157,6 @@ static pen_status graph_append_value(pen_graph *graph, const pen_value *spec,
     return PEN_OK;
 }
 
-pen_status pen_graph_add_value(pen_graph *graph, const pen_value *spec, pen_value_id *out_value) {
-    PEN_ASSERT(spec->kind != PEN_VALUE_COMPUTED);
-    if (pen_name_map_find(&graph->value_names, spec->name) != PEN_NAME_MAP_NONE) {
-        return pen_error(PEN_INVALID_INPUT, "two values are called '%s'", spec->name);
-    }
-    pen_value value = *spec;
-    value.producer = PEN_NODE_NONE;
-    value.producer_output = 0;
-    value.replaces = PEN_VALUE_NONE;
-    PEN_TRY(pen_arena_copy_text(graph->arena, spec->name, strlen(spec->name), &value.name));
-    PEN_TRY(graph_append_value(graph, &value, out_value));
-    if (value.kind != PEN_VALUE_INPUT) return PEN_OK;
-    void *inputs = graph->inputs;
-    PEN_TRY(graph_reserve(graph, &inputs, graph->input_count, &graph->input_capacity,
-                          sizeof *graph->inputs));
-    graph->inputs = inputs;
-    graph->inputs[graph->input_count++] = *out_value;
-    return PEN_OK;
-}
-
 // `wanted` itself if free, else with the first free suffix "_2", "_3", …; in the arena.
 static pen_status graph_unique_name(pen_graph *graph, const pen_name_map *names, const char *wanted,
                                     const char **out_name) {
@@ -187,6 +167,47 @@ static pen_status graph_unique_name(pen_graph *graph, const pen_name_map *names,
         PEN_TRY(pen_arena_format(graph->arena, out_name, "%s_%u", wanted, suffix));
         if (pen_name_map_find(names, *out_name) == PEN_NAME_MAP_NONE) return PEN_OK;
     }
+}
+
+// Adds a value whose name is free.
+static pen_status graph_add_free_value(pen_graph *graph, const pen_value *spec, const char *name,
+                                       pen_value_id *out_value) {
+    PEN_ASSERT(spec->kind != PEN_VALUE_COMPUTED);
+    pen_value value = *spec;
+    value.name = name;
+    value.producer = PEN_NODE_NONE;
+    value.producer_output = 0;
+    value.replaces = PEN_VALUE_NONE;
+    PEN_TRY(graph_append_value(graph, &value, out_value));
+    if (value.kind != PEN_VALUE_INPUT) return PEN_OK;
+    void *inputs = graph->inputs;
+    PEN_TRY(graph_reserve(graph, &inputs, graph->input_count, &graph->input_capacity,
+                          sizeof *graph->inputs));
+    graph->inputs = inputs;
+    graph->inputs[graph->input_count++] = *out_value;
+    return PEN_OK;
+}
+
+pen_status pen_graph_add_value(pen_graph *graph, const pen_value *spec, pen_value_id *out_value) {
+    if (pen_name_map_find(&graph->value_names, spec->name) != PEN_NAME_MAP_NONE) {
+        return pen_error(PEN_INVALID_INPUT, "two values are called '%s'", spec->name);
+    }
+    return pen_graph_add_own_value(graph, spec, out_value);
+}
+
+pen_status pen_graph_add_own_value(pen_graph *graph, const pen_value *spec,
+                                   pen_value_id *out_value) {
+    const char *name;
+    PEN_TRY(graph_unique_name(graph, &graph->value_names, spec->name, &name));
+    return graph_add_free_value(graph, spec, name, out_value);
+}
+
+pen_status pen_graph_rename_value(pen_graph *graph, pen_value_id value, const char *name) {
+    const char *unique;
+    PEN_TRY(graph_unique_name(graph, &graph->value_names, name, &unique));
+    PEN_TRY(pen_name_map_add(&graph->value_names, unique, value.index));
+    graph_value(graph, value)->name = unique;
+    return PEN_OK;
 }
 
 pen_status pen_graph_constant(pen_graph *graph, const char *name, const pen_tensor_type *type,

@@ -192,6 +192,9 @@ PEN_NODISCARD pen_status pen_graph_find_node(const pen_graph *graph, const char 
 // ignored. INVALID_INPUT when the name is taken.
 PEN_NODISCARD pen_status pen_graph_add_value(pen_graph *graph, const pen_value *spec,
                                              pen_value_id *out_value);
+// The same; the name is made unique by a suffix if need be.
+PEN_NODISCARD pen_status pen_graph_add_own_value(pen_graph *graph, const pen_value *spec,
+                                                 pen_value_id *out_value);
 
 // A spec for op `op_name`, forward, without operands or attributes. An op that is not in the
 // table is our mistake: asserted.
@@ -237,6 +240,9 @@ void pen_graph_set_replaces(pen_graph *graph, pen_value_id value, pen_value_id p
 void pen_graph_set_accumulates(pen_graph *graph, pen_node_id node, bool accumulates);
 void pen_graph_set_role(pen_graph *graph, pen_node_id node, pen_role role);
 void pen_graph_set_input(pen_graph *graph, pen_node_id node, uint32_t input, pen_value_id value);
+// Gives a value another name, made unique by a suffix if need be. The old one stays taken.
+PEN_NODISCARD pen_status pen_graph_rename_value(pen_graph *graph, pen_value_id value,
+                                                const char *name);
 // Sets an integer attribute of the node's schema.
 void pen_graph_set_int(pen_graph *graph, pen_node_id node, const char *name, int64_t integer);
 // Leaves an optional output out from now on; nothing may read it.

@@ -181,6 +181,11 @@ static pen_status compile_attach_loss(compile_state *state) {
     pen_attached_loss loss;
     PEN_TRY(pen_status_add_context(pen_attach_loss(state->graph, request->loss, output, &loss),
                                    "while attaching the loss"));
+    const pen_element_type element = pen_value_type(state->graph, loss.loss)->element;
+    if (element != PEN_FLOAT32 && element != PEN_FLOAT64) {
+        return pen_error(PEN_UNSUPPORTED, "the loss is %s, expected float32 or float64",
+                         pen_element_name(element));
+    }
     state->program->loss = loss.loss;
     state->program->labels = loss.labels;
     state->program->accuracy = loss.accuracy;
@@ -190,7 +195,7 @@ static pen_status compile_attach_loss(compile_state *state) {
 static pen_status compile_add_scalar(compile_state *state, const char *name,
                                      const pen_tensor_type *type, pen_value_id *out_value) {
     const pen_value value = {.name = name, .kind = PEN_VALUE_SCALAR, .type = *type};
-    return pen_graph_add_value(state->graph, &value, out_value);
+    return pen_graph_add_own_value(state->graph, &value, out_value);
 }
 
 static pen_status compile_find_trainable(compile_state *state, pen_value_id **out_values,

@@ -51,9 +51,9 @@ static pen_status evaluate_count(void *context, const pen_runner_form *form, uin
     (void)first;
     pen_evaluation *evaluation = context;
     const pen_program *program = form->program;
-    float loss;
-    PEN_TRY(pen_executor_read(form->executor, program->loss, &loss, sizeof loss));
-    evaluation->loss += (double)loss * (double)program->microbatch_size; // divided at the end
+    double loss;
+    PEN_TRY(pen_feed_read_loss(form, &loss));
+    evaluation->loss += loss * (double)program->microbatch_size; // divided at the end
     evaluation->example_count += program->microbatch_size;
     if (!pen_value_is(program->accuracy)) return PEN_OK;
     int64_t correct;

@@ -75,6 +75,26 @@ pen_status pen_feed_microbatch(const pen_runner_form *form, const pen_dataset_in
     return feed_field(form, info->labels, batch->labels, first, program->labels);
 }
 
+pen_status pen_feed_read_loss(const pen_runner_form *form, double *out_loss) {
+    const pen_value_id loss = form->program->loss;
+    if (pen_value_type(form->program->graph, loss)->element == PEN_FLOAT64) {
+        return pen_executor_read(form->executor, loss, out_loss, sizeof *out_loss);
+    }
+    float single;
+    PEN_TRY(pen_executor_read(form->executor, loss, &single, sizeof single));
+    *out_loss = (double)single;
+    return PEN_OK;
+}
+
+pen_status pen_feed_scalar(const pen_runner_form *form, pen_value_id scalar, double number) {
+    if (!pen_value_is(scalar)) return PEN_OK;
+    if (pen_value_type(form->program->graph, scalar)->element == PEN_FLOAT64) {
+        return pen_executor_write(form->executor, scalar, &number, sizeof number);
+    }
+    const float single = (float)number;
+    return pen_executor_write(form->executor, scalar, &single, sizeof single);
+}
+
 pen_feed_split pen_feed_cut(uint64_t count, uint64_t microbatch_size) {
     return (pen_feed_split){.whole_count = count / microbatch_size,
                             .size = microbatch_size,

@@ -21,6 +21,12 @@ PEN_NODISCARD pen_status pen_feed_microbatch(const pen_runner_form *form,
                                              const pen_dataset_info *info, const pen_batch *batch,
                                              uint64_t first);
 
+// The loss of the microbatch that ran last.
+PEN_NODISCARD pen_status pen_feed_read_loss(const pen_runner_form *form, double *out_loss);
+// Writes a scalar of float32 or float64. Does nothing for PEN_VALUE_NONE.
+PEN_NODISCARD pen_status pen_feed_scalar(const pen_runner_form *form, pen_value_id scalar,
+                                         double number);
+
 // How a batch of `count` examples is cut: whole microbatches first, then what is left.
 typedef struct pen_feed_split {
     uint64_t whole_count; // microbatches of `size` examples

@@ -160,33 +160,26 @@ void pen_trainer_destroy(pen_trainer *trainer) {
     pen_memory_free(trainer);
 }
 
-// The seed gradient of a microbatch is its share of the step's examples, so that gradients of
-// microbatch means add up to the gradient of the step's mean.
-static pen_status train_write_scalar(const pen_runner_form *form, pen_value_id scalar,
-                                     double number) {
-    if (!pen_value_is(scalar)) return PEN_OK;
-    const float single = (float)number;
-    return pen_executor_write(form->executor, scalar, &single, sizeof single);
-}
-
-// Runs one microbatch and adds its loss and hits to the report.
+// Runs one microbatch and adds its loss and hits to the report. The seed gradient of a microbatch
+// is its share of the step's examples, so that gradients of microbatch means add up to the gradient
+// of the step's mean.
 static pen_status train_microbatch(pen_trainer *trainer, const pen_runner_form *form,
                                    const pen_batch *batch, uint64_t first, uint64_t microbatch,
                                    pen_step_report *report) {
     const pen_program *program = form->program;
     const double weight = (double)program->microbatch_size / (double)batch->count;
     PEN_TRY(pen_feed_microbatch(form, trainer->info, batch, first));
-    PEN_TRY(train_write_scalar(form, program->loss_weight, weight));
-    PEN_TRY(train_write_scalar(form, program->learning_rate, report->learning_rate));
-    PEN_TRY(train_write_scalar(form, program->step, (double)report->step));
+    PEN_TRY(pen_feed_scalar(form, program->loss_weight, weight));
+    PEN_TRY(pen_feed_scalar(form, program->learning_rate, report->learning_rate));
+    PEN_TRY(pen_feed_scalar(form, program->step, (double)report->step));
     const pen_run_context run = {.seed = (uint64_t)trainer->job->train.seed,
                                  .step = report->step,
                                  .microbatch = microbatch,
                                  .first_microbatch = microbatch == 0};
     PEN_TRY(pen_executor_run_microbatch(form->executor, &run));
-    float loss;
-    PEN_TRY(pen_executor_read(form->executor, program->loss, &loss, sizeof loss));
-    report->loss += weight * (double)loss;
+    double loss;
+    PEN_TRY(pen_feed_read_loss(form, &loss));
+    report->loss += weight * loss;
     if (!pen_value_is(program->accuracy)) return PEN_OK;
     int64_t correct;
     PEN_TRY(pen_executor_read(form->executor, program->accuracy, &correct, sizeof correct));

@@ -50,7 +50,8 @@ PEN_NODISCARD pen_status pen_trainer_create(const pen_job *job, const pen_traine
 void pen_trainer_destroy(pen_trainer *trainer);
 
 // One step. *out_more is false when all steps were done before; then the report is empty.
-//   NOT_FINITE  the loss is; the parameters are those of before the step's update, which is lost
+//   NOT_FINITE  the loss is. With several microbatches the parameters are those of before the
+//               step; with one, updates are made as gradients come, and the parameters are lost
 PEN_NODISCARD pen_status pen_trainer_step(pen_trainer *trainer, pen_step_report *out_report,
                                           bool *out_more);
 

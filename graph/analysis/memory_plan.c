@@ -144,21 +144,28 @@ static void memory_place_outputs(memory_planner *planner, uint32_t position) {
     }
 }
 
+static void memory_place_source(memory_planner *planner, pen_value_id value) {
+    const pen_memory_request *request = planner->request;
+    if (planner->storage_of[value.index] != MEMORY_NEVER) return;
+    if (pen_graph_value(request->graph, value)->kind == PEN_VALUE_COMPUTED) return;
+    planner->storage_of[value.index] =
+        memory_storage_new(planner, PEN_MEMORY_PERSISTENT, request->bytes_of_value[value.index], 0,
+                           request->order_count);
+}
+
 // Storages for what is there before the first node: fed, persistent and constant values that some
-// node reads from memory, or that are replaced.
+// node reads from memory, or that are asked for.
 static void memory_place_sources(memory_planner *planner) {
     const pen_memory_request *request = planner->request;
     for (uint32_t p = 0; p < request->order_count; p++) {
         const pen_node *node = memory_node_at(planner, p);
         for (uint32_t i = 0; i < node->input_count; i++) {
-            const pen_value_id input = node->inputs[i];
-            if (!pen_value_is(input) || memory_reads_early(node, i)) continue;
-            if (planner->storage_of[input.index] != MEMORY_NEVER) continue;
-            if (pen_graph_value(request->graph, input)->kind == PEN_VALUE_COMPUTED) continue;
-            planner->storage_of[input.index] =
-                memory_storage_new(planner, PEN_MEMORY_PERSISTENT,
-                                   request->bytes_of_value[input.index], 0, request->order_count);
+            if (!pen_value_is(node->inputs[i]) || memory_reads_early(node, i)) continue;
+            memory_place_source(planner, node->inputs[i]);
         }
+    }
+    for (uint32_t i = 0; i < request->kept_count; i++) {
+        memory_place_source(planner, request->kept[i]);
     }
 }
 

@@ -35,7 +35,7 @@ typedef struct pen_memory_request {
     uint32_t order_count;
     const uint64_t *bytes_of_value;    // [value_count], as laid out on the device
     const uint64_t *workspace_of_node; // [node_count], or NULL: none
-    const pen_value_id *kept;          // computed values that must survive to the end of `order`
+    const pen_value_id *kept;          // values that must be there at the end of `order`
     uint32_t kept_count;
 } pen_memory_request;
 

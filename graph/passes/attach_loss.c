@@ -35,7 +35,7 @@ static pen_status loss_node(pen_graph *graph, const char *op_name, uint32_t inpu
 static pen_status loss_add_labels(pen_graph *graph, const pen_tensor_type *type,
                                   pen_value_id *out_labels) {
     const pen_value labels = {.name = "labels", .kind = PEN_VALUE_INPUT, .type = *type};
-    return pen_graph_add_value(graph, &labels, out_labels);
+    return pen_graph_add_own_value(graph, &labels, out_labels);
 }
 
 static pen_status loss_reshape(pen_graph *graph, pen_value_id value, const char *name,

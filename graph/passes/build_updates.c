@@ -10,7 +10,7 @@ typedef struct updates_builder {
     pen_arena *arena;
     const pen_optimizer *optimizer;
     bool accumulate;
-    uint32_t *reader_count; // [value_count when we start]
+    uint32_t *reader_count; // [value_count when we start], nodes and uses of parameters
     pen_updates updates;
     pen_value_id scale; // of gradients, from clipping; NONE without
 } updates_builder;
@@ -20,12 +20,17 @@ typedef struct updates_item {
     pen_value_id gradient; // one, summed over uses and microbatches
 } updates_item;
 
-static pen_status updates_count_readers(updates_builder *builder) {
+static pen_status updates_count_readers(updates_builder *builder, const pen_gradients *gradients) {
     PEN_TRY(PEN_NEW(builder->arena, pen_graph_value_count(builder->graph), &builder->reader_count));
     for (uint32_t n = 0; n < pen_graph_node_count(builder->graph); n++) {
         const pen_node *node = pen_graph_node(builder->graph, (pen_node_id){n});
         for (uint32_t i = 0; i < node->input_count; i++) {
             if (pen_value_is(node->inputs[i])) builder->reader_count[node->inputs[i].index] += 1;
+        }
+    }
+    for (uint32_t i = 0; i < gradients->count; i++) {
+        for (uint32_t u = 0; u < gradients->items[i].use_count; u++) {
+            builder->reader_count[gradients->items[i].uses[u].index] += 1;
         }
     }
     return PEN_OK;
@@ -38,24 +43,39 @@ static pen_status updates_node(updates_builder *builder, pen_node_spec *spec,
     return pen_graph_add_node(builder->graph, spec, out_node);
 }
 
-// Makes one use's gradient add up over microbatches: in its producer where that yields nothing
-// else, otherwise in a copy.
+// Whether the producer of `use` may add into it: it makes nothing else, and no one but the update
+// reads it.
+static bool updates_may_accumulate(const updates_builder *builder, pen_value_id use) {
+    const pen_value *value = pen_graph_value(builder->graph, use);
+    if (!pen_node_is(value->producer) || builder->reader_count[use.index] != 1) return false;
+    const pen_node *producer = pen_graph_node(builder->graph, value->producer);
+    return producer->output_count == 1 && !producer->op->is_view &&
+           producer->role != PEN_ROLE_FORWARD;
+}
+
+// Makes one use's gradient add up over microbatches: in its producer where that is possible,
+// otherwise in a copy. The sum is called after the parameter: programs for other sizes of
+// microbatch, in which another node may make it, find the same storage by this name.
 static pen_status updates_accumulate(updates_builder *builder, pen_value_id parameter,
                                      pen_value_id use, pen_value_id *out_sum) {
-    const pen_value *value = pen_graph_value(builder->graph, use);
+    const char *name;
+    PEN_TRY(pen_arena_format(builder->arena, &name, "%s/gradient",
+                             pen_value_name(builder->graph, parameter)));
     *out_sum = use;
-    if (pen_node_is(value->producer)) {
-        const pen_node *producer = pen_graph_node(builder->graph, value->producer);
-        if (producer->output_count == 1 && !producer->op->is_view &&
-            builder->reader_count[use.index] == 0) {
-            pen_graph_set_accumulates(builder->graph, value->producer, true);
-            return PEN_OK;
-        }
+    if (updates_may_accumulate(builder, use)) {
+        const pen_node_id producer = pen_graph_value(builder->graph, use)->producer;
+        pen_graph_set_accumulates(builder->graph, producer, true);
+        return pen_graph_rename_value(builder->graph, use, name);
     }
+    const pen_attribute_given layouts[2] = {pen_attribute_int("from_layout", PEN_LAYOUT_PLAIN),
+                                            pen_attribute_int("to_layout", PEN_LAYOUT_PLAIN)};
     pen_node_spec spec = pen_node_spec_make("reorder", "");
     spec.role = PEN_ROLE_BACKWARD_WEIGHT;
     spec.inputs = &use;
     spec.input_count = 1;
+    spec.attributes = layouts;
+    spec.attribute_count = 2;
+    spec.output_names = &name;
     pen_node_id node;
     PEN_TRY(updates_node(builder, &spec, parameter, "accumulate", &node));
     pen_graph_set_accumulates(builder->graph, node, true);
@@ -131,7 +151,7 @@ static pen_status updates_clip(updates_builder *builder, uint32_t count,
 static pen_status updates_add_scalar(pen_graph *graph, const char *name, pen_value_id *out_value) {
     const pen_value value = {
         .name = name, .kind = PEN_VALUE_SCALAR, .type = pen_tensor_type_make(PEN_FLOAT32, 0, NULL)};
-    return pen_graph_add_value(graph, &value, out_value);
+    return pen_graph_add_own_value(graph, &value, out_value);
 }
 
 // Optimizer state of a parameter: starts as zeros.
@@ -140,7 +160,7 @@ static pen_status updates_add_state(updates_builder *builder, pen_value_id param
     pen_value state = {.kind = PEN_VALUE_STATE, .type = *pen_value_type(builder->graph, parameter)};
     PEN_TRY(pen_arena_format(builder->arena, &state.name, "%s/%s",
                              pen_value_name(builder->graph, parameter), suffix));
-    return pen_graph_add_value(builder->graph, &state, out_state);
+    return pen_graph_add_own_value(builder->graph, &state, out_state);
 }
 
 // Says that the node's outputs take the place of the persistent values given.
@@ -224,7 +244,7 @@ pen_status pen_build_updates(pen_graph *graph, const pen_gradients *gradients,
                                .accumulate = accumulate,
                                .updates = {.step = PEN_VALUE_NONE},
                                .scale = PEN_VALUE_NONE};
-    PEN_TRY(updates_count_readers(&builder));
+    PEN_TRY(updates_count_readers(&builder, gradients));
     updates_item *items;
     uint32_t count = 0;
     PEN_TRY(PEN_NEW(builder.arena, gradients->count, &items));

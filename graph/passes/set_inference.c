@@ -4,16 +4,42 @@
 
 #include "graph/op.h"
 
+// Whether a node reads the value, or the model gives it out.
+static bool inference_is_read(const pen_graph *graph, pen_value_id value) {
+    for (uint32_t i = 0; i < pen_graph_output_count(graph); i++) {
+        if (pen_value_same(pen_graph_output(graph, i), value)) return true;
+    }
+    for (uint32_t n = 0; n < pen_graph_node_count(graph); n++) {
+        const pen_node *node = pen_graph_node(graph, (pen_node_id){n});
+        for (uint32_t i = 0; i < node->input_count; i++) {
+            if (pen_value_same(node->inputs[i], value)) return true;
+        }
+    }
+    return false;
+}
+
+static pen_status inference_set_normalization(pen_graph *graph, pen_node_id id) {
+    const pen_node *node = pen_graph_node(graph, id);
+    pen_graph_set_int(graph, id, "training_mode", 0);
+    for (uint32_t i = node->output_count; i-- > 1;) {
+        if (pen_value_is(node->outputs[i]) && inference_is_read(graph, node->outputs[i])) {
+            return pen_error(PEN_UNSUPPORTED,
+                             "%s '%s': its output '%s', a statistic of training, is used by the "
+                             "model, which has no such value in inference",
+                             node->op->name, node->name, pen_value_name(graph, node->outputs[i]));
+        }
+        pen_graph_drop_output(graph, id, i);
+    }
+    return PEN_OK;
+}
+
 pen_status pen_set_inference(pen_graph *graph) {
     pen_value_id off = PEN_VALUE_NONE;
     for (uint32_t n = 0; n < pen_graph_node_count(graph); n++) {
         const pen_node_id id = {n};
         const pen_node *node = pen_graph_node(graph, id);
         if (strcmp(node->op->name, "batch_normalization") == 0) {
-            pen_graph_set_int(graph, id, "training_mode", 0);
-            for (uint32_t i = node->output_count; i-- > 1;) {
-                pen_graph_drop_output(graph, id, i);
-            }
+            PEN_TRY(inference_set_normalization(graph, id));
         }
         if (strcmp(node->op->name, "dropout") != 0 || node->input_count < 3) continue;
         if (!pen_value_is(off)) {

@@ -5,7 +5,9 @@
 
 #include "graph/graph.h"
 
-// Before shapes are inferred. OUT_OF_MEMORY.
+// Before shapes are inferred.
+//   UNSUPPORTED  the model uses a statistic that only training gives
+//   OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_set_inference(pen_graph *graph);
 
 #endif // PEN_GRAPH_PASSES_SET_INFERENCE_H

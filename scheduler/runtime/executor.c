@@ -70,6 +70,46 @@ static pen_operand executor_shared_operand(const pen_executor *executor, pen_val
     return shared->operands[other.index];
 }
 
+// What was asked for, and the model's own parameters and states: those that no node reads are there
+// too, to be loaded and saved.
+static pen_status executor_list_kept(const pen_executor *executor, pen_value_id **out_kept,
+                                     uint32_t *out_count) {
+    const pen_executor_spec *spec = &executor->spec;
+    const uint32_t value_count = pen_graph_value_count(spec->graph);
+    pen_value_id *kept;
+    uint32_t count = 0;
+    PEN_TRY(PEN_NEW(executor->arena, (size_t)value_count + spec->kept_count, &kept));
+    for (uint32_t i = 0; i < spec->kept_count; i++) {
+        kept[count++] = spec->kept[i];
+    }
+    for (uint32_t v = 0; v < value_count; v++) {
+        const pen_value *value = pen_graph_value(spec->graph, (pen_value_id){v});
+        const bool persists = value->kind == PEN_VALUE_PARAMETER || value->kind == PEN_VALUE_STATE;
+        if (persists && value->data != NULL) kept[count++] = (pen_value_id){v};
+    }
+    *out_kept = kept;
+    *out_count = count;
+    return PEN_OK;
+}
+
+// Gradients that add up over programs of several sizes must have one place.
+static pen_status executor_check_accumulated(const pen_executor *executor) {
+    const pen_graph *graph = executor->spec.graph;
+    if (executor->spec.shared == NULL) return PEN_OK;
+    for (uint32_t p = 0; p < executor->spec.order_count; p++) {
+        const pen_node *node = executor_node(executor, p);
+        if (!node->accumulates) continue;
+        for (uint32_t i = 0; i < node->output_count; i++) {
+            const pen_value_id output = node->outputs[i];
+            if (!pen_value_is(output)) continue;
+            if (executor_shared_operand(executor, output).buffer != NULL) continue;
+            return pen_error(PEN_INTERNAL, "'%s' is not accumulated in the first program",
+                             pen_value_name(graph, output));
+        }
+    }
+    return PEN_OK;
+}
+
 static pen_status executor_plan(pen_executor *executor) {
     const pen_executor_spec *spec = &executor->spec;
     const uint32_t value_count = pen_graph_value_count(spec->graph);
@@ -83,14 +123,18 @@ static pen_status executor_plan(pen_executor *executor) {
                        ? spec->device->kind->value_bytes(spec->device, spec->graph, value)
                        : pen_tensor_type_bytes(pen_value_type(spec->graph, value));
     }
+    PEN_TRY(executor_check_accumulated(executor));
     PEN_TRY(executor_prepare_kernels(executor, workspace));
+    pen_value_id *kept;
+    uint32_t kept_count;
+    PEN_TRY(executor_list_kept(executor, &kept, &kept_count));
     const pen_memory_request request = {.graph = spec->graph,
                                         .order = spec->order,
                                         .order_count = spec->order_count,
                                         .bytes_of_value = bytes,
                                         .workspace_of_node = workspace,
-                                        .kept = spec->kept,
-                                        .kept_count = spec->kept_count};
+                                        .kept = kept,
+                                        .kept_count = kept_count};
     return pen_memory_plan_build(&request, executor->arena, &executor->plan);
 }
 

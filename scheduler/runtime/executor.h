@@ -44,7 +44,7 @@ PEN_NODISCARD pen_status pen_executor_create(const pen_executor_spec *spec,
 void pen_executor_destroy(pen_executor *executor);
 
 // `bytes` must be those of the value in the plain layout. Fed and persistent values can be
-// written; those and kept ones read. A value that no node uses is written to nowhere.
+// written; those and kept ones read. An input or scalar that no node uses is written to nowhere.
 PEN_NODISCARD pen_status pen_executor_write(pen_executor *executor, pen_value_id value,
                                             const void *host, uint64_t bytes);
 PEN_NODISCARD pen_status pen_executor_read(pen_executor *executor, pen_value_id value, void *host,
@@ -52,7 +52,7 @@ PEN_NODISCARD pen_status pen_executor_read(pen_executor *executor, pen_value_id 
 // `bytes` from byte `first` on of a value that has a place in memory.
 PEN_NODISCARD pen_status pen_executor_read_part(pen_executor *executor, pen_value_id value,
                                                 uint64_t first, void *host, uint64_t bytes);
-// Whether the value has a place in memory: parameters that no node reads have none.
+// Whether the value has a place in memory: inputs that no node reads have none.
 bool pen_executor_holds(const pen_executor *executor, pen_value_id value);
 
 // Errors name the node.
