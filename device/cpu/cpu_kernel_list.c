@@ -9,8 +9,20 @@
 #include "device/kernel_choices.h"
 
 // Every family of device/cpu/kernels/, compiled once a level.
+// clang-format off
 #define CPU_FAMILIES(X)                                                                            \
-    X(matmul) X(optimizer) X(movement) X(indexing) X(elementwise) X(activation) X(pooling)
+    X(matmul)                                                                                      \
+    X(optimizer)                                                                                   \
+    X(movement)                                                                                    \
+    X(indexing)                                                                                    \
+    X(elementwise)                                                                                 \
+    X(activation)                                                                                  \
+    X(reduction)                                                                                   \
+    X(softmax)                                                                                     \
+    X(loss)                                                                                        \
+    X(dropout)                                                                                     \
+    X(pooling)
+// clang-format on
 
 // Families that are compiled once: they only call libraries.
 #define CPU_LIBRARY_FAMILIES(X) X(onednn_convolution) X(onednn_reorder)

@@ -15,7 +15,8 @@ typedef struct device_trial {
     pen_device *device;
     uint64_t seed;
     double tolerance;
-    bool in_place;
+    bool in_place; // output 0 takes the storage of input in_place_input
+    uint32_t in_place_input;
     bool accumulate;
 } device_trial;
 
@@ -64,7 +65,7 @@ static void device_lay_out(const device_trial *trial, uint64_t workspace_bytes,
         if (pen_value_is(node->outputs[i])) places->outputs[i].buffer = places->buffer;
     }
     places->workspace.buffer = workspace_bytes > 0 ? places->buffer : NULL;
-    if (trial->in_place) places->outputs[0] = places->inputs[0];
+    if (trial->in_place) places->outputs[0] = places->inputs[trial->in_place_input];
 }
 
 static void device_write_outputs(const device_trial *trial, const device_places *places) {
@@ -143,12 +144,12 @@ static void device_run(const device_trial *trial) {
     pen_arena_destroy(arena);
 }
 
-static bool device_can_be_in_place(const device_trial *trial) {
+static bool device_can_be_in_place(const device_trial *trial, uint32_t input) {
     const pen_node *node = device_node(trial);
-    if ((node->op->in_place_inputs & 1) == 0 || node->input_count == 0) return false;
-    if (trial->c->inputs[0].is_constant || !pen_value_is(node->inputs[0])) return false;
+    if (input >= 64 || (node->op->in_place_inputs >> input & 1) == 0) return false;
+    if (trial->c->inputs[input].is_constant || !pen_value_is(node->inputs[input])) return false;
     return pen_value_is(node->outputs[0]) &&
-           device_bytes(trial, node->inputs[0]) == device_bytes(trial, node->outputs[0]);
+           device_bytes(trial, node->inputs[input]) == device_bytes(trial, node->outputs[0]);
 }
 
 static bool device_can_accumulate(const device_trial *trial) {
@@ -169,8 +170,10 @@ static void device_run_all(device_trial *trial, const char *kernel_level) {
         CHECK_OK(trial->kind->open(&options, &trial->device));
         trial->in_place = trial->accumulate = false;
         device_run(trial);
-        if (device_can_be_in_place(trial)) {
+        for (uint32_t i = 0; i < trial->c->input_count; i++) {
+            if (!device_can_be_in_place(trial, i)) continue;
             trial->in_place = true;
+            trial->in_place_input = i;
             device_run(trial);
             trial->in_place = false;
         }

@@ -8,7 +8,7 @@
 // Runs the case on the reference kernels and on every other device of the list, with teams of 1 and
 // 2 threads, and compares all outputs: each element must be within
 //     tolerance * (1 + |expected|),
-// integers and booleans equal. Where the op allows it, output 0 also takes the storage of input 0.
+// integers and booleans equal. Where the op allows it, output 0 also takes the storage of an input.
 // With floating outputs it is run once more as a node that accumulates, over old contents.
 void op_check_device(const op_case *c, uint64_t seed, double tolerance);
 

@@ -146,6 +146,7 @@ pen_status map_prepare(const pen_cpu_request *request, const map_op *op, void **
         state->parameters[i] =
             is_integer ? (float)pen_node_int(node, name + 1) : (float)pen_node_float(node, name);
     }
+    if (op->is_mean && !op->is_variadic) state->parameters[0] = 1.0f / (float)state->count;
     for (uint32_t i = 0; i < state->operand_count; i++) {
         map_operand *operand = &state->operands[i];
         operand->type = map_operand_type(op, i);

@@ -24,8 +24,8 @@ typedef struct map_op {
     uint8_t operand_count; // of these types; variadic: of one application
     uint8_t operand_types[MAP_OPERAND_LIMIT];
     uint8_t result_type;
-    bool is_variadic;                                 // x0 op x1 op x2 …
-    bool is_mean;                                     // of a variadic sum
+    bool is_variadic; // x0 op x1 op x2 …
+    bool is_mean; // variadic: divided by the operands; else parameter 0 is 1 / count of elements
     const char *attribute_names[MAP_PARAMETER_LIMIT]; // become parameters; NULL: none
     float absent[MAP_OPERAND_LIMIT];                  // stands for an operand left out
 } map_op;

@@ -1,0 +1,182 @@
+// Dropout. The numbers are those of pen_random_uniform, sixteen blocks of Philox at a time.
+#include <math.h>
+#include <string.h>
+
+#include "base/random.h"
+#include "device/cpu/cpu_kernel.h"
+
+#define DROPOUT_LANES 16
+#define DROPOUT_STEP (4 * DROPOUT_LANES) // elements: a block has four numbers
+#define DROPOUT_TEAM_ELEMENTS 8192
+#define DROPOUT_PIECE 4096
+
+typedef struct dropout_state {
+    const pen_node *node;
+    int64_t count;
+    bool drops;
+    float threshold; // smallest number that is kept, exactly
+    float keep;      // 1 - ratio
+    bool has_seed;
+    uint64_t seed;
+} dropout_state;
+
+static bool dropout_supports(const pen_cpu_request *request) {
+    const pen_node *node = request->node;
+    const pen_value *x = pen_graph_value(request->graph, node->inputs[0]);
+    const pen_value *y = pen_graph_value(request->graph, node->outputs[0]);
+    // in the plain layout alone: which element gets which number is part of what dropout means
+    return x->type.element == PEN_FLOAT32 && x->layout == PEN_LAYOUT_PLAIN &&
+           y->layout == PEN_LAYOUT_PLAIN;
+}
+
+static pen_status dropout_read_ratio(const pen_cpu_request *request, double *out_ratio) {
+    const pen_node *node = request->node;
+    double training = 0;
+    *out_ratio = 0;
+    if (node->input_count > 2 && pen_value_is(node->inputs[2])) {
+        PEN_TRY(pen_value_read_number(request->graph, node->inputs[2], &training));
+    }
+    if (training == 0) return PEN_OK;
+    *out_ratio = 0.5;
+    if (!pen_value_is(node->inputs[1])) return PEN_OK;
+    return pen_value_read_number(request->graph, node->inputs[1], out_ratio);
+}
+
+static pen_status dropout_prepare(const pen_cpu_request *request, void **out_state,
+                                  uint64_t *out_workspace_bytes) {
+    const pen_node *node = request->node;
+    dropout_state *state;
+    double ratio;
+    PEN_TRY(PEN_NEW(request->arena, 1, &state));
+    PEN_TRY(dropout_read_ratio(request, &ratio));
+    state->node = node;
+    state->drops = ratio != 0;
+    state->threshold = (float)ceil(ratio * 0x1p24) * 0x1p-24f; // the numbers are multiples of 2^-24
+    state->keep = (float)(1 - ratio);
+    state->count = pen_shape_element_count(&pen_value_type(request->graph, node->inputs[0])->shape);
+    state->has_seed = pen_node_has(node, "seed");
+    if (state->has_seed) state->seed = (uint64_t)pen_node_int(node, "seed");
+    *out_state = state;
+    *out_workspace_bytes = 0;
+    return PEN_OK;
+}
+
+// Blocks first_block … first_block + DROPOUT_LANES - 1 of base/random.c's generator, as uniform
+// numbers in order.
+static void dropout_uniform(pen_random_key key, uint64_t first_block, float *out) {
+    uint32_t c0[DROPOUT_LANES], c1[DROPOUT_LANES], c2[DROPOUT_LANES], c3[DROPOUT_LANES];
+    for (uint32_t lane = 0; lane < DROPOUT_LANES; lane++) {
+        c0[lane] = (uint32_t)(first_block + lane);
+        c1[lane] = (uint32_t)((first_block + lane) >> 32);
+        c2[lane] = (uint32_t)key.stream;
+        c3[lane] = (uint32_t)(key.stream >> 32);
+    }
+    uint32_t k0 = (uint32_t)key.seed, k1 = (uint32_t)(key.seed >> 32);
+    for (int round = 0; round < 10; round++) {
+        for (int lane = 0; lane < DROPOUT_LANES; lane++) {
+            const uint64_t p0 = (uint64_t)0xD2511F53u * c0[lane];
+            const uint64_t p1 = (uint64_t)0xCD9E8D57u * c2[lane];
+            c0[lane] = (uint32_t)(p1 >> 32) ^ c1[lane] ^ k0;
+            c2[lane] = (uint32_t)(p0 >> 32) ^ c3[lane] ^ k1;
+            c1[lane] = (uint32_t)p1;
+            c3[lane] = (uint32_t)p0;
+        }
+        k0 += 0x9E3779B9u;
+        k1 += 0xBB67AE85u;
+    }
+    for (int lane = 0; lane < DROPOUT_LANES; lane++) {
+        out[4 * lane] = (float)(c0[lane] >> 8) * 0x1p-24f;
+        out[4 * lane + 1] = (float)(c1[lane] >> 8) * 0x1p-24f;
+        out[4 * lane + 2] = (float)(c2[lane] >> 8) * 0x1p-24f;
+        out[4 * lane + 3] = (float)(c3[lane] >> 8) * 0x1p-24f;
+    }
+}
+
+// Elements [first, last); first is a multiple of DROPOUT_STEP. `mask` may be NULL.
+static void dropout_piece(const dropout_state *state, pen_random_key key, const float *x, float *y,
+                          uint8_t *mask, const int64_t range[2]) {
+    const float keep = state->keep;
+    const float threshold = state->threshold;
+    for (int64_t at = range[0]; at < range[1]; at += DROPOUT_STEP) {
+        float uniform[DROPOUT_STEP];
+        dropout_uniform(key, (uint64_t)at / 4, uniform);
+        const int64_t rest = range[1] - at;
+        const int64_t size = rest < DROPOUT_STEP ? rest : DROPOUT_STEP;
+        for (int64_t i = 0; i < size; i++) {
+            const int keeps = uniform[i] >= threshold;
+            y[at + i] = keeps ? x[at + i] / keep : 0.0f;
+        }
+        for (int64_t i = 0; mask != NULL && i < size; i++) {
+            mask[at + i] = uniform[i] >= threshold;
+        }
+    }
+}
+
+static pen_status dropout_run(const pen_cpu_call *call) {
+    const dropout_state *state = call->state;
+    const float *x = call->inputs[0];
+    float *y = call->outputs[0];
+    uint8_t *mask = state->node->output_count > 1 ? call->outputs[1] : NULL;
+    if (!state->drops) {
+        if (state->count > 0) memmove(y, x, (size_t)state->count * sizeof *y);
+        if (mask != NULL) memset(mask, 1, (size_t)state->count);
+        return PEN_OK;
+    }
+    const pen_random_key key = {
+        state->has_seed ? state->seed : call->run->seed,
+        pen_random_stream(state->node->name, call->run->step, call->run->microbatch)};
+#pragma omp parallel for schedule(static) if (state->count > DROPOUT_TEAM_ELEMENTS)
+    for (int64_t first = 0; first < state->count; first += DROPOUT_PIECE) {
+        const int64_t last = first + DROPOUT_PIECE;
+        const int64_t range[2] = {first, last < state->count ? last : state->count};
+        dropout_piece(state, key, x, y, mask, range);
+    }
+    return PEN_OK;
+}
+
+static pen_status dropout_backward_prepare(const pen_cpu_request *request, void **out_state,
+                                           uint64_t *out_workspace_bytes) {
+    dropout_state *state;
+    PEN_TRY(PEN_NEW(request->arena, 1, &state));
+    state->node = request->node;
+    state->keep = (float)(1 - pen_node_float(request->node, "ratio"));
+    state->count =
+        pen_shape_element_count(&pen_value_type(request->graph, request->node->inputs[0])->shape);
+    *out_state = state;
+    *out_workspace_bytes = 0;
+    return PEN_OK;
+}
+
+static pen_status dropout_backward_run(const pen_cpu_call *call) {
+    const dropout_state *state = call->state;
+    const float *dy = call->inputs[0];
+    const uint8_t *mask = call->inputs[1];
+    float *dx = call->outputs[0];
+    const float keep = state->keep;
+#pragma omp parallel for simd schedule(static) if (state->count > 4 * DROPOUT_TEAM_ELEMENTS)
+    for (int64_t i = 0; i < state->count; i++) {
+        dx[i] = mask[i] != 0 ? dy[i] / keep : 0.0f;
+    }
+    return PEN_OK;
+}
+
+static const pen_cpu_kernel dropout_kernels[] = {
+    {
+        .op_name = "dropout",
+        .name = "cpu",
+        .supports = dropout_supports,
+        .prepare = dropout_prepare,
+        .run = dropout_run,
+    },
+    {
+        .op_name = "dropout_backward",
+        .name = "cpu",
+        .supports = dropout_supports,
+        .prepare = dropout_backward_prepare,
+        .run = dropout_backward_run,
+    },
+};
+
+extern const pen_cpu_family PEN_CPU_FAMILY(dropout);
+const pen_cpu_family PEN_CPU_FAMILY(dropout) = {dropout_kernels,
+                                                sizeof dropout_kernels / sizeof *dropout_kernels};
