@@ -5,8 +5,7 @@
 #include "device/reference/reference_position.h"
 
 typedef double (*binary_number)(double a, double b);
-typedef pen_status (*binary_integer)(const pen_reference_call *call, int64_t a, int64_t b,
-                                     int64_t *out_y);
+typedef int64_t (*binary_integer)(const pen_reference_call *call, int64_t a, int64_t b);
 
 // y = f(a, b) in double, or, for integer types, in int64.
 static pen_status binary_run(const pen_reference_call *call, binary_number number,
@@ -19,10 +18,9 @@ static pen_status binary_run(const pen_reference_call *call, binary_number numbe
     for (pen_broadcast_start(&walk, &y->type.shape, 2, shapes); pen_broadcast_more(&walk);
          pen_broadcast_next(&walk)) {
         if (is_exact) {
-            int64_t result;
-            PEN_TRY(integer(call, pen_tensor_get_int(a, walk.index[0]),
-                            pen_tensor_get_int(b, walk.index[1]), &result));
-            pen_tensor_set_int(y, walk.position, result);
+            pen_tensor_set_int(y, walk.position,
+                               integer(call, pen_tensor_get_int(a, walk.index[0]),
+                                       pen_tensor_get_int(b, walk.index[1])));
         } else {
             pen_tensor_set(
                 y, walk.position,
@@ -33,83 +31,53 @@ static pen_status binary_run(const pen_reference_call *call, binary_number numbe
 }
 
 // Integer arithmetic is done on unsigned numbers, which wrap.
-static pen_status add_integer(const pen_reference_call *call, int64_t a, int64_t b,
-                              int64_t *out_y) {
+static int64_t add_integer(const pen_reference_call *call, int64_t a, int64_t b) {
     (void)call;
-    *out_y = (int64_t)((uint64_t)a + (uint64_t)b);
-    return PEN_OK;
+    return (int64_t)((uint64_t)a + (uint64_t)b);
 }
-static pen_status sub_integer(const pen_reference_call *call, int64_t a, int64_t b,
-                              int64_t *out_y) {
+static int64_t sub_integer(const pen_reference_call *call, int64_t a, int64_t b) {
     (void)call;
-    *out_y = (int64_t)((uint64_t)a - (uint64_t)b);
-    return PEN_OK;
+    return (int64_t)((uint64_t)a - (uint64_t)b);
 }
-static pen_status mul_integer(const pen_reference_call *call, int64_t a, int64_t b,
-                              int64_t *out_y) {
+static int64_t mul_integer(const pen_reference_call *call, int64_t a, int64_t b) {
     (void)call;
-    *out_y = (int64_t)((uint64_t)a * (uint64_t)b);
-    return PEN_OK;
-}
-
-static pen_status elementwise_check_divisor(const pen_reference_call *call, int64_t b) {
-    if (b != 0) return PEN_OK;
-    return pen_error(PEN_INVALID_INPUT, "%s '%s': division of an integer by 0",
-                     call->node->op->name, call->node->name);
+    return (int64_t)((uint64_t)a * (uint64_t)b);
 }
 
 static bool elementwise_is_uint64(const pen_reference_call *call) {
     return call->inputs[0].type.element == PEN_UINT64;
 }
 
-static pen_status div_integer(const pen_reference_call *call, int64_t a, int64_t b,
-                              int64_t *out_y) {
-    PEN_TRY(elementwise_check_divisor(call, b));
-    if (elementwise_is_uint64(call)) {
-        *out_y = (int64_t)((uint64_t)a / (uint64_t)b);
-    } else {
-        *out_y = b == -1 ? (int64_t)(0 - (uint64_t)a) : a / b;
-    }
-    return PEN_OK;
+static int64_t div_integer(const pen_reference_call *call, int64_t a, int64_t b) {
+    if (elementwise_is_uint64(call)) return (int64_t)((uint64_t)a / (uint64_t)b);
+    return b == -1 ? (int64_t)(0 - (uint64_t)a) : a / b;
 }
 
-static pen_status mod_integer(const pen_reference_call *call, int64_t a, int64_t b,
-                              int64_t *out_y) {
-    PEN_TRY(elementwise_check_divisor(call, b));
-    if (elementwise_is_uint64(call)) {
-        *out_y = (int64_t)((uint64_t)a % (uint64_t)b);
-        return PEN_OK;
-    }
+static int64_t mod_integer(const pen_reference_call *call, int64_t a, int64_t b) {
+    if (elementwise_is_uint64(call)) return (int64_t)((uint64_t)a % (uint64_t)b);
     const int64_t remainder = b == -1 ? 0 : a % b; // has the sign of a
     const bool wrong_sign = remainder != 0 && (remainder < 0) != (b < 0);
-    *out_y = wrong_sign && pen_node_int(call->node, "fmod") == 0 ? remainder + b : remainder;
-    return PEN_OK;
+    return wrong_sign && pen_node_int(call->node, "fmod") == 0 ? remainder + b : remainder;
 }
 
-// By squaring; wraps. A negative exponent gives the truncated reciprocal.
-static pen_status pow_integer(const pen_reference_call *call, int64_t a, int64_t b,
-                              int64_t *out_y) {
+// By squaring; wraps. A negative exponent gives the truncated reciprocal, and 0 for a base of 0.
+static int64_t pow_integer(const pen_reference_call *call, int64_t a, int64_t b) {
     if (b < 0 && call->inputs[1].type.element != PEN_UINT64) {
-        if (a == 0) return elementwise_check_divisor(call, 0);
         const int64_t sign = b % 2 == 0 ? 1 : a;
-        *out_y = a == 1 || a == -1 ? sign : 0;
-        return PEN_OK;
+        return a == 1 || a == -1 ? sign : 0;
     }
     uint64_t result = 1, factor = (uint64_t)a;
     for (uint64_t exponent = (uint64_t)b; exponent > 0; exponent >>= 1) {
         if (exponent & 1) result *= factor;
         factor *= factor;
     }
-    *out_y = (int64_t)result;
-    return PEN_OK;
+    return (int64_t)result;
 }
 
-static pen_status shift_integer(const pen_reference_call *call, int64_t a, int64_t b,
-                                int64_t *out_y) {
+static int64_t shift_integer(const pen_reference_call *call, int64_t a, int64_t b) {
     const uint64_t bits = (uint64_t)a, by = (uint64_t)b;
     const bool is_left = strcmp(pen_node_text(call->node, "direction"), "LEFT") == 0;
-    *out_y = by > 63 ? 0 : (int64_t)(is_left ? bits << by : bits >> by);
-    return PEN_OK;
+    return by > 63 ? 0 : (int64_t)(is_left ? bits << by : bits >> by);
 }
 
 static double add_number(double a, double b) {
@@ -134,13 +102,26 @@ static pen_status elementwise_sub(const pen_reference_call *call) {
 static pen_status elementwise_mul(const pen_reference_call *call) {
     return binary_run(call, mul_number, mul_integer);
 }
+static pen_status elementwise_check_divisors(const pen_reference_call *call) {
+    const pen_tensor *b = &call->inputs[1];
+    if (!pen_element_is_integer(b->type.element)) return PEN_OK;
+    for (int64_t k = 0; k < pen_tensor_count(b); k++) {
+        if (pen_tensor_get_int(b, k) != 0) continue;
+        return pen_error(PEN_INVALID_INPUT, "%s '%s': division of an integer by 0",
+                         call->node->op->name, call->node->name);
+    }
+    return PEN_OK;
+}
+
 static pen_status elementwise_div(const pen_reference_call *call) {
+    PEN_TRY(elementwise_check_divisors(call));
     return binary_run(call, div_number, div_integer);
 }
 static pen_status elementwise_pow(const pen_reference_call *call) {
     return binary_run(call, pow, pow_integer);
 }
 static pen_status elementwise_mod(const pen_reference_call *call) {
+    PEN_TRY(elementwise_check_divisors(call));
     return binary_run(call, fmod, mod_integer);
 }
 static pen_status elementwise_shift(const pen_reference_call *call) {
