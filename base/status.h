@@ -88,6 +88,8 @@ int pen_status_exit_code(pen_status status, int input_exit_code);
 
 // Our own mistakes, never the world's. On in release builds: prints the claim and aborts.
 #define PEN_ASSERT(claim) ((claim) ? (void)0 : pen_assert_failed(__FILE__, __LINE__, #claim))
+// A place that is never reached, as `claim` says.
+#define PEN_NEVER(claim) pen_assert_failed(__FILE__, __LINE__, claim)
 // Inside kernels: debug builds only.
 #ifdef PEN_DEBUG
 #define PEN_ASSERT_HOT(claim) PEN_ASSERT(claim)

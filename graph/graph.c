@@ -465,7 +465,7 @@ void pen_graph_set_int(pen_graph *graph, pen_node_id node, const char *name, int
         attributes[i].integer = integer;
         return;
     }
-    PEN_ASSERT(!"an attribute of the schema");
+    PEN_NEVER("an attribute of the schema");
 }
 
 void pen_graph_drop_output(pen_graph *graph, pen_node_id node, uint32_t output) {

@@ -34,7 +34,7 @@ static const pen_attribute_value *op_attribute(const pen_node *node, const char 
         PEN_ASSERT(node->op->attributes[i].kind == kind);
         return &node->attributes[i];
     }
-    PEN_ASSERT(!"an attribute of the schema");
+    PEN_NEVER("an attribute of the schema");
     return NULL;
 }
 

@@ -134,7 +134,7 @@ double pen_tensor_get(const pen_tensor *tensor, int64_t index) {
     case PEN_ELEMENT_TYPE_COUNT:
         break;
     }
-    PEN_ASSERT(!"a tensor of a known type");
+    PEN_NEVER("a tensor of a known type");
     return 0;
 }
 
@@ -172,7 +172,7 @@ void pen_tensor_set(const pen_tensor *tensor, int64_t index, double number) {
         break;
     case PEN_ELEMENT_UNKNOWN:
     case PEN_ELEMENT_TYPE_COUNT:
-        PEN_ASSERT(!"a tensor of a known type");
+        PEN_NEVER("a tensor of a known type");
         return;
     }
     // beyond int64, C leaves the conversion undefined: saturate
@@ -215,7 +215,7 @@ int64_t pen_tensor_get_int(const pen_tensor *tensor, int64_t index) {
     case PEN_ELEMENT_TYPE_COUNT:
         break;
     }
-    PEN_ASSERT(!"a tensor of a known type");
+    PEN_NEVER("a tensor of a known type");
     return 0;
 }
 
@@ -259,7 +259,7 @@ void pen_tensor_set_int(const pen_tensor *tensor, int64_t index, int64_t number)
     case PEN_ELEMENT_TYPE_COUNT:
         break;
     }
-    PEN_ASSERT(!"a tensor of a known type");
+    PEN_NEVER("a tensor of a known type");
 }
 
 void pen_broadcast_start(pen_broadcast_walk *walk, const pen_shape *shape, uint32_t operand_count,
