@@ -66,7 +66,7 @@ static const pen_import_fixed_input *import_find_fixed(const importer *import, c
 // Initializers first: from IR version 3 on they need not be inputs as well, before they had to.
 static pen_status import_add_givens(importer *import) {
     const pen_onnx_model *model = import->model;
-    import_name *entry;
+    import_name *entry = NULL;
     for (uint32_t i = 0; i < model->tensor_count; i++) {
         PEN_TRY(import_add(import, model->tensors[i].name, &entry));
         entry->tensor = &model->tensors[i];
@@ -104,7 +104,7 @@ static bool import_is_alias(const importer *import, const pen_onnx_node *node) {
 // Notes who reads what. Nodes stand in topological order, so aliases come before their readers.
 static pen_status import_note_reads(importer *import, const pen_onnx_node *node) {
     if (import_is_alias(import, node)) {
-        import_name *entry;
+        import_name *entry = NULL;
         const pen_onnx_tensor *tensor = import_find(import, node->inputs[0])->tensor;
         PEN_TRY(import_add(import, node->outputs[0], &entry));
         entry->tensor = tensor;
@@ -279,7 +279,7 @@ static pen_status import_draft_operands(importer *import, const pen_onnx_mapping
 }
 
 static pen_status import_bind(importer *import, const char *name, pen_value_id value) {
-    import_name *entry;
+    import_name *entry = NULL;
     if (name == NULL || name[0] == '\0' || !pen_value_is(value)) return PEN_OK;
     PEN_TRY(import_add(import, name, &entry));
     entry->value = value;

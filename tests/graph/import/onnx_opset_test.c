@@ -69,6 +69,48 @@ static void every_operator_set_means_the_same(void **state) {
     pen_arena_destroy(arena);
 }
 
+static void an_old_operand_is_matched_from_its_axis(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    pen_model *model = NULL;
+    const pen_tensor x = read_tensor(MODELS "broadcast_6_x.pb", arena);
+    const pen_tensor y = read_tensor(MODELS "broadcast_6_y.pb", arena);
+    CHECK_OK(pen_model_open(MODELS "broadcast_6.onnx", NULL, &model));
+    check_numbers(model, &x, &y, arena);
+    pen_model_destroy(model);
+    pen_arena_destroy(arena);
+}
+
+static void shape_arithmetic_is_folded(void **state) {
+    (void)state;
+    pen_model *model = NULL;
+    pen_value_id floats, y;
+    const pen_symbol_binding batch = {"n", 5};
+    const pen_infer_options options = {
+        .bindings = &batch, .binding_count = 1, .evaluate = pen_reference_evaluate};
+    CHECK_OK(pen_model_open(MODELS "shape_arithmetic.onnx", NULL, &model));
+    CHECK_OK(pen_infer_shapes(model->graph, &options));
+    CHECK_OK(pen_graph_find_value(model->graph, "floats", &floats));
+    CHECK_OK(pen_graph_find_value(model->graph, "y", &y));
+    const pen_value *folded = pen_graph_value(model->graph, floats);
+    assert_int_equal(folded->kind, PEN_VALUE_CONSTANT);
+    assert_int_equal(folded->type.shape.dims[0], 10);
+    assert_true(((const float *)folded->data)[9] == 9);
+    assert_int_equal(pen_value_type(model->graph, y)->shape.dims[0], 5);
+    assert_int_equal(pen_value_type(model->graph, y)->shape.dims[1], 6);
+    pen_model_destroy(model);
+}
+
+static void a_cast_takes_the_type_of_its_like(void **state) {
+    (void)state;
+    pen_model *model = NULL;
+    CHECK_OK(pen_model_open(MODELS "cast_like.onnx", NULL, &model));
+    const pen_node *node = pen_graph_node(model->graph, (pen_node_id){0});
+    assert_string_equal(pen_node_text(node, "to"), "int32");
+    assert_int_equal(node->input_count, 1);
+    pen_model_destroy(model);
+}
+
 static const pen_node *find_node(const pen_model *model, const char *name) {
     pen_node_id id;
     CHECK_OK(pen_graph_find_node(model->graph, name, &id));
@@ -108,5 +150,8 @@ static void an_old_softmax_is_taken_over_a_matrix(void **state) {
 }
 
 PEN_TEST_MAIN(cmocka_unit_test(every_operator_set_means_the_same),
+              cmocka_unit_test(an_old_operand_is_matched_from_its_axis),
+              cmocka_unit_test(shape_arithmetic_is_folded),
+              cmocka_unit_test(a_cast_takes_the_type_of_its_like),
               cmocka_unit_test(old_dropouts_train_when_asked),
               cmocka_unit_test(an_old_softmax_is_taken_over_a_matrix))

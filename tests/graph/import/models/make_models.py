@@ -260,6 +260,49 @@ def structure():
          [value("x", [1])], [value("y", [1])], functions=[endless], opset_imports=imports, check=False)
 
 
+def old_broadcasts():
+    """Operator set 6 matches the second operand from an axis on."""
+    x = np.arange(24, dtype=np.float32).reshape(2, 3, 4) - 12
+    across, slope = np.asarray([10, 20, 30], np.float32), np.asarray([0.5, 0.25, 0.125], np.float32)
+    save("broadcast_6",
+         [helper.make_node("Add", ["x", "across"], ["sum"], broadcast=1, axis=1),
+          helper.make_node("PRelu", ["sum", "slope"], ["bent"]),
+          helper.make_node("Mul", ["bent", "last"], ["product"], broadcast=1),
+          helper.make_node("Reshape", ["product", "flat"], ["y"])],
+         [value("x", [2, 3, 4])], [value("y", [24])],
+         [array("across", across), array("slope", slope), array("last", [1, 2, 3, 4]), array("flat", [-1], np.int64)],
+         opset=6, check=False)
+    total = x + across[:, None]
+    bent = np.where(total < 0, total * slope[:, None], total)
+    save_tensor("broadcast_6_x", x, "x")
+    save_tensor("broadcast_6_y", (bent * np.asarray([1, 2, 3, 4], np.float32)).reshape(24), "y")
+    save("cast_like", [helper.make_node("CastLike", ["x", "like"], ["y"])],
+         [value("x", [2])], [value("y", [2], TensorProto.INT32)], [array("like", [0], np.int32)])
+
+
+def shapes():
+    """The shape arithmetic that exporters write."""
+    save("shape_arithmetic",
+         [helper.make_node("Shape", ["x"], ["shape"]),
+          helper.make_node("Gather", ["shape", "zero"], ["batch"], axis=0),
+          helper.make_node("Unsqueeze", ["batch", "zeros"], ["batch1"]),
+          helper.make_node("Mul", ["batch", "two"], ["twice"]),
+          helper.make_node("Range", ["zero", "twice", "one"], ["range"]),
+          helper.make_node("Cast", ["range"], ["floats"], to=FLOAT),
+          helper.make_node("Slice", ["shape", "ones", "ends"], ["tail"]),
+          helper.make_node("Concat", ["batch1", "tail"], ["target"], axis=0),
+          helper.make_node("ConstantOfShape", ["target"], ["filled"], value=array("", [0.5])),
+          helper.make_node("Equal", ["target", "target"], ["same"]),
+          helper.make_node("Where", ["same", "target", "target"], ["chosen"]),
+          helper.make_node("Expand", ["filled", "chosen"], ["expanded"]),
+          helper.make_node("Add", ["x", "expanded"], ["sum"]),
+          helper.make_node("Reshape", ["sum", "rows"], ["y"])],
+         [value("x", ["n", 2, 3])], [value("y", ["n", 6]), value("floats", [None])],
+         [array("zero", 0, np.int64), array("one", 1, np.int64), array("two", 2, np.int64),
+          array("zeros", [0], np.int64), array("ones", [1], np.int64), array("ends", [3], np.int64),
+          array("rows", [-1, 6], np.int64)])
+
+
 def wrong():
     """Models that must be refused, with what they lack named."""
     branch = helper.make_graph([helper.make_node("Identity", ["x"], ["b"])], "branch", [], [value("b", [1])])
@@ -290,4 +333,6 @@ if __name__ == "__main__":
     external()
     opsets()
     structure()
+    old_broadcasts()
+    shapes()
     wrong()
