@@ -144,6 +144,11 @@ static pen_status train_finish_json(train_run *run) {
     pen_json_begin_object(json);
     pen_json_key_unsigned(json, "device_bytes",
                           pen_runner_device_bytes(pen_trainer_runner(run->trainer)));
+    const pen_executor_memory memory =
+        pen_executor_get_memory(pen_trainer_form(run->trainer)->executor);
+    pen_json_key_unsigned(json, "persistent_bytes", memory.persistent_bytes);
+    pen_json_key_unsigned(json, "arena_bytes", memory.arena_bytes);
+    pen_json_key_unsigned(json, "live_bytes_peak", memory.live_bytes_peak);
     pen_json_end_object(json);
     pen_json_key(json, "measured");
     pen_json_begin_object(json);
