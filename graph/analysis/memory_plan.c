@@ -15,8 +15,18 @@ typedef struct memory_storage {
     uint64_t bytes;
     uint32_t first; // positions in the order: alive from first to last, both included
     uint32_t last;
+    uint64_t rank; // storages of higher rank are placed first
     uint64_t offset;
 } memory_storage;
+
+// By what storages are ranked. None is best for every graph; planning is cheap, so all are tried.
+typedef enum memory_ranking {
+    MEMORY_BY_BYTES,
+    MEMORY_BY_AREA, // bytes times the nodes for which they are alive
+    MEMORY_BY_LIFE, // nodes, then bytes
+    MEMORY_BY_START,
+    MEMORY_RANKING_COUNT,
+} memory_ranking;
 
 typedef struct memory_planner {
     const pen_memory_request *request;
@@ -183,6 +193,7 @@ static void memory_place_workspaces(memory_planner *planner) {
 static int memory_compare(const void *left, const void *right) {
     const memory_storage *a = *(const memory_storage *const *)left;
     const memory_storage *b = *(const memory_storage *const *)right;
+    if (a->rank != b->rank) return a->rank < b->rank ? 1 : -1;
     if (a->bytes != b->bytes) return a->bytes < b->bytes ? 1 : -1;
     return a->id < b->id ? -1 : a->id > b->id;
 }
@@ -202,9 +213,31 @@ static uint64_t memory_first_fit(const memory_storage *storage, memory_storage *
     return offset;
 }
 
-static uint64_t memory_assign_arena(memory_storage **storages, uint32_t count,
-                                    memory_storage **placed) {
+static uint64_t memory_rank(const memory_storage *storage, memory_ranking ranking) {
+    const uint64_t life = (uint64_t)storage->last - storage->first + 1;
+    uint64_t area;
+    switch (ranking) {
+    case MEMORY_BY_BYTES:
+        return storage->bytes;
+    case MEMORY_BY_AREA:
+        return pen_u64_mul(storage->bytes, life, &area) ? area : UINT64_MAX;
+    case MEMORY_BY_LIFE:
+        return life;
+    case MEMORY_BY_START:
+        return UINT32_MAX - storage->first;
+    case MEMORY_RANKING_COUNT:
+        break;
+    }
+    return 0;
+}
+
+// Gives every storage its offset; returns the bytes of all together. `placed` is scratch.
+static uint64_t memory_assign_ranked(memory_storage **storages, uint32_t count,
+                                     memory_storage **placed, memory_ranking ranking) {
     uint64_t bytes = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        storages[i]->rank = memory_rank(storages[i], ranking);
+    }
     qsort(storages, count, sizeof(memory_storage *), memory_compare);
     for (uint32_t i = 0; i < count; i++) {
         memory_storage *storage = storages[i];
@@ -218,6 +251,19 @@ static uint64_t memory_assign_arena(memory_storage **storages, uint32_t count,
         bytes = pen_max_u64(bytes, storage->offset + storage->bytes);
     }
     return pen_align_up(bytes, PEN_MEMORY_ALIGNMENT);
+}
+
+static uint64_t memory_assign_arena(memory_storage **storages, uint32_t count,
+                                    memory_storage **placed) {
+    memory_ranking best = MEMORY_BY_BYTES;
+    uint64_t best_bytes = UINT64_MAX;
+    for (int r = 0; r < MEMORY_RANKING_COUNT; r++) {
+        const uint64_t bytes = memory_assign_ranked(storages, count, placed, (memory_ranking)r);
+        if (bytes >= best_bytes) continue;
+        best_bytes = bytes;
+        best = (memory_ranking)r;
+    }
+    return memory_assign_ranked(storages, count, placed, best);
 }
 
 // Gives every storage its offset, in either region.

@@ -7,8 +7,9 @@
 // allows it (in place); a value that replaces a persistent one lies where that one lies.
 //
 // Offsets are found by first fit in order of falling size ("greedy by size", Pisarchyk and Lee,
-// "Efficient Memory Management for Deep Neural Net Inference", 2020), which is within a few per
-// cent of the peak of live bytes, the lower bound that is reported beside it.
+// "Efficient Memory Management for Deep Neural Net Inference", 2020), and in some other orders, of
+// which the best is taken. That is within a few per cent of the peak of live bytes, the lower bound
+// that is reported beside it.
 #ifndef PEN_GRAPH_ANALYSIS_MEMORY_PLAN_H
 #define PEN_GRAPH_ANALYSIS_MEMORY_PLAN_H
 
