@@ -53,7 +53,7 @@ static void blas_load_once(void) {
 #endif
         "libopenblas.so.0",
     };
-    if (core_types[blas_level] != NULL) setenv("OPENBLAS_CORETYPE", core_types[blas_level], 0);
+    if (core_types[blas_level] != NULL) setenv("OPENBLAS_CORETYPE", core_types[blas_level], 1);
     for (size_t i = 0; i < sizeof names / sizeof *names && blas.handle == NULL; i++) {
         blas.handle = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
     }

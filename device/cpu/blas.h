@@ -1,10 +1,10 @@
 // OpenBLAS. The only home of cblas.h.
 //
-// The library is loaded at run time and not linked. It chooses its kernels in its constructor, and
-// 0.3.21 takes processors younger than itself for the oldest it knows (Zen 5 for Haswell, at half
-// the speed), unless OPENBLAS_CORETYPE says otherwise, which must be set before loading. Besides,
-// all builds share one soname, and only the OpenMP build shares our team; so that one is looked
-// for first.
+// The library is loaded at run time and not linked. It chooses its kernels in its constructor, by
+// processor or by OPENBLAS_CORETYPE; results depend on that choice, and the kernel level of the
+// plan, not an environment, is to decide about them (a wrong one also costs half the speed). So
+// the variable is set before loading. Besides, all builds share one soname, and only the OpenMP
+// build shares our team; so that one is looked for first.
 //
 // Threads: loading is done once, by the first device; products may run in any thread.
 #ifndef PEN_DEVICE_CPU_BLAS_H
@@ -15,7 +15,7 @@
 #include "device/cpu/cpu_level.h"
 #include "device/cpu/gemm.h"
 
-// Loads the library for a level, unless it was. OPENBLAS_CORETYPE in the environment is respected.
+// Loads the library for a level, unless it was; overwrites OPENBLAS_CORETYPE.
 // When there is no OpenBLAS nothing is loaded, and other kernels do the work.
 void pen_blas_load(pen_cpu_level level);
 bool pen_blas_is_loaded(void);
