@@ -51,9 +51,10 @@ typedef struct pen_cpu_kernel {
     const char *op_name;
     const char *name;    // tells competing entries of one op apart: "onednn", "gemm"
     bool can_accumulate; // else the device runs into workspace and adds (float32 and float64)
-    // The kernel takes elements one by one in whatever order they lie: where all its operands and
-    // outputs have one shape and one layout, that layout may be any (device/cpu/cpu_layout.h), and
-    // it works on pen_cpu_layout_element_count elements. Shapes that differ are always plain.
+    // The kernel takes elements one by one in whatever order they lie: where its operands (but
+    // those of one element) and outputs have one shape and one layout, that layout may be any
+    // (device/cpu/cpu_layout.h), and it works on pen_cpu_layout_element_count elements. Where
+    // shapes differ, all is plain.
     bool takes_any_layout;
     // Whether this entry can do the node (types, layouts, shapes). The first entry that can is
     // taken, unless choices say otherwise. NULL: any node of the op with float32 operands in the

@@ -21,7 +21,9 @@
     X(softmax)                                                                                     \
     X(loss)                                                                                        \
     X(dropout)                                                                                     \
-    X(pooling)
+    X(pooling)                                                                                     \
+    X(normalization)                                                                               \
+    X(normalization_backward)
 // clang-format on
 
 // Families that are compiled once: they only call libraries.

@@ -46,6 +46,7 @@ static const char *const layout_zero_keepers[] = {
     "add",
     "celu",
     "celu_backward",
+    "clip_backward",
     "elu",
     "elu_backward",
     "erf",
@@ -129,6 +130,26 @@ static void layout_follow(const layout_follower *follower, const pen_graph *grap
     }
 }
 
+static bool layout_is_scalar(const pen_graph *graph, pen_value_id value) {
+    return pen_shape_element_count(&pen_value_type(graph, value)->shape) == 1;
+}
+
+// Whether a clip keeps zeros: its limits are constants with 0 between them.
+static bool layout_clips_around_zero(const pen_graph *graph, const pen_node *node) {
+    if (strcmp(node->op->name, "clip") != 0) return false;
+    for (uint32_t i = 1; i < node->input_count; i++) {
+        double limit;
+        if (!pen_value_is(node->inputs[i])) continue;
+        const pen_status status = pen_value_read_number(graph, node->inputs[i], &limit);
+        if (status != PEN_OK) {
+            pen_status_ignore(status, "a limit that may be anything");
+            return false;
+        }
+        if (i == 1 ? !(limit <= 0) : !(limit >= 0)) return false;
+    }
+    return true;
+}
+
 // The layout that all operands of an elementwise node can have: plain unless all shapes are equal.
 static pen_layout layout_common(const pen_graph *graph, const pen_node *node,
                                 const pen_layout *inputs) {
@@ -137,12 +158,51 @@ static pen_layout layout_common(const pen_graph *graph, const pen_node *node,
     if (node->output_count != 1 || !layout_is_possible(graph, node->outputs[0])) return layout;
     for (uint32_t i = 0; i < node->input_count; i++) {
         const pen_value_id input = node->inputs[i];
-        if (!pen_value_is(input) || !layout_is_possible(graph, input)) return PEN_LAYOUT_PLAIN;
+        if (!pen_value_is(input) || layout_is_scalar(graph, input)) continue;
+        if (!layout_is_possible(graph, input)) return PEN_LAYOUT_PLAIN;
         if (!pen_shape_equal(&pen_value_type(graph, input)->shape, shape)) return PEN_LAYOUT_PLAIN;
         if (layout == PEN_LAYOUT_PLAIN) layout = inputs[i];
     }
+    const bool may_be_padded =
+        layout_keeps_zeros(node->op->name) || layout_clips_around_zero(graph, node);
     const bool is_full = shape->dims[1] % pen_cpu_layout_block(layout) == 0;
-    return is_full || layout_keeps_zeros(node->op->name) ? layout : PEN_LAYOUT_PLAIN;
+    return is_full || may_be_padded ? layout : PEN_LAYOUT_PLAIN;
+}
+
+static void layout_elementwise(const pen_graph *graph, const pen_node *node, pen_layout *inputs,
+                               pen_layout *outputs) {
+    const pen_layout layout = layout_common(graph, node, inputs);
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        const bool follows =
+            pen_value_is(node->inputs[i]) && !layout_is_scalar(graph, node->inputs[i]);
+        inputs[i] = follows ? layout : PEN_LAYOUT_PLAIN;
+    }
+    if (layout != PEN_LAYOUT_PLAIN) outputs[0] = layout;
+}
+
+// Tensors joined or split along channels are so in whole blocks, or plain.
+static void layout_join(const pen_graph *graph, const pen_node *node, bool is_split,
+                        pen_layout *inputs, pen_layout *outputs) {
+    const int64_t axis = pen_node_int(node, "axis");
+    const uint32_t rank = pen_value_type(graph, node->inputs[0])->shape.rank;
+    const uint32_t part_count = is_split ? node->output_count : node->input_count;
+    pen_layout layout = PEN_LAYOUT_PLAIN;
+    bool possible = axis == 1 || axis + (int64_t)rank == 1;
+    for (uint32_t i = 0; i < (is_split ? 1 : node->input_count); i++) {
+        if (pen_cpu_layout_block(layout) == 1) layout = inputs[i];
+    }
+    for (uint32_t i = 0; i < part_count; i++) {
+        const pen_value_id part = is_split ? node->outputs[i] : node->inputs[i];
+        possible = possible && pen_value_is(part) && layout_is_possible(graph, part) &&
+                   pen_value_type(graph, part)->shape.dims[1] % pen_cpu_layout_block(layout) == 0;
+    }
+    if (!possible || pen_cpu_layout_block(layout) == 1) layout = PEN_LAYOUT_PLAIN;
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        inputs[i] = is_split && i > 0 ? PEN_LAYOUT_PLAIN : layout;
+    }
+    for (uint32_t i = 0; i < node->output_count; i++) {
+        outputs[i] = layout;
+    }
 }
 
 static pen_layout layout_of_level(pen_cpu_level level) {
@@ -187,11 +247,14 @@ pen_status pen_cpu_layout_choose(pen_cpu_level level, const pen_graph *graph, pe
         layout_follow(follower, graph, node, inputs, outputs);
         return PEN_OK;
     }
-    pen_layout layout = PEN_LAYOUT_PLAIN;
-    if (pen_cpu_takes_any_layout(level, name)) layout = layout_common(graph, node, inputs);
-    for (uint32_t i = 0; i < node->input_count; i++) {
-        inputs[i] = layout;
+    if (strcmp(name, "concat") == 0 || strcmp(name, "split") == 0) {
+        layout_join(graph, node, name[0] == 's', inputs, outputs);
+    } else if (pen_cpu_takes_any_layout(level, name)) {
+        layout_elementwise(graph, node, inputs, outputs);
+    } else {
+        for (uint32_t i = 0; i < node->input_count; i++) {
+            inputs[i] = PEN_LAYOUT_PLAIN;
+        }
     }
-    if (layout != PEN_LAYOUT_PLAIN) outputs[0] = layout;
     return PEN_OK;
 }

@@ -130,6 +130,70 @@ static pen_status batch_normalization_backward_run(const pen_reference_call *cal
     return PEN_OK;
 }
 
+static pen_status batch_normalization_relu_run(const pen_reference_call *call) {
+    PEN_TRY(batch_normalization_run(call));
+    const pen_tensor *y = &call->outputs[0];
+    const bool adds = call->node->input_count > 5;
+    for (int64_t i = 0; i < pen_tensor_count(y); i++) {
+        const double residual = adds ? pen_tensor_get(&call->inputs[5], i) : 0;
+        const double sum = pen_tensor_get(y, i) + residual;
+        pen_tensor_set(y, i, sum <= 0 ? 0 : sum);
+    }
+    return PEN_OK;
+}
+
+// Runs the backward pass of the normalisation alone, for `dy`.
+static pen_status batch_normalization_backward_of(const pen_reference_call *call,
+                                                  const pen_tensor *dy, uint32_t x, uint32_t scale,
+                                                  uint32_t mean, uint32_t dx) {
+    const pen_tensor inputs[] = {*dy, call->inputs[x], call->inputs[scale], call->inputs[mean],
+                                 call->inputs[mean + 1]};
+    pen_tensor outputs[3] = {{{0}, NULL}};
+    pen_node node = *call->node;
+    node.output_count = call->node->output_count - dx;
+    for (uint32_t i = 0; i < node.output_count; i++) {
+        outputs[i] = call->outputs[dx + i];
+    }
+    pen_reference_call inner = *call;
+    inner.node = &node;
+    inner.inputs = inputs;
+    inner.outputs = outputs;
+    return batch_normalization_backward_run(&inner);
+}
+
+static pen_status batch_normalization_relu_backward_run(const pen_reference_call *call) {
+    const pen_tensor *x = &call->inputs[1];
+    const bool training = pen_node_int(call->node, "training_mode") != 0;
+    const double epsilon = pen_node_float(call->node, "epsilon");
+    pen_tensor dy = {x->type, NULL};
+    char *masked;
+    PEN_TRY(PEN_NEW(call->scratch, pen_tensor_type_bytes(&x->type), &masked));
+    dy.data = masked;
+    const int64_t channel_count = x->type.shape.dims[1];
+    const int64_t size = pen_shape_count(&x->type.shape, 2, x->type.shape.rank);
+    for (int64_t i = 0; i < pen_tensor_count(x); i++) {
+        const int64_t c = i / size % channel_count;
+        double inverse = pen_tensor_get(&call->inputs[5], c);
+        if (!training) inverse = 1 / sqrt(inverse + epsilon);
+        const double h = (pen_tensor_get(x, i) - pen_tensor_get(&call->inputs[4], c)) * inverse;
+        const double y =
+            h * pen_tensor_get(&call->inputs[2], c) + pen_tensor_get(&call->inputs[3], c);
+        pen_tensor_set(&dy, i, y > 0 ? pen_tensor_get(&call->inputs[0], i) : 0);
+    }
+    return batch_normalization_backward_of(call, &dy, 1, 2, 4, 0);
+}
+
+static pen_status batch_normalization_add_relu_backward_run(const pen_reference_call *call) {
+    const pen_tensor *y = &call->inputs[1];
+    const bool adds = call->node->input_count > 6 && call->inputs[6].data != NULL;
+    for (int64_t i = 0; i < pen_tensor_count(y); i++) {
+        double dy = pen_tensor_get(&call->inputs[0], i);
+        if (adds) dy += pen_tensor_get(&call->inputs[6], i);
+        pen_tensor_set(&call->outputs[0], i, pen_tensor_get(y, i) > 0 ? dy : 0);
+    }
+    return batch_normalization_backward_of(call, &call->outputs[0], 2, 3, 4, 1);
+}
+
 // Channel c is divided by d_c^beta, d_c = bias + alpha / size * (sum of squares of the channels
 // from c - (size - 1) / 2 to c + size / 2 that there are).
 typedef struct lrn_formula {
@@ -204,6 +268,10 @@ static pen_status lrn_backward_run(const pen_reference_call *call) {
 static const pen_reference_kernel normalization_kernels[] = {
     {"batch_normalization", batch_normalization_run},
     {"batch_normalization_backward", batch_normalization_backward_run},
+    {"batch_normalization_relu", batch_normalization_relu_run},
+    {"batch_normalization_add_relu", batch_normalization_relu_run},
+    {"batch_normalization_relu_backward", batch_normalization_relu_backward_run},
+    {"batch_normalization_add_relu_backward", batch_normalization_add_relu_backward_run},
     {"lrn", lrn_run},
     {"lrn_backward", lrn_backward_run},
 };

@@ -19,6 +19,18 @@
 // and dbias. With training_mode = 0 (frozen statistics) its last inputs are the running mean and
 // variance themselves, and dx = dy * scale / sqrt(variance + epsilon).
 //
+// Fused with what often follows, by graph/passes/fuse_normalization.c; they have no gradient rule,
+// because fusing comes last:
+//   batch_normalization_relu(x, scale, bias, mean, variance; …)         y = relu(…), outputs as
+//   above batch_normalization_add_relu(x, scale, bias, mean, variance, residual; …)
+//       y = relu(… + residual), outputs as above
+//   batch_normalization_relu_backward(dy, x, scale, bias, saved_mean, saved_inverse_deviation; …)
+//       → dx, dscale, dbias; what relu let through is found from x again, so y may be forgotten
+//   batch_normalization_add_relu_backward(dy, y, x, scale, saved_mean, saved_inverse_deviation,
+//                                         dy_2; …)
+//       → dresidual, dx, dscale, dbias; the gradient is dy, or dy + dy_2 where that is given;
+//       dresidual is the gradient where y > 0
+//
 // Layer, instance and group normalisation belong in this family too.
 //
 // flops per element of x: forward 2, in training 6; backward 9, frozen 5; lrn 2 * size + 3,
@@ -30,8 +42,9 @@
 #include "graph/op_table.h"
 #include "graph/ops/infer_checks.h"
 
+// Inputs `first` to `last` are vectors of a number a channel.
 static pen_status batch_normalization_check(const pen_infer_context *context, uint32_t first,
-                                            const pen_shape *x) {
+                                            uint32_t last, const pen_shape *x) {
     if (x->rank < 2) {
         char text[PEN_SHAPE_TEXT_BYTES];
         return pen_infer_error(context, PEN_INVALID_INPUT,
@@ -39,7 +52,7 @@ static pen_status batch_normalization_check(const pen_infer_context *context, ui
                                pen_shape_format(x, text));
     }
     const pen_shape channels = {1, {x->dims[1]}};
-    for (uint32_t i = first; i < 5; i++) {
+    for (uint32_t i = first; i <= last; i++) {
         PEN_TRY(pen_infer_check_element(context, i, PEN_ELEMENTS_FLOAT));
         PEN_TRY(pen_infer_check_shape(context, i, &channels));
     }
@@ -50,7 +63,7 @@ static pen_status batch_normalization_infer(pen_infer_context *context) {
     PEN_TRY(pen_infer_check_element(context, 0, PEN_ELEMENTS_FLOAT));
     const pen_tensor_type *x = pen_infer_input(context, 0);
     const pen_node *node = pen_infer_node(context);
-    PEN_TRY(batch_normalization_check(context, 1, &x->shape));
+    PEN_TRY(batch_normalization_check(context, 1, 4, &x->shape));
     PEN_TRY(pen_infer_check_same_element(context, 4, 3));
     const bool training = pen_node_int(node, "training_mode") != 0;
     if (!training && node->output_count > 1) {
@@ -77,13 +90,49 @@ static pen_status batch_normalization_backward_infer(pen_infer_context *context)
     PEN_TRY(pen_infer_check_same_element(context, 1, 0));
     const pen_tensor_type *dy = pen_infer_input(context, 0);
     PEN_TRY(pen_infer_check_shape(context, 1, &dy->shape));
-    PEN_TRY(batch_normalization_check(context, 2, &dy->shape));
+    PEN_TRY(batch_normalization_check(context, 2, 4, &dy->shape));
     PEN_TRY(pen_infer_set(context, 0, dy));
     const pen_tensor_type scale = *pen_infer_input(context, 2);
     for (uint32_t i = 1; i < pen_infer_node(context)->output_count; i++) {
         PEN_TRY(pen_infer_set(context, i, &scale));
     }
     return PEN_OK;
+}
+
+static pen_status batch_normalization_add_relu_infer(pen_infer_context *context) {
+    PEN_TRY(batch_normalization_infer(context));
+    PEN_TRY(pen_infer_check_same_element(context, 5, 0));
+    return pen_infer_check_shape(context, 5, &pen_infer_input(context, 0)->shape);
+}
+
+// Inputs `scale` to `scale_last` are vectors, the others like dy; so are the first `whole_outputs`
+// outputs, and the others like scale.
+static pen_status batch_normalization_fused_backward_infer(pen_infer_context *context,
+                                                           uint32_t scale, uint32_t scale_last,
+                                                           uint32_t whole_outputs) {
+    PEN_TRY(pen_infer_check_element(context, 0, PEN_ELEMENTS_FLOAT));
+    const pen_node *node = pen_infer_node(context);
+    const pen_tensor_type *dy = pen_infer_input(context, 0);
+    for (uint32_t i = 1; i < node->input_count; i++) {
+        if ((i >= scale && i <= scale_last) || !pen_infer_has_input(context, i)) continue;
+        PEN_TRY(pen_infer_check_same_element(context, i, 0));
+        PEN_TRY(pen_infer_check_shape(context, i, &dy->shape));
+    }
+    PEN_TRY(batch_normalization_check(context, scale, scale_last, &dy->shape));
+    const pen_tensor_type vector = *pen_infer_input(context, scale);
+    for (uint32_t i = 0; i < node->output_count; i++) {
+        PEN_TRY(
+            pen_infer_set(context, i, i < whole_outputs ? pen_infer_input(context, 0) : &vector));
+    }
+    return PEN_OK;
+}
+
+static pen_status batch_normalization_relu_backward_infer(pen_infer_context *context) {
+    return batch_normalization_fused_backward_infer(context, 2, 5, 1);
+}
+
+static pen_status batch_normalization_add_relu_backward_infer(pen_infer_context *context) {
+    return batch_normalization_fused_backward_infer(context, 3, 5, 2);
 }
 
 static uint64_t normalization_count(const pen_graph *graph, pen_node_id node) {
@@ -246,6 +295,58 @@ static const pen_op normalization_ops[] = {
         .attribute_count = NORMALIZATION_COUNT(batch_normalization_backward_attributes),
         .in_place_inputs = 3,
         .infer = batch_normalization_backward_infer,
+        .flops = batch_normalization_backward_flops,
+    },
+    {
+        .name = "batch_normalization_relu",
+        .summary = "batch_normalization, then relu",
+        .input_min = 5,
+        .input_max = 5,
+        .output_min = 1,
+        .output_max = 5,
+        .attributes = batch_normalization_attributes,
+        .attribute_count = NORMALIZATION_COUNT(batch_normalization_attributes),
+        .in_place_inputs = 1,
+        .infer = batch_normalization_infer,
+        .flops = batch_normalization_flops,
+    },
+    {
+        .name = "batch_normalization_add_relu",
+        .summary = "batch_normalization, then relu of the sum with a residual",
+        .input_min = 6,
+        .input_max = 6,
+        .output_min = 1,
+        .output_max = 5,
+        .attributes = batch_normalization_attributes,
+        .attribute_count = NORMALIZATION_COUNT(batch_normalization_attributes),
+        .in_place_inputs = 1 | 1 << 5,
+        .infer = batch_normalization_add_relu_infer,
+        .flops = batch_normalization_flops,
+    },
+    {
+        .name = "batch_normalization_relu_backward",
+        .summary = "gradients of batch_normalization_relu's input, scale and bias",
+        .input_min = 6,
+        .input_max = 6,
+        .output_min = 1,
+        .output_max = 3,
+        .attributes = batch_normalization_backward_attributes,
+        .attribute_count = NORMALIZATION_COUNT(batch_normalization_backward_attributes),
+        .in_place_inputs = 3,
+        .infer = batch_normalization_relu_backward_infer,
+        .flops = batch_normalization_backward_flops,
+    },
+    {
+        .name = "batch_normalization_add_relu_backward",
+        .summary = "gradients of batch_normalization_add_relu's residual, input, scale and bias",
+        .input_min = 6,
+        .input_max = 7,
+        .output_min = 2,
+        .output_max = 4,
+        .attributes = batch_normalization_backward_attributes,
+        .attribute_count = NORMALIZATION_COUNT(batch_normalization_backward_attributes),
+        .in_place_inputs = 3 | 1 << 6,
+        .infer = batch_normalization_add_relu_backward_infer,
         .flops = batch_normalization_backward_flops,
     },
     {

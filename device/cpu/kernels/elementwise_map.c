@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "device/cpu/cpu_layout.h"
+
 #define MAP_PIECE 2048    // elements at a time
 #define MAP_SHORT_ROW 512 // rows shorter than this are taken several at a time
 #define MAP_TEAM_ELEMENTS 32768
@@ -128,6 +130,17 @@ static void map_cut(map_state *state) {
     }
 }
 
+// A blocked result is one row, with the lanes of its last blocks that are no channels.
+static void map_walk_as_it_lies(const pen_value *y, map_state *state) {
+    if (y->layout == PEN_LAYOUT_PLAIN) return;
+    state->count = (int64_t)pen_cpu_layout_element_count(&y->type, y->layout);
+    state->rank = 1;
+    state->dims[0] = state->count;
+    for (uint32_t i = 0; i < state->operand_count; i++) {
+        state->operands[i].strides[0] = state->operands[i].is_whole ? 1 : 0;
+    }
+}
+
 pen_status map_prepare(const pen_cpu_request *request, const map_op *op, void **out_state,
                        uint64_t *out_workspace_bytes) {
     const pen_node *node = request->node;
@@ -164,6 +177,7 @@ pen_status map_prepare(const pen_cpu_request *request, const map_op *op, void **
     state->rank = y->rank;
     memcpy(state->dims, y->dims, sizeof state->dims);
     map_join_dims(state);
+    map_walk_as_it_lies(pen_graph_value(request->graph, node->outputs[0]), state);
     map_cut(state);
     *out_state = state;
     *out_workspace_bytes = 0;

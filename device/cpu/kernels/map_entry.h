@@ -46,6 +46,7 @@
         .op_name = #op,                                                                            \
         .name = "cpu",                                                                             \
         .can_accumulate = true,                                                                    \
+        .takes_any_layout = true,                                                                  \
         .supports = map_entry_supports,                                                            \
         .prepare = map_entry_prepare,                                                              \
         .run = map_run,                                                                            \

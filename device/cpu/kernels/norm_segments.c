@@ -1,0 +1,71 @@
+#include "device/cpu/kernels/norm_segments.h"
+
+#include "device/cpu/cpu_layout.h"
+
+// Below this many elements a node is not worth a team.
+#define NORM_TEAM_ELEMENTS 16384
+
+// Float32 throughout; what is as large as the first operand lies as it does, plain or blocked.
+static bool norm_suits(const pen_cpu_request *request, pen_value_id id) {
+    if (!pen_value_is(id)) return true;
+    const pen_value *model = pen_graph_value(request->graph, request->node->inputs[0]);
+    const pen_value *value = pen_graph_value(request->graph, id);
+    if (value->type.element != PEN_FLOAT32) return false;
+    const bool is_whole = pen_shape_equal(&value->type.shape, &model->type.shape);
+    return value->layout == (is_whole ? model->layout : PEN_LAYOUT_PLAIN);
+}
+
+#define NORM_SEGMENT_LEAST 4
+
+static int64_t norm_segment_floats(const pen_value *x) {
+    const pen_shape *shape = &x->type.shape;
+    return pen_shape_count(shape, 2, shape->rank) * pen_cpu_layout_block(x->layout);
+}
+
+bool norm_supports(const pen_cpu_request *request) {
+    const pen_node *node = request->node;
+    const pen_value *x = pen_graph_value(request->graph, node->inputs[0]);
+    if (x->layout != PEN_LAYOUT_PLAIN && pen_cpu_layout_block(x->layout) == 1) return false;
+    if (pen_shape_element_count(&x->type.shape) == 0) return false;
+    // plain and without spatial dimensions, sums of a segment would be larger than the segment
+    if (x->layout == PEN_LAYOUT_PLAIN && norm_segment_floats(x) < NORM_SEGMENT_LEAST) return false;
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        if (!norm_suits(request, node->inputs[i])) return false;
+    }
+    for (uint32_t i = 0; i < node->output_count; i++) {
+        if (!norm_suits(request, node->outputs[i])) return false;
+    }
+    return true;
+}
+
+pen_status norm_prepare(const pen_cpu_request *request, size_t bytes_of_segment, void **out_state,
+                        uint64_t *out_workspace_bytes) {
+    const pen_node *node = request->node;
+    const pen_value *x = pen_graph_value(request->graph, node->inputs[0]);
+    const pen_shape *shape = &x->type.shape;
+    const bool backward = strstr(node->op->name, "backward") != NULL;
+    norm_prepared *prepared;
+    PEN_TRY(PEN_NEW(request->arena, 1, &prepared));
+    norm_state *state = &prepared->state;
+    prepared->input_count = node->input_count;
+    prepared->output_count = node->output_count;
+    state->batch = shape->dims[0];
+    state->channels = shape->dims[1];
+    state->block = pen_cpu_layout_block(x->layout);
+    state->groups = (state->channels + state->block - 1) / state->block;
+    state->segment = norm_segment_floats(x);
+    state->epsilon = pen_node_float(node, "epsilon");
+    state->training = pen_node_int(node, "training_mode") != 0;
+    if (!backward) {
+        state->momentum = pen_node_float(node, "momentum");
+        state->unbiased = pen_node_int(node, "unbiased") != 0;
+    }
+    state->relu = strstr(node->op->name, "relu") != NULL;
+    state->adds = strstr(node->op->name, "add_relu") != NULL;
+    state->wants_team = pen_shape_element_count(shape) >= NORM_TEAM_ELEMENTS;
+    state->by_segments = state->wants_team && state->groups < (int64_t)request->thread_count;
+    *out_workspace_bytes = (uint64_t)(state->groups * state->batch) * bytes_of_segment +
+                           (uint64_t)state->groups * sizeof(norm_lanes);
+    *out_state = prepared;
+    return PEN_OK;
+}
