@@ -1,5 +1,6 @@
 #include "base/name_map.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define NAME_MAP_CAPACITY_FIRST 64
@@ -55,5 +56,35 @@ pen_status pen_name_map_add(pen_name_map *map, const char *name, uint32_t index)
     map->names[slot] = name;
     map->indices[slot] = index;
     map->count += 1;
+    return PEN_OK;
+}
+
+static bool name_map_is_free(const pen_name_map *map, const char *wanted, uint32_t suffix,
+                             char *scratch, size_t scratch_bytes) {
+    snprintf(scratch, scratch_bytes, "%s_%u", wanted, suffix);
+    return pen_name_map_find(map, scratch) == PEN_NAME_MAP_NONE;
+}
+
+pen_status pen_name_map_free_name(const pen_name_map *map, const char *wanted,
+                                  const char **out_name) {
+    if (pen_name_map_find(map, wanted) == PEN_NAME_MAP_NONE) {
+        return pen_arena_copy_text(map->arena, wanted, strlen(wanted), out_name);
+    }
+    char *scratch;
+    const size_t bytes = strlen(wanted) + sizeof "_4294967295";
+    PEN_TRY(PEN_NEW(map->arena, bytes, &scratch));
+    uint32_t taken = 1, free = 2; // "_1" counts as taken: the name itself is the first
+    while (!name_map_is_free(map, wanted, free, scratch, bytes)) {
+        taken = free;
+        free *= 2; // ends: there are fewer than 2^31 names
+    }
+    while (free - taken > 1) {
+        const uint32_t middle = taken + (free - taken) / 2;
+        const bool is_free = name_map_is_free(map, wanted, middle, scratch, bytes);
+        if (is_free) free = middle;
+        if (!is_free) taken = middle;
+    }
+    snprintf(scratch, bytes, "%s_%u", wanted, free);
+    *out_name = scratch;
     return PEN_OK;
 }

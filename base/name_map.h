@@ -24,5 +24,10 @@ void pen_name_map_init(pen_name_map *map, pen_arena *arena);
 uint32_t pen_name_map_find(const pen_name_map *map, const char *name);
 // `name` must not be there yet. OUT_OF_MEMORY.
 PEN_NODISCARD pen_status pen_name_map_add(pen_name_map *map, const char *name, uint32_t index);
+// `wanted` itself if it is not there, else with a suffix, "_2" or above, with which it is not: one
+// behind a taken one, found by bisection, so that thousands of equal names are no burden. The name
+// is made in the map's arena, and not added. OUT_OF_MEMORY.
+PEN_NODISCARD pen_status pen_name_map_free_name(const pen_name_map *map, const char *wanted,
+                                                const char **out_name);
 
 #endif // PEN_BASE_NAME_MAP_H

@@ -157,18 +157,6 @@ static pen_status graph_append_value(pen_graph *graph, const pen_value *spec,
     return PEN_OK;
 }
 
-// `wanted` itself if free, else with the first free suffix "_2", "_3", …; in the arena.
-static pen_status graph_unique_name(pen_graph *graph, const pen_name_map *names, const char *wanted,
-                                    const char **out_name) {
-    if (pen_name_map_find(names, wanted) == PEN_NAME_MAP_NONE) {
-        return pen_arena_copy_text(graph->arena, wanted, strlen(wanted), out_name);
-    }
-    for (uint32_t suffix = 2;; suffix++) {
-        PEN_TRY(pen_arena_format(graph->arena, out_name, "%s_%u", wanted, suffix));
-        if (pen_name_map_find(names, *out_name) == PEN_NAME_MAP_NONE) return PEN_OK;
-    }
-}
-
 // Adds a value whose name is free.
 static pen_status graph_add_free_value(pen_graph *graph, const pen_value *spec, const char *name,
                                        pen_value_id *out_value) {
@@ -198,13 +186,13 @@ pen_status pen_graph_add_value(pen_graph *graph, const pen_value *spec, pen_valu
 pen_status pen_graph_add_own_value(pen_graph *graph, const pen_value *spec,
                                    pen_value_id *out_value) {
     const char *name;
-    PEN_TRY(graph_unique_name(graph, &graph->value_names, spec->name, &name));
+    PEN_TRY(pen_name_map_free_name(&graph->value_names, spec->name, &name));
     return graph_add_free_value(graph, spec, name, out_value);
 }
 
 pen_status pen_graph_rename_value(pen_graph *graph, pen_value_id value, const char *name) {
     const char *unique;
-    PEN_TRY(graph_unique_name(graph, &graph->value_names, name, &unique));
+    PEN_TRY(pen_name_map_free_name(&graph->value_names, name, &unique));
     PEN_TRY(pen_name_map_add(&graph->value_names, unique, value.index));
     graph_value(graph, value)->name = unique;
     return PEN_OK;
@@ -219,7 +207,7 @@ pen_status pen_graph_constant(pen_graph *graph, const char *name, const pen_tens
                        .replaces = PEN_VALUE_NONE,
                        .data = data,
                        .data_bytes = pen_tensor_type_bytes(type)};
-    PEN_TRY(graph_unique_name(graph, &graph->value_names, name, &value.name));
+    PEN_TRY(pen_name_map_free_name(&graph->value_names, name, &value.name));
     return graph_append_value(graph, &value, out_value);
 }
 
@@ -342,7 +330,7 @@ static pen_status graph_add_output_value(pen_graph *graph, const pen_node_spec *
     if (wanted == NULL || wanted[0] == '\0') {
         PEN_TRY(pen_arena_format(graph->arena, &wanted, "%s:%u", node_name, output));
     }
-    PEN_TRY(graph_unique_name(graph, &graph->value_names, wanted, &value.name));
+    PEN_TRY(pen_name_map_free_name(&graph->value_names, wanted, &value.name));
     return graph_append_value(graph, &value, out_value);
 }
 
@@ -384,7 +372,7 @@ pen_status pen_graph_add_node(pen_graph *graph, const pen_node_spec *spec, pen_n
     PEN_TRY(PEN_NEW(graph->arena, spec->input_count, &inputs));
     PEN_TRY(PEN_NEW(graph->arena, spec->output_count, &outputs));
     PEN_TRY(graph_fill_attributes(graph, spec, attributes));
-    PEN_TRY(graph_unique_name(graph, &graph->node_names, spec->name, &node.name));
+    PEN_TRY(pen_name_map_free_name(&graph->node_names, spec->name, &node.name));
     for (uint32_t i = 0; i < spec->input_count; i++) {
         PEN_ASSERT(!pen_value_is(spec->inputs[i]) || spec->inputs[i].index < graph->value_count);
         inputs[i] = spec->inputs[i];

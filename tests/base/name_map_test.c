@@ -38,6 +38,27 @@ static void names_are_found_as_the_map_grows(void **state) {
     pen_arena_destroy(arena);
 }
 
+static void free_names_are_found(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    pen_name_map map;
+    const char *name;
+    pen_name_map_init(&map, arena);
+    CHECK_OK(pen_name_map_free_name(&map, "x", &name));
+    assert_string_equal(name, "x");
+    for (uint32_t i = 1; i < 20000; i++) { // ends soon only if no name is searched for one by one
+        CHECK_OK(pen_name_map_free_name(&map, "x", &name));
+        char expected[16];
+        snprintf(expected, sizeof expected, i == 1 ? "x" : "x_%u", i);
+        assert_string_equal(name, expected);
+        assert_int_equal(pen_name_map_find(&map, name), PEN_NAME_MAP_NONE);
+        CHECK_OK(pen_name_map_add(&map, name, i));
+    }
+    CHECK_OK(pen_name_map_free_name(&map, "x_7", &name)); // of a name that looks made
+    assert_string_equal(name, "x_7_2");
+    pen_arena_destroy(arena);
+}
+
 static void refused_memory_leaves_the_map_whole(void **state) {
     (void)state;
     pen_arena *arena = check_arena();
@@ -65,4 +86,5 @@ static void refused_memory_leaves_the_map_whole(void **state) {
 
 PEN_TEST_MAIN(cmocka_unit_test(an_empty_map_finds_nothing),
               cmocka_unit_test(names_are_found_as_the_map_grows),
+              cmocka_unit_test(free_names_are_found),
               cmocka_unit_test(refused_memory_leaves_the_map_whole))
