@@ -1,5 +1,6 @@
 #include "base/name_map.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
