@@ -71,7 +71,7 @@ pen_status pen_error_at(const char *file, int line, pen_status_code code, const 
     return error;
 }
 
-pen_status pen_error_out_of_memory(void) {
+pen_status pen_error_get_out_of_memory(void) {
     return &status_no_memory;
 }
 

@@ -38,12 +38,20 @@ typedef struct pen_error_record *pen_status;
 
 // A new error: pen_error(PEN_NOT_FOUND, "no op is called '%s'", name). Never returns PEN_OK: when
 // memory is out it returns the static out-of-memory error.
-#define pen_error(code, ...) pen_error_at(__FILE__, __LINE__, (code), __VA_ARGS__)
+#define pen_error(code, ...)                                                                       \
+    pen_status_is_error(pen_error_at(__FILE__, __LINE__, (code), __VA_ARGS__))
 PEN_NODISCARD pen_status pen_error_at(const char *file, int line, pen_status_code code,
                                       const char *format, ...) PEN_PRINTF(4, 5);
 
+// Tells compilers and analysers that `status` is an error. Returns it.
+PEN_NODISCARD static inline pen_status pen_status_is_error(pen_status status) {
+    if (status == PEN_OK) __builtin_unreachable();
+    return status;
+}
+
 // The error for a refused allocation. Static; releasing it does nothing.
-PEN_NODISCARD pen_status pen_error_out_of_memory(void);
+#define pen_error_out_of_memory() pen_status_is_error(pen_error_get_out_of_memory())
+PEN_NODISCARD pen_status pen_error_get_out_of_memory(void);
 
 // Adds the position in the user's file, unless one is known already. `line` and `column` count
 // from 1; 0 means unknown. Returns `status`. Does nothing to PEN_OK.
