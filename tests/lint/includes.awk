@@ -1,0 +1,90 @@
+# Checks the includes of the files given: directions (STYLE, section 1), own header first, and that
+# each foreign header stays in its home.
+
+BEGIN {
+    # what a folder may include, besides itself; the longest folder that matches counts
+    may["base"] = "base"
+    may["graph"] = "base graph"
+    may["partition"] = "base graph partition"
+    may["device"] = "base graph device"
+    may["scheduler"] = "base graph partition device scheduler"
+    may["scheduler/runtime"] = "base graph partition device scheduler/runtime scheduler/protocol " \
+        "scheduler/schedule scheduler/transport scheduler/store scheduler/training"
+    may["scheduler/schedule"] = "base scheduler/schedule"
+    may["scheduler/transport"] = "base scheduler/transport"
+    may["scheduler/protocol"] = "base partition scheduler/protocol scheduler/schedule"
+    may["scheduler/store"] = "base scheduler/store"
+    may["scheduler/training"] = "base graph scheduler/training scheduler/store"
+    may["cli"] = "base graph partition device scheduler cli"
+    may["tests"] = "base graph partition device scheduler cli tests"
+    may["examples"] = "base graph partition device scheduler examples"
+
+    # header: where it may be included (tests may include all)
+    home["yaml.h"] = "^base/yaml_reader\\.c$"
+    home["cblas.h"] = "^device/cpu/blas\\.c$"
+    home["dnnl.h"] = "^device/cpu/onednn[a-z_]*\\.[ch]$"
+    home["jansson.h"] = "^scheduler/training/safetensors\\.c$"
+    home["png.h"] = "^scheduler/training/image_decode\\.c$"
+    home["turbojpeg.h"] = "^scheduler/training/image_decode\\.c$"
+    home["zlib.h"] = "^scheduler/training/gzip_reader\\.c$"
+    home["omp.h"] = "^device/cpu/"
+    home["metis.h"] = "^partition/strategies/metis_strategy\\.c$"
+    home["hdf5.h"] = "^graph/import/"
+    home["setjmp.h"] = "^tests/"
+    home["cmocka.h"] = "^tests/"
+}
+
+function folder_of(path,    folder) {
+    folder = path
+    while (sub(/\/[^\/]*$/, "", folder)) {
+        if (folder in may) return folder
+    }
+    return ""
+}
+
+function complain(text) {
+    printf "%s:%d: %s\n", FILENAME, FNR, text
+    failed = 1
+}
+
+FNR == 1 {
+    folder = folder_of(FILENAME)
+    own = FILENAME
+    sub(/\.c$/, ".h", own)
+    has_own = FILENAME ~ /\.c$/ && (getline unused < own) >= 0
+    close(own)
+    first = 1
+}
+
+/^# *include *"/ {
+    path = $0
+    sub(/^# *include *"/, "", path)
+    sub(/".*/, "", path)
+    if (first && has_own && path != own) complain("does not include its own header first: " own)
+    first = 0
+    to = folder_of(path)
+    if (to == "") {
+        if (path !~ /\//) complain("include '" path "' is not from the top of the tree")
+    } else if (to != folder && index(" " may[folder] " ", " " to " ") == 0) {
+        allowed = 0
+        count = split(may[folder], list, " ")
+        for (i = 1; i <= count; i++) {
+            # a folder allowed as a whole allows what is in it, but for cli and scheduler's own parts
+            if (index(to, list[i] "/") == 1) allowed = 1
+        }
+        if (!allowed) complain(folder " may not include " path)
+    }
+}
+
+/^# *include *</ {
+    name = $0
+    sub(/^# *include *</, "", name)
+    sub(/>.*/, "", name)
+    if (first && has_own) complain("does not include its own header first: " own)
+    first = 0
+    if (name in home && FILENAME !~ home[name] && FILENAME !~ /^tests\//) {
+        complain("<" name "> belongs in " home[name])
+    }
+}
+
+END { exit failed }

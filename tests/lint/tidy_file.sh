@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# Runs clang-tidy on one file, unless what the compiler sees of it passed before.
+#   tidy_file.sh FILE        with CPPFLAGS and CFLAGS in the environment
+set -u
+file=$1
+level=()
+if [[ $file == device/cpu/kernels/* && $(uname -m) == x86_64 ]]; then
+    level=(-DPEN_CPU_LEVEL=v3 -march=x86-64-v3)
+fi
+flags="$CPPFLAGS $CFLAGS"
+# shellcheck disable=SC2086 # a list of flags
+key=$({ cat .clang-tidy && eval clang $flags '"${level[@]}"' -E '"$file"'; } 2>&1 | sha256sum | cut -c1-40)
+stamp=build/lint/$file.$key
+[ -e "$stamp" ] && exit 0
+# shellcheck disable=SC2086
+found=$(eval clang-tidy --quiet '"$file"' -- $flags '"${level[@]}"' 2>&1 |
+    grep -v -E '^[0-9]+ warnings? (generated|and)')
+if [ -n "$found" ]; then
+    # the finding and its line, without the path that leads there
+    printf '%s\n' "$found" | sed "s|$PWD/||" | grep -A2 -E '(warning|error): '
+    exit 1
+fi
+mkdir -p "${stamp%/*}"
+rm -f build/lint/"$file".*
+: >"$stamp"
