@@ -91,8 +91,8 @@ void *pen_arena_allocate(pen_arena *arena, size_t count, size_t size, size_t ali
     if (arena->blocks != NULL) {
         void *memory = arena_block_take(arena->blocks, bytes, alignment);
         if (memory != NULL) {
-            arena->blocks->used = pen_min_u64(arena->blocks->used + ARENA_GAP_BYTES,
-                                              arena->blocks->bytes);
+            arena->blocks->used =
+                pen_min_u64(arena->blocks->used + ARENA_GAP_BYTES, arena->blocks->bytes);
             return memory;
         }
     }

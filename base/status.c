@@ -127,19 +127,32 @@ pen_status_code pen_status_get_code(pen_status status) {
 
 const char *pen_status_code_name(pen_status_code code) {
     switch (code) {
-    case PEN_CODE_OK: return "ok";
-    case PEN_INVALID_INPUT: return "invalid input";
-    case PEN_NOT_FOUND: return "not found";
-    case PEN_UNSUPPORTED: return "unsupported";
-    case PEN_DOES_NOT_FIT: return "does not fit";
-    case PEN_OUT_OF_MEMORY: return "out of memory";
-    case PEN_IO: return "input or output failed";
-    case PEN_CORRUPT: return "corrupt";
-    case PEN_UNAVAILABLE: return "unavailable";
-    case PEN_DEADLINE: return "deadline exceeded";
-    case PEN_CANCELLED: return "cancelled";
-    case PEN_NOT_FINITE: return "not finite";
-    case PEN_INTERNAL: return "internal error";
+    case PEN_CODE_OK:
+        return "ok";
+    case PEN_INVALID_INPUT:
+        return "invalid input";
+    case PEN_NOT_FOUND:
+        return "not found";
+    case PEN_UNSUPPORTED:
+        return "unsupported";
+    case PEN_DOES_NOT_FIT:
+        return "does not fit";
+    case PEN_OUT_OF_MEMORY:
+        return "out of memory";
+    case PEN_IO:
+        return "input or output failed";
+    case PEN_CORRUPT:
+        return "corrupt";
+    case PEN_UNAVAILABLE:
+        return "unavailable";
+    case PEN_DEADLINE:
+        return "deadline exceeded";
+    case PEN_CANCELLED:
+        return "cancelled";
+    case PEN_NOT_FINITE:
+        return "not finite";
+    case PEN_INTERNAL:
+        return "internal error";
     }
     return "unknown";
 }
@@ -183,19 +196,25 @@ const char *pen_status_message(pen_status status) {
 
 int pen_status_exit_code(pen_status status, int input_exit_code) {
     switch (pen_status_get_code(status)) {
-    case PEN_CODE_OK: return 0;
+    case PEN_CODE_OK:
+        return 0;
     case PEN_INVALID_INPUT:
     case PEN_NOT_FOUND:
     case PEN_UNSUPPORTED:
     case PEN_CORRUPT:
-    case PEN_IO: return input_exit_code;
+    case PEN_IO:
+        return input_exit_code;
     case PEN_DOES_NOT_FIT:
-    case PEN_OUT_OF_MEMORY: return 5;
+    case PEN_OUT_OF_MEMORY:
+        return 5;
     case PEN_UNAVAILABLE:
-    case PEN_DEADLINE: return 6;
-    case PEN_NOT_FINITE: return 8;
+    case PEN_DEADLINE:
+        return 6;
+    case PEN_NOT_FINITE:
+        return 8;
     case PEN_CANCELLED:
-    case PEN_INTERNAL: return 1;
+    case PEN_INTERNAL:
+        return 1;
     }
     return 1;
 }

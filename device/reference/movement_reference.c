@@ -121,7 +121,7 @@ static pen_status space_run(const pen_reference_call *call) {
     const int64_t b = pen_node_int(call->node, "blocksize");
     const bool depth_first = strcmp(pen_node_text(call->node, "mode"), "DCR") == 0;
     for (int64_t k = 0; k < pen_tensor_count(y); k++) {
-        int64_t at[PEN_RANK_LIMIT]; // in the wider tensor
+        int64_t at[PEN_RANK_LIMIT] = {0}; // in the wider tensor
         reference_position_of(wide, k, at);
         const int64_t block = at[2] % b * b + at[3] % b;
         const int64_t channel = depth_first ? block * wide->dims[1] + at[1] : at[1] * b * b + block;

@@ -72,7 +72,7 @@ static int64_t pad_coordinate(int64_t at, int64_t dim, const char *mode) {
 static int64_t pad_source(const pen_reference_call *call, const pen_shape *shape,
                           const pen_shape *padded, int64_t index) {
     const char *mode = pen_node_text(call->node, "mode");
-    int64_t at[PEN_RANK_LIMIT];
+    int64_t at[PEN_RANK_LIMIT] = {0};
     reference_position_of(padded, index, at);
     for (uint32_t d = 0; d < shape->rank; d++) {
         const int64_t before = pen_tensor_get_int(&call->inputs[1], d);

@@ -15,6 +15,8 @@
 //
 // Flops an element: SGD 2 + 1 + 2 + 2 (+ 2 with Nesterov), Adam 16, squared_norm 2.
 
+#include "graph/ops/optimizer_op.h"
+
 #include <stddef.h>
 
 #include "graph/op_table.h"

@@ -122,7 +122,7 @@ static pen_status reduction_repeat(const reduction_gradient *work, pen_gradient_
 }
 
 static pen_status sum_gradient(pen_gradient_context *context) {
-    reduction_gradient work;
+    reduction_gradient work = {0};
     pen_value_id dy;
     PEN_TRY(reduction_gradient_init(&work, context));
     PEN_TRY(reduction_keep(&work, context, pen_gradient_of_output(context, 0), &dy));
@@ -130,7 +130,7 @@ static pen_status sum_gradient(pen_gradient_context *context) {
 }
 
 static pen_status mean_gradient(pen_gradient_context *context) {
-    reduction_gradient work;
+    reduction_gradient work = {0};
     pen_value_id dy;
     PEN_TRY(reduction_gradient_init(&work, context));
     PEN_TRY(reduction_keep(&work, context, pen_gradient_of_output(context, 0), &dy));
@@ -138,7 +138,7 @@ static pen_status mean_gradient(pen_gradient_context *context) {
 }
 
 static pen_status log_sum_gradient(pen_gradient_context *context) {
-    reduction_gradient work;
+    reduction_gradient work = {0};
     pen_value_id dy = pen_gradient_of_output(context, 0), sum;
     PEN_TRY(reduction_gradient_init(&work, context));
     PEN_TRY(pen_gradient_apply(context, 0, "exp", pen_gradient_output(context, 0), PEN_VALUE_NONE,
@@ -149,7 +149,7 @@ static pen_status log_sum_gradient(pen_gradient_context *context) {
 }
 
 static pen_status reduction_gradient_from(pen_gradient_context *context, bool with_output) {
-    reduction_gradient work;
+    reduction_gradient work = {0};
     pen_value_id operands[3] = {PEN_VALUE_NONE, pen_gradient_input(context, 0), PEN_VALUE_NONE};
     PEN_TRY(reduction_gradient_init(&work, context));
     PEN_TRY(reduction_keep(&work, context, pen_gradient_of_output(context, 0), &operands[0]));

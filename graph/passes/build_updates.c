@@ -134,7 +134,7 @@ static pen_status updates_clip(updates_builder *builder, uint32_t count,
         spec.role = PEN_ROLE_UPDATE;
         spec.inputs = &named[i].gradient;
         spec.input_count = 1;
-        pen_node_id node;
+        pen_node_id node = PEN_NODE_NONE;
         PEN_TRY(updates_node(builder, &spec, named[i].parameter, "squared_norm", &node));
         norms[i] = pen_graph_node(builder->graph, node)->outputs[0];
     }

@@ -88,7 +88,7 @@ static pen_status idx_read_plain(const uint8_t *bytes, size_t size, const char *
     PEN_TRY(idx_read_start(bytes, path, source));
     const size_t header = 4 + (size_t)source->rank * 4;
     if (size < header) return idx_cut_short(path, "the IDX header is cut short", header, size);
-    uint64_t expected;
+    uint64_t expected = 0;
     PEN_TRY(idx_read_shape(bytes + 4, path, source, &expected));
     if (size - header != expected) {
         return idx_cut_short(path, "the dimensions and the length of the file differ", expected,
@@ -114,7 +114,7 @@ static pen_status idx_inflate_header(pen_gzip_reader *reader, const char *path,
 // The header says how much memory to take, but only as much as `size` compressed bytes can fill.
 static pen_status idx_inflate(pen_gzip_reader *reader, size_t size, const char *path,
                               pen_array_source *source, uint8_t **inflated) {
-    uint64_t expected;
+    uint64_t expected = 0;
     size_t count;
     uint8_t beyond;
     PEN_TRY(idx_inflate_header(reader, path, source, &expected));

@@ -38,13 +38,15 @@ double pen_learning_rate_at(const pen_learning_rate_options *options, uint64_t s
     const uint64_t warmup = options->warmup;
     if (step < warmup) return base * (double)(step + 1) / (double)warmup;
     const uint64_t done = step - warmup;
+    uint64_t drops;
     double progress = 0;
     if (total_steps > warmup) progress = fmin(1, (double)done / (double)(total_steps - warmup));
     switch (options->kind) {
     case PEN_LEARNING_RATE_CONSTANT:
         break;
     case PEN_LEARNING_RATE_STEP:
-        return base * pow(options->factor, (double)(done / options->every));
+        drops = done / options->every;
+        return base * pow(options->factor, (double)drops);
     case PEN_LEARNING_RATE_COSINE:
         return options->final +
                (base - options->final) * (1 + cos(3.14159265358979323846 * progress)) / 2;
