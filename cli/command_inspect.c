@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "cli/command.h"
-#include "device/reference/evaluate.h"
+#include "device/reference/reference_evaluate.h"
 #include "graph/dump/dump_dot.h"
 #include "graph/dump/dump_text.h"
 #include "graph/import/import.h"

@@ -3,7 +3,7 @@
 #include <regex.h>
 #include <string.h>
 
-#include "device/reference/evaluate.h"
+#include "device/reference/reference_evaluate.h"
 #include "graph/analysis/execution_order.h"
 #include "graph/import/import.h"
 #include "graph/op.h"

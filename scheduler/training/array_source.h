@@ -3,8 +3,8 @@
 //
 // Lifetime: the data and path are borrowed from the format; tables live in the dataset's arena.
 // Threads:  immutable after pen_array_source_open_…; any thread may read.
-#ifndef PEN_TRAINING_ARRAY_SOURCE_H
-#define PEN_TRAINING_ARRAY_SOURCE_H
+#ifndef PEN_SCHEDULER_TRAINING_ARRAY_SOURCE_H
+#define PEN_SCHEDULER_TRAINING_ARRAY_SOURCE_H
 
 #include "base/npy.h"
 #include "scheduler/training/dataset.h"
@@ -45,4 +45,4 @@ PEN_NODISCARD pen_status pen_array_source_open_labels(pen_array_source *source,
 void pen_array_source_read(const pen_array_source *source, const uint64_t *indices, uint64_t count,
                            void *out_elements);
 
-#endif // PEN_TRAINING_ARRAY_SOURCE_H
+#endif // PEN_SCHEDULER_TRAINING_ARRAY_SOURCE_H

@@ -13,8 +13,8 @@
 //           allocate, when a picture is larger than all before it.
 // Lifetime: the dataset outlives the batches, and nobody else reads it meanwhile.
 // Threads:  one consumer; pen_batches_stop may be called from any thread.
-#ifndef PEN_TRAINING_BATCHES_H
-#define PEN_TRAINING_BATCHES_H
+#ifndef PEN_SCHEDULER_TRAINING_BATCHES_H
+#define PEN_SCHEDULER_TRAINING_BATCHES_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -81,4 +81,4 @@ uint64_t pen_batches_count(uint64_t example_count, uint64_t batch_size, bool dro
 // the stream ("shuffle", epoch) of `seed`.
 void pen_batches_shuffle(uint64_t seed, uint64_t epoch, uint64_t count, uint64_t *out_order);
 
-#endif // PEN_TRAINING_BATCHES_H
+#endif // PEN_SCHEDULER_TRAINING_BATCHES_H

@@ -5,8 +5,8 @@
 // fields are finite numbers, but those of the header.
 //
 // Threads: functions share nothing; a table is immutable.
-#ifndef PEN_TRAINING_CSV_READER_H
-#define PEN_TRAINING_CSV_READER_H
+#ifndef PEN_SCHEDULER_TRAINING_CSV_READER_H
+#define PEN_SCHEDULER_TRAINING_CSV_READER_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -36,4 +36,4 @@ PEN_NODISCARD pen_status pen_csv_read(const uint8_t *bytes, size_t size, const c
 // Accepts an empty table, and leaves one.
 void pen_csv_table_free(pen_csv_table *table);
 
-#endif // PEN_TRAINING_CSV_READER_H
+#endif // PEN_SCHEDULER_TRAINING_CSV_READER_H

@@ -11,8 +11,8 @@
 //           by any thread.
 // Files:    npy and plain idx files stay memory-mapped while the dataset is open, and must not be
 //           made shorter in that time.
-#ifndef PEN_TRAINING_DATASET_H
-#define PEN_TRAINING_DATASET_H
+#ifndef PEN_SCHEDULER_TRAINING_DATASET_H
+#define PEN_SCHEDULER_TRAINING_DATASET_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -147,4 +147,4 @@ PEN_NODISCARD pen_status pen_dataset_limit_classes(pen_dataset *dataset, uint32_
 const char *pen_dataset_format_name(uint32_t index);
 const char *pen_dataset_format_summary(uint32_t index);
 
-#endif // PEN_TRAINING_DATASET_H
+#endif // PEN_SCHEDULER_TRAINING_DATASET_H

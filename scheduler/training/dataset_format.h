@@ -2,8 +2,8 @@
 //
 // Lifetime: a format allocates what lives as long as the dataset from `dataset->arena`, or from
 //           the heap and frees it in `close`.
-#ifndef PEN_TRAINING_DATASET_FORMAT_H
-#define PEN_TRAINING_DATASET_FORMAT_H
+#ifndef PEN_SCHEDULER_TRAINING_DATASET_FORMAT_H
+#define PEN_SCHEDULER_TRAINING_DATASET_FORMAT_H
 
 #include "base/arena.h"
 #include "scheduler/training/dataset.h"
@@ -53,4 +53,4 @@ PEN_NODISCARD pen_status pen_dataset_add_single_input(pen_dataset *dataset,
 // Makes the shape one dimension, if the options say so. Call after measuring.
 void pen_dataset_field_flatten(pen_dataset_field *field, const pen_dataset_options *options);
 
-#endif // PEN_TRAINING_DATASET_FORMAT_H
+#endif // PEN_SCHEDULER_TRAINING_DATASET_FORMAT_H

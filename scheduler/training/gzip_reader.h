@@ -2,8 +2,8 @@
 //
 // Lifetime: from pen_gzip_reader_open to pen_gzip_reader_close; the bytes are borrowed.
 // Threads:  a reader belongs to one thread at a time.
-#ifndef PEN_TRAINING_GZIP_READER_H
-#define PEN_TRAINING_GZIP_READER_H
+#ifndef PEN_SCHEDULER_TRAINING_GZIP_READER_H
+#define PEN_SCHEDULER_TRAINING_GZIP_READER_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,4 +32,4 @@ PEN_NODISCARD pen_status pen_gzip_reader_read(pen_gzip_reader *reader, void *out
 // Accepts NULL.
 void pen_gzip_reader_close(pen_gzip_reader *reader);
 
-#endif // PEN_TRAINING_GZIP_READER_H
+#endif // PEN_SCHEDULER_TRAINING_GZIP_READER_H

@@ -1,7 +1,7 @@
 // IDX, the format of the MNIST files: two zero bytes, element type, rank, big-endian dimensions of
 // four bytes, big-endian elements. Also compressed by gzip.
-#ifndef PEN_TRAINING_IDX_DATASET_H
-#define PEN_TRAINING_IDX_DATASET_H
+#ifndef PEN_SCHEDULER_TRAINING_IDX_DATASET_H
+#define PEN_SCHEDULER_TRAINING_IDX_DATASET_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -18,4 +18,4 @@
 PEN_NODISCARD pen_status pen_idx_read(const uint8_t *bytes, size_t size, const char *path,
                                       pen_array_source *out_source, void **out_inflated);
 
-#endif // PEN_TRAINING_IDX_DATASET_H
+#endif // PEN_SCHEDULER_TRAINING_IDX_DATASET_H

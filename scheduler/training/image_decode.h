@@ -5,8 +5,8 @@
 //
 // Lifetime: a decoder owns memory for the pixels, which grows with the largest picture so far.
 // Threads:  a decoder belongs to one thread at a time.
-#ifndef PEN_TRAINING_IMAGE_DECODE_H
-#define PEN_TRAINING_IMAGE_DECODE_H
+#ifndef PEN_SCHEDULER_TRAINING_IMAGE_DECODE_H
+#define PEN_SCHEDULER_TRAINING_IMAGE_DECODE_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -39,4 +39,4 @@ PEN_NODISCARD pen_status pen_image_measure(pen_image_decoder *decoder, const uin
 PEN_NODISCARD pen_status pen_image_decode(pen_image_decoder *decoder, const uint8_t *bytes,
                                           size_t size, const char *path, pen_image *out_image);
 
-#endif // PEN_TRAINING_IMAGE_DECODE_H
+#endif // PEN_SCHEDULER_TRAINING_IMAGE_DECODE_H

@@ -7,8 +7,8 @@
 //
 // Lifetime: from create to destroy; scratch grows with the largest picture so far.
 // Threads:  a resizer belongs to one thread at a time.
-#ifndef PEN_TRAINING_IMAGE_RESIZE_H
-#define PEN_TRAINING_IMAGE_RESIZE_H
+#ifndef PEN_SCHEDULER_TRAINING_IMAGE_RESIZE_H
+#define PEN_SCHEDULER_TRAINING_IMAGE_RESIZE_H
 
 #include <stdint.h>
 
@@ -30,4 +30,4 @@ void pen_image_resizer_destroy(pen_image_resizer *resizer);
 PEN_NODISCARD pen_status pen_image_resize(pen_image_resizer *resizer, const pen_image *image,
                                           float *out_planes);
 
-#endif // PEN_TRAINING_IMAGE_RESIZE_H
+#endif // PEN_SCHEDULER_TRAINING_IMAGE_RESIZE_H

@@ -2,8 +2,8 @@
 // the caller says what time it is, in seconds from any fixed moment.
 //
 // Threads: a pen_metrics belongs to one thread at a time.
-#ifndef PEN_TRAINING_METRICS_H
-#define PEN_TRAINING_METRICS_H
+#ifndef PEN_SCHEDULER_TRAINING_METRICS_H
+#define PEN_SCHEDULER_TRAINING_METRICS_H
 
 #include <stdint.h>
 
@@ -44,4 +44,4 @@ double pen_metrics_seconds_left(const pen_metrics *metrics, double now_seconds);
 uint64_t pen_metrics_count_correct(const float *scores, const int64_t *classes, uint64_t count,
                                    uint64_t class_count);
 
-#endif // PEN_TRAINING_METRICS_H
+#endif // PEN_SCHEDULER_TRAINING_METRICS_H

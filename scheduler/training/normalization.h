@@ -6,8 +6,8 @@
 //
 // Lifetime: tables live in the arena given.
 // Threads:  immutable after pen_normalization_init.
-#ifndef PEN_TRAINING_NORMALIZATION_H
-#define PEN_TRAINING_NORMALIZATION_H
+#ifndef PEN_SCHEDULER_TRAINING_NORMALIZATION_H
+#define PEN_SCHEDULER_TRAINING_NORMALIZATION_H
 
 #include <stdint.h>
 
@@ -40,4 +40,4 @@ void pen_normalization_apply(const pen_normalization *normalization, float *valu
 void pen_normalization_convert_bytes(const pen_normalization *normalization, const uint8_t *bytes,
                                      float *out_values);
 
-#endif // PEN_TRAINING_NORMALIZATION_H
+#endif // PEN_SCHEDULER_TRAINING_NORMALIZATION_H

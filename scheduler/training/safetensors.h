@@ -10,8 +10,8 @@
 //
 // Lifetime: a reader maps its file until it is closed; what it returns points there or into it.
 // Threads:  a reader may be used by many once open.
-#ifndef PEN_TRAINING_SAFETENSORS_H
-#define PEN_TRAINING_SAFETENSORS_H
+#ifndef PEN_SCHEDULER_TRAINING_SAFETENSORS_H
+#define PEN_SCHEDULER_TRAINING_SAFETENSORS_H
 
 #include <stdint.h>
 
@@ -57,4 +57,4 @@ typedef struct pen_safetensors_source {
 PEN_NODISCARD pen_status pen_safetensors_save(const char *path,
                                               const pen_safetensors_source *source);
 
-#endif // PEN_TRAINING_SAFETENSORS_H
+#endif // PEN_SCHEDULER_TRAINING_SAFETENSORS_H

@@ -25,7 +25,7 @@
 #include "base/arena.h"
 #include "base/file.h"
 #include "base/text.h"
-#include "device/reference/evaluate.h"
+#include "device/reference/reference_evaluate.h"
 #include "graph/graph.h"
 #include "graph/import/import.h"
 #include "graph/import/onnx_export.h"

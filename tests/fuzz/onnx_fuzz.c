@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "device/reference/evaluate.h"
+#include "device/reference/reference_evaluate.h"
 #include "graph/graph.h"
 #include "graph/import/import.h"
 #include "graph/op.h"

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "device/reference/evaluate.h"
+#include "device/reference/reference_evaluate.h"
 #include "graph/import/import.h"
 #include "graph/op.h"
 #include "graph/passes/infer_shapes.h"

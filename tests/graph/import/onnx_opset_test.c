@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "base/file.h"
-#include "device/reference/evaluate.h"
+#include "device/reference/reference_evaluate.h"
 #include "graph/import/import.h"
 #include "graph/import/onnx_tensor.h"
 #include "graph/op.h"

@@ -1,4 +1,4 @@
-#include "device/reference/evaluate.h"
+#include "device/reference/reference_evaluate.h"
 
 #include <string.h>
 

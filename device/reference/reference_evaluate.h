@@ -1,7 +1,7 @@
 // Runs one node on the reference kernels with operands that are constants: what pen_infer_shapes
 // folds with.
-#ifndef PEN_DEVICE_REFERENCE_EVALUATE_H
-#define PEN_DEVICE_REFERENCE_EVALUATE_H
+#ifndef PEN_DEVICE_REFERENCE_REFERENCE_EVALUATE_H
+#define PEN_DEVICE_REFERENCE_REFERENCE_EVALUATE_H
 
 #include "base/status.h"
 #include "graph/graph.h"
@@ -11,4 +11,4 @@
 PEN_NODISCARD pen_status pen_reference_evaluate(void *context, const pen_graph *graph,
                                                 pen_node_id node, void *const *out_data);
 
-#endif // PEN_DEVICE_REFERENCE_EVALUATE_H
+#endif // PEN_DEVICE_REFERENCE_REFERENCE_EVALUATE_H
