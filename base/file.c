@@ -27,10 +27,15 @@ static pen_status file_error(const char *doing, const char *path, int error_numb
 }
 
 static pen_status file_open_to_read(const char *path, int *out_descriptor, struct stat *out_about) {
-    const int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    // a pipe that nobody writes to is an empty file, not a wait without end
+    const int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (descriptor < 0) return file_error("open", path, errno);
     pen_status status = PEN_OK;
-    if (fstat(descriptor, out_about) != 0) status = file_error("open", path, errno);
+    const int flags = fcntl(descriptor, F_GETFL);
+    if (flags < 0 || fcntl(descriptor, F_SETFL, flags & ~O_NONBLOCK) < 0 ||
+        fstat(descriptor, out_about) != 0) {
+        status = file_error("open", path, errno);
+    }
     if (status == PEN_OK && S_ISDIR(out_about->st_mode)) {
         status = pen_error(PEN_IO, "cannot open '%s': it is a folder, expected a file", path);
     }
@@ -50,7 +55,8 @@ pen_status pen_mapping_open(const char *path, pen_mapping *out_mapping) {
     pen_status status = PEN_OK;
     pen_mapping mapping = {.bytes = nothing};
     if (!S_ISREG(about.st_mode)) {
-        status = pen_error(PEN_IO, "cannot map '%s': it is not a regular file", path);
+        status =
+            pen_error(PEN_IO, "cannot map '%s': it is a pipe or a device, expected a file", path);
     } else if (about.st_size > 0) {
         mapping.length = (size_t)about.st_size;
         void *bytes = mmap(NULL, mapping.length, PROT_READ, MAP_PRIVATE, descriptor, 0);
@@ -238,6 +244,31 @@ pen_status pen_file_close(pen_file *file) {
     }
     file_free(file);
     return status;
+}
+
+pen_status pen_file_check_writable(const char *path) {
+    pen_file *file = NULL;
+    PEN_TRY(pen_file_create_beside(path, &file));
+    return pen_file_close(file);
+}
+
+static pen_status file_create_folder(const char *path) {
+    struct stat about;
+    if (mkdir(path, (mode_t)0777) == 0) return PEN_OK;
+    const int error_number = errno;
+    if (stat(path, &about) != 0) return file_error("create the folder", path, error_number);
+    if (S_ISDIR(about.st_mode)) return PEN_OK;
+    return pen_error(PEN_IO, "cannot create the folder '%s': it is there and not a folder", path);
+}
+
+pen_status pen_folder_create(const char *path, pen_arena *arena) {
+    for (const char *at = strchr(path + (path[0] == '/'), '/'); at != NULL;
+         at = strchr(at + 1, '/')) {
+        const char *parent;
+        PEN_TRY(pen_arena_copy_text(arena, path, (size_t)(at - path), &parent));
+        PEN_TRY(file_create_folder(parent));
+    }
+    return file_create_folder(path);
 }
 
 pen_status pen_path_beside(pen_arena *arena, const char *file, const char *relative,

@@ -58,6 +58,13 @@ PEN_NODISCARD pen_status pen_file_commit(pen_file *file);
 // Releases it. Accepts NULL.
 PEN_NODISCARD pen_status pen_file_close(pen_file *file);
 
+// Whether a file could be created at `path` now: creates one beside it, and removes that. For
+// finding out before hours of work. IO, NOT_FOUND, OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_file_check_writable(const char *path);
+
+// Makes a folder, and those it is in; it may be there. IO, NOT_FOUND, OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_folder_create(const char *path, pen_arena *arena);
+
 // `relative` as seen from the folder that `file` is in: absolute paths stay. OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_path_beside(pen_arena *arena, const char *file, const char *relative,
                                          const char **out_path);

@@ -221,6 +221,13 @@ void pen_json_key_bool(pen_json_writer *json, const char *key, bool truth) {
     pen_json_bool(json, truth);
 }
 
+void pen_json_end_to(pen_json_writer *json, uint32_t depth) {
+    if (json->key_written) pen_json_null(json);
+    while (json->depth > depth) {
+        json_end(json, json->is_object[json->depth - 1]);
+    }
+}
+
 pen_status pen_json_finish(pen_json_writer *json) {
     PEN_ASSERT(json->depth == 0);
     json_put(json, "\n", 1);

@@ -55,6 +55,9 @@ void pen_json_key_integer(pen_json_writer *json, const char *key, int64_t number
 void pen_json_key_unsigned(pen_json_writer *json, const char *key, uint64_t number);
 void pen_json_key_bool(pen_json_writer *json, const char *key, bool truth);
 
+// Ends the arrays and objects that are open beyond `depth`, for when something failed on the way.
+void pen_json_end_to(pen_json_writer *json, uint32_t depth);
+
 // Ends the line and says whether all was written. IO, OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_json_finish(pen_json_writer *json);
 

@@ -203,7 +203,7 @@ int pen_status_exit_code(pen_status status, int input_exit_code) {
     case PEN_UNSUPPORTED:
     case PEN_CORRUPT:
     case PEN_IO:
-        return input_exit_code;
+        return status->line > 0 ? 3 : input_exit_code;
     case PEN_DOES_NOT_FIT:
     case PEN_OUT_OF_MEMORY:
         return 5;

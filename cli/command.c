@@ -49,6 +49,16 @@ void pen_command_begin_json(pen_json_writer *json, const char *verb) {
     pen_json_key_text(json, "schema", schema);
 }
 
+pen_status pen_command_fail_json(const pen_command_context *context, pen_json_writer *json,
+                                 pen_status status) {
+    const int code = pen_status_exit_code(status, (int)context->input_exit_code);
+    pen_json_end_to(json, 1);
+    pen_json_key_text(json, "error", pen_status_message(status));
+    pen_json_key_integer(json, "exit_code", code);
+    pen_json_end_object(json);
+    return pen_status_join(status, pen_json_finish(json));
+}
+
 static pen_status command_print(pen_text *text) {
     const char *whole;
     PEN_TRY(pen_text_finish(text, &whole));
@@ -116,8 +126,9 @@ int pen_command_main(int argument_count, char *const *arguments) {
     pen_command_context context = {.input_exit_code = PEN_EXIT_USAGE};
     pen_status status = pen_arena_create(&context.arena);
     if (status == PEN_OK) status = command_run(&context, argument_count, arguments);
-    const int code = status == PEN_OK ? (int)context.exit_code
-                                      : pen_status_exit_code(status, (int)context.input_exit_code);
+    int code = (int)context.exit_code;
+    if (status != PEN_OK) code = pen_status_exit_code(status, (int)context.input_exit_code);
+    if (status != PEN_OK && ferror(stdout)) code = PEN_EXIT_INTERNAL; // no input is to blame
     pen_log_status(status);
     pen_status_ignore(status, "printed, and told by the exit code");
     pen_arena_destroy(context.arena);

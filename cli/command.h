@@ -54,7 +54,13 @@ PEN_NODISCARD pen_status pen_command_find(const char *name, pen_arena *arena,
 int pen_command_main(int argument_count, char *const *arguments);
 
 // Begins the JSON object of a verb on standard output: {"schema": "penstock/VERB/1", ...
-// The verb ends the object and calls pen_json_finish.
+// The verb ends the object and calls pen_json_finish. Begun only when there is something to say:
+// after an error before that, standard output stays empty.
 void pen_command_begin_json(pen_json_writer *json, const char *verb);
+
+// Ends an object that an error cut short: {"schema": …, what was written, "error": MESSAGE,
+// "exit_code": N}. Returns `status`.
+PEN_NODISCARD pen_status pen_command_fail_json(const pen_command_context *context,
+                                               pen_json_writer *json, pen_status status);
 
 #endif // PEN_CLI_COMMAND_H

@@ -34,6 +34,7 @@ static pen_status export_run(pen_command_context *context, const void *options_g
                                                  .mode = PEN_COMPILE_PREDICT,
                                                  .batch_size = 1};
     pen_job_session session;
+    PEN_TRY(pen_command_check_output(context, options->output));
     PEN_TRY(pen_session_open(context, &session_options, &session));
     pen_status status = pen_model_export(session.runner, session.job->model.file, options->output);
     if (status == PEN_OK) status = export_report(options, &session);

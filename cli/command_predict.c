@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/file.h"
 #include "base/log.h"
@@ -21,6 +22,7 @@ typedef struct predict_options {
 } predict_options;
 
 typedef struct predict_run {
+    pen_command_context *context;
     const predict_options *options;
     pen_file *file;
     bool is_csv;
@@ -38,7 +40,8 @@ static pen_status predict_find_output(predict_run *run, const pen_program *progr
             return PEN_OK;
         }
     }
-    return pen_error(PEN_NOT_FOUND, "the model has no output '%s'; its first is '%s'",
+    run->context->input_exit_code = PEN_EXIT_USAGE;
+    return pen_error(PEN_NOT_FOUND, "--name: the model has no output '%s'; its first is '%s'",
                      run->options->name, pen_value_name(program->graph, program->outputs[0]));
 }
 
@@ -104,11 +107,22 @@ static pen_status predict_report(const predict_run *run) {
     return pen_json_finish(&json);
 }
 
+// The form is told by the end of the name.
+static pen_status predict_choose_form(predict_run *run) {
+    const char *dot = strrchr(pen_path_name(run->options->output), '.');
+    run->is_csv = dot != NULL && strcasecmp(dot, ".csv") == 0;
+    if (run->is_csv || (dot != NULL && strcasecmp(dot, ".npy") == 0)) return PEN_OK;
+    return pen_error(PEN_INVALID_INPUT, "--output: found \"%.200s\", expected FILE.npy or FILE.csv",
+                     run->options->output);
+}
+
 static pen_status predict_run_verb(pen_command_context *context, const void *options_given) {
     const predict_options *options = options_given;
-    predict_run run = {.options = options};
-    const size_t length = strlen(options->output);
-    run.is_csv = length > 4 && strcmp(options->output + length - 4, ".csv") == 0;
+    predict_run run = {.context = context, .options = options};
+    context->input_exit_code = PEN_EXIT_USAGE;
+    PEN_TRY(predict_choose_form(&run));
+    context->input_exit_code = PEN_EXIT_SPEC;
+    PEN_TRY(pen_command_check_output(context, options->output));
     const pen_session_options session_options = {.job_path = options->common.operands[0],
                                                  .parameters = options->parameters,
                                                  .mode = PEN_COMPILE_PREDICT,

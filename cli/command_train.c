@@ -1,15 +1,14 @@
 // penstock train: trains the model of a job, evaluates it, and leaves its parameters.
 
-#include <errno.h>
-#include <string.h>
-#include <sys/stat.h>
-
+#include "base/file.h"
+#include "base/integer.h"
 #include "base/log.h"
 #include "base/machine.h"
 #include "cli/command.h"
 #include "cli/progress.h"
 #include "cli/training_job.h"
 #include "scheduler/evaluate.h"
+#include "scheduler/job_runner.h"
 #include "scheduler/model_export.h"
 #include "scheduler/parameter_file.h"
 #include "scheduler/train.h"
@@ -27,6 +26,7 @@ typedef struct train_run {
     const train_options *options;
     const pen_job *job;
     pen_trainer *trainer;
+    pen_dataset *evaluated; // evaluation data; NULL: none
     pen_training_size size;
     pen_json_writer json; // with --json: written step by step
     bool has_evaluation;
@@ -41,10 +41,17 @@ static void train_describe(const train_run *run) {
         pen_log(PEN_LOG_WARNING, "%s", program->warnings[i]);
     }
     char bytes[PEN_QUANTITY_TEXT_BYTES];
+    const uint64_t batch = (uint64_t)run->job->train.batch;
+    if (batch > run->size.example_count) {
+        pen_log(PEN_LOG_WARNING, "batch is %llu, but there are %llu examples: each step takes all",
+                (unsigned long long)batch, (unsigned long long)run->size.example_count);
+    }
     pen_log(PEN_LOG_NOTE,
-            "%s: %u parameters to train, %llu examples, %llu steps, %s on device '%s'",
-            pen_graph_name(program->graph), run->size.trainable_count,
-            (unsigned long long)run->size.example_count, (unsigned long long)run->size.step_count,
+            "%s: %llu parameters to train in %u tensors, %llu examples, %llu steps, %s on device "
+            "'%s'",
+            pen_path_name(run->job->model.file), (unsigned long long)run->size.trainable_elements,
+            run->size.trainable_count, (unsigned long long)run->size.example_count,
+            (unsigned long long)run->size.step_count,
             pen_bytes_format(run->size.device_bytes, bytes), run->job->devices[0].name);
 }
 
@@ -84,39 +91,39 @@ static pen_status train_loop(train_run *run) {
     }
 }
 
-// Evaluates on the job's evaluation data, if it has some.
+// Opens the job's evaluation data, if it has some, before hours of training.
+static pen_status train_open_evaluation(train_run *run) {
+    const pen_job *job = run->job;
+    if (run->options->no_eval || (!job->data.has_eval && job->data.holdout == 0)) return PEN_OK;
+    PEN_TRY(pen_job_open_dataset(job, PEN_DATASET_PART_EVAL, run->context->arena, &run->evaluated));
+    return pen_job_check_data(job, PEN_DATASET_PART_EVAL, pen_trainer_form(run->trainer)->program,
+                              run->evaluated);
+}
+
 static pen_status train_evaluate(train_run *run) {
-    if (!run->job->data.has_eval && run->job->data.holdout == 0) return PEN_OK;
-    pen_dataset_options options;
-    PEN_TRY(pen_job_get_dataset(run->job, PEN_DATASET_PART_EVAL, run->context->arena, &options));
-    pen_dataset *dataset;
-    PEN_TRY(pen_dataset_open(&options, &dataset));
-    const pen_status status = pen_evaluate(pen_trainer_runner(run->trainer), dataset,
-                                           (uint64_t)run->job->train.batch, &run->evaluation);
-    pen_dataset_close(dataset);
-    run->has_evaluation = status == PEN_OK;
-    return status;
+    if (run->evaluated == NULL) return PEN_OK;
+    const uint64_t batch = pen_min_u64((uint64_t)run->job->train.batch,
+                                       pen_dataset_get_info(run->evaluated)->example_count);
+    PEN_TRY(
+        pen_evaluate(pen_trainer_runner(run->trainer), run->evaluated, batch, &run->evaluation));
+    run->has_evaluation = true;
+    return PEN_OK;
 }
 
 static pen_status train_save(train_run *run) {
     pen_runner *runner = pen_trainer_runner(run->trainer);
     const pen_job *job = run->job;
-    if (run->options->save != NULL) {
-        PEN_TRY(pen_parameter_file_save(run->options->save, runner));
-    }
     const char *path;
     PEN_TRY(pen_job_parameters_path(job, run->context->arena, &path));
-    if (path != NULL) {
-        if (mkdir(job->outputs.dir, 0777) != 0 && errno != EEXIST) {
-            return pen_error(PEN_IO, "%s: %s", job->outputs.dir, strerror(errno));
-        }
-        PEN_TRY(pen_parameter_file_save(path, runner));
-    }
-    if (job->outputs.export == NULL) return PEN_OK;
-    return pen_model_export(runner, job->model.file, job->outputs.export);
+    // what one file fails to take, another may
+    pen_status status = PEN_OK;
+    if (run->options->save != NULL) status = pen_parameter_file_save(run->options->save, runner);
+    if (path != NULL) status = pen_status_join(status, pen_parameter_file_save(path, runner));
+    if (job->outputs.export == NULL) return status;
+    return pen_status_join(status, pen_model_export(runner, job->model.file, job->outputs.export));
 }
 
-static pen_status train_finish_json(train_run *run) {
+static pen_status train_write_result(train_run *run) {
     pen_json_writer *json = &run->json;
     pen_json_end_array(json);
     uint64_t hash;
@@ -156,7 +163,7 @@ static pen_status train_finish_json(train_run *run) {
     pen_json_key_number(json, "seconds", run->seconds);
     pen_json_end_object(json);
     pen_json_end_object(json);
-    return pen_json_finish(json);
+    return PEN_OK;
 }
 
 static void train_report(const train_run *run) {
@@ -177,8 +184,14 @@ static pen_status train_all(train_run *run) {
     const pen_trainer_options trainer_options = {.step_limit = (uint64_t)run->options->steps,
                                                  .parameters = run->options->parameters};
     PEN_TRY(pen_job_read(run->options->common.operands[0], run->context->arena, &run->job));
+    if (run->options->save != NULL) {
+        PEN_TRY(pen_command_check_output(run->context, run->options->save));
+    }
+    PEN_TRY(pen_job_prepare_outputs(run->job, run->context->arena));
     run->context->input_exit_code = PEN_EXIT_MODEL;
     PEN_TRY(pen_trainer_create(run->job, &trainer_options, &run->trainer));
+    PEN_TRY(train_open_evaluation(run));
+    run->context->input_exit_code = PEN_EXIT_SPEC; // what is read from now on is data
     run->size = pen_trainer_get_size(run->trainer);
     const bool is_json = run->options->common.json;
     if (is_json) {
@@ -188,18 +201,22 @@ static pen_status train_all(train_run *run) {
     } else {
         train_describe(run);
     }
-    PEN_TRY(train_loop(run));
-    if (!run->options->no_eval) PEN_TRY(train_evaluate(run));
-    PEN_TRY(train_save(run));
-    if (is_json) return train_finish_json(run);
-    train_report(run);
-    return PEN_OK;
+    pen_status status = train_loop(run);
+    if (status == PEN_OK) status = train_save(run);
+    if (status == PEN_OK) status = train_evaluate(run);
+    if (status == PEN_OK && is_json) status = train_write_result(run);
+    if (is_json)
+        return status == PEN_OK ? pen_json_finish(&run->json)
+                                : pen_command_fail_json(run->context, &run->json, status);
+    if (status == PEN_OK) train_report(run);
+    return status;
 }
 
 static pen_status train_run_verb(pen_command_context *context, const void *options) {
     train_run run = {.context = context, .options = options};
     const pen_status status = train_all(&run);
     pen_trainer_destroy(run.trainer);
+    pen_dataset_close(run.evaluated);
     return status;
 }
 

@@ -31,6 +31,7 @@ typedef struct cli_parser {
     int index; // of the next argument
     const char **operands;
     uint32_t operand_count;
+    bool *is_given; // [options of the verb]
 } cli_parser;
 
 // Option `index` of the verb's own and the common ones, or NULL past the last.
@@ -120,6 +121,7 @@ static pen_status cli_take_option(cli_parser *parser, const char *argument) {
         return PEN_OK;
     }
     PEN_TRY(cli_take_value(parser, option, value));
+    parser->is_given[option - parser->table->options] = true; // common ones take no value
     if (field->present_offset != 0) {
         memcpy(parser->options + field->present_offset, &given, sizeof given);
     }
@@ -129,13 +131,28 @@ static pen_status cli_take_option(cli_parser *parser, const char *argument) {
 static pen_status cli_check_operands(const cli_parser *parser) {
     const pen_cli_table *table = parser->table;
     if (parser->operand_count < table->operand_count_minimum) {
-        return pen_error(PEN_INVALID_INPUT, "found %u operands, expected %s", parser->operand_count,
+        return pen_error(PEN_INVALID_INPUT, "%s is missing; --help says what it is",
                          table->operands);
     }
     if (parser->operand_count > table->operand_count_maximum) {
         return pen_error(PEN_INVALID_INPUT, "found \"%.100s\", expected %s",
                          parser->operands[table->operand_count_maximum],
                          table->operand_count_maximum == 0 ? "options alone" : table->operands);
+    }
+    return PEN_OK;
+}
+
+// Options that must be given were.
+static pen_status cli_check_required(const cli_parser *parser) {
+    const pen_cli_option *option;
+    for (size_t i = 0; (option = cli_option_at(parser->table, i)) != NULL; i++) {
+        if (!option->field.is_required || parser->is_given[i]) continue;
+        if (option->letter == 0) {
+            return pen_error(PEN_INVALID_INPUT, "--%s %s is missing", option->field.key,
+                             option->value_name);
+        }
+        return pen_error(PEN_INVALID_INPUT, "--%s %s (or -%c) is missing", option->field.key,
+                         option->value_name, option->letter);
     }
     return PEN_OK;
 }
@@ -160,6 +177,7 @@ pen_status pen_cli_parse(const pen_cli_table *table, int argument_count, char *c
                          .count = argument_count};
     pen_cli_common *common = out_options;
     PEN_TRY(PEN_NEW(arena, (size_t)argument_count + 1, &parser.operands));
+    PEN_TRY(PEN_NEW(arena, (size_t)table->option_count + CLI_COMMON_COUNT, &parser.is_given));
     PEN_TRY(cli_set_defaults(&parser));
     for (int i = 0; i < argument_count && strcmp(arguments[i], "--") != 0; i++) {
         common->help |= strcmp(arguments[i], "--help") == 0 || strcmp(arguments[i], "-h") == 0;
@@ -178,7 +196,8 @@ pen_status pen_cli_parse(const pen_cli_table *table, int argument_count, char *c
     }
     common->operands = parser.operands;
     common->operand_count = parser.operand_count;
-    return cli_check_operands(&parser);
+    PEN_TRY(cli_check_operands(&parser));
+    return cli_check_required(&parser);
 }
 
 static pen_status cli_write_option(const pen_cli_option *option, pen_arena *arena, pen_text *text) {

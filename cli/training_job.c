@@ -2,14 +2,35 @@
 
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/log.h"
+#include "scheduler/job_runner.h"
 #include "scheduler/parameter_file.h"
-#include "scheduler/train.h"
 
 pen_status pen_job_parameters_path(const pen_job *job, pen_arena *arena, const char **out_path) {
     *out_path = NULL;
     if (job->outputs.dir == NULL) return PEN_OK;
     return pen_arena_format(arena, out_path, "%s/parameters.safetensors", job->outputs.dir);
+}
+
+pen_status pen_command_check_output(pen_command_context *context, const char *path) {
+    const pen_exit_code before = context->input_exit_code;
+    context->input_exit_code = PEN_EXIT_USAGE;
+    PEN_TRY(pen_file_check_writable(path));
+    context->input_exit_code = before;
+    return PEN_OK;
+}
+
+pen_status pen_job_prepare_outputs(const pen_job *job, pen_arena *arena) {
+    const pen_job_outputs *outputs = &job->outputs;
+    if (outputs->dir != NULL) {
+        PEN_TRY(pen_job_blame(job, &outputs->dir, pen_folder_create(outputs->dir, arena)));
+        const char *path;
+        PEN_TRY(pen_job_parameters_path(job, arena, &path));
+        PEN_TRY(pen_job_blame(job, &outputs->dir, pen_file_check_writable(path)));
+    }
+    if (outputs->export == NULL) return PEN_OK;
+    return pen_job_blame(job, &outputs->export, pen_file_check_writable(outputs->export));
 }
 
 // The file asked for, or the one that training left; NULL: neither.
@@ -39,18 +60,18 @@ static pen_status session_build(pen_command_context *context, const pen_session_
     const pen_job *job;
     PEN_TRY(pen_job_read(options->job_path, context->arena, &job));
     session->job = job;
-    pen_dataset_options dataset;
-    PEN_TRY(pen_job_get_dataset(job, PEN_DATASET_PART_EVAL, context->arena, &dataset));
-    PEN_TRY(pen_dataset_open(&dataset, &session->dataset));
+    PEN_TRY(pen_job_open_dataset(job, PEN_DATASET_PART_EVAL, context->arena, &session->dataset));
     PEN_TRY(session_find_parameters(options, session, context->arena));
     pen_runner_options runner;
-    PEN_TRY(pen_job_runner_options(job, pen_dataset_get_info(session->dataset), context->arena,
+    PEN_TRY(pen_job_runner_options(job, PEN_DATASET_PART_EVAL,
+                                   pen_dataset_get_info(session->dataset), context->arena,
                                    &runner));
     context->input_exit_code = PEN_EXIT_MODEL;
     PEN_TRY(pen_runner_create(&runner, &session->runner));
     const pen_runner_form *form;
     PEN_TRY(pen_runner_get(session->runner, options->mode, pen_session_batch(session, options),
                            false, &form));
+    PEN_TRY(pen_job_check_data(job, PEN_DATASET_PART_EVAL, form->program, session->dataset));
     if (session->parameters == NULL) return PEN_OK;
     return pen_parameter_file_load(session->parameters, session->runner);
 }
@@ -62,8 +83,10 @@ pen_status pen_session_open(pen_command_context *context, const pen_session_opti
     if (status != PEN_OK) {
         pen_session_close(out_session);
         *out_session = (pen_job_session){0};
+        return status;
     }
-    return status;
+    context->input_exit_code = PEN_EXIT_SPEC; // what is read from now on is data
+    return PEN_OK;
 }
 
 void pen_session_close(pen_job_session *session) {

@@ -12,6 +12,13 @@
 PEN_NODISCARD pen_status pen_job_parameters_path(const pen_job *job, pen_arena *arena,
                                                  const char **out_path);
 
+// Before work begins: whether the file that an option names can be written. A failure is a wrong
+// command line.
+PEN_NODISCARD pen_status pen_command_check_output(pen_command_context *context, const char *path);
+
+// The same for the job's outputs, whose folder is made. Errors have a position.
+PEN_NODISCARD pen_status pen_job_prepare_outputs(const pen_job *job, pen_arena *arena);
+
 // A model with trained parameters and a dataset, to evaluate or predict with.
 typedef struct pen_job_session {
     const pen_job *job;

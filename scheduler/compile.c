@@ -34,12 +34,20 @@ static pen_status compile_warn(compile_state *state, const char *warning) {
     return PEN_OK;
 }
 
+static pen_status compile_blame(const compile_state *state, pen_compile_part part,
+                                pen_status status) {
+    const pen_compile_request *request = state->request;
+    if (status == PEN_OK || request->blame == NULL) return status;
+    return request->blame(request->blame_context, part, status);
+}
+
 // ---- import
 
 static pen_status compile_import(compile_state *state) {
     const bool trains = state->request->mode == PEN_COMPILE_TRAIN;
     const pen_import_options options = {.dropout_trains = trains};
-    PEN_TRY(pen_model_open(state->request->model_path, &options, &state->model));
+    PEN_TRY(compile_blame(state, PEN_COMPILE_PART_MODEL,
+                          pen_model_open(state->request->model_path, &options, &state->model)));
     state->arena = state->model->arena;
     state->graph = state->model->graph;
     PEN_TRY(PEN_NEW(state->arena, 1, &state->program));
@@ -143,29 +151,75 @@ static pen_status compile_infer(compile_state *state) {
                                   (unsigned long long)state->request->microbatch_size);
 }
 
-// The data's examples must have as many elements as the model's inputs take.
-static pen_status compile_check_inputs(const compile_state *state) {
-    for (uint32_t i = 0; i < pen_graph_input_count(state->graph); i++) {
-        const pen_value_id input = pen_graph_input(state->graph, i);
-        const char *name = pen_value_name(state->graph, input);
-        const pen_compile_input *data = compile_find_input(state, name);
-        if (state->request->input_count == 0) continue;
-        if (data == NULL) {
-            return pen_error(PEN_INVALID_INPUT, "the data has nothing for the model's input '%s'",
-                             name);
-        }
-        pen_shape found = {.rank = data->rank};
-        memcpy(found.dims, data->dims, data->rank * sizeof *data->dims);
-        const pen_shape *expected = &pen_value_type(state->graph, input)->shape;
-        if (pen_shape_element_count(&found) == pen_shape_count(expected, 1, expected->rank)) {
-            continue;
-        }
-        char texts[2][PEN_SHAPE_TEXT_BYTES];
+// The dimensions from `first` on that are not 1.
+static pen_shape compile_squeeze(uint32_t first, uint32_t rank, const int64_t *dims) {
+    pen_shape shape = {0};
+    for (uint32_t d = first; d < rank; d++) {
+        if (dims[d] != 1) shape.dims[shape.rank++] = dims[d];
+    }
+    return shape;
+}
+
+// An example may be flat where the input is not, or the other way round; it is never transposed.
+static bool compile_example_fits(const pen_compile_input *data, const pen_shape *input) {
+    const pen_shape found = compile_squeeze(0, data->rank, data->dims);
+    const pen_shape expected = compile_squeeze(1, input->rank, input->dims);
+    if (found.rank > 1 && expected.rank > 1) return pen_shape_equal(&found, &expected);
+    return pen_shape_element_count(&found) == pen_shape_element_count(&expected);
+}
+
+static pen_status compile_check_input(const compile_state *state, pen_value_id input) {
+    const char *name = pen_value_name(state->graph, input);
+    const pen_compile_input *data = compile_find_input(state, name);
+    if (data == NULL) {
         return pen_error(PEN_INVALID_INPUT,
-                         "an example of the data is %s, but the model's input '%s' is %s with the "
-                         "batch in front",
-                         pen_shape_format(&found, texts[0]), name,
-                         pen_shape_format(expected, texts[1]));
+                         "the data has nothing for the model's input '%s'; it has '%s'", name,
+                         state->request->inputs[0].name);
+    }
+    const pen_shape *expected = &pen_value_type(state->graph, input)->shape;
+    if (compile_example_fits(data, expected)) return PEN_OK;
+    pen_shape found = {.rank = data->rank};
+    memcpy(found.dims, data->dims, data->rank * sizeof *data->dims);
+    pen_shape one = {.rank = expected->rank == 0 ? 0 : expected->rank - 1};
+    memcpy(one.dims, expected->dims + 1, one.rank * sizeof *one.dims);
+    char texts[2][PEN_SHAPE_TEXT_BYTES];
+    return pen_error(PEN_INVALID_INPUT,
+                     "an example of the data has the shape %s, but the model's input '%s' takes "
+                     "examples of %s",
+                     pen_shape_format(&found, texts[0]), name, pen_shape_format(&one, texts[1]));
+}
+
+// The model must have each input that the data names.
+static pen_status compile_check_names(const compile_state *state) {
+    const uint32_t input_count = pen_graph_input_count(state->graph);
+    for (uint32_t i = 0; i < state->request->input_count; i++) {
+        const char *name = state->request->inputs[i].name;
+        bool found = name[0] == '\0' && input_count == 1;
+        for (uint32_t j = 0; j < input_count && !found; j++) {
+            const pen_value_id input = pen_graph_input(state->graph, j);
+            found = strcmp(name, pen_value_name(state->graph, input)) == 0;
+        }
+        if (found || input_count == 0) continue;
+        const char *other = pen_value_name(state->graph, pen_graph_input(state->graph, 0));
+        if (name[0] == '\0') {
+            return pen_error(PEN_INVALID_INPUT,
+                             "the data does not say which of the model's %u inputs it is for; "
+                             "one is called '%s'",
+                             input_count, other);
+        }
+        return pen_error(PEN_INVALID_INPUT,
+                         "the data is for '%s', but the model has no such input; one is called "
+                         "'%s'",
+                         name, other);
+    }
+    return PEN_OK;
+}
+
+// The data's examples must be what the model's inputs take.
+static pen_status compile_check_inputs(const compile_state *state) {
+    if (state->request->input_count == 0) return PEN_OK;
+    for (uint32_t i = 0; i < pen_graph_input_count(state->graph); i++) {
+        PEN_TRY(compile_check_input(state, pen_graph_input(state->graph, i)));
     }
     return PEN_OK;
 }
@@ -236,12 +290,21 @@ static pen_status compile_train(compile_state *state) {
     PEN_TRY(pen_build_updates(state->graph, gradients, &state->request->optimizer,
                               state->request->accumulate, &updates));
     if (updates.updated_count == 0) {
-        return pen_error(PEN_INVALID_INPUT,
-                         "nothing to train: the loss depends on no parameter that is not frozen");
+        const pen_status status =
+            pen_error(PEN_INVALID_INPUT,
+                      "nothing to train: the loss depends on no parameter that is not frozen");
+        if (state->request->freeze == NULL) return status;
+        return compile_blame(state, PEN_COMPILE_PART_FREEZE, status);
     }
     program->learning_rate = updates.learning_rate;
     program->step = updates.step;
     program->trainable_count = updates.updated_count;
+    for (uint32_t i = 0; i < gradients->count; i++) {
+        if (gradients->items[i].use_count == 0) continue;
+        const pen_value_id value = gradients->items[i].value;
+        program->trainable_elements +=
+            (uint64_t)pen_shape_element_count(&pen_value_type(state->graph, value)->shape);
+    }
     return compile_check_batch_normalization(state);
 }
 
@@ -347,10 +410,13 @@ static pen_status compile_run(compile_state *state) {
     pen_program *program = state->program;
     program->labels = program->loss = program->accuracy = PEN_VALUE_NONE;
     program->loss_weight = program->learning_rate = program->step = PEN_VALUE_NONE;
-    PEN_TRY(compile_freeze(state));
+    PEN_TRY(compile_blame(state, PEN_COMPILE_PART_FREEZE, compile_freeze(state)));
+    PEN_TRY(compile_blame(state, PEN_COMPILE_PART_INPUTS, compile_check_names(state)));
     PEN_TRY(compile_infer(state));
-    PEN_TRY(compile_check_inputs(state));
-    if (mode != PEN_COMPILE_PREDICT) PEN_TRY(compile_attach_loss(state));
+    PEN_TRY(compile_blame(state, PEN_COMPILE_PART_INPUTS, compile_check_inputs(state)));
+    if (mode != PEN_COMPILE_PREDICT) {
+        PEN_TRY(compile_blame(state, PEN_COMPILE_PART_LOSS, compile_attach_loss(state)));
+    }
     if (mode == PEN_COMPILE_TRAIN) PEN_TRY(compile_train(state));
     PEN_TRY(compile_keep(state));
     PEN_TRY(compile_tidy(state));

@@ -33,6 +33,18 @@ typedef struct pen_compile_input {
     const int64_t *dims;
 } pen_compile_input;
 
+// What the user wrote that an error is about, for pen_compile_request.blame.
+typedef enum pen_compile_part {
+    PEN_COMPILE_PART_MODEL,
+    PEN_COMPILE_PART_INPUTS, // the examples
+    PEN_COMPILE_PART_LOSS,
+    PEN_COMPILE_PART_FREEZE,
+} pen_compile_part;
+
+// Gives an error the position at which `part` was written, unless it has one.
+typedef pen_status (*pen_compile_blame_fn)(const void *context, pen_compile_part part,
+                                           pen_status status);
+
 // Everything borrowed for the call.
 typedef struct pen_compile_request {
     const char *model_path;
@@ -41,11 +53,13 @@ typedef struct pen_compile_request {
     bool accumulate;                 // training: gradients add up over several microbatches a step
     const pen_compile_input *inputs; // [input_count]; those not listed must have no unknown size
     uint32_t input_count;
-    pen_loss_kind loss;      // not for PREDICT
-    const char *loss_output; // name of the output that the loss is taken of; NULL: the first
-    pen_optimizer optimizer; // TRAIN
-    const char *freeze;      // POSIX extended regular expression of parameter names; or NULL
-    pen_device *device;      // whose layouts are used; NULL: plain
+    pen_loss_kind loss;         // not for PREDICT
+    const char *loss_output;    // name of the output that the loss is taken of; NULL: the first
+    pen_optimizer optimizer;    // TRAIN
+    const char *freeze;         // POSIX extended regular expression of parameter names; or NULL
+    pen_device *device;         // whose layouts are used; NULL: plain
+    pen_compile_blame_fn blame; // or NULL
+    const void *blame_context;
 } pen_compile_request;
 
 typedef struct pen_program {
@@ -68,6 +82,7 @@ typedef struct pen_program {
     const pen_value_id *kept; // [kept_count]
     uint32_t kept_count;
     uint32_t trainable_count;    // parameters that are updated
+    uint64_t trainable_elements; // in all of them
     const char *const *warnings; // [warning_count], for the user
     uint32_t warning_count;
 } pen_program;

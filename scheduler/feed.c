@@ -28,27 +28,32 @@ static pen_element_type feed_element(pen_dataset_element element) {
     return PEN_ELEMENT_UNKNOWN;
 }
 
-// Writes one field of the microbatch to one value.
-static pen_status feed_field(const pen_runner_form *form, const pen_dataset_field *field,
-                             const void *bytes, uint64_t first, pen_value_id value) {
-    const pen_graph *graph = form->program->graph;
+static pen_status feed_check_field(const pen_program *program, const pen_dataset_field *field,
+                                   pen_value_id value) {
+    const pen_graph *graph = program->graph;
     const pen_tensor_type *type = pen_value_type(graph, value);
-    const uint64_t count = form->program->microbatch_size;
+    const uint64_t count = program->microbatch_size;
     if (feed_element(field->element) != type->element) {
         return pen_error(PEN_INVALID_INPUT, "the data gives %s for '%s', which takes %s",
                          pen_element_name(feed_element(field->element)),
                          pen_value_name(graph, value), pen_element_name(type->element));
     }
-    if (pen_tensor_type_bytes(type) != count * field->bytes) {
-        char text[PEN_SHAPE_TEXT_BYTES];
-        return pen_error(PEN_INVALID_INPUT,
-                         "the data gives %llu elements an example for '%s', which takes %s",
-                         (unsigned long long)field->element_count, pen_value_name(graph, value),
-                         pen_shape_format(&type->shape, text));
-    }
+    if (pen_tensor_type_bytes(type) == count * field->bytes) return PEN_OK;
+    char text[PEN_SHAPE_TEXT_BYTES];
+    return pen_error(PEN_INVALID_INPUT,
+                     "the data gives %llu elements an example for '%s', which takes %s for a batch "
+                     "of %llu",
+                     (unsigned long long)field->element_count, pen_value_name(graph, value),
+                     pen_shape_format(&type->shape, text), (unsigned long long)count);
+}
+
+// Writes one field of the microbatch to one value.
+static pen_status feed_field(const pen_runner_form *form, const pen_dataset_field *field,
+                             const void *bytes, uint64_t first, pen_value_id value) {
+    PEN_TRY(feed_check_field(form->program, field, value));
     const char *source = bytes;
     return pen_executor_write(form->executor, value, source + first * field->bytes,
-                              count * field->bytes);
+                              form->program->microbatch_size * field->bytes);
 }
 
 static pen_status feed_find(const pen_dataset_info *info, const char *name, uint32_t *out_index) {
@@ -61,6 +66,23 @@ static pen_status feed_find(const pen_dataset_info *info, const char *name, uint
     return pen_error(PEN_INVALID_INPUT, "the data has nothing for the model's input '%s'", name);
 }
 
+pen_status pen_feed_check_inputs(const pen_program *program, const pen_dataset_info *info) {
+    for (uint32_t i = 0; i < program->input_count; i++) {
+        uint32_t field = 0;
+        PEN_TRY(feed_find(info, pen_value_name(program->graph, program->inputs[i]), &field));
+        PEN_TRY(feed_check_field(program, &info->inputs[field], program->inputs[i]));
+    }
+    return PEN_OK;
+}
+
+pen_status pen_feed_check_labels(const pen_program *program, const pen_dataset_info *info) {
+    if (!pen_value_is(program->labels)) return PEN_OK;
+    if (info->labels == NULL) {
+        return pen_error(PEN_INVALID_INPUT, "the data has no labels, which the loss needs");
+    }
+    return feed_check_field(program, info->labels, program->labels);
+}
+
 pen_status pen_feed_microbatch(const pen_runner_form *form, const pen_dataset_info *info,
                                const pen_batch *batch, uint64_t first) {
     const pen_program *program = form->program;
@@ -71,7 +93,9 @@ pen_status pen_feed_microbatch(const pen_runner_form *form, const pen_dataset_in
                            program->inputs[i]));
     }
     if (!pen_value_is(program->labels)) return PEN_OK;
-    if (info->labels == NULL) return pen_error(PEN_INVALID_INPUT, "the data has no labels");
+    if (info->labels == NULL) {
+        return pen_error(PEN_INVALID_INPUT, "the data has no labels, which the loss needs");
+    }
     return feed_field(form, info->labels, batch->labels, first, program->labels);
 }
 

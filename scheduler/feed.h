@@ -14,6 +14,14 @@ PEN_NODISCARD pen_status pen_feed_describe(const pen_dataset_info *info, pen_are
                                            const pen_compile_input **out_inputs,
                                            uint32_t *out_count);
 
+// Whether the data's element types and shapes are what the program's inputs and labels take, to be
+// asked before anything runs.
+//   INVALID_INPUT  they are not, or there are no labels
+PEN_NODISCARD pen_status pen_feed_check_inputs(const pen_program *program,
+                                               const pen_dataset_info *info);
+PEN_NODISCARD pen_status pen_feed_check_labels(const pen_program *program,
+                                               const pen_dataset_info *info);
+
 // Writes examples first … first + microbatch_size - 1 of a batch into the form's inputs and, when
 // the program has some, its labels.
 //   INVALID_INPUT  the data's element types or shapes are not those of the model

@@ -39,6 +39,60 @@ pen_status pen_job_blame(const pen_job *job, const void *field, pen_status statu
     return pen_option_blame(job->source, field, status);
 }
 
+// An address within the dataset at which nothing was read, so that the whole is blamed: files of a
+// format that was not chosen.
+static const void *job_dataset_whole(const pen_job_dataset *dataset) {
+    return dataset->format == PEN_JOB_IDX ? (const void *)&dataset->csv : &dataset->idx;
+}
+
+static const void *job_dataset_inputs(const pen_job_dataset *dataset) {
+    switch (dataset->format) {
+    case PEN_JOB_IDX:
+        return &dataset->idx.images;
+    case PEN_JOB_NPY:
+        return &dataset->npy.inputs;
+    case PEN_JOB_CSV:
+        return &dataset->csv.file;
+    case PEN_JOB_IMAGES:
+        return &dataset->images.folder;
+    }
+    return job_dataset_whole(dataset);
+}
+
+static const void *job_dataset_labels(const pen_job_dataset *dataset) {
+    switch (dataset->format) {
+    case PEN_JOB_IDX:
+        return dataset->idx.labels == NULL ? job_dataset_whole(dataset) : &dataset->idx.labels;
+    case PEN_JOB_NPY:
+        return dataset->npy.labels == NULL ? job_dataset_whole(dataset) : &dataset->npy.labels;
+    case PEN_JOB_CSV:
+        return dataset->csv.label_column == NULL ? job_dataset_whole(dataset)
+                                                 : &dataset->csv.label_column;
+    case PEN_JOB_IMAGES:
+        return &dataset->images.folder;
+    }
+    return job_dataset_whole(dataset);
+}
+
+// Evaluation without a dataset of its own takes what is held out of the other.
+static const pen_job_dataset *job_dataset(const pen_job *job, pen_dataset_part part) {
+    return part == PEN_DATASET_PART_EVAL && job->data.has_eval ? &job->data.eval : &job->data.train;
+}
+
+pen_status pen_job_blame_data(const pen_job *job, pen_dataset_part part, pen_job_data_part what,
+                              pen_status status) {
+    const pen_job_dataset *dataset = job_dataset(job, part);
+    switch (what) {
+    case PEN_JOB_DATA_WHOLE:
+        return pen_job_blame(job, job_dataset_whole(dataset), status);
+    case PEN_JOB_DATA_INPUTS:
+        return pen_job_blame(job, job_dataset_inputs(dataset), status);
+    case PEN_JOB_DATA_LABELS:
+        return pen_job_blame(job, job_dataset_labels(dataset), status);
+    }
+    return status;
+}
+
 static void job_set_csv(const pen_job_csv *csv, pen_dataset_options *options) {
     options->format = "csv";
     options->path = csv->file;
@@ -114,12 +168,13 @@ pen_status pen_job_get_dataset(const pen_job *job, pen_dataset_part part, pen_ar
     const bool is_eval = part == PEN_DATASET_PART_EVAL;
     const bool is_held_out = is_eval && !data->has_eval && data->has_train && data->holdout > 0;
     if (is_eval ? !data->has_eval && !is_held_out : !data->has_train) {
-        return pen_job_blame(job, &data->has_eval,
-                             pen_error(PEN_NOT_FOUND,
-                                       "data: '%s' is missing, expected a mapping with format, ...",
-                                       is_eval ? "eval" : "train"));
+        return pen_job_blame(
+            job, &data->has_eval,
+            pen_error(PEN_NOT_FOUND, "data: '%s' is missing, expected a mapping with format, ...%s",
+                      is_eval ? "eval" : "train",
+                      is_eval ? "; or 'holdout', a fraction of 'train'" : ""));
     }
-    const pen_job_dataset *dataset = is_eval && !is_held_out ? &data->eval : &data->train;
+    const pen_job_dataset *dataset = job_dataset(job, part);
     pen_dataset_options options = {
         .label_element = job_label_element(dataset->label_type),
         .scale = data->normalize.scale,
@@ -136,6 +191,14 @@ pen_status pen_job_get_dataset(const pen_job *job, pen_dataset_part part, pen_ar
     PEN_TRY(job_set_files(dataset, arena, &options));
     *out_options = options;
     return PEN_OK;
+}
+
+pen_status pen_job_open_dataset(const pen_job *job, pen_dataset_part part, pen_arena *arena,
+                                pen_dataset **out_dataset) {
+    pen_dataset_options options;
+    PEN_TRY(pen_job_get_dataset(job, part, arena, &options));
+    return pen_job_blame_data(job, part, PEN_JOB_DATA_WHOLE,
+                              pen_dataset_open(&options, out_dataset));
 }
 
 static uint64_t job_interval_steps(pen_interval interval, uint64_t epoch_steps) {

@@ -224,10 +224,25 @@ PEN_NODISCARD pen_status pen_job_parse(const char *path, const char *bytes, size
 // pen_job_blame(job, &job->model.file, status).
 PEN_NODISCARD pen_status pen_job_blame(const pen_job *job, const void *field, pen_status status);
 
+// What of a dataset an error is about.
+typedef enum pen_job_data_part {
+    PEN_JOB_DATA_WHOLE,
+    PEN_JOB_DATA_INPUTS,
+    PEN_JOB_DATA_LABELS,
+} pen_job_data_part;
+
+// The same for the dataset that is trained or evaluated on.
+PEN_NODISCARD pen_status pen_job_blame_data(const pen_job *job, pen_dataset_part part,
+                                            pen_job_data_part what, pen_status status);
+
 // The options of the dataset to train on, or to evaluate on: `eval`, else what is held out of
 // `train`. Borrows the job's memory. NOT_FOUND when the job has none; OUT_OF_MEMORY.
 PEN_NODISCARD pen_status pen_job_get_dataset(const pen_job *job, pen_dataset_part part,
                                              pen_arena *arena, pen_dataset_options *out_options);
+
+// Opens that dataset. Errors have a position. As pen_job_get_dataset and pen_dataset_open.
+PEN_NODISCARD pen_status pen_job_open_dataset(const pen_job *job, pen_dataset_part part,
+                                              pen_arena *arena, pen_dataset **out_dataset);
 
 // The learning rate, where an epoch has `epoch_steps` steps. INVALID_INPUT
 PEN_NODISCARD pen_status pen_job_get_learning_rate(const pen_job *job, uint64_t epoch_steps,

@@ -74,10 +74,8 @@ pen_status pen_training_step(pen_training *training, pen_training_step_report *o
 
 static pen_status training_evaluate(pen_training *training, pen_arena *scratch,
                                     pen_evaluation *out_evaluation) {
-    pen_dataset_options options;
     pen_dataset *dataset;
-    PEN_TRY(pen_job_get_dataset(training->job, PEN_DATASET_PART_EVAL, scratch, &options));
-    PEN_TRY(pen_dataset_open(&options, &dataset));
+    PEN_TRY(pen_job_open_dataset(training->job, PEN_DATASET_PART_EVAL, scratch, &dataset));
     const pen_status status = pen_evaluate(pen_trainer_runner(training->trainer), dataset,
                                            (uint64_t)training->job->train.batch, out_evaluation);
     pen_dataset_close(dataset);

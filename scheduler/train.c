@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "scheduler/feed.h"
+#include "scheduler/job_runner.h"
 #include "scheduler/parameter_file.h"
 #include "scheduler/training/batches.h"
 #include "scheduler/training/learning_rate.h"
@@ -25,80 +26,17 @@ struct pen_trainer {
     uint64_t steps_done;
 };
 
-static pen_loss_kind train_loss_kind(pen_job_loss loss) {
-    switch (loss) {
-    case PEN_JOB_SOFTMAX_CROSS_ENTROPY:
-        return PEN_LOSS_SOFTMAX_CROSS_ENTROPY;
-    case PEN_JOB_NEGATIVE_LOG_LIKELIHOOD:
-        return PEN_LOSS_NEGATIVE_LOG_LIKELIHOOD;
-    case PEN_JOB_MEAN_SQUARED_ERROR:
-        return PEN_LOSS_MEAN_SQUARED_ERROR;
-    case PEN_JOB_BINARY_CROSS_ENTROPY:
-        return PEN_LOSS_BINARY_CROSS_ENTROPY;
-    case PEN_JOB_OUTPUT:
-        return PEN_LOSS_OUTPUT;
-    }
-    return PEN_LOSS_KIND_COUNT;
-}
-
-static pen_optimizer train_adam(const pen_job_adam *adam, pen_optimizer_kind kind) {
-    return (pen_optimizer){.kind = kind,
-                           .beta1 = adam->beta1,
-                           .beta2 = adam->beta2,
-                           .epsilon = adam->epsilon,
-                           .weight_decay = adam->weight_decay};
-}
-
-static pen_optimizer train_optimizer(const pen_job_train *train) {
-    pen_optimizer optimizer = {0};
-    switch (train->optimizer.kind) {
-    case PEN_JOB_SGD:
-        optimizer = (pen_optimizer){.kind = PEN_OPTIMIZER_SGD,
-                                    .momentum = train->optimizer.sgd.momentum,
-                                    .nesterov = train->optimizer.sgd.nesterov,
-                                    .weight_decay = train->optimizer.sgd.weight_decay};
-        break;
-    case PEN_JOB_ADAM:
-        optimizer = train_adam(&train->optimizer.adam, PEN_OPTIMIZER_ADAM);
-        break;
-    case PEN_JOB_ADAMW:
-        optimizer = train_adam(&train->optimizer.adamw, PEN_OPTIMIZER_ADAMW);
-        break;
-    }
-    optimizer.clip_norm = train->clip_norm;
-    return optimizer;
-}
-
-pen_status pen_job_runner_options(const pen_job *job, const pen_dataset_info *info,
-                                  pen_arena *arena, pen_runner_options *out_options) {
-    const pen_job_device *device = &job->devices[0];
-    pen_runner_options options = {.device_kind =
-                                      device->kind == PEN_JOB_DEVICE_CPU ? "cpu" : "reference",
-                                  .device = {.name = device->name,
-                                             .thread_count = (uint32_t)device->threads,
-                                             .memory_bytes = device->memory_bytes},
-                                  .compile = {.model_path = job->model.file,
-                                              .loss = train_loss_kind(job->train.loss),
-                                              .loss_output = job->train.loss_output,
-                                              .optimizer = train_optimizer(&job->train),
-                                              .freeze = job->train.freeze}};
-    PEN_TRY(pen_feed_describe(info, arena, &options.compile.inputs, &options.compile.input_count));
-    *out_options = options;
-    return PEN_OK;
-}
-
 static pen_status train_open_data(pen_trainer *trainer, const pen_trainer_options *options) {
     const pen_job *job = trainer->job;
-    pen_dataset_options dataset_options;
-    PEN_TRY(pen_job_get_dataset(job, PEN_DATASET_PART_TRAIN, trainer->arena, &dataset_options));
-    PEN_TRY(pen_dataset_open(&dataset_options, &trainer->dataset));
+    PEN_TRY(pen_job_open_dataset(job, PEN_DATASET_PART_TRAIN, trainer->arena, &trainer->dataset));
     trainer->info = pen_dataset_get_info(trainer->dataset);
     trainer->epoch_steps = pen_batches_count(trainer->info->example_count,
                                              (uint64_t)job->train.batch, job->train.drop_last);
     if (trainer->epoch_steps == 0) {
         return pen_job_blame(job, &job->train.batch,
                              pen_error(PEN_INVALID_INPUT,
-                                       "batch is %lld, but there are %llu examples to train on",
+                                       "batch is %lld, but there are %llu examples to train on, "
+                                       "and drop_last leaves out a batch that is not full",
                                        (long long)job->train.batch,
                                        (unsigned long long)trainer->info->example_count));
     }
@@ -107,25 +45,19 @@ static pen_status train_open_data(pen_trainer *trainer, const pen_trainer_option
     return pen_job_get_learning_rate(job, trainer->epoch_steps, &trainer->learning_rate);
 }
 
-static pen_status train_check_classes(pen_trainer *trainer) {
-    const pen_program *program = trainer->whole->program;
-    if (!pen_value_is(program->accuracy)) return PEN_OK;
-    const pen_value_id output = pen_graph_output(program->graph, 0);
-    const pen_shape *shape = &pen_value_type(program->graph, output)->shape;
-    return pen_dataset_limit_classes(trainer->dataset, (uint32_t)shape->dims[shape->rank - 1]);
-}
-
 static pen_status train_start(pen_trainer *trainer, const pen_trainer_options *options) {
     const pen_job *job = trainer->job;
     PEN_TRY(train_open_data(trainer, options));
     trainer->microbatch_size = (uint64_t)(job->train.batch / job->train.microbatches);
     trainer->accumulate = job->train.microbatches > 1;
     pen_runner_options runner_options;
-    PEN_TRY(pen_job_runner_options(job, trainer->info, trainer->arena, &runner_options));
+    PEN_TRY(pen_job_runner_options(job, PEN_DATASET_PART_TRAIN, trainer->info, trainer->arena,
+                                   &runner_options));
     PEN_TRY(pen_runner_create(&runner_options, &trainer->runner));
     PEN_TRY(pen_runner_get(trainer->runner, PEN_COMPILE_TRAIN, trainer->microbatch_size,
                            trainer->accumulate, &trainer->whole));
-    PEN_TRY(train_check_classes(trainer));
+    PEN_TRY(
+        pen_job_check_data(job, PEN_DATASET_PART_TRAIN, trainer->whole->program, trainer->dataset));
     if (options->parameters != NULL) {
         PEN_TRY(pen_parameter_file_load(options->parameters, trainer->runner));
     }
@@ -203,8 +135,11 @@ static pen_status train_microbatches(pen_trainer *trainer, const pen_batch *batc
                                  split.whole_count, report));
     }
     if (!isfinite(report->loss)) {
-        return pen_error(PEN_NOT_FINITE, "the loss of step %llu is %g",
-                         (unsigned long long)report->step, report->loss);
+        return pen_error(PEN_NOT_FINITE,
+                         "the loss of step %llu is %s; a smaller learning rate may help, or "
+                         "clip_norm",
+                         (unsigned long long)report->step,
+                         isnan(report->loss) ? "not a number" : "infinite");
     }
     if (!trainer->accumulate) return PEN_OK; // updates ran inside
     const pen_run_context run = {.seed = (uint64_t)trainer->job->train.seed, .step = report->step};
@@ -240,6 +175,7 @@ pen_training_size pen_trainer_get_size(const pen_trainer *trainer) {
                                .epoch_steps = trainer->epoch_steps,
                                .step_count = trainer->step_count,
                                .trainable_count = trainer->whole->program->trainable_count,
+                               .trainable_elements = trainer->whole->program->trainable_elements,
                                .device_bytes = pen_runner_device_bytes(trainer->runner)};
 }
 

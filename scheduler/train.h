@@ -37,9 +37,10 @@ typedef struct pen_step_report {
 typedef struct pen_training_size {
     uint64_t example_count; // in the training data
     uint64_t epoch_steps;
-    uint64_t step_count; // that will be run in all
-    uint32_t trainable_count;
-    uint64_t device_bytes; // planned: buffers of all programs compiled so far
+    uint64_t step_count;         // that will be run in all
+    uint32_t trainable_count;    // tensors
+    uint64_t trainable_elements; // in them
+    uint64_t device_bytes;       // planned: buffers of all programs compiled so far
 } pen_training_size;
 
 // Compiles, allocates, loads the parameters, and starts reading data. Errors carry the job's or
@@ -60,10 +61,5 @@ pen_training_size pen_trainer_get_size(const pen_trainer *trainer);
 pen_runner *pen_trainer_runner(pen_trainer *trainer);
 // The program of a whole microbatch: its warnings, graph and sizes.
 const pen_runner_form *pen_trainer_form(const pen_trainer *trainer);
-
-// How a job describes its runner: device, model, loss, optimizer, inputs of `info`. What it points
-// to lives in `arena`.
-PEN_NODISCARD pen_status pen_job_runner_options(const pen_job *job, const pen_dataset_info *info,
-                                                pen_arena *arena, pen_runner_options *out_options);
 
 #endif // PEN_SCHEDULER_TRAIN_H

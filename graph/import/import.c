@@ -61,13 +61,13 @@ static pen_status model_check_kind(const char *path) {
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
         if (strcasecmp(suffix, others[i][0]) != 0) continue;
         return pen_error(PEN_UNSUPPORTED,
-                         "the model looks like %s by its name; models in ONNX (.onnx) are possible",
-                         others[i][1]);
+                         "'%s' looks like %s by its name; models in ONNX (.onnx) are possible",
+                         path, others[i][1]);
     }
     return pen_error(PEN_UNSUPPORTED,
-                     "the kind of model is told by the end of its name, which is "
-                     "'%s'; .onnx is possible",
-                     suffix);
+                     "'%s': the kind of model is told by the end of its name, which is '%s'; "
+                     ".onnx is possible",
+                     path, suffix);
 }
 
 static pen_status model_open_files(pen_model *model) {
@@ -89,13 +89,13 @@ pen_status pen_model_open(const char *path, const pen_import_options *options,
                           pen_model **out_model) {
     pen_model *model = NULL;
     PEN_TRY(model_create(path, &model));
-    pen_status status = model_open_files(model);
+    pen_status status = model_open_files(model); // says the path itself
     if (status == PEN_OK) {
         const pen_mapping *mapping = &model->files->model;
         status = model_import(model, mapping->bytes, mapping->length, options);
+        status = pen_status_at_position(status, path, 0, 0);
     }
     if (status != PEN_OK) {
-        status = pen_status_at_position(status, path, 0, 0);
         pen_model_destroy(model);
         return status;
     }

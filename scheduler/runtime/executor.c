@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/text.h"
 #include "graph/analysis/memory_plan.h"
 
 struct pen_executor {
@@ -222,8 +223,16 @@ static pen_status executor_build(pen_executor *executor) {
     PEN_TRY(PEN_NEW(executor->arena, executor->spec.order_count, &executor->kernels));
     PEN_TRY(PEN_NEW(executor->arena, executor->spec.order_count, &executor->launches));
     PEN_TRY(executor_plan(executor));
-    PEN_TRY(executor_load_persistent(executor));
-    PEN_TRY(executor_place_transient(executor));
+    char kept[PEN_QUANTITY_TEXT_BYTES], passing[PEN_QUANTITY_TEXT_BYTES];
+    pen_status status = executor_load_persistent(executor);
+    if (status == PEN_OK) status = executor_place_transient(executor);
+    if (pen_status_get_code(status) == PEN_DOES_NOT_FIT) {
+        return pen_status_add_context(
+            status, "parameters and optimizer state take %s, values passed along %s",
+            pen_bytes_format(executor->plan->persistent_bytes, kept),
+            pen_bytes_format(executor->plan->arena_bytes, passing));
+    }
+    PEN_TRY(status);
     return executor_bind(executor);
 }
 

@@ -1,0 +1,135 @@
+#include "scheduler/job_runner.h"
+
+#include "base/integer.h"
+#include "base/machine.h"
+#include "scheduler/feed.h"
+
+// What a compile error is blamed on.
+typedef struct runner_blame {
+    const pen_job *job;
+    pen_dataset_part part;
+} runner_blame;
+
+static pen_status runner_blame_part(const void *context, pen_compile_part part, pen_status status) {
+    const runner_blame *blame = context;
+    const pen_job_train *train = &blame->job->train;
+    switch (part) {
+    case PEN_COMPILE_PART_MODEL:
+        return pen_job_blame(blame->job, &blame->job->model.file, status);
+    case PEN_COMPILE_PART_INPUTS:
+        return pen_job_blame_data(blame->job, blame->part, PEN_JOB_DATA_INPUTS, status);
+    case PEN_COMPILE_PART_LOSS:
+        if (train->loss_output == NULL) return pen_job_blame(blame->job, &train->loss, status);
+        return pen_job_blame(blame->job, &train->loss_output, status);
+    case PEN_COMPILE_PART_FREEZE:
+        return pen_job_blame(blame->job, &train->freeze, status);
+    }
+    return status;
+}
+
+static pen_loss_kind runner_loss_kind(pen_job_loss loss) {
+    switch (loss) {
+    case PEN_JOB_SOFTMAX_CROSS_ENTROPY:
+        return PEN_LOSS_SOFTMAX_CROSS_ENTROPY;
+    case PEN_JOB_NEGATIVE_LOG_LIKELIHOOD:
+        return PEN_LOSS_NEGATIVE_LOG_LIKELIHOOD;
+    case PEN_JOB_MEAN_SQUARED_ERROR:
+        return PEN_LOSS_MEAN_SQUARED_ERROR;
+    case PEN_JOB_BINARY_CROSS_ENTROPY:
+        return PEN_LOSS_BINARY_CROSS_ENTROPY;
+    case PEN_JOB_OUTPUT:
+        return PEN_LOSS_OUTPUT;
+    }
+    return PEN_LOSS_KIND_COUNT;
+}
+
+static pen_optimizer runner_adam(const pen_job_adam *adam, pen_optimizer_kind kind) {
+    return (pen_optimizer){.kind = kind,
+                           .beta1 = adam->beta1,
+                           .beta2 = adam->beta2,
+                           .epsilon = adam->epsilon,
+                           .weight_decay = adam->weight_decay};
+}
+
+static pen_optimizer runner_optimizer(const pen_job_train *train) {
+    pen_optimizer optimizer = {0};
+    switch (train->optimizer.kind) {
+    case PEN_JOB_SGD:
+        optimizer = (pen_optimizer){.kind = PEN_OPTIMIZER_SGD,
+                                    .momentum = train->optimizer.sgd.momentum,
+                                    .nesterov = train->optimizer.sgd.nesterov,
+                                    .weight_decay = train->optimizer.sgd.weight_decay};
+        break;
+    case PEN_JOB_ADAM:
+        optimizer = runner_adam(&train->optimizer.adam, PEN_OPTIMIZER_ADAM);
+        break;
+    case PEN_JOB_ADAMW:
+        optimizer = runner_adam(&train->optimizer.adamw, PEN_OPTIMIZER_ADAMW);
+        break;
+    }
+    optimizer.clip_norm = train->clip_norm;
+    return optimizer;
+}
+
+static pen_status runner_check_devices(const pen_job *job) {
+    if (job->device_count == 1) return PEN_OK;
+    return pen_job_blame(job, &job->devices[1].name,
+                         pen_error(PEN_UNSUPPORTED,
+                                   "devices: found %u, but a model is trained on one device so far",
+                                   job->device_count));
+}
+
+// No more than the machine gives this process, whatever the job says: what is planned is touched.
+static pen_status runner_memory(const pen_job_device *device, pen_arena *arena,
+                                uint64_t *out_bytes) {
+    pen_machine machine;
+    PEN_TRY(pen_machine_detect(arena, &machine));
+    *out_bytes = device->memory_bytes == 0
+                     ? machine.memory_bytes_allowed
+                     : pen_min_u64(device->memory_bytes, machine.memory_bytes_allowed);
+    return PEN_OK;
+}
+
+pen_status pen_job_runner_options(const pen_job *job, pen_dataset_part part,
+                                  const pen_dataset_info *info, pen_arena *arena,
+                                  pen_runner_options *out_options) {
+    const pen_job_device *device = &job->devices[0];
+    PEN_TRY(runner_check_devices(job));
+    uint64_t memory_bytes;
+    PEN_TRY(runner_memory(device, arena, &memory_bytes));
+    runner_blame *blame;
+    PEN_TRY(PEN_NEW(arena, 1, &blame));
+    *blame = (runner_blame){job, part};
+    pen_runner_options options = {.device_kind =
+                                      device->kind == PEN_JOB_DEVICE_CPU ? "cpu" : "reference",
+                                  .device = {.name = device->name,
+                                             .thread_count = (uint32_t)device->threads,
+                                             .memory_bytes = memory_bytes},
+                                  .compile = {.model_path = job->model.file,
+                                              .loss = runner_loss_kind(job->train.loss),
+                                              .loss_output = job->train.loss_output,
+                                              .optimizer = runner_optimizer(&job->train),
+                                              .freeze = job->train.freeze,
+                                              .blame = runner_blame_part,
+                                              .blame_context = blame}};
+    PEN_TRY(pen_feed_describe(info, arena, &options.compile.inputs, &options.compile.input_count));
+    *out_options = options;
+    return PEN_OK;
+}
+
+static pen_status runner_check_labels(const pen_program *program, pen_dataset *dataset) {
+    PEN_TRY(pen_feed_check_labels(program, pen_dataset_get_info(dataset)));
+    if (!pen_value_is(program->accuracy)) return PEN_OK;
+    const pen_value_id output = pen_graph_output(program->graph, 0);
+    const pen_shape *shape = &pen_value_type(program->graph, output)->shape;
+    return pen_dataset_limit_classes(dataset, (uint32_t)shape->dims[shape->rank - 1]);
+}
+
+pen_status pen_job_check_data(const pen_job *job, pen_dataset_part part, const pen_program *program,
+                              pen_dataset *dataset) {
+    const pen_dataset_info *info = pen_dataset_get_info(dataset);
+    PEN_TRY(
+        pen_job_blame_data(job, part, PEN_JOB_DATA_INPUTS, pen_feed_check_inputs(program, info)));
+    return pen_job_blame_data(job, part, PEN_JOB_DATA_LABELS,
+                              runner_check_labels(program, dataset));
+}

@@ -1,0 +1,24 @@
+// How a job describes the runner of its model, and whether its data suits the model.
+//
+// Errors have the position in the job at which what they are about was written.
+#ifndef PEN_SCHEDULER_JOB_RUNNER_H
+#define PEN_SCHEDULER_JOB_RUNNER_H
+
+#include "base/arena.h"
+#include "base/status.h"
+#include "scheduler/job.h"
+#include "scheduler/runner.h"
+
+// Device, model, loss, optimizer, and the inputs of `info`, which is that of `part`. What it points
+// to lives in `arena`; the job outlives it.
+//   UNSUPPORTED  several devices
+PEN_NODISCARD pen_status pen_job_runner_options(const pen_job *job, pen_dataset_part part,
+                                                const pen_dataset_info *info, pen_arena *arena,
+                                                pen_runner_options *out_options);
+
+// Whether the data of `part` suits a program: element types, shapes, and that labels are classes
+// the model knows. INVALID_INPUT; as pen_dataset_read
+PEN_NODISCARD pen_status pen_job_check_data(const pen_job *job, pen_dataset_part part,
+                                            const pen_program *program, pen_dataset *dataset);
+
+#endif // PEN_SCHEDULER_JOB_RUNNER_H
