@@ -55,8 +55,8 @@ pen_status pen_mapping_open(const char *path, pen_mapping *out_mapping) {
     pen_status status = PEN_OK;
     pen_mapping mapping = {.bytes = nothing};
     if (!S_ISREG(about.st_mode)) {
-        status =
-            pen_error(PEN_IO, "cannot map '%s': it is a pipe or a device, expected a file", path);
+        status = pen_error(PEN_IO, "cannot map '%s': it is a pipe or a device, not a regular file",
+                           path);
     } else if (about.st_size > 0) {
         mapping.length = (size_t)about.st_size;
         void *bytes = mmap(NULL, mapping.length, PROT_READ, MAP_PRIVATE, descriptor, 0);

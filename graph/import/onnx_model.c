@@ -455,7 +455,7 @@ pen_status pen_onnx_model_read(const void *bytes, size_t length, pen_arena *aren
                                pen_onnx_model *out_model) {
     pen_onnx_model model = {.producer = "", .graph_name = ""};
     pen_protobuf_reader message, graph;
-    if (length == 0) return pen_error(PEN_CORRUPT, "the file is empty, expected an ONNX model");
+    if (length == 0) return pen_error(PEN_INVALID_INPUT, "the file is empty; is it ONNX?");
     pen_protobuf_init(&message, bytes, length);
     uint32_t counts[MODEL_FIELD_LIMIT];
     PEN_TRY(pen_protobuf_count(&message, MODEL_FIELD_LIMIT, counts));

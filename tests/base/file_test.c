@@ -95,6 +95,48 @@ static void refusals_name_the_path(void **state) {
     pen_arena_destroy(arena);
 }
 
+static void pipes_without_a_writer_are_empty(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    char path[4096];
+    snprintf(path, sizeof path, "%s", folder_path("pipe"));
+    assert_int_equal(mkfifo(path, 0600), 0);
+    const char *bytes;
+    size_t length = 1;
+    CHECK_OK(pen_file_read(path, 10, arena, &bytes, &length));
+    assert_int_equal(length, 0);
+    pen_mapping mapping;
+    CHECK_ERROR(pen_mapping_open(path, &mapping), PEN_IO, "is a pipe");
+    unlink(path);
+    pen_arena_destroy(arena);
+}
+
+static void outputs_are_tried_and_folders_made(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    char deep[4096], file[4100];
+    snprintf(deep, sizeof deep, "%s", folder_path("a/b/c"));
+    CHECK_OK(pen_folder_create(deep, arena));
+    CHECK_OK(pen_folder_create(deep, arena));
+    snprintf(file, sizeof file, "%s/out", deep);
+    CHECK_OK(pen_file_check_writable(file));
+    assert_int_equal(access(file, F_OK), -1);
+    write_whole(file, "kept", 4);
+    CHECK_OK(pen_file_check_writable(file));
+    const char *bytes;
+    size_t length;
+    CHECK_OK(pen_file_read(file, 10, arena, &bytes, &length));
+    assert_string_equal(bytes, "kept");
+    CHECK_ERROR(pen_folder_create(file, arena), PEN_IO, "not a folder");
+    CHECK_ERROR(pen_file_check_writable(deep), PEN_IO, "not a regular file");
+    unlink(file);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(rmdir(deep), 0); // and nothing was left in it
+        *strrchr(deep, '/') = '\0';
+    }
+    pen_arena_destroy(arena);
+}
+
 static void small_files_are_read_whole(void **state) {
     (void)state;
     pen_arena *arena = check_arena();
@@ -163,6 +205,8 @@ int main(void) {
         cmocka_unit_test(dropped_files_leave_nothing),
         cmocka_unit_test(empty_files_map),
         cmocka_unit_test(refusals_name_the_path),
+        cmocka_unit_test(pipes_without_a_writer_are_empty),
+        cmocka_unit_test(outputs_are_tried_and_folders_made),
         cmocka_unit_test(small_files_are_read_whole),
         cmocka_unit_test(a_full_disk_keeps_the_old_file),
         cmocka_unit_test(paths_beside),

@@ -116,6 +116,28 @@ static void a_full_device_is_noticed(void **state) {
     fclose(full);
 }
 
+static void what_is_open_is_ended(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    pen_text text;
+    pen_json_writer json;
+    const char *whole;
+    pen_text_init(&text, arena);
+    pen_json_init_text(&json, &text, 0);
+    pen_json_begin_object(&json);
+    pen_json_key(&json, "steps");
+    pen_json_begin_array(&json);
+    pen_json_begin_object(&json);
+    pen_json_key(&json, "loss");
+    pen_json_end_to(&json, 1);
+    pen_json_key_text(&json, "error", "x");
+    pen_json_end_to(&json, 0);
+    CHECK_OK(pen_json_finish(&json));
+    CHECK_OK(pen_text_finish(&text, &whole));
+    assert_string_equal(whole, "{\"steps\": [{\"loss\": null}], \"error\": \"x\"}\n");
+    pen_arena_destroy(arena);
+}
+
 PEN_TEST_MAIN(cmocka_unit_test(one_line), cmocka_unit_test(indented),
               cmocka_unit_test(strings_are_escaped), cmocka_unit_test(numbers_read_back),
-              cmocka_unit_test(a_full_device_is_noticed))
+              cmocka_unit_test(a_full_device_is_noticed), cmocka_unit_test(what_is_open_is_ended))
