@@ -1,6 +1,7 @@
 #include "device/reference/reference_kernel.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/integer.h"
 
@@ -67,7 +68,10 @@ static void batch_normalization_save(const pen_reference_call *call,
     normalization_set_output(call, 4, c, 1 / sqrt(variance + epsilon));
 }
 
+// Also of the fused ops: with relu, and with a residual.
 static pen_status batch_normalization_run(const pen_reference_call *call) {
+    const bool relu = strstr(call->node->op->name, "relu") != NULL;
+    const bool adds = call->node->input_count > 5;
     const pen_tensor *x = &call->inputs[0];
     const bool training = pen_node_int(call->node, "training_mode") != 0;
     const double epsilon = pen_node_float(call->node, "epsilon");
@@ -84,8 +88,9 @@ static pen_status batch_normalization_run(const pen_reference_call *call) {
         const double inverse = 1 / sqrt(variance + epsilon);
         for (int64_t k = 0; k < normalization_element_count(&channel); k++) {
             const int64_t at = normalization_at(&channel, k);
-            const double y = (pen_tensor_get(x, at) - mean) * inverse * scale + bias;
-            pen_tensor_set(&call->outputs[0], at, y);
+            double y = (pen_tensor_get(x, at) - mean) * inverse * scale + bias;
+            if (adds) y += pen_tensor_get(&call->inputs[5], at);
+            pen_tensor_set(&call->outputs[0], at, relu && y <= 0 ? 0 : y);
         }
     }
     return PEN_OK;
@@ -126,18 +131,6 @@ static void batch_normalization_backward_channel(const pen_reference_call *call,
 static pen_status batch_normalization_backward_run(const pen_reference_call *call) {
     for (int64_t c = 0; c < call->inputs[0].type.shape.dims[1]; c++) {
         batch_normalization_backward_channel(call, c);
-    }
-    return PEN_OK;
-}
-
-static pen_status batch_normalization_relu_run(const pen_reference_call *call) {
-    PEN_TRY(batch_normalization_run(call));
-    const pen_tensor *y = &call->outputs[0];
-    const bool adds = call->node->input_count > 5;
-    for (int64_t i = 0; i < pen_tensor_count(y); i++) {
-        const double residual = adds ? pen_tensor_get(&call->inputs[5], i) : 0;
-        const double sum = pen_tensor_get(y, i) + residual;
-        pen_tensor_set(y, i, sum <= 0 ? 0 : sum);
     }
     return PEN_OK;
 }
@@ -268,8 +261,8 @@ static pen_status lrn_backward_run(const pen_reference_call *call) {
 static const pen_reference_kernel normalization_kernels[] = {
     {"batch_normalization", batch_normalization_run},
     {"batch_normalization_backward", batch_normalization_backward_run},
-    {"batch_normalization_relu", batch_normalization_relu_run},
-    {"batch_normalization_add_relu", batch_normalization_relu_run},
+    {"batch_normalization_relu", batch_normalization_run},
+    {"batch_normalization_add_relu", batch_normalization_run},
     {"batch_normalization_relu_backward", batch_normalization_relu_backward_run},
     {"batch_normalization_add_relu_backward", batch_normalization_add_relu_backward_run},
     {"lrn", lrn_run},
