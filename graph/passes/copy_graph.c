@@ -58,9 +58,9 @@ pen_status pen_graph_copy_node(pen_graph_copy *copy, pen_node_id id) {
     return pen_graph_copy_node_as(copy, id, inputs, NULL);
 }
 
-// The node's attributes that are present, as they would be given.
-static pen_status copy_attributes(const pen_graph_copy *copy, const pen_node *node,
-                                  pen_node_spec *spec) {
+pen_status pen_graph_copy_attributes(const pen_graph_copy *copy, pen_node_id id,
+                                     pen_node_spec *spec) {
+    const pen_node *node = pen_graph_node(copy->from, id);
     pen_attribute_given *given;
     PEN_TRY(PEN_NEW(pen_graph_arena(copy->from), node->op->attribute_count, &given));
     for (uint32_t i = 0; i < node->op->attribute_count; i++) {
@@ -118,7 +118,7 @@ pen_status pen_graph_copy_node_as(pen_graph_copy *copy, pen_node_id id, const pe
     spec.output_count = node->output_count;
     spec.output_names = output_names;
     if (output_names == NULL) PEN_TRY(copy_output_names(copy, node, &spec.output_names));
-    PEN_TRY(copy_attributes(copy, node, &spec));
+    PEN_TRY(pen_graph_copy_attributes(copy, id, &spec));
     pen_node_id made;
     PEN_TRY(pen_graph_add_node(copy->to, &spec, &made));
     pen_graph_set_accumulates(copy->to, made, node->accumulates);

@@ -44,6 +44,10 @@ PEN_NODISCARD pen_status pen_graph_copy_spec(const pen_graph_copy *copy, pen_nod
                                              const char *op_name, const char *name,
                                              pen_node_spec *out_spec);
 
+// Gives a spec the attributes of `node`, an old one, that are present.
+PEN_NODISCARD pen_status pen_graph_copy_attributes(const pen_graph_copy *copy, pen_node_id node,
+                                                   pen_node_spec *spec);
+
 // Says that `to`, in the new graph, is what `from` was, and carries over what `from` replaces.
 void pen_graph_copy_value(pen_graph_copy *copy, pen_value_id from, pen_value_id to);
 
