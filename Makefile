@@ -126,6 +126,10 @@ deps: build/.has-build build/.has-demo build/.has-test #! install what the build
 build/.has-demo: | build/.has-build
 build/.has-test: | build/.has-demo
 
+$(BUILD)/tests/bench/%: $(BUILD)/tests/bench/%.o $(BUILD)/libpenstock.a
+	$(call say,ld,$@)
+	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
+
 # ---- the demo and the tests
 .PHONY: demo check check-long test
 demo: $(BUILD)/penstock | build/.has-demo #! train a network on Fashion-MNIST

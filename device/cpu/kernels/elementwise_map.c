@@ -317,7 +317,13 @@ static void map_piece_run(const map_state *state, const pen_cpu_call *call, int6
 
 pen_status map_run(const pen_cpu_call *call) {
     const map_state *state = call->state;
-#pragma omp parallel for schedule(static) if (state->count > MAP_TEAM_ELEMENTS)
+    if (state->count <= MAP_TEAM_ELEMENTS) { // entering a parallel region costs more than the work
+        for (int64_t piece = 0; piece < state->piece_count; piece++) {
+            map_piece_run(state, call, piece);
+        }
+        return PEN_OK;
+    }
+#pragma omp parallel for schedule(static)
     for (int64_t piece = 0; piece < state->piece_count; piece++) {
         map_piece_run(state, call, piece);
     }

@@ -1,10 +1,12 @@
-// Matrix products: matmul and gemm, on OpenBLAS or oneDNN, whichever was measured faster.
+// Matrix products: matmul and gemm, on OpenBLAS, oneDNN or gemm_rows, whichever was measured
+// faster.
 //
 // What is added to the product (gemm's c, or the sum so far of a node that accumulates) is put into
 // the output first, and the library adds to that: no product ever lies in a temporary.
 #include "device/cpu/blas.h"
 #include "device/cpu/cpu_kernel.h"
 #include "device/cpu/gemm.h"
+#include "device/cpu/kernels/gemm_rows.h"
 #include "device/cpu/onednn_gemm.h"
 #include "graph/ops/matmul_geometry.h"
 
@@ -66,18 +68,37 @@ static pen_status matmul_geometry_of(const pen_cpu_request *request, pen_matmul_
                : pen_matmul_geometry_of(request->graph, request->node, out);
 }
 
-// Where OpenBLAS won on the machines measured: large products, both operands as they lie or b
-// transposed, of a library that knows the processor; the rest is oneDNN's.
-static bool matmul_openblas_prefers(const pen_cpu_request *request) {
-    pen_matmul_geometry g;
-    const pen_status status = matmul_geometry_of(request, &g);
+// The shape as far as a rule of thumb looks at it; false when prepare will report an error.
+static bool matmul_single(const pen_cpu_request *request, pen_matmul_geometry *g) {
+    const pen_status status = matmul_geometry_of(request, g);
     if (status != PEN_OK) {
         pen_status_ignore(status, "a preference only; prepare reports it");
         return false;
     }
-    // many rows of k apart by a large power of two: oneDNN does not copy, and cache sets collide
-    const bool collides = g.k % 512 == 0 && !g.trans_a && g.trans_b;
-    return g.product_count == 1 && collides && g.m < 512 && g.n >= 512;
+    return g->product_count == 1;
+}
+
+// Where OpenBLAS was measured faster: forward products of some hundred rows (oneDNN does not copy
+// b then, and rows a large power of two apart collide in its caches), and gradients of weights
+// over few rows. The rest is oneDNN's.
+static bool matmul_openblas_prefers(const pen_cpu_request *request) {
+    pen_matmul_geometry g;
+    if (!matmul_single(request, &g)) return false;
+    const bool is_forward = !g.trans_a && g.trans_b && g.m > 64 && g.m < 512 && g.n >= 512;
+    const bool is_weights = g.trans_a && !g.trans_b && g.k <= 64 && g.m >= 512 && g.n >= 512;
+    return is_forward || is_weights;
+}
+
+static bool matmul_rows_supports(const pen_cpu_request *request) {
+    pen_matmul_geometry g;
+    return matmul_supports(request) && matmul_single(request, &g) && !g.trans_a && g.trans_b &&
+           g.m <= 256;
+}
+
+static bool matmul_rows_prefers(const pen_cpu_request *request) {
+    pen_matmul_geometry g;
+    return request->level == PEN_CPU_LEVEL_V4 && matmul_single(request, &g) && g.m >= 16 &&
+           g.m <= 64 && g.k >= 64;
 }
 
 // Element offsets of the operands of every product, where they are not evenly spaced.
@@ -146,6 +167,12 @@ static pen_status matmul_prepare_openblas(const pen_cpu_request *request, void *
                                           uint64_t *out_workspace_bytes) {
     *out_workspace_bytes = 0;
     return matmul_prepare_with(request, matmul_openblas, out_state);
+}
+
+static pen_status matmul_prepare_rows(const pen_cpu_request *request, void **out_state,
+                                      uint64_t *out_workspace_bytes) {
+    *out_workspace_bytes = 0;
+    return matmul_prepare_with(request, gemm_rows_run, out_state);
 }
 
 // y = beta * c, or y += beta * c: what the product is then added to.
@@ -238,41 +265,19 @@ static pen_status matmul_run(const pen_cpu_call *call) {
     return status;
 }
 
+#define MATMUL_KERNEL(op, library, supports_fn, prefers_fn)                                        \
+    {                                                                                              \
+        .op_name = op, .name = #library, .can_accumulate = true, .supports = supports_fn,          \
+        .prefers = prefers_fn, .prepare = matmul_prepare_##library, .run = matmul_run              \
+    }
+
 static const pen_cpu_kernel matmul_kernels[] = {
-    {
-        .op_name = "matmul",
-        .name = "onednn",
-        .can_accumulate = true,
-        .supports = matmul_supports,
-        .prepare = matmul_prepare_onednn,
-        .run = matmul_run,
-    },
-    {
-        .op_name = "matmul",
-        .name = "openblas",
-        .can_accumulate = true,
-        .supports = matmul_openblas_supports,
-        .prefers = matmul_openblas_prefers,
-        .prepare = matmul_prepare_openblas,
-        .run = matmul_run,
-    },
-    {
-        .op_name = "gemm",
-        .name = "onednn",
-        .can_accumulate = true,
-        .supports = matmul_supports,
-        .prepare = matmul_prepare_onednn,
-        .run = matmul_run,
-    },
-    {
-        .op_name = "gemm",
-        .name = "openblas",
-        .can_accumulate = true,
-        .supports = matmul_openblas_supports,
-        .prefers = matmul_openblas_prefers,
-        .prepare = matmul_prepare_openblas,
-        .run = matmul_run,
-    },
+    MATMUL_KERNEL("matmul", onednn, matmul_supports, NULL),
+    MATMUL_KERNEL("matmul", openblas, matmul_openblas_supports, matmul_openblas_prefers),
+    MATMUL_KERNEL("matmul", rows, matmul_rows_supports, matmul_rows_prefers),
+    MATMUL_KERNEL("gemm", onednn, matmul_supports, NULL),
+    MATMUL_KERNEL("gemm", openblas, matmul_openblas_supports, matmul_openblas_prefers),
+    MATMUL_KERNEL("gemm", rows, matmul_rows_supports, matmul_rows_prefers),
 };
 
 extern const pen_cpu_family PEN_CPU_FAMILY(matmul);

@@ -22,9 +22,9 @@ static inline float vector_of_bits(int32_t bits) {
     return x;
 }
 
-// 2^n for n in [-126, 127].
+// 2^n for n in [-126, 127]. (Integers here are unsigned where not a number could overflow them.)
 static inline float vector_power_of_2(int32_t n) {
-    return vector_of_bits((n + 127) << 23);
+    return vector_of_bits((int32_t)(((uint32_t)n + 127u) << 23));
 }
 
 // n, the integer nearest to x / ln 2, and r = x - n ln 2, for |x| <= 110.
@@ -33,7 +33,7 @@ static inline int32_t vector_split_exp(float x, float *out_rest) {
     const float shifted = x * 1.44269504f + magic;
     const float n = shifted - magic;
     *out_rest = x - n * 0.693359375f - n * -2.12194440e-4f; // ln 2 in two parts
-    return vector_bits(shifted) - vector_bits(magic);
+    return (int32_t)((uint32_t)vector_bits(shifted) - (uint32_t)vector_bits(magic));
 }
 
 // (e^r - 1 - r) / r^2 on |r| <= ln 2 / 2.
@@ -85,7 +85,7 @@ static inline float vector_log(float x) {
     const int is_small = x < 1.17549435e-38f; // not normal: 0, negative, or denormal
     const float scaled = is_small ? x * 8388608.0f : x;
     // exponent such that the mantissa is in [sqrt(1/2), sqrt(2))
-    const int32_t bits = vector_bits(scaled) - 0x3f3504f3;
+    const int32_t bits = (int32_t)((uint32_t)vector_bits(scaled) - 0x3f3504f3u);
     const float e = (float)(bits >> 23) - (is_small ? 23.0f : 0.0f);
     const float f = vector_of_bits((bits & 0x007fffff) + 0x3f3504f3) - 1.0f;
     const float z = f * f;
