@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# Every job, and part of a job, that README.md and docs/job.md show is one that the command accepts:
+# it goes on to look for the model, which is not there (exit code 4), instead of refusing the job (3).
+set -u
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+
+# the yaml blocks, each a file; what a block leaves out is taken from a plain job
+awk -v folder="$folder" '
+    /^```yaml$/ { inside = 1; file = folder "/" ++count ".yaml"; keys = ""; next }
+    inside && /^```$/ {
+        inside = 0
+        if (keys !~ / version:/) print "version: 1" >file
+        if (keys !~ / model:/) print "model: {file: none.onnx}" >file
+        if (keys !~ / data:/) print "data: {train: {format: npy, inputs: {x: x.npy}}}" >file
+        if (keys !~ / train:/) print "train: {loss: output, optimizer: {sgd: {lr: 1}}, batch: 1}" >file
+        close(file)
+        next
+    }
+    inside { print >file }
+    inside && /^[a-z]+:/ { keys = keys " " $1 }
+' README.md docs/job.md
+
+count=0
+failed=0
+for job in "$folder"/*.yaml; do
+    count=$((count + 1))
+    "$PENSTOCK" train "$job" --quiet 2>"$folder/errors"
+    code=$?
+    if [ "$code" -ne 4 ]; then
+        failed=1
+        echo "exit code $code, expected 4, for:"
+        cat "$job" "$folder/errors"
+    fi
+done
+echo "$count jobs"
+[ "$count" -ge 5 ] && [ "$failed" -eq 0 ]

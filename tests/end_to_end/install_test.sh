@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# What `make install` puts in place is enough to compile, link and run a C program, by pkg-config alone,
+# and the library exports nothing but the public interface.
+set -eu -o pipefail
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+[ "$(basename "$PENSTOCK_BUILD")" = gcc ] || { echo "only the plain build is installed" && exit 77; }
+
+env -u MAKEFLAGS -u MAKELEVEL make -s install DESTDIR="$folder" prefix=/opt/penstock >/dev/null
+"$folder/opt/penstock/bin/penstock" --version
+
+cat >"$folder/program.c" <<'END'
+#include <penstock/penstock.h>
+#include <stdio.h>
+
+int main(void) {
+    pen_training *training = NULL;
+    const pen_status status = pen_training_open("none.yaml", NULL, &training);
+    printf("%s: %s\n", pen_version(), pen_status_code_name(pen_status_get_code(status)));
+    pen_training_close(training);
+    pen_status_ignore(status, "printed");
+    return 0;
+}
+END
+export PKG_CONFIG_PATH=$folder/opt/penstock/lib/pkgconfig PKG_CONFIG_SYSROOT_DIR=$folder
+read -r -a flags < <(pkg-config --cflags --libs penstock)
+gcc -std=c11 -pedantic -Wall -Werror "$folder/program.c" "${flags[@]}" -o "$folder/program"
+found=$(cd "$folder" && LD_LIBRARY_PATH=$folder/opt/penstock/lib ./program)
+[ "$found" = "$("$PENSTOCK" --version | cut -d' ' -f2): not found" ] || { echo "the program printed: $found" && exit 1; }
+
+library=$folder/opt/penstock/lib/libpenstock.so
+[ "$(readelf -d "$library" | sed -n 's/.*soname: \[\(.*\)\]/\1/p')" = libpenstock.so.0 ]
+exported=$(nm -D --defined-only "$library" | awk '$2 == "T" || $2 == "D" || $2 == "B" { sub(/@.*/, "", $3); print $3 }' | sort)
+declared=$(cat scheduler/penstock.h base/status.h | sed 's|//.*||' | grep -o '\bpen_[a-z_]* *(' | tr -d ' (' | sort -u)
+for name in $exported; do
+    grep -q -x "$name" <<<"$declared" || { echo "exports $name, which no public header declares" && exit 1; }
+done
+for name in pen_version pen_training_open pen_training_step pen_training_evaluate pen_training_save pen_training_close; do
+    grep -q -x "$name" <<<"$exported" || { echo "does not export $name" && exit 1; }
+done

@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Runs fuzzers one after another, FUZZ_SECONDS (60) each, FUZZ_JOBS (2) of them at a time.
+#   run_fuzzers.sh PROGRAM...
+# A fuzzer starts from tests/fuzz/corpus/NAME, which it does not change; what it adds goes to
+# build/fuzz/corpus/NAME. The input of a finding is left in build/fuzz/findings. Exit code 1 when
+# there is one.
+set -u
+
+fuzz_one() {
+    local program=$1 name
+    name=$(basename "$program" _fuzz)
+    local log=build/fuzz/$name.log start=$SECONDS dictionary=()
+    [ -e "tests/fuzz/$name.dict" ] && dictionary=(-dict="tests/fuzz/$name.dict")
+    mkdir -p "build/fuzz/corpus/$name" build/fuzz/findings "tests/fuzz/corpus/$name"
+    if "$program" -max_total_time="${FUZZ_SECONDS:-60}" -timeout=20 -rss_limit_mb=2048 -print_final_stats=1 \
+        -artifact_prefix="build/fuzz/findings/$name-" "${dictionary[@]}" \
+        "build/fuzz/corpus/$name" "tests/fuzz/corpus/$name" >"$log" 2>&1; then
+        printf 'passed  %4d s  %-10s %s inputs tried, %s kept\n' $((SECONDS - start)) "$name" \
+            "$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")" \
+            "$(find "build/fuzz/corpus/$name" -type f | wc -l)"
+    else
+        printf 'FAILED  %4d s  %s\n%s\n' $((SECONDS - start)) "$name" "$(tail -n 40 "$log")"
+        return 1
+    fi
+}
+export -f fuzz_one
+
+[ $# -gt 0 ] || { echo "there is no fuzzer in tests/fuzz" && exit 1; }
+# shellcheck disable=SC2016 # expanded by the inner shell
+if printf '%s\0' "$@" | xargs -0 -n 1 -P "${FUZZ_JOBS:-2}" bash -c 'fuzz_one "$1"' fuzz_one; then
+    echo "fuzzers: $# ran, no finding"
+else
+    echo "fuzzers: there are findings; their inputs are in build/fuzz/findings"
+    exit 1
+fi
