@@ -1,8 +1,8 @@
 // From a model to a program: the data flow of the compiler on one page.
 //
 //   import ─► freeze ─► infer_shapes ─► attach_loss ─► build_gradients ─► build_updates
-//          ─► merge_duplicates ─► remove_dead ─► assign_layouts ─► split_backward ─► verify ─►
-//          order
+//          ─► merge_duplicates ─► remove_dead ─► fuse ─► assign_layouts ─► split_backward ─►
+//          verify ─► order
 //
 // A program is a graph with everything in it that runs, and the order in which it runs.
 //
