@@ -12,6 +12,7 @@
 #include "graph/op.h"
 #include "graph/passes/infer_shapes.h"
 #include "graph/passes/remove_dead.h"
+#include "graph/passes/set_inference.h"
 
 #define INSPECT_SIZES_LIMIT 64
 
@@ -234,6 +235,8 @@ static pen_status inspect_model(pen_command_context *context, const inspect_opti
     context->input_exit_code = PEN_EXIT_USAGE;
     PEN_TRY(inspect_bind(options, model, context->arena, bindings, &infer.binding_count));
     context->input_exit_code = PEN_EXIT_MODEL;
+    // a batch of one is enough to look at, though normalization could not train on it
+    PEN_TRY(pen_set_inference(model->graph));
     PEN_TRY(pen_status_add_context(pen_infer_shapes(model->graph, &infer),
                                    "in %s (--sizes NAME=N,… gives sizes other than the batch's)",
                                    model->path));
@@ -291,7 +294,7 @@ static const pen_cli_option inspect_cli_options[] = {
 extern const pen_command pen_command_inspect;
 const pen_command pen_command_inspect = {
     .name = "inspect",
-    .summary = "operators, shapes, parameters and cost of a model",
+    .summary = "operators, shapes, parameters and cost of a model, as it is evaluated",
     .table = {.operands = "MODEL",
               .operand_count_minimum = 1,
               .operand_count_maximum = 1,

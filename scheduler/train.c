@@ -45,6 +45,24 @@ static pen_status train_open_data(pen_trainer *trainer, const pen_trainer_option
     return pen_job_get_learning_rate(job, trainer->epoch_steps, &trainer->learning_rate);
 }
 
+// The microbatch that is left at the end of an epoch, if it will come: what is wrong with it is
+// said now, and not after an epoch.
+static pen_status train_compile_rest(pen_trainer *trainer) {
+    const pen_job_train *train = &trainer->job->train;
+    const uint64_t last = trainer->info->example_count % (uint64_t)train->batch;
+    const pen_feed_split split = pen_feed_cut(last, trainer->microbatch_size);
+    if (train->drop_last || split.rest == 0 || trainer->step_count < trainer->epoch_steps) {
+        return PEN_OK;
+    }
+    const pen_runner_form *form;
+    const pen_status status =
+        pen_runner_get(trainer->runner, PEN_COMPILE_TRAIN, split.rest, trainer->accumulate, &form);
+    return pen_status_add_context(status,
+                                  "for the last %llu examples of an epoch; drop_last: true leaves "
+                                  "a batch that is not full out",
+                                  (unsigned long long)split.rest);
+}
+
 static pen_status train_start(pen_trainer *trainer, const pen_trainer_options *options) {
     const pen_job *job = trainer->job;
     PEN_TRY(train_open_data(trainer, options));
@@ -58,6 +76,7 @@ static pen_status train_start(pen_trainer *trainer, const pen_trainer_options *o
                            trainer->accumulate, &trainer->whole));
     PEN_TRY(
         pen_job_check_data(job, PEN_DATASET_PART_TRAIN, trainer->whole->program, trainer->dataset));
+    PEN_TRY(train_compile_rest(trainer));
     if (options->parameters != NULL) {
         PEN_TRY(pen_parameter_file_load(options->parameters, trainer->runner));
     }

@@ -1,0 +1,24 @@
+# penstock inspect: every model that comes with Penstock, in every form.
+. tests/end_to_end/common.sh
+ln -s "$top/examples" examples
+
+for model in reference/*/model.onnx examples/*/*.onnx; do
+    penstock inspect "$model" >text
+    penstock inspect --nodes "$model" >nodes
+    penstock inspect --json --batch 3 "$model" >model.json
+    check 'd["schema"] == "penstock/inspect/1" and d["batch"] == 3' model.json "$model"
+    check 'd["inputs"][0]["shape"][0] == 3 and d["outputs"][0]["shape"][0] == 3' model.json "$model"
+    check 'sum(o["flops"] for o in d["operators"]) == d["flops"] > 0' model.json "$model"
+    check '0 < d["trainable_parameters"] <= d["parameters"] == d["parameter_bytes"] // 4' model.json "$model"
+    [ "$(grep -c '^' <nodes)" -eq "$(json 'sum(o["nodes"] for o in d["operators"]) + '"$(wc -l <text) + 2" <model.json)" ] ||
+        die "$model: --nodes lists $(wc -l <nodes) lines"
+    penstock inspect --dump text "$model" >dump
+    penstock inspect --dump text "$model" | cmp - dump || die "$model: two dumps differ"
+    penstock inspect --dump dot "$model" >dump.dot
+    head -n 1 dump.dot | grep -q '^digraph' || die "$model: not DOT"
+    if command -v dot >/dev/null; then dot -Tsvg dump.dot >dump.svg || die "$model: dot refuses it"; fi
+    if [ "${model##*/}" = model.onnx ]; then
+        echo "--- $model"
+        cat text
+    fi
+done
