@@ -35,8 +35,17 @@ typedef struct layout_follower {
 } layout_follower;
 
 static const layout_follower layout_followers[] = {
-    {"max_pool", 1, 1},          {"average_pool", 1, 1},          {"global_average_pool", 1, 1},
-    {"max_pool_backward", 7, 1}, {"average_pool_backward", 1, 1},
+    {"max_pool", 1, 1},
+    {"average_pool", 1, 1},
+    {"global_average_pool", 1, 1},
+    {"max_pool_backward", 7, 1},
+    {"average_pool_backward", 1, 1},
+    {"batch_normalization", 1, 1},
+    {"batch_normalization_relu", 1, 1},
+    {"batch_normalization_add_relu", 1 | 1 << 5, 1},
+    {"batch_normalization_backward", 3, 1},
+    {"batch_normalization_relu_backward", 3, 1},
+    {"batch_normalization_add_relu_backward", 7 | 1 << 6, 3},
 };
 
 // Elementwise ops that make zeros of zeros: those that may work on blocked tensors whose last block
