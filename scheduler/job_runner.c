@@ -118,7 +118,12 @@ pen_status pen_job_runner_options(const pen_job *job, pen_dataset_part part,
 }
 
 static pen_status runner_check_labels(const pen_program *program, pen_dataset *dataset) {
-    PEN_TRY(pen_feed_check_labels(program, pen_dataset_get_info(dataset)));
+    const pen_dataset_info *info = pen_dataset_get_info(dataset);
+    const pen_status status = pen_feed_check_labels(program, info);
+    if (info->labels != NULL && info->labels->element == PEN_DATASET_INT64) {
+        PEN_TRY(pen_status_add_context(status, "label_type: number makes them float32"));
+    }
+    PEN_TRY(status);
     if (!pen_value_is(program->accuracy)) return PEN_OK;
     const pen_value_id output = pen_graph_output(program->graph, 0);
     const pen_shape *shape = &pen_value_type(program->graph, output)->shape;

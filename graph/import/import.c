@@ -94,6 +94,9 @@ pen_status pen_model_open(const char *path, const pen_import_options *options,
         const pen_mapping *mapping = &model->files->model;
         status = model_import(model, mapping->bytes, mapping->length, options);
         status = pen_status_at_position(status, path, 0, 0);
+        if (pen_status_get_code(status) == PEN_CORRUPT) {
+            status = pen_status_add_context(status, "the file may be damaged, or not copied whole");
+        }
     }
     if (status != PEN_OK) {
         pen_model_destroy(model);

@@ -13,6 +13,7 @@
 #define CSV_NUMBER_BYTES_LIMIT 64 // a longer field is no number that anyone means
 #define CSV_EXCERPT_BYTES 32      // of a field, in a message
 #define CSV_NAMES_SHOWN 12        // of columns, in a message
+#define CSV_NAMES_BYTES 200       // a wrong delimiter makes one name of all
 #define CSV_EXACT_DIGITS 15       // decimal digits that a double holds exactly
 #define CSV_EXACT_POWER 22        // largest power of ten that a double holds exactly
 #define CSV_WHOLE_LIMIT 0x1p53
@@ -274,8 +275,8 @@ static pen_status csv_no_column(const char *path, const char *wanted, const char
     pen_text_init(&text, arena);
     pen_text_add_names(&text, wanted, names, count, CSV_NAMES_SHOWN);
     PEN_TRY(pen_text_finish(&text, &list));
-    return pen_error(PEN_NOT_FOUND, "'%s': no column is called '%s'; there are %s", path, wanted,
-                     list);
+    return pen_error(PEN_NOT_FOUND, "'%s': no column is called '%s'; there are %.*s%s", path,
+                     wanted, CSV_NAMES_BYTES, list, strlen(list) > CSV_NAMES_BYTES ? "…" : "");
 }
 
 // `wanted` is a name, else an index from the start or, negative, from the end.

@@ -161,8 +161,9 @@ static pen_status safetensors_read(pen_safetensors *file, const uint8_t *bytes, 
         header_bytes |= (uint64_t)bytes[i] << (8 * i);
     }
     if (header_bytes > SAFETENSORS_HEADER_LIMIT || header_bytes > length - sizeof header_bytes) {
-        return pen_error(PEN_CORRUPT, "%s: a header of %llu bytes does not fit", file->path,
-                         (unsigned long long)header_bytes);
+        return pen_error(PEN_CORRUPT,
+                         "%s: a header of %llu bytes does not fit; is it a safetensors file?",
+                         file->path, (unsigned long long)header_bytes);
     }
     file->data = bytes + sizeof header_bytes + header_bytes;
     file->data_bytes = length - sizeof header_bytes - header_bytes;
