@@ -22,6 +22,7 @@
     X(loss)                                                                                        \
     X(dropout)                                                                                     \
     X(pooling)                                                                                     \
+    X(convolution)                                                                                 \
     X(normalization)                                                                               \
     X(normalization_backward)
 // clang-format on

@@ -35,6 +35,7 @@ typedef struct layout_follower {
 } layout_follower;
 
 static const layout_follower layout_followers[] = {
+    {"conv_backward_bias", 1, 0},
     {"max_pool", 1, 1},
     {"average_pool", 1, 1},
     {"global_average_pool", 1, 1},

@@ -147,7 +147,23 @@ static void conv_backward_weight_equals_reference(void **state) {
     }
 }
 
-PEN_TEST_MAIN(cmocka_unit_test(conv_equals_reference),
+static void conv_backward_bias_equals_reference(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < CONVOLUTION_CASES; seed++) {
+        random_case random = {seed, 0};
+        const bool is_large = random_chance(&random, 20);
+        op_case c = {.op = "conv_backward_bias", .input_count = 1};
+        c.inputs[0].type = random_type(&random, 3, 5, is_large ? 70 : 20, is_large ? 90000 : 3000);
+        op_check_device(&c, seed, CONVOLUTION_TOLERANCE);
+        for (pen_layout layout = 1; layout <= 2; layout++) {
+            const layout_wish wish = {layout, 1, 0};
+            op_check_layout(&c, seed, CONVOLUTION_TOLERANCE, &wish);
+        }
+    }
+}
+
+PEN_TEST_MAIN(cmocka_unit_test(conv_backward_bias_equals_reference),
+              cmocka_unit_test(conv_equals_reference),
               cmocka_unit_test(conv_transpose_equals_reference),
               cmocka_unit_test(conv_backward_input_equals_reference),
               cmocka_unit_test(conv_backward_weight_equals_reference))
