@@ -35,16 +35,20 @@ typedef struct arena_block {
 } arena_block;
 
 struct pen_arena {
-    arena_block *blocks; // newest first
+    arena_block *blocks; // in use, newest first
+    arena_block *spare;  // taken back by a reset, oldest first
+    pen_arena *parent;   // where blocks come from; NULL: the heap
     size_t bytes_next;   // size of the next block
     uint64_t bytes_total;
 };
 
-static arena_block *arena_block_create(size_t bytes) {
+static arena_block *arena_block_create(pen_arena *parent, size_t bytes) {
     const size_t header = pen_align_up(sizeof(arena_block), ARENA_ALIGNMENT_LIMIT);
     size_t total;
     if (!pen_size_add(header, bytes, &total)) return NULL;
-    unsigned char *memory = pen_memory_allocate(total, 1);
+    unsigned char *memory = parent == NULL
+                                ? pen_memory_allocate(total, 1)
+                                : pen_arena_allocate(parent, total, 1, ARENA_ALIGNMENT_LIMIT);
     if (memory == NULL) return NULL;
     arena_block *block = (arena_block *)(void *)memory;
     block->bytes = bytes;
@@ -61,15 +65,57 @@ pen_status pen_arena_create(pen_arena **out_arena) {
     return PEN_OK;
 }
 
-void pen_arena_destroy(pen_arena *arena) {
-    if (arena == NULL) return;
-    for (arena_block *block = arena->blocks; block != NULL;) {
+pen_status pen_arena_create_within(pen_arena *parent, pen_arena **out_arena) {
+    pen_arena *arena = pen_arena_allocate(parent, 1, sizeof *arena, alignof(max_align_t));
+    if (arena == NULL) return pen_error_out_of_memory();
+    arena->bytes_next = ARENA_BLOCK_BYTES_FIRST;
+    arena->parent = parent;
+    *out_arena = arena;
+    return PEN_OK;
+}
+
+static void arena_free_blocks(arena_block *block) {
+    while (block != NULL) {
         arena_block *next = block->next;
         ASAN_UNPOISON_MEMORY_REGION(block->data, block->bytes);
         pen_memory_free(block);
         block = next;
     }
+}
+
+void pen_arena_destroy(pen_arena *arena) {
+    if (arena == NULL) return;
+    PEN_ASSERT(arena->parent == NULL);
+    arena_free_blocks(arena->blocks);
+    arena_free_blocks(arena->spare);
     pen_memory_free(arena);
+}
+
+void pen_arena_reset(pen_arena *arena) {
+    while (arena->blocks != NULL) { // newest first, so that the oldest ends up in front
+        arena_block *block = arena->blocks;
+        arena->blocks = block->next;
+        ASAN_UNPOISON_MEMORY_REGION(block->data, block->used);
+        memset(block->data, 0, block->used);
+        ASAN_POISON_MEMORY_REGION(block->data, block->bytes);
+        block->used = 0;
+        block->next = arena->spare;
+        arena->spare = block;
+    }
+    arena->bytes_total = 0;
+}
+
+// A block with room for `bytes`: one that was taken back, or a new one. Not in a list yet.
+static arena_block *arena_find_block(pen_arena *arena, size_t bytes) {
+    for (arena_block **at = &arena->spare; *at != NULL; at = &(*at)->next) {
+        arena_block *block = *at;
+        if (block->bytes < bytes) continue;
+        *at = block->next;
+        return block;
+    }
+    arena_block *block = arena_block_create(arena->parent, pen_max_u64(bytes, arena->bytes_next));
+    if (block != NULL && arena->bytes_next < ARENA_BLOCK_BYTES_LIMIT) arena->bytes_next *= 2;
+    return block;
 }
 
 static void *arena_block_take(arena_block *block, size_t bytes, size_t alignment) {
@@ -96,9 +142,8 @@ void *pen_arena_allocate(pen_arena *arena, size_t count, size_t size, size_t ali
             return memory;
         }
     }
-    arena_block *block = arena_block_create(pen_max_u64(padded, arena->bytes_next));
+    arena_block *block = arena_find_block(arena, padded);
     if (block == NULL) return NULL;
-    if (arena->bytes_next < ARENA_BLOCK_BYTES_LIMIT) arena->bytes_next *= 2;
     block->next = arena->blocks;
     arena->blocks = block;
     void *memory = arena_block_take(block, bytes, alignment);

@@ -19,8 +19,16 @@ typedef struct pen_arena pen_arena;
 // OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_arena_create(pen_arena **out_arena);
 
+// An arena whose memory comes from `parent` and goes with it: it is not destroyed. For scratch that
+// is used again and again. OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_arena_create_within(pen_arena *parent, pen_arena **out_arena);
+
 // Releases everything allocated from it. Accepts NULL.
 void pen_arena_destroy(pen_arena *arena);
+
+// Takes back everything allocated from it, and keeps the memory for what is allocated next: the
+// same allocations once more ask the system, or the parent, for nothing.
+void pen_arena_reset(pen_arena *arena);
 
 // `count * size` zeroed bytes, or NULL. `alignment` is a power of two, 64 at most.
 void *pen_arena_allocate(pen_arena *arena, size_t count, size_t size, size_t alignment);
@@ -41,7 +49,7 @@ PEN_NODISCARD pen_status pen_arena_copy_text(pen_arena *arena, const char *text,
 PEN_NODISCARD pen_status pen_arena_format(pen_arena *arena, const char **out_text,
                                           const char *format, ...) PEN_PRINTF(3, 4);
 
-// Bytes handed out so far, gaps included.
+// Bytes handed out so far, or since the last reset; without gaps.
 uint64_t pen_arena_bytes(const pen_arena *arena);
 
 #endif // PEN_BASE_ARENA_H

@@ -163,6 +163,7 @@ pen_status pen_reference_node_make(const pen_graph *graph, pen_node_id id, pen_a
     PEN_TRY(PEN_NEW(arena, 1, &made));
     made->graph = graph;
     made->node = node;
+    PEN_TRY(pen_arena_create_within(arena, &made->scratch));
     PEN_TRY(PEN_NEW(arena, node->input_count, &made->inputs));
     PEN_TRY(PEN_NEW(arena, node->output_count, &made->outputs));
     for (uint32_t i = 0; i < node->input_count; i++) {
@@ -183,20 +184,18 @@ pen_status pen_reference_node_make(const pen_graph *graph, pen_node_id id, pen_a
 pen_status pen_reference_node_run(const pen_reference_node *node, const pen_tensor *inputs,
                                   const pen_tensor *outputs, const pen_run_context *run,
                                   bool accumulate) {
-    pen_arena *scratch;
-    PEN_TRY(pen_arena_create(&scratch));
     const pen_reference_call call = {
         .graph = node->graph,
         .node = node->node,
         .inputs = inputs,
         .outputs = outputs,
-        .scratch = scratch,
+        .scratch = node->scratch,
         .seed = run->seed,
         .step = run->step,
         .microbatch = run->microbatch,
     };
     const pen_status status = pen_reference_run(&call, !accumulate);
-    pen_arena_destroy(scratch);
+    pen_arena_reset(node->scratch);
     return pen_status_add_context(status, "while running %s '%s'", node->node->op->name,
                                   node->node->name);
 }

@@ -13,6 +13,7 @@ typedef struct pen_reference_node {
     const pen_node *node;
     pen_tensor *inputs;  // [input_count], data NULL, but for operands in op->constant_inputs,
     pen_tensor *outputs; // [output_count]      which are copied from the graph
+    pen_arena *scratch;  // of a run
 } pen_reference_node;
 
 // Describes a node of a typed graph. Everything in `arena`.
@@ -21,7 +22,8 @@ typedef struct pen_reference_node {
 PEN_NODISCARD pen_status pen_reference_node_make(const pen_graph *graph, pen_node_id node,
                                                  pen_arena *arena, pen_reference_node **out_node);
 
-// Runs it with a scratch arena of its own. `inputs` and `outputs` have their data set.
+// Runs it, one thread at a time. The first run may allocate scratch in the arena. `inputs` and
+// `outputs` have their data set.
 PEN_NODISCARD pen_status pen_reference_node_run(const pen_reference_node *node,
                                                 const pen_tensor *inputs, const pen_tensor *outputs,
                                                 const pen_run_context *run, bool accumulate);
