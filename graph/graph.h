@@ -19,6 +19,7 @@
 
 #include "base/arena.h"
 #include "base/status.h"
+#include "graph/attribute.h"
 #include "graph/tensor_type.h"
 
 typedef struct pen_node_id {
@@ -83,24 +84,6 @@ typedef struct pen_source {
     uint32_t position; // of the node in a binary model, counting from 0
 } pen_source;
 
-typedef enum pen_attribute_kind {
-    PEN_ATTRIBUTE_INT,
-    PEN_ATTRIBUTE_FLOAT,
-    PEN_ATTRIBUTE_TEXT,
-    PEN_ATTRIBUTE_INTS,
-    PEN_ATTRIBUTE_FLOATS,
-} pen_attribute_kind;
-
-typedef struct pen_attribute_value {
-    bool present; // given, or filled from the default; false: optional and left out
-    int64_t integer;
-    double number;
-    const char *text;
-    uint32_t count;
-    const int64_t *integers; // [count]
-    const double *numbers;   // [count]
-} pen_attribute_value;
-
 typedef struct pen_node {
     const pen_op *op;
     const char *name; // the model's own, or derived from it: "conv1/backward_weight"; unique
@@ -130,27 +113,6 @@ typedef struct pen_value {
                          // any alignment, as in the model file: copy before use
     uint64_t data_bytes; // of `data`: the bytes of `type` in the plain layout
 } pen_value;
-
-// One attribute as given: the op's schema says which kind `name` must have.
-typedef struct pen_attribute_given {
-    const char *name;
-    pen_attribute_kind kind;
-    pen_attribute_value value; // `present` is ignored
-} pen_attribute_given;
-
-static inline pen_attribute_given pen_attribute_int(const char *name, int64_t integer) {
-    return (pen_attribute_given){name, PEN_ATTRIBUTE_INT, {.integer = integer}};
-}
-static inline pen_attribute_given pen_attribute_float(const char *name, double number) {
-    return (pen_attribute_given){name, PEN_ATTRIBUTE_FLOAT, {.number = number}};
-}
-static inline pen_attribute_given pen_attribute_text(const char *name, const char *text) {
-    return (pen_attribute_given){name, PEN_ATTRIBUTE_TEXT, {.text = text}};
-}
-static inline pen_attribute_given pen_attribute_ints(const char *name, uint32_t count,
-                                                     const int64_t *integers) {
-    return (pen_attribute_given){name, PEN_ATTRIBUTE_INTS, {.count = count, .integers = integers}};
-}
 
 // What a new node is to be. Borrowed for the call; what it points to is copied.
 typedef struct pen_node_spec {

@@ -19,7 +19,7 @@ static void layout_dims(const pen_shape *shape, dnnl_dims_t dims) {
 pen_status pen_onednn_layout_md(const pen_shape *shape, pen_layout layout,
                                 dnnl_memory_desc_t *out_md) {
     const int rank = (int)shape->rank;
-    dnnl_dims_t dims;
+    dnnl_dims_t dims = {0};
     layout_dims(shape, dims);
     const dnnl_status_t status =
         layout == PEN_LAYOUT_PLAIN
@@ -30,7 +30,7 @@ pen_status pen_onednn_layout_md(const pen_shape *shape, pen_layout layout,
 }
 
 pen_status pen_onednn_layout_md_any(const pen_shape *shape, dnnl_memory_desc_t *out_md) {
-    dnnl_dims_t dims;
+    dnnl_dims_t dims = {0};
     layout_dims(shape, dims);
     return pen_onednn_status(
         dnnl_memory_desc_init_by_tag(out_md, (int)shape->rank, dims, dnnl_f32, dnnl_format_tag_any),
