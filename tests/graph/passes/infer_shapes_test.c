@@ -1,7 +1,7 @@
 #include "graph/passes/infer_shapes.h"
 
 #include "base/limits.h"
-#include "device/reference/evaluate.h"
+#include "device/reference/reference_evaluate.h"
 #include "graph/op.h"
 #include "tests/support/random_graph.h"
 
