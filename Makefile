@@ -64,7 +64,7 @@ objects = $(patsubst %.c,$(BUILD)/%.o,$(1))
 # cpu kernels are compiled once for each x86-64 level, elsewhere once
 kernel_sources := $(wildcard device/cpu/kernels/*.c)
 kernel_levels := $(if $(filter x86_64%,$(shell $(CC) -dumpmachine 2>/dev/null || uname -m)),v2 v3 v4,base)
-KERNEL_FLAGS := $(if $(DEBUG),,-O3) -fno-math-errno -fno-trapping-math -ffp-contract=fast
+KERNEL_FLAGS := $(if $(DEBUG),,-O3) $(if $(findstring clang,$(CC)),-Wno-pass-failed) -fno-math-errno -fno-trapping-math -ffp-contract=fast
 kernel_flags_v2 := -march=x86-64-v2
 kernel_flags_v3 := -march=x86-64-v3
 kernel_flags_v4 := -march=x86-64-v4 -mprefer-vector-width=512
