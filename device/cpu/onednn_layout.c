@@ -45,7 +45,8 @@ pen_status pen_onednn_layout_md_of_value(const pen_graph *graph, pen_value_id id
 }
 
 pen_layout pen_onednn_layout_find(const pen_shape *shape, const dnnl_memory_desc_t *md) {
-    for (pen_layout layout = 0; layout < PEN_CPU_LAYOUT_COUNT; layout++) {
+    for (int candidate_layout = 0; candidate_layout < PEN_CPU_LAYOUT_COUNT; candidate_layout++) {
+        const pen_layout layout = (pen_layout)candidate_layout;
         dnnl_memory_desc_t candidate;
         const pen_status status = pen_onednn_layout_md(shape, layout, &candidate);
         if (status != PEN_OK) {

@@ -14,6 +14,7 @@ static pen_status binary_run(const pen_reference_call *call, binary_number numbe
     const bool is_exact =
         pen_element_is_integer(a->type.element) && pen_element_is_integer(b->type.element);
     const pen_shape *shapes[2] = {&a->type.shape, &b->type.shape};
+    PEN_ASSERT(is_exact || number != NULL); // shifts are of integers alone
     pen_broadcast_walk walk;
     for (pen_broadcast_start(&walk, &y->type.shape, 2, shapes); pen_broadcast_more(&walk);
          pen_broadcast_next(&walk)) {

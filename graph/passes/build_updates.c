@@ -199,7 +199,7 @@ static pen_status updates_sgd(updates_builder *builder, const updates_item *item
 
 static pen_status updates_adam(updates_builder *builder, const updates_item *item) {
     const pen_optimizer *optimizer = builder->optimizer;
-    pen_value_id first, second;
+    pen_value_id first = PEN_VALUE_NONE, second = PEN_VALUE_NONE;
     PEN_TRY(updates_add_state(builder, item->parameter, "first_moment", &first));
     PEN_TRY(updates_add_state(builder, item->parameter, "second_moment", &second));
     const pen_value_id operands[7] = {

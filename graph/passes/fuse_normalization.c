@@ -106,10 +106,18 @@ static void fuse_find(fuser *f, pen_node_id normalization) {
     fuse_find_backward(f, normalization, relu, pen_node_is(plan.addition));
 }
 
-// Makes the fused node, whose inputs are old values and whose outputs stand for old ones.
+// Values of the old graph.
+typedef struct fuse_operands {
+    uint32_t input_count, output_count;
+    const pen_value_id *inputs;
+    const pen_value_id *outputs; // that those of the fused node stand for
+} fuse_operands;
+
+// Makes the fused node in place of `normalization`.
 static pen_status fuse_make(fuser *f, pen_node_id normalization, const char *op_name,
-                            const pen_value_id *inputs, uint32_t input_count,
-                            const pen_value_id *outputs, uint32_t output_count) {
+                            const fuse_operands *operands) {
+    const pen_value_id *inputs = operands->inputs, *outputs = operands->outputs;
+    const uint32_t input_count = operands->input_count, output_count = operands->output_count;
     pen_graph_copy *copy = &f->copy;
     pen_value_id moved[8] = {PEN_VALUE_NONE};
     const char *names[8] = {NULL};
@@ -152,9 +160,10 @@ static pen_status fuse_forward(fuser *f, pen_node_id relu) {
     for (uint32_t i = 1; i < node->output_count; i++) {
         outputs[i] = node->outputs[i];
     }
+    const fuse_operands operands = {adds ? 6 : 5, node->output_count, inputs, outputs};
     PEN_TRY(fuse_make(f, plan->normalization,
-                      adds ? "batch_normalization_add_relu" : "batch_normalization_relu", inputs,
-                      adds ? 6 : 5, outputs, node->output_count));
+                      adds ? "batch_normalization_add_relu" : "batch_normalization_relu",
+                      &operands));
     const pen_node_id made = f->copy.nodes[plan->normalization.index];
     f->copy.nodes[relu.index] = made;
     if (adds) f->copy.nodes[plan->addition.index] = made;
@@ -171,8 +180,8 @@ static pen_status fuse_backward(fuser *f, pen_node_id id) {
     if (!plan->adds) {
         const pen_value_id inputs[] = {back->inputs[0],    of[1], of[2],
                                        forward->inputs[2], of[3], of[4]};
-        return fuse_make(f, plan->normalization, "batch_normalization_relu_backward", inputs, 6,
-                         node->outputs, node->output_count);
+        const fuse_operands operands = {6, node->output_count, inputs, node->outputs};
+        return fuse_make(f, plan->normalization, "batch_normalization_relu_backward", &operands);
     }
     pen_value_id dy = back->inputs[0], dy_2 = PEN_VALUE_NONE;
     if (pen_node_is(plan->addition)) {
@@ -183,8 +192,9 @@ static pen_status fuse_backward(fuser *f, pen_node_id id) {
     for (uint32_t i = 0; i < node->output_count; i++) {
         outputs[1 + i] = node->outputs[i];
     }
-    return fuse_make(f, plan->normalization, "batch_normalization_add_relu_backward", inputs,
-                     pen_value_is(dy_2) ? 7 : 6, outputs, node->output_count + 1);
+    const fuse_operands operands = {pen_value_is(dy_2) ? 7 : 6, node->output_count + 1, inputs,
+                                    outputs};
+    return fuse_make(f, plan->normalization, "batch_normalization_add_relu_backward", &operands);
 }
 
 static pen_status fuse_write(fuser *f) {

@@ -39,8 +39,7 @@ static pen_status array_source_measure(pen_array_source *source, pen_dataset_ele
 
 pen_status pen_array_source_open_inputs(pen_array_source *source,
                                         const pen_dataset_options *options,
-                                        pen_dataset_element wanted, bool pictures,
-                                        double default_scale, pen_arena *arena,
+                                        pen_dataset_element wanted, bool pictures, pen_arena *arena,
                                         pen_dataset_field *field) {
     const bool byte = array_source_is_byte(source->element);
     if (wanted == PEN_DATASET_AUTO) {
@@ -55,7 +54,7 @@ pen_status pen_array_source_open_inputs(pen_array_source *source,
         field->shape[0] = 1;
     }
     if (wanted == PEN_DATASET_FLOAT32) {
-        const double scale = source->element == PEN_NPY_UINT8 ? default_scale : 1;
+        const double scale = pictures && source->element == PEN_NPY_UINT8 ? 1.0 / 255 : 1;
         source->normalized = options->scale != 0 || scale != 1 || options->mean_count > 0 ||
                              options->deviation_count > 0;
         // without normalisation the table is the plain conversion of bytes

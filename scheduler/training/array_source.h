@@ -26,15 +26,14 @@ typedef struct pen_array_source {
     pen_normalization normalization;
 } pen_array_source;
 
-// Makes `field` (whose name is set) that of inputs. A rank of 3 means pictures of one channel if
-// `pictures`. `default_scale` stands for uint8 elements if the options have no scale.
+// Makes `field` (whose name is set) that of inputs. If they are `pictures`, a rank of 3 means one
+// channel, and uint8 elements are scaled by 1/255 unless the options have a scale.
 //   INVALID_INPUT  the shape has no example dimension or an empty one; normalisation does not fit
 //   UNSUPPORTED    floating-point elements where int64 is wanted
 PEN_NODISCARD pen_status pen_array_source_open_inputs(pen_array_source *source,
                                                       const pen_dataset_options *options,
                                                       pen_dataset_element wanted, bool pictures,
-                                                      double default_scale, pen_arena *arena,
-                                                      pen_dataset_field *field);
+                                                      pen_arena *arena, pen_dataset_field *field);
 
 // Makes `field` that of labels. Same codes.
 PEN_NODISCARD pen_status pen_array_source_open_labels(pen_array_source *source,

@@ -197,8 +197,8 @@ static pen_status idx_open(pen_dataset *dataset, const pen_dataset_options *opti
     PEN_TRY(pen_dataset_add_single_input(dataset, options, &input));
     PEN_TRY(idx_file_open(options->path, dataset->arena, &state->images));
     pen_array_source *source = &state->images.source;
-    PEN_TRY(pen_array_source_open_inputs(source, options, PEN_DATASET_FLOAT32, true, 1.0 / 255,
-                                         dataset->arena, input));
+    PEN_TRY(pen_array_source_open_inputs(source, options, PEN_DATASET_FLOAT32, true, dataset->arena,
+                                         input));
     dataset->info.example_count = (uint64_t)source->shape[0];
     return options->labels == NULL ? PEN_OK : idx_open_labels(dataset, options, state);
 }

@@ -46,7 +46,7 @@ static pen_status npy_open_input(pen_dataset *dataset, const pen_dataset_options
     }
     PEN_TRY(pen_arena_copy_text(dataset->arena, input->name, strlen(input->name), &field->name));
     PEN_TRY(npy_file_open(input->path, dataset->arena, file));
-    PEN_TRY(pen_array_source_open_inputs(&file->source, options, input->element, false, 1,
+    PEN_TRY(pen_array_source_open_inputs(&file->source, options, input->element, false,
                                          dataset->arena, field));
     const pen_array_source *first = &state->inputs[0].source;
     if (file->source.shape[0] != first->shape[0]) {

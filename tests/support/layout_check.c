@@ -31,10 +31,20 @@ static void layout_compare(const op_case *c, uint64_t seed, double tolerance, ui
     }
 }
 
+// A case, and what the reference kernels made of it.
+typedef struct layout_expected {
+    const op_case *op_case;
+    uint64_t seed;
+    double tolerance;
+    const op_built *built;
+    const run_graph *run;
+} layout_expected;
+
 // Runs `graph`, a laid out copy of the case's, and compares its outputs.
-static void layout_run(const op_case *c, uint64_t seed, double tolerance, const op_built *built,
-                       const run_graph *expected, pen_device *device, const pen_graph *graph,
+static void layout_run(const layout_expected *e, pen_device *device, const pen_graph *graph,
                        const pen_value_id *values) {
+    const op_case *c = e->op_case;
+    const op_built *built = e->built;
     pen_arena *arena = pen_graph_arena(graph);
     const uint32_t node_count = pen_graph_node_count(graph);
     pen_node_id *order;
@@ -58,22 +68,22 @@ static void layout_run(const op_case *c, uint64_t seed, double tolerance, const 
     CHECK_OK(pen_executor_create(&spec, &executor));
     for (uint32_t i = 0; i < c->input_count; i++) {
         if (c->inputs[i].is_absent || c->inputs[i].is_constant) continue;
-        const pen_tensor *tensor = &expected->tensors[built->inputs[i].index];
+        const pen_tensor *tensor = &e->run->tensors[built->inputs[i].index];
         CHECK_OK(pen_executor_write(executor, values[built->inputs[i].index], tensor->data,
                                     pen_tensor_type_bytes(&tensor->type)));
     }
-    const pen_run_context run = {.seed = seed, .first_microbatch = true};
+    const pen_run_context run = {.seed = e->seed, .first_microbatch = true};
     for (int pass = 0; pass < 2; pass++) { // what one run leaves behind must not hurt the next
         CHECK_OK(pen_executor_run_microbatch(executor, &run));
     }
     const uint32_t output_count = c->output_count == 0 ? 1 : c->output_count;
     for (uint32_t i = 0; i < output_count; i++) {
         if (!pen_value_is(built->outputs[i])) continue;
-        const pen_tensor *tensor = &expected->tensors[built->outputs[i].index];
+        const pen_tensor *tensor = &e->run->tensors[built->outputs[i].index];
         const uint64_t bytes = pen_tensor_type_bytes(&tensor->type);
         pen_tensor found = {tensor->type, pen_memory_allocate(bytes + 1, 1)};
         CHECK_OK(pen_executor_read(executor, values[built->outputs[i].index], found.data, bytes));
-        layout_compare(c, seed, tolerance, i, tensor, &found);
+        layout_compare(c, e->seed, e->tolerance, i, tensor, &found);
         pen_memory_free(found.data);
     }
     pen_executor_destroy(executor);
@@ -93,6 +103,7 @@ void op_check_layout(const op_case *c, uint64_t seed, double tolerance, const la
     op_fill(c, &built, seed, &run);
     run.seed = seed;
     CHECK_OK(run_graph_all(&run));
+    const layout_expected expected = {c, seed, tolerance, &built, &run};
     const pen_device_kind *kind;
     CHECK_OK(pen_device_kind_find("cpu", &kind));
     for (uint32_t threads = 1; threads <= 2; threads++) {
@@ -105,7 +116,7 @@ void op_check_layout(const op_case *c, uint64_t seed, double tolerance, const la
         const pen_value_id *values;
         CHECK_OK(pen_assign_layouts(built.graph, wish != NULL ? &rules : kind->layout_rules(device),
                                     &graph, &values));
-        layout_run(c, seed, tolerance, &built, &run, device, graph, values);
+        layout_run(&expected, device, graph, values);
         kind->close(device);
     }
     op_built_free(&built);

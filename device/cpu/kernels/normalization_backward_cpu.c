@@ -23,9 +23,22 @@ typedef struct norm_sums {
         reached = NORM_PASS(reached, y);                                                           \
     }
 
-static inline __attribute__((always_inline)) void
-norm_sum_rows(const norm_operands *o, int64_t rows, const norm_lanes *l, norm_sums *sums,
-              const bool by_x, const bool by_y, const bool adds_2) {
+// Which gradient reaches the normalisation: all of it, or what the relu after it lets through, by
+// the sign of what the normalisation gave (computed again from x) or of y, where two readers of y
+// may each bring a part.
+typedef enum norm_pass {
+    NORM_PLAIN,
+    NORM_BY_X,
+    NORM_BY_Y,
+    NORM_BY_Y_OF_TWO,
+} norm_pass;
+
+static inline __attribute__((always_inline)) void norm_sum_rows(const norm_operands *o,
+                                                                int64_t rows, const norm_lanes *l,
+                                                                norm_sums *sums,
+                                                                const norm_pass pass) {
+    const bool by_x = pass == NORM_BY_X, adds_2 = pass == NORM_BY_Y_OF_TWO;
+    const bool by_y = pass == NORM_BY_Y || adds_2;
     for (int64_t first = 0; first < rows; first += NORM_PIECE_ROWS) {
         const int64_t last = rows - first < NORM_PIECE_ROWS ? rows : first + NORM_PIECE_ROWS;
         norm_vector gradient = {0}, product = {0}, gradient_2 = {0}, product_2 = {0};
@@ -107,13 +120,13 @@ static norm_operands norm_rest_of(const norm_operands *o, int64_t count, const n
 static void norm_sum_some(const norm_state *state, const norm_operands *o, int64_t rows,
                           const norm_lanes *l, norm_sums *sums) {
     if (state->adds && o->dy_2 != NULL) {
-        norm_sum_rows(o, rows, l, sums, false, true, true);
+        norm_sum_rows(o, rows, l, sums, NORM_BY_Y_OF_TWO);
     } else if (state->adds) {
-        norm_sum_rows(o, rows, l, sums, false, true, false);
+        norm_sum_rows(o, rows, l, sums, NORM_BY_Y);
     } else if (state->relu) {
-        norm_sum_rows(o, rows, l, sums, true, false, false);
+        norm_sum_rows(o, rows, l, sums, NORM_BY_X);
     } else {
-        norm_sum_rows(o, rows, l, sums, false, false, false);
+        norm_sum_rows(o, rows, l, sums, NORM_PLAIN);
     }
 }
 

@@ -55,7 +55,7 @@ static inline pool_span pool_span_of(const pen_conv_geometry *g, int d, int64_t 
 
 // Calls for every tap of the window (a, b, c), with `at` its offset in the plane.
 #define POOL_EACH_TAP(g, a, b, c, lanes, at, ...)                                                  \
-    for (int64_t kd = (a).first; kd < (a).last; kd++) {                                            \
+    for (int64_t kd = (a).first; kd < (a).last; kd++)                                              \
         for (int64_t kh = (b).first; kh < (b).last; kh++) {                                        \
             const int64_t row = ((a).start + kd * (g)->dilation[0]) * (g)->input_size[1] +         \
                                 (b).start + kh * (g)->dilation[1];                                 \
@@ -64,8 +64,7 @@ static inline pool_span pool_span_of(const pen_conv_geometry *g, int d, int64_t 
                     (lanes) * (row * (g)->input_size[2] + (c).start + kw * (g)->dilation[2]);      \
                 __VA_ARGS__                                                                        \
             }                                                                                      \
-        }                                                                                          \
-    }
+        }
 
 // A step of a pass over a plane: one window, output position `to` (an offset of lanes).
 typedef struct pool_window {
@@ -348,7 +347,7 @@ static pen_status pool_prepare_state(const pen_cpu_request *request, const pen_s
 }
 
 static pen_status pool_prepare(const pen_cpu_request *request, bool backward, void **out_state) {
-    pen_conv_geometry geometry;
+    pen_conv_geometry geometry = {0};
     pool_state *state;
     PEN_TRY((backward ? pen_pool_backward_geometry : pen_pool_geometry)(request->graph,
                                                                         request->node, &geometry));
