@@ -147,6 +147,29 @@ static void conv_backward_weight_equals_reference(void **state) {
     }
 }
 
+// Large enough that Winograd's algorithm is preferred where the instruction set has it.
+static void large_windows_of_three_equal_reference(void **state) {
+    (void)state;
+    static const char *const ops[] = {"conv", "conv_backward_input", "conv_backward_weight"};
+    for (uint64_t seed = 0; seed < 6; seed++) {
+        random_case random = {seed, 0};
+        const int batch = (int)random_between(&random, 2, 3);
+        const int size = (int)random_between(&random, 27, 29);
+        const int64_t kernel[] = {3, 3}, pads[] = {1, 1, 1, 1};
+        const int64_t input_shape[] = {batch, 64, size, size};
+        const pen_tensor_type whole = op_type(PEN_FLOAT32, 4, batch, 64, size, size);
+        op_case c = {.op = ops[seed % 3], .input_count = 2, .attribute_count = 2};
+        c.inputs[0].type = c.inputs[1].type = whole;
+        if (seed % 3 < 2) c.inputs[1].type = op_type(PEN_FLOAT32, 4, 64, 64, 3, 3);
+        c.attributes[0] = pen_attribute_ints("kernel_shape", 2, kernel);
+        c.attributes[1] = pen_attribute_ints("pads", 4, pads);
+        if (seed % 3 == 1) {
+            c.attributes[c.attribute_count++] = pen_attribute_ints("input_shape", 4, input_shape);
+        }
+        op_check_layout(&c, seed, 2e-4, NULL);
+    }
+}
+
 static void conv_backward_bias_equals_reference(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < CONVOLUTION_CASES; seed++) {
@@ -162,7 +185,8 @@ static void conv_backward_bias_equals_reference(void **state) {
     }
 }
 
-PEN_TEST_MAIN(cmocka_unit_test(conv_backward_bias_equals_reference),
+PEN_TEST_MAIN(cmocka_unit_test(large_windows_of_three_equal_reference),
+              cmocka_unit_test(conv_backward_bias_equals_reference),
               cmocka_unit_test(conv_equals_reference),
               cmocka_unit_test(conv_transpose_equals_reference),
               cmocka_unit_test(conv_backward_input_equals_reference),
