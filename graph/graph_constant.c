@@ -75,7 +75,8 @@ static bool constant_element(const pen_value *value, int64_t index, int64_t *out
         memcpy(out_number, bytes, sizeof *out_number);
         return true;
     case PEN_INT8:
-        integer = *(const int8_t *)bytes;
+        integer = *(const uint8_t *)bytes;
+        if (integer > INT8_MAX) integer -= UINT8_MAX + 1;
         break;
     case PEN_BOOL:
     case PEN_UINT8:

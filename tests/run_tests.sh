@@ -46,6 +46,8 @@ export PENSTOCK_BUILD=$1
 export PENSTOCK=$PWD/$1/penstock
 shift
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
+# refused memory is NULL, as it is without the sanitizer
+export ASAN_OPTIONS=${ASAN_OPTIONS:-allocator_may_return_null=1}
 export OMP_WAIT_POLICY=${OMP_WAIT_POLICY:-passive} # programs that run beside each other share cores
 RUN_TESTS_OUTCOMES=$(mktemp)
 export RUN_TESTS_OUTCOMES

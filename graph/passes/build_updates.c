@@ -163,13 +163,11 @@ static pen_status updates_add_state(updates_builder *builder, pen_value_id param
     return pen_graph_add_own_value(builder->graph, &state, out_state);
 }
 
-// Says that the node's outputs take the place of the persistent values given.
-static void updates_replace(updates_builder *builder, pen_node_id node, uint32_t count,
-                            const pen_value_id *persistent) {
-    for (uint32_t i = 0; i < count; i++) {
-        const pen_value_id output = pen_graph_node(builder->graph, node)->outputs[i];
-        pen_graph_set_replaces(builder->graph, output, persistent[i]);
-    }
+// Says that an output of the node takes the place of a persistent value.
+static void updates_replace(updates_builder *builder, pen_node_id node, uint32_t output,
+                            pen_value_id persistent) {
+    const pen_value_id value = pen_graph_node(builder->graph, node)->outputs[output];
+    pen_graph_set_replaces(builder->graph, value, persistent);
 }
 
 static pen_status updates_sgd(updates_builder *builder, const updates_item *item) {
@@ -192,8 +190,8 @@ static pen_status updates_sgd(updates_builder *builder, const updates_item *item
     spec.output_count = has_velocity ? 2 : 1;
     pen_node_id node;
     PEN_TRY(updates_node(builder, &spec, item->parameter, "update", &node));
-    updates_replace(builder, node, spec.output_count,
-                    (const pen_value_id[2]){item->parameter, velocity});
+    updates_replace(builder, node, 0, item->parameter);
+    if (has_velocity) updates_replace(builder, node, 1, velocity);
     return PEN_OK;
 }
 
@@ -220,7 +218,9 @@ static pen_status updates_adam(updates_builder *builder, const updates_item *ite
     spec.output_count = 3;
     pen_node_id node;
     PEN_TRY(updates_node(builder, &spec, item->parameter, "update", &node));
-    updates_replace(builder, node, 3, (const pen_value_id[3]){item->parameter, first, second});
+    updates_replace(builder, node, 0, item->parameter);
+    updates_replace(builder, node, 1, first);
+    updates_replace(builder, node, 2, second);
     return PEN_OK;
 }
 
