@@ -66,6 +66,8 @@ static inline pool_span pool_span_of(const pen_conv_geometry *g, int d, int64_t 
             }                                                                                      \
         }
 
+#define POOL_LANES(l, lanes) _Pragma("omp simd") for (int l = 0; l < (lanes); l++)
+
 // A step of a pass over a plane: one window, output position `to` (an offset of lanes).
 typedef struct pool_window {
     const pen_conv_geometry *g;
@@ -81,16 +83,17 @@ typedef struct pool_plane {
 
 static inline void pool_max_window(const pool_window *w, const pool_plane *p, const int lanes) {
     float best[POOL_LANES_MOST];
-    for (int l = 0; l < lanes; l++) {
+    POOL_LANES(l, lanes) {
         best[l] = -INFINITY;
     }
     POOL_EACH_TAP(w->g, w->a, w->b, w->c, lanes, at, {
         const float *x = p->x + at;
-        for (int l = 0; l < lanes; l++) {
-            best[l] = x[l] > best[l] || x[l] != x[l] ? x[l] : best[l];
+        POOL_LANES(l, lanes) {
+            const int wins = (x[l] > best[l]) | (x[l] != x[l]); // not-a-number does, too
+            best[l] = wins ? x[l] : best[l];
         }
     })
-    for (int l = 0; l < lanes; l++) {
+    POOL_LANES(l, lanes) {
         p->result[w->to + l] = best[l];
     }
 }
@@ -100,13 +103,13 @@ static inline void pool_max_back_window(const pool_window *w, const pool_plane *
                                         const int lanes) {
     float left[POOL_LANES_MOST]; // what has not found its element
     const float *y = p->y + w->to;
-    for (int l = 0; l < lanes; l++) {
+    POOL_LANES(l, lanes) {
         left[l] = p->dy[w->to + l];
     }
     POOL_EACH_TAP(w->g, w->a, w->b, w->c, lanes, at, {
         const float *x = p->x + at;
         float *dx = p->result + at;
-        for (int l = 0; l < lanes; l++) {
+        POOL_LANES(l, lanes) {
             const bool is_below = x[l] < y[l];
             dx[l] += is_below ? 0.0f : left[l];
             left[l] = is_below ? left[l] : 0.0f;
@@ -126,11 +129,11 @@ static inline void pool_average_window(const pool_window *w, const pool_plane *p
     const float share = pool_share(w, p->count_pads);
     POOL_EACH_TAP(w->g, w->a, w->b, w->c, lanes, at, {
         const float *x = p->x + at;
-        for (int l = 0; l < lanes; l++) {
+        POOL_LANES(l, lanes) {
             sum[l] += x[l];
         }
     })
-    for (int l = 0; l < lanes; l++) {
+    POOL_LANES(l, lanes) {
         p->result[w->to + l] = sum[l] * share;
     }
 }
@@ -139,12 +142,12 @@ static inline void pool_average_back_window(const pool_window *w, const pool_pla
                                             const int lanes) {
     float part[POOL_LANES_MOST];
     const float share = pool_share(w, p->count_pads);
-    for (int l = 0; l < lanes; l++) {
+    POOL_LANES(l, lanes) {
         part[l] = p->dy[w->to + l] * share;
     }
     POOL_EACH_TAP(w->g, w->a, w->b, w->c, lanes, at, {
         float *dx = p->result + at;
-        for (int l = 0; l < lanes; l++) {
+        POOL_LANES(l, lanes) {
             dx[l] += part[l];
         }
     })
