@@ -159,11 +159,13 @@ static void check_case(const char *model_name, const char *device,
     pen_arena_destroy(c.arena);
 }
 
-static void check_models(const char *device, const char *const *models, uint32_t model_count) {
+// `stride` 2: every other optimizer.
+static void check_models(const char *device, const char *const *models, uint32_t model_count,
+                         uint32_t stride) {
     printf("%-14s %-9s %-9s  %-20s  %-20s  %s\n", "model", "optimizer", "device",
            "worst tensor, 1 step", "loss, 20 steps", "left out");
     for (uint32_t m = 0; m < model_count; m++) {
-        for (uint32_t o = 0; o < sizeof optimizers / sizeof *optimizers; o++) {
+        for (uint32_t o = 0; o < sizeof optimizers / sizeof *optimizers; o += stride) {
             check_case(models[m], device, &optimizers[o]);
         }
     }
@@ -173,13 +175,13 @@ static void cpu_has_the_numbers(void **state) {
     (void)state;
     static const char *const models[] = {"mlp", "lenet", "branching_cnn", "batchnorm_cnn",
                                          "resnet18"};
-    check_models("cpu", models, sizeof models / sizeof *models);
+    check_models("cpu", models, sizeof models / sizeof *models, 1);
 }
 
 static void reference_has_the_numbers(void **state) {
     (void)state;
     static const char *const models[] = {"mlp", "lenet"};
-    check_models("reference", models, sizeof models / sizeof *models);
+    check_models("reference", models, sizeof models / sizeof *models, 2);
 }
 
 PEN_TEST_MAIN(cmocka_unit_test(cpu_has_the_numbers), cmocka_unit_test(reference_has_the_numbers))
