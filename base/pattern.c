@@ -97,7 +97,13 @@ static pen_status pattern_check_bounds(const char *text) {
         return pen_error(PEN_INVALID_INPUT, "it has %zu bytes, at most %d are allowed",
                          strlen(text), PEN_PATTERN_BYTES_LIMIT);
     }
+    bool repeats = false; // the sign before was a repetition
     for (size_t i = 0; text[i] != '\0';) {
+        const bool is_repetition = strchr("*+?{", text[i]) != NULL;
+        if (repeats && is_repetition) {
+            return pen_error(PEN_INVALID_INPUT, "'%c' repeats a repetition", text[i]);
+        }
+        repeats = is_repetition;
         if (text[i] == '\\' && isdigit((unsigned char)text[i + 1])) {
             return pen_error(PEN_INVALID_INPUT, "back references (\\%c) are not supported",
                              text[i + 1]);
