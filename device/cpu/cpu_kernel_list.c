@@ -23,6 +23,7 @@
     X(dropout)                                                                                     \
     X(pooling)                                                                                     \
     X(convolution)                                                                                 \
+    X(lrn)                                                                                         \
     X(normalization)                                                                               \
     X(normalization_backward)
 // clang-format on

@@ -17,9 +17,21 @@ static bool norm_suits(const pen_cpu_request *request, pen_value_id id) {
 
 #define NORM_SEGMENT_LEAST 4
 
+static int64_t norm_positions(const pen_value *x) {
+    return pen_shape_count(&x->type.shape, 2, x->type.shape.rank);
+}
+
+// Channels of a group. Without spatial dimensions the plain layout is a blocked one too.
+static int64_t norm_block(const pen_value *x) {
+    if (x->layout != PEN_LAYOUT_PLAIN || norm_positions(x) != 1) {
+        return pen_cpu_layout_block(x->layout);
+    }
+    const int64_t channels = x->type.shape.dims[1];
+    return channels % 16 == 0 ? 16 : channels % 8 == 0 ? 8 : 1;
+}
+
 static int64_t norm_segment_floats(const pen_value *x) {
-    const pen_shape *shape = &x->type.shape;
-    return pen_shape_count(shape, 2, shape->rank) * pen_cpu_layout_block(x->layout);
+    return norm_positions(x) * norm_block(x);
 }
 
 bool norm_supports(const pen_cpu_request *request) {
@@ -27,7 +39,7 @@ bool norm_supports(const pen_cpu_request *request) {
     const pen_value *x = pen_graph_value(request->graph, node->inputs[0]);
     if (x->layout != PEN_LAYOUT_PLAIN && pen_cpu_layout_block(x->layout) == 1) return false;
     if (pen_shape_element_count(&x->type.shape) == 0) return false;
-    // plain and without spatial dimensions, sums of a segment would be larger than the segment
+    // the sums of so small a segment would be far larger than the segment
     if (x->layout == PEN_LAYOUT_PLAIN && norm_segment_floats(x) < NORM_SEGMENT_LEAST) return false;
     for (uint32_t i = 0; i < node->input_count; i++) {
         if (!norm_suits(request, node->inputs[i])) return false;
@@ -51,7 +63,7 @@ pen_status norm_prepare(const pen_cpu_request *request, size_t bytes_of_segment,
     prepared->output_count = node->output_count;
     state->batch = shape->dims[0];
     state->channels = shape->dims[1];
-    state->block = pen_cpu_layout_block(x->layout);
+    state->block = norm_block(x);
     state->groups = (state->channels + state->block - 1) / state->block;
     state->segment = norm_segment_floats(x);
     state->epsilon = pen_node_float(node, "epsilon");

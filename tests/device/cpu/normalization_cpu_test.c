@@ -96,6 +96,47 @@ static void backward_with_residual_equals_reference(void **state) {
     }
 }
 
-PEN_TEST_MAIN(cmocka_unit_test(forward_equals_reference),
+// Without spatial dimensions, as behind dense layers.
+static void rows_equal_reference(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < NORMALIZATION_CASES; seed++) {
+        random_case random = {seed, 0};
+        const int64_t channels =
+            (random_chance(&random, 70) ? 8 : 1) * random_between(&random, 1, 9);
+        const int64_t dims[] = {random_between(&random, 2, 300), channels};
+        op_case c = {.op = "batch_normalization", .input_count = 5, .output_count = 5};
+        op_case back = {.op = "batch_normalization_backward", .input_count = 5, .output_count = 3};
+        c.inputs[0].type = pen_tensor_type_make(PEN_FLOAT32, 2, dims);
+        back.inputs[0].type = back.inputs[1].type = c.inputs[0].type;
+        for (uint32_t i = 1; i < 5; i++) {
+            norm_vector_input(&c, i, channels, i == 4 ? 0.1 : -2);
+            if (i > 1) norm_vector_input(&back, i, channels, i == 4 ? 0.1 : -2);
+        }
+        c.attributes[0] = back.attributes[0] = pen_attribute_int("training_mode", 1);
+        c.attribute_count = back.attribute_count = 1;
+        op_check_device(&c, seed, NORMALIZATION_TOLERANCE);
+        op_check_device(&back, seed, NORMALIZATION_TOLERANCE);
+    }
+}
+
+static void lrn_equals_reference(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < NORMALIZATION_CASES; seed++) {
+        random_case random = {seed, 0};
+        const bool backward = seed % 2 == 1;
+        op_case c = {.op = backward ? "lrn_backward" : "lrn", .input_count = backward ? 2 : 1};
+        c.inputs[0].type = c.inputs[1].type = norm_type(&random);
+        const double beta = random_chance(&random, 60) ? 0.75 : 0.6;
+        c.attributes[0] = pen_attribute_int("size", random_between(&random, 1, 6));
+        c.attributes[1] = pen_attribute_float("alpha", 0.5);
+        c.attributes[2] = pen_attribute_float("beta", beta);
+        c.attributes[3] = pen_attribute_float("bias", 1.5);
+        c.attribute_count = 4;
+        op_check_device(&c, seed, NORMALIZATION_TOLERANCE);
+    }
+}
+
+PEN_TEST_MAIN(cmocka_unit_test(rows_equal_reference), cmocka_unit_test(lrn_equals_reference),
+              cmocka_unit_test(forward_equals_reference),
               cmocka_unit_test(backward_equals_reference),
               cmocka_unit_test(backward_with_residual_equals_reference))
