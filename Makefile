@@ -131,19 +131,22 @@ $(BUILD)/tests/bench/%: $(BUILD)/tests/bench/%.o $(BUILD)/libpenstock.a
 	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
 
 # ---- the demo and the tests
-.PHONY: demo check check-long test
+.PHONY: demo check check-long check-exports test
 demo: $(BUILD)/penstock | build/.has-demo #! train a network on Fashion-MNIST
 	@examples/demo.sh $(BUILD)/penstock
 
 check: demo test conformance #! the demo, ONNX's tests, then all tests
-check-long: check fuzz #! check, and every fuzzer for a while
+check-long: check check-exports fuzz #! check, exports judged by ONNX and PyTorch, and every fuzzer for a while
+check-exports: $(BUILD)/penstock | build/.has-bench #! exported models, judged by ONNX's checker and PyTorch
+	@tests/end_to_end/check_exports.sh $<
 
 # what may fail or be timed does not run beside other work
 TESTS :=
 ifneq ($(call asks_for,check check-long),)
 conformance: | demo
 test: | demo conformance
-fuzz: | test
+check-exports: | test
+fuzz: | test check-exports
 endif
 
 chosen_tests = $(if $(TESTS),$(foreach program,$(1),$(if $(findstring $(TESTS),$(program)),$(program))),$(1))

@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# Trains the reference models for a few steps, exports them, and lets ONNX's checker and PyTorch judge
+# the files (check_export.py). Needs python3-onnx and python3-torch, so `make check-long` runs it.
+#   check_exports.sh PENSTOCK
+PENSTOCK=$(realpath "$1")
+export PENSTOCK
+. tests/end_to_end/common.sh
+
+for model in mlp lenet branching_cnn batchnorm_cnn resnet18; do
+    cat >job.yaml <<END
+version: 1
+model: {file: reference/$model/model.onnx}
+data:
+  train: {format: npy, inputs: {input: reference/$model/inputs.npy}, labels: reference/$model/labels.npy}
+  eval: {format: npy, inputs: {input: reference/$model/inputs.npy}, labels: reference/$model/labels.npy}
+train: {loss: softmax_cross_entropy, optimizer: {sgd: {lr: 0.05, momentum: 0.9}}, batch: 8, steps: 10}
+outputs: {dir: run, export: $model.onnx}
+END
+    penstock train -q job.yaml
+    penstock predict -q job.yaml -o outputs.npy
+    /usr/bin/python3 "$top/tests/end_to_end/check_export.py" "reference/$model/model.onnx" "$model.onnx" \
+        "reference/$model/inputs.npy" outputs.npy --relative 1e-4
+done
