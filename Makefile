@@ -126,10 +126,6 @@ deps: build/.has-build build/.has-demo build/.has-test #! install what the build
 build/.has-demo: | build/.has-build
 build/.has-test: | build/.has-demo
 
-$(BUILD)/tests/bench/%: $(BUILD)/tests/bench/%.o $(BUILD)/libpenstock.a
-	$(call say,ld,$@)
-	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
-
 # ---- the demo and the tests
 .PHONY: demo check check-long check-exports test
 demo: $(BUILD)/penstock | build/.has-demo #! train a network on Fashion-MNIST
@@ -191,8 +187,19 @@ chosen_fuzzers = $(if $(FUZZ),$(foreach name,$(FUZZ),build/fuzz/$(name)_fuzz),$(
 fuzz: $(chosen_fuzzers) #! every fuzzer for FUZZ_SECONDS=60; FUZZ='yaml csv' these
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) tests/fuzz/run_fuzzers.sh $^
 
+# ---- benchmarks, beside PyTorch
+.PHONY: bench
+BENCH :=
+bench: $(BUILD)/penstock $(BUILD)/tests/bench/bench_enqueue | build/.has-bench #! step time and memory beside PyTorch; BENCH='mlp4096:1:1' some
+	@$(BUILD)/tests/bench/bench_enqueue
+	@/usr/bin/python3 tests/bench/run_bench.py --penstock $(BUILD)/penstock $(BENCH)
+
+$(BUILD)/tests/bench/%: $(BUILD)/tests/bench/%.o $(BUILD)/libpenstock.a
+	$(call say,ld,$@)
+	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
+
 # ---- tools
-.PHONY: lint format coverage bench
+.PHONY: lint format coverage
 lint: | build/.has-lint build/.has-build #! all that STYLE asks for and a tool can check; LINT=path those files
 	@CPPFLAGS='$(CPPFLAGS)' CFLAGS='-std=c11 -pedantic $(filter-out -Werror,$(WARNINGS)) -fopenmp $(package_cflags)' \
 	  JOBS=$(JOBS) tests/lint/lint.sh $(LINT)
