@@ -83,6 +83,7 @@ static pen_status train_start(pen_trainer *trainer, const pen_trainer_options *o
     const pen_batches_options batches_options = {.batch_size = (uint64_t)job->train.batch,
                                                  .shuffle = job->train.shuffle,
                                                  .drop_last = job->train.drop_last,
+                                                 .buffer_count = 2, // one in use, one being read
                                                  .seed = (uint64_t)job->train.seed};
     return pen_batches_create(trainer->dataset, &batches_options, &trainer->batches);
 }
