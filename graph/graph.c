@@ -107,7 +107,7 @@ static uint32_t graph_likeness(const char *a, const char *b) {
 
 pen_status pen_graph_find_value(const pen_graph *graph, const char *name, pen_value_id *out_value) {
     const uint32_t index = pen_name_map_find(&graph->value_names, name);
-    if (index != PEN_NAME_MAP_NONE) {
+    if (index != PEN_NAME_MAP_NONE && strcmp(graph->values[index].name, name) == 0) {
         *out_value = (pen_value_id){index};
         return PEN_OK;
     }

@@ -121,6 +121,24 @@ static int64_t compile_data_size(const compile_state *state, pen_value_id input,
     return data->dims[axis - 1];
 }
 
+// Adds a binding; one symbol has one size.
+static pen_status compile_bind_symbol(const char *symbol, int64_t size,
+                                      pen_symbol_binding *bindings, uint32_t *count) {
+    for (uint32_t b = 0; b < *count; b++) {
+        if (strcmp(bindings[b].symbol, symbol) != 0) continue;
+        if (bindings[b].size == size) return PEN_OK;
+        return pen_error(PEN_INVALID_INPUT,
+                         "the model's dimension '%s' is %lld here and %lld there", symbol,
+                         (long long)bindings[b].size, (long long)size);
+    }
+    if (*count == COMPILE_SYMBOLS_LIMIT) {
+        return pen_error(PEN_UNSUPPORTED, "the model's inputs have more than %d unknown sizes",
+                         COMPILE_SYMBOLS_LIMIT);
+    }
+    bindings[(*count)++] = (pen_symbol_binding){symbol, size};
+    return PEN_OK;
+}
+
 static pen_status compile_bind(compile_state *state, pen_symbol_binding *bindings,
                                uint32_t *out_count) {
     uint32_t count = 0;
@@ -131,8 +149,8 @@ static pen_status compile_bind(compile_state *state, pen_symbol_binding *binding
         for (uint32_t d = 0; d < shape.rank; d++) {
             const char *symbol = pen_graph_symbol_name(state->graph, shape.dims[d]);
             const int64_t size = compile_data_size(state, input, d);
-            if (symbol == NULL || size == 0 || count == COMPILE_SYMBOLS_LIMIT) continue;
-            bindings[count++] = (pen_symbol_binding){symbol, size};
+            if (symbol == NULL || size == 0) continue;
+            PEN_TRY(compile_bind_symbol(symbol, size, bindings, &count));
         }
     }
     *out_count = count;
@@ -244,6 +262,10 @@ static pen_status compile_attach_loss(compile_state *state) {
     state->program->loss = loss.loss;
     state->program->labels = loss.labels;
     state->program->accuracy = loss.accuracy;
+    if (pen_value_is(loss.accuracy)) {
+        const pen_shape *shape = &pen_value_type(state->graph, output)->shape;
+        state->program->class_count = (uint32_t)shape->dims[shape->rank - 1];
+    }
     return PEN_OK;
 }
 

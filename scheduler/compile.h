@@ -73,6 +73,7 @@ typedef struct pen_program {
     pen_value_id labels;         // these four may be PEN_VALUE_NONE
     pen_value_id loss;           // kept
     pen_value_id accuracy;       // kept
+    uint32_t class_count;        // that labels are indices of; 0 when the loss is over no classes
     pen_value_id loss_weight;    // scalar: share of the step's examples in this microbatch
     pen_value_id learning_rate;  // scalar
     pen_value_id step;           // scalar, counted from 1

@@ -124,10 +124,8 @@ static pen_status runner_check_labels(const pen_program *program, pen_dataset *d
         PEN_TRY(pen_status_add_context(status, "label_type: number makes them float32"));
     }
     PEN_TRY(status);
-    if (!pen_value_is(program->accuracy)) return PEN_OK;
-    const pen_value_id output = pen_graph_output(program->graph, 0);
-    const pen_shape *shape = &pen_value_type(program->graph, output)->shape;
-    return pen_dataset_limit_classes(dataset, (uint32_t)shape->dims[shape->rank - 1]);
+    return program->class_count == 0 ? PEN_OK
+                                     : pen_dataset_limit_classes(dataset, program->class_count);
 }
 
 pen_status pen_job_check_data(const pen_job *job, pen_dataset_part part, const pen_program *program,

@@ -380,6 +380,7 @@ static int64_t import_find_symbol(const importer *import, const char *name) {
 static pen_status import_outputs(importer *import, pen_model *model) {
     const pen_onnx_model *from = import->model;
     pen_tensor_type *types;
+    if (from->output_count == 0) return pen_error(PEN_INVALID_INPUT, "the model has no outputs");
     PEN_TRY(PEN_NEW(import->arena, from->output_count, &types));
     for (uint32_t i = 0; i < from->output_count; i++) {
         const pen_onnx_value *output = &from->outputs[i];

@@ -116,6 +116,19 @@ static pen_status layout_operand(layout_assigner *assigner, pen_node_id reader, 
     return layout_reorder(assigner, reader, old, layout, NULL, out_value);
 }
 
+// Sums over microbatches outlive a program, and are shared with others: they are plain, and so is
+// all that a node works on that would make one in another layout.
+static void layout_keep_plain(const pen_node *node, pen_layout *inputs, pen_layout *outputs) {
+    bool is_plain = true;
+    for (uint32_t i = 0; i < node->output_count; i++) {
+        is_plain = is_plain && outputs[i] == PEN_LAYOUT_PLAIN;
+        outputs[i] = PEN_LAYOUT_PLAIN;
+    }
+    for (uint32_t i = 0; !is_plain && i < node->input_count; i++) {
+        inputs[i] = PEN_LAYOUT_PLAIN;
+    }
+}
+
 static pen_status layout_choose(const layout_assigner *assigner, pen_node_id id, pen_layout *inputs,
                                 pen_layout *outputs) {
     const pen_graph *graph = assigner->copy.from;
@@ -129,6 +142,7 @@ static pen_status layout_choose(const layout_assigner *assigner, pen_node_id id,
     for (uint32_t i = 0; i < node->input_count && i < 64; i++) {
         if ((node->op->constant_inputs >> i & 1) != 0) inputs[i] = PEN_LAYOUT_PLAIN;
     }
+    if (node->accumulates) layout_keep_plain(node, inputs, outputs);
     return PEN_OK;
 }
 

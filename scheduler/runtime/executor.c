@@ -65,7 +65,8 @@ static pen_operand executor_shared_operand(const pen_executor *executor, pen_val
         pen_status_ignore(status, "not shared: this graph alone has it");
         return (pen_operand){0};
     }
-    if (!pen_tensor_type_equal(pen_value_type(shared->spec.graph, other), &value->type)) {
+    const pen_value *found = pen_graph_value(shared->spec.graph, other);
+    if (!pen_tensor_type_equal(&found->type, &value->type) || found->layout != value->layout) {
         return (pen_operand){0};
     }
     return shared->operands[other.index];

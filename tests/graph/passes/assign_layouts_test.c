@@ -176,6 +176,30 @@ static void copies_keep_what_nodes_and_values_are(void **state) {
     pen_arena_destroy(arena);
 }
 
-PEN_TEST_MAIN(cmocka_unit_test(layouts_follow_edges_and_reorders_are_shared),
+// A sum over microbatches is shared with programs of other sizes, whose layouts may differ.
+static void sums_over_microbatches_are_plain(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    pen_graph *graph, *laid_out;
+    const pen_value_id *values;
+    CHECK_OK(pen_graph_create(arena, "test", &graph));
+    const pen_value_id x = add_input(graph, "x");
+    const pen_value_id a = add(graph, "global_max_pool", "pool", x, PEN_ROLE_FORWARD);
+    const pen_value_id sum = add(graph, "lrn", "sum", a, PEN_ROLE_BACKWARD_WEIGHT);
+    pen_graph_set_accumulates(graph, pen_graph_value(graph, sum)->producer, true);
+    const pen_value_id reader = add(graph, "global_max_pool", "again", sum, PEN_ROLE_UPDATE);
+    CHECK_OK(pen_graph_add_output(graph, reader));
+    CHECK_OK(pen_assign_layouts(graph, &rules, &laid_out, &values));
+    const pen_value_id moved = values[sum.index];
+    assert_int_equal(pen_graph_value(laid_out, moved)->layout, PEN_LAYOUT_PLAIN);
+    const pen_node *node = producer(laid_out, moved);
+    assert_true(node->accumulates);
+    assert_string_equal(node->op->name, "lrn");
+    assert_int_equal(pen_graph_value(laid_out, node->inputs[0])->layout, PEN_LAYOUT_PLAIN);
+    pen_arena_destroy(arena);
+}
+
+PEN_TEST_MAIN(cmocka_unit_test(sums_over_microbatches_are_plain),
+              cmocka_unit_test(layouts_follow_edges_and_reorders_are_shared),
               cmocka_unit_test(outputs_and_replacements_are_plain),
               cmocka_unit_test(copies_keep_what_nodes_and_values_are))
