@@ -1,0 +1,454 @@
+#include "partition/anneal.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/random.h"
+
+#define ANNEAL_NORM 16.0           // p of the energy; anneal_power knows it
+#define ANNEAL_MEAN_WEIGHT 0.1     // m of the energy
+#define ANNEAL_REGION_LIMIT 24     // groups of a region
+#define ANNEAL_EXPONENTIALS 4096   // numbers drawn from the exponential distribution
+#define ANNEAL_COOLING_STEPS 256   // between two looks at the temperature
+#define ANNEAL_REFRESH_STEPS 65536 // between two sums of the loads anew
+#define ANNEAL_PICK_TRIES 12
+
+struct pen_anneal {
+    const pen_problem *problem;
+    pen_arena *arena;
+    pen_load_state *state;
+    double *term; // [device_count] (load / scale)^p
+    double term_sum;
+    double load_sum;
+    double scale;
+    double worst; // largest load
+    uint32_t worst_device;
+    double *exponential; // [ANNEAL_EXPONENTIALS]
+    uint64_t random;     // state of the generator
+    double warmth;
+
+    uint32_t *best; // [group_count] best placement of the run
+    double best_worst;
+
+    uint32_t region[ANNEAL_REGION_LIMIT]; // groups that move together
+    uint32_t home[ANNEAL_REGION_LIMIT];   // where they come from
+    uint32_t region_count;
+    uint64_t *mark; // [group_count] number of the region that it was last in
+    uint64_t mark_last;
+    uint32_t *rank;    // [device_count] place in the order of devices, when contiguous
+    double *term_kept; // [device_count] while a compound move is tried
+    double *load_kept;
+    uint64_t step_count;
+};
+
+pen_status pen_anneal_new(const pen_problem *problem, pen_arena *arena, pen_anneal **out_anneal) {
+    pen_anneal *anneal;
+    const uint32_t device_count = problem->given.device_count;
+    PEN_TRY(PEN_NEW(arena, 1, &anneal));
+    anneal->problem = problem;
+    anneal->arena = arena;
+    PEN_TRY(PEN_NEW(arena, device_count, &anneal->term));
+    PEN_TRY(PEN_NEW(arena, device_count, &anneal->term_kept));
+    PEN_TRY(PEN_NEW(arena, device_count, &anneal->load_kept));
+    PEN_TRY(PEN_NEW(arena, device_count, &anneal->rank));
+    PEN_TRY(PEN_NEW(arena, problem->group_count, &anneal->best));
+    PEN_TRY(PEN_NEW(arena, problem->group_count, &anneal->mark));
+    PEN_TRY(PEN_NEW(arena, ANNEAL_EXPONENTIALS, &anneal->exponential));
+    for (uint32_t i = 0; i < ANNEAL_EXPONENTIALS; i++) {
+        anneal->exponential[i] = -log((i + 0.5) / ANNEAL_EXPONENTIALS);
+    }
+    PEN_TRY(pen_load_state_new(problem, anneal->best, arena, &anneal->state));
+    *out_anneal = anneal;
+    return PEN_OK;
+}
+
+uint64_t pen_anneal_step_count(const pen_anneal *anneal) {
+    return anneal->step_count;
+}
+
+// xorshift64*: speed matters more than quality here; it is seeded from a named stream.
+static inline uint32_t anneal_random(pen_anneal *anneal) {
+    anneal->random ^= anneal->random >> 12;
+    anneal->random ^= anneal->random << 25;
+    anneal->random ^= anneal->random >> 27;
+    return (uint32_t)((anneal->random * 0x2545f4914f6cdd1du) >> 32);
+}
+
+static inline uint32_t anneal_below(pen_anneal *anneal, uint32_t limit) {
+    return (uint32_t)(((uint64_t)anneal_random(anneal) * limit) >> 32);
+}
+
+static inline double anneal_power(double x) { // x^16
+    x *= x;
+    x *= x;
+    x *= x;
+    return x * x;
+}
+
+// Everything that follows from the loads, anew.
+static void anneal_sum(pen_anneal *anneal) {
+    const pen_load_state *state = anneal->state;
+    anneal->worst = -1.0;
+    anneal->term_sum = anneal->load_sum = 0.0;
+    for (uint32_t d = 0; d < state->device_count; d++) {
+        anneal->term[d] = anneal_power(state->load[d] / anneal->scale);
+        anneal->term_sum += anneal->term[d];
+        anneal->load_sum += state->load[d];
+        if (state->load[d] > anneal->worst) {
+            anneal->worst = state->load[d];
+            anneal->worst_device = d;
+        }
+    }
+}
+
+static void anneal_find_worst(pen_anneal *anneal) {
+    const pen_load_state *state = anneal->state;
+    anneal->worst = -1.0;
+    for (uint32_t d = 0; d < state->device_count; d++) {
+        if (state->load[d] <= anneal->worst) continue;
+        anneal->worst = state->load[d];
+        anneal->worst_device = d;
+    }
+}
+
+// Notes the placement when it is the best so far.
+static void anneal_note(pen_anneal *anneal) {
+    if (anneal->worst >= anneal->best_worst) return;
+    anneal->best_worst = anneal->worst;
+    memcpy(anneal->best, anneal->state->device_of_group,
+           anneal->problem->group_count * sizeof *anneal->best);
+}
+
+static inline bool anneal_accepts(pen_anneal *anneal, double term_change, double load_change) {
+    const double loss =
+        term_change / (ANNEAL_NORM * anneal->term_sum) +
+        ANNEAL_MEAN_WEIGHT * load_change / (anneal->scale * anneal->state->device_count);
+    if (loss <= 0.0) return true;
+    return loss < anneal->warmth * anneal->exponential[anneal_below(anneal, ANNEAL_EXPONENTIALS)];
+}
+
+static inline bool anneal_fits(const pen_anneal *anneal, uint32_t group, uint32_t device) {
+    return pen_problem_allows(anneal->problem, group, device) &&
+           anneal->state->bytes[device] + anneal->problem->group_bytes[group] <=
+               pen_problem_bytes_limit(anneal->problem, device);
+}
+
+// ---- one group
+
+static bool anneal_try_move(pen_anneal *anneal, uint32_t group, uint32_t device) {
+    pen_load_state *state = anneal->state;
+    if (!anneal_fits(anneal, group, device)) return false;
+    pen_load_state_weigh(state, group, device);
+    double term_change = 0.0, load_change = 0.0;
+    double term_new[8];
+    const uint32_t touched_count = state->touched_count;
+    for (uint32_t i = 0; i < touched_count; i++) {
+        const uint32_t d = state->touched[i];
+        const double term = anneal_power((state->load[d] + state->change[d]) / anneal->scale);
+        if (i < 8) term_new[i] = term;
+        term_change += term - anneal->term[d];
+        load_change += state->change[d];
+    }
+    if (!anneal_accepts(anneal, term_change, load_change)) return false;
+    pen_load_state_move(state, group, device);
+    anneal->term_sum += term_change;
+    anneal->load_sum += load_change;
+    for (uint32_t i = 0; i < touched_count; i++) {
+        const uint32_t d = state->touched[i];
+        anneal->term[d] = i < 8 ? term_new[i] : anneal_power(state->load[d] / anneal->scale);
+    }
+    anneal_find_worst(anneal);
+    anneal_note(anneal);
+    return true;
+}
+
+// ---- several groups at once: made, weighed, and taken back if it was no good
+
+static void anneal_step_group(pen_anneal *anneal, uint32_t group, uint32_t device) {
+    pen_load_state_weigh(anneal->state, group, device);
+    pen_load_state_move(anneal->state, group, device);
+}
+
+static void anneal_keep(pen_anneal *anneal) {
+    const size_t bytes = anneal->state->device_count * sizeof(double);
+    memcpy(anneal->load_kept, anneal->state->load, bytes);
+    memcpy(anneal->term_kept, anneal->term, bytes);
+}
+
+// Whether the loads as they are now are accepted in place of those kept.
+static bool anneal_settle(pen_anneal *anneal) {
+    const pen_load_state *state = anneal->state;
+    double term_change = 0.0, load_change = 0.0;
+    for (uint32_t d = 0; d < state->device_count; d++) {
+        if (state->load[d] == anneal->load_kept[d]) continue;
+        anneal->term[d] = anneal_power(state->load[d] / anneal->scale);
+        term_change += anneal->term[d] - anneal->term_kept[d];
+        load_change += state->load[d] - anneal->load_kept[d];
+    }
+    if (!anneal_accepts(anneal, term_change, load_change)) return false;
+    anneal->term_sum += term_change;
+    anneal->load_sum += load_change;
+    anneal_find_worst(anneal);
+    anneal_note(anneal);
+    return true;
+}
+
+static void anneal_restore(pen_anneal *anneal) {
+    const size_t bytes = anneal->state->device_count * sizeof(double);
+    memcpy(anneal->state->load, anneal->load_kept, bytes);
+    memcpy(anneal->term, anneal->term_kept, bytes);
+}
+
+static bool anneal_region_fits(const pen_anneal *anneal, uint32_t device) {
+    double bytes = anneal->state->bytes[device];
+    for (uint32_t i = 0; i < anneal->region_count; i++) {
+        if (!pen_problem_allows(anneal->problem, anneal->region[i], device)) return false;
+        if (anneal->state->device_of_group[anneal->region[i]] != device) {
+            bytes += anneal->problem->group_bytes[anneal->region[i]];
+        }
+    }
+    return bytes <= pen_problem_bytes_limit(anneal->problem, device);
+}
+
+static bool anneal_try_region(pen_anneal *anneal, uint32_t device) {
+    if (!anneal_region_fits(anneal, device)) return false;
+    anneal_keep(anneal);
+    for (uint32_t i = 0; i < anneal->region_count; i++) {
+        anneal->home[i] = anneal->state->device_of_group[anneal->region[i]];
+        if (anneal->home[i] != device) anneal_step_group(anneal, anneal->region[i], device);
+    }
+    if (anneal_settle(anneal)) return true;
+    for (uint32_t i = anneal->region_count; i-- > 0;) {
+        if (anneal->home[i] != device) {
+            anneal_step_group(anneal, anneal->region[i], anneal->home[i]);
+        }
+    }
+    anneal_restore(anneal);
+    return false;
+}
+
+static bool anneal_try_swap(pen_anneal *anneal, uint32_t group, uint32_t other) {
+    pen_load_state *state = anneal->state;
+    const pen_problem *problem = anneal->problem;
+    const uint32_t here = state->device_of_group[group], there = state->device_of_group[other];
+    if (here == there) return false;
+    const double growth = problem->group_bytes[group] - problem->group_bytes[other];
+    if (!pen_problem_allows(problem, group, there) || !pen_problem_allows(problem, other, here) ||
+        state->bytes[there] + growth > pen_problem_bytes_limit(problem, there) ||
+        state->bytes[here] - growth > pen_problem_bytes_limit(problem, here)) {
+        return false;
+    }
+    anneal_keep(anneal);
+    anneal_step_group(anneal, group, there);
+    anneal_step_group(anneal, other, here);
+    if (anneal_settle(anneal)) return true;
+    anneal_step_group(anneal, other, there);
+    anneal_step_group(anneal, group, here);
+    anneal_restore(anneal);
+    return false;
+}
+
+// ---- choices
+
+// A group; every other time one of the worst device, if a few tries find one.
+static uint32_t anneal_pick(pen_anneal *anneal) {
+    const uint32_t count = anneal->problem->group_count;
+    uint32_t group = anneal_below(anneal, count);
+    if (anneal_random(anneal) & 1) return group;
+    for (int i = 0; i < ANNEAL_PICK_TRIES; i++) {
+        if (anneal->state->device_of_group[group] == anneal->worst_device) break;
+        group = anneal_below(anneal, count);
+    }
+    return group;
+}
+
+// A group that `group` reads from, is read by, or shares an input with; or itself.
+static uint32_t anneal_pick_neighbour(pen_anneal *anneal, uint32_t group) {
+    const pen_problem *problem = anneal->problem;
+    const uint32_t own_count = problem->own_first[group + 1] - problem->own_first[group];
+    const uint32_t read_count = problem->reads.first[group + 1] - problem->reads.first[group];
+    if (own_count + read_count == 0) return group;
+    const uint32_t i = anneal_below(anneal, own_count + read_count);
+    uint32_t output;
+    if (i < own_count) {
+        output = problem->own_first[group] + i;
+    } else {
+        output = problem->reads.ids[problem->reads.first[group] + i - own_count];
+        if (anneal_random(anneal) & 3) return problem->output_owner[output];
+    }
+    const uint32_t first = problem->readers.first[output];
+    return problem->readers
+        .ids[first + anneal_below(anneal, problem->readers.first[output + 1] - first)];
+}
+
+static uint32_t anneal_pick_device(pen_anneal *anneal, uint32_t group) {
+    if (anneal_random(anneal) & 3) {
+        return anneal->state->device_of_group[anneal_pick_neighbour(anneal, group)];
+    }
+    return anneal_below(anneal, anneal->state->device_count);
+}
+
+// Fills the region with groups of one device that hang together, from `group` on.
+static void anneal_grow_region(pen_anneal *anneal, uint32_t group, uint32_t size) {
+    const uint32_t device = anneal->state->device_of_group[group];
+    anneal->mark_last += 1;
+    anneal->mark[group] = anneal->mark_last;
+    anneal->region[0] = group;
+    anneal->region_count = 1;
+    for (uint32_t tries = 0; tries < 3 * size && anneal->region_count < size; tries++) {
+        const uint32_t from = anneal->region[anneal_below(anneal, anneal->region_count)];
+        const uint32_t next = anneal_pick_neighbour(anneal, from);
+        if (anneal->mark[next] == anneal->mark_last) continue;
+        if (anneal->state->device_of_group[next] != device) continue;
+        anneal->mark[next] = anneal->mark_last;
+        anneal->region[anneal->region_count++] = next;
+    }
+}
+
+static void anneal_step_free(pen_anneal *anneal) {
+    const uint32_t group = anneal_pick(anneal);
+    const uint32_t device = anneal_pick_device(anneal, group);
+    if (anneal->state->device_of_group[group] == device) return;
+    const uint32_t kind = anneal_below(anneal, 16);
+    if (kind < 10) {
+        anneal_try_move(anneal, group, device);
+    } else if (kind < 12) {
+        for (int i = 0; i < ANNEAL_PICK_TRIES; i++) {
+            const uint32_t other = anneal_below(anneal, anneal->problem->group_count);
+            if (anneal->state->device_of_group[other] != device) continue;
+            anneal_try_swap(anneal, group, other);
+            return;
+        }
+    } else {
+        const uint32_t size = 2 + anneal_below(anneal, 1u << (1 + anneal_below(anneal, 4)));
+        anneal_grow_region(anneal, group, size);
+        anneal_try_region(anneal, device);
+    }
+}
+
+// ---- contiguous: devices have ranks, and no forward edge leads to a smaller one
+
+// Fills the region with `group` and all that must come along to `device`. False when too many.
+static bool anneal_close_region(pen_anneal *anneal, uint32_t group, uint32_t device) {
+    const pen_problem *problem = anneal->problem;
+    const uint32_t *device_of_group = anneal->state->device_of_group;
+    const bool is_down = anneal->rank[device] < anneal->rank[device_of_group[group]];
+    const pen_problem_lists *lists = is_down ? &problem->before : &problem->after;
+    anneal->mark_last += 1;
+    anneal->mark[group] = anneal->mark_last;
+    anneal->region[0] = group;
+    anneal->region_count = 1;
+    for (uint32_t i = 0; i < anneal->region_count; i++) {
+        const uint32_t g = anneal->region[i];
+        for (uint32_t e = lists->first[g]; e < lists->first[g + 1]; e++) {
+            const uint32_t next = lists->ids[e];
+            const uint32_t rank = anneal->rank[device_of_group[next]];
+            const bool is_right =
+                is_down ? rank <= anneal->rank[device] : rank >= anneal->rank[device];
+            if (is_right || anneal->mark[next] == anneal->mark_last) continue;
+            if (anneal->region_count == ANNEAL_REGION_LIMIT) return false;
+            anneal->mark[next] = anneal->mark_last;
+            anneal->region[anneal->region_count++] = next;
+        }
+    }
+    return true;
+}
+
+static void anneal_step_contiguous(pen_anneal *anneal) {
+    const uint32_t group = anneal_pick(anneal);
+    const uint32_t device = anneal_pick_device(anneal, group);
+    if (anneal->state->device_of_group[group] == device) return;
+    if (!anneal_close_region(anneal, group, device)) return;
+    if (anneal->region_count == 1) {
+        anneal_try_move(anneal, group, device);
+    } else {
+        anneal_try_region(anneal, device);
+    }
+}
+
+// Ranks devices so that every forward edge leads from a smaller or equal one. False when they have
+// no order.
+static bool anneal_rank_devices(pen_anneal *anneal, const uint32_t *device_of_group) {
+    const pen_problem *problem = anneal->problem;
+    const uint32_t device_count = problem->given.device_count;
+    for (uint32_t d = 0; d < device_count; d++)
+        anneal->rank[d] = 0;
+    // longest paths: as many rounds as devices settle them, if there is no cycle
+    bool is_changed = true;
+    for (uint32_t round = 0; is_changed && round <= device_count; round++) {
+        is_changed = false;
+        for (uint32_t g = 0; g < problem->group_count; g++) {
+            for (uint32_t e = problem->after.first[g]; e < problem->after.first[g + 1]; e++) {
+                const uint32_t from = device_of_group[g];
+                const uint32_t to = device_of_group[problem->after.ids[e]];
+                if (from == to || anneal->rank[to] > anneal->rank[from]) continue;
+                anneal->rank[to] = anneal->rank[from] + 1;
+                is_changed = true;
+            }
+        }
+    }
+    if (is_changed) return false;
+    // equal ranks become different ones: ascending by rank, then device
+    uint32_t *places = (uint32_t *)(void *)anneal->load_kept;
+    for (uint32_t d = 0; d < device_count; d++) {
+        places[d] = 0;
+        for (uint32_t other = 0; other < device_count; other++) {
+            places[d] += anneal->rank[other] < anneal->rank[d] ||
+                         (anneal->rank[other] == anneal->rank[d] && other < d);
+        }
+    }
+    memcpy(anneal->rank, places, device_count * sizeof *places);
+    return true;
+}
+
+// ---- the run
+
+static double anneal_progress(const pen_anneal_options *options, uint64_t step, double begin) {
+    double progress = (double)step / (double)options->step_count;
+    if (options->deadline < INFINITY) {
+        const double span = options->deadline - begin;
+        const double spent = span > 0.0 ? (pen_clock_seconds() - begin) / span : 1.0;
+        if (spent > progress) progress = spent;
+    }
+    return progress;
+}
+
+double pen_anneal_run(pen_anneal *anneal, const pen_anneal_options *options,
+                      uint32_t *device_of_group) {
+    const pen_problem *problem = anneal->problem;
+    const double begin = options->deadline < INFINITY ? pen_clock_seconds() : 0.0;
+    const bool is_contiguous = problem->given.is_contiguous;
+    pen_load_state_set(anneal->state, device_of_group);
+    anneal->scale = pen_load_state_worst(anneal->state);
+    anneal->best_worst = anneal->scale;
+    memcpy(anneal->best, device_of_group, problem->group_count * sizeof *anneal->best);
+    if (!(anneal->scale > 0.0) || problem->group_count == 0 || problem->given.device_count < 2 ||
+        (is_contiguous && !anneal_rank_devices(anneal, device_of_group))) {
+        return anneal->best_worst;
+    }
+    anneal_sum(anneal);
+    anneal->random = pen_random_stream("anneal", options->seed, 0) | 1;
+    const double decay = log(options->warmth_last / options->warmth_first);
+    for (uint64_t step = 0; step < options->step_count; step++) {
+        if (step % ANNEAL_COOLING_STEPS == 0) {
+            const double progress = anneal_progress(options, step, begin);
+            if (progress >= 1.0 || anneal->best_worst <= options->enough) break;
+            anneal->warmth = options->warmth_first * exp(decay * progress);
+        }
+        if (step % ANNEAL_REFRESH_STEPS == ANNEAL_REFRESH_STEPS - 1) {
+            pen_load_state_refresh(anneal->state);
+            anneal->scale = anneal->best_worst;
+            anneal_sum(anneal);
+        }
+        anneal->step_count += 1;
+        if (is_contiguous) {
+            anneal_step_contiguous(anneal);
+        } else {
+            anneal_step_free(anneal);
+        }
+    }
+    memcpy(device_of_group, anneal->best, problem->group_count * sizeof *anneal->best);
+    pen_load_state_set(anneal->state, device_of_group);
+    return pen_load_state_worst(anneal->state);
+}

@@ -1,0 +1,40 @@
+// Annealing of placements for the throughput objective: moves, swaps and moves of connected
+// regions, each weighed in the time its groups have inputs and outputs.
+//
+// Plain descent on the largest load stalls, because few moves touch the worst device. The energy is
+// a high norm of the loads instead, with a little of their mean,
+//     ln(Σ load^p) / p + m · Σ load / (device_count · scale),
+// so that any load that shrinks counts, the largest most.
+//
+// Lifetime: lives in the arena it was made with, and borrows the problem.
+// Threads:  belongs to one thread at a time.
+#ifndef PEN_PARTITION_ANNEAL_H
+#define PEN_PARTITION_ANNEAL_H
+
+#include "partition/load_state.h"
+
+typedef struct pen_anneal_options {
+    uint64_t seed;
+    uint64_t step_count;
+    double deadline;     // by pen_clock_seconds: as it comes near, cooling is as if steps had run
+                         // out; INFINITY: the result depends on the other options alone
+    double warmth_first; // largest relative loss of energy that is commonly accepted, at the start
+    double warmth_last;  // at the end
+    double enough;       // stops at this value
+} pen_anneal_options;
+
+typedef struct pen_anneal pen_anneal;
+
+// OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_anneal_new(const pen_problem *problem, pen_arena *arena,
+                                        pen_anneal **out_anneal);
+
+// Starts from `device_of_group` [group_count], a right placement, and leaves the best placement
+// found there, the start if nothing was better. Returns its largest load.
+double pen_anneal_run(pen_anneal *anneal, const pen_anneal_options *options,
+                      uint32_t *device_of_group);
+
+// Steps made by all runs so far.
+uint64_t pen_anneal_step_count(const pen_anneal *anneal);
+
+#endif // PEN_PARTITION_ANNEAL_H

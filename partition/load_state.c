@@ -1,0 +1,207 @@
+#include "partition/load_state.h"
+
+#include <string.h>
+
+pen_status pen_load_state_new(const pen_problem *problem, const uint32_t *device_of_group,
+                              pen_arena *arena, pen_load_state **out_state) {
+    pen_load_state *state;
+    PEN_TRY(PEN_NEW(arena, 1, &state));
+    const uint32_t device_count = problem->given.device_count;
+    state->problem = problem;
+    state->device_count = device_count;
+    PEN_TRY(PEN_NEW(arena, problem->group_count, &state->device_of_group));
+    PEN_TRY(PEN_NEW(arena, device_count, &state->load));
+    PEN_TRY(PEN_NEW(arena, device_count, &state->bytes));
+    PEN_TRY(PEN_NEW(arena, device_count, &state->group_total));
+    PEN_TRY(PEN_NEW(arena, (size_t)problem->output_count * device_count, &state->reader_total));
+    PEN_TRY(PEN_NEW(arena, problem->output_count, &state->away_total));
+    PEN_TRY(PEN_NEW(arena, device_count, &state->change));
+    PEN_TRY(PEN_NEW(arena, device_count, &state->touched));
+    PEN_TRY(PEN_NEW(arena, device_count, &state->is_touched));
+    pen_load_state_set(state, device_of_group);
+    *out_state = state;
+    return PEN_OK;
+}
+
+void pen_load_state_set(pen_load_state *state, const uint32_t *device_of_group) {
+    const pen_problem *problem = state->problem;
+    const uint32_t device_count = state->device_count;
+    memset(state->reader_total, 0,
+           (size_t)problem->output_count * device_count * sizeof *state->reader_total);
+    memmove(state->device_of_group, device_of_group,
+            problem->group_count * sizeof *device_of_group);
+    for (uint32_t o = 0; o < problem->output_count; o++) {
+        uint32_t *readers = state->reader_total + (size_t)o * device_count;
+        const uint32_t home = device_of_group[problem->output_owner[o]];
+        state->away_total[o] = 0;
+        for (uint32_t r = problem->readers.first[o]; r < problem->readers.first[o + 1]; r++) {
+            const uint32_t device = device_of_group[problem->readers.ids[r]];
+            if (readers[device]++ == 0 && device != home) state->away_total[o] += 1;
+        }
+    }
+    pen_load_state_refresh(state);
+}
+
+void pen_load_state_refresh(pen_load_state *state) {
+    const pen_problem *problem = state->problem;
+    const pen_problem_device *devices = problem->given.devices;
+    const double *link = problem->given.link;
+    const uint32_t device_count = state->device_count;
+    memset(state->load, 0, device_count * sizeof *state->load);
+    memset(state->bytes, 0, device_count * sizeof *state->bytes);
+    memset(state->group_total, 0, device_count * sizeof *state->group_total);
+    for (uint32_t g = 0; g < problem->group_count; g++) {
+        const uint32_t device = state->device_of_group[g];
+        state->load[device] += pen_problem_compute(problem, g, device);
+        state->bytes[device] += problem->group_bytes[g];
+        state->group_total[device] += 1;
+    }
+    for (uint32_t o = 0; o < problem->output_count; o++) {
+        if (state->away_total[o] == 0) continue;
+        const uint32_t *readers = state->reader_total + (size_t)o * device_count;
+        const uint32_t home = state->device_of_group[problem->output_owner[o]];
+        const double cost = problem->output_cost[o];
+        state->load[home] += cost * devices[home].send;
+        for (uint32_t d = 0; d < device_count; d++) {
+            if (d == home || readers[d] == 0) continue;
+            state->load[d] += cost * devices[d].receive;
+            if (link == NULL) continue;
+            const double moved = cost * link[(size_t)home * device_count + d];
+            state->load[home] += moved;
+            state->load[d] += moved;
+        }
+    }
+}
+
+static inline void load_state_add(pen_load_state *state, uint32_t device, double amount) {
+    if (!state->is_touched[device]) {
+        state->is_touched[device] = true;
+        state->touched[state->touched_count++] = device;
+    }
+    state->change[device] += amount;
+}
+
+// The transfers of one output over links when its owner is on `home`, times `sign`.
+static void load_state_add_links(pen_load_state *state, uint32_t output, uint32_t home,
+                                 double sign) {
+    const uint32_t device_count = state->device_count;
+    const double *link = state->problem->given.link + (size_t)home * device_count;
+    const uint32_t *readers = state->reader_total + (size_t)output * device_count;
+    const double cost = state->problem->output_cost[output] * sign;
+    for (uint32_t d = 0; d < device_count; d++) {
+        if (d == home || readers[d] == 0) continue;
+        load_state_add(state, home, cost * link[d]);
+        load_state_add(state, d, cost * link[d]);
+    }
+}
+
+// The group's own outputs when it leaves `from` for `to`.
+static void load_state_weigh_own(pen_load_state *state, uint32_t group, uint32_t from,
+                                 uint32_t to) {
+    const pen_problem *problem = state->problem;
+    const pen_problem_device *devices = problem->given.devices;
+    double change_from = 0.0, change_to = 0.0;
+    for (uint32_t o = problem->own_first[group]; o < problem->own_first[group + 1]; o++) {
+        const uint32_t *readers = state->reader_total + (size_t)o * state->device_count;
+        const double cost = problem->output_cost[o];
+        const uint32_t away = state->away_total[o];
+        const uint32_t away_then = away - (readers[to] > 0) + (readers[from] > 0);
+        if (away > 0) change_from -= cost * devices[from].send;
+        if (away_then > 0) change_to += cost * devices[to].send;
+        if (readers[from] > 0) change_from += cost * devices[from].receive;
+        if (readers[to] > 0) change_to -= cost * devices[to].receive;
+        if (problem->given.link == NULL) continue;
+        load_state_add_links(state, o, from, -1.0);
+        load_state_add_links(state, o, to, 1.0);
+    }
+    state->change[from] += change_from;
+    state->change[to] += change_to;
+}
+
+// What the group reads when it leaves `from` for `to`.
+static void load_state_weigh_reads(pen_load_state *state, uint32_t group, uint32_t from,
+                                   uint32_t to) {
+    const pen_problem *problem = state->problem;
+    const pen_problem_device *devices = problem->given.devices;
+    const double *link = problem->given.link;
+    double change_from = 0.0, change_to = 0.0;
+    for (uint32_t r = problem->reads.first[group]; r < problem->reads.first[group + 1]; r++) {
+        const uint32_t o = problem->reads.ids[r];
+        const uint32_t *readers = state->reader_total + (size_t)o * state->device_count;
+        const bool ends = readers[from] == 1;
+        const bool begins = readers[to] == 0;
+        if (!ends && !begins) continue;
+        const uint32_t home = state->device_of_group[problem->output_owner[o]];
+        const double cost = problem->output_cost[o];
+        uint32_t away = state->away_total[o];
+        const bool was_away = away > 0;
+        if (ends && from != home) {
+            change_from -= cost * devices[from].receive;
+            away -= 1;
+        }
+        if (begins && to != home) {
+            change_to += cost * devices[to].receive;
+            away += 1;
+        }
+        if (was_away != (away > 0)) {
+            load_state_add(state, home, (was_away ? -cost : cost) * devices[home].send);
+        }
+        if (link == NULL) continue;
+        const double *row = link + (size_t)home * state->device_count;
+        if (ends && from != home) {
+            change_from -= cost * row[from];
+            load_state_add(state, home, -cost * row[from]);
+        }
+        if (begins && to != home) {
+            change_to += cost * row[to];
+            load_state_add(state, home, cost * row[to]);
+        }
+    }
+    state->change[from] += change_from;
+    state->change[to] += change_to;
+}
+
+void pen_load_state_weigh(pen_load_state *state, uint32_t group, uint32_t device) {
+    const uint32_t from = state->device_of_group[group];
+    for (uint32_t i = 0; i < state->touched_count; i++) {
+        state->change[state->touched[i]] = 0.0;
+        state->is_touched[state->touched[i]] = false;
+    }
+    state->touched_count = 0;
+    load_state_add(state, from, -pen_problem_compute(state->problem, group, from));
+    load_state_add(state, device, pen_problem_compute(state->problem, group, device));
+    load_state_weigh_own(state, group, from, device);
+    load_state_weigh_reads(state, group, from, device);
+}
+
+void pen_load_state_move(pen_load_state *state, uint32_t group, uint32_t device) {
+    const pen_problem *problem = state->problem;
+    const uint32_t from = state->device_of_group[group];
+    for (uint32_t i = 0; i < state->touched_count; i++) {
+        state->load[state->touched[i]] += state->change[state->touched[i]];
+    }
+    state->bytes[from] -= problem->group_bytes[group];
+    state->bytes[device] += problem->group_bytes[group];
+    state->group_total[from] -= 1;
+    state->group_total[device] += 1;
+    state->device_of_group[group] = device;
+    for (uint32_t o = problem->own_first[group]; o < problem->own_first[group + 1]; o++) {
+        const uint32_t *readers = state->reader_total + (size_t)o * state->device_count;
+        state->away_total[o] += (uint32_t)(readers[from] > 0) - (uint32_t)(readers[device] > 0);
+    }
+    for (uint32_t r = problem->reads.first[group]; r < problem->reads.first[group + 1]; r++) {
+        const uint32_t o = problem->reads.ids[r];
+        uint32_t *readers = state->reader_total + (size_t)o * state->device_count;
+        const uint32_t home = state->device_of_group[problem->output_owner[o]];
+        if (--readers[from] == 0 && from != home) state->away_total[o] -= 1;
+        if (readers[device]++ == 0 && device != home) state->away_total[o] += 1;
+    }
+}
+
+double pen_load_state_worst(const pen_load_state *state) {
+    double worst = 0.0;
+    for (uint32_t d = 0; d < state->device_count; d++) {
+        if (state->load[d] > worst) worst = state->load[d];
+    }
+    return worst;
+}
