@@ -43,7 +43,7 @@ CFLAGS_COMMON := -std=c11 -pedantic $(WARNINGS) -g -fPIC -fopenmp -ffp-contract=
   -fno-omit-frame-pointer
 CFLAGS = $(CFLAGS_COMMON) $(if $(DEBUG),-O0,-O2) $(sanitizers) $(if $(COVERAGE),--coverage) $(package_cflags)
 LDFLAGS := -fopenmp $(sanitizers) $(if $(COVERAGE),--coverage)
-LDLIBS = $(package_libs) -ldnnl -lpthread -lm -ldl
+LDLIBS = $(package_libs) -ldnnl -lmetis -lpthread -lm -ldl
 
 # Asked for once, and only when something is compiled: `make deps` may install pkg-config first.
 package_cflags = $(eval package_cflags := $(shell pkg-config --cflags $(packages) 2>/dev/null))$(package_cflags)

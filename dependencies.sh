@@ -8,7 +8,7 @@ set -u
 packages_of() {
     case $1 in
     build) echo gcc libc6-dev make pkg-config libopenblas-dev libopenblas0-openmp libdnnl-dev \
-        libyaml-dev libjansson-dev libturbojpeg0-dev libpng-dev zlib1g-dev ;;
+        libyaml-dev libjansson-dev libmetis-dev libturbojpeg0-dev libpng-dev zlib1g-dev ;;
     demo) echo dataset-fashion-mnist ;;
     test) echo libcmocka-dev libonnx-testdata python3 ;;
     lint) echo clang clang-format clang-tidy cppcheck libomp-dev libcmocka-dev ;;

@@ -12,6 +12,7 @@
     VERB(eval)                                                                                     \
     VERB(predict)                                                                                  \
     VERB(export)                                                                                   \
+    VERB(place)                                                                                    \
     VERB(doctor)                                                                                   \
     VERB(schema)
 

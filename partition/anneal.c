@@ -8,7 +8,7 @@
 
 #define ANNEAL_NORM 16.0           // p of the energy; anneal_power knows it
 #define ANNEAL_MEAN_WEIGHT 0.1     // m of the energy
-#define ANNEAL_REGION_LIMIT 24     // groups of a region
+#define ANNEAL_REGION_LIMIT 64     // groups of a region
 #define ANNEAL_EXPONENTIALS 4096   // numbers drawn from the exponential distribution
 #define ANNEAL_COOLING_STEPS 256   // between two looks at the temperature
 #define ANNEAL_REFRESH_STEPS 65536 // between two sums of the loads anew
@@ -16,7 +16,8 @@
 
 struct pen_anneal {
     const pen_problem *problem;
-    pen_arena *arena;
+    const uint32_t *line; // [group_count]
+    uint32_t *line_at;    // [group_count] position of each group there
     pen_load_state *state;
     double *term; // [device_count] (load / scale)^p
     double term_sum;
@@ -42,12 +43,16 @@ struct pen_anneal {
     uint64_t step_count;
 };
 
-pen_status pen_anneal_new(const pen_problem *problem, pen_arena *arena, pen_anneal **out_anneal) {
+pen_status pen_anneal_new(const pen_problem *problem, const uint32_t *line, pen_arena *arena,
+                          pen_anneal **out_anneal) {
     pen_anneal *anneal;
     const uint32_t device_count = problem->given.device_count;
     PEN_TRY(PEN_NEW(arena, 1, &anneal));
     anneal->problem = problem;
-    anneal->arena = arena;
+    anneal->line = line;
+    PEN_TRY(PEN_NEW(arena, problem->group_count, &anneal->line_at));
+    for (uint32_t i = 0; i < problem->group_count; i++)
+        anneal->line_at[line[i]] = i;
     PEN_TRY(PEN_NEW(arena, device_count, &anneal->term));
     PEN_TRY(PEN_NEW(arena, device_count, &anneal->term_kept));
     PEN_TRY(PEN_NEW(arena, device_count, &anneal->load_kept));
@@ -306,6 +311,20 @@ static void anneal_grow_region(pen_anneal *anneal, uint32_t group, uint32_t size
     }
 }
 
+// Fills the region with groups of one device that follow each other on the line, from `group` on.
+static void anneal_take_stretch(pen_anneal *anneal, uint32_t group, uint32_t size) {
+    const uint32_t device = anneal->state->device_of_group[group];
+    const uint32_t count = anneal->problem->group_count;
+    const bool is_up = anneal_random(anneal) & 1;
+    anneal->region_count = 0;
+    for (uint32_t at = anneal->line_at[group]; at < count && anneal->region_count < size;
+         at += is_up ? 1 : UINT32_MAX) {
+        const uint32_t next = anneal->line[at];
+        if (anneal->state->device_of_group[next] != device) break;
+        anneal->region[anneal->region_count++] = next;
+    }
+}
+
 static void anneal_step_free(pen_anneal *anneal) {
     const uint32_t group = anneal_pick(anneal);
     const uint32_t device = anneal_pick_device(anneal, group);
@@ -321,8 +340,12 @@ static void anneal_step_free(pen_anneal *anneal) {
             return;
         }
     } else {
-        const uint32_t size = 2 + anneal_below(anneal, 1u << (1 + anneal_below(anneal, 4)));
-        anneal_grow_region(anneal, group, size);
+        const uint32_t size = 2 + anneal_below(anneal, 1u << (1 + anneal_below(anneal, 5)));
+        if (kind < 14) {
+            anneal_grow_region(anneal, group, size);
+        } else {
+            anneal_take_stretch(anneal, group, size);
+        }
         anneal_try_region(anneal, device);
     }
 }
@@ -367,39 +390,29 @@ static void anneal_step_contiguous(pen_anneal *anneal) {
     }
 }
 
-// Ranks devices so that every forward edge leads from a smaller or equal one. False when they have
-// no order.
-static bool anneal_rank_devices(pen_anneal *anneal, const uint32_t *device_of_group) {
-    const pen_problem *problem = anneal->problem;
+bool pen_rank_devices(const pen_problem *problem, const uint32_t *device_of_group,
+                      uint32_t *out_rank) {
     const uint32_t device_count = problem->given.device_count;
     for (uint32_t d = 0; d < device_count; d++)
-        anneal->rank[d] = 0;
-    // longest paths: as many rounds as devices settle them, if there is no cycle
+        out_rank[d] = 0;
+    // lengths of longest paths, in steps of device_count: as many rounds as devices settle them, if
+    // there is no cycle
     bool is_changed = true;
     for (uint32_t round = 0; is_changed && round <= device_count; round++) {
         is_changed = false;
         for (uint32_t g = 0; g < problem->group_count; g++) {
+            const uint32_t from = device_of_group[g];
             for (uint32_t e = problem->after.first[g]; e < problem->after.first[g + 1]; e++) {
-                const uint32_t from = device_of_group[g];
                 const uint32_t to = device_of_group[problem->after.ids[e]];
-                if (from == to || anneal->rank[to] > anneal->rank[from]) continue;
-                anneal->rank[to] = anneal->rank[from] + 1;
+                if (from == to || out_rank[to] >= out_rank[from] + device_count) continue;
+                out_rank[to] = out_rank[from] + device_count;
                 is_changed = true;
             }
         }
     }
-    if (is_changed) return false;
-    // equal ranks become different ones: ascending by rank, then device
-    uint32_t *places = (uint32_t *)(void *)anneal->load_kept;
-    for (uint32_t d = 0; d < device_count; d++) {
-        places[d] = 0;
-        for (uint32_t other = 0; other < device_count; other++) {
-            places[d] += anneal->rank[other] < anneal->rank[d] ||
-                         (anneal->rank[other] == anneal->rank[d] && other < d);
-        }
-    }
-    memcpy(anneal->rank, places, device_count * sizeof *places);
-    return true;
+    for (uint32_t d = 0; d < device_count; d++)
+        out_rank[d] += d; // ties: the smaller device first
+    return !is_changed;
 }
 
 // ---- the run
@@ -424,7 +437,7 @@ double pen_anneal_run(pen_anneal *anneal, const pen_anneal_options *options,
     anneal->best_worst = anneal->scale;
     memcpy(anneal->best, device_of_group, problem->group_count * sizeof *anneal->best);
     if (!(anneal->scale > 0.0) || problem->group_count == 0 || problem->given.device_count < 2 ||
-        (is_contiguous && !anneal_rank_devices(anneal, device_of_group))) {
+        (is_contiguous && !pen_rank_devices(problem, device_of_group, anneal->rank))) {
         return anneal->best_worst;
     }
     anneal_sum(anneal);
@@ -434,6 +447,10 @@ double pen_anneal_run(pen_anneal *anneal, const pen_anneal_options *options,
         if (step % ANNEAL_COOLING_STEPS == 0) {
             const double progress = anneal_progress(options, step, begin);
             if (progress >= 1.0 || anneal->best_worst <= options->enough) break;
+            if (options->stop != NULL &&
+                atomic_load_explicit(options->stop, memory_order_relaxed)) {
+                break;
+            }
             anneal->warmth = options->warmth_first * exp(decay * progress);
         }
         if (step % ANNEAL_REFRESH_STEPS == ANNEAL_REFRESH_STEPS - 1) {

@@ -11,6 +11,8 @@
 #ifndef PEN_PARTITION_ANNEAL_H
 #define PEN_PARTITION_ANNEAL_H
 
+#include <stdatomic.h>
+
 #include "partition/load_state.h"
 
 typedef struct pen_anneal_options {
@@ -21,18 +23,25 @@ typedef struct pen_anneal_options {
     double warmth_first; // largest relative loss of energy that is commonly accepted, at the start
     double warmth_last;  // at the end
     double enough;       // stops at this value
+    const atomic_bool *stop; // stops when it becomes true; NULL: never
 } pen_anneal_options;
 
 typedef struct pen_anneal pen_anneal;
 
+// `line` has every group once: neighbours in it are likely to move together. It is borrowed.
 // OUT_OF_MEMORY
-PEN_NODISCARD pen_status pen_anneal_new(const pen_problem *problem, pen_arena *arena,
-                                        pen_anneal **out_anneal);
+PEN_NODISCARD pen_status pen_anneal_new(const pen_problem *problem, const uint32_t *line,
+                                        pen_arena *arena, pen_anneal **out_anneal);
 
 // Starts from `device_of_group` [group_count], a right placement, and leaves the best placement
 // found there, the start if nothing was better. Returns its largest load.
 double pen_anneal_run(pen_anneal *anneal, const pen_anneal_options *options,
                       uint32_t *device_of_group);
+
+// Ranks the devices ([device_count]), each another number, so that every forward edge leads to an
+// equal or larger one. False, and ranks without meaning, when the devices have no such order.
+bool pen_rank_devices(const pen_problem *problem, const uint32_t *device_of_group,
+                      uint32_t *out_rank);
 
 // Steps made by all runs so far.
 uint64_t pen_anneal_step_count(const pen_anneal *anneal);

@@ -1,0 +1,36 @@
+// Placements to start from: right in all respects, and good along a line.
+#ifndef PEN_PARTITION_STARTS_H
+#define PEN_PARTITION_STARTS_H
+
+#include "partition/problem.h"
+
+typedef struct pen_start {
+    uint32_t *device_of_group; // [group_count] of the problem that was given
+    uint32_t *line;            // [group_count] its groups along the best line
+    double value;              // the plan's: largest load; latency: the sum of the segments' times
+    bool is_found;
+} pen_start;
+
+typedef struct pen_start_options {
+    uint64_t seed;
+    uint32_t order_count; // lines to try
+    double deadline;      // by pen_clock_seconds, or INFINITY; the first line is always tried
+    uint32_t set_limit;   // down-sets to look at for an exact answer; 0: none
+} pen_start_options;
+
+// Segments along several lines, then along all of them at once, then, where there are at most
+// `set_limit` down-sets, the best contiguous placement there is: *out_bound is its value then, else
+// 0. A problem that is not contiguous is placed as if it were. OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_start_segments(const pen_problem *problem,
+                                            const pen_start_options *options, pen_arena *arena,
+                                            pen_start *out_start, double *out_bound);
+
+// Makes `device_of_group` right: groups leave devices that may not run them, or whose memory is
+// exceeded, for others with room, lightest first; forward edges of a contiguous problem never lead
+// back. `line` is a topological order of the groups, used for the latter.
+//   DOES_NOT_FIT  none was found: the least memory missing, the device and the group in the way
+//   OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_start_repair(const pen_problem *problem, const uint32_t *line,
+                                          pen_arena *arena, uint32_t *device_of_group);
+
+#endif // PEN_PARTITION_STARTS_H

@@ -1,0 +1,221 @@
+// The portfolio: what is small is searched whole; else segments along a few lines give a start, and
+// then every thread searches from it, in rounds that all go on from the best placement so far. The
+// first thread of a contiguous throughput problem tries for the exact answer instead; when it has
+// it, all stop.
+//
+// Anytime: the time limit ends the search, whose cooling is planned to end there.
+
+#include <math.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/thread.h"
+#include "partition/strategies/exhaustive.h"
+#include "partition/strategies/local_search.h"
+#include "partition/strategies/strategies.h"
+
+#define AUTO_THREAD_LIMIT 16
+#define AUTO_ORDERS_FIRST 4
+#define AUTO_ORDERS_EXACT 32
+#define AUTO_SET_LIMIT 200000
+#define AUTO_VISITS 3000000 // of the exhaustive search, tens of milliseconds
+#define AUTO_GROUPS_EXHAUSTIVE 14
+#define AUTO_EXACT_SHARE 0.7 // of the time of the thread that tries for the exact answer
+#define AUTO_ROUNDS 2
+#define AUTO_TIME_SHARE 0.95 // of the limit; the rest is for checking and for late threads
+
+typedef struct auto_worker {
+    const pen_problem *problem;
+    const uint32_t *line;
+    uint32_t *device_of_group; // [group_count] own copy
+    double value;
+    double bound;
+    pen_local_search_options search;
+    bool is_exact; // tries for the exact answer first
+    atomic_bool *stop;
+    pen_status status;
+} auto_worker;
+
+// Contiguous problems: all lines together, then all down-sets.
+static pen_status auto_work_exactly(auto_worker *worker) {
+    pen_arena *arena;
+    pen_start start;
+    PEN_TRY(pen_arena_create(&arena));
+    const pen_start_options options = {
+        .seed = worker->search.seed,
+        .order_count = AUTO_ORDERS_EXACT,
+        .deadline = worker->search.begin +
+                    AUTO_EXACT_SHARE * (worker->search.deadline - worker->search.begin),
+        .set_limit = AUTO_SET_LIMIT};
+    const pen_status status =
+        pen_start_segments(worker->problem, &options, arena, &start, &worker->bound);
+    if (status == PEN_OK && start.is_found && start.value < worker->value) {
+        worker->value = start.value;
+        memcpy(worker->device_of_group, start.device_of_group,
+               worker->problem->group_count * sizeof *start.device_of_group);
+    }
+    if (status == PEN_OK && worker->bound > 0.0) atomic_store(worker->stop, true);
+    pen_arena_destroy(arena);
+    return status;
+}
+
+static void auto_work(void *context) {
+    auto_worker *worker = context;
+    if (worker->is_exact) {
+        worker->status = auto_work_exactly(worker);
+        if (worker->status != PEN_OK) return;
+        worker->search.begin = pen_clock_seconds();
+        if (atomic_load(worker->stop) || worker->search.begin >= worker->search.deadline) return;
+    }
+    double value;
+    worker->status = pen_local_search_run(worker->problem, worker->line, &worker->search,
+                                          worker->device_of_group, &value);
+    if (worker->status == PEN_OK && value < worker->value) worker->value = value;
+}
+
+// Runs all workers, the first on this thread; a thread that cannot be had is done without.
+static pen_status auto_run(auto_worker *workers, uint32_t count) {
+    pen_thread *threads[AUTO_THREAD_LIMIT] = {NULL};
+    pen_status status = PEN_OK;
+    uint32_t started = 1;
+    for (; started < count; started++) {
+        const pen_status refused =
+            pen_thread_create("search", auto_work, &workers[started], &threads[started]);
+        if (refused == PEN_OK) continue;
+        pen_status_ignore(refused, "the search goes on with fewer threads");
+        break;
+    }
+    auto_work(&workers[0]);
+    for (uint32_t i = 0; i < started; i++) {
+        pen_thread_join(threads[i]);
+        status = pen_status_join(status, workers[i].status);
+    }
+    return status;
+}
+
+typedef struct auto_search {
+    const pen_problem *problem;
+    const pen_strategy_options *options;
+    pen_arena *arena;
+    pen_start start;
+    double begin;
+    double deadline;
+    double bound; // proved
+    uint32_t worker_count;
+    auto_worker workers[AUTO_THREAD_LIMIT];
+} auto_search;
+
+static pen_status auto_run_round(auto_search *search, uint32_t round) {
+    const pen_problem *problem = search->problem;
+    const double now = pen_clock_seconds();
+    const bool is_exact =
+        problem->given.is_contiguous && problem->given.objective == PEN_OBJECTIVE_THROUGHPUT;
+    const double deadline =
+        is_exact ? search->deadline : now + (search->deadline - now) / (AUTO_ROUNDS - round);
+    atomic_bool stop = false;
+    for (uint32_t i = 0; i < search->worker_count; i++) {
+        auto_worker *worker = &search->workers[i];
+        worker->problem = problem;
+        worker->line = search->start.line;
+        worker->value = search->start.value;
+        worker->bound = 0.0;
+        worker->stop = &stop;
+        worker->status = PEN_OK;
+        worker->is_exact = is_exact && i == 0 && round == 0;
+        worker->search = (pen_local_search_options){
+            .seed = search->options->seed * 100 + round * AUTO_THREAD_LIMIT + i,
+            .begin = now,
+            .deadline = deadline,
+            .enough = search->bound,
+            .stop = &stop,
+        };
+        memcpy(worker->device_of_group, search->start.device_of_group,
+               problem->group_count * sizeof *worker->device_of_group);
+    }
+    PEN_TRY(auto_run(search->workers, search->worker_count));
+    for (uint32_t i = 0; i < search->worker_count; i++) {
+        const auto_worker *worker = &search->workers[i];
+        search->bound = fmax(search->bound, worker->bound);
+        if (worker->value >= search->start.value) continue;
+        search->start.value = worker->value;
+        memcpy(search->start.device_of_group, worker->device_of_group,
+               problem->group_count * sizeof *worker->device_of_group);
+    }
+    return PEN_OK;
+}
+
+// The value of the start by the objective; a plan's is only a sum of segments for latency.
+static pen_status auto_weigh_start(auto_search *search) {
+    const pen_problem *problem = search->problem;
+    uint32_t *device_of_node;
+    pen_placement *placement;
+    PEN_TRY(PEN_NEW(search->arena, problem->given.node_count, &device_of_node));
+    for (uint32_t v = 0; v < problem->given.node_count; v++) {
+        device_of_node[v] = search->start.device_of_group[problem->group_of_node[v]];
+    }
+    PEN_TRY(pen_placement_new(problem, device_of_node, search->arena, &placement));
+    search->start.value = placement->value;
+    return PEN_OK;
+}
+
+static pen_status auto_search_long(auto_search *search) {
+    const uint32_t wished = search->options->thread_count;
+    search->worker_count = wished < AUTO_THREAD_LIMIT ? wished : AUTO_THREAD_LIMIT;
+    for (uint32_t i = 0; i < search->worker_count; i++) {
+        PEN_TRY(PEN_NEW(search->arena, search->problem->group_count,
+                        &search->workers[i].device_of_group));
+    }
+    for (uint32_t round = 0; round < AUTO_ROUNDS; round++) {
+        if (search->start.value <= search->bound) break;
+        if (round > 0 && pen_clock_seconds() >= search->deadline) break;
+        PEN_TRY(auto_run_round(search, round));
+    }
+    return PEN_OK;
+}
+
+static pen_status auto_place(const pen_problem *problem, const pen_strategy_options *options,
+                             pen_arena *arena, pen_strategy_result *out_result) {
+    auto_search search = {.problem = problem, .options = options, .arena = arena};
+    bool is_complete = false;
+    search.begin = pen_clock_seconds();
+    search.deadline = search.begin + AUTO_TIME_SHARE * options->time_limit_seconds;
+    const pen_start_options start_options = {.seed = options->seed,
+                                             .order_count = AUTO_ORDERS_FIRST,
+                                             .deadline =
+                                                 search.begin + 0.2 * options->time_limit_seconds};
+    pen_status status =
+        pen_local_search_start(problem, &start_options, arena, &search.start, &search.bound);
+    const bool is_small = problem->group_count <= AUTO_GROUPS_EXHAUSTIVE;
+    if (status != PEN_OK && !(is_small && pen_status_get_code(status) == PEN_DOES_NOT_FIT)) {
+        return status;
+    }
+    if (status == PEN_OK) {
+        PEN_TRY(auto_weigh_start(&search));
+    } else {
+        search.start.value = INFINITY;
+    }
+    if (is_small) {
+        const pen_status searched =
+            pen_exhaustive_search(problem, AUTO_VISITS, arena, search.start.device_of_group,
+                                  &search.start.value, &is_complete);
+        if (searched != PEN_OK) return pen_status_join(status, searched);
+    }
+    if (!(search.start.value < INFINITY)) return status; // it does not fit
+    pen_status_ignore(status, "the exhaustive search found a placement where the start did not");
+    if (is_complete) {
+        search.bound = search.start.value * (1.0 - 1e-12);
+    } else {
+        PEN_TRY(auto_search_long(&search));
+    }
+    memcpy(out_result->device_of_group, search.start.device_of_group,
+           problem->group_count * sizeof *out_result->device_of_group);
+    out_result->lower_bound = search.bound;
+    return PEN_OK;
+}
+
+extern const pen_strategy pen_strategy_auto;
+const pen_strategy pen_strategy_auto = {
+    .name = "auto",
+    .summary = "all that helps, within the time limit",
+    .place = auto_place,
+};

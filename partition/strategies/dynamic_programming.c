@@ -1,0 +1,42 @@
+// Dynamic programming over chains of down-sets: exact for contiguous problems whose down-sets are
+// few, else the best over the segments of several linear orders taken together. Problems that need
+// not be contiguous are placed as if they were.
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "partition/starts.h"
+#include "partition/strategies/strategies.h"
+
+#define DYNAMIC_ORDER_COUNT 24
+#define DYNAMIC_SET_LIMIT 200000
+
+static pen_status dynamic_place(const pen_problem *problem, const pen_strategy_options *options,
+                                pen_arena *arena, pen_strategy_result *out_result) {
+    pen_start start;
+    double bound;
+    const pen_start_options start_options = {
+        .seed = options->seed,
+        .order_count = DYNAMIC_ORDER_COUNT,
+        .deadline = pen_clock_seconds() + options->time_limit_seconds,
+        .set_limit = DYNAMIC_SET_LIMIT,
+    };
+    PEN_TRY(pen_start_segments(problem, &start_options, arena, &start, &bound));
+    if (!start.is_found) {
+        return pen_error(PEN_DOES_NOT_FIT,
+                         "no segments of %u linear orders keep the memory of all "
+                         "devices; other strategies need no segments",
+                         DYNAMIC_ORDER_COUNT);
+    }
+    memcpy(out_result->device_of_group, start.device_of_group,
+           problem->group_count * sizeof *start.device_of_group);
+    out_result->lower_bound = problem->given.is_contiguous ? bound : 0.0;
+    return PEN_OK;
+}
+
+extern const pen_strategy pen_strategy_dynamic_programming;
+const pen_strategy pen_strategy_dynamic_programming = {
+    .name = "dynamic_programming",
+    .summary = "best chain of down-sets: exact where they are few, else along many orders",
+    .place = dynamic_place,
+};

@@ -1,0 +1,14 @@
+// The search of `exhaustive`, for strategies that finish small problems with it.
+#ifndef PEN_PARTITION_STRATEGIES_EXHAUSTIVE_H
+#define PEN_PARTITION_STRATEGIES_EXHAUSTIVE_H
+
+#include "partition/problem.h"
+
+// Looks for placements below *io_value, which becomes the best value; `device_of_group` is only
+// written when there is one. *out_is_complete is false, and nothing is proved, when there are too
+// many groups or more than `visit_limit` partial placements. OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_exhaustive_search(const pen_problem *problem, uint64_t visit_limit,
+                                               pen_arena *arena, uint32_t *device_of_group,
+                                               double *io_value, bool *out_is_complete);
+
+#endif // PEN_PARTITION_STRATEGIES_EXHAUSTIVE_H

@@ -1,0 +1,150 @@
+// Local search: cycles of multilevel annealing, each from the best placement so far.
+//
+// Cycles differ in how coarse they begin and how warm; every third pairs groups anew, without
+// regard to the placement. Steps are counted from the time limit and a nominal rate, so the clock
+// only matters on machines that are slower than that.
+
+#include "partition/strategies/local_search.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "partition/latency_search.h"
+#include "partition/multilevel.h"
+#include "partition/starts.h"
+#include "partition/strategies/strategies.h"
+
+#define LOCAL_STEP_SECONDS 120e-9        // nominal time of a step: this,
+#define LOCAL_TIE_SECONDS 12e-9          // and this for each output that a group makes or reads
+#define LOCAL_LATENCY_NODE_SECONDS 20e-9 // of a step for each node, latency
+#define LOCAL_CYCLE_SECONDS 0.12         // a cycle is at least so long,
+#define LOCAL_CYCLES_LIMIT 24            // and there are at most so many
+
+static double local_step_seconds(const pen_problem *problem) {
+    const uint32_t groups = problem->group_count > 0 ? problem->group_count : 1;
+    const double ties = problem->output_count + problem->reads.first[problem->group_count];
+    return LOCAL_STEP_SECONDS + LOCAL_TIE_SECONDS * ties / groups;
+}
+
+static uint32_t local_cycle_count(double span) {
+    const double count = floor(span / LOCAL_CYCLE_SECONDS);
+    return count < 1.0 ? 1 : count > LOCAL_CYCLES_LIMIT ? LOCAL_CYCLES_LIMIT : (uint32_t)count;
+}
+
+static pen_status local_search_throughput(const pen_problem *problem, const uint32_t *line,
+                                          const pen_local_search_options *options,
+                                          uint32_t *device_of_group, double *out_value) {
+    static const double warmths[] = {0.1, 0.3, 0.05, 0.2};
+    static const uint32_t targets[] = {4, 6, 3, 10}; // groups a device, coarsest
+    const double span = options->deadline - options->begin;
+    const uint32_t cycle_count = local_cycle_count(span);
+    pen_arena *arena;
+    uint32_t *tried;
+    double value = INFINITY;
+    PEN_TRY(pen_arena_create(&arena));
+    pen_status status = PEN_NEW(arena, problem->group_count, &tried);
+    for (uint32_t i = 0; status == PEN_OK && i < cycle_count; i++) {
+        const double now = pen_clock_seconds();
+        const uint32_t variant = i + (uint32_t)(options->seed % 3);
+        const pen_multilevel_options cycle = {
+            .seed = options->seed * 1000 + i,
+            .step_count = 1 + (uint64_t)(span / cycle_count / local_step_seconds(problem)),
+            .deadline = now + (options->deadline - now) / (cycle_count - i),
+            .warmth = warmths[variant % 4],
+            .enough = options->enough,
+            .group_target = targets[(variant + options->seed) % 4] * problem->given.device_count,
+            .is_fresh = !problem->given.is_contiguous && variant % 3 == 1,
+            .stop = options->stop,
+        };
+        if (i > 0 && (now >= options->deadline || value <= options->enough)) break;
+        if (options->stop != NULL && atomic_load(options->stop)) break;
+        double found;
+        memcpy(tried, device_of_group, problem->group_count * sizeof *tried);
+        status = pen_multilevel_cycle(problem, line, &cycle, tried, &found);
+        if (status != PEN_OK || found >= value) continue;
+        value = found;
+        memcpy(device_of_group, tried, problem->group_count * sizeof *tried);
+    }
+    pen_arena_destroy(arena);
+    *out_value = value;
+    return status;
+}
+
+static pen_status local_search_latency(const pen_problem *problem, const uint32_t *line,
+                                       const pen_local_search_options *options,
+                                       uint32_t *device_of_group, double *out_value) {
+    static const double warmths[] = {0.03, 0.005, 0.1};
+    const double span = options->deadline - options->begin;
+    const double step_seconds =
+        1e-6 + LOCAL_LATENCY_NODE_SECONDS * (problem->given.node_count +
+                                             problem->successors.first[problem->given.node_count]);
+    const uint32_t cycle_count = 3;
+    for (uint32_t i = 0; i < cycle_count; i++) {
+        const double now = pen_clock_seconds();
+        const pen_anneal_options run = {
+            .seed = options->seed * 1000 + i,
+            .step_count = 1 + (uint64_t)(span / cycle_count / step_seconds),
+            .deadline = now + (options->deadline - now) / (cycle_count - i),
+            .warmth_first = warmths[(i + options->seed) % 3],
+            .warmth_last = 0.00005,
+            .enough = options->enough,
+            .stop = options->stop,
+        };
+        if (i > 0 && now >= options->deadline) break;
+        PEN_TRY(pen_latency_search(problem, line, &run, device_of_group, out_value));
+    }
+    return PEN_OK;
+}
+
+pen_status pen_local_search_run(const pen_problem *problem, const uint32_t *line,
+                                const pen_local_search_options *options, uint32_t *device_of_group,
+                                double *out_value) {
+    switch (problem->given.objective) {
+    case PEN_OBJECTIVE_THROUGHPUT:
+        return local_search_throughput(problem, line, options, device_of_group, out_value);
+    case PEN_OBJECTIVE_LATENCY:
+        return local_search_latency(problem, line, options, device_of_group, out_value);
+    }
+    PEN_NEVER("an objective is one of the enum");
+}
+
+pen_status pen_local_search_start(const pen_problem *problem, const pen_start_options *options,
+                                  pen_arena *arena, pen_start *out_start, double *out_bound) {
+    PEN_TRY(pen_start_segments(problem, options, arena, out_start, out_bound));
+    if (out_start->is_found) return PEN_OK;
+    for (uint32_t g = 0; g < problem->group_count; g++) {
+        out_start->device_of_group[g] = PEN_PROBLEM_ANY;
+    }
+    PEN_TRY(pen_start_repair(problem, out_start->line, arena, out_start->device_of_group));
+    out_start->is_found = true;
+    return PEN_OK;
+}
+
+#define LOCAL_ORDER_COUNT 8
+
+static pen_status local_search_place(const pen_problem *problem,
+                                     const pen_strategy_options *options, pen_arena *arena,
+                                     pen_strategy_result *out_result) {
+    const double begin = pen_clock_seconds();
+    const double deadline = begin + options->time_limit_seconds;
+    pen_start start;
+    double value;
+    const pen_start_options start_options = {.seed = options->seed,
+                                             .order_count = LOCAL_ORDER_COUNT,
+                                             .deadline = begin + 0.2 * options->time_limit_seconds};
+    PEN_TRY(
+        pen_local_search_start(problem, &start_options, arena, &start, &out_result->lower_bound));
+    memcpy(out_result->device_of_group, start.device_of_group,
+           problem->group_count * sizeof *start.device_of_group);
+    const pen_local_search_options search = {
+        .seed = options->seed, .begin = pen_clock_seconds(), .deadline = deadline};
+    return pen_local_search_run(problem, start.line, &search, out_result->device_of_group, &value);
+}
+
+extern const pen_strategy pen_strategy_local_search;
+const pen_strategy pen_strategy_local_search = {
+    .name = "local_search",
+    .summary = "moves, swaps and regions, annealed on coarser and finer groups",
+    .place = local_search_place,
+};

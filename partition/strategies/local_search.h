@@ -1,0 +1,30 @@
+// The search that `local_search` and `auto` share.
+#ifndef PEN_PARTITION_STRATEGIES_LOCAL_SEARCH_H
+#define PEN_PARTITION_STRATEGIES_LOCAL_SEARCH_H
+
+#include <stdatomic.h>
+
+#include "partition/starts.h"
+
+typedef struct pen_local_search_options {
+    uint64_t seed;
+    double begin;            // by pen_clock_seconds
+    double deadline;         // likewise
+    double enough;           // stops at this value of the objective
+    const atomic_bool *stop; // stops when it becomes true; NULL: never
+} pen_local_search_options;
+
+// Improves a right placement; `line` has every group once, in the order of a start's line.
+// Cycles of pen_multilevel_cycle for throughput, of pen_latency_search for latency.
+// OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_local_search_run(const pen_problem *problem, const uint32_t *line,
+                                              const pen_local_search_options *options,
+                                              uint32_t *device_of_group, double *out_value);
+
+// A right placement to search from: segments where they fit, or whatever fits. DOES_NOT_FIT,
+// OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_local_search_start(const pen_problem *problem,
+                                                const pen_start_options *options, pen_arena *arena,
+                                                pen_start *out_start, double *out_bound);
+
+#endif // PEN_PARTITION_STRATEGIES_LOCAL_SEARCH_H

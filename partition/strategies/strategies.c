@@ -1,0 +1,75 @@
+#include "partition/strategies/strategies.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "partition/bounds.h"
+
+// Each is pen_strategy_<name>, in a file of its own.
+#define STRATEGY_LIST(STRATEGY)                                                                    \
+    STRATEGY(auto)                                                                                 \
+    STRATEGY(local_search)                                                                         \
+    STRATEGY(dynamic_programming)                                                                  \
+    STRATEGY(metis)                                                                                \
+    STRATEGY(greedy)                                                                               \
+    STRATEGY(round_robin)                                                                          \
+    STRATEGY(random)                                                                               \
+    STRATEGY(manual)                                                                               \
+    STRATEGY(exhaustive)
+
+#define STRATEGY_DECLARE(name) extern const pen_strategy pen_strategy_##name;
+#define STRATEGY_ENTRY(name) &pen_strategy_##name,
+
+STRATEGY_LIST(STRATEGY_DECLARE)
+
+const pen_strategy *const pen_strategies[] = {STRATEGY_LIST(STRATEGY_ENTRY) NULL};
+
+#define STRATEGY_COUNT (sizeof pen_strategies / sizeof *pen_strategies - 1)
+
+pen_status pen_strategy_find(const char *name, pen_arena *arena,
+                             const pen_strategy **out_strategy) {
+    const char *names[STRATEGY_COUNT];
+    for (size_t i = 0; i < STRATEGY_COUNT; i++) {
+        names[i] = pen_strategies[i]->name;
+        if (strcmp(names[i], name) != 0) continue;
+        *out_strategy = pen_strategies[i];
+        return PEN_OK;
+    }
+    pen_text text;
+    const char *whole;
+    pen_text_init(&text, arena);
+    pen_text_print(&text, "unknown strategy '%.100s', possible: ", name);
+    pen_text_add_names(&text, name, names, STRATEGY_COUNT, STRATEGY_COUNT);
+    PEN_TRY(pen_text_finish(&text, &whole));
+    return pen_error(PEN_NOT_FOUND, "%s", whole);
+}
+
+pen_status pen_place(const pen_problem *problem, const pen_strategy *strategy,
+                     const pen_strategy_options *options, pen_arena *arena,
+                     pen_placement **out_placement) {
+    pen_strategy_result result = {0};
+    pen_placement *placement;
+    uint32_t *device_of_node;
+    PEN_TRY(PEN_NEW(arena, problem->group_count, &result.device_of_group));
+    PEN_TRY(PEN_NEW(arena, problem->given.node_count, &device_of_node));
+    PEN_TRY(pen_status_add_context(strategy->place(problem, options, arena, &result),
+                                   "while placing with the strategy '%s'", strategy->name));
+    for (uint32_t v = 0; v < problem->given.node_count; v++) {
+        device_of_node[v] = result.device_of_group[problem->group_of_node[v]];
+        if (device_of_node[v] < problem->given.device_count) continue;
+        return pen_error(PEN_INTERNAL, "the strategy '%s' left a node out", strategy->name);
+    }
+    PEN_TRY(pen_placement_new(problem, device_of_node, arena, &placement));
+    const pen_status wrong = pen_placement_check(problem, placement);
+    if (wrong != PEN_OK) {
+        return pen_status_join(
+            pen_error(PEN_INTERNAL, "the strategy '%s' made a wrong placement", strategy->name),
+            wrong);
+    }
+    double bound;
+    PEN_TRY(pen_bound(problem, arena, &bound));
+    placement->lower_bound = fmin(fmax(bound, result.lower_bound), placement->value);
+    *out_placement = placement;
+    return PEN_OK;
+}

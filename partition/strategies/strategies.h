@@ -1,0 +1,52 @@
+// The strategies, and the one door through which a problem is placed.
+//
+// A strategy gives each group of a problem a device. Equal problems, options and seeds give equal
+// placements, as long as the time limit cuts nothing short: the clock enters only there. Work is
+// counted in steps, sized so that on a common machine they end before the limit; on a slower or
+// busy one the search cools faster, so as to end well in time.
+#ifndef PEN_PARTITION_STRATEGIES_STRATEGIES_H
+#define PEN_PARTITION_STRATEGIES_STRATEGIES_H
+
+#include "partition/placement.h"
+
+typedef struct pen_strategy_options {
+    uint64_t seed;
+    double time_limit_seconds;      // > 0
+    uint32_t thread_count;          // at least 1; `auto` alone uses more than one
+    const uint32_t *device_of_node; // [node_count] for `manual`: devices, or PEN_PROBLEM_ANY; NULL
+} pen_strategy_options;
+
+typedef struct pen_strategy_result {
+    uint32_t *device_of_group; // [group_count]
+    double lower_bound;        // proved on the way, or 0
+} pen_strategy_result;
+
+typedef struct pen_strategy {
+    const char *name;    // as on the command line: "greedy"
+    const char *summary; // one line of --help
+
+    // Assigns every group to a device that may run it, without exceeding any device's memory, and
+    // with an acyclic order of devices where the problem asks for one.
+    //   DOES_NOT_FIT   no such placement was found; says what stands in the way
+    //   UNSUPPORTED    the problem is not one that this strategy can do
+    //   INVALID_INPUT  the devices wished for cannot be
+    //   OUT_OF_MEMORY
+    PEN_NODISCARD pen_status (*place)(const pen_problem *problem,
+                                      const pen_strategy_options *options, pen_arena *arena,
+                                      pen_strategy_result *out_result);
+} pen_strategy;
+
+// The strategies, ended by NULL, in the order of --help.
+extern const pen_strategy *const pen_strategies[];
+
+// Finds a strategy by name. NOT_FOUND lists the names there are.
+PEN_NODISCARD pen_status pen_strategy_find(const char *name, pen_arena *arena,
+                                           const pen_strategy **out_strategy);
+
+// Runs a strategy, evaluates what it found, bounds it from below, and checks it. Errors are the
+// strategy's; INTERNAL when its placement does not pass the check.
+PEN_NODISCARD pen_status pen_place(const pen_problem *problem, const pen_strategy *strategy,
+                                   const pen_strategy_options *options, pen_arena *arena,
+                                   pen_placement **out_placement);
+
+#endif // PEN_PARTITION_STRATEGIES_STRATEGIES_H
