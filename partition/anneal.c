@@ -8,6 +8,8 @@
 
 #define ANNEAL_NORM 16.0           // p of the energy; anneal_power knows it
 #define ANNEAL_MEAN_WEIGHT 0.1     // m of the energy
+#define ANNEAL_EXCESS_WEIGHT 2.0   // of excess memory, against load
+#define ANNEAL_EXCESS_MOST 0.5     // a device is never more over its memory than so much of it
 #define ANNEAL_REGION_LIMIT 64     // groups of a region
 #define ANNEAL_EXPONENTIALS 4096   // numbers drawn from the exponential distribution
 #define ANNEAL_COOLING_STEPS 256   // between two looks at the temperature
@@ -21,12 +23,13 @@ struct pen_anneal {
     pen_load_state *state;
     double *term; // [device_count] (load / scale)^p
     double term_sum;
-    double load_sum;
     double scale;
     double worst; // largest load
     uint32_t worst_device;
-    double *exponential; // [ANNEAL_EXPONENTIALS]
-    uint64_t random;     // state of the generator
+    double *bytes_inverse; // [device_count] 1 / limit
+    uint32_t over_count;   // devices over their memory
+    double *exponential;   // [ANNEAL_EXPONENTIALS]
+    uint64_t random;       // state of the generator
     double warmth;
 
     uint32_t *best; // [group_count] best placement of the run
@@ -57,6 +60,11 @@ pen_status pen_anneal_new(const pen_problem *problem, const uint32_t *line, pen_
     PEN_TRY(PEN_NEW(arena, device_count, &anneal->term_kept));
     PEN_TRY(PEN_NEW(arena, device_count, &anneal->load_kept));
     PEN_TRY(PEN_NEW(arena, device_count, &anneal->rank));
+    PEN_TRY(PEN_NEW(arena, device_count, &anneal->bytes_inverse));
+    for (uint32_t d = 0; d < device_count; d++) {
+        const double limit = problem->given.devices[d].bytes_limit;
+        anneal->bytes_inverse[d] = limit > 0.0 ? 1.0 / limit : PEN_PROBLEM_COST_LIMIT;
+    }
     PEN_TRY(PEN_NEW(arena, problem->group_count, &anneal->best));
     PEN_TRY(PEN_NEW(arena, problem->group_count, &anneal->mark));
     PEN_TRY(PEN_NEW(arena, ANNEAL_EXPONENTIALS, &anneal->exponential));
@@ -91,35 +99,52 @@ static inline double anneal_power(double x) { // x^16
     return x * x;
 }
 
-// Everything that follows from the loads, anew.
-static void anneal_sum(pen_anneal *anneal) {
-    const pen_load_state *state = anneal->state;
-    anneal->worst = -1.0;
-    anneal->term_sum = anneal->load_sum = 0.0;
-    for (uint32_t d = 0; d < state->device_count; d++) {
-        anneal->term[d] = anneal_power(state->load[d] / anneal->scale);
-        anneal->term_sum += anneal->term[d];
-        anneal->load_sum += state->load[d];
-        if (state->load[d] > anneal->worst) {
-            anneal->worst = state->load[d];
-            anneal->worst_device = d;
-        }
-    }
+// How far a device that holds `bytes` is over its memory, as a share of that; 0: not at all.
+static inline double anneal_excess(const pen_anneal *anneal, uint32_t device, double bytes) {
+    const double over = bytes * anneal->bytes_inverse[device] - (1.0 + PEN_PROBLEM_MEMORY_SLACK);
+    return over > 0.0 ? over : 0.0;
+}
+
+// What counts as the load of a device: excess memory counts too.
+static inline double anneal_weight(const pen_anneal *anneal, uint32_t device, double load,
+                                   double bytes) {
+    return load + ANNEAL_EXCESS_WEIGHT * anneal->scale * anneal_excess(anneal, device, bytes);
+}
+
+static inline double anneal_term(const pen_anneal *anneal, uint32_t device, double load,
+                                 double bytes) {
+    return anneal_power(anneal_weight(anneal, device, load, bytes) / anneal->scale);
 }
 
 static void anneal_find_worst(pen_anneal *anneal) {
     const pen_load_state *state = anneal->state;
+    double most = -1.0;
     anneal->worst = -1.0;
+    anneal->over_count = 0;
     for (uint32_t d = 0; d < state->device_count; d++) {
-        if (state->load[d] <= anneal->worst) continue;
-        anneal->worst = state->load[d];
+        const double weight = anneal_weight(anneal, d, state->load[d], state->bytes[d]);
+        if (weight > state->load[d]) anneal->over_count += 1;
+        if (state->load[d] > anneal->worst) anneal->worst = state->load[d];
+        if (weight <= most) continue;
+        most = weight;
         anneal->worst_device = d;
     }
 }
 
-// Notes the placement when it is the best so far.
+// Everything that follows from the loads, anew.
+static void anneal_sum(pen_anneal *anneal) {
+    const pen_load_state *state = anneal->state;
+    anneal->term_sum = 0.0;
+    for (uint32_t d = 0; d < state->device_count; d++) {
+        anneal->term[d] = anneal_term(anneal, d, state->load[d], state->bytes[d]);
+        anneal->term_sum += anneal->term[d];
+    }
+    anneal_find_worst(anneal);
+}
+
+// Notes the placement when it is right and the best so far.
 static void anneal_note(pen_anneal *anneal) {
-    if (anneal->worst >= anneal->best_worst) return;
+    if (anneal->worst >= anneal->best_worst || anneal->over_count > 0) return;
     anneal->best_worst = anneal->worst;
     memcpy(anneal->best, anneal->state->device_of_group,
            anneal->problem->group_count * sizeof *anneal->best);
@@ -133,24 +158,29 @@ static inline bool anneal_accepts(pen_anneal *anneal, double term_change, double
     return loss < anneal->warmth * anneal->exponential[anneal_below(anneal, ANNEAL_EXPONENTIALS)];
 }
 
-static inline bool anneal_fits(const pen_anneal *anneal, uint32_t group, uint32_t device) {
-    return pen_problem_allows(anneal->problem, group, device) &&
-           anneal->state->bytes[device] + anneal->problem->group_bytes[group] <=
-               pen_problem_bytes_limit(anneal->problem, device);
+// Whether `device` may hold `bytes` for a while.
+static inline bool anneal_bears(const pen_anneal *anneal, uint32_t device, double bytes) {
+    return anneal_excess(anneal, device, bytes) <= ANNEAL_EXCESS_MOST;
 }
 
 // ---- one group
 
 static bool anneal_try_move(pen_anneal *anneal, uint32_t group, uint32_t device) {
     pen_load_state *state = anneal->state;
-    if (!anneal_fits(anneal, group, device)) return false;
+    const double bytes = anneal->problem->group_bytes[group];
+    const uint32_t home = state->device_of_group[group];
+    if (!pen_problem_allows(anneal->problem, group, device) ||
+        !anneal_bears(anneal, device, state->bytes[device] + bytes)) {
+        return false;
+    }
     pen_load_state_weigh(state, group, device);
     double term_change = 0.0, load_change = 0.0;
     double term_new[8];
     const uint32_t touched_count = state->touched_count;
     for (uint32_t i = 0; i < touched_count; i++) {
         const uint32_t d = state->touched[i];
-        const double term = anneal_power((state->load[d] + state->change[d]) / anneal->scale);
+        const double held = state->bytes[d] + (d == device ? bytes : d == home ? -bytes : 0.0);
+        const double term = anneal_term(anneal, d, state->load[d] + state->change[d], held);
         if (i < 8) term_new[i] = term;
         term_change += term - anneal->term[d];
         load_change += state->change[d];
@@ -158,10 +188,10 @@ static bool anneal_try_move(pen_anneal *anneal, uint32_t group, uint32_t device)
     if (!anneal_accepts(anneal, term_change, load_change)) return false;
     pen_load_state_move(state, group, device);
     anneal->term_sum += term_change;
-    anneal->load_sum += load_change;
     for (uint32_t i = 0; i < touched_count; i++) {
         const uint32_t d = state->touched[i];
-        anneal->term[d] = i < 8 ? term_new[i] : anneal_power(state->load[d] / anneal->scale);
+        anneal->term[d] =
+            i < 8 ? term_new[i] : anneal_term(anneal, d, state->load[d], state->bytes[d]);
     }
     anneal_find_worst(anneal);
     anneal_note(anneal);
@@ -186,14 +216,12 @@ static bool anneal_settle(pen_anneal *anneal) {
     const pen_load_state *state = anneal->state;
     double term_change = 0.0, load_change = 0.0;
     for (uint32_t d = 0; d < state->device_count; d++) {
-        if (state->load[d] == anneal->load_kept[d]) continue;
-        anneal->term[d] = anneal_power(state->load[d] / anneal->scale);
+        anneal->term[d] = anneal_term(anneal, d, state->load[d], state->bytes[d]);
         term_change += anneal->term[d] - anneal->term_kept[d];
         load_change += state->load[d] - anneal->load_kept[d];
     }
     if (!anneal_accepts(anneal, term_change, load_change)) return false;
     anneal->term_sum += term_change;
-    anneal->load_sum += load_change;
     anneal_find_worst(anneal);
     anneal_note(anneal);
     return true;
@@ -213,7 +241,7 @@ static bool anneal_region_fits(const pen_anneal *anneal, uint32_t device) {
             bytes += anneal->problem->group_bytes[anneal->region[i]];
         }
     }
-    return bytes <= pen_problem_bytes_limit(anneal->problem, device);
+    return anneal_bears(anneal, device, bytes);
 }
 
 static bool anneal_try_region(pen_anneal *anneal, uint32_t device) {
@@ -240,8 +268,8 @@ static bool anneal_try_swap(pen_anneal *anneal, uint32_t group, uint32_t other) 
     if (here == there) return false;
     const double growth = problem->group_bytes[group] - problem->group_bytes[other];
     if (!pen_problem_allows(problem, group, there) || !pen_problem_allows(problem, other, here) ||
-        state->bytes[there] + growth > pen_problem_bytes_limit(problem, there) ||
-        state->bytes[here] - growth > pen_problem_bytes_limit(problem, here)) {
+        !anneal_bears(anneal, there, state->bytes[there] + growth) ||
+        !anneal_bears(anneal, here, state->bytes[here] - growth)) {
         return false;
     }
     anneal_keep(anneal);

@@ -1,9 +1,6 @@
 #include "partition/coarsen.h"
 
-#include <string.h>
-
 #include "base/random.h"
-#include "partition/device_classes.h"
 
 static uint32_t coarsen_find(uint32_t *class, uint32_t group) {
     while (class[group] != group) {
@@ -108,115 +105,11 @@ pen_status pen_coarsen_unordered(const pen_problem *problem, pen_arena *arena, u
     return PEN_OK;
 }
 
-// ---- ends that cannot be apart
-
-typedef struct coarsen_state {
-    const pen_problem *problem;
-    const pen_device_classes *classes;
-    double limit;
-    double emphasis;
-    uint32_t *class; // [group_count]
-    double *compute; // [kind_count][group_count] of joined groups
-    double *bytes;   // [group_count]
-    uint32_t *pin;   // [group_count]
-} coarsen_state;
-
-static double coarsen_compute(const coarsen_state *state, uint32_t group,
-                              const pen_device_class *class) {
-    return state->compute[(size_t) class->kind * state->problem->group_count + group] *
-           class->slowness;
-}
-
-// Whether some two devices could hold `owner` and `reader` of an output that costs `cost`.
-static bool coarsen_can_part(const coarsen_state *state, uint32_t owner, uint32_t reader,
-                             double cost) {
-    const pen_device_classes *classes = state->classes;
-    cost *= state->emphasis;
-    for (uint32_t a = 0; a < classes->class_count; a++) {
-        const pen_device_class *there = &classes->classes[a];
-        if (coarsen_compute(state, owner, there) + cost * there->send >= state->limit) continue;
-        for (uint32_t b = 0; b < classes->class_count; b++) {
-            const pen_device_class *here = &classes->classes[b];
-            if (a == b && here->device_count == 1) continue;
-            if (coarsen_compute(state, reader, here) + cost * here->receive < state->limit) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
-// Whether one device could hold both.
-static bool coarsen_can_join(const coarsen_state *state, uint32_t a, uint32_t b) {
-    if (state->pin[a] != PEN_PROBLEM_ANY && state->pin[b] != PEN_PROBLEM_ANY &&
-        state->pin[a] != state->pin[b]) {
-        return false;
-    }
-    for (uint32_t c = 0; c < state->classes->class_count; c++) {
-        const pen_device_class *class = &state->classes->classes[c];
-        if (state->bytes[a] + state->bytes[b] <= class->bytes_limit &&
-            coarsen_compute(state, a, class) + coarsen_compute(state, b, class) < state->limit) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool coarsen_join_ends(coarsen_state *state, uint32_t owner, uint32_t reader, double cost) {
-    const uint32_t a = coarsen_find(state->class, owner), b = coarsen_find(state->class, reader);
-    if (a == b || coarsen_can_part(state, a, b, cost) || !coarsen_can_join(state, a, b)) {
-        return false;
-    }
-    const uint32_t kept = a < b ? a : b, gone = a < b ? b : a;
-    coarsen_join(state->class, a, b);
-    state->bytes[kept] += state->bytes[gone];
-    if (state->pin[kept] == PEN_PROBLEM_ANY) state->pin[kept] = state->pin[gone];
-    for (uint32_t k = 0; k < state->problem->given.kind_count; k++) {
-        const size_t row = (size_t)k * state->problem->group_count;
-        state->compute[row + kept] += state->compute[row + gone];
-    }
-    return true;
-}
-
-pen_status pen_coarsen_below(const pen_problem *problem, double limit, double emphasis,
-                             pen_arena *arena, uint32_t *out_class, uint32_t *out_count) {
-    pen_device_classes *classes;
-    coarsen_state state = {
-        .problem = problem, .limit = limit, .emphasis = emphasis, .class = out_class};
-    const size_t count = problem->group_count;
-    PEN_TRY(pen_device_classes_new(problem, 0, arena, &classes));
-    state.classes = classes;
-    PEN_TRY(PEN_NEW(arena, count * problem->given.kind_count, &state.compute));
-    PEN_TRY(PEN_NEW(arena, count, &state.bytes));
-    PEN_TRY(PEN_NEW(arena, count, &state.pin));
-    memcpy(state.compute, problem->group_compute,
-           count * problem->given.kind_count * sizeof *state.compute);
-    memcpy(state.bytes, problem->group_bytes, count * sizeof *state.bytes);
-    memcpy(state.pin, problem->group_pin, count * sizeof *state.pin);
-    coarsen_begin(problem, out_class);
-    *out_count = 0;
-    for (bool is_changed = true; is_changed;) {
-        is_changed = false;
-        for (uint32_t o = 0; o < problem->output_count; o++) {
-            for (uint32_t r = problem->readers.first[o]; r < problem->readers.first[o + 1]; r++) {
-                if (!coarsen_join_ends(&state, problem->output_owner[o], problem->readers.ids[r],
-                                       problem->output_cost[o])) {
-                    continue;
-                }
-                is_changed = true;
-                *out_count += 1;
-            }
-        }
-    }
-    coarsen_finish(problem, out_class);
-    return PEN_OK;
-}
-
 // ---- pairs
 
 typedef struct coarsen_pairing {
     const pen_problem *problem;
-    const uint32_t *device_of_group; // or NULL
+    const uint32_t *device_of_group;
     double compute_limit;
     double compute_mean;
     double *least;  // [group_count] compute cost where it is cheapest
@@ -227,20 +120,9 @@ typedef struct coarsen_pairing {
 
 static bool coarsen_may_pair(const coarsen_pairing *pairing, uint32_t a, uint32_t b) {
     const pen_problem *problem = pairing->problem;
-    const uint32_t *device_of_group = pairing->device_of_group;
-    if (pairing->is_taken[b] || pairing->least[a] + pairing->least[b] > pairing->compute_limit) {
-        return false;
-    }
-    if (problem->group_pin[a] != problem->group_pin[b]) return false;
-    if (device_of_group != NULL) return device_of_group[a] == device_of_group[b];
-    for (uint32_t d = 0; d < problem->given.device_count; d++) {
-        if (pen_problem_allows(problem, a, d) && pen_problem_allows(problem, b, d) &&
-            problem->group_bytes[a] + problem->group_bytes[b] <=
-                0.25 * pen_problem_bytes_limit(problem, d)) {
-            return true;
-        }
-    }
-    return false;
+    return !pairing->is_taken[b] && pairing->device_of_group[a] == pairing->device_of_group[b] &&
+           pairing->least[a] + pairing->least[b] <= pairing->compute_limit &&
+           problem->group_pin[a] == problem->group_pin[b];
 }
 
 // The group that `group` had best be paired with, or itself.

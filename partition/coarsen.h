@@ -12,13 +12,6 @@
 PEN_NODISCARD pen_status pen_coarsen_unordered(const pen_problem *problem, pen_arena *arena,
                                                uint32_t *out_class, uint32_t *out_count);
 
-// Ends of an output join when no two devices could hold them apart with loads below `limit`, were
-// moving data `emphasis` times as dear as it is. With 1 no placement below the limit is lost; more
-// gives coarser problems, in which a search sees further. OUT_OF_MEMORY
-PEN_NODISCARD pen_status pen_coarsen_below(const pen_problem *problem, double limit,
-                                           double emphasis, pen_arena *arena, uint32_t *out_class,
-                                           uint32_t *out_count);
-
 // Pairs of groups that exchange much for their size join, each group at most once. Where
 // `device_of_group` is given, only groups of one device do; no class costs more than
 // `compute_limit` where it is cheapest. `seed` varies the choice. OUT_OF_MEMORY

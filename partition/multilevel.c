@@ -5,7 +5,6 @@
 
 #include "base/clock.h"
 #include "partition/coarsen.h"
-#include "partition/starts.h"
 
 #define MULTILEVEL_LEVEL_LIMIT 24
 #define MULTILEVEL_SHRINK_LEAST 0.02 // of the groups must join, or coarsening ends
@@ -68,8 +67,7 @@ static pen_status multilevel_coarsen(multilevel_cycle *cycle) {
         pen_problem *problem;
         if (count <= cycle->options->group_target) return PEN_OK;
         PEN_TRY(PEN_NEW(cycle->arena, count, &class));
-        PEN_TRY(pen_coarsen_pairs(fine->problem, cycle->options->seed,
-                                  cycle->options->is_fresh ? NULL : fine->device_of_group, limit,
+        PEN_TRY(pen_coarsen_pairs(fine->problem, cycle->options->seed, fine->device_of_group, limit,
                                   cycle->arena, class, &joined));
         if (joined <= MULTILEVEL_SHRINK_LEAST * count) return PEN_OK;
         PEN_TRY(pen_problem_merge(fine->problem, class, fine->problem->given.is_contiguous,
@@ -78,17 +76,6 @@ static pen_status multilevel_coarsen(multilevel_cycle *cycle) {
             multilevel_inherit(fine, problem, cycle->arena, &cycle->levels[cycle->level_count]));
         cycle->level_count += 1;
     }
-    return PEN_OK;
-}
-
-// A fresh cycle's coarsest placement: what the pairs left of the one given, made right.
-static pen_status multilevel_restart(multilevel_cycle *cycle) {
-    multilevel_level *coarsest = &cycle->levels[cycle->level_count - 1];
-    const pen_status status = pen_start_repair(coarsest->problem, coarsest->line, cycle->arena,
-                                               coarsest->device_of_group);
-    if (pen_status_get_code(status) != PEN_DOES_NOT_FIT) return status;
-    pen_status_ignore(status, "coarse groups may not fit; the finest level stays as it is");
-    cycle->level_count = 1;
     return PEN_OK;
 }
 
@@ -131,9 +118,6 @@ pen_status pen_multilevel_cycle(const pen_problem *problem, const uint32_t *line
     pen_status status = pen_arena_create(&cycle.arena);
     if (status != PEN_OK) return status;
     status = multilevel_coarsen(&cycle);
-    if (status == PEN_OK && options->is_fresh && cycle.level_count > 1) {
-        status = multilevel_restart(&cycle);
-    }
     if (status == PEN_OK) status = multilevel_refine(&cycle, out_value);
     pen_arena_destroy(cycle.arena);
     return status;

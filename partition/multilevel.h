@@ -2,8 +2,8 @@
 // that belong together, which no sequence of small good moves makes.
 //
 // One cycle pairs groups until few are left, anneals there, hands the placement to the next finer
-// problem, and so on. A first cycle may pair anything; one from a known placement pairs groups of
-// one device only, so that the placement is one of the coarsest problem too.
+// problem, and so on. Pairs are of groups that share a device, so that the placement to start from
+// is one of the coarsest problem too.
 #ifndef PEN_PARTITION_MULTILEVEL_H
 #define PEN_PARTITION_MULTILEVEL_H
 
@@ -11,17 +11,16 @@
 
 typedef struct pen_multilevel_options {
     uint64_t seed;
-    uint64_t step_count;   // of all levels together
-    double deadline;       // see pen_anneal_options
-    double warmth;         // of the coarsest level
-    double enough;         // stops at this value
-    uint32_t group_target; // of the coarsest level
-    bool is_fresh; // pairs need not respect the placement (of a problem that is not contiguous)
+    uint64_t step_count;     // of all levels together
+    double deadline;         // see pen_anneal_options
+    double warmth;           // of the coarsest level
+    double enough;           // stops at this value
+    uint32_t group_target;   // of the coarsest level
     const atomic_bool *stop; // see pen_anneal_options
 } pen_multilevel_options;
 
-// One cycle on `problem` from `device_of_group`, a right placement; leaves the best placement found
-// and its largest load, which a fresh cycle may not improve on. OUT_OF_MEMORY
+// One cycle on `problem` from `device_of_group`, a right placement; leaves the best placement
+// found, and its largest load. OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_multilevel_cycle(const pen_problem *problem, const uint32_t *line,
                                               const pen_multilevel_options *options,
                                               uint32_t *device_of_group, double *out_value);

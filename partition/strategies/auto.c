@@ -20,9 +20,9 @@
 #define AUTO_SET_LIMIT 200000
 #define AUTO_VISITS 3000000 // of the exhaustive search, tens of milliseconds
 #define AUTO_GROUPS_EXHAUSTIVE 14
-#define AUTO_EXACT_SHARE 0.7 // of the time of the thread that tries for the exact answer
-#define AUTO_ROUNDS 2
-#define AUTO_TIME_SHARE 0.95 // of the limit; the rest is for checking and for late threads
+#define AUTO_EXACT_SHARE 0.7   // of the time of the thread that tries for the exact answer
+#define AUTO_ROUND_SECONDS 2.5 // a round is about so long; at least two
+#define AUTO_TIME_SHARE 0.95   // of the limit; the rest is for checking and for late threads
 
 typedef struct auto_worker {
     const pen_problem *problem;
@@ -101,6 +101,7 @@ typedef struct auto_search {
     double begin;
     double deadline;
     double bound; // proved
+    uint32_t round_count;
     uint32_t worker_count;
     auto_worker workers[AUTO_THREAD_LIMIT];
 } auto_search;
@@ -110,8 +111,9 @@ static pen_status auto_run_round(auto_search *search, uint32_t round) {
     const double now = pen_clock_seconds();
     const bool is_exact =
         problem->given.is_contiguous && problem->given.objective == PEN_OBJECTIVE_THROUGHPUT;
-    const double deadline =
-        is_exact ? search->deadline : now + (search->deadline - now) / (AUTO_ROUNDS - round);
+    const double deadline = is_exact
+                                ? search->deadline
+                                : now + (search->deadline - now) / (search->round_count - round);
     atomic_bool stop = false;
     for (uint32_t i = 0; i < search->worker_count; i++) {
         auto_worker *worker = &search->workers[i];
@@ -165,7 +167,9 @@ static pen_status auto_search_long(auto_search *search) {
         PEN_TRY(PEN_NEW(search->arena, search->problem->group_count,
                         &search->workers[i].device_of_group));
     }
-    for (uint32_t round = 0; round < AUTO_ROUNDS; round++) {
+    const double rounds = search->options->time_limit_seconds / AUTO_ROUND_SECONDS;
+    search->round_count = rounds < 2.0 ? 2 : rounds > 1000.0 ? 1000 : (uint32_t)rounds;
+    for (uint32_t round = 0; round < search->round_count; round++) {
         if (search->start.value <= search->bound) break;
         if (round > 0 && pen_clock_seconds() >= search->deadline) break;
         PEN_TRY(auto_run_round(search, round));
