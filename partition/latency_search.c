@@ -11,7 +11,7 @@
 #include "base/random.h"
 #include "partition/latency.h"
 
-#define LATENCY_TOTAL_WEIGHT 0.02
+#define LATENCY_TOTAL_WEIGHT 0.1
 #define LATENCY_REGION_LIMIT 64
 #define LATENCY_LOOK_STEPS 16
 

@@ -5,8 +5,10 @@
 
 #include "base/clock.h"
 #include "partition/coarsen.h"
+#include "partition/latency_search.h"
 
 #define MULTILEVEL_LEVEL_LIMIT 24
+#define MULTILEVEL_COOLING 0.05      // last warmth of a coarse level, of its first
 #define MULTILEVEL_SHRINK_LEAST 0.02 // of the groups must join, or coarsening ends
 
 typedef struct multilevel_level {
@@ -79,27 +81,41 @@ static pen_status multilevel_coarsen(multilevel_cycle *cycle) {
     return PEN_OK;
 }
 
+static pen_status multilevel_anneal(multilevel_cycle *cycle, const multilevel_level *level,
+                                    const pen_anneal_options *run, double *out_value) {
+    pen_anneal *anneal;
+    switch (level->problem->given.objective) {
+    case PEN_OBJECTIVE_THROUGHPUT:
+        PEN_TRY(pen_anneal_new(level->problem, level->line, cycle->arena, &anneal));
+        *out_value = pen_anneal_run(anneal, run, level->device_of_group);
+        return PEN_OK;
+    case PEN_OBJECTIVE_LATENCY:
+        return pen_latency_search(level->problem, level->line, run, level->device_of_group,
+                                  out_value);
+    }
+    PEN_NEVER("an objective is one of the enum");
+}
+
 static pen_status multilevel_refine(multilevel_cycle *cycle, double *out_value) {
     const pen_multilevel_options *options = cycle->options;
     for (uint32_t i = cycle->level_count; i-- > 0;) {
         multilevel_level *level = &cycle->levels[i];
-        pen_anneal *anneal;
         // a level gets its share of what is left: the finest as much as two others
         const double share = i == 0 ? 1.0 : 1.0 / (i + 2.0);
         const double now = options->deadline < INFINITY ? pen_clock_seconds() : 0.0;
-        const double heat = options->warmth * pow(0.5, cycle->level_count - 1 - i);
+        const double heat =
+            fmax(options->warmth * pow(0.5, cycle->level_count - 1 - i), options->warmth_least);
         const pen_anneal_options run = {
             .seed = options->seed + i,
             .step_count = options->step_count / (cycle->level_count + 1) * (i == 0 ? 2 : 1),
             .deadline =
                 options->deadline < INFINITY ? now + (options->deadline - now) * share : INFINITY,
-            .warmth_first = fmax(heat, 0.01),
-            .warmth_last = i == 0 ? 0.0003 : fmax(heat, 0.01) * 0.05,
+            .warmth_first = heat,
+            .warmth_last = i == 0 ? options->warmth_last : heat * MULTILEVEL_COOLING,
             .enough = options->enough,
             .stop = options->stop,
         };
-        PEN_TRY(pen_anneal_new(level->problem, level->line, cycle->arena, &anneal));
-        *out_value = pen_anneal_run(anneal, &run, level->device_of_group);
+        PEN_TRY(multilevel_anneal(cycle, level, &run, out_value));
         if (i == 0) return PEN_OK;
         multilevel_level *fine = &cycle->levels[i - 1];
         for (uint32_t g = 0; g < fine->problem->group_count; g++) {

@@ -13,14 +13,16 @@ typedef struct pen_multilevel_options {
     uint64_t seed;
     uint64_t step_count;     // of all levels together
     double deadline;         // see pen_anneal_options
-    double warmth;           // of the coarsest level
+    double warmth;           // of the coarsest level; halved from level to level
+    double warmth_least;     // no level starts cooler
+    double warmth_last;      // at the end
     double enough;           // stops at this value
     uint32_t group_target;   // of the coarsest level
     const atomic_bool *stop; // see pen_anneal_options
 } pen_multilevel_options;
 
 // One cycle on `problem` from `device_of_group`, a right placement; leaves the best placement
-// found, and its largest load. OUT_OF_MEMORY
+// found, and its value. OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_multilevel_cycle(const pen_problem *problem, const uint32_t *line,
                                               const pen_multilevel_options *options,
                                               uint32_t *device_of_group, double *out_value);

@@ -15,7 +15,7 @@
 #include "partition/strategies/strategies.h"
 
 #define AUTO_THREAD_LIMIT 16
-#define AUTO_ORDERS_FIRST 4
+#define AUTO_ORDERS_FIRST 8
 #define AUTO_ORDERS_EXACT 32
 #define AUTO_SET_LIMIT 200000
 #define AUTO_VISITS 3000000 // of the exhaustive search, tens of milliseconds

@@ -11,21 +11,45 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "partition/latency_search.h"
 #include "partition/multilevel.h"
 #include "partition/starts.h"
 #include "partition/strategies/strategies.h"
 
-#define LOCAL_STEP_SECONDS 120e-9        // nominal time of a step: this,
-#define LOCAL_TIE_SECONDS 12e-9          // and this for each output that a group makes or reads
-#define LOCAL_LATENCY_NODE_SECONDS 20e-9 // of a step for each node, latency
-#define LOCAL_CYCLE_SECONDS 0.14         // a cycle is at least so long,
-#define LOCAL_CYCLES_LIMIT 24            // and there are at most so many
+#define LOCAL_STEP_SECONDS 120e-9       // nominal time of a step: this,
+#define LOCAL_TIE_SECONDS 12e-9         // and this for each output that a group makes or reads
+#define LOCAL_LATENCY_SECONDS 4e-7      // latency: a step takes this,
+#define LOCAL_LATENCY_NODE_SECONDS 3e-9 // and this for each node and edge
+#define LOCAL_CYCLE_SECONDS 0.14        // a cycle is at least so long,
+#define LOCAL_CYCLES_LIMIT 24           // and there are at most so many
 
-static double local_step_seconds(const pen_problem *problem) {
+// How an objective is searched.
+typedef struct local_way {
+    double warmths[4]; // of cycles in turn
+    double warmth_least;
+    double warmth_last;
+    double step_seconds;
+} local_way;
+
+static local_way local_choose_way(const pen_problem *problem) {
+    const pen_problem_given *given = &problem->given;
     const uint32_t groups = problem->group_count > 0 ? problem->group_count : 1;
     const double ties = problem->output_count + problem->reads.first[problem->group_count];
-    return LOCAL_STEP_SECONDS + LOCAL_TIE_SECONDS * ties / groups;
+    switch (given->objective) {
+    case PEN_OBJECTIVE_THROUGHPUT:
+        return (local_way){.warmths = {0.03, 0.005, 0.1, 0.02},
+                           .warmth_least = 0.01,
+                           .warmth_last = 0.0003,
+                           .step_seconds = LOCAL_STEP_SECONDS + LOCAL_TIE_SECONDS * ties / groups};
+    case PEN_OBJECTIVE_LATENCY:
+        return (local_way){
+            .warmths = {0.03, 0.005, 0.1, 0.02},
+            .warmth_least = 0.002,
+            .warmth_last = 0.00005,
+            .step_seconds = LOCAL_LATENCY_SECONDS +
+                            LOCAL_LATENCY_NODE_SECONDS *
+                                (given->node_count + problem->successors.first[given->node_count])};
+    }
+    PEN_NEVER("an objective is one of the enum");
 }
 
 static uint32_t local_cycle_count(double span) {
@@ -33,11 +57,11 @@ static uint32_t local_cycle_count(double span) {
     return count < 1.0 ? 1 : count > LOCAL_CYCLES_LIMIT ? LOCAL_CYCLES_LIMIT : (uint32_t)count;
 }
 
-static pen_status local_search_throughput(const pen_problem *problem, const uint32_t *line,
-                                          const pen_local_search_options *options,
-                                          uint32_t *device_of_group, double *out_value) {
-    static const double warmths[] = {0.1, 0.03, 0.1, 0.3};
+pen_status pen_local_search_run(const pen_problem *problem, const uint32_t *line,
+                                const pen_local_search_options *options, uint32_t *device_of_group,
+                                double *out_value) {
     static const double targets[] = {3.5, 3.5, 2.5, 3.5, 5.0}; // groups a device, coarsest
+    const local_way way = local_choose_way(problem);
     const double span = options->deadline - options->begin;
     const uint32_t cycle_count = local_cycle_count(span);
     pen_arena *arena;
@@ -51,9 +75,11 @@ static pen_status local_search_throughput(const pen_problem *problem, const uint
         const double target = targets[variant % 5] * problem->given.device_count;
         const pen_multilevel_options cycle = {
             .seed = options->seed * 1000 + i,
-            .step_count = 1 + (uint64_t)(span / cycle_count / local_step_seconds(problem)),
+            .step_count = 1 + (uint64_t)(span / cycle_count / way.step_seconds),
             .deadline = now + (options->deadline - now) / (cycle_count - i),
-            .warmth = warmths[variant % 4],
+            .warmth = way.warmths[variant % 4],
+            .warmth_least = way.warmth_least,
+            .warmth_last = way.warmth_last,
             .enough = options->enough,
             .group_target = (uint32_t)target,
             .stop = options->stop,
@@ -70,44 +96,6 @@ static pen_status local_search_throughput(const pen_problem *problem, const uint
     pen_arena_destroy(arena);
     *out_value = value;
     return status;
-}
-
-static pen_status local_search_latency(const pen_problem *problem, const uint32_t *line,
-                                       const pen_local_search_options *options,
-                                       uint32_t *device_of_group, double *out_value) {
-    static const double warmths[] = {0.03, 0.005, 0.1};
-    const double span = options->deadline - options->begin;
-    const double step_seconds =
-        1e-6 + LOCAL_LATENCY_NODE_SECONDS * (problem->given.node_count +
-                                             problem->successors.first[problem->given.node_count]);
-    const uint32_t cycle_count = 3;
-    for (uint32_t i = 0; i < cycle_count; i++) {
-        const double now = pen_clock_seconds();
-        const pen_anneal_options run = {
-            .seed = options->seed * 1000 + i,
-            .step_count = 1 + (uint64_t)(span / cycle_count / step_seconds),
-            .deadline = now + (options->deadline - now) / (cycle_count - i),
-            .warmth_first = warmths[(i + options->seed) % 3],
-            .warmth_last = 0.00005,
-            .enough = options->enough,
-            .stop = options->stop,
-        };
-        if (i > 0 && now >= options->deadline) break;
-        PEN_TRY(pen_latency_search(problem, line, &run, device_of_group, out_value));
-    }
-    return PEN_OK;
-}
-
-pen_status pen_local_search_run(const pen_problem *problem, const uint32_t *line,
-                                const pen_local_search_options *options, uint32_t *device_of_group,
-                                double *out_value) {
-    switch (problem->given.objective) {
-    case PEN_OBJECTIVE_THROUGHPUT:
-        return local_search_throughput(problem, line, options, device_of_group, out_value);
-    case PEN_OBJECTIVE_LATENCY:
-        return local_search_latency(problem, line, options, device_of_group, out_value);
-    }
-    PEN_NEVER("an objective is one of the enum");
 }
 
 pen_status pen_local_search_start(const pen_problem *problem, const pen_start_options *options,

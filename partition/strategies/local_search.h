@@ -15,7 +15,7 @@ typedef struct pen_local_search_options {
 } pen_local_search_options;
 
 // Improves a right placement; `line` has every group once, in the order of a start's line.
-// Cycles of pen_multilevel_cycle for throughput, of pen_latency_search for latency.
+// Cycles of pen_multilevel_cycle.
 // OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_local_search_run(const pen_problem *problem, const uint32_t *line,
                                               const pen_local_search_options *options,
