@@ -13,7 +13,7 @@ pen_status pen_load_state_new(const pen_problem *problem, const uint32_t *device
     PEN_TRY(PEN_NEW(arena, device_count, &state->load));
     PEN_TRY(PEN_NEW(arena, device_count, &state->bytes));
     PEN_TRY(PEN_NEW(arena, device_count, &state->group_total));
-    PEN_TRY(PEN_NEW(arena, (size_t)problem->output_count * device_count, &state->reader_total));
+    PEN_TRY(pen_reader_counts_init(&state->readers, problem, PEN_READER_COUNTS_TABLE_LIMIT, arena));
     PEN_TRY(PEN_NEW(arena, problem->output_count, &state->away_total));
     PEN_TRY(PEN_NEW(arena, device_count, &state->change));
     PEN_TRY(PEN_NEW(arena, device_count, &state->touched));
@@ -25,18 +25,17 @@ pen_status pen_load_state_new(const pen_problem *problem, const uint32_t *device
 
 void pen_load_state_set(pen_load_state *state, const uint32_t *device_of_group) {
     const pen_problem *problem = state->problem;
-    const uint32_t device_count = state->device_count;
-    memset(state->reader_total, 0,
-           (size_t)problem->output_count * device_count * sizeof *state->reader_total);
+    pen_reader_counts_clear(&state->readers);
     memmove(state->device_of_group, device_of_group,
             problem->group_count * sizeof *device_of_group);
     for (uint32_t o = 0; o < problem->output_count; o++) {
-        uint32_t *readers = state->reader_total + (size_t)o * device_count;
         const uint32_t home = device_of_group[problem->output_owner[o]];
         state->away_total[o] = 0;
         for (uint32_t r = problem->readers.first[o]; r < problem->readers.first[o + 1]; r++) {
             const uint32_t device = device_of_group[problem->readers.ids[r]];
-            if (readers[device]++ == 0 && device != home) state->away_total[o] += 1;
+            if (pen_reader_counts_add(&state->readers, o, device) == 0 && device != home) {
+                state->away_total[o] += 1;
+            }
         }
     }
     pen_load_state_refresh(state);
@@ -58,12 +57,12 @@ void pen_load_state_refresh(pen_load_state *state) {
     }
     for (uint32_t o = 0; o < problem->output_count; o++) {
         if (state->away_total[o] == 0) continue;
-        const uint32_t *readers = state->reader_total + (size_t)o * device_count;
         const uint32_t home = state->device_of_group[problem->output_owner[o]];
         const double cost = problem->output_cost[o];
+        uint32_t cursor = 0, d;
         state->load[home] += cost * devices[home].send;
-        for (uint32_t d = 0; d < device_count; d++) {
-            if (d == home || readers[d] == 0) continue;
+        while (pen_reader_counts_next(&state->readers, o, &cursor, &d)) {
+            if (d == home) continue;
             state->load[d] += cost * devices[d].receive;
             if (link == NULL) continue;
             const double moved = cost * link[(size_t)home * device_count + d];
@@ -86,10 +85,10 @@ static void load_state_add_links(pen_load_state *state, uint32_t output, uint32_
                                  double sign) {
     const uint32_t device_count = state->device_count;
     const double *link = state->problem->given.link + (size_t)home * device_count;
-    const uint32_t *readers = state->reader_total + (size_t)output * device_count;
     const double cost = state->problem->output_cost[output] * sign;
-    for (uint32_t d = 0; d < device_count; d++) {
-        if (d == home || readers[d] == 0) continue;
+    uint32_t cursor = 0, d;
+    while (pen_reader_counts_next(&state->readers, output, &cursor, &d)) {
+        if (d == home) continue;
         load_state_add(state, home, cost * link[d]);
         load_state_add(state, d, cost * link[d]);
     }
@@ -102,14 +101,15 @@ static void load_state_weigh_own(pen_load_state *state, uint32_t group, uint32_t
     const pen_problem_device *devices = problem->given.devices;
     double change_from = 0.0, change_to = 0.0;
     for (uint32_t o = problem->own_first[group]; o < problem->own_first[group + 1]; o++) {
-        const uint32_t *readers = state->reader_total + (size_t)o * state->device_count;
+        const bool is_read_here = pen_reader_counts_get(&state->readers, o, from) > 0;
+        const bool is_read_there = pen_reader_counts_get(&state->readers, o, to) > 0;
         const double cost = problem->output_cost[o];
         const uint32_t away = state->away_total[o];
-        const uint32_t away_then = away - (readers[to] > 0) + (readers[from] > 0);
+        const uint32_t away_then = away - is_read_there + is_read_here;
         if (away > 0) change_from -= cost * devices[from].send;
         if (away_then > 0) change_to += cost * devices[to].send;
-        if (readers[from] > 0) change_from += cost * devices[from].receive;
-        if (readers[to] > 0) change_to -= cost * devices[to].receive;
+        if (is_read_here) change_from += cost * devices[from].receive;
+        if (is_read_there) change_to -= cost * devices[to].receive;
         if (problem->given.link == NULL) continue;
         load_state_add_links(state, o, from, -1.0);
         load_state_add_links(state, o, to, 1.0);
@@ -127,9 +127,8 @@ static void load_state_weigh_reads(pen_load_state *state, uint32_t group, uint32
     double change_from = 0.0, change_to = 0.0;
     for (uint32_t r = problem->reads.first[group]; r < problem->reads.first[group + 1]; r++) {
         const uint32_t o = problem->reads.ids[r];
-        const uint32_t *readers = state->reader_total + (size_t)o * state->device_count;
-        const bool ends = readers[from] == 1;
-        const bool begins = readers[to] == 0;
+        const bool ends = pen_reader_counts_get(&state->readers, o, from) == 1;
+        const bool begins = pen_reader_counts_get(&state->readers, o, to) == 0;
         if (!ends && !begins) continue;
         const uint32_t home = state->device_of_group[problem->output_owner[o]];
         const double cost = problem->output_cost[o];
@@ -186,15 +185,18 @@ void pen_load_state_move(pen_load_state *state, uint32_t group, uint32_t device)
     state->group_total[device] += 1;
     state->device_of_group[group] = device;
     for (uint32_t o = problem->own_first[group]; o < problem->own_first[group + 1]; o++) {
-        const uint32_t *readers = state->reader_total + (size_t)o * state->device_count;
-        state->away_total[o] += (uint32_t)(readers[from] > 0) - (uint32_t)(readers[device] > 0);
+        state->away_total[o] += (uint32_t)(pen_reader_counts_get(&state->readers, o, from) > 0) -
+                                (uint32_t)(pen_reader_counts_get(&state->readers, o, device) > 0);
     }
     for (uint32_t r = problem->reads.first[group]; r < problem->reads.first[group + 1]; r++) {
         const uint32_t o = problem->reads.ids[r];
-        uint32_t *readers = state->reader_total + (size_t)o * state->device_count;
         const uint32_t home = state->device_of_group[problem->output_owner[o]];
-        if (--readers[from] == 0 && from != home) state->away_total[o] -= 1;
-        if (readers[device]++ == 0 && device != home) state->away_total[o] += 1;
+        if (pen_reader_counts_remove(&state->readers, o, from) == 0 && from != home) {
+            state->away_total[o] -= 1;
+        }
+        if (pen_reader_counts_add(&state->readers, o, device) == 0 && device != home) {
+            state->away_total[o] += 1;
+        }
     }
 }
 

@@ -10,7 +10,7 @@
 #ifndef PEN_PARTITION_LOAD_STATE_H
 #define PEN_PARTITION_LOAD_STATE_H
 
-#include "partition/problem.h"
+#include "partition/reader_counts.h"
 
 typedef struct pen_load_state {
     const pen_problem *problem;
@@ -19,7 +19,7 @@ typedef struct pen_load_state {
     double *load;              // [device_count]
     double *bytes;             // [device_count]
     uint32_t *group_total;     // [device_count] groups there
-    uint32_t *reader_total;    // [output_count][device_count]
+    pen_reader_counts readers; // of each output and device
     uint32_t *away_total;      // [output_count] devices other than the owner's that read it
 
     // the move that was last weighed: loads change by change[touched[i]]
