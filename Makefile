@@ -190,10 +190,11 @@ fuzz: $(chosen_fuzzers) #! every fuzzer for FUZZ_SECONDS=60; FUZZ='yaml csv' the
 # ---- benchmarks, beside PyTorch
 .PHONY: bench
 BENCH :=
-bench: $(BUILD)/penstock $(BUILD)/tests/bench/bench_enqueue | build/.has-bench #! step time and memory beside PyTorch; BENCH='mlp4096:1:1' some
+bench: $(BUILD)/penstock $(BUILD)/tests/bench/bench_enqueue $(BUILD)/tests/bench/giant_bench | build/.has-bench #! step time and memory beside PyTorch; BENCH='mlp4096:1:1' some
 	@$(BUILD)/tests/bench/bench_enqueue
 	@/usr/bin/python3 tests/bench/run_bench.py --penstock $(BUILD)/penstock $(BENCH)
 
+$(BUILD)/tests/bench/giant_bench: $(BUILD)/tests/support/giant_graph.o
 $(BUILD)/tests/bench/%: $(BUILD)/tests/bench/%.o $(BUILD)/libpenstock.a
 	$(call say,ld,$@)
 	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@

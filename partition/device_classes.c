@@ -100,14 +100,17 @@ static pen_status device_classes_put_in_sequence(const pen_problem *problem, uin
                                                  pen_arena *arena, pen_device_classes *classes) {
     const uint32_t device_count = problem->given.device_count;
     device_speed *speeds;
+    double *sum; // of each kind
     PEN_TRY(PEN_NEW(arena, device_count, &speeds));
+    PEN_TRY(PEN_NEW(arena, problem->given.kind_count, &sum));
+    for (size_t i = 0; i < (size_t)problem->given.kind_count * problem->group_count; i++) {
+        const double cost = problem->group_compute[i];
+        if (cost < PEN_PROBLEM_COST_LIMIT) sum[i / problem->group_count] += cost;
+    }
     PEN_TRY(PEN_NEW(arena, device_count, &classes->sequence));
     for (uint32_t d = 0; d < device_count; d++) {
-        double sum = 0.0;
-        for (uint32_t g = 0; g < problem->group_count; g++) {
-            if (pen_problem_allows(problem, g, d)) sum += pen_problem_compute(problem, g, d);
-        }
-        speeds[d] = (device_speed){sum, d};
+        const pen_problem_device *device = &problem->given.devices[d];
+        speeds[d] = (device_speed){sum[device->kind] * device->slowness, d};
     }
     qsort(speeds, device_count, sizeof *speeds, device_classes_compare);
     for (uint32_t d = 0; d < device_count; d++)

@@ -211,7 +211,8 @@ static pen_status problem_check_homes(const pen_problem *problem) {
     for (uint32_t g = 0; g < problem->group_count; g++) {
         const double bytes = problem->group_bytes[g];
         double bytes_most = -1.0; // of the devices that may run it
-        for (uint32_t d = 0; d < given->device_count; d++) {
+        for (uint32_t i = 0; i < given->device_count && bytes > bytes_most; i++) {
+            const uint32_t d = (g + i) % given->device_count; // nearly always the first will do
             if (!pen_problem_allows(problem, g, d)) continue;
             bytes_most = fmax(bytes_most, pen_problem_bytes_limit(problem, d));
         }

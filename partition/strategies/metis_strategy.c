@@ -4,6 +4,8 @@
 //
 // METIS may raise signals and reseeds rand: it runs on the planning thread, before others start.
 
+#include "partition/strategies/metis_strategy.h"
+
 #include <limits.h>
 #include <math.h>
 #include <metis.h>
@@ -96,13 +98,16 @@ static pen_status metis_fill_shares(const pen_problem *problem, pen_arena *arena
                                     metis_input *input) {
     const uint32_t device_count = problem->given.device_count;
     const idx_t stride = input->constraint_count;
-    double *speed, speed_total = 0.0, bytes_total = 0.0;
+    double *speed, *kind_time, speed_total = 0.0, bytes_total = 0.0;
     PEN_TRY(PEN_NEW(arena, device_count, &speed));
+    PEN_TRY(PEN_NEW(arena, problem->given.kind_count, &kind_time));
+    for (size_t i = 0; i < (size_t)problem->given.kind_count * problem->group_count; i++) {
+        const double cost = problem->group_compute[i];
+        if (cost < PEN_PROBLEM_COST_LIMIT) kind_time[i / problem->group_count] += cost;
+    }
     for (uint32_t d = 0; d < device_count; d++) {
-        double time = 0.0;
-        for (uint32_t g = 0; g < problem->group_count; g++) {
-            if (pen_problem_allows(problem, g, d)) time += pen_problem_compute(problem, g, d);
-        }
+        const pen_problem_device *device = &problem->given.devices[d];
+        const double time = kind_time[device->kind] * device->slowness;
         speed[d] = time > 0.0 ? 1.0 / time : 0.0;
         speed_total += speed[d];
         bytes_total += fmin(problem->given.devices[d].bytes_limit, 1e18);
@@ -183,20 +188,38 @@ static pen_status metis_try(const pen_problem *problem, const uint32_t *line, pe
     return PEN_OK;
 }
 
+static bool metis_takes(const pen_problem *problem) {
+    const uint64_t ties =
+        problem->output_count == 0 ? 0 : problem->readers.first[problem->output_count];
+    return problem->group_count >= 2 * problem->given.device_count && ties > 0 &&
+           problem->given.device_count >= 2 && ties <= INT_MAX / 4;
+}
+
+pen_status pen_metis_partition(const pen_problem *problem, uint64_t seed, pen_arena *arena,
+                               uint32_t *out_device_of_group) {
+    metis_input input = {0};
+    if (!metis_takes(problem)) {
+        return pen_error(PEN_UNSUPPORTED, "%u groups on %u devices are nothing METIS can cut",
+                         problem->group_count, problem->given.device_count);
+    }
+    PEN_TRY(metis_prepare(problem, arena, &input));
+    PEN_TRY(metis_run(&input, seed, 0));
+    for (uint32_t g = 0; g < problem->group_count; g++)
+        out_device_of_group[g] = (uint32_t)input.part[g];
+    return PEN_OK;
+}
+
 static pen_status metis_place(const pen_problem *problem, const pen_strategy_options *options,
                               pen_arena *arena, pen_strategy_result *out_result) {
     metis_input input = {0};
     pen_anneal *anneal;
     uint32_t *line;
     double value = INFINITY;
-    const uint64_t ties =
-        problem->output_count == 0 ? 0 : problem->readers.first[problem->output_count];
     PEN_TRY(PEN_NEW(arena, problem->group_count, &line));
     for (uint32_t g = 0; g < problem->group_count; g++)
         line[g] = g;
     if (problem->given.is_contiguous) PEN_TRY(pen_linear_order(problem, 0, 0, arena, line));
-    if (problem->group_count < 2 * problem->given.device_count || ties == 0 ||
-        problem->given.device_count < 2 || ties > INT_MAX / 4) {
+    if (!metis_takes(problem)) {
         // too small to cut (METIS leaves parts empty, or worse), or too large for its integers
         for (uint32_t g = 0; g < problem->group_count; g++) {
             out_result->device_of_group[g] = g % problem->given.device_count;
