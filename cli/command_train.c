@@ -52,7 +52,7 @@ static void train_describe(const train_run *run) {
             pen_path_name(run->job->model.file), (unsigned long long)run->size.trainable_elements,
             run->size.trainable_count, (unsigned long long)run->size.example_count,
             (unsigned long long)run->size.step_count,
-            pen_bytes_format(run->size.device_bytes, bytes), run->job->devices[0].name);
+            pen_bytes_format(run->size.device_bytes, bytes), run->job->cluster.devices[0].name);
 }
 
 static void train_write_step(pen_json_writer *json, const pen_step_report *report) {
@@ -145,7 +145,7 @@ static pen_status train_write_result(train_run *run) {
     }
     pen_json_key(json, "devices");
     pen_json_begin_array(json);
-    pen_json_text(json, run->job->devices[0].name);
+    pen_json_text(json, run->job->cluster.devices[0].name);
     pen_json_end_array(json);
     pen_json_key(json, "predicted");
     pen_json_begin_object(json);

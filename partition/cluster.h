@@ -13,9 +13,25 @@
 #include <stdint.h>
 
 #include "base/arena.h"
+#include "base/machine.h"
 #include "base/status.h"
+#include "partition/cluster_spec.h"
+#include "partition/cost_table.h"
 
 #define PEN_CLUSTER_DEVICE_LIMIT 4096
+
+// What is assumed where nobody measured or said: of the order of a core that runs vector kernels,
+// of a memory bus that several share, of copies within a process, of sockets on one machine, and of
+// a common network. A plan marks what rests on them.
+#define PEN_ASSUMED_FLOPS_PER_THREAD 25e9       // operations a second, float32
+#define PEN_ASSUMED_REFERENCE_FLOPS 0.5e9       // of the reference device
+#define PEN_ASSUMED_MEMORY_BANDWIDTH 10e9       // bytes a second, of a device
+#define PEN_ASSUMED_PROCESS_BANDWIDTH 5e9       // bytes a second, between devices of one process
+#define PEN_ASSUMED_PROCESS_LATENCY 5e-6        // seconds
+#define PEN_ASSUMED_HOST_BANDWIDTH 2e9          // between processes of one host
+#define PEN_ASSUMED_HOST_LATENCY 50e-6          //
+#define PEN_ASSUMED_NETWORK_BANDWIDTH (1e9 / 8) // between hosts: 1 Gbit/s
+#define PEN_ASSUMED_NETWORK_LATENCY 200e-6      //
 
 typedef enum pen_figure_source {
     PEN_FIGURE_ASSUMED,  // nobody said: a default, or an estimate from other figures
@@ -40,9 +56,10 @@ typedef struct pen_cluster_device {
 } pen_cluster_device;
 
 typedef struct pen_cluster_link {
-    double bandwidth; // bytes a second, > 0; INFINITY from a device to itself
-    double latency;   // seconds, >= 0
-    pen_figure_source source;
+    double bandwidth;         // bytes a second, > 0; INFINITY from a device to itself
+    double latency;           // seconds, >= 0
+    pen_figure_source source; // of the bandwidth
+    pen_figure_source latency_source;
 } pen_cluster_link;
 
 typedef struct pen_cluster {
@@ -55,5 +72,31 @@ static inline const pen_cluster_link *pen_cluster_link_at(const pen_cluster *clu
                                                           uint32_t to) {
     return &cluster->links[(uint64_t)from * cluster->device_count + to];
 }
+
+// Completes a spec with what is not said in it.
+//   memory    stated, or what the system grants this machine's processes (cgroup included) less
+//             what other devices of it state, shared equally; less the reserve. Devices on other
+//             hosts state theirs
+//   threads   stated, or an equal share of the cores that are left of those this process may use;
+//             on other hosts as many cores as there are here
+//   rates     of `costs` for kind and threads, where the device is of this machine; else stated;
+//             else of `costs`; else assumed
+//   links     of `costs` by names of devices, else stated, else assumed from where the two are:
+//             devices with equal `host`, or without, are in one process; with equal names of hosts
+//             on one host
+// `costs` may be NULL.
+//   INVALID_INPUT  with position: a reserve above the memory, memory not stated
+//   NOT_FOUND      a link's device matches none; near names are listed
+//   DOES_NOT_FIT   the devices' stated memory leaves none for the others
+//   OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_cluster_build(const pen_cluster_spec *spec,
+                                           const pen_cost_table *costs, pen_arena *arena,
+                                           const pen_cluster **out_cluster);
+
+// The same for a machine that was asked before.
+PEN_NODISCARD pen_status pen_cluster_build_on(const pen_machine *machine,
+                                              const pen_cluster_spec *spec,
+                                              const pen_cost_table *costs, pen_arena *arena,
+                                              const pen_cluster **out_cluster);
 
 #endif // PEN_PARTITION_CLUSTER_H

@@ -3,21 +3,28 @@
 #include "base/integer.h"
 #include "base/yaml_reader.h"
 
+// `cluster` goes where `devices` and `links` go, so there is the one or the other.
+static pen_status job_check_cluster(const pen_yaml_node *root, const pen_job *job) {
+    const pen_yaml_node *other = pen_yaml_find(root, "devices");
+    if (other == NULL) other = pen_yaml_find(root, "links");
+    if (!job->has_cluster || other == NULL) return PEN_OK;
+    return pen_yaml_blame(other->key, pen_error(PEN_INVALID_INPUT,
+                                                "%s: found together with cluster, expected one of "
+                                                "the two",
+                                                other->key->text));
+}
+
 static pen_status job_from_root(const char *path, const pen_yaml_node *root, bool may_open_files,
                                 pen_arena *arena, const pen_job **out_job) {
-    static const pen_job_device device_default = {.name = "cpu"};
     pen_job *job;
     const pen_option_settings settings = {.file = path, .may_open_files = may_open_files};
     PEN_TRY(PEN_NEW(arena, 1, &job));
     PEN_TRY(pen_option_read(&pen_job_table, root, &settings, arena, job, &job->source));
     job->file = root->file;
     if (job->train.epochs == 0 && job->train.steps == 0) job->train.epochs = 1;
-    job->devices = job->device_list.items;
-    job->device_count = job->device_list.count;
-    if (job->device_count == 0) {
-        job->devices = &device_default;
-        job->device_count = 1;
-    }
+    PEN_TRY(job_check_cluster(root, job));
+    PEN_TRY(pen_cluster_spec_complete(&job->cluster, job->source, arena));
+    job->placement.constraints.source = job->source;
     *out_job = job;
     return PEN_OK;
 }

@@ -7,13 +7,17 @@
 //     eval: {format: idx, images: test-images.gz, labels: test-labels.gz}
 //     normalize: {mean: 0.1307, std: 0.3081}
 //   train: {loss: softmax_cross_entropy, optimizer: {sgd: {lr: 0.05, momentum: 0.9}}, batch: 128}
-//   devices: [{name: a, threads: 2}]
+//   devices: [{name: a, threads: 2}, {name: b, host: 10.0.0.2:7070, memory: 4GiB}]
+//   links: [{between: [a, b], bandwidth: 10Gbit/s, latency: 50us}]
+//   placement: {objective: step_time, pin: [{nodes: "^/layer4/", to: b}]}
+//   pipeline: {schedule: 1f1b}
+//   costs: costs.yaml
 //   outputs: {export: trained.onnx}
 //
 // The job says what is wanted, and is checked as far as that can be done without looking anywhere
 // else: no file but the YAML is opened. Every path is resolved against the folder of the job file,
-// also those within parts. The keys, with ranges and help, are in job_table.c; `penstock schema`
-// prints them.
+// also those within parts. The keys, with ranges and help, are in job_table.c, cluster_table.c and
+// constraints_table.c; `penstock schema` prints them.
 //
 // Lifetime: a job lives in the arena it was read into.
 // Threads:  immutable once returned.
@@ -28,6 +32,8 @@
 #include "base/option.h"
 #include "base/quantity.h"
 #include "base/status.h"
+#include "partition/cluster_spec.h"
+#include "partition/constraints.h"
 #include "scheduler/job_data.h"
 #include "scheduler/training/dataset.h"
 #include "scheduler/training/learning_rate.h"
@@ -105,17 +111,18 @@ typedef struct pen_job_train {
     bool drop_last; // a last batch that is not full is left out
 } pen_job_train;
 
-typedef enum pen_job_device_kind {
-    PEN_JOB_DEVICE_CPU,
-    PEN_JOB_DEVICE_REFERENCE,
-} pen_job_device_kind;
+typedef enum pen_job_schedule {
+    PEN_JOB_SCHEDULE_AUTO, // the fastest that fits
+    PEN_JOB_SCHEDULE_GPIPE,
+    PEN_JOB_SCHEDULE_1F1B,
+} pen_job_schedule;
 
-typedef struct pen_job_device {
-    const char *name; // unique
-    pen_job_device_kind kind;
-    uint64_t memory_bytes; // 0: what the machine has
-    int64_t threads;       // 0: all cores
-} pen_job_device;
+// "auto", "gpipe", "1f1b".
+const char *pen_job_schedule_name(pen_job_schedule schedule);
+
+typedef struct pen_job_pipeline {
+    pen_job_schedule schedule;
+} pen_job_pipeline;
 
 typedef struct pen_job_outputs {
     const char *dir;    // NULL: nothing is written there
@@ -128,12 +135,13 @@ typedef struct pen_job {
     pen_job_model model;
     pen_job_data data;
     pen_job_train train;
-    const pen_job_device *devices; // [device_count], at least one
-    uint32_t device_count;
+    pen_cluster_spec cluster; // `devices` and `links`, or those of `cluster`
+    bool has_cluster;         // the key `cluster` was written
+    pen_placement_spec placement;
+    pen_job_pipeline pipeline;
+    const char *costs; // path of a cost table; NULL: none
     pen_job_outputs outputs;
     const pen_option_source *source; // for pen_job_blame
-
-    pen_option_list device_list; // `devices` as read
 } pen_job;
 
 // The keys of a job file.

@@ -2,11 +2,9 @@
 
 #include "scheduler/job_table.h"
 
-#include <string.h>
+#include "partition/cluster.h"
 
 #define JOB_BATCH_LIMIT 1073741824 // 2^30 examples
-#define JOB_DEVICE_COUNT_LIMIT 1024
-#define JOB_THREAD_COUNT_LIMIT 1024
 
 static const pen_option_field job_model_fields[] = {
     {.key = "file",
@@ -307,42 +305,28 @@ static const pen_option_table job_train_table = {
     .check = job_check_train,
 };
 
-static const char *const job_device_kinds[] = {
-    [PEN_JOB_DEVICE_CPU] = "cpu",
-    [PEN_JOB_DEVICE_REFERENCE] = "reference",
+static const char *const job_schedules[] = {
+    [PEN_JOB_SCHEDULE_AUTO] = "auto",
+    [PEN_JOB_SCHEDULE_GPIPE] = "gpipe",
+    [PEN_JOB_SCHEDULE_1F1B] = "1f1b",
     NULL,
 };
-static const pen_option_field job_device_fields[] = {
-    {.key = "name",
-     .kind = PEN_OPTION_TEXT,
-     .offset = offsetof(pen_job_device, name),
-     .is_required = true,
-     .help = "unlike any other device's"},
-    {.key = "kind",
+
+const char *pen_job_schedule_name(pen_job_schedule schedule) {
+    return job_schedules[schedule];
+}
+
+static const pen_option_field job_pipeline_fields[] = {
+    {.key = "schedule",
      .kind = PEN_OPTION_CHOICE,
-     .offset = offsetof(pen_job_device, kind),
-     .choices = job_device_kinds,
-     .default_text = "cpu",
-     .help = "reference is slow and exact, to compare with"},
-    {.key = "memory",
-     .kind = PEN_OPTION_BYTES,
-     .offset = offsetof(pen_job_device, memory_bytes),
-     .minimum = PEN_OPTION_FROM(1),
-     .help = "most that may be used; what the machine has when not given"},
-    {.key = "threads",
-     .kind = PEN_OPTION_INTEGER,
-     .offset = offsetof(pen_job_device, threads),
-     .minimum = PEN_OPTION_FROM(1),
-     .maximum = PEN_OPTION_TO(JOB_THREAD_COUNT_LIMIT),
-     .help = "threads that compute; all cores when not given"},
+     .offset = offsetof(pen_job_pipeline, schedule),
+     .choices = job_schedules,
+     .default_text = "auto",
+     .help = "order of the microbatches on each device; auto: the fastest that fits"},
 };
-static const pen_option_table job_device_table = {
-    .size = sizeof(pen_job_device),
-    PEN_OPTION_FIELDS(job_device_fields),
-};
-static const pen_option_field job_device_item = {
-    .kind = PEN_OPTION_MAPPING,
-    .table = &job_device_table,
+static const pen_option_table job_pipeline_table = {
+    .size = sizeof(pen_job_pipeline),
+    PEN_OPTION_FIELDS(job_pipeline_fields),
 };
 
 static const pen_option_field job_outputs_fields[] = {
@@ -391,12 +375,42 @@ static const pen_option_field job_fields[] = {
      .help = "how it is trained"},
     {.key = "devices",
      .kind = PEN_OPTION_LIST,
-     .offset = offsetof(pen_job, device_list),
-     .item = &job_device_item,
+     .offset = offsetof(pen_job, cluster.written_devices),
+     .item = &pen_cluster_device_item,
      .count_minimum = 1,
-     .count_maximum = JOB_DEVICE_COUNT_LIMIT,
+     .count_maximum = PEN_CLUSTER_DEVICE_LIMIT,
      .may_be_file = true,
      .help = "where it runs; one cpu when not given"},
+    {.key = "links",
+     .kind = PEN_OPTION_LIST,
+     .offset = offsetof(pen_job, cluster.written_links),
+     .item = &pen_cluster_link_item,
+     .count_maximum = PEN_CLUSTER_DEVICE_LIMIT,
+     .may_be_file = true,
+     .help = "how fast devices reach each other; later ones win"},
+    {.key = "cluster",
+     .kind = PEN_OPTION_MAPPING,
+     .offset = offsetof(pen_job, cluster),
+     .present_offset = offsetof(pen_job, has_cluster),
+     .table = &pen_cluster_table,
+     .may_be_file = true,
+     .help = "in place of devices and links, most often a file with both"},
+    {.key = "placement",
+     .kind = PEN_OPTION_MAPPING,
+     .offset = offsetof(pen_job, placement),
+     .table = &pen_placement_table,
+     .may_be_file = true,
+     .help = "how the model is placed on several devices"},
+    {.key = "pipeline",
+     .kind = PEN_OPTION_MAPPING,
+     .offset = offsetof(pen_job, pipeline),
+     .table = &job_pipeline_table,
+     .may_be_file = true,
+     .help = "how microbatches go through several devices"},
+    {.key = "costs",
+     .kind = PEN_OPTION_PATH,
+     .offset = offsetof(pen_job, costs),
+     .help = "cost table, measured by `penstock profile` and `penstock probe`, for plans"},
     {.key = "outputs",
      .kind = PEN_OPTION_MAPPING,
      .offset = offsetof(pen_job, outputs),
@@ -405,25 +419,8 @@ static const pen_option_field job_fields[] = {
      .help = "what is written"},
 };
 
-static pen_status job_check(const void *object, const pen_option_source *source) {
-    const pen_job *job = object;
-    const pen_job_device *devices = job->device_list.items;
-    for (uint32_t i = 0; i < job->device_list.count; i++) {
-        for (uint32_t j = 0; j < i; j++) {
-            if (strcmp(devices[i].name, devices[j].name) != 0) continue;
-            return pen_option_blame(source, &devices[i].name,
-                                    pen_error(PEN_INVALID_INPUT,
-                                              "devices[%u].name: found \"%.100s\", which is "
-                                              "devices[%u] already, expected another name",
-                                              i, devices[i].name, j));
-        }
-    }
-    return PEN_OK;
-}
-
 const pen_option_table pen_job_table = {
     .help = "A Penstock job: a model, its data, and how it is trained.",
     .size = sizeof(pen_job),
     PEN_OPTION_FIELDS(job_fields),
-    .check = job_check,
 };

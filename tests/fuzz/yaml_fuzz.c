@@ -25,7 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         pen_status_ignore(pen_job_get_learning_rate(job, UINT64_MAX, &rate), "any may be wrong");
         pen_status_ignore(pen_job_blame(job, &job->train.batch, pen_error(PEN_IO, "here")),
                           "only the position is looked for");
-        if (job->device_count == 0 || pen_job_get_step_count(job, 7) == 0) abort();
+        if (job->cluster.device_count == 0 || pen_job_get_step_count(job, 7) == 0) abort();
     } else {
         char text[256];
         if (pen_status_format(status, text, sizeof text) == 0) abort();

@@ -83,11 +83,11 @@ static void every_key_is_read(void **state) {
     assert_int_equal(train->steps, 500);
     assert_int_equal(train->seed, 7);
     assert_string_equal(train->freeze, "^conv[0-9]+");
-    assert_int_equal(job->device_count, 2);
-    assert_int_equal(job->devices[0].kind, PEN_JOB_DEVICE_REFERENCE);
-    assert_true(job->devices[0].memory_bytes == 3ull << 29);
-    assert_int_equal(job->devices[0].threads, 2);
-    assert_string_equal(job->devices[1].name, "b");
+    assert_int_equal(job->cluster.device_count, 2);
+    assert_int_equal(job->cluster.devices[0].kind, PEN_CLUSTER_REFERENCE);
+    assert_true(job->cluster.devices[0].memory_bytes == 3ull << 29);
+    assert_int_equal(job->cluster.devices[0].threads, 2);
+    assert_string_equal(job->cluster.devices[1].name, "b");
     assert_string_equal(job->outputs.export, "jobs/out.onnx");
     pen_arena_destroy(arena);
 }
@@ -107,8 +107,8 @@ static void defaults_are_set(void **state) {
     assert_int_equal(job->train.epochs, 1);
     assert_int_equal(job->train.microbatches, 1);
     assert_true(job->train.shuffle && !job->train.drop_last);
-    assert_int_equal(job->device_count, 1);
-    assert_int_equal(job->devices[0].kind, PEN_JOB_DEVICE_CPU);
+    assert_int_equal(job->cluster.device_count, 1);
+    assert_int_equal(job->cluster.devices[0].kind, PEN_CLUSTER_CPU);
     assert_null(job->train.freeze);
     CHECK_OK(parse(arena, JOB_SMALL "{adamw: {lr: 1}}, batch: 4, steps: 9}\n", &job));
     assert_true(job->train.optimizer.adamw.weight_decay == 0.01);
@@ -131,7 +131,8 @@ static const mistake job_mistakes[] = {
     {1, 10, "version: 2", "version: ", "found \"2\"", "an integer, 1"},
     {1, 10, "version: one", "version: ", "found \"one\"", "an integer"},
     {1, 1, "versoin: 1", "", "unknown key \"versoin\"",
-     "possible: version, model, data, train, devices, outputs"},
+     "possible: version, model, data, train, devices, links, cluster, placement, "
+     "pipeline, costs, outputs"},
     {2, 1, "modle: {file: x}", "", "unknown key \"modle\"", "possible: model, "},
     {2, 8, "model: {}", "model: ", "'file' is missing", "a path"},
     {2, 8, "model: [x]", "model: ", "found a list", "or the path of a file with it"},
@@ -270,9 +271,10 @@ static const mistake job_mistakes[] = {
     {28, 23, "  - {name: a, memory: 0GiB}", "devices[0].memory: ", "found \"0GiB\"", "at least 1"},
     {28, 24, "  - {name: a, threads: 0}", "devices[0].threads: ", "found \"0\"",
      "an integer from 1 to 1"},
-    {28, 15, "  - {name: a, host: localhost}", "devices[0]: ", "unknown key \"host\"",
-     "possible: name, kind, memory, threads"},
-    {28, 5, "  - 3", "devices[0]: ", "found \"3\"", "a mapping with name, kind, memory, threads"},
+    {28, 15, "  - {name: a, hots: localhost}", "devices[0]: ", "unknown key \"hots\"",
+     "possible: host, name, kind, memory, reserve, threads, flops, memory_bandwidth"},
+    {28, 5, "  - 3", "devices[0]: ", "found \"3\"",
+     "a mapping with name, kind, host, memory, reserve, threads, flops, memory_bandwidth"},
     {30, 16, "outputs: {dir: []}", "outputs.dir: ", "found a list", "a path"},
     {30, 19, "outputs: {export: {}}", "outputs.export: ", "found a mapping", "a path"},
     {30, 11, "outputs: {expotr: x}", "outputs: ", "unknown key \"expotr\"",
