@@ -60,6 +60,7 @@ static pen_status option_record_node(option_reader *reader, const void *value, s
 }
 
 pen_status pen_option_blame(const pen_option_source *source, const void *field, pen_status status) {
+    if (status == PEN_OK) return PEN_OK;
     // the smallest value that contains the address: itself when written, else its mapping
     const uintptr_t address = (uintptr_t)field;
     const option_record *best = NULL;

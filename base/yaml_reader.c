@@ -19,6 +19,7 @@ typedef struct yaml_builder {
     pen_arena *arena;
     pen_yaml_node *root;
     uint32_t node_count;
+    uint32_t node_limit;
     uint32_t depth;
     yaml_level levels[PEN_NESTING_LIMIT];
 } yaml_builder;
@@ -94,11 +95,11 @@ static pen_status yaml_attach(yaml_builder *builder, pen_yaml_node *node) {
 static pen_status yaml_add_node(yaml_builder *builder, const yaml_event_t *event,
                                 pen_yaml_kind kind, pen_yaml_node **out_node) {
     builder->node_count += 1;
-    if (builder->node_count > PEN_SPEC_NODES_LIMIT) {
+    if (builder->node_count > builder->node_limit) {
         return yaml_at_mark(builder, &event->start_mark,
                             pen_error(PEN_INVALID_INPUT,
                                       "more than %u values and keys in one file, the most allowed",
-                                      PEN_SPEC_NODES_LIMIT));
+                                      builder->node_limit));
     }
     pen_yaml_node *node;
     PEN_TRY(PEN_NEW(builder->arena, 1, &node));
@@ -217,10 +218,17 @@ static pen_status yaml_run(yaml_parser_t *parser, yaml_builder *builder) {
 
 pen_status pen_yaml_parse(const char *file, const char *bytes, size_t length, pen_arena *arena,
                           const pen_yaml_node **out_root) {
-    yaml_builder builder = {.arena = arena};
-    if (length > PEN_SPEC_BYTES_LIMIT) {
-        return pen_error(PEN_INVALID_INPUT, "'%s' has %zu bytes, a YAML file may have %u", file,
-                         length, PEN_SPEC_BYTES_LIMIT);
+    const pen_yaml_limits limits = {.bytes = PEN_SPEC_BYTES_LIMIT, .nodes = PEN_SPEC_NODES_LIMIT};
+    return pen_yaml_parse_within(file, bytes, length, limits, arena, out_root);
+}
+
+pen_status pen_yaml_parse_within(const char *file, const char *bytes, size_t length,
+                                 pen_yaml_limits limits, pen_arena *arena,
+                                 const pen_yaml_node **out_root) {
+    yaml_builder builder = {.arena = arena, .node_limit = limits.nodes};
+    if (length > limits.bytes) {
+        return pen_error(PEN_INVALID_INPUT, "'%s' has %zu bytes, a YAML file may have %zu", file,
+                         length, limits.bytes);
     }
     PEN_TRY(pen_arena_copy_text(arena, file, strlen(file), &builder.file));
     yaml_parser_t parser;

@@ -2,7 +2,8 @@
 //
 // The part of YAML that configuration needs: mappings with text keys, lists, scalars. Refused, with
 // the position: anchors and aliases, tags, several documents, a key twice, files above
-// PEN_SPEC_BYTES_LIMIT, more than PEN_SPEC_NODES_LIMIT nodes, nesting above PEN_NESTING_LIMIT.
+// PEN_SPEC_BYTES_LIMIT, more than PEN_SPEC_NODES_LIMIT nodes (files that programs write may have
+// limits of their own), nesting above PEN_NESTING_LIMIT.
 // Scalars stay text: what they mean is for whoever knows what was expected (base/option.h).
 //
 // Lifetime: a tree lives in the arena it was read into.
@@ -46,6 +47,16 @@ PEN_NODISCARD pen_status pen_yaml_read(const char *path, pen_arena *arena,
 // Reads text that is in memory; `file` is its name in messages. INVALID_INPUT, OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_yaml_parse(const char *file, const char *bytes, size_t length,
                                         pen_arena *arena, const pen_yaml_node **out_root);
+
+typedef struct pen_yaml_limits {
+    size_t bytes;
+    uint32_t nodes; // scalars, lists and mappings
+} pen_yaml_limits;
+
+// The same with other limits.
+PEN_NODISCARD pen_status pen_yaml_parse_within(const char *file, const char *bytes, size_t length,
+                                               pen_yaml_limits limits, pen_arena *arena,
+                                               const pen_yaml_node **out_root);
 
 // The member of a mapping that has `key`, or NULL.
 const pen_yaml_node *pen_yaml_find(const pen_yaml_node *mapping, const char *key);

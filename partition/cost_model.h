@@ -3,7 +3,15 @@
 // Devices that compute alike (kind, threads, rates) share a row. A figure is measured (found in the
 // cost table by operator, shapes, kind and threads) or an estimate by the roofline
 //     seconds = max(flops / device.flops, bytes / device.memory_bandwidth) + overhead
-// with the flops and bytes that graph/op.h counts.
+// with the flops and bytes that graph/op.h counts. The table's own `rates` are where its figures
+// were measured: where the user states other rates for a device of that kind and threads, measured
+// figures are scaled by the ratio of the two rooflines, and count as estimates.
+//
+// The source of an estimate is the user's (stated) when both rates are stated or measured, else
+// assumed. An entry with 0 runs was written by hand: stated. Views, and operators without flops
+// and bytes, cost 0 seconds and are not counted.
+//
+// Time grows with nodes times rows; the clusters of a real fleet have few rows.
 //
 // Lifetime: a model lives in the arena it was made with, and borrows graph and cluster.
 // Threads:  immutable once returned.
@@ -25,7 +33,7 @@ typedef struct pen_cost_model {
     uint32_t node_count;
     const uint32_t *row_of_device; // [cluster's device_count]
     const pen_node_cost *costs;    // [row_count][node_count]
-    uint32_t measured_count;       // of all costs of nodes that run
+    uint32_t measured_count;       // of all costs of nodes that run, over all rows
     uint32_t assumed_count;
 } pen_cost_model;
 

@@ -10,7 +10,10 @@
 //     - {from: a, to: b, bandwidth: 9.4Gbit/s, latency: 41us}
 //
 // An operator's entry is found by op, the text of its shape (element types, sizes, layouts and
-// attributes; see pen_cost_key), kind of device and threads.
+// attributes; see pen_cost_key), kind of device and threads. `workspace` and `runs` may be left
+// out, and so may each list.
+//
+// Limits: PEN_COST_TABLE_ENTRY_LIMIT operators, rates and links together; a file of 64 MiB.
 //
 // Lifetime: a table lives in the arena it was made with.
 // Threads:  one thread changes it; once it is no longer changed, any may read.
@@ -18,8 +21,17 @@
 #define PEN_PARTITION_COST_TABLE_H
 
 #include "base/arena.h"
+#include "base/option.h"
 #include "base/status.h"
 #include "graph/graph.h"
+
+#define PEN_COST_TABLE_ENTRY_LIMIT (1u << 16)
+#define PEN_COST_THREADS_LIMIT 4096
+#define PEN_COST_SECONDS_LIMIT 1e9  // of one run
+#define PEN_COST_BYTES_LIMIT 0x1p50 // of workspace
+#define PEN_COST_RATE_MINIMUM 1.0   // a second: operations or bytes
+#define PEN_COST_RATE_LIMIT 1e21
+#define PEN_COST_RUNS_LIMIT 1000000000
 
 typedef struct pen_cost_table pen_cost_table;
 
@@ -47,22 +59,39 @@ typedef struct pen_cost_link {
     double latency;   // seconds
 } pen_cost_link;
 
+// The keys of the file, for its schema.
+extern const pen_option_table pen_cost_table_keys;
+
 PEN_NODISCARD pen_status pen_cost_table_new(pen_arena *arena, pen_cost_table **out_table);
 // INVALID_INPUT with position; NOT_FOUND, IO, OUT_OF_MEMORY.
 PEN_NODISCARD pen_status pen_cost_table_read(const char *path, pen_arena *arena,
                                              pen_cost_table **out_table);
 PEN_NODISCARD pen_status pen_cost_table_parse(const char *path, const char *bytes, size_t length,
                                               pen_arena *arena, pen_cost_table **out_table);
-// Written beside and renamed. Entries are sorted, so equal tables give equal files.
+// Written beside and renamed. Entries are sorted, figures have five digits, so equal tables give
+// equal files. IO, NOT_FOUND (no such folder), DOES_NOT_FIT, OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_cost_table_write(const pen_cost_table *table, const char *path);
+// The text of the file. OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_cost_table_format(const pen_cost_table *table, pen_arena *arena,
+                                               const char **out_text);
 
 // Adds, or replaces the entry of the same key. Texts are copied.
+//   INVALID_INPUT  a figure that is not finite or out of range, an empty text
+//   DOES_NOT_FIT   the table is full; OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_cost_table_set(pen_cost_table *table, const pen_cost_entry *entry);
 PEN_NODISCARD pen_status pen_cost_table_set_rates(pen_cost_table *table,
                                                   const pen_cost_rates *rates);
 PEN_NODISCARD pen_status pen_cost_table_set_link(pen_cost_table *table, const pen_cost_link *link);
 
-// NULL when there is none.
+// In the order added. Pointers stay valid until the next call that changes the table.
+uint32_t pen_cost_table_count(const pen_cost_table *table);
+const pen_cost_entry *pen_cost_table_at(const pen_cost_table *table, uint32_t index);
+uint32_t pen_cost_table_rates_count(const pen_cost_table *table);
+const pen_cost_rates *pen_cost_table_rates_at(const pen_cost_table *table, uint32_t index);
+uint32_t pen_cost_table_link_count(const pen_cost_table *table);
+const pen_cost_link *pen_cost_table_link_at(const pen_cost_table *table, uint32_t index);
+
+// NULL when there is none. What is found stays valid until the table is changed.
 const pen_cost_entry *pen_cost_table_find(const pen_cost_table *table, const char *op,
                                           const char *shape, const char *kind, uint32_t threads);
 const pen_cost_rates *pen_cost_table_find_rates(const pen_cost_table *table, const char *kind,
@@ -71,7 +100,12 @@ const pen_cost_link *pen_cost_table_find_link(const pen_cost_table *table, const
                                               const char *to);
 
 // What of a node decides how long it runs: types, sizes and layouts of operands, attributes,
-// whether it accumulates. Equal texts, equal work. OUT_OF_MEMORY
+// whether it accumulates, and the contents of constants that steer it. Equal texts, equal work.
+//   float32[8,16,12,12] float32[6,16,3,3] -> float32[8,6,10,10]; pads=0,0,0,0 strides=1,1
+// A layout that is not plain follows its type as "@2", contents of a constant as "=1,0,2", and an
+// operand left out is "-". Bytes that are not printable ASCII are written "\xNN"; a text that
+// would be longer than PEN_COST_KEY_BYTES_LIMIT ends in a hash of what was cut. OUT_OF_MEMORY
+#define PEN_COST_KEY_BYTES_LIMIT 1024
 PEN_NODISCARD pen_status pen_cost_key(const pen_graph *graph, pen_node_id node, pen_arena *arena,
                                       const char **out_shape);
 
