@@ -1,0 +1,41 @@
+#include "scheduler/schedule/schedule.h"
+
+#include <stdio.h>
+
+const char *pen_task_kind_name(pen_task_kind kind) {
+    static const char *const names[PEN_TASK_KIND_COUNT] = {
+        [PEN_TASK_FORWARD] = "forward",
+        [PEN_TASK_BACKWARD] = "backward",
+        [PEN_TASK_BACKWARD_INPUT] = "backward_input",
+        [PEN_TASK_BACKWARD_WEIGHT] = "backward_weight",
+        [PEN_TASK_UPDATE] = "update",
+    };
+    return names[kind];
+}
+
+double pen_task_seconds(const pen_stage_graph *graph, pen_task task) {
+    const pen_stage *stage = &graph->stages[task.stage];
+    switch (task.kind) {
+    case PEN_TASK_FORWARD:
+        return stage->forward_seconds;
+    case PEN_TASK_BACKWARD:
+        return stage->backward_input_seconds + stage->backward_weight_seconds;
+    case PEN_TASK_BACKWARD_INPUT:
+        return stage->backward_input_seconds;
+    case PEN_TASK_BACKWARD_WEIGHT:
+        return stage->backward_weight_seconds;
+    case PEN_TASK_UPDATE:
+        return stage->update_seconds;
+    }
+    PEN_NEVER("a task has one of the kinds");
+}
+
+const char *pen_task_format(pen_task task, char out_text[PEN_TASK_TEXT_BYTES]) {
+    if (task.kind == PEN_TASK_UPDATE) {
+        snprintf(out_text, PEN_TASK_TEXT_BYTES, "update of stage %u", task.stage);
+    } else {
+        snprintf(out_text, PEN_TASK_TEXT_BYTES, "%s of stage %u, microbatch %u",
+                 pen_task_kind_name(task.kind), task.stage, task.microbatch);
+    }
+    return out_text;
+}

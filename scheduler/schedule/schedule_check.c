@@ -1,0 +1,164 @@
+#include "scheduler/schedule/schedule_check.h"
+
+#include "scheduler/schedule/schedule_memory.h"
+#include "scheduler/schedule/stage_index.h"
+#include "scheduler/schedule/task_walk.h"
+
+typedef struct check_state {
+    const pen_stage_index *index;
+    uint8_t *kinds_seen;                 // [stage_count][microbatch_count], a bit a kind
+    uint32_t *next[PEN_TASK_KIND_COUNT]; // [stage_count] microbatch that is due
+} check_state;
+
+static pen_status check_shape(const pen_stage_graph *graph, const pen_schedule *schedule) {
+    if (schedule->device_count != graph->device_count) {
+        return pen_error(PEN_INVALID_INPUT, "a schedule is for %u devices, the stages are on %u",
+                         schedule->device_count, graph->device_count);
+    }
+    for (uint32_t d = 0; d < schedule->device_count; d++) {
+        if (schedule->first_task[d] <= schedule->first_task[d + 1]) continue;
+        return pen_error(PEN_INVALID_INPUT, "device %u has tasks %u to %u of a schedule", d,
+                         schedule->first_task[d], schedule->first_task[d + 1]);
+    }
+    if (schedule->first_task[0] != 0 ||
+        schedule->first_task[schedule->device_count] != schedule->task_count) {
+        return pen_error(PEN_INVALID_INPUT, "devices have tasks %u to %u of a schedule of %u",
+                         schedule->first_task[0], schedule->first_task[schedule->device_count],
+                         schedule->task_count);
+    }
+    return PEN_OK;
+}
+
+static pen_status check_task(check_state *check, uint32_t device, pen_task task) {
+    const pen_stage_index *index = check->index;
+    const pen_stage_graph *graph = index->graph;
+    char name[PEN_TASK_TEXT_BYTES];
+    if ((unsigned)task.kind >= PEN_TASK_KIND_COUNT) {
+        return pen_error(PEN_INVALID_INPUT, "device %u has a task of kind %d", device,
+                         (int)task.kind);
+    }
+    const uint32_t microbatch_count = task.kind == PEN_TASK_UPDATE ? 1 : graph->microbatch_count;
+    if (task.stage >= graph->stage_count || task.microbatch >= microbatch_count) {
+        return pen_error(PEN_INVALID_INPUT,
+                         "device %u has the task '%s', there are %u stages and %u microbatches",
+                         device, pen_task_format(task, name), graph->stage_count,
+                         graph->microbatch_count);
+    }
+    const bool is_wanted = task.kind == PEN_TASK_FORWARD ||
+                           (task.kind == PEN_TASK_UPDATE ? index->has_update[task.stage]
+                                                         : index->has_backward[task.stage]);
+    if (!is_wanted) {
+        return pen_error(PEN_INVALID_INPUT, "the task '%s' is not needed",
+                         pen_task_format(task, name));
+    }
+    if (graph->stages[task.stage].device != device) {
+        return pen_error(PEN_INVALID_INPUT, "the task '%s' stands on device %u, its stage is on %u",
+                         pen_task_format(task, name), device, graph->stages[task.stage].device);
+    }
+    uint8_t *seen =
+        &check->kinds_seen[(size_t)task.stage * graph->microbatch_count + task.microbatch];
+    if ((*seen >> task.kind & 1) != 0) {
+        return pen_error(PEN_INVALID_INPUT, "the task '%s' is there twice",
+                         pen_task_format(task, name));
+    }
+    *seen = (uint8_t)(*seen | 1u << task.kind);
+    return PEN_OK;
+}
+
+static bool check_has(uint8_t seen, pen_task_kind kind) {
+    return (seen >> kind & 1) != 0;
+}
+
+// That no task of a stage is missing, and none is there both whole and in halves.
+static pen_status check_cell(const pen_stage_index *index, uint8_t seen, uint32_t s, uint32_t m) {
+    pen_task task = {PEN_TASK_FORWARD, s, m};
+    char name[PEN_TASK_TEXT_BYTES];
+    bool is_missing = !check_has(seen, PEN_TASK_FORWARD);
+    const bool has_whole = check_has(seen, PEN_TASK_BACKWARD);
+    const bool has_input = check_has(seen, PEN_TASK_BACKWARD_INPUT);
+    const bool has_weight = check_has(seen, PEN_TASK_BACKWARD_WEIGHT);
+    if (!is_missing && index->has_backward[s]) {
+        task.kind = PEN_TASK_BACKWARD;
+        if (has_whole && (has_input || has_weight)) {
+            return pen_error(
+                PEN_INVALID_INPUT, "the task '%s' is there, and its half '%s' too",
+                pen_task_format(task, name),
+                pen_task_kind_name(has_input ? PEN_TASK_BACKWARD_INPUT : PEN_TASK_BACKWARD_WEIGHT));
+        }
+        if (has_weight) task.kind = PEN_TASK_BACKWARD_INPUT;
+        if (has_input) task.kind = PEN_TASK_BACKWARD_WEIGHT;
+        is_missing = !has_whole && !(has_input && has_weight);
+    }
+    if (!is_missing && m == 0 && index->has_update[s]) {
+        task.kind = PEN_TASK_UPDATE;
+        is_missing = !check_has(seen, PEN_TASK_UPDATE);
+    }
+    if (!is_missing) return PEN_OK;
+    return pen_error(PEN_INVALID_INPUT, "the task '%s' is missing", pen_task_format(task, name));
+}
+
+// That microbatch order is kept. Weight gradients are added by whole tasks and by weight halves.
+static pen_status check_order(check_state *check, pen_task task) {
+    if (task.kind == PEN_TASK_UPDATE) return PEN_OK;
+    uint32_t *next = &check->next[task.kind][task.stage];
+    bool is_due = task.microbatch >= *next;
+    *next = task.microbatch + 1;
+    if (task.kind == PEN_TASK_BACKWARD || task.kind == PEN_TASK_BACKWARD_WEIGHT) {
+        uint32_t *weight_next = &check->next[PEN_TASK_UPDATE][task.stage];
+        is_due = is_due && task.microbatch >= *weight_next;
+        *weight_next = task.microbatch + 1;
+    }
+    if (is_due) return PEN_OK;
+    char name[PEN_TASK_TEXT_BYTES];
+    return pen_error(PEN_INVALID_INPUT, "the task '%s' comes after that of a higher microbatch",
+                     pen_task_format(task, name));
+}
+
+static pen_status check_tasks(const pen_stage_index *index, const pen_schedule *schedule,
+                              pen_arena *arena) {
+    const pen_stage_graph *graph = index->graph;
+    check_state check = {.index = index};
+    PEN_TRY(check_shape(graph, schedule));
+    PEN_TRY(
+        PEN_NEW(arena, (size_t)graph->stage_count * graph->microbatch_count, &check.kinds_seen));
+    for (int kind = 0; kind < PEN_TASK_KIND_COUNT; kind++) {
+        PEN_TRY(PEN_NEW(arena, graph->stage_count, &check.next[kind]));
+    }
+    for (uint32_t d = 0; d < schedule->device_count; d++) {
+        for (uint32_t t = schedule->first_task[d]; t < schedule->first_task[d + 1]; t++) {
+            PEN_TRY(check_task(&check, d, schedule->tasks[t]));
+        }
+    }
+    for (uint32_t s = 0; s < graph->stage_count; s++) {
+        for (uint32_t m = 0; m < graph->microbatch_count; m++) {
+            const uint8_t seen = check.kinds_seen[(size_t)s * graph->microbatch_count + m];
+            PEN_TRY(check_cell(index, seen, s, m));
+        }
+    }
+    for (uint32_t t = 0; t < schedule->task_count; t++) {
+        PEN_TRY(check_order(&check, schedule->tasks[t]));
+    }
+    return PEN_OK;
+}
+
+pen_status pen_schedule_check_tasks(const pen_stage_graph *graph, const pen_schedule *schedule,
+                                    pen_arena *arena) {
+    const pen_stage_index *index;
+    PEN_TRY(pen_stage_index_new(graph, arena, &index));
+    return check_tasks(index, schedule, arena);
+}
+
+pen_status pen_schedule_check(const pen_stage_graph *graph, const pen_schedule *schedule,
+                              pen_arena *arena) {
+    const pen_stage_index *index;
+    pen_task_times times;
+    uint32_t *in_flight;
+    double *bytes_peak;
+    PEN_TRY(pen_stage_index_new(graph, arena, &index));
+    PEN_TRY(check_tasks(index, schedule, arena));
+    PEN_TRY(pen_task_walk(index, schedule, arena, &times));
+    PEN_TRY(PEN_NEW(arena, graph->stage_count, &in_flight));
+    PEN_TRY(PEN_NEW(arena, graph->device_count, &bytes_peak));
+    PEN_TRY(pen_schedule_memory(graph, schedule, arena, in_flight, bytes_peak));
+    return pen_schedule_check_memory(graph, in_flight, bytes_peak);
+}

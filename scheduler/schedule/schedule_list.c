@@ -1,0 +1,38 @@
+// The schedule generators there are. A new one is a file and a line here.
+#include <string.h>
+
+#include "base/text.h"
+#include "scheduler/schedule/schedule.h"
+
+// Each is pen_schedule_<name>, in a file of its own.
+#define SCHEDULE_LIST(SCHEDULE)                                                                    \
+    SCHEDULE(one_f_one_b)                                                                          \
+    SCHEDULE(gpipe)
+
+#define SCHEDULE_DECLARE(name) extern const pen_schedule_generator pen_schedule_##name;
+#define SCHEDULE_ENTRY(name) &pen_schedule_##name,
+
+SCHEDULE_LIST(SCHEDULE_DECLARE)
+
+const pen_schedule_generator *const pen_schedule_generators[] = {SCHEDULE_LIST(SCHEDULE_ENTRY)
+                                                                     NULL};
+
+#define SCHEDULE_COUNT (sizeof pen_schedule_generators / sizeof *pen_schedule_generators - 1)
+
+pen_status pen_schedule_generator_find(const char *name, pen_arena *arena,
+                                       const pen_schedule_generator **out_generator) {
+    const char *names[SCHEDULE_COUNT];
+    for (size_t i = 0; i < SCHEDULE_COUNT; i++) {
+        names[i] = pen_schedule_generators[i]->name;
+        if (strcmp(names[i], name) != 0) continue;
+        *out_generator = pen_schedule_generators[i];
+        return PEN_OK;
+    }
+    pen_text text;
+    const char *whole;
+    pen_text_init(&text, arena);
+    pen_text_print(&text, "unknown schedule '%.100s', possible: ", name);
+    pen_text_add_names(&text, name, names, SCHEDULE_COUNT, SCHEDULE_COUNT);
+    PEN_TRY(pen_text_finish(&text, &whole));
+    return pen_error(PEN_NOT_FOUND, "%s", whole);
+}

@@ -1,0 +1,197 @@
+#include "scheduler/schedule/stage_index.h"
+
+#include <math.h>
+
+// All arrays are indexed by device, stage or edge, and times by stage and microbatch in 32 bits.
+#define INDEX_TASK_LIMIT (UINT32_MAX / 8)
+
+static bool index_amount_is_valid(double amount) {
+    return isfinite(amount) && amount >= 0;
+}
+
+static pen_status index_check_stage(const pen_stage_graph *graph, uint32_t s) {
+    const pen_stage *stage = &graph->stages[s];
+    if (stage->device >= graph->device_count) {
+        return pen_error(PEN_INVALID_INPUT, "stage %u is on device %u, there are %u devices", s,
+                         stage->device, graph->device_count);
+    }
+    const struct {
+        const char *name;
+        double amount;
+    } amounts[] = {
+        {"forward_seconds", stage->forward_seconds},
+        {"backward_input_seconds", stage->backward_input_seconds},
+        {"backward_weight_seconds", stage->backward_weight_seconds},
+        {"update_seconds", stage->update_seconds},
+        {"fixed_bytes", stage->fixed_bytes},
+        {"workspace_bytes", stage->workspace_bytes},
+        {"activation_bytes", stage->activation_bytes},
+    };
+    for (size_t i = 0; i < sizeof amounts / sizeof *amounts; i++) {
+        if (index_amount_is_valid(amounts[i].amount)) continue;
+        return pen_error(PEN_INVALID_INPUT, "stage %u: %s is %g, expected a number from 0 up", s,
+                         amounts[i].name, amounts[i].amount);
+    }
+    return PEN_OK;
+}
+
+static pen_status index_check_edge(const pen_stage_graph *graph, uint32_t e) {
+    const pen_stage_edge *edge = &graph->edges[e];
+    if (edge->target >= graph->stage_count || edge->source >= edge->target) {
+        return pen_error(PEN_INVALID_INPUT,
+                         "edge %u goes from stage %u to %u, expected a lower to a higher of %u", e,
+                         edge->source, edge->target, graph->stage_count);
+    }
+    const double amounts[] = {edge->forward_bytes, edge->backward_bytes, edge->forward_seconds,
+                              edge->backward_seconds};
+    for (size_t i = 0; i < sizeof amounts / sizeof *amounts; i++) {
+        if (index_amount_is_valid(amounts[i])) continue;
+        return pen_error(PEN_INVALID_INPUT,
+                         "edge %u from stage %u to %u has %g bytes or seconds, expected a number "
+                         "from 0 up",
+                         e, edge->source, edge->target, amounts[i]);
+    }
+    return PEN_OK;
+}
+
+static pen_status index_check(const pen_stage_graph *graph) {
+    if (graph->microbatch_count == 0) {
+        return pen_error(PEN_INVALID_INPUT, "a step has 0 microbatches, expected at least 1");
+    }
+    if ((uint64_t)(graph->stage_count + (uint64_t)graph->edge_count) * graph->microbatch_count >
+        INDEX_TASK_LIMIT) {
+        return pen_error(PEN_INVALID_INPUT, "%u stages for %u microbatches are too many tasks",
+                         graph->stage_count, graph->microbatch_count);
+    }
+    for (uint32_t s = 0; s < graph->stage_count; s++) {
+        PEN_TRY(index_check_stage(graph, s));
+    }
+    for (uint32_t e = 0; e < graph->edge_count; e++) {
+        PEN_TRY(index_check_edge(graph, e));
+    }
+    return PEN_OK;
+}
+
+// Turns counts at [key + 1] into where each key's items begin.
+static void index_sum(uint32_t *first, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) {
+        first[i + 1] += first[i];
+    }
+}
+
+static void index_sort(pen_stage_index *index, uint32_t *cursor) {
+    const pen_stage_graph *graph = index->graph;
+    for (uint32_t s = 0; s < graph->stage_count; s++) {
+        index->first_stage[graph->stages[s].device + 1] += 1;
+    }
+    for (uint32_t e = 0; e < graph->edge_count; e++) {
+        index->first_output[graph->edges[e].source + 1] += 1;
+        index->first_input[graph->edges[e].target + 1] += 1;
+    }
+    index_sum(index->first_stage, graph->device_count);
+    index_sum(index->first_output, graph->stage_count);
+    index_sum(index->first_input, graph->stage_count);
+    uint32_t *output_cursor = cursor;
+    uint32_t *input_cursor = cursor + graph->stage_count;
+    uint32_t *stage_cursor = input_cursor + graph->stage_count;
+    for (uint32_t s = 0; s < graph->stage_count; s++) {
+        const uint32_t d = graph->stages[s].device;
+        index->device_stages[index->first_stage[d] + stage_cursor[d]++] = s;
+    }
+    for (uint32_t e = 0; e < graph->edge_count; e++) {
+        const pen_stage_edge *edge = &graph->edges[e];
+        index->out_edges[index->first_output[edge->source] + output_cursor[edge->source]++] = e;
+        index->in_edges[index->first_input[edge->target] + input_cursor[edge->target]++] = e;
+    }
+}
+
+static void index_mark_backward(pen_stage_index *index) {
+    const pen_stage_graph *graph = index->graph;
+    for (uint32_t s = 0; s < graph->stage_count; s++) {
+        const pen_stage *stage = &graph->stages[s];
+        index->has_backward[s] =
+            stage->backward_input_seconds > 0 || stage->backward_weight_seconds > 0;
+    }
+    for (uint32_t e = 0; e < graph->edge_count; e++) {
+        const pen_stage_edge *edge = &graph->edges[e];
+        if (edge->backward_bytes <= 0) continue;
+        index->gradient_count[edge->source] += 1;
+        index->has_backward[edge->source] = true;
+        index->has_backward[edge->target] = true;
+    }
+    for (uint32_t s = 0; s < graph->stage_count; s++) {
+        index->has_update[s] = index->has_backward[s] || graph->stages[s].update_seconds > 0;
+    }
+}
+
+// Links by number, in a table of open addressing.
+typedef struct index_links {
+    uint32_t mask;
+    uint32_t count;
+    uint32_t *numbers; // [mask + 1], from 1; 0: free
+    uint32_t *sources; // [mask + 1]
+    uint32_t *targets; // [mask + 1]
+} index_links;
+
+static uint32_t index_link(index_links *links, uint32_t source, uint32_t target) {
+    if (source == target) return PEN_LINK_NONE;
+    uint32_t slot = (source * 0x9e3779b1u ^ target * 0x85ebca6bu) & links->mask;
+    while (links->numbers[slot] != 0) {
+        if (links->sources[slot] == source && links->targets[slot] == target) break;
+        slot = (slot + 1) & links->mask;
+    }
+    if (links->numbers[slot] == 0) {
+        links->sources[slot] = source;
+        links->targets[slot] = target;
+        links->numbers[slot] = ++links->count;
+    }
+    return links->numbers[slot] - 1;
+}
+
+static pen_status index_number_links(pen_stage_index *index, pen_arena *arena) {
+    const pen_stage_graph *graph = index->graph;
+    size_t capacity = 8;
+    while (capacity < (size_t)graph->edge_count * 4)
+        capacity *= 2;
+    index_links links = {.mask = (uint32_t)(capacity - 1)};
+    PEN_TRY(PEN_NEW(arena, capacity, &links.numbers));
+    PEN_TRY(PEN_NEW(arena, capacity, &links.sources));
+    PEN_TRY(PEN_NEW(arena, capacity, &links.targets));
+    for (uint32_t e = 0; e < graph->edge_count; e++) {
+        const uint32_t source = graph->stages[graph->edges[e].source].device;
+        const uint32_t target = graph->stages[graph->edges[e].target].device;
+        index->forward_link[e] = index_link(&links, source, target);
+        index->backward_link[e] = index_link(&links, target, source);
+    }
+    index->link_count = links.count;
+    return PEN_OK;
+}
+
+pen_status pen_stage_index_new(const pen_stage_graph *graph, pen_arena *arena,
+                               const pen_stage_index **out_index) {
+    PEN_TRY(index_check(graph));
+    const size_t stages = graph->stage_count;
+    const size_t edges = graph->edge_count;
+    const size_t devices = graph->device_count;
+    pen_stage_index *index;
+    uint32_t *cursor;
+    PEN_TRY(PEN_NEW(arena, 1, &index));
+    index->graph = graph;
+    PEN_TRY(PEN_NEW(arena, stages + 1, &index->first_output));
+    PEN_TRY(PEN_NEW(arena, edges, &index->out_edges));
+    PEN_TRY(PEN_NEW(arena, stages + 1, &index->first_input));
+    PEN_TRY(PEN_NEW(arena, edges, &index->in_edges));
+    PEN_TRY(PEN_NEW(arena, devices + 1, &index->first_stage));
+    PEN_TRY(PEN_NEW(arena, stages, &index->device_stages));
+    PEN_TRY(PEN_NEW(arena, stages, &index->gradient_count));
+    PEN_TRY(PEN_NEW(arena, stages, &index->has_backward));
+    PEN_TRY(PEN_NEW(arena, stages, &index->has_update));
+    PEN_TRY(PEN_NEW(arena, edges, &index->forward_link));
+    PEN_TRY(PEN_NEW(arena, edges, &index->backward_link));
+    PEN_TRY(PEN_NEW(arena, 2 * stages + devices, &cursor));
+    index_sort(index, cursor);
+    index_mark_backward(index);
+    PEN_TRY(index_number_links(index, arena));
+    *out_index = index;
+    return PEN_OK;
+}

@@ -1,0 +1,34 @@
+// Goes through a schedule as the runtime would: each device takes its tasks in order, and a task
+// begins when its device is free and all that it waits for has arrived. Sends run while the next
+// task computes; a link carries one tensor at a time, in the order in which they were made.
+#ifndef PEN_SCHEDULER_SCHEDULE_TASK_WALK_H
+#define PEN_SCHEDULER_SCHEDULE_TASK_WALK_H
+
+#include <stdbool.h>
+
+#include "scheduler/schedule/schedule.h"
+#include "scheduler/schedule/stage_index.h"
+
+// A tensor on its way. It goes with an edge of the stage graph, forward or backward.
+typedef struct pen_transfer_time {
+    uint32_t edge;
+    uint32_t microbatch;
+    bool is_backward;
+    double start_seconds;
+    double end_seconds;
+} pen_transfer_time;
+
+typedef struct pen_task_times {
+    double *start_seconds; // [task_count], in the schedule's order
+    double *end_seconds;   // [task_count]
+    uint32_t transfer_count;
+    pen_transfer_time *transfers; // [transfer_count], those between devices, by link in order
+} pen_task_times;
+
+// The schedule's tasks are the graph's (pen_schedule_check_tasks). Takes each task and edge once.
+//   INVALID_INPUT  tasks wait for each other in a circle, which the message names
+//   OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_task_walk(const pen_stage_index *index, const pen_schedule *schedule,
+                                       pen_arena *arena, pen_task_times *out_times);
+
+#endif // PEN_SCHEDULER_SCHEDULE_TASK_WALK_H

@@ -1,0 +1,111 @@
+#include "tests/support/stage_chain.h"
+
+#include <math.h>
+
+#include "tests/support/check.h"
+#include "tests/support/dice.h"
+
+static double *no_limits(pen_arena *arena, uint32_t device_count) {
+    double *bytes_limit;
+    CHECK_OK(PEN_NEW(arena, device_count, &bytes_limit));
+    for (uint32_t d = 0; d < device_count; d++) {
+        bytes_limit[d] = INFINITY;
+    }
+    return bytes_limit;
+}
+
+const pen_stage_graph *stage_chain(pen_arena *arena, uint32_t stage_count,
+                                   uint32_t microbatch_count, double forward_seconds,
+                                   double backward_seconds, double transfer_seconds) {
+    pen_stage_graph *graph;
+    pen_stage *stages;
+    pen_stage_edge *edges;
+    CHECK_OK(PEN_NEW(arena, 1, &graph));
+    CHECK_OK(PEN_NEW(arena, stage_count, &stages));
+    CHECK_OK(PEN_NEW(arena, stage_count, &edges));
+    for (uint32_t s = 0; s < stage_count; s++) {
+        stages[s] = (pen_stage){
+            .device = s,
+            .forward_seconds = forward_seconds,
+            .backward_input_seconds = backward_seconds / 2,
+            .backward_weight_seconds = backward_seconds / 2,
+            .fixed_bytes = 100,
+            .workspace_bytes = 10,
+            .activation_bytes = 100,
+        };
+        edges[s] = (pen_stage_edge){
+            .source = s,
+            .target = s + 1,
+            .forward_bytes = 8,
+            .backward_bytes = 8,
+            .forward_seconds = transfer_seconds,
+            .backward_seconds = transfer_seconds,
+        };
+    }
+    *graph = (pen_stage_graph){
+        .stage_count = stage_count,
+        .edge_count = stage_count - 1,
+        .device_count = stage_count,
+        .microbatch_count = microbatch_count,
+        .stages = stages,
+        .edges = edges,
+        .bytes_limit = no_limits(arena, stage_count),
+    };
+    return graph;
+}
+
+static void draw_stage(dice *d, pen_stage *stage, uint32_t device_count) {
+    *stage = (pen_stage){
+        .device = (uint32_t)dice_between(d, 0, device_count - 1),
+        .forward_seconds = (double)dice_between(d, 0, 6),
+        .fixed_bytes = (double)dice_between(d, 0, 1000),
+        .workspace_bytes = (double)dice_between(d, 0, 100),
+        .activation_bytes = (double)dice_between(d, 0, 300),
+    };
+    if (dice_between(d, 0, 4) == 0) return;
+    stage->backward_input_seconds = (double)dice_between(d, 0, 6);
+    stage->backward_weight_seconds = (double)dice_between(d, 0, 6);
+    stage->update_seconds = (double)dice_between(d, 0, 3);
+}
+
+static void draw_edge(dice *d, const pen_stage *stages, pen_stage_edge *edge) {
+    edge->forward_bytes = (double)dice_between(d, 1, 100);
+    edge->backward_bytes = (double)(dice_between(d, 0, 2) > 0 ? dice_between(d, 1, 100) : 0);
+    if (stages[edge->source].device == stages[edge->target].device) return;
+    edge->forward_seconds = (double)dice_between(d, 0, 5);
+    edge->backward_seconds = (double)dice_between(d, 0, 5);
+}
+
+pen_stage_graph *stage_graph_random(pen_arena *arena, uint64_t seed) {
+    dice d = {.seed = seed};
+    const uint32_t stage_count = (uint32_t)dice_between(&d, 1, 9);
+    const uint32_t device_count = (uint32_t)dice_between(&d, 1, 4);
+    const int64_t density = dice_between(&d, 1, 4);
+    pen_stage_graph *graph;
+    pen_stage *stages;
+    pen_stage_edge *edges;
+    CHECK_OK(PEN_NEW(arena, 1, &graph));
+    CHECK_OK(PEN_NEW(arena, stage_count, &stages));
+    CHECK_OK(PEN_NEW(arena, (size_t)stage_count * stage_count, &edges));
+    for (uint32_t s = 0; s < stage_count; s++) {
+        draw_stage(&d, &stages[s], device_count);
+    }
+    uint32_t edge_count = 0;
+    for (uint32_t source = 0; source < stage_count; source++) {
+        for (uint32_t target = source + 1; target < stage_count; target++) {
+            if (dice_between(&d, 0, 4) >= density) continue;
+            edges[edge_count] = (pen_stage_edge){.source = source, .target = target};
+            draw_edge(&d, stages, &edges[edge_count++]);
+        }
+    }
+    *graph = (pen_stage_graph){
+        .stage_count = stage_count,
+        .edge_count = edge_count,
+        .device_count = device_count,
+        .microbatch_count = (uint32_t)dice_between(&d, 1, 9),
+        .stages = stages,
+        .edges = edges,
+        .bytes_limit = no_limits(arena, device_count),
+    };
+    return graph;
+}
