@@ -167,8 +167,9 @@ static inline bool anneal_bears(const pen_anneal *anneal, uint32_t device, doubl
 
 static bool anneal_try_move(pen_anneal *anneal, uint32_t group, uint32_t device) {
     pen_load_state *state = anneal->state;
-    const double bytes = anneal->problem->group_bytes[group];
     const uint32_t home = state->device_of_group[group];
+    const double bytes = pen_problem_bytes(anneal->problem, group, device);
+    const double bytes_home = pen_problem_bytes(anneal->problem, group, home);
     if (!pen_problem_allows(anneal->problem, group, device) ||
         !anneal_bears(anneal, device, state->bytes[device] + bytes)) {
         return false;
@@ -179,7 +180,7 @@ static bool anneal_try_move(pen_anneal *anneal, uint32_t group, uint32_t device)
     const uint32_t touched_count = state->touched_count;
     for (uint32_t i = 0; i < touched_count; i++) {
         const uint32_t d = state->touched[i];
-        const double held = state->bytes[d] + (d == device ? bytes : d == home ? -bytes : 0.0);
+        const double held = state->bytes[d] + (d == device ? bytes : d == home ? -bytes_home : 0.0);
         const double term = anneal_term(anneal, d, state->load[d] + state->change[d], held);
         if (i < 8) term_new[i] = term;
         term_change += term - anneal->term[d];
@@ -238,7 +239,7 @@ static bool anneal_region_fits(const pen_anneal *anneal, uint32_t device) {
     for (uint32_t i = 0; i < anneal->region_count; i++) {
         if (!pen_problem_allows(anneal->problem, anneal->region[i], device)) return false;
         if (anneal->state->device_of_group[anneal->region[i]] != device) {
-            bytes += anneal->problem->group_bytes[anneal->region[i]];
+            bytes += pen_problem_bytes(anneal->problem, anneal->region[i], device);
         }
     }
     return anneal_bears(anneal, device, bytes);
@@ -266,10 +267,13 @@ static bool anneal_try_swap(pen_anneal *anneal, uint32_t group, uint32_t other) 
     const pen_problem *problem = anneal->problem;
     const uint32_t here = state->device_of_group[group], there = state->device_of_group[other];
     if (here == there) return false;
-    const double growth = problem->group_bytes[group] - problem->group_bytes[other];
+    const double growth =
+        pen_problem_bytes(problem, group, there) - pen_problem_bytes(problem, other, there);
+    const double shrinkage =
+        pen_problem_bytes(problem, group, here) - pen_problem_bytes(problem, other, here);
     if (!pen_problem_allows(problem, group, there) || !pen_problem_allows(problem, other, here) ||
         !anneal_bears(anneal, there, state->bytes[there] + growth) ||
-        !anneal_bears(anneal, here, state->bytes[here] - growth)) {
+        !anneal_bears(anneal, here, state->bytes[here] - shrinkage)) {
         return false;
     }
     anneal_keep(anneal);

@@ -81,7 +81,7 @@ static pen_status bound_throughput(const pen_problem *problem, pen_arena *arena,
             const double cost = bound_compute(problem, class, g);
             least = fmin(least, cost);
             if (pen_problem_allows(problem, g, class->devices[0]) &&
-                problem->group_bytes[g] <= class->bytes_limit) {
+                pen_problem_bytes(problem, g, class->devices[0]) <= class->bytes_limit) {
                 least_allowed = fmin(least_allowed, cost);
             }
         }
@@ -132,6 +132,10 @@ pen_status pen_bound(const pen_problem *problem, pen_arena *arena, double *out_b
         return bound_throughput(problem, arena, out_bound);
     case PEN_OBJECTIVE_LATENCY:
         return bound_latency(problem, arena, out_bound);
+    case PEN_OBJECTIVE_STEP_TIME:
+    case PEN_OBJECTIVE_TRAFFIC:
+        *out_bound = 0.0;
+        return PEN_OK;
     }
     PEN_NEVER("an objective is one of the enum");
 }

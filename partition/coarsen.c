@@ -37,7 +37,7 @@ static void coarsen_finish(const pen_problem *problem, uint32_t *out_class) {
 
 static bool coarsen_has_forward(const pen_problem *problem, uint32_t group) {
     for (uint32_t m = problem->members.first[group]; m < problem->members.first[group + 1]; m++) {
-        if (!problem->given.nodes[problem->members.ids[m]].is_backward) return true;
+        if (pen_problem_is_forward(&problem->given, problem->members.ids[m])) return true;
     }
     return false;
 }

@@ -26,7 +26,8 @@ static bool device_classes_same(const pen_problem_given *given, const bool *is_p
     const pen_problem_device *x = &given->devices[a], *y = &given->devices[b];
     return x->kind == y->kind && x->slowness == y->slowness && x->send == y->send &&
            x->receive == y->receive && x->bytes_limit == y->bytes_limit &&
-           x->is_parallel == y->is_parallel && given->link == NULL;
+           x->microbatches == y->microbatches && x->is_parallel == y->is_parallel &&
+           given->link == NULL;
 }
 
 static pen_status device_classes_group(const pen_problem *problem, pen_arena *arena,
@@ -55,6 +56,7 @@ static pen_status device_classes_group(const pen_problem *problem, pen_arena *ar
                 .send = device->send + device_classes_mean_link(given, d, true),
                 .receive = device->receive + device_classes_mean_link(given, d, false),
                 .bytes_limit = pen_problem_bytes_limit(problem, d),
+                .microbatches = device->microbatches,
                 .is_parallel = device->is_parallel,
             };
             PEN_TRY(PEN_NEW(arena, given->device_count - d, &class->devices));

@@ -19,6 +19,7 @@ typedef struct pen_device_class {
     double send;        // links counted at their mean
     double receive;     // likewise
     double bytes_limit; // rounding of sums allowed for
+    uint32_t microbatches;
     uint32_t device_count;
     uint32_t *devices; // [device_count], ascending
     bool is_parallel;

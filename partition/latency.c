@@ -179,7 +179,11 @@ static void latency_sum(pen_latency *latency, const uint32_t *device_of_node) {
             const uint32_t there = device_of_node[v];
             double factor = given->devices[there].receive;
             if (given->link != NULL && there != home) {
-                factor += given->link[(uint64_t)home * given->device_count + there];
+                const uint64_t at = (uint64_t)home * given->device_count + there;
+                factor += given->link[at];
+                if (given->link_latency != NULL && transfer > 0.0) {
+                    latency->cost[reader] += given->link_latency[at];
+                }
             }
             latency->cost[reader] += transfer * factor;
         }

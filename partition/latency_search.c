@@ -46,8 +46,9 @@ static uint32_t latency_below(latency_search *search, uint32_t limit) {
 
 static void latency_put_group(latency_search *search, uint32_t group, uint32_t device) {
     const pen_problem *problem = search->problem;
-    search->bytes[search->device_of_group[group]] -= problem->group_bytes[group];
-    search->bytes[device] += problem->group_bytes[group];
+    const uint32_t from = search->device_of_group[group];
+    search->bytes[from] -= pen_problem_bytes(problem, group, from);
+    search->bytes[device] += pen_problem_bytes(problem, group, device);
     search->device_of_group[group] = device;
     for (uint32_t m = problem->members.first[group]; m < problem->members.first[group + 1]; m++) {
         search->device_of_node[problem->members.ids[m]] = device;
@@ -192,7 +193,8 @@ static pen_status latency_begin(latency_search *search, pen_arena *arena) {
     for (uint32_t g = 0; g < problem->group_count; g++) {
         search->line_at[search->line[g]] = g;
         search->best[g] = search->device_of_group[g];
-        search->bytes[search->device_of_group[g]] += problem->group_bytes[g];
+        const uint32_t d = search->device_of_group[g];
+        search->bytes[d] += pen_problem_bytes(problem, g, d);
         latency_put_group(search, g, search->device_of_group[g]);
     }
     pen_rank_devices(problem, search->device_of_group, search->rank);

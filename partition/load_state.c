@@ -52,7 +52,7 @@ void pen_load_state_refresh(pen_load_state *state) {
     for (uint32_t g = 0; g < problem->group_count; g++) {
         const uint32_t device = state->device_of_group[g];
         state->load[device] += pen_problem_compute(problem, g, device);
-        state->bytes[device] += problem->group_bytes[g];
+        state->bytes[device] += pen_problem_bytes(problem, g, device);
         state->group_total[device] += 1;
     }
     for (uint32_t o = 0; o < problem->output_count; o++) {
@@ -65,7 +65,7 @@ void pen_load_state_refresh(pen_load_state *state) {
             if (d == home) continue;
             state->load[d] += cost * devices[d].receive;
             if (link == NULL) continue;
-            const double moved = cost * link[(size_t)home * device_count + d];
+            const double moved = pen_problem_link_cost(problem, o, home, d);
             state->load[home] += moved;
             state->load[d] += moved;
         }
@@ -83,14 +83,12 @@ static inline void load_state_add(pen_load_state *state, uint32_t device, double
 // The transfers of one output over links when its owner is on `home`, times `sign`.
 static void load_state_add_links(pen_load_state *state, uint32_t output, uint32_t home,
                                  double sign) {
-    const uint32_t device_count = state->device_count;
-    const double *link = state->problem->given.link + (size_t)home * device_count;
-    const double cost = state->problem->output_cost[output] * sign;
     uint32_t cursor = 0, d;
     while (pen_reader_counts_next(&state->readers, output, &cursor, &d)) {
         if (d == home) continue;
-        load_state_add(state, home, cost * link[d]);
-        load_state_add(state, d, cost * link[d]);
+        const double moved = sign * pen_problem_link_cost(state->problem, output, home, d);
+        load_state_add(state, home, moved);
+        load_state_add(state, d, moved);
     }
 }
 
@@ -146,14 +144,15 @@ static void load_state_weigh_reads(pen_load_state *state, uint32_t group, uint32
             load_state_add(state, home, (was_away ? -cost : cost) * devices[home].send);
         }
         if (link == NULL) continue;
-        const double *row = link + (size_t)home * state->device_count;
         if (ends && from != home) {
-            change_from -= cost * row[from];
-            load_state_add(state, home, -cost * row[from]);
+            const double moved = pen_problem_link_cost(problem, o, home, from);
+            change_from -= moved;
+            load_state_add(state, home, -moved);
         }
         if (begins && to != home) {
-            change_to += cost * row[to];
-            load_state_add(state, home, cost * row[to]);
+            const double moved = pen_problem_link_cost(problem, o, home, to);
+            change_to += moved;
+            load_state_add(state, home, moved);
         }
     }
     state->change[from] += change_from;
@@ -179,8 +178,8 @@ void pen_load_state_move(pen_load_state *state, uint32_t group, uint32_t device)
     for (uint32_t i = 0; i < state->touched_count; i++) {
         state->load[state->touched[i]] += state->change[state->touched[i]];
     }
-    state->bytes[from] -= problem->group_bytes[group];
-    state->bytes[device] += problem->group_bytes[group];
+    state->bytes[from] -= pen_problem_bytes(problem, group, from);
+    state->bytes[device] += pen_problem_bytes(problem, group, device);
     state->group_total[from] -= 1;
     state->group_total[device] += 1;
     state->device_of_group[group] = device;

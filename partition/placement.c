@@ -6,49 +6,69 @@
 #include "partition/latency.h"
 #include "partition/problem_outputs.h"
 
-// Loads and bytes, from the nodes alone.
-static pen_status placement_sum(const pen_problem *problem, const uint32_t *device_of_node,
-                                pen_arena *arena, double *load, double *bytes) {
+// What moving a result over a link adds to the load of each end.
+static double placement_link_cost(const pen_problem_given *given, double transfer, uint32_t from,
+                                  uint32_t to) {
+    const uint64_t at = (uint64_t)from * given->device_count + to;
+    const bool has_latency = given->link_latency != NULL && transfer > 0.0;
+    return transfer * given->link[at] + (has_latency ? given->link_latency[at] : 0.0);
+}
+
+// Loads, bytes and traffic, from the nodes alone.
+static pen_status placement_sum(const pen_problem *problem, pen_arena *arena,
+                                pen_placement *placement) {
     const pen_problem_given *given = &problem->given;
+    const uint32_t *device_of_node = placement->device_of_node;
+    double *load = placement->load;
     uint32_t *read_on; // of each device: 1 + the last node that it was charged for
     PEN_TRY(PEN_NEW(arena, given->device_count, &read_on));
     for (uint32_t u = 0; u < given->node_count; u++) {
+        const pen_problem_node *node = &given->nodes[u];
         const uint32_t home = device_of_node[u];
         const pen_problem_device *device = &given->devices[home];
-        const double transfer = given->nodes[u].transfer;
         bool is_sent = false;
         load[home] +=
             given->compute[(uint64_t)device->kind * given->node_count + u] * device->slowness;
-        bytes[home] += given->nodes[u].bytes;
+        placement->bytes[home] += node->bytes + node->bytes_in_flight * device->microbatches;
         for (uint32_t e = problem->successors.first[u]; e < problem->successors.first[u + 1]; e++) {
             const uint32_t there = device_of_node[problem->successors.ids[e]];
             if (there == home || read_on[there] == u + 1) continue;
             read_on[there] = u + 1;
             is_sent = true;
-            load[there] += transfer * given->devices[there].receive;
+            placement->traffic += node->transfer;
+            load[there] += node->transfer * given->devices[there].receive;
             if (given->link == NULL) continue;
-            const double moved = transfer * given->link[(size_t)home * given->device_count + there];
+            const double moved = placement_link_cost(given, node->transfer, home, there);
             load[there] += moved;
             load[home] += moved;
         }
-        if (is_sent) load[home] += transfer * device->send;
+        if (is_sent) load[home] += node->transfer * device->send;
     }
     return PEN_OK;
 }
 
-static pen_status placement_value(const pen_problem *problem, const uint32_t *device_of_node,
-                                  const double *load, pen_arena *arena, double *out_value) {
-    pen_latency *latency;
+static double placement_worst_load(const pen_placement *placement) {
     double worst = 0.0;
+    for (uint32_t d = 0; d < placement->device_count; d++)
+        worst = fmax(worst, placement->load[d]);
+    return worst;
+}
+
+static pen_status placement_evaluate(const pen_problem *problem, pen_arena *arena,
+                                     pen_placement *placement) {
+    pen_latency *latency;
     switch (problem->given.objective) {
     case PEN_OBJECTIVE_THROUGHPUT:
-        for (uint32_t d = 0; d < problem->given.device_count; d++)
-            worst = fmax(worst, load[d]);
-        *out_value = worst;
+        placement->value = placement_worst_load(placement);
         return PEN_OK;
     case PEN_OBJECTIVE_LATENCY:
         PEN_TRY(pen_latency_new(problem, arena, &latency));
-        *out_value = pen_latency_evaluate(latency, device_of_node, NULL);
+        placement->value = pen_latency_evaluate(latency, placement->device_of_node, NULL);
+        return PEN_OK;
+    case PEN_OBJECTIVE_STEP_TIME:
+        return pen_error(PEN_UNSUPPORTED, "step times of placements are not evaluated");
+    case PEN_OBJECTIVE_TRAFFIC:
+        placement->value = placement->traffic;
         return PEN_OK;
     }
     PEN_NEVER("an objective is one of the enum");
@@ -57,6 +77,7 @@ static pen_status placement_value(const pen_problem *problem, const uint32_t *de
 pen_status pen_placement_new(const pen_problem *problem, const uint32_t *device_of_node,
                              pen_arena *arena, pen_placement **out_placement) {
     pen_placement *placement;
+    bool *is_used; // [device_count]
     const uint32_t device_count = problem->given.device_count;
     PEN_TRY(PEN_NEW(arena, 1, &placement));
     placement->node_count = problem->given.node_count;
@@ -64,13 +85,16 @@ pen_status pen_placement_new(const pen_problem *problem, const uint32_t *device_
     PEN_TRY(PEN_NEW(arena, placement->node_count, &placement->device_of_node));
     PEN_TRY(PEN_NEW(arena, device_count, &placement->load));
     PEN_TRY(PEN_NEW(arena, device_count, &placement->bytes));
+    PEN_TRY(PEN_NEW(arena, device_count, &is_used));
     memcpy(placement->device_of_node, device_of_node,
            placement->node_count * sizeof *device_of_node);
     for (uint32_t v = 0; v < placement->node_count; v++) {
         PEN_ASSERT(device_of_node[v] < device_count);
+        if (!is_used[device_of_node[v]]) placement->used_count += 1;
+        is_used[device_of_node[v]] = true;
     }
-    PEN_TRY(placement_sum(problem, device_of_node, arena, placement->load, placement->bytes));
-    PEN_TRY(placement_value(problem, device_of_node, placement->load, arena, &placement->value));
+    PEN_TRY(placement_sum(problem, arena, placement));
+    PEN_TRY(placement_evaluate(problem, arena, placement));
     *out_placement = placement;
     return PEN_OK;
 }
@@ -118,6 +142,19 @@ static pen_status placement_check_bytes(const pen_problem *problem, const double
     return PEN_OK;
 }
 
+static pen_status placement_check_used(const pen_problem *problem, uint32_t used_count) {
+    const pen_problem_given *given = &problem->given;
+    if (used_count < given->devices_used_minimum) {
+        return pen_error(PEN_INVALID_INPUT, "%u devices are used, at least %u must be", used_count,
+                         given->devices_used_minimum);
+    }
+    if (given->devices_used_maximum > 0 && used_count > given->devices_used_maximum) {
+        return pen_error(PEN_INVALID_INPUT, "%u devices are used, at most %u may be", used_count,
+                         given->devices_used_maximum);
+    }
+    return PEN_OK;
+}
+
 pen_status pen_placement_is_acyclic(const pen_problem *problem, const uint32_t *device_of_node,
                                     pen_arena *arena, bool *out_is_acyclic) {
     const pen_problem_given *given = &problem->given;
@@ -126,11 +163,11 @@ pen_status pen_placement_is_acyclic(const pen_problem *problem, const uint32_t *
     uint32_t edge_count = 0;
     PEN_TRY(PEN_NEW(arena, problem->successors.first[given->node_count], &edges));
     for (uint32_t u = 0; u < given->node_count; u++) {
-        if (given->nodes[u].is_backward) continue;
+        if (!pen_problem_is_forward(given, u)) continue;
         for (uint32_t e = problem->successors.first[u]; e < problem->successors.first[u + 1]; e++) {
             const uint32_t v = problem->successors.ids[e];
             const pen_problem_edge edge = {device_of_node[u], device_of_node[v]};
-            if (!given->nodes[v].is_backward && edge.source != edge.target) {
+            if (edge.source != edge.target && pen_problem_is_forward(given, v)) {
                 edges[edge_count++] = edge;
             }
         }
@@ -157,6 +194,8 @@ pen_status pen_placement_check(const pen_problem *problem, const pen_placement *
     status = pen_placement_new(problem, placement->device_of_node, scratch, &again);
     if (status != PEN_OK) goto done;
     status = placement_check_bytes(problem, again->bytes);
+    if (status != PEN_OK) goto done;
+    status = placement_check_used(problem, again->used_count);
     if (status != PEN_OK) goto done;
     if (fabs(again->value - placement->value) > PLACEMENT_TOLERANCE * (1.0 + again->value)) {
         status = pen_error(PEN_INVALID_INPUT, "the value is %.17g, not %.17g", again->value,

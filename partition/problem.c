@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "partition/problem_adopt.h"
 #include "partition/problem_outputs.h"
 
 const char *pen_problem_node_name(const pen_problem_given *given, uint32_t node,
@@ -20,6 +21,8 @@ const char *pen_problem_device_name(const pen_problem_given *given, uint32_t dev
     snprintf(out_text, PEN_PROBLEM_NAME_BYTES, "%u", device);
     return out_text;
 }
+
+const char *const pen_objective_names[] = {"throughput", "latency", "step_time", "traffic", NULL};
 
 static bool problem_is_amount(double number) {
     return number >= 0.0 && number < PEN_PROBLEM_COST_LIMIT;
@@ -42,12 +45,38 @@ static pen_status problem_check_devices(const pen_problem_given *given) {
                              pen_problem_device_name(given, d, name));
         }
     }
+    PEN_ASSERT(given->link != NULL || given->link_latency == NULL);
     if (given->link == NULL) return PEN_OK;
     for (uint64_t i = 0; i < (uint64_t)given->device_count * given->device_count; i++) {
         if (!problem_is_amount(given->link[i])) {
             return pen_error(PEN_INVALID_INPUT, "links must cost finite amounts, found %g",
                              given->link[i]);
         }
+        if (given->link_latency != NULL && !problem_is_amount(given->link_latency[i])) {
+            return pen_error(PEN_INVALID_INPUT, "links must have a finite latency, found %g",
+                             given->link_latency[i]);
+        }
+    }
+    return PEN_OK;
+}
+
+// What is asked of the whole: objective and number of devices.
+static pen_status problem_check_wishes(const pen_problem_given *given) {
+    const uint32_t least = given->devices_used_minimum, most = given->devices_used_maximum;
+    if (least > given->device_count) {
+        return pen_error(PEN_INVALID_INPUT, "at least %u devices are to be used, there are %u",
+                         least, given->device_count);
+    }
+    if (most > 0 && least > most) {
+        return pen_error(PEN_INVALID_INPUT,
+                         "at least %u devices are to be used, but at most %u may be", least, most);
+    }
+    if (given->objective != PEN_OBJECTIVE_STEP_TIME) return PEN_OK;
+    if (given->step_time == NULL) {
+        return pen_error(PEN_INVALID_INPUT, "the objective step_time needs a schedule to judge by");
+    }
+    if (given->microbatch_count == 0) {
+        return pen_error(PEN_INVALID_INPUT, "the objective step_time needs at least 1 microbatch");
     }
     return PEN_OK;
 }
@@ -59,13 +88,16 @@ static pen_status problem_check_nodes(const pen_problem_given *given) {
     for (uint32_t v = 0; v < given->node_count; v++) {
         const pen_problem_node *node = &given->nodes[v];
         PEN_ASSERT(node->pin == PEN_PROBLEM_ANY || node->pin < given->device_count);
-        bool is_right = problem_is_amount(node->bytes) && problem_is_amount(node->transfer);
+        PEN_ASSERT(node->role != PEN_ROLE_TRANSFER);
+        bool is_right = problem_is_amount(node->bytes) && problem_is_amount(node->transfer) &&
+                        problem_is_amount(node->bytes_in_flight) &&
+                        problem_is_amount(node->workspace_bytes);
         for (uint32_t k = 0; k < given->kind_count; k++) {
             const double cost = given->compute[(uint64_t)k * given->node_count + v];
             is_right = is_right && cost >= 0.0;
             if (cost < INFINITY) total += cost;
         }
-        total += node->bytes + node->transfer;
+        total += node->bytes + node->transfer + node->bytes_in_flight;
         if (!is_right || !problem_is_amount(total)) {
             return pen_error(PEN_INVALID_INPUT,
                              "node %s: costs and bytes must be numbers from 0 to %g, sums too",
@@ -149,11 +181,13 @@ static pen_status problem_link_groups(pen_problem *problem, pen_arena *arena) {
     PEN_TRY(PEN_NEW(arena, problem->successors.first[given->node_count], &edges));
     uint32_t count = 0;
     for (uint32_t u = 0; u < given->node_count; u++) {
-        if (given->nodes[u].is_backward) continue;
+        if (!pen_problem_is_forward(given, u)) continue;
         for (uint32_t e = problem->successors.first[u]; e < problem->successors.first[u + 1]; e++) {
             const uint32_t v = problem->successors.ids[e];
             const pen_problem_edge edge = {problem->group_of_node[u], problem->group_of_node[v]};
-            if (!given->nodes[v].is_backward && edge.source != edge.target) edges[count++] = edge;
+            if (edge.source != edge.target && pen_problem_is_forward(given, v)) {
+                edges[count++] = edge;
+            }
         }
     }
     PEN_TRY(
@@ -167,6 +201,12 @@ static pen_status problem_sum_groups(pen_problem *problem, pen_arena *arena) {
     const uint32_t group_count = problem->group_count;
     PEN_TRY(PEN_NEW(arena, (uint64_t)given->kind_count * group_count, &problem->group_compute));
     PEN_TRY(PEN_NEW(arena, group_count, &problem->group_bytes));
+    problem->group_bytes_in_flight = NULL;
+    for (uint32_t v = 0; v < given->node_count; v++) {
+        if (given->nodes[v].bytes_in_flight == 0.0) continue;
+        PEN_TRY(PEN_NEW(arena, group_count, &problem->group_bytes_in_flight));
+        break;
+    }
     PEN_TRY(PEN_NEW(arena, group_count, &problem->group_pin));
     for (uint32_t g = 0; g < group_count; g++)
         problem->group_pin[g] = PEN_PROBLEM_ANY;
@@ -174,6 +214,9 @@ static pen_status problem_sum_groups(pen_problem *problem, pen_arena *arena) {
         const pen_problem_node *node = &given->nodes[v];
         const uint32_t g = problem->group_of_node[v];
         problem->group_bytes[g] += node->bytes;
+        if (node->bytes_in_flight > 0.0) {
+            problem->group_bytes_in_flight[g] += node->bytes_in_flight;
+        }
         for (uint32_t k = 0; k < given->kind_count; k++) {
             problem->group_compute[(uint64_t)k * group_count + g] +=
                 given->compute[(uint64_t)k * given->node_count + v];
@@ -209,19 +252,22 @@ static pen_status problem_list_members(pen_problem *problem, pen_arena *arena) {
 static pen_status problem_check_homes(const pen_problem *problem) {
     const pen_problem_given *given = &problem->given;
     for (uint32_t g = 0; g < problem->group_count; g++) {
-        const double bytes = problem->group_bytes[g];
-        double bytes_most = -1.0; // of the devices that may run it
-        for (uint32_t i = 0; i < given->device_count && bytes > bytes_most; i++) {
-            const uint32_t d = (g + i) % given->device_count; // nearly always the first will do
+        uint32_t nearest = PEN_PROBLEM_ANY; // of the devices that may run it
+        double missing = INFINITY;
+        for (uint32_t d = 0; d < given->device_count && missing > 0.0; d++) {
             if (!pen_problem_allows(problem, g, d)) continue;
-            bytes_most = fmax(bytes_most, pen_problem_bytes_limit(problem, d));
+            const double lack =
+                pen_problem_bytes(problem, g, d) - pen_problem_bytes_limit(problem, d);
+            if (lack >= missing) continue;
+            missing = lack;
+            nearest = d;
         }
-        if (bytes <= bytes_most) continue;
-        char name[PEN_PROBLEM_NAME_BYTES];
+        if (missing <= 0.0) continue;
+        char name[PEN_PROBLEM_NAME_BYTES], device[PEN_PROBLEM_NAME_BYTES];
         const uint32_t first = problem->members.first[g];
         const uint32_t others = problem->members.first[g + 1] - first - 1;
         const char *node = pen_problem_node_name(given, problem->members.ids[first], name);
-        if (bytes_most < 0.0) {
+        if (nearest == PEN_PROBLEM_ANY) {
             return pen_error(PEN_DOES_NOT_FIT,
                              "no device can run node %s and the %u others that must share its "
                              "device",
@@ -229,8 +275,10 @@ static pen_status problem_check_homes(const pen_problem *problem) {
         }
         return pen_error(PEN_DOES_NOT_FIT,
                          "node %s and the %u others that must share its device need %.15g bytes, "
-                         "the largest device that may run them has %.15g",
-                         node, others, bytes, bytes_most / (1.0 + PEN_PROBLEM_MEMORY_SLACK));
+                         "the device that comes nearest, %s, has %.15g",
+                         node, others, pen_problem_bytes(problem, g, nearest),
+                         pen_problem_device_name(given, nearest, device),
+                         given->devices[nearest].bytes_limit);
     }
     return PEN_OK;
 }
@@ -272,10 +320,11 @@ pen_status pen_problem_build(const pen_problem_given *given, pen_arena *arena,
     uint32_t *label;
     PEN_TRY(problem_check_devices(given));
     PEN_TRY(problem_check_nodes(given));
+    PEN_TRY(problem_check_wishes(given));
     PEN_TRY(PEN_NEW(arena, 1, &problem));
     PEN_TRY(PEN_NEW(arena, given->node_count, &label));
     PEN_TRY(PEN_NEW(arena, given->edge_count, &edges));
-    problem->given = *given;
+    PEN_TRY(pen_problem_adopt(given, arena, &problem->given));
     uint32_t edge_count = 0; // without loops
     for (uint32_t e = 0; e < given->edge_count; e++) {
         PEN_ASSERT(given->edges[e].source < given->node_count);

@@ -182,6 +182,7 @@ static pen_status outputs_write(pen_problem *problem, const outputs_build *build
     uint32_t reader_count = 0;
     PEN_TRY(PEN_NEW(arena, build->draft_count, &problem->output_owner));
     PEN_TRY(PEN_NEW(arena, build->draft_count, &problem->output_cost));
+    PEN_TRY(PEN_NEW(arena, build->draft_count, &problem->output_results));
     PEN_TRY(PEN_NEW(arena, (size_t)build->draft_count + 1, &problem->readers.first));
     PEN_TRY(PEN_NEW(arena, build->reader_count, &problem->readers.ids));
     PEN_TRY(PEN_NEW(arena, (size_t)problem->group_count + 1, &problem->own_first));
@@ -198,12 +199,14 @@ static pen_status outputs_write(pen_problem *problem, const outputs_build *build
         }
         if (is_known) {
             problem->output_cost[o] += draft->cost;
+            problem->output_results[o] += 1.0;
             continue;
         }
         o = problem->output_count++;
         draft_of[o] = i;
         problem->output_owner[o] = draft->owner;
         problem->output_cost[o] = draft->cost;
+        problem->output_results[o] = 1.0;
         memcpy(problem->readers.ids + reader_count, build->readers + draft->reader_first,
                draft->reader_count * sizeof *problem->readers.ids);
         reader_count += draft->reader_count;

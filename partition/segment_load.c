@@ -55,6 +55,9 @@ void pen_segment_load_add(pen_segment_load *segment, uint32_t group) {
         segment->pinned_count += 1;
     }
     segment->bytes += problem->group_bytes[group];
+    if (problem->group_bytes_in_flight != NULL) {
+        segment->bytes_in_flight += problem->group_bytes_in_flight[group];
+    }
     segment->is_inside[group] = true;
     segment->count += 1;
 }
@@ -63,7 +66,7 @@ void pen_segment_load_add(pen_segment_load *segment, uint32_t group) {
 static void segment_load_settle(pen_segment_load *segment) {
     for (uint32_t k = 0; k < segment->problem->given.kind_count; k++)
         segment->compute[k] = 0.0;
-    segment->bytes = 0.0;
+    segment->bytes = segment->bytes_in_flight = 0.0;
     segment->sent = segment->received = 0.0;
     segment->sent_fixed = segment->received_fixed = 0.0;
 }
@@ -103,6 +106,9 @@ void pen_segment_load_remove(pen_segment_load *segment, uint32_t group) {
         segment->pinned_count -= 1;
     }
     segment->bytes -= problem->group_bytes[group];
+    if (problem->group_bytes_in_flight != NULL) {
+        segment->bytes_in_flight -= problem->group_bytes_in_flight[group];
+    }
     segment->is_inside[group] = false;
     if (--segment->count == 0) segment_load_settle(segment);
 }

@@ -24,6 +24,7 @@ typedef struct pen_segment_load {
     uint32_t *pinned;      // [device_count] groups pinned there
     uint32_t pinned_count; // groups with a pin
     double bytes;
+    double bytes_in_flight;
     double sent;       // costs of own outputs that others read
     double received;   // costs of foreign outputs that are read
     double sent_fixed; // the parts of them that no growth takes away
@@ -50,6 +51,12 @@ static inline bool pen_segment_load_allows(const pen_segment_load *segment,
     return segment->barred[class->kind] == 0 &&
            (segment->pinned_count == 0 ||
             segment->pinned_count == segment->pinned[class->devices[0]]);
+}
+
+// Whether the class's devices have the memory.
+static inline bool pen_segment_load_fits(const pen_segment_load *segment,
+                                         const pen_device_class *class) {
+    return segment->bytes + segment->bytes_in_flight * class->microbatches <= class->bytes_limit;
 }
 
 static inline double pen_segment_load_on(const pen_segment_load *segment,

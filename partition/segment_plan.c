@@ -123,7 +123,7 @@ static void plan_close(plan_search *search, uint32_t source, uint32_t target) {
     for (uint32_t c = 0; c < classes->class_count; c++) {
         const pen_device_class *class = &classes->classes[c];
         if (!pen_segment_load_allows(search->segment, class)) continue;
-        if (search->segment->bytes > class->bytes_limit) continue;
+        if (!pen_segment_load_fits(search->segment, class)) continue;
         const double load = pen_segment_load_on(search->segment, class);
         if (load >= search->limit) continue;
         for (uint32_t i = 0; i < search->active_count; i++) {
@@ -149,7 +149,7 @@ static bool plan_may_grow(const plan_search *search) {
     for (uint32_t c = 0; c < search->classes->class_count; c++) {
         const pen_device_class *class = &search->classes->classes[c];
         if (pen_segment_load_allows(search->segment, class) &&
-            search->segment->bytes <= class->bytes_limit &&
+            pen_segment_load_fits(search->segment, class) &&
             pen_segment_load_bound(search->segment, class) < search->limit) {
             return true;
         }

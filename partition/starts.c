@@ -54,15 +54,16 @@ static pen_status start_chunk(const pen_problem *chained, pen_arena *arena,
         fmax(START_CHUNKS_MINIMUM, (double)START_CHUNKS_PER_DEVICE * chained->given.device_count);
     for (uint32_t g = 0; g < count; g++) {
         if (chained->group_compute[g] < INFINITY) compute_total += chained->group_compute[g];
-        bytes_total += chained->group_bytes[g];
+        bytes_total += pen_problem_bytes(chained, g, 0);
     }
     double filled = 0.0; // of a chunk
     uint32_t first = order[0];
     for (uint32_t i = 0; i < count; i++) {
         const uint32_t g = order[i];
         const double compute = chained->group_compute[g] < INFINITY ? chained->group_compute[g] : 0;
-        const double part = (compute_total > 0.0 ? 0.5 * compute / compute_total : 0.0) +
-                            (bytes_total > 0.0 ? 0.5 * chained->group_bytes[g] / bytes_total : 0.0);
+        const double part =
+            (compute_total > 0.0 ? 0.5 * compute / compute_total : 0.0) +
+            (bytes_total > 0.0 ? 0.5 * pen_problem_bytes(chained, g, 0) / bytes_total : 0.0);
         filled += part * chunk_count + 0.1 * chunk_count / count;
         if (filled > 1.0 || chained->group_pin[g] != PEN_PROBLEM_ANY) {
             filled = 0.0;
@@ -247,7 +248,7 @@ typedef struct start_repair {
 } start_repair;
 
 static void start_put(start_repair *repair, uint32_t group, uint32_t device, double sign) {
-    repair->bytes[device] += sign * repair->problem->group_bytes[group];
+    repair->bytes[device] += sign * pen_problem_bytes(repair->problem, group, device);
     repair->load[device] += sign * pen_problem_compute(repair->problem, group, device);
 }
 
@@ -257,7 +258,7 @@ static uint32_t start_find_room(const start_repair *repair, uint32_t group) {
     double least = INFINITY;
     for (uint32_t d = 0; d < repair->problem->given.device_count; d++) {
         if (!pen_problem_allows(repair->problem, group, d)) continue;
-        if (repair->bytes[d] + repair->problem->group_bytes[group] >
+        if (repair->bytes[d] + pen_problem_bytes(repair->problem, group, d) >
             pen_problem_bytes_limit(repair->problem, d)) {
             continue;
         }
@@ -287,8 +288,8 @@ static pen_status start_blame(const start_repair *repair, uint32_t group) {
     double missing = INFINITY, room = 0.0, need = 0.0;
     for (uint32_t d = 0; d < given->device_count; d++) {
         if (!pen_problem_allows(repair->problem, group, d)) continue;
-        const double lack =
-            repair->bytes[d] + repair->problem->group_bytes[group] - given->devices[d].bytes_limit;
+        const double lack = repair->bytes[d] + pen_problem_bytes(repair->problem, group, d) -
+                            given->devices[d].bytes_limit;
         if (lack >= missing) continue;
         missing = lack;
         nearest = d;
@@ -296,7 +297,7 @@ static pen_status start_blame(const start_repair *repair, uint32_t group) {
     for (uint32_t d = 0; d < given->device_count; d++)
         room += given->devices[d].bytes_limit;
     for (uint32_t g = 0; g < repair->problem->group_count; g++) {
-        need += repair->problem->group_bytes[g];
+        need += pen_problem_bytes(repair->problem, g, nearest);
     }
     const uint32_t node = repair->problem->members.ids[repair->problem->members.first[group]];
     return pen_error(PEN_DOES_NOT_FIT,
@@ -305,15 +306,15 @@ static pen_status start_blame(const start_repair *repair, uint32_t group) {
                      "need %.15g, all devices have %.15g)",
                      given->devices[nearest].bytes_limit + missing,
                      pen_problem_device_name(given, nearest, device), missing,
-                     pen_problem_node_name(given, node, name), repair->problem->group_bytes[group],
-                     need, room);
+                     pen_problem_node_name(given, node, name),
+                     pen_problem_bytes(repair->problem, group, nearest), need, room);
 }
 
 // Packs everything anew, largest first.
 static pen_status start_pack(start_repair *repair, start_item *items) {
     const uint32_t count = repair->problem->group_count;
     for (uint32_t g = 0; g < count; g++) {
-        items[g] = (start_item){repair->problem->group_bytes[g], g};
+        items[g] = (start_item){pen_problem_bytes(repair->problem, g, 0), g};
     }
     qsort(items, count, sizeof *items, start_compare);
     memset(repair->bytes, 0, repair->problem->given.device_count * sizeof *repair->bytes);
@@ -338,16 +339,16 @@ static pen_status start_unload(start_repair *repair, pen_arena *arena) {
         if (d < problem->given.device_count && pen_problem_allows(problem, g, d)) {
             start_put(repair, g, d, 1.0);
         } else {
-            items[homeless++] = (start_item){problem->group_bytes[g], g};
+            items[homeless++] = (start_item){pen_problem_bytes(problem, g, 0), g};
         }
     }
     for (uint32_t g = problem->group_count; g-- > 0;) { // the last come off first
         const uint32_t d = repair->device_of_group[g];
         if (d >= problem->given.device_count || !pen_problem_allows(problem, g, d)) continue;
         if (repair->bytes[d] <= pen_problem_bytes_limit(problem, d)) continue;
-        if (problem->group_bytes[g] == 0.0) continue;
+        if (pen_problem_bytes(problem, g, d) == 0.0) continue;
         start_put(repair, g, d, -1.0);
-        items[homeless++] = (start_item){problem->group_bytes[g], g};
+        items[homeless++] = (start_item){pen_problem_bytes(problem, g, 0), g};
     }
     if (homeless > 1) qsort(items, homeless, sizeof *items, start_compare);
     for (uint32_t i = 0; i < homeless; i++) {
@@ -410,7 +411,7 @@ static bool start_is_right(const start_repair *repair) {
     for (uint32_t g = 0; g < problem->group_count; g++) {
         const uint32_t d = repair->device_of_group[g];
         if (!pen_problem_allows(problem, g, d)) return false;
-        repair->bytes[d] += problem->group_bytes[g];
+        repair->bytes[d] += pen_problem_bytes(problem, g, d);
     }
     for (uint32_t d = 0; d < problem->given.device_count; d++) {
         if (repair->bytes[d] > pen_problem_bytes_limit(problem, d)) return false;

@@ -211,12 +211,13 @@ static pen_status workload_read_node(workload_reader *reader, const workload_pla
                                      const json_t *object) {
     const uint32_t count = reader->workload->given.node_count;
     pen_problem_node *node = &reader->nodes[place->index];
-    bool is_supported;
+    bool is_supported, is_backward;
     *node = (pen_problem_node){.color = PEN_PROBLEM_ANY, .pin = PEN_PROBLEM_ANY};
     PEN_TRY(workload_get_integer(place, object, "id", INT64_MIN, INT64_MAX,
                                  &reader->workload->id_of_node[place->index]));
     PEN_TRY(workload_get_flag(place, object, "supportedOnFpga", &is_supported));
-    PEN_TRY(workload_get_flag(place, object, "isBackwardNode", &node->is_backward));
+    PEN_TRY(workload_get_flag(place, object, "isBackwardNode", &is_backward));
+    if (is_backward) node->role = PEN_ROLE_BACKWARD_INPUT;
     PEN_TRY(workload_get_amount(place, object, "fpgaLatency", &reader->compute[place->index]));
     PEN_TRY(
         workload_get_amount(place, object, "cpuLatency", &reader->compute[count + place->index]));

@@ -47,8 +47,7 @@ static double greedy_finish(const greedy_state *state, uint32_t group, uint32_t 
         if (home == PEN_PROBLEM_ANY || greedy_has(state, o, d)) continue;
         moved += problem->output_cost[o] * (given->devices[d].receive + given->devices[home].send);
         if (given->link == NULL) continue;
-        moved +=
-            2.0 * problem->output_cost[o] * given->link[(size_t)home * given->device_count + d];
+        moved += 2.0 * pen_problem_link_cost(problem, o, home, d);
     }
     return state->load[d] + moved + pen_problem_compute(problem, group, d);
 }
@@ -64,7 +63,7 @@ static void greedy_take(greedy_state *state, uint32_t group, uint32_t d) {
         state->load[home] += problem->output_cost[o] * given->devices[home].send;
     }
     state->load[d] += pen_problem_compute(problem, group, d);
-    state->bytes[d] += problem->group_bytes[group];
+    state->bytes[d] += pen_problem_bytes(problem, group, d);
     state->device_of_group[group] = d;
 }
 
@@ -82,7 +81,8 @@ static pen_status greedy_place_free(const pen_problem *problem, const uint32_t *
         double first = INFINITY;
         for (uint32_t d = 0; d < device_count; d++) {
             if (!pen_problem_allows(problem, g, d)) continue;
-            if (state.bytes[d] + problem->group_bytes[g] > pen_problem_bytes_limit(problem, d)) {
+            if (state.bytes[d] + pen_problem_bytes(problem, g, d) >
+                pen_problem_bytes_limit(problem, d)) {
                 continue;
             }
             const double finish = greedy_finish(&state, g, d);
@@ -115,7 +115,7 @@ static uint32_t greedy_stretch(greedy_fill *fill, uint32_t begin, uint32_t devic
     uint32_t taken = 0, end = begin;
     while (end < count) {
         pen_segment_load_add(segment, fill->line[end++]);
-        if (!pen_segment_load_allows(segment, class) || segment->bytes > class->bytes_limit ||
+        if (!pen_segment_load_allows(segment, class) || !pen_segment_load_fits(segment, class) ||
             pen_segment_load_bound(segment, class) > limit) {
             break;
         }

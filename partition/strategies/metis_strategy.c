@@ -82,14 +82,14 @@ static void metis_fill_weights(const pen_problem *problem, metis_input *input) {
     const idx_t stride = input->constraint_count;
     for (uint32_t g = 0; g < problem->group_count; g++) {
         compute += metis_least(problem, g);
-        bytes += problem->group_bytes[g];
+        bytes += pen_problem_bytes(problem, g, 0);
     }
     for (uint32_t g = 0; g < problem->group_count; g++) {
         const double part = compute > 0.0 ? metis_least(problem, g) / compute : 0.0;
         input->group_weight[(idx_t)g * stride] = 1 + (idx_t)(part * METIS_WEIGHT_TOTAL);
         if (stride < 2) continue;
         input->group_weight[(idx_t)g * stride + 1] =
-            (idx_t)(problem->group_bytes[g] / bytes * METIS_WEIGHT_TOTAL);
+            (idx_t)(pen_problem_bytes(problem, g, 0) / bytes * METIS_WEIGHT_TOTAL);
     }
 }
 
@@ -130,7 +130,7 @@ static pen_status metis_prepare(const pen_problem *problem, pen_arena *arena, me
     double bytes = 0.0;
     bool is_limited = false;
     for (uint32_t g = 0; g < problem->group_count; g++)
-        bytes += problem->group_bytes[g];
+        bytes += pen_problem_bytes(problem, g, 0);
     for (uint32_t d = 0; d < problem->given.device_count; d++) {
         is_limited = is_limited || problem->given.devices[d].bytes_limit < bytes;
     }
