@@ -109,6 +109,24 @@ static pen_status runner_memory(const pen_cluster_spec *cluster, pen_arena *aren
                                   pen_cluster_reserve_error(device, bytes));
 }
 
+pen_status pen_job_compile_request(const pen_job *job, pen_dataset_part part,
+                                   const pen_dataset_info *info, pen_arena *arena,
+                                   pen_compile_request *out_request) {
+    runner_blame *blame;
+    PEN_TRY(PEN_NEW(arena, 1, &blame));
+    *blame = (runner_blame){job, part};
+    pen_compile_request request = {.model_path = job->model.file,
+                                   .loss = runner_loss_kind(job->train.loss),
+                                   .loss_output = job->train.loss_output,
+                                   .optimizer = runner_optimizer(&job->train),
+                                   .freeze = job->train.freeze,
+                                   .blame = runner_blame_part,
+                                   .blame_context = blame};
+    PEN_TRY(pen_feed_describe(info, arena, &request.inputs, &request.input_count));
+    *out_request = request;
+    return PEN_OK;
+}
+
 pen_status pen_job_runner_options(const pen_job *job, pen_dataset_part part,
                                   const pen_dataset_info *info, pen_arena *arena,
                                   pen_runner_options *out_options) {
@@ -116,21 +134,11 @@ pen_status pen_job_runner_options(const pen_job *job, pen_dataset_part part,
     PEN_TRY(runner_check_devices(job));
     uint64_t memory_bytes;
     PEN_TRY(runner_memory(&job->cluster, arena, &memory_bytes));
-    runner_blame *blame;
-    PEN_TRY(PEN_NEW(arena, 1, &blame));
-    *blame = (runner_blame){job, part};
     pen_runner_options options = {.device_kind = pen_cluster_device_kind_name(device->kind),
                                   .device = {.name = device->name,
                                              .thread_count = (uint32_t)device->threads,
-                                             .memory_bytes = memory_bytes},
-                                  .compile = {.model_path = job->model.file,
-                                              .loss = runner_loss_kind(job->train.loss),
-                                              .loss_output = job->train.loss_output,
-                                              .optimizer = runner_optimizer(&job->train),
-                                              .freeze = job->train.freeze,
-                                              .blame = runner_blame_part,
-                                              .blame_context = blame}};
-    PEN_TRY(pen_feed_describe(info, arena, &options.compile.inputs, &options.compile.input_count));
+                                             .memory_bytes = memory_bytes}};
+    PEN_TRY(pen_job_compile_request(job, part, info, arena, &options.compile));
     *out_options = options;
     return PEN_OK;
 }

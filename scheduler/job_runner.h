@@ -9,6 +9,13 @@
 #include "scheduler/job.h"
 #include "scheduler/runner.h"
 
+// Model, loss, optimizer, and the inputs of `info`, which is that of `part`. Mode, microbatch_size,
+// accumulate and device are for the caller to set. What it points to lives in `arena`; the job
+// outlives it. OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_job_compile_request(const pen_job *job, pen_dataset_part part,
+                                                 const pen_dataset_info *info, pen_arena *arena,
+                                                 pen_compile_request *out_request);
+
 // Device, model, loss, optimizer, and the inputs of `info`, which is that of `part`. What it points
 // to lives in `arena`; the job outlives it.
 //   UNSUPPORTED  several devices

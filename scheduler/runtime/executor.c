@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "graph/analysis/memory_plan.h"
@@ -17,6 +18,7 @@ struct pen_executor {
     pen_operand *operands; // [value_count]; buffer NULL: nowhere
     pen_kernel **kernels;  // [order_count]; NULL for views
     pen_launch **launches; // [order_count]; NULL for views
+    double *node_seconds;  // [order_count], added to; NULL: nobody wants to know
 };
 
 static const pen_node *executor_node(const pen_executor *executor, uint32_t position) {
@@ -301,19 +303,43 @@ pen_status pen_executor_read_part(pen_executor *executor, pen_value_id value, ui
     return device->kind->read(device, from, host, bytes);
 }
 
+static pen_status executor_name_node(const pen_executor *executor, uint32_t position,
+                                     pen_status status) {
+    const pen_node *node = executor_node(executor, position);
+    return pen_status_add_context(status, "while running %s '%s'", node->op->name, node->name);
+}
+
+static pen_status executor_run_timed(pen_executor *executor, uint32_t first, uint32_t last,
+                                     const pen_run_context *run) {
+    pen_device *device = executor->spec.device;
+    PEN_TRY(device->kind->synchronize(device));
+    double started = pen_clock_seconds();
+    for (uint32_t p = first; p < last; p++) {
+        if (executor->launches[p] == NULL) continue;
+        pen_status status = device->kind->enqueue(device, executor->launches[p], run);
+        if (status == PEN_OK) status = device->kind->synchronize(device);
+        if (status != PEN_OK) return executor_name_node(executor, p, status);
+        const double ended = pen_clock_seconds();
+        executor->node_seconds[p] += ended - started;
+        started = ended;
+    }
+    return PEN_OK;
+}
+
 static pen_status executor_run(pen_executor *executor, uint32_t first, uint32_t last,
                                const pen_run_context *run) {
     pen_device *device = executor->spec.device;
+    if (executor->node_seconds != NULL) return executor_run_timed(executor, first, last, run);
     for (uint32_t p = first; p < last; p++) {
         if (executor->launches[p] == NULL) continue;
         const pen_status status = device->kind->enqueue(device, executor->launches[p], run);
-        if (status != PEN_OK) {
-            const pen_node *node = executor_node(executor, p);
-            return pen_status_add_context(status, "while running %s '%s'", node->op->name,
-                                          node->name);
-        }
+        if (status != PEN_OK) return executor_name_node(executor, p, status);
     }
     return PEN_OK;
+}
+
+void pen_executor_time_nodes(pen_executor *executor, double *seconds) {
+    executor->node_seconds = seconds;
 }
 
 pen_status pen_executor_run_microbatch(pen_executor *executor, const pen_run_context *run) {

@@ -1,0 +1,67 @@
+// What a device can do at most, by measuring two operators that nothing else can slow down.
+
+#include "device/measure_op.h"
+#include "graph/op.h"
+
+#define RATES_SIDE_FIRST 128
+#define RATES_SIDE_LAST 2048
+#define RATES_SECONDS 0.02 // a product that takes longer is large enough
+#define RATES_ARRAYS 3     // two are read, one is written
+
+static pen_status rates_add_input(pen_graph *graph, const char *name, pen_tensor_type type,
+                                  pen_value_id *out_value) {
+    const pen_value value = {.name = name, .kind = PEN_VALUE_INPUT, .type = type};
+    return pen_graph_add_value(graph, &value, out_value);
+}
+
+// `op_name` of two inputs of `type`.
+static pen_status rates_measure(pen_device *device, const char *op_name, pen_tensor_type type,
+                                pen_arena *arena, pen_op_measurement *out_measurement,
+                                double *out_flops) {
+    pen_graph *graph;
+    pen_value_id inputs[2];
+    pen_node_id node;
+    PEN_TRY(pen_graph_create(arena, "rates", &graph));
+    PEN_TRY(rates_add_input(graph, "a", type, &inputs[0]));
+    PEN_TRY(rates_add_input(graph, "b", type, &inputs[1]));
+    pen_node_spec spec = pen_node_spec_make(op_name, op_name);
+    spec.inputs = inputs;
+    spec.input_count = 2;
+    PEN_TRY(pen_graph_add_node(graph, &spec, &node));
+    *out_flops = (double)pen_node_flops(graph, node);
+    const pen_measure_options options = {.run_minimum = 5, .run_maximum = 15, .time_limit = 0.2};
+    return pen_measure_op(device, graph, node, &options, out_measurement);
+}
+
+static pen_status rates_measure_in(pen_device *device, pen_arena *arena, pen_device_rates *out) {
+    pen_op_measurement measured = {0};
+    double flops;
+    for (int64_t side = RATES_SIDE_FIRST; side <= RATES_SIDE_LAST; side *= 2) {
+        const pen_tensor_type type =
+            pen_tensor_type_make(PEN_FLOAT32, 2, (const int64_t[]){side, side});
+        PEN_TRY(rates_measure(device, "matmul", type, arena, &measured, &flops));
+        if (measured.seconds > 0 && flops / measured.seconds > out->flops) {
+            out->flops = flops / measured.seconds;
+        }
+        if (measured.seconds >= RATES_SECONDS) break;
+    }
+    // together well beyond the cache
+    const uint64_t bytes = pen_measure_cache_bytes();
+    const int64_t count = (int64_t)(2 * bytes / sizeof(float));
+    const pen_tensor_type type = pen_tensor_type_make(PEN_FLOAT32, 1, &count);
+    PEN_TRY(rates_measure(device, "add", type, arena, &measured, &flops));
+    if (measured.seconds <= 0 || out->flops <= 0) {
+        return pen_error(PEN_INTERNAL, "the clock does not move");
+    }
+    out->memory_bandwidth = RATES_ARRAYS * (double)count * sizeof(float) / measured.seconds;
+    return PEN_OK;
+}
+
+pen_status pen_measure_rates(pen_device *device, pen_device_rates *out_rates) {
+    pen_arena *arena;
+    *out_rates = (pen_device_rates){0};
+    PEN_TRY(pen_arena_create(&arena));
+    const pen_status status = rates_measure_in(device, arena, out_rates);
+    pen_arena_destroy(arena);
+    return pen_status_add_context(status, "while measuring rates of a device");
+}
