@@ -24,6 +24,7 @@
 
 #include "base/option.h"
 #include "base/status.h"
+#include "partition/problem.h"
 
 // `nodes` are names of nodes or patterns of them (pen_match_nodes).
 typedef struct pen_constraint_pin {
@@ -64,20 +65,10 @@ typedef struct pen_constraints {
 PEN_NODISCARD pen_status pen_constraints_blame(const pen_constraints *constraints,
                                                const void *field, pen_status status);
 
-typedef enum pen_placement_goal {
-    PEN_PLACEMENT_STEP_TIME,  // of a whole training step under the schedule
-    PEN_PLACEMENT_THROUGHPUT, // the load of the device with most
-    PEN_PLACEMENT_LATENCY,    // the finish time of one sample
-    PEN_PLACEMENT_TRAFFIC,    // bytes between devices
-} pen_placement_goal;
-
-// "step_time", "throughput", "latency", "traffic".
-const char *pen_placement_goal_name(pen_placement_goal goal);
-
 // The key `placement` of a job.
 typedef struct pen_placement_spec {
     const char *strategy; // one of pen_strategies
-    pen_placement_goal objective;
+    pen_objective objective;
     double time_limit_seconds; // > 0
     int64_t seed;              // not negative
     bool contiguous;           // devices form a line: no tensor goes back to an earlier one

@@ -11,18 +11,6 @@
 #define PLACEMENT_ENTRY_LIMIT 4096 // pins, and so on
 #define PLACEMENT_TIME_LIMIT 86400 // seconds
 
-static const char *const placement_goals[] = {
-    [PEN_PLACEMENT_STEP_TIME] = "step_time",
-    [PEN_PLACEMENT_THROUGHPUT] = "throughput",
-    [PEN_PLACEMENT_LATENCY] = "latency",
-    [PEN_PLACEMENT_TRAFFIC] = "traffic",
-    NULL,
-};
-
-const char *pen_placement_goal_name(pen_placement_goal goal) {
-    return placement_goals[goal];
-}
-
 pen_status pen_constraints_blame(const pen_constraints *constraints, const void *field,
                                  pen_status status) {
     if (constraints->source == NULL) return status;
@@ -156,7 +144,7 @@ static const pen_option_field placement_fields[] = {
     {.key = "objective",
      .kind = PEN_OPTION_CHOICE,
      .offset = offsetof(pen_placement_spec, objective),
-     .choices = placement_goals,
+     .choices = pen_objective_names,
      .default_text = "step_time",
      .help = "what is made small"},
     {.key = "time_limit",

@@ -218,7 +218,7 @@ static void giant_mirror(giant_build *build, giant_training *training) {
                 .transfer = GIANT_ELEMENT * node->elements / GIANT_BANDWIDTH,
                 .color = is_colored ? i : PEN_PROBLEM_ANY,
                 .pin = PEN_PROBLEM_ANY,
-                .is_backward = is_backward,
+                .role = is_backward ? PEN_ROLE_BACKWARD_INPUT : PEN_ROLE_FORWARD,
             };
             const double times = is_backward ? (node->parameters > 0.0 ? 2.0 : 1.0) : 1.0;
             giant_add_training(training, &made, times * node->flops);
@@ -243,7 +243,7 @@ static void giant_mirror(giant_build *build, giant_training *training) {
             .transfer = 0.0,
             .color = i,
             .pin = PEN_PROBLEM_ANY,
-            .is_backward = true,
+            .role = PEN_ROLE_BACKWARD_INPUT,
         };
         giant_add_training(training, &made, 100.0 * node->parameters);
     }
@@ -314,8 +314,8 @@ pen_status giant_graph_write(const pen_problem_given *given, const char *path) {
         fprintf(file,
                 "{\"id\": %u, \"supportedOnFpga\": 1, \"cpuLatency\": %.9g, \"fpgaLatency\": %.9g, "
                 "\"isBackwardNode\": %d, \"colorClass\": %u, \"size\": %.0f}%s\n",
-                v, 1e4 * given->compute[v], 1e3 * given->compute[v], node->is_backward, color,
-                node->bytes, v + 1 < given->node_count ? "," : "");
+                v, 1e4 * given->compute[v], 1e3 * given->compute[v], node->role != PEN_ROLE_FORWARD,
+                color, node->bytes, v + 1 < given->node_count ? "," : "");
     }
     fprintf(file, "],\n\"edges\": [\n");
     for (uint32_t e = 0; e < given->edge_count; e++) {
