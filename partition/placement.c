@@ -5,6 +5,7 @@
 
 #include "partition/latency.h"
 #include "partition/problem_outputs.h"
+#include "partition/step_time.h"
 
 // What moving a result over a link adds to the load of each end.
 static double placement_link_cost(const pen_problem_given *given, double transfer, uint32_t from,
@@ -57,6 +58,8 @@ static double placement_worst_load(const pen_placement *placement) {
 static pen_status placement_evaluate(const pen_problem *problem, pen_arena *arena,
                                      pen_placement *placement) {
     pen_latency *latency;
+    pen_step_time *step;
+    const pen_step_prediction *prediction;
     switch (problem->given.objective) {
     case PEN_OBJECTIVE_THROUGHPUT:
         placement->value = placement_worst_load(placement);
@@ -66,7 +69,10 @@ static pen_status placement_evaluate(const pen_problem *problem, pen_arena *aren
         placement->value = pen_latency_evaluate(latency, placement->device_of_node, NULL);
         return PEN_OK;
     case PEN_OBJECTIVE_STEP_TIME:
-        return pen_error(PEN_UNSUPPORTED, "step times of placements are not evaluated");
+        PEN_TRY(pen_step_time_new(problem, arena, &step));
+        PEN_TRY(pen_step_time_evaluate(step, placement->device_of_node, &prediction));
+        placement->value = prediction->step_seconds;
+        return PEN_OK;
     case PEN_OBJECTIVE_TRAFFIC:
         placement->value = placement->traffic;
         return PEN_OK;

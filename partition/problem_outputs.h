@@ -14,7 +14,7 @@ PEN_NODISCARD pen_status pen_problem_lists_build(uint32_t owner_count,
                                                  pen_problem_lists *out_lists);
 
 // Strongly connected components: out_component[i] is a number below `count` that is equal for i and
-// j exactly when each reaches the other. OUT_OF_MEMORY
+// j exactly when each reaches the other, and larger for what comes earlier. OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_problem_components(uint32_t count, const pen_problem_lists *after,
                                                 pen_arena *arena, uint32_t *out_component,
                                                 uint32_t *out_component_count);
