@@ -80,23 +80,6 @@ void pen_json_end_array(pen_json_writer *json) {
     json_end(json, false);
 }
 
-// Bytes of the UTF-8 sequence at `bytes`, or 0 when it is none (RFC 3629: no surrogates, no
-// overlong forms).
-static size_t json_sequence_length(const unsigned char *bytes, size_t length) {
-    const unsigned char first = bytes[0];
-    if (first < 0x80) return 1;
-    const size_t needed = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
-    if (first < 0xC2 || first > 0xF4 || length < needed) return 0;
-    for (size_t i = 1; i < needed; i++) {
-        if ((bytes[i] & 0xC0) != 0x80) return 0;
-    }
-    if (first == 0xE0 && bytes[1] < 0xA0) return 0;
-    if (first == 0xED && bytes[1] > 0x9F) return 0;
-    if (first == 0xF0 && bytes[1] < 0x90) return 0;
-    if (first == 0xF4 && bytes[1] > 0x8F) return 0;
-    return needed;
-}
-
 static void json_put_escape(pen_json_writer *json, unsigned char letter) {
     char escape[8];
     switch (letter) {
@@ -124,7 +107,7 @@ static void json_put_string(pen_json_writer *json, const char *bytes, size_t len
     size_t plain = 0; // first byte not yet written
     json_put(json, "\"", 1);
     for (size_t i = 0; i < length;) {
-        const size_t step = json_sequence_length(letters + i, length - i);
+        const size_t step = pen_text_sequence_length(letters + i, length - i);
         const bool special =
             letters[i] < 0x20 || letters[i] == '"' || letters[i] == '\\' || letters[i] == 0x7F;
         if (step != 0 && !special) {

@@ -159,6 +159,21 @@ void pen_text_add_quoted(pen_text *text, const char *bytes, size_t length) {
     pen_text_add(text, shown < length ? "...\"" : "\"");
 }
 
+size_t pen_text_sequence_length(const unsigned char *bytes, size_t length) {
+    const unsigned char first = bytes[0];
+    if (first < 0x80) return 1;
+    const size_t needed = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
+    if (first < 0xC2 || first > 0xF4 || length < needed) return 0;
+    for (size_t i = 1; i < needed; i++) {
+        if ((bytes[i] & 0xC0) != 0x80) return 0;
+    }
+    if (first == 0xE0 && bytes[1] < 0xA0) return 0;
+    if (first == 0xED && bytes[1] > 0x9F) return 0;
+    if (first == 0xF0 && bytes[1] < 0x90) return 0;
+    if (first == 0xF4 && bytes[1] > 0x8F) return 0;
+    return needed;
+}
+
 // Three significant digits of `value`, which lies in [1, 1024).
 static void text_three_digits(double value, const char *unit, char *out_text) {
     const int decimals = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;

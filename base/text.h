@@ -51,6 +51,10 @@ void pen_text_add_names(pen_text *text, const char *wanted, const char *const *n
 // bytes: for messages about what a user wrote.
 void pen_text_add_quoted(pen_text *text, const char *bytes, size_t length);
 
+// Bytes of the UTF-8 sequence at `bytes`, or 0 when it is none (RFC 3629: no surrogates, no
+// overlong forms). `length` is at least 1.
+size_t pen_text_sequence_length(const unsigned char *bytes, size_t length);
+
 // Room for any of the texts below.
 #define PEN_QUANTITY_TEXT_BYTES 32
 // "512 bytes", "1.50 KiB", "12.0 GiB". Three significant digits. Returns `out_text`.

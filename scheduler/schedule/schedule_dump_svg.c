@@ -1,0 +1,243 @@
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/markup_writer.h"
+#include "base/text.h"
+#include "scheduler/schedule/schedule_dump.h"
+
+// In pixels.
+#define SVG_TIME_WIDTH 1200.0
+#define SVG_MARGIN 12.0
+#define SVG_HEAD 54.0      // title and legend
+#define SVG_ROW 38.0       // a device
+#define SVG_TASK 22.0      // of which its tasks
+#define SVG_SEND 5.0       // and its sends
+#define SVG_FOOT 26.0      // the scale
+#define SVG_LETTER 6.2     // a digit of 10 pixels, wide
+#define SVG_NAME_LIMIT 32u // letters
+
+static const char *const svg_colors[PEN_TASK_KIND_COUNT] = {
+    [PEN_TASK_FORWARD] = "#3b73b9",        [PEN_TASK_BACKWARD] = "#e08a1e",
+    [PEN_TASK_BACKWARD_INPUT] = "#e08a1e", [PEN_TASK_BACKWARD_WEIGHT] = "#a65aa8",
+    [PEN_TASK_UPDATE] = "#3f9a55",
+};
+#define SVG_SEND_COLOR "#8a929c"
+
+typedef struct svg_page {
+    const pen_timeline *timeline;
+    const char *const *device_names;
+    pen_markup_writer markup;
+    double left;   // where time 0 is
+    double scale;  // pixels a second
+    bool *several; // [device_count], has more than one stage
+} svg_page;
+
+static void svg_rect(svg_page *page, double x, double y, double width, double height) {
+    pen_markup_open(&page->markup, "rect");
+    pen_markup_attribute_number(&page->markup, "x", x);
+    pen_markup_attribute_number(&page->markup, "y", y);
+    pen_markup_attribute_number(&page->markup, "width", width);
+    pen_markup_attribute_number(&page->markup, "height", height);
+}
+
+static void svg_label(svg_page *page, double x, double y, const char *class, const char *label) {
+    pen_markup_open(&page->markup, "text");
+    pen_markup_attribute_number(&page->markup, "x", x);
+    pen_markup_attribute_number(&page->markup, "y", y);
+    if (class != NULL) pen_markup_attribute(&page->markup, "class", class);
+    pen_markup_text(&page->markup, label);
+    pen_markup_close(&page->markup, "text");
+}
+
+// What the mouse is told about a span.
+static void svg_tell(svg_page *page, const char *what, double start, double end) {
+    char from[PEN_QUANTITY_TEXT_BYTES];
+    char to[PEN_QUANTITY_TEXT_BYTES];
+    pen_markup_open(&page->markup, "title");
+    pen_markup_print(&page->markup, "%s: %s to %s", what, pen_seconds_format(start, from),
+                     pen_seconds_format(end, to));
+    pen_markup_close(&page->markup, "title");
+}
+
+static double svg_row(uint32_t device) {
+    return SVG_HEAD + SVG_ROW * device;
+}
+
+static void svg_task(svg_page *page, uint32_t device, uint32_t t) {
+    const pen_task task = page->timeline->schedule->tasks[t];
+    const double start = page->timeline->times.start_seconds[t];
+    const double end = page->timeline->times.end_seconds[t];
+    const double x = page->left + start * page->scale;
+    const double width = (end - start) * page->scale;
+    char name[PEN_TASK_TEXT_BYTES];
+    if (width <= 0) return;
+    pen_markup_line(&page->markup);
+    svg_rect(page, x, svg_row(device), width, SVG_TASK);
+    pen_markup_attribute(&page->markup, "fill", svg_colors[task.kind]);
+    svg_tell(page, pen_task_format(task, name), start, end);
+    pen_markup_close(&page->markup, "rect");
+    if (task.kind == PEN_TASK_UPDATE) return;
+    int length = snprintf(name, sizeof name, "%u", task.microbatch);
+    if (page->several[device]) {
+        char both[PEN_TASK_TEXT_BYTES];
+        const int wide = snprintf(both, sizeof both, "%u:%u", task.stage, task.microbatch);
+        if (wide * SVG_LETTER + 2 <= width) {
+            length = wide;
+            memcpy(name, both, sizeof both);
+        }
+    }
+    if (length * SVG_LETTER + 2 > width) return;
+    svg_label(page, x + width / 2, svg_row(device) + SVG_TASK / 2 + 3.5, "m", name);
+}
+
+static void svg_transfer(svg_page *page, const pen_transfer_time *transfer) {
+    const pen_stage_graph *graph = page->timeline->graph;
+    const pen_stage_edge *edge = &graph->edges[transfer->edge];
+    const uint32_t from = transfer->is_backward ? edge->target : edge->source;
+    const uint32_t to = transfer->is_backward ? edge->source : edge->target;
+    const double width = (transfer->end_seconds - transfer->start_seconds) * page->scale;
+    char what[96];
+    if (width <= 0) return;
+    snprintf(what, sizeof what, "%s of microbatch %u from stage %u to %u",
+             transfer->is_backward ? "gradients" : "activations", transfer->microbatch, from, to);
+    pen_markup_line(&page->markup);
+    svg_rect(page, page->left + transfer->start_seconds * page->scale,
+             svg_row(graph->stages[from].device) + SVG_TASK + 2, width, SVG_SEND);
+    pen_markup_attribute(&page->markup, "class", "s");
+    svg_tell(page, what, transfer->start_seconds, transfer->end_seconds);
+    pen_markup_close(&page->markup, "rect");
+}
+
+static void svg_device(svg_page *page, uint32_t device) {
+    const pen_timeline *timeline = page->timeline;
+    const pen_schedule *schedule = timeline->schedule;
+    char name[128];
+    if (page->device_names != NULL) {
+        snprintf(name, sizeof name, "%.*s", (int)SVG_NAME_LIMIT, page->device_names[device]);
+    } else {
+        snprintf(name, sizeof name, "device %u", device);
+    }
+    pen_markup_line(&page->markup);
+    svg_label(page, SVG_MARGIN, svg_row(device) + 11, "d", name);
+    const double share =
+        timeline->step_seconds > 0 ? timeline->busy_seconds[device] / timeline->step_seconds : 0;
+    snprintf(name, sizeof name, "%.0f %% busy", 100 * share);
+    svg_label(page, SVG_MARGIN, svg_row(device) + 24, "n", name);
+    svg_rect(page, page->left, svg_row(device), SVG_TIME_WIDTH, SVG_TASK);
+    pen_markup_attribute(&page->markup, "class", "i");
+    pen_markup_close(&page->markup, "rect");
+    for (uint32_t t = schedule->first_task[device]; t < schedule->first_task[device + 1]; t++) {
+        svg_task(page, device, t);
+    }
+}
+
+// The kinds that take time, each with its colour.
+static void svg_legend(svg_page *page) {
+    const pen_schedule *schedule = page->timeline->schedule;
+    double x = page->left;
+    for (int kind = 0; kind <= PEN_TASK_KIND_COUNT; kind++) {
+        const bool is_send = kind == PEN_TASK_KIND_COUNT;
+        bool is_there = is_send && page->timeline->times.transfer_count > 0;
+        for (uint32_t t = 0; t < schedule->task_count && !is_send; t++) {
+            if ((int)schedule->tasks[t].kind != kind) continue;
+            if (pen_task_seconds(page->timeline->graph, schedule->tasks[t]) > 0) is_there = true;
+        }
+        if (!is_there) continue;
+        const char *name = is_send ? "transfer" : pen_task_kind_name((pen_task_kind)kind);
+        svg_rect(page, x, 32, 11, 11);
+        pen_markup_attribute(&page->markup, "fill", is_send ? SVG_SEND_COLOR : svg_colors[kind]);
+        pen_markup_close(&page->markup, "rect");
+        svg_label(page, x + 16, 41.5, NULL, name);
+        x += 34 + SVG_LETTER * (double)strlen(name);
+    }
+}
+
+// Marks at round numbers of seconds.
+static void svg_scale(svg_page *page) {
+    const double step = page->timeline->step_seconds;
+    const double bottom = svg_row(page->timeline->graph->device_count);
+    if (step <= 0) return;
+    double interval = pow(10, floor(log10(step / 5)));
+    if (step / interval > 25) interval *= 5;
+    if (step / interval > 12) interval *= 2;
+    const int mark_count = (int)floor(step / interval * (1 + 1e-12));
+    for (int i = 0; i <= mark_count; i++) {
+        char label[PEN_QUANTITY_TEXT_BYTES];
+        const double x = page->left + i * interval * page->scale;
+        pen_markup_line(&page->markup);
+        pen_markup_open(&page->markup, "line");
+        pen_markup_attribute_number(&page->markup, "x1", x);
+        pen_markup_attribute_number(&page->markup, "x2", x);
+        pen_markup_attribute_number(&page->markup, "y1", SVG_HEAD - 4);
+        pen_markup_attribute_number(&page->markup, "y2", bottom);
+        pen_markup_close(&page->markup, "line");
+        svg_label(page, x, bottom + 13, "t",
+                  i == 0 ? "0" : pen_seconds_format(i * interval, label));
+    }
+}
+
+static void svg_head(svg_page *page, double width, double height) {
+    const pen_timeline *timeline = page->timeline;
+    const pen_stage_graph *graph = timeline->graph;
+    char view[96];
+    char quantity[PEN_QUANTITY_TEXT_BYTES];
+    char title[256];
+    snprintf(view, sizeof view, "0 0 %.6g %.6g", width, height);
+    pen_markup_open(&page->markup, "svg");
+    pen_markup_attribute(&page->markup, "xmlns", "http://www.w3.org/2000/svg");
+    pen_markup_attribute_number(&page->markup, "width", width);
+    pen_markup_attribute_number(&page->markup, "height", height);
+    pen_markup_attribute(&page->markup, "viewBox", view);
+    pen_markup_open(&page->markup, "style");
+    pen_markup_raw(&page->markup,
+                   "text{font:11px sans-serif;fill:#222}.m{font-size:10px;fill:#fff;"
+                   "text-anchor:middle;pointer-events:none}.d{font-weight:bold}.n,.t{fill:#666;"
+                   "font-size:10px}.t{text-anchor:middle}.i{fill:#f0f1f3}.s{fill:" SVG_SEND_COLOR
+                   "}.h{font-size:13px;font-weight:bold}line{stroke:#d5d8dc;stroke-width:.6}"
+                   "rect{shape-rendering:geometricPrecision;stroke:#fff;stroke-width:.5}");
+    pen_markup_close(&page->markup, "style");
+    svg_rect(page, 0, 0, width, height);
+    pen_markup_attribute(&page->markup, "fill", "#fff");
+    pen_markup_close(&page->markup, "rect");
+    snprintf(title, sizeof title,
+             "step %s, bubble %.1f %% (stages: %u, devices: %u, microbatches: %u)",
+             pen_seconds_format(timeline->step_seconds, quantity), 100 * timeline->bubble,
+             graph->stage_count, graph->device_count, graph->microbatch_count);
+    svg_label(page, SVG_MARGIN, 19, "h", title);
+}
+
+pen_status pen_schedule_dump_svg(const pen_timeline *timeline, const char *const *device_names,
+                                 pen_arena *arena, const char **out_text) {
+    const pen_stage_graph *graph = timeline->graph;
+    svg_page page = {.timeline = timeline, .device_names = device_names};
+    pen_text text;
+    PEN_TRY(PEN_NEW(arena, graph->device_count, &page.several));
+    size_t longest = 10;
+    for (uint32_t d = 0; d < graph->device_count; d++) {
+        uint32_t stage_count = 0;
+        for (uint32_t s = 0; s < graph->stage_count; s++) {
+            if (graph->stages[s].device == d) stage_count += 1;
+        }
+        page.several[d] = stage_count > 1;
+        const size_t length = device_names != NULL ? strlen(device_names[d]) : 0;
+        if (length > longest) longest = length > SVG_NAME_LIMIT ? SVG_NAME_LIMIT : length;
+    }
+    page.left = 2 * SVG_MARGIN + (SVG_LETTER + 0.6) * (double)longest;
+    page.scale = timeline->step_seconds > 0 ? SVG_TIME_WIDTH / timeline->step_seconds : 0;
+    pen_text_init(&text, arena);
+    pen_markup_init(&page.markup, &text);
+    svg_head(&page, page.left + SVG_TIME_WIDTH + 2 * SVG_MARGIN,
+             svg_row(graph->device_count) + SVG_FOOT);
+    svg_legend(&page);
+    svg_scale(&page);
+    for (uint32_t d = 0; d < graph->device_count; d++) {
+        svg_device(&page, d);
+    }
+    for (uint32_t i = 0; i < timeline->times.transfer_count; i++) {
+        svg_transfer(&page, &timeline->times.transfers[i]);
+    }
+    pen_markup_close(&page.markup, "svg");
+    pen_markup_line(&page.markup);
+    return pen_text_finish(&text, out_text);
+}
