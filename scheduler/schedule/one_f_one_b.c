@@ -3,11 +3,12 @@
 // 2019; "Memory-efficient pipeline-parallel DNN training", ICML 2021).
 //
 // What a stage may hold is its window: the stages on the longest way over gradients from it to the
-// end, itself included. That is p - i for stage i of a chain of p. A way that takes longer than its
-// stages account for, because transfers last as long as stages do, counts by its time:
+// end, itself included. That is p - i for stage i of a chain of p. Where transfers make the way
+// longer than its stages account for, so many that the stage is at most 5 % slower than the busiest
+// device or link:
 //
 //   round(s) = f + b + max over edges s -> t with gradients (transfer + transfer back + round(t))
-//   window(s) = min(microbatches, max(stages(s), floor(round(s) / period)))
+//   window(s) = min(microbatches, max(stages(s), ceil(0.95 round(s) / period)))
 //
 // where the period is what the busiest device or link takes for a microbatch. Where devices cannot
 // hold so much, their stages' windows shrink, the largest for its depth first, down to 1.
@@ -19,6 +20,9 @@
 
 #include "scheduler/schedule/list_scheduling.h"
 #include "scheduler/schedule/schedule_memory.h"
+
+// Of the rate of the busiest device or link, what a window has to allow.
+#define ONE_F_ONE_B_RATE 0.95
 
 static double one_f_one_b_seconds(const pen_stage *stage) {
     return stage->forward_seconds + stage->backward_input_seconds + stage->backward_weight_seconds;
@@ -68,7 +72,7 @@ static pen_status one_f_one_b_windows(const pen_stage_index *index, pen_arena *a
         round_seconds[s] = one_f_one_b_seconds(&graph->stages[s]) + behind;
     }
     for (uint32_t s = 0; s < graph->stage_count; s++) {
-        const double rounds = period > 0 ? floor(round_seconds[s] / period) : 0;
+        const double rounds = period > 0 ? ceil(ONE_F_ONE_B_RATE * round_seconds[s] / period) : 0;
         if (rounds >= graph->microbatch_count) {
             out_window[s] = graph->microbatch_count;
         } else if (rounds > out_window[s]) {
