@@ -10,7 +10,7 @@ packages_of() {
     build) echo gcc libc6-dev make pkg-config libopenblas-dev libopenblas0-openmp libdnnl-dev \
         libyaml-dev libjansson-dev libmetis-dev libturbojpeg0-dev libpng-dev zlib1g-dev ;;
     demo) echo dataset-fashion-mnist ;;
-    test) echo libcmocka-dev libonnx-testdata python3 ;;
+    test) echo libcmocka-dev libonnx-testdata python3 python3-jsonschema python3-yaml ;;
     lint) echo clang clang-format clang-tidy cppcheck libomp-dev libcmocka-dev ;;
     fuzz) echo clang libclang-rt-14-dev libomp-dev ;;
     coverage) echo lcov ;;

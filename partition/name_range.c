@@ -75,7 +75,7 @@ pen_status pen_name_ranges_parse(const char *text, pen_name_ranges *out_ranges) 
 
 pen_status pen_name_ranges_format(const pen_name_ranges *text, const pen_name_ranges *counted,
                                   uint32_t index, pen_arena *arena, const char **out_name) {
-    uint32_t steps[PEN_NAME_RANGE_LIMIT];
+    uint32_t steps[PEN_NAME_RANGE_LIMIT] = {0};
     for (uint32_t i = counted->range_count; i-- > 0;) {
         steps[i] = index % counted->ranges[i].count;
         index /= counted->ranges[i].count;

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every job, and part of a job, that README.md and docs/job.md show is one that the command accepts:
+# Every job, and part of a job, that README.md and docs/ show is one that the command accepts:
 # it goes on to look for the data, which are not there, instead of refusing the job.
 set -u
 folder=$(mktemp -d)
@@ -19,7 +19,7 @@ awk -v folder="$folder" '
     }
     inside { print >file }
     inside && /^[a-z]+:/ { keys = keys " " $1 }
-' README.md docs/job.md
+' README.md docs/job.md docs/cluster.md
 
 count=0
 failed=0

@@ -221,96 +221,99 @@ static void measured_figures_win(void **state) {
 
 #define TWO "devices: [{name: a}, {name: b}]\n"
 
+// One line of YAML, or two, and the beginning of what is said about it.
+typedef struct mistake {
+    const char *text;
+    pen_status_code code;
+    const char *message;
+} mistake;
+
+static const mistake mistakes[] = {
+    {"{}", PEN_INVALID_INPUT, "1:1: error: 'devices' is missing, expected a list of at least 1"},
+    {"devices: []", PEN_INVALID_INPUT, "1:10: error: devices: found 0 items, expected at least 1"},
+    {"devices: [{name: a, memory: 2}]", PEN_INVALID_INPUT,
+     "1:29: error: devices[0].memory: found \"2\", expected a size like 12GiB"},
+    {"devices: [{name: a, reserve: -1B}]", PEN_INVALID_INPUT,
+     "1:30: error: devices[0].reserve: found \"-1B\", expected a size like"},
+    {"devices: [{name: a, memory: 1GiB, reserve: 1GiB}]", PEN_INVALID_INPUT,
+     "1:44: error: device 'a': found a reserve of 1.00 GiB, expected less than its memory, "
+     "1.00 "
+     "GiB"},
+    {"devices: [{name: a, threads: 1025}]", PEN_INVALID_INPUT,
+     "1:30: error: devices[0].threads: found \"1025\", expected an integer from 1 to 1024"},
+    {"devices: [{name: a, flops: 80}]", PEN_INVALID_INPUT,
+     "1:28: error: devices[0].flops: found \"80\", expected a rate like 80G (units: "},
+    {"devices: [{name: a, flops: 0G}]", PEN_INVALID_INPUT,
+     "1:28: error: devices[0].flops: found \"0G\", expected a rate like 80G"},
+    {"devices: [{name: a, memory_bandwidth: 1Gbit}]", PEN_INVALID_INPUT,
+     "1:39: error: devices[0].memory_bandwidth: found \"1Gbit\", expected a bandwidth like"},
+    {"devices: [{name: a, kind: gpu}]", PEN_INVALID_INPUT,
+     "1:27: error: devices[0].kind: found \"gpu\", expected one of cpu, reference"},
+    {"devices: [{name: a, host: n1}]", PEN_INVALID_INPUT,
+     "1:18: error: devices: 'memory' of 'a' is missing, expected a size like 12GiB: what n1 "
+     "has "
+     "cannot be asked from here"},
+    {"devices: [{name: a, host: \"n1:0\"}]", PEN_INVALID_INPUT,
+     "1:27: error: devices[0].host: found \"n1:0\", expected NAME or NAME:PORT like "
+     "10.0.0.2:7070, a port from 1 to 65535"},
+    {"devices: [{name: a, host: \"n1:70707\"}]", PEN_INVALID_INPUT, "a port from 1 to 65535"},
+    {"devices: [{name: a, host: \":7070\"}]", PEN_INVALID_INPUT, "expected NAME or NAME:PORT"},
+    {"devices: [{name: a, host: \"http://n1:70\"}]", PEN_INVALID_INPUT,
+     "expected NAME or NAME:PORT"},
+    {"devices: [{name: a}, {name: a}]", PEN_INVALID_INPUT,
+     "1:29: error: devices[1].name: found \"a\", which is devices[0] already, expected another "
+     "name"},
+    {"devices: [{name: \"a[1-9]\"}, {name: x}, {name: a3}]", PEN_INVALID_INPUT,
+     "1:47: error: devices[2].name: found \"a3\", which is devices[0] already"},
+    {"devices: [{name: \"a[3-1]\"}]", PEN_INVALID_INPUT,
+     "1:18: error: devices[0].name: found \"a[3-1]\", expected a range that begins with"},
+    {"devices: [{name: \"a[1-3]\", host: \"n[1-2]\"}]", PEN_INVALID_INPUT,
+     "1:34: error: devices[0].host: found a range of 2, expected 3 as in the name"},
+    {"devices: [{name: a, host: \"n[1-2]\"}]", PEN_INVALID_INPUT,
+     "1:27: error: devices[0].host: found 1 ranges, expected at most those of the name, 0"},
+    {"devices: [{name: a, host: \"n[2-]\"}]", PEN_INVALID_INPUT,
+     "1:27: error: devices[0].host: found \"n[2-]\", expected ranges like [1-16]"},
+    {"devices: [{name: \"a[1-4000]\"}, {name: \"b[1-97]\"}]", PEN_INVALID_INPUT,
+     "1:39: error: devices[1].name: found \"b[1-97]\", with which there are 4097 devices, "
+     "expected at most 4096"},
+    {"devices: [{name: a, memory: 16GiB}, {name: b}]", PEN_DOES_NOT_FIT,
+     "1:44: error: devices: no memory is left for 'b': this machine grants 16.0 GiB"},
+    {TWO "links: [{between: [a, b]}]", PEN_INVALID_INPUT,
+     "2:9: error: links[0]: 'bandwidth' is missing"},
+    {TWO "links: [{between: [a], bandwidth: 1GB/s}]", PEN_INVALID_INPUT,
+     "2:19: error: links[0].between: found 1 item, expected at least 2"},
+    {TWO "links: [{between: a, bandwidth: 1GB/s}]", PEN_INVALID_INPUT,
+     "2:19: error: links[0].between: found \"a\", expected a list of 2 items"},
+    {TWO "links: [{bandwidth: 1GB/s}]", PEN_INVALID_INPUT,
+     "2:9: error: links: 'between' is missing, expected between: [A, B], or from: A and to: B"},
+    {TWO "links: [{from: a, bandwidth: 1GB/s}]", PEN_INVALID_INPUT,
+     "2:9: error: links: 'to' is missing"},
+    {TWO "links: [{to: a, bandwidth: 1GB/s}]", PEN_INVALID_INPUT,
+     "2:9: error: links: 'from' is missing"},
+    {TWO "links: [{between: [a, b], to: a, bandwidth: 1GB/s}]", PEN_INVALID_INPUT,
+     "2:31: error: links: found between together with from or to"},
+    {TWO "links: [{between: [a, b], bandwidth: 1GB}]", PEN_INVALID_INPUT,
+     "2:38: error: links[0].bandwidth: found \"1GB\", expected a bandwidth like 10Gbit/s"},
+    {TWO "links: [{between: [a, b], bandwidth: 1GB/s, latency: 5}]", PEN_INVALID_INPUT,
+     "2:54: error: links[0].latency: found \"5\", expected a duration like 5s"},
+    {TWO "links: [{between: [a, bb], bandwidth: 1GB/s}]", PEN_NOT_FOUND,
+     "2:23: error: no device is called \"bb\", near: b"},
+    {TWO "links: [{from: a, to: \"^c\", bandwidth: 1GB/s}]", PEN_NOT_FOUND,
+     "2:23: error: no device matches \"^c\""},
+    {TWO "links: [{from: a, to: \"^(\", bandwidth: 1GB/s}]", PEN_INVALID_INPUT,
+     "2:23: error: found \"^(\", expected the name of a device or a regular expression"},
+    {TWO "links: [{between: [b, b], bandwidth: 1GB/s}]", PEN_INVALID_INPUT,
+     "2:23: error: links[0]: found 'b' at both ends, expected two devices"},
+    {TWO "link: []", PEN_INVALID_INPUT, "2:1: error: unknown key \"link\", possible: links"},
+};
+
 static void every_mistake_is_explained(void **state) {
     (void)state;
-    static const struct {
-        const char *text;
-        pen_status_code code;
-        const char *message;
-    } cases[] = {
-        {"{}", PEN_INVALID_INPUT,
-         "1:1: error: 'devices' is missing, expected a list of at least 1"},
-        {"devices: []", PEN_INVALID_INPUT,
-         "1:10: error: devices: found 0 items, expected at least 1"},
-        {"devices: [{name: a, memory: 2}]", PEN_INVALID_INPUT,
-         "1:29: error: devices[0].memory: found \"2\", expected a size like 12GiB"},
-        {"devices: [{name: a, reserve: -1B}]", PEN_INVALID_INPUT,
-         "1:30: error: devices[0].reserve: found \"-1B\", expected a size like"},
-        {"devices: [{name: a, memory: 1GiB, reserve: 1GiB}]", PEN_INVALID_INPUT,
-         "1:44: error: device 'a': found a reserve of 1.00 GiB, expected less than its memory, "
-         "1.00 "
-         "GiB"},
-        {"devices: [{name: a, threads: 1025}]", PEN_INVALID_INPUT,
-         "1:30: error: devices[0].threads: found \"1025\", expected an integer from 1 to 1024"},
-        {"devices: [{name: a, flops: 80}]", PEN_INVALID_INPUT,
-         "1:28: error: devices[0].flops: found \"80\", expected a rate like 80G (units: "},
-        {"devices: [{name: a, flops: 0G}]", PEN_INVALID_INPUT,
-         "1:28: error: devices[0].flops: found \"0G\", expected a rate like 80G"},
-        {"devices: [{name: a, memory_bandwidth: 1Gbit}]", PEN_INVALID_INPUT,
-         "1:39: error: devices[0].memory_bandwidth: found \"1Gbit\", expected a bandwidth like"},
-        {"devices: [{name: a, kind: gpu}]", PEN_INVALID_INPUT,
-         "1:27: error: devices[0].kind: found \"gpu\", expected one of cpu, reference"},
-        {"devices: [{name: a, host: n1}]", PEN_INVALID_INPUT,
-         "1:18: error: devices: 'memory' of 'a' is missing, expected a size like 12GiB: what n1 "
-         "has "
-         "cannot be asked from here"},
-        {"devices: [{name: a, host: \"n1:0\"}]", PEN_INVALID_INPUT,
-         "1:27: error: devices[0].host: found \"n1:0\", expected NAME or NAME:PORT like "
-         "10.0.0.2:7070, a port from 1 to 65535"},
-        {"devices: [{name: a, host: \"n1:70707\"}]", PEN_INVALID_INPUT, "a port from 1 to 65535"},
-        {"devices: [{name: a, host: \":7070\"}]", PEN_INVALID_INPUT, "expected NAME or NAME:PORT"},
-        {"devices: [{name: a, host: \"http://n1:70\"}]", PEN_INVALID_INPUT,
-         "expected NAME or NAME:PORT"},
-        {"devices: [{name: a}, {name: a}]", PEN_INVALID_INPUT,
-         "1:29: error: devices[1].name: found \"a\", which is devices[0] already, expected another "
-         "name"},
-        {"devices: [{name: \"a[1-9]\"}, {name: x}, {name: a3}]", PEN_INVALID_INPUT,
-         "1:47: error: devices[2].name: found \"a3\", which is devices[0] already"},
-        {"devices: [{name: \"a[3-1]\"}]", PEN_INVALID_INPUT,
-         "1:18: error: devices[0].name: found \"a[3-1]\", expected a range that begins with"},
-        {"devices: [{name: \"a[1-3]\", host: \"n[1-2]\"}]", PEN_INVALID_INPUT,
-         "1:34: error: devices[0].host: found a range of 2, expected 3 as in the name"},
-        {"devices: [{name: a, host: \"n[1-2]\"}]", PEN_INVALID_INPUT,
-         "1:27: error: devices[0].host: found 1 ranges, expected at most those of the name, 0"},
-        {"devices: [{name: a, host: \"n[2-]\"}]", PEN_INVALID_INPUT,
-         "1:27: error: devices[0].host: found \"n[2-]\", expected ranges like [1-16]"},
-        {"devices: [{name: \"a[1-4000]\"}, {name: \"b[1-97]\"}]", PEN_INVALID_INPUT,
-         "1:40: error: devices[1].name: found \"b[1-97]\", with which there are 4097 devices, "
-         "expected at most 4096"},
-        {"devices: [{name: a, memory: 16GiB}, {name: b}]", PEN_DOES_NOT_FIT,
-         "1:44: error: devices: no memory is left for 'b': this machine grants 16.0 GiB"},
-        {TWO "links: [{between: [a, b]}]", PEN_INVALID_INPUT,
-         "2:9: error: links[0]: 'bandwidth' is missing"},
-        {TWO "links: [{between: [a], bandwidth: 1GB/s}]", PEN_INVALID_INPUT,
-         "2:19: error: links[0].between: found 1 item, expected at least 2"},
-        {TWO "links: [{between: a, bandwidth: 1GB/s}]", PEN_INVALID_INPUT,
-         "2:19: error: links[0].between: found \"a\", expected a list of 2 items"},
-        {TWO "links: [{bandwidth: 1GB/s}]", PEN_INVALID_INPUT,
-         "2:9: error: links: 'between' is missing, expected between: [A, B], or from: A and to: B"},
-        {TWO "links: [{from: a, bandwidth: 1GB/s}]", PEN_INVALID_INPUT,
-         "2:9: error: links: 'to' is missing"},
-        {TWO "links: [{to: a, bandwidth: 1GB/s}]", PEN_INVALID_INPUT,
-         "2:9: error: links: 'from' is missing"},
-        {TWO "links: [{between: [a, b], to: a, bandwidth: 1GB/s}]", PEN_INVALID_INPUT,
-         "2:31: error: links: found between together with from or to"},
-        {TWO "links: [{between: [a, b], bandwidth: 1GB}]", PEN_INVALID_INPUT,
-         "2:38: error: links[0].bandwidth: found \"1GB\", expected a bandwidth like 10Gbit/s"},
-        {TWO "links: [{between: [a, b], bandwidth: 1GB/s, latency: 5}]", PEN_INVALID_INPUT,
-         "2:54: error: links[0].latency: found \"5\", expected a duration like 5s"},
-        {TWO "links: [{between: [a, bb], bandwidth: 1GB/s}]", PEN_NOT_FOUND,
-         "2:23: error: no device is called \"bb\", near: b"},
-        {TWO "links: [{from: a, to: \"^c\", bandwidth: 1GB/s}]", PEN_NOT_FOUND,
-         "2:23: error: no device matches \"^c\""},
-        {TWO "links: [{from: a, to: \"^(\", bandwidth: 1GB/s}]", PEN_INVALID_INPUT,
-         "2:23: error: found \"^(\", expected the name of a device or a regular expression"},
-        {TWO "links: [{between: [b, b], bandwidth: 1GB/s}]", PEN_INVALID_INPUT,
-         "2:23: error: links[0]: found 'b' at both ends, expected two devices"},
-        {TWO "link: []", PEN_INVALID_INPUT, "2:1: error: unknown key \"link\", possible: links"},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++) {
         pen_arena *arena = check_arena();
         const pen_cluster *cluster;
-        CHECK_ERROR(build(arena, cases[i].text, NULL, &cluster), cases[i].code, cases[i].message);
+        CHECK_ERROR(build(arena, mistakes[i].text, NULL, &cluster), mistakes[i].code,
+                    mistakes[i].message);
         pen_arena_destroy(arena);
     }
 }

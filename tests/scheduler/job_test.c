@@ -92,6 +92,52 @@ static void every_key_is_read(void **state) {
     pen_arena_destroy(arena);
 }
 
+static void constraints_are_read(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    const pen_job *job;
+    CHECK_OK(parse(arena,
+                   "version: 1\nmodel: {file: m.onnx}\ndata: {train: {format: idx, images: a}}\n"
+                   "train: {loss: output, optimizer: adam, batch: 4}\n"
+                   "cluster:\n"
+                   "  devices: [{name: a}, {name: \"n[1-2]\", host: \"n[1-2]\", memory: 1GiB}]\n"
+                   "  links: [{between: [a, n1], bandwidth: 1GB/s}]\n"
+                   "placement:\n"
+                   "  {strategy: greedy, objective: traffic, time_limit: 2s, seed: 9,\n"
+                   "   contiguous: true, pin: [{nodes: \"^/layer4/\", to: n1}],\n"
+                   "   colocate: [{nodes: [\"^/fc/\", x]}, {nodes: y}], no_split: [{nodes: z}],\n"
+                   "   forbid: [{nodes: u, on: \"^n\"}], stages: {minimum: 2, maximum: 3}}\n"
+                   "pipeline: {schedule: 1f1b}\ncosts: costs.yaml\n",
+                   &job));
+    assert_int_equal(job->cluster.device_count, 3);
+    assert_string_equal(job->cluster.devices[2].host, "n2");
+    assert_int_equal(job->cluster.written_links.count, 1);
+    const pen_placement_spec *placement = &job->placement;
+    const pen_constraints *constraints = &placement->constraints;
+    assert_string_equal(placement->strategy, "greedy");
+    assert_int_equal(placement->objective, PEN_OBJECTIVE_TRAFFIC);
+    assert_true(placement->time_limit_seconds == 2 && placement->contiguous);
+    assert_int_equal(placement->seed, 9);
+    const pen_constraint_pin *pin = constraints->pins.items;
+    assert_string_equal(pin->nodes, "^/layer4/");
+    assert_string_equal(pin->to, "n1");
+    const pen_constraint_colocate *colocate = constraints->colocated.items;
+    assert_int_equal(constraints->colocated.count, 2);
+    assert_int_equal(colocate[0].nodes.count, 2);
+    assert_string_equal(((const char *const *)colocate[0].nodes.items)[1], "x");
+    assert_string_equal(((const char *const *)colocate[1].nodes.items)[0], "y");
+    assert_string_equal(((const pen_constraint_no_split *)constraints->no_splits.items)->nodes,
+                        "z");
+    assert_string_equal(((const pen_constraint_forbid *)constraints->forbidden.items)->on, "^n");
+    assert_int_equal(constraints->stages.minimum, 2);
+    assert_int_equal(constraints->stages.maximum, 3);
+    assert_string_equal(pen_job_schedule_name(job->pipeline.schedule), "1f1b");
+    assert_string_equal(job->costs, "jobs/costs.yaml");
+    CHECK_ERROR(pen_constraints_blame(constraints, &pin->nodes, pen_error(PEN_NOT_FOUND, "x")),
+                PEN_NOT_FOUND, "jobs/job.yaml:10:36: error: x");
+    pen_arena_destroy(arena);
+}
+
 #define JOB_SMALL                                                                                  \
     "version: 1\nmodel: {file: m.onnx}\ndata: {train: {format: idx, images: a}}\n"                 \
     "train: {loss: output, optimizer: "
@@ -110,6 +156,12 @@ static void defaults_are_set(void **state) {
     assert_int_equal(job->cluster.device_count, 1);
     assert_int_equal(job->cluster.devices[0].kind, PEN_CLUSTER_CPU);
     assert_null(job->train.freeze);
+    assert_string_equal(job->cluster.devices[0].name, "cpu");
+    assert_string_equal(job->placement.strategy, "auto");
+    assert_int_equal(job->placement.objective, PEN_OBJECTIVE_STEP_TIME);
+    assert_true(job->placement.time_limit_seconds == 5 && !job->placement.contiguous);
+    assert_int_equal(job->pipeline.schedule, PEN_JOB_SCHEDULE_AUTO);
+    assert_null(job->costs);
     CHECK_OK(parse(arena, JOB_SMALL "{adamw: {lr: 1}}, batch: 4, steps: 9}\n", &job));
     assert_true(job->train.optimizer.adamw.weight_decay == 0.01);
     assert_int_equal(job->train.epochs, 0);
@@ -275,6 +327,49 @@ static const mistake job_mistakes[] = {
      "possible: host, name, kind, memory, reserve, threads, flops, memory_bandwidth"},
     {28, 5, "  - 3", "devices[0]: ", "found \"3\"",
      "a mapping with name, kind, host, memory, reserve, threads, flops, memory_bandwidth"},
+    {28, 24, "  - {name: a, reserve: 1}", "devices[0].reserve: ", "found \"1\"",
+     "a size like 12GiB"},
+    {28, 21, "  - {name: a, host: \"n:x\"}", "devices[0].host: ", "found \"n:x\"",
+     "NAME or NAME:PORT"},
+    {28, 12, "  - {name: \"a[2-1]\"}", "devices[0].name: ", "found \"a[2-1]\"",
+     "a range that begins with its smaller number"},
+    {30, 10, "cluster: {}", "cluster: ", "'devices' is missing", "a list of at least 1"},
+    {30, 10, "cluster: c.yaml", "cluster: ", "found \"c.yaml\"", "no other file"},
+    {30, 9, "links: [{between: [a, b]}]", "links[0]: ", "'bandwidth' is missing",
+     "a bandwidth like 10Gbit/s"},
+    {30, 9, "links: [{bandwidth: 1GB/s}]", "links: ", "'between' is missing",
+     "between: [A, B], or from: A and to: B"},
+    {30, 12, "placement: []", "placement: ", "found a list", "a mapping with strategy, objective"},
+    {30, 23, "placement: {strategy: gredy}", "placement.strategy: ", "unknown strategy 'gredy'",
+     "possible: greedy, "},
+    {30, 24, "placement: {objective: speed}", "placement.objective: ", "found \"speed\"",
+     "one of throughput, latency, step_time, traffic"},
+    {30, 25, "placement: {time_limit: 5}", "placement.time_limit: ", "found \"5\"",
+     "a duration like 5s"},
+    {30, 25, "placement: {time_limit: 0s}", "placement.time_limit: ", "found \"0s\"", "above 0"},
+    {30, 19, "placement: {seed: -1}", "placement.seed: ", "found \"-1\"",
+     "an integer of at least 0"},
+    {30, 25, "placement: {contiguous: 1}", "placement.contiguous: ", "found \"1\"",
+     "true or false"},
+    {30, 18, "placement: {pin: {nodes: a}}", "placement.pin: ", "found a mapping", "a list"},
+    {30, 19, "placement: {pin: [{nodes: a}]}", "placement.pin[0]: ", "'to' is missing", "text"},
+    {30, 27, "placement: {pin: [{nodes: \"(\", to: b}]}", "placement.pin[0].nodes: ", "found \"(\"",
+     "a regular expression"},
+    {30, 32, "placement: {colocate: [{nodes: []}]}",
+     "placement.colocate[0].nodes: ", "found 0 items", "at least 1"},
+    {30, 33, "placement: {colocate: [{nodes: [\"a[\"]}]}",
+     "placement.colocate[0].nodes[0]: ", "found \"a[\"", "a regular expression"},
+    {30, 25, "placement: {no_split: [{node: x}]}",
+     "placement.no_split[0]: ", "unknown key \"node\"", "possible: nodes"},
+    {30, 22, "placement: {forbid: [{nodes: x}]}", "placement.forbid[0]: ", "'on' is missing",
+     "text"},
+    {30, 31, "placement: {stages: {minimum: 0}}", "placement.stages.minimum: ", "found \"0\"",
+     "an integer from 1 to 4096"},
+    {30, 43, "placement: {stages: {minimum: 3, maximum: 2}}",
+     "placement.stages.maximum: ", "found 2", "at least the minimum, 3"},
+    {30, 22, "pipeline: {schedule: 2f2b}", "pipeline.schedule: ", "found \"2f2b\"",
+     "one of auto, gpipe, 1f1b"},
+    {30, 8, "costs: []", "costs: ", "found a list", "a path"},
     {30, 16, "outputs: {dir: []}", "outputs.dir: ", "found a list", "a path"},
     {30, 19, "outputs: {export: {}}", "outputs.export: ", "found a mapping", "a path"},
     {30, 11, "outputs: {expotr: x}", "outputs: ", "unknown key \"expotr\"",
@@ -342,6 +437,10 @@ static void missing_parts_are_named(void **state) {
     CHECK_ERROR(parse(arena, "version: 1\nmodel: {file: m}\ndata: {}\n", &job), PEN_INVALID_INPUT,
                 "job.yaml:3:7: error: data: found neither train nor eval");
     CHECK_ERROR(parse(arena, JOB_SMALL "adam}\n", &job), PEN_INVALID_INPUT, "'batch' is missing");
+    static const char both[] =
+        JOB_SMALL "adam, batch: 4}\ncluster: {devices: [{name: x}]}\nlinks: []\n";
+    CHECK_ERROR(parse(arena, both, &job), PEN_INVALID_INPUT,
+                "job.yaml:6:1: error: links: found together with cluster, expected one of the two");
     pen_arena_destroy(arena);
 }
 
@@ -470,8 +569,8 @@ static void conversions_reach_the_training(void **state) {
     pen_arena_destroy(arena);
 }
 
-PEN_TEST_MAIN(cmocka_unit_test(every_key_is_read), cmocka_unit_test(defaults_are_set),
-              cmocka_unit_test(every_mistake_is_explained),
+PEN_TEST_MAIN(cmocka_unit_test(every_key_is_read), cmocka_unit_test(constraints_are_read),
+              cmocka_unit_test(defaults_are_set), cmocka_unit_test(every_mistake_is_explained),
               cmocka_unit_test(missing_parts_are_named),
               cmocka_unit_test(a_cut_file_is_an_error_or_a_job),
               cmocka_unit_test(every_failing_allocation_is_reported),
