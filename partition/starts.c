@@ -78,8 +78,8 @@ static pen_status start_chunk(const pen_problem *chained, pen_arena *arena,
     return PEN_OK;
 }
 
-static pen_status start_chain(const pen_problem *problem, pen_arena *arena,
-                              const pen_problem **out_chained) {
+pen_status pen_start_chain(const pen_problem *problem, pen_arena *arena,
+                           const pen_problem **out_chained) {
     const pen_problem *chained = problem;
     uint32_t *class, joined;
     PEN_TRY(PEN_NEW(arena, problem->group_count, &class));
@@ -96,7 +96,8 @@ static pen_status start_chain(const pen_problem *problem, pen_arena *arena,
         PEN_TRY(start_merge(chained, class, arena, &merged));
         if (merged != NULL) chained = merged;
     }
-    return start_chunk(chained, arena, out_chained);
+    *out_chained = chained;
+    return PEN_OK;
 }
 
 static pen_status start_try(start_line *line, const pen_down_sets *sets, double deadline,
@@ -218,7 +219,7 @@ pen_status pen_start_segments(const pen_problem *problem, const pen_start_option
     start_line line = {.problem = problem, .value = INFINITY};
     pen_device_classes *classes;
     *out_bound = 0.0;
-    const pen_status status = start_chain(problem, arena, &line.chained);
+    const pen_status status = pen_start_chain(problem, arena, &line.chained);
     if (pen_status_get_code(status) == PEN_DOES_NOT_FIT && !problem->given.is_contiguous) {
         // a cycle of groups is too large for any device, which does not matter here
         pen_status_ignore(status, "other ways of starting need no order");
@@ -230,6 +231,7 @@ pen_status pen_start_segments(const pen_problem *problem, const pen_start_option
         return PEN_OK;
     }
     if (status != PEN_OK) return status;
+    PEN_TRY(start_chunk(line.chained, arena, &line.chained));
     PEN_TRY(pen_device_classes_new(line.chained, 0, arena, &classes));
     line.classes = classes;
     PEN_TRY(PEN_NEW(arena, line.chained->group_count, &line.device_of_chained));

@@ -18,6 +18,13 @@ typedef struct pen_start_options {
     uint32_t set_limit;   // down-sets to look at for an exact answer; 0: none
 } pen_start_options;
 
+// The problem made contiguous, with all groups in an order: those that no forward edge orders join
+// one that they exchange with.
+//   DOES_NOT_FIT   groups that lie on a cycle then fit on no device
+//   OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_start_chain(const pen_problem *problem, pen_arena *arena,
+                                         const pen_problem **out_chained);
+
 // Segments along several lines, then along all of them at once, then, where there are at most
 // `set_limit` down-sets, the best contiguous placement there is: *out_bound is its value then, else
 // 0. A problem that is not contiguous is placed as if it were. OUT_OF_MEMORY

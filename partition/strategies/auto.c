@@ -10,8 +10,10 @@
 
 #include "base/clock.h"
 #include "base/thread.h"
+#include "partition/large_search.h"
 #include "partition/strategies/exhaustive.h"
 #include "partition/strategies/local_search.h"
+#include "partition/strategies/metis_strategy.h"
 #include "partition/strategies/strategies.h"
 
 #define AUTO_THREAD_LIMIT 16
@@ -20,9 +22,10 @@
 #define AUTO_SET_LIMIT 200000
 #define AUTO_VISITS 3000000 // of the exhaustive search, tens of milliseconds
 #define AUTO_GROUPS_EXHAUSTIVE 14
-#define AUTO_EXACT_SHARE 0.7   // of the time of the thread that tries for the exact answer
-#define AUTO_ROUND_SECONDS 2.5 // a round is about so long; at least two
-#define AUTO_TIME_SHARE 0.95   // of the limit; the rest is for checking and for late threads
+#define AUTO_EXACT_SHARE 0.7      // of the time of the thread that tries for the exact answer
+#define AUTO_ROUND_SECONDS 2.5    // a round is about so long; at least two
+#define AUTO_LARGE_TIME_SHARE 0.9 // of the limit, for large problems: checking takes longer
+#define AUTO_TIME_SHARE 0.95      // of the limit; the rest is for checking and for late threads
 
 typedef struct auto_worker {
     const pen_problem *problem;
@@ -177,12 +180,30 @@ static pen_status auto_search_long(auto_search *search) {
     return PEN_OK;
 }
 
+// What is too large for the portfolio.
+static pen_status auto_place_large(const pen_problem *problem, const pen_strategy_options *options,
+                                   double begin, pen_arena *arena,
+                                   pen_strategy_result *out_result) {
+    double value;
+    const pen_large_search_options search = {
+        .seed = options->seed,
+        .begin = begin,
+        .deadline = begin + AUTO_LARGE_TIME_SHARE * options->time_limit_seconds,
+        .thread_count = options->thread_count,
+        .partition = pen_metis_partition,
+    };
+    return pen_large_search(problem, &search, arena, out_result->device_of_group, &value);
+}
+
 static pen_status auto_place(const pen_problem *problem, const pen_strategy_options *options,
                              pen_arena *arena, pen_strategy_result *out_result) {
     auto_search search = {.problem = problem, .options = options, .arena = arena};
     bool is_complete = false;
     search.begin = pen_clock_seconds();
     search.deadline = search.begin + AUTO_TIME_SHARE * options->time_limit_seconds;
+    if (pen_problem_is_large(problem)) {
+        return auto_place_large(problem, options, search.begin, arena, out_result);
+    }
     const pen_start_options start_options = {.seed = options->seed,
                                              .order_count = AUTO_ORDERS_FIRST,
                                              .deadline =

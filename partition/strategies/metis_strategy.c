@@ -6,18 +6,28 @@
 
 #include "partition/strategies/metis_strategy.h"
 
+#include <fcntl.h>
 #include <limits.h>
 #include <math.h>
 #include <metis.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/clock.h"
 #include "partition/anneal.h"
+#include "partition/large_refine.h"
+#include "partition/large_search.h"
 #include "partition/linear_orders.h"
 #include "partition/starts.h"
 #include "partition/strategies/strategies.h"
 
 #define METIS_WEIGHT_TOTAL 1000000.0 // of all groups, and of all edges
-#define METIS_REFINE_STEPS 100000
+#define METIS_REFINE_SHARE 0.6       // of the time limit, at so many seconds a step
+#define METIS_STEP_SECONDS 0.25e-6
+#define METIS_STEPS_LIMIT 1000000 // of one try
+#define METIS_WARMTH_FIRST 0.02
+#define METIS_WARMTH_LAST 0.0003
 #define METIS_TRIES_SMALL 9
 #define METIS_SMALL 5000 // groups
 
@@ -149,6 +159,23 @@ static pen_status metis_prepare(const pen_problem *problem, pen_arena *arena, me
     return metis_fill_shares(problem, arena, input);
 }
 
+// METIS prints its complaints to standard output, which is the program's: what it prints is lost.
+static int metis_silence(void) {
+    fflush(stdout);
+    const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    const int kept = nowhere >= 0 ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3) : -1;
+    if (kept >= 0) dup2(nowhere, STDOUT_FILENO);
+    if (nowhere >= 0) close(nowhere);
+    return kept;
+}
+
+static void metis_speak(int kept) {
+    if (kept < 0) return;
+    fflush(stdout);
+    dup2(kept, STDOUT_FILENO);
+    close(kept);
+}
+
 static pen_status metis_run(metis_input *input, uint64_t seed, uint32_t variant) {
     static const real_t imbalances[] = {1.03f, 1.10f, 1.25f};
     idx_t options[METIS_NOPTIONS];
@@ -157,31 +184,53 @@ static pen_status metis_run(metis_input *input, uint64_t seed, uint32_t variant)
     METIS_SetDefaultOptions(options);
     options[METIS_OPTION_SEED] = (idx_t)((seed * 31 + variant) % 1000000);
     options[METIS_OPTION_NUMBERING] = 0;
+    const int kept = metis_silence();
     const int result = METIS_PartGraphKway(
         &input->group_count, &input->constraint_count, input->edge_first, input->edge_target,
         input->group_weight, NULL, input->edge_weight, &input->part_count, input->share, imbalance,
         options, &cut, input->part);
+    metis_speak(kept);
     if (result == METIS_OK) return PEN_OK;
     if (result == METIS_ERROR_MEMORY) return pen_error_out_of_memory();
     return pen_error(PEN_UNSUPPORTED, "METIS refuses this graph (its code %d)", result);
 }
 
+// How partitions are refined.
+typedef struct metis_refine {
+    const pen_problem *problem;
+    const uint32_t *line;
+    pen_anneal *anneal; // NULL: the problem is large
+    uint64_t seed;
+    uint64_t step_count;
+    double deadline;
+} metis_refine;
+
 // One partition, repaired and refined; kept when it is the best.
-static pen_status metis_try(const pen_problem *problem, const uint32_t *line, pen_anneal *anneal,
-                            const metis_input *input, uint64_t seed, pen_arena *arena,
-                            uint32_t *out_best, double *io_value) {
+static pen_status metis_try(const metis_refine *refine, const metis_input *input, uint32_t try,
+                            pen_arena *arena, uint32_t *out_best, double *io_value) {
+    const pen_problem *problem = refine->problem;
     uint32_t *device_of_group;
+    double value;
     PEN_TRY(PEN_NEW(arena, problem->group_count, &device_of_group));
     for (uint32_t g = 0; g < problem->group_count; g++) {
         device_of_group[g] = (uint32_t)input->part[g];
     }
-    PEN_TRY(pen_start_repair(problem, line, arena, device_of_group));
-    const pen_anneal_options refine = {.seed = seed,
-                                       .step_count = METIS_REFINE_STEPS,
-                                       .deadline = INFINITY,
-                                       .warmth_first = 0.003,
-                                       .warmth_last = 0.0003};
-    const double value = pen_anneal_run(anneal, &refine, device_of_group);
+    PEN_TRY(pen_start_repair(problem, refine->line, arena, device_of_group));
+    if (refine->anneal != NULL) {
+        const pen_anneal_options options = {.seed = refine->seed + try,
+                                            .step_count = refine->step_count,
+                                            .deadline = refine->deadline,
+                                            .warmth_first = METIS_WARMTH_FIRST,
+                                            .warmth_last = METIS_WARMTH_LAST};
+        value = pen_anneal_run(refine->anneal, &options, device_of_group);
+    } else {
+        const pen_large_refine_options options = {.seed = refine->seed + try,
+                                                  .step_count = refine->step_count,
+                                                  .deadline = refine->deadline,
+                                                  .warmth_first = 0.1 * METIS_WARMTH_FIRST,
+                                                  .warmth_last = 0.1 * METIS_WARMTH_LAST};
+        PEN_TRY(pen_large_refine(problem, refine->line, &options, device_of_group, &value));
+    }
     if (value >= *io_value) return PEN_OK;
     *io_value = value;
     memcpy(out_best, device_of_group, problem->group_count * sizeof *out_best);
@@ -212,14 +261,15 @@ pen_status pen_metis_partition(const pen_problem *problem, uint64_t seed, pen_ar
 static pen_status metis_place(const pen_problem *problem, const pen_strategy_options *options,
                               pen_arena *arena, pen_strategy_result *out_result) {
     metis_input input = {0};
-    pen_anneal *anneal;
     uint32_t *line;
     double value = INFINITY;
+    const double begin = pen_clock_seconds();
     PEN_TRY(PEN_NEW(arena, problem->group_count, &line));
     for (uint32_t g = 0; g < problem->group_count; g++)
         line[g] = g;
     if (problem->given.is_contiguous) PEN_TRY(pen_linear_order(problem, 0, 0, arena, line));
     if (!metis_takes(problem)) {
+        PEN_ASSERT(problem->given.device_count > 0);
         // too small to cut (METIS leaves parts empty, or worse), or too large for its integers
         for (uint32_t g = 0; g < problem->group_count; g++) {
             out_result->device_of_group[g] = g % problem->given.device_count;
@@ -227,12 +277,23 @@ static pen_status metis_place(const pen_problem *problem, const pen_strategy_opt
         return pen_start_repair(problem, line, arena, out_result->device_of_group);
     }
     PEN_TRY(metis_prepare(problem, arena, &input));
-    PEN_TRY(pen_anneal_new(problem, line, arena, &anneal));
     const uint32_t try_count = problem->group_count <= METIS_SMALL ? METIS_TRIES_SMALL : 1;
+    const bool is_large = pen_problem_is_large(problem);
+    const double steps =
+        METIS_REFINE_SHARE * options->time_limit_seconds / METIS_STEP_SECONDS / try_count;
+    metis_refine refine = {
+        .problem = problem,
+        .line = line,
+        .seed = options->seed,
+        .step_count =
+            !is_large && steps > METIS_STEPS_LIMIT ? METIS_STEPS_LIMIT : 1 + (uint64_t)steps,
+        .deadline = begin + options->time_limit_seconds,
+    };
+    if (!is_large) PEN_TRY(pen_anneal_new(problem, line, arena, &refine.anneal));
     for (uint32_t i = 0; i < try_count; i++) {
         PEN_TRY(metis_run(&input, options->seed, i));
-        PEN_TRY(metis_try(problem, line, anneal, &input, options->seed + i, arena,
-                          out_result->device_of_group, &value));
+        PEN_TRY(metis_try(&refine, &input, i, arena, out_result->device_of_group, &value));
+        if (pen_clock_seconds() > refine.deadline) break;
     }
     return PEN_OK;
 }
