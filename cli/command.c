@@ -12,6 +12,7 @@
     VERB(eval)                                                                                     \
     VERB(predict)                                                                                  \
     VERB(export)                                                                                   \
+    VERB(plan)                                                                                     \
     VERB(place)                                                                                    \
     VERB(doctor)                                                                                   \
     VERB(schema)

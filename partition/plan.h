@@ -31,6 +31,13 @@ typedef struct pen_plan_device {
     uint32_t node_count;
 } pen_plan_device;
 
+typedef struct pen_plan_stage {
+    const char *name;         // "stage 0"
+    uint32_t node_count;      // listed nodes
+    uint32_t in_flight;       // microbatches held at once, at most
+    uint64_t parameter_bytes; // that no lower stage of the device has
+} pen_plan_stage;
+
 // A tensor that crosses from one device to others.
 typedef struct pen_plan_transfer {
     const char *value; // name
@@ -38,7 +45,8 @@ typedef struct pen_plan_transfer {
     uint32_t target;   // stage
     uint64_t bytes;    // of one microbatch
     double seconds;
-    bool is_backward;
+    bool is_backward; // gradients, to an earlier stage
+    bool is_per_step; // once a step: gradients of parameters with several readers, norms
 } pen_plan_transfer;
 
 typedef struct pen_plan_node {
@@ -51,7 +59,9 @@ typedef struct pen_plan_node {
 } pen_plan_node;
 
 typedef struct pen_plan {
+    const char *job;   // path of the job file; NULL: made without one
     const char *model; // path
+    const char *costs; // path of the cost table used; NULL: none
     uint64_t model_hash;
     uint64_t cluster_hash;
     uint64_t seed;
@@ -68,14 +78,27 @@ typedef struct pen_plan {
     uint32_t device_count;
     const pen_plan_device *devices; // [device_count] of the cluster
     pen_stage_graph stages;
-    const char *const *stage_names; // [stage_count]
+    const pen_plan_stage *stage_figures; // [stage_count]
     uint32_t transfer_count;
     const pen_plan_transfer *transfers;
     uint32_t node_count;
     const pen_plan_node *nodes; // [node_count], in topological order
 
-    uint32_t measured_count; // costs of nodes that are measured
-    uint32_t assumed_count;  // and those that are estimates
+    uint32_t measured_count; // nodes of the whole step, by where their seconds come from
+    uint32_t stated_count;
+    uint32_t assumed_count;
 } pen_plan;
+
+// What of a cluster a plan depends on: names, kinds, hosts, threads, and the figures that the user
+// stated. Not what was measured or assumed: the same file means the same cluster on every machine.
+uint64_t pen_cluster_hash(const pen_cluster *cluster);
+
+// Whether a plan holds together: stages and devices that are there, each node once and by one name,
+// stages with nodes and in order, figures that are numbers, memory within the limits and the sum of
+// its kinds. What needs the model is pen_plan_check_model (partition/plan_build.h).
+//   INVALID_INPUT  what is wrong, by name
+//   DOES_NOT_FIT   a device over its memory
+//   OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_plan_check(const pen_plan *plan, pen_arena *arena);
 
 #endif // PEN_PARTITION_PLAN_H

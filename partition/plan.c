@@ -1,0 +1,181 @@
+#include "partition/plan.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/name_map.h"
+
+// FNV-1a
+static uint64_t hash_text(uint64_t hash, const char *text) {
+    for (const char *c = text == NULL ? "" : text;; c++) {
+        hash = (hash ^ (uint8_t)*c) * 0x100000001b3u;
+        if (*c == '\0') return hash;
+    }
+}
+
+static uint64_t hash_number(uint64_t hash, double number, pen_figure_source source) {
+    uint64_t bits = 0;
+    if (source != PEN_FIGURE_STATED) number = 0.0;
+    memcpy(&bits, &number, sizeof bits);
+    for (int i = 0; i < 8; i++) {
+        hash = (hash ^ (bits >> 8 * i & 0xff)) * 0x100000001b3u;
+    }
+    return hash;
+}
+
+uint64_t pen_cluster_hash(const pen_cluster *cluster) {
+    uint64_t hash = 0xcbf29ce484222325u;
+    for (uint32_t d = 0; d < cluster->device_count; d++) {
+        const pen_cluster_device *device = &cluster->devices[d];
+        hash = hash_text(hash, device->name);
+        hash = hash_text(hash, device->kind);
+        hash = hash_text(hash, device->host);
+        hash = hash_number(hash, (double)device->threads, PEN_FIGURE_STATED);
+        hash = hash_number(hash, (double)device->bytes_limit, device->bytes_source);
+        hash = hash_number(hash, device->flops, device->flops_source);
+        hash = hash_number(hash, device->memory_bandwidth, device->memory_bandwidth_source);
+        for (uint32_t e = 0; e < cluster->device_count; e++) {
+            if (e == d) continue;
+            const pen_cluster_link *link = pen_cluster_link_at(cluster, d, e);
+            hash = hash_number(hash, link->bandwidth, link->source);
+            hash = hash_number(hash, link->latency, link->latency_source);
+        }
+    }
+    return hash;
+}
+
+static bool plan_is_amount(double number) {
+    return number >= 0.0 && number < INFINITY;
+}
+
+static pen_status plan_check_devices(const pen_plan *plan, pen_arena *arena) {
+    pen_name_map map;
+    pen_name_map_init(&map, arena);
+    if (plan->device_count == 0) return pen_error(PEN_INVALID_INPUT, "the plan has no device");
+    for (uint32_t d = 0; d < plan->device_count; d++) {
+        const pen_plan_device *device = &plan->devices[d];
+        const pen_plan_memory *m = &device->memory;
+        if (pen_name_map_find(&map, device->name) != PEN_NAME_MAP_NONE) {
+            return pen_error(PEN_INVALID_INPUT, "two devices are called '%s'", device->name);
+        }
+        PEN_TRY(pen_name_map_add(&map, device->name, d));
+        const double sum = (double)m->parameters + (double)m->gradients +
+                           (double)m->optimizer_state + (double)m->activations +
+                           (double)m->receive_buffers + (double)m->workspace;
+        if ((double)m->total != sum) {
+            return pen_error(PEN_INVALID_INPUT,
+                             "device '%s': its memory is %llu bytes in total, but its kinds sum up "
+                             "to %.0f",
+                             device->name, (unsigned long long)m->total, sum);
+        }
+        if ((double)m->total > plan->stages.bytes_limit[d]) {
+            return pen_error(PEN_DOES_NOT_FIT,
+                             "device '%s' would hold %llu bytes, and may use %.0f", device->name,
+                             (unsigned long long)m->total, plan->stages.bytes_limit[d]);
+        }
+        if (!plan_is_amount(device->load_seconds)) {
+            return pen_error(PEN_INVALID_INPUT, "device '%s': its load is not a time",
+                             device->name);
+        }
+    }
+    return PEN_OK;
+}
+
+static pen_status plan_check_stages(const pen_plan *plan) {
+    const pen_stage_graph *stages = &plan->stages;
+    if (stages->stage_count == 0) return pen_error(PEN_INVALID_INPUT, "the plan has no stage");
+    if (stages->microbatch_count != plan->microbatch_count || plan->microbatch_count == 0 ||
+        stages->device_count != plan->device_count) {
+        return pen_error(PEN_INVALID_INPUT,
+                         "the plan has no microbatches, or its stages are for other devices");
+    }
+    for (uint32_t s = 0; s < stages->stage_count; s++) {
+        const pen_stage *stage = &stages->stages[s];
+        if (stage->device >= plan->device_count) {
+            return pen_error(PEN_INVALID_INPUT, "stage %u is on device %u of %u", s, stage->device,
+                             plan->device_count);
+        }
+        const double figures[] = {stage->forward_seconds,
+                                  stage->backward_input_seconds,
+                                  stage->backward_weight_seconds,
+                                  stage->update_seconds,
+                                  stage->fixed_bytes,
+                                  stage->workspace_bytes,
+                                  stage->activation_bytes};
+        for (size_t i = 0; i < sizeof figures / sizeof *figures; i++) {
+            if (plan_is_amount(figures[i])) continue;
+            return pen_error(PEN_INVALID_INPUT, "stage %u: %g is no time or size", s, figures[i]);
+        }
+        if (plan->stage_figures[s].in_flight > plan->microbatch_count) {
+            return pen_error(PEN_INVALID_INPUT,
+                             "stage %u: %u microbatches in flight, but a step has %u", s,
+                             plan->stage_figures[s].in_flight, plan->microbatch_count);
+        }
+    }
+    for (uint32_t e = 0; e < stages->edge_count; e++) {
+        const pen_stage_edge *edge = &stages->edges[e];
+        if (edge->source >= edge->target || edge->target >= stages->stage_count) {
+            return pen_error(PEN_INVALID_INPUT,
+                             "an edge leads from stage %u to stage %u: stages must be in order",
+                             edge->source, edge->target);
+        }
+        if (plan_is_amount(edge->forward_bytes) && plan_is_amount(edge->backward_bytes) &&
+            plan_is_amount(edge->forward_seconds) && plan_is_amount(edge->backward_seconds)) {
+            continue;
+        }
+        return pen_error(PEN_INVALID_INPUT, "the edge from stage %u to %u has no times or sizes",
+                         edge->source, edge->target);
+    }
+    return PEN_OK;
+}
+
+static pen_status plan_check_nodes(const pen_plan *plan, pen_arena *arena) {
+    pen_name_map map;
+    uint32_t *count;
+    pen_name_map_init(&map, arena);
+    PEN_TRY(PEN_NEW(arena, plan->stages.stage_count, &count));
+    for (uint32_t n = 0; n < plan->node_count; n++) {
+        const pen_plan_node *node = &plan->nodes[n];
+        if (node->stage >= plan->stages.stage_count) {
+            return pen_error(PEN_INVALID_INPUT, "node '%s' is in stage %u, but there are %u",
+                             node->name, node->stage, plan->stages.stage_count);
+        }
+        if (pen_name_map_find(&map, node->name) != PEN_NAME_MAP_NONE) {
+            return pen_error(PEN_INVALID_INPUT, "node '%s' is in the plan twice", node->name);
+        }
+        if (!plan_is_amount(node->seconds)) {
+            return pen_error(PEN_INVALID_INPUT, "node '%s': %g is no time", node->name,
+                             node->seconds);
+        }
+        PEN_TRY(pen_name_map_add(&map, node->name, n));
+        count[node->stage]++;
+    }
+    for (uint32_t s = 0; s < plan->stages.stage_count; s++) {
+        if (count[s] > 0) continue;
+        return pen_error(PEN_INVALID_INPUT, "%s has no node", plan->stage_figures[s].name);
+    }
+    for (uint32_t i = 0; i < plan->transfer_count; i++) {
+        const pen_plan_transfer *transfer = &plan->transfers[i];
+        if (transfer->source < plan->stages.stage_count &&
+            transfer->target < plan->stages.stage_count && transfer->source != transfer->target &&
+            plan_is_amount(transfer->seconds)) {
+            continue;
+        }
+        return pen_error(PEN_INVALID_INPUT, "value '%s' goes from stage %u to stage %u of %u",
+                         transfer->value, transfer->source, transfer->target,
+                         plan->stages.stage_count);
+    }
+    return PEN_OK;
+}
+
+pen_status pen_plan_check(const pen_plan *plan, pen_arena *arena) {
+    PEN_TRY(plan_check_stages(plan));
+    PEN_TRY(plan_check_devices(plan, arena));
+    PEN_TRY(plan_check_nodes(plan, arena));
+    const double figures[] = {plan->value, plan->lower_bound, plan->step_seconds, plan->bubble};
+    for (size_t i = 0; i < sizeof figures / sizeof *figures; i++) {
+        if (plan_is_amount(figures[i])) continue;
+        return pen_error(PEN_INVALID_INPUT, "%g is no time or share", figures[i]);
+    }
+    return PEN_OK;
+}

@@ -1,0 +1,18 @@
+// A plan as people read it: tables of devices, stages and transfers, and what is predicted.
+#ifndef PEN_PARTITION_PLAN_DUMP_H
+#define PEN_PARTITION_PLAN_DUMP_H
+
+#include "base/json_writer.h"
+#include "base/text.h"
+#include "partition/plan.h"
+
+// Adds the tables. With `nodes`, every node too.
+void pen_plan_dump(const pen_plan *plan, bool nodes, pen_text *text);
+
+// Writes the keys of an object that the caller began and ends.
+void pen_plan_write_json(const pen_plan *plan, pen_json_writer *json);
+
+// By how much the value is above its bound: 0.05 for 5 %; 0 without a bound.
+double pen_plan_gap(const pen_plan *plan);
+
+#endif // PEN_PARTITION_PLAN_DUMP_H

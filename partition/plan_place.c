@@ -1,0 +1,316 @@
+#include "partition/plan_place.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/text.h"
+#include "partition/bounds.h"
+#include "partition/strategies/strategies.h"
+
+#define PLACE_ROUNDS 8
+#define PLACE_FIRST_SHARE 0.7   // of the time limit
+#define PLACE_OTHER_SHARE 0.1   //
+#define PLACE_MEMORY_SLACK 1.02 // more is taken away than was missing, so that rounds end
+#define PLACE_RELAXED_ROUNDS 12
+#define PLACE_NODES_NAMED 3
+
+// What rounds pass on.
+typedef struct place_rounds {
+    const pen_planner *planner;
+    pen_arena *arena;
+    const pen_strategy *strategy;
+    uint32_t *microbatches; // [device_count], in flight
+    double *bytes_limit;    // [device_count], what the problem's sums may use
+    double time_limit;
+    pen_problem_given given; // of the last round
+    pen_placement *placement;
+    pen_plan_placed best; // solution.fits: a plan; else the one that misses least
+    double best_excess;   // bytes, of one that does not fit
+    bool has_best;
+} place_rounds;
+
+pen_status pen_plan_memory_format(const pen_plan_memory *memory, pen_arena *arena,
+                                  const char **out_text) {
+    const struct {
+        const char *name;
+        uint64_t bytes;
+    } kinds[] = {{"parameters", memory->parameters},           {"gradients", memory->gradients},
+                 {"optimizer state", memory->optimizer_state}, {"activations", memory->activations},
+                 {"receive buffers", memory->receive_buffers}, {"workspace", memory->workspace}};
+    pen_text text;
+    bool any = false;
+    pen_text_init(&text, arena);
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        char bytes[PEN_QUANTITY_TEXT_BYTES];
+        if (kinds[i].bytes == 0) continue;
+        pen_text_print(&text, "%s%s %s", any ? ", " : "", kinds[i].name,
+                       pen_bytes_format(kinds[i].bytes, bytes));
+        any = true;
+    }
+    if (!any) pen_text_add(&text, "nothing");
+    return pen_text_finish(&text, out_text);
+}
+
+static pen_status place_lower(place_rounds *rounds, const double *bytes_limit) {
+    const pen_planner *planner = rounds->planner;
+    const pen_plan_request *request = planner->request;
+    const pen_constraints *constraints = &request->placement->constraints;
+    const pen_graph_problem_request lowering = {
+        .planned = request->planned,
+        .homes = planner->homes,
+        .constraints = &planner->constraints,
+        .cluster = request->cluster,
+        .costs = request->costs,
+        .objective = request->placement->objective == PEN_OBJECTIVE_STEP_TIME
+                         ? PEN_OBJECTIVE_THROUGHPUT
+                         : request->placement->objective,
+        .is_contiguous = request->placement->contiguous ||
+                         request->placement->objective == PEN_OBJECTIVE_STEP_TIME,
+        .devices_used_minimum = (uint32_t)constraints->stages.minimum,
+        .devices_used_maximum = (uint32_t)constraints->stages.maximum,
+        .bytes_limit = bytes_limit,
+        .microbatches = rounds->microbatches,
+        .step_time = request->step_time,
+        .step_time_context = request->step_time_context};
+    return pen_graph_problem_build(&lowering, rounds->arena, &rounds->given);
+}
+
+// Places with the limits at hand and works out what comes of it.
+static pen_status place_once(place_rounds *rounds, const double *bytes_limit,
+                             pen_plan_placed *out_placed) {
+    const pen_plan_request *request = rounds->planner->request;
+    pen_problem *problem;
+    PEN_TRY(place_lower(rounds, bytes_limit));
+    PEN_TRY(pen_problem_build(&rounds->given, rounds->arena, &problem));
+    const pen_strategy_options options = {.seed = (uint64_t)request->placement->seed,
+                                          .time_limit_seconds = rounds->time_limit,
+                                          .thread_count = request->thread_count};
+    PEN_TRY(pen_place(problem, rounds->strategy, &options, rounds->arena, &rounds->placement));
+    PEN_TRY(pen_plan_solve(rounds->planner, rounds->placement->device_of_node, rounds->arena,
+                           &out_placed->solution));
+    out_placed->strategy = rounds->strategy->name;
+    out_placed->value = rounds->placement->value;
+    out_placed->lower_bound = rounds->placement->lower_bound;
+    return PEN_OK;
+}
+
+static double place_excess(const pen_planner *planner, const pen_plan_solution *solution) {
+    const uint32_t worst = solution->worst_device;
+    return (double)solution->device_memory[worst].total - planner->bytes_limit[worst];
+}
+
+// Whether the placement is the best so far: one that fits beats all that do not.
+static void place_remember(place_rounds *rounds, const pen_plan_placed *placed) {
+    const pen_plan_solution *solution = &placed->solution;
+    const double excess = place_excess(rounds->planner, solution);
+    const pen_plan_solution *best = &rounds->best.solution;
+    bool is_better = !rounds->has_best;
+    if (rounds->has_best && solution->fits != best->fits) {
+        is_better = solution->fits;
+    } else if (rounds->has_best && solution->fits) {
+        is_better = placed->value < rounds->best.value;
+    } else if (rounds->has_best) {
+        is_better = excess < rounds->best_excess;
+    }
+    if (!is_better) return;
+    rounds->best = *placed;
+    rounds->best_excess = excess;
+    rounds->has_best = true;
+}
+
+// What the last solution found out: microbatches in flight by device, and by how much the sums of
+// the problem fall short of what a device really takes.
+static void place_learn(place_rounds *rounds, const pen_plan_solution *solution) {
+    const uint32_t device_count = rounds->planner->request->cluster->device_count;
+    for (uint32_t d = 0; d < device_count; d++) {
+        uint32_t in_flight = 0;
+        for (uint32_t s = 0; s < solution->split.stage_count; s++) {
+            if (solution->split.device_of_stage[s] != d) continue;
+            if (solution->prediction.in_flight[s] > in_flight) {
+                in_flight = solution->prediction.in_flight[s];
+            }
+        }
+        if (in_flight > 0) rounds->microbatches[d] = in_flight;
+    }
+    pen_problem_given *given = &rounds->given;
+    for (uint32_t d = 0; d < device_count; d++) {
+        double sum = 0.0;
+        for (uint32_t n = 0; n < rounds->planner->homes->node_count; n++) {
+            if (solution->device_of_node[n] != d) continue;
+            sum +=
+                given->nodes[n].bytes + given->nodes[n].bytes_in_flight * rounds->microbatches[d];
+        }
+        const double missing = (double)solution->device_memory[d].total - sum;
+        const double limit =
+            rounds->planner->bytes_limit[d] - fmax(0.0, missing) * PLACE_MEMORY_SLACK;
+        if (sum > 0.0 && limit < rounds->bytes_limit[d]) rounds->bytes_limit[d] = fmax(0.0, limit);
+    }
+}
+
+// ---- nothing fits
+
+typedef struct place_node_bytes {
+    uint32_t node;
+    double bytes;
+} place_node_bytes;
+
+static int place_compare_bytes(const void *left, const void *right) {
+    const place_node_bytes *a = left, *b = right;
+    if (a->bytes != b->bytes) return a->bytes < b->bytes ? 1 : -1;
+    return a->node < b->node ? -1 : a->node > b->node;
+}
+
+// The nodes of a device that take most, with what goes with them.
+static pen_status place_name_nodes(const pen_planner *planner, const pen_plan_solution *solution,
+                                   pen_arena *arena, pen_text *text) {
+    const uint32_t node_count = planner->homes->node_count;
+    const uint32_t device = solution->worst_device;
+    place_rounds rounds = {.planner = planner, .arena = arena};
+    place_node_bytes *nodes;
+    PEN_TRY(PEN_NEW(arena, node_count, &nodes));
+    PEN_TRY(PEN_NEW(arena, planner->request->cluster->device_count, &rounds.microbatches));
+    PEN_TRY(place_lower(&rounds, planner->bytes_limit));
+    for (uint32_t n = 0; n < node_count; n++) {
+        nodes[n].node = n;
+    }
+    for (uint32_t n = 0; n < node_count; n++) {
+        if (solution->device_of_node[n] != device) continue;
+        const pen_problem_node *node = &rounds.given.nodes[n];
+        const uint32_t stage = solution->split.stage_of_node[n];
+        nodes[planner->homes->listed[n]].bytes +=
+            node->bytes + node->bytes_in_flight * solution->prediction.in_flight[stage];
+    }
+    qsort(nodes, node_count, sizeof *nodes, place_compare_bytes);
+    for (uint32_t i = 0; i < node_count && i < PLACE_NODES_NAMED && nodes[i].bytes > 0.0; i++) {
+        char bytes[PEN_QUANTITY_TEXT_BYTES];
+        pen_text_print(text, "%s'%s' (%s)", i > 0 ? ", " : "",
+                       pen_node_name(planner->homes->graph, (pen_node_id){nodes[i].node}),
+                       pen_bytes_format((uint64_t)nodes[i].bytes, bytes));
+    }
+    return PEN_OK;
+}
+
+pen_status pen_plan_error_memory(const pen_planner *planner, const pen_plan_solution *solution,
+                                 pen_arena *arena) {
+    const pen_cluster_device *device = &planner->request->cluster->devices[solution->worst_device];
+    const pen_plan_memory *memory = &solution->device_memory[solution->worst_device];
+    const char *kinds, *whole;
+    char total[PEN_QUANTITY_TEXT_BYTES], limit[PEN_QUANTITY_TEXT_BYTES];
+    char missing[PEN_QUANTITY_TEXT_BYTES];
+    pen_text names;
+    pen_text_init(&names, arena);
+    PEN_TRY(pen_plan_memory_format(memory, arena, &kinds));
+    PEN_TRY(place_name_nodes(planner, solution, arena, &names));
+    PEN_TRY(pen_text_finish(&names, &whole));
+    return pen_error(PEN_DOES_NOT_FIT,
+                     "device '%s' would need %s of memory and may use %s, %s less: %s; most of it "
+                     "for %s",
+                     device->name, pen_bytes_format(memory->total, total),
+                     pen_bytes_format(device->bytes_limit, limit),
+                     pen_bytes_format(memory->total - device->bytes_limit, missing), kinds, whole);
+}
+
+// Finds a placement for devices that all had more memory, as little more as it can. `refusal` is
+// why there was none; it is returned when even that does not help.
+static pen_status place_relaxed(place_rounds *rounds, pen_status refusal) {
+    const uint32_t device_count = rounds->planner->request->cluster->device_count;
+    double low = 1.0, high = INFINITY;
+    double *limit;
+    PEN_TRY(PEN_NEW(rounds->arena, device_count, &limit));
+    for (uint32_t d = 0; d < device_count; d++) {
+        rounds->microbatches[d] = 1;
+    }
+    rounds->time_limit = 0.05;
+    for (uint32_t round = 0; round < PLACE_RELAXED_ROUNDS; round++) {
+        const double factor = high == INFINITY ? low * 2.0 : 0.5 * (low + high);
+        for (uint32_t d = 0; d < device_count; d++) {
+            limit[d] = rounds->planner->bytes_limit[d] * factor;
+        }
+        pen_plan_placed placed;
+        const pen_status status = place_once(rounds, limit, &placed);
+        if (status == PEN_OK) {
+            if (!placed.solution.fits) place_remember(rounds, &placed);
+            high = factor;
+        } else if (pen_status_get_code(status) == PEN_DOES_NOT_FIT) {
+            pen_status_ignore(status, "the next round gives more memory");
+            low = factor;
+        } else {
+            return pen_status_join(refusal, status);
+        }
+    }
+    if (!rounds->has_best) return refusal;
+    pen_status_ignore(refusal, "told with more detail");
+    return PEN_OK;
+}
+
+static pen_status place_refuse(place_rounds *rounds, pen_status refusal) {
+    if (!rounds->has_best) PEN_TRY(place_relaxed(rounds, refusal));
+    return pen_status_add_context(
+        pen_plan_error_memory(rounds->planner, &rounds->best.solution, rounds->arena),
+        "the least memory that was found: the model does not fit on these devices; more of them, "
+        "more memory, smaller microbatches or fewer in flight would help");
+}
+
+// Loads are searched in place of step times: the bound of those is asked for by itself.
+static pen_status place_bound(place_rounds *rounds) {
+    if (rounds->planner->request->placement->objective != PEN_OBJECTIVE_STEP_TIME) return PEN_OK;
+    pen_problem *problem;
+    PEN_TRY(place_lower(rounds, rounds->planner->bytes_limit));
+    rounds->given.objective = PEN_OBJECTIVE_STEP_TIME;
+    PEN_TRY(pen_problem_build(&rounds->given, rounds->arena, &problem));
+    return pen_bound(problem, rounds->arena, &rounds->best.lower_bound);
+}
+
+static pen_status place_init(place_rounds *rounds, const pen_planner *planner, pen_arena *arena) {
+    const pen_plan_request *request = planner->request;
+    const uint32_t device_count = request->cluster->device_count;
+    *rounds = (place_rounds){.planner = planner, .arena = arena};
+    PEN_TRY(pen_strategy_find(request->placement->strategy, arena, &rounds->strategy));
+    PEN_TRY(PEN_NEW(arena, device_count, &rounds->microbatches));
+    PEN_TRY(PEN_NEW(arena, device_count, &rounds->bytes_limit));
+    const uint32_t microbatches = request->planned->microbatch_count;
+    for (uint32_t d = 0; d < device_count; d++) {
+        rounds->microbatches[d] = microbatches < device_count ? microbatches : device_count;
+        rounds->bytes_limit[d] = planner->bytes_limit[d];
+    }
+    return PEN_OK;
+}
+
+pen_status pen_plan_place(const pen_planner *planner, pen_arena *arena,
+                          pen_plan_placed *out_placed) {
+    place_rounds rounds;
+    PEN_TRY(place_init(&rounds, planner, arena));
+    const double time_limit = planner->request->placement->time_limit_seconds;
+    pen_status refusal = PEN_OK;
+    for (uint32_t round = 0; round < PLACE_ROUNDS; round++) {
+        rounds.time_limit = time_limit * (round == 0 ? PLACE_FIRST_SHARE : PLACE_OTHER_SHARE);
+        pen_plan_placed placed;
+        const pen_status status = place_once(&rounds, rounds.bytes_limit, &placed);
+        if (pen_status_get_code(status) == PEN_DOES_NOT_FIT && round == 0) {
+            // perhaps only with as many in flight as was assumed
+            pen_status_ignore(status, "tried again with one microbatch in flight");
+            for (uint32_t d = 0; d < planner->request->cluster->device_count; d++) {
+                rounds.microbatches[d] = 1;
+            }
+            continue;
+        }
+        if (pen_status_get_code(status) == PEN_DOES_NOT_FIT) {
+            refusal = status;
+            break;
+        }
+        PEN_TRY(status);
+        place_remember(&rounds, &placed);
+        if (placed.solution.fits) break;
+        place_learn(&rounds, &placed.solution);
+    }
+    if (!rounds.has_best || !rounds.best.solution.fits) {
+        if (rounds.has_best && refusal != PEN_OK) {
+            pen_status_ignore(refusal, "what was found before says more");
+        }
+        return place_refuse(&rounds, refusal);
+    }
+    pen_status_ignore(refusal, "a round before found a plan");
+    PEN_TRY(place_bound(&rounds));
+    *out_placed = rounds.best;
+    return PEN_OK;
+}

@@ -1,0 +1,147 @@
+#include "partition/plan_solution.h"
+
+#include <math.h>
+
+// Stages are formed on the problem's nodes, whatever the limits.
+static pen_status planner_form(pen_planner *planner, pen_arena *arena) {
+    const pen_plan_request *request = planner->request;
+    const uint32_t device_count = request->cluster->device_count;
+    pen_problem_given given;
+    pen_problem *problem;
+    double *limits;
+    uint32_t *microbatches;
+    PEN_TRY(PEN_NEW(arena, device_count, &limits));
+    PEN_TRY(PEN_NEW(arena, device_count, &microbatches));
+    for (uint32_t d = 0; d < device_count; d++) {
+        limits[d] = INFINITY;
+        microbatches[d] = 1;
+    }
+    const pen_graph_problem_request lowering = {.planned = request->planned,
+                                                .homes = planner->homes,
+                                                .constraints = &planner->constraints,
+                                                .cluster = request->cluster,
+                                                .costs = request->costs,
+                                                .objective = PEN_OBJECTIVE_THROUGHPUT,
+                                                .bytes_limit = limits,
+                                                .microbatches = microbatches,
+                                                .step_time = request->step_time,
+                                                .step_time_context = request->step_time_context};
+    PEN_TRY(pen_graph_problem_build(&lowering, arena, &given));
+    PEN_TRY(pen_problem_build(&given, arena, &problem));
+    return pen_stage_forming_new(problem, arena, &planner->forming);
+}
+
+pen_status pen_planner_new(const pen_plan_request *request, pen_arena *arena,
+                           pen_planner **out_planner) {
+    const pen_cluster *cluster = request->cluster;
+    pen_planner *planner;
+    PEN_TRY(PEN_NEW(arena, 1, &planner));
+    planner->request = request;
+    PEN_TRY(pen_node_homes_build(request->planned->graph, arena, &planner->homes));
+    PEN_TRY(pen_graph_constraints_resolve(planner->homes, cluster, &request->placement->constraints,
+                                          arena, &planner->constraints));
+    PEN_TRY(PEN_NEW(arena, cluster->device_count, &planner->bytes_limit));
+    for (uint32_t d = 0; d < cluster->device_count; d++) {
+        planner->bytes_limit[d] = (double)cluster->devices[d].bytes_limit;
+    }
+    PEN_TRY(planner_form(planner, arena));
+    *out_planner = planner;
+    return PEN_OK;
+}
+
+// What the schedule makes of the stages. Where no order of tasks fits, memory is not looked at, so
+// that it can be said how much is missing.
+static pen_status solution_predict(const pen_planner *planner, pen_arena *arena,
+                                   pen_plan_solution *solution) {
+    const pen_plan_request *request = planner->request;
+    const uint32_t device_count = request->cluster->device_count;
+    PEN_TRY(PEN_NEW(arena, solution->stages.stage_count, &solution->prediction.in_flight));
+    PEN_TRY(PEN_NEW(arena, device_count, &solution->prediction.bytes_peak));
+    pen_status status =
+        request->step_time(request->step_time_context, &solution->stages, &solution->prediction);
+    if (pen_status_get_code(status) != PEN_DOES_NOT_FIT) return status;
+    pen_status_ignore(status, "said by the solution, with more detail");
+    double *no_limit;
+    PEN_TRY(PEN_NEW(arena, device_count, &no_limit));
+    for (uint32_t d = 0; d < device_count; d++) {
+        no_limit[d] = INFINITY;
+    }
+    pen_stage_graph relaxed = solution->stages;
+    relaxed.bytes_limit = no_limit;
+    return request->step_time(request->step_time_context, &relaxed, &solution->prediction);
+}
+
+static pen_status solution_add_memory(const pen_planner *planner, pen_arena *arena,
+                                      pen_plan_solution *solution) {
+    const uint32_t device_count = planner->request->cluster->device_count;
+    pen_plan_memory *memory;
+    PEN_TRY(PEN_NEW(arena, device_count, &memory));
+    double worst = -INFINITY;
+    for (uint32_t d = 0; d < device_count; d++) {
+        memory[d] = pen_memory_model_device(solution->stage_memory, &solution->split,
+                                            solution->prediction.in_flight, d);
+        const double excess = (double)memory[d].total - planner->bytes_limit[d];
+        if (excess <= worst) continue;
+        worst = excess;
+        solution->worst_device = d;
+    }
+    solution->device_memory = memory;
+    solution->fits = worst <= 0.0;
+    return PEN_OK;
+}
+
+static pen_status solution_finish(const pen_planner *planner, pen_arena *arena,
+                                  pen_plan_solution *solution) {
+    const pen_plan_request *request = planner->request;
+    const pen_stage_split *split = &solution->split;
+    pen_stage_memory *memory;
+    PEN_TRY(pen_stage_split_transfers(request->planned, planner->homes, request->cluster, split,
+                                      arena, &solution->transfers));
+    PEN_TRY(pen_memory_model_stages(request->planned, planner->homes, split, arena, &memory));
+    solution->stage_memory = memory;
+    const pen_stage_costs_request costs = {.planned = request->planned,
+                                           .homes = planner->homes,
+                                           .cluster = request->cluster,
+                                           .costs = request->costs,
+                                           .split = split,
+                                           .transfers = &solution->transfers,
+                                           .memory = memory,
+                                           .bytes_limit = planner->bytes_limit};
+    PEN_TRY(pen_stage_split_costs(&costs, arena, &solution->stages));
+    PEN_TRY(solution_predict(planner, arena, solution));
+    return solution_add_memory(planner, arena, solution);
+}
+
+pen_status pen_plan_solve(const pen_planner *planner, const uint32_t *device_of_node,
+                          pen_arena *arena, pen_plan_solution *out_solution) {
+    pen_plan_solution solution = {.device_of_node = device_of_node};
+    PEN_TRY(pen_stage_split_build(planner->homes, planner->forming, device_of_node, arena,
+                                  &solution.split));
+    PEN_TRY(solution_finish(planner, arena, &solution));
+    *out_solution = solution;
+    return PEN_OK;
+}
+
+pen_status pen_plan_solve_stages(const pen_planner *planner, const pen_stage_split *split,
+                                 pen_arena *arena, pen_plan_solution *out_solution) {
+    const uint32_t node_count = planner->homes->node_count;
+    pen_plan_solution solution = {.split = {.stage_count = split->stage_count}};
+    uint32_t *device_of_node;
+    PEN_TRY(PEN_NEW(arena, node_count, &solution.split.device_of_stage));
+    PEN_TRY(PEN_NEW(arena, node_count, &solution.split.stage_of_node));
+    PEN_TRY(PEN_NEW(arena, node_count, &device_of_node));
+    for (uint32_t s = 0; s < split->stage_count && s < node_count; s++) {
+        solution.split.device_of_stage[s] = split->device_of_stage[s];
+    }
+    for (uint32_t n = 0; n < node_count; n++) {
+        solution.split.stage_of_node[n] = split->stage_of_node[n];
+    }
+    PEN_TRY(pen_stage_split_order(planner->homes, &solution.split));
+    for (uint32_t n = 0; n < node_count; n++) {
+        device_of_node[n] = solution.split.device_of_stage[solution.split.stage_of_node[n]];
+    }
+    solution.device_of_node = device_of_node;
+    PEN_TRY(solution_finish(planner, arena, &solution));
+    *out_solution = solution;
+    return PEN_OK;
+}

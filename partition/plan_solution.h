@@ -1,0 +1,70 @@
+// One placement of a graph, worked out exactly: stages, transfers, memory of each device under the
+// schedule, step time.
+//
+// A planner is what all solutions of one request share. The step-time function says how many
+// microbatches are in flight; the memory model says what they take; where that exceeds a device,
+// the solution says by how much.
+//
+// Lifetime: in the arena they were made with; a planner borrows the request.
+// Threads:  one at a time.
+#ifndef PEN_PARTITION_PLAN_SOLUTION_H
+#define PEN_PARTITION_PLAN_SOLUTION_H
+
+#include "partition/graph_problem.h"
+#include "partition/plan.h"
+#include "partition/stage_split.h"
+
+// Everything borrowed.
+typedef struct pen_plan_request {
+    const pen_planned_graph *planned;
+    const pen_cluster *cluster;
+    const pen_cost_model *costs;
+    const pen_placement_spec *placement;
+    uint32_t thread_count;      // that search, at least 1
+    pen_step_time_fn step_time; // of `schedule`
+    const void *step_time_context;
+
+    // what is written into the plan
+    const char *schedule;     // "1f1b"
+    const char *job;          // paths; NULL: none
+    const char *model;        //
+    const char *cost_table;   //
+    uint64_t microbatch_size; // examples
+} pen_plan_request;
+
+typedef struct pen_planner {
+    const pen_plan_request *request;
+    const pen_node_homes *homes;
+    pen_graph_constraints constraints;
+    double *bytes_limit;        // [device_count]
+    pen_stage_forming *forming; // on the graph's problem without limits
+} pen_planner;
+
+typedef struct pen_plan_solution {
+    const uint32_t *device_of_node; // [node_count] of the graph
+    pen_stage_split split;
+    pen_stage_transfers transfers;
+    const pen_stage_memory *stage_memory; // [stage_count]
+    const pen_plan_memory *device_memory; // [device_count]
+    pen_stage_graph stages;               //
+    pen_step_prediction prediction;       //
+    bool fits;                            // every device within its limit
+    uint32_t worst_device;                // the one that is most above its limit, or fullest
+} pen_plan_solution;
+
+// Errors of the constraints (partition/graph_constraints.h). OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_planner_new(const pen_plan_request *request, pen_arena *arena,
+                                         pen_planner **out_planner);
+
+// `device_of_node` [node_count of the graph] is borrowed; nodes of one colour are on one device.
+// Too much memory is no error but says so in `fits`. INVALID_INPUT, OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_plan_solve(const pen_planner *planner, const uint32_t *device_of_node,
+                                        pen_arena *arena, pen_plan_solution *out_solution);
+
+// The same for stages that are given: of forward nodes; renumbered (pen_stage_split_order).
+//   INVALID_INPUT  stages that wait for each other
+PEN_NODISCARD pen_status pen_plan_solve_stages(const pen_planner *planner,
+                                               const pen_stage_split *split, pen_arena *arena,
+                                               pen_plan_solution *out_solution);
+
+#endif // PEN_PARTITION_PLAN_SOLUTION_H

@@ -1,0 +1,69 @@
+// From a placement to stages.
+//
+// Which forward nodes run as a unit, partition/stage_forming.h decides on the problem's nodes; here
+// the stages get what a plan says of them: numbers in topological order (those that nothing orders
+// by their first node), the nodes that follow, what moves between them, and their costs.
+//
+// Lifetime: in the arena it was made with.
+// Threads:  immutable once returned.
+#ifndef PEN_PARTITION_STAGE_SPLIT_H
+#define PEN_PARTITION_STAGE_SPLIT_H
+
+#include "partition/graph_problem.h"
+#include "partition/memory_model.h"
+#include "partition/stage_forming.h"
+#include "partition/stage_graph.h"
+
+// `device_of_node` [node_count of the graph]; nodes of a colour are on one device. `forming` is of
+// the problem that the graph was lowered to, in which colours are numbers of nodes. OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_stage_split_build(const pen_node_homes *homes,
+                                               pen_stage_forming *forming,
+                                               const uint32_t *device_of_node, pen_arena *arena,
+                                               pen_stage_split *out_split);
+
+// Numbers stages that someone else cut, of the forward nodes, as above, and gives all other nodes
+// theirs. `device_of_stage` and `stage_of_node` are overwritten.
+//   INVALID_INPUT  stages that wait for each other: names a node of each
+//   OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_stage_split_order(const pen_node_homes *homes, pen_stage_split *split);
+
+// A value that one stage makes and another reads.
+typedef struct pen_stage_transfer {
+    pen_value_id value; // a root
+    uint32_t source;    // stages
+    uint32_t target;
+    uint64_t bytes;
+    double seconds;   // latency included; 0 on one device
+    bool is_backward; // else of the forward pass
+    bool is_per_step; // not for every microbatch
+} pen_stage_transfer;
+
+typedef struct pen_stage_transfers {
+    const pen_stage_transfer *items; // [count], by source, target and value
+    uint32_t count;
+} pen_stage_transfers;
+
+// OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_stage_split_transfers(const pen_planned_graph *planned,
+                                                   const pen_node_homes *homes,
+                                                   const pen_cluster *cluster,
+                                                   const pen_stage_split *split, pen_arena *arena,
+                                                   pen_stage_transfers *out_transfers);
+
+typedef struct pen_stage_costs_request {
+    const pen_planned_graph *planned;
+    const pen_node_homes *homes;
+    const pen_cluster *cluster;
+    const pen_cost_model *costs;
+    const pen_stage_split *split;
+    const pen_stage_transfers *transfers;
+    const pen_stage_memory *memory; // [stage_count]
+    const double *bytes_limit;      // [device_count]
+} pen_stage_costs_request;
+
+// What a schedule needs to know of the stages. What is passed on once a step counts for the update
+// of the stage that gets it. OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_stage_split_costs(const pen_stage_costs_request *request,
+                                               pen_arena *arena, pen_stage_graph *out_graph);
+
+#endif // PEN_PARTITION_STAGE_SPLIT_H

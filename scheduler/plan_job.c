@@ -1,0 +1,291 @@
+#include "scheduler/plan_job.h"
+
+#include <string.h>
+
+#include "base/log.h"
+#include "base/machine.h"
+#include "base/memory.h"
+#include "base/name_map.h"
+#include "device/device.h"
+#include "scheduler/job_runner.h"
+#include "scheduler/schedule/schedule.h"
+#include "scheduler/schedule/schedule_step_time.h"
+
+#define PLAN_THREADS_LIMIT 16
+#define PLAN_SCHEDULES_LIMIT 8
+#define PLAN_SCHEDULE_GAIN 1e-3 // a schedule must be so much faster to be taken in place of another
+
+struct pen_plan_job {
+    const pen_job *job;
+    const pen_plan_job_options *options; // while it is created
+    pen_arena *arena;
+    pen_dataset *dataset;
+    pen_device *device;
+    const pen_program *program;
+    pen_placement_spec placement;
+    pen_planned_graph planned;
+    pen_plan_request request;
+    const char *schedule; // NULL: all are tried
+    const char *schedule_names[PLAN_SCHEDULES_LIMIT];
+    pen_schedule_step_time_context *contexts[PLAN_SCHEDULES_LIMIT];
+    uint32_t schedule_count;
+};
+
+// ---- the model
+
+// NULL where the data is not on this machine.
+static pen_status plan_open_data(pen_plan_job *p, const pen_dataset_info **out_info) {
+    const pen_status status =
+        pen_job_open_dataset(p->job, PEN_DATASET_PART_TRAIN, p->arena, &p->dataset);
+    *out_info = NULL;
+    if (pen_status_get_code(status) == PEN_NOT_FOUND) {
+        pen_log(PEN_LOG_WARNING, "%s; planning with the model's own input shapes",
+                pen_status_message(status));
+        pen_status_ignore(status, "planning needs no data");
+        return PEN_OK;
+    }
+    PEN_TRY(status);
+    *out_info = pen_dataset_get_info(p->dataset);
+    return PEN_OK;
+}
+
+// The device whose layouts and kernels are planned with: of the kind that all have.
+static pen_status plan_open_device(pen_plan_job *p, bool *out_is_uniform) {
+    const pen_cluster *cluster = p->request.cluster;
+    const pen_cluster_device *first = &cluster->devices[0];
+    const pen_device_kind *kind;
+    *out_is_uniform = true;
+    for (uint32_t d = 1; d < cluster->device_count; d++) {
+        if (strcmp(cluster->devices[d].kind, first->kind) != 0) *out_is_uniform = false;
+    }
+    PEN_TRY(pen_device_kind_find(first->kind, &kind));
+    const pen_device_options options = {.name = first->name, .thread_count = first->threads};
+    return kind->open(&options, &p->device);
+}
+
+static pen_status plan_compile(pen_plan_job *p) {
+    const pen_job_train *train = &p->job->train;
+    const pen_dataset_info none = {.format = "none"};
+    const pen_dataset_info *info;
+    pen_compile_request request;
+    bool is_uniform;
+    PEN_TRY(plan_open_data(p, &info));
+    PEN_TRY(plan_open_device(p, &is_uniform));
+    PEN_TRY(pen_job_compile_request(p->job, PEN_DATASET_PART_TRAIN, info == NULL ? &none : info,
+                                    p->arena, &request));
+    request.mode = PEN_COMPILE_TRAIN;
+    request.microbatch_size = (uint64_t)(train->batch / train->microbatches);
+    request.accumulate = train->microbatches > 1;
+    request.device = is_uniform ? p->device : NULL;
+    return pen_compile(&request, &p->program);
+}
+
+// ---- what the device says of the graph
+
+// Kernels that do equal work take equal workspaces, so each is asked for once.
+static pen_status plan_workspace(pen_plan_job *p, pen_name_map *known, uint64_t *bytes_of_known,
+                                 pen_node_id node, uint64_t *out_bytes) {
+    const pen_graph *graph = p->program->graph;
+    const pen_device_kind *kind = p->device->kind;
+    const char *shape, *key;
+    PEN_TRY(pen_cost_key(graph, node, p->arena, &shape));
+    PEN_TRY(
+        pen_arena_format(p->arena, &key, "%s %s", pen_graph_node(graph, node)->op->name, shape));
+    const uint32_t found = pen_name_map_find(known, key);
+    if (found != PEN_NAME_MAP_NONE) {
+        *out_bytes = bytes_of_known[found];
+        return PEN_OK;
+    }
+    pen_kernel *kernel;
+    PEN_TRY(kind->prepare(p->device, graph, node, p->arena, &kernel));
+    *out_bytes = kind->workspace_bytes(kernel);
+    kind->release(p->device, kernel);
+    bytes_of_known[known->count] = *out_bytes;
+    return pen_name_map_add(known, key, known->count);
+}
+
+static pen_status plan_ask_device(pen_plan_job *p) {
+    const pen_program *program = p->program;
+    const pen_graph *graph = program->graph;
+    const pen_device_kind *kind = p->device->kind;
+    const uint32_t value_count = pen_graph_value_count(graph);
+    const uint32_t node_count = pen_graph_node_count(graph);
+    uint64_t *bytes, *workspace, *bytes_of_known;
+    pen_name_map known;
+    pen_name_map_init(&known, p->arena);
+    PEN_TRY(PEN_NEW(p->arena, value_count, &bytes));
+    PEN_TRY(PEN_NEW(p->arena, node_count, &workspace));
+    PEN_TRY(PEN_NEW(p->arena, node_count, &bytes_of_known));
+    for (uint32_t v = 0; v < value_count; v++) {
+        const pen_value_id value = {v};
+        bytes[v] = kind->value_bytes != NULL ? kind->value_bytes(p->device, graph, value)
+                                             : pen_tensor_type_bytes(pen_value_type(graph, value));
+    }
+    for (uint32_t i = 0; i < program->order_count; i++) {
+        const pen_node_id node = program->order[i];
+        if (pen_graph_node(graph, node)->op->is_view) continue;
+        PEN_TRY(plan_workspace(p, &known, bytes_of_known, node, &workspace[node.index]));
+    }
+    p->planned = (pen_planned_graph){.graph = graph,
+                                     .order = program->order,
+                                     .order_count = program->order_count,
+                                     .update_first = program->update_first,
+                                     .kept = program->kept,
+                                     .kept_count = program->kept_count,
+                                     .bytes_of_value = bytes,
+                                     .workspace_of_node = workspace,
+                                     .microbatch_count = (uint32_t)p->job->train.microbatches};
+    return PEN_OK;
+}
+
+// ---- the request
+
+static pen_status plan_find_schedules(pen_plan_job *p) {
+    const pen_job_schedule schedule = p->job->pipeline.schedule;
+    const pen_schedule_generator *generator;
+    p->schedule = p->options->schedule;
+    if (p->schedule == NULL && schedule != PEN_JOB_SCHEDULE_AUTO) {
+        p->schedule = pen_job_schedule_name(schedule);
+    }
+    if (p->schedule != NULL && strcmp(p->schedule, "auto") == 0) p->schedule = NULL;
+    if (p->schedule != NULL) {
+        PEN_TRY(pen_schedule_generator_find(p->schedule, p->arena, &generator));
+    }
+    for (uint32_t i = 0; pen_schedule_generators[i] != NULL; i++) {
+        PEN_ASSERT(i < PLAN_SCHEDULES_LIMIT);
+        p->schedule_names[i] = pen_schedule_generators[i]->name;
+        PEN_TRY(pen_schedule_step_time_create(p->schedule_names[i], &p->contexts[i]));
+        p->schedule_count++;
+    }
+    return PEN_OK;
+}
+
+// The placement that the job asks for, with what the command line says in its place.
+static pen_status plan_set_placement(pen_plan_job *p) {
+    const pen_plan_job_options *options = p->options;
+    p->placement = p->job->placement;
+    if (options->strategy != NULL) p->placement.strategy = options->strategy;
+    if (options->objective >= 0) p->placement.objective = (pen_objective)options->objective;
+    if (options->time_limit_seconds > 0) {
+        p->placement.time_limit_seconds = options->time_limit_seconds;
+    }
+    if (options->seed >= 0) p->placement.seed = options->seed;
+    return plan_find_schedules(p);
+}
+
+static pen_status plan_start(pen_plan_job *p) {
+    const pen_job *job = p->job;
+    const char *costs = p->options->cost_table != NULL ? p->options->cost_table : job->costs;
+    pen_cost_table *table = NULL;
+    pen_machine machine;
+    PEN_TRY(plan_set_placement(p));
+    if (costs != NULL) {
+        const pen_status status = pen_cost_table_read(costs, p->arena, &table);
+        PEN_TRY(p->options->cost_table != NULL ? status : pen_job_blame(job, &job->costs, status));
+    }
+    PEN_TRY(pen_machine_detect(p->arena, &machine));
+    PEN_TRY(pen_cluster_build_on(&machine, &job->cluster, table, p->arena, &p->request.cluster));
+    PEN_TRY(plan_compile(p));
+    PEN_TRY(plan_ask_device(p));
+    PEN_TRY(pen_cost_model_build(p->program->graph, p->request.cluster, table, p->arena,
+                                 &p->request.costs));
+    uint32_t threads = machine.core_count_allowed;
+    if (threads > PLAN_THREADS_LIMIT) threads = PLAN_THREADS_LIMIT;
+    p->request.planned = &p->planned;
+    p->request.placement = &p->placement;
+    p->request.thread_count = threads;
+    p->request.step_time = pen_schedule_step_time;
+    p->request.job = job->file;
+    p->request.model = job->model.file;
+    p->request.cost_table = costs;
+    p->request.microbatch_size = p->program->microbatch_size;
+    return PEN_OK;
+}
+
+pen_status pen_plan_job_create(const pen_job *job, const pen_plan_job_options *options,
+                               pen_plan_job **out_plan_job) {
+    pen_plan_job *p = pen_memory_allocate(1, sizeof *p);
+    if (p == NULL) return pen_error_out_of_memory();
+    p->job = job;
+    p->options = options;
+    pen_status status = pen_arena_create(&p->arena);
+    if (status == PEN_OK) status = plan_start(p);
+    p->options = NULL;
+    if (status != PEN_OK) {
+        pen_plan_job_destroy(p);
+        return status;
+    }
+    *out_plan_job = p;
+    return PEN_OK;
+}
+
+void pen_plan_job_destroy(pen_plan_job *plan_job) {
+    if (plan_job == NULL) return;
+    for (uint32_t i = 0; i < plan_job->schedule_count; i++) {
+        pen_schedule_step_time_destroy(plan_job->contexts[i]);
+    }
+    pen_program_destroy(plan_job->program);
+    if (plan_job->device != NULL) plan_job->device->kind->close(plan_job->device);
+    pen_dataset_close(plan_job->dataset);
+    pen_arena_destroy(plan_job->arena);
+    pen_memory_free(plan_job);
+}
+
+const pen_program *pen_plan_job_program(const pen_plan_job *plan_job) {
+    return plan_job->program;
+}
+
+static void plan_use_schedule(pen_plan_job *p, uint32_t index) {
+    p->request.schedule = p->schedule_names[index];
+    p->request.step_time_context = p->contexts[index];
+}
+
+pen_status pen_plan_job_get_request(pen_plan_job *plan_job, const char *schedule,
+                                    const pen_plan_request **out_request) {
+    const pen_schedule_generator *generator;
+    PEN_TRY(pen_schedule_generator_find(schedule, plan_job->arena, &generator));
+    for (uint32_t i = 0; i < plan_job->schedule_count; i++) {
+        if (strcmp(plan_job->schedule_names[i], schedule) == 0) plan_use_schedule(plan_job, i);
+    }
+    *out_request = &plan_job->request;
+    return PEN_OK;
+}
+
+// The same stages under the other schedules: the first is kept unless another is faster.
+static pen_status plan_compare_schedules(pen_plan_job *p, pen_arena *arena, pen_plan **plan) {
+    for (uint32_t i = 1; i < p->schedule_count; i++) {
+        pen_plan *other;
+        plan_use_schedule(p, i);
+        const pen_status status = pen_plan_rebuild(&p->request, *plan, arena, &other);
+        if (pen_status_get_code(status) == PEN_DOES_NOT_FIT) {
+            pen_status_ignore(status, "this schedule takes more memory");
+            continue;
+        }
+        PEN_TRY(status);
+        if (other->step_seconds < (*plan)->step_seconds * (1.0 - PLAN_SCHEDULE_GAIN)) {
+            *plan = other;
+        }
+    }
+    return PEN_OK;
+}
+
+pen_status pen_plan_job_place(pen_plan_job *plan_job, pen_arena *arena, pen_plan **out_plan) {
+    pen_plan_job *p = plan_job;
+    uint32_t index = 0;
+    for (uint32_t i = 0; i < p->schedule_count && p->schedule != NULL; i++) {
+        if (strcmp(p->schedule_names[i], p->schedule) == 0) index = i;
+    }
+    pen_plan *plan;
+    plan_use_schedule(p, index);
+    PEN_TRY(pen_plan_build(&p->request, arena, &plan));
+    if (p->schedule == NULL) PEN_TRY(plan_compare_schedules(p, arena, &plan));
+    *out_plan = plan;
+    return PEN_OK;
+}
+
+pen_status pen_plan_job_rebuild(pen_plan_job *plan_job, const pen_plan *given, pen_arena *arena,
+                                pen_plan **out_plan) {
+    const pen_plan_request *request;
+    PEN_TRY(pen_plan_job_get_request(plan_job, given->schedule, &request));
+    return pen_plan_rebuild(request, given, arena, out_plan);
+}
