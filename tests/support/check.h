@@ -2,7 +2,7 @@
 //
 // A test file defines `static void name(void **state)` functions and ends with
 //     PEN_TEST_MAIN(cmocka_unit_test(name), ...)
-// Tests run from the top of the source tree.
+// Tests run from the top of the source tree. PEN_TEST_FILTER='name*' in the environment runs some.
 #ifndef PEN_TESTS_SUPPORT_CHECK_H
 #define PEN_TESTS_SUPPORT_CHECK_H
 
@@ -31,6 +31,7 @@
 #define PEN_TEST_MAIN(...)                                                                         \
     int main(void) {                                                                               \
         const struct CMUnitTest check_tests[] = {__VA_ARGS__};                                     \
+        cmocka_set_test_filter(getenv("PEN_TEST_FILTER"));                                         \
         return cmocka_run_group_tests(check_tests, NULL, NULL);                                    \
     }
 
