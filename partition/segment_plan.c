@@ -32,6 +32,7 @@ typedef struct plan_search {
     pen_segment_load *segment;
     double limit;
     bool is_sum;         // latency
+    bool repeats;        // as pen_segment_plan_options.repeats_parallel
     double *best;        // [set][state]
     plan_step *step;     // [set][state]
     double *rest;        // [set] least compute cost of what is not in the set
@@ -133,7 +134,7 @@ static void plan_close(plan_search *search, uint32_t source, uint32_t target) {
             double value = before > load ? before : load;
             if (search->is_sum) {
                 value = before + load;
-                if (class->is_parallel) next = state;
+                if (class->is_parallel && search->repeats) next = state;
             }
             if (next == PEN_DEVICE_STATE_NONE) continue;
             double *best = &search->best[target * state_count + next];
@@ -235,8 +236,8 @@ static void plan_read(const plan_search *search, uint32_t state, uint32_t *out_d
         const pen_device_class *class = &classes->classes[step.class];
         uint32_t device;
         if (classes->is_sequence) {
-            device = search->is_sum && class->is_parallel ? class->devices[0]
-                                                          : classes->sequence[step.state];
+            device = search->repeats && class->is_parallel ? class->devices[0]
+                                                           : classes->sequence[step.state];
         } else {
             uint32_t used = step.state; // of this class, before the step
             for (uint32_t c = 0; c < step.class; c++)
@@ -260,7 +261,9 @@ pen_status pen_segment_plan_find(const pen_problem *problem, const pen_device_cl
                           .classes = classes,
                           .sets = sets,
                           .limit = options->value_limit,
-                          .is_sum = problem->given.objective == PEN_OBJECTIVE_LATENCY};
+                          .is_sum = problem->given.objective == PEN_OBJECTIVE_LATENCY,
+                          .repeats = options->repeats_parallel &&
+                                     problem->given.objective == PEN_OBJECTIVE_LATENCY};
     PEN_TRY(plan_begin(&search, arena));
     pen_segment_plan plan = {.is_finished = true, .value = INFINITY};
     for (uint32_t set = 0; set + 1 < sets->count; set++) {

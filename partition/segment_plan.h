@@ -10,6 +10,8 @@
 typedef struct pen_segment_plan_options {
     double value_limit; // only better placements are looked for; INFINITY: any
     double deadline;    // by pen_clock_seconds; INFINITY: none
+    // latency: a parallel device may have any number of segments, and devices no order then
+    bool repeats_parallel;
 } pen_segment_plan_options;
 
 typedef struct pen_segment_plan {

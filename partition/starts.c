@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "partition/bounds.h"
 #include "partition/coarsen.h"
+#include "partition/fitting.h"
 #include "partition/linear_orders.h"
 #include "partition/segment_plan.h"
 
@@ -24,12 +25,18 @@ typedef struct start_line {
     double value;
 } start_line;
 
-// The merged problem, or NULL when some of its groups would fit nowhere.
+// Whether groups that were put together can be nowhere: too large, or pinned to two devices.
+static bool start_is_impossible(pen_status status) {
+    const pen_status_code code = pen_status_get_code(status);
+    return code == PEN_DOES_NOT_FIT || code == PEN_INVALID_INPUT;
+}
+
+// The merged problem, or NULL when some of its groups could be nowhere.
 static pen_status start_merge(const pen_problem *chained, const uint32_t *class, pen_arena *arena,
                               pen_problem **out_merged) {
     *out_merged = NULL;
     const pen_status status = pen_problem_merge(chained, class, true, arena, out_merged);
-    if (pen_status_get_code(status) != PEN_DOES_NOT_FIT) return status;
+    if (!start_is_impossible(status)) return status;
     pen_status_ignore(status, "the problem is used as it is");
     return PEN_OK;
 }
@@ -103,7 +110,8 @@ pen_status pen_start_chain(const pen_problem *problem, pen_arena *arena,
 static pen_status start_try(start_line *line, const pen_down_sets *sets, double deadline,
                             pen_arena *arena, bool *out_is_finished, bool *out_is_better) {
     pen_segment_plan plan;
-    const pen_segment_plan_options options = {line->value, deadline};
+    const pen_segment_plan_options options = {
+        line->value, deadline, .repeats_parallel = !line->problem->given.is_contiguous};
     PEN_TRY(pen_segment_plan_find(line->chained, line->classes, sets, &options, arena, &plan));
     *out_is_finished = plan.is_finished;
     *out_is_better = plan.is_found;
@@ -220,8 +228,8 @@ pen_status pen_start_segments(const pen_problem *problem, const pen_start_option
     pen_device_classes *classes;
     *out_bound = 0.0;
     const pen_status status = pen_start_chain(problem, arena, &line.chained);
-    if (pen_status_get_code(status) == PEN_DOES_NOT_FIT && !problem->given.is_contiguous) {
-        // a cycle of groups is too large for any device, which does not matter here
+    if (start_is_impossible(status) && !problem->given.is_contiguous) {
+        // a cycle of groups can be on no device, which does not matter here
         pen_status_ignore(status, "other ways of starting need no order");
         *out_start = (pen_start){.value = INFINITY};
         PEN_TRY(PEN_NEW(arena, problem->group_count, &out_start->line));
@@ -423,8 +431,8 @@ static bool start_is_right(const start_repair *repair) {
 
 #define START_REPAIR_ORDERS 16
 
-pen_status pen_start_repair(const pen_problem *problem, const uint32_t *line, pen_arena *arena,
-                            uint32_t *device_of_group) {
+static pen_status start_repair_step_by_step(const pen_problem *problem, const uint32_t *line,
+                                            pen_arena *arena, uint32_t *device_of_group) {
     start_repair repair = {.problem = problem, .device_of_group = device_of_group};
     PEN_TRY(PEN_NEW(arena, problem->given.device_count, &repair.bytes));
     PEN_TRY(PEN_NEW(arena, problem->given.device_count, &repair.load));
@@ -443,5 +451,20 @@ pen_status pen_start_repair(const pen_problem *problem, const uint32_t *line, pe
                          "though without that condition all nodes fit");
     }
     memcpy(device_of_group, start.device_of_group, problem->group_count * sizeof *device_of_group);
+    return PEN_OK;
+}
+
+#define START_FITTING_VISITS 100000 // some milliseconds
+
+pen_status pen_start_repair(const pen_problem *problem, const uint32_t *line, pen_arena *arena,
+                            uint32_t *device_of_group) {
+    const pen_status status = start_repair_step_by_step(problem, line, arena, device_of_group);
+    if (pen_status_get_code(status) != PEN_DOES_NOT_FIT) return status;
+    pen_fitting fitting;
+    const pen_status searched =
+        pen_fitting_find(problem, START_FITTING_VISITS, arena, device_of_group, &fitting);
+    if (searched != PEN_OK) return pen_status_join(status, searched);
+    if (!fitting.is_found) return status;
+    pen_status_ignore(status, "what no step by step did, a search did");
     return PEN_OK;
 }

@@ -22,11 +22,10 @@ static pen_status dynamic_place(const pen_problem *problem, const pen_strategy_o
         .set_limit = DYNAMIC_SET_LIMIT,
     };
     PEN_TRY(pen_start_segments(problem, &start_options, arena, &start, &bound));
-    if (!start.is_found) {
-        return pen_error(PEN_DOES_NOT_FIT,
-                         "no segments of %u linear orders keep the memory of all "
-                         "devices; other strategies need no segments",
-                         DYNAMIC_ORDER_COUNT);
+    if (!start.is_found) { // what fits may need devices to wait for each other
+        for (uint32_t g = 0; g < problem->group_count; g++)
+            out_result->device_of_group[g] = PEN_PROBLEM_ANY;
+        return pen_start_repair(problem, start.line, arena, out_result->device_of_group);
     }
     memcpy(out_result->device_of_group, start.device_of_group,
            problem->group_count * sizeof *start.device_of_group);

@@ -15,6 +15,8 @@ typedef struct generator {
     pen_problem_edge *edges;
     double *compute;
     double *link;
+    double *link_latency;
+    pen_problem_forbidden *forbidden;
     uint32_t *number; // [node_count] of each place in topological order: the node's number
     uint32_t forward_count;
     bool has_ties; // costs are few round numbers
@@ -31,8 +33,7 @@ static double generator_cost(generator *g) {
 }
 
 static void generator_add_edge(generator *g, uint32_t source, uint32_t target) {
-    g->edges[g->given->edge_count++] =
-        (pen_problem_edge){g->number[source], g->number[target]};
+    g->edges[g->given->edge_count++] = (pen_problem_edge){g->number[source], g->number[target]};
 }
 
 // Places 0 … forward_count-1 are forward nodes; the others mirror the first of them, backwards.
@@ -60,17 +61,26 @@ static void generator_draw_edges(generator *g) {
     }
 }
 
+static pen_role generator_backward_role(generator *g) {
+    return random_chance(&g->random, 60)   ? PEN_ROLE_BACKWARD_INPUT
+           : random_chance(&g->random, 50) ? PEN_ROLE_BACKWARD_WEIGHT
+                                           : PEN_ROLE_UPDATE;
+}
+
 static void generator_draw_nodes(generator *g) {
     const uint32_t count = g->given->node_count;
     const bool has_transfers = random_chance(&g->random, 90);
     const bool has_bytes = random_chance(&g->random, 80);
+    const bool has_flight = has_bytes && random_chance(&g->random, 25) && !g->wish->is_plain;
     const int mirrored_colors = random_chance(&g->random, 70) ? 100 : 30;
     for (uint32_t place = 0; place < count; place++) {
         pen_problem_node *node = &g->nodes[g->number[place]];
         *node = (pen_problem_node){.color = PEN_PROBLEM_ANY, .pin = PEN_PROBLEM_ANY};
-        node->is_backward = place >= g->forward_count;
+        if (place >= g->forward_count) node->role = generator_backward_role(g);
         if (has_transfers) node->transfer = generator_cost(g);
         if (has_bytes) node->bytes = generator_cost(g) * 8.0;
+        if (has_flight) node->bytes_in_flight = generator_cost(g);
+        if (has_flight) node->workspace_bytes = generator_cost(g);
     }
     for (uint32_t k = 0; k < g->given->kind_count; k++) {
         for (uint32_t v = 0; v < count; v++)
@@ -105,10 +115,10 @@ static void generator_draw_devices(generator *g) {
     const bool is_uniform = random_chance(&g->random, 50);
     double bytes = 0.0;
     for (uint32_t v = 0; v < g->given->node_count; v++)
-        bytes += g->nodes[v].bytes;
+        bytes += g->nodes[v].bytes + g->nodes[v].bytes_in_flight;
     // from hardly enough for all to plenty
-    const double share = bytes / g->given->device_count *
-                         (0.5 + 0.1 * (double)random_between(&g->random, 3, 20));
+    const double share =
+        bytes / g->given->device_count * (0.5 + 0.1 * (double)random_between(&g->random, 3, 20));
     for (uint32_t d = 0; d < g->given->device_count; d++) {
         pen_problem_device *device = &g->devices[d];
         *device = (pen_problem_device){.slowness = 1.0, .send = 1.0, .receive = 1.0};
@@ -118,6 +128,7 @@ static void generator_draw_devices(generator *g) {
             *device = g->devices[d - 1];
             continue;
         }
+        device->microbatches = generator_pick(g, 0, 2);
         device->slowness = (double)(1u << generator_pick(g, 0, 3));
         if (is_limited) device->bytes_limit *= (double)generator_pick(g, 1, 4) / 2.0;
         if (random_chance(&g->random, 10)) device->bytes_limit = INFINITY;
@@ -147,9 +158,36 @@ static void generator_draw_links(generator *g) {
         }
     }
     g->given->link = g->link;
+    if (random_chance(&g->random, 40) && !g->wish->is_plain) {
+        CHECK_OK(PEN_NEW(g->arena, (size_t)count * count, &g->link_latency));
+        for (uint32_t i = 0; i < count * count; i++)
+            g->link_latency[i] = 0.25 * (double)random_between(&g->random, 0, 4);
+        g->given->link_latency = g->link_latency;
+    }
     if (!random_chance(&g->random, 50)) return;
     for (uint32_t d = 0; d < count; d++) // links alone cost
         g->devices[d].send = g->devices[d].receive = 0.0;
+}
+
+static void generator_forbid(generator *g) {
+    if (g->wish->is_unconstrained || g->wish->is_plain || !random_chance(&g->random, 20)) return;
+    const uint32_t count = generator_pick(g, 1, 4);
+    CHECK_OK(PEN_NEW(g->arena, count, &g->forbidden));
+    for (uint32_t i = 0; i < count; i++) {
+        g->forbidden[i].node = generator_pick(g, 0, g->given->node_count - 1);
+        g->forbidden[i].device = generator_pick(g, 0, g->given->device_count - 1);
+    }
+    g->given->forbidden = g->forbidden;
+    g->given->forbidden_count = count;
+}
+
+static void generator_bound_used(generator *g) {
+    if (!g->wish->has_used_bounds || !random_chance(&g->random, 25)) return;
+    const uint32_t least = generator_pick(g, 1, g->given->device_count);
+    if (random_chance(&g->random, 60)) g->given->devices_used_minimum = least;
+    if (random_chance(&g->random, 60)) {
+        g->given->devices_used_maximum = generator_pick(g, least, g->given->device_count);
+    }
 }
 
 static void generator_choose_sizes(generator *g) {
@@ -194,6 +232,8 @@ void placement_case_make(uint64_t seed, const placement_wish *wish, pen_arena *a
     generator_draw_nodes(&g);
     generator_draw_devices(&g);
     generator_draw_links(&g);
+    generator_forbid(&g);
+    generator_bound_used(&g);
     out_given->devices = g.devices;
     out_given->nodes = g.nodes;
     out_given->edges = g.edges;

@@ -12,7 +12,9 @@ typedef struct placement_wish {
     double placement_count_most;
     pen_objective objective;
     bool is_contiguous;
-    bool has_no_links;   // between single devices; else some cases have them
+    bool has_no_links;     // between single devices; else some cases have them
+    bool is_plain;         // no memory in flight, no latency of links, nothing forbidden by name
+    bool has_used_bounds;  // some cases bound the count of devices used
     bool is_unconstrained; // no pins, colours, forbidden devices, limits of memory
 } placement_wish;
 
@@ -20,8 +22,9 @@ typedef struct placement_wish {
 // sparse to dense, chains among them, with node numbers that are in no topological order; backward
 // nodes that mirror forward ones; colours; pins; kinds of devices that cannot run some nodes; rates
 // 1:2:4:8, memories 1:4, tight or without limit; transfers that cost nothing, alike, or unequal and
-// other one way than the other; costs that tie and costs that do not. Some cases have no right
-// placement. What is pointed at lives in the arena.
+// other one way than the other, with latency; memory that grows with the microbatches in flight;
+// costs that tie and costs that do not. Some cases have no right placement. What is pointed at
+// lives in the arena.
 void placement_case_make(uint64_t seed, const placement_wish *wish, pen_arena *arena,
                          pen_problem_given *out_given);
 

@@ -21,6 +21,21 @@ static bool judge_is_edge(const pen_problem_given *given, uint32_t u, uint32_t v
     return false;
 }
 
+// What moving the result of u over a link costs each end.
+static double judge_link(const pen_problem_given *given, uint32_t u, uint32_t from, uint32_t to) {
+    const double cost = given->nodes[u].transfer;
+    if (given->link == NULL || from == to || cost == 0.0) return 0.0;
+    double moved = cost * given->link[from * given->device_count + to];
+    if (given->link_latency != NULL) moved += given->link_latency[from * given->device_count + to];
+    return moved;
+}
+
+static double judge_bytes(const pen_problem_given *given, uint32_t v, uint32_t d) {
+    const uint32_t microbatches = given->devices[d].microbatches;
+    return given->nodes[v].bytes +
+           given->nodes[v].bytes_in_flight * (microbatches == 0 ? 1 : microbatches);
+}
+
 // Whether some reader of u is on device d.
 static bool judge_is_read_on(const pen_problem_given *given, const uint32_t *device_of_node,
                              uint32_t u, uint32_t d) {
@@ -40,21 +55,17 @@ void placement_judge_loads(const pen_problem_given *given, const uint32_t *devic
             const uint32_t home = device_of_node[u];
             if (home == d) {
                 out_load[d] += judge_compute(given, u, d);
-                out_bytes[d] += given->nodes[u].bytes;
+                out_bytes[d] += judge_bytes(given, u, d);
                 bool is_read_elsewhere = false;
                 for (uint32_t other = 0; other < given->device_count; other++) {
                     if (other == d || !judge_is_read_on(given, device_of_node, u, other)) continue;
                     is_read_elsewhere = true;
-                    if (given->link != NULL) {
-                        out_load[d] += cost * given->link[d * given->device_count + other];
-                    }
+                    out_load[d] += judge_link(given, u, d, other);
                 }
                 if (is_read_elsewhere) out_load[d] += cost * given->devices[d].send;
             } else if (judge_is_read_on(given, device_of_node, u, d)) {
                 out_load[d] += cost * given->devices[d].receive;
-                if (given->link != NULL) {
-                    out_load[d] += cost * given->link[home * given->device_count + d];
-                }
+                out_load[d] += judge_link(given, u, home, d);
             }
         }
     }
@@ -68,7 +79,9 @@ static bool judge_is_acyclic(const pen_problem_given *given, const uint32_t *dev
     CHECK(given->device_count <= JUDGE_DEVICES, "%u devices", given->device_count);
     for (uint32_t e = 0; e < given->edge_count; e++) {
         const pen_problem_edge edge = given->edges[e];
-        if (given->nodes[edge.source].is_backward || given->nodes[edge.target].is_backward) continue;
+        if (given->nodes[edge.source].role != PEN_ROLE_FORWARD ||
+            given->nodes[edge.target].role != PEN_ROLE_FORWARD)
+            continue;
         const uint32_t from = device_of_node[edge.source], to = device_of_node[edge.target];
         if (from != to) waits[to][from] = true;
     }
@@ -86,6 +99,8 @@ static bool judge_is_acyclic(const pen_problem_given *given, const uint32_t *dev
 
 const char *placement_judge_fault(const pen_problem_given *given, const uint32_t *device_of_node) {
     double bytes[JUDGE_DEVICES] = {0.0};
+    bool is_used[JUDGE_DEVICES] = {false};
+    uint32_t used = 0;
     CHECK(given->device_count <= JUDGE_DEVICES, "%u devices", given->device_count);
     for (uint32_t v = 0; v < given->node_count; v++) {
         const uint32_t d = device_of_node[v];
@@ -98,10 +113,22 @@ const char *placement_judge_fault(const pen_problem_given *given, const uint32_t
                 return "a colour is on two devices";
             }
         }
-        bytes[d] += node->bytes;
+        bytes[d] += judge_bytes(given, v, d);
+        is_used[d] = true;
     }
     for (uint32_t d = 0; d < given->device_count; d++) {
         if (bytes[d] > given->devices[d].bytes_limit * (1.0 + 2e-9)) return "a memory is exceeded";
+    }
+    for (uint32_t i = 0; i < given->forbidden_count; i++) {
+        if (device_of_node[given->forbidden[i].node] == given->forbidden[i].device) {
+            return "a node is on a device that it may not use";
+        }
+    }
+    for (uint32_t d = 0; d < given->device_count; d++)
+        used += is_used[d];
+    if (used < given->devices_used_minimum) return "too few devices are used";
+    if (given->devices_used_maximum > 0 && used > given->devices_used_maximum) {
+        return "too many devices are used";
     }
     if (given->is_contiguous && !judge_is_acyclic(given, device_of_node)) {
         return "the devices wait for each other in a circle";
@@ -114,10 +141,10 @@ const char *placement_judge_fault(const pen_problem_given *given, const uint32_t
 typedef struct judge_pieces {
     const pen_problem_given *given;
     const uint32_t *device_of_node;
-    uint32_t *order;  // [node_count] topological
-    uint32_t *level;  // [node_count] which piece of its device
-    double *finish;   // [node_count] of a node's piece
-    bool *is_done;    // [node_count]
+    uint32_t *order; // [node_count] topological
+    uint32_t *level; // [node_count] which piece of its device
+    double *finish;  // [node_count] of a node's piece
+    bool *is_done;   // [node_count]
 } judge_pieces;
 
 static void judge_order(judge_pieces *pieces) {
@@ -193,9 +220,7 @@ static double judge_piece_cost(const judge_pieces *pieces, uint32_t v) {
             if (is_sent) cost += given->nodes[u].transfer * given->devices[here].send;
         } else if (is_read) {
             cost += given->nodes[u].transfer * given->devices[here].receive;
-            if (given->link != NULL && home != here) {
-                cost += given->nodes[u].transfer * given->link[home * given->device_count + here];
-            }
+            cost += judge_link(given, u, home, here);
         }
     }
     return cost;
@@ -266,6 +291,17 @@ static double judge_latency(const pen_problem_given *given, const uint32_t *devi
 
 // ---- values
 
+static double judge_traffic(const pen_problem_given *given, const uint32_t *device_of_node) {
+    double traffic = 0.0;
+    for (uint32_t u = 0; u < given->node_count; u++) {
+        for (uint32_t d = 0; d < given->device_count; d++) {
+            if (d == device_of_node[u] || !judge_is_read_on(given, device_of_node, u, d)) continue;
+            traffic += given->nodes[u].transfer;
+        }
+    }
+    return traffic;
+}
+
 double placement_judge_value(const pen_problem_given *given, const uint32_t *device_of_node,
                              pen_arena *arena) {
     double load[JUDGE_DEVICES], bytes[JUDGE_DEVICES], worst = 0.0;
@@ -278,6 +314,10 @@ double placement_judge_value(const pen_problem_given *given, const uint32_t *dev
         return worst;
     case PEN_OBJECTIVE_LATENCY:
         return judge_latency(given, device_of_node, arena);
+    case PEN_OBJECTIVE_TRAFFIC:
+        return judge_traffic(given, device_of_node);
+    case PEN_OBJECTIVE_STEP_TIME:
+        break;
     }
     CHECK(false, "objective %d", (int)given->objective);
     return 0.0;

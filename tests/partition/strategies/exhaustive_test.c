@@ -27,8 +27,8 @@ static void check_case(uint64_t seed, const placement_wish *wish, int *io_fittin
     pen_status status = pen_problem_build(&given, arena, &problem);
     if (status == PEN_OK) {
         status = pen_place(problem, find_exhaustive(arena), &usual, arena, &placement);
-        CHECK(pen_status_get_code(status) != PEN_INVALID_INPUT, "seed %llu: a built problem is right",
-              (unsigned long long)seed);
+        CHECK(pen_status_get_code(status) != PEN_INVALID_INPUT,
+              "seed %llu: a built problem is right", (unsigned long long)seed);
     }
     if (status == PEN_OK) {
         *io_fitting += 1;
@@ -51,7 +51,8 @@ static void check_case(uint64_t seed, const placement_wish *wish, int *io_fittin
 }
 
 static void check_cases(pen_objective objective, bool is_contiguous, uint64_t seed) {
-    const placement_wish wish = {.node_count_most = 6,
+    const placement_wish wish = {.is_plain = true,
+                                 .node_count_most = 6,
                                  .device_count_most = 4,
                                  .placement_count_most = 800,
                                  .objective = objective,
@@ -81,7 +82,8 @@ static void finds_the_best_latency(void **state) {
 static void only_writes_what_is_better(void **state) {
     (void)state;
     pen_arena *arena = check_arena();
-    const placement_wish wish = {.node_count_most = 6,
+    const placement_wish wish = {.is_plain = true,
+                                 .node_count_most = 6,
                                  .device_count_most = 3,
                                  .placement_count_most = 800,
                                  .is_unconstrained = true};
@@ -108,9 +110,8 @@ static void only_writes_what_is_better(void **state) {
 static void refuses_what_is_too_large(void **state) {
     (void)state;
     pen_arena *arena = check_arena();
-    const placement_wish wish = {.node_count_most = 40,
-                                 .device_count_most = 3,
-                                 .is_unconstrained = true};
+    const placement_wish wish = {
+        .node_count_most = 40, .device_count_most = 3, .is_unconstrained = true};
     uint64_t seed = 1;
     const pen_problem *problem;
     do {
