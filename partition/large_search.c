@@ -10,19 +10,18 @@
 #include "partition/line_fill.h"
 #include "partition/linear_orders.h"
 #include "partition/load_state.h"
-#include "partition/starts.h"
 
 #define LARGE_GROUPS 20000
 #define LARGE_GROUPS_LATENCY 100000
-#define LARGE_CELLS 400000 // groups times devices
-#define LARGE_LINES 4      // the first variants of pen_linear_order
+#define LARGE_CELLS 50000 // groups times devices
+#define LARGE_LINES 4     // the first variants of pen_linear_order
 #define LARGE_FILLS_LIMIT 48
 #define LARGE_PRECISION 0.0005
 
 // Nominal seconds for each group: what is done is planned by them, on the slow side.
 #define LARGE_FILL_SECONDS 5e-6 // all passes along one line
 #define LARGE_PARTITION_SECONDS 15e-6
-#define LARGE_STEP_SECONDS 0.4e-6 // of the local search
+#define LARGE_STEP_SECONDS 1.2e-6 // of the local search
 
 // Shares of the time.
 #define LARGE_FILL_SHARE 0.35
@@ -301,7 +300,7 @@ static void large_work_search(void *context) {
 }
 
 pen_status pen_large_search(const pen_problem *problem, const pen_large_search_options *options,
-                            pen_arena *arena, uint32_t *device_of_group, double *out_value) {
+                            pen_arena *arena, pen_start *out_start) {
     large_search search = {.problem = problem, .options = options};
     const uint32_t wished = options->thread_count;
     search.span = fmax(options->deadline - options->begin, 0.0);
@@ -322,8 +321,9 @@ pen_status pen_large_search(const pen_problem *problem, const pen_large_search_o
         PEN_TRY(large_run(&search, large_work_search));
     }
     large_share_best(&search);
-    memcpy(device_of_group, search.workers[0].device_of_group,
-           problem->group_count * sizeof *device_of_group);
-    *out_value = search.workers[0].value;
+    *out_start = (pen_start){.device_of_group = search.workers[0].device_of_group,
+                             .line = search.workers[0].line,
+                             .value = search.workers[0].value,
+                             .is_found = true};
     return PEN_OK;
 }

@@ -3,7 +3,7 @@
 #ifndef PEN_PARTITION_LARGE_SEARCH_H
 #define PEN_PARTITION_LARGE_SEARCH_H
 
-#include "partition/problem.h"
+#include "partition/starts.h"
 
 #define PEN_LARGE_THREAD_LIMIT 16
 
@@ -24,11 +24,12 @@ typedef struct pen_large_search_options {
 // throughput are then served by even loads, which is not the same but what can be had.
 bool pen_problem_is_large(const pen_problem *problem);
 
-// Fills device_of_group [group_count] with a right placement; *out_value is its largest load.
+// A right placement: its value is the largest load, its line a topological order of the groups
+// where the problem is contiguous.
 //   DOES_NOT_FIT  none was found; says what stands in the way
 //   OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_large_search(const pen_problem *problem,
                                           const pen_large_search_options *options, pen_arena *arena,
-                                          uint32_t *device_of_group, double *out_value);
+                                          pen_start *out_start);
 
 #endif // PEN_PARTITION_LARGE_SEARCH_H

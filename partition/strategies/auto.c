@@ -22,8 +22,10 @@
 #define AUTO_SET_LIMIT 200000
 #define AUTO_VISITS 3000000 // of the exhaustive search, tens of milliseconds
 #define AUTO_GROUPS_EXHAUSTIVE 14
-#define AUTO_EXACT_SHARE 0.7      // of the time of the thread that tries for the exact answer
-#define AUTO_ROUND_SECONDS 2.5    // a round is about so long; at least two
+#define AUTO_EXACT_SHARE 0.7   // of the time of the thread that tries for the exact answer
+#define AUTO_ROUND_SECONDS 2.5 // a round is about so long; at least two
+#define AUTO_CELLS 1000000     // groups times devices; beyond, the search is that of large problems
+#define AUTO_LARGE_START_SHARE 0.4
 #define AUTO_LARGE_TIME_SHARE 0.9 // of the limit, for large problems: checking takes longer
 #define AUTO_TIME_SHARE 0.95      // of the limit; the rest is for checking and for late threads
 
@@ -180,19 +182,29 @@ static pen_status auto_search_long(auto_search *search) {
     return PEN_OK;
 }
 
-// What is too large for the portfolio.
-static pen_status auto_place_large(const pen_problem *problem, const pen_strategy_options *options,
-                                   double begin, pen_arena *arena,
-                                   pen_strategy_result *out_result) {
-    double value;
-    const pen_large_search_options search = {
+// What is too large for the start of the portfolio, and perhaps for all of it.
+static pen_status auto_place_large(auto_search *search, pen_strategy_result *out_result) {
+    const pen_problem *problem = search->problem;
+    const pen_strategy_options *options = search->options;
+    const bool is_searched_on =
+        (uint64_t)problem->group_count * problem->given.device_count <= AUTO_CELLS;
+    const double share = is_searched_on ? AUTO_LARGE_START_SHARE : AUTO_LARGE_TIME_SHARE;
+    const pen_large_search_options large = {
         .seed = options->seed,
-        .begin = begin,
-        .deadline = begin + AUTO_LARGE_TIME_SHARE * options->time_limit_seconds,
+        .begin = search->begin,
+        .deadline = search->begin + share * options->time_limit_seconds,
         .thread_count = options->thread_count,
         .partition = pen_metis_partition,
     };
-    return pen_large_search(problem, &search, arena, out_result->device_of_group, &value);
+    PEN_TRY(pen_large_search(problem, &large, search->arena, &search->start));
+    if (is_searched_on) {
+        PEN_TRY(auto_weigh_start(search));
+        PEN_TRY(auto_search_long(search));
+    }
+    memcpy(out_result->device_of_group, search->start.device_of_group,
+           problem->group_count * sizeof *out_result->device_of_group);
+    out_result->lower_bound = search->bound;
+    return PEN_OK;
 }
 
 static pen_status auto_place(const pen_problem *problem, const pen_strategy_options *options,
@@ -202,7 +214,7 @@ static pen_status auto_place(const pen_problem *problem, const pen_strategy_opti
     search.begin = pen_clock_seconds();
     search.deadline = search.begin + AUTO_TIME_SHARE * options->time_limit_seconds;
     if (pen_problem_is_large(problem)) {
-        return auto_place_large(problem, options, search.begin, arena, out_result);
+        return auto_place_large(&search, out_result);
     }
     const pen_start_options start_options = {.seed = options->seed,
                                              .order_count = AUTO_ORDERS_FIRST,

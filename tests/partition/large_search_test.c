@@ -60,7 +60,7 @@ static void check_within(giant_graph_kind kind, uint32_t device_count, bool is_c
 static void equal_seeds_give_equal_placements(void **state) {
     (void)state;
     pen_arena *arena = check_arena();
-    pen_problem_given given = make_giant(GIANT_BRANCHING, 24, false, arena);
+    pen_problem_given given = make_giant(GIANT_BRANCHING, 160, false, arena);
     const pen_problem *problem = make_problem(&given, arena);
     const pen_placement *first = place(problem, "auto", 3.0 * SECONDS, arena);
     const pen_placement *second = place(problem, "auto", 3.0 * SECONDS, arena);
