@@ -9,6 +9,7 @@
 #include "partition/coarsen.h"
 #include "partition/fitting.h"
 #include "partition/linear_orders.h"
+#include "partition/memory_blame.h"
 #include "partition/segment_plan.h"
 
 // ---- segments
@@ -291,51 +292,28 @@ static int start_compare(const void *left, const void *right) {
     return a->group < b->group ? -1 : a->group > b->group;
 }
 
-static pen_status start_blame(const start_repair *repair, uint32_t group) {
-    const pen_problem_given *given = &repair->problem->given;
-    char name[PEN_PROBLEM_NAME_BYTES], device[PEN_PROBLEM_NAME_BYTES];
-    uint32_t nearest = 0;
-    double missing = INFINITY, room = 0.0, need = 0.0;
-    for (uint32_t d = 0; d < given->device_count; d++) {
-        if (!pen_problem_allows(repair->problem, group, d)) continue;
-        const double lack = repair->bytes[d] + pen_problem_bytes(repair->problem, group, d) -
-                            given->devices[d].bytes_limit;
-        if (lack >= missing) continue;
-        missing = lack;
-        nearest = d;
-    }
-    for (uint32_t d = 0; d < given->device_count; d++)
-        room += given->devices[d].bytes_limit;
-    for (uint32_t g = 0; g < repair->problem->group_count; g++) {
-        need += pen_problem_bytes(repair->problem, g, nearest);
-    }
-    const uint32_t node = repair->problem->members.ids[repair->problem->members.first[group]];
-    return pen_error(PEN_DOES_NOT_FIT,
-                     "the smallest memory found is %.15g bytes on device %s, %.15g more than it "
-                     "has: node %s and what must share its device need %.15g there (all nodes "
-                     "need %.15g, all devices have %.15g)",
-                     given->devices[nearest].bytes_limit + missing,
-                     pen_problem_device_name(given, nearest, device), missing,
-                     pen_problem_node_name(given, node, name),
-                     pen_problem_bytes(repair->problem, group, nearest), need, room);
-}
-
-// Packs everything anew, largest first.
-static pen_status start_pack(start_repair *repair, start_item *items) {
+// Packs everything anew: largest first where that fits, else for memory alone.
+static pen_status start_pack(start_repair *repair, start_item *items, pen_arena *arena) {
     const uint32_t count = repair->problem->group_count;
+    double excess;
     for (uint32_t g = 0; g < count; g++) {
         items[g] = (start_item){pen_problem_bytes(repair->problem, g, 0), g};
     }
     qsort(items, count, sizeof *items, start_compare);
     memset(repair->bytes, 0, repair->problem->given.device_count * sizeof *repair->bytes);
     memset(repair->load, 0, repair->problem->given.device_count * sizeof *repair->load);
-    for (uint32_t i = 0; i < count; i++) {
-        const uint32_t device = start_find_room(repair, items[i].group);
-        if (device == PEN_PROBLEM_ANY) return start_blame(repair, items[i].group);
-        repair->device_of_group[items[i].group] = device;
-        start_put(repair, items[i].group, device, 1.0);
+    uint32_t placed = 0;
+    for (; placed < count; placed++) {
+        const uint32_t group = items[placed].group;
+        const uint32_t device = start_find_room(repair, group);
+        if (device == PEN_PROBLEM_ANY) break;
+        repair->device_of_group[group] = device;
+        start_put(repair, group, device, 1.0);
     }
-    return PEN_OK;
+    if (placed == count) return PEN_OK;
+    PEN_TRY(pen_memory_pack(repair->problem, arena, repair->device_of_group, &excess));
+    return excess <= 0.0 ? PEN_OK
+                         : pen_memory_blame(repair->problem, "the memory does not suffice", arena);
 }
 
 // Moves groups off devices that may not run them or are too full, largest first.
@@ -363,7 +341,7 @@ static pen_status start_unload(start_repair *repair, pen_arena *arena) {
     if (homeless > 1) qsort(items, homeless, sizeof *items, start_compare);
     for (uint32_t i = 0; i < homeless; i++) {
         const uint32_t device = start_find_room(repair, items[i].group);
-        if (device == PEN_PROBLEM_ANY) return start_pack(repair, items);
+        if (device == PEN_PROBLEM_ANY) return start_pack(repair, items, arena);
         repair->device_of_group[items[i].group] = device;
         start_put(repair, items[i].group, device, 1.0);
     }
@@ -446,9 +424,8 @@ static pen_status start_repair_step_by_step(const pen_problem *problem, const ui
         .seed = 1, .order_count = START_REPAIR_ORDERS, .deadline = INFINITY, .set_limit = 20000};
     PEN_TRY(pen_start_segments(problem, &options, arena, &start, &bound));
     if (!start.is_found) {
-        return pen_error(PEN_DOES_NOT_FIT,
-                         "no acyclic order of the devices was found that keeps their memory, "
-                         "though without that condition all nodes fit");
+        return pen_memory_blame(problem,
+                                "no order of the devices was found that keeps their memory", arena);
     }
     memcpy(device_of_group, start.device_of_group, problem->group_count * sizeof *device_of_group);
     return PEN_OK;

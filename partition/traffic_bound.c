@@ -33,14 +33,11 @@ static int traffic_compare_ascending(const void *left, const void *right) {
     return traffic_compare_descending(right, left);
 }
 
-static pen_status traffic_find_parts(traffic_parts *parts, pen_arena *arena) {
-    const pen_problem *problem = parts->problem;
+pen_status pen_traffic_parts(const pen_problem *problem, pen_arena *arena,
+                             uint32_t *out_part_of_group, uint32_t *out_part_count) {
     const uint32_t count = problem->group_count;
     uint32_t *parent;
-    pen_problem_edge *pairs;
     PEN_TRY(PEN_NEW(arena, count, &parent));
-    PEN_TRY(PEN_NEW(arena, count, &pairs));
-    PEN_TRY(PEN_NEW(arena, count, &parts->part_of_group));
     for (uint32_t g = 0; g < count; g++)
         parent[g] = g;
     for (uint32_t o = 0; o < problem->output_count; o++) {
@@ -51,11 +48,23 @@ static pen_status traffic_find_parts(traffic_parts *parts, pen_arena *arena) {
             if (b < a) parent[a] = b;
         }
     }
+    *out_part_count = 0;
     for (uint32_t g = 0; g < count; g++) {
         const uint32_t root = traffic_root(parent, g);
-        parts->part_of_group[g] = root == g ? parts->part_count++ : parts->part_of_group[root];
-        pairs[g] = (pen_problem_edge){parts->part_of_group[g], g};
+        out_part_of_group[g] = root == g ? (*out_part_count)++ : out_part_of_group[root];
     }
+    return PEN_OK;
+}
+
+static pen_status traffic_find_parts(traffic_parts *parts, pen_arena *arena) {
+    const pen_problem *problem = parts->problem;
+    const uint32_t count = problem->group_count;
+    pen_problem_edge *pairs;
+    PEN_TRY(PEN_NEW(arena, count, &pairs));
+    PEN_TRY(PEN_NEW(arena, count, &parts->part_of_group));
+    PEN_TRY(pen_traffic_parts(problem, arena, parts->part_of_group, &parts->part_count));
+    for (uint32_t g = 0; g < count; g++)
+        pairs[g] = (pen_problem_edge){parts->part_of_group[g], g};
     PEN_TRY(PEN_NEW(arena, problem->given.device_count, &parts->asked));
     PEN_TRY(PEN_NEW(arena, problem->given.device_count, &parts->limits));
     for (uint32_t d = 0; d < problem->given.device_count; d++)

@@ -13,4 +13,9 @@
 PEN_NODISCARD pen_status pen_traffic_bound(const pen_problem *problem, pen_arena *arena,
                                            double *out_bound);
 
+// The part of each group ([group_count]): numbers from 0, in the order of the parts' first groups.
+// OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_traffic_parts(const pen_problem *problem, pen_arena *arena,
+                                           uint32_t *out_part_of_group, uint32_t *out_part_count);
+
 #endif // PEN_PARTITION_TRAFFIC_BOUND_H

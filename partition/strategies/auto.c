@@ -10,7 +10,9 @@
 
 #include "base/clock.h"
 #include "base/thread.h"
+#include "partition/bounds.h"
 #include "partition/large_search.h"
+#include "partition/memory_blame.h"
 #include "partition/strategies/exhaustive.h"
 #include "partition/strategies/local_search.h"
 #include "partition/strategies/metis_strategy.h"
@@ -21,6 +23,8 @@
 #define AUTO_ORDERS_EXACT 32
 #define AUTO_SET_LIMIT 200000
 #define AUTO_VISITS 3000000 // of the exhaustive search, tens of milliseconds
+#define AUTO_GROUPS_TINY 12 // up to so many it may go on for AUTO_TINY_SHARE of the time
+#define AUTO_TINY_SHARE 0.8
 #define AUTO_GROUPS_EXHAUSTIVE 14
 #define AUTO_EXACT_SHARE 0.7   // of the time of the thread that tries for the exact answer
 #define AUTO_ROUND_SECONDS 2.5 // a round is about so long; at least two
@@ -156,6 +160,10 @@ static pen_status auto_weigh_start(auto_search *search) {
     const pen_problem *problem = search->problem;
     uint32_t *device_of_node;
     pen_placement *placement;
+    if (problem->given.objective == PEN_OBJECTIVE_STEP_TIME ||
+        problem->given.objective == PEN_OBJECTIVE_TRAFFIC) { // its value is known
+        return pen_bound(problem, search->arena, &search->bound);
+    }
     PEN_TRY(PEN_NEW(search->arena, problem->given.node_count, &device_of_node));
     for (uint32_t v = 0; v < problem->given.node_count; v++) {
         device_of_node[v] = search->start.device_of_group[problem->group_of_node[v]];
@@ -207,13 +215,28 @@ static pen_status auto_place_large(auto_search *search, pen_strategy_result *out
     return PEN_OK;
 }
 
+// A small problem: looks at all placements, if the time suffices.
+static pen_status auto_search_all(auto_search *search, bool *out_is_complete) {
+    const uint32_t group_count = search->problem->group_count;
+    const bool is_tiny = group_count <= AUTO_GROUPS_TINY;
+    const pen_exhaustive_options all = {
+        .visit_limit = is_tiny ? UINT64_MAX : AUTO_VISITS,
+        .deadline = search->begin + AUTO_TINY_SHARE * search->options->time_limit_seconds};
+    if (search->start.device_of_group == NULL) {
+        PEN_TRY(PEN_NEW(search->arena, group_count, &search->start.device_of_group));
+    }
+    return pen_exhaustive_search(search->problem, &all, search->arena,
+                                 search->start.device_of_group, &search->start.value,
+                                 out_is_complete);
+}
+
 static pen_status auto_place(const pen_problem *problem, const pen_strategy_options *options,
                              pen_arena *arena, pen_strategy_result *out_result) {
     auto_search search = {.problem = problem, .options = options, .arena = arena};
     bool is_complete = false;
     search.begin = pen_clock_seconds();
     search.deadline = search.begin + AUTO_TIME_SHARE * options->time_limit_seconds;
-    if (pen_problem_is_large(problem)) {
+    if (pen_problem_is_large(problem) && problem->given.objective != PEN_OBJECTIVE_TRAFFIC) {
         return auto_place_large(&search, out_result);
     }
     const pen_start_options start_options = {.seed = options->seed,
@@ -232,12 +255,13 @@ static pen_status auto_place(const pen_problem *problem, const pen_strategy_opti
         search.start.value = INFINITY;
     }
     if (is_small) {
-        const pen_status searched =
-            pen_exhaustive_search(problem, AUTO_VISITS, arena, search.start.device_of_group,
-                                  &search.start.value, &is_complete);
+        const pen_status searched = auto_search_all(&search, &is_complete);
         if (searched != PEN_OK) return pen_status_join(status, searched);
     }
-    if (!(search.start.value < INFINITY)) return status; // it does not fit
+    if (!(search.start.value < INFINITY)) {
+        if (status != PEN_OK) return status;
+        if (is_complete) return pen_memory_blame(problem, "of all placements none is right", arena);
+    }
     pen_status_ignore(status, "the exhaustive search found a placement where the start did not");
     if (is_complete) {
         search.bound = search.start.value * (1.0 - 1e-12);
@@ -254,5 +278,7 @@ extern const pen_strategy pen_strategy_auto;
 const pen_strategy pen_strategy_auto = {
     .name = "auto",
     .summary = "all that helps, within the time limit",
+    .judges_all = true,
+    .tries_all_small = true,
     .place = auto_place,
 };

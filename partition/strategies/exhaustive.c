@@ -1,64 +1,104 @@
 // Exhaustive search, the oracle of small problems: groups one by one on every device, a branch
-// ending where its load alone reaches the best value known. Of devices that are alike and empty
-// only the first is tried. Loads count what no later group takes away: costs, and transfers between
-// groups that both have a device.
+// ending where what it costs for good reaches the best value known. Of devices that are alike and
+// empty only the first is tried, but for step time. What counts as spent, until all groups have a
+// device:
+//   throughput  loads: compute, and transfers between groups that both have a device
+//   latency     the longest path, nodes that have no device yet at their cheapest; and the compute
+//               of each device that is not parallel
+//   step time   compute of each device, of all microbatches and the update
+//   traffic     transfers between groups that both have a device
+// A contiguous branch ends where the devices wait for each other in a circle.
+
+#include "partition/strategies/exhaustive.h"
 
 #include <math.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "partition/anneal.h"
+#include "partition/bounds.h"
 #include "partition/device_classes.h"
 #include "partition/latency.h"
-#include "partition/strategies/exhaustive.h"
+#include "partition/memory_blame.h"
+#include "partition/step_time.h"
 #include "partition/strategies/strategies.h"
 
 #define EXHAUSTIVE_GROUP_LIMIT 24
+#define EXHAUSTIVE_LOOK_VISITS 64 // between two looks at the clock
 
 typedef struct exhaustive_search {
     const pen_problem *problem;
+    const pen_problem *loads; // the problem as throughput: what devices compute
     const pen_device_classes *classes;
     uint32_t *device_of_group;
     uint32_t *best;
     double best_value;
     double *load;          // [group_count + 1][device_count]
+    double *compute;       // [group_count + 1][device_count]
+    double *traffic;       // [group_count + 1]
     double *bytes;         // [device_count]
     uint32_t *group_total; // [device_count]
+    uint32_t *waits;       // [device_count][device_count] edges between groups that have a device
+    uint32_t *stack;       // [device_count]
+    uint32_t *mark;        // [device_count] number of the last walk that came there
+    uint32_t mark_last;
+    uint32_t used_count;
     pen_latency *latency;
+    pen_step_time *step;
+    double *least;  // [node_count]
+    double *finish; // [node_count]
     uint32_t *device_of_node;
     uint32_t *rank;
     uint64_t visits_left;
+    double deadline;
+    pen_status status;
 } exhaustive_search;
 
-// Adds to `load` what putting `group` on `device` costs for good.
-static void exhaustive_charge(const exhaustive_search *search, uint32_t group, uint32_t device,
-                              double *load) {
+// What moving output `o` from device `home` to `there` costs: `is_first` says that no other device
+// reads it so far.
+static void exhaustive_move(const exhaustive_search *search, uint32_t o, uint32_t home,
+                            uint32_t there, bool is_first, uint32_t depth) {
     const pen_problem *problem = search->problem;
     const pen_problem_given *given = &problem->given;
+    const double cost = problem->output_cost[o];
+    double *load = search->load + (size_t)depth * given->device_count;
+    search->traffic[depth] += cost;
+    load[there] += cost * given->devices[there].receive;
+    if (is_first) load[home] += cost * given->devices[home].send;
+    if (given->link == NULL) return;
+    const double moved = pen_problem_link_cost(problem, o, home, there);
+    load[there] += moved;
+    load[home] += moved;
+}
+
+// What putting `group` on `device` costs for good, at depth `group + 1`. Groups below it have a
+// device.
+static void exhaustive_charge(const exhaustive_search *search, uint32_t group, uint32_t device) {
+    const pen_problem *problem = search->problem;
+    const uint32_t device_count = problem->given.device_count;
     const uint32_t *device_of_group = search->device_of_group;
-    load[device] += pen_problem_compute(problem, group, device);
+    const uint32_t depth = group + 1;
+    search->load[(size_t)depth * device_count + device] +=
+        pen_problem_compute(problem, group, device);
+    search->compute[(size_t)depth * device_count + device] +=
+        pen_problem_compute(search->loads, group, device);
     for (uint32_t o = problem->own_first[group]; o < problem->own_first[group + 1]; o++) {
-        const double cost = problem->output_cost[o];
-        bool is_sent = false;
-        for (uint32_t d = 0; d < given->device_count; d++) {
-            if (d == device) continue;
+        bool is_first = true;
+        for (uint32_t d = 0; d < device_count; d++) {
             bool is_read = false;
-            for (uint32_t r = problem->readers.first[o]; r < problem->readers.first[o + 1]; r++) {
+            for (uint32_t r = problem->readers.first[o];
+                 d != device && r < problem->readers.first[o + 1]; r++) {
                 const uint32_t reader = problem->readers.ids[r];
                 is_read = is_read || (reader < group && device_of_group[reader] == d);
             }
             if (!is_read) continue;
-            is_sent = true;
-            load[d] += cost * given->devices[d].receive;
-            if (given->link == NULL) continue;
-            load[d] += cost * given->link[(size_t)device * given->device_count + d];
-            load[device] += cost * given->link[(size_t)device * given->device_count + d];
+            exhaustive_move(search, o, device, d, is_first, depth);
+            is_first = false;
         }
-        if (is_sent) load[device] += cost * given->devices[device].send;
     }
     for (uint32_t i = problem->reads.first[group]; i < problem->reads.first[group + 1]; i++) {
         const uint32_t o = problem->reads.ids[i];
         const uint32_t owner = problem->output_owner[o];
-        const double cost = problem->output_cost[o];
         if (owner > group || device_of_group[owner] == device) continue;
         const uint32_t home = device_of_group[owner];
         bool is_read_here = false, is_sent = false;
@@ -68,29 +108,95 @@ static void exhaustive_charge(const exhaustive_search *search, uint32_t group, u
             is_read_here = is_read_here || device_of_group[reader] == device;
             is_sent = is_sent || device_of_group[reader] != home;
         }
-        if (!is_sent) load[home] += cost * given->devices[home].send;
-        if (is_read_here) continue;
-        load[device] += cost * given->devices[device].receive;
-        if (given->link == NULL) continue;
-        load[device] += cost * given->link[(size_t)home * given->device_count + device];
-        load[home] += cost * given->link[(size_t)home * given->device_count + device];
+        if (!is_read_here) exhaustive_move(search, o, home, device, !is_sent, depth);
     }
 }
 
-// A complete placement: notes it when it is right and better.
-static void exhaustive_note(exhaustive_search *search, const double *load) {
+// ---- what is spent
+
+static double exhaustive_most(const double *amount, uint32_t count) {
+    double most = 0.0;
+    for (uint32_t i = 0; i < count; i++)
+        most = fmax(most, amount[i]);
+    return most;
+}
+
+// The longest path when groups below `depth` are placed.
+static double exhaustive_longest_path(exhaustive_search *search, uint32_t depth) {
     const pen_problem *problem = search->problem;
-    double value = 0.0;
-    if (search->latency != NULL) {
-        for (uint32_t v = 0; v < problem->given.node_count; v++) {
-            search->device_of_node[v] = search->device_of_group[problem->group_of_node[v]];
+    const pen_problem_given *given = &problem->given;
+    double longest = 0.0;
+    for (uint32_t i = 0; i < given->node_count; i++) {
+        const uint32_t v = problem->node_order[i], g = problem->group_of_node[v];
+        double begin = 0.0, cost = search->least[v];
+        if (g < depth) {
+            const pen_problem_device *device = &given->devices[search->device_of_group[g]];
+            cost =
+                given->compute[(uint64_t)device->kind * given->node_count + v] * device->slowness;
         }
-        value = pen_latency_evaluate(search->latency, search->device_of_node, NULL);
-    } else {
-        for (uint32_t d = 0; d < problem->given.device_count; d++)
-            value = fmax(value, load[d]);
+        for (uint32_t e = problem->predecessors.first[v]; e < problem->predecessors.first[v + 1];
+             e++) {
+            begin = fmax(begin, search->finish[problem->predecessors.ids[e]]);
+        }
+        search->finish[v] = begin + cost;
+        longest = fmax(longest, search->finish[v]);
     }
-    if (value >= search->best_value) return;
+    return longest;
+}
+
+static double exhaustive_spent(exhaustive_search *search, uint32_t depth) {
+    const pen_problem_given *given = &search->problem->given;
+    const double *compute = search->compute + (size_t)depth * given->device_count;
+    double spent = 0.0;
+    switch (given->objective) {
+    case PEN_OBJECTIVE_THROUGHPUT:
+        return exhaustive_most(search->load + (size_t)depth * given->device_count,
+                               given->device_count);
+    case PEN_OBJECTIVE_LATENCY:
+        for (uint32_t d = 0; d < given->device_count; d++) {
+            if (!given->devices[d].is_parallel) spent = fmax(spent, compute[d]);
+        }
+        spent = fmax(spent, exhaustive_longest_path(search, depth));
+        break;
+    case PEN_OBJECTIVE_STEP_TIME:
+        spent = exhaustive_most(compute, given->device_count) * given->microbatch_count;
+        break;
+    case PEN_OBJECTIVE_TRAFFIC:
+        return search->traffic[depth];
+    }
+    return spent * (1.0 - 1e-12); // sums in another order may differ
+}
+
+// ---- complete placements
+
+static double exhaustive_value(exhaustive_search *search) {
+    const pen_problem *problem = search->problem;
+    const pen_step_prediction *prediction;
+    if (search->latency == NULL && search->step == NULL) {
+        return exhaustive_spent(search, problem->group_count);
+    }
+    for (uint32_t v = 0; v < problem->given.node_count; v++)
+        search->device_of_node[v] = search->device_of_group[problem->group_of_node[v]];
+    if (search->latency != NULL) {
+        return pen_latency_evaluate(search->latency, search->device_of_node, NULL);
+    }
+    const pen_status status =
+        pen_step_time_evaluate(search->step, search->device_of_node, &prediction);
+    if (status == PEN_OK) return prediction->step_seconds;
+    if (pen_status_get_code(status) == PEN_DOES_NOT_FIT) {
+        pen_status_ignore(status, "other placements may fit");
+    } else {
+        search->status = status;
+        search->visits_left = 0;
+    }
+    return INFINITY;
+}
+
+// A complete placement: notes it when it is right and better.
+static void exhaustive_note(exhaustive_search *search) {
+    const pen_problem *problem = search->problem;
+    const double value = exhaustive_value(search);
+    if (!(value < search->best_value)) return;
     if (problem->given.is_contiguous &&
         !pen_rank_devices(problem, search->device_of_group, search->rank)) {
         return;
@@ -99,9 +205,49 @@ static void exhaustive_note(exhaustive_search *search, const double *load) {
     memcpy(search->best, search->device_of_group, problem->group_count * sizeof *search->best);
 }
 
-// Whether an empty device like `device` was tried before it.
+// ---- the tree
+
+// Adds `sign` times what `group`, on `device`, waits for and is waited for.
+static void exhaustive_tie(exhaustive_search *search, uint32_t group, uint32_t device,
+                           uint32_t sign) {
+    const pen_problem *problem = search->problem;
+    const size_t device_count = problem->given.device_count;
+    for (uint32_t e = problem->before.first[group]; e < problem->before.first[group + 1]; e++) {
+        const uint32_t other = problem->before.ids[e];
+        if (other >= group) continue;
+        search->waits[search->device_of_group[other] * device_count + device] += sign;
+    }
+    for (uint32_t e = problem->after.first[group]; e < problem->after.first[group + 1]; e++) {
+        const uint32_t other = problem->after.ids[e];
+        if (other >= group) continue;
+        search->waits[device * device_count + search->device_of_group[other]] += sign;
+    }
+}
+
+// Whether a way leads from `device` back to it.
+static bool exhaustive_is_in_circle(exhaustive_search *search, uint32_t device) {
+    const uint32_t device_count = search->problem->given.device_count;
+    uint32_t depth = 0;
+    search->stack[depth++] = device;
+    search->mark_last += 1;
+    while (depth > 0) {
+        const uint32_t from = search->stack[--depth];
+        const uint32_t *row = search->waits + (size_t)from * device_count;
+        for (uint32_t d = 0; d < device_count; d++) {
+            if (row[d] == 0 || d == from) continue;
+            if (d == device) return true;
+            if (search->mark[d] == search->mark_last) continue;
+            search->mark[d] = search->mark_last;
+            search->stack[depth++] = d;
+        }
+    }
+    return false;
+}
+
+// Whether an empty device like `device` was tried before it. To a schedule no two devices need be
+// alike, since their numbers may break its ties.
 static bool exhaustive_is_twin(const exhaustive_search *search, uint32_t device) {
-    if (search->group_total[device] > 0) return false;
+    if (search->group_total[device] > 0 || search->step != NULL) return false;
     for (uint32_t d = 0; d < device; d++) {
         if (search->group_total[d] == 0 &&
             search->classes->class_of_device[d] == search->classes->class_of_device[device]) {
@@ -111,60 +257,110 @@ static bool exhaustive_is_twin(const exhaustive_search *search, uint32_t device)
     return false;
 }
 
+// Whether as many devices can still be used as must be, and no more are than may be.
+static bool exhaustive_count_is_right(const exhaustive_search *search, uint32_t groups_left) {
+    const pen_problem_given *given = &search->problem->given;
+    return search->used_count + groups_left >= given->devices_used_minimum &&
+           (given->devices_used_maximum == 0 || search->used_count <= given->devices_used_maximum);
+}
+
+static bool exhaustive_take_visit(exhaustive_search *search) {
+    if (search->visits_left == 0) return false;
+    search->visits_left -= 1;
+    if (search->visits_left % EXHAUSTIVE_LOOK_VISITS == 0 && search->deadline < INFINITY &&
+        pen_clock_seconds() > search->deadline) {
+        search->visits_left = 0;
+    }
+    return search->visits_left > 0;
+}
+
+static void exhaustive_visit(exhaustive_search *search, uint32_t group);
+
+static void exhaustive_try(exhaustive_search *search, uint32_t group, uint32_t device) {
+    const pen_problem *problem = search->problem;
+    const size_t device_count = problem->given.device_count;
+    const bool is_contiguous = problem->given.is_contiguous;
+    const size_t here = group * device_count, next = here + device_count;
+    memcpy(search->load + next, search->load + here, device_count * sizeof *search->load);
+    memcpy(search->compute + next, search->compute + here, device_count * sizeof *search->compute);
+    search->traffic[group + 1] = search->traffic[group];
+    search->device_of_group[group] = device;
+    exhaustive_charge(search, group, device);
+    if (exhaustive_spent(search, group + 1) >= search->best_value) return;
+    search->bytes[device] += pen_problem_bytes(problem, group, device);
+    if (search->group_total[device]++ == 0) search->used_count += 1;
+    if (is_contiguous) exhaustive_tie(search, group, device, 1);
+    if (exhaustive_count_is_right(search, problem->group_count - group - 1) &&
+        !(is_contiguous && exhaustive_is_in_circle(search, device))) {
+        exhaustive_visit(search, group + 1);
+    }
+    if (is_contiguous) exhaustive_tie(search, group, device, UINT32_MAX);
+    if (--search->group_total[device] == 0) search->used_count -= 1;
+    search->bytes[device] -= pen_problem_bytes(problem, group, device);
+}
+
 static void exhaustive_visit(exhaustive_search *search, uint32_t group) {
     const pen_problem *problem = search->problem;
-    const uint32_t device_count = problem->given.device_count;
-    const double *load = search->load + (size_t)group * device_count;
     if (group == problem->group_count) {
-        exhaustive_note(search, load);
+        if (exhaustive_count_is_right(search, 0)) exhaustive_note(search);
         return;
     }
-    double *next = search->load + (size_t)(group + 1) * device_count;
-    for (uint32_t d = 0; d < device_count && search->visits_left > 0; d++) {
-        const double bytes = problem->group_bytes[group];
+    for (uint32_t d = 0; d < problem->given.device_count; d++) {
         if (!pen_problem_allows(problem, group, d) || exhaustive_is_twin(search, d) ||
-            search->bytes[d] + bytes > pen_problem_bytes_limit(problem, d)) {
+            search->bytes[d] + pen_problem_bytes(problem, group, d) >
+                pen_problem_bytes_limit(problem, d)) {
             continue;
         }
-        search->visits_left -= 1;
-        memcpy(next, load, device_count * sizeof *next);
-        exhaustive_charge(search, group, d, next);
-        double worst = 0.0;
-        for (uint32_t i = 0; i < device_count; i++)
-            worst = fmax(worst, next[i]);
-        if (search->latency == NULL && worst >= search->best_value) continue;
-        search->device_of_group[group] = d;
-        search->bytes[d] += bytes;
-        search->group_total[d] += 1;
-        exhaustive_visit(search, group + 1);
-        search->bytes[d] -= bytes;
-        search->group_total[d] -= 1;
+        if (!exhaustive_take_visit(search)) return;
+        exhaustive_try(search, group, d);
     }
 }
 
-pen_status pen_exhaustive_search(const pen_problem *problem, uint64_t visit_limit, pen_arena *arena,
-                                 uint32_t *device_of_group, double *io_value,
+static pen_status exhaustive_begin(exhaustive_search *search, pen_arena *arena) {
+    const pen_problem *problem = search->problem;
+    const size_t device_count = problem->given.device_count;
+    const size_t cells = ((size_t)problem->group_count + 1) * device_count;
+    pen_device_classes *classes;
+    PEN_TRY(pen_device_classes_new(problem, 0, arena, &classes));
+    search->classes = classes;
+    PEN_TRY(pen_problem_as_throughput(problem, arena, &search->loads));
+    PEN_TRY(PEN_NEW(arena, problem->group_count, &search->device_of_group));
+    PEN_TRY(PEN_NEW(arena, cells, &search->load));
+    PEN_TRY(PEN_NEW(arena, cells, &search->compute));
+    PEN_TRY(PEN_NEW(arena, (size_t)problem->group_count + 1, &search->traffic));
+    PEN_TRY(PEN_NEW(arena, device_count, &search->bytes));
+    PEN_TRY(PEN_NEW(arena, device_count, &search->group_total));
+    PEN_TRY(PEN_NEW(arena, device_count, &search->stack));
+    PEN_TRY(PEN_NEW(arena, device_count, &search->mark));
+    PEN_TRY(PEN_NEW(arena, device_count, &search->rank));
+    PEN_TRY(PEN_NEW(arena, problem->given.node_count, &search->device_of_node));
+    if (problem->given.is_contiguous) {
+        PEN_TRY(PEN_NEW(arena, device_count * device_count, &search->waits));
+    }
+    if (problem->given.objective == PEN_OBJECTIVE_LATENCY) {
+        PEN_TRY(pen_latency_new(problem, arena, &search->latency));
+        PEN_TRY(PEN_NEW(arena, problem->given.node_count, &search->least));
+        PEN_TRY(PEN_NEW(arena, problem->given.node_count, &search->finish));
+        PEN_TRY(pen_bound_least_costs(problem, arena, search->least));
+    }
+    return problem->given.objective == PEN_OBJECTIVE_STEP_TIME
+               ? pen_step_time_new(problem, arena, &search->step)
+               : PEN_OK;
+}
+
+pen_status pen_exhaustive_search(const pen_problem *problem, const pen_exhaustive_options *options,
+                                 pen_arena *arena, uint32_t *device_of_group, double *io_value,
                                  bool *out_is_complete) {
     exhaustive_search search = {.problem = problem,
                                 .best = device_of_group,
                                 .best_value = *io_value,
-                                .visits_left = visit_limit};
-    pen_device_classes *classes;
-    const uint32_t device_count = problem->given.device_count;
+                                .visits_left = options->visit_limit,
+                                .deadline = options->deadline};
     *out_is_complete = false;
     if (problem->group_count > EXHAUSTIVE_GROUP_LIMIT) return PEN_OK;
-    PEN_TRY(pen_device_classes_new(problem, 0, arena, &classes));
-    search.classes = classes;
-    PEN_TRY(PEN_NEW(arena, problem->group_count, &search.device_of_group));
-    PEN_TRY(PEN_NEW(arena, (size_t)(problem->group_count + 1) * device_count, &search.load));
-    PEN_TRY(PEN_NEW(arena, device_count, &search.bytes));
-    PEN_TRY(PEN_NEW(arena, device_count, &search.group_total));
-    PEN_TRY(PEN_NEW(arena, device_count, &search.rank));
-    PEN_TRY(PEN_NEW(arena, problem->given.node_count, &search.device_of_node));
-    if (problem->given.objective == PEN_OBJECTIVE_LATENCY) {
-        PEN_TRY(pen_latency_new(problem, arena, &search.latency));
-    }
+    PEN_TRY(exhaustive_begin(&search, arena));
     exhaustive_visit(&search, 0);
+    if (search.status != PEN_OK) return search.status;
     *io_value = search.best_value;
     *out_is_complete = search.visits_left > 0;
     return PEN_OK;
@@ -182,15 +378,16 @@ static pen_status exhaustive_place(const pen_problem *problem, const pen_strateg
                          "%u groups of nodes are too many, at most %d can be tried",
                          problem->group_count, EXHAUSTIVE_GROUP_LIMIT);
     }
-    PEN_TRY(pen_exhaustive_search(problem, EXHAUSTIVE_VISIT_LIMIT, arena,
-                                  out_result->device_of_group, &value, &is_complete));
+    const pen_exhaustive_options search = {.visit_limit = EXHAUSTIVE_VISIT_LIMIT,
+                                           .deadline = INFINITY};
+    PEN_TRY(pen_exhaustive_search(problem, &search, arena, out_result->device_of_group, &value,
+                                  &is_complete));
     if (!is_complete) {
         return pen_error(PEN_UNSUPPORTED, "gave up after %llu partial placements",
                          EXHAUSTIVE_VISIT_LIMIT);
     }
     if (!(value < INFINITY)) {
-        return pen_error(PEN_DOES_NOT_FIT,
-                         "of all placements none keeps the memory of all devices");
+        return pen_memory_blame(problem, "of all placements none is right", arena);
     }
     out_result->lower_bound = value * (1.0 - 1e-12);
     return PEN_OK;
@@ -201,4 +398,6 @@ const pen_strategy pen_strategy_exhaustive = {
     .name = "exhaustive",
     .summary = "every placement of a small graph, the best of them",
     .place = exhaustive_place,
+    .judges_all = true,
+    .counts_devices = true,
 };

@@ -11,6 +11,8 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "partition/judged_search.h"
+#include "partition/judged_starts.h"
 #include "partition/multilevel.h"
 #include "partition/starts.h"
 #include "partition/strategies/strategies.h"
@@ -50,9 +52,12 @@ static local_way local_choose_way(const pen_problem *problem) {
                                 (given->node_count + problem->successors.first[given->node_count])};
     case PEN_OBJECTIVE_STEP_TIME:
     case PEN_OBJECTIVE_TRAFFIC:
-        break;
+        return (local_way){.warmths = {0.02, 0.003, 0.08, 0.01},
+                           .warmth_least = 0.002,
+                           .warmth_last = 0.00002,
+                           .step_seconds = pen_judged_search_step_seconds(problem)};
     }
-    PEN_NEVER("the other objectives have searches of their own");
+    PEN_NEVER("an objective is one of the enum");
 }
 
 static uint32_t local_cycle_count(double span) {
@@ -103,6 +108,11 @@ pen_status pen_local_search_run(const pen_problem *problem, const uint32_t *line
 
 pen_status pen_local_search_start(const pen_problem *problem, const pen_start_options *options,
                                   pen_arena *arena, pen_start *out_start, double *out_bound) {
+    if (problem->given.objective == PEN_OBJECTIVE_STEP_TIME ||
+        problem->given.objective == PEN_OBJECTIVE_TRAFFIC) {
+        *out_bound = 0.0;
+        return pen_judged_start(problem, options, arena, out_start);
+    }
     PEN_TRY(pen_start_segments(problem, options, arena, out_start, out_bound));
     if (out_start->is_found) return PEN_OK;
     for (uint32_t g = 0; g < problem->group_count; g++) {
@@ -138,5 +148,6 @@ extern const pen_strategy pen_strategy_local_search;
 const pen_strategy pen_strategy_local_search = {
     .name = "local_search",
     .summary = "moves, swaps and regions, annealed on coarser and finer groups",
+    .judges_all = true,
     .place = local_search_place,
 };

@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "partition/bounds.h"
+#include "partition/strategies/limited_place.h"
 
 // Each is pen_strategy_<name>, in a file of its own.
 #define STRATEGY_LIST(STRATEGY)                                                                    \
@@ -53,14 +54,15 @@ pen_status pen_place(const pen_problem *problem, const pen_strategy *strategy,
     uint32_t *device_of_node;
     PEN_TRY(PEN_NEW(arena, problem->group_count, &result.device_of_group));
     PEN_TRY(PEN_NEW(arena, problem->given.node_count, &device_of_node));
-    PEN_TRY(pen_status_add_context(strategy->place(problem, options, arena, &result),
+    PEN_TRY(pen_status_add_context(pen_limited_place(problem, strategy, options, arena, &result),
                                    "while placing with the strategy '%s'", strategy->name));
     for (uint32_t v = 0; v < problem->given.node_count; v++) {
         device_of_node[v] = result.device_of_group[problem->group_of_node[v]];
         if (device_of_node[v] < problem->given.device_count) continue;
         return pen_error(PEN_INTERNAL, "the strategy '%s' left a node out", strategy->name);
     }
-    PEN_TRY(pen_placement_new(problem, device_of_node, arena, &placement));
+    PEN_TRY(pen_status_add_context(pen_placement_new(problem, device_of_node, arena, &placement),
+                                   "for the placement of the strategy '%s'", strategy->name));
     const pen_status wrong = pen_placement_check(problem, placement);
     if (wrong != PEN_OK) {
         return pen_status_join(

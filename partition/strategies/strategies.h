@@ -24,6 +24,10 @@ typedef struct pen_strategy_result {
 typedef struct pen_strategy {
     const char *name;    // as on the command line: "greedy"
     const char *summary; // one line of --help
+    bool judges_all;     // searches by every objective itself; others see what stands in for step
+                         // time and traffic (partition/stand_in.h)
+    bool counts_devices; // keeps the bounds of devices used itself; all that judge do for these two
+    bool tries_all_small; // of a small problem it may be given all placements to choose from
 
     // Assigns every group to a device that may run it, without exceeding any device's memory, and
     // with an acyclic order of devices where the problem asks for one.

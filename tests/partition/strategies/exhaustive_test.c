@@ -87,21 +87,23 @@ static void only_writes_what_is_better(void **state) {
                                  .device_count_most = 3,
                                  .placement_count_most = 800,
                                  .is_unconstrained = true};
+    const pen_exhaustive_options many = {.visit_limit = 100000, .deadline = INFINITY};
+    const pen_exhaustive_options one = {.visit_limit = 1, .deadline = INFINITY};
     uint64_t seed = 77;
     for (int i = 0; i < 20; i++) {
         const pen_problem *problem = placement_case_build(&seed, &wish, arena);
         uint32_t devices[6] = {9, 9, 9, 9, 9, 9};
         double value = INFINITY;
         bool is_complete;
-        CHECK_OK(pen_exhaustive_search(problem, 100000, arena, devices, &value, &is_complete));
+        CHECK_OK(pen_exhaustive_search(problem, &many, arena, devices, &value, &is_complete));
         assert_true(is_complete);
         assert_true(devices[0] != 9);
         const double best = value;
         devices[0] = 9;
-        CHECK_OK(pen_exhaustive_search(problem, 100000, arena, devices, &value, &is_complete));
+        CHECK_OK(pen_exhaustive_search(problem, &many, arena, devices, &value, &is_complete));
         assert_true(is_complete && value == best && devices[0] == 9);
         if (best == 0.0) continue;
-        CHECK_OK(pen_exhaustive_search(problem, 1, arena, devices, &value, &is_complete));
+        CHECK_OK(pen_exhaustive_search(problem, &one, arena, devices, &value, &is_complete));
         assert_false(is_complete);
     }
     pen_arena_destroy(arena);
