@@ -13,6 +13,8 @@
     VERB(predict)                                                                                  \
     VERB(export)                                                                                   \
     VERB(plan)                                                                                     \
+    VERB(explain)                                                                                  \
+    VERB(diff)                                                                                     \
     VERB(place)                                                                                    \
     VERB(doctor)                                                                                   \
     VERB(schema)

@@ -6,6 +6,7 @@
 #include "cli/command.h"
 #include "cli/training_job.h"
 #include "partition/plan_dump.h"
+#include "partition/plan_file.h"
 #include "scheduler/plan_job.h"
 
 typedef struct plan_options {
@@ -16,6 +17,7 @@ typedef struct plan_options {
     int64_t seed;
     const char *costs;
     const char *schedule;
+    const char *from;
     bool nodes;
     const char *output;
 } plan_options;
@@ -61,16 +63,26 @@ static pen_status plan_run(pen_command_context *context, const void *options_giv
                                         .schedule = options->schedule};
     const pen_job *job;
     pen_plan_job *plan_job;
-    pen_plan *plan;
+    pen_plan *plan, *given = NULL;
     context->input_exit_code = PEN_EXIT_USAGE;
     PEN_TRY(plan_find_objective(options->objective, &job_options.objective));
     context->input_exit_code = PEN_EXIT_SPEC;
     PEN_TRY(pen_job_read(options->common.operands[0], context->arena, &job));
     if (options->output != NULL) PEN_TRY(pen_command_check_output(context, options->output));
+    if (options->from != NULL) {
+        PEN_TRY(pen_plan_read_edited(options->from, context->arena, &given));
+    }
     context->input_exit_code = PEN_EXIT_MODEL;
     PEN_TRY(pen_plan_job_create(job, &job_options, &plan_job));
     context->input_exit_code = PEN_EXIT_SPEC;
-    pen_status status = pen_plan_job_place(plan_job, context->arena, &plan);
+    pen_status status =
+        given == NULL
+            ? pen_plan_job_place(plan_job, context->arena, &plan)
+            : pen_status_add_context(pen_plan_job_rebuild(plan_job, given, context->arena, &plan),
+                                     "in %s", options->from);
+    if (status == PEN_OK && options->output != NULL) {
+        status = pen_plan_write(plan, options->output, context->arena);
+    }
     if (status == PEN_OK) status = plan_print(options, plan, context->arena);
     pen_plan_job_destroy(plan_job);
     return status;
@@ -110,6 +122,11 @@ static const pen_cli_option plan_cli_options[] = {
                .kind = PEN_OPTION_TEXT,
                .offset = offsetof(plan_options, schedule),
                .help = "in place of the job's: auto, 1f1b or gpipe"}},
+    {.value_name = "PLAN",
+     .field = {.key = "from",
+               .kind = PEN_OPTION_TEXT,
+               .offset = offsetof(plan_options, from),
+               .help = "place nothing: keep the stages of this plan, which may have been edited"}},
     {.field = {.key = "nodes",
                .kind = PEN_OPTION_BOOL,
                .offset = offsetof(plan_options, nodes),

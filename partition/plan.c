@@ -129,7 +129,7 @@ static pen_status plan_check_stages(const pen_plan *plan) {
     return PEN_OK;
 }
 
-static pen_status plan_check_nodes(const pen_plan *plan, pen_arena *arena) {
+static pen_status plan_check_nodes(const pen_plan *plan, bool is_edited, pen_arena *arena) {
     pen_name_map map;
     uint32_t *count;
     pen_name_map_init(&map, arena);
@@ -151,7 +151,7 @@ static pen_status plan_check_nodes(const pen_plan *plan, pen_arena *arena) {
         count[node->stage]++;
     }
     for (uint32_t s = 0; s < plan->stages.stage_count; s++) {
-        if (count[s] > 0) continue;
+        if (count[s] > 0 || is_edited) continue;
         return pen_error(PEN_INVALID_INPUT, "%s has no node", plan->stage_figures[s].name);
     }
     for (uint32_t i = 0; i < plan->transfer_count; i++) {
@@ -168,10 +168,10 @@ static pen_status plan_check_nodes(const pen_plan *plan, pen_arena *arena) {
     return PEN_OK;
 }
 
-pen_status pen_plan_check(const pen_plan *plan, pen_arena *arena) {
+pen_status pen_plan_check(const pen_plan *plan, bool is_edited, pen_arena *arena) {
     PEN_TRY(plan_check_stages(plan));
     PEN_TRY(plan_check_devices(plan, arena));
-    PEN_TRY(plan_check_nodes(plan, arena));
+    PEN_TRY(plan_check_nodes(plan, is_edited, arena));
     const double figures[] = {plan->value, plan->lower_bound, plan->step_seconds, plan->bubble};
     for (size_t i = 0; i < sizeof figures / sizeof *figures; i++) {
         if (plan_is_amount(figures[i])) continue;

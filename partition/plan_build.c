@@ -185,7 +185,7 @@ static pen_status build_write(const pen_planner *planner, const pen_plan_placed 
     PEN_TRY(writer_transfers(&w));
     PEN_TRY(writer_nodes(&w));
     *out_plan = w.plan;
-    return pen_plan_check(w.plan, arena);
+    return pen_plan_check(w.plan, false, arena);
 }
 
 pen_status pen_plan_build(const pen_plan_request *request, pen_arena *arena, pen_plan **out_plan) {

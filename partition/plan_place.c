@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "base/text.h"
-#include "partition/bounds.h"
 #include "partition/strategies/strategies.h"
 
 #define PLACE_ROUNDS 8
@@ -61,11 +60,8 @@ static pen_status place_lower(place_rounds *rounds, const double *bytes_limit) {
         .constraints = &planner->constraints,
         .cluster = request->cluster,
         .costs = request->costs,
-        .objective = request->placement->objective == PEN_OBJECTIVE_STEP_TIME
-                         ? PEN_OBJECTIVE_THROUGHPUT
-                         : request->placement->objective,
-        .is_contiguous = request->placement->contiguous ||
-                         request->placement->objective == PEN_OBJECTIVE_STEP_TIME,
+        .objective = request->placement->objective,
+        .is_contiguous = request->placement->contiguous,
         .devices_used_minimum = (uint32_t)constraints->stages.minimum,
         .devices_used_maximum = (uint32_t)constraints->stages.maximum,
         .bytes_limit = bytes_limit,
@@ -251,16 +247,6 @@ static pen_status place_refuse(place_rounds *rounds, pen_status refusal) {
         "more memory, smaller microbatches or fewer in flight would help");
 }
 
-// Loads are searched in place of step times: the bound of those is asked for by itself.
-static pen_status place_bound(place_rounds *rounds) {
-    if (rounds->planner->request->placement->objective != PEN_OBJECTIVE_STEP_TIME) return PEN_OK;
-    pen_problem *problem;
-    PEN_TRY(place_lower(rounds, rounds->planner->bytes_limit));
-    rounds->given.objective = PEN_OBJECTIVE_STEP_TIME;
-    PEN_TRY(pen_problem_build(&rounds->given, rounds->arena, &problem));
-    return pen_bound(problem, rounds->arena, &rounds->best.lower_bound);
-}
-
 static pen_status place_init(place_rounds *rounds, const pen_planner *planner, pen_arena *arena) {
     const pen_plan_request *request = planner->request;
     const uint32_t device_count = request->cluster->device_count;
@@ -310,7 +296,6 @@ pen_status pen_plan_place(const pen_planner *planner, pen_arena *arena,
         return place_refuse(&rounds, refusal);
     }
     pen_status_ignore(refusal, "a round before found a plan");
-    PEN_TRY(place_bound(&rounds));
     *out_placed = rounds.best;
     return PEN_OK;
 }
