@@ -137,7 +137,8 @@ static pen_status judged_starts_try_parts(judged_starts *starts) {
     PEN_TRY(pen_traffic_parts(problem, starts->scratch, part_of_group, &part_count));
     const pen_status status = pen_problem_merge(
         problem, part_of_group, problem->given.is_contiguous, starts->scratch, &merged);
-    if (pen_status_get_code(status) == PEN_DOES_NOT_FIT) {
+    if (pen_status_get_code(status) == PEN_DOES_NOT_FIT ||
+        pen_status_get_code(status) == PEN_INVALID_INPUT) { // pinned to two devices
         pen_status_ignore(status, "a part has to be cut");
         return PEN_OK;
     }

@@ -34,7 +34,9 @@ static bool load_bound_two_fit(const load_bound_item *items, uint32_t count,
     double left = 0.0; // for the first class
     for (uint32_t i = 0; i < count; i++) {
         double part = 1.0; // that the second class takes
-        if (items[i].second > room) part = room / items[i].second;
+        if (items[i].second > 0.0 && items[i].second > room) {
+            part = fmax(room, 0.0) / items[i].second; // rounding may leave less than no room
+        }
         if (items[i].first >= PEN_PROBLEM_COST_LIMIT && part < 1.0) return false;
         if (items[i].second < PEN_PROBLEM_COST_LIMIT) room -= part * items[i].second;
         if (part < 1.0) left += (1.0 - part) * items[i].first;
