@@ -16,6 +16,7 @@
     VERB(explain)                                                                                  \
     VERB(diff)                                                                                     \
     VERB(place)                                                                                    \
+    VERB(show)                                                                                     \
     VERB(doctor)                                                                                   \
     VERB(schema)
 

@@ -5,16 +5,11 @@
 #include <string.h>
 
 #include "cli/command.h"
-#include "device/reference/reference_evaluate.h"
+#include "cli/model_view.h"
 #include "graph/dump/dump_dot.h"
 #include "graph/dump/dump_text.h"
 #include "graph/import/import.h"
 #include "graph/op.h"
-#include "graph/passes/infer_shapes.h"
-#include "graph/passes/remove_dead.h"
-#include "graph/passes/set_inference.h"
-
-#define INSPECT_SIZES_LIMIT 64
 
 typedef enum inspect_dump {
     INSPECT_DUMP_NONE,
@@ -46,35 +41,6 @@ typedef struct inspect_totals {
     inspect_op *ops;           // [op_count], most flops first
     uint32_t op_count;
 } inspect_totals;
-
-static pen_status inspect_bind(const inspect_options *options, const pen_model *model,
-                               pen_arena *arena, pen_symbol_binding *bindings,
-                               uint32_t *out_count) {
-    uint32_t count = 0;
-    if (model->batch_symbol != NULL) {
-        bindings[count++] = (pen_symbol_binding){model->batch_symbol, options->batch};
-    }
-    char *rest;
-    const char *copy = "";
-    if (options->sizes != NULL) {
-        PEN_TRY(pen_arena_copy_text(arena, options->sizes, strlen(options->sizes), &copy));
-    }
-    char *text;
-    PEN_TRY(PEN_NEW(arena, strlen(copy) + 1, &text));
-    memcpy(text, copy, strlen(copy));
-    for (char *part = strtok_r(text, ",", &rest); part != NULL; part = strtok_r(NULL, ",", &rest)) {
-        char *equals = strchr(part, '=');
-        char *end = NULL;
-        const long long size = equals == NULL ? 0 : strtoll(equals + 1, &end, 10);
-        if (size <= 0 || *end != '\0' || count == INSPECT_SIZES_LIMIT) {
-            return pen_error(PEN_INVALID_INPUT, "--sizes: found '%s', expected NAME=NUMBER", part);
-        }
-        *equals = '\0';
-        bindings[count++] = (pen_symbol_binding){part, size};
-    }
-    *out_count = count;
-    return PEN_OK;
-}
 
 static int inspect_compare(const void *left, const void *right) {
     const inspect_op *a = left, *b = right;
@@ -230,19 +196,9 @@ static pen_status inspect_print_dump(inspect_dump dump, const pen_graph *graph, 
 
 static pen_status inspect_model(pen_command_context *context, const inspect_options *options,
                                 pen_model *model) {
-    pen_symbol_binding bindings[INSPECT_SIZES_LIMIT];
-    pen_infer_options infer = {.bindings = bindings, .evaluate = pen_reference_evaluate};
-    context->input_exit_code = PEN_EXIT_USAGE;
-    PEN_TRY(inspect_bind(options, model, context->arena, bindings, &infer.binding_count));
-    context->input_exit_code = PEN_EXIT_MODEL;
-    // a batch of one is enough to look at, though normalization could not train on it
-    PEN_TRY(pen_set_inference(model->graph));
-    PEN_TRY(pen_status_add_context(pen_infer_shapes(model->graph, &infer),
-                                   "in %s (--sizes NAME=N,… gives sizes other than the batch's)",
-                                   model->path));
-    pen_graph *graph;
-    const pen_value_id *map;
-    PEN_TRY(pen_remove_dead(model->graph, 0, NULL, &graph, &map));
+    const pen_graph *graph;
+    const pen_model_view_sizes sizes = {options->batch, options->sizes};
+    PEN_TRY(pen_model_view(context, &sizes, model, &graph));
     if (options->dump != INSPECT_DUMP_NONE) {
         return inspect_print_dump(options->dump, graph, context->arena);
     }

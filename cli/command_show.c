@@ -1,0 +1,177 @@
+// penstock show: pictures of a model, and of a plan.
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "cli/command.h"
+#include "cli/model_view.h"
+#include "graph/dump/drawing.h"
+#include "graph/dump/dump_svg.h"
+#include "graph/dump/layered_layout.h"
+#include "graph/import/import.h"
+#include "scheduler/report.h"
+
+// Boxes beyond which names are collapsed: of pictures that are looked at as a whole, and of the
+// page, in which one moves about.
+#define SHOW_PICTURE_LIMIT 1500
+#define SHOW_PAGE_LIMIT 40000
+
+typedef enum show_form {
+    SHOW_DOT,
+    SHOW_SVG,
+    SHOW_HTML,
+    SHOW_JSON,
+    SHOW_FORM_COUNT,
+} show_form;
+
+static const char *const show_suffixes[SHOW_FORM_COUNT] = {".dot", ".svg", ".html", ".json"};
+
+typedef struct show_options {
+    pen_cli_common common;
+    const char *output;
+    int64_t batch;
+    const char *sizes;
+    int64_t boxes;
+} show_options;
+
+static bool show_ends_with(const char *path, const char *suffix) {
+    const size_t length = strlen(path);
+    const size_t suffix_length = strlen(suffix);
+    return length > suffix_length && strcmp(path + length - suffix_length, suffix) == 0;
+}
+
+static pen_status show_find_form(const char *output, show_form *out_form) {
+    if (output == NULL) {
+        return pen_error(PEN_INVALID_INPUT, "-o is missing: a file that ends with .dot, .svg, "
+                                            ".html or .json");
+    }
+    for (int form = 0; form < SHOW_FORM_COUNT; form++) {
+        if (!show_ends_with(output, show_suffixes[form])) continue;
+        *out_form = (show_form)form;
+        return PEN_OK;
+    }
+    return pen_error(PEN_INVALID_INPUT,
+                     "-o: found '%s', expected a file that ends with .dot, .svg, .html or .json",
+                     output);
+}
+
+static pen_status show_write(const char *path, const char *text) {
+    pen_file *file = NULL;
+    pen_status status = pen_file_create_beside(path, &file);
+    if (status != PEN_OK) goto done;
+    status = pen_file_write(file, text, strlen(text));
+    if (status != PEN_OK) goto done;
+    status = pen_file_commit(file);
+done:
+    return pen_status_join(status, pen_file_close(file));
+}
+
+static pen_status show_make(const show_options *options, show_form form, pen_report *report,
+                            const pen_drawing_options *groups, pen_arena *arena) {
+    const bool is_picture = form == SHOW_DOT || form == SHOW_SVG;
+    pen_drawing_options drawing_options = *groups;
+    pen_drawing *drawing;
+    const char *text = NULL;
+    drawing_options.box_limit = is_picture ? SHOW_PICTURE_LIMIT : SHOW_PAGE_LIMIT;
+    if (options->boxes > 0) drawing_options.box_limit = (uint32_t)options->boxes;
+    PEN_TRY(pen_drawing_new(report->graph, &drawing_options, arena, &drawing));
+    if (form != SHOW_DOT) PEN_TRY(pen_layered_layout(drawing, arena));
+    report->drawing = drawing;
+    switch (form) {
+    case SHOW_DOT:
+        PEN_TRY(pen_dump_drawing_dot(drawing, report->graph, arena, &text));
+        break;
+    case SHOW_SVG:
+        PEN_TRY(pen_dump_svg(drawing, report->graph, arena, &text));
+        break;
+    case SHOW_HTML:
+        PEN_TRY(pen_report_html(report, arena, &text));
+        break;
+    case SHOW_JSON:
+        PEN_TRY(pen_report_json(report, arena, &text));
+        break;
+    case SHOW_FORM_COUNT:
+        break;
+    }
+    PEN_TRY(show_write(options->output, text));
+    if (options->common.json) {
+        pen_json_writer json;
+        pen_command_begin_json(&json, "show");
+        pen_json_key_text(&json, "output", options->output);
+        pen_json_key_unsigned(&json, "boxes", drawing->box_count);
+        pen_json_key_unsigned(&json, "arrows", drawing->arrow_count);
+        pen_json_end_object(&json);
+        return pen_json_finish(&json);
+    }
+    printf("%s: %u boxes, %u arrows\n", options->output, drawing->box_count, drawing->arrow_count);
+    if (fflush(stdout) != 0) return pen_error(PEN_IO, "cannot write to standard output");
+    return PEN_OK;
+}
+
+static pen_status show_model(pen_command_context *context, const show_options *options,
+                             show_form form) {
+    pen_model *model;
+    pen_report report = {0};
+    const pen_drawing_options groups = {0};
+    const pen_model_view_sizes sizes = {options->batch, options->sizes};
+    context->input_exit_code = PEN_EXIT_MODEL;
+    PEN_TRY(pen_model_open(options->common.operands[0], NULL, &model));
+    pen_status status = pen_model_view(context, &sizes, model, &report.graph);
+    if (status != PEN_OK) goto done;
+    context->input_exit_code = PEN_EXIT_USAGE;
+    status = show_make(options, form, &report, &groups, context->arena);
+done:
+    pen_model_destroy(model);
+    return status;
+}
+
+static pen_status show_run(pen_command_context *context, const void *options_given) {
+    const show_options *options = options_given;
+    show_form form;
+    context->input_exit_code = PEN_EXIT_USAGE;
+    PEN_TRY(show_find_form(options->output, &form));
+    return show_model(context, options, form);
+}
+
+static const pen_cli_option show_cli_options[] = {
+    {.letter = 'o',
+     .value_name = "FILE",
+     .field = {.key = "output",
+               .kind = PEN_OPTION_TEXT,
+               .offset = offsetof(show_options, output),
+               .help = "the picture: FILE.dot, .svg, .html or .json"}},
+    {.value_name = "N",
+     .field = {.key = "batch",
+               .kind = PEN_OPTION_INTEGER,
+               .offset = offsetof(show_options, batch),
+               .default_text = "1",
+               .minimum = PEN_OPTION_FROM(1),
+               .help = "examples in a batch, for a model"}},
+    {.value_name = "NAME=N,…",
+     .field = {.key = "sizes",
+               .kind = PEN_OPTION_TEXT,
+               .offset = offsetof(show_options, sizes),
+               .help = "sizes of the model's other symbolic dimensions"}},
+    {.value_name = "N",
+     .field = {.key = "boxes",
+               .kind = PEN_OPTION_INTEGER,
+               .offset = offsetof(show_options, boxes),
+               .default_text = "0",
+               .minimum = PEN_OPTION_FROM(0),
+               .maximum = PEN_OPTION_TO(1000000),
+               .help = "nodes drawn one by one at most; beyond, those whose names begin alike are "
+                       "one box; 0: 1500, in pages 40000"}},
+};
+
+extern const pen_command pen_command_show;
+const pen_command pen_command_show = {
+    .name = "show",
+    .summary = "a picture of a model or plan: DOT, SVG, a page to look around in, or JSON",
+    .table = {.operands = "MODEL",
+              .operand_count_minimum = 1,
+              .operand_count_maximum = 1,
+              PEN_CLI_OPTIONS(show_cli_options)},
+    .options_bytes = sizeof(show_options),
+    .run = show_run,
+};

@@ -1,0 +1,30 @@
+// Which nodes are drawn as one, so that a picture of a large graph has few boxes.
+//
+// Names are paths: parts end with '/', '.' or ':'. Beginning with all nodes in one bundle, the
+// bundle with most nodes is opened into one for each next part of its names, as long as the bundles
+// stay within the limit. Nodes with flat names are bundled in the graph's order.
+#ifndef PEN_GRAPH_DUMP_DRAWING_COLLAPSE_H
+#define PEN_GRAPH_DUMP_DRAWING_COLLAPSE_H
+
+#include "graph/dump/drawing.h"
+
+typedef struct pen_bundle {
+    const char *name; // what its nodes' names begin with, and "*"; the name of a single node
+    uint32_t node_count;
+    uint32_t node_first; // lowest
+} pen_bundle;
+
+typedef struct pen_bundling {
+    uint32_t bundle_count;
+    pen_bundle *bundles; // in the order of their first nodes
+    uint32_t *bundle_of; // [node_count], in the order given
+} pen_bundling;
+
+// Bundles the `node_count` nodes given, lowest first, into options->box_limit at most; but nodes of
+// two groups are never in one bundle. OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_drawing_collapse(const pen_graph *graph,
+                                              const pen_drawing_options *options,
+                                              const uint32_t *nodes, uint32_t node_count,
+                                              pen_arena *arena, pen_bundling *out_bundling);
+
+#endif // PEN_GRAPH_DUMP_DRAWING_COLLAPSE_H
