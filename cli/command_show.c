@@ -6,11 +6,14 @@
 #include "base/file.h"
 #include "cli/command.h"
 #include "cli/model_view.h"
+#include "cli/training_job.h"
 #include "graph/dump/drawing.h"
 #include "graph/dump/dump_svg.h"
 #include "graph/dump/layered_layout.h"
 #include "graph/import/import.h"
+#include "scheduler/plan_job.h"
 #include "scheduler/report.h"
+#include "scheduler/report_plan.h"
 
 // Boxes beyond which names are collapsed: of pictures that are looked at as a whole, and of the
 // page, in which one moves about.
@@ -126,12 +129,42 @@ done:
     return status;
 }
 
+// The graph of a plan, with the plan in it.
+static pen_status show_plan(pen_command_context *context, const show_options *options,
+                            show_form form, const pen_plan_job *plan_job, const pen_plan *plan) {
+    pen_report report;
+    pen_drawing_options groups;
+    PEN_TRY(pen_report_plan(pen_plan_job_program(plan_job)->graph, plan, context->arena, &report,
+                            &groups));
+    return show_make(options, form, &report, &groups, context->arena);
+}
+
+static pen_status show_job(pen_command_context *context, const show_options *options,
+                           show_form form) {
+    const pen_plan_job_options job_options = {.objective = -1, .seed = -1};
+    const pen_job *job;
+    pen_plan_job *plan_job;
+    pen_plan *plan;
+    context->input_exit_code = PEN_EXIT_SPEC;
+    PEN_TRY(pen_job_read(options->common.operands[0], context->arena, &job));
+    context->input_exit_code = PEN_EXIT_MODEL;
+    PEN_TRY(pen_plan_job_create(job, &job_options, &plan_job));
+    context->input_exit_code = PEN_EXIT_SPEC;
+    pen_status status = pen_plan_job_place(plan_job, context->arena, &plan);
+    if (status == PEN_OK) status = show_plan(context, options, form, plan_job, plan);
+    pen_plan_job_destroy(plan_job);
+    return status;
+}
+
 static pen_status show_run(pen_command_context *context, const void *options_given) {
     const show_options *options = options_given;
+    const char *path = options->common.operands[0];
     show_form form;
     context->input_exit_code = PEN_EXIT_USAGE;
     PEN_TRY(show_find_form(options->output, &form));
-    return show_model(context, options, form);
+    PEN_TRY(pen_command_check_output(context, options->output));
+    if (show_ends_with(path, ".onnx")) return show_model(context, options, form);
+    return show_job(context, options, form);
 }
 
 static const pen_cli_option show_cli_options[] = {

@@ -136,22 +136,21 @@ static void report_devices_json(pen_json_writer *json, const pen_plan *plan) {
     pen_json_end_array(json);
 }
 
-static void report_stages_json(pen_json_writer *json, const pen_report *report) {
-    const pen_plan *plan = report->plan;
+static void report_stages_json(pen_json_writer *json, const pen_plan *plan) {
     pen_json_key(json, "stages");
     pen_json_begin_array(json);
     for (uint32_t s = 0; s < plan->stages.stage_count; s++) {
         const pen_stage *stage = &plan->stages.stages[s];
         pen_json_begin_object(json);
-        pen_json_key_text(json, "name", plan->stage_names[s]);
+        pen_json_key_text(json, "name", plan->stage_figures[s].name);
         pen_json_key_unsigned(json, "device", stage->device);
         pen_json_key_number(json, "forward_seconds", stage->forward_seconds);
         pen_json_key_number(json, "backward_seconds",
                             stage->backward_input_seconds + stage->backward_weight_seconds);
         pen_json_key_number(json, "update_seconds", stage->update_seconds);
-        if (report->timeline != NULL) {
-            pen_json_key_unsigned(json, "in_flight", report->timeline->in_flight[s]);
-        }
+        pen_json_key_unsigned(json, "nodes", plan->stage_figures[s].node_count);
+        pen_json_key_unsigned(json, "in_flight", plan->stage_figures[s].in_flight);
+        pen_json_key_unsigned(json, "parameter_bytes", plan->stage_figures[s].parameter_bytes);
         pen_json_end_object(json);
     }
     pen_json_end_array(json);
@@ -166,13 +165,13 @@ static void report_stages_json(pen_json_writer *json, const pen_report *report) 
         pen_json_key_unsigned(json, "bytes", transfer->bytes);
         pen_json_key_number(json, "seconds", transfer->seconds);
         pen_json_key_bool(json, "backward", transfer->is_backward);
+        pen_json_key_bool(json, "once_a_step", transfer->is_per_step);
         pen_json_end_object(json);
     }
     pen_json_end_array(json);
 }
 
-static void report_plan_json(pen_json_writer *json, const pen_report *report) {
-    const pen_plan *plan = report->plan;
+static void report_plan_json(pen_json_writer *json, const pen_plan *plan) {
     pen_json_key(json, "plan");
     pen_json_begin_object(json);
     pen_json_key_text(json, "strategy", plan->strategy);
@@ -185,9 +184,10 @@ static void report_plan_json(pen_json_writer *json, const pen_report *report) {
     pen_json_key_number(json, "step_seconds", plan->step_seconds);
     pen_json_key_number(json, "bubble", plan->bubble);
     pen_json_key_unsigned(json, "measured", plan->measured_count);
+    pen_json_key_unsigned(json, "stated", plan->stated_count);
     pen_json_key_unsigned(json, "assumed", plan->assumed_count);
     report_devices_json(json, plan);
-    report_stages_json(json, report);
+    report_stages_json(json, plan);
     pen_json_end_object(json);
 }
 
@@ -205,7 +205,7 @@ static pen_status report_json(const pen_report *report, uint32_t indent, pen_are
     pen_json_key_text(&json, "title", drawing->title);
     pen_json_key_number(&json, "width", ceil(drawing->width));
     pen_json_key_number(&json, "height", ceil(drawing->height));
-    if (report->plan != NULL) report_plan_json(&json, report);
+    if (report->plan != NULL) report_plan_json(&json, report->plan);
     pen_json_key(&json, "boxes");
     pen_json_begin_array(&json);
     for (uint32_t b = 0; b < drawing->box_count; b++) {

@@ -83,26 +83,31 @@ static void collapse_open(collapse_state *state, uint32_t index) {
     }
 }
 
-// Opens the largest range, if there is one that may be opened.
+// Opens the largest ranges, all those of one size together, so that what is alike is drawn alike;
+// or closes them. Returns whether there were any.
 static bool collapse_step(collapse_state *state) {
-    uint32_t largest = PEN_DRAWING_NONE;
+    uint32_t most = 0;
     for (uint32_t r = 0; r < state->range_count; r++) {
         const collapse_range *range = &state->ranges[r];
-        if (range->is_closed) continue;
-        if (largest == PEN_DRAWING_NONE ||
-            range->end - range->first > state->ranges[largest].end - state->ranges[largest].first) {
-            largest = r;
+        if (!range->is_closed && range->end - range->first > most) most = range->end - range->first;
+    }
+    uint64_t count = state->range_count;
+    for (uint32_t r = 0; r < state->range_count; r++) {
+        const collapse_range *range = &state->ranges[r];
+        if (range->is_closed || range->end - range->first != most) continue;
+        count += collapse_count_children(state, range) - 1;
+    }
+    const uint32_t range_count = state->range_count;
+    for (uint32_t r = 0; r < range_count; r++) {
+        collapse_range *range = &state->ranges[r];
+        if (range->is_closed || range->end - range->first != most) continue;
+        if (count > state->limit) {
+            range->is_closed = true;
+        } else {
+            collapse_open(state, r);
         }
     }
-    if (largest == PEN_DRAWING_NONE) return false;
-    collapse_range *range = &state->ranges[largest];
-    const uint32_t child_count = collapse_count_children(state, range);
-    if (state->range_count - 1 + child_count > state->limit) {
-        range->is_closed = true;
-    } else {
-        collapse_open(state, largest);
-    }
-    return true;
+    return most > 0;
 }
 
 // Cuts ranges that could not be opened, most names being flat, in the order of the graph.

@@ -1,8 +1,9 @@
 // Which nodes are drawn as one, so that a picture of a large graph has few boxes.
 //
-// Names are paths: parts end with '/', '.' or ':'. Beginning with all nodes in one bundle, the
-// bundle with most nodes is opened into one for each next part of its names, as long as the bundles
-// stay within the limit. Nodes with flat names are bundled in the graph's order.
+// Names are paths: parts end with '/', '.' or ':'. Beginning with all nodes in one bundle, bundles
+// are opened into one for each next part of their names, the largest first, and those of one size
+// together, as long as the bundles stay within the limit. Nodes with flat names are bundled in the
+// graph's order.
 #ifndef PEN_GRAPH_DUMP_DRAWING_COLLAPSE_H
 #define PEN_GRAPH_DUMP_DRAWING_COLLAPSE_H
 

@@ -14,6 +14,7 @@
 #define LAYOUT_WIDTH_MAXIMUM 210.0
 
 #define LAYOUT_SWEEP_COUNT 10
+#define LAYOUT_WINDOW 20u // layers each way, whose drift is taken out
 
 typedef struct layout_key {
     double barycentre;
@@ -146,6 +147,33 @@ static pen_status layout_place(const pen_layout_layers *layers, pen_arena *arena
     return PEN_OK;
 }
 
+// Takes out slow drifts: a graph of many like blocks may go a little to one side with each. Layers
+// move by the mean of where layers near them have their middles.
+static pen_status layout_straighten(const pen_layout_layers *layers, pen_arena *arena, double *x) {
+    double *sum; // of the middles of the layers before
+    PEN_TRY(PEN_NEW(arena, (size_t)layers->layer_count + 1, &sum));
+    for (uint32_t layer = 0; layer < layers->layer_count; layer++) {
+        double left = INFINITY;
+        double right = -INFINITY;
+        for (uint32_t i = layers->first_item[layer]; i < layers->first_item[layer + 1]; i++) {
+            left = fmin(left, x[layers->items[i]]);
+            right = fmax(right, x[layers->items[i]]);
+        }
+        sum[layer + 1] = sum[layer] + (left + right) / 2;
+    }
+    for (uint32_t layer = 0; layer < layers->layer_count; layer++) {
+        const uint32_t first = layer > LAYOUT_WINDOW ? layer - LAYOUT_WINDOW : 0;
+        const uint32_t end = layer + LAYOUT_WINDOW + 1 < layers->layer_count
+                                 ? layer + LAYOUT_WINDOW + 1
+                                 : layers->layer_count;
+        const double mean = (sum[end] - sum[first]) / (end - first);
+        for (uint32_t i = layers->first_item[layer]; i < layers->first_item[layer + 1]; i++) {
+            x[layers->items[i]] -= mean;
+        }
+    }
+    return PEN_OK;
+}
+
 static void layout_size_boxes(pen_drawing *drawing) {
     for (uint32_t b = 0; b < drawing->box_count; b++) {
         pen_drawing_box *box = &drawing->boxes[b];
@@ -166,5 +194,6 @@ pen_status pen_layered_layout(pen_drawing *drawing, pen_arena *arena) {
     PEN_TRY(PEN_NEW(arena, layers.item_count, &x));
     PEN_TRY(layout_order(&layers, arena));
     PEN_TRY(layout_place(&layers, arena, x));
+    PEN_TRY(layout_straighten(&layers, arena, x));
     return pen_layout_columns(drawing, &layers, x, arena);
 }

@@ -8,6 +8,7 @@
 #define COLUMNS_MARGIN 24.0
 #define COLUMNS_ASPECT 1.7 // of the whole, wanted
 #define COLUMNS_LIMIT 64
+#define COLUMNS_SLACK 12u // layers, by which columns may be uneven
 #define COLUMNS_TURN 14.0 // of an arrow that changes columns
 
 typedef struct columns_state {
@@ -48,14 +49,16 @@ static void columns_measure(columns_state *columns, const pen_drawing *drawing, 
 // Cuts into `count` columns of nearly equal height, where few arrows cross.
 static void columns_cut(columns_state *columns, uint32_t count) {
     const uint32_t layer_count = columns->layers->layer_count;
-    const uint32_t slack = layer_count / count / 4;
+    const uint32_t quarter = layer_count / count / 4;
+    const uint32_t slack = quarter < COLUMNS_SLACK ? quarter : COLUMNS_SLACK;
     columns->count = count;
     columns->first[0] = 0;
     for (uint32_t c = 1; c < count; c++) {
         const uint32_t even = (uint32_t)((uint64_t)layer_count * c / count);
         uint32_t best = even;
-        for (uint32_t l = even - slack; l <= even + slack && l < layer_count; l++) {
-            if (l <= columns->first[c - 1]) continue;
+        for (uint32_t i = 0; i <= 2 * slack; i++) { // the nearest first
+            const uint32_t l = i % 2 == 0 ? even + i / 2 : even - (i + 1) / 2;
+            if (l <= columns->first[c - 1] || l >= layer_count) continue;
             if (columns->crossing[l] < columns->crossing[best]) best = l;
         }
         columns->first[c] = best;
