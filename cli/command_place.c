@@ -14,7 +14,7 @@
 typedef struct place_options {
     pen_cli_common common;
     const char *strategy;
-    pen_objective objective;
+    uint32_t objective; // of place_objectives
     bool contiguous;
     double time_limit;
     int64_t seed;
@@ -33,7 +33,10 @@ typedef struct place_result {
 
 #define PLACE_THREADS_DEFAULT_LIMIT 16
 
-static const char *const place_objective_names[] = {"throughput", "latency", NULL};
+// A workload has no schedule, so no step time.
+static const char *const place_objective_names[] = {"throughput", "latency", "traffic", NULL};
+static const pen_objective place_objectives[] = {PEN_OBJECTIVE_THROUGHPUT, PEN_OBJECTIVE_LATENCY,
+                                                 PEN_OBJECTIVE_TRAFFIC};
 
 static pen_status place_write_file(const place_options *options, const place_result *result) {
     pen_file *file = NULL;
@@ -113,7 +116,7 @@ static pen_status place_solve(pen_command_context *context, const place_options 
     PEN_TRY(pen_strategy_find(options->strategy, arena, &out_result->strategy));
     context->input_exit_code = PEN_EXIT_SPEC;
     PEN_TRY(pen_workload_read(options->common.operands[0], arena, &workload));
-    workload->given.objective = options->objective;
+    workload->given.objective = place_objectives[options->objective];
     workload->given.is_contiguous = options->contiguous;
     PEN_TRY(pen_status_add_context(pen_problem_build(&workload->given, arena, &problem), "in %s",
                                    options->common.operands[0]));
@@ -167,7 +170,8 @@ static const pen_cli_option place_cli_options[] = {
                .offset = offsetof(place_options, objective),
                .choices = place_objective_names,
                .default_text = "throughput",
-               .help = "throughput: the largest load of a device; latency: one sample"}},
+               .help = "throughput: the largest load of a device; latency: one sample; "
+                       "traffic: all that moves between devices"}},
     {.field = {.key = "contiguous",
                .kind = PEN_OPTION_BOOL,
                .offset = offsetof(place_options, contiguous),
