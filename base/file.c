@@ -53,7 +53,8 @@ pen_status pen_mapping_open(const char *path, pen_mapping *out_mapping) {
     struct stat about;
     PEN_TRY(file_open_to_read(path, &descriptor, &about));
     pen_status status = PEN_OK;
-    pen_mapping mapping = {.bytes = nothing};
+    pen_mapping mapping = {
+        .bytes = nothing, .file_device = about.st_dev, .file_number = about.st_ino};
     if (!S_ISREG(about.st_mode)) {
         status = pen_error(PEN_IO, "cannot map '%s': it is a pipe or a device, not a regular file",
                            path);
@@ -86,6 +87,12 @@ void pen_mapping_close(pen_mapping *mapping) {
         PEN_ASSERT(munmap(bytes.memory, mapping->length) == 0);
     }
     *mapping = (pen_mapping){0};
+}
+
+bool pen_mapping_is_of(const pen_mapping *mapping, const char *path) {
+    struct stat about;
+    return mapping->bytes != NULL && stat(path, &about) == 0 &&
+           about.st_dev == mapping->file_device && about.st_ino == mapping->file_number;
 }
 
 // Reads up to `size` bytes; fewer only at the end of the file.

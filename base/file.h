@@ -7,6 +7,7 @@
 #ifndef PEN_BASE_FILE_H
 #define PEN_BASE_FILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -18,12 +19,16 @@
 typedef struct pen_mapping {
     const uint8_t *bytes; // [length]; never NULL once opened
     size_t length;
+    uint64_t file_device; // which file it is, for pen_mapping_is_of
+    uint64_t file_number;
 } pen_mapping;
 
 // NOT_FOUND, IO. Whoever shortens the file while it is mapped kills the reader (SIGBUS), as with
 // any mapped file.
 PEN_NODISCARD pen_status pen_mapping_open(const char *path, pen_mapping *out_mapping);
 void pen_mapping_close(pen_mapping *mapping);
+// Whether `path` is, by whatever name, the file that is mapped. False when there is no such file.
+bool pen_mapping_is_of(const pen_mapping *mapping, const char *path);
 // Lets the system drop what was read of it from memory. It stays readable.
 void pen_mapping_forget(const pen_mapping *mapping);
 

@@ -98,7 +98,10 @@ static pen_status beneath_map(int descriptor, const char *folder, const char *lo
     if (!S_ISREG(about.st_mode)) {
         return pen_error(PEN_INVALID_INPUT, "'%s' in '%s' is not a regular file", location, folder);
     }
-    pen_mapping mapping = {.bytes = nothing, .length = (size_t)about.st_size};
+    pen_mapping mapping = {.bytes = nothing,
+                           .length = (size_t)about.st_size,
+                           .file_device = about.st_dev,
+                           .file_number = about.st_ino};
     if (mapping.length > 0) {
         void *bytes = mmap(NULL, mapping.length, PROT_READ, MAP_PRIVATE, descriptor, 0);
         if (bytes == MAP_FAILED) return beneath_error(folder, location, errno);

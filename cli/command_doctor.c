@@ -5,6 +5,11 @@
 #include "base/machine.h"
 #include "base/yaml_reader.h"
 #include "cli/command.h"
+#include "device/device.h"
+#include "partition/strategies/metis_strategy.h"
+#include "scheduler/training/gzip_reader.h"
+#include "scheduler/training/image_decode.h"
+#include "scheduler/training/safetensors.h"
 
 typedef struct doctor_options {
     pen_cli_common common;
@@ -17,11 +22,31 @@ typedef struct doctor_library {
 } doctor_library;
 
 static const doctor_library doctor_libraries[] = {
-    {"libyaml", pen_yaml_version},
+    {"jansson", pen_jansson_version},     {"libpng", pen_png_version},
+    {"libyaml", pen_yaml_version},        {"METIS", pen_metis_version},
+    {"turbojpeg", pen_turbojpeg_version}, {"zlib", pen_zlib_version},
 };
 #define DOCTOR_LIBRARY_COUNT (sizeof doctor_libraries / sizeof *doctor_libraries)
 
-static pen_status doctor_print_json(const pen_machine *machine) {
+// What the cpu device says of itself: kernel level, OpenBLAS, oneDNN. Never fails for its own sake.
+static pen_status doctor_describe_device(pen_arena *arena, const char **out_text) {
+    const pen_device_kind *kind;
+    pen_device *device = NULL;
+    const pen_device_options options = {.name = "cpu"};
+    pen_status status = pen_device_kind_find("cpu", &kind);
+    if (status == PEN_OK) status = kind->open(&options, &device);
+    if (status == PEN_OK) {
+        status = kind->describe(device, arena, out_text);
+        kind->close(device);
+    }
+    if (status == PEN_OK) return PEN_OK;
+    const pen_status copied =
+        pen_arena_format(arena, out_text, "cpu cannot be used: %s", pen_status_message(status));
+    pen_status_ignore(status, "told with the rest");
+    return copied;
+}
+
+static pen_status doctor_print_json(const pen_machine *machine, const char *device) {
     pen_json_writer json;
     pen_command_begin_json(&json, "doctor");
     pen_json_key_text(&json, "version", PEN_VERSION);
@@ -34,6 +59,7 @@ static pen_status doctor_print_json(const pen_machine *machine) {
     pen_json_key_unsigned(&json, "memory_bytes", machine->memory_bytes);
     pen_json_key_unsigned(&json, "memory_bytes_allowed", machine->memory_bytes_allowed);
     pen_json_key_unsigned(&json, "memory_bytes_free", machine->memory_bytes_free);
+    pen_json_key_text(&json, "device", device);
     pen_json_key(&json, "libraries");
     pen_json_begin_object(&json);
     for (size_t i = 0; i < DOCTOR_LIBRARY_COUNT; i++) {
@@ -44,7 +70,7 @@ static pen_status doctor_print_json(const pen_machine *machine) {
     return pen_json_finish(&json);
 }
 
-static pen_status doctor_print_text(const pen_machine *machine) {
+static pen_status doctor_print_text(const pen_machine *machine, const char *device) {
     char total[PEN_QUANTITY_TEXT_BYTES];
     char allowed[PEN_QUANTITY_TEXT_BYTES];
     char available[PEN_QUANTITY_TEXT_BYTES];
@@ -58,6 +84,7 @@ static pen_status doctor_print_text(const pen_machine *machine) {
            pen_bytes_format(machine->memory_bytes, total),
            pen_bytes_format(machine->memory_bytes_allowed, allowed),
            pen_bytes_format(machine->memory_bytes_free, available));
+    printf("device        %s\n", device);
     for (size_t i = 0; i < DOCTOR_LIBRARY_COUNT; i++) {
         printf("%-13s %s\n", doctor_libraries[i].name, doctor_libraries[i].version());
     }
@@ -69,7 +96,10 @@ static pen_status doctor_run(pen_command_context *context, const void *options_g
     const doctor_options *options = options_given;
     pen_machine machine;
     PEN_TRY(pen_machine_detect(context->arena, &machine));
-    return options->common.json ? doctor_print_json(&machine) : doctor_print_text(&machine);
+    const char *device;
+    PEN_TRY(doctor_describe_device(context->arena, &device));
+    return options->common.json ? doctor_print_json(&machine, device)
+                                : doctor_print_text(&machine, device);
 }
 
 extern const pen_command pen_command_doctor;

@@ -1,5 +1,9 @@
 // penstock export: the trained model of a job as ONNX.
 
+#include <string.h>
+#include <strings.h>
+
+#include "base/file.h"
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/training_job.h"
@@ -27,13 +31,22 @@ static pen_status export_report(const export_options *options, const pen_job_ses
     return pen_json_finish(&json);
 }
 
+static pen_status export_check_name(pen_command_context *context, const char *path) {
+    const char *dot = strrchr(pen_path_name(path), '.');
+    if (dot != NULL && strcasecmp(dot, ".onnx") == 0) return PEN_OK;
+    context->input_exit_code = PEN_EXIT_USAGE;
+    return pen_error(PEN_INVALID_INPUT, "--output: found \"%.200s\", expected FILE.onnx", path);
+}
+
 static pen_status export_run(pen_command_context *context, const void *options_given) {
     const export_options *options = options_given;
     const pen_session_options session_options = {.job_path = options->common.operands[0],
                                                  .parameters = options->parameters,
+                                                 .output = options->output,
                                                  .mode = PEN_COMPILE_PREDICT,
                                                  .batch_size = 1};
     pen_job_session session;
+    PEN_TRY(export_check_name(context, options->output));
     PEN_TRY(pen_command_check_output(context, options->output));
     PEN_TRY(pen_session_open(context, &session_options, &session));
     pen_status status = pen_model_export(session.runner, session.job->model.file, options->output);

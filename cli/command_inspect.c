@@ -6,6 +6,7 @@
 
 #include "cli/command.h"
 #include "cli/model_view.h"
+#include "graph/analysis/training_types.h"
 #include "graph/dump/dump_dot.h"
 #include "graph/dump/dump_text.h"
 #include "graph/import/import.h"
@@ -40,6 +41,7 @@ typedef struct inspect_totals {
     uint64_t activation_bytes; // everything computed, for one batch
     inspect_op *ops;           // [op_count], most flops first
     uint32_t op_count;
+    const char *obstacle; // why the model cannot be trained; NULL: as far as types go it can
 } inspect_totals;
 
 static int inspect_compare(const void *left, const void *right) {
@@ -76,6 +78,18 @@ static pen_status inspect_count_nodes(const pen_graph *graph, pen_arena *arena,
     return PEN_OK;
 }
 
+static pen_status inspect_find_obstacle(const pen_graph *graph, pen_arena *arena,
+                                        inspect_totals *totals) {
+    pen_status status = pen_check_parameter_types(graph);
+    if (status == PEN_OK) status = pen_check_input_types(graph);
+    if (pen_status_get_code(status) != PEN_UNSUPPORTED) return status;
+    const char *message = pen_status_message(status);
+    const pen_status copied =
+        pen_arena_copy_text(arena, message, strlen(message), &totals->obstacle);
+    pen_status_ignore(status, "told with the rest");
+    return copied;
+}
+
 static void inspect_count_parameters(const pen_graph *graph, inspect_totals *totals) {
     for (uint32_t v = 0; v < pen_graph_value_count(graph); v++) {
         const pen_value *value = pen_graph_value(graph, (pen_value_id){v});
@@ -85,6 +99,14 @@ static void inspect_count_parameters(const pen_graph *graph, inspect_totals *tot
         totals->parameter_bytes += pen_tensor_type_bytes(&value->type);
         if (value->trainable) totals->trainable_count += count;
     }
+}
+
+// The size of the batch that was looked at: as asked for, or that of a model that fixes it.
+static int64_t inspect_batch(const inspect_options *options, const pen_model *model,
+                             const pen_graph *graph) {
+    if (model->batch_symbol != NULL || pen_graph_input_count(graph) == 0) return options->batch;
+    const pen_shape *shape = &pen_value_type(graph, pen_graph_input(graph, 0))->shape;
+    return shape->rank == 0 ? 1 : shape->dims[0];
 }
 
 static void inspect_print_values(const pen_graph *graph, const char *what, uint32_t count,
@@ -116,12 +138,14 @@ static pen_status inspect_print_text(const inspect_options *options, const pen_m
            model->producer);
     inspect_print_values(graph, "input", pen_graph_input_count(graph), pen_graph_input);
     inspect_print_values(graph, "output", pen_graph_output_count(graph), pen_graph_output);
-    printf("batch        %lld%s%s\n", (long long)options->batch,
-           model->batch_symbol != NULL ? ", called " : " is not the model's: its batch is fixed",
+    printf("batch        %lld%s%s\n", (long long)inspect_batch(options, model, graph),
+           model->batch_symbol != NULL ? ", called " : ", fixed by the model",
            model->batch_symbol != NULL ? model->batch_symbol : "");
     printf("parameters   %llu, %s", (unsigned long long)totals->parameter_count,
            pen_bytes_format(totals->parameter_bytes, bytes));
-    printf("\nflops        %.4g forward\n", (double)totals->flops);
+    printf("\n");
+    if (totals->obstacle != NULL) printf("training     impossible: %s\n", totals->obstacle);
+    printf("flops        %.4g forward\n", (double)totals->flops);
     printf("activations  %s, if all were kept\n",
            pen_bytes_format(totals->activation_bytes, bytes));
     printf("\n%-28s %6s %14s %7s\n", "operator", "nodes", "flops", "share");
@@ -162,12 +186,14 @@ static pen_status inspect_print_json(const inspect_options *options, const pen_m
     pen_json_key_text(&json, "model", pen_graph_name(graph));
     pen_json_key_integer(&json, "operator_set", model->opset);
     pen_json_key_text(&json, "producer", model->producer);
-    pen_json_key_integer(&json, "batch", options->batch);
+    pen_json_key_integer(&json, "batch", inspect_batch(options, model, graph));
     inspect_json_values(&json, "inputs", graph, pen_graph_input_count(graph), pen_graph_input);
     inspect_json_values(&json, "outputs", graph, pen_graph_output_count(graph), pen_graph_output);
     pen_json_key_unsigned(&json, "parameters", totals->parameter_count);
     pen_json_key_unsigned(&json, "parameter_bytes", totals->parameter_bytes);
     pen_json_key_unsigned(&json, "trainable_parameters", totals->trainable_count);
+    pen_json_key_bool(&json, "can_be_trained", totals->obstacle == NULL);
+    if (totals->obstacle != NULL) pen_json_key_text(&json, "obstacle", totals->obstacle);
     pen_json_key_unsigned(&json, "flops", totals->flops);
     pen_json_key_unsigned(&json, "activation_bytes", totals->activation_bytes);
     pen_json_key(&json, "operators");
@@ -205,6 +231,7 @@ static pen_status inspect_model(pen_command_context *context, const inspect_opti
     inspect_totals totals = {0};
     inspect_count_parameters(graph, &totals);
     PEN_TRY(inspect_count_nodes(graph, context->arena, &totals));
+    PEN_TRY(inspect_find_obstacle(model->graph, context->arena, &totals));
     return options->common.json ? inspect_print_json(options, model, graph, &totals)
                                 : inspect_print_text(options, model, graph, &totals);
 }

@@ -125,6 +125,7 @@ static pen_status predict_run_verb(pen_command_context *context, const void *opt
     PEN_TRY(pen_command_check_output(context, options->output));
     const pen_session_options session_options = {.job_path = options->common.operands[0],
                                                  .parameters = options->parameters,
+                                                 .output = options->output,
                                                  .mode = PEN_COMPILE_PREDICT,
                                                  .batch_size = (uint64_t)options->batch};
     pen_job_session session;

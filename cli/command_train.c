@@ -35,17 +35,44 @@ typedef struct train_run {
     double seconds;
 } train_run;
 
-static void train_describe(const train_run *run) {
+// What is likely not meant, said before the work begins.
+static pen_status train_warn(const train_run *run) {
+    const pen_job *job = run->job;
     const pen_program *program = pen_trainer_form(run->trainer)->program;
     for (uint32_t i = 0; i < program->warning_count; i++) {
         pen_log(PEN_LOG_WARNING, "%s", program->warnings[i]);
     }
-    char bytes[PEN_QUANTITY_TEXT_BYTES];
-    const uint64_t batch = (uint64_t)run->job->train.batch;
+    pen_command_warn_skipped(pen_trainer_data(run->trainer));
+    if (run->evaluated != NULL && job->data.has_eval) {
+        pen_command_warn_skipped(pen_dataset_get_info(run->evaluated));
+    }
+    const uint64_t batch = (uint64_t)job->train.batch;
     if (batch > run->size.example_count) {
         pen_log(PEN_LOG_WARNING, "batch is %llu, but there are %llu examples: each step takes all",
                 (unsigned long long)batch, (unsigned long long)run->size.example_count);
     }
+    if (run->size.warmup_steps >= run->size.step_count && run->size.warmup_steps > 1) {
+        pen_log(
+            PEN_LOG_WARNING,
+            "warmup is %llu steps, but the training has %llu: the learning rate rises until the "
+            "end",
+            (unsigned long long)run->size.warmup_steps, (unsigned long long)run->size.step_count);
+    }
+    pen_machine machine;
+    PEN_TRY(pen_machine_detect(run->context->arena, &machine));
+    const int64_t threads = job->cluster.devices[0].threads;
+    if (threads > 2 * (int64_t)machine.core_count_allowed) {
+        pen_log(
+            PEN_LOG_WARNING,
+            "device '%s' has %lld threads, but this process may use %u %s: expect it to be slow",
+            job->cluster.devices[0].name, (long long)threads, machine.core_count_allowed,
+            machine.core_count_allowed == 1 ? "core" : "cores");
+    }
+    return PEN_OK;
+}
+
+static void train_describe(const train_run *run) {
+    char bytes[PEN_QUANTITY_TEXT_BYTES];
     pen_log(PEN_LOG_NOTE,
             "%s: %llu parameters to train in %u tensors, %llu examples, %llu steps, %s on device "
             "'%s'",
@@ -186,6 +213,8 @@ static pen_status train_all(train_run *run) {
     PEN_TRY(pen_job_read(run->options->common.operands[0], run->context->arena, &run->job));
     if (run->options->save != NULL) {
         PEN_TRY(pen_command_check_output(run->context, run->options->save));
+        PEN_TRY(
+            pen_command_check_model_output(run->context, run->job, "--save", run->options->save));
     }
     PEN_TRY(pen_job_prepare_outputs(run->job, run->context->arena));
     run->context->input_exit_code = PEN_EXIT_MODEL;
@@ -193,6 +222,7 @@ static pen_status train_all(train_run *run) {
     PEN_TRY(train_open_evaluation(run));
     run->context->input_exit_code = PEN_EXIT_SPEC; // what is read from now on is data
     run->size = pen_trainer_get_size(run->trainer);
+    PEN_TRY(train_warn(run));
     const bool is_json = run->options->common.json;
     if (is_json) {
         pen_command_begin_json(&run->json, "train");

@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "scheduler/job_runner.h"
+#include "scheduler/model_export.h"
 #include "scheduler/parameter_file.h"
 
 pen_status pen_job_parameters_path(const pen_job *job, pen_arena *arena, const char **out_path) {
@@ -21,6 +22,24 @@ pen_status pen_command_check_output(pen_command_context *context, const char *pa
     return PEN_OK;
 }
 
+// Puts what an error is about before its message.
+static pen_status job_name_output(const char *what, pen_status status) {
+    if (pen_status_get_code(status) != PEN_INVALID_INPUT) return status;
+    const pen_status whole =
+        pen_error(PEN_INVALID_INPUT, "%s: %s", what, pen_status_message(status));
+    pen_status_ignore(status, "its message goes on after what it is about");
+    return whole;
+}
+
+pen_status pen_command_check_model_output(pen_command_context *context, const pen_job *job,
+                                          const char *option, const char *path) {
+    const pen_exit_code before = context->input_exit_code;
+    context->input_exit_code = PEN_EXIT_USAGE;
+    PEN_TRY(job_name_output(option, pen_model_check_output(job->model.file, path)));
+    context->input_exit_code = before;
+    return PEN_OK;
+}
+
 pen_status pen_job_prepare_outputs(const pen_job *job, pen_arena *arena) {
     const pen_job_outputs *outputs = &job->outputs;
     if (outputs->dir != NULL) {
@@ -30,7 +49,19 @@ pen_status pen_job_prepare_outputs(const pen_job *job, pen_arena *arena) {
         PEN_TRY(pen_job_blame(job, &outputs->dir, pen_file_check_writable(path)));
     }
     if (outputs->export == NULL) return PEN_OK;
+    PEN_TRY(
+        pen_job_blame(job, &outputs->export,
+                      job_name_output("outputs.export",
+                                      pen_model_check_export(job->model.file, outputs->export))));
     return pen_job_blame(job, &outputs->export, pen_file_check_writable(outputs->export));
+}
+
+void pen_command_warn_skipped(const pen_dataset_info *info) {
+    if (info->skipped_count == 0) return;
+    pen_log(PEN_LOG_WARNING, "%llu %s left out, being no pictures (.jpg, .jpeg or .png): %s%s",
+            (unsigned long long)info->skipped_count,
+            info->skipped_count == 1 ? "file is" : "files are", info->skipped_path,
+            info->skipped_count == 1 ? "" : ", ...");
 }
 
 // The file asked for, or the one that training left; NULL: neither.
@@ -60,7 +91,11 @@ static pen_status session_build(pen_command_context *context, const pen_session_
     const pen_job *job;
     PEN_TRY(pen_job_read(options->job_path, context->arena, &job));
     session->job = job;
+    if (options->output != NULL) {
+        PEN_TRY(pen_command_check_model_output(context, job, "--output", options->output));
+    }
     PEN_TRY(pen_job_open_dataset(job, PEN_DATASET_PART_EVAL, context->arena, &session->dataset));
+    pen_command_warn_skipped(pen_dataset_get_info(session->dataset));
     PEN_TRY(session_find_parameters(options, session, context->arena));
     pen_runner_options runner;
     PEN_TRY(pen_job_runner_options(job, PEN_DATASET_PART_EVAL,
@@ -69,8 +104,9 @@ static pen_status session_build(pen_command_context *context, const pen_session_
     context->input_exit_code = PEN_EXIT_MODEL;
     PEN_TRY(pen_runner_create(&runner, &session->runner));
     const pen_runner_form *form;
-    PEN_TRY(pen_runner_get(session->runner, options->mode, pen_session_batch(session, options),
-                           false, &form));
+    PEN_TRY(pen_job_blame_memory(job, pen_runner_get(session->runner, options->mode,
+                                                     pen_session_batch(session, options), false,
+                                                     &form)));
     PEN_TRY(pen_job_check_data(job, PEN_DATASET_PART_EVAL, form->program, session->dataset));
     if (session->parameters == NULL) return PEN_OK;
     return pen_parameter_file_load(session->parameters, session->runner);

@@ -16,8 +16,16 @@ PEN_NODISCARD pen_status pen_job_parameters_path(const pen_job *job, pen_arena *
 // command line.
 PEN_NODISCARD pen_status pen_command_check_output(pen_command_context *context, const char *path);
 
+// And whether it is none that the job's model is read from.
+PEN_NODISCARD pen_status pen_command_check_model_output(pen_command_context *context,
+                                                        const pen_job *job, const char *option,
+                                                        const char *path);
+
 // The same for the job's outputs, whose folder is made. Errors have a position.
 PEN_NODISCARD pen_status pen_job_prepare_outputs(const pen_job *job, pen_arena *arena);
+
+// Tells the user of files that a dataset left out.
+void pen_command_warn_skipped(const pen_dataset_info *info);
 
 // A model with trained parameters and a dataset, to evaluate or predict with.
 typedef struct pen_job_session {
@@ -30,6 +38,7 @@ typedef struct pen_job_session {
 typedef struct pen_session_options {
     const char *job_path;
     const char *parameters; // NULL: those in the outputs folder if there, else the model's own
+    const char *output;     // what --output names, which may be none of the model's files; or NULL
     pen_compile_mode mode;
     uint64_t batch_size; // 0: the job's
 } pen_session_options;

@@ -5,6 +5,7 @@
 
 #include "device/reference/reference_evaluate.h"
 #include "graph/analysis/execution_order.h"
+#include "graph/analysis/training_types.h"
 #include "graph/import/import.h"
 #include "graph/op.h"
 #include "graph/passes/build_gradients.h"
@@ -245,6 +246,29 @@ static pen_status compile_check_inputs(const compile_state *state) {
 
 // ---- loss, gradients, updates
 
+// A loss that takes logits learns little from what a softmax has squeezed already.
+static pen_status compile_check_softmax(compile_state *state, pen_value_id output) {
+    const pen_node_id producer = pen_graph_value(state->graph, output)->producer;
+    if (!pen_node_is(producer)) return PEN_OK;
+    if (strcmp(pen_graph_node(state->graph, producer)->op->name, "softmax") != 0) return PEN_OK;
+    const char *text;
+    if (state->request->loss == PEN_LOSS_SOFTMAX_CROSS_ENTROPY) {
+        PEN_TRY(pen_arena_format(state->arena, &text,
+                                 "the model's output '%s' is a softmax, and softmax_cross_entropy "
+                                 "takes another: train a model that ends with logits",
+                                 pen_value_name(state->graph, output)));
+        return compile_warn(state, text);
+    }
+    if (state->request->loss != PEN_LOSS_NEGATIVE_LOG_LIKELIHOOD) return PEN_OK;
+    PEN_TRY(
+        pen_arena_format(state->arena, &text,
+                         "the model's output '%s' is a softmax, but negative_log_likelihood "
+                         "takes its logarithm: train a model that ends with log_softmax, or with "
+                         "logits and softmax_cross_entropy",
+                         pen_value_name(state->graph, output)));
+    return compile_warn(state, text);
+}
+
 static pen_status compile_attach_loss(compile_state *state) {
     const pen_compile_request *request = state->request;
     pen_value_id output = pen_graph_output(state->graph, 0);
@@ -252,6 +276,7 @@ static pen_status compile_attach_loss(compile_state *state) {
         PEN_TRY(pen_graph_find_value(state->graph, request->loss_output, &output));
     }
     pen_attached_loss loss;
+    if (request->mode == PEN_COMPILE_TRAIN) PEN_TRY(compile_check_softmax(state, output));
     PEN_TRY(pen_status_add_context(pen_attach_loss(state->graph, request->loss, output, &loss),
                                    "while attaching the loss"));
     const pen_element_type element = pen_value_type(state->graph, loss.loss)->element;
@@ -443,6 +468,9 @@ static pen_status compile_run(compile_state *state) {
     pen_program *program = state->program;
     program->labels = program->loss = program->accuracy = PEN_VALUE_NONE;
     program->loss_weight = program->learning_rate = program->step = PEN_VALUE_NONE;
+    // the model's fault, whatever the job says: no line of the job is blamed
+    PEN_TRY(pen_check_parameter_types(state->graph));
+    PEN_TRY(pen_check_input_types(state->graph));
     PEN_TRY(compile_blame(state, PEN_COMPILE_PART_FREEZE, compile_freeze(state)));
     PEN_TRY(compile_blame(state, PEN_COMPILE_PART_INPUTS, compile_check_names(state)));
     PEN_TRY(compile_infer(state));

@@ -1,11 +1,14 @@
 #include "scheduler/evaluate.h"
 
+#include <math.h>
+
 #include "base/clock.h"
 #include "scheduler/feed.h"
 #include "scheduler/training/batches.h"
 
 // What is done with a microbatch that has run.
-typedef pen_status (*evaluate_take)(void *context, const pen_runner_form *form, uint64_t first);
+typedef pen_status (*evaluate_take)(void *context, const pen_runner_form *form,
+                                    const pen_batch *batch, uint64_t first);
 
 typedef struct evaluate_walk {
     pen_runner *runner;
@@ -24,7 +27,7 @@ static pen_status evaluate_batch(const evaluate_walk *walk, const pen_batch *bat
     PEN_TRY(pen_feed_microbatch(form, pen_dataset_get_info(walk->dataset), batch, 0));
     const pen_run_context run = {.first_microbatch = true};
     PEN_TRY(pen_executor_run_microbatch(form->executor, &run));
-    return walk->take(walk->context, form, first);
+    return walk->take(walk->context, form, batch, first);
 }
 
 static pen_status evaluate_batches(const evaluate_walk *walk, pen_batches *batches) {
@@ -47,12 +50,25 @@ static pen_status evaluate_run(const evaluate_walk *walk) {
     return status;
 }
 
-static pen_status evaluate_count(void *context, const pen_runner_form *form, uint64_t first) {
-    (void)first;
-    pen_evaluation *evaluation = context;
+typedef struct evaluate_state {
+    const pen_dataset *dataset;
+    pen_evaluation evaluation;
+} evaluate_state;
+
+static pen_status evaluate_count(void *context, const pen_runner_form *form, const pen_batch *batch,
+                                 uint64_t first) {
+    evaluate_state *state = context;
+    pen_evaluation *evaluation = &state->evaluation;
     const pen_program *program = form->program;
     double loss;
     PEN_TRY(pen_feed_read_loss(form, &loss));
+    if (!isfinite(loss)) {
+        PEN_TRY(pen_dataset_check_finite(state->dataset, batch->indices, batch->count,
+                                         batch->inputs, batch->labels));
+        return pen_error(PEN_NOT_FINITE, "the loss of examples %llu to %llu is %s",
+                         (unsigned long long)first, (unsigned long long)(first + batch->count - 1),
+                         isnan(loss) ? "not a number" : "infinite");
+    }
     evaluation->loss += loss * (double)program->microbatch_size; // divided at the end
     evaluation->example_count += program->microbatch_size;
     if (!pen_value_is(program->accuracy)) return PEN_OK;
@@ -66,18 +82,19 @@ static pen_status evaluate_count(void *context, const pen_runner_form *form, uin
 
 pen_status pen_evaluate(pen_runner *runner, pen_dataset *dataset, uint64_t batch_size,
                         pen_evaluation *out_evaluation) {
-    pen_evaluation evaluation = {0};
+    evaluate_state state = {.dataset = dataset};
     const double started = pen_clock_seconds();
     const evaluate_walk walk = {.runner = runner,
                                 .dataset = dataset,
                                 .mode = PEN_COMPILE_EVALUATE,
                                 .batch_size = batch_size,
                                 .take = evaluate_count,
-                                .context = &evaluation};
+                                .context = &state};
     PEN_TRY(pen_status_add_context(evaluate_run(&walk), "while evaluating"));
-    if (evaluation.example_count > 0) evaluation.loss /= (double)evaluation.example_count;
-    evaluation.seconds = pen_clock_seconds() - started;
-    *out_evaluation = evaluation;
+    pen_evaluation *evaluation = &state.evaluation;
+    if (evaluation->example_count > 0) evaluation->loss /= (double)evaluation->example_count;
+    evaluation->seconds = pen_clock_seconds() - started;
+    *out_evaluation = *evaluation;
     return PEN_OK;
 }
 
@@ -104,7 +121,9 @@ static pen_status predict_read(const pen_runner_form *form, pen_arena *scratch,
     return PEN_OK;
 }
 
-static pen_status predict_take(void *context, const pen_runner_form *form, uint64_t first) {
+static pen_status predict_take(void *context, const pen_runner_form *form, const pen_batch *batch,
+                               uint64_t first) {
+    (void)batch;
     const predict_state *state = context;
     pen_arena *scratch;
     PEN_TRY(pen_arena_create(&scratch));

@@ -18,6 +18,10 @@ typedef struct pen_evaluation {
 
 // Runs every example of `dataset` once, `batch_size` at a time, in the order of its files. The
 // last microbatch takes what is left.
+//   NOT_FINITE  the loss is infinite or not a number; says which examples, and when it is the
+//   data's
+//               fault which value
+//   else        as pen_runner_get, pen_batches_next and the device
 PEN_NODISCARD pen_status pen_evaluate(pen_runner *runner, pen_dataset *dataset, uint64_t batch_size,
                                       pen_evaluation *out_evaluation);
 

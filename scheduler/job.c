@@ -82,13 +82,13 @@ static const void *job_dataset_labels(const pen_job_dataset *dataset) {
 }
 
 // Evaluation without a dataset of its own takes what is held out of the other.
-static const pen_job_dataset *job_dataset(const pen_job *job, pen_dataset_part part) {
+const pen_job_dataset *pen_job_find_dataset(const pen_job *job, pen_dataset_part part) {
     return part == PEN_DATASET_PART_EVAL && job->data.has_eval ? &job->data.eval : &job->data.train;
 }
 
 pen_status pen_job_blame_data(const pen_job *job, pen_dataset_part part, pen_job_data_part what,
                               pen_status status) {
-    const pen_job_dataset *dataset = job_dataset(job, part);
+    const pen_job_dataset *dataset = pen_job_find_dataset(job, part);
     switch (what) {
     case PEN_JOB_DATA_WHOLE:
         return pen_job_blame(job, job_dataset_whole(dataset), status);
@@ -169,6 +169,12 @@ static pen_dataset_element job_label_element(pen_job_label_type type) {
     return PEN_DATASET_AUTO;
 }
 
+static pen_status job_blame_normalization(const void *context, bool is_mean, pen_status status) {
+    const pen_job *job = context;
+    const pen_job_normalize *normalize = &job->data.normalize;
+    return pen_job_blame(job, is_mean ? (const void *)&normalize->mean : &normalize->std, status);
+}
+
 pen_status pen_job_get_dataset(const pen_job *job, pen_dataset_part part, pen_arena *arena,
                                pen_dataset_options *out_options) {
     const pen_job_data *data = &job->data;
@@ -181,7 +187,7 @@ pen_status pen_job_get_dataset(const pen_job *job, pen_dataset_part part, pen_ar
                       is_eval ? "eval" : "train",
                       is_eval ? "; or 'holdout', a fraction of 'train'" : ""));
     }
-    const pen_job_dataset *dataset = job_dataset(job, part);
+    const pen_job_dataset *dataset = pen_job_find_dataset(job, part);
     pen_dataset_options options = {
         .label_element = job_label_element(dataset->label_type),
         .scale = data->normalize.scale,
@@ -190,6 +196,8 @@ pen_status pen_job_get_dataset(const pen_job *job, pen_dataset_part part, pen_ar
         .deviation = data->normalize.std.items,
         .deviation_count = data->normalize.std.count,
         .flatten = data->flatten,
+        .blame_normalization = job_blame_normalization,
+        .blame_context = job,
         .part = is_held_out ? PEN_DATASET_PART_EVAL : PEN_DATASET_PART_TRAIN,
         .holdout = dataset == &data->train ? data->holdout : 0,
         .seed = (uint64_t)job->train.seed,

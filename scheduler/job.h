@@ -171,6 +171,10 @@ typedef enum pen_job_data_part {
 PEN_NODISCARD pen_status pen_job_blame_data(const pen_job *job, pen_dataset_part part,
                                             pen_job_data_part what, pen_status status);
 
+// The dataset that is trained or evaluated on: evaluation without one of its own takes what is held
+// out of the other.
+const pen_job_dataset *pen_job_find_dataset(const pen_job *job, pen_dataset_part part);
+
 // The options of the dataset to train on, or to evaluate on: `eval`, else what is held out of
 // `train`. Borrows the job's memory. NOT_FOUND when the job has none; OUT_OF_MEMORY.
 PEN_NODISCARD pen_status pen_job_get_dataset(const pen_job *job, pen_dataset_part part,

@@ -10,6 +10,15 @@ typedef struct runner_blame {
     pen_dataset_part part;
 } runner_blame;
 
+// A table whose labels were not named has them among the inputs.
+static pen_status runner_hint_column(const pen_job *job, pen_dataset_part part, pen_status status) {
+    const pen_job_dataset *dataset = pen_job_find_dataset(job, part);
+    if (dataset->format != PEN_JOB_CSV || dataset->csv.label_column != NULL) return status;
+    if (job->train.loss == PEN_JOB_OUTPUT) return status;
+    return pen_status_add_context(status, "all columns are inputs; label_column says which one has "
+                                          "the labels: its name, or \"-1\" for the last");
+}
+
 static pen_status runner_blame_part(const void *context, pen_compile_part part, pen_status status) {
     const runner_blame *blame = context;
     const pen_job_train *train = &blame->job->train;
@@ -17,7 +26,9 @@ static pen_status runner_blame_part(const void *context, pen_compile_part part, 
     case PEN_COMPILE_PART_MODEL:
         return pen_job_blame(blame->job, &blame->job->model.file, status);
     case PEN_COMPILE_PART_INPUTS:
-        return pen_job_blame_data(blame->job, blame->part, PEN_JOB_DATA_INPUTS, status);
+        return runner_hint_column(
+            blame->job, blame->part,
+            pen_job_blame_data(blame->job, blame->part, PEN_JOB_DATA_INPUTS, status));
     case PEN_COMPILE_PART_LOSS:
         if (train->loss_output == NULL) return pen_job_blame(blame->job, &train->loss, status);
         return pen_job_blame(blame->job, &train->loss_output, status);
@@ -127,6 +138,21 @@ pen_status pen_job_compile_request(const pen_job *job, pen_dataset_part part,
     return PEN_OK;
 }
 
+pen_status pen_job_blame_memory(const pen_job *job, pen_status status) {
+    const pen_cluster_device_spec *device = &job->cluster.devices[0];
+    if (pen_status_get_code(status) != PEN_DOES_NOT_FIT) return status;
+    if (device->memory_bytes == 0) {
+        return pen_job_blame(job, &job->train.batch,
+                             pen_status_add_context(status, "a smaller train.batch, or more "
+                                                            "train.microbatches, takes less"));
+    }
+    return pen_cluster_spec_blame(&job->cluster, &device->written->memory_bytes,
+                                  pen_status_add_context(status,
+                                                         "devices[0].memory is the limit; a "
+                                                         "smaller train.batch, or more "
+                                                         "train.microbatches, takes less"));
+}
+
 pen_status pen_job_runner_options(const pen_job *job, pen_dataset_part part,
                                   const pen_dataset_info *info, pen_arena *arena,
                                   pen_runner_options *out_options) {
@@ -149,6 +175,9 @@ static pen_status runner_check_labels(const pen_program *program, pen_dataset *d
     if (info->labels != NULL && info->labels->element == PEN_DATASET_INT64) {
         PEN_TRY(pen_status_add_context(status, "label_type: number makes them float32"));
     }
+    if (info->labels != NULL && info->labels->element == PEN_DATASET_FLOAT32) {
+        PEN_TRY(pen_status_add_context(status, "label_type: index makes them class indices"));
+    }
     PEN_TRY(status);
     return program->class_count == 0 ? PEN_OK
                                      : pen_dataset_limit_classes(dataset, program->class_count);
@@ -159,6 +188,7 @@ pen_status pen_job_check_data(const pen_job *job, pen_dataset_part part, const p
     const pen_dataset_info *info = pen_dataset_get_info(dataset);
     PEN_TRY(
         pen_job_blame_data(job, part, PEN_JOB_DATA_INPUTS, pen_feed_check_inputs(program, info)));
-    return pen_job_blame_data(job, part, PEN_JOB_DATA_LABELS,
-                              runner_check_labels(program, dataset));
+    const pen_status status =
+        pen_job_blame_data(job, part, PEN_JOB_DATA_LABELS, runner_check_labels(program, dataset));
+    return info->labels == NULL ? runner_hint_column(job, part, status) : status;
 }

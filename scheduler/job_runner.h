@@ -23,6 +23,10 @@ PEN_NODISCARD pen_status pen_job_runner_options(const pen_job *job, pen_dataset_
                                                 const pen_dataset_info *info, pen_arena *arena,
                                                 pen_runner_options *out_options);
 
+// Says where the memory that something did not fit into, or the batch, was written. Does nothing to
+// other errors.
+PEN_NODISCARD pen_status pen_job_blame_memory(const pen_job *job, pen_status status);
+
 // Whether the data of `part` suits a program: element types, shapes, and that labels are classes
 // the model knows. INVALID_INPUT; as pen_dataset_read
 PEN_NODISCARD pen_status pen_job_check_data(const pen_job *job, pen_dataset_part part,

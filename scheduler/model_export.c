@@ -1,5 +1,10 @@
 #include "scheduler/model_export.h"
 
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "base/file.h"
 #include "base/name_map.h"
 #include "graph/import/import.h"
 #include "graph/import/onnx_export.h"
@@ -48,4 +53,28 @@ pen_status pen_model_export(pen_runner *runner, const char *model_path, const ch
     const pen_status status = export_write(runner, model, path);
     pen_model_destroy(model);
     return pen_status_add_context(status, "while exporting %s", path);
+}
+
+pen_status pen_model_check_output(const char *model_path, const char *path) {
+    pen_model *model = NULL;
+    if (access(path, F_OK) != 0) return PEN_OK;
+    const pen_status status = pen_model_open(model_path, NULL, &model);
+    if (pen_status_get_code(status) == PEN_OUT_OF_MEMORY) return status;
+    if (status != PEN_OK) {
+        pen_status_ignore(status, "said when the model is compiled");
+        return PEN_OK;
+    }
+    const bool is_read = pen_model_reads(model, path);
+    pen_model_destroy(model);
+    if (!is_read) return PEN_OK;
+    return pen_error(PEN_INVALID_INPUT,
+                     "found \"%.200s\", which the model is read from, expected another file", path);
+}
+
+pen_status pen_model_check_export(const char *model_path, const char *path) {
+    const char *dot = strrchr(pen_path_name(path), '.');
+    if (dot == NULL || strcasecmp(dot, ".onnx") != 0) {
+        return pen_error(PEN_INVALID_INPUT, "found \"%.200s\", expected FILE.onnx", path);
+    }
+    return pen_model_check_output(model_path, path);
 }

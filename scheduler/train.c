@@ -57,7 +57,7 @@ static pen_status train_compile_rest(pen_trainer *trainer) {
     const pen_runner_form *form;
     const pen_status status =
         pen_runner_get(trainer->runner, PEN_COMPILE_TRAIN, split.rest, trainer->accumulate, &form);
-    return pen_status_add_context(status,
+    return pen_status_add_context(pen_job_blame_memory(trainer->job, status),
                                   "for the last %llu examples of an epoch; drop_last: true leaves "
                                   "a batch that is not full out",
                                   (unsigned long long)split.rest);
@@ -72,8 +72,9 @@ static pen_status train_start(pen_trainer *trainer, const pen_trainer_options *o
     PEN_TRY(pen_job_runner_options(job, PEN_DATASET_PART_TRAIN, trainer->info, trainer->arena,
                                    &runner_options));
     PEN_TRY(pen_runner_create(&runner_options, &trainer->runner));
-    PEN_TRY(pen_runner_get(trainer->runner, PEN_COMPILE_TRAIN, trainer->microbatch_size,
-                           trainer->accumulate, &trainer->whole));
+    PEN_TRY(pen_job_blame_memory(job, pen_runner_get(trainer->runner, PEN_COMPILE_TRAIN,
+                                                     trainer->microbatch_size, trainer->accumulate,
+                                                     &trainer->whole)));
     PEN_TRY(
         pen_job_check_data(job, PEN_DATASET_PART_TRAIN, trainer->whole->program, trainer->dataset));
     PEN_TRY(train_compile_rest(trainer));
@@ -141,6 +142,22 @@ static pen_status train_microbatch(pen_trainer *trainer, const pen_runner_form *
     return PEN_OK;
 }
 
+// The loss is not finite: because the data is not, or because the training went wrong.
+static pen_status train_refuse_loss(const pen_trainer *trainer, const pen_batch *batch,
+                                    const pen_step_report *report) {
+    const char *what = isnan(report->loss) ? "not a number" : "infinite";
+    const pen_status data = pen_dataset_check_finite(trainer->dataset, batch->indices, batch->count,
+                                                     batch->inputs, batch->labels);
+    if (data != PEN_OK) {
+        return pen_status_add_context(
+            pen_job_blame_data(trainer->job, PEN_DATASET_PART_TRAIN, PEN_JOB_DATA_INPUTS, data),
+            "so that the loss is %s", what);
+    }
+    return pen_error(PEN_NOT_FINITE,
+                     "the loss of step %llu is %s; a smaller learning rate may help, or clip_norm",
+                     (unsigned long long)report->step, what);
+}
+
 static pen_status train_microbatches(pen_trainer *trainer, const pen_batch *batch,
                                      pen_step_report *report) {
     const pen_feed_split split = pen_feed_cut(batch->count, trainer->microbatch_size);
@@ -154,13 +171,7 @@ static pen_status train_microbatches(pen_trainer *trainer, const pen_batch *batc
         PEN_TRY(train_microbatch(trainer, form, batch, split.whole_count * split.size,
                                  split.whole_count, report));
     }
-    if (!isfinite(report->loss)) {
-        return pen_error(PEN_NOT_FINITE,
-                         "the loss of step %llu is %s; a smaller learning rate may help, or "
-                         "clip_norm",
-                         (unsigned long long)report->step,
-                         isnan(report->loss) ? "not a number" : "infinite");
-    }
+    if (!isfinite(report->loss)) return train_refuse_loss(trainer, batch, report);
     if (!trainer->accumulate) return PEN_OK; // updates ran inside
     const pen_run_context run = {.seed = (uint64_t)trainer->job->train.seed, .step = report->step};
     return pen_executor_run_update(form->executor, &run);
@@ -194,6 +205,7 @@ pen_training_size pen_trainer_get_size(const pen_trainer *trainer) {
     return (pen_training_size){.example_count = trainer->info->example_count,
                                .epoch_steps = trainer->epoch_steps,
                                .step_count = trainer->step_count,
+                               .warmup_steps = trainer->learning_rate.warmup,
                                .trainable_count = trainer->whole->program->trainable_count,
                                .trainable_elements = trainer->whole->program->trainable_elements,
                                .device_bytes = pen_runner_device_bytes(trainer->runner)};
@@ -205,4 +217,8 @@ pen_runner *pen_trainer_runner(pen_trainer *trainer) {
 
 const pen_runner_form *pen_trainer_form(const pen_trainer *trainer) {
     return trainer->whole;
+}
+
+const pen_dataset_info *pen_trainer_data(const pen_trainer *trainer) {
+    return trainer->info;
 }

@@ -38,6 +38,7 @@ typedef struct pen_training_size {
     uint64_t example_count; // in the training data
     uint64_t epoch_steps;
     uint64_t step_count;         // that will be run in all
+    uint64_t warmup_steps;       // in which the learning rate rises
     uint32_t trainable_count;    // tensors
     uint64_t trainable_elements; // in them
     uint64_t device_bytes;       // planned: buffers of all programs compiled so far
@@ -47,6 +48,9 @@ typedef struct pen_training_size {
 // the model's position.
 PEN_NODISCARD pen_status pen_trainer_create(const pen_job *job, const pen_trainer_options *options,
                                             pen_trainer **out_trainer);
+// What the training data are.
+const pen_dataset_info *pen_trainer_data(const pen_trainer *trainer);
+
 // Accepts NULL.
 void pen_trainer_destroy(pen_trainer *trainer);
 

@@ -36,6 +36,11 @@ void pen_model_forget(const pen_model *model) {
     pen_onnx_files_forget(&model->files->external);
 }
 
+bool pen_model_reads(const pen_model *model, const char *path) {
+    return pen_mapping_is_of(&model->files->model, path) ||
+           pen_onnx_files_have(&model->files->external, path);
+}
+
 void pen_model_destroy(pen_model *model) {
     if (model == NULL) return;
     pen_onnx_files_deinit(&model->files->external);

@@ -78,6 +78,9 @@ PEN_NODISCARD pen_status pen_model_open_bytes(const void *bytes, size_t length, 
 // copied to a device, say. They stay readable.
 void pen_model_forget(const pen_model *model);
 
+// Whether `path` is a file that the model is read from: its own, or one of external data.
+bool pen_model_reads(const pen_model *model, const char *path);
+
 // Accepts NULL.
 void pen_model_destroy(pen_model *model);
 

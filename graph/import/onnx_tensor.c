@@ -69,6 +69,13 @@ void pen_onnx_files_forget(const pen_onnx_files *files) {
     }
 }
 
+bool pen_onnx_files_have(const pen_onnx_files *files, const char *path) {
+    for (const pen_onnx_file *file = files->first; file != NULL; file = file->next) {
+        if (pen_mapping_is_of(&file->mapping, path)) return true;
+    }
+    return false;
+}
+
 void pen_onnx_files_deinit(pen_onnx_files *files) {
     for (pen_onnx_file *file = files->first; file != NULL; file = file->next) {
         pen_mapping_close(&file->mapping);

@@ -10,6 +10,8 @@
 #ifndef PEN_GRAPH_IMPORT_ONNX_TENSOR_H
 #define PEN_GRAPH_IMPORT_ONNX_TENSOR_H
 
+#include <stdbool.h>
+
 #include "base/arena.h"
 #include "base/file.h"
 #include "base/status.h"
@@ -27,6 +29,8 @@ typedef struct pen_onnx_files {
 void pen_onnx_files_init(pen_onnx_files *files, const char *folder, pen_arena *arena);
 // Lets the system drop what was read of them.
 void pen_onnx_files_forget(const pen_onnx_files *files);
+// Whether `path` is one of them.
+bool pen_onnx_files_have(const pen_onnx_files *files, const char *path);
 // Unmaps them all.
 void pen_onnx_files_deinit(pen_onnx_files *files);
 

@@ -304,3 +304,10 @@ const pen_strategy pen_strategy_metis = {
     .summary = "METIS's partition, made right and refined",
     .place = metis_place,
 };
+
+const char *pen_metis_version(void) {
+#define METIS_TEXT(major, minor, patch)                                                            \
+    METIS_QUOTE(major) "." METIS_QUOTE(minor) "." METIS_QUOTE(patch)
+#define METIS_QUOTE(number) #number
+    return METIS_TEXT(METIS_VER_MAJOR, METIS_VER_MINOR, METIS_VER_SUBMINOR);
+}

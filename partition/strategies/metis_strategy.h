@@ -13,4 +13,7 @@
 PEN_NODISCARD pen_status pen_metis_partition(const pen_problem *problem, uint64_t seed,
                                              pen_arena *arena, uint32_t *out_device_of_group);
 
+// The version of METIS that was compiled with.
+const char *pen_metis_version(void);
+
 #endif // PEN_PARTITION_STRATEGIES_METIS_STRATEGY_H

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/integer.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "graph/analysis/memory_plan.h"
@@ -11,6 +12,7 @@ struct pen_executor {
     pen_executor_spec spec;
     pen_arena *arena;
     pen_memory_plan *plan;
+    uint64_t input_bytes; // of the persistent region: what is fed
     pen_buffer *persistent;
     pen_buffer *transient; // the arena of activations
     bool owns_transient;   // false: it is the shared executor's
@@ -123,9 +125,11 @@ static pen_status executor_plan(pen_executor *executor) {
     for (uint32_t v = 0; v < value_count; v++) {
         const pen_value_id value = {v};
         if (executor_shared_operand(executor, value).buffer != NULL) continue; // has its place
+        const pen_value_kind kind = pen_graph_value(spec->graph, value)->kind;
         bytes[v] = spec->device->kind->value_bytes != NULL
                        ? spec->device->kind->value_bytes(spec->device, spec->graph, value)
                        : pen_tensor_type_bytes(pen_value_type(spec->graph, value));
+        if (kind == PEN_VALUE_INPUT || kind == PEN_VALUE_SCALAR) executor->input_bytes += bytes[v];
     }
     PEN_TRY(executor_check_accumulated(executor));
     PEN_TRY(executor_prepare_kernels(executor, workspace));
@@ -226,13 +230,21 @@ static pen_status executor_build(pen_executor *executor) {
     PEN_TRY(PEN_NEW(executor->arena, executor->spec.order_count, &executor->kernels));
     PEN_TRY(PEN_NEW(executor->arena, executor->spec.order_count, &executor->launches));
     PEN_TRY(executor_plan(executor));
-    char kept[PEN_QUANTITY_TEXT_BYTES], passing[PEN_QUANTITY_TEXT_BYTES];
+    char kept[PEN_QUANTITY_TEXT_BYTES], fed[PEN_QUANTITY_TEXT_BYTES];
+    char passing[PEN_QUANTITY_TEXT_BYTES];
     pen_status status = executor_load_persistent(executor);
     if (status == PEN_OK) status = executor_place_transient(executor);
     if (pen_status_get_code(status) == PEN_DOES_NOT_FIT) {
         return pen_status_add_context(
-            status, "parameters and optimizer state take %s, values passed along %s",
-            pen_bytes_format(executor->plan->persistent_bytes, kept),
+            status,
+            "parameters, accumulated gradients and optimizer state take %s, inputs of a microbatch "
+            "%s, "
+            "values passed along %s",
+            pen_bytes_format(
+                executor->plan->persistent_bytes -
+                    pen_min_u64(executor->input_bytes, executor->plan->persistent_bytes),
+                kept),
+            pen_bytes_format(executor->input_bytes, fed),
             pen_bytes_format(executor->plan->arena_bytes, passing));
     }
     PEN_TRY(status);

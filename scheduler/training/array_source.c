@@ -1,10 +1,13 @@
 #include "scheduler/training/array_source.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/integer.h"
 #include "scheduler/training/dataset_format.h"
+
+#define ARRAY_WHOLE_LIMIT 0x1p53 // beyond, not every double is a whole number of its own
 
 static bool array_source_is_real(pen_npy_element element) {
     return element == PEN_NPY_FLOAT32 || element == PEN_NPY_FLOAT64;
@@ -21,10 +24,6 @@ static pen_status array_source_measure(pen_array_source *source, pen_dataset_ele
         return pen_error(PEN_INVALID_INPUT,
                          "'%s' is a single number, expected one entry for each example",
                          source->path);
-    }
-    if (wanted == PEN_DATASET_INT64 && array_source_is_real(source->element)) {
-        return pen_error(PEN_UNSUPPORTED, "'%s' has elements of %s, but int64 is wanted",
-                         source->path, pen_npy_element_name(source->element));
     }
     source->wanted = wanted;
     field->element = wanted;
@@ -46,6 +45,10 @@ pen_status pen_array_source_open_inputs(pen_array_source *source,
         wanted =
             byte || array_source_is_real(source->element) ? PEN_DATASET_FLOAT32 : PEN_DATASET_INT64;
     }
+    if (wanted == PEN_DATASET_INT64 && array_source_is_real(source->element)) {
+        return pen_error(PEN_UNSUPPORTED, "'%s' has elements of %s, but int64 is wanted",
+                         source->path, pen_npy_element_name(source->element));
+    }
     PEN_TRY(array_source_measure(source, wanted, field));
     if (pictures && field->rank == 2) {
         field->rank = 3;
@@ -64,14 +67,6 @@ pen_status pen_array_source_open_inputs(pen_array_source *source,
     }
     pen_dataset_field_flatten(field, options);
     return PEN_OK;
-}
-
-pen_status pen_array_source_open_labels(pen_array_source *source, pen_dataset_element wanted,
-                                        pen_dataset_field *field) {
-    if (wanted == PEN_DATASET_AUTO) {
-        wanted = array_source_is_real(source->element) ? PEN_DATASET_FLOAT32 : PEN_DATASET_INT64;
-    }
-    return array_source_measure(source, wanted, field);
 }
 
 // Element `index`, as the bits of an unsigned number of its size.
@@ -95,6 +90,18 @@ static uint64_t array_source_load(const uint8_t *data, uint64_t index, uint64_t 
     }
 }
 
+static double array_source_real(pen_npy_element element, uint64_t bits) {
+    if (element == PEN_NPY_FLOAT32) {
+        const uint32_t low = (uint32_t)bits;
+        float value;
+        memcpy(&value, &low, sizeof value);
+        return (double)value;
+    }
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
 static int64_t array_source_integer(pen_npy_element element, uint64_t bits) {
     switch (element) {
     case PEN_NPY_BOOL:
@@ -113,21 +120,11 @@ static int64_t array_source_integer(pen_npy_element element, uint64_t bits) {
     case PEN_NPY_FLOAT64:
         break;
     }
-    return 0; // not reached: opening refuses to make integers of real numbers
+    return (int64_t)array_source_real(element, bits); // whole: looked at when opened
 }
 
 static float array_source_float(pen_npy_element element, uint64_t bits) {
-    if (element == PEN_NPY_FLOAT32) {
-        const uint32_t low = (uint32_t)bits;
-        float value;
-        memcpy(&value, &low, sizeof value);
-        return value;
-    }
-    if (element == PEN_NPY_FLOAT64) {
-        double value;
-        memcpy(&value, &bits, sizeof value);
-        return (float)value;
-    }
+    if (array_source_is_real(element)) return (float)array_source_real(element, bits);
     return (float)array_source_integer(element, bits);
 }
 
@@ -168,4 +165,28 @@ void pen_array_source_read(const pen_array_source *source, const uint64_t *indic
         array_source_convert(source, data, out);
         if (source->normalized) pen_normalization_apply(&source->normalization, out);
     }
+}
+
+// Class indices that were saved as real numbers must be whole.
+static pen_status array_source_check_whole(const pen_array_source *source) {
+    const uint64_t bytes = pen_npy_element_bytes(source->element);
+    const uint64_t count = (uint64_t)source->shape[0] * source->example_elements;
+    for (uint64_t i = 0; i < count; i++) {
+        const uint64_t bits = array_source_load(source->data, i, bytes, source->big_endian);
+        const double value = array_source_real(source->element, bits);
+        if (value == trunc(value) && fabs(value) <= ARRAY_WHOLE_LIMIT) continue;
+        return pen_error(PEN_INVALID_INPUT,
+                         "'%s': example %" PRIu64
+                         " has the label %g, expected the index of a class",
+                         source->path, i / source->example_elements, value);
+    }
+    return PEN_OK;
+}
+
+pen_status pen_array_source_open_labels(pen_array_source *source, pen_dataset_element wanted,
+                                        pen_dataset_field *field) {
+    const bool is_real = array_source_is_real(source->element);
+    if (wanted == PEN_DATASET_AUTO) wanted = is_real ? PEN_DATASET_FLOAT32 : PEN_DATASET_INT64;
+    PEN_TRY(array_source_measure(source, wanted, field));
+    return is_real && wanted == PEN_DATASET_INT64 ? array_source_check_whole(source) : PEN_OK;
 }

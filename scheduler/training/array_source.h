@@ -35,7 +35,8 @@ PEN_NODISCARD pen_status pen_array_source_open_inputs(pen_array_source *source,
                                                       pen_dataset_element wanted, bool pictures,
                                                       pen_arena *arena, pen_dataset_field *field);
 
-// Makes `field` that of labels. Same codes.
+// Makes `field` that of labels. Real numbers may become int64 where all are whole.
+//   INVALID_INPUT  the shape has no example dimension; a label is not whole
 PEN_NODISCARD pen_status pen_array_source_open_labels(pen_array_source *source,
                                                       pen_dataset_element wanted,
                                                       pen_dataset_field *field);

@@ -1,6 +1,7 @@
 #include "scheduler/training/dataset.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -228,6 +229,32 @@ pen_status pen_dataset_read(pen_dataset *dataset, const uint64_t *indices, uint6
         done += now;
     }
     return PEN_OK;
+}
+
+// `values` are those of `count` examples.
+static pen_status dataset_check_field(const pen_dataset *dataset, const pen_dataset_field *field,
+                                      const uint64_t *indices, uint64_t count,
+                                      const float *values) {
+    if (field->element != PEN_DATASET_FLOAT32) return PEN_OK;
+    for (uint64_t i = 0; i < count * field->element_count; i++) {
+        if (isfinite(values[i])) continue;
+        const uint64_t index = indices[i / field->element_count];
+        return pen_error(
+            PEN_NOT_FINITE, "the data: example %" PRIu64 " (counted from 0) has the value %g%s%s%s",
+            dataset->subset == NULL ? index : dataset->subset[index], (double)values[i],
+            field->name[0] == '\0' ? "" : " for '", field->name, field->name[0] == '\0' ? "" : "'");
+    }
+    return PEN_OK;
+}
+
+pen_status pen_dataset_check_finite(const pen_dataset *dataset, const uint64_t *indices,
+                                    uint64_t count, void *const *inputs, const void *labels) {
+    const pen_dataset_info *info = &dataset->info;
+    for (uint32_t i = 0; i < info->input_count; i++) {
+        PEN_TRY(dataset_check_field(dataset, &info->inputs[i], indices, count, inputs[i]));
+    }
+    if (labels == NULL || info->labels == NULL) return PEN_OK;
+    return dataset_check_field(dataset, info->labels, indices, count, labels);
 }
 
 static pen_status dataset_read_all_labels(pen_dataset *dataset, int64_t *labels) {

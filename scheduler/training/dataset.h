@@ -71,6 +71,9 @@ typedef struct pen_dataset_options {
     const double *deviation; // [deviation_count], likewise; none of them 0
     uint32_t mean_count;
     uint32_t deviation_count;
+    // Gives an error about `mean`, else `deviation`, the position at which it was written; or NULL.
+    pen_status (*blame_normalization)(const void *context, bool is_mean, pen_status status);
+    const void *blame_context;
     bool flatten; // inputs have one dimension
 
     // images
@@ -109,6 +112,8 @@ typedef struct pen_dataset_info {
     const pen_dataset_field *labels; // NULL: no labels
     uint32_t class_count;            // 0: not known
     const char *const *class_names;  // [class_count], or NULL if not known
+    uint64_t skipped_count;          // images: files that are no pictures, and left out
+    const char *skipped_path;        // the first of them; NULL: none
 } pen_dataset_info;
 
 typedef struct pen_dataset pen_dataset;
@@ -137,6 +142,13 @@ const pen_dataset_info *pen_dataset_get_info(const pen_dataset *dataset);
 PEN_NODISCARD pen_status pen_dataset_read(pen_dataset *dataset, const uint64_t *indices,
                                           uint64_t count, void *const *out_inputs,
                                           void *out_labels);
+
+// Looks for a float32 among what pen_dataset_read gave for `count` examples that is infinite or no
+// number. `labels` may be NULL.
+//   NOT_FINITE  there is one; names the example, as the files number it, and the input
+PEN_NODISCARD pen_status pen_dataset_check_finite(const pen_dataset *dataset,
+                                                  const uint64_t *indices, uint64_t count,
+                                                  void *const *inputs, const void *labels);
 
 // Says how many classes the model knows, and reads all labels to see that they are class indices
 // below it. Does nothing if there are no labels, or they are float32.

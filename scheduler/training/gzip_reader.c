@@ -96,3 +96,7 @@ pen_status pen_gzip_reader_read(pen_gzip_reader *reader, void *out_bytes, size_t
     *out_count = count;
     return PEN_OK;
 }
+
+const char *pen_zlib_version(void) {
+    return zlibVersion();
+}

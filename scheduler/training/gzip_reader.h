@@ -32,4 +32,7 @@ PEN_NODISCARD pen_status pen_gzip_reader_read(pen_gzip_reader *reader, void *out
 // Accepts NULL.
 void pen_gzip_reader_close(pen_gzip_reader *reader);
 
+// The version of zlib.
+const char *pen_zlib_version(void);
+
 #endif // PEN_SCHEDULER_TRAINING_GZIP_READER_H

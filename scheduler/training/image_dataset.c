@@ -1,7 +1,7 @@
 // A folder of class folders of pictures: cats/1.jpg, cats/2.png, dogs/…. Classes are numbered in
 // the order of their names, bytes compared, and so are the pictures of one. Names that begin with a
-// point do not count. Other files and deeper folders are errors, as they would be left out in
-// silence.
+// point do not count. Files with other endings are left out, and counted so that the user is told;
+// deeper folders, and pictures outside of class folders, are errors.
 
 #include <dirent.h>
 #include <errno.h>
@@ -32,6 +32,8 @@ typedef struct image_state {
     image_list classes;
     image_list paths; // of all pictures, a class after another
     uint64_t *starts; // [classes.count + 1] in paths
+    uint64_t skipped_count;
+    const char *skipped_path;
     pen_image_decoder *decoder;
     pen_image_resizer *resizer;
     pen_normalization normalization;
@@ -88,37 +90,80 @@ static pen_status image_list_folder(const char *path, pen_arena *arena, image_li
     return status;
 }
 
-static pen_status image_check_name(const char *path) {
+static bool image_is_picture(const char *path) {
     static const char *const endings[] = {".jpg", ".jpeg", ".png"};
     const char *dot = strrchr(pen_path_name(path), '.');
     for (size_t i = 0; dot != NULL && i < sizeof endings / sizeof endings[0]; i++) {
-        if (strcasecmp(dot, endings[i]) == 0) return PEN_OK;
+        if (strcasecmp(dot, endings[i]) == 0) return true;
     }
-    return pen_error(PEN_UNSUPPORTED, "'%s' is not a picture, expected .jpg, .jpeg or .png", path);
+    return false;
 }
 
-static pen_status image_check_folder(const char *path) {
+static pen_status image_is_folder(const char *path, bool *out_is_folder) {
     struct stat facts;
     if (stat(path, &facts) != 0) {
         return pen_error(PEN_IO, "cannot look at '%s': %s", path, strerror(errno));
     }
-    if (S_ISDIR(facts.st_mode)) return PEN_OK;
-    return pen_error(PEN_INVALID_INPUT, "'%s' is not a folder, expected one for each class", path);
+    *out_is_folder = S_ISDIR(facts.st_mode);
+    return PEN_OK;
+}
+
+static void image_skip(image_state *state, const char *path) {
+    if (state->skipped_count == 0) state->skipped_path = path;
+    state->skipped_count += 1;
 }
 
 static pen_status image_list_class(image_state *state, const char *path, pen_arena *arena) {
     const uint64_t first = state->paths.count;
-    PEN_TRY(image_check_folder(path));
+    uint64_t kept = first;
     PEN_TRY(image_list_folder(path, arena, &state->paths));
     for (uint64_t i = first; i < state->paths.count; i++) {
-        PEN_TRY(image_check_name(state->paths.names[i]));
+        const char *name = state->paths.names[i];
+        bool is_folder = false;
+        if (image_is_picture(name)) {
+            state->paths.names[kept++] = name;
+            continue;
+        }
+        PEN_TRY(image_is_folder(name, &is_folder));
+        if (is_folder) {
+            return pen_error(PEN_UNSUPPORTED,
+                             "'%s' is a folder, expected pictures (.jpg, .jpeg or .png) of the "
+                             "class",
+                             name);
+        }
+        image_skip(state, name);
     }
-    if (state->paths.count > first) return PEN_OK;
-    return pen_error(PEN_INVALID_INPUT, "the class folder '%s' has no pictures", path);
+    state->paths.count = kept;
+    if (kept > first) return PEN_OK;
+    return pen_error(PEN_INVALID_INPUT,
+                     "the class folder '%s' has no pictures (.jpg, .jpeg or .png)", path);
+}
+
+// Leaves the folders of what is in the root.
+static pen_status image_keep_folders(image_state *state) {
+    image_list *classes = &state->classes;
+    uint64_t kept = 0;
+    for (uint64_t i = 0; i < classes->count; i++) {
+        const char *path = classes->names[i];
+        bool is_folder;
+        PEN_TRY(image_is_folder(path, &is_folder));
+        if (is_folder) {
+            classes->names[kept++] = path;
+        } else if (image_is_picture(path)) {
+            return pen_error(PEN_INVALID_INPUT,
+                             "'%s' is not in the folder of a class, expected one for each class",
+                             path);
+        } else {
+            image_skip(state, path);
+        }
+    }
+    classes->count = kept;
+    return PEN_OK;
 }
 
 static pen_status image_list_all(image_state *state, const char *root, pen_arena *arena) {
     PEN_TRY(image_list_folder(root, arena, &state->classes));
+    PEN_TRY(image_keep_folders(state));
     const uint64_t class_count = state->classes.count;
     if (class_count == 0 || class_count > INT32_MAX) {
         return pen_error(PEN_INVALID_INPUT, "'%s' has %" PRIu64 " class folders, expected some",
@@ -178,6 +223,8 @@ static pen_status image_open(pen_dataset *dataset, const pen_dataset_options *op
     dataset->info.example_count = state->paths.count;
     dataset->info.class_count = (uint32_t)state->classes.count;
     dataset->info.class_names = state->classes.names;
+    dataset->info.skipped_count = state->skipped_count;
+    dataset->info.skipped_path = state->skipped_path;
     return PEN_OK;
 }
 

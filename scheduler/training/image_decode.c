@@ -5,6 +5,9 @@
 #include <stdbool.h>
 #include <string.h>
 #include <turbojpeg.h>
+#if __has_include(<jconfig.h>)
+#include <jconfig.h> // turbojpeg does not tell its version otherwise
+#endif
 
 #include "base/limits.h"
 #include "base/memory.h"
@@ -201,4 +204,18 @@ pen_status pen_image_decode(pen_image_decoder *decoder, const uint8_t *bytes, si
         break;
     }
     return image_other(bytes, size, path);
+}
+
+const char *pen_png_version(void) {
+    return png_get_libpng_ver(NULL);
+}
+
+const char *pen_turbojpeg_version(void) {
+#ifdef LIBJPEG_TURBO_VERSION
+#define IMAGE_TEXT(macro) IMAGE_QUOTE(macro)
+#define IMAGE_QUOTE(text) #text
+    return IMAGE_TEXT(LIBJPEG_TURBO_VERSION);
+#else
+    return "of unknown version";
+#endif
 }

@@ -39,4 +39,8 @@ PEN_NODISCARD pen_status pen_image_measure(pen_image_decoder *decoder, const uin
 PEN_NODISCARD pen_status pen_image_decode(pen_image_decoder *decoder, const uint8_t *bytes,
                                           size_t size, const char *path, pen_image *out_image);
 
+// The versions of libpng, and of the turbojpeg that was compiled with.
+const char *pen_png_version(void);
+const char *pen_turbojpeg_version(void);
+
 #endif // PEN_SCHEDULER_TRAINING_IMAGE_DECODE_H

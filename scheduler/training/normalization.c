@@ -34,6 +34,22 @@ static pen_status normalization_make_table(pen_normalization *normalization, pen
     return PEN_OK;
 }
 
+static pen_status normalization_check_count(const pen_dataset_options *options,
+                                            const pen_dataset_field *field, uint64_t channels,
+                                            bool is_mean) {
+    const uint32_t count = is_mean ? options->mean_count : options->deviation_count;
+    if (count <= 1 || count == channels) return PEN_OK;
+    const bool is_named = field->name[0] != '\0';
+    const pen_status status =
+        pen_error(PEN_INVALID_INPUT,
+                  "%s: found %" PRIu32 " values, but examples%s%s%s have %" PRIu64
+                  " channel%s, expected one value, or one for each channel",
+                  is_mean ? "mean" : "std", count, is_named ? " of '" : "", field->name,
+                  is_named ? "'" : "", channels, channels == 1 ? "" : "s");
+    if (options->blame_normalization == NULL) return status;
+    return options->blame_normalization(options->blame_context, is_mean, status);
+}
+
 pen_status pen_normalization_init(pen_normalization *normalization,
                                   const pen_dataset_options *options,
                                   const pen_dataset_field *field, double default_scale, bool bytes,
@@ -41,13 +57,8 @@ pen_status pen_normalization_init(pen_normalization *normalization,
     const uint64_t channels = field->rank == 0 ? 1 : (uint64_t)field->shape[0];
     const uint32_t mean_count = options->mean_count;
     const uint32_t deviation_count = options->deviation_count;
-    if ((mean_count > 1 && mean_count != channels) ||
-        (deviation_count > 1 && deviation_count != channels)) {
-        return pen_error(PEN_INVALID_INPUT,
-                         "%" PRIu32 " means and %" PRIu32 " deviations are given, but examples of "
-                         "'%s' have %" PRIu64 " channels; give one, or one a channel",
-                         mean_count, deviation_count, field->name, channels);
-    }
+    PEN_TRY(normalization_check_count(options, field, channels, true));
+    PEN_TRY(normalization_check_count(options, field, channels, false));
     const bool apart = mean_count > 1 || deviation_count > 1;
     *normalization = (pen_normalization){
         .scale = options->scale == 0 ? default_scale : options->scale,

@@ -316,3 +316,7 @@ done:
     pen_arena_destroy(arena);
     return status;
 }
+
+const char *pen_jansson_version(void) {
+    return jansson_version_str();
+}

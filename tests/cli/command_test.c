@@ -108,6 +108,16 @@ static void the_doctor_speaks(void **state) {
     command_result result = run(arena, "doctor");
     assert_int_equal(result.exit_code, 0);
     assert_non_null(strstr(result.output, "memory  "));
+    static const char *const names[] = {"kernel level ", "OpenBLAS ",    "oneDNN ",
+                                        "\njansson ",    "\nlibpng ",    "\nlibyaml ",
+                                        "\nMETIS ",      "\nturbojpeg ", "\nzlib "};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *found = strstr(result.output, names[i]);
+        CHECK(found != NULL, "%s: %s", names[i], result.output);
+        found += strlen(names[i]);
+        found += strspn(found, " v");
+        CHECK(*found >= '0' && *found <= '9', "%s: %s", names[i], result.output);
+    }
     result = run(arena, "doctor --json");
     assert_int_equal(result.exit_code, 0);
     static const char start[] = "{\"schema\": \"penstock/doctor/1\", \"version\": \"" PEN_VERSION;

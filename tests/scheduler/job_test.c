@@ -297,7 +297,7 @@ static const mistake job_mistakes[] = {
     {16, 30, "  learning_rate: {constant: {lr: 1}}",
      "train.learning_rate.constant: ", "unknown key \"lr\"", "possible: "},
     {17, 11, "  warmup: 5s", "train.warmup: ", "found \"5s\"", "\"100 steps\" or \"3 epochs\""},
-    {18, 14, "  clip_norm: 0", "train.clip_norm: ", "found \"0\"", "a number above 0"},
+    {18, 14, "  clip_norm: 0", "train.clip_norm: ", "found \"0\"", "a number of at least 1e-30"},
     {19, 10, "  batch: 0", "train.batch: ", "found \"0\"", "an integer from 1 to 1"},
     {19, 10, "  batch: 12.5", "train.batch: ", "found \"12.5\"", "an integer"},
     {19, 10, "  batch: 99999999999999999999", "train.batch: ", "found \"99999999999999999999\"",

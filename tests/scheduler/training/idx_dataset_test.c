@@ -226,7 +226,8 @@ static void refuses_bad_options(void **state) {
     pen_dataset_options options = good;
     options.mean = numbers;
     options.mean_count = 2;
-    CHECK_ERROR(pen_dataset_open(&options, &dataset), PEN_INVALID_INPUT, "have 1 channels");
+    CHECK_ERROR(pen_dataset_open(&options, &dataset), PEN_INVALID_INPUT,
+                "mean: found 2 values, but examples have 1 channel,");
     options = good;
     options.deviation = numbers;
     options.deviation_count = 1;

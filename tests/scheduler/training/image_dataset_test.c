@@ -256,6 +256,25 @@ static void reads_a_folder_of_classes(void **state) {
     pen_dataset_close(dataset);
 }
 
+static void other_files_are_left_out_and_counted(void **state) {
+    (void)state;
+    const pen_dataset_options options = {.format = "images", .path = make_folder(__func__)};
+    pen_dataset *dataset;
+    CHECK_OK(pen_dataset_open(&options, &dataset));
+    const uint64_t count = pen_dataset_get_info(dataset)->example_count;
+    assert_int_equal(pen_dataset_get_info(dataset)->skipped_count, 0);
+    assert_null(pen_dataset_get_info(dataset)->skipped_path);
+    pen_dataset_close(dataset);
+    scratch_file("other_files_are_left_out_and_counted/cats/notes.txt", "", 0);
+    scratch_file("other_files_are_left_out_and_counted/readme", "", 0);
+    CHECK_OK(pen_dataset_open(&options, &dataset));
+    const pen_dataset_info *info = pen_dataset_get_info(dataset);
+    assert_int_equal(info->example_count, count);
+    assert_int_equal(info->skipped_count, 2);
+    assert_non_null(strstr(info->skipped_path, "/readme"));
+    pen_dataset_close(dataset);
+}
+
 static void says_what_is_wrong_in_a_folder(void **state) {
     (void)state;
     pen_dataset *dataset;
@@ -276,14 +295,18 @@ static void says_what_is_wrong_in_a_folder(void **state) {
     options.image_height = 20000;
     CHECK_ERROR(pen_dataset_open(&options, &dataset), PEN_INVALID_INPUT, "1 to 16384");
     options.image_height = 0;
-    scratch_file("says_what_is_wrong_in_a_folder/cats/notes.txt", "", 0);
-    CHECK_ERROR(pen_dataset_open(&options, &dataset), PEN_UNSUPPORTED, "cats/notes.txt'");
+    scratch_file("says_what_is_wrong_in_a_folder/cats/more/1.png", "", 0);
+    CHECK_ERROR(pen_dataset_open(&options, &dataset), PEN_UNSUPPORTED, "cats/more' is a folder");
     scratch_file("empty/cats/.hidden", "", 0);
     options.path = scratch_path("empty");
     CHECK_ERROR(pen_dataset_open(&options, &dataset), PEN_INVALID_INPUT, "has no pictures");
     scratch_file("flat/1.png", "", 0);
     options.path = scratch_path("flat");
-    CHECK_ERROR(pen_dataset_open(&options, &dataset), PEN_INVALID_INPUT, "is not a folder");
+    CHECK_ERROR(pen_dataset_open(&options, &dataset), PEN_INVALID_INPUT,
+                "flat/1.png' is not in the folder of a class");
+    scratch_file("strays/readme.txt", "", 0);
+    options.path = scratch_path("strays");
+    CHECK_ERROR(pen_dataset_open(&options, &dataset), PEN_INVALID_INPUT, "has 0 class folders");
     options.path = scratch_path("absent");
     CHECK_ERROR(pen_dataset_open(&options, &dataset), PEN_NOT_FOUND, "absent");
 }
@@ -314,5 +337,6 @@ PEN_TEST_MAIN(cmocka_unit_test(decodes_png_of_all_kinds), cmocka_unit_test(decod
               cmocka_unit_test(refuses_other_and_absurd_files),
               cmocka_unit_test(resizes_as_pytorch_does),
               cmocka_unit_test(reads_a_folder_of_classes),
+              cmocka_unit_test(other_files_are_left_out_and_counted),
               cmocka_unit_test(says_what_is_wrong_in_a_folder),
               cmocka_unit_test(every_failed_allocation_is_an_error))

@@ -2,6 +2,8 @@
 
 #include "base/memory.h"
 #include "scheduler/training/dataset.h"
+#include <math.h>
+
 #include "tests/support/check.h"
 #include "tests/support/scratch.h"
 
@@ -134,6 +136,34 @@ static void refuses_what_does_not_fit(void **state) {
     }
 }
 
-PEN_TEST_MAIN(cmocka_unit_test(reads_several_inputs),
+static void whole_numbers_become_class_indices(void **state) {
+    (void)state;
+    float labels[3] = {0, 2, 1};
+    pen_dataset_input input = {
+        "x", write_array("whole_x.npy", PEN_NPY_FLOAT32, 2, (int64_t[]){3, 1}, labels),
+        PEN_DATASET_AUTO};
+    pen_dataset_options options = {
+        .format = "npy",
+        .inputs = &input,
+        .input_count = 1,
+        .labels = write_array("whole_y.npy", PEN_NPY_FLOAT32, 1, (int64_t[]){3}, labels),
+        .label_element = PEN_DATASET_INT64};
+    pen_dataset *dataset;
+    int64_t read[3];
+    CHECK_OK(pen_dataset_open(&options, &dataset));
+    CHECK_OK(pen_dataset_read(dataset, (uint64_t[]){0, 1, 2}, 3, NULL, read));
+    assert_true(read[0] == 0 && read[1] == 2 && read[2] == 1);
+    pen_dataset_close(dataset);
+    const float wrong[] = {0.5f, NAN, INFINITY, 1e30f};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        labels[1] = wrong[i];
+        options.labels = write_array("wrong_y.npy", PEN_NPY_FLOAT32, 1, (int64_t[]){3}, labels);
+        CHECK_ERROR(pen_dataset_open(&options, &dataset), PEN_INVALID_INPUT,
+                    "wrong_y.npy': example 1 has the label ");
+    }
+}
+
+PEN_TEST_MAIN(cmocka_unit_test(whole_numbers_become_class_indices),
+              cmocka_unit_test(reads_several_inputs),
               cmocka_unit_test(flattens_and_normalises_by_channel),
               cmocka_unit_test(refuses_what_does_not_fit))

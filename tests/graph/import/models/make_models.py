@@ -328,7 +328,30 @@ def wrong():
          [TensorProto(name="w", data_type=TensorProto.BOOL, dims=[2], raw_data=b"\1\2")], check=False)
 
 
+def types():
+    """One layer, float32[N, 4] -> [N, 3], that differs in element types, ending, or batch."""
+    def layer(name, weight="float32", feed="float32", ending=None, batch="N"):
+        kinds = {"float32": FLOAT, "float64": TensorProto.DOUBLE, "float16": TensorProto.FLOAT16}
+        nodes, last = [], "x"
+        if feed != weight:
+            nodes.append(helper.make_node("Cast", ["x"], ["cast"], to=kinds[weight]))
+            last = "cast"
+        nodes.append(helper.make_node("MatMul", [last, "fc.weight"], ["y" if ending is None else "h"]))
+        if ending is not None:
+            nodes.append(helper.make_node(ending, ["h"], ["y"], axis=-1))
+        save(name, nodes, [value("x", [batch, 4], kinds[feed])], [value("y", [batch, 3], kinds[weight])],
+             [array("fc.weight", np.linspace(-1, 1, 12).reshape(4, 3), np.dtype(weight))])
+    layer("layer")
+    layer("layer_half", weight="float16")
+    layer("layer_half_input", weight="float16", feed="float16")
+    layer("layer_double_input", weight="float64", feed="float64")
+    layer("layer_softmax", ending="Softmax")
+    layer("layer_log_softmax", ending="LogSoftmax")
+    layer("layer_fixed_batch", batch=4)
+
+
 if __name__ == "__main__":
+    types()
     encodings()
     external()
     opsets()
