@@ -359,7 +359,7 @@ static pen_status workload_load(const char *name, const char *bytes, size_t leng
         return pen_error(PEN_INVALID_INPUT, "%s: %zu bytes, at most %llu are possible", name,
                          length, PEN_WORKLOAD_BYTES_LIMIT);
     }
-    json_t *root = json_loadb(bytes, length, JSON_DECODE_ANY, &error);
+    json_t *root = json_loadb(bytes, length, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, &error);
     if (root == NULL) {
         return pen_status_at_position(pen_error(PEN_INVALID_INPUT, "no JSON: %s", error.text), name,
                                       error.line > 0 ? (uint32_t)error.line : 0,
@@ -422,11 +422,12 @@ static pen_status workload_read_devices_of_nodes(const pen_workload *workload, c
     const workload_place top = {.file = path};
     for (void *i = json_object_iter(map); i != NULL; i = json_object_iter_next(map, i)) {
         const char *key = json_object_iter_key(i);
-        char *end;
+        char written[24]; // the id as it is written here: no other spelling is one
         uint32_t node;
         int64_t device;
-        const long long id = strtoll(key, &end, 10);
-        if (*key == '\0' || *end != '\0' ||
+        const long long id = strtoll(key, NULL, 10);
+        snprintf(written, sizeof written, "%lld", id);
+        if (strcmp(key, written) != 0 ||
             !workload_find(ids, workload->given.node_count, id, &node)) {
             return pen_error(PEN_INVALID_INPUT, "%s: there is no node '%.40s'", path, key);
         }
@@ -436,18 +437,26 @@ static pen_status workload_read_devices_of_nodes(const pen_workload *workload, c
     return PEN_OK;
 }
 
+pen_status pen_workload_parse_placement(const pen_workload *workload, const char *name,
+                                        const char *bytes, size_t length, pen_arena *arena,
+                                        uint32_t *out_device_of_node) {
+    json_t *root = NULL;
+    pen_status status = workload_load(name, bytes, length, &root);
+    if (status == PEN_OK) {
+        status = workload_read_devices_of_nodes(workload, name, root, arena, out_device_of_node);
+    }
+    json_decref(root);
+    return status;
+}
+
 pen_status pen_workload_read_placement(const pen_workload *workload, const char *path,
                                        pen_arena *arena, uint32_t *out_device_of_node) {
     pen_mapping mapping = {0};
-    json_t *root = NULL;
     pen_status status = pen_mapping_open(path, &mapping);
     if (status == PEN_OK) {
-        status = workload_load(path, (const char *)mapping.bytes, mapping.length, &root);
+        status = pen_workload_parse_placement(workload, path, (const char *)mapping.bytes,
+                                              mapping.length, arena, out_device_of_node);
     }
-    if (status == PEN_OK) {
-        status = workload_read_devices_of_nodes(workload, path, root, arena, out_device_of_node);
-    }
-    json_decref(root);
     pen_mapping_close(&mapping);
     return status;
 }

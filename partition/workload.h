@@ -41,9 +41,16 @@ void pen_workload_write_placement(const pen_workload *workload, const uint32_t *
 
 // Reads a placement, {"<id>": device, …}, or the same under "placement": fills
 // out_device_of_node [node_count]; nodes that are not in it get PEN_PROBLEM_ANY.
-// NOT_FOUND, IO, INVALID_INPUT, OUT_OF_MEMORY
+// NOT_FOUND, IO, OUT_OF_MEMORY; INVALID_INPUT names the entry
 PEN_NODISCARD pen_status pen_workload_read_placement(const pen_workload *workload, const char *path,
                                                      pen_arena *arena,
                                                      uint32_t *out_device_of_node);
+
+// Reads a placement that is in memory; `name` stands for it in messages. INVALID_INPUT,
+// OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_workload_parse_placement(const pen_workload *workload,
+                                                      const char *name, const char *bytes,
+                                                      size_t length, pen_arena *arena,
+                                                      uint32_t *out_device_of_node);
 
 #endif // PEN_PARTITION_WORKLOAD_H
