@@ -138,6 +138,9 @@ check-exports: $(BUILD)/penstock | build/.has-bench #! exported models, judged b
 
 # what may fail or be timed does not run beside other work
 TESTS :=
+ifneq ($(call asks_for,check-long),)
+export PEN_LONG := 1 # random tests try ten times as many cases
+endif
 ifneq ($(call asks_for,check check-long),)
 conformance: | demo
 test: | demo conformance

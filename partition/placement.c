@@ -190,6 +190,34 @@ pen_status pen_placement_is_acyclic(const pen_problem *problem, const uint32_t *
 // Sums in another order may differ by this much of themselves.
 #define PLACEMENT_TOLERANCE 1e-9
 
+static bool placement_same(double a, double b) {
+    return fabs(a - b) <= PLACEMENT_TOLERANCE * (1.0 + fabs(b));
+}
+
+// `again` is the placement, added up anew.
+static pen_status placement_check_figures(const pen_problem *problem,
+                                          const pen_placement *placement,
+                                          const pen_placement *again) {
+    char name[PEN_PROBLEM_NAME_BYTES];
+    for (uint32_t d = 0; d < problem->given.device_count; d++) {
+        if (!placement_same(placement->load[d], again->load[d])) {
+            return pen_error(PEN_INVALID_INPUT, "the load of device %s is %.17g, not %.17g",
+                             pen_problem_device_name(&problem->given, d, name), again->load[d],
+                             placement->load[d]);
+        }
+        if (!placement_same(placement->bytes[d], again->bytes[d])) {
+            return pen_error(PEN_INVALID_INPUT, "device %s holds %.17g bytes, not %.17g",
+                             pen_problem_device_name(&problem->given, d, name), again->bytes[d],
+                             placement->bytes[d]);
+        }
+    }
+    if (!placement_same(placement->value, again->value)) {
+        return pen_error(PEN_INVALID_INPUT, "the value is %.17g, not %.17g", again->value,
+                         placement->value);
+    }
+    return PEN_OK;
+}
+
 pen_status pen_placement_check(const pen_problem *problem, const pen_placement *placement) {
     pen_arena *scratch = NULL;
     pen_placement *again;
@@ -203,11 +231,8 @@ pen_status pen_placement_check(const pen_problem *problem, const pen_placement *
     if (status != PEN_OK) goto done;
     status = placement_check_used(problem, again->used_count);
     if (status != PEN_OK) goto done;
-    if (fabs(again->value - placement->value) > PLACEMENT_TOLERANCE * (1.0 + again->value)) {
-        status = pen_error(PEN_INVALID_INPUT, "the value is %.17g, not %.17g", again->value,
-                           placement->value);
-        goto done;
-    }
+    status = placement_check_figures(problem, placement, again);
+    if (status != PEN_OK) goto done;
     if (problem->given.is_contiguous) {
         status = pen_placement_is_acyclic(problem, placement->device_of_node, scratch, &is_acyclic);
     }

@@ -316,6 +316,21 @@ static pen_status start_pack(start_repair *repair, start_item *items, pen_arena 
                          : pen_memory_blame(repair->problem, "the memory does not suffice", arena);
 }
 
+// Whether each group is where it may be and no memory is exceeded, all added up anew.
+static bool start_is_right(const start_repair *repair) {
+    const pen_problem *problem = repair->problem;
+    memset(repair->bytes, 0, problem->given.device_count * sizeof *repair->bytes);
+    for (uint32_t g = 0; g < problem->group_count; g++) {
+        const uint32_t d = repair->device_of_group[g];
+        if (!pen_problem_allows(problem, g, d)) return false;
+        repair->bytes[d] += pen_problem_bytes(problem, g, d);
+    }
+    for (uint32_t d = 0; d < problem->given.device_count; d++) {
+        if (repair->bytes[d] > pen_problem_bytes_limit(problem, d)) return false;
+    }
+    return true;
+}
+
 // Moves groups off devices that may not run them or are too full, largest first.
 static pen_status start_unload(start_repair *repair, pen_arena *arena) {
     const pen_problem *problem = repair->problem;
@@ -345,7 +360,8 @@ static pen_status start_unload(start_repair *repair, pen_arena *arena) {
         repair->device_of_group[items[i].group] = device;
         start_put(repair, items[i].group, device, 1.0);
     }
-    return PEN_OK;
+    // what was small beside a group that left is lost in the sums
+    return start_is_right(repair) ? PEN_OK : start_pack(repair, items, arena);
 }
 
 typedef struct start_rank {
@@ -391,20 +407,6 @@ static pen_status start_straighten(const pen_problem *problem, const uint32_t *l
         }
     }
     return PEN_OK;
-}
-
-static bool start_is_right(const start_repair *repair) {
-    const pen_problem *problem = repair->problem;
-    memset(repair->bytes, 0, problem->given.device_count * sizeof *repair->bytes);
-    for (uint32_t g = 0; g < problem->group_count; g++) {
-        const uint32_t d = repair->device_of_group[g];
-        if (!pen_problem_allows(problem, g, d)) return false;
-        repair->bytes[d] += pen_problem_bytes(problem, g, d);
-    }
-    for (uint32_t d = 0; d < problem->given.device_count; d++) {
-        if (repair->bytes[d] > pen_problem_bytes_limit(problem, d)) return false;
-    }
-    return true;
 }
 
 #define START_REPAIR_ORDERS 16

@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "partition/bounds.h"
+#include "partition/fitting.h"
 #include "partition/strategies/limited_place.h"
 
 // Each is pen_strategy_<name>, in a file of its own.
@@ -46,6 +47,29 @@ pen_status pen_strategy_find(const char *name, pen_arena *arena,
     return pen_error(PEN_NOT_FOUND, "%s", whole);
 }
 
+#define STRATEGY_FITTING_VISITS 200000 // some milliseconds
+
+// Runs the strategy; where it finds nothing, anything that fits will do. What the user wishes for
+// is not given up that way.
+static pen_status strategy_run(const pen_problem *problem, const pen_strategy *strategy,
+                               const pen_strategy_options *options, pen_arena *arena,
+                               pen_strategy_result *out_result) {
+    pen_fitting fitting;
+    const pen_status status =
+        pen_status_add_context(pen_limited_place(problem, strategy, options, arena, out_result),
+                               "while placing with the strategy '%s'", strategy->name);
+    if (pen_status_get_code(status) != PEN_DOES_NOT_FIT || options->device_of_node != NULL) {
+        return status;
+    }
+    const pen_status searched = pen_fitting_find(problem, STRATEGY_FITTING_VISITS, arena,
+                                                 out_result->device_of_group, &fitting);
+    if (searched != PEN_OK) return pen_status_join(status, searched);
+    if (!fitting.is_found) return status;
+    pen_status_ignore(status, "the strategy found nothing, but there is something");
+    out_result->lower_bound = 0.0;
+    return PEN_OK;
+}
+
 pen_status pen_place(const pen_problem *problem, const pen_strategy *strategy,
                      const pen_strategy_options *options, pen_arena *arena,
                      pen_placement **out_placement) {
@@ -54,8 +78,7 @@ pen_status pen_place(const pen_problem *problem, const pen_strategy *strategy,
     uint32_t *device_of_node;
     PEN_TRY(PEN_NEW(arena, problem->group_count, &result.device_of_group));
     PEN_TRY(PEN_NEW(arena, problem->given.node_count, &device_of_node));
-    PEN_TRY(pen_status_add_context(pen_limited_place(problem, strategy, options, arena, &result),
-                                   "while placing with the strategy '%s'", strategy->name));
+    PEN_TRY(strategy_run(problem, strategy, options, arena, &result));
     for (uint32_t v = 0; v < problem->given.node_count; v++) {
         device_of_node[v] = result.device_of_group[problem->group_of_node[v]];
         if (device_of_node[v] < problem->given.device_count) continue;

@@ -56,7 +56,8 @@ static void check_cases(pen_objective objective, bool is_contiguous, uint64_t se
                                  .device_count_most = 4,
                                  .placement_count_most = 800,
                                  .objective = objective,
-                                 .is_contiguous = is_contiguous};
+                                 .is_contiguous = is_contiguous,
+                                 .has_used_bounds = true};
     int fitting = 0;
     for (uint64_t i = 0; i < 150; i++)
         check_case(seed + i, &wish, &fitting);
@@ -77,6 +78,12 @@ static void finds_the_best_latency(void **state) {
     (void)state;
     check_cases(PEN_OBJECTIVE_LATENCY, false, 3000);
     check_cases(PEN_OBJECTIVE_LATENCY, true, 4000);
+}
+
+static void finds_the_least_traffic(void **state) {
+    (void)state;
+    check_cases(PEN_OBJECTIVE_TRAFFIC, false, 5000);
+    check_cases(PEN_OBJECTIVE_TRAFFIC, true, 6000);
 }
 
 static void only_writes_what_is_better(void **state) {
@@ -127,6 +134,6 @@ static void refuses_what_is_too_large(void **state) {
 
 PEN_TEST_MAIN(cmocka_unit_test(finds_the_best_throughput),
               cmocka_unit_test(finds_the_best_contiguous_throughput),
-              cmocka_unit_test(finds_the_best_latency),
+              cmocka_unit_test(finds_the_best_latency), cmocka_unit_test(finds_the_least_traffic),
               cmocka_unit_test(only_writes_what_is_better),
               cmocka_unit_test(refuses_what_is_too_large))

@@ -58,8 +58,8 @@ static double run_strategy(const trial *t, const pen_strategy *strategy) {
     const pen_status status = pen_place(t->problem, strategy, &t->options, t->arena, &placement);
     if (pen_status_get_code(status) == PEN_DOES_NOT_FIT) {
         CHECK(t->best == UNKNOWN || isinf(t->best),
-              "seed %llu: %s says that nothing fits, but %.17g is possible",
-              (unsigned long long)t->seed, strategy->name, t->best);
+              "seed %llu: %s says that nothing fits, but %.17g is possible: %s",
+              (unsigned long long)t->seed, strategy->name, t->best, pen_status_message(status));
         pen_status_ignore(status, "as it is");
         return INFINITY;
     }
@@ -83,8 +83,8 @@ static trial trial_begin(uint64_t seed, const placement_wish *wish) {
     return t;
 }
 
-// All strategies on one small problem.
-static void try_small(uint64_t seed, const placement_wish *wish) {
+// All strategies on one small problem. Returns whether something fits.
+static bool try_small(uint64_t seed, const placement_wish *wish) {
     trial t = trial_begin(seed, wish);
     const double best = run_strategy(&t, find("exhaustive"));
     t.best = best;
@@ -100,6 +100,7 @@ static void try_small(uint64_t seed, const placement_wish *wish) {
         run_strategy(&t, *s);
     }
     pen_arena_destroy(t.arena);
+    return best < INFINITY;
 }
 
 static void try_small_cases(pen_objective objective, bool is_contiguous, double placements,
@@ -109,10 +110,14 @@ static void try_small_cases(pen_objective objective, bool is_contiguous, double 
                                  .device_count_most = 5,
                                  .placement_count_most = placements,
                                  .objective = objective,
-                                 .is_contiguous = is_contiguous};
+                                 .is_contiguous = is_contiguous,
+                                 .has_used_bounds = true};
     const uint64_t count = case_count(250);
+    uint64_t fitting = 0;
     for (uint64_t i = 0; i < count; i++)
-        try_small(seed + i * 1001, &wish);
+        fitting += try_small(seed + i * 1001, &wish);
+    CHECK(fitting > count / 2 && fitting < count, "%llu of %llu fit", (unsigned long long)fitting,
+          (unsigned long long)count);
 }
 
 static void small_throughput(void **state) {
@@ -133,6 +138,12 @@ static void small_latency(void **state) {
 static void small_contiguous_latency(void **state) {
     (void)state;
     try_small_cases(PEN_OBJECTIVE_LATENCY, true, 1e4, 4);
+}
+
+static void small_traffic(void **state) {
+    (void)state;
+    try_small_cases(PEN_OBJECTIVE_TRAFFIC, false, 2e5, 5);
+    try_small_cases(PEN_OBJECTIVE_TRAFFIC, true, 2e5, 6);
 }
 
 // ---- larger ones
@@ -278,6 +289,7 @@ static void nothing_to_do(void **state) {
 
 PEN_TEST_MAIN(cmocka_unit_test(small_throughput), cmocka_unit_test(small_contiguous_throughput),
               cmocka_unit_test(small_latency), cmocka_unit_test(small_contiguous_latency),
-              cmocka_unit_test(large_problems), cmocka_unit_test(equal_seeds_give_equal_placements),
+              cmocka_unit_test(small_traffic), cmocka_unit_test(large_problems),
+              cmocka_unit_test(equal_seeds_give_equal_placements),
               cmocka_unit_test(different_seeds_differ_at_random),
               cmocka_unit_test(unknown_names_are_answered), cmocka_unit_test(nothing_to_do))
