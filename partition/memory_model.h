@@ -21,10 +21,6 @@
 #include "partition/graph_problem.h"
 #include "partition/plan.h"
 
-// Besides what it plans with, a process that trains has the program, its libraries and their
-// tables in memory: measured as the resident peak of a training of next to nothing.
-#define PEN_PROCESS_START_BYTES ((uint64_t)60 << 20)
-
 // Which stage runs each node, and where (partition/stage_split.h).
 typedef struct pen_stage_split {
     uint32_t stage_count;

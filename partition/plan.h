@@ -74,6 +74,7 @@ typedef struct pen_plan {
     uint64_t microbatch_size; // examples
     double step_seconds;      // predicted
     double bubble;            // predicted, 0 to 1
+    uint64_t process_bytes;   // that a process takes besides its devices' memory; 0: not known
 
     uint32_t device_count;
     const pen_plan_device *devices; // [device_count] of the cluster

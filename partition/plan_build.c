@@ -177,6 +177,7 @@ static pen_status build_write(const pen_planner *planner, const pen_plan_placed 
                    .schedule = request->schedule,
                    .microbatch_count = request->planned->microbatch_count,
                    .microbatch_size = request->microbatch_size,
+                   .process_bytes = request->process_bytes,
                    .step_seconds = placed->solution.prediction.step_seconds,
                    .bubble = placed->solution.prediction.bubble};
     PEN_TRY(writer_lower(&w));

@@ -38,6 +38,15 @@ static void dump_summary(const pen_plan *plan, pen_text *text) {
                    plan->measured_count, plan->stated_count, plan->assumed_count);
 }
 
+static void dump_process(const pen_plan *plan, pen_text *text) {
+    char bytes[PEN_QUANTITY_TEXT_BYTES];
+    if (plan->process_bytes == 0) return;
+    pen_text_print(text,
+                   "process      %s besides, in each: the program, its libraries, batches read "
+                   "ahead\n",
+                   pen_bytes_format(plan->process_bytes, bytes));
+}
+
 static void dump_devices(const pen_plan *plan, pen_text *text) {
     pen_text_print(text, "\n%-16s %6s %10s %10s %10s %10s %10s %10s %10s %10s %10s\n", "device",
                    "nodes", "parameters", "gradients", "optimizer", "activation", "receive",
@@ -119,6 +128,7 @@ static void dump_nodes(const pen_plan *plan, pen_text *text) {
 
 void pen_plan_dump(const pen_plan *plan, bool nodes, pen_text *text) {
     dump_summary(plan, text);
+    dump_process(plan, text);
     dump_devices(plan, text);
     dump_stages(plan, text);
     dump_transfers(plan, text);
@@ -211,6 +221,7 @@ void pen_plan_write_json(const pen_plan *plan, pen_json_writer *json) {
     pen_json_key_unsigned(json, "microbatch_size", plan->microbatch_size);
     pen_json_key_number(json, "step_seconds", plan->step_seconds);
     pen_json_key_number(json, "bubble", plan->bubble);
+    pen_json_key_unsigned(json, "process_bytes", plan->process_bytes);
     pen_json_key(json, "costs");
     pen_json_begin_object(json);
     pen_json_key_unsigned(json, "measured", plan->measured_count);

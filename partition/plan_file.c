@@ -205,6 +205,7 @@ static pen_status file_take(file_reader *r) {
                        .microbatch_size = (uint64_t)file->microbatch_size,
                        .step_seconds = file->predicted.step,
                        .bubble = file->predicted.bubble,
+                       .process_bytes = file->predicted.process,
                        .measured_count = (uint32_t)file->predicted.measured,
                        .stated_count = (uint32_t)file->predicted.stated,
                        .assumed_count = (uint32_t)file->predicted.assumed};
@@ -310,6 +311,7 @@ static void write_head(const pen_plan *plan, pen_text *text) {
         pen_yaml_add_quantity(text, plan->lower_bound, unit);
     }
     write_seconds(text, "\n  step", plan->step_seconds);
+    write_bytes(text, "\n  process", (double)plan->process_bytes);
     pen_text_print(text, "\n  bubble: %.4f\n  measured: %u\n  stated: %u\n  assumed: %u\n",
                    plan->bubble, plan->measured_count, plan->stated_count, plan->assumed_count);
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/text.h"
+#include "partition/step_time.h"
 #include "partition/strategies/strategies.h"
 
 #define PLACE_ROUNDS 8
@@ -114,33 +115,64 @@ static void place_remember(place_rounds *rounds, const pen_plan_placed *placed) 
     rounds->has_best = true;
 }
 
-// What the last solution found out: microbatches in flight by device, and by how much the sums of
-// the problem fall short of what a device really takes.
-static void place_learn(place_rounds *rounds, const pen_plan_solution *solution) {
-    const uint32_t device_count = rounds->planner->request->cluster->device_count;
-    for (uint32_t d = 0; d < device_count; d++) {
-        uint32_t in_flight = 0;
-        for (uint32_t s = 0; s < solution->split.stage_count; s++) {
-            if (solution->split.device_of_stage[s] != d) continue;
-            if (solution->prediction.in_flight[s] > in_flight) {
-                in_flight = solution->prediction.in_flight[s];
-            }
-        }
-        if (in_flight > 0) rounds->microbatches[d] = in_flight;
-    }
-    pen_problem_given *given = &rounds->given;
-    for (uint32_t d = 0; d < device_count; d++) {
-        double sum = 0.0;
-        for (uint32_t n = 0; n < rounds->planner->homes->node_count; n++) {
-            if (solution->device_of_node[n] != d) continue;
-            sum +=
+// What the problem itself thinks that each device takes, with the least in flight that there can be
+// under the objective.
+static pen_status place_estimate(place_rounds *rounds, const pen_plan_solution *solution,
+                                 double *out_bytes) {
+    const pen_planner *planner = rounds->planner;
+    const uint32_t device_count = planner->request->cluster->device_count;
+    const pen_problem_given *given = &rounds->given;
+    double *workspace;
+    if (given->objective != PEN_OBJECTIVE_STEP_TIME) {
+        for (uint32_t n = 0; n < planner->homes->node_count; n++) {
+            const uint32_t d = solution->device_of_node[n];
+            out_bytes[d] +=
                 given->nodes[n].bytes + given->nodes[n].bytes_in_flight * rounds->microbatches[d];
         }
-        const double missing = (double)solution->device_memory[d].total - sum;
-        const double limit =
-            rounds->planner->bytes_limit[d] - fmax(0.0, missing) * PLACE_MEMORY_SLACK;
-        if (sum > 0.0 && limit < rounds->bytes_limit[d]) rounds->bytes_limit[d] = fmax(0.0, limit);
+        return PEN_OK;
     }
+    pen_step_time *step;
+    const pen_stage_graph *stages;
+    PEN_TRY(PEN_NEW(rounds->arena, device_count, &workspace));
+    PEN_TRY(pen_step_time_new(planner->forming->problem, rounds->arena, &step));
+    PEN_TRY(pen_step_time_stages(step, rounds->placement->device_of_node, &stages, NULL));
+    for (uint32_t s = 0; s < stages->stage_count; s++) {
+        const pen_stage *stage = &stages->stages[s];
+        out_bytes[stage->device] += stage->fixed_bytes + stage->activation_bytes;
+        workspace[stage->device] = fmax(workspace[stage->device], stage->workspace_bytes);
+    }
+    for (uint32_t d = 0; d < device_count; d++) {
+        out_bytes[d] += workspace[d];
+    }
+    return PEN_OK;
+}
+
+// What the last solution found out: microbatches in flight by device, and by how much the problem's
+// view falls short of what a device really takes.
+static pen_status place_learn(place_rounds *rounds, const pen_plan_solution *solution) {
+    const uint32_t device_count = rounds->planner->request->cluster->device_count;
+    const bool is_step_time = rounds->given.objective == PEN_OBJECTIVE_STEP_TIME;
+    const uint32_t stage_count = solution->split.stage_count;
+    double *estimate;
+    uint32_t *in_flight;
+    PEN_TRY(PEN_NEW(rounds->arena, device_count, &estimate));
+    PEN_TRY(PEN_NEW(rounds->arena, stage_count, &in_flight));
+    for (uint32_t s = 0; s < stage_count; s++) {
+        const uint32_t device = solution->split.device_of_stage[s];
+        in_flight[s] = is_step_time ? 1 : solution->prediction.in_flight[s];
+        if (in_flight[s] > rounds->microbatches[device]) {
+            rounds->microbatches[device] = in_flight[s];
+        }
+    }
+    PEN_TRY(place_estimate(rounds, solution, estimate));
+    for (uint32_t d = 0; d < device_count; d++) {
+        const pen_plan_memory memory =
+            pen_memory_model_device(solution->stage_memory, &solution->split, in_flight, d);
+        const double missing = ((double)memory.total - estimate[d]) * PLACE_MEMORY_SLACK;
+        const double limit = fmax(0.0, rounds->planner->bytes_limit[d] - fmax(0.0, missing));
+        if (memory.total > 0 && limit < rounds->bytes_limit[d]) rounds->bytes_limit[d] = limit;
+    }
+    return PEN_OK;
 }
 
 // ---- nothing fits
@@ -243,8 +275,8 @@ static pen_status place_refuse(place_rounds *rounds, pen_status refusal) {
     if (!rounds->has_best) PEN_TRY(place_relaxed(rounds, refusal));
     return pen_status_add_context(
         pen_plan_error_memory(rounds->planner, &rounds->best.solution, rounds->arena),
-        "the least memory that was found: the model does not fit on these devices; more of them, "
-        "more memory, smaller microbatches or fewer in flight would help");
+        "that is the least memory of all placements tried; more devices, more memory or smaller "
+        "microbatches would help");
 }
 
 static pen_status place_init(place_rounds *rounds, const pen_planner *planner, pen_arena *arena) {
@@ -254,7 +286,10 @@ static pen_status place_init(place_rounds *rounds, const pen_planner *planner, p
     PEN_TRY(pen_strategy_find(request->placement->strategy, arena, &rounds->strategy));
     PEN_TRY(PEN_NEW(arena, device_count, &rounds->microbatches));
     PEN_TRY(PEN_NEW(arena, device_count, &rounds->bytes_limit));
-    const uint32_t microbatches = request->planned->microbatch_count;
+    // under step times the schedule decides how many are in flight, and one must fit
+    const uint32_t microbatches = request->placement->objective == PEN_OBJECTIVE_STEP_TIME
+                                      ? 1
+                                      : request->planned->microbatch_count;
     for (uint32_t d = 0; d < device_count; d++) {
         rounds->microbatches[d] = microbatches < device_count ? microbatches : device_count;
         rounds->bytes_limit[d] = planner->bytes_limit[d];
@@ -287,7 +322,7 @@ pen_status pen_plan_place(const pen_planner *planner, pen_arena *arena,
         PEN_TRY(status);
         place_remember(&rounds, &placed);
         if (placed.solution.fits) break;
-        place_learn(&rounds, &placed.solution);
+        PEN_TRY(place_learn(&rounds, &placed.solution));
     }
     if (!rounds.has_best || !rounds.best.solution.fits) {
         if (rounds.has_best && refusal != PEN_OK) {

@@ -49,8 +49,8 @@ pen_status pen_planner_new(const pen_plan_request *request, pen_arena *arena,
     return PEN_OK;
 }
 
-// What the schedule makes of the stages. Where no order of tasks fits, memory is not looked at, so
-// that it can be said how much is missing.
+// What the schedule makes of the stages. Where no order of tasks fits, every stage holds one
+// microbatch, the least there is, so that it can be said how much is missing.
 static pen_status solution_predict(const pen_planner *planner, pen_arena *arena,
                                    pen_plan_solution *solution) {
     const pen_plan_request *request = planner->request;
@@ -59,6 +59,7 @@ static pen_status solution_predict(const pen_planner *planner, pen_arena *arena,
     PEN_TRY(PEN_NEW(arena, device_count, &solution->prediction.bytes_peak));
     pen_status status =
         request->step_time(request->step_time_context, &solution->stages, &solution->prediction);
+    solution->fits = status == PEN_OK;
     if (pen_status_get_code(status) != PEN_DOES_NOT_FIT) return status;
     pen_status_ignore(status, "said by the solution, with more detail");
     double *no_limit;
@@ -68,7 +69,11 @@ static pen_status solution_predict(const pen_planner *planner, pen_arena *arena,
     }
     pen_stage_graph relaxed = solution->stages;
     relaxed.bytes_limit = no_limit;
-    return request->step_time(request->step_time_context, &relaxed, &solution->prediction);
+    PEN_TRY(request->step_time(request->step_time_context, &relaxed, &solution->prediction));
+    for (uint32_t s = 0; s < solution->stages.stage_count; s++) {
+        solution->prediction.in_flight[s] = 1;
+    }
+    return PEN_OK;
 }
 
 static pen_status solution_add_memory(const pen_planner *planner, pen_arena *arena,
@@ -86,7 +91,7 @@ static pen_status solution_add_memory(const pen_planner *planner, pen_arena *are
         solution->worst_device = d;
     }
     solution->device_memory = memory;
-    solution->fits = worst <= 0.0;
+    solution->fits = solution->fits && worst <= 0.0;
     return PEN_OK;
 }
 

@@ -30,6 +30,7 @@ typedef struct pen_plan_request {
     const char *model;        //
     const char *cost_table;   //
     uint64_t microbatch_size; // examples
+    uint64_t process_bytes;   // 0: not known
 } pen_plan_request;
 
 typedef struct pen_planner {

@@ -20,6 +20,7 @@ typedef struct file_predicted {
     const char *lower_bound;
     double step;
     double bubble;
+    uint64_t process;
     int64_t measured;
     int64_t stated;
     int64_t assumed;

@@ -15,6 +15,14 @@
 #define PLAN_SCHEDULES_LIMIT 8
 #define PLAN_SCHEDULE_GAIN 1e-3 // a schedule must be so much faster to be taken in place of another
 
+// What a process takes besides the buffers of its devices: fitted to resident peaks of training
+// (x86-64, glibc), within a tenth over the models of the tests.
+#define PLAN_PROCESS_BYTES ((uint64_t)19 << 20)     // the program, its libraries and their tables
+#define PLAN_CONVOLUTIONS_BYTES ((uint64_t)3 << 20) // the library of convolutions, once used
+#define PLAN_CONVOLUTION_BYTES ((uint64_t)96 << 10) // code made for each kind of convolution
+#define PLAN_NODE_BYTES ((uint64_t)18 << 10)        // the graph, its kernels and the order
+#define PLAN_BATCHES 2                              // one in use, one being read
+
 struct pen_plan_job {
     const pen_job *job;
     const pen_plan_job_options *options; // while it is created
@@ -29,6 +37,8 @@ struct pen_plan_job {
     const char *schedule_names[PLAN_SCHEDULES_LIMIT];
     pen_schedule_step_time_context *contexts[PLAN_SCHEDULES_LIMIT];
     uint32_t schedule_count;
+    uint32_t convolution_count; // kinds
+    uint64_t example_bytes;     // 0: the data is not there
 };
 
 // ---- the model
@@ -45,7 +55,12 @@ static pen_status plan_open_data(pen_plan_job *p, const pen_dataset_info **out_i
         return PEN_OK;
     }
     PEN_TRY(status);
-    *out_info = pen_dataset_get_info(p->dataset);
+    const pen_dataset_info *info = pen_dataset_get_info(p->dataset);
+    for (uint32_t i = 0; i < info->input_count; i++) {
+        p->example_bytes += info->inputs[i].bytes;
+    }
+    if (info->labels != NULL) p->example_bytes += info->labels->bytes;
+    *out_info = info;
     return PEN_OK;
 }
 
@@ -101,6 +116,7 @@ static pen_status plan_workspace(pen_plan_job *p, pen_name_map *known, uint64_t 
     *out_bytes = kind->workspace_bytes(kernel);
     kind->release(p->device, kernel);
     bytes_of_known[known->count] = *out_bytes;
+    if (strncmp(pen_graph_node(graph, node)->op->name, "conv", 4) == 0) p->convolution_count++;
     return pen_name_map_add(known, key, known->count);
 }
 
@@ -173,6 +189,14 @@ static pen_status plan_set_placement(pen_plan_job *p) {
     return plan_find_schedules(p);
 }
 
+static uint64_t plan_process_bytes(const pen_plan_job *p) {
+    uint64_t bytes = PLAN_PROCESS_BYTES;
+    if (p->convolution_count > 0) bytes += PLAN_CONVOLUTIONS_BYTES;
+    bytes += p->convolution_count * PLAN_CONVOLUTION_BYTES;
+    bytes += pen_graph_node_count(p->program->graph) * PLAN_NODE_BYTES;
+    return bytes + PLAN_BATCHES * (uint64_t)p->job->train.batch * p->example_bytes;
+}
+
 static pen_status plan_start(pen_plan_job *p) {
     const pen_job *job = p->job;
     const char *costs = p->options->cost_table != NULL ? p->options->cost_table : job->costs;
@@ -198,6 +222,7 @@ static pen_status plan_start(pen_plan_job *p) {
     p->request.job = job->file;
     p->request.model = job->model.file;
     p->request.cost_table = costs;
+    p->request.process_bytes = plan_process_bytes(p);
     p->request.microbatch_size = p->program->microbatch_size;
     return PEN_OK;
 }
