@@ -22,11 +22,23 @@ def resnet50():
     return torchvision.models.resnet50(weights=None)
 
 
+def inception_v3():
+    import torchvision
+    return torchvision.models.inception_v3(weights=None, aux_logits=False, init_weights=False)
+
+
+def densenet121():
+    import torchvision
+    return torchvision.models.densenet121(weights=None)
+
+
 # name: (constructor, shape of one example, classes, batch)
 MODELS = {
     "mlp4096": (mlp4096, (784,), 10, 128),
     "resnet18": (resnet18, (3, 224, 224), 1000, 8),
     "resnet50": (resnet50, (3, 224, 224), 1000, 8),
+    "inception_v3": (inception_v3, (3, 299, 299), 1000, 8),
+    "densenet121": (densenet121, (3, 224, 224), 1000, 8),
 }
 
 

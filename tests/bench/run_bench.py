@@ -7,8 +7,8 @@ A case is MODEL:THREADS:MICROBATCHES. Both programs do the same training step (f
 backward, SGD with momentum) on the same model and data, in turn, round after round, each time in a
 process of its own; a round's time is the median of its steps, and the figure is the median of the
 rounds. PyTorch's best variant (torch_peer.py) is found in a first round.
-Prints one table of ratios, ours to theirs (below 1: Penstock is faster, or smaller), and writes
-build/bench.json.
+Prints one table of ratios, ours to theirs (below 1: Penstock is faster, or smaller), and puts them
+into build/bench.json.
 """
 import argparse
 import json
@@ -16,6 +16,8 @@ import os
 import statistics
 import subprocess
 import sys
+
+import bench_rows
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CASES = ["mlp4096:1:1", "mlp4096:2:1", "mlp4096:1:4", "mlp4096:2:4", "resnet18:1:1",
@@ -79,16 +81,10 @@ def measure(options, case):
         theirs.append(run_peer(options, model, threads, microbatches, [best])["best"])
     name = f"{model}, {microbatches} microbatches" if microbatches > 1 else model
     peer = f"torch {best}"
-    return [row(f"{name}: training step", threads, [time for time, _ in ours],
+    return [bench_rows.row(f"{name}: training step", threads, [time for time, _ in ours],
                 [variant["median_ms"] for variant in theirs], peer, "ms"),
-            row(f"{name}: peak memory", threads, [peak / 2**20 for _, peak in ours],
+            bench_rows.row(f"{name}: peak memory", threads, [peak / 2**20 for _, peak in ours],
                 [variant["peak_bytes"] / 2**20 for variant in theirs], peer, "MiB")]
-
-
-def row(name, threads, ours, theirs, peer, unit):
-    mine, other = statistics.median(ours), statistics.median(theirs)
-    return {"name": name, "threads": threads, "ours": round(mine, 3), "other": round(other, 3),
-            "other_name": peer, "unit": unit, "ratio": round(mine / other, 4), "runs": len(ours)}
 
 
 def show(rows):
@@ -118,9 +114,7 @@ def main():
     for case in options.cases or CASES:
         print(f"measuring {case}", file=sys.stderr, flush=True)
         rows += measure(options, case)
-    with open(options.json, "w", encoding="ascii") as file:
-        json.dump(rows, file, indent=1)
-        file.write("\n")
+    bench_rows.save(options.json, rows)
     show(rows)
 
 
