@@ -190,12 +190,25 @@ chosen_fuzzers = $(if $(FUZZ),$(foreach name,$(FUZZ),build/fuzz/$(name)_fuzz),$(
 fuzz: $(chosen_fuzzers) #! every fuzzer for FUZZ_SECONDS=60; FUZZ='yaml csv' these
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) tests/fuzz/run_fuzzers.sh $^
 
-# ---- benchmarks, beside PyTorch
+# ---- benchmarks
+#   make bench                        everything (an hour)
+#   make bench BENCH='mlp4096:1:1'    training steps beside PyTorch: those cases
+#   make bench WORKLOADS=DIR          placement: each strategy on each workload in DIR, and what it saves
+#   make bench PLACEMENT='giants'     placement: that table; there are workloads, steps, giants
 .PHONY: bench
 BENCH :=
-bench: $(BUILD)/penstock $(BUILD)/tests/bench/bench_enqueue $(BUILD)/tests/bench/giant_bench | build/.has-bench #! step time and memory beside PyTorch; BENCH='mlp4096:1:1' some
+WORKLOADS :=
+PLACEMENT := $(if $(WORKLOADS),workloads steps)
+bench_programs := $(addprefix $(BUILD)/tests/bench/,bench_enqueue giant_bench)
+bench: $(BUILD)/penstock $(bench_programs) | build/.has-bench #! training beside PyTorch, and placement; WORKLOADS=DIR, BENCH=case, PLACEMENT=table
+ifeq ($(PLACEMENT),)
 	@$(BUILD)/tests/bench/bench_enqueue
 	@/usr/bin/python3 tests/bench/run_bench.py --penstock $(BUILD)/penstock $(BENCH)
+endif
+ifeq ($(BENCH),)
+	@/usr/bin/python3 tests/bench/run_placement_bench.py --penstock $(BUILD)/penstock --giant $(BUILD)/tests/bench/giant_bench \
+	  $(if $(WORKLOADS),--workloads $(WORKLOADS)) $(PLACEMENT)
+endif
 
 $(BUILD)/tests/bench/giant_bench: $(BUILD)/tests/support/giant_graph.o
 $(BUILD)/tests/bench/%: $(BUILD)/tests/bench/%.o $(BUILD)/libpenstock.a

@@ -88,7 +88,7 @@ static bool refine_has_room(const large_refine *refine, uint32_t device, double 
 static void refine_try_move(large_refine *refine, uint32_t group, uint32_t device) {
     pen_load_state *state = refine->state;
     if (!pen_problem_allows(refine->problem, group, device) ||
-        !refine_has_room(refine, device, refine->problem->group_bytes[group])) {
+        !refine_has_room(refine, device, pen_problem_bytes(refine->problem, group, device))) {
         return;
     }
     pen_load_state_weigh(state, group, device);
@@ -157,7 +157,7 @@ static void refine_try_region(large_refine *refine, uint32_t device) {
         const uint32_t group = refine->region[i];
         if (!pen_problem_allows(refine->problem, group, device)) return;
         refine->home[i] = refine->state->device_of_group[group];
-        if (refine->home[i] != device) bytes += refine->problem->group_bytes[group];
+        if (refine->home[i] != device) bytes += pen_problem_bytes(refine->problem, group, device);
     }
     if (!refine_has_room(refine, device, bytes)) return;
     for (uint32_t i = 0; i < refine->region_count; i++) {
@@ -170,10 +170,15 @@ static void refine_try_swap(large_refine *refine, uint32_t group, uint32_t other
     const pen_problem *problem = refine->problem;
     const uint32_t here = refine->state->device_of_group[group];
     const uint32_t there = refine->state->device_of_group[other];
-    const double growth = problem->group_bytes[group] - problem->group_bytes[other];
     if (here == there || !pen_problem_allows(problem, group, there) ||
-        !pen_problem_allows(problem, other, here) || !refine_has_room(refine, there, growth) ||
-        !refine_has_room(refine, here, -growth)) {
+        !pen_problem_allows(problem, other, here)) {
+        return;
+    }
+    const double more_there =
+        pen_problem_bytes(problem, group, there) - pen_problem_bytes(problem, other, there);
+    const double more_here =
+        pen_problem_bytes(problem, other, here) - pen_problem_bytes(problem, group, here);
+    if (!refine_has_room(refine, there, more_there) || !refine_has_room(refine, here, more_here)) {
         return;
     }
     refine->region[0] = group;

@@ -140,7 +140,8 @@ static void line_fill_scan(line_fill *fill, uint32_t begin) {
             line_candidate *candidate = &fill->candidates[i];
             const pen_device_class *class = &fill->classes->classes[candidate->class];
             if (candidate->is_done) continue;
-            if (!pen_segment_load_allows(segment, class) || segment->bytes > class->bytes_limit ||
+            if (!pen_segment_load_allows(segment, class) ||
+                !pen_segment_load_fits(segment, class) ||
                 pen_segment_load_bound(segment, class) > fill->limit) {
                 candidate->is_done = true;
                 open -= 1;

@@ -8,6 +8,7 @@
 #include "partition/bounds.h"
 #include "partition/coarsen.h"
 #include "partition/fitting.h"
+#include "partition/line_fill.h"
 #include "partition/linear_orders.h"
 #include "partition/memory_blame.h"
 #include "partition/segment_plan.h"
@@ -127,13 +128,32 @@ static pen_status start_try(start_line *line, const pen_down_sets *sets, double 
 #define START_CLIMB_FACTOR 1.6
 #define START_CLIMB_TRIES 8
 
-// The first line: a search below a limit is the faster the lower the limit, so limits rise from the
-// lower bound on until something is found.
-static pen_status start_climb(start_line *line, const pen_down_sets *sets, pen_arena *arena,
-                              bool *out_is_better) {
+#define START_FILL_PRECISION 0.002
+
+// The first line: a search below a limit is the faster the lower the limit. Filling the devices
+// along it gives one; where it cannot, limits rise from the lower bound on until something is
+// found.
+static pen_status start_climb(start_line *line, const uint32_t *order, const pen_down_sets *sets,
+                              pen_arena *arena, bool *out_is_better) {
     double limit;
     bool is_finished;
     PEN_TRY(pen_bound(line->chained, arena, &limit));
+    if (line->problem->given.objective != PEN_OBJECTIVE_LATENCY) {
+        const pen_line_fill_options options = {.classes = line->classes,
+                                               .bound = limit,
+                                               .value_limit = INFINITY,
+                                               .precision = START_FILL_PRECISION,
+                                               .deadline = INFINITY};
+        pen_line_fill_result fill;
+        PEN_TRY(
+            pen_line_fill(line->chained, order, &options, arena, line->device_of_chained, &fill));
+        if (fill.is_found) {
+            line->value = fill.value;
+            *out_is_better = true;
+            bool is_improved;
+            return start_try(line, sets, INFINITY, arena, &is_finished, &is_improved);
+        }
+    }
     limit *= START_CLIMB_FIRST;
     for (int i = 0; i < START_CLIMB_TRIES && limit > 0.0; i++) {
         line->value = limit;
@@ -159,7 +179,7 @@ static pen_status start_try_orders(start_line *line, const pen_start_options *op
         PEN_TRY(pen_arena_create(&scratch));
         pen_status status = pen_down_sets_of_orders(line->chained, order, 1, scratch, &sets);
         if (status == PEN_OK && i == 0) {
-            status = start_climb(line, sets, scratch, &is_better);
+            status = start_climb(line, order, sets, scratch, &is_better);
         } else if (status == PEN_OK) {
             status = start_try(line, sets, options->deadline, scratch, &is_finished, &is_better);
         }

@@ -5,15 +5,16 @@
 // O(groups · devices + reads).
 //
 // A contiguous problem is cut along the line instead: the smallest load is sought below which
-// filling one device after another reaches the end.
+// filling one device after another reaches the end. Others are tried so too, unless latency counts.
 
 #include <math.h>
 #include <string.h>
 
-#include "partition/bounds.h"
 #include "partition/device_classes.h"
+#include "partition/line_fill.h"
 #include "partition/linear_orders.h"
-#include "partition/segment_load.h"
+#include "partition/load_bound.h"
+#include "partition/load_state.h"
 #include "partition/starts.h"
 #include "partition/strategies/strategies.h"
 
@@ -97,93 +98,82 @@ static pen_status greedy_place_free(const pen_problem *problem, const uint32_t *
 
 // ---- filling along a line
 
-typedef struct greedy_fill {
-    const pen_problem *problem;
-    const pen_device_classes *classes;
-    const uint32_t *line;
-    const uint32_t *sequence; // [device_count]
-    pen_segment_load *segment;
-    uint32_t *device_of_group;
-} greedy_fill;
+#define GREEDY_PRECISION 0.001
 
-// How many groups from `begin` on device `device` takes: the longest stretch with a load below
-// `limit`.
-static uint32_t greedy_stretch(greedy_fill *fill, uint32_t begin, uint32_t device, double limit) {
-    const pen_device_class *class = &fill->classes->classes[fill->classes->class_of_device[device]];
-    pen_segment_load *segment = fill->segment;
-    const uint32_t count = fill->problem->group_count;
-    uint32_t taken = 0, end = begin;
-    while (end < count) {
-        pen_segment_load_add(segment, fill->line[end++]);
-        if (!pen_segment_load_allows(segment, class) || !pen_segment_load_fits(segment, class) ||
-            pen_segment_load_bound(segment, class) > limit) {
-            break;
-        }
-        if (pen_segment_load_on(segment, class) <= limit) taken = end - begin;
-    }
-    while (end > begin)
-        pen_segment_load_remove(segment, fill->line[--end]);
-    return taken;
+// Of a contiguous problem. False when filling finds nothing.
+static pen_status greedy_fill(const pen_problem *problem, const uint32_t *line, pen_arena *arena,
+                              uint32_t *device_of_group, bool *out_is_found) {
+    pen_device_classes *classes;
+    pen_line_fill_result result;
+    double bound;
+    PEN_TRY(pen_device_classes_new(problem, 0, arena, &classes));
+    PEN_TRY(pen_load_bound(problem, arena, &bound));
+    const pen_line_fill_options options = {.classes = classes,
+                                           .bound = bound,
+                                           .value_limit = INFINITY,
+                                           .precision = GREEDY_PRECISION,
+                                           .deadline = INFINITY};
+    PEN_TRY(pen_line_fill(problem, line, &options, arena, device_of_group, &result));
+    *out_is_found = result.is_found;
+    return PEN_OK;
 }
 
-static bool greedy_fill_below(greedy_fill *fill, double limit) {
-    const uint32_t count = fill->problem->group_count;
-    uint32_t begin = 0;
-    for (uint32_t i = 0; i < fill->problem->given.device_count && begin < count; i++) {
-        const uint32_t device = fill->sequence[i];
-        const uint32_t taken = greedy_stretch(fill, begin, device, limit);
-        for (uint32_t j = 0; j < taken; j++) {
-            fill->device_of_group[fill->line[begin + j]] = device;
-            pen_segment_load_advance(fill->segment, fill->line[begin + j]);
-        }
-        begin += taken;
+// Along the line of the problem made ready for one. False also when that cannot be.
+static pen_status greedy_fill_chained(const pen_problem *problem, pen_arena *arena,
+                                      uint32_t *device_of_group, bool *out_is_found) {
+    const pen_problem *chained;
+    uint32_t *order, *device_of_chained;
+    *out_is_found = false;
+    const pen_status status = pen_start_chain(problem, arena, &chained);
+    if (pen_status_get_code(status) == PEN_DOES_NOT_FIT) {
+        pen_status_ignore(status, "there are other ways");
+        return PEN_OK;
     }
-    for (uint32_t i = begin; i-- > 0;)
-        pen_segment_load_retreat(fill->segment, fill->line[i]);
-    return begin == count;
+    PEN_TRY(status);
+    PEN_TRY(PEN_NEW(arena, chained->group_count, &order));
+    PEN_TRY(PEN_NEW(arena, chained->group_count, &device_of_chained));
+    PEN_TRY(pen_linear_order(chained, 0, 0, arena, order));
+    PEN_TRY(greedy_fill(chained, order, arena, device_of_chained, out_is_found));
+    for (uint32_t v = 0; v < problem->given.node_count && *out_is_found; v++) {
+        device_of_group[problem->group_of_node[v]] = device_of_chained[chained->group_of_node[v]];
+    }
+    return PEN_OK;
 }
-
-#define GREEDY_HALVINGS 14
-#define GREEDY_DOUBLINGS 40
 
 static pen_status greedy_place_contiguous(const pen_problem *problem, const uint32_t *line,
                                           pen_arena *arena, uint32_t *device_of_group) {
-    pen_device_classes *classes;
-    double low, high;
-    greedy_fill fill = {.problem = problem, .line = line};
-    uint32_t *sequence;
-    PEN_TRY(pen_device_classes_new(problem, 0, arena, &classes));
-    PEN_TRY(PEN_NEW(arena, problem->given.device_count, &sequence));
-    for (uint32_t d = 0; d < problem->given.device_count; d++)
-        sequence[d] = d;
-    PEN_TRY(pen_segment_load_new(problem, arena, &fill.segment));
-    PEN_TRY(PEN_NEW(arena, problem->group_count, &fill.device_of_group));
-    fill.classes = classes;
-    fill.sequence = sequence;
-    PEN_TRY(pen_bound(problem, arena, &low));
-    bool is_found = false;
-    high = low > 0.0 ? low : 1e-9;
-    for (int i = 0; i < GREEDY_DOUBLINGS && !is_found; i++) {
-        is_found = greedy_fill_below(&fill, high);
-        if (!is_found) {
-            low = high;
-            high *= 2.0;
-        }
-    }
-    for (int i = 0; is_found && i <= GREEDY_HALVINGS; i++) {
-        const double middle = i == GREEDY_HALVINGS ? high : (low + high) / 2.0;
-        if (greedy_fill_below(&fill, middle)) {
-            high = middle;
-            memcpy(device_of_group, fill.device_of_group,
-                   problem->group_count * sizeof *device_of_group);
-        } else {
-            low = middle;
-        }
-    }
+    bool is_found;
+    PEN_TRY(greedy_fill_chained(problem, arena, device_of_group, &is_found));
+    if (is_found) return PEN_OK;
+    PEN_TRY(greedy_fill(problem, line, arena, device_of_group, &is_found));
     if (is_found) return PEN_OK;
     for (uint32_t g = 0; g < problem->group_count; g++)
         device_of_group[g] = PEN_PROBLEM_ANY;
     return pen_start_repair(problem, line, arena, device_of_group);
+}
+
+static pen_status greedy_worst(const pen_problem *problem, const uint32_t *device_of_group,
+                               pen_arena *arena, double *out_worst) {
+    pen_load_state *state;
+    PEN_TRY(pen_load_state_new(problem, device_of_group, arena, &state));
+    *out_worst = pen_load_state_worst(state);
+    return PEN_OK;
+}
+
+// Where what finishes first pays for too many transfers, stretches of a line may do better.
+static pen_status greedy_prefer_fill(const pen_problem *problem, pen_arena *arena,
+                                     uint32_t *device_of_group) {
+    uint32_t *filled;
+    double worst, worst_filled;
+    bool is_found;
+    PEN_TRY(PEN_NEW(arena, problem->group_count, &filled));
+    PEN_TRY(greedy_fill_chained(problem, arena, filled, &is_found));
+    if (!is_found) return PEN_OK;
+    PEN_TRY(greedy_worst(problem, device_of_group, arena, &worst));
+    PEN_TRY(greedy_worst(problem, filled, arena, &worst_filled));
+    if (worst_filled >= worst) return PEN_OK;
+    memcpy(device_of_group, filled, problem->group_count * sizeof *filled);
+    return PEN_OK;
 }
 
 static pen_status greedy_place(const pen_problem *problem, const pen_strategy_options *options,
@@ -204,13 +194,14 @@ static pen_status greedy_place(const pen_problem *problem, const pen_strategy_op
         is_met[g] = true;
         line[filled++] = g;
     }
-    return greedy_place_free(problem, line, arena, out_result->device_of_group);
+    PEN_TRY(greedy_place_free(problem, line, arena, out_result->device_of_group));
+    if (problem->given.objective == PEN_OBJECTIVE_LATENCY) return PEN_OK;
+    return greedy_prefer_fill(problem, arena, out_result->device_of_group);
 }
 
 extern const pen_strategy pen_strategy_greedy;
 const pen_strategy pen_strategy_greedy = {
     .name = "greedy",
-    .summary =
-        "earliest finish, group by group; contiguous: one device after another, filled evenly",
+    .summary = "earliest finish, group by group, or one device after another, filled evenly",
     .place = greedy_place,
 };
