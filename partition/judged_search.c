@@ -22,6 +22,8 @@ typedef struct judged_search {
     uint32_t *device_of_group;
     uint32_t *device_of_node;  // [node_count], for step time
     pen_step_time *step;       // or NULL
+    const pen_problem *loads;  // the problem as throughput, for step time
+    double *work;              // [device_count] compute of a step, likewise: no step takes less
     pen_reader_counts readers; // for traffic
     double traffic;
     double *bytes;         // [device_count]
@@ -73,6 +75,12 @@ static void judged_move_traffic(judged_search *search, uint32_t group, uint32_t 
     }
 }
 
+// What `group` computes on `device` in a step.
+static double judged_work(const judged_search *search, uint32_t group, uint32_t device) {
+    return pen_problem_compute(search->loads, group, device) *
+           search->problem->given.microbatch_count;
+}
+
 static void judged_put(judged_search *search, uint32_t group, uint32_t device) {
     const pen_problem *problem = search->problem;
     const uint32_t from = search->device_of_group[group];
@@ -86,6 +94,8 @@ static void judged_put(judged_search *search, uint32_t group, uint32_t device) {
         return;
     }
     search->device_of_group[group] = device;
+    search->work[from] -= judged_work(search, group, from);
+    search->work[device] += judged_work(search, group, device);
     for (uint32_t m = problem->members.first[group]; m < problem->members.first[group + 1]; m++)
         search->device_of_node[problem->members.ids[m]] = device;
 }
@@ -329,16 +339,25 @@ static void judged_note(judged_search *search, double value) {
            search->problem->group_count * sizeof *search->best);
 }
 
+// Whether the devices of the region have more to compute than `limit`.
+static bool judged_is_overworked(const judged_search *search, double limit) {
+    for (uint32_t i = 0; search->step != NULL && i < search->region_count; i++) {
+        if (search->work[search->device_of_group[search->region[i]]] > limit) return true;
+    }
+    return false;
+}
+
 static void judged_step(judged_search *search, double warmth) {
     const double value_before = search->value;
-    bool is_accepted = judged_choose(search) && judged_is_right(search);
+    const double scale = search->best_value < INFINITY ? search->best_value : value_before;
+    bool is_accepted = judged_choose(search);
+    const double luck = (judged_random(search) + 0.5) * 0x1p-32;
+    const double limit = value_before - warmth * scale * log(luck);
+    is_accepted = is_accepted && !judged_is_overworked(search, limit) && judged_is_right(search);
     if (is_accepted) {
         bool fits;
         const double value = judged_evaluate(search, &fits);
-        const double luck = (judged_random(search) + 0.5) * 0x1p-32;
-        const double scale = search->best_value < INFINITY ? search->best_value : value_before;
-        is_accepted =
-            search->status == PEN_OK && value <= value_before - warmth * scale * log(luck);
+        is_accepted = search->status == PEN_OK && value <= limit;
         if (is_accepted) search->value = value;
         if (is_accepted && fits) judged_note(search, value);
     }
@@ -359,6 +378,8 @@ static pen_status judged_begin(judged_search *search, pen_arena *arena) {
     PEN_TRY(PEN_NEW(arena, device_count, &rank));
     if (problem->given.objective == PEN_OBJECTIVE_STEP_TIME) {
         PEN_TRY(pen_step_time_new(problem, arena, &search->step));
+        PEN_TRY(pen_problem_as_throughput(problem, arena, &search->loads));
+        PEN_TRY(PEN_NEW(arena, device_count, &search->work));
     } else {
         PEN_TRY(pen_reader_counts_init(&search->readers, problem, PEN_READER_COUNTS_TABLE_LIMIT,
                                        arena));
@@ -370,6 +391,7 @@ static pen_status judged_begin(judged_search *search, pen_arena *arena) {
         search->best[g] = d;
         search->bytes[d] += pen_problem_bytes(problem, g, d);
         if (search->group_total[d]++ == 0) search->used_count += 1;
+        if (search->step != NULL) search->work[d] += judged_work(search, g, d);
         for (uint32_t m = problem->members.first[g]; m < problem->members.first[g + 1]; m++)
             search->device_of_node[problem->members.ids[m]] = d;
     }

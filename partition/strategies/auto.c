@@ -14,6 +14,7 @@
 #include "partition/large_search.h"
 #include "partition/memory_blame.h"
 #include "partition/strategies/exhaustive.h"
+#include "partition/strategies/judged_portfolio.h"
 #include "partition/strategies/local_search.h"
 #include "partition/strategies/metis_strategy.h"
 #include "partition/strategies/strategies.h"
@@ -25,6 +26,7 @@
 #define AUTO_VISITS 3000000 // of the exhaustive search, tens of milliseconds
 #define AUTO_GROUPS_TINY 12 // up to so many it may go on for AUTO_TINY_SHARE of the time
 #define AUTO_TINY_SHARE 0.8
+#define AUTO_PORTFOLIO_SHARE 0.25 // of the time, until which quick strategies may begin
 #define AUTO_GROUPS_EXHAUSTIVE 14
 #define AUTO_EXACT_SHARE 0.7   // of the time of the thread that tries for the exact answer
 #define AUTO_ROUND_SECONDS 2.5 // a round is about so long; at least two
@@ -162,7 +164,12 @@ static pen_status auto_weigh_start(auto_search *search) {
     pen_placement *placement;
     if (problem->given.objective == PEN_OBJECTIVE_STEP_TIME ||
         problem->given.objective == PEN_OBJECTIVE_TRAFFIC) { // its value is known
-        return pen_bound(problem, search->arena, &search->bound);
+        PEN_TRY(pen_bound(problem, search->arena, &search->bound));
+        if (search->start.value <= search->bound) return PEN_OK;
+        const double deadline =
+            search->begin + AUTO_PORTFOLIO_SHARE * search->options->time_limit_seconds;
+        return pen_judged_portfolio(problem, search->options, deadline, search->arena,
+                                    &search->start);
     }
     PEN_TRY(PEN_NEW(search->arena, problem->given.node_count, &device_of_node));
     for (uint32_t v = 0; v < problem->given.node_count; v++) {
