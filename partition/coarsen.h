@@ -12,9 +12,9 @@
 PEN_NODISCARD pen_status pen_coarsen_unordered(const pen_problem *problem, pen_arena *arena,
                                                uint32_t *out_class, uint32_t *out_count);
 
-// Pairs of groups that exchange much for their size join, each group at most once. Where
-// `device_of_group` is given, only groups of one device do; no class costs more than
-// `compute_limit` where it is cheapest. `seed` varies the choice. OUT_OF_MEMORY
+// Pairs of groups that exchange much for their size join, each group at most once, and only groups
+// of one device by `device_of_group`; no class costs more than `compute_limit` where it is
+// cheapest. `seed` varies the choice. OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_coarsen_pairs(const pen_problem *problem, uint64_t seed,
                                            const uint32_t *device_of_group, double compute_limit,
                                            pen_arena *arena, uint32_t *out_class,

@@ -18,11 +18,14 @@ typedef struct load_bound_item {
     double second;
 } load_bound_item;
 
+// What the first class needs for each unit of the second; what costs nothing there comes first.
+static double load_bound_rate(const load_bound_item *item) {
+    return item->second > 0.0 ? item->first / item->second : INFINITY;
+}
+
 // Those that the second class takes at the best rate come first.
 static int load_bound_compare(const void *left, const void *right) {
-    const load_bound_item *a = left, *b = right;
-    const double x = a->first * b->second, y = b->first * a->second;
-    if (isnan(x) || isnan(y)) return 0;
+    const double x = load_bound_rate(left), y = load_bound_rate(right);
     return x > y ? -1 : x < y;
 }
 
