@@ -15,6 +15,8 @@
     VERB(plan)                                                                                     \
     VERB(explain)                                                                                  \
     VERB(diff)                                                                                     \
+    VERB(profile)                                                                                  \
+    VERB(probe)                                                                                    \
     VERB(place)                                                                                    \
     VERB(show)                                                                                     \
     VERB(doctor)                                                                                   \

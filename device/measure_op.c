@@ -7,23 +7,22 @@
 #include "base/clock.h"
 #include "base/integer.h"
 #include "base/memory.h"
-#include "base/random.h"
+#include "device/measure_fill.h"
 #include "graph/op.h"
 
 #define MEASURE_CACHE_BYTES ((uint64_t)32 << 20) // where the system does not say
-#define MEASURE_COPIES_LIMIT 64
+#define MEASURE_COPIES_LIMIT 256
 #define MEASURE_RUN_MINIMUM 5
-#define MEASURE_RUN_MAXIMUM 101
+#define MEASURE_RUN_MAXIMUM 301
 #define MEASURE_TIME_LIMIT 0.1
-#define MEASURE_PATTERN_BYTES 65536 // of elements that are random; then they repeat
-#define MEASURE_SCALAR 0.001        // learning rates and the like
+#define MEASURE_SCALAR 0.001 // learning rates and the like
 
 typedef struct measure_operand {
     pen_value_id value; // PEN_VALUE_NONE: left out, or read by the kernel before
     uint32_t same_as;   // an operand whose memory it has, or itself
-    bool is_cold;
     uint64_t bytes;
-    uint64_t offset; // of its first copy; cold ones lie `stride` apart
+    uint64_t offset; // of its first copy; the others follow
+    uint32_t copies; // at least 1
 } measure_operand;
 
 typedef struct measure_state {
@@ -35,12 +34,11 @@ typedef struct measure_state {
     pen_arena *arena;
     measure_operand *operands; // [operand_count]: inputs, then outputs
     uint32_t operand_count;
-    uint64_t warm_bytes;
-    uint64_t stride; // bytes of all cold operands
-    uint32_t copies;
+    uint64_t operand_bytes; // of all copies of all
+    uint32_t copies;        // most of any operand
     pen_kernel *kernel;
     uint64_t workspace_bytes;
-    pen_buffer *buffer;    // warm operands, copies of the cold, workspace
+    pen_buffer *buffer;    // all copies of operands, then workspace
     pen_launch **launches; // [copies]
     double *seconds;       // [run_maximum]
 } measure_state;
@@ -60,100 +58,6 @@ static double measure_monotonic(void *context) {
 
 // ---- contents
 
-static void measure_fill_integer(uint64_t limit, uint32_t random, size_t size, void *element) {
-    const uint64_t integer = limit <= 1 ? 0 : 1 + random % (limit - 1);
-    const uint8_t byte = (uint8_t)integer;
-    const uint16_t word = (uint16_t)integer;
-    const uint32_t half = (uint32_t)integer;
-    const void *from = size == 1   ? (const void *)&byte
-                       : size == 2 ? (const void *)&word
-                       : size == 4 ? (const void *)&half
-                                   : (const void *)&integer;
-    memcpy(element, from, size);
-}
-
-static void measure_fill_element(pen_element_type element, uint64_t limit, uint32_t random,
-                                 void *out) {
-    const double uniform = 0.1 + 0.8 * (double)random / 4294967296.0;
-    const float single = (float)uniform;
-    const uint16_t half = 0x3800;  // 0.5
-    const uint16_t brain = 0x3f00; // 0.5
-    switch (element) {
-    case PEN_FLOAT32:
-        memcpy(out, &single, sizeof single);
-        break;
-    case PEN_FLOAT64:
-        memcpy(out, &uniform, sizeof uniform);
-        break;
-    case PEN_FLOAT16:
-        memcpy(out, &half, sizeof half);
-        break;
-    case PEN_BFLOAT16:
-        memcpy(out, &brain, sizeof brain);
-        break;
-    case PEN_BOOL:
-        *(uint8_t *)out = random & 1;
-        break;
-    case PEN_INT8:
-    case PEN_UINT8:
-        measure_fill_integer(pen_min_u64(limit, 127), random, 1, out);
-        break;
-    case PEN_INT16:
-    case PEN_UINT16:
-        measure_fill_integer(pen_min_u64(limit, INT16_MAX), random, 2, out);
-        break;
-    case PEN_INT32:
-    case PEN_UINT32:
-        measure_fill_integer(pen_min_u64(limit, INT32_MAX), random, 4, out);
-        break;
-    case PEN_INT64:
-    case PEN_UINT64:
-        measure_fill_integer(limit, random, 8, out);
-        break;
-    case PEN_ELEMENT_UNKNOWN:
-    case PEN_ELEMENT_TYPE_COUNT:
-        break;
-    }
-}
-
-void pen_measure_fill(pen_element_type element, uint64_t limit, void *out_bytes, uint64_t bytes) {
-    const size_t size = pen_element_bytes(element);
-    const pen_random_key key = {.seed = 1, .stream = pen_random_stream("measure", 0, 0)};
-    uint8_t *out = out_bytes;
-    const uint64_t pattern = pen_min_u64(bytes, MEASURE_PATTERN_BYTES);
-    if (size == 0) return;
-    for (uint64_t at = 0; at + size <= pattern; at += size) {
-        uint32_t random[4];
-        pen_random_block(key, at / size, random);
-        measure_fill_element(element, limit, random[0], out + at);
-    }
-    for (uint64_t at = pattern; at < bytes; at += pattern) {
-        memcpy(out + at, out, (size_t)pen_min_u64(pattern, bytes - at));
-    }
-}
-
-uint64_t pen_measure_integer_limit(const pen_graph *graph, pen_node_id id) {
-    const pen_node *node = pen_graph_node(graph, id);
-    uint64_t limit = UINT64_MAX;
-    for (uint32_t i = 0; i < node->input_count + node->output_count; i++) {
-        const pen_value_id value =
-            i < node->input_count ? node->inputs[i] : node->outputs[i - node->input_count];
-        if (!pen_value_is(value)) continue;
-        const pen_tensor_type *type = pen_value_type(graph, value);
-        if (!pen_element_is_float(type->element)) continue;
-        for (uint32_t d = 0; d < type->shape.rank; d++) {
-            limit = pen_min_u64(limit, (uint64_t)type->shape.dims[d]);
-        }
-    }
-    if (strcmp(node->op->name, "gather") == 0) { // rows of a table: all of them
-        const pen_shape *table = &pen_value_type(graph, node->inputs[0])->shape;
-        int64_t axis = pen_node_int(node, "axis");
-        if (axis < 0) axis += table->rank;
-        if (axis >= 0 && axis < (int64_t)table->rank) limit = (uint64_t)table->dims[axis];
-    }
-    return limit == UINT64_MAX ? 2 : limit;
-}
-
 // The value's contents in memory that the host sees, or through a copy.
 static pen_status measure_fill_operand(measure_state *state, const measure_operand *operand,
                                        uint64_t offset) {
@@ -163,13 +67,14 @@ static pen_status measure_fill_operand(measure_state *state, const measure_opera
     if (value->kind == PEN_VALUE_CONSTANT && value->data != NULL) {
         return device->kind->write(device, place, value->data, value->data_bytes);
     }
-    const uint64_t limit = pen_measure_integer_limit(state->graph, state->id);
     void *host =
         device->kind->host_address == NULL ? NULL : device->kind->host_address(device, place);
     const bool is_mapped = host != NULL;
     if (!is_mapped) host = pen_memory_allocate(operand->bytes, 1);
     if (host == NULL) return pen_error_out_of_memory();
-    pen_measure_fill(value->type.element, limit, host, operand->bytes);
+    const pen_measure_contents contents =
+        pen_measure_contents_of(state->graph, state->id, operand->value);
+    pen_measure_fill(&contents, host, operand->bytes);
     if (value->kind == PEN_VALUE_SCALAR && value->type.element == PEN_FLOAT32) {
         const float scalar = (float)MEASURE_SCALAR;
         memcpy(host, &scalar, sizeof scalar);
@@ -183,29 +88,37 @@ static pen_status measure_fill_operand(measure_state *state, const measure_opera
 
 // ---- where operands lie
 
+// Without a step, an update lies on what it replaces, and equal values are one.
 static uint32_t measure_find_same(const measure_state *state, uint32_t operand) {
     const pen_value_id id = state->operands[operand].value;
     const pen_value *value = pen_graph_value(state->graph, id);
-    const uint32_t inputs = state->node->input_count;
+    const pen_measure_step *step = state->options.step;
+    if (step != NULL) return step->same_as[step->first_of_node[state->id.index] + operand];
     for (uint32_t i = 0; i < operand; i++) {
         const pen_value_id other = state->operands[i].value;
         if (!pen_value_is(other)) continue;
         if (pen_value_same(other, id)) return i;
-        if (operand >= inputs && pen_value_is(value->replaces) &&
-            pen_value_same(other, value->replaces)) {
-            return i; // an update
-        }
+        if (pen_value_is(value->replaces) && pen_value_same(other, value->replaces)) return i;
     }
-    const pen_measure_step *step = state->options.step;
-    if (operand != inputs || step == NULL) return operand;
-    const uint64_t in_place = step->in_place_inputs[state->id.index];
-    return in_place == 0 ? operand : (uint32_t)__builtin_ctzll(in_place);
+    return operand;
 }
 
 static bool measure_is_read_early(const measure_state *state, uint32_t operand) {
     const pen_node *node = state->node;
     if (operand >= node->input_count || operand >= 64) return false;
     return (node->op->constant_inputs >> operand & 1) != 0;
+}
+
+// As many as runs move the bytes that a step moves between two uses of the operand; no more than
+// empty the cache.
+static uint32_t measure_count_copies(const measure_state *state, uint32_t operand) {
+    const pen_measure_step *step = state->options.step;
+    const uint64_t moved = pen_node_bytes(state->graph, state->id);
+    if (step == NULL || moved == 0) return 1;
+    const uint64_t between = step->distances[step->first_of_node[state->id.index] + operand];
+    const uint64_t wanted =
+        pen_min_u64(pen_min_u64(between, step->step_bytes), 2 * state->options.cache_bytes) / moved;
+    return (uint32_t)pen_min_u64(wanted, MEASURE_COPIES_LIMIT - 1) + 1;
 }
 
 static void measure_describe_operand(measure_state *state, uint32_t index) {
@@ -224,42 +137,30 @@ static void measure_describe_operand(measure_state *state, uint32_t index) {
             ? kind->value_bytes(state->device, state->graph, operand->value)
             : pen_tensor_type_bytes(pen_value_type(state->graph, operand->value));
     operand->bytes = bytes;
-    const pen_measure_step *step = state->options.step;
-    if (step == NULL || bytes == 0) return;
-    const uint64_t distance = step->distances[step->first_of_node[state->id.index] + index];
-    operand->is_cold = pen_min_u64(distance, step->step_bytes) > state->options.cache_bytes;
+    operand->copies = measure_count_copies(state, index);
+    if (operand->copies > state->copies) state->copies = operand->copies;
 }
 
 static pen_status measure_lay_out(measure_state *state) {
     state->operand_count = state->node->input_count + state->node->output_count;
+    state->copies = 1;
     PEN_TRY(PEN_NEW(state->arena, state->operand_count, &state->operands));
     for (uint32_t i = 0; i < state->operand_count; i++) {
-        measure_describe_operand(state, i);
-    }
-    for (uint32_t i = 0; i < state->operand_count; i++) {
         measure_operand *operand = &state->operands[i];
+        measure_describe_operand(state, i);
         if (!pen_value_is(operand->value) || operand->same_as != i) continue;
-        uint64_t *bytes = operand->is_cold ? &state->stride : &state->warm_bytes;
-        operand->offset = *bytes;
-        *bytes += pen_align_up(operand->bytes, 64);
+        operand->offset = state->operand_bytes;
+        state->operand_bytes += operand->copies * pen_align_up(operand->bytes, 64);
     }
-    // a run's copy has left the cache when its turn comes again
-    state->copies = 1;
-    if (state->stride == 0) return PEN_OK;
-    const uint64_t wanted = 2 * state->options.cache_bytes / state->stride + 2;
-    const uint64_t possible = state->options.copies_bytes_limit / state->stride;
-    state->copies = (uint32_t)pen_min_u64(pen_min_u64(wanted, MEASURE_COPIES_LIMIT),
-                                          possible < 1 ? 1 : possible);
     return PEN_OK;
 }
 
-static uint64_t measure_offset(const measure_state *state, uint32_t operand, uint32_t copy) {
+static uint64_t measure_offset(const measure_state *state, uint32_t operand, uint32_t turn) {
     const measure_operand *home = &state->operands[state->operands[operand].same_as];
-    if (!home->is_cold) return home->offset;
-    return state->warm_bytes + copy * state->stride + home->offset;
+    return home->offset + turn % home->copies * pen_align_up(home->bytes, 64);
 }
 
-static pen_status measure_bind(measure_state *state, uint32_t copy) {
+static pen_status measure_bind(measure_state *state, uint32_t turn) {
     pen_device *device = state->device;
     const uint32_t inputs = state->node->input_count;
     pen_operand *operands;
@@ -267,16 +168,98 @@ static pen_status measure_bind(measure_state *state, uint32_t copy) {
     for (uint32_t i = 0; i < state->operand_count; i++) {
         const measure_operand *operand = &state->operands[i];
         if (!pen_value_is(operand->value)) continue;
-        operands[i] = (pen_operand){state->buffer, measure_offset(state, i, copy)};
-        if (operand->same_as != i || (copy > 0 && !operand->is_cold)) continue;
+        operands[i] = (pen_operand){state->buffer, measure_offset(state, i, turn)};
+        if (operand->same_as != i || turn >= operand->copies) continue;
         PEN_TRY(measure_fill_operand(state, operand, operands[i].offset));
     }
-    const pen_binding binding = {
-        .inputs = operands,
-        .outputs = operands + inputs,
-        .workspace = {state->buffer, state->warm_bytes + state->copies * state->stride}};
+    const pen_binding binding = {.inputs = operands,
+                                 .outputs = operands + inputs,
+                                 .workspace = {state->buffer, state->operand_bytes}};
     return device->kind->bind(device, state->kernel, &binding, state->arena,
-                              &state->launches[copy]);
+                              &state->launches[turn]);
+}
+
+// ---- operands that follow from others
+
+// The operand that holds `value`, or UINT32_MAX.
+static uint32_t measure_find_operand(const measure_state *state, pen_value_id value) {
+    for (uint32_t i = 0; i < state->operand_count; i++) {
+        if (!pen_value_is(state->operands[i].value)) continue;
+        if (pen_value_same(state->operands[i].value, value)) return i;
+    }
+    return UINT32_MAX;
+}
+
+// Whether all that `producer` reads and writes is here.
+static bool measure_is_derivable(const measure_state *state, const pen_node *producer) {
+    if (producer->op->is_view || producer->op->is_random || producer->accumulates) return false;
+    for (uint32_t i = 0; i < producer->input_count; i++) {
+        if (!pen_value_is(producer->inputs[i])) continue;
+        if (i < 64 && (producer->op->constant_inputs >> i & 1) != 0) continue;
+        if (measure_find_operand(state, producer->inputs[i]) == UINT32_MAX) return false;
+    }
+    for (uint32_t i = 0; i < producer->output_count; i++) {
+        if (!pen_value_is(producer->outputs[i])) continue;
+        if (measure_find_operand(state, producer->outputs[i]) == UINT32_MAX) return false;
+    }
+    return true;
+}
+
+// Runs a producer on the copies of every turn.
+static pen_status measure_run_producer(measure_state *state, const pen_node *producer,
+                                       const pen_kernel *kernel, pen_buffer *workspace) {
+    pen_device *device = state->device;
+    const uint32_t count = producer->input_count + producer->output_count;
+    const pen_run_context run = {.seed = 1, .step = 1};
+    pen_operand *operands;
+    PEN_TRY(PEN_NEW(state->arena, count, &operands));
+    for (uint32_t turn = 0; turn < state->copies; turn++) {
+        for (uint32_t i = 0; i < count; i++) {
+            const pen_value_id value = i < producer->input_count
+                                           ? producer->inputs[i]
+                                           : producer->outputs[i - producer->input_count];
+            const uint32_t found =
+                pen_value_is(value) ? measure_find_operand(state, value) : UINT32_MAX;
+            if (found == UINT32_MAX) continue;
+            operands[i] = (pen_operand){state->buffer, measure_offset(state, found, turn)};
+        }
+        const pen_binding binding = {.inputs = operands,
+                                     .outputs = operands + producer->input_count,
+                                     .workspace = {workspace, 0}};
+        pen_launch *launch;
+        PEN_TRY(device->kind->bind(device, kernel, &binding, state->arena, &launch));
+        PEN_TRY(device->kind->enqueue(device, launch, &run));
+    }
+    return device->kind->synchronize(device);
+}
+
+static pen_status measure_derive_by(measure_state *state, pen_node_id id) {
+    pen_device *device = state->device;
+    pen_kernel *kernel = NULL;
+    pen_buffer *workspace = NULL;
+    pen_status status = device->kind->prepare(device, state->graph, id, state->arena, &kernel);
+    if (status == PEN_OK) {
+        status =
+            device->kind->buffer_create(device, device->kind->workspace_bytes(kernel), &workspace);
+    }
+    if (status == PEN_OK) {
+        status = measure_run_producer(state, pen_graph_node(state->graph, id), kernel, workspace);
+    }
+    if (workspace != NULL) device->kind->buffer_destroy(device, workspace);
+    if (kernel != NULL) device->kind->release(device, kernel);
+    return status;
+}
+
+static pen_status measure_derive(measure_state *state) {
+    for (uint32_t i = 0; i < state->node->input_count; i++) {
+        const measure_operand *operand = &state->operands[i];
+        if (!pen_value_is(operand->value) || operand->same_as != i) continue;
+        const pen_node_id producer = pen_graph_value(state->graph, operand->value)->producer;
+        if (pen_graph_value(state->graph, operand->value)->kind != PEN_VALUE_COMPUTED) continue;
+        if (!measure_is_derivable(state, pen_graph_node(state->graph, producer))) continue;
+        PEN_TRY(measure_derive_by(state, producer));
+    }
+    return PEN_OK;
 }
 
 // ---- running
@@ -286,11 +269,11 @@ static int measure_compare(const void *a, const void *b) {
     return (left > right) - (left < right);
 }
 
-static pen_status measure_run(measure_state *state, uint32_t copy, double *out_seconds) {
+static pen_status measure_run(measure_state *state, uint32_t turn, double *out_seconds) {
     pen_device *device = state->device;
     const pen_run_context run = {.seed = 1, .step = 1, .microbatch = 1};
     const double started = state->options.clock(state->options.clock_context);
-    PEN_TRY(device->kind->enqueue(device, state->launches[copy], &run));
+    PEN_TRY(device->kind->enqueue(device, state->launches[turn], &run));
     PEN_TRY(device->kind->synchronize(device));
     *out_seconds = state->options.clock(state->options.clock_context) - started;
     return PEN_OK;
@@ -327,18 +310,17 @@ static pen_status measure_all(measure_state *state, pen_op_measurement *out) {
     PEN_TRY(measure_lay_out(state));
     PEN_TRY(PEN_NEW(state->arena, state->copies, &state->launches));
     PEN_TRY(PEN_NEW(state->arena, state->options.run_maximum, &state->seconds));
-    const uint64_t bytes =
-        state->warm_bytes + state->copies * state->stride + state->workspace_bytes;
-    PEN_TRY(device->kind->buffer_create(device, bytes, &state->buffer));
+    PEN_TRY(device->kind->buffer_create(device, state->operand_bytes + state->workspace_bytes,
+                                        &state->buffer));
     for (uint32_t i = 0; i < state->copies; i++) {
         PEN_TRY(measure_bind(state, i));
     }
+    PEN_TRY(measure_derive(state));
     return measure_time(state, out);
 }
 
 static void measure_set_defaults(pen_measure_options *options) {
     if (options->cache_bytes == 0) options->cache_bytes = pen_measure_cache_bytes();
-    if (options->copies_bytes_limit == 0) options->copies_bytes_limit = 8 * options->cache_bytes;
     if (options->run_minimum == 0) options->run_minimum = MEASURE_RUN_MINIMUM;
     if (options->run_maximum == 0) options->run_maximum = MEASURE_RUN_MAXIMUM;
     if (options->time_limit <= 0) options->time_limit = MEASURE_TIME_LIMIT;

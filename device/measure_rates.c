@@ -5,8 +5,9 @@
 
 #define RATES_SIDE_FIRST 128
 #define RATES_SIDE_LAST 2048
-#define RATES_SECONDS 0.02 // a product that takes longer is large enough
-#define RATES_ARRAYS 3     // two are read, one is written
+#define RATES_SECONDS 0.02    // a product that takes longer is large enough
+#define RATES_COUNT_LAST 4096 // elements of the smallest arrays
+#define RATES_ARRAYS 3        // two are read, one is written
 
 static pen_status rates_add_input(pen_graph *graph, const char *name, pen_tensor_type type,
                                   pen_value_id *out_value) {
@@ -33,27 +34,49 @@ static pen_status rates_measure(pen_device *device, const char *op_name, pen_ten
     return pen_measure_op(device, graph, node, &options, out_measurement);
 }
 
+// Arrays well beyond the cache, or as large as the device's memory allows.
+static pen_status rates_measure_sum(pen_device *device, pen_arena *arena, pen_device_rates *out) {
+    pen_op_measurement measured;
+    double flops;
+    int64_t count = (int64_t)(2 * pen_measure_cache_bytes() / sizeof(float));
+    for (;;) {
+        const pen_tensor_type type = pen_tensor_type_make(PEN_FLOAT32, 1, &count);
+        const pen_status status = rates_measure(device, "add", type, arena, &measured, &flops);
+        if (pen_status_get_code(status) == PEN_DOES_NOT_FIT && count > RATES_COUNT_LAST) {
+            pen_status_ignore(status, "tried again with less");
+            count /= 2;
+            continue;
+        }
+        PEN_TRY(status);
+        break;
+    }
+    if (measured.seconds > 0) {
+        out->memory_bandwidth = RATES_ARRAYS * (double)count * sizeof(float) / measured.seconds;
+    }
+    return PEN_OK;
+}
+
 static pen_status rates_measure_in(pen_device *device, pen_arena *arena, pen_device_rates *out) {
     pen_op_measurement measured = {0};
     double flops;
     for (int64_t side = RATES_SIDE_FIRST; side <= RATES_SIDE_LAST; side *= 2) {
         const pen_tensor_type type =
             pen_tensor_type_make(PEN_FLOAT32, 2, (const int64_t[]){side, side});
-        PEN_TRY(rates_measure(device, "matmul", type, arena, &measured, &flops));
+        const pen_status status = rates_measure(device, "matmul", type, arena, &measured, &flops);
+        if (pen_status_get_code(status) == PEN_DOES_NOT_FIT && out->flops > 0) {
+            pen_status_ignore(status, "what fitted was measured");
+            break;
+        }
+        PEN_TRY(status);
         if (measured.seconds > 0 && flops / measured.seconds > out->flops) {
             out->flops = flops / measured.seconds;
         }
         if (measured.seconds >= RATES_SECONDS) break;
     }
-    // together well beyond the cache
-    const uint64_t bytes = pen_measure_cache_bytes();
-    const int64_t count = (int64_t)(2 * bytes / sizeof(float));
-    const pen_tensor_type type = pen_tensor_type_make(PEN_FLOAT32, 1, &count);
-    PEN_TRY(rates_measure(device, "add", type, arena, &measured, &flops));
-    if (measured.seconds <= 0 || out->flops <= 0) {
+    PEN_TRY(rates_measure_sum(device, arena, out));
+    if (out->flops <= 0 || out->memory_bandwidth <= 0) {
         return pen_error(PEN_INTERNAL, "the clock does not move");
     }
-    out->memory_bandwidth = RATES_ARRAYS * (double)count * sizeof(float) / measured.seconds;
     return PEN_OK;
 }
 

@@ -47,9 +47,15 @@
     X(softsign_backward, (a / ((1.0f + fabsf(b)) * (1.0f + fabsf(b)))))                            \
     X(hard_swish_backward, (b <= -3.0f ? 0.0f : b >= 3.0f ? a : a * (b * (1.0f / 3.0f) + 0.5f)))
 
+// The factor is read in any case, so that the compiler needs no branch.
+static inline float activation_scale_if(bool is_scaled, float a, float factor) {
+    const float scaled = factor * a;
+    return is_scaled ? scaled : a;
+}
+
 // p[0], p[1]: the attributes named in the second table.
 #define ACTIVATION_WITH_PARAMETERS(X)                                                              \
-    X(leaky_relu, (a >= 0.0f || a != a ? a : p[0] * a))                                            \
+    X(leaky_relu, activation_scale_if(a < 0.0f, a, p[0]))                                          \
     X(elu, (a >= 0.0f ? a : p[0] * vector_expm1(a)))                                               \
     X(celu, (a >= 0.0f ? a : p[0] * vector_expm1(a / p[0])))                                       \
     X(selu, (a > 0.0f ? p[1] * a : p[1] * p[0] * vector_expm1(a)))                                 \
@@ -57,7 +63,7 @@
     X(thresholded_relu, (a <= p[0] ? 0.0f : a))
 
 #define ACTIVATION_WITH_PARAMETERS_BACKWARD(X)                                                     \
-    X(leaky_relu_backward, (b > 0.0f ? a : p[0] * a))                                              \
+    X(leaky_relu_backward, activation_scale_if(!(b > 0.0f), a, p[0]))                              \
     X(elu_backward, (b > 0.0f ? a : a * p[0] * vector_exp(b)))                                     \
     X(celu_backward, (b > 0.0f ? a : a * vector_exp(b / p[0])))                                    \
     X(selu_backward, (b > 0.0f ? a * p[1] : a * p[1] * p[0] * vector_exp(b)))                      \

@@ -1,0 +1,140 @@
+#include "device/measure_fill.h"
+
+#include <string.h>
+
+#include "base/integer.h"
+#include "base/random.h"
+#include "graph/op.h"
+
+#define FILL_PATTERN_BYTES 65536 // of elements that are random; then they repeat
+
+static void fill_integer(uint64_t limit, uint32_t random, size_t size, void *element) {
+    const uint64_t integer = limit <= 1 ? 0 : 1 + random % (limit - 1);
+    const uint8_t byte = (uint8_t)integer;
+    const uint16_t word = (uint16_t)integer;
+    const uint32_t half = (uint32_t)integer;
+    const void *from = size == 1   ? (const void *)&byte
+                       : size == 2 ? (const void *)&word
+                       : size == 4 ? (const void *)&half
+                                   : (const void *)&integer;
+    memcpy(element, from, size);
+}
+
+static void fill_element(const pen_measure_contents *contents, const uint32_t random[2],
+                         void *out) {
+    const bool is_negative = contents->is_signed && (random[1] & 1) != 0;
+    const double magnitude = 0.1 + 0.8 * (double)random[0] / 4294967296.0;
+    const bool is_zero = is_negative && contents->is_rectified;
+    const double uniform = is_zero ? 0 : is_negative ? -magnitude : magnitude;
+    const float single = (float)uniform;
+    const uint16_t half = is_zero ? 0 : is_negative ? 0xb800 : 0x3800;  // 0.5
+    const uint16_t brain = is_zero ? 0 : is_negative ? 0xbf00 : 0x3f00; // 0.5
+    const uint64_t limit = contents->limit;
+    switch (contents->element) {
+    case PEN_FLOAT32:
+        memcpy(out, &single, sizeof single);
+        break;
+    case PEN_FLOAT64:
+        memcpy(out, &uniform, sizeof uniform);
+        break;
+    case PEN_FLOAT16:
+        memcpy(out, &half, sizeof half);
+        break;
+    case PEN_BFLOAT16:
+        memcpy(out, &brain, sizeof brain);
+        break;
+    case PEN_BOOL:
+        *(uint8_t *)out = random[0] & 1;
+        break;
+    case PEN_INT8:
+    case PEN_UINT8:
+        fill_integer(pen_min_u64(limit, 127), random[0], 1, out);
+        break;
+    case PEN_INT16:
+    case PEN_UINT16:
+        fill_integer(pen_min_u64(limit, INT16_MAX), random[0], 2, out);
+        break;
+    case PEN_INT32:
+    case PEN_UINT32:
+        fill_integer(pen_min_u64(limit, INT32_MAX), random[0], 4, out);
+        break;
+    case PEN_INT64:
+    case PEN_UINT64:
+        fill_integer(limit, random[0], 8, out);
+        break;
+    case PEN_ELEMENT_UNKNOWN:
+    case PEN_ELEMENT_TYPE_COUNT:
+        break;
+    }
+}
+
+void pen_measure_fill(const pen_measure_contents *contents, void *out_bytes, uint64_t bytes) {
+    const size_t size = pen_element_bytes(contents->element);
+    const pen_random_key key = {.seed = 1, .stream = pen_random_stream("measure", 0, 0)};
+    uint8_t *out = out_bytes;
+    const uint64_t pattern = pen_min_u64(bytes, FILL_PATTERN_BYTES);
+    if (size == 0) return;
+    for (uint64_t at = 0; at + size <= pattern; at += size) {
+        uint32_t random[4];
+        pen_random_block(key, at / size, random);
+        fill_element(contents, random, out + at);
+    }
+    for (uint64_t at = pattern; at < bytes; at += pattern) {
+        memcpy(out + at, out, (size_t)pen_min_u64(pattern, bytes - at));
+    }
+}
+
+uint64_t pen_measure_integer_limit(const pen_graph *graph, pen_node_id id) {
+    const pen_node *node = pen_graph_node(graph, id);
+    uint64_t limit = UINT64_MAX;
+    for (uint32_t i = 0; i < node->input_count + node->output_count; i++) {
+        const pen_value_id value =
+            i < node->input_count ? node->inputs[i] : node->outputs[i - node->input_count];
+        if (!pen_value_is(value)) continue;
+        const pen_tensor_type *type = pen_value_type(graph, value);
+        if (!pen_element_is_float(type->element)) continue;
+        for (uint32_t d = 0; d < type->shape.rank; d++) {
+            limit = pen_min_u64(limit, (uint64_t)type->shape.dims[d]);
+        }
+    }
+    if (strcmp(node->op->name, "gather") == 0) { // rows of a table: all of them
+        const pen_shape *table = &pen_value_type(graph, node->inputs[0])->shape;
+        int64_t axis = pen_node_int(node, "axis");
+        if (axis < 0) axis += table->rank;
+        if (axis >= 0 && axis < (int64_t)table->rank) limit = (uint64_t)table->dims[axis];
+    }
+    return limit == UINT64_MAX ? 2 : limit;
+}
+
+// Operators that want what is positive: roots, logarithms, probabilities.
+static bool fill_wants_positive(const pen_op *op) {
+    static const char *const names[] = {
+        "log",   "sqrt",  "pow",        "binary_cross_entropy", "binary_cross_entropy_backward",
+        "acosh", "atanh", "adam_update"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strcmp(op->name, names[i]) == 0) return true;
+    }
+    return false;
+}
+
+static bool fill_is_rectified(const pen_graph *graph, const pen_value *value) {
+    if (value->kind != PEN_VALUE_COMPUTED) return false;
+    const char *name = pen_graph_node(graph, value->producer)->op->name;
+    const size_t length = strlen(name);
+    return strcmp(name, "relu") == 0 || (length > 5 && strcmp(name + length - 5, "_relu") == 0 &&
+                                         strcmp(name, "leaky_relu") != 0);
+}
+
+pen_measure_contents pen_measure_contents_of(const pen_graph *graph, pen_node_id node,
+                                             pen_value_id id) {
+    const pen_value *value = pen_graph_value(graph, id);
+    const bool varies = value->kind == PEN_VALUE_COMPUTED || value->kind == PEN_VALUE_PARAMETER ||
+                        value->kind == PEN_VALUE_INPUT;
+    return (pen_measure_contents){.element = value->type.element,
+                                  // vectors may be variances
+                                  .is_signed =
+                                      varies && value->type.shape.rank > 1 &&
+                                      !fill_wants_positive(pen_graph_node(graph, node)->op),
+                                  .is_rectified = fill_is_rectified(graph, value),
+                                  .limit = pen_measure_integer_limit(graph, node)};
+}
