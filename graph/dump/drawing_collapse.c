@@ -3,6 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+// Bundles are too few, and some are cut, below this part of the limit.
+#define COLLAPSE_FEW 8
+
 typedef struct collapse_entry {
     const char *name;
     uint32_t group;
@@ -112,7 +115,7 @@ static bool collapse_step(collapse_state *state) {
 
 // Cuts ranges that could not be opened, most names being flat, in the order of the graph.
 static void collapse_cut(collapse_state *state) {
-    if (state->range_count >= state->limit / 2) return;
+    if (state->range_count >= state->limit / COLLAPSE_FEW) return;
     uint64_t bundled = 0;
     const uint32_t range_count = state->range_count;
     const uint32_t spare = state->limit - range_count;
