@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/limits.h"
 #include "cli/command.h"
 #include "cli/model_view.h"
 #include "cli/training_job.h"
@@ -11,6 +12,8 @@
 #include "graph/dump/dump_svg.h"
 #include "graph/dump/layered_layout.h"
 #include "graph/import/import.h"
+#include "partition/plan_build.h"
+#include "partition/plan_file.h"
 #include "scheduler/plan_job.h"
 #include "scheduler/report.h"
 #include "scheduler/report_plan.h"
@@ -33,6 +36,7 @@ static const char *const show_suffixes[SHOW_FORM_COUNT] = {".dot", ".svg", ".htm
 typedef struct show_options {
     pen_cli_common common;
     const char *output;
+    const char *job;
     int64_t batch;
     const char *sizes;
     int64_t boxes;
@@ -75,11 +79,12 @@ static pen_status show_make(const show_options *options, show_form form, pen_rep
     const bool is_picture = form == SHOW_DOT || form == SHOW_SVG;
     pen_drawing_options drawing_options = *groups;
     pen_drawing *drawing;
-    const char *text = NULL;
+    const char *text = "";
     drawing_options.box_limit = is_picture ? SHOW_PICTURE_LIMIT : SHOW_PAGE_LIMIT;
     if (options->boxes > 0) drawing_options.box_limit = (uint32_t)options->boxes;
     PEN_TRY(pen_drawing_new(report->graph, &drawing_options, arena, &drawing));
     if (form != SHOW_DOT) PEN_TRY(pen_layered_layout(drawing, arena));
+    drawing->title = pen_path_name(options->common.operands[0]);
     report->drawing = drawing;
     switch (form) {
     case SHOW_DOT:
@@ -156,15 +161,62 @@ static pen_status show_job(pen_command_context *context, const show_options *opt
     return status;
 }
 
+// That the plan is one of this model and these devices.
+static pen_status show_check_plan(pen_plan_job *plan_job, const pen_plan *plan, pen_arena *arena) {
+    const pen_plan_request *request;
+    pen_planner *planner;
+    PEN_TRY(pen_plan_job_get_request(plan_job, plan->schedule, &request));
+    PEN_TRY(pen_planner_new(request, arena, &planner));
+    return pen_plan_check_model(planner, plan, arena);
+}
+
+// A plan as it stands in its file, over the model of its job.
+static pen_status show_plan_file(pen_command_context *context, const show_options *options,
+                                 show_form form) {
+    const char *path = options->common.operands[0];
+    const pen_job *job;
+    pen_plan *plan;
+    pen_plan_job *plan_job;
+    context->input_exit_code = PEN_EXIT_SPEC;
+    PEN_TRY(pen_plan_read(path, context->arena, &plan));
+    const char *job_path = options->job != NULL ? options->job : plan->job;
+    if (job_path == NULL) {
+        return pen_error(PEN_INVALID_INPUT, "%s names no job: --job says which", path);
+    }
+    const pen_plan_job_options job_options = {
+        .objective = -1, .seed = -1, .cost_table = plan->costs, .schedule = plan->schedule};
+    PEN_TRY(pen_status_add_context(pen_job_read(job_path, context->arena, &job),
+                                   "while reading the job of %s", path));
+    context->input_exit_code = PEN_EXIT_MODEL;
+    PEN_TRY(pen_plan_job_create(job, &job_options, &plan_job));
+    context->input_exit_code = PEN_EXIT_SPEC;
+    pen_status status = show_check_plan(plan_job, plan, context->arena);
+    if (status == PEN_OK) status = show_plan(context, options, form, plan_job, plan);
+    pen_plan_job_destroy(plan_job);
+    return pen_status_add_context(status, "in %s", path);
+}
+
+// Whether a YAML file is a plan, and not a job: it has stages.
+static pen_status show_is_plan(const char *path, pen_arena *arena, bool *out_is_plan) {
+    const char *bytes;
+    size_t length;
+    PEN_TRY(pen_file_read(path, PEN_PLAN_BYTES_LIMIT, arena, &bytes, &length));
+    *out_is_plan = strncmp(bytes, "stages:", 7) == 0 || strstr(bytes, "\nstages:") != NULL;
+    return PEN_OK;
+}
+
 static pen_status show_run(pen_command_context *context, const void *options_given) {
     const show_options *options = options_given;
     const char *path = options->common.operands[0];
     show_form form;
+    bool is_plan;
     context->input_exit_code = PEN_EXIT_USAGE;
     PEN_TRY(show_find_form(options->output, &form));
     PEN_TRY(pen_command_check_output(context, options->output));
     if (show_ends_with(path, ".onnx")) return show_model(context, options, form);
-    return show_job(context, options, form);
+    context->input_exit_code = PEN_EXIT_SPEC;
+    PEN_TRY(show_is_plan(path, context->arena, &is_plan));
+    return is_plan ? show_plan_file(context, options, form) : show_job(context, options, form);
 }
 
 static const pen_cli_option show_cli_options[] = {
@@ -174,6 +226,11 @@ static const pen_cli_option show_cli_options[] = {
                .kind = PEN_OPTION_TEXT,
                .offset = offsetof(show_options, output),
                .help = "the picture: FILE.dot, .svg, .html or .json"}},
+    {.value_name = "JOB",
+     .field = {.key = "job",
+               .kind = PEN_OPTION_TEXT,
+               .offset = offsetof(show_options, job),
+               .help = "the job that was planned, in place of the one that the plan names"}},
     {.value_name = "N",
      .field = {.key = "batch",
                .kind = PEN_OPTION_INTEGER,
@@ -201,10 +258,12 @@ extern const pen_command pen_command_show;
 const pen_command pen_command_show = {
     .name = "show",
     .summary = "a picture of a model or plan: DOT, SVG, a page to look around in, or JSON",
-    .table = {.operands = "MODEL",
+    .table = {.operands = "PLAN|MODEL|JOB",
               .operand_count_minimum = 1,
               .operand_count_maximum = 1,
-              PEN_CLI_OPTIONS(show_cli_options)},
+              PEN_CLI_OPTIONS(show_cli_options),
+              .details = "A job is planned first. The page needs no network: open it in any "
+                         "browser.\n"},
     .options_bytes = sizeof(show_options),
     .run = show_run,
 };

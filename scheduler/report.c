@@ -78,7 +78,7 @@ static void report_box_json(pen_json_writer *json, const pen_report *report,
         pen_json_key_unsigned(json, "bytes_moved", sums->bytes_moved);
         pen_json_key_unsigned(json, "parameter_bytes", sums->parameter_bytes);
     }
-    if (sums->is_planned) {
+    if (report->plan != NULL && sums->is_planned) {
         const uint32_t planned = report->plan_node_of_node[box->node];
         pen_json_key_number(json, "seconds", sums->seconds);
         pen_json_key_text(json, "source", pen_figure_source_name(sums->source));

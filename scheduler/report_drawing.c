@@ -77,8 +77,8 @@ const char *const pen_report_drawing[] = {
     "  var found = cells.get(Math.floor(x / CELL) * 65536 + Math.floor(y / CELL)) || [];",
     "  for (var i = 0; i < found.length; i++) {",
     "    var box = boxes[found[i]];",
-    "    if (x >= box.x && x <= box.x + box.w && y >= box.y && y <= box.y + box.h) return "
-    "found[i];",
+    "    var isInside = x >= box.x && x <= box.x + box.w && y >= box.y && y <= box.y + box.h;",
+    "    if (isInside) return found[i];",
     "  }",
     "  return -1;",
     "}",
@@ -138,8 +138,8 @@ const char *const pen_report_drawing[] = {
     "  });",
     "  if (mode === 'cost') {",
     "    entry(heat(0), '0');",
-    "    entry(heat(1), mostSeconds > 0 ? secondsText(mostSeconds) : countText(mostFlops) + ' "
-    "flops');",
+    "    var most = mostSeconds > 0 ? secondsText(mostSeconds) : countText(mostFlops) + ' flops';",
+    "    entry(heat(1), most);",
     "  }",
     "}",
     "",
@@ -179,8 +179,8 @@ const char *const pen_report_drawing[] = {
     "    var arrow = arrows[i];",
     "    if (arrow.right < area.left || arrow.left > area.right || arrow.low < area.top ||",
     "      arrow.top > area.low) continue;",
-    "    if (detailed) { path(arrow.points); heads.push(arrow.points); } else "
-    "straight(arrow.points);",
+    "    if (detailed) heads.push(arrow.points);",
+    "    (detailed ? path : straight)(arrow.points);",
     "  }",
     "  ctx.stroke();",
     "  ctx.beginPath();",
@@ -291,7 +291,8 @@ const char *const pen_report_drawing[] = {
     "  view.scale = scale;",
     "  redraw();",
     "}",
-    "function zoomMiddle(factor) { zoom(factor, canvas.clientWidth / 2, canvas.clientHeight / 2); "
+    "function zoomMiddle(factor) {",
+    "  zoom(factor, canvas.clientWidth / 2, canvas.clientHeight / 2);",
     "}",
     "function center(index) {",
     "  var box = boxes[index];",
