@@ -1,4 +1,4 @@
-#include "partition/anneal.h"
+#include "partition/anneal_state.h"
 
 #include <math.h>
 #include <string.h>
@@ -6,45 +6,12 @@
 #include "base/clock.h"
 #include "base/random.h"
 
-#define ANNEAL_NORM 16.0           // p of the energy; anneal_power knows it
 #define ANNEAL_MEAN_WEIGHT 0.1     // m of the energy
 #define ANNEAL_EXCESS_WEIGHT 2.0   // of excess memory, against load
 #define ANNEAL_EXCESS_MOST 0.5     // a device is never more over its memory than so much of it
-#define ANNEAL_REGION_LIMIT 64     // groups of a region
 #define ANNEAL_EXPONENTIALS 4096   // numbers drawn from the exponential distribution
 #define ANNEAL_COOLING_STEPS 256   // between two looks at the temperature
 #define ANNEAL_REFRESH_STEPS 65536 // between two sums of the loads anew
-#define ANNEAL_PICK_TRIES 12
-
-struct pen_anneal {
-    const pen_problem *problem;
-    const uint32_t *line; // [group_count]
-    uint32_t *line_at;    // [group_count] position of each group there
-    pen_load_state *state;
-    double *term; // [device_count] (load / scale)^p
-    double term_sum;
-    double scale;
-    double worst; // largest load
-    uint32_t worst_device;
-    double *bytes_inverse; // [device_count] 1 / limit
-    uint32_t over_count;   // devices over their memory
-    double *exponential;   // [ANNEAL_EXPONENTIALS]
-    uint64_t random;       // state of the generator
-    double warmth;
-
-    uint32_t *best; // [group_count] best placement of the run
-    double best_worst;
-
-    uint32_t region[ANNEAL_REGION_LIMIT]; // groups that move together
-    uint32_t home[ANNEAL_REGION_LIMIT];   // where they come from
-    uint32_t region_count;
-    uint64_t *mark; // [group_count] number of the region that it was last in
-    uint64_t mark_last;
-    uint32_t *rank;    // [device_count] place in the order of devices, when contiguous
-    double *term_kept; // [device_count] while a compound move is tried
-    double *load_kept;
-    uint64_t step_count;
-};
 
 pen_status pen_anneal_new(const pen_problem *problem, const uint32_t *line, pen_arena *arena,
                           pen_anneal **out_anneal) {
@@ -80,23 +47,13 @@ uint64_t pen_anneal_step_count(const pen_anneal *anneal) {
     return anneal->step_count;
 }
 
-// xorshift64*: speed matters more than quality here; it is seeded from a named stream.
-static inline uint32_t anneal_random(pen_anneal *anneal) {
-    anneal->random ^= anneal->random >> 12;
-    anneal->random ^= anneal->random << 25;
-    anneal->random ^= anneal->random >> 27;
-    return (uint32_t)((anneal->random * 0x2545f4914f6cdd1du) >> 32);
-}
-
-static inline uint32_t anneal_below(pen_anneal *anneal, uint32_t limit) {
-    return (uint32_t)(((uint64_t)anneal_random(anneal) * limit) >> 32);
-}
-
-static inline double anneal_power(double x) { // x^16
+// x^norm, which is 16 or 32.
+static inline double anneal_power(const pen_anneal *anneal, double x) {
     x *= x;
     x *= x;
     x *= x;
-    return x * x;
+    x *= x;
+    return anneal->is_sharp ? x * x : x;
 }
 
 // How far a device that holds `bytes` is over its memory, as a share of that; 0: not at all.
@@ -113,7 +70,7 @@ static inline double anneal_weight(const pen_anneal *anneal, uint32_t device, do
 
 static inline double anneal_term(const pen_anneal *anneal, uint32_t device, double load,
                                  double bytes) {
-    return anneal_power(anneal_weight(anneal, device, load, bytes) / anneal->scale);
+    return anneal_power(anneal, anneal_weight(anneal, device, load, bytes) / anneal->scale);
 }
 
 static void anneal_find_worst(pen_anneal *anneal) {
@@ -152,10 +109,11 @@ static void anneal_note(pen_anneal *anneal) {
 
 static inline bool anneal_accepts(pen_anneal *anneal, double term_change, double load_change) {
     const double loss =
-        term_change / (ANNEAL_NORM * anneal->term_sum) +
+        term_change / (anneal->norm * anneal->term_sum) +
         ANNEAL_MEAN_WEIGHT * load_change / (anneal->scale * anneal->state->device_count);
     if (loss <= 0.0) return true;
-    return loss < anneal->warmth * anneal->exponential[anneal_below(anneal, ANNEAL_EXPONENTIALS)];
+    return loss <
+           anneal->warmth * anneal->exponential[pen_anneal_below(anneal, ANNEAL_EXPONENTIALS)];
 }
 
 // Whether `device` may hold `bytes` for a while.
@@ -165,7 +123,7 @@ static inline bool anneal_bears(const pen_anneal *anneal, uint32_t device, doubl
 
 // ---- one group
 
-static bool anneal_try_move(pen_anneal *anneal, uint32_t group, uint32_t device) {
+bool pen_anneal_try_move(pen_anneal *anneal, uint32_t group, uint32_t device) {
     pen_load_state *state = anneal->state;
     const uint32_t home = state->device_of_group[group];
     const double bytes = pen_problem_bytes(anneal->problem, group, device);
@@ -234,35 +192,37 @@ static void anneal_restore(pen_anneal *anneal) {
     memcpy(anneal->term, anneal->term_kept, bytes);
 }
 
-static bool anneal_region_fits(const pen_anneal *anneal, uint32_t device) {
-    double bytes = anneal->state->bytes[device];
+// Whether every group may run where it goes, and no device gets too full.
+static bool anneal_region_fits(const pen_anneal *anneal) {
     for (uint32_t i = 0; i < anneal->region_count; i++) {
-        if (!pen_problem_allows(anneal->problem, anneal->region[i], device)) return false;
-        if (anneal->state->device_of_group[anneal->region[i]] != device) {
-            bytes += pen_problem_bytes(anneal->problem, anneal->region[i], device);
-        }
+        if (!pen_problem_allows(anneal->problem, anneal->region[i], anneal->goal[i])) return false;
     }
-    return anneal_bears(anneal, device, bytes);
+    return true;
 }
 
-static bool anneal_try_region(pen_anneal *anneal, uint32_t device) {
-    if (!anneal_region_fits(anneal, device)) return false;
+// Moves every group of the region to its goal.
+bool pen_anneal_try_goals(pen_anneal *anneal) {
+    const pen_load_state *state = anneal->state;
+    if (!anneal_region_fits(anneal)) return false;
     anneal_keep(anneal);
     for (uint32_t i = 0; i < anneal->region_count; i++) {
-        anneal->home[i] = anneal->state->device_of_group[anneal->region[i]];
-        if (anneal->home[i] != device) anneal_step_group(anneal, anneal->region[i], device);
+        const uint32_t group = anneal->region[i];
+        anneal->home[i] = state->device_of_group[group];
+        if (anneal->home[i] != anneal->goal[i]) anneal_step_group(anneal, group, anneal->goal[i]);
     }
-    if (anneal_settle(anneal)) return true;
+    bool bears = true;
+    for (uint32_t d = 0; d < state->device_count && bears; d++)
+        bears = anneal_bears(anneal, d, state->bytes[d]);
+    if (bears && anneal_settle(anneal)) return true;
     for (uint32_t i = anneal->region_count; i-- > 0;) {
-        if (anneal->home[i] != device) {
-            anneal_step_group(anneal, anneal->region[i], anneal->home[i]);
-        }
+        if (anneal->home[i] == anneal->goal[i]) continue;
+        anneal_step_group(anneal, anneal->region[i], anneal->home[i]);
     }
     anneal_restore(anneal);
     return false;
 }
 
-static bool anneal_try_swap(pen_anneal *anneal, uint32_t group, uint32_t other) {
+bool pen_anneal_try_swap(pen_anneal *anneal, uint32_t group, uint32_t other) {
     pen_load_state *state = anneal->state;
     const pen_problem *problem = anneal->problem;
     const uint32_t here = state->device_of_group[group], there = state->device_of_group[other];
@@ -284,142 +244,6 @@ static bool anneal_try_swap(pen_anneal *anneal, uint32_t group, uint32_t other) 
     anneal_step_group(anneal, group, here);
     anneal_restore(anneal);
     return false;
-}
-
-// ---- choices
-
-// A group; every other time one of the worst device, if a few tries find one.
-static uint32_t anneal_pick(pen_anneal *anneal) {
-    const uint32_t count = anneal->problem->group_count;
-    uint32_t group = anneal_below(anneal, count);
-    if (anneal_random(anneal) & 1) return group;
-    for (int i = 0; i < ANNEAL_PICK_TRIES; i++) {
-        if (anneal->state->device_of_group[group] == anneal->worst_device) break;
-        group = anneal_below(anneal, count);
-    }
-    return group;
-}
-
-// A group that `group` reads from, is read by, or shares an input with; or itself.
-static uint32_t anneal_pick_neighbour(pen_anneal *anneal, uint32_t group) {
-    const pen_problem *problem = anneal->problem;
-    const uint32_t own_count = problem->own_first[group + 1] - problem->own_first[group];
-    const uint32_t read_count = problem->reads.first[group + 1] - problem->reads.first[group];
-    if (own_count + read_count == 0) return group;
-    const uint32_t i = anneal_below(anneal, own_count + read_count);
-    uint32_t output;
-    if (i < own_count) {
-        output = problem->own_first[group] + i;
-    } else {
-        output = problem->reads.ids[problem->reads.first[group] + i - own_count];
-        if (anneal_random(anneal) & 3) return problem->output_owner[output];
-    }
-    const uint32_t first = problem->readers.first[output];
-    return problem->readers
-        .ids[first + anneal_below(anneal, problem->readers.first[output + 1] - first)];
-}
-
-static uint32_t anneal_pick_device(pen_anneal *anneal, uint32_t group) {
-    if (anneal_random(anneal) & 3) {
-        return anneal->state->device_of_group[anneal_pick_neighbour(anneal, group)];
-    }
-    return anneal_below(anneal, anneal->state->device_count);
-}
-
-// Fills the region with groups of one device that hang together, from `group` on.
-static void anneal_grow_region(pen_anneal *anneal, uint32_t group, uint32_t size) {
-    const uint32_t device = anneal->state->device_of_group[group];
-    anneal->mark_last += 1;
-    anneal->mark[group] = anneal->mark_last;
-    anneal->region[0] = group;
-    anneal->region_count = 1;
-    for (uint32_t tries = 0; tries < 3 * size && anneal->region_count < size; tries++) {
-        const uint32_t from = anneal->region[anneal_below(anneal, anneal->region_count)];
-        const uint32_t next = anneal_pick_neighbour(anneal, from);
-        if (anneal->mark[next] == anneal->mark_last) continue;
-        if (anneal->state->device_of_group[next] != device) continue;
-        anneal->mark[next] = anneal->mark_last;
-        anneal->region[anneal->region_count++] = next;
-    }
-}
-
-// Fills the region with groups of one device that follow each other on the line, from `group` on.
-static void anneal_take_stretch(pen_anneal *anneal, uint32_t group, uint32_t size) {
-    const uint32_t device = anneal->state->device_of_group[group];
-    const uint32_t count = anneal->problem->group_count;
-    const bool is_up = anneal_random(anneal) & 1;
-    anneal->region_count = 0;
-    for (uint32_t at = anneal->line_at[group]; at < count && anneal->region_count < size;
-         at += is_up ? 1 : UINT32_MAX) {
-        const uint32_t next = anneal->line[at];
-        if (anneal->state->device_of_group[next] != device) break;
-        anneal->region[anneal->region_count++] = next;
-    }
-}
-
-static void anneal_step_free(pen_anneal *anneal) {
-    const uint32_t group = anneal_pick(anneal);
-    const uint32_t device = anneal_pick_device(anneal, group);
-    if (anneal->state->device_of_group[group] == device) return;
-    const uint32_t kind = anneal_below(anneal, 16);
-    if (kind < 10) {
-        anneal_try_move(anneal, group, device);
-    } else if (kind < 12) {
-        for (int i = 0; i < ANNEAL_PICK_TRIES; i++) {
-            const uint32_t other = anneal_below(anneal, anneal->problem->group_count);
-            if (anneal->state->device_of_group[other] != device) continue;
-            anneal_try_swap(anneal, group, other);
-            return;
-        }
-    } else {
-        const uint32_t size = 2 + anneal_below(anneal, 1u << (1 + anneal_below(anneal, 5)));
-        if (kind < 14) {
-            anneal_grow_region(anneal, group, size);
-        } else {
-            anneal_take_stretch(anneal, group, size);
-        }
-        anneal_try_region(anneal, device);
-    }
-}
-
-// ---- contiguous: devices have ranks, and no forward edge leads to a smaller one
-
-// Fills the region with `group` and all that must come along to `device`. False when too many.
-static bool anneal_close_region(pen_anneal *anneal, uint32_t group, uint32_t device) {
-    const pen_problem *problem = anneal->problem;
-    const uint32_t *device_of_group = anneal->state->device_of_group;
-    const bool is_down = anneal->rank[device] < anneal->rank[device_of_group[group]];
-    const pen_problem_lists *lists = is_down ? &problem->before : &problem->after;
-    anneal->mark_last += 1;
-    anneal->mark[group] = anneal->mark_last;
-    anneal->region[0] = group;
-    anneal->region_count = 1;
-    for (uint32_t i = 0; i < anneal->region_count; i++) {
-        const uint32_t g = anneal->region[i];
-        for (uint32_t e = lists->first[g]; e < lists->first[g + 1]; e++) {
-            const uint32_t next = lists->ids[e];
-            const uint32_t rank = anneal->rank[device_of_group[next]];
-            const bool is_right =
-                is_down ? rank <= anneal->rank[device] : rank >= anneal->rank[device];
-            if (is_right || anneal->mark[next] == anneal->mark_last) continue;
-            if (anneal->region_count == ANNEAL_REGION_LIMIT) return false;
-            anneal->mark[next] = anneal->mark_last;
-            anneal->region[anneal->region_count++] = next;
-        }
-    }
-    return true;
-}
-
-static void anneal_step_contiguous(pen_anneal *anneal) {
-    const uint32_t group = anneal_pick(anneal);
-    const uint32_t device = anneal_pick_device(anneal, group);
-    if (anneal->state->device_of_group[group] == device) return;
-    if (!anneal_close_region(anneal, group, device)) return;
-    if (anneal->region_count == 1) {
-        anneal_try_move(anneal, group, device);
-    } else {
-        anneal_try_region(anneal, device);
-    }
 }
 
 bool pen_rank_devices(const pen_problem *problem, const uint32_t *device_of_group,
@@ -472,6 +296,8 @@ double pen_anneal_run(pen_anneal *anneal, const pen_anneal_options *options,
         (is_contiguous && !pen_rank_devices(problem, device_of_group, anneal->rank))) {
         return anneal->best_worst;
     }
+    anneal->is_sharp = options->is_sharp;
+    anneal->norm = options->is_sharp ? 32.0 : 16.0;
     anneal_sum(anneal);
     anneal->random = pen_random_stream("anneal", options->seed, 0) | 1;
     const double decay = log(options->warmth_last / options->warmth_first);
@@ -491,11 +317,7 @@ double pen_anneal_run(pen_anneal *anneal, const pen_anneal_options *options,
             anneal_sum(anneal);
         }
         anneal->step_count += 1;
-        if (is_contiguous) {
-            anneal_step_contiguous(anneal);
-        } else {
-            anneal_step_free(anneal);
-        }
+        pen_anneal_step(anneal);
     }
     memcpy(device_of_group, anneal->best, problem->group_count * sizeof *anneal->best);
     pen_load_state_set(anneal->state, device_of_group);

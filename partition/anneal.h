@@ -24,6 +24,7 @@ typedef struct pen_anneal_options {
                          // out; INFINITY: the result depends on the other options alone
     double warmth_first; // largest relative loss of energy that is commonly accepted, at the start
     double warmth_last;  // at the end
+    bool is_sharp;       // p of the energy is 32, else 16
     double enough;       // stops at this value
     const atomic_bool *stop; // stops when it becomes true; NULL: never
 } pen_anneal_options;

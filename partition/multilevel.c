@@ -117,6 +117,7 @@ static pen_status multilevel_refine(multilevel_cycle *cycle, double *out_value) 
                 options->deadline < INFINITY ? now + (options->deadline - now) * share : INFINITY,
             .warmth_first = heat,
             .warmth_last = i == 0 ? options->warmth_last : heat * MULTILEVEL_COOLING,
+            .is_sharp = options->is_sharp,
             .enough = options->enough,
             .stop = options->stop,
         };

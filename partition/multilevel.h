@@ -16,6 +16,7 @@ typedef struct pen_multilevel_options {
     double warmth;           // of the coarsest level; halved from level to level
     double warmth_least;     // no level starts cooler
     double warmth_last;      // at the end
+    bool is_sharp;           // see pen_anneal_options
     double enough;           // stops at this value
     uint32_t group_target;   // of the coarsest level
     const atomic_bool *stop; // see pen_anneal_options

@@ -109,9 +109,11 @@ typedef struct auto_search {
     const pen_strategy_options *options;
     pen_arena *arena;
     pen_start start;
+    uint32_t *origin; // [group_count] placement of the start
     double begin;
     double deadline;
     double bound; // proved
+    atomic_bool stop; // all workers: the exact answer is there
     uint32_t round_count;
     uint32_t worker_count;
     auto_worker workers[AUTO_THREAD_LIMIT];
@@ -125,22 +127,24 @@ static pen_status auto_run_round(auto_search *search, uint32_t round) {
     const double deadline = is_exact
                                 ? search->deadline
                                 : now + (search->deadline - now) / (search->round_count - round);
-    atomic_bool stop = false;
+    atomic_store(&search->stop, false);
     for (uint32_t i = 0; i < search->worker_count; i++) {
         auto_worker *worker = &search->workers[i];
         worker->problem = problem;
         worker->line = search->start.line;
         worker->value = search->start.value;
         worker->bound = 0.0;
-        worker->stop = &stop;
+        worker->stop = &search->stop;
         worker->status = PEN_OK;
         worker->is_exact = is_exact && i == 0 && round == 0;
         worker->search = (pen_local_search_options){
             .seed = search->options->seed * 100 + round * AUTO_THREAD_LIMIT + i,
             .begin = now,
             .deadline = deadline,
+            .value = search->start.value,
+            .origin = search->origin,
             .enough = search->bound,
-            .stop = &stop,
+            .stop = &search->stop,
         };
         memcpy(worker->device_of_group, search->start.device_of_group,
                problem->group_count * sizeof *worker->device_of_group);
@@ -187,6 +191,9 @@ static pen_status auto_search_long(auto_search *search) {
         PEN_TRY(PEN_NEW(search->arena, search->problem->group_count,
                         &search->workers[i].device_of_group));
     }
+    PEN_TRY(PEN_NEW(search->arena, search->problem->group_count, &search->origin));
+    memcpy(search->origin, search->start.device_of_group,
+           search->problem->group_count * sizeof *search->origin);
     const double rounds = search->options->time_limit_seconds / AUTO_ROUND_SECONDS;
     search->round_count = rounds < 2.0 ? 2 : rounds > 1000.0 ? 1000 : (uint32_t)rounds;
     for (uint32_t round = 0; round < search->round_count; round++) {

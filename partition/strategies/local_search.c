@@ -21,7 +21,8 @@
 #define LOCAL_TIE_SECONDS 12e-9         // and this for each output that a group makes or reads
 #define LOCAL_LATENCY_SECONDS 4e-7      // latency: a step takes this,
 #define LOCAL_LATENCY_NODE_SECONDS 3e-9 // and this for each node and edge
-#define LOCAL_CYCLE_SECONDS 0.14        // a cycle is at least so long,
+#define LOCAL_CYCLE_SECONDS 0.15        // a cycle is at least so long,
+#define LOCAL_HOT 0.25                  // cycles as warm as this begin afresh
 #define LOCAL_CYCLES_LIMIT 24           // and there are at most so many
 
 // How an objective is searched.
@@ -38,7 +39,7 @@ static local_way local_choose_way(const pen_problem *problem) {
     const double ties = problem->output_count + problem->reads.first[problem->group_count];
     switch (given->objective) {
     case PEN_OBJECTIVE_THROUGHPUT:
-        return (local_way){.warmths = {0.03, 0.005, 0.1, 0.02},
+        return (local_way){.warmths = {0.03, 0.3, 0.005, 0.1},
                            .warmth_least = 0.01,
                            .warmth_last = 0.0003,
                            .step_seconds = LOCAL_STEP_SECONDS + LOCAL_TIE_SECONDS * ties / groups};
@@ -74,7 +75,7 @@ pen_status pen_local_search_run(const pen_problem *problem, const uint32_t *line
     const uint32_t cycle_count = local_cycle_count(span);
     pen_arena *arena;
     uint32_t *tried;
-    double value = INFINITY;
+    double value = options->value;
     PEN_TRY(pen_arena_create(&arena));
     pen_status status = PEN_NEW(arena, problem->group_count, &tried);
     for (uint32_t i = 0; status == PEN_OK && i < cycle_count; i++) {
@@ -88,6 +89,7 @@ pen_status pen_local_search_run(const pen_problem *problem, const uint32_t *line
             .warmth = way.warmths[variant % 4],
             .warmth_least = way.warmth_least,
             .warmth_last = way.warmth_last,
+            .is_sharp = true,
             .enough = options->enough,
             .group_target = (uint32_t)target,
             .stop = options->stop,
@@ -95,7 +97,9 @@ pen_status pen_local_search_run(const pen_problem *problem, const uint32_t *line
         if (i > 0 && (now >= options->deadline || value <= options->enough)) break;
         if (options->stop != NULL && atomic_load(options->stop)) break;
         double found;
-        memcpy(tried, device_of_group, problem->group_count * sizeof *tried);
+        const bool is_afresh = options->origin != NULL && cycle.warmth >= LOCAL_HOT;
+        memcpy(tried, is_afresh ? options->origin : device_of_group,
+               problem->group_count * sizeof *tried);
         status = pen_multilevel_cycle(problem, line, &cycle, tried, &found);
         if (status != PEN_OK || found >= value) continue;
         value = found;
@@ -139,8 +143,10 @@ static pen_status local_search_place(const pen_problem *problem,
         pen_local_search_start(problem, &start_options, arena, &start, &out_result->lower_bound));
     memcpy(out_result->device_of_group, start.device_of_group,
            problem->group_count * sizeof *start.device_of_group);
-    const pen_local_search_options search = {
-        .seed = options->seed, .begin = pen_clock_seconds(), .deadline = deadline};
+    const pen_local_search_options search = {.seed = options->seed,
+                                             .begin = pen_clock_seconds(),
+                                             .deadline = deadline,
+                                             .value = INFINITY};
     return pen_local_search_run(problem, start.line, &search, out_result->device_of_group, &value);
 }
 

@@ -10,6 +10,8 @@ typedef struct pen_local_search_options {
     uint64_t seed;
     double begin;            // by pen_clock_seconds
     double deadline;         // likewise
+    double value;            // of the placement given, as far as known; INFINITY: not
+    const uint32_t *origin;  // a right placement that hot cycles start from; NULL: none
     double enough;           // stops at this value of the objective
     const atomic_bool *stop; // stops when it becomes true; NULL: never
 } pen_local_search_options;
