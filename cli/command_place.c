@@ -67,6 +67,7 @@ static pen_status place_print_json(const place_options *options, const place_res
     pen_json_key_bool(&json, "contiguous", options->contiguous);
     pen_json_key_number(&json, "value", placement->value);
     pen_json_key_number(&json, "lower_bound", placement->lower_bound);
+    pen_json_key_number(&json, "gap", place_gap(placement));
     pen_json_key_number(&json, "seconds", result->seconds);
     pen_json_key_text(&json, "strategy", result->strategy->name);
     pen_json_key_integer(&json, "seed", options->seed);
@@ -92,7 +93,7 @@ static pen_status place_print_text(const place_options *options, const place_res
     printf("objective    %s%s\n", place_objective_names[options->objective],
            options->contiguous ? ", contiguous" : "");
     printf("value        %.6f ms\n", placement->value);
-    printf("lower bound  %.6f ms, %.2f%% below\n", placement->lower_bound,
+    printf("lower bound  %.6f ms, gap %.2f%%\n", placement->lower_bound,
            100.0 * place_gap(placement));
     printf("time         %s\n\n", pen_seconds_format(result->seconds, seconds));
     printf("%-18s %14s %12s\n", "device", "load [ms]", "memory");

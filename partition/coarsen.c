@@ -81,8 +81,9 @@ static uint32_t coarsen_partner(const pen_problem *problem, uint32_t group, coar
     coarsen_weigh(problem, group, bond);
     for (uint32_t i = 0; i < bond->touched_count; i++) {
         const uint32_t g = bond->touched[i];
-        if (bond->weight[g] > most || (bond->weight[g] == most && g < partner)) {
-            most = bond->weight[g];
+        const double weight = bond->weight[g];
+        if (weight > most || (weight == most && g < partner)) {
+            most = weight;
             partner = g;
         }
     }

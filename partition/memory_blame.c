@@ -265,11 +265,11 @@ static pen_status blame_nearest(const pen_problem *problem, const char *what, pe
     char name[PEN_PROBLEM_NAME_BYTES];
     const char *nodes;
     PEN_TRY(blame_name(problem, device_of_group, worst, arena, &nodes));
-    return pen_error(PEN_DOES_NOT_FIT,
-                     "%s; no placement found, though none is proved not to be: the smallest memory "
-                     "found is %.15g bytes on device %s, %.15g more than it has; the largest nodes "
-                     "there are %s",
-                     what, held, pen_problem_device_name(given, worst, name), over, nodes);
+    return pen_error(
+        PEN_DOES_NOT_FIT,
+        "%s: the smallest memory found is %.15g bytes on device %s, %.15g more than it "
+        "has; the largest nodes there are %s",
+        what, held, pen_problem_device_name(given, worst, name), over, nodes);
 }
 
 pen_status pen_memory_blame(const pen_problem *problem, const char *what, pen_arena *arena) {

@@ -267,16 +267,17 @@ static pen_status problem_check_homes(const pen_problem *problem) {
         const uint32_t first = problem->members.first[g];
         const uint32_t others = problem->members.first[g + 1] - first - 1;
         const char *node = pen_problem_node_name(given, problem->members.ids[first], name);
+        char with[64] = ""; // the others of the group
+        if (others > 0) {
+            snprintf(with, sizeof with, " and the %u others that must share its device", others);
+        }
         if (nearest == PEN_PROBLEM_ANY) {
-            return pen_error(PEN_DOES_NOT_FIT,
-                             "no device can run node %s and the %u others that must share its "
-                             "device",
-                             node, others);
+            return pen_error(PEN_DOES_NOT_FIT, "no device can run node %s%s", node, with);
         }
         return pen_error(PEN_DOES_NOT_FIT,
-                         "node %s and the %u others that must share its device need %.15g bytes, "
-                         "the device that comes nearest, %s, has %.15g",
-                         node, others, pen_problem_bytes(problem, g, nearest),
+                         "node %s%s: %.15g bytes are needed, the device that comes nearest, %s, "
+                         "has %.15g",
+                         node, with, pen_problem_bytes(problem, g, nearest),
                          pen_problem_device_name(given, nearest, device),
                          given->devices[nearest].bytes_limit);
     }

@@ -101,7 +101,9 @@ static pen_status workload_get_flag(const workload_place *place, const json_t *o
     }
     const double number = json_number_value(value);
     if (number != 0.0 && number != 1.0) {
-        return workload_blame(place, key, "expected 0, 1, false or true");
+        char text[64];
+        snprintf(text, sizeof text, "expected 0, 1, false or true, found %.17g", number);
+        return workload_blame(place, key, text);
     }
     *out_flag = number != 0.0;
     return PEN_OK;
@@ -207,8 +209,16 @@ static pen_status workload_read_devices(workload_reader *reader, const json_t *r
     return PEN_OK;
 }
 
+// Entries of a list are objects.
+static pen_status workload_check_entry(const workload_place *place, const json_t *entry) {
+    if (json_is_object(entry)) return PEN_OK;
+    return pen_error(PEN_INVALID_INPUT, "%s: %s[%zu]: expected an object, found %s", place->file,
+                     place->list, place->index, workload_kind_name(entry));
+}
+
 static pen_status workload_read_node(workload_reader *reader, const workload_place *place,
                                      const json_t *object) {
+    PEN_TRY(workload_check_entry(place, object));
     const uint32_t count = reader->workload->given.node_count;
     pen_problem_node *node = &reader->nodes[place->index];
     bool is_supported, is_backward;
@@ -303,6 +313,7 @@ static pen_status workload_read_edges(workload_reader *reader, const json_t *roo
         const json_t *object = json_array_get(list, e);
         pen_problem_edge *edge = &reader->edges[e];
         double cost;
+        PEN_TRY(workload_check_entry(&place, object));
         PEN_TRY(workload_read_end(reader, &place, object, "sourceId", &edge->source));
         PEN_TRY(workload_read_end(reader, &place, object, "destId", &edge->target));
         PEN_TRY(workload_get_amount(&place, object, "cost", &cost));
@@ -361,6 +372,9 @@ static pen_status workload_load(const char *name, const char *bytes, size_t leng
     }
     json_t *root = json_loadb(bytes, length, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, &error);
     if (root == NULL) {
+        for (char *c = error.text; *c != '\0'; c++) { // it quotes the file
+            if ((unsigned char)*c < ' ' || *c == 0x7f) *c = '?';
+        }
         return pen_status_at_position(pen_error(PEN_INVALID_INPUT, "no JSON: %s", error.text), name,
                                       error.line > 0 ? (uint32_t)error.line : 0,
                                       error.column > 0 ? (uint32_t)error.column : 0);

@@ -64,6 +64,9 @@ static pen_status strategy_run(const pen_problem *problem, const pen_strategy *s
     const pen_status searched = pen_fitting_find(problem, STRATEGY_FITTING_VISITS, arena,
                                                  out_result->device_of_group, &fitting);
     if (searched != PEN_OK) return pen_status_join(status, searched);
+    if (!fitting.is_found && fitting.is_complete) {
+        return pen_status_add_context(status, "nothing fits: there is no other way to place it");
+    }
     if (!fitting.is_found) return status;
     pen_status_ignore(status, "the strategy found nothing, but there is something");
     out_result->lower_bound = 0.0;
