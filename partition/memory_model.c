@@ -97,7 +97,7 @@ static void model_count_persistent(memory_modeller *m, uint32_t v, uint32_t stag
     }
     const uint32_t device = m->device_of_stage[stage];
     if (value->kind == PEN_VALUE_INPUT || value->kind == PEN_VALUE_SCALAR) {
-        const bool is_kept = model_is_read_later(m, v, stage);
+        const bool is_kept = value->kind == PEN_VALUE_INPUT && model_is_read_later(m, v, stage);
         *(is_kept ? &memory->received_kept : &memory->received_passing) += bytes;
         return;
     }

@@ -157,7 +157,7 @@ static void homes_join_forward(homes_builder *builder, uint32_t n) {
     const uint32_t output = node->outputs[0].index;
     if (pen_node_is(producer)) {
         pen_disjoint_sets_join(&builder->sets, n, builder->home[producer.index]);
-    } else if (homes_is_reorder(node) && readers->first[output] < readers->first[output + 1]) {
+    } else if (readers->first[output] < readers->first[output + 1]) {
         const uint32_t reader = readers->nodes[readers->first[output]].index;
         pen_disjoint_sets_join(&builder->sets, n, builder->home[reader]);
     }

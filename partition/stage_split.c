@@ -23,10 +23,12 @@ static bool split_is_forward(const split_builder *b, uint32_t node) {
     return split_node(b, node)->role == PEN_ROLE_FORWARD;
 }
 
-// The forward node whose result operand `input` is; PEN_ID_NONE where nobody computes it.
+// The forward node whose result operand `input` is, through views; PEN_ID_NONE where nobody
+// computes it.
 static uint32_t split_source(const split_builder *b, const pen_node *node, uint32_t input) {
     if (!pen_value_is(node->inputs[input])) return PEN_ID_NONE;
-    return pen_graph_value(b->homes->graph, node->inputs[input])->producer.index;
+    const pen_value_id root = {b->homes->root[node->inputs[input].index]};
+    return pen_graph_value(b->homes->graph, root)->producer.index;
 }
 
 // Counts edges between pieces in first[source + 1], or lists them.
