@@ -28,11 +28,14 @@ void pen_disjoint_sets_join(pen_disjoint_sets *sets, uint32_t a, uint32_t b) {
     if (b < a) sets->parent[a] = b;
 }
 
+#define HOMES_ANCHOR_STEPS 4 // layout changes that follow each other
+
 typedef struct homes_builder {
     const pen_graph *graph;
     pen_node_homes *homes;
     uint32_t *home;
     uint32_t *root;
+    uint32_t *anchor; // [node_count], whom a layout change goes with; itself for others
     bool *from_input; // [value_count]: computed from what is fed, not from parameters alone
     pen_disjoint_sets sets;
 } homes_builder;
@@ -148,6 +151,7 @@ static void homes_join_forward(homes_builder *builder, uint32_t n) {
         const uint32_t reader = homes_only_reader(builder, node);
         if (reader != PEN_ID_NONE) {
             pen_disjoint_sets_join(&builder->sets, n, reader);
+            if (homes_is_reorder(node)) builder->anchor[n] = reader;
             if (homes_is_reorder(node)) return;
         }
     }
@@ -157,9 +161,11 @@ static void homes_join_forward(homes_builder *builder, uint32_t n) {
     const uint32_t output = node->outputs[0].index;
     if (pen_node_is(producer)) {
         pen_disjoint_sets_join(&builder->sets, n, builder->home[producer.index]);
+        builder->anchor[n] = builder->home[producer.index];
     } else if (readers->first[output] < readers->first[output + 1]) {
         const uint32_t reader = readers->nodes[readers->first[output]].index;
         pen_disjoint_sets_join(&builder->sets, n, builder->home[reader]);
+        builder->anchor[n] = builder->home[reader];
     }
 }
 
@@ -230,8 +236,11 @@ static pen_status homes_finish(homes_builder *builder, pen_arena *arena) {
         if (is_listed[n]) first[group[n]] = n;
     }
     for (uint32_t n = 0; n < homes->node_count; n++) {
-        const uint32_t home = builder->home[n];
-        listed[n] = is_listed[home] ? home : first[group[n]];
+        uint32_t node = builder->home[n];
+        for (uint32_t step = 0; step < HOMES_ANCHOR_STEPS && !is_listed[node]; step++) {
+            node = builder->anchor[node];
+        }
+        listed[n] = is_listed[node] ? node : first[group[n]];
     }
     homes->listed = listed;
     homes->home = builder->home;
@@ -251,6 +260,7 @@ pen_status pen_node_homes_build(const pen_graph *graph, pen_arena *arena,
     homes_builder builder = {.graph = graph, .homes = homes};
     PEN_TRY(pen_readers_build(graph, 0, NULL, arena, &homes->readers));
     PEN_TRY(PEN_NEW(arena, homes->node_count, &builder.home));
+    PEN_TRY(PEN_NEW(arena, homes->node_count, &builder.anchor));
     PEN_TRY(PEN_NEW(arena, homes->value_count, &builder.root));
     PEN_TRY(PEN_NEW(arena, homes->value_count, &builder.from_input));
     PEN_TRY(pen_disjoint_sets_new(homes->node_count, arena, &builder.sets));
@@ -265,6 +275,7 @@ pen_status pen_node_homes_build(const pen_graph *graph, pen_arena *arena,
     homes_assign(&builder, fallback);
     homes_find_roots(&builder);
     for (uint32_t n = 0; n < homes->node_count; n++) {
+        builder.anchor[n] = n;
         pen_disjoint_sets_join(&builder.sets, n, builder.home[n]);
         if (homes_node(&builder, n)->role == PEN_ROLE_FORWARD) homes_join_forward(&builder, n);
     }

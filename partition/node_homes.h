@@ -33,7 +33,7 @@ typedef struct pen_node_homes {
     const uint32_t *root;   // [value_count], the value whose bytes it is: itself, but for views
     const bool *is_listed;  // [node_count], forward nodes that a plan lists: no layout changes
     const uint32_t *listed; // [node_count], the listed node that a plan counts it for: its home, or
-                            // where that is a layout change the first of its group
+                            // where that is a layout change the one that goes with
 
     // Who reads the bytes of a root in memory, through views too: user_nodes[user_first[v]] up to,
     // not including, user_nodes[user_first[v + 1]], ascending; a node may be there twice.

@@ -123,7 +123,8 @@ static pen_status split_sort(split_builder *b, uint32_t *out_sorted) {
     return PEN_OK;
 }
 
-// Pieces from whatever numbers them below `limit`: dense numbers, by first node.
+// Pieces from whatever numbers them below `limit`: dense numbers, by first node. A layout change is
+// in the piece of the node it goes with.
 static pen_status split_number(split_builder *b, const uint32_t *piece_of_node,
                                const uint32_t *device_of_piece, uint32_t limit) {
     const uint32_t node_count = b->homes->node_count;
@@ -135,10 +136,11 @@ static pen_status split_number(split_builder *b, const uint32_t *piece_of_node,
     b->piece_count = 0;
     for (uint32_t n = 0; n < node_count; n++) {
         if (!split_is_forward(b, n)) continue;
-        uint32_t *piece = &dense[piece_of_node[n]];
+        const uint32_t given = piece_of_node[b->homes->listed[n]];
+        uint32_t *piece = &dense[given];
         if (*piece == PEN_ID_NONE) {
             *piece = b->piece_count++;
-            b->device[*piece] = device_of_piece[piece_of_node[n]];
+            b->device[*piece] = device_of_piece[given];
             b->first_node[*piece] = n;
         }
         b->piece_of_node[n] = *piece;

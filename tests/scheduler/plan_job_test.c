@@ -1,59 +1,134 @@
-// Plans of whole jobs: every node once, memory as the executor takes it, mistakes told.
-
 #include "scheduler/plan_job.h"
 
-#include "partition/plan_dump.h"
+#include "graph/op.h"
+
 #include "tests/support/check.h"
+#include "tests/support/planned.h"
+#include "tests/support/scratch.h"
+#include "tests/support/tiny_model.h"
 #include "tests/support/training.h"
 
-static const char *const models[] = {"mlp", "lenet", "branching_cnn", "batchnorm_cnn", "resnet18"};
-#define MODEL_COUNT (sizeof models / sizeof *models)
-
-// A job on a reference model with one step of 12 examples.
-static const pen_job *reference_job(pen_arena *arena, const char *model, uint32_t microbatches,
-                                    const char *rest) {
-    return training_job(arena,
-                        "version: 1\n"
-                        "model: {file: tests/reference/%s/model.onnx}\n"
-                        "data: {train: {format: npy, inputs: {input: "
-                        "tests/reference/%s/inputs.npy}, labels: tests/reference/%s/labels.npy}}\n"
-                        "train: {loss: softmax_cross_entropy, optimizer: {adam: {lr: 0.001}}, "
-                        "batch: 12, microbatches: %u, steps: 1}\n%s",
-                        model, model, model, microbatches, rest);
-}
-
-static const pen_plan_job_options as_in_job = {.objective = -1, .seed = -1};
-
-static pen_plan_job *plan_start_job(const pen_job *job) {
-    pen_plan_job *plan_job;
-    CHECK_OK(pen_plan_job_create(job, &as_in_job, &plan_job));
-    return plan_job;
-}
-
-// One device that runs everything: what is predicted is what the executor takes.
-static void memory_of_one_device_is_the_executors(void **state) {
+// What the command line says counts, not the job.
+static void options_go_before_the_job(void **state) {
     (void)state;
-    for (size_t m = 0; m < MODEL_COUNT; m++) {
-        for (uint32_t microbatches = 1; microbatches <= 3; microbatches += 2) {
-            pen_arena *arena = check_arena();
-            const pen_job *job = reference_job(arena, models[m], microbatches,
-                                               "devices: [{name: a, threads: 2, memory: 1GiB}]\n");
-            pen_plan_job *plan_job = plan_start_job(job);
-            pen_plan *plan;
-            CHECK_OK(pen_plan_job_place(plan_job, arena, &plan));
-            pen_trainer *trainer = training_start(job);
-            const pen_executor_memory memory =
-                pen_executor_get_memory(pen_trainer_form(trainer)->executor);
-            const double measured = (double)(memory.persistent_bytes + memory.arena_bytes);
-            const double predicted = (double)plan->devices[0].memory.total;
-            CHECK(predicted >= 0.98 * measured && predicted <= 1.02 * measured,
-                  "%s, %u microbatches: predicted %.0f bytes, taken %.0f", models[m], microbatches,
-                  predicted, measured);
-            pen_trainer_destroy(trainer);
-            pen_plan_job_destroy(plan_job);
-            pen_arena_destroy(arena);
-        }
-    }
+    pen_arena *arena = check_arena();
+    const pen_job *job = planned_reference(
+        arena, "mlp", 4, PLANNED_FOUR_DEVICES "placement: {strategy: greedy, seed: 3}\n");
+    const pen_plan_job_options options = {.strategy = "round_robin",
+                                          .objective = PEN_OBJECTIVE_THROUGHPUT,
+                                          .time_limit_seconds = 0.1,
+                                          .seed = 9,
+                                          .schedule = "gpipe"};
+    pen_plan_job *plan_job;
+    CHECK_OK(pen_plan_job_create(job, &options, &plan_job));
+    const pen_plan *plan = planned_place(plan_job, arena);
+    assert_string_equal(plan->strategy, "round_robin");
+    assert_string_equal(plan->objective, "throughput");
+    assert_string_equal(plan->schedule, "gpipe");
+    assert_int_equal(plan->seed, 9);
+    pen_plan_job_destroy(plan_job);
+    plan_job = planned_start(job);
+    plan = planned_place(plan_job, arena);
+    assert_string_equal(plan->strategy, "greedy");
+    assert_string_equal(plan->objective, "step_time");
+    assert_int_equal(plan->seed, 3);
+    pen_plan_job_destroy(plan_job);
+    pen_arena_destroy(arena);
 }
 
-PEN_TEST_MAIN(cmocka_unit_test(memory_of_one_device_is_the_executors))
+static void wrong_names_are_told(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    const pen_job *job = planned_reference(arena, "mlp", 4, PLANNED_FOUR_DEVICES);
+    pen_plan_job *plan_job;
+    pen_plan *plan;
+    CHECK_ERROR(pen_plan_job_create(
+                    job, &(pen_plan_job_options){.objective = -1, .seed = -1, .schedule = "1f1c"},
+                    &plan_job),
+                PEN_NOT_FOUND, "1f1b");
+    CHECK_ERROR(pen_plan_job_create(
+                    job,
+                    &(pen_plan_job_options){.objective = -1, .seed = -1, .cost_table = "no.yaml"},
+                    &plan_job),
+                PEN_NOT_FOUND, "no.yaml");
+    CHECK_OK(pen_plan_job_create(
+        job, &(pen_plan_job_options){.objective = -1, .seed = -1, .strategy = "gredy"}, &plan_job));
+    CHECK_ERROR(pen_plan_job_place(plan_job, arena, &plan), PEN_NOT_FOUND, "greedy");
+    pen_plan_job_destroy(plan_job);
+    pen_arena_destroy(arena);
+}
+
+// Plans can be made where the data is not, when the model says its shapes.
+static void data_need_not_be_there(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    const char *model = tiny_model_write(&(tiny_model){0}, "alone.onnx");
+    const pen_job *job = training_job(
+        arena,
+        "version: 1\nmodel: {file: %s}\n"
+        "data: {train: {format: npy, inputs: {x: /nowhere/x.npy}, labels: /nowhere/y.npy}}\n"
+        "train: {loss: softmax_cross_entropy, optimizer: {sgd: {lr: 0.1}}, batch: 12}\n%s",
+        model, PLANNED_FOUR_DEVICES);
+    pen_plan_job *plan_job = planned_start(job);
+    assert_true(planned_place(plan_job, arena)->node_count > 3);
+    pen_plan_job_destroy(plan_job);
+    pen_arena_destroy(arena);
+}
+
+// Measured figures change the plan's, and are counted.
+static void cost_tables_are_used(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    const pen_job *job = planned_reference(arena, "mlp", 4, PLANNED_ONE_DEVICE);
+    pen_plan_job *plan_job = planned_start(job);
+    const pen_plan *before = planned_place(plan_job, arena);
+    assert_int_equal(before->measured_count, 0);
+    const pen_planner *planner = planned_planner(plan_job, arena);
+    const uint32_t node = planned_node(planner, "/layers.0/Gemm");
+    const char *shape, *text;
+    CHECK_OK(pen_cost_key(planner->homes->graph, (pen_node_id){node}, arena, &shape));
+    CHECK_OK(pen_arena_format(arena, &text,
+                              "version: 1\noperators:\n  - {op: %s, shape: \"%s\", kind: cpu, "
+                              "threads: 2, seconds: 1.5s, runs: 5}\n",
+                              pen_graph_node(planner->homes->graph, (pen_node_id){node})->op->name,
+                              shape));
+    const char *costs = scratch_file("costs.yaml", text, strlen(text));
+    pen_plan_job_destroy(plan_job);
+    const pen_plan_job_options options = {.objective = -1, .seed = -1, .cost_table = costs};
+    CHECK_OK(pen_plan_job_create(job, &options, &plan_job));
+    const pen_plan *after = planned_place(plan_job, arena);
+    assert_int_equal(after->measured_count, 1);
+    assert_true(after->step_seconds > 4 * 1.5);
+    assert_string_equal(after->costs, costs);
+    pen_plan_job_destroy(plan_job);
+    pen_arena_destroy(arena);
+}
+
+// Equal jobs, equal plans; where the time suffices.
+static void plans_repeat(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    const pen_job *job = planned_reference(
+        arena, "branching_cnn", 4,
+        PLANNED_FOUR_DEVICES "placement: {strategy: dynamic_programming, time_limit: 20s}\n");
+    const pen_plan *plans[2];
+    pen_plan_job *plan_jobs[2];
+    for (size_t i = 0; i < 2; i++) {
+        plan_jobs[i] = planned_start(job);
+        plans[i] = planned_place(plan_jobs[i], arena);
+    }
+    assert_int_equal(plans[0]->node_count, plans[1]->node_count);
+    assert_true(plans[0]->step_seconds == plans[1]->step_seconds);
+    for (uint32_t n = 0; n < plans[0]->node_count; n++) {
+        assert_int_equal(plans[0]->nodes[n].stage, plans[1]->nodes[n].stage);
+        assert_string_equal(plans[0]->nodes[n].reason, plans[1]->nodes[n].reason);
+    }
+    for (size_t i = 0; i < 2; i++) {
+        pen_plan_job_destroy(plan_jobs[i]);
+    }
+    pen_arena_destroy(arena);
+}
+
+PEN_TEST_MAIN(cmocka_unit_test(options_go_before_the_job), cmocka_unit_test(wrong_names_are_told),
+              cmocka_unit_test(data_need_not_be_there), cmocka_unit_test(cost_tables_are_used),
+              cmocka_unit_test(plans_repeat))
