@@ -77,7 +77,8 @@ PEN_NODISCARD pen_status pen_training_step(pen_training *training,
                                            pen_training_step_report *out_report, bool *out_more);
 
 // Loss and accuracy over the job's evaluation data, with the parameters as they are now.
-//   NOT_FOUND  the job has no evaluation data
+//   NOT_FOUND   the job has no evaluation data
+//   NOT_FINITE  the loss is infinite or not a number
 PEN_NODISCARD pen_status pen_training_evaluate(pen_training *training,
                                                pen_training_evaluation *out_evaluation);
 
