@@ -146,14 +146,14 @@ static uint32_t coarsen_mate(coarsen_pairing *pairing, uint32_t group) {
     return mate;
 }
 
-pen_status pen_coarsen_pairs(const pen_problem *problem, uint64_t seed,
-                             const uint32_t *device_of_group, double compute_limit,
+pen_status pen_coarsen_pairs(const pen_problem *problem, const pen_coarsen_options *options,
                              pen_arena *arena, uint32_t *out_class, uint32_t *out_count) {
     const uint32_t count = problem->group_count;
-    coarsen_pairing pairing = {.problem = problem,
-                               .device_of_group = device_of_group,
-                               .compute_limit = compute_limit,
-                               .key = {seed, pen_random_stream("coarsen pairs", count, 0)}};
+    coarsen_pairing pairing = {
+        .problem = problem,
+        .device_of_group = options->device_of_group,
+        .compute_limit = options->compute_limit,
+        .key = {options->seed, pen_random_stream("coarsen pairs", count, 0)}};
     uint32_t *order;
     PEN_TRY(PEN_NEW(arena, count, &order));
     PEN_TRY(PEN_NEW(arena, count, &pairing.least));

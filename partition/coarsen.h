@@ -12,12 +12,15 @@
 PEN_NODISCARD pen_status pen_coarsen_unordered(const pen_problem *problem, pen_arena *arena,
                                                uint32_t *out_class, uint32_t *out_count);
 
-// Pairs of groups that exchange much for their size join, each group at most once, and only groups
-// of one device by `device_of_group`; no class costs more than `compute_limit` where it is
-// cheapest. `seed` varies the choice. OUT_OF_MEMORY
-PEN_NODISCARD pen_status pen_coarsen_pairs(const pen_problem *problem, uint64_t seed,
-                                           const uint32_t *device_of_group, double compute_limit,
-                                           pen_arena *arena, uint32_t *out_class,
-                                           uint32_t *out_count);
+typedef struct pen_coarsen_options {
+    uint64_t seed;                   // varies the choice
+    const uint32_t *device_of_group; // [group_count] only groups of one device join
+    double compute_limit;            // no class costs more where it is cheapest
+} pen_coarsen_options;
+
+// Pairs of groups that exchange much for their size join, each group at most once. OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_coarsen_pairs(const pen_problem *problem,
+                                           const pen_coarsen_options *options, pen_arena *arena,
+                                           uint32_t *out_class, uint32_t *out_count);
 
 #endif // PEN_PARTITION_COARSEN_H

@@ -77,6 +77,7 @@ static pen_status device_classes_count_states(pen_device_classes *classes, uint3
         uint32_t stride = 1;
         for (uint32_t c = 0; c < classes->class_count; c++) {
             const uint32_t radix = classes->classes[c].device_count + 1;
+            PEN_ASSERT(radix > 1);
             const bool is_free = rest % radix + 1 < radix;
             classes->next[(size_t)s * classes->class_count + c] =
                 is_free ? s + stride : PEN_DEVICE_STATE_NONE;

@@ -70,8 +70,8 @@ static pen_status multilevel_coarsen(multilevel_cycle *cycle) {
         pen_problem *problem;
         if (count <= cycle->options->group_target) return PEN_OK;
         PEN_TRY(PEN_NEW(cycle->arena, count, &class));
-        PEN_TRY(pen_coarsen_pairs(fine->problem, cycle->options->seed, fine->device_of_group, limit,
-                                  cycle->arena, class, &joined));
+        const pen_coarsen_options pairs = {cycle->options->seed, fine->device_of_group, limit};
+        PEN_TRY(pen_coarsen_pairs(fine->problem, &pairs, cycle->arena, class, &joined));
         if (joined <= MULTILEVEL_SHRINK_LEAST * count) return PEN_OK;
         PEN_TRY(pen_problem_merge(fine->problem, class, fine->problem->given.is_contiguous,
                                   cycle->arena, &problem));

@@ -214,7 +214,7 @@ static pen_status problem_sum_groups(pen_problem *problem, pen_arena *arena) {
         const pen_problem_node *node = &given->nodes[v];
         const uint32_t g = problem->group_of_node[v];
         problem->group_bytes[g] += node->bytes;
-        if (node->bytes_in_flight > 0.0) {
+        if (problem->group_bytes_in_flight != NULL) {
             problem->group_bytes_in_flight[g] += node->bytes_in_flight;
         }
         for (uint32_t k = 0; k < given->kind_count; k++) {

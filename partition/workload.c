@@ -179,8 +179,8 @@ static pen_status workload_sort_ids(const pen_workload *workload, pen_arena *are
 static pen_status workload_read_devices(workload_reader *reader, const json_t *root) {
     const workload_place top = {.file = reader->name};
     pen_workload *workload = reader->workload;
-    int64_t accelerator_count, core_count;
-    double bytes;
+    int64_t accelerator_count = 0, core_count = 0;
+    double bytes = 0.0;
     PEN_TRY(workload_get_integer(&top, root, "maxFPGAs", 0, PEN_PROBLEM_DEVICE_LIMIT / 2,
                                  &accelerator_count));
     PEN_TRY(
@@ -264,7 +264,7 @@ static pen_status workload_read_colors(workload_reader *reader, const json_t *li
 static pen_status workload_read_nodes(workload_reader *reader, const json_t *root) {
     const workload_place top = {.file = reader->name};
     pen_workload *workload = reader->workload;
-    const json_t *list;
+    const json_t *list = NULL;
     PEN_TRY(workload_get_list(&top, root, "nodes", PEN_NODE_COUNT_LIMIT, &list));
     const uint32_t count = (uint32_t)json_array_size(list);
     workload->given.node_count = count;
@@ -289,7 +289,7 @@ static pen_status workload_read_nodes(workload_reader *reader, const json_t *roo
 
 static pen_status workload_read_end(const workload_reader *reader, const workload_place *place,
                                     const json_t *object, const char *key, uint32_t *out_node) {
-    int64_t id;
+    int64_t id = 0;
     PEN_TRY(workload_get_integer(place, object, key, INT64_MIN, INT64_MAX, &id));
     if (workload_find(reader->ids, reader->workload->given.node_count, id, out_node)) return PEN_OK;
     char text[64];
@@ -302,7 +302,7 @@ static pen_status workload_read_end(const workload_reader *reader, const workloa
 
 static pen_status workload_read_edges(workload_reader *reader, const json_t *root) {
     const workload_place top = {.file = reader->name};
-    const json_t *list;
+    const json_t *list = NULL;
     bool *has_cost; // of each node
     PEN_TRY(workload_get_list(&top, root, "edges", PEN_PROBLEM_EDGE_LIMIT, &list));
     const uint32_t count = (uint32_t)json_array_size(list);
@@ -312,7 +312,7 @@ static pen_status workload_read_edges(workload_reader *reader, const json_t *roo
         const workload_place place = {reader->name, "edges", e};
         const json_t *object = json_array_get(list, e);
         pen_problem_edge *edge = &reader->edges[e];
-        double cost;
+        double cost = 0.0;
         PEN_TRY(workload_check_entry(&place, object));
         PEN_TRY(workload_read_end(reader, &place, object, "sourceId", &edge->source));
         PEN_TRY(workload_read_end(reader, &place, object, "destId", &edge->target));
@@ -437,8 +437,8 @@ static pen_status workload_read_devices_of_nodes(const pen_workload *workload, c
     for (void *i = json_object_iter(map); i != NULL; i = json_object_iter_next(map, i)) {
         const char *key = json_object_iter_key(i);
         char written[24]; // the id as it is written here: no other spelling is one
-        uint32_t node;
-        int64_t device;
+        uint32_t node = 0;
+        int64_t device = 0;
         const long long id = strtoll(key, NULL, 10);
         snprintf(written, sizeof written, "%lld", id);
         if (strcmp(key, written) != 0 ||

@@ -112,7 +112,7 @@ typedef struct auto_search {
     uint32_t *origin; // [group_count] placement of the start
     double begin;
     double deadline;
-    double bound; // proved
+    double bound;     // proved
     atomic_bool stop; // all workers: the exact answer is there
     uint32_t round_count;
     uint32_t worker_count;

@@ -59,7 +59,8 @@ static void pairs_keep_the_value(void **state) {
         const pen_problem *problem = placement_case_build(&seed, &wish, arena);
         uint32_t class[NODES], devices[NODES], joined, members[NODES] = {0};
         placement_case_scatter(problem, seed, devices);
-        CHECK_OK(pen_coarsen_pairs(problem, seed, devices, INFINITY, arena, class, &joined));
+        CHECK_OK(pen_coarsen_pairs(problem, &(pen_coarsen_options){seed, devices, INFINITY}, arena,
+                                   class, &joined));
         check_classes(problem, class, joined);
         for (uint32_t g = 0; g < problem->group_count; g++) {
             assert_true(++members[class[g]] <= 2);
@@ -68,7 +69,8 @@ static void pairs_keep_the_value(void **state) {
         joined_total += joined;
         if (!problem->given.is_contiguous) check_projection(problem, class, devices, arena);
         // no class costs more than the limit
-        CHECK_OK(pen_coarsen_pairs(problem, seed, devices, 0.0, arena, class, &joined));
+        CHECK_OK(pen_coarsen_pairs(problem, &(pen_coarsen_options){seed, devices, 0.0}, arena,
+                                   class, &joined));
         check_classes(problem, class, joined);
         pen_arena_destroy(arena);
     }
