@@ -54,8 +54,19 @@ done:
     return pen_status_join(status, pen_file_close(file));
 }
 
+// Whether there is a gap to speak of: none is known above a bound of nothing.
+static bool place_has_gap(const pen_placement *placement) {
+    return placement->lower_bound > 0.0 || placement->value == 0.0;
+}
+
 static double place_gap(const pen_placement *placement) {
     return placement->lower_bound > 0.0 ? placement->value / placement->lower_bound - 1.0 : 0.0;
+}
+
+static void place_print_bound(const pen_placement *placement) {
+    printf("lower bound  %.6f ms", placement->lower_bound);
+    if (place_has_gap(placement)) printf(", gap %.2f%%", 100.0 * place_gap(placement));
+    printf("\n");
 }
 
 static pen_status place_print_json(const place_options *options, const place_result *result) {
@@ -67,7 +78,7 @@ static pen_status place_print_json(const place_options *options, const place_res
     pen_json_key_bool(&json, "contiguous", options->contiguous);
     pen_json_key_number(&json, "value", placement->value);
     pen_json_key_number(&json, "lower_bound", placement->lower_bound);
-    pen_json_key_number(&json, "gap", place_gap(placement));
+    if (place_has_gap(placement)) pen_json_key_number(&json, "gap", place_gap(placement));
     pen_json_key_number(&json, "seconds", result->seconds);
     pen_json_key_text(&json, "strategy", result->strategy->name);
     pen_json_key_integer(&json, "seed", options->seed);
@@ -93,8 +104,7 @@ static pen_status place_print_text(const place_options *options, const place_res
     printf("objective    %s%s\n", place_objective_names[options->objective],
            options->contiguous ? ", contiguous" : "");
     printf("value        %.6f ms\n", placement->value);
-    printf("lower bound  %.6f ms, gap %.2f%%\n", placement->lower_bound,
-           100.0 * place_gap(placement));
+    place_print_bound(placement);
     printf("time         %s\n\n", pen_seconds_format(result->seconds, seconds));
     printf("%-18s %14s %12s\n", "device", "load [ms]", "memory");
     for (uint32_t d = 0; d < placement->device_count; d++) {
