@@ -247,7 +247,7 @@ const char *pen_drawing_color(uint32_t number, char out_color[PEN_DRAWING_COLOR_
 uint32_t pen_drawing_box_color(const pen_drawing *drawing, const pen_graph *graph,
                                const pen_drawing_box *box) {
     if (box->group != PEN_DRAWING_NONE) return drawing->groups[box->group].color;
-    if (box->kind != PEN_DRAWING_NODE) return 9; // grey
+    if (box->kind != PEN_DRAWING_NODE || drawing->group_count > 0) return 9; // grey
     const pen_op *op = pen_graph_node(graph, (pen_node_id){box->node})->op;
     for (uint32_t f = 0; f < pen_op_family_count(); f++) {
         const pen_op_family *family = pen_op_family_at(f);

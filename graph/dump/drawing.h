@@ -87,7 +87,8 @@ PEN_NODISCARD pen_status pen_drawing_new(const pen_graph *graph, const pen_drawi
 #define PEN_DRAWING_COLOR_BYTES 8
 const char *pen_drawing_color(uint32_t number, char out_color[PEN_DRAWING_COLOR_BYTES]);
 
-// The colour of a box: of its group, else of its operator's family.
+// The colour of a box: of its group, or grey outside of all; without groups, of its operator's
+// family.
 uint32_t pen_drawing_box_color(const pen_drawing *drawing, const pen_graph *graph,
                                const pen_drawing_box *box);
 
