@@ -204,6 +204,7 @@ bench: $(BUILD)/penstock $(bench_programs) | build/.has-bench #! training beside
 ifeq ($(PLACEMENT),)
 	@$(BUILD)/tests/bench/bench_enqueue
 	@/usr/bin/python3 tests/bench/run_bench.py --penstock $(BUILD)/penstock $(BENCH)
+	$(if $(BENCH),,@/usr/bin/python3 tests/bench/cost_check.py --penstock $(BUILD)/penstock)
 endif
 ifeq ($(BENCH),)
 	@/usr/bin/python3 tests/bench/run_placement_bench.py --penstock $(BUILD)/penstock --giant $(BUILD)/tests/bench/giant_bench \

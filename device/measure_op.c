@@ -283,6 +283,7 @@ static pen_status measure_time(measure_state *state, pen_op_measurement *out) {
     const pen_measure_options *options = &state->options;
     double spent = 0, seconds;
     uint32_t runs = 0;
+    PEN_ASSERT(state->copies > 0);
     PEN_TRY(measure_run(state, state->copies - 1, &seconds)); // libraries and threads start here
     if (seconds < options->time_limit) {
         PEN_TRY(measure_run(state, state->copies - 1, &seconds));

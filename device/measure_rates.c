@@ -34,11 +34,11 @@ static pen_status rates_measure(pen_device *device, const char *op_name, pen_ten
     return pen_measure_op(device, graph, node, &options, out_measurement);
 }
 
-// Arrays well beyond the cache, or as large as the device's memory allows.
+// Three arrays of the size of the cache, or as large as the device's memory allows.
 static pen_status rates_measure_sum(pen_device *device, pen_arena *arena, pen_device_rates *out) {
     pen_op_measurement measured;
     double flops;
-    int64_t count = (int64_t)(2 * pen_measure_cache_bytes() / sizeof(float));
+    int64_t count = (int64_t)(pen_measure_cache_bytes() / sizeof(float));
     for (;;) {
         const pen_tensor_type type = pen_tensor_type_make(PEN_FLOAT32, 1, &count);
         const pen_status status = rates_measure(device, "add", type, arena, &measured, &flops);
