@@ -2,7 +2,8 @@
 
 Throughput: the largest load. Accelerators pay for each of their outputs that another device reads,
 once, and for each foreign output that they read, once; cores pay for computing alone. Latency: the
-finish time of the last node, devices working off their pieces one after another.
+finish time of the last node, devices working off their pieces one after another; pieces pay likewise
+for what they exchange with others, also with those of their own device.
 """
 import collections
 import json
@@ -156,8 +157,8 @@ def finish_of_pieces(workload, placement, nodes, level):
             seconds += compute(workload, node, here)
             if here >= workload["maxFPGAs"]:
                 continue
-            read |= {source for source in workload["before"][node] if placement[source] != here}
-            if any(placement[target] != here for target in workload["after"][node]):
+            read |= {source for source in workload["before"][node] if piece_of[source] != piece}
+            if any(piece_of[target] != piece for target in workload["after"][node]):
                 seconds += workload["transfer"][node]
         seconds += sum(workload["transfer"][source] for source in read)
         end = begin[piece] + seconds
