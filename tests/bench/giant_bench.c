@@ -66,21 +66,18 @@ static pen_status giant_bench_run(giant_bench *bench, char **arguments, uint64_t
     return PEN_OK;
 }
 
-// How the load of the fullest device comes about.
+// Also how far the loads are transfers, and how far they are even.
 static void giant_bench_print(const giant_bench *bench, const char *strategy) {
     const pen_placement *placement = bench->placement;
     const pen_problem_given *given = &bench->given;
     struct rusage usage;
-    uint32_t worst = 0;
     double compute = 0.0, total = 0.0, full = 0.0;
     for (uint32_t d = 0; d < given->device_count; d++) {
-        if (placement->load[d] > placement->load[worst]) worst = d;
         total += placement->load[d];
         if (placement->bytes[d] > 0.95 * given->devices[d].bytes_limit) full += 1.0;
     }
     for (uint32_t v = 0; v < given->node_count; v++) {
-        if (placement->device_of_node[v] != worst) continue;
-        compute += given->compute[v] * given->devices[worst].slowness;
+        compute += given->compute[v] * given->devices[placement->device_of_node[v]].slowness;
     }
     getrusage(RUSAGE_SELF, &usage);
     printf("{\"strategy\": \"%s\", \"nodes\": %u, \"groups\": %u, \"devices\": %u, "
@@ -90,7 +87,7 @@ static void giant_bench_print(const giant_bench *bench, const char *strategy) {
            strategy, given->node_count, bench->problem->group_count, given->device_count,
            placement->value, placement->lower_bound, placement->value / placement->lower_bound - 1,
            bench->seconds, bench->seconds - bench->build_seconds, 1024.0 * (double)usage.ru_maxrss,
-           bench->is_right ? "true" : "false", 1.0 - compute / placement->value,
+           bench->is_right ? "true" : "false", 1.0 - compute / total,
            total / given->device_count / placement->value, full);
 }
 
