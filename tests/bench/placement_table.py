@@ -1,6 +1,6 @@
 """Each strategy on each workload of a folder: value, lower bound, gap, seconds, and the ratio to the
 best value known where a best_known.csv lies in the folder or beside it. Values are worked out anew
-from the placement (placement_judge.py), so a wrong one shows.
+from the placement (workload_judge.py), so a wrong one shows.
 """
 import csv
 import glob
@@ -10,7 +10,7 @@ import os
 import subprocess
 
 import bench_rows
-import placement_judge
+import workload_judge
 
 STRATEGIES = ["auto", "local_search", "dynamic_programming", "metis", "greedy", "round_robin",
               "random"]
@@ -71,7 +71,7 @@ def measure(options, workload, entry, run, known, summary):
         summary.failures += 1
         return [f"{entry[1]} {kind}", strategy, "-", "-", "-", "-", "-", "no placement"], []
     placement = {int(node): device for node, device in report["placement"].items()}
-    value, faults = placement_judge.judge(workload, placement, objective, is_contiguous)
+    value, faults = workload_judge.judge(workload, placement, objective, is_contiguous)
     if not faults and abs(value - report["value"]) > TOLERANCE * value:
         faults = [f"the program says {report['value']:.6f}"]
     best = known_value(known, entry[:2], objective, is_contiguous)
@@ -96,7 +96,7 @@ def table(options, folder):
     """Prints the table and its summary; returns rows."""
     known, rows, lines, summaries = best_known(folder), [], [], {}
     for entry in workloads(folder):
-        workload = placement_judge.load(entry[2])
+        workload = workload_judge.load(entry[2])
         is_latency = entry[0] == "latency"
         for is_contiguous in ([False] if is_latency else [True, False]):
             for strategy in STRATEGIES:

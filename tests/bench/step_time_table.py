@@ -10,7 +10,7 @@ import statistics
 import subprocess
 
 import bench_rows
-import placement_judge
+import workload_judge
 import placement_table
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -76,7 +76,7 @@ def plan_figures(options, model):
 
 def place_figures(options, path):
     """The same for a workload, in seconds; one device is an accelerator, whatever its memory."""
-    workload = placement_judge.load(path)
+    workload = workload_judge.load(path)
 
     def value(strategy, seed):
         report = None
