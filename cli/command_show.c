@@ -63,17 +63,6 @@ static pen_status show_find_form(const char *output, show_form *out_form) {
                      output);
 }
 
-static pen_status show_write(const char *path, const char *text) {
-    pen_file *file = NULL;
-    pen_status status = pen_file_create_beside(path, &file);
-    if (status != PEN_OK) goto done;
-    status = pen_file_write(file, text, strlen(text));
-    if (status != PEN_OK) goto done;
-    status = pen_file_commit(file);
-done:
-    return pen_status_join(status, pen_file_close(file));
-}
-
 static pen_status show_make(const show_options *options, show_form form, pen_report *report,
                             const pen_drawing_options *groups, pen_arena *arena) {
     const bool is_picture = form == SHOW_DOT || form == SHOW_SVG;
@@ -102,7 +91,7 @@ static pen_status show_make(const show_options *options, show_form form, pen_rep
     case SHOW_FORM_COUNT:
         break;
     }
-    PEN_TRY(show_write(options->output, text));
+    PEN_TRY(pen_command_write(options->output, text));
     if (options->common.json) {
         pen_json_writer json;
         pen_command_begin_json(&json, "show");

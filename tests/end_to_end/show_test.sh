@@ -1,4 +1,5 @@
-# penstock show: pictures of models and plans, and the page in a browser if there is one.
+# penstock show and simulate: pictures of models, plans and time lines, and the page in a browser if
+# there is one.
 . tests/end_to_end/common.sh
 ln -s "$top/examples" examples
 python3 "$top/tests/end_to_end/make_models.py" .
@@ -81,6 +82,21 @@ page "plan.html#$node" '"Memory at its peak" in d and "<th>reason</th>" in d and
 page plan.html '"<b>first</b>" not in d and "&lt;b&gt;first&lt;/b&gt;" in d and "bubble" in d'
 penstock show -q job.yaml -o job.json >said 2>plan.err || die "show: $(cat plan.err)"
 check 'len(d["plan"]["stages"]) > 0 and d["plan"]["strategy"] == "greedy"' job.json
+
+# time lines
+penstock simulate made.plan -o made.svg >made.text
+grep -qE '^schedule (1f1b|gpipe): step .*, bubble ' made.text || die "simulate: $(cat made.text)"
+well_formed made.svg
+penstock simulate --json made.plan >made.json
+predicted=$(json 'd["plan"]["step_seconds"]' <plan.json)
+check "abs(d['step_seconds'] / $predicted - 1) < 1e-4" made.json
+check 'max(t["end"] for t in d["tasks"]) == d["step_seconds"]' made.json
+for schedule in 1f1b gpipe; do
+    penstock simulate --json --schedule "$schedule" made.plan >made.json
+    check 'sum(t["kind"] == "forward" for t in d["tasks"]) == 4 * len(d["stages"])' made.json "$schedule"
+done
+fails 2 "unknown schedule 'none', possible: 1f1b, gpipe" "$PENSTOCK" simulate --schedule none made.plan
+fails 3 'none.plan' "$PENSTOCK" simulate none.plan
 
 if [ -n "$browser" ]; then
     timeout 120 "$browser" --headless --no-sandbox --disable-gpu --virtual-time-budget=5000 \
