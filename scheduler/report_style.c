@@ -30,7 +30,7 @@ const char *const pen_report_style[] = {
     "border:1px solid #0003;vertical-align:-1px}",
     "#side{flex:0 0 350px;overflow:auto;background:var(--paper);",
     "border-left:1px solid var(--line);padding:0 14px 14px}",
-    "#side h2{font-size:13px;margin:14px 0 5px}",
+    "#side h2{font-size:13px;margin:14px 0 5px;overflow-wrap:anywhere}",
     "#side table{border-collapse:collapse;width:100%;font-size:12px}",
     "#side td,#side th{padding:2px 6px 2px 0;text-align:left;vertical-align:top;",
     "border-bottom:1px solid #eceef1;overflow-wrap:anywhere}",
