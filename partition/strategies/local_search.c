@@ -21,13 +21,13 @@
 #define LOCAL_TIE_SECONDS 12e-9         // and this for each output that a group makes or reads
 #define LOCAL_LATENCY_SECONDS 4e-7      // latency: a step takes this,
 #define LOCAL_LATENCY_NODE_SECONDS 3e-9 // and this for each node and edge
-#define LOCAL_CYCLE_SECONDS 0.15        // a cycle is at least so long,
-#define LOCAL_HOT 0.25                  // cycles as warm as this begin afresh
-#define LOCAL_CYCLES_LIMIT 24           // and there are at most so many
+#define LOCAL_CYCLES_LIMIT 24           // of one run
 
 // How an objective is searched.
 typedef struct local_way {
-    double warmths[4]; // of cycles in turn
+    double warmths[4];    // of cycles in turn
+    bool is_afresh[4];    // such cycles start from the origin, not from the best so far
+    double cycle_seconds; // a cycle is at least so long
     double warmth_least;
     double warmth_last;
     double step_seconds;
@@ -40,12 +40,16 @@ static local_way local_choose_way(const pen_problem *problem) {
     switch (given->objective) {
     case PEN_OBJECTIVE_THROUGHPUT:
         return (local_way){.warmths = {0.03, 0.3, 0.005, 0.1},
+                           .is_afresh = {[1] = true},
+                           .cycle_seconds = 0.15,
                            .warmth_least = 0.01,
                            .warmth_last = 0.0003,
                            .step_seconds = LOCAL_STEP_SECONDS + LOCAL_TIE_SECONDS * ties / groups};
     case PEN_OBJECTIVE_LATENCY:
         return (local_way){
-            .warmths = {0.03, 0.005, 0.1, 0.02},
+            .warmths = {0.03, 0.03, 0.06, 0.015},
+            .is_afresh = {[0] = true, [2] = true},
+            .cycle_seconds = 0.08,
             .warmth_least = 0.002,
             .warmth_last = 0.00005,
             .step_seconds = LOCAL_LATENCY_SECONDS +
@@ -54,6 +58,7 @@ static local_way local_choose_way(const pen_problem *problem) {
     case PEN_OBJECTIVE_STEP_TIME:
     case PEN_OBJECTIVE_TRAFFIC:
         return (local_way){.warmths = {0.02, 0.003, 0.08, 0.01},
+                           .cycle_seconds = 0.14,
                            .warmth_least = 0.002,
                            .warmth_last = 0.00002,
                            .step_seconds = pen_judged_search_step_seconds(problem)};
@@ -61,8 +66,8 @@ static local_way local_choose_way(const pen_problem *problem) {
     PEN_NEVER("an objective is one of the enum");
 }
 
-static uint32_t local_cycle_count(double span) {
-    const double count = floor(span / LOCAL_CYCLE_SECONDS);
+static uint32_t local_cycle_count(const local_way *way, double span) {
+    const double count = floor(span / way->cycle_seconds);
     return count < 1.0 ? 1 : count > LOCAL_CYCLES_LIMIT ? LOCAL_CYCLES_LIMIT : (uint32_t)count;
 }
 
@@ -72,7 +77,7 @@ pen_status pen_local_search_run(const pen_problem *problem, const uint32_t *line
     static const double targets[] = {3.5, 3.5, 2.5, 3.5, 5.0}; // groups a device, coarsest
     const local_way way = local_choose_way(problem);
     const double span = options->deadline - options->begin;
-    const uint32_t cycle_count = local_cycle_count(span);
+    const uint32_t cycle_count = local_cycle_count(&way, span);
     pen_arena *arena;
     uint32_t *tried;
     double value = options->value;
@@ -97,7 +102,7 @@ pen_status pen_local_search_run(const pen_problem *problem, const uint32_t *line
         if (i > 0 && (now >= options->deadline || value <= options->enough)) break;
         if (options->stop != NULL && atomic_load(options->stop)) break;
         double found;
-        const bool is_afresh = options->origin != NULL && cycle.warmth >= LOCAL_HOT;
+        const bool is_afresh = options->origin != NULL && way.is_afresh[variant % 4];
         memcpy(tried, is_afresh ? options->origin : device_of_group,
                problem->group_count * sizeof *tried);
         status = pen_multilevel_cycle(problem, line, &cycle, tried, &found);
