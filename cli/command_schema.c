@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/command.h"
+#include "partition/cost_table.h"
 #include "scheduler/job.h"
 
 typedef struct schema_options {
@@ -28,6 +29,7 @@ typedef struct schema_file {
 static const schema_file schema_files[] = {
     {"job", "Penstock job", &pen_job_table},
     {"cluster", "Penstock cluster", &pen_cluster_table},
+    {"costs", "Penstock cost table", &pen_cost_table_keys},
 };
 #define SCHEMA_FILE_COUNT (sizeof schema_files / sizeof *schema_files)
 
@@ -89,8 +91,8 @@ static pen_status schema_run(pen_command_context *context, const void *options_g
 extern const pen_command pen_command_schema;
 const pen_command pen_command_schema = {
     .name = "schema",
-    .summary = "print the JSON Schema of a job or cluster file, or its keys",
-    .table = {.operands = "[job|cluster]",
+    .summary = "print the JSON Schema of a job, cluster or cost file, or its keys",
+    .table = {.operands = "[job|cluster|costs]",
               .operand_count_maximum = 1,
               PEN_CLI_OPTIONS(schema_table),
               .details = "job when not given"},
