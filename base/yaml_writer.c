@@ -58,6 +58,9 @@ static uint32_t yaml_decode(const unsigned char *bytes, size_t *out_length) {
         if ((bytes[i] & 0xc0) != 0x80) return 0xfffd;
         point = point << 6 | (bytes[i] & 0x3f);
     }
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    if (point < least[length] || point > 0x10ffff) return 0xfffd;
+    if (point >= 0xd800 && point <= 0xdfff) return 0xfffd;
     *out_length = length;
     return point;
 }
@@ -67,7 +70,7 @@ static bool yaml_is_plain(uint32_t point) {
     if (point < 0x20 || point == '"' || point == '\\' || point == 0x7f) return false;
     if (point >= 0x80 && point < 0xa0) return false;
     return point != 0x2028 && point != 0x2029 && point != 0xfeff && point != 0xfffd &&
-           point != 0xfffe && point != 0xffff && (point < 0xd800 || point > 0xdfff);
+           point != 0xfffe && point != 0xffff;
 }
 
 void pen_yaml_add_text(pen_text *text, const char *value) {

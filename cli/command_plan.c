@@ -23,14 +23,14 @@ typedef struct plan_options {
 } plan_options;
 
 // The number of an objective; -1 for NULL.
-static pen_status plan_find_objective(const char *name, int32_t *out_objective) {
+static pen_status plan_find_objective(const char *name, pen_arena *arena, int32_t *out_objective) {
     *out_objective = -1;
     if (name == NULL) return PEN_OK;
     const pen_option_field field = {
         .key = "objective", .kind = PEN_OPTION_CHOICE, .choices = pen_objective_names};
     pen_objective objective;
     PEN_TRY(
-        pen_status_add_context(pen_option_parse(&field, name, NULL, &objective), "--objective"));
+        pen_status_add_context(pen_option_parse(&field, name, arena, &objective), "--objective"));
     *out_objective = (int32_t)objective;
     return PEN_OK;
 }
@@ -65,7 +65,7 @@ static pen_status plan_run(pen_command_context *context, const void *options_giv
     pen_plan_job *plan_job;
     pen_plan *plan, *given = NULL;
     context->input_exit_code = PEN_EXIT_USAGE;
-    PEN_TRY(plan_find_objective(options->objective, &job_options.objective));
+    PEN_TRY(plan_find_objective(options->objective, context->arena, &job_options.objective));
     context->input_exit_code = PEN_EXIT_SPEC;
     PEN_TRY(pen_job_read(options->common.operands[0], context->arena, &job));
     if (options->output != NULL) PEN_TRY(pen_command_check_output(context, options->output));

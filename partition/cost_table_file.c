@@ -2,7 +2,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +9,7 @@
 #include "base/option.h"
 #include "base/text.h"
 #include "base/yaml_reader.h"
+#include "base/yaml_writer.h"
 #include "partition/cost_table.h"
 
 #define COST_FILE_BYTES_LIMIT ((size_t)64 << 20)
@@ -288,72 +288,9 @@ pen_status pen_cost_table_read(const char *path, pen_arena *arena, pen_cost_tabl
 
 // ---- writing
 
-typedef struct cost_unit {
-    const char *name;
-    double factor; // of the base unit
-} cost_unit;
-
-// Each from the largest down; the last is taken for what is smaller.
-static const cost_unit cost_second_units[] = {{"s", 1}, {"ms", 1e3}, {"us", 1e6}, {"ns", 1e9}};
-static const cost_unit cost_rate_units[] = {{"T", 1e-12}, {"G", 1e-9}, {"M", 1e-6}};
-static const cost_unit cost_bandwidth_units[] = {
-    {"TB/s", 1e-12}, {"GB/s", 1e-9}, {"MB/s", 1e-6}, {"kB/s", 1e-3}, {"B/s", 1}};
-
-// Five digits: rounded first, so that a figure read back is written as it was.
-static void cost_write_quantity(pen_text *text, double number, const cost_unit *units,
-                                size_t unit_count) {
-    char rounded_text[32];
-    snprintf(rounded_text, sizeof rounded_text, "%.4e", number);
-    const double rounded = strtod(rounded_text, NULL);
-    size_t unit = 0;
-    while (unit + 1 < unit_count && rounded * units[unit].factor < 0.99999)
-        unit += 1;
-    pen_text_print(text, "%.5g%s", rounded * units[unit].factor, units[unit].name);
-}
-
-#define COST_WRITE_QUANTITY(text, number, units)                                                   \
-    cost_write_quantity((text), (number), (units), sizeof(units) / sizeof *(units))
-
-// The code point that starts at `bytes`, which are UTF-8 as the YAML reader or a key made them, and
-// its length; anything else counts as one byte, U+FFFD.
-static uint32_t cost_decode(const unsigned char *bytes, size_t *out_length) {
-    const unsigned char lead = bytes[0];
-    const size_t length = lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
-    uint32_t point = length == 1 ? lead : lead & (0x7fu >> length);
-    *out_length = 1;
-    if (lead >= 0x80 && (lead < 0xc2 || lead > 0xf4)) return 0xfffd;
-    for (size_t i = 1; i < length; i++) {
-        if ((bytes[i] & 0xc0) != 0x80) return 0xfffd;
-        point = point << 6 | (bytes[i] & 0x3f);
-    }
-    *out_length = length;
-    return point;
-}
-
-// Whether a code point may stand in YAML as it is, and comes back the same.
-static bool cost_is_plain(uint32_t point) {
-    if (point < 0x20 || point == '"' || point == '\\' || point == 0x7f) return false;
-    if (point >= 0x80 && point < 0xa0) return false;
-    return point != 0x2028 && point != 0x2029 && point != 0xfeff && point != 0xfffe &&
-           point != 0xffff && (point < 0xd800 || point > 0xdfff);
-}
-
 static void cost_write_text(pen_text *text, const char *key, const char *value) {
-    const unsigned char *bytes = (const unsigned char *)value;
-    pen_text_print(text, "%s: \"", key);
-    while (*bytes != '\0') {
-        size_t length;
-        const uint32_t point = cost_decode(bytes, &length);
-        if (cost_is_plain(point) && point != 0xfffd) {
-            pen_text_append(text, (const char *)bytes, length);
-        } else if (point == '"' || point == '\\') {
-            pen_text_print(text, "\\%c", (int)point);
-        } else {
-            pen_text_print(text, "\\u%04" PRIx32, point);
-        }
-        bytes += length;
-    }
-    pen_text_add(text, "\"");
+    pen_text_print(text, "%s: ", key);
+    pen_yaml_add_text(text, value);
 }
 
 static int cost_compare_entries(const void *a, const void *b) {
@@ -390,9 +327,9 @@ static pen_status cost_write_rates(const pen_cost_table *table, pen_arena *arena
     for (uint32_t i = 0; i < count; i++) {
         cost_write_text(text, "  - {kind", items[i].kind);
         pen_text_print(text, ", threads: %u, flops: ", items[i].threads);
-        COST_WRITE_QUANTITY(text, items[i].flops, cost_rate_units);
+        pen_yaml_add_quantity(text, items[i].flops, PEN_UNIT_RATE);
         pen_text_add(text, ", memory_bandwidth: ");
-        COST_WRITE_QUANTITY(text, items[i].memory_bandwidth, cost_bandwidth_units);
+        pen_yaml_add_quantity(text, items[i].memory_bandwidth, PEN_UNIT_BANDWIDTH);
         pen_text_add(text, "}\n");
     }
     return PEN_OK;
@@ -414,7 +351,7 @@ static pen_status cost_write_operators(const pen_cost_table *table, pen_arena *a
         cost_write_text(text, ", shape", items[i].shape);
         cost_write_text(text, ",\n     kind", items[i].kind);
         pen_text_print(text, ", threads: %u, seconds: ", items[i].threads);
-        COST_WRITE_QUANTITY(text, items[i].seconds, cost_second_units);
+        pen_yaml_add_quantity(text, items[i].seconds, PEN_UNIT_SECONDS);
         pen_text_print(text, ", workspace: %" PRIu64 "B, runs: %u}\n", items[i].workspace_bytes,
                        items[i].runs);
     }
@@ -435,9 +372,9 @@ static pen_status cost_write_links(const pen_cost_table *table, pen_arena *arena
         cost_write_text(text, "  - {from", items[i].from);
         cost_write_text(text, ", to", items[i].to);
         pen_text_add(text, ", bandwidth: ");
-        COST_WRITE_QUANTITY(text, items[i].bandwidth, cost_bandwidth_units);
+        pen_yaml_add_quantity(text, items[i].bandwidth, PEN_UNIT_BANDWIDTH);
         pen_text_add(text, ", latency: ");
-        COST_WRITE_QUANTITY(text, items[i].latency, cost_second_units);
+        pen_yaml_add_quantity(text, items[i].latency, PEN_UNIT_SECONDS);
         pen_text_add(text, "}\n");
     }
     return PEN_OK;

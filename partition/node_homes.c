@@ -35,8 +35,9 @@ typedef struct homes_builder {
     pen_node_homes *homes;
     uint32_t *home;
     uint32_t *root;
-    uint32_t *anchor; // [node_count], whom a layout change goes with; itself for others
-    bool *from_input; // [value_count]: computed from what is fed, not from parameters alone
+    uint32_t *anchor;   // [node_count], whom a layout change goes with; itself for others
+    bool *has_gradient; // [node_count], some node is its gradient
+    bool *from_input;   // [value_count]: computed from what is fed, not from parameters alone
     pen_disjoint_sets sets;
 } homes_builder;
 
@@ -96,6 +97,7 @@ static void homes_assign(homes_builder *builder, uint32_t fallback) {
             home = producer == PEN_ID_NONE ? fallback : builder->home[producer];
         }
         builder->home[n] = home;
+        if (pen_node_is(node->gradient_of)) builder->has_gradient[node->gradient_of.index] = true;
     }
 }
 
@@ -145,6 +147,21 @@ static bool homes_is_helper(const homes_builder *builder, const pen_node *node) 
     return !node->op->is_random;
 }
 
+// What only reports on the training, the accuracy, say: nobody reads it, and no gradient comes of
+// it.
+static void homes_join_report(homes_builder *builder, uint32_t n) {
+    const pen_node *node = homes_node(builder, n);
+    const uint32_t producer = homes_first_producer(builder, node);
+    if (builder->has_gradient[n] || producer == PEN_ID_NONE) return;
+    for (uint32_t i = 0; i < node->output_count; i++) {
+        if (!pen_value_is(node->outputs[i])) continue;
+        const pen_value_id output = node->outputs[i];
+        if (pen_readers_count(&builder->homes->readers, output) > 0) return;
+        if (pen_value_is(pen_graph_value(builder->graph, output)->replaces)) return;
+    }
+    pen_disjoint_sets_join(&builder->sets, n, builder->home[producer]);
+}
+
 static void homes_join_forward(homes_builder *builder, uint32_t n) {
     const pen_node *node = homes_node(builder, n);
     if (homes_is_helper(builder, node) || homes_is_reorder(node)) {
@@ -155,6 +172,7 @@ static void homes_join_forward(homes_builder *builder, uint32_t n) {
             if (homes_is_reorder(node)) return;
         }
     }
+    homes_join_report(builder, n);
     if (!node->op->is_view && !homes_is_reorder(node)) return;
     const pen_node_id producer = pen_graph_value(builder->graph, node->inputs[0])->producer;
     const pen_readers *readers = &builder->homes->readers;
@@ -261,6 +279,7 @@ pen_status pen_node_homes_build(const pen_graph *graph, pen_arena *arena,
     PEN_TRY(pen_readers_build(graph, 0, NULL, arena, &homes->readers));
     PEN_TRY(PEN_NEW(arena, homes->node_count, &builder.home));
     PEN_TRY(PEN_NEW(arena, homes->node_count, &builder.anchor));
+    PEN_TRY(PEN_NEW(arena, homes->node_count, &builder.has_gradient));
     PEN_TRY(PEN_NEW(arena, homes->value_count, &builder.root));
     PEN_TRY(PEN_NEW(arena, homes->value_count, &builder.from_input));
     PEN_TRY(pen_disjoint_sets_new(homes->node_count, arena, &builder.sets));

@@ -124,8 +124,9 @@ void pen_plan_diff_dump(const pen_plan_diff *diff, pen_text *text) {
     for (uint32_t d = 0; d < diff->device_count; d++) {
         static const pen_plan_device none = {.name = ""};
         const pen_plan_device *before = diff->devices[d].before, *after = diff->devices[d].after;
-        const char *name = before != NULL ? before->name : after->name;
+        const char *name = before != NULL ? before->name : "";
         char cells[4][PEN_QUANTITY_TEXT_BYTES];
+        if (after != NULL) name = after->name;
         if (before == NULL) before = &none;
         if (after == NULL) after = &none;
         pen_text_print(text, "%-16s %7u %7u %11s %11s %11s %11s\n", name, before->node_count,

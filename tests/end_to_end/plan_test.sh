@@ -1,0 +1,120 @@
+# penstock plan, explain, diff: plans of the reference models and of the example, read, edited,
+# explained and compared; and what is said of mistakes.
+. tests/end_to_end/common.sh
+ln -s "$top/examples" examples
+
+# job MODEL MICROBATCHES [PLACEMENT]: a job on four unequal devices
+job() {
+    cat <<END
+version: 1
+model: {file: reference/$1/model.onnx}
+data: {train: {format: npy, inputs: {input: reference/$1/inputs.npy}, labels: reference/$1/labels.npy}}
+train: {loss: softmax_cross_entropy, optimizer: {adam: {lr: 0.001}}, batch: 16, microbatches: $2, steps: 2, drop_last: true}
+devices:
+  - {name: a, memory: 16MiB, threads: 1, flops: 20G, memory_bandwidth: 8GB/s}
+  - {name: b, memory: 32MiB, threads: 1, flops: 40G, memory_bandwidth: 8GB/s}
+  - {name: c, memory: 8MiB, threads: 1, flops: 10G, memory_bandwidth: 8GB/s}
+  - {name: d, memory: 16MiB, threads: 1, flops: 20G, memory_bandwidth: 8GB/s}
+links: [{between: ["^.", "^."], bandwidth: 2GB/s, latency: 20us}]
+placement: {time_limit: 100ms, seed: 1${3:+, $3}}
+END
+}
+
+# every node once, in a stage that is there, within memory
+for model in mlp lenet branching_cnn batchnorm_cnn resnet18; do
+    job "$model" 4 >job.yaml
+    penstock plan job.yaml --json -o "$model.yaml" >plan.json
+    check 'd["schema"] == "penstock/plan/1" and d["step_seconds"] > 0' plan.json "$model"
+    check 'len({n["name"] for n in d["nodes"]}) == len(d["nodes"]) == sum(s["nodes"] for s in d["stages"])' plan.json
+    check 'sum(v["nodes"] for v in d["devices"]) == len(d["nodes"])' plan.json
+    check 'all(v["memory"]["total"] <= v["bytes_limit"] for v in d["devices"])' plan.json
+    check 'all(sum(b for k, b in v["memory"].items() if k != "total") == v["memory"]["total"] for v in d["devices"])' plan.json
+    check 'd["value"] >= d["lower_bound"] * (1 - 1e-6) and d["costs"]["assumed"] == 0 < d["costs"]["stated"]' plan.json
+    check 'all(n["reason"] for n in d["nodes"])' plan.json
+    # what was written is a plan of the job, and of the same figures
+    penstock plan job.yaml --from "$model.yaml" --json >again.json
+    check "abs(d['step_seconds'] / $(json 'd["step_seconds"]' <plan.json) - 1) < 1e-9" again.json "$model, read back"
+    penstock plan job.yaml --from "$model.yaml" -o again.yaml >/dev/null
+    penstock diff "$model.yaml" again.yaml --json >diff.json
+    check 'd["moved"] == [] and d["same_model"] and d["same_cluster"]' diff.json
+done
+
+# memory of a process, predicted and measured, within a tenth
+for model in mlp lenet branching_cnn batchnorm_cnn resnet18; do
+    job "$model" 2 | sed '/^  - {name: [bcd],/d; /^links/d; s/memory: 16MiB/memory: 1GiB/' >one.yaml
+    penstock plan one.yaml --json >plan.json
+    penstock train one.yaml --json --quiet >train.json 2>/dev/null
+    predicted=$(json 'd["devices"][0]["memory"]["total"] + d["process_bytes"]' <plan.json)
+    check "0.9 < $predicted / d['measured']['resident_bytes_peak'] < 1.1" train.json "$model: $predicted bytes predicted"
+    check "0.98 < $(json 'd["devices"][0]["memory"]["total"]' <plan.json) / d['predicted']['device_bytes'] < 1.02" train.json
+done
+
+# strategies and objectives by name; a better one is no worse
+job resnet18 4 >job.yaml
+for strategy in random round_robin greedy metis dynamic_programming local_search auto manual; do
+    penstock plan job.yaml --strategy $strategy --json -o $strategy.yaml >$strategy.json
+    check "d['strategy'] == '$strategy'" $strategy.json
+done
+check "d['step_seconds'] <= $(json 'd["step_seconds"]' <random.json)" auto.json
+check "d['step_seconds'] <= $(json 'd["step_seconds"]' <greedy.json) * 1.001" auto.json
+for objective in throughput latency traffic step_time; do
+    penstock plan job.yaml --objective $objective --json >objective.json
+    check "d['objective'] == '$objective'" objective.json
+done
+penstock plan job.yaml --schedule gpipe --json >gpipe.json
+check 'd["schedule"] == "gpipe"' gpipe.json
+
+# tables
+penstock plan job.yaml --nodes >table
+for word in 'step  ' 'no placement is below' 'bubble' 'parameters' 'stage 0' 'in flight' 'stated' 'why'; do
+    grep -q "$word" table || die "the table has no '$word': $(cat table)"
+done
+
+# explain
+penstock explain resnet18.yaml /layer1/layer1.0/conv1/Conv >table
+grep -q '^why ' table || die "no reason: $(cat table)"
+[ "$(grep -c ' here$' table)" -eq 1 ] || die "not in one place: $(cat table)"
+penstock explain resnet18.yaml /layer1/layer1.0/conv1/Conv --json >explain.json
+check '[v["name"] for v in d["devices"]] == ["a", "b", "c", "d"] and sum(v["is_here"] for v in d["devices"]) == 1' explain.json
+check 'all(v["is_possible"] or v["why_not"] for v in d["devices"])' explain.json
+fails 3 "no node '/layer1/layer1.0/conv9/Conv', near: /layer1/layer1.0/conv1/Conv" \
+    "$PENSTOCK" explain resnet18.yaml /layer1/layer1.0/conv9/Conv
+
+# pins are kept, explained, and refused where they are broken by hand
+job lenet 4 'pin: [{nodes: /conv1/Conv, to: c}], stages: {minimum: 2}' >job.yaml
+penstock plan job.yaml -o pinned.yaml --json >pinned.json
+check 'd["devices"][2]["nodes"] > 0' pinned.json
+penstock explain pinned.yaml /conv1/Conv | grep -q "pinned to 'c'" || die 'the pin is not named'
+other=$(json '[i for i, s in enumerate(d["stages"]) if s["device"] != "c"][0]' <pinned.json)
+sed "s|\(name: \"/conv1/Conv\", stage:\) [0-9]*|\1 $other|" pinned.yaml >moved.yaml
+fails 3 "pinned to 'c'|wait for each other|must share" "$PENSTOCK" plan job.yaml --from moved.yaml
+fails 3 "more than|stage 99 is not there" "$PENSTOCK" plan job.yaml --from <(sed 's/stage: 0/stage: 99/' pinned.yaml)
+
+# a plan of something else
+job mlp 4 >job.yaml
+fails 3 'is in no stage of the plan' "$PENSTOCK" plan job.yaml --from pinned.yaml
+job lenet 2 >job.yaml
+fails 3 'microbatches of' "$PENSTOCK" plan job.yaml --from pinned.yaml
+job lenet 4 | sed 's/name: d, memory: 16MiB/name: d, memory: 17MiB/' >job.yaml
+fails 3 'the cluster has changed since the plan was made' "$PENSTOCK" plan job.yaml --from pinned.yaml
+fails 3 'the cluster has changed since the plan was made' "$PENSTOCK" explain --job job.yaml pinned.yaml /conv1/Conv
+job lenet 4 | sed 's/name: d,/name: e,/' >job.yaml
+fails 3 "called 'd', but the cluster's is called 'e'" "$PENSTOCK" plan job.yaml --from pinned.yaml
+
+# files that are no plans
+fails 3 'cannot open' "$PENSTOCK" explain nowhere.yaml x
+fails 3 'pinned.yaml: error|job.yaml' "$PENSTOCK" diff job.yaml pinned.yaml
+sed 's/total: [0-9]*B/total: 1B/' pinned.yaml >broken.yaml
+fails 3 'sum up to' "$PENSTOCK" diff broken.yaml pinned.yaml
+fails 2 'DIR|cannot write|No such' "$PENSTOCK" plan job.yaml -o nowhere/plan.yaml
+fails 2 'objective' "$PENSTOCK" plan job.yaml --objective speed
+fails 3 'possible|strategies' "$PENSTOCK" plan job.yaml --strategy gredy
+
+# what does not fit says how much is missing where, and for what
+job resnet18 4 | sed 's/memory: [0-9]*MiB/memory: 300KiB/' >job.yaml
+fails 5 "device '[abcd]' would need .* may use 300 KiB.*activations.*most of it for '/" "$PENSTOCK" plan job.yaml
+
+# the example
+penstock plan examples/four-devices/job.yaml -o example.yaml --json >example.json
+check 'sum(v["nodes"] > 0 for v in d["devices"]) >= 2 and d["gap"] < 5' example.json
+penstock explain example.yaml /conv3/Conv >/dev/null
