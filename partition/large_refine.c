@@ -16,7 +16,8 @@
 #define REFINE_SHARPNESS_EVEN 1.5    // β at first, over the share of the loads that is not even
 #define REFINE_SHARPNESS_MOST 1000.0 // at first
 #define REFINE_SHARPNESS_LAST 5000.0
-#define REFINE_ROUND_STEPS 60    // for each group
+#define REFINE_ROUND_STEPS 60 // for each group
+#define REFINE_ROUNDS_MOST 24
 #define REFINE_ROUND_GAIN 0.0005 // less gained in a round, and it ends
 #define REFINE_MEAN_WEIGHT 0.1
 #define REFINE_REGION_LIMIT 64
@@ -374,7 +375,8 @@ pen_status pen_large_refine(const pen_problem *problem, const uint32_t *line,
                             const pen_large_refine_options *options, uint32_t *device_of_group,
                             double *out_value) {
     const uint64_t round_steps = 1 + (uint64_t)REFINE_ROUND_STEPS * problem->group_count;
-    const uint64_t round_count = 1 + options->step_count / round_steps;
+    const uint64_t wished = 1 + options->step_count / round_steps;
+    const uint64_t round_count = wished < REFINE_ROUNDS_MOST ? wished : REFINE_ROUNDS_MOST;
     pen_arena *arena;
     pen_status status = pen_arena_create(&arena);
     double before = INFINITY;

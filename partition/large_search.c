@@ -16,15 +16,17 @@
 #define LARGE_CELLS 50000 // groups times devices
 #define LARGE_LINES 4     // the first variants of pen_linear_order
 #define LARGE_FILLS_LIMIT 48
+#define LARGE_PARTITION_FACTOR 1.5 // of the best start's value, at most
 #define LARGE_PRECISION 0.0005
 
-// Nominal seconds for each group: what is done is planned by them, on the slow side.
-#define LARGE_FILL_SECONDS 5e-6 // all passes along one line
-#define LARGE_PARTITION_SECONDS 15e-6
-#define LARGE_STEP_SECONDS 1.2e-6 // of the local search
+// Nominal seconds for each group: what is done is planned by them.
+#define LARGE_FILL_SECONDS 2.5e-6 // all passes along one line
+#define LARGE_PARTITION_SECONDS 10e-6
+#define LARGE_STEP_SECONDS 0.3e-6 // of the local search
 
 // Shares of the time.
 #define LARGE_FILL_SHARE 0.35
+#define LARGE_FILL_SHARE_MOST 0.6 // on a slow machine
 #define LARGE_PARTITION_SHARE 0.2
 
 #define LARGE_WARMTH_FIRST 0.0003
@@ -63,6 +65,9 @@ struct large_search {
     double bound;
     double span; // seconds there are
     uint32_t fill_count;
+    uint32_t *partition; // [group_count] the caller's, made right; or NULL
+    double partition_value;
+    double fill_deadline; // no line is begun after
     uint32_t worker_count;
     large_worker workers[PEN_LARGE_THREAD_LIMIT];
 };
@@ -169,7 +174,7 @@ static void large_work_fills(void *context) {
         if (worker->status != PEN_OK) return;
         worker->status = large_fill(worker, try, arena);
         pen_arena_destroy(arena);
-        if (worker->status != PEN_OK) return;
+        if (worker->status != PEN_OK || pen_clock_seconds() > search->fill_deadline) return;
     }
 }
 
@@ -219,9 +224,7 @@ static pen_status large_chain(large_search *search, pen_arena *arena) {
 // Tries the partition that the caller brings.
 static pen_status large_try_partition(large_search *search, pen_arena *arena) {
     const pen_problem *problem = search->problem;
-    large_worker *worker = &search->workers[0];
     uint32_t *device_of_group;
-    double value;
     if (search->options->partition == NULL || problem->given.is_contiguous ||
         LARGE_PARTITION_SECONDS * problem->group_count > LARGE_PARTITION_SHARE * search->span) {
         return PEN_OK;
@@ -229,19 +232,27 @@ static pen_status large_try_partition(large_search *search, pen_arena *arena) {
     PEN_TRY(PEN_NEW(arena, problem->group_count, &device_of_group));
     pen_status status =
         search->options->partition(problem, search->options->seed, arena, device_of_group);
-    if (status == PEN_OK) status = pen_start_repair(problem, worker->line, arena, device_of_group);
+    if (status == PEN_OK)
+        status = pen_start_repair(problem, search->workers[0].line, arena, device_of_group);
     const pen_status_code code = pen_status_get_code(status);
     if (code == PEN_UNSUPPORTED || code == PEN_DOES_NOT_FIT) {
         pen_status_ignore(status, "it is one start of several");
         return PEN_OK;
     }
     PEN_TRY(status);
-    PEN_TRY(large_weigh(problem, device_of_group, arena, &value));
-    if (value >= worker->value) return PEN_OK;
-    worker->value = value;
-    memcpy(worker->device_of_group, device_of_group,
-           problem->group_count * sizeof *device_of_group);
+    PEN_TRY(large_weigh(problem, device_of_group, arena, &search->partition_value));
+    search->partition = device_of_group;
     return PEN_OK;
+}
+
+// The last worker goes on from the partition unless that is much worse; alone, when it is better.
+static void large_take_partition(large_search *search) {
+    large_worker *worker = &search->workers[search->worker_count - 1];
+    const double factor = search->worker_count > 1 ? LARGE_PARTITION_FACTOR : 1.0;
+    if (search->partition == NULL || search->partition_value >= factor * worker->value) return;
+    worker->value = search->partition_value;
+    memcpy(worker->device_of_group, search->partition,
+           search->problem->group_count * sizeof *search->partition);
 }
 
 // All workers go on from the best.
@@ -267,11 +278,17 @@ static pen_status large_find_start(large_search *search, pen_arena *arena) {
     search->fill_count = fills < 1.0                 ? 1
                          : fills > LARGE_FILLS_LIMIT ? LARGE_FILLS_LIMIT
                                                      : (uint32_t)fills;
+    search->fill_deadline = search->options->begin + LARGE_FILL_SHARE_MOST * search->span;
     PEN_TRY(large_chain(search, arena));
     PEN_TRY(large_try_partition(search, arena));
     PEN_TRY(large_run(search, large_work_fills));
     large_share_best(search);
+    large_take_partition(search);
     if (first->value < INFINITY) return PEN_OK;
+    if (search->partition != NULL) {
+        large_share_best(search);
+        return PEN_OK;
+    }
     // no line can be filled: anything that fits
     if (search->problem->given.is_contiguous) {
         PEN_TRY(pen_linear_order(search->problem, 0, 0, arena, first->line));

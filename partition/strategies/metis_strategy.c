@@ -22,6 +22,8 @@
 #include "partition/starts.h"
 #include "partition/strategies/strategies.h"
 
+#define METIS_BYTES_SPREAD 1.25      // share of the bytes, over share of the work, at most
+#define METIS_BYTES_LEAST 1e-9       // so that not all is 0
 #define METIS_WEIGHT_TOTAL 1000000.0 // of all groups, and of all edges
 #define METIS_REFINE_SHARE 0.6       // of the time limit, at so many seconds a step
 #define METIS_STEP_SECONDS 0.25e-6
@@ -104,11 +106,13 @@ static void metis_fill_weights(const pen_problem *problem, metis_input *input) {
 }
 
 // Each device's share of the work is its speed: the inverse of what it would need for everything.
+// Its share of the bytes is as large or, where its memory is smaller, that.
 static pen_status metis_fill_shares(const pen_problem *problem, pen_arena *arena,
                                     metis_input *input) {
     const uint32_t device_count = problem->given.device_count;
     const idx_t stride = input->constraint_count;
-    double *speed, *kind_time, speed_total = 0.0, bytes_total = 0.0;
+    double *speed, *kind_time, *room, speed_total = 0.0, bytes_total = 0.0, room_total = 0.0;
+    PEN_TRY(PEN_NEW(arena, device_count, &room));
     PEN_TRY(PEN_NEW(arena, device_count, &speed));
     PEN_TRY(PEN_NEW(arena, problem->given.kind_count, &kind_time));
     for (size_t i = 0; i < (size_t)problem->given.kind_count * problem->group_count; i++) {
@@ -120,15 +124,21 @@ static pen_status metis_fill_shares(const pen_problem *problem, pen_arena *arena
         const double time = kind_time[device->kind] * device->slowness;
         speed[d] = time > 0.0 ? 1.0 / time : 0.0;
         speed_total += speed[d];
-        bytes_total += fmin(problem->given.devices[d].bytes_limit, 1e18);
+    }
+    for (uint32_t g = 0; g < problem->group_count; g++)
+        bytes_total += pen_problem_bytes(problem, g, 0);
+    for (uint32_t d = 0; d < device_count; d++) {
+        const double share = speed_total > 0.0 ? speed[d] / speed_total : 1.0 / device_count;
+        room[d] = fmin(problem->given.devices[d].bytes_limit,
+                       METIS_BYTES_SPREAD * share * bytes_total + METIS_BYTES_LEAST);
+        room_total += room[d];
     }
     for (uint32_t d = 0; d < device_count; d++) {
         const double even = 1.0 / device_count;
         const double share = speed_total > 0.0 ? speed[d] / speed_total : even;
         input->share[(idx_t)d * stride] = (real_t)(0.999 * share + 0.001 * even);
         if (stride < 2) continue;
-        const double room = fmin(problem->given.devices[d].bytes_limit, 1e18) / bytes_total;
-        input->share[(idx_t)d * stride + 1] = (real_t)(0.999 * room + 0.001 * even);
+        input->share[(idx_t)d * stride + 1] = (real_t)(0.999 * room[d] / room_total + 0.001 * even);
     }
     return PEN_OK;
 }
