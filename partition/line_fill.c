@@ -243,7 +243,8 @@ pen_status pen_line_fill(const pen_problem *problem, const uint32_t *line,
         }
         step *= LINE_FILL_STEP_FACTOR;
     }
-    while (result.is_found && high - low > options->precision * options->bound &&
+    while (result.is_found &&
+           high - low > options->precision * (options->bound > 0.0 ? options->bound : high) &&
            pen_clock_seconds() <= options->deadline) {
         const double middle = (low + high) / 2.0;
         if (line_fill_pass(&fill, middle)) {

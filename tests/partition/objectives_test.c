@@ -8,26 +8,26 @@
 #include "scheduler/schedule/schedule_step_time.h"
 #include "tests/support/check.h"
 #include "tests/support/placement_generator.h"
+#include "tests/support/placement_judge.h"
 
 // A small problem of one objective, or NULL where none can be built.
 typedef struct objective_case {
     pen_arena *arena;
     pen_problem *problem;
+    pen_problem_given given; // what it was made from
     pen_schedule_step_time_context *schedule;
 } objective_case;
 
 static bool case_begin(uint64_t seed, const placement_wish *wish, objective_case *out_case) {
-    pen_problem_given given;
     objective_case c = {.arena = check_arena()};
-    placement_case_make(seed, wish, c.arena, &given);
-    given.objective = wish->objective;
+    placement_case_make(seed, wish, c.arena, &c.given);
     if (wish->objective == PEN_OBJECTIVE_STEP_TIME) {
         CHECK_OK(pen_schedule_step_time_create(seed % 2 == 0 ? "1f1b" : "gpipe", &c.schedule));
-        given.step_time = pen_schedule_step_time;
-        given.step_time_context = c.schedule;
-        given.microbatch_count = 1 + (uint32_t)(seed % 5);
+        c.given.step_time = pen_schedule_step_time;
+        c.given.step_time_context = c.schedule;
+        c.given.microbatch_count = 1 + (uint32_t)(seed % 5);
     }
-    const pen_status status = pen_problem_build(&given, c.arena, &c.problem);
+    const pen_status status = pen_problem_build(&c.given, c.arena, &c.problem);
     if (status != PEN_OK) {
         pen_status_ignore(status, "the next seed may do");
         pen_schedule_step_time_destroy(c.schedule);
@@ -85,6 +85,13 @@ static double case_run(const objective_case *c, const char *name, double seconds
     }
     CHECK_OK(status);
     CHECK(placement->lower_bound <= placement->value, "%s: the bound is above", name);
+    const char *fault = placement_judge_fault(&c->given, placement->device_of_node);
+    CHECK(fault == NULL, "%s: %s", name, fault);
+    if (c->given.objective != PEN_OBJECTIVE_STEP_TIME) { // which the schedule alone knows
+        const double value = placement_judge_value(&c->given, placement->device_of_node, c->arena);
+        CHECK(placement_judge_same(value, placement->value), "%s: says %.17g, is %.17g", name,
+              placement->value, value);
+    }
     return placement->value;
 }
 
