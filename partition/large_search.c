@@ -208,7 +208,9 @@ static pen_status large_overlook(const pen_problem *chained, pen_arena *arena,
 // The problem made ready for lines. Not for one whose cycles fit on no device.
 static pen_status large_chain(large_search *search, pen_arena *arena) {
     const pen_status status = pen_start_chain(search->problem, arena, &search->chained);
-    if (pen_status_get_code(status) == PEN_DOES_NOT_FIT && !search->problem->given.is_contiguous) {
+    const pen_status_code code = pen_status_get_code(status);
+    const bool is_impossible = code == PEN_DOES_NOT_FIT || code == PEN_INVALID_INPUT; // if merged
+    if (is_impossible && !search->problem->given.is_contiguous) {
         pen_status_ignore(status, "other ways of starting need no order");
         search->fill_count = 0;
         return PEN_OK;

@@ -15,6 +15,8 @@
 #include "partition/segment_load.h"
 
 #define LINE_FILL_CANDIDATES 12 // classes that are looked at for a stretch
+#define LINE_FILL_HALVINGS_LIMIT 60
+#define LINE_FILL_SHARE 1e-3 // of the limit found, for bounds that are hardly above 0
 #define LINE_FILL_STEP_FIRST 0.01
 #define LINE_FILL_STEP_LEAST 1e-9 // where the bound is 0
 #define LINE_FILL_STEP_FACTOR 2.0
@@ -243,9 +245,10 @@ pen_status pen_line_fill(const pen_problem *problem, const uint32_t *line,
         }
         step *= LINE_FILL_STEP_FACTOR;
     }
-    while (result.is_found &&
-           high - low > options->precision * (options->bound > 0.0 ? options->bound : high) &&
-           pen_clock_seconds() <= options->deadline) {
+    for (int i = 0; i < LINE_FILL_HALVINGS_LIMIT && result.is_found; i++) {
+        // a bound of 0 asks for no precision
+        if (high - low <= options->precision * fmax(options->bound, LINE_FILL_SHARE * high)) break;
+        if (pen_clock_seconds() > options->deadline) break;
         const double middle = (low + high) / 2.0;
         if (line_fill_pass(&fill, middle)) {
             line_fill_keep(&fill, device_of_group, &result);

@@ -125,7 +125,8 @@ static pen_status greedy_fill_chained(const pen_problem *problem, pen_arena *are
     uint32_t *order, *device_of_chained;
     *out_is_found = false;
     const pen_status status = pen_start_chain(problem, arena, &chained);
-    if (pen_status_get_code(status) == PEN_DOES_NOT_FIT) {
+    const pen_status_code code = pen_status_get_code(status);
+    if (code == PEN_DOES_NOT_FIT || code == PEN_INVALID_INPUT) { // of groups put together
         pen_status_ignore(status, "there are other ways");
         return PEN_OK;
     }
