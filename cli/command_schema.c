@@ -5,6 +5,7 @@
 
 #include "cli/command.h"
 #include "partition/cost_table.h"
+#include "partition/plan_file.h"
 #include "scheduler/job.h"
 
 typedef struct schema_options {
@@ -30,6 +31,7 @@ static const schema_file schema_files[] = {
     {"job", "Penstock job", &pen_job_table},
     {"cluster", "Penstock cluster", &pen_cluster_table},
     {"costs", "Penstock cost table", &pen_cost_table_keys},
+    {"plan", "Penstock plan", &pen_plan_table},
 };
 #define SCHEMA_FILE_COUNT (sizeof schema_files / sizeof *schema_files)
 
@@ -91,8 +93,8 @@ static pen_status schema_run(pen_command_context *context, const void *options_g
 extern const pen_command pen_command_schema;
 const pen_command pen_command_schema = {
     .name = "schema",
-    .summary = "print the JSON Schema of a job, cluster or cost file, or its keys",
-    .table = {.operands = "[job|cluster|costs]",
+    .summary = "print the JSON Schema of a job, cluster, cost or plan file, or its keys",
+    .table = {.operands = "[job|cluster|costs|plan]",
               .operand_count_maximum = 1,
               PEN_CLI_OPTIONS(schema_table),
               .details = "job when not given"},

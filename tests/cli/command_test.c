@@ -50,11 +50,11 @@ static void wrong_command_lines_are_explained(void **state) {
         {"schema --jsno", "error: unknown option --jsno, possible: --json, --keys, "},
         {"schema -x", "error: unknown option -x, possible: "},
         {"schema --json=1", "error: --json: found the value \"1\", expected none\n"},
-        {"schema job.yaml", "error: found \"job.yaml\", possible: job, cluster, costs\n"},
-        {"schema -- --json", "error: found \"--json\", possible: job, cluster, costs\n"},
-        {"schema -", "error: found \"-\", possible: job, cluster, costs\n"},
+        {"schema job.yaml", "error: found \"job.yaml\", possible: job, cluster, costs, plan\n"},
+        {"schema -- --json", "error: found \"--json\", possible: job, cluster, costs, plan\n"},
+        {"schema -", "error: found \"-\", possible: job, cluster, costs, plan\n"},
         {"doctor -", "error: found \"-\", expected options alone\n"},
-        {"schema clustr", "error: found \"clustr\", possible: cluster, job, costs\n"},
+        {"schema clustr", "error: found \"clustr\", possible: cluster, job, costs, plan\n"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         pen_arena *arena = check_arena();
@@ -99,6 +99,9 @@ static void the_schema_is_the_reviewed_one(void **state) {
     result = run(arena, "schema costs");
     assert_int_equal(result.exit_code, 0);
     CHECK_GOLDEN("schema_costs.json", result.output);
+    result = run(arena, "schema plan");
+    assert_int_equal(result.exit_code, 0);
+    CHECK_GOLDEN("schema_plan.json", result.output);
     result = run(arena, "schema --json");
     static const char start[] = "{\"schema\": \"penstock/schema/1\", \"job\": {\"$schema\"";
     CHECK(strncmp(result.output, start, strlen(start)) == 0, "%.100s", result.output);

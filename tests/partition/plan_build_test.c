@@ -82,6 +82,45 @@ static void every_node_is_planned_once(void **state) {
     }
 }
 
+// Four equal devices: the step by `strategy`, meaned over `seeds` seeds.
+static double mean_step(const char *model, const char *placement, uint32_t seeds) {
+    double sum = 0.0;
+    for (uint32_t seed = 1; seed <= seeds; seed++) {
+        pen_arena *arena = check_arena();
+        const char *rest;
+        CHECK_OK(pen_arena_format(
+            arena, &rest,
+            "devices: [{name: \"d[1-4]\", memory: 1GiB, threads: 1, flops: 500M, memory_bandwidth: "
+            "500MB/s}]\nlinks: [{between: [\"^.\", \"^.\"], bandwidth: 10Gbit/s, latency: 20us}]\n"
+            "placement: {%s, time_limit: 300ms, seed: %u}\n",
+            placement, seed));
+        pen_plan_job *plan_job = planned_start(planned_reference(arena, model, 6, rest));
+        sum += planned_place(plan_job, arena)->step_seconds;
+        pen_plan_job_destroy(plan_job);
+        pen_arena_destroy(arena);
+    }
+    return sum / seeds;
+}
+
+// What planning is worth, on models so small that chance does not do badly: one device alone, and a
+// random placement, take longer.
+static void plans_beat_chance_and_one_device(void **state) {
+    (void)state;
+    static const char *const models[] = {"lenet", "branching_cnn", "batchnorm_cnn", "resnet18"};
+    const size_t model_count = sizeof models / sizeof *models;
+    double saved = 0.0;
+    for (size_t m = 0; m < model_count; m++) {
+        const double chance = mean_step(models[m], "strategy: random", 5);
+        const double one =
+            mean_step(models[m], "strategy: manual, pin: [{nodes: \"^.\", to: d1}]", 1);
+        const double planned = mean_step(models[m], "strategy: auto", 1);
+        CHECK(planned < one && planned < chance, "%s: %g s, on one device %g, by chance %g",
+              models[m], planned, one, chance);
+        saved += (1.0 - planned / chance) / (double)model_count;
+    }
+    CHECK(saved > 0.2, "%.1f %% saved over random placement", 100.0 * saved);
+}
+
 // A model with a weight used twice can be cut between the uses: its gradients meet once a step.
 static void shared_weights_are_cut(void **state) {
     (void)state;
@@ -301,6 +340,7 @@ static void moved_nodes_change_the_figures(void **state) {
 }
 
 PEN_TEST_MAIN(cmocka_unit_test(every_node_is_planned_once),
+              cmocka_unit_test(plans_beat_chance_and_one_device),
               cmocka_unit_test(shared_weights_are_cut), cmocka_unit_test(constraints_are_kept),
               cmocka_unit_test(too_little_memory_is_told), cmocka_unit_test(memory_is_a_hard_limit),
               cmocka_unit_test(a_plan_that_is_read_back_is_the_same),
