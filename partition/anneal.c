@@ -1,10 +1,11 @@
-#include "partition/anneal_state.h"
+#include "partition/anneal.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/random.h"
+#include "partition/anneal_state.h"
 
 #define ANNEAL_MEAN_WEIGHT 0.1     // m of the energy
 #define ANNEAL_EXCESS_WEIGHT 2.0   // of excess memory, against load

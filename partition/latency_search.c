@@ -1,6 +1,7 @@
 // The energy is the finish time and a little of the time of all pieces together, which tells
 // apart placements of one critical path:
-//     finish + LATENCY_TOTAL_WEIGHT · total
+//     finish + weight · total
+// The weight shrinks to nothing as the search cools, for what counts in the end is the finish time.
 
 #include "partition/latency_search.h"
 
@@ -11,8 +12,8 @@
 #include "base/random.h"
 #include "partition/latency.h"
 
-#define LATENCY_TOTAL_WEIGHT 0.1
-#define LATENCY_REGION_LIMIT 64
+#define LATENCY_TOTAL_WEIGHT 0.1 // of the energy, at first
+#define LATENCY_REGION_LIMIT 256
 #define LATENCY_LOOK_STEPS 16
 
 typedef struct latency_search {
@@ -29,7 +30,9 @@ typedef struct latency_search {
     uint32_t *rank; // [device_count] order of devices, when contiguous
     uint32_t *best;
     double best_finish;
-    double energy;
+    double finish; // of the placement at hand
+    double total;
+    double weight;
     uint64_t random;
 } latency_search;
 
@@ -124,6 +127,31 @@ static void latency_swap(latency_search *search, uint32_t group, uint32_t other)
     latency_join(search, other, here);
 }
 
+// From `group` on along the line, and onward, every border between two devices moves ahead by
+// `size` groups, or less where the run behind it is not twice as long: where all memory is full,
+// nothing else makes room.
+static void latency_shift(latency_search *search, uint32_t group, uint32_t size) {
+    const uint32_t *line = search->line, *device_of_group = search->device_of_group;
+    const uint32_t count = search->problem->group_count;
+    const bool is_up = latency_random(search) & 1;
+    const uint32_t step = is_up ? 1 : UINT32_MAX;
+    const uint32_t length = 1 + latency_below(search, count);
+    // against the direction of the shift, so that what is read is not moved yet
+    for (uint32_t i = 0, at = search->line_at[group]; i < length; i++, at -= step) {
+        const uint32_t next = at - step;
+        if (at >= count || next >= count) return;
+        const uint32_t home = device_of_group[line[at]], device = device_of_group[line[next]];
+        if (home == device) continue;
+        uint32_t run = 0;
+        for (uint32_t j = at; j < count && run < 2 * size; j += step, run++) {
+            if (device_of_group[line[j]] != home) break;
+        }
+        if (run < 2 * size || search->region_count + size > LATENCY_REGION_LIMIT) continue;
+        for (uint32_t j = 0; j < size; j++)
+            latency_join(search, line[at + j * step], device);
+    }
+}
+
 static bool latency_choose(latency_search *search) {
     const uint32_t group = latency_below(search, search->problem->group_count);
     const uint32_t neighbour = latency_neighbour(search, group);
@@ -134,7 +162,12 @@ static bool latency_choose(latency_search *search) {
     search->region_count = 0;
     if (device == search->device_of_group[group]) return false;
     const uint32_t size = 2 + latency_below(search, 1u << (1 + latency_below(search, 5)));
-    switch (latency_below(search, 8)) {
+    const uint32_t kind = latency_below(search, 16);
+    if (kind == 15) {
+        latency_shift(search, latency_below(search, search->problem->group_count), size / 2);
+        return search->region_count > 0;
+    }
+    switch (kind / 2) {
     case 0:
     case 1:
     case 2:
@@ -155,21 +188,19 @@ static bool latency_choose(latency_search *search) {
     }
 }
 
-static double latency_energy(latency_search *search, double *out_finish) {
-    double total;
-    *out_finish = pen_latency_evaluate(search->latency, search->device_of_node, &total);
-    return *out_finish + LATENCY_TOTAL_WEIGHT * total;
-}
-
 static void latency_step(latency_search *search, double warmth) {
     if (!latency_choose(search)) return;
     bool is_accepted = latency_is_right(search);
     if (is_accepted) {
-        double finish;
-        const double energy = latency_energy(search, &finish);
+        double total;
+        const double finish = pen_latency_evaluate(search->latency, search->device_of_node, &total);
+        const double loss = finish - search->finish + search->weight * (total - search->total);
         const double luck = (latency_random(search) + 0.5) * 0x1p-32;
-        is_accepted = energy <= search->energy - warmth * search->best_finish * log(luck);
-        if (is_accepted) search->energy = energy;
+        is_accepted = loss <= -warmth * search->best_finish * log(luck);
+        if (is_accepted) {
+            search->finish = finish;
+            search->total = total;
+        }
         if (is_accepted && finish < search->best_finish) {
             search->best_finish = finish;
             memcpy(search->best, search->device_of_group,
@@ -198,7 +229,8 @@ static pen_status latency_begin(latency_search *search, pen_arena *arena) {
         latency_put_group(search, g, search->device_of_group[g]);
     }
     pen_rank_devices(problem, search->device_of_group, search->rank);
-    search->energy = latency_energy(search, &search->best_finish);
+    search->best_finish = search->finish =
+        pen_latency_evaluate(search->latency, search->device_of_node, &search->total);
     return PEN_OK;
 }
 
@@ -219,6 +251,7 @@ static void latency_run(latency_search *search, const pen_anneal_options *option
                 return;
             }
             warmth = options->warmth_first * exp(decay * progress);
+            search->weight = LATENCY_TOTAL_WEIGHT * (1.0 - progress);
         }
         latency_step(search, warmth);
     }

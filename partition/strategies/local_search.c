@@ -47,11 +47,11 @@ static local_way local_choose_way(const pen_problem *problem) {
                            .step_seconds = LOCAL_STEP_SECONDS + LOCAL_TIE_SECONDS * ties / groups};
     case PEN_OBJECTIVE_LATENCY:
         return (local_way){
-            .warmths = {0.03, 0.03, 0.06, 0.015},
+            .warmths = {0.03, 0.2, 0.06, 0.015},
             .is_afresh = {[0] = true, [2] = true},
             .cycle_seconds = 0.08,
             .warmth_least = 0.002,
-            .warmth_last = 0.00005,
+            .warmth_last = 0.00002,
             .step_seconds = LOCAL_LATENCY_SECONDS +
                             LOCAL_LATENCY_NODE_SECONDS *
                                 (given->node_count + problem->successors.first[given->node_count])};
