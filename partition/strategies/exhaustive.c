@@ -5,7 +5,8 @@
 //   throughput  loads: compute, and transfers between groups that both have a device
 //   latency     the longest path, nodes that have no device yet at their cheapest; and the compute
 //               of each device that is not parallel
-//   step time   compute of each device, of all microbatches and the update
+//   step time   for each device, what it has to compute for all microbatches and the update, behind
+//               the longest path of forward nodes that leads to it
 //   traffic     transfers between groups that both have a device
 // A contiguous branch ends where the devices wait for each other in a circle.
 
@@ -45,8 +46,10 @@ typedef struct exhaustive_search {
     uint32_t used_count;
     pen_latency *latency;
     pen_step_time *step;
-    double *least;  // [node_count]
-    double *finish; // [node_count]
+    double *least;     // [node_count]
+    double *finish;    // [node_count]
+    double *begin;     // [device_count]
+    bool *has_forward; // [group_count]
     uint32_t *device_of_node;
     uint32_t *rank;
     uint64_t visits_left;
@@ -144,6 +147,74 @@ static double exhaustive_longest_path(exhaustive_search *search, uint32_t depth)
     return longest;
 }
 
+// Seconds from the end of forward node `u` to the begin of `v`, which reads it, if both are placed.
+static double exhaustive_wait(const exhaustive_search *search, uint32_t u, uint32_t v,
+                              uint32_t depth) {
+    const pen_problem_given *given = &search->problem->given;
+    const uint32_t owner = search->problem->group_of_node[u];
+    const uint32_t reader = search->problem->group_of_node[v];
+    const double transfer = given->nodes[u].transfer;
+    if (owner >= depth || reader >= depth || transfer == 0.0) return 0.0;
+    const uint32_t from = search->device_of_group[owner], to = search->device_of_group[reader];
+    if (from == to) return 0.0;
+    const double ends = transfer * (given->devices[from].send + given->devices[to].receive);
+    if (given->link == NULL) return ends;
+    const size_t at = (size_t)from * given->device_count + to;
+    return ends + transfer * given->link[at] +
+           (given->link_latency != NULL ? given->link_latency[at] : 0.0);
+}
+
+// When each device may begin, at the earliest, with groups below `depth`. A device of a contiguous
+// placement is one stage, which waits for all inputs; another may be several, the first of which
+// waits for the least.
+static void exhaustive_find_begins(exhaustive_search *search, uint32_t depth) {
+    const pen_problem *problem = search->problem;
+    const pen_problem_given *given = &problem->given;
+    const bool is_contiguous = given->is_contiguous;
+    for (uint32_t d = 0; d < given->device_count; d++)
+        search->begin[d] = is_contiguous ? 0.0 : INFINITY;
+    for (uint32_t i = 0; i < given->node_count; i++) {
+        const uint32_t v = problem->node_order[i], g = problem->group_of_node[v];
+        const bool is_placed = g < depth;
+        const uint32_t d = is_placed ? search->device_of_group[g] : 0;
+        double begin = 0.0, cost = search->least[v];
+        if (!pen_problem_is_forward(given, v)) {
+            if (is_placed && !search->has_forward[g]) search->begin[d] = 0.0;
+            continue;
+        }
+        if (is_placed) {
+            const uint64_t row = (uint64_t)given->devices[d].kind * given->node_count;
+            cost = given->compute[row + v] * given->devices[d].slowness;
+        }
+        double begin_stage = 0.0; // what is not placed yet may be of the same stage
+        for (uint32_t e = problem->predecessors.first[v]; e < problem->predecessors.first[v + 1];
+             e++) {
+            const uint32_t u = problem->predecessors.ids[e], h = problem->group_of_node[u];
+            if (!pen_problem_is_forward(given, u)) continue;
+            const double ready = search->finish[u] + exhaustive_wait(search, u, v, depth);
+            begin = fmax(begin, ready);
+            const bool is_elsewhere = h < depth && search->device_of_group[h] != d;
+            if (is_elsewhere) begin_stage = fmax(begin_stage, ready);
+        }
+        search->finish[v] = begin + cost;
+        if (!is_placed) continue;
+        search->begin[d] = is_contiguous ? fmax(search->begin[d], begin_stage)
+                                         : fmin(search->begin[d], begin_stage);
+    }
+}
+
+static double exhaustive_spent_on_steps(exhaustive_search *search, uint32_t depth) {
+    const pen_problem_given *given = &search->problem->given;
+    const double *compute = search->compute + (size_t)depth * given->device_count;
+    double spent = 0.0;
+    exhaustive_find_begins(search, depth);
+    for (uint32_t d = 0; d < given->device_count; d++) {
+        const double begin = search->begin[d] < INFINITY ? search->begin[d] : 0.0;
+        spent = fmax(spent, begin + compute[d] * given->microbatch_count);
+    }
+    return spent;
+}
+
 static double exhaustive_spent(exhaustive_search *search, uint32_t depth) {
     const pen_problem_given *given = &search->problem->given;
     const double *compute = search->compute + (size_t)depth * given->device_count;
@@ -160,6 +231,7 @@ static double exhaustive_spent(exhaustive_search *search, uint32_t depth) {
         break;
     case PEN_OBJECTIVE_STEP_TIME:
         spent = exhaustive_most(compute, given->device_count) * given->microbatch_count;
+        if (spent < search->best_value) spent = exhaustive_spent_on_steps(search, depth);
         break;
     case PEN_OBJECTIVE_TRAFFIC:
         return search->traffic[depth];
@@ -316,6 +388,21 @@ static void exhaustive_visit(exhaustive_search *search, uint32_t group) {
     }
 }
 
+static pen_status exhaustive_begin_steps(exhaustive_search *search, pen_arena *arena) {
+    const pen_problem *problem = search->problem;
+    PEN_TRY(PEN_NEW(arena, problem->given.node_count, &search->least));
+    PEN_TRY(PEN_NEW(arena, problem->given.node_count, &search->finish));
+    PEN_TRY(PEN_NEW(arena, problem->given.device_count, &search->begin));
+    PEN_TRY(PEN_NEW(arena, problem->group_count, &search->has_forward));
+    PEN_TRY(pen_bound_least_costs(problem, arena, search->least));
+    for (uint32_t v = 0; v < problem->given.node_count; v++) {
+        if (pen_problem_is_forward(&problem->given, v)) {
+            search->has_forward[problem->group_of_node[v]] = true;
+        }
+    }
+    return pen_step_time_new(problem, arena, &search->step);
+}
+
 static pen_status exhaustive_begin(exhaustive_search *search, pen_arena *arena) {
     const pen_problem *problem = search->problem;
     const size_t device_count = problem->given.device_count;
@@ -344,7 +431,7 @@ static pen_status exhaustive_begin(exhaustive_search *search, pen_arena *arena) 
         PEN_TRY(pen_bound_least_costs(problem, arena, search->least));
     }
     return problem->given.objective == PEN_OBJECTIVE_STEP_TIME
-               ? pen_step_time_new(problem, arena, &search->step)
+               ? exhaustive_begin_steps(search, arena)
                : PEN_OK;
 }
 
