@@ -232,6 +232,63 @@ static void different_seeds_differ_at_random(void **state) {
     assert_true(differing > 5);
 }
 
+// ---- wishes
+
+// What is wished for is kept, or it is said that it cannot be: then no placement has it.
+static void try_wishes(bool is_contiguous) {
+    const placement_wish wish = {.node_count_most = 7,
+                                 .device_count_most = 3,
+                                 .placement_count_most = 2500,
+                                 .is_contiguous = is_contiguous,
+                                 .has_used_bounds = true};
+    int kept = 0, refused = 0;
+    for (uint64_t i = 0; i < 200; i++) {
+        trial t = trial_begin(600000 + i * 100, &wish);
+        const pen_problem_given *given = &t.problem->given;
+        uint32_t scattered[7], wished[7];
+        placement_case_scatter(t.problem, t.seed, scattered);
+        for (uint32_t v = 0; v < given->node_count; v++) {
+            const bool is_wished = (t.seed >> v & 1) != 0;
+            wished[v] = is_wished ? scattered[t.problem->group_of_node[v]] : PEN_PROBLEM_ANY;
+        }
+        t.options.device_of_node = wished;
+        pen_placement *placement;
+        const pen_status status =
+            pen_place(t.problem, find("manual"), &t.options, t.arena, &placement);
+        if (status == PEN_OK) {
+            check_placement(&t, "manual", placement);
+            for (uint32_t v = 0; v < given->node_count; v++) {
+                if (wished[v] == PEN_PROBLEM_ANY) continue;
+                assert_int_equal(placement->device_of_node[v], wished[v]);
+            }
+            kept++;
+        } else {
+            const pen_status_code code = pen_status_get_code(status);
+            CHECK(code == PEN_INVALID_INPUT || code == PEN_DOES_NOT_FIT, "seed %llu: code %d",
+                  (unsigned long long)t.seed, (int)code);
+            pen_problem_given pinned = *given; // pins say the same
+            pen_problem_node nodes[7];
+            memcpy(nodes, given->nodes, given->node_count * sizeof *nodes);
+            for (uint32_t v = 0; v < given->node_count; v++) {
+                if (wished[v] != PEN_PROBLEM_ANY) nodes[v].pin = wished[v];
+            }
+            pinned.nodes = nodes;
+            CHECK(isinf(placement_judge_best(&pinned, t.arena)), "seed %llu: %s",
+                  (unsigned long long)t.seed, pen_status_message(status));
+            refused++;
+            pen_status_ignore(status, "as the judge says");
+        }
+        pen_arena_destroy(t.arena);
+    }
+    CHECK(kept > 60 && refused > 10, "%d kept, %d refused", kept, refused);
+}
+
+static void wishes_are_kept(void **state) {
+    (void)state;
+    try_wishes(false);
+    try_wishes(true);
+}
+
 // ---- the list
 
 static void unknown_names_are_answered(void **state) {
@@ -291,5 +348,5 @@ PEN_TEST_MAIN(cmocka_unit_test(small_throughput), cmocka_unit_test(small_contigu
               cmocka_unit_test(small_latency), cmocka_unit_test(small_contiguous_latency),
               cmocka_unit_test(small_traffic), cmocka_unit_test(large_problems),
               cmocka_unit_test(equal_seeds_give_equal_placements),
-              cmocka_unit_test(different_seeds_differ_at_random),
+              cmocka_unit_test(different_seeds_differ_at_random), cmocka_unit_test(wishes_are_kept),
               cmocka_unit_test(unknown_names_are_answered), cmocka_unit_test(nothing_to_do))
