@@ -11,6 +11,7 @@
 #include "scheduler/job_runner.h"
 #include "scheduler/model_export.h"
 #include "scheduler/parameter_file.h"
+#include "scheduler/process_memory.h"
 #include "scheduler/train.h"
 
 typedef struct train_options {
@@ -150,6 +151,35 @@ static pen_status train_save(train_run *run) {
     return pen_status_join(status, pen_model_export(runner, job->model.file, job->outputs.export));
 }
 
+// The buffers of the device, and what the process takes with all else.
+static pen_status train_write_predicted(const train_run *run, pen_json_writer *json) {
+    pen_runner *runner = pen_trainer_runner(run->trainer);
+    const uint32_t count = pen_runner_form_count(runner);
+    const pen_executor_memory memory =
+        pen_executor_get_memory(pen_trainer_form(run->trainer)->executor);
+    const pen_program **programs;
+    uint64_t process_bytes;
+    PEN_TRY(PEN_NEW(run->context->arena, count, &programs));
+    for (uint32_t i = 0; i < count; i++) {
+        programs[i] = pen_runner_form_at(runner, i)->program;
+    }
+    const pen_process_memory_request request = {.programs = programs,
+                                                .program_count = count,
+                                                .info = pen_trainer_data(run->trainer),
+                                                .batch = (uint64_t)run->job->train.batch};
+    PEN_TRY(pen_process_memory_estimate(&request, run->context->arena, &process_bytes));
+    pen_json_key(json, "predicted");
+    pen_json_begin_object(json);
+    pen_json_key_unsigned(json, "device_bytes", pen_runner_device_bytes(runner));
+    pen_json_key_unsigned(json, "persistent_bytes", memory.persistent_bytes);
+    pen_json_key_unsigned(json, "arena_bytes", memory.arena_bytes);
+    pen_json_key_unsigned(json, "live_bytes_peak", memory.live_bytes_peak);
+    pen_json_key_unsigned(json, "resident_bytes_peak",
+                          pen_runner_device_bytes(runner) + process_bytes);
+    pen_json_end_object(json);
+    return PEN_OK;
+}
+
 static pen_status train_write_result(train_run *run) {
     pen_json_writer *json = &run->json;
     pen_json_end_array(json);
@@ -174,16 +204,7 @@ static pen_status train_write_result(train_run *run) {
     pen_json_begin_array(json);
     pen_json_text(json, run->job->cluster.devices[0].name);
     pen_json_end_array(json);
-    pen_json_key(json, "predicted");
-    pen_json_begin_object(json);
-    pen_json_key_unsigned(json, "device_bytes",
-                          pen_runner_device_bytes(pen_trainer_runner(run->trainer)));
-    const pen_executor_memory memory =
-        pen_executor_get_memory(pen_trainer_form(run->trainer)->executor);
-    pen_json_key_unsigned(json, "persistent_bytes", memory.persistent_bytes);
-    pen_json_key_unsigned(json, "arena_bytes", memory.arena_bytes);
-    pen_json_key_unsigned(json, "live_bytes_peak", memory.live_bytes_peak);
-    pen_json_end_object(json);
+    PEN_TRY(train_write_predicted(run, json));
     pen_json_key(json, "measured");
     pen_json_begin_object(json);
     pen_json_key_unsigned(json, "resident_bytes_peak", pen_machine_resident_peak());

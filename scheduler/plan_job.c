@@ -8,20 +8,13 @@
 #include "base/name_map.h"
 #include "device/device.h"
 #include "scheduler/job_runner.h"
+#include "scheduler/process_memory.h"
 #include "scheduler/schedule/schedule.h"
 #include "scheduler/schedule/schedule_step_time.h"
 
 #define PLAN_THREADS_LIMIT 16
 #define PLAN_SCHEDULES_LIMIT 8
 #define PLAN_SCHEDULE_GAIN 1e-3 // a schedule must be so much faster to be taken in place of another
-
-// What a process takes besides the buffers of its devices: fitted to resident peaks of training
-// (x86-64, glibc), within a tenth over the models of the tests.
-#define PLAN_PROCESS_BYTES ((uint64_t)19 << 20)     // the program, its libraries and their tables
-#define PLAN_CONVOLUTIONS_BYTES ((uint64_t)3 << 20) // the library of convolutions, once used
-#define PLAN_CONVOLUTION_BYTES ((uint64_t)96 << 10) // code made for each kind of convolution
-#define PLAN_NODE_BYTES ((uint64_t)18 << 10)        // the graph, its kernels and the order
-#define PLAN_BATCHES 2                              // one in use, one being read
 
 struct pen_plan_job {
     const pen_job *job;
@@ -37,8 +30,6 @@ struct pen_plan_job {
     const char *schedule_names[PLAN_SCHEDULES_LIMIT];
     pen_schedule_step_time_context *contexts[PLAN_SCHEDULES_LIMIT];
     uint32_t schedule_count;
-    uint32_t convolution_count; // kinds
-    uint64_t example_bytes;     // 0: the data is not there
 };
 
 // ---- the model
@@ -55,12 +46,7 @@ static pen_status plan_open_data(pen_plan_job *p, const pen_dataset_info **out_i
         return PEN_OK;
     }
     PEN_TRY(status);
-    const pen_dataset_info *info = pen_dataset_get_info(p->dataset);
-    for (uint32_t i = 0; i < info->input_count; i++) {
-        p->example_bytes += info->inputs[i].bytes;
-    }
-    if (info->labels != NULL) p->example_bytes += info->labels->bytes;
-    *out_info = info;
+    *out_info = pen_dataset_get_info(p->dataset);
     return PEN_OK;
 }
 
@@ -116,7 +102,6 @@ static pen_status plan_workspace(pen_plan_job *p, pen_name_map *known, uint64_t 
     *out_bytes = kind->workspace_bytes(kernel);
     kind->release(p->device, kernel);
     bytes_of_known[known->count] = *out_bytes;
-    if (strncmp(pen_graph_node(graph, node)->op->name, "conv", 4) == 0) p->convolution_count++;
     return pen_name_map_add(known, key, known->count);
 }
 
@@ -189,12 +174,13 @@ static pen_status plan_set_placement(pen_plan_job *p) {
     return plan_find_schedules(p);
 }
 
-static uint64_t plan_process_bytes(const pen_plan_job *p) {
-    uint64_t bytes = PLAN_PROCESS_BYTES;
-    if (p->convolution_count > 0) bytes += PLAN_CONVOLUTIONS_BYTES;
-    bytes += p->convolution_count * PLAN_CONVOLUTION_BYTES;
-    bytes += pen_graph_node_count(p->program->graph) * PLAN_NODE_BYTES;
-    return bytes + PLAN_BATCHES * (uint64_t)p->job->train.batch * p->example_bytes;
+static pen_status plan_estimate_process(pen_plan_job *p) {
+    const pen_process_memory_request request = {
+        .programs = &p->program,
+        .program_count = 1,
+        .info = p->dataset == NULL ? NULL : pen_dataset_get_info(p->dataset),
+        .batch = (uint64_t)p->job->train.batch};
+    return pen_process_memory_estimate(&request, p->arena, &p->request.process_bytes);
 }
 
 static pen_status plan_start(pen_plan_job *p) {
@@ -222,9 +208,8 @@ static pen_status plan_start(pen_plan_job *p) {
     p->request.job = job->file;
     p->request.model = job->model.file;
     p->request.cost_table = costs;
-    p->request.process_bytes = plan_process_bytes(p);
     p->request.microbatch_size = p->program->microbatch_size;
-    return PEN_OK;
+    return plan_estimate_process(p);
 }
 
 pen_status pen_plan_job_create(const pen_job *job, const pen_plan_job_options *options,

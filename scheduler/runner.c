@@ -123,6 +123,15 @@ const pen_runner_form *pen_runner_first(const pen_runner *runner) {
     return runner->entry_count == 0 ? NULL : &runner->entries[0].form;
 }
 
+uint32_t pen_runner_form_count(const pen_runner *runner) {
+    return runner->entry_count;
+}
+
+const pen_runner_form *pen_runner_form_at(const pen_runner *runner, uint32_t index) {
+    PEN_ASSERT(index < runner->entry_count);
+    return &runner->entries[index].form;
+}
+
 uint32_t pen_runner_tensor_count(const pen_runner *runner) {
     return runner->tensor_count;
 }

@@ -38,6 +38,9 @@ PEN_NODISCARD pen_status pen_runner_get(pen_runner *runner, pen_compile_mode mod
 
 // The form that was asked for first, whose parameters all others share; NULL before that.
 const pen_runner_form *pen_runner_first(const pen_runner *runner);
+// All forms so far, in the order in which they were asked for.
+uint32_t pen_runner_form_count(const pen_runner *runner);
+const pen_runner_form *pen_runner_form_at(const pen_runner *runner, uint32_t index);
 
 // ---- the model's tensors: parameters and running statistics, in the order of the model
 uint32_t pen_runner_tensor_count(const pen_runner *runner);

@@ -1,0 +1,42 @@
+#include "scheduler/process_memory.h"
+
+#include "tests/support/check.h"
+#include "tests/support/planned.h"
+
+static uint64_t estimate(const pen_process_memory_request *request) {
+    pen_arena *arena = check_arena();
+    uint64_t bytes = 0;
+    CHECK_OK(pen_process_memory_estimate(request, arena, &bytes));
+    pen_arena_destroy(arena);
+    return bytes;
+}
+
+// More programs, data and convolutions take more; a program twice does not make its code twice.
+static void estimates_grow_with_what_is_there(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    pen_plan_job *mlp = planned_start(planned_reference(arena, "mlp", 3, PLANNED_ONE_DEVICE));
+    pen_plan_job *cnn =
+        planned_start(planned_reference(arena, "branching_cnn", 3, PLANNED_ONE_DEVICE));
+    const pen_program *programs[3] = {pen_plan_job_program(mlp), pen_plan_job_program(cnn),
+                                      pen_plan_job_program(cnn)};
+    const uint64_t none = estimate(&(pen_process_memory_request){0});
+    const uint64_t one =
+        estimate(&(pen_process_memory_request){.programs = programs, .program_count = 1});
+    const uint64_t two =
+        estimate(&(pen_process_memory_request){.programs = programs, .program_count = 2});
+    const uint64_t three =
+        estimate(&(pen_process_memory_request){.programs = programs, .program_count = 3});
+    assert_true(none > 1u << 20 && none < one && one < two && two < three);
+    assert_true(three - two < two - one);
+    const pen_dataset_field fields[1] = {{.name = "x", .bytes = 1000}};
+    const pen_dataset_info info = {.input_count = 1, .inputs = fields};
+    const uint64_t with_data = estimate(&(pen_process_memory_request){
+        .programs = programs, .program_count = 1, .info = &info, .batch = 50});
+    assert_int_equal(with_data - one, 2 * 50 * 1000);
+    pen_plan_job_destroy(mlp);
+    pen_plan_job_destroy(cnn);
+    pen_arena_destroy(arena);
+}
+
+PEN_TEST_MAIN(cmocka_unit_test(estimates_grow_with_what_is_there))
