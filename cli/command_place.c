@@ -69,6 +69,29 @@ static void place_print_bound(const pen_placement *placement) {
     printf("\n");
 }
 
+#define PLACE_GAP_TOLD 0.05 // gaps above are explained
+
+// What keeps the largest load from its bound, which knows neither transfers nor that nodes cannot
+// be divided: what all loads are made of, and how far they are even.
+static void place_print_reason(const place_options *options, const place_result *result) {
+    const pen_placement *placement = result->placement;
+    const pen_problem_given *given = &result->workload->given;
+    double compute = 0.0, total = 0.0;
+    if (options->objective != PEN_OBJECTIVE_THROUGHPUT || !(placement->value > 0.0)) return;
+    if (!place_has_gap(placement) || place_gap(placement) <= PLACE_GAP_TOLD) return;
+    for (uint32_t d = 0; d < given->device_count; d++)
+        total += placement->load[d];
+    for (uint32_t v = 0; v < given->node_count; v++) {
+        const pen_problem_device *device = &given->devices[placement->device_of_node[v]];
+        compute +=
+            given->compute[(uint64_t)device->kind * given->node_count + v] * device->slowness;
+    }
+    printf("because      %.1f%% of the loads are transfers, and %.1f%% of the devices' time is "
+           "waiting for the fullest\n",
+           100.0 * (1.0 - compute / total),
+           100.0 * (1.0 - total / given->device_count / placement->value));
+}
+
 static pen_status place_print_json(const place_options *options, const place_result *result) {
     pen_json_writer json;
     const pen_placement *placement = result->placement;
@@ -105,6 +128,7 @@ static pen_status place_print_text(const place_options *options, const place_res
            options->contiguous ? ", contiguous" : "");
     printf("value        %.6f ms\n", placement->value);
     place_print_bound(placement);
+    place_print_reason(options, result);
     printf("time         %s\n\n", pen_seconds_format(result->seconds, seconds));
     printf("%-18s %14s %12s\n", "device", "load [ms]", "memory");
     for (uint32_t d = 0; d < placement->device_count; d++) {

@@ -4,6 +4,7 @@
 //   giant_bench transformer|branching NODES DEVICES free|contiguous --write WORKLOAD.json
 // STRATEGY metis_alone is METIS's partition as it comes: neither memory nor the order of devices is
 // looked at, "right" says what became of them.
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,7 +58,7 @@ static pen_status giant_bench_run(giant_bench *bench, char **arguments, uint64_t
         const pen_strategy_options options = {
             .seed = seed,
             // checking comes after the strategy, and building came before
-            .time_limit_seconds = 0.95 * limit - 2.0 * bench->build_seconds,
+            .time_limit_seconds = fmax(0.95 * limit - 2.0 * bench->build_seconds, 0.001),
             .thread_count = GIANT_BENCH_THREADS};
         PEN_TRY(pen_place(bench->problem, strategy, &options, bench->arena, &bench->placement));
         bench->is_right = true;

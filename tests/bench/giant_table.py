@@ -64,7 +64,7 @@ def small(options):
     for kind in ("transformer", "branching"):
         for strategy, order in (("greedy", "free"), ("greedy", "contiguous"),
                                 ("dynamic_programming", "contiguous")):
-            reports = [run(options, kind, SMALL_NODES, SMALL_DEVICES, order, strategy, 0.05)
+            reports = [run(options, kind, SMALL_NODES, SMALL_DEVICES, order, strategy, 0.001)
                        for _ in range(SMALL_RUNS)]
             times = [min(1e3 * report["place_seconds"] for report in reports)]  # others disturb
             name = f"{kind}, {SMALL_NODES:,} nodes, {SMALL_DEVICES} devices, {order}, {strategy}"

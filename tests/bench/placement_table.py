@@ -14,6 +14,7 @@ import workload_judge
 
 STRATEGIES = ["auto", "local_search", "dynamic_programming", "metis", "greedy", "round_robin",
               "random"]
+BETTER = 0.9999    # ratio to the best known below which a value is a new best
 TOLERANCE = 1e-6  # between our value and the program's, relative
 
 
@@ -94,7 +95,7 @@ def measure(options, workload, entry, run, known, summary):
 
 def table(options, folder):
     """Prints the table and its summary; returns rows."""
-    known, rows, lines, summaries = best_known(folder), [], [], {}
+    known, rows, lines, summaries, news = best_known(folder), [], [], {}, {}
     for entry in workloads(folder):
         workload = workload_judge.load(entry[2])
         is_latency = entry[0] == "latency"
@@ -107,6 +108,8 @@ def table(options, folder):
                 run = (strategy, objective, is_contiguous, seconds)
                 line, made = measure(options, workload, entry, run, known, summary)
                 lines.append(line)
+                if line[5] != "-" and float(line[5]) < BETTER:
+                    news[line[0]] = min(news.get(line[0], math.inf), float(line[2]))
                 rows += made
     print(f"placement of the workloads in {folder}, {options.seconds:g} s (latency twice that), "
           "ms")
@@ -115,4 +118,6 @@ def table(options, folder):
     bench_rows.show_table(["all of them", "mean to best", "worst to best", "mean to bound",
                            "seconds at most", "failures"],
                           [summary.line(*key) for key, summary in sorted(summaries.items())])
+    for name, value in sorted(news.items()):
+        print(f"better than the best known: {name}, {value:.4f}")
     return rows
