@@ -67,10 +67,16 @@ static void lowering_number_values(lowering *l) {
     }
 }
 
+// What part of a step's work a microbatch is charged: all of it where the objective is the step.
+static double lowering_step_share(const lowering *l) {
+    if (l->request->objective == PEN_OBJECTIVE_STEP_TIME) return 1.0;
+    return 1.0 / (double)l->request->planned->microbatch_count;
+}
+
 static double lowering_transfer(const lowering *l, uint32_t value) {
     const double bytes = (double)l->request->planned->bytes_of_value[value];
     if (!pen_node_homes_is_per_step(l->homes, (pen_value_id){value})) return bytes;
-    return 2.0 * bytes / (double)l->request->planned->microbatch_count;
+    return 2.0 * bytes * lowering_step_share(l);
 }
 
 static void lowering_fill_nodes(lowering *l) {
@@ -184,9 +190,7 @@ static pen_status lowering_devices(const lowering *l, pen_problem_given *given) 
 // Seconds of a microbatch; of updates those of a step where the objective wants them so.
 static pen_status lowering_costs(const lowering *l, pen_problem_given *given) {
     const pen_cost_model *costs = l->request->costs;
-    const double share = l->request->objective == PEN_OBJECTIVE_STEP_TIME
-                             ? 1.0
-                             : 1.0 / (double)l->request->planned->microbatch_count;
+    const double share = lowering_step_share(l);
     double *compute;
     PEN_TRY(PEN_NEW(l->arena, (size_t)costs->row_count * l->node_count, &compute));
     for (uint32_t row = 0; row < costs->row_count; row++) {

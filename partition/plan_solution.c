@@ -21,7 +21,7 @@ static pen_status planner_form(pen_planner *planner, pen_arena *arena) {
                                                 .constraints = &planner->constraints,
                                                 .cluster = request->cluster,
                                                 .costs = request->costs,
-                                                .objective = PEN_OBJECTIVE_THROUGHPUT,
+                                                .objective = PEN_OBJECTIVE_STEP_TIME,
                                                 .bytes_limit = limits,
                                                 .microbatches = microbatches,
                                                 .step_time = request->step_time,

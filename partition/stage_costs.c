@@ -62,7 +62,8 @@ pen_status pen_stage_split_transfers(const pen_planned_graph *planned, const pen
         const uint32_t to = split->device_of_stage[items[i].target];
         if (from == to) continue;
         const pen_cluster_link *link = pen_cluster_link_at(cluster, from, to);
-        items[i].seconds = (double)items[i].bytes / link->bandwidth + link->latency;
+        const double ways = items[i].is_per_step ? 2.0 : 1.0; // the parameter comes back
+        items[i].seconds = ways * (double)items[i].bytes / link->bandwidth + link->latency;
     }
     if (count > 0) qsort(items, count, sizeof *items, transfer_compare);
     *out_transfers = (pen_stage_transfers){items, count};
