@@ -87,10 +87,11 @@ static pen_status reason_evaluate(reason_builder *b, uint32_t color, uint32_t de
     if (more >= -1e-9 * b->now) {
         return pen_arena_format(b->arena, out_reason, "on '%s' a step would take as long", name);
     }
-    return pen_arena_format(b->arena, out_reason,
-                            "on '%s' a step would take %s less, by this node alone; memory or the "
-                            "objective is against it",
-                            name, pen_seconds_format(-more, text));
+    return pen_arena_format(
+        b->arena, out_reason,
+        "on '%s' a step would take %s less: the search did not find it, or memory "
+        "or the objective is against it",
+        name, pen_seconds_format(-more, text));
 }
 
 static pen_status reason_color(reason_builder *b, uint32_t color) {
