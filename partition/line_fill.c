@@ -88,6 +88,16 @@ static pen_status line_fill_weigh(line_fill *fill, pen_arena *arena) {
     return PEN_OK;
 }
 
+// What the devices need at least if groups could be divided: Σ work / Σ 1 / ratio.
+static double line_fill_bound(const line_fill *fill) {
+    double work = 0.0, capacity = 0.0;
+    for (uint32_t g = 0; g < fill->problem->group_count; g++)
+        work += fill->work[g];
+    for (uint32_t c = 0; c < fill->classes->class_count; c++)
+        capacity += fill->classes->classes[c].device_count / fill->ratio[c];
+    return work < PEN_PROBLEM_COST_LIMIT && capacity > 0.0 ? work / capacity : 0.0;
+}
+
 static void line_fill_add_candidate(line_fill *fill, uint32_t class, uint32_t begin) {
     for (uint32_t i = 0; i < fill->candidate_count; i++) {
         if (fill->candidates[i].class == class) return;
@@ -229,11 +239,12 @@ pen_status pen_line_fill(const pen_problem *problem, const uint32_t *line,
     PEN_TRY(PEN_NEW(arena, options->classes->class_count, &fill.used));
     PEN_TRY(PEN_NEW(arena, problem->group_count, &fill.device_of_at));
     PEN_TRY(pen_segment_load_new(problem, arena, &fill.segment));
-    double low = options->bound, high = options->value_limit;
+    const double bound = options->bound > 0.0 ? options->bound : line_fill_bound(&fill);
+    double low = bound, high = options->value_limit;
     // upwards until something is found, each step larger than the one before
-    double step = fmax(LINE_FILL_STEP_FIRST * options->bound, LINE_FILL_STEP_LEAST);
+    double step = fmax(LINE_FILL_STEP_FIRST * bound, LINE_FILL_STEP_LEAST);
     for (int i = 0; i < LINE_FILL_STEPS_LIMIT && !result.is_found; i++) {
-        const double limit = options->bound + step;
+        const double limit = bound + step;
         if (limit >= options->value_limit || (i > 0 && pen_clock_seconds() > options->deadline)) {
             break;
         }
@@ -247,7 +258,7 @@ pen_status pen_line_fill(const pen_problem *problem, const uint32_t *line,
     }
     for (int i = 0; i < LINE_FILL_HALVINGS_LIMIT && result.is_found; i++) {
         // a bound of 0 asks for no precision
-        if (high - low <= options->precision * fmax(options->bound, LINE_FILL_SHARE * high)) break;
+        if (high - low <= options->precision * fmax(bound, LINE_FILL_SHARE * high)) break;
         if (pen_clock_seconds() > options->deadline) break;
         const double middle = (low + high) / 2.0;
         if (line_fill_pass(&fill, middle)) {

@@ -13,7 +13,7 @@
 typedef struct pen_line_fill_options {
     const pen_device_classes *classes;
     uint64_t seed;      // 0: each choice is the best one; else luck enters
-    double bound;       // no placement is better
+    double bound;       // no placement is better; 0: a simple one is worked out
     double value_limit; // only better placements are looked for; INFINITY: any
     double precision;   // the search for the limit ends at such a share of the bound
     double deadline;    // by pen_clock_seconds, or INFINITY; one pass is always made

@@ -137,10 +137,8 @@ static pen_status start_climb(start_line *line, const uint32_t *order, const pen
                               pen_arena *arena, bool *out_is_better) {
     double limit;
     bool is_finished;
-    PEN_TRY(pen_bound(line->chained, arena, &limit));
     if (line->problem->given.objective != PEN_OBJECTIVE_LATENCY) {
         const pen_line_fill_options options = {.classes = line->classes,
-                                               .bound = limit,
                                                .value_limit = INFINITY,
                                                .precision = START_FILL_PRECISION,
                                                .deadline = INFINITY};
@@ -154,6 +152,7 @@ static pen_status start_climb(start_line *line, const uint32_t *order, const pen
             return start_try(line, sets, INFINITY, arena, &is_finished, &is_improved);
         }
     }
+    PEN_TRY(pen_bound(line->chained, arena, &limit));
     limit *= START_CLIMB_FIRST;
     for (int i = 0; i < START_CLIMB_TRIES && limit > 0.0; i++) {
         line->value = limit;

@@ -13,7 +13,6 @@
 #include "partition/device_classes.h"
 #include "partition/line_fill.h"
 #include "partition/linear_orders.h"
-#include "partition/load_bound.h"
 #include "partition/load_state.h"
 #include "partition/starts.h"
 #include "partition/strategies/strategies.h"
@@ -105,11 +104,8 @@ static pen_status greedy_fill(const pen_problem *problem, const uint32_t *line, 
                               uint32_t *device_of_group, bool *out_is_found) {
     pen_device_classes *classes;
     pen_line_fill_result result;
-    double bound;
     PEN_TRY(pen_device_classes_new(problem, 0, arena, &classes));
-    PEN_TRY(pen_load_bound(problem, arena, &bound));
     const pen_line_fill_options options = {.classes = classes,
-                                           .bound = bound,
                                            .value_limit = INFINITY,
                                            .precision = GREEDY_PRECISION,
                                            .deadline = INFINITY};

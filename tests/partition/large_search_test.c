@@ -2,17 +2,18 @@
 
 #include <math.h>
 
-#include "base/clock.h"
 #include "partition/strategies/strategies.h"
 #include "tests/support/check.h"
 #include "tests/support/giant_graph.h"
 
 #define NODE_COUNT 20000
+#define NODE_COUNT_MORE 60000
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SECONDS 12.0 // instrumented code is slow
 #else
 #define SECONDS 1.5
 #endif
+#define SECONDS_PLENTY 100.0 // the search of large problems ends long before
 
 static pen_problem *make_problem(pen_problem_given *given, pen_arena *arena) {
     pen_problem *problem;
@@ -31,18 +32,18 @@ static pen_placement *place(const pen_problem *problem, const char *name, double
     return placement;
 }
 
-static pen_problem_given make_giant(giant_graph_kind kind, uint32_t device_count,
-                                    bool is_contiguous, pen_arena *arena) {
+static pen_problem_given make_giant(giant_graph_kind kind, uint32_t node_count,
+                                    uint32_t device_count, bool is_contiguous, pen_arena *arena) {
     pen_problem_given given;
     const giant_graph_options options = {.kind = kind,
-                                         .node_count = NODE_COUNT,
+                                         .node_count = node_count,
                                          .device_count = device_count,
                                          .seed = 5,
                                          .is_contiguous = is_contiguous,
                                          .is_unequal = true,
                                          .room = 2.5};
     CHECK_OK(giant_graph_make(&options, arena, &given));
-    assert_true(given.node_count >= NODE_COUNT && given.node_count < NODE_COUNT + 2000);
+    assert_true(given.node_count >= node_count && given.node_count < node_count + 2000);
     return given;
 }
 
@@ -50,25 +51,22 @@ static pen_problem_given make_giant(giant_graph_kind kind, uint32_t device_count
 static void check_within(giant_graph_kind kind, uint32_t device_count, bool is_contiguous,
                          double gap) {
     pen_arena *arena = check_arena();
-    pen_problem_given given = make_giant(kind, device_count, is_contiguous, arena);
+    pen_problem_given given = make_giant(kind, NODE_COUNT_MORE, device_count, is_contiguous, arena);
     const pen_problem *problem = make_problem(&given, arena);
     assert_true(pen_problem_is_large(problem));
-    const double begin = pen_clock_seconds();
-    const pen_placement *placement = place(problem, "auto", SECONDS, arena);
+    const pen_placement *placement = place(problem, "auto", SECONDS_PLENTY, arena);
     CHECK(placement->value <= (1.0 + gap) * placement->lower_bound, "%g is more than %g above %g",
           placement->value, gap, placement->lower_bound);
-    CHECK(pen_clock_seconds() - begin < 10.0 * SECONDS, "it took %g s",
-          pen_clock_seconds() - begin);
     pen_arena_destroy(arena);
 }
 
 static void equal_seeds_give_equal_placements(void **state) {
     (void)state;
     pen_arena *arena = check_arena();
-    pen_problem_given given = make_giant(GIANT_BRANCHING, 160, false, arena);
+    pen_problem_given given = make_giant(GIANT_BRANCHING, NODE_COUNT, 160, false, arena);
     const pen_problem *problem = make_problem(&given, arena);
-    const pen_placement *first = place(problem, "auto", 40.0 * SECONDS, arena);
-    const pen_placement *second = place(problem, "auto", 40.0 * SECONDS, arena);
+    const pen_placement *first = place(problem, "auto", SECONDS_PLENTY, arena);
+    const pen_placement *second = place(problem, "auto", SECONDS_PLENTY, arena);
     assert_memory_equal(second->device_of_node, first->device_of_node,
                         given.node_count * sizeof *first->device_of_node);
     pen_arena_destroy(arena);
@@ -76,12 +74,12 @@ static void equal_seeds_give_equal_placements(void **state) {
 
 static void transformers_are_near_the_bound(void **state) {
     (void)state;
-    check_within(GIANT_TRANSFORMER, 48, false, 0.08);
+    check_within(GIANT_TRANSFORMER, 48, false, 0.05);
 }
 
 static void branching_networks_are_near_the_bound(void **state) {
     (void)state;
-    check_within(GIANT_BRANCHING, 48, true, 0.35); // transfers take the rest
+    check_within(GIANT_BRANCHING, 48, true, 0.15); // transfers take the rest
 }
 
 // More devices than groups each could fill, and outputs times devices beyond any table.
@@ -94,7 +92,8 @@ static void pins_and_refused_devices_are_kept(void **state) {
     (void)state;
     for (int is_contiguous = 0; is_contiguous < 2; is_contiguous++) {
         pen_arena *arena = check_arena();
-        pen_problem_given given = make_giant(GIANT_TRANSFORMER, 64, is_contiguous == 1, arena);
+        pen_problem_given given =
+            make_giant(GIANT_TRANSFORMER, NODE_COUNT, 64, is_contiguous == 1, arena);
         pen_problem_node *nodes;
         pen_problem_device *devices;
         double *compute;
@@ -155,7 +154,7 @@ static void too_little_memory_is_told(void **state) {
 static void metis_refines_large_graphs(void **state) {
     (void)state;
     pen_arena *arena = check_arena();
-    pen_problem_given given = make_giant(GIANT_TRANSFORMER, 48, false, arena);
+    pen_problem_given given = make_giant(GIANT_TRANSFORMER, NODE_COUNT, 48, false, arena);
     const pen_placement *placement = place(make_problem(&given, arena), "metis", 2.0, arena);
     CHECK(placement->value < 1.5 * placement->lower_bound, "%g, bound %g", placement->value,
           placement->lower_bound);
