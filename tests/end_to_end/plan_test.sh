@@ -45,9 +45,10 @@ for model in mlp lenet branching_cnn batchnorm_cnn resnet18; do
     penstock plan one.yaml --json >plan.json
     penstock train one.yaml --json --quiet >train.json 2>/dev/null
     predicted=$(json 'd["devices"][0]["memory"]["total"] + d["process_bytes"]' <plan.json)
+    check "0.98 < $(json 'd["devices"][0]["memory"]["total"]' <plan.json) / d['predicted']['device_bytes'] < 1.02" train.json
+    case $PENSTOCK in */gcc/*) ;; *) continue ;; esac # other builds have memory of their own
     check "0.9 < $predicted / d['measured']['resident_bytes_peak'] < 1.1" train.json "$model: $predicted bytes predicted"
     check '0.9 < d["predicted"]["resident_bytes_peak"] / d["measured"]["resident_bytes_peak"] < 1.1' train.json
-    check "0.98 < $(json 'd["devices"][0]["memory"]["total"]' <plan.json) / d['predicted']['device_bytes'] < 1.02" train.json
 done
 
 # strategies and objectives by name; a better one is no worse
