@@ -1,37 +1,63 @@
 // penstock plan: which device runs what, and what a training step will take.
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/training_job.h"
 #include "partition/plan_dump.h"
 #include "partition/plan_file.h"
+#include "partition/strategies/strategies.h"
 #include "scheduler/plan_job.h"
+#include "scheduler/schedule/schedule.h"
 
 typedef struct plan_options {
     pen_cli_common common;
     const char *strategy;
-    const char *objective;
+    pen_objective objective;
+    bool has_objective;
     double time_limit;
     int64_t seed;
     const char *costs;
-    const char *schedule;
+    pen_job_schedule schedule;
+    bool has_schedule;
     const char *from;
     bool nodes;
     const char *output;
 } plan_options;
 
-// The number of an objective; -1 for NULL.
-static pen_status plan_find_objective(const char *name, pen_arena *arena, int32_t *out_objective) {
-    *out_objective = -1;
-    if (name == NULL) return PEN_OK;
-    const pen_option_field field = {
-        .key = "objective", .kind = PEN_OPTION_CHOICE, .choices = pen_objective_names};
-    pen_objective objective;
-    PEN_TRY(
-        pen_status_add_context(pen_option_parse(&field, name, arena, &objective), "--objective"));
-    *out_objective = (int32_t)objective;
+// What cannot be right of the command line, told before anything is read.
+static pen_status plan_check_options(const plan_options *options, pen_arena *arena) {
+    if (options->strategy != NULL) {
+        const pen_strategy *strategy;
+        PEN_TRY(pen_status_add_context(pen_strategy_find(options->strategy, arena, &strategy),
+                                       "--strategy"));
+    }
+    if (options->strategy != NULL && options->from != NULL) {
+        return pen_error(PEN_INVALID_INPUT,
+                         "found --strategy beside --from, expected one of them: --from places "
+                         "nothing");
+    }
+    return PEN_OK;
+}
+
+// The plan to start from. Objective and schedule are its own unless the command line says others.
+static pen_status plan_read_given(const plan_options *options, pen_arena *arena,
+                                  pen_plan_job_options *job_options, pen_plan **out_given) {
+    const pen_schedule_generator *generator;
+    pen_plan *given;
+    PEN_TRY(pen_plan_read_edited(options->from, arena, &given));
+    for (int32_t i = 0; pen_objective_names[i] != NULL && !options->has_objective; i++) {
+        if (strcmp(pen_objective_names[i], given->objective) == 0) job_options->objective = i;
+    }
+    if (!options->has_schedule) {
+        PEN_TRY(
+            pen_status_add_context(pen_schedule_generator_find(given->schedule, arena, &generator),
+                                   "in %s", options->from));
+        job_options->schedule = generator->name;
+    }
+    *out_given = given;
     return PEN_OK;
 }
 
@@ -60,17 +86,19 @@ static pen_status plan_run(pen_command_context *context, const void *options_giv
                                         .time_limit_seconds = options->time_limit,
                                         .seed = options->seed,
                                         .cost_table = options->costs,
-                                        .schedule = options->schedule};
+                                        .objective = -1};
     const pen_job *job;
     pen_plan_job *plan_job;
     pen_plan *plan, *given = NULL;
     context->input_exit_code = PEN_EXIT_USAGE;
-    PEN_TRY(plan_find_objective(options->objective, context->arena, &job_options.objective));
+    PEN_TRY(plan_check_options(options, context->arena));
+    if (options->has_objective) job_options.objective = (int32_t)options->objective;
+    if (options->has_schedule) job_options.schedule = pen_job_schedule_name(options->schedule);
     context->input_exit_code = PEN_EXIT_SPEC;
     PEN_TRY(pen_job_read(options->common.operands[0], context->arena, &job));
     if (options->output != NULL) PEN_TRY(pen_command_check_output(context, options->output));
     if (options->from != NULL) {
-        PEN_TRY(pen_plan_read_edited(options->from, context->arena, &given));
+        PEN_TRY(plan_read_given(options, context->arena, &job_options, &given));
     }
     context->input_exit_code = PEN_EXIT_MODEL;
     PEN_TRY(pen_plan_job_create(job, &job_options, &plan_job));
@@ -96,9 +124,11 @@ static const pen_cli_option plan_cli_options[] = {
                .help = "in place of the job's: auto, greedy, dynamic_programming, …"}},
     {.value_name = "NAME",
      .field = {.key = "objective",
-               .kind = PEN_OPTION_TEXT,
+               .kind = PEN_OPTION_CHOICE,
                .offset = offsetof(plan_options, objective),
-               .help = "in place of the job's: step_time, throughput, latency or traffic"}},
+               .present_offset = offsetof(plan_options, has_objective),
+               .choices = pen_objective_names,
+               .help = "in place of the job's, or of the --from plan's"}},
     {.value_name = "TIME",
      .field = {.key = "time-limit",
                .kind = PEN_OPTION_SECONDS,
@@ -119,9 +149,11 @@ static const pen_cli_option plan_cli_options[] = {
                .help = "cost table, in place of the job's: of `penstock profile`, or of a run"}},
     {.value_name = "NAME",
      .field = {.key = "schedule",
-               .kind = PEN_OPTION_TEXT,
+               .kind = PEN_OPTION_CHOICE,
                .offset = offsetof(plan_options, schedule),
-               .help = "in place of the job's: auto, 1f1b or gpipe"}},
+               .present_offset = offsetof(plan_options, has_schedule),
+               .choices = pen_job_schedule_names,
+               .help = "in place of the job's, or of the --from plan's"}},
     {.value_name = "PLAN",
      .field = {.key = "from",
                .kind = PEN_OPTION_TEXT,

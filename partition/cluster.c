@@ -190,6 +190,8 @@ static void cluster_set_rates(const cluster_builder *builder, uint32_t index) {
     const cluster_rate flops = {measured->flops, spec->flops, assumed};
     const cluster_rate bytes = {measured->memory_bandwidth, spec->memory_bandwidth,
                                 PEN_ASSUMED_MEMORY_BANDWIDTH};
+    device->flops_stated = spec->flops;
+    device->memory_bandwidth_stated = spec->memory_bandwidth;
     device->flops = cluster_choose_rate(&flops, is_here, &device->flops_source);
     device->memory_bandwidth =
         cluster_choose_rate(&bytes, is_here, &device->memory_bandwidth_source);
@@ -240,10 +242,12 @@ static uint64_t cluster_set_links(const pen_cluster_link_spec *spec, uint32_t de
             if (source == target) continue;
             pen_cluster_link *link = &links[(uint64_t)source * device_count + target];
             link->bandwidth = spec->bandwidth;
+            link->bandwidth_stated = spec->bandwidth;
             link->source = PEN_FIGURE_STATED;
             count += 1;
             if (!spec->has_latency) continue;
             link->latency = spec->latency;
+            link->latency_stated = spec->latency;
             link->latency_source = PEN_FIGURE_STATED;
         }
     }
@@ -285,11 +289,10 @@ static void cluster_measure_links(const cluster_builder *builder, const pen_name
                            : pen_cost_table_find_link(builder->costs, names->names[from],
                                                       names->names[to]);
             if (measured == NULL) continue;
-            links[(uint64_t)from * names->count + to] =
-                (pen_cluster_link){.bandwidth = measured->bandwidth,
-                                   .latency = measured->latency,
-                                   .source = PEN_FIGURE_MEASURED,
-                                   .latency_source = PEN_FIGURE_MEASURED};
+            pen_cluster_link *link = &links[(uint64_t)from * names->count + to];
+            link->bandwidth = measured->bandwidth;
+            link->latency = measured->latency;
+            link->source = link->latency_source = PEN_FIGURE_MEASURED;
         }
     }
 }

@@ -13,9 +13,8 @@ static uint64_t hash_text(uint64_t hash, const char *text) {
     }
 }
 
-static uint64_t hash_number(uint64_t hash, double number, pen_figure_source source) {
+static uint64_t hash_number(uint64_t hash, double number) {
     uint64_t bits = 0;
-    if (source != PEN_FIGURE_STATED) number = 0.0;
     memcpy(&bits, &number, sizeof bits);
     for (int i = 0; i < 8; i++) {
         hash = (hash ^ (bits >> 8 * i & 0xff)) * 0x100000001b3u;
@@ -30,15 +29,16 @@ uint64_t pen_cluster_hash(const pen_cluster *cluster) {
         hash = hash_text(hash, device->name);
         hash = hash_text(hash, device->kind);
         hash = hash_text(hash, device->host);
-        hash = hash_number(hash, (double)device->threads, PEN_FIGURE_STATED);
-        hash = hash_number(hash, (double)device->bytes_limit, device->bytes_source);
-        hash = hash_number(hash, device->flops, device->flops_source);
-        hash = hash_number(hash, device->memory_bandwidth, device->memory_bandwidth_source);
+        hash = hash_number(hash, (double)device->threads);
+        hash = hash_number(
+            hash, device->bytes_source == PEN_FIGURE_STATED ? (double)device->bytes_limit : 0.0);
+        hash = hash_number(hash, device->flops_stated);
+        hash = hash_number(hash, device->memory_bandwidth_stated);
         for (uint32_t e = 0; e < cluster->device_count; e++) {
             if (e == d) continue;
             const pen_cluster_link *link = pen_cluster_link_at(cluster, d, e);
-            hash = hash_number(hash, link->bandwidth, link->source);
-            hash = hash_number(hash, link->latency, link->latency_source);
+            hash = hash_number(hash, link->bandwidth_stated);
+            hash = hash_number(hash, link->latency_stated);
         }
     }
     return hash;

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "partition/plan_place.h"
 #include "partition/plan_reasons.h"
+#include "partition/plan_value.h"
 
 #define BUILD_NAMES_SHOWN 5
 
@@ -337,7 +338,6 @@ pen_status pen_plan_rebuild(const pen_plan_request *request, const pen_plan *giv
     if (!placed.solution.fits) {
         return pen_plan_error_memory(planner, &placed.solution, arena);
     }
-    placed.value = given->value;
-    placed.lower_bound = given->lower_bound;
+    PEN_TRY(pen_plan_value(planner, &placed.solution, arena, &placed.value, &placed.lower_bound));
     return build_write(planner, &placed, arena, out_plan);
 }

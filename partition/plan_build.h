@@ -20,9 +20,9 @@
 PEN_NODISCARD pen_status pen_plan_build(const pen_plan_request *request, pen_arena *arena,
                                         pen_plan **out_plan);
 
-// The plan with the stages of `given`, all figures worked out anew. The request's placement says
-// which constraints must hold.
-//   INVALID_INPUT  as pen_plan_check_model; a pin or colocation that is not kept
+// The plan with the stages of `given`, all figures worked out anew, value and bound too. The
+// request's placement says which constraints must hold, and the objective.
+//   INVALID_INPUT  as pen_plan_check_model; a pin, colocation or other wish that is not kept
 //   DOES_NOT_FIT   as above
 PEN_NODISCARD pen_status pen_plan_rebuild(const pen_plan_request *request, const pen_plan *given,
                                           pen_arena *arena, pen_plan **out_plan);

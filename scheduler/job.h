@@ -117,7 +117,8 @@ typedef enum pen_job_schedule {
     PEN_JOB_SCHEDULE_1F1B,
 } pen_job_schedule;
 
-// "auto", "gpipe", "1f1b".
+// "auto", "gpipe", "1f1b", NULL: by the numbers above.
+extern const char *const pen_job_schedule_names[];
 const char *pen_job_schedule_name(pen_job_schedule schedule);
 
 typedef struct pen_job_pipeline {

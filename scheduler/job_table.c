@@ -305,7 +305,7 @@ static const pen_option_table job_train_table = {
     .check = job_check_train,
 };
 
-static const char *const job_schedules[] = {
+const char *const pen_job_schedule_names[] = {
     [PEN_JOB_SCHEDULE_AUTO] = "auto",
     [PEN_JOB_SCHEDULE_GPIPE] = "gpipe",
     [PEN_JOB_SCHEDULE_1F1B] = "1f1b",
@@ -313,14 +313,14 @@ static const char *const job_schedules[] = {
 };
 
 const char *pen_job_schedule_name(pen_job_schedule schedule) {
-    return job_schedules[schedule];
+    return pen_job_schedule_names[schedule];
 }
 
 static const pen_option_field job_pipeline_fields[] = {
     {.key = "schedule",
      .kind = PEN_OPTION_CHOICE,
      .offset = offsetof(pen_job_pipeline, schedule),
-     .choices = job_schedules,
+     .choices = pen_job_schedule_names,
      .default_text = "auto",
      .help = "order of the microbatches on each device; auto: the fastest that fits"},
 };

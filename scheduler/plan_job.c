@@ -272,6 +272,10 @@ static pen_status plan_compare_schedules(pen_plan_job *p, pen_arena *arena, pen_
             continue;
         }
         PEN_TRY(status);
+        // what a search proved holds under every schedule, but for step times
+        if (p->placement.objective != PEN_OBJECTIVE_STEP_TIME) {
+            other->lower_bound = (*plan)->lower_bound;
+        }
         if (other->step_seconds < (*plan)->step_seconds * (1.0 - PLAN_SCHEDULE_GAIN)) {
             *plan = other;
         }
@@ -279,14 +283,19 @@ static pen_status plan_compare_schedules(pen_plan_job *p, pen_arena *arena, pen_
     return PEN_OK;
 }
 
-pen_status pen_plan_job_place(pen_plan_job *plan_job, pen_arena *arena, pen_plan **out_plan) {
-    pen_plan_job *p = plan_job;
+// The schedule that is asked for; of `auto` the first.
+static void plan_use_first_schedule(pen_plan_job *p) {
     uint32_t index = 0;
     for (uint32_t i = 0; i < p->schedule_count && p->schedule != NULL; i++) {
         if (strcmp(p->schedule_names[i], p->schedule) == 0) index = i;
     }
-    pen_plan *plan;
     plan_use_schedule(p, index);
+}
+
+pen_status pen_plan_job_place(pen_plan_job *plan_job, pen_arena *arena, pen_plan **out_plan) {
+    pen_plan_job *p = plan_job;
+    pen_plan *plan;
+    plan_use_first_schedule(p);
     PEN_TRY(pen_plan_build(&p->request, arena, &plan));
     if (p->schedule == NULL) PEN_TRY(plan_compare_schedules(p, arena, &plan));
     *out_plan = plan;
@@ -295,7 +304,11 @@ pen_status pen_plan_job_place(pen_plan_job *plan_job, pen_arena *arena, pen_plan
 
 pen_status pen_plan_job_rebuild(pen_plan_job *plan_job, const pen_plan *given, pen_arena *arena,
                                 pen_plan **out_plan) {
-    const pen_plan_request *request;
-    PEN_TRY(pen_plan_job_get_request(plan_job, given->schedule, &request));
-    return pen_plan_rebuild(request, given, arena, out_plan);
+    pen_plan_job *p = plan_job;
+    pen_plan *plan;
+    plan_use_first_schedule(p);
+    PEN_TRY(pen_plan_rebuild(&p->request, given, arena, &plan));
+    if (p->schedule == NULL) PEN_TRY(plan_compare_schedules(p, arena, &plan));
+    *out_plan = plan;
+    return PEN_OK;
 }

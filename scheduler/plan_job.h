@@ -40,7 +40,9 @@ void pen_plan_job_destroy(pen_plan_job *plan_job);
 // pen_plan_build.
 PEN_NODISCARD pen_status pen_plan_job_place(pen_plan_job *plan_job, pen_arena *arena,
                                             pen_plan **out_plan);
-// Figures for the stages of a plan that is given. As pen_plan_rebuild.
+// Figures for the stages of a plan that is given, under the objective and the schedule of the
+// options or else the job: what the plan itself says of those is not looked at. As
+// pen_plan_rebuild.
 PEN_NODISCARD pen_status pen_plan_job_rebuild(pen_plan_job *plan_job, const pen_plan *given,
                                               pen_arena *arena, pen_plan **out_plan);
 

@@ -66,6 +66,33 @@ done
 penstock plan job.yaml --schedule gpipe --json >gpipe.json
 check 'd["schedule"] == "gpipe"' gpipe.json
 
+# a plan that is given is worth what its stages are, under the objective and schedule asked for
+job resnet18 4 'stages: {minimum: 2}' >job.yaml
+penstock plan job.yaml --objective traffic --json -o traffic.yaml >traffic.json
+penstock plan job.yaml --from traffic.yaml --json >again.json
+check "d['objective'] == 'traffic' and d['value'] == $(json 'd["value"]' <traffic.json)" again.json
+for objective in throughput latency traffic step_time; do
+    penstock plan job.yaml --objective $objective --json -o $objective.yaml >one.json
+    penstock plan job.yaml --objective $objective --from traffic.yaml --json >other.json
+    penstock plan job.yaml --from $objective.yaml --json >again.json
+    one=$(json 'd["value"]' <one.json)
+    check "abs(d['value'] - $one) < 1e-9 * $one" again.json "$objective, read back"
+    check "d['value'] >= $one * (1 - 1e-9)" other.json "$objective of the least traffic"
+    check 'd["lower_bound"] >= 0 and d["value"] >= d["lower_bound"] * (1 - 1e-9)' other.json "$objective"
+done
+check 'd["objective"] == "step_time" and d["value"] == d["step_seconds"]' other.json
+penstock plan job.yaml --from traffic.yaml --schedule gpipe --json >other.json
+check 'd["schedule"] == "gpipe"' other.json
+cat >costs.yaml <<END
+version: 1
+rates: [{kind: cpu, threads: 1, flops: 2G, memory_bandwidth: 8GB/s}]
+links: [{from: a, to: b, bandwidth: 1GB/s, latency: 10us}]
+END
+penstock plan job.yaml --from step_time.yaml --costs costs.yaml --json >other.json
+check "d['value'] > $one and d['value'] >= d['lower_bound'] == $(penstock plan job.yaml --costs costs.yaml --json | json 'd["lower_bound"]')" other.json 'with other costs'
+fails 2 '--strategy beside --from' "$PENSTOCK" plan job.yaml --from traffic.yaml --strategy greedy
+job resnet18 4 >job.yaml
+
 # tables
 penstock plan job.yaml --nodes >table
 for word in 'step  ' 'no placement is below' 'bubble' 'parameters' 'stage 0' 'in flight' 'stated' 'why'; do
@@ -109,8 +136,9 @@ fails 3 'pinned.yaml: error|job.yaml' "$PENSTOCK" diff job.yaml pinned.yaml
 sed 's/total: [0-9]*B/total: 1B/' pinned.yaml >broken.yaml
 fails 3 'sum up to' "$PENSTOCK" diff broken.yaml pinned.yaml
 fails 2 'DIR|cannot write|No such' "$PENSTOCK" plan job.yaml -o nowhere/plan.yaml
-fails 2 'objective' "$PENSTOCK" plan job.yaml --objective speed
-fails 3 'possible|strategies' "$PENSTOCK" plan job.yaml --strategy gredy
+fails 2 'objective: found "speed", expected one of throughput, latency' "$PENSTOCK" plan job.yaml --objective speed
+fails 2 'schedule: found "x", expected one of auto, gpipe' "$PENSTOCK" plan job.yaml --schedule x
+fails 2 "unknown strategy 'gredy', possible: greedy" "$PENSTOCK" plan job.yaml --strategy gredy
 
 # what does not fit says how much is missing where, and for what
 job resnet18 4 | sed 's/memory: [0-9]*MiB/memory: 300KiB/' >job.yaml

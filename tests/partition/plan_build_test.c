@@ -324,8 +324,9 @@ static void moved_nodes_change_the_figures(void **state) {
     pen_arena *arena = check_arena();
     pen_plan_job *plan_job = planned_start(planned_reference(
         arena, "lenet", 4,
-        PLANNED_FOUR_DEVICES "placement: {time_limit: 100ms, stages: {minimum: 2}}\n"));
+        PLANNED_FOUR_DEVICES "placement: {strategy: round_robin, time_limit: 100ms}\n"));
     const pen_plan *plan = planned_place(plan_job, arena);
+    assert_true(plan->stages.stage_count > 1);
     pen_plan *given = edited_copy(plan, arena), *again;
     for (uint32_t n = 0; n < given->node_count; n++) {
         writable_nodes(given)[n].stage = 0;
@@ -339,10 +340,27 @@ static void moved_nodes_change_the_figures(void **state) {
     pen_arena_destroy(arena);
 }
 
+static void wishes_hold_for_plans_that_are_given(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    pen_plan_job *plan_job = planned_start(planned_reference(
+        arena, "lenet", 4,
+        PLANNED_FOUR_DEVICES "placement: {time_limit: 100ms, stages: {minimum: 2}}\n"));
+    pen_plan *given = edited_copy(planned_place(plan_job, arena), arena), *again;
+    for (uint32_t n = 0; n < given->node_count; n++) {
+        writable_nodes(given)[n].stage = 0;
+    }
+    CHECK_ERROR(pen_plan_job_rebuild(plan_job, given, arena, &again), PEN_INVALID_INPUT,
+                "uses 1 devices, but the job's `stages` asks for at least 2");
+    pen_plan_job_destroy(plan_job);
+    pen_arena_destroy(arena);
+}
+
 PEN_TEST_MAIN(cmocka_unit_test(every_node_is_planned_once),
               cmocka_unit_test(plans_beat_chance_and_one_device),
               cmocka_unit_test(shared_weights_are_cut), cmocka_unit_test(constraints_are_kept),
               cmocka_unit_test(too_little_memory_is_told), cmocka_unit_test(memory_is_a_hard_limit),
               cmocka_unit_test(a_plan_that_is_read_back_is_the_same),
               cmocka_unit_test(edited_plans_are_judged),
-              cmocka_unit_test(moved_nodes_change_the_figures))
+              cmocka_unit_test(moved_nodes_change_the_figures),
+              cmocka_unit_test(wishes_hold_for_plans_that_are_given))

@@ -1,0 +1,85 @@
+#include "partition/plan_value.h"
+
+#include "partition/bounds.h"
+#include "partition/placement.h"
+
+static pen_status value_lower(const pen_planner *planner, pen_arena *arena,
+                              pen_problem **out_problem) {
+    const pen_plan_request *request = planner->request;
+    const pen_constraints *constraints = &request->placement->constraints;
+    pen_problem_given *given;
+    uint32_t *microbatches;
+    PEN_TRY(PEN_NEW(arena, 1, &given));
+    PEN_TRY(PEN_NEW(arena, request->cluster->device_count, &microbatches));
+    for (uint32_t d = 0; d < request->cluster->device_count; d++) {
+        microbatches[d] = 1;
+    }
+    const pen_graph_problem_request lowering = {
+        .planned = request->planned,
+        .homes = planner->homes,
+        .constraints = &planner->constraints,
+        .cluster = request->cluster,
+        .costs = request->costs,
+        .objective = request->placement->objective,
+        .is_contiguous = request->placement->contiguous,
+        .devices_used_minimum = (uint32_t)constraints->stages.minimum,
+        .devices_used_maximum = (uint32_t)constraints->stages.maximum,
+        .bytes_limit = planner->bytes_limit,
+        .microbatches = microbatches,
+        .step_time = request->step_time,
+        .step_time_context = request->step_time_context};
+    PEN_TRY(pen_graph_problem_build(&lowering, arena, given));
+    return pen_problem_build(given, arena, out_problem);
+}
+
+static pen_status value_check_used(const pen_problem_given *given, const uint32_t *device_of_node,
+                                   pen_arena *arena) {
+    bool *is_used;
+    uint32_t used = 0;
+    PEN_TRY(PEN_NEW(arena, given->device_count, &is_used));
+    for (uint32_t n = 0; n < given->node_count; n++) {
+        used += !is_used[device_of_node[n]];
+        is_used[device_of_node[n]] = true;
+    }
+    const uint32_t minimum = given->devices_used_minimum, maximum = given->devices_used_maximum;
+    if (used < minimum) {
+        return pen_error(PEN_INVALID_INPUT,
+                         "the plan uses %u devices, but the job's `stages` asks for at least %u",
+                         used, minimum);
+    }
+    if (maximum > 0 && used > maximum) {
+        return pen_error(PEN_INVALID_INPUT,
+                         "the plan uses %u devices, but the job's `stages` allows %u", used,
+                         maximum);
+    }
+    return PEN_OK;
+}
+
+pen_status pen_plan_value(const pen_planner *planner, const pen_plan_solution *solution,
+                          pen_arena *arena, double *out_value, double *out_lower_bound) {
+    pen_problem *problem;
+    uint32_t *device_of_node;
+    PEN_TRY(value_lower(planner, arena, &problem));
+    const pen_problem_given *given = &problem->given;
+    PEN_TRY(PEN_NEW(arena, given->node_count, &device_of_node));
+    for (uint32_t n = 0; n < given->node_count; n++) {
+        device_of_node[n] = solution->device_of_node[given->nodes[n].color];
+    }
+    PEN_TRY(value_check_used(given, device_of_node, arena));
+    if (given->is_contiguous) {
+        bool is_acyclic;
+        PEN_TRY(pen_placement_is_acyclic(problem, device_of_node, arena, &is_acyclic));
+        if (!is_acyclic) {
+            return pen_error(PEN_INVALID_INPUT,
+                             "the job asks for a line of devices (contiguous: true), but those of "
+                             "the plan wait for each other in a circle");
+        }
+    }
+    *out_value = solution->prediction.step_seconds;
+    if (given->objective != PEN_OBJECTIVE_STEP_TIME) {
+        pen_placement *placement;
+        PEN_TRY(pen_placement_new(problem, device_of_node, arena, &placement));
+        *out_value = placement->value;
+    }
+    return pen_bound(problem, arena, out_lower_bound);
+}
