@@ -2,14 +2,22 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/clock.h"
 #include "base/text.h"
+#include "partition/bounds.h"
+#include "partition/memory_segments.h"
 #include "partition/step_time.h"
 #include "partition/strategies/strategies.h"
 
 #define PLACE_ROUNDS 8
-#define PLACE_FIRST_SHARE 0.7   // of the time limit
-#define PLACE_OTHER_SHARE 0.1   //
+#define PLACE_FIRST_SHARE 0.7 // of the time limit
+#define PLACE_OTHER_SHARE 0.1 //
+#define PLACE_LINE_SHARE 0.3  // of the first, for contiguous placements to begin from
+#define PLACE_FITTED_ROUNDS 2
+#define PLACE_FITTED_SHARE 0.2 // of the time limit, for each
+#define PLACE_ESTIMATE_SLACK 1.000001
 #define PLACE_MEMORY_SLACK 1.02 // more is taken away than was missing, so that rounds end
 #define PLACE_RELAXED_ROUNDS 12
 #define PLACE_NODES_NAMED 3
@@ -22,6 +30,9 @@ typedef struct place_rounds {
     uint32_t *microbatches; // [device_count], in flight
     double *bytes_limit;    // [device_count], what the problem's sums may use
     double time_limit;
+    pen_objective objective;
+    bool is_contiguous;
+    const uint32_t *known;   // [node_count of the problem], to begin from; NULL
     pen_problem_given given; // of the last round
     pen_placement *placement;
     pen_plan_placed best; // solution.fits: a plan; else the one that misses least
@@ -61,8 +72,8 @@ static pen_status place_lower(place_rounds *rounds, const double *bytes_limit) {
         .constraints = &planner->constraints,
         .cluster = request->cluster,
         .costs = request->costs,
-        .objective = request->placement->objective,
-        .is_contiguous = request->placement->contiguous,
+        .objective = rounds->objective,
+        .is_contiguous = rounds->is_contiguous,
         .devices_used_minimum = (uint32_t)constraints->stages.minimum,
         .devices_used_maximum = (uint32_t)constraints->stages.maximum,
         .bytes_limit = bytes_limit,
@@ -70,6 +81,17 @@ static pen_status place_lower(place_rounds *rounds, const double *bytes_limit) {
         .step_time = request->step_time,
         .step_time_context = request->step_time_context};
     return pen_graph_problem_build(&lowering, rounds->arena, &rounds->given);
+}
+
+static pen_status place_no_limit(const place_rounds *rounds, double **out_limit) {
+    const uint32_t device_count = rounds->planner->request->cluster->device_count;
+    double *limit;
+    PEN_TRY(PEN_NEW(rounds->arena, device_count, &limit));
+    for (uint32_t d = 0; d < device_count; d++) {
+        limit[d] = INFINITY;
+    }
+    *out_limit = limit;
+    return PEN_OK;
 }
 
 // Places with the limits at hand and works out what comes of it.
@@ -81,7 +103,8 @@ static pen_status place_once(place_rounds *rounds, const double *bytes_limit,
     PEN_TRY(pen_problem_build(&rounds->given, rounds->arena, &problem));
     const pen_strategy_options options = {.seed = (uint64_t)request->placement->seed,
                                           .time_limit_seconds = rounds->time_limit,
-                                          .thread_count = request->thread_count};
+                                          .thread_count = request->thread_count,
+                                          .known = rounds->known};
     PEN_TRY(pen_place(problem, rounds->strategy, &options, rounds->arena, &rounds->placement));
     PEN_TRY(pen_plan_solve(rounds->planner, rounds->placement->device_of_node, rounds->arena,
                            &out_placed->solution));
@@ -175,6 +198,92 @@ static pen_status place_learn(place_rounds *rounds, const pen_plan_solution *sol
     return PEN_OK;
 }
 
+// ---- when the search finds nothing
+
+// Judges a placement of the groups of `lines`, the graph's problem made contiguous.
+static pen_status place_solve_groups(place_rounds *rounds, const pen_problem *lines,
+                                     const uint32_t *device_of_group, pen_plan_placed *out_placed) {
+    const pen_planner *planner = rounds->planner;
+    pen_problem *problem;
+    double *no_limit;
+    uint32_t *device_of_node;
+    PEN_TRY(place_no_limit(rounds, &no_limit));
+    PEN_TRY(place_lower(rounds, no_limit));
+    PEN_TRY(pen_problem_build(&rounds->given, rounds->arena, &problem));
+    PEN_TRY(PEN_NEW(rounds->arena, lines->given.node_count, &device_of_node));
+    for (uint32_t v = 0; v < lines->given.node_count; v++) {
+        device_of_node[v] = device_of_group[lines->group_of_node[v]];
+    }
+    PEN_TRY(pen_placement_new(problem, device_of_node, rounds->arena, &rounds->placement));
+    PEN_TRY(pen_bound(problem, rounds->arena, &rounds->placement->lower_bound));
+    PEN_TRY(pen_plan_solve(planner, rounds->placement->device_of_node, rounds->arena,
+                           &out_placed->solution));
+    out_placed->strategy = rounds->strategy->name;
+    out_placed->value = rounds->placement->value;
+    out_placed->lower_bound = fmin(rounds->placement->lower_bound, out_placed->value);
+    return PEN_OK;
+}
+
+// Looks for what fits by the memory model alone. Returns whether it remembered something.
+static pen_status place_by_memory(place_rounds *rounds, bool *out_is_found) {
+    const pen_planner *planner = rounds->planner;
+    const double time_limit = planner->request->placement->time_limit_seconds;
+    place_rounds lines = *rounds;
+    pen_problem *problem;
+    pen_plan_placed placed;
+    uint32_t *device_of_group;
+    double *no_limit, fullness;
+    lines.objective = PEN_OBJECTIVE_THROUGHPUT;
+    lines.is_contiguous = true;
+    PEN_TRY(place_no_limit(&lines, &no_limit));
+    PEN_TRY(place_lower(&lines, no_limit));
+    PEN_TRY(pen_problem_build(&lines.given, rounds->arena, &problem));
+    PEN_TRY(PEN_NEW(rounds->arena, problem->group_count, &device_of_group));
+    PEN_TRY(pen_memory_segments_find(planner, problem,
+                                     pen_clock_seconds() + PLACE_LINE_SHARE * time_limit,
+                                     rounds->arena, device_of_group, &fullness));
+    *out_is_found = fullness < INFINITY;
+    if (!*out_is_found) return PEN_OK;
+    PEN_TRY(place_solve_groups(rounds, problem, device_of_group, &placed));
+    place_remember(rounds, &placed);
+    if (!placed.solution.fits) return PEN_OK;
+    double *estimate;
+    PEN_TRY(PEN_NEW(rounds->arena, planner->request->cluster->device_count, &estimate));
+    PEN_TRY(place_estimate(rounds, &placed.solution, estimate));
+    for (uint32_t d = 0; d < planner->request->cluster->device_count; d++) {
+        rounds->bytes_limit[d] = fmax(planner->bytes_limit[d], PLACE_ESTIMATE_SLACK * estimate[d]);
+    }
+    rounds->known = rounds->placement->device_of_node;
+    return PEN_OK;
+}
+
+// Nothing that the search found fits: something may nevertheless, and be searched on from.
+static pen_status place_fit(place_rounds *rounds) {
+    const uint32_t device_count = rounds->planner->request->cluster->device_count;
+    bool is_found;
+    if (strcmp(rounds->strategy->name, "manual") == 0) return PEN_OK;
+    for (uint32_t d = 0; d < device_count; d++) {
+        rounds->microbatches[d] = 1;
+    }
+    PEN_TRY(place_by_memory(rounds, &is_found));
+    if (!is_found || !rounds->best.solution.fits) return PEN_OK;
+    rounds->time_limit =
+        PLACE_FITTED_SHARE * rounds->planner->request->placement->time_limit_seconds;
+    for (uint32_t round = 0; round < PLACE_FITTED_ROUNDS; round++) {
+        pen_plan_placed placed;
+        const pen_status status = place_once(rounds, rounds->bytes_limit, &placed);
+        if (pen_status_get_code(status) == PEN_DOES_NOT_FIT) {
+            pen_status_ignore(status, "there is a placement that fits");
+            return PEN_OK;
+        }
+        PEN_TRY(status);
+        place_remember(rounds, &placed);
+        if (placed.solution.fits) return PEN_OK;
+        PEN_TRY(place_learn(rounds, &placed.solution));
+    }
+    return PEN_OK;
+}
+
 // ---- nothing fits
 
 typedef struct place_node_bytes {
@@ -193,7 +302,8 @@ static pen_status place_name_nodes(const pen_planner *planner, const pen_plan_so
                                    pen_arena *arena, pen_text *text) {
     const uint32_t node_count = planner->homes->node_count;
     const uint32_t device = solution->worst_device;
-    place_rounds rounds = {.planner = planner, .arena = arena};
+    place_rounds rounds = {
+        .planner = planner, .arena = arena, .objective = planner->request->placement->objective};
     place_node_bytes *nodes;
     PEN_TRY(PEN_NEW(arena, node_count, &nodes));
     PEN_TRY(PEN_NEW(arena, planner->request->cluster->device_count, &rounds.microbatches));
@@ -257,7 +367,7 @@ static pen_status place_relaxed(place_rounds *rounds, pen_status refusal) {
         pen_plan_placed placed;
         const pen_status status = place_once(rounds, limit, &placed);
         if (status == PEN_OK) {
-            if (!placed.solution.fits) place_remember(rounds, &placed);
+            place_remember(rounds, &placed);
             high = factor;
         } else if (pen_status_get_code(status) == PEN_DOES_NOT_FIT) {
             pen_status_ignore(status, "the next round gives more memory");
@@ -273,6 +383,7 @@ static pen_status place_relaxed(place_rounds *rounds, pen_status refusal) {
 
 static pen_status place_refuse(place_rounds *rounds, pen_status refusal) {
     if (!rounds->has_best) PEN_TRY(place_relaxed(rounds, refusal));
+    if (rounds->best.solution.fits) return PEN_OK;
     return pen_status_add_context(
         pen_plan_error_memory(rounds->planner, &rounds->best.solution, rounds->arena),
         "that is the least memory of all placements tried; more devices, more memory or smaller "
@@ -282,7 +393,10 @@ static pen_status place_refuse(place_rounds *rounds, pen_status refusal) {
 static pen_status place_init(place_rounds *rounds, const pen_planner *planner, pen_arena *arena) {
     const pen_plan_request *request = planner->request;
     const uint32_t device_count = request->cluster->device_count;
-    *rounds = (place_rounds){.planner = planner, .arena = arena};
+    *rounds = (place_rounds){.planner = planner,
+                             .arena = arena,
+                             .objective = request->placement->objective,
+                             .is_contiguous = request->placement->contiguous};
     PEN_TRY(pen_strategy_find(request->placement->strategy, arena, &rounds->strategy));
     PEN_TRY(PEN_NEW(arena, device_count, &rounds->microbatches));
     PEN_TRY(PEN_NEW(arena, device_count, &rounds->bytes_limit));
@@ -297,40 +411,71 @@ static pen_status place_init(place_rounds *rounds, const pen_planner *planner, p
     return PEN_OK;
 }
 
-pen_status pen_plan_place(const pen_planner *planner, pen_arena *arena,
-                          pen_plan_placed *out_placed) {
-    place_rounds rounds;
-    PEN_TRY(place_init(&rounds, planner, arena));
+// Contiguous placements are found sooner: where others are asked for, the search begins from one.
+static pen_status place_line(place_rounds *rounds) {
+    pen_plan_placed placed;
+    if (rounds->is_contiguous || strcmp(rounds->strategy->name, "auto") != 0) return PEN_OK;
+    rounds->is_contiguous = true;
+    rounds->time_limit *= PLACE_LINE_SHARE;
+    const pen_status status = place_once(rounds, rounds->bytes_limit, &placed);
+    rounds->is_contiguous = false;
+    rounds->time_limit *= (1.0 - PLACE_LINE_SHARE) / PLACE_LINE_SHARE;
+    if (pen_status_get_code(status) == PEN_DOES_NOT_FIT) {
+        pen_status_ignore(status, "others may fit");
+        return PEN_OK;
+    }
+    PEN_TRY(status);
+    rounds->known = rounds->placement->device_of_node;
+    place_remember(rounds, &placed);
+    return PEN_OK;
+}
+
+// Searches, and searches again with what was learned of memory. *out_refusal is why no more was
+// found, or PEN_OK.
+static pen_status place_search(place_rounds *rounds, pen_status *out_refusal) {
+    const pen_planner *planner = rounds->planner;
     const double time_limit = planner->request->placement->time_limit_seconds;
-    pen_status refusal = PEN_OK;
     for (uint32_t round = 0; round < PLACE_ROUNDS; round++) {
-        rounds.time_limit = time_limit * (round == 0 ? PLACE_FIRST_SHARE : PLACE_OTHER_SHARE);
         pen_plan_placed placed;
-        const pen_status status = place_once(&rounds, rounds.bytes_limit, &placed);
+        rounds->time_limit = time_limit * (round == 0 ? PLACE_FIRST_SHARE : PLACE_OTHER_SHARE);
+        if (round == 0) PEN_TRY(place_line(rounds));
+        const pen_status status = place_once(rounds, rounds->bytes_limit, &placed);
         if (pen_status_get_code(status) == PEN_DOES_NOT_FIT && round == 0) {
             // perhaps only with as many in flight as was assumed
             pen_status_ignore(status, "tried again with one microbatch in flight");
             for (uint32_t d = 0; d < planner->request->cluster->device_count; d++) {
-                rounds.microbatches[d] = 1;
+                rounds->microbatches[d] = 1;
             }
             continue;
         }
         if (pen_status_get_code(status) == PEN_DOES_NOT_FIT) {
-            refusal = status;
-            break;
+            *out_refusal = status;
+            return PEN_OK;
         }
         PEN_TRY(status);
-        place_remember(&rounds, &placed);
-        if (placed.solution.fits) break;
-        PEN_TRY(place_learn(&rounds, &placed.solution));
+        place_remember(rounds, &placed);
+        if (placed.solution.fits) return PEN_OK;
+        PEN_TRY(place_learn(rounds, &placed.solution));
     }
+    return PEN_OK;
+}
+
+pen_status pen_plan_place(const pen_planner *planner, pen_arena *arena,
+                          pen_plan_placed *out_placed) {
+    place_rounds rounds;
+    pen_status refusal = PEN_OK;
+    PEN_TRY(place_init(&rounds, planner, arena));
+    PEN_TRY(place_search(&rounds, &refusal));
     if (!rounds.has_best || !rounds.best.solution.fits) {
-        if (rounds.has_best && refusal != PEN_OK) {
-            pen_status_ignore(refusal, "what was found before says more");
-        }
-        return place_refuse(&rounds, refusal);
+        const pen_status status = place_fit(&rounds);
+        if (status != PEN_OK) return pen_status_join(refusal, status);
     }
-    pen_status_ignore(refusal, "a round before found a plan");
+    if (!rounds.has_best) {
+        PEN_TRY(place_refuse(&rounds, refusal));
+    } else {
+        pen_status_ignore(refusal, "what was found says more");
+        if (!rounds.best.solution.fits) PEN_TRY(place_refuse(&rounds, PEN_OK));
+    }
     *out_placed = rounds.best;
     return PEN_OK;
 }

@@ -50,7 +50,8 @@ pen_status pen_planner_new(const pen_plan_request *request, pen_arena *arena,
 }
 
 // What the schedule makes of the stages. Where no order of tasks fits, every stage holds one
-// microbatch, the least there is, so that it can be said how much is missing.
+// microbatch, the least there is, so that it can be said how much is missing; where that would fit,
+// the schedule holds more than it must, and as many count as it wants.
 static pen_status solution_predict(const pen_planner *planner, pen_arena *arena,
                                    pen_plan_solution *solution) {
     const pen_plan_request *request = planner->request;
@@ -70,8 +71,17 @@ static pen_status solution_predict(const pen_planner *planner, pen_arena *arena,
     pen_stage_graph relaxed = solution->stages;
     relaxed.bytes_limit = no_limit;
     PEN_TRY(request->step_time(request->step_time_context, &relaxed, &solution->prediction));
+    uint32_t *ones;
+    PEN_TRY(PEN_NEW(arena, solution->stages.stage_count, &ones));
     for (uint32_t s = 0; s < solution->stages.stage_count; s++) {
-        solution->prediction.in_flight[s] = 1;
+        ones[s] = 1;
+    }
+    for (uint32_t d = 0; d < device_count; d++) {
+        const pen_plan_memory least =
+            pen_memory_model_device(solution->stage_memory, &solution->split, ones, d);
+        if ((double)least.total <= planner->bytes_limit[d]) continue;
+        solution->prediction.in_flight = ones;
+        break;
     }
     return PEN_OK;
 }

@@ -12,6 +12,7 @@
 #include "base/thread.h"
 #include "partition/bounds.h"
 #include "partition/large_search.h"
+#include "partition/linear_orders.h"
 #include "partition/memory_blame.h"
 #include "partition/strategies/exhaustive.h"
 #include "partition/strategies/judged_portfolio.h"
@@ -244,6 +245,49 @@ static pen_status auto_search_all(auto_search *search, bool *out_is_complete) {
                                  out_is_complete);
 }
 
+// The groups in an order, where no start has found one.
+static pen_status auto_line_known(const pen_problem *problem, pen_arena *arena, uint32_t *line) {
+    bool *is_listed;
+    uint32_t filled = 0;
+    if (problem->given.is_contiguous) return pen_linear_order(problem, 0, 0, arena, line);
+    PEN_TRY(PEN_NEW(arena, problem->group_count, &is_listed));
+    for (uint32_t i = 0; i < problem->given.node_count; i++) {
+        const uint32_t g = problem->group_of_node[problem->node_order[i]];
+        if (is_listed[g]) continue;
+        is_listed[g] = true;
+        line[filled++] = g;
+    }
+    return PEN_OK;
+}
+
+// Begins from what the caller knows, where it is right and better than the start.
+static pen_status auto_take_known(auto_search *search) {
+    const pen_problem *problem = search->problem;
+    const uint32_t *known = search->options->known;
+    pen_start *start = &search->start;
+    pen_placement *placement;
+    if (known == NULL) return PEN_OK;
+    pen_status status = pen_placement_new(problem, known, search->arena, &placement);
+    if (status == PEN_OK) status = pen_placement_check(problem, placement);
+    if (pen_status_get_code(status) == PEN_DOES_NOT_FIT ||
+        pen_status_get_code(status) == PEN_INVALID_INPUT) {
+        pen_status_ignore(status, "what is known need not be right");
+        return PEN_OK;
+    }
+    if (status != PEN_OK) return status;
+    if (start->is_found && placement->value >= start->value) return PEN_OK;
+    if (!start->is_found) {
+        PEN_TRY(PEN_NEW(search->arena, problem->group_count, &start->line));
+        PEN_TRY(PEN_NEW(search->arena, problem->group_count, &start->device_of_group));
+        PEN_TRY(auto_line_known(problem, search->arena, start->line));
+    }
+    for (uint32_t v = 0; v < problem->given.node_count; v++)
+        start->device_of_group[problem->group_of_node[v]] = known[v];
+    start->is_found = true;
+    start->value = placement->value;
+    return PEN_OK;
+}
+
 static pen_status auto_place(const pen_problem *problem, const pen_strategy_options *options,
                              pen_arena *arena, pen_strategy_result *out_result) {
     auto_search search = {.problem = problem, .options = options, .arena = arena};
@@ -260,14 +304,12 @@ static pen_status auto_place(const pen_problem *problem, const pen_strategy_opti
     pen_status status =
         pen_local_search_start(problem, &start_options, arena, &search.start, &search.bound);
     const bool is_small = problem->group_count <= AUTO_GROUPS_EXHAUSTIVE;
-    if (status != PEN_OK && !(is_small && pen_status_get_code(status) == PEN_DOES_NOT_FIT)) {
-        return status;
-    }
-    if (status == PEN_OK) {
-        PEN_TRY(auto_weigh_start(&search));
-    } else {
-        search.start.value = INFINITY;
-    }
+    if (status != PEN_OK && pen_status_get_code(status) != PEN_DOES_NOT_FIT) return status;
+    if (status != PEN_OK) search.start = (pen_start){.value = INFINITY};
+    const pen_status taken = auto_take_known(&search);
+    if (taken != PEN_OK) return pen_status_join(status, taken);
+    if (status != PEN_OK && !is_small && !search.start.is_found) return status;
+    if (status == PEN_OK || search.start.is_found) PEN_TRY(auto_weigh_start(&search));
     if (is_small) {
         const pen_status searched = auto_search_all(&search, &is_complete);
         if (searched != PEN_OK) return pen_status_join(status, searched);
@@ -276,7 +318,7 @@ static pen_status auto_place(const pen_problem *problem, const pen_strategy_opti
         if (status != PEN_OK) return status;
         if (is_complete) return pen_memory_blame(problem, "of all placements none is right", arena);
     }
-    pen_status_ignore(status, "the exhaustive search found a placement where the start did not");
+    pen_status_ignore(status, "there is a placement although the start found none");
     if (is_complete) {
         search.bound = search.start.value * (1.0 - 1e-12);
     } else {

@@ -14,6 +14,7 @@ typedef struct pen_strategy_options {
     double time_limit_seconds;      // > 0
     uint32_t thread_count;          // at least 1; `auto` alone uses more than one
     const uint32_t *device_of_node; // [node_count] for `manual`: devices, or PEN_PROBLEM_ANY; NULL
+    const uint32_t *known;          // [node_count] for `auto`: a placement that may be right; NULL
 } pen_strategy_options;
 
 typedef struct pen_strategy_result {

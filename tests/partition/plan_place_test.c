@@ -1,5 +1,8 @@
 #include "partition/plan_place.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #include "tests/support/check.h"
 #include "tests/support/planned.h"
 
@@ -81,5 +84,118 @@ static void what_is_in_the_way_is_named(void **state) {
     pen_arena_destroy(arena);
 }
 
-PEN_TEST_MAIN(cmocka_unit_test(kinds_are_named), cmocka_unit_test(more_memory_is_never_worse),
+// A job on `count` equal devices with `kibibytes` each.
+static pen_plan_job *start_equal(pen_arena *arena, const char *model, uint32_t count,
+                                 uint64_t kibibytes, const char *placement) {
+    const char *rest;
+    CHECK_OK(pen_arena_format(arena, &rest,
+                              "devices: [{name: \"d[1-%u]\", memory: %lluKiB, threads: 1, flops: "
+                              "1G, memory_bandwidth: 1GB/s}]\n"
+                              "placement: {time_limit: 200ms%s}\n",
+                              count, (unsigned long long)kibibytes, placement));
+    return planned_start(planned_reference(arena, model, 4, rest));
+}
+
+// What a model takes on one device, by the memory model, rounded up.
+static uint64_t kibibytes_on_one(const char *model) {
+    pen_arena *arena = check_arena();
+    pen_plan_job *plan_job = start_equal(arena, model, 1, 1 << 20, "");
+    const pen_planner *planner = planned_planner(plan_job, arena);
+    uint32_t *devices, one = 1;
+    pen_plan_solution solution;
+    CHECK_OK(PEN_NEW(arena, planner->homes->node_count, &devices));
+    CHECK_OK(pen_plan_solve(planner, devices, arena, &solution));
+    assert_int_equal(solution.split.stage_count, 1);
+    const uint64_t bytes =
+        pen_memory_model_device(solution.stage_memory, &solution.split, &one, 0).total;
+    pen_plan_job_destroy(plan_job);
+    pen_arena_destroy(arena);
+    return (bytes + 1023) / 1024;
+}
+
+// Whether a plan was found that fits; the error says how much the best of those tried needs.
+static bool is_placed(const char *model, uint32_t count, uint64_t kibibytes, const char *placement,
+                      double *out_needed) {
+    pen_arena *arena = check_arena();
+    pen_plan_job *plan_job = start_equal(arena, model, count, kibibytes, placement);
+    const pen_planner *planner = planned_planner(plan_job, arena);
+    pen_plan_placed placed;
+    const pen_status status = pen_plan_place(planner, arena, &placed);
+    const bool is_found = status == PEN_OK;
+    if (is_found) {
+        assert_true(placed.solution.fits);
+    } else {
+        CHECK(pen_status_get_code(status) == PEN_DOES_NOT_FIT, "%s", pen_status_message(status));
+        const char *at = strstr(pen_status_message(status), "would need ");
+        char unit[8] = "";
+        CHECK(strstr(pen_status_message(status), "device 'd") != NULL && at != NULL &&
+                  sscanf(at, "would need %lf %7s", out_needed, unit) == 2,
+              "%s", pen_status_message(status));
+        *out_needed *= strcmp(unit, "MiB") == 0 ? 1024.0 : 1.0;
+    }
+    pen_status_ignore(status, "looked at");
+    pen_plan_job_destroy(plan_job);
+    pen_arena_destroy(arena);
+    return is_found;
+}
+
+// The memory model decides, not what a search reckons with.
+static void what_fits_on_one_device_is_placed(void **state) {
+    (void)state;
+    static const char *const models[] = {"lenet", "branching_cnn", "batchnorm_cnn"};
+    for (size_t m = 0; m < sizeof models / sizeof *models; m++) {
+        double needed = 0.0;
+        const uint64_t kibibytes = kibibytes_on_one(models[m]);
+        CHECK(is_placed(models[m], 1, kibibytes, "", &needed), "%s needs %g of %llu KiB", models[m],
+              needed, (unsigned long long)kibibytes);
+        CHECK(!is_placed(models[m], 1, kibibytes - 1, "", &needed), "%s", models[m]);
+    }
+}
+
+// On several devices no more memory is said to be needed than on one, and less of it never helps.
+static void refusals_tell_the_least_memory(void **state) {
+    (void)state;
+    static const char *const models[] = {"lenet", "branching_cnn"};
+    static const char *const placements[] = {"", ", contiguous: true", ", objective: throughput"};
+    for (size_t i = 0; i < 6; i++) {
+        const char *model = models[i / 3], *placement = placements[i % 3];
+        const uint64_t whole = kibibytes_on_one(model);
+        bool has_fitted = false;
+        for (uint64_t sixteenths = 1; sixteenths <= 16; sixteenths += 3) {
+            const uint64_t kibibytes = sixteenths == 16 ? whole : whole * sixteenths / 16;
+            double needed = 0.0;
+            if (is_placed(model, 3, kibibytes, placement, &needed)) {
+                has_fitted = true;
+                continue;
+            }
+            CHECK(!has_fitted, "%s%s: %llu KiB are too little, but less were enough", model,
+                  placement, (unsigned long long)kibibytes);
+            CHECK(needed <= 1.005 * (double)whole, "%s%s: %g KiB, %llu on one device", model,
+                  placement, needed, (unsigned long long)whole);
+        }
+        CHECK(has_fitted, "%s%s: what fits on one device of three", model, placement);
+    }
+}
+
+// A schedule that holds all microbatches is told what that takes.
+static void wishes_of_schedules_are_told(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    const char *rest;
+    CHECK_OK(pen_arena_format(arena, &rest,
+                              "devices: [{name: d1, memory: %lluKiB, threads: 1}]\n"
+                              "pipeline: {schedule: gpipe}\nplacement: {time_limit: 200ms}\n",
+                              (unsigned long long)kibibytes_on_one("branching_cnn")));
+    pen_plan_job *plan_job = planned_start(planned_reference(arena, "branching_cnn", 4, rest));
+    pen_plan *plan;
+    CHECK_ERROR(pen_plan_job_place(plan_job, arena, &plan), PEN_DOES_NOT_FIT,
+                "device 'd1' would need");
+    pen_plan_job_destroy(plan_job);
+    pen_arena_destroy(arena);
+}
+
+PEN_TEST_MAIN(cmocka_unit_test(what_fits_on_one_device_is_placed),
+              cmocka_unit_test(refusals_tell_the_least_memory),
+              cmocka_unit_test(wishes_of_schedules_are_told), cmocka_unit_test(kinds_are_named),
+              cmocka_unit_test(more_memory_is_never_worse),
               cmocka_unit_test(what_is_in_the_way_is_named))
