@@ -147,8 +147,22 @@ static bool homes_is_helper(const homes_builder *builder, const pen_node *node) 
     return !node->op->is_random;
 }
 
+// Whether `other` is computed from all that `node` is, and a gradient comes of it.
+static bool homes_is_beside(const homes_builder *builder, const pen_node *node, uint32_t other) {
+    const pen_node *beside = homes_node(builder, other);
+    if (!builder->has_gradient[other] || beside->role != PEN_ROLE_FORWARD) return false;
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        if (!pen_value_is(node->inputs[i])) continue;
+        bool is_shared = false;
+        for (uint32_t j = 0; j < beside->input_count && !is_shared; j++)
+            is_shared = beside->inputs[j].index == node->inputs[i].index;
+        if (!is_shared) return false;
+    }
+    return true;
+}
+
 // What only reports on the training, the accuracy, say: nobody reads it, and no gradient comes of
-// it.
+// it. It goes with the loss of the same operands.
 static void homes_join_report(homes_builder *builder, uint32_t n) {
     const pen_node *node = homes_node(builder, n);
     const uint32_t producer = homes_first_producer(builder, node);
@@ -159,14 +173,47 @@ static void homes_join_report(homes_builder *builder, uint32_t n) {
         if (pen_readers_count(&builder->homes->readers, output) > 0) return;
         if (pen_value_is(pen_graph_value(builder->graph, output)->replaces)) return;
     }
+    const pen_readers *readers = &builder->homes->readers;
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        if (!pen_value_is(node->inputs[i])) continue;
+        const uint32_t v = node->inputs[i].index;
+        for (uint32_t r = readers->first[v]; r < readers->first[v + 1]; r++) {
+            const uint32_t other = readers->nodes[r].index;
+            if (!homes_is_beside(builder, node, other)) continue;
+            pen_disjoint_sets_join(&builder->sets, n, other);
+            return;
+        }
+    }
     pen_disjoint_sets_join(&builder->sets, n, builder->home[producer]);
+}
+
+// Whether the backward pass of the node that made what is laid out anew reads it as it is then:
+// with the reader, it would have to travel back.
+static bool homes_is_read_back(const homes_builder *builder, const pen_node *node) {
+    const pen_readers *readers = &builder->homes->readers;
+    uint32_t source = homes_first_producer(builder, node);
+    while (source != PEN_ID_NONE && (homes_node(builder, source)->op->is_view ||
+                                     homes_is_reorder(homes_node(builder, source)))) {
+        source = homes_first_producer(builder, homes_node(builder, source));
+    }
+    if (source == PEN_ID_NONE) return false;
+    const uint32_t v = node->outputs[0].index;
+    for (uint32_t r = readers->first[v]; r < readers->first[v + 1]; r++) {
+        const uint32_t reader = readers->nodes[r].index;
+        if (pen_role_is_backward(homes_node(builder, reader)->role) &&
+            builder->home[reader] == source) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static void homes_join_forward(homes_builder *builder, uint32_t n) {
     const pen_node *node = homes_node(builder, n);
     if (homes_is_helper(builder, node) || homes_is_reorder(node)) {
         const uint32_t reader = homes_only_reader(builder, node);
-        if (reader != PEN_ID_NONE) {
+        const bool is_read_back = homes_is_reorder(node) && homes_is_read_back(builder, node);
+        if (reader != PEN_ID_NONE && !is_read_back) {
             pen_disjoint_sets_join(&builder->sets, n, reader);
             if (homes_is_reorder(node)) builder->anchor[n] = reader;
             if (homes_is_reorder(node)) return;

@@ -7,9 +7,10 @@
 //
 // What must share a device forms a group: a node and its home, a view and what it looks at, what is
 // made from parameters alone and its only reader, a change of layout and its only reader or else
-// the value's producer, what only reports (the accuracy) and the producer of what it reports on,
-// and the readers of one running statistic. Parameters with several readers do not: each reader's
-// device has a copy, and the gradients meet at the update's.
+// (also where the producer's backward pass reads it) the value's producer, what only reports (the
+// accuracy) and the loss beside it or else the producer of what it reports on, and the readers of
+// one running statistic. Parameters with several readers do not: each reader's device has a copy,
+// and the gradients meet at the update's.
 //
 // Lifetime: in the arena it was made with; borrows the graph.
 // Threads:  immutable once returned.

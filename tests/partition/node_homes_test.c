@@ -1,5 +1,7 @@
 #include "partition/node_homes.h"
 
+#include <string.h>
+
 #include "graph/op.h"
 #include "tests/support/check.h"
 #include "tests/support/planned.h"
@@ -135,6 +137,65 @@ static void shared_parameters_do_not_glue(void **state) {
     }
 }
 
+static uint32_t read_back_count, metric_count;
+
+// What makes the bytes of a node's first operand, before changes of layout.
+static uint32_t find_source(const pen_graph *graph, const pen_node *node) {
+    for (;;) {
+        if (!pen_value_is(node->inputs[0])) return PEN_ID_NONE;
+        const pen_node_id producer = pen_graph_value(graph, node->inputs[0])->producer;
+        if (!pen_node_is(producer)) return PEN_ID_NONE;
+        node = pen_graph_node(graph, producer);
+        if (!node->op->is_view && strcmp(node->op->name, "reorder") != 0) return producer.index;
+    }
+}
+
+static void look_at_layouts(const pen_node_homes *homes, const char *model) {
+    for (uint32_t n = 0; n < homes->node_count; n++) {
+        const pen_node *node = pen_graph_node(homes->graph, (pen_node_id){n});
+        if (node->role != PEN_ROLE_FORWARD || strcmp(node->op->name, "reorder") != 0) continue;
+        const uint32_t source = find_source(homes->graph, node);
+        const uint32_t v = node->outputs[0].index;
+        for (uint32_t r = homes->readers.first[v]; r < homes->readers.first[v + 1]; r++) {
+            const uint32_t reader = homes->readers.nodes[r].index;
+            const pen_role role = pen_graph_node(homes->graph, (pen_node_id){reader})->role;
+            if (!pen_role_is_backward(role) || homes->home[reader] != source) continue;
+            CHECK(homes->group[n] == homes->group[source], "%s: '%s' would come back to '%s'",
+                  model, node->name, pen_node_name(homes->graph, (pen_node_id){source}));
+            read_back_count++;
+        }
+    }
+}
+
+// An activation never goes backward over a link, to whom it came from.
+static void layouts_that_are_read_back_stay(void **state) {
+    (void)state;
+    read_back_count = 0;
+    with_models(look_at_layouts);
+    assert_true(read_back_count > 0);
+}
+
+static void look_at_metrics(const pen_node_homes *homes, const char *model) {
+    uint32_t loss = PEN_ID_NONE;
+    for (uint32_t n = 0; n < homes->node_count; n++) {
+        const pen_node *node = pen_graph_node(homes->graph, (pen_node_id){n});
+        if (strcmp(node->op->name, "softmax_cross_entropy_loss") == 0) loss = n;
+    }
+    for (uint32_t n = 0; n < homes->node_count && loss != PEN_ID_NONE; n++) {
+        const pen_node *node = pen_graph_node(homes->graph, (pen_node_id){n});
+        if (strcmp(node->op->name, "accuracy_count") != 0) continue;
+        CHECK(homes->group[n] == homes->group[loss], "%s: '%s'", model, node->name);
+        metric_count++;
+    }
+}
+
+static void metrics_go_with_the_loss(void **state) {
+    (void)state;
+    metric_count = 0;
+    with_models(look_at_metrics);
+    assert_true(metric_count > 0);
+}
+
 static void a_graph_without_nodes_is_refused(void **state) {
     (void)state;
     pen_arena *arena = check_arena();
@@ -149,4 +210,6 @@ PEN_TEST_MAIN(cmocka_unit_test(every_node_has_a_forward_home),
               cmocka_unit_test(updates_go_with_the_first_reader),
               cmocka_unit_test(views_stay_with_what_they_look_at),
               cmocka_unit_test(shared_parameters_do_not_glue),
+              cmocka_unit_test(layouts_that_are_read_back_stay),
+              cmocka_unit_test(metrics_go_with_the_loss),
               cmocka_unit_test(a_graph_without_nodes_is_refused))
