@@ -121,6 +121,44 @@ size_t pen_text_nearest(const char *wanted, const char *const *names, size_t cou
     return best;
 }
 
+bool pen_text_contains(const char *text, const char *part) {
+    for (; *text != '\0'; text++) {
+        size_t i = 0;
+        while (part[i] != '\0' && text_fold(text[i]) == text_fold(part[i])) {
+            i += 1;
+        }
+        if (part[i] == '\0') return true;
+    }
+    return false;
+}
+
+// 0 for a name that contains what is wanted; SIZE_MAX for one that is far from it.
+static size_t text_rank(const char *wanted, const char *name) {
+    if (wanted[0] != '\0' && pen_text_contains(name, wanted)) return 0;
+    const size_t distance = pen_text_distance(wanted, name);
+    return distance <= 1 + strnlen(wanted, PEN_TEXT_DISTANCE_LIMIT) / 2 ? 1 + distance : SIZE_MAX;
+}
+
+size_t pen_text_find_near(const char *wanted, const char *const *names, size_t count, size_t limit,
+                          uint32_t *out_near) {
+    size_t found = 0;
+    for (size_t i = 0; i < count; i++) {
+        const size_t rank = text_rank(wanted, names[i]);
+        size_t at = found;
+        if (rank == SIZE_MAX) continue;
+        while (at > 0 && text_rank(wanted, names[out_near[at - 1]]) > rank) {
+            at -= 1;
+        }
+        if (at == limit) continue;
+        if (found < limit) found += 1;
+        for (size_t j = found - 1; j > at; j--) {
+            out_near[j] = out_near[j - 1];
+        }
+        out_near[at] = (uint32_t)i;
+    }
+    return found;
+}
+
 void pen_text_add_names(pen_text *text, const char *wanted, const char *const *names, size_t count,
                         size_t limit) {
     const size_t nearest = pen_text_nearest(wanted, names, count);

@@ -42,6 +42,15 @@ size_t pen_text_distance(const char *a, const char *b);
 // `count` when none is near.
 size_t pen_text_nearest(const char *wanted, const char *const *names, size_t count);
 
+// Whether `part` is in `text`, letters compared without case.
+bool pen_text_contains(const char *text, const char *part);
+
+// The names that `wanted` may stand for, likeliest first, at most `limit`: those that contain it
+// (letters compared without case), then those at most half of whose letters are others, nearest
+// first; equals in their order. Returns how many.
+size_t pen_text_find_near(const char *wanted, const char *const *names, size_t count, size_t limit,
+                          uint32_t *out_near);
+
 // Adds "a, b, c": the name nearest to `wanted` first, the others in their order. Past `limit`
 // names the rest is counted: "and 12 more".
 void pen_text_add_names(pen_text *text, const char *wanted, const char *const *names, size_t count,

@@ -150,13 +150,14 @@ static pen_status show_job(pen_command_context *context, const show_options *opt
     return status;
 }
 
-// That the plan is one of this model and these devices.
+// That the plan is one of this model, of these devices, and keeps what the job asks for.
 static pen_status show_check_plan(pen_plan_job *plan_job, const pen_plan *plan, pen_arena *arena) {
     const pen_plan_request *request;
     pen_planner *planner;
+    pen_plan_solution solution;
     PEN_TRY(pen_plan_job_get_request(plan_job, plan->schedule, &request));
     PEN_TRY(pen_planner_new(request, arena, &planner));
-    return pen_plan_check_model(planner, plan, arena);
+    return pen_plan_solve_given(planner, plan, arena, &solution);
 }
 
 // A plan as it stands in its file, over the model of its job.

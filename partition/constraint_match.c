@@ -7,11 +7,12 @@
 #include "base/text.h"
 #include "partition/name_range.h"
 
-#define MATCH_NEAR_COUNT 3      // names listed when none is meant
-#define MATCH_NEAR_LIMIT 100000 // names that are compared for that
+#define MATCH_SIGNS "^$*+?(){}|[]\\" // of patterns
+#define MATCH_NEAR_COUNT 3           // names listed when none is meant
+#define MATCH_NEAR_LIMIT 100000      // names that are compared for that
 
 bool pen_match_is_pattern(const char *text) {
-    return strpbrk(text, "^$*+?(){}|[]\\") != NULL;
+    return strpbrk(text, MATCH_SIGNS) != NULL;
 }
 
 // The letters of a pattern without its signs, or a name as it is.
@@ -21,7 +22,7 @@ static pen_status match_plain_text(const char *text, pen_arena *arena, const cha
     pen_text_add(&plain, "");
     for (const char *at = text; *at != '\0'; at++) {
         const bool is_any = at[0] == '.' && (at[1] == '*' || at[1] == '+' || at[1] == '?');
-        if (is_any || strchr("^$*+?(){}|[]\\", *at) != NULL) continue;
+        if (is_any || strchr(MATCH_SIGNS, *at) != NULL) continue;
         pen_text_append(&plain, at, 1);
     }
     return pen_text_finish(&plain, out_plain);
@@ -46,10 +47,13 @@ static pen_status match_find_near(const pen_name_set *set, const char *text, pen
     uint32_t found = 0;
     const char *plain;
     PEN_TRY(match_plain_text(text, arena, &plain));
-    const size_t farthest = 1 + strnlen(plain, PEN_TEXT_DISTANCE_LIMIT) / 2;
+    const size_t farthest = 2 + strnlen(plain, PEN_TEXT_DISTANCE_LIMIT) / 2;
     const uint32_t compared = set->count < MATCH_NEAR_LIMIT ? set->count : MATCH_NEAR_LIMIT;
     for (uint32_t i = 0; i < compared; i++) {
-        const size_t distance = match_distance(plain, pen_match_is_pattern(text), set->names[i]);
+        const size_t distance =
+            plain[0] != '\0' && pen_text_contains(set->names[i], plain)
+                ? 0
+                : 1 + match_distance(plain, pen_match_is_pattern(text), set->names[i]);
         if (distance > farthest) continue;
         uint32_t at = found;
         while (at > 0 && distances[at - 1] > distance) {
@@ -89,6 +93,10 @@ static pen_status match_refuse(const pen_name_set *set, const char *text, pen_ar
     }
     if (!is_near && near_count < set->count) {
         pen_text_print(&message, " and %u more", set->count - near_count);
+    }
+    if (is_near && !pen_match_is_pattern(text) && pen_text_contains(set->names[near[0]], text)) {
+        pen_text_add(&message, "; a text without any of " MATCH_SIGNS " is a whole name: \"");
+        pen_text_print(&message, "%.60s.*\" means all that contain it", text);
     }
     PEN_TRY(pen_text_finish(&message, &whole));
     return pen_error(PEN_NOT_FOUND, "%s", whole);
@@ -170,7 +178,7 @@ static bool match_is_only_ranges(const pen_name_ranges *ranges) {
     for (size_t i = 0; ranges->text[i] != '\0'; i++) {
         if (next < ranges->range_count && i == ranges->ranges[next].begin) {
             i = ranges->ranges[next++].end - 1;
-        } else if (strchr("^$*+?(){}|[]\\", ranges->text[i]) != NULL) {
+        } else if (strchr(MATCH_SIGNS, ranges->text[i]) != NULL) {
             return false;
         }
     }

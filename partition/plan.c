@@ -4,6 +4,9 @@
 #include <string.h>
 
 #include "base/name_map.h"
+#include "partition/problem.h"
+
+#define PLAN_ROUNDING 1e-6 // of figures in text
 
 // FNV-1a
 static uint64_t hash_text(uint64_t hash, const char *text) {
@@ -168,6 +171,85 @@ static pen_status plan_check_nodes(const pen_plan *plan, bool is_edited, pen_are
     return PEN_OK;
 }
 
+typedef struct plan_moved {
+    double forward; // bytes of a microbatch
+    double backward;
+} plan_moved;
+
+static pen_status plan_edge_name(uint32_t source, uint32_t target, pen_arena *arena,
+                                 const char **out_name) {
+    return pen_arena_format(arena, out_name, "%u %u", source, target);
+}
+
+// Adds up the transfers along each edge.
+static pen_status plan_sum_transfers(const pen_plan *plan, pen_arena *arena, plan_moved *moved) {
+    const pen_stage_graph *stages = &plan->stages;
+    const char *name;
+    pen_name_map map;
+    pen_name_map_init(&map, arena);
+    for (uint32_t e = 0; e < stages->edge_count; e++) {
+        const pen_stage_edge *edge = &stages->edges[e];
+        PEN_TRY(plan_edge_name(edge->source, edge->target, arena, &name));
+        if (pen_name_map_find(&map, name) != PEN_NAME_MAP_NONE) {
+            return pen_error(PEN_INVALID_INPUT, "two edges lead from stage %u to stage %u",
+                             edge->source, edge->target);
+        }
+        PEN_TRY(pen_name_map_add(&map, name, e));
+    }
+    for (uint32_t i = 0; i < plan->transfer_count; i++) {
+        const pen_plan_transfer *transfer = &plan->transfers[i];
+        const bool is_up = transfer->source < transfer->target;
+        if (transfer->is_per_step) continue;
+        PEN_TRY(plan_edge_name(is_up ? transfer->source : transfer->target,
+                               is_up ? transfer->target : transfer->source, arena, &name));
+        const uint32_t e = pen_name_map_find(&map, name);
+        if (e == PEN_NAME_MAP_NONE || is_up == transfer->is_backward) {
+            return pen_error(PEN_INVALID_INPUT,
+                             "value '%s' goes %s from stage %u to stage %u, along no edge",
+                             transfer->value, transfer->is_backward ? "backward" : "forward",
+                             transfer->source, transfer->target);
+        }
+        *(is_up ? &moved[e].forward : &moved[e].backward) += (double)transfer->bytes;
+    }
+    return PEN_OK;
+}
+
+// Edges between devices carry the bytes of their transfers.
+static pen_status plan_check_transfers(const pen_plan *plan, pen_arena *arena) {
+    const pen_stage_graph *stages = &plan->stages;
+    plan_moved *moved;
+    PEN_TRY(PEN_NEW(arena, stages->edge_count, &moved));
+    PEN_TRY(plan_sum_transfers(plan, arena, moved));
+    for (uint32_t e = 0; e < stages->edge_count; e++) {
+        const pen_stage_edge *edge = &stages->edges[e];
+        if (stages->stages[edge->source].device == stages->stages[edge->target].device) continue;
+        if (moved[e].forward == edge->forward_bytes && moved[e].backward == edge->backward_bytes) {
+            continue;
+        }
+        return pen_error(PEN_INVALID_INPUT,
+                         "the edge from stage %u to stage %u carries %.0f bytes forward and %.0f "
+                         "back, but its transfers sum up to %.0f and %.0f",
+                         edge->source, edge->target, edge->forward_bytes, edge->backward_bytes,
+                         moved[e].forward, moved[e].backward);
+    }
+    return PEN_OK;
+}
+
+static pen_status plan_check_value(const pen_plan *plan) {
+    const bool is_step_time =
+        strcmp(plan->objective, pen_objective_names[PEN_OBJECTIVE_STEP_TIME]) == 0;
+    if (plan->lower_bound > plan->value * (1.0 + PLAN_ROUNDING)) {
+        return pen_error(PEN_INVALID_INPUT,
+                         "the value %g is below %g, which is said to be its lower bound",
+                         plan->value, plan->lower_bound);
+    }
+    if (is_step_time && fabs(plan->value - plan->step_seconds) > PLAN_ROUNDING * plan->value) {
+        return pen_error(PEN_INVALID_INPUT, "the value is %g seconds, but a step takes %g",
+                         plan->value, plan->step_seconds);
+    }
+    return PEN_OK;
+}
+
 pen_status pen_plan_check(const pen_plan *plan, bool is_edited, pen_arena *arena) {
     PEN_TRY(plan_check_stages(plan));
     PEN_TRY(plan_check_devices(plan, arena));
@@ -177,5 +259,7 @@ pen_status pen_plan_check(const pen_plan *plan, bool is_edited, pen_arena *arena
         if (plan_is_amount(figures[i])) continue;
         return pen_error(PEN_INVALID_INPUT, "%g is no time or share", figures[i]);
     }
-    return PEN_OK;
+    if (is_edited) return PEN_OK;
+    PEN_TRY(plan_check_transfers(plan, arena));
+    return plan_check_value(plan);
 }

@@ -283,27 +283,40 @@ pen_status pen_plan_check_model(const pen_planner *planner, const pen_plan *plan
                      (unsigned long long)hash, (unsigned long long)plan->model_hash);
 }
 
+// What the job says of one node. A change of layout, which no plan lists, is called by the node
+// that it goes with.
+static pen_status build_check_node(const pen_planner *planner, const pen_plan_solution *solution,
+                                   uint32_t n) {
+    const pen_node_homes *homes = planner->homes;
+    const pen_cluster_device *devices = planner->request->cluster->devices;
+    const uint32_t device = solution->device_of_node[n];
+    const uint32_t color = planner->constraints.color[n], pin = planner->constraints.pin[n];
+    const char *name = pen_node_name(homes->graph, (pen_node_id){homes->listed[n]});
+    if (solution->device_of_node[color] != device) {
+        return pen_error(PEN_INVALID_INPUT,
+                         "'%s' is on device '%s', but it must share one with '%s', which is on "
+                         "'%s'",
+                         name, devices[device].name,
+                         pen_node_name(homes->graph, (pen_node_id){homes->listed[color]}),
+                         devices[solution->device_of_node[color]].name);
+    }
+    if (pin != PEN_PROBLEM_ANY && pin != device) {
+        return pen_error(PEN_INVALID_INPUT, "'%s' is on device '%s', but pinned to '%s'", name,
+                         devices[device].name, devices[pin].name);
+    }
+    return PEN_OK;
+}
+
 static pen_status build_check_constraints(const pen_planner *planner,
                                           const pen_plan_solution *solution) {
     const pen_node_homes *homes = planner->homes;
     const pen_cluster_device *devices = planner->request->cluster->devices;
     const pen_graph_constraints *constraints = &planner->constraints;
     for (uint32_t n = 0; n < homes->node_count; n++) {
-        const uint32_t device = solution->device_of_node[n];
-        const uint32_t color = constraints->color[n], pin = constraints->pin[n];
-        const char *name = pen_node_name(homes->graph, (pen_node_id){n});
-        if (solution->device_of_node[color] != device) {
-            return pen_error(PEN_INVALID_INPUT,
-                             "'%s' is on device '%s', but it must share one with '%s', which is on "
-                             "'%s'",
-                             name, devices[device].name,
-                             pen_node_name(homes->graph, (pen_node_id){homes->listed[color]}),
-                             devices[solution->device_of_node[color]].name);
-        }
-        if (pin != PEN_PROBLEM_ANY && pin != device) {
-            return pen_error(PEN_INVALID_INPUT, "'%s' is on device '%s', but pinned to '%s'", name,
-                             devices[device].name, devices[pin].name);
-        }
+        if (homes->is_listed[n]) PEN_TRY(build_check_node(planner, solution, n));
+    }
+    for (uint32_t n = 0; n < homes->node_count; n++) {
+        PEN_TRY(build_check_node(planner, solution, n));
     }
     for (uint32_t i = 0; i < constraints->forbidden_count; i++) {
         const pen_problem_forbidden *forbidden = &constraints->forbidden[i];

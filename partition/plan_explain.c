@@ -4,6 +4,7 @@
 
 #include "partition/plan_build.h"
 #include "partition/plan_place.h"
+#include "partition/plan_reasons.h"
 
 #define EXPLAIN_NAMES_SHOWN 6
 #define EXPLAIN_MEMBERS_SHOWN 8
@@ -16,23 +17,61 @@ typedef struct explainer {
     uint32_t *device_of_node; // [node_count], as now but for what moves
 } explainer;
 
-static pen_status explain_find(const pen_plan *plan, const char *name, pen_arena *arena,
-                               const pen_plan_node **out_node) {
+static pen_status explain_refuse(const pen_plan *plan, const char *name, pen_arena *arena) {
     const char **names;
+    uint32_t near[EXPLAIN_NAMES_SHOWN];
     PEN_TRY(PEN_NEW(arena, plan->node_count, &names));
     for (uint32_t n = 0; n < plan->node_count; n++) {
         names[n] = plan->nodes[n].name;
-        if (strcmp(names[n], name) != 0) continue;
-        *out_node = &plan->nodes[n];
-        return PEN_OK;
     }
+    const size_t found =
+        pen_text_find_near(name, names, plan->node_count, EXPLAIN_NAMES_SHOWN, near);
     pen_text text;
     const char *whole;
     pen_text_init(&text, arena);
-    pen_text_print(&text, "the plan has no node '%.200s', near: ", name);
-    pen_text_add_names(&text, name, names, plan->node_count, EXPLAIN_NAMES_SHOWN);
+    pen_text_print(&text, "the plan has no node '%.200s', ", name);
+    for (size_t i = 0; i < found; i++) {
+        pen_text_print(&text, "%s%s", i > 0 ? ", " : "near: ", names[near[i]]);
+    }
+    if (found == 0) {
+        pen_text_add(&text, "possible: ");
+        pen_text_add_names(&text, name, names, plan->node_count, EXPLAIN_NAMES_SHOWN);
+    }
     PEN_TRY(pen_text_finish(&text, &whole));
     return pen_error(PEN_NOT_FOUND, "%s", whole);
+}
+
+// The node that a value of the graph goes with; PEN_ID_NONE: none.
+static uint32_t explain_node_of_value(const pen_node_homes *homes, pen_value_id value) {
+    const pen_node_id producer = pen_graph_value(homes->graph, value)->producer;
+    if (pen_node_is(producer)) return producer.index;
+    for (uint32_t u = homes->user_first[value.index]; u < homes->user_first[value.index + 1]; u++) {
+        const uint32_t user = homes->user_nodes[u];
+        if (pen_graph_node(homes->graph, (pen_node_id){user})->role == PEN_ROLE_FORWARD) {
+            return user;
+        }
+    }
+    return PEN_ID_NONE;
+}
+
+// The listed node that is called so, or that goes with what is. The plan is one of this graph.
+static pen_status explain_find(const pen_node_homes *homes, const pen_plan *plan, const char *name,
+                               pen_arena *arena, uint32_t *out_node) {
+    pen_node_id node;
+    pen_value_id value;
+    pen_status status = pen_graph_find_node(homes->graph, name, &node);
+    if (pen_status_get_code(status) == PEN_NOT_FOUND) {
+        pen_status_ignore(status, "it may be a value");
+        node = PEN_NODE_NONE;
+        status = pen_graph_find_value(homes->graph, name, &value);
+        if (status == PEN_OK) node.index = explain_node_of_value(homes, value);
+    }
+    if (status == PEN_OK && pen_node_is(node)) {
+        *out_node = homes->listed[node.index];
+        return PEN_OK;
+    }
+    pen_status_ignore(status, "told with near names");
+    return explain_refuse(plan, name, arena);
 }
 
 static double explain_load(const pen_plan_solution *solution, pen_arena *arena,
@@ -160,18 +199,23 @@ static pen_status explain_members(const explainer *e, pen_plan_explanation *expl
 pen_status pen_plan_explain(const pen_planner *planner, const pen_plan *plan, const char *node,
                             pen_arena *arena, pen_plan_explanation *out_explanation) {
     explainer e = {.planner = planner, .arena = arena};
-    pen_plan_explanation explanation = {.plan = plan};
+    pen_plan_explanation explanation = {.plan = plan, .asked = node};
     pen_plan_alternative *devices;
-    pen_node_id id;
-    PEN_TRY(explain_find(plan, node, arena, &explanation.node));
+    uint32_t id;
+    PEN_TRY(pen_plan_check_model(planner, plan, arena));
+    PEN_TRY(explain_find(planner->homes, plan, node, arena, &id));
     PEN_TRY(pen_plan_solve_given(planner, plan, arena, &e.now));
-    PEN_TRY(pen_graph_find_node(planner->homes->graph, node, &id));
-    e.color = planner->constraints.color[id.index];
+    const char *name = pen_node_name(planner->homes->graph, (pen_node_id){id});
+    for (uint32_t n = 0; n < plan->node_count; n++) {
+        if (strcmp(plan->nodes[n].name, name) == 0) explanation.node = &plan->nodes[n];
+    }
+    PEN_TRY(pen_plan_reason(planner, &e.now, id, arena, &explanation.reason));
+    e.color = planner->constraints.color[id];
     PEN_TRY(PEN_NEW(arena, planner->homes->node_count, &e.device_of_node));
     PEN_TRY(PEN_NEW(arena, plan->device_count, &devices));
     PEN_TRY(explain_members(&e, &explanation));
     for (uint32_t d = 0; d < plan->device_count; d++) {
-        PEN_TRY(explain_device(&e, id.index, d, &devices[d]));
+        PEN_TRY(explain_device(&e, id, d, &devices[d]));
         if (devices[d].is_here) explanation.here = d;
     }
     explanation.devices = devices;
@@ -206,10 +250,12 @@ static const char *explain_change(const pen_plan_explanation *x, const pen_plan_
 
 void pen_plan_explanation_dump(const pen_plan_explanation *x, pen_text *text) {
     const pen_plan *plan = x->plan;
+    if (strcmp(x->asked, x->node->name) != 0) {
+        pen_text_print(text, "asked for    %s, which goes with\n", x->asked);
+    }
     pen_text_print(text, "node         %s\nstage        %u of %u, on '%s'\nwhy          %s\n",
                    x->node->name, x->node->stage, plan->stages.stage_count,
-                   plan->devices[x->here].name,
-                   x->node->reason[0] == '\0' ? "not said" : x->node->reason);
+                   plan->devices[x->here].name, x->reason);
     if (x->member_count > 1) {
         pen_text_add(text, "with it      ");
         uint32_t shown = 0;
@@ -242,10 +288,11 @@ void pen_plan_explanation_dump(const pen_plan_explanation *x, pen_text *text) {
 }
 
 void pen_plan_explanation_write_json(const pen_plan_explanation *x, pen_json_writer *json) {
+    pen_json_key_text(json, "asked", x->asked);
     pen_json_key_text(json, "node", x->node->name);
     pen_json_key_unsigned(json, "stage", x->node->stage);
     pen_json_key_text(json, "device", x->plan->devices[x->here].name);
-    pen_json_key_text(json, "reason", x->node->reason);
+    pen_json_key_text(json, "reason", x->reason);
     pen_json_key_text(json, "objective", x->plan->objective);
     pen_json_key(json, "moves_together");
     pen_json_begin_array(json);

@@ -26,14 +26,19 @@ typedef struct pen_plan_alternative {
 
 typedef struct pen_plan_explanation {
     const pen_plan *plan;
+    const char *asked; // the name that was given: of the node, or of something that goes with it
     const pen_plan_node *node;
+    const char *reason;    // why it is there, worked out anew
     uint32_t member_count; // listed nodes that move together, the node itself too
     const char *const *members;
     const pen_plan_alternative *devices; // [plan's device_count]
     uint32_t here;                       // index in `devices`
 } pen_plan_explanation;
 
-//   NOT_FOUND      no such node: near names are listed
+// `node` is the name of a node of the plan, or of anything of the model that goes with one: a node
+// of the backward pass or an update, a change of layout, a value (with the node that makes it), a
+// parameter (with the first that reads it).
+//   NOT_FOUND      no such name: near ones are listed
 //   INVALID_INPUT  the plan is not of this model or cluster, or breaks its constraints
 //   OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_plan_explain(const pen_planner *planner, const pen_plan *plan,

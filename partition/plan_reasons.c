@@ -147,13 +147,18 @@ static pen_status reason_init(reason_builder *b) {
     return PEN_OK;
 }
 
+static reason_builder reason_begin(const pen_planner *planner, const pen_plan_solution *solution,
+                                   pen_arena *arena) {
+    return (reason_builder){.planner = planner,
+                            .solution = solution,
+                            .homes = planner->homes,
+                            .color = planner->constraints.color,
+                            .arena = arena};
+}
+
 pen_status pen_plan_reasons(const pen_planner *planner, const pen_plan_solution *solution,
                             pen_arena *arena, const char *const **out_reasons) {
-    reason_builder b = {.planner = planner,
-                        .solution = solution,
-                        .homes = planner->homes,
-                        .color = planner->constraints.color,
-                        .arena = arena};
+    reason_builder b = reason_begin(planner, solution, arena);
     const char **reasons;
     PEN_TRY(PEN_NEW(arena, b.homes->node_count, &reasons));
     PEN_TRY(reason_init(&b));
@@ -164,5 +169,15 @@ pen_status pen_plan_reasons(const pen_planner *planner, const pen_plan_solution 
         reasons[n] = b.reason_of_color[color];
     }
     *out_reasons = reasons;
+    return PEN_OK;
+}
+
+pen_status pen_plan_reason(const pen_planner *planner, const pen_plan_solution *solution,
+                           uint32_t node, pen_arena *arena, const char **out_reason) {
+    reason_builder b = reason_begin(planner, solution, arena);
+    const uint32_t color = b.color[node];
+    PEN_TRY(reason_init(&b));
+    PEN_TRY(reason_color(&b, color));
+    *out_reason = b.reason_of_color[color];
     return PEN_OK;
 }

@@ -13,4 +13,9 @@ PEN_NODISCARD pen_status pen_plan_reasons(const pen_planner *planner,
                                           const pen_plan_solution *solution, pen_arena *arena,
                                           const char *const **out_reasons);
 
+// That of one listed node. OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_plan_reason(const pen_planner *planner,
+                                         const pen_plan_solution *solution, uint32_t node,
+                                         pen_arena *arena, const char **out_reason);
+
 #endif // PEN_PARTITION_PLAN_REASONS_H

@@ -104,9 +104,51 @@ static void near_names_are_listed(void **state) {
     pen_plan_explanation found;
     CHECK_ERROR(pen_plan_explain(x.planner, x.plan, "/fc1/Gem", x.arena, &found), PEN_NOT_FOUND,
                 "near: /fc1/Gemm");
+    CHECK_ERROR(pen_plan_explain(x.planner, x.plan, "gemm", x.arena, &found), PEN_NOT_FOUND,
+                "near: /fc1/Gemm, /fc2/Gemm, /fc3/Gemm");
+    CHECK_ERROR(pen_plan_explain(x.planner, x.plan, "quite another", x.arena, &found),
+                PEN_NOT_FOUND, "possible: ");
     x.plan->model_hash++;
     CHECK_ERROR(pen_plan_explain(x.planner, x.plan, "/fc1/Gemm", x.arena, &found),
                 PEN_INVALID_INPUT, "the model has changed");
+    explained_end(&x);
+}
+
+// All that has a name is explained by the node it goes with: parameters, values, and every node of
+// the graph, those of the backward pass and changes of layout too.
+static void what_goes_with_a_node_is_known(void **state) {
+    (void)state;
+    explained x = explained_start("false");
+    const pen_node_homes *homes = x.planner->homes;
+    pen_plan_explanation found;
+    CHECK_OK(pen_plan_explain(x.planner, x.plan, "fc1.weight", x.arena, &found));
+    assert_string_equal(found.node->name, "/fc1/Gemm");
+    assert_string_equal(found.asked, "fc1.weight");
+    for (uint32_t n = 0; n < homes->node_count; n++) {
+        const char *name = pen_node_name(homes->graph, (pen_node_id){n});
+        CHECK_OK(pen_plan_explain(x.planner, x.plan, name, x.arena, &found));
+        CHECK(strcmp(found.node->name,
+                     pen_node_name(homes->graph, (pen_node_id){homes->listed[n]})) == 0,
+              "'%s' is explained by '%s'", name, found.node->name);
+    }
+    explained_end(&x);
+}
+
+// What a file says of the reason is not believed.
+static void reasons_are_worked_out(void **state) {
+    (void)state;
+    explained x = explained_start("false");
+    pen_plan_explanation found;
+    CHECK_OK(pen_plan_explain(x.planner, x.plan, "/fc1/Gemm", x.arena, &found));
+    const char *reason = found.reason;
+    assert_string_equal(reason, found.node->reason);
+    pen_plan_node *nodes;
+    memcpy(&nodes, &x.plan->nodes, sizeof nodes);
+    for (uint32_t n = 0; n < x.plan->node_count; n++) {
+        nodes[n].reason = "the only device";
+    }
+    CHECK_OK(pen_plan_explain(x.planner, x.plan, "/fc1/Gemm", x.arena, &found));
+    assert_string_equal(found.reason, reason);
     explained_end(&x);
 }
 
@@ -139,4 +181,6 @@ static void memory_that_is_missing_is_named(void **state) {
 
 PEN_TEST_MAIN(cmocka_unit_test(alternatives_are_worked_out), cmocka_unit_test(pins_are_named),
               cmocka_unit_test(circles_are_named), cmocka_unit_test(near_names_are_listed),
+              cmocka_unit_test(what_goes_with_a_node_is_known),
+              cmocka_unit_test(reasons_are_worked_out),
               cmocka_unit_test(memory_that_is_missing_is_named))

@@ -34,6 +34,7 @@ static const char *const whole_text =
     "  - {from: 0, to: 1, forward_bytes: 64B, forward: 2us}\n"
     "transfers:\n"
     "  - {value: \"v \\\"1\\\"\", from: 1, to: 0, when: each step, bytes: 64B}\n"
+    "  - {value: w, from: 0, to: 1, bytes: 64B}\n"
     "nodes:\n"
     "  - {name: \"x\", stage: 0, seconds: 1ms, source: measured, bytes: 4B, reason: \"so\"}\n"
     "  - {name: y, stage: 1}\n";
@@ -141,7 +142,7 @@ static void mistakes_have_a_position(void **state) {
         const char *text;
     } cases[] = {
         {"stage: 1}", "stage: 2}", PEN_INVALID_INPUT,
-         "plan.yaml:20:22: error: stage 2 is not there"},
+         "plan.yaml:21:22: error: stage 2 is not there"},
         {"name: y", "name: x", PEN_INVALID_INPUT, "'x' is in the plan twice"},
         {"stage: 1}", "stage: 0}", PEN_INVALID_INPUT, "stage 1 has no node"},
         {"devices: [a]", "devices: [A]", PEN_INVALID_INPUT, "plan.yaml:12:"},
@@ -159,7 +160,7 @@ static void mistakes_have_a_position(void **state) {
         {"bubble: 0.25", "bubble: 1.25", PEN_INVALID_INPUT, "bubble"},
         {"microbatches: 2", "microbatches: 0", PEN_INVALID_INPUT, "microbatches"},
         {"in_flight: 2", "in_flight: 3", PEN_INVALID_INPUT, "3 microbatches in flight"},
-        {"  - {name: y, stage: 1}\n", "  - y\n", PEN_INVALID_INPUT, "plan.yaml:20:"},
+        {"  - {name: y, stage: 1}\n", "  - y\n", PEN_INVALID_INPUT, "plan.yaml:21:"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         pen_arena *arena = check_arena();

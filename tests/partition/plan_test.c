@@ -24,7 +24,7 @@ static void small_plan_init(small_plan *s) {
         .figures = {{.name = "stage 0", .in_flight = 2}, {.name = "stage 1", .in_flight = 1}},
         .edges = {{.source = 0, .target = 1, .forward_bytes = 8}},
         .limits = {10, INFINITY},
-        .transfers = {{.value = "v", .source = 0, .target = 1}},
+        .transfers = {{.value = "v", .source = 0, .target = 1, .bytes = 8}},
         .nodes = {{.name = "x", .stage = 0}, {.name = "y", .stage = 1}, {.name = "z", .stage = 1}}};
     s->plan = (pen_plan){.model = "m.onnx",
                          .strategy = "auto",
@@ -106,6 +106,22 @@ static void nodes_must_be_there_once(void **state) {
     CHECK_SPOILED(s.plan.bubble = NAN, PEN_INVALID_INPUT, "is no time or share");
 }
 
+static void transfers_go_along_edges(void **state) {
+    (void)state;
+    CHECK_SPOILED(s.plan.transfer_count = 0, PEN_INVALID_INPUT, "carries 8 bytes forward");
+    CHECK_SPOILED(s.transfers[0].bytes = 9, PEN_INVALID_INPUT, "sum up to 9 and 0");
+    CHECK_SPOILED(s.transfers[0].is_backward = true, PEN_INVALID_INPUT, "'v' goes backward");
+    CHECK_SPOILED(s.plan.stages.edge_count = 0, PEN_INVALID_INPUT, "along no edge");
+    CHECK_SPOILED((s.stages[1].device = 0, s.plan.transfer_count = 0), PEN_CODE_OK, NULL);
+}
+
+static void values_are_not_below_their_bound(void **state) {
+    (void)state;
+    CHECK_SPOILED(s.plan.lower_bound = 1, PEN_INVALID_INPUT, "said to be its lower bound");
+    CHECK_SPOILED(s.plan.step_seconds = 1, PEN_INVALID_INPUT, "but a step takes 1");
+    CHECK_SPOILED((s.plan.step_seconds = 1, s.plan.objective = "traffic"), PEN_CODE_OK, NULL);
+}
+
 // Someone who edits a plan may empty a stage.
 static void edited_plans_may_have_empty_stages(void **state) {
     (void)state;
@@ -120,10 +136,12 @@ static void edited_plans_may_have_empty_stages(void **state) {
 // The hash is of what is stated, not of what is measured or assumed.
 static void cluster_hashes_are_of_what_is_stated(void **state) {
     (void)state;
-    const pen_cluster_link links[4] = {{INFINITY, 0, PEN_FIGURE_ASSUMED, PEN_FIGURE_ASSUMED},
-                                       {1e9, 1e-6, PEN_FIGURE_ASSUMED, PEN_FIGURE_STATED},
-                                       {1e9, 1e-6, PEN_FIGURE_ASSUMED, PEN_FIGURE_STATED},
-                                       {INFINITY, 0, PEN_FIGURE_ASSUMED, PEN_FIGURE_ASSUMED}};
+    const pen_cluster_link same = {.bandwidth = INFINITY};
+    const pen_cluster_link link = {.bandwidth = 1e9,
+                                   .latency = 1e-6,
+                                   .latency_stated = 1e-6,
+                                   .latency_source = PEN_FIGURE_STATED};
+    const pen_cluster_link links[4] = {same, link, link, same};
     pen_cluster_link changed[4];
     memcpy(changed, links, sizeof links);
     pen_cluster_device devices[2] = {{.name = "a", .kind = "cpu", .threads = 1, .bytes_limit = 5},
@@ -134,7 +152,14 @@ static void cluster_hashes_are_of_what_is_stated(void **state) {
     changed[1].bandwidth = 2e9;
     cluster.links = changed;
     assert_true(pen_cluster_hash(&cluster) == hash);
-    changed[1].latency = 2e-6;
+    changed[1].latency = 3e-6; // measured in place of what is stated
+    changed[1].latency_source = PEN_FIGURE_MEASURED;
+    devices[1].flops = 2e9;
+    assert_true(pen_cluster_hash(&cluster) == hash);
+    devices[1].flops_stated = 2e9;
+    assert_true(pen_cluster_hash(&cluster) != hash);
+    devices[1].flops_stated = 0.0;
+    changed[1].latency_stated = 2e-6;
     assert_true(pen_cluster_hash(&cluster) != hash);
     cluster.links = links;
     devices[0].bytes_source = PEN_FIGURE_STATED;
@@ -152,5 +177,7 @@ static void cluster_hashes_are_of_what_is_stated(void **state) {
 PEN_TEST_MAIN(cmocka_unit_test(right_plans_pass), cmocka_unit_test(stages_must_hold_together),
               cmocka_unit_test(memory_must_add_up_and_fit),
               cmocka_unit_test(nodes_must_be_there_once),
+              cmocka_unit_test(transfers_go_along_edges),
+              cmocka_unit_test(values_are_not_below_their_bound),
               cmocka_unit_test(edited_plans_may_have_empty_stages),
               cmocka_unit_test(cluster_hashes_are_of_what_is_stated))
