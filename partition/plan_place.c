@@ -14,7 +14,8 @@
 #define PLACE_ROUNDS 8
 #define PLACE_FIRST_SHARE 0.7 // of the time limit
 #define PLACE_OTHER_SHARE 0.1 //
-#define PLACE_LINE_SHARE 0.3  // of the first, for contiguous placements to begin from
+#define PLACE_LEAST_TIME 0.02 // of the time limit, that a search takes if there is no time left
+#define PLACE_LEAST_SHARE 0.3 // for what fits by the memory model alone
 #define PLACE_FITTED_ROUNDS 2
 #define PLACE_FITTED_SHARE 0.2 // of the time limit, for each
 #define PLACE_ESTIMATE_SLACK 1.000001
@@ -29,7 +30,8 @@ typedef struct place_rounds {
     const pen_strategy *strategy;
     uint32_t *microbatches; // [device_count], in flight
     double *bytes_limit;    // [device_count], what the problem's sums may use
-    double time_limit;
+    double time_limit;      // of a search, if there is as much until `deadline`
+    double deadline;
     pen_objective objective;
     bool is_contiguous;
     const uint32_t *known;   // [node_count of the problem], to begin from; NULL
@@ -37,6 +39,7 @@ typedef struct place_rounds {
     pen_placement *placement;
     pen_plan_placed best; // solution.fits: a plan; else the one that misses least
     double best_excess;   // bytes, of one that does not fit
+    pen_placement *best_placement;
     bool has_best;
 } place_rounds;
 
@@ -94,6 +97,12 @@ static pen_status place_no_limit(const place_rounds *rounds, double **out_limit)
     return PEN_OK;
 }
 
+static double place_time(const place_rounds *rounds) {
+    const double least = PLACE_LEAST_TIME * rounds->planner->request->placement->time_limit_seconds;
+    const double left = rounds->deadline - pen_clock_seconds();
+    return fmax(least, fmin(rounds->time_limit, left));
+}
+
 // Places with the limits at hand and works out what comes of it.
 static pen_status place_once(place_rounds *rounds, const double *bytes_limit,
                              pen_plan_placed *out_placed) {
@@ -102,7 +111,7 @@ static pen_status place_once(place_rounds *rounds, const double *bytes_limit,
     PEN_TRY(place_lower(rounds, bytes_limit));
     PEN_TRY(pen_problem_build(&rounds->given, rounds->arena, &problem));
     const pen_strategy_options options = {.seed = (uint64_t)request->placement->seed,
-                                          .time_limit_seconds = rounds->time_limit,
+                                          .time_limit_seconds = place_time(rounds),
                                           .thread_count = request->thread_count,
                                           .known = rounds->known};
     PEN_TRY(pen_place(problem, rounds->strategy, &options, rounds->arena, &rounds->placement));
@@ -119,6 +128,13 @@ static double place_excess(const pen_planner *planner, const pen_plan_solution *
     return (double)solution->device_memory[worst].total - planner->bytes_limit[worst];
 }
 
+// What plans are compared by: of a step the prediction with the memory that it really takes, which
+// is not the search's.
+static double place_value(const place_rounds *rounds, const pen_plan_placed *placed) {
+    return rounds->objective == PEN_OBJECTIVE_STEP_TIME ? placed->solution.prediction.step_seconds
+                                                        : placed->value;
+}
+
 // Whether the placement is the best so far: one that fits beats all that do not.
 static void place_remember(place_rounds *rounds, const pen_plan_placed *placed) {
     const pen_plan_solution *solution = &placed->solution;
@@ -128,13 +144,14 @@ static void place_remember(place_rounds *rounds, const pen_plan_placed *placed) 
     if (rounds->has_best && solution->fits != best->fits) {
         is_better = solution->fits;
     } else if (rounds->has_best && solution->fits) {
-        is_better = placed->value < rounds->best.value;
+        is_better = place_value(rounds, placed) < place_value(rounds, &rounds->best);
     } else if (rounds->has_best) {
         is_better = excess < rounds->best_excess;
     }
     if (!is_better) return;
     rounds->best = *placed;
     rounds->best_excess = excess;
+    rounds->best_placement = rounds->placement;
     rounds->has_best = true;
 }
 
@@ -224,6 +241,21 @@ static pen_status place_solve_groups(place_rounds *rounds, const pen_problem *li
     return PEN_OK;
 }
 
+// Lets searches begin from the best placement, which fits, even where they reckon that it does not.
+static pen_status place_begin_from_best(place_rounds *rounds) {
+    const uint32_t device_count = rounds->planner->request->cluster->device_count;
+    double *estimate;
+    PEN_TRY(PEN_NEW(rounds->arena, device_count, &estimate));
+    rounds->placement = rounds->best_placement;
+    rounds->known = rounds->placement->device_of_node;
+    PEN_TRY(place_estimate(rounds, &rounds->best.solution, estimate));
+    for (uint32_t d = 0; d < device_count; d++) {
+        rounds->bytes_limit[d] =
+            fmax(rounds->planner->bytes_limit[d], PLACE_ESTIMATE_SLACK * estimate[d]);
+    }
+    return PEN_OK;
+}
+
 // Looks for what fits by the memory model alone. Returns whether it remembered something.
 static pen_status place_by_memory(place_rounds *rounds, bool *out_is_found) {
     const pen_planner *planner = rounds->planner;
@@ -240,35 +272,19 @@ static pen_status place_by_memory(place_rounds *rounds, bool *out_is_found) {
     PEN_TRY(pen_problem_build(&lines.given, rounds->arena, &problem));
     PEN_TRY(PEN_NEW(rounds->arena, problem->group_count, &device_of_group));
     PEN_TRY(pen_memory_segments_find(planner, problem,
-                                     pen_clock_seconds() + PLACE_LINE_SHARE * time_limit,
+                                     pen_clock_seconds() + PLACE_LEAST_SHARE * time_limit,
                                      rounds->arena, device_of_group, &fullness));
     *out_is_found = fullness < INFINITY;
     if (!*out_is_found) return PEN_OK;
     PEN_TRY(place_solve_groups(rounds, problem, device_of_group, &placed));
     place_remember(rounds, &placed);
-    if (!placed.solution.fits) return PEN_OK;
-    double *estimate;
-    PEN_TRY(PEN_NEW(rounds->arena, planner->request->cluster->device_count, &estimate));
-    PEN_TRY(place_estimate(rounds, &placed.solution, estimate));
-    for (uint32_t d = 0; d < planner->request->cluster->device_count; d++) {
-        rounds->bytes_limit[d] = fmax(planner->bytes_limit[d], PLACE_ESTIMATE_SLACK * estimate[d]);
-    }
-    rounds->known = rounds->placement->device_of_node;
     return PEN_OK;
 }
 
-// Nothing that the search found fits: something may nevertheless, and be searched on from.
-static pen_status place_fit(place_rounds *rounds) {
-    const uint32_t device_count = rounds->planner->request->cluster->device_count;
-    bool is_found;
-    if (strcmp(rounds->strategy->name, "manual") == 0) return PEN_OK;
-    for (uint32_t d = 0; d < device_count; d++) {
-        rounds->microbatches[d] = 1;
-    }
-    PEN_TRY(place_by_memory(rounds, &is_found));
-    if (!is_found || !rounds->best.solution.fits) return PEN_OK;
-    rounds->time_limit =
-        PLACE_FITTED_SHARE * rounds->planner->request->placement->time_limit_seconds;
+// Searches from the best placement, which fits.
+static pen_status place_go_on(place_rounds *rounds, double share) {
+    PEN_TRY(place_begin_from_best(rounds));
+    rounds->time_limit = share * rounds->planner->request->placement->time_limit_seconds;
     for (uint32_t round = 0; round < PLACE_FITTED_ROUNDS; round++) {
         pen_plan_placed placed;
         const pen_status status = place_once(rounds, rounds->bytes_limit, &placed);
@@ -282,6 +298,19 @@ static pen_status place_fit(place_rounds *rounds) {
         PEN_TRY(place_learn(rounds, &placed.solution));
     }
     return PEN_OK;
+}
+
+// Nothing that the search found fits: something may nevertheless, and be searched on from.
+static pen_status place_fit(place_rounds *rounds) {
+    const uint32_t device_count = rounds->planner->request->cluster->device_count;
+    bool is_found;
+    if (strcmp(rounds->strategy->name, "manual") == 0) return PEN_OK;
+    for (uint32_t d = 0; d < device_count; d++) {
+        rounds->microbatches[d] = 1;
+    }
+    PEN_TRY(place_by_memory(rounds, &is_found));
+    if (!is_found || !rounds->best.solution.fits) return PEN_OK;
+    return place_go_on(rounds, PLACE_FITTED_SHARE);
 }
 
 // ---- nothing fits
@@ -390,55 +419,44 @@ static pen_status place_refuse(place_rounds *rounds, pen_status refusal) {
         "microbatches would help");
 }
 
-static pen_status place_init(place_rounds *rounds, const pen_planner *planner, pen_arena *arena) {
-    const pen_plan_request *request = planner->request;
+// Limits and microbatches in flight as they are before anything is learned.
+static void place_reset(place_rounds *rounds) {
+    const pen_plan_request *request = rounds->planner->request;
     const uint32_t device_count = request->cluster->device_count;
-    *rounds = (place_rounds){.planner = planner,
-                             .arena = arena,
-                             .objective = request->placement->objective,
-                             .is_contiguous = request->placement->contiguous};
-    PEN_TRY(pen_strategy_find(request->placement->strategy, arena, &rounds->strategy));
-    PEN_TRY(PEN_NEW(arena, device_count, &rounds->microbatches));
-    PEN_TRY(PEN_NEW(arena, device_count, &rounds->bytes_limit));
     // under step times the schedule decides how many are in flight, and one must fit
     const uint32_t microbatches = request->placement->objective == PEN_OBJECTIVE_STEP_TIME
                                       ? 1
                                       : request->planned->microbatch_count;
     for (uint32_t d = 0; d < device_count; d++) {
         rounds->microbatches[d] = microbatches < device_count ? microbatches : device_count;
-        rounds->bytes_limit[d] = planner->bytes_limit[d];
+        rounds->bytes_limit[d] = rounds->planner->bytes_limit[d];
     }
-    return PEN_OK;
 }
 
-// Contiguous placements are found sooner: where others are asked for, the search begins from one.
-static pen_status place_line(place_rounds *rounds) {
-    pen_plan_placed placed;
-    if (rounds->is_contiguous || strcmp(rounds->strategy->name, "auto") != 0) return PEN_OK;
-    rounds->is_contiguous = true;
-    rounds->time_limit *= PLACE_LINE_SHARE;
-    const pen_status status = place_once(rounds, rounds->bytes_limit, &placed);
-    rounds->is_contiguous = false;
-    rounds->time_limit *= (1.0 - PLACE_LINE_SHARE) / PLACE_LINE_SHARE;
-    if (pen_status_get_code(status) == PEN_DOES_NOT_FIT) {
-        pen_status_ignore(status, "others may fit");
-        return PEN_OK;
-    }
-    PEN_TRY(status);
-    rounds->known = rounds->placement->device_of_node;
-    place_remember(rounds, &placed);
+static pen_status place_init(place_rounds *rounds, const pen_planner *planner, pen_arena *arena) {
+    const pen_plan_request *request = planner->request;
+    const uint32_t device_count = request->cluster->device_count;
+    *rounds =
+        (place_rounds){.planner = planner,
+                       .arena = arena,
+                       .deadline = pen_clock_seconds() + request->placement->time_limit_seconds,
+                       .objective = request->placement->objective,
+                       .is_contiguous = request->placement->contiguous};
+    PEN_TRY(pen_strategy_find(request->placement->strategy, arena, &rounds->strategy));
+    PEN_TRY(PEN_NEW(arena, device_count, &rounds->microbatches));
+    PEN_TRY(PEN_NEW(arena, device_count, &rounds->bytes_limit));
+    place_reset(rounds);
     return PEN_OK;
 }
 
 // Searches, and searches again with what was learned of memory. *out_refusal is why no more was
-// found, or PEN_OK.
-static pen_status place_search(place_rounds *rounds, pen_status *out_refusal) {
+// found, or PEN_OK. It takes a share of the time limit.
+static pen_status place_search(place_rounds *rounds, double share, pen_status *out_refusal) {
     const pen_planner *planner = rounds->planner;
-    const double time_limit = planner->request->placement->time_limit_seconds;
+    const double time_limit = share * planner->request->placement->time_limit_seconds;
     for (uint32_t round = 0; round < PLACE_ROUNDS; round++) {
         pen_plan_placed placed;
         rounds->time_limit = time_limit * (round == 0 ? PLACE_FIRST_SHARE : PLACE_OTHER_SHARE);
-        if (round == 0) PEN_TRY(place_line(rounds));
         const pen_status status = place_once(rounds, rounds->bytes_limit, &placed);
         if (pen_status_get_code(status) == PEN_DOES_NOT_FIT && round == 0) {
             // perhaps only with as many in flight as was assumed
@@ -454,9 +472,30 @@ static pen_status place_search(place_rounds *rounds, pen_status *out_refusal) {
         }
         PEN_TRY(status);
         place_remember(rounds, &placed);
-        if (placed.solution.fits) return PEN_OK;
+        if (placed.solution.fits || pen_clock_seconds() > rounds->deadline) return PEN_OK;
         PEN_TRY(place_learn(rounds, &placed.solution));
     }
+    return PEN_OK;
+}
+
+// Contiguous placements are found sooner: where others are asked for, the search begins from one.
+// They get all the time that they would get if they were asked for, of which they rarely use all.
+// *out_share is what is left for the others.
+static pen_status place_lines_first(place_rounds *rounds, double *out_share) {
+    static const double shares[] = {0.7, 0.3, 0.05}; // few, so that plans rarely hang on the clock
+    const double time_limit = rounds->planner->request->placement->time_limit_seconds;
+    const double begin = pen_clock_seconds();
+    pen_status refusal = PEN_OK;
+    rounds->is_contiguous = true;
+    PEN_TRY(place_search(rounds, 1.0, &refusal));
+    pen_status_ignore(refusal, "others may fit");
+    rounds->is_contiguous = false;
+    place_reset(rounds);
+    const double left = 1.0 - (pen_clock_seconds() - begin) / time_limit;
+    uint32_t i = 0;
+    while (i < 2 && left < PLACE_FIRST_SHARE * shares[i] + PLACE_OTHER_SHARE)
+        i++;
+    *out_share = shares[i];
     return PEN_OK;
 }
 
@@ -464,8 +503,19 @@ pen_status pen_plan_place(const pen_planner *planner, pen_arena *arena,
                           pen_plan_placed *out_placed) {
     place_rounds rounds;
     pen_status refusal = PEN_OK;
+    double share = 1.0; // of the time limit
     PEN_TRY(place_init(&rounds, planner, arena));
-    PEN_TRY(place_search(&rounds, &refusal));
+    const bool is_judged =
+        rounds.objective == PEN_OBJECTIVE_STEP_TIME || rounds.objective == PEN_OBJECTIVE_TRAFFIC;
+    const bool has_lines = is_judged && !rounds.is_contiguous &&
+                           planner->request->cluster->device_count > 1 &&
+                           strcmp(rounds.strategy->name, "auto") == 0;
+    if (has_lines) PEN_TRY(place_lines_first(&rounds, &share));
+    PEN_TRY(place_search(&rounds, share, &refusal));
+    if (has_lines && rounds.has_best && rounds.best.solution.fits &&
+        pen_clock_seconds() < rounds.deadline) {
+        PEN_TRY(place_go_on(&rounds, PLACE_OTHER_SHARE));
+    }
     if (!rounds.has_best || !rounds.best.solution.fits) {
         const pen_status status = place_fit(&rounds);
         if (status != PEN_OK) return pen_status_join(refusal, status);

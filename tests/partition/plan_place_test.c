@@ -177,6 +177,30 @@ static void refusals_tell_the_least_memory(void **state) {
     }
 }
 
+static double seconds_placed(uint32_t count, uint64_t kibibytes, const char *placement) {
+    pen_arena *arena = check_arena();
+    pen_plan_job *plan_job = start_equal(arena, "branching_cnn", count, kibibytes, placement);
+    pen_plan_placed placed;
+    CHECK_OK(pen_plan_place(planned_planner(plan_job, arena), arena, &placed));
+    const double seconds = placed.solution.prediction.step_seconds;
+    pen_plan_job_destroy(plan_job);
+    pen_arena_destroy(arena);
+    return seconds;
+}
+
+// Whoever asks for less gets no worse: what is contiguous may be chosen too.
+static void freedom_is_no_burden(void **state) {
+    (void)state;
+    const uint64_t whole = kibibytes_on_one("branching_cnn");
+    for (uint64_t eighths = 8; eighths <= 20; eighths += 3) {
+        const uint64_t kibibytes = whole * eighths / 8;
+        const double line = seconds_placed(4, kibibytes, ", contiguous: true");
+        const double any = seconds_placed(4, kibibytes, "");
+        CHECK(any <= 1.05 * line, "%llu KiB each: %g s, contiguous %g s",
+              (unsigned long long)kibibytes, any, line);
+    }
+}
+
 // A schedule that holds all microbatches is told what that takes.
 static void wishes_of_schedules_are_told(void **state) {
     (void)state;
@@ -196,6 +220,7 @@ static void wishes_of_schedules_are_told(void **state) {
 
 PEN_TEST_MAIN(cmocka_unit_test(what_fits_on_one_device_is_placed),
               cmocka_unit_test(refusals_tell_the_least_memory),
+              cmocka_unit_test(freedom_is_no_burden),
               cmocka_unit_test(wishes_of_schedules_are_told), cmocka_unit_test(kinds_are_named),
               cmocka_unit_test(more_memory_is_never_worse),
               cmocka_unit_test(what_is_in_the_way_is_named))
