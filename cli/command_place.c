@@ -149,6 +149,12 @@ static pen_status place_solve(pen_command_context *context, const place_options 
     uint32_t *wished = NULL;
     context->input_exit_code = PEN_EXIT_USAGE;
     PEN_TRY(pen_strategy_find(options->strategy, arena, &out_result->strategy));
+    if (options->placement != NULL && strcmp(options->strategy, "manual") != 0) {
+        return pen_error(PEN_INVALID_INPUT,
+                         "found --placement beside the strategy '%s', expected --strategy manual: "
+                         "no other keeps to what is wished for",
+                         options->strategy);
+    }
     context->input_exit_code = PEN_EXIT_SPEC;
     PEN_TRY(pen_workload_read(options->common.operands[0], arena, &workload));
     workload->given.objective = place_objectives[options->objective];
@@ -173,9 +179,10 @@ static pen_status place_solve(pen_command_context *context, const place_options 
                                                    .time_limit_seconds = limit,
                                                    .thread_count = threads,
                                                    .device_of_node = wished};
-    PEN_TRY(pen_status_add_context(
-        pen_place(problem, out_result->strategy, &strategy_options, arena, &placement), "in %s",
-        options->common.operands[0]));
+    const pen_status status =
+        pen_place(problem, out_result->strategy, &strategy_options, arena, &placement);
+    if (pen_status_get_code(status) == PEN_UNSUPPORTED) context->input_exit_code = PEN_EXIT_USAGE;
+    PEN_TRY(pen_status_add_context(status, "in %s", options->common.operands[0]));
     out_result->workload = workload;
     out_result->placement = placement;
     out_result->seconds = pen_clock_seconds() - begin;

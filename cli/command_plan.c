@@ -108,10 +108,14 @@ static pen_status plan_run(pen_command_context *context, const void *options_giv
             ? pen_plan_job_place(plan_job, context->arena, &plan)
             : pen_status_add_context(pen_plan_job_rebuild(plan_job, given, context->arena, &plan),
                                      "in %s", options->from);
+    if (pen_status_get_code(status) == PEN_UNSUPPORTED && options->strategy != NULL) {
+        context->input_exit_code = PEN_EXIT_USAGE;
+    }
+    const bool is_quiet = options->common.quiet && options->output != NULL && !options->common.json;
     if (status == PEN_OK && options->output != NULL) {
         status = pen_plan_write(plan, options->output, context->arena);
     }
-    if (status == PEN_OK) status = plan_print(options, plan, context->arena);
+    if (status == PEN_OK && !is_quiet) status = plan_print(options, plan, context->arena);
     pen_plan_job_destroy(plan_job);
     return status;
 }

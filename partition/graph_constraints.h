@@ -20,12 +20,21 @@ typedef struct pen_graph_constraints {
 // `constraints` NULL: none. Errors have the position of the entry.
 //   NOT_FOUND      an entry matches nothing: near names are listed
 //   INVALID_INPUT  a pattern that is none, two pins for nodes that share a device, a pin to a
-//                  device that is forbidden
+//                  device that is forbidden, nodes forbidden everywhere
 //   OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_graph_constraints_resolve(const pen_node_homes *homes,
                                                        const pen_cluster *cluster,
                                                        const pen_constraints *constraints,
                                                        pen_arena *arena,
                                                        pen_graph_constraints *out_resolved);
+
+// Whether pins leave devices an order: no two of them have pinned nodes that lead from one to the
+// other and back. For placements that must be contiguous. Longer circles are not looked for.
+//   INVALID_INPUT  names the pinned nodes
+//   OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_graph_constraints_check_line(const pen_node_homes *homes,
+                                                          const pen_cluster *cluster,
+                                                          const pen_graph_constraints *resolved,
+                                                          pen_arena *arena);
 
 #endif // PEN_PARTITION_GRAPH_CONSTRAINTS_H

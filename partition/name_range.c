@@ -54,6 +54,9 @@ pen_status pen_name_ranges_parse(const char *text, pen_name_ranges *out_ranges) 
     const char *at = text;
     while ((at = strchr(at, '[')) != NULL) {
         const size_t inside = strspn(at + 1, "0123456789-");
+        if (inside > 0 && at[1 + inside] == '\0') {
+            return range_refuse(text, "a \"]\" that ends the range, as in [1-16]");
+        }
         if (inside == 0 || at[1 + inside] != ']') {
             at += 1;
             continue;

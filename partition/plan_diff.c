@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/name_map.h"
+#include "partition/plan_dump.h"
 
 #define DIFF_NODES_SHOWN 50
 
@@ -91,7 +92,12 @@ static uint64_t diff_traffic(const pen_plan *plan) {
 static void diff_dump_summary(const pen_plan_diff *diff, pen_text *text) {
     const pen_plan *before = diff->before, *after = diff->after;
     char from[PEN_QUANTITY_TEXT_BYTES], to[PEN_QUANTITY_TEXT_BYTES];
-    if (!diff->is_same_model) pen_text_add(text, "model        not the same\n");
+    if (!diff->is_same_model) {
+        pen_text_print(text,
+                       "The plans are of different models, so their figures say little of each "
+                       "other.\nmodel        %s, then %s\n",
+                       before->model, after->model);
+    }
     if (!diff->is_same_cluster) pen_text_add(text, "cluster      not the same\n");
     if (strcmp(before->strategy, after->strategy) != 0) {
         pen_text_print(text, "strategy     %s, then %s\n", before->strategy, after->strategy);
@@ -119,8 +125,12 @@ static void diff_dump_summary(const pen_plan_diff *diff, pen_text *text) {
 
 void pen_plan_diff_dump(const pen_plan_diff *diff, pen_text *text) {
     diff_dump_summary(diff, text);
-    pen_text_print(text, "\n%-16s %7s %7s %11s %11s %11s %11s\n", "device", "nodes", "then",
-                   "memory", "then", "load", "then");
+    size_t width = pen_plan_device_columns(diff->before);
+    if (pen_plan_device_columns(diff->after) > width) width = pen_plan_device_columns(diff->after);
+    pen_text_add(text, "\n");
+    pen_text_add_column(text, "device", width);
+    pen_text_print(text, " %7s %7s %11s %11s %11s %11s\n", "nodes", "then", "memory", "then",
+                   "load", "then");
     for (uint32_t d = 0; d < diff->device_count; d++) {
         static const pen_plan_device none = {.name = ""};
         const pen_plan_device *before = diff->devices[d].before, *after = diff->devices[d].after;
@@ -129,7 +139,8 @@ void pen_plan_diff_dump(const pen_plan_diff *diff, pen_text *text) {
         if (after != NULL) name = after->name;
         if (before == NULL) before = &none;
         if (after == NULL) after = &none;
-        pen_text_print(text, "%-16s %7u %7u %11s %11s %11s %11s\n", name, before->node_count,
+        pen_text_add_column(text, name, width);
+        pen_text_print(text, " %7u %7u %11s %11s %11s %11s\n", before->node_count,
                        after->node_count, pen_bytes_format(before->memory.total, cells[0]),
                        pen_bytes_format(after->memory.total, cells[1]),
                        pen_seconds_format(before->load_seconds, cells[2]),

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #define DUMP_TRANSFERS_SHOWN 20
+#define DUMP_NAME_COLUMNS 80 // of nodes; longer names stand out
 
 double pen_plan_gap(const pen_plan *plan) {
     return plan->lower_bound > 0.0 ? plan->value / plan->lower_bound - 1.0 : 0.0;
@@ -12,6 +13,16 @@ double pen_plan_gap(const pen_plan *plan) {
 static const char *dump_bytes(double bytes, char out_text[PEN_QUANTITY_TEXT_BYTES]) {
     if (!(bytes < INFINITY)) return "no limit";
     return pen_bytes_format((uint64_t)bytes, out_text);
+}
+
+// Columns of the widest device's name, at least as many as tables have by habit.
+size_t pen_plan_device_columns(const pen_plan *plan) {
+    size_t most = 16;
+    for (uint32_t d = 0; d < plan->device_count; d++) {
+        const size_t columns = pen_text_columns(plan->devices[d].name);
+        if (columns > most) most = columns;
+    }
+    return most;
 }
 
 static void dump_summary(const pen_plan *plan, pen_text *text) {
@@ -48,9 +59,12 @@ static void dump_process(const pen_plan *plan, pen_text *text) {
 }
 
 static void dump_devices(const pen_plan *plan, pen_text *text) {
-    pen_text_print(text, "\n%-16s %6s %10s %10s %10s %10s %10s %10s %10s %10s %10s\n", "device",
-                   "nodes", "parameters", "gradients", "optimizer", "activation", "receive",
-                   "workspace", "total", "limit", "load");
+    const size_t width = pen_plan_device_columns(plan);
+    pen_text_add(text, "\n");
+    pen_text_add_column(text, "device", width);
+    pen_text_print(text, " %6s %10s %10s %10s %10s %10s %10s %10s %10s %10s\n", "nodes",
+                   "parameters", "gradients", "optimizer", "activation", "receive", "workspace",
+                   "total", "limit", "load");
     for (uint32_t d = 0; d < plan->device_count; d++) {
         const pen_plan_device *device = &plan->devices[d];
         const pen_plan_memory *m = &device->memory;
@@ -58,7 +72,8 @@ static void dump_devices(const pen_plan *plan, pen_text *text) {
                                     m->activations, m->receive_buffers, m->workspace,
                                     m->total};
         char cell[PEN_QUANTITY_TEXT_BYTES];
-        pen_text_print(text, "%-16s %6u", device->name, device->node_count);
+        pen_text_add_column(text, device->name, width);
+        pen_text_print(text, " %6u", device->node_count);
         for (size_t i = 0; i < sizeof columns / sizeof *columns; i++) {
             pen_text_print(text, " %10s", pen_bytes_format(columns[i], cell));
         }
@@ -68,14 +83,18 @@ static void dump_devices(const pen_plan *plan, pen_text *text) {
 }
 
 static void dump_stages(const pen_plan *plan, pen_text *text) {
-    pen_text_print(text, "\n%-10s %-16s %6s %10s %10s %10s %10s %10s %9s\n", "stage", "device",
-                   "nodes", "parameters", "forward", "backward", "update", "kept", "in flight");
+    const size_t width = pen_plan_device_columns(plan);
+    pen_text_print(text, "\n%-10s ", "stage");
+    pen_text_add_column(text, "device", width);
+    pen_text_print(text, " %6s %10s %10s %10s %10s %10s %9s\n", "nodes", "parameters", "forward",
+                   "backward", "update", "kept", "in flight");
     for (uint32_t s = 0; s < plan->stages.stage_count; s++) {
         const pen_stage *stage = &plan->stages.stages[s];
         const pen_plan_stage *figures = &plan->stage_figures[s];
         char cell[PEN_QUANTITY_TEXT_BYTES];
-        pen_text_print(text, "%-10s %-16s %6u", figures->name, plan->devices[stage->device].name,
-                       figures->node_count);
+        pen_text_print(text, "%-10s ", figures->name);
+        pen_text_add_column(text, plan->devices[stage->device].name, width);
+        pen_text_print(text, " %6u", figures->node_count);
         pen_text_print(text, " %10s", pen_bytes_format(figures->parameter_bytes, cell));
         pen_text_print(text, " %10s", pen_seconds_format(stage->forward_seconds, cell));
         pen_text_print(text, " %10s",
@@ -112,15 +131,26 @@ static void dump_transfers(const pen_plan *plan, pen_text *text) {
 }
 
 static void dump_nodes(const pen_plan *plan, pen_text *text) {
-    pen_text_print(text, "\n%-40s %-10s %-16s %10s %-8s %10s  %s\n", "node", "stage", "device",
-                   "time", "", "memory", "why");
+    const size_t width = pen_plan_device_columns(plan);
+    size_t name_width = 40;
+    for (uint32_t n = 0; n < plan->node_count; n++) {
+        const size_t columns = pen_text_columns(plan->nodes[n].name);
+        if (columns > name_width) name_width = columns;
+    }
+    if (name_width > DUMP_NAME_COLUMNS) name_width = DUMP_NAME_COLUMNS;
+    pen_text_add(text, "\n");
+    pen_text_add_column(text, "node", name_width);
+    pen_text_print(text, " %-10s ", "stage");
+    pen_text_add_column(text, "device", width);
+    pen_text_print(text, " %10s %-8s %10s  %s\n", "time", "", "memory", "why");
     for (uint32_t n = 0; n < plan->node_count; n++) {
         const pen_plan_node *node = &plan->nodes[n];
         char bytes[PEN_QUANTITY_TEXT_BYTES], seconds[PEN_QUANTITY_TEXT_BYTES];
-        pen_text_print(text, "%-40s %-10s %-16s %10s %-8s %10s  %s\n", node->name,
-                       plan->stage_figures[node->stage].name,
-                       plan->devices[plan->stages.stages[node->stage].device].name,
-                       pen_seconds_format(node->seconds, seconds),
+        pen_text_add_column(text, node->name, name_width);
+        pen_text_print(text, " %-10s ", plan->stage_figures[node->stage].name);
+        pen_text_add_column(text, plan->devices[plan->stages.stages[node->stage].device].name,
+                            width);
+        pen_text_print(text, " %10s %-8s %10s  %s\n", pen_seconds_format(node->seconds, seconds),
                        pen_figure_source_name(node->source), pen_bytes_format(node->bytes, bytes),
                        node->reason);
     }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "partition/plan_build.h"
+#include "partition/plan_dump.h"
 #include "partition/plan_place.h"
 #include "partition/plan_reasons.h"
 
@@ -268,22 +269,26 @@ void pen_plan_explanation_dump(const pen_plan_explanation *x, pen_text *text) {
         }
         pen_text_add(text, "\n");
     }
-    pen_text_print(text, "\n%-16s %10s %-8s %10s %10s %10s %10s %10s  %s\n", "device", "time there",
-                   "", "step", plan->objective, "traffic", "memory", "limit", "");
+    const size_t width = pen_plan_device_columns(plan);
+    pen_text_add(text, "\n");
+    pen_text_add_column(text, "device", width);
+    pen_text_print(text, " %10s %-8s %10s %10s %10s %10s %10s  %s\n", "time there", "", "step",
+                   plan->objective, "traffic", "memory", "limit", "");
     for (uint32_t d = 0; d < plan->device_count; d++) {
         const pen_plan_alternative *a = &x->devices[d];
         char time[PEN_QUANTITY_TEXT_BYTES], step[PEN_QUANTITY_TEXT_BYTES], change[32];
         char traffic[PEN_QUANTITY_TEXT_BYTES], memory[PEN_QUANTITY_TEXT_BYTES];
         char limit[PEN_QUANTITY_TEXT_BYTES];
-        pen_text_print(
-            text, "%-16s %10s %-8s %10s %10s %10s %10s %10s  %s\n", plan->devices[d].name,
-            pen_seconds_format(a->node_seconds, time), pen_figure_source_name(a->source),
-            pen_seconds_format(a->step_seconds, step), explain_change(x, a, change),
-            pen_bytes_format((uint64_t)a->traffic_bytes, traffic),
-            pen_bytes_format(a->memory_total, memory), pen_bytes_format(a->memory_limit, limit),
-            a->is_here           ? "here"
-            : a->why_not != NULL ? a->why_not
-                                 : "possible");
+        pen_text_add_column(text, plan->devices[d].name, width);
+        pen_text_print(text, " %10s %-8s %10s %10s %10s %10s %10s  %s\n",
+                       pen_seconds_format(a->node_seconds, time), pen_figure_source_name(a->source),
+                       pen_seconds_format(a->step_seconds, step), explain_change(x, a, change),
+                       pen_bytes_format((uint64_t)a->traffic_bytes, traffic),
+                       pen_bytes_format(a->memory_total, memory),
+                       pen_bytes_format(a->memory_limit, limit),
+                       a->is_here           ? "here"
+                       : a->why_not != NULL ? a->why_not
+                                            : "possible");
     }
 }
 

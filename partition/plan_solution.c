@@ -40,6 +40,10 @@ pen_status pen_planner_new(const pen_plan_request *request, pen_arena *arena,
     PEN_TRY(pen_node_homes_build(request->planned->graph, arena, &planner->homes));
     PEN_TRY(pen_graph_constraints_resolve(planner->homes, cluster, &request->placement->constraints,
                                           arena, &planner->constraints));
+    if (request->placement->contiguous) {
+        PEN_TRY(pen_graph_constraints_check_line(planner->homes, cluster, &planner->constraints,
+                                                 arena));
+    }
     PEN_TRY(PEN_NEW(arena, cluster->device_count, &planner->bytes_limit));
     for (uint32_t d = 0; d < cluster->device_count; d++) {
         planner->bytes_limit[d] = (double)cluster->devices[d].bytes_limit;

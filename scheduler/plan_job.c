@@ -183,6 +183,18 @@ static pen_status plan_estimate_process(pen_plan_job *p) {
     return pen_process_memory_estimate(&request, p->arena, &p->request.process_bytes);
 }
 
+// More devices than there are cannot be used.
+static pen_status plan_check_stages(const pen_plan_job *p) {
+    const int64_t *minimum = &p->job->placement.constraints.stages.minimum;
+    const uint32_t device_count = p->request.cluster->device_count;
+    if (*minimum <= (int64_t)device_count) return PEN_OK;
+    return pen_job_blame(p->job, minimum,
+                         pen_error(PEN_INVALID_INPUT,
+                                   "placement.stages.minimum: found %lld, expected at most %u: a "
+                                   "device for each",
+                                   (long long)*minimum, device_count));
+}
+
 static pen_status plan_start(pen_plan_job *p) {
     const pen_job *job = p->job;
     const char *costs = p->options->cost_table != NULL ? p->options->cost_table : job->costs;
@@ -190,11 +202,16 @@ static pen_status plan_start(pen_plan_job *p) {
     pen_machine machine;
     PEN_TRY(plan_set_placement(p));
     if (costs != NULL) {
-        const pen_status status = pen_cost_table_read(costs, p->arena, &table);
+        pen_status status = pen_cost_table_read(costs, p->arena, &table);
+        if (pen_status_get_code(status) == PEN_NOT_FOUND) {
+            status = pen_status_add_context(
+                status, "`penstock profile %s -o %s` makes a cost table", job->file, costs);
+        }
         PEN_TRY(p->options->cost_table != NULL ? status : pen_job_blame(job, &job->costs, status));
     }
     PEN_TRY(pen_machine_detect(p->arena, &machine));
     PEN_TRY(pen_cluster_build_on(&machine, &job->cluster, table, p->arena, &p->request.cluster));
+    PEN_TRY(plan_check_stages(p));
     PEN_TRY(plan_compile(p));
     PEN_TRY(plan_ask_device(p));
     PEN_TRY(pen_cost_model_build(p->program->graph, p->request.cluster, table, p->arena,

@@ -65,7 +65,9 @@ static pen_status strategy_run(const pen_problem *problem, const pen_strategy *s
                                                  out_result->device_of_group, &fitting);
     if (searched != PEN_OK) return pen_status_join(status, searched);
     if (!fitting.is_found && fitting.is_complete) {
-        return pen_status_add_context(status, "nothing fits: there is no other way to place it");
+        return pen_status_add_context(status,
+                                      "no placement will do: the search went through all that the "
+                                      "constraints leave");
     }
     if (!fitting.is_found) return status;
     pen_status_ignore(status, "the strategy found nothing, but there is something");

@@ -48,6 +48,7 @@ cat placement.json
 place small.json --strategy manual --placement placement.json
 echo '{"0": 2, "1": 0, "2": 0}' >wished.json
 place small.json --strategy manual --placement wished.json
+fails 2 "placement beside the strategy .auto." "$PENSTOCK" place small.json --placement wished.json
 place empty.json
 
 echo '=== as JSON'

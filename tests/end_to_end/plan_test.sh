@@ -130,6 +130,25 @@ fails 3 'carries 1 bytes forward' "$PENSTOCK" show -o broken.svg broken.yaml
 job lenet 4 'pin: [{nodes: Conv, to: c}]' >job.yaml
 fails 3 'near: /conv1/Conv, /conv2/Conv; a text without any of .* is a whole name: "Conv.*" means' "$PENSTOCK" plan job.yaml
 
+# wishes that contradict each other: both sides are named
+job lenet 4 'pin: [{nodes: "^/conv1", to: c}, {nodes: /conv1/Conv, to: a}]' >job.yaml
+fails 3 "job.yaml:11:.*'/conv1/Conv' is pinned to 'a', and by \"\^/conv1\" to 'c'" "$PENSTOCK" plan job.yaml
+grep -q "job.yaml:11:70: error: '/conv1/Conv' is pinned to 'c'" fails.err || die "$(cat fails.err)"
+job lenet 4 'colocate: [{nodes: [/conv1/Conv, /fc1/Gemm]}], pin: [{nodes: /fc1/Gemm, to: c}, {nodes: /conv1/Conv, to: a}]' >job.yaml
+fails 3 "'/conv1/Conv' is pinned to 'a', but '/fc1/Gemm', which must share its device, to 'c'" "$PENSTOCK" plan job.yaml
+job lenet 4 'contiguous: true, pin: [{nodes: /conv1/Conv, to: a}, {nodes: /conv2/Conv, to: b}, {nodes: /fc1/Gemm, to: a}]' >job.yaml
+fails 3 "circle .*'/conv1/Conv' on 'a' leads to '/conv2/Conv' on 'b', and '/conv2/Conv' on 'b' to '/fc1/Gemm' on 'a'" "$PENSTOCK" plan job.yaml
+job lenet 4 'forbid: [{nodes: /fc1/Gemm, on: "^[ab]"}, {nodes: /fc1/Gemm, on: "^[cd]"}]' >job.yaml
+fails 3 "job.yaml:11:.*'/fc1/Gemm' .* forbidden on all 4 devices" "$PENSTOCK" plan job.yaml
+job lenet 4 'stages: {minimum: 5}' >job.yaml
+fails 3 'job.yaml:11:.*stages.minimum: found 5, expected at most 4' "$PENSTOCK" plan job.yaml
+job lenet 4 >job.yaml
+fails 4 'penstock profile job.yaml -o none.yaml. makes a cost table' "$PENSTOCK" plan job.yaml --costs none.yaml
+job resnet18 4 >job.yaml
+fails 2 'groups of nodes are too many' "$PENSTOCK" plan job.yaml --strategy exhaustive
+penstock plan -q job.yaml -o quiet.yaml >quiet.out
+[ ! -s quiet.out ] || die "said: $(cat quiet.out)"
+
 # a plan of something else
 job mlp 4 >job.yaml
 fails 3 'is in no stage of the plan' "$PENSTOCK" plan job.yaml --from pinned.yaml

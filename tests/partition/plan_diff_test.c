@@ -85,7 +85,7 @@ static void strangers_are_compared_too(void **state) {
     }
     assert_true(gone > 0 && come > 0);
     const char *text = dump(&diff, arena);
-    CHECK(strstr(text, "model        not the same") != NULL && strstr(text, "nowhere") != NULL,
+    CHECK(strstr(text, "are of different models") != NULL && strstr(text, "nowhere") != NULL,
           "%s", text);
     pen_plan_job_destroy(first_job);
     pen_plan_job_destroy(second_job);
