@@ -46,7 +46,8 @@ typedef struct pen_plan_transfer {
     uint64_t bytes;    // of one microbatch
     double seconds;
     bool is_backward; // gradients, to an earlier stage
-    bool is_per_step; // once a step: gradients of parameters with several readers, norms
+    bool is_per_step; // once a step: gradients of parameters with several readers, the updated
+    // parameters, norms
 } pen_plan_transfer;
 
 typedef struct pen_plan_node {

@@ -11,12 +11,25 @@ static int transfer_compare(const void *left, const void *right) {
     return a->value.index < b->value.index ? -1 : a->value.index > b->value.index;
 }
 
-// Lists the transfers of one root, or only counts them; `stamp` [stage_count] holds root + 1 for
-// stages that have it already.
-static uint32_t transfer_visit(const pen_planned_graph *planned, const pen_node_homes *homes,
-                               const pen_stage_split *split, uint32_t root, uint32_t *stamp,
+// What the visits of all roots share.
+typedef struct transfer_visits {
+    const pen_planned_graph *planned;
+    const pen_node_homes *homes;
+    const pen_stage_split *split;
+    const uint32_t *updater; // [value_count] of parameters: the node that updates them, or none
+    uint32_t *stamp;         // [stage_count], root + 1 for stages that have it already
+} transfer_visits;
+
+// Lists the transfers of one root, or only counts them. Results go to who reads them; a parameter
+// goes, once updated, to the other stages that hold a copy of it.
+static uint32_t transfer_visit(const transfer_visits *visits, uint32_t root,
                                pen_stage_transfer *out_items) {
-    const pen_node_id producer = pen_graph_value(homes->graph, (pen_value_id){root})->producer;
+    const pen_node_homes *homes = visits->homes;
+    const pen_stage_split *split = visits->split;
+    uint32_t *stamp = visits->stamp;
+    pen_node_id producer = pen_graph_value(homes->graph, (pen_value_id){root})->producer;
+    const bool is_parameter = !pen_node_is(producer);
+    if (is_parameter) producer.index = visits->updater[root];
     if (!pen_node_is(producer) || homes->root[root] != root) return 0;
     const uint32_t source = split->stage_of_node[producer.index];
     const bool is_forward = pen_graph_node(homes->graph, producer)->role == PEN_ROLE_FORWARD;
@@ -31,39 +44,60 @@ static uint32_t transfer_visit(const pen_planned_graph *planned, const pen_node_
                 .value = {root},
                 .source = source,
                 .target = target,
-                .bytes = planned->bytes_of_value[root],
+                .bytes = visits->planned->bytes_of_value[root],
                 .is_backward = !is_forward || target < source,
-                .is_per_step = pen_node_homes_is_per_step(homes, (pen_value_id){root})};
+                .is_per_step =
+                    is_parameter || pen_node_homes_is_per_step(homes, (pen_value_id){root})};
         }
         count++;
     }
     return count;
 }
 
+static pen_status transfer_find_updaters(const pen_node_homes *homes, pen_arena *arena,
+                                         const uint32_t **out_updater) {
+    uint32_t *updater;
+    PEN_TRY(PEN_NEW(arena, homes->value_count, &updater));
+    for (uint32_t v = 0; v < homes->value_count; v++) {
+        updater[v] = PEN_ID_NONE;
+    }
+    for (uint32_t v = 0; v < homes->value_count; v++) {
+        const pen_value *value = pen_graph_value(homes->graph, (pen_value_id){v});
+        if (!pen_node_is(value->producer) || !pen_value_is(value->replaces)) continue;
+        if (pen_graph_node(homes->graph, value->producer)->role != PEN_ROLE_UPDATE) continue;
+        const pen_value *old = pen_graph_value(homes->graph, value->replaces);
+        if (old->kind != PEN_VALUE_PARAMETER) continue;
+        updater[value->replaces.index] = value->producer.index;
+    }
+    *out_updater = updater;
+    return PEN_OK;
+}
+
 pen_status pen_stage_split_transfers(const pen_planned_graph *planned, const pen_node_homes *homes,
                                      const pen_cluster *cluster, const pen_stage_split *split,
                                      pen_arena *arena, pen_stage_transfers *out_transfers) {
-    uint32_t *stamp, count = 0;
+    transfer_visits visits = {.planned = planned, .homes = homes, .split = split};
+    uint32_t count = 0;
     pen_stage_transfer *items;
-    PEN_TRY(PEN_NEW(arena, split->stage_count, &stamp));
+    PEN_TRY(PEN_NEW(arena, split->stage_count, &visits.stamp));
+    PEN_TRY(transfer_find_updaters(homes, arena, &visits.updater));
     for (uint32_t v = 0; v < homes->value_count; v++) {
-        count += transfer_visit(planned, homes, split, v, stamp, NULL);
+        count += transfer_visit(&visits, v, NULL);
     }
     for (uint32_t s = 0; s < split->stage_count; s++) {
-        stamp[s] = 0;
+        visits.stamp[s] = 0;
     }
     PEN_TRY(PEN_NEW(arena, count, &items));
     uint32_t filled = 0;
     for (uint32_t v = 0; v < homes->value_count; v++) {
-        filled += transfer_visit(planned, homes, split, v, stamp, &items[filled]);
+        filled += transfer_visit(&visits, v, &items[filled]);
     }
     for (uint32_t i = 0; i < count; i++) {
         const uint32_t from = split->device_of_stage[items[i].source];
         const uint32_t to = split->device_of_stage[items[i].target];
         if (from == to) continue;
         const pen_cluster_link *link = pen_cluster_link_at(cluster, from, to);
-        const double ways = items[i].is_per_step ? 2.0 : 1.0; // the parameter comes back
-        items[i].seconds = ways * (double)items[i].bytes / link->bandwidth + link->latency;
+        items[i].seconds = (double)items[i].bytes / link->bandwidth + link->latency;
     }
     if (count > 0) qsort(items, count, sizeof *items, transfer_compare);
     *out_transfers = (pen_stage_transfers){items, count};

@@ -27,7 +27,8 @@ PEN_NODISCARD pen_status pen_stage_split_build(const pen_node_homes *homes,
 //   OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_stage_split_order(const pen_node_homes *homes, pen_stage_split *split);
 
-// A value that one stage makes and another reads.
+// A value that one stage makes and another reads; a parameter: that one stage updates, and that
+// another has a copy of.
 typedef struct pen_stage_transfer {
     pen_value_id value; // a root
     uint32_t source;    // stages

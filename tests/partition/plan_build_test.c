@@ -121,7 +121,8 @@ static void plans_beat_chance_and_one_device(void **state) {
     CHECK(saved > 0.2, "%.1f %% saved over random placement", 100.0 * saved);
 }
 
-// A model with a weight used twice can be cut between the uses: its gradients meet once a step.
+// A model with a weight used twice can be cut between the uses: its gradients meet once a
+// step, and the new weight goes to the other user.
 static void shared_weights_are_cut(void **state) {
     (void)state;
     pen_arena *arena = check_arena();
@@ -141,11 +142,18 @@ static void shared_weights_are_cut(void **state) {
     }
     pen_plan_solution solution;
     CHECK_OK(pen_plan_solve(planner, devices, arena, &solution));
-    uint32_t per_step = 0;
+    uint32_t per_step = 0, returned = 0;
     for (uint32_t i = 0; i < solution.transfers.count; i++) {
-        per_step += solution.transfers.items[i].is_per_step;
+        const pen_stage_transfer *transfer = &solution.transfers.items[i];
+        per_step += transfer->is_per_step;
+        if (transfer->value.index != twice.index) continue;
+        assert_true(transfer->is_per_step && transfer->seconds > 0.0);
+        assert_int_equal(transfer->bytes, 5 * 5 * 4);
+        assert_int_equal(transfer->target, solution.split.stage_of_node[users[1]]);
+        returned++;
     }
-    assert_int_equal(per_step, 1);
+    assert_int_equal(returned, 1);                       // the parameter, once updated
+    assert_int_equal(per_step, 2);                       // and the gradient that it is updated with
     const uint64_t bytes = 64 * ((5 * 5 * 4 + 63) / 64); // float32[5,5], on both devices
     pen_plan_solution whole;
     uint32_t *zeros;
