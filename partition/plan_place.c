@@ -32,6 +32,7 @@ typedef struct place_rounds {
     double *bytes_limit;    // [device_count], what the problem's sums may use
     double time_limit;      // of a search, if there is as much until `deadline`
     double deadline;
+    double bound; // of placements as they are asked for; 0: not known yet
     pen_objective objective;
     bool is_contiguous;
     const uint32_t *known;   // [node_count of the problem], to begin from; NULL
@@ -103,6 +104,13 @@ static double place_time(const place_rounds *rounds) {
     return fmax(least, fmin(rounds->time_limit, left));
 }
 
+// The first bound is the one to keep: rounds after it have less memory. That of contiguous
+// placements is none where others are asked for.
+static void place_note_bound(place_rounds *rounds) {
+    if (rounds->is_contiguous != rounds->planner->request->placement->contiguous) return;
+    if (rounds->bound == 0.0) rounds->bound = rounds->placement->lower_bound;
+}
+
 // Places with the limits at hand and works out what comes of it.
 static pen_status place_once(place_rounds *rounds, const double *bytes_limit,
                              pen_plan_placed *out_placed) {
@@ -119,7 +127,7 @@ static pen_status place_once(place_rounds *rounds, const double *bytes_limit,
                            &out_placed->solution));
     out_placed->strategy = rounds->strategy->name;
     out_placed->value = rounds->placement->value;
-    out_placed->lower_bound = rounds->placement->lower_bound;
+    place_note_bound(rounds);
     return PEN_OK;
 }
 
@@ -237,7 +245,7 @@ static pen_status place_solve_groups(place_rounds *rounds, const pen_problem *li
                            &out_placed->solution));
     out_placed->strategy = rounds->strategy->name;
     out_placed->value = rounds->placement->value;
-    out_placed->lower_bound = fmin(rounds->placement->lower_bound, out_placed->value);
+    place_note_bound(rounds);
     return PEN_OK;
 }
 
@@ -526,6 +534,7 @@ pen_status pen_plan_place(const pen_planner *planner, pen_arena *arena,
         pen_status_ignore(refusal, "what was found says more");
         if (!rounds.best.solution.fits) PEN_TRY(place_refuse(&rounds, PEN_OK));
     }
+    rounds.best.lower_bound = fmin(rounds.bound, place_value(&rounds, &rounds.best));
     *out_placed = rounds.best;
     return PEN_OK;
 }
