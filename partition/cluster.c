@@ -24,6 +24,7 @@ typedef struct cluster_builder {
     pen_cluster_device *devices; // [device_count]
     uint64_t bytes_share;        // for a device of this host that states no memory
     uint32_t thread_share;       // for one that states no threads
+    double core_share;           // cores to each thread of this host's devices, 1 at most
 } cluster_builder;
 
 const char *pen_figure_source_name(pen_figure_source source) {
@@ -102,6 +103,9 @@ static void cluster_share(cluster_builder *builder) {
     builder->bytes_share = bytes_open > 0 ? bytes_left / bytes_open : 0;
     builder->thread_share =
         threads_open > 0 ? (uint32_t)pen_max_u64(1, cores_left / threads_open) : 1;
+    const double threads =
+        (double)threads_stated + (double)threads_open * (double)builder->thread_share;
+    builder->core_share = threads > (double)cores ? (double)cores / threads : 1.0;
 }
 
 static pen_status cluster_refuse_memory(const cluster_builder *builder, uint32_t index) {
@@ -184,9 +188,10 @@ static void cluster_set_rates(const cluster_builder *builder, uint32_t index) {
     }
     if (measured == NULL) measured = &none;
     const bool is_here = builder->seats[index].host == 0;
+    const double core_share = is_here ? builder->core_share : 1.0;
     const double assumed = spec->kind == PEN_CLUSTER_REFERENCE
                                ? PEN_ASSUMED_REFERENCE_FLOPS
-                               : PEN_ASSUMED_FLOPS_PER_THREAD * device->threads;
+                               : PEN_ASSUMED_FLOPS_PER_THREAD * device->threads * core_share;
     const cluster_rate flops = {measured->flops, spec->flops, assumed};
     const cluster_rate bytes = {measured->memory_bandwidth, spec->memory_bandwidth,
                                 PEN_ASSUMED_MEMORY_BANDWIDTH};

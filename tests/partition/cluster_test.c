@@ -107,6 +107,9 @@ static void memory_and_cores_of_this_host_are_shared(void **state) {
     assert_int_equal(cluster->devices[3].threads, 8);
     cluster = built(arena, "devices: [{name: \"a[1-20]\"}]", NULL);
     assert_int_equal(cluster->devices[19].threads, 1);
+    // 20 threads on 8 cores compute no more than 8 do
+    assert_true(fabs(cluster->devices[19].flops - 0.4 * PEN_ASSUMED_FLOPS_PER_THREAD) <
+                1e-6 * PEN_ASSUMED_FLOPS_PER_THREAD);
     pen_arena_destroy(arena);
 }
 
