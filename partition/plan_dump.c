@@ -3,7 +3,10 @@
 #include <math.h>
 #include <string.h>
 
+#include "partition/problem.h"
+
 #define DUMP_TRANSFERS_SHOWN 20
+#define DUMP_GAP 0.05        // above which reasons are told
 #define DUMP_NAME_COLUMNS 80 // of nodes; longer names stand out
 
 double pen_plan_gap(const pen_plan *plan) {
@@ -47,6 +50,25 @@ static void dump_summary(const pen_plan *plan, pen_text *text) {
     }
     pen_text_print(text, "costs from   %u nodes measured, %u stated, %u assumed\n",
                    plan->measured_count, plan->stated_count, plan->assumed_count);
+}
+
+// What is known of a gap: the bound counts what devices do, not when pipelines fill and drain.
+static void dump_gap_reason(const pen_plan *plan, pen_text *text) {
+    uint32_t used = 0;
+    for (uint32_t d = 0; d < plan->device_count; d++) {
+        used += plan->devices[d].node_count > 0;
+    }
+    const bool is_step_time =
+        strcmp(plan->objective, pen_objective_names[PEN_OBJECTIVE_STEP_TIME]) == 0;
+    if (!is_step_time || used < 2 || pen_plan_gap(plan) <= DUMP_GAP || plan->bubble <= DUMP_GAP) {
+        return;
+    }
+    pen_text_print(
+        text,
+        "the gap      the bound leaves out that %u devices wait (%.1f%%) while a pipeline "
+        "of %u microbatch%s fills and drains; more microbatches wait less\n",
+        used, 100.0 * plan->bubble, plan->microbatch_count,
+        plan->microbatch_count == 1 ? "" : "es");
 }
 
 static void dump_process(const pen_plan *plan, pen_text *text) {
@@ -158,6 +180,7 @@ static void dump_nodes(const pen_plan *plan, pen_text *text) {
 
 void pen_plan_dump(const pen_plan *plan, bool nodes, pen_text *text) {
     dump_summary(plan, text);
+    dump_gap_reason(plan, text);
     dump_process(plan, text);
     dump_devices(plan, text);
     dump_stages(plan, text);

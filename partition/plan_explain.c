@@ -202,7 +202,7 @@ pen_status pen_plan_explain(const pen_planner *planner, const pen_plan *plan, co
     explainer e = {.planner = planner, .arena = arena};
     pen_plan_explanation explanation = {.plan = plan, .asked = node};
     pen_plan_alternative *devices;
-    uint32_t id;
+    uint32_t id = PEN_ID_NONE;
     PEN_TRY(pen_plan_check_model(planner, plan, arena));
     PEN_TRY(explain_find(planner->homes, plan, node, arena, &id));
     PEN_TRY(pen_plan_solve_given(planner, plan, arena, &e.now));

@@ -26,6 +26,7 @@ const char *const pen_report_style[] = {
     "background:#ffffffdd;border:1px solid var(--line);border-radius:6px;padding:5px 9px;",
     "display:flex;flex-wrap:wrap;gap:2px 12px;font-size:12px}",
     "#legend:empty{display:none}",
+    "#side .soft span{display:inline-block;white-space:nowrap;margin-right:8px}",
     ".swatch{display:inline-block;width:11px;height:11px;border-radius:3px;margin-right:5px;",
     "border:1px solid #0003;vertical-align:-1px}",
     "#side{flex:0 0 350px;overflow:auto;background:var(--paper);",

@@ -149,6 +149,11 @@ fails 2 'groups of nodes are too many' "$PENSTOCK" plan job.yaml --strategy exha
 penstock plan -q job.yaml -o quiet.yaml >quiet.out
 [ ! -s quiet.out ] || die "said: $(cat quiet.out)"
 
+# a gap that is above a twentieth, with its reason
+job branching_cnn 4 'contiguous: true, stages: {minimum: 2}' | sed '/name: [cd],/d; s/flops: [24]0G/flops: 10G/; s/MiB/0MiB/' >job.yaml
+penstock plan job.yaml >table
+grep -q '^the gap .*4 microbatches fills' table || die "$(cat table)"
+
 # a plan of something else
 job mlp 4 >job.yaml
 fails 3 'is in no stage of the plan' "$PENSTOCK" plan job.yaml --from pinned.yaml
