@@ -150,7 +150,7 @@ static const pen_cli_option plan_cli_options[] = {
      .field = {.key = "costs",
                .kind = PEN_OPTION_TEXT,
                .offset = offsetof(plan_options, costs),
-               .help = "cost table, in place of the job's: of `penstock profile`, or of a run"}},
+               .help = "cost table, in place of the job's: of `penstock profile`"}},
     {.value_name = "NAME",
      .field = {.key = "schedule",
                .kind = PEN_OPTION_CHOICE,

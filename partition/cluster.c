@@ -151,7 +151,7 @@ static void cluster_set_threads(const cluster_builder *builder, uint32_t index) 
     const pen_cluster_device_spec *spec = &builder->spec->devices[index];
     pen_cluster_device *device = &builder->devices[index];
     if (spec->threads > 0) {
-        device->threads = (uint32_t)spec->threads;
+        device->threads = device->threads_stated = (uint32_t)spec->threads;
     } else if (builder->seats[index].host == 0) {
         device->threads = builder->thread_share;
     } else {
@@ -168,13 +168,13 @@ typedef struct cluster_rate {
     double assumed;
 } cluster_rate;
 
-// What was measured here says less of another host than what its user states.
+// What was measured here says less of another host than what its user states, and is a guess there.
 static double cluster_choose_rate(const cluster_rate *rate, bool is_here,
                                   pen_figure_source *out_source) {
     const bool is_measured = rate->measured > 0 && (is_here || rate->stated == 0);
-    *out_source = is_measured        ? PEN_FIGURE_MEASURED
-                  : rate->stated > 0 ? PEN_FIGURE_STATED
-                                     : PEN_FIGURE_ASSUMED;
+    *out_source = is_measured && is_here ? PEN_FIGURE_MEASURED
+                  : rate->stated > 0     ? PEN_FIGURE_STATED
+                                         : PEN_FIGURE_ASSUMED;
     return is_measured ? rate->measured : rate->stated > 0 ? rate->stated : rate->assumed;
 }
 
@@ -284,6 +284,7 @@ static pen_status cluster_state_links(const cluster_builder *builder, const pen_
     return PEN_OK;
 }
 
+// What is stated of a link to another host is not overridden.
 static void cluster_measure_links(const cluster_builder *builder, const pen_name_set *names,
                                   pen_cluster_link *links) {
     if (builder->costs == NULL) return;
@@ -295,9 +296,15 @@ static void cluster_measure_links(const cluster_builder *builder, const pen_name
                                                       names->names[to]);
             if (measured == NULL) continue;
             pen_cluster_link *link = &links[(uint64_t)from * names->count + to];
-            link->bandwidth = measured->bandwidth;
-            link->latency = measured->latency;
-            link->source = link->latency_source = PEN_FIGURE_MEASURED;
+            const bool is_here = builder->seats[from].host == 0 && builder->seats[to].host == 0;
+            if (is_here || link->source != PEN_FIGURE_STATED) {
+                link->bandwidth = measured->bandwidth;
+                link->source = PEN_FIGURE_MEASURED;
+            }
+            if (is_here || link->latency_source != PEN_FIGURE_STATED) {
+                link->latency = measured->latency;
+                link->latency_source = PEN_FIGURE_MEASURED;
+            }
         }
     }
 }
@@ -333,6 +340,7 @@ pen_status pen_cluster_build_on(const pen_machine *machine, const pen_cluster_sp
         builder.devices[i].name = spec->devices[i].name;
         builder.devices[i].kind = pen_cluster_device_kind_name(spec->devices[i].kind);
         builder.devices[i].host = spec->devices[i].host;
+        builder.devices[i].is_remote = builder.seats[i].host != 0;
         PEN_TRY(cluster_set_memory(&builder, i));
         cluster_set_threads(&builder, i);
         cluster_set_rates(&builder, i);

@@ -10,6 +10,7 @@
 #ifndef PEN_PARTITION_CLUSTER_H
 #define PEN_PARTITION_CLUSTER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/arena.h"
@@ -48,8 +49,10 @@ typedef struct pen_cluster_device {
     const char *host;     // "10.0.0.2:7070", "localhost"; NULL: a thread of this process
     uint64_t bytes_limit; // what a plan may use: memory less reserve
     pen_figure_source bytes_source;
-    uint32_t threads; // of its kernel team, at least 1
-    double flops;     // operations a second, > 0, for the roofline
+    bool is_remote;          // on another host than the one that plans
+    uint32_t threads;        // of its kernel team, at least 1
+    uint32_t threads_stated; // by the user; 0: not
+    double flops;            // operations a second, > 0, for the roofline
     pen_figure_source flops_source;
     double memory_bandwidth; // bytes a second, > 0, for the roofline
     pen_figure_source memory_bandwidth_source;
@@ -84,10 +87,10 @@ static inline const pen_cluster_link *pen_cluster_link_at(const pen_cluster *clu
 //   threads   stated, or an equal share of the cores that are left of those this process may use;
 //             on other hosts as many cores as there are here
 //   rates     of `costs` for kind and threads, where the device is of this machine; else stated;
-//             else of `costs`; else assumed
-//   links     of `costs` by names of devices, else stated, else assumed from where the two are:
-//             devices with equal `host`, or without, are in one process; with equal names of hosts
-//             on one host
+//             else assumed: as `costs` has them for this machine, or a default
+//   links     of `costs` by names of devices where both are of this machine; else stated; else of
+//             `costs`; else assumed from where the two are: devices with equal `host`, or without,
+//             are in one process; with equal names of hosts on one host
 // `costs` may be NULL.
 //   INVALID_INPUT  with position: a reserve above the memory, memory not stated
 //   NOT_FOUND      a link's device matches none; near names are listed

@@ -11,7 +11,8 @@
 #define COST_MODEL_SAME_RATE 0.01
 
 static bool cost_model_is_alike(const pen_cluster_device *a, const pen_cluster_device *b) {
-    return strcmp(a->kind, b->kind) == 0 && a->threads == b->threads && a->flops == b->flops &&
+    return strcmp(a->kind, b->kind) == 0 && a->is_remote == b->is_remote &&
+           a->threads == b->threads && a->flops == b->flops &&
            a->memory_bandwidth == b->memory_bandwidth && a->flops_source == b->flops_source &&
            a->memory_bandwidth_source == b->memory_bandwidth_source;
 }
@@ -50,11 +51,19 @@ static bool cost_model_differs(double stated, pen_figure_source source, double m
     return source == PEN_FIGURE_STATED && fabs(stated - measured) > COST_MODEL_SAME_RATE * measured;
 }
 
+// Of a roofline: the user's where both rates are; from measured ones it is a guess.
 static pen_figure_source cost_model_estimate_source(const pen_cluster_device *device) {
-    return device->flops_source == PEN_FIGURE_ASSUMED ||
-                   device->memory_bandwidth_source == PEN_FIGURE_ASSUMED
-               ? PEN_FIGURE_ASSUMED
-               : PEN_FIGURE_STATED;
+    return device->flops_source == PEN_FIGURE_STATED &&
+                   device->memory_bandwidth_source == PEN_FIGURE_STATED
+               ? PEN_FIGURE_STATED
+               : PEN_FIGURE_ASSUMED;
+}
+
+// Of a time of the table as it is: one that was measured here is a guess for another host.
+static pen_figure_source cost_model_entry_source(const pen_cluster_device *device,
+                                                 const pen_cost_entry *entry) {
+    if (entry->runs == 0) return PEN_FIGURE_STATED;
+    return device->is_remote ? cost_model_estimate_source(device) : PEN_FIGURE_MEASURED;
 }
 
 static pen_node_cost cost_model_price(const pen_cluster_device *device, uint64_t flops,
@@ -69,8 +78,8 @@ static pen_node_cost cost_model_price(const pen_cluster_device *device, uint64_t
          cost_model_differs(device->memory_bandwidth, device->memory_bandwidth_source,
                             rates->memory_bandwidth));
     if (!is_other) {
-        const pen_figure_source source = entry->runs > 0 ? PEN_FIGURE_MEASURED : PEN_FIGURE_STATED;
-        return (pen_node_cost){entry->seconds, source, entry->workspace_bytes};
+        return (pen_node_cost){entry->seconds, cost_model_entry_source(device, entry),
+                               entry->workspace_bytes};
     }
     const double there = cost_model_roofline(flops, bytes, rates->flops, rates->memory_bandwidth);
     return (pen_node_cost){entry->seconds * estimate / there, cost_model_estimate_source(device),

@@ -6,6 +6,8 @@
 #include "graph/analysis/memory_plan.h"
 #include "graph/op.h"
 
+#define HASH_CONSTANT_BYTES 4096 // of a constant whose contents are part of what the graph is
+
 typedef struct lowering {
     const pen_graph_problem_request *request;
     const pen_graph *graph;
@@ -262,20 +264,73 @@ static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t length) {
     return hash;
 }
 
+static uint64_t hash_text(uint64_t hash, const char *text) {
+    return hash_bytes(hash, text, strlen(text) + 1);
+}
+
+static uint64_t hash_attribute(uint64_t hash, const pen_attribute_schema *schema,
+                               const pen_attribute_value *value) {
+    if (!value->present) return hash;
+    hash = hash_text(hash, schema->name);
+    switch (schema->kind) {
+    case PEN_ATTRIBUTE_INT:
+        return hash_bytes(hash, &value->integer, sizeof value->integer);
+    case PEN_ATTRIBUTE_FLOAT:
+        return hash_bytes(hash, &value->number, sizeof value->number);
+    case PEN_ATTRIBUTE_TEXT:
+        return hash_text(hash, value->text);
+    case PEN_ATTRIBUTE_INTS:
+        hash = hash_bytes(hash, &value->count, sizeof value->count);
+        return hash_bytes(hash, value->integers, value->count * sizeof *value->integers);
+    case PEN_ATTRIBUTE_FLOATS:
+        hash = hash_bytes(hash, &value->count, sizeof value->count);
+        return hash_bytes(hash, value->numbers, value->count * sizeof *value->numbers);
+    }
+    return hash;
+}
+
+// What an operand is: by its name before any reordering, with its contents if it is a small
+// constant.
+static uint64_t hash_operand(uint64_t hash, const pen_graph *graph, pen_value_id id) {
+    if (!pen_value_is(id)) return hash_text(hash, "");
+    const pen_value *value = pen_graph_value(graph, id);
+    while (pen_node_is(value->producer)) {
+        const pen_node *producer = pen_graph_node(graph, value->producer);
+        if (strcmp(producer->op->name, "reorder") != 0) break;
+        value = pen_graph_value(graph, producer->inputs[0]);
+    }
+    hash = hash_text(hash, value->name);
+    if (value->kind != PEN_VALUE_CONSTANT || value->data == NULL) return hash;
+    if (value->data_bytes > HASH_CONSTANT_BYTES) return hash;
+    return hash_bytes(hash, value->data, value->data_bytes);
+}
+
+// What a forward node reads and how; the passes after it follow from that.
+static uint64_t hash_wiring(uint64_t hash, const pen_graph *graph, const pen_node *node) {
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        hash = hash_operand(hash, graph, node->inputs[i]);
+    }
+    for (uint32_t i = 0; i < node->op->attribute_count; i++) {
+        hash = hash_attribute(hash, &node->op->attributes[i], &node->attributes[i]);
+    }
+    return hash;
+}
+
 uint64_t pen_graph_hash(const pen_node_homes *homes) {
     uint64_t hash = 0xcbf29ce484222325u;
     for (uint32_t n = 0; n < homes->node_count; n++) {
         const pen_node *node = pen_graph_node(homes->graph, (pen_node_id){n});
         if (strcmp(node->op->name, "reorder") == 0) continue;
-        hash = hash_bytes(hash, node->name, strlen(node->name) + 1);
-        hash = hash_bytes(hash, node->op->name, strlen(node->op->name) + 1);
+        hash = hash_text(hash, node->name);
+        hash = hash_text(hash, node->op->name);
         const uint8_t role = (uint8_t)node->role;
         hash = hash_bytes(hash, &role, 1);
+        if (node->role == PEN_ROLE_FORWARD) hash = hash_wiring(hash, homes->graph, node);
         for (uint32_t i = 0; i < node->output_count; i++) {
             if (!pen_value_is(node->outputs[i])) continue;
             char text[PEN_SHAPE_TEXT_BYTES];
             pen_tensor_type_format(pen_value_type(homes->graph, node->outputs[i]), text);
-            hash = hash_bytes(hash, text, strlen(text) + 1);
+            hash = hash_text(hash, text);
         }
     }
     return hash;

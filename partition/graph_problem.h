@@ -52,7 +52,8 @@ typedef struct pen_graph_problem_request {
 PEN_NODISCARD pen_status pen_graph_problem_build(const pen_graph_problem_request *request,
                                                  pen_arena *arena, pen_problem_given *out_given);
 
-// What of the graph a user would call the same model: names, operators, shapes and roles, without
+// What of the graph a user would call the same model: names, operators, shapes and roles, what
+// forward nodes read, their attributes and small constants; without the numbers of an optimizer,
 // the layouts that a device chose and what they add. The same on every machine.
 uint64_t pen_graph_hash(const pen_node_homes *homes);
 

@@ -32,7 +32,7 @@ uint64_t pen_cluster_hash(const pen_cluster *cluster) {
         hash = hash_text(hash, device->name);
         hash = hash_text(hash, device->kind);
         hash = hash_text(hash, device->host);
-        hash = hash_number(hash, (double)device->threads);
+        hash = hash_number(hash, (double)device->threads_stated);
         hash = hash_number(
             hash, device->bytes_source == PEN_FIGURE_STATED ? (double)device->bytes_limit : 0.0);
         hash = hash_number(hash, device->flops_stated);

@@ -91,8 +91,9 @@ typedef struct pen_plan {
     uint32_t assumed_count;
 } pen_plan;
 
-// What of a cluster a plan depends on: names, kinds, hosts, threads, and the figures that the user
-// stated. Not what was measured or assumed: the same file means the same cluster on every machine.
+// What of a cluster a plan depends on: names, kinds, hosts, and the threads and figures that
+// the user stated. Not what was measured or assumed: the same file means the same cluster on every
+// machine.
 uint64_t pen_cluster_hash(const pen_cluster *cluster);
 
 // Whether a plan holds together: stages and devices that are there, each node once and by one name,

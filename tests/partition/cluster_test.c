@@ -199,13 +199,16 @@ static void measured_figures_win(void **state) {
     CHECK_OK(pen_cost_table_new(arena, &costs));
     CHECK_OK(pen_cost_table_set_rates(costs, &(pen_cost_rates){"cpu", 2, 95e9, 21e9}));
     CHECK_OK(pen_cost_table_set_link(costs, &(pen_cost_link){"a", "b", 1.5e9, 41e-6}));
+    CHECK_OK(pen_cost_table_set_link(costs, &(pen_cost_link){"a", "c", 2.5e9, 41e-6}));
     const pen_cluster *cluster =
         built(arena,
               "devices:\n"
               "  - {name: a, threads: 2, flops: 10G}\n"
               "  - {name: b, host: n1, memory: 1GiB, threads: 2, flops: 10G}\n"
               "  - {name: c, threads: 1, flops: 10G}\n"
-              "links: [{between: [a, b], bandwidth: 1GB/s}]\n",
+              "links:\n"
+              "  - {between: [a, b], bandwidth: 1GB/s}\n"
+              "  - {between: [a, c], bandwidth: 1GB/s}\n",
               costs);
     assert_true(cluster->devices[0].flops == 95e9);
     assert_int_equal(cluster->devices[0].flops_source, PEN_FIGURE_MEASURED);
@@ -213,12 +216,17 @@ static void measured_figures_win(void **state) {
     assert_true(cluster->devices[1].flops == 10e9);
     assert_int_equal(cluster->devices[1].flops_source, PEN_FIGURE_STATED);
     assert_true(cluster->devices[1].memory_bandwidth == 21e9);
-    assert_int_equal(cluster->devices[1].memory_bandwidth_source, PEN_FIGURE_MEASURED);
+    assert_int_equal(cluster->devices[1].memory_bandwidth_source, PEN_FIGURE_ASSUMED);
     assert_int_equal(cluster->devices[2].flops_source, PEN_FIGURE_STATED);
     assert_int_equal(cluster->devices[2].memory_bandwidth_source, PEN_FIGURE_ASSUMED);
-    assert_true(pen_cluster_link_at(cluster, 0, 1)->bandwidth == 1.5e9);
-    assert_int_equal(pen_cluster_link_at(cluster, 0, 1)->source, PEN_FIGURE_MEASURED);
-    assert_true(pen_cluster_link_at(cluster, 1, 0)->bandwidth == 1e9);
+    assert_true(!cluster->devices[0].is_remote && cluster->devices[1].is_remote);
+    // nor is what was measured of a link
+    assert_true(pen_cluster_link_at(cluster, 0, 1)->bandwidth == 1e9);
+    assert_int_equal(pen_cluster_link_at(cluster, 0, 1)->source, PEN_FIGURE_STATED);
+    assert_true(pen_cluster_link_at(cluster, 0, 1)->latency == 41e-6); // which nobody states
+    assert_true(pen_cluster_link_at(cluster, 0, 2)->bandwidth == 2.5e9);
+    assert_int_equal(pen_cluster_link_at(cluster, 0, 2)->source, PEN_FIGURE_MEASURED);
+    assert_true(pen_cluster_link_at(cluster, 2, 0)->bandwidth == 1e9);
     pen_arena_destroy(arena);
 }
 

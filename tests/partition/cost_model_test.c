@@ -89,10 +89,10 @@ static void what_was_measured_is_taken(void **state) {
     assert_int_equal(measured->source, PEN_FIGURE_MEASURED);
     assert_int_equal(measured->workspace_bytes, 77);
     // other threads, other shapes
-    assert_int_equal(pen_cost_model_at(model, 1, (pen_node_id){0})->source, PEN_FIGURE_STATED);
-    assert_int_equal(pen_cost_model_at(model, 0, (pen_node_id){1})->source, PEN_FIGURE_STATED);
+    assert_int_equal(pen_cost_model_at(model, 1, (pen_node_id){0})->source, PEN_FIGURE_ASSUMED);
+    assert_int_equal(pen_cost_model_at(model, 0, (pen_node_id){1})->source, PEN_FIGURE_ASSUMED);
     assert_int_equal(model->measured_count, 1);
-    assert_int_equal(model->assumed_count, 0);
+    assert_true(model->assumed_count > 1);
 
     // written by hand
     const char *shape = pen_cost_table_at(table, 0)->shape;
@@ -101,6 +101,31 @@ static void what_was_measured_is_taken(void **state) {
     CHECK_OK(pen_cost_model_build(small.graph, &cluster, table, arena, &model));
     assert_int_equal(pen_cost_model_at(model, 0, (pen_node_id){0})->source, PEN_FIGURE_STATED);
     assert_true(pen_cost_model_at(model, 0, (pen_node_id){0})->seconds == 0.5);
+    pen_arena_destroy(arena);
+}
+
+// Nobody measured on another host: what was measured here is a guess there.
+static void other_hosts_are_not_measured(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    const small_graph small = small_graph_forward(arena);
+    pen_cluster_device devices[] = {
+        device_of("a", 1, 1e6, PEN_FIGURE_ASSUMED),
+        device_of("b", 1, 1e6, PEN_FIGURE_ASSUMED),
+        device_of("c", 1, 1e6, PEN_FIGURE_STATED),
+    };
+    devices[1].is_remote = devices[2].is_remote = true;
+    const pen_cluster cluster = {.device_count = 3, .devices = devices};
+    const pen_cost_model *model;
+    CHECK_OK(
+        pen_cost_model_build(small.graph, &cluster, table_of_first(&small, arena), arena, &model));
+    const pen_figure_source sources[] = {PEN_FIGURE_MEASURED, PEN_FIGURE_ASSUMED,
+                                         PEN_FIGURE_STATED};
+    for (uint32_t d = 0; d < 3; d++) {
+        const pen_node_cost *cost = pen_cost_model_at(model, d, (pen_node_id){0});
+        assert_true(cost->seconds == 0.25);
+        assert_int_equal(cost->source, sources[d]);
+    }
     pen_arena_destroy(arena);
 }
 
@@ -130,4 +155,5 @@ static void stated_rates_scale_what_was_measured(void **state) {
 
 PEN_TEST_MAIN(cmocka_unit_test(estimates_are_rooflines),
               cmocka_unit_test(what_was_measured_is_taken),
+              cmocka_unit_test(other_hosts_are_not_measured),
               cmocka_unit_test(stated_rates_scale_what_was_measured))

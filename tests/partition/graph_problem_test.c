@@ -153,7 +153,57 @@ static void hashes_are_of_the_model(void **state) {
     pen_arena_destroy(arena);
 }
 
+static pen_value_id add_value(pen_graph *graph, const char *name, pen_value_kind kind,
+                              const float *data) {
+    const pen_value value = {.name = name,
+                             .kind = kind,
+                             .type = pen_tensor_type_make(PEN_FLOAT32, 2, (const int64_t[]){2, 2}),
+                             .data = data,
+                             .data_bytes = data == NULL ? 0 : 4 * sizeof *data};
+    pen_value_id id;
+    CHECK_OK(pen_graph_add_value(graph, &value, &id));
+    return id;
+}
+
+typedef struct variant {
+    bool is_swapped;   // the product's operands
+    int64_t transpose; // its attribute
+    float number;      // in a constant
+} variant;
+
+static uint64_t hash_of_variant(const variant *v) {
+    pen_arena *arena = check_arena();
+    const float numbers[4] = {v->number, 2.0f, 3.0f, 4.0f};
+    pen_graph *graph;
+    CHECK_OK(pen_graph_create(arena, "variant", &graph));
+    const pen_value_id x = add_value(graph, "x", PEN_VALUE_INPUT, NULL);
+    const pen_value_id c = add_value(graph, "c", PEN_VALUE_CONSTANT, numbers);
+    const pen_value_id operands[] = {v->is_swapped ? c : x, v->is_swapped ? x : c};
+    const pen_attribute_given attribute = pen_attribute_int("transA", v->transpose);
+    pen_node_spec spec = pen_node_spec_make("matmul", "product");
+    spec.inputs = operands;
+    spec.input_count = 2;
+    spec.attributes = &attribute;
+    spec.attribute_count = 1;
+    pen_value_id product;
+    CHECK_OK(pen_graph_add_simple(graph, &spec, &product));
+    const pen_node_homes homes = {.graph = graph, .node_count = pen_graph_node_count(graph)};
+    const uint64_t hash = pen_graph_hash(&homes);
+    pen_arena_destroy(arena);
+    return hash;
+}
+
+// Names, operators and shapes are alike in all of these.
+static void hashes_are_of_wiring_too(void **state) {
+    (void)state;
+    const uint64_t hash = hash_of_variant(&(variant){.number = 1.0f});
+    assert_true(hash == hash_of_variant(&(variant){.number = 1.0f}));
+    assert_true(hash != hash_of_variant(&(variant){.number = 1.0f, .is_swapped = true}));
+    assert_true(hash != hash_of_variant(&(variant){.number = 1.0f, .transpose = 1}));
+    assert_true(hash != hash_of_variant(&(variant){.number = 1.5f}));
+}
+
 PEN_TEST_MAIN(cmocka_unit_test(sums_are_what_one_device_holds),
               cmocka_unit_test(the_problem_is_one),
               cmocka_unit_test(updates_are_shared_by_microbatches),
-              cmocka_unit_test(hashes_are_of_the_model))
+              cmocka_unit_test(hashes_are_of_the_model), cmocka_unit_test(hashes_are_of_wiring_too))

@@ -165,9 +165,11 @@ static void cluster_hashes_are_of_what_is_stated(void **state) {
     devices[0].bytes_source = PEN_FIGURE_STATED;
     assert_true(pen_cluster_hash(&cluster) != hash);
     devices[0].bytes_source = PEN_FIGURE_ASSUMED;
-    devices[1].threads = 2;
+    devices[1].threads = 2; // the cores of another machine
+    assert_true(pen_cluster_hash(&cluster) == hash);
+    devices[1].threads_stated = 2;
     assert_true(pen_cluster_hash(&cluster) != hash);
-    devices[1].threads = 1;
+    devices[1].threads_stated = 0;
     devices[1].host = "n1:7070";
     assert_true(pen_cluster_hash(&cluster) != hash);
     devices[1].host = NULL;
