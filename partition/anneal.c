@@ -63,10 +63,13 @@ static inline double anneal_excess(const pen_anneal *anneal, uint32_t device, do
     return over > 0.0 ? over : 0.0;
 }
 
-// What counts as the load of a device: excess memory counts too.
+// What counts as the load of a device: one with excess memory counts as the fullest, and more. Were
+// it only more than its load, devices with little to do would be a home for what fits nowhere.
 static inline double anneal_weight(const pen_anneal *anneal, uint32_t device, double load,
                                    double bytes) {
-    return load + ANNEAL_EXCESS_WEIGHT * anneal->scale * anneal_excess(anneal, device, bytes);
+    const double excess = anneal_excess(anneal, device, bytes);
+    if (!(excess > 0.0)) return load;
+    return fmax(load, anneal->scale) + ANNEAL_EXCESS_WEIGHT * anneal->scale * excess;
 }
 
 static inline double anneal_term(const pen_anneal *anneal, uint32_t device, double load,

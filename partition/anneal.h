@@ -4,9 +4,9 @@
 // Plain descent on the largest load stalls, because few moves touch the worst device. The energy is
 // a high norm of the loads instead, with a little of their mean,
 //     ln(Σ load^p) / p + m · Σ load / (device_count · scale),
-// so that any load that shrinks counts, the largest most. Memory may be exceeded on the way, at a
-// price that counts as load: where memory is tight few moves would be left otherwise. What is kept
-// as the best exceeds nothing.
+// so that any load that shrinks counts, the largest most. Memory may be exceeded on the way, where
+// the device then counts as the fullest and more: where memory is tight few moves would be left
+// otherwise. What is kept as the best exceeds nothing.
 //
 // Lifetime: lives in the arena it was made with, and borrows the problem.
 // Threads:  belongs to one thread at a time.

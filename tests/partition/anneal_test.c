@@ -142,6 +142,61 @@ static void small_optima_are_found(void **state) {
     }
 }
 
+#define LOAD_NODES 120
+
+// Accelerators that have nothing to do but what their memory holds are filled with what is dearest
+// elsewhere for its bytes: memory that may be exceeded on the way is no home for the rest.
+static void memory_is_filled_well(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    pen_problem_node nodes[LOAD_NODES] = {0};
+    double compute[2 * LOAD_NODES], bytes_total = 0.0, bound = 0.0;
+    for (uint32_t v = 0; v < LOAD_NODES; v++) {
+        const double dear = 1.0 + v % 11; // for each byte, on the core
+        nodes[v].bytes = 5.0 + v * 37 % 20;
+        nodes[v].color = nodes[v].pin = PEN_PROBLEM_ANY;
+        compute[v] = 0.01 * dear * nodes[v].bytes;
+        compute[LOAD_NODES + v] = dear * nodes[v].bytes;
+        bytes_total += nodes[v].bytes;
+    }
+    double room = 0.6 * bytes_total; // of both together: what is left is the cheapest, at best
+    const pen_problem_device devices[3] = {
+        {.slowness = 1.0, .send = 1.0, .receive = 1.0, .bytes_limit = 0.5 * room},
+        {.slowness = 1.0, .send = 1.0, .receive = 1.0, .bytes_limit = 0.5 * room},
+        {.kind = 1, .slowness = 1.0, .bytes_limit = INFINITY}};
+    for (int dear = 11; dear > 0; dear--) {
+        for (uint32_t v = (uint32_t)dear - 1; v < LOAD_NODES; v += 11) {
+            const double held = fmin(room, nodes[v].bytes);
+            room -= held;
+            bound += dear * (nodes[v].bytes - held);
+        }
+    }
+    const pen_problem_given given = {.device_count = 3,
+                                     .kind_count = 2,
+                                     .node_count = LOAD_NODES,
+                                     .devices = devices,
+                                     .nodes = nodes,
+                                     .compute = compute};
+    pen_problem *problem;
+    pen_anneal *anneal;
+    uint32_t line[LOAD_NODES], placed[LOAD_NODES];
+    CHECK_OK(pen_problem_build(&given, arena, &problem));
+    for (uint32_t g = 0; g < LOAD_NODES; g++) {
+        line[g] = g;
+        placed[g] = 2;
+    }
+    const pen_anneal_options options = {.seed = 5,
+                                        .step_count = 300000,
+                                        .deadline = INFINITY,
+                                        .warmth_first = 0.05,
+                                        .warmth_last = 0.0005,
+                                        .is_sharp = true};
+    CHECK_OK(pen_anneal_new(problem, line, arena, &anneal));
+    const double value = pen_anneal_run(anneal, &options, placed);
+    CHECK(value >= bound * (1.0 - 1e-9) && value <= bound * 1.1, "%g, bound %g", value, bound);
+    pen_arena_destroy(arena);
+}
+
 // Ranks of devices rise along forward edges, or there is a circle.
 static void ranks_rise(void **state) {
     (void)state;
@@ -176,4 +231,5 @@ static void ranks_rise(void **state) {
 
 PEN_TEST_MAIN(cmocka_unit_test(annealing_is_right), cmocka_unit_test(cycles_of_levels_are_right),
               cmocka_unit_test(searches_for_latency_are_right),
-              cmocka_unit_test(small_optima_are_found), cmocka_unit_test(ranks_rise))
+              cmocka_unit_test(small_optima_are_found), cmocka_unit_test(memory_is_filled_well),
+              cmocka_unit_test(ranks_rise))
