@@ -158,6 +158,21 @@ static pen_status model_stage(memory_modeller *m, uint32_t stage, pen_stage_memo
     return PEN_OK;
 }
 
+// Device by device: what several stages of one hold together is counted once, whatever is between.
+static pen_status model_devices(memory_modeller *m, uint32_t stage_count,
+                                pen_stage_memory *memory) {
+    bool *is_done;
+    PEN_TRY(PEN_NEW(m->arena, stage_count, &is_done));
+    for (uint32_t s = 0; s < stage_count; s++) {
+        for (uint32_t t = s; t < stage_count && !is_done[s]; t++) {
+            if (m->device_of_stage[t] != m->device_of_stage[s]) continue;
+            if (t > s) is_done[t] = true;
+            PEN_TRY(model_stage(m, t, &memory[t]));
+        }
+    }
+    return PEN_OK;
+}
+
 pen_status pen_memory_model_stages(const pen_planned_graph *planned, const pen_node_homes *homes,
                                    const pen_stage_split *split, pen_arena *arena,
                                    pen_stage_memory **out_memory) {
@@ -176,9 +191,7 @@ pen_status pen_memory_model_stages(const pen_planned_graph *planned, const pen_n
     if (status == PEN_OK) {
         status = PEN_NEW(m.arena, 2 * (size_t)homes->value_count + planned->kept_count, &m.kept);
     }
-    for (uint32_t s = 0; s < split->stage_count && status == PEN_OK; s++) {
-        status = model_stage(&m, s, &memory[s]);
-    }
+    if (status == PEN_OK) status = model_devices(&m, split->stage_count, memory);
     pen_arena_destroy(m.arena);
     *out_memory = memory;
     return status;

@@ -6,8 +6,8 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "partition/bounds.h"
 #include "partition/memory_segments.h"
+#include "partition/plan_value.h"
 #include "partition/step_time.h"
 #include "partition/strategies/strategies.h"
 
@@ -16,6 +16,8 @@
 #define PLACE_OTHER_SHARE 0.1 //
 #define PLACE_LEAST_TIME 0.02 // of the time limit, that a search takes if there is no time left
 #define PLACE_LEAST_SHARE 0.3 // for what fits by the memory model alone
+#define PLACE_HELD_SHARE 0.1  // at least, which searches that found nothing leave
+#define PLACE_FULL_SHARE 0.3  // for searches with as many in flight as there may be
 #define PLACE_FITTED_ROUNDS 2
 #define PLACE_FITTED_SHARE 0.2 // of the time limit, for each
 #define PLACE_ESTIMATE_SLACK 1.000001
@@ -32,7 +34,6 @@ typedef struct place_rounds {
     double *bytes_limit;    // [device_count], what the problem's sums may use
     double time_limit;      // of a search, if there is as much until `deadline`
     double deadline;
-    double bound; // of placements as they are asked for; 0: not known yet
     pen_objective objective;
     bool is_contiguous;
     const uint32_t *known;   // [node_count of the problem], to begin from; NULL
@@ -42,6 +43,7 @@ typedef struct place_rounds {
     double best_excess;   // bytes, of one that does not fit
     pen_placement *best_placement;
     bool has_best;
+    double proved; // by searches that nothing but the job restricted; 0: nothing
 } place_rounds;
 
 pen_status pen_plan_memory_format(const pen_plan_memory *memory, pen_arena *arena,
@@ -99,16 +101,33 @@ static pen_status place_no_limit(const place_rounds *rounds, double **out_limit)
 }
 
 static double place_time(const place_rounds *rounds) {
-    const double least = PLACE_LEAST_TIME * rounds->planner->request->placement->time_limit_seconds;
-    const double left = rounds->deadline - pen_clock_seconds();
+    const double time_limit = rounds->planner->request->placement->time_limit_seconds;
+    const double least = PLACE_LEAST_TIME * time_limit;
+    const bool is_fitting = rounds->has_best && rounds->best.solution.fits;
+    const double held = is_fitting ? 0.0 : PLACE_HELD_SHARE * time_limit;
+    const double left = rounds->deadline - pen_clock_seconds() - held;
     return fmax(least, fmin(rounds->time_limit, left));
 }
 
-// The first bound is the one to keep: rounds after it have less memory. That of contiguous
-// placements is none where others are asked for.
-static void place_note_bound(place_rounds *rounds) {
-    if (rounds->is_contiguous != rounds->planner->request->placement->contiguous) return;
-    if (rounds->bound == 0.0) rounds->bound = rounds->placement->lower_bound;
+// Whether a search leaves out placements that the job allows: what it proves holds for the others
+// alone. Step times follow from memory too, of which the search knows less than the memory model:
+// nothing is proved of them but where all devices have room for everything.
+static bool place_is_restricted(const place_rounds *rounds, const double *bytes_limit) {
+    const pen_planner *planner = rounds->planner;
+    const pen_plan_request *request = planner->request;
+    const bool is_step_time = rounds->objective == PEN_OBJECTIVE_STEP_TIME;
+    double all = 0.0; // bytes
+    if (rounds->is_contiguous != request->placement->contiguous) return true;
+    for (uint32_t n = 0; n < rounds->given.node_count && is_step_time; n++) {
+        const pen_problem_node *node = &rounds->given.nodes[n];
+        all += node->bytes + node->workspace_bytes +
+               node->bytes_in_flight * request->planned->microbatch_count;
+    }
+    for (uint32_t d = 0; d < request->cluster->device_count; d++) {
+        if (bytes_limit[d] < planner->bytes_limit[d] || bytes_limit[d] < all) return true;
+        if (!is_step_time && rounds->microbatches[d] > 1) return true;
+    }
+    return false;
 }
 
 // Places with the limits at hand and works out what comes of it.
@@ -127,7 +146,10 @@ static pen_status place_once(place_rounds *rounds, const double *bytes_limit,
                            &out_placed->solution));
     out_placed->strategy = rounds->strategy->name;
     out_placed->value = rounds->placement->value;
-    place_note_bound(rounds);
+    out_placed->lower_bound = 0.0; // until all rounds are over
+    if (!place_is_restricted(rounds, bytes_limit)) {
+        rounds->proved = fmax(rounds->proved, rounds->placement->lower_bound);
+    }
     return PEN_OK;
 }
 
@@ -196,13 +218,15 @@ static pen_status place_estimate(place_rounds *rounds, const pen_plan_solution *
 }
 
 // What the last solution found out: microbatches in flight by device, and by how much the problem's
-// view falls short of what a device really takes.
-static pen_status place_learn(place_rounds *rounds, const pen_plan_solution *solution) {
+// view falls short of what a device really takes. Returns whether that was anything new.
+static pen_status place_learn(place_rounds *rounds, const pen_plan_solution *solution,
+                              bool *out_is_new) {
     const uint32_t device_count = rounds->planner->request->cluster->device_count;
     const bool is_step_time = rounds->given.objective == PEN_OBJECTIVE_STEP_TIME;
     const uint32_t stage_count = solution->split.stage_count;
     double *estimate;
     uint32_t *in_flight;
+    *out_is_new = false;
     PEN_TRY(PEN_NEW(rounds->arena, device_count, &estimate));
     PEN_TRY(PEN_NEW(rounds->arena, stage_count, &in_flight));
     for (uint32_t s = 0; s < stage_count; s++) {
@@ -210,6 +234,7 @@ static pen_status place_learn(place_rounds *rounds, const pen_plan_solution *sol
         in_flight[s] = is_step_time ? 1 : solution->prediction.in_flight[s];
         if (in_flight[s] > rounds->microbatches[device]) {
             rounds->microbatches[device] = in_flight[s];
+            *out_is_new = true;
         }
     }
     PEN_TRY(place_estimate(rounds, solution, estimate));
@@ -218,7 +243,9 @@ static pen_status place_learn(place_rounds *rounds, const pen_plan_solution *sol
             pen_memory_model_device(solution->stage_memory, &solution->split, in_flight, d);
         const double missing = ((double)memory.total - estimate[d]) * PLACE_MEMORY_SLACK;
         const double limit = fmax(0.0, rounds->planner->bytes_limit[d] - fmax(0.0, missing));
-        if (memory.total > 0 && limit < rounds->bytes_limit[d]) rounds->bytes_limit[d] = limit;
+        if (memory.total == 0 || limit >= rounds->bytes_limit[d]) continue;
+        rounds->bytes_limit[d] = limit;
+        *out_is_new = true;
     }
     return PEN_OK;
 }
@@ -240,12 +267,11 @@ static pen_status place_solve_groups(place_rounds *rounds, const pen_problem *li
         device_of_node[v] = device_of_group[lines->group_of_node[v]];
     }
     PEN_TRY(pen_placement_new(problem, device_of_node, rounds->arena, &rounds->placement));
-    PEN_TRY(pen_bound(problem, rounds->arena, &rounds->placement->lower_bound));
     PEN_TRY(pen_plan_solve(planner, rounds->placement->device_of_node, rounds->arena,
                            &out_placed->solution));
     out_placed->strategy = rounds->strategy->name;
     out_placed->value = rounds->placement->value;
-    place_note_bound(rounds);
+    out_placed->lower_bound = 0.0;
     return PEN_OK;
 }
 
@@ -279,9 +305,11 @@ static pen_status place_by_memory(place_rounds *rounds, bool *out_is_found) {
     PEN_TRY(place_lower(&lines, no_limit));
     PEN_TRY(pen_problem_build(&lines.given, rounds->arena, &problem));
     PEN_TRY(PEN_NEW(rounds->arena, problem->group_count, &device_of_group));
-    PEN_TRY(pen_memory_segments_find(planner, problem,
-                                     pen_clock_seconds() + PLACE_LEAST_SHARE * time_limit,
-                                     rounds->arena, device_of_group, &fullness));
+    const double now = pen_clock_seconds();
+    const double deadline = fmax(fmin(now + PLACE_LEAST_SHARE * time_limit, rounds->deadline),
+                                 now + PLACE_HELD_SHARE * time_limit);
+    PEN_TRY(pen_memory_segments_find(planner, problem, deadline, rounds->arena, device_of_group,
+                                     &fullness));
     *out_is_found = fullness < INFINITY;
     if (!*out_is_found) return PEN_OK;
     PEN_TRY(place_solve_groups(rounds, problem, device_of_group, &placed));
@@ -295,6 +323,7 @@ static pen_status place_go_on(place_rounds *rounds, double share) {
     rounds->time_limit = share * rounds->planner->request->placement->time_limit_seconds;
     for (uint32_t round = 0; round < PLACE_FITTED_ROUNDS; round++) {
         pen_plan_placed placed;
+        bool is_new;
         const pen_status status = place_once(rounds, rounds->bytes_limit, &placed);
         if (pen_status_get_code(status) == PEN_DOES_NOT_FIT) {
             pen_status_ignore(status, "there is a placement that fits");
@@ -303,7 +332,8 @@ static pen_status place_go_on(place_rounds *rounds, double share) {
         PEN_TRY(status);
         place_remember(rounds, &placed);
         if (placed.solution.fits) return PEN_OK;
-        PEN_TRY(place_learn(rounds, &placed.solution));
+        PEN_TRY(place_learn(rounds, &placed.solution, &is_new));
+        if (!is_new) return PEN_OK;
     }
     return PEN_OK;
 }
@@ -412,6 +442,7 @@ static pen_status place_relaxed(place_rounds *rounds, pen_status refusal) {
         } else {
             return pen_status_join(refusal, status);
         }
+        if (rounds->has_best && pen_clock_seconds() > rounds->deadline) break;
     }
     if (!rounds->has_best) return refusal;
     pen_status_ignore(refusal, "told with more detail");
@@ -427,16 +458,13 @@ static pen_status place_refuse(place_rounds *rounds, pen_status refusal) {
         "microbatches would help");
 }
 
-// Limits and microbatches in flight as they are before anything is learned.
-static void place_reset(place_rounds *rounds) {
+// Limits and microbatches in flight as they are before anything is learned: `microbatches`, but
+// not more than there are.
+static void place_reset(place_rounds *rounds, uint32_t microbatches) {
     const pen_plan_request *request = rounds->planner->request;
-    const uint32_t device_count = request->cluster->device_count;
-    // under step times the schedule decides how many are in flight, and one must fit
-    const uint32_t microbatches = request->placement->objective == PEN_OBJECTIVE_STEP_TIME
-                                      ? 1
-                                      : request->planned->microbatch_count;
-    for (uint32_t d = 0; d < device_count; d++) {
-        rounds->microbatches[d] = microbatches < device_count ? microbatches : device_count;
+    const uint32_t most = request->planned->microbatch_count;
+    for (uint32_t d = 0; d < request->cluster->device_count; d++) {
+        rounds->microbatches[d] = microbatches < most ? microbatches : most;
         rounds->bytes_limit[d] = rounds->planner->bytes_limit[d];
     }
 }
@@ -453,27 +481,19 @@ static pen_status place_init(place_rounds *rounds, const pen_planner *planner, p
     PEN_TRY(pen_strategy_find(request->placement->strategy, arena, &rounds->strategy));
     PEN_TRY(PEN_NEW(arena, device_count, &rounds->microbatches));
     PEN_TRY(PEN_NEW(arena, device_count, &rounds->bytes_limit));
-    place_reset(rounds);
+    place_reset(rounds, 1);
     return PEN_OK;
 }
 
 // Searches, and searches again with what was learned of memory. *out_refusal is why no more was
 // found, or PEN_OK. It takes a share of the time limit.
 static pen_status place_search(place_rounds *rounds, double share, pen_status *out_refusal) {
-    const pen_planner *planner = rounds->planner;
-    const double time_limit = share * planner->request->placement->time_limit_seconds;
+    const double time_limit = share * rounds->planner->request->placement->time_limit_seconds;
     for (uint32_t round = 0; round < PLACE_ROUNDS; round++) {
         pen_plan_placed placed;
+        bool is_new;
         rounds->time_limit = time_limit * (round == 0 ? PLACE_FIRST_SHARE : PLACE_OTHER_SHARE);
         const pen_status status = place_once(rounds, rounds->bytes_limit, &placed);
-        if (pen_status_get_code(status) == PEN_DOES_NOT_FIT && round == 0) {
-            // perhaps only with as many in flight as was assumed
-            pen_status_ignore(status, "tried again with one microbatch in flight");
-            for (uint32_t d = 0; d < planner->request->cluster->device_count; d++) {
-                rounds->microbatches[d] = 1;
-            }
-            continue;
-        }
         if (pen_status_get_code(status) == PEN_DOES_NOT_FIT) {
             *out_refusal = status;
             return PEN_OK;
@@ -481,8 +501,27 @@ static pen_status place_search(place_rounds *rounds, double share, pen_status *o
         PEN_TRY(status);
         place_remember(rounds, &placed);
         if (placed.solution.fits || pen_clock_seconds() > rounds->deadline) return PEN_OK;
-        PEN_TRY(place_learn(rounds, &placed.solution));
+        PEN_TRY(place_learn(rounds, &placed.solution, &is_new));
+        if (!is_new) return PEN_OK; // the next round would be the same
     }
+    return PEN_OK;
+}
+
+// Where memory is short and the schedule takes more than one microbatch in flight, reckoning with
+// as many as there may be from the start can lead elsewhere.
+static pen_status place_search_full(place_rounds *rounds) {
+    const uint32_t device_count = rounds->planner->request->cluster->device_count;
+    pen_status refusal = PEN_OK;
+    if (!rounds->has_best) return PEN_OK; // not even with one
+    bool is_learned = !rounds->best.solution.fits;
+    for (uint32_t d = 0; d < device_count && !is_learned; d++) {
+        is_learned =
+            rounds->microbatches[d] > 1 || rounds->bytes_limit[d] < rounds->planner->bytes_limit[d];
+    }
+    if (!is_learned || rounds->objective == PEN_OBJECTIVE_STEP_TIME) return PEN_OK;
+    place_reset(rounds, device_count);
+    PEN_TRY(place_search(rounds, PLACE_FULL_SHARE, &refusal));
+    pen_status_ignore(refusal, "what was found before, or why nothing was, says more");
     return PEN_OK;
 }
 
@@ -498,7 +537,7 @@ static pen_status place_lines_first(place_rounds *rounds, double *out_share) {
     PEN_TRY(place_search(rounds, 1.0, &refusal));
     pen_status_ignore(refusal, "others may fit");
     rounds->is_contiguous = false;
-    place_reset(rounds);
+    place_reset(rounds, 1);
     const double left = 1.0 - (pen_clock_seconds() - begin) / time_limit;
     uint32_t i = 0;
     while (i < 2 && left < PLACE_FIRST_SHARE * shares[i] + PLACE_OTHER_SHARE)
@@ -520,6 +559,8 @@ pen_status pen_plan_place(const pen_planner *planner, pen_arena *arena,
                            strcmp(rounds.strategy->name, "auto") == 0;
     if (has_lines) PEN_TRY(place_lines_first(&rounds, &share));
     PEN_TRY(place_search(&rounds, share, &refusal));
+    const pen_status again = place_search_full(&rounds);
+    if (again != PEN_OK) return pen_status_join(refusal, again);
     if (has_lines && rounds.has_best && rounds.best.solution.fits &&
         pen_clock_seconds() < rounds.deadline) {
         PEN_TRY(place_go_on(&rounds, PLACE_OTHER_SHARE));
@@ -534,7 +575,7 @@ pen_status pen_plan_place(const pen_planner *planner, pen_arena *arena,
         pen_status_ignore(refusal, "what was found says more");
         if (!rounds.best.solution.fits) PEN_TRY(place_refuse(&rounds, PEN_OK));
     }
-    rounds.best.lower_bound = fmin(rounds.bound, place_value(&rounds, &rounds.best));
     *out_placed = rounds.best;
-    return PEN_OK;
+    return pen_plan_bound(planner, place_value(&rounds, &rounds.best), rounds.proved, arena,
+                          &out_placed->lower_bound);
 }

@@ -1,10 +1,14 @@
 #include "partition/plan_value.h"
 
+#include <math.h>
+
 #include "partition/bounds.h"
 #include "partition/placement.h"
 
-static pen_status value_lower(const pen_planner *planner, pen_arena *arena,
-                              pen_problem **out_problem) {
+#define VALUE_ROUNDING 1e-9
+
+static pen_status value_lower(const pen_planner *planner, const double *bytes_limit,
+                              pen_arena *arena, pen_problem **out_problem) {
     const pen_plan_request *request = planner->request;
     const pen_constraints *constraints = &request->placement->constraints;
     pen_problem_given *given;
@@ -24,12 +28,46 @@ static pen_status value_lower(const pen_planner *planner, pen_arena *arena,
         .is_contiguous = request->placement->contiguous,
         .devices_used_minimum = (uint32_t)constraints->stages.minimum,
         .devices_used_maximum = (uint32_t)constraints->stages.maximum,
-        .bytes_limit = planner->bytes_limit,
+        .bytes_limit = bytes_limit,
         .microbatches = microbatches,
         .step_time = request->step_time,
         .step_time_context = request->step_time_context};
     PEN_TRY(pen_graph_problem_build(&lowering, arena, given));
     return pen_problem_build(given, arena, out_problem);
+}
+
+pen_status pen_plan_bound(const pen_planner *planner, double value, double proved, pen_arena *arena,
+                          double *out_lower_bound) {
+    const uint32_t device_count = planner->request->cluster->device_count;
+    const double most = value * (1.0 + VALUE_ROUNDING);
+    pen_problem *problem;
+    double *no_limit, bound;
+    PEN_TRY(value_lower(planner, planner->bytes_limit, arena, &problem));
+    PEN_TRY(pen_bound(problem, arena, &bound));
+    if (proved <= most) bound = fmax(bound, proved);
+    if (bound > most) {
+        // the value's placement fits, so the problem reckons with more memory than it takes
+        PEN_TRY(PEN_NEW(arena, device_count, &no_limit));
+        for (uint32_t d = 0; d < device_count; d++) {
+            no_limit[d] = INFINITY;
+        }
+        PEN_TRY(value_lower(planner, no_limit, arena, &problem));
+        PEN_TRY(pen_bound(problem, arena, &bound));
+    }
+    if (bound > most) {
+        return pen_error(PEN_INTERNAL, "a lower bound, %.17g, is above a value, %.17g", bound,
+                         value);
+    }
+    *out_lower_bound = bound;
+    return PEN_OK;
+}
+
+static pen_status value_of(const pen_problem *problem, const uint32_t *device_of_node,
+                           pen_arena *arena, double *out_value) {
+    pen_placement *placement;
+    PEN_TRY(pen_placement_new(problem, device_of_node, arena, &placement));
+    *out_value = placement->value;
+    return PEN_OK;
 }
 
 static pen_status value_check_used(const pen_problem_given *given, const uint32_t *device_of_node,
@@ -59,7 +97,7 @@ pen_status pen_plan_value(const pen_planner *planner, const pen_plan_solution *s
                           pen_arena *arena, double *out_value, double *out_lower_bound) {
     pen_problem *problem;
     uint32_t *device_of_node;
-    PEN_TRY(value_lower(planner, arena, &problem));
+    PEN_TRY(value_lower(planner, planner->bytes_limit, arena, &problem));
     const pen_problem_given *given = &problem->given;
     PEN_TRY(PEN_NEW(arena, given->node_count, &device_of_node));
     for (uint32_t n = 0; n < given->node_count; n++) {
@@ -77,9 +115,7 @@ pen_status pen_plan_value(const pen_planner *planner, const pen_plan_solution *s
     }
     *out_value = solution->prediction.step_seconds;
     if (given->objective != PEN_OBJECTIVE_STEP_TIME) {
-        pen_placement *placement;
-        PEN_TRY(pen_placement_new(problem, device_of_node, arena, &placement));
-        *out_value = placement->value;
+        PEN_TRY(value_of(problem, device_of_node, arena, out_value));
     }
-    return pen_bound(problem, arena, out_lower_bound);
+    return pen_plan_bound(planner, *out_value, 0.0, arena, out_lower_bound);
 }

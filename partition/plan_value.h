@@ -14,4 +14,11 @@ PEN_NODISCARD pen_status pen_plan_value(const pen_planner *planner,
                                         const pen_plan_solution *solution, pen_arena *arena,
                                         double *out_value, double *out_lower_bound);
 
+// What no plan that fits can be below: of the problem with the job's own limits and one microbatch
+// in flight, or `proved`, if that is higher (0: nothing was). `value` is of a plan that fits.
+//   INTERNAL       it is below the bound
+//   OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_plan_bound(const pen_planner *planner, double value, double proved,
+                                        pen_arena *arena, double *out_lower_bound);
+
 #endif // PEN_PARTITION_PLAN_VALUE_H

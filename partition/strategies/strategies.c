@@ -48,6 +48,7 @@ pen_status pen_strategy_find(const char *name, pen_arena *arena,
 }
 
 #define STRATEGY_FITTING_VISITS 200000 // some milliseconds
+#define STRATEGY_ROUNDING 1e-9
 
 // Runs the strategy; where it finds nothing, anything that fits will do. What the user wishes for
 // is not given up that way.
@@ -99,7 +100,13 @@ pen_status pen_place(const pen_problem *problem, const pen_strategy *strategy,
     }
     double bound;
     PEN_TRY(pen_bound(problem, arena, &bound));
-    placement->lower_bound = fmin(fmax(bound, result.lower_bound), placement->value);
+    bound = fmax(bound, result.lower_bound);
+    if (bound > placement->value * (1.0 + STRATEGY_ROUNDING)) {
+        return pen_error(PEN_INTERNAL,
+                         "for the strategy '%s' a lower bound, %.17g, is above a value, %.17g",
+                         strategy->name, bound, placement->value);
+    }
+    placement->lower_bound = fmin(bound, placement->value);
     *out_placement = placement;
     return PEN_OK;
 }

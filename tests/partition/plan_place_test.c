@@ -1,10 +1,12 @@
 #include "partition/plan_place.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "tests/support/check.h"
 #include "tests/support/planned.h"
+#include "tests/support/training.h"
 
 static void kinds_are_named(void **state) {
     (void)state;
@@ -218,7 +220,72 @@ static void wishes_of_schedules_are_told(void **state) {
     pen_arena_destroy(arena);
 }
 
-PEN_TEST_MAIN(cmocka_unit_test(what_fits_on_one_device_is_placed),
+// The example's network on four devices that have `kibibytes` each.
+static const pen_job *short_of_memory(pen_arena *arena, const uint32_t kibibytes[4],
+                                      uint32_t microbatches, const char *placement) {
+    return training_job(
+        arena,
+        "version: 1\n"
+        "model: {file: examples/fashion-cnn/fashion_cnn.onnx}\n"
+        "data: {train: {format: idx, images: none, labels: none}}\n"
+        "train: {loss: softmax_cross_entropy, optimizer: {adam: {lr: 0.001}}, batch: 256, "
+        "microbatches: %u, steps: 1}\n"
+        "devices:\n"
+        "  - {name: a, memory: %uKiB, threads: 2, flops: 100G, memory_bandwidth: 20GB/s}\n"
+        "  - {name: b, memory: %uKiB, threads: 2, flops: 50G, memory_bandwidth: 10GB/s}\n"
+        "  - {name: c, memory: %uKiB, threads: 2, flops: 25G, memory_bandwidth: 5GB/s}\n"
+        "  - {name: d, memory: %uKiB, threads: 2, flops: 25G, memory_bandwidth: 5GB/s}\n"
+        "links: [{between: [\"^.\", \"^.\"], bandwidth: 10Gbit/s, latency: 50us}]\n"
+        "placement: {time_limit: 100ms, %s}\n",
+        microbatches, kibibytes[0], kibibytes[1], kibibytes[2], kibibytes[3], placement);
+}
+
+static const uint32_t short_kibibytes[][4] = {{15 << 10, 10 << 10, 5 << 10, 5 << 10},
+                                              {11 << 10, 8 << 10, 5 << 10, 5 << 10}};
+
+static const char *const bounded_by[] = {"auto", "dynamic_programming", "local_search", "greedy"};
+
+static void check_bounded(int objective, const uint32_t kibibytes[4], const char *strategy,
+                          double *io_least, double *io_bound) {
+    pen_arena *arena = check_arena();
+    const char *placement;
+    pen_plan_placed placed;
+    CHECK_OK(pen_arena_format(arena, &placement, "strategy: %s, objective: %s", strategy,
+                              pen_objective_names[objective]));
+    pen_plan_job *plan_job = planned_start(short_of_memory(arena, kibibytes, 16, placement));
+    const pen_status status = pen_plan_place(planned_planner(plan_job, arena), arena, &placed);
+    if (status == PEN_OK) {
+        const double seconds = placed.solution.prediction.step_seconds;
+        assert_true(placed.solution.fits);
+        *io_least = fmin(*io_least, objective == PEN_OBJECTIVE_STEP_TIME ? seconds : placed.value);
+        *io_bound = fmax(*io_bound, placed.lower_bound);
+    }
+    CHECK(status == PEN_OK || pen_status_get_code(status) == PEN_DOES_NOT_FIT, "%s: %s", strategy,
+          pen_status_message(status));
+    pen_status_ignore(status, "looked at");
+    pen_plan_job_destroy(plan_job);
+    pen_arena_destroy(arena);
+}
+
+// Whatever one search left out because of what it had to reckon with, no plan that fits is below
+// the bound of another.
+static void bounds_hold_for_all_plans(void **state) {
+    (void)state;
+    for (int objective = 0; pen_objective_names[objective] != NULL; objective++) {
+        for (size_t k = 0; k < sizeof short_kibibytes / sizeof *short_kibibytes; k++) {
+            double least = INFINITY, bound = 0.0;
+            for (size_t i = 0; i < sizeof bounded_by / sizeof *bounded_by; i++) {
+                check_bounded(objective, short_kibibytes[k], bounded_by[i], &least, &bound);
+            }
+            CHECK(least < INFINITY, "%s: nothing fits", pen_objective_names[objective]);
+            CHECK(bound <= least * (1.0 + 1e-9), "%s: bound %g, but there is %g",
+                  pen_objective_names[objective], bound, least);
+        }
+    }
+}
+
+PEN_TEST_MAIN(cmocka_unit_test(bounds_hold_for_all_plans),
+              cmocka_unit_test(what_fits_on_one_device_is_placed),
               cmocka_unit_test(refusals_tell_the_least_memory),
               cmocka_unit_test(freedom_is_no_burden),
               cmocka_unit_test(wishes_of_schedules_are_told), cmocka_unit_test(kinds_are_named),
