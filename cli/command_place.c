@@ -102,6 +102,7 @@ static pen_status place_print_json(const place_options *options, const place_res
     pen_json_key_number(&json, "value", placement->value);
     pen_json_key_number(&json, "lower_bound", placement->lower_bound);
     if (place_has_gap(placement)) pen_json_key_number(&json, "gap", place_gap(placement));
+    pen_json_key_bool(&json, "cut", placement->is_cut);
     pen_json_key_number(&json, "seconds", result->seconds);
     pen_json_key_text(&json, "strategy", result->strategy->name);
     pen_json_key_integer(&json, "seed", options->seed);
@@ -129,7 +130,11 @@ static pen_status place_print_text(const place_options *options, const place_res
     printf("value        %.6f ms\n", placement->value);
     place_print_bound(placement);
     place_print_reason(options, result);
-    printf("time         %s\n\n", pen_seconds_format(result->seconds, seconds));
+    printf("time         %s\n", pen_seconds_format(result->seconds, seconds));
+    if (placement->is_cut) {
+        printf("             the time limit cut the search: another run may find another plan\n");
+    }
+    printf("\n");
     printf("%-18s %14s %12s\n", "device", "load [ms]", "memory");
     for (uint32_t d = 0; d < placement->device_count; d++) {
         printf("%-18s %14.6f %12s\n", pen_problem_device_name(given, d, name), placement->load[d],

@@ -282,7 +282,7 @@ static double anneal_progress(const pen_anneal_options *options, uint64_t step, 
     if (options->deadline < INFINITY) {
         const double span = options->deadline - begin;
         const double spent = span > 0.0 ? (pen_clock_seconds() - begin) / span : 1.0;
-        if (spent > progress) progress = spent;
+        if (spent > progress && (!options->is_counted || spent >= 1.0)) progress = spent;
     }
     return progress;
 }

@@ -22,6 +22,7 @@ typedef struct pen_anneal_options {
     uint64_t step_count;
     double deadline;     // by pen_clock_seconds: as it comes near, cooling is as if steps had run
                          // out; INFINITY: the result depends on the other options alone
+    bool is_counted;     // steps alone cool; the deadline only ends the run
     double warmth_first; // largest relative loss of energy that is commonly accepted, at the start
     double warmth_last;  // at the end
     bool is_sharp;       // p of the energy is 32, else 16

@@ -15,6 +15,16 @@
 #define JUDGED_REFRESH_STEPS 65536 // between two sums of traffic anew
 #define JUDGED_MISFIT 1e6          // times the crowding: value of what no schedule fits
 
+// Nominal times, a third above those of a common machine. A step takes the first two; weighing a
+// step time takes those of stages besides, weighing traffic that of ties.
+#define JUDGED_STEP_SECONDS 120e-9
+#define JUDGED_GROUP_SECONDS 100e-9 // for each group moved
+#define JUDGED_TIE_SECONDS 15e-9    // for each output that a group makes or reads, on average
+#define JUDGED_STAGES_SECONDS 3e-6
+#define JUDGED_PART_SECONDS 12e-9 // for each node and edge
+#define JUDGED_TASK_SECONDS 80e-9 // for each stage, microbatch and kind of task
+#define JUDGED_TASK_KINDS 3
+
 typedef struct judged_search {
     const pen_problem *problem;
     const uint32_t *line;
@@ -37,8 +47,10 @@ typedef struct judged_search {
     double rank_kept[2]; // and what they were
     uint32_t ranked_count;
     uint32_t *best;
-    double best_value; // INFINITY until there is one that fits
-    double value;      // of the placement at hand
+    double best_value;       // INFINITY until there is one that fits
+    double value;            // of the placement at hand
+    double seconds;          // nominal time of all steps so far
+    double seconds_weighing; // of one that weighs, but for its stages
     uint64_t random;
     pen_status status;
 } judged_search;
@@ -104,6 +116,7 @@ static void judged_put(judged_search *search, uint32_t group, uint32_t device) {
 static double judged_crowding(judged_search *search) {
     const pen_stage_graph *graph;
     double most = 0.0;
+    search->seconds += search->seconds_weighing;
     search->status = pen_step_time_stages(search->step, search->device_of_node, &graph, NULL);
     if (search->status != PEN_OK) return INFINITY;
     const uint32_t in_flight =
@@ -347,21 +360,42 @@ static bool judged_is_overworked(const judged_search *search, double limit) {
     return false;
 }
 
+// Takes note of what weighing the placement at hand cost.
+static void judged_charge(judged_search *search) {
+    search->seconds += search->seconds_weighing;
+    if (search->step == NULL) return;
+    search->seconds += JUDGED_TASK_SECONDS * JUDGED_TASK_KINDS *
+                       search->problem->given.microbatch_count *
+                       pen_step_time_stage_count(search->step);
+}
+
 static void judged_step(judged_search *search, double warmth) {
     const double value_before = search->value;
     const double scale = search->best_value < INFINITY ? search->best_value : value_before;
     bool is_accepted = judged_choose(search);
+    search->seconds += JUDGED_STEP_SECONDS + JUDGED_GROUP_SECONDS * search->region_count;
     const double luck = (judged_random(search) + 0.5) * 0x1p-32;
     const double limit = value_before - warmth * scale * log(luck);
     is_accepted = is_accepted && !judged_is_overworked(search, limit) && judged_is_right(search);
     if (is_accepted) {
         bool fits;
         const double value = judged_evaluate(search, &fits);
+        judged_charge(search);
         is_accepted = search->status == PEN_OK && value <= limit;
         if (is_accepted) search->value = value;
         if (is_accepted && fits) judged_note(search, value);
     }
     if (!is_accepted) judged_take_back(search);
+}
+
+static double judged_weighing_seconds(const pen_problem *problem) {
+    const pen_problem_given *given = &problem->given;
+    const uint32_t groups = problem->group_count > 0 ? problem->group_count : 1;
+    const double ties = problem->output_count + problem->reads.first[problem->group_count];
+    if (given->objective == PEN_OBJECTIVE_TRAFFIC) return JUDGED_TIE_SECONDS * ties / groups;
+    return JUDGED_STAGES_SECONDS +
+           JUDGED_PART_SECONDS *
+               ((double)given->node_count + problem->successors.first[given->node_count]);
 }
 
 static pen_status judged_begin(judged_search *search, pen_arena *arena) {
@@ -403,24 +437,23 @@ static pen_status judged_begin(judged_search *search, pen_arena *arena) {
     }
     if (search->step == NULL) judged_sum_traffic(search);
     judged_rank(search, rank);
+    search->seconds_weighing = judged_weighing_seconds(problem);
     search->value = judged_evaluate(search, &fits);
     if (fits) search->best_value = search->value;
     return search->status;
 }
 
 static void judged_run(judged_search *search, const pen_anneal_options *options) {
-    const double begin = pen_clock_seconds();
-    const double span = options->deadline - begin;
+    const double planned =
+        (double)options->step_count * pen_judged_search_step_seconds(search->problem);
     const double decay = log(options->warmth_last / options->warmth_first);
     const uint32_t look = search->step == NULL ? JUDGED_LOOK_TRAFFIC : JUDGED_LOOK_STEP;
     double warmth = options->warmth_first;
-    for (uint64_t step = 0; step < options->step_count && search->status == PEN_OK; step++) {
+    for (uint64_t step = 0; search->status == PEN_OK; step++) {
         if (step % look == 0) {
-            double progress = (double)step / (double)options->step_count;
-            if (options->deadline < INFINITY) {
-                progress = fmax(progress, span > 0 ? (pen_clock_seconds() - begin) / span : 1.0);
-            }
+            const double progress = search->seconds / planned;
             if (progress >= 1.0 || search->best_value <= options->enough) return;
+            if (options->deadline < INFINITY && pen_clock_seconds() >= options->deadline) return;
             if (options->stop != NULL &&
                 atomic_load_explicit(options->stop, memory_order_relaxed)) {
                 return;
@@ -474,11 +507,9 @@ pen_status pen_judged_search(const pen_problem *problem, const uint32_t *line,
 
 double pen_judged_search_step_seconds(const pen_problem *problem) {
     const pen_problem_given *given = &problem->given;
-    const uint32_t groups = problem->group_count > 0 ? problem->group_count : 1;
-    const double ties = problem->output_count + problem->reads.first[problem->group_count];
-    if (given->objective == PEN_OBJECTIVE_TRAFFIC) return 150e-9 + 60e-9 * ties / groups;
-    const double parts = given->node_count + problem->successors.first[given->node_count];
-    const double tasks = 3.0 * given->microbatch_count *
-                         (given->device_count < groups ? given->device_count : groups);
-    return 3e-6 + 12e-9 * parts + 150e-9 * tasks;
+    const double seconds = judged_weighing_seconds(problem) + JUDGED_STEP_SECONDS;
+    if (given->objective == PEN_OBJECTIVE_TRAFFIC) return seconds + JUDGED_GROUP_SECONDS;
+    const uint32_t groups = problem->group_count;
+    const double stages = given->device_count < groups ? given->device_count : groups;
+    return seconds + JUDGED_TASK_SECONDS * JUDGED_TASK_KINDS * given->microbatch_count * stages;
 }

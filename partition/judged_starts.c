@@ -5,11 +5,14 @@
 
 #include "base/clock.h"
 #include "partition/anneal.h"
+#include "partition/judged_search.h"
 #include "partition/memory_blame.h"
 #include "partition/placement.h"
 #include "partition/spread.h"
 #include "partition/stand_in.h"
 #include "partition/traffic_bound.h"
+
+#define JUDGED_WEIGHINGS 4 // steps of the search that weighing a candidate takes as long as
 
 typedef struct judged_starts {
     const pen_problem *problem;
@@ -26,7 +29,9 @@ typedef struct judged_starts {
 } judged_starts;
 
 static bool judged_starts_is_in_time(const judged_starts *starts) {
-    return !starts->start->is_found || pen_clock_seconds() < starts->options->deadline;
+    const pen_start_options *options = starts->options;
+    return !starts->start->is_found || (pen_clock_seconds() < options->deadline &&
+                                        (options->work == NULL || *options->work > 0.0));
 }
 
 // Weighs the candidate, a right placement but for the number of devices, and keeps it when it is
@@ -34,6 +39,8 @@ static bool judged_starts_is_in_time(const judged_starts *starts) {
 static pen_status judged_starts_judge(judged_starts *starts, const uint32_t *line) {
     const pen_problem *problem = starts->problem;
     pen_placement *placement;
+    double *work = starts->options->work;
+    if (work != NULL) *work -= JUDGED_WEIGHINGS * pen_judged_search_step_seconds(problem);
     const pen_status spread = pen_spread(problem, starts->scratch, starts->device_of_group);
     if (pen_status_get_code(spread) == PEN_DOES_NOT_FIT) {
         pen_status_ignore(starts->missed, "the next candidate's reason is as good");
@@ -197,6 +204,7 @@ pen_status pen_judged_start(const pen_problem *problem, const pen_start_options 
     PEN_TRY(PEN_NEW(arena, problem->given.device_count, &starts.devices_before));
     const pen_status status = judged_starts_run(&starts);
     if (status != PEN_OK) return pen_status_join(status, starts.missed);
+    out_start->is_cut = pen_clock_seconds() >= options->deadline;
     if (out_start->is_found) {
         pen_status_ignore(starts.missed, "another candidate is right");
         return PEN_OK;

@@ -53,6 +53,7 @@ typedef struct large_worker {
     uint32_t *device_of_group; // [group_count] of the problem
     uint32_t *line;            // [group_count]
     double value;
+    bool is_cut; // by the clock
     pen_status status;
 } large_worker;
 
@@ -148,6 +149,7 @@ static pen_status large_fill(large_worker *worker, uint32_t try, pen_arena *aren
         .deadline = now + 0.7 * (search->options->deadline - now)};
     pen_line_fill_result result;
     PEN_TRY(pen_line_fill(search->filled, order, &fill, arena, device_of_chained, &result));
+    worker->is_cut = worker->is_cut || pen_clock_seconds() >= fill.deadline;
     if (!result.is_found) return PEN_OK;
     double value = result.value;
     PEN_TRY(large_expand(search, order, device_of_chained, arena, line, device_of_group));
@@ -174,7 +176,11 @@ static void large_work_fills(void *context) {
         if (worker->status != PEN_OK) return;
         worker->status = large_fill(worker, try, arena);
         pen_arena_destroy(arena);
-        if (worker->status != PEN_OK || pen_clock_seconds() > search->fill_deadline) return;
+        if (worker->status != PEN_OK) return;
+        if (pen_clock_seconds() > search->fill_deadline) {
+            worker->is_cut = worker->is_cut || try + search->worker_count < search->fill_count;
+            return;
+        }
     }
 }
 
@@ -316,13 +322,15 @@ static void large_work_search(void *context) {
                                              .warmth_last = LARGE_WARMTH_LAST};
     worker->status = pen_large_refine(search->problem, worker->line, &refine,
                                       worker->device_of_group, &worker->value);
+    worker->is_cut = worker->is_cut || pen_clock_seconds() >= search->options->deadline;
 }
 
 pen_status pen_large_search(const pen_problem *problem, const pen_large_search_options *options,
                             pen_arena *arena, pen_start *out_start) {
     large_search search = {.problem = problem, .options = options};
     const uint32_t wished = options->thread_count;
-    search.span = fmax(options->deadline - options->begin, 0.0);
+    // whole microseconds: the same, whenever it begins
+    search.span = fmax(round((options->deadline - options->begin) * 1e6) * 1e-6, 0.0);
     search.worker_count = wished < 1                        ? 1
                           : wished < PEN_LARGE_THREAD_LIMIT ? wished
                                                             : PEN_LARGE_THREAD_LIMIT;
@@ -344,5 +352,7 @@ pen_status pen_large_search(const pen_problem *problem, const pen_large_search_o
                              .line = search.workers[0].line,
                              .value = search.workers[0].value,
                              .is_found = true};
+    for (uint32_t i = 0; i < search.worker_count; i++)
+        out_start->is_cut = out_start->is_cut || search.workers[i].is_cut;
     return PEN_OK;
 }

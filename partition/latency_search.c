@@ -243,7 +243,8 @@ static void latency_run(latency_search *search, const pen_anneal_options *option
         if (step % LATENCY_LOOK_STEPS == 0) {
             double progress = (double)step / (double)options->step_count;
             if (options->deadline < INFINITY) {
-                progress = fmax(progress, span > 0 ? (pen_clock_seconds() - begin) / span : 1.0);
+                const double spent = span > 0 ? (pen_clock_seconds() - begin) / span : 1.0;
+                if (!options->is_counted || spent >= 1.0) progress = fmax(progress, spent);
             }
             if (progress >= 1.0 || search->best_finish <= options->enough) return;
             if (options->stop != NULL &&

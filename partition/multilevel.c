@@ -113,8 +113,10 @@ static pen_status multilevel_refine(multilevel_cycle *cycle, double *out_value) 
         const pen_anneal_options run = {
             .seed = options->seed + i,
             .step_count = options->step_count / (cycle->level_count + 1) * (i == 0 ? 2 : 1),
-            .deadline =
-                options->deadline < INFINITY ? now + (options->deadline - now) * share : INFINITY,
+            .deadline = options->deadline < INFINITY && !options->is_counted
+                            ? now + (options->deadline - now) * share
+                            : options->deadline,
+            .is_counted = options->is_counted,
             .warmth_first = heat,
             .warmth_last = i == 0 ? options->warmth_last : heat * MULTILEVEL_COOLING,
             .is_sharp = options->is_sharp,

@@ -13,6 +13,7 @@ typedef struct pen_multilevel_options {
     uint64_t seed;
     uint64_t step_count;     // of all levels together
     double deadline;         // see pen_anneal_options
+    bool is_counted;         // likewise
     double warmth;           // of the coarsest level; halved from level to level
     double warmth_least;     // no level starts cooler
     double warmth_last;      // at the end

@@ -20,6 +20,7 @@ typedef struct pen_placement {
     uint32_t used_count;      // devices with a node
     double value;             // of the objective
     double lower_bound;       // no placement can have a smaller value
+    bool is_cut; // the clock ended or hurried the search: another run may find another one
 } pen_placement;
 
 // Evaluates a placement of all nodes. The bound is 0. Nothing is checked but that devices exist.

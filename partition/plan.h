@@ -70,6 +70,7 @@ typedef struct pen_plan {
     const char *objective; // "step_time"
     double value;          // of the objective, seconds (traffic: bytes)
     double lower_bound;
+    bool is_cut; // the time limit cut the search; of a plan that was read, not known: false
     const char *schedule; // "1f1b"
     uint32_t microbatch_count;
     uint64_t microbatch_size; // examples

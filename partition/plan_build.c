@@ -175,6 +175,7 @@ static pen_status build_write(const pen_planner *planner, const pen_plan_placed 
                    .objective = pen_objective_names[request->placement->objective],
                    .value = is_step_time ? placed->solution.prediction.step_seconds : placed->value,
                    .lower_bound = placed->lower_bound,
+                   .is_cut = placed->is_cut,
                    .schedule = request->schedule,
                    .microbatch_count = request->planned->microbatch_count,
                    .microbatch_size = request->microbatch_size,

@@ -48,6 +48,11 @@ static void dump_summary(const pen_plan *plan, pen_text *text) {
                                 : pen_seconds_format(plan->lower_bound, bound),
                        100.0 * pen_plan_gap(plan));
     }
+    if (plan->is_cut) {
+        pen_text_add(text,
+                     "             the time limit cut the search: another run may find another "
+                     "plan\n");
+    }
     pen_text_print(text, "costs from   %u nodes measured, %u stated, %u assumed\n",
                    plan->measured_count, plan->stated_count, plan->assumed_count);
 }
@@ -269,6 +274,7 @@ void pen_plan_write_json(const pen_plan *plan, pen_json_writer *json) {
     pen_json_key_number(json, "value", plan->value);
     pen_json_key_number(json, "lower_bound", plan->lower_bound);
     pen_json_key_number(json, "gap", pen_plan_gap(plan));
+    pen_json_key_bool(json, "cut", plan->is_cut);
     pen_json_key_text(json, "schedule", plan->schedule);
     pen_json_key_unsigned(json, "microbatches", plan->microbatch_count);
     pen_json_key_unsigned(json, "microbatch_size", plan->microbatch_size);

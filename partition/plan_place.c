@@ -14,6 +14,8 @@
 #define PLACE_ROUNDS 8
 #define PLACE_FIRST_SHARE 0.7 // of the time limit
 #define PLACE_OTHER_SHARE 0.1 //
+#define PLACE_AFTER_LINES 0.7 // of the time limit, for others when contiguous ones are there
+#define PLACE_CUT_SHARE 0.5   // of the time limit, that the clock leaves any search, if it is left
 #define PLACE_LEAST_TIME 0.02 // of the time limit, that a search takes if there is no time left
 #define PLACE_LEAST_SHARE 0.3 // for what fits by the memory model alone
 #define PLACE_HELD_SHARE 0.1  // at least, which searches that found nothing leave
@@ -32,8 +34,8 @@ typedef struct place_rounds {
     const pen_strategy *strategy;
     uint32_t *microbatches; // [device_count], in flight
     double *bytes_limit;    // [device_count], what the problem's sums may use
-    double time_limit;      // of a search, if there is as much until `deadline`
-    double deadline;
+    double time_limit;      // of a search
+    double deadline;        // where the clock ends them all
     pen_objective objective;
     bool is_contiguous;
     const uint32_t *known;   // [node_count of the problem], to begin from; NULL
@@ -44,6 +46,7 @@ typedef struct place_rounds {
     pen_placement *best_placement;
     bool has_best;
     double proved; // by searches that nothing but the job restricted; 0: nothing
+    bool is_cut;   // a round was
 } place_rounds;
 
 pen_status pen_plan_memory_format(const pen_plan_memory *memory, pen_arena *arena,
@@ -100,13 +103,14 @@ static pen_status place_no_limit(const place_rounds *rounds, double **out_limit)
     return PEN_OK;
 }
 
+// Seconds after which the clock ends a search: what it may do does not follow the clock.
 static double place_time(const place_rounds *rounds) {
-    const double time_limit = rounds->planner->request->placement->time_limit_seconds;
-    const double least = PLACE_LEAST_TIME * time_limit;
+    const double limit = rounds->planner->request->placement->time_limit_seconds;
     const bool is_fitting = rounds->has_best && rounds->best.solution.fits;
-    const double held = is_fitting ? 0.0 : PLACE_HELD_SHARE * time_limit;
+    const double held = is_fitting ? 0.0 : PLACE_HELD_SHARE * limit;
     const double left = rounds->deadline - pen_clock_seconds() - held;
-    return fmax(least, fmin(rounds->time_limit, left));
+    const double share = fmax(rounds->time_limit, PLACE_CUT_SHARE * limit);
+    return fmax(PLACE_LEAST_TIME * limit, fmin(share, left));
 }
 
 // Whether a search leaves out placements that the job allows: what it proves holds for the others
@@ -138,12 +142,15 @@ static pen_status place_once(place_rounds *rounds, const double *bytes_limit,
     PEN_TRY(place_lower(rounds, bytes_limit));
     PEN_TRY(pen_problem_build(&rounds->given, rounds->arena, &problem));
     const pen_strategy_options options = {.seed = (uint64_t)request->placement->seed,
-                                          .time_limit_seconds = place_time(rounds),
+                                          .time_limit_seconds = rounds->time_limit,
+                                          .cut_seconds = place_time(rounds),
                                           .thread_count = request->thread_count,
-                                          .known = rounds->known};
+                                          .known = rounds->known,
+                                          .is_counted = true};
     PEN_TRY(pen_place(problem, rounds->strategy, &options, rounds->arena, &rounds->placement));
     PEN_TRY(pen_plan_solve(rounds->planner, rounds->placement->device_of_node, rounds->arena,
                            &out_placed->solution));
+    rounds->is_cut = rounds->is_cut || rounds->placement->is_cut;
     out_placed->strategy = rounds->strategy->name;
     out_placed->value = rounds->placement->value;
     out_placed->lower_bound = 0.0; // until all rounds are over
@@ -310,6 +317,7 @@ static pen_status place_by_memory(place_rounds *rounds, bool *out_is_found) {
                                  now + PLACE_HELD_SHARE * time_limit);
     PEN_TRY(pen_memory_segments_find(planner, problem, deadline, rounds->arena, device_of_group,
                                      &fullness));
+    rounds->is_cut = rounds->is_cut || pen_clock_seconds() >= deadline;
     *out_is_found = fullness < INFINITY;
     if (!*out_is_found) return PEN_OK;
     PEN_TRY(place_solve_groups(rounds, problem, device_of_group, &placed));
@@ -500,7 +508,11 @@ static pen_status place_search(place_rounds *rounds, double share, pen_status *o
         }
         PEN_TRY(status);
         place_remember(rounds, &placed);
-        if (placed.solution.fits || pen_clock_seconds() > rounds->deadline) return PEN_OK;
+        if (placed.solution.fits) return PEN_OK;
+        if (pen_clock_seconds() > rounds->deadline) {
+            rounds->is_cut = true;
+            return PEN_OK;
+        }
         PEN_TRY(place_learn(rounds, &placed.solution, &is_new));
         if (!is_new) return PEN_OK; // the next round would be the same
     }
@@ -526,23 +538,15 @@ static pen_status place_search_full(place_rounds *rounds) {
 }
 
 // Contiguous placements are found sooner: where others are asked for, the search begins from one.
-// They get all the time that they would get if they were asked for, of which they rarely use all.
-// *out_share is what is left for the others.
-static pen_status place_lines_first(place_rounds *rounds, double *out_share) {
-    static const double shares[] = {0.7, 0.3, 0.05}; // few, so that plans rarely hang on the clock
-    const double time_limit = rounds->planner->request->placement->time_limit_seconds;
-    const double begin = pen_clock_seconds();
+// They get all the time that they would get if they were asked for, of which counted steps take
+// less than half.
+static pen_status place_lines_first(place_rounds *rounds) {
     pen_status refusal = PEN_OK;
     rounds->is_contiguous = true;
     PEN_TRY(place_search(rounds, 1.0, &refusal));
     pen_status_ignore(refusal, "others may fit");
     rounds->is_contiguous = false;
     place_reset(rounds, 1);
-    const double left = 1.0 - (pen_clock_seconds() - begin) / time_limit;
-    uint32_t i = 0;
-    while (i < 2 && left < PLACE_FIRST_SHARE * shares[i] + PLACE_OTHER_SHARE)
-        i++;
-    *out_share = shares[i];
     return PEN_OK;
 }
 
@@ -550,19 +554,17 @@ pen_status pen_plan_place(const pen_planner *planner, pen_arena *arena,
                           pen_plan_placed *out_placed) {
     place_rounds rounds;
     pen_status refusal = PEN_OK;
-    double share = 1.0; // of the time limit
     PEN_TRY(place_init(&rounds, planner, arena));
     const bool is_judged =
         rounds.objective == PEN_OBJECTIVE_STEP_TIME || rounds.objective == PEN_OBJECTIVE_TRAFFIC;
     const bool has_lines = is_judged && !rounds.is_contiguous &&
                            planner->request->cluster->device_count > 1 &&
                            strcmp(rounds.strategy->name, "auto") == 0;
-    if (has_lines) PEN_TRY(place_lines_first(&rounds, &share));
-    PEN_TRY(place_search(&rounds, share, &refusal));
+    if (has_lines) PEN_TRY(place_lines_first(&rounds));
+    PEN_TRY(place_search(&rounds, has_lines ? PLACE_AFTER_LINES : 1.0, &refusal));
     const pen_status again = place_search_full(&rounds);
     if (again != PEN_OK) return pen_status_join(refusal, again);
-    if (has_lines && rounds.has_best && rounds.best.solution.fits &&
-        pen_clock_seconds() < rounds.deadline) {
+    if (has_lines && rounds.has_best && rounds.best.solution.fits) {
         PEN_TRY(place_go_on(&rounds, PLACE_OTHER_SHARE));
     }
     if (!rounds.has_best || !rounds.best.solution.fits) {
@@ -576,6 +578,7 @@ pen_status pen_plan_place(const pen_planner *planner, pen_arena *arena,
         if (!rounds.best.solution.fits) PEN_TRY(place_refuse(&rounds, PEN_OK));
     }
     *out_placed = rounds.best;
+    out_placed->is_cut = rounds.is_cut;
     return pen_plan_bound(planner, place_value(&rounds, &rounds.best), rounds.proved, arena,
                           &out_placed->lower_bound);
 }

@@ -9,6 +9,7 @@ typedef struct pen_plan_placed {
     const char *strategy;
     double value;       // of the objective
     double lower_bound; // 0: not known
+    bool is_cut;        // the clock cut a search: another run may find another plan
 } pen_plan_placed;
 
 // As pen_plan_build. The solution fits.

@@ -13,6 +13,9 @@
 #include "base/clock.h"
 #include "partition/segment_load.h"
 
+#define PLAN_CLOSE_SECONDS 100e-9 // nominal time of a segment that is weighed: this,
+#define PLAN_STATE_SECONDS 8e-9   // and this for each state it may follow
+
 // How the best value of a set and state came about.
 typedef struct plan_step {
     uint32_t set;
@@ -41,8 +44,9 @@ typedef struct plan_search {
     plan_frame *stack;   // [group_count + 1]
     uint32_t *active;    // [state] states of the set at hand that are worth going on from
     uint32_t active_count;
-    uint32_t prefix; // the set that the segment's prefix is
-    uint32_t *path;  // [group_count] scratch
+    uint32_t prefix;       // the set that the segment's prefix is
+    uint32_t *path;        // [group_count] scratch
+    uint64_t closed_count; // segments weighed
 } plan_search;
 
 // The least that group g costs anywhere.
@@ -177,6 +181,7 @@ static void plan_grow(plan_search *search, uint32_t source) {
         search->seen_from[target] = source + 1;
         pen_segment_load_add(search->segment, sets->link_group[link]);
         plan_close(search, source, target);
+        search->closed_count += 1;
         if (plan_may_grow(search)) {
             search->stack[++depth] = (plan_frame){target, sets->link_first[target]};
         } else {
@@ -269,12 +274,20 @@ pen_status pen_segment_plan_find(const pen_problem *problem, const pen_device_cl
     for (uint32_t set = 0; set + 1 < sets->count; set++) {
         plan_choose_active(&search, set);
         if (search.active_count == 0) continue;
-        if (options->deadline < INFINITY && pen_clock_seconds() > options->deadline) {
+        const bool is_late =
+            options->deadline < INFINITY && (pen_clock_seconds() > options->deadline ||
+                                             (options->work != NULL && *options->work <= 0.0));
+        if (is_late) {
             plan.is_finished = false;
             break;
         }
         plan_move_prefix(&search, set);
+        const uint64_t closed_before = search.closed_count;
         plan_grow(&search, set);
+        if (options->work != NULL) {
+            *options->work -= (double)(search.closed_count - closed_before) *
+                              (PLAN_CLOSE_SECONDS + PLAN_STATE_SECONDS * search.active_count);
+        }
     }
     uint32_t state_best = 0;
     const double *last = search.best + (size_t)(sets->count - 1) * classes->state_count;

@@ -10,13 +10,15 @@
 typedef struct pen_segment_plan_options {
     double value_limit; // only better placements are looked for; INFINITY: any
     double deadline;    // by pen_clock_seconds; INFINITY: none
+    double *work;       // nominal seconds left: what is done is taken from them, and when none is
+                        // left it ends as if the deadline had come; NULL: not counted
     // latency: a parallel device may have any number of segments, and devices no order then
     bool repeats_parallel;
 } pen_segment_plan_options;
 
 typedef struct pen_segment_plan {
     bool is_found;             // a placement better than the limit
-    bool is_finished;          // the deadline did not cut it short
+    bool is_finished;          // neither deadline nor work cut it short
     double value;              // largest load; latency: sum of all segments' loads
     uint32_t *device_of_group; // [group_count], when found
 } pen_segment_plan;

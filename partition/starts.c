@@ -25,6 +25,7 @@ typedef struct start_line {
     uint32_t best_order;
     uint32_t *device_of_chained; // [chained->group_count] best so far
     double value;
+    double *work; // nominal seconds left, or NULL
 } start_line;
 
 // Whether groups that were put together can be nowhere: too large, or pinned to two devices.
@@ -113,7 +114,7 @@ static pen_status start_try(start_line *line, const pen_down_sets *sets, double 
                             pen_arena *arena, bool *out_is_finished, bool *out_is_better) {
     pen_segment_plan plan;
     const pen_segment_plan_options options = {
-        line->value, deadline, .repeats_parallel = !line->problem->given.is_contiguous};
+        line->value, deadline, line->work, .repeats_parallel = !line->problem->given.is_contiguous};
     PEN_TRY(pen_segment_plan_find(line->chained, line->classes, sets, &options, arena, &plan));
     *out_is_finished = plan.is_finished;
     *out_is_better = plan.is_found;
@@ -164,13 +165,18 @@ static pen_status start_climb(start_line *line, const uint32_t *order, const pen
     return start_try(line, sets, INFINITY, arena, &is_finished, out_is_better);
 }
 
+static bool start_is_late(const pen_start_options *options) {
+    return pen_clock_seconds() >= options->deadline ||
+           (options->work != NULL && *options->work <= 0.0);
+}
+
 static pen_status start_try_orders(start_line *line, const pen_start_options *options,
                                    pen_arena *arena) {
     const uint32_t count = line->chained->group_count;
     bool is_finished, is_better;
     PEN_TRY(PEN_NEW(arena, (size_t)options->order_count * count, &line->orders));
     for (uint32_t i = 0; i < options->order_count; i++) {
-        if (i > 0 && pen_clock_seconds() > options->deadline) break;
+        if (i > 0 && start_is_late(options)) break;
         uint32_t *order = line->orders + (size_t)i * count;
         pen_arena *scratch;
         pen_down_sets *sets;
@@ -197,12 +203,12 @@ static pen_status start_try_families(start_line *line, const pen_start_options *
                                      pen_arena *arena, double *out_bound) {
     pen_down_sets *sets;
     bool is_finished, is_better;
-    if (line->order_count > 1 && pen_clock_seconds() < options->deadline) {
+    if (line->order_count > 1 && !start_is_late(options)) {
         PEN_TRY(
             pen_down_sets_of_orders(line->chained, line->orders, line->order_count, arena, &sets));
         PEN_TRY(start_try(line, sets, options->deadline, arena, &is_finished, &is_better));
     }
-    if (options->set_limit == 0 || pen_clock_seconds() > options->deadline) return PEN_OK;
+    if (options->set_limit == 0 || start_is_late(options)) return PEN_OK;
     sets = NULL;
     for (uint32_t limit = START_FEW_SETS; sets == NULL; limit = options->set_limit) {
         limit = limit < options->set_limit ? limit : options->set_limit;
@@ -244,7 +250,7 @@ static pen_status start_read(const start_line *line, pen_arena *arena, pen_start
 
 pen_status pen_start_segments(const pen_problem *problem, const pen_start_options *options,
                               pen_arena *arena, pen_start *out_start, double *out_bound) {
-    start_line line = {.problem = problem, .value = INFINITY};
+    start_line line = {.problem = problem, .value = INFINITY, .work = options->work};
     pen_device_classes *classes;
     *out_bound = 0.0;
     const pen_status status = pen_start_chain(problem, arena, &line.chained);
@@ -265,7 +271,9 @@ pen_status pen_start_segments(const pen_problem *problem, const pen_start_option
     PEN_TRY(PEN_NEW(arena, line.chained->group_count, &line.device_of_chained));
     PEN_TRY(start_try_orders(&line, options, arena));
     PEN_TRY(start_try_families(&line, options, arena, out_bound));
-    return start_read(&line, arena, out_start);
+    PEN_TRY(start_read(&line, arena, out_start));
+    out_start->is_cut = pen_clock_seconds() >= options->deadline;
+    return PEN_OK;
 }
 
 // ---- repair

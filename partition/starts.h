@@ -9,12 +9,15 @@ typedef struct pen_start {
     uint32_t *line;            // [group_count] its groups along the best line
     double value;              // the plan's: largest load; latency: the sum of the segments' times
     bool is_found;
+    bool is_cut; // the clock ended the search for it
 } pen_start;
 
 typedef struct pen_start_options {
     uint64_t seed;
     uint32_t order_count; // lines to try
     double deadline;      // by pen_clock_seconds, or INFINITY; the first line is always tried
+    double *work;         // nominal seconds left, see pen_segment_plan_options; the first line is
+                          // always tried; NULL: not counted
     uint32_t set_limit;   // down-sets to look at for an exact answer; 0: none
 } pen_start_options;
 

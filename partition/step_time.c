@@ -214,3 +214,7 @@ pen_status pen_step_time_evaluate(pen_step_time *step, const uint32_t *device_of
     *out_prediction = &step->prediction;
     return PEN_OK;
 }
+
+uint32_t pen_step_time_stage_count(const pen_step_time *step) {
+    return step->graph.stage_count;
+}

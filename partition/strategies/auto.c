@@ -27,13 +27,15 @@
 #define AUTO_VISITS 3000000 // of the exhaustive search, tens of milliseconds
 #define AUTO_GROUPS_TINY 12 // up to so many it may go on for AUTO_TINY_SHARE of the time
 #define AUTO_TINY_SHARE 0.8
-#define AUTO_PORTFOLIO_SHARE 0.25 // of the time, until which quick strategies may begin
+#define AUTO_START_SHARE 0.2 // of the time, for starts that the clock ends
 #define AUTO_GROUPS_EXHAUSTIVE 14
 #define AUTO_EXACT_SHARE 0.7   // of the time of the thread that tries for the exact answer
 #define AUTO_ROUND_SECONDS 2.5 // a round is about so long; at least two
 #define AUTO_CELLS 1000000     // groups times devices; beyond, the search is that of large problems
 #define AUTO_LARGE_START_SHARE 0.4
 #define AUTO_LARGE_TIME_SHARE 0.9 // of the limit, for large problems: checking takes longer
+#define AUTO_WORK_SHARE 0.05      // nominal, of the time, for starts in counted steps
+#define AUTO_COUNTED_SHARE 0.3    // likewise, for the search
 #define AUTO_TIME_SHARE 0.95      // of the limit; the rest is for checking and for late threads
 
 typedef struct auto_worker {
@@ -44,6 +46,8 @@ typedef struct auto_worker {
     double bound;
     pen_local_search_options search;
     bool is_exact; // tries for the exact answer first
+    double work;   // nominal seconds for that, in counted steps
+    bool is_cut;   // the clock ended it
     atomic_bool *stop;
     pen_status status;
 } auto_worker;
@@ -56,8 +60,11 @@ static pen_status auto_work_exactly(auto_worker *worker) {
     const pen_start_options options = {
         .seed = worker->search.seed,
         .order_count = AUTO_ORDERS_EXACT,
-        .deadline = worker->search.begin +
-                    AUTO_EXACT_SHARE * (worker->search.deadline - worker->search.begin),
+        .deadline = worker->search.is_counted
+                        ? worker->search.deadline
+                        : worker->search.begin +
+                              AUTO_EXACT_SHARE * (worker->search.deadline - worker->search.begin),
+        .work = worker->search.is_counted ? &worker->work : NULL,
         .set_limit = AUTO_SET_LIMIT};
     const pen_status status =
         pen_start_segments(worker->problem, &options, arena, &start, &worker->bound);
@@ -66,6 +73,7 @@ static pen_status auto_work_exactly(auto_worker *worker) {
         memcpy(worker->device_of_group, start.device_of_group,
                worker->problem->group_count * sizeof *start.device_of_group);
     }
+    worker->is_cut = status == PEN_OK && start.is_cut && !(worker->bound > 0.0);
     if (status == PEN_OK && worker->bound > 0.0) atomic_store(worker->stop, true);
     pen_arena_destroy(arena);
     return status;
@@ -77,7 +85,12 @@ static void auto_work(void *context) {
         worker->status = auto_work_exactly(worker);
         if (worker->status != PEN_OK) return;
         worker->search.begin = pen_clock_seconds();
-        if (atomic_load(worker->stop) || worker->search.begin >= worker->search.deadline) return;
+        if (atomic_load(worker->stop)) return;
+        worker->is_cut = worker->is_cut || worker->search.begin >= worker->search.deadline;
+        if (worker->is_cut) return;
+        if (!worker->search.is_counted) {
+            worker->search.seconds = worker->search.deadline - worker->search.begin;
+        }
     }
     double value;
     worker->status = pen_local_search_run(worker->problem, worker->line, &worker->search,
@@ -114,6 +127,10 @@ typedef struct auto_search {
     double begin;
     double deadline;
     double bound;     // proved
+    double work;      // nominal seconds that starts may take in counted steps
+    double seconds;   // likewise, of a round
+    bool is_counted;  // nothing follows the clock
+    bool is_cut;      // but it did, or it ended something
     atomic_bool stop; // all workers: the exact answer is there
     uint32_t round_count;
     uint32_t worker_count;
@@ -125,7 +142,7 @@ static pen_status auto_run_round(auto_search *search, uint32_t round) {
     const double now = pen_clock_seconds();
     const bool is_exact =
         problem->given.is_contiguous && problem->given.objective == PEN_OBJECTIVE_THROUGHPUT;
-    const double deadline = is_exact
+    const double deadline = is_exact || search->is_counted
                                 ? search->deadline
                                 : now + (search->deadline - now) / (search->round_count - round);
     atomic_store(&search->stop, false);
@@ -135,6 +152,8 @@ static pen_status auto_run_round(auto_search *search, uint32_t round) {
         worker->line = search->start.line;
         worker->value = search->start.value;
         worker->bound = 0.0;
+        worker->work = search->seconds;
+        worker->is_cut = false;
         worker->stop = &search->stop;
         worker->status = PEN_OK;
         worker->is_exact = is_exact && i == 0 && round == 0;
@@ -142,6 +161,8 @@ static pen_status auto_run_round(auto_search *search, uint32_t round) {
             .seed = search->options->seed * 100 + round * AUTO_THREAD_LIMIT + i,
             .begin = now,
             .deadline = deadline,
+            .seconds = search->is_counted ? search->seconds : deadline - now,
+            .is_counted = search->is_counted,
             .value = search->start.value,
             .origin = search->origin,
             .enough = search->bound,
@@ -151,8 +172,15 @@ static pen_status auto_run_round(auto_search *search, uint32_t round) {
                problem->group_count * sizeof *worker->device_of_group);
     }
     PEN_TRY(auto_run(search->workers, search->worker_count));
-    for (uint32_t i = 0; i < search->worker_count; i++) {
+    const bool is_proved = is_exact && search->workers[0].bound > 0.0;
+    if (!is_proved && (!search->is_counted || pen_clock_seconds() >= deadline)) {
+        search->is_cut = true;
+    }
+    // what others had found when the answer was there is a matter of time
+    const uint32_t heard_count = is_proved ? 1 : search->worker_count;
+    for (uint32_t i = 0; i < heard_count; i++) {
         const auto_worker *worker = &search->workers[i];
+        search->is_cut = search->is_cut || worker->is_cut;
         search->bound = fmax(search->bound, worker->bound);
         if (worker->value >= search->start.value) continue;
         search->start.value = worker->value;
@@ -171,10 +199,12 @@ static pen_status auto_weigh_start(auto_search *search) {
         problem->given.objective == PEN_OBJECTIVE_TRAFFIC) { // its value is known
         PEN_TRY(pen_bound(problem, search->arena, &search->bound));
         if (search->start.value <= search->bound) return PEN_OK;
-        const double deadline =
-            search->begin + AUTO_PORTFOLIO_SHARE * search->options->time_limit_seconds;
-        return pen_judged_portfolio(problem, search->options, deadline, search->arena,
-                                    &search->start);
+        search->work = fmax(search->work, AUTO_WORK_SHARE * search->options->time_limit_seconds);
+        const pen_status status =
+            pen_judged_portfolio(problem, search->options, search->deadline, &search->work,
+                                 search->arena, &search->start);
+        search->is_cut = search->is_cut || search->start.is_cut;
+        return status;
     }
     PEN_TRY(PEN_NEW(search->arena, problem->given.node_count, &device_of_node));
     for (uint32_t v = 0; v < problem->given.node_count; v++) {
@@ -197,9 +227,15 @@ static pen_status auto_search_long(auto_search *search) {
            search->problem->group_count * sizeof *search->origin);
     const double rounds = search->options->time_limit_seconds / AUTO_ROUND_SECONDS;
     search->round_count = rounds < 2.0 ? 2 : rounds > 1000.0 ? 1000 : (uint32_t)rounds;
+    search->seconds = fmin(AUTO_COUNTED_SHARE * search->options->time_limit_seconds,
+                           pen_local_search_enough_seconds(search->problem)) /
+                      search->round_count;
     for (uint32_t round = 0; round < search->round_count; round++) {
         if (search->start.value <= search->bound) break;
-        if (round > 0 && pen_clock_seconds() >= search->deadline) break;
+        if (round > 0 && pen_clock_seconds() >= search->deadline) {
+            search->is_cut = true;
+            break;
+        }
         PEN_TRY(auto_run_round(search, round));
     }
     return PEN_OK;
@@ -220,6 +256,7 @@ static pen_status auto_place_large(auto_search *search, pen_strategy_result *out
         .partition = pen_metis_partition,
     };
     PEN_TRY(pen_large_search(problem, &large, search->arena, &search->start));
+    search->is_cut = search->start.is_cut;
     if (is_searched_on) {
         PEN_TRY(auto_weigh_start(search));
         PEN_TRY(auto_search_long(search));
@@ -227,6 +264,7 @@ static pen_status auto_place_large(auto_search *search, pen_strategy_result *out
     memcpy(out_result->device_of_group, search->start.device_of_group,
            problem->group_count * sizeof *out_result->device_of_group);
     out_result->lower_bound = search->bound;
+    out_result->is_cut = search->is_cut;
     return PEN_OK;
 }
 
@@ -240,9 +278,11 @@ static pen_status auto_search_all(auto_search *search, bool *out_is_complete) {
     if (search->start.device_of_group == NULL) {
         PEN_TRY(PEN_NEW(search->arena, group_count, &search->start.device_of_group));
     }
-    return pen_exhaustive_search(search->problem, &all, search->arena,
-                                 search->start.device_of_group, &search->start.value,
-                                 out_is_complete);
+    PEN_TRY(pen_exhaustive_search(search->problem, &all, search->arena,
+                                  search->start.device_of_group, &search->start.value,
+                                  out_is_complete));
+    if (!*out_is_complete && pen_clock_seconds() >= all.deadline) search->is_cut = true;
+    return PEN_OK;
 }
 
 // The groups in an order, where no start has found one.
@@ -290,22 +330,33 @@ static pen_status auto_take_known(auto_search *search) {
 
 static pen_status auto_place(const pen_problem *problem, const pen_strategy_options *options,
                              pen_arena *arena, pen_strategy_result *out_result) {
-    auto_search search = {.problem = problem, .options = options, .arena = arena};
+    auto_search search = {.problem = problem,
+                          .options = options,
+                          .arena = arena,
+                          .is_counted = options->is_counted || pen_local_search_counts(problem)};
     bool is_complete = false;
     search.begin = pen_clock_seconds();
     search.deadline = search.begin + AUTO_TIME_SHARE * options->time_limit_seconds;
+    if (search.is_counted && options->cut_seconds > 0.0) {
+        search.deadline = search.begin + AUTO_TIME_SHARE * options->cut_seconds;
+    }
     if (pen_problem_is_large(problem) && problem->given.objective != PEN_OBJECTIVE_TRAFFIC) {
         return auto_place_large(&search, out_result);
     }
-    const pen_start_options start_options = {.seed = options->seed,
-                                             .order_count = AUTO_ORDERS_FIRST,
-                                             .deadline =
-                                                 search.begin + 0.2 * options->time_limit_seconds};
+    search.work = AUTO_WORK_SHARE * options->time_limit_seconds;
+    const pen_start_options start_options = {
+        .seed = options->seed,
+        .order_count = AUTO_ORDERS_FIRST,
+        .deadline = search.is_counted
+                        ? search.deadline
+                        : search.begin + AUTO_START_SHARE * options->time_limit_seconds,
+        .work = search.is_counted ? &search.work : NULL};
     pen_status status =
         pen_local_search_start(problem, &start_options, arena, &search.start, &search.bound);
     const bool is_small = problem->group_count <= AUTO_GROUPS_EXHAUSTIVE;
     if (status != PEN_OK && pen_status_get_code(status) != PEN_DOES_NOT_FIT) return status;
     if (status != PEN_OK) search.start = (pen_start){.value = INFINITY};
+    search.is_cut = search.start.is_cut;
     const pen_status taken = auto_take_known(&search);
     if (taken != PEN_OK) return pen_status_join(status, taken);
     if (status != PEN_OK && !is_small && !search.start.is_found) return status;
@@ -321,12 +372,14 @@ static pen_status auto_place(const pen_problem *problem, const pen_strategy_opti
     pen_status_ignore(status, "there is a placement although the start found none");
     if (is_complete) {
         search.bound = search.start.value * (1.0 - 1e-12);
+        search.is_cut = false; // however it came there, it is the best
     } else {
         PEN_TRY(auto_search_long(&search));
     }
     memcpy(out_result->device_of_group, search.start.device_of_group,
            problem->group_count * sizeof *out_result->device_of_group);
     out_result->lower_bound = search.bound;
+    out_result->is_cut = search.is_cut;
     return PEN_OK;
 }
 

@@ -22,6 +22,7 @@ static pen_status dynamic_place(const pen_problem *problem, const pen_strategy_o
         .set_limit = DYNAMIC_SET_LIMIT,
     };
     PEN_TRY(pen_start_segments(problem, &start_options, arena, &start, &bound));
+    out_result->is_cut = start.is_cut;
     if (!start.is_found) { // what fits may need devices to wait for each other
         for (uint32_t g = 0; g < problem->group_count; g++)
             out_result->device_of_group[g] = PEN_PROBLEM_ANY;

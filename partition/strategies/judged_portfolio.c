@@ -9,6 +9,14 @@ static const char *const portfolio_names[] = {"greedy"};
 
 #define PORTFOLIO_NAME_COUNT (sizeof portfolio_names / sizeof *portfolio_names)
 
+#define PORTFOLIO_CELL_SECONDS 60e-9 // nominal, for each tie or group and each device
+
+static double portfolio_run_seconds(const pen_problem *problem) {
+    const double ties = problem->output_count + problem->reads.first[problem->group_count];
+    return 1e-3 +
+           PORTFOLIO_CELL_SECONDS * (ties + problem->group_count) * problem->given.device_count;
+}
+
 // Whether a strategy that failed so may be done without.
 static bool portfolio_forgives(pen_status status) {
     const pen_status_code code = pen_status_get_code(status);
@@ -35,7 +43,8 @@ static pen_status portfolio_try(const pen_problem *problem, const pen_strategy *
 }
 
 pen_status pen_judged_portfolio(const pen_problem *problem, const pen_strategy_options *options,
-                                double deadline, pen_arena *arena, pen_start *io_start) {
+                                double deadline, double *work, pen_arena *arena,
+                                pen_start *io_start) {
     const pen_problem_given *given = &problem->given;
     pen_problem fewer = *problem; // on which fewer devices may be used
     uint32_t most = given->device_count;
@@ -48,7 +57,10 @@ pen_status pen_judged_portfolio(const pen_problem *problem, const pen_strategy_o
         const pen_strategy *strategy;
         PEN_TRY(pen_strategy_find(portfolio_names[i], arena, &strategy));
         for (uint32_t count = most; count >= least; count = count - 1 - count / 8) {
-            if (pen_clock_seconds() >= deadline) return PEN_OK;
+            if (*work <= 0.0) return PEN_OK;
+            *work -= portfolio_run_seconds(problem);
+            io_start->is_cut = io_start->is_cut || pen_clock_seconds() >= deadline;
+            if (io_start->is_cut) return PEN_OK;
             pen_arena *scratch;
             PEN_TRY(pen_arena_create(&scratch));
             fewer.given.devices_used_maximum = count;

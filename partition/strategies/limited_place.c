@@ -42,6 +42,7 @@ typedef struct limited_choice {
     uint32_t *device_of_group;
     double value;
     bool is_found;
+    bool is_cut;
     pen_status missed;
 } limited_choice;
 
@@ -53,6 +54,7 @@ static pen_status limited_try(limited_choice *choice, const uint32_t *devices, p
     PEN_TRY(PEN_NEW(arena, group_count, &result.device_of_group));
     PEN_TRY(pen_stand_in_on(choice->seen, devices, choice->count, arena, &some));
     pen_status status = choice->strategy->place(some, &choice->options, arena, &result);
+    choice->is_cut = choice->is_cut || result.is_cut;
     for (uint32_t g = 0; status == PEN_OK && g < group_count; g++)
         result.device_of_group[g] = devices[result.device_of_group[g]];
     if (status == PEN_OK) status = pen_spread(choice->problem, arena, result.device_of_group);
@@ -112,6 +114,7 @@ static pen_status limited_place_on_some(const pen_problem *problem, const pen_pr
             limited_try(&choice, choice.devices + (size_t)i * choice.count, arena);
         if (status != PEN_OK) return pen_status_join(status, choice.missed);
     }
+    out_result->is_cut = out_result->is_cut || choice.is_cut;
     if (!choice.is_found) return choice.missed;
     pen_status_ignore(choice.missed, "another choice of devices fits");
     return PEN_OK;
@@ -130,7 +133,10 @@ static pen_status limited_try_all(const pen_problem *problem, const pen_strategy
         .deadline = pen_clock_seconds() + LIMITED_SMALL_SHARE * options->time_limit_seconds};
     PEN_TRY(pen_exhaustive_search(problem, &search, arena, out_result->device_of_group, &value,
                                   out_is_done));
-    if (!*out_is_done) return PEN_OK;
+    if (!*out_is_done) {
+        out_result->is_cut = true;
+        return PEN_OK;
+    }
     if (!(value < INFINITY)) {
         return pen_memory_blame(problem, "of all placements none is right", arena);
     }
@@ -161,7 +167,9 @@ pen_status pen_limited_place(const pen_problem *problem, const pen_strategy *str
     if (has_most && !counts) {
         PEN_TRY(limited_place_on_some(problem, seen, strategy, options, arena, out_result));
     } else {
+        const bool is_cut = out_result->is_cut;
         PEN_TRY(strategy->place(seen, options, arena, out_result));
+        out_result->is_cut = out_result->is_cut || is_cut;
         if (given->devices_used_minimum > 1 && !counts) {
             PEN_TRY(pen_spread(problem, arena, out_result->device_of_group));
         }

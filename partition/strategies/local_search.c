@@ -21,6 +21,8 @@
 #define LOCAL_TIE_SECONDS 12e-9         // and this for each output that a group makes or reads
 #define LOCAL_LATENCY_SECONDS 4e-7      // latency: a step takes this,
 #define LOCAL_LATENCY_NODE_SECONDS 3e-9 // and this for each node and edge
+#define LOCAL_STEPS_ENOUGH 60000        // for each group: more find little
+#define LOCAL_JUDGED_STEPS_ENOUGH 2000  // likewise, of steps that weigh step time or traffic
 #define LOCAL_CYCLES_LIMIT 24           // of one run
 
 // How an objective is searched.
@@ -66,6 +68,18 @@ static local_way local_choose_way(const pen_problem *problem) {
     PEN_NEVER("an objective is one of the enum");
 }
 
+bool pen_local_search_counts(const pen_problem *problem) {
+    return problem->given.objective == PEN_OBJECTIVE_STEP_TIME ||
+           problem->given.objective == PEN_OBJECTIVE_TRAFFIC;
+}
+
+double pen_local_search_enough_seconds(const pen_problem *problem) {
+    const local_way way = local_choose_way(problem);
+    const double steps =
+        pen_local_search_counts(problem) ? LOCAL_JUDGED_STEPS_ENOUGH : LOCAL_STEPS_ENOUGH;
+    return steps * (problem->group_count + 1.0) * way.step_seconds;
+}
+
 static uint32_t local_cycle_count(const local_way *way, double span) {
     const double count = floor(span / way->cycle_seconds);
     return count < 1.0 ? 1 : count > LOCAL_CYCLES_LIMIT ? LOCAL_CYCLES_LIMIT : (uint32_t)count;
@@ -76,7 +90,7 @@ pen_status pen_local_search_run(const pen_problem *problem, const uint32_t *line
                                 double *out_value) {
     static const double targets[] = {3.5, 3.5, 2.5, 3.5, 5.0}; // groups a device, coarsest
     const local_way way = local_choose_way(problem);
-    const double span = options->deadline - options->begin;
+    const double span = options->seconds;
     const uint32_t cycle_count = local_cycle_count(&way, span);
     pen_arena *arena;
     uint32_t *tried;
@@ -90,7 +104,9 @@ pen_status pen_local_search_run(const pen_problem *problem, const uint32_t *line
         const pen_multilevel_options cycle = {
             .seed = options->seed * 1000 + i,
             .step_count = 1 + (uint64_t)(span / cycle_count / way.step_seconds),
-            .deadline = now + (options->deadline - now) / (cycle_count - i),
+            .deadline = options->is_counted ? options->deadline
+                                            : now + (options->deadline - now) / (cycle_count - i),
+            .is_counted = options->is_counted,
             .warmth = way.warmths[variant % 4],
             .warmth_least = way.warmth_least,
             .warmth_last = way.warmth_last,
@@ -133,26 +149,44 @@ pen_status pen_local_search_start(const pen_problem *problem, const pen_start_op
 }
 
 #define LOCAL_ORDER_COUNT 8
+#define LOCAL_START_SHARE 0.05      // nominal, of the time limit, for starts: in counted steps,
+#define LOCAL_TIMED_START_SHARE 0.2 // and by the clock
+#define LOCAL_COUNTED_SHARE 0.45    // likewise, for the search in counted steps
 
 static pen_status local_search_place(const pen_problem *problem,
                                      const pen_strategy_options *options, pen_arena *arena,
                                      pen_strategy_result *out_result) {
+    const bool is_counted = options->is_counted || pen_local_search_counts(problem);
     const double begin = pen_clock_seconds();
-    const double deadline = begin + options->time_limit_seconds;
+    const double deadline =
+        begin + (is_counted && options->cut_seconds > 0.0 ? options->cut_seconds
+                                                          : options->time_limit_seconds);
     pen_start start;
     double value;
-    const pen_start_options start_options = {.seed = options->seed,
-                                             .order_count = LOCAL_ORDER_COUNT,
-                                             .deadline = begin + 0.2 * options->time_limit_seconds};
+    double work = LOCAL_START_SHARE * options->time_limit_seconds;
+    const pen_start_options start_options = {
+        .seed = options->seed,
+        .order_count = LOCAL_ORDER_COUNT,
+        .deadline =
+            is_counted ? deadline : begin + LOCAL_TIMED_START_SHARE * options->time_limit_seconds,
+        .work = is_counted ? &work : NULL};
     PEN_TRY(
         pen_local_search_start(problem, &start_options, arena, &start, &out_result->lower_bound));
     memcpy(out_result->device_of_group, start.device_of_group,
            problem->group_count * sizeof *start.device_of_group);
+    const double now = pen_clock_seconds();
+    const double seconds = fmin(LOCAL_COUNTED_SHARE * options->time_limit_seconds,
+                                pen_local_search_enough_seconds(problem));
     const pen_local_search_options search = {.seed = options->seed,
-                                             .begin = pen_clock_seconds(),
+                                             .begin = now,
                                              .deadline = deadline,
+                                             .seconds = is_counted ? seconds : deadline - now,
+                                             .is_counted = is_counted,
                                              .value = INFINITY};
-    return pen_local_search_run(problem, start.line, &search, out_result->device_of_group, &value);
+    PEN_TRY(
+        pen_local_search_run(problem, start.line, &search, out_result->device_of_group, &value));
+    out_result->is_cut = !is_counted || start.is_cut || pen_clock_seconds() >= deadline;
+    return PEN_OK;
 }
 
 extern const pen_strategy pen_strategy_local_search;

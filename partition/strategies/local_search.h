@@ -10,11 +10,19 @@ typedef struct pen_local_search_options {
     uint64_t seed;
     double begin;            // by pen_clock_seconds
     double deadline;         // likewise
+    double seconds;          // nominal; as many steps are planned as that allows
+    bool is_counted;         // the deadline only ends the search, nothing follows the clock
     double value;            // of the placement given, as far as known; INFINITY: not
     const uint32_t *origin;  // a right placement that hot cycles start from; NULL: none
     double enough;           // stops at this value of the objective
     const atomic_bool *stop; // stops when it becomes true; NULL: never
 } pen_local_search_options;
+
+// Whether an objective is always searched in counted steps, whatever the options say.
+bool pen_local_search_counts(const pen_problem *problem);
+
+// Nominal seconds after which a search in counted steps is not worth going on with.
+double pen_local_search_enough_seconds(const pen_problem *problem);
 
 // Improves a right placement; `line` has every group once, in the order of a start's line.
 // Cycles of pen_multilevel_cycle.

@@ -230,6 +230,7 @@ static pen_status metis_try(const metis_refine *refine, const metis_input *input
         const pen_anneal_options options = {.seed = refine->seed + try,
                                             .step_count = refine->step_count,
                                             .deadline = refine->deadline,
+                                            .is_counted = true,
                                             .warmth_first = METIS_WARMTH_FIRST,
                                             .warmth_last = METIS_WARMTH_LAST};
         value = pen_anneal_run(refine->anneal, &options, device_of_group);
@@ -303,7 +304,8 @@ static pen_status metis_place(const pen_problem *problem, const pen_strategy_opt
     for (uint32_t i = 0; i < try_count; i++) {
         PEN_TRY(metis_run(&input, options->seed, i));
         PEN_TRY(metis_try(&refine, &input, i, arena, out_result->device_of_group, &value));
-        if (pen_clock_seconds() > refine.deadline) break;
+        out_result->is_cut = pen_clock_seconds() >= refine.deadline;
+        if (out_result->is_cut) break;
     }
     return PEN_OK;
 }

@@ -107,6 +107,7 @@ pen_status pen_place(const pen_problem *problem, const pen_strategy *strategy,
                          strategy->name, bound, placement->value);
     }
     placement->lower_bound = fmin(bound, placement->value);
+    placement->is_cut = result.is_cut;
     *out_placement = placement;
     return PEN_OK;
 }

@@ -1,9 +1,10 @@
 // The strategies, and the one door through which a problem is placed.
 //
 // A strategy gives each group of a problem a device. Equal problems, options and seeds give equal
-// placements, as long as the time limit cuts nothing short: the clock enters only there. Work is
-// counted in steps, sized so that on a common machine they end before the limit; on a slower or
-// busy one the search cools faster, so as to end well in time.
+// placements, unless the result says that the clock cut the search. Work is counted in steps, as
+// many as a common machine, not busy with other things, makes in about half of the time limit.
+// Searches by load or latency that are not told to count make the most of their time instead: how
+// they cool follows the clock, and they say so.
 #ifndef PEN_PARTITION_STRATEGIES_STRATEGIES_H
 #define PEN_PARTITION_STRATEGIES_STRATEGIES_H
 
@@ -11,8 +12,11 @@
 
 typedef struct pen_strategy_options {
     uint64_t seed;
-    double time_limit_seconds;      // > 0
-    uint32_t thread_count;          // at least 1; `auto` alone uses more than one
+    double time_limit_seconds; // > 0
+    double cut_seconds;    // searches in counted steps may go on so long if late; 0: the time limit
+    uint32_t thread_count; // at least 1; `auto` alone uses more than one
+    bool is_counted; // the clock alone ends a search, it does not hurry it; step time and traffic
+                     // are searched so in any case
     const uint32_t *device_of_node; // [node_count] for `manual`: devices, or PEN_PROBLEM_ANY; NULL
     const uint32_t *known;          // [node_count] for `auto`: a placement that may be right; NULL
 } pen_strategy_options;
@@ -20,6 +24,7 @@ typedef struct pen_strategy_options {
 typedef struct pen_strategy_result {
     uint32_t *device_of_group; // [group_count]
     double lower_bound;        // proved on the way, or 0
+    bool is_cut;               // the clock had a part in it: another run may find another one
 } pen_strategy_result;
 
 typedef struct pen_strategy {
