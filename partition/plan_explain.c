@@ -6,12 +6,14 @@
 #include "partition/plan_dump.h"
 #include "partition/plan_place.h"
 #include "partition/plan_reasons.h"
+#include "partition/plan_value.h"
 
 #define EXPLAIN_NAMES_SHOWN 6
 #define EXPLAIN_MEMBERS_SHOWN 8
 
 typedef struct explainer {
     const pen_planner *planner;
+    const pen_plan *plan;
     pen_arena *arena;
     pen_plan_solution now;
     uint32_t color;
@@ -139,6 +141,10 @@ static pen_status explain_rule(const explainer *e, uint32_t device, const char *
     return PEN_OK;
 }
 
+static bool explain_is_for(const pen_plan *plan, pen_objective objective) {
+    return strcmp(plan->objective, pen_objective_names[objective]) == 0;
+}
+
 static pen_status explain_device(explainer *e, uint32_t node, uint32_t device,
                                  pen_plan_alternative *alternative) {
     const pen_node_homes *homes = e->planner->homes;
@@ -161,6 +167,9 @@ static pen_status explain_device(explainer *e, uint32_t node, uint32_t device,
         PEN_TRY(pen_plan_solve(e->planner, e->device_of_node, e->arena, &solution));
     }
     alternative->step_seconds = solution.prediction.step_seconds;
+    if (explain_is_for(e->plan, PEN_OBJECTIVE_LATENCY)) {
+        PEN_TRY(pen_plan_latency(e->planner, &solution, e->arena, &alternative->latency_seconds));
+    }
     alternative->traffic_bytes = explain_traffic(&solution);
     alternative->memory_total = solution.device_memory[device].total;
     pen_status status;
@@ -199,7 +208,7 @@ static pen_status explain_members(const explainer *e, pen_plan_explanation *expl
 
 pen_status pen_plan_explain(const pen_planner *planner, const pen_plan *plan, const char *node,
                             pen_arena *arena, pen_plan_explanation *out_explanation) {
-    explainer e = {.planner = planner, .arena = arena};
+    explainer e = {.planner = planner, .plan = plan, .arena = arena};
     pen_plan_explanation explanation = {.plan = plan, .asked = node};
     pen_plan_alternative *devices;
     uint32_t id = PEN_ID_NONE;
@@ -227,12 +236,9 @@ pen_status pen_plan_explain(const pen_planner *planner, const pen_plan *plan, co
 // ---- printing
 
 static double explain_value(const pen_plan_explanation *x, const pen_plan_alternative *device) {
-    if (strcmp(x->plan->objective, pen_objective_names[PEN_OBJECTIVE_TRAFFIC]) == 0) {
-        return device->traffic_bytes;
-    }
-    if (strcmp(x->plan->objective, pen_objective_names[PEN_OBJECTIVE_THROUGHPUT]) == 0) {
-        return device->load_seconds;
-    }
+    if (explain_is_for(x->plan, PEN_OBJECTIVE_TRAFFIC)) return device->traffic_bytes;
+    if (explain_is_for(x->plan, PEN_OBJECTIVE_THROUGHPUT)) return device->load_seconds;
+    if (explain_is_for(x->plan, PEN_OBJECTIVE_LATENCY)) return device->latency_seconds;
     return device->step_seconds;
 }
 
@@ -318,6 +324,9 @@ void pen_plan_explanation_write_json(const pen_plan_explanation *x, pen_json_wri
         pen_json_key_number(json, "node_seconds", a->node_seconds);
         pen_json_key_text(json, "source", pen_figure_source_name(a->source));
         pen_json_key_number(json, "step_seconds", a->step_seconds);
+        if (explain_is_for(x->plan, PEN_OBJECTIVE_LATENCY)) {
+            pen_json_key_number(json, "latency_seconds", a->latency_seconds);
+        }
         pen_json_key_number(json, "load_seconds", a->load_seconds);
         pen_json_key_number(json, "traffic_bytes", a->traffic_bytes);
         pen_json_key_number(json, "change", explain_value(x, a) - now);

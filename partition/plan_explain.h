@@ -18,10 +18,11 @@ typedef struct pen_plan_alternative {
     pen_figure_source source; // of the node's time
     // where something could be worked out (else 0): also of some that are not possible
     double step_seconds;
-    double load_seconds;   // of the device that has most to do
-    double traffic_bytes;  // of a microbatch, all transfers
-    uint64_t memory_total; // on this device
-    uint64_t memory_limit; //
+    double latency_seconds; // of a plan for latency alone
+    double load_seconds;    // of the device that has most to do
+    double traffic_bytes;   // of a microbatch, all transfers
+    uint64_t memory_total;  // on this device
+    uint64_t memory_limit;  //
 } pen_plan_alternative;
 
 typedef struct pen_plan_explanation {

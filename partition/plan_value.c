@@ -7,8 +7,9 @@
 
 #define VALUE_ROUNDING 1e-9
 
-static pen_status value_lower(const pen_planner *planner, const double *bytes_limit,
-                              pen_arena *arena, pen_problem **out_problem) {
+static pen_status value_lower(const pen_planner *planner, pen_objective objective,
+                              const double *bytes_limit, pen_arena *arena,
+                              pen_problem **out_problem) {
     const pen_plan_request *request = planner->request;
     const pen_constraints *constraints = &request->placement->constraints;
     pen_problem_given *given;
@@ -24,7 +25,7 @@ static pen_status value_lower(const pen_planner *planner, const double *bytes_li
         .constraints = &planner->constraints,
         .cluster = request->cluster,
         .costs = request->costs,
-        .objective = request->placement->objective,
+        .objective = objective,
         .is_contiguous = request->placement->contiguous,
         .devices_used_minimum = (uint32_t)constraints->stages.minimum,
         .devices_used_maximum = (uint32_t)constraints->stages.maximum,
@@ -39,10 +40,11 @@ static pen_status value_lower(const pen_planner *planner, const double *bytes_li
 pen_status pen_plan_bound(const pen_planner *planner, double value, double proved, pen_arena *arena,
                           double *out_lower_bound) {
     const uint32_t device_count = planner->request->cluster->device_count;
+    const pen_objective objective = planner->request->placement->objective;
     const double most = value * (1.0 + VALUE_ROUNDING);
     pen_problem *problem;
     double *no_limit, bound;
-    PEN_TRY(value_lower(planner, planner->bytes_limit, arena, &problem));
+    PEN_TRY(value_lower(planner, objective, planner->bytes_limit, arena, &problem));
     PEN_TRY(pen_bound(problem, arena, &bound));
     if (proved <= most) bound = fmax(bound, proved);
     if (bound > most) {
@@ -51,7 +53,7 @@ pen_status pen_plan_bound(const pen_planner *planner, double value, double prove
         for (uint32_t d = 0; d < device_count; d++) {
             no_limit[d] = INFINITY;
         }
-        PEN_TRY(value_lower(planner, no_limit, arena, &problem));
+        PEN_TRY(value_lower(planner, objective, no_limit, arena, &problem));
         PEN_TRY(pen_bound(problem, arena, &bound));
     }
     if (bound > most) {
@@ -62,12 +64,33 @@ pen_status pen_plan_bound(const pen_planner *planner, double value, double prove
     return PEN_OK;
 }
 
+// Where the nodes of the problem are.
+static pen_status value_devices(const pen_problem_given *given, const pen_plan_solution *solution,
+                                pen_arena *arena, uint32_t **out_device_of_node) {
+    uint32_t *device_of_node;
+    PEN_TRY(PEN_NEW(arena, given->node_count, &device_of_node));
+    for (uint32_t n = 0; n < given->node_count; n++) {
+        device_of_node[n] = solution->device_of_node[given->nodes[n].color];
+    }
+    *out_device_of_node = device_of_node;
+    return PEN_OK;
+}
+
 static pen_status value_of(const pen_problem *problem, const uint32_t *device_of_node,
                            pen_arena *arena, double *out_value) {
     pen_placement *placement;
     PEN_TRY(pen_placement_new(problem, device_of_node, arena, &placement));
     *out_value = placement->value;
     return PEN_OK;
+}
+
+pen_status pen_plan_latency(const pen_planner *planner, const pen_plan_solution *solution,
+                            pen_arena *arena, double *out_seconds) {
+    pen_problem *problem;
+    uint32_t *device_of_node;
+    PEN_TRY(value_lower(planner, PEN_OBJECTIVE_LATENCY, planner->bytes_limit, arena, &problem));
+    PEN_TRY(value_devices(&problem->given, solution, arena, &device_of_node));
+    return value_of(problem, device_of_node, arena, out_seconds);
 }
 
 static pen_status value_check_used(const pen_problem_given *given, const uint32_t *device_of_node,
@@ -97,12 +120,10 @@ pen_status pen_plan_value(const pen_planner *planner, const pen_plan_solution *s
                           pen_arena *arena, double *out_value, double *out_lower_bound) {
     pen_problem *problem;
     uint32_t *device_of_node;
-    PEN_TRY(value_lower(planner, planner->bytes_limit, arena, &problem));
+    PEN_TRY(value_lower(planner, planner->request->placement->objective, planner->bytes_limit,
+                        arena, &problem));
     const pen_problem_given *given = &problem->given;
-    PEN_TRY(PEN_NEW(arena, given->node_count, &device_of_node));
-    for (uint32_t n = 0; n < given->node_count; n++) {
-        device_of_node[n] = solution->device_of_node[given->nodes[n].color];
-    }
+    PEN_TRY(value_devices(given, solution, arena, &device_of_node));
     PEN_TRY(value_check_used(given, device_of_node, arena));
     if (given->is_contiguous) {
         bool is_acyclic;

@@ -21,4 +21,9 @@ PEN_NODISCARD pen_status pen_plan_value(const pen_planner *planner,
 PEN_NODISCARD pen_status pen_plan_bound(const pen_planner *planner, double value, double proved,
                                         pen_arena *arena, double *out_lower_bound);
 
+// The latency of a solution, whatever the request's objective is. OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_plan_latency(const pen_planner *planner,
+                                          const pen_plan_solution *solution, pen_arena *arena,
+                                          double *out_seconds);
+
 #endif // PEN_PARTITION_PLAN_VALUE_H

@@ -82,6 +82,46 @@ static void stages_share_what_one_device_holds(void **state) {
     }
 }
 
+// A parameter that stages on A, B and A again read is on A once.
+static void devices_hold_a_parameter_once(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    pen_plan_job *plan_job = planned_start(
+        planned_tiny(arena, 3, PLANNED_FOUR_DEVICES "placement: {time_limit: 100ms}\n"));
+    const pen_planner *planner = planned_planner(plan_job, arena);
+    const pen_node_homes *homes = planner->homes;
+    uint32_t devices[3] = {0, 0, 0};
+    pen_value_id twice;
+    pen_stage_split split = {.stage_count = 3, .device_of_stage = devices};
+    pen_stage_memory *one, *two;
+    CHECK_OK(pen_graph_find_value(homes->graph, "twice", &twice));
+    CHECK_OK(PEN_NEW(arena, homes->node_count, &split.stage_of_node));
+    for (uint32_t n = 0; n < homes->node_count; n++) {
+        if (pen_graph_node(homes->graph, (pen_node_id){n})->role != PEN_ROLE_FORWARD) {
+            split.stage_of_node[n] = 2;
+        }
+    }
+    for (uint32_t u = homes->user_first[twice.index]; u < homes->user_first[twice.index + 1]; u++) {
+        const uint32_t user = homes->user_nodes[u];
+        if (split.stage_of_node[user] == 0) {
+            split.stage_of_node[user] = 1;
+            break;
+        }
+    }
+    const pen_planned_graph *planned = planner->request->planned;
+    CHECK_OK(pen_memory_model_stages(planned, homes, &split, arena, &one));
+    devices[1] = 1;
+    CHECK_OK(pen_memory_model_stages(planned, homes, &split, arena, &two));
+    assert_true(two[1].parameters > 0);
+    CHECK(two[0].parameters + two[2].parameters <=
+              one[0].parameters + one[1].parameters + one[2].parameters,
+          "%llu and %llu bytes, %llu of all", (unsigned long long)two[0].parameters,
+          (unsigned long long)two[2].parameters,
+          (unsigned long long)(one[0].parameters + one[1].parameters + one[2].parameters));
+    pen_plan_job_destroy(plan_job);
+    pen_arena_destroy(arena);
+}
+
 // What is kept grows with the microbatches in flight, and nothing else does.
 static void microbatches_in_flight_multiply_what_is_kept(void **state) {
     (void)state;
@@ -107,6 +147,7 @@ static void microbatches_in_flight_multiply_what_is_kept(void **state) {
     assert_int_equal(pen_memory_model_device(stages, &split, (const uint32_t[]){3, 2}, 0).total, 0);
 }
 
-PEN_TEST_MAIN(cmocka_unit_test(one_device_takes_what_the_executor_takes),
+PEN_TEST_MAIN(cmocka_unit_test(devices_hold_a_parameter_once),
+              cmocka_unit_test(one_device_takes_what_the_executor_takes),
               cmocka_unit_test(stages_share_what_one_device_holds),
               cmocka_unit_test(microbatches_in_flight_multiply_what_is_kept))

@@ -179,8 +179,35 @@ static void memory_that_is_missing_is_named(void **state) {
     pen_arena_destroy(arena);
 }
 
-PEN_TEST_MAIN(cmocka_unit_test(alternatives_are_worked_out), cmocka_unit_test(pins_are_named),
-              cmocka_unit_test(circles_are_named), cmocka_unit_test(near_names_are_listed),
+// Of a plan for latency, what is compared is latency.
+static void latency_is_compared(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    pen_plan_job *plan_job = planned_start(planned_reference(
+        arena, "branching_cnn", 4,
+        PLANNED_FOUR_DEVICES "placement: {objective: latency, contiguous: false, time_limit: "
+                             "100ms}\n"));
+    const pen_planner *planner = planned_planner(plan_job, arena);
+    const pen_plan *plan = planned_place(plan_job, arena);
+    pen_plan_explanation found;
+    CHECK_OK(pen_plan_explain(planner, plan, plan->nodes[0].name, arena, &found));
+    for (uint32_t d = 0; d < plan->device_count; d++) {
+        const pen_plan_alternative *a = &found.devices[d];
+        if (a->is_here) {
+            CHECK(fabs(a->latency_seconds - plan->value) <= 1e-9 * plan->value, "%g s, not %g",
+                  a->latency_seconds, plan->value);
+        }
+        CHECK(a->latency_seconds >= plan->lower_bound * (1.0 - 1e-9) &&
+                  a->latency_seconds < a->step_seconds,
+              "device %u: %g s", d, a->latency_seconds);
+    }
+    pen_plan_job_destroy(plan_job);
+    pen_arena_destroy(arena);
+}
+
+PEN_TEST_MAIN(cmocka_unit_test(latency_is_compared), cmocka_unit_test(alternatives_are_worked_out),
+              cmocka_unit_test(pins_are_named), cmocka_unit_test(circles_are_named),
+              cmocka_unit_test(near_names_are_listed),
               cmocka_unit_test(what_goes_with_a_node_is_known),
               cmocka_unit_test(reasons_are_worked_out),
               cmocka_unit_test(memory_that_is_missing_is_named))
