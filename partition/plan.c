@@ -132,6 +132,40 @@ static pen_status plan_check_stages(const pen_plan *plan) {
     return PEN_OK;
 }
 
+// `count` [stage_count] of the nodes that are listed.
+static pen_status plan_check_counts(const pen_plan *plan, const uint32_t *count, pen_arena *arena) {
+    uint32_t *on_device;
+    PEN_TRY(PEN_NEW(arena, plan->device_count, &on_device));
+    for (uint32_t s = 0; s < plan->stages.stage_count; s++) {
+        if (count[s] > 0) continue;
+        return pen_error(PEN_INVALID_INPUT, "%s has no node", plan->stage_figures[s].name);
+    }
+    for (uint32_t s = 0; s < plan->stages.stage_count; s++) {
+        const pen_plan_stage *figures = &plan->stage_figures[s];
+        if (count[s] != figures->node_count) {
+            return pen_error(PEN_INVALID_INPUT,
+                             "%s: its nodes are said to be %u, but %u are in it; "
+                             "`penstock plan --from` works out an edited plan anew",
+                             figures->name, figures->node_count, count[s]);
+        }
+        if (figures->in_flight == 0) {
+            return pen_error(PEN_INVALID_INPUT,
+                             "%s: 0 microbatches in flight, but it has nodes to run: expected 1 to "
+                             "%u",
+                             figures->name, plan->microbatch_count);
+        }
+        on_device[plan->stages.stages[s].device] += count[s];
+    }
+    for (uint32_t d = 0; d < plan->device_count; d++) {
+        const pen_plan_device *device = &plan->devices[d];
+        if (on_device[d] == device->node_count) continue;
+        return pen_error(PEN_INVALID_INPUT,
+                         "device '%s': its nodes are said to be %u, but its stages have %u",
+                         device->name, device->node_count, on_device[d]);
+    }
+    return PEN_OK;
+}
+
 static pen_status plan_check_nodes(const pen_plan *plan, bool is_edited, pen_arena *arena) {
     pen_name_map map;
     uint32_t *count;
@@ -153,10 +187,7 @@ static pen_status plan_check_nodes(const pen_plan *plan, bool is_edited, pen_are
         PEN_TRY(pen_name_map_add(&map, node->name, n));
         count[node->stage]++;
     }
-    for (uint32_t s = 0; s < plan->stages.stage_count; s++) {
-        if (count[s] > 0 || is_edited) continue;
-        return pen_error(PEN_INVALID_INPUT, "%s has no node", plan->stage_figures[s].name);
-    }
+    if (!is_edited) PEN_TRY(plan_check_counts(plan, count, arena));
     for (uint32_t i = 0; i < plan->transfer_count; i++) {
         const pen_plan_transfer *transfer = &plan->transfers[i];
         if (transfer->source < plan->stages.stage_count &&

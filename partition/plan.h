@@ -98,10 +98,10 @@ typedef struct pen_plan {
 uint64_t pen_cluster_hash(const pen_cluster *cluster);
 
 // Whether a plan holds together: stages and devices that are there, each node once and by one name,
-// stages with nodes and in order, figures that are numbers, memory within the limits and the sum of
-// its kinds, edges that carry what their transfers sum up to, a value not below its bound. What
-// needs the model is pen_plan_check_model (partition/plan_build.h). Of a plan whose stages were
-// edited, some may be empty, and edges, transfers and the value are not judged.
+// stages with as many nodes as they say and in order, figures that are numbers, memory within the
+// limits and the sum of its kinds, edges that carry what their transfers sum up to, a value not
+// below its bound. What needs the model is pen_plan_check_model (partition/plan_build.h). Of a plan
+// whose stages were edited, some may be empty, and edges, transfers and the value are not judged.
 //   INVALID_INPUT  what is wrong, by name
 //   DOES_NOT_FIT   a device over its memory
 //   OUT_OF_MEMORY

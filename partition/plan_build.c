@@ -1,5 +1,6 @@
 #include "partition/plan_build.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/name_map.h"
@@ -223,6 +224,20 @@ static pen_status build_check_devices(const pen_cluster *cluster, const pen_plan
                      (unsigned long long)hash, (unsigned long long)plan->cluster_hash);
 }
 
+// A limit that rests on what the user states is the cluster's; others are of another day's machine.
+static pen_status build_check_limits(const pen_planner *planner, const pen_plan *plan) {
+    const pen_cluster *cluster = planner->request->cluster;
+    for (uint32_t d = 0; d < cluster->device_count; d++) {
+        const double limit = planner->bytes_limit[d], given = plan->stages.bytes_limit[d];
+        if (cluster->devices[d].bytes_source != PEN_FIGURE_STATED) continue;
+        if (given == limit || given == INFINITY) continue; // or left out
+        return pen_error(PEN_INVALID_INPUT,
+                         "device '%s': the plan's limit is %.0f bytes, but the job grants %.0f",
+                         cluster->devices[d].name, given, limit);
+    }
+    return PEN_OK;
+}
+
 // Maps the plan's nodes to the graph's. Also says which are missing or too many.
 static pen_status build_match_nodes(const pen_planner *planner, const pen_plan *plan,
                                     pen_arena *arena, uint32_t *stage_of_node) {
@@ -265,6 +280,7 @@ pen_status pen_plan_check_model(const pen_planner *planner, const pen_plan *plan
     uint32_t *stage_of_node;
     PEN_TRY(PEN_NEW(arena, planner->homes->node_count, &stage_of_node));
     PEN_TRY(build_check_devices(planner->request->cluster, plan));
+    PEN_TRY(build_check_limits(planner, plan));
     if (plan->microbatch_count != planner->request->planned->microbatch_count ||
         plan->microbatch_size != planner->request->microbatch_size) {
         return pen_error(PEN_INVALID_INPUT,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/name_map.h"
 #include "base/quantity.h"
 #include "base/text.h"
 #include "base/yaml_reader.h"
@@ -20,6 +21,7 @@ typedef struct file_reader {
     const pen_option_source *source;
     pen_arena *arena;
     pen_plan *plan;
+    pen_name_map devices; // by name
 } file_reader;
 
 static pen_status file_blame(const file_reader *r, const void *field, pen_status status) {
@@ -75,6 +77,11 @@ static pen_status file_take_devices(file_reader *r) {
                                        .node_count = (uint32_t)items[d].nodes};
         limits[d] = items[d].has_limit ? (double)items[d].limit : INFINITY;
     }
+    pen_name_map_init(&r->devices, r->arena);
+    for (uint32_t d = 0; d < count; d++) {
+        if (pen_name_map_find(&r->devices, devices[d].name) != PEN_NAME_MAP_NONE) continue;
+        PEN_TRY(pen_name_map_add(&r->devices, devices[d].name, d));
+    }
     r->plan->device_count = count;
     r->plan->devices = devices;
     r->plan->stages.device_count = count;
@@ -84,16 +91,14 @@ static pen_status file_take_devices(file_reader *r) {
 
 static pen_status file_find_device(const file_reader *r, const char *const *name,
                                    uint32_t *out_device) {
-    const char **names;
+    const char **names, *whole;
+    pen_text text;
+    *out_device = pen_name_map_find(&r->devices, *name);
+    if (*out_device != PEN_NAME_MAP_NONE) return PEN_OK;
     PEN_TRY(PEN_NEW(r->arena, r->plan->device_count, &names));
     for (uint32_t d = 0; d < r->plan->device_count; d++) {
         names[d] = r->plan->devices[d].name;
-        if (strcmp(names[d], *name) != 0) continue;
-        *out_device = d;
-        return PEN_OK;
     }
-    pen_text text;
-    const char *whole;
     pen_text_init(&text, r->arena);
     pen_text_print(&text, "device '%.100s' is none of the plan's: ", *name);
     pen_text_add_names(&text, *name, names, r->plan->device_count, 8);

@@ -79,6 +79,13 @@ static pen_status reason_evaluate(reason_builder *b, uint32_t color, uint32_t de
         return pen_arena_format(b->arena, out_reason,
                                 "on '%s' the devices would wait for each other in a circle", name);
     }
+    const pen_objective objective = b->planner->request->placement->objective;
+    if (objective != PEN_OBJECTIVE_STEP_TIME) {
+        return pen_arena_format(b->arena, out_reason,
+                                "at the edge to '%s': the placement was chosen for %s, not for "
+                                "the time of a step",
+                                name, pen_objective_names[objective]);
+    }
     const double more = seconds - b->now;
     if (more > 1e-9 * b->now) {
         return pen_arena_format(b->arena, out_reason, "on '%s' a step would take %s longer", name,

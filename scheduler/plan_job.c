@@ -322,7 +322,9 @@ pen_status pen_plan_job_place(pen_plan_job *plan_job, pen_arena *arena, pen_plan
 pen_status pen_plan_job_rebuild(pen_plan_job *plan_job, const pen_plan *given, pen_arena *arena,
                                 pen_plan **out_plan) {
     pen_plan_job *p = plan_job;
+    const pen_schedule_generator *generator;
     pen_plan *plan;
+    PEN_TRY(pen_schedule_generator_find(given->schedule, arena, &generator));
     plan_use_first_schedule(p);
     PEN_TRY(pen_plan_rebuild(&p->request, given, arena, &plan));
     if (p->schedule == NULL) PEN_TRY(plan_compare_schedules(p, arena, &plan));

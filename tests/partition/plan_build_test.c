@@ -168,6 +168,23 @@ static void shared_weights_are_cut(void **state) {
     pen_arena_destroy(arena);
 }
 
+// A plan's limits are what the job states.
+static void limits_are_the_jobs(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    pen_plan_job *plan_job = planned_start(planned_reference(
+        arena, "mlp", 3, "devices: [{name: a, memory: 1GiB}]\nplacement: {time_limit: 100ms}\n"));
+    pen_plan *plan = planned_place(plan_job, arena);
+    const pen_planner *planner = planned_planner(plan_job, arena);
+    CHECK_OK(pen_plan_check_model(planner, plan, arena));
+    double limit = 2e9;
+    plan->stages.bytes_limit = &limit;
+    CHECK_ERROR(pen_plan_check_model(planner, plan, arena), PEN_INVALID_INPUT,
+                "device 'a': the plan's limit is 2000000000 bytes, but the job grants 1073741824");
+    pen_plan_job_destroy(plan_job);
+    pen_arena_destroy(arena);
+}
+
 static uint32_t stage_of(const pen_plan *plan, const char *name) {
     for (uint32_t n = 0; n < plan->node_count; n++) {
         if (strcmp(plan->nodes[n].name, name) == 0) return plan->nodes[n].stage;
@@ -369,8 +386,9 @@ static void wishes_hold_for_plans_that_are_given(void **state) {
 
 PEN_TEST_MAIN(cmocka_unit_test(every_node_is_planned_once),
               cmocka_unit_test(plans_beat_chance_and_one_device),
-              cmocka_unit_test(shared_weights_are_cut), cmocka_unit_test(constraints_are_kept),
-              cmocka_unit_test(too_little_memory_is_told), cmocka_unit_test(memory_is_a_hard_limit),
+              cmocka_unit_test(shared_weights_are_cut), cmocka_unit_test(limits_are_the_jobs),
+              cmocka_unit_test(constraints_are_kept), cmocka_unit_test(too_little_memory_is_told),
+              cmocka_unit_test(memory_is_a_hard_limit),
               cmocka_unit_test(a_plan_that_is_read_back_is_the_same),
               cmocka_unit_test(edited_plans_are_judged),
               cmocka_unit_test(moved_nodes_change_the_figures),

@@ -64,6 +64,30 @@ static void reasons_are_true(void **state) {
     CHECK(checked >= 10, "%u reasons", checked);
 }
 
+// Where another objective was asked for, nothing is said in seconds of a step.
+static void reasons_fit_the_objective(void **state) {
+    (void)state;
+    static const char *const objectives[] = {"throughput", "latency", "traffic"};
+    for (size_t i = 0; i < 3; i++) {
+        pen_arena *arena = check_arena();
+        const char *placement;
+        pen_plan_job *plan_job;
+        uint32_t told = 0;
+        CHECK_OK(pen_arena_format(arena, &placement,
+                                  "strategy: greedy, objective: %s, stages: {minimum: 2}",
+                                  objectives[i]));
+        const pen_plan *plan = plan_of("lenet", placement, &plan_job, arena);
+        for (uint32_t n = 0; n < plan->node_count; n++) {
+            const char *reason = plan->nodes[n].reason;
+            CHECK(strstr(reason, "a step would") == NULL, "%s: %s", objectives[i], reason);
+            told += strstr(reason, objectives[i]) != NULL;
+        }
+        CHECK(told > 0, "no reason tells of %s", objectives[i]);
+        pen_plan_job_destroy(plan_job);
+        pen_arena_destroy(arena);
+    }
+}
+
 static void words_fit_the_case(void **state) {
     (void)state;
     pen_arena *arena = check_arena();
@@ -86,4 +110,5 @@ static void words_fit_the_case(void **state) {
     pen_arena_destroy(arena);
 }
 
-PEN_TEST_MAIN(cmocka_unit_test(reasons_are_true), cmocka_unit_test(words_fit_the_case))
+PEN_TEST_MAIN(cmocka_unit_test(reasons_are_true), cmocka_unit_test(reasons_fit_the_objective),
+              cmocka_unit_test(words_fit_the_case))

@@ -18,10 +18,13 @@ typedef struct small_plan {
 
 static void small_plan_init(small_plan *s) {
     *s = (small_plan){
-        .devices = {{.name = "a", .memory = {.parameters = 6, .workspace = 4, .total = 10}},
-                    {.name = "b", .memory = {.activations = 5, .total = 5}}},
+        .devices = {{.name = "a",
+                     .node_count = 1,
+                     .memory = {.parameters = 6, .workspace = 4, .total = 10}},
+                    {.name = "b", .node_count = 2, .memory = {.activations = 5, .total = 5}}},
         .stages = {{.device = 0, .forward_seconds = 1}, {.device = 1, .forward_seconds = 2}},
-        .figures = {{.name = "stage 0", .in_flight = 2}, {.name = "stage 1", .in_flight = 1}},
+        .figures = {{.name = "stage 0", .node_count = 1, .in_flight = 2},
+                    {.name = "stage 1", .node_count = 2, .in_flight = 1}},
         .edges = {{.source = 0, .target = 1, .forward_bytes = 8}},
         .limits = {10, INFINITY},
         .transfers = {{.value = "v", .source = 0, .target = 1, .bytes = 8}},
@@ -68,6 +71,16 @@ static void check_plan(const small_plan *s, pen_status_code code, const char *te
         check_plan(&s, code, text);                                                                \
     } while (0)
 
+static void counts_are_of_what_is_there(void **state) {
+    (void)state;
+    CHECK_SPOILED(s.figures[1].node_count = 77, PEN_INVALID_INPUT,
+                  "stage 1: its nodes are said to be 77, but 2 are in it");
+    CHECK_SPOILED(s.devices[0].node_count = 77, PEN_INVALID_INPUT,
+                  "device 'a': its nodes are said to be 77, but its stages have 1");
+    CHECK_SPOILED(s.figures[0].in_flight = 0, PEN_INVALID_INPUT,
+                  "stage 0: 0 microbatches in flight, but it has nodes to run: expected 1 to 2");
+}
+
 static void right_plans_pass(void **state) {
     (void)state;
     CHECK_SPOILED((void)0, PEN_CODE_OK, NULL);
@@ -112,7 +125,9 @@ static void transfers_go_along_edges(void **state) {
     CHECK_SPOILED(s.transfers[0].bytes = 9, PEN_INVALID_INPUT, "sum up to 9 and 0");
     CHECK_SPOILED(s.transfers[0].is_backward = true, PEN_INVALID_INPUT, "'v' goes backward");
     CHECK_SPOILED(s.plan.stages.edge_count = 0, PEN_INVALID_INPUT, "along no edge");
-    CHECK_SPOILED((s.stages[1].device = 0, s.plan.transfer_count = 0), PEN_CODE_OK, NULL);
+    CHECK_SPOILED((s.stages[1].device = 0, s.devices[0].node_count = 3, s.devices[1].node_count = 0,
+                   s.plan.transfer_count = 0),
+                  PEN_CODE_OK, NULL);
 }
 
 static void values_are_not_below_their_bound(void **state) {
@@ -176,7 +191,8 @@ static void cluster_hashes_are_of_what_is_stated(void **state) {
     assert_true(pen_cluster_hash(&cluster) == hash);
 }
 
-PEN_TEST_MAIN(cmocka_unit_test(right_plans_pass), cmocka_unit_test(stages_must_hold_together),
+PEN_TEST_MAIN(cmocka_unit_test(right_plans_pass), cmocka_unit_test(counts_are_of_what_is_there),
+              cmocka_unit_test(stages_must_hold_together),
               cmocka_unit_test(memory_must_add_up_and_fit),
               cmocka_unit_test(nodes_must_be_there_once),
               cmocka_unit_test(transfers_go_along_edges),
