@@ -8,8 +8,8 @@
 
 // As pen_latency_search. Only placements that keep memory, order and number of devices are looked
 // at, if `device_of_group` does. Steps differ much in what they cost: cooling follows the nominal
-// time of what was done, against that of `step_count` steps, never the clock. Step time: schedules may lack memory for the start; *out_value is
-// INFINITY when one was found for no placement.
+// time of what was done, against that of `step_count` steps, never the clock. Step time: schedules
+// may lack memory for the start; *out_value is INFINITY when one was found for no placement.
 //   OUT_OF_MEMORY
 //   others         the step-time function's, but for DOES_NOT_FIT
 PEN_NODISCARD pen_status pen_judged_search(const pen_problem *problem, const uint32_t *line,

@@ -85,8 +85,8 @@ static void strangers_are_compared_too(void **state) {
     }
     assert_true(gone > 0 && come > 0);
     const char *text = dump(&diff, arena);
-    CHECK(strstr(text, "are of different models") != NULL && strstr(text, "nowhere") != NULL,
-          "%s", text);
+    CHECK(strstr(text, "are of different models") != NULL && strstr(text, "nowhere") != NULL, "%s",
+          text);
     pen_plan_job_destroy(first_job);
     pen_plan_job_destroy(second_job);
     pen_arena_destroy(arena);
