@@ -48,8 +48,7 @@ static pen_status judged_starts_judge(judged_starts *starts, const uint32_t *lin
         return PEN_OK;
     }
     if (spread != PEN_OK) return spread;
-    for (uint32_t v = 0; v < problem->given.node_count; v++)
-        starts->device_of_node[v] = starts->device_of_group[problem->group_of_node[v]];
+    pen_problem_place_nodes(problem, starts->device_of_group, starts->device_of_node);
     const pen_status status =
         pen_placement_new(problem, starts->device_of_node, starts->scratch, &placement);
     if (status != PEN_OK && pen_status_get_code(status) != PEN_DOES_NOT_FIT) return status;

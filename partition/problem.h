@@ -212,6 +212,15 @@ static inline double pen_problem_link_cost(const pen_problem *problem, uint32_t 
     return moved + problem->output_results[output] * problem->given.link_latency[at];
 }
 
+// Where nodes are, when groups are there: fills device_of_node [node_count].
+static inline void pen_problem_place_nodes(const pen_problem *problem,
+                                           const uint32_t *device_of_group,
+                                           uint32_t *device_of_node) {
+    for (uint32_t v = 0; v < problem->given.node_count; v++) {
+        device_of_node[v] = device_of_group[problem->group_of_node[v]];
+    }
+}
+
 static inline bool pen_problem_is_forward(const pen_problem_given *given, uint32_t node) {
     return given->nodes[node].role == PEN_ROLE_FORWARD;
 }

@@ -207,9 +207,7 @@ static pen_status auto_weigh_start(auto_search *search) {
         return status;
     }
     PEN_TRY(PEN_NEW(search->arena, problem->given.node_count, &device_of_node));
-    for (uint32_t v = 0; v < problem->given.node_count; v++) {
-        device_of_node[v] = search->start.device_of_group[problem->group_of_node[v]];
-    }
+    pen_problem_place_nodes(problem, search->start.device_of_group, device_of_node);
     PEN_TRY(pen_placement_new(problem, device_of_node, search->arena, &placement));
     search->start.value = placement->value;
     return PEN_OK;

@@ -247,8 +247,7 @@ static double exhaustive_value(exhaustive_search *search) {
     if (search->latency == NULL && search->step == NULL) {
         return exhaustive_spent(search, problem->group_count);
     }
-    for (uint32_t v = 0; v < problem->given.node_count; v++)
-        search->device_of_node[v] = search->device_of_group[problem->group_of_node[v]];
+    pen_problem_place_nodes(problem, search->device_of_group, search->device_of_node);
     if (search->latency != NULL) {
         return pen_latency_evaluate(search->latency, search->device_of_node, NULL);
     }

@@ -32,8 +32,7 @@ static pen_status portfolio_try(const pen_problem *problem, const pen_strategy *
     PEN_TRY(PEN_NEW(arena, problem->group_count, &result.device_of_group));
     PEN_TRY(PEN_NEW(arena, problem->given.node_count, &device_of_node));
     PEN_TRY(pen_limited_place(problem, strategy, options, arena, &result));
-    for (uint32_t v = 0; v < problem->given.node_count; v++)
-        device_of_node[v] = result.device_of_group[problem->group_of_node[v]];
+    pen_problem_place_nodes(problem, result.device_of_group, device_of_node);
     PEN_TRY(pen_placement_new(problem, device_of_node, arena, &placement));
     if (placement->value >= io_start->value) return PEN_OK;
     io_start->value = placement->value;

@@ -22,8 +22,7 @@ static pen_status limited_weigh(const pen_problem *problem, const uint32_t *devi
     uint32_t *device_of_node;
     pen_placement *placement;
     PEN_TRY(PEN_NEW(arena, problem->given.node_count, &device_of_node));
-    for (uint32_t v = 0; v < problem->given.node_count; v++)
-        device_of_node[v] = device_of_group[problem->group_of_node[v]];
+    pen_problem_place_nodes(problem, device_of_group, device_of_node);
     *out_value = INFINITY;
     const pen_status status = pen_placement_new(problem, device_of_node, arena, &placement);
     if (status == PEN_OK) *out_value = placement->value;
