@@ -22,21 +22,10 @@ typedef struct plan_writer {
 } plan_writer;
 
 static pen_status writer_lower(plan_writer *w) {
-    const uint32_t device_count = w->request->cluster->device_count;
-    uint32_t *microbatches;
-    PEN_TRY(PEN_NEW(w->arena, device_count, &microbatches));
-    for (uint32_t d = 0; d < device_count; d++) {
-        microbatches[d] = 1;
-    }
-    const pen_graph_problem_request lowering = {.planned = w->request->planned,
-                                                .homes = w->planner->homes,
-                                                .constraints = &w->planner->constraints,
-                                                .cluster = w->request->cluster,
-                                                .costs = w->request->costs,
-                                                .objective = PEN_OBJECTIVE_THROUGHPUT,
-                                                .bytes_limit = w->planner->bytes_limit,
-                                                .microbatches = microbatches};
-    return pen_graph_problem_build(&lowering, w->arena, &w->given);
+    const pen_planner_wish wish = {.objective = PEN_OBJECTIVE_THROUGHPUT,
+                                   .bytes_limit = w->planner->bytes_limit,
+                                   .microbatches = w->planner->one_microbatch};
+    return pen_planner_lower(w->planner, &wish, w->arena, &w->given);
 }
 
 static pen_status writer_devices(plan_writer *w) {

@@ -72,35 +72,12 @@ pen_status pen_plan_memory_format(const pen_plan_memory *memory, pen_arena *aren
 }
 
 static pen_status place_lower(place_rounds *rounds, const double *bytes_limit) {
-    const pen_planner *planner = rounds->planner;
-    const pen_plan_request *request = planner->request;
-    const pen_constraints *constraints = &request->placement->constraints;
-    const pen_graph_problem_request lowering = {
-        .planned = request->planned,
-        .homes = planner->homes,
-        .constraints = &planner->constraints,
-        .cluster = request->cluster,
-        .costs = request->costs,
-        .objective = rounds->objective,
-        .is_contiguous = rounds->is_contiguous,
-        .devices_used_minimum = (uint32_t)constraints->stages.minimum,
-        .devices_used_maximum = (uint32_t)constraints->stages.maximum,
-        .bytes_limit = bytes_limit,
-        .microbatches = rounds->microbatches,
-        .step_time = request->step_time,
-        .step_time_context = request->step_time_context};
-    return pen_graph_problem_build(&lowering, rounds->arena, &rounds->given);
-}
-
-static pen_status place_no_limit(const place_rounds *rounds, double **out_limit) {
-    const uint32_t device_count = rounds->planner->request->cluster->device_count;
-    double *limit;
-    PEN_TRY(PEN_NEW(rounds->arena, device_count, &limit));
-    for (uint32_t d = 0; d < device_count; d++) {
-        limit[d] = INFINITY;
-    }
-    *out_limit = limit;
-    return PEN_OK;
+    const pen_planner_wish wish = {.objective = rounds->objective,
+                                   .is_contiguous = rounds->is_contiguous,
+                                   .counts_devices = true,
+                                   .bytes_limit = bytes_limit,
+                                   .microbatches = rounds->microbatches};
+    return pen_planner_lower(rounds->planner, &wish, rounds->arena, &rounds->given);
 }
 
 // Seconds after which the clock ends a search: what it may do does not follow the clock.
@@ -264,15 +241,11 @@ static pen_status place_solve_groups(place_rounds *rounds, const pen_problem *li
                                      const uint32_t *device_of_group, pen_plan_placed *out_placed) {
     const pen_planner *planner = rounds->planner;
     pen_problem *problem;
-    double *no_limit;
     uint32_t *device_of_node;
-    PEN_TRY(place_no_limit(rounds, &no_limit));
-    PEN_TRY(place_lower(rounds, no_limit));
+    PEN_TRY(place_lower(rounds, planner->no_limit));
     PEN_TRY(pen_problem_build(&rounds->given, rounds->arena, &problem));
     PEN_TRY(PEN_NEW(rounds->arena, lines->given.node_count, &device_of_node));
-    for (uint32_t v = 0; v < lines->given.node_count; v++) {
-        device_of_node[v] = device_of_group[lines->group_of_node[v]];
-    }
+    pen_problem_place_nodes(lines, device_of_group, device_of_node);
     PEN_TRY(pen_placement_new(problem, device_of_node, rounds->arena, &rounds->placement));
     PEN_TRY(pen_plan_solve(planner, rounds->placement->device_of_node, rounds->arena,
                            &out_placed->solution));
@@ -305,11 +278,10 @@ static pen_status place_by_memory(place_rounds *rounds, bool *out_is_found) {
     pen_problem *problem;
     pen_plan_placed placed;
     uint32_t *device_of_group;
-    double *no_limit, fullness;
+    double fullness;
     lines.objective = PEN_OBJECTIVE_THROUGHPUT;
     lines.is_contiguous = true;
-    PEN_TRY(place_no_limit(&lines, &no_limit));
-    PEN_TRY(place_lower(&lines, no_limit));
+    PEN_TRY(place_lower(&lines, planner->no_limit));
     PEN_TRY(pen_problem_build(&lines.given, rounds->arena, &problem));
     PEN_TRY(PEN_NEW(rounds->arena, problem->group_count, &device_of_group));
     const double now = pen_clock_seconds();

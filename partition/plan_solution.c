@@ -2,31 +2,35 @@
 
 #include <math.h>
 
+pen_status pen_planner_lower(const pen_planner *planner, const pen_planner_wish *wish,
+                             pen_arena *arena, pen_problem_given *out_given) {
+    const pen_plan_request *request = planner->request;
+    const pen_stage_bounds *stages = &request->placement->constraints.stages;
+    const pen_graph_problem_request lowering = {
+        .planned = request->planned,
+        .homes = planner->homes,
+        .constraints = &planner->constraints,
+        .cluster = request->cluster,
+        .costs = request->costs,
+        .objective = wish->objective,
+        .is_contiguous = wish->is_contiguous,
+        .devices_used_minimum = wish->counts_devices ? (uint32_t)stages->minimum : 0,
+        .devices_used_maximum = wish->counts_devices ? (uint32_t)stages->maximum : 0,
+        .bytes_limit = wish->bytes_limit,
+        .microbatches = wish->microbatches,
+        .step_time = request->step_time,
+        .step_time_context = request->step_time_context};
+    return pen_graph_problem_build(&lowering, arena, out_given);
+}
+
 // Stages are formed on the problem's nodes, whatever the limits.
 static pen_status planner_form(pen_planner *planner, pen_arena *arena) {
-    const pen_plan_request *request = planner->request;
-    const uint32_t device_count = request->cluster->device_count;
+    const pen_planner_wish wish = {.objective = PEN_OBJECTIVE_STEP_TIME,
+                                   .bytes_limit = planner->no_limit,
+                                   .microbatches = planner->one_microbatch};
     pen_problem_given given;
     pen_problem *problem;
-    double *limits;
-    uint32_t *microbatches;
-    PEN_TRY(PEN_NEW(arena, device_count, &limits));
-    PEN_TRY(PEN_NEW(arena, device_count, &microbatches));
-    for (uint32_t d = 0; d < device_count; d++) {
-        limits[d] = INFINITY;
-        microbatches[d] = 1;
-    }
-    const pen_graph_problem_request lowering = {.planned = request->planned,
-                                                .homes = planner->homes,
-                                                .constraints = &planner->constraints,
-                                                .cluster = request->cluster,
-                                                .costs = request->costs,
-                                                .objective = PEN_OBJECTIVE_STEP_TIME,
-                                                .bytes_limit = limits,
-                                                .microbatches = microbatches,
-                                                .step_time = request->step_time,
-                                                .step_time_context = request->step_time_context};
-    PEN_TRY(pen_graph_problem_build(&lowering, arena, &given));
+    PEN_TRY(pen_planner_lower(planner, &wish, arena, &given));
     PEN_TRY(pen_problem_build(&given, arena, &problem));
     return pen_stage_forming_new(problem, arena, &planner->forming);
 }
@@ -45,7 +49,11 @@ pen_status pen_planner_new(const pen_plan_request *request, pen_arena *arena,
                                                  arena));
     }
     PEN_TRY(PEN_NEW(arena, cluster->device_count, &planner->bytes_limit));
+    PEN_TRY(PEN_NEW(arena, cluster->device_count, &planner->no_limit));
+    PEN_TRY(PEN_NEW(arena, cluster->device_count, &planner->one_microbatch));
     for (uint32_t d = 0; d < cluster->device_count; d++) {
+        planner->no_limit[d] = INFINITY;
+        planner->one_microbatch[d] = 1;
         planner->bytes_limit[d] = (double)cluster->devices[d].bytes_limit;
     }
     PEN_TRY(planner_form(planner, arena));
@@ -67,13 +75,8 @@ static pen_status solution_predict(const pen_planner *planner, pen_arena *arena,
     solution->fits = status == PEN_OK;
     if (pen_status_get_code(status) != PEN_DOES_NOT_FIT) return status;
     pen_status_ignore(status, "said by the solution, with more detail");
-    double *no_limit;
-    PEN_TRY(PEN_NEW(arena, device_count, &no_limit));
-    for (uint32_t d = 0; d < device_count; d++) {
-        no_limit[d] = INFINITY;
-    }
     pen_stage_graph relaxed = solution->stages;
-    relaxed.bytes_limit = no_limit;
+    relaxed.bytes_limit = planner->no_limit;
     PEN_TRY(request->step_time(request->step_time_context, &relaxed, &solution->prediction));
     uint32_t *ones;
     PEN_TRY(PEN_NEW(arena, solution->stages.stage_count, &ones));

@@ -38,6 +38,8 @@ typedef struct pen_planner {
     const pen_node_homes *homes;
     pen_graph_constraints constraints;
     double *bytes_limit;        // [device_count]
+    double *no_limit;           // [device_count] INFINITY
+    uint32_t *one_microbatch;   // [device_count] 1
     pen_stage_forming *forming; // on the graph's problem without limits
 } pen_planner;
 
@@ -53,9 +55,22 @@ typedef struct pen_plan_solution {
     uint32_t worst_device;                // the one that is most above its limit, or fullest
 } pen_plan_solution;
 
+// What of the weighted problem differs from one use to the next. Borrowed.
+typedef struct pen_planner_wish {
+    pen_objective objective;
+    bool is_contiguous;
+    bool counts_devices;          // the request's bounds of the devices used hold
+    const double *bytes_limit;    // [device_count]: the planner's, or others
+    const uint32_t *microbatches; // [device_count] in flight
+} pen_planner_wish;
+
 // Errors of the constraints (partition/graph_constraints.h). OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_planner_new(const pen_plan_request *request, pen_arena *arena,
                                          pen_planner **out_planner);
+
+// The request's graph as a weighted problem. Pass the result to pen_problem_build. OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_planner_lower(const pen_planner *planner, const pen_planner_wish *wish,
+                                           pen_arena *arena, pen_problem_given *out_given);
 
 // `device_of_node` [node_count of the graph] is borrowed; nodes of one colour are on one device.
 // Too much memory is no error but says so in `fits`. INVALID_INPUT, OUT_OF_MEMORY

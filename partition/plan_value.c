@@ -10,50 +10,29 @@
 static pen_status value_lower(const pen_planner *planner, pen_objective objective,
                               const double *bytes_limit, pen_arena *arena,
                               pen_problem **out_problem) {
-    const pen_plan_request *request = planner->request;
-    const pen_constraints *constraints = &request->placement->constraints;
+    const pen_planner_wish wish = {.objective = objective,
+                                   .is_contiguous = planner->request->placement->contiguous,
+                                   .counts_devices = true,
+                                   .bytes_limit = bytes_limit,
+                                   .microbatches = planner->one_microbatch};
     pen_problem_given *given;
-    uint32_t *microbatches;
     PEN_TRY(PEN_NEW(arena, 1, &given));
-    PEN_TRY(PEN_NEW(arena, request->cluster->device_count, &microbatches));
-    for (uint32_t d = 0; d < request->cluster->device_count; d++) {
-        microbatches[d] = 1;
-    }
-    const pen_graph_problem_request lowering = {
-        .planned = request->planned,
-        .homes = planner->homes,
-        .constraints = &planner->constraints,
-        .cluster = request->cluster,
-        .costs = request->costs,
-        .objective = objective,
-        .is_contiguous = request->placement->contiguous,
-        .devices_used_minimum = (uint32_t)constraints->stages.minimum,
-        .devices_used_maximum = (uint32_t)constraints->stages.maximum,
-        .bytes_limit = bytes_limit,
-        .microbatches = microbatches,
-        .step_time = request->step_time,
-        .step_time_context = request->step_time_context};
-    PEN_TRY(pen_graph_problem_build(&lowering, arena, given));
+    PEN_TRY(pen_planner_lower(planner, &wish, arena, given));
     return pen_problem_build(given, arena, out_problem);
 }
 
 pen_status pen_plan_bound(const pen_planner *planner, double value, double proved, pen_arena *arena,
                           double *out_lower_bound) {
-    const uint32_t device_count = planner->request->cluster->device_count;
     const pen_objective objective = planner->request->placement->objective;
     const double most = value * (1.0 + VALUE_ROUNDING);
     pen_problem *problem;
-    double *no_limit, bound;
+    double bound;
     PEN_TRY(value_lower(planner, objective, planner->bytes_limit, arena, &problem));
     PEN_TRY(pen_bound(problem, arena, &bound));
     if (proved <= most) bound = fmax(bound, proved);
     if (bound > most) {
         // the value's placement fits, so the problem reckons with more memory than it takes
-        PEN_TRY(PEN_NEW(arena, device_count, &no_limit));
-        for (uint32_t d = 0; d < device_count; d++) {
-            no_limit[d] = INFINITY;
-        }
-        PEN_TRY(value_lower(planner, objective, no_limit, arena, &problem));
+        PEN_TRY(value_lower(planner, objective, planner->no_limit, arena, &problem));
         PEN_TRY(pen_bound(problem, arena, &bound));
     }
     if (bound > most) {

@@ -7,28 +7,13 @@
 
 // The planner's graph, contiguous and without limits.
 static pen_problem *lower(const pen_planner *planner, pen_arena *arena) {
-    const pen_plan_request *request = planner->request;
-    const uint32_t device_count = request->cluster->device_count;
-    double *limits;
-    uint32_t *microbatches;
+    const pen_planner_wish wish = {.objective = PEN_OBJECTIVE_THROUGHPUT,
+                                   .is_contiguous = true,
+                                   .bytes_limit = planner->no_limit,
+                                   .microbatches = planner->one_microbatch};
     pen_problem_given given;
     pen_problem *problem;
-    CHECK_OK(PEN_NEW(arena, device_count, &limits));
-    CHECK_OK(PEN_NEW(arena, device_count, &microbatches));
-    for (uint32_t d = 0; d < device_count; d++) {
-        limits[d] = INFINITY;
-        microbatches[d] = 1;
-    }
-    const pen_graph_problem_request lowering = {.planned = request->planned,
-                                                .homes = planner->homes,
-                                                .constraints = &planner->constraints,
-                                                .cluster = request->cluster,
-                                                .costs = request->costs,
-                                                .objective = PEN_OBJECTIVE_THROUGHPUT,
-                                                .is_contiguous = true,
-                                                .bytes_limit = limits,
-                                                .microbatches = microbatches};
-    CHECK_OK(pen_graph_problem_build(&lowering, arena, &given));
+    CHECK_OK(pen_planner_lower(planner, &wish, arena, &given));
     CHECK_OK(pen_problem_build(&given, arena, &problem));
     return problem;
 }
