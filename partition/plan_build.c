@@ -32,21 +32,14 @@ static pen_status writer_devices(plan_writer *w) {
     const pen_plan_solution *solution = w->solution;
     const uint32_t device_count = w->request->cluster->device_count;
     pen_plan_device *devices;
+    double *load;
     PEN_TRY(PEN_NEW(w->arena, device_count, &devices));
+    PEN_TRY(PEN_NEW(w->arena, device_count, &load));
+    pen_stage_graph_add_loads(&solution->stages, load);
     for (uint32_t d = 0; d < device_count; d++) {
         devices[d].name = w->request->cluster->devices[d].name;
         devices[d].memory = solution->device_memory[d];
-    }
-    for (uint32_t s = 0; s < solution->stages.stage_count; s++) {
-        const pen_stage *stage = &solution->stages.stages[s];
-        devices[stage->device].load_seconds +=
-            stage->forward_seconds + stage->backward_input_seconds + stage->backward_weight_seconds;
-    }
-    for (uint32_t e = 0; e < solution->stages.edge_count; e++) {
-        const pen_stage_edge *edge = &solution->stages.edges[e];
-        const double seconds = edge->forward_seconds + edge->backward_seconds;
-        devices[solution->stages.stages[edge->source].device].load_seconds += seconds;
-        devices[solution->stages.stages[edge->target].device].load_seconds += seconds;
+        devices[d].load_seconds = load[d];
     }
     for (uint32_t n = 0; n < w->planner->homes->node_count; n++) {
         devices[solution->device_of_node[n]].node_count += w->planner->homes->is_listed[n];

@@ -77,27 +77,18 @@ static pen_status explain_find(const pen_node_homes *homes, const pen_plan *plan
     return explain_refuse(plan, name, arena);
 }
 
-static double explain_load(const pen_plan_solution *solution, pen_arena *arena,
-                           pen_status *status) {
+// The largest load of a device.
+static pen_status explain_load(const pen_plan_solution *solution, pen_arena *arena,
+                               double *out_seconds) {
     const pen_stage_graph *stages = &solution->stages;
     double *load, most = 0.0;
-    *status = PEN_NEW(arena, stages->device_count, &load);
-    if (*status != PEN_OK) return 0.0;
-    for (uint32_t s = 0; s < stages->stage_count; s++) {
-        const pen_stage *stage = &stages->stages[s];
-        load[stage->device] +=
-            stage->forward_seconds + stage->backward_input_seconds + stage->backward_weight_seconds;
-    }
-    for (uint32_t e = 0; e < stages->edge_count; e++) {
-        const pen_stage_edge *edge = &stages->edges[e];
-        const double seconds = edge->forward_seconds + edge->backward_seconds;
-        load[stages->stages[edge->source].device] += seconds;
-        load[stages->stages[edge->target].device] += seconds;
-    }
+    PEN_TRY(PEN_NEW(arena, stages->device_count, &load));
+    pen_stage_graph_add_loads(stages, load);
     for (uint32_t d = 0; d < stages->device_count; d++) {
         if (load[d] > most) most = load[d];
     }
-    return most;
+    *out_seconds = most;
+    return PEN_OK;
 }
 
 static double explain_traffic(const pen_plan_solution *solution) {
@@ -172,9 +163,7 @@ static pen_status explain_device(explainer *e, uint32_t node, uint32_t device,
     }
     alternative->traffic_bytes = explain_traffic(&solution);
     alternative->memory_total = solution.device_memory[device].total;
-    pen_status status;
-    alternative->load_seconds = explain_load(&solution, e->arena, &status);
-    PEN_TRY(status);
+    PEN_TRY(explain_load(&solution, e->arena, &alternative->load_seconds));
     PEN_TRY(explain_rule(e, device, &alternative->why_not));
     if (alternative->why_not != NULL || alternative->is_here) return PEN_OK;
     if (!solution.fits) {

@@ -46,6 +46,22 @@ typedef struct pen_stage_graph {
     const double *bytes_limit; // [device_count], INFINITY: not limited
 } pen_stage_graph;
 
+// Adds to load [device_count] what a microbatch takes of each device, forward and backward: its
+// stages' seconds, and those of the edges at which they lie.
+static inline void pen_stage_graph_add_loads(const pen_stage_graph *graph, double *load) {
+    for (uint32_t s = 0; s < graph->stage_count; s++) {
+        const pen_stage *stage = &graph->stages[s];
+        load[stage->device] +=
+            stage->forward_seconds + stage->backward_input_seconds + stage->backward_weight_seconds;
+    }
+    for (uint32_t e = 0; e < graph->edge_count; e++) {
+        const pen_stage_edge *edge = &graph->edges[e];
+        const double seconds = edge->forward_seconds + edge->backward_seconds;
+        load[graph->stages[edge->source].device] += seconds;
+        load[graph->stages[edge->target].device] += seconds;
+    }
+}
+
 // What a schedule of a stage graph comes to.
 typedef struct pen_step_prediction {
     double step_seconds;
