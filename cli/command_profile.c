@@ -179,7 +179,7 @@ static pen_status profile_measure(profile_run *run, pen_profiler *profiler,
                                          .progress = profile_show_progress};
     PEN_TRY(pen_profiler_measure(profiler, run->costs.table, &profile));
     if (options->check || options->in_step) {
-        PEN_TRY(pen_profiler_run_steps(profiler, (uint32_t)options->steps, 0));
+        PEN_TRY(pen_profiler_run_steps(profiler, (uint32_t)options->steps));
     }
     PEN_TRY(pen_profiler_summarize(profiler, out_summary));
     return options->in_step ? pen_profiler_store_steps(profiler, run->costs.table) : PEN_OK;

@@ -321,28 +321,23 @@ static pen_status profile_take_medians(pen_profiler *profiler, const double *sam
     return PEN_OK;
 }
 
-static pen_status profile_sample_steps(pen_profiler *profiler, uint32_t step_count,
-                                       double seconds) {
+static pen_status profile_sample_steps(pen_profiler *profiler, uint32_t step_count) {
     const uint32_t width = profiler->program->order_count + 1;
-    const double started = pen_clock_seconds();
     double *samples, *warm;
     double unused;
-    uint32_t steps = 0;
     PEN_TRY(PEN_NEW(profiler->arena, width, &warm));
-    PEN_TRY(PEN_NEW(profiler->arena, (size_t)PROFILE_STEPS_LIMIT * width, &samples));
+    PEN_TRY(PEN_NEW(profiler->arena, (size_t)step_count * width, &samples));
     pen_executor_time_nodes(profiler->executor, warm);
     for (uint64_t s = 0; s < PROFILE_WARM_STEPS; s++) {
         PEN_TRY(profile_run_step(profiler, s + 1, &unused));
     }
-    while (steps < PROFILE_STEPS_LIMIT &&
-           (steps < step_count || pen_clock_seconds() - started < seconds)) {
-        double *sample = samples + (size_t)steps * width;
+    for (uint32_t s = 0; s < step_count; s++) {
+        double *sample = samples + (size_t)s * width;
         pen_executor_time_nodes(profiler->executor, sample);
-        PEN_TRY(profile_run_step(profiler, PROFILE_WARM_STEPS + steps + 1, &sample[width - 1]));
-        steps += 1;
+        PEN_TRY(profile_run_step(profiler, PROFILE_WARM_STEPS + s + 1, &sample[width - 1]));
     }
     pen_executor_time_nodes(profiler->executor, NULL);
-    return profile_take_medians(profiler, samples, steps);
+    return profile_take_medians(profiler, samples, step_count);
 }
 
 static void profile_sum_rows(pen_profiler *profiler) {
@@ -356,11 +351,11 @@ static void profile_sum_rows(pen_profiler *profiler) {
     }
 }
 
-pen_status pen_profiler_run_steps(pen_profiler *profiler, uint32_t step_count, double seconds) {
+pen_status pen_profiler_run_steps(pen_profiler *profiler, uint32_t step_count) {
     PEN_ASSERT(step_count > 0 && step_count <= PROFILE_STEPS_LIMIT);
     if (profiler->executor == NULL) PEN_TRY(profile_create_executor(profiler));
     PEN_TRY(profile_feed(profiler));
-    PEN_TRY(profile_sample_steps(profiler, step_count, seconds));
+    PEN_TRY(profile_sample_steps(profiler, step_count));
     profile_sum_rows(profiler);
     profiler->memory = pen_executor_get_memory(profiler->executor);
     profiler->resident_bytes_peak = pen_machine_resident_peak();

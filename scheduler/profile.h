@@ -105,10 +105,9 @@ typedef struct pen_profile_options {
 PEN_NODISCARD pen_status pen_profiler_measure(pen_profiler *profiler, pen_cost_table *table,
                                               const pen_profile_options *options);
 
-// Runs `step_count` steps of the whole program after some that do not count, at least until
-// `seconds` have passed. DOES_NOT_FIT: the model is larger than the device; what running returns
-PEN_NODISCARD pen_status pen_profiler_run_steps(pen_profiler *profiler, uint32_t step_count,
-                                                double seconds);
+// Runs `step_count` steps, at most 1000, of the whole program after some that do not count.
+// DOES_NOT_FIT: the model is larger than the device; what running returns
+PEN_NODISCARD pen_status pen_profiler_run_steps(pen_profiler *profiler, uint32_t step_count);
 // Puts the times of operators in a step into `table`, in place of those of operators alone.
 PEN_NODISCARD pen_status pen_profiler_store_steps(const pen_profiler *profiler,
                                                   pen_cost_table *table);

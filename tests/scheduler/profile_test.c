@@ -121,7 +121,7 @@ static void steps_time_every_node(void **state) {
         options.progress = count_progress;
         options.progress_context = &calls;
         CHECK_OK(pen_profiler_measure(s.profiler, s.table, &options));
-        CHECK_OK(pen_profiler_run_steps(s.profiler, 5, 0));
+        CHECK_OK(pen_profiler_run_steps(s.profiler, 5));
         CHECK_OK(pen_profiler_summarize(s.profiler, &summary));
         assert_int_equal(calls, summary.row_count);
         assert_int_equal(summary.step_count, 5);
@@ -156,7 +156,7 @@ static void steps_without_measurements_are_fine(void **state) {
     (void)state;
     session s = open_session(1);
     pen_profile_summary summary;
-    CHECK_OK(pen_profiler_run_steps(s.profiler, 1, 0));
+    CHECK_OK(pen_profiler_run_steps(s.profiler, 1));
     CHECK_OK(pen_profiler_summarize(s.profiler, &summary));
     assert_int_equal(summary.left_count, summary.row_count);
     assert_true(summary.seconds_in_step == 0); // of the rows that are measured: none
