@@ -24,22 +24,8 @@
 
 #include "base/arena.h"
 #include "base/status.h"
+#include "graph/task.h"
 #include "partition/stage_graph.h"
-
-typedef enum pen_task_kind {
-    PEN_TASK_FORWARD,
-    PEN_TASK_BACKWARD,
-    PEN_TASK_BACKWARD_INPUT,
-    PEN_TASK_BACKWARD_WEIGHT,
-    PEN_TASK_UPDATE,
-} pen_task_kind;
-#define PEN_TASK_KIND_COUNT (PEN_TASK_UPDATE + 1)
-
-typedef struct pen_task {
-    pen_task_kind kind;
-    uint32_t stage;
-    uint32_t microbatch; // 0 for an update
-} pen_task;
 
 typedef struct pen_schedule {
     uint32_t device_count;

@@ -1,0 +1,89 @@
+// What a run did when: tasks, waits, sends and receives of every worker, on one clock.
+//
+// Workers record into arrays of fixed size (the newest events win); the coordinator collects them
+// with each worker's clock difference. From a trace come the Chrome trace file, the measured time
+// line of the report, the bubble and the table of predicted against measured.
+//
+// Lifetime: a recorder owns its memory; a trace lives in its arena.
+// Threads:  a recorder has one row for each thread that writes; each row has one writer. It is read
+//           when they are at rest.
+#ifndef PEN_SCHEDULER_TRAINING_TRACE_H
+#define PEN_SCHEDULER_TRAINING_TRACE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/status.h"
+#include "graph/task.h"
+
+typedef enum pen_trace_kind {
+    PEN_TRACE_TASK,    // computing
+    PEN_TRACE_WAIT,    // a device waits for a frame, a place, or the word to update
+    PEN_TRACE_SEND,    // from send_frame to let_go
+    PEN_TRACE_RECEIVE, // from begin to end
+} pen_trace_kind;
+
+typedef struct pen_trace_event {
+    pen_trace_kind kind;
+    pen_task task;     // TASK, WAIT
+    uint32_t device;   // of the cluster
+    uint32_t channel;  // SEND, RECEIVE, WAIT; UINT32_MAX: none
+    uint32_t form;     // of the run table
+    uint64_t round;    // of training steps
+    uint64_t sequence; // SEND, RECEIVE: which frame of the channel
+    uint64_t bytes;    // SEND, RECEIVE
+    double start_seconds;
+    double end_seconds;
+} pen_trace_event;
+
+typedef struct pen_trace_recorder pen_trace_recorder;
+
+// `row_count` rows of `row_limit` events. OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_trace_recorder_create(uint32_t row_count, uint32_t row_limit,
+                                                   pen_trace_recorder **out_recorder);
+void pen_trace_recorder_destroy(pen_trace_recorder *recorder); // accepts NULL
+// No heap, no lock. A NULL recorder records nothing.
+void pen_trace_record(pen_trace_recorder *recorder, uint32_t row, const pen_trace_event *event);
+// The events of all rows in order of their start; in `arena`. *out_lost: overwritten ones.
+PEN_NODISCARD pen_status pen_trace_recorder_read(const pen_trace_recorder *recorder,
+                                                 pen_arena *arena,
+                                                 const pen_trace_event **out_events,
+                                                 uint32_t *out_count, uint64_t *out_lost);
+
+// Events as bytes for a message, and back. OUT_OF_MEMORY; CORRUPT
+PEN_NODISCARD pen_status pen_trace_encode(const pen_trace_event *events, uint32_t count,
+                                          pen_arena *arena, const void **out_bytes,
+                                          uint64_t *out_byte_count);
+PEN_NODISCARD pen_status pen_trace_decode(const void *bytes, uint64_t byte_count, pen_arena *arena,
+                                          const pen_trace_event **out_events, uint32_t *out_count);
+
+typedef struct pen_trace_worker {
+    const char *name;              // "worker 1 (127.0.0.1:40123)"
+    uint32_t process;              // of the system
+    double clock_seconds;          // to be added to its times to get the coordinator's
+    const pen_trace_event *events; // [event_count], its own clock
+    uint32_t event_count;
+    uint64_t lost_count;
+} pen_trace_worker;
+
+typedef struct pen_trace_channel {
+    const char *value;
+    uint32_t source_device; // UINT32_MAX: the host
+    uint32_t target_device;
+    bool is_backward;
+    bool is_per_step;
+    uint64_t bytes;
+} pen_trace_channel;
+
+typedef struct pen_trace {
+    uint32_t worker_count;
+    const pen_trace_worker *workers;
+    uint32_t device_count;
+    const char *const *device_names;  // [device_count]
+    const uint32_t *worker_of_device; // [device_count], position in workers
+    uint32_t channel_count;           // of form 0, the whole training microbatch
+    const pen_trace_channel *channels;
+} pen_trace;
+
+#endif // PEN_SCHEDULER_TRAINING_TRACE_H

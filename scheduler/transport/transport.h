@@ -1,0 +1,142 @@
+// Moves bytes between processes: small messages, and frames (tensors or parts of them) from memory
+// to memory. Knows no graph.
+//
+// Peers are numbers: 0 is the coordinator, workers count from 1. A link joins two peers; messages
+// and frames on it arrive once and in order, or the link is down. Between two peers the lower
+// number connects, the higher one listens.
+//
+// A transport never blocks its caller and never computes: what it calls back runs on its own thread
+// and must return soon. Memory of a frame is lent from send_frame until `let_go`; at the receiver
+// it is written exactly once, into the memory that `begin` names. Sending is not limited here:
+// credit is the protocol's (protocol/run_table.h).
+//
+// Lifetime: create, listen, connect …, close (refuses new work, returns), stop (waits until nothing
+//           is called back any more), destroy.
+// Threads:  functions from any thread but within a callback only those that send.
+#ifndef PEN_SCHEDULER_TRANSPORT_TRANSPORT_H
+#define PEN_SCHEDULER_TRANSPORT_TRANSPORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/status.h"
+#include "graph/tensor_type.h"
+
+#define PEN_TRANSPORT_CHUNK_BYTES                                                                  \
+    ((uint64_t)1 << 20) // a frame moves in pieces of this size, each
+                        // with a checksum (CRC32C) of its own
+#define PEN_TRANSPORT_MESSAGE_LIMIT ((uint64_t)1 << 20)
+
+typedef enum pen_frame_kind {
+    PEN_FRAME_VALUE,  // of a channel: step is the round, microbatch its number in it
+    PEN_FRAME_TENSOR, // bytes of a parameter or state: channel is its number, offset where
+    PEN_FRAME_BLOB,   // bytes of an encoded description: channel is its number, offset where
+} pen_frame_kind;
+
+typedef struct pen_frame {
+    pen_frame_kind kind;
+    uint64_t generation;
+    uint64_t incarnation; // of the sender's process
+    uint64_t step;
+    uint32_t form;
+    uint32_t microbatch;
+    uint32_t channel;
+    uint16_t layout;
+    pen_tensor_type type; // VALUE
+    uint64_t sequence;    // VALUE: run_table.h; others: as the requester numbered it
+    uint64_t offset;      // TENSOR, BLOB
+    uint64_t bytes;       // payload
+} pen_frame;
+
+// Who is at the other end of a link that was opened to us, as it says itself.
+typedef struct pen_introduction {
+    const char *job; // text that both must have
+    uint32_t peer;   // its number
+    uint64_t generation;
+    uint64_t incarnation;
+} pen_introduction;
+
+// Called on the transport's thread. `context` comes first.
+typedef struct pen_transport_events {
+    void *context;
+    // Whether to take a link that someone opened to us; an error is told to them.
+    pen_status (*accept)(void *context, const pen_introduction *introduction, const char *address);
+    void (*up)(void *context, uint32_t peer);
+    void (*down)(void *context, uint32_t peer, pen_status take_reason); // once after each up, or
+                                                                        // instead of it
+    void (*message)(void *context, uint32_t peer, const void *bytes, uint64_t count);
+    // Where the payload of a frame is to be written: `frame->bytes` bytes, left alone until `end`.
+    // An error refuses the frame, is told to the sender (which sees the link go down with it), and
+    // takes the link down.
+    pen_status (*begin)(void *context, uint32_t peer, const pen_frame *frame, void **out_memory);
+    // The payload is whole. checksums [chunks] as the sender made them, not yet compared: whoever
+    // computes compares (transport/checksum.h).
+    void (*end)(void *context, uint32_t peer, const pen_frame *frame, const uint32_t *checksums);
+    // The memory of a frame that was sent is no longer read; `token` is that of send_frame.
+    void (*let_go)(void *context, uint32_t peer, uint64_t token);
+} pen_transport_events;
+
+typedef struct pen_transport_tls { // paths of PEM files; all NULL: none
+    const char *ca;
+    const char *cert;
+    const char *key;
+} pen_transport_tls;
+
+typedef struct pen_transport_options {
+    pen_introduction self;
+    pen_transport_tls tls;
+    bool is_insecure; // addresses that are not loopback are allowed without TLS
+} pen_transport_options;
+
+typedef struct pen_transport_counters {
+    uint64_t bytes_sent; // payloads
+    uint64_t bytes_received;
+    uint64_t frames_sent;
+    uint64_t frames_received;
+    uint64_t bytes_copied; // payload bytes copied by us, both ways
+} pen_transport_counters;
+
+typedef struct pen_transport {
+    const struct pen_transport_kind *kind;
+} pen_transport;
+
+typedef struct pen_transport_kind {
+    const char *name;
+    const char *summary;
+
+    PEN_NODISCARD pen_status (*create)(const pen_transport_options *options,
+                                       const pen_transport_events *events,
+                                       pen_transport **out_transport);
+    // Takes links at `address` ("host:port", port 0: any). *out_port is the port taken.
+    PEN_NODISCARD pen_status (*listen)(pen_transport *transport, const char *address,
+                                       uint16_t *out_port);
+    // Opens a link to `peer`; `up` or `down` says what came of it. Tries until `deadline_seconds`.
+    PEN_NODISCARD pen_status (*connect)(pen_transport *transport, uint32_t peer,
+                                        const char *address, double deadline_seconds);
+    // Copies the message (at most PEN_TRANSPORT_MESSAGE_LIMIT). Overtakes frames that wait.
+    // UNAVAILABLE: no link.
+    PEN_NODISCARD pen_status (*send_message)(pen_transport *transport, uint32_t peer,
+                                             const void *bytes, uint64_t count);
+    // Lends payload and checksums [chunks] until let_go(token), which comes exactly once, also when
+    // the link goes down.
+    PEN_NODISCARD pen_status (*send_frame)(pen_transport *transport, uint32_t peer,
+                                           const pen_frame *frame, const void *payload,
+                                           const uint32_t *checksums, uint64_t token);
+    // Takes the link to a peer down.
+    void (*disconnect)(pen_transport *transport, uint32_t peer);
+    pen_transport_counters (*counters)(const pen_transport *transport);
+    void (*close)(pen_transport *transport);
+    void (*stop)(pen_transport *transport);
+    void (*destroy)(pen_transport *transport); // accepts NULL
+} pen_transport_kind;
+
+static inline uint32_t pen_frame_chunk_count(uint64_t bytes) {
+    return (uint32_t)((bytes + PEN_TRANSPORT_CHUNK_BYTES - 1) / PEN_TRANSPORT_CHUNK_BYTES);
+}
+
+// NOT_FOUND lists the kinds there are: "local", "grpc", "simulated".
+PEN_NODISCARD pen_status pen_transport_kind_find(const char *name,
+                                                 const pen_transport_kind **out_kind);
+
+#endif // PEN_SCHEDULER_TRANSPORT_TRANSPORT_H
