@@ -35,7 +35,7 @@ Q := $(if $(V),,@)
 quiet := $(findstring s,$(firstword -$(MAKEFLAGS)))
 say = $(if $(V)$(quiet),,@printf '  %-5s %s\n' $(1) $(2))
 
-packages := yaml-0.1 zlib libpng libturbojpeg jansson
+packages := yaml-0.1 zlib libpng libturbojpeg jansson grpc
 WARNINGS := -Wall -Wextra -Wshadow -Wconversion -Wcast-qual -Wmissing-prototypes -Wvla -Werror
 CPPFLAGS := -I. -D_GNU_SOURCE -DPEN_VERSION=\"$(VERSION)\" $(if $(DEBUG),-DPEN_DEBUG)
 sanitizers := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all)
@@ -43,7 +43,8 @@ CFLAGS_COMMON := -std=c11 -pedantic $(WARNINGS) -g -fPIC -fopenmp -ffp-contract=
   -fno-omit-frame-pointer
 CFLAGS = $(CFLAGS_COMMON) $(if $(DEBUG),-O0,-O2) $(sanitizers) $(if $(COVERAGE),--coverage) $(package_cflags)
 LDFLAGS := -fopenmp $(sanitizers) $(if $(COVERAGE),--coverage)
-LDLIBS = $(package_libs) -ldnnl -lmetis -lpthread -lm -ldl
+# grpc names the C++ libraries below it too: only those that we call ourselves are linked
+LDLIBS = -Wl,--as-needed $(package_libs) -Wl,--no-as-needed -ldnnl -lmetis -lpthread -lm -ldl
 
 # Asked for once, and only when something is compiled: `make deps` may install pkg-config first.
 package_cflags = $(eval package_cflags := $(shell pkg-config --cflags $(packages) 2>/dev/null))$(package_cflags)

@@ -8,7 +8,8 @@ set -u
 packages_of() {
     case $1 in
     build) echo gcc libc6-dev make pkg-config libopenblas-dev libopenblas0-openmp libdnnl-dev \
-        libyaml-dev libjansson-dev libmetis-dev libturbojpeg0-dev libpng-dev zlib1g-dev ;;
+        libyaml-dev libjansson-dev libmetis-dev libturbojpeg0-dev libpng-dev zlib1g-dev \
+        libgrpc-dev ;;
     demo) echo dataset-fashion-mnist ;;
     test) echo libcmocka-dev libonnx-testdata python3 python3-jsonschema python3-yaml ;;
     lint) echo clang clang-format clang-tidy cppcheck libomp-dev libcmocka-dev ;;
