@@ -1,7 +1,7 @@
 // What runs the steps of a training: on one device of this process (local_engine.c), or as a
 // pipeline over several devices and machines (pipeline_engine.c). pen_trainer drives either.
 //
-// Lifetime: create to destroy; the job outlives it.
+// Lifetime: create to destroy; the options' job and info outlive it.
 // Threads:  one.
 #ifndef PEN_SCHEDULER_ENGINE_H
 #define PEN_SCHEDULER_ENGINE_H
@@ -13,6 +13,8 @@
 #include "base/status.h"
 #include "scheduler/compile.h"
 #include "scheduler/evaluate.h"
+#include "scheduler/job.h"
+#include "scheduler/tensor_store.h"
 #include "scheduler/training/batches.h"
 #include "scheduler/training/dataset.h"
 #include "scheduler/training/trace.h"
@@ -20,6 +22,29 @@
 typedef struct pen_engine {
     const struct pen_engine_kind *kind;
 } pen_engine;
+
+// What an engine is made for. Borrowed for the call, but job and info.
+typedef struct pen_engine_options {
+    const pen_job *job;
+    const pen_dataset_info *info; // of the training data
+    // Examples of the short microbatch at the end of an epoch; 0: none will come.
+    uint64_t rest;
+    // Examples of a batch of the evaluations to come, and of their last batch when that is short;
+    // 0: none. Others may still be asked for, where memory allows.
+    uint64_t evaluate_batch;
+    uint64_t evaluate_rest;
+    bool trace;           // record one
+    bool no_memory_check; // run what is planned not to fit
+    bool insecure;        // without TLS over networks
+} pen_engine_options;
+
+// One device of this process when the job has one without host; else the job's plan as a pipeline.
+// Compiles, allocates, and loads the model's own parameters.
+//   errors carry the job's or the model's position
+PEN_NODISCARD pen_status pen_engine_create(const pen_engine_options *options,
+                                           pen_engine **out_engine);
+// Accepts NULL.
+void pen_engine_destroy(pen_engine *engine);
 
 typedef struct pen_engine_step {
     const pen_batch *batch; // lent for the call
@@ -33,13 +58,14 @@ typedef struct pen_engine_result {
     uint64_t correct_count; //
 } pen_engine_result;
 
-// A parameter, running statistic or optimizer state: what a checkpoint has of an engine.
-typedef struct pen_engine_tensor {
-    const char *name; // unique; states of the optimizer as build_updates names them
-    pen_tensor_type type;
-    uint64_t bytes; // in the plain layout
-    bool is_model;  // of the model; else of the optimizer
-} pen_engine_tensor;
+// Bytes that were planned, of all forms so far.
+typedef struct pen_engine_memory {
+    uint64_t device_bytes;        // buffers, over all devices
+    uint64_t persistent_bytes;    // of those: parameters, states, accumulated gradients, inputs
+    uint64_t arena_bytes;         // of those: activations, gradients, workspace of the largest form
+    uint64_t live_bytes_peak;     // the least that any plan of the arena could take
+    uint64_t resident_bytes_peak; // of this process, with the devices in it
+} pen_engine_memory;
 
 // What a device was predicted to do and did, over the steps since the start but the first. Figures
 // that are not known are negative.
@@ -70,22 +96,21 @@ typedef struct pen_engine_report {
 typedef struct pen_engine_kind {
     const char *name;
     void (*destroy)(pen_engine *engine);
-    // One step. NOT_FINITE: the loss is; CANCELLED, UNAVAILABLE: a peer was lost, by name
+    // One step. A loss that is not finite is no error here: then nothing was updated, unless the
+    // step has one microbatch and one device, whose updates are made as gradients come.
+    //   UNAVAILABLE, DEADLINE, CANCELLED  a peer was lost, by name
     PEN_NODISCARD pen_status (*step)(pen_engine *engine, const pen_engine_step *step,
                                      pen_engine_result *out_result);
-    // Loss and hits over a dataset, in batches of `batch`.
+    // Loss and hits over a dataset, in batches of `batch`. As pen_evaluate
     PEN_NODISCARD pen_status (*evaluate)(pen_engine *engine, pen_dataset *dataset, uint64_t batch,
                                          pen_evaluation *out_evaluation);
-    uint32_t (*tensor_count)(const pen_engine *engine);
-    const pen_engine_tensor *(*tensor)(const pen_engine *engine, uint32_t index);
-    // `bytes` from byte `first` on. At most 1 MiB at once.
-    PEN_NODISCARD pen_status (*read)(pen_engine *engine, uint32_t index, uint64_t first, void *host,
-                                     uint64_t bytes);
-    PEN_NODISCARD pen_status (*write)(pen_engine *engine, uint32_t index, uint64_t first,
-                                      const void *host, uint64_t bytes);
+    // Parameters, running statistics and optimizer states, named as in the program of one device
+    // and in its order, whatever the placement. Lives as long as the engine.
+    const pen_tensor_store *(*tensors)(pen_engine *engine);
     // The program as one device would run it: warnings, sizes.
     const pen_program *(*program)(const pen_engine *engine);
-    uint64_t (*device_bytes)(const pen_engine *engine); // buffers, over all devices
+    PEN_NODISCARD pen_status (*memory)(pen_engine *engine, pen_engine_memory *out_memory);
+    // NULL member: nothing was predicted.
     PEN_NODISCARD pen_status (*report)(pen_engine *engine, pen_arena *arena,
                                        const pen_engine_report **out_report);
     // NULL member, or *out_trace NULL: nothing was recorded.
