@@ -1,0 +1,105 @@
+#include "graph/passes/cut_stages.h"
+#include "scheduler/protocol/run_table_wire.h"
+
+#define CHECK_WORKERS_LIMIT 4096u
+#define CHECK_DEVICES_LIMIT 4096u
+#define CHECK_MICROBATCHES_LIMIT (1u << 20)
+#define CHECK_PLACES_LIMIT (1u << 20)
+
+static pen_status check_channel(const pen_run_table *table, const pen_run_form *form, uint32_t c) {
+    const pen_run_channel *channel = &form->channels[c];
+    const bool is_host = channel->source_device == PEN_CHANNEL_HOST;
+    const bool has_source =
+        is_host ? channel->source_worker == 0
+                : channel->source_device < table->device_count &&
+                      channel->source_worker == form->devices[channel->source_device].worker;
+    const bool has_target = channel->target_device < table->device_count &&
+                            channel->target_worker == form->devices[channel->target_device].worker;
+    if (!has_source || !has_target || channel->source_device == channel->target_device) {
+        return pen_error(PEN_CORRUPT, "channel %u goes from device %u of worker %u to %u of %u", c,
+                         channel->source_device, channel->source_worker, channel->target_device,
+                         channel->target_worker);
+    }
+    const bool has_places = channel->capacity >= 1 && channel->capacity <= CHECK_PLACES_LIMIT &&
+                            channel->copies >= 1 && channel->copies <= CHECK_PLACES_LIMIT;
+    const bool is_one_place =
+        channel->source_worker == channel->target_worker && channel->capacity == channel->copies;
+    if (!has_places || channel->bytes == 0 || (channel->is_shared && !is_one_place)) {
+        return pen_error(PEN_CORRUPT, "channel %u has %u and %u places for %llu bytes", c,
+                         channel->copies, channel->capacity, (unsigned long long)channel->bytes);
+    }
+    return PEN_OK;
+}
+
+static pen_status check_task(const pen_run_form *form, uint32_t device, uint32_t t) {
+    const pen_run_task *task = &form->tasks[t];
+    const bool is_ordered =
+        task->receive_first <= task->receive_end && task->receive_end <= form->ref_count &&
+        task->send_first <= task->send_end && task->send_end <= form->ref_count &&
+        task->release_first <= task->release_end && task->release_end <= form->ref_count;
+    const bool is_counted =
+        task->task.kind == PEN_TASK_UPDATE || task->task.microbatch < form->microbatch_count;
+    if (!is_ordered || !is_counted) {
+        return pen_error(PEN_CORRUPT, "task %u is out of range", t);
+    }
+    for (uint32_t r = task->receive_first; r < task->receive_end; r++) {
+        if (form->channels[form->refs[r]].target_device == device) continue;
+        return pen_error(PEN_CORRUPT, "task %u waits for another device's channel", t);
+    }
+    for (uint32_t r = task->release_first; r < task->release_end; r++) {
+        if (form->channels[form->refs[r]].target_device == device) continue;
+        return pen_error(PEN_CORRUPT, "task %u releases another device's channel", t);
+    }
+    for (uint32_t r = task->send_first; r < task->send_end; r++) {
+        if (form->channels[form->refs[r]].source_device == device) continue;
+        return pen_error(PEN_CORRUPT, "task %u sends on another device's channel", t);
+    }
+    return PEN_OK;
+}
+
+static pen_status check_form(const pen_run_table *table, const pen_run_form *form) {
+    if (form->microbatch_count == 0 || form->microbatch_count > CHECK_MICROBATCHES_LIMIT ||
+        form->microbatch_size == 0) {
+        return pen_error(PEN_CORRUPT, "a form of %u microbatches of %llu examples",
+                         form->microbatch_count, (unsigned long long)form->microbatch_size);
+    }
+    uint32_t next = 0;
+    for (uint32_t d = 0; d < table->device_count; d++) {
+        const pen_run_device *device = &form->devices[d];
+        const bool is_next = device->task_first == next && device->task_end >= next &&
+                             device->task_end <= form->task_count;
+        if (!is_next || device->worker == 0 || device->worker > table->worker_count) {
+            return pen_error(PEN_CORRUPT, "device %u of worker %u has tasks %u to %u of %u", d,
+                             device->worker, device->task_first, device->task_end,
+                             form->task_count);
+        }
+        next = device->task_end;
+    }
+    if (next != form->task_count) return pen_error(PEN_CORRUPT, "tasks of no device");
+    for (uint32_t r = 0; r < form->ref_count; r++) {
+        if (form->refs[r] >= form->channel_count) {
+            return pen_error(PEN_CORRUPT, "channel %u of %u", form->refs[r], form->channel_count);
+        }
+    }
+    for (uint32_t c = 0; c < form->channel_count; c++) {
+        PEN_TRY(check_channel(table, form, c));
+    }
+    for (uint32_t d = 0; d < table->device_count; d++) {
+        for (uint32_t t = form->devices[d].task_first; t < form->devices[d].task_end; t++) {
+            PEN_TRY(check_task(form, d, t));
+        }
+    }
+    return PEN_OK;
+}
+
+pen_status pen_run_table_check(const pen_run_table *table) {
+    if (table->worker_count == 0 || table->worker_count > CHECK_WORKERS_LIMIT ||
+        table->device_count == 0 || table->device_count > CHECK_DEVICES_LIMIT) {
+        return pen_error(PEN_CORRUPT, "a run of %u workers with %u devices", table->worker_count,
+                         table->device_count);
+    }
+    for (uint32_t f = 0; f < table->form_count; f++) {
+        PEN_TRY(pen_status_add_context(check_form(table, &table->forms[f]), "in form %u", f));
+    }
+    return PEN_OK;
+}
