@@ -27,6 +27,8 @@
     ((uint64_t)1 << 20) // a frame moves in pieces of this size, each
                         // with a checksum (CRC32C) of its own
 #define PEN_TRANSPORT_MESSAGE_LIMIT ((uint64_t)1 << 20)
+#define PEN_TRANSPORT_PEER_LIMIT 4096u // peers have numbers below it
+#define PEN_TRANSPORT_ANY_PEER UINT32_MAX
 
 typedef enum pen_frame_kind {
     PEN_FRAME_VALUE,  // of a channel: step is the round, microbatch its number in it
@@ -51,16 +53,19 @@ typedef struct pen_frame {
 
 // Who is at the other end of a link that was opened to us, as it says itself.
 typedef struct pen_introduction {
-    const char *job; // text that both must have
-    uint32_t peer;   // its number
+    const char *job; // text that both must have; NULL or "" takes any
+    uint32_t peer;   // its number; PEN_TRANSPORT_ANY_PEER: it waits to be told
     uint64_t generation;
     uint64_t incarnation;
+    const char *certificate; // names in its certificate, which was verified, separated by spaces;
+                             // NULL without TLS
 } pen_introduction;
 
 // Called on the transport's thread. `context` comes first.
 typedef struct pen_transport_events {
     void *context;
-    // Whether to take a link that someone opened to us; an error is told to them.
+    // Whether to take a link that someone opened to us; an error is told to them. They try again
+    // when its code is UNAVAILABLE. A link to the same peer that is still there goes down first.
     pen_status (*accept)(void *context, const pen_introduction *introduction, const char *address);
     void (*up)(void *context, uint32_t peer);
     void (*down)(void *context, uint32_t peer, pen_status take_reason); // once after each up, or
@@ -95,6 +100,7 @@ typedef struct pen_transport_counters {
     uint64_t frames_sent;
     uint64_t frames_received;
     uint64_t bytes_copied; // payload bytes copied by us, both ways
+    uint64_t refusals;     // links and connections that were not taken
 } pen_transport_counters;
 
 typedef struct pen_transport {
@@ -134,6 +140,11 @@ typedef struct pen_transport_kind {
 static inline uint32_t pen_frame_chunk_count(uint64_t bytes) {
     return (uint32_t)((bytes + PEN_TRANSPORT_CHUNK_BYTES - 1) / PEN_TRANSPORT_CHUNK_BYTES);
 }
+
+// Sets the heap so that memory of messages is kept for the next ones (it would be given back and
+// faulted in anew for each of them). For processes that train over links, before they do anything
+// else.
+void pen_transport_prepare_process(void);
 
 // NOT_FOUND lists the kinds there are: "local", "grpc", "simulated".
 PEN_NODISCARD pen_status pen_transport_kind_find(const char *name,

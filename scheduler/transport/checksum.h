@@ -1,0 +1,25 @@
+// CRC32C (Castagnoli) of memory, as fast as memory can be read.
+//
+// Threads: any. Nothing is allocated.
+#ifndef PEN_SCHEDULER_TRANSPORT_CHECKSUM_H
+#define PEN_SCHEDULER_TRANSPORT_CHECKSUM_H
+
+#include <stdint.h>
+
+// Of `count` bytes: pen_checksum("123456789", 9) is 0xe3069283.
+uint32_t pen_checksum(const void *bytes, uint64_t count);
+
+// One for each chunk of PEN_TRANSPORT_CHUNK_BYTES, the last of which may be short:
+// out_checksums [pen_frame_chunk_count(count)].
+void pen_checksum_chunks(const void *bytes, uint64_t count, uint32_t *out_checksums);
+
+// The first chunk that has another checksum than `checksums` says; the count of chunks when all
+// are as they should be.
+uint32_t pen_checksum_find_difference(const void *bytes, uint64_t count, const uint32_t *checksums);
+
+// The ways to compute one; NULL: not on this processor. For tests and benchmarks.
+typedef uint32_t (*pen_checksum_fn)(const void *bytes, uint64_t count);
+pen_checksum_fn pen_checksum_by_table(void);
+pen_checksum_fn pen_checksum_by_instruction(void);
+
+#endif // PEN_SCHEDULER_TRANSPORT_CHECKSUM_H
