@@ -98,6 +98,7 @@ pen_status pen_run_table_check(const pen_run_table *table) {
         return pen_error(PEN_CORRUPT, "a run of %u workers with %u devices", table->worker_count,
                          table->device_count);
     }
+    if (table->form_count == 0) return pen_error(PEN_CORRUPT, "a run of no form");
     for (uint32_t f = 0; f < table->form_count; f++) {
         PEN_TRY(pen_status_add_context(check_form(table, &table->forms[f]), "in form %u", f));
     }
