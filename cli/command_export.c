@@ -19,14 +19,15 @@ static pen_status export_report(const export_options *options, const pen_job_ses
     const char *from = session->parameters != NULL ? session->parameters : session->job->model.file;
     if (!options->common.json) {
         pen_log(PEN_LOG_NOTE, "%s: %u tensors from %s", options->output,
-                pen_runner_tensor_count(session->runner), from);
+                pen_tensor_store_model_count(pen_runner_tensors(session->runner)), from);
         return PEN_OK;
     }
     pen_json_writer json;
     pen_command_begin_json(&json, "export");
     pen_json_key_text(&json, "file", options->output);
     pen_json_key_text(&json, "parameters", from);
-    pen_json_key_unsigned(&json, "tensors", pen_runner_tensor_count(session->runner));
+    pen_json_key_unsigned(&json, "tensors",
+                          pen_tensor_store_model_count(pen_runner_tensors(session->runner)));
     pen_json_end_object(&json);
     return pen_json_finish(&json);
 }
@@ -49,7 +50,8 @@ static pen_status export_run(pen_command_context *context, const void *options_g
     PEN_TRY(export_check_name(context, options->output));
     PEN_TRY(pen_command_check_output(context, options->output));
     PEN_TRY(pen_session_open(context, &session_options, &session));
-    pen_status status = pen_model_export(session.runner, session.job->model.file, options->output);
+    pen_status status = pen_model_export(pen_runner_tensors(session.runner),
+                                         session.job->model.file, options->output);
     if (status == PEN_OK) status = export_report(options, &session);
     pen_session_close(&session);
     return status;

@@ -7,11 +7,9 @@
 #include "cli/command.h"
 #include "cli/progress.h"
 #include "cli/training_job.h"
-#include "scheduler/evaluate.h"
 #include "scheduler/job_runner.h"
 #include "scheduler/model_export.h"
 #include "scheduler/parameter_file.h"
-#include "scheduler/process_memory.h"
 #include "scheduler/train.h"
 
 typedef struct train_options {
@@ -36,10 +34,27 @@ typedef struct train_run {
     double seconds;
 } train_run;
 
+static pen_status train_warn_threads(const train_run *run) {
+    const pen_cluster_spec *cluster = &run->job->cluster;
+    pen_machine machine;
+    PEN_TRY(pen_machine_detect(run->context->arena, &machine));
+    for (uint32_t i = 0; i < cluster->device_count; i++) {
+        const pen_cluster_device_spec *device = &cluster->devices[i];
+        if (device->host != NULL) continue;
+        if (device->threads <= 2 * (int64_t)machine.core_count_allowed) continue;
+        pen_log(PEN_LOG_WARNING,
+                "device '%s' has %lld threads, but this process may use %u %s: expect it to be "
+                "slow",
+                device->name, (long long)device->threads, machine.core_count_allowed,
+                machine.core_count_allowed == 1 ? "core" : "cores");
+    }
+    return PEN_OK;
+}
+
 // What is likely not meant, said before the work begins.
 static pen_status train_warn(const train_run *run) {
     const pen_job *job = run->job;
-    const pen_program *program = pen_trainer_form(run->trainer)->program;
+    const pen_program *program = pen_trainer_program(run->trainer);
     for (uint32_t i = 0; i < program->warning_count; i++) {
         pen_log(PEN_LOG_WARNING, "%s", program->warnings[i]);
     }
@@ -59,28 +74,27 @@ static pen_status train_warn(const train_run *run) {
             "end",
             (unsigned long long)run->size.warmup_steps, (unsigned long long)run->size.step_count);
     }
-    pen_machine machine;
-    PEN_TRY(pen_machine_detect(run->context->arena, &machine));
-    const int64_t threads = job->cluster.devices[0].threads;
-    if (threads > 2 * (int64_t)machine.core_count_allowed) {
-        pen_log(
-            PEN_LOG_WARNING,
-            "device '%s' has %lld threads, but this process may use %u %s: expect it to be slow",
-            job->cluster.devices[0].name, (long long)threads, machine.core_count_allowed,
-            machine.core_count_allowed == 1 ? "core" : "cores");
-    }
-    return PEN_OK;
+    return train_warn_threads(run);
 }
 
-static void train_describe(const train_run *run) {
-    char bytes[PEN_QUANTITY_TEXT_BYTES];
+static pen_status train_describe(const train_run *run) {
+    const pen_cluster_spec *cluster = &run->job->cluster;
+    char bytes[PEN_QUANTITY_TEXT_BYTES], where[128];
+    pen_engine *engine = pen_trainer_engine(run->trainer);
+    pen_engine_memory memory;
+    PEN_TRY(engine->kind->memory(engine, &memory));
+    if (cluster->device_count == 1) {
+        snprintf(where, sizeof where, "device '%.100s'", cluster->devices[0].name);
+    } else {
+        snprintf(where, sizeof where, "%u devices", cluster->device_count);
+    }
     pen_log(PEN_LOG_NOTE,
-            "%s: %llu parameters to train in %u tensors, %llu examples, %llu steps, %s on device "
-            "'%s'",
+            "%s: %llu parameters to train in %u tensors, %llu examples, %llu steps, %s on %s",
             pen_path_name(run->job->model.file), (unsigned long long)run->size.trainable_elements,
             run->size.trainable_count, (unsigned long long)run->size.example_count,
-            (unsigned long long)run->size.step_count,
-            pen_bytes_format(run->size.device_bytes, bytes), run->job->cluster.devices[0].name);
+            (unsigned long long)run->size.step_count, pen_bytes_format(memory.device_bytes, bytes),
+            where);
+    return PEN_OK;
 }
 
 static void train_write_step(pen_json_writer *json, const pen_step_report *report) {
@@ -123,68 +137,52 @@ static pen_status train_loop(train_run *run) {
 static pen_status train_open_evaluation(train_run *run) {
     const pen_job *job = run->job;
     if (run->options->no_eval || (!job->data.has_eval && job->data.holdout == 0)) return PEN_OK;
-    PEN_TRY(pen_job_open_dataset(job, PEN_DATASET_PART_EVAL, run->context->arena, &run->evaluated));
-    return pen_job_check_data(job, PEN_DATASET_PART_EVAL, pen_trainer_form(run->trainer)->program,
-                              run->evaluated);
+    return pen_job_open_dataset(job, PEN_DATASET_PART_EVAL, run->context->arena, &run->evaluated);
 }
 
 static pen_status train_evaluate(train_run *run) {
     if (run->evaluated == NULL) return PEN_OK;
-    const uint64_t batch = pen_min_u64((uint64_t)run->job->train.batch,
-                                       pen_dataset_get_info(run->evaluated)->example_count);
-    PEN_TRY(
-        pen_evaluate(pen_trainer_runner(run->trainer), run->evaluated, batch, &run->evaluation));
+    const uint64_t batch =
+        pen_trainer_evaluation_batch(run->job, pen_dataset_get_info(run->evaluated));
+    pen_engine *engine = pen_trainer_engine(run->trainer);
+    PEN_TRY(engine->kind->evaluate(engine, run->evaluated, batch, &run->evaluation));
     run->has_evaluation = true;
     return PEN_OK;
 }
 
 static pen_status train_save(train_run *run) {
-    pen_runner *runner = pen_trainer_runner(run->trainer);
+    const pen_tensor_store *tensors = pen_trainer_tensors(run->trainer);
     const pen_job *job = run->job;
     const char *path;
     PEN_TRY(pen_job_parameters_path(job, run->context->arena, &path));
     // what one file fails to take, another may
     pen_status status = PEN_OK;
-    if (run->options->save != NULL) status = pen_parameter_file_save(run->options->save, runner);
-    if (path != NULL) status = pen_status_join(status, pen_parameter_file_save(path, runner));
+    if (run->options->save != NULL) status = pen_parameter_file_save(run->options->save, tensors);
+    if (path != NULL) status = pen_status_join(status, pen_parameter_file_save(path, tensors));
     if (job->outputs.export == NULL) return status;
-    return pen_status_join(status, pen_model_export(runner, job->model.file, job->outputs.export));
+    return pen_status_join(status, pen_model_export(tensors, job->model.file, job->outputs.export));
 }
 
-// The buffers of the device, and what the process takes with all else.
-static pen_status train_write_predicted(const train_run *run, pen_json_writer *json) {
-    pen_runner *runner = pen_trainer_runner(run->trainer);
-    const uint32_t count = pen_runner_form_count(runner);
-    const pen_executor_memory memory =
-        pen_executor_get_memory(pen_trainer_form(run->trainer)->executor);
-    const pen_program **programs;
-    uint64_t process_bytes;
-    PEN_TRY(PEN_NEW(run->context->arena, count, &programs));
-    for (uint32_t i = 0; i < count; i++) {
-        programs[i] = pen_runner_form_at(runner, i)->program;
-    }
-    const pen_process_memory_request request = {.programs = programs,
-                                                .program_count = count,
-                                                .info = pen_trainer_data(run->trainer),
-                                                .batch = (uint64_t)run->job->train.batch};
-    PEN_TRY(pen_process_memory_estimate(&request, run->context->arena, &process_bytes));
+// The buffers of the devices, and what the process takes with all else.
+static void train_write_predicted(pen_json_writer *json, const pen_engine_memory *memory) {
     pen_json_key(json, "predicted");
     pen_json_begin_object(json);
-    pen_json_key_unsigned(json, "device_bytes", pen_runner_device_bytes(runner));
-    pen_json_key_unsigned(json, "persistent_bytes", memory.persistent_bytes);
-    pen_json_key_unsigned(json, "arena_bytes", memory.arena_bytes);
-    pen_json_key_unsigned(json, "live_bytes_peak", memory.live_bytes_peak);
-    pen_json_key_unsigned(json, "resident_bytes_peak",
-                          pen_runner_device_bytes(runner) + process_bytes);
+    pen_json_key_unsigned(json, "device_bytes", memory->device_bytes);
+    pen_json_key_unsigned(json, "persistent_bytes", memory->persistent_bytes);
+    pen_json_key_unsigned(json, "arena_bytes", memory->arena_bytes);
+    pen_json_key_unsigned(json, "live_bytes_peak", memory->live_bytes_peak);
+    pen_json_key_unsigned(json, "resident_bytes_peak", memory->resident_bytes_peak);
     pen_json_end_object(json);
-    return PEN_OK;
 }
 
 static pen_status train_write_result(train_run *run) {
     pen_json_writer *json = &run->json;
     pen_json_end_array(json);
     uint64_t hash;
-    PEN_TRY(pen_runner_hash(pen_trainer_runner(run->trainer), &hash));
+    PEN_TRY(pen_tensor_store_hash(pen_trainer_tensors(run->trainer), &hash));
+    pen_engine *engine = pen_trainer_engine(run->trainer);
+    pen_engine_memory memory;
+    PEN_TRY(engine->kind->memory(engine, &memory));
     char text[24];
     snprintf(text, sizeof text, "%016llx", (unsigned long long)hash);
     pen_json_key_text(json, "parameters_hash", text);
@@ -202,9 +200,11 @@ static pen_status train_write_result(train_run *run) {
     }
     pen_json_key(json, "devices");
     pen_json_begin_array(json);
-    pen_json_text(json, run->job->cluster.devices[0].name);
+    for (uint32_t i = 0; i < run->job->cluster.device_count; i++) {
+        pen_json_text(json, run->job->cluster.devices[i].name);
+    }
     pen_json_end_array(json);
-    PEN_TRY(train_write_predicted(run, json));
+    train_write_predicted(json, &memory);
     pen_json_key(json, "measured");
     pen_json_begin_object(json);
     pen_json_key_unsigned(json, "resident_bytes_peak", pen_machine_resident_peak());
@@ -228,9 +228,19 @@ static void train_report(const train_run *run) {
     }
 }
 
+static pen_status train_create(train_run *run) {
+    PEN_TRY(train_open_evaluation(run));
+    const pen_trainer_options options = {
+        .step_limit = (uint64_t)run->options->steps,
+        .parameters = run->options->parameters,
+        .evaluated = run->evaluated == NULL ? NULL : pen_dataset_get_info(run->evaluated)};
+    PEN_TRY(pen_trainer_create(run->job, &options, &run->trainer));
+    if (run->evaluated == NULL) return PEN_OK;
+    return pen_job_check_data(run->job, PEN_DATASET_PART_EVAL, pen_trainer_program(run->trainer),
+                              run->evaluated);
+}
+
 static pen_status train_all(train_run *run) {
-    const pen_trainer_options trainer_options = {.step_limit = (uint64_t)run->options->steps,
-                                                 .parameters = run->options->parameters};
     PEN_TRY(pen_job_read(run->options->common.operands[0], run->context->arena, &run->job));
     if (run->options->save != NULL) {
         PEN_TRY(pen_command_check_output(run->context, run->options->save));
@@ -239,8 +249,7 @@ static pen_status train_all(train_run *run) {
     }
     PEN_TRY(pen_job_prepare_outputs(run->job, run->context->arena));
     run->context->input_exit_code = PEN_EXIT_MODEL;
-    PEN_TRY(pen_trainer_create(run->job, &trainer_options, &run->trainer));
-    PEN_TRY(train_open_evaluation(run));
+    PEN_TRY(train_create(run));
     run->context->input_exit_code = PEN_EXIT_SPEC; // what is read from now on is data
     run->size = pen_trainer_get_size(run->trainer);
     PEN_TRY(train_warn(run));
@@ -250,7 +259,7 @@ static pen_status train_all(train_run *run) {
         pen_json_key(&run->json, "steps");
         pen_json_begin_array(&run->json);
     } else {
-        train_describe(run);
+        PEN_TRY(train_describe(run));
     }
     pen_status status = train_loop(run);
     if (status == PEN_OK) status = train_save(run);

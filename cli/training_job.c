@@ -109,7 +109,7 @@ static pen_status session_build(pen_command_context *context, const pen_session_
                                                      &form)));
     PEN_TRY(pen_job_check_data(job, PEN_DATASET_PART_EVAL, form->program, session->dataset));
     if (session->parameters == NULL) return PEN_OK;
-    return pen_parameter_file_load(session->parameters, session->runner);
+    return pen_parameter_file_load(session->parameters, pen_runner_tensors(session->runner));
 }
 
 pen_status pen_session_open(pen_command_context *context, const pen_session_options *options,

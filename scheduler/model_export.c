@@ -4,54 +4,53 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "base/arena.h"
 #include "base/file.h"
-#include "base/name_map.h"
 #include "graph/import/import.h"
 #include "graph/import/onnx_export.h"
-
-// Copies of the runner's tensors, by name.
-typedef struct export_contents {
-    pen_name_map names;
-    void **data; // [tensor count]
-} export_contents;
-
-static pen_status export_read_tensors(pen_runner *runner, pen_arena *arena,
-                                      export_contents *contents) {
-    const uint32_t count = pen_runner_tensor_count(runner);
-    pen_name_map_init(&contents->names, arena);
-    PEN_TRY(PEN_NEW(arena, count, &contents->data));
-    for (uint32_t i = 0; i < count; i++) {
-        const pen_value *tensor = pen_runner_tensor(runner, i);
-        char *copy;
-        PEN_TRY(PEN_NEW(arena, tensor->data_bytes, &copy));
-        PEN_TRY(pen_runner_read(runner, i, copy, tensor->data_bytes));
-        contents->data[i] = copy;
-        PEN_TRY(pen_name_map_add(&contents->names, tensor->name, i));
-    }
-    return PEN_OK;
-}
+#include "scheduler/parameter_file.h"
+#include "scheduler/training/safetensors.h"
 
 static const void *export_find(void *context, const pen_graph *graph, pen_value_id value) {
-    const export_contents *contents = context;
-    const uint32_t index = pen_name_map_find(&contents->names, pen_value_name(graph, value));
-    return index == PEN_NAME_MAP_NONE ? NULL : contents->data[index];
+    const pen_safetensors_entry *entry =
+        pen_safetensors_find(context, pen_value_name(graph, value));
+    return entry == NULL ? NULL : entry->data;
 }
 
-static pen_status export_write(pen_runner *runner, const pen_model *model, const char *path) {
-    export_contents contents;
-    PEN_TRY(export_read_tensors(runner, model->arena, &contents));
-    const pen_onnx_export_options options = {.contents = export_find,
-                                             .contents_context = &contents,
-                                             .output_types = model->output_types,
-                                             .for_inference = true};
-    return pen_onnx_export(model->graph, &options, path);
-}
-
-pen_status pen_model_export(pen_runner *runner, const char *model_path, const char *path) {
+static pen_status export_write(pen_safetensors *tensors, const char *model_path, const char *path) {
     pen_model *model;
     PEN_TRY(pen_model_open(model_path, NULL, &model));
-    const pen_status status = export_write(runner, model, path);
+    const pen_onnx_export_options options = {.contents = export_find,
+                                             .contents_context = tensors,
+                                             .output_types = model->output_types,
+                                             .for_inference = true};
+    const pen_status status = pen_onnx_export(model->graph, &options, path);
     pen_model_destroy(model);
+    return status;
+}
+
+// `tensors_path` is for the time of the export.
+static pen_status export_through(const char *tensors_path, const pen_tensor_store *store,
+                                 const char *model_path, const char *path) {
+    PEN_TRY(pen_parameter_file_save(tensors_path, store));
+    pen_safetensors *tensors;
+    pen_status status = pen_safetensors_open(tensors_path, &tensors);
+    if (status == PEN_OK) {
+        status = export_write(tensors, model_path, path);
+        pen_safetensors_close(tensors);
+    }
+    unlink(tensors_path);
+    return status;
+}
+
+pen_status pen_model_export(const pen_tensor_store *store, const char *model_path,
+                            const char *path) {
+    pen_arena *scratch;
+    const char *tensors_path;
+    PEN_TRY(pen_arena_create(&scratch));
+    pen_status status = pen_arena_format(scratch, &tensors_path, "%s.tensors", path);
+    if (status == PEN_OK) status = export_through(tensors_path, store, model_path, path);
+    pen_arena_destroy(scratch);
     return pen_status_add_context(status, "while exporting %s", path);
 }
 

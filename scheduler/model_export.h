@@ -3,11 +3,12 @@
 #define PEN_SCHEDULER_MODEL_EXPORT_H
 
 #include "base/status.h"
-#include "scheduler/runner.h"
+#include "scheduler/tensor_store.h"
 
-// Writes the model of `model_path` in inference form, with its symbols and with the runner's
-// parameters and running statistics, to `path`: beside it, then renamed.
-PEN_NODISCARD pen_status pen_model_export(pen_runner *runner, const char *model_path,
+// Writes the model of `model_path` in inference form, with its symbols and with the model's tensors
+// of the store, to `path`: beside it, then renamed. The tensors pass through a file beside it,
+// "<path>.tensors", so that they need not be in memory at once.
+PEN_NODISCARD pen_status pen_model_export(const pen_tensor_store *store, const char *model_path,
                                           const char *path);
 
 // Whether something may be written to `path` when the model is read from `model_path`, and whether

@@ -1,46 +1,44 @@
 #include "scheduler/parameter_file.h"
 
-#include <string.h>
-
+#include "base/arena.h"
 #include "scheduler/training/safetensors.h"
 
-static pen_status parameter_file_fill(void *context, uint32_t index, void *out_data) {
-    pen_runner *runner = context;
-    return pen_runner_read(runner, index, out_data, pen_runner_tensor(runner, index)->data_bytes);
+static pen_status tensor_file_read(void *context, uint32_t index, uint64_t first, void *out_data,
+                                   uint64_t bytes) {
+    const pen_tensor_store *store = context;
+    return store->read(store->context, index, first, out_data, bytes);
 }
 
-static pen_status parameter_file_save(const char *path, pen_runner *runner, pen_arena *scratch) {
-    const uint32_t count = pen_runner_tensor_count(runner);
+static pen_status tensor_file_save(const char *path, pen_tensor_store *store, uint32_t count,
+                                   pen_arena *scratch) {
     const char **names;
     const pen_tensor_type **types;
     PEN_TRY(PEN_NEW(scratch, count, &names));
     PEN_TRY(PEN_NEW(scratch, count, &types));
     for (uint32_t i = 0; i < count; i++) {
-        names[i] = pen_runner_tensor(runner, i)->name;
-        types[i] = &pen_runner_tensor(runner, i)->type;
+        names[i] = store->tensors[i].name;
+        types[i] = &store->tensors[i].type;
     }
-    const pen_safetensors_source source = {.count = count,
-                                           .names = names,
-                                           .types = types,
-                                           .fill = parameter_file_fill,
-                                           .context = runner};
+    const pen_safetensors_source source = {
+        .count = count, .names = names, .types = types, .read = tensor_file_read, .context = store};
     return pen_safetensors_save(path, &source);
 }
 
-pen_status pen_parameter_file_save(const char *path, pen_runner *runner) {
+pen_status pen_tensor_file_save(const char *path, const pen_tensor_store *store, uint32_t count) {
+    pen_tensor_store copy = *store;
     pen_arena *scratch;
     PEN_TRY(pen_arena_create(&scratch));
-    const pen_status status = parameter_file_save(path, runner, scratch);
+    const pen_status status = tensor_file_save(path, &copy, count, scratch);
     pen_arena_destroy(scratch);
-    return pen_status_add_context(status, "while saving parameters");
+    return status;
 }
 
-static pen_status parameter_file_check(const pen_safetensors *file, const char *path,
-                                       const pen_runner *runner) {
+static pen_status tensor_file_check(const pen_safetensors *file, const char *path,
+                                    const pen_tensor_store *store, uint32_t count) {
     pen_status status = PEN_OK;
     uint32_t found = 0;
-    for (uint32_t i = 0; i < pen_runner_tensor_count(runner); i++) {
-        const pen_value *tensor = pen_runner_tensor(runner, i);
+    for (uint32_t i = 0; i < count; i++) {
+        const pen_stored_tensor *tensor = &store->tensors[i];
         const pen_safetensors_entry *entry = pen_safetensors_find(file, tensor->name);
         if (entry == NULL) {
             status = pen_status_join(
@@ -60,20 +58,33 @@ static pen_status parameter_file_check(const pen_safetensors *file, const char *
                      pen_safetensors_count(file) - found);
 }
 
-static pen_status parameter_file_apply(const pen_safetensors *file, pen_runner *runner) {
-    for (uint32_t i = 0; i < pen_runner_tensor_count(runner); i++) {
-        const pen_value *tensor = pen_runner_tensor(runner, i);
+static pen_status tensor_file_apply(const pen_safetensors *file, const pen_tensor_store *store,
+                                    uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) {
+        const pen_stored_tensor *tensor = &store->tensors[i];
         const pen_safetensors_entry *entry = pen_safetensors_find(file, tensor->name);
-        PEN_TRY(pen_runner_write(runner, i, entry->data, tensor->data_bytes));
+        PEN_TRY(pen_tensor_store_write(store, i, entry->data, tensor->bytes));
     }
     return PEN_OK;
 }
 
-pen_status pen_parameter_file_load(const char *path, pen_runner *runner) {
+pen_status pen_tensor_file_load(const char *path, const pen_tensor_store *store, uint32_t count) {
     pen_safetensors *file;
     PEN_TRY(pen_safetensors_open(path, &file));
-    pen_status status = parameter_file_check(file, path, runner);
-    if (status == PEN_OK) status = parameter_file_apply(file, runner);
+    pen_status status = tensor_file_check(file, path, store, count);
+    if (status == PEN_OK) status = tensor_file_apply(file, store, count);
     pen_safetensors_close(file);
-    return pen_status_add_context(status, "while loading parameters");
+    return status;
+}
+
+pen_status pen_parameter_file_save(const char *path, const pen_tensor_store *store) {
+    const uint32_t count = pen_tensor_store_model_count(store);
+    return pen_status_add_context(pen_tensor_file_save(path, store, count),
+                                  "while saving parameters");
+}
+
+pen_status pen_parameter_file_load(const char *path, const pen_tensor_store *store) {
+    const uint32_t count = pen_tensor_store_model_count(store);
+    return pen_status_add_context(pen_tensor_file_load(path, store, count),
+                                  "while loading parameters");
 }

@@ -3,13 +3,19 @@
 #define PEN_SCHEDULER_PARAMETER_FILE_H
 
 #include "base/status.h"
-#include "scheduler/runner.h"
+#include "scheduler/tensor_store.h"
 
 // Writes every tensor of the model as it is now.
-PEN_NODISCARD pen_status pen_parameter_file_save(const char *path, pen_runner *runner);
+PEN_NODISCARD pen_status pen_parameter_file_save(const char *path, const pen_tensor_store *store);
 
 // Sets every tensor of the model. All must be there with equal types, and nothing else may be.
 //   INVALID_INPUT  lists what is missing, what is too much, and what has another shape
-PEN_NODISCARD pen_status pen_parameter_file_load(const char *path, pen_runner *runner);
+PEN_NODISCARD pen_status pen_parameter_file_load(const char *path, const pen_tensor_store *store);
+
+// The same for the first `count` tensors of the store, whatever they are.
+PEN_NODISCARD pen_status pen_tensor_file_save(const char *path, const pen_tensor_store *store,
+                                              uint32_t count);
+PEN_NODISCARD pen_status pen_tensor_file_load(const char *path, const pen_tensor_store *store,
+                                              uint32_t count);
 
 #endif // PEN_SCHEDULER_PARAMETER_FILE_H

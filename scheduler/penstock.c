@@ -2,7 +2,6 @@
 
 #include "base/arena.h"
 #include "base/memory.h"
-#include "scheduler/evaluate.h"
 #include "scheduler/parameter_file.h"
 #include "scheduler/train.h"
 
@@ -76,8 +75,10 @@ static pen_status training_evaluate(pen_training *training, pen_arena *scratch,
                                     pen_evaluation *out_evaluation) {
     pen_dataset *dataset;
     PEN_TRY(pen_job_open_dataset(training->job, PEN_DATASET_PART_EVAL, scratch, &dataset));
-    const pen_status status = pen_evaluate(pen_trainer_runner(training->trainer), dataset,
-                                           (uint64_t)training->job->train.batch, out_evaluation);
+    pen_engine *engine = pen_trainer_engine(training->trainer);
+    const pen_status status = engine->kind->evaluate(
+        engine, dataset, pen_trainer_evaluation_batch(training->job, pen_dataset_get_info(dataset)),
+        out_evaluation);
     pen_dataset_close(dataset);
     return status;
 }
@@ -101,5 +102,5 @@ pen_status pen_training_evaluate(pen_training *training, pen_training_evaluation
 }
 
 pen_status pen_training_save(pen_training *training, const char *path) {
-    return pen_parameter_file_save(path, pen_trainer_runner(training->trainer));
+    return pen_parameter_file_save(path, pen_trainer_tensors(training->trainer));
 }

@@ -1,11 +1,8 @@
 #include "scheduler/runner.h"
 
-#include <string.h>
-
 #include "base/memory.h"
 
 #define RUNNER_FORMS_LIMIT 16
-#define RUNNER_CHUNK_BYTES ((uint64_t)1 << 20) // a multiple of a hash word
 
 typedef struct runner_entry {
     pen_runner_form form;
@@ -15,12 +12,13 @@ typedef struct runner_entry {
 } runner_entry;
 
 struct pen_runner {
+    pen_arena *arena;
     pen_runner_options options;
     pen_device *device;
     runner_entry entries[RUNNER_FORMS_LIMIT];
     uint32_t entry_count;
-    pen_value_id *tensors; // [tensor_count], in the first form's graph
-    uint32_t tensor_count;
+    pen_tensor_store tensors;    // of the first form
+    pen_value_id *tensor_values; // [tensors.count], in its graph
 };
 
 pen_status pen_runner_create(const pen_runner_options *options, pen_runner **out_runner) {
@@ -29,8 +27,10 @@ pen_status pen_runner_create(const pen_runner_options *options, pen_runner **out
     pen_runner *runner = pen_memory_allocate(1, sizeof *runner);
     if (runner == NULL) return pen_error_out_of_memory();
     runner->options = *options;
-    const pen_status status = kind->open(&options->device, &runner->device);
+    pen_status status = pen_arena_create(&runner->arena);
+    if (status == PEN_OK) status = kind->open(&options->device, &runner->device);
     if (status != PEN_OK) {
+        pen_arena_destroy(runner->arena);
         pen_memory_free(runner);
         return status;
     }
@@ -45,24 +45,49 @@ void pen_runner_destroy(pen_runner *runner) {
         pen_program_destroy(runner->entries[i].form.program);
     }
     runner->device->kind->close(runner->device);
-    pen_memory_free(runner->tensors);
+    pen_arena_destroy(runner->arena);
     pen_memory_free(runner);
 }
 
-static bool runner_is_model_tensor(const pen_value *value) {
-    // the optimizer's states start as zeros and are not the model's
-    const bool persistent = value->kind == PEN_VALUE_PARAMETER || value->kind == PEN_VALUE_STATE;
-    return persistent && value->data != NULL;
+static pen_status runner_read(void *context, uint32_t index, uint64_t first, void *host,
+                              uint64_t bytes) {
+    const pen_runner *runner = context;
+    return pen_executor_read_part(runner->entries[0].form.executor, runner->tensor_values[index],
+                                  first, host, bytes);
+}
+
+static pen_status runner_write(void *context, uint32_t index, uint64_t first, const void *host,
+                               uint64_t bytes) {
+    const pen_runner *runner = context;
+    return pen_executor_write_part(runner->entries[0].form.executor, runner->tensor_values[index],
+                                   first, host, bytes);
+}
+
+// Lists those with first contents, which are the model's, or those that start as zeros.
+static void runner_add_tensors(pen_runner *runner, bool is_model, pen_stored_tensor *tensors) {
+    const pen_graph *graph = runner->entries[0].form.program->graph;
+    for (uint32_t v = 0; v < pen_graph_value_count(graph); v++) {
+        const pen_value *value = pen_graph_value(graph, (pen_value_id){v});
+        if (value->kind != PEN_VALUE_PARAMETER && value->kind != PEN_VALUE_STATE) continue;
+        if ((value->data != NULL) != is_model) continue;
+        const uint32_t index = runner->tensors.count++;
+        runner->tensor_values[index] = (pen_value_id){v};
+        tensors[index] = (pen_stored_tensor){.name = value->name,
+                                             .type = value->type,
+                                             .bytes = pen_tensor_type_bytes(&value->type),
+                                             .is_model = is_model};
+    }
 }
 
 static pen_status runner_list_tensors(pen_runner *runner) {
-    const pen_graph *graph = runner->entries[0].form.program->graph;
-    runner->tensors = pen_memory_allocate(pen_graph_value_count(graph), sizeof *runner->tensors);
-    if (runner->tensors == NULL) return pen_error_out_of_memory();
-    for (uint32_t v = 0; v < pen_graph_value_count(graph); v++) {
-        if (!runner_is_model_tensor(pen_graph_value(graph, (pen_value_id){v}))) continue;
-        runner->tensors[runner->tensor_count++] = (pen_value_id){v};
-    }
+    const uint32_t value_count = pen_graph_value_count(runner->entries[0].form.program->graph);
+    pen_stored_tensor *tensors;
+    PEN_TRY(PEN_NEW(runner->arena, value_count, &tensors));
+    PEN_TRY(PEN_NEW(runner->arena, value_count, &runner->tensor_values));
+    runner->tensors = (pen_tensor_store){
+        .tensors = tensors, .context = runner, .read = runner_read, .write = runner_write};
+    runner_add_tensors(runner, true, tensors);
+    runner_add_tensors(runner, false, tensors);
     return PEN_OK;
 }
 
@@ -116,7 +141,7 @@ pen_status pen_runner_get(pen_runner *runner, pen_compile_mode mode, uint64_t mi
     PEN_TRY(runner_build(runner, entry));
     runner->entry_count += 1;
     *out_form = &entry->form;
-    return runner->tensors == NULL ? runner_list_tensors(runner) : PEN_OK;
+    return runner->tensor_values == NULL ? runner_list_tensors(runner) : PEN_OK;
 }
 
 const pen_runner_form *pen_runner_first(const pen_runner *runner) {
@@ -132,58 +157,8 @@ const pen_runner_form *pen_runner_form_at(const pen_runner *runner, uint32_t ind
     return &runner->entries[index].form;
 }
 
-uint32_t pen_runner_tensor_count(const pen_runner *runner) {
-    return runner->tensor_count;
-}
-
-const pen_value *pen_runner_tensor(const pen_runner *runner, uint32_t index) {
-    PEN_ASSERT(index < runner->tensor_count);
-    return pen_graph_value(runner->entries[0].form.program->graph, runner->tensors[index]);
-}
-
-pen_status pen_runner_read(pen_runner *runner, uint32_t index, void *host, uint64_t bytes) {
-    return pen_executor_read(runner->entries[0].form.executor, runner->tensors[index], host, bytes);
-}
-
-pen_status pen_runner_write(pen_runner *runner, uint32_t index, const void *host, uint64_t bytes) {
-    return pen_executor_write(runner->entries[0].form.executor, runner->tensors[index], host,
-                              bytes);
-}
-
-static uint64_t runner_hash_words(uint64_t hash, const unsigned char *bytes, uint64_t count) {
-    for (uint64_t i = 0; i < count; i += sizeof(uint64_t)) {
-        uint64_t word = 0;
-        memcpy(&word, bytes + i, count - i < sizeof word ? count - i : sizeof word);
-        hash = (hash ^ word) * 0x100000001b3u;
-    }
-    return hash;
-}
-
-// `chunk` has RUNNER_CHUNK_BYTES.
-static pen_status runner_hash_tensor(pen_runner *runner, uint32_t index, unsigned char *chunk,
-                                     uint64_t *hash) {
-    const pen_value *tensor = pen_runner_tensor(runner, index);
-    pen_executor *executor = runner->entries[0].form.executor;
-    for (uint64_t first = 0; first < tensor->data_bytes; first += RUNNER_CHUNK_BYTES) {
-        const uint64_t left = tensor->data_bytes - first;
-        const uint64_t bytes = left < RUNNER_CHUNK_BYTES ? left : RUNNER_CHUNK_BYTES;
-        PEN_TRY(pen_executor_read_part(executor, runner->tensors[index], first, chunk, bytes));
-        *hash = runner_hash_words(*hash, chunk, bytes);
-    }
-    return PEN_OK;
-}
-
-pen_status pen_runner_hash(pen_runner *runner, uint64_t *out_hash) {
-    unsigned char *chunk = pen_memory_allocate(RUNNER_CHUNK_BYTES, 1);
-    if (chunk == NULL) return pen_error_out_of_memory();
-    uint64_t hash = 0xcbf29ce484222325u;
-    pen_status status = PEN_OK;
-    for (uint32_t i = 0; status == PEN_OK && i < runner->tensor_count; i++) {
-        status = runner_hash_tensor(runner, i, chunk, &hash);
-    }
-    pen_memory_free(chunk);
-    *out_hash = hash;
-    return status;
+const pen_tensor_store *pen_runner_tensors(const pen_runner *runner) {
+    return &runner->tensors;
 }
 
 uint64_t pen_runner_device_bytes(const pen_runner *runner) {

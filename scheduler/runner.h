@@ -10,6 +10,7 @@
 #include "device/device.h"
 #include "scheduler/compile.h"
 #include "scheduler/runtime/executor.h"
+#include "scheduler/tensor_store.h"
 
 typedef struct pen_runner pen_runner;
 
@@ -42,18 +43,9 @@ const pen_runner_form *pen_runner_first(const pen_runner *runner);
 uint32_t pen_runner_form_count(const pen_runner *runner);
 const pen_runner_form *pen_runner_form_at(const pen_runner *runner, uint32_t index);
 
-// ---- the model's tensors: parameters and running statistics, in the order of the model
-uint32_t pen_runner_tensor_count(const pen_runner *runner);
-const pen_value *pen_runner_tensor(const pen_runner *runner, uint32_t index);
-// `bytes` must be those of the tensor's type.
-PEN_NODISCARD pen_status pen_runner_read(pen_runner *runner, uint32_t index, void *host,
-                                         uint64_t bytes);
-PEN_NODISCARD pen_status pen_runner_write(pen_runner *runner, uint32_t index, const void *host,
-                                          uint64_t bytes);
-
-// A hash of the bits of all tensors, in order: FNV-1a over 64-bit words, the last one filled up
-// with zeros.
-PEN_NODISCARD pen_status pen_runner_hash(pen_runner *runner, uint64_t *out_hash);
+// Parameters, running statistics and, where the first form trains, the optimizer's states. Valid
+// once there is a first form, as long as the runner.
+const pen_tensor_store *pen_runner_tensors(const pen_runner *runner);
 
 // Buffers of all forms together, in bytes: what the device holds for them.
 uint64_t pen_runner_device_bytes(const pen_runner *runner);

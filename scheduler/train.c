@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "base/clock.h"
+#include "base/integer.h"
 #include "base/memory.h"
 #include "scheduler/feed.h"
 #include "scheduler/job_runner.h"
@@ -16,14 +17,14 @@ struct pen_trainer {
     pen_dataset *dataset;
     const pen_dataset_info *info;
     pen_batches *batches;
-    pen_runner *runner;
-    const pen_runner_form *whole; // the form of a whole microbatch
+    pen_engine *engine;
     pen_learning_rate_options learning_rate;
-    uint64_t microbatch_size;
-    bool accumulate;
+    uint64_t rate_steps; // over which the learning rate runs its course
     uint64_t epoch_steps;
-    uint64_t step_count;
+    uint64_t step_count; // after which it is over
     uint64_t steps_done;
+    pen_batches_position next; // of the batch to come
+    double loss;               // of the last step
 };
 
 static pen_status train_open_data(pen_trainer *trainer, const pen_trainer_options *options) {
@@ -41,51 +42,52 @@ static pen_status train_open_data(pen_trainer *trainer, const pen_trainer_option
                                        (unsigned long long)trainer->info->example_count));
     }
     trainer->step_count = pen_job_get_step_count(job, trainer->epoch_steps);
+    trainer->rate_steps = pen_max_u64(trainer->step_count, options->step_limit);
     if (options->step_limit > 0) trainer->step_count = options->step_limit;
     return pen_job_get_learning_rate(job, trainer->epoch_steps, &trainer->learning_rate);
 }
 
-// The microbatch that is left at the end of an epoch, if it will come: what is wrong with it is
-// said now, and not after an epoch.
-static pen_status train_compile_rest(pen_trainer *trainer) {
+// Examples of the microbatch that is left at the end of an epoch; 0: it does not come.
+static uint64_t train_rest(const pen_trainer *trainer) {
     const pen_job_train *train = &trainer->job->train;
+    if (train->drop_last || trainer->step_count < trainer->epoch_steps) return 0;
     const uint64_t last = trainer->info->example_count % (uint64_t)train->batch;
-    const pen_feed_split split = pen_feed_cut(last, trainer->microbatch_size);
-    if (train->drop_last || split.rest == 0 || trainer->step_count < trainer->epoch_steps) {
-        return PEN_OK;
+    return pen_feed_cut(last, (uint64_t)(train->batch / train->microbatches)).rest;
+}
+
+uint64_t pen_trainer_evaluation_batch(const pen_job *job, const pen_dataset_info *info) {
+    return pen_min_u64((uint64_t)job->train.batch, info->example_count);
+}
+
+static pen_status train_create_engine(pen_trainer *trainer, const pen_trainer_options *options) {
+    pen_engine_options engine = {.job = trainer->job,
+                                 .info = trainer->info,
+                                 .rest = train_rest(trainer),
+                                 .trace = options->trace,
+                                 .no_memory_check = options->no_memory_check,
+                                 .insecure = options->insecure};
+    if (options->evaluated != NULL) {
+        engine.evaluate_batch = pen_trainer_evaluation_batch(trainer->job, options->evaluated);
+        engine.evaluate_rest = options->evaluated->example_count % engine.evaluate_batch;
     }
-    const pen_runner_form *form;
-    const pen_status status =
-        pen_runner_get(trainer->runner, PEN_COMPILE_TRAIN, split.rest, trainer->accumulate, &form);
-    return pen_status_add_context(pen_job_blame_memory(trainer->job, status),
-                                  "for the last %llu examples of an epoch; drop_last: true leaves "
-                                  "a batch that is not full out",
-                                  (unsigned long long)split.rest);
+    return pen_engine_create(&engine, &trainer->engine);
 }
 
 static pen_status train_start(pen_trainer *trainer, const pen_trainer_options *options) {
     const pen_job *job = trainer->job;
     PEN_TRY(train_open_data(trainer, options));
-    trainer->microbatch_size = (uint64_t)(job->train.batch / job->train.microbatches);
-    trainer->accumulate = job->train.microbatches > 1;
-    pen_runner_options runner_options;
-    PEN_TRY(pen_job_runner_options(job, PEN_DATASET_PART_TRAIN, trainer->info, trainer->arena,
-                                   &runner_options));
-    PEN_TRY(pen_runner_create(&runner_options, &trainer->runner));
-    PEN_TRY(pen_job_blame_memory(job, pen_runner_get(trainer->runner, PEN_COMPILE_TRAIN,
-                                                     trainer->microbatch_size, trainer->accumulate,
-                                                     &trainer->whole)));
-    PEN_TRY(
-        pen_job_check_data(job, PEN_DATASET_PART_TRAIN, trainer->whole->program, trainer->dataset));
-    PEN_TRY(train_compile_rest(trainer));
+    PEN_TRY(train_create_engine(trainer, options));
+    PEN_TRY(pen_job_check_data(job, PEN_DATASET_PART_TRAIN, pen_trainer_program(trainer),
+                               trainer->dataset));
     if (options->parameters != NULL) {
-        PEN_TRY(pen_parameter_file_load(options->parameters, trainer->runner));
+        PEN_TRY(pen_parameter_file_load(options->parameters, pen_trainer_tensors(trainer)));
     }
     const pen_batches_options batches_options = {.batch_size = (uint64_t)job->train.batch,
                                                  .shuffle = job->train.shuffle,
                                                  .drop_last = job->train.drop_last,
                                                  .buffer_count = 2, // one in use, one being read
-                                                 .seed = (uint64_t)job->train.seed};
+                                                 .seed = (uint64_t)job->train.seed,
+                                                 .start = trainer->next};
     return pen_batches_create(trainer->dataset, &batches_options, &trainer->batches);
 }
 
@@ -107,39 +109,10 @@ pen_status pen_trainer_create(const pen_job *job, const pen_trainer_options *opt
 void pen_trainer_destroy(pen_trainer *trainer) {
     if (trainer == NULL) return;
     pen_batches_destroy(trainer->batches);
-    pen_runner_destroy(trainer->runner);
+    pen_engine_destroy(trainer->engine);
     pen_dataset_close(trainer->dataset);
     pen_arena_destroy(trainer->arena);
     pen_memory_free(trainer);
-}
-
-// Runs one microbatch and adds its loss and hits to the report. The seed gradient of a microbatch
-// is its share of the step's examples, so that gradients of microbatch means add up to the gradient
-// of the step's mean.
-static pen_status train_microbatch(pen_trainer *trainer, const pen_runner_form *form,
-                                   const pen_batch *batch, uint64_t first, uint64_t microbatch,
-                                   pen_step_report *report) {
-    const pen_program *program = form->program;
-    const double weight = (double)program->microbatch_size / (double)batch->count;
-    PEN_TRY(pen_feed_microbatch(form, trainer->info, batch, first));
-    PEN_TRY(pen_feed_scalar(form, program->loss_weight, weight));
-    PEN_TRY(pen_feed_scalar(form, program->learning_rate, report->learning_rate));
-    PEN_TRY(pen_feed_scalar(form, program->step, (double)report->step));
-    const pen_run_context run = {.seed = (uint64_t)trainer->job->train.seed,
-                                 .step = report->step,
-                                 .microbatch = microbatch,
-                                 .first_microbatch = microbatch == 0};
-    PEN_TRY(pen_executor_run_microbatch(form->executor, &run));
-    double loss;
-    PEN_TRY(pen_feed_read_loss(form, &loss));
-    report->loss += weight * loss;
-    if (!pen_value_is(program->accuracy)) return PEN_OK;
-    int64_t correct;
-    PEN_TRY(pen_executor_read(form->executor, program->accuracy, &correct, sizeof correct));
-    report->correct_count += (uint64_t)correct;
-    report->target_count +=
-        (uint64_t)pen_shape_element_count(&pen_value_type(program->graph, program->labels)->shape);
-    return PEN_OK;
 }
 
 // The loss is not finite: because the data is not, or because the training went wrong.
@@ -158,23 +131,16 @@ static pen_status train_refuse_loss(const pen_trainer *trainer, const pen_batch 
                      (unsigned long long)report->step, what);
 }
 
-static pen_status train_microbatches(pen_trainer *trainer, const pen_batch *batch,
-                                     pen_step_report *report) {
-    const pen_feed_split split = pen_feed_cut(batch->count, trainer->microbatch_size);
-    const pen_runner_form *form = trainer->whole;
-    for (uint64_t m = 0; m < split.whole_count; m++) {
-        PEN_TRY(train_microbatch(trainer, form, batch, m * split.size, m, report));
-    }
-    if (split.rest > 0) {
-        PEN_TRY(pen_runner_get(trainer->runner, PEN_COMPILE_TRAIN, split.rest, trainer->accumulate,
-                               &form));
-        PEN_TRY(train_microbatch(trainer, form, batch, split.whole_count * split.size,
-                                 split.whole_count, report));
-    }
-    if (!isfinite(report->loss)) return train_refuse_loss(trainer, batch, report);
-    if (!trainer->accumulate) return PEN_OK; // updates ran inside
-    const pen_run_context run = {.seed = (uint64_t)trainer->job->train.seed, .step = report->step};
-    return pen_executor_run_update(form->executor, &run);
+static pen_status train_batch(pen_trainer *trainer, const pen_batch *batch,
+                              pen_step_report *report) {
+    const pen_engine_step step = {
+        .batch = batch, .step = report->step, .learning_rate = report->learning_rate};
+    pen_engine_result result;
+    PEN_TRY(trainer->engine->kind->step(trainer->engine, &step, &result));
+    report->loss = result.loss;
+    report->target_count = result.target_count;
+    report->correct_count = result.correct_count;
+    return isfinite(result.loss) ? PEN_OK : train_refuse_loss(trainer, batch, report);
 }
 
 pen_status pen_trainer_step(pen_trainer *trainer, pen_step_report *out_report, bool *out_more) {
@@ -190,33 +156,39 @@ pen_status pen_trainer_step(pen_trainer *trainer, pen_step_report *out_report, b
         .epoch = batch->position.epoch + 1,
         .example_count = batch->count,
         .learning_rate =
-            pen_learning_rate_at(&trainer->learning_rate, trainer->steps_done, trainer->step_count),
+            pen_learning_rate_at(&trainer->learning_rate, trainer->steps_done, trainer->rate_steps),
         .ends_epoch = batch->next.epoch != batch->position.epoch,
         .wait_seconds = ready - started};
-    PEN_TRY(pen_status_add_context(train_microbatches(trainer, batch, &report), "in step %llu",
+    PEN_TRY(pen_status_add_context(train_batch(trainer, batch, &report), "in step %llu",
                                    (unsigned long long)report.step));
     report.seconds = pen_clock_seconds() - ready;
     trainer->steps_done += 1;
+    trainer->next = batch->next;
+    trainer->loss = report.loss;
     *out_report = report;
     return PEN_OK;
 }
 
 pen_training_size pen_trainer_get_size(const pen_trainer *trainer) {
+    const pen_program *program = pen_trainer_program(trainer);
     return (pen_training_size){.example_count = trainer->info->example_count,
                                .epoch_steps = trainer->epoch_steps,
                                .step_count = trainer->step_count,
                                .warmup_steps = trainer->learning_rate.warmup,
-                               .trainable_count = trainer->whole->program->trainable_count,
-                               .trainable_elements = trainer->whole->program->trainable_elements,
-                               .device_bytes = pen_runner_device_bytes(trainer->runner)};
+                               .trainable_count = program->trainable_count,
+                               .trainable_elements = program->trainable_elements};
 }
 
-pen_runner *pen_trainer_runner(pen_trainer *trainer) {
-    return trainer->runner;
+pen_engine *pen_trainer_engine(pen_trainer *trainer) {
+    return trainer->engine;
 }
 
-const pen_runner_form *pen_trainer_form(const pen_trainer *trainer) {
-    return trainer->whole;
+const pen_tensor_store *pen_trainer_tensors(pen_trainer *trainer) {
+    return trainer->engine->kind->tensors(trainer->engine);
+}
+
+const pen_program *pen_trainer_program(const pen_trainer *trainer) {
+    return trainer->engine->kind->program(trainer->engine);
 }
 
 const pen_dataset_info *pen_trainer_data(const pen_trainer *trainer) {

@@ -11,14 +11,19 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "scheduler/engine.h"
 #include "scheduler/job.h"
-#include "scheduler/runner.h"
 
 typedef struct pen_trainer pen_trainer;
 
 typedef struct pen_trainer_options {
-    uint64_t step_limit;    // 0: as the job says
+    uint64_t step_limit;    // stop after so many steps of the training; 0: as the job says
     const char *parameters; // safetensors file to start from; NULL: the model's own
+    const char *resume;     // folder of a checkpoint to go on from; NULL: none
+    const pen_dataset_info *evaluated; // of the data that will be evaluated on; NULL: none
+    bool trace;                        // as pen_engine_options has them
+    bool no_memory_check;              //
+    bool insecure;                     //
 } pen_trainer_options;
 
 typedef struct pen_step_report {
@@ -41,7 +46,6 @@ typedef struct pen_training_size {
     uint64_t warmup_steps;       // in which the learning rate rises
     uint32_t trainable_count;    // tensors
     uint64_t trainable_elements; // in them
-    uint64_t device_bytes;       // planned: buffers of all programs compiled so far
 } pen_training_size;
 
 // Compiles, allocates, loads the parameters, and starts reading data. Errors carry the job's or
@@ -61,9 +65,13 @@ PEN_NODISCARD pen_status pen_trainer_step(pen_trainer *trainer, pen_step_report 
                                           bool *out_more);
 
 pen_training_size pen_trainer_get_size(const pen_trainer *trainer);
-// What holds the parameters; also evaluates (scheduler/evaluate.h).
-pen_runner *pen_trainer_runner(pen_trainer *trainer);
-// The program of a whole microbatch: its warnings, graph and sizes.
-const pen_runner_form *pen_trainer_form(const pen_trainer *trainer);
+// What runs the steps, and holds the parameters.
+pen_engine *pen_trainer_engine(pen_trainer *trainer);
+const pen_tensor_store *pen_trainer_tensors(pen_trainer *trainer);
+// The program of a whole microbatch as one device runs it: its warnings, graph and sizes.
+const pen_program *pen_trainer_program(const pen_trainer *trainer);
+
+// Examples a batch in evaluations.
+uint64_t pen_trainer_evaluation_batch(const pen_job *job, const pen_dataset_info *info);
 
 #endif // PEN_SCHEDULER_TRAIN_H

@@ -315,6 +315,16 @@ pen_status pen_executor_read_part(pen_executor *executor, pen_value_id value, ui
     return device->kind->read(device, from, host, bytes);
 }
 
+pen_status pen_executor_write_part(pen_executor *executor, pen_value_id value, uint64_t first,
+                                   const void *host, uint64_t bytes) {
+    PEN_ASSERT(pen_executor_holds(executor, value));
+    pen_device *device = executor->spec.device;
+    pen_operand to = executor->operands[value.index];
+    to.offset += first;
+    PEN_TRY(device->kind->write(device, to, host, bytes));
+    return device->kind->synchronize(device);
+}
+
 static pen_status executor_name_node(const pen_executor *executor, uint32_t position,
                                      pen_status status) {
     const pen_node *node = executor_node(executor, position);

@@ -52,6 +52,8 @@ PEN_NODISCARD pen_status pen_executor_read(pen_executor *executor, pen_value_id 
 // `bytes` from byte `first` on of a value that has a place in memory.
 PEN_NODISCARD pen_status pen_executor_read_part(pen_executor *executor, pen_value_id value,
                                                 uint64_t first, void *host, uint64_t bytes);
+PEN_NODISCARD pen_status pen_executor_write_part(pen_executor *executor, pen_value_id value,
+                                                 uint64_t first, const void *host, uint64_t bytes);
 // Whether the value has a place in memory: inputs that no node reads have none.
 bool pen_executor_holds(const pen_executor *executor, pen_value_id value);
 

@@ -288,15 +288,15 @@ static pen_status safetensors_write_header(pen_file *file, const pen_safetensors
 static pen_status safetensors_write(pen_file *file, const pen_safetensors_source *source,
                                     pen_arena *arena) {
     PEN_TRY(safetensors_write_header(file, source, arena));
-    uint64_t bytes_most = 0;
-    for (uint32_t i = 0; i < source->count; i++) {
-        bytes_most = pen_max_u64(bytes_most, pen_tensor_type_bytes(source->types[i]));
-    }
     char *buffer;
-    PEN_TRY(PEN_NEW(arena, bytes_most, &buffer));
+    PEN_TRY(PEN_NEW(arena, PEN_SAFETENSORS_PIECE_BYTES, &buffer));
     for (uint32_t i = 0; i < source->count; i++) {
-        PEN_TRY(source->fill(source->context, i, buffer));
-        PEN_TRY(pen_file_write(file, buffer, pen_tensor_type_bytes(source->types[i])));
+        const uint64_t whole = pen_tensor_type_bytes(source->types[i]);
+        for (uint64_t first = 0; first < whole; first += PEN_SAFETENSORS_PIECE_BYTES) {
+            const uint64_t bytes = pen_min_u64(PEN_SAFETENSORS_PIECE_BYTES, whole - first);
+            PEN_TRY(source->read(source->context, i, first, buffer, bytes));
+            PEN_TRY(pen_file_write(file, buffer, bytes));
+        }
     }
     return PEN_OK;
 }

@@ -42,18 +42,23 @@ const pen_safetensors_entry *pen_safetensors_at(const pen_safetensors *file, uin
 // NULL when there is none of that name.
 const pen_safetensors_entry *pen_safetensors_find(const pen_safetensors *file, const char *name);
 
-// Called for tensor after tensor, in order: writes the bytes of `type` to `out_data`.
-typedef pen_status (*pen_safetensors_fill)(void *context, uint32_t index, void *out_data);
+// Called for tensor after tensor, piece after piece, in order: writes `bytes` of a tensor from byte
+// `first` on to `out_data`.
+typedef pen_status (*pen_safetensors_read)(void *context, uint32_t index, uint64_t first,
+                                           void *out_data, uint64_t bytes);
+
+#define PEN_SAFETENSORS_PIECE_BYTES ((uint64_t)1 << 20) // the most that is asked for at once
 
 typedef struct pen_safetensors_source {
     uint32_t count;
     const char *const *names;            // [count], each once
     const pen_tensor_type *const *types; // [count]
-    pen_safetensors_fill fill;
+    pen_safetensors_read read;
     void *context;
 } pen_safetensors_source;
 
-// Writes beside `path`, syncs, and renames: the file is there whole or not at all.
+// Writes beside `path`, syncs, and renames: the file is there whole or not at all. Holds one piece
+// in memory.
 PEN_NODISCARD pen_status pen_safetensors_save(const char *path,
                                               const pen_safetensors_source *source);
 

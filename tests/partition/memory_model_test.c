@@ -16,8 +16,9 @@ static void one_device_takes_what_the_executor_takes(void **state) {
             pen_plan_job *plan_job = planned_start(job);
             const pen_plan *plan = planned_place(plan_job, arena);
             pen_trainer *trainer = training_start(job);
-            const pen_executor_memory memory =
-                pen_executor_get_memory(pen_trainer_form(trainer)->executor);
+            pen_engine *engine = pen_trainer_engine(trainer);
+            pen_engine_memory memory;
+            CHECK_OK(engine->kind->memory(engine, &memory));
             const double measured = (double)(memory.persistent_bytes + memory.arena_bytes);
             const double predicted = (double)plan->devices[0].memory.total;
             CHECK(predicted >= 0.98 * measured && predicted <= 1.02 * measured,

@@ -78,7 +78,7 @@ static double case_error(const pytorch_case *c, const reference_array *array, co
 }
 
 // Compares all tensors after `steps` updates with a file of the reference.
-static void case_compare(pytorch_case *c, pen_runner *runner, int steps) {
+static void case_compare(pytorch_case *c, const pen_tensor_store *store, int steps) {
     char name[32], column[32];
     uint64_t count;
     uint32_t row_count;
@@ -94,8 +94,8 @@ static void case_compare(pytorch_case *c, pen_runner *runner, int steps) {
         if (strcmp(array->kind, "running_biased") == 0) continue; // PyTorch's models: not biased
         float *found;
         CHECK_OK(PEN_NEW(c->arena, array->count, &found));
-        CHECK_OK(pen_runner_read(runner, training_find(runner, array->name), found,
-                                 array->count * sizeof *found));
+        CHECK_OK(pen_tensor_store_read(store, training_find(store, array->name), found,
+                                       array->count * sizeof *found));
         const double error = case_error(c, array, found, expected + array->offset);
         const double bound = steps == 1 ? fmax(1e-5, 2 * errors[i]) : fmax(1e-4, 4 * errors[i]);
         CHECK(error <= bound, "%s %s %s: '%s' is off by %g after %d steps, bound %g", c->model_name,
@@ -133,8 +133,8 @@ static double case_train(pytorch_case *c, double *out_bound) {
         error = fabs(report.loss - expected[step]) / fabs(expected[step]);
         CHECK(error <= *out_bound, "%s %s %s: loss after %d updates is %.9g, expected %.9g",
               c->model_name, c->optimizer->name, c->device, step, report.loss, expected[step]);
-        if (step == 0) case_compare(c, pen_trainer_runner(trainer), 1);
-        if (step == PYTORCH_STEPS - 1) case_compare(c, pen_trainer_runner(trainer), step + 1);
+        if (step == 0) case_compare(c, pen_trainer_tensors(trainer), 1);
+        if (step == PYTORCH_STEPS - 1) case_compare(c, pen_trainer_tensors(trainer), step + 1);
     }
     pen_trainer_destroy(trainer);
     return error;

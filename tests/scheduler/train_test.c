@@ -49,7 +49,7 @@ static float *train_whole(const pen_job *job, pen_arena *arena, uint64_t *out_co
     bool more = true;
     CHECK_OK(pen_trainer_step(trainer, &report, &more));
     assert_false(more);
-    float *parameters = training_read(pen_trainer_runner(trainer), arena, out_count);
+    float *parameters = training_read(pen_trainer_tensors(trainer), arena, out_count);
     pen_trainer_destroy(trainer);
     return parameters;
 }
@@ -136,7 +136,6 @@ static void reports_say_what_happened(void **state) {
         assert_int_equal(size.epoch_steps, 2);
         assert_int_equal(size.step_count, 4);
         assert_int_equal(size.trainable_count, 5); // the loss is not of aux.weight
-        assert_true(size.device_bytes > 0);
         for (int step = 0; step < 4; step++) {
             const pen_step_report report = training_step(trainer);
             assert_int_equal(report.example_count, step % 2 == 0 ? 8 : 5);
@@ -201,7 +200,7 @@ static uint64_t hash_after(const pen_job *job) {
         training_step(trainer);
     }
     uint64_t hash;
-    CHECK_OK(pen_runner_hash(pen_trainer_runner(trainer), &hash));
+    CHECK_OK(pen_tensor_store_hash(pen_trainer_tensors(trainer), &hash));
     pen_trainer_destroy(trainer);
     return hash;
 }
@@ -249,23 +248,23 @@ static void frozen_parameters_stay(void **state) {
                      "optimizer: {adamw: {lr: 0.1, weight_decay: 0.5}}, batch: 8, microbatches: 2, "
                      "epochs: 3, freeze: \"^fc1|twice\"");
         pen_trainer *trainer = training_start(job);
-        pen_runner *runner = pen_trainer_runner(trainer);
+        const pen_tensor_store *store = pen_trainer_tensors(trainer);
         assert_int_equal(pen_trainer_get_size(trainer).trainable_count, 2);
-        float *before = training_read(runner, arena, NULL);
+        float *before = training_read(store, arena, NULL);
         for (int step = 0; step < 6; step++) {
             training_step(trainer);
         }
-        float *after = training_read(runner, arena, NULL);
+        float *after = training_read(store, arena, NULL);
         uint64_t at = 0;
-        for (uint32_t i = 0; i < pen_runner_tensor_count(runner); i++) {
-            const pen_value *tensor = pen_runner_tensor(runner, i);
+        for (uint32_t i = 0; i < pen_tensor_store_model_count(store); i++) {
+            const pen_stored_tensor *tensor = &store->tensors[i];
             const bool trains = strncmp(tensor->name, "fc2", 3) == 0;
-            const int difference = memcmp(before + at, after + at, tensor->data_bytes);
+            const int difference = memcmp(before + at, after + at, tensor->bytes);
             CHECK((difference != 0) == trains, "%s: '%s' %s", devices[d], tensor->name,
                   trains ? "stayed" : "changed");
-            at += tensor->data_bytes / sizeof(float);
+            at += tensor->bytes / sizeof(float);
         }
-        const pen_graph *graph = pen_trainer_form(trainer)->program->graph;
+        const pen_graph *graph = pen_trainer_program(trainer)->graph;
         for (uint32_t n = 0; n < pen_graph_node_count(graph); n++) {
             const pen_node *node = pen_graph_node(graph, (pen_node_id){n});
             if (!pen_node_is(node->gradient_of)) continue;
@@ -311,10 +310,10 @@ static void infinite_losses_stop_training(void **state) {
             uint64_t before, after;
             pen_step_report report;
             bool more;
-            CHECK_OK(pen_runner_hash(pen_trainer_runner(trainer), &before));
+            CHECK_OK(pen_tensor_store_hash(pen_trainer_tensors(trainer), &before));
             CHECK_ERROR(pen_trainer_step(trainer, &report, &more), PEN_NOT_FINITE,
                         "the loss of step 1 is");
-            CHECK_OK(pen_runner_hash(pen_trainer_runner(trainer), &after));
+            CHECK_OK(pen_tensor_store_hash(pen_trainer_tensors(trainer), &after));
             if (microbatches > 1) assert_true(before == after);
             pen_trainer_destroy(trainer);
             pen_arena_destroy(arena);

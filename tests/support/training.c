@@ -28,29 +28,34 @@ pen_step_report training_step(pen_trainer *trainer) {
     return report;
 }
 
-float *training_read(pen_runner *runner, pen_arena *arena, uint64_t *out_count) {
+float *training_read(const pen_tensor_store *store, pen_arena *arena, uint64_t *out_count) {
+    const uint32_t count = pen_tensor_store_model_count(store);
     uint64_t bytes = 0;
-    for (uint32_t i = 0; i < pen_runner_tensor_count(runner); i++) {
-        const pen_value *tensor = pen_runner_tensor(runner, i);
+    for (uint32_t i = 0; i < count; i++) {
+        const pen_stored_tensor *tensor = &store->tensors[i];
         CHECK(tensor->type.element == PEN_FLOAT32, "'%s' is not float32", tensor->name);
-        bytes += tensor->data_bytes;
+        bytes += tensor->bytes;
     }
     float *numbers, *at;
     CHECK_OK(PEN_NEW(arena, bytes / sizeof *numbers, &numbers));
     at = numbers;
-    for (uint32_t i = 0; i < pen_runner_tensor_count(runner); i++) {
-        const uint64_t tensor_bytes = pen_runner_tensor(runner, i)->data_bytes;
-        CHECK_OK(pen_runner_read(runner, i, at, tensor_bytes));
+    for (uint32_t i = 0; i < count; i++) {
+        const uint64_t tensor_bytes = store->tensors[i].bytes;
+        CHECK_OK(pen_tensor_store_read(store, i, at, tensor_bytes));
         at += tensor_bytes / sizeof *at;
     }
     if (out_count != NULL) *out_count = bytes / sizeof *numbers;
     return numbers;
 }
 
-uint32_t training_find(const pen_runner *runner, const char *name) {
-    for (uint32_t i = 0; i < pen_runner_tensor_count(runner); i++) {
-        if (strcmp(pen_runner_tensor(runner, i)->name, name) == 0) return i;
-    }
-    CHECK(false, "no tensor is called '%s'", name);
-    return 0;
+uint32_t training_find(const pen_tensor_store *store, const char *name) {
+    const uint32_t index = pen_tensor_store_find(store, name);
+    CHECK(index != PEN_TENSOR_NONE, "no tensor is called '%s'", name);
+    return index;
+}
+
+uint64_t training_hash(pen_trainer *trainer) {
+    uint64_t hash = 0;
+    CHECK_OK(pen_tensor_store_hash(pen_trainer_tensors(trainer), &hash));
+    return hash;
 }

@@ -14,11 +14,14 @@ pen_trainer *training_start(const pen_job *job);
 // One step that must be there.
 pen_step_report training_step(pen_trainer *trainer);
 
-// All tensors of a runner, one after another as float32, in the order of the model. Other element
+// The tensors of a model, one after another as float32, in the order of the model. Other element
 // types fail the test.
-float *training_read(pen_runner *runner, pen_arena *arena, uint64_t *out_count);
+float *training_read(const pen_tensor_store *store, pen_arena *arena, uint64_t *out_count);
 
 // The index of a tensor by name; fails the test when there is none.
-uint32_t training_find(const pen_runner *runner, const char *name);
+uint32_t training_find(const pen_tensor_store *store, const char *name);
+
+// The hash of the parameters.
+uint64_t training_hash(pen_trainer *trainer);
 
 #endif // PEN_TESTS_SUPPORT_TRAINING_H

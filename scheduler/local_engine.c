@@ -1,0 +1,184 @@
+#include "scheduler/local_engine.h"
+
+#include <math.h>
+
+#include "base/memory.h"
+#include "scheduler/feed.h"
+#include "scheduler/job_runner.h"
+#include "scheduler/process_memory.h"
+
+typedef struct local_engine {
+    pen_engine engine; // first: an engine is its owner
+    const pen_job *job;
+    const pen_dataset_info *info;
+    pen_arena *arena;
+    pen_runner *runner;
+    const pen_runner_form *whole; // the form of a whole microbatch
+    uint64_t microbatch_size;
+    bool accumulate;
+} local_engine;
+
+static local_engine *local_of(pen_engine *engine) {
+    return (local_engine *)(void *)engine;
+}
+
+static void local_destroy(pen_engine *engine) {
+    local_engine *local = local_of(engine);
+    pen_runner_destroy(local->runner);
+    pen_arena_destroy(local->arena);
+    pen_memory_free(local);
+}
+
+// Runs one microbatch and adds its loss and hits to the result. The seed gradient of a microbatch
+// is its share of the step's examples, so that gradients of microbatch means add up to the gradient
+// of the step's mean.
+static pen_status local_microbatch(local_engine *local, const pen_runner_form *form,
+                                   const pen_engine_step *step, uint64_t microbatch,
+                                   pen_engine_result *result) {
+    const pen_program *program = form->program;
+    const double weight = (double)program->microbatch_size / (double)step->batch->count;
+    PEN_TRY(
+        pen_feed_microbatch(form, local->info, step->batch, microbatch * local->microbatch_size));
+    PEN_TRY(pen_feed_scalar(form, program->loss_weight, weight));
+    PEN_TRY(pen_feed_scalar(form, program->learning_rate, step->learning_rate));
+    PEN_TRY(pen_feed_scalar(form, program->step, (double)step->step));
+    const pen_run_context run = {.seed = (uint64_t)local->job->train.seed,
+                                 .step = step->step,
+                                 .microbatch = microbatch,
+                                 .first_microbatch = microbatch == 0};
+    PEN_TRY(pen_executor_run_microbatch(form->executor, &run));
+    double loss;
+    PEN_TRY(pen_feed_read_loss(form, &loss));
+    result->loss += weight * loss;
+    if (!pen_value_is(program->accuracy)) return PEN_OK;
+    int64_t correct;
+    PEN_TRY(pen_executor_read(form->executor, program->accuracy, &correct, sizeof correct));
+    result->correct_count += (uint64_t)correct;
+    result->target_count +=
+        (uint64_t)pen_shape_element_count(&pen_value_type(program->graph, program->labels)->shape);
+    return PEN_OK;
+}
+
+static pen_status local_step(pen_engine *engine, const pen_engine_step *step,
+                             pen_engine_result *out_result) {
+    local_engine *local = local_of(engine);
+    const pen_feed_split split = pen_feed_cut(step->batch->count, local->microbatch_size);
+    const pen_runner_form *form = local->whole;
+    pen_engine_result result = {0};
+    for (uint64_t m = 0; m < split.whole_count; m++) {
+        PEN_TRY(local_microbatch(local, form, step, m, &result));
+    }
+    if (split.rest > 0) {
+        PEN_TRY(
+            pen_runner_get(local->runner, PEN_COMPILE_TRAIN, split.rest, local->accumulate, &form));
+        PEN_TRY(local_microbatch(local, form, step, split.whole_count, &result));
+    }
+    *out_result = result;
+    if (!isfinite(result.loss) || !local->accumulate) return PEN_OK; // else updates ran inside
+    const pen_run_context run = {.seed = (uint64_t)local->job->train.seed, .step = step->step};
+    return pen_executor_run_update(form->executor, &run);
+}
+
+static pen_status local_evaluate(pen_engine *engine, pen_dataset *dataset, uint64_t batch,
+                                 pen_evaluation *out_evaluation) {
+    return pen_evaluate(local_of(engine)->runner, dataset, batch, out_evaluation);
+}
+
+static const pen_tensor_store *local_tensors(pen_engine *engine) {
+    return pen_runner_tensors(local_of(engine)->runner);
+}
+
+static const pen_program *local_program(const pen_engine *engine) {
+    return ((const local_engine *)(const void *)engine)->whole->program;
+}
+
+static pen_status local_estimate_process(const local_engine *local, pen_arena *scratch,
+                                         uint64_t *out_bytes) {
+    const uint32_t count = pen_runner_form_count(local->runner);
+    const pen_program **programs;
+    PEN_TRY(PEN_NEW(scratch, count, &programs));
+    for (uint32_t i = 0; i < count; i++) {
+        programs[i] = pen_runner_form_at(local->runner, i)->program;
+    }
+    const pen_process_memory_request request = {.programs = programs,
+                                                .program_count = count,
+                                                .info = local->info,
+                                                .batch = (uint64_t)local->job->train.batch};
+    return pen_process_memory_estimate(&request, scratch, out_bytes);
+}
+
+static pen_status local_memory(pen_engine *engine, pen_engine_memory *out_memory) {
+    const local_engine *local = local_of(engine);
+    pen_arena *scratch;
+    PEN_TRY(pen_arena_create(&scratch));
+    uint64_t process_bytes = 0;
+    const pen_status status = local_estimate_process(local, scratch, &process_bytes);
+    pen_arena_destroy(scratch);
+    const pen_executor_memory memory = pen_executor_get_memory(local->whole->executor);
+    const uint64_t device_bytes = pen_runner_device_bytes(local->runner);
+    *out_memory = (pen_engine_memory){.device_bytes = device_bytes,
+                                      .persistent_bytes = memory.persistent_bytes,
+                                      .arena_bytes = memory.arena_bytes,
+                                      .live_bytes_peak = memory.live_bytes_peak,
+                                      .resident_bytes_peak = device_bytes + process_bytes};
+    return status;
+}
+
+static const pen_engine_kind local_kind = {
+    .name = "local",
+    .destroy = local_destroy,
+    .step = local_step,
+    .evaluate = local_evaluate,
+    .tensors = local_tensors,
+    .program = local_program,
+    .memory = local_memory,
+};
+
+// The microbatch that is left at the end of an epoch: what is wrong with it is said now, and not
+// after an epoch.
+static pen_status local_compile_rest(local_engine *local, uint64_t rest) {
+    if (rest == 0) return PEN_OK;
+    const pen_runner_form *form;
+    const pen_status status =
+        pen_runner_get(local->runner, PEN_COMPILE_TRAIN, rest, local->accumulate, &form);
+    return pen_status_add_context(pen_job_blame_memory(local->job, status),
+                                  "for the last %llu examples of an epoch; drop_last: true leaves "
+                                  "a batch that is not full out",
+                                  (unsigned long long)rest);
+}
+
+static pen_status local_start(local_engine *local, const pen_engine_options *options) {
+    const pen_job *job = local->job;
+    pen_runner_options runner_options;
+    PEN_TRY(pen_job_runner_options(job, PEN_DATASET_PART_TRAIN, local->info, local->arena,
+                                   &runner_options));
+    if (options->no_memory_check) runner_options.device.memory_bytes = UINT64_MAX;
+    PEN_TRY(pen_runner_create(&runner_options, &local->runner));
+    PEN_TRY(pen_job_blame_memory(job, pen_runner_get(local->runner, PEN_COMPILE_TRAIN,
+                                                     local->microbatch_size, local->accumulate,
+                                                     &local->whole)));
+    return local_compile_rest(local, options->rest);
+}
+
+pen_status pen_local_engine_create(const pen_engine_options *options, pen_engine **out_engine) {
+    local_engine *local = pen_memory_allocate(1, sizeof *local);
+    if (local == NULL) return pen_error_out_of_memory();
+    const pen_job_train *train = &options->job->train;
+    local->engine.kind = &local_kind;
+    local->job = options->job;
+    local->info = options->info;
+    local->microbatch_size = (uint64_t)(train->batch / train->microbatches);
+    local->accumulate = train->microbatches > 1;
+    pen_status status = pen_arena_create(&local->arena);
+    if (status == PEN_OK) status = local_start(local, options);
+    if (status != PEN_OK) {
+        local_destroy(&local->engine);
+        return status;
+    }
+    *out_engine = &local->engine;
+    return PEN_OK;
+}
+
+pen_runner *pen_local_engine_runner(pen_engine *engine) {
+    return engine->kind == &local_kind ? local_of(engine)->runner : NULL;
+}

@@ -1,0 +1,21 @@
+// The engine of one device in this process: one program for each size, run microbatch by
+// microbatch.
+//
+// The loss of a step is added up in microbatch order, as the pipeline does it.
+//
+// Lifetime, threads: as scheduler/engine.h.
+#ifndef PEN_SCHEDULER_LOCAL_ENGINE_H
+#define PEN_SCHEDULER_LOCAL_ENGINE_H
+
+#include "scheduler/engine.h"
+#include "scheduler/runner.h"
+
+// On the job's first device, which must be its only one and in this process. Errors carry the
+// job's or the model's position.
+PEN_NODISCARD pen_status pen_local_engine_create(const pen_engine_options *options,
+                                                 pen_engine **out_engine);
+
+// What holds the programs of a local engine; NULL for any other.
+pen_runner *pen_local_engine_runner(pen_engine *engine);
+
+#endif // PEN_SCHEDULER_LOCAL_ENGINE_H
