@@ -69,6 +69,10 @@ typedef struct pen_device_kind {
     PEN_NODISCARD pen_status (*buffer_create)(pen_device *device, uint64_t bytes,
                                               pen_buffer **out_buffer);
     void (*buffer_destroy)(pen_device *device, pen_buffer *buffer);
+    // Memory of the host, 64-byte aligned, as a buffer: borrowed, not counted, destroyed as others.
+    // NULL member: the device cannot compute on it.
+    PEN_NODISCARD pen_status (*buffer_wrap)(pen_device *device, void *host, uint64_t bytes,
+                                            pen_buffer **out_buffer);
     // Enqueued. `host` is in use until pen_device_synchronize (or a later read) returns.
     PEN_NODISCARD pen_status (*write)(pen_device *device, pen_operand to, const void *host,
                                       uint64_t bytes);

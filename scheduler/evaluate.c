@@ -26,7 +26,7 @@ static pen_status evaluate_batch(const evaluate_walk *walk, const pen_batch *bat
     PEN_TRY(pen_runner_get(walk->runner, walk->mode, batch->count, false, &form));
     PEN_TRY(pen_feed_microbatch(form, pen_dataset_get_info(walk->dataset), batch, 0));
     const pen_run_context run = {.first_microbatch = true};
-    PEN_TRY(pen_executor_run_microbatch(form->executor, &run));
+    PEN_TRY(pen_executor_run(form->executor, PEN_EXECUTOR_MICROBATCH, 0, &run));
     return walk->take(walk->context, form, batch, first);
 }
 
@@ -73,7 +73,7 @@ static pen_status evaluate_count(void *context, const pen_runner_form *form, con
     evaluation->example_count += program->microbatch_size;
     if (!pen_value_is(program->accuracy)) return PEN_OK;
     int64_t correct;
-    PEN_TRY(pen_executor_read(form->executor, program->accuracy, &correct, sizeof correct));
+    PEN_TRY(pen_executor_read(form->executor, program->accuracy, 0, &correct, sizeof correct));
     evaluation->correct_count += (uint64_t)correct;
     evaluation->target_count +=
         (uint64_t)pen_shape_element_count(&pen_value_type(program->graph, program->labels)->shape);
@@ -114,7 +114,7 @@ static pen_status predict_read(const pen_runner_form *form, pen_arena *scratch,
             pen_tensor_type_bytes(pen_value_type(program->graph, program->outputs[i]));
         char *copy;
         PEN_TRY(PEN_NEW(scratch, bytes, &copy));
-        PEN_TRY(pen_executor_read(form->executor, program->outputs[i], copy, bytes));
+        PEN_TRY(pen_executor_read(form->executor, program->outputs[i], 0, copy, bytes));
         rows[i] = copy;
     }
     *out_rows = rows;

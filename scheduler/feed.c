@@ -52,7 +52,7 @@ static pen_status feed_field(const pen_runner_form *form, const pen_dataset_fiel
                              const void *bytes, uint64_t first, pen_value_id value) {
     PEN_TRY(feed_check_field(form->program, field, value));
     const char *source = bytes;
-    return pen_executor_write(form->executor, value, source + first * field->bytes,
+    return pen_executor_write(form->executor, value, 0, source + first * field->bytes,
                               form->program->microbatch_size * field->bytes);
 }
 
@@ -102,10 +102,10 @@ pen_status pen_feed_microbatch(const pen_runner_form *form, const pen_dataset_in
 pen_status pen_feed_read_loss(const pen_runner_form *form, double *out_loss) {
     const pen_value_id loss = form->program->loss;
     if (pen_value_type(form->program->graph, loss)->element == PEN_FLOAT64) {
-        return pen_executor_read(form->executor, loss, out_loss, sizeof *out_loss);
+        return pen_executor_read(form->executor, loss, 0, out_loss, sizeof *out_loss);
     }
     float single;
-    PEN_TRY(pen_executor_read(form->executor, loss, &single, sizeof single));
+    PEN_TRY(pen_executor_read(form->executor, loss, 0, &single, sizeof single));
     *out_loss = (double)single;
     return PEN_OK;
 }
@@ -113,10 +113,10 @@ pen_status pen_feed_read_loss(const pen_runner_form *form, double *out_loss) {
 pen_status pen_feed_scalar(const pen_runner_form *form, pen_value_id scalar, double number) {
     if (!pen_value_is(scalar)) return PEN_OK;
     if (pen_value_type(form->program->graph, scalar)->element == PEN_FLOAT64) {
-        return pen_executor_write(form->executor, scalar, &number, sizeof number);
+        return pen_executor_write(form->executor, scalar, 0, &number, sizeof number);
     }
     const float single = (float)number;
-    return pen_executor_write(form->executor, scalar, &single, sizeof single);
+    return pen_executor_write(form->executor, scalar, 0, &single, sizeof single);
 }
 
 pen_feed_split pen_feed_cut(uint64_t count, uint64_t microbatch_size) {

@@ -46,13 +46,13 @@ static pen_status local_microbatch(local_engine *local, const pen_runner_form *f
                                  .step = step->step,
                                  .microbatch = microbatch,
                                  .first_microbatch = microbatch == 0};
-    PEN_TRY(pen_executor_run_microbatch(form->executor, &run));
+    PEN_TRY(pen_executor_run(form->executor, PEN_EXECUTOR_MICROBATCH, 0, &run));
     double loss;
     PEN_TRY(pen_feed_read_loss(form, &loss));
     result->loss += weight * loss;
     if (!pen_value_is(program->accuracy)) return PEN_OK;
     int64_t correct;
-    PEN_TRY(pen_executor_read(form->executor, program->accuracy, &correct, sizeof correct));
+    PEN_TRY(pen_executor_read(form->executor, program->accuracy, 0, &correct, sizeof correct));
     result->correct_count += (uint64_t)correct;
     result->target_count +=
         (uint64_t)pen_shape_element_count(&pen_value_type(program->graph, program->labels)->shape);
@@ -76,7 +76,7 @@ static pen_status local_step(pen_engine *engine, const pen_engine_step *step,
     *out_result = result;
     if (!isfinite(result.loss) || !local->accumulate) return PEN_OK; // else updates ran inside
     const pen_run_context run = {.seed = (uint64_t)local->job->train.seed, .step = step->step};
-    return pen_executor_run_update(form->executor, &run);
+    return pen_executor_run(form->executor, PEN_EXECUTOR_UPDATE, 0, &run);
 }
 
 static pen_status local_evaluate(pen_engine *engine, pen_dataset *dataset, uint64_t batch,

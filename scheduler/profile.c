@@ -258,7 +258,7 @@ static pen_status profile_feed_input(pen_profiler *profiler, pen_value_id input)
         .is_signed = type->shape.rank > 1 && !pen_value_same(input, profiler->program->labels),
         .limit = profile_integer_limit(profiler->program, input)};
     pen_measure_fill(&contents, host, bytes);
-    const pen_status status = pen_executor_write(profiler->executor, input, host, bytes);
+    const pen_status status = pen_executor_write(profiler->executor, input, 0, host, bytes);
     pen_memory_free(host);
     return status;
 }
@@ -280,10 +280,10 @@ static pen_status profile_run_step(pen_profiler *profiler, uint64_t step, double
     for (uint32_t m = 0; m < profiler->microbatch_count; m++) {
         const pen_run_context run = {
             .seed = 1, .step = step, .microbatch = m, .first_microbatch = m == 0};
-        PEN_TRY(pen_executor_run_microbatch(profiler->executor, &run));
+        PEN_TRY(pen_executor_run(profiler->executor, PEN_EXECUTOR_MICROBATCH, 0, &run));
     }
     const pen_run_context run = {.seed = 1, .step = step};
-    PEN_TRY(pen_executor_run_update(profiler->executor, &run));
+    PEN_TRY(pen_executor_run(profiler->executor, PEN_EXECUTOR_UPDATE, 0, &run));
     *out_seconds = pen_clock_seconds() - started;
     return PEN_OK;
 }

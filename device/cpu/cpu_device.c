@@ -35,6 +35,7 @@ typedef struct cpu_buffer {
     uint64_t size;
     void *mapping; // NULL: from pen_memory_allocate
     size_t mapping_size;
+    bool is_wrapped; // the memory is another's
 } cpu_buffer;
 
 typedef struct cpu_kernel {
@@ -204,13 +205,25 @@ static pen_status cpu_buffer_create(pen_device *base, uint64_t bytes, pen_buffer
 static void cpu_buffer_destroy(pen_device *device, pen_buffer *handle) {
     cpu_buffer *buffer = (cpu_buffer *)handle;
     if (buffer == NULL) return;
-    cpu_device_of(device)->bytes_in_use -= buffer->size;
-    if (buffer->mapping != NULL) {
-        munmap(buffer->mapping, buffer->mapping_size);
-    } else {
-        pen_memory_free(buffer->bytes);
+    if (!buffer->is_wrapped) {
+        cpu_device_of(device)->bytes_in_use -= buffer->size;
+        if (buffer->mapping != NULL) {
+            munmap(buffer->mapping, buffer->mapping_size);
+        } else {
+            pen_memory_free(buffer->bytes);
+        }
     }
     pen_memory_free(buffer);
+}
+
+static pen_status cpu_buffer_wrap(pen_device *device, void *host, uint64_t bytes,
+                                  pen_buffer **out_buffer) {
+    (void)device;
+    cpu_buffer *buffer = pen_memory_allocate(1, sizeof *buffer);
+    if (buffer == NULL) return pen_error_out_of_memory();
+    *buffer = (cpu_buffer){.bytes = host, .size = bytes, .is_wrapped = true};
+    *out_buffer = (pen_buffer *)buffer;
+    return PEN_OK;
 }
 
 static void *cpu_host_address(pen_device *device, pen_operand operand) {
@@ -409,6 +422,7 @@ const pen_device_kind pen_cpu_device_kind = {
     .describe = cpu_describe,
     .buffer_create = cpu_buffer_create,
     .buffer_destroy = cpu_buffer_destroy,
+    .buffer_wrap = cpu_buffer_wrap,
     .write = cpu_write,
     .read = cpu_read,
     .synchronize = cpu_synchronize,

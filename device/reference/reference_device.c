@@ -17,6 +17,7 @@ typedef struct reference_device {
 typedef struct reference_buffer {
     uint8_t *bytes;
     uint64_t size;
+    bool is_wrapped; // the memory is another's
 } reference_buffer;
 
 typedef struct reference_launch {
@@ -95,9 +96,21 @@ static pen_status reference_buffer_create(pen_device *base, uint64_t bytes,
 static void reference_buffer_destroy(pen_device *device, pen_buffer *handle) {
     reference_buffer *buffer = (reference_buffer *)handle;
     if (buffer == NULL) return;
-    reference_device_of(device)->bytes_in_use -= buffer->size;
-    pen_memory_free(buffer->bytes);
+    if (!buffer->is_wrapped) {
+        reference_device_of(device)->bytes_in_use -= buffer->size;
+        pen_memory_free(buffer->bytes);
+    }
     pen_memory_free(buffer);
+}
+
+static pen_status reference_buffer_wrap(pen_device *device, void *host, uint64_t bytes,
+                                        pen_buffer **out_buffer) {
+    (void)device;
+    reference_buffer *buffer = pen_memory_allocate(1, sizeof *buffer);
+    if (buffer == NULL) return pen_error_out_of_memory();
+    *buffer = (reference_buffer){.bytes = host, .size = bytes, .is_wrapped = true};
+    *out_buffer = (pen_buffer *)buffer;
+    return PEN_OK;
 }
 
 static void reference_check_range(pen_operand operand, uint64_t bytes) {
@@ -259,6 +272,7 @@ const pen_device_kind pen_reference_device_kind = {
     .describe = reference_describe,
     .buffer_create = reference_buffer_create,
     .buffer_destroy = reference_buffer_destroy,
+    .buffer_wrap = reference_buffer_wrap,
     .write = reference_write,
     .read = reference_read,
     .synchronize = reference_synchronize,

@@ -13,6 +13,7 @@ typedef struct memory_storage {
     uint32_t id; // index in the table; orders ties
     pen_memory_region region;
     uint64_t bytes;
+    uint32_t copies;
     uint32_t first; // positions in the order: alive from first to last, both included
     uint32_t last;
     uint64_t rank; // storages of higher rank are placed first
@@ -32,6 +33,9 @@ typedef struct memory_planner {
     const pen_memory_request *request;
     pen_arena *arena;
     uint32_t value_count;
+    uint32_t *copies;         // [value_count], a view's are those of what it looks at
+    bool *is_made;            // [value_count] by a node of the order
+    uint32_t *list_end;       // [order_count] of the list that the position is in
     uint32_t *last_use;       // [value_count], position; 0 for unused
     uint32_t *storage_of;     // [value_count], MEMORY_NEVER: none
     memory_storage *storages; // [storage_count]
@@ -62,11 +66,14 @@ static void memory_find_last_uses(memory_planner *planner) {
             if (pen_value_is(node->inputs[i])) planner->last_use[node->inputs[i].index] = p;
         }
         for (uint32_t i = 0; i < node->output_count; i++) {
-            if (pen_value_is(node->outputs[i])) planner->last_use[node->outputs[i].index] = p;
+            if (!pen_value_is(node->outputs[i])) continue;
+            planner->last_use[node->outputs[i].index] = p;
+            planner->is_made[node->outputs[i].index] = true;
         }
     }
     for (uint32_t i = 0; i < request->kept_count; i++) {
-        planner->last_use[request->kept[i].index] = request->order_count;
+        uint32_t *last = &planner->last_use[request->kept[i].index];
+        *last = *last < request->order_count ? planner->list_end[*last] : request->order_count;
     }
     // a view is read as long as what is made from it
     for (uint32_t p = request->order_count; p-- > 0;) {
@@ -78,11 +85,44 @@ static void memory_find_last_uses(memory_planner *planner) {
     }
 }
 
+// Where lists end, and how many copies what views look at has.
+static void memory_find_lists(memory_planner *planner) {
+    const pen_memory_request *request = planner->request;
+    for (uint32_t p = 0; p < request->order_count; p++) {
+        planner->list_end[p] = request->order_count;
+    }
+    for (uint32_t l = 0; request->lists != NULL && l < request->list_count; l++) {
+        for (uint32_t p = request->lists[l].first; p < request->lists[l].end; p++) {
+            planner->list_end[p] = request->lists[l].end;
+        }
+    }
+    if (request->copies_of_value == NULL) return;
+    for (uint32_t v = 0; v < planner->value_count; v++) {
+        planner->copies[v] = request->copies_of_value[v];
+    }
+    for (uint32_t p = request->order_count; p-- > 0;) {
+        const pen_node *node = memory_node_at(planner, p);
+        if (!node->op->is_view) continue;
+        uint32_t *source = &planner->copies[node->inputs[0].index];
+        const uint32_t view = planner->copies[node->outputs[0].index];
+        if (view > *source) *source = view;
+    }
+}
+
 static uint32_t memory_storage_new(memory_planner *planner, pen_memory_region region,
                                    uint64_t bytes, uint32_t first, uint32_t last) {
     const uint32_t id = planner->storage_count++;
-    planner->storages[id] =
-        (memory_storage){.id = id, .region = region, .bytes = bytes, .first = first, .last = last};
+    planner->storages[id] = (memory_storage){
+        .id = id, .region = region, .bytes = bytes, .copies = 1, .first = first, .last = last};
+    return id;
+}
+
+// A storage with as many copies as the value has.
+static uint32_t memory_storage_copied(memory_planner *planner, pen_value_id value) {
+    const uint32_t id = memory_storage_new(planner, PEN_MEMORY_COPIES,
+                                           planner->request->bytes_of_value[value.index], 0,
+                                           planner->request->order_count);
+    planner->storages[id].copies = planner->copies[value.index];
     return id;
 }
 
@@ -116,6 +156,12 @@ static uint32_t memory_in_place(const memory_planner *planner, uint32_t position
     return MEMORY_NEVER;
 }
 
+static bool memory_has_copies(const memory_planner *planner, pen_value_id id) {
+    if (planner->copies[id.index] == 0) return false;
+    const bool is_fed = pen_graph_value(planner->request->graph, id)->kind == PEN_VALUE_INPUT;
+    return is_fed || !memory_is_persistent(planner->request->graph, id);
+}
+
 static void memory_share(memory_planner *planner, uint32_t storage, pen_value_id value) {
     planner->storage_of[value.index] = storage;
     memory_storage *shared = &planner->storages[storage];
@@ -138,6 +184,8 @@ static void memory_place_outputs(memory_planner *planner, uint32_t position) {
         } else if (i == 0 && node->op->is_view) {
             PEN_ASSERT(!node->accumulates);
             storage = planner->storage_of[node->inputs[0].index];
+        } else if (memory_has_copies(planner, output)) {
+            storage = memory_storage_copied(planner, output);
         } else if (i == 0 && !node->accumulates) {
             storage = memory_in_place(planner, position);
             if (storage != MEMORY_NEVER) planner->in_place_count += 1;
@@ -156,15 +204,26 @@ static void memory_place_outputs(memory_planner *planner, uint32_t position) {
 
 static void memory_place_source(memory_planner *planner, pen_value_id value) {
     const pen_memory_request *request = planner->request;
-    if (planner->storage_of[value.index] != MEMORY_NEVER) return;
+    uint32_t *storage = &planner->storage_of[value.index];
+    if (*storage != MEMORY_NEVER || planner->is_made[value.index]) return;
+    if (request->is_lent != NULL && request->is_lent[value.index]) {
+        *storage =
+            memory_storage_new(planner, PEN_MEMORY_LENT, request->bytes_of_value[value.index], 0,
+                               request->order_count);
+        planner->storages[*storage].copies = 0;
+        return;
+    }
+    if (memory_has_copies(planner, value)) {
+        *storage = memory_storage_copied(planner, value);
+        return;
+    }
     if (pen_graph_value(request->graph, value)->kind == PEN_VALUE_COMPUTED) return;
-    planner->storage_of[value.index] =
-        memory_storage_new(planner, PEN_MEMORY_PERSISTENT, request->bytes_of_value[value.index], 0,
-                           request->order_count);
+    *storage = memory_storage_new(planner, PEN_MEMORY_PERSISTENT,
+                                  request->bytes_of_value[value.index], 0, request->order_count);
 }
 
-// Storages for what is there before the first node: fed, persistent and constant values that some
-// node reads from memory, or that are asked for.
+// Storages for what is there before the first node: fed, received, persistent and constant values
+// that some node reads from memory, or that are asked for.
 static void memory_place_sources(memory_planner *planner) {
     const pen_memory_request *request = planner->request;
     for (uint32_t p = 0; p < request->order_count; p++) {
@@ -266,7 +325,7 @@ static uint64_t memory_assign_arena(memory_storage **storages, uint32_t count,
     return memory_assign_ranked(storages, count, placed, best);
 }
 
-// Gives every storage its offset, in either region.
+// Gives every storage its offset in its region.
 static pen_status memory_assign(memory_planner *planner, pen_memory_plan *plan) {
     memory_storage **transient, **placed;
     PEN_TRY(PEN_NEW(planner->arena, planner->storage_count, &transient));
@@ -278,9 +337,15 @@ static pen_status memory_assign(memory_planner *planner, pen_memory_plan *plan) 
             transient[transient_count++] = storage;
             continue;
         }
-        storage->offset = plan->persistent_bytes;
-        plan->persistent_bytes =
-            pen_align_up(storage->offset + storage->bytes, PEN_MEMORY_ALIGNMENT);
+        if (storage->region == PEN_MEMORY_LENT) continue;
+        uint64_t *region =
+            storage->region == PEN_MEMORY_COPIES ? &plan->copies_bytes : &plan->persistent_bytes;
+        const uint64_t stride = pen_align_up(storage->bytes, PEN_MEMORY_ALIGNMENT);
+        uint64_t bytes;
+        storage->offset = *region;
+        if (!pen_u64_mul(stride, storage->copies, &bytes) || !pen_u64_add(*region, bytes, region)) {
+            return pen_error_out_of_memory();
+        }
     }
     plan->arena_bytes = memory_assign_arena(transient, transient_count, placed);
     return PEN_OK;
@@ -313,7 +378,11 @@ static pen_status memory_fill_plan(const memory_planner *planner, pen_memory_pla
     for (uint32_t v = 0; v < planner->value_count; v++) {
         if (planner->storage_of[v] == MEMORY_NEVER) continue;
         const memory_storage *storage = &planner->storages[planner->storage_of[v]];
-        plan->values[v] = (pen_memory_slot){storage->region, storage->offset};
+        plan->values[v] =
+            (pen_memory_slot){.region = storage->region,
+                              .copies = storage->copies,
+                              .offset = storage->offset,
+                              .stride = pen_align_up(storage->bytes, PEN_MEMORY_ALIGNMENT)};
     }
     for (uint32_t n = 0; n < node_count; n++) {
         if (planner->workspace_of[n] == MEMORY_NEVER) continue;
@@ -323,6 +392,26 @@ static pen_status memory_fill_plan(const memory_planner *planner, pen_memory_pla
     return memory_live_peak(planner, &plan->live_bytes_peak);
 }
 
+// What is read from the arena was made in the list that reads it.
+static pen_status memory_check_lists(const memory_planner *planner) {
+    for (uint32_t p = 0; p < planner->request->order_count; p++) {
+        const pen_node *node = memory_node_at(planner, p);
+        for (uint32_t i = 0; i < node->input_count; i++) {
+            if (!pen_value_is(node->inputs[i])) continue;
+            const uint32_t storage = planner->storage_of[node->inputs[i].index];
+            if (storage == MEMORY_NEVER) continue;
+            if (planner->storages[storage].region != PEN_MEMORY_ARENA) continue;
+            if (planner->list_end[planner->storages[storage].first] == planner->list_end[p]) {
+                continue;
+            }
+            return pen_error(PEN_INTERNAL,
+                             "value '%s' has no copies, but '%s' of another task reads it",
+                             pen_value_name(planner->request->graph, node->inputs[i]), node->name);
+        }
+    }
+    return PEN_OK;
+}
+
 pen_status pen_memory_plan_build(const pen_memory_request *request, pen_arena *arena,
                                  pen_memory_plan **out_plan) {
     const uint32_t node_count = pen_graph_node_count(request->graph);
@@ -330,17 +419,22 @@ pen_status pen_memory_plan_build(const pen_memory_request *request, pen_arena *a
         .request = request, .arena = arena, .value_count = pen_graph_value_count(request->graph)};
     pen_memory_plan *plan;
     PEN_TRY(PEN_NEW(arena, 1, &plan));
+    PEN_TRY(PEN_NEW(arena, planner.value_count, &planner.copies));
+    PEN_TRY(PEN_NEW(arena, planner.value_count, &planner.is_made));
+    PEN_TRY(PEN_NEW(arena, request->order_count, &planner.list_end));
     PEN_TRY(PEN_NEW(arena, planner.value_count, &planner.last_use));
     PEN_TRY(PEN_NEW(arena, planner.value_count, &planner.storage_of));
     PEN_TRY(PEN_NEW(arena, node_count, &planner.workspace_of));
     PEN_TRY(PEN_NEW(arena, (size_t)planner.value_count + node_count, &planner.storages));
     memset(planner.storage_of, 0xff, planner.value_count * sizeof *planner.storage_of);
     memset(planner.workspace_of, 0xff, node_count * sizeof *planner.workspace_of);
+    memory_find_lists(&planner);
     memory_find_last_uses(&planner);
     memory_place_sources(&planner);
     for (uint32_t p = 0; p < request->order_count; p++) {
         memory_place_outputs(&planner, p);
     }
+    PEN_TRY(memory_check_lists(&planner));
     memory_place_workspaces(&planner);
     PEN_TRY(memory_assign(&planner, plan));
     PEN_TRY(memory_fill_plan(&planner, plan));

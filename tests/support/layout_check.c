@@ -69,12 +69,12 @@ static void layout_run(const layout_expected *e, pen_device *device, const pen_g
     for (uint32_t i = 0; i < c->input_count; i++) {
         if (c->inputs[i].is_absent || c->inputs[i].is_constant) continue;
         const pen_tensor *tensor = &e->run->tensors[built->inputs[i].index];
-        CHECK_OK(pen_executor_write(executor, values[built->inputs[i].index], tensor->data,
+        CHECK_OK(pen_executor_write(executor, values[built->inputs[i].index], 0, tensor->data,
                                     pen_tensor_type_bytes(&tensor->type)));
     }
     const pen_run_context run = {.seed = e->seed, .first_microbatch = true};
     for (int pass = 0; pass < 2; pass++) { // what one run leaves behind must not hurt the next
-        CHECK_OK(pen_executor_run_microbatch(executor, &run));
+        CHECK_OK(pen_executor_run(executor, PEN_EXECUTOR_MICROBATCH, 0, &run));
     }
     const uint32_t output_count = c->output_count == 0 ? 1 : c->output_count;
     for (uint32_t i = 0; i < output_count; i++) {
@@ -82,7 +82,8 @@ static void layout_run(const layout_expected *e, pen_device *device, const pen_g
         const pen_tensor *tensor = &e->run->tensors[built->outputs[i].index];
         const uint64_t bytes = pen_tensor_type_bytes(&tensor->type);
         pen_tensor found = {tensor->type, pen_memory_allocate(bytes + 1, 1)};
-        CHECK_OK(pen_executor_read(executor, values[built->outputs[i].index], found.data, bytes));
+        CHECK_OK(
+            pen_executor_read(executor, values[built->outputs[i].index], 0, found.data, bytes));
         layout_compare(c, e->seed, e->tolerance, i, tensor, &found);
         pen_memory_free(found.data);
     }

@@ -58,14 +58,14 @@ static void feed(executor_case *c, run_graph *run, pen_value_id value, uint64_t 
     for (int64_t k = 0; k < pen_tensor_count(tensor); k++) {
         pen_tensor_set(tensor, k, pen_random_normal(key, (uint64_t)k));
     }
-    CHECK_OK(
-        pen_executor_write(c->executor, value, tensor->data, pen_tensor_type_bytes(&tensor->type)));
+    CHECK_OK(pen_executor_write(c->executor, value, 0, tensor->data,
+                                pen_tensor_type_bytes(&tensor->type)));
 }
 
 static void feed_scalar(executor_case *c, run_graph *run, pen_value_id value, float number) {
     if (!pen_value_is(value)) return;
     pen_tensor_set(&run->tensors[value.index], 0, (double)number);
-    CHECK_OK(pen_executor_write(c->executor, value, &number, sizeof number));
+    CHECK_OK(pen_executor_write(c->executor, value, 0, &number, sizeof number));
 }
 
 static void compare(executor_case *c, const run_graph *run, pen_value_id found, pen_value_id value,
@@ -74,7 +74,7 @@ static void compare(executor_case *c, const run_graph *run, pen_value_id found, 
     float numbers[256];
     const uint64_t bytes = pen_tensor_type_bytes(&expected->type);
     assert_true(bytes <= sizeof numbers);
-    CHECK_OK(pen_executor_read(c->executor, found, numbers, bytes));
+    CHECK_OK(pen_executor_read(c->executor, found, 0, numbers, bytes));
     for (int64_t k = 0; k < pen_tensor_count(expected); k++) {
         const double number = pen_tensor_get(expected, k);
         CHECK(fabs((double)numbers[k] - number) <= 1e-4 * (1 + fabs(number)),
@@ -102,7 +102,7 @@ static void check_step(uint64_t seed, const char *kind) {
     feed_scalar(&c, &run, c.updates.step, 1);
     CHECK_OK(run_graph_all(&run));
     const pen_run_context context = {.step = 1, .first_microbatch = true};
-    CHECK_OK(pen_executor_run_microbatch(c.executor, &context));
+    CHECK_OK(pen_executor_run(c.executor, PEN_EXECUTOR_MICROBATCH, 0, &context));
     compare(&c, &run, c.random.loss, c.random.loss, kind);
     for (uint32_t v = 0; v < pen_graph_value_count(c.random.graph); v++) {
         const pen_value *value = pen_graph_value(c.random.graph, (pen_value_id){v});
@@ -155,9 +155,10 @@ static void microbatches_accumulate(void **state) {
             for (uint64_t m = 0; m < (i == 0 ? 1 : 3); m++) {
                 const pen_run_context context = {
                     .step = 1, .microbatch = m, .first_microbatch = m == 0};
-                CHECK_OK(pen_executor_run_microbatch(c->executor, &context));
+                CHECK_OK(pen_executor_run(c->executor, PEN_EXECUTOR_MICROBATCH, 0, &context));
             }
-            CHECK_OK(pen_executor_run_update(c->executor, &(pen_run_context){.step = 1}));
+            CHECK_OK(pen_executor_run(c->executor, PEN_EXECUTOR_UPDATE, 0,
+                                      &(pen_run_context){.step = 1}));
         }
         for (uint32_t k = 0; k < RANDOM_GRAPH_PARAMETERS; k++) {
             if (!pen_executor_holds(whole.executor, whole.random.parameters[k])) continue;
@@ -165,7 +166,7 @@ static void microbatches_accumulate(void **state) {
             const uint64_t bytes = pen_tensor_type_bytes(
                 pen_value_type(whole.random.graph, whole.random.parameters[k]));
             for (int i = 0; i < 2; i++) {
-                CHECK_OK(pen_executor_read(cases[i]->executor, cases[i]->random.parameters[k],
+                CHECK_OK(pen_executor_read(cases[i]->executor, cases[i]->random.parameters[k], 0,
                                            found[i], bytes));
             }
             for (uint64_t j = 0; j < bytes / sizeof(float); j++) {
@@ -195,7 +196,7 @@ static void what_was_not_kept_cannot_be_read(void **state) {
     executor_case c;
     CHECK_OK(executor_case_make(&c, 1, true, "cpu", 0));
     const pen_tensor_type type = {PEN_FLOAT32, {0, {0}}};
-    CHECK_OK(pen_executor_write(c.executor, c.random.seed, &(float){1}, 4));
+    CHECK_OK(pen_executor_write(c.executor, c.random.seed, 0, &(float){1}, 4));
     executor_case_free(&c);
     // an input that nobody reads is written to nowhere
     c = (executor_case){.arena = check_arena()};
@@ -207,8 +208,8 @@ static void what_was_not_kept_cannot_be_read(void **state) {
     CHECK_OK(pen_executor_create(&spec, &c.executor));
     assert_false(pen_executor_holds(c.executor, unread));
     float number = 1;
-    CHECK_OK(pen_executor_write(c.executor, unread, &number, sizeof number));
-    CHECK_ERROR(pen_executor_read(c.executor, unread, &number, sizeof number), PEN_INTERNAL,
+    CHECK_OK(pen_executor_write(c.executor, unread, 0, &number, sizeof number));
+    CHECK_ERROR(pen_executor_read(c.executor, unread, 0, &number, sizeof number), PEN_INTERNAL,
                 "'unread'");
     pen_executor_destroy(NULL);
     executor_case_free(&c);
