@@ -304,6 +304,38 @@ pen_status pen_trace_check(const pen_trace *trace) {
     return PEN_OK;
 }
 
+pen_status pen_trace_merge(const pen_trace *trace, pen_arena *arena,
+                           const pen_trace_entry **out_entries, uint32_t *out_count) {
+    pen_trace_entry *entries;
+    size_t count = 0;
+    double origin = INFINITY;
+    PEN_TRY(pen_trace_check(trace));
+    for (uint32_t w = 0; w < trace->worker_count; w++) {
+        count += trace->workers[w].event_count;
+    }
+    PEN_TRY(PEN_NEW(arena, count, &entries));
+    size_t at = 0;
+    for (uint32_t w = 0; w < trace->worker_count; w++) {
+        const pen_trace_worker *worker = &trace->workers[w];
+        for (uint32_t i = 0; i < worker->event_count; i++) {
+            entries[at] = (pen_trace_entry){worker->events[i], w};
+            entries[at].event.start_seconds += worker->clock_seconds;
+            entries[at].event.end_seconds += worker->clock_seconds;
+            origin = fmin(origin, entries[at].event.start_seconds);
+            at += 1;
+        }
+    }
+    for (size_t i = 0; i < count; i++) {
+        entries[i].event.start_seconds -= origin;
+        entries[i].event.end_seconds -= origin;
+    }
+    // an entry begins with its event
+    if (count > 1) qsort(entries, count, sizeof *entries, trace_compare);
+    *out_entries = entries;
+    *out_count = (uint32_t)count;
+    return PEN_OK;
+}
+
 const char *pen_trace_kind_name(pen_trace_kind kind) {
     switch (kind) {
     case PEN_TRACE_TASK:

@@ -112,6 +112,17 @@ typedef struct pen_trace {
 // are finite and in order. For traces made of what others sent. CORRUPT says what is wrong.
 PEN_NODISCARD pen_status pen_trace_check(const pen_trace *trace);
 
+// An event on the clock of the whole: seconds since the first event of any worker.
+typedef struct pen_trace_entry {
+    pen_trace_event event;
+    uint32_t worker; // who recorded it
+} pen_trace_entry;
+
+// All events of a trace in order of their start, on one clock. Checks the trace first.
+// CORRUPT, OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_trace_merge(const pen_trace *trace, pen_arena *arena,
+                                         const pen_trace_entry **out_entries, uint32_t *out_count);
+
 // "compute", "wait", "send", "receive".
 const char *pen_trace_kind_name(pen_trace_kind kind);
 
