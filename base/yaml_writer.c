@@ -29,11 +29,10 @@ static const struct {
     [PEN_UNIT_BANDWIDTH] = YAML_UNITS(yaml_bandwidths),
 };
 
-void pen_yaml_add_quantity(pen_text *text, double number, pen_unit unit) {
-    if (unit == PEN_UNIT_BYTES) {
-        pen_text_print(text, "%.0fB", number); // sizes are exact
-        return;
-    }
+// Room for a number with five digits and its unit.
+#define YAML_QUANTITY_BYTES 32
+
+static void yaml_format_quantity(char out_text[YAML_QUANTITY_BYTES], double number, pen_unit unit) {
     char rounded_text[32];
     snprintf(rounded_text, sizeof rounded_text, "%.4e", number);
     const double rounded = strtod(rounded_text, NULL);
@@ -43,7 +42,24 @@ void pen_yaml_add_quantity(pen_text *text, double number, pen_unit unit) {
         at += 1;
     }
     if (at == yaml_units[unit].count) at = 0;
-    pen_text_print(text, "%.5g%s", rounded * units[at].factor, units[at].name);
+    snprintf(out_text, YAML_QUANTITY_BYTES, "%.5g%s", rounded * units[at].factor, units[at].name);
+}
+
+void pen_yaml_add_quantity(pen_text *text, double number, pen_unit unit) {
+    char quantity[YAML_QUANTITY_BYTES];
+    if (unit == PEN_UNIT_BYTES) {
+        pen_text_print(text, "%.0fB", number); // sizes are exact
+        return;
+    }
+    yaml_format_quantity(quantity, number, unit);
+    pen_text_add(text, quantity);
+}
+
+double pen_yaml_round_seconds(double seconds) {
+    char quantity[YAML_QUANTITY_BYTES];
+    double rounded = seconds;
+    yaml_format_quantity(quantity, seconds, PEN_UNIT_SECONDS);
+    return pen_quantity_parse(quantity, PEN_UNIT_SECONDS, &rounded) ? rounded : seconds;
 }
 
 // The code point that starts at `bytes`, and its length; anything that is not UTF-8 counts as one

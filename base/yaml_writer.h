@@ -16,4 +16,7 @@ void pen_yaml_add_text(pen_text *text, const char *value);
 // back is written the same: "1.5ms". Not negative, finite.
 void pen_yaml_add_quantity(pen_text *text, double number, pen_unit unit);
 
+// What is read back of a number of seconds that was written.
+double pen_yaml_round_seconds(double seconds);
+
 #endif // PEN_BASE_YAML_WRITER_H

@@ -37,13 +37,12 @@ static void simulate_write_tasks(pen_json_writer *json, const pen_timeline *time
     pen_json_begin_array(json);
     for (uint32_t t = 0; t < timeline->times.transfer_count; t++) {
         const pen_transfer_time *transfer = &timeline->times.transfers[t];
-        const pen_stage_edge *edge = &timeline->graph->edges[transfer->edge];
-        const bool is_backward = transfer->is_backward;
         pen_json_begin_object(json);
-        pen_json_key_unsigned(json, "from", is_backward ? edge->target : edge->source);
-        pen_json_key_unsigned(json, "to", is_backward ? edge->source : edge->target);
-        pen_json_key_unsigned(json, "microbatch", transfer->microbatch);
-        pen_json_key_bool(json, "backward", is_backward);
+        pen_json_key_unsigned(json, "from", pen_transfer_source(timeline->graph, transfer));
+        pen_json_key_unsigned(json, "to", pen_transfer_target(timeline->graph, transfer));
+        pen_json_key_unsigned(json, transfer->is_step ? "phase" : "microbatch",
+                              transfer->microbatch);
+        pen_json_key_bool(json, "backward", transfer->is_backward);
         pen_json_key_number(json, "start", transfer->start_seconds);
         pen_json_key_number(json, "end", transfer->end_seconds);
         pen_json_end_object(json);

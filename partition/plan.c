@@ -84,6 +84,45 @@ static pen_status plan_check_devices(const pen_plan *plan, pen_arena *arena) {
     return PEN_OK;
 }
 
+static pen_status plan_check_edges(const pen_stage_graph *stages) {
+    for (uint32_t e = 0; e < stages->edge_count; e++) {
+        const pen_stage_edge *edge = &stages->edges[e];
+        if (edge->source >= edge->target || edge->target >= stages->stage_count) {
+            return pen_error(PEN_INVALID_INPUT,
+                             "an edge leads from stage %u to stage %u: stages must be in order",
+                             edge->source, edge->target);
+        }
+        if (!plan_is_amount(edge->forward_bytes) || !plan_is_amount(edge->backward_bytes) ||
+            !plan_is_amount(edge->forward_seconds) || !plan_is_amount(edge->backward_seconds)) {
+            return pen_error(PEN_INVALID_INPUT,
+                             "the edge from stage %u to %u has no times or sizes", edge->source,
+                             edge->target);
+        }
+        const bool has_ends =
+            stages->stages[edge->source].has_backward && stages->stages[edge->target].has_backward;
+        if (edge->has_gradient ? has_ends : edge->backward_bytes == 0.0) continue;
+        return pen_error(PEN_INVALID_INPUT,
+                         "the edge from stage %u to %u carries gradients, but `has_gradient` or "
+                         "the `has_backward` of a stage is not set",
+                         edge->source, edge->target);
+    }
+    for (uint32_t e = 0; e < stages->step_edge_count; e++) {
+        const pen_stage_step_edge *edge = &stages->step_edges[e];
+        if (edge->source < stages->stage_count && edge->target < stages->stage_count &&
+            edge->source != edge->target && edge->phase < pen_stage_graph_phases(stages) - 1 &&
+            stages->stages[edge->source].has_update && stages->stages[edge->target].has_update &&
+            plan_is_amount(edge->bytes) && plan_is_amount(edge->seconds)) {
+            continue;
+        }
+        return pen_error(
+            PEN_INVALID_INPUT,
+            "a step edge leads from stage %u to stage %u with phase %u of %u: expected "
+            "two stages with updates, a phase below the last, times and sizes",
+            edge->source, edge->target, edge->phase, pen_stage_graph_phases(stages));
+    }
+    return PEN_OK;
+}
+
 static pen_status plan_check_stages(const pen_plan *plan) {
     const pen_stage_graph *stages = &plan->stages;
     if (stages->stage_count == 0) return pen_error(PEN_INVALID_INPUT, "the plan has no stage");
@@ -104,10 +143,20 @@ static pen_status plan_check_stages(const pen_plan *plan) {
                                   stage->update_seconds,
                                   stage->fixed_bytes,
                                   stage->workspace_bytes,
-                                  stage->activation_bytes};
+                                  stage->activation_bytes,
+                                  stage->halved_bytes};
         for (size_t i = 0; i < sizeof figures / sizeof *figures; i++) {
             if (plan_is_amount(figures[i])) continue;
             return pen_error(PEN_INVALID_INPUT, "stage %u: %g is no time or size", s, figures[i]);
+        }
+        const double backward = stage->backward_input_seconds + stage->backward_weight_seconds;
+        if ((backward > 0.0 && !stage->has_backward) ||
+            (stage->update_seconds > 0.0 && !stage->has_update) ||
+            (stage->is_recomputed && !stage->has_backward)) {
+            return pen_error(PEN_INVALID_INPUT,
+                             "stage %u: it says what a backward pass or an update takes, but that "
+                             "it has none: `has_backward`, `has_update`",
+                             s);
         }
         if (plan->stage_figures[s].in_flight > plan->microbatch_count) {
             return pen_error(PEN_INVALID_INPUT,
@@ -115,21 +164,7 @@ static pen_status plan_check_stages(const pen_plan *plan) {
                              plan->stage_figures[s].in_flight, plan->microbatch_count);
         }
     }
-    for (uint32_t e = 0; e < stages->edge_count; e++) {
-        const pen_stage_edge *edge = &stages->edges[e];
-        if (edge->source >= edge->target || edge->target >= stages->stage_count) {
-            return pen_error(PEN_INVALID_INPUT,
-                             "an edge leads from stage %u to stage %u: stages must be in order",
-                             edge->source, edge->target);
-        }
-        if (plan_is_amount(edge->forward_bytes) && plan_is_amount(edge->backward_bytes) &&
-            plan_is_amount(edge->forward_seconds) && plan_is_amount(edge->backward_seconds)) {
-            continue;
-        }
-        return pen_error(PEN_INVALID_INPUT, "the edge from stage %u to %u has no times or sizes",
-                         edge->source, edge->target);
-    }
-    return PEN_OK;
+    return plan_check_edges(stages);
 }
 
 // `count` [stage_count] of the nodes that are listed.

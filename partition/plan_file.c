@@ -118,13 +118,17 @@ static pen_status file_take_stages(file_reader *r) {
         uint32_t device = 0;
         PEN_TRY(file_find_device(r, (const char *const *)item->devices.items, &device));
         stages[s] = (pen_stage){.device = device,
+                                .has_backward = item->has_backward,
+                                .has_update = item->has_update,
+                                .is_recomputed = item->recompute,
                                 .forward_seconds = item->forward,
                                 .backward_input_seconds = item->backward_input,
                                 .backward_weight_seconds = item->backward_weight,
                                 .update_seconds = item->update,
                                 .fixed_bytes = (double)item->fixed,
                                 .workspace_bytes = (double)item->workspace,
-                                .activation_bytes = (double)item->activations};
+                                .activation_bytes = (double)item->activations,
+                                .halved_bytes = (double)item->halved};
         figures[s] = (pen_plan_stage){.node_count = (uint32_t)item->nodes,
                                       .in_flight = (uint32_t)item->in_flight,
                                       .parameter_bytes = item->parameters};
@@ -147,12 +151,33 @@ static pen_status file_take_edges(file_reader *r) {
         edges[e] = (pen_stage_edge){.source = (uint32_t)items[e].from,
                                     .target = (uint32_t)items[e].to,
                                     .forward_bytes = (double)items[e].forward_bytes,
+                                    .has_gradient = items[e].has_gradient,
                                     .backward_bytes = (double)items[e].backward_bytes,
                                     .forward_seconds = items[e].forward,
                                     .backward_seconds = items[e].backward};
     }
     r->plan->stages.edge_count = count;
     r->plan->stages.edges = edges;
+    return PEN_OK;
+}
+
+static pen_status file_take_step_edges(file_reader *r) {
+    const file_step_edge *items = r->file->step_edges.items;
+    const uint32_t count = r->file->step_edges.count;
+    pen_stage_step_edge *edges;
+    PEN_TRY(PEN_NEW(r->arena, count, &edges));
+    for (uint32_t e = 0; e < count; e++) {
+        PEN_TRY(file_check_stage(r, &items[e].from));
+        PEN_TRY(file_check_stage(r, &items[e].to));
+        edges[e] = (pen_stage_step_edge){.source = (uint32_t)items[e].from,
+                                         .target = (uint32_t)items[e].to,
+                                         .phase = (uint32_t)items[e].phase,
+                                         .bytes = (double)items[e].bytes,
+                                         .seconds = items[e].seconds};
+    }
+    r->plan->stages.update_phase_count = (uint32_t)r->file->update_phases;
+    r->plan->stages.step_edge_count = count;
+    r->plan->stages.step_edges = edges;
     return PEN_OK;
 }
 
@@ -222,6 +247,7 @@ static pen_status file_take(file_reader *r) {
     PEN_TRY(file_take_devices(r));
     PEN_TRY(file_take_stages(r));
     PEN_TRY(file_take_edges(r));
+    PEN_TRY(file_take_step_edges(r));
     PEN_TRY(file_take_transfers(r));
     return file_take_nodes(r);
 }
@@ -234,6 +260,7 @@ static void file_drop_figures(pen_plan *plan) {
         devices[d].memory = (pen_plan_memory){0};
     }
     plan->stages.edge_count = 0;
+    plan->stages.step_edge_count = 0;
     plan->transfer_count = 0;
 }
 
@@ -308,6 +335,9 @@ static void write_head(const pen_plan *plan, pen_text *text) {
     write_text(text, "strategy", plan->strategy);
     pen_text_print(text, "\nobjective: %s\nseed: %" PRIu64 "\n", plan->objective, plan->seed);
     write_text(text, "schedule", plan->schedule);
+    if (pen_stage_graph_phases(&plan->stages) > 1) {
+        pen_text_print(text, "\nupdate_phases: %u", plan->stages.update_phase_count);
+    }
     pen_text_print(text, "\nmicrobatches: %u\nmicrobatch_size: %" PRIu64 "\npredicted:\n  value: ",
                    plan->microbatch_count, plan->microbatch_size);
     pen_yaml_add_quantity(text, plan->value, unit);
@@ -352,6 +382,10 @@ static void write_stages(const pen_plan *plan, pen_text *text) {
         pen_yaml_add_text(text, plan->devices[stage->device].name);
         pen_text_print(text, "], nodes: %u, in_flight: %u", figures->node_count,
                        figures->in_flight);
+        pen_text_print(text, ",\n     has_backward: %s, has_update: %s",
+                       stage->has_backward ? "true" : "false",
+                       stage->has_update ? "true" : "false");
+        if (stage->is_recomputed) pen_text_add(text, ", recompute: true");
         write_bytes(text, ", parameters", (double)figures->parameter_bytes);
         write_seconds(text, ",\n     forward", stage->forward_seconds);
         write_seconds(text, ", backward_input", stage->backward_input_seconds);
@@ -360,6 +394,7 @@ static void write_stages(const pen_plan *plan, pen_text *text) {
         write_bytes(text, ",\n     fixed", stage->fixed_bytes);
         write_bytes(text, ", workspace", stage->workspace_bytes);
         write_bytes(text, ", activations", stage->activation_bytes);
+        if (stage->halved_bytes > 0) write_bytes(text, ", halved", stage->halved_bytes);
         pen_text_add(text, "}\n");
     }
     if (plan->stages.edge_count > 0) pen_text_add(text, "edges:\n");
@@ -368,8 +403,18 @@ static void write_stages(const pen_plan *plan, pen_text *text) {
         pen_text_print(text, "  - {from: %u, to: %u", edge->source, edge->target);
         write_bytes(text, ", forward_bytes", edge->forward_bytes);
         write_seconds(text, ", forward", edge->forward_seconds);
+        if (edge->has_gradient) pen_text_add(text, ",\n     has_gradient: true");
         write_bytes(text, ", backward_bytes", edge->backward_bytes);
         write_seconds(text, ", backward", edge->backward_seconds);
+        pen_text_add(text, "}\n");
+    }
+    if (plan->stages.step_edge_count > 0) pen_text_add(text, "step_edges:\n");
+    for (uint32_t e = 0; e < plan->stages.step_edge_count; e++) {
+        const pen_stage_step_edge *edge = &plan->stages.step_edges[e];
+        pen_text_print(text, "  - {from: %u, to: %u, phase: %u", edge->source, edge->target,
+                       edge->phase);
+        write_bytes(text, ", bytes", edge->bytes);
+        write_seconds(text, ", seconds", edge->seconds);
         pen_text_add(text, "}\n");
     }
 }

@@ -2,6 +2,7 @@
 
 #include "partition/plan_table.h"
 
+#define FILE_PHASE_LIMIT 64
 #define FILE_COUNT_LIMIT 4294967294.0
 #define FILE_FIGURE_LIMIT 1e12 // seconds
 #define FILE_BYTES_LIMIT 9e15  // whole numbers of bytes are exact
@@ -213,6 +214,21 @@ static const pen_option_field file_stage_fields[] = {
      .maximum = PEN_OPTION_TO(FILE_BYTES_LIMIT),
      .default_text = "0B",
      .help = "that no lower stage of the device has"},
+    {.key = "has_backward",
+     .kind = PEN_OPTION_BOOL,
+     .offset = offsetof(file_stage, has_backward),
+     .default_text = "false",
+     .help = "computes gradients"},
+    {.key = "has_update",
+     .kind = PEN_OPTION_BOOL,
+     .offset = offsetof(file_stage, has_update),
+     .default_text = "false",
+     .help = "has updates, once a step"},
+    {.key = "recompute",
+     .kind = PEN_OPTION_BOOL,
+     .offset = offsetof(file_stage, recompute),
+     .default_text = "false",
+     .help = "runs forward once more before backward"},
     {.key = "forward",
      .kind = PEN_OPTION_SECONDS,
      .offset = offsetof(file_stage, forward),
@@ -259,6 +275,12 @@ static const pen_option_field file_stage_fields[] = {
      .maximum = PEN_OPTION_TO(FILE_BYTES_LIMIT),
      .default_text = "0B",
      .help = "for each microbatch in flight"},
+    {.key = "halved",
+     .kind = PEN_OPTION_BYTES,
+     .offset = offsetof(file_stage, halved),
+     .maximum = PEN_OPTION_TO(FILE_BYTES_LIMIT),
+     .default_text = "0B",
+     .help = "for each microbatch between the halves of its backward pass"},
 };
 static const pen_option_table file_stage_table = {
     .size = sizeof(file_stage),
@@ -295,6 +317,11 @@ static const pen_option_field file_edge_fields[] = {
      .maximum = PEN_OPTION_TO(FILE_FIGURE_LIMIT),
      .default_text = "0s",
      .help = "to move them"},
+    {.key = "has_gradient",
+     .kind = PEN_OPTION_BOOL,
+     .offset = offsetof(file_edge, has_gradient),
+     .default_text = "false",
+     .help = "gradients flow back"},
     {.key = "backward_bytes",
      .kind = PEN_OPTION_BYTES,
      .offset = offsetof(file_edge, backward_bytes),
@@ -315,6 +342,49 @@ static const pen_option_table file_edge_table = {
 };
 static const pen_option_field file_edge_item = {.kind = PEN_OPTION_MAPPING,
                                                 .table = &file_edge_table};
+
+static const pen_option_field file_step_edge_fields[] = {
+    {.key = "from",
+     .kind = PEN_OPTION_INTEGER,
+     .offset = offsetof(file_step_edge, from),
+     .is_required = true,
+     .minimum = PEN_OPTION_FROM(0),
+     .maximum = PEN_OPTION_TO(FILE_COUNT_LIMIT),
+     .help = "stage"},
+    {.key = "to",
+     .kind = PEN_OPTION_INTEGER,
+     .offset = offsetof(file_step_edge, to),
+     .is_required = true,
+     .minimum = PEN_OPTION_FROM(0),
+     .maximum = PEN_OPTION_TO(FILE_COUNT_LIMIT),
+     .help = "stage"},
+    {.key = "phase",
+     .kind = PEN_OPTION_INTEGER,
+     .offset = offsetof(file_step_edge, phase),
+     .minimum = PEN_OPTION_FROM(0),
+     .maximum = PEN_OPTION_TO(FILE_PHASE_LIMIT),
+     .default_text = "0",
+     .help = "of the updates, that it leaves with"},
+    {.key = "bytes",
+     .kind = PEN_OPTION_BYTES,
+     .offset = offsetof(file_step_edge, bytes),
+     .maximum = PEN_OPTION_TO(FILE_BYTES_LIMIT),
+     .default_text = "0B",
+     .help = "of a step"},
+    {.key = "seconds",
+     .kind = PEN_OPTION_SECONDS,
+     .offset = offsetof(file_step_edge, seconds),
+     .minimum = PEN_OPTION_FROM(0),
+     .maximum = PEN_OPTION_TO(FILE_FIGURE_LIMIT),
+     .default_text = "0s",
+     .help = "to move them"},
+};
+static const pen_option_table file_step_edge_table = {
+    .size = sizeof(file_step_edge),
+    PEN_OPTION_FIELDS(file_step_edge_fields),
+};
+static const pen_option_field file_step_edge_item = {.kind = PEN_OPTION_MAPPING,
+                                                     .table = &file_step_edge_table};
 
 static const pen_option_field file_transfer_fields[] = {
     {.key = "value",
@@ -458,6 +528,13 @@ static const pen_option_field plan_file_fields[] = {
      .offset = offsetof(plan_file, schedule),
      .is_required = true,
      .help = "of the tasks"},
+    {.key = "update_phases",
+     .kind = PEN_OPTION_INTEGER,
+     .offset = offsetof(plan_file, update_phases),
+     .minimum = PEN_OPTION_FROM(1),
+     .maximum = PEN_OPTION_TO(FILE_PHASE_LIMIT),
+     .default_text = "1",
+     .help = "in which stages exchange values once a step"},
     {.key = "microbatches",
      .kind = PEN_OPTION_INTEGER,
      .offset = offsetof(plan_file, microbatches),
@@ -497,6 +574,11 @@ static const pen_option_field plan_file_fields[] = {
      .offset = offsetof(plan_file, edges),
      .item = &file_edge_item,
      .help = "between stages"},
+    {.key = "step_edges",
+     .kind = PEN_OPTION_LIST,
+     .offset = offsetof(plan_file, step_edges),
+     .item = &file_step_edge_item,
+     .help = "between the updates of stages, once a step"},
     {.key = "transfers",
      .kind = PEN_OPTION_LIST,
      .offset = offsetof(plan_file, transfers),

@@ -37,6 +37,9 @@ typedef struct file_device {
 
 typedef struct file_stage {
     pen_option_list devices; // const char *
+    bool has_backward;
+    bool has_update;
+    bool recompute;
     int64_t nodes;
     int64_t in_flight;
     uint64_t parameters;
@@ -47,6 +50,7 @@ typedef struct file_stage {
     uint64_t fixed;
     uint64_t workspace;
     uint64_t activations;
+    uint64_t halved;
 } file_stage;
 
 typedef struct file_edge {
@@ -54,9 +58,18 @@ typedef struct file_edge {
     int64_t to;
     uint64_t forward_bytes;
     double forward;
+    bool has_gradient;
     uint64_t backward_bytes;
     double backward;
 } file_edge;
+
+typedef struct file_step_edge {
+    int64_t from;
+    int64_t to;
+    int64_t phase;
+    uint64_t bytes;
+    double seconds;
+} file_step_edge;
 
 typedef enum file_when {
     FILE_WHEN_FORWARD,
@@ -92,14 +105,16 @@ typedef struct plan_file {
     pen_objective objective;
     int64_t seed;
     const char *schedule;
+    int64_t update_phases;
     int64_t microbatches;
     int64_t microbatch_size;
     file_predicted predicted;
-    pen_option_list devices;   // file_device
-    pen_option_list stages;    // file_stage
-    pen_option_list edges;     // file_edge
-    pen_option_list transfers; // file_transfer
-    pen_option_list nodes;     // file_node
+    pen_option_list devices;    // file_device
+    pen_option_list stages;     // file_stage
+    pen_option_list edges;      // file_edge
+    pen_option_list step_edges; // file_step_edge
+    pen_option_list transfers;  // file_transfer
+    pen_option_list nodes;      // file_node
 } plan_file;
 
 // "forward", "backward", "each step", NULL: as file_when.

@@ -6,6 +6,7 @@
 #include "partition/placement.h"
 
 #define VALUE_ROUNDING 1e-9
+#define VALUE_STEP_ROUNDING 1e-4 // steps are simulated with rounded costs (stage_split.h)
 
 static pen_status value_lower(const pen_planner *planner, pen_objective objective,
                               const double *bytes_limit, pen_arena *arena,
@@ -24,7 +25,8 @@ static pen_status value_lower(const pen_planner *planner, pen_objective objectiv
 pen_status pen_plan_bound(const pen_planner *planner, double value, double proved, pen_arena *arena,
                           double *out_lower_bound) {
     const pen_objective objective = planner->request->placement->objective;
-    const double most = value * (1.0 + VALUE_ROUNDING);
+    const bool is_rounded = objective == PEN_OBJECTIVE_STEP_TIME;
+    const double most = value * (1.0 + (is_rounded ? VALUE_STEP_ROUNDING : VALUE_ROUNDING));
     pen_problem *problem;
     double bound;
     PEN_TRY(value_lower(planner, objective, planner->bytes_limit, arena, &problem));
@@ -39,7 +41,7 @@ pen_status pen_plan_bound(const pen_planner *planner, double value, double prove
         return pen_error(PEN_INTERNAL, "a lower bound, %.17g, is above a value, %.17g", bound,
                          value);
     }
-    *out_lower_bound = bound;
+    *out_lower_bound = fmin(bound, value);
     return PEN_OK;
 }
 

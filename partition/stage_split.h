@@ -37,11 +37,13 @@ typedef struct pen_stage_transfer {
     double seconds;   // latency included; 0 on one device
     bool is_backward; // else of the forward pass
     bool is_per_step; // not for every microbatch
+    uint32_t phase;   // of the updates, that it leaves with; if it is per step
 } pen_stage_transfer;
 
 typedef struct pen_stage_transfers {
     const pen_stage_transfer *items; // [count], by source, target and value
     uint32_t count;
+    uint32_t phase_count; // of updates, at least 1
 } pen_stage_transfers;
 
 // OUT_OF_MEMORY
@@ -62,8 +64,8 @@ typedef struct pen_stage_costs_request {
     const double *bytes_limit;      // [device_count]
 } pen_stage_costs_request;
 
-// What a schedule needs to know of the stages. What is passed on once a step counts for the update
-// of the stage that gets it. OUT_OF_MEMORY
+// What a schedule needs to know of the stages. Seconds are rounded to what a plan file says, so
+// that the schedule of a plan that was read is the one that was made. OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_stage_split_costs(const pen_stage_costs_request *request,
                                                pen_arena *arena, pen_stage_graph *out_graph);
 

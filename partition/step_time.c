@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "partition/node_homes.h"
 #include "partition/stage_forming.h"
 
 struct pen_step_time {
@@ -77,6 +78,8 @@ static void step_time_sum_stages(pen_step_time *step) {
             const pen_problem_node *node = &given->nodes[forming->nodes[i]];
             *step_time_seconds_of(stage, node->role) +=
                 compute[forming->nodes[i]] * device->slowness;
+            if (pen_role_is_backward(node->role)) stage->has_backward = true;
+            if (node->role == PEN_ROLE_UPDATE) stage->has_update = true;
             stage->fixed_bytes += node->bytes;
             stage->activation_bytes += node->bytes_in_flight;
             stage->workspace_bytes = fmax(stage->workspace_bytes, node->workspace_bytes);
@@ -170,6 +173,9 @@ static void step_time_receive(pen_step_time *step, uint32_t s, uint32_t *read) {
             read[u] = s + 1;
             const uint32_t there = forming->device_of_stage[t];
             pen_stage_edge *edge = step_time_edge(step, s, t);
+            edge->has_gradient = true;
+            step->stages[s].has_backward = true;
+            step->stages[t].has_backward = true;
             edge->backward_bytes += given->nodes[u].transfer;
             if (there == home) continue;
             edge->backward_seconds += step_time_move(given, u, there, home);

@@ -157,7 +157,7 @@ static void list_send_backward(list_state *state, pen_task task, double end) {
     for (uint32_t i = index->first_input[task.stage]; i < index->first_input[task.stage + 1]; i++) {
         const uint32_t e = index->in_edges[i];
         const pen_stage_edge *edge = &index->graph->edges[e];
-        if (edge->backward_bytes <= 0) continue;
+        if (!edge->has_gradient) continue;
         const double arrival = pen_link_send(state->link_free, index->backward_link[e], end,
                                              edge->backward_seconds, &start);
         list_arrive(state, &state->backward,
@@ -208,7 +208,8 @@ static pen_status list_state_init(list_state *state, const pen_list_scheduling *
             .backward_count = index->has_backward[s] ? graph->microbatch_count : 0,
             .window = options->window[s],
             .forward_seconds = stage->forward_seconds,
-            .backward_seconds = stage->backward_input_seconds + stage->backward_weight_seconds,
+            .backward_seconds =
+                pen_stage_backward_input_seconds(stage) + stage->backward_weight_seconds,
         };
         state->devices[stage->device].forwards_left += graph->microbatch_count;
         const uint32_t input_count = index->first_input[s + 1] - index->first_input[s];
@@ -231,7 +232,7 @@ static pen_status list_schedule_new(const pen_stage_index *index, pen_arena *are
     for (uint32_t s = 0; s < graph->stage_count; s++) {
         const uint32_t passes = index->has_backward[s] ? 2 : 1;
         schedule->first_task[graph->stages[s].device + 1] +=
-            passes * graph->microbatch_count + (index->has_update[s] ? 1 : 0);
+            passes * graph->microbatch_count + (index->has_update[s] ? index->phase_count : 0);
     }
     for (uint32_t d = 0; d < graph->device_count; d++) {
         schedule->first_task[d + 1] += schedule->first_task[d];
@@ -264,12 +265,16 @@ pen_status pen_list_schedule(const pen_stage_index *index, const pen_list_schedu
         list_run(&state, state.heap[0]);
     }
     for (uint32_t s = 0; s < index->graph->stage_count; s++) {
-        list_device *device = &state.devices[index->graph->stages[s].device];
         const list_stage *stage = &state.stages[s];
         PEN_ASSERT(stage->forward_next == state.microbatch_count &&
                    stage->backward_next == stage->backward_count);
-        if (!index->has_update[s]) continue;
-        state.schedule->tasks[device->task_next++] = (pen_task){PEN_TASK_UPDATE, s, 0};
+    }
+    for (uint32_t phase = 0; phase < index->phase_count; phase++) {
+        for (uint32_t s = 0; s < index->graph->stage_count; s++) {
+            list_device *device = &state.devices[index->graph->stages[s].device];
+            if (!index->has_update[s]) continue;
+            state.schedule->tasks[device->task_next++] = (pen_task){PEN_TASK_UPDATE, s, phase};
+        }
     }
     *out_schedule = state.schedule;
     return PEN_OK;

@@ -24,10 +24,6 @@
 // Of the rate of the busiest device or link, what a window has to allow.
 #define ONE_F_ONE_B_RATE 0.95
 
-static double one_f_one_b_seconds(const pen_stage *stage) {
-    return stage->forward_seconds + stage->backward_input_seconds + stage->backward_weight_seconds;
-}
-
 // What the busiest device or link takes for a microbatch.
 static pen_status one_f_one_b_period(const pen_stage_index *index, pen_arena *arena,
                                      double *out_seconds) {
@@ -36,13 +32,13 @@ static pen_status one_f_one_b_period(const pen_stage_index *index, pen_arena *ar
     PEN_TRY(PEN_NEW(arena, (size_t)graph->device_count + index->link_count, &busy));
     double *link_busy = busy + graph->device_count;
     for (uint32_t s = 0; s < graph->stage_count; s++) {
-        busy[graph->stages[s].device] += one_f_one_b_seconds(&graph->stages[s]);
+        busy[graph->stages[s].device] += pen_stage_microbatch_seconds(&graph->stages[s]);
     }
     for (uint32_t e = 0; e < graph->edge_count; e++) {
         const pen_stage_edge *edge = &graph->edges[e];
         if (index->forward_link[e] == PEN_LINK_NONE) continue;
         link_busy[index->forward_link[e]] += edge->forward_seconds;
-        if (edge->backward_bytes > 0) link_busy[index->backward_link[e]] += edge->backward_seconds;
+        if (edge->has_gradient) link_busy[index->backward_link[e]] += edge->backward_seconds;
     }
     *out_seconds = 0;
     for (uint32_t i = 0; i < graph->device_count + index->link_count; i++) {
@@ -63,13 +59,13 @@ static pen_status one_f_one_b_windows(const pen_stage_index *index, pen_arena *a
         double behind = 0;
         for (uint32_t i = index->first_output[s]; i < index->first_output[s + 1]; i++) {
             const pen_stage_edge *edge = &graph->edges[index->out_edges[i]];
-            if (edge->backward_bytes <= 0) continue;
+            if (!edge->has_gradient) continue;
             if (out_window[edge->target] > depth) depth = out_window[edge->target];
             behind = fmax(behind, edge->forward_seconds + edge->backward_seconds +
                                       round_seconds[edge->target]);
         }
         out_window[s] = depth + 1;
-        round_seconds[s] = one_f_one_b_seconds(&graph->stages[s]) + behind;
+        round_seconds[s] = pen_stage_microbatch_seconds(&graph->stages[s]) + behind;
     }
     for (uint32_t s = 0; s < graph->stage_count; s++) {
         const double rounds = period > 0 ? ceil(ONE_F_ONE_B_RATE * round_seconds[s] / period) : 0;

@@ -19,19 +19,22 @@ double pen_task_seconds(const pen_stage_graph *graph, pen_task task) {
     case PEN_TASK_FORWARD:
         return stage->forward_seconds;
     case PEN_TASK_BACKWARD:
-        return stage->backward_input_seconds + stage->backward_weight_seconds;
+        return pen_stage_backward_input_seconds(stage) + stage->backward_weight_seconds;
     case PEN_TASK_BACKWARD_INPUT:
-        return stage->backward_input_seconds;
+        return pen_stage_backward_input_seconds(stage);
     case PEN_TASK_BACKWARD_WEIGHT:
         return stage->backward_weight_seconds;
     case PEN_TASK_UPDATE:
-        return stage->update_seconds;
+        return task.microbatch == 0 ? stage->update_seconds : 0;
     }
     PEN_NEVER("a task has one of the kinds");
 }
 
 const char *pen_task_format(pen_task task, char out_text[PEN_TASK_TEXT_BYTES]) {
-    if (task.kind == PEN_TASK_UPDATE) {
+    if (task.kind == PEN_TASK_UPDATE && task.microbatch > 0) {
+        snprintf(out_text, PEN_TASK_TEXT_BYTES, "update of stage %u, phase %u", task.stage,
+                 task.microbatch);
+    } else if (task.kind == PEN_TASK_UPDATE) {
         snprintf(out_text, PEN_TASK_TEXT_BYTES, "update of stage %u", task.stage);
     } else {
         snprintf(out_text, PEN_TASK_TEXT_BYTES, "%s of stage %u, microbatch %u",

@@ -1,17 +1,21 @@
 // A schedule is data: for each device, the order in which it runs its tasks.
 //
-// A task is a stage's work of one kind for one microbatch. Each stage has a forward task for every
-// microbatch; if it computes gradients, for every microbatch either a backward task or its two
-// halves; and one update task if it has a backward pass or says what an update takes. A stage
-// computes gradients when it says what backward takes, or when an edge of it carries gradients.
+// A task is a stage's work of one kind for one microbatch, or for one phase of the updates. Each
+// stage has a forward task for every microbatch; if it has a backward pass, for every microbatch a
+// backward task, or for every microbatch its two halves (not if it is recomputed); and if it has
+// updates, an update task of every phase. The updates of a device come after all else, in the
+// order of phases.
 //
 // Who waits for what:
 //   forward          for the forward tasks of the stages that feed it
 //   backward,        for its own forward task, and for the backward or backward_input tasks of the
 //   backward_input   stages that send it gradients
 //   backward_weight  for its own backward_input
-//   update           for all the backward and backward_weight tasks of its stage; without a
-//                    backward pass, for all the forward tasks
+//   update           of phase 0 for all the backward and backward_weight tasks of its stage;
+//   without
+//                    a backward pass, for all the forward tasks; of a higher phase for its stage's
+//                    update of the phase below, and those of the stages that send it values once a
+//                    step
 //
 // Stages, devices and microbatches count from 0, in messages too.
 //

@@ -7,6 +7,7 @@
 typedef struct check_state {
     const pen_stage_index *index;
     uint8_t *kinds_seen;                 // [stage_count][microbatch_count], a bit a kind
+    bool *updates_seen;                  // [stage_count][phase_count]
     uint32_t *next[PEN_TASK_KIND_COUNT]; // [stage_count] microbatch that is due
 } check_state;
 
@@ -37,16 +38,17 @@ static pen_status check_task(check_state *check, uint32_t device, pen_task task)
         return pen_error(PEN_INVALID_INPUT, "device %u has a task of kind %d", device,
                          (int)task.kind);
     }
-    const uint32_t microbatch_count = task.kind == PEN_TASK_UPDATE ? 1 : graph->microbatch_count;
-    if (task.stage >= graph->stage_count || task.microbatch >= microbatch_count) {
+    const bool is_update = task.kind == PEN_TASK_UPDATE;
+    const uint32_t count = is_update ? index->phase_count : graph->microbatch_count;
+    if (task.stage >= graph->stage_count || task.microbatch >= count) {
         return pen_error(PEN_INVALID_INPUT,
-                         "device %u has the task '%s', there are %u stages and %u microbatches",
-                         device, pen_task_format(task, name), graph->stage_count,
-                         graph->microbatch_count);
+                         "device %u has the task '%s', there are %u stages and %u %s", device,
+                         pen_task_format(task, name), graph->stage_count, count,
+                         is_update ? "phases of updates" : "microbatches");
     }
-    const bool is_wanted = task.kind == PEN_TASK_FORWARD ||
-                           (task.kind == PEN_TASK_UPDATE ? index->has_update[task.stage]
-                                                         : index->has_backward[task.stage]);
+    const bool is_wanted =
+        task.kind == PEN_TASK_FORWARD ||
+        (is_update ? index->has_update[task.stage] : index->has_backward[task.stage]);
     if (!is_wanted) {
         return pen_error(PEN_INVALID_INPUT, "the task '%s' is not needed",
                          pen_task_format(task, name));
@@ -55,23 +57,31 @@ static pen_status check_task(check_state *check, uint32_t device, pen_task task)
         return pen_error(PEN_INVALID_INPUT, "the task '%s' stands on device %u, its stage is on %u",
                          pen_task_format(task, name), device, graph->stages[task.stage].device);
     }
-    uint8_t *seen =
-        &check->kinds_seen[(size_t)task.stage * graph->microbatch_count + task.microbatch];
-    if ((*seen >> task.kind & 1) != 0) {
-        return pen_error(PEN_INVALID_INPUT, "the task '%s' is there twice",
-                         pen_task_format(task, name));
+    bool is_twice;
+    if (is_update) {
+        bool *seen = &check->updates_seen[(size_t)task.stage * count + task.microbatch];
+        is_twice = *seen;
+        *seen = true;
+    } else {
+        uint8_t *seen = &check->kinds_seen[(size_t)task.stage * count + task.microbatch];
+        is_twice = (*seen >> task.kind & 1) != 0;
+        *seen = (uint8_t)(*seen | 1u << task.kind);
     }
-    *seen = (uint8_t)(*seen | 1u << task.kind);
-    return PEN_OK;
+    if (!is_twice) return PEN_OK;
+    return pen_error(PEN_INVALID_INPUT, "the task '%s' is there twice",
+                     pen_task_format(task, name));
 }
 
 static bool check_has(uint8_t seen, pen_task_kind kind) {
     return (seen >> kind & 1) != 0;
 }
 
-// That no task of a stage is missing, and none is there both whole and in halves.
-static pen_status check_cell(const pen_stage_index *index, uint8_t seen, uint32_t s, uint32_t m) {
-    pen_task task = {PEN_TASK_FORWARD, s, m};
+// That no task of a stage is missing, and none is there both whole and in halves; `first` is what
+// is there for microbatch 0.
+static pen_status check_cell(const pen_stage_index *index, uint8_t seen, uint8_t first,
+                             pen_task cell) {
+    const uint32_t s = cell.stage;
+    pen_task task = {PEN_TASK_FORWARD, s, cell.microbatch};
     char name[PEN_TASK_TEXT_BYTES];
     bool is_missing = !check_has(seen, PEN_TASK_FORWARD);
     const bool has_whole = check_has(seen, PEN_TASK_BACKWARD);
@@ -88,10 +98,16 @@ static pen_status check_cell(const pen_stage_index *index, uint8_t seen, uint32_
         if (has_weight) task.kind = PEN_TASK_BACKWARD_INPUT;
         if (has_input) task.kind = PEN_TASK_BACKWARD_WEIGHT;
         is_missing = !has_whole && !(has_input && has_weight);
-    }
-    if (!is_missing && m == 0 && index->has_update[s]) {
-        task.kind = PEN_TASK_UPDATE;
-        is_missing = !check_has(seen, PEN_TASK_UPDATE);
+        if (!is_missing && has_whole != check_has(first, PEN_TASK_BACKWARD)) {
+            return pen_error(PEN_INVALID_INPUT,
+                             "stage %u has backward tasks whole for some microbatches and in "
+                             "halves for others",
+                             s);
+        }
+        if (!is_missing && !has_whole && index->graph->stages[s].is_recomputed) {
+            return pen_error(PEN_INVALID_INPUT,
+                             "stage %u is recomputed, but its backward tasks are in halves", s);
+        }
     }
     if (!is_missing) return PEN_OK;
     return pen_error(PEN_INVALID_INPUT, "the task '%s' is missing", pen_task_format(task, name));
@@ -99,7 +115,6 @@ static pen_status check_cell(const pen_stage_index *index, uint8_t seen, uint32_
 
 // That microbatch order is kept. Weight gradients are added by whole tasks and by weight halves.
 static pen_status check_order(check_state *check, pen_task task) {
-    if (task.kind == PEN_TASK_UPDATE) return PEN_OK;
     uint32_t *next = &check->next[task.kind][task.stage];
     bool is_due = task.microbatch >= *next;
     *next = task.microbatch + 1;
@@ -114,6 +129,23 @@ static pen_status check_order(check_state *check, pen_task task) {
                      pen_task_format(task, name));
 }
 
+// That the updates of a device come last, in the order of phases.
+static pen_status check_updates(const pen_schedule *schedule, uint32_t device) {
+    char name[PEN_TASK_TEXT_BYTES];
+    char before[PEN_TASK_TEXT_BYTES];
+    for (uint32_t t = schedule->first_task[device] + 1; t < schedule->first_task[device + 1]; t++) {
+        const pen_task last = schedule->tasks[t - 1];
+        const pen_task task = schedule->tasks[t];
+        if (last.kind != PEN_TASK_UPDATE) continue;
+        if (task.kind == PEN_TASK_UPDATE && task.microbatch >= last.microbatch) continue;
+        return pen_error(PEN_INVALID_INPUT,
+                         "device %u: the task '%s' comes after '%s': updates come last, in the "
+                         "order of phases",
+                         device, pen_task_format(task, name), pen_task_format(last, before));
+    }
+    return PEN_OK;
+}
+
 static pen_status check_tasks(const pen_stage_index *index, const pen_schedule *schedule,
                               pen_arena *arena) {
     const pen_stage_graph *graph = index->graph;
@@ -121,6 +153,7 @@ static pen_status check_tasks(const pen_stage_index *index, const pen_schedule *
     PEN_TRY(check_shape(graph, schedule));
     PEN_TRY(
         PEN_NEW(arena, (size_t)graph->stage_count * graph->microbatch_count, &check.kinds_seen));
+    PEN_TRY(PEN_NEW(arena, (size_t)graph->stage_count * index->phase_count, &check.updates_seen));
     for (int kind = 0; kind < PEN_TASK_KIND_COUNT; kind++) {
         PEN_TRY(PEN_NEW(arena, graph->stage_count, &check.next[kind]));
     }
@@ -130,13 +163,23 @@ static pen_status check_tasks(const pen_stage_index *index, const pen_schedule *
         }
     }
     for (uint32_t s = 0; s < graph->stage_count; s++) {
+        const uint8_t *seen = &check.kinds_seen[(size_t)s * graph->microbatch_count];
         for (uint32_t m = 0; m < graph->microbatch_count; m++) {
-            const uint8_t seen = check.kinds_seen[(size_t)s * graph->microbatch_count + m];
-            PEN_TRY(check_cell(index, seen, s, m));
+            PEN_TRY(check_cell(index, seen[m], seen[0], (pen_task){.stage = s, .microbatch = m}));
+        }
+        for (uint32_t p = 0; p < index->phase_count && index->has_update[s]; p++) {
+            if (check.updates_seen[(size_t)s * index->phase_count + p]) continue;
+            char name[PEN_TASK_TEXT_BYTES];
+            return pen_error(PEN_INVALID_INPUT, "the task '%s' is missing",
+                             pen_task_format((pen_task){PEN_TASK_UPDATE, s, p}, name));
         }
     }
     for (uint32_t t = 0; t < schedule->task_count; t++) {
+        if (schedule->tasks[t].kind == PEN_TASK_UPDATE) continue;
         PEN_TRY(check_order(&check, schedule->tasks[t]));
+    }
+    for (uint32_t d = 0; d < schedule->device_count; d++) {
+        PEN_TRY(check_updates(schedule, d));
     }
     return PEN_OK;
 }

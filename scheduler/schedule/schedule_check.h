@@ -4,8 +4,9 @@
 
 #include "scheduler/schedule/schedule.h"
 
-// Proves that each task of the graph is there once, on its stage's device; that the tasks of a kind
-// of each stage, and backward and backward_weight tasks together, are in microbatch order; that
+// Proves that each task of the graph is there once, on its stage's device, and the backward tasks
+// of a stage all whole or all in halves; that the tasks of a kind of each stage are in microbatch
+// order; that the updates of a device come last, in the order of phases; that
 // what tasks wait for contains no circle together with the orders of the devices, so that no run
 // can get stuck; and that no device ever holds more than its limit.
 //   INVALID_INPUT  names the task, or the whole circle; or the graph contradicts itself

@@ -93,14 +93,19 @@ static void svg_task(svg_page *page, uint32_t device, uint32_t t) {
 
 static void svg_transfer(svg_page *page, const pen_transfer_time *transfer) {
     const pen_stage_graph *graph = page->timeline->graph;
-    const pen_stage_edge *edge = &graph->edges[transfer->edge];
-    const uint32_t from = transfer->is_backward ? edge->target : edge->source;
-    const uint32_t to = transfer->is_backward ? edge->source : edge->target;
+    const uint32_t from = pen_transfer_source(graph, transfer);
+    const uint32_t to = pen_transfer_target(graph, transfer);
     const double width = (transfer->end_seconds - transfer->start_seconds) * page->scale;
     char what[96];
     if (width <= 0) return;
-    snprintf(what, sizeof what, "%s of microbatch %u from stage %u to %u",
-             transfer->is_backward ? "gradients" : "activations", transfer->microbatch, from, to);
+    if (transfer->is_step) {
+        snprintf(what, sizeof what, "values of phase %u of the updates, from stage %u to %u",
+                 transfer->microbatch, from, to);
+    } else {
+        snprintf(what, sizeof what, "%s of microbatch %u from stage %u to %u",
+                 transfer->is_backward ? "gradients" : "activations", transfer->microbatch, from,
+                 to);
+    }
     pen_markup_line(&page->markup);
     svg_rect(page, page->left + transfer->start_seconds * page->scale,
              svg_row(graph->stages[from].device) + SVG_TASK + 2, width, SVG_SEND);

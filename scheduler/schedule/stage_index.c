@@ -26,6 +26,7 @@ static pen_status index_check_stage(const pen_stage_graph *graph, uint32_t s) {
         {"fixed_bytes", stage->fixed_bytes},
         {"workspace_bytes", stage->workspace_bytes},
         {"activation_bytes", stage->activation_bytes},
+        {"halved_bytes", stage->halved_bytes},
     };
     for (size_t i = 0; i < sizeof amounts / sizeof *amounts; i++) {
         if (index_amount_is_valid(amounts[i].amount)) continue;
@@ -51,7 +52,41 @@ static pen_status index_check_edge(const pen_stage_graph *graph, uint32_t e) {
                          "from 0 up",
                          e, edge->source, edge->target, amounts[i]);
     }
+    if (!edge->has_gradient) return PEN_OK;
+    const uint32_t ends[] = {edge->source, edge->target};
+    for (size_t i = 0; i < 2; i++) {
+        if (graph->stages[ends[i]].has_backward) continue;
+        return pen_error(PEN_INVALID_INPUT,
+                         "edge %u from stage %u to %u has a gradient, but stage %u has no backward "
+                         "pass",
+                         e, edge->source, edge->target, ends[i]);
+    }
     return PEN_OK;
+}
+
+static pen_status index_check_step_edge(const pen_stage_graph *graph, uint32_t e) {
+    const pen_stage_step_edge *edge = &graph->step_edges[e];
+    if (edge->source >= graph->stage_count || edge->target >= graph->stage_count ||
+        edge->source == edge->target || edge->phase + 1 >= pen_stage_graph_phases(graph) ||
+        edge->phase == UINT32_MAX) {
+        return pen_error(PEN_INVALID_INPUT,
+                         "step edge %u goes from stage %u to %u with phase %u, there are %u stages "
+                         "and %u phases",
+                         e, edge->source, edge->target, edge->phase, graph->stage_count,
+                         pen_stage_graph_phases(graph));
+    }
+    const uint32_t ends[] = {edge->source, edge->target};
+    for (size_t i = 0; i < 2; i++) {
+        if (graph->stages[ends[i]].has_update) continue;
+        return pen_error(PEN_INVALID_INPUT,
+                         "step edge %u from stage %u to %u: stage %u has no updates", e,
+                         edge->source, edge->target, ends[i]);
+    }
+    if (index_amount_is_valid(edge->bytes) && index_amount_is_valid(edge->seconds)) return PEN_OK;
+    return pen_error(PEN_INVALID_INPUT,
+                     "step edge %u from stage %u to %u has %g bytes and %g seconds, expected "
+                     "numbers from 0 up",
+                     e, edge->source, edge->target, edge->bytes, edge->seconds);
 }
 
 static pen_status index_check(const pen_stage_graph *graph) {
@@ -68,6 +103,14 @@ static pen_status index_check(const pen_stage_graph *graph) {
     }
     for (uint32_t e = 0; e < graph->edge_count; e++) {
         PEN_TRY(index_check_edge(graph, e));
+    }
+    if ((uint64_t)graph->stage_count * pen_stage_graph_phases(graph) > INDEX_TASK_LIMIT ||
+        graph->step_edge_count > INDEX_TASK_LIMIT) {
+        return pen_error(PEN_INVALID_INPUT, "%u stages with %u phases of updates are too many",
+                         graph->stage_count, pen_stage_graph_phases(graph));
+    }
+    for (uint32_t e = 0; e < graph->step_edge_count; e++) {
+        PEN_TRY(index_check_step_edge(graph, e));
     }
     return PEN_OK;
 }
@@ -103,24 +146,25 @@ static void index_sort(pen_stage_index *index, uint32_t *cursor) {
         index->out_edges[index->first_output[edge->source] + output_cursor[edge->source]++] = e;
         index->in_edges[index->first_input[edge->target] + input_cursor[edge->target]++] = e;
     }
+    for (uint32_t e = 0; e < graph->step_edge_count; e++) {
+        index->first_step[graph->step_edges[e].source + 1] += 1;
+    }
+    index_sum(index->first_step, graph->stage_count);
+    uint32_t *step_cursor = stage_cursor + graph->device_count;
+    for (uint32_t e = 0; e < graph->step_edge_count; e++) {
+        const uint32_t source = graph->step_edges[e].source;
+        index->step_edges[index->first_step[source] + step_cursor[source]++] = e;
+    }
 }
 
 static void index_mark_backward(pen_stage_index *index) {
     const pen_stage_graph *graph = index->graph;
     for (uint32_t s = 0; s < graph->stage_count; s++) {
-        const pen_stage *stage = &graph->stages[s];
-        index->has_backward[s] =
-            stage->backward_input_seconds > 0 || stage->backward_weight_seconds > 0;
+        index->has_backward[s] = graph->stages[s].has_backward;
+        index->has_update[s] = graph->stages[s].has_update;
     }
     for (uint32_t e = 0; e < graph->edge_count; e++) {
-        const pen_stage_edge *edge = &graph->edges[e];
-        if (edge->backward_bytes <= 0) continue;
-        index->gradient_count[edge->source] += 1;
-        index->has_backward[edge->source] = true;
-        index->has_backward[edge->target] = true;
-    }
-    for (uint32_t s = 0; s < graph->stage_count; s++) {
-        index->has_update[s] = index->has_backward[s] || graph->stages[s].update_seconds > 0;
+        if (graph->edges[e].has_gradient) index->gradient_count[graph->edges[e].source] += 1;
     }
 }
 
@@ -150,8 +194,9 @@ static uint32_t index_link(index_links *links, uint32_t source, uint32_t target)
 
 static pen_status index_number_links(pen_stage_index *index, pen_arena *arena) {
     const pen_stage_graph *graph = index->graph;
+    const size_t edge_count = (size_t)graph->edge_count + graph->step_edge_count;
     size_t capacity = 8;
-    while (capacity < (size_t)graph->edge_count * 4)
+    while (capacity < edge_count * 4)
         capacity *= 2;
     index_links links = {.mask = (uint32_t)(capacity - 1)};
     PEN_TRY(PEN_NEW(arena, capacity, &links.numbers));
@@ -162,6 +207,11 @@ static pen_status index_number_links(pen_stage_index *index, pen_arena *arena) {
         const uint32_t target = graph->stages[graph->edges[e].target].device;
         index->forward_link[e] = index_link(&links, source, target);
         index->backward_link[e] = index_link(&links, target, source);
+    }
+    for (uint32_t e = 0; e < graph->step_edge_count; e++) {
+        const pen_stage_step_edge *edge = &graph->step_edges[e];
+        index->step_link[e] = index_link(&links, graph->stages[edge->source].device,
+                                         graph->stages[edge->target].device);
     }
     index->link_count = links.count;
     return PEN_OK;
@@ -177,6 +227,7 @@ pen_status pen_stage_index_new(const pen_stage_graph *graph, pen_arena *arena,
     uint32_t *cursor;
     PEN_TRY(PEN_NEW(arena, 1, &index));
     index->graph = graph;
+    index->phase_count = pen_stage_graph_phases(graph);
     PEN_TRY(PEN_NEW(arena, stages + 1, &index->first_output));
     PEN_TRY(PEN_NEW(arena, edges, &index->out_edges));
     PEN_TRY(PEN_NEW(arena, stages + 1, &index->first_input));
@@ -188,7 +239,10 @@ pen_status pen_stage_index_new(const pen_stage_graph *graph, pen_arena *arena,
     PEN_TRY(PEN_NEW(arena, stages, &index->has_update));
     PEN_TRY(PEN_NEW(arena, edges, &index->forward_link));
     PEN_TRY(PEN_NEW(arena, edges, &index->backward_link));
-    PEN_TRY(PEN_NEW(arena, 2 * stages + devices, &cursor));
+    PEN_TRY(PEN_NEW(arena, stages + 1, &index->first_step));
+    PEN_TRY(PEN_NEW(arena, graph->step_edge_count, &index->step_edges));
+    PEN_TRY(PEN_NEW(arena, graph->step_edge_count, &index->step_link));
+    PEN_TRY(PEN_NEW(arena, 3 * stages + devices, &cursor));
     index_sort(index, cursor);
     index_mark_backward(index);
     PEN_TRY(index_number_links(index, arena));

@@ -28,14 +28,18 @@ typedef struct pen_stage_index {
     uint32_t *gradient_count; // [stage_count]: edges over which a stage gets gradients
     bool *has_backward;       // [stage_count]
     bool *has_update;         // [stage_count]
+    uint32_t phase_count;     // of updates, at least 1
+    uint32_t *first_step;     // [stage_count + 1], likewise
+    uint32_t *step_edges;     // [step_edge_count], step edges by source
     uint32_t link_count;
     uint32_t *forward_link;  // [edge_count], links; PEN_LINK_NONE
     uint32_t *backward_link; // [edge_count], links; PEN_LINK_NONE
+    uint32_t *step_link;     // [step_edge_count], links; PEN_LINK_NONE
 } pen_stage_index;
 
 // INVALID_INPUT names the stage or edge that is wrong: a device or stage that is not there, an edge
-// against the order, a number that is negative or not finite; no microbatch, or so many that tasks
-// cannot be counted. OUT_OF_MEMORY
+// against the order, a gradient between stages without a backward pass, a number that is negative
+// or not finite; no microbatch, or so many that tasks cannot be counted. OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_stage_index_new(const pen_stage_graph *graph, pen_arena *arena,
                                              const pen_stage_index **out_index);
 

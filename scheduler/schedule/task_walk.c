@@ -3,7 +3,7 @@
 #include "base/text.h"
 
 // Tasks that wait are numbered: forward tasks by stage and microbatch, then backward tasks (whole
-// or input half), then weight halves, then updates by stage.
+// or input half), then weight halves, then updates by stage and phase.
 typedef struct walk_state {
     const pen_stage_index *index;
     const pen_schedule *schedule;
@@ -30,7 +30,7 @@ static size_t walk_number(const walk_state *walk, pen_task task) {
     case PEN_TASK_BACKWARD_WEIGHT:
         return 2 * walk->cells + cell;
     case PEN_TASK_UPDATE:
-        return 3 * walk->cells + task.stage;
+        return 3 * walk->cells + (size_t)task.stage * walk->index->phase_count + task.microbatch;
     }
     PEN_NEVER("a task has one of the kinds");
 }
@@ -58,9 +58,31 @@ static void walk_send(walk_state *walk, uint32_t e, pen_task task, double ready)
                       is_backward ? edge->backward_seconds : edge->forward_seconds, &start);
     if (link != PEN_LINK_NONE) {
         walk->times->transfers[walk->times->transfer_count++] =
-            (pen_transfer_time){e, task.microbatch, is_backward, start, end};
+            (pen_transfer_time){e, task.microbatch, is_backward, false, start, end};
     }
     walk_arrive(walk, task, end);
+}
+
+// What a phase of updates makes, for the next phase.
+static void walk_release_update(walk_state *walk, pen_task task, double end) {
+    const pen_stage_index *index = walk->index;
+    const uint32_t s = task.stage;
+    const uint32_t next = task.microbatch + 1;
+    double start;
+    if (next == index->phase_count) return;
+    for (uint32_t i = index->first_step[s]; i < index->first_step[s + 1]; i++) {
+        const uint32_t e = index->step_edges[i];
+        const pen_stage_step_edge *edge = &index->graph->step_edges[e];
+        if (edge->phase != task.microbatch) continue;
+        const uint32_t link = index->step_link[e];
+        const double arrival = pen_link_send(walk->link_free, link, end, edge->seconds, &start);
+        if (link != PEN_LINK_NONE) {
+            walk->times->transfers[walk->times->transfer_count++] =
+                (pen_transfer_time){e, edge->phase, false, true, start, arrival};
+        }
+        walk_arrive(walk, (pen_task){PEN_TASK_UPDATE, edge->target, next}, arrival);
+    }
+    walk_arrive(walk, (pen_task){PEN_TASK_UPDATE, s, next}, end);
 }
 
 // All that a task's end lets go on.
@@ -82,7 +104,7 @@ static void walk_release(walk_state *walk, pen_task task, double end) {
     if (task.kind == PEN_TASK_BACKWARD || task.kind == PEN_TASK_BACKWARD_INPUT) {
         for (uint32_t i = index->first_input[s]; i < index->first_input[s + 1]; i++) {
             const pen_stage_edge *edge = &index->graph->edges[index->in_edges[i]];
-            if (edge->backward_bytes <= 0) continue;
+            if (!edge->has_gradient) continue;
             walk_send(walk, index->in_edges[i], (pen_task){PEN_TASK_BACKWARD, edge->source, m},
                       end);
         }
@@ -91,8 +113,9 @@ static void walk_release(walk_state *walk, pen_task task, double end) {
         walk_arrive(walk, (pen_task){PEN_TASK_BACKWARD_WEIGHT, s, m}, end);
     }
     if (task.kind == PEN_TASK_BACKWARD || task.kind == PEN_TASK_BACKWARD_WEIGHT) {
-        walk_arrive(walk, (pen_task){PEN_TASK_UPDATE, s, 0}, end);
+        if (index->has_update[s]) walk_arrive(walk, (pen_task){PEN_TASK_UPDATE, s, 0}, end);
     }
+    if (task.kind == PEN_TASK_UPDATE) walk_release_update(walk, task, end);
 }
 
 // Runs the tasks of a device until one has to wait.
@@ -122,8 +145,9 @@ static pen_status walk_init(walk_state *walk, pen_arena *arena) {
     const pen_stage_graph *graph = index->graph;
     const uint32_t microbatch_count = graph->microbatch_count;
     walk->cells = (size_t)graph->stage_count * microbatch_count;
-    const size_t number_count = 3 * walk->cells + graph->stage_count;
-    const size_t transfer_count = 2 * (size_t)graph->edge_count * microbatch_count;
+    const size_t number_count = 3 * walk->cells + (size_t)graph->stage_count * index->phase_count;
+    const size_t transfer_count =
+        2 * (size_t)graph->edge_count * microbatch_count + graph->step_edge_count;
     PEN_TRY(PEN_NEW(arena, number_count, &walk->ready_seconds));
     PEN_TRY(PEN_NEW(arena, number_count, &walk->pending));
     PEN_TRY(PEN_NEW(arena, graph->device_count, &walk->free_seconds));
@@ -141,7 +165,16 @@ static pen_status walk_init(walk_state *walk, pen_arena *arena) {
             walk->pending[walk->cells + row + m] = index->gradient_count[s] + 1;
             walk->pending[2 * walk->cells + row + m] = 1;
         }
-        walk->pending[3 * walk->cells + s] = microbatch_count;
+        uint32_t *updates = walk->pending + 3 * walk->cells + (size_t)s * index->phase_count;
+        updates[0] = microbatch_count;
+        for (uint32_t phase = 1; phase < index->phase_count; phase++) {
+            updates[phase] = 1;
+        }
+    }
+    for (uint32_t e = 0; e < graph->step_edge_count; e++) {
+        const pen_stage_step_edge *edge = &graph->step_edges[e];
+        walk->pending[3 * walk->cells + (size_t)edge->target * index->phase_count + edge->phase +
+                      1] += 1;
     }
     for (uint32_t d = 0; d < graph->device_count; d++) {
         walk->task_next[d] = walk->schedule->first_task[d];
@@ -149,13 +182,22 @@ static pen_status walk_init(walk_state *walk, pen_arena *arena) {
     return PEN_OK;
 }
 
+static bool walk_update_waits_for(const pen_stage_index *index, pen_task task, pen_task other) {
+    if (task.microbatch == 0) return other.stage == task.stage && other.kind != PEN_TASK_UPDATE;
+    if (other.kind != PEN_TASK_UPDATE || other.microbatch + 1 != task.microbatch) return false;
+    if (other.stage == task.stage) return true;
+    for (uint32_t i = index->first_step[other.stage]; i < index->first_step[other.stage + 1]; i++) {
+        const pen_stage_step_edge *edge = &index->graph->step_edges[index->step_edges[i]];
+        if (edge->target == task.stage && edge->phase == other.microbatch) return true;
+    }
+    return false;
+}
+
 // Whether `task` still waits for `other`, which has not run.
 static bool walk_waits_for(const walk_state *walk, pen_task task, pen_task other) {
     const pen_stage_index *index = walk->index;
     const pen_stage_graph *graph = index->graph;
-    if (task.kind == PEN_TASK_UPDATE) {
-        return other.stage == task.stage && other.kind != PEN_TASK_UPDATE;
-    }
+    if (task.kind == PEN_TASK_UPDATE) return walk_update_waits_for(index, task, other);
     if (other.microbatch != task.microbatch || other.kind == PEN_TASK_UPDATE) return false;
     if (task.kind == PEN_TASK_BACKWARD_WEIGHT) {
         return other.stage == task.stage && other.kind == PEN_TASK_BACKWARD_INPUT;
@@ -170,7 +212,7 @@ static bool walk_waits_for(const walk_state *walk, pen_task task, pen_task other
     const uint32_t target = is_forward ? task.stage : other.stage;
     for (uint32_t i = index->first_output[source]; i < index->first_output[source + 1]; i++) {
         const pen_stage_edge *edge = &graph->edges[index->out_edges[i]];
-        if (edge->target == target && (is_forward || edge->backward_bytes > 0)) return true;
+        if (edge->target == target && (is_forward || edge->has_gradient)) return true;
     }
     return false;
 }
@@ -248,4 +290,16 @@ pen_status pen_task_walk(const pen_stage_index *index, const pen_schedule *sched
         if (walk.task_next[d] < schedule->first_task[d + 1]) return walk_name_circle(&walk, arena);
     }
     return PEN_OK;
+}
+
+uint32_t pen_transfer_source(const pen_stage_graph *graph, const pen_transfer_time *transfer) {
+    if (transfer->is_step) return graph->step_edges[transfer->edge].source;
+    const pen_stage_edge *edge = &graph->edges[transfer->edge];
+    return transfer->is_backward ? edge->target : edge->source;
+}
+
+uint32_t pen_transfer_target(const pen_stage_graph *graph, const pen_transfer_time *transfer) {
+    if (transfer->is_step) return graph->step_edges[transfer->edge].target;
+    const pen_stage_edge *edge = &graph->edges[transfer->edge];
+    return transfer->is_backward ? edge->source : edge->target;
 }

@@ -9,11 +9,13 @@
 #include "scheduler/schedule/schedule.h"
 #include "scheduler/schedule/stage_index.h"
 
-// A tensor on its way. It goes with an edge of the stage graph, forward or backward.
+// A tensor on its way. It goes with an edge of the stage graph, forward or backward, or with a step
+// edge.
 typedef struct pen_transfer_time {
     uint32_t edge;
-    uint32_t microbatch;
+    uint32_t microbatch; // of a step edge: the phase
     bool is_backward;
+    bool is_step; // `edge` is a step edge
     double start_seconds;
     double end_seconds;
 } pen_transfer_time;
@@ -24,6 +26,10 @@ typedef struct pen_task_times {
     uint32_t transfer_count;
     pen_transfer_time *transfers; // [transfer_count], those between devices, by link in order
 } pen_task_times;
+
+// The stages between which it goes.
+uint32_t pen_transfer_source(const pen_stage_graph *graph, const pen_transfer_time *transfer);
+uint32_t pen_transfer_target(const pen_stage_graph *graph, const pen_transfer_time *transfer);
 
 // The schedule's tasks are the graph's (pen_schedule_check_tasks). Takes each task and edge once.
 //   INVALID_INPUT  tasks wait for each other in a circle, which the message names

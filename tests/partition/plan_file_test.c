@@ -21,6 +21,7 @@ static const char *const whole_text =
     "model: {file: \"m.onnx\", hash: \"00000000000000ff\"}\n"
     "cluster: {hash: \"0123456789abcdef\"}\n"
     "schedule: gpipe\n"
+    "update_phases: 2\n"
     "microbatches: 2\n"
     "microbatch_size: 8\n"
     "predicted: {value: 1.5ms, lower_bound: 1ms, step: 1.5ms, bubble: 0.25, assumed: 3}\n"
@@ -28,10 +29,13 @@ static const char *const whole_text =
     "  - {name: a, nodes: 1, limit: 1KiB, memory: {parameters: 10B, workspace: 2B, total: 12B}}\n"
     "  - {name: \"b c\", nodes: 1, load: 1us}\n"
     "stages:\n"
-    "  - {devices: [a], nodes: 1, in_flight: 2, forward: 1ms}\n"
-    "  - {devices: \"b c\", nodes: 1, in_flight: 1}\n"
+    "  - {devices: [a], nodes: 1, in_flight: 2, has_backward: true, has_update: true, "
+    "recompute: true, forward: 1ms, halved: 5B}\n"
+    "  - {devices: \"b c\", nodes: 1, in_flight: 1, has_update: true}\n"
     "edges:\n"
     "  - {from: 0, to: 1, forward_bytes: 64B, forward: 2us}\n"
+    "step_edges:\n"
+    "  - {from: 1, to: 0, phase: 0, bytes: 64B, seconds: 3us}\n"
     "transfers:\n"
     "  - {value: \"v \\\"1\\\"\", from: 1, to: 0, when: each step, bytes: 64B}\n"
     "  - {value: w, from: 0, to: 1, bytes: 64B}\n"
@@ -61,6 +65,15 @@ static void plans_are_read(void **state) {
     assert_int_equal(plan->stages.microbatch_count, 2);
     assert_int_equal(plan->stage_figures[0].in_flight, 2);
     assert_true(plan->stages.edges[0].forward_seconds == 2e-6);
+    assert_true(plan->stages.stages[0].has_backward && plan->stages.stages[0].has_update);
+    assert_true(plan->stages.stages[0].is_recomputed && !plan->stages.stages[1].is_recomputed);
+    assert_true(!plan->stages.stages[1].has_backward && plan->stages.stages[1].has_update);
+    assert_true(plan->stages.stages[0].halved_bytes == 5.0);
+    assert_true(!plan->stages.edges[0].has_gradient);
+    assert_int_equal(plan->stages.update_phase_count, 2);
+    assert_int_equal(plan->stages.step_edge_count, 1);
+    assert_int_equal(plan->stages.step_edges[0].source, 1);
+    assert_true(plan->stages.step_edges[0].seconds == 3e-6);
     assert_string_equal(plan->transfers[0].value, "v \"1\"");
     assert_true(plan->transfers[0].is_per_step && !plan->transfers[0].is_backward);
     assert_int_equal(plan->node_count, 2);
@@ -142,13 +155,13 @@ static void mistakes_have_a_position(void **state) {
         const char *text;
     } cases[] = {
         {"stage: 1}", "stage: 2}", PEN_INVALID_INPUT,
-         "plan.yaml:21:22: error: stage 2 is not there"},
+         "plan.yaml:24:22: error: stage 2 is not there"},
         {"name: y", "name: x", PEN_INVALID_INPUT, "'x' is in the plan twice"},
         {"stage: 1}", "stage: 0}", PEN_INVALID_INPUT, "stage 1 has no node"},
-        {"devices: [a]", "devices: [A]", PEN_INVALID_INPUT, "plan.yaml:12:"},
-        {"devices: [a]", "devices: [a, a]", PEN_INVALID_INPUT, "plan.yaml:12:"},
+        {"devices: [a]", "devices: [A]", PEN_INVALID_INPUT, "plan.yaml:13:"},
+        {"devices: [a]", "devices: [a, a]", PEN_INVALID_INPUT, "plan.yaml:13:"},
         {"00000000000000ff", "ff", PEN_INVALID_INPUT, "16 hexadecimal digits"},
-        {"value: 1.5ms", "value: 1.5KiB", PEN_INVALID_INPUT, "plan.yaml:7:"},
+        {"value: 1.5ms", "value: 1.5KiB", PEN_INVALID_INPUT, "plan.yaml:8:"},
         {"total: 12B", "total: 13B", PEN_INVALID_INPUT, "sum up to 12"},
         {"limit: 1KiB", "limit: 11B", PEN_DOES_NOT_FIT, "device 'a' would hold 12 bytes"},
         {"from: 0, to: 1, for", "from: 1, to: 0, for", PEN_INVALID_INPUT, "in order"},
@@ -160,7 +173,13 @@ static void mistakes_have_a_position(void **state) {
         {"bubble: 0.25", "bubble: 1.25", PEN_INVALID_INPUT, "bubble"},
         {"microbatches: 2", "microbatches: 0", PEN_INVALID_INPUT, "microbatches"},
         {"in_flight: 2", "in_flight: 3", PEN_INVALID_INPUT, "3 microbatches in flight"},
-        {"  - {name: y, stage: 1}\n", "  - y\n", PEN_INVALID_INPUT, "plan.yaml:21:"},
+        {"  - {name: y, stage: 1}\n", "  - y\n", PEN_INVALID_INPUT, "plan.yaml:24:"},
+        {"has_backward: true, ", "", PEN_INVALID_INPUT, "stage 0: it says what"},
+        {"has_update: true, ", "update: 1us, ", PEN_INVALID_INPUT, "stage 0: it says what"},
+        {"has_update: true}", "in_flight: 1}", PEN_INVALID_INPUT, "in_flight"},
+        {"phase: 0", "phase: 1", PEN_INVALID_INPUT, "a step edge leads from stage 1 to stage 0"},
+        {"to: 1, forward_bytes", "to: 1, has_gradient: true, forward_bytes", PEN_INVALID_INPUT,
+         "the edge from stage 0 to 1 carries gradients"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         pen_arena *arena = check_arena();

@@ -39,6 +39,8 @@ static planned_chain *plan_chain(pen_arena *arena) {
                               .node_count = 2};
         planned->stages[i] = (pen_stage){.device = i,
                                          .forward_seconds = 1,
+                                         .has_backward = true,
+                                         .has_update = true,
                                          .backward_input_seconds = 1,
                                          .backward_weight_seconds = 1,
                                          .activation_bytes = 10};
@@ -46,7 +48,8 @@ static planned_chain *plan_chain(pen_arena *arena) {
         planned->stage_figures[i] =
             (pen_plan_stage){.name = i == 0 ? "stage 0" : HOSTILE, .node_count = 2};
     }
-    planned->edge = (pen_stage_edge){.target = 1, .forward_bytes = 48, .backward_bytes = 48};
+    planned->edge = (pen_stage_edge){
+        .target = 1, .forward_bytes = 48, .has_gradient = true, .backward_bytes = 48};
     for (uint32_t n = 0; n < 4; n++) {
         planned->nodes[n] = (pen_plan_node){.name = pen_node_name(planned->graph, (pen_node_id){n}),
                                             .stage = n / 2,

@@ -26,6 +26,8 @@ const pen_stage_graph *stage_chain(pen_arena *arena, uint32_t stage_count,
     for (uint32_t s = 0; s < stage_count; s++) {
         stages[s] = (pen_stage){
             .device = s,
+            .has_backward = true,
+            .has_update = true,
             .forward_seconds = forward_seconds,
             .backward_input_seconds = backward_seconds / 2,
             .backward_weight_seconds = backward_seconds / 2,
@@ -37,6 +39,7 @@ const pen_stage_graph *stage_chain(pen_arena *arena, uint32_t stage_count,
             .source = s,
             .target = s + 1,
             .forward_bytes = 8,
+            .has_gradient = true,
             .backward_bytes = 8,
             .forward_seconds = transfer_seconds,
             .backward_seconds = transfer_seconds,
@@ -63,17 +66,47 @@ static void draw_stage(dice *d, pen_stage *stage, uint32_t device_count) {
         .activation_bytes = (double)dice_between(d, 0, 300),
     };
     if (dice_between(d, 0, 4) == 0) return;
+    stage->has_backward = true;
+    stage->has_update = dice_between(d, 0, 6) > 0;
+    stage->halved_bytes = (double)dice_between(d, 0, 100);
     stage->backward_input_seconds = (double)dice_between(d, 0, 6);
     stage->backward_weight_seconds = (double)dice_between(d, 0, 6);
-    stage->update_seconds = (double)dice_between(d, 0, 3);
+    if (stage->has_update) stage->update_seconds = (double)dice_between(d, 0, 3);
 }
 
-static void draw_edge(dice *d, const pen_stage *stages, pen_stage_edge *edge) {
+static void draw_edge(dice *d, pen_stage *stages, pen_stage_edge *edge) {
     edge->forward_bytes = (double)dice_between(d, 1, 100);
-    edge->backward_bytes = (double)(dice_between(d, 0, 2) > 0 ? dice_between(d, 1, 100) : 0);
+    edge->has_gradient = dice_between(d, 0, 2) > 0;
+    if (edge->has_gradient) {
+        edge->backward_bytes = (double)dice_between(d, 0, 100);
+        stages[edge->source].has_backward = true;
+        stages[edge->target].has_backward = true;
+    }
     if (stages[edge->source].device == stages[edge->target].device) return;
     edge->forward_seconds = (double)dice_between(d, 0, 5);
     edge->backward_seconds = (double)dice_between(d, 0, 5);
+}
+
+// What updates exchange, between stages that have some.
+static void draw_step_edges(dice *d, pen_stage_graph *graph, pen_stage_step_edge *edges) {
+    graph->update_phase_count = (uint32_t)dice_between(d, 0, 3);
+    graph->step_edges = edges;
+    if (graph->update_phase_count < 2) return;
+    for (uint32_t source = 0; source < graph->stage_count; source++) {
+        for (uint32_t target = 0; target < graph->stage_count; target++) {
+            const bool can = source != target && graph->stages[source].has_update &&
+                             graph->stages[target].has_update;
+            if (!can || dice_between(d, 0, 3) > 0) continue;
+            const bool moves = graph->stages[source].device != graph->stages[target].device;
+            edges[graph->step_edge_count++] = (pen_stage_step_edge){
+                .source = source,
+                .target = target,
+                .phase = (uint32_t)dice_between(d, 0, graph->update_phase_count - 2),
+                .bytes = (double)dice_between(d, 0, 50),
+                .seconds = moves ? (double)dice_between(d, 0, 4) : 0,
+            };
+        }
+    }
 }
 
 pen_stage_graph *stage_graph_random(pen_arena *arena, uint64_t seed) {
@@ -84,9 +117,11 @@ pen_stage_graph *stage_graph_random(pen_arena *arena, uint64_t seed) {
     pen_stage_graph *graph;
     pen_stage *stages;
     pen_stage_edge *edges;
+    pen_stage_step_edge *step_edges;
     CHECK_OK(PEN_NEW(arena, 1, &graph));
     CHECK_OK(PEN_NEW(arena, stage_count, &stages));
     CHECK_OK(PEN_NEW(arena, (size_t)stage_count * stage_count, &edges));
+    CHECK_OK(PEN_NEW(arena, (size_t)stage_count * stage_count, &step_edges));
     for (uint32_t s = 0; s < stage_count; s++) {
         draw_stage(&d, &stages[s], device_count);
     }
@@ -107,5 +142,6 @@ pen_stage_graph *stage_graph_random(pen_arena *arena, uint64_t seed) {
         .edges = edges,
         .bytes_limit = no_limits(arena, device_count),
     };
+    draw_step_edges(&d, graph, step_edges);
     return graph;
 }

@@ -12,7 +12,8 @@ const pen_stage_graph *stage_chain(pen_arena *arena, uint32_t stage_count,
                                    double backward_seconds, double transfer_seconds);
 
 // A random one, drawn by `seed`: up to 9 stages on up to 4 devices, of whole, sometimes no,
-// seconds; some edges carry no gradient, some stages have no backward pass. Devices have no limit.
+// seconds; some edges carry no gradient, some stages have no backward pass or no updates; some have
+// updates in phases. Devices have no limit.
 // The arrays may be changed.
 pen_stage_graph *stage_graph_random(pen_arena *arena, uint64_t seed);
 

@@ -69,7 +69,9 @@ static void lets_frozen_stages_hold_nothing(void **state) {
     memcpy(edges, graph.edges, sizeof edges);
     stages[0].backward_input_seconds = 0;
     stages[0].backward_weight_seconds = 0;
-    edges[0].backward_bytes = 0;
+    edges[0].has_gradient = false;
+    stages[0].has_backward = false;
+    stages[0].has_update = false;
     graph.stages = stages;
     graph.edges = edges;
     const pen_timeline *timeline = simulate(&graph, arena);
@@ -86,8 +88,10 @@ static void keeps_branches_busy_together(void **state) {
     pen_arena *arena = check_arena();
     // 0 -> {1, 2} -> 3, each on a device of its own: as fast as a chain of three
     pen_stage_graph graph = *stage_chain(arena, 4, 12, 1, 2, 0);
-    const pen_stage_edge edges[] = {
-        {0, 1, 8, 8, 0, 0}, {0, 2, 8, 8, 0, 0}, {1, 3, 8, 8, 0, 0}, {2, 3, 8, 8, 0, 0}};
+    const pen_stage_edge edges[] = {{0, 1, 8, true, 8, 0, 0},
+                                    {0, 2, 8, true, 8, 0, 0},
+                                    {1, 3, 8, true, 8, 0, 0},
+                                    {2, 3, 8, true, 8, 0, 0}};
     graph.edge_count = 4;
     graph.edges = edges;
     const pen_timeline *timeline = simulate(&graph, arena);

@@ -7,17 +7,13 @@
 
 // Two stages on one device, of 100 and 30 bytes a microbatch.
 static pen_stage_graph two_stages(pen_stage *stages, pen_stage_edge *edge, double *limit) {
-    stages[0] = (pen_stage){.backward_weight_seconds = 1,
-                            .fixed_bytes = 1000,
-                            .workspace_bytes = 5,
-                            .activation_bytes = 100};
-    stages[1] = (pen_stage){.backward_weight_seconds = 1,
-                            .fixed_bytes = 2000,
-                            .workspace_bytes = 7,
-                            .activation_bytes = 30};
-    *edge = (pen_stage_edge){.source = 0, .target = 1, .backward_bytes = 1};
+    stages[0] = (pen_stage){
+        .has_backward = true, .fixed_bytes = 1000, .workspace_bytes = 5, .activation_bytes = 100};
+    stages[1] = (pen_stage){
+        .has_backward = true, .fixed_bytes = 2000, .workspace_bytes = 7, .activation_bytes = 30};
+    *edge = (pen_stage_edge){.source = 0, .target = 1, .has_gradient = true};
     *limit = INFINITY;
-    return (pen_stage_graph){2, 1, 1, 2, stages, edge, limit};
+    return (pen_stage_graph){2, 1, 1, 2, stages, edge, limit, 0, 0, NULL};
 }
 
 static void counts_what_is_held(void **state) {

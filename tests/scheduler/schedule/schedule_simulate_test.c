@@ -87,8 +87,9 @@ static void overlaps_transfers_with_tasks(void **state) {
 typedef struct relaxation {
     const pen_stage_graph *graph;
     const pen_schedule *schedule;
-    double *end;     // [task_count]
-    double *arrival; // [task_count][edge_count], when what a task sends over an edge is there
+    double *end;          // [task_count]
+    double *arrival;      // [task_count][edge_count], when what a task sends over an edge is there
+    double *step_arrival; // [step_edge_count]
 } relaxation;
 
 static bool is_input_pass(pen_task_kind kind) {
@@ -98,7 +99,7 @@ static bool is_input_pass(pen_task_kind kind) {
 static bool sends_over(const pen_stage_graph *graph, pen_task task, uint32_t e) {
     const pen_stage_edge *edge = &graph->edges[e];
     if (task.kind == PEN_TASK_FORWARD) return edge->source == task.stage;
-    return is_input_pass(task.kind) && edge->target == task.stage && edge->backward_bytes > 0;
+    return is_input_pass(task.kind) && edge->target == task.stage && edge->has_gradient;
 }
 
 // When all that `task` waits for is there.
@@ -108,8 +109,9 @@ static double ready_seconds(const relaxation *r, pen_task task) {
         const pen_task other = r->schedule->tasks[u];
         const bool is_same = other.stage == task.stage && other.microbatch == task.microbatch;
         if (task.kind == PEN_TASK_UPDATE && other.stage == task.stage &&
-            other.kind != PEN_TASK_UPDATE)
+            (other.kind != PEN_TASK_UPDATE || other.microbatch < task.microbatch))
             ready = fmax(ready, r->end[u]);
+        if (task.kind == PEN_TASK_UPDATE || other.kind == PEN_TASK_UPDATE) continue;
         if (is_same && is_input_pass(task.kind) && other.kind == PEN_TASK_FORWARD)
             ready = fmax(ready, r->end[u]);
         if (is_same && task.kind == PEN_TASK_BACKWARD_WEIGHT &&
@@ -125,15 +127,36 @@ static double ready_seconds(const relaxation *r, pen_task task) {
             if (reaches) ready = fmax(ready, r->arrival[u * r->graph->edge_count + e]);
         }
     }
+    for (uint32_t e = 0; e < r->graph->step_edge_count && task.kind == PEN_TASK_UPDATE; e++) {
+        const pen_stage_step_edge *edge = &r->graph->step_edges[e];
+        const bool reaches = edge->target == task.stage && edge->phase + 1 == task.microbatch;
+        if (reaches) ready = fmax(ready, r->step_arrival[e]);
+    }
     return ready;
 }
 
 // Sends of one device to one other, one after the other.
+static void relax_step(relaxation *r, uint32_t t, uint32_t to, double *link_free) {
+    const pen_stage_graph *graph = r->graph;
+    const pen_task task = r->schedule->tasks[t];
+    const uint32_t from = graph->stages[task.stage].device;
+    for (uint32_t e = 0; e < graph->step_edge_count; e++) {
+        const pen_stage_step_edge *edge = &graph->step_edges[e];
+        if (edge->source != task.stage || edge->phase != task.microbatch) continue;
+        if (graph->stages[edge->target].device != to) continue;
+        r->step_arrival[e] = r->end[t];
+        if (from == to) continue;
+        r->step_arrival[e] = fmax(r->end[t], *link_free) + edge->seconds;
+        *link_free = r->step_arrival[e];
+    }
+}
+
 static void relax_link(relaxation *r, uint32_t from, uint32_t to) {
     const pen_stage_graph *graph = r->graph;
     double link_free = 0;
     for (uint32_t t = r->schedule->first_task[from]; t < r->schedule->first_task[from + 1]; t++) {
         const pen_task task = r->schedule->tasks[t];
+        if (task.kind == PEN_TASK_UPDATE) relax_step(r, t, to, &link_free);
         for (uint32_t e = 0; e < graph->edge_count; e++) {
             if (!sends_over(graph, task, e)) continue;
             const bool is_forward = task.kind == PEN_TASK_FORWARD;
@@ -156,6 +179,7 @@ static double relax(const pen_stage_graph *graph, const pen_schedule *schedule, 
     relaxation r = {.graph = graph, .schedule = schedule};
     CHECK_OK(PEN_NEW(arena, schedule->task_count, &r.end));
     CHECK_OK(PEN_NEW(arena, (size_t)schedule->task_count * graph->edge_count, &r.arrival));
+    CHECK_OK(PEN_NEW(arena, graph->step_edge_count, &r.step_arrival));
     bool changed = true;
     double last = 0;
     for (uint32_t round = 0; changed; round++) {
@@ -278,7 +302,7 @@ static double way_seconds(const pen_stage_graph *graph) {
     for (uint32_t s = graph->stage_count; s-- > 0;) {
         backward[s] = forward[s];
         for (uint32_t e = 0; e < graph->edge_count; e++) {
-            if (graph->edges[e].source != s || graph->edges[e].backward_bytes <= 0) continue;
+            if (graph->edges[e].source != s || !graph->edges[e].has_gradient) continue;
             backward[s] = fmax(backward[s],
                                backward[graph->edges[e].target] + graph->edges[e].backward_seconds);
         }

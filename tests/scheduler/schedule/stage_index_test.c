@@ -13,15 +13,15 @@ static void sorts_edges_and_links(void **state) {
     pen_arena *arena = check_arena();
     // 0 -> 1 -> 3, 0 -> 2 -> 3 on devices 0, 1, 1, 0; 0 is frozen
     const pen_stage stages[] = {{.device = 0},
-                                {.device = 1, .backward_input_seconds = 1},
-                                {.device = 1, .backward_weight_seconds = 1},
-                                {.device = 0, .update_seconds = 1}};
-    const pen_stage_edge edges[] = {{.source = 1, .target = 3, .backward_bytes = 1},
+                                {.device = 1, .has_backward = true, .has_update = true},
+                                {.device = 1, .has_backward = true, .has_update = true},
+                                {.device = 0, .has_backward = true, .has_update = true}};
+    const pen_stage_edge edges[] = {{.source = 1, .target = 3, .has_gradient = true},
                                     {.source = 0, .target = 2},
-                                    {.source = 2, .target = 3, .backward_bytes = 1},
+                                    {.source = 2, .target = 3, .has_gradient = true},
                                     {.source = 0, .target = 1}};
     const double bytes_limit[] = {INFINITY, INFINITY};
-    const pen_stage_graph graph = {4, 4, 2, 1, stages, edges, bytes_limit};
+    const pen_stage_graph graph = {4, 4, 2, 1, stages, edges, bytes_limit, 0, 0, NULL};
     const pen_stage_index *index;
     CHECK_OK(pen_stage_index_new(&graph, arena, &index));
     static const uint32_t first_output[] = {0, 2, 3, 4, 4};
