@@ -7,6 +7,7 @@
 #include "cli/command.h"
 #include "cli/progress.h"
 #include "cli/training_job.h"
+#include "scheduler/checkpoint.h"
 #include "scheduler/job_runner.h"
 #include "scheduler/model_export.h"
 #include "scheduler/parameter_file.h"
@@ -17,7 +18,11 @@ typedef struct train_options {
     int64_t steps;
     const char *parameters;
     const char *save;
+    const char *checkpoint;
+    const char *every;
+    const char *resume;
     bool no_eval;
+    bool no_memory_check;
 } train_options;
 
 typedef struct train_run {
@@ -30,6 +35,9 @@ typedef struct train_run {
     pen_json_writer json; // with --json: written step by step
     bool has_evaluation;
     pen_evaluation evaluation;
+    const char *checkpoint; // folder; NULL: none are written
+    pen_interval every;
+    uint64_t step_saved; // the last one that there is a checkpoint of
     uint64_t steps_done;
     double seconds;
 } train_run;
@@ -113,6 +121,72 @@ static void train_write_step(pen_json_writer *json, const pen_step_report *repor
     pen_json_end_object(json);
 }
 
+// Where checkpoints go, and how often: the command line goes before the job.
+static pen_status train_plan_checkpoints(train_run *run) {
+    const train_options *options = run->options;
+    const pen_job_checkpoint *checkpoint = &run->job->checkpoint;
+    run->checkpoint = options->checkpoint != NULL ? options->checkpoint : checkpoint->dir;
+    run->every = checkpoint->dir != NULL ? checkpoint->every
+                                         : (pen_interval){.count = 1, .unit = PEN_INTERVAL_EPOCHS};
+    if (options->every != NULL) {
+        char text[64]; // a bare number is steps
+        snprintf(text, sizeof text, "%.40s steps", options->every);
+        const bool is_read = pen_interval_parse(options->every, &run->every) ||
+                             pen_interval_parse(text, &run->every);
+        run->context->input_exit_code = PEN_EXIT_USAGE;
+        if (!is_read || run->every.count == 0) {
+            return pen_error(PEN_INVALID_INPUT,
+                             "--every: found \"%.40s\", expected a number of steps, or a length "
+                             "like \"100 steps\" or \"3 epochs\"",
+                             options->every);
+        }
+        if (run->checkpoint == NULL) {
+            return pen_error(PEN_INVALID_INPUT, "--every: found no folder for checkpoints, "
+                                                "expected --checkpoint DIR, or `checkpoint: "
+                                                "{dir: …}` in the job");
+        }
+        run->context->input_exit_code = PEN_EXIT_SPEC;
+    }
+    if (run->checkpoint == NULL || options->resume != NULL) return PEN_OK;
+    const uint64_t found = pen_checkpoint_find(run->checkpoint);
+    if (found == 0) return PEN_OK;
+    pen_log(PEN_LOG_WARNING,
+            "%s has the checkpoint of step %llu, which the first of this training will replace; "
+            "--resume %s goes on from it",
+            run->checkpoint, (unsigned long long)found, run->checkpoint);
+    return PEN_OK;
+}
+
+static bool train_is_due(const train_run *run, const pen_step_report *report) {
+    if (run->checkpoint == NULL) return false;
+    switch (run->every.unit) {
+    case PEN_INTERVAL_STEPS:
+        return report->step % run->every.count == 0;
+    case PEN_INTERVAL_EPOCHS:
+        return report->ends_epoch && report->epoch % run->every.count == 0;
+    }
+    return false;
+}
+
+// What a full disk costs is a checkpoint, not the training: the one before stays.
+static void train_keep(train_run *run, const pen_step_report *report) {
+    if (!train_is_due(run, report)) return;
+    const pen_status status = pen_trainer_save(run->trainer, run->checkpoint);
+    if (status == PEN_OK) {
+        run->step_saved = report->step;
+        return;
+    }
+    pen_log(PEN_LOG_WARNING, "%s; the training goes on", pen_status_message(status));
+    pen_status_ignore(status, "said, and tried again later");
+}
+
+// After the last step, failing to write is an error.
+static pen_status train_keep_last(train_run *run) {
+    const uint64_t step = pen_trainer_steps_done(run->trainer);
+    if (run->checkpoint == NULL || run->steps_done == 0 || run->step_saved == step) return PEN_OK;
+    return pen_trainer_save(run->trainer, run->checkpoint);
+}
+
 static pen_status train_loop(train_run *run) {
     const bool is_json = run->options->common.json;
     pen_progress progress;
@@ -130,6 +204,7 @@ static pen_status train_loop(train_run *run) {
         run->seconds += report.seconds + report.wait_seconds;
         if (is_json) train_write_step(&run->json, &report);
         pen_progress_step(&progress, &run->size, &report);
+        train_keep(run, &report);
     }
 }
 
@@ -233,6 +308,8 @@ static pen_status train_create(train_run *run) {
     const pen_trainer_options options = {
         .step_limit = (uint64_t)run->options->steps,
         .parameters = run->options->parameters,
+        .resume = run->options->resume,
+        .no_memory_check = run->options->no_memory_check,
         .evaluated = run->evaluated == NULL ? NULL : pen_dataset_get_info(run->evaluated)};
     PEN_TRY(pen_trainer_create(run->job, &options, &run->trainer));
     if (run->evaluated == NULL) return PEN_OK;
@@ -247,6 +324,13 @@ static pen_status train_all(train_run *run) {
         PEN_TRY(
             pen_command_check_model_output(run->context, run->job, "--save", run->options->save));
     }
+    if (run->options->resume != NULL && run->options->parameters != NULL) {
+        run->context->input_exit_code = PEN_EXIT_USAGE;
+        return pen_error(PEN_INVALID_INPUT,
+                         "found --resume and --parameters, expected one of them: "
+                         "a checkpoint has its own parameters");
+    }
+    PEN_TRY(train_plan_checkpoints(run));
     PEN_TRY(pen_job_prepare_outputs(run->job, run->context->arena));
     run->context->input_exit_code = PEN_EXIT_MODEL;
     PEN_TRY(train_create(run));
@@ -262,6 +346,7 @@ static pen_status train_all(train_run *run) {
         PEN_TRY(train_describe(run));
     }
     pen_status status = train_loop(run);
+    if (status == PEN_OK) status = train_keep_last(run);
     if (status == PEN_OK) status = train_save(run);
     if (status == PEN_OK) status = train_evaluate(run);
     if (status == PEN_OK && is_json) status = train_write_result(run);
@@ -297,6 +382,25 @@ static const pen_cli_option train_cli_options[] = {
                .kind = PEN_OPTION_PATH,
                .offset = offsetof(train_options, save),
                .help = "write the trained parameters to this safetensors file"}},
+    {.value_name = "DIR",
+     .field = {.key = "checkpoint",
+               .kind = PEN_OPTION_PATH,
+               .offset = offsetof(train_options, checkpoint),
+               .help = "keep checkpoints in this folder, in place of the job's"}},
+    {.value_name = "N",
+     .field = {.key = "every",
+               .kind = PEN_OPTION_TEXT,
+               .offset = offsetof(train_options, every),
+               .help = "a checkpoint every N steps, or \"3 epochs\"; else each epoch"}},
+    {.value_name = "DIR",
+     .field = {.key = "resume",
+               .kind = PEN_OPTION_PATH,
+               .offset = offsetof(train_options, resume),
+               .help = "go on from the checkpoint in this folder"}},
+    {.field = {.key = "no-memory-check",
+               .kind = PEN_OPTION_BOOL,
+               .offset = offsetof(train_options, no_memory_check),
+               .help = "run what is planned not to fit"}},
     {.field = {.key = "no-eval",
                .kind = PEN_OPTION_BOOL,
                .offset = offsetof(train_options, no_eval),

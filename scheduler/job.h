@@ -12,6 +12,7 @@
 //   placement: {objective: step_time, pin: [{nodes: "^/layer4/", to: b}]}
 //   pipeline: {schedule: 1f1b}
 //   costs: costs.yaml
+//   checkpoint: {dir: run1, every: 100 steps}
 //   outputs: {export: trained.onnx}
 //
 // The job says what is wanted, and is checked as far as that can be done without looking anywhere
@@ -125,6 +126,11 @@ typedef struct pen_job_pipeline {
     pen_job_schedule schedule;
 } pen_job_pipeline;
 
+typedef struct pen_job_checkpoint {
+    const char *dir;    // NULL: none is written
+    pen_interval every; // and after the last step
+} pen_job_checkpoint;
+
 typedef struct pen_job_outputs {
     const char *dir;    // NULL: nothing is written there
     const char *export; // NULL: the trained model is not written
@@ -141,6 +147,7 @@ typedef struct pen_job {
     pen_placement_spec placement;
     pen_job_pipeline pipeline;
     const char *costs; // path of a cost table; NULL: none
+    pen_job_checkpoint checkpoint;
     pen_job_outputs outputs;
     const pen_option_source *source; // for pen_job_blame
 } pen_job;

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/integer.h"
 #include "base/memory.h"
+#include "scheduler/checkpoint.h"
 #include "scheduler/feed.h"
 #include "scheduler/job_runner.h"
 #include "scheduler/parameter_file.h"
@@ -73,6 +74,37 @@ static pen_status train_create_engine(pen_trainer *trainer, const pen_trainer_op
     return pen_engine_create(&engine, &trainer->engine);
 }
 
+static pen_checkpoint_subject train_subject(pen_trainer *trainer) {
+    return (pen_checkpoint_subject){.job = trainer->job,
+                                    .example_count = trainer->info->example_count,
+                                    .store = pen_trainer_tensors(trainer)};
+}
+
+static pen_status train_resume(pen_trainer *trainer, const char *folder) {
+    const pen_checkpoint_subject subject = train_subject(trainer);
+    pen_checkpoint checkpoint;
+    PEN_TRY(pen_checkpoint_load(folder, &subject, &checkpoint));
+    trainer->steps_done = checkpoint.step;
+    trainer->next = checkpoint.next;
+    trainer->loss = checkpoint.loss;
+    trainer->rate_steps = pen_max_u64(trainer->rate_steps, checkpoint.rate_steps);
+    return PEN_OK;
+}
+
+pen_status pen_trainer_save(pen_trainer *trainer, const char *folder) {
+    const pen_checkpoint_subject subject = train_subject(trainer);
+    const pen_checkpoint checkpoint = {.step = trainer->steps_done,
+                                       .next = trainer->next,
+                                       .rate_steps = trainer->rate_steps,
+                                       .loss = trainer->loss};
+    PEN_ASSERT(trainer->steps_done > 0);
+    return pen_checkpoint_save(folder, &subject, &checkpoint);
+}
+
+uint64_t pen_trainer_steps_done(const pen_trainer *trainer) {
+    return trainer->steps_done;
+}
+
 static pen_status train_start(pen_trainer *trainer, const pen_trainer_options *options) {
     const pen_job *job = trainer->job;
     PEN_TRY(train_open_data(trainer, options));
@@ -82,6 +114,7 @@ static pen_status train_start(pen_trainer *trainer, const pen_trainer_options *o
     if (options->parameters != NULL) {
         PEN_TRY(pen_parameter_file_load(options->parameters, pen_trainer_tensors(trainer)));
     }
+    if (options->resume != NULL) PEN_TRY(train_resume(trainer, options->resume));
     const pen_batches_options batches_options = {.batch_size = (uint64_t)job->train.batch,
                                                  .shuffle = job->train.shuffle,
                                                  .drop_last = job->train.drop_last,

@@ -64,6 +64,11 @@ void pen_trainer_destroy(pen_trainer *trainer);
 PEN_NODISCARD pen_status pen_trainer_step(pen_trainer *trainer, pen_step_report *out_report,
                                           bool *out_more);
 
+// Writes a checkpoint of the steps done so far, at least one, as pen_checkpoint_save.
+PEN_NODISCARD pen_status pen_trainer_save(pen_trainer *trainer, const char *folder);
+// Steps done, those of the checkpoint that it started from included.
+uint64_t pen_trainer_steps_done(const pen_trainer *trainer);
+
 pen_training_size pen_trainer_get_size(const pen_trainer *trainer);
 // What runs the steps, and holds the parameters.
 pen_engine *pen_trainer_engine(pen_trainer *trainer);

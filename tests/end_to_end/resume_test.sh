@@ -1,0 +1,79 @@
+# Checkpoints: a training that stops and goes on has the numbers of one that does not.
+. tests/end_to_end/common.sh
+python3 "$top/tests/end_to_end/make_data.py" . 40
+
+# job NAME TRAIN [MODEL [MORE]]
+job() {
+    cat >"$1.yaml" <<END
+version: 1
+model: {file: reference/${3:-lenet}/model.onnx}
+data:
+  train: {format: npy, inputs: {input: inputs.npy}, labels: labels.npy}
+train: {loss: softmax_cross_entropy, seed: 1, $2}
+${4:-}
+END
+}
+hash_of() {
+    json 'd["parameters_hash"]' <losses.json
+}
+
+# resumed STEPS TRAIN [MODEL]: STEPS steps and a resume are the whole training, bit for bit
+resumed() {
+    local whole hash first second
+    job one "$2" "${3:-mlp}"
+    whole=$(train_losses one.yaml)
+    hash=$(hash_of)
+    rm -rf kept
+    first=$(train_losses one.yaml --steps "$1" --checkpoint kept)
+    second=$(train_losses one.yaml --resume kept)
+    [ "$first $second" = "$whole" ] || die "$2: $1 steps and a resume have $first $second, not $whole"
+    [ "$(hash_of)" = "$hash" ] || die "$2: other parameters after $1 steps and a resume"
+    check "d['steps'][0]['step'] == $1 + 1" losses.json
+    ls kept >files
+    printf '%s\n' checkpoint.yaml "step-$1.safetensors" | diff - files || die "files of a checkpoint"
+}
+sgd='optimizer: {sgd: {lr: 0.1, momentum: 0.9}}'
+adamw='optimizer: {adamw: {lr: 0.01}}, clip_norm: 1'
+# epochs of 4 steps, the last of 4 examples: within an epoch, before and after its short batch
+for steps in 1 3 4 5; do
+    resumed $steps "$sgd, batch: 12, microbatches: 3, steps: 10"
+done
+resumed 5 "$adamw, batch: 12, microbatches: 4, steps: 10, learning_rate: {cosine: {final: 0.001}}"
+resumed 5 "$adamw, batch: 12, steps: 10, warmup: 7 steps, shuffle: false"
+resumed 2 "$sgd, batch: 16, microbatches: 2, epochs: 2, drop_last: true, freeze: layers.2.bias"
+resumed 3 "$sgd, batch: 20, microbatches: 2, epochs: 2" lenet
+
+# as the job says, every so often and at the end; the last one stays
+job often "$sgd, batch: 20, epochs: 3" mlp 'checkpoint: {dir: often, every: 2 steps}'
+train_losses often.yaml --steps 3 >/dev/null
+ls often >files
+printf '%s\n' checkpoint.yaml step-3.safetensors | diff - files
+train_losses often.yaml --resume often >/dev/null
+check '[s["step"] for s in d["steps"]] == [4, 5, 6]' losses.json
+[ -f often/step-6.safetensors ] || die 'no checkpoint at the end'
+train_losses often.yaml --resume often >/dev/null
+check 'd["steps"] == []' losses.json 'nothing is left to do'
+train_losses often.yaml --steps 1 >/dev/null
+grep -q 'has the checkpoint of step 6, which the first of this training will replace' messages ||
+    die "no warning: $(cat messages)"
+train_losses often.yaml --steps 5 --checkpoint other --every 1 >/dev/null
+[ -f other/step-5.safetensors ] || die '--checkpoint and --every'
+train_losses often.yaml --steps 5 --checkpoint epochs --every '2 epochs' >/dev/null
+[ "$(cut -d: -f2 <<<"$(grep '^step' epochs/checkpoint.yaml)")" -eq 5 ] || die "--every '2 epochs'"
+
+# what does not belong together is said
+job other "$sgd, batch: 10, epochs: 3"
+fails 3 'other.yaml:[0-9]+:[0-9]+: .*the checkpoint is of another model' "$PENSTOCK" train other.yaml --resume other
+job other "$sgd, batch: 10, epochs: 3" mlp
+fails 3 'other.yaml:5:.*with batch 20, the job has 10' "$PENSTOCK" train other.yaml --resume other
+job other "$sgd, batch: 20, epochs: 3, shuffle: false" mlp
+fails 3 'with shuffle 1, the job has 0' "$PENSTOCK" train other.yaml --resume other
+job other "optimizer: {adam: {lr: 0.1}}, batch: 20, epochs: 3" mlp
+fails 4 "lacks '.*first" "$PENSTOCK" train other.yaml --resume other
+fails 4 'nowhere/checkpoint.yaml' "$PENSTOCK" train often.yaml --resume nowhere
+fails 2 'found --resume and --parameters' "$PENSTOCK" train often.yaml --resume other --parameters x
+fails 2 '--every: found "often"' "$PENSTOCK" train often.yaml --every often --checkpoint x
+sed -i 's/^tensors_hash: "./tensors_hash: "x/' other/checkpoint.yaml
+fails 4 'the manifest says' "$PENSTOCK" train often.yaml --resume other
+echo 'step: x' >>other/checkpoint.yaml
+fails 3 'checkpoint.yaml:[0-9]+' "$PENSTOCK" train often.yaml --resume other
