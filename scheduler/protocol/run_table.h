@@ -10,10 +10,11 @@
 // sequence number names the work: round * slots + microbatch, where slots is microbatch_count, or 1
 // for per-step channels.
 //
-// Credit: a sender may have sent, but not had consumed, up to `capacity` frames. A frame is
-// consumed when the last task that reads it is done. Capacity is the number of places that the
-// receiver has for the value; the sender has `copies` places, and makes frame s only when it has
-// been let go of frame s - copies.
+// Credit: the frame of microbatch m lies in place m mod `capacity` at the receiver and in place
+// m mod `copies` at the sender (both at most slots). It may be sent when what was in its place at
+// the receiver before is consumed, and made when what was in its place at the sender is let go. A
+// frame is consumed when the last task that reads it is done; what is left when its round ends at
+// the receiver is consumed then.
 //
 // Lifetime: in the arena it was made with. Threads: immutable once made.
 #ifndef PEN_SCHEDULER_PROTOCOL_RUN_TABLE_H
@@ -25,6 +26,9 @@
 #include "graph/task.h"
 
 #define PEN_RUN_LIST_NONE UINT32_MAX
+#define PEN_RUN_MICROBATCH_LIMIT (1u << 20)
+#define PEN_RUN_ROUND_LIMIT ((uint64_t)1 << 40)
+#define PEN_RUN_SEQUENCE_LIMIT (PEN_RUN_ROUND_LIMIT * PEN_RUN_MICROBATCH_LIMIT)
 
 // Workers count from 1; the coordinator, which feeds inputs, is 0.
 typedef struct pen_run_channel {
@@ -78,5 +82,20 @@ typedef struct pen_run_table {
     uint32_t form_count;
     const pen_run_form *forms;
 } pen_run_table;
+
+// Whether a form's tasks make losses.
+bool pen_run_form_makes_loss(const pen_run_form *form);
+
+// Whether a channel carries frames in rounds without updates.
+bool pen_run_channel_is_for_updates(const pen_run_form *form, uint32_t channel);
+
+static inline uint32_t pen_run_slots(const pen_run_form *form, const pen_run_channel *channel) {
+    return channel->is_per_step ? 1 : form->microbatch_count;
+}
+
+static inline uint64_t pen_run_sequence(const pen_run_form *form, const pen_run_channel *channel,
+                                        uint64_t round, uint32_t microbatch) {
+    return channel->is_per_step ? round : round * form->microbatch_count + microbatch;
+}
 
 #endif // PEN_SCHEDULER_PROTOCOL_RUN_TABLE_H

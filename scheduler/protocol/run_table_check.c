@@ -3,7 +3,6 @@
 
 #define CHECK_WORKERS_LIMIT 4096u
 #define CHECK_DEVICES_LIMIT 4096u
-#define CHECK_MICROBATCHES_LIMIT (1u << 20)
 #define CHECK_PLACES_LIMIT (1u << 20)
 
 static pen_status check_channel(const pen_run_table *table, const pen_run_form *form, uint32_t c) {
@@ -58,7 +57,7 @@ static pen_status check_task(const pen_run_form *form, uint32_t device, uint32_t
 }
 
 static pen_status check_form(const pen_run_table *table, const pen_run_form *form) {
-    if (form->microbatch_count == 0 || form->microbatch_count > CHECK_MICROBATCHES_LIMIT ||
+    if (form->microbatch_count == 0 || form->microbatch_count > PEN_RUN_MICROBATCH_LIMIT ||
         form->microbatch_size == 0) {
         return pen_error(PEN_CORRUPT, "a form of %u microbatches of %llu examples",
                          form->microbatch_count, (unsigned long long)form->microbatch_size);
@@ -102,5 +101,5 @@ pen_status pen_run_table_check(const pen_run_table *table) {
     for (uint32_t f = 0; f < table->form_count; f++) {
         PEN_TRY(pen_status_add_context(check_form(table, &table->forms[f]), "in form %u", f));
     }
-    return PEN_OK;
+    return pen_run_table_check_order(table);
 }

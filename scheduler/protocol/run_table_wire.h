@@ -17,8 +17,15 @@ PEN_NODISCARD pen_status pen_run_table_encode(const pen_run_table *table, pen_ar
 PEN_NODISCARD pen_status pen_run_table_decode(const void *bytes, uint64_t byte_count,
                                               pen_arena *arena, const pen_run_table **out_table);
 
-// Whether all numbers are within their ranges: workers, devices, channels, lists in order, places.
-// CORRUPT names what is not.
+// Whether all numbers are within their ranges: workers, devices, channels, lists in order, places;
+// and pen_run_table_check_order. CORRUPT names what is not. OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_run_table_check(const pen_run_table *table);
+
+// What the cores rely on besides: each frame made by one task and read by tasks of the target until
+// it is released; tasks of a kind and stage in microbatch order, and so the frames of each channel;
+// what updates make is read by updates alone; the loss of each microbatch made once, in all or no
+// microbatches. The numbers are within their ranges. CORRUPT names form, device, task and channel.
+// OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_run_table_check_order(const pen_run_table *table);
 
 #endif // PEN_SCHEDULER_PROTOCOL_RUN_TABLE_WIRE_H

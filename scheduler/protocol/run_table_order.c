@@ -1,0 +1,237 @@
+#include "scheduler/protocol/run_table_wire.h"
+
+#include <inttypes.h>
+
+#define TABLE_STAGE_LIMIT (1u << 20)
+
+static const char *const task_names[PEN_TASK_KIND_COUNT] = {
+    [PEN_TASK_FORWARD] = "forward",
+    [PEN_TASK_BACKWARD] = "backward",
+    [PEN_TASK_BACKWARD_INPUT] = "backward_input",
+    [PEN_TASK_BACKWARD_WEIGHT] = "backward_weight",
+    [PEN_TASK_UPDATE] = "update",
+};
+
+// What is known of a channel's frames while the tasks are walked: how many microbatches are made,
+// received and released so far. Since they come in order, a number says it all.
+typedef struct table_frames {
+    uint32_t made;
+    uint32_t received;
+    uint32_t released;
+    bool is_made_by_update;
+    bool is_read_by_others; // than updates
+    bool is_read;
+} table_frames;
+
+typedef struct table_check {
+    const pen_run_form *form;
+    uint32_t form_number;
+    uint32_t device;
+    const pen_run_task *task;
+    table_frames *frames; // [channel_count]
+} table_check;
+
+static pen_status table_refuse(const table_check *check, uint32_t channel, const char *what) {
+    return pen_error(PEN_CORRUPT,
+                     "run table, form %" PRIu32 ", device %" PRIu32 ", %s of stage %" PRIu32
+                     ", %s %" PRIu32 ": channel %" PRIu32 " %s",
+                     check->form_number, check->device, task_names[check->task->task.kind],
+                     check->task->task.stage,
+                     check->task->task.kind == PEN_TASK_UPDATE ? "phase" : "microbatch",
+                     check->task->task.microbatch, channel, what);
+}
+
+// The number that a channel's next frame has at this task: of per-step channels always 0.
+static uint32_t table_turn(const table_check *check, uint32_t channel) {
+    return check->form->channels[channel].is_per_step ? 0 : check->task->task.microbatch;
+}
+
+static pen_status table_check_task(const table_check *check) {
+    const pen_run_form *form = check->form;
+    const pen_run_task *task = check->task;
+    const bool is_update = task->task.kind == PEN_TASK_UPDATE;
+    for (uint32_t i = task->receive_first; i < task->receive_end; i++) {
+        const uint32_t channel = form->refs[i];
+        const uint32_t turn = table_turn(check, channel);
+        table_frames *frames = &check->frames[channel];
+        if (is_update && !form->channels[channel].is_per_step) {
+            return table_refuse(check, channel, "is not per step");
+        }
+        if (turn < frames->released) return table_refuse(check, channel, "was released before");
+        if (turn > frames->received) return table_refuse(check, channel, "is read out of order");
+        if (turn == frames->received) frames->received += 1;
+        frames->is_read = true;
+        if (!is_update) frames->is_read_by_others = true;
+    }
+    for (uint32_t i = task->send_first; i < task->send_end; i++) {
+        const uint32_t channel = form->refs[i];
+        table_frames *frames = &check->frames[channel];
+        if (table_turn(check, channel) != frames->made) {
+            return table_refuse(check, channel, "is made out of order, or twice");
+        }
+        if (!is_update && form->channels[channel].is_per_step && task->task.microbatch > 0) {
+            return table_refuse(check, channel, "is per step: short rounds would lack it");
+        }
+        frames->made += 1;
+        frames->is_made_by_update = is_update;
+    }
+    for (uint32_t i = task->release_first; i < task->release_end; i++) {
+        const uint32_t channel = form->refs[i];
+        table_frames *frames = &check->frames[channel];
+        if (table_turn(check, channel) != frames->released ||
+            frames->released == frames->received) {
+            return table_refuse(check, channel, "is released out of order, or was not read");
+        }
+        frames->released += 1;
+    }
+    return PEN_OK;
+}
+
+static pen_status table_check_kinds(const table_check *check, const pen_run_table *table) {
+    const pen_run_form *form = check->form;
+    const pen_run_device *device = &form->devices[check->device];
+    const uint32_t worker = table->forms[0].devices[check->device].worker;
+    if (device->worker != worker) {
+        return pen_error(PEN_CORRUPT,
+                         "run table, form %" PRIu32 ": device %" PRIu32 " is of worker %" PRIu32
+                         ", in form 0 of %" PRIu32,
+                         check->form_number, check->device, device->worker, worker);
+    }
+    for (uint32_t i = device->task_first; i < device->task_end; i++) {
+        const pen_run_task *task = &form->tasks[i];
+        const uint32_t kind = (uint32_t)task->task.kind;
+        const bool can_lose = kind == PEN_TASK_FORWARD && task->list != PEN_RUN_LIST_NONE;
+        if (kind < PEN_TASK_KIND_COUNT && (form->trains || kind == PEN_TASK_FORWARD) &&
+            (can_lose || !task->makes_loss) && task->task.stage < TABLE_STAGE_LIMIT) {
+            continue;
+        }
+        return pen_error(PEN_CORRUPT,
+                         "run table, form %" PRIu32 ": task %" PRIu32 " of kind %" PRIu32
+                         " and stage %" PRIu32 "%s in a form that %s",
+                         check->form_number, i, kind, task->task.stage,
+                         task->makes_loss ? ", with a loss," : "",
+                         form->trains ? "trains" : "does not train");
+    }
+    return PEN_OK;
+}
+
+// Tasks of a kind and stage in the order of their microbatches, each once: looked up from task to
+// task through the one before, since stages are not numbered within the form.
+static pen_status table_check_order(const table_check *check, uint32_t *turns,
+                                    uint32_t stage_count) {
+    const pen_run_device *device = &check->form->devices[check->device];
+    for (uint32_t i = 0; i < stage_count * PEN_TASK_KIND_COUNT; i++) {
+        turns[i] = 0;
+    }
+    for (uint32_t i = device->task_first; i < device->task_end; i++) {
+        const pen_task *task = &check->form->tasks[i].task;
+        uint32_t *turn = &turns[task->stage * PEN_TASK_KIND_COUNT + (uint32_t)task->kind];
+        const bool is_update = task->kind == PEN_TASK_UPDATE; // phases may be left out
+        if (is_update ? task->microbatch < *turn : task->microbatch != *turn) {
+            return pen_error(PEN_CORRUPT,
+                             "run table, form %" PRIu32 ", device %" PRIu32 ": %s of stage %" PRIu32
+                             " runs %s %" PRIu32 " where %" PRIu32 " was expected",
+                             check->form_number, check->device, task_names[task->kind], task->stage,
+                             is_update ? "phase" : "microbatch", task->microbatch, *turn);
+        }
+        *turn = task->microbatch + 1;
+    }
+    return PEN_OK;
+}
+
+static pen_status table_check_ends(const table_check *check) {
+    const pen_run_form *form = check->form;
+    for (uint32_t i = 0; i < form->channel_count; i++) {
+        const pen_run_channel *channel = &form->channels[i];
+        const table_frames *frames = &check->frames[i];
+        const uint32_t slots = pen_run_slots(form, channel);
+        const bool is_fed = channel->source_device == UINT32_MAX;
+        const char *wrong = NULL;
+        if (!is_fed && frames->made != slots) {
+            wrong = "is not made in every microbatch";
+        } else if (frames->is_read && frames->received != slots) {
+            wrong = "is not read in every microbatch";
+        } else if (frames->is_made_by_update && frames->is_read_by_others) {
+            wrong = "is made by an update and read by other tasks";
+        }
+        if (wrong == NULL) continue;
+        return pen_error(PEN_CORRUPT, "run table, form %" PRIu32 ": channel %" PRIu32 " %s",
+                         check->form_number, i, wrong);
+    }
+    return PEN_OK;
+}
+
+// The loss of each microbatch once, or of none.
+static pen_status table_check_losses(const table_check *check, pen_arena *arena) {
+    const pen_run_form *form = check->form;
+    uint32_t *counts;
+    PEN_TRY(PEN_NEW(arena, form->microbatch_count, &counts));
+    for (uint32_t i = 0; i < form->task_count; i++) {
+        if (form->tasks[i].makes_loss) counts[form->tasks[i].task.microbatch] += 1;
+    }
+    for (uint32_t i = 0; i < form->microbatch_count; i++) {
+        if (counts[i] <= 1 && counts[i] == counts[0]) continue;
+        return pen_error(PEN_CORRUPT,
+                         "run table, form %" PRIu32 ": the loss of microbatch %" PRIu32
+                         " is made %" PRIu32 " times",
+                         check->form_number, i, counts[i]);
+    }
+    return PEN_OK;
+}
+
+static pen_status table_check_form(const pen_run_table *table, uint32_t number, pen_arena *arena) {
+    const pen_run_form *form = &table->forms[number];
+    table_check check = {.form = form, .form_number = number};
+    PEN_TRY(PEN_NEW(arena, form->channel_count, &check.frames));
+    for (check.device = 0; check.device < table->device_count; check.device++) {
+        PEN_TRY(table_check_kinds(&check, table));
+    }
+    uint32_t stage_count = 0;
+    for (uint32_t i = 0; i < form->task_count; i++) {
+        if (form->tasks[i].task.stage >= stage_count) stage_count = form->tasks[i].task.stage + 1;
+    }
+    uint32_t *turns;
+    PEN_TRY(PEN_NEW(arena, (size_t)stage_count * PEN_TASK_KIND_COUNT, &turns));
+    for (check.device = 0; check.device < table->device_count; check.device++) {
+        PEN_TRY(table_check_order(&check, turns, stage_count));
+        const pen_run_device *device = &form->devices[check.device];
+        for (uint32_t i = device->task_first; i < device->task_end; i++) {
+            check.task = &form->tasks[i];
+            PEN_TRY(table_check_task(&check));
+        }
+    }
+    PEN_TRY(table_check_ends(&check));
+    return table_check_losses(&check, arena);
+}
+
+pen_status pen_run_table_check_order(const pen_run_table *table) {
+    pen_arena *arena;
+    pen_status status = pen_arena_create(&arena);
+    if (status != PEN_OK) return status;
+    for (uint32_t i = 0; i < table->form_count && status == PEN_OK; i++) {
+        status = table_check_form(table, i, arena);
+    }
+    pen_arena_destroy(arena);
+    return status;
+}
+
+bool pen_run_form_makes_loss(const pen_run_form *form) {
+    for (uint32_t i = 0; i < form->task_count; i++) {
+        if (form->tasks[i].makes_loss) return true;
+    }
+    return false;
+}
+
+bool pen_run_channel_is_for_updates(const pen_run_form *form, uint32_t channel) {
+    for (uint32_t i = 0; i < form->task_count; i++) {
+        const pen_run_task *task = &form->tasks[i];
+        if (task->task.kind == PEN_TASK_UPDATE) continue;
+        for (uint32_t r = task->receive_first; r < task->receive_end; r++) {
+            if (form->refs[r] == channel) return false;
+        }
+        for (uint32_t r = task->send_first; r < task->send_end; r++) {
+            if (form->refs[r] == channel) return false;
+        }
+    }
+    return true;
+}

@@ -1,0 +1,356 @@
+#include "scheduler/protocol/worker_core.h"
+
+#include "scheduler/protocol/worker_state.h"
+
+static bool worker_may_go(worker_state from, worker_state to) {
+    switch (to) {
+    case WORKER_IDLE:
+        return false;
+    case WORKER_DRAINING:
+        return from != WORKER_DRAINING;
+    case WORKER_LOADING:
+        return true;
+    case WORKER_READY:
+        return from == WORKER_LOADING;
+    case WORKER_RUNNING:
+        return from == WORKER_READY;
+    case WORKER_STOPPING:
+        return from != WORKER_STOPPED;
+    case WORKER_STOPPED:
+        return from == WORKER_STOPPING;
+    }
+    PEN_NEVER("a state of a worker");
+}
+
+static void worker_transition(pen_worker_core *core, worker_state to) {
+    PEN_ASSERT(worker_may_go(core->state, to));
+    PEN_ASSERT(to != WORKER_LOADING || (core->running_count == 0 && core->lent_count == 0));
+    core->state = to;
+}
+
+static pen_status worker_channels_new(const pen_run_form *form, uint32_t worker, pen_arena *arena,
+                                      worker_channel **out_channels) {
+    worker_channel *channels;
+    PEN_TRY(PEN_NEW(arena, form->channel_count, &channels));
+    for (uint32_t i = 0; i < form->channel_count; i++) {
+        const pen_run_channel *channel = &form->channels[i];
+        channels[i].is_source = channel->source_worker == worker && !channel->is_shared;
+        channels[i].is_target = channel->target_worker == worker;
+        if (channels[i].is_source) {
+            PEN_TRY(pen_frame_source_init(&channels[i].source, form, channel, arena));
+        }
+        if (channels[i].is_target) {
+            PEN_TRY(pen_frame_target_init(&channels[i].target, form, channel, arena));
+        }
+    }
+    *out_channels = channels;
+    return PEN_OK;
+}
+
+// In one step each place of a channel gives at most one SEND or GRANT, each device at most one RUN,
+// and each round one LOSS for each microbatch that had a place, and one ROUND_DONE.
+static uint32_t worker_action_limit(const pen_worker_core *core) {
+    uint32_t most = 0;
+    for (uint32_t f = 0; f < core->table->form_count; f++) {
+        const pen_run_form *form = &core->table->forms[f];
+        uint32_t places = PEN_WORKER_ROUND_LIMIT * form->microbatch_count;
+        for (uint32_t i = 0; i < form->channel_count; i++) {
+            const worker_channel *channel = &core->channels[f][i];
+            if (channel->is_source) places += channel->source.copies;
+            if (channel->is_target) places += channel->target.capacity;
+        }
+        if (places > most) most = places;
+    }
+    return most + core->device_count + PEN_WORKER_ROUND_LIMIT + 4;
+}
+
+pen_status pen_worker_core_new(const pen_run_table *table, uint32_t worker, pen_arena *arena,
+                               pen_worker_core **out_core, uint32_t *out_action_limit) {
+    PEN_ASSERT(worker > 0);
+    PEN_ASSERT(table->form_count > 0);
+    pen_worker_core *core;
+    PEN_TRY(PEN_NEW(arena, 1, &core));
+    core->table = table;
+    core->worker = worker;
+    PEN_TRY(PEN_NEW(arena, table->device_count, &core->devices));
+    for (uint32_t i = 0; i < table->device_count; i++) {
+        if (table->forms[0].devices[i].worker != worker) continue;
+        core->devices[core->device_count++].number = i;
+    }
+    PEN_TRY(PEN_NEW(arena, table->form_count, &core->channels));
+    for (uint32_t f = 0; f < table->form_count; f++) {
+        PEN_TRY(worker_channels_new(&table->forms[f], worker, arena, &core->channels[f]));
+    }
+    core->action_limit = worker_action_limit(core);
+    *out_action_limit = core->action_limit;
+    *out_core = core;
+    return PEN_OK;
+}
+
+uint64_t pen_worker_core_generation(const pen_worker_core *core) {
+    return core->generation;
+}
+
+static void worker_reset(pen_worker_core *core) {
+    PEN_ASSERT(core->running_count == 0);
+    PEN_ASSERT(core->lent_count == 0);
+    for (uint32_t f = 0; f < core->table->form_count; f++) {
+        for (uint32_t i = 0; i < core->table->forms[f].channel_count; i++) {
+            worker_channel *channel = &core->channels[f][i];
+            if (channel->is_source) pen_frame_source_reset(&channel->source);
+            if (channel->is_target) pen_frame_target_reset(&channel->target);
+        }
+    }
+    for (uint32_t i = 0; i < core->device_count; i++) {
+        core->devices[i].round = 0;
+        core->devices[i].position = 0;
+    }
+    core->first_round = 0;
+    core->end_round = 0;
+    core->has_round = false;
+}
+
+// Goes on with what had to wait for tasks and lent memory.
+static void worker_drain(pen_worker_core *core) {
+    PEN_ASSERT(core->generation > 0 || core->state != WORKER_DRAINING);
+    PEN_ASSERT(core->running_count <= core->device_count);
+    if (core->running_count > 0) return;
+    if (core->state == WORKER_STOPPING) {
+        worker_transition(core, WORKER_STOPPED);
+        pen_worker_act(core, PEN_WORKER_ACTION_STOPPED);
+    }
+    if (core->state == WORKER_DRAINING && core->lent_count == 0) {
+        worker_reset(core);
+        worker_transition(core, WORKER_LOADING);
+        pen_worker_act(core, PEN_WORKER_ACTION_LOAD);
+    }
+}
+
+static void worker_assign(pen_worker_core *core, uint64_t generation) {
+    PEN_ASSERT(core->actions != NULL);
+    PEN_ASSERT(core->action_count == 0);
+    if (generation == core->generation && core->state == WORKER_READY) {
+        pen_worker_act(core, PEN_WORKER_ACTION_READY); // the coordinator did not hear it
+    }
+    if (generation <= core->generation) return;
+    core->generation = generation;
+    if (core->state != WORKER_DRAINING) worker_transition(core, WORKER_DRAINING);
+    worker_drain(core);
+}
+
+static pen_worker_fault worker_begin_round(pen_worker_core *core, const pen_worker_event *event) {
+    PEN_ASSERT(core->first_round <= core->end_round);
+    PEN_ASSERT(event->generation == core->generation);
+    if (core->has_round && event->round < core->end_round) return PEN_WORKER_FAULT_NONE;
+    if (core->state != WORKER_RUNNING || event->form >= core->table->form_count ||
+        event->round >= PEN_RUN_ROUND_LIMIT ||
+        (core->has_round && event->round != core->end_round) ||
+        core->end_round - core->first_round == PEN_WORKER_ROUND_LIMIT) {
+        return PEN_WORKER_FAULT_ROUND;
+    }
+    const pen_run_form *form = &core->table->forms[event->form];
+    const worker_round *oldest = pen_worker_find_round(core, core->first_round);
+    if (event->count == 0 || event->count > form->microbatch_count ||
+        (event->updates && !form->trains) || (oldest != NULL && oldest->form != event->form)) {
+        return PEN_WORKER_FAULT_ROUND;
+    }
+    if (!core->has_round) {
+        core->has_round = true;
+        core->first_round = event->round;
+        for (uint32_t i = 0; i < core->device_count; i++) {
+            core->devices[i].round = event->round;
+        }
+    }
+    core->rounds[event->round % PEN_WORKER_ROUND_LIMIT] =
+        (worker_round){.form = event->form, .count = event->count, .updates = event->updates};
+    core->end_round = event->round + 1;
+    return PEN_WORKER_FAULT_NONE;
+}
+
+static pen_worker_fault worker_go(pen_worker_core *core, uint64_t number) {
+    PEN_ASSERT(core->first_round <= core->end_round);
+    PEN_ASSERT(core->generation > 0);
+    if (core->state != WORKER_RUNNING || number >= core->end_round) return PEN_WORKER_FAULT_ROUND;
+    worker_round *round = pen_worker_find_round(core, number);
+    if (round == NULL) return PEN_WORKER_FAULT_NONE;
+    if (!round->updates) return PEN_WORKER_FAULT_ROUND;
+    round->may_update = true;
+    return PEN_WORKER_FAULT_NONE;
+}
+
+pen_worker_fault pen_worker_core_check_frame(const pen_worker_core *core,
+                                             const pen_worker_event *event, bool *out_is_seen) {
+    PEN_ASSERT(event->kind == PEN_WORKER_EVENT_FRAME);
+    PEN_ASSERT(core->first_round <= core->end_round);
+    *out_is_seen = event->generation != core->generation;
+    if (*out_is_seen) return PEN_WORKER_FAULT_NONE;
+    if (core->state == WORKER_STOPPING || core->state == WORKER_STOPPED) {
+        *out_is_seen = true;
+        return PEN_WORKER_FAULT_NONE;
+    }
+    if (event->form >= core->table->form_count) return PEN_WORKER_FAULT_CHANNEL;
+    const pen_run_form *form = &core->table->forms[event->form];
+    if (event->channel >= form->channel_count || form->channels[event->channel].is_shared ||
+        !core->channels[event->form][event->channel].is_target) {
+        return PEN_WORKER_FAULT_CHANNEL;
+    }
+    // the source may have heard of the start, and of a round, before us
+    if (core->state != WORKER_READY && core->state != WORKER_RUNNING) {
+        return PEN_WORKER_FAULT_WINDOW;
+    }
+    const pen_frame_target *target = &core->channels[event->form][event->channel].target;
+    const pen_frame_check check = pen_frame_target_check(target, event->sequence);
+    *out_is_seen = check == PEN_FRAME_SEEN;
+    if (*out_is_seen) return PEN_WORKER_FAULT_NONE;
+    const uint64_t number = event->sequence / target->slots;
+    const worker_round *oldest = &core->rounds[core->first_round % PEN_WORKER_ROUND_LIMIT];
+    const worker_round *own = &core->rounds[number % PEN_WORKER_ROUND_LIMIT];
+    const bool is_early = core->first_round < core->end_round && oldest->form != event->form;
+    const bool is_late = core->has_round && number < core->first_round;
+    const bool is_known =
+        core->has_round && number >= core->first_round && number < core->end_round;
+    const bool is_beyond =
+        is_known && target->slots > 1 && event->sequence % target->slots >= own->count;
+    if (check == PEN_FRAME_REFUSED || is_early || is_late || is_beyond) {
+        return PEN_WORKER_FAULT_WINDOW;
+    }
+    return PEN_WORKER_FAULT_NONE;
+}
+
+static pen_worker_fault worker_receive(pen_worker_core *core, const pen_worker_event *event) {
+    PEN_ASSERT(event->generation == core->generation);
+    PEN_ASSERT(core->actions != NULL);
+    bool is_seen;
+    const pen_worker_fault fault = pen_worker_core_check_frame(core, event, &is_seen);
+    if (fault != PEN_WORKER_FAULT_NONE || is_seen) return fault;
+    pen_frame_target_put(&core->channels[event->form][event->channel].target, event->sequence);
+    return PEN_WORKER_FAULT_NONE;
+}
+
+static pen_worker_fault worker_credit(pen_worker_core *core, const pen_worker_event *event) {
+    PEN_ASSERT(event->generation == core->generation);
+    PEN_ASSERT(core->actions != NULL);
+    if (event->form >= core->table->form_count ||
+        event->channel >= core->table->forms[event->form].channel_count ||
+        !core->channels[event->form][event->channel].is_source) {
+        return PEN_WORKER_FAULT_CHANNEL;
+    }
+    if (core->state != WORKER_RUNNING) return PEN_WORKER_FAULT_NONE;
+    worker_channel *channel = &core->channels[event->form][event->channel];
+    if (!pen_frame_source_credit(&channel->source, event->sequence)) return PEN_WORKER_FAULT_CREDIT;
+    pen_worker_send_waiting(core, event->form, event->channel);
+    return PEN_WORKER_FAULT_NONE;
+}
+
+// Our own driver says so: what does not fit is our own mistake.
+static void worker_let_go(pen_worker_core *core, const pen_worker_event *event) {
+    PEN_ASSERT(event->form < core->table->form_count);
+    PEN_ASSERT(event->channel < core->table->forms[event->form].channel_count);
+    pen_frame_source *source = &core->channels[event->form][event->channel].source;
+    const bool was_lent = pen_frame_source_let_go(source, event->sequence);
+    PEN_ASSERT(was_lent);
+    PEN_ASSERT(core->lent_count > 0);
+    core->lent_count -= 1;
+    worker_round *round = pen_worker_find_round(core, event->sequence / source->slots);
+    PEN_ASSERT(round != NULL && round->out_count > 0);
+    round->out_count -= 1;
+}
+
+static void worker_end_task(pen_worker_core *core, uint32_t number) {
+    PEN_ASSERT(core->running_count > 0);
+    worker_device *device = NULL;
+    for (uint32_t i = 0; i < core->device_count; i++) {
+        if (core->devices[i].number == number) device = &core->devices[i];
+    }
+    PEN_ASSERT(device != NULL);
+    PEN_ASSERT(device->is_running);
+    device->is_running = false;
+    core->running_count -= 1;
+    if (core->state != WORKER_RUNNING) return;
+    worker_round *round = pen_worker_find_round(core, device->round);
+    PEN_ASSERT(round != NULL);
+    pen_worker_complete(core, device, round);
+}
+
+static void worker_stop(pen_worker_core *core) {
+    PEN_ASSERT(core->running_count <= core->device_count);
+    PEN_ASSERT(core->actions != NULL);
+    if (core->state == WORKER_STOPPED || core->state == WORKER_STOPPING) return;
+    worker_transition(core, WORKER_STOPPING);
+}
+
+static pen_worker_fault worker_take(pen_worker_core *core, const pen_worker_event *event) {
+    PEN_ASSERT(core->action_count == 0);
+    const bool is_ours =
+        event->kind == PEN_WORKER_EVENT_LET_GO || event->kind == PEN_WORKER_EVENT_TASK_DONE;
+    PEN_ASSERT(is_ours || event->kind < PEN_WORKER_EVENT_LET_GO);
+    if (!is_ours && event->kind != PEN_WORKER_EVENT_ASSIGN &&
+        event->generation != core->generation) {
+        return PEN_WORKER_FAULT_NONE;
+    }
+    switch (event->kind) {
+    case PEN_WORKER_EVENT_ASSIGN:
+        worker_assign(core, event->generation);
+        break;
+    case PEN_WORKER_EVENT_LOADED:
+        if (core->state != WORKER_LOADING) break;
+        worker_transition(core, WORKER_READY);
+        pen_worker_act(core, PEN_WORKER_ACTION_READY);
+        break;
+    case PEN_WORKER_EVENT_START:
+        if (core->state == WORKER_READY) worker_transition(core, WORKER_RUNNING);
+        break;
+    case PEN_WORKER_EVENT_ROUND:
+        return worker_begin_round(core, event);
+    case PEN_WORKER_EVENT_GO:
+        return worker_go(core, event->round);
+    case PEN_WORKER_EVENT_FRAME:
+        return worker_receive(core, event);
+    case PEN_WORKER_EVENT_CREDIT:
+        return worker_credit(core, event);
+    case PEN_WORKER_EVENT_STOP:
+        worker_stop(core);
+        break;
+    case PEN_WORKER_EVENT_LET_GO:
+        worker_let_go(core, event);
+        break;
+    case PEN_WORKER_EVENT_TASK_DONE:
+        worker_end_task(core, event->device);
+        break;
+    }
+    return PEN_WORKER_FAULT_NONE;
+}
+
+pen_worker_fault pen_worker_core_step(pen_worker_core *core, const pen_worker_event *event,
+                                      pen_worker_action *out_actions, uint32_t *out_action_count) {
+    PEN_ASSERT(core->actions == NULL); // not from within itself
+    const uint64_t generation = core->generation;
+    core->actions = out_actions;
+    core->action_count = 0;
+    const pen_worker_fault fault = worker_take(core, event);
+    if (fault == PEN_WORKER_FAULT_NONE && event->kind != PEN_WORKER_EVENT_ASSIGN) {
+        worker_drain(core);
+        pen_worker_advance(core);
+    }
+    PEN_ASSERT(core->generation >= generation);
+    PEN_ASSERT(fault == PEN_WORKER_FAULT_NONE || core->action_count == 0);
+    *out_action_count = core->action_count;
+    core->actions = NULL;
+    return fault;
+}
+
+const char *pen_worker_fault_text(pen_worker_fault fault) {
+    switch (fault) {
+    case PEN_WORKER_FAULT_NONE:
+        return "nothing wrong";
+    case PEN_WORKER_FAULT_CHANNEL:
+        return "no such channel here";
+    case PEN_WORKER_FAULT_WINDOW:
+        return "a frame beyond the credit given";
+    case PEN_WORKER_FAULT_CREDIT:
+        return "a credit for what was not sent";
+    case PEN_WORKER_FAULT_ROUND:
+        return "a round out of order";
+    }
+    PEN_NEVER("a fault of a worker");
+}
