@@ -54,7 +54,8 @@ typedef struct pen_run_task {
     uint32_t send_end;
     uint32_t release_first; // frames that no later task reads
     uint32_t release_end;
-    bool makes_loss; // its part holds the loss: report when done (forward tasks)
+    bool makes_loss; // of its values some are for the coordinator (loss, hits): report when done
+                     // (forward tasks; known by stage and microbatch)
 } pen_run_task;
 
 typedef struct pen_run_device {

@@ -23,9 +23,8 @@ PEN_NODISCARD pen_status pen_run_table_check(const pen_run_table *table);
 
 // What the cores rely on besides: each frame made by one task and read by tasks of the target until
 // it is released; tasks of a kind and stage in microbatch order, and so the frames of each channel;
-// what updates make is read by updates alone; the loss of each microbatch made once, in all or no
-// microbatches. The numbers are within their ranges. CORRUPT names form, device, task and channel.
-// OUT_OF_MEMORY
+// what updates make is read by updates alone; as many reports of losses from each microbatch. The
+// numbers are within their ranges. CORRUPT names form, device, task and channel. OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_run_table_check_order(const pen_run_table *table);
 
 #endif // PEN_SCHEDULER_PROTOCOL_RUN_TABLE_WIRE_H

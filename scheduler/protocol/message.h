@@ -1,0 +1,118 @@
+// What coordinator and workers tell each other, beside frames: protobuf bytes (ControlMessage in
+// transport/penstock.proto) and a plain struct.
+//
+//   HELLO       W→C  who I am and what I run
+//   REFUSED     C→W  why I do not take you
+//   ASSIGN      C→W  be worker N of this generation; pull your description (BLOB 0)
+//   READY       W→C  loaded
+//   START       C→W  all are loaded
+//   ROUND       C→W  run a round
+//   GO          C→W  its losses are finite: update
+//   LOSS        W→C  of a microbatch
+//   ROUND_DONE  W→C
+//   CREDIT      reader → maker of a channel: all frames below are consumed
+//   PULL        receiver → holder: send me these bytes of a tensor or blob, as a frame
+//   OFFER       holder → receiver: pull these
+//   ASK, PART   C→W, W→C  a trace or report, in parts
+//   PING, PONG  clocks, and that a peer is there
+//   FAIL        either way: I cannot go on
+//   STOP, STOPPED
+//
+// Threads: any.
+#ifndef PEN_SCHEDULER_PROTOCOL_MESSAGE_H
+#define PEN_SCHEDULER_PROTOCOL_MESSAGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+#define PEN_PROTOCOL_VERSION 1u
+
+typedef enum pen_message_kind {
+    PEN_MESSAGE_HELLO,
+    PEN_MESSAGE_REFUSED,
+    PEN_MESSAGE_ASSIGN,
+    PEN_MESSAGE_READY,
+    PEN_MESSAGE_START,
+    PEN_MESSAGE_ROUND,
+    PEN_MESSAGE_GO,
+    PEN_MESSAGE_LOSS,
+    PEN_MESSAGE_ROUND_DONE,
+    PEN_MESSAGE_CREDIT,
+    PEN_MESSAGE_PULL,
+    PEN_MESSAGE_OFFER,
+    PEN_MESSAGE_ASK,
+    PEN_MESSAGE_PART,
+    PEN_MESSAGE_PING,
+    PEN_MESSAGE_PONG,
+    PEN_MESSAGE_FAIL,
+    PEN_MESSAGE_STOP,
+    PEN_MESSAGE_STOPPED,
+} pen_message_kind;
+#define PEN_MESSAGE_KIND_COUNT (PEN_MESSAGE_STOPPED + 1)
+
+#define PEN_MESSAGE_JOB_BYTES 64
+#define PEN_MESSAGE_NAME_BYTES 128
+#define PEN_MESSAGE_TEXT_BYTES 1024
+#define PEN_MESSAGE_PART_LIMIT ((size_t)512 << 10) // bytes of a PART
+#define PEN_MESSAGE_ROOM ((size_t)4096)            // any message without its `bytes` is smaller
+
+// Fields that a kind does not have are zero. Text ends with 0.
+typedef struct pen_message {
+    // all kinds
+    pen_message_kind kind;
+    uint32_t protocol;
+    uint64_t generation;
+    uint64_t incarnation; // of the sender's process
+    char job[PEN_MESSAGE_JOB_BYTES];
+
+    uint32_t worker;                      // HELLO (0: any), ASSIGN
+    uint64_t target_incarnation;          // ASSIGN: of whom it is meant for
+    uint64_t plan_hash;                   // HELLO (0: none yet), ASSIGN
+    uint32_t device_count;                // HELLO: that it can run, 0: any
+    char build[PEN_MESSAGE_NAME_BYTES];   // HELLO
+    char isa[PEN_MESSAGE_NAME_BYTES];     // HELLO: kernel level and libraries
+    char address[PEN_MESSAGE_NAME_BYTES]; // HELLO: where it takes links
+    uint64_t round;                       // ROUND, GO, LOSS, ROUND_DONE
+    uint32_t form;                        // ROUND, LOSS, CREDIT
+    uint32_t count;                       // ROUND: microbatches
+    bool updates;                         // ROUND
+    bool continues;                       // ROUND: adds to the gradients of the round before
+    uint64_t step;                        // ROUND: of the training, from 1
+    uint64_t learning_rate;               // ROUND: bits of a double
+    uint32_t microbatch;                  // LOSS
+    uint32_t stage;                       // LOSS
+    uint32_t device;                      // LOSS, FAIL (of the whole run)
+    uint64_t value;                       // LOSS: bits of a double
+    uint64_t correct_count;               // LOSS
+    uint64_t target_count;                // LOSS
+    uint32_t channel;                     // CREDIT
+    uint64_t sequence;                    // CREDIT, PULL (its frame has it), PING, PONG
+    uint32_t frame_kind;                  // PULL, OFFER: PEN_FRAME_TENSOR or PEN_FRAME_BLOB
+    uint32_t number;                      // PULL, OFFER, ASK, PART: which
+    uint64_t offset;                      // PULL, OFFER, ASK, PART: bytes
+    uint64_t byte_count;                  // PULL, OFFER; ASSIGN: of the description; PART: in all
+    uint64_t clock;                       // PING: now at the sender, nanoseconds; PONG: the ping's
+    uint64_t clock_here;                  // PONG: now
+    uint32_t code;                        // FAIL: a pen_status_code; REFUSED: a reason
+    char text[PEN_MESSAGE_TEXT_BYTES];    // FAIL, REFUSED
+    const void *bytes;                    // PART: [bytes_length], in what was decoded
+    size_t bytes_length;                  //
+} pen_message;
+
+// "hello", "round_done".
+const char *pen_message_kind_name(pen_message_kind kind);
+
+// Writes at most `size` bytes and returns how many the message has: PEN_MESSAGE_ROOM plus the
+// message's bytes_length suffice always. Texts are cut where their arrays end. No heap.
+size_t pen_message_encode(const pen_message *message, void *out_bytes, size_t size);
+
+// *out_message borrows `bytes`. Unknown fields are passed over.
+//   CORRUPT       says what
+//   UNSUPPORTED   another protocol version, which `out_message` has, and nothing but it
+PEN_NODISCARD pen_status pen_message_decode(const void *bytes, size_t length,
+                                            pen_message *out_message);
+
+#endif // PEN_SCHEDULER_PROTOCOL_MESSAGE_H
