@@ -1,6 +1,9 @@
 #include "base/thread.h"
 
+#include <errno.h>
+#include <math.h>
 #include <stdio.h>
+#include <time.h>
 
 #include "base/memory.h"
 
@@ -58,7 +61,11 @@ void pen_mutex_unlock(pen_mutex *mutex) {
 }
 
 void pen_condition_init(pen_condition *condition) {
-    PEN_ASSERT(pthread_cond_init(&condition->handle, NULL) == 0);
+    pthread_condattr_t attributes;
+    PEN_ASSERT(pthread_condattr_init(&attributes) == 0);
+    PEN_ASSERT(pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC) == 0);
+    PEN_ASSERT(pthread_cond_init(&condition->handle, &attributes) == 0);
+    PEN_ASSERT(pthread_condattr_destroy(&attributes) == 0);
 }
 
 void pen_condition_deinit(pen_condition *condition) {
@@ -67,6 +74,21 @@ void pen_condition_deinit(pen_condition *condition) {
 
 void pen_condition_wait(pen_condition *condition, pen_mutex *mutex) {
     PEN_ASSERT(pthread_cond_wait(&condition->handle, &mutex->handle) == 0);
+}
+
+bool pen_condition_wait_for(pen_condition *condition, pen_mutex *mutex, double seconds) {
+    struct timespec until;
+    PEN_ASSERT(clock_gettime(CLOCK_MONOTONIC, &until) == 0);
+    const double whole = floor(seconds);
+    until.tv_sec += (time_t)whole;
+    until.tv_nsec += (long)((seconds - whole) * 1e9);
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_nsec -= 1000000000;
+        until.tv_sec += 1;
+    }
+    const int code = pthread_cond_timedwait(&condition->handle, &mutex->handle, &until);
+    PEN_ASSERT(code == 0 || code == ETIMEDOUT);
+    return code == 0;
 }
 
 void pen_condition_signal(pen_condition *condition) {

@@ -6,6 +6,7 @@
 #define PEN_BASE_THREAD_H
 
 #include <pthread.h>
+#include <stdbool.h>
 
 #include "base/status.h"
 
@@ -37,6 +38,8 @@ void pen_condition_init(pen_condition *condition);
 void pen_condition_deinit(pen_condition *condition);
 // Releases `mutex`, waits, and takes it again. May wake for no reason: test in a loop.
 void pen_condition_wait(pen_condition *condition, pen_mutex *mutex);
+// The same, for `seconds` at most. False: they are over.
+bool pen_condition_wait_for(pen_condition *condition, pen_mutex *mutex, double seconds);
 void pen_condition_signal(pen_condition *condition);
 void pen_condition_broadcast(pen_condition *condition);
 

@@ -114,6 +114,9 @@ typedef struct pen_transport_kind {
     PEN_NODISCARD pen_status (*create)(const pen_transport_options *options,
                                        const pen_transport_events *events,
                                        pen_transport **out_transport);
+    // Changes how the transport introduces itself in links opened from now on (workers learn their
+    // number when they are assigned). Links that are up stay so.
+    PEN_NODISCARD pen_status (*introduce)(pen_transport *transport, const pen_introduction *self);
     // Takes links at `address` ("host:port", port 0: any). *out_port is the port taken.
     PEN_NODISCARD pen_status (*listen)(pen_transport *transport, const char *address,
                                        uint16_t *out_port);
