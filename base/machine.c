@@ -121,6 +121,18 @@ static double machine_parse_quota(const char *text) {
     return quota > 0 && period > 0 ? quota / period : 0;
 }
 
+// The process' own limits: prlimit --data, ulimit -v.
+static void machine_apply_limits(pen_machine *machine) {
+    static const int kinds[] = {RLIMIT_DATA, RLIMIT_AS};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        struct rlimit limit;
+        if (getrlimit((__rlimit_resource_t)kinds[i], &limit) != 0) continue;
+        if (limit.rlim_cur == RLIM_INFINITY) continue;
+        machine->memory_bytes_allowed =
+            pen_min_u64(machine->memory_bytes_allowed, (uint64_t)limit.rlim_cur);
+    }
+}
+
 static pen_status machine_detect_memory(pen_arena *arena, pen_machine *machine) {
     const char *text;
     size_t length;
@@ -138,6 +150,7 @@ static pen_status machine_detect_memory(pen_arena *arena, pen_machine *machine) 
     if (limit > 0 && (machine->memory_bytes == 0 || limit < (double)machine->memory_bytes)) {
         machine->memory_bytes_allowed = (uint64_t)limit;
     }
+    machine_apply_limits(machine);
     machine->memory_bytes_free =
         pen_min_u64(machine->memory_bytes_free, machine->memory_bytes_allowed);
     return PEN_OK;

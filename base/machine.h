@@ -15,7 +15,7 @@ typedef struct pen_machine {
     uint32_t core_count_allowed; // that this process may run on: affinity and cgroup quota, rounded
                                  // up; at least 1
     uint64_t memory_bytes;       // of the machine
-    uint64_t memory_bytes_allowed; // of the machine, or the cgroup's limit when less
+    uint64_t memory_bytes_allowed; // of the machine, or the limit of cgroup or process when less
     uint64_t memory_bytes_free;    // that could be had now without swapping, by the system's guess
 } pen_machine;
 

@@ -13,6 +13,7 @@
     VERB(eval)                                                                                     \
     VERB(predict)                                                                                  \
     VERB(export)                                                                                   \
+    VERB(verify)                                                                                   \
     VERB(plan)                                                                                     \
     VERB(explain)                                                                                  \
     VERB(diff)                                                                                     \

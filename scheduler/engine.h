@@ -36,6 +36,9 @@ typedef struct pen_engine_options {
     bool trace;           // record one
     bool no_memory_check; // run what is planned not to fit
     bool insecure;        // without TLS over networks
+    // On one device of this process whatever devices the job has, with kind and threads of its
+    // first, and all memory of the machine: what others are compared with.
+    bool as_reference;
 } pen_engine_options;
 
 // One device of this process when the job has one without host; else the job's plan as a pipeline.

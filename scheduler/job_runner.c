@@ -153,13 +153,10 @@ pen_status pen_job_blame_memory(const pen_job *job, pen_status status) {
                                                          "train.microbatches, takes less"));
 }
 
-pen_status pen_job_runner_options(const pen_job *job, pen_dataset_part part,
-                                  const pen_dataset_info *info, pen_arena *arena,
-                                  pen_runner_options *out_options) {
+static pen_status runner_describe(const pen_job *job, pen_dataset_part part,
+                                  const pen_dataset_info *info, uint64_t memory_bytes,
+                                  pen_arena *arena, pen_runner_options *out_options) {
     const pen_cluster_device_spec *device = &job->cluster.devices[0];
-    PEN_TRY(runner_check_devices(job));
-    uint64_t memory_bytes;
-    PEN_TRY(runner_memory(&job->cluster, arena, &memory_bytes));
     pen_runner_options options = {.device_kind = pen_cluster_device_kind_name(device->kind),
                                   .device = {.name = device->name,
                                              .thread_count = (uint32_t)device->threads,
@@ -167,6 +164,23 @@ pen_status pen_job_runner_options(const pen_job *job, pen_dataset_part part,
     PEN_TRY(pen_job_compile_request(job, part, info, arena, &options.compile));
     *out_options = options;
     return PEN_OK;
+}
+
+pen_status pen_job_runner_options(const pen_job *job, pen_dataset_part part,
+                                  const pen_dataset_info *info, pen_arena *arena,
+                                  pen_runner_options *out_options) {
+    PEN_TRY(runner_check_devices(job));
+    uint64_t memory_bytes;
+    PEN_TRY(runner_memory(&job->cluster, arena, &memory_bytes));
+    return runner_describe(job, part, info, memory_bytes, arena, out_options);
+}
+
+pen_status pen_job_reference_options(const pen_job *job, pen_dataset_part part,
+                                     const pen_dataset_info *info, pen_arena *arena,
+                                     pen_runner_options *out_options) {
+    pen_machine machine;
+    PEN_TRY(pen_machine_detect(arena, &machine));
+    return runner_describe(job, part, info, machine.memory_bytes_allowed, arena, out_options);
 }
 
 static pen_status runner_check_labels(const pen_program *program, pen_dataset *dataset) {

@@ -23,6 +23,12 @@ PEN_NODISCARD pen_status pen_job_runner_options(const pen_job *job, pen_dataset_
                                                 const pen_dataset_info *info, pen_arena *arena,
                                                 pen_runner_options *out_options);
 
+// The same on one device of this process, of kind and threads of the job's first, whatever others
+// there are, within the memory of the machine.
+PEN_NODISCARD pen_status pen_job_reference_options(const pen_job *job, pen_dataset_part part,
+                                                   const pen_dataset_info *info, pen_arena *arena,
+                                                   pen_runner_options *out_options);
+
 // Says where the memory that something did not fit into, or the batch, was written. Does nothing to
 // other errors.
 PEN_NODISCARD pen_status pen_job_blame_memory(const pen_job *job, pen_status status);

@@ -134,30 +134,42 @@ static const pen_engine_kind local_kind = {
     .memory = local_memory,
 };
 
+// Says of memory that does not suffice where it was stated.
+static pen_status local_blame(const pen_engine_options *options, pen_status status) {
+    if (!options->as_reference) return pen_job_blame_memory(options->job, status);
+    if (pen_status_get_code(status) != PEN_DOES_NOT_FIT) return status;
+    return pen_status_add_context(status, "on one device, to compare with: the whole memory of "
+                                          "this machine is the limit there");
+}
+
 // The microbatch that is left at the end of an epoch: what is wrong with it is said now, and not
 // after an epoch.
-static pen_status local_compile_rest(local_engine *local, uint64_t rest) {
-    if (rest == 0) return PEN_OK;
+static pen_status local_compile_rest(local_engine *local, const pen_engine_options *options) {
+    if (options->rest == 0) return PEN_OK;
     const pen_runner_form *form;
     const pen_status status =
-        pen_runner_get(local->runner, PEN_COMPILE_TRAIN, rest, local->accumulate, &form);
-    return pen_status_add_context(pen_job_blame_memory(local->job, status),
+        pen_runner_get(local->runner, PEN_COMPILE_TRAIN, options->rest, local->accumulate, &form);
+    return pen_status_add_context(local_blame(options, status),
                                   "for the last %llu examples of an epoch; drop_last: true leaves "
                                   "a batch that is not full out",
-                                  (unsigned long long)rest);
+                                  (unsigned long long)options->rest);
 }
 
 static pen_status local_start(local_engine *local, const pen_engine_options *options) {
     const pen_job *job = local->job;
     pen_runner_options runner_options;
-    PEN_TRY(pen_job_runner_options(job, PEN_DATASET_PART_TRAIN, local->info, local->arena,
-                                   &runner_options));
-    if (options->no_memory_check) runner_options.device.memory_bytes = UINT64_MAX;
+    const pen_dataset_part part = PEN_DATASET_PART_TRAIN;
+    if (options->as_reference) {
+        PEN_TRY(pen_job_reference_options(job, part, local->info, local->arena, &runner_options));
+    } else {
+        PEN_TRY(pen_job_runner_options(job, part, local->info, local->arena, &runner_options));
+    }
+    if (options->no_memory_check) runner_options.device.memory_bytes = 0; // no limit
     PEN_TRY(pen_runner_create(&runner_options, &local->runner));
-    PEN_TRY(pen_job_blame_memory(job, pen_runner_get(local->runner, PEN_COMPILE_TRAIN,
-                                                     local->microbatch_size, local->accumulate,
-                                                     &local->whole)));
-    return local_compile_rest(local, options->rest);
+    PEN_TRY(local_blame(options,
+                        pen_runner_get(local->runner, PEN_COMPILE_TRAIN, local->microbatch_size,
+                                       local->accumulate, &local->whole)));
+    return local_compile_rest(local, options);
 }
 
 pen_status pen_local_engine_create(const pen_engine_options *options, pen_engine **out_engine) {

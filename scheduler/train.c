@@ -66,7 +66,8 @@ static pen_status train_create_engine(pen_trainer *trainer, const pen_trainer_op
                                  .rest = train_rest(trainer),
                                  .trace = options->trace,
                                  .no_memory_check = options->no_memory_check,
-                                 .insecure = options->insecure};
+                                 .insecure = options->insecure,
+                                 .as_reference = options->as_reference};
     if (options->evaluated != NULL) {
         engine.evaluate_batch = pen_trainer_evaluation_batch(trainer->job, options->evaluated);
         engine.evaluate_rest = options->evaluated->example_count % engine.evaluate_batch;

@@ -24,6 +24,7 @@ typedef struct pen_trainer_options {
     bool trace;                        // as pen_engine_options has them
     bool no_memory_check;              //
     bool insecure;                     //
+    bool as_reference;                 //
 } pen_trainer_options;
 
 typedef struct pen_step_report {
