@@ -50,6 +50,10 @@ const char *pen_node_text(const pen_node *node, const char *name) {
     return op_attribute(node, name, PEN_ATTRIBUTE_TEXT)->text;
 }
 
+const char *pen_node_stream(const pen_node *node) {
+    return pen_node_has(node, "stream") ? pen_node_text(node, "stream") : node->name;
+}
+
 const int64_t *pen_node_ints(const pen_node *node, const char *name, uint32_t *out_count) {
     const pen_attribute_value *value = op_attribute(node, name, PEN_ATTRIBUTE_INTS);
     *out_count = value->present ? value->count : 0;

@@ -48,6 +48,8 @@ struct pen_op {
                               // kernels read element k of it before they write element k
     bool is_view;             // output 0 is input 0's bytes with another shape; no kernel runs
     bool is_random;           // depends on seed, step and microbatch: never folded or merged
+    uint64_t statistics_inputs; // bit i: input i, a running statistic, goes into nothing but the
+                                // output that replaces it
 
     // Sets the types of the outputs. All inputs' types are known, constant_inputs are constants.
     pen_status (*infer)(pen_infer_context *context);
@@ -80,6 +82,9 @@ const char *pen_node_text(const pen_node *node, const char *name);
 const int64_t *pen_node_ints(const pen_node *node, const char *name, uint32_t *out_count);
 const double *pen_node_floats(const pen_node *node, const char *name, uint32_t *out_count);
 bool pen_node_has(const pen_node *node, const char *name);
+// The name of a random node's stream of numbers: its attribute `stream` (every random op has it)
+// where that is given, else its own. So a copy of the node draws what the node drew.
+const char *pen_node_stream(const pen_node *node);
 
 // ---- for shape rules
 const pen_graph *pen_infer_graph(const pen_infer_context *context);

@@ -12,7 +12,7 @@ static pen_status dropout_run(const pen_reference_call *call) {
     const double ratio = training ? dropout_number(call, 1, 0.5) : 0;
     const pen_random_key key = {
         pen_node_has(call->node, "seed") ? (uint64_t)pen_node_int(call->node, "seed") : call->seed,
-        pen_random_stream(call->node->name, call->step, call->microbatch),
+        pen_random_stream(pen_node_stream(call->node), call->step, call->microbatch),
     };
     for (int64_t i = 0; i < pen_tensor_count(x); i++) {
         const bool keeps = (double)pen_random_uniform(key, (uint64_t)i) >= ratio;

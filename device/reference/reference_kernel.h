@@ -29,7 +29,7 @@ typedef struct pen_reference_call {
     const pen_tensor *inputs;  // [node->input_count]
     const pen_tensor *outputs; // [node->output_count]; contents undefined before the call
     pen_arena *scratch;        // released after the call
-    uint64_t seed;             // random ops: {seed, pen_random_stream(node name, step, microbatch)}
+    uint64_t seed; // random ops: {seed, pen_random_stream(pen_node_stream(node), step, microbatch)}
     uint64_t step;
     uint64_t microbatch;
 } pen_reference_call;

@@ -2,14 +2,15 @@
 
 #include "device/reference/reference_kernel.h"
 
-// The reference device knows the plain layout only, in which a reorder is a copy.
-static pen_status reorder_run(const pen_reference_call *call) {
+// The reference device knows the plain layout only, in which a reorder is a copy, too.
+static pen_status transfer_run(const pen_reference_call *call) {
     const pen_tensor *x = &call->inputs[0], *y = &call->outputs[0];
     const size_t bytes = (size_t)pen_tensor_type_bytes(&x->type);
     if (bytes > 0) memmove(y->data, x->data, bytes);
     return PEN_OK;
 }
 
-static const pen_reference_kernel transfer_kernels[] = {{"reorder", reorder_run}};
+static const pen_reference_kernel transfer_kernels[] = {{"reorder", transfer_run},
+                                                        {"copy", transfer_run}};
 
-const pen_reference_family pen_transfer_reference = {transfer_kernels, 1};
+const pen_reference_family pen_transfer_reference = {transfer_kernels, 2};

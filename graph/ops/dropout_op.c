@@ -5,8 +5,8 @@
 //
 // In training, element i is dropped (0, mask false) when number i of the node's random stream is
 // below `ratio`, and is otherwise divided by 1 - ratio; else y is x and the mask all true. The
-// stream is {seed, pen_random_stream(node's name, step, microbatch)}, and `seed` the attribute
-// where given, else the job's: so the mask depends neither on placement nor on schedule.
+// stream is {seed, pen_random_stream(pen_node_stream(node), step, microbatch)}, and `seed` the
+// attribute where given, else the job's: so the mask depends neither on placement nor on schedule.
 //
 // The gradient rule needs the mask: whoever makes a node in training mode to be trained gives it
 // both outputs.
@@ -93,6 +93,7 @@ static pen_status dropout_gradient(pen_gradient_context *context) {
 
 static const pen_attribute_schema dropout_attributes[] = {
     {.name = "seed", .kind = PEN_ATTRIBUTE_INT},
+    {.name = "stream", .kind = PEN_ATTRIBUTE_TEXT},
 };
 
 static const pen_attribute_schema dropout_backward_attributes[] = {
@@ -108,7 +109,7 @@ static const pen_op dropout_ops[] = {
         .output_min = 1,
         .output_max = 2,
         .attributes = dropout_attributes,
-        .attribute_count = 1,
+        .attribute_count = 2,
         .constant_inputs = 6,
         .in_place_inputs = 1,
         .is_random = true,

@@ -55,10 +55,17 @@ static bool within(uint64_t bits, uint32_t count) {
     return count >= 64 || bits >> count == 0;
 }
 
+// What goes between devices is moved by whoever runs a part: no kernel does.
+static bool is_moved(const pen_op *op) {
+    return strcmp(op->name, "send") == 0 || strcmp(op->name, "receive") == 0;
+}
+
 static void check_counts(const pen_op_family *family, const pen_op *op) {
     (void)family;
     CHECK(op->input_min <= op->input_max, "%s", op->name);
-    CHECK(op->output_min <= op->output_max && op->output_max >= 1, "%s", op->name);
+    CHECK(op->output_min <= op->output_max, "%s", op->name);
+    CHECK(op->output_max >= 1 || is_moved(op), "%s", op->name);
+    CHECK(within(op->statistics_inputs, op->input_max), "%s", op->name);
     CHECK(within(op->constant_inputs, op->input_max), "%s", op->name);
     CHECK(within(op->in_place_inputs, op->input_max), "%s", op->name);
     CHECK((op->constant_inputs & op->in_place_inputs) == 0, "%s overwrites a constant", op->name);
@@ -92,6 +99,25 @@ static void check_attributes(const pen_op_family *family, const pen_op *op) {
     }
 }
 
+static bool has_attribute(const pen_op *op, const char *name, pen_attribute_kind kind) {
+    for (uint32_t i = 0; i < op->attribute_count; i++) {
+        const pen_attribute_schema *schema = &op->attributes[i];
+        if (strcmp(schema->name, name) == 0) return schema->kind == kind && !schema->required;
+    }
+    return false;
+}
+
+// So that copies of their nodes can draw the same numbers.
+static void check_stream(const pen_op_family *family, const pen_op *op) {
+    (void)family;
+    CHECK(has_attribute(op, "stream", PEN_ATTRIBUTE_TEXT) == op->is_random, "%s", op->name);
+}
+
+static void random_ops_name_their_stream(void **state) {
+    (void)state;
+    for_each_op(check_stream);
+}
+
 static void attributes_are_consistent(void **state) {
     (void)state;
     for_each_op(check_attributes);
@@ -99,7 +125,8 @@ static void attributes_are_consistent(void **state) {
 
 static void check_kernel(const pen_op_family *family, const pen_op *op) {
     (void)family;
-    CHECK(pen_reference_kernel_find(op->name) != NULL, "%s has no reference kernel", op->name);
+    CHECK((pen_reference_kernel_find(op->name) != NULL) != is_moved(op), "%s: its reference kernel",
+          op->name);
 }
 
 // Views too: constants are folded through them.
@@ -188,5 +215,6 @@ static void models_can_be_differentiated(void **state) {
 
 PEN_TEST_MAIN(cmocka_unit_test(names_are_unique_and_explained),
               cmocka_unit_test(counts_and_masks_fit), cmocka_unit_test(attributes_are_consistent),
+              cmocka_unit_test(random_ops_name_their_stream),
               cmocka_unit_test(every_op_has_a_reference_kernel),
               cmocka_unit_test(models_can_be_differentiated))

@@ -124,7 +124,7 @@ static pen_status dropout_run(const pen_cpu_call *call) {
     }
     const pen_random_key key = {
         state->has_seed ? state->seed : call->run->seed,
-        pen_random_stream(state->node->name, call->run->step, call->run->microbatch)};
+        pen_random_stream(pen_node_stream(state->node), call->run->step, call->run->microbatch)};
 #pragma omp parallel for schedule(static) if (state->count > DROPOUT_TEAM_ELEMENTS)
     for (int64_t first = 0; first < state->count; first += DROPOUT_PIECE) {
         const int64_t last = first + DROPOUT_PIECE;
