@@ -4,6 +4,7 @@
 
 #include "base/integer.h"
 #include "graph/op.h"
+#include "graph/passes/cut_twins.h"
 
 static const pen_node *plan_node(const cut_plan *plan, uint32_t node) {
     return pen_graph_node(plan->graph, (pen_node_id){node});
@@ -475,20 +476,27 @@ static pen_status plan_gather_names(cut_plan *plan) {
     return PEN_OK;
 }
 
+static pen_status plan_begin(const pen_cut_request *request, cut_plan *plan) {
+    plan->request = request;
+    plan->graph = request->graph;
+    plan->node_count = pen_graph_node_count(request->graph);
+    plan->value_count = pen_graph_value_count(request->graph);
+    PEN_TRY(PEN_NEW(plan->scratch, plan->node_count, &plan->classes));
+    PEN_TRY(pen_readers_build(request->graph, 0, NULL, plan->scratch, &plan->readers));
+    return plan_classify(plan);
+}
+
 pen_status cut_plan_make(const pen_cut_request *request, pen_arena *arena, pen_arena *scratch,
                          cut_plan *out_plan) {
-    cut_plan plan = {.request = request,
-                     .graph = request->graph,
-                     .arena = arena,
-                     .scratch = scratch,
-                     .node_count = pen_graph_node_count(request->graph),
-                     .value_count = pen_graph_value_count(request->graph)};
-    PEN_TRY(PEN_NEW(scratch, plan.node_count, &plan.classes));
+    cut_plan plan = {.arena = arena, .scratch = scratch};
+    pen_cut_request *twinned;
+    PEN_TRY(PEN_NEW(scratch, 1, &twinned));
+    PEN_TRY(plan_begin(request, &plan));
+    PEN_TRY(cut_twins_make(&plan, twinned, &plan.twin_count));
+    if (plan.twin_count > 0) PEN_TRY(plan_begin(twinned, &plan));
     PEN_TRY(PEN_NEW(scratch, plan.node_count, &plan.phases));
     PEN_TRY(PEN_NEW(scratch, plan.node_count, &plan.again));
     PEN_TRY(PEN_NEW(scratch, plan.value_count, &plan.successor));
-    PEN_TRY(pen_readers_build(request->graph, 0, NULL, scratch, &plan.readers));
-    PEN_TRY(plan_classify(&plan));
     PEN_TRY(plan_check_flows(&plan));
     PEN_TRY(plan_find_successors(&plan));
     plan_set_phases(&plan);

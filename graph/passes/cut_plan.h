@@ -39,6 +39,7 @@ typedef struct cut_plan {
     pen_arena *scratch; // of all else
     uint32_t node_count;
     uint32_t value_count;
+    uint32_t twin_count;     // nodes that are not of the order that was asked for
     cut_class *classes;      // [node_count]
     uint32_t *phases;        // [node_count], of updates
     cut_class *again;        // [node_count] with which half it runs again; CUT_DEAD: it does not

@@ -11,6 +11,7 @@ static pen_status cut_run(const pen_cut_request *request, pen_arena *arena, pen_
     for (uint32_t d = 0; d < request->device_count; d++) {
         PEN_TRY(cut_part_make(&plan, d, &parts[d], &cut->node_count));
     }
+    cut->node_count -= plan.twin_count;
     PEN_ASSERT(cut->node_count == request->order_count); // each node is in exactly one list
     for (uint32_t c = 0; c < plan.channel_count; c++) {
         PEN_ASSERT(pen_value_is(plan.channels[c].to));

@@ -5,8 +5,9 @@
 // parameters that they read, and a `receive` node for each value that comes from elsewhere, a
 // `send` node for each that goes. Values keep their names, so that parts of one model cut alike at
 // several microbatch sizes share parameters by name. Every node of `order` is in exactly one list
-// of one part; nodes that the cut adds are send, receive and copy nodes, and with recompute copies
-// of forward nodes, named "<node>/recompute".
+// of one part; nodes that the cut adds are send, receive and copy nodes, with recompute copies of
+// forward nodes, named "<node>/recompute", and twins of backward nodes that the compiler shares
+// between stages, named "<node>/twin" (cut_twins.h).
 //
 // A channel carries one value from one device to one other. What the model is fed comes from the
 // host: whoever runs the steps.
@@ -16,10 +17,15 @@
 //   per step         whatever updates exchange leaves with an update task of its source. A sum of
 //                    gradients over microbatches leaves with phase 0 of its stage. An update that
 //                    needs a value of another device is of a phase above the one it leaves with.
+//                    A device runs its updates behind its backward passes, by phase and stage: what
+//                    a later stage of the device makes is for a phase above, too.
 //   parameters       updated on one device and read on another: the new one is sent, and a `copy`
 //                    node in the reader's next phase replaces the reader's own copy by it.
 //   recompute        the backward task of such a stage begins with its forward nodes, which keep
 //                    nothing from their first run and touch no running statistics.
+//
+// Flows: activations go to the same or later stages, gradients to the same or earlier ones,
+// whatever the devices; within a device, too, tasks must run in an order in which that holds.
 //
 // Lifetime: everything lives in the arena; names and tensor bytes are borrowed from the graph.
 // Threads:  immutable once returned.
