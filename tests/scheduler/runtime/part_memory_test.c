@@ -1,0 +1,201 @@
+// What is said of a part's memory, before it is made, is what its executor takes.
+#include "scheduler/runtime/part_memory.h"
+
+#include "partition/memory_model.h"
+#include "scheduler/runtime/executor.h"
+#include "tests/support/check.h"
+#include "tests/support/planned.h"
+
+#define DEVICES 4
+#define MICROBATCHES 4
+
+typedef struct cut_case {
+    pen_arena *arena;
+    pen_plan_job *plan_job;
+    const pen_program *program;
+    pen_device *device;
+    pen_plan_solution solution;
+    const pen_cut *cut;
+    pen_run_form_built built;
+} cut_case;
+
+static const char *const test_models[] = {"mlp",           "lenet",    "branching_cnn",
+                                          "batchnorm_cnn", "resnet18", "tiny"};
+
+static uint64_t device_value_bytes(const void *context, const pen_graph *graph,
+                                   pen_value_id value) {
+    const cut_case *c = context;
+    return c->device->kind->value_bytes(c->device, graph, value);
+}
+
+static pen_status device_workspace(const void *context, const pen_graph *graph, pen_node_id node,
+                                   uint64_t *out_bytes) {
+    const cut_case *c = context;
+    pen_kernel *kernel;
+    PEN_TRY(c->device->kind->prepare(c->device, graph, node, c->arena, &kernel));
+    *out_bytes = c->device->kind->workspace_bytes(kernel);
+    c->device->kind->release(c->device, kernel);
+    return PEN_OK;
+}
+
+// Groups of nodes in runs over devices 0 up to device_count; with `turns` in twice as many runs,
+// every device in turn.
+static const uint32_t *place_in_runs(const pen_planner *planner, pen_arena *arena,
+                                     uint32_t device_count, bool turns) {
+    const uint32_t node_count = planner->homes->node_count;
+    const uint32_t runs = turns ? 2 * device_count : device_count;
+    uint32_t *device_of_node, color_count = 1;
+    CHECK_OK(PEN_NEW(arena, node_count, &device_of_node));
+    for (uint32_t n = 0; n < node_count; n++) {
+        const uint32_t color = planner->constraints.color[n];
+        if (color >= color_count) color_count = color + 1;
+    }
+    for (uint32_t n = 0; n < node_count; n++) {
+        device_of_node[n] = runs * planner->constraints.color[n] / color_count % device_count;
+    }
+    return device_of_node;
+}
+
+static void cut_program(cut_case *c, const bool *is_halved) {
+    const pen_program *program = c->program;
+    pen_value_id fed[8];
+    uint32_t fed_count = 0;
+    for (uint32_t i = 0; i < program->input_count; i++) {
+        fed[fed_count++] = program->inputs[i];
+    }
+    fed[fed_count++] = program->labels;
+    const pen_cut_request request = {.graph = program->graph,
+                                     .order = program->order,
+                                     .order_count = program->order_count,
+                                     .fed = fed,
+                                     .fed_count = fed_count,
+                                     .kept = program->kept,
+                                     .kept_count = program->kept_count,
+                                     .device_count = DEVICES,
+                                     .stage_count = c->solution.split.stage_count,
+                                     .device_of_stage = c->solution.split.device_of_stage,
+                                     .stage_of_node = c->solution.split.stage_of_node,
+                                     .is_halved = is_halved};
+    CHECK_OK(pen_cut_stages(&request, c->arena, &c->cut));
+}
+
+static cut_case cut_make(const char *model, const char *schedule_name, uint32_t device_count,
+                         bool turns, bool is_one_worker) {
+    cut_case c = {.arena = check_arena()};
+    const char *rest = PLANNED_FOUR_DEVICES "placement: {time_limit: 100ms}\n";
+    c.plan_job = planned_start(strcmp(model, "tiny") == 0
+                                   ? planned_tiny(c.arena, MICROBATCHES, rest)
+                                   : planned_reference(c.arena, model, MICROBATCHES, rest));
+    c.program = pen_plan_job_program(c.plan_job);
+    const pen_device_kind *kind = NULL;
+    CHECK_OK(pen_device_kind_find("cpu", &kind));
+    CHECK_OK(kind->open(&(pen_device_options){.name = "a", .thread_count = 1}, &c.device));
+    const pen_plan_request *request;
+    pen_planner *planner;
+    CHECK_OK(pen_plan_job_get_request(c.plan_job, schedule_name, &request));
+    CHECK_OK(pen_planner_new(request, c.arena, &planner));
+    const uint32_t *devices = place_in_runs(planner, c.arena, device_count, turns);
+    CHECK_OK(pen_plan_solve(planner, devices, c.arena, &c.solution));
+    const pen_schedule_generator *generator;
+    const pen_schedule *schedule;
+    CHECK_OK(pen_schedule_generator_find(schedule_name, c.arena, &generator));
+    for (uint32_t d = 0; d < DEVICES; d++) {
+        planner->bytes_limit[d] = 1e18;
+    }
+    CHECK_OK(generator->generate(&c.solution.stages, c.arena, &schedule));
+    bool *is_halved;
+    CHECK_OK(PEN_NEW(c.arena, c.solution.split.stage_count, &is_halved));
+    pen_schedule_find_halved(schedule, c.solution.split.stage_count, is_halved);
+    cut_program(&c, is_halved);
+    static const uint32_t one_worker[DEVICES] = {1, 1, 1, 1}, workers[DEVICES] = {1, 2, 3, 4};
+    const pen_run_form_request form = {.cut = c.cut,
+                                       .schedule = schedule,
+                                       .microbatch_count = MICROBATCHES,
+                                       .microbatch_size = c.program->microbatch_size,
+                                       .trains = true,
+                                       .worker_of_device = is_one_worker ? one_worker : workers,
+                                       .value_bytes = device_value_bytes,
+                                       .value_bytes_context = &c};
+    CHECK_OK(pen_run_form_build(&form, c.arena, &c.built));
+    return c;
+}
+
+static void cut_free(cut_case *c) {
+    pen_plan_job_destroy(c->plan_job);
+    c->device->kind->close(c->device);
+    pen_arena_destroy(c->arena);
+}
+
+static uint32_t list_lent(const cut_case *c, uint32_t device, pen_value_id *lent) {
+    uint32_t count = 0;
+    for (uint32_t k = 0; k < c->cut->channel_count; k++) {
+        if (c->cut->channels[k].target != device || !c->built.form.channels[k].is_shared) continue;
+        lent[count++] = c->cut->channels[k].to;
+    }
+    return count;
+}
+
+static uint64_t check_part(const cut_case *c, uint32_t device, const char *what) {
+    const pen_part *part = &c->cut->parts[device];
+    pen_executor_list *lists;
+    pen_value_id *lent;
+    CHECK_OK(PEN_NEW(c->arena, part->list_count, &lists));
+    CHECK_OK(PEN_NEW(c->arena, c->cut->channel_count, &lent));
+    for (uint32_t l = 0; l < part->list_count; l++) {
+        lists[l] = (pen_executor_list){part->lists[l].first, part->lists[l].end};
+    }
+    const pen_executor_spec spec = {.device = c->device,
+                                    .graph = part->graph,
+                                    .order = part->order,
+                                    .order_count = part->order_count,
+                                    .lists = lists,
+                                    .list_count = part->list_count,
+                                    .copies_of_value = c->built.buffers[device].copies,
+                                    .lent = lent,
+                                    .lent_count = list_lent(c, device, lent),
+                                    .kept = part->kept,
+                                    .kept_count = part->kept_count,
+                                    .defer_contents = true};
+    pen_executor *executor = NULL;
+    CHECK_OK(pen_executor_create(&spec, &executor));
+    const pen_executor_memory taken = pen_executor_get_memory(executor);
+    pen_executor_destroy(executor);
+    const pen_part_memory_request request = {.part = part,
+                                             .copies_of_value = spec.copies_of_value,
+                                             .lent = lent,
+                                             .lent_count = spec.lent_count,
+                                             .value_bytes = device_value_bytes,
+                                             .workspace = device_workspace,
+                                             .context = c};
+    pen_plan_memory memory;
+    CHECK_OK(pen_part_memory_find(&request, &memory));
+    CHECK(memory.total == taken.owned_bytes && memory.workspace == taken.arena_bytes,
+          "%s, device %u: %llu bytes said, %llu taken", what, device,
+          (unsigned long long)memory.total, (unsigned long long)taken.owned_bytes);
+    CHECK(memory.total == memory.parameters + memory.gradients + memory.optimizer_state +
+                              memory.activations + memory.receive_buffers + memory.workspace,
+          "%s, device %u", what, device);
+    return memory.total;
+}
+
+static void parts_take_what_was_said(void **state) {
+    (void)state;
+    static const char *const schedules[] = {"1f1b", "gpipe"};
+    for (size_t i = 0; i < sizeof test_models / sizeof test_models[0]; i++) {
+        for (uint32_t k = 0; k < 12; k++) {
+            const uint32_t device_count = 2 + k % 3;
+            const bool turns = k % 4 == 3;
+            char what[64];
+            cut_case c =
+                cut_make(test_models[i], schedules[k / 6], device_count, turns, k % 2 == 1);
+            snprintf(what, sizeof what, "%s %s %u%s%s", test_models[i], schedules[k / 6],
+                     device_count, turns ? " turns" : "", k % 2 == 1 ? " one" : "");
+            for (uint32_t d = 0; d < device_count; d++) {
+                (void)check_part(&c, d, what);
+            }
+            cut_free(&c);
+        }
+    }
+}
+
+PEN_TEST_MAIN(cmocka_unit_test(parts_take_what_was_said))
