@@ -145,7 +145,11 @@ static pen_status collapse_name(const collapse_state *state, const collapse_rang
         *out_name = name;
         return PEN_OK;
     }
-    return pen_arena_format(arena, out_name, "%.*s*", (int)range->prefix, name);
+    if (range->prefix > 0) {
+        return pen_arena_format(arena, out_name, "%.*s*", (int)range->prefix, name);
+    }
+    // nothing that they share: one of them, for a start
+    return pen_arena_format(arena, out_name, "%s and %u more", name, range->end - range->first - 1);
 }
 
 typedef struct collapse_order {

@@ -267,7 +267,7 @@ static pen_status trace_check_tables(const pen_trace *trace) {
     }
     for (uint32_t s = 0; s < trace->stage_count; s++) {
         if (trace->stages[s].device < trace->device_count &&
-            isfinite(trace->stages[s].activation_bytes))
+            isfinite(trace->stages[s].activation_bytes) && isfinite(trace->stages[s].halved_bytes))
             continue;
         return pen_error(PEN_CORRUPT, "stage %u of a trace is on a device that is not there", s);
     }

@@ -93,6 +93,7 @@ typedef struct pen_trace_channel {
 typedef struct pen_trace_stage {
     uint32_t device;
     double activation_bytes; // kept for each microbatch from its forward to its backward
+    double halved_bytes;     // besides, from its input half to its weight half
 } pen_trace_stage;
 
 typedef struct pen_trace {

@@ -418,6 +418,7 @@ static void file_write_tables(pen_json_writer *json, const pen_trace *trace) {
         pen_json_begin_object(json);
         pen_json_key_unsigned(json, "device", trace->stages[s].device);
         pen_json_key_number(json, "activation_bytes", trace->stages[s].activation_bytes);
+        pen_json_key_number(json, "halved_bytes", trace->stages[s].halved_bytes);
         pen_json_end_object(json);
     }
     pen_json_end_array(json);

@@ -162,6 +162,7 @@ static pen_status reader_stages(trace_reader *reader, const json_t *tables) {
         const reader_place place = {"stage", s, json_array_get(list, s)};
         PEN_TRY(reader_small(reader, &place, "device", false, &stages[s].device));
         PEN_TRY(reader_number(reader, &place, "activation_bytes", &stages[s].activation_bytes));
+        PEN_TRY(reader_number(reader, &place, "halved_bytes", &stages[s].halved_bytes));
     }
     reader->trace->stage_count = count;
     reader->trace->stages = stages;

@@ -4,19 +4,20 @@
 
 #include "base/integer.h"
 
-// A microbatch taken up or let go.
+// A microbatch taken up, half done, or let go.
 typedef struct level_change {
     double seconds;
     uint32_t device;
     uint32_t stage;
-    bool is_taken;
+    int taken;  // microbatches: 1, 0, -1
+    int halved; // between their halves: 1, 0, -1
 } level_change;
 
 static int level_compare(const void *left, const void *right) {
     const level_change *a = left;
     const level_change *b = right;
     if (a->seconds != b->seconds) return a->seconds < b->seconds ? -1 : 1;
-    if (a->is_taken != b->is_taken) return a->is_taken ? 1 : -1; // let go first
+    if (a->taken != b->taken) return a->taken < b->taken ? -1 : 1; // let go first
     if (a->device != b->device) return a->device < b->device ? -1 : 1;
     return (a->stage > b->stage) - (a->stage < b->stage);
 }
@@ -37,23 +38,27 @@ static bool *level_backward(const level_finder *finder, const pen_trace_event *e
     return &finder->has_backward[(size_t)event->form * finder->stage_count + event->task.stage];
 }
 
-static void level_add(level_finder *finder, const pen_trace_event *event, double seconds,
-                      bool is_taken) {
+static void level_add(level_finder *finder, const pen_trace_event *event, double seconds, int taken,
+                      int halved) {
     finder->changes[finder->change_count++] =
-        (level_change){seconds, event->device, event->task.stage, is_taken};
+        (level_change){seconds, event->device, event->task.stage, taken, halved};
 }
 
 static void level_add_task(level_finder *finder, const pen_trace_event *event) {
     switch (event->task.kind) {
     case PEN_TASK_FORWARD:
-        level_add(finder, event, event->start_seconds, true);
-        if (!*level_backward(finder, event)) level_add(finder, event, event->end_seconds, false);
+        level_add(finder, event, event->start_seconds, 1, 0);
+        if (!*level_backward(finder, event)) level_add(finder, event, event->end_seconds, -1, 0);
         return;
     case PEN_TASK_BACKWARD:
-    case PEN_TASK_BACKWARD_WEIGHT:
-        level_add(finder, event, event->end_seconds, false);
+        level_add(finder, event, event->end_seconds, -1, 0);
         return;
     case PEN_TASK_BACKWARD_INPUT:
+        level_add(finder, event, event->start_seconds, 0, 1);
+        return;
+    case PEN_TASK_BACKWARD_WEIGHT:
+        level_add(finder, event, event->end_seconds, -1, -1);
+        return;
     case PEN_TASK_UPDATE:
         return;
     }
@@ -107,15 +112,14 @@ pen_status pen_trace_levels(const pen_trace *trace, const pen_trace_entry *entri
     for (uint32_t i = 0; i < finder.change_count; i++) {
         const level_change *change = &finder.changes[i];
         pen_trace_level *level = &now[change->device];
-        const double bytes =
-            trace->stage_count > 0 ? trace->stages[change->stage].activation_bytes : 0;
+        // what is let go may have been taken up before the trace began
+        const int taken = change->taken < 0 && level->in_flight == 0 ? 0 : change->taken;
+        const int halved = change->halved < 0 && taken == 0 ? 0 : change->halved;
         level->seconds = change->seconds;
-        if (change->is_taken) {
-            level->in_flight += 1;
-            level->bytes += bytes;
-        } else if (level->in_flight > 0) { // or its forward task was before the trace began
-            level->in_flight -= 1;
-            level->bytes -= bytes;
+        level->in_flight += (uint32_t)taken;
+        if (trace->stage_count > 0) {
+            const pen_trace_stage *stage = &trace->stages[change->stage];
+            level->bytes += taken * stage->activation_bytes + halved * stage->halved_bytes;
         }
         const bool is_same_moment = count > 0 && levels[count - 1].device == change->device &&
                                     levels[count - 1].seconds == change->seconds;
