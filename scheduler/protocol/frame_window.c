@@ -67,6 +67,14 @@ bool pen_frame_source_take(pen_frame_source *source, uint64_t *out_sequence) {
     return true;
 }
 
+bool pen_frame_source_can_send(const pen_frame_source *source, uint64_t sequence) {
+    PEN_ASSERT(source->consumed <= source->sent_end);
+    PEN_ASSERT(sequence >= source->sent_end);
+    if (source->outbox_count > 0 || !pen_frame_source_has_place(source, sequence)) return false;
+    const uint32_t place = window_place(sequence, source->slots, source->capacity);
+    return source->sent[place] <= source->consumed;
+}
+
 bool pen_frame_source_credit(pen_frame_source *source, uint64_t sequence) {
     PEN_ASSERT(source->consumed <= source->sent_end);
     PEN_ASSERT(source->sent_end <= source->made_end);

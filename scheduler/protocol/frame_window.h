@@ -51,6 +51,8 @@ bool pen_frame_source_has_place(const pen_frame_source *source, uint64_t sequenc
 void pen_frame_source_make(pen_frame_source *source, uint64_t sequence);
 // Takes the next frame that may be sent. False: none.
 bool pen_frame_source_take(pen_frame_source *source, uint64_t *out_sequence);
+// Whether a frame that is made now may be sent at once.
+bool pen_frame_source_can_send(const pen_frame_source *source, uint64_t sequence);
 // All below `sequence` are consumed. False: that was not sent.
 bool pen_frame_source_credit(pen_frame_source *source, uint64_t sequence);
 // The memory of a sent frame is no longer read. False: it was not lent.

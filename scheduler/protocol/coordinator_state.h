@@ -1,0 +1,91 @@
+// The inside of the coordinator's core, for coordinator_core.c (workers and states) and
+// coordinator_rounds.c (rounds, losses, feeding). Nobody else includes this.
+#ifndef PEN_SCHEDULER_PROTOCOL_COORDINATOR_STATE_H
+#define PEN_SCHEDULER_PROTOCOL_COORDINATOR_STATE_H
+
+#include "scheduler/protocol/coordinator_core.h"
+#include "scheduler/protocol/frame_window.h"
+
+typedef enum coordinator_state {
+    COORDINATOR_RECRUIT,
+    COORDINATOR_ASSIGN,
+    COORDINATOR_RUN,
+    COORDINATOR_DONE,
+} coordinator_state;
+
+typedef struct coordinator_worker {
+    bool is_present;
+    bool is_ready;
+    uint64_t incarnation;
+    uint64_t done_round; // all below are done there
+} coordinator_worker;
+
+typedef struct coordinator_round {
+    uint64_t number;
+    uint32_t form;
+    uint32_t count;
+    bool updates;
+    bool has_gone;         // `go` was given
+    bool has_losses;       // LOSSES was said
+    uint32_t loss_count;   // of those expected
+    uint32_t worker_count; // that are done
+    uint64_t fed_count;    // frames sent and not let go
+    bool *has_loss;        // [reporter limit][microbatch limit]
+    pen_coordinator_loss *losses;
+} coordinator_round;
+
+// A channel that the host feeds: where it is in the rounds announced.
+typedef struct coordinator_feed {
+    uint32_t channel;
+    bool is_for_updates;
+    pen_frame_source source;
+    uint64_t round;
+    uint32_t microbatch;
+} coordinator_feed;
+
+typedef struct coordinator_form {
+    uint32_t feed_count;
+    coordinator_feed *feeds; // [feed_count]
+    uint32_t reporter_count;
+    uint32_t *stages;  // [reporter_count] that report losses
+    uint32_t *workers; // [reporter_count]
+} coordinator_form;
+
+struct pen_coordinator_core {
+    const pen_run_table *table;
+    pen_coordinator_options options;
+    coordinator_state state;
+    coordinator_worker *workers; // [worker_count + 1], from 1
+    coordinator_form *forms;     // [form_count]
+    uint32_t microbatch_limit;   // over all forms
+    uint64_t first_round;        // the oldest not done
+    uint64_t announced_round;    // the next to be announced
+    uint64_t end_round;          // the next to be begun
+    uint64_t losses_round;       // the next whose losses are awaited
+    bool is_not_finite;          // a loss of a training form was
+    coordinator_round *rounds;   // [PEN_COORDINATOR_ROUND_LIMIT] by number, in turn
+    uint32_t action_limit;
+    pen_coordinator_action *actions; // during a step
+    uint32_t action_count;
+};
+
+pen_coordinator_action *pen_coordinator_act(pen_coordinator_core *core,
+                                            pen_coordinator_action_kind kind);
+
+// The run is over: tells the driver why, and everyone to stop.
+void pen_coordinator_fail(pen_coordinator_core *core, pen_coordinator_reason reason,
+                          uint32_t worker);
+
+// Of the table and options: what rounds need.
+PEN_NODISCARD pen_status pen_coordinator_rounds_init(pen_coordinator_core *core, pen_arena *arena);
+
+void pen_coordinator_begin(pen_coordinator_core *core, const pen_coordinator_event *event);
+void pen_coordinator_take_loss(pen_coordinator_core *core, const pen_coordinator_event *event);
+void pen_coordinator_end_round(pen_coordinator_core *core, const pen_coordinator_event *event);
+void pen_coordinator_take_credit(pen_coordinator_core *core, const pen_coordinator_event *event);
+void pen_coordinator_let_go(pen_coordinator_core *core, const pen_coordinator_event *event);
+
+// Announces, feeds, says `go` and what is done, as far as that goes.
+void pen_coordinator_advance(pen_coordinator_core *core);
+
+#endif // PEN_SCHEDULER_PROTOCOL_COORDINATOR_STATE_H
