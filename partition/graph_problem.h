@@ -30,6 +30,7 @@ typedef struct pen_planned_graph {
     const uint64_t *bytes_of_value;    // [value_count], as laid out on devices
     const uint64_t *workspace_of_node; // [node_count], of kernels
     uint32_t microbatch_count;         // of a step, at least 1
+    bool is_local; // by one device of this process: microbatch after microbatch, without tasks
 } pen_planned_graph;
 
 typedef struct pen_graph_problem_request {

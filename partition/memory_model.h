@@ -4,12 +4,17 @@
 //     parameters (running statistics and constants with them), gradients summed over microbatches,
 //     optimizer state                                                    once
 //   + values that its backward pass reads                                microbatches in flight
+//   + what it sends that is not among those: one being made, one on its way           2
 //   + what it receives, or is fed: as long as the backward pass reads it microbatches in flight,
-//     else while it is used; and, from other devices, one more that arrives meanwhile
+//     else while it is used; and one more that arrives meanwhile
 //   + what lives within one task: other values, workspace of kernels     the largest stage's
 // The last is found by planning the stage's buffers as the executor does (graph/analysis/
-// memory_plan.h), less what was counted as kept. For one device that runs everything with one
-// microbatch in flight the sum is what the executor takes, byte for byte, if the workspaces are.
+// memory_plan.h), with forward pass, backward pass and updates as lists. This is what placements
+// are judged by: it knows no order of tasks. What each part takes to the byte, once there is a
+// schedule, scheduler/runtime/part_memory.h finds.
+//
+// Where one device of this process trains alone (is_local), it runs everything as one list; what is
+// said of it is what the executor takes, byte for byte, if the workspaces are.
 //
 // Persistent values that several stages of a device read count for the first of them.
 //
@@ -33,6 +38,7 @@ typedef struct pen_stage_memory {
     uint64_t gradients;
     uint64_t optimizer_state;
     uint64_t activations;      // of one microbatch
+    uint64_t sent;             // what is sent that the backward pass does not keep
     uint64_t received_kept;    // of one microbatch, that the backward pass reads
     uint64_t received_passing; // the rest: what is used once, and what arrives meanwhile
     uint64_t workspace;

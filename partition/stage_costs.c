@@ -272,7 +272,8 @@ pen_status pen_stage_split_costs(const pen_stage_costs_request *request, pen_are
         b.stages[s] =
             (pen_stage){.device = split->device_of_stage[s],
                         .fixed_bytes = (double)(memory->parameters + memory->gradients +
-                                                memory->optimizer_state + memory->received_passing),
+                                                memory->optimizer_state + memory->sent +
+                                                memory->received_passing),
                         .workspace_bytes = (double)memory->workspace,
                         .activation_bytes = (double)(memory->activations + memory->received_kept)};
     }

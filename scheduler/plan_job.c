@@ -135,7 +135,9 @@ static pen_status plan_ask_device(pen_plan_job *p) {
                                      .kept_count = program->kept_count,
                                      .bytes_of_value = bytes,
                                      .workspace_of_node = workspace,
-                                     .microbatch_count = (uint32_t)p->job->train.microbatches};
+                                     .microbatch_count = (uint32_t)p->job->train.microbatches,
+                                     .is_local = p->request.cluster->device_count == 1 &&
+                                                 p->request.cluster->devices[0].host == NULL};
     return PEN_OK;
 }
 

@@ -98,10 +98,10 @@ static pen_plan_job *start_equal(pen_arena *arena, const char *model, uint32_t c
     return planned_start(planned_reference(arena, model, 4, rest));
 }
 
-// What a model takes on one device, by the memory model, rounded up.
-static uint64_t kibibytes_on_one(const char *model) {
+// What a model takes on one device of `count`, by the memory model, rounded up.
+static uint64_t kibibytes_on_one(const char *model, uint32_t count) {
     pen_arena *arena = check_arena();
-    pen_plan_job *plan_job = start_equal(arena, model, 1, 1 << 20, "");
+    pen_plan_job *plan_job = start_equal(arena, model, count, 1 << 20, "");
     const pen_planner *planner = planned_planner(plan_job, arena);
     uint32_t *devices, one = 1;
     pen_plan_solution solution;
@@ -147,7 +147,7 @@ static void what_fits_on_one_device_is_placed(void **state) {
     static const char *const models[] = {"lenet", "branching_cnn", "batchnorm_cnn"};
     for (size_t m = 0; m < sizeof models / sizeof *models; m++) {
         double needed = 0.0;
-        const uint64_t kibibytes = kibibytes_on_one(models[m]);
+        const uint64_t kibibytes = kibibytes_on_one(models[m], 1);
         CHECK(is_placed(models[m], 1, kibibytes, "", &needed), "%s needs %g of %llu KiB", models[m],
               needed, (unsigned long long)kibibytes);
         CHECK(!is_placed(models[m], 1, kibibytes - 1, "", &needed), "%s", models[m]);
@@ -161,7 +161,7 @@ static void refusals_tell_the_least_memory(void **state) {
     static const char *const placements[] = {"", ", contiguous: true", ", objective: throughput"};
     for (size_t i = 0; i < 6; i++) {
         const char *model = models[i / 3], *placement = placements[i % 3];
-        const uint64_t whole = kibibytes_on_one(model);
+        const uint64_t whole = kibibytes_on_one(model, 3);
         bool has_fitted = false;
         for (uint64_t sixteenths = 1; sixteenths <= 16; sixteenths += 3) {
             const uint64_t kibibytes = sixteenths == 16 ? whole : whole * sixteenths / 16;
@@ -193,7 +193,7 @@ static double seconds_placed(uint32_t count, uint64_t kibibytes, const char *pla
 // Whoever asks for less gets no worse: what is contiguous may be chosen too.
 static void freedom_is_no_burden(void **state) {
     (void)state;
-    const uint64_t whole = kibibytes_on_one("branching_cnn");
+    const uint64_t whole = kibibytes_on_one("branching_cnn", 4);
     for (uint64_t eighths = 8; eighths <= 20; eighths += 3) {
         const uint64_t kibibytes = whole * eighths / 8;
         const double line = seconds_placed(4, kibibytes, ", contiguous: true");
@@ -211,7 +211,7 @@ static void wishes_of_schedules_are_told(void **state) {
     CHECK_OK(pen_arena_format(arena, &rest,
                               "devices: [{name: d1, memory: %lluKiB, threads: 1}]\n"
                               "pipeline: {schedule: gpipe}\nplacement: {time_limit: 200ms}\n",
-                              (unsigned long long)kibibytes_on_one("branching_cnn")));
+                              (unsigned long long)kibibytes_on_one("branching_cnn", 1)));
     pen_plan_job *plan_job = planned_start(planned_reference(arena, "branching_cnn", 4, rest));
     pen_plan *plan;
     CHECK_ERROR(pen_plan_job_place(plan_job, arena, &plan), PEN_DOES_NOT_FIT,

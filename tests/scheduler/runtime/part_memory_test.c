@@ -178,22 +178,31 @@ static uint64_t check_part(const cut_case *c, uint32_t device, const char *what)
     return memory.total;
 }
 
+static void check_cut(const char *model, const char *schedule, uint32_t device_count, bool turns,
+                      bool is_one_worker) {
+    char what[80];
+    snprintf(what, sizeof what, "%s, %s, %u devices%s%s", model, schedule, device_count,
+             turns ? " in turn" : "", is_one_worker ? ", one worker" : "");
+    cut_case c = cut_make(model, schedule, device_count, turns, is_one_worker);
+    for (uint32_t d = 0; d < device_count; d++) {
+        const double taken = (double)check_part(&c, d, what);
+        const double modelled = (double)c.solution.device_memory[d].total;
+        // The memory model knows no order of tasks, and takes devices for apart: it is exact for a
+        // stage on each device, and else says rather too much.
+        const bool is_exact = !turns && !is_one_worker;
+        CHECK(modelled <= (is_exact ? 1.03 : 2.0) * taken &&
+                  modelled >= (is_exact ? 0.97 : 0.9) * taken,
+              "%s, device %u: the model says %.0f bytes, %.0f are taken", what, d, modelled, taken);
+    }
+    cut_free(&c);
+}
+
 static void parts_take_what_was_said(void **state) {
     (void)state;
     static const char *const schedules[] = {"1f1b", "gpipe"};
     for (size_t i = 0; i < sizeof test_models / sizeof test_models[0]; i++) {
-        for (uint32_t k = 0; k < 12; k++) {
-            const uint32_t device_count = 2 + k % 3;
-            const bool turns = k % 4 == 3;
-            char what[64];
-            cut_case c =
-                cut_make(test_models[i], schedules[k / 6], device_count, turns, k % 2 == 1);
-            snprintf(what, sizeof what, "%s %s %u%s%s", test_models[i], schedules[k / 6],
-                     device_count, turns ? " turns" : "", k % 2 == 1 ? " one" : "");
-            for (uint32_t d = 0; d < device_count; d++) {
-                (void)check_part(&c, d, what);
-            }
-            cut_free(&c);
+        for (uint32_t k = 0; k < 24; k++) {
+            check_cut(test_models[i], schedules[k % 2], 2 + k / 8, k / 2 % 2 == 1, k / 4 % 2 == 1);
         }
     }
 }
