@@ -309,20 +309,58 @@ static pen_status part_add_copy(part_builder *b, const cut_copy *copy) {
     return PEN_OK;
 }
 
+// Whether the bytes of a value came from elsewhere: through views, or as they are.
+static bool part_is_received(const part_builder *b, pen_value_id value) {
+    for (;;) {
+        const pen_value *found = pen_graph_value(b->to, value);
+        if (!pen_node_is(found->producer)) return found->kind == PEN_VALUE_INPUT;
+        const pen_node *maker = pen_graph_node(b->to, found->producer);
+        if (maker->role == PEN_ROLE_TRANSFER) return true;
+        if (!maker->op->is_view) return false;
+        value = maker->inputs[0];
+    }
+}
+
+// What is passed on gets a place of its own: that of what came is free again when this device has
+// read it.
+static pen_status part_add_relay(part_builder *b, uint32_t channel, pen_value_id *value) {
+    const pen_part_list *list =
+        &b->plan->keys[b->plan->first_list[b->device] + b->plan->channels[channel].source_list]
+             .list;
+    const char *name = pen_value_name(b->to, *value), *output_name;
+    pen_node_spec spec = pen_node_spec_make("copy", NULL);
+    PEN_TRY(part_name(b, &b->plan->node_names, name, "relay", &spec.name));
+    PEN_TRY(part_name(b, &b->plan->value_names, name, "relayed", &output_name));
+    if (list->kind != PEN_TASK_FORWARD) spec.role = PEN_ROLE_BACKWARD_INPUT;
+    if (list->kind == PEN_TASK_UPDATE) spec.role = PEN_ROLE_UPDATE;
+    spec.inputs = value;
+    spec.input_count = 1;
+    spec.output_names = &output_name;
+    const pen_layout layout = pen_graph_value(b->to, *value)->layout;
+    pen_node_id made;
+    PEN_TRY(pen_graph_add_node(b->to, &spec, &made));
+    *value = pen_graph_node(b->to, made)->outputs[0];
+    pen_graph_set_layout(b->to, *value, layout);
+    b->order[b->order_count++] = made;
+    return PEN_OK;
+}
+
 static pen_status part_add_send(part_builder *b, uint32_t channel) {
     const pen_value_id value = b->plan->channel_values[channel];
     const pen_attribute_given number = pen_attribute_int("channel", channel);
+    pen_value_id from = b->values[value.index];
+    PEN_ASSERT(pen_value_is(from));
+    if (part_is_received(b, from)) PEN_TRY(part_add_relay(b, channel, &from));
     pen_node_spec spec = pen_node_spec_make("send", NULL);
     PEN_TRY(part_name(b, &b->plan->node_names, pen_value_name(b->plan->graph, value), "send",
                       &spec.name));
     spec.role = PEN_ROLE_TRANSFER;
-    spec.inputs = &b->values[value.index];
+    spec.inputs = &from;
     spec.input_count = 1;
     spec.output_count = 0;
     spec.attributes = &number;
     spec.attribute_count = 1;
-    PEN_ASSERT(pen_value_is(spec.inputs[0]));
-    b->plan->channels[channel].from = spec.inputs[0];
+    b->plan->channels[channel].from = from;
     pen_node_id made;
     return pen_graph_add_node(b->to, &spec, &made);
 }

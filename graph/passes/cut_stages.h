@@ -21,6 +21,8 @@
 //                    a later stage of the device makes is for a phase above, too.
 //   parameters       updated on one device and read on another: the new one is sent, and a `copy`
 //                    node in the reader's next phase replaces the reader's own copy by it.
+//   passing on   a view of a value that came from elsewhere leaves from a place of its own (a `copy`
+//                node), since what came is dropped when this device has read it.
 //   recompute        the backward task of such a stage begins with its forward nodes, which keep
 //                    nothing from their first run and touch no running statistics.
 //

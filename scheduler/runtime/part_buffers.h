@@ -3,9 +3,8 @@
 // Within one task values share the arena, as on one device. What one task makes and another reads
 // is kept for every microbatch that is between the two: as many copies as there are microbatches
 // there at once. A value that comes from another device has one copy more than are held, for the
-// one that arrives meanwhile. Copies are used in turn: microbatch m of round r has copy (r *
-// microbatch_count + m) mod copies, its sequence number's (protocol/run_table.h); that is free by
-// then, since tasks of a kind run in microbatch order. What updates read has one copy.
+// one that arrives meanwhile. Copies are used in turn: microbatch m has copy m mod copies, which
+// is free by then, since tasks of a kind run in microbatch order. What updates read has one copy.
 //
 // Lifetime: in the arena it was made with. Threads: immutable once returned.
 #ifndef PEN_SCHEDULER_RUNTIME_PART_BUFFERS_H

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "scheduler/runtime/run_form_room.h"
+
 typedef struct form_device {
     pen_task *tasks; // [task_count]
     uint32_t task_count;
@@ -14,6 +16,8 @@ typedef struct form_builder {
     pen_arena *arena;
     form_device *devices;      // [device_count]
     pen_part_buffers *buffers; // [device_count]
+    uint32_t **planned;        // [device_count] copies as the buffers' plan has them
+    uint32_t *extra;           // [channel_count] places more than that
     pen_run_channel *channels; // [channel_count]
     bool **reads;              // [device_count][list_count * channel_count]: list reads channel
     pen_run_device *places;    // [device_count]
@@ -90,7 +94,13 @@ static pen_status form_collect_tasks(form_builder *b, uint32_t d) {
                                             .tasks = device->tasks,
                                             .task_count = device->task_count,
                                             .microbatch_count = request->microbatch_count};
-    return pen_part_buffers_plan(&device->at, b->arena, &b->buffers[d]);
+    PEN_TRY(pen_part_buffers_plan(&device->at, b->arena, &b->buffers[d]));
+    const uint32_t value_count = pen_graph_value_count(part->graph);
+    PEN_TRY(PEN_NEW(b->arena, value_count, &b->planned[d]));
+    if (value_count > 0) {
+        memcpy(b->planned[d], b->buffers[d].copies, value_count * sizeof *b->planned[d]);
+    }
+    return PEN_OK;
 }
 
 // ---- channels
@@ -99,11 +109,6 @@ static bool form_is_shared(const form_builder *b, const pen_channel *channel) {
     if (channel->source == PEN_CHANNEL_HOST) return false;
     const uint32_t *workers = b->request->worker_of_device;
     return workers[channel->source] == workers[channel->target];
-}
-
-static uint32_t form_places(const form_builder *b, uint32_t places) {
-    const uint32_t all = b->request->microbatch_count;
-    return b->request->is_roomy && places > 0 && places < all ? all : places;
 }
 
 // Views of a value follow it.
@@ -143,30 +148,43 @@ static void form_set_channel(form_builder *b, uint32_t c) {
         .is_shared = form_is_shared(b, channel),
         .bytes = request->value_bytes(request->value_bytes_context,
                                       request->cut->parts[channel->target].graph, channel->to)};
-    if (run->is_shared)
+    const bool has_copies = !is_host && b->buffers[channel->source].copies[channel->from.index] > 0;
+    if (run->is_shared && has_copies) {
         form_set_copies(b, channel->target, channel->to,
                         form_copies(b, channel->source, channel->from));
+    }
     run->capacity = form_copies(b, channel->target, channel->to);
-    run->copies = is_host ? run->capacity : form_copies(b, channel->source, channel->from);
+    run->copies = has_copies ? form_copies(b, channel->source, channel->from) : 1;
+    // the coordinator's batch has all microbatches; what persists is the same in every place
+    if (is_host || (run->is_shared && !has_copies)) run->copies = run->capacity;
 }
 
-static pen_status form_build_channels(form_builder *b) {
+// Copies as planned, and those that frames need besides.
+static void form_reset_copies(form_builder *b) {
     const pen_cut *cut = b->request->cut;
-    PEN_TRY(PEN_NEW(b->arena, cut->channel_count, &b->channels));
     for (uint32_t d = 0; d < cut->device_count; d++) {
         const uint32_t value_count = pen_graph_value_count(cut->parts[d].graph);
         for (uint32_t v = 0; v < value_count; v++) {
-            const uint32_t copies = b->buffers[d].copies[v];
-            b->buffers[d].copies[v] = form_places(b, copies);
+            b->buffers[d].copies[v] = b->planned[d][v];
         }
     }
+    for (uint32_t c = 0; c < cut->channel_count; c++) {
+        const pen_channel *channel = &cut->channels[c];
+        if (b->extra[c] == 0) continue;
+        form_set_copies(b, channel->target, channel->to,
+                        form_copies(b, channel->target, channel->to) + b->extra[c]);
+    }
+}
+
+static void form_set_channels(form_builder *b) {
+    const pen_cut *cut = b->request->cut;
+    form_reset_copies(b);
     for (uint32_t c = 0; c < cut->channel_count; c++) {
         if (form_is_shared(b, &cut->channels[c])) form_share(b, &cut->channels[c]);
     }
     for (uint32_t c = 0; c < cut->channel_count; c++) {
         form_set_channel(b, c);
     }
-    return PEN_OK;
 }
 
 // ---- who reads which channel
@@ -280,6 +298,29 @@ static pen_status form_build_tasks(form_builder *b) {
     return PEN_OK;
 }
 
+// Gives frames more places until nothing gets stuck. The schedule alone does not: then a place for
+// every microbatch is enough.
+static pen_status form_make_room(form_builder *b, const pen_run_form *form) {
+    const uint32_t device_count = b->request->cut->device_count;
+    bool *is_blocked;
+    PEN_TRY(PEN_NEW(b->arena, form->channel_count, &is_blocked));
+    for (;;) {
+        bool is_stuck;
+        PEN_TRY(pen_run_form_find_blocked(form, device_count, b->arena, is_blocked, &is_stuck));
+        if (!is_stuck) return PEN_OK;
+        bool has_grown = false;
+        for (uint32_t c = 0; c < form->channel_count; c++) {
+            if (!is_blocked[c] || form->channels[c].capacity >= form->microbatch_count) continue;
+            b->extra[c]++;
+            has_grown = true;
+        }
+        if (!has_grown) {
+            return pen_error(PEN_INTERNAL, "the schedule waits for itself, whatever the places");
+        }
+        form_set_channels(b);
+    }
+}
+
 pen_status pen_run_form_build(const pen_run_form_request *request, pen_arena *arena,
                               pen_run_form_built *out_built) {
     const uint32_t device_count = request->cut->device_count;
@@ -288,21 +329,25 @@ pen_status pen_run_form_build(const pen_run_form_request *request, pen_arena *ar
     PEN_TRY(PEN_NEW(arena, device_count, &b.buffers));
     PEN_TRY(PEN_NEW(arena, device_count, &b.reads));
     PEN_TRY(PEN_NEW(arena, device_count, &b.places));
+    PEN_TRY(PEN_NEW(arena, device_count, &b.planned));
+    PEN_TRY(PEN_NEW(arena, request->cut->channel_count, &b.extra));
+    PEN_TRY(PEN_NEW(arena, request->cut->channel_count, &b.channels));
     for (uint32_t d = 0; d < device_count; d++) {
         PEN_TRY(form_collect_tasks(&b, d));
     }
-    PEN_TRY(form_build_channels(&b));
+    form_set_channels(&b);
     PEN_TRY(form_build_tasks(&b));
-    *out_built = (pen_run_form_built){.form = {.microbatch_count = request->microbatch_count,
-                                               .trains = request->trains,
-                                               .microbatch_size = request->microbatch_size,
-                                               .channel_count = request->cut->channel_count,
-                                               .channels = b.channels,
-                                               .task_count = b.task_count,
-                                               .tasks = b.tasks,
-                                               .ref_count = b.ref_count,
-                                               .refs = b.refs,
-                                               .devices = b.places},
-                                      .buffers = b.buffers};
+    const pen_run_form form = {.microbatch_count = request->microbatch_count,
+                               .trains = request->trains,
+                               .microbatch_size = request->microbatch_size,
+                               .channel_count = request->cut->channel_count,
+                               .channels = b.channels,
+                               .task_count = b.task_count,
+                               .tasks = b.tasks,
+                               .ref_count = b.ref_count,
+                               .refs = b.refs,
+                               .devices = b.places};
+    PEN_TRY(form_make_room(&b, &form));
+    *out_built = (pen_run_form_built){.form = form, .buffers = b.buffers};
     return PEN_OK;
 }

@@ -21,7 +21,6 @@ typedef struct pen_run_form_request {
     uint64_t microbatch_size;     // examples
     bool trains;
     const uint32_t *worker_of_device; // [device_count], counted from 1
-    bool is_roomy;                    // a place for every microbatch, wherever copies are needed
     pen_value_bytes_fn value_bytes;
     const void *value_bytes_context;
 } pen_run_form_request;
@@ -31,6 +30,9 @@ typedef struct pen_run_form_built {
     const pen_part_buffers *buffers; // [device_count] copies as the form's channels need them
 } pen_run_form_built;
 
+// Where the places that pen_part_buffers_plan counts would let devices wait for each other's places
+// in a circle, the channels concerned get more.
+//
 // Updates that the schedule does not list run last, by phase and stage.
 //   INTERNAL  lists and tasks do not go together
 //   OUT_OF_MEMORY
