@@ -120,7 +120,9 @@ typedef struct pen_transport_kind {
     // Takes links at `address` ("host:port", port 0: any). *out_port is the port taken.
     PEN_NODISCARD pen_status (*listen)(pen_transport *transport, const char *address,
                                        uint16_t *out_port);
-    // Opens a link to `peer`; `up` or `down` says what came of it. Tries until `deadline_seconds`.
+    // Opens a link to `peer`; `up` or `down` says what came of it. Tries for `deadline_seconds`
+    // from now, then it is UNAVAILABLE; what the other end refuses is not tried again.
+    // INVALID_INPUT: there is a link to that peer, or one being opened.
     PEN_NODISCARD pen_status (*connect)(pen_transport *transport, uint32_t peer,
                                         const char *address, double deadline_seconds);
     // Copies the message (at most PEN_TRANSPORT_MESSAGE_LIMIT). Overtakes frames that wait.

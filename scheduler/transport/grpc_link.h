@@ -1,0 +1,231 @@
+// The parts of the gRPC transport know each other through this file.
+//
+// One thread, the I/O thread, waits at one completion queue, and runs all that follows from what
+// it hears: it alone changes a link's state, and calls back. Other threads put what is to be sent
+// into a link's queues, under the lock, and ring a bell when the I/O thread waits: an empty batch
+// of a call that leads nowhere, which is the cheapest event there is.
+//
+// Each batch of a link's call has a tag, which is in flight at most once. A link is released when
+// its call is over and no tag is in flight.
+#ifndef PEN_SCHEDULER_TRANSPORT_GRPC_LINK_H
+#define PEN_SCHEDULER_TRANSPORT_GRPC_LINK_H
+
+#include <grpc/grpc.h>
+#include <stdatomic.h>
+
+#include "base/thread.h"
+#include "scheduler/transport/address.h"
+#include "scheduler/transport/grpc_settings.h"
+#include "scheduler/transport/grpc_tls.h"
+#include "scheduler/transport/transport.h"
+#include "scheduler/transport/wire_format.h"
+
+typedef struct pen_grpc pen_grpc;
+typedef struct pen_grpc_link pen_grpc_link;
+
+typedef struct pen_grpc_tag {
+    void (*done)(void *owner, bool success); // on the I/O thread
+    void *owner;
+    pen_grpc_link *link; // whose batch it is, which goes on afterwards; or NULL
+} pen_grpc_tag;
+
+// A frame that waits to be sent, or whose memory gRPC may still read.
+typedef struct pen_grpc_loan {
+    struct pen_grpc_loan *next;
+    pen_grpc *transport;
+    uint32_t peer;
+    pen_frame frame;
+    const uint8_t *payload;
+    const uint32_t *checksums;
+    uint64_t token;
+    uint32_t chunk_count; // at least 1
+    uint32_t chunk_next;
+    _Atomic uint32_t use_count; // chunks that are not made yet, or not let go
+} pen_grpc_loan;
+
+typedef struct pen_grpc_letter { // a message that waits to be sent: its whole envelope
+    struct pen_grpc_letter *next;
+    grpc_slice slice;
+} pen_grpc_letter;
+
+// Trailing metadata of each status that we send.
+#define PEN_GRPC_MARK "penstock-version"
+
+typedef enum pen_grpc_state {
+    PEN_GRPC_WAITING, // caller: for the time of the next attempt
+    PEN_GRPC_CALLING, // for the other's introduction
+    PEN_GRPC_UP,
+    PEN_GRPC_CLOSING, // no more callbacks; messages in the queue are sent, then the last word
+    PEN_GRPC_ENDING,  // for all batches to complete
+} pen_grpc_state;
+
+// What a link says when it ends.
+typedef struct pen_grpc_last_word {
+    pen_status_code code;
+    char reason[PEN_WIRE_TEXT_LIMIT];
+} pen_grpc_last_word;
+
+struct pen_grpc_link {
+    pen_grpc *transport;
+    pen_grpc_link *previous, *next; // of all links; I/O thread
+    bool is_caller;
+    uint32_t peer;                        // PEN_TRANSPORT_ANY_PEER: not introduced yet
+    char address[PEN_ADDRESS_TEXT_LIMIT]; // of the other end
+
+    // the I/O thread's
+    grpc_channel *channel; // caller
+    grpc_call *call;
+    pen_grpc_tag opened, sent, received, ended, last_sent;
+    uint32_t tag_count; // in flight
+    double deadline;    // of what the state waits for; pen_clock_seconds
+    double give_up_at;  // caller, before it is up
+    double began_at;
+    uint32_t attempt_count;
+    uint32_t alike_count;              // attempts in a row that failed for the same reason
+    char failure[PEN_WIRE_TEXT_LIMIT]; // of the last attempt
+    bool is_half_closed;               // the other end said that it sends no more
+    bool is_over;                      // the call is
+    bool is_adopted;                   // one of the transport's links
+    bool is_cancelled;
+    pen_grpc_last_word last_word;
+    grpc_metadata mark; // of our status: gRPC makes statuses of its own, which have none
+    grpc_metadata_array head, trailer;
+    grpc_status_code status;
+    grpc_slice status_text;
+    int was_cancelled;
+
+    grpc_byte_buffer *incoming;
+    pen_wire_piece *pieces; // [piece_limit]
+    size_t piece_limit;
+    uint8_t *scratch; // [scratch_limit]: messages that came in several pieces
+    uint64_t scratch_limit;
+    bool is_receiving; // a frame
+    pen_frame frame;
+    uint8_t *memory;
+    uint64_t position;
+    uint32_t *checksums; // [checksum_limit]
+    uint32_t checksum_limit;
+
+    // guarded by the transport's lock; the state is written by the I/O thread alone
+    pen_grpc_state state;
+    bool is_sending;
+    bool is_dirty; // in the list of links with something to do
+    bool is_unwanted;
+    pen_grpc_link *dirty_next;
+    pen_grpc_letter *letters, **letters_end;
+    pen_grpc_loan *loans, **loans_end;
+};
+
+struct pen_grpc {
+    pen_transport transport;
+    pen_transport_options options; // `self.job` is ours
+    char job[PEN_WIRE_TEXT_LIMIT + 1];
+    pen_transport_events events;
+    pen_grpc_credentials credentials;
+    grpc_resource_quota *quota;
+    pen_grpc_settings channel_settings, server_settings;
+    grpc_completion_queue *queue;
+    grpc_channel *nowhere;
+    grpc_call *bell;
+    pen_grpc_tag bell_tag;
+    pen_thread *thread;
+    struct pen_grpc_server *server; // NULL: does not listen
+    _Atomic uint64_t bytes_sent, bytes_received, frames_sent, frames_received, bytes_copied,
+        refusals;
+
+    // the I/O thread's
+    pen_grpc_link *links;
+    double next_deadline;
+    bool has_closed; // its links
+
+    // guarded by lock
+    pen_mutex lock;
+    bool is_waiting; // the I/O thread, for an event
+    bool bell_is_rung;
+    bool is_closing;
+    pen_grpc_link *dirty;
+    pen_grpc_loan *returned, **returned_end; // to be let go
+    uint32_t loan_count;                     // with us
+    pen_grpc_loan *free_loans;
+    pen_grpc_letter *free_letters;
+    pen_grpc_link *of_peer[PEN_TRANSPORT_PEER_LIMIT]; // up, or being opened by us
+};
+
+// ---- grpc_link.c: the states of a link
+
+// A link in its first state, not yet among the transport's. OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_grpc_link_create(pen_grpc *transport, bool is_caller,
+                                              pen_grpc_link **out_link);
+void pen_grpc_link_adopt(pen_grpc_link *link); // adds it to the I/O thread's links
+// Starts a batch. What gRPC does not take is our own mistake.
+void pen_grpc_link_batch(pen_grpc_link *link, const grpc_op *ops, size_t count, pen_grpc_tag *tag);
+void pen_grpc_link_set_state(pen_grpc_link *link, pen_grpc_state state);
+void pen_grpc_link_set_deadline(pen_grpc_link *link, double deadline);
+void pen_grpc_link_up(pen_grpc_link *link);
+// Ends a link, and says so to the user if the user knows of it. The other end is told the reason
+// when `is_told`; else the call is over or broken.
+void pen_grpc_link_down(pen_grpc_link *link, pen_status take_reason, bool is_told);
+void pen_grpc_link_cancel(pen_grpc_link *link);
+// Whether something more is to be done for a link: sends what waits, says the last word, releases
+// the link. Called whenever something has changed. The link may be gone afterwards.
+void pen_grpc_link_go_on(pen_grpc_link *link);
+void pen_grpc_link_tick(pen_grpc_link *link, double now); // its deadline has come
+void pen_grpc_link_destroy(pen_grpc_link *link);
+
+// ---- grpc_client.c: calling
+
+void pen_grpc_client_call(pen_grpc_link *link);         // the first attempt, or another one
+void pen_grpc_client_attempt_over(pen_grpc_link *link); // without an introduction
+// An error that says why the call of a link ended, in words for people.
+PEN_NODISCARD pen_status pen_grpc_client_reason(const pen_grpc_link *link);
+
+// ---- grpc_server.c: being called
+
+PEN_NODISCARD pen_status pen_grpc_server_listen(pen_grpc *transport, const pen_address *address,
+                                                uint16_t *out_port);
+void pen_grpc_server_shut_down(pen_grpc *transport); // begins it; I/O thread
+bool pen_grpc_server_is_down(const pen_grpc *transport);
+void pen_grpc_server_destroy(pen_grpc *transport);
+// Once the links are gone: ends calls for the health of the server.
+void pen_grpc_server_cancel_calls(pen_grpc *transport);
+// Decides about an introduction. False: refused, and the link goes down.
+bool pen_grpc_server_introduce(pen_grpc_link *link, const pen_wire_introduction *introduction,
+                               pen_wire_pieces pieces);
+void pen_grpc_server_count_refusal(pen_grpc *transport, const char *address, const char *reason);
+
+// ---- grpc_send.c
+
+// Sends the next envelope of the queues, if nothing is being sent. True: something is being sent.
+bool pen_grpc_send_next(pen_grpc_link *link);
+void pen_grpc_send_introduction(pen_grpc_link *link, uint32_t callee);
+void pen_grpc_send_drop_frames(pen_grpc_link *link); // those in the queue
+void pen_grpc_send_drop_letters(pen_grpc_link *link);
+// Calls let_go for what came back. True: there was something.
+bool pen_grpc_send_let_go(pen_grpc *transport);
+PEN_NODISCARD pen_status pen_grpc_send_queue_message(pen_grpc *transport, uint32_t peer,
+                                                     const void *bytes, uint64_t count);
+PEN_NODISCARD pen_status pen_grpc_send_queue_frame(pen_grpc *transport, uint32_t peer,
+                                                   const pen_grpc_loan *loan);
+void pen_grpc_send_free_pools(pen_grpc *transport);
+
+// ---- grpc_receive.c
+
+void pen_grpc_receive_start(pen_grpc_link *link); // asks for the next envelope
+
+// ---- grpc_io.c: the thread
+
+void pen_grpc_io_run(void *transport);
+// Puts a link on the list of those with something to do. Call with the lock held; then, without
+// it, pen_grpc_io_wake if this returned true.
+PEN_NODISCARD bool pen_grpc_io_mark(pen_grpc_link *link);
+PEN_NODISCARD bool pen_grpc_io_needs_bell(pen_grpc *transport); // with the lock held
+void pen_grpc_io_wake(pen_grpc *transport);
+void pen_grpc_io_watch(pen_grpc *transport, double deadline);
+
+// ---- grpc_log.c: what gRPC itself has to say
+
+void pen_grpc_log_hook(void);
+// Connections of this process that were not taken as their handshake failed, so far.
+uint64_t pen_grpc_log_handshake_failures(void);
+
+#endif // PEN_SCHEDULER_TRANSPORT_GRPC_LINK_H

@@ -1,0 +1,238 @@
+#include "scheduler/transport/grpc_server.h"
+
+#include <errno.h>
+#include <grpc/grpc_security.h>
+#include <grpc/support/alloc.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/memory.h"
+
+#define SERVER_INTRODUCTION_SECONDS 5.0
+#define SERVER_LINK_LIMIT (2 * PEN_TRANSPORT_PEER_LIMIT)
+#define SERVER_REFUSALS_SHOWN 100 // then every hundredth, lest somebody fills the log
+
+void pen_grpc_server_count_refusal(pen_grpc *transport, const char *address, const char *reason) {
+    const uint64_t before =
+        atomic_fetch_add_explicit(&transport->refusals, 1, memory_order_relaxed);
+    if (before < SERVER_REFUSALS_SHOWN || before % SERVER_REFUSALS_SHOWN == 0) {
+        pen_log(PEN_LOG_WARNING, "refused a link from %s: %s", address, reason);
+    }
+}
+
+// ---- links
+
+static void server_opened(void *owner, bool success) {
+    (void)owner;
+    (void)success; // when it failed, the call ends
+}
+
+static void server_ended(void *owner, bool success) {
+    pen_grpc_link *link = owner;
+    (void)success; // always
+    link->is_over = true;
+    if (link->state == PEN_GRPC_CALLING || link->state == PEN_GRPC_UP) {
+        pen_grpc_link_down(link,
+                           pen_error(PEN_UNAVAILABLE, "the connection to peer %u at %s broke",
+                                     link->peer, link->address),
+                           false);
+    }
+}
+
+// "ipv4:127.0.0.1:4000" or "ipv6:%5B::1%5D:4000", as people write it.
+static void server_get_address(grpc_call *call, char *out_text, size_t size) {
+    char *uri = grpc_call_get_peer(call);
+    const char *from = strncmp(uri, "ipv", 3) == 0 ? strchr(uri, ':') + 1 : uri;
+    size_t count = 0;
+    for (; *from != '\0' && count + 1 < size; from++) {
+        char letter = *from;
+        if (strncmp(from, "%5B", 3) == 0 || strncmp(from, "%5D", 3) == 0) {
+            letter = from[2] == 'B' ? '[' : ']';
+            from += 2;
+        }
+        out_text[count++] = letter;
+    }
+    out_text[count] = '\0';
+    gpr_free(uri);
+}
+
+static pen_status server_take_link(pen_grpc *transport, grpc_call *call) {
+    uint32_t count = 0;
+    for (const pen_grpc_link *at = transport->links; at != NULL; at = at->next)
+        count += 1;
+    if (count >= SERVER_LINK_LIMIT) {
+        return pen_error(PEN_UNAVAILABLE, "there are %u links already", count);
+    }
+    pen_grpc_link *link;
+    PEN_TRY(pen_grpc_link_create(transport, false, &link));
+    link->call = call;
+    server_get_address(call, link->address, sizeof link->address);
+    pen_grpc_link_adopt(link);
+    pen_grpc_link_set_deadline(link, pen_clock_seconds() + SERVER_INTRODUCTION_SECONDS);
+
+    link->ended = (pen_grpc_tag){server_ended, link, link};
+    const grpc_op end = {.op = GRPC_OP_RECV_CLOSE_ON_SERVER,
+                         .data.recv_close_on_server.cancelled = &link->was_cancelled};
+    pen_grpc_link_batch(link, &end, 1, &link->ended);
+    link->opened = (pen_grpc_tag){server_opened, link, link};
+    const grpc_op open = {.op = GRPC_OP_SEND_INITIAL_METADATA};
+    pen_grpc_link_batch(link, &open, 1, &link->opened);
+    pen_grpc_receive_start(link);
+    return PEN_OK;
+}
+
+static pen_status server_judge(pen_grpc_link *link, const pen_wire_introduction *introduction,
+                               const pen_introduction *who) {
+    pen_grpc *transport = link->transport;
+    const pen_introduction *self = &transport->options.self;
+    if (introduction->version != PEN_WIRE_VERSION) {
+        return pen_error(PEN_UNSUPPORTED, "it speaks version %u of the protocol, not %u",
+                         introduction->version, PEN_WIRE_VERSION);
+    }
+    if (who->peer >= PEN_TRANSPORT_PEER_LIMIT || who->peer == self->peer) {
+        return pen_error(PEN_INVALID_INPUT, "it calls itself peer %u", who->peer);
+    }
+    if (self->peer != PEN_TRANSPORT_ANY_PEER && introduction->callee != self->peer) {
+        return pen_error(PEN_INVALID_INPUT, "here is peer %u, not %u", self->peer,
+                         introduction->callee);
+    }
+    if (self->job[0] != '\0' && who->job[0] != '\0' && strcmp(self->job, who->job) != 0) {
+        return pen_error(PEN_INVALID_INPUT, "here is job '%s', not '%s'", self->job, who->job);
+    }
+    return transport->events.accept(transport->events.context, who, link->address);
+}
+
+bool pen_grpc_server_introduce(pen_grpc_link *link, const pen_wire_introduction *introduction,
+                               pen_wire_pieces pieces) {
+    pen_grpc *transport = link->transport;
+    char job[PEN_WIRE_TEXT_LIMIT + 1], names[PEN_WIRE_TEXT_LIMIT];
+    pen_wire_copy_text(pieces, introduction->job, job, sizeof job);
+    const bool has_names = pen_grpc_tls_names(link->call, names, sizeof names);
+    const pen_introduction who = {
+        .job = job,
+        .peer = introduction->peer,
+        .generation = introduction->generation,
+        .incarnation = introduction->incarnation,
+        .certificate = has_names ? names : NULL,
+    };
+    const pen_status status = server_judge(link, introduction, &who);
+    if (status != PEN_OK) {
+        pen_grpc_server_count_refusal(transport, link->address, pen_status_message(status));
+        pen_grpc_link_down(link, status, true);
+        return false;
+    }
+    pen_mutex_lock(&transport->lock);
+    pen_grpc_link *old = transport->of_peer[who.peer];
+    pen_mutex_unlock(&transport->lock);
+    if (old != NULL) {
+        pen_grpc_link_down(old,
+                           pen_error(PEN_UNAVAILABLE, "peer %u opened another link, from %s",
+                                     who.peer, link->address),
+                           true);
+        pen_grpc_link_go_on(old);
+    }
+    link->peer = who.peer;
+    pen_mutex_lock(&transport->lock);
+    transport->of_peer[who.peer] = link;
+    pen_mutex_unlock(&transport->lock);
+    pen_grpc_send_introduction(link, who.peer);
+    return true;
+}
+
+// ---- the server
+
+static void server_request(pen_grpc_server *server) {
+    grpc_call_details_init(&server->details);
+    grpc_metadata_array_init(&server->metadata);
+    server->call = NULL;
+    const grpc_call_error error = grpc_server_request_call(
+        server->server, &server->call, &server->details, &server->metadata,
+        server->transport->queue, server->transport->queue, &server->requested);
+    PEN_ASSERT(error == GRPC_CALL_OK);
+}
+
+static void server_requested(void *owner, bool success) {
+    pen_grpc_server *server = owner;
+    grpc_slice method = grpc_slice_ref(server->details.method);
+    grpc_call *call = server->call;
+    grpc_call_details_destroy(&server->details);
+    grpc_metadata_array_destroy(&server->metadata);
+    if (success) {
+        pen_status status = PEN_OK;
+        if (grpc_slice_str_cmp(method, PEN_WIRE_METHOD) != 0) {
+            pen_grpc_health_answer(server, call, method);
+        } else if ((status = server_take_link(server->transport, call)) != PEN_OK) {
+            char address[PEN_ADDRESS_TEXT_LIMIT];
+            server_get_address(call, address, sizeof address);
+            pen_grpc_server_count_refusal(server->transport, address, pen_status_message(status));
+            pen_status_ignore(status, "the caller sees that the call was cancelled");
+            (void)grpc_call_cancel(call, NULL);
+            grpc_call_unref(call);
+        }
+        if (!server->is_shutting_down) server_request(server);
+    }
+    grpc_slice_unref(method);
+}
+
+static void server_is_shut_down(void *owner, bool success) {
+    pen_grpc_server *server = owner;
+    (void)success; // always
+    server->is_down = true;
+}
+
+pen_status pen_grpc_server_listen(pen_grpc *transport, const pen_address *address,
+                                  uint16_t *out_port) {
+    pen_grpc_server *server = pen_memory_allocate(1, sizeof *server);
+    if (server == NULL) return pen_error_out_of_memory();
+    server->transport = transport;
+    server->requested = (pen_grpc_tag){.done = server_requested, .owner = server};
+    server->shut_down = (pen_grpc_tag){.done = server_is_shut_down, .owner = server};
+    server->server = grpc_server_create(&transport->server_settings.list, NULL);
+    grpc_server_register_completion_queue(server->server, transport->queue, NULL);
+    errno = 0;
+    const int port = grpc_server_add_http2_port(server->server, address->text,
+                                                transport->credentials.of_servers);
+    // also without a port: a server is destroyed only once it was started and shut down
+    grpc_server_start(server->server);
+    pen_mutex_lock(&transport->lock);
+    transport->server = server;
+    pen_mutex_unlock(&transport->lock);
+    if (port <= 0 || port > UINT16_MAX) {
+        return pen_error(PEN_IO,
+                         "cannot listen at %s: the port is taken, the address is not this "
+                         "machine's%s",
+                         address->text,
+                         pen_grpc_tls_is_used(&transport->options.tls)
+                             ? ", or 'tls: cert' and 'tls: key' do not belong together"
+                             : "");
+    }
+    server_request(server);
+    *out_port = (uint16_t)port;
+    return PEN_OK;
+}
+
+void pen_grpc_server_shut_down(pen_grpc *transport) {
+    pen_grpc_server *server = transport->server;
+    if (server == NULL || server->is_shutting_down) return;
+    server->is_shutting_down = true;
+    grpc_server_shutdown_and_notify(server->server, transport->queue, &server->shut_down);
+}
+
+void pen_grpc_server_cancel_calls(pen_grpc *transport) {
+    if (transport->server != NULL) grpc_server_cancel_all_calls(transport->server->server);
+}
+
+bool pen_grpc_server_is_down(const pen_grpc *transport) {
+    return transport->server == NULL || transport->server->is_down;
+}
+
+void pen_grpc_server_destroy(pen_grpc *transport) {
+    if (transport->server == NULL) return;
+    grpc_server_destroy(transport->server->server);
+    pen_memory_free(transport->server);
+    transport->server = NULL;
+}

@@ -1,0 +1,50 @@
+// One end of links, for tests of transports: keeps what arrives, and waits for it.
+#ifndef PEN_TESTS_SUPPORT_STATION_H
+#define PEN_TESTS_SUPPORT_STATION_H
+
+#include "base/thread.h"
+#include "scheduler/transport/transport.h"
+
+#define STATION_PEER_LIMIT 64
+#define STATION_TEXT_LIMIT 1024
+
+typedef struct station {
+    const pen_transport_kind *kind;
+    pen_transport *transport;
+    uint16_t port;              // 0: does not listen
+    bool copies_frames_nowhere; // begin refuses
+
+    pen_mutex lock;
+    pen_condition changed;
+    // guarded by lock
+    uint32_t up_count[STATION_PEER_LIMIT], down_count[STATION_PEER_LIMIT];
+    pen_status_code down_code;
+    char down_text[STATION_TEXT_LIMIT];                        // of the last one
+    pen_status (*judge)(const pen_introduction *introduction); // NULL: takes all
+    char introduction[STATION_TEXT_LIMIT];                     // the last one, as text
+    uint64_t message_count, message_bytes;
+    char last_message[STATION_TEXT_LIMIT];
+    uint64_t frame_count, frame_bytes, wrong_count; // wrong: order, checksum
+    uint64_t next_sequence[STATION_PEER_LIMIT];     // of frames that arrive
+    uint64_t let_go_count, token_sum;
+    uint8_t *memory; // where frames go
+    uint64_t memory_bytes;
+    pen_frame last_frame;
+} station;
+
+// Creates it with room for frames of `memory_bytes`, and listens at `address` unless that is NULL.
+PEN_NODISCARD pen_status station_open(station *s, const char *kind,
+                                      const pen_transport_options *options, const char *address,
+                                      uint64_t memory_bytes);
+void station_close(station *s); // close, stop, destroy
+
+// Waits until *counter (a field of `s`) is at least `count`. False: 10 seconds have passed.
+bool station_wait(station *s, const uint64_t *counter, uint64_t count);
+bool station_wait_up(station *s, uint32_t peer, uint32_t count);
+bool station_wait_down(station *s, uint32_t peer, uint32_t count);
+
+// Opens a link from one to the other, who is peer `to`; waits until both are up. False: it did not
+// come up.
+bool station_link(station *from, station *to, uint32_t from_peer, uint32_t to_peer);
+
+#endif // PEN_TESTS_SUPPORT_STATION_H
