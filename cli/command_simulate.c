@@ -128,7 +128,7 @@ static const pen_cli_option simulate_cli_options[] = {
      .field = {.key = "schedule",
                .kind = PEN_OPTION_TEXT,
                .offset = offsetof(simulate_options, schedule),
-               .help = "in place of the plan's: 1f1b or gpipe"}},
+               .help = "in place of the plan's: 1f1b, gpipe, interleaved, zero_bubble"}},
     {.letter = 'o',
      .value_name = "FILE",
      .field = {.key = "output",
@@ -145,7 +145,9 @@ const pen_command pen_command_simulate = {
               .operand_count_minimum = 1,
               .operand_count_maximum = 1,
               PEN_CLI_OPTIONS(simulate_cli_options),
-              .details = "F forward, B backward, U update, with the last digit of the microbatch.\n"
+              .details = "F forward, B backward, I and W its halves (for inputs, for weights), U "
+                         "update, with the\n"
+                         "last digit of the microbatch.\n"
                          "Exit code 5: the schedule needs more memory than there is.\n"},
     .options_bytes = sizeof(simulate_options),
     .run = simulate_run,

@@ -1,6 +1,7 @@
 #include "partition/plan_solution.h"
 
 #include <math.h>
+#include <string.h>
 
 pen_status pen_planner_lower(const pen_planner *planner, const pen_planner_wish *wish,
                              pen_arena *arena, pen_problem_given *out_given) {
@@ -69,6 +70,7 @@ static pen_status solution_predict(const pen_planner *planner, pen_arena *arena,
     const pen_plan_request *request = planner->request;
     const uint32_t device_count = request->cluster->device_count;
     PEN_TRY(PEN_NEW(arena, solution->stages.stage_count, &solution->prediction.in_flight));
+    PEN_TRY(PEN_NEW(arena, solution->stages.stage_count, &solution->prediction.halved));
     PEN_TRY(PEN_NEW(arena, device_count, &solution->prediction.bytes_peak));
     pen_status status =
         request->step_time(request->step_time_context, &solution->stages, &solution->prediction);
@@ -88,6 +90,8 @@ static pen_status solution_predict(const pen_planner *planner, pen_arena *arena,
             pen_memory_model_device(solution->stage_memory, &solution->split, ones, d);
         if ((double)least.total <= planner->bytes_limit[d]) continue;
         solution->prediction.in_flight = ones;
+        memset(solution->prediction.halved, 0,
+               solution->stages.stage_count * sizeof *solution->prediction.halved);
         break;
     }
     return PEN_OK;
@@ -102,6 +106,13 @@ static pen_status solution_add_memory(const pen_planner *planner, pen_arena *are
     for (uint32_t d = 0; d < device_count; d++) {
         memory[d] = pen_memory_model_device(solution->stage_memory, &solution->split,
                                             solution->prediction.in_flight, d);
+        for (uint32_t s = 0; s < solution->split.stage_count; s++) {
+            if (solution->split.device_of_stage[s] != d) continue;
+            const uint64_t bytes =
+                solution->prediction.halved[s] * (uint64_t)solution->stages.stages[s].halved_bytes;
+            memory[d].activations += bytes;
+            memory[d].total += bytes;
+        }
         const double excess = (double)memory[d].total - planner->bytes_limit[d];
         if (excess <= worst) continue;
         worst = excess;
@@ -117,9 +128,11 @@ static pen_status solution_finish(const pen_planner *planner, pen_arena *arena,
     const pen_plan_request *request = planner->request;
     const pen_stage_split *split = &solution->split;
     pen_stage_memory *memory;
+    pen_stage_extra *extra;
     PEN_TRY(pen_stage_split_transfers(request->planned, planner->homes, request->cluster, split,
                                       arena, &solution->transfers));
     PEN_TRY(pen_memory_model_stages(request->planned, planner->homes, split, arena, &memory));
+    PEN_TRY(pen_stage_memory_extra(request->planned, planner->homes, split, arena, &extra));
     solution->stage_memory = memory;
     const pen_stage_costs_request costs = {.planned = request->planned,
                                            .homes = planner->homes,
@@ -128,6 +141,7 @@ static pen_status solution_finish(const pen_planner *planner, pen_arena *arena,
                                            .split = split,
                                            .transfers = &solution->transfers,
                                            .memory = memory,
+                                           .extra = extra,
                                            .bytes_limit = planner->bytes_limit};
     PEN_TRY(pen_stage_split_costs(&costs, arena, &solution->stages));
     PEN_TRY(solution_predict(planner, arena, solution));

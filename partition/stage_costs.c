@@ -275,7 +275,8 @@ pen_status pen_stage_split_costs(const pen_stage_costs_request *request, pen_are
                                                 memory->optimizer_state + memory->sent +
                                                 memory->received_passing),
                         .workspace_bytes = (double)memory->workspace,
-                        .activation_bytes = (double)(memory->activations + memory->received_kept)};
+                        .activation_bytes = (double)(memory->activations + memory->received_kept),
+                        .halved_bytes = (double)request->extra[s].halved};
     }
     costs_add_nodes(request, b.stages);
     PEN_TRY(costs_add_transfers(request, &b));

@@ -104,6 +104,7 @@ typedef struct pen_step_prediction {
     double bubble;       // share of the time of the devices that have stages, in which they idle
     uint32_t *in_flight; // [stage_count] microbatches held at once, at most; caller's storage
     double *bytes_peak;  // [device_count]; caller's storage
+    uint32_t *halved;    // [stage_count] those between their halves; caller's storage, or NULL
 } pen_step_prediction;
 
 // Pure: equal arguments, equal results; any number of threads. Handed to partition/ by compile.

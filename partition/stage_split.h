@@ -13,6 +13,7 @@
 #include "partition/memory_model.h"
 #include "partition/stage_forming.h"
 #include "partition/stage_graph.h"
+#include "partition/stage_memory.h"
 
 // `device_of_node` [node_count of the graph]; nodes of a colour are on one device. `forming` is of
 // the problem that the graph was lowered to, in which colours are numbers of nodes. OUT_OF_MEMORY
@@ -61,6 +62,7 @@ typedef struct pen_stage_costs_request {
     const pen_stage_split *split;
     const pen_stage_transfers *transfers;
     const pen_stage_memory *memory; // [stage_count]
+    const pen_stage_extra *extra;   // [stage_count]
     const double *bytes_limit;      // [device_count]
 } pen_stage_costs_request;
 

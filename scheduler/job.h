@@ -116,9 +116,11 @@ typedef enum pen_job_schedule {
     PEN_JOB_SCHEDULE_AUTO, // the fastest that fits
     PEN_JOB_SCHEDULE_GPIPE,
     PEN_JOB_SCHEDULE_1F1B,
+    PEN_JOB_SCHEDULE_INTERLEAVED,
+    PEN_JOB_SCHEDULE_ZERO_BUBBLE,
 } pen_job_schedule;
 
-// "auto", "gpipe", "1f1b", NULL: by the numbers above.
+// "auto", "gpipe", "1f1b", "interleaved", "zero_bubble", NULL: by the numbers above.
 extern const char *const pen_job_schedule_names[];
 const char *pen_job_schedule_name(pen_job_schedule schedule);
 

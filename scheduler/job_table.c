@@ -309,6 +309,8 @@ const char *const pen_job_schedule_names[] = {
     [PEN_JOB_SCHEDULE_AUTO] = "auto",
     [PEN_JOB_SCHEDULE_GPIPE] = "gpipe",
     [PEN_JOB_SCHEDULE_1F1B] = "1f1b",
+    [PEN_JOB_SCHEDULE_INTERLEAVED] = "interleaved",
+    [PEN_JOB_SCHEDULE_ZERO_BUBBLE] = "zero_bubble",
     NULL,
 };
 

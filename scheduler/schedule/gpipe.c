@@ -21,7 +21,7 @@ static pen_status gpipe_generate(const pen_stage_graph *graph, pen_arena *arena,
     }
     const pen_list_scheduling options = {.window = window, .forwards_first = true};
     PEN_TRY(pen_list_schedule(index, &options, arena, &schedule));
-    PEN_TRY(pen_schedule_memory(graph, schedule, arena, window, bytes_peak));
+    PEN_TRY(pen_schedule_memory(graph, schedule, arena, window, NULL, bytes_peak));
     PEN_TRY(pen_status_add_context(pen_schedule_check_memory(graph, window, bytes_peak),
                                    "while scheduling with gpipe, which holds all microbatches"));
     *out_schedule = schedule;

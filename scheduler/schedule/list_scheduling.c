@@ -1,30 +1,32 @@
 // A simulation in which the orders arise. Devices wait in a heap by when each can start its next
 // task; the earliest is taken, so all that may come before that moment is already known. Costs
 // O(log devices + edges of a stage + stages of a device) a task.
-//
-// Among tasks that could start at one time, backward goes before forward (it frees memory and
-// others wait for it), the lower microbatch before the higher, the later stage before the earlier.
 
 #include "scheduler/schedule/list_scheduling.h"
 
 #include <math.h>
 
 typedef struct list_stage {
-    uint32_t forward_next;
-    uint32_t backward_next;
-    uint32_t backward_count; // microbatches, or 0 without a backward pass
+    uint32_t next[PEN_LIST_KIND_COUNT]; // microbatch
+    uint32_t backward_count;            // microbatches, or 0 without a backward pass
     uint32_t window;
-    double forward_seconds;
-    double backward_seconds;
+    uint32_t hold;
+    uint32_t halved;
+    bool is_halved;
+    double seconds[PEN_LIST_KIND_COUNT];
 } list_stage;
 
 // A device with the task that it would start next.
 typedef struct list_device {
     double free_seconds;
     double start_seconds; // INFINITY: none is ready
+    double wanted;        // start with patience
+    double key;
     uint32_t stage;
-    pen_task_kind kind;
+    pen_list_kind kind;
     uint32_t forwards_left;
+    uint32_t held;
+    uint32_t window;
     uint32_t task_next;
     uint32_t heap_index;
 } list_device;
@@ -37,8 +39,10 @@ typedef struct list_arrivals {
 
 typedef struct list_state {
     const pen_stage_index *index;
-    bool forwards_first;
+    const pen_list_scheduling *options;
     uint32_t microbatch_count;
+    uint32_t group;
+    const pen_list_key *keys;
     list_stage *stages;
     list_device *devices;
     list_arrivals forward;
@@ -77,139 +81,176 @@ static void list_heap_move(list_state *state, uint32_t device) {
     list_heap_put(state, slot, device);
 }
 
-static uint32_t list_next_microbatch(const list_stage *stage, pen_task_kind kind) {
-    return kind == PEN_TASK_FORWARD ? stage->forward_next : stage->backward_next;
+// Whether only the stage's weight half keeps its next forward task, which is ready, from its place.
+static bool list_is_urgent(const list_state *state, uint32_t s) {
+    const list_stage *stage = &state->stages[s];
+    const uint32_t m = stage->next[PEN_LIST_FORWARD];
+    return m < state->microbatch_count && m - stage->next[PEN_LIST_WEIGHT] >= stage->hold &&
+           m - stage->next[PEN_LIST_INPUT] < stage->window &&
+           state->forward.pending[(size_t)s * state->microbatch_count + m] == 0;
 }
 
-// Takes a task as the device's next if none is better.
-static void list_offer(list_state *state, list_device *device, pen_task task, double ready) {
+// Takes the next task of a kind of a stage as the device's next if none is better.
+static void list_offer(list_state *state, list_device *device, uint32_t s, pen_list_kind kind,
+                       double ready) {
+    const list_stage *stage = &state->stages[s];
+    const uint32_t m = stage->next[kind];
+    const pen_list_key *key = &state->keys[(size_t)kind * state->index->graph->stage_count + s];
     const double start = fmax(device->free_seconds, ready);
-    if (start > device->start_seconds) return;
-    if (start == device->start_seconds) {
-        if (device->kind != task.kind) {
-            if (task.kind == PEN_TASK_FORWARD) return;
-        } else {
-            const list_stage *other = &state->stages[device->stage];
-            const uint32_t microbatch = list_next_microbatch(other, task.kind);
-            // stages of a device are offered in order, so that this one is later than the other
-            if (task.microbatch > microbatch) return;
-        }
+    double wanted = start;
+    if (kind == PEN_LIST_WEIGHT) wanted += state->options->patience * stage->seconds[kind];
+    double value =
+        key->base + key->group_step * (m / state->group) + key->step * (m % state->group);
+    if (kind == PEN_LIST_WEIGHT && list_is_urgent(state, s)) {
+        wanted = start;
+        value = -INFINITY;
     }
+    if (wanted > device->wanted || (wanted == device->wanted && value >= device->key)) return;
+    device->wanted = wanted;
     device->start_seconds = start;
-    device->stage = task.stage;
-    device->kind = task.kind;
+    device->key = value;
+    device->stage = s;
+    device->kind = kind;
+}
+
+static bool list_may_go_forward(const list_device *device, const list_stage *stage) {
+    if (stage->backward_count == 0) return true;
+    const uint32_t released = stage->next[stage->is_halved ? PEN_LIST_WEIGHT : PEN_LIST_INPUT];
+    const uint32_t held = stage->next[PEN_LIST_FORWARD] - released;
+    if (held == 0) return true;
+    return held < stage->hold && device->held < device->window &&
+           stage->next[PEN_LIST_FORWARD] - stage->next[PEN_LIST_INPUT] < stage->window;
+}
+
+static bool list_may_go_back(const list_stage *stage) {
+    const uint32_t m = stage->next[PEN_LIST_INPUT];
+    if (m >= stage->backward_count || m >= stage->next[PEN_LIST_FORWARD]) return false;
+    return !stage->is_halved || m - stage->next[PEN_LIST_WEIGHT] < stage->halved;
 }
 
 static void list_choose(list_state *state, uint32_t d) {
     const pen_stage_index *index = state->index;
     list_device *device = &state->devices[d];
-    const bool may_go_back = !state->forwards_first || device->forwards_left == 0;
+    const bool goes_back = !state->options->forwards_first || device->forwards_left == 0;
     device->start_seconds = INFINITY;
-    device->kind = PEN_TASK_FORWARD;
+    device->wanted = INFINITY;
+    device->key = INFINITY;
     for (uint32_t i = index->first_stage[d]; i < index->first_stage[d + 1]; i++) {
         const uint32_t s = index->device_stages[i];
         const list_stage *stage = &state->stages[s];
         const size_t row = (size_t)s * state->microbatch_count;
-        if (may_go_back && stage->backward_next < stage->backward_count &&
-            stage->backward_next < stage->forward_next &&
-            state->backward.pending[row + stage->backward_next] == 0) {
-            list_offer(state, device, (pen_task){PEN_TASK_BACKWARD, s, stage->backward_next},
-                       state->backward.ready_seconds[row + stage->backward_next]);
+        const uint32_t back = stage->next[PEN_LIST_INPUT];
+        const uint32_t forward = stage->next[PEN_LIST_FORWARD];
+        if (goes_back && list_may_go_back(stage) && state->backward.pending[row + back] == 0) {
+            list_offer(state, device, s, PEN_LIST_INPUT, state->backward.ready_seconds[row + back]);
         }
-        const bool has_room = stage->backward_count == 0 ||
-                              stage->forward_next - stage->backward_next < stage->window;
-        if (has_room && stage->forward_next < state->microbatch_count &&
-            state->forward.pending[row + stage->forward_next] == 0) {
-            list_offer(state, device, (pen_task){PEN_TASK_FORWARD, s, stage->forward_next},
-                       state->forward.ready_seconds[row + stage->forward_next]);
+        if (stage->is_halved && stage->next[PEN_LIST_WEIGHT] < back) {
+            list_offer(state, device, s, PEN_LIST_WEIGHT, 0);
+        }
+        if (forward < state->microbatch_count && list_may_go_forward(device, stage) &&
+            state->forward.pending[row + forward] == 0) {
+            list_offer(state, device, s, PEN_LIST_FORWARD,
+                       state->forward.ready_seconds[row + forward]);
         }
     }
     list_heap_move(state, d);
 }
 
-// A tensor reaches `task`, which may become its device's next.
-static void list_arrive(list_state *state, list_arrivals *arrivals, pen_task task, double seconds) {
-    const size_t at = (size_t)task.stage * state->microbatch_count + task.microbatch;
+// A tensor reaches the task of a stage for microbatch m, which may become its device's next.
+static void list_arrive(list_state *state, pen_list_kind kind, uint32_t s, uint32_t m,
+                        double seconds) {
+    list_arrivals *arrivals = kind == PEN_LIST_FORWARD ? &state->forward : &state->backward;
+    const size_t at = (size_t)s * state->microbatch_count + m;
     if (seconds > arrivals->ready_seconds[at]) arrivals->ready_seconds[at] = seconds;
     arrivals->pending[at] -= 1;
-    if (arrivals->pending[at] > 0) return;
-    if (list_next_microbatch(&state->stages[task.stage], task.kind) != task.microbatch) return;
-    list_choose(state, state->index->graph->stages[task.stage].device);
+    if (arrivals->pending[at] > 0 || state->stages[s].next[kind] != m) return;
+    list_choose(state, state->index->graph->stages[s].device);
 }
 
-static void list_send_forward(list_state *state, pen_task task, double end) {
+static void list_send_forward(list_state *state, uint32_t s, uint32_t m, double end) {
     const pen_stage_index *index = state->index;
     double start;
-    for (uint32_t i = index->first_output[task.stage]; i < index->first_output[task.stage + 1];
-         i++) {
+    for (uint32_t i = index->first_output[s]; i < index->first_output[s + 1]; i++) {
         const uint32_t e = index->out_edges[i];
         const pen_stage_edge *edge = &index->graph->edges[e];
         const double arrival = pen_link_send(state->link_free, index->forward_link[e], end,
                                              edge->forward_seconds, &start);
-        list_arrive(state, &state->forward,
-                    (pen_task){PEN_TASK_FORWARD, edge->target, task.microbatch}, arrival);
+        list_arrive(state, PEN_LIST_FORWARD, edge->target, m, arrival);
     }
 }
 
-static void list_send_backward(list_state *state, pen_task task, double end) {
+static void list_send_backward(list_state *state, uint32_t s, uint32_t m, double end) {
     const pen_stage_index *index = state->index;
     double start;
-    for (uint32_t i = index->first_input[task.stage]; i < index->first_input[task.stage + 1]; i++) {
+    for (uint32_t i = index->first_input[s]; i < index->first_input[s + 1]; i++) {
         const uint32_t e = index->in_edges[i];
         const pen_stage_edge *edge = &index->graph->edges[e];
         if (!edge->has_gradient) continue;
         const double arrival = pen_link_send(state->link_free, index->backward_link[e], end,
                                              edge->backward_seconds, &start);
-        list_arrive(state, &state->backward,
-                    (pen_task){PEN_TASK_BACKWARD, edge->source, task.microbatch}, arrival);
+        list_arrive(state, PEN_LIST_INPUT, edge->source, m, arrival);
     }
 }
 
 // Runs the task that a device has chosen.
 static void list_run(list_state *state, uint32_t d) {
     list_device *device = &state->devices[d];
-    list_stage *stage = &state->stages[device->stage];
-    pen_task task = {device->kind, device->stage, list_next_microbatch(stage, device->kind)};
-    double end = device->start_seconds;
-    if (task.kind == PEN_TASK_FORWARD) {
-        stage->forward_next += 1;
-        device->forwards_left -= 1;
-        end += stage->forward_seconds;
-    } else {
-        stage->backward_next += 1;
-        end += stage->backward_seconds;
-    }
+    const uint32_t s = device->stage;
+    const pen_list_kind kind = device->kind;
+    list_stage *stage = &state->stages[s];
+    const uint32_t m = stage->next[kind]++;
+    const double end = device->start_seconds + stage->seconds[kind];
+    static const pen_task_kind halves[] = {PEN_TASK_FORWARD, PEN_TASK_BACKWARD_INPUT,
+                                           PEN_TASK_BACKWARD_WEIGHT};
+    const bool is_whole = kind == PEN_LIST_INPUT && !stage->is_halved;
     device->free_seconds = end;
-    state->schedule->tasks[device->task_next++] = task;
-    if (task.kind == PEN_TASK_FORWARD) {
-        list_send_forward(state, task, end);
-    } else {
-        list_send_backward(state, task, end);
+    state->schedule->tasks[device->task_next++] =
+        (pen_task){is_whole ? PEN_TASK_BACKWARD : halves[kind], s, m};
+    if (kind == PEN_LIST_FORWARD) {
+        device->forwards_left -= 1;
+        if (stage->backward_count > 0) device->held += 1;
+        list_send_forward(state, s, m, end);
+    } else if (kind == PEN_LIST_INPUT) {
+        device->held -= 1;
+        list_send_backward(state, s, m, end);
     }
     list_choose(state, d);
 }
 
-static pen_status list_state_init(list_state *state, const pen_list_scheduling *options,
-                                  pen_arena *arena) {
+pen_status pen_list_keys_new(const pen_stage_graph *graph, const double rank[PEN_LIST_KIND_COUNT],
+                             pen_arena *arena, const pen_list_key **out_keys) {
+    pen_list_key *keys;
+    PEN_TRY(PEN_NEW(arena, (size_t)PEN_LIST_KIND_COUNT * graph->stage_count, &keys));
+    for (uint32_t kind = 0; kind < PEN_LIST_KIND_COUNT; kind++) {
+        for (uint32_t s = 0; s < graph->stage_count; s++) {
+            const double step = (double)graph->stage_count;
+            const double base = rank[kind] * step * (graph->microbatch_count + 1.0);
+            keys[(size_t)kind * graph->stage_count + s] =
+                (pen_list_key){.base = base - (double)s, .step = step};
+        }
+    }
+    *out_keys = keys;
+    return PEN_OK;
+}
+
+static void list_stages_init(list_state *state) {
     const pen_stage_index *index = state->index;
     const pen_stage_graph *graph = index->graph;
-    const size_t cells = (size_t)graph->stage_count * graph->microbatch_count;
-    PEN_TRY(PEN_NEW(arena, graph->stage_count, &state->stages));
-    PEN_TRY(PEN_NEW(arena, graph->device_count, &state->devices));
-    PEN_TRY(PEN_NEW(arena, cells, &state->forward.ready_seconds));
-    PEN_TRY(PEN_NEW(arena, cells, &state->forward.pending));
-    PEN_TRY(PEN_NEW(arena, cells, &state->backward.ready_seconds));
-    PEN_TRY(PEN_NEW(arena, cells, &state->backward.pending));
-    PEN_TRY(PEN_NEW(arena, index->link_count, &state->link_free));
-    PEN_TRY(PEN_NEW(arena, graph->device_count, &state->heap));
+    const pen_list_scheduling *options = state->options;
     for (uint32_t s = 0; s < graph->stage_count; s++) {
         const pen_stage *stage = &graph->stages[s];
+        const bool is_halved =
+            index->has_backward[s] && options->is_halved != NULL && options->is_halved[s];
+        const double input = pen_stage_backward_input_seconds(stage);
         state->stages[s] = (list_stage){
             .backward_count = index->has_backward[s] ? graph->microbatch_count : 0,
             .window = options->window[s],
-            .forward_seconds = stage->forward_seconds,
-            .backward_seconds =
-                pen_stage_backward_input_seconds(stage) + stage->backward_weight_seconds,
+            .hold = options->hold != NULL && is_halved ? options->hold[s] : options->window[s],
+            .halved = options->halved != NULL ? options->halved[s] : UINT32_MAX,
+            .is_halved = is_halved,
+            .seconds = {stage->forward_seconds,
+                        is_halved ? input : input + stage->backward_weight_seconds,
+                        stage->backward_weight_seconds},
         };
         state->devices[stage->device].forwards_left += graph->microbatch_count;
         const uint32_t input_count = index->first_input[s + 1] - index->first_input[s];
@@ -219,18 +260,48 @@ static pen_status list_state_init(list_state *state, const pen_list_scheduling *
             state->backward.pending[row + m] = index->gradient_count[s];
         }
     }
+}
+
+static pen_status list_state_init(list_state *state, pen_arena *arena) {
+    const pen_stage_graph *graph = state->index->graph;
+    const pen_list_scheduling *options = state->options;
+    const size_t cells = (size_t)graph->stage_count * graph->microbatch_count;
+    PEN_TRY(PEN_NEW(arena, graph->stage_count, &state->stages));
+    PEN_TRY(PEN_NEW(arena, graph->device_count, &state->devices));
+    PEN_TRY(PEN_NEW(arena, cells, &state->forward.ready_seconds));
+    PEN_TRY(PEN_NEW(arena, cells, &state->forward.pending));
+    PEN_TRY(PEN_NEW(arena, cells, &state->backward.ready_seconds));
+    PEN_TRY(PEN_NEW(arena, cells, &state->backward.pending));
+    PEN_TRY(PEN_NEW(arena, state->index->link_count, &state->link_free));
+    PEN_TRY(PEN_NEW(arena, graph->device_count, &state->heap));
+    state->keys = options->keys;
+    state->group = options->group > 0 ? options->group : UINT32_MAX;
+    if (state->keys == NULL) {
+        // backward before forward: it frees memory, and others wait for it
+        static const double rank[PEN_LIST_KIND_COUNT] = {1, 0, 2};
+        PEN_TRY(pen_list_keys_new(graph, rank, arena, &state->keys));
+    }
+    list_stages_init(state);
+    for (uint32_t d = 0; d < graph->device_count; d++) {
+        list_device *device = &state->devices[d];
+        device->task_next = state->schedule->first_task[d];
+        device->start_seconds = INFINITY;
+        device->window = options->device_window != NULL ? options->device_window[d] : UINT32_MAX;
+        list_heap_put(state, d, d);
+    }
     return PEN_OK;
 }
 
-static pen_status list_schedule_new(const pen_stage_index *index, pen_arena *arena,
-                                    pen_schedule **out_schedule) {
+pen_status pen_schedule_new(const pen_stage_index *index, const bool *is_halved, pen_arena *arena,
+                            pen_schedule **out_schedule) {
     const pen_stage_graph *graph = index->graph;
     pen_schedule *schedule;
     PEN_TRY(PEN_NEW(arena, 1, &schedule));
     schedule->device_count = graph->device_count;
     PEN_TRY(PEN_NEW(arena, (size_t)graph->device_count + 1, &schedule->first_task));
     for (uint32_t s = 0; s < graph->stage_count; s++) {
-        const uint32_t passes = index->has_backward[s] ? 2 : 1;
+        uint32_t passes = 1;
+        if (index->has_backward[s]) passes = is_halved != NULL && is_halved[s] ? 3 : 2;
         schedule->first_task[graph->stages[s].device + 1] +=
             passes * graph->microbatch_count + (index->has_update[s] ? index->phase_count : 0);
     }
@@ -243,21 +314,27 @@ static pen_status list_schedule_new(const pen_stage_index *index, pen_arena *are
     return PEN_OK;
 }
 
+static void list_add_updates(list_state *state) {
+    const pen_stage_index *index = state->index;
+    for (uint32_t phase = 0; phase < index->phase_count; phase++) {
+        for (uint32_t s = 0; s < index->graph->stage_count; s++) {
+            list_device *device = &state->devices[index->graph->stages[s].device];
+            if (!index->has_update[s]) continue;
+            state->schedule->tasks[device->task_next++] = (pen_task){PEN_TASK_UPDATE, s, phase};
+        }
+    }
+}
+
 pen_status pen_list_schedule(const pen_stage_index *index, const pen_list_scheduling *options,
                              pen_arena *arena, const pen_schedule **out_schedule) {
     list_state state = {
         .index = index,
-        .forwards_first = options->forwards_first,
+        .options = options,
         .microbatch_count = index->graph->microbatch_count,
     };
     const uint32_t device_count = index->graph->device_count;
-    PEN_TRY(list_schedule_new(index, arena, &state.schedule));
-    PEN_TRY(list_state_init(&state, options, arena));
-    for (uint32_t d = 0; d < device_count; d++) {
-        state.devices[d].task_next = state.schedule->first_task[d];
-        state.devices[d].start_seconds = INFINITY;
-        list_heap_put(&state, d, d);
-    }
+    PEN_TRY(pen_schedule_new(index, options->is_halved, arena, &state.schedule));
+    PEN_TRY(list_state_init(&state, arena));
     for (uint32_t d = 0; d < device_count; d++) {
         list_choose(&state, d);
     }
@@ -266,16 +343,24 @@ pen_status pen_list_schedule(const pen_stage_index *index, const pen_list_schedu
     }
     for (uint32_t s = 0; s < index->graph->stage_count; s++) {
         const list_stage *stage = &state.stages[s];
-        PEN_ASSERT(stage->forward_next == state.microbatch_count &&
-                   stage->backward_next == stage->backward_count);
+        PEN_ASSERT(stage->next[PEN_LIST_FORWARD] == state.microbatch_count &&
+                   stage->next[PEN_LIST_INPUT] == stage->backward_count &&
+                   (!stage->is_halved || stage->next[PEN_LIST_WEIGHT] == stage->backward_count));
     }
-    for (uint32_t phase = 0; phase < index->phase_count; phase++) {
-        for (uint32_t s = 0; s < index->graph->stage_count; s++) {
-            list_device *device = &state.devices[index->graph->stages[s].device];
-            if (!index->has_update[s]) continue;
-            state.schedule->tasks[device->task_next++] = (pen_task){PEN_TASK_UPDATE, s, phase};
-        }
-    }
+    list_add_updates(&state);
     *out_schedule = state.schedule;
     return PEN_OK;
+}
+
+void pen_stage_index_find_halves(const pen_stage_index *index, bool *out_is_halved) {
+    const pen_stage_graph *graph = index->graph;
+    for (uint32_t s = 0; s < graph->stage_count; s++) {
+        const pen_stage *stage = &graph->stages[s];
+        bool is_awaited = false;
+        for (uint32_t i = index->first_input[s]; i < index->first_input[s + 1]; i++) {
+            if (graph->edges[index->in_edges[i]].has_gradient) is_awaited = true;
+        }
+        out_is_halved[s] = is_awaited && stage->has_backward && !stage->is_recomputed &&
+                           stage->backward_weight_seconds > 0;
+    }
 }

@@ -202,6 +202,6 @@ pen_status pen_schedule_check(const pen_stage_graph *graph, const pen_schedule *
     PEN_TRY(pen_task_walk(index, schedule, arena, &times));
     PEN_TRY(PEN_NEW(arena, graph->stage_count, &in_flight));
     PEN_TRY(PEN_NEW(arena, graph->device_count, &bytes_peak));
-    PEN_TRY(pen_schedule_memory(graph, schedule, arena, in_flight, bytes_peak));
+    PEN_TRY(pen_schedule_memory(graph, schedule, arena, in_flight, NULL, bytes_peak));
     return pen_schedule_check_memory(graph, in_flight, bytes_peak);
 }

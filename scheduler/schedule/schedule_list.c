@@ -7,7 +7,9 @@
 // Each is pen_schedule_<name>, in a file of its own.
 #define SCHEDULE_LIST(SCHEDULE)                                                                    \
     SCHEDULE(one_f_one_b)                                                                          \
-    SCHEDULE(gpipe)
+    SCHEDULE(gpipe)                                                                                \
+    SCHEDULE(interleaved)                                                                          \
+    SCHEDULE(zero_bubble)
 
 #define SCHEDULE_DECLARE(name) extern const pen_schedule_generator pen_schedule_##name;
 #define SCHEDULE_ENTRY(name) &pen_schedule_##name,

@@ -8,56 +8,60 @@
 
 typedef struct memory_held {
     uint32_t *held;      // [stage_count] microbatches
-    bool *has_backward;  // [stage_count] by the tasks that there are
+    uint32_t *between;   // [stage_count] of them between their halves
     uint32_t *in_flight; // [stage_count] most of held
+    uint32_t *halved;    // [stage_count] most of between
 } memory_held;
 
-// The most bytes of activations that tasks [first, end) hold at once.
-static double memory_of_tasks(const pen_stage_graph *graph, const pen_schedule *schedule,
-                              uint32_t device, memory_held *held) {
-    double bytes = 0;
-    double peak = 0;
-    for (uint32_t t = schedule->first_task[device]; t < schedule->first_task[device + 1]; t++) {
-        const pen_task task = schedule->tasks[t];
-        const double activation_bytes = graph->stages[task.stage].activation_bytes;
-        if (task.kind == PEN_TASK_FORWARD) {
-            const uint32_t now = ++held->held[task.stage];
-            if (now > held->in_flight[task.stage]) held->in_flight[task.stage] = now;
-            bytes += activation_bytes;
-            if (bytes > peak) peak = bytes;
-        }
-        const bool releases =
-            task.kind == PEN_TASK_FORWARD
-                ? !held->has_backward[task.stage]
-                : task.kind == PEN_TASK_BACKWARD || task.kind == PEN_TASK_BACKWARD_WEIGHT;
-        if (releases) {
-            held->held[task.stage] -= 1;
-            bytes -= activation_bytes;
-        }
+static void memory_take(uint32_t *now, uint32_t *most) {
+    *now += 1;
+    if (*now > *most) *most = *now;
+}
+
+static void memory_count(const pen_stage_graph *graph, pen_task task, memory_held *held) {
+    const uint32_t s = task.stage;
+    switch (task.kind) {
+    case PEN_TASK_FORWARD:
+        memory_take(&held->held[s], &held->in_flight[s]);
+        if (!graph->stages[s].has_backward) held->held[s] -= 1;
+        break;
+    case PEN_TASK_BACKWARD_INPUT:
+        memory_take(&held->between[s], &held->halved[s]);
+        break;
+    case PEN_TASK_BACKWARD_WEIGHT:
+        held->between[s] -= 1;
+        held->held[s] -= 1;
+        break;
+    case PEN_TASK_BACKWARD:
+        held->held[s] -= 1;
+        break;
+    case PEN_TASK_UPDATE:
+        break;
     }
-    return peak;
 }
 
 pen_status pen_schedule_memory(const pen_stage_graph *graph, const pen_schedule *schedule,
-                               pen_arena *arena, uint32_t *out_in_flight, double *out_bytes_peak) {
-    memory_held held = {.in_flight = out_in_flight};
+                               pen_arena *arena, uint32_t *out_in_flight, uint32_t *out_halved,
+                               double *out_bytes_peak) {
+    memory_held held = {.in_flight = out_in_flight, .halved = out_halved};
     double *workspace_bytes;
     PEN_TRY(PEN_NEW(arena, graph->stage_count, &held.held));
-    PEN_TRY(PEN_NEW(arena, graph->stage_count, &held.has_backward));
+    PEN_TRY(PEN_NEW(arena, graph->stage_count, &held.between));
     PEN_TRY(PEN_NEW(arena, graph->device_count, &workspace_bytes));
-    for (uint32_t t = 0; t < schedule->task_count; t++) {
-        const pen_task_kind kind = schedule->tasks[t].kind;
-        if (kind == PEN_TASK_BACKWARD || kind == PEN_TASK_BACKWARD_WEIGHT) {
-            held.has_backward[schedule->tasks[t].stage] = true;
-        }
-    }
+    if (out_halved == NULL) PEN_TRY(PEN_NEW(arena, graph->stage_count, &held.halved));
     memset(out_in_flight, 0, graph->stage_count * sizeof *out_in_flight);
+    memset(held.halved, 0, graph->stage_count * sizeof *held.halved);
+    for (uint32_t t = 0; t < schedule->task_count; t++) {
+        memory_count(graph, schedule->tasks[t], &held);
+    }
     for (uint32_t d = 0; d < graph->device_count; d++) {
-        out_bytes_peak[d] = memory_of_tasks(graph, schedule, d, &held);
+        out_bytes_peak[d] = 0;
     }
     for (uint32_t s = 0; s < graph->stage_count; s++) {
         const pen_stage *stage = &graph->stages[s];
-        out_bytes_peak[stage->device] += stage->fixed_bytes;
+        out_bytes_peak[stage->device] += stage->fixed_bytes +
+                                         out_in_flight[s] * stage->activation_bytes +
+                                         held.halved[s] * stage->halved_bytes;
         workspace_bytes[stage->device] =
             fmax(workspace_bytes[stage->device], stage->workspace_bytes);
     }

@@ -34,9 +34,11 @@ pen_status pen_schedule_simulate(const pen_stage_graph *graph, const pen_schedul
     timeline->schedule = schedule;
     PEN_TRY(PEN_NEW(arena, graph->device_count, &timeline->busy_seconds));
     PEN_TRY(PEN_NEW(arena, graph->stage_count, &timeline->in_flight));
+    PEN_TRY(PEN_NEW(arena, graph->stage_count, &timeline->halved));
     PEN_TRY(PEN_NEW(arena, graph->device_count, &timeline->bytes_peak));
     PEN_TRY(pen_task_walk(index, schedule, arena, &timeline->times));
-    PEN_TRY(pen_schedule_memory(graph, schedule, arena, timeline->in_flight, timeline->bytes_peak));
+    PEN_TRY(pen_schedule_memory(graph, schedule, arena, timeline->in_flight, timeline->halved,
+                                timeline->bytes_peak));
     simulate_sum_up(timeline, index);
     *out_timeline = timeline;
     return PEN_OK;

@@ -20,6 +20,7 @@ typedef struct pen_timeline {
     double bubble;        // share of the time of the devices that have stages, in which they idle
     double *busy_seconds; // [device_count]
     uint32_t *in_flight;  // [stage_count] microbatches held at once, at most
+    uint32_t *halved;     // [stage_count] of them between the halves of their backward task
     double *bytes_peak;   // [device_count]
 } pen_timeline;
 

@@ -85,6 +85,10 @@ static pen_status step_time_predict(const pen_schedule_generator *generator,
     out_prediction->bubble = timeline->bubble;
     memcpy(out_prediction->in_flight, timeline->in_flight,
            graph->stage_count * sizeof *timeline->in_flight);
+    if (out_prediction->halved != NULL) {
+        memcpy(out_prediction->halved, timeline->halved,
+               graph->stage_count * sizeof *timeline->halved);
+    }
     memcpy(out_prediction->bytes_peak, timeline->bytes_peak,
            graph->device_count * sizeof *timeline->bytes_peak);
     return PEN_OK;

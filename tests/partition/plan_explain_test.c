@@ -7,6 +7,7 @@
 
 #define LENET_IN_TWO                                                                               \
     PLANNED_FOUR_DEVICES                                                                           \
+    "pipeline: {schedule: 1f1b}\n"                                                                 \
     "placement: {strategy: manual, contiguous: %s, forbid: [{nodes: /fc1/Gemm, on: c}], pin: "     \
     "[{nodes: \"^/(conv|Sigmoid$|Pad|Aver|Max|Tanh$|Resh)\", to: a}, {nodes: \"^/(fc3)\", to: "    \
     "b}]}\n"

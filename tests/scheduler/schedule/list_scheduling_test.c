@@ -61,7 +61,7 @@ static void never_holds_more_than_windows(void **state) {
         }
         const pen_list_scheduling options = {.window = window};
         const pen_schedule *schedule = schedule_of(graph, &options, arena);
-        CHECK_OK(pen_schedule_memory(graph, schedule, arena, in_flight, bytes_peak));
+        CHECK_OK(pen_schedule_memory(graph, schedule, arena, in_flight, NULL, bytes_peak));
         for (uint32_t s = 0; s < graph->stage_count; s++) {
             CHECK(in_flight[s] <= window[s], "graph %llu, stage %u holds %u of %u",
                   (unsigned long long)seed, s, in_flight[s], window[s]);

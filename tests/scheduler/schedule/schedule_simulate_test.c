@@ -306,9 +306,9 @@ static double way_seconds(const pen_stage_graph *graph) {
             backward[s] = fmax(backward[s],
                                backward[graph->edges[e].target] + graph->edges[e].backward_seconds);
         }
-        backward[s] +=
-            graph->stages[s].backward_input_seconds + graph->stages[s].backward_weight_seconds;
-        longest = fmax(longest, backward[s] + graph->stages[s].update_seconds);
+        backward[s] += graph->stages[s].backward_input_seconds;
+        longest = fmax(longest, backward[s] + graph->stages[s].backward_weight_seconds +
+                                    graph->stages[s].update_seconds);
     }
     return longest;
 }

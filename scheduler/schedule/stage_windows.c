@@ -1,0 +1,211 @@
+#include "scheduler/schedule/stage_windows.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "scheduler/schedule/schedule_memory.h"
+
+// Of the rate of the busiest device or link, what a window has to allow.
+#define WINDOW_RATE 0.95
+
+// What the busiest device or link takes for a microbatch.
+static pen_status windows_period(const pen_stage_index *index, pen_arena *arena,
+                                 double *out_seconds) {
+    const pen_stage_graph *graph = index->graph;
+    double *busy; // devices, then links
+    PEN_TRY(PEN_NEW(arena, (size_t)graph->device_count + index->link_count, &busy));
+    double *link_busy = busy + graph->device_count;
+    for (uint32_t s = 0; s < graph->stage_count; s++) {
+        busy[graph->stages[s].device] += pen_stage_microbatch_seconds(&graph->stages[s]);
+    }
+    for (uint32_t e = 0; e < graph->edge_count; e++) {
+        const pen_stage_edge *edge = &graph->edges[e];
+        if (index->forward_link[e] == PEN_LINK_NONE) continue;
+        link_busy[index->forward_link[e]] += edge->forward_seconds;
+        if (edge->has_gradient) link_busy[index->backward_link[e]] += edge->backward_seconds;
+    }
+    *out_seconds = 0;
+    for (uint32_t i = 0; i < graph->device_count + index->link_count; i++) {
+        *out_seconds = fmax(*out_seconds, busy[i]);
+    }
+    return PEN_OK;
+}
+
+static pen_status windows_fill(const pen_stage_index *index, pen_arena *arena,
+                               uint32_t *out_window) {
+    const pen_stage_graph *graph = index->graph;
+    double period;
+    double *round_seconds;
+    PEN_TRY(windows_period(index, arena, &period));
+    PEN_TRY(PEN_NEW(arena, graph->stage_count, &round_seconds));
+    for (uint32_t s = graph->stage_count; s-- > 0;) {
+        uint32_t depth = 0;
+        double behind = 0;
+        for (uint32_t i = index->first_output[s]; i < index->first_output[s + 1]; i++) {
+            const pen_stage_edge *edge = &graph->edges[index->out_edges[i]];
+            if (!edge->has_gradient) continue;
+            if (out_window[edge->target] > depth) depth = out_window[edge->target];
+            behind = fmax(behind, edge->forward_seconds + edge->backward_seconds +
+                                      round_seconds[edge->target]);
+        }
+        out_window[s] = depth + 1;
+        round_seconds[s] = pen_stage_microbatch_seconds(&graph->stages[s]) + behind;
+    }
+    for (uint32_t s = 0; s < graph->stage_count; s++) {
+        const double rounds = period > 0 ? ceil(WINDOW_RATE * round_seconds[s] / period) : 0;
+        if (rounds >= graph->microbatch_count) {
+            out_window[s] = graph->microbatch_count;
+        } else if (rounds > out_window[s]) {
+            out_window[s] = (uint32_t)rounds;
+        }
+        if (out_window[s] > graph->microbatch_count) out_window[s] = graph->microbatch_count;
+        if (!index->has_backward[s]) out_window[s] = 1;
+    }
+    return PEN_OK;
+}
+
+pen_status pen_stage_windows_new(const pen_stage_index *index, pen_arena *arena,
+                                 pen_stage_windows *out_windows) {
+    const uint32_t stage_count = index->graph->stage_count;
+    PEN_TRY(PEN_NEW(arena, stage_count, &out_windows->window));
+    PEN_TRY(PEN_NEW(arena, stage_count, &out_windows->hold));
+    PEN_TRY(PEN_NEW(arena, stage_count, &out_windows->halved));
+    PEN_TRY(PEN_NEW(arena, stage_count, &out_windows->is_halved));
+    PEN_TRY(windows_fill(index, arena, out_windows->window));
+    for (uint32_t s = 0; s < stage_count; s++) {
+        out_windows->hold[s] = out_windows->window[s];
+        out_windows->halved[s] = out_windows->window[s];
+    }
+    return PEN_OK;
+}
+
+void pen_stage_index_depths(const pen_stage_index *index, uint32_t *out_depth) {
+    const pen_stage_graph *graph = index->graph;
+    for (uint32_t s = 0; s < graph->stage_count; s++) {
+        out_depth[s] = 0;
+        for (uint32_t i = index->first_input[s]; i < index->first_input[s + 1]; i++) {
+            const pen_stage_edge *edge = &graph->edges[index->in_edges[i]];
+            if (!edge->has_gradient) continue;
+            if (out_depth[edge->source] + 1 > out_depth[s]) {
+                out_depth[s] = out_depth[edge->source] + 1;
+            }
+        }
+    }
+}
+
+// ---- memory
+
+// What is wanted of a schedule, and what it came to.
+typedef struct windows_fit {
+    const pen_stage_index *index;
+    pen_stage_windows *windows;
+    uint32_t *in_flight; // [stage_count]
+    uint32_t *halved;    // [stage_count]
+    double *bytes_peak;  // [device_count]
+} windows_fit;
+
+// What the windows of a device's stages may come to.
+static double fit_bytes(const windows_fit *fit, uint32_t device) {
+    const pen_stage_index *index = fit->index;
+    double bytes = 0;
+    double workspace_bytes = 0;
+    for (uint32_t i = index->first_stage[device]; i < index->first_stage[device + 1]; i++) {
+        const uint32_t s = index->device_stages[i];
+        const pen_stage *stage = &index->graph->stages[s];
+        workspace_bytes = fmax(workspace_bytes, stage->workspace_bytes);
+        bytes += stage->fixed_bytes + fit->windows->hold[s] * stage->activation_bytes;
+        if (fit->windows->is_halved[s]) bytes += fit->windows->halved[s] * stage->halved_bytes;
+    }
+    return bytes + workspace_bytes;
+}
+
+// The window that is largest for what was wanted, of those that take memory. NULL: all are 1.
+static uint32_t *fit_find_largest(const windows_fit *fit, uint32_t device) {
+    const pen_stage_index *index = fit->index;
+    uint32_t *largest = NULL;
+    double share = 0;
+    for (uint32_t i = index->first_stage[device]; i < index->first_stage[device + 1]; i++) {
+        const uint32_t s = index->device_stages[i];
+        const pen_stage *stage = &index->graph->stages[s];
+        uint32_t *hold = &fit->windows->hold[s];
+        uint32_t *halved = &fit->windows->halved[s];
+        if (*hold > 1 && stage->activation_bytes > 0 && *hold >= share * fit->in_flight[s]) {
+            share = (double)*hold / fit->in_flight[s];
+            largest = hold;
+        }
+        if (!fit->windows->is_halved[s] || *halved <= 1 || stage->halved_bytes <= 0) continue;
+        if (*halved > share * fit->halved[s]) {
+            share = (double)*halved / fit->halved[s];
+            largest = halved;
+        }
+    }
+    return largest;
+}
+
+// Makes room on a device: its windows are at most what the schedule came to, and shrink from there
+// until they fit. Returns whether anything changed.
+static bool fit_shrink(const windows_fit *fit, uint32_t device) {
+    const pen_stage_index *index = fit->index;
+    pen_stage_windows *windows = fit->windows;
+    bool shrank = false;
+    for (uint32_t i = index->first_stage[device]; i < index->first_stage[device + 1]; i++) {
+        const uint32_t s = index->device_stages[i];
+        if (fit->in_flight[s] < windows->hold[s]) windows->hold[s] = fit->in_flight[s];
+        if (fit->halved[s] < windows->halved[s]) windows->halved[s] = fit->halved[s];
+        if (windows->hold[s] == 0) windows->hold[s] = 1;
+        if (windows->halved[s] == 0) windows->halved[s] = 1;
+    }
+    while (fit_bytes(fit, device) > index->graph->bytes_limit[device]) {
+        uint32_t *largest = fit_find_largest(fit, device);
+        if (largest == NULL) break;
+        *largest -= 1;
+        shrank = true;
+    }
+    if (fit_bytes(fit, device) > index->graph->bytes_limit[device]) {
+        for (uint32_t i = index->first_stage[device]; i < index->first_stage[device + 1]; i++) {
+            const uint32_t s = index->device_stages[i];
+            shrank = shrank || windows->is_halved[s];
+            windows->is_halved[s] = false;
+        }
+    }
+    for (uint32_t i = index->first_stage[device]; i < index->first_stage[device + 1]; i++) {
+        const uint32_t s = index->device_stages[i];
+        if (windows->window[s] > windows->hold[s]) windows->window[s] = windows->hold[s];
+    }
+    return shrank;
+}
+
+// Shrinks where a device is above its limit. Returns whether anything shrank.
+static bool fit_make_room(const windows_fit *fit) {
+    const pen_stage_graph *graph = fit->index->graph;
+    bool shrank = false;
+    for (uint32_t d = 0; d < graph->device_count; d++) {
+        if (fit->bytes_peak[d] <= graph->bytes_limit[d]) continue;
+        if (fit_shrink(fit, d)) shrank = true;
+    }
+    return shrank;
+}
+
+pen_status pen_stage_windows_schedule(const pen_stage_index *index,
+                                      const pen_list_scheduling *options,
+                                      pen_stage_windows *windows, pen_arena *arena,
+                                      const pen_schedule **out_schedule) {
+    const pen_stage_graph *graph = index->graph;
+    pen_list_scheduling own = *options;
+    windows_fit fit = {.index = index, .windows = windows};
+    own.window = windows->window;
+    own.hold = windows->hold;
+    own.halved = windows->halved;
+    own.is_halved = windows->is_halved;
+    PEN_TRY(PEN_NEW(arena, graph->stage_count, &fit.in_flight));
+    PEN_TRY(PEN_NEW(arena, graph->stage_count, &fit.halved));
+    PEN_TRY(PEN_NEW(arena, graph->device_count, &fit.bytes_peak));
+    // each round shrinks a device that is above its limit until its windows fit, or lets its
+    // backward tasks run whole
+    do {
+        PEN_TRY(pen_list_schedule(index, &own, arena, out_schedule));
+        PEN_TRY(pen_schedule_memory(graph, *out_schedule, arena, fit.in_flight, fit.halved,
+                                    fit.bytes_peak));
+    } while (fit_make_room(&fit));
+    return pen_schedule_check_memory(graph, fit.in_flight, fit.bytes_peak);
+}
