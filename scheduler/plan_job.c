@@ -5,9 +5,11 @@
 #include "base/log.h"
 #include "base/machine.h"
 #include "base/memory.h"
-#include "base/name_map.h"
 #include "device/device.h"
+#include "partition/plan_place.h"
 #include "scheduler/job_runner.h"
+#include "scheduler/kernel_sizes.h"
+#include "scheduler/plan_memory.h"
 #include "scheduler/process_memory.h"
 #include "scheduler/schedule/schedule.h"
 #include "scheduler/schedule/schedule_step_time.h"
@@ -25,6 +27,7 @@ struct pen_plan_job {
     const pen_program *program;
     pen_placement_spec placement;
     pen_planned_graph planned;
+    pen_kernel_sizes *sizes;
     pen_plan_request request;
     const char *schedule; // NULL: all are tried
     const char *schedule_names[PLAN_SCHEDULES_LIMIT];
@@ -83,49 +86,22 @@ static pen_status plan_compile(pen_plan_job *p) {
 
 // ---- what the device says of the graph
 
-// Kernels that do equal work take equal workspaces, so each is asked for once.
-static pen_status plan_workspace(pen_plan_job *p, pen_name_map *known, uint64_t *bytes_of_known,
-                                 pen_node_id node, uint64_t *out_bytes) {
-    const pen_graph *graph = p->program->graph;
-    const pen_device_kind *kind = p->device->kind;
-    const char *shape, *key;
-    PEN_TRY(pen_cost_key(graph, node, p->arena, &shape));
-    PEN_TRY(
-        pen_arena_format(p->arena, &key, "%s %s", pen_graph_node(graph, node)->op->name, shape));
-    const uint32_t found = pen_name_map_find(known, key);
-    if (found != PEN_NAME_MAP_NONE) {
-        *out_bytes = bytes_of_known[found];
-        return PEN_OK;
-    }
-    pen_kernel *kernel;
-    PEN_TRY(kind->prepare(p->device, graph, node, p->arena, &kernel));
-    *out_bytes = kind->workspace_bytes(kernel);
-    kind->release(p->device, kernel);
-    bytes_of_known[known->count] = *out_bytes;
-    return pen_name_map_add(known, key, known->count);
-}
-
 static pen_status plan_ask_device(pen_plan_job *p) {
     const pen_program *program = p->program;
     const pen_graph *graph = program->graph;
-    const pen_device_kind *kind = p->device->kind;
     const uint32_t value_count = pen_graph_value_count(graph);
     const uint32_t node_count = pen_graph_node_count(graph);
-    uint64_t *bytes, *workspace, *bytes_of_known;
-    pen_name_map known;
-    pen_name_map_init(&known, p->arena);
+    uint64_t *bytes, *workspace;
+    PEN_TRY(pen_kernel_sizes_new(p->device, p->arena, &p->sizes));
     PEN_TRY(PEN_NEW(p->arena, value_count, &bytes));
     PEN_TRY(PEN_NEW(p->arena, node_count, &workspace));
-    PEN_TRY(PEN_NEW(p->arena, node_count, &bytes_of_known));
     for (uint32_t v = 0; v < value_count; v++) {
-        const pen_value_id value = {v};
-        bytes[v] = kind->value_bytes != NULL ? kind->value_bytes(p->device, graph, value)
-                                             : pen_tensor_type_bytes(pen_value_type(graph, value));
+        bytes[v] = pen_kernel_sizes_of_value(&p->sizes, graph, (pen_value_id){v});
     }
     for (uint32_t i = 0; i < program->order_count; i++) {
         const pen_node_id node = program->order[i];
         if (pen_graph_node(graph, node)->op->is_view) continue;
-        PEN_TRY(plan_workspace(p, &known, bytes_of_known, node, &workspace[node.index]));
+        PEN_TRY(pen_kernel_sizes_of_node(&p->sizes, graph, node, &workspace[node.index]));
     }
     p->planned = (pen_planned_graph){.graph = graph,
                                      .order = program->order,
@@ -302,6 +278,45 @@ static pen_status plan_compare_schedules(pen_plan_job *p, pen_arena *arena, pen_
     return PEN_OK;
 }
 
+static pen_status plan_refuse_memory(const pen_plan *plan, uint32_t device,
+                                     const pen_plan_memory *memory, pen_arena *arena) {
+    char needed[PEN_QUANTITY_TEXT_BYTES], limit[PEN_QUANTITY_TEXT_BYTES];
+    const char *kinds;
+    PEN_TRY(pen_plan_memory_format(memory, arena, &kinds));
+    return pen_error(
+        PEN_DOES_NOT_FIT, "device '%s' needs %s of memory under the schedule %s and may use %s: %s",
+        plan->devices[device].name, pen_bytes_format(memory->total, needed), plan->schedule,
+        pen_bytes_format((uint64_t)plan->stages.bytes_limit[device], limit), kinds);
+}
+
+// What the devices take in place of what the memory model says they do.
+static pen_status plan_refine_memory(const pen_plan_job *p, pen_arena *arena, pen_plan *plan) {
+    const pen_schedule_generator *generator;
+    pen_plan_device *devices;
+    pen_plan_memory *memory;
+    if (p->planned.is_local) return PEN_OK;
+    pen_plan_memory_request request = {.plan = plan,
+                                       .cluster = p->request.cluster,
+                                       .program = p->program,
+                                       .value_bytes = pen_kernel_sizes_of_value,
+                                       .workspace = pen_kernel_sizes_of_node,
+                                       .context = &p->sizes};
+    PEN_TRY(pen_schedule_generator_find(plan->schedule, arena, &generator));
+    PEN_TRY(generator->generate(&plan->stages, arena, &request.schedule));
+    PEN_TRY(PEN_NEW(arena, plan->device_count, &devices));
+    PEN_TRY(PEN_NEW(arena, plan->device_count, &memory));
+    PEN_TRY(pen_plan_memory_find(&request, memory));
+    for (uint32_t d = 0; d < plan->device_count; d++) {
+        if ((double)memory[d].total > plan->stages.bytes_limit[d]) {
+            return plan_refuse_memory(plan, d, &memory[d], arena);
+        }
+        devices[d] = plan->devices[d];
+        devices[d].memory = memory[d];
+    }
+    plan->devices = devices;
+    return PEN_OK;
+}
+
 // The schedule that is asked for; of `auto` the first.
 static void plan_use_first_schedule(pen_plan_job *p) {
     uint32_t index = 0;
@@ -317,6 +332,7 @@ pen_status pen_plan_job_place(pen_plan_job *plan_job, pen_arena *arena, pen_plan
     plan_use_first_schedule(p);
     PEN_TRY(pen_plan_build(&p->request, arena, &plan));
     if (p->schedule == NULL) PEN_TRY(plan_compare_schedules(p, arena, &plan));
+    PEN_TRY(plan_refine_memory(p, arena, plan));
     *out_plan = plan;
     return PEN_OK;
 }
@@ -330,6 +346,7 @@ pen_status pen_plan_job_rebuild(pen_plan_job *plan_job, const pen_plan *given, p
     plan_use_first_schedule(p);
     PEN_TRY(pen_plan_rebuild(&p->request, given, arena, &plan));
     if (p->schedule == NULL) PEN_TRY(plan_compare_schedules(p, arena, &plan));
+    PEN_TRY(plan_refine_memory(p, arena, plan));
     *out_plan = plan;
     return PEN_OK;
 }

@@ -2,6 +2,7 @@
 #include "scheduler/runtime/part_memory.h"
 
 #include "partition/memory_model.h"
+#include "partition/stage_assign.h"
 #include "scheduler/runtime/executor.h"
 #include "tests/support/check.h"
 #include "tests/support/planned.h"
@@ -56,10 +57,13 @@ static const uint32_t *place_in_runs(const pen_planner *planner, pen_arena *aren
     return device_of_node;
 }
 
-static void cut_program(cut_case *c, const bool *is_halved) {
+static void cut_program(cut_case *c, const pen_stage_split *split, const pen_schedule *schedule) {
     const pen_program *program = c->program;
     pen_value_id fed[8];
     uint32_t fed_count = 0;
+    bool *is_halved;
+    CHECK_OK(PEN_NEW(c->arena, split->stage_count, &is_halved));
+    pen_schedule_find_halved(schedule, split->stage_count, is_halved);
     for (uint32_t i = 0; i < program->input_count; i++) {
         fed[fed_count++] = program->inputs[i];
     }
@@ -72,17 +76,18 @@ static void cut_program(cut_case *c, const bool *is_halved) {
                                      .kept = program->kept,
                                      .kept_count = program->kept_count,
                                      .device_count = DEVICES,
-                                     .stage_count = c->solution.split.stage_count,
-                                     .device_of_stage = c->solution.split.device_of_stage,
-                                     .stage_of_node = c->solution.split.stage_of_node,
+                                     .stage_count = split->stage_count,
+                                     .device_of_stage = split->device_of_stage,
+                                     .stage_of_node = split->stage_of_node,
                                      .is_halved = is_halved};
     CHECK_OK(pen_cut_stages(&request, c->arena, &c->cut));
 }
 
-static cut_case cut_make(const char *model, const char *schedule_name, uint32_t device_count,
-                         bool turns, bool is_one_worker) {
+static cut_case cut_start(const char *model, const char *placement) {
     cut_case c = {.arena = check_arena()};
-    const char *rest = PLANNED_FOUR_DEVICES "placement: {time_limit: 100ms}\n";
+    const char *rest;
+    CHECK_OK(pen_arena_format(c.arena, &rest, "%splacement: {time_limit: 100ms%s}\n",
+                              PLANNED_FOUR_DEVICES, placement));
     c.plan_job = planned_start(strcmp(model, "tiny") == 0
                                    ? planned_tiny(c.arena, MICROBATCHES, rest)
                                    : planned_reference(c.arena, model, MICROBATCHES, rest));
@@ -90,33 +95,39 @@ static cut_case cut_make(const char *model, const char *schedule_name, uint32_t 
     const pen_device_kind *kind = NULL;
     CHECK_OK(pen_device_kind_find("cpu", &kind));
     CHECK_OK(kind->open(&(pen_device_options){.name = "a", .thread_count = 1}, &c.device));
+    return c;
+}
+
+// Cuts the program, and counts the copies.
+static void cut_finish(cut_case *c, const pen_stage_split *split, const pen_stage_graph *stages,
+                       const char *schedule_name, bool is_one_worker) {
+    const pen_schedule_generator *generator;
+    const pen_schedule *schedule;
+    CHECK_OK(pen_schedule_generator_find(schedule_name, c->arena, &generator));
+    CHECK_OK(generator->generate(stages, c->arena, &schedule));
+    cut_program(c, split, schedule);
+    static const uint32_t one_worker[DEVICES] = {1, 1, 1, 1}, workers[DEVICES] = {1, 2, 3, 4};
+    const pen_run_form_request form = {.cut = c->cut,
+                                       .schedule = schedule,
+                                       .microbatch_count = MICROBATCHES,
+                                       .microbatch_size = c->program->microbatch_size,
+                                       .trains = true,
+                                       .worker_of_device = is_one_worker ? one_worker : workers,
+                                       .value_bytes = device_value_bytes,
+                                       .value_bytes_context = c};
+    CHECK_OK(pen_run_form_build(&form, c->arena, &c->built));
+}
+
+static cut_case cut_make(const char *model, const char *schedule_name, uint32_t device_count,
+                         bool turns, bool is_one_worker) {
+    cut_case c = cut_start(model, "");
     const pen_plan_request *request;
     pen_planner *planner;
     CHECK_OK(pen_plan_job_get_request(c.plan_job, schedule_name, &request));
     CHECK_OK(pen_planner_new(request, c.arena, &planner));
     const uint32_t *devices = place_in_runs(planner, c.arena, device_count, turns);
     CHECK_OK(pen_plan_solve(planner, devices, c.arena, &c.solution));
-    const pen_schedule_generator *generator;
-    const pen_schedule *schedule;
-    CHECK_OK(pen_schedule_generator_find(schedule_name, c.arena, &generator));
-    for (uint32_t d = 0; d < DEVICES; d++) {
-        planner->bytes_limit[d] = 1e18;
-    }
-    CHECK_OK(generator->generate(&c.solution.stages, c.arena, &schedule));
-    bool *is_halved;
-    CHECK_OK(PEN_NEW(c.arena, c.solution.split.stage_count, &is_halved));
-    pen_schedule_find_halved(schedule, c.solution.split.stage_count, is_halved);
-    cut_program(&c, is_halved);
-    static const uint32_t one_worker[DEVICES] = {1, 1, 1, 1}, workers[DEVICES] = {1, 2, 3, 4};
-    const pen_run_form_request form = {.cut = c.cut,
-                                       .schedule = schedule,
-                                       .microbatch_count = MICROBATCHES,
-                                       .microbatch_size = c.program->microbatch_size,
-                                       .trains = true,
-                                       .worker_of_device = is_one_worker ? one_worker : workers,
-                                       .value_bytes = device_value_bytes,
-                                       .value_bytes_context = &c};
-    CHECK_OK(pen_run_form_build(&form, c.arena, &c.built));
+    cut_finish(&c, &c.solution.split, &c.solution.stages, schedule_name, is_one_worker);
     return c;
 }
 
@@ -207,4 +218,42 @@ static void parts_take_what_was_said(void **state) {
     }
 }
 
-PEN_TEST_MAIN(cmocka_unit_test(parts_take_what_was_said))
+// What a plan says in the end.
+static void plans_say_what_is_taken(void **state) {
+    (void)state;
+    static const char *const strategies[] = {", strategy: round_robin", ", strategy: random",
+                                             ", strategy: greedy", ""};
+    for (size_t i = 0; i < sizeof test_models / sizeof test_models[0]; i++) {
+        for (size_t k = 0; k < sizeof strategies / sizeof strategies[0]; k++) {
+            cut_case c = cut_start(test_models[i], strategies[k]);
+            const pen_plan *plan = planned_place(c.plan_job, c.arena);
+            pen_stage_split split = {.stage_count = plan->stages.stage_count};
+            const uint32_t *stage_of_node;
+            uint32_t *device_of_stage;
+            CHECK_OK(pen_stage_assign(c.program->graph, plan, c.arena, &stage_of_node));
+            CHECK_OK(
+                PEN_NEW(c.arena, pen_graph_node_count(c.program->graph), &split.stage_of_node));
+            memcpy(split.stage_of_node, stage_of_node,
+                   pen_graph_node_count(c.program->graph) * sizeof *stage_of_node);
+            CHECK_OK(PEN_NEW(c.arena, split.stage_count, &device_of_stage));
+            for (uint32_t s = 0; s < split.stage_count; s++) {
+                device_of_stage[s] = plan->stages.stages[s].device;
+            }
+            split.device_of_stage = device_of_stage;
+            cut_finish(&c, &split, &plan->stages, plan->schedule, true);
+            for (uint32_t d = 0; d < DEVICES; d++) {
+                if (c.cut->parts[d].list_count == 0) {
+                    assert_int_equal(plan->devices[d].memory.total, 0);
+                    continue;
+                }
+                const uint64_t taken = check_part(&c, d, test_models[i]);
+                CHECK(plan->devices[d].memory.total == taken,
+                      "%s, device %u: the plan says %llu bytes, %llu are taken", test_models[i], d,
+                      (unsigned long long)plan->devices[d].memory.total, (unsigned long long)taken);
+            }
+            cut_free(&c);
+        }
+    }
+}
+
+PEN_TEST_MAIN(cmocka_unit_test(plans_say_what_is_taken), cmocka_unit_test(parts_take_what_was_said))

@@ -1,0 +1,37 @@
+// What each device of a plan takes, to the byte: the plan's stages are cut, its schedule counts the
+// copies, and the buffers are planned as the executors plan theirs. Placements are judged by the
+// memory model (partition/memory_model.h), which knows no order of tasks; this is what the plan
+// says in the end.
+//
+// Threads: one, that of the device.
+#ifndef PEN_SCHEDULER_PLAN_MEMORY_H
+#define PEN_SCHEDULER_PLAN_MEMORY_H
+
+#include "partition/plan.h"
+#include "scheduler/compile.h"
+#include "scheduler/runtime/part_memory.h"
+#include "scheduler/schedule/schedule.h"
+
+// Everything borrowed for the call.
+typedef struct pen_plan_memory_request {
+    const pen_plan *plan;
+    const pen_cluster *cluster;
+    const pen_schedule *schedule; // of the plan's stages
+    const pen_program *program;   // training, of the plan's microbatches
+    pen_value_bytes_fn value_bytes;
+    pen_node_workspace_fn workspace;
+    const void *context; // of both
+} pen_plan_memory_request;
+
+// out_memory: [device_count of the plan].
+//   INVALID_INPUT  as pen_stage_assign and pen_cut_stages
+//   OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_plan_memory_find(const pen_plan_memory_request *request,
+                                              pen_plan_memory *out_memory);
+
+// Numbers of workers, from 1, by device: devices without host are one; so are those with one
+// address, but for "localhost" without a port, which is a process for each.
+// out_worker: [device_count]
+void pen_plan_memory_workers(const pen_cluster *cluster, uint32_t *out_worker);
+
+#endif // PEN_SCHEDULER_PLAN_MEMORY_H
