@@ -17,6 +17,8 @@
 #include "scheduler/plan_job.h"
 #include "scheduler/report.h"
 #include "scheduler/report_plan.h"
+#include "scheduler/run_figures.h"
+#include "scheduler/training/trace_file.h"
 
 // Boxes beyond which names are collapsed: of pictures that are looked at as a whole, and of the
 // page, in which one moves about.
@@ -40,6 +42,7 @@ typedef struct show_options {
     int64_t batch;
     const char *sizes;
     int64_t boxes;
+    const char *trace;
 } show_options;
 
 static bool show_ends_with(const char *path, const char *suffix) {
@@ -130,6 +133,11 @@ static pen_status show_plan(pen_command_context *context, const show_options *op
     pen_drawing_options groups;
     PEN_TRY(pen_report_plan(pen_plan_job_program(plan_job)->graph, plan, context->arena, &report,
                             &groups));
+    if (options->trace != NULL) {
+        PEN_TRY(pen_trace_file_read(options->trace, context->arena, &report.trace));
+        PEN_TRY(pen_status_add_context(pen_run_check_trace(plan, report.trace),
+                                       "while reading the trace %s", options->trace));
+    }
     return show_make(options, form, &report, &groups, context->arena);
 }
 
@@ -203,6 +211,13 @@ static pen_status show_run(pen_command_context *context, const void *options_giv
     context->input_exit_code = PEN_EXIT_USAGE;
     PEN_TRY(show_find_form(options->output, &form));
     PEN_TRY(pen_command_check_output(context, options->output));
+    if (options->trace != NULL && (form == SHOW_DOT || form == SHOW_SVG)) {
+        return pen_error(PEN_INVALID_INPUT, "--trace is for pages and JSON: -o FILE.html or .json");
+    }
+    if (show_ends_with(path, ".onnx") && options->trace != NULL) {
+        return pen_error(PEN_INVALID_INPUT, "--trace goes with a plan or job, '%s' is a model",
+                         path);
+    }
     if (show_ends_with(path, ".onnx")) return show_model(context, options, form);
     context->input_exit_code = PEN_EXIT_SPEC;
     PEN_TRY(show_is_plan(path, context->arena, &is_plan));
@@ -221,6 +236,11 @@ static const pen_cli_option show_cli_options[] = {
                .kind = PEN_OPTION_TEXT,
                .offset = offsetof(show_options, job),
                .help = "the job that was planned, in place of the one that the plan names"}},
+    {.value_name = "FILE",
+     .field = {.key = "trace",
+               .kind = PEN_OPTION_PATH,
+               .offset = offsetof(show_options, trace),
+               .help = "a trace of a run (train --trace), shown beside the plan"}},
     {.value_name = "N",
      .field = {.key = "batch",
                .kind = PEN_OPTION_INTEGER,

@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "graph/op.h"
 #include "scheduler/report_page.h"
-#include "scheduler/schedule/schedule_dump.h"
+#include "scheduler/report_run.h"
 
 // What the nodes of a box come to.
 typedef struct report_box {
@@ -206,6 +206,7 @@ static pen_status report_json(const pen_report *report, uint32_t indent, pen_are
     pen_json_key_number(&json, "width", ceil(drawing->width));
     pen_json_key_number(&json, "height", ceil(drawing->height));
     if (report->plan != NULL) report_plan_json(&json, report->plan);
+    PEN_TRY(pen_report_run_json(&json, report, arena));
     pen_json_key(&json, "boxes");
     pen_json_begin_array(&json);
     for (uint32_t b = 0; b < drawing->box_count; b++) {
@@ -257,6 +258,10 @@ static void report_head(pen_markup_writer *markup, const pen_report *report) {
                          "default-src 'none'; style-src 'unsafe-inline'; script-src "
                          "'unsafe-inline'");
     pen_markup_close(markup, "meta");
+    pen_markup_open(markup, "meta");
+    pen_markup_attribute(markup, "name", "viewport");
+    pen_markup_attribute(markup, "content", "width=device-width, initial-scale=1");
+    pen_markup_close(markup, "meta");
     pen_markup_element(markup, "title", report->drawing->title);
     pen_markup_open(markup, "style");
     pen_markup_line(markup);
@@ -264,24 +269,6 @@ static void report_head(pen_markup_writer *markup, const pen_report *report) {
     pen_markup_close(markup, "style");
     pen_markup_close(markup, "head");
     pen_markup_line(markup);
-}
-
-// The SVG document is ours, and has escaped every name.
-static pen_status report_timeline(pen_markup_writer *markup, const pen_report *report,
-                                  pen_arena *arena) {
-    const char **names;
-    const char *svg;
-    PEN_TRY(PEN_NEW(arena, report->plan->device_count, &names));
-    for (uint32_t d = 0; d < report->plan->device_count; d++) {
-        names[d] = report->plan->devices[d].name;
-    }
-    PEN_TRY(pen_schedule_dump_svg(report->timeline, names, arena, &svg));
-    pen_markup_open(markup, "div");
-    pen_markup_attribute(markup, "id", "timeline");
-    pen_markup_line(markup);
-    pen_text_add(markup->text, svg);
-    pen_markup_close(markup, "div");
-    return PEN_OK;
 }
 
 pen_status pen_report_html(const pen_report *report, pen_arena *arena, const char **out_text) {
@@ -295,6 +282,7 @@ pen_status pen_report_html(const pen_report *report, pen_arena *arena, const cha
     pen_markup_open(&markup, "body");
     report_body(&markup, "bar", "header");
     pen_markup_open(&markup, "main");
+    pen_markup_attribute(&markup, "id", "graph");
     pen_markup_open(&markup, "section");
     pen_markup_attribute(&markup, "id", "view");
     report_body(&markup, "canvas", "canvas");
@@ -302,9 +290,7 @@ pen_status pen_report_html(const pen_report *report, pen_arena *arena, const cha
     pen_markup_close(&markup, "section");
     report_body(&markup, "side", "aside");
     pen_markup_close(&markup, "main");
-    if (report->plan != NULL && report->timeline != NULL) {
-        PEN_TRY(report_timeline(&markup, report, arena));
-    }
+    report_body(&markup, "run", "section");
     pen_markup_line(&markup);
     pen_markup_open(&markup, "script");
     pen_markup_attribute(&markup, "type", "application/json");
@@ -316,6 +302,8 @@ pen_status pen_report_html(const pen_report *report, pen_arena *arena, const cha
     pen_markup_line(&markup);
     report_lines(&markup, pen_report_drawing);
     report_lines(&markup, pen_report_panel);
+    report_lines(&markup, pen_report_timeline);
+    report_lines(&markup, pen_report_overview);
     pen_markup_close(&markup, "script");
     pen_markup_close(&markup, "body");
     pen_markup_close(&markup, "html");

@@ -189,7 +189,7 @@ static pen_status summary_make_links(summary_maker *maker) {
             (summary_send){event->device, maker->trace->channels[event->channel].target_device,
                            event->bytes, event->start_seconds, event->end_seconds};
         if (event->device != PEN_TRACE_HOST) {
-            summary->sent_bytes[event->device] += (double)event->bytes / steps;
+            summary->sent_bytes[event->device] += (double)event->bytes;
         }
     }
     if (count > 1) qsort(sends, count, sizeof *sends, summary_compare_sends);
@@ -202,11 +202,19 @@ static pen_status summary_make_links(summary_maker *maker) {
             *link = (pen_trace_link){.source = send->source, .target = send->target};
             busy_until = -INFINITY;
         }
-        link->bytes += (double)send->bytes / steps;
-        link->frames += 1 / steps;
+        link->bytes += (double)send->bytes;
+        link->frames += 1;
         const double from = fmax(busy_until, send->start_seconds);
-        if (send->end_seconds > from) link->seconds += (send->end_seconds - from) / steps;
+        if (send->end_seconds > from) link->seconds += send->end_seconds - from;
         busy_until = fmax(busy_until, send->end_seconds);
+    }
+    for (uint32_t i = 0; i < summary->link_count; i++) {
+        links[i].bytes /= steps;
+        links[i].frames /= steps;
+        links[i].seconds /= steps;
+    }
+    for (uint32_t d = 0; d < summary->device_count; d++) {
+        summary->sent_bytes[d] /= steps;
     }
     summary->links = links;
     return PEN_OK;
