@@ -1,6 +1,7 @@
 #include "scheduler/report_plan.h"
 
 #include "partition/node_homes.h"
+#include "scheduler/schedule/plan_schedule.h"
 
 static pen_status report_groups(const pen_plan *plan, pen_arena *arena,
                                 pen_drawing_options *options) {
@@ -49,7 +50,6 @@ static pen_status report_find_nodes(const pen_graph *graph, const pen_plan *plan
 
 pen_status pen_report_plan(const pen_graph *graph, const pen_plan *plan, pen_arena *arena,
                            pen_report *out_report, pen_drawing_options *out_groups) {
-    const pen_schedule_generator *generator;
     const pen_schedule *schedule;
     uint32_t *plan_node_of_node;
     *out_report = (pen_report){.graph = graph, .plan = plan};
@@ -58,7 +58,6 @@ pen_status pen_report_plan(const pen_graph *graph, const pen_plan *plan, pen_are
     PEN_TRY(report_groups(plan, arena, out_groups));
     PEN_TRY(report_find_nodes(graph, plan, arena, plan_node_of_node, &out_groups->group_of_node));
     out_report->plan_node_of_node = plan_node_of_node;
-    PEN_TRY(pen_schedule_generator_find(plan->schedule, arena, &generator));
-    PEN_TRY(generator->generate(&plan->stages, arena, &schedule));
+    PEN_TRY(pen_plan_schedule(plan, arena, &schedule));
     return pen_schedule_simulate(&plan->stages, schedule, arena, &out_report->timeline);
 }

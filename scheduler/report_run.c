@@ -351,6 +351,11 @@ pen_status pen_report_run_json(pen_json_writer *json, const pen_report *report, 
         PEN_TRY(run_write_side(&writer, &measured, "measured"));
         PEN_TRY(run_write_again(&writer, &measured));
     }
+    run_begin_list(json, "reserved");
+    for (uint32_t d = 0; d < report->plan->device_count; d++) {
+        pen_json_integer(json, llround(report->timeline->bytes_peak[d]));
+    }
+    pen_json_end_array(json);
     run_write_edges(json, report->timeline->graph);
     run_write_links(json, &planned, shown);
     run_write_costs(json, &planned, shown, report->plan->stages.stage_count);

@@ -85,7 +85,7 @@ check 'len(d["plan"]["stages"]) > 0 and d["plan"]["strategy"] == "greedy"' job.j
 
 # time lines
 penstock simulate made.plan -o made.svg >made.text
-grep -qE '^schedule (1f1b|gpipe): step .*, bubble ' made.text || die "simulate: $(cat made.text)"
+grep -qE '^schedule [a-z0-9_]+: step .*, bubble ' made.text || die "simulate: $(cat made.text)"
 well_formed made.svg
 penstock simulate --json made.plan >made.json
 predicted=$(json 'd["plan"]["step_seconds"]' <plan.json)

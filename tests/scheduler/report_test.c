@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "graph/dump/layered_layout.h"
+#include "scheduler/planned_trace.h"
 #include "scheduler/report_plan.h"
 #include "tests/support/chain_graph.h"
 #include "tests/support/check.h"
@@ -124,10 +125,35 @@ static void says_what_a_plan_says(void **state) {
     CHECK_OK(pen_report_json(&report, arena, &text));
     CHECK(count(text, "\"source\": \"measured\"") == 4, "%s", text);
     CHECK(count(text, "\"reason\": ") == 4, "%s", text);
-    CHECK(count(text, "\"stage\": 1") == 2, "%s", text);
+    CHECK(count(strstr(text, "\"boxes\": ["), "\"stage\": 1,") == 2, "%s", text);
+    CHECK(count(text, "\"planned\": {") > 0 && count(text, "\"measured\": {") == 0, "%s", text);
     CHECK(count(text, "\"bytes_limit\": 1000") == 1, "%s", text);
     CHECK(count(text, "\"bytes_limit\"") == 1, "an infinite limit is none: %s", text);
     CHECK(report.timeline->step_seconds == 12, "%g", report.timeline->step_seconds);
+    pen_arena_destroy(arena);
+}
+
+// A run that went as planned, of tensors and workers with hostile names.
+static void puts_a_run_beside_the_plan(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    const planned_chain *planned = plan_chain(arena);
+    pen_report report = report_of(planned, arena);
+    const char *text;
+    CHECK_OK(pen_planned_trace(&planned->plan, report.timeline, arena, &report.trace));
+    CHECK_OK(pen_report_json(&report, arena, &text));
+    CHECK(count(text, "\"measured_figures\": {") == 1, "%s", text);
+    CHECK(count(text, "\"with_measured_costs\": {") == 1, "%s", text);
+    // both sides, both figures, and with measured costs
+    CHECK(count(text, "\"step_seconds\": 12") == 5, "%s", text);
+    CHECK_OK(pen_report_html(&report, arena, &text));
+    CHECK(count(text, "<script") == 2 && count(text, "</script>") == 2, "scripts");
+    pen_trace trace = *report.trace;
+    const char *names[] = {"somebody", "else"};
+    trace.device_names = names;
+    report.trace = &trace;
+    CHECK_ERROR(pen_report_html(&report, arena, &text), PEN_INVALID_INPUT,
+                "device 0 is 'somebody' in the trace");
     pen_arena_destroy(arena);
 }
 
@@ -169,5 +195,6 @@ static void shows_models_without_a_plan(void **state) {
 }
 
 PEN_TEST_MAIN(cmocka_unit_test(keeps_hostile_names_inside), cmocka_unit_test(says_what_a_plan_says),
+              cmocka_unit_test(puts_a_run_beside_the_plan),
               cmocka_unit_test(refuses_plans_of_other_models),
               cmocka_unit_test(shows_models_without_a_plan))
