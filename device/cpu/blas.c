@@ -7,8 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/integer.h"
+
+#define BLAS_BUFFER_BYTES ((size_t)129 << 20) // for each thread, taken when it is loaded
 
 // What we use of the library.
 typedef struct blas_library {
@@ -23,7 +27,6 @@ typedef struct blas_library {
 } blas_library;
 
 static blas_library blas;
-static pthread_once_t blas_once = PTHREAD_ONCE_INIT;
 static pen_cpu_level blas_level; // for blas_load_once
 
 // Function pointers come out of dlsym as data pointers; POSIX lets the bytes be taken over.
@@ -75,12 +78,42 @@ static void blas_load_once(void) {
              blas.is_openmp ? "OpenMP" : "one thread a call");
 }
 
-void pen_blas_load(pen_cpu_level level) {
+// Threads for which the library takes buffers: as many as there are processors, or as it is told.
+static size_t blas_buffer_count(void) {
+    const long processors = sysconf(_SC_NPROCESSORS_CONF);
+    const char *text = getenv("OMP_NUM_THREADS");
+    const long told = text == NULL ? 0 : strtol(text, NULL, 10);
+    if (told > 0 && told < processors) return (size_t)told;
+    return processors > 0 ? (size_t)processors : 1;
+}
+
+// Whether the address space has room for what the library's constructor takes: it asks again and
+// again for a buffer that it does not get.
+static pen_status blas_check_room(void) {
+    const size_t bytes = BLAS_BUFFER_BYTES * blas_buffer_count();
+    void *room = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (room == MAP_FAILED) {
+        return pen_error(PEN_OUT_OF_MEMORY,
+                         "OpenBLAS needs %zu MiB of address space for its buffers, which the "
+                         "limits of this process (ulimit -d, ulimit -v) do not leave",
+                         bytes >> 20);
+    }
+    munmap(room, bytes);
+    return PEN_OK;
+}
+
+pen_status pen_blas_load(pen_cpu_level level) {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static bool was_tried;
     pthread_mutex_lock(&lock);
-    blas_level = level;
-    pthread_once(&blas_once, blas_load_once);
+    const pen_status status = was_tried ? PEN_OK : blas_check_room();
+    if (status == PEN_OK && !was_tried) {
+        was_tried = true;
+        blas_level = level;
+        blas_load_once();
+    }
     pthread_mutex_unlock(&lock);
+    return status;
 }
 
 bool pen_blas_is_loaded(void) {

@@ -109,7 +109,7 @@ static pen_status cpu_open_in(const pen_device_options *options, pen_arena *aren
         options->thread_count == 0 ? cpu_core_count() : (int)options->thread_count;
     PEN_TRY(pen_status_add_context(pen_cpu_level_settle(options->kernel_level, &device->level),
                                    "while opening device '%s'", name));
-    pen_blas_load(device->level);
+    PEN_TRY(pen_blas_load(device->level));
     PEN_TRY(pen_onednn_start(device->level));
     *out_device = &device->base;
     return PEN_OK;

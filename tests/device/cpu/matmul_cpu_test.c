@@ -156,7 +156,7 @@ static void libraries_multiply(void **state) {
     pen_cpu_level level;
     CHECK_OK(pen_cpu_level_settle(NULL, &level));
     CHECK_OK(pen_onednn_start(level));
-    pen_blas_load(level);
+    CHECK_OK(pen_blas_load(level));
     for (uint64_t seed = 0; seed < 60; seed++) {
         random_case random = {seed, 0};
         matmul_check_library(pen_onednn_sgemm, "oneDNN", &random);
@@ -222,7 +222,7 @@ static void kernels_that_compete_agree(void **state) {
     (void)state;
     pen_cpu_level level;
     CHECK_OK(pen_cpu_level_settle(NULL, &level));
-    pen_blas_load(level);
+    CHECK_OK(pen_blas_load(level));
     for (uint64_t seed = 0; seed < 40; seed++) {
         random_case random = {seed, 0};
         op_case c = {.op = "gemm", .input_count = 2, .attribute_count = 2};
