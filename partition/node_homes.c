@@ -80,14 +80,27 @@ static uint32_t homes_of_update(const homes_builder *builder, const pen_node *no
     return PEN_ID_NONE;
 }
 
+// The backward node that made what a view of the backward pass looks at: the gradient goes from
+// there to whoever reads it, and not by way of the stage of the forward pass's view.
+static uint32_t homes_viewed(const homes_builder *builder, const pen_node *node) {
+    if (!node->op->is_view || !pen_role_is_backward(node->role)) return PEN_ID_NONE;
+    const pen_node_id maker = pen_graph_value(builder->graph, node->inputs[0])->producer;
+    if (!pen_node_is(maker)) return PEN_ID_NONE;
+    const bool is_backward = pen_role_is_backward(homes_node(builder, maker.index)->role);
+    return is_backward ? maker.index : PEN_ID_NONE;
+}
+
 // Nodes come after what they are made from, so one walk upwards is enough. `fallback` is any
 // forward node.
 static void homes_assign(homes_builder *builder, uint32_t fallback) {
     for (uint32_t n = 0; n < builder->homes->node_count; n++) {
         const pen_node *node = homes_node(builder, n);
+        const uint32_t viewed = homes_viewed(builder, node);
         uint32_t home = PEN_ID_NONE;
         if (node->role == PEN_ROLE_FORWARD) {
             home = n;
+        } else if (viewed != PEN_ID_NONE && viewed < n) {
+            home = builder->home[viewed];
         } else if (pen_node_is(node->gradient_of) && node->gradient_of.index < n) {
             home = builder->home[node->gradient_of.index];
         } else {
