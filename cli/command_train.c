@@ -6,11 +6,13 @@
 #include "base/machine.h"
 #include "cli/command.h"
 #include "cli/progress.h"
+#include "cli/run_output.h"
 #include "cli/training_job.h"
 #include "scheduler/checkpoint.h"
 #include "scheduler/job_runner.h"
 #include "scheduler/model_export.h"
 #include "scheduler/parameter_file.h"
+#include "scheduler/run_report.h"
 #include "scheduler/train.h"
 
 typedef struct train_options {
@@ -21,6 +23,8 @@ typedef struct train_options {
     const char *checkpoint;
     const char *every;
     const char *resume;
+    const char *trace;
+    const char *report;
     bool no_eval;
     bool no_memory_check;
 } train_options;
@@ -40,6 +44,7 @@ typedef struct train_run {
     uint64_t step_saved; // the last one that there is a checkpoint of
     uint64_t steps_done;
     double seconds;
+    pen_run_output output;
 } train_run;
 
 static pen_status train_warn_threads(const train_run *run) {
@@ -203,7 +208,7 @@ static pen_status train_loop(train_run *run) {
         run->steps_done = report.step;
         run->seconds += report.seconds + report.wait_seconds;
         if (is_json) train_write_step(&run->json, &report);
-        pen_progress_step(&progress, &run->size, &report);
+        pen_progress_step(&progress, &run->size, &report, pen_trainer_engine(run->trainer));
         train_keep(run, &report);
     }
 }
@@ -239,7 +244,8 @@ static pen_status train_save(train_run *run) {
 }
 
 // The buffers of the devices, and what the process takes with all else.
-static void train_write_predicted(pen_json_writer *json, const pen_engine_memory *memory) {
+static void train_write_predicted(pen_json_writer *json, const pen_engine_memory *memory,
+                                  const pen_engine_report *report) {
     pen_json_key(json, "predicted");
     pen_json_begin_object(json);
     pen_json_key_unsigned(json, "device_bytes", memory->device_bytes);
@@ -247,6 +253,7 @@ static void train_write_predicted(pen_json_writer *json, const pen_engine_memory
     pen_json_key_unsigned(json, "arena_bytes", memory->arena_bytes);
     pen_json_key_unsigned(json, "live_bytes_peak", memory->live_bytes_peak);
     pen_json_key_unsigned(json, "resident_bytes_peak", memory->resident_bytes_peak);
+    if (report != NULL) pen_run_report_json(json, report, PEN_RUN_REPORT_PREDICTED);
     pen_json_end_object(json);
 }
 
@@ -279,11 +286,14 @@ static pen_status train_write_result(train_run *run) {
         pen_json_text(json, run->job->cluster.devices[i].name);
     }
     pen_json_end_array(json);
-    train_write_predicted(json, &memory);
+    train_write_predicted(json, &memory, run->output.report);
     pen_json_key(json, "measured");
     pen_json_begin_object(json);
     pen_json_key_unsigned(json, "resident_bytes_peak", pen_machine_resident_peak());
     pen_json_key_number(json, "seconds", run->seconds);
+    if (run->output.report != NULL) {
+        pen_run_report_json(json, run->output.report, PEN_RUN_REPORT_MEASURED);
+    }
     pen_json_end_object(json);
     pen_json_end_object(json);
     return PEN_OK;
@@ -310,8 +320,10 @@ static pen_status train_create(train_run *run) {
         .parameters = run->options->parameters,
         .resume = run->options->resume,
         .no_memory_check = run->options->no_memory_check,
+        .trace = run->options->trace != NULL || run->options->report != NULL,
         .evaluated = run->evaluated == NULL ? NULL : pen_dataset_get_info(run->evaluated)};
     PEN_TRY(pen_trainer_create(run->job, &options, &run->trainer));
+    PEN_TRY(pen_run_output_check_engine(&run->output, pen_trainer_engine(run->trainer)));
     if (run->evaluated == NULL) return PEN_OK;
     return pen_job_check_data(run->job, PEN_DATASET_PART_EVAL, pen_trainer_program(run->trainer),
                               run->evaluated);
@@ -332,6 +344,10 @@ static pen_status train_all(train_run *run) {
     }
     PEN_TRY(train_plan_checkpoints(run));
     PEN_TRY(pen_job_prepare_outputs(run->job, run->context->arena));
+    run->output.title = pen_path_name(run->options->common.operands[0]);
+    run->output.trace = run->options->trace;
+    run->output.page = run->options->report;
+    PEN_TRY(pen_run_output_check(run->context, &run->output));
     run->context->input_exit_code = PEN_EXIT_MODEL;
     PEN_TRY(train_create(run));
     run->context->input_exit_code = PEN_EXIT_SPEC; // what is read from now on is data
@@ -346,6 +362,10 @@ static pen_status train_all(train_run *run) {
         PEN_TRY(train_describe(run));
     }
     pen_status status = train_loop(run);
+    if (status == PEN_OK) {
+        status =
+            pen_run_output_collect(run->context, pen_trainer_engine(run->trainer), &run->output);
+    }
     if (status == PEN_OK) status = train_keep_last(run);
     if (status == PEN_OK) status = train_save(run);
     if (status == PEN_OK) status = train_evaluate(run);
@@ -354,6 +374,7 @@ static pen_status train_all(train_run *run) {
         return status == PEN_OK ? pen_json_finish(&run->json)
                                 : pen_command_fail_json(run->context, &run->json, status);
     if (status == PEN_OK) train_report(run);
+    if (status == PEN_OK) status = pen_run_output_print(&run->output, run->context->arena);
     return status;
 }
 
@@ -397,6 +418,16 @@ static const pen_cli_option train_cli_options[] = {
                .kind = PEN_OPTION_PATH,
                .offset = offsetof(train_options, resume),
                .help = "go on from the checkpoint in this folder"}},
+    {.value_name = "FILE",
+     .field = {.key = "trace",
+               .kind = PEN_OPTION_PATH,
+               .offset = offsetof(train_options, trace),
+               .help = "what each device did when, for ui.perfetto.dev (FILE.json)"}},
+    {.value_name = "FILE",
+     .field = {.key = "report",
+               .kind = PEN_OPTION_PATH,
+               .offset = offsetof(train_options, report),
+               .help = "a page of the plan with the measured time line beside it (FILE.html)"}},
     {.field = {.key = "no-memory-check",
                .kind = PEN_OPTION_BOOL,
                .offset = offsetof(train_options, no_memory_check),

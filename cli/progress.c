@@ -2,9 +2,13 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/text.h"
+#include "scheduler/run_report.h"
 
 #define PROGRESS_TERMINAL_SECONDS 0.1
 #define PROGRESS_PLAIN_SECONDS 5.0
@@ -25,29 +29,49 @@ static void progress_print_time(char *text, size_t bytes, double seconds) {
     }
 }
 
+// Cuts `line` to the columns of the terminal, but for the last one.
+static void progress_cut(char *line) {
+    struct winsize size;
+    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col < 2) return;
+    size_t length = strlen(line);
+    while (length > 0 && pen_text_columns(line) >= size.ws_col) {
+        length -= 1;
+        while (length > 0 && ((unsigned char)line[length] & 0xC0u) == 0x80u) {
+            length -= 1;
+        }
+        line[length] = '\0';
+    }
+}
+
 static void progress_show(pen_progress *progress, const pen_training_size *size,
-                          const pen_step_report *report) {
+                          const pen_step_report *report, const pen_engine *engine) {
     const double now = pen_clock_seconds();
     const pen_metrics *metrics = &progress->metrics;
     const double rate = pen_metrics_samples_per_second(metrics, now);
-    char accuracy[32] = "", left[32];
+    pen_engine_pulse pulse = {.bubble = -1};
+    char accuracy[32] = "", left[32], devices[PEN_RUN_REPORT_LINE_BYTES], line[512];
     if (metrics->judged_count > 0) {
         snprintf(accuracy, sizeof accuracy, "  accuracy %.4f", pen_metrics_accuracy(metrics));
     }
     const double steps_left = (double)(size->step_count - report->step);
     const double step_examples = (double)metrics->example_count / (double)progress->step_count;
     progress_print_time(left, sizeof left, rate > 0 ? steps_left * step_examples / rate : NAN);
-    fprintf(stderr, "%sepoch %llu  step %llu/%llu  loss %.4f%s  %.0f samples/s  %s left%s",
-            progress->is_terminal ? "\r" : "", (unsigned long long)report->epoch,
-            (unsigned long long)report->step, (unsigned long long)size->step_count,
-            pen_metrics_loss(metrics), accuracy, rate, left,
+    if (engine->kind->pulse != NULL) engine->kind->pulse(engine, &pulse);
+    pen_run_report_line(&pulse, devices);
+    snprintf(line, sizeof line,
+             "epoch %llu  step %llu/%llu  loss %.4f%s  %.0f samples/s  %s left%s%s",
+             (unsigned long long)report->epoch, (unsigned long long)report->step,
+             (unsigned long long)size->step_count, pen_metrics_loss(metrics), accuracy, rate, left,
+             devices[0] != '\0' ? "  " : "", devices);
+    if (progress->is_terminal) progress_cut(line);
+    fprintf(stderr, "%s%s%s", progress->is_terminal ? "\r" : "", line,
             progress->is_terminal ? "\x1b[K" : "\n");
     fflush(stderr);
     progress->shown_seconds = now;
 }
 
 void pen_progress_step(pen_progress *progress, const pen_training_size *size,
-                       const pen_step_report *report) {
+                       const pen_step_report *report, const pen_engine *engine) {
     pen_metrics_add(&progress->metrics, report->loss, report->example_count);
     pen_metrics_add_correct(&progress->metrics, report->correct_count, report->target_count);
     progress->step_count += 1;
@@ -56,7 +80,7 @@ void pen_progress_step(pen_progress *progress, const pen_training_size *size,
             progress->is_terminal ? PROGRESS_TERMINAL_SECONDS : PROGRESS_PLAIN_SECONDS;
         const bool is_last = report->ends_epoch || report->step == size->step_count;
         if (is_last || pen_clock_seconds() - progress->shown_seconds >= patience) {
-            progress_show(progress, size, report);
+            progress_show(progress, size, report, engine);
         }
         if (is_last) pen_progress_end(progress);
     }

@@ -1,5 +1,5 @@
 // Progress on standard error: one line that is rewritten on a terminal, a plain line now and then
-// elsewhere.
+// elsewhere. On a terminal the line is cut to its width: a line that wraps cannot be rewritten.
 #ifndef PEN_CLI_PROGRESS_H
 #define PEN_CLI_PROGRESS_H
 
@@ -18,9 +18,9 @@ typedef struct pen_progress {
 } pen_progress;
 
 void pen_progress_init(pen_progress *progress, const pen_training_size *size, bool is_quiet);
-// After a step: counts it, and shows it if it is time to.
+// After a step: counts it, and shows it if it is time to, with what `engine` knows of its devices.
 void pen_progress_step(pen_progress *progress, const pen_training_size *size,
-                       const pen_step_report *report);
+                       const pen_step_report *report, const pen_engine *engine);
 // Ends a line that is being rewritten.
 void pen_progress_end(pen_progress *progress);
 

@@ -96,6 +96,14 @@ typedef struct pen_engine_report {
                    // they do not compute, mean over steps
 } pen_engine_report;
 
+// How the steps so far went, for progress: what is known here without asking anybody.
+typedef struct pen_engine_pulse {
+    double bubble; // mean over the steps but the first; negative: not known
+    bool has_slowest;
+    uint32_t slowest_stage;     // which takes longest in a step,
+    const char *slowest_device; // and where it is
+} pen_engine_pulse;
+
 typedef struct pen_engine_kind {
     const char *name;
     void (*destroy)(pen_engine *engine);
@@ -119,6 +127,10 @@ typedef struct pen_engine_kind {
     // NULL member, or *out_trace NULL: nothing was recorded.
     PEN_NODISCARD pen_status (*trace)(pen_engine *engine, pen_arena *arena,
                                       const pen_trace **out_trace);
+    // NULL member: nothing is known. No I/O, no heap.
+    void (*pulse)(const pen_engine *engine, pen_engine_pulse *out_pulse);
+    // The plan that is run, of the nodes of program(). NULL member: none.
+    const struct pen_plan *(*plan)(const pen_engine *engine);
 } pen_engine_kind;
 
 #endif // PEN_SCHEDULER_ENGINE_H

@@ -191,20 +191,28 @@ void pen_run_report_json(pen_json_writer *json, const pen_engine_report *report,
 
 // ---- as a line
 
-const char *pen_run_report_line(const pen_trace_summary *summary, const char *const *device_names,
-                                char out_text[PEN_RUN_REPORT_LINE_BYTES]) {
-    out_text[0] = '\0';
-    if (summary->step_count == 0 || !summary->has_slowest) return out_text;
-    // names are UTF-8: cut where a letter begins
-    const char *name = device_names[summary->slowest_device];
+// Bytes of `name` up to a limit, cut where a letter of UTF-8 begins.
+static int run_cut(const char *name) {
     size_t length = strlen(name);
-    if (length > 40) {
-        length = 40;
-        while (length > 0 && ((unsigned char)name[length] & 0xC0u) == 0x80u) {
-            length -= 1;
-        }
+    if (length <= 40) return (int)length;
+    length = 40;
+    while (length > 0 && ((unsigned char)name[length] & 0xC0u) == 0x80u) {
+        length -= 1;
     }
-    snprintf(out_text, PEN_RUN_REPORT_LINE_BYTES, "bubble %.0f %%, slowest stage %u on '%.*s'",
-             100 * summary->bubble, summary->slowest_stage, (int)length, name);
+    return (int)length;
+}
+
+const char *pen_run_report_line(const pen_engine_pulse *pulse,
+                                char out_text[PEN_RUN_REPORT_LINE_BYTES]) {
+    int length = 0;
+    out_text[0] = '\0';
+    if (pulse->bubble >= 0) {
+        length = snprintf(out_text, PEN_RUN_REPORT_LINE_BYTES, "bubble %.0f %%",
+                          100 * fmin(1, pulse->bubble));
+    }
+    if (!pulse->has_slowest) return out_text;
+    snprintf(out_text + length, PEN_RUN_REPORT_LINE_BYTES - (size_t)length,
+             "%sslowest stage %u on '%.*s'", length > 0 ? ", " : "", pulse->slowest_stage,
+             run_cut(pulse->slowest_device), pulse->slowest_device);
     return out_text;
 }

@@ -10,7 +10,6 @@
 
 #include "base/json_writer.h"
 #include "scheduler/engine.h"
-#include "scheduler/training/trace_summary.h"
 
 // Rows of a figure each: predicted, measured, their ratio. "" for a report without devices.
 // OUT_OF_MEMORY
@@ -28,9 +27,9 @@ typedef enum pen_run_report_side {
 void pen_run_report_json(pen_json_writer *json, const pen_engine_report *report,
                          pen_run_report_side side);
 
-// "bubble 12 %, slowest stage 2 on 'c'"; "" when no step was whole. Returns out_text.
+// "bubble 12 %, slowest stage 2 on 'c'", as far as that is known; else "". Returns out_text.
 #define PEN_RUN_REPORT_LINE_BYTES 128
-const char *pen_run_report_line(const pen_trace_summary *summary, const char *const *device_names,
+const char *pen_run_report_line(const pen_engine_pulse *pulse,
                                 char out_text[PEN_RUN_REPORT_LINE_BYTES]);
 
 #endif // PEN_SCHEDULER_RUN_REPORT_H

@@ -2,7 +2,6 @@
 
 #include "tests/support/check.h"
 #include "tests/support/golden.h"
-#include "tests/support/made_trace.h"
 
 static const pen_engine_device_report run_devices[] = {
     {.name = "first",
@@ -88,24 +87,24 @@ static void says_it_in_json(void **state) {
 
 static void says_it_in_a_line(void **state) {
     (void)state;
-    pen_arena *arena = check_arena();
-    const pen_trace *trace = made_trace(arena, 3);
-    const pen_trace_summary *summary;
     char line[PEN_RUN_REPORT_LINE_BYTES];
-    CHECK_OK(pen_trace_summarize(trace, arena, &summary));
-    assert_string_equal(pen_run_report_line(summary, trace->device_names, line),
-                        "bubble 35 %, slowest stage 0 on 'a'");
-    const char *names[] = {"0123456789012345678901234567890123456789ä", "b"};
+    pen_engine_pulse pulse = {
+        .bubble = 0.123, .has_slowest = true, .slowest_stage = 2, .slowest_device = "c"};
+    assert_string_equal(pen_run_report_line(&pulse, line), "bubble 12 %, slowest stage 2 on 'c'");
+    pulse.slowest_device = "0123456789012345678901234567890123456789ä";
     assert_string_equal(
-        pen_run_report_line(summary, names, line),
-        "bubble 35 %, slowest stage 0 on '0123456789012345678901234567890123456789'");
-    names[0] = "012345678901234567890123456789012345678ä";
+        pen_run_report_line(&pulse, line),
+        "bubble 12 %, slowest stage 2 on '0123456789012345678901234567890123456789'");
+    pulse.slowest_device = "012345678901234567890123456789012345678ä";
     assert_string_equal(
-        pen_run_report_line(summary, names, line),
-        "bubble 35 %, slowest stage 0 on '012345678901234567890123456789012345678'");
-    CHECK_OK(pen_trace_summarize(made_trace(arena, 0), arena, &summary));
-    assert_string_equal(pen_run_report_line(summary, names, line), "");
-    pen_arena_destroy(arena);
+        pen_run_report_line(&pulse, line),
+        "bubble 12 %, slowest stage 2 on '012345678901234567890123456789012345678'");
+    pulse = (pen_engine_pulse){.bubble = -1, .has_slowest = true, .slowest_device = "a"};
+    assert_string_equal(pen_run_report_line(&pulse, line), "slowest stage 0 on 'a'");
+    pulse = (pen_engine_pulse){.bubble = 0};
+    assert_string_equal(pen_run_report_line(&pulse, line), "bubble 0 %");
+    pulse.bubble = -1;
+    assert_string_equal(pen_run_report_line(&pulse, line), "");
 }
 
 PEN_TEST_MAIN(cmocka_unit_test(makes_a_table), cmocka_unit_test(says_it_in_json),

@@ -1,0 +1,87 @@
+#include "cli/run_output.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "cli/training_job.h"
+#include "graph/dump/layered_layout.h"
+#include "scheduler/report_plan.h"
+#include "scheduler/run_report.h"
+#include "scheduler/training/trace_file.h"
+
+#define OUTPUT_BOX_LIMIT 40000 // of the page, as in `show`
+
+pen_status pen_run_output_check(pen_command_context *context, const pen_run_output *output) {
+    const size_t length = output->page != NULL ? strlen(output->page) : 0;
+    if (output->page != NULL && (length < 6 || strcmp(output->page + length - 5, ".html") != 0)) {
+        context->input_exit_code = PEN_EXIT_USAGE;
+        return pen_error(PEN_INVALID_INPUT,
+                         "--report: found '%s', expected a file that ends with "
+                         ".html",
+                         output->page);
+    }
+    if (output->trace != NULL) PEN_TRY(pen_command_check_output(context, output->trace));
+    if (output->page != NULL) PEN_TRY(pen_command_check_output(context, output->page));
+    return PEN_OK;
+}
+
+pen_status pen_run_output_check_engine(const pen_run_output *output, const pen_engine *engine) {
+    if (output->trace != NULL && engine->kind->trace == NULL) {
+        return pen_error(PEN_UNSUPPORTED,
+                         "--trace: a training on one device records none; list several devices");
+    }
+    if (output->page != NULL && (engine->kind->plan == NULL || engine->kind->trace == NULL)) {
+        return pen_error(PEN_UNSUPPORTED,
+                         "--report: a training on one device has no plan to compare it with; list "
+                         "several devices");
+    }
+    return PEN_OK;
+}
+
+static pen_status output_write_page(const pen_run_output *output, pen_engine *engine,
+                                    const pen_trace *trace, pen_arena *arena) {
+    pen_report report;
+    pen_drawing_options options;
+    pen_drawing *drawing;
+    const char *text;
+    const pen_plan *plan = engine->kind->plan(engine);
+    const pen_graph *graph = engine->kind->program(engine)->graph;
+    PEN_TRY(pen_report_plan(graph, plan, arena, &report, &options));
+    options.box_limit = OUTPUT_BOX_LIMIT;
+    PEN_TRY(pen_drawing_new(graph, &options, arena, &drawing));
+    PEN_TRY(pen_layered_layout(drawing, arena));
+    drawing->title = output->title;
+    report.drawing = drawing;
+    report.trace = trace;
+    report.figures = output->report;
+    PEN_TRY(pen_report_html(&report, arena, &text));
+    return pen_command_write(output->page, text);
+}
+
+pen_status pen_run_output_collect(pen_command_context *context, pen_engine *engine,
+                                  pen_run_output *output) {
+    const pen_trace *trace = NULL;
+    pen_arena *arena = context->arena;
+    if (engine->kind->report != NULL) {
+        PEN_TRY(engine->kind->report(engine, arena, &output->report));
+    }
+    if (output->trace == NULL && output->page == NULL) return PEN_OK;
+    PEN_TRY(engine->kind->trace(engine, arena, &trace));
+    if (trace == NULL) return pen_error(PEN_INTERNAL, "no trace was recorded");
+    // what one file fails to take, another may
+    pen_status status = PEN_OK;
+    if (output->trace != NULL) status = pen_trace_file_write(trace, output->trace, arena);
+    if (output->page != NULL) {
+        status = pen_status_join(status, output_write_page(output, engine, trace, arena));
+    }
+    return status;
+}
+
+pen_status pen_run_output_print(const pen_run_output *output, pen_arena *arena) {
+    const char *text;
+    if (output->report == NULL || !pen_log_is_shown(PEN_LOG_NOTE)) return PEN_OK;
+    PEN_TRY(pen_run_report_text(output->report, arena, &text));
+    fputs(text, stderr);
+    return PEN_OK;
+}

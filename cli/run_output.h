@@ -1,0 +1,31 @@
+// What a training over several devices leaves besides its parameters: the table of predicted
+// against measured, the trace, and the page.
+#ifndef PEN_CLI_RUN_OUTPUT_H
+#define PEN_CLI_RUN_OUTPUT_H
+
+#include "cli/command.h"
+#include "scheduler/engine.h"
+
+typedef struct pen_run_output {
+    const char *title;               // of the page
+    const char *trace;               // file for the trace; NULL: none
+    const char *page;                // file for the page; NULL: none
+    const pen_engine_report *report; // after pen_run_output_collect; NULL: nothing was predicted
+} pen_run_output;
+
+// Before the training: whether the files can be written.
+PEN_NODISCARD pen_status pen_run_output_check(pen_command_context *context,
+                                              const pen_run_output *output);
+
+// The same, of what the engine can tell. UNSUPPORTED: it records no trace, or has no plan
+PEN_NODISCARD pen_status pen_run_output_check_engine(const pen_run_output *output,
+                                                     const pen_engine *engine);
+
+// After the last step: asks the engine for its figures, and writes the files.
+PEN_NODISCARD pen_status pen_run_output_collect(pen_command_context *context, pen_engine *engine,
+                                                pen_run_output *output);
+
+// The table, on standard error. OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_run_output_print(const pen_run_output *output, pen_arena *arena);
+
+#endif // PEN_CLI_RUN_OUTPUT_H
