@@ -1,6 +1,7 @@
 // What is said of a part's memory, before it is made, is what its executor takes.
 #include "scheduler/runtime/part_memory.h"
 
+#include "base/random.h"
 #include "partition/memory_model.h"
 #include "partition/stage_assign.h"
 #include "scheduler/runtime/executor.h"
@@ -53,6 +54,19 @@ static const uint32_t *place_in_runs(const pen_planner *planner, pen_arena *aren
     }
     for (uint32_t n = 0; n < node_count; n++) {
         device_of_node[n] = runs * planner->constraints.color[n] / color_count % device_count;
+    }
+    return device_of_node;
+}
+
+// Groups of nodes on any device.
+static const uint32_t *place_at_random(const pen_planner *planner, pen_arena *arena,
+                                       uint64_t seed) {
+    const uint32_t node_count = planner->homes->node_count;
+    const pen_random_key key = {seed, pen_random_stream("place", 0, 0)};
+    uint32_t *device_of_node;
+    CHECK_OK(PEN_NEW(arena, node_count, &device_of_node));
+    for (uint32_t n = 0; n < node_count; n++) {
+        device_of_node[n] = (uint32_t)pen_random_below(key, planner->constraints.color[n], DEVICES);
     }
     return device_of_node;
 }
@@ -218,6 +232,33 @@ static void parts_take_what_was_said(void **state) {
     }
 }
 
+static void check_random_cut(const char *model, uint64_t seed) {
+    static const char *const schedules[] = {"1f1b", "gpipe", "zero_bubble", "interleaved"};
+    cut_case c = cut_start(model, "");
+    const pen_plan_request *request;
+    pen_planner *planner;
+    const char *schedule = schedules[seed % 4];
+    CHECK_OK(pen_plan_job_get_request(c.plan_job, schedule, &request));
+    CHECK_OK(pen_planner_new(request, c.arena, &planner));
+    CHECK_OK(
+        pen_plan_solve(planner, place_at_random(planner, c.arena, seed), c.arena, &c.solution));
+    cut_finish(&c, &c.solution.split, &c.solution.stages, schedule, seed % 3 == 0);
+    for (uint32_t d = 0; d < DEVICES; d++) {
+        if (c.cut->parts[d].list_count > 0) (void)check_part(&c, d, model);
+    }
+    cut_free(&c);
+}
+
+// Stages in great numbers, back and forth between devices.
+static void random_cuts_take_what_was_said(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof test_models / sizeof test_models[0]; i++) {
+        for (uint64_t seed = 0; seed < 8; seed++) {
+            check_random_cut(test_models[i], seed);
+        }
+    }
+}
+
 // What a plan says in the end.
 static void plans_say_what_is_taken(void **state) {
     (void)state;
@@ -256,4 +297,6 @@ static void plans_say_what_is_taken(void **state) {
     }
 }
 
-PEN_TEST_MAIN(cmocka_unit_test(plans_say_what_is_taken), cmocka_unit_test(parts_take_what_was_said))
+PEN_TEST_MAIN(cmocka_unit_test(plans_say_what_is_taken),
+              cmocka_unit_test(random_cuts_take_what_was_said),
+              cmocka_unit_test(parts_take_what_was_said))
