@@ -12,6 +12,13 @@ def mlp4096():
                          nn.Linear(4096, 10))
 
 
+def mlp2048():
+    """Layers of equal work, which two stages share evenly."""
+    layers = [nn.Linear(2048, 2048) for _ in range(6)]
+    return nn.Sequential(*[part for layer in layers for part in (layer, nn.ReLU())],
+                         nn.Linear(2048, 10))
+
+
 def resnet18():
     import torchvision
     return torchvision.models.resnet18(weights=None)
@@ -35,6 +42,7 @@ def densenet121():
 # name: (constructor, shape of one example, classes, batch)
 MODELS = {
     "mlp4096": (mlp4096, (784,), 10, 128),
+    "mlp2048": (mlp2048, (2048,), 10, 256),
     "resnet18": (resnet18, (3, 224, 224), 1000, 8),
     "resnet50": (resnet50, (3, 224, 224), 1000, 8),
     "inception_v3": (inception_v3, (3, 299, 299), 1000, 8),
