@@ -1,6 +1,10 @@
 #include "base/random.h"
 
 #include <math.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/clock.h"
 
 #define RANDOM_ROUND_COUNT 10
 
@@ -60,4 +64,13 @@ double pen_random_normal(pen_random_key key, uint64_t index) {
     const double u = ((double)((uint64_t)numbers[0] << 21 | numbers[1] >> 11) + 0.5) * 0x1p-53;
     const double v = (double)numbers[2] * 0x1p-32;
     return sqrt(-2.0 * log(u)) * cos(6.283185307179586 * v);
+}
+
+uint64_t pen_random_incarnation(void) {
+    uint64_t number = 0;
+    if (getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number || number == 0) {
+        // a system without it: time and process tell apart as well
+        number = ((uint64_t)(pen_clock_seconds() * 1e9) ^ ((uint64_t)getpid() << 40)) | 1;
+    }
+    return number;
 }

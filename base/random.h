@@ -31,4 +31,7 @@ uint64_t pen_random_below(pen_random_key key, uint64_t index, uint64_t limit);
 // Element `index` of the stream, normal with mean 0 and deviation 1 (Box and Muller).
 double pen_random_normal(pen_random_key key, uint64_t index);
 
+// A number that no other process has, nor this one had before: what the system thinks up. Never 0.
+uint64_t pen_random_incarnation(void);
+
 #endif // PEN_BASE_RANDOM_H

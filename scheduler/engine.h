@@ -11,6 +11,7 @@
 
 #include "base/arena.h"
 #include "base/status.h"
+#include "partition/plan.h"
 #include "scheduler/compile.h"
 #include "scheduler/evaluate.h"
 #include "scheduler/job.h"
@@ -33,7 +34,8 @@ typedef struct pen_engine_options {
     // 0: none. Others may still be asked for, where memory allows.
     uint64_t evaluate_batch;
     uint64_t evaluate_rest;
-    bool trace;           // record one
+    const pen_plan *plan; // that the devices run; NULL: one is made
+    bool trace;                  // record one
     bool no_memory_check; // run what is planned not to fit
     bool insecure;        // without TLS over networks
     // On one device of this process whatever devices the job has, with kind and threads of its
@@ -107,6 +109,10 @@ typedef struct pen_engine_pulse {
 typedef struct pen_engine_kind {
     const char *name;
     void (*destroy)(pen_engine *engine);
+    // Begins the step after the last begun, so that devices need not wait between steps: two may be
+    // begun and not done. The batch is lent until `step` has returned for it; until then nothing
+    // but steps may be asked for. NULL member: steps begin when they are asked for.
+    PEN_NODISCARD pen_status (*begin)(pen_engine *engine, const pen_engine_step *step);
     // One step. A loss that is not finite is no error here: then nothing was updated, unless the
     // step has one microbatch and one device, whose updates are made as gradients come.
     //   UNAVAILABLE, DEADLINE, CANCELLED  a peer was lost, by name

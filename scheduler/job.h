@@ -126,7 +126,14 @@ const char *pen_job_schedule_name(pen_job_schedule schedule);
 
 typedef struct pen_job_pipeline {
     pen_job_schedule schedule;
+    double rendezvous_timeout_seconds; // for all workers to be there
 } pen_job_pipeline;
+
+typedef struct pen_job_tls { // paths of PEM files; all NULL: none
+    const char *ca;
+    const char *cert;
+    const char *key;
+} pen_job_tls;
 
 typedef struct pen_job_checkpoint {
     const char *dir;    // NULL: none is written
@@ -148,6 +155,7 @@ typedef struct pen_job {
     bool has_cluster;         // the key `cluster` was written
     pen_placement_spec placement;
     pen_job_pipeline pipeline;
+    pen_job_tls tls;
     const char *costs; // path of a cost table; NULL: none
     pen_job_checkpoint checkpoint;
     pen_job_outputs outputs;

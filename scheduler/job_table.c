@@ -325,10 +325,39 @@ static const pen_option_field job_pipeline_fields[] = {
      .choices = pen_job_schedule_names,
      .default_text = "auto",
      .help = "order of the microbatches on each device; auto: the fastest that fits"},
+    {.key = "rendezvous_timeout",
+     .kind = PEN_OPTION_SECONDS,
+     .offset = offsetof(pen_job_pipeline, rendezvous_timeout_seconds),
+     .minimum = PEN_OPTION_ABOVE(0),
+     .maximum = PEN_OPTION_TO(86400),
+     .default_text = "60 s",
+     .help = "how long workers may take to be there"},
 };
 static const pen_option_table job_pipeline_table = {
     .size = sizeof(pen_job_pipeline),
     PEN_OPTION_FIELDS(job_pipeline_fields),
+};
+
+static const pen_option_field job_tls_fields[] = {
+    {.key = "ca",
+     .kind = PEN_OPTION_PATH,
+     .offset = offsetof(pen_job_tls, ca),
+     .is_required = true,
+     .help = "certificates (PEM) of those who sign for workers and coordinator"},
+    {.key = "cert",
+     .kind = PEN_OPTION_PATH,
+     .offset = offsetof(pen_job_tls, cert),
+     .is_required = true,
+     .help = "certificate (PEM) of the coordinator"},
+    {.key = "key",
+     .kind = PEN_OPTION_PATH,
+     .offset = offsetof(pen_job_tls, key),
+     .is_required = true,
+     .help = "its private key (PEM)"},
+};
+static const pen_option_table job_tls_table = {
+    .size = sizeof(pen_job_tls),
+    PEN_OPTION_FIELDS(job_tls_fields),
 };
 
 static const pen_option_field job_checkpoint_fields[] = {
@@ -427,6 +456,12 @@ static const pen_option_field job_fields[] = {
      .table = &job_pipeline_table,
      .may_be_file = true,
      .help = "how microbatches go through several devices"},
+    {.key = "tls",
+     .kind = PEN_OPTION_MAPPING,
+     .offset = offsetof(pen_job, tls),
+     .table = &job_tls_table,
+     .may_be_file = true,
+     .help = "certificates for links to workers on other machines"},
     {.key = "costs",
      .kind = PEN_OPTION_PATH,
      .offset = offsetof(pen_job, costs),

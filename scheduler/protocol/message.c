@@ -22,7 +22,7 @@ typedef struct message_field {
 
 #define FIELD(number, type, name)                                                                  \
     { number, MESSAGE_##type, offsetof(pen_message, name), sizeof((pen_message *)0)->name }
-#define FIELD_LIMIT 9
+#define FIELD_LIMIT 10
 
 typedef struct message_shape {
     const char *name;
@@ -52,14 +52,15 @@ static const message_shape message_shapes[PEN_MESSAGE_KIND_COUNT] = {
                            15,
                            {FIELD(1, U64, round), FIELD(2, U32, form), FIELD(3, U32, count),
                             FIELD(4, BOOL, updates), FIELD(5, BOOL, continues), FIELD(6, U64, step),
-                            FIELD(7, DOUBLE, learning_rate)}},
+                            FIELD(7, DOUBLE, learning_rate), FIELD(8, U64, first_microbatch),
+                            FIELD(9, DOUBLE, value)}},
     [PEN_MESSAGE_GO] = {"go", 16, {FIELD(1, U64, round)}},
     [PEN_MESSAGE_LOSS] = {"loss",
                           17,
                           {FIELD(1, U64, round), FIELD(2, U32, form), FIELD(3, U32, microbatch),
                            FIELD(4, U32, stage), FIELD(5, U32, device), FIELD(6, DOUBLE, value),
                            FIELD(7, U64, correct_count), FIELD(8, U64, target_count)}},
-    [PEN_MESSAGE_ROUND_DONE] = {"round_done", 18, {FIELD(1, U64, round)}},
+    [PEN_MESSAGE_ROUND_DONE] = {"round_done", 18, {FIELD(1, U64, round), FIELD(2, BYTES, bytes)}},
     [PEN_MESSAGE_CREDIT] = {"credit",
                             19,
                             {FIELD(1, U32, form), FIELD(2, U32, channel), FIELD(3, U64, sequence)}},
@@ -84,6 +85,7 @@ static const message_shape message_shapes[PEN_MESSAGE_KIND_COUNT] = {
                           {FIELD(1, U32, code), FIELD(2, TEXT, text), FIELD(3, U32, device)}},
     [PEN_MESSAGE_STOP] = {"stop", 27, {{0}}},
     [PEN_MESSAGE_STOPPED] = {"stopped", 28, {{0}}},
+    [PEN_MESSAGE_TAKEN] = {"taken", 29, {FIELD(1, U64, sequence)}},
 };
 
 const char *pen_message_kind_name(pen_message_kind kind) {

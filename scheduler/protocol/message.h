@@ -15,6 +15,7 @@
 //   OFFER       holder → receiver: pull these
 //   ASK, PART   C→W, W→C  a trace or report, in parts
 //   PING, PONG  clocks, and that a peer is there
+//   TAKEN       W→C  a piece of a tensor came whole and is in its place
 //   FAIL        either way: I cannot go on
 //   STOP, STOPPED
 //
@@ -50,8 +51,9 @@ typedef enum pen_message_kind {
     PEN_MESSAGE_FAIL,
     PEN_MESSAGE_STOP,
     PEN_MESSAGE_STOPPED,
+    PEN_MESSAGE_TAKEN,
 } pen_message_kind;
-#define PEN_MESSAGE_KIND_COUNT (PEN_MESSAGE_STOPPED + 1)
+#define PEN_MESSAGE_KIND_COUNT (PEN_MESSAGE_TAKEN + 1)
 
 #define PEN_MESSAGE_JOB_BYTES 64
 #define PEN_MESSAGE_NAME_BYTES 128
@@ -82,14 +84,15 @@ typedef struct pen_message {
     bool continues;                       // ROUND: adds to the gradients of the round before
     uint64_t step;                        // ROUND: of the training, from 1
     uint64_t learning_rate;               // ROUND: bits of a double
+    uint64_t first_microbatch;            // ROUND: of the step
     uint32_t microbatch;                  // LOSS
     uint32_t stage;                       // LOSS
     uint32_t device;                      // LOSS, FAIL (of the whole run)
-    uint64_t value;                       // LOSS: bits of a double
+    uint64_t value;                       // LOSS: bits of a double; ROUND: of a microbatch's share
     uint64_t correct_count;               // LOSS
     uint64_t target_count;                // LOSS
     uint32_t channel;                     // CREDIT
-    uint64_t sequence;                    // CREDIT, PULL (its frame has it), PING, PONG
+    uint64_t sequence;                    // CREDIT, PULL and TAKEN (of the frame), PING, PONG
     uint32_t frame_kind;                  // PULL, OFFER: PEN_FRAME_TENSOR or PEN_FRAME_BLOB
     uint32_t number;                      // PULL, OFFER, ASK, PART: which
     uint64_t offset;                      // PULL, OFFER, ASK, PART: bytes
@@ -98,7 +101,7 @@ typedef struct pen_message {
     uint64_t clock_here;                  // PONG: now
     uint32_t code;                        // FAIL: a pen_status_code; REFUSED: a reason
     char text[PEN_MESSAGE_TEXT_BYTES];    // FAIL, REFUSED
-    const void *bytes;                    // PART: [bytes_length], in what was decoded
+    const void *bytes; // PART, ROUND_DONE (figures): [bytes_length], in what was decoded
     size_t bytes_length;                  //
 } pen_message;
 

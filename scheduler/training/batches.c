@@ -34,7 +34,7 @@ struct pen_batches {
     pen_condition changed;
     uint64_t filled_count; // guarded by lock; buffers filled since the start
     uint64_t freed_count;  // guarded by lock; buffers that the consumer has done with
-    bool held;             // guarded by lock; the consumer has buffer freed_count
+    uint32_t held_count;   // guarded by lock; the consumer has so many from freed_count on
     bool ended;            // guarded by lock; the reader will fill no more
     bool stopped;          // guarded by lock
     pen_status error;      // guarded by lock; why it ended
@@ -127,19 +127,21 @@ pen_status pen_batches_next(pen_batches *batches, const pen_batch **out_batch) {
     pen_status status = PEN_OK;
     *out_batch = NULL;
     pen_mutex_lock(&batches->lock);
-    if (batches->held) {
-        batches->held = false;
+    if (batches->held_count == batches->options.held_count) {
+        batches->held_count--;
         batches->freed_count++;
         pen_condition_broadcast(&batches->changed);
     }
-    while (!batches->stopped && !batches->ended && batches->filled_count == batches->freed_count) {
+    while (!batches->stopped && !batches->ended &&
+           batches->filled_count == batches->freed_count + batches->held_count) {
         pen_condition_wait(&batches->changed, &batches->lock);
     }
+    const uint64_t next = batches->freed_count + batches->held_count;
     if (batches->stopped) {
         status = pen_error(PEN_CANCELLED, "reading of batches was stopped");
-    } else if (batches->filled_count > batches->freed_count) {
-        batches->held = true;
-        *out_batch = &batches->buffers[batches->freed_count % batches->buffer_count].batch;
+    } else if (batches->filled_count > next) {
+        batches->held_count++;
+        *out_batch = &batches->buffers[next % batches->buffer_count].batch;
     } else if (batches->error != PEN_OK) {
         status = batches->error;
         batches->error = PEN_OK;
@@ -188,6 +190,10 @@ static pen_status batches_start(pen_batches *batches) {
     batches->example_count = pen_dataset_get_info(batches->dataset)->example_count;
     batches->per_epoch =
         pen_batches_count(batches->example_count, options->batch_size, options->drop_last);
+    if (options->held_count >= batches->buffer_count) {
+        return pen_error(PEN_INVALID_INPUT, "%" PRIu32 " batches held of %" PRIu32,
+                         options->held_count, batches->buffer_count);
+    }
     if (batches->per_epoch == 0) {
         return pen_error(PEN_INVALID_INPUT,
                          "%" PRIu64 " examples do not fill one batch of %" PRIu64
@@ -219,6 +225,7 @@ pen_status pen_batches_create(pen_dataset *dataset, const pen_batches_options *o
     if (batches == NULL) return pen_error_out_of_memory();
     batches->dataset = dataset;
     batches->options = *options;
+    if (options->held_count == 0) batches->options.held_count = 1;
     batches->buffer_count =
         options->buffer_count == 0 ? BATCHES_BUFFER_COUNT_DEFAULT : options->buffer_count;
     batches->order_epoch = UINT64_MAX;

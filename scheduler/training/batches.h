@@ -36,6 +36,7 @@ typedef struct pen_batches_options {
     uint64_t seed;
     uint64_t epoch_count;       // 0: no end
     uint32_t buffer_count;      // 2 to PEN_BATCHES_AHEAD_LIMIT, the consumer's included; 0: 3
+    uint32_t held_count;        // batches that the consumer has at once, below buffer_count; 0: 1
     pen_batches_position start; // the first batch to come
 } pen_batches_options;
 
@@ -58,7 +59,7 @@ PEN_NODISCARD pen_status pen_batches_create(pen_dataset *dataset,
                                             const pen_batches_options *options,
                                             pen_batches **out_batches);
 
-// The next batch, or NULL after the last epoch. It is the consumer's until the next call.
+// The next batch, or NULL after the last epoch. It is the consumer's until held_count calls later.
 // Errors of reading come in their place in the order, after the batches before them; then it is
 // over.
 //   CANCELLED  pen_batches_stop was called, or an error was returned before

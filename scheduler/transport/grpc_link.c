@@ -276,3 +276,12 @@ void pen_grpc_link_tick(pen_grpc_link *link, double now) {
     }
     pen_grpc_link_go_on(link);
 }
+
+pen_introduction pen_grpc_link_self(pen_grpc *transport, char *out_job) {
+    pen_mutex_lock(&transport->lock);
+    pen_introduction self = transport->options.self;
+    memcpy(out_job, self.job, strlen(self.job) + 1);
+    pen_mutex_unlock(&transport->lock);
+    self.job = out_job;
+    return self;
+}

@@ -228,4 +228,7 @@ void pen_grpc_log_hook(void);
 // Connections of this process that were not taken as their handshake failed, so far.
 uint64_t pen_grpc_log_handshake_failures(void);
 
+// How the transport introduces itself now; `out_job` [PEN_WIRE_TEXT_LIMIT + 1] has the job's name.
+pen_introduction pen_grpc_link_self(pen_grpc *transport, char *out_job);
+
 #endif // PEN_SCHEDULER_TRANSPORT_GRPC_LINK_H

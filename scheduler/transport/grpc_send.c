@@ -259,7 +259,9 @@ bool pen_grpc_send_next(pen_grpc_link *link) {
 
 void pen_grpc_send_introduction(pen_grpc_link *link, uint32_t callee) {
     uint8_t head[PEN_WIRE_HEAD_LIMIT];
-    const pen_introduction *self = &link->transport->options.self;
+    char job[PEN_WIRE_TEXT_LIMIT + 1];
+    const pen_introduction copy = pen_grpc_link_self(link->transport, job);
+    const pen_introduction *self = &copy;
     const size_t job_count = strlen(self->job);
     const size_t head_count = pen_wire_write_introduction(self, callee, job_count, head);
     grpc_slice slice = send_slice(head_count, head, self->job, job_count);

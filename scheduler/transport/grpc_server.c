@@ -88,7 +88,9 @@ static pen_status server_take_link(pen_grpc *transport, grpc_call *call) {
 static pen_status server_judge(pen_grpc_link *link, const pen_wire_introduction *introduction,
                                const pen_introduction *who) {
     pen_grpc *transport = link->transport;
-    const pen_introduction *self = &transport->options.self;
+    char job[PEN_WIRE_TEXT_LIMIT + 1];
+    const pen_introduction copy = pen_grpc_link_self(transport, job);
+    const pen_introduction *self = &copy;
     if (introduction->version != PEN_WIRE_VERSION) {
         return pen_error(PEN_UNSUPPORTED, "it speaks version %u of the protocol, not %u",
                          introduction->version, PEN_WIRE_VERSION);

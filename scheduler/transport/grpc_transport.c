@@ -80,6 +80,21 @@ static pen_status transport_create(const pen_transport_options *options,
     return PEN_OK;
 }
 
+static pen_status transport_introduce(pen_transport *self, const pen_introduction *introduction) {
+    pen_grpc *transport = transport_of(self);
+    const char *job = introduction->job != NULL ? introduction->job : "";
+    if (strlen(job) > PEN_WIRE_TEXT_LIMIT) {
+        return pen_error(PEN_INVALID_INPUT, "the job's name has more than %u bytes",
+                         PEN_WIRE_TEXT_LIMIT);
+    }
+    pen_mutex_lock(&transport->lock);
+    transport->options.self = *introduction;
+    memcpy(transport->job, job, strlen(job) + 1);
+    transport->options.self.job = transport->job;
+    pen_mutex_unlock(&transport->lock);
+    return PEN_OK;
+}
+
 static pen_status transport_listen(pen_transport *self, const char *address, uint16_t *out_port) {
     pen_grpc *transport = transport_of(self);
     pen_address where;
@@ -196,6 +211,7 @@ const pen_transport_kind pen_transport_grpc = {
     .name = "grpc",
     .summary = "over gRPC, between processes and machines",
     .create = transport_create,
+    .introduce = transport_introduce,
     .listen = transport_listen,
     .connect = transport_connect,
     .send_message = transport_send_message,

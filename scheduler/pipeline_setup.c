@@ -1,0 +1,247 @@
+// From a job to workers that are ready to run it.
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "scheduler/job_runner.h"
+#include "scheduler/pipeline_state.h"
+#include "scheduler/protocol/admission.h"
+
+#define PIPELINE_TRACE_EVENTS ((uint32_t)1 << 16) // that each thread keeps
+#define PIPELINE_LOCAL_ADDRESS "127.0.0.1:0"
+#define PIPELINE_ADDRESS_BYTES 300
+
+// ---- the plan
+
+static pen_status setup_plan(pipeline_engine *p) {
+    const pen_plan *given = p->options.plan;
+    const pen_plan_job_options options = {
+        .objective = -1, .seed = -1, .schedule = given == NULL ? NULL : given->schedule};
+    const pen_schedule_generator *generator;
+    pen_plan *plan;
+    PEN_TRY(pen_plan_job_create(p->job, &options, &p->plan_job));
+    if (given != NULL) {
+        PEN_TRY(pen_status_add_context(pen_plan_job_rebuild(p->plan_job, given, p->arena, &plan),
+                                       "while using the plan"));
+    } else {
+        PEN_TRY(pen_plan_job_place(p->plan_job, p->arena, &plan));
+    }
+    p->plan = plan;
+    PEN_TRY(pen_plan_job_get_request(p->plan_job, plan->schedule, &p->request));
+    PEN_TRY(pen_schedule_generator_find(plan->schedule, p->arena, &generator));
+    return generator->generate(&plan->stages, p->arena, &p->schedule);
+}
+
+static pen_status setup_open_device(pipeline_engine *p) {
+    const pen_cluster_device *first = &p->request->cluster->devices[0];
+    const pen_device_kind *kind;
+    for (uint32_t d = 1; d < p->request->cluster->device_count; d++) {
+        if (strcmp(p->request->cluster->devices[d].kind, first->kind) == 0) continue;
+        return pen_cluster_spec_blame(
+            &p->job->cluster, &p->job->cluster.devices[d].written->kind,
+            pen_error(PEN_UNSUPPORTED,
+                      "devices: found the kinds %s and %s, which give different "
+                      "numbers, expected one kind",
+                      first->kind, p->request->cluster->devices[d].kind));
+    }
+    PEN_TRY(pen_device_kind_find(first->kind, &kind));
+    const pen_device_options options = {.name = first->name, .thread_count = first->threads};
+    return kind->open(&options, &p->device);
+}
+
+// ---- workers
+
+static bool setup_is_own_process(const pen_cluster_device *device) {
+    return device->host != NULL && strcmp(device->host, "localhost") == 0;
+}
+
+// The worker that has a device: an earlier one's, when both are of one process.
+static uint32_t setup_find_worker(const pipeline_engine *p, uint32_t device) {
+    const pen_cluster_device *devices = p->request->cluster->devices;
+    for (uint32_t d = 0; d < device; d++) {
+        const bool both_here = devices[d].host == NULL && devices[device].host == NULL;
+        const bool both_there = devices[d].host != NULL && devices[device].host != NULL &&
+                                !setup_is_own_process(&devices[device]) &&
+                                strcmp(devices[d].host, devices[device].host) == 0;
+        if (both_here || both_there) return p->worker_of_device[d];
+    }
+    return 0;
+}
+
+static pen_status setup_number_workers(pipeline_engine *p) {
+    const pen_cluster *cluster = p->request->cluster;
+    PEN_TRY(PEN_NEW(p->arena, cluster->device_count, &p->worker_of_device));
+    PEN_TRY(PEN_NEW(p->arena, cluster->device_count, &p->devices));
+    PEN_TRY(PEN_NEW(p->arena, (size_t)cluster->device_count + 1, &p->workers));
+    p->workers[0] = (pen_run_spec_worker){"the coordinator", ""};
+    for (uint32_t d = 0; d < cluster->device_count; d++) {
+        const pen_cluster_device *device = &cluster->devices[d];
+        p->devices[d] = (pen_run_spec_device){
+            .name = device->name,
+            .kind = device->kind,
+            .thread_count = device->threads,
+            .memory_bytes = p->options.no_memory_check ? UINT64_MAX : device->bytes_limit};
+        p->worker_of_device[d] = setup_find_worker(p, d);
+        if (p->worker_of_device[d] != 0) continue;
+        p->worker_of_device[d] = ++p->worker_count;
+        pen_run_spec_worker *worker = &p->workers[p->worker_count];
+        worker->address = device->host;
+        if (device->host != NULL) continue;
+        p->local_worker = p->worker_count;
+        *worker = (pen_run_spec_worker){"this process", ""};
+    }
+    return PEN_OK;
+}
+
+// Processes for the devices that want one of their own, and the names of all.
+static pen_status setup_start_processes(pipeline_engine *p) {
+    const pen_cluster *cluster = p->request->cluster;
+    uint32_t count = 0;
+    for (uint32_t d = 0; d < cluster->device_count; d++) {
+        count += setup_is_own_process(&cluster->devices[d]);
+    }
+    if (count > 0) PEN_TRY(pen_launch_workers(count, &p->launched));
+    for (uint32_t d = 0, started = 0; d < cluster->device_count; d++) {
+        if (!setup_is_own_process(&cluster->devices[d])) continue;
+        p->workers[p->worker_of_device[d]].address = pen_launched_address(p->launched, started++);
+    }
+    for (uint32_t w = 1; w <= p->worker_count; w++) {
+        if (w == p->local_worker) continue;
+        PEN_TRY(pen_arena_format(p->arena, &p->workers[w].name, "worker %u (%s)", w,
+                                 p->workers[w].address));
+    }
+    return PEN_OK;
+}
+
+static pen_transport_tls setup_tls(const pipeline_engine *p) {
+    return (pen_transport_tls){p->job->tls.ca, p->job->tls.cert, p->job->tls.key};
+}
+
+static void setup_forget_model(const void *context) {
+    const pipeline_engine *p = context;
+    for (uint32_t f = 0; f < p->forms.form_count; f++) {
+        pen_program_forget(p->forms.forms[f].program);
+    }
+}
+
+static pen_status setup_start_worker(pipeline_engine *p, const pen_transport_kind *transport) {
+    uint16_t port;
+    if (p->local_worker == 0) return PEN_OK;
+    const pen_worker_options options = {.transport = transport,
+                                        .address = PIPELINE_LOCAL_ADDRESS,
+                                        .spec = p->forms.spec,
+                                        .loaded = setup_forget_model,
+                                        .model = p};
+    PEN_TRY(pen_worker_create(&options, &p->worker, &port));
+    return pen_arena_format(p->arena, &p->workers[p->local_worker].address, "127.0.0.1:%u", port);
+}
+
+// ---- all
+
+static pen_status setup_build_forms(pipeline_engine *p) {
+    pen_compile_request compile;
+    PEN_TRY(pen_job_compile_request(p->job, PEN_DATASET_PART_TRAIN, p->info, p->arena, &compile));
+    const pen_pipeline_request request = {.plan = p->plan,
+                                          .schedule = p->schedule,
+                                          .program = pen_plan_job_program(p->plan_job),
+                                          .compile = &compile,
+                                          .device = p->device,
+                                          .devices = p->devices,
+                                          .workers = p->workers,
+                                          .worker_count = p->worker_count,
+                                          .worker_of_device = p->worker_of_device,
+                                          .rest = p->options.rest,
+                                          .evaluate_batch = p->options.evaluate_batch,
+                                          .evaluate_rest = p->options.evaluate_rest,
+                                          .seed = (uint64_t)p->job->train.seed,
+                                          .trace_limit =
+                                              p->options.trace ? PIPELINE_TRACE_EVENTS : 0};
+    return pen_pipeline_forms_build(&request, p->arena, &p->forms);
+}
+
+// The run as the workers would do it, in numbers: what would wait for ever is refused.
+static pen_status setup_admit(pipeline_engine *p) {
+    const pen_run_spec *spec = p->forms.spec;
+    const pen_run_table *table = spec->table;
+    const char **devices;
+    const char ***channels;
+    PEN_TRY(PEN_NEW(p->arena, table->device_count, &devices));
+    PEN_TRY(PEN_NEW(p->arena, table->form_count, &channels));
+    for (uint32_t d = 0; d < table->device_count; d++) {
+        devices[d] = spec->devices[d].name;
+    }
+    for (uint32_t f = 0; f < table->form_count; f++) {
+        PEN_TRY(PEN_NEW(p->arena, table->forms[f].channel_count, &channels[f]));
+        for (uint32_t c = 0; c < table->forms[f].channel_count; c++) {
+            channels[f][c] = spec->forms[f].channels[c].value;
+        }
+    }
+    const char *const *const *names;
+    memcpy(&names, &channels, sizeof names);
+    return pen_run_table_admit(table, &(pen_admission_names){devices, names});
+}
+
+static pen_status setup_allocate(pipeline_engine *p) {
+    const pen_run_table *table = p->forms.spec->table;
+    uint32_t channel_limit = 1;
+    for (uint32_t f = 0; f < table->form_count; f++) {
+        if (table->forms[f].channel_count > channel_limit) {
+            channel_limit = table->forms[f].channel_count;
+        }
+    }
+    PEN_TRY(PEN_NEW(p->arena, channel_limit, &p->feeds));
+    PEN_TRY(PEN_NEW(p->arena, table->forms[0].microbatch_count, &p->losses));
+    PEN_TRY(PEN_NEW(p->arena, table->forms[0].microbatch_count, &p->correct));
+    PEN_TRY(PEN_NEW(p->arena, table->device_count, &p->figures));
+    PEN_TRY(PEN_NEW(p->arena, table->device_count, &p->busy));
+    PEN_TRY(PEN_NEW(p->arena, (size_t)table->worker_count + 1, &p->clocks));
+    return PEN_NEW(p->arena, PIPELINE_STEPS_KEPT, &p->step_seconds);
+}
+
+static pen_status setup_connect(pipeline_engine *p, const pen_transport_kind *transport) {
+    const pen_coordinator_setup setup = {.spec = p->forms.spec,
+                                         .transport = transport,
+                                         .tls = setup_tls(p),
+                                         .is_insecure = p->options.insecure,
+                                         .job = "penstock",
+                                         .plan_hash = p->plan->model_hash ^ p->plan->cluster_hash,
+                                         .rendezvous_seconds =
+                                             p->job->pipeline.rendezvous_timeout_seconds,
+                                         .local_worker = p->local_worker};
+    PEN_TRY(pen_coordinator_create(&setup, &p->coordinator));
+    for (uint32_t w = 1; w <= p->worker_count; w++) {
+        if (w == p->local_worker) continue;
+        PEN_TRY(pen_coordinator_compare_clocks(p->coordinator, w, &p->clocks[w]));
+    }
+    return PEN_OK;
+}
+
+pen_status pen_pipeline_set_up(pipeline_engine *p) {
+    const pen_transport_kind *transport;
+    PEN_TRY(setup_plan(p));
+    PEN_TRY(setup_open_device(p));
+    PEN_TRY(setup_number_workers(p));
+    PEN_TRY(setup_start_processes(p));
+    PEN_TRY(setup_build_forms(p));
+    PEN_TRY(setup_admit(p));
+    PEN_TRY(setup_allocate(p));
+
+    PEN_TRY(pen_transport_kind_find("grpc", &transport));
+    PEN_TRY(setup_start_worker(p, transport));
+    PEN_TRY(setup_connect(p, transport));
+    PEN_TRY(pen_pipeline_list_tensors(p));
+    return pen_pipeline_send_model(p);
+}
+
+void pen_pipeline_take_down(pipeline_engine *p) {
+    pen_coordinator_destroy(p->coordinator);
+    pen_worker_destroy(p->worker);
+    pen_launched_end(p->launched);
+    pen_pipeline_forms_release(&p->forms);
+    if (p->device != NULL) p->device->kind->close(p->device);
+    for (uint32_t t = 0; p->tensor_places != NULL && t < p->tensors.count; t++) {
+        pen_memory_free(p->tensor_places[t].copy);
+    }
+    pen_plan_job_destroy(p->plan_job);
+}

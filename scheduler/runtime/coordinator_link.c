@@ -1,0 +1,443 @@
+// What comes from the transport, and what the core says in answer.
+
+#include "scheduler/runtime/coordinator_link.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "scheduler/transport/checksum.h"
+
+// Tokens of frames: those of the host's channels from 0, then pieces of tensors, then descriptions.
+#define LINK_PIECE_TOKEN ((uint64_t)1 << 40)
+#define LINK_BLOB_TOKEN ((uint64_t)1 << 41)
+
+void pen_coordinator_tell(pen_coordinator *c, uint32_t worker, pen_message *message) {
+    uint8_t bytes[PEN_MESSAGE_ROOM];
+    message->protocol = PEN_PROTOCOL_VERSION;
+    message->generation = c->generation;
+    message->incarnation = c->incarnation;
+    snprintf(message->job, sizeof message->job, "%s", c->setup.job);
+    const size_t length = pen_message_encode(message, bytes, sizeof bytes);
+    PEN_ASSERT(length <= sizeof bytes);
+    pen_status_ignore(c->transport->kind->send_message(c->transport, worker, bytes, length),
+                      "a link that is down is told of by `down`");
+}
+
+// ---- what the core says
+
+static void link_assign(pen_coordinator *c, const pen_coordinator_action *action) {
+    pen_message message = {.kind = PEN_MESSAGE_ASSIGN,
+                           .worker = action->worker,
+                           .target_incarnation = action->incarnation,
+                           .plan_hash = c->setup.plan_hash,
+                           .byte_count = c->workers[action->worker].blob_bytes};
+    pen_coordinator_tell(c, action->worker, &message);
+}
+
+static void link_refuse(pen_coordinator *c, const pen_coordinator_action *action) {
+    coordinator_worker *worker = &c->workers[action->worker];
+    pen_message message = {.kind = PEN_MESSAGE_REFUSED, .code = (uint32_t)action->refusal};
+    pen_coordinator_refusal_format(c->core, action->worker, action->refusal, &worker->identity,
+                                   message.text, sizeof message.text);
+    pen_coordinator_tell(c, action->worker, &message);
+    pen_mutex_lock(&c->lock);
+    if (!c->is_failed) {
+        worker->failure =
+            pen_status_join(worker->failure, pen_error(PEN_INVALID_INPUT, "%s", message.text));
+        c->is_failed = true;
+        c->reason = PEN_COORDINATOR_REASON_FAILED;
+        c->failed_worker = action->worker;
+    }
+    pen_condition_broadcast(&c->changed);
+    pen_mutex_unlock(&c->lock);
+}
+
+static void link_announce(pen_coordinator *c, const pen_coordinator_action *action) {
+    const pen_coordinator_round *round = &c->announced[action->round % COORDINATOR_ROUNDS].round;
+    pen_message message = {.kind = PEN_MESSAGE_ROUND,
+                           .round = action->round,
+                           .form = action->form,
+                           .count = action->count,
+                           .updates = action->updates,
+                           .continues = round->continues,
+                           .step = round->step,
+                           .first_microbatch = round->first_microbatch};
+    memcpy(&message.value, &round->loss_weight, sizeof message.value);
+    memcpy(&message.learning_rate, &round->learning_rate, sizeof message.learning_rate);
+    pen_coordinator_tell(c, action->worker, &message);
+}
+
+static void link_feed(pen_coordinator *c, const pen_coordinator_action *action) {
+    const pen_run_channel *channel = &c->table->forms[action->form].channels[action->channel];
+    const pen_run_spec_channel *spec = &c->spec->forms[action->form].channels[action->channel];
+    const coordinator_announced *announced = &c->announced[action->round % COORDINATOR_ROUNDS];
+    const uint32_t chunks = pen_frame_chunk_count(channel->bytes);
+    const uint32_t token =
+        c->first_frame[action->form][action->channel] + action->microbatch % channel->copies;
+    const pen_frame frame = {.kind = PEN_FRAME_VALUE,
+                             .generation = c->generation,
+                             .incarnation = c->incarnation,
+                             .step = action->round,
+                             .form = action->form,
+                             .microbatch = action->microbatch,
+                             .channel = action->channel,
+                             .layout = spec->layout,
+                             .type = spec->type,
+                             .sequence = action->sequence,
+                             .bytes = channel->bytes};
+    c->frames[token] = (coordinator_frame){action->form, action->channel, action->sequence};
+    const char *memory =
+        (const char *)announced->feeds[action->channel] + action->microbatch * channel->bytes;
+    const uint32_t *checksums = announced->checksums + announced->first_check[action->channel] +
+                                (size_t)action->microbatch * chunks;
+    pen_status_ignore(c->transport->kind->send_frame(c->transport, channel->target_worker, &frame,
+                                                     memory, checksums, token),
+                      "a link that is down is told of by `down`");
+}
+
+static void link_carry_out(pen_coordinator *c, const pen_coordinator_action *action) {
+    pen_message message = {0};
+    switch (action->kind) {
+    case PEN_COORDINATOR_ACTION_REFUSE:
+        link_refuse(c, action);
+        return;
+    case PEN_COORDINATOR_ACTION_ASSIGN:
+        link_assign(c, action);
+        return;
+    case PEN_COORDINATOR_ACTION_START:
+        message.kind = PEN_MESSAGE_START;
+        break;
+    case PEN_COORDINATOR_ACTION_ROUND:
+        link_announce(c, action);
+        return;
+    case PEN_COORDINATOR_ACTION_GO:
+        message.kind = PEN_MESSAGE_GO;
+        message.round = action->round;
+        break;
+    case PEN_COORDINATOR_ACTION_FEED:
+        link_feed(c, action);
+        return;
+    case PEN_COORDINATOR_ACTION_STOP:
+        message.kind = PEN_MESSAGE_STOP;
+        break;
+    case PEN_COORDINATOR_ACTION_RUNNING: // noted before
+    case PEN_COORDINATOR_ACTION_LOSSES:
+    case PEN_COORDINATOR_ACTION_NOT_FINITE:
+    case PEN_COORDINATOR_ACTION_ROUND_DONE:
+    case PEN_COORDINATOR_ACTION_FAIL:
+        return;
+    }
+    pen_coordinator_tell(c, action->worker, &message);
+}
+
+// What the caller's thread waits for. Holds the lock.
+static void link_note(pen_coordinator *c, const pen_coordinator_action *action) {
+    if (action->kind == PEN_COORDINATOR_ACTION_RUNNING) c->is_running = true;
+    if (action->kind == PEN_COORDINATOR_ACTION_LOSSES) c->losses_end = action->round + 1;
+    if (action->kind == PEN_COORDINATOR_ACTION_NOT_FINITE) c->is_not_finite = true;
+    if (action->kind != PEN_COORDINATOR_ACTION_FAIL || c->is_failed) return;
+    c->is_failed = true;
+    c->reason = action->reason;
+    c->failed_worker = action->worker;
+}
+
+void pen_coordinator_step(pen_coordinator *c, const pen_coordinator_event *event) {
+    uint32_t count = 0;
+    pen_mutex_lock(&c->lock);
+    while (c->is_stepping) { // what was said before is not carried out yet
+        pen_condition_wait(&c->changed, &c->lock);
+    }
+    c->is_stepping = true;
+    pen_coordinator_core_step(c->core, event, c->actions, &count);
+    for (uint32_t i = 0; i < count; i++) {
+        link_note(c, &c->actions[i]);
+    }
+    pen_mutex_unlock(&c->lock);
+    for (uint32_t i = 0; i < count; i++) {
+        link_carry_out(c, &c->actions[i]);
+    }
+    pen_mutex_lock(&c->lock);
+    c->is_stepping = false;
+    if (event->kind != PEN_COORDINATOR_EVENT_TICK) c->moved_count += 1;
+    pen_condition_broadcast(&c->changed);
+    pen_mutex_unlock(&c->lock);
+}
+
+// ---- links
+
+static void link_up(void *context, uint32_t peer) {
+    pen_coordinator *c = context;
+    pen_mutex_lock(&c->lock);
+    c->workers[peer].is_up = true;
+    pen_mutex_unlock(&c->lock);
+}
+
+static void link_down(void *context, uint32_t peer, pen_status take_reason) {
+    pen_coordinator *c = context;
+    coordinator_worker *worker = &c->workers[peer];
+    pen_mutex_lock(&c->lock);
+    worker->is_up = false;
+    const bool is_closed = c->is_closed;
+    if (is_closed) {
+        pen_status_ignore(take_reason, "the run is over");
+    } else {
+        worker->failure = pen_status_join(worker->failure, take_reason);
+    }
+    pen_mutex_unlock(&c->lock);
+    if (is_closed) return;
+    const pen_coordinator_event event = {
+        .kind = PEN_COORDINATOR_EVENT_LOST, .worker = peer, .incarnation = worker->incarnation};
+    pen_coordinator_step(c, &event);
+}
+
+static pen_status link_accept(void *context, const pen_introduction *introduction,
+                              const char *address) {
+    (void)context;
+    (void)address;
+    return pen_error(PEN_INVALID_INPUT, "worker %u opened a link to the coordinator",
+                     introduction->peer);
+}
+
+// ---- frames
+
+static pen_status link_begin(void *context, uint32_t peer, const pen_frame *frame,
+                             void **out_memory) {
+    pen_coordinator *c = context;
+    pen_status status = PEN_OK;
+    (void)peer;
+    pen_mutex_lock(&c->lock);
+    if (frame->kind != PEN_FRAME_TENSOR || c->read_memory == NULL || c->is_read ||
+        frame->sequence != c->read_sequence || frame->bytes != c->read_bytes) {
+        status = pen_error(PEN_CORRUPT, "%s sent a frame that nobody asked for",
+                           c->spec->workers[peer].name);
+    }
+    *out_memory = c->read_memory;
+    pen_mutex_unlock(&c->lock);
+    return status;
+}
+
+static void link_end(void *context, uint32_t peer, const pen_frame *frame,
+                     const uint32_t *checksums) {
+    pen_coordinator *c = context;
+    (void)peer;
+    pen_mutex_lock(&c->lock);
+    c->read_checksum = frame->bytes == 0 ? 0 : checksums[0];
+    c->is_read = true;
+    c->moved_count += 1;
+    pen_condition_broadcast(&c->changed);
+    pen_mutex_unlock(&c->lock);
+}
+
+static void link_let_go(void *context, uint32_t peer, uint64_t token) {
+    pen_coordinator *c = context;
+    (void)peer;
+    if (token >= LINK_BLOB_TOKEN) return; // it lives as long as the run
+    if (token >= LINK_PIECE_TOKEN) {
+        pen_mutex_lock(&c->lock);
+        c->pieces[token - LINK_PIECE_TOKEN].is_lent = false;
+        pen_condition_broadcast(&c->changed);
+        pen_mutex_unlock(&c->lock);
+        return;
+    }
+    const coordinator_frame *frame = &c->frames[token];
+    const pen_coordinator_event event = {.kind = PEN_COORDINATOR_EVENT_LET_GO,
+                                         .form = frame->form,
+                                         .channel = frame->channel,
+                                         .sequence = frame->sequence};
+    pen_coordinator_step(c, &event);
+}
+
+static void link_send_blob(pen_coordinator *c, uint32_t peer, const pen_message *pull) {
+    const coordinator_worker *worker = &c->workers[peer];
+    const pen_frame frame = {.kind = PEN_FRAME_BLOB,
+                             .generation = c->generation,
+                             .incarnation = c->incarnation,
+                             .sequence = pull->sequence,
+                             .bytes = worker->blob_bytes};
+    if (worker->blob == NULL || pull->frame_kind != PEN_FRAME_BLOB) return;
+    pen_status_ignore(c->transport->kind->send_frame(c->transport, peer, &frame, worker->blob,
+                                                     worker->blob_checksums, LINK_BLOB_TOKEN),
+                      "a link that is down is told of by `down`");
+}
+
+// ---- messages
+
+static void link_on_hello(pen_coordinator *c, uint32_t peer, const pen_message *message) {
+    coordinator_worker *worker = &c->workers[peer];
+    pen_mutex_lock(&c->lock);
+    worker->incarnation = message->incarnation;
+    worker->identity = (pen_coordinator_identity){.protocol = message->protocol,
+                                                  .device_count = message->device_count,
+                                                  .plan_hash = message->plan_hash};
+    snprintf(worker->identity.build, sizeof worker->identity.build, "%s", message->build);
+    snprintf(worker->identity.isa, sizeof worker->identity.isa, "%s", message->isa);
+    pen_mutex_unlock(&c->lock);
+    const pen_coordinator_event event = {.kind = PEN_COORDINATOR_EVENT_HELLO,
+                                         .worker = peer,
+                                         .incarnation = message->incarnation,
+                                         .identity = &worker->identity};
+    pen_coordinator_step(c, &event);
+}
+
+static void link_on_round_done(pen_coordinator *c, const pen_message *message) {
+    const size_t count = message->bytes_length / sizeof(pen_round_figures);
+    const uint64_t slot = message->round % COORDINATOR_ROUNDS;
+    pen_mutex_lock(&c->lock);
+    for (size_t i = 0; i < count; i++) {
+        pen_round_figures figures;
+        memcpy(&figures, (const char *)message->bytes + i * sizeof figures, sizeof figures);
+        if (figures.device >= c->table->device_count) continue;
+        c->figures[slot][figures.device] = figures;
+    }
+    c->figures_round[slot] = message->round;
+    pen_mutex_unlock(&c->lock);
+}
+
+static void link_on_failure(pen_coordinator *c, uint32_t peer, const pen_message *message) {
+    coordinator_worker *worker = &c->workers[peer];
+    const uint32_t code = message->code > PEN_CODE_OK && message->code <= PEN_INTERNAL
+                              ? message->code
+                              : (uint32_t)PEN_INTERNAL;
+    const char *text =
+        strncmp(message->text, "error: ", 7) == 0 ? message->text + 7 : message->text;
+    const size_t line = strcspn(text, "\n");
+    pen_status status = pen_error((pen_status_code)code, "%.*s", (int)line, text);
+    for (text += line; *text != '\0';) {
+        text += strspn(text, "\n ");
+        const size_t length = strcspn(text, "\n");
+        if (length > 0) status = pen_status_add_context(status, "%.*s", (int)length, text);
+        text += length;
+    }
+    pen_mutex_lock(&c->lock);
+    worker->failure = pen_status_join(status, worker->failure);
+    pen_mutex_unlock(&c->lock);
+}
+
+static void link_on_taken(pen_coordinator *c, uint64_t sequence) {
+    pen_mutex_lock(&c->lock);
+    c->pieces[sequence % COORDINATOR_PIECES].is_taken = true;
+    c->moved_count += 1;
+    pen_condition_broadcast(&c->changed);
+    pen_mutex_unlock(&c->lock);
+}
+
+static void link_on_part(pen_coordinator *c, uint32_t peer, const pen_message *message) {
+    pen_mutex_lock(&c->lock);
+    if (peer == c->asked_worker && message->number == c->asked_what &&
+        message->offset == c->asked_offset && message->bytes_length <= PEN_MESSAGE_PART_LIMIT &&
+        !c->is_answered) {
+        memcpy(c->part, message->bytes, message->bytes_length);
+        c->part_length = message->bytes_length;
+        c->part_total = message->byte_count;
+        c->is_answered = true;
+    }
+    pen_condition_broadcast(&c->changed);
+    pen_mutex_unlock(&c->lock);
+}
+
+static void link_on_pong(pen_coordinator *c, const pen_message *message) {
+    pen_mutex_lock(&c->lock);
+    if (message->sequence == c->ping_sequence) {
+        c->pong_here = message->clock_here;
+        c->is_ponged = true;
+    }
+    pen_condition_broadcast(&c->changed);
+    pen_mutex_unlock(&c->lock);
+}
+
+// An event of the core's, for messages that are one.
+static void link_tell_core(pen_coordinator *c, uint32_t peer, pen_coordinator_event_kind kind,
+                           const pen_message *message) {
+    const pen_coordinator_event event = {
+        .kind = kind,
+        .worker = peer,
+        .incarnation = message->incarnation,
+        .generation = message->generation,
+        .round = message->round,
+        .sequence = message->sequence,
+        .form = message->form,
+        .channel = message->channel,
+        .microbatch = message->microbatch,
+        .stage = message->stage,
+        .loss = {message->value, message->correct_count, message->target_count}};
+    pen_coordinator_step(c, &event);
+}
+
+static void link_take(pen_coordinator *c, uint32_t peer, const pen_message *message) {
+    switch (message->kind) {
+    case PEN_MESSAGE_HELLO:
+        link_on_hello(c, peer, message);
+        break;
+    case PEN_MESSAGE_READY:
+        link_tell_core(c, peer, PEN_COORDINATOR_EVENT_READY, message);
+        break;
+    case PEN_MESSAGE_LOSS:
+        link_tell_core(c, peer, PEN_COORDINATOR_EVENT_LOSS, message);
+        break;
+    case PEN_MESSAGE_ROUND_DONE:
+        link_on_round_done(c, message);
+        link_tell_core(c, peer, PEN_COORDINATOR_EVENT_ROUND_DONE, message);
+        break;
+    case PEN_MESSAGE_CREDIT:
+        link_tell_core(c, peer, PEN_COORDINATOR_EVENT_CREDIT, message);
+        break;
+    case PEN_MESSAGE_FAIL:
+        link_on_failure(c, peer, message);
+        link_tell_core(c, peer, PEN_COORDINATOR_EVENT_FAILED, message);
+        break;
+    case PEN_MESSAGE_TAKEN:
+        link_on_taken(c, message->sequence);
+        break;
+    case PEN_MESSAGE_PART:
+        link_on_part(c, peer, message);
+        break;
+    case PEN_MESSAGE_PONG:
+        link_on_pong(c, message);
+        break;
+    case PEN_MESSAGE_PULL:
+        link_send_blob(c, peer, message);
+        break;
+    case PEN_MESSAGE_REFUSED: // no worker sends these; nothing depends on them
+    case PEN_MESSAGE_ASSIGN:
+    case PEN_MESSAGE_START:
+    case PEN_MESSAGE_ROUND:
+    case PEN_MESSAGE_GO:
+    case PEN_MESSAGE_OFFER:
+    case PEN_MESSAGE_ASK:
+    case PEN_MESSAGE_PING:
+    case PEN_MESSAGE_STOP:
+    case PEN_MESSAGE_STOPPED:
+        break;
+    }
+}
+
+static void link_message(void *context, uint32_t peer, const void *bytes, uint64_t count) {
+    pen_coordinator *c = context;
+    pen_message message;
+    if (peer == 0 || peer > c->table->worker_count) return;
+    const pen_status status = pen_message_decode(bytes, (size_t)count, &message);
+    if (status == PEN_OK) {
+        link_take(c, peer, &message);
+        return;
+    }
+    pen_mutex_lock(&c->lock);
+    c->workers[peer].failure = pen_status_join(c->workers[peer].failure, status);
+    pen_mutex_unlock(&c->lock);
+    const pen_coordinator_event event = {.kind = PEN_COORDINATOR_EVENT_FAILED,
+                                         .worker = peer,
+                                         .incarnation = c->workers[peer].incarnation};
+    pen_coordinator_step(c, &event);
+}
+
+pen_transport_events pen_coordinator_events(pen_coordinator *c) {
+    return (pen_transport_events){.context = c,
+                                  .accept = link_accept,
+                                  .up = link_up,
+                                  .down = link_down,
+                                  .message = link_message,
+                                  .begin = link_begin,
+                                  .end = link_end,
+                                  .let_go = link_let_go};
+}

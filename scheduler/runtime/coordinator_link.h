@@ -1,0 +1,112 @@
+// The inside of a coordinator, for its files.
+#ifndef PEN_SCHEDULER_RUNTIME_COORDINATOR_LINK_H
+#define PEN_SCHEDULER_RUNTIME_COORDINATOR_LINK_H
+
+#include "base/thread.h"
+#include "scheduler/protocol/coordinator_core.h"
+#include "scheduler/protocol/message.h"
+#include "scheduler/runtime/coordinator.h"
+
+#define COORDINATOR_PIECES 8 // of tensors, on their way at once
+#define COORDINATOR_ROUNDS PEN_COORDINATOR_ROUND_LIMIT
+
+// A frame from the host: one for each place of each channel.
+typedef struct coordinator_frame {
+    uint32_t form;
+    uint32_t channel;
+    uint64_t sequence;
+} coordinator_frame;
+
+typedef struct coordinator_piece {
+    bool is_lent;  // guarded by lock
+    bool is_taken; // guarded by lock: the worker has it, or there is none
+    uint32_t checksum;
+} coordinator_piece;
+
+typedef struct coordinator_worker {
+    bool is_up;           // guarded by lock
+    uint64_t incarnation; // guarded by lock, as it said
+    pen_coordinator_identity identity;
+    const void *blob; // its description; NULL: it has it
+    uint64_t blob_bytes;
+    uint32_t *blob_checksums;
+    pen_status failure; // guarded by lock: why it was lost, or what it said
+    uint32_t refusal;
+} coordinator_worker;
+
+typedef struct coordinator_announced {
+    pen_coordinator_round round;
+    const void **feeds;    // [channel_limit]
+    uint32_t *checksums;   // [checksum_limit] of all that is fed
+    uint32_t *first_check; // [channel_limit]
+} coordinator_announced;
+
+struct pen_coordinator {
+    pen_coordinator_setup setup;
+    const pen_run_spec *spec;
+    const pen_run_table *table;
+    pen_arena *arena;
+    pen_transport *transport;
+    uint64_t generation;
+    uint64_t incarnation;
+    uint32_t channel_limit;
+    uint32_t **first_frame;    // [form_count][channel_count]
+    coordinator_frame *frames; // [frame_count]
+    uint32_t frame_count;
+    coordinator_worker *workers; // [worker_count + 1]
+
+    pen_mutex lock;
+    pen_condition changed;
+    // guarded by lock
+    pen_coordinator_core *core;
+    pen_coordinator_action *actions; // [action_limit]
+    bool is_stepping;                // actions are carried out
+    coordinator_announced announced[COORDINATOR_ROUNDS];
+    pen_round_figures *figures[COORDINATOR_ROUNDS]; // [device_count]
+    uint64_t figures_round[COORDINATOR_ROUNDS];
+    uint64_t losses_end; // rounds whose losses are all here: below it
+    bool is_running;     // all are started
+    bool is_failed;
+    bool is_not_finite;
+    bool is_closed;
+    pen_coordinator_reason reason;
+    uint32_t failed_worker;
+    uint64_t moved_count; // events that show that something moves
+    coordinator_piece pieces[COORDINATOR_PIECES];
+    uint64_t piece_sequence;
+    // a read that is waited for
+    void *read_memory;
+    uint64_t read_sequence;
+    uint64_t read_bytes;
+    uint32_t read_checksum;
+    bool is_read;
+    // an inquiry that is waited for
+    uint32_t asked_worker;
+    uint32_t asked_what;
+    uint64_t asked_offset;
+    uint64_t part_total;
+    void *part; // [PEN_MESSAGE_PART_LIMIT]
+    uint64_t part_length;
+    bool is_answered;
+    uint64_t ping_sequence;
+    uint64_t pong_here;
+    bool is_ponged;
+};
+
+// Tells the core, and does what it says.
+void pen_coordinator_step(pen_coordinator *c, const pen_coordinator_event *event);
+void pen_coordinator_tell(pen_coordinator *c, uint32_t worker, pen_message *message);
+pen_transport_events pen_coordinator_events(pen_coordinator *c);
+
+// Waits until `is_done` holds (with the lock), the run fails, or nothing moves for too long. The
+// lock is held at the call and after it.
+typedef bool (*pen_coordinator_test)(const pen_coordinator *c, uint64_t argument);
+PEN_NODISCARD pen_status pen_coordinator_await(pen_coordinator *c, pen_coordinator_test is_done,
+                                               uint64_t argument);
+// Why the run failed, with who waited for what. Without the lock.
+PEN_NODISCARD pen_status pen_coordinator_explain(pen_coordinator *c);
+// Asks for one part of an answer; false: none came in time. Without the lock.
+bool pen_coordinator_ask(pen_coordinator *c, uint32_t worker, pen_run_inquiry what, uint64_t offset,
+                         double seconds);
+
+#endif // PEN_SCHEDULER_RUNTIME_COORDINATOR_LINK_H

@@ -1,0 +1,31 @@
+// Worker processes on this machine, which this process starts and ends.
+//
+// Each is this program run again, `penstock worker --listen 127.0.0.1:0 --announce FD`: it writes
+// its port to the pipe FD. It ends when told to, and when this process dies.
+//
+// Lifetime: pen_launch_workers to pen_launched_end.
+// Threads:  one; before the process has a transport.
+#ifndef PEN_SCHEDULER_RUNTIME_LAUNCH_H
+#define PEN_SCHEDULER_RUNTIME_LAUNCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+typedef struct pen_launched pen_launched;
+
+// The program that is run; NULL: this one (/proc/self/exe). For programs that are not the command.
+// Borrowed.
+void pen_launch_set_program(const char *path);
+
+// Starts `count` workers and waits until each takes links.
+//   UNAVAILABLE  the system starts none, or one ended before it took links
+//   DEADLINE     none took links in time
+PEN_NODISCARD pen_status pen_launch_workers(uint32_t count, pen_launched **out_launched);
+// Where worker `index` takes links: "127.0.0.1:40123".
+const char *pen_launched_address(const pen_launched *launched, uint32_t index);
+// Ends them: asks, then kills. Waits. Accepts NULL.
+void pen_launched_end(pen_launched *launched);
+
+#endif // PEN_SCHEDULER_RUNTIME_LAUNCH_H

@@ -1,0 +1,127 @@
+// The inside of a worker's run, for worker_run.c, worker_device.c and worker_frames.c.
+#ifndef PEN_SCHEDULER_RUNTIME_WORKER_DEVICE_H
+#define PEN_SCHEDULER_RUNTIME_WORKER_DEVICE_H
+
+#include "base/thread.h"
+#include "device/device.h"
+#include "scheduler/runtime/executor.h"
+#include "scheduler/runtime/worker_run.h"
+
+#define WORKER_PIECES 16     // of tensors, under way at once
+#define WORKER_ROUND_RING 16 // rounds whose description is kept
+
+// A frame's place, at its source or its target.
+typedef struct worker_slot {
+    uint64_t sequence;
+    uint32_t *checksums; // [chunks]
+    double start_seconds;
+    bool is_checked; // the device's thread has compared the checksums
+} worker_slot;
+
+typedef struct worker_channel {
+    worker_slot *sends;    // [copies]; NULL: not sent from here
+    worker_slot *receives; // [capacity]; NULL: not received here
+    uint32_t send_first;   // number of sends[0] among all
+} worker_channel;
+
+typedef struct worker_send {
+    uint32_t form;
+    uint32_t channel;
+    uint64_t sequence;
+} worker_send;
+
+typedef enum worker_piece_state {
+    WORKER_PIECE_FREE,
+    WORKER_PIECE_ARRIVING, // its bytes
+    WORKER_PIECE_CHECK,    // its checksum is to be compared
+    WORKER_PIECE_SEND,     // to be sent
+    WORKER_PIECE_LENT,     // to the transport
+} worker_piece_state;
+
+typedef struct worker_piece {
+    worker_piece_state state; // guarded by lock
+    pen_tensor_piece piece;
+    uint32_t checksum;
+} worker_piece;
+
+typedef struct worker_device {
+    pen_worker_run *run;
+    uint32_t index; // of the table
+    uint32_t row;   // of the recorder
+    pen_device *device;
+    pen_executor **executors; // [form_count]
+    pen_thread *thread;
+    pen_condition wake; // with the run's lock
+
+    // guarded by lock
+    bool has_task;
+    uint32_t task_form;
+    uint32_t task;
+    uint64_t task_round;
+    worker_send *sends; // [send_limit] a ring
+    uint32_t send_limit;
+    uint32_t send_first;
+    uint32_t send_count;
+    pen_status (*call)(struct worker_device *device); // to be done by the thread; NULL: nothing
+    pen_status call_status;
+    bool is_called;
+
+    // the thread's own
+    pen_arena *arena;
+    pen_worker_action *actions; // [action_limit]
+    uint64_t scalars_round;     // whose scalars are written; UINT64_MAX: none
+    double loss;
+    int64_t correct;
+    double wait_seconds;
+    pen_round_figures figures[WORKER_ROUND_RING]; // by round; guarded by lock
+} worker_device;
+
+struct pen_worker_run {
+    pen_worker_run_options options;
+    const pen_run_spec *spec;
+    const pen_run_table *table;
+    pen_arena *arena;
+    worker_device *devices; // [device_count of this worker]
+    uint32_t device_count;
+    uint32_t *local_of_device;  // [device_count of the table]; UINT32_MAX: another worker's
+    worker_channel **channels;  // [form_count][channel_count]
+    worker_slot **slot_of_send; // [send_count] all sends, by number
+    worker_send *what_of_send;  // [send_count]
+    uint32_t send_count;
+    uint32_t action_limit;
+    pen_trace_recorder *recorder;
+
+    pen_mutex lock;
+    pen_condition called; // a device's call is done
+    // guarded by lock
+    pen_worker_core *core;
+    pen_run_round rounds[WORKER_ROUND_RING];
+    worker_piece pieces[WORKER_PIECES];
+    pen_worker_action *other_actions; // [action_limit] for events from outside,
+    bool is_stepping;                 // one at a time
+    uint64_t done_end;                // rounds below it are done,
+    uint64_t told_end;                // and told of
+    bool is_telling;
+    uint32_t lent_count; // frames that the transport reads
+    bool is_failed;
+    bool is_closed;
+};
+
+// Starts the device's thread. UNAVAILABLE, OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_worker_device_start(worker_device *device);
+
+// Tells the core; `device` is that of the calling thread, or NULL. CORRUPT
+PEN_NODISCARD pen_status pen_worker_run_step(pen_worker_run *run, const pen_worker_event *event,
+                                             worker_device *device);
+// Sends a frame that is made; on its device's thread.
+PEN_NODISCARD pen_status pen_worker_run_send(pen_worker_run *run, const worker_send *send);
+// Compares the checksums of the frames that a task reads; on its device's thread. CORRUPT
+PEN_NODISCARD pen_status pen_worker_run_check_frames(pen_worker_run *run, const pen_run_form *form,
+                                                     uint32_t form_index, const pen_run_task *task,
+                                                     uint64_t round);
+// Does what is to be done with a piece; on its device's thread.
+PEN_NODISCARD pen_status pen_worker_run_do_piece(pen_worker_run *run, worker_device *device,
+                                                 worker_piece *piece);
+PEN_NODISCARD pen_status pen_worker_frames_prepare(pen_worker_run *run);
+
+#endif // PEN_SCHEDULER_RUNTIME_WORKER_DEVICE_H

@@ -1,0 +1,127 @@
+// One run at a worker: its devices with their threads and executors, the protocol core that says
+// which task runs when, and the frames that come and go.
+//
+// A compute thread for each device opens it, makes its executors, runs its tasks and computes
+// checksums. The core is behind one lock, a leaf: what it says is done after unlocking. The
+// transport's thread hands events in and computes nothing.
+//
+// Errors of tasks, frames and checksums end the run: `failed` is called once, with the device's
+// name in the error, and the devices stop.
+//
+// Memory:   everything is allocated by create; rounds allocate nothing.
+// Lifetime: the spec and the transport outlive the run; destroy waits for the threads.
+// Threads:  create, load and destroy by one thread; begin, end, let_go and message-like events by
+//           any.
+#ifndef PEN_SCHEDULER_RUNTIME_WORKER_RUN_H
+#define PEN_SCHEDULER_RUNTIME_WORKER_RUN_H
+
+#include "scheduler/protocol/worker_core.h"
+#include "scheduler/runtime/run_spec.h"
+#include "scheduler/training/trace.h"
+#include "scheduler/transport/transport.h"
+
+#define PEN_RUN_ROUNDS_AHEAD 8 // rounds that may be announced and not done
+
+typedef struct pen_worker_run pen_worker_run;
+
+// What a round is, beyond what the core is told.
+typedef struct pen_run_round {
+    uint64_t round;
+    uint32_t form;
+    uint32_t count; // microbatches
+    bool updates;
+    uint64_t step;             // for random numbers and the optimizer, counted from 1
+    uint64_t first_microbatch; // of the step, that the round begins with
+    double loss_weight;        // of each microbatch
+    double learning_rate;
+} pen_run_round;
+
+// What a device did in a round, by its process's clock.
+typedef struct pen_round_figures {
+    uint32_t device;
+    double start_seconds; // of its first task
+    double end_seconds;   // of its last
+    double busy_seconds;  // computing
+} pen_round_figures;
+
+// What happens in a run, for whoever talks to the coordinator. On any thread; must not block.
+typedef struct pen_worker_run_events {
+    void *context;
+    void (*loss)(void *context, uint64_t round, uint32_t microbatch, uint32_t stage, double loss,
+                 int64_t correct);
+    void (*round_done)(void *context, uint64_t round, const pen_round_figures *figures,
+                       uint32_t figure_count);
+    void (*credit)(void *context, uint32_t worker, uint32_t form, uint32_t channel,
+                   uint64_t sequence);
+    void (*ready)(void *context);
+    void (*piece_taken)(void *context, uint64_t sequence); // of a tensor: it is written
+    void (*failed)(void *context, pen_status take_status);
+} pen_worker_run_events;
+
+typedef struct pen_worker_run_options {
+    const pen_run_spec *spec;
+    uint32_t worker;
+    uint64_t generation;
+    uint64_t incarnation;
+    bool defer_contents;               // parameters and states come as pieces
+    void (*loaded)(const void *model); // the model's bytes are no longer needed; or NULL
+    const void *model;
+    pen_transport *transport;
+    pen_worker_run_events events;
+} pen_worker_run_options;
+
+// Allocates. OUT_OF_MEMORY; UNAVAILABLE (no thread)
+PEN_NODISCARD pen_status pen_worker_run_create(const pen_worker_run_options *options,
+                                               pen_worker_run **out_run);
+// Opens the devices and makes the executors, each on its thread; waits for them. Errors name the
+// device. As pen_executor_create
+PEN_NODISCARD pen_status pen_worker_run_load(pen_worker_run *run);
+// All is there, also the links to others: `ready` is called.
+PEN_NODISCARD pen_status pen_worker_run_set_ready(pen_worker_run *run);
+// Makes the threads leave what they wait for; a task that runs is finished. Returns at once.
+void pen_worker_run_close(pen_worker_run *run);
+// Frames that are lent to the transport.
+uint32_t pen_worker_run_lent_count(pen_worker_run *run);
+// Accepts NULL. Nothing is handed in any more, and no frame is lent.
+void pen_worker_run_destroy(pen_worker_run *run);
+
+// ---- from the transport; errors are of the sender: they take the link down
+PEN_NODISCARD pen_status pen_worker_run_begin(pen_worker_run *run, uint32_t peer,
+                                              const pen_frame *frame, void **out_memory);
+void pen_worker_run_end(pen_worker_run *run, uint32_t peer, const pen_frame *frame,
+                        const uint32_t *checksums);
+void pen_worker_run_let_go(pen_worker_run *run, uint64_t token);
+
+// ---- from the coordinator and other workers
+PEN_NODISCARD pen_status pen_worker_run_add_round(pen_worker_run *run, const pen_run_round *round);
+// ASSIGN, START, GO, STOP, CREDIT. CORRUPT
+PEN_NODISCARD pen_status pen_worker_run_feed(pen_worker_run *run, const pen_worker_event *event);
+typedef struct pen_tensor_piece {
+    uint32_t device;
+    uint32_t value; // in its part of form 0
+    uint64_t offset;
+    uint64_t bytes;    // at most PEN_TRANSPORT_CHUNK_BYTES
+    uint64_t sequence; // of its frame
+} pen_tensor_piece;
+// Ends the run: `failed` is called, unless it was before.
+void pen_worker_run_fail(pen_worker_run *run, pen_status take_status);
+// A piece of a parameter or state is to be sent to the coordinator as a TENSOR frame. CORRUPT:
+// there is no such tensor
+PEN_NODISCARD pen_status pen_worker_run_send_piece(pen_worker_run *run,
+                                                   const pen_tensor_piece *piece);
+
+// ---- figures
+// Who waits for what, a line for each device, into `out_text`. *out_is_running: some device
+// computes.
+void pen_worker_run_describe_waits(pen_worker_run *run, char *out_text, size_t size,
+                                   bool *out_is_running);
+// Its devices, by their numbers in the table.
+uint32_t pen_worker_run_device_count(const pen_worker_run *run);
+uint32_t pen_worker_run_device_at(const pen_worker_run *run, uint32_t index);
+// Bytes of buffers of a device of this worker.
+uint64_t pen_worker_run_device_bytes(const pen_worker_run *run, uint32_t device);
+double pen_worker_run_wait_seconds(const pen_worker_run *run, uint32_t device);
+// NULL: nothing is recorded. To be read when the devices are at rest.
+const pen_trace_recorder *pen_worker_run_trace(const pen_worker_run *run);
+
+#endif // PEN_SCHEDULER_RUNTIME_WORKER_RUN_H
