@@ -27,6 +27,8 @@ typedef struct train_options {
     const char *report;
     bool no_eval;
     bool no_memory_check;
+    bool insecure;
+    bool progress;
 } train_options;
 
 typedef struct train_run {
@@ -195,7 +197,7 @@ static pen_status train_keep_last(train_run *run) {
 static pen_status train_loop(train_run *run) {
     const bool is_json = run->options->common.json;
     pen_progress progress;
-    pen_progress_init(&progress, &run->size, run->options->common.quiet || is_json);
+    pen_progress_init(&progress, &run->size, run->options->common.quiet || (is_json && !run->options->progress));
     for (;;) {
         pen_step_report report;
         bool more;
@@ -320,6 +322,7 @@ static pen_status train_create(train_run *run) {
         .parameters = run->options->parameters,
         .resume = run->options->resume,
         .no_memory_check = run->options->no_memory_check,
+        .insecure = run->options->insecure,
         .trace = run->options->trace != NULL || run->options->report != NULL,
         .evaluated = run->evaluated == NULL ? NULL : pen_dataset_get_info(run->evaluated)};
     PEN_TRY(pen_trainer_create(run->job, &options, &run->trainer));
@@ -432,6 +435,14 @@ static const pen_cli_option train_cli_options[] = {
                .kind = PEN_OPTION_BOOL,
                .offset = offsetof(train_options, no_memory_check),
                .help = "run what is planned not to fit"}},
+    {.field = {.key = "insecure",
+               .kind = PEN_OPTION_BOOL,
+               .offset = offsetof(train_options, insecure),
+               .help = "reach workers on other machines without TLS"}},
+    {.field = {.key = "progress",
+               .kind = PEN_OPTION_BOOL,
+               .offset = offsetof(train_options, progress),
+               .help = "show progress on standard error with --json too"}},
     {.field = {.key = "no-eval",
                .kind = PEN_OPTION_BOOL,
                .offset = offsetof(train_options, no_eval),
