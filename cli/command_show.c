@@ -194,15 +194,6 @@ static pen_status show_plan_file(pen_command_context *context, const show_option
     return pen_status_add_context(status, "in %s", path);
 }
 
-// Whether a YAML file is a plan, and not a job: it has stages.
-static pen_status show_is_plan(const char *path, pen_arena *arena, bool *out_is_plan) {
-    const char *bytes;
-    size_t length;
-    PEN_TRY(pen_file_read(path, PEN_PLAN_BYTES_LIMIT, arena, &bytes, &length));
-    *out_is_plan = strncmp(bytes, "stages:", 7) == 0 || strstr(bytes, "\nstages:") != NULL;
-    return PEN_OK;
-}
-
 static pen_status show_run(pen_command_context *context, const void *options_given) {
     const show_options *options = options_given;
     const char *path = options->common.operands[0];
@@ -220,7 +211,7 @@ static pen_status show_run(pen_command_context *context, const void *options_giv
     }
     if (show_ends_with(path, ".onnx")) return show_model(context, options, form);
     context->input_exit_code = PEN_EXIT_SPEC;
-    PEN_TRY(show_is_plan(path, context->arena, &is_plan));
+    PEN_TRY(pen_command_is_plan(path, context->arena, &is_plan));
     return is_plan ? show_plan_file(context, options, form) : show_job(context, options, form);
 }
 

@@ -8,6 +8,7 @@
 #include "cli/progress.h"
 #include "cli/run_output.h"
 #include "cli/training_job.h"
+#include "partition/plan_file.h"
 #include "scheduler/checkpoint.h"
 #include "scheduler/job_runner.h"
 #include "scheduler/model_export.h"
@@ -35,6 +36,7 @@ typedef struct train_run {
     pen_command_context *context;
     const train_options *options;
     const pen_job *job;
+    const pen_plan *plan; // NULL: it is made
     pen_trainer *trainer;
     pen_dataset *evaluated; // evaluation data; NULL: none
     pen_training_size size;
@@ -197,7 +199,8 @@ static pen_status train_keep_last(train_run *run) {
 static pen_status train_loop(train_run *run) {
     const bool is_json = run->options->common.json;
     pen_progress progress;
-    pen_progress_init(&progress, &run->size, run->options->common.quiet || (is_json && !run->options->progress));
+    pen_progress_init(&progress, &run->size,
+                      run->options->common.quiet || (is_json && !run->options->progress));
     for (;;) {
         pen_step_report report;
         bool more;
@@ -315,6 +318,11 @@ static void train_report(const train_run *run) {
     }
 }
 
+// Checkpoints are of the parameters between two steps.
+static bool train_pauses(const void *context, const pen_step_report *report) {
+    return train_is_due(context, report);
+}
+
 static pen_status train_create(train_run *run) {
     PEN_TRY(train_open_evaluation(run));
     const pen_trainer_options options = {
@@ -323,6 +331,9 @@ static pen_status train_create(train_run *run) {
         .resume = run->options->resume,
         .no_memory_check = run->options->no_memory_check,
         .insecure = run->options->insecure,
+        .plan = run->plan,
+        .pauses = train_pauses,
+        .pauses_context = run,
         .trace = run->options->trace != NULL || run->options->report != NULL,
         .evaluated = run->evaluated == NULL ? NULL : pen_dataset_get_info(run->evaluated)};
     PEN_TRY(pen_trainer_create(run->job, &options, &run->trainer));
@@ -332,8 +343,25 @@ static pen_status train_create(train_run *run) {
                               run->evaluated);
 }
 
+// A job, or a plan with the job that it names.
+static pen_status train_read(train_run *run) {
+    const char *path = run->options->common.operands[0];
+    pen_arena *arena = run->context->arena;
+    bool is_plan;
+    pen_plan *plan;
+    PEN_TRY(pen_command_is_plan(path, arena, &is_plan));
+    if (!is_plan) return pen_job_read(path, arena, &run->job);
+    PEN_TRY(pen_plan_read(path, arena, &plan));
+    run->plan = plan;
+    if (plan->job == NULL) {
+        return pen_error(PEN_INVALID_INPUT, "%s names no job to train, expected `job: FILE`", path);
+    }
+    return pen_status_add_context(pen_job_read(plan->job, arena, &run->job),
+                                  "while reading the job of %s", path);
+}
+
 static pen_status train_all(train_run *run) {
-    PEN_TRY(pen_job_read(run->options->common.operands[0], run->context->arena, &run->job));
+    PEN_TRY(train_read(run));
     if (run->options->save != NULL) {
         PEN_TRY(pen_command_check_output(run->context, run->options->save));
         PEN_TRY(
@@ -452,8 +480,8 @@ static const pen_cli_option train_cli_options[] = {
 extern const pen_command pen_command_train;
 const pen_command pen_command_train = {
     .name = "train",
-    .summary = "train the model of a job",
-    .table = {.operands = "JOB",
+    .summary = "train the model of a job, by its plan",
+    .table = {.operands = "JOB|PLAN",
               .operand_count_minimum = 1,
               .operand_count_maximum = 1,
               PEN_CLI_OPTIONS(train_cli_options)},

@@ -1,9 +1,11 @@
 #include "cli/training_job.h"
 
+#include <string.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "base/log.h"
+#include "partition/plan_file.h"
 #include "scheduler/job_runner.h"
 #include "scheduler/model_export.h"
 #include "scheduler/parameter_file.h"
@@ -128,4 +130,12 @@ pen_status pen_session_open(pen_command_context *context, const pen_session_opti
 void pen_session_close(pen_job_session *session) {
     pen_runner_destroy(session->runner);
     pen_dataset_close(session->dataset);
+}
+
+pen_status pen_command_is_plan(const char *path, pen_arena *arena, bool *out_is_plan) {
+    const char *bytes;
+    size_t length;
+    PEN_TRY(pen_file_read(path, PEN_PLAN_BYTES_LIMIT, arena, &bytes, &length));
+    *out_is_plan = strncmp(bytes, "stages:", 7) == 0 || strstr(bytes, "\nstages:") != NULL;
+    return PEN_OK;
 }

@@ -35,7 +35,7 @@ typedef struct pen_engine_options {
     uint64_t evaluate_batch;
     uint64_t evaluate_rest;
     const pen_plan *plan; // that the devices run; NULL: one is made
-    bool trace;                  // record one
+    bool trace;           // record one
     bool no_memory_check; // run what is planned not to fit
     bool insecure;        // without TLS over networks
     // On one device of this process whatever devices the job has, with kind and threads of its

@@ -12,6 +12,13 @@
 #include "scheduler/training/batches.h"
 #include "scheduler/training/learning_rate.h"
 
+// The step that comes next, where its batch is at hand already.
+typedef struct train_ahead {
+    const pen_batch *batch; // NULL: it is not
+    double wait_seconds;    // that it took to come
+    pen_status error;       // why it is not, to be told in its turn
+} train_ahead;
+
 struct pen_trainer {
     const pen_job *job;
     pen_arena *arena;
@@ -26,6 +33,9 @@ struct pen_trainer {
     uint64_t steps_done;
     pen_batches_position next; // of the batch to come
     double loss;               // of the last step
+    train_ahead ahead;
+    bool (*pauses)(const void *context, const pen_step_report *report);
+    const void *pauses_context;
 };
 
 static pen_status train_open_data(pen_trainer *trainer, const pen_trainer_options *options) {
@@ -67,6 +77,7 @@ static pen_status train_create_engine(pen_trainer *trainer, const pen_trainer_op
                                  .trace = options->trace,
                                  .no_memory_check = options->no_memory_check,
                                  .insecure = options->insecure,
+                                 .plan = options->plan,
                                  .as_reference = options->as_reference};
     if (options->evaluated != NULL) {
         engine.evaluate_batch = pen_trainer_evaluation_batch(trainer->job, options->evaluated);
@@ -116,10 +127,15 @@ static pen_status train_start(pen_trainer *trainer, const pen_trainer_options *o
         PEN_TRY(pen_parameter_file_load(options->parameters, pen_trainer_tensors(trainer)));
     }
     if (options->resume != NULL) PEN_TRY(train_resume(trainer, options->resume));
+    trainer->pauses = options->pauses;
+    trainer->pauses_context = options->pauses_context;
+    const uint32_t ahead = options->pauses != NULL && trainer->engine->kind->begin != NULL;
     const pen_batches_options batches_options = {.batch_size = (uint64_t)job->train.batch,
                                                  .shuffle = job->train.shuffle,
                                                  .drop_last = job->train.drop_last,
-                                                 .buffer_count = 2, // one in use, one being read
+                                                 // of one step or two, and one being read
+                                                 .buffer_count = ahead + 2,
+                                                 .held_count = ahead + 1,
                                                  .seed = (uint64_t)job->train.seed,
                                                  .start = trainer->next};
     return pen_batches_create(trainer->dataset, &batches_options, &trainer->batches);
@@ -142,8 +158,9 @@ pen_status pen_trainer_create(const pen_job *job, const pen_trainer_options *opt
 
 void pen_trainer_destroy(pen_trainer *trainer) {
     if (trainer == NULL) return;
+    pen_engine_destroy(trainer->engine); // which may have batches lent
     pen_batches_destroy(trainer->batches);
-    pen_engine_destroy(trainer->engine);
+    pen_status_ignore(trainer->ahead.error, "nobody asked for the step");
     pen_dataset_close(trainer->dataset);
     pen_arena_destroy(trainer->arena);
     pen_memory_free(trainer);
@@ -165,36 +182,75 @@ static pen_status train_refuse_loss(const pen_trainer *trainer, const pen_batch 
                      (unsigned long long)report->step, what);
 }
 
-static pen_status train_batch(pen_trainer *trainer, const pen_batch *batch,
+static pen_engine_step train_describe_step(const pen_trainer *trainer, const pen_batch *batch,
+                                           uint64_t steps_before) {
+    return (pen_engine_step){.batch = batch,
+                             .step = steps_before + 1,
+                             .learning_rate = pen_learning_rate_at(
+                                 &trainer->learning_rate, steps_before, trainer->rate_steps)};
+}
+
+// Has the batch of the next step at hand.
+static pen_status train_fetch(pen_trainer *trainer) {
+    train_ahead *ahead = &trainer->ahead;
+    const pen_status error = ahead->error;
+    ahead->error = PEN_OK;
+    PEN_TRY(error);
+    if (ahead->batch != NULL) return PEN_OK;
+    const double started = pen_clock_seconds();
+    PEN_TRY(pen_batches_next(trainer->batches, &ahead->batch));
+    ahead->wait_seconds = pen_clock_seconds() - started;
+    return PEN_OK;
+}
+
+// The step behind the one that is under way, so that devices need not wait for it. What goes wrong
+// is told when it is its turn.
+static void train_begin_next(pen_trainer *trainer, const pen_step_report *report) {
+    const pen_engine_kind *kind = trainer->engine->kind;
+    train_ahead *ahead = &trainer->ahead;
+    if (kind->begin == NULL || trainer->pauses == NULL) return;
+    if (report->step >= trainer->step_count) return;
+    if (trainer->pauses(trainer->pauses_context, report)) return;
+    ahead->error = train_fetch(trainer);
+    if (ahead->error != PEN_OK) return;
+    const pen_engine_step step = train_describe_step(trainer, ahead->batch, report->step);
+    ahead->error = kind->begin(trainer->engine, &step);
+}
+
+static pen_status train_batch(pen_trainer *trainer, const pen_engine_step *step,
                               pen_step_report *report) {
-    const pen_engine_step step = {
-        .batch = batch, .step = report->step, .learning_rate = report->learning_rate};
     pen_engine_result result;
-    PEN_TRY(trainer->engine->kind->step(trainer->engine, &step, &result));
+    PEN_TRY(trainer->engine->kind->step(trainer->engine, step, &result));
     report->loss = result.loss;
     report->target_count = result.target_count;
     report->correct_count = result.correct_count;
-    return isfinite(result.loss) ? PEN_OK : train_refuse_loss(trainer, batch, report);
+    return isfinite(result.loss) ? PEN_OK : train_refuse_loss(trainer, step->batch, report);
 }
 
 pen_status pen_trainer_step(pen_trainer *trainer, pen_step_report *out_report, bool *out_more) {
     *out_report = (pen_step_report){0};
     *out_more = trainer->steps_done < trainer->step_count;
     if (!*out_more) return PEN_OK;
-    const double started = pen_clock_seconds();
-    const pen_batch *batch;
-    PEN_TRY(pen_batches_next(trainer->batches, &batch));
+    const bool is_begun = trainer->ahead.batch != NULL;
+    PEN_TRY(train_fetch(trainer));
+    const pen_batch *batch = trainer->ahead.batch;
     const double ready = pen_clock_seconds();
-    pen_step_report report = {
-        .step = trainer->steps_done + 1,
-        .epoch = batch->position.epoch + 1,
-        .example_count = batch->count,
-        .learning_rate =
-            pen_learning_rate_at(&trainer->learning_rate, trainer->steps_done, trainer->rate_steps),
-        .ends_epoch = batch->next.epoch != batch->position.epoch,
-        .wait_seconds = ready - started};
-    PEN_TRY(pen_status_add_context(train_batch(trainer, batch, &report), "in step %llu",
-                                   (unsigned long long)report.step));
+    const pen_engine_step step = train_describe_step(trainer, batch, trainer->steps_done);
+    pen_step_report report = {.step = step.step,
+                              .epoch = batch->position.epoch + 1,
+                              .example_count = batch->count,
+                              .learning_rate = step.learning_rate,
+                              .ends_epoch = batch->next.epoch != batch->position.epoch,
+                              .wait_seconds = trainer->ahead.wait_seconds};
+    trainer->ahead = (train_ahead){0};
+    const pen_engine_kind *kind = trainer->engine->kind;
+    pen_status status = PEN_OK;
+    if (kind->begin != NULL && !is_begun) status = kind->begin(trainer->engine, &step);
+    if (status == PEN_OK) {
+        train_begin_next(trainer, &report);
+        status = train_batch(trainer, &step, &report);
+    }
+    PEN_TRY(pen_status_add_context(status, "in step %llu", (unsigned long long)report.step));
     report.seconds = pen_clock_seconds() - ready;
     trainer->steps_done += 1;
     trainer->next = batch->next;

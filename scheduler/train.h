@@ -16,17 +16,6 @@
 
 typedef struct pen_trainer pen_trainer;
 
-typedef struct pen_trainer_options {
-    uint64_t step_limit;    // stop after so many steps of the training; 0: as the job says
-    const char *parameters; // safetensors file to start from; NULL: the model's own
-    const char *resume;     // folder of a checkpoint to go on from; NULL: none
-    const pen_dataset_info *evaluated; // of the data that will be evaluated on; NULL: none
-    bool trace;                        // as pen_engine_options has them
-    bool no_memory_check;              //
-    bool insecure;                     //
-    bool as_reference;                 //
-} pen_trainer_options;
-
 typedef struct pen_step_report {
     uint64_t step;  // counted from 1
     uint64_t epoch; // counted from 1
@@ -39,6 +28,22 @@ typedef struct pen_step_report {
     double wait_seconds; // spent waiting for data before that
     bool ends_epoch;
 } pen_step_report;
+
+typedef struct pen_trainer_options {
+    uint64_t step_limit;    // stop after so many steps of the training; 0: as the job says
+    const char *parameters; // safetensors file to start from; NULL: the model's own
+    const char *resume;     // folder of a checkpoint to go on from; NULL: none
+    const pen_dataset_info *evaluated; // of the data that will be evaluated on; NULL: none
+    bool trace;                        // as pen_engine_options has them
+    bool no_memory_check;              //
+    bool insecure;                     //
+    bool as_reference;                 //
+    const pen_plan *plan;              // that several devices run; NULL: one is made
+    // Whether something is asked of the tensors after a step, whose loss is not known yet, and
+    // before the next, which may begin early otherwise. NULL: always.
+    bool (*pauses)(const void *context, const pen_step_report *report);
+    const void *pauses_context;
+} pen_trainer_options;
 
 typedef struct pen_training_size {
     uint64_t example_count; // in the training data

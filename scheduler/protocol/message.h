@@ -101,8 +101,8 @@ typedef struct pen_message {
     uint64_t clock_here;                  // PONG: now
     uint32_t code;                        // FAIL: a pen_status_code; REFUSED: a reason
     char text[PEN_MESSAGE_TEXT_BYTES];    // FAIL, REFUSED
-    const void *bytes; // PART, ROUND_DONE (figures): [bytes_length], in what was decoded
-    size_t bytes_length;                  //
+    const void *bytes;   // PART, ROUND_DONE (figures): [bytes_length], in what was decoded
+    size_t bytes_length; //
 } pen_message;
 
 // "hello", "round_done".
