@@ -158,6 +158,7 @@ static pen_status executor_bind_node(const pen_executor *executor, uint32_t posi
 pen_status pen_executor_bind(pen_executor *executor) {
     const uint32_t order_count = executor->spec.order_count;
     PEN_ASSERT(executor->launches == NULL);
+    executor_place_views(executor);
     PEN_TRY(PEN_NEW(executor->arena, (size_t)order_count + 1, &executor->launch_first));
     for (uint32_t p = 0; p < order_count; p++) {
         uint32_t count = 0;
