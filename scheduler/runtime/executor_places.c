@@ -259,10 +259,11 @@ void executor_release_values(pen_executor *executor) {
     if (executor->persistent != NULL) device->kind->buffer_destroy(device, executor->persistent);
 }
 
-pen_operand executor_operand(const pen_executor *executor, pen_value_id value, uint64_t sequence) {
+pen_operand executor_operand(const pen_executor *executor, pen_value_id value,
+                             uint64_t microbatch) {
     const executor_place *place = &executor->places[value.index];
     if (place->copies == 0) return (pen_operand){0};
-    const uint64_t copy = sequence % place->copies;
+    const uint64_t copy = microbatch % place->copies;
     if (place->lent != NULL) return (pen_operand){.buffer = place->lent[copy]};
     return (pen_operand){place->buffer, place->offset + copy * place->stride};
 }
