@@ -10,7 +10,7 @@
 
 // The link that takes what is to be sent. With the lock held.
 static pen_grpc_link *send_find_link(pen_grpc *transport, uint32_t peer) {
-    if (peer >= PEN_TRANSPORT_PEER_LIMIT) return NULL;
+    if (peer >= PEN_TRANSPORT_PEER_LIMIT || transport->is_closing) return NULL;
     pen_grpc_link *link = transport->of_peer[peer];
     return link != NULL && link->state == PEN_GRPC_UP ? link : NULL;
 }
@@ -127,12 +127,13 @@ static void send_slice_destroyed(void *loan) {
     send_release(loan, 1);
 }
 
-void pen_grpc_send_let_go(pen_grpc *transport) {
+bool pen_grpc_send_let_go(pen_grpc *transport) {
     pen_mutex_lock(&transport->lock);
     pen_grpc_loan *loans = transport->returned;
     transport->returned = NULL;
     transport->returned_end = &transport->returned;
     pen_mutex_unlock(&transport->lock);
+    const bool is_some = loans != NULL;
     while (loans != NULL) {
         pen_grpc_loan *loan = loans;
         loans = loan->next;
@@ -145,6 +146,7 @@ void pen_grpc_send_let_go(pen_grpc *transport) {
         pen_mutex_unlock(&transport->lock);
         transport->events.let_go(transport->events.context, peer, token);
     }
+    return is_some;
 }
 
 void pen_grpc_send_drop_frames(pen_grpc_link *link) {

@@ -92,6 +92,7 @@ typedef struct pen_transport_options {
     pen_introduction self;
     pen_transport_tls tls;
     bool is_insecure; // addresses that are not loopback are allowed without TLS
+    struct pen_simulated_network *network; // "simulated": where it is (simulated_transport.h)
 } pen_transport_options;
 
 typedef struct pen_transport_counters {
@@ -150,6 +151,8 @@ static inline uint32_t pen_frame_chunk_count(uint64_t bytes) {
 // faulted in anew for each of them). For processes that train over links, before they do anything
 // else.
 void pen_transport_prepare_process(void);
+
+extern const pen_transport_kind *const pen_transport_kinds[]; // ended by NULL
 
 // NOT_FOUND lists the kinds there are: "local", "grpc", "simulated".
 PEN_NODISCARD pen_status pen_transport_kind_find(const char *name,

@@ -5,25 +5,28 @@
 #include "scheduler/transport/transport.h"
 
 // Each is pen_transport_<name>.
-#define TRANSPORT_LIST(TRANSPORT) TRANSPORT(grpc)
+#define TRANSPORT_LIST(TRANSPORT)                                                                  \
+    TRANSPORT(grpc)                                                                                \
+    TRANSPORT(local)                                                                               \
+    TRANSPORT(simulated)
 
 #define TRANSPORT_DECLARE(name) extern const pen_transport_kind pen_transport_##name;
 #define TRANSPORT_ENTRY(name) &pen_transport_##name,
 
 TRANSPORT_LIST(TRANSPORT_DECLARE)
 
-static const pen_transport_kind *const transport_kinds[] = {TRANSPORT_LIST(TRANSPORT_ENTRY)};
+const pen_transport_kind *const pen_transport_kinds[] = {TRANSPORT_LIST(TRANSPORT_ENTRY) NULL};
 
 pen_status pen_transport_kind_find(const char *name, const pen_transport_kind **out_kind) {
-    char names[256];
+    char names[256] = "";
     size_t used = 0;
-    for (size_t i = 0; i < sizeof transport_kinds / sizeof *transport_kinds; i++) {
-        if (strcmp(transport_kinds[i]->name, name) == 0) {
-            *out_kind = transport_kinds[i];
+    for (size_t i = 0; pen_transport_kinds[i] != NULL; i++) {
+        if (strcmp(pen_transport_kinds[i]->name, name) == 0) {
+            *out_kind = pen_transport_kinds[i];
             return PEN_OK;
         }
         const int more = snprintf(names + used, sizeof names - used, "%s%s", i == 0 ? "" : ", ",
-                                  transport_kinds[i]->name);
+                                  pen_transport_kinds[i]->name);
         PEN_ASSERT(more > 0 && (size_t)more < sizeof names - used);
         used += (size_t)more;
     }

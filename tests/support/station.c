@@ -48,6 +48,7 @@ static void station_message(void *context, uint32_t peer, const void *bytes, uin
     (void)peer;
     pen_mutex_lock(&s->lock);
     s->message_count += 1;
+    s->frames_at_message = s->frame_count;
     s->message_bytes += count;
     snprintf(s->last_message, sizeof s->last_message, "%.*s", (int)(count < 1000 ? count : 1000),
              count != 0 ? (const char *)bytes : "");
@@ -96,7 +97,7 @@ static void station_let_go(void *context, uint32_t peer, uint64_t token) {
 
 pen_status station_open(station *s, const char *kind, const pen_transport_options *options,
                         const char *address, uint64_t memory_bytes) {
-    *s = (station){.memory_bytes = memory_bytes};
+    *s = (station){.memory_bytes = memory_bytes, .network = options->network};
     const pen_transport_events events = {
         .context = s,
         .accept = station_accept,
@@ -145,6 +146,11 @@ static struct timespec station_deadline(void) {
 }
 
 bool station_wait(station *s, const uint64_t *counter, uint64_t count) {
+    if (s->network != NULL) {
+        while (*counter < count && pen_simulated_network_step(s->network))
+            continue;
+        return *counter >= count;
+    }
     const struct timespec until = station_deadline();
     pen_mutex_lock(&s->lock);
     while (*counter < count && station_wait_a_bit(s, &until))
@@ -155,6 +161,11 @@ bool station_wait(station *s, const uint64_t *counter, uint64_t count) {
 }
 
 static bool station_wait_small(station *s, const uint32_t *counter, uint32_t count) {
+    if (s->network != NULL) {
+        while (*counter < count && pen_simulated_network_step(s->network))
+            continue;
+        return *counter >= count;
+    }
     const struct timespec until = station_deadline();
     pen_mutex_lock(&s->lock);
     while (*counter < count && station_wait_a_bit(s, &until))

@@ -3,7 +3,7 @@
 #define PEN_TESTS_SUPPORT_STATION_H
 
 #include "base/thread.h"
-#include "scheduler/transport/transport.h"
+#include "scheduler/transport/simulated_transport.h"
 
 #define STATION_PEER_LIMIT 64
 #define STATION_TEXT_LIMIT 1024
@@ -11,8 +11,9 @@
 typedef struct station {
     const pen_transport_kind *kind;
     pen_transport *transport;
-    uint16_t port;              // 0: does not listen
-    bool copies_frames_nowhere; // begin refuses
+    uint16_t port;                  // 0: does not listen
+    bool copies_frames_nowhere;     // begin refuses
+    pen_simulated_network *network; // NULL: real time
 
     pen_mutex lock;
     pen_condition changed;
@@ -23,6 +24,7 @@ typedef struct station {
     pen_status (*judge)(const pen_introduction *introduction); // NULL: takes all
     char introduction[STATION_TEXT_LIMIT];                     // the last one, as text
     uint64_t message_count, message_bytes;
+    uint64_t frames_at_message; // frames that had come before the last message
     char last_message[STATION_TEXT_LIMIT];
     uint64_t frame_count, frame_bytes, wrong_count; // wrong: order, checksum
     uint64_t next_sequence[STATION_PEER_LIMIT];     // of frames that arrive
@@ -38,7 +40,8 @@ PEN_NODISCARD pen_status station_open(station *s, const char *kind,
                                       uint64_t memory_bytes);
 void station_close(station *s); // close, stop, destroy
 
-// Waits until *counter (a field of `s`) is at least `count`. False: 10 seconds have passed.
+// Waits until *counter (a field of `s`) is at least `count`. False: 10 seconds have passed, or the
+// simulated network is quiet.
 bool station_wait(station *s, const uint64_t *counter, uint64_t count);
 bool station_wait_up(station *s, uint32_t peer, uint32_t count);
 bool station_wait_down(station *s, uint32_t peer, uint32_t count);
