@@ -393,12 +393,12 @@ static pen_status train_all(train_run *run) {
         PEN_TRY(train_describe(run));
     }
     pen_status status = train_loop(run);
+    if (status == PEN_OK) status = train_keep_last(run);
+    if (status == PEN_OK) status = train_save(run);
     if (status == PEN_OK) {
         status =
             pen_run_output_collect(run->context, pen_trainer_engine(run->trainer), &run->output);
     }
-    if (status == PEN_OK) status = train_keep_last(run);
-    if (status == PEN_OK) status = train_save(run);
     if (status == PEN_OK) status = train_evaluate(run);
     if (status == PEN_OK && is_json) status = train_write_result(run);
     if (is_json)

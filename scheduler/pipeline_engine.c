@@ -261,6 +261,10 @@ static const pen_program *pipeline_program(const pen_engine *engine) {
     return ((const pipeline_engine *)(const void *)engine)->forms.forms[0].program;
 }
 
+static const pen_plan *pipeline_plan(const pen_engine *engine) {
+    return ((const pipeline_engine *)(const void *)engine)->plan;
+}
+
 static const pen_engine_kind pipeline_kind = {
     .name = "pipeline",
     .destroy = pipeline_destroy,
@@ -272,6 +276,8 @@ static const pen_engine_kind pipeline_kind = {
     .memory = pen_pipeline_memory,
     .report = pen_pipeline_report,
     .trace = pen_pipeline_trace,
+    .pulse = pen_pipeline_pulse,
+    .plan = pipeline_plan,
 };
 
 pen_status pen_pipeline_engine_create(const pen_engine_options *options, pen_engine **out_engine) {

@@ -7,6 +7,7 @@
 
 #include "base/machine.h"
 #include "scheduler/pipeline_state.h"
+#include "scheduler/planned_trace.h"
 
 // ---- rounds that are done
 
@@ -31,13 +32,19 @@ static void report_note_round(pipeline_engine *p, const coordinator_round_note *
         for (uint32_t d = 0; d < p->plan->device_count; d++) {
             p->busy[d] += p->figures[d].busy_seconds;
         }
-        p->bubble_sum += 1 - busy / (used * (last - first));
+        // a round may begin before the one before it has ended: no time counts twice
+        p->bubble_sum += 1 - busy / (used * (last - fmax(first, p->last_round_end)));
         p->bubble_count++;
         if (note->ends_step) {
             p->step_seconds[p->step_count++ % PIPELINE_STEPS_KEPT] = last - p->last_end;
         }
     }
     if (note->ends_step) p->last_end = last;
+    p->last_round_end = last;
+}
+
+static double report_bubble(const pipeline_engine *p) {
+    return p->bubble_count > 0 ? fmax(0, p->bubble_sum / (double)p->bubble_count) : -1;
 }
 
 void pen_pipeline_note_rounds(pipeline_engine *p) {
@@ -50,6 +57,27 @@ void pen_pipeline_note_rounds(pipeline_engine *p) {
             report_note_round(p, &note);
         }
         p->figures_next++;
+    }
+}
+
+// Of the device that computed longest, the stage that was planned to take longest.
+void pen_pipeline_pulse(const pen_engine *engine, pen_engine_pulse *out_pulse) {
+    const pipeline_engine *p = (const pipeline_engine *)(const void *)engine;
+    uint32_t slowest = 0;
+    *out_pulse = (pen_engine_pulse){.bubble = report_bubble(p)};
+    if (p->bubble_count == 0) return;
+    for (uint32_t d = 1; d < p->plan->device_count; d++) {
+        if (p->busy[d] > p->busy[slowest]) slowest = d;
+    }
+    double most = -1;
+    for (uint32_t s = 0; s < p->plan->stages.stage_count; s++) {
+        const pen_stage *stage = &p->plan->stages.stages[s];
+        const double seconds = pen_stage_microbatch_seconds(stage);
+        if (stage->device != slowest || seconds <= most) continue;
+        most = seconds;
+        out_pulse->has_slowest = true;
+        out_pulse->slowest_stage = s;
+        out_pulse->slowest_device = p->plan->devices[slowest].name;
     }
 }
 
@@ -207,12 +235,11 @@ pen_status pen_pipeline_report(pen_engine *engine, pen_arena *arena,
     PEN_TRY(PEN_NEW(arena, 1, &report));
     PEN_TRY(PEN_NEW(arena, p->plan->device_count, &devices));
     PEN_TRY(report_devices(p, arena, devices));
-    *report = (pen_engine_report){
-        .device_count = p->plan->device_count,
-        .devices = devices,
-        .step_seconds_predicted = p->plan->step_seconds,
-        .bubble_predicted = p->plan->bubble,
-        .bubble = p->bubble_count > 0 ? p->bubble_sum / (double)p->bubble_count : -1};
+    *report = (pen_engine_report){.device_count = p->plan->device_count,
+                                  .devices = devices,
+                                  .step_seconds_predicted = p->plan->step_seconds,
+                                  .bubble_predicted = p->plan->bubble,
+                                  .bubble = report_bubble(p)};
     PEN_TRY(report_median(p, arena, &report->step_seconds));
     *out_report = report;
     return PEN_OK;
@@ -257,20 +284,8 @@ static pen_status trace_add_channels(const pipeline_engine *p, pen_arena *arena,
 }
 
 static pen_status trace_add_stages(const pipeline_engine *p, pen_arena *arena, pen_trace *trace) {
-    const pen_stage_graph *graph = &p->plan->stages;
-    pen_trace_stage *stages;
-    double *fixed_bytes;
-    PEN_TRY(PEN_NEW(arena, graph->stage_count, &stages));
-    PEN_TRY(PEN_NEW(arena, p->plan->device_count, &fixed_bytes));
-    for (uint32_t s = 0; s < graph->stage_count; s++) {
-        stages[s] = (pen_trace_stage){.device = graph->stages[s].device,
-                                      .activation_bytes = graph->stages[s].activation_bytes};
-        fixed_bytes[graph->stages[s].device] += graph->stages[s].fixed_bytes;
-    }
-    trace->stage_count = graph->stage_count;
-    trace->stages = stages;
-    trace->fixed_bytes = fixed_bytes;
-    return PEN_OK;
+    trace->stage_count = p->plan->stages.stage_count;
+    return pen_planned_memory(&p->plan->stages, arena, &trace->stages, &trace->fixed_bytes);
 }
 
 pen_status pen_pipeline_trace(pen_engine *engine, pen_arena *arena, const pen_trace **out_trace) {

@@ -82,9 +82,10 @@ typedef struct pipeline_engine {
     uint64_t rounds_begun;
     double *busy; // [device_count]
     double bubble_sum;
+    uint64_t bubble_count;
+    double last_round_end;
     double *step_seconds; // [step_limit] ring of the last
     uint64_t step_count;
-    uint64_t bubble_count;
     double last_end;
 } pipeline_engine;
 
@@ -105,6 +106,7 @@ PEN_NODISCARD pen_status pen_pipeline_send_model(pipeline_engine *p);
 
 // Takes in what rounds that are done took.
 void pen_pipeline_note_rounds(pipeline_engine *p);
+void pen_pipeline_pulse(const pen_engine *engine, pen_engine_pulse *out_pulse);
 PEN_NODISCARD pen_status pen_pipeline_memory(pen_engine *engine, pen_engine_memory *out_memory);
 PEN_NODISCARD pen_status pen_pipeline_report(pen_engine *engine, pen_arena *arena,
                                              const pen_engine_report **out_report);

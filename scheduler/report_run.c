@@ -32,7 +32,9 @@ static pen_status run_prepare(const pen_trace *trace, pen_arena *arena, run_side
     PEN_TRY(pen_trace_merge(&side->trace, arena, &side->entries, &side->entry_count));
     PEN_TRY(pen_trace_levels(&side->trace, side->entries, side->entry_count, arena, &side->levels,
                              &side->level_count));
-    return pen_trace_summarize(&side->trace, arena, &side->summary);
+    PEN_TRY(pen_trace_summarize(&side->trace, arena, &side->summary));
+    PEN_ASSERT(side->summary != NULL);
+    return PEN_OK;
 }
 
 static void run_time(pen_json_writer *json, double seconds) {
@@ -342,7 +344,7 @@ pen_status pen_report_run_json(pen_json_writer *json, const pen_report *report, 
                                 arena, &made));
         figures = made;
     }
-    const bool has_steps = is_run && measured.summary->step_count > 0;
+    const bool has_steps = measured.summary != NULL && measured.summary->step_count > 0;
     const run_side *shown = has_steps ? &measured : NULL;
     pen_json_key(json, "run");
     pen_json_begin_object(json);

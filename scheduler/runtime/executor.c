@@ -132,18 +132,18 @@ static pen_status executor_check_operands(const pen_executor *executor, const pe
 }
 
 static pen_status executor_bind_node(const pen_executor *executor, uint32_t position,
-                                     uint32_t sequence, pen_launch **out_launch) {
+                                     uint32_t microbatch, pen_launch **out_launch) {
     const pen_node *node = executor_node(executor, position);
     pen_operand *inputs, *outputs;
     PEN_TRY(PEN_NEW(executor->arena, node->input_count, &inputs));
     PEN_TRY(PEN_NEW(executor->arena, node->output_count, &outputs));
     for (uint32_t i = 0; i < node->input_count; i++) {
         if (!pen_value_is(node->inputs[i])) continue;
-        inputs[i] = executor_operand(executor, node->inputs[i], sequence);
+        inputs[i] = executor_operand(executor, node->inputs[i], microbatch);
     }
     for (uint32_t i = 0; i < node->output_count; i++) {
         if (!pen_value_is(node->outputs[i])) continue;
-        outputs[i] = executor_operand(executor, node->outputs[i], sequence);
+        outputs[i] = executor_operand(executor, node->outputs[i], microbatch);
     }
     const pen_memory_plan *plan = executor->plan;
     const uint64_t workspace = plan->workspace_offsets[executor->spec.order[position].index];
@@ -158,6 +158,7 @@ static pen_status executor_bind_node(const pen_executor *executor, uint32_t posi
 pen_status pen_executor_bind(pen_executor *executor) {
     const uint32_t order_count = executor->spec.order_count;
     PEN_ASSERT(executor->launches == NULL);
+    executor_place_views(executor);
     PEN_TRY(PEN_NEW(executor->arena, (size_t)order_count + 1, &executor->launch_first));
     for (uint32_t p = 0; p < order_count; p++) {
         uint32_t count = 0;
@@ -193,10 +194,10 @@ uint64_t pen_executor_bytes(const pen_executor *executor, pen_value_id value) {
     return executor->bytes_of_value[value.index];
 }
 
-void *pen_executor_address(const pen_executor *executor, pen_value_id value, uint64_t sequence) {
+void *pen_executor_address(const pen_executor *executor, pen_value_id value, uint64_t microbatch) {
     pen_device *device = executor->spec.device;
     if (!pen_executor_holds(executor, value) || device->kind->host_address == NULL) return NULL;
-    return device->kind->host_address(device, executor_operand(executor, value, sequence));
+    return device->kind->host_address(device, executor_operand(executor, value, microbatch));
 }
 
 static void executor_check_bytes(const pen_executor *executor, pen_value_id value, uint64_t bytes) {
@@ -204,16 +205,17 @@ static void executor_check_bytes(const pen_executor *executor, pen_value_id valu
     PEN_ASSERT(bytes == pen_tensor_type_bytes(pen_value_type(executor->spec.graph, value)));
 }
 
-pen_status pen_executor_write(pen_executor *executor, pen_value_id value, uint64_t sequence,
+pen_status pen_executor_write(pen_executor *executor, pen_value_id value, uint64_t microbatch,
                               const void *host, uint64_t bytes) {
     executor_check_bytes(executor, value, bytes);
     if (!pen_executor_holds(executor, value)) return PEN_OK;
     pen_device *device = executor->spec.device;
-    PEN_TRY(device->kind->write(device, executor_operand(executor, value, sequence), host, bytes));
+    PEN_TRY(
+        device->kind->write(device, executor_operand(executor, value, microbatch), host, bytes));
     return device->kind->synchronize(device);
 }
 
-pen_status pen_executor_read(pen_executor *executor, pen_value_id value, uint64_t sequence,
+pen_status pen_executor_read(pen_executor *executor, pen_value_id value, uint64_t microbatch,
                              void *host, uint64_t bytes) {
     executor_check_bytes(executor, value, bytes);
     if (!pen_executor_holds(executor, value)) {
@@ -221,7 +223,7 @@ pen_status pen_executor_read(pen_executor *executor, pen_value_id value, uint64_
                          pen_value_name(executor->spec.graph, value));
     }
     pen_device *device = executor->spec.device;
-    return device->kind->read(device, executor_operand(executor, value, sequence), host, bytes);
+    return device->kind->read(device, executor_operand(executor, value, microbatch), host, bytes);
 }
 
 pen_status pen_executor_write_part(pen_executor *executor, pen_value_id value, uint64_t first,
@@ -253,19 +255,19 @@ static pen_status executor_name_node(const pen_executor *executor, uint32_t posi
 
 // NULL for views.
 static const pen_launch *executor_launch(const pen_executor *executor, uint32_t position,
-                                         uint64_t sequence) {
+                                         uint64_t microbatch) {
     const uint32_t first = executor->launch_first[position];
     const uint32_t count = executor->launch_first[position + 1] - first;
-    return count == 0 ? NULL : executor->launches[first + sequence % count];
+    return count == 0 ? NULL : executor->launches[first + microbatch % count];
 }
 
 static pen_status executor_run_timed(pen_executor *executor, const pen_memory_list *list,
-                                     uint64_t sequence, const pen_run_context *run) {
+                                     uint64_t microbatch, const pen_run_context *run) {
     pen_device *device = executor->spec.device;
     PEN_TRY(device->kind->synchronize(device));
     double started = pen_clock_seconds();
     for (uint32_t p = list->first; p < list->end; p++) {
-        const pen_launch *launch = executor_launch(executor, p, sequence);
+        const pen_launch *launch = executor_launch(executor, p, microbatch);
         if (launch == NULL) continue;
         pen_status status = device->kind->enqueue(device, launch, run);
         if (status == PEN_OK) status = device->kind->synchronize(device);
@@ -281,14 +283,14 @@ void pen_executor_time_nodes(pen_executor *executor, double *seconds) {
     executor->node_seconds = seconds;
 }
 
-pen_status pen_executor_run(pen_executor *executor, uint32_t list_index, uint64_t sequence,
+pen_status pen_executor_run(pen_executor *executor, uint32_t list_index, uint64_t microbatch,
                             const pen_run_context *run) {
     pen_device *device = executor->spec.device;
     PEN_ASSERT(list_index < executor->list_count && executor->launches != NULL);
     const pen_memory_list *list = &executor->lists[list_index];
-    if (executor->node_seconds != NULL) return executor_run_timed(executor, list, sequence, run);
+    if (executor->node_seconds != NULL) return executor_run_timed(executor, list, microbatch, run);
     for (uint32_t p = list->first; p < list->end; p++) {
-        const pen_launch *launch = executor_launch(executor, p, sequence);
+        const pen_launch *launch = executor_launch(executor, p, microbatch);
         if (launch == NULL) continue;
         const pen_status status = device->kind->enqueue(device, launch, run);
         if (status != PEN_OK) return executor_name_node(executor, p, status);

@@ -3,8 +3,8 @@
 // the update of a step; as part of a pipeline one for each task of each stage.
 //
 // Copies: a value that one list makes or receives and another reads may have several places, so
-// that several microbatches are under way at once. They are used in turn: work of sequence number s
-// (scheduler/protocol/run_table.h) uses place s mod copies. A node is bound once for each
+// that several microbatches are under way at once. They are used in turn: microbatch m of a round
+// has place m mod copies (scheduler/protocol/run_table.h). A node is bound once for each
 // combination of its operands' places.
 //
 //   persistent   parameters, states, accumulated sums, scalars; what is fed, unless it has copies
@@ -87,11 +87,11 @@ PEN_NODISCARD pen_status pen_executor_bind(pen_executor *executor);
 
 // `bytes` must be those of the value in the plain layout. Fed, received and persistent values can
 // be written; those and kept ones read. An input or scalar that no node uses is written to nowhere.
-// `sequence` matters for values with copies.
+// `microbatch`, of a round, matters for values with copies.
 PEN_NODISCARD pen_status pen_executor_write(pen_executor *executor, pen_value_id value,
-                                            uint64_t sequence, const void *host, uint64_t bytes);
+                                            uint64_t microbatch, const void *host, uint64_t bytes);
 PEN_NODISCARD pen_status pen_executor_read(pen_executor *executor, pen_value_id value,
-                                           uint64_t sequence, void *host, uint64_t bytes);
+                                           uint64_t microbatch, void *host, uint64_t bytes);
 // `bytes` from byte `first` on of a value that has a place in memory; of its copies, the first.
 PEN_NODISCARD pen_status pen_executor_write_part(pen_executor *executor, pen_value_id value,
                                                  uint64_t first, const void *host, uint64_t bytes);
@@ -99,17 +99,17 @@ PEN_NODISCARD pen_status pen_executor_read_part(pen_executor *executor, pen_valu
                                                 uint64_t first, void *host, uint64_t bytes);
 // Whether the value has a place in memory: inputs that no node reads have none.
 bool pen_executor_holds(const pen_executor *executor, pen_value_id value);
-// Where the value lies for this sequence number, in its layout; NULL: nowhere, or not in the
+// Where the value lies for this microbatch, in its layout; NULL: nowhere, or not in the
 // host's memory.
-void *pen_executor_address(const pen_executor *executor, pen_value_id value, uint64_t sequence);
+void *pen_executor_address(const pen_executor *executor, pen_value_id value, uint64_t microbatch);
 // Bytes at that address.
 uint64_t pen_executor_bytes(const pen_executor *executor, pen_value_id value);
 // Places that the value has: 0 nowhere, 1 without copies.
 uint32_t pen_executor_copies(const pen_executor *executor, pen_value_id value);
 
 // Runs a list and waits until it is done. Errors name the node. No heap call of ours.
-PEN_NODISCARD pen_status pen_executor_run(pen_executor *executor, uint32_t list, uint64_t sequence,
-                                          const pen_run_context *run);
+PEN_NODISCARD pen_status pen_executor_run(pen_executor *executor, uint32_t list,
+                                          uint64_t microbatch, const pen_run_context *run);
 
 // From now on adds the seconds of every node to `seconds` ([order_count], by position in the order;
 // borrowed), waiting for the device after each; NULL: no longer. Costs nothing when off.

@@ -237,6 +237,15 @@ pen_status executor_place_values(pen_executor *executor) {
         pen_bytes_format(plan->copies_bytes, flying), pen_bytes_format(plan->arena_bytes, passing));
 }
 
+void executor_place_views(pen_executor *executor) {
+    const pen_graph *graph = executor->spec.graph;
+    if (executor->is_lent == NULL) return;
+    for (uint32_t v = 0; v < pen_graph_value_count(graph); v++) {
+        const pen_value_id home = places_home(graph, (pen_value_id){v});
+        if (executor->is_lent[home.index]) executor->places[v] = executor->places[home.index];
+    }
+}
+
 void executor_release_values(pen_executor *executor) {
     pen_device *device = executor->spec.device;
     for (uint32_t i = 0; executor->places != NULL && i < executor->spec.lent_count; i++) {
@@ -250,10 +259,11 @@ void executor_release_values(pen_executor *executor) {
     if (executor->persistent != NULL) device->kind->buffer_destroy(device, executor->persistent);
 }
 
-pen_operand executor_operand(const pen_executor *executor, pen_value_id value, uint64_t sequence) {
+pen_operand executor_operand(const pen_executor *executor, pen_value_id value,
+                             uint64_t microbatch) {
     const executor_place *place = &executor->places[value.index];
     if (place->copies == 0) return (pen_operand){0};
-    const uint64_t copy = sequence % place->copies;
+    const uint64_t copy = microbatch % place->copies;
     if (place->lent != NULL) return (pen_operand){.buffer = place->lent[copy]};
     return (pen_operand){place->buffer, place->offset + copy * place->stride};
 }

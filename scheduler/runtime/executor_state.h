@@ -42,8 +42,10 @@ struct pen_executor {
 PEN_NODISCARD pen_status executor_plan(pen_executor *executor);
 // Takes memory and writes first contents.
 PEN_NODISCARD pen_status executor_place_values(pen_executor *executor);
+// Views of lent values lie where these do, once it is known where.
+void executor_place_views(pen_executor *executor);
 void executor_release_values(pen_executor *executor);
-// Where the value lies for this sequence number.
-pen_operand executor_operand(const pen_executor *executor, pen_value_id value, uint64_t sequence);
+// Where the value lies for this microbatch.
+pen_operand executor_operand(const pen_executor *executor, pen_value_id value, uint64_t microbatch);
 
 #endif // PEN_SCHEDULER_RUNTIME_EXECUTOR_STATE_H

@@ -90,7 +90,7 @@ static pen_status reader_list(const trace_reader *reader, const json_t *object, 
 // ---- the tables
 
 static pen_status reader_workers(trace_reader *reader, const json_t *tables) {
-    const json_t *list;
+    const json_t *list = NULL;
     PEN_TRY(reader_list(reader, tables, "workers", PEN_TRACE_DEVICE_LIMIT, &list));
     reader->trace->worker_count = (uint32_t)json_array_size(list);
     PEN_TRY(PEN_NEW(reader->arena, reader->trace->worker_count, &reader->workers));
@@ -106,7 +106,7 @@ static pen_status reader_workers(trace_reader *reader, const json_t *tables) {
 }
 
 static pen_status reader_devices(trace_reader *reader, const json_t *tables) {
-    const json_t *list;
+    const json_t *list = NULL;
     const char **names;
     uint32_t *workers;
     double *fixed;
@@ -131,7 +131,7 @@ static pen_status reader_devices(trace_reader *reader, const json_t *tables) {
 }
 
 static pen_status reader_channels(trace_reader *reader, const json_t *tables) {
-    const json_t *list;
+    const json_t *list = NULL;
     pen_trace_channel *channels;
     PEN_TRY(reader_list(reader, tables, "channels", PEN_TRACE_CHANNEL_LIMIT, &list));
     const uint32_t count = (uint32_t)json_array_size(list);
@@ -153,7 +153,7 @@ static pen_status reader_channels(trace_reader *reader, const json_t *tables) {
 }
 
 static pen_status reader_stages(trace_reader *reader, const json_t *tables) {
-    const json_t *list;
+    const json_t *list = NULL;
     pen_trace_stage *stages;
     PEN_TRY(reader_list(reader, tables, "stages", PEN_TRACE_STAGE_LIMIT, &list));
     const uint32_t count = (uint32_t)json_array_size(list);
@@ -239,7 +239,7 @@ static bool reader_is_span(const json_t *event) {
 }
 
 static pen_status reader_events(trace_reader *reader, const json_t *root) {
-    const json_t *list;
+    const json_t *list = NULL;
     uint32_t *counts;
     PEN_TRY(reader_list(reader, root, "traceEvents", 4 * (size_t)PEN_TRACE_EVENT_LIMIT, &list));
     const size_t count = json_array_size(list);

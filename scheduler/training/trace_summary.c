@@ -11,6 +11,8 @@ typedef struct summary_maker {
     pen_trace_step *steps;
     uint32_t step_count;
     pen_trace_summary *summary;
+    double last_end;   // of the tasks of the rounds before
+    double bubble_sum; // of all steps; a step that lives off the time of another has less than 0
 } summary_maker;
 
 static int summary_compare_rounds(const void *left, const void *right) {
@@ -88,8 +90,11 @@ static pen_status summary_fill_step(summary_maker *maker, uint32_t first, uint32
         busy += step->busy_seconds[d];
         if (computes[d]) computing += 1;
     }
-    const double all = computing * (step->end_seconds - step->start_seconds);
-    step->bubble = all > 0 ? fmax(0, 1 - busy / all) : 0;
+    step->own_seconds = step->end_seconds - fmax(step->start_seconds, maker->last_end);
+    const double all = computing * step->own_seconds;
+    const double bubble = all > 0 ? 1 - busy / all : 0;
+    step->bubble = fmax(0, bubble);
+    maker->bubble_sum += bubble;
     return PEN_OK;
 }
 
@@ -119,6 +124,10 @@ static pen_status summary_make_steps(summary_maker *maker) {
                 summary_fill_step(maker, first, end, computes, &maker->steps[maker->step_count++]));
         }
         if (is_whole) is_first = false;
+        for (uint32_t i = first; i < end; i++) {
+            if (maker->events[i]->kind != PEN_TRACE_TASK) continue;
+            maker->last_end = fmax(maker->last_end, maker->events[i]->end_seconds);
+        }
     }
     return PEN_OK;
 }
@@ -144,14 +153,14 @@ static pen_status summary_average(summary_maker *maker) {
     PEN_TRY(PEN_NEW(maker->arena, count, &seconds));
     for (uint32_t s = 0; s < count; s++) {
         const pen_trace_step *step = &maker->steps[s];
-        seconds[s] = step->end_seconds - step->start_seconds;
-        summary->bubble += step->bubble / count;
+        seconds[s] = step->own_seconds;
         for (uint32_t d = 0; d < summary->device_count; d++) {
             summary->busy_seconds[d] += step->busy_seconds[d] / count;
             summary->wait_seconds[d] += step->wait_seconds[d] / count;
         }
     }
     summary->step_seconds = summary_median(seconds, count);
+    summary->bubble = fmax(0, maker->bubble_sum / count);
     return PEN_OK;
 }
 
@@ -280,7 +289,7 @@ static pen_status summary_make_costs(summary_maker *maker) {
 
 pen_status pen_trace_summarize(const pen_trace *trace, pen_arena *arena,
                                const pen_trace_summary **out_summary) {
-    summary_maker maker = {.trace = trace, .arena = arena};
+    summary_maker maker = {.trace = trace, .arena = arena, .last_end = -INFINITY};
     PEN_TRY(summary_collect(&maker));
     PEN_TRY(PEN_NEW(arena, 1, &maker.summary));
     pen_trace_summary *summary = maker.summary;

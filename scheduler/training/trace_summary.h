@@ -14,7 +14,9 @@ typedef struct pen_trace_step {
     uint64_t round;
     double start_seconds; // of its first task, as pen_trace_merge counts
     double end_seconds;   // of its last
-    double bubble;        // share of the time of the devices that compute, in which they do not
+    double own_seconds;   // to its end, from its start or from the end of the step before if that
+                          // is later: steps may overlap
+    double bubble;        // share of own_seconds of the devices that compute, in which they do not
     double *busy_seconds; // [device_count]
     double *wait_seconds; // [device_count] for a frame, a place or the word to update
 } pen_trace_step;
@@ -41,8 +43,8 @@ typedef struct pen_trace_summary {
     uint32_t device_count;
     uint32_t step_count; // those that count
     const pen_trace_step *steps;
-    double step_seconds;  // median from first task to last; 0 without steps, as all below
-    double bubble;        // mean
+    double step_seconds;  // median of own_seconds; 0 without steps, as all below
+    double bubble;        // mean over steps
     double *busy_seconds; // [device_count] of a step, mean
     double *wait_seconds; // [device_count]
     double *sent_bytes;   // [device_count]

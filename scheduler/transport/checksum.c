@@ -12,7 +12,9 @@
 // Gopal et al.: "Fast CRC computation for iSCSI polynomial using CRC32 instruction", Intel, 2011.
 
 #define CHECKSUM_POLYNOMIAL 0x82f63b78u // reflected
-#define CHECKSUM_LONG_LANE 4096
+// Memory is fetched ahead along streams that are long, or lie side by side: lanes of 512 to 16384
+// bytes are half as fast from memory, and equal from cache.
+#define CHECKSUM_LONG_LANE 65536
 #define CHECKSUM_SHORT_LANE 256
 
 typedef struct checksum_shift { // by a fixed count of bytes

@@ -121,51 +121,43 @@ static void io_wait(pen_grpc *transport, double until) {
     if (link != NULL) pen_grpc_link_go_on(link);
 }
 
-// Serves all that there is to do, then waits for one event.
-static void io_step(pen_grpc *transport, double until) {
-    do {
+static bool io_has_links(pen_grpc *transport) {
+    return !transport->has_closed || transport->links != NULL;
+}
+
+static bool io_has_server(pen_grpc *transport) {
+    return !pen_grpc_server_is_down(transport);
+}
+
+static bool io_has_loans(pen_grpc *transport) {
+    pen_mutex_lock(&transport->lock);
+    const bool has_some = transport->loan_count != 0;
+    pen_mutex_unlock(&transport->lock);
+    return has_some;
+}
+
+// Serves all that there is to do, and events, as long as there is what `has` says. False: that is
+// still so at the time `until`.
+static bool io_run_while(pen_grpc *transport, bool (*has)(pen_grpc *transport), double until) {
+    for (;;) {
         io_serve_dirty(transport);
         io_close(transport);
         io_tick(transport);
-        (void)pen_grpc_send_let_go(transport);
-    } while (!io_begin_to_wait(transport));
-    io_wait(transport, until);
-}
-
-// Until the links are over. The last one may end in what is served, when no event is to come.
-static void io_serve_links(pen_grpc *transport) {
-    while (true) {
-        do {
-            io_serve_dirty(transport);
-            io_close(transport);
-            io_tick(transport);
-            (void)pen_grpc_send_let_go(transport);
-            if (transport->has_closed && transport->links == NULL) return;
-        } while (!io_begin_to_wait(transport));
-        io_wait(transport, INFINITY);
+        pen_grpc_send_let_go(transport);
+        if (!has(transport)) return true;
+        if (pen_clock_seconds() >= until) return false;
+        if (io_begin_to_wait(transport)) io_wait(transport, until);
     }
-}
-
-static uint32_t io_loan_count(pen_grpc *transport) {
-    pen_mutex_lock(&transport->lock);
-    const uint32_t count = transport->loan_count;
-    pen_mutex_unlock(&transport->lock);
-    return count;
 }
 
 void pen_grpc_io_run(void *context) {
     pen_grpc *transport = context;
-    io_serve_links(transport);
+    (void)io_run_while(transport, io_has_links, INFINITY);
     pen_grpc_server_cancel_calls(transport);
-    while (!pen_grpc_server_is_down(transport))
-        io_step(transport, INFINITY);
+    (void)io_run_while(transport, io_has_server, INFINITY);
     pen_grpc_server_destroy(transport);
     // calls are over, but what they sent may still lie in the buffer of a connection
-    const double until = pen_clock_seconds() + IO_LOAN_SECONDS;
-    while (io_loan_count(transport) != 0 && pen_clock_seconds() < until)
-        io_step(transport, until);
-    (void)pen_grpc_send_let_go(transport);
-    if (io_loan_count(transport) != 0) {
-        pen_log(PEN_LOG_ERROR, "gRPC keeps memory of %u tensors", io_loan_count(transport));
+    if (!io_run_while(transport, io_has_loans, pen_clock_seconds() + IO_LOAN_SECONDS)) {
+        pen_log(PEN_LOG_ERROR, "gRPC keeps memory of tensors");
     }
 }

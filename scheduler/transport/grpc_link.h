@@ -200,8 +200,8 @@ bool pen_grpc_send_next(pen_grpc_link *link);
 void pen_grpc_send_introduction(pen_grpc_link *link, uint32_t callee);
 void pen_grpc_send_drop_frames(pen_grpc_link *link); // those in the queue
 void pen_grpc_send_drop_letters(pen_grpc_link *link);
-// Calls let_go for what came back. True: there was something.
-bool pen_grpc_send_let_go(pen_grpc *transport);
+// Calls let_go for what came back.
+void pen_grpc_send_let_go(pen_grpc *transport);
 PEN_NODISCARD pen_status pen_grpc_send_queue_message(pen_grpc *transport, uint32_t peer,
                                                      const void *bytes, uint64_t count);
 PEN_NODISCARD pen_status pen_grpc_send_queue_frame(pen_grpc *transport, uint32_t peer,
@@ -225,8 +225,9 @@ void pen_grpc_io_watch(pen_grpc *transport, double deadline);
 // ---- grpc_log.c: what gRPC itself has to say
 
 void pen_grpc_log_hook(void);
-// Connections of this process that were not taken as their handshake failed, so far.
-uint64_t pen_grpc_log_handshake_failures(void);
+// Connections to `port` that fail before there is a call are this transport's refusals.
+void pen_grpc_log_add_server(pen_grpc *transport, uint16_t port);
+void pen_grpc_log_remove_server(pen_grpc *transport);
 
 // How the transport introduces itself now; `out_job` [PEN_WIRE_TEXT_LIMIT + 1] has the job's name.
 pen_introduction pen_grpc_link_self(pen_grpc *transport, char *out_job);

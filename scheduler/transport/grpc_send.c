@@ -127,13 +127,12 @@ static void send_slice_destroyed(void *loan) {
     send_release(loan, 1);
 }
 
-bool pen_grpc_send_let_go(pen_grpc *transport) {
+void pen_grpc_send_let_go(pen_grpc *transport) {
     pen_mutex_lock(&transport->lock);
     pen_grpc_loan *loans = transport->returned;
     transport->returned = NULL;
     transport->returned_end = &transport->returned;
     pen_mutex_unlock(&transport->lock);
-    const bool is_some = loans != NULL;
     while (loans != NULL) {
         pen_grpc_loan *loan = loans;
         loans = loan->next;
@@ -146,7 +145,6 @@ bool pen_grpc_send_let_go(pen_grpc *transport) {
         pen_mutex_unlock(&transport->lock);
         transport->events.let_go(transport->events.context, peer, token);
     }
-    return is_some;
 }
 
 void pen_grpc_send_drop_frames(pen_grpc_link *link) {

@@ -212,6 +212,7 @@ pen_status pen_grpc_server_listen(pen_grpc *transport, const pen_address *addres
                              ? ", or 'tls: cert' and 'tls: key' do not belong together"
                              : "");
     }
+    pen_grpc_log_add_server(transport, (uint16_t)port);
     server_request(server);
     *out_port = (uint16_t)port;
     return PEN_OK;
@@ -234,6 +235,7 @@ bool pen_grpc_server_is_down(const pen_grpc *transport) {
 
 void pen_grpc_server_destroy(pen_grpc *transport) {
     if (transport->server == NULL) return;
+    pen_grpc_log_remove_server(transport);
     grpc_server_destroy(transport->server->server);
     pen_memory_free(transport->server);
     transport->server = NULL;

@@ -63,6 +63,32 @@ static void says_what_tasks_and_links_take(void **state) {
     pen_arena_destroy(arena);
 }
 
+// A device that begins the next step while others end this one is not idle.
+static void counts_no_time_twice(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    pen_trace_event events[12];
+    for (uint32_t i = 0; i < 12; i++) { // both compute without a break, 'b' a second later
+        events[i] = (pen_trace_event){.kind = PEN_TRACE_TASK,
+                                      .device = i % 2,
+                                      .channel = PEN_TRACE_NO_CHANNEL,
+                                      .round = i / 2,
+                                      .start_seconds = 4 * (i / 2) + i % 2,
+                                      .end_seconds = 4 * (i / 2) + i % 2 + 4};
+    }
+    const pen_trace_worker worker = {.name = "w", .events = events, .event_count = 12};
+    const uint32_t worker_of_device[] = {0, 0};
+    pen_trace trace = *made_trace(arena, 0);
+    trace.workers = &worker;
+    trace.worker_count = 1;
+    trace.worker_of_device = worker_of_device;
+    const pen_trace_summary *summary = summary_of(&trace, arena);
+    assert_int_equal(summary->step_count, 5);
+    CHECK(NEAR(summary->step_seconds, 4), "%g", summary->step_seconds);
+    CHECK(NEAR(summary->bubble, 0), "%g", summary->bubble);
+    pen_arena_destroy(arena);
+}
+
 // Steps of which the ring has lost the beginning, and other forms, do not count.
 static void leaves_out_what_is_not_whole(void **state) {
     (void)state;
@@ -122,5 +148,6 @@ static void says_what_is_held_when(void **state) {
 
 PEN_TEST_MAIN(cmocka_unit_test(says_what_a_step_is),
               cmocka_unit_test(says_what_tasks_and_links_take),
+              cmocka_unit_test(counts_no_time_twice),
               cmocka_unit_test(leaves_out_what_is_not_whole),
               cmocka_unit_test(says_what_is_held_when))

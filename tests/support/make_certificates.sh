@@ -1,0 +1,55 @@
+#!/bin/sh
+# Certificates for tests and benchmarks of TLS, in a folder that is made:
+#   ca.pem cert.pem key.pem      an authority, and a certificate of it for localhost and 127.0.0.1
+#   expired.pem                  as cert.pem, with the same key, but of last year
+#   elsewhere.pem                as cert.pem, but for another host
+#   other_ca.pem other_cert.pem other_key.pem    another authority's
+#   make_certificates.sh FOLDER
+set -eu
+mkdir -p "$1"
+cd "$1"
+exec 2>make_certificates.log
+
+authority() { # NAME
+    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 \
+        -subj "/CN=$1" -keyout "$1_key.pem" -out "$1.pem"
+    : >"$1.index"
+    cat >"$1.cnf" <<END
+[ca]
+default_ca = own
+[own]
+database = $1.index
+new_certs_dir = .
+certificate = $1.pem
+private_key = $1_key.pem
+rand_serial = yes
+default_md = sha256
+unique_subject = no
+policy = any
+copy_extensions = copy
+[any]
+commonName = supplied
+END
+}
+
+certificate() { # AUTHORITY KEY NAME HOSTS START END
+    openssl req -new -key "$2" -subj /CN=worker -addext "subjectAltName=$4" -out request.pem
+    openssl ca -batch -notext -config "$1.cnf" -startdate "$5" -enddate "$6" -in request.pem \
+        -out "$3"
+}
+
+key() {
+    openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:prime256v1 -out "$1"
+}
+
+yesterday=$(date -u -d yesterday +%Y%m%d%H%M%SZ)
+tomorrow=$(date -u -d tomorrow +%Y%m%d%H%M%SZ)
+here=DNS:localhost,IP:127.0.0.1
+authority ca
+authority other_ca
+key key.pem
+key other_key.pem
+certificate ca key.pem cert.pem "$here" "$yesterday" "$tomorrow"
+certificate ca key.pem expired.pem "$here" 20200101000000Z 20200201000000Z
+certificate ca key.pem elsewhere.pem DNS:elsewhere.example "$yesterday" "$tomorrow"
+certificate other_ca other_key.pem other_cert.pem "$here" "$yesterday" "$tomorrow"
