@@ -9,7 +9,8 @@
     SCHEDULE(one_f_one_b)                                                                          \
     SCHEDULE(gpipe)                                                                                \
     SCHEDULE(interleaved)                                                                          \
-    SCHEDULE(zero_bubble)
+    SCHEDULE(zero_bubble)                                                                          \
+    SCHEDULE(auto)
 
 #define SCHEDULE_DECLARE(name) extern const pen_schedule_generator pen_schedule_##name;
 #define SCHEDULE_ENTRY(name) &pen_schedule_##name,
