@@ -37,7 +37,7 @@ static pen_status explain_with(const explain_options *options, pen_plan_job *pla
     const pen_plan_request *request;
     pen_planner *planner;
     pen_plan_explanation explanation;
-    PEN_TRY(pen_plan_job_get_request(plan_job, plan->schedule, &request));
+    PEN_TRY(pen_plan_job_use_plan(plan_job, plan, &request));
     PEN_TRY(pen_planner_new(request, arena, &planner));
     PEN_TRY(pen_plan_explain(planner, plan, options->common.operands[1], arena, &explanation));
     return explain_print(options, &explanation, arena);

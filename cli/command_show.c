@@ -163,7 +163,7 @@ static pen_status show_check_plan(pen_plan_job *plan_job, const pen_plan *plan, 
     const pen_plan_request *request;
     pen_planner *planner;
     pen_plan_solution solution;
-    PEN_TRY(pen_plan_job_get_request(plan_job, plan->schedule, &request));
+    PEN_TRY(pen_plan_job_use_plan(plan_job, plan, &request));
     PEN_TRY(pen_planner_new(request, arena, &planner));
     return pen_plan_solve_given(planner, plan, arena, &solution);
 }

@@ -29,6 +29,8 @@ typedef struct pen_plan_device {
     pen_plan_memory memory;
     double load_seconds; // compute and transfers of one microbatch, forward and backward
     uint32_t node_count;
+    const char *tasks; // in order (scheduler/schedule/plan_schedule.h); NULL: as the schedule makes
+                       // them
 } pen_plan_device;
 
 typedef struct pen_plan_stage {

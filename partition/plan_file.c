@@ -74,7 +74,8 @@ static pen_status file_take_devices(file_reader *r) {
         devices[d] = (pen_plan_device){.name = items[d].name,
                                        .memory = items[d].memory,
                                        .load_seconds = items[d].load,
-                                       .node_count = (uint32_t)items[d].nodes};
+                                       .node_count = (uint32_t)items[d].nodes,
+                                       .tasks = items[d].tasks};
         limits[d] = items[d].has_limit ? (double)items[d].limit : INFINITY;
     }
     pen_name_map_init(&r->devices, r->arena);
@@ -258,6 +259,7 @@ static void file_drop_figures(pen_plan *plan) {
     memcpy(&devices, &plan->devices, sizeof devices); // made in file_take_devices
     for (uint32_t d = 0; d < plan->device_count; d++) {
         devices[d].memory = (pen_plan_memory){0};
+        devices[d].tasks = NULL;
     }
     plan->stages.edge_count = 0;
     plan->stages.step_edge_count = 0;
@@ -369,7 +371,10 @@ static void write_devices(const pen_plan *plan, pen_text *text) {
         write_bytes(text, ",\n       receive_buffers", (double)m->receive_buffers);
         write_bytes(text, ", workspace", (double)m->workspace);
         write_bytes(text, ", total", (double)m->total);
-        pen_text_add(text, "}}\n");
+        pen_text_add(text, "}");
+        if (device->tasks != NULL && device->tasks[0] != '\0')
+            write_text(text, ",\n     tasks", device->tasks);
+        pen_text_add(text, "}\n");
     }
 }
 

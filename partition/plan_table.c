@@ -175,6 +175,11 @@ static const pen_option_field file_device_fields[] = {
      .offset = offsetof(file_device, memory),
      .table = &file_memory_table,
      .help = "at its worst moment"},
+    {.key = "tasks",
+     .kind = PEN_OPTION_TEXT,
+     .offset = offsetof(file_device, tasks),
+     .help = "in order: F forward, B backward, I and W its halves, each with stage.microbatch, U "
+             "update with stage.phase; none: as the schedule orders them"},
 };
 static const pen_option_table file_device_table = {
     .size = sizeof(file_device),

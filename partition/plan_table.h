@@ -33,6 +33,7 @@ typedef struct file_device {
     uint64_t limit;
     bool has_limit;
     pen_plan_memory memory;
+    const char *tasks;
 } file_device;
 
 typedef struct file_stage {

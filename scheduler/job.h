@@ -126,6 +126,7 @@ const char *pen_job_schedule_name(pen_job_schedule schedule);
 
 typedef struct pen_job_pipeline {
     pen_job_schedule schedule;
+    double time_limit_seconds;         // for the search of a schedule
     double rendezvous_timeout_seconds; // for all workers to be there
 } pen_job_pipeline;
 

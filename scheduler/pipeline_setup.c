@@ -7,6 +7,7 @@
 #include "scheduler/job_runner.h"
 #include "scheduler/pipeline_state.h"
 #include "scheduler/protocol/admission.h"
+#include "scheduler/schedule/plan_schedule.h"
 
 #define PIPELINE_TRACE_EVENTS ((uint32_t)1 << 16) // that each thread keeps
 #define PIPELINE_LOCAL_ADDRESS "127.0.0.1:0"
@@ -18,7 +19,6 @@ static pen_status setup_plan(pipeline_engine *p) {
     const pen_plan *given = p->options.plan;
     const pen_plan_job_options options = {
         .objective = -1, .seed = -1, .schedule = given == NULL ? NULL : given->schedule};
-    const pen_schedule_generator *generator;
     pen_plan *plan;
     PEN_TRY(pen_plan_job_create(p->job, &options, &p->plan_job));
     if (given != NULL) {
@@ -28,9 +28,8 @@ static pen_status setup_plan(pipeline_engine *p) {
         PEN_TRY(pen_plan_job_place(p->plan_job, p->arena, &plan));
     }
     p->plan = plan;
-    PEN_TRY(pen_plan_job_get_request(p->plan_job, plan->schedule, &p->request));
-    PEN_TRY(pen_schedule_generator_find(plan->schedule, p->arena, &generator));
-    return generator->generate(&plan->stages, p->arena, &p->schedule);
+    PEN_TRY(pen_plan_job_use_plan(p->plan_job, plan, &p->request));
+    return pen_plan_schedule(plan, p->arena, &p->schedule);
 }
 
 static pen_status setup_open_device(pipeline_engine *p) {

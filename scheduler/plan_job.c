@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/machine.h"
 #include "base/memory.h"
@@ -11,12 +12,16 @@
 #include "scheduler/kernel_sizes.h"
 #include "scheduler/plan_memory.h"
 #include "scheduler/process_memory.h"
-#include "scheduler/schedule/schedule.h"
+#include "scheduler/schedule/auto_schedule.h"
+#include "scheduler/schedule/plan_schedule.h"
+#include "scheduler/schedule/schedule_check.h"
 #include "scheduler/schedule/schedule_step_time.h"
 
 #define PLAN_THREADS_LIMIT 16
 #define PLAN_SCHEDULES_LIMIT 8
 #define PLAN_SCHEDULE_GAIN 1e-3 // a schedule must be so much faster to be taken in place of another
+#define PLAN_SCHEDULE_WORK 4000000u // of the search for one, in tasks simulated
+#define PLAN_AUTO "auto"
 
 struct pen_plan_job {
     const pen_job *job;
@@ -33,6 +38,7 @@ struct pen_plan_job {
     const char *schedule_names[PLAN_SCHEDULES_LIMIT];
     pen_schedule_step_time_context *contexts[PLAN_SCHEDULES_LIMIT];
     uint32_t schedule_count;
+    uint32_t auto_index;
 };
 
 // ---- the model
@@ -132,6 +138,7 @@ static pen_status plan_find_schedules(pen_plan_job *p) {
     }
     for (uint32_t i = 0; pen_schedule_generators[i] != NULL; i++) {
         PEN_ASSERT(i < PLAN_SCHEDULES_LIMIT);
+        if (strcmp(pen_schedule_generators[i]->name, PLAN_AUTO) == 0) p->auto_index = i;
         p->schedule_names[i] = pen_schedule_generators[i]->name;
         PEN_TRY(pen_schedule_step_time_create(p->schedule_names[i], &p->contexts[i]));
         p->schedule_count++;
@@ -245,13 +252,18 @@ static void plan_use_schedule(pen_plan_job *p, uint32_t index) {
     p->request.step_time_context = p->contexts[index];
 }
 
+static uint32_t plan_find_name(const pen_plan_job *p, const char *name) {
+    for (uint32_t i = 0; i < p->schedule_count; i++) {
+        if (strcmp(p->schedule_names[i], name) == 0) return i;
+    }
+    return 0;
+}
+
 pen_status pen_plan_job_get_request(pen_plan_job *plan_job, const char *schedule,
                                     const pen_plan_request **out_request) {
     const pen_schedule_generator *generator;
     PEN_TRY(pen_schedule_generator_find(schedule, plan_job->arena, &generator));
-    for (uint32_t i = 0; i < plan_job->schedule_count; i++) {
-        if (strcmp(plan_job->schedule_names[i], schedule) == 0) plan_use_schedule(plan_job, i);
-    }
+    plan_use_schedule(plan_job, plan_find_name(plan_job, schedule));
     *out_request = &plan_job->request;
     return PEN_OK;
 }
@@ -260,6 +272,7 @@ pen_status pen_plan_job_get_request(pen_plan_job *plan_job, const char *schedule
 static pen_status plan_compare_schedules(pen_plan_job *p, pen_arena *arena, pen_plan **plan) {
     for (uint32_t i = 1; i < p->schedule_count; i++) {
         pen_plan *other;
+        if (i == p->auto_index) continue;
         plan_use_schedule(p, i);
         const pen_status status = pen_plan_rebuild(&p->request, *plan, arena, &other);
         if (pen_status_get_code(status) == PEN_DOES_NOT_FIT) {
@@ -278,6 +291,54 @@ static pen_status plan_compare_schedules(pen_plan_job *p, pen_arena *arena, pen_
     return PEN_OK;
 }
 
+// ---- schedules that are found
+
+static bool plan_is_over(void *context) {
+    const double *end_seconds = context;
+    return pen_clock_seconds() >= *end_seconds;
+}
+
+// The plan's stages under a schedule that was found for them; the plan lists its tasks.
+static pen_status plan_use_found(pen_plan_job *p, const pen_plan *plan,
+                                 const pen_schedule *schedule, pen_arena *arena,
+                                 pen_plan **out_plan) {
+    pen_plan_device *devices;
+    pen_plan *found;
+    plan_use_schedule(p, p->auto_index);
+    pen_schedule_step_time_give(p->contexts[p->auto_index], schedule);
+    PEN_TRY(pen_plan_rebuild(&p->request, plan, arena, &found));
+    PEN_TRY(PEN_NEW(arena, found->device_count, &devices));
+    for (uint32_t d = 0; d < found->device_count; d++) {
+        devices[d] = found->devices[d];
+        PEN_TRY(pen_schedule_format_device(schedule, d, arena, &devices[d].tasks));
+    }
+    found->devices = devices;
+    if (p->placement.objective != PEN_OBJECTIVE_STEP_TIME) {
+        found->lower_bound = plan->lower_bound;
+    }
+    *out_plan = found;
+    return PEN_OK;
+}
+
+// Looks for a faster schedule of the plan's stages than those that have a name; *plan changes only
+// when there is one.
+static pen_status plan_search_schedule(pen_plan_job *p, pen_arena *arena, pen_plan **plan) {
+    const double limit = p->job->pipeline.time_limit_seconds;
+    double end_seconds = pen_clock_seconds() + limit;
+    const pen_auto_options options = {.seed = (uint64_t)p->placement.seed + PEN_AUTO_SEED,
+                                      .work_limit = PLAN_SCHEDULE_WORK,
+                                      .is_over = plan_is_over,
+                                      .context = &end_seconds};
+    const pen_schedule *schedule;
+    pen_plan *found;
+    if (limit <= 0.0 || (*plan)->stages.stage_count == 1) return PEN_OK;
+    PEN_TRY(pen_auto_schedule(&(*plan)->stages, &options, arena, &schedule, NULL));
+    if (schedule->task_count > PEN_PLAN_TASK_LIMIT) return PEN_OK;
+    PEN_TRY(plan_use_found(p, *plan, schedule, arena, &found));
+    if (found->step_seconds < (*plan)->step_seconds * (1.0 - PLAN_SCHEDULE_GAIN)) *plan = found;
+    return PEN_OK;
+}
+
 static pen_status plan_refuse_memory(const pen_plan *plan, uint32_t device,
                                      const pen_plan_memory *memory, pen_arena *arena) {
     char needed[PEN_QUANTITY_TEXT_BYTES], limit[PEN_QUANTITY_TEXT_BYTES];
@@ -291,7 +352,6 @@ static pen_status plan_refuse_memory(const pen_plan *plan, uint32_t device,
 
 // What the devices take in place of what the memory model says they do.
 static pen_status plan_refine_memory(const pen_plan_job *p, pen_arena *arena, pen_plan *plan) {
-    const pen_schedule_generator *generator;
     pen_plan_device *devices;
     pen_plan_memory *memory;
     if (p->planned.is_local) return PEN_OK;
@@ -301,8 +361,7 @@ static pen_status plan_refine_memory(const pen_plan_job *p, pen_arena *arena, pe
                                        .value_bytes = pen_kernel_sizes_of_value,
                                        .workspace = pen_kernel_sizes_of_node,
                                        .context = &p->sizes};
-    PEN_TRY(pen_schedule_generator_find(plan->schedule, arena, &generator));
-    PEN_TRY(generator->generate(&plan->stages, arena, &request.schedule));
+    PEN_TRY(pen_plan_schedule(plan, arena, &request.schedule));
     PEN_TRY(PEN_NEW(arena, plan->device_count, &devices));
     PEN_TRY(PEN_NEW(arena, plan->device_count, &memory));
     PEN_TRY(pen_plan_memory_find(&request, memory));
@@ -326,27 +385,72 @@ static void plan_use_first_schedule(pen_plan_job *p) {
     plan_use_schedule(p, index);
 }
 
+// Of `auto` the fastest schedule whose memory is there when it is looked at closely.
+static pen_status plan_finish(pen_plan_job *p, pen_plan *first, pen_arena *arena,
+                              pen_plan **out_plan) {
+    pen_plan *choices[] = {first, first, first}; // with the first schedule, a named one, one found
+    if (p->schedule == NULL) {
+        PEN_TRY(plan_compare_schedules(p, arena, &choices[1]));
+        choices[2] = choices[1];
+        PEN_TRY(plan_search_schedule(p, arena, &choices[2]));
+    }
+    for (uint32_t i = 2; i > 0; i--) {
+        *out_plan = choices[i];
+        if (choices[i] == choices[i - 1]) continue;
+        const pen_status status = plan_refine_memory(p, arena, choices[i]);
+        if (pen_status_get_code(status) != PEN_DOES_NOT_FIT) return status;
+        pen_status_ignore(status, "another schedule takes less");
+    }
+    *out_plan = first;
+    return plan_refine_memory(p, arena, first);
+}
+
 pen_status pen_plan_job_place(pen_plan_job *plan_job, pen_arena *arena, pen_plan **out_plan) {
     pen_plan_job *p = plan_job;
     pen_plan *plan;
     plan_use_first_schedule(p);
     PEN_TRY(pen_plan_build(&p->request, arena, &plan));
-    if (p->schedule == NULL) PEN_TRY(plan_compare_schedules(p, arena, &plan));
-    PEN_TRY(plan_refine_memory(p, arena, plan));
-    *out_plan = plan;
+    return plan_finish(p, plan, arena, out_plan);
     return PEN_OK;
+}
+
+static bool plan_has_tasks(const pen_plan *plan) {
+    for (uint32_t d = 0; d < plan->device_count; d++) {
+        if (plan->devices[d].tasks != NULL) return true;
+    }
+    return false;
 }
 
 pen_status pen_plan_job_rebuild(pen_plan_job *plan_job, const pen_plan *given, pen_arena *arena,
                                 pen_plan **out_plan) {
     pen_plan_job *p = plan_job;
     const pen_schedule_generator *generator;
+    const pen_schedule *schedule;
     pen_plan *plan;
     PEN_TRY(pen_schedule_generator_find(given->schedule, arena, &generator));
+    if (p->schedule == NULL && plan_has_tasks(given)) {
+        PEN_TRY(pen_plan_schedule(given, arena, &schedule));
+        PEN_TRY(plan_use_found(p, given, schedule, arena, &plan));
+        PEN_TRY(pen_schedule_check(&plan->stages, schedule, arena));
+        *out_plan = plan;
+        return plan_refine_memory(p, arena, plan);
+    }
     plan_use_first_schedule(p);
     PEN_TRY(pen_plan_rebuild(&p->request, given, arena, &plan));
-    if (p->schedule == NULL) PEN_TRY(plan_compare_schedules(p, arena, &plan));
-    PEN_TRY(plan_refine_memory(p, arena, plan));
-    *out_plan = plan;
+    return plan_finish(p, plan, arena, out_plan);
+}
+
+pen_status pen_plan_job_use_plan(pen_plan_job *plan_job, const pen_plan *plan,
+                                 const pen_plan_request **out_request) {
+    pen_plan_job *p = plan_job;
+    const pen_schedule_generator *generator;
+    const pen_schedule *schedule;
+    PEN_TRY(pen_schedule_generator_find(plan->schedule, p->arena, &generator));
+    plan_use_schedule(p, plan_find_name(p, plan->schedule));
+    if (p->request.schedule == p->schedule_names[p->auto_index]) {
+        PEN_TRY(pen_plan_schedule(plan, p->arena, &schedule));
+        pen_schedule_step_time_give(p->contexts[p->auto_index], schedule);
+    }
+    *out_request = &p->request;
     return PEN_OK;
 }

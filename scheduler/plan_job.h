@@ -46,7 +46,12 @@ PEN_NODISCARD pen_status pen_plan_job_place(pen_plan_job *plan_job, pen_arena *a
 PEN_NODISCARD pen_status pen_plan_job_rebuild(pen_plan_job *plan_job, const pen_plan *given,
                                               pen_arena *arena, pen_plan **out_plan);
 
-// For explanations: the request under the schedule called `schedule`. NOT_FOUND
+// For explanations: the request under the schedule of a plan, which outlives its use. As
+// pen_plan_schedule.
+PEN_NODISCARD pen_status pen_plan_job_use_plan(pen_plan_job *plan_job, const pen_plan *plan,
+                                               const pen_plan_request **out_request);
+
+// The same under the schedule called `schedule`. NOT_FOUND
 PEN_NODISCARD pen_status pen_plan_job_get_request(pen_plan_job *plan_job, const char *schedule,
                                                   const pen_plan_request **out_request);
 

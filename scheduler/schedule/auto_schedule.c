@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "scheduler/schedule/order_search.h"
-#include "scheduler/schedule/schedule_memory.h"
+#include "scheduler/schedule/schedule_check.h"
 #include "scheduler/schedule/stage_windows.h"
 
 #define AUTO_KEPT_COUNT 3u // candidates that are improved
@@ -123,6 +123,22 @@ static pen_status auto_try_named(auto_search *search, pen_status *out_refusal) {
         search->report.best_named_seconds = seconds;
     }
     return PEN_OK;
+}
+
+// A schedule that was found for these stages before, or for others.
+static pen_status auto_try_given(auto_search *search) {
+    double seconds;
+    if (search->options->given == NULL) return PEN_OK;
+    pen_arena_reset(search->scratch);
+    const pen_status status =
+        pen_schedule_check(search->index->graph, search->options->given, search->scratch);
+    const pen_status_code code = pen_status_get_code(status);
+    if (code == PEN_INVALID_INPUT || code == PEN_DOES_NOT_FIT) {
+        pen_status_ignore(status, "it is one of other stages");
+        return PEN_OK;
+    }
+    PEN_TRY(status);
+    return auto_offer(search, search->options->given, &seconds);
 }
 
 // ---- list schedules
@@ -355,6 +371,7 @@ static pen_status auto_run(auto_search *search, pen_status *out_refusal) {
     PEN_TRY(pen_list_keys_new(graph, backward_first, search->arena, &search->keys[1]));
     PEN_TRY(auto_way_keys(search, &search->keys[2]));
     PEN_TRY(auto_try_named(search, out_refusal));
+    PEN_TRY(auto_try_given(search));
     PEN_TRY(auto_try_lists(search));
     return auto_improve_all(search);
 }

@@ -9,6 +9,7 @@
 typedef struct pen_auto_options {
     uint64_t seed;
     uint64_t work_limit;            // tasks simulated; 0: the named ones alone
+    const pen_schedule *given;      // tried too, where it is one of the stages; NULL: none
     bool (*is_over)(void *context); // NULL: never; asked now and then
     void *context;
 } pen_auto_options;

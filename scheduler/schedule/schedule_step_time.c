@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "scheduler/schedule/auto_schedule.h"
 #include "scheduler/schedule/schedule.h"
 #include "scheduler/schedule/schedule_memory.h"
 #include "scheduler/schedule/schedule_simulate.h"
@@ -13,6 +14,7 @@
 
 struct pen_schedule_step_time_context {
     const pen_schedule_generator *generator;
+    const pen_schedule *given;   // NULL: none
     _Atomic(pen_arena *) *slots; // [STEP_TIME_SLOT_COUNT]
 };
 
@@ -43,7 +45,7 @@ pen_status pen_schedule_step_time_create(const char *schedule_name,
     pen_status status = pen_arena_create(&arena);
     if (status != PEN_OK) goto done;
     context = pen_memory_allocate(1, sizeof *context);
-    if (context != NULL) context->slots = NULL;
+    if (context != NULL) *context = (pen_schedule_step_time_context){0};
     if (context != NULL) {
         context->slots = pen_memory_allocate(STEP_TIME_SLOT_COUNT, sizeof *context->slots);
     }
@@ -73,12 +75,22 @@ void pen_schedule_step_time_destroy(pen_schedule_step_time_context *context) {
     pen_memory_free(context);
 }
 
-static pen_status step_time_predict(const pen_schedule_generator *generator,
+void pen_schedule_step_time_give(pen_schedule_step_time_context *context,
+                                 const pen_schedule *schedule) {
+    context->given = schedule;
+}
+
+static pen_status step_time_predict(const pen_schedule_step_time_context *context,
                                     const pen_stage_graph *graph, pen_arena *arena,
                                     pen_step_prediction *out_prediction) {
     const pen_schedule *schedule;
     const pen_timeline *timeline;
-    PEN_TRY(generator->generate(graph, arena, &schedule));
+    if (strcmp(context->generator->name, "auto") == 0) {
+        const pen_auto_options options = {.given = context->given};
+        PEN_TRY(pen_auto_schedule(graph, &options, arena, &schedule, NULL));
+    } else {
+        PEN_TRY(context->generator->generate(graph, arena, &schedule));
+    }
     PEN_TRY(pen_schedule_simulate(graph, schedule, arena, &timeline)); // checks the tasks too
     PEN_TRY(pen_schedule_check_memory(graph, timeline->in_flight, timeline->bytes_peak));
     out_prediction->step_seconds = timeline->step_seconds;
@@ -99,7 +111,7 @@ pen_status pen_schedule_step_time(const void *context, const pen_stage_graph *gr
     const pen_schedule_step_time_context *own = context;
     pen_arena *arena;
     PEN_TRY(step_time_take(own, &arena));
-    const pen_status status = step_time_predict(own->generator, graph, arena, out_prediction);
+    const pen_status status = step_time_predict(own, graph, arena, out_prediction);
     step_time_put(own, arena);
     return status;
 }

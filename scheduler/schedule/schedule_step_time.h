@@ -7,13 +7,19 @@
 #ifndef PEN_SCHEDULER_SCHEDULE_SCHEDULE_STEP_TIME_H
 #define PEN_SCHEDULER_SCHEDULE_SCHEDULE_STEP_TIME_H
 
-#include "partition/stage_graph.h"
+#include "scheduler/schedule/schedule.h"
 
 typedef struct pen_schedule_step_time_context pen_schedule_step_time_context;
 
-// NOT_FOUND lists the schedules that there are. OUT_OF_MEMORY
+// NOT_FOUND lists the schedules that there are. `auto` stands for the fastest of those that have a
+// name, without a search, and the one that is given. OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_schedule_step_time_create(
     const char *schedule_name, pen_schedule_step_time_context **out_context);
+
+// Gives an `auto` context a schedule that was found for some stages, or takes it back (NULL).
+// Borrowed. When no call is under way.
+void pen_schedule_step_time_give(pen_schedule_step_time_context *context,
+                                 const pen_schedule *schedule);
 
 // When no call is under way. Accepts NULL.
 void pen_schedule_step_time_destroy(pen_schedule_step_time_context *context);

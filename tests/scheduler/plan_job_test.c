@@ -1,6 +1,9 @@
 #include "scheduler/plan_job.h"
 
 #include "graph/op.h"
+#include "partition/plan_file.h"
+#include "scheduler/schedule/plan_schedule.h"
+#include "scheduler/schedule/schedule_simulate.h"
 
 #include "tests/support/check.h"
 #include "tests/support/planned.h"
@@ -32,6 +35,40 @@ static void options_go_before_the_job(void **state) {
     assert_string_equal(plan->strategy, "greedy");
     assert_string_equal(plan->objective, "step_time");
     assert_int_equal(plan->seed, 3);
+    pen_plan_job_destroy(plan_job);
+    pen_arena_destroy(arena);
+}
+
+// A schedule that was searched is in the plan, task by task, and is run as it is there.
+static void plans_list_what_was_searched(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    const char *path = scratch_path("plan.yaml");
+    pen_plan_job *plan_job = planned_start(planned_reference(
+        arena, "branching_cnn", 4, PLANNED_FOUR_DEVICES "placement: {strategy: round_robin}\n"));
+    const pen_plan *plan = planned_place(plan_job, arena);
+    pen_plan *read, *again;
+    const pen_schedule *schedule, *same;
+    const pen_timeline *timeline;
+    CHECK(strcmp(plan->schedule, "auto") == 0 && plan->devices[0].tasks != NULL,
+          "'%s': no case of a searched schedule", plan->schedule);
+    CHECK_OK(pen_plan_schedule(plan, arena, &schedule));
+    CHECK_OK(pen_schedule_simulate(&plan->stages, schedule, arena, &timeline));
+    CHECK(timeline->step_seconds == plan->step_seconds, "%g, %g", timeline->step_seconds,
+          plan->step_seconds);
+    CHECK_OK(pen_plan_write(plan, path, arena));
+    CHECK_OK(pen_plan_read(path, arena, &read));
+    CHECK_OK(pen_plan_job_rebuild(plan_job, read, arena, &again));
+    CHECK_OK(pen_plan_schedule(again, arena, &same));
+    assert_string_equal(again->schedule, "auto");
+    CHECK(again->step_seconds == plan->step_seconds, "%g, %g", again->step_seconds,
+          plan->step_seconds);
+    assert_int_equal(same->task_count, schedule->task_count);
+    assert_memory_equal(same->tasks, schedule->tasks,
+                        schedule->task_count * sizeof *schedule->tasks);
+    // of other stages nothing is listed any more
+    CHECK_OK(pen_plan_read_edited(path, arena, &read));
+    assert_null(read->devices[0].tasks);
     pen_plan_job_destroy(plan_job);
     pen_arena_destroy(arena);
 }
@@ -129,6 +166,7 @@ static void plans_repeat(void **state) {
     pen_arena_destroy(arena);
 }
 
-PEN_TEST_MAIN(cmocka_unit_test(options_go_before_the_job), cmocka_unit_test(wrong_names_are_told),
+PEN_TEST_MAIN(cmocka_unit_test(plans_list_what_was_searched),
+              cmocka_unit_test(options_go_before_the_job), cmocka_unit_test(wrong_names_are_told),
               cmocka_unit_test(data_need_not_be_there), cmocka_unit_test(cost_tables_are_used),
               cmocka_unit_test(plans_repeat))

@@ -20,7 +20,7 @@ static void finds_by_name(void **state) {
         CHECK(strlen(generator->summary) > 10, "%s", generator->name);
     }
     CHECK_ERROR(pen_schedule_generator_find("2f2b", arena, &generator), PEN_NOT_FOUND,
-                "unknown schedule '2f2b', possible: 1f1b, gpipe, interleaved, zero_bubble");
+                "unknown schedule '2f2b', possible: 1f1b, gpipe, interleaved, zero_bubble, auto");
     pen_arena_destroy(arena);
 }
 

@@ -1,6 +1,8 @@
 // The schedule of a plan that was read is the one that was planned with.
 #include "base/yaml_writer.h"
 #include "partition/plan_file.h"
+#include "scheduler/schedule/auto_schedule.h"
+#include "scheduler/schedule/plan_schedule.h"
 #include "scheduler/schedule/schedule_check.h"
 #include "tests/support/check.h"
 #include "tests/support/dice.h"
@@ -129,6 +131,71 @@ static void reading_a_plan_changes_no_schedule(void **state) {
     CHECK(task_count > 10000, "%u", task_count);
 }
 
+// A plan that lists its tasks has the schedule that it was made with, whatever the generator does.
+static void listed_tasks_are_the_schedule(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < GRAPH_COUNT; seed++) {
+        pen_arena *arena = check_arena();
+        const pen_stage_graph *graph = draw_graph(arena, seed);
+        const pen_auto_options options = {.seed = seed, .work_limit = 20000};
+        const pen_schedule *made, *again;
+        pen_plan_device *devices;
+        const char *text;
+        pen_plan *read;
+        CHECK_OK(pen_auto_schedule(graph, &options, arena, &made, NULL));
+        pen_plan *plan = plan_of(graph, arena);
+        CHECK_OK(PEN_NEW(arena, graph->device_count, &devices));
+        for (uint32_t d = 0; d < graph->device_count; d++) {
+            devices[d] = plan->devices[d];
+            CHECK_OK(pen_schedule_format_device(made, d, arena, &devices[d].tasks));
+        }
+        plan->devices = devices;
+        plan->schedule = "auto";
+        CHECK_OK(pen_plan_format(plan, arena, &text));
+        CHECK_OK(pen_plan_parse("plan.yaml", text, strlen(text), false, arena, &read));
+        CHECK_OK(pen_plan_schedule(read, arena, &again));
+        CHECK(made->task_count == again->task_count, "%u, %u", made->task_count, again->task_count);
+        for (uint32_t d = 0; d <= graph->device_count; d++) {
+            CHECK(made->first_task[d] == again->first_task[d], "device %u", d);
+        }
+        CHECK(memcmp(made->tasks, again->tasks, made->task_count * sizeof *made->tasks) == 0,
+              "graph %llu", (unsigned long long)seed);
+        pen_arena_destroy(arena);
+    }
+}
+
+static void texts_that_are_no_tasks_are_refused(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    const pen_schedule *schedule;
+    static const char *const good[] = {" F0.0  I0.0 W0.0 U0.1 ", ""};
+    CHECK_OK(pen_schedule_parse(good, 2, arena, &schedule));
+    assert_int_equal(schedule->task_count, 4);
+    assert_int_equal(schedule->first_task[2], 4);
+    assert_int_equal(schedule->tasks[3].kind, PEN_TASK_UPDATE);
+    assert_int_equal(schedule->tasks[3].microbatch, 1);
+    static const char *const bad[] = {"G0.0",    "F",        "F0",    "F0.",   "F.0",
+                                      "F0.0,F1", "F0.0F1.0", "F-1.0", "F0.1x", "F1234567.0",
+                                      "f0.0",    "F0.0 x",   "F 0.0"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        const char *const texts[] = {"F0.0", bad[i]};
+        CHECK_ERROR(pen_schedule_parse(texts, 2, arena, &schedule), PEN_INVALID_INPUT,
+                    "tasks of device 1: found '");
+    }
+    const pen_stage_graph *graph = stage_chain(arena, 2, 1, 1, 1, 0);
+    pen_plan *plan = plan_of(graph, arena);
+    pen_plan_device devices[2] = {plan->devices[0], plan->devices[1]};
+    plan->devices = devices;
+    devices[0].tasks = "F0.0 B0.0 U0.0";
+    CHECK_ERROR(pen_plan_schedule(plan, arena, &schedule), PEN_INVALID_INPUT,
+                "the task 'forward of stage 1, microbatch 0' is missing");
+    devices[1].tasks = "F1.0 B1.0 U1.0";
+    CHECK_OK(pen_plan_schedule(plan, arena, &schedule));
+    devices[1].tasks = "F1.0 U1.0 B1.0";
+    CHECK_ERROR(pen_plan_schedule(plan, arena, &schedule), PEN_INVALID_INPUT, "updates come last");
+    pen_arena_destroy(arena);
+}
+
 static void rounding_is_what_a_file_does(void **state) {
     (void)state;
     pen_arena *arena = check_arena();
@@ -153,4 +220,6 @@ static void rounding_is_what_a_file_does(void **state) {
 }
 
 PEN_TEST_MAIN(cmocka_unit_test(reading_a_plan_changes_no_schedule),
+              cmocka_unit_test(listed_tasks_are_the_schedule),
+              cmocka_unit_test(texts_that_are_no_tasks_are_refused),
               cmocka_unit_test(rounding_is_what_a_file_does))
