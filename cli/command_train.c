@@ -337,7 +337,8 @@ static pen_status train_create(train_run *run) {
         .trace = run->options->trace != NULL || run->options->report != NULL,
         .evaluated = run->evaluated == NULL ? NULL : pen_dataset_get_info(run->evaluated)};
     PEN_TRY(pen_trainer_create(run->job, &options, &run->trainer));
-    PEN_TRY(pen_run_output_check_engine(&run->output, pen_trainer_engine(run->trainer)));
+    PEN_TRY(
+        pen_run_output_check_engine(run->context, &run->output, pen_trainer_engine(run->trainer)));
     if (run->evaluated == NULL) return PEN_OK;
     return pen_job_check_data(run->job, PEN_DATASET_PART_EVAL, pen_trainer_program(run->trainer),
                               run->evaluated);

@@ -26,14 +26,19 @@ pen_status pen_run_output_check(pen_command_context *context, const pen_run_outp
     return PEN_OK;
 }
 
-pen_status pen_run_output_check_engine(const pen_run_output *output, const pen_engine *engine) {
-    if (output->trace != NULL && engine->kind->trace == NULL) {
+pen_status pen_run_output_check_engine(pen_command_context *context, const pen_run_output *output,
+                                       const pen_engine *engine) {
+    const pen_engine_kind *kind = engine->kind;
+    const bool lacks_trace = output->trace != NULL && kind->trace == NULL;
+    const bool lacks_plan = output->page != NULL && (kind->plan == NULL || kind->trace == NULL);
+    if (lacks_trace || lacks_plan) context->input_exit_code = PEN_EXIT_USAGE;
+    if (lacks_trace) {
         return pen_error(PEN_UNSUPPORTED,
-                         "--trace: a training on one device records none; list several devices");
+                         "--trace: a training on one device records none: list several devices");
     }
-    if (output->page != NULL && (engine->kind->plan == NULL || engine->kind->trace == NULL)) {
+    if (lacks_plan) {
         return pen_error(PEN_UNSUPPORTED,
-                         "--report: a training on one device has no plan to compare it with; list "
+                         "--report: a training on one device has no plan to compare it with: list "
                          "several devices");
     }
     return PEN_OK;

@@ -18,7 +18,8 @@ PEN_NODISCARD pen_status pen_run_output_check(pen_command_context *context,
                                               const pen_run_output *output);
 
 // The same, of what the engine can tell. UNSUPPORTED: it records no trace, or has no plan
-PEN_NODISCARD pen_status pen_run_output_check_engine(const pen_run_output *output,
+PEN_NODISCARD pen_status pen_run_output_check_engine(pen_command_context *context,
+                                                     const pen_run_output *output,
                                                      const pen_engine *engine);
 
 // After the last step: asks the engine for its figures, and writes the files.

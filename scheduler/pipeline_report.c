@@ -188,6 +188,16 @@ static pen_status report_median(const pipeline_engine *p, pen_arena *arena, doub
     return PEN_OK;
 }
 
+// Its buffers of all devices, and what a process takes besides.
+static double report_process_predicted(const pipeline_engine *p, uint32_t worker) {
+    double bytes = (double)p->plan->process_bytes;
+    if (p->plan->process_bytes == 0) return -1;
+    for (uint32_t d = 0; d < p->plan->device_count; d++) {
+        if (p->worker_of_device[d] == worker) bytes += (double)p->plan->devices[d].memory.total;
+    }
+    return bytes;
+}
+
 static void report_describe_device(const pipeline_engine *p, uint32_t d,
                                    const pen_run_inquiry_figures *process,
                                    const pen_run_device_figures *figures,
@@ -203,8 +213,7 @@ static void report_describe_device(const pipeline_engine *p, uint32_t d,
         .wait_seconds = steps > 0 ? figures->wait_seconds / steps : -1,
         .bytes_predicted = bytes,
         .bytes = (double)figures->bytes,
-        .process_bytes_predicted =
-            p->plan->process_bytes > 0 ? bytes + (double)p->plan->process_bytes : -1,
+        .process_bytes_predicted = report_process_predicted(p, worker),
         .process_bytes = (double)process->process_bytes};
     report_traffic(p, d, report);
 }

@@ -15,7 +15,7 @@
 #define SVG_SEND 5.0       // and its sends
 #define SVG_FOOT 26.0      // the scale
 #define SVG_LETTER 6.2     // a digit of 10 pixels, wide
-#define SVG_NAME_LIMIT 32u // letters
+#define SVG_NAME_LIMIT 48u // letters; beyond, a name is cut, and told to the mouse
 
 static const char *const svg_colors[PEN_TASK_KIND_COUNT] = {
     [PEN_TASK_FORWARD] = "#3b73b9",        [PEN_TASK_BACKWARD] = "#e08a1e",
@@ -41,11 +41,15 @@ static void svg_rect(svg_page *page, double x, double y, double width, double he
     pen_markup_attribute_number(&page->markup, "height", height);
 }
 
-static void svg_label(svg_page *page, double x, double y, const char *class, const char *label) {
+static void svg_begin_label(svg_page *page, double x, double y, const char *class) {
     pen_markup_open(&page->markup, "text");
     pen_markup_attribute_number(&page->markup, "x", x);
     pen_markup_attribute_number(&page->markup, "y", y);
     if (class != NULL) pen_markup_attribute(&page->markup, "class", class);
+}
+
+static void svg_label(svg_page *page, double x, double y, const char *class, const char *label) {
+    svg_begin_label(page, x, y, class);
     pen_markup_text(&page->markup, label);
     pen_markup_close(&page->markup, "text");
 }
@@ -58,6 +62,23 @@ static void svg_tell(svg_page *page, const char *what, double start, double end)
     pen_markup_print(&page->markup, "%s: %s to %s", what, pen_seconds_format(start, from),
                      pen_seconds_format(end, to));
     pen_markup_close(&page->markup, "title");
+}
+
+// Letters of UTF-8 up to the limit, the last of them "…" when there are more.
+static void svg_cut(const char *name, char out_text[4 * SVG_NAME_LIMIT + 4]) {
+    size_t letters = 0, length = 0, shorter = 0;
+    const size_t all = strlen(name);
+    while (length < all && letters < SVG_NAME_LIMIT) {
+        const size_t bytes =
+            pen_text_sequence_length((const unsigned char *)name + length, all - length);
+        if (letters + 1 < SVG_NAME_LIMIT) shorter = length + (bytes > 0 ? bytes : 1);
+        length += bytes > 0 ? bytes : 1;
+        letters += 1;
+    }
+    const bool is_cut = length < all;
+    const size_t kept = is_cut ? shorter : length;
+    memcpy(out_text, name, kept);
+    memcpy(out_text + kept, is_cut ? "\u2026" : "", is_cut ? 4 : 1);
 }
 
 static double svg_row(uint32_t device) {
@@ -117,14 +138,19 @@ static void svg_transfer(svg_page *page, const pen_transfer_time *transfer) {
 static void svg_device(svg_page *page, uint32_t device) {
     const pen_timeline *timeline = page->timeline;
     const pen_schedule *schedule = timeline->schedule;
-    char name[128];
+    char name[4 * SVG_NAME_LIMIT + 4];
     if (page->device_names != NULL) {
-        snprintf(name, sizeof name, "%.*s", (int)SVG_NAME_LIMIT, page->device_names[device]);
+        svg_cut(page->device_names[device], name);
     } else {
         snprintf(name, sizeof name, "device %u", device);
     }
     pen_markup_line(&page->markup);
-    svg_label(page, SVG_MARGIN, svg_row(device) + 11, "d", name);
+    svg_begin_label(page, SVG_MARGIN, svg_row(device) + 11, "d");
+    pen_markup_text(&page->markup, name);
+    if (page->device_names != NULL && strcmp(name, page->device_names[device]) != 0) {
+        pen_markup_element(&page->markup, "title", page->device_names[device]);
+    }
+    pen_markup_close(&page->markup, "text");
     const double share =
         timeline->step_seconds > 0 ? timeline->busy_seconds[device] / timeline->step_seconds : 0;
     snprintf(name, sizeof name, "%.0f %% busy", 100 * share);

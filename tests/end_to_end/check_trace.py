@@ -72,7 +72,7 @@ def main():
                 fail(f"an arrow begins or ends at nothing: {end}")
     if len(sys.argv) > 2:
         known = {"d": d, "spans": spans, "rows": rows, "processes": processes, "arrows": arrows, "counters": counters}
-        if not eval(sys.argv[2], known):
+        if not eval(f"({sys.argv[2]})", known):
             fail(f"{sys.argv[2]} does not hold")
 
 

@@ -68,5 +68,26 @@ static void draws_every_task_that_takes_time(void **state) {
     }
 }
 
-PEN_TEST_MAIN(cmocka_unit_test(draws_text), cmocka_unit_test(draws_pictures),
-              cmocka_unit_test(draws_every_task_that_takes_time))
+// Long names are cut between letters, and told whole to the mouse.
+static void cuts_long_names(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    char longest[101] = "";
+    const char *names[] = {"short", longest};
+    const char *text;
+    for (int i = 0; i < 50; i++) {
+        memcpy(longest + 2 * i, "\u00e4", 2);
+    }
+    CHECK_OK(pen_schedule_dump_svg(simulate(stage_chain(arena, 2, 1, 1, 1, 0), arena), names, arena,
+                                   &text));
+    CHECK(count(text, "\u00e4\u2026<title>") == 1, "%s", text);
+    CHECK(count(text, "\u00e4") == 97, "%zu", count(text, "\u00e4")); // 47 and all 50
+    longest[96] = '\0';
+    CHECK_OK(pen_schedule_dump_svg(simulate(stage_chain(arena, 2, 1, 1, 1, 0), arena), names, arena,
+                                   &text));
+    CHECK(count(text, "\u2026") == 0 && count(text, "\u00e4") == 48, "%s", text);
+    pen_arena_destroy(arena);
+}
+
+PEN_TEST_MAIN(cmocka_unit_test(cuts_long_names), cmocka_unit_test(draws_text),
+              cmocka_unit_test(draws_pictures), cmocka_unit_test(draws_every_task_that_takes_time))

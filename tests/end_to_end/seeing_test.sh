@@ -1,0 +1,75 @@
+# What a training over several devices shows: progress, the table, the trace, the page with the run
+# beside the plan.
+. tests/end_to_end/common.sh
+
+cat >job.yaml <<'EOF'
+version: 1
+model: {file: reference/branching_cnn/model.onnx}
+data: {train: {format: npy, inputs: {INPUT: reference/branching_cnn/inputs.npy}, labels: reference/branching_cnn/labels.npy}}
+train: {loss: softmax_cross_entropy, optimizer: {sgd: {lr: 0.05}}, batch: 8, microbatches: 4, epochs: 100, seed: 1}
+devices:
+  - {name: "<b>first</b>", threads: 1}
+  - {name: second, threads: 1}
+  - {name: third, threads: 1}
+placement: {strategy: greedy, objective: step_time}
+EOF
+input=$(penstock inspect --json reference/branching_cnn/model.onnx | json 'd["inputs"][0]["name"]')
+sed -i "s/INPUT/$input/" job.yaml
+
+penstock train job.yaml --steps 12 --trace run.trace.json --report run.html >out 2>said ||
+    die "train: $(cat said)"
+[ ! -s out ] || die "standard output: $(cat out)"
+grep -qE "^epoch .* left  bubble [0-9]+ %, slowest stage [0-9]+ on '(<b>first</b>|second|third)'$" said ||
+    die "progress: $(cat said)"
+grep -qE '^ +predicted +measured +ratio$' said || die "no table: $(cat said)"
+grep -qE '^step +[0-9.]+ (us|ms|s) +[0-9.]+ (us|ms|s) +[0-9.]+$' said || die "step: $(cat said)"
+grep -qE '^bubble +[0-9.]+ % +[0-9.]+ %$' said || die "bubble: $(cat said)"
+grep -qE '^busy in a step +<b>first</b> ' said || die "busy: $(cat said)"
+
+# the trace keeps the rules of its format, and has all tasks of all steps
+/usr/bin/python3 "$top/tests/end_to_end/check_trace.py" run.trace.json '
+sum(s["cat"] == "compute" and s["args"]["task"] == "forward" for s in spans) ==
+    12 * 4 * (1 + max(s["args"]["stage"] for s in spans if s["cat"] == "compute"))
+and {r for r in rows.values() if r.endswith("compute")} == {"<b>first</b> compute", "second compute", "third compute"}
+and len(counters) == 6' || die "the trace is wrong"
+
+# in JSON
+penstock train --json job.yaml --steps 12 >out 2>said || die "train --json: $(cat said)"
+check '[v["name"] for v in d["predicted"]["devices"]] == d["devices"]' out
+check '0 <= d["measured"]["bubble"] < 1 and d["measured"]["step_seconds"] > 0' out
+check 'all(v["busy_seconds"] > 0 and v["bytes"] > 0 for v in d["measured"]["devices"])' out
+
+# the page: what train leaves, and what show makes of the trace
+penstock plan -q job.yaml -o made.plan >/dev/null 2>said || die "plan: $(cat said)"
+penstock show -q made.plan --trace run.trace.json -o shown.html >/dev/null 2>said || die "show: $(cat said)"
+penstock show -q made.plan --trace run.trace.json -o shown.json >/dev/null 2>said || die "show: $(cat said)"
+check 'd["run"]["measured"]["step_count"] == 11 and len(d["run"]["measured"]["steps"]) <= 12' shown.json
+check 'd["run"]["with_measured_costs"]["step_seconds"] > 0' shown.json
+check 'all(c["measured"] > 0 and c["planned"] >= 0 for c in d["run"]["costs"])' shown.json
+browser=$(command -v chromium || true)
+for page in run shown; do
+    [ "$(grep -o '<script' <"$page.html" | wc -l)" -eq 2 ] || die "$page.html: a name became a script"
+    [ -n "$browser" ] || continue
+    timeout 120 "$browser" --headless --no-sandbox --disable-gpu --virtual-time-budget=5000 \
+        --user-data-dir="$work/browser" --dump-dom "file://$work/$page.html" >dom 2>browser.err ||
+        die "$page.html: the browser fails: $(tail -n 3 browser.err)"
+    for text in 'data-tab="run"' '&lt;b&gt;first&lt;/b&gt;' 'Devices, predicted and measured' \
+        'with the measured costs' '(typical)' 'What the tasks of each stage take'; do
+        grep -qF -- "$text" dom || die "$page.html: '$text' is missing"
+    done
+    if grep -qF '<b>first</b>' dom; then die "$page.html: a name became an element"; fi
+done
+
+# what is wrong
+sed 's/name: third/name: fourth/' job.yaml >other.yaml
+penstock plan -q other.yaml -o other.plan >/dev/null 2>said || die "plan: $(cat said)"
+fails 3 "device 2 is 'third' in the trace, and 'fourth' in the plan" \
+    "$PENSTOCK" show other.plan --trace run.trace.json -o picture.html
+printf '{"traceEvents": []}' >none.json
+fails 3 "none.json: no trace of penstock's" "$PENSTOCK" show made.plan --trace none.json -o picture.html
+fails 2 '--trace is for pages and JSON' "$PENSTOCK" show made.plan --trace run.trace.json -o picture.svg
+fails 2 "--report: found 'run.txt', expected a file that ends with .html" \
+    "$PENSTOCK" train job.yaml --report run.txt
+fails 2 'no/such' "$PENSTOCK" train job.yaml --trace no/such/trace.json
+sed '/second/d; /third/d' job.yaml >single.yaml
+fails 2 '--trace: a training on one device records none' "$PENSTOCK" train single.yaml --trace t.json
