@@ -11,7 +11,8 @@ packages_of() {
         libyaml-dev libjansson-dev libmetis-dev libturbojpeg0-dev libpng-dev zlib1g-dev \
         libgrpc-dev ;;
     demo) echo dataset-fashion-mnist ;;
-    test) echo libcmocka-dev libonnx-testdata python3 python3-jsonschema python3-yaml ;;
+    test) echo libcmocka-dev libonnx-testdata openssl protobuf-compiler python3 python3-grpcio \
+        python3-jsonschema python3-yaml ;;
     lint) echo clang clang-format clang-tidy cppcheck libomp-dev libcmocka-dev ;;
     fuzz) echo clang libclang-rt-14-dev libomp-dev ;;
     coverage) echo lcov ;;

@@ -217,7 +217,7 @@ static bool wire_skip(wire_reader *reader, uint64_t count) {
 
 static pen_status wire_take_varint(wire_reader *reader, uint64_t *out_value) {
     uint64_t value = 0;
-    for (uint32_t shift = 0; shift < 70; shift += 7) {
+    for (uint32_t shift = 0;; shift += 7) {
         uint8_t byte;
         if (!wire_take_byte(reader, &byte)) return wire_error("a number is cut short");
         if (shift == 63 && byte > 1) return wire_error("a number has more than 64 bits");
@@ -227,7 +227,6 @@ static pen_status wire_take_varint(wire_reader *reader, uint64_t *out_value) {
             return PEN_OK;
         }
     }
-    return wire_error("a number has more than 10 bytes");
 }
 
 static pen_status wire_take_fixed(wire_reader *reader, uint32_t byte_count, uint64_t *out_value) {
