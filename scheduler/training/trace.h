@@ -21,7 +21,7 @@
 #define PEN_TRACE_NO_CHANNEL UINT32_MAX   // in place of a channel
 #define PEN_TRACE_EVENT_LIMIT (1u << 22)  // of a message, of a file
 #define PEN_TRACE_DEVICE_LIMIT (1u << 16) // devices, workers
-#define PEN_TRACE_STAGE_LIMIT (1u << 20)
+#define PEN_TRACE_STAGE_LIMIT (1u << 16)
 #define PEN_TRACE_CHANNEL_LIMIT (1u << 24)
 #define PEN_TRACE_FORM_LIMIT 256u
 
