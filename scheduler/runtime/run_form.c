@@ -19,6 +19,7 @@ typedef struct form_builder {
     uint32_t **planned;        // [device_count] copies as the buffers' plan has them
     uint32_t *extra;           // [channel_count] places more than that
     pen_run_channel *channels; // [channel_count]
+    uint32_t *leaving;         // [channel_count] list of the source that a frame leaves with
     bool **reads;              // [device_count][list_count * channel_count]: list reads channel
     pen_run_device *places;    // [device_count]
     pen_run_task *tasks;
@@ -187,7 +188,35 @@ static void form_set_channels(form_builder *b) {
     }
 }
 
-// ---- who reads which channel
+// ---- who makes and reads which channel
+
+static uint32_t form_find_maker(const pen_part *part, pen_value_id value) {
+    const pen_node_id maker = pen_graph_value(part->graph, value)->producer;
+    for (uint32_t l = 0; l < part->list_count; l++) {
+        for (uint32_t p = part->lists[l].first; p < part->lists[l].end; p++) {
+            if (part->order[p].index == maker.index) return l;
+        }
+    }
+    return PEN_RUN_LIST_NONE;
+}
+
+// A view is there as soon as what it looks at is made, and its place is taken from then on, though
+// the task that the view is of comes later.
+static pen_status form_find_leaving(form_builder *b) {
+    const pen_cut *cut = b->request->cut;
+    PEN_TRY(PEN_NEW(b->arena, cut->channel_count, &b->leaving));
+    for (uint32_t c = 0; c < cut->channel_count; c++) {
+        const pen_channel *channel = &cut->channels[c];
+        b->leaving[c] = channel->source_list;
+        if (channel->source == PEN_CHANNEL_HOST || channel->is_per_step) continue;
+        const pen_part *part = &cut->parts[channel->source];
+        const pen_value_id root = pen_part_value_root(part->graph, channel->from);
+        if (root.index == channel->from.index) continue;
+        const uint32_t maker = form_find_maker(part, root);
+        if (maker != PEN_RUN_LIST_NONE) b->leaving[c] = maker;
+    }
+    return PEN_OK;
+}
 
 static pen_status form_find_reads(form_builder *b, uint32_t d) {
     const pen_cut *cut = b->request->cut;
@@ -266,7 +295,7 @@ static pen_status form_write_task(form_builder *b, uint32_t d, uint32_t t) {
     }
     run.receive_end = run.send_first = b->ref_count;
     for (uint32_t c = 0; c < cut->channel_count; c++) {
-        if (cut->channels[c].source != d || cut->channels[c].source_list != list) continue;
+        if (cut->channels[c].source != d || b->leaving[c] != list) continue;
         PEN_TRY(form_add_ref(b, c));
     }
     run.send_end = run.release_first = b->ref_count;
@@ -335,6 +364,7 @@ pen_status pen_run_form_build(const pen_run_form_request *request, pen_arena *ar
     for (uint32_t d = 0; d < device_count; d++) {
         PEN_TRY(form_collect_tasks(&b, d));
     }
+    PEN_TRY(form_find_leaving(&b));
     form_set_channels(&b);
     PEN_TRY(form_build_tasks(&b));
     const pen_run_form form = {.microbatch_count = request->microbatch_count,
