@@ -21,6 +21,14 @@ typedef struct run_side {
     uint32_t level_count;
 } run_side;
 
+// Stages are reckoned one by one, devices as a whole, where stages share memory: what the stages of
+// a device hold is shown as a share of what the device takes.
+static double run_share(const pen_report *report, uint32_t device) {
+    const double peak = report->timeline->bytes_peak[device];
+    const double total = (double)report->plan->devices[device].memory.total;
+    return peak > 0 && total > 0 ? total / peak : 1;
+}
+
 typedef struct run_writer {
     pen_json_writer *json;
     const pen_report *report;
@@ -93,8 +101,10 @@ static void run_write_events(pen_json_writer *json, const run_events *events,
 }
 
 // What the device holds from the step's start, or from before it, to its end.
-static void run_write_levels(pen_json_writer *json, const run_side *side,
+static void run_write_levels(const run_writer *writer, const run_side *side,
                              const pen_trace_step *step, uint32_t device) {
+    pen_json_writer *json = writer->json;
+    const double share = run_share(writer->report, device);
     const pen_trace_level *before = NULL;
     for (uint32_t i = 0; i < side->level_count; i++) {
         const pen_trace_level *level = &side->levels[i];
@@ -108,7 +118,7 @@ static void run_write_levels(pen_json_writer *json, const run_side *side,
         for (int b = 0; b < 2; b++) {
             if (both[b] == NULL) continue;
             run_time(json, fmax(0, both[b]->seconds - step->start_seconds));
-            pen_json_integer(json, llround(both[b]->bytes));
+            pen_json_integer(json, llround(both[b]->bytes * share));
             pen_json_unsigned(json, both[b]->in_flight);
         }
         before = NULL;
@@ -135,7 +145,7 @@ static pen_status run_write_step(const run_writer *writer, const run_side *side,
         run_write_events(json, &events, step, d, PEN_TRACE_SEND);
         pen_json_end_array(json);
         run_begin_list(json, "levels");
-        run_write_levels(json, side, step, d);
+        run_write_levels(writer, side, step, d);
         pen_json_end_array(json);
         pen_json_end_object(json);
     }
@@ -355,7 +365,7 @@ pen_status pen_report_run_json(pen_json_writer *json, const pen_report *report, 
     }
     run_begin_list(json, "reserved");
     for (uint32_t d = 0; d < report->plan->device_count; d++) {
-        pen_json_integer(json, llround(report->timeline->bytes_peak[d]));
+        pen_json_integer(json, llround(report->timeline->bytes_peak[d] * run_share(report, d)));
     }
     pen_json_end_array(json);
     run_write_edges(json, report->timeline->graph);

@@ -8,7 +8,7 @@ const char *const pen_report_timeline[] = {
     "",
     "var run = data.run || null;",
     "var KINDS = ['forward', 'backward', 'backward, inputs', 'backward, weights', 'update'];",
-    "var KIND_COLORS = ['#3569ad', '#b85c00', '#b85c00', '#8e4a97', '#2f7d43'];",
+    "var KIND_COLORS = ['#3569ad', '#b85c00', '#9a7400', '#8e4a97', '#2f7d43'];",
     "var SEND_COLOR = '#7d8792', LEFT = 66, RIGHT = 10, TASK = 20, SEND = 5, STRIP = 36;",
     "var lanes = [], sides = [], span = {from: 0, to: 1, whole: 1}, hover = null, cursor = -1;",
     "var timeArea = null, tip = make('div', null, 'tip');",
