@@ -50,7 +50,7 @@ static maker_channel *maker_add(maker *m, uint32_t source, uint32_t target) {
     channel->run.capacity = m->places > 0 ? m->places : (uint32_t)dice_between(&m->d, 1, few);
     channel->run.copies = m->places > 0 ? m->places : (uint32_t)dice_between(&m->d, 1, few);
     if (m->is_roomy) channel->run.capacity = channel->run.copies = most;
-    if (channel->run.source_worker == channel->run.target_worker && dice_between(&m->d, 0, 3) > 0) {
+    if (channel->run.source_worker == channel->run.target_worker) {
         channel->run.is_shared = true;
         channel->run.copies = channel->run.capacity;
     }
@@ -199,6 +199,10 @@ static void maker_write_form(maker *m, bool trains, pen_run_form *form) {
             task->list = !task->makes_loss && dice_between(&m->d, 0, 7) == 0 ? PEN_RUN_LIST_NONE
                                                                              : task->task.stage;
             maker_write_task(m, numbers, task, refs, &form->ref_count);
+            for (uint32_t i = task->send_first; i < task->send_end; i++) {
+                // nothing is seen of its frames
+                if (channels[refs[i]].is_shared) task->list = task->task.stage;
+            }
         }
         devices[d].task_end = form->task_count;
     }
