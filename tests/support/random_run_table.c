@@ -19,6 +19,7 @@ typedef struct maker_channel {
     pen_task_kind first_read; // tasks of the target's stage that read it
     pen_task_kind last_read;
     uint32_t read_phase;
+    bool is_kept; // no task releases it: the end of the round does
 } maker_channel;
 
 typedef struct maker {
@@ -46,6 +47,7 @@ static maker_channel *maker_add(maker *m, uint32_t source, uint32_t target) {
         .run = {.target_device = device, .target_worker = m->worker_of_device[device], .bytes = 8}};
     channel->run.source_device = is_fed ? PEN_CHANNEL_HOST : m->graph->stages[source].device;
     channel->run.source_worker = is_fed ? 0 : m->worker_of_device[channel->run.source_device];
+    channel->is_kept = m->places == 0 && dice_between(&m->d, 0, 9) == 0;
     const int64_t few = dice_between(&m->d, 0, 2) == 0 ? most : 2;
     channel->run.capacity = m->places > 0 ? m->places : (uint32_t)dice_between(&m->d, 1, few);
     channel->run.copies = m->places > 0 ? m->places : (uint32_t)dice_between(&m->d, 1, few);
@@ -150,7 +152,8 @@ static void maker_write_task(const maker *m, const uint32_t *numbers, pen_run_ta
     task->send_end = task->release_first = *ref_count;
     for (uint32_t c = 0; c < m->channel_count; c++) {
         const maker_channel *channel = &m->channels[c];
-        if (numbers[c] != UINT32_MAX && maker_reads(channel, &task->task, channel->last_read)) {
+        if (numbers[c] != UINT32_MAX && !channel->is_kept &&
+            maker_reads(channel, &task->task, channel->last_read)) {
             refs[(*ref_count)++] = numbers[c];
         }
     }
