@@ -43,6 +43,39 @@ resumed 5 "$adamw, batch: 12, steps: 10, warmup: 7 steps, shuffle: false"
 resumed 2 "$sgd, batch: 16, microbatches: 2, epochs: 2, drop_last: true, freeze: layers.2.bias"
 resumed 3 "$sgd, batch: 20, microbatches: 2, epochs: 2" lenet
 
+# steps on some devices go on on others, under another placement and schedule
+python3 "$top/tests/end_to_end/make_training_models.py" . branching
+# spread FILE SCHEDULE DEVICE...
+spread() {
+    local file=$1 schedule=$2 device
+    shift 2
+    {
+        cat <<END
+version: 1
+model: {file: branching.onnx}
+data: {train: {format: npy, inputs: {x: branching_x.npy}, labels: branching_y.npy}}
+train: {loss: softmax_cross_entropy, seed: 1, $adamw, batch: 16, microbatches: 4, steps: 9}
+placement: {strategy: greedy}
+pipeline: {schedule: $schedule}
+devices:
+END
+        for device; do echo "  - {name: $device, threads: 1}"; done
+    } >"$file"
+}
+spread one.yaml auto a
+spread three.yaml 1f1b a b c
+spread two.yaml zero_bubble a b
+whole=$(train_losses one.yaml)
+hash=$(hash_of)
+for pair in 'one three' 'three one' 'three two' 'two three'; do
+    read -r before after <<<"$pair"
+    rm -rf kept
+    first=$(train_losses "$before.yaml" --steps 5 --checkpoint kept)
+    second=$(train_losses "$after.yaml" --resume kept)
+    [ "$first $second" = "$whole" ] || die "$pair: $first $second, not $whole"
+    [ "$(hash_of)" = "$hash" ] || die "$pair: other parameters"
+done
+
 # as the job says, every so often and at the end; the last one stays
 job often "$sgd, batch: 20, epochs: 3" mlp 'checkpoint: {dir: often, every: 2 steps}'
 train_losses often.yaml --steps 3 >/dev/null
