@@ -29,12 +29,17 @@ static void progress_print_time(char *text, size_t bytes, double seconds) {
     }
 }
 
-// Cuts `line` to the columns of the terminal, but for the last one.
-static void progress_cut(char *line) {
+// Columns that a line may take; 0: any number.
+static size_t progress_columns(const pen_progress *progress) {
     struct winsize size;
-    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col < 2) return;
+    if (!progress->is_terminal) return 0;
+    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col < 2) return 0;
+    return (size_t)size.ws_col - 1;
+}
+
+static void progress_cut(char *line, size_t columns) {
     size_t length = strlen(line);
-    while (length > 0 && pen_text_columns(line) >= size.ws_col) {
+    while (length > 0 && pen_text_columns(line) > columns) {
         length -= 1;
         while (length > 0 && ((unsigned char)line[length] & 0xC0u) == 0x80u) {
             length -= 1;
@@ -58,12 +63,18 @@ static void progress_show(pen_progress *progress, const pen_training_size *size,
     progress_print_time(left, sizeof left, rate > 0 ? steps_left * step_examples / rate : NAN);
     if (engine->kind->pulse != NULL) engine->kind->pulse(engine, &pulse);
     pen_run_report_line(&pulse, devices);
-    snprintf(line, sizeof line,
-             "epoch %llu  step %llu/%llu  loss %.4f%s  %.0f samples/s  %s left%s%s",
-             (unsigned long long)report->epoch, (unsigned long long)report->step,
-             (unsigned long long)size->step_count, pen_metrics_loss(metrics), accuracy, rate, left,
-             devices[0] != '\0' ? "  " : "", devices);
-    if (progress->is_terminal) progress_cut(line);
+    const size_t columns = progress_columns(progress);
+    for (int part = 0; part < 2; part++) {
+        snprintf(line, sizeof line,
+                 "epoch %llu  step %llu/%llu  loss %.4f%s  %.0f samples/s  %s left%s%s",
+                 (unsigned long long)report->epoch, (unsigned long long)report->step,
+                 (unsigned long long)size->step_count, pen_metrics_loss(metrics), accuracy, rate,
+                 left, devices[0] != '\0' ? "  " : "", devices);
+        // what the devices do goes before the accuracy
+        if (columns == 0 || devices[0] == '\0' || pen_text_columns(line) <= columns) break;
+        accuracy[0] = '\0';
+    }
+    if (columns > 0) progress_cut(line, columns);
     fprintf(stderr, "%s%s%s", progress->is_terminal ? "\r" : "", line,
             progress->is_terminal ? "\x1b[K" : "\n");
     fflush(stderr);
