@@ -27,6 +27,8 @@ typedef struct pen_plan_memory {
 typedef struct pen_plan_device {
     const char *name;
     pen_plan_memory memory;
+    uint64_t
+        process_bytes;   // that its process takes besides the memory of its devices; 0: not known
     double load_seconds; // compute and transfers of one microbatch, forward and backward
     uint32_t node_count;
     const char *tasks; // in order (scheduler/schedule/plan_schedule.h); NULL: as the schedule makes
@@ -78,7 +80,8 @@ typedef struct pen_plan {
     uint64_t microbatch_size; // examples
     double step_seconds;      // predicted
     double bubble;            // predicted, 0 to 1
-    uint64_t process_bytes;   // that a process takes besides its devices' memory; 0: not known
+    uint64_t process_bytes;   // that the process which starts it takes besides its devices' memory;
+                              // 0: not known
 
     uint32_t device_count;
     const pen_plan_device *devices; // [device_count] of the cluster

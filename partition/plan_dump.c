@@ -76,13 +76,25 @@ static void dump_gap_reason(const pen_plan *plan, pen_text *text) {
         plan->microbatch_count == 1 ? "" : "es");
 }
 
+// The process that starts it, and what the devices' processes take, from least to most.
 static void dump_process(const pen_plan *plan, pen_text *text) {
-    char bytes[PEN_QUANTITY_TEXT_BYTES];
+    char bytes[PEN_QUANTITY_TEXT_BYTES], least[PEN_QUANTITY_TEXT_BYTES];
+    uint64_t low = UINT64_MAX, high = 0;
     if (plan->process_bytes == 0) return;
     pen_text_print(text,
-                   "process      %s besides, in each: the program, its libraries, batches read "
+                   "process      %s besides, in %s: the program, its libraries, batches read "
                    "ahead\n",
-                   pen_bytes_format(plan->process_bytes, bytes));
+                   pen_bytes_format(plan->process_bytes, bytes),
+                   plan->devices[0].process_bytes == 0 ? "each" : "the one that starts it");
+    for (uint32_t d = 0; d < plan->device_count; d++) {
+        const uint64_t found = plan->devices[d].process_bytes;
+        if (found == 0) return;
+        if (found < low) low = found;
+        if (found > high) high = found;
+    }
+    pen_text_print(text, "             ");
+    if (low != high) pen_text_print(text, "%s to ", pen_bytes_format(low, least));
+    pen_text_print(text, "%s in those of the devices\n", pen_bytes_format(high, bytes));
 }
 
 static void dump_devices(const pen_plan *plan, pen_text *text) {
@@ -221,6 +233,9 @@ static void json_devices(const pen_plan *plan, pen_json_writer *json) {
         pen_json_key_unsigned(json, "workspace", device->memory.workspace);
         pen_json_key_unsigned(json, "total", device->memory.total);
         pen_json_end_object(json);
+        if (device->process_bytes > 0) {
+            pen_json_key_unsigned(json, "process_bytes", device->process_bytes);
+        }
         pen_json_end_object(json);
     }
     pen_json_end_array(json);

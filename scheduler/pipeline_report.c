@@ -106,9 +106,11 @@ static pen_status report_inquire(pipeline_engine *p, uint32_t worker, pen_arena 
 
 static pen_status report_memory(pipeline_engine *p, pen_arena *arena,
                                 pen_engine_memory *out_memory) {
-    const uint64_t here = pen_machine_resident_peak();
     *out_memory = (pen_engine_memory){.resident_bytes_peak = p->plan->process_bytes};
-    (void)here;
+    for (uint32_t d = 0; d < p->plan->device_count; d++) {
+        if (p->worker_of_device[d] != p->local_worker) continue;
+        out_memory->resident_bytes_peak = p->plan->devices[d].process_bytes;
+    }
     for (uint32_t d = 0; d < p->plan->device_count; d++) {
         const pen_plan_memory *memory = &p->plan->devices[d].memory;
         const uint64_t lasting = memory->parameters + memory->gradients + memory->optimizer_state;
@@ -190,12 +192,13 @@ static pen_status report_median(const pipeline_engine *p, pen_arena *arena, doub
 
 // Its buffers of all devices, and what a process takes besides.
 static double report_process_predicted(const pipeline_engine *p, uint32_t worker) {
-    double bytes = (double)p->plan->process_bytes;
-    if (p->plan->process_bytes == 0) return -1;
+    uint64_t bytes = 0, besides = 0;
     for (uint32_t d = 0; d < p->plan->device_count; d++) {
-        if (p->worker_of_device[d] == worker) bytes += (double)p->plan->devices[d].memory.total;
+        if (p->worker_of_device[d] != worker) continue;
+        bytes += p->plan->devices[d].memory.total;
+        besides = p->plan->devices[d].process_bytes;
     }
-    return bytes;
+    return besides == 0 ? -1 : (double)(bytes + besides);
 }
 
 static void report_describe_device(const pipeline_engine *p, uint32_t d,

@@ -164,7 +164,8 @@ static pen_status plan_estimate_process(pen_plan_job *p) {
         .programs = &p->program,
         .program_count = 1,
         .info = p->dataset == NULL ? NULL : pen_dataset_get_info(p->dataset),
-        .batch = (uint64_t)p->job->train.batch};
+        .batch = (uint64_t)p->job->train.batch,
+        .is_coordinator = !p->planned.is_local};
     return pen_process_memory_estimate(&request, p->arena, &p->request.process_bytes);
 }
 
@@ -353,7 +354,7 @@ static pen_status plan_refuse_memory(const pen_plan *plan, uint32_t device,
 // What the devices take in place of what the memory model says they do.
 static pen_status plan_refine_memory(const pen_plan_job *p, pen_arena *arena, pen_plan *plan) {
     pen_plan_device *devices;
-    pen_plan_memory *memory;
+    pen_plan_device_memory *memory;
     if (p->planned.is_local) return PEN_OK;
     pen_plan_memory_request request = {.plan = plan,
                                        .cluster = p->request.cluster,
@@ -366,11 +367,13 @@ static pen_status plan_refine_memory(const pen_plan_job *p, pen_arena *arena, pe
     PEN_TRY(PEN_NEW(arena, plan->device_count, &memory));
     PEN_TRY(pen_plan_memory_find(&request, memory));
     for (uint32_t d = 0; d < plan->device_count; d++) {
-        if ((double)memory[d].total > plan->stages.bytes_limit[d]) {
-            return plan_refuse_memory(plan, d, &memory[d], arena);
+        if ((double)memory[d].memory.total > plan->stages.bytes_limit[d]) {
+            return plan_refuse_memory(plan, d, &memory[d].memory, arena);
         }
+        const bool is_here = p->request.cluster->devices[d].host == NULL;
         devices[d] = plan->devices[d];
-        devices[d].memory = memory[d];
+        devices[d].memory = memory[d].memory;
+        devices[d].process_bytes = memory[d].process_bytes + (is_here ? plan->process_bytes : 0);
     }
     plan->devices = devices;
     return PEN_OK;

@@ -3,12 +3,14 @@
 #include <string.h>
 
 #include "partition/stage_assign.h"
+#include "scheduler/process_memory.h"
 
 typedef struct plan_measure {
     const pen_plan_memory_request *request;
     pen_arena *arena;
     const pen_cut *cut;
     pen_run_form_built built;
+    uint32_t *worker_of_device;
 } plan_measure;
 
 void pen_plan_memory_workers(const pen_cluster *cluster, uint32_t *out_worker) {
@@ -68,15 +70,14 @@ static pen_status measure_cut(plan_measure *m) {
 
 static pen_status measure_copies(plan_measure *m) {
     const pen_plan *plan = m->request->plan;
-    uint32_t *worker_of_device;
-    PEN_TRY(PEN_NEW(m->arena, plan->device_count, &worker_of_device));
-    pen_plan_memory_workers(m->request->cluster, worker_of_device);
+    PEN_TRY(PEN_NEW(m->arena, plan->device_count, &m->worker_of_device));
+    pen_plan_memory_workers(m->request->cluster, m->worker_of_device);
     const pen_run_form_request request = {.cut = m->cut,
                                           .schedule = m->request->schedule,
                                           .microbatch_count = plan->microbatch_count,
                                           .microbatch_size = plan->microbatch_size,
                                           .trains = true,
-                                          .worker_of_device = worker_of_device,
+                                          .worker_of_device = m->worker_of_device,
                                           .value_bytes = m->request->value_bytes,
                                           .value_bytes_context = m->request->context};
     return pen_run_form_build(&request, m->arena, &m->built);
@@ -101,19 +102,37 @@ static pen_status measure_device(plan_measure *m, uint32_t device, pen_plan_memo
     return pen_part_memory_find(&request, out_memory);
 }
 
-static pen_status measure_all(plan_measure *m, pen_plan_memory *memory) {
+// What the worker of `device` takes besides.
+static pen_status measure_process(plan_measure *m, uint32_t device, uint64_t *out_bytes) {
+    const uint32_t device_count = m->request->plan->device_count;
+    const pen_graph **graphs;
+    uint32_t count = 0;
+    PEN_TRY(PEN_NEW(m->arena, device_count, &graphs));
+    for (uint32_t d = 0; d < device_count; d++) {
+        if (m->worker_of_device[d] != m->worker_of_device[device]) continue;
+        graphs[count++] = m->cut->parts[d].graph;
+    }
+    const pen_worker_memory_request request = {
+        .graphs = graphs,
+        .graph_count = count,
+        .is_within = m->request->cluster->devices[device].host == NULL};
+    return pen_worker_memory_estimate(&request, m->arena, out_bytes);
+}
+
+static pen_status measure_all(plan_measure *m, pen_plan_device_memory *memory) {
     PEN_TRY(measure_cut(m));
     PEN_TRY(measure_copies(m));
     for (uint32_t d = 0; d < m->request->plan->device_count; d++) {
-        memory[d] = (pen_plan_memory){0};
+        memory[d] = (pen_plan_device_memory){.worker = m->worker_of_device[d]};
+        PEN_TRY(measure_process(m, d, &memory[d].process_bytes));
         if (m->cut->parts[d].list_count == 0) continue;
-        PEN_TRY(measure_device(m, d, &memory[d]));
+        PEN_TRY(measure_device(m, d, &memory[d].memory));
     }
     return PEN_OK;
 }
 
 pen_status pen_plan_memory_find(const pen_plan_memory_request *request,
-                                pen_plan_memory *out_memory) {
+                                pen_plan_device_memory *out_memory) {
     plan_measure m = {.request = request};
     PEN_TRY(pen_arena_create(&m.arena));
     const pen_status status = measure_all(&m, out_memory);

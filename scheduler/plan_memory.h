@@ -23,11 +23,18 @@ typedef struct pen_plan_memory_request {
     const void *context; // of both
 } pen_plan_memory_request;
 
+typedef struct pen_plan_device_memory {
+    pen_plan_memory memory;
+    uint64_t process_bytes; // of its worker, besides the memory of all its devices; of one in this
+                            // process, on top of what this process takes
+    uint32_t worker;
+} pen_plan_device_memory;
+
 // out_memory: [device_count of the plan].
 //   INVALID_INPUT  as pen_stage_assign and pen_cut_stages
 //   OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_plan_memory_find(const pen_plan_memory_request *request,
-                                              pen_plan_memory *out_memory);
+                                              pen_plan_device_memory *out_memory);
 
 // Numbers of workers, from 1, by device: devices without host are one; so are those with one
 // address, but for "localhost" without a port, which is a process for each.

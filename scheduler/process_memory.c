@@ -6,26 +6,61 @@
 #include "graph/op.h"
 #include "partition/cost_table.h"
 
-#define PROCESS_BYTES ((uint64_t)19 << 20) // the program, its libraries and their tables
-#define PROCESS_CONVOLUTIONS_BYTES ((uint64_t)3 << 20) // the library of convolutions, once used
+// How these were found: VmHWM at the end of trainings of the reference models (31 to 246 nodes),
+// less the buffers of the devices; of a single device, of 2 and 4 devices of one process, and of 2
+// and 4 workers with a process each. Numbers of nodes and kinds of convolutions explain the
+// differences.
+#define MIB ((uint64_t)1 << 20)
+#define PROCESS_BYTES (17 * MIB)              // the program, its libraries and their tables
+#define PROCESS_PRODUCTS_BYTES (15 * MIB / 2) // the library of matrix products, once used
+#define PROCESS_CONVOLUTIONS_BYTES (3 * MIB)  // the library of convolutions, once used
 #define PROCESS_CONVOLUTION_BYTES ((uint64_t)96 << 10) // code made for each kind of convolution
 #define PROCESS_NODE_BYTES ((uint64_t)18 << 10)        // in graph, kernels and order
 #define PROCESS_BATCHES 2                              // one in use, one being read
 
-// Adds the kinds of convolutions of a program: nodes that do equal work share their code.
-static pen_status process_add_kinds(const pen_program *program, pen_arena *arena,
-                                    pen_name_map *kinds) {
-    for (uint32_t i = 0; i < program->order_count; i++) {
-        const pen_node_id id = program->order[i];
-        const pen_op *op = pen_graph_node(program->graph, id)->op;
-        const char *shape, *kind;
-        if (strncmp(op->name, "conv", 4) != 0) continue;
-        PEN_TRY(pen_cost_key(program->graph, id, arena, &shape));
-        PEN_TRY(pen_arena_format(arena, &kind, "%s %s", op->name, shape));
-        if (pen_name_map_find(kinds, kind) != PEN_NAME_MAP_NONE) continue;
-        PEN_TRY(pen_name_map_add(kinds, kind, kinds->count));
+#define COORDINATOR_BYTES (22 * MIB)                 // with what moves tensors, and its threads
+#define COORDINATOR_NODE_BYTES ((uint64_t)42 << 10)  // in graph, plan, parts and descriptions
+#define WORKER_BYTES (20 * MIB)                      // with what moves tensors, and its threads
+#define WORKER_NODE_BYTES ((uint64_t)35 << 10)       // in description, part, kernels, launches
+#define WORKER_WITHIN_NODE_BYTES ((uint64_t)8 << 10) // where the graphs are there already
+
+// What the nodes of some graphs need of libraries.
+typedef struct process_needs {
+    pen_arena *arena;
+    pen_name_map kinds; // of convolutions: nodes that do equal work share their code
+    bool has_products;
+    uint64_t node_count;
+} process_needs;
+
+static pen_status process_add_node(process_needs *needs, const pen_graph *graph, pen_node_id id) {
+    const pen_op *op = pen_graph_node(graph, id)->op;
+    const char *shape, *kind;
+    if (strcmp(op->name, "matmul") == 0 || strcmp(op->name, "gemm") == 0) {
+        needs->has_products = true;
     }
+    if (strncmp(op->name, "conv", 4) != 0) return PEN_OK;
+    PEN_TRY(pen_cost_key(graph, id, needs->arena, &shape));
+    PEN_TRY(pen_arena_format(needs->arena, &kind, "%s %s", op->name, shape));
+    if (pen_name_map_find(&needs->kinds, kind) != PEN_NAME_MAP_NONE) return PEN_OK;
+    return pen_name_map_add(&needs->kinds, kind, needs->kinds.count);
+}
+
+static pen_status process_add_graph(process_needs *needs, const pen_graph *graph) {
+    const uint32_t node_count = pen_graph_node_count(graph);
+    for (uint32_t n = 0; n < node_count; n++) {
+        PEN_TRY(process_add_node(needs, graph, (pen_node_id){n}));
+    }
+    needs->node_count += node_count;
     return PEN_OK;
+}
+
+static uint64_t process_convolutions(const process_needs *needs) {
+    if (needs->kinds.count == 0) return 0;
+    return PROCESS_CONVOLUTIONS_BYTES + needs->kinds.count * PROCESS_CONVOLUTION_BYTES;
+}
+
+static uint64_t process_products(const process_needs *needs) {
+    return needs->has_products ? PROCESS_PRODUCTS_BYTES : 0;
 }
 
 static uint64_t process_example_bytes(const pen_dataset_info *info) {
@@ -39,17 +74,35 @@ static uint64_t process_example_bytes(const pen_dataset_info *info) {
 
 pen_status pen_process_memory_estimate(const pen_process_memory_request *request, pen_arena *arena,
                                        uint64_t *out_bytes) {
-    uint64_t bytes = PROCESS_BYTES;
-    pen_name_map kinds;
-    pen_name_map_init(&kinds, arena);
+    process_needs needs = {.arena = arena};
+    pen_name_map_init(&needs.kinds, arena);
     for (uint32_t p = 0; p < request->program_count; p++) {
-        const pen_program *program = request->programs[p];
-        PEN_TRY(process_add_kinds(program, arena, &kinds));
-        bytes += pen_graph_node_count(program->graph) * PROCESS_NODE_BYTES;
+        PEN_TRY(process_add_graph(&needs, request->programs[p]->graph));
     }
-    if (kinds.count > 0) bytes += PROCESS_CONVOLUTIONS_BYTES;
-    bytes += kinds.count * PROCESS_CONVOLUTION_BYTES;
-    bytes += PROCESS_BATCHES * request->batch * process_example_bytes(request->info);
+    uint64_t bytes = PROCESS_BATCHES * request->batch * process_example_bytes(request->info);
+    bytes += process_convolutions(&needs);
+    if (request->is_coordinator) {
+        bytes += COORDINATOR_BYTES + needs.node_count * COORDINATOR_NODE_BYTES;
+    } else {
+        bytes += PROCESS_BYTES + needs.node_count * PROCESS_NODE_BYTES + process_products(&needs);
+    }
     *out_bytes = bytes;
+    return PEN_OK;
+}
+
+pen_status pen_worker_memory_estimate(const pen_worker_memory_request *request, pen_arena *arena,
+                                      uint64_t *out_bytes) {
+    process_needs needs = {.arena = arena};
+    pen_name_map_init(&needs.kinds, arena);
+    for (uint32_t g = 0; g < request->graph_count; g++) {
+        PEN_TRY(process_add_graph(&needs, request->graphs[g]));
+    }
+    *out_bytes = process_products(&needs);
+    if (request->is_within) {
+        *out_bytes += needs.node_count * WORKER_WITHIN_NODE_BYTES;
+    } else {
+        *out_bytes +=
+            WORKER_BYTES + needs.node_count * WORKER_NODE_BYTES + process_convolutions(&needs);
+    }
     return PEN_OK;
 }
