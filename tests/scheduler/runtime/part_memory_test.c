@@ -5,6 +5,7 @@
 #include "partition/memory_model.h"
 #include "partition/stage_assign.h"
 #include "scheduler/runtime/executor.h"
+#include "scheduler/schedule/plan_schedule.h"
 #include "tests/support/check.h"
 #include "tests/support/planned.h"
 
@@ -71,12 +72,17 @@ static const uint32_t *place_at_random(const pen_planner *planner, pen_arena *ar
     return device_of_node;
 }
 
-static void cut_program(cut_case *c, const pen_stage_split *split, const pen_schedule *schedule) {
+static void cut_program(cut_case *c, const pen_stage_split *split, const pen_stage_graph *stages,
+                        const pen_schedule *schedule) {
     const pen_program *program = c->program;
     pen_value_id fed[8];
     uint32_t fed_count = 0;
-    bool *is_halved;
+    bool *is_halved, *is_recomputed;
     CHECK_OK(PEN_NEW(c->arena, split->stage_count, &is_halved));
+    CHECK_OK(PEN_NEW(c->arena, split->stage_count, &is_recomputed));
+    for (uint32_t s = 0; s < split->stage_count; s++) {
+        is_recomputed[s] = stages->stages[s].is_recomputed;
+    }
     pen_schedule_find_halved(schedule, split->stage_count, is_halved);
     for (uint32_t i = 0; i < program->input_count; i++) {
         fed[fed_count++] = program->inputs[i];
@@ -93,7 +99,8 @@ static void cut_program(cut_case *c, const pen_stage_split *split, const pen_sch
                                      .stage_count = split->stage_count,
                                      .device_of_stage = split->device_of_stage,
                                      .stage_of_node = split->stage_of_node,
-                                     .is_halved = is_halved};
+                                     .is_halved = is_halved,
+                                     .is_recomputed = is_recomputed};
     CHECK_OK(pen_cut_stages(&request, c->arena, &c->cut));
 }
 
@@ -114,12 +121,8 @@ static cut_case cut_start(const char *model, const char *placement) {
 
 // Cuts the program, and counts the copies.
 static void cut_finish(cut_case *c, const pen_stage_split *split, const pen_stage_graph *stages,
-                       const char *schedule_name, bool is_one_worker) {
-    const pen_schedule_generator *generator;
-    const pen_schedule *schedule;
-    CHECK_OK(pen_schedule_generator_find(schedule_name, c->arena, &generator));
-    CHECK_OK(generator->generate(stages, c->arena, &schedule));
-    cut_program(c, split, schedule);
+                       const pen_schedule *schedule, bool is_one_worker) {
+    cut_program(c, split, stages, schedule);
     static const uint32_t one_worker[DEVICES] = {1, 1, 1, 1}, workers[DEVICES] = {1, 2, 3, 4};
     const pen_run_form_request form = {.cut = c->cut,
                                        .schedule = schedule,
@@ -132,6 +135,14 @@ static void cut_finish(cut_case *c, const pen_stage_split *split, const pen_stag
     CHECK_OK(pen_run_form_build(&form, c->arena, &c->built));
 }
 
+static void cut_generate(cut_case *c, const char *schedule_name, bool is_one_worker) {
+    const pen_schedule_generator *generator;
+    const pen_schedule *schedule;
+    CHECK_OK(pen_schedule_generator_find(schedule_name, c->arena, &generator));
+    CHECK_OK(generator->generate(&c->solution.stages, c->arena, &schedule));
+    cut_finish(c, &c->solution.split, &c->solution.stages, schedule, is_one_worker);
+}
+
 static cut_case cut_make(const char *model, const char *schedule_name, uint32_t device_count,
                          bool turns, bool is_one_worker) {
     cut_case c = cut_start(model, "");
@@ -141,7 +152,7 @@ static cut_case cut_make(const char *model, const char *schedule_name, uint32_t 
     CHECK_OK(pen_planner_new(request, c.arena, &planner));
     const uint32_t *devices = place_in_runs(planner, c.arena, device_count, turns);
     CHECK_OK(pen_plan_solve(planner, devices, c.arena, &c.solution));
-    cut_finish(&c, &c.solution.split, &c.solution.stages, schedule_name, is_one_worker);
+    cut_generate(&c, schedule_name, is_one_worker);
     return c;
 }
 
@@ -242,7 +253,7 @@ static void check_random_cut(const char *model, uint64_t seed) {
     CHECK_OK(pen_planner_new(request, c.arena, &planner));
     CHECK_OK(
         pen_plan_solve(planner, place_at_random(planner, c.arena, seed), c.arena, &c.solution));
-    cut_finish(&c, &c.solution.split, &c.solution.stages, schedule, seed % 3 == 0);
+    cut_generate(&c, schedule, seed % 3 == 0);
     for (uint32_t d = 0; d < DEVICES; d++) {
         if (c.cut->parts[d].list_count > 0) (void)check_part(&c, d, model);
     }
@@ -281,7 +292,9 @@ static void plans_say_what_is_taken(void **state) {
                 device_of_stage[s] = plan->stages.stages[s].device;
             }
             split.device_of_stage = device_of_stage;
-            cut_finish(&c, &split, &plan->stages, plan->schedule, true);
+            const pen_schedule *schedule;
+            CHECK_OK(pen_plan_schedule(plan, c.arena, &schedule));
+            cut_finish(&c, &split, &plan->stages, schedule, true);
             for (uint32_t d = 0; d < DEVICES; d++) {
                 if (c.cut->parts[d].list_count == 0) {
                     assert_int_equal(plan->devices[d].memory.total, 0);
