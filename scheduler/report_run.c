@@ -131,7 +131,7 @@ static pen_status run_write_step(const run_writer *writer, const run_side *side,
     run_events events;
     PEN_TRY(run_gather(side, step, writer->arena, &events));
     pen_json_begin_object(json);
-    pen_json_key_unsigned(json, "round", step->round);
+    pen_json_key_unsigned(json, "step", step->step);
     pen_json_key(json, "length");
     run_time(json, step->end_seconds - step->start_seconds);
     pen_json_key_number(json, "bubble", step->bubble);

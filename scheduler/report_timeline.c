@@ -382,7 +382,7 @@ const char *const pen_report_timeline[] = {
     "  var choice = make('select');",
     "  choice.title = 'the measured step that is shown';",
     "  side.steps.forEach(function (step, index) {",
-    "    var option = make('option', 'step ' + step.round + ': ' + timeText(step.length) +",
+    "    var option = make('option', 'step ' + step.step + ': ' + timeText(step.length) +",
     "      (index === side.typical ? ' (typical)' : ''));",
     "    option.value = index;",
     "    add(choice, option);",

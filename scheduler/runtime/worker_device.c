@@ -96,6 +96,7 @@ static void device_note_task(worker_device *device, const pen_run_round *round,
                                    .channel = PEN_TRACE_NO_CHANNEL,
                                    .form = round->form,
                                    .round = round->round,
+                                   .step = round->step,
                                    .start_seconds = started,
                                    .end_seconds = ended};
     pen_trace_record(device->run->recorder, device->row, &event);
@@ -128,16 +129,18 @@ static pen_status device_run_task(worker_device *device, const pen_run_round *ro
 
 static void device_note_wait(worker_device *device, const pen_worker_wait *wait, double started) {
     if (wait->is_idle || wait->is_running) return;
-    const pen_trace_event event = {
-        .kind = PEN_TRACE_WAIT,
-        .task = wait->task,
-        .device = device->index,
-        .channel = wait->channel == UINT32_MAX ? PEN_TRACE_NO_CHANNEL : wait->channel,
-        .form = device->run->rounds[wait->round % WORKER_ROUND_RING].form,
-        .round = wait->round,
-        .sequence = wait->sequence,
-        .start_seconds = started,
-        .end_seconds = pen_clock_seconds()};
+    const pen_run_round *round = &device->run->rounds[wait->round % WORKER_ROUND_RING];
+    const pen_trace_event event = {.kind = PEN_TRACE_WAIT,
+                                   .task = wait->task,
+                                   .device = device->index,
+                                   .channel = wait->channel == UINT32_MAX ? PEN_TRACE_NO_CHANNEL
+                                                                          : wait->channel,
+                                   .form = round->form,
+                                   .round = wait->round,
+                                   .step = round->step,
+                                   .sequence = wait->sequence,
+                                   .start_seconds = started,
+                                   .end_seconds = pen_clock_seconds()};
     device->wait_seconds += event.end_seconds - started;
     pen_trace_record(device->run->recorder, device->row, &event);
 }

@@ -32,12 +32,17 @@ static void frames_record(pen_worker_run *run, pen_trace_kind kind, const worker
     if (run->recorder == NULL) return;
     const pen_run_form *form = &run->table->forms[what->form];
     const pen_run_channel *channel = &form->channels[what->channel];
+    const uint64_t round = what->sequence / pen_run_slots(form, channel);
+    pen_mutex_lock(&run->lock);
+    const uint64_t step = run->rounds[round % WORKER_ROUND_RING].step;
+    pen_mutex_unlock(&run->lock);
     const pen_trace_event event = {.kind = kind,
                                    .device = kind == PEN_TRACE_SEND ? channel->source_device
                                                                     : channel->target_device,
                                    .channel = what->channel,
                                    .form = what->form,
-                                   .round = what->sequence / pen_run_slots(form, channel),
+                                   .round = round,
+                                   .step = step,
                                    .sequence = what->sequence,
                                    .bytes = channel->bytes,
                                    .start_seconds = started,

@@ -162,6 +162,7 @@ pen_status pen_trace_encode(const pen_trace_event *events, uint32_t count, pen_a
         at = trace_put_u32(at, event->channel);
         at = trace_put_u32(at, event->form);
         at = trace_put_u64(at, event->round);
+        at = trace_put_u64(at, event->step);
         at = trace_put_u64(at, event->sequence);
         at = trace_put_u64(at, event->bytes);
         at = trace_put_seconds(at, event->start_seconds);
@@ -211,6 +212,7 @@ pen_status pen_trace_decode(const void *bytes, uint64_t byte_count, pen_arena *a
         event->channel = trace_take_u32(&at);
         event->form = trace_take_u32(&at);
         event->round = trace_take_u64(&at);
+        event->step = trace_take_u64(&at);
         event->sequence = trace_take_u64(&at);
         event->bytes = trace_take_u64(&at);
         event->start_seconds = trace_take_seconds(&at);

@@ -39,7 +39,8 @@ typedef struct pen_trace_event {
     uint32_t device;   // of the cluster; PEN_TRACE_HOST: the coordinator's own sends and receives
     uint32_t channel;  // SEND, RECEIVE, WAIT: of the form; or PEN_TRACE_NO_CHANNEL
     uint32_t form;     // of the run table
-    uint64_t round;    // as the run table counts them; steps are the rounds of form 0
+    uint64_t round;    // as the run table counts them
+    uint64_t step;     // of the training, from 1, that the round belongs to; 0: of none
     uint64_t sequence; // SEND, RECEIVE: which frame of the channel
     uint64_t bytes;    // SEND, RECEIVE
     double start_seconds;
@@ -64,7 +65,7 @@ PEN_NODISCARD pen_status pen_trace_recorder_read(const pen_trace_recorder *recor
 // What is read is not trusted: kinds are known, and times finite and in order. OUT_OF_MEMORY;
 // CORRUPT
 #define PEN_TRACE_HEAD_BYTES 12
-#define PEN_TRACE_EVENT_BYTES 68
+#define PEN_TRACE_EVENT_BYTES 76
 PEN_NODISCARD pen_status pen_trace_encode(const pen_trace_event *events, uint32_t count,
                                           pen_arena *arena, const void **out_bytes,
                                           uint64_t *out_byte_count);

@@ -283,7 +283,8 @@ static void file_write_arguments(trace_file *file, const pen_trace_event *event)
     pen_json_writer *json = &file->json;
     pen_json_key(json, "args");
     pen_json_begin_object(json);
-    pen_json_key_unsigned(json, "step", event->round);
+    pen_json_key_unsigned(json, "step", event->step);
+    pen_json_key_unsigned(json, "round", event->round);
     if (event->device != PEN_TRACE_HOST) pen_json_key_unsigned(json, "device", event->device);
     if (event->form != 0) pen_json_key_unsigned(json, "form", event->form);
     if (!is_move) {

@@ -218,7 +218,8 @@ static pen_status reader_event(trace_reader *reader, const reader_place *place) 
     PEN_TRY(reader_number(reader, place, "dur", &duration));
     event.start_seconds = at / 1e6;
     event.end_seconds = (at + duration) / 1e6;
-    PEN_TRY(reader_integer(reader, &arguments, "step", INT64_MAX, &event.round));
+    PEN_TRY(reader_integer(reader, &arguments, "step", INT64_MAX, &event.step));
+    PEN_TRY(reader_integer(reader, &arguments, "round", INT64_MAX, &event.round));
     PEN_TRY(reader_small(reader, &arguments, "device", true, &event.device));
     PEN_TRY(reader_small(reader, &arguments, "form", true, &event.form));
     PEN_TRY(reader_small(reader, &arguments, "channel", true, &event.channel));

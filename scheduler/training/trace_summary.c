@@ -75,6 +75,7 @@ static pen_status summary_fill_step(summary_maker *maker, uint32_t first, uint32
     PEN_TRY(PEN_NEW(maker->arena, device_count, &step->busy_seconds));
     PEN_TRY(PEN_NEW(maker->arena, device_count, &step->wait_seconds));
     step->round = maker->events[first]->round;
+    step->step = maker->events[first]->step;
     step->start_seconds = INFINITY;
     step->end_seconds = -INFINITY;
     for (uint32_t i = first; i < end; i++) {

@@ -12,6 +12,7 @@
 
 typedef struct pen_trace_step {
     uint64_t round;
+    uint64_t step;        // of the training
     double start_seconds; // of its first task, as pen_trace_merge counts
     double end_seconds;   // of its last
     double own_seconds;   // to its end, from its start or from the end of the step before if that

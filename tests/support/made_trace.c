@@ -21,6 +21,7 @@ static void made_task(made_worker *worker, pen_trace_kind kind, pen_task_kind ta
         .device = worker->device,
         .channel = kind == PEN_TRACE_WAIT ? 1 - worker->device : PEN_TRACE_NO_CHANNEL,
         .round = worker->step,
+        .step = worker->step + 1,
         .start_seconds = worker->origin + start,
         .end_seconds = worker->origin + end};
 }
@@ -32,6 +33,7 @@ static void made_move(made_worker *worker, pen_trace_kind kind, uint32_t microba
                                                         .device = worker->device,
                                                         .channel = is_forward ? 0 : 1,
                                                         .round = worker->step,
+                                                        .step = worker->step + 1,
                                                         .sequence = 2 * worker->step + microbatch,
                                                         .bytes = is_forward ? 64 : 32,
                                                         .start_seconds = worker->origin + start,

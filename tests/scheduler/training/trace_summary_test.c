@@ -20,6 +20,7 @@ static void says_what_a_step_is(void **state) {
     const pen_trace_summary *summary = summary_of(made_trace(arena, 4), arena);
     assert_int_equal(summary->step_count, 3);
     assert_int_equal(summary->steps[0].round, 1);
+    assert_int_equal(summary->steps[0].step, 2);
     CHECK(NEAR(summary->step_seconds, 10), "%g", summary->step_seconds);
     CHECK(NEAR(summary->bubble, 0.35), "%g", summary->bubble);
     for (uint32_t d = 0; d < 2; d++) {

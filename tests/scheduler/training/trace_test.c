@@ -58,6 +58,7 @@ static void comes_back_from_bytes(void **state) {
          .channel = 0xFFFFFFFE,
          .form = 5,
          .round = UINT64_MAX - 1,
+         .step = 1ull << 50,
          .sequence = 1ull << 40,
          .bytes = 123456789012345,
          .start_seconds = -1.25e-9,
@@ -102,9 +103,9 @@ static void refuses_bytes_that_are_none(void **state) {
         uint8_t value;
         const char *message;
     } cases[] = {{0, 'X', "unknown kind or version"}, {4, 9, "unknown kind or version"},
-                 {8, 2, "2 events has 80 bytes"},     {11, 0xFF, "events has 80 bytes"},
+                 {8, 2, "2 events has 88 bytes"},     {11, 0xFF, "events has 88 bytes"},
                  {12, 4, "unknown kind 4"},           {16, 200, "task 200"},
-                 {79, 0xFF, "ends before"},           {71, 0x7F, "ends before"}};
+                 {87, 0xFF, "ends before"},           {79, 0x7F, "ends before"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         memcpy(changed, bytes, sizeof changed);
         changed[cases[i].place] = cases[i].value;
