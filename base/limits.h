@@ -5,16 +5,19 @@
 
 #include <stdint.h>
 
-#define PEN_RANK_LIMIT 8                    // dimensions of a tensor
-#define PEN_NODE_COUNT_LIMIT (1u << 24)     // nodes in a graph
-#define PEN_VALUE_COUNT_LIMIT (1u << 26)    // values in a graph
-#define PEN_NODE_ARITY_LIMIT 4096           // inputs, or outputs, of one node
-#define PEN_NAME_BYTES_LIMIT 4096           // a name in a model
-#define PEN_TENSOR_BYTES_LIMIT (1ull << 46) // bytes of one tensor
-#define PEN_NESTING_LIMIT 32                // messages in messages, mappings in mappings
-#define PEN_SPEC_BYTES_LIMIT (1u << 20)     // a YAML file
-#define PEN_SPEC_NODES_LIMIT (1u << 16)     // scalars, lists and mappings of a YAML file
-#define PEN_FOLD_BYTES_LIMIT (64u << 20)    // largest constant made by folding
-#define PEN_IMAGE_SIDE_LIMIT 16384          // pixels a side of an image file
+#define PEN_RANK_LIMIT 8                          // dimensions of a tensor
+#define PEN_NODE_COUNT_LIMIT (1u << 24)           // nodes in a graph
+#define PEN_VALUE_COUNT_LIMIT (1u << 26)          // values in a graph
+#define PEN_NODE_ARITY_LIMIT 4096                 // inputs, or outputs, of one node
+#define PEN_NAME_BYTES_LIMIT 4096                 // a name in a model
+#define PEN_TENSOR_BYTES_LIMIT (1ull << 46)       // bytes of one tensor
+#define PEN_NESTING_LIMIT 32                      // messages in messages, mappings in mappings
+#define PEN_SPEC_BYTES_LIMIT (1u << 20)           // a YAML file
+#define PEN_SPEC_NODES_LIMIT (1u << 16)           // scalars, lists and mappings of a YAML file
+#define PEN_FOLD_BYTES_LIMIT (64u << 20)          // largest constant made by folding
+#define PEN_IMAGE_SIDE_LIMIT 16384                // pixels a side of an image file
+#define PEN_PART_BYTES_LIMIT (128u << 20)         // what is sent of a part, without its contents
+#define PEN_PART_CONSTANT_BYTES_LIMIT (64u << 10) // a constant that is sent with its part
+#define PEN_PART_LISTS_LIMIT (1u << 20)           // lists, files or fed inputs of a part
 
 #endif // PEN_BASE_LIMITS_H

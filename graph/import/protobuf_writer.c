@@ -38,6 +38,11 @@ void pen_protobuf_write_float(pen_protobuf_writer *writer, uint32_t number, floa
     writer_put(writer, &single, sizeof single);
 }
 
+void pen_protobuf_write_double(pen_protobuf_writer *writer, uint32_t number, double real) {
+    writer_key(writer, number, PEN_PROTOBUF_FIXED64);
+    writer_put(writer, &real, sizeof real);
+}
+
 void pen_protobuf_write_text(pen_protobuf_writer *writer, uint32_t number, const char *text) {
     pen_protobuf_write_bytes(writer, number, text, strlen(text));
 }

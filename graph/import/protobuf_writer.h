@@ -29,6 +29,7 @@ void pen_protobuf_writer_init(pen_protobuf_writer *writer, FILE *stream);
 
 void pen_protobuf_write_int(pen_protobuf_writer *writer, uint32_t number, int64_t integer);
 void pen_protobuf_write_float(pen_protobuf_writer *writer, uint32_t number, float single);
+void pen_protobuf_write_double(pen_protobuf_writer *writer, uint32_t number, double real);
 void pen_protobuf_write_text(pen_protobuf_writer *writer, uint32_t number, const char *text);
 // `bytes` may be NULL for zeros.
 void pen_protobuf_write_bytes(pen_protobuf_writer *writer, uint32_t number, const void *bytes,

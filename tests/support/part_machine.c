@@ -43,6 +43,18 @@ void *machine_data(const machine *m, pen_value_id value, uint32_t microbatch) {
     return m->data[(size_t)value.index * m->microbatch_count + microbatch];
 }
 
+void machine_fill(machine *m, const machine *from) {
+    for (uint32_t v = 0; v < pen_graph_value_count(m->graph); v++) {
+        const pen_value *value = pen_graph_value(m->graph, (pen_value_id){v});
+        const bool persists = value->kind == PEN_VALUE_PARAMETER || value->kind == PEN_VALUE_STATE;
+        if (!persists || value->data != NULL || value->data_bytes == 0) continue;
+        pen_value_id same;
+        CHECK_OK(pen_graph_find_value(from->graph, value->name, &same));
+        memcpy(machine_data(m, (pen_value_id){v}, 0), machine_data(from, same, 0),
+               value->data_bytes);
+    }
+}
+
 static pen_tensor machine_tensor(const machine *m, pen_value_id value, uint32_t microbatch) {
     if (!pen_value_is(value)) return (pen_tensor){0};
     return (pen_tensor){*pen_value_type(m->graph, value), machine_data(m, value, microbatch)};

@@ -17,6 +17,8 @@ typedef struct machine {
 
 // Memory for all values; parameters and states start with their data.
 machine machine_make(const pen_graph *graph, uint32_t microbatch_count, pen_arena *arena);
+// Gives parameters and states that came without contents those that `from` has by their names.
+void machine_fill(machine *m, const machine *from);
 void *machine_data(const machine *m, pen_value_id value, uint32_t microbatch);
 // Runs nodes for a microbatch; what replaces a persistent value is copied there at once.
 void machine_run(machine *m, const pen_node_id *nodes, uint32_t count, uint32_t microbatch,

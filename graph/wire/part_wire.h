@@ -1,0 +1,51 @@
+// A part (graph/passes/cut_stages.h) as bytes, and back: what a worker is told to run.
+//
+// The bytes are protobuf messages, those of part.proto. They have the graph with types, layouts,
+// attributes, names and positions in the user's model, the lists, and which values are the ends of
+// channels. Contents of parameters and states, and of constants that are large, do not travel with
+// them: such a value arrives without data but with their number of bytes, and whoever receives a
+// part gets the contents by name. A large constant arrives as a parameter that is not trained.
+//
+// Threads: pure functions of their arguments.
+#ifndef PEN_GRAPH_WIRE_PART_WIRE_H
+#define PEN_GRAPH_WIRE_PART_WIRE_H
+
+#include "graph/passes/cut_stages.h"
+
+// Where a channel begins or ends in a part.
+typedef struct pen_part_end {
+    uint32_t channel;
+    pen_value_id value;
+    bool is_source; // sent; else received or, where the value is an input, fed
+} pen_part_end;
+
+typedef struct pen_wired_part {
+    pen_part part;
+    uint32_t end_count;
+    const pen_part_end *ends; // [end_count], by channel
+} pen_wired_part;
+
+// The part of a device with its ends of the cut's channels. Borrows the cut. OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_wired_part_make(const pen_cut *cut, uint32_t device, pen_arena *arena,
+                                             pen_wired_part *out_part);
+
+// Equal parts give equal bytes, whatever the machine. Bytes live in the arena.
+//   UNSUPPORTED  more than PEN_PART_BYTES_LIMIT
+//   OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_part_encode(const pen_wired_part *part, pen_arena *arena,
+                                         const void **out_bytes, uint64_t *out_byte_count);
+
+// Trusts nothing: the part is whole, its graph is verified, every type is inferred anew, what lists
+// read is made before, ends are those of its transfer nodes. Lives in the arena and borrows
+// nothing.
+//   CORRUPT  says what does not hold, and of which node or value
+//   OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_part_decode(const void *bytes, uint64_t byte_count, pen_arena *arena,
+                                         const pen_wired_part **out_part);
+
+// Whether contents of a value are to be had by name: it has some, and they are not with it.
+static inline bool pen_part_lacks_contents(const pen_value *value) {
+    return value->kind != PEN_VALUE_COMPUTED && value->data == NULL && value->data_bytes > 0;
+}
+
+#endif // PEN_GRAPH_WIRE_PART_WIRE_H
