@@ -11,6 +11,12 @@ static bool reorder_supports(const pen_cpu_request *request) {
            y->layout < PEN_CPU_LAYOUT_COUNT;
 }
 
+static bool copy_supports(const pen_cpu_request *request) {
+    const pen_value *x = pen_graph_value(request->graph, request->node->inputs[0]);
+    const pen_value *y = pen_graph_value(request->graph, request->node->outputs[0]);
+    return reorder_supports(request) && x->layout != PEN_LAYOUT_PLAIN && x->layout == y->layout;
+}
+
 static pen_status reorder_prepare(const pen_cpu_request *request, void **out_state,
                                   uint64_t *out_workspace_bytes) {
     const pen_node *node = request->node;
@@ -48,7 +54,17 @@ static const pen_cpu_kernel reorder_kernels[] = {
         .run = pen_onednn_operation_run,
         .release = pen_onednn_operation_release,
     },
+    {
+        // in a layout of its own; plain ones are the reference kernel's
+        .op_name = "copy",
+        .name = "onednn",
+        .supports = copy_supports,
+        .prepare = reorder_prepare,
+        .run = pen_onednn_operation_run,
+        .release = pen_onednn_operation_release,
+    },
 };
 
 extern const pen_cpu_family PEN_CPU_FAMILY(onednn_reorder);
-const pen_cpu_family PEN_CPU_FAMILY(onednn_reorder) = {reorder_kernels, 1};
+const pen_cpu_family PEN_CPU_FAMILY(onednn_reorder) = {
+    reorder_kernels, sizeof reorder_kernels / sizeof *reorder_kernels};

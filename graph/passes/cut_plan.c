@@ -148,12 +148,11 @@ static pen_status plan_find_successors(cut_plan *plan) {
 
 // ---- phases of updates
 
-// The phase of what runs in `stage` after `maker`. Lists of one device and phase run by stage.
+// The phase of what runs in `stage` after `maker`: above that of another stage, on whatever device,
+// so that nothing depends on the order in which stages of one device run a phase.
 static uint32_t plan_phase_after(const cut_plan *plan, uint32_t maker, uint32_t stage) {
-    const bool is_here = cut_device(plan, maker) == plan->request->device_of_stage[stage];
-    if (plan->classes[maker] != CUT_UPDATE) return is_here ? 0 : 1;
-    const bool is_before = is_here && cut_stage(plan, maker) <= stage;
-    return plan->phases[maker] + (is_before ? 0 : 1);
+    const uint32_t phase = plan->classes[maker] == CUT_UPDATE ? plan->phases[maker] : 0;
+    return phase + (cut_stage(plan, maker) == stage ? 0 : 1);
 }
 
 // The phase of what runs in `stage` after all updates of its device that read `value`.

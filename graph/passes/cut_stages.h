@@ -16,13 +16,12 @@
 //                    backward task (of the halves: with the one that makes it)
 //   per step         whatever updates exchange leaves with an update task of its source. A sum of
 //                    gradients over microbatches leaves with phase 0 of its stage. An update that
-//                    needs a value of another device is of a phase above the one it leaves with.
-//                    A device runs its updates behind its backward passes, by phase and stage: what
-//                    a later stage of the device makes is for a phase above, too.
+//                    needs a value of another stage, on whatever device, is of a phase above the
+//                    one in which that is made; sums are there in phase 0.
 //   parameters       updated on one device and read on another: the new one is sent, and a `copy`
 //                    node in the reader's next phase replaces the reader's own copy by it.
-//   passing on   a view of a value that came from elsewhere leaves from a place of its own (a `copy`
-//                node), since what came is dropped when this device has read it.
+//   passing on       a view of a value that came from elsewhere leaves from a place of its own (a
+//                    `copy` node), since what came is dropped when this device has read it.
 //   recompute        the backward task of such a stage begins with its forward nodes, which keep
 //                    nothing from their first run and touch no running statistics.
 //

@@ -79,6 +79,17 @@ static void channels_join_and_split_in_blocks(void **state) {
     }
 }
 
+// As a device passes on what came to it in blocks.
+static void copies_keep_blocks(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 60; seed++) {
+        random_case random = {seed, 0};
+        const op_case c = elementwise_case("copy", 1, &random);
+        const layout_wish wish = {(pen_layout)random_between(&random, 0, 3), 1, 1};
+        op_check_layout(&c, seed, 0, &wish);
+    }
+}
+
 static void bytes_count_whole_blocks(void **state) {
     (void)state;
     const pen_tensor_type type = op_type(PEN_FLOAT32, 4, 2, 17, 3, 5);
@@ -91,4 +102,4 @@ static void bytes_count_whole_blocks(void **state) {
 PEN_TEST_MAIN(cmocka_unit_test(elementwise_ops_work_on_blocks),
               cmocka_unit_test(clip_works_on_blocks),
               cmocka_unit_test(channels_join_and_split_in_blocks),
-              cmocka_unit_test(bytes_count_whole_blocks))
+              cmocka_unit_test(copies_keep_blocks), cmocka_unit_test(bytes_count_whole_blocks))
