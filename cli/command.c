@@ -22,6 +22,7 @@
     VERB(place)                                                                                    \
     VERB(simulate)                                                                                 \
     VERB(show)                                                                                     \
+    VERB(worker)                                                                                   \
     VERB(doctor)                                                                                   \
     VERB(schema)
 

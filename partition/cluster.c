@@ -72,6 +72,9 @@ static pen_status cluster_seat_devices(cluster_builder *builder) {
         const char *name = "";
         if (host == NULL) host = "";
         PEN_TRY(cluster_host_name(host, builder->arena, &name));
+        if (strcmp(host, "localhost") == 0) { // a process of its own, started for it
+            PEN_TRY(pen_arena_format(builder->arena, &host, "localhost of %u", i));
+        }
         PEN_TRY(cluster_number(&processes, host, &builder->seats[i].process));
         PEN_TRY(cluster_number(&hosts, name, &builder->seats[i].host));
     }

@@ -46,7 +46,8 @@ const char *pen_figure_source_name(pen_figure_source source);
 typedef struct pen_cluster_device {
     const char *name;     // unique
     const char *kind;     // of device, as in device_list: "cpu"
-    const char *host;     // "10.0.0.2:7070", "localhost"; NULL: a thread of this process
+    const char *host;     // "10.0.0.2:7070"; "localhost": a process that is started for it; NULL:
+                          // a thread of this process
     uint64_t bytes_limit; // what a plan may use: memory less reserve
     pen_figure_source bytes_source;
     bool is_remote;          // on another host than the one that plans
@@ -90,7 +91,8 @@ static inline const pen_cluster_link *pen_cluster_link_at(const pen_cluster *clu
 //             else assumed: as `costs` has them for this machine, or a default
 //   links     of `costs` by names of devices where both are of this machine; else stated; else of
 //             `costs`; else assumed from where the two are: devices with equal `host`, or without,
-//             are in one process; with equal names of hosts on one host
+//             are in one process; with equal names of hosts on one host. `localhost` without a
+//             port is a process of its own for each device
 // `costs` may be NULL.
 //   INVALID_INPUT  with position: a reserve above the memory, memory not stated
 //   NOT_FOUND      a link's device matches none; near names are listed

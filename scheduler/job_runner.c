@@ -82,38 +82,20 @@ static pen_optimizer runner_optimizer(const pen_job_train *train) {
     return optimizer;
 }
 
-// Several devices are for planning; training is of one, in this process.
-static pen_status runner_check_devices(const pen_job *job) {
-    const pen_cluster_spec *cluster = &job->cluster;
-    const pen_cluster_device_spec *last = &cluster->devices[cluster->device_count - 1];
-    if (cluster->device_count > 1) {
-        return pen_cluster_spec_blame(
-            cluster, &last->written->name,
-            pen_error(PEN_UNSUPPORTED,
-                      "devices: found %u, but training and evaluation run "
-                      "on one device so far (`penstock plan` plans for "
-                      "several)",
-                      cluster->device_count));
-    }
-    if (last->host == NULL) return PEN_OK;
-    return pen_cluster_spec_blame(
-        cluster, &last->written->host,
-        pen_error(
-            PEN_UNSUPPORTED,
-            "devices[0].host: found \"%.100s\", but training and evaluation run in this process "
-            "so far, on a device without host (`penstock plan` plans for others)",
-            last->host));
-}
-
 // No more than the machine gives this process, whatever the job says: what is planned is touched.
+// The first of several devices, or one elsewhere, stands for what this process does alone: then it
+// has what the machine gives.
 static pen_status runner_memory(const pen_cluster_spec *cluster, pen_arena *arena,
                                 uint64_t *out_bytes) {
     const pen_cluster_device_spec *device = &cluster->devices[0];
     pen_machine machine;
     PEN_TRY(pen_machine_detect(arena, &machine));
-    const uint64_t bytes = device->memory_bytes == 0
+    const bool is_alone = cluster->device_count == 1 && device->host == NULL;
+    const uint64_t bytes = device->memory_bytes == 0 || !is_alone
                                ? machine.memory_bytes_allowed
                                : pen_min_u64(device->memory_bytes, machine.memory_bytes_allowed);
+    *out_bytes = bytes;
+    if (!is_alone) return PEN_OK;
     *out_bytes = bytes - pen_min_u64(device->reserve_bytes, bytes);
     if (device->reserve_bytes == 0 || *out_bytes > 0) return PEN_OK;
     return pen_cluster_spec_blame(cluster, &device->written->reserve_bytes,
@@ -169,7 +151,6 @@ static pen_status runner_describe(const pen_job *job, pen_dataset_part part,
 pen_status pen_job_runner_options(const pen_job *job, pen_dataset_part part,
                                   const pen_dataset_info *info, pen_arena *arena,
                                   pen_runner_options *out_options) {
-    PEN_TRY(runner_check_devices(job));
     uint64_t memory_bytes;
     PEN_TRY(runner_memory(&job->cluster, arena, &memory_bytes));
     return runner_describe(job, part, info, memory_bytes, arena, out_options);

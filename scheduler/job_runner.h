@@ -17,8 +17,7 @@ PEN_NODISCARD pen_status pen_job_compile_request(const pen_job *job, pen_dataset
                                                  pen_compile_request *out_request);
 
 // Device, model, loss, optimizer, and the inputs of `info`, which is that of `part`. What it points
-// to lives in `arena`; the job outlives it.
-//   UNSUPPORTED  several devices
+// to lives in `arena`; the job outlives it. Of several devices the first, as one of this process.
 PEN_NODISCARD pen_status pen_job_runner_options(const pen_job *job, pen_dataset_part part,
                                                 const pen_dataset_info *info, pen_arena *arena,
                                                 pen_runner_options *out_options);

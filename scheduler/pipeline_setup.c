@@ -101,6 +101,7 @@ static pen_status setup_start_processes(pipeline_engine *p) {
         count += setup_is_own_process(&cluster->devices[d]);
     }
     if (count > 0) PEN_TRY(pen_launch_workers(count, &p->launched));
+    if (p->worker_count > 1 || p->local_worker == 0) pen_transport_prepare_process();
     for (uint32_t d = 0, started = 0; d < cluster->device_count; d++) {
         if (!setup_is_own_process(&cluster->devices[d])) continue;
         p->workers[p->worker_of_device[d]].address = pen_launched_address(p->launched, started++);
@@ -226,7 +227,8 @@ pen_status pen_pipeline_set_up(pipeline_engine *p) {
     PEN_TRY(setup_admit(p));
     PEN_TRY(setup_allocate(p));
 
-    PEN_TRY(pen_transport_kind_find("grpc", &transport));
+    const bool is_local = p->worker_count == 1 && p->local_worker == 1;
+    PEN_TRY(pen_transport_kind_find(is_local ? "local" : "grpc", &transport));
     PEN_TRY(setup_start_worker(p, transport));
     PEN_TRY(setup_connect(p, transport));
     PEN_TRY(pen_pipeline_list_tensors(p));

@@ -122,11 +122,12 @@ pen_status pen_pipeline_list_tensors(pipeline_engine *p) {
 
 // ---- the model's own contents
 
-static pen_status tensors_send(pipeline_engine *p, const pipeline_home *home, const char *data,
-                               uint64_t bytes) {
+static pen_status tensors_send(pipeline_engine *p, uint32_t form, const pipeline_home *home,
+                               const char *data, uint64_t bytes) {
     for (uint64_t first = 0; first < bytes; first += PEN_TENSOR_PIECE_BYTES) {
         const uint64_t count = pen_min_u64(bytes - first, PEN_TENSOR_PIECE_BYTES);
-        const pen_tensor_piece piece = tensors_piece(home, first, count);
+        pen_tensor_piece piece = tensors_piece(home, first, count);
+        piece.form = form;
         PEN_TRY(pen_coordinator_write(p->coordinator, &piece, data + first));
     }
     return PEN_OK;
@@ -141,6 +142,45 @@ static pen_status tensors_forget(pipeline_engine *p, uint64_t *sent_bytes) {
     return PEN_OK;
 }
 
+// Constants that are too large for the description of a part arrive there as parameters without
+// contents.
+static pen_status tensors_send_constants(pipeline_engine *p, uint32_t worker, pen_arena *scratch) {
+    const pen_run_spec *spec = p->forms.spec;
+    const pen_run_spec *told;
+    const void *bytes;
+    uint64_t byte_count;
+    PEN_TRY(pen_run_spec_encode(spec, worker, scratch, &bytes, &byte_count));
+    PEN_TRY(pen_run_spec_decode(bytes, byte_count, scratch, &told));
+    for (uint32_t f = 0; f < spec->table->form_count; f++) {
+        for (uint32_t d = 0; d < spec->table->device_count; d++) {
+            if (told->forms[f].parts[d].part == NULL) continue;
+            const pen_graph *graph = spec->forms[f].parts[d].part->graph;
+            const pen_graph *there = told->forms[f].parts[d].part->graph;
+            for (uint32_t v = 0; v < pen_graph_value_count(graph); v++) {
+                const pen_value *value = pen_graph_value(graph, (pen_value_id){v});
+                const pen_value *twin = pen_graph_value(there, (pen_value_id){v});
+                if (value->kind != PEN_VALUE_CONSTANT || twin->kind == PEN_VALUE_CONSTANT) continue;
+                const pipeline_home home = {d, {v}};
+                PEN_TRY(tensors_send(p, f, &home, value->data, value->data_bytes));
+            }
+        }
+    }
+    return pen_coordinator_flush(p->coordinator);
+}
+
+static pen_status tensors_send_all_constants(pipeline_engine *p) {
+    pen_arena *scratch;
+    pen_status status = PEN_OK;
+    PEN_TRY(pen_arena_create(&scratch));
+    for (uint32_t w = 1; w <= p->worker_count && status == PEN_OK; w++) {
+        if (w == p->local_worker) continue;
+        status = tensors_send_constants(p, w, scratch);
+        pen_arena_reset(scratch);
+    }
+    pen_arena_destroy(scratch);
+    return status;
+}
+
 pen_status pen_pipeline_send_model(pipeline_engine *p) {
     const pen_graph *graph = p->forms.forms[0].program->graph;
     uint64_t sent_bytes = 0;
@@ -151,11 +191,12 @@ pen_status pen_pipeline_send_model(pipeline_engine *p) {
         for (uint32_t h = 0; h < tensor->home_count; h++) {
             const pipeline_home *home = &p->homes[tensor->first_home + h];
             if (p->worker_of_device[home->device] == p->local_worker) continue; // was loaded
-            PEN_TRY(tensors_send(p, home, data, p->tensors.tensors[t].bytes));
+            PEN_TRY(tensors_send(p, 0, home, data, p->tensors.tensors[t].bytes));
             sent_bytes += p->tensors.tensors[t].bytes;
             PEN_TRY(tensors_forget(p, &sent_bytes));
         }
     }
+    PEN_TRY(tensors_send_all_constants(p));
     sent_bytes = TENSORS_FORGET_BYTES;
     return tensors_forget(p, &sent_bytes);
 }

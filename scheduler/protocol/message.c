@@ -84,7 +84,7 @@ static const message_shape message_shapes[PEN_MESSAGE_KIND_COUNT] = {
                           26,
                           {FIELD(1, U32, code), FIELD(2, TEXT, text), FIELD(3, U32, device)}},
     [PEN_MESSAGE_STOP] = {"stop", 27, {{0}}},
-    [PEN_MESSAGE_STOPPED] = {"stopped", 28, {{0}}},
+    [PEN_MESSAGE_STOPPED] = {"stopped", 28, {FIELD(1, TEXT, text)}},
     [PEN_MESSAGE_TAKEN] = {"taken", 29, {FIELD(1, U64, sequence)}},
 };
 

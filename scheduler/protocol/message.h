@@ -100,7 +100,7 @@ typedef struct pen_message {
     uint64_t clock;                       // PING: now at the sender, nanoseconds; PONG: the ping's
     uint64_t clock_here;                  // PONG: now
     uint32_t code;                        // FAIL: a pen_status_code; REFUSED: a reason
-    char text[PEN_MESSAGE_TEXT_BYTES];    // FAIL, REFUSED
+    char text[PEN_MESSAGE_TEXT_BYTES];    // FAIL, REFUSED; STOPPED: what devices waited for
     const void *bytes;   // PART, ROUND_DONE (figures): [bytes_length], in what was decoded
     size_t bytes_length; //
 } pen_message;

@@ -347,6 +347,14 @@ static void link_on_pong(pen_coordinator *c, const pen_message *message) {
     pen_mutex_unlock(&c->lock);
 }
 
+static void link_on_stopped(pen_coordinator *c, uint32_t peer, const pen_message *message) {
+    pen_mutex_lock(&c->lock);
+    c->workers[peer].is_stopped = true;
+    memcpy(c->workers[peer].waits, message->text, sizeof message->text);
+    pen_condition_broadcast(&c->changed);
+    pen_mutex_unlock(&c->lock);
+}
+
 // An event of the core's, for messages that are one.
 static void link_tell_core(pen_coordinator *c, uint32_t peer, pen_coordinator_event_kind kind,
                            const pen_message *message) {
@@ -408,7 +416,9 @@ static void link_take(pen_coordinator *c, uint32_t peer, const pen_message *mess
     case PEN_MESSAGE_ASK:
     case PEN_MESSAGE_PING:
     case PEN_MESSAGE_STOP:
+        break;
     case PEN_MESSAGE_STOPPED:
+        link_on_stopped(c, peer, message);
         break;
     }
 }

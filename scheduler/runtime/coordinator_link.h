@@ -30,8 +30,9 @@ typedef struct coordinator_worker {
     const void *blob; // its description; NULL: it has it
     uint64_t blob_bytes;
     uint32_t *blob_checksums;
-    pen_status failure; // guarded by lock: why it was lost, or what it said
-    uint32_t refusal;
+    pen_status failure;                 // guarded by lock: why it was lost, or what it said
+    bool is_stopped;                    // guarded by lock: it has left the run
+    char waits[PEN_MESSAGE_TEXT_BYTES]; // what its devices waited for then
 } coordinator_worker;
 
 typedef struct coordinator_announced {

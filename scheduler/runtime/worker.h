@@ -36,7 +36,8 @@ PEN_NODISCARD pen_status pen_worker_create(const pen_worker_options *options,
 // Waits until it ends: after its first run (is_once), or by pen_worker_close. An error that ended
 // the only run.
 PEN_NODISCARD pen_status pen_worker_join(pen_worker *worker);
-// Ends what runs. Returns at once. For signal handlers it is not.
+bool pen_worker_is_over(pen_worker *worker);
+// Ends what runs. Returns at once. Not for signal handlers.
 void pen_worker_close(pen_worker *worker);
 // Closes and waits. Accepts NULL.
 void pen_worker_destroy(pen_worker *worker);

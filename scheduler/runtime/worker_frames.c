@@ -191,11 +191,13 @@ static pen_status frames_begin_value(pen_worker_run *run, uint32_t peer, const p
 static pen_status frames_find_tensor(pen_worker_run *run, const pen_tensor_piece *piece,
                                      void **out_memory) {
     const worker_device *device = frames_device(run, piece->device);
-    if (device == NULL || device->executors[0] == NULL) {
+    if (device == NULL || piece->form >= run->table->form_count ||
+        device->executors[piece->form] == NULL) {
         return pen_error(PEN_CORRUPT, "a tensor of device %u, which this worker does not have",
                          piece->device);
     }
-    const pen_graph *graph = run->spec->forms[0].parts[piece->device].part->graph;
+    const pen_executor *executor = device->executors[piece->form];
+    const pen_graph *graph = run->spec->forms[piece->form].parts[piece->device].part->graph;
     if (piece->value >= pen_graph_value_count(graph)) {
         return pen_error(PEN_CORRUPT, "tensor %u of device %u, which has %u", piece->value,
                          piece->device, pen_graph_value_count(graph));
@@ -203,8 +205,8 @@ static pen_status frames_find_tensor(pen_worker_run *run, const pen_tensor_piece
     const pen_value_id id = {piece->value};
     const pen_value *value = pen_graph_value(graph, id);
     const bool is_kept = value->kind == PEN_VALUE_PARAMETER || value->kind == PEN_VALUE_STATE;
-    char *memory = pen_executor_address(device->executors[0], id, 0);
-    const uint64_t bytes = is_kept ? pen_executor_bytes(device->executors[0], id) : 0;
+    char *memory = is_kept ? pen_executor_address(executor, id, 0) : NULL;
+    const uint64_t bytes = is_kept ? pen_executor_bytes(executor, id) : 0;
     if (memory == NULL || piece->offset > bytes || piece->bytes > bytes - piece->offset ||
         piece->bytes > PEN_TRANSPORT_CHUNK_BYTES) {
         return pen_error(PEN_CORRUPT,
@@ -236,6 +238,7 @@ static pen_status frames_take_piece(pen_worker_run *run, const pen_tensor_piece 
 
 static pen_tensor_piece frames_piece(const pen_frame *frame) {
     return (pen_tensor_piece){.device = frame->channel / PEN_RUN_TENSOR_VALUES,
+                              .form = frame->form,
                               .value = frame->channel % PEN_RUN_TENSOR_VALUES,
                               .offset = frame->offset,
                               .bytes = frame->bytes,

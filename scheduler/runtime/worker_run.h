@@ -98,7 +98,8 @@ PEN_NODISCARD pen_status pen_worker_run_add_round(pen_worker_run *run, const pen
 PEN_NODISCARD pen_status pen_worker_run_feed(pen_worker_run *run, const pen_worker_event *event);
 typedef struct pen_tensor_piece {
     uint32_t device;
-    uint32_t value; // in its part of form 0
+    uint32_t form;  // 0, but for constants of other forms
+    uint32_t value; // in its part
     uint64_t offset;
     uint64_t bytes;    // at most PEN_TRANSPORT_CHUNK_BYTES
     uint64_t sequence; // of its frame

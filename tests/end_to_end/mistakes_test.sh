@@ -89,7 +89,6 @@ wrong '$a devices: [{name: a, memory: 2}]'
 wrong '$a devices: [{name: a, memory: 2 gigs}]'
 wrong '$a devices: [{name: a, kind: gpu}]'
 wrong '$a devices: [{name: a}, {name: a}]'
-wrong '$a devices: [{name: a}, {name: b}]'
 
 echo '=== data'
 printf '\037\213\010garbage' >garbage.gz
