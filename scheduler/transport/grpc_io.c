@@ -91,6 +91,7 @@ static void io_close(pen_grpc *transport) {
 static bool io_begin_to_wait(pen_grpc *transport) {
     pen_mutex_lock(&transport->lock);
     const bool is_idle = transport->dirty == NULL && transport->returned == NULL &&
+                         !transport->has_new_server &&
                          transport->is_closing == transport->has_closed;
     transport->is_waiting = is_idle;
     pen_mutex_unlock(&transport->lock);
@@ -141,6 +142,7 @@ static bool io_has_loans(pen_grpc *transport) {
 static bool io_run_while(pen_grpc *transport, bool (*has)(pen_grpc *transport), double until) {
     for (;;) {
         io_serve_dirty(transport);
+        pen_grpc_server_begin(transport);
         io_close(transport);
         io_tick(transport);
         pen_grpc_send_let_go(transport);

@@ -143,6 +143,7 @@ struct pen_grpc {
     bool is_waiting; // the I/O thread, for an event
     bool bell_is_rung;
     bool is_closing;
+    bool has_new_server;
     pen_grpc_link *dirty;
     pen_grpc_loan *returned, **returned_end; // to be let go
     uint32_t loan_count;                     // with us
@@ -183,6 +184,8 @@ PEN_NODISCARD pen_status pen_grpc_client_reason(const pen_grpc_link *link);
 
 PEN_NODISCARD pen_status pen_grpc_server_listen(pen_grpc *transport, const pen_address *address,
                                                 uint16_t *out_port);
+void pen_grpc_server_begin(
+    pen_grpc *transport); // takes calls, if it does not do so yet; I/O thread
 void pen_grpc_server_shut_down(pen_grpc *transport); // begins it; I/O thread
 bool pen_grpc_server_is_down(const pen_grpc *transport);
 void pen_grpc_server_destroy(pen_grpc *transport);

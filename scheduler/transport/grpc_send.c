@@ -83,7 +83,8 @@ pen_status pen_grpc_send_queue_frame(pen_grpc *transport, uint32_t peer,
     loan->token = spec->token;
     loan->chunk_next = 0;
     loan->chunk_count = (uint32_t)pen_max_u64(pen_frame_chunk_count(spec->frame.bytes), 1);
-    atomic_store_explicit(&loan->use_count, loan->chunk_count, memory_order_relaxed);
+    // released, for whichever thread the slices are destroyed on
+    atomic_store_explicit(&loan->use_count, loan->chunk_count, memory_order_release);
 
     bool is_sleeping = false;
     pen_mutex_lock(&transport->lock);

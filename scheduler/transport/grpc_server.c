@@ -200,9 +200,13 @@ pen_status pen_grpc_server_listen(pen_grpc *transport, const pen_address *addres
                                                 transport->credentials.of_servers);
     // also without a port: a server is destroyed only once it was started and shut down
     grpc_server_start(server->server);
+    if (port > 0 && port <= UINT16_MAX) pen_grpc_log_add_server(transport, (uint16_t)port);
     pen_mutex_lock(&transport->lock);
     transport->server = server;
+    transport->has_new_server = true;
+    const bool is_waiting = pen_grpc_io_needs_bell(transport);
     pen_mutex_unlock(&transport->lock);
+    if (is_waiting) pen_grpc_io_wake(transport);
     if (port <= 0 || port > UINT16_MAX) {
         return pen_error(PEN_IO,
                          "cannot listen at %s: the port is taken, the address is not this "
@@ -212,10 +216,16 @@ pen_status pen_grpc_server_listen(pen_grpc *transport, const pen_address *addres
                              ? ", or 'tls: cert' and 'tls: key' do not belong together"
                              : "");
     }
-    pen_grpc_log_add_server(transport, (uint16_t)port);
-    server_request(server);
     *out_port = (uint16_t)port;
     return PEN_OK;
+}
+
+void pen_grpc_server_begin(pen_grpc *transport) {
+    pen_mutex_lock(&transport->lock);
+    pen_grpc_server *server = transport->has_new_server ? transport->server : NULL;
+    transport->has_new_server = false;
+    pen_mutex_unlock(&transport->lock);
+    if (server != NULL) server_request(server);
 }
 
 void pen_grpc_server_shut_down(pen_grpc *transport) {

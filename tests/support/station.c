@@ -88,6 +88,7 @@ static void station_end(void *context, uint32_t peer, const pen_frame *frame,
 static void station_let_go(void *context, uint32_t peer, uint64_t token) {
     station *s = context;
     (void)peer;
+    if (s->frees_tokens) free((void *)(uintptr_t)token);
     pen_mutex_lock(&s->lock);
     s->let_go_count += 1;
     s->token_sum += token;

@@ -13,6 +13,7 @@ typedef struct station {
     pen_transport *transport;
     uint16_t port;                  // 0: does not listen
     bool copies_frames_nowhere;     // begin refuses
+    bool frees_tokens;              // tokens are memory to be freed
     pen_simulated_network *network; // NULL: real time
 
     pen_mutex lock;

@@ -22,6 +22,7 @@ static pen_transport_options options_of(uint32_t peer) {
 static void open_station(station *s, uint32_t peer, uint64_t memory_bytes) {
     const pen_transport_options options = options_of(peer);
     CHECK_OK(station_open(s, "grpc", &options, "127.0.0.1:0", memory_bytes));
+    s->frees_tokens = true; // nothing is sent yet
 }
 
 static pen_status connect_to(station *from, const station *to, uint32_t peer, double seconds) {
@@ -30,15 +31,28 @@ static pen_status connect_to(station *from, const station *to, uint32_t peer, do
     return from->kind->connect(from->transport, peer, address, seconds);
 }
 
-static void send_frame(station *s, uint32_t peer, uint64_t sequence, const uint8_t *bytes,
-                       uint64_t count) {
-    static uint32_t checksums[64];
+// False: there is no link.
+static bool try_frame(station *s, uint32_t peer, uint64_t sequence, const uint8_t *bytes,
+                      uint64_t count) {
+    uint32_t *checksums = malloc(sizeof *checksums * (pen_frame_chunk_count(count) + 1));
     pen_checksum_chunks(bytes, count, checksums);
     const pen_frame frame = {.type = pen_tensor_type_make(PEN_UINT8, 2, (int64_t[]){3, 5}),
                              .sequence = sequence,
                              .channel = 8,
                              .bytes = count};
-    CHECK_OK(s->kind->send_frame(s->transport, peer, &frame, bytes, checksums, sequence));
+    // the checksums live as long as the frame: stations here free their tokens
+    const pen_status status = s->kind->send_frame(s->transport, peer, &frame, bytes, checksums,
+                                                  (uint64_t)(uintptr_t)checksums);
+    if (status == PEN_OK) return true;
+    assert_int_equal(pen_status_get_code(status), PEN_UNAVAILABLE);
+    pen_status_ignore(status, "the caller decides");
+    free(checksums);
+    return false;
+}
+
+static void send_frame(station *s, uint32_t peer, uint64_t sequence, const uint8_t *bytes,
+                       uint64_t count) {
+    assert_true(try_frame(s, peer, sequence, bytes, count));
 }
 
 // ---- strangers
@@ -164,19 +178,22 @@ static void a_refused_frame_ends_the_link_at_both_ends(void **state) {
         const uint32_t from_peer = turn == 0 ? 0 : 1, to_peer = 1 - from_peer;
         to->copies_frames_nowhere = true;
         uint8_t *bytes = calloc(1, 8 * MIB);
-        for (uint64_t i = 0; i < 5; i++)
-            send_frame(from, from_peer, i, bytes, 8 * MIB);
+        uint64_t sent_count = 0;
+        while (sent_count < 5 && try_frame(from, from_peer, sent_count, bytes, 8 * MIB)) {
+            sent_count += 1;
+        }
+        assert_true(sent_count > 0);
         assert_true(station_wait_down(from, from_peer, 1));
         assert_true(station_wait_down(to, to_peer, 1));
         CHECK(strstr(from->down_text, "channel 8 is not in the plan") != NULL, "%s",
               from->down_text);
         CHECK(strstr(to->down_text, "channel 8 is not in the plan") != NULL, "%s", to->down_text);
         assert_int_equal(from->down_code, PEN_INVALID_INPUT);
-        assert_true(station_wait(from, &from->let_go_count, 5));
-        free(bytes);
+        assert_true(station_wait(from, &from->let_go_count, sent_count));
         station_close(&zero);
         station_close(&one);
-        assert_int_equal(from->let_go_count, 5);
+        free(bytes);
+        assert_int_equal(from->let_go_count, sent_count);
     }
 }
 
@@ -291,6 +308,7 @@ static int run_victim(const char *port) {
     const pen_transport_options options = options_of(0);
     snprintf(address, sizeof address, "127.0.0.1:%s", port);
     CHECK_OK(station_open(&zero, "grpc", &options, NULL, 0));
+    zero.frees_tokens = true;
     CHECK_OK(zero.kind->connect(zero.transport, 1, address, 10));
     if (!station_wait_up(&zero, 1, 1)) return 1;
     for (uint64_t i = 0;; i++) {
