@@ -224,8 +224,7 @@ static pen_status coordinator_explain_missing(pen_coordinator *c) {
     pen_mutex_lock(&c->lock);
     for (uint32_t w = 1; w <= c->table->worker_count; w++) {
         if (pen_coordinator_core_is_present(c->core, w)) continue;
-        pen_text_print(&text, "%s%s at %s", text.length == 0 ? "" : ", ", c->spec->workers[w].name,
-                       c->spec->workers[w].address);
+        pen_text_print(&text, "%s%s", text.length == 0 ? "" : ", ", c->spec->workers[w].name);
     }
     pen_mutex_unlock(&c->lock);
     pen_status status = pen_text_finish(&text, &names);
