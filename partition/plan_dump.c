@@ -121,6 +121,17 @@ static void dump_devices(const pen_plan *plan, pen_text *text) {
     }
 }
 
+// Counted anew, from the stages that nodes are said to be in: the check of a plan has seen that no
+// node is there twice.
+static void dump_node_count(const pen_plan *plan, pen_text *text) {
+    uint32_t placed = 0;
+    for (uint32_t n = 0; n < plan->node_count; n++) {
+        placed += plan->nodes[n].stage < plan->stages.stage_count;
+    }
+    pen_text_print(text, "%-10s %u of %u nodes of the model, each in exactly one stage\n", "all",
+                   placed, plan->node_count);
+}
+
 static void dump_stages(const pen_plan *plan, pen_text *text) {
     const size_t width = pen_plan_device_columns(plan);
     pen_text_print(text, "\n%-10s ", "stage");
@@ -143,6 +154,7 @@ static void dump_stages(const pen_plan *plan, pen_text *text) {
         pen_text_print(text, " %10s", dump_bytes(stage->activation_bytes, cell));
         pen_text_print(text, " %9u\n", figures->in_flight);
     }
+    dump_node_count(plan, text);
 }
 
 static const char *dump_direction(const pen_plan_transfer *transfer) {

@@ -95,7 +95,7 @@ job resnet18 4 >job.yaml
 
 # tables
 penstock plan job.yaml --nodes >table
-for word in 'step  ' 'no placement is below' 'bubble' 'parameters' 'stage 0' 'in flight' 'stated' 'why'; do
+for word in 'step  ' 'no placement is below' 'bubble' 'parameters' 'stage 0' 'in flight' 'each in exactly one stage' 'stated' 'why'; do
     grep -q "$word" table || die "the table has no '$word': $(cat table)"
 done
 

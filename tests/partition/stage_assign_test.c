@@ -153,6 +153,9 @@ static void check_model(const char *model) {
         }
         for (int k = 0; k < 4; k++) {
             form_cut(&f, &f.items[k], &plan);
+            // stages of one device need no copies of each other's parameters
+            CHECK(f.items[k].cut->phase_count <= pen_stage_graph_phases(&plan.stages), "%u phases",
+                  f.items[k].cut->phase_count);
             check_persistent(&f, &f.items[k]);
         }
     }
