@@ -178,7 +178,15 @@ pen_status pen_plan_build(const pen_plan_request *request, pen_arena *arena, pen
     pen_planner *planner;
     pen_plan_placed placed;
     PEN_TRY(pen_planner_new(request, arena, &planner));
-    PEN_TRY(pen_plan_place(planner, arena, &placed));
+    planner->is_recomputing = request->recompute == PEN_RECOMPUTE_STAGE;
+    pen_status status = pen_plan_place(planner, arena, &placed);
+    if (pen_status_get_code(status) == PEN_DOES_NOT_FIT &&
+        request->recompute == PEN_RECOMPUTE_AUTO) {
+        pen_status_ignore(status, "recomputing takes less memory");
+        planner->is_recomputing = true;
+        status = pen_plan_place(planner, arena, &placed);
+    }
+    PEN_TRY(status);
     return build_write(planner, &placed, arena, out_plan);
 }
 
@@ -330,6 +338,7 @@ static pen_status build_check_constraints(const pen_planner *planner,
 pen_status pen_plan_solve_given(const pen_planner *planner, const pen_plan *plan, pen_arena *arena,
                                 pen_plan_solution *out_solution) {
     pen_stage_split split = {.stage_count = plan->stages.stage_count};
+    bool *is_recomputed;
     PEN_TRY(pen_plan_check_model(planner, plan, arena));
     PEN_TRY(PEN_NEW(arena, split.stage_count, &split.device_of_stage));
     PEN_TRY(PEN_NEW(arena, planner->homes->node_count, &split.stage_of_node));
@@ -337,7 +346,11 @@ pen_status pen_plan_solve_given(const pen_planner *planner, const pen_plan *plan
         split.device_of_stage[s] = plan->stages.stages[s].device;
     }
     PEN_TRY(build_match_nodes(planner, plan, arena, split.stage_of_node));
-    PEN_TRY(pen_plan_solve_stages(planner, &split, arena, out_solution));
+    PEN_TRY(PEN_NEW(arena, planner->homes->node_count, &is_recomputed));
+    for (uint32_t n = 0; n < planner->homes->node_count; n++) {
+        is_recomputed[n] = plan->stages.stages[split.stage_of_node[n]].is_recomputed;
+    }
+    PEN_TRY(pen_plan_solve_stages(planner, &split, is_recomputed, arena, out_solution));
     return build_check_constraints(planner, out_solution);
 }
 

@@ -148,11 +148,13 @@ static void dump_stages(const pen_plan *plan, pen_text *text) {
         pen_text_print(text, " %10s", pen_bytes_format(figures->parameter_bytes, cell));
         pen_text_print(text, " %10s", pen_seconds_format(stage->forward_seconds, cell));
         pen_text_print(text, " %10s",
-                       pen_seconds_format(
-                           stage->backward_input_seconds + stage->backward_weight_seconds, cell));
+                       pen_seconds_format(pen_stage_backward_input_seconds(stage) +
+                                              stage->backward_weight_seconds,
+                                          cell));
         pen_text_print(text, " %10s", pen_seconds_format(stage->update_seconds, cell));
         pen_text_print(text, " %10s", dump_bytes(stage->activation_bytes, cell));
-        pen_text_print(text, " %9u\n", figures->in_flight);
+        pen_text_print(text, " %9u%s\n", figures->in_flight,
+                       stage->is_recomputed ? " recomputed" : "");
     }
     dump_node_count(plan, text);
 }
@@ -268,6 +270,7 @@ static void json_stages(const pen_plan *plan, pen_json_writer *json) {
         pen_json_key_number(json, "backward_input_seconds", stage->backward_input_seconds);
         pen_json_key_number(json, "backward_weight_seconds", stage->backward_weight_seconds);
         pen_json_key_number(json, "update_seconds", stage->update_seconds);
+        pen_json_key_bool(json, "recompute", stage->is_recomputed);
         pen_json_key_number(json, "activation_bytes", stage->activation_bytes);
         pen_json_end_object(json);
     }

@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#define SOLUTION_STAGES_TRIED 6u // of a device, that may be recomputed
+
 pen_status pen_planner_lower(const pen_planner *planner, const pen_planner_wish *wish,
                              pen_arena *arena, pen_problem_given *out_given) {
     const pen_plan_request *request = planner->request;
@@ -21,7 +23,18 @@ pen_status pen_planner_lower(const pen_planner *planner, const pen_planner_wish 
         .microbatches = wish->microbatches,
         .step_time = request->step_time,
         .step_time_context = request->step_time_context};
-    return pen_graph_problem_build(&lowering, arena, out_given);
+    PEN_TRY(pen_graph_problem_build(&lowering, arena, out_given));
+    if (!planner->is_recomputing) return PEN_OK;
+    // activations live within a task, of one microbatch at a time
+    pen_problem_node *nodes;
+    PEN_TRY(PEN_NEW(arena, out_given->node_count, &nodes));
+    for (uint32_t n = 0; n < out_given->node_count; n++) {
+        nodes[n] = out_given->nodes[n];
+        nodes[n].bytes += nodes[n].bytes_in_flight;
+        nodes[n].bytes_in_flight = 0.0;
+    }
+    out_given->nodes = nodes;
+    return PEN_OK;
 }
 
 // Stages are formed on the problem's nodes, whatever the limits.
@@ -123,29 +136,133 @@ static pen_status solution_add_memory(const pen_planner *planner, pen_arena *are
     return PEN_OK;
 }
 
-static pen_status solution_finish(const pen_planner *planner, pen_arena *arena,
-                                  pen_plan_solution *solution) {
+// ---- recomputing
+
+// A solution while it is worked out: what stages take plainly, and which are recomputed.
+typedef struct solution_work {
+    const pen_planner *planner;
+    pen_arena *arena;
+    pen_plan_solution *solution;
+    const pen_stage_memory *plain; // [stage_count]
+    const pen_stage_extra *extra;  // [stage_count]
+    bool *is_recomputed;           // [stage_count]
+} solution_work;
+
+// Stages, schedule and memory with those recomputed that are said to be.
+static pen_status work_evaluate(solution_work *work) {
+    const pen_planner *planner = work->planner;
     const pen_plan_request *request = planner->request;
-    const pen_stage_split *split = &solution->split;
+    pen_plan_solution *solution = work->solution;
+    const uint32_t stage_count = solution->split.stage_count;
     pen_stage_memory *memory;
-    pen_stage_extra *extra;
-    PEN_TRY(pen_stage_split_transfers(request->planned, planner->homes, request->cluster, split,
-                                      arena, &solution->transfers));
-    PEN_TRY(pen_memory_model_stages(request->planned, planner->homes, split, arena, &memory));
-    PEN_TRY(pen_stage_memory_extra(request->planned, planner->homes, split, arena, &extra));
+    PEN_TRY(PEN_NEW(work->arena, stage_count, &memory));
+    for (uint32_t s = 0; s < stage_count; s++) {
+        memory[s] = work->is_recomputed[s]
+                        ? pen_stage_memory_recomputed(&work->plain[s], &work->extra[s])
+                        : work->plain[s];
+    }
     solution->stage_memory = memory;
     const pen_stage_costs_request costs = {.planned = request->planned,
                                            .homes = planner->homes,
                                            .cluster = request->cluster,
                                            .costs = request->costs,
-                                           .split = split,
+                                           .split = &solution->split,
                                            .transfers = &solution->transfers,
                                            .memory = memory,
-                                           .extra = extra,
+                                           .extra = work->extra,
+                                           .is_recomputed = work->is_recomputed,
                                            .bytes_limit = planner->bytes_limit};
-    PEN_TRY(pen_stage_split_costs(&costs, arena, &solution->stages));
-    PEN_TRY(solution_predict(planner, arena, solution));
-    return solution_add_memory(planner, arena, solution);
+    PEN_TRY(pen_stage_split_costs(&costs, work->arena, &solution->stages));
+    PEN_TRY(solution_predict(planner, work->arena, solution));
+    return solution_add_memory(planner, work->arena, solution);
+}
+
+// What recomputing the stages of `mask`, bits of `stages`, adds to a microbatch.
+static double work_cost(const solution_work *work, const uint32_t *stages, uint32_t mask) {
+    double seconds = 0.0;
+    for (uint32_t i = 0; mask >> i != 0; i++) {
+        if ((mask >> i & 1) != 0)
+            seconds += work->solution->stages.stages[stages[i]].forward_seconds;
+    }
+    return seconds;
+}
+
+// Whether `device` keeps to its limit with the stages of `mask` recomputed; others do not count.
+static pen_status work_try(solution_work *work, uint32_t device, const uint32_t *stages,
+                           uint32_t mask, bool *out_fits) {
+    for (uint32_t i = 0; i < SOLUTION_STAGES_TRIED && mask >> i != 0; i++) {
+        if ((mask >> i & 1) != 0) work->is_recomputed[stages[i]] = true;
+    }
+    PEN_TRY(work_evaluate(work));
+    *out_fits =
+        (double)work->solution->device_memory[device].total <= work->planner->bytes_limit[device];
+    for (uint32_t i = 0; i < SOLUTION_STAGES_TRIED && mask >> i != 0 && !*out_fits; i++) {
+        if ((mask >> i & 1) != 0) work->is_recomputed[stages[i]] = false;
+    }
+    return PEN_OK;
+}
+
+// Recomputes those stages of a device that take the least time to make it fit; all of them where
+// that is not enough, or where there are too many to try.
+static pen_status work_recompute_device(solution_work *work, uint32_t device) {
+    const pen_stage_graph *graph = &work->solution->stages;
+    uint32_t stages[SOLUTION_STAGES_TRIED];
+    uint32_t count = 0;
+    bool is_tried[1u << SOLUTION_STAGES_TRIED] = {false};
+    bool fits = false;
+    for (uint32_t s = 0; s < graph->stage_count; s++) {
+        if (graph->stages[s].device != device || !graph->stages[s].has_backward) continue;
+        if (work->is_recomputed[s]) continue;
+        if (count == SOLUTION_STAGES_TRIED) work->is_recomputed[s] = true;
+        if (count < SOLUTION_STAGES_TRIED) stages[count++] = s;
+    }
+    const uint32_t all = (1u << count) - 1;
+    for (uint32_t tries = 0; tries < all && !fits; tries++) {
+        uint32_t least = 0;
+        for (uint32_t mask = 1; mask <= all; mask++) {
+            if (is_tried[mask]) continue;
+            if (least == 0 || work_cost(work, stages, mask) < work_cost(work, stages, least))
+                least = mask;
+        }
+        is_tried[least] = true;
+        PEN_TRY(work_try(work, device, stages, least, &fits));
+    }
+    for (uint32_t i = 0; i < count && !fits; i++) {
+        work->is_recomputed[stages[i]] = true;
+    }
+    return PEN_OK;
+}
+
+static pen_status solution_finish(const pen_planner *planner, const bool *recomputed_nodes,
+                                  pen_arena *arena, pen_plan_solution *solution) {
+    const pen_plan_request *request = planner->request;
+    const pen_stage_split *split = &solution->split;
+    solution_work work = {.planner = planner, .arena = arena, .solution = solution};
+    pen_stage_memory *memory;
+    pen_stage_extra *extra;
+    PEN_TRY(PEN_NEW(arena, split->stage_count, &work.is_recomputed));
+    PEN_TRY(pen_stage_split_transfers(request->planned, planner->homes, request->cluster, split,
+                                      arena, &solution->transfers));
+    PEN_TRY(pen_memory_model_stages(request->planned, planner->homes, split, arena, &memory));
+    PEN_TRY(pen_stage_memory_extra(request->planned, planner->homes, split, arena, &extra));
+    work.plain = memory;
+    work.extra = extra;
+    for (uint32_t n = 0; n < planner->homes->node_count; n++) {
+        const pen_role role = pen_graph_node(planner->homes->graph, (pen_node_id){n})->role;
+        const bool is_asked =
+            request->recompute == PEN_RECOMPUTE_STAGE && pen_role_is_backward(role);
+        if (is_asked || (recomputed_nodes != NULL && recomputed_nodes[n])) {
+            work.is_recomputed[split->stage_of_node[n]] = true;
+        }
+    }
+    PEN_TRY(work_evaluate(&work));
+    if (solution->fits || request->recompute != PEN_RECOMPUTE_AUTO) return PEN_OK;
+    for (uint32_t d = 0; d < request->cluster->device_count; d++) {
+        if ((double)solution->device_memory[d].total <= planner->bytes_limit[d]) continue;
+        PEN_TRY(work_recompute_device(&work, d));
+        PEN_TRY(work_evaluate(&work));
+    }
+    return PEN_OK;
 }
 
 pen_status pen_plan_solve(const pen_planner *planner, const uint32_t *device_of_node,
@@ -153,13 +270,14 @@ pen_status pen_plan_solve(const pen_planner *planner, const uint32_t *device_of_
     pen_plan_solution solution = {.device_of_node = device_of_node};
     PEN_TRY(pen_stage_split_build(planner->homes, planner->forming, device_of_node, arena,
                                   &solution.split));
-    PEN_TRY(solution_finish(planner, arena, &solution));
+    PEN_TRY(solution_finish(planner, NULL, arena, &solution));
     *out_solution = solution;
     return PEN_OK;
 }
 
 pen_status pen_plan_solve_stages(const pen_planner *planner, const pen_stage_split *split,
-                                 pen_arena *arena, pen_plan_solution *out_solution) {
+                                 const bool *is_recomputed, pen_arena *arena,
+                                 pen_plan_solution *out_solution) {
     const uint32_t node_count = planner->homes->node_count;
     pen_plan_solution solution = {.split = {.stage_count = split->stage_count}};
     uint32_t *device_of_node;
@@ -177,7 +295,7 @@ pen_status pen_plan_solve_stages(const pen_planner *planner, const pen_stage_spl
         device_of_node[n] = solution.split.device_of_stage[solution.split.stage_of_node[n]];
     }
     solution.device_of_node = device_of_node;
-    PEN_TRY(solution_finish(planner, arena, &solution));
+    PEN_TRY(solution_finish(planner, is_recomputed, arena, &solution));
     *out_solution = solution;
     return PEN_OK;
 }

@@ -23,6 +23,7 @@ typedef struct pen_plan_request {
     uint32_t thread_count;      // that search, at least 1
     pen_step_time_fn step_time; // of `schedule`
     const void *step_time_context;
+    pen_recompute recompute;
 
     // what is written into the plan
     const char *schedule;     // "1f1b"
@@ -41,13 +42,14 @@ typedef struct pen_planner {
     double *no_limit;           // [device_count] INFINITY
     uint32_t *one_microbatch;   // [device_count] 1
     pen_stage_forming *forming; // on the graph's problem without limits
+    bool is_recomputing;        // problems are lowered as if all stages were recomputed
 } pen_planner;
 
 typedef struct pen_plan_solution {
     const uint32_t *device_of_node; // [node_count] of the graph
     pen_stage_split split;
     pen_stage_transfers transfers;
-    const pen_stage_memory *stage_memory; // [stage_count]
+    const pen_stage_memory *stage_memory; // [stage_count], as they are run
     const pen_plan_memory *device_memory; // [device_count]
     pen_stage_graph stages;               //
     pen_step_prediction prediction;       //
@@ -77,10 +79,12 @@ PEN_NODISCARD pen_status pen_planner_lower(const pen_planner *planner, const pen
 PEN_NODISCARD pen_status pen_plan_solve(const pen_planner *planner, const uint32_t *device_of_node,
                                         pen_arena *arena, pen_plan_solution *out_solution);
 
-// The same for stages that are given: of forward nodes; renumbered (pen_stage_split_order).
+// The same for stages that are given: of forward nodes; renumbered (pen_stage_split_order). Those
+// with a node in `is_recomputed` [node_count] (NULL: none) are recomputed, whatever is asked for.
 //   INVALID_INPUT  stages that wait for each other
 PEN_NODISCARD pen_status pen_plan_solve_stages(const pen_planner *planner,
-                                               const pen_stage_split *split, pen_arena *arena,
+                                               const pen_stage_split *split,
+                                               const bool *is_recomputed, pen_arena *arena,
                                                pen_plan_solution *out_solution);
 
 #endif // PEN_PARTITION_PLAN_SOLUTION_H

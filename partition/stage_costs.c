@@ -280,6 +280,9 @@ pen_status pen_stage_split_costs(const pen_stage_costs_request *request, pen_are
     }
     costs_add_nodes(request, b.stages);
     PEN_TRY(costs_add_transfers(request, &b));
+    for (uint32_t s = 0; s < stage_count; s++) {
+        b.stages[s].is_recomputed = request->is_recomputed[s] && b.stages[s].has_backward;
+    }
     costs_round_all(&b, stage_count);
     *out_graph = (pen_stage_graph){.stage_count = stage_count,
                                    .edge_count = b.edge_count,

@@ -98,6 +98,13 @@ static inline void pen_stage_graph_add_loads(const pen_stage_graph *graph, doubl
     }
 }
 
+// Which stages run their forward pass once more before their backward pass, to keep less.
+typedef enum pen_recompute {
+    PEN_RECOMPUTE_NONE,
+    PEN_RECOMPUTE_STAGE, // all that have a backward pass
+    PEN_RECOMPUTE_AUTO,  // those that take the least time to make it fit
+} pen_recompute;
+
 // What a schedule of a stage graph comes to.
 typedef struct pen_step_prediction {
     double step_seconds;

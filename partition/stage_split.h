@@ -63,6 +63,7 @@ typedef struct pen_stage_costs_request {
     const pen_stage_transfers *transfers;
     const pen_stage_memory *memory; // [stage_count]
     const pen_stage_extra *extra;   // [stage_count]
+    const bool *is_recomputed;      // [stage_count], of those with a backward pass
     const double *bytes_limit;      // [device_count]
 } pen_stage_costs_request;
 

@@ -35,6 +35,7 @@
 #include "base/status.h"
 #include "partition/cluster_spec.h"
 #include "partition/constraints.h"
+#include "partition/stage_graph.h"
 #include "scheduler/job_data.h"
 #include "scheduler/training/dataset.h"
 #include "scheduler/training/learning_rate.h"
@@ -126,6 +127,7 @@ const char *pen_job_schedule_name(pen_job_schedule schedule);
 
 typedef struct pen_job_pipeline {
     pen_job_schedule schedule;
+    pen_recompute recompute;
     double time_limit_seconds;         // for the search of a schedule
     double rendezvous_timeout_seconds; // for all workers to be there
 } pen_job_pipeline;

@@ -318,6 +318,13 @@ const char *pen_job_schedule_name(pen_job_schedule schedule) {
     return pen_job_schedule_names[schedule];
 }
 
+static const char *const job_recompute_names[] = {
+    [PEN_RECOMPUTE_NONE] = "none",
+    [PEN_RECOMPUTE_STAGE] = "stage",
+    [PEN_RECOMPUTE_AUTO] = "auto",
+    NULL,
+};
+
 static const pen_option_field job_pipeline_fields[] = {
     {.key = "schedule",
      .kind = PEN_OPTION_CHOICE,
@@ -325,6 +332,13 @@ static const pen_option_field job_pipeline_fields[] = {
      .choices = pen_job_schedule_names,
      .default_text = "auto",
      .help = "order of the microbatches on each device; auto: the fastest that fits"},
+    {.key = "recompute",
+     .kind = PEN_OPTION_CHOICE,
+     .offset = offsetof(pen_job_pipeline, recompute),
+     .choices = job_recompute_names,
+     .default_text = "none",
+     .help = "stages that run forward once more before backward, to keep less; stage: all; auto: "
+             "as few as make it fit"},
     {.key = "time_limit",
      .kind = PEN_OPTION_SECONDS,
      .offset = offsetof(pen_job_pipeline, time_limit_seconds),

@@ -208,6 +208,7 @@ static pen_status plan_start(pen_plan_job *p) {
     p->request.placement = &p->placement;
     p->request.thread_count = threads;
     p->request.step_time = pen_schedule_step_time;
+    p->request.recompute = p->job->pipeline.recompute;
     p->request.job = job->file;
     p->request.model = job->model.file;
     p->request.cost_table = costs;

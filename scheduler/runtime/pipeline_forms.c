@@ -12,6 +12,7 @@ typedef struct forms_builder {
     pen_pipeline_forms *forms;
     uint32_t *device_of_stage; // [stage_count]
     bool *is_halved;           // [stage_count]
+    bool *is_recomputed;       // [stage_count]
     pen_run_form *run_forms;   // [PEN_PIPELINE_FORM_LIMIT]
     pen_run_spec_form *specs;  // [PEN_PIPELINE_FORM_LIMIT]
 } forms_builder;
@@ -104,7 +105,8 @@ static pen_status forms_cut(forms_builder *b, pen_pipeline_form *form) {
                                      .stage_count = plan->stages.stage_count,
                                      .device_of_stage = b->device_of_stage,
                                      .stage_of_node = stage_of_node,
-                                     .is_halved = b->is_halved};
+                                     .is_halved = b->is_halved,
+                                     .is_recomputed = b->is_recomputed};
     return pen_cut_stages(&request, b->arena, &form->cut);
 }
 
@@ -177,10 +179,12 @@ static pen_status forms_build(forms_builder *b) {
     uint32_t whole;
     PEN_TRY(PEN_NEW(b->arena, plan->stages.stage_count, &b->device_of_stage));
     PEN_TRY(PEN_NEW(b->arena, plan->stages.stage_count, &b->is_halved));
+    PEN_TRY(PEN_NEW(b->arena, plan->stages.stage_count, &b->is_recomputed));
     PEN_TRY(PEN_NEW(b->arena, PEN_PIPELINE_FORM_LIMIT, &b->run_forms));
     PEN_TRY(PEN_NEW(b->arena, PEN_PIPELINE_FORM_LIMIT, &b->specs));
     for (uint32_t s = 0; s < plan->stages.stage_count; s++) {
         b->device_of_stage[s] = plan->stages.stages[s].device;
+        b->is_recomputed[s] = plan->stages.stages[s].is_recomputed;
     }
     pen_schedule_find_halved(request->schedule, plan->stages.stage_count, b->is_halved);
     PEN_TRY(forms_add(b, request->program, true, plan->microbatch_count, &whole));

@@ -108,12 +108,3 @@ pen_status pen_plan_schedule(const pen_plan *plan, pen_arena *arena,
     *out_schedule = schedule;
     return PEN_OK;
 }
-
-void pen_schedule_find_halves(const pen_schedule *schedule, uint32_t stage_count,
-                              bool *out_is_halved) {
-    memset(out_is_halved, 0, stage_count * sizeof *out_is_halved);
-    for (uint32_t t = 0; t < schedule->task_count; t++) {
-        if (schedule->tasks[t].kind != PEN_TASK_BACKWARD_INPUT) continue;
-        out_is_halved[schedule->tasks[t].stage] = true;
-    }
-}

@@ -30,9 +30,4 @@ PEN_NODISCARD pen_status pen_schedule_format_device(const pen_schedule *schedule
 PEN_NODISCARD pen_status pen_schedule_parse(const char *const *texts, uint32_t device_count,
                                             pen_arena *arena, const pen_schedule **out_schedule);
 
-// Which stages run the halves of their backward tasks apart. out_is_halved: [stage_count of the
-// graph that the schedule is of].
-void pen_schedule_find_halves(const pen_schedule *schedule, uint32_t stage_count,
-                              bool *out_is_halved);
-
 #endif // PEN_SCHEDULER_SCHEDULE_PLAN_SCHEDULE_H

@@ -73,6 +73,70 @@ static void plans_list_what_was_searched(void **state) {
     pen_arena_destroy(arena);
 }
 
+// A job whose device b may use `limit` bytes.
+static pen_plan_job *start_limited(pen_arena *arena, uint64_t limit, const char *recompute) {
+    const char *rest;
+    CHECK_OK(pen_arena_format(
+        arena, &rest,
+        "devices:\n"
+        "  - {name: a, memory: 64MiB, reserve: 0B, threads: 1, flops: 20G, memory_bandwidth: "
+        "8GB/s}\n"
+        "  - {name: b, memory: %lluB, reserve: 0B, threads: 1, flops: 20G, memory_bandwidth: "
+        "8GB/s}\n"
+        "links: [{between: [a, b], bandwidth: 2GB/s, latency: 20us}]\n"
+        "placement: {strategy: manual, pin: [{nodes: "
+        "\"^/(conv1|Sigmoid$|Pad|Aver|conv2|Tanh$|Max)\", to: b}, {nodes: "
+        "\"^/(Resh|fc|Tanh_1|Sigmoid_1)\", to: a}]}\n"
+        "pipeline: {schedule: gpipe, recompute: %s}\n",
+        (unsigned long long)limit, recompute));
+    return planned_start(planned_reference(arena, "lenet", 4, rest));
+}
+
+// Stages are recomputed only where it does not fit otherwise.
+static void recomputing_makes_it_fit(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    pen_plan *plan;
+    pen_plan_job *plan_job = start_limited(arena, 64u << 20, "auto");
+    const pen_plan *plain = planned_place(plan_job, arena);
+    for (uint32_t s = 0; s < plain->stages.stage_count; s++) {
+        assert_false(plain->stages.stages[s].is_recomputed);
+    }
+    const double plain_seconds = plain->step_seconds;
+    const uint64_t total = plain->devices[1].memory.total;
+    pen_plan_job_destroy(plan_job);
+    plan_job = start_limited(arena, total - 4096, "none");
+    CHECK_ERROR(pen_plan_job_place(plan_job, arena, &plan), PEN_DOES_NOT_FIT, "'b'");
+    pen_plan_job_destroy(plan_job);
+    plan_job = start_limited(arena, total - 4096, "auto");
+    CHECK_OK(pen_plan_job_place(plan_job, arena, &plan));
+    for (uint32_t s = 0; s < plan->stages.stage_count; s++) {
+        CHECK(plan->stages.stages[s].is_recomputed == (plan->stages.stages[s].device == 1),
+              "stage %u", s);
+    }
+    CHECK(plan->devices[1].memory.total <= total - 4096, "%llu",
+          (unsigned long long)plan->devices[1].memory.total);
+    CHECK(plan->step_seconds > plain_seconds, "%g, %g", plan->step_seconds, plain_seconds);
+    // the file keeps it, and the job without recomputing takes it as it is written
+    const char *path = scratch_path("recompute.yaml");
+    pen_plan *read, *again;
+    const double seconds = plan->step_seconds;
+    CHECK_OK(pen_plan_write(plan, path, arena));
+    pen_plan_job_destroy(plan_job);
+    plan_job = start_limited(arena, total - 4096, "none");
+    CHECK_OK(pen_plan_read(path, arena, &read));
+    CHECK_OK(pen_plan_job_rebuild(plan_job, read, arena, &again));
+    CHECK(again->step_seconds == seconds, "%g, %g", again->step_seconds, seconds);
+    pen_plan_job_destroy(plan_job);
+    plan_job = start_limited(arena, 64u << 20, "stage");
+    CHECK_OK(pen_plan_job_place(plan_job, arena, &plan));
+    for (uint32_t s = 0; s < plan->stages.stage_count; s++) {
+        assert_true(plan->stages.stages[s].is_recomputed);
+    }
+    pen_plan_job_destroy(plan_job);
+    pen_arena_destroy(arena);
+}
+
 static void wrong_names_are_told(void **state) {
     (void)state;
     pen_arena *arena = check_arena();
@@ -166,7 +230,8 @@ static void plans_repeat(void **state) {
     pen_arena_destroy(arena);
 }
 
-PEN_TEST_MAIN(cmocka_unit_test(plans_list_what_was_searched),
+PEN_TEST_MAIN(cmocka_unit_test(recomputing_makes_it_fit),
+              cmocka_unit_test(plans_list_what_was_searched),
               cmocka_unit_test(options_go_before_the_job), cmocka_unit_test(wrong_names_are_told),
               cmocka_unit_test(data_need_not_be_there), cmocka_unit_test(cost_tables_are_used),
               cmocka_unit_test(plans_repeat))
