@@ -196,12 +196,17 @@ fuzz: $(chosen_fuzzers) #! every fuzzer for FUZZ_SECONDS=60; FUZZ='yaml csv' the
 #   make bench BENCH='mlp4096:1:1'    training steps beside PyTorch: those cases
 #   make bench WORKLOADS=DIR          placement: each strategy on each workload in DIR, and what it saves
 #   make bench PLACEMENT='giants'     placement: that table; there are workloads, steps, giants
+#   make bench TRANSPORT=1            links over gRPC beside raw TCP
 .PHONY: bench
 BENCH :=
+TRANSPORT :=
 WORKLOADS :=
 PLACEMENT := $(if $(WORKLOADS),workloads steps)
-bench_programs := $(addprefix $(BUILD)/tests/bench/,bench_enqueue giant_bench)
-bench: $(BUILD)/penstock $(bench_programs) | build/.has-bench #! training beside PyTorch, and placement; WORKLOADS=DIR, BENCH=case, PLACEMENT=table
+bench_programs := $(addprefix $(BUILD)/tests/bench/,bench_enqueue giant_bench transport_bench)
+bench: $(BUILD)/penstock $(bench_programs) | build/.has-bench #! training beside PyTorch, and placement; WORKLOADS=DIR, BENCH=case, PLACEMENT=table, TRANSPORT=1
+ifneq ($(TRANSPORT),)
+	@/usr/bin/python3 tests/bench/transport_table.py --bench $(BUILD)/tests/bench/transport_bench
+else
 ifeq ($(PLACEMENT),)
 	@$(BUILD)/tests/bench/bench_enqueue
 	@/usr/bin/python3 tests/bench/run_bench.py --penstock $(BUILD)/penstock $(BENCH)
@@ -210,6 +215,10 @@ endif
 ifeq ($(BENCH),)
 	@/usr/bin/python3 tests/bench/run_placement_bench.py --penstock $(BUILD)/penstock --giant $(BUILD)/tests/bench/giant_bench \
 	  $(if $(WORKLOADS),--workloads $(WORKLOADS)) $(PLACEMENT)
+endif
+ifeq ($(BENCH)$(PLACEMENT),)
+	@/usr/bin/python3 tests/bench/transport_table.py --bench $(BUILD)/tests/bench/transport_bench
+endif
 endif
 
 $(BUILD)/tests/bench/giant_bench: $(BUILD)/tests/support/giant_graph.o

@@ -103,9 +103,9 @@ void pen_grpc_health_answer(pen_grpc_server *server, grpc_call *take_call, grpc_
     answer->server = server;
     answer->call = take_call;
     if (grpc_slice_str_cmp(method, HEALTH_METHOD) == 0) {
-        const grpc_op op = {.op = GRPC_OP_RECV_MESSAGE,
-                            .data.recv_message.recv_message = &answer->request};
-        health_batch(answer, &op, 1, health_received);
+        grpc_op batch = {.op = GRPC_OP_RECV_MESSAGE};
+        batch.data.recv_message.recv_message = &answer->request;
+        health_batch(answer, &batch, 1, health_received);
     } else {
         health_finish(answer, NULL, GRPC_STATUS_UNIMPLEMENTED, "there is no such method");
     }

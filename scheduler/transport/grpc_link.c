@@ -192,14 +192,12 @@ static void link_send_status(pen_grpc_link *link) {
     grpc_slice text = grpc_slice_from_copied_string(word->reason);
     link->mark = (grpc_metadata){.key = grpc_slice_from_static_string(PEN_GRPC_MARK),
                                  .value = grpc_slice_from_static_string("1")};
-    const grpc_op op = {
-        .op = GRPC_OP_SEND_STATUS_FROM_SERVER,
-        .data.send_status_from_server = {.status = (grpc_status_code)pen_wire_code(word->code),
-                                         .status_details = &text,
-                                         .trailing_metadata_count = 1,
-                                         .trailing_metadata = &link->mark},
-    };
-    pen_grpc_link_batch(link, &op, 1, &link->last_sent);
+    grpc_op batch = {.op = GRPC_OP_SEND_STATUS_FROM_SERVER};
+    batch.data.send_status_from_server.status = (grpc_status_code)pen_wire_code(word->code);
+    batch.data.send_status_from_server.status_details = &text;
+    batch.data.send_status_from_server.trailing_metadata_count = 1;
+    batch.data.send_status_from_server.trailing_metadata = &link->mark;
+    pen_grpc_link_batch(link, &batch, 1, &link->last_sent);
     grpc_slice_unref(text);
 }
 

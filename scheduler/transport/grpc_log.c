@@ -75,7 +75,7 @@ static bool log_get_ends(int descriptor, uint16_t *out_port, char *out_address, 
         struct sockaddr any;
         struct sockaddr_in four;
         struct sockaddr_in6 six;
-    } here, there;
+    } here = {.any = {0}}, there = {.any = {0}};
     socklen_t here_size = sizeof here, there_size = sizeof there;
     char host[INET6_ADDRSTRLEN];
     if (getsockname(descriptor, &here.any, &here_size) != 0) return false;

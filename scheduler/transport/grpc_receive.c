@@ -195,7 +195,7 @@ static void receive_done(void *owner, bool success) {
 void pen_grpc_receive_start(pen_grpc_link *link) {
     if (link->is_over) return;
     link->received = (pen_grpc_tag){receive_done, link, link};
-    const grpc_op op = {.op = GRPC_OP_RECV_MESSAGE,
-                        .data.recv_message.recv_message = &link->incoming};
-    pen_grpc_link_batch(link, &op, 1, &link->received);
+    grpc_op batch = {.op = GRPC_OP_RECV_MESSAGE};
+    batch.data.recv_message.recv_message = &link->incoming;
+    pen_grpc_link_batch(link, &batch, 1, &link->received);
 }

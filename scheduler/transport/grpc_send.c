@@ -203,8 +203,9 @@ static void send_slices(pen_grpc_link *link, grpc_slice *slices, size_t count) {
     grpc_byte_buffer *buffer = grpc_raw_byte_buffer_create(slices, count);
     for (size_t i = 0; i < count; i++)
         grpc_slice_unref(slices[i]); // the buffer holds them
-    const grpc_op op = {.op = GRPC_OP_SEND_MESSAGE, .data.send_message.send_message = buffer};
-    pen_grpc_link_batch(link, &op, 1, &link->sent);
+    grpc_op batch = {.op = GRPC_OP_SEND_MESSAGE};
+    batch.data.send_message.send_message = buffer;
+    pen_grpc_link_batch(link, &batch, 1, &link->sent);
     grpc_byte_buffer_destroy(buffer); // the call has taken the slices
 }
 
