@@ -66,6 +66,18 @@ for page in run shown; do
     if grep -qF '<b>first</b>' dom; then die "$page.html: a name became an element"; fi
 done
 
+# over processes: each is one in the trace, and tensors are arrows
+sed 's/threads: 1}/threads: 1, host: localhost}/' job.yaml >processes.yaml
+penstock train processes.yaml --steps 6 --trace moved.json --report moved.html >out 2>said ||
+    die "train over processes: $(cat said)"
+/usr/bin/python3 "$top/tests/end_to_end/check_trace.py" moved.json '
+len(processes) == 3 and len(arrows) > 6 * 4
+and sum(s["cat"] == "send" for s in spans) >= len(arrows)
+and all(s["args"]["bytes"] > 0 and s["args"]["value"] for s in spans if s["cat"] in ("send", "receive"))
+and {s["args"]["step"] for s in spans if s["cat"] == "compute"} == {1, 2, 3, 4, 5, 6}' || die "the trace of processes is wrong"
+grep -qE "^process, at its peak +127\.0\.0\.1:[0-9]+ " said || die "no processes in: $(cat said)"
+[ "$(grep -c '127\.0\.0\.1:' said)" -ge 3 ] || die "not three processes in: $(cat said)"
+
 # what is wrong
 sed 's/name: third/name: fourth/' job.yaml >other.yaml
 penstock plan -q other.yaml -o other.plan >/dev/null 2>said || die "plan: $(cat said)"
