@@ -68,6 +68,25 @@ static uint32_t setup_find_worker(const pipeline_engine *p, uint32_t device) {
     return 0;
 }
 
+// Where a device is, nearest first. Workers are numbered in this order, for the one with the lower
+// number calls the other: other machines need not find their way to this one.
+static int setup_distance(const pen_cluster_device *device) {
+    if (device->host == NULL) return 0;
+    return setup_is_own_process(device) ? 1 : 2;
+}
+
+static void setup_number_worker(pipeline_engine *p, uint32_t d) {
+    const pen_cluster_device *device = &p->request->cluster->devices[d];
+    p->worker_of_device[d] = setup_find_worker(p, d);
+    if (p->worker_of_device[d] != 0) return;
+    p->worker_of_device[d] = ++p->worker_count;
+    pen_run_spec_worker *worker = &p->workers[p->worker_count];
+    worker->address = device->host;
+    if (device->host != NULL) return;
+    p->local_worker = p->worker_count;
+    *worker = (pen_run_spec_worker){"this process", ""};
+}
+
 static pen_status setup_number_workers(pipeline_engine *p) {
     const pen_cluster *cluster = p->request->cluster;
     PEN_TRY(PEN_NEW(p->arena, cluster->device_count, &p->worker_of_device));
@@ -81,16 +100,17 @@ static pen_status setup_number_workers(pipeline_engine *p) {
             .kind = device->kind,
             .thread_count = device->threads,
             .memory_bytes = p->options.no_memory_check ? UINT64_MAX : device->bytes_limit};
-        p->worker_of_device[d] = setup_find_worker(p, d);
-        if (p->worker_of_device[d] != 0) continue;
-        p->worker_of_device[d] = ++p->worker_count;
-        pen_run_spec_worker *worker = &p->workers[p->worker_count];
-        worker->address = device->host;
-        if (device->host != NULL) continue;
-        p->local_worker = p->worker_count;
-        *worker = (pen_run_spec_worker){"this process", ""};
+    }
+    for (int distance = 0; distance <= 2; distance++) {
+        for (uint32_t d = 0; d < cluster->device_count; d++) {
+            if (setup_distance(&cluster->devices[d]) == distance) setup_number_worker(p, d);
+        }
     }
     return PEN_OK;
+}
+
+static pen_transport_tls setup_tls(const pipeline_engine *p) {
+    return (pen_transport_tls){p->job->tls.ca, p->job->tls.cert, p->job->tls.key};
 }
 
 // Processes for the devices that want one of their own, and the names of all.
@@ -100,7 +120,8 @@ static pen_status setup_start_processes(pipeline_engine *p) {
     for (uint32_t d = 0; d < cluster->device_count; d++) {
         count += setup_is_own_process(&cluster->devices[d]);
     }
-    if (count > 0) PEN_TRY(pen_launch_workers(count, &p->launched));
+    const pen_launch_options options = {.tls = setup_tls(p), .is_insecure = p->options.insecure};
+    if (count > 0) PEN_TRY(pen_launch_workers(count, &options, &p->launched));
     if (p->worker_count > 1 || p->local_worker == 0) pen_transport_prepare_process();
     for (uint32_t d = 0, started = 0; d < cluster->device_count; d++) {
         if (!setup_is_own_process(&cluster->devices[d])) continue;
@@ -112,10 +133,6 @@ static pen_status setup_start_processes(pipeline_engine *p) {
                                  p->workers[w].address));
     }
     return PEN_OK;
-}
-
-static pen_transport_tls setup_tls(const pipeline_engine *p) {
-    return (pen_transport_tls){p->job->tls.ca, p->job->tls.cert, p->job->tls.key};
 }
 
 static void setup_forget_model(const void *context) {
@@ -130,6 +147,8 @@ static pen_status setup_start_worker(pipeline_engine *p, const pen_transport_kin
     if (p->local_worker == 0) return PEN_OK;
     const pen_worker_options options = {.transport = transport,
                                         .address = PIPELINE_LOCAL_ADDRESS,
+                                        .tls = setup_tls(p),
+                                        .is_insecure = p->options.insecure,
                                         .spec = p->forms.spec,
                                         .loaded = setup_forget_model,
                                         .model = p};

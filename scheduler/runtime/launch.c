@@ -29,6 +29,8 @@ typedef struct launched_worker {
 struct pen_launched {
     uint32_t count;
     launched_worker *workers; // [count]
+    char *tls;                // "CA,CERT,KEY"; NULL: without
+    bool is_insecure;
 };
 
 static const char *launch_program = NULL;
@@ -37,7 +39,8 @@ void pen_launch_set_program(const char *path) {
     launch_program = path;
 }
 
-static pen_status launch_spawn(launched_worker *worker, int announce) {
+static pen_status launch_spawn(launched_worker *worker, const pen_launched *launched,
+                               int announce) {
     char number[16], parent[24];
     posix_spawn_file_actions_t actions;
     snprintf(number, sizeof number, "%d", announce);
@@ -45,8 +48,12 @@ static pen_status launch_spawn(launched_worker *worker, int announce) {
     const char *program = launch_program == NULL ? "/proc/self/exe" : launch_program;
     char name[] = "penstock", verb[] = "worker", listen[] = "--listen", any[] = "127.0.0.1:0";
     char announce_option[] = "--announce", parent_option[] = "--parent";
-    char *arguments[] = {name,   verb,          listen, any, announce_option,
-                         number, parent_option, parent, NULL};
+    char tls_option[] = "--tls", insecure_option[] = "--insecure";
+    char *arguments[12] = {name, verb, listen, any, announce_option, number, parent_option, parent};
+    size_t count = 8;
+    if (launched->tls != NULL) arguments[count++] = tls_option;
+    if (launched->tls != NULL) arguments[count++] = launched->tls;
+    if (launched->is_insecure) arguments[count++] = insecure_option;
     if (posix_spawn_file_actions_init(&actions) != 0) return pen_error_out_of_memory();
     // it reads nothing, and writes its messages where this process does
     int code = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
@@ -62,7 +69,7 @@ static pen_status launch_spawn(launched_worker *worker, int announce) {
     return pen_error(PEN_UNAVAILABLE, "the system starts no worker process: %s", strerror(code));
 }
 
-static pen_status launch_start(launched_worker *worker) {
+static pen_status launch_start(launched_worker *worker, const pen_launched *launched) {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) {
         return pen_error(PEN_UNAVAILABLE, "the system gives no pipe: %s", strerror(errno));
@@ -73,7 +80,7 @@ static pen_status launch_start(launched_worker *worker) {
         close(ends[1]);
         return pen_error(PEN_UNAVAILABLE, "the system gives no pipe: %s", strerror(errno));
     }
-    const pen_status status = launch_spawn(worker, ends[1]);
+    const pen_status status = launch_spawn(worker, launched, ends[1]);
     close(ends[1]);
     return status;
 }
@@ -115,7 +122,7 @@ static pen_status launch_await(launched_worker *worker, double deadline) {
 
 static pen_status launch_all(pen_launched *launched) {
     for (uint32_t i = 0; i < launched->count; i++) {
-        PEN_TRY(launch_start(&launched->workers[i]));
+        PEN_TRY(launch_start(&launched->workers[i], launched));
     }
     const double deadline = pen_clock_seconds() + LAUNCH_SECONDS;
     for (uint32_t i = 0; i < launched->count; i++) {
@@ -124,7 +131,20 @@ static pen_status launch_all(pen_launched *launched) {
     return PEN_OK;
 }
 
-pen_status pen_launch_workers(uint32_t count, pen_launched **out_launched) {
+// "CA,CERT,KEY", as the command takes it.
+static pen_status launch_name_files(pen_launched *launched, const pen_launch_options *options) {
+    const pen_transport_tls *tls = &options->tls;
+    launched->is_insecure = options->is_insecure;
+    if (tls->ca == NULL) return PEN_OK;
+    const size_t size = strlen(tls->ca) + strlen(tls->cert) + strlen(tls->key) + 3;
+    launched->tls = pen_memory_allocate(size, 1);
+    if (launched->tls == NULL) return pen_error_out_of_memory();
+    snprintf(launched->tls, size, "%s,%s,%s", tls->ca, tls->cert, tls->key);
+    return PEN_OK;
+}
+
+pen_status pen_launch_workers(uint32_t count, const pen_launch_options *options,
+                              pen_launched **out_launched) {
     pen_launched *launched = pen_memory_allocate(1, sizeof *launched);
     if (launched == NULL) return pen_error_out_of_memory();
     launched->count = count;
@@ -133,6 +153,7 @@ pen_status pen_launch_workers(uint32_t count, pen_launched **out_launched) {
     for (uint32_t i = 0; launched->workers != NULL && i < count; i++) {
         launched->workers[i].pipe = -1;
     }
+    if (status == PEN_OK) status = launch_name_files(launched, options);
     if (status == PEN_OK) status = launch_all(launched);
     if (status != PEN_OK) {
         pen_launched_end(launched);
@@ -187,5 +208,6 @@ void pen_launched_end(pen_launched *launched) {
         }
     }
     pen_memory_free(launched->workers);
+    pen_memory_free(launched->tls);
     pen_memory_free(launched);
 }

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "scheduler/transport/transport.h"
 
 typedef struct pen_launched pen_launched;
 
@@ -19,10 +20,17 @@ typedef struct pen_launched pen_launched;
 // Borrowed.
 void pen_launch_set_program(const char *path);
 
+// What workers are told about links: they and this process show each other the same certificate.
+typedef struct pen_launch_options {
+    pen_transport_tls tls;
+    bool is_insecure;
+} pen_launch_options;
+
 // Starts `count` workers and waits until each takes links.
 //   UNAVAILABLE  the system starts none, or one ended before it took links
 //   DEADLINE     none took links in time
-PEN_NODISCARD pen_status pen_launch_workers(uint32_t count, pen_launched **out_launched);
+PEN_NODISCARD pen_status pen_launch_workers(uint32_t count, const pen_launch_options *options,
+                                            pen_launched **out_launched);
 // Where worker `index` takes links: "127.0.0.1:40123".
 const char *pen_launched_address(const pen_launched *launched, uint32_t index);
 // Ends them: asks, then kills. Waits. Accepts NULL.
