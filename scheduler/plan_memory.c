@@ -103,20 +103,24 @@ static pen_status measure_device(plan_measure *m, uint32_t device, pen_plan_memo
 }
 
 // What the worker of `device` takes besides.
-static pen_status measure_process(plan_measure *m, uint32_t device, uint64_t *out_bytes) {
+static pen_status measure_process(plan_measure *m, uint32_t device,
+                                  pen_plan_device_memory *memory) {
     const uint32_t device_count = m->request->plan->device_count;
     const pen_graph **graphs;
     uint32_t count = 0;
+    uint64_t buffer_bytes = 0;
     PEN_TRY(PEN_NEW(m->arena, device_count, &graphs));
     for (uint32_t d = 0; d < device_count; d++) {
         if (m->worker_of_device[d] != m->worker_of_device[device]) continue;
         graphs[count++] = m->cut->parts[d].graph;
+        buffer_bytes += memory[d].memory.total;
     }
     const pen_worker_memory_request request = {
         .graphs = graphs,
         .graph_count = count,
+        .buffer_bytes = buffer_bytes,
         .is_within = m->request->cluster->devices[device].host == NULL};
-    return pen_worker_memory_estimate(&request, m->arena, out_bytes);
+    return pen_worker_memory_estimate(&request, m->arena, &memory[device].process_bytes);
 }
 
 static pen_status measure_all(plan_measure *m, pen_plan_device_memory *memory) {
@@ -124,9 +128,11 @@ static pen_status measure_all(plan_measure *m, pen_plan_device_memory *memory) {
     PEN_TRY(measure_copies(m));
     for (uint32_t d = 0; d < m->request->plan->device_count; d++) {
         memory[d] = (pen_plan_device_memory){.worker = m->worker_of_device[d]};
-        PEN_TRY(measure_process(m, d, &memory[d].process_bytes));
         if (m->cut->parts[d].list_count == 0) continue;
         PEN_TRY(measure_device(m, d, &memory[d].memory));
+    }
+    for (uint32_t d = 0; d < m->request->plan->device_count; d++) {
+        PEN_TRY(measure_process(m, d, memory));
     }
     return PEN_OK;
 }

@@ -2,41 +2,57 @@
 
 #include <string.h>
 
+#include "base/integer.h"
 #include "base/name_map.h"
 #include "graph/op.h"
 #include "partition/cost_table.h"
 
-// How these were found: VmHWM at the end of trainings of the reference models (31 to 246 nodes),
-// less the buffers of the devices; of a single device, of 2 and 4 devices of one process, and of 2
-// and 4 workers with a process each. Numbers of nodes and kinds of convolutions explain the
-// differences.
+// How these were found: VmHWM at the end of trainings of the reference models (31 to 246 nodes) and
+// of perceptrons and residual networks of 30 to 600 MiB, less the buffers of the devices: of a
+// single device, of 2 and 4 devices of one process, and of 1, 2 and 4 workers with a process each.
+// Numbers of nodes and kinds of convolutions explain most of the differences.
 #define MIB ((uint64_t)1 << 20)
 #define PROCESS_BYTES (17 * MIB)              // the program, its libraries and their tables
 #define PROCESS_PRODUCTS_BYTES (15 * MIB / 2) // the library of matrix products, once used
-#define PROCESS_CONVOLUTIONS_BYTES (3 * MIB)  // the library of convolutions, once used
+#define PROCESS_PACKED_SHARE 4                // of an operand, rearranged while it is multiplied
+#define PROCESS_PACKED_LIMIT (8 * MIB)
+#define PROCESS_CONVOLUTIONS_BYTES (3 * MIB)           // the library of convolutions, once used
 #define PROCESS_CONVOLUTION_BYTES ((uint64_t)96 << 10) // code made for each kind of convolution
 #define PROCESS_NODE_BYTES ((uint64_t)18 << 10)        // in graph, kernels and order
 #define PROCESS_BATCHES 2                              // one in use, one being read
 
-#define COORDINATOR_BYTES (22 * MIB)                 // with what moves tensors, and its threads
-#define COORDINATOR_NODE_BYTES ((uint64_t)42 << 10)  // in graph, plan, parts and descriptions
+#define COORDINATOR_BYTES (22 * MIB)                // with what moves tensors, and its threads
+#define COORDINATOR_NODE_BYTES ((uint64_t)42 << 10) // in graph, plan, parts and descriptions
+#define COORDINATOR_MODEL_SHARE 7 / 10              // of the mapped file, while weights are sent
+#define COORDINATOR_MODEL_LIMIT (48 * MIB)
 #define WORKER_BYTES (20 * MIB)                      // with what moves tensors, and its threads
-#define WORKER_NODE_BYTES ((uint64_t)35 << 10)       // in description, part, kernels, launches
+#define WORKER_NODE_BYTES ((uint64_t)30 << 10)       // in description, part, kernels, launches
 #define WORKER_WITHIN_NODE_BYTES ((uint64_t)8 << 10) // where the graphs are there already
+#define WORKER_BUFFER_SHARE 8         // of buffers: huge pages that are not full, pieces of weights
+#define WORKER_BUFFER_LIMIT (4 * MIB) // that arrive
 
 // What the nodes of some graphs need of libraries.
 typedef struct process_needs {
     pen_arena *arena;
-    pen_name_map kinds; // of convolutions: nodes that do equal work share their code
+    pen_name_map kinds;    // of convolutions: nodes that do equal work share their code
+    bool has_convolutions; // or pooling, which is of the same library
     bool has_products;
+    uint64_t packed_bytes; // of the operand of a matrix product, at most
     uint64_t node_count;
+    uint64_t tensor_bytes; // of the model's
 } process_needs;
 
 static pen_status process_add_node(process_needs *needs, const pen_graph *graph, pen_node_id id) {
-    const pen_op *op = pen_graph_node(graph, id)->op;
+    const pen_node *node = pen_graph_node(graph, id);
+    const pen_op *op = node->op;
     const char *shape, *kind;
     if (strcmp(op->name, "matmul") == 0 || strcmp(op->name, "gemm") == 0) {
+        const uint64_t bytes = pen_tensor_type_bytes(pen_value_type(graph, node->inputs[1]));
         needs->has_products = true;
+        needs->packed_bytes = pen_max_u64(needs->packed_bytes, bytes / PROCESS_PACKED_SHARE);
+    }
+    if (strstr(op->name, "conv") != NULL || strstr(op->name, "pool") != NULL) {
+        needs->has_convolutions = true;
     }
     if (strncmp(op->name, "conv", 4) != 0) return PEN_OK;
     PEN_TRY(pen_cost_key(graph, id, needs->arena, &shape));
@@ -51,16 +67,20 @@ static pen_status process_add_graph(process_needs *needs, const pen_graph *graph
         PEN_TRY(process_add_node(needs, graph, (pen_node_id){n}));
     }
     needs->node_count += node_count;
+    for (uint32_t v = 0; v < pen_graph_value_count(graph); v++) {
+        needs->tensor_bytes += pen_graph_value(graph, (pen_value_id){v})->data_bytes;
+    }
     return PEN_OK;
 }
 
 static uint64_t process_convolutions(const process_needs *needs) {
-    if (needs->kinds.count == 0) return 0;
+    if (!needs->has_convolutions) return 0;
     return PROCESS_CONVOLUTIONS_BYTES + needs->kinds.count * PROCESS_CONVOLUTION_BYTES;
 }
 
 static uint64_t process_products(const process_needs *needs) {
-    return needs->has_products ? PROCESS_PRODUCTS_BYTES : 0;
+    if (!needs->has_products) return 0;
+    return PROCESS_PRODUCTS_BYTES + pen_min_u64(needs->packed_bytes, PROCESS_PACKED_LIMIT);
 }
 
 static uint64_t process_example_bytes(const pen_dataset_info *info) {
@@ -83,6 +103,7 @@ pen_status pen_process_memory_estimate(const pen_process_memory_request *request
     bytes += process_convolutions(&needs);
     if (request->is_coordinator) {
         bytes += COORDINATOR_BYTES + needs.node_count * COORDINATOR_NODE_BYTES;
+        bytes += pen_min_u64(needs.tensor_bytes * COORDINATOR_MODEL_SHARE, COORDINATOR_MODEL_LIMIT);
     } else {
         bytes += PROCESS_BYTES + needs.node_count * PROCESS_NODE_BYTES + process_products(&needs);
     }
@@ -97,7 +118,8 @@ pen_status pen_worker_memory_estimate(const pen_worker_memory_request *request, 
     for (uint32_t g = 0; g < request->graph_count; g++) {
         PEN_TRY(process_add_graph(&needs, request->graphs[g]));
     }
-    *out_bytes = process_products(&needs);
+    *out_bytes = process_products(&needs) +
+                 pen_min_u64(request->buffer_bytes / WORKER_BUFFER_SHARE, WORKER_BUFFER_LIMIT);
     if (request->is_within) {
         *out_bytes += needs.node_count * WORKER_WITHIN_NODE_BYTES;
     } else {

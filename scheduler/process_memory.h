@@ -27,7 +27,8 @@ PEN_NODISCARD pen_status pen_process_memory_estimate(const pen_process_memory_re
 typedef struct pen_worker_memory_request {
     const pen_graph *const *graphs; // [graph_count], the parts of its devices, in all forms
     uint32_t graph_count;
-    bool is_within; // in the coordinator's process: only what comes on top of that
+    uint64_t buffer_bytes; // of its devices
+    bool is_within;        // in the coordinator's process: only what comes on top of that
 } pen_worker_memory_request;
 
 // `arena` is for scratch. OUT_OF_MEMORY

@@ -39,4 +39,35 @@ static void estimates_grow_with_what_is_there(void **state) {
     pen_arena_destroy(arena);
 }
 
-PEN_TEST_MAIN(cmocka_unit_test(estimates_grow_with_what_is_there))
+// A worker takes more for what it runs and holds, and less where the coordinator has it already.
+static void workers_grow_with_what_they_run(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    pen_plan_job *mlp = planned_start(planned_reference(arena, "mlp", 3, PLANNED_ONE_DEVICE));
+    pen_plan_job *cnn =
+        planned_start(planned_reference(arena, "branching_cnn", 3, PLANNED_ONE_DEVICE));
+    const pen_program *program = pen_plan_job_program(mlp);
+    const pen_graph *graphs[2] = {program->graph, pen_plan_job_program(cnn)->graph};
+    uint64_t bytes[5];
+    const pen_worker_memory_request requests[5] = {
+        {0},
+        {.graphs = graphs, .graph_count = 1},
+        {.graphs = graphs, .graph_count = 2},
+        {.graphs = graphs, .graph_count = 2, .buffer_bytes = 100 << 20},
+        {.graphs = graphs, .graph_count = 2, .buffer_bytes = 100 << 20, .is_within = true}};
+    for (int i = 0; i < 5; i++) {
+        CHECK_OK(pen_worker_memory_estimate(&requests[i], arena, &bytes[i]));
+    }
+    assert_true(bytes[0] > 1u << 20 && bytes[0] < bytes[1] && bytes[1] < bytes[2]);
+    assert_true(bytes[2] < bytes[3] && bytes[4] < bytes[3]);
+    const pen_process_memory_request alone = {.programs = &program, .program_count = 1};
+    pen_process_memory_request leading = alone;
+    leading.is_coordinator = true;
+    assert_true(estimate(&leading) > 1u << 20 && estimate(&leading) != estimate(&alone));
+    pen_plan_job_destroy(mlp);
+    pen_plan_job_destroy(cnn);
+    pen_arena_destroy(arena);
+}
+
+PEN_TEST_MAIN(cmocka_unit_test(workers_grow_with_what_they_run),
+              cmocka_unit_test(estimates_grow_with_what_is_there))
