@@ -160,12 +160,18 @@ static pen_status plan_set_placement(pen_plan_job *p) {
 }
 
 static pen_status plan_estimate_process(pen_plan_job *p) {
+    const pen_cluster *cluster = p->request.cluster;
+    bool is_networked = false;
+    for (uint32_t d = 0; d < cluster->device_count; d++) {
+        if (cluster->devices[d].host != NULL) is_networked = true;
+    }
     const pen_process_memory_request request = {
         .programs = &p->program,
         .program_count = 1,
         .info = p->dataset == NULL ? NULL : pen_dataset_get_info(p->dataset),
         .batch = (uint64_t)p->job->train.batch,
-        .is_coordinator = !p->planned.is_local};
+        .is_coordinator = !p->planned.is_local,
+        .is_networked = is_networked};
     return pen_process_memory_estimate(&request, p->arena, &p->request.process_bytes);
 }
 

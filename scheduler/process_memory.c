@@ -21,7 +21,8 @@
 #define PROCESS_NODE_BYTES ((uint64_t)18 << 10)        // in graph, kernels and order
 #define PROCESS_BATCHES 2                              // one in use, one being read
 
-#define COORDINATOR_BYTES (22 * MIB)                // with what moves tensors, and its threads
+#define COORDINATOR_BYTES (37 * MIB / 2)
+#define COORDINATOR_NETWORK_BYTES (7 * MIB / 2)     // what moves tensors between processes, threads
 #define COORDINATOR_NODE_BYTES ((uint64_t)42 << 10) // in graph, plan, parts and descriptions
 #define COORDINATOR_MODEL_SHARE 7 / 10              // of the mapped file, while weights are sent
 #define COORDINATOR_MODEL_LIMIT (48 * MIB)
@@ -103,6 +104,7 @@ pen_status pen_process_memory_estimate(const pen_process_memory_request *request
     bytes += process_convolutions(&needs);
     if (request->is_coordinator) {
         bytes += COORDINATOR_BYTES + needs.node_count * COORDINATOR_NODE_BYTES;
+        if (request->is_networked) bytes += COORDINATOR_NETWORK_BYTES;
         bytes += pen_min_u64(needs.tensor_bytes * COORDINATOR_MODEL_SHARE, COORDINATOR_MODEL_LIMIT);
     } else {
         bytes += PROCESS_BYTES + needs.node_count * PROCESS_NODE_BYTES + process_products(&needs);

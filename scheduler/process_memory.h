@@ -16,7 +16,8 @@ typedef struct pen_process_memory_request {
     uint32_t program_count;
     const pen_dataset_info *info; // NULL: no data is read
     uint64_t batch;               // examples
-    bool is_coordinator;          // plans, cuts and feeds the programs, which others run
+    bool is_coordinator;          // plans, cuts and feeds the programs, which others run:
+    bool is_networked;            // some of them in other processes
 } pen_process_memory_request;
 
 // `arena` is for scratch. OUT_OF_MEMORY

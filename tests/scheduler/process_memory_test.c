@@ -63,7 +63,9 @@ static void workers_grow_with_what_they_run(void **state) {
     const pen_process_memory_request alone = {.programs = &program, .program_count = 1};
     pen_process_memory_request leading = alone;
     leading.is_coordinator = true;
-    assert_true(estimate(&leading) > 1u << 20 && estimate(&leading) != estimate(&alone));
+    const uint64_t within = estimate(&leading);
+    leading.is_networked = true;
+    assert_true(within > 1u << 20 && within != estimate(&alone) && estimate(&leading) > within);
     pen_plan_job_destroy(mlp);
     pen_plan_job_destroy(cnn);
     pen_arena_destroy(arena);
