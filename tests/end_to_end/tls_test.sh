@@ -1,0 +1,52 @@
+# Training over workers that show each other certificates: threads and processes of this machine and
+# a worker, in any order; and what is said when certificates do not fit.
+. tests/end_to_end/common.sh
+sh "$top/tests/support/make_certificates.sh" tls || die "certificates: $(cat tls/make_certificates.log)"
+
+start_worker() { # NAME [OPTION...]: sets `started` and `port`
+    local name=$1
+    shift
+    mkfifo "$name.pipe"
+    "$PENSTOCK" worker --listen 127.0.0.1:0 --announce 9 "$@" 9>"$name.pipe" 2>"$name.log" &
+    started=$!
+    read -r port <"$name.pipe"
+}
+
+# job NAME DEVICES CERTIFICATES: three devices
+job() {
+    cat >"$1.yaml" <<EOF
+version: 1
+model: {file: reference/mlp/model.onnx}
+data: {train: {format: npy, inputs: {input: reference/mlp/inputs.npy}, labels: reference/mlp/labels.npy}}
+train: {loss: softmax_cross_entropy, seed: 1, optimizer: {sgd: {lr: 0.05}}, batch: 8, microbatches: 4, epochs: 2}
+devices: [$2]
+placement: {strategy: round_robin}
+pipeline: {rendezvous_timeout: 5s}
+$3
+EOF
+}
+
+mine='tls: {ca: tls/ca.pem, cert: tls/cert.pem, key: tls/key.pem}'
+start_worker first --tls tls/ca.pem,tls/cert.pem,tls/key.pem
+there=", memory: 1GiB, host: \"127.0.0.1:$port\""
+job threads '{name: a, threads: 1}, {name: b, threads: 1}, {name: c, threads: 1}' ''
+job mixed "{name: a, threads: 1}, {name: b, threads: 1, host: localhost}, {name: c, threads: 1$there}" "$mine"
+job turned "{name: a, threads: 1$there}, {name: b, threads: 1, host: localhost}, {name: c, threads: 1}" "$mine"
+job none "{name: a, threads: 1$there}, {name: b, threads: 1}, {name: c, threads: 1$there}" ''
+job strange "{name: a, threads: 1$there}, {name: b, threads: 1$there}, {name: c, threads: 1$there}" \
+    'tls: {ca: tls/other_ca.pem, cert: tls/other_cert.pem, key: tls/other_key.pem}'
+expected=$(train_losses threads.yaml)
+for name in mixed turned; do
+    found=$(timeout 60 "$PENSTOCK" train --json "$name.yaml" 2>messages |
+        json '" ".join(repr(s["loss"]) for s in d["steps"])') || die "$name: $(cat messages)"
+    [ "$found" = "$expected" ] || die "$name: other losses than those of threads"
+done
+
+fails 6 "127\.0\.0\.1:$port" "$PENSTOCK" train -q none.yaml
+fails 6 "127\.0\.0\.1:$port" "$PENSTOCK" train -q strange.yaml
+grep -qi 'refused\|handshake\|certificate' first.log || die "the worker says nothing: $(cat first.log)"
+found=$(timeout 60 "$PENSTOCK" train --json mixed.yaml 2>messages |
+    json '" ".join(repr(s["loss"]) for s in d["steps"])') || die "afterwards: $(cat messages)"
+[ "$found" = "$expected" ] || die "afterwards: other losses than those of threads"
+kill "$started"
+wait "$started" || die "the worker's exit code: $?"
