@@ -58,14 +58,14 @@ static void part_visit_steps(part_builder *b) {
         for (uint32_t p = 0; p < request->order_count; p++) {
             const uint32_t n = request->order[p].index;
             if (!part_is_here(b, n) || (again == 1 && plan->again[n] == CUT_DEAD)) continue;
-            part_step_add(b, cut_plan_list(plan, n, again == 1),
+            part_step_add(b, pen_cut_plan_list(plan, n, again == 1),
                           again == 1 ? STEP_AGAIN : STEP_NODE, n);
         }
     }
     for (uint32_t c = 0; c < plan->copy_count; c++) {
         const cut_copy *copy = &plan->copies[c];
         if (request->device_of_stage[copy->stage] != b->device) continue;
-        part_step_add(b, cut_plan_update_list(plan, copy->stage, copy->phase), STEP_COPY, c);
+        part_step_add(b, pen_cut_plan_update_list(plan, copy->stage, copy->phase), STEP_COPY, c);
     }
     for (uint32_t c = 0; c < plan->channel_count; c++) {
         if (plan->channels[c].source != b->device) continue;
@@ -417,7 +417,7 @@ static pen_status part_keep(const part_builder *b, pen_part *part) {
     return PEN_OK;
 }
 
-pen_status cut_part_make(cut_plan *plan, uint32_t device, pen_part *out_part, uint32_t *count) {
+pen_status pen_cut_part_make(cut_plan *plan, uint32_t device, pen_part *out_part, uint32_t *count) {
     part_builder b = {.plan = plan, .device = device};
     const uint32_t first_list = plan->first_list[device];
     const uint32_t list_count = plan->first_list[device + 1] - first_list;

@@ -407,13 +407,13 @@ static uint32_t plan_find_key(const cut_plan *plan, const cut_key *key) {
     return (uint32_t)(found - plan->keys);
 }
 
-uint32_t cut_plan_list(const cut_plan *plan, uint32_t node, bool is_again) {
+uint32_t pen_cut_plan_list(const cut_plan *plan, uint32_t node, bool is_again) {
     const cut_class class = is_again ? plan->again[node] : plan->classes[node];
     const cut_key key = plan_key(plan, cut_stage(plan, node), class, plan->phases[node]);
     return plan_find_key(plan, &key);
 }
 
-uint32_t cut_plan_update_list(const cut_plan *plan, uint32_t stage, uint32_t phase) {
+uint32_t pen_cut_plan_update_list(const cut_plan *plan, uint32_t stage, uint32_t phase) {
     const cut_key key = plan_update_key(plan, stage, phase);
     return plan_find_key(plan, &key);
 }
@@ -485,13 +485,13 @@ static pen_status plan_begin(const pen_cut_request *request, cut_plan *plan) {
     return plan_classify(plan);
 }
 
-pen_status cut_plan_make(const pen_cut_request *request, pen_arena *arena, pen_arena *scratch,
-                         cut_plan *out_plan) {
+pen_status pen_cut_plan_make(const pen_cut_request *request, pen_arena *arena, pen_arena *scratch,
+                             cut_plan *out_plan) {
     cut_plan plan = {.arena = arena, .scratch = scratch};
     pen_cut_request *twinned;
     PEN_TRY(PEN_NEW(scratch, 1, &twinned));
     PEN_TRY(plan_begin(request, &plan));
-    PEN_TRY(cut_twins_make(&plan, twinned, &plan.twin_count));
+    PEN_TRY(pen_cut_twins_make(&plan, twinned, &plan.twin_count));
     if (plan.twin_count > 0) PEN_TRY(plan_begin(twinned, &plan));
     PEN_TRY(PEN_NEW(scratch, plan.node_count, &plan.phases));
     PEN_TRY(PEN_NEW(scratch, plan.node_count, &plan.again));

@@ -59,18 +59,18 @@ typedef struct cut_plan {
 } cut_plan;
 
 // INVALID_INPUT, OUT_OF_MEMORY as pen_cut_stages.
-PEN_NODISCARD pen_status cut_plan_make(const pen_cut_request *request, pen_arena *arena,
-                                       pen_arena *scratch, cut_plan *out_plan);
+PEN_NODISCARD pen_status pen_cut_plan_make(const pen_cut_request *request, pen_arena *arena,
+                                           pen_arena *scratch, cut_plan *out_plan);
 
 // Makes the part of one device, and fills in its ends of channels. `*count` goes up by each node of
 // the request's order.
-PEN_NODISCARD pen_status cut_part_make(cut_plan *plan, uint32_t device, pen_part *out_part,
-                                       uint32_t *count);
+PEN_NODISCARD pen_status pen_cut_part_make(cut_plan *plan, uint32_t device, pen_part *out_part,
+                                           uint32_t *count);
 
 // Where in `keys` the list of a node of the order is, or the one in which it runs again.
-uint32_t cut_plan_list(const cut_plan *plan, uint32_t node, bool is_again);
+uint32_t pen_cut_plan_list(const cut_plan *plan, uint32_t node, bool is_again);
 // The same for updates of a phase.
-uint32_t cut_plan_update_list(const cut_plan *plan, uint32_t stage, uint32_t phase);
+uint32_t pen_cut_plan_update_list(const cut_plan *plan, uint32_t stage, uint32_t phase);
 
 static inline uint32_t cut_stage(const cut_plan *plan, uint32_t node) {
     return plan->request->stage_of_node[node];

@@ -6,10 +6,10 @@ static pen_status cut_run(const pen_cut_request *request, pen_arena *arena, pen_
                           pen_cut *cut) {
     cut_plan plan;
     pen_part *parts;
-    PEN_TRY(cut_plan_make(request, arena, scratch, &plan));
+    PEN_TRY(pen_cut_plan_make(request, arena, scratch, &plan));
     PEN_TRY(PEN_NEW(arena, request->device_count, &parts));
     for (uint32_t d = 0; d < request->device_count; d++) {
-        PEN_TRY(cut_part_make(&plan, d, &parts[d], &cut->node_count));
+        PEN_TRY(pen_cut_part_make(&plan, d, &parts[d], &cut->node_count));
     }
     cut->node_count -= plan.twin_count;
     PEN_ASSERT(cut->node_count == request->order_count); // each node is in exactly one list

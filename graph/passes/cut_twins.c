@@ -213,8 +213,8 @@ static pen_status twins_order(const twins_builder *b, pen_cut_request *request) 
     return PEN_OK;
 }
 
-pen_status cut_twins_make(const cut_plan *plan, pen_cut_request *twinned,
-                          uint32_t *out_twin_count) {
+pen_status pen_cut_twins_make(const cut_plan *plan, pen_cut_request *twinned,
+                              uint32_t *out_twin_count) {
     twins_builder b = {.plan = plan, .is_dry = true};
     PEN_TRY(twins_walk(&b));
     *out_twin_count = b.twin_count;

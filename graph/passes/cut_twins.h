@@ -13,7 +13,7 @@
 // Where twins are needed, `twinned` becomes the plan's request about a graph with them, which is in
 // the arena of the old one. Nodes keep their names; twins are called "<node>/twin". The plan has
 // its classes. OUT_OF_MEMORY
-PEN_NODISCARD pen_status cut_twins_make(const cut_plan *plan, pen_cut_request *twinned,
-                                        uint32_t *out_twin_count);
+PEN_NODISCARD pen_status pen_cut_twins_make(const cut_plan *plan, pen_cut_request *twinned,
+                                            uint32_t *out_twin_count);
 
 #endif // PEN_GRAPH_PASSES_CUT_TWINS_H

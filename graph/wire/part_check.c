@@ -147,8 +147,8 @@ static pen_status check_kept(const part_checker *c, pen_arena *arena, pen_part *
     return PEN_OK;
 }
 
-pen_status part_check(const part_claims *claims, pen_arena *arena, pen_arena *scratch,
-                      pen_wired_part *out_part) {
+pen_status pen_part_check(const part_claims *claims, pen_arena *arena, pen_arena *scratch,
+                          pen_wired_part *out_part) {
     part_checker c = {.claims = claims, .node_count = pen_graph_node_count(claims->graph)};
     pen_node_id *order;
     PEN_TRY(PEN_NEW(scratch, c.node_count, &c.position));

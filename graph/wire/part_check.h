@@ -19,7 +19,7 @@ typedef struct part_claims {
 
 // Lists cover the order, which has every node once but send and receive nodes, each after what it
 // reads; each channel ends here once. CORRUPT names what does not hold.
-PEN_NODISCARD pen_status part_check(const part_claims *claims, pen_arena *arena, pen_arena *scratch,
-                                    pen_wired_part *out_part);
+PEN_NODISCARD pen_status pen_part_check(const part_claims *claims, pen_arena *arena,
+                                        pen_arena *scratch, pen_wired_part *out_part);
 
 #endif // PEN_GRAPH_WIRE_PART_CHECK_H
