@@ -192,8 +192,8 @@ static pen_status part_operands(part_builder *b, uint32_t n, bool is_again,
     PEN_TRY(PEN_NEW(b->plan->scratch, node->input_count, &inputs));
     for (uint32_t i = 0; i < node->input_count; i++) {
         const pen_value_id value = node->inputs[i];
-        PEN_TRY(part_operand(b, n, is_again, value, &inputs[i]));
         const bool is_statistic = i < 64 && (node->op->statistics_inputs >> i & 1) != 0;
+        PEN_TRY(part_operand(b, n, is_again, value, &inputs[i]));
         if (!is_again || !is_statistic || !pen_value_is(value)) continue;
         if (pen_value_is(b->plan->successor[value.index])) PEN_TRY(part_stand_in(b, &inputs[i]));
     }
@@ -229,6 +229,7 @@ static pen_status part_output_names(const part_builder *b, const pen_node *node,
     for (uint32_t i = 0; i < node->output_count; i++) {
         if (!pen_value_is(node->outputs[i])) continue;
         const pen_value *value = pen_graph_value(b->plan->graph, node->outputs[i]);
+        const bool is_required = i < node->op->output_min;
         names[i] = value->name;
         if (value->kind != PEN_VALUE_COMPUTED) {
             names[i] = NULL; // folded into a constant, of which those who read it have a copy
@@ -236,7 +237,7 @@ static pen_status part_output_names(const part_builder *b, const pen_node *node,
             PEN_TRY(part_name(b, &b->plan->value_names, value->name, "recompute", &names[i]));
             if (pen_value_is(value->replaces)) names[i] = NULL;
         }
-        if (names[i] == NULL && i < node->op->output_min) {
+        if (names[i] == NULL && is_required) {
             PEN_TRY(part_name(b, &b->plan->value_names, value->name, "unread", &names[i]));
         }
     }

@@ -47,6 +47,7 @@ static uint32_t twins_of_input(const twins_builder *b, pen_value_id input, uint3
 
 static uint32_t twins_find(const twins_builder *b, uint32_t node, uint32_t stage) {
     uint32_t t = b->first[node];
+    PEN_ASSERT(b->twins != NULL || t == PEN_ID_NONE);
     while (t != PEN_ID_NONE && b->twins[t].stage != stage) {
         t = b->twins[t].next;
     }

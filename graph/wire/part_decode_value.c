@@ -151,7 +151,7 @@ pen_status pen_part_decode_value(part_decoder *d, part_decoded_value *out_value)
 
 pen_status pen_part_decode_values_until(part_decoder *d, uint32_t count) {
     while (pen_graph_value_count(d->graph) < count) {
-        part_decoded_value v;
+        part_decoded_value v = {.has_data = false};
         pen_value_id made;
         PEN_TRY(pen_part_decode_value(d, &v));
         if (v.value.kind == PEN_VALUE_COMPUTED) {
