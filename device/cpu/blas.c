@@ -13,6 +13,7 @@
 #include "base/integer.h"
 
 #define BLAS_BUFFER_BYTES ((size_t)129 << 20) // for each thread, taken when it is loaded
+#define BLAS_WARM_UP_SIZE 128                 // above that of products for which no buffer is taken
 
 // What we use of the library.
 typedef struct blas_library {
@@ -87,10 +88,10 @@ static size_t blas_buffer_count(void) {
     return processors > 0 ? (size_t)processors : 1;
 }
 
-// Whether the address space has room for what the library's constructor takes: it asks again and
-// again for a buffer that it does not get.
-static pen_status blas_check_room(void) {
-    const size_t bytes = BLAS_BUFFER_BYTES * blas_buffer_count();
+// Whether the address space has room for what the library takes: it asks again and again for a
+// buffer that it does not get.
+static pen_status blas_check_room(size_t buffer_count) {
+    const size_t bytes = BLAS_BUFFER_BYTES * buffer_count;
     void *room = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (room == MAP_FAILED) {
         return pen_error(PEN_OUT_OF_MEMORY,
@@ -102,15 +103,27 @@ static pen_status blas_check_room(void) {
     return PEN_OK;
 }
 
+// The first product takes the buffer of the thread that multiplies: it is taken now, while there is
+// room, and kept for later ones.
+static void blas_warm_up(void) {
+    static float zeros[BLAS_WARM_UP_SIZE * BLAS_WARM_UP_SIZE];
+    static float product[BLAS_WARM_UP_SIZE * BLAS_WARM_UP_SIZE];
+    blas.sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, BLAS_WARM_UP_SIZE, BLAS_WARM_UP_SIZE,
+               BLAS_WARM_UP_SIZE, 1, zeros, BLAS_WARM_UP_SIZE, zeros, BLAS_WARM_UP_SIZE, 0, product,
+               BLAS_WARM_UP_SIZE);
+}
+
 pen_status pen_blas_load(pen_cpu_level level) {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     static bool was_tried;
     pthread_mutex_lock(&lock);
-    const pen_status status = was_tried ? PEN_OK : blas_check_room();
+    // a device more multiplies beside the others
+    const pen_status status = blas_check_room(was_tried ? 1 : 1 + blas_buffer_count());
     if (status == PEN_OK && !was_tried) {
         was_tried = true;
         blas_level = level;
         blas_load_once();
+        if (blas.handle != NULL) blas_warm_up();
     }
     pthread_mutex_unlock(&lock);
     return status;
