@@ -21,6 +21,11 @@ pen_status pen_onednn_layout_md(const pen_shape *shape, pen_layout layout,
     const int rank = (int)shape->rank;
     dnnl_dims_t dims = {0};
     layout_dims(shape, dims);
+    // a graph that came from elsewhere may ask for anything
+    if (layout != PEN_LAYOUT_PLAIN && (rank < 3 || rank > 5 || layout >= PEN_CPU_LAYOUT_COUNT)) {
+        return pen_error(PEN_UNSUPPORTED, "the cpu device has no layout %u of %d dimensions",
+                         (unsigned)layout, rank);
+    }
     const dnnl_status_t status =
         layout == PEN_LAYOUT_PLAIN
             ? dnnl_memory_desc_init_by_strides(out_md, rank, dims, dnnl_f32, NULL)

@@ -6,7 +6,7 @@
 #include "device/cpu/onednn.h"
 #include "graph/graph.h"
 
-// A float32 tensor in a layout.
+// A float32 tensor in a layout. UNSUPPORTED: one that the device does not have of that rank.
 PEN_NODISCARD pen_status pen_onednn_layout_md(const pen_shape *shape, pen_layout layout,
                                               dnnl_memory_desc_t *out_md);
 // A float32 tensor whose layout oneDNN may choose.

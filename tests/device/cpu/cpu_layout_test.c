@@ -1,5 +1,6 @@
 #include "device/cpu/cpu_layout.h"
 
+#include "device/cpu/onednn_layout.h"
 #include "tests/support/layout_check.h"
 #include "tests/support/random_case.h"
 
@@ -99,7 +100,20 @@ static void bytes_count_whole_blocks(void **state) {
     CHECK(pen_cpu_layout_element_count(&type, PEN_CPU_LAYOUT_CHANNELS_LAST) == 510, "last");
 }
 
+// As a part that came over the network may have them.
+static void layouts_that_there_are_not_are_refused(void **state) {
+    (void)state;
+    const pen_tensor_type type = op_type(PEN_FLOAT32, 4, 2, 17, 3, 5);
+    const pen_tensor_type flat = op_type(PEN_FLOAT32, 2, 2, 17);
+    dnnl_memory_desc_t md;
+    CHECK_OK(pen_onednn_layout_md(&type.shape, PEN_CPU_LAYOUT_BLOCKED_8, &md));
+    CHECK_ERROR(pen_onednn_layout_md(&type.shape, 77, &md), PEN_UNSUPPORTED, "no layout 77");
+    CHECK_ERROR(pen_onednn_layout_md(&flat.shape, PEN_CPU_LAYOUT_BLOCKED_8, &md), PEN_UNSUPPORTED,
+                "of 2 dimensions");
+}
+
 PEN_TEST_MAIN(cmocka_unit_test(elementwise_ops_work_on_blocks),
               cmocka_unit_test(clip_works_on_blocks),
               cmocka_unit_test(channels_join_and_split_in_blocks),
-              cmocka_unit_test(copies_keep_blocks), cmocka_unit_test(bytes_count_whole_blocks))
+              cmocka_unit_test(copies_keep_blocks), cmocka_unit_test(bytes_count_whole_blocks),
+              cmocka_unit_test(layouts_that_there_are_not_are_refused))
