@@ -148,8 +148,8 @@ static inline uint32_t pen_frame_chunk_count(uint64_t bytes) {
 }
 
 // Sets the heap so that memory of messages is kept for the next ones (it would be given back and
-// faulted in anew for each of them). For processes that train over links, before they do anything
-// else.
+// faulted in anew for each of them), and is shared by all threads. For processes that train over
+// links, before they do anything else.
 void pen_transport_prepare_process(void);
 
 extern const pen_transport_kind *const pen_transport_kinds[]; // ended by NULL
