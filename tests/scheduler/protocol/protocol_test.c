@@ -11,7 +11,7 @@
 #define ROUNDS_LIMIT 12
 
 static uint64_t seed_count(void) {
-    return getenv("PEN_LONG") != NULL ? 30000 : 3000;
+    return getenv("PEN_LONG") != NULL ? 20000 : 2000;
 }
 
 static uint32_t draw_rounds(const pen_run_table *table, uint64_t seed, protocol_round *out_rounds) {
