@@ -345,6 +345,32 @@ static void a_killed_peer_is_missed_at_once(void **state) {
     station_close(&one);
 }
 
+// Only keepalive can tell: the connection of a stopped process stays as it is.
+static void a_frozen_peer_is_given_up(void **state) {
+    (void)state;
+    if (getenv("PEN_LONG") == NULL) skip(); // takes up to 13 seconds
+    station one;
+    char port[16], path[512] = {0};
+    open_station(&one, 1, 4 * MIB);
+    snprintf(port, sizeof port, "%u", one.port);
+    CHECK(readlink("/proc/self/exe", path, sizeof path - 1) > 0, "no path");
+    const pid_t child = fork();
+    if (child == 0) {
+        execl(path, path, "victim", port, (char *)NULL);
+        _exit(127);
+    }
+    assert_true(station_wait(&one, &one.frame_count, 3));
+    const double start = pen_clock_seconds();
+    kill(child, SIGSTOP);
+    const bool is_down = station_wait_down(&one, 0, 1) || station_wait_down(&one, 0, 1);
+    const double seconds = pen_clock_seconds() - start;
+    kill(child, SIGKILL);
+    int status;
+    waitpid(child, &status, 0);
+    CHECK(is_down && seconds > 1 && seconds < 13, "after %.1f s", seconds);
+    station_close(&one);
+}
+
 int main(int count, char **arguments) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_grpc_client_can_talk),
@@ -355,6 +381,7 @@ int main(int count, char **arguments) {
         cmocka_unit_test(links_come_up_again),
         cmocka_unit_test(many_links_at_once),
         cmocka_unit_test(a_killed_peer_is_missed_at_once),
+        cmocka_unit_test(a_frozen_peer_is_given_up),
     };
     if (count == 3 && strcmp(arguments[1], "victim") == 0) return run_victim(arguments[2]);
     cmocka_set_test_filter(getenv("PEN_TEST_FILTER"));
