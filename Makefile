@@ -129,7 +129,7 @@ build/.has-test: | build/.has-demo
 
 # ---- the demo and the tests
 .PHONY: demo check check-long check-exports test
-demo: $(BUILD)/penstock | build/.has-demo #! train a network on Fashion-MNIST
+demo: $(BUILD)/penstock | build/.has-demo #! train a network on Fashion-MNIST over four workers
 	@examples/demo.sh $(BUILD)/penstock
 
 check: demo test conformance #! the demo, ONNX's tests, then all tests
@@ -194,6 +194,7 @@ fuzz: $(chosen_fuzzers) #! every fuzzer for FUZZ_SECONDS=60; FUZZ='yaml csv' the
 # ---- benchmarks
 #   make bench                        everything (an hour)
 #   make bench BENCH='mlp4096:1:1'    training steps beside PyTorch: those cases
+#   make bench PIPELINE=efficiency    pipelines of two stages beside two cores, and PyTorch over gloo; there is placement, too
 #   make bench WORKLOADS=DIR          placement: each strategy on each workload in DIR, and what it saves
 #   make bench PLACEMENT='giants'     placement: that table; there are workloads, steps, giants
 #   make bench TRANSPORT=1            links over gRPC beside raw TCP
@@ -201,11 +202,15 @@ fuzz: $(chosen_fuzzers) #! every fuzzer for FUZZ_SECONDS=60; FUZZ='yaml csv' the
 BENCH :=
 TRANSPORT :=
 WORKLOADS :=
+PIPELINE :=
 PLACEMENT := $(if $(WORKLOADS),workloads steps)
 bench_programs := $(addprefix $(BUILD)/tests/bench/,bench_enqueue giant_bench transport_bench)
-bench: $(BUILD)/penstock $(bench_programs) | build/.has-bench #! training beside PyTorch, and placement; WORKLOADS=DIR, BENCH=case, PLACEMENT=table, TRANSPORT=1
+pipeline_bench = /usr/bin/python3 tests/bench/pipeline_bench.py --penstock $(BUILD)/penstock
+bench: $(BUILD)/penstock $(bench_programs) | build/.has-bench #! training beside PyTorch, and placement; WORKLOADS=DIR, BENCH=case, PLACEMENT=table, TRANSPORT=1, PIPELINE=part
 ifneq ($(TRANSPORT),)
 	@/usr/bin/python3 tests/bench/transport_table.py --bench $(BUILD)/tests/bench/transport_bench
+else ifneq ($(PIPELINE),)
+	@$(pipeline_bench) $(PIPELINE)
 else
 ifeq ($(PLACEMENT),)
 	@$(BUILD)/tests/bench/bench_enqueue
@@ -218,6 +223,7 @@ ifeq ($(BENCH),)
 endif
 ifeq ($(BENCH)$(PLACEMENT),)
 	@/usr/bin/python3 tests/bench/transport_table.py --bench $(BUILD)/tests/bench/transport_bench
+	@$(pipeline_bench)
 endif
 endif
 
