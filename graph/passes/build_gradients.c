@@ -9,6 +9,7 @@
 // readers in descending order, so a list built by pushing in front is in node order.
 typedef struct gradients_contribution {
     pen_value_id gradient;
+    pen_node_id reader; // whose operand it is the gradient of
     struct gradients_contribution *next;
 } gradients_contribution;
 
@@ -96,10 +97,11 @@ static pen_status gradients_check_rules(const gradients_builder *builder) {
 }
 
 static pen_status gradients_contribute(gradients_builder *builder, pen_value_id value,
-                                       pen_value_id gradient) {
+                                       pen_value_id gradient, pen_node_id reader) {
     gradients_contribution *contribution;
     PEN_TRY(PEN_NEW(builder->arena, 1, &contribution));
     contribution->gradient = gradient;
+    contribution->reader = reader;
     contribution->next = builder->contributions[value.index];
     builder->contributions[value.index] = contribution;
     return PEN_OK;
@@ -157,7 +159,7 @@ static pen_status gradients_visit(gradients_builder *builder, uint32_t n) {
                                    op->name, pen_node_name(builder->graph, (pen_node_id){n})));
     for (uint32_t i = input_count; i-- > 0;) { // pushed in front: the first operand ends up first
         if (!pen_value_is(of_input[i])) continue;
-        PEN_TRY(gradients_contribute(builder, inputs[i], of_input[i]));
+        PEN_TRY(gradients_contribute(builder, inputs[i], of_input[i], (pen_node_id){n}));
     }
     return PEN_OK;
 }
@@ -170,13 +172,17 @@ static pen_status gradients_collect(gradients_builder *builder, pen_value_id val
         count++;
     }
     pen_value_id *uses;
+    pen_node_id *readers;
     PEN_TRY(PEN_NEW(builder->arena, count, &uses));
+    PEN_TRY(PEN_NEW(builder->arena, count, &readers));
     uint32_t i = 0;
     for (const gradients_contribution *c = builder->contributions[value.index]; c != NULL;
          c = c->next) {
+        readers[i] = c->reader;
         uses[i++] = c->gradient;
     }
-    *out_gradient = (pen_gradient){.value = value, .use_count = count, .uses = uses};
+    *out_gradient =
+        (pen_gradient){.value = value, .use_count = count, .uses = uses, .readers = readers};
     return PEN_OK;
 }
 
@@ -193,7 +199,7 @@ pen_status pen_build_gradients(pen_graph *graph, pen_value_id loss, pen_value_id
     gradients_mark_needed(&builder);
     gradients_mark_reached(&builder, loss);
     PEN_TRY(gradients_check_rules(&builder));
-    PEN_TRY(gradients_contribute(&builder, loss, seed));
+    PEN_TRY(gradients_contribute(&builder, loss, seed, PEN_NODE_NONE));
     for (uint32_t n = builder.node_count; n-- > 0;) {
         PEN_TRY(gradients_visit(&builder, n));
     }

@@ -13,9 +13,10 @@
 #include "graph/graph.h"
 
 typedef struct pen_gradient {
-    pen_value_id value;       // a wanted value
-    uint32_t use_count;       // 0: the loss does not depend on it
-    const pen_value_id *uses; // [use_count], one gradient per reader, in node order
+    pen_value_id value;         // a wanted value
+    uint32_t use_count;         // 0: the loss does not depend on it
+    const pen_value_id *uses;   // [use_count], one gradient per reader, in node order
+    const pen_node_id *readers; // [use_count], these nodes
 } pen_gradient;
 
 typedef struct pen_gradients {

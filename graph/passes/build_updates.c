@@ -56,8 +56,10 @@ static bool updates_may_accumulate(const updates_builder *builder, pen_value_id 
 // Makes one use's gradient add up over microbatches: in its producer where that is possible,
 // otherwise in a copy. The sum is called after the parameter: programs for other sizes of
 // microbatch, in which another node may make it, find the same storage by this name.
-static pen_status updates_accumulate(updates_builder *builder, pen_value_id parameter,
-                                     pen_value_id use, pen_value_id *out_sum) {
+static pen_status updates_accumulate(updates_builder *builder, const pen_gradient *gradient,
+                                     uint32_t index, pen_value_id *out_sum) {
+    const pen_value_id parameter = gradient->value;
+    const pen_value_id use = gradient->uses[index];
     const char *name;
     PEN_TRY(pen_arena_format(builder->arena, &name, "%s/gradient",
                              pen_value_name(builder->graph, parameter)));
@@ -71,6 +73,7 @@ static pen_status updates_accumulate(updates_builder *builder, pen_value_id para
                                             pen_attribute_int("to_layout", PEN_LAYOUT_PLAIN)};
     pen_node_spec spec = pen_node_spec_make("reorder", "");
     spec.role = PEN_ROLE_BACKWARD_WEIGHT;
+    spec.gradient_of = gradient->readers[index]; // as the node that adds where it need not copy
     spec.inputs = &use;
     spec.input_count = 1;
     spec.attributes = layouts;
@@ -89,7 +92,7 @@ static pen_status updates_sum_uses(updates_builder *builder, const pen_gradient 
     for (uint32_t i = 0; i < gradient->use_count; i++) {
         pen_value_id use = gradient->uses[i];
         if (builder->accumulate) {
-            PEN_TRY(updates_accumulate(builder, gradient->value, use, &use));
+            PEN_TRY(updates_accumulate(builder, gradient, i, &use));
         }
         if (i == 0) {
             *out_sum = use;

@@ -121,4 +121,4 @@ none_left 'the command was killed'
 
 # ---- what does not fit is said before anything starts
 sed 's/threads: 1, host/threads: 1, memory: 4KiB, host/g' processes.yaml >small.yaml
-fails 5 'fit' "$PENSTOCK" train --quiet small.yaml
+fails 5 "device 'a' would need .* may use 4.00 KiB" "$PENSTOCK" train --quiet small.yaml
