@@ -229,7 +229,9 @@ static pen_status coordinator_explain_missing(pen_coordinator *c) {
     pen_mutex_unlock(&c->lock);
     pen_status status = pen_text_finish(&text, &names);
     if (status == PEN_OK) {
-        status = pen_error(PEN_UNAVAILABLE, "not there after %.4g s: %s",
+        status = pen_error(PEN_UNAVAILABLE,
+                           "not there after %.4g s: %s; `penstock worker --listen HOST:PORT` "
+                           "starts one",
                            c->setup.rendezvous_seconds, names);
     }
     pen_arena_destroy(arena);
@@ -251,6 +253,7 @@ static pen_status coordinator_explain_worker(pen_coordinator *c, uint32_t w, boo
     pen_status said = c->workers[w].failure;
     c->workers[w].failure = PEN_OK;
     pen_mutex_unlock(&c->lock);
+    if (said != PEN_OK && !is_lost && w == c->setup.local_worker) return said;
     if (said != PEN_OK && !is_lost) {
         return pen_status_add_context(said, "%s, stages %s", name, stages);
     }

@@ -142,6 +142,10 @@ static pen_status worker_read_spec(pen_worker *worker, const pen_run_spec **out_
         return pen_error(PEN_CORRUPT, "the description was damaged on the way");
     }
     PEN_TRY(pen_run_spec_decode(worker->blob, worker->blob_bytes, worker->arena, out_spec));
+    pen_mutex_lock(&worker->lock);
+    pen_memory_free(worker->blob); // what was decoded borrows nothing
+    worker->blob = NULL;
+    pen_mutex_unlock(&worker->lock);
     if ((*out_spec)->table->worker_count >= worker->number && worker->number > 0) return PEN_OK;
     return pen_error(PEN_CORRUPT, "assigned as worker %u of %u", worker->number,
                      (*out_spec)->table->worker_count);
@@ -294,9 +298,8 @@ static pen_status worker_start(pen_worker *worker, uint16_t *out_port) {
     const pen_transport_events events = pen_worker_events(worker);
     PEN_TRY(options->transport->create(&transport_options, &events, &worker->transport));
     PEN_TRY(pen_thread_create("worker", worker_main, worker, &worker->thread));
-    PEN_TRY(options->transport->listen(worker->transport, options->address, out_port));
     snprintf(worker->address, sizeof worker->address, "%s", options->address);
-    return PEN_OK;
+    return options->transport->listen(worker->transport, options->address, out_port);
 }
 
 pen_status pen_worker_create(const pen_worker_options *options, pen_worker **out_worker,
