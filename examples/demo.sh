@@ -31,13 +31,13 @@ echo "the first $compared steps again on one device"
     echo 'devices: [{name: one, threads: 1}]'
 } >"$folder/one.yaml"
 "$penstock" train "$folder/one.yaml" --json --steps "$compared" --no-eval >"$folder/one.json"
-losses "$folder/workers.json" | head -n "$compared" >"$folder/workers"
+losses "$folder/workers.json" | sed -n "1,${compared}p" >"$folder/workers"
 losses "$folder/one.json" >"$folder/one"
 same=yes
 if [ "$(wc -l <"$folder/one")" -ne "$compared" ] || ! cmp -s "$folder/workers" "$folder/one"; then
     same=no
     echo "demo: losses on $workers workers (<) and on one device (>) differ:" >&2
-    diff "$folder/workers" "$folder/one" | head -n 6 >&2 || true
+    diff "$folder/workers" "$folder/one" | sed -n 1,6p >&2 || true
 fi
 
 accuracy=$(sed -n 's/.*"evaluation": {[^}]*"accuracy": \([0-9.e-]*\).*/\1/p' "$folder/workers.json")

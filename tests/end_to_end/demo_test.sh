@@ -13,7 +13,7 @@ steps() {
     done
     printf '], "parameters_hash": "0123"'
 }
-steps 60 >"$work/workers.json"
+steps 2000 >"$work/workers.json"
 {
     steps 40
     printf '}\n'
