@@ -1,11 +1,13 @@
 // penstock simulate: the time line of a plan, without running it.
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "cli/command.h"
 #include "cli/training_job.h"
 #include "partition/plan_file.h"
+#include "scheduler/schedule/plan_schedule.h"
 #include "scheduler/schedule/schedule_check.h"
 #include "scheduler/schedule/schedule_dump.h"
 
@@ -64,6 +66,9 @@ static pen_status simulate_print_json(const pen_plan *plan, const char *schedule
         pen_json_key_text(&json, "name", plan->devices[d].name);
         pen_json_key_number(&json, "busy_seconds", timeline->busy_seconds[d]);
         pen_json_key_number(&json, "bytes_peak", timeline->bytes_peak[d]);
+        if (isfinite(plan->stages.bytes_limit[d])) {
+            pen_json_key_number(&json, "bytes_limit", plan->stages.bytes_limit[d]);
+        }
         pen_json_end_object(&json);
     }
     pen_json_end_array(&json);
@@ -74,6 +79,19 @@ static pen_status simulate_print_json(const pen_plan *plan, const char *schedule
         pen_json_key_text(&json, "name", plan->stage_figures[s].name);
         pen_json_key_unsigned(&json, "device", plan->stages.stages[s].device);
         pen_json_key_unsigned(&json, "in_flight", timeline->in_flight[s]);
+        pen_json_end_object(&json);
+    }
+    pen_json_end_array(&json);
+    pen_json_key(&json, "links");
+    pen_json_begin_array(&json);
+    for (uint32_t l = 0; l < timeline->link_count; l++) {
+        const pen_link_traffic *link = &timeline->links[l];
+        pen_json_begin_object(&json);
+        pen_json_key_text(&json, "from", plan->devices[link->source].name);
+        pen_json_key_text(&json, "to", plan->devices[link->target].name);
+        pen_json_key_unsigned(&json, "transfers", link->transfer_count);
+        pen_json_key_number(&json, "bytes", link->bytes);
+        pen_json_key_number(&json, "busy_seconds", link->busy_seconds);
         pen_json_end_object(&json);
     }
     pen_json_end_array(&json);
@@ -114,11 +132,15 @@ static pen_status simulate_run(pen_command_context *context, const void *options
     context->input_exit_code = PEN_EXIT_SPEC;
     PEN_TRY(pen_plan_read(options->common.operands[0], arena, &plan));
     const char *name = options->schedule != NULL ? options->schedule : plan->schedule;
-    if (options->schedule != NULL) context->input_exit_code = PEN_EXIT_USAGE;
-    PEN_TRY(pen_schedule_generator_find(name, arena, &generator));
-    context->input_exit_code = PEN_EXIT_SPEC;
-    PEN_TRY(generator->generate(&plan->stages, arena, &schedule));
-    PEN_TRY(pen_schedule_check(&plan->stages, schedule, arena));
+    if (options->schedule == NULL) {
+        PEN_TRY(pen_plan_schedule(plan, arena, &schedule));
+    } else {
+        context->input_exit_code = PEN_EXIT_USAGE;
+        PEN_TRY(pen_schedule_generator_find(name, arena, &generator));
+        context->input_exit_code = PEN_EXIT_SPEC;
+        PEN_TRY(generator->generate(&plan->stages, arena, &schedule));
+        PEN_TRY(pen_schedule_check(&plan->stages, schedule, arena));
+    }
     PEN_TRY(pen_schedule_simulate(&plan->stages, schedule, arena, &timeline));
     return simulate_output(options, plan, name, timeline, arena);
 }
@@ -128,7 +150,7 @@ static const pen_cli_option simulate_cli_options[] = {
      .field = {.key = "schedule",
                .kind = PEN_OPTION_TEXT,
                .offset = offsetof(simulate_options, schedule),
-               .help = "in place of the plan's: 1f1b, gpipe, interleaved, zero_bubble"}},
+               .help = "in place of the plan's: 1f1b, gpipe, interleaved, zero_bubble, auto"}},
     {.letter = 'o',
      .value_name = "FILE",
      .field = {.key = "output",

@@ -1,5 +1,6 @@
 #include "scheduler/schedule/schedule_check.h"
 
+#include "scheduler/schedule/schedule_inbox.h"
 #include "scheduler/schedule/schedule_memory.h"
 #include "scheduler/schedule/stage_index.h"
 #include "scheduler/schedule/task_walk.h"
@@ -197,11 +198,13 @@ pen_status pen_schedule_check(const pen_stage_graph *graph, const pen_schedule *
     pen_task_times times;
     uint32_t *in_flight;
     double *bytes_peak;
+    pen_schedule_inboxes inboxes;
     PEN_TRY(pen_stage_index_new(graph, arena, &index));
     PEN_TRY(check_tasks(index, schedule, arena));
     PEN_TRY(pen_task_walk(index, schedule, arena, &times));
     PEN_TRY(PEN_NEW(arena, graph->stage_count, &in_flight));
     PEN_TRY(PEN_NEW(arena, graph->device_count, &bytes_peak));
     PEN_TRY(pen_schedule_memory(graph, schedule, arena, in_flight, NULL, bytes_peak));
+    PEN_TRY(pen_schedule_inboxes_find(index, schedule, in_flight, arena, &inboxes));
     return pen_schedule_check_memory(graph, in_flight, bytes_peak);
 }

@@ -8,7 +8,8 @@
 // of a stage all whole or all in halves; that the tasks of a kind of each stage are in microbatch
 // order; that the updates of a device come last, in the order of phases; that
 // what tasks wait for contains no circle together with the orders of the devices, so that no run
-// can get stuck; and that no device ever holds more than its limit.
+// can get stuck, neither for want of places for tensors on their way (schedule_inbox.h); and that
+// no device ever holds more than its limit.
 //   INVALID_INPUT  names the task, or the whole circle; or the graph contradicts itself
 //   DOES_NOT_FIT   names the device and the bytes
 //   OUT_OF_MEMORY

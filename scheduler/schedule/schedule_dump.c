@@ -80,5 +80,16 @@ pen_status pen_schedule_dump_text(const pen_timeline *timeline, const char *cons
     for (uint32_t d = 0; d < graph->device_count; d++) {
         dump_device(timeline, dump_device_name(device_names, d, name), d, &text);
     }
+    for (uint32_t l = 0; l < timeline->link_count; l++) {
+        const pen_link_traffic *link = &timeline->links[l];
+        char target[PEN_QUANTITY_TEXT_BYTES];
+        const double share =
+            timeline->step_seconds > 0 ? link->busy_seconds / timeline->step_seconds : 0;
+        pen_text_print(&text, "%s to %s: %s in %u transfers, %.1f %% busy\n",
+                       dump_device_name(device_names, link->source, name),
+                       dump_device_name(device_names, link->target, target),
+                       pen_bytes_format((uint64_t)link->bytes, quantity), link->transfer_count,
+                       100 * share);
+    }
     return pen_text_finish(&text, out_text);
 }

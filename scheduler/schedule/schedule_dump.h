@@ -7,7 +7,8 @@
 #include "scheduler/schedule/schedule_simulate.h"
 
 // Two rows a device: what it does (F forward, B backward, I and W its halves, U update, . nothing)
-// and for which microbatch (last digit), each letter a share of the step; and what it holds.
+// and for which microbatch (last digit), each letter a share of the step; and what it holds. Then
+// the links: what goes over each, and the share of the step in which it is busy.
 // `device_names` [device_count], or NULL for numbers. OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_schedule_dump_text(const pen_timeline *timeline,
                                                 const char *const *device_names, pen_arena *arena,

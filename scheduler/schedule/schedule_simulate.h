@@ -12,6 +12,15 @@
 #include "scheduler/schedule/schedule.h"
 #include "scheduler/schedule/task_walk.h"
 
+// What goes from one device to another in a step.
+typedef struct pen_link_traffic {
+    uint32_t source; // device
+    uint32_t target;
+    uint32_t transfer_count;
+    double bytes;
+    double busy_seconds;
+} pen_link_traffic;
+
 typedef struct pen_timeline {
     const pen_stage_graph *graph;
     const pen_schedule *schedule;
@@ -22,6 +31,8 @@ typedef struct pen_timeline {
     uint32_t *in_flight;  // [stage_count] microbatches held at once, at most
     uint32_t *halved;     // [stage_count] of them between the halves of their backward task
     double *bytes_peak;   // [device_count]
+    uint32_t link_count;
+    pen_link_traffic *links; // [link_count], those that are used, by their first transfer
 } pen_timeline;
 
 //   INVALID_INPUT  the schedule is not one of the graph, or gets stuck; or the graph is wrong

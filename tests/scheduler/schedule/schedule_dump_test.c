@@ -63,7 +63,8 @@ static void draws_every_task_that_takes_time(void **state) {
         CHECK(count(text, "<title>") == wanted, "%zu, expected %zu", count(text, "<title>"),
               wanted);
         CHECK_OK(pen_schedule_dump_text(timeline, NULL, arena, &text));
-        CHECK(count(text, "% busy") == timeline->graph->device_count, "%s", text);
+        CHECK(count(text, "% busy") == timeline->graph->device_count + timeline->link_count, "%s",
+              text);
         pen_arena_destroy(arena);
     }
 }
