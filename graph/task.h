@@ -20,6 +20,9 @@ typedef enum pen_task_kind {
 } pen_task_kind;
 #define PEN_TASK_KIND_COUNT (PEN_TASK_UPDATE + 1)
 
+// As the source of a channel: the host, whoever runs the steps and feeds what the model is fed.
+#define PEN_CHANNEL_HOST UINT32_MAX
+
 typedef struct pen_task {
     pen_task_kind kind;
     uint32_t stage;

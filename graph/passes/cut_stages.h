@@ -38,8 +38,6 @@
 #include "graph/graph.h"
 #include "graph/task.h"
 
-#define PEN_CHANNEL_HOST UINT32_MAX // as a source: fed by whoever runs the steps
-
 // Everything borrowed for the call.
 typedef struct pen_cut_request {
     const pen_graph *graph;          // typed, layouts final, backward split

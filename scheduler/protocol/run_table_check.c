@@ -1,4 +1,3 @@
-#include "graph/passes/cut_stages.h"
 #include "scheduler/protocol/run_table_wire.h"
 
 #define CHECK_WORKERS_LIMIT 4096u

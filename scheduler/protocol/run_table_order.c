@@ -145,7 +145,7 @@ static pen_status table_check_ends(const table_check *check) {
         const pen_run_channel *channel = &form->channels[i];
         const table_frames *frames = &check->frames[i];
         const uint32_t slots = pen_run_slots(form, channel);
-        const bool is_fed = channel->source_device == UINT32_MAX;
+        const bool is_fed = channel->source_device == PEN_CHANNEL_HOST;
         const char *wrong = NULL;
         if (!is_fed && frames->made != slots) {
             wrong = "is not made in every microbatch";

@@ -13,7 +13,8 @@ BEGIN {
     # stage_graph.h is plain data, the contract between the two
     may["scheduler/schedule"] = "base scheduler/schedule partition/stage_graph.h"
     may["scheduler/transport"] = "base scheduler/transport graph/tensor_type.h"
-    may["scheduler/protocol"] = "base partition scheduler/protocol scheduler/schedule"
+    may["scheduler/protocol"] = "base scheduler/protocol graph/task.h graph/import/protobuf_reader.h " \
+        "graph/import/protobuf_writer.h"
     may["scheduler/store"] = "base scheduler/store"
     may["scheduler/training"] = "base graph scheduler/training scheduler/store"
     may["cli"] = "base graph partition device scheduler cli"

@@ -1,3 +1,5 @@
+#include "tests/support/protocol_run.h"
+
 #include "tests/support/protocol_run_state.h"
 
 // ---- tasks
