@@ -262,27 +262,28 @@ static pen_status run_bind_device(worker_device *device) {
     return PEN_OK;
 }
 
-// Has every device's thread do something, and waits for all. The first error, by device.
-static pen_status run_call(pen_worker_run *run, pen_status (*call)(worker_device *device)) {
-    pen_status status = PEN_OK;
+// Has a device's thread do something, and waits for it.
+static pen_status run_call_one(pen_worker_run *run, worker_device *device,
+                               pen_status (*call)(worker_device *device)) {
     pen_mutex_lock(&run->lock);
-    for (uint32_t d = 0; d < run->device_count; d++) {
-        run->devices[d].call = call;
-        run->devices[d].is_called = false;
-        pen_condition_signal(&run->devices[d].wake);
+    device->call = call;
+    device->is_called = false;
+    pen_condition_signal(&device->wake);
+    while (!device->is_called) {
+        pen_condition_wait(&run->called, &run->lock);
     }
-    for (uint32_t d = 0; d < run->device_count; d++) {
-        worker_device *device = &run->devices[d];
-        while (!device->is_called) {
-            pen_condition_wait(&run->called, &run->lock);
-        }
-        const char *name = run->spec->devices[device->index].name;
-        status = pen_status_join(
-            status, pen_status_add_context(device->call_status, "on device '%s'", name));
-        device->call_status = PEN_OK;
-    }
+    const pen_status status = device->call_status;
+    device->call_status = PEN_OK;
     pen_mutex_unlock(&run->lock);
-    return status;
+    return pen_status_add_context(status, "on device '%s'", run->spec->devices[device->index].name);
+}
+
+// One device after another: their graphs share an arena, from which kernels take what they keep.
+static pen_status run_call(pen_worker_run *run, pen_status (*call)(worker_device *device)) {
+    for (uint32_t d = 0; d < run->device_count; d++) {
+        PEN_TRY(run_call_one(run, &run->devices[d], call));
+    }
+    return PEN_OK;
 }
 
 pen_status pen_worker_run_load(pen_worker_run *run) {
