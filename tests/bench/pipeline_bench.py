@@ -6,9 +6,9 @@
 
 efficiency  Two devices of one thread each, in one process and as two processes over gRPC. The bound
             is what two independent runs of one thread do at once with the same microbatches, summed,
-            times 1 - the bubble of the schedule simulated with the stage costs measured in the run:
-            what a pipeline would do whose stages disturb each other as little as strangers, and whose
-            transfers cost nothing. Beside it the bubble measured, and PyTorch with two processes
+            times 1 - the bubble of the schedule simulated with the stage costs measured in the run,
+            steps overlapping as they do there: what a pipeline would do whose stages disturb each
+            other as little as strangers, and whose transfers cost nothing. Beside it the bubble measured, and PyTorch with two processes
             over gloo and 1F1B, cut where it is fastest.
 placement   Greedy placement against random ones, both really run: the time saved.
 
@@ -70,27 +70,28 @@ def finish(child):
 
 
 def rate(report, batch):
-    """Samples a second, by the median step."""
+    """Samples a second over all steps after the first ones: they overlap, so none counts alone."""
     steps = report["steps"][WARM_UP:]
-    return batch / statistics.median(step["seconds"] for step in steps)
+    return batch * len(steps) / sum(step["seconds"] + step["wait_seconds"] for step in steps)
 
 
 # ---- the bubble, measured and simulated
 
 def tasks_of(trace):
-    """The compute events of a trace, by step and device, in order of their start."""
-    steps = collections.defaultdict(lambda: collections.defaultdict(list))
+    """What each device computed in the steps after the first ones, in order: tuples of start,
+    duration, step, kind, stage, microbatch. Steps overlap: a device begins the next when it is
+    through its own tasks."""
+    devices = collections.defaultdict(list)
     for event in trace["traceEvents"]:
-        if event.get("ph") != "X" or event.get("cat") != "task":
+        if event.get("ph") != "X" or event.get("cat") != "compute":
             continue
         args = event["args"]
-        if args.get("form", 0) == 0:
-            steps[args["step"]][args["device"]].append(
-                (event["ts"], event["dur"], args["task"], args["stage"], args["microbatch"]))
-    for devices in steps.values():
-        for tasks in devices.values():
-            tasks.sort()
-    return [steps[key] for key in sorted(steps)][WARM_UP:]
+        if args.get("form", 0) == 0 and args["step"] > WARM_UP:
+            devices[args["device"]].append((event["ts"], event["dur"], args["step"], args["task"],
+                                            args["stage"], args["microbatch"]))
+    for tasks in devices.values():
+        tasks.sort()
+    return devices
 
 
 def measured_bubble(devices):
@@ -102,52 +103,57 @@ def measured_bubble(devices):
 
 def simulated_bubble(devices, cost):
     """The same orders with these costs, each task as soon as its inputs are there: a stage's forward
-    after that of the stage before, its backward after that of the stage behind, updates last."""
-    last_stage = max(task[3] for tasks in devices.values() for task in tasks)
+    after that of the stage before, its backward after that of the stage behind, updates after the
+    losses of all microbatches."""
+    tasks = [task for each in devices.values() for task in each]
+    last_stage = max(task[4] for task in tasks)
+    count = 1 + max(task[5] for task in tasks if task[3] == "forward")
     ends, free, at = {}, {d: 0.0 for d in devices}, {d: 0 for d in devices}
     back = {"backward", "backward_input"}
 
-    def needs(kind, stage, microbatch):
+    def needs(step, kind, stage, microbatch):
         if kind == "forward":
-            return [("f", stage - 1, microbatch)] if stage > 0 else []
+            return [("f", step, stage - 1, microbatch)] if stage > 0 else []
         if kind in back:
-            after = [("b", stage + 1, microbatch)] if stage < last_stage else []
-            return after + [("f", stage, microbatch)]
-        return [("b", stage, microbatch)] if kind == "backward_weight" else []
+            after = [("b", step, stage + 1, microbatch)] if stage < last_stage else []
+            return after + [("f", step, stage, microbatch)]
+        if kind == "backward_weight":
+            return [("b", step, stage, microbatch)]
+        return [("f", step, last_stage, m) for m in range(count)]
 
     moved = True
     while moved:
         moved = False
-        for d, tasks in devices.items():
-            while at[d] < len(tasks):
-                _, _, kind, stage, microbatch = tasks[at[d]]
-                wanted = needs(kind, stage, microbatch)
+        for d, mine in devices.items():
+            while at[d] < len(mine):
+                _, _, step, kind, stage, microbatch = mine[at[d]]
+                wanted = needs(step, kind, stage, microbatch)
                 if any(key not in ends for key in wanted):
                     break
                 begin = max([free[d]] + [ends[key] for key in wanted])
                 free[d] = begin + cost[kind, stage]
                 if kind == "forward":
-                    ends["f", stage, microbatch] = free[d]
+                    ends["f", step, stage, microbatch] = free[d]
                 elif kind in back:
-                    ends["b", stage, microbatch] = free[d]
+                    ends["b", step, stage, microbatch] = free[d]
                 at[d] += 1
                 moved = True
-    assert all(at[d] == len(tasks) for d, tasks in devices.items()), "the stages are no chain"
-    busy = sum(cost[task[2], task[3]] for tasks in devices.values() for task in tasks)
+    if any(at[d] < len(mine) for d, mine in devices.items()):
+        sys.exit("pipeline_bench.py: the stages of the plan are no chain")
+    busy = sum(cost[task[3], task[4]] for task in tasks)
     return 1 - busy / (len(devices) * max(free.values()))
 
 
 def bubbles(path):
+    """Measured, and simulated with the costs measured."""
     with open(path, encoding="utf-8") as file:
-        steps = tasks_of(json.load(file))
+        devices = tasks_of(json.load(file))
     samples = collections.defaultdict(list)
-    for devices in steps:
-        for tasks in devices.values():
-            for _, seconds, kind, stage, _ in tasks:
-                samples[kind, stage].append(seconds)
-    cost = {key: statistics.median(values) for key, values in samples.items()}
-    measured = statistics.mean(measured_bubble(devices) for devices in steps)
-    return measured, simulated_bubble(steps[-1], cost)
+    for tasks in devices.values():
+        for _, seconds, _, kind, stage, _ in tasks:
+            samples[kind, stage].append(seconds)
+    cost = {key: statistics.mean(values) for key, values in samples.items()}
+    return measured_bubble(devices), simulated_bubble(devices, cost)
 
 
 # ---- efficiency
