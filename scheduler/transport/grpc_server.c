@@ -123,7 +123,10 @@ bool pen_grpc_server_introduce(pen_grpc_link *link, const pen_wire_introduction 
     };
     const pen_status status = server_judge(link, introduction, &who);
     if (status != PEN_OK) {
-        pen_grpc_server_count_refusal(transport, link->address, pen_status_message(status));
+        // who comes too early comes again: nothing for people to see
+        if (pen_status_get_code(status) != PEN_UNAVAILABLE) {
+            pen_grpc_server_count_refusal(transport, link->address, pen_status_message(status));
+        }
         pen_grpc_link_down(link, status, true);
         return false;
     }
