@@ -162,13 +162,19 @@ static pen_status verify_against_reference(const verify_state *state,
     return pen_status_add_context(status, "on one device, to compare with");
 }
 
+static uint64_t verify_bits(double number) {
+    uint64_t bits;
+    memcpy(&bits, &number, sizeof bits);
+    return bits;
+}
+
 static void verify_judge(const verify_state *state, pen_verification *verification) {
     const double tolerance = state->options->tolerance;
     verification->is_equal = true;
     verification->is_within = true;
     for (uint32_t i = 0; i < state->step_count; i++) {
         pen_verify_step *step = &state->steps[i];
-        step->is_equal = memcmp(&step->loss, &step->loss_reference, sizeof step->loss) == 0;
+        step->is_equal = verify_bits(step->loss) == verify_bits(step->loss_reference);
         const double error = fabs(step->loss - step->loss_reference);
         verification->is_equal = verification->is_equal && step->is_equal;
         verification->is_within = verification->is_within &&
