@@ -329,6 +329,7 @@ pen_status pen_coordinator_create(const pen_coordinator_setup *setup,
     c->incarnation = pen_random_incarnation();
     pen_mutex_init(&c->lock);
     pen_condition_init(&c->changed);
+    pen_condition_init(&c->stepped);
     const pen_status status = coordinator_start(c);
     if (status != PEN_OK) {
         pen_coordinator_destroy(c);
@@ -356,6 +357,7 @@ void pen_coordinator_destroy(pen_coordinator *coordinator) {
         pen_status_ignore(c->workers[w].failure, "the first failure was told");
     }
     pen_condition_deinit(&c->changed);
+    pen_condition_deinit(&c->stepped);
     pen_mutex_deinit(&c->lock);
     pen_arena_destroy(c->arena);
     pen_memory_free(c);

@@ -132,36 +132,61 @@ static void link_carry_out(pen_coordinator *c, const pen_coordinator_action *act
     pen_coordinator_tell(c, action->worker, &message);
 }
 
-// What the caller's thread waits for. Holds the lock.
-static void link_note(pen_coordinator *c, const pen_coordinator_action *action) {
-    if (action->kind == PEN_COORDINATOR_ACTION_RUNNING) c->is_running = true;
-    if (action->kind == PEN_COORDINATOR_ACTION_LOSSES) c->losses_end = action->round + 1;
-    if (action->kind == PEN_COORDINATOR_ACTION_NOT_FINITE) c->is_not_finite = true;
-    if (action->kind != PEN_COORDINATOR_ACTION_FAIL || c->is_failed) return;
-    c->is_failed = true;
-    c->reason = action->reason;
-    c->failed_worker = action->worker;
+// What the caller's thread waits for. Holds the lock. False: nothing of that kind.
+static bool link_note(pen_coordinator *c, const pen_coordinator_action *action) {
+    switch (action->kind) {
+    case PEN_COORDINATOR_ACTION_RUNNING:
+        c->is_running = true;
+        return true;
+    case PEN_COORDINATOR_ACTION_LOSSES:
+        c->losses_end = action->round + 1;
+        return true;
+    case PEN_COORDINATOR_ACTION_NOT_FINITE:
+        c->is_not_finite = true;
+        return true;
+    case PEN_COORDINATOR_ACTION_ROUND_DONE:
+        return true;
+    case PEN_COORDINATOR_ACTION_FAIL:
+        if (c->is_failed) return true;
+        c->is_failed = true;
+        c->reason = action->reason;
+        c->failed_worker = action->worker;
+        return true;
+    case PEN_COORDINATOR_ACTION_REFUSE:
+    case PEN_COORDINATOR_ACTION_ASSIGN:
+    case PEN_COORDINATOR_ACTION_START:
+    case PEN_COORDINATOR_ACTION_ROUND:
+    case PEN_COORDINATOR_ACTION_GO:
+    case PEN_COORDINATOR_ACTION_FEED:
+    case PEN_COORDINATOR_ACTION_STOP:
+        break;
+    }
+    return false;
 }
 
 void pen_coordinator_step(pen_coordinator *c, const pen_coordinator_event *event) {
     uint32_t count = 0;
+    bool is_noted = false;
     pen_mutex_lock(&c->lock);
+    c->stepper_count += 1;
     while (c->is_stepping) { // what was said before is not carried out yet
-        pen_condition_wait(&c->changed, &c->lock);
+        pen_condition_wait(&c->stepped, &c->lock);
     }
+    c->stepper_count -= 1;
     c->is_stepping = true;
     pen_coordinator_core_step(c->core, event, c->actions, &count);
     for (uint32_t i = 0; i < count; i++) {
-        link_note(c, &c->actions[i]);
+        if (link_note(c, &c->actions[i])) is_noted = true;
     }
+    if (event->kind != PEN_COORDINATOR_EVENT_TICK) c->moved_count += 1;
+    if (is_noted) pen_condition_broadcast(&c->changed);
     pen_mutex_unlock(&c->lock);
     for (uint32_t i = 0; i < count; i++) {
         link_carry_out(c, &c->actions[i]);
     }
     pen_mutex_lock(&c->lock);
     c->is_stepping = false;
-    if (event->kind != PEN_COORDINATOR_EVENT_TICK) c->moved_count += 1;
-    pen_condition_broadcast(&c->changed);
+    if (c->stepper_count > 0) pen_condition_signal(&c->stepped);
     pen_mutex_unlock(&c->lock);
 }
 

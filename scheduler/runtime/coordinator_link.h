@@ -57,11 +57,13 @@ struct pen_coordinator {
     coordinator_worker *workers; // [worker_count + 1]
 
     pen_mutex lock;
-    pen_condition changed;
+    pen_condition changed; // something that the caller's thread waits for
+    pen_condition stepped; // actions were carried out, and somebody waits for it
     // guarded by lock
     pen_coordinator_core *core;
     pen_coordinator_action *actions; // [action_limit]
     bool is_stepping;                // actions are carried out
+    uint32_t stepper_count;          // threads that wait for that
     coordinator_announced announced[COORDINATOR_ROUNDS];
     pen_round_figures *figures[COORDINATOR_ROUNDS]; // [device_count]
     uint64_t figures_round[COORDINATOR_ROUNDS];

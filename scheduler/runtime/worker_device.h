@@ -99,6 +99,7 @@ struct pen_worker_run {
     worker_piece pieces[WORKER_PIECES];
     pen_worker_action *other_actions; // [action_limit] for events from outside,
     bool is_stepping;                 // one at a time
+    uint32_t stepper_count;           // threads that wait for their turn
     uint64_t done_end;                // rounds below it are done,
     uint64_t told_end;                // and told of
     bool is_telling;

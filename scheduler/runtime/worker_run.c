@@ -108,9 +108,11 @@ pen_status pen_worker_run_step(pen_worker_run *run, const pen_worker_event *even
     uint32_t count = 0;
     pen_mutex_lock(&run->lock);
     if (actions == NULL) {
+        run->stepper_count += 1;
         while (run->is_stepping) { // its actions are not carried out yet
             pen_condition_wait(&run->called, &run->lock);
         }
+        run->stepper_count -= 1;
         run->is_stepping = true;
         actions = run->other_actions;
     }
@@ -121,7 +123,7 @@ pen_status pen_worker_run_step(pen_worker_run *run, const pen_worker_event *even
     if (device == NULL) {
         pen_mutex_lock(&run->lock);
         run->is_stepping = false;
-        pen_condition_broadcast(&run->called);
+        if (run->stepper_count > 0) pen_condition_broadcast(&run->called);
         pen_mutex_unlock(&run->lock);
     }
     if (fault == PEN_WORKER_FAULT_NONE) return PEN_OK;
