@@ -415,13 +415,42 @@ static pen_status plan_finish(pen_plan_job *p, pen_plan *first, pen_arena *arena
     return plan_refine_memory(p, arena, first);
 }
 
+static pen_status plan_place_by(pen_plan_job *p, const char *strategy, pen_arena *arena,
+                                pen_plan **out_plan) {
+    const char *asked = p->placement.strategy;
+    pen_plan *plan = NULL;
+    p->placement.strategy = strategy;
+    plan_use_first_schedule(p);
+    pen_status status = pen_plan_build(&p->request, arena, &plan);
+    if (status == PEN_OK) status = plan_finish(p, plan, arena, out_plan);
+    p->placement.strategy = asked;
+    return status;
+}
+
+// What is placed best under the first schedule need not be so under the one that is found for it:
+// `auto` also looks what that makes of the quickest placement.
+static pen_status plan_try_greedy(pen_plan_job *p, pen_arena *arena, pen_plan **plan) {
+    pen_plan *other;
+    const pen_status status = plan_place_by(p, "greedy", arena, &other);
+    if (status != PEN_OK) {
+        pen_status_ignore(status, "there is a plan");
+        return PEN_OK;
+    }
+    if (other->step_seconds >= (*plan)->step_seconds * (1.0 - PLAN_SCHEDULE_GAIN)) return PEN_OK;
+    if (other->lower_bound < (*plan)->lower_bound) other->lower_bound = (*plan)->lower_bound;
+    other->strategy = (*plan)->strategy;
+    other->is_cut = (*plan)->is_cut;
+    *plan = other;
+    return PEN_OK;
+}
+
 pen_status pen_plan_job_place(pen_plan_job *plan_job, pen_arena *arena, pen_plan **out_plan) {
     pen_plan_job *p = plan_job;
-    pen_plan *plan;
-    plan_use_first_schedule(p);
-    PEN_TRY(pen_plan_build(&p->request, arena, &plan));
-    return plan_finish(p, plan, arena, out_plan);
-    return PEN_OK;
+    const bool is_auto = strcmp(p->placement.strategy, "auto") == 0;
+    PEN_TRY(plan_place_by(p, p->placement.strategy, arena, out_plan));
+    const bool is_step_time = p->placement.objective == PEN_OBJECTIVE_STEP_TIME;
+    if (!is_auto || !is_step_time || p->schedule != NULL) return PEN_OK;
+    return plan_try_greedy(p, arena, out_plan);
 }
 
 static bool plan_has_tasks(const pen_plan *plan) {
