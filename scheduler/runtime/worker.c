@@ -14,6 +14,7 @@
 
 #define WORKER_LINK_SECONDS 60.0
 #define WORKER_DRAIN_SECONDS 30.0
+#define WORKER_ARRIVAL_SECONDS 2.0
 
 // ---- telling the coordinator and others
 
@@ -180,28 +181,58 @@ static pen_status worker_load(pen_worker *worker) {
     return pen_worker_run_set_ready(run);
 }
 
-// Takes the run away from the transport's thread; waits until the transport reads none of its
-// memory. NULL: there was none.
+// Waits until the transport reads none of the run's memory: a peer that no longer reads is left.
+static void worker_drain(pen_worker *worker, pen_worker_run *run) {
+    double deadline = pen_clock_seconds() + WORKER_DRAIN_SECONDS;
+    while (pen_worker_run_lent_count(run) > 0) {
+        if (pen_clock_seconds() > deadline) {
+            pen_log(PEN_LOG_WARNING, "tensors are still being sent after %.0f s",
+                    WORKER_DRAIN_SECONDS);
+            worker->transport->kind->disconnect(worker->transport, 0);
+            deadline = pen_clock_seconds() + WORKER_DRAIN_SECONDS;
+        }
+        pen_mutex_lock(&worker->lock);
+        (void)pen_condition_wait_for(&worker->changed, &worker->lock, 0.01);
+        pen_mutex_unlock(&worker->lock);
+    }
+}
+
+// Waits until the transport writes none of the worker's memory: a frame from the coordinator may
+// end first. Holds the lock.
+static void worker_await_arrivals(pen_worker *worker) {
+    const double deadline = pen_clock_seconds() + WORKER_ARRIVAL_SECONDS;
+    bool is_left = false;
+    while (worker->arriving_count > 0) {
+        if (!is_left && pen_clock_seconds() > deadline) {
+            is_left = true;
+            pen_mutex_unlock(&worker->lock);
+            worker->transport->kind->disconnect(worker->transport, 0);
+            pen_mutex_lock(&worker->lock);
+            continue;
+        }
+        (void)pen_condition_wait_for(&worker->changed, &worker->lock, 0.1);
+    }
+}
+
+// Takes the run away from the transport's thread; waits until nobody else uses its memory. NULL:
+// there was none.
 static pen_worker_run *worker_take_run(pen_worker *worker) {
-    const double deadline = pen_clock_seconds() + WORKER_DRAIN_SECONDS;
     pen_mutex_lock(&worker->lock);
     pen_worker_run *run = worker->run;
     pen_mutex_unlock(&worker->lock);
-    if (run == NULL) return NULL;
-    pen_worker_run_close(run);
-    for (uint32_t peer = 1; peer < WORKER_PEERS; peer++) {
+    if (run != NULL) pen_worker_run_close(run);
+    for (uint32_t peer = 1; peer < WORKER_PEERS && run != NULL; peer++) {
         pen_mutex_lock(&worker->lock);
         const bool is_up = worker->is_up[peer];
         pen_mutex_unlock(&worker->lock);
         if (is_up) worker->transport->kind->disconnect(worker->transport, peer);
     }
-    while (pen_worker_run_lent_count(run) > 0 && pen_clock_seconds() < deadline) {
-        pen_mutex_lock(&worker->lock);
-        (void)pen_condition_wait_for(&worker->changed, &worker->lock, 0.01);
-        pen_mutex_unlock(&worker->lock);
+    if (run != NULL) {
+        pen_worker_run_rest(run); // so that nothing more is lent
+        worker_drain(worker, run);
     }
-    PEN_ASSERT(pen_worker_run_lent_count(run) == 0); // the transport lets go of all, or has failed
     pen_mutex_lock(&worker->lock);
+    worker_await_arrivals(worker);
     worker->run = NULL;
     while (worker->callback_count > 0) {
         pen_condition_wait(&worker->changed, &worker->lock);

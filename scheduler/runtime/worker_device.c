@@ -222,6 +222,11 @@ static void device_main(void *context) {
         if (run->is_closed) break;
         device_wait(device);
     }
+    run->rest_count += 1;
+    pen_condition_broadcast(&run->called);
+    while (!run->may_release) { // other devices or the transport may use its buffers
+        pen_condition_wait(&device->wake, &run->lock);
+    }
     pen_mutex_unlock(&run->lock);
     device_release(device);
 }

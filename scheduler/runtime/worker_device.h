@@ -92,7 +92,7 @@ struct pen_worker_run {
     pen_trace_recorder *recorder;
 
     pen_mutex lock;
-    pen_condition called; // a device's call is done
+    pen_condition called; // a device's call is done, an event was carried out, a device rests
     // guarded by lock
     pen_worker_core *core;
     pen_run_round rounds[WORKER_ROUND_RING];
@@ -106,6 +106,8 @@ struct pen_worker_run {
     uint32_t lent_count; // frames that the transport reads
     bool is_failed;
     bool is_closed;
+    uint32_t rest_count; // devices that do nothing any more
+    bool may_release;    // nobody uses buffers any more
 };
 
 // Starts the device's thread. UNAVAILABLE, OUT_OF_MEMORY

@@ -41,10 +41,13 @@ struct pen_worker {
     uint32_t callback_count;            // of the transport, that use the run now
     pen_worker_run *run;
     bool is_up[WORKER_PEERS];
+    bool is_arriving[WORKER_PEERS];  // a frame from it is being written,
+    uint32_t arriving_count;         // all of them
     char job[PEN_MESSAGE_JOB_BYTES]; // of the coordinator
     uint64_t generation;
     uint32_t number; // among the workers of the run
     void *blob;
+    bool is_blob_begun; // it comes once
     uint64_t blob_bytes;
     uint32_t *blob_checksums;
     pen_status result; // of the only run

@@ -13,6 +13,14 @@
 
 // ---- from the transport
 
+// Whether a frame from `peer` is being written: until then its memory stays. With the lock.
+static void worker_note_arrival(pen_worker *worker, uint32_t peer, bool is_arriving) {
+    if (worker->is_arriving[peer] == is_arriving) return;
+    worker->is_arriving[peer] = is_arriving;
+    worker->arriving_count += is_arriving ? 1 : UINT32_MAX;
+    if (worker->arriving_count == 0) pen_condition_broadcast(&worker->changed);
+}
+
 // The run, which stays until worker_release_run; NULL: there is none.
 static pen_worker_run *worker_use_run(pen_worker *worker) {
     pen_mutex_lock(&worker->lock);
@@ -78,6 +86,7 @@ static void worker_down(void *context, uint32_t peer, pen_status take_reason) {
     pen_worker_run *run = worker_use_run(worker);
     pen_mutex_lock(&worker->lock);
     worker->is_up[peer] = false;
+    worker_note_arrival(worker, peer, false);
     const bool is_expected = worker->state == WORKER_LEAVING || worker->is_closed;
     if (peer == 0 && worker->state != WORKER_IDLE) worker->wants_leave = true;
     pen_condition_broadcast(&worker->changed);
@@ -97,8 +106,13 @@ static pen_status worker_begin(void *context, uint32_t peer, const pen_frame *fr
     if (frame->kind == PEN_FRAME_BLOB) {
         pen_mutex_lock(&worker->lock);
         const bool is_asked = peer == 0 && worker->state == WORKER_PULLING &&
-                              frame->bytes == worker->blob_bytes && frame->offset == 0;
+                              !worker->is_blob_begun && frame->bytes == worker->blob_bytes &&
+                              frame->offset == 0;
         *out_memory = worker->blob;
+        if (is_asked) {
+            worker->is_blob_begun = true;
+            worker_note_arrival(worker, peer, true);
+        }
         pen_mutex_unlock(&worker->lock);
         if (is_asked) return PEN_OK;
         return pen_error(PEN_CORRUPT, "a description of %llu bytes that was not asked for",
@@ -107,6 +121,11 @@ static pen_status worker_begin(void *context, uint32_t peer, const pen_frame *fr
     pen_worker_run *run = worker_use_run(worker);
     if (run == NULL) return pen_error(PEN_UNAVAILABLE, "a tensor came while nothing runs here");
     const pen_status status = pen_worker_run_begin(run, peer, frame, out_memory);
+    if (status == PEN_OK) {
+        pen_mutex_lock(&worker->lock);
+        worker_note_arrival(worker, peer, true);
+        pen_mutex_unlock(&worker->lock);
+    }
     worker_release_run(worker);
     return status;
 }
@@ -116,6 +135,7 @@ static void worker_end_blob(pen_worker *worker, const uint32_t *checksums, uint6
     memcpy(worker->blob_checksums, checksums,
            pen_frame_chunk_count(bytes) * sizeof *worker->blob_checksums);
     worker->wants_load = true;
+    worker_note_arrival(worker, 0, false);
     pen_condition_broadcast(&worker->changed);
     pen_mutex_unlock(&worker->lock);
 }
@@ -128,8 +148,11 @@ static void worker_end(void *context, uint32_t peer, const pen_frame *frame,
         return;
     }
     pen_worker_run *run = worker_use_run(worker);
-    if (run == NULL) return; // given up meanwhile
+    PEN_ASSERT(run != NULL); // it waits for what arrives
     pen_worker_run_end(run, peer, frame, checksums);
+    pen_mutex_lock(&worker->lock);
+    worker_note_arrival(worker, peer, false);
+    pen_mutex_unlock(&worker->lock);
     worker_release_run(worker);
 }
 
@@ -163,6 +186,7 @@ static pen_status worker_assign(pen_worker *worker, const pen_message *message) 
     if (status == PEN_OK) {
         const uint64_t place = (message->byte_count + 63) / 64 * 64;
         worker->blob_bytes = message->byte_count;
+        worker->is_blob_begun = false;
         if (!is_local) worker->blob_checksums = (uint32_t *)(void *)((char *)worker->blob + place);
         worker->number = message->worker;
         worker->generation = message->generation;

@@ -332,8 +332,22 @@ static pen_status run_new_device(pen_worker_run *run, uint32_t index, uint32_t l
     return PEN_NEW(run->arena, run->action_limit, &device->actions);
 }
 
+// A description that was read from bytes may lack parts.
+static pen_status run_check_parts(const pen_worker_run *run) {
+    for (uint32_t f = 0; f < run->table->form_count; f++) {
+        for (uint32_t d = 0; d < run->table->device_count; d++) {
+            const bool is_here = run->table->forms[0].devices[d].worker == run->options.worker;
+            if (!is_here || run->spec->forms[f].parts[d].part != NULL) continue;
+            return pen_error(PEN_CORRUPT, "form %u has no part for device '%s'", f,
+                             run->spec->devices[d].name);
+        }
+    }
+    return PEN_OK;
+}
+
 static pen_status run_build(pen_worker_run *run) {
     const pen_run_table *table = run->table;
+    PEN_TRY(run_check_parts(run));
     PEN_TRY(pen_worker_core_new(table, run->options.worker, run->arena, &run->core,
                                 &run->action_limit));
     PEN_TRY(PEN_NEW(run->arena, run->action_limit, &run->other_actions));
@@ -382,6 +396,19 @@ void pen_worker_run_close(pen_worker_run *run) {
     pen_mutex_unlock(&run->lock);
 }
 
+void pen_worker_run_rest(pen_worker_run *run) {
+    uint32_t thread_count = 0;
+    pen_worker_run_close(run);
+    for (uint32_t d = 0; d < run->device_count; d++) {
+        thread_count += run->devices[d].thread != NULL; // that were started
+    }
+    pen_mutex_lock(&run->lock);
+    while (run->rest_count < thread_count) {
+        pen_condition_wait(&run->called, &run->lock);
+    }
+    pen_mutex_unlock(&run->lock);
+}
+
 uint32_t pen_worker_run_lent_count(pen_worker_run *run) {
     pen_mutex_lock(&run->lock);
     const uint32_t count = run->lent_count;
@@ -391,7 +418,13 @@ uint32_t pen_worker_run_lent_count(pen_worker_run *run) {
 
 void pen_worker_run_destroy(pen_worker_run *run) {
     if (run == NULL) return;
-    pen_worker_run_close(run);
+    pen_worker_run_rest(run);
+    pen_mutex_lock(&run->lock);
+    run->may_release = true;
+    for (uint32_t d = 0; d < run->device_count; d++) {
+        pen_condition_signal(&run->devices[d].wake);
+    }
+    pen_mutex_unlock(&run->lock);
     for (uint32_t d = 0; d < run->device_count; d++) {
         pen_thread_join(run->devices[d].thread);
     }

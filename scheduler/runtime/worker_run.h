@@ -9,7 +9,9 @@
 // name in the error, and the devices stop.
 //
 // Memory:   everything is allocated by create; rounds allocate nothing.
-// Lifetime: the spec and the transport outlive the run; destroy waits for the threads.
+// Lifetime: the spec and the transport outlive the run; destroy waits for the threads. Devices read
+//           each other's buffers and the transport reads and writes them, so that all of them stay
+//           until destroy.
 // Threads:  create, load and destroy by one thread; begin, end, let_go and message-like events by
 //           any.
 #ifndef PEN_SCHEDULER_RUNTIME_WORKER_RUN_H
@@ -70,7 +72,7 @@ typedef struct pen_worker_run_options {
     pen_worker_run_events events;
 } pen_worker_run_options;
 
-// Allocates. OUT_OF_MEMORY; UNAVAILABLE (no thread)
+// Allocates. OUT_OF_MEMORY; UNAVAILABLE (no thread); CORRUPT: a device of the worker lacks a part
 PEN_NODISCARD pen_status pen_worker_run_create(const pen_worker_run_options *options,
                                                pen_worker_run **out_run);
 // Opens the devices and makes the executors, each on its thread; waits for them. Errors name the
@@ -80,9 +82,12 @@ PEN_NODISCARD pen_status pen_worker_run_load(pen_worker_run *run);
 PEN_NODISCARD pen_status pen_worker_run_set_ready(pen_worker_run *run);
 // Makes the threads leave what they wait for; a task that runs is finished. Returns at once.
 void pen_worker_run_close(pen_worker_run *run);
+// Closes, and waits until no device computes or sends any more. Buffers stay: others may still read
+// or write them.
+void pen_worker_run_rest(pen_worker_run *run);
 // Frames that are lent to the transport.
 uint32_t pen_worker_run_lent_count(pen_worker_run *run);
-// Accepts NULL. Nothing is handed in any more, and no frame is lent.
+// Accepts NULL. Nothing is handed in any more, no frame is lent, and none arrives.
 void pen_worker_run_destroy(pen_worker_run *run);
 
 // ---- from the transport; errors are of the sender: they take the link down

@@ -71,8 +71,8 @@ static void case_read(pen_trainer *trainer, pen_arena *arena, numbers *out_numbe
         const pen_stored_tensor *tensor = &store->tensors[t];
         CHECK_OK(PEN_NEW(arena, tensor->bytes, &out_numbers->bytes[t]));
         CHECK_OK(pen_tensor_store_read(store, t, out_numbers->bytes[t], tensor->bytes));
-        CHECK_OK(pen_arena_copy_text(arena, tensor->name, strlen(tensor->name),
-                                     &out_numbers->names[t]));
+        CHECK_OK(
+            pen_arena_copy_text(arena, tensor->name, strlen(tensor->name), &out_numbers->names[t]));
         out_numbers->sizes[t] = tensor->bytes;
     }
 }
@@ -201,11 +201,32 @@ static void steps_allocate_nothing(void **unused) {
     pen_arena_destroy(arena);
 }
 
+// Engines end while devices compute, and read what others have made.
+static void ends_while_devices_compute(void **unused) {
+    (void)unused;
+    for (uint64_t steps = 0; steps < 12; steps++) {
+        pen_arena *arena = check_arena();
+        const plan_case given = {.device_count = 4,
+                                 .strategy = "round_robin",
+                                 .schedule = "1f1b",
+                                 .train = "optimizer: adam, microbatches: 8"};
+        const pen_trainer_options options = {.step_limit = 60};
+        pen_trainer *trainer;
+        CHECK_OK(pen_trainer_create(case_job(&given, arena), &options, &trainer));
+        for (uint64_t s = 0; s < steps % 4; s++) {
+            (void)training_step(trainer);
+        }
+        pen_trainer_destroy(trainer);
+        pen_arena_destroy(arena);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(devices_have_the_numbers_of_one),
         cmocka_unit_test(losses_that_are_not_finite_update_nothing),
         cmocka_unit_test(steps_allocate_nothing),
+        cmocka_unit_test(ends_while_devices_compute),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
