@@ -10,6 +10,7 @@
 #define COORDINATOR_PATIENCE_SECONDS 20.0 // without anything moving, before workers are asked
 #define COORDINATOR_ANSWER_SECONDS 5.0
 #define COORDINATOR_STOP_SECONDS 2.0 // for workers to say what they waited for
+#define COORDINATOR_LOST_SECONDS 1.0 // for another's link to go down, too
 #define COORDINATOR_TICK_SECONDS 0.1
 
 // ---- waiting
@@ -264,8 +265,29 @@ static pen_status coordinator_explain_worker(pen_coordinator *c, uint32_t w, boo
     return coordinator_add_waits(c, status);
 }
 
+// A worker that says it lost a link may be the first to notice that another is gone: who that is
+// soon shows. 0: nobody.
+static uint32_t coordinator_find_lost(pen_coordinator *c, uint32_t failed) {
+    const double deadline = pen_clock_seconds() + COORDINATOR_LOST_SECONDS;
+    uint32_t lost = 0;
+    pen_mutex_lock(&c->lock);
+    while (pen_status_get_code(c->workers[failed].failure) == PEN_UNAVAILABLE) {
+        for (uint32_t w = 1; w <= c->table->worker_count && lost == 0; w++) {
+            if (w != failed && !c->workers[w].is_up) lost = w;
+        }
+        const double left = deadline - pen_clock_seconds();
+        if (lost != 0 || left <= 0) break;
+        (void)pen_condition_wait_for(&c->changed, &c->lock, left);
+    }
+    pen_mutex_unlock(&c->lock);
+    return lost;
+}
+
 pen_status pen_coordinator_explain(pen_coordinator *c) {
     const uint32_t w = c->failed_worker;
+    const uint32_t lost =
+        c->reason == PEN_COORDINATOR_REASON_FAILED ? coordinator_find_lost(c, w) : 0;
+    if (lost != 0) return coordinator_explain_worker(c, lost, true);
     switch (c->reason) {
     case PEN_COORDINATOR_REASON_MISSING:
         return coordinator_explain_missing(c);
