@@ -1,4 +1,5 @@
-// A plan file as it is read, before it is a plan. For plan_table.c and plan_file.c.
+// A plan file as it is read, before it is a plan. For plan_table.c, plan_edge_table.c and
+// plan_file.c.
 #ifndef PEN_PARTITION_PLAN_TABLE_H
 #define PEN_PARTITION_PLAN_TABLE_H
 
@@ -120,5 +121,15 @@ typedef struct plan_file {
 
 // "forward", "backward", "each step", NULL: as file_when.
 extern const char *const pen_plan_transfer_names[];
+
+// The keys of file_edge, file_step_edge and file_transfer (plan_edge_table.c).
+extern const pen_option_field pen_plan_edge_item;
+extern const pen_option_field pen_plan_step_edge_item;
+extern const pen_option_field pen_plan_transfer_item;
+
+#define FILE_PHASE_LIMIT 64
+#define FILE_COUNT_LIMIT 4294967294.0
+#define FILE_FIGURE_LIMIT 1e12 // seconds
+#define FILE_BYTES_LIMIT 9e15  // whole numbers of bytes are exact
 
 #endif // PEN_PARTITION_PLAN_TABLE_H
