@@ -63,7 +63,7 @@ start_worker first
 first=$started first_port=$port
 start_worker second
 second=$started second_port=$port
-trap 'kill $first $second 2>/dev/null; rm -rf "$work"' EXIT
+trap 'kill $first $second 2>/dev/null || true; rm -rf "$work"' EXIT
 job workers "$(device a "$(there "$first_port")")$(device b "$(there "$second_port")")$(device c)" \
     'pipeline: {rendezvous_timeout: 2 s}'
 same workers.yaml 'two workers and a thread'
