@@ -156,7 +156,13 @@ static pen_status train_plan_checkpoints(train_run *run) {
         }
         run->context->input_exit_code = PEN_EXIT_SPEC;
     }
-    if (run->checkpoint == NULL || options->resume != NULL) return PEN_OK;
+    if (run->checkpoint == NULL) return PEN_OK;
+    if (options->checkpoint != NULL) run->context->input_exit_code = PEN_EXIT_USAGE;
+    pen_status status = pen_job_check_folder(run->checkpoint, run->context->arena);
+    if (options->checkpoint == NULL) status = pen_job_blame(run->job, &checkpoint->dir, status);
+    PEN_TRY(status);
+    run->context->input_exit_code = PEN_EXIT_SPEC;
+    if (options->resume != NULL) return PEN_OK;
     const uint64_t found = pen_checkpoint_find(run->checkpoint);
     if (found == 0) return PEN_OK;
     pen_log(PEN_LOG_WARNING,

@@ -42,8 +42,28 @@ pen_status pen_command_check_model_output(pen_command_context *context, const pe
     return PEN_OK;
 }
 
+pen_status pen_job_check_folder(const char *folder, pen_arena *arena) {
+    const char *path;
+    PEN_TRY(pen_folder_create(folder, arena));
+    PEN_TRY(pen_arena_format(arena, &path, "%s/check", folder));
+    return pen_file_check_writable(path);
+}
+
+// Whether they can be read; what is wrong in them is found by the transport.
+static pen_status job_check_certificates(const pen_job *job) {
+    const char *const *const paths[] = {&job->tls.ca, &job->tls.cert, &job->tls.key};
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        if (*paths[i] == NULL) continue;
+        pen_mapping file;
+        PEN_TRY(pen_job_blame(job, paths[i], pen_mapping_open(*paths[i], &file)));
+        pen_mapping_close(&file);
+    }
+    return PEN_OK;
+}
+
 pen_status pen_job_prepare_outputs(const pen_job *job, pen_arena *arena) {
     const pen_job_outputs *outputs = &job->outputs;
+    PEN_TRY(job_check_certificates(job));
     if (outputs->dir != NULL) {
         PEN_TRY(pen_job_blame(job, &outputs->dir, pen_folder_create(outputs->dir, arena)));
         const char *path;

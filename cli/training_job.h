@@ -24,6 +24,9 @@ PEN_NODISCARD pen_status pen_command_check_model_output(pen_command_context *con
 // The same for the job's outputs, whose folder is made. Errors have a position.
 PEN_NODISCARD pen_status pen_job_prepare_outputs(const pen_job *job, pen_arena *arena);
 
+// The same for a folder that files will be written to.
+PEN_NODISCARD pen_status pen_job_check_folder(const char *folder, pen_arena *arena);
+
 // Whether a file is a plan, and no job: it lists stages. NOT_FOUND, IO, OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_command_is_plan(const char *path, pen_arena *arena, bool *out_is_plan);
 

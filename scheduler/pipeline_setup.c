@@ -8,6 +8,7 @@
 #include "scheduler/pipeline_state.h"
 #include "scheduler/protocol/admission.h"
 #include "scheduler/schedule/plan_schedule.h"
+#include "scheduler/transport/address.h"
 
 #define PIPELINE_TRACE_EVENTS ((uint32_t)1 << 16) // that each thread keeps
 #define PIPELINE_LOCAL_ADDRESS "127.0.0.1:0"
@@ -85,6 +86,27 @@ static void setup_number_worker(pipeline_engine *p, uint32_t d) {
     if (device->host != NULL) return;
     p->local_worker = p->worker_count;
     *worker = (pen_run_spec_worker){"this process", ""};
+}
+
+// Other machines are only reached with TLS, as the job says or the command line gives up.
+static pen_status setup_check_addresses(const pipeline_engine *p) {
+    const pen_cluster *cluster = p->request->cluster;
+    if (p->job->tls.ca != NULL || p->options.insecure) return PEN_OK;
+    for (uint32_t d = 0; d < cluster->device_count; d++) {
+        const char *host = cluster->devices[d].host;
+        pen_address address;
+        if (host == NULL || setup_is_own_process(&cluster->devices[d])) continue;
+        pen_status status = pen_address_read(host, &address);
+        if (status == PEN_OK && !pen_address_is_loopback(&address)) {
+            status = pen_error(PEN_INVALID_INPUT,
+                               "device '%s' is at '%s', on another machine, and there is no TLS: "
+                               "give tls: {ca, cert, key}, or say --insecure",
+                               cluster->devices[d].name, host);
+        }
+        PEN_TRY(pen_cluster_spec_blame(&p->job->cluster, &p->job->cluster.devices[d].written->host,
+                                       status));
+    }
+    return PEN_OK;
 }
 
 static pen_status setup_number_workers(pipeline_engine *p) {
@@ -240,6 +262,7 @@ pen_status pen_pipeline_set_up(pipeline_engine *p) {
     const pen_transport_kind *transport;
     PEN_TRY(setup_plan(p));
     PEN_TRY(setup_open_device(p));
+    PEN_TRY(setup_check_addresses(p));
     PEN_TRY(setup_number_workers(p));
     PEN_TRY(setup_start_processes(p));
     PEN_TRY(setup_build_forms(p));

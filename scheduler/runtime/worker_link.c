@@ -81,6 +81,17 @@ static void worker_up(void *context, uint32_t peer) {
     if (peer == 0) worker_greet(worker);
 }
 
+// A link that ends is a peer that is lost; what its bytes had wrong stays what it is.
+static pen_status worker_blame_peer(uint32_t peer, pen_status take_reason) {
+    if (pen_status_get_code(take_reason) != PEN_CANCELLED) {
+        return pen_status_add_context(take_reason, "lost the link to worker %u", peer);
+    }
+    const pen_status lost = pen_error(PEN_UNAVAILABLE, "lost the link to worker %u: %s", peer,
+                                      pen_status_message(take_reason));
+    pen_status_ignore(take_reason, "its text is in the error");
+    return lost;
+}
+
 static void worker_down(void *context, uint32_t peer, pen_status take_reason) {
     pen_worker *worker = context;
     pen_worker_run *run = worker_use_run(worker);
@@ -92,8 +103,7 @@ static void worker_down(void *context, uint32_t peer, pen_status take_reason) {
     pen_condition_broadcast(&worker->changed);
     pen_mutex_unlock(&worker->lock);
     if (peer != 0 && run != NULL && !is_expected) {
-        pen_worker_run_fail(
-            run, pen_status_add_context(take_reason, "lost the link to worker %u", peer));
+        pen_worker_run_fail(run, worker_blame_peer(peer, take_reason));
     } else {
         pen_status_ignore(take_reason, "the coordinator says what went wrong, or nothing did");
     }

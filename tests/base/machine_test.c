@@ -2,6 +2,9 @@
 
 #include "tests/support/check.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static void this_machine_makes_sense(void **state) {
@@ -21,4 +24,42 @@ static void this_machine_makes_sense(void **state) {
     pen_arena_destroy(arena);
 }
 
-PEN_TEST_MAIN(cmocka_unit_test(this_machine_makes_sense))
+// A small process that a large one starts is small.
+static void a_peak_is_of_this_process(void **state) {
+    (void)state;
+    const size_t bytes = (size_t)64 << 20;
+    char *large = malloc(bytes);
+    assert_non_null(large);
+    memset(large, 1, bytes);
+    assert_true(pen_machine_resident_peak() >= bytes);
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        (void)dup2(ends[1], STDOUT_FILENO);
+        (void)setenv("PEN_TEST_PRINT_PEAK", "1", 1);
+        (void)execl("/proc/self/exe", "machine_test", (char *)NULL);
+        _exit(1);
+    }
+    (void)close(ends[1]);
+    char text[64] = "";
+    assert_true(read(ends[0], text, sizeof text - 1) > 0);
+    (void)close(ends[0]);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    const unsigned long long peak = strtoull(text, NULL, 10);
+    CHECK(peak > 0 && peak < bytes, "%llu bytes", peak);
+    free(large);
+}
+
+int main(void) {
+    if (getenv("PEN_TEST_PRINT_PEAK") != NULL) {
+        printf("%llu\n", (unsigned long long)pen_machine_resident_peak());
+        return 0;
+    }
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(this_machine_makes_sense),
+        cmocka_unit_test(a_peak_is_of_this_process),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -105,6 +105,9 @@ job other "optimizer: {adam: {lr: 0.1}}, batch: 20, epochs: 3" mlp
 fails 4 "lacks '.*first" "$PENSTOCK" train other.yaml --resume other
 fails 4 'nowhere/checkpoint.yaml' "$PENSTOCK" train often.yaml --resume nowhere
 fails 2 'found --resume and --parameters' "$PENSTOCK" train often.yaml --resume other --parameters x
+fails 2 "cannot create the folder '/proc/none'" "$PENSTOCK" train often.yaml --checkpoint /proc/none
+sed 's#dir: often#dir: /proc/none#' often.yaml >nowhere.yaml # before the training, not after it
+fails 3 "nowhere.yaml:[0-9]+:[0-9]+: error: cannot create the folder '/proc/none'" "$PENSTOCK" train -q nowhere.yaml
 fails 2 '--every: found "often"' "$PENSTOCK" train often.yaml --every often --checkpoint x
 sed -i 's/^tensors_hash: "./tensors_hash: "x/' other/checkpoint.yaml
 fails 4 'the manifest says' "$PENSTOCK" train often.yaml --resume other

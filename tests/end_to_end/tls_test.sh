@@ -42,6 +42,10 @@ for name in mixed turned; do
     [ "$found" = "$expected" ] || die "$name: other losses than those of threads"
 done
 
+job unread "{name: a, threads: 1$there}, {name: b, threads: 1}" 'tls: {ca: tls/none.pem, cert: tls/cert.pem, key: tls/key.pem}'
+fails 3 "unread.yaml:8:11: error: cannot open '.*tls/none.pem'" "$PENSTOCK" train -q unread.yaml
+job open '{name: a, threads: 1}, {name: b, threads: 1, memory: 1GiB, host: "192.0.2.1:7070"}' ''
+fails 3 "open.yaml:5:.*device 'b' is at '192.0.2.1:7070', .* no TLS" "$PENSTOCK" train -q open.yaml
 fails 6 "127\.0\.0\.1:$port" "$PENSTOCK" train -q none.yaml
 fails 6 "127\.0\.0\.1:$port" "$PENSTOCK" train -q strange.yaml
 grep -qi 'refused\|handshake\|certificate' first.log || die "the worker says nothing: $(cat first.log)"

@@ -113,6 +113,15 @@ grep -qE 'lost worker [12] \(127.0.0.1:[0-9]+\), which runs stages [0-9]' long.e
 grep -qE "worker [12] .*: device '[ab]' (waits for|runs|is about|has nothing)" long.err || die "$(cat long.err)"
 none_left 'a worker was killed'
 
+# ---- one is told to end while another waits for it: lost, too
+start_long
+kill -TERM "$(tail -1 <<<"$workers")"
+code=0
+wait $command || code=$?
+[ $code -eq 6 ] || die "exit code $code after a worker was ended, expected 6: $(cat long.err)"
+grep -qE 'lost worker [12] \(127.0.0.1:[0-9]+\), which runs stages [0-9]' long.err || die "$(cat long.err)"
+none_left 'a worker was ended'
+
 # ---- the command is killed: its workers end
 start_long
 kill -9 $command
