@@ -18,10 +18,9 @@ static void pipeline_destroy(pen_engine *engine) {
 // ---- feeding
 
 // The bytes of example 0 of a batch for a value of the model, and those of an example.
-static pen_status pipeline_find_field(const pipeline_engine *p, const pen_program *program,
-                                      const pen_dataset_info *info, const pen_batch *batch,
-                                      const char *value, const void **out_bytes,
-                                      uint64_t *out_stride) {
+static pen_status pipeline_find_field(const pen_program *program, const pen_dataset_info *info,
+                                      const pen_batch *batch, const char *value,
+                                      const void **out_bytes, uint64_t *out_stride) {
     if (pen_value_is(program->labels) &&
         strcmp(pen_value_name(program->graph, program->labels), value) == 0) {
         if (info->labels == NULL) {
@@ -31,7 +30,6 @@ static pen_status pipeline_find_field(const pipeline_engine *p, const pen_progra
         *out_stride = info->labels->bytes;
         return PEN_OK;
     }
-    (void)p;
     for (uint32_t i = 0; i < info->input_count; i++) {
         const bool is_only = info->inputs[i].name[0] == '\0' && info->input_count == 1;
         if (!is_only && strcmp(info->inputs[i].name, value) != 0) continue;
@@ -54,7 +52,7 @@ static pen_status pipeline_find_feeds(pipeline_engine *p, uint32_t form,
         const char *value = p->forms.spec->forms[form].channels[c].value;
         const void *bytes = NULL;
         uint64_t stride = 0;
-        PEN_TRY(pipeline_find_field(p, program, info, batch, value, &bytes, &stride));
+        PEN_TRY(pipeline_find_field(program, info, batch, value, &bytes, &stride));
         if (stride * program->microbatch_size != channel->bytes) {
             return pen_error(PEN_INVALID_INPUT,
                              "the data gives %llu bytes an example for '%s', which takes %llu for "

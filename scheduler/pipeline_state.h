@@ -3,10 +3,10 @@
 #define PEN_SCHEDULER_PIPELINE_STATE_H
 
 #include "scheduler/engine.h"
+#include "scheduler/pipeline_forms.h"
 #include "scheduler/plan_job.h"
 #include "scheduler/runtime/coordinator.h"
 #include "scheduler/runtime/launch.h"
-#include "scheduler/runtime/pipeline_forms.h"
 #include "scheduler/runtime/worker.h"
 
 #define PIPELINE_STEPS_AHEAD 2 // begun and not finished

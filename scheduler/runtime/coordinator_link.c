@@ -258,10 +258,10 @@ static void link_end(void *context, uint32_t peer, const pen_frame *frame,
 static void link_let_go(void *context, uint32_t peer, uint64_t token) {
     pen_coordinator *c = context;
     (void)peer;
-    if (token >= LINK_BLOB_TOKEN) return; // it lives as long as the run
+    if (token == LINK_BLOB_TOKEN) return; // it lives as long as the run
     if (token >= LINK_PIECE_TOKEN) {
         pen_mutex_lock(&c->lock);
-        c->pieces[token - LINK_PIECE_TOKEN].is_lent = false;
+        c->pieces[(token - LINK_PIECE_TOKEN) % COORDINATOR_PIECES].is_lent = false;
         pen_condition_broadcast(&c->changed);
         pen_mutex_unlock(&c->lock);
         return;

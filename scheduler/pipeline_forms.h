@@ -3,8 +3,8 @@
 //
 // Lifetime: in the arena, but the programs, which pen_pipeline_forms_release releases.
 // Threads:  one.
-#ifndef PEN_SCHEDULER_RUNTIME_PIPELINE_FORMS_H
-#define PEN_SCHEDULER_RUNTIME_PIPELINE_FORMS_H
+#ifndef PEN_SCHEDULER_PIPELINE_FORMS_H
+#define PEN_SCHEDULER_PIPELINE_FORMS_H
 
 #include "partition/plan.h"
 #include "scheduler/compile.h"
@@ -54,4 +54,4 @@ PEN_NODISCARD pen_status pen_pipeline_forms_build(const pen_pipeline_request *re
 // Releases the programs of all forms but form 0's. Accepts a zeroed one.
 void pen_pipeline_forms_release(pen_pipeline_forms *forms);
 
-#endif // PEN_SCHEDULER_RUNTIME_PIPELINE_FORMS_H
+#endif // PEN_SCHEDULER_PIPELINE_FORMS_H

@@ -1,4 +1,4 @@
-#include "scheduler/runtime/pipeline_forms.h"
+#include "scheduler/pipeline_forms.h"
 
 #include <string.h>
 
