@@ -15,7 +15,7 @@ typedef struct pen_auto_options {
 } pen_auto_options;
 
 #define PEN_AUTO_SEED 1
-#define PEN_AUTO_WORK 1000000u // of the generator
+#define PEN_AUTO_WORK 150000u // of the generator
 
 typedef struct pen_auto_report {
     const char *best_named;    // NULL: none fits

@@ -116,7 +116,7 @@ static double best_named(const pen_stage_graph *graph, pen_arena *arena) {
 
 static void is_never_slower_than_the_others(void **state) {
     (void)state;
-    const pen_auto_options options = {.seed = 3, .work_limit = 500000};
+    const pen_auto_options options = {.seed = 3, .work_limit = 300000};
     double saved = 0, most = 0, bound = 0;
     uint32_t fitting = 0, faster = 0;
     for (uint64_t seed = 0; seed < GRAPH_COUNT; seed++) {

@@ -10,6 +10,11 @@
 
 #define GRAPH_COUNT 200
 
+// The generator that searches takes its time, and has tests of its own.
+static bool is_left_out(size_t generator, uint64_t seed) {
+    return strcmp(pen_schedule_generators[generator]->name, "auto") == 0 && seed % 10 != 0;
+}
+
 // Seconds that are no whole numbers, as costs of stages are: of any size, rounded as
 // pen_stage_split_costs does.
 static void draw_seconds(dice *d, double *seconds) {
@@ -111,6 +116,7 @@ static void reading_a_plan_changes_no_schedule(void **state) {
         CHECK_OK(pen_plan_format(plan_of(graph, arena), arena, &text));
         CHECK_OK(pen_plan_parse("plan.yaml", text, strlen(text), false, arena, &read));
         for (size_t i = 0; pen_schedule_generators[i] != NULL; i++) {
+            if (is_left_out(i, seed)) continue;
             const pen_schedule *made, *again;
             CHECK_OK(pen_schedule_generators[i]->generate(graph, arena, &made));
             CHECK_OK(pen_schedule_generators[i]->generate(&read->stages, arena, &again));

@@ -8,6 +8,11 @@
 
 #define GRAPH_COUNT 400
 
+// The generator that searches takes its time, and has tests of its own.
+static bool is_left_out(size_t generator, uint64_t seed) {
+    return strcmp(pen_schedule_generators[generator]->name, "auto") == 0 && seed % 10 != 0;
+}
+
 static const pen_timeline *simulate(const char *name, const pen_stage_graph *graph,
                                     pen_arena *arena) {
     const pen_schedule_generator *generator;
@@ -249,6 +254,7 @@ static void agrees_with_another_simulation(void **state) {
         const pen_stage_graph *graph = stage_graph_random(arena, seed);
         dice d = {.seed = seed ^ 0x5eed};
         for (size_t i = 0; pen_schedule_generators[i] != NULL; i++) {
+            if (is_left_out(i, seed)) continue;
             const pen_schedule *schedule;
             const pen_timeline *timeline;
             double *end;
@@ -319,6 +325,7 @@ static void is_never_below_the_bounds(void **state) {
         pen_arena *arena = check_arena();
         const pen_stage_graph *graph = stage_graph_random(arena, seed);
         for (size_t i = 0; pen_schedule_generators[i] != NULL; i++) {
+            if (is_left_out(i, seed)) continue;
             const pen_timeline *timeline = simulate(pen_schedule_generators[i]->name, graph, arena);
             CHECK(timeline->step_seconds >= busiest_seconds(graph), "graph %llu: %g",
                   (unsigned long long)seed, timeline->step_seconds);
