@@ -22,8 +22,7 @@ typedef struct pen_order_search {
 } pen_order_search;
 
 // `order` [task_count], as pen_task_graph_run takes it, fits and does not get stuck; it becomes the
-// best. *out_seconds is its step, *out_work the tasks that were simulated, *out_is_cut whether
-// is_over ended it. OUT_OF_MEMORY
+// best, and *out_seconds its step. OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_order_search_run(const pen_task_graph *graph,
                                               const pen_order_search *options,
                                               const uint32_t *first_task, uint32_t *order,
