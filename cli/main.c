@@ -1,3 +1,4 @@
+#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -20,6 +21,7 @@ static void main_choose_waiting(char **arguments) {
 
 int main(int argument_count, char **arguments) {
     main_choose_waiting(arguments);
+    (void)signal(SIGXFSZ, SIG_IGN); // a file over the limit is an error like a full disk
     pen_cpu_process_init();
     return pen_command_main(argument_count > 0 ? argument_count - 1 : 0, arguments + 1);
 }

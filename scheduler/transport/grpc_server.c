@@ -99,6 +99,8 @@ static pen_status server_judge(pen_grpc_link *link, const pen_wire_introduction 
         return pen_error(PEN_INVALID_INPUT, "it calls itself peer %u", who->peer);
     }
     if (self->peer != PEN_TRANSPORT_ANY_PEER && introduction->callee != self->peer) {
+        // what serves somebody else now may be what is looked for later
+        PEN_TRY(transport->events.accept(transport->events.context, who, link->address));
         return pen_error(PEN_INVALID_INPUT, "here is peer %u, not %u", self->peer,
                          introduction->callee);
     }

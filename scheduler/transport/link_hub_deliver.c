@@ -59,6 +59,8 @@ static pen_status hub_judge(pen_hub_end *listener, const pen_hub_link *link,
         return pen_error(PEN_INVALID_INPUT, "it calls itself peer %" PRIu32, who->peer);
     }
     if (self->peer != PEN_TRANSPORT_ANY_PEER && link->peers[0] != self->peer) {
+        // what serves somebody else now may be what is looked for later
+        PEN_TRY(listener->events.accept(listener->events.context, who, link->address));
         return pen_error(PEN_INVALID_INPUT, "here is peer %" PRIu32 ", not %" PRIu32, self->peer,
                          link->peers[0]);
     }

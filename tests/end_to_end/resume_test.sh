@@ -105,6 +105,11 @@ job other "optimizer: {adam: {lr: 0.1}}, batch: 20, epochs: 3" mlp
 fails 4 "lacks '.*first" "$PENSTOCK" train other.yaml --resume other
 fails 4 'nowhere/checkpoint.yaml' "$PENSTOCK" train often.yaml --resume nowhere
 fails 2 'found --resume and --parameters' "$PENSTOCK" train often.yaml --resume other --parameters x
+code=0 # as on a full disk: an error that names the file, and nothing half written is left
+(ulimit -f 1 && "$PENSTOCK" train -q often.yaml --checkpoint limited) 2>messages || code=$?
+[ $code -eq 3 ] || die "exit code $code with a limit of file sizes: $(cat messages)"
+grep -q "cannot write 'limited/step-[0-9]*.safetensors': File too large" messages || die "$(cat messages)"
+[ -z "$(ls limited)" ] || die "left in the folder: $(ls limited)"
 fails 2 "cannot create the folder '/proc/none'" "$PENSTOCK" train often.yaml --checkpoint /proc/none
 sed 's#dir: often#dir: /proc/none#' often.yaml >nowhere.yaml # before the training, not after it
 fails 3 "nowhere.yaml:[0-9]+:[0-9]+: error: cannot create the folder '/proc/none'" "$PENSTOCK" train -q nowhere.yaml

@@ -157,10 +157,12 @@ static void refusals_are_told(void **state) {
     assert_int_equal(zero.down_code, PEN_INVALID_INPUT);
     assert_int_equal(one.down_count[0], 0);
     assert_int_equal(one.kind->counters(one.transport).refusals, 1);
+    one.judge = judge_later; // who is only not ready is asked again, also who is another then
     CHECK_OK(connect_to(&zero, &one, 2, 10));
     assert_true(station_wait_down(&zero, 2, 1));
     CHECK(strstr(zero.down_text, "here is peer 1, not 2") != NULL, "%s", zero.down_text);
-    one.judge = judge_later; // who is only not ready is asked again
+    assert_int_equal(judge_count, 4);
+    judge_count = 0;
     assert_true(station_link(&zero, &one, 0, 1));
     assert_int_equal(judge_count, 4);
     station_close(&zero);
