@@ -3,7 +3,11 @@
 #include "base/text.h"
 #include "partition/step_time.h"
 
-#define REASON_EVALUATIONS 400 // of moves; past that reasons are in words only
+// Evaluations of moves; past that reasons are in words only. Fewer where each takes long: that is
+// with its tasks, and with the stages of a device, among which a schedule chooses.
+#define REASON_EVALUATIONS 400u
+#define REASON_EVALUATIONS_LEAST 8u
+#define REASON_WORK ((uint64_t)8 << 20)
 
 typedef struct reason_builder {
     const pen_planner *planner;
@@ -15,6 +19,7 @@ typedef struct reason_builder {
     uint32_t *device; // [node_count of the problem]
     double now;       // step time by the same evaluator
     uint32_t evaluations;
+    uint32_t evaluation_limit;
     const char **reason_of_color; // [node_count]
     uint32_t *other_device;       // [node_count], of a colour: a neighbour's, or PEN_PROBLEM_ANY
     uint32_t *neighbours;         // [node_count], of a colour: values to and from other colours
@@ -126,14 +131,24 @@ static pen_status reason_color(reason_builder *b, uint32_t color) {
         return pen_arena_format(b->arena, reason, "forbidden on '%s'",
                                 cluster->devices[other].name);
     }
-    if (b->evaluations >= REASON_EVALUATIONS) {
+    if (b->evaluations >= b->evaluation_limit) {
         return pen_arena_format(b->arena, reason, "at the edge to '%s'",
                                 cluster->devices[other].name);
     }
     return reason_evaluate(b, color, other, reason);
 }
 
+static uint32_t reason_limit(const reason_builder *b) {
+    const uint64_t stages = b->solution->split.stage_count;
+    const uint64_t of_device = stages / b->planner->request->cluster->device_count + 1;
+    const uint64_t tasks = stages * b->planner->forming->problem->given.microbatch_count + 1;
+    const uint64_t fitting = REASON_WORK / (tasks * of_device);
+    if (fitting > REASON_EVALUATIONS) return REASON_EVALUATIONS;
+    return fitting < REASON_EVALUATIONS_LEAST ? REASON_EVALUATIONS_LEAST : (uint32_t)fitting;
+}
+
 static pen_status reason_init(reason_builder *b) {
+    b->evaluation_limit = reason_limit(b);
     const pen_problem *problem = b->planner->forming->problem;
     const uint32_t node_count = b->homes->node_count;
     PEN_TRY(PEN_NEW(b->arena, problem->given.node_count, &b->device));

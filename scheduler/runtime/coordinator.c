@@ -11,7 +11,6 @@
 #include "scheduler/transport/checksum.h"
 
 #define COORDINATOR_TICK_SECONDS 0.1
-#define COORDINATOR_PIECE_TOKEN ((uint64_t)1 << 40)
 
 static uint64_t coordinator_now(void) {
     return (uint64_t)(pen_clock_seconds() * 1e3) + 1;
@@ -203,6 +202,9 @@ pen_status pen_coordinator_read(pen_coordinator *coordinator, const pen_tensor_p
     pen_mutex_lock(&c->lock);
     const pen_status status = pen_coordinator_await(c, coordinator_has_read, 0);
     c->read_memory = NULL;
+    while (c->writing_peer != 0) { // the run failed: the frame ends soon, or its link is down
+        pen_condition_wait(&c->changed, &c->lock);
+    }
     pen_mutex_unlock(&c->lock);
     PEN_TRY(status);
     if (pen_checksum_find_difference(memory, piece->bytes, &c->read_checksum) ==

@@ -9,10 +9,6 @@
 #include "base/clock.h"
 #include "scheduler/transport/checksum.h"
 
-// Tokens of frames: those of the host's channels from 0, then pieces of tensors, then descriptions.
-#define LINK_PIECE_TOKEN ((uint64_t)1 << 40)
-#define LINK_BLOB_TOKEN ((uint64_t)1 << 41)
-
 void pen_coordinator_tell(pen_coordinator *c, uint32_t worker, pen_message *message) {
     uint8_t bytes[PEN_MESSAGE_ROOM];
     message->protocol = PEN_PROTOCOL_VERSION;
@@ -204,6 +200,8 @@ static void link_down(void *context, uint32_t peer, pen_status take_reason) {
     coordinator_worker *worker = &c->workers[peer];
     pen_mutex_lock(&c->lock);
     worker->is_up = false;
+    if (c->writing_peer == peer) c->writing_peer = 0;
+    pen_condition_broadcast(&c->changed);
     const bool is_closed = c->is_closed;
     if (is_closed) {
         pen_status_ignore(take_reason, "the run is over");
@@ -234,10 +232,12 @@ static pen_status link_begin(void *context, uint32_t peer, const pen_frame *fram
     (void)peer;
     pen_mutex_lock(&c->lock);
     if (frame->kind != PEN_FRAME_TENSOR || c->read_memory == NULL || c->is_read ||
-        frame->sequence != c->read_sequence || frame->bytes != c->read_bytes) {
+        c->writing_peer != 0 || frame->sequence != c->read_sequence ||
+        frame->bytes != c->read_bytes) {
         status = pen_error(PEN_CORRUPT, "%s sent a frame that nobody asked for",
                            c->spec->workers[peer].name);
     }
+    if (status == PEN_OK) c->writing_peer = peer;
     *out_memory = c->read_memory;
     pen_mutex_unlock(&c->lock);
     return status;
@@ -248,6 +248,7 @@ static void link_end(void *context, uint32_t peer, const pen_frame *frame,
     pen_coordinator *c = context;
     (void)peer;
     pen_mutex_lock(&c->lock);
+    c->writing_peer = 0;
     c->read_checksum = frame->bytes == 0 ? 0 : checksums[0];
     c->is_read = true;
     c->moved_count += 1;
@@ -258,10 +259,12 @@ static void link_end(void *context, uint32_t peer, const pen_frame *frame,
 static void link_let_go(void *context, uint32_t peer, uint64_t token) {
     pen_coordinator *c = context;
     (void)peer;
-    if (token == LINK_BLOB_TOKEN) return; // it lives as long as the run
-    if (token >= LINK_PIECE_TOKEN) {
+    if (token >= COORDINATOR_BLOB_TOKEN) return; // it lives as long as the run
+    if (token >= COORDINATOR_PIECE_TOKEN) {
+        const uint64_t piece = token - COORDINATOR_PIECE_TOKEN;
+        PEN_ASSERT(piece < COORDINATOR_PIECES);
         pen_mutex_lock(&c->lock);
-        c->pieces[(token - LINK_PIECE_TOKEN) % COORDINATOR_PIECES].is_lent = false;
+        c->pieces[piece].is_lent = false;
         pen_condition_broadcast(&c->changed);
         pen_mutex_unlock(&c->lock);
         return;
@@ -283,7 +286,8 @@ static void link_send_blob(pen_coordinator *c, uint32_t peer, const pen_message 
                              .bytes = worker->blob_bytes};
     if (worker->blob == NULL || pull->frame_kind != PEN_FRAME_BLOB) return;
     pen_status_ignore(c->transport->kind->send_frame(c->transport, peer, &frame, worker->blob,
-                                                     worker->blob_checksums, LINK_BLOB_TOKEN),
+                                                     worker->blob_checksums,
+                                                     COORDINATOR_BLOB_TOKEN),
                       "a link that is down is told of by `down`");
 }
 

@@ -10,6 +10,10 @@
 #define COORDINATOR_PIECES 8 // of tensors, on their way at once
 #define COORDINATOR_ROUNDS PEN_COORDINATOR_ROUND_LIMIT
 
+// Tokens of frames: those of the host's channels from 0, then pieces of tensors, then descriptions.
+#define COORDINATOR_PIECE_TOKEN ((uint64_t)1 << 40)
+#define COORDINATOR_BLOB_TOKEN ((uint64_t)1 << 41)
+
 // A frame from the host: one for each place of each channel.
 typedef struct coordinator_frame {
     uint32_t form;
@@ -82,6 +86,7 @@ struct pen_coordinator {
     uint64_t read_sequence;
     uint64_t read_bytes;
     uint32_t read_checksum;
+    uint32_t writing_peer; // who writes it now; 0: nobody
     bool is_read;
     // an inquiry that is waited for
     uint32_t asked_worker;

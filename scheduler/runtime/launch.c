@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 
+#define LAUNCH_PROGRAM "/proc/self/exe"
 #define LAUNCH_SECONDS 30.0    // for a worker to take links
 #define LAUNCH_END_SECONDS 5.0 // between asking and killing
 
@@ -33,19 +34,12 @@ struct pen_launched {
     bool is_insecure;
 };
 
-static const char *launch_program = NULL;
-
-void pen_launch_set_program(const char *path) {
-    launch_program = path;
-}
-
 static pen_status launch_spawn(launched_worker *worker, const pen_launched *launched,
                                int announce) {
     char number[16], parent[24];
     posix_spawn_file_actions_t actions;
     snprintf(number, sizeof number, "%d", announce);
     snprintf(parent, sizeof parent, "%ld", (long)getpid());
-    const char *program = launch_program == NULL ? "/proc/self/exe" : launch_program;
     char name[] = "penstock", verb[] = "worker", listen[] = "--listen", any[] = "127.0.0.1:0";
     char announce_option[] = "--announce", parent_option[] = "--parent";
     char tls_option[] = "--tls", insecure_option[] = "--insecure";
@@ -61,7 +55,7 @@ static pen_status launch_spawn(launched_worker *worker, const pen_launched *laun
         code = posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
     }
     if (code == 0) {
-        code = posix_spawn(&worker->process, program, &actions, NULL, arguments, environ);
+        code = posix_spawn(&worker->process, LAUNCH_PROGRAM, &actions, NULL, arguments, environ);
     }
     posix_spawn_file_actions_destroy(&actions);
     if (code == 0) return PEN_OK;

@@ -16,10 +16,6 @@
 
 typedef struct pen_launched pen_launched;
 
-// The program that is run; NULL: this one (/proc/self/exe). For programs that are not the command.
-// Borrowed.
-void pen_launch_set_program(const char *path);
-
 // What workers are told about links: they and this process show each other the same certificate.
 typedef struct pen_launch_options {
     pen_transport_tls tls;

@@ -27,8 +27,8 @@ static pen_status measure_sizes(part_measure *m) {
     for (uint32_t p = 0; p < part->order_count; p++) {
         const pen_node_id node = part->order[p];
         if (pen_graph_node(m->graph, node)->op->is_view) continue;
-        PEN_TRY(m->request->workspace(m->request->context, m->graph, node,
-                                      &m->workspace[node.index]));
+        PEN_TRY(
+            m->request->workspace(m->request->context, m->graph, node, &m->workspace[node.index]));
     }
     return PEN_OK;
 }
