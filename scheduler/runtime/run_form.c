@@ -8,6 +8,8 @@ typedef struct form_device {
     pen_task *tasks; // [task_count]
     uint32_t task_count;
     uint32_t *list_of_task;      // [task_count]
+    uint32_t *root_of_value;     // [value_count]
+    uint32_t *next_of_root;      // [value_count] the next value of the same root; PEN_ID_NONE: none
     pen_part_buffers_request at; // for positions
 } form_device;
 
@@ -112,13 +114,32 @@ static bool form_is_shared(const form_builder *b, const pen_channel *channel) {
     return workers[channel->source] == workers[channel->target];
 }
 
+// Chains each value behind its root.
+static pen_status form_find_roots(form_builder *b, uint32_t d) {
+    const pen_graph *graph = b->request->cut->parts[d].graph;
+    const uint32_t value_count = pen_graph_value_count(graph);
+    form_device *device = &b->devices[d];
+    PEN_TRY(PEN_NEW(b->arena, value_count, &device->root_of_value));
+    PEN_TRY(PEN_NEW(b->arena, value_count, &device->next_of_root));
+    for (uint32_t v = 0; v < value_count; v++) {
+        device->root_of_value[v] = pen_part_value_root(graph, (pen_value_id){v}).index;
+        device->next_of_root[v] = PEN_ID_NONE;
+    }
+    for (uint32_t v = 0; v < value_count; v++) {
+        const uint32_t root = device->root_of_value[v];
+        if (root == v) continue;
+        device->next_of_root[v] = device->next_of_root[root];
+        device->next_of_root[root] = v;
+    }
+    return PEN_OK;
+}
+
 // Views of a value follow it.
-static void form_set_copies(form_builder *b, uint32_t device, pen_value_id value, uint32_t copies) {
-    const pen_graph *graph = b->request->cut->parts[device].graph;
-    const uint32_t root = pen_part_value_root(graph, value).index;
-    for (uint32_t v = 0; v < pen_graph_value_count(graph); v++) {
-        if (pen_part_value_root(graph, (pen_value_id){v}).index != root) continue;
-        b->buffers[device].copies[v] = copies;
+static void form_set_copies(form_builder *b, uint32_t d, pen_value_id value, uint32_t copies) {
+    const form_device *device = &b->devices[d];
+    uint32_t v = device->root_of_value[value.index];
+    for (; v != PEN_ID_NONE; v = device->next_of_root[v]) {
+        b->buffers[d].copies[v] = copies;
     }
 }
 
@@ -363,6 +384,7 @@ pen_status pen_run_form_build(const pen_run_form_request *request, pen_arena *ar
     PEN_TRY(PEN_NEW(arena, request->cut->channel_count, &b.channels));
     for (uint32_t d = 0; d < device_count; d++) {
         PEN_TRY(form_collect_tasks(&b, d));
+        PEN_TRY(form_find_roots(&b, d));
     }
     PEN_TRY(form_find_leaving(&b));
     form_set_channels(&b);
