@@ -10,6 +10,7 @@ typedef struct eval_options {
     pen_cli_common common;
     const char *parameters;
     int64_t batch;
+    bool insecure;
 } eval_options;
 
 static pen_status eval_print_json(const pen_evaluation *evaluation) {
@@ -47,13 +48,12 @@ static pen_status eval_run(pen_command_context *context, const void *options_giv
     const pen_session_options session_options = {.job_path = options->common.operands[0],
                                                  .parameters = options->parameters,
                                                  .mode = PEN_COMPILE_EVALUATE,
-                                                 .batch_size = (uint64_t)options->batch};
+                                                 .batch_size = (uint64_t)options->batch,
+                                                 .insecure = options->insecure};
     pen_job_session session;
     PEN_TRY(pen_session_open(context, &session_options, &session));
     pen_evaluation evaluation;
-    const pen_status status =
-        pen_evaluate(session.runner, session.dataset, pen_session_batch(&session, &session_options),
-                     &evaluation);
+    const pen_status status = pen_session_evaluate(&session, &session_options, &evaluation);
     pen_session_close(&session);
     PEN_TRY(status);
     return options->common.json ? eval_print_json(&evaluation) : eval_print_text(&evaluation);
@@ -71,6 +71,10 @@ static const pen_cli_option eval_cli_options[] = {
                .offset = offsetof(eval_options, batch),
                .minimum = PEN_OPTION_FROM(1),
                .help = "examples at a time; else the job's"}},
+    {.field = {.key = "insecure",
+               .kind = PEN_OPTION_BOOL,
+               .offset = offsetof(eval_options, insecure),
+               .help = "reach workers on other machines without TLS"}},
 };
 
 extern const pen_command pen_command_eval;

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/training_job.h"
+#include "graph/import/import.h"
 #include "scheduler/model_export.h"
 
 typedef struct export_options {
@@ -15,19 +16,16 @@ typedef struct export_options {
     const char *parameters;
 } export_options;
 
-static pen_status export_report(const export_options *options, const pen_job_session *session) {
-    const char *from = session->parameters != NULL ? session->parameters : session->job->model.file;
+static pen_status export_report(const export_options *options, const char *from, uint32_t count) {
     if (!options->common.json) {
-        pen_log(PEN_LOG_NOTE, "%s: %u tensors from %s", options->output,
-                pen_tensor_store_model_count(pen_runner_tensors(session->runner)), from);
+        pen_log(PEN_LOG_NOTE, "%s: %u tensors from %s", options->output, count, from);
         return PEN_OK;
     }
     pen_json_writer json;
     pen_command_begin_json(&json, "export");
     pen_json_key_text(&json, "file", options->output);
     pen_json_key_text(&json, "parameters", from);
-    pen_json_key_unsigned(&json, "tensors",
-                          pen_tensor_store_model_count(pen_runner_tensors(session->runner)));
+    pen_json_key_unsigned(&json, "tensors", count);
     pen_json_end_object(&json);
     return pen_json_finish(&json);
 }
@@ -41,20 +39,23 @@ static pen_status export_check_name(pen_command_context *context, const char *pa
 
 static pen_status export_run(pen_command_context *context, const void *options_given) {
     const export_options *options = options_given;
-    const pen_session_options session_options = {.job_path = options->common.operands[0],
-                                                 .parameters = options->parameters,
-                                                 .output = options->output,
-                                                 .mode = PEN_COMPILE_PREDICT,
-                                                 .batch_size = 1};
-    pen_job_session session;
+    pen_arena *arena = context->arena;
+    const pen_job *job;
+    const char *parameters;
     PEN_TRY(export_check_name(context, options->output));
     PEN_TRY(pen_command_check_output(context, options->output));
-    PEN_TRY(pen_session_open(context, &session_options, &session));
-    pen_status status = pen_model_export(pen_runner_tensors(session.runner),
-                                         session.job->model.file, options->output);
-    if (status == PEN_OK) status = export_report(options, &session);
-    pen_session_close(&session);
-    return status;
+    PEN_TRY(pen_job_read(options->common.operands[0], arena, &job));
+    PEN_TRY(pen_command_check_model_output(context, job, "--output", options->output));
+    PEN_TRY(pen_job_find_parameters(job, options->parameters, arena, &parameters));
+
+    context->input_exit_code = PEN_EXIT_MODEL;
+    pen_model *model;
+    PEN_TRY(pen_job_blame(job, &job->model.file, pen_model_open(job->model.file, NULL, &model)));
+    uint32_t count = 0;
+    const pen_status status = pen_model_export_file(model, parameters, options->output, &count);
+    pen_model_destroy(model);
+    PEN_TRY(status);
+    return export_report(options, parameters != NULL ? parameters : job->model.file, count);
 }
 
 static const pen_cli_option export_cli_options[] = {

@@ -86,15 +86,14 @@ void pen_command_warn_skipped(const pen_dataset_info *info) {
             info->skipped_count == 1 ? "" : ", ...");
 }
 
-// The file asked for, or the one that training left; NULL: neither.
-static pen_status session_find_parameters(const pen_session_options *options,
-                                          pen_job_session *session, pen_arena *arena) {
-    session->parameters = options->parameters;
-    if (session->parameters != NULL) return PEN_OK;
+pen_status pen_job_find_parameters(const pen_job *job, const char *given, pen_arena *arena,
+                                   const char **out_path) {
+    *out_path = given;
+    if (given != NULL) return PEN_OK;
     const char *path;
-    PEN_TRY(pen_job_parameters_path(session->job, arena, &path));
+    PEN_TRY(pen_job_parameters_path(job, arena, &path));
     if (path != NULL && access(path, F_OK) == 0) {
-        session->parameters = path;
+        *out_path = path;
     } else {
         pen_log(PEN_LOG_WARNING, "no trained parameters given or found: using the model's own");
     }
@@ -108,6 +107,66 @@ uint64_t pen_session_batch(const pen_job_session *session, const pen_session_opt
     return batch < examples ? batch : examples;
 }
 
+// Several devices, of which one like the first does the work.
+static void session_note_one(const pen_job *job) {
+    const pen_cluster_device_spec *device = &job->cluster.devices[0];
+    pen_log(PEN_LOG_NOTE,
+            "predictions run on one device of this process, %s with %lld %s as '%s' has, without "
+            "the job's others",
+            pen_cluster_device_kind_name(device->kind), (long long)device->threads,
+            device->threads == 1 ? "thread" : "threads", device->name);
+}
+
+static pen_status session_blame_memory(const pen_job *job, pen_status status) {
+    if (pen_engine_is_local(job)) return pen_job_blame_memory(job, status);
+    if (pen_status_get_code(status) != PEN_DOES_NOT_FIT) return status;
+    return pen_status_add_context(status,
+                                  "on one device of this process, for which the whole model "
+                                  "must fit into the memory of this machine; a smaller "
+                                  "--batch takes less");
+}
+
+static pen_status session_build_runner(pen_command_context *context,
+                                       const pen_session_options *options,
+                                       pen_job_session *session) {
+    const pen_job *job = session->job;
+    pen_runner_options runner;
+    PEN_TRY(pen_job_runner_options(job, PEN_DATASET_PART_EVAL,
+                                   pen_dataset_get_info(session->dataset), context->arena,
+                                   &runner));
+    if (!pen_engine_is_local(job)) session_note_one(job);
+    context->input_exit_code = PEN_EXIT_MODEL;
+    PEN_TRY(pen_runner_create(&runner, &session->runner));
+    const pen_runner_form *form;
+    PEN_TRY(session_blame_memory(job, pen_runner_get(session->runner, options->mode,
+                                                     pen_session_batch(session, options), false,
+                                                     &form)));
+    PEN_TRY(pen_job_check_data(job, PEN_DATASET_PART_EVAL, form->program, session->dataset));
+    if (session->parameters == NULL) return PEN_OK;
+    return pen_parameter_file_load(session->parameters, pen_runner_tensors(session->runner));
+}
+
+// The devices as they are when training, with the evaluation's data in place of the training's.
+static pen_status session_build_engine(pen_command_context *context,
+                                       const pen_session_options *options,
+                                       pen_job_session *session) {
+    const pen_dataset_info *info = pen_dataset_get_info(session->dataset);
+    const uint64_t batch = pen_session_batch(session, options);
+    const pen_engine_options engine_options = {.job = session->job,
+                                               .info = info,
+                                               .part = PEN_DATASET_PART_EVAL,
+                                               .evaluate_batch = batch,
+                                               .evaluate_rest = info->example_count % batch,
+                                               .insecure = options->insecure};
+    context->input_exit_code = PEN_EXIT_MODEL;
+    PEN_TRY(pen_engine_create(&engine_options, &session->engine));
+    pen_engine *engine = session->engine;
+    PEN_TRY(pen_job_check_data(session->job, PEN_DATASET_PART_EVAL, engine->kind->program(engine),
+                               session->dataset));
+    if (session->parameters == NULL) return PEN_OK;
+    return pen_parameter_file_load(session->parameters, engine->kind->tensors(engine));
+}
+
 static pen_status session_build(pen_command_context *context, const pen_session_options *options,
                                 pen_job_session *session) {
     const pen_job *job;
@@ -118,20 +177,11 @@ static pen_status session_build(pen_command_context *context, const pen_session_
     }
     PEN_TRY(pen_job_open_dataset(job, PEN_DATASET_PART_EVAL, context->arena, &session->dataset));
     pen_command_warn_skipped(pen_dataset_get_info(session->dataset));
-    PEN_TRY(session_find_parameters(options, session, context->arena));
-    pen_runner_options runner;
-    PEN_TRY(pen_job_runner_options(job, PEN_DATASET_PART_EVAL,
-                                   pen_dataset_get_info(session->dataset), context->arena,
-                                   &runner));
-    context->input_exit_code = PEN_EXIT_MODEL;
-    PEN_TRY(pen_runner_create(&runner, &session->runner));
-    const pen_runner_form *form;
-    PEN_TRY(pen_job_blame_memory(job, pen_runner_get(session->runner, options->mode,
-                                                     pen_session_batch(session, options), false,
-                                                     &form)));
-    PEN_TRY(pen_job_check_data(job, PEN_DATASET_PART_EVAL, form->program, session->dataset));
-    if (session->parameters == NULL) return PEN_OK;
-    return pen_parameter_file_load(session->parameters, pen_runner_tensors(session->runner));
+    PEN_TRY(
+        pen_job_find_parameters(job, options->parameters, context->arena, &session->parameters));
+    const bool is_one = options->mode == PEN_COMPILE_PREDICT || pen_engine_is_local(job);
+    return is_one ? session_build_runner(context, options, session)
+                  : session_build_engine(context, options, session);
 }
 
 pen_status pen_session_open(pen_command_context *context, const pen_session_options *options,
@@ -147,7 +197,17 @@ pen_status pen_session_open(pen_command_context *context, const pen_session_opti
     return PEN_OK;
 }
 
+pen_status pen_session_evaluate(pen_job_session *session, const pen_session_options *options,
+                                pen_evaluation *out_evaluation) {
+    const uint64_t batch = pen_session_batch(session, options);
+    pen_engine *engine = session->engine;
+    if (engine == NULL)
+        return pen_evaluate(session->runner, session->dataset, batch, out_evaluation);
+    return engine->kind->evaluate(engine, session->dataset, batch, out_evaluation);
+}
+
 void pen_session_close(pen_job_session *session) {
+    pen_engine_destroy(session->engine);
     pen_runner_destroy(session->runner);
     pen_dataset_close(session->dataset);
 }

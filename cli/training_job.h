@@ -3,6 +3,8 @@
 #define PEN_CLI_TRAINING_JOB_H
 
 #include "cli/command.h"
+#include "scheduler/engine.h"
+#include "scheduler/evaluate.h"
 #include "scheduler/job.h"
 #include "scheduler/runner.h"
 #include "scheduler/training/dataset.h"
@@ -33,11 +35,17 @@ PEN_NODISCARD pen_status pen_command_is_plan(const char *path, pen_arena *arena,
 // Tells the user of files that a dataset left out.
 void pen_command_warn_skipped(const pen_dataset_info *info);
 
+// The parameters that the other verbs start from: the file given, else the one that training left,
+// else NULL, of which the user is warned: the model's own.
+PEN_NODISCARD pen_status pen_job_find_parameters(const pen_job *job, const char *given,
+                                                 pen_arena *arena, const char **out_path);
+
 // A model with trained parameters and a dataset, to evaluate or predict with.
 typedef struct pen_job_session {
     const pen_job *job;
     pen_dataset *dataset;
-    pen_runner *runner;
+    pen_runner *runner;     // of one device; NULL: there is an engine
+    pen_engine *engine;     // to evaluate with, over the devices of a job that has several
     const char *parameters; // the file they came from; NULL: the model's own
 } pen_job_session;
 
@@ -45,16 +53,21 @@ typedef struct pen_session_options {
     const char *job_path;
     const char *parameters; // NULL: those in the outputs folder if there, else the model's own
     const char *output;     // what --output names, which may be none of the model's files; or NULL
-    pen_compile_mode mode;
-    uint64_t batch_size; // 0: the job's
+    pen_compile_mode mode;  // EVALUATE, on all devices of the job; PREDICT, on one
+    uint64_t batch_size;    // 0: the job's
+    bool insecure;          // without TLS over networks
 } pen_session_options;
 
-// Reads the job, opens its evaluation data, compiles, and loads parameters.
+// Reads the job, opens its evaluation data, compiles, starts the devices, and loads parameters.
 PEN_NODISCARD pen_status pen_session_open(pen_command_context *context,
                                           const pen_session_options *options,
                                           pen_job_session *out_session);
 // Examples at a time: what was asked for, else the job's; never more than there are.
 uint64_t pen_session_batch(const pen_job_session *session, const pen_session_options *options);
+// Loss and hits over all of the evaluation data. EVALUATE. As pen_evaluate
+PEN_NODISCARD pen_status pen_session_evaluate(pen_job_session *session,
+                                              const pen_session_options *options,
+                                              pen_evaluation *out_evaluation);
 // Accepts a session that was never opened (all zero).
 void pen_session_close(pen_job_session *session);
 

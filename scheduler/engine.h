@@ -27,7 +27,8 @@ typedef struct pen_engine {
 // What an engine is made for. Borrowed for the call, but job and info.
 typedef struct pen_engine_options {
     const pen_job *job;
-    const pen_dataset_info *info; // of the training data
+    const pen_dataset_info *info; // of the data: what the model is compiled for
+    pen_dataset_part part;        // which data that is, for messages
     // Examples of the short microbatch at the end of an epoch; 0: none will come.
     uint64_t rest;
     // Examples of a batch of the evaluations to come, and of their last batch when that is short;
@@ -42,6 +43,9 @@ typedef struct pen_engine_options {
     // first, and all memory of the machine: what others are compared with.
     bool as_reference;
 } pen_engine_options;
+
+// Whether the job has one device, and that in this process.
+bool pen_engine_is_local(const pen_job *job);
 
 // One device of this process when the job has one without host; else the job's plan as a pipeline.
 // Compiles, allocates, and loads the model's own parameters.

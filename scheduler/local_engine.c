@@ -158,7 +158,7 @@ static pen_status local_compile_rest(local_engine *local, const pen_engine_optio
 static pen_status local_start(local_engine *local, const pen_engine_options *options) {
     const pen_job *job = local->job;
     pen_runner_options runner_options;
-    const pen_dataset_part part = PEN_DATASET_PART_TRAIN;
+    const pen_dataset_part part = options->part;
     if (options->as_reference) {
         PEN_TRY(pen_job_reference_options(job, part, local->info, local->arena, &runner_options));
     } else {

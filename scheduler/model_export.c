@@ -6,25 +6,34 @@
 
 #include "base/arena.h"
 #include "base/file.h"
+#include "graph/analysis/training_types.h"
 #include "graph/import/import.h"
 #include "graph/import/onnx_export.h"
 #include "scheduler/parameter_file.h"
 #include "scheduler/training/safetensors.h"
 
+// Without a file, NULL, the model's own contents stay.
 static const void *export_find(void *context, const pen_graph *graph, pen_value_id value) {
+    const pen_safetensors *tensors = context;
+    if (tensors == NULL) return NULL;
     const pen_safetensors_entry *entry =
-        pen_safetensors_find(context, pen_value_name(graph, value));
+        pen_safetensors_find(tensors, pen_value_name(graph, value));
     return entry == NULL ? NULL : entry->data;
 }
 
-static pen_status export_write(pen_safetensors *tensors, const char *model_path, const char *path) {
-    pen_model *model;
-    PEN_TRY(pen_model_open(model_path, NULL, &model));
+static pen_status export_write(pen_safetensors *tensors, const pen_model *model, const char *path) {
     const pen_onnx_export_options options = {.contents = export_find,
                                              .contents_context = tensors,
                                              .output_types = model->output_types,
                                              .for_inference = true};
-    const pen_status status = pen_onnx_export(model->graph, &options, path);
+    return pen_onnx_export(model->graph, &options, path);
+}
+
+static pen_status export_open_and_write(pen_safetensors *tensors, const char *model_path,
+                                        const char *path) {
+    pen_model *model;
+    PEN_TRY(pen_model_open(model_path, NULL, &model));
+    const pen_status status = export_write(tensors, model, path);
     pen_model_destroy(model);
     return status;
 }
@@ -36,7 +45,7 @@ static pen_status export_through(const char *tensors_path, const pen_tensor_stor
     pen_safetensors *tensors;
     pen_status status = pen_safetensors_open(tensors_path, &tensors);
     if (status == PEN_OK) {
-        status = export_write(tensors, model_path, path);
+        status = export_open_and_write(tensors, model_path, path);
         pen_safetensors_close(tensors);
     }
     unlink(tensors_path);
@@ -50,6 +59,49 @@ pen_status pen_model_export(const pen_tensor_store *store, const char *model_pat
     PEN_TRY(pen_arena_create(&scratch));
     pen_status status = pen_arena_format(scratch, &tensors_path, "%s.tensors", path);
     if (status == PEN_OK) status = export_through(tensors_path, store, model_path, path);
+    pen_arena_destroy(scratch);
+    return pen_status_add_context(status, "while exporting %s", path);
+}
+
+// The tensors of a model as a store lists them: names and types.
+static pen_status export_list(const pen_graph *graph, pen_arena *scratch,
+                              pen_tensor_store *out_store) {
+    pen_stored_tensor *tensors;
+    *out_store = (pen_tensor_store){0};
+    PEN_TRY(PEN_NEW(scratch, pen_graph_value_count(graph), &tensors));
+    for (uint32_t v = 0; v < pen_graph_value_count(graph); v++) {
+        const pen_value *value = pen_graph_value(graph, (pen_value_id){v});
+        if (value->kind != PEN_VALUE_PARAMETER && value->kind != PEN_VALUE_STATE) continue;
+        if (value->data == NULL) continue;
+        tensors[out_store->count++] =
+            (pen_stored_tensor){.name = value->name,
+                                .type = value->type,
+                                .bytes = pen_tensor_type_bytes(&value->type),
+                                .is_model = true};
+    }
+    out_store->tensors = tensors;
+    return PEN_OK;
+}
+
+static pen_status export_from_file(const pen_model *model, const char *parameters, const char *path,
+                                   pen_arena *scratch, uint32_t *out_count) {
+    pen_tensor_store store;
+    pen_safetensors *tensors = NULL;
+    PEN_TRY(pen_check_parameter_types(model->graph));
+    PEN_TRY(pen_check_input_types(model->graph));
+    PEN_TRY(export_list(model->graph, scratch, &store));
+    if (parameters != NULL) PEN_TRY(pen_parameter_file_open(parameters, &store, &tensors));
+    const pen_status status = export_write(tensors, model, path);
+    pen_safetensors_close(tensors);
+    *out_count = store.count;
+    return status;
+}
+
+pen_status pen_model_export_file(const pen_model *model, const char *parameters, const char *path,
+                                 uint32_t *out_count) {
+    pen_arena *scratch;
+    PEN_TRY(pen_arena_create(&scratch));
+    const pen_status status = export_from_file(model, parameters, path, scratch, out_count);
     pen_arena_destroy(scratch);
     return pen_status_add_context(status, "while exporting %s", path);
 }

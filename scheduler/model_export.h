@@ -3,6 +3,7 @@
 #define PEN_SCHEDULER_MODEL_EXPORT_H
 
 #include "base/status.h"
+#include "graph/import/import.h"
 #include "scheduler/tensor_store.h"
 
 // Writes the model of `model_path` in inference form, with its symbols and with the model's tensors
@@ -10,6 +11,12 @@
 // "<path>.tensors", so that they need not be in memory at once.
 PEN_NODISCARD pen_status pen_model_export(const pen_tensor_store *store, const char *model_path,
                                           const char *path);
+
+// The same for a model that is open, with the parameters of a file; NULL: its own. Needs no device.
+// `out_count`, of tensors, may not be NULL.
+//   INVALID_INPUT  as pen_parameter_file_load
+PEN_NODISCARD pen_status pen_model_export_file(const pen_model *model, const char *parameters,
+                                               const char *path, uint32_t *out_count);
 
 // Whether something may be written to `path` when the model is read from `model_path`, and whether
 // that something may be ONNX.

@@ -1,7 +1,6 @@
 #include "scheduler/parameter_file.h"
 
 #include "base/arena.h"
-#include "scheduler/training/safetensors.h"
 
 static pen_status tensor_file_read(void *context, uint32_t index, uint64_t first, void *out_data,
                                    uint64_t bytes) {
@@ -68,11 +67,23 @@ static pen_status tensor_file_apply(const pen_safetensors *file, const pen_tenso
     return PEN_OK;
 }
 
-pen_status pen_tensor_file_load(const char *path, const pen_tensor_store *store, uint32_t count) {
+static pen_status tensor_file_open(const char *path, const pen_tensor_store *store, uint32_t count,
+                                   pen_safetensors **out_file) {
     pen_safetensors *file;
     PEN_TRY(pen_safetensors_open(path, &file));
-    pen_status status = tensor_file_check(file, path, store, count);
-    if (status == PEN_OK) status = tensor_file_apply(file, store, count);
+    const pen_status status = tensor_file_check(file, path, store, count);
+    if (status != PEN_OK) {
+        pen_safetensors_close(file);
+        return status;
+    }
+    *out_file = file;
+    return PEN_OK;
+}
+
+pen_status pen_tensor_file_load(const char *path, const pen_tensor_store *store, uint32_t count) {
+    pen_safetensors *file;
+    PEN_TRY(tensor_file_open(path, store, count, &file));
+    const pen_status status = tensor_file_apply(file, store, count);
     pen_safetensors_close(file);
     return status;
 }
@@ -86,5 +97,12 @@ pen_status pen_parameter_file_save(const char *path, const pen_tensor_store *sto
 pen_status pen_parameter_file_load(const char *path, const pen_tensor_store *store) {
     const uint32_t count = pen_tensor_store_model_count(store);
     return pen_status_add_context(pen_tensor_file_load(path, store, count),
+                                  "while loading parameters");
+}
+
+pen_status pen_parameter_file_open(const char *path, const pen_tensor_store *store,
+                                   pen_safetensors **out_file) {
+    const uint32_t count = pen_tensor_store_model_count(store);
+    return pen_status_add_context(tensor_file_open(path, store, count, out_file),
                                   "while loading parameters");
 }

@@ -4,6 +4,7 @@
 
 #include "base/status.h"
 #include "scheduler/tensor_store.h"
+#include "scheduler/training/safetensors.h"
 
 // Writes every tensor of the model as it is now.
 PEN_NODISCARD pen_status pen_parameter_file_save(const char *path, const pen_tensor_store *store);
@@ -11,6 +12,11 @@ PEN_NODISCARD pen_status pen_parameter_file_save(const char *path, const pen_ten
 // Sets every tensor of the model. All must be there with equal types, and nothing else may be.
 //   INVALID_INPUT  lists what is missing, what is too much, and what has another shape
 PEN_NODISCARD pen_status pen_parameter_file_load(const char *path, const pen_tensor_store *store);
+
+// Opens a file that sets every tensor of the model, and checks as above. Of the store names and
+// types are looked at. The caller closes it.
+PEN_NODISCARD pen_status pen_parameter_file_open(const char *path, const pen_tensor_store *store,
+                                                 pen_safetensors **out_file);
 
 // The same for the first `count` tensors of the store, whatever they are.
 PEN_NODISCARD pen_status pen_tensor_file_save(const char *path, const pen_tensor_store *store,

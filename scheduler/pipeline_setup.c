@@ -18,8 +18,11 @@
 
 static pen_status setup_plan(pipeline_engine *p) {
     const pen_plan *given = p->options.plan;
-    const pen_plan_job_options options = {
-        .objective = -1, .seed = -1, .schedule = given == NULL ? NULL : given->schedule};
+    const pen_plan_job_options options = {.objective = -1,
+                                          .seed = -1,
+                                          .schedule = given == NULL ? NULL : given->schedule,
+                                          .info = p->info,
+                                          .part = p->options.part};
     pen_plan *plan;
     PEN_TRY(pen_plan_job_create(p->job, &options, &p->plan_job));
     if (given != NULL) {
@@ -182,7 +185,7 @@ static pen_status setup_start_worker(pipeline_engine *p, const pen_transport_kin
 
 static pen_status setup_build_forms(pipeline_engine *p) {
     pen_compile_request compile;
-    PEN_TRY(pen_job_compile_request(p->job, PEN_DATASET_PART_TRAIN, p->info, p->arena, &compile));
+    PEN_TRY(pen_job_compile_request(p->job, p->options.part, p->info, p->arena, &compile));
     const pen_pipeline_request request = {.plan = p->plan,
                                           .schedule = p->schedule,
                                           .program = pen_plan_job_program(p->plan_job),

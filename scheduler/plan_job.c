@@ -27,7 +27,8 @@ struct pen_plan_job {
     const pen_job *job;
     const pen_plan_job_options *options; // while it is created
     pen_arena *arena;
-    pen_dataset *dataset;
+    pen_dataset *dataset;         // NULL: what is known of the data was given, or there is none
+    const pen_dataset_info *info; // NULL: the data is not on this machine
     pen_device *device;
     const pen_program *program;
     pen_placement_spec placement;
@@ -43,11 +44,11 @@ struct pen_plan_job {
 
 // ---- the model
 
-// NULL where the data is not on this machine.
-static pen_status plan_open_data(pen_plan_job *p, const pen_dataset_info **out_info) {
+static pen_status plan_open_data(pen_plan_job *p) {
+    p->info = p->options->info;
+    if (p->info != NULL) return PEN_OK;
     const pen_status status =
         pen_job_open_dataset(p->job, PEN_DATASET_PART_TRAIN, p->arena, &p->dataset);
-    *out_info = NULL;
     if (pen_status_get_code(status) == PEN_NOT_FOUND) {
         pen_log(PEN_LOG_WARNING, "%s; planning with the model's own input shapes",
                 pen_status_message(status));
@@ -55,7 +56,7 @@ static pen_status plan_open_data(pen_plan_job *p, const pen_dataset_info **out_i
         return PEN_OK;
     }
     PEN_TRY(status);
-    *out_info = pen_dataset_get_info(p->dataset);
+    p->info = pen_dataset_get_info(p->dataset);
     return PEN_OK;
 }
 
@@ -76,12 +77,11 @@ static pen_status plan_open_device(pen_plan_job *p, bool *out_is_uniform) {
 static pen_status plan_compile(pen_plan_job *p) {
     const pen_job_train *train = &p->job->train;
     const pen_dataset_info none = {.format = "none"};
-    const pen_dataset_info *info;
     pen_compile_request request;
     bool is_uniform;
-    PEN_TRY(plan_open_data(p, &info));
+    PEN_TRY(plan_open_data(p));
     PEN_TRY(plan_open_device(p, &is_uniform));
-    PEN_TRY(pen_job_compile_request(p->job, PEN_DATASET_PART_TRAIN, info == NULL ? &none : info,
+    PEN_TRY(pen_job_compile_request(p->job, p->options->part, p->info == NULL ? &none : p->info,
                                     p->arena, &request));
     request.mode = PEN_COMPILE_TRAIN;
     request.microbatch_size = (uint64_t)(train->batch / train->microbatches);
@@ -165,13 +165,12 @@ static pen_status plan_estimate_process(pen_plan_job *p) {
     for (uint32_t d = 0; d < cluster->device_count; d++) {
         if (cluster->devices[d].host != NULL) is_networked = true;
     }
-    const pen_process_memory_request request = {
-        .programs = &p->program,
-        .program_count = 1,
-        .info = p->dataset == NULL ? NULL : pen_dataset_get_info(p->dataset),
-        .batch = (uint64_t)p->job->train.batch,
-        .is_coordinator = !p->planned.is_local,
-        .is_networked = is_networked};
+    const pen_process_memory_request request = {.programs = &p->program,
+                                                .program_count = 1,
+                                                .info = p->info,
+                                                .batch = (uint64_t)p->job->train.batch,
+                                                .is_coordinator = !p->planned.is_local,
+                                                .is_networked = is_networked};
     return pen_process_memory_estimate(&request, p->arena, &p->request.process_bytes);
 }
 

@@ -14,6 +14,7 @@
 #include "partition/plan_build.h"
 #include "scheduler/compile.h"
 #include "scheduler/job.h"
+#include "scheduler/training/dataset.h"
 
 typedef struct pen_plan_job pen_plan_job;
 
@@ -25,6 +26,9 @@ typedef struct pen_plan_job_options {
     int64_t seed;              // -1: the job's
     const char *cost_table;    // NULL: the job's
     const char *schedule;      // NULL: the job's
+    // Of data that is open already, and which data that is; NULL: the training data is opened.
+    const pen_dataset_info *info;
+    pen_dataset_part part;
 } pen_plan_job_options;
 
 // Compiles and prices. Errors have the position in the job.
