@@ -6,6 +6,7 @@
 
 #include "graph/op.h"
 #include "partition/node_homes.h"
+#include "scheduler/runtime/run_spec.h"
 #include "tests/support/check.h"
 #include "tests/support/cut_models.h"
 #include "tests/support/random_case.h"
@@ -401,4 +402,88 @@ static void keeps_every_value_until_it_is_read(void **state) {
     }
 }
 
-PEN_TEST_MAIN(cmocka_unit_test(keeps_every_value_until_it_is_read))
+// ---- what workers are told of it
+
+static const pen_run_spec *spec_make(form_case *c) {
+    static const pen_run_spec_worker workers[] = {
+        {"the coordinator", ""}, {"worker 1", "127.0.0.1:1"}, {"worker 2", "127.0.0.1:2"}};
+    pen_run_spec_channel *channels;
+    pen_run_spec_part *parts;
+    pen_run_spec_device *devices;
+    pen_run_spec_form *form;
+    pen_run_table *table;
+    pen_run_spec *spec;
+    CHECK_OK(PEN_NEW(c->arena, c->cut->channel_count, &channels));
+    CHECK_OK(PEN_NEW(c->arena, c->device_count, &parts));
+    CHECK_OK(PEN_NEW(c->arena, c->device_count, &devices));
+    CHECK_OK(PEN_NEW(c->arena, 1, &form));
+    CHECK_OK(PEN_NEW(c->arena, 1, &table));
+    CHECK_OK(PEN_NEW(c->arena, 1, &spec));
+    for (uint32_t i = 0; i < c->cut->channel_count; i++) {
+        const pen_channel *channel = &c->cut->channels[i];
+        const pen_value *value = pen_graph_value(c->cut->parts[channel->target].graph, channel->to);
+        channels[i] = (pen_run_spec_channel){channel->value, channel->from, channel->to,
+                                             value->type, value->layout};
+    }
+    for (uint32_t d = 0; d < c->device_count; d++) {
+        parts[d] = (pen_run_spec_part){.part = &c->cut->parts[d],
+                                       .copies = c->built.buffers[d].copies,
+                                       .loss = PEN_VALUE_NONE,
+                                       .accuracy = PEN_VALUE_NONE,
+                                       .loss_weight = PEN_VALUE_NONE,
+                                       .learning_rate = PEN_VALUE_NONE,
+                                       .step = PEN_VALUE_NONE};
+        devices[d] = (pen_run_spec_device){"a", "cpu", 1, UINT64_MAX};
+    }
+    *form = (pen_run_spec_form){channels, parts};
+    *table = (pen_run_table){2, c->device_count, 1, &c->built.form};
+    *spec = (pen_run_spec){table, workers, devices, form, 7, 9};
+    return spec;
+}
+
+// Bytes that were changed are refused, or are another description that holds together.
+static void spec_break(form_case *c, const void *bytes, uint64_t count) {
+    char *broken;
+    CHECK_OK(PEN_NEW(c->arena, count, &broken));
+    for (uint32_t i = 0; i < 40; i++) {
+        const pen_run_spec *read;
+        memcpy(broken, bytes, count);
+        const uint64_t at = (uint64_t)random_between(&c->dice, 0, (int64_t)count - 1);
+        broken[at] = (char)random_between(&c->dice, -128, 127);
+        const uint64_t length = random_chance(&c->dice, 30) ? at : count;
+        const pen_status status = pen_run_spec_decode(broken, length, c->arena, &read);
+        const pen_status_code code = pen_status_get_code(status);
+        CHECK(code == PEN_CODE_OK || code == PEN_CORRUPT || code == PEN_INVALID_INPUT, "%s",
+              pen_status_message(status));
+        pen_status_ignore(status, "bytes were changed");
+    }
+}
+
+static void descriptions_come_back(void **state) {
+    (void)state;
+    for (uint64_t seed = 1; seed <= 12; seed++) {
+        form_case c = case_make((cut_model_kind)(seed % CUT_MODEL_COUNT), seed);
+        const pen_run_spec *spec = spec_make(&c);
+        for (uint32_t worker = 1; worker <= 2; worker++) {
+            const pen_run_spec *read;
+            const void *bytes, *again;
+            uint64_t count, again_count;
+            CHECK_OK(pen_run_spec_encode(spec, worker, c.arena, &bytes, &count));
+            CHECK_OK(pen_run_spec_decode(bytes, count, c.arena, &read));
+            CHECK_OK(pen_run_spec_encode(read, worker, c.arena, &again, &again_count));
+            assert_int_equal(count, again_count);
+            assert_memory_equal(bytes, again, count);
+            for (uint32_t d = 0; d < c.device_count; d++) {
+                const bool is_there = read->forms[0].parts[d].part != NULL;
+                assert_int_equal(is_there, c.worker_of_device[d] == worker);
+            }
+            assert_string_equal(read->workers[2].address, "127.0.0.1:2");
+            assert_true(read->seed == 7 && read->trace_limit == 9);
+            spec_break(&c, bytes, count);
+        }
+        pen_arena_destroy(c.arena);
+    }
+}
+
+PEN_TEST_MAIN(cmocka_unit_test(keeps_every_value_until_it_is_read),
+              cmocka_unit_test(descriptions_come_back))
