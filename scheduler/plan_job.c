@@ -287,6 +287,7 @@ static pen_status plan_compare_schedules(pen_plan_job *p, pen_arena *arena, pen_
             continue;
         }
         PEN_TRY(status);
+        other->is_cut = (*plan)->is_cut;
         // what a search proved holds under every schedule, but for step times
         if (p->placement.objective != PEN_OBJECTIVE_STEP_TIME) {
             other->lower_bound = (*plan)->lower_bound;
@@ -320,6 +321,7 @@ static pen_status plan_use_found(pen_plan_job *p, const pen_plan *plan,
         PEN_TRY(pen_schedule_format_device(schedule, d, arena, &devices[d].tasks));
     }
     found->devices = devices;
+    found->is_cut = plan->is_cut;
     if (p->placement.objective != PEN_OBJECTIVE_STEP_TIME) {
         found->lower_bound = plan->lower_bound;
     }
