@@ -190,7 +190,3 @@ pen_status pen_local_engine_create(const pen_engine_options *options, pen_engine
     *out_engine = &local->engine;
     return PEN_OK;
 }
-
-pen_runner *pen_local_engine_runner(pen_engine *engine) {
-    return engine->kind == &local_kind ? local_of(engine)->runner : NULL;
-}

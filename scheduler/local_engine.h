@@ -15,7 +15,4 @@
 PEN_NODISCARD pen_status pen_local_engine_create(const pen_engine_options *options,
                                                  pen_engine **out_engine);
 
-// What holds the programs of a local engine; NULL for any other.
-pen_runner *pen_local_engine_runner(pen_engine *engine);
-
 #endif // PEN_SCHEDULER_LOCAL_ENGINE_H

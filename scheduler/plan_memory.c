@@ -13,7 +13,9 @@ typedef struct plan_measure {
     uint32_t *worker_of_device;
 } plan_measure;
 
-void pen_plan_memory_workers(const pen_cluster *cluster, uint32_t *out_worker) {
+// Numbers of workers, from 1, by device: devices without host are one; so are those with one
+// address, but for "localhost" without a port, which is a process for each.
+static void plan_number_workers(const pen_cluster *cluster, uint32_t *out_worker) {
     uint32_t count = 0;
     for (uint32_t d = 0; d < cluster->device_count; d++) {
         const char *host = cluster->devices[d].host;
@@ -71,7 +73,7 @@ static pen_status measure_cut(plan_measure *m) {
 static pen_status measure_copies(plan_measure *m) {
     const pen_plan *plan = m->request->plan;
     PEN_TRY(PEN_NEW(m->arena, plan->device_count, &m->worker_of_device));
-    pen_plan_memory_workers(m->request->cluster, m->worker_of_device);
+    plan_number_workers(m->request->cluster, m->worker_of_device);
     const pen_run_form_request request = {.cut = m->cut,
                                           .schedule = m->request->schedule,
                                           .microbatch_count = plan->microbatch_count,

@@ -36,9 +36,4 @@ typedef struct pen_plan_device_memory {
 PEN_NODISCARD pen_status pen_plan_memory_find(const pen_plan_memory_request *request,
                                               pen_plan_device_memory *out_memory);
 
-// Numbers of workers, from 1, by device: devices without host are one; so are those with one
-// address, but for "localhost" without a port, which is a process for each.
-// out_worker: [device_count]
-void pen_plan_memory_workers(const pen_cluster *cluster, uint32_t *out_worker);
-
 #endif // PEN_SCHEDULER_PLAN_MEMORY_H

@@ -113,8 +113,5 @@ PEN_NODISCARD pen_status pen_coordinator_await(pen_coordinator *c, pen_coordinat
                                                uint64_t argument);
 // Why the run failed, with who waited for what. Without the lock.
 PEN_NODISCARD pen_status pen_coordinator_explain(pen_coordinator *c);
-// Asks for one part of an answer; false: none came in time. Without the lock.
-bool pen_coordinator_ask(pen_coordinator *c, uint32_t worker, pen_run_inquiry what, uint64_t offset,
-                         double seconds);
 
 #endif // PEN_SCHEDULER_RUNTIME_COORDINATOR_LINK_H

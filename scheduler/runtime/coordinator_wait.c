@@ -13,13 +13,43 @@
 #define COORDINATOR_LOST_SECONDS 1.0 // for another's link to go down, too
 #define COORDINATOR_TICK_SECONDS 0.1
 
+// ---- asking
+
+static bool coordinator_is_answered(const pen_coordinator *c) {
+    return c->is_answered || !c->workers[c->asked_worker].is_up;
+}
+
+// Asks for one part of an answer; false: none came in time. Without the lock.
+static bool coordinator_ask(pen_coordinator *c, uint32_t worker, pen_run_inquiry what,
+                            uint64_t offset, double seconds) {
+    const double deadline = pen_clock_seconds() + seconds;
+    pen_message ask = {.kind = PEN_MESSAGE_ASK, .number = (uint32_t)what, .offset = offset};
+    pen_mutex_lock(&c->lock);
+    c->asked_worker = worker;
+    c->asked_what = (uint32_t)what;
+    c->asked_offset = offset;
+    c->is_answered = false;
+    c->part_length = 0;
+    pen_mutex_unlock(&c->lock);
+    pen_coordinator_tell(c, worker, &ask);
+    pen_mutex_lock(&c->lock);
+    while (!coordinator_is_answered(c)) {
+        const double left = deadline - pen_clock_seconds();
+        if (left <= 0) break;
+        (void)pen_condition_wait_for(&c->changed, &c->lock, left);
+    }
+    const bool is_answered = c->is_answered;
+    pen_mutex_unlock(&c->lock);
+    return is_answered;
+}
+
 // ---- waiting
 
 // Whether a device computes, as workers say. Without the lock.
 static bool coordinator_is_computing(pen_coordinator *c) {
     bool is_computing = false;
     for (uint32_t w = 1; w <= c->table->worker_count; w++) {
-        if (!pen_coordinator_ask(c, w, PEN_RUN_INQUIRY_WAITS, 0, COORDINATOR_ANSWER_SECONDS)) {
+        if (!coordinator_ask(c, w, PEN_RUN_INQUIRY_WAITS, 0, COORDINATOR_ANSWER_SECONDS)) {
             continue;
         }
         if (c->part_length > 0 && *(const char *)c->part == 'r') is_computing = true;
@@ -73,34 +103,7 @@ pen_status pen_coordinator_await(pen_coordinator *c, pen_coordinator_test is_don
     return status;
 }
 
-// ---- asking
-
-static bool coordinator_is_answered(const pen_coordinator *c) {
-    return c->is_answered || !c->workers[c->asked_worker].is_up;
-}
-
-bool pen_coordinator_ask(pen_coordinator *c, uint32_t worker, pen_run_inquiry what, uint64_t offset,
-                         double seconds) {
-    const double deadline = pen_clock_seconds() + seconds;
-    pen_message ask = {.kind = PEN_MESSAGE_ASK, .number = (uint32_t)what, .offset = offset};
-    pen_mutex_lock(&c->lock);
-    c->asked_worker = worker;
-    c->asked_what = (uint32_t)what;
-    c->asked_offset = offset;
-    c->is_answered = false;
-    c->part_length = 0;
-    pen_mutex_unlock(&c->lock);
-    pen_coordinator_tell(c, worker, &ask);
-    pen_mutex_lock(&c->lock);
-    while (!coordinator_is_answered(c)) {
-        const double left = deadline - pen_clock_seconds();
-        if (left <= 0) break;
-        (void)pen_condition_wait_for(&c->changed, &c->lock, left);
-    }
-    const bool is_answered = c->is_answered;
-    pen_mutex_unlock(&c->lock);
-    return is_answered;
-}
+// ---- what callers ask
 
 pen_status pen_coordinator_inquire(pen_coordinator *coordinator, uint32_t worker,
                                    pen_run_inquiry what, pen_arena *arena, const void **out_bytes,
@@ -109,7 +112,7 @@ pen_status pen_coordinator_inquire(pen_coordinator *coordinator, uint32_t worker
     char *bytes = NULL;
     uint64_t count = 0, total = 0;
     do {
-        if (!pen_coordinator_ask(c, worker, what, count, COORDINATOR_ANSWER_SECONDS)) {
+        if (!coordinator_ask(c, worker, what, count, COORDINATOR_ANSWER_SECONDS)) {
             return pen_error(PEN_UNAVAILABLE, "%s does not answer", c->spec->workers[worker].name);
         }
         if (bytes == NULL) {

@@ -106,7 +106,7 @@ void pen_grpc_link_batch(pen_grpc_link *link, const grpc_op *ops, size_t count, 
     PEN_ASSERT(error == GRPC_CALL_OK);
 }
 
-void pen_grpc_link_cancel(pen_grpc_link *link) {
+static void link_cancel(pen_grpc_link *link) {
     if (link->call == NULL || link->is_over || link->is_cancelled) return;
     link->is_cancelled = true;
     (void)grpc_call_cancel(link->call, NULL); // can only fail for calls that are over
@@ -153,7 +153,7 @@ void pen_grpc_link_down(pen_grpc_link *link, pen_status take_reason, bool is_tol
         pen_grpc_send_drop_frames(link);
     }
     if (!is_told || !is_called) pen_grpc_send_drop_letters(link);
-    if (!is_told) pen_grpc_link_cancel(link);
+    if (!is_told) link_cancel(link);
     link->is_receiving = false;
     if (is_known) {
         transport->events.down(transport->events.context, link->peer, take_reason);
@@ -262,14 +262,14 @@ void pen_grpc_link_tick(pen_grpc_link *link, double now) {
             pen_grpc_link_down(
                 link, pen_error(PEN_DEADLINE, "no introduction came within 5 seconds"), true);
         } else {
-            pen_grpc_link_cancel(link); // the attempt ends, and there is no time for another
+            link_cancel(link); // the attempt ends, and there is no time for another
         }
         break;
     case PEN_GRPC_UP:
         break;
     case PEN_GRPC_CLOSING:
     case PEN_GRPC_ENDING:
-        pen_grpc_link_cancel(link);
+        link_cancel(link);
         break;
     }
     pen_grpc_link_go_on(link);

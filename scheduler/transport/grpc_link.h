@@ -166,7 +166,6 @@ void pen_grpc_link_up(pen_grpc_link *link);
 // Ends a link, and says so to the user if the user knows of it. The other end is told the reason
 // when `is_told`; else the call is over or broken.
 void pen_grpc_link_down(pen_grpc_link *link, pen_status take_reason, bool is_told);
-void pen_grpc_link_cancel(pen_grpc_link *link);
 // Whether something more is to be done for a link: sends what waits, says the last word, releases
 // the link. Called whenever something has changed. The link may be gone afterwards.
 void pen_grpc_link_go_on(pen_grpc_link *link);
