@@ -72,8 +72,9 @@ typedef struct worker_device {
     uint64_t scalars_round;     // whose scalars are written; UINT64_MAX: none
     double loss;
     int64_t correct;
+    // guarded by lock
     double wait_seconds;
-    pen_round_figures figures[WORKER_ROUND_RING]; // by round; guarded by lock
+    pen_round_figures figures[WORKER_ROUND_RING]; // by round
 } worker_device;
 
 struct pen_worker_run {

@@ -502,8 +502,11 @@ uint64_t pen_worker_run_device_bytes(const pen_worker_run *run, uint32_t device)
     return bytes;
 }
 
-double pen_worker_run_wait_seconds(const pen_worker_run *run, uint32_t device) {
-    return run->devices[run->local_of_device[device]].wait_seconds;
+double pen_worker_run_wait_seconds(pen_worker_run *run, uint32_t device) {
+    pen_mutex_lock(&run->lock);
+    const double seconds = run->devices[run->local_of_device[device]].wait_seconds;
+    pen_mutex_unlock(&run->lock);
+    return seconds;
 }
 
 const pen_trace_recorder *pen_worker_run_trace(const pen_worker_run *run) {

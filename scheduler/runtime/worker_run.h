@@ -126,7 +126,7 @@ uint32_t pen_worker_run_device_count(const pen_worker_run *run);
 uint32_t pen_worker_run_device_at(const pen_worker_run *run, uint32_t index);
 // Bytes of buffers of a device of this worker.
 uint64_t pen_worker_run_device_bytes(const pen_worker_run *run, uint32_t device);
-double pen_worker_run_wait_seconds(const pen_worker_run *run, uint32_t device);
+double pen_worker_run_wait_seconds(pen_worker_run *run, uint32_t device);
 // NULL: nothing is recorded. To be read when the devices are at rest.
 const pen_trace_recorder *pen_worker_run_trace(const pen_worker_run *run);
 
