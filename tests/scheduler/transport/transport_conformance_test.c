@@ -240,8 +240,7 @@ static void lent_memory_comes_back_once_of_kind(void) {
     zero.kind->disconnect(zero.transport, 1);
     CHECK(station_wait_down(&zero, 1, 1), "%s", kind_name);
     CHECK(zero.down_code == PEN_CANCELLED, "%s: %s", kind_name, zero.down_text);
-    CHECK(station_wait(&zero, &zero.let_go_count, 30), "%s: %" PRIu64 " let go", kind_name,
-          zero.let_go_count);
+    CHECK(station_wait(&zero, &zero.let_go_count, 30), "%s: let go", kind_name);
     CHECK(station_wait_down(&one, 0, 1), "%s", kind_name);
     CHECK(strstr(one.down_text, "peer 0 closed the link") != NULL, "%s: %s", kind_name,
           one.down_text);
