@@ -7,7 +7,7 @@
 #include "cli/command.h"
 #include "cli/training_job.h"
 #include "partition/plan_file.h"
-#include "scheduler/schedule/plan_schedule.h"
+#include "scheduler/plan_schedule.h"
 #include "scheduler/schedule/schedule_check.h"
 #include "scheduler/schedule/schedule_dump.h"
 

@@ -31,7 +31,7 @@ typedef struct pen_plan_device {
         process_bytes;   // that its process takes besides the memory of its devices; 0: not known
     double load_seconds; // compute and transfers of one microbatch, forward and backward
     uint32_t node_count;
-    const char *tasks; // in order (scheduler/schedule/plan_schedule.h); NULL: as the schedule makes
+    const char *tasks; // in order (scheduler/plan_schedule.h); NULL: as the schedule makes
                        // them
 } pen_plan_device;
 

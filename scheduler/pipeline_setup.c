@@ -6,8 +6,8 @@
 #include "base/memory.h"
 #include "scheduler/job_runner.h"
 #include "scheduler/pipeline_state.h"
+#include "scheduler/plan_schedule.h"
 #include "scheduler/protocol/admission.h"
-#include "scheduler/schedule/plan_schedule.h"
 #include "scheduler/transport/address.h"
 
 #define PIPELINE_TRACE_EVENTS ((uint32_t)1 << 16) // that each thread keeps

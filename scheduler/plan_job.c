@@ -11,9 +11,9 @@
 #include "scheduler/job_runner.h"
 #include "scheduler/kernel_sizes.h"
 #include "scheduler/plan_memory.h"
+#include "scheduler/plan_schedule.h"
 #include "scheduler/process_memory.h"
 #include "scheduler/schedule/auto_schedule.h"
-#include "scheduler/schedule/plan_schedule.h"
 #include "scheduler/schedule/schedule_check.h"
 #include "scheduler/schedule/schedule_step_time.h"
 

@@ -1,7 +1,7 @@
 #include "scheduler/report_plan.h"
 
 #include "partition/node_homes.h"
-#include "scheduler/schedule/plan_schedule.h"
+#include "scheduler/plan_schedule.h"
 
 static pen_status report_groups(const pen_plan *plan, pen_arena *arena,
                                 pen_drawing_options *options) {

@@ -10,8 +10,8 @@ BEGIN {
     may["scheduler"] = "base graph partition device scheduler"
     may["scheduler/runtime"] = "base graph partition device scheduler/runtime scheduler/protocol " \
         "scheduler/schedule scheduler/transport scheduler/store scheduler/training"
-    # stage_graph.h is plain data, the contract between the two
-    may["scheduler/schedule"] = "base scheduler/schedule partition/stage_graph.h"
+    # stage_graph.h and task.h are plain data
+    may["scheduler/schedule"] = "base scheduler/schedule partition/stage_graph.h graph/task.h"
     may["scheduler/transport"] = "base scheduler/transport graph/tensor_type.h"
     may["scheduler/protocol"] = "base scheduler/protocol graph/task.h graph/import/protobuf_reader.h " \
         "graph/import/protobuf_writer.h"

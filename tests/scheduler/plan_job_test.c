@@ -2,7 +2,7 @@
 
 #include "graph/op.h"
 #include "partition/plan_file.h"
-#include "scheduler/schedule/plan_schedule.h"
+#include "scheduler/plan_schedule.h"
 #include "scheduler/schedule/schedule_simulate.h"
 
 #include "tests/support/check.h"

@@ -4,8 +4,8 @@
 #include "base/random.h"
 #include "partition/memory_model.h"
 #include "partition/stage_assign.h"
+#include "scheduler/plan_schedule.h"
 #include "scheduler/runtime/executor.h"
-#include "scheduler/schedule/plan_schedule.h"
 #include "tests/support/check.h"
 #include "tests/support/planned.h"
 

@@ -1,8 +1,8 @@
 // The schedule of a plan that was read is the one that was planned with.
 #include "base/yaml_writer.h"
 #include "partition/plan_file.h"
+#include "scheduler/plan_schedule.h"
 #include "scheduler/schedule/auto_schedule.h"
-#include "scheduler/schedule/plan_schedule.h"
 #include "scheduler/schedule/schedule_check.h"
 #include "tests/support/check.h"
 #include "tests/support/dice.h"

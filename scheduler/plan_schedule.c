@@ -1,4 +1,4 @@
-#include "scheduler/schedule/plan_schedule.h"
+#include "scheduler/plan_schedule.h"
 
 #include <string.h>
 

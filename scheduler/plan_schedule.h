@@ -4,8 +4,8 @@
 //
 // Tasks as text: a letter (F forward, B backward, I and W its halves, U update), the stage, a
 // point, the microbatch (of an update: the phase); with spaces between: "F0.0 F0.1 B0.0 B0.1 U0.0".
-#ifndef PEN_SCHEDULER_SCHEDULE_PLAN_SCHEDULE_H
-#define PEN_SCHEDULER_SCHEDULE_PLAN_SCHEDULE_H
+#ifndef PEN_SCHEDULER_PLAN_SCHEDULE_H
+#define PEN_SCHEDULER_PLAN_SCHEDULE_H
 
 #include "partition/plan.h"
 #include "scheduler/schedule/schedule.h"
@@ -30,4 +30,4 @@ PEN_NODISCARD pen_status pen_schedule_format_device(const pen_schedule *schedule
 PEN_NODISCARD pen_status pen_schedule_parse(const char *const *texts, uint32_t device_count,
                                             pen_arena *arena, const pen_schedule **out_schedule);
 
-#endif // PEN_SCHEDULER_SCHEDULE_PLAN_SCHEDULE_H
+#endif // PEN_SCHEDULER_PLAN_SCHEDULE_H
