@@ -22,7 +22,8 @@ pen_status pen_protobuf_error_at(const char *file, int line, const pen_protobuf_
 }
 
 void pen_protobuf_init(pen_protobuf_reader *reader, const void *bytes, size_t length) {
-    const uint8_t *first = bytes;
+    static const uint8_t nothing[1];
+    const uint8_t *first = bytes != NULL ? bytes : nothing; // a field left out has no address
     *reader = (pen_protobuf_reader){.origin = first, .cursor = first, .end = first + length};
 }
 

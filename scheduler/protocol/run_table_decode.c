@@ -160,6 +160,9 @@ pen_status pen_run_table_decode(const void *bytes, uint64_t byte_count, pen_aren
         if (field.number > 3) continue;
         PEN_TRY(pen_protobuf_int(&reader, &field, &number));
         if (field.number == 1) table->worker_count = decode_small((uint64_t)number);
+        if (field.number == 2 && table->form_count > 0) {
+            return pen_protobuf_error(&reader, "the number of devices after a form");
+        }
         if (field.number == 2) table->device_count = decode_small((uint64_t)number);
     }
     PEN_TRY(pen_run_table_check(table));
