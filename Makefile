@@ -81,6 +81,11 @@ test_scripts := $(sort $(wildcard tests/end_to_end/*_test.sh))
 .PHONY: all
 all: $(BUILD)/penstock $(BUILD)/libpenstock.so #! the command and the library (under build/)
 
+# What a build is known by: sources, compiler and flags.
+library_headers := $(call find_files,$(folders),*.h)
+build_hash = $(shell { echo '$(CC) $(CFLAGS_COMMON) $(DEBUG) $(KERNEL_FLAGS)'; $(CC) --version | head -n 1; \
+  cat $(library_sources) $(library_headers); } | sha256sum | cut -c 1-8)
+
 # How objects come about under folder $(1), with compiler $(2) and flags $(3).
 define compile_kernel_rule
 $(1)/device/cpu/kernels/%.$(4).o: device/cpu/kernels/%.c | build/.has-build
@@ -97,6 +102,9 @@ $(1)/%.o: %.c | build/.has-build
 $(foreach level,$(kernel_levels),$(call compile_kernel_rule,$(1),$(2),$(3),$(level))
 
 )
+$(1)/base/build.o: CPPFLAGS += -DPEN_BUILD=\"$$(build_hash)\"
+$(1)/base/build.o: $(library_sources) $(library_headers)
+
 $(1)/libpenstock.a: $(call library_objects_in,$(1))
 	$$(call say,ar,$$@)
 	@rm -f $$@

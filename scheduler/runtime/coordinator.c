@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/build.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/random.h"
@@ -270,7 +271,7 @@ static pen_status coordinator_make_core(pen_coordinator *c) {
                                                    (uint64_t)(c->setup.rendezvous_seconds * 1e3)};
     PEN_TRY(pen_worker_describe_numerics(c->arena, &numerics));
     options.self.protocol = PEN_PROTOCOL_VERSION;
-    snprintf(options.self.build, sizeof options.self.build, "%s", PEN_VERSION);
+    snprintf(options.self.build, sizeof options.self.build, "%s", pen_build_name());
     snprintf(options.self.isa, sizeof options.self.isa, "%s", numerics);
     PEN_TRY(pen_coordinator_core_new(c->table, &options, c->arena, &c->core, &action_limit));
     char *part;

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/build.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
@@ -66,7 +67,7 @@ static pen_status worker_accept(void *context, const pen_introduction *introduct
 
 static void worker_greet(pen_worker *worker) {
     pen_message message = {.kind = PEN_MESSAGE_HELLO};
-    snprintf(message.build, sizeof message.build, "%s", PEN_VERSION);
+    snprintf(message.build, sizeof message.build, "%s", pen_build_name());
     snprintf(message.isa, sizeof message.isa, "%s", worker->numerics);
     snprintf(message.address, sizeof message.address, "%s", worker->address);
     pen_worker_tell(worker, 0, &message);

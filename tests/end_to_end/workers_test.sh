@@ -71,6 +71,18 @@ same workers.yaml 'two workers and a thread, the second time,'
 job shared "$(device a "$(there "$first_port")")$(device b "$(there "$first_port")")"
 same shared.yaml 'two devices of a worker'
 
+# ---- a worker of another build is refused, by name
+name=$(grep -aoE "$("$PENSTOCK" --version | cut -d' ' -f2)\\+[0-9a-f]{8}" "$PENSTOCK" | head -1)
+[ -n "$name" ] || die 'the command does not say which build it is'
+sed "s/$name/${name%+*}+00000000/" "$PENSTOCK" >another
+chmod +x another
+mine=$PENSTOCK
+PENSTOCK=$work/another start_worker other
+job mixed "$(device a)$(device b "$(there "$port")")" 'pipeline: {rendezvous_timeout: 5 s}'
+fails 4 "worker 2 runs build '${name%+*}\+00000000', the coordinator '${name%+*}\+" "$mine" train -q mixed.yaml
+kill "$started"
+wait "$started" || die 'a worker of another build does not end well'
+
 # ---- one is missing: it is named with its address, in time; the other serves on
 kill $second
 wait $second || die 'a worker that is told to end does not end well'
