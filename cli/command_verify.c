@@ -7,7 +7,7 @@
 
 #include "base/integer.h"
 #include "cli/command.h"
-#include "scheduler/verify.h"
+#include "scheduler/verify_plan.h"
 
 #define VERIFY_NAME_WIDTH_LIMIT 48
 

@@ -255,22 +255,30 @@ static pen_status auto_way_keys(auto_search *search, const pen_list_key **out_ke
     return PEN_OK;
 }
 
-static pen_status auto_try_lists(auto_search *search) {
+// Nothing faster can be found, or nothing more may be tried.
+static bool auto_is_settled(const auto_search *search) {
+    const auto_candidate *best = &search->kept[0];
+    if (auto_is_over(search)) return true;
+    return best->schedule != NULL && best->seconds <= search->report.lower_bound;
+}
+
+static pen_status auto_try_rules(auto_search *search, auto_halves halves, auto_hold hold) {
     static const double patience[] = {0.5, 0, 1};
+    const uint32_t patience_count = halves == AUTO_HALVES_NONE ? 1 : 3;
+    for (uint32_t k = 0; k < 3; k++) {
+        for (uint32_t p = 0; p < patience_count; p++) {
+            const pen_list_scheduling options = {.keys = search->keys[k], .patience = patience[p]};
+            if (auto_is_settled(search)) return PEN_OK;
+            PEN_TRY(auto_try_list(search, halves, hold, &options));
+        }
+    }
+    return PEN_OK;
+}
+
+static pen_status auto_try_lists(auto_search *search) {
     for (int hold = 0; hold < AUTO_HOLD_COUNT; hold++) {
         for (int halves = 0; halves < AUTO_HALVES_COUNT; halves++) {
-            for (uint32_t k = 0; k < 3; k++) {
-                for (uint32_t p = 0; p < 3; p++) {
-                    const pen_list_scheduling options = {.keys = search->keys[k],
-                                                         .patience = patience[p]};
-                    if (p > 0 && halves == AUTO_HALVES_NONE) continue;
-                    if (auto_is_over(search)) return PEN_OK;
-                    if (search->kept[0].schedule != NULL &&
-                        search->kept[0].seconds <= search->report.lower_bound)
-                        return PEN_OK;
-                    PEN_TRY(auto_try_list(search, (auto_halves)halves, (auto_hold)hold, &options));
-                }
-            }
+            PEN_TRY(auto_try_rules(search, (auto_halves)halves, (auto_hold)hold));
         }
     }
     return PEN_OK;

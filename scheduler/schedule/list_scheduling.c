@@ -99,8 +99,8 @@ static void list_offer(list_state *state, list_device *device, uint32_t s, pen_l
     const double start = fmax(device->free_seconds, ready);
     double wanted = start;
     if (kind == PEN_LIST_WEIGHT) wanted += state->options->patience * stage->seconds[kind];
-    double value =
-        key->base + key->group_step * (m / state->group) + key->step * (m % state->group);
+    const uint32_t group = m / state->group, member = m % state->group;
+    double value = key->base + key->group_step * group + key->step * member;
     if (kind == PEN_LIST_WEIGHT && list_is_urgent(state, s)) {
         wanted = start;
         value = -INFINITY;

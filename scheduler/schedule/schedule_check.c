@@ -166,6 +166,7 @@ static pen_status check_tasks(const pen_stage_index *index, const pen_schedule *
     for (uint32_t s = 0; s < graph->stage_count; s++) {
         const uint8_t *seen = &check.kinds_seen[(size_t)s * graph->microbatch_count];
         for (uint32_t m = 0; m < graph->microbatch_count; m++) {
+            // cppcheck-suppress objectIndex; an array of the arena
             PEN_TRY(check_cell(index, seen[m], seen[0], (pen_task){.stage = s, .microbatch = m}));
         }
         for (uint32_t p = 0; p < index->phase_count && index->has_update[s]; p++) {

@@ -33,8 +33,8 @@ static const pen_job *case_job(const plan_case *given, pen_arena *arena) {
     static const char *const devices[] = {
         "", "[{name: a, threads: 1}]", "[{name: a, threads: 1}, {name: b, threads: 1}]",
         "[{name: a, threads: 1}, {name: b, threads: 1}, {name: c, threads: 1}]",
-        "[{name: a, threads: 1}, {name: b, threads: 1}, {name: c, threads: 1}, "
-        "{name: d, threads: 1}]"};
+        ("[{name: a, threads: 1}, {name: b, threads: 1}, {name: c, threads: 1}, "
+         "{name: d, threads: 1}]")};
     const char *model = tiny_model_write(&given->model, "tiny.onnx");
     const char *data = tiny_data_write("tiny", 21, 3);
     return training_job(arena,

@@ -426,7 +426,9 @@ static outcome run_in_tasks(const lists_case *c, uint32_t microbatch_count, task
 }
 
 static bool is_same(const outcome *a, const outcome *b) {
-    return a->hash == b->hash && memcmp(a->losses, b->losses, sizeof a->losses) == 0;
+    const unsigned char *first = (const unsigned char *)a->losses; // their bits, not their values
+    const unsigned char *second = (const unsigned char *)b->losses;
+    return a->hash == b->hash && memcmp(first, second, sizeof a->losses) == 0;
 }
 
 static const task_order all_orders[] = {ORDER_ALL_FORWARD_FIRST, ORDER_FORWARD_AND_BACKWARD,

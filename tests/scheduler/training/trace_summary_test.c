@@ -70,12 +70,13 @@ static void counts_no_time_twice(void **state) {
     pen_arena *arena = check_arena();
     pen_trace_event events[12];
     for (uint32_t i = 0; i < 12; i++) { // both compute without a break, 'b' a second later
+        const uint32_t round = i / 2, second = 4 * round + i % 2;
         events[i] = (pen_trace_event){.kind = PEN_TRACE_TASK,
                                       .device = i % 2,
                                       .channel = PEN_TRACE_NO_CHANNEL,
-                                      .round = i / 2,
-                                      .start_seconds = 4 * (i / 2) + i % 2,
-                                      .end_seconds = 4 * (i / 2) + i % 2 + 4};
+                                      .round = round,
+                                      .start_seconds = second,
+                                      .end_seconds = second + 4};
     }
     const pen_trace_worker worker = {.name = "w", .events = events, .event_count = 12};
     const uint32_t worker_of_device[] = {0, 0};

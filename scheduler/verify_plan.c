@@ -1,4 +1,4 @@
-#include "scheduler/verify.h"
+#include "scheduler/verify_plan.h"
 
 #include <math.h>
 #include <string.h>

@@ -4,8 +4,8 @@
 // The tensors of the first run wait in a file, so that the two need not be in memory at once.
 //
 // Threads: one.
-#ifndef PEN_SCHEDULER_VERIFY_H
-#define PEN_SCHEDULER_VERIFY_H
+#ifndef PEN_SCHEDULER_VERIFY_PLAN_H
+#define PEN_SCHEDULER_VERIFY_PLAN_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -61,4 +61,4 @@ PEN_NODISCARD pen_status pen_verify_tensors(const char *path, const pen_tensor_s
                                             pen_arena *arena,
                                             const pen_verify_tensor **out_tensors);
 
-#endif // PEN_SCHEDULER_VERIFY_H
+#endif // PEN_SCHEDULER_VERIFY_PLAN_H
