@@ -72,7 +72,7 @@ static pen_status cluster_seat_devices(cluster_builder *builder) {
         const char *name = "";
         if (host == NULL) host = "";
         PEN_TRY(cluster_host_name(host, builder->arena, &name));
-        if (strcmp(host, "localhost") == 0) { // a process of its own, started for it
+        if (pen_host_is_started(host)) { // a process of its own
             PEN_TRY(pen_arena_format(builder->arena, &host, "localhost of %u", i));
         }
         PEN_TRY(cluster_number(&processes, host, &builder->seats[i].process));
@@ -344,6 +344,7 @@ pen_status pen_cluster_build_on(const pen_machine *machine, const pen_cluster_sp
         builder.devices[i].kind = pen_cluster_device_kind_name(spec->devices[i].kind);
         builder.devices[i].host = spec->devices[i].host;
         builder.devices[i].is_remote = builder.seats[i].host != 0;
+        builder.devices[i].process = builder.seats[i].process;
         PEN_TRY(cluster_set_memory(&builder, i));
         cluster_set_threads(&builder, i);
         cluster_set_rates(&builder, i);

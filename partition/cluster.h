@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "base/machine.h"
@@ -48,6 +49,7 @@ typedef struct pen_cluster_device {
     const char *kind;     // of device, as in device_list: "cpu"
     const char *host;     // "10.0.0.2:7070"; "localhost": a process that is started for it; NULL:
                           // a thread of this process
+    uint32_t process;     // devices of one process have one number; 0: of this one
     uint64_t bytes_limit; // what a plan may use: memory less reserve
     pen_figure_source bytes_source;
     bool is_remote;          // on another host than the one that plans
@@ -75,6 +77,12 @@ typedef struct pen_cluster {
     const pen_cluster_device *devices;
     const pen_cluster_link *links; // [device_count][device_count], from row to column
 } pen_cluster;
+
+// Whether a device's host ("" or NULL: none) stands for a process that is started for it alone:
+// "localhost" without a port.
+static inline bool pen_host_is_started(const char *host) {
+    return host != NULL && strcmp(host, "localhost") == 0;
+}
 
 static inline const pen_cluster_link *pen_cluster_link_at(const pen_cluster *cluster, uint32_t from,
                                                           uint32_t to) {

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "partition/stage_assign.h"
+#include "scheduler/program_cut.h"
 #include "scheduler/protocol/run_table_wire.h"
 #include "scheduler/runtime/run_form.h"
 
@@ -10,11 +11,8 @@ typedef struct forms_builder {
     const pen_pipeline_request *request;
     pen_arena *arena;
     pen_pipeline_forms *forms;
-    uint32_t *device_of_stage; // [stage_count]
-    bool *is_halved;           // [stage_count]
-    bool *is_recomputed;       // [stage_count]
-    pen_run_form *run_forms;   // [PEN_PIPELINE_FORM_LIMIT]
-    pen_run_spec_form *specs;  // [PEN_PIPELINE_FORM_LIMIT]
+    pen_run_form *run_forms;  // [PEN_PIPELINE_FORM_LIMIT]
+    pen_run_spec_form *specs; // [PEN_PIPELINE_FORM_LIMIT]
 } forms_builder;
 
 static uint64_t forms_value_bytes(const void *context, const pen_graph *graph, pen_value_id value) {
@@ -85,29 +83,11 @@ static pen_status forms_describe_channels(forms_builder *b, const pen_cut *cut,
 // ---- a form
 
 static pen_status forms_cut(forms_builder *b, pen_pipeline_form *form) {
-    const pen_program *program = form->program;
     const pen_plan *plan = b->request->plan;
     const uint32_t *stage_of_node;
-    pen_value_id *fed;
-    PEN_TRY(pen_stage_assign(program->graph, plan, b->arena, &stage_of_node));
-    PEN_TRY(PEN_NEW(b->arena, (size_t)program->input_count + 1, &fed));
-    uint32_t fed_count = program->input_count;
-    if (fed_count > 0) memcpy(fed, program->inputs, fed_count * sizeof *fed);
-    if (pen_value_is(program->labels)) fed[fed_count++] = program->labels;
-    const pen_cut_request request = {.graph = program->graph,
-                                     .order = program->order,
-                                     .order_count = program->order_count,
-                                     .fed = fed,
-                                     .fed_count = fed_count,
-                                     .kept = program->kept,
-                                     .kept_count = program->kept_count,
-                                     .device_count = plan->device_count,
-                                     .stage_count = plan->stages.stage_count,
-                                     .device_of_stage = b->device_of_stage,
-                                     .stage_of_node = stage_of_node,
-                                     .is_halved = b->is_halved,
-                                     .is_recomputed = b->is_recomputed};
-    return pen_cut_stages(&request, b->arena, &form->cut);
+    PEN_TRY(pen_stage_assign(form->program->graph, plan, b->arena, &stage_of_node));
+    return pen_program_cut(form->program, &plan->stages, b->request->schedule, stage_of_node,
+                           b->arena, &form->cut);
 }
 
 static pen_status forms_add(forms_builder *b, const pen_program *program, bool trains,
@@ -177,16 +157,8 @@ static pen_status forms_build(forms_builder *b) {
     const pen_pipeline_request *request = b->request;
     const pen_plan *plan = request->plan;
     uint32_t whole;
-    PEN_TRY(PEN_NEW(b->arena, plan->stages.stage_count, &b->device_of_stage));
-    PEN_TRY(PEN_NEW(b->arena, plan->stages.stage_count, &b->is_halved));
-    PEN_TRY(PEN_NEW(b->arena, plan->stages.stage_count, &b->is_recomputed));
     PEN_TRY(PEN_NEW(b->arena, PEN_PIPELINE_FORM_LIMIT, &b->run_forms));
     PEN_TRY(PEN_NEW(b->arena, PEN_PIPELINE_FORM_LIMIT, &b->specs));
-    for (uint32_t s = 0; s < plan->stages.stage_count; s++) {
-        b->device_of_stage[s] = plan->stages.stages[s].device;
-        b->is_recomputed[s] = plan->stages.stages[s].is_recomputed;
-    }
-    pen_schedule_find_halved(request->schedule, plan->stages.stage_count, b->is_halved);
     PEN_TRY(forms_add(b, request->program, true, plan->microbatch_count, &whole));
     PEN_TRY(pen_status_add_context(
         forms_compile(b, PEN_COMPILE_TRAIN, request->rest, &b->forms->rest),

@@ -55,19 +55,11 @@ static pen_status setup_open_device(pipeline_engine *p) {
 
 // ---- workers
 
-static bool setup_is_own_process(const pen_cluster_device *device) {
-    return device->host != NULL && strcmp(device->host, "localhost") == 0;
-}
-
 // The worker that has a device: an earlier one's, when both are of one process.
 static uint32_t setup_find_worker(const pipeline_engine *p, uint32_t device) {
     const pen_cluster_device *devices = p->request->cluster->devices;
     for (uint32_t d = 0; d < device; d++) {
-        const bool both_here = devices[d].host == NULL && devices[device].host == NULL;
-        const bool both_there = devices[d].host != NULL && devices[device].host != NULL &&
-                                !setup_is_own_process(&devices[device]) &&
-                                strcmp(devices[d].host, devices[device].host) == 0;
-        if (both_here || both_there) return p->worker_of_device[d];
+        if (devices[d].process == devices[device].process) return p->worker_of_device[d];
     }
     return 0;
 }
@@ -76,7 +68,7 @@ static uint32_t setup_find_worker(const pipeline_engine *p, uint32_t device) {
 // number calls the other: other machines need not find their way to this one.
 static int setup_distance(const pen_cluster_device *device) {
     if (device->host == NULL) return 0;
-    return setup_is_own_process(device) ? 1 : 2;
+    return pen_host_is_started(device->host) ? 1 : 2;
 }
 
 static void setup_number_worker(pipeline_engine *p, uint32_t d) {
@@ -98,7 +90,7 @@ static pen_status setup_check_addresses(const pipeline_engine *p) {
     for (uint32_t d = 0; d < cluster->device_count; d++) {
         const char *host = cluster->devices[d].host;
         pen_address address;
-        if (host == NULL || setup_is_own_process(&cluster->devices[d])) continue;
+        if (host == NULL || pen_host_is_started(cluster->devices[d].host)) continue;
         pen_status status = pen_address_read(host, &address);
         if (status == PEN_OK && !pen_address_is_loopback(&address)) {
             status = pen_error(PEN_INVALID_INPUT,
@@ -143,13 +135,13 @@ static pen_status setup_start_processes(pipeline_engine *p) {
     const pen_cluster *cluster = p->request->cluster;
     uint32_t count = 0;
     for (uint32_t d = 0; d < cluster->device_count; d++) {
-        count += setup_is_own_process(&cluster->devices[d]);
+        count += pen_host_is_started(cluster->devices[d].host);
     }
     const pen_launch_options options = {.tls = setup_tls(p), .is_insecure = p->options.insecure};
     if (count > 0) PEN_TRY(pen_launch_workers(count, &options, &p->launched));
     if (p->worker_count > 1 || p->local_worker == 0) pen_transport_prepare_process();
     for (uint32_t d = 0, started = 0; d < cluster->device_count; d++) {
-        if (!setup_is_own_process(&cluster->devices[d])) continue;
+        if (!pen_host_is_started(cluster->devices[d].host)) continue;
         p->workers[p->worker_of_device[d]].address = pen_launched_address(p->launched, started++);
     }
     for (uint32_t w = 1; w <= p->worker_count; w++) {

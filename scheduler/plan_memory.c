@@ -1,9 +1,8 @@
 #include "scheduler/plan_memory.h"
 
-#include <string.h>
-
 #include "partition/stage_assign.h"
 #include "scheduler/process_memory.h"
+#include "scheduler/program_cut.h"
 
 typedef struct plan_measure {
     const pen_plan_memory_request *request;
@@ -13,67 +12,20 @@ typedef struct plan_measure {
     uint32_t *worker_of_device;
 } plan_measure;
 
-// Numbers of workers, from 1, by device: devices without host are one; so are those with one
-// address, but for "localhost" without a port, which is a process for each.
-static void plan_number_workers(const pen_cluster *cluster, uint32_t *out_worker) {
-    uint32_t count = 0;
-    for (uint32_t d = 0; d < cluster->device_count; d++) {
-        const char *host = cluster->devices[d].host;
-        out_worker[d] = 0;
-        for (uint32_t e = 0; e < d && out_worker[d] == 0; e++) {
-            const char *other = cluster->devices[e].host;
-            const bool is_same = host == NULL || other == NULL
-                                     ? host == other
-                                     : strcmp(host, other) == 0 && strcmp(host, "localhost") != 0;
-            if (is_same) out_worker[d] = out_worker[e];
-        }
-        if (out_worker[d] == 0) out_worker[d] = ++count;
-    }
-}
-
 static pen_status measure_cut(plan_measure *m) {
-    const pen_program *program = m->request->program;
-    const pen_plan *plan = m->request->plan;
-    const uint32_t stage_count = plan->stages.stage_count;
+    const pen_plan_memory_request *request = m->request;
     const uint32_t *stage_of_node;
-    uint32_t *device_of_stage;
-    bool *is_halved, *is_recomputed;
-    pen_value_id *fed;
-    PEN_TRY(pen_stage_assign(program->graph, plan, m->arena, &stage_of_node));
-    PEN_TRY(PEN_NEW(m->arena, stage_count, &device_of_stage));
-    PEN_TRY(PEN_NEW(m->arena, stage_count, &is_halved));
-    PEN_TRY(PEN_NEW(m->arena, stage_count, &is_recomputed));
-    PEN_TRY(PEN_NEW(m->arena, (size_t)program->input_count + 1, &fed));
-    for (uint32_t s = 0; s < stage_count; s++) {
-        device_of_stage[s] = plan->stages.stages[s].device;
-        is_recomputed[s] = plan->stages.stages[s].is_recomputed;
-    }
-    pen_schedule_find_halved(m->request->schedule, stage_count, is_halved);
-    uint32_t fed_count = 0;
-    for (uint32_t i = 0; i < program->input_count; i++) {
-        fed[fed_count++] = program->inputs[i];
-    }
-    if (pen_value_is(program->labels)) fed[fed_count++] = program->labels;
-    const pen_cut_request request = {.graph = program->graph,
-                                     .order = program->order,
-                                     .order_count = program->order_count,
-                                     .fed = fed,
-                                     .fed_count = fed_count,
-                                     .kept = program->kept,
-                                     .kept_count = program->kept_count,
-                                     .device_count = plan->device_count,
-                                     .stage_count = stage_count,
-                                     .device_of_stage = device_of_stage,
-                                     .stage_of_node = stage_of_node,
-                                     .is_halved = is_halved,
-                                     .is_recomputed = is_recomputed};
-    return pen_cut_stages(&request, m->arena, &m->cut);
+    PEN_TRY(pen_stage_assign(request->program->graph, request->plan, m->arena, &stage_of_node));
+    return pen_program_cut(request->program, &request->plan->stages, request->schedule,
+                           stage_of_node, m->arena, &m->cut);
 }
 
 static pen_status measure_copies(plan_measure *m) {
     const pen_plan *plan = m->request->plan;
     PEN_TRY(PEN_NEW(m->arena, plan->device_count, &m->worker_of_device));
-    plan_number_workers(m->request->cluster, m->worker_of_device);
+    for (uint32_t d = 0; d < plan->device_count; d++) {
+        m->worker_of_device[d] = m->request->cluster->devices[d].process + 1;
+    }
     const pen_run_form_request request = {.cut = m->cut,
                                           .schedule = m->request->schedule,
                                           .microbatch_count = plan->microbatch_count,

@@ -5,6 +5,7 @@
 #include "partition/memory_model.h"
 #include "partition/stage_assign.h"
 #include "scheduler/plan_schedule.h"
+#include "scheduler/program_cut.h"
 #include "scheduler/runtime/executor.h"
 #include "tests/support/check.h"
 #include "tests/support/planned.h"
@@ -72,38 +73,6 @@ static const uint32_t *place_at_random(const pen_planner *planner, pen_arena *ar
     return device_of_node;
 }
 
-static void cut_program(cut_case *c, const pen_stage_split *split, const pen_stage_graph *stages,
-                        const pen_schedule *schedule) {
-    const pen_program *program = c->program;
-    pen_value_id fed[8];
-    uint32_t fed_count = 0;
-    bool *is_halved, *is_recomputed;
-    CHECK_OK(PEN_NEW(c->arena, split->stage_count, &is_halved));
-    CHECK_OK(PEN_NEW(c->arena, split->stage_count, &is_recomputed));
-    for (uint32_t s = 0; s < split->stage_count; s++) {
-        is_recomputed[s] = stages->stages[s].is_recomputed;
-    }
-    pen_schedule_find_halved(schedule, split->stage_count, is_halved);
-    for (uint32_t i = 0; i < program->input_count; i++) {
-        fed[fed_count++] = program->inputs[i];
-    }
-    fed[fed_count++] = program->labels;
-    const pen_cut_request request = {.graph = program->graph,
-                                     .order = program->order,
-                                     .order_count = program->order_count,
-                                     .fed = fed,
-                                     .fed_count = fed_count,
-                                     .kept = program->kept,
-                                     .kept_count = program->kept_count,
-                                     .device_count = DEVICES,
-                                     .stage_count = split->stage_count,
-                                     .device_of_stage = split->device_of_stage,
-                                     .stage_of_node = split->stage_of_node,
-                                     .is_halved = is_halved,
-                                     .is_recomputed = is_recomputed};
-    CHECK_OK(pen_cut_stages(&request, c->arena, &c->cut));
-}
-
 static cut_case cut_start(const char *model, const char *placement) {
     cut_case c = {.arena = check_arena()};
     const char *rest;
@@ -122,7 +91,8 @@ static cut_case cut_start(const char *model, const char *placement) {
 // Cuts the program, and counts the copies.
 static void cut_finish(cut_case *c, const pen_stage_split *split, const pen_stage_graph *stages,
                        const pen_schedule *schedule, bool is_one_worker) {
-    cut_program(c, split, stages, schedule);
+    CHECK_OK(
+        pen_program_cut(c->program, stages, schedule, split->stage_of_node, c->arena, &c->cut));
     static const uint32_t one_worker[DEVICES] = {1, 1, 1, 1}, workers[DEVICES] = {1, 2, 3, 4};
     const pen_run_form_request form = {.cut = c->cut,
                                        .schedule = schedule,
