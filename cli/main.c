@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/failpoint.h"
 #include "cli/command.h"
 #include "device/cpu/cpu_device.h"
 
@@ -23,5 +24,6 @@ int main(int argument_count, char **arguments) {
     main_choose_waiting(arguments);
     (void)signal(SIGXFSZ, SIG_IGN); // a file over the limit is an error like a full disk
     pen_cpu_process_init();
+    if (!pen_failpoints_init()) return 2;
     return pen_command_main(argument_count > 0 ? argument_count - 1 : 0, arguments + 1);
 }

@@ -139,9 +139,30 @@ typedef struct pen_job_tls { // paths of PEM files; all NULL: none
 } pen_job_tls;
 
 typedef struct pen_job_checkpoint {
-    const char *dir;    // NULL: none is written
-    pen_interval every; // and after the last step
+    const char *dir;     // NULL: none is written
+    pen_interval every;  // and after the last step
+    double mtbf_seconds; // mean time between failures: one every sqrt(2 x cost of one x this)
+                         // seconds of training (Young, Daly); 0: by `every`
+    bool shared;         // all workers see the same folder; else each its own
+    int64_t keep;        // checkpoints that stay
 } pen_job_checkpoint;
+
+// What is done when a worker is lost.
+typedef enum pen_job_on_loss {
+    PEN_JOB_ON_LOSS_WAIT,   // for it to come back
+    PEN_JOB_ON_LOSS_SPARE,  // a spare takes its place
+    PEN_JOB_ON_LOSS_REPLAN, // its work is placed anew on the devices that are left
+    PEN_JOB_ON_LOSS_STOP,   // the training ends
+} pen_job_on_loss;
+
+typedef struct pen_job_recovery {
+    pen_job_on_loss on_loss;
+    double grace_seconds;    // that a lost worker has to come back, before anything else is done
+    double lease_seconds;    // without a word, after which a worker is lost
+    double progress_seconds; // without progress; 0: ten planned steps, at least 20 s
+    int64_t attempts;        // that may fail one after another without a step being done
+    pen_option_list spares;  // const char *: where workers listen that no device names
+} pen_job_recovery;
 
 typedef struct pen_job_outputs {
     const char *dir;    // NULL: nothing is written there
@@ -161,6 +182,7 @@ typedef struct pen_job {
     pen_job_tls tls;
     const char *costs; // path of a cost table; NULL: none
     pen_job_checkpoint checkpoint;
+    pen_job_recovery recovery;
     pen_job_outputs outputs;
     const pen_option_source *source; // for pen_job_blame
 } pen_job;

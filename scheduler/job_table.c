@@ -381,24 +381,6 @@ static const pen_option_table job_tls_table = {
     PEN_OPTION_FIELDS(job_tls_fields),
 };
 
-static const pen_option_field job_checkpoint_fields[] = {
-    {.key = "dir",
-     .kind = PEN_OPTION_PATH,
-     .offset = offsetof(pen_job_checkpoint, dir),
-     .is_required = true,
-     .help = "folder that `penstock train --resume` goes on from"},
-    {.key = "every",
-     .kind = PEN_OPTION_INTERVAL,
-     .offset = offsetof(pen_job_checkpoint, every),
-     .minimum = PEN_OPTION_FROM(1),
-     .default_text = "1 epoch",
-     .help = "how often one is written; one also after the last step"},
-};
-static const pen_option_table job_checkpoint_table = {
-    .size = sizeof(pen_job_checkpoint),
-    PEN_OPTION_FIELDS(job_checkpoint_fields),
-};
-
 static const pen_option_field job_outputs_fields[] = {
     {.key = "dir",
      .kind = PEN_OPTION_PATH,
@@ -490,9 +472,15 @@ static const pen_option_field job_fields[] = {
     {.key = "checkpoint",
      .kind = PEN_OPTION_MAPPING,
      .offset = offsetof(pen_job, checkpoint),
-     .table = &job_checkpoint_table,
+     .table = &pen_job_checkpoint_table,
      .may_be_file = true,
      .help = "where a training stands, kept so that it can go on from there"},
+    {.key = "recovery",
+     .kind = PEN_OPTION_MAPPING,
+     .offset = offsetof(pen_job, recovery),
+     .table = &pen_job_recovery_table,
+     .may_be_file = true,
+     .help = "what is done when a worker is lost"},
     {.key = "outputs",
      .kind = PEN_OPTION_MAPPING,
      .offset = offsetof(pen_job, outputs),

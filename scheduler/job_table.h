@@ -1,4 +1,4 @@
-// The tables of a job file, which is long enough for two files.
+// The tables of a job file, which is long enough for several files.
 //
 // Threads: immutable.
 #ifndef PEN_SCHEDULER_JOB_TABLE_H
@@ -9,5 +9,8 @@
 
 // The keys of `data`: fills pen_job_data.
 extern const pen_option_table pen_job_data_table;
+// Those of `checkpoint` and `recovery`.
+extern const pen_option_table pen_job_checkpoint_table;
+extern const pen_option_table pen_job_recovery_table;
 
 #endif // PEN_SCHEDULER_JOB_TABLE_H

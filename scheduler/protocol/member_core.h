@@ -1,0 +1,117 @@
+// What a worker process does across runs, without doing it: which coordinator it listens to, when
+// it loads and when it gives a run up. What happens within a generation is the worker core's
+// (worker_core.h), of which each generation has a new one. No I/O, threads, clock or heap.
+//
+//   IDLE ──coordinator linked──► GREETED ──assign──► PULLING ──described──► LOADING ──loaded──►
+//   RUNNING
+//     ▲                                                                                        │
+//     └── LEAVING ◄── stop, link lost, silence, failure, a coordinator of a higher generation ──┘
+//
+// A process is known by its incarnation, drawn when it starts: an assignment meant for another
+// incarnation is passed over, since generations alone do not tell a restarted worker from the one
+// that was. The highest generation of the job is remembered, and a coordinator of a lower one is
+// told that it is superseded.
+//
+// Threads: one at a time.
+#ifndef PEN_SCHEDULER_PROTOCOL_MEMBER_CORE_H
+#define PEN_SCHEDULER_PROTOCOL_MEMBER_CORE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define PEN_MEMBER_JOB_BYTES 64
+#define PEN_MEMBER_ACTION_LIMIT 8
+
+typedef enum pen_member_state {
+    PEN_MEMBER_IDLE,
+    PEN_MEMBER_GREETED,
+    PEN_MEMBER_PULLING,
+    PEN_MEMBER_LOADING,
+    PEN_MEMBER_RUNNING,
+    PEN_MEMBER_LEAVING,
+} pen_member_state;
+
+typedef enum pen_member_answer {
+    PEN_MEMBER_TAKE,
+    PEN_MEMBER_BUSY,       // another coordinator's, or a run is being given up: call again
+    PEN_MEMBER_SUPERSEDED, // there was a higher generation of this job: never call again
+    PEN_MEMBER_NO_RUN,     // another worker of a run that is not (yet) here: call again
+} pen_member_answer;
+
+typedef enum pen_member_event_kind {
+    PEN_MEMBER_EVENT_CALL,      // the answer to it was TAKE (peer 0): job, generation, incarnation
+    PEN_MEMBER_EVENT_UP,        // the coordinator's link
+    PEN_MEMBER_EVENT_DOWN,      //
+    PEN_MEMBER_EVENT_HEARD,     // anything, from the coordinator
+    PEN_MEMBER_EVENT_ASSIGN,    // generation, incarnation (whom it is meant for), worker
+    PEN_MEMBER_EVENT_DESCRIBED, // what is to be run is here whole
+    PEN_MEMBER_EVENT_LOADED,    // and loaded, and linked
+    PEN_MEMBER_EVENT_FAILED,    // the run cannot go on; the driver has told the coordinator
+    PEN_MEMBER_EVENT_STOP,      // generation
+    PEN_MEMBER_EVENT_LEFT,      // the run is given up, nothing of it is used any more
+    PEN_MEMBER_EVENT_TICK,
+} pen_member_event_kind;
+
+typedef struct pen_member_event {
+    pen_member_event_kind kind;
+    uint64_t now; // nanoseconds of this process's clock, in all events
+    uint64_t generation;
+    uint64_t incarnation;
+    uint32_t worker;
+    const char *job;
+} pen_member_event;
+
+typedef enum pen_member_action_kind {
+    PEN_MEMBER_ACTION_HELLO,      // introduce ourselves to the coordinator
+    PEN_MEMBER_ACTION_PULL,       // ask for what is to be run
+    PEN_MEMBER_ACTION_LOAD,       // generation, worker
+    PEN_MEMBER_ACTION_LEAVE,      // give the run up; then LEFT
+    PEN_MEMBER_ACTION_DISCONNECT, // from the coordinator, which was silent for too long
+    PEN_MEMBER_ACTION_STOPPED,    // tell the coordinator that we have left
+    PEN_MEMBER_ACTION_BEAT,       // tell the coordinator that we are here
+} pen_member_action_kind;
+
+typedef struct pen_member_action {
+    pen_member_action_kind kind;
+    uint64_t generation;
+    uint32_t worker;
+} pen_member_action;
+
+typedef struct pen_member_options {
+    uint64_t incarnation;
+    uint64_t lease; // nanoseconds without a word of the coordinator; 0: for ever
+    uint64_t beat;  // nanoseconds between beats
+} pen_member_options;
+
+typedef struct pen_member_core {
+    pen_member_options options;
+    pen_member_state state;
+    char job[PEN_MEMBER_JOB_BYTES]; // of the coordinator that was linked last
+    uint64_t highest_generation;    // of that job
+    uint64_t generation;            // of the run; of the link while there is none
+    uint64_t coordinator;           // its incarnation
+    uint32_t worker;
+    bool is_linked;
+    bool sends_stopped;
+    uint64_t heard_at;
+    uint64_t beat_at;
+} pen_member_core;
+
+void pen_member_core_init(pen_member_core *core, const pen_member_options *options);
+
+// What to answer who calls: peer 0 is a coordinator. *out_leaves: TAKE is not possible before the
+// run that is here is given up: CALL is then not to be fed, but LEAVE is to be done (the answer is
+// BUSY).
+pen_member_answer pen_member_core_judge(const pen_member_core *core, uint32_t peer, const char *job,
+                                        uint64_t generation, uint64_t incarnation,
+                                        bool *out_leaves);
+
+// The run has to be left because pen_member_core_judge said so. As step.
+void pen_member_core_supersede(pen_member_core *core, pen_member_action *out_actions,
+                               uint32_t *out_action_count);
+
+// out_actions [PEN_MEMBER_ACTION_LIMIT]. Events that do not fit the state change nothing.
+void pen_member_core_step(pen_member_core *core, const pen_member_event *event,
+                          pen_member_action *out_actions, uint32_t *out_action_count);
+
+#endif // PEN_SCHEDULER_PROTOCOL_MEMBER_CORE_H

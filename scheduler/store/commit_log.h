@@ -1,0 +1,95 @@
+// What has been decided about a training, in order: who coordinates it, and which checkpoints it
+// has. A folder of records with numbers, each written beside, synced, and then published under its
+// number by an atomic create, so that of two coordinators one gets it.
+//
+//   FENCE     "from here on generation G is in force": written before anything is done in it
+//   MANIFEST  "the checkpoint of step S is whole": which shards it has, with their checksums
+//
+// Whoever appends a record must know all records before it: where another took the number, the
+// appender reads on, and when that was the fence of a higher generation, is superseded. So a
+// coordinator that comes back from the dead can neither overwrite its successor's records nor go on
+// in a generation that is over; no clock and no lock is needed. A record that is found may not yet
+// be durable: opening the log syncs what it found, and then builds on it.
+//
+// Records are text of lines "key: value", the last of which is a checksum (CRC32C) of all before.
+//
+// Lifetime: in the arena it was opened with.
+// Threads:  one.
+#ifndef PEN_SCHEDULER_STORE_COMMIT_LOG_H
+#define PEN_SCHEDULER_STORE_COMMIT_LOG_H
+
+#include "scheduler/store/disk.h"
+
+#define PEN_COMMIT_TEXT_BYTES 128
+#define PEN_COMMIT_SHARD_LIMIT 4096
+#define PEN_COMMIT_RECORD_BYTES_LIMIT ((uint64_t)64 << 20)
+
+typedef struct pen_shard_summary {
+    const char *file;    // its name in the folder of shards
+    const char *holders; // where it lies, when that is not the folder of the log: addresses of
+                         // workers, separated by spaces; "" else
+    uint64_t bytes;
+    uint32_t chunk_count;      // of PEN_SHARD_CHUNK_BYTES; the last is shorter
+    const uint32_t *checksums; // [chunk_count] CRC32C
+} pen_shard_summary;
+
+// What a checkpoint is of; texts are cut at their arrays. Losses and rates as bits of doubles.
+typedef struct pen_commit_manifest {
+    uint64_t step; // that were done
+    uint64_t epoch;
+    uint64_t batch_index; // of the batch to come in its epoch
+    uint64_t rate_steps;  // over which the learning rate runs its course
+    uint64_t loss;        // of the last step
+    uint64_t losses_hash; // of the losses of all steps so far
+    uint64_t seed;
+    uint64_t examples; // in the training data
+    uint64_t batch;
+    uint64_t microbatches;
+    bool shuffle;
+    bool drop_last;
+    char model_hash[PEN_COMMIT_TEXT_BYTES];
+    char build[PEN_COMMIT_TEXT_BYTES];
+    uint32_t shard_count;
+    const pen_shard_summary *shards; // [shard_count]
+} pen_commit_manifest;
+
+typedef enum pen_commit_kind {
+    PEN_COMMIT_FENCE,
+    PEN_COMMIT_MANIFEST,
+} pen_commit_kind;
+
+typedef struct pen_commit_record {
+    pen_commit_kind kind;
+    uint64_t number;                 // its place in the log, from 1
+    uint64_t generation;             //
+    char job[PEN_COMMIT_TEXT_BYTES]; // the same in all records
+    uint64_t coordinator;            // FENCE: incarnation of the process
+    pen_commit_manifest manifest;    // MANIFEST
+} pen_commit_record;
+
+typedef struct pen_commit_log pen_commit_log;
+
+// Opens the log in `folder`, which is made if it is not there, and reads all records. Those that
+// are damaged are passed over with a warning, but one that another record needs (a fence that is
+// newer than all that can be read) is CORRUPT. IO
+PEN_NODISCARD pen_status pen_commit_log_open(pen_disk *disk, const char *folder, pen_arena *arena,
+                                             pen_commit_log **out_log);
+
+// The generation in force; 0: there was none yet. The job of the records; "" then.
+uint64_t pen_commit_log_generation(const pen_commit_log *log);
+const char *pen_commit_log_job(const pen_commit_log *log);
+
+// Manifests that can be read, newest first; NULL: no more.
+const pen_commit_record *pen_commit_log_manifest(const pen_commit_log *log, uint32_t index);
+
+// Appends a record of `record->generation`; the number is given to it. Returns when it is durable.
+//   CANCELLED  superseded: a fence of this or a higher generation is there. Nothing was appended
+//   IO         it may be there or not; what comes after must open the log anew
+PEN_NODISCARD pen_status pen_commit_log_append(pen_commit_log *log, pen_commit_record *record);
+
+// Removes records and shards that are no longer needed: the newest `keep` (at least 2) manifests
+// stay, whose shards have been read back and found whole, and the fence in force.
+PEN_NODISCARD pen_status pen_commit_log_prune(pen_commit_log *log, const char *shard_folder,
+                                              uint32_t keep);
+
+#endif // PEN_SCHEDULER_STORE_COMMIT_LOG_H
