@@ -19,5 +19,11 @@
 #define PEN_PART_BYTES_LIMIT (128u << 20)         // what is sent of a part, without its contents
 #define PEN_PART_CONSTANT_BYTES_LIMIT (64u << 10) // a constant that is sent with its part
 #define PEN_PART_LISTS_LIMIT (1u << 20)           // lists, files or fed inputs of a part
+#define PEN_COMMIT_RECORD_BYTES_LIMIT (64u << 20) // a record of a commit log
+#define PEN_COMMIT_RECORD_LIMIT (1u << 16)        // records in a commit log
+#define PEN_COMMIT_SHARD_LIMIT 4096u              // shards of a checkpoint
+#define PEN_SHARD_TENSOR_LIMIT (1u << 16)         // tensors, or ranges of them, in a shard
+#define PEN_SHARD_HEADER_BYTES_LIMIT (16u << 20)  // what a shard says of them
+#define PEN_SHARD_BYTES_LIMIT (1ull << 46)        // a shard
 
 #endif // PEN_BASE_LIMITS_H

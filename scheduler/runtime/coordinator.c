@@ -9,7 +9,7 @@
 #include "base/random.h"
 #include "scheduler/runtime/coordinator_link.h"
 #include "scheduler/runtime/worker.h"
-#include "scheduler/transport/checksum.h"
+#include "base/checksum.h"
 
 #define COORDINATOR_TICK_SECONDS 0.1
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "scheduler/transport/checksum.h"
+#include "base/checksum.h"
 
 void pen_coordinator_tell(pen_coordinator *c, uint32_t worker, pen_message *message) {
     uint8_t bytes[PEN_MESSAGE_ROOM];

@@ -10,7 +10,7 @@
 #include "base/random.h"
 #include "device/device.h"
 #include "scheduler/runtime/worker_inside.h"
-#include "scheduler/transport/checksum.h"
+#include "base/checksum.h"
 
 #define WORKER_LINK_SECONDS 60.0
 #define WORKER_DRAIN_SECONDS 30.0

@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "scheduler/runtime/worker_device.h"
-#include "scheduler/transport/checksum.h"
+#include "base/checksum.h"
 
 #define FRAMES_PIECE_TOKEN ((uint64_t)1 << 32) // tokens from here on are of pieces of tensors
 

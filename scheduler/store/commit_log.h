@@ -11,18 +11,19 @@
 // in a generation that is over; no clock and no lock is needed. A record that is found may not yet
 // be durable: opening the log syncs what it found, and then builds on it.
 //
-// Records are text of lines "key: value", the last of which is a checksum (CRC32C) of all before.
+// Records are text (commit_record.h), the last line of which is a checksum of all before. One that
+// is damaged may have been the fence of a generation: as long as no record behind it can be read,
+// the generation counts as one higher for it.
 //
 // Lifetime: in the arena it was opened with.
 // Threads:  one.
 #ifndef PEN_SCHEDULER_STORE_COMMIT_LOG_H
 #define PEN_SCHEDULER_STORE_COMMIT_LOG_H
 
+#include "base/limits.h"
 #include "scheduler/store/disk.h"
 
 #define PEN_COMMIT_TEXT_BYTES 128
-#define PEN_COMMIT_SHARD_LIMIT 4096
-#define PEN_COMMIT_RECORD_BYTES_LIMIT ((uint64_t)64 << 20)
 
 typedef struct pen_shard_summary {
     const char *file;    // its name in the folder of shards
@@ -64,14 +65,17 @@ typedef struct pen_commit_record {
     uint64_t generation;             //
     char job[PEN_COMMIT_TEXT_BYTES]; // the same in all records
     uint64_t coordinator;            // FENCE: incarnation of the process
+    bool begins;                     // FENCE: a training from its first step: manifests before it
+                                     // are of another
     pen_commit_manifest manifest;    // MANIFEST
 } pen_commit_record;
 
 typedef struct pen_commit_log pen_commit_log;
 
 // Opens the log in `folder`, which is made if it is not there, and reads all records. Those that
-// are damaged are passed over with a warning, but one that another record needs (a fence that is
-// newer than all that can be read) is CORRUPT. IO
+// are damaged are passed over with a warning.
+//   CORRUPT  there are too many; the records are of several jobs
+//   IO, OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_commit_log_open(pen_disk *disk, const char *folder, pen_arena *arena,
                                              pen_commit_log **out_log);
 
@@ -79,17 +83,28 @@ PEN_NODISCARD pen_status pen_commit_log_open(pen_disk *disk, const char *folder,
 uint64_t pen_commit_log_generation(const pen_commit_log *log);
 const char *pen_commit_log_job(const pen_commit_log *log);
 
-// Manifests that can be read, newest first; NULL: no more.
+// Manifests that can be read, of the training that began last, newest first; NULL: no more. Valid
+// until the log is appended to or pruned.
 const pen_commit_record *pen_commit_log_manifest(const pen_commit_log *log, uint32_t index);
 
 // Appends a record of `record->generation`; the number is given to it. Returns when it is durable.
-//   CANCELLED  superseded: a fence of this or a higher generation is there. Nothing was appended
-//   IO         it may be there or not; what comes after must open the log anew
+//   CANCELLED  superseded: a fence of a higher generation is there, or of this one that another
+//              appended; or a manifest's generation was not fenced here. Nothing was appended
+//   IO         it may be there or not; the next append finds out. OUT_OF_MEMORY
+//   INVALID_INPUT  a text in it cannot be written
 PEN_NODISCARD pen_status pen_commit_log_append(pen_commit_log *log, pen_commit_record *record);
 
+// Where shards lie.
+typedef struct pen_shard_place {
+    pen_disk *disk;
+    const char *folder;
+} pen_shard_place;
+
 // Removes records and shards that are no longer needed: the newest `keep` (at least 2) manifests
-// stay, whose shards have been read back and found whole, and the fence in force.
-PEN_NODISCARD pen_status pen_commit_log_prune(pen_commit_log *log, const char *shard_folder,
+// stay, and the fence in force. Before anything is removed the shards of the newest manifest are
+// read back; unless all are whole, everything stays, with a warning. Only for the generation that
+// was fenced here: CANCELLED else. IO, OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_commit_log_prune(pen_commit_log *log, const pen_shard_place *shards,
                                               uint32_t keep);
 
 #endif // PEN_SCHEDULER_STORE_COMMIT_LOG_H

@@ -28,9 +28,6 @@ typedef struct pen_disk_kind {
     PEN_NODISCARD pen_status (*create)(pen_disk *disk, const char *path, pen_disk_file **out_file);
     // All bytes, or an error.
     PEN_NODISCARD pen_status (*append)(pen_disk_file *file, const void *bytes, uint64_t count);
-    // Overwrites what was appended before.
-    PEN_NODISCARD pen_status (*write_at)(pen_disk_file *file, uint64_t offset, const void *bytes,
-                                         uint64_t count);
     PEN_NODISCARD pen_status (*sync)(pen_disk_file *file);
     void (*close)(pen_disk_file *file); // accepts NULL; syncs nothing
     // Gives a file a second name, unless there is a file of that name: *out_is_taken, and then
@@ -50,6 +47,7 @@ typedef struct pen_disk_kind {
     PEN_NODISCARD pen_status (*list)(pen_disk *disk, const char *folder, uint32_t limit,
                                      pen_arena *arena, const char *const **out_names,
                                      uint32_t *out_count);
+    // And those that it is in. They may be there; those that are made are durable.
     PEN_NODISCARD pen_status (*make_folder)(pen_disk *disk, const char *path);
 } pen_disk_kind;
 

@@ -1,40 +1,67 @@
 // A file with tensors of a checkpoint, or ranges of them, in the safetensors layout, under the
-// tensors' own names; a range of NAME is called "NAME@FIRST+BYTES". Any number of shards make up
-// the set; who wrote them does not matter.
+// tensors' own names. Any number of shards make up the set; who wrote them does not matter.
 //
-// Written beside, synced, renamed, and its folder synced: then it is durable. Checksums (CRC32C)
-// of its chunks go into the manifest, not into the file.
+// A range of a tensor is a tensor of one dimension, called "NAME@FIRST+BYTES[32,512]": from byte
+// FIRST on, of a tensor NAME of that shape.
 //
-// Threads: a writer belongs to one.
+// Written beside (NAME.partial), synced, renamed, and its folder synced: then it is durable.
+// Checksums (CRC32C) of its chunks go into the manifest, not into the file.
+//
+// Threads: a shard is written by one; functions share nothing.
 #ifndef PEN_SCHEDULER_STORE_SHARD_H
 #define PEN_SCHEDULER_STORE_SHARD_H
 
+#include "base/checksum.h"
 #include "graph/tensor_type.h"
 #include "scheduler/store/commit_log.h"
 
-#define PEN_SHARD_CHUNK_BYTES ((uint64_t)1 << 20)
-#define PEN_SHARD_TENSOR_LIMIT 65536u
+#define PEN_SHARD_CHUNK_BYTES PEN_CHECKSUM_CHUNK_BYTES
 
 typedef struct pen_shard_tensor {
     const char *name;
     pen_tensor_type type; // of the whole tensor
-    uint64_t first;       // byte of it that the shard's part begins with
-    uint64_t bytes;       // of the part; with first 0 and all bytes: the whole
+    uint64_t first;       // byte of it that the shard's part begins with, at a whole element
+    uint64_t bytes;       // of the part, whole elements; with first 0 and all bytes: the whole
 } pen_shard_tensor;
 
-// Gives `bytes` of tensor `index` of the list from byte `first` of its part on.
+// Gives `bytes` of tensor `index` of the list from byte `first` of its part on: at most
+// PEN_SHARD_CHUNK_BYTES, and `first` is a multiple of them.
 typedef pen_status (*pen_shard_read)(void *context, uint32_t index, uint64_t first, void *out,
                                      uint64_t bytes);
 
-// Writes folder/name. The summary is in `arena`, with `file` = name and no holders.
-//   IO: nothing durable was left under the name
-PEN_NODISCARD pen_status pen_shard_write(pen_disk *disk, const char *folder, const char *name,
-                                         const pen_shard_tensor *tensors, uint32_t count,
-                                         pen_shard_read read, void *context, pen_arena *arena,
+// What is written: from memory as it lies there, or as it is read.
+typedef struct pen_shard_source {
+    const pen_shard_tensor *tensors; // [count], at most PEN_SHARD_TENSOR_LIMIT
+    uint32_t count;
+    const void *data; // all parts, one behind the other; NULL: `read` is asked for them
+    pen_shard_read read;
+    void *context;
+} pen_shard_source;
+
+// "g3-s120-w2.safetensors": what worker `worker` wrote of step `step` in that generation.
+PEN_NODISCARD pen_status pen_shard_name(uint64_t generation, uint64_t step, uint32_t worker,
+                                        pen_arena *arena, const char **out_name);
+// Whether `name` is such a name, or that of one being written, and of which generation and step.
+bool pen_shard_name_parse(const char *name, uint64_t *out_generation, uint64_t *out_step);
+
+// Writes folder/name; the folder is there. The summary is in `arena`, with `file` = name and no
+// holders.
+//   INVALID_INPUT  a tensor's name or range cannot be written
+//   IO, OUT_OF_MEMORY, and as `read`: nothing durable was left under the name
+PEN_NODISCARD pen_status pen_shard_write(pen_disk *disk, const pen_shard_source *source,
+                                         const char *folder, const char *name, pen_arena *arena,
                                          pen_shard_summary *out_summary);
 
-// Compares a shard with its summary: CORRUPT says at which byte, IO, NOT_FOUND.
+// Compares a shard with its summary: CORRUPT says at which byte; IO, NOT_FOUND, OUT_OF_MEMORY.
 PEN_NODISCARD pen_status pen_shard_verify(pen_disk *disk, const char *folder,
                                           const pen_shard_summary *summary);
+
+// A summary as bytes for a message, and back.
+//   decode: CORRUPT says what is wrong
+PEN_NODISCARD pen_status pen_shard_summary_encode(const pen_shard_summary *summary,
+                                                  pen_arena *arena, const char **out_bytes,
+                                                  uint64_t *out_count);
+PEN_NODISCARD pen_status pen_shard_summary_decode(const char *bytes, uint64_t count,
+                                                  pen_arena *arena, pen_shard_summary *out_summary);
 
 #endif // PEN_SCHEDULER_STORE_SHARD_H

@@ -20,12 +20,12 @@
 #include <stdint.h>
 
 #include "base/arena.h"
+#include "base/checksum.h"
 #include "base/status.h"
 #include "graph/tensor_type.h"
 
-#define PEN_TRANSPORT_CHUNK_BYTES                                                                  \
-    ((uint64_t)1 << 20) // a frame moves in pieces of this size, each
-                        // with a checksum (CRC32C) of its own
+// a frame moves in pieces of this size, each with a checksum (CRC32C) of its own
+#define PEN_TRANSPORT_CHUNK_BYTES PEN_CHECKSUM_CHUNK_BYTES
 #define PEN_TRANSPORT_MESSAGE_LIMIT ((uint64_t)1 << 20)
 #define PEN_TRANSPORT_PEER_LIMIT 4096u // peers have numbers below it
 #define PEN_TRANSPORT_ANY_PEER UINT32_MAX

@@ -20,7 +20,7 @@
 
 #include "base/clock.h"
 #include "base/thread.h"
-#include "scheduler/transport/checksum.h"
+#include "base/checksum.h"
 #include "scheduler/transport/transport.h"
 
 #define POOL_BYTES ((uint64_t)128 << 20)

@@ -15,7 +15,7 @@ BEGIN {
     may["scheduler/transport"] = "base scheduler/transport graph/tensor_type.h"
     may["scheduler/protocol"] = "base scheduler/protocol graph/task.h graph/import/protobuf_reader.h " \
         "graph/import/protobuf_writer.h"
-    may["scheduler/store"] = "base scheduler/store"
+    may["scheduler/store"] = "base scheduler/store graph/tensor_type.h"
     may["scheduler/training"] = "base graph scheduler/training scheduler/store"
     may["cli"] = "base graph partition device scheduler cli"
     may["tests"] = "base graph partition device scheduler cli tests"

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "scheduler/transport/checksum.h"
+#include "base/checksum.h"
 
 #define STATION_WAIT_SECONDS 10
 

@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "scheduler/transport/checksum.h"
+#include "base/checksum.h"
 #include "tests/support/check.h"
 #include "tests/support/station.h"
 

@@ -2,7 +2,7 @@
 #include <inttypes.h>
 
 #include "base/clock.h"
-#include "scheduler/transport/checksum.h"
+#include "base/checksum.h"
 #include "tests/support/check.h"
 #include "tests/support/station.h"
 

@@ -1,5 +1,5 @@
 // CRC32C against a version that goes bit by bit, at every length and alignment that is special.
-#include "scheduler/transport/checksum.h"
+#include "base/checksum.h"
 
 #include "base/random.h"
 #include "scheduler/transport/transport.h"

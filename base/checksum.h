@@ -1,16 +1,18 @@
 // CRC32C (Castagnoli) of memory, as fast as memory can be read.
 //
 // Threads: any. Nothing is allocated.
-#ifndef PEN_SCHEDULER_TRANSPORT_CHECKSUM_H
-#define PEN_SCHEDULER_TRANSPORT_CHECKSUM_H
+#ifndef PEN_BASE_CHECKSUM_H
+#define PEN_BASE_CHECKSUM_H
 
 #include <stdint.h>
 
 // Of `count` bytes: pen_checksum("123456789", 9) is 0xe3069283.
 uint32_t pen_checksum(const void *bytes, uint64_t count);
 
-// One for each chunk of PEN_TRANSPORT_CHUNK_BYTES, the last of which may be short:
-// out_checksums [pen_frame_chunk_count(count)].
+// What large contents are checked by: a checksum for each chunk, the last of which may be short.
+#define PEN_CHECKSUM_CHUNK_BYTES ((uint64_t)1 << 20)
+
+// out_checksums [count / PEN_CHECKSUM_CHUNK_BYTES, rounded up].
 void pen_checksum_chunks(const void *bytes, uint64_t count, uint32_t *out_checksums);
 
 // The first chunk that has another checksum than `checksums` says; the count of chunks when all
@@ -22,4 +24,4 @@ typedef uint32_t (*pen_checksum_fn)(const void *bytes, uint64_t count);
 pen_checksum_fn pen_checksum_by_table(void);
 pen_checksum_fn pen_checksum_by_instruction(void);
 
-#endif // PEN_SCHEDULER_TRANSPORT_CHECKSUM_H
+#endif // PEN_BASE_CHECKSUM_H

@@ -1,9 +1,7 @@
-#include "scheduler/transport/checksum.h"
+#include "base/checksum.h"
 
 #include <pthread.h>
 #include <string.h>
-
-#include "scheduler/transport/transport.h"
 
 // CRCs are linear: the register behind A and then B is shift(register behind A, length of B) xor
 // the register behind B begun from 0. So three lanes are computed at once, since the instruction
@@ -153,23 +151,27 @@ uint32_t pen_checksum(const void *bytes, uint64_t count) {
     return checksum.best(bytes, count);
 }
 
+static uint32_t checksum_chunk_count(uint64_t count) {
+    return (uint32_t)((count + PEN_CHECKSUM_CHUNK_BYTES - 1) / PEN_CHECKSUM_CHUNK_BYTES);
+}
+
 static uint64_t checksum_chunk_bytes(uint64_t count, uint32_t chunk) {
-    const uint64_t left = count - chunk * PEN_TRANSPORT_CHUNK_BYTES;
-    return left < PEN_TRANSPORT_CHUNK_BYTES ? left : PEN_TRANSPORT_CHUNK_BYTES;
+    const uint64_t left = count - chunk * PEN_CHECKSUM_CHUNK_BYTES;
+    return left < PEN_CHECKSUM_CHUNK_BYTES ? left : PEN_CHECKSUM_CHUNK_BYTES;
 }
 
 void pen_checksum_chunks(const void *bytes, uint64_t count, uint32_t *out_checksums) {
-    for (uint32_t c = 0; c < pen_frame_chunk_count(count); c++) {
-        out_checksums[c] = pen_checksum((const uint8_t *)bytes + c * PEN_TRANSPORT_CHUNK_BYTES,
+    for (uint32_t c = 0; c < checksum_chunk_count(count); c++) {
+        out_checksums[c] = pen_checksum((const uint8_t *)bytes + c * PEN_CHECKSUM_CHUNK_BYTES,
                                         checksum_chunk_bytes(count, c));
     }
 }
 
 uint32_t pen_checksum_find_difference(const void *bytes, uint64_t count,
                                       const uint32_t *checksums) {
-    const uint32_t chunk_count = pen_frame_chunk_count(count);
+    const uint32_t chunk_count = checksum_chunk_count(count);
     for (uint32_t c = 0; c < chunk_count; c++) {
-        const uint8_t *chunk = (const uint8_t *)bytes + c * PEN_TRANSPORT_CHUNK_BYTES;
+        const uint8_t *chunk = (const uint8_t *)bytes + c * PEN_CHECKSUM_CHUNK_BYTES;
         if (pen_checksum(chunk, checksum_chunk_bytes(count, c)) != checksums[c]) return c;
     }
     return chunk_count;
