@@ -244,7 +244,8 @@ static pen_status setup_connect(pipeline_engine *p, const pen_transport_kind *tr
                                          .plan_hash = p->plan->model_hash ^ p->plan->cluster_hash,
                                          .rendezvous_seconds =
                                              p->job->pipeline.rendezvous_timeout_seconds,
-                                         .local_worker = p->local_worker};
+                                         .local_worker = p->local_worker,
+                                         .generation = 1};
     PEN_TRY(pen_coordinator_create(&setup, &p->coordinator));
     for (uint32_t w = 1; w <= p->worker_count; w++) {
         if (w == p->local_worker) continue;

@@ -128,93 +128,6 @@ bool pen_coordinator_get_figures(pen_coordinator *coordinator, uint64_t round,
     return is_there;
 }
 
-// ---- tensors
-
-static uint32_t coordinator_worker_of(const pen_coordinator *c, uint32_t device) {
-    return c->table->forms[0].devices[device].worker;
-}
-
-static bool coordinator_is_piece_free(const pen_coordinator *c, uint64_t index) {
-    return !c->pieces[index].is_lent && c->pieces[index].is_taken;
-}
-
-static bool coordinator_has_read(const pen_coordinator *c, uint64_t argument) {
-    (void)argument;
-    return c->is_read;
-}
-
-pen_status pen_coordinator_write(pen_coordinator *coordinator, const pen_tensor_piece *piece,
-                                 const void *memory) {
-    pen_coordinator *c = coordinator;
-    const uint64_t sequence = ++c->piece_sequence;
-    const uint64_t index = sequence % COORDINATOR_PIECES;
-    pen_mutex_lock(&c->lock);
-    const pen_status status = pen_coordinator_await(c, coordinator_is_piece_free, index);
-    if (status == PEN_OK) c->pieces[index] = (coordinator_piece){.is_lent = true};
-    pen_mutex_unlock(&c->lock);
-    PEN_TRY(status);
-    pen_checksum_chunks(memory, piece->bytes, &c->pieces[index].checksum);
-    const pen_frame frame = {.kind = PEN_FRAME_TENSOR,
-                             .generation = c->generation,
-                             .incarnation = c->incarnation,
-                             .channel =
-                                 pen_run_tensor_number(piece->device, (pen_value_id){piece->value}),
-                             .sequence = sequence,
-                             .offset = piece->offset,
-                             .bytes = piece->bytes};
-    const pen_status sent = c->transport->kind->send_frame(
-        c->transport, coordinator_worker_of(c, piece->device), &frame, memory,
-        &c->pieces[index].checksum, COORDINATOR_PIECE_TOKEN + index);
-    if (sent == PEN_OK) return PEN_OK;
-    pen_mutex_lock(&c->lock);
-    c->pieces[index] = (coordinator_piece){.is_taken = true};
-    pen_mutex_unlock(&c->lock);
-    return sent;
-}
-
-pen_status pen_coordinator_flush(pen_coordinator *coordinator) {
-    pen_coordinator *c = coordinator;
-    pen_status status = PEN_OK;
-    pen_mutex_lock(&c->lock);
-    for (uint32_t i = 0; i < COORDINATOR_PIECES && status == PEN_OK; i++) {
-        status = pen_coordinator_await(c, coordinator_is_piece_free, i);
-    }
-    pen_mutex_unlock(&c->lock);
-    return status;
-}
-
-pen_status pen_coordinator_read(pen_coordinator *coordinator, const pen_tensor_piece *piece,
-                                void *memory) {
-    pen_coordinator *c = coordinator;
-    pen_message pull = {.kind = PEN_MESSAGE_PULL,
-                        .frame_kind = PEN_FRAME_TENSOR,
-                        .number =
-                            pen_run_tensor_number(piece->device, (pen_value_id){piece->value}),
-                        .offset = piece->offset,
-                        .byte_count = piece->bytes};
-    pen_mutex_lock(&c->lock);
-    c->read_sequence += 1;
-    c->read_memory = memory;
-    c->read_bytes = piece->bytes;
-    c->is_read = false;
-    pull.sequence = c->read_sequence;
-    pen_mutex_unlock(&c->lock);
-    pen_coordinator_tell(c, coordinator_worker_of(c, piece->device), &pull);
-    pen_mutex_lock(&c->lock);
-    const pen_status status = pen_coordinator_await(c, coordinator_has_read, 0);
-    c->read_memory = NULL;
-    while (c->writing_peer != 0) { // the run failed: the frame ends soon, or its link is down
-        pen_condition_wait(&c->changed, &c->lock);
-    }
-    pen_mutex_unlock(&c->lock);
-    PEN_TRY(status);
-    if (pen_checksum_find_difference(memory, piece->bytes, &c->read_checksum) ==
-        pen_frame_chunk_count(piece->bytes)) {
-        return PEN_OK;
-    }
-    return pen_error(PEN_CORRUPT, "a piece of a tensor was damaged on the way");
-}
-
 // ---- making
 
 static pen_status coordinator_prepare_frames(pen_coordinator *c) {
@@ -243,9 +156,6 @@ static pen_status coordinator_prepare_frames(pen_coordinator *c) {
         PEN_TRY(PEN_NEW(c->arena, checksum_limit, &announced->checksums));
         PEN_TRY(PEN_NEW(c->arena, table->device_count, &c->figures[r]));
         c->figures_round[r] = UINT64_MAX;
-    }
-    for (uint32_t i = 0; i < COORDINATOR_PIECES; i++) {
-        c->pieces[i].is_taken = true;
     }
     return PEN_OK;
 }
@@ -317,18 +227,20 @@ static pen_status coordinator_start(pen_coordinator *c) {
     PEN_TRY(coordinator_prepare_frames(c));
     PEN_TRY(coordinator_describe(c));
     PEN_TRY(coordinator_make_core(c));
+    if (c->setup.fence != NULL) PEN_TRY(c->setup.fence(c->setup.fence_context, c->generation));
     PEN_TRY(coordinator_connect(c));
     return coordinator_recruit(c);
 }
 
 pen_status pen_coordinator_create(const pen_coordinator_setup *setup,
                                   pen_coordinator **out_coordinator) {
+    PEN_ASSERT(setup->generation > 0);
     pen_coordinator *c = pen_memory_allocate(1, sizeof *c);
     if (c == NULL) return pen_error_out_of_memory();
     c->setup = *setup;
     c->spec = setup->spec;
     c->table = setup->spec->table;
-    c->generation = 1;
+    c->generation = setup->generation;
     c->incarnation = pen_random_incarnation();
     pen_mutex_init(&c->lock);
     pen_condition_init(&c->changed);
@@ -364,4 +276,11 @@ void pen_coordinator_destroy(pen_coordinator *coordinator) {
     pen_mutex_deinit(&c->lock);
     pen_arena_destroy(c->arena);
     pen_memory_free(c);
+}
+
+bool pen_coordinator_is_failed(pen_coordinator *coordinator) {
+    pen_mutex_lock(&coordinator->lock);
+    const bool is_failed = coordinator->is_failed;
+    pen_mutex_unlock(&coordinator->lock);
+    return is_failed;
 }

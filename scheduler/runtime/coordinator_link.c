@@ -200,7 +200,7 @@ static void link_down(void *context, uint32_t peer, pen_status take_reason) {
     coordinator_worker *worker = &c->workers[peer];
     pen_mutex_lock(&c->lock);
     worker->is_up = false;
-    if (c->writing_peer == peer) c->writing_peer = 0;
+    pen_coordinator_end_arrivals(c, peer);
     pen_condition_broadcast(&c->changed);
     const bool is_closed = c->is_closed;
     if (is_closed) {
@@ -227,32 +227,16 @@ static pen_status link_accept(void *context, const pen_introduction *introductio
 
 static pen_status link_begin(void *context, uint32_t peer, const pen_frame *frame,
                              void **out_memory) {
-    pen_coordinator *c = context;
-    pen_status status = PEN_OK;
-    (void)peer;
-    pen_mutex_lock(&c->lock);
-    if (frame->kind != PEN_FRAME_TENSOR || c->read_memory == NULL || c->is_read ||
-        c->writing_peer != 0 || frame->sequence != c->read_sequence ||
-        frame->bytes != c->read_bytes) {
-        status = pen_error(PEN_CORRUPT, "%s sent a frame that nobody asked for",
-                           c->spec->workers[peer].name);
-    }
-    if (status == PEN_OK) c->writing_peer = peer;
-    *out_memory = c->read_memory;
-    pen_mutex_unlock(&c->lock);
-    return status;
+    return pen_coordinator_begin_piece(context, peer, frame, out_memory);
 }
 
 static void link_end(void *context, uint32_t peer, const pen_frame *frame,
                      const uint32_t *checksums) {
     pen_coordinator *c = context;
     (void)peer;
+    pen_coordinator_end_piece(c, frame, checksums);
     pen_mutex_lock(&c->lock);
-    c->writing_peer = 0;
-    c->read_checksum = frame->bytes == 0 ? 0 : checksums[0];
-    c->is_read = true;
     c->moved_count += 1;
-    pen_condition_broadcast(&c->changed);
     pen_mutex_unlock(&c->lock);
 }
 
@@ -261,12 +245,7 @@ static void link_let_go(void *context, uint32_t peer, uint64_t token) {
     (void)peer;
     if (token >= COORDINATOR_BLOB_TOKEN) return; // it lives as long as the run
     if (token >= COORDINATOR_PIECE_TOKEN) {
-        const uint64_t piece = token - COORDINATOR_PIECE_TOKEN;
-        PEN_ASSERT(piece < COORDINATOR_PIECES);
-        pen_mutex_lock(&c->lock);
-        c->pieces[piece].is_lent = false;
-        pen_condition_broadcast(&c->changed);
-        pen_mutex_unlock(&c->lock);
+        pen_coordinator_let_piece_go(c, token - COORDINATOR_PIECE_TOKEN);
         return;
     }
     const coordinator_frame *frame = &c->frames[token];
@@ -344,11 +323,10 @@ static void link_on_failure(pen_coordinator *c, uint32_t peer, const pen_message
     pen_mutex_unlock(&c->lock);
 }
 
-static void link_on_taken(pen_coordinator *c, uint64_t sequence) {
+static void link_on_taken(pen_coordinator *c, uint32_t peer, uint64_t sequence) {
+    pen_coordinator_take_piece(c, peer, sequence);
     pen_mutex_lock(&c->lock);
-    c->pieces[sequence % COORDINATOR_PIECES].is_taken = true;
     c->moved_count += 1;
-    pen_condition_broadcast(&c->changed);
     pen_mutex_unlock(&c->lock);
 }
 
@@ -425,7 +403,7 @@ static void link_take(pen_coordinator *c, uint32_t peer, const pen_message *mess
         link_tell_core(c, peer, PEN_COORDINATOR_EVENT_FAILED, message);
         break;
     case PEN_MESSAGE_TAKEN:
-        link_on_taken(c, message->sequence);
+        link_on_taken(c, peer, message->sequence);
         break;
     case PEN_MESSAGE_PART:
         link_on_part(c, peer, message);

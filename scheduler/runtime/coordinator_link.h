@@ -21,10 +21,23 @@ typedef struct coordinator_frame {
     uint64_t sequence;
 } coordinator_frame;
 
+typedef enum coordinator_piece_state {
+    COORDINATOR_PIECE_FREE,
+    COORDINATOR_PIECE_WRITE, // goes to a worker
+    COORDINATOR_PIECE_READ,  // comes from one
+} coordinator_piece_state;
+
+// Guarded by the lock.
 typedef struct coordinator_piece {
-    bool is_lent;  // guarded by lock
-    bool is_taken; // guarded by lock: the worker has it, or there is none
+    coordinator_piece_state state;
+    uint32_t peer;
+    uint64_t sequence;
+    uint64_t bytes;
+    char *memory;
     uint32_t checksum;
+    bool is_lent;     // WRITE: the transport reads it
+    bool is_arriving; // READ: the transport writes it
+    bool is_there;    // at its target
 } coordinator_piece;
 
 typedef struct coordinator_worker {
@@ -81,13 +94,7 @@ struct pen_coordinator {
     uint64_t moved_count; // events that show that something moves
     coordinator_piece pieces[COORDINATOR_PIECES];
     uint64_t piece_sequence;
-    // a read that is waited for
-    void *read_memory;
-    uint64_t read_sequence;
-    uint64_t read_bytes;
-    uint32_t read_checksum;
-    uint32_t writing_peer; // who writes it now; 0: nobody
-    bool is_read;
+    pen_coordinator_saved saved;
     // an inquiry that is waited for
     uint32_t asked_worker;
     uint32_t asked_what;
@@ -111,6 +118,17 @@ pen_transport_events pen_coordinator_events(pen_coordinator *c);
 typedef bool (*pen_coordinator_test)(const pen_coordinator *c, uint64_t argument);
 PEN_NODISCARD pen_status pen_coordinator_await(pen_coordinator *c, pen_coordinator_test is_done,
                                                uint64_t argument);
+
+// ---- pieces of tensors (coordinator_tensors.c), from the transport
+uint32_t pen_coordinator_worker_of(const pen_coordinator *c, uint32_t device);
+PEN_NODISCARD pen_status pen_coordinator_begin_piece(pen_coordinator *c, uint32_t peer,
+                                                     const pen_frame *frame, void **out_memory);
+void pen_coordinator_end_piece(pen_coordinator *c, const pen_frame *frame,
+                               const uint32_t *checksums);
+void pen_coordinator_take_piece(pen_coordinator *c, uint32_t peer, uint64_t sequence);
+void pen_coordinator_let_piece_go(pen_coordinator *c, uint64_t index);
+void pen_coordinator_end_arrivals(pen_coordinator *c, uint32_t peer); // holds the lock
+
 // Why the run failed, with who waited for what. Without the lock.
 PEN_NODISCARD pen_status pen_coordinator_explain(pen_coordinator *c);
 

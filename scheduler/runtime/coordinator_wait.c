@@ -9,8 +9,8 @@
 
 #define COORDINATOR_PATIENCE_SECONDS 20.0 // without anything moving, before workers are asked
 #define COORDINATOR_ANSWER_SECONDS 5.0
-#define COORDINATOR_STOP_SECONDS 2.0 // for workers to say what they waited for
-#define COORDINATOR_LOST_SECONDS 1.0 // for another's link to go down, too
+#define COORDINATOR_STOP_SECONDS 0.3 // for workers to say what they waited for
+#define COORDINATOR_LOST_SECONDS 0.2 // for another's link to go down, too
 #define COORDINATOR_TICK_SECONDS 0.1
 
 // ---- asking
@@ -286,7 +286,16 @@ static uint32_t coordinator_find_lost(pen_coordinator *c, uint32_t failed) {
     return lost;
 }
 
+static void coordinator_note_missing(pen_coordinator *c) {
+    pen_mutex_lock(&c->lock);
+    for (uint32_t w = 1; c->setup.is_missing != NULL && w <= c->table->worker_count; w++) {
+        c->setup.is_missing[w] = !c->workers[w].is_up || w == c->failed_worker;
+    }
+    pen_mutex_unlock(&c->lock);
+}
+
 pen_status pen_coordinator_explain(pen_coordinator *c) {
+    coordinator_note_missing(c);
     const uint32_t w = c->failed_worker;
     const uint32_t lost =
         c->reason == PEN_COORDINATOR_REASON_FAILED ? coordinator_find_lost(c, w) : 0;

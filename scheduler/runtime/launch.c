@@ -24,6 +24,7 @@ extern char **environ;
 typedef struct launched_worker {
     pid_t process; // 0: none
     int pipe;      // what it announces; -1: closed
+    int end;       // as waitpid says it, of one that has ended
     char address[32];
 } launched_worker;
 
@@ -164,10 +165,38 @@ const char *pen_launched_address(const pen_launched *launched, uint32_t index) {
 
 static bool launch_has_ended(launched_worker *worker) {
     if (worker->process == 0) return true;
-    const pid_t ended = waitpid(worker->process, NULL, WNOHANG);
+    const pid_t ended = waitpid(worker->process, &worker->end, WNOHANG);
     if (ended != worker->process && !(ended < 0 && errno == ECHILD)) return false;
     worker->process = 0;
     return true;
+}
+
+bool pen_launched_is_alive(pen_launched *launched, uint32_t index, char *out_end, size_t size) {
+    PEN_ASSERT(index < launched->count);
+    launched_worker *worker = &launched->workers[index];
+    if (size > 0) out_end[0] = '\0';
+    if (!launch_has_ended(worker)) return true;
+    if (WIFSIGNALED(worker->end)) {
+        snprintf(out_end, size, "killed by signal %d", WTERMSIG(worker->end));
+    } else {
+        snprintf(out_end, size, "ended with code %d", WEXITSTATUS(worker->end));
+    }
+    return false;
+}
+
+pen_status pen_launched_restart(pen_launched *launched, uint32_t index) {
+    PEN_ASSERT(index < launched->count);
+    launched_worker *worker = &launched->workers[index];
+    const struct timespec pause = {.tv_nsec = 1000000};
+    if (worker->process != 0) (void)kill(worker->process, SIGKILL);
+    while (!launch_has_ended(worker)) { // a killed process ends at once, a stopped one too
+        (void)nanosleep(&pause, NULL);
+    }
+    if (worker->pipe >= 0) close(worker->pipe);
+    worker->pipe = -1;
+    worker->end = 0;
+    PEN_TRY(launch_start(worker, launched));
+    return launch_await(worker, pen_clock_seconds() + LAUNCH_SECONDS);
 }
 
 static bool launch_have_ended(pen_launched *launched) {

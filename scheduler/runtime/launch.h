@@ -4,11 +4,12 @@
 // its port to the pipe FD. It ends when told to, and when this process dies.
 //
 // Lifetime: pen_launch_workers to pen_launched_end.
-// Threads:  one; before the process has a transport.
+// Threads:  one, that which started them (they end when it does).
 #ifndef PEN_SCHEDULER_RUNTIME_LAUNCH_H
 #define PEN_SCHEDULER_RUNTIME_LAUNCH_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/status.h"
@@ -29,6 +30,12 @@ PEN_NODISCARD pen_status pen_launch_workers(uint32_t count, const pen_launch_opt
                                             pen_launched **out_launched);
 // Where worker `index` takes links: "127.0.0.1:40123".
 const char *pen_launched_address(const pen_launched *launched, uint32_t index);
+// Whether worker `index` has not ended; else out_end says how: "killed by signal 9". Returns at
+// once.
+bool pen_launched_is_alive(pen_launched *launched, uint32_t index, char *out_end, size_t size);
+// Ends worker `index`, if it has not ended, and starts another in its place, at another address.
+// As pen_launch_workers
+PEN_NODISCARD pen_status pen_launched_restart(pen_launched *launched, uint32_t index);
 // Ends them: asks, then kills. Waits. Accepts NULL.
 void pen_launched_end(pen_launched *launched);
 

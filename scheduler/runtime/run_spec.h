@@ -47,13 +47,22 @@ typedef struct pen_run_spec_form {
     const pen_run_spec_part *parts;       // [device_count]
 } pen_run_spec_form;
 
+// A tensor that is saved in checkpoints, and by which device's worker: each tensor once.
+typedef struct pen_run_spec_saved {
+    uint32_t device;
+    pen_value_id value; // in its part of form 0: a parameter or state
+    const char *name;   // in the checkpoint
+} pen_run_spec_saved;
+
 typedef struct pen_run_spec {
     const pen_run_table *table;
     const pen_run_spec_worker *workers; // [worker_count + 1], 0 is the coordinator
     const pen_run_spec_device *devices; // [device_count]
     const pen_run_spec_form *forms;     // [form_count]
     uint64_t seed;
-    uint32_t trace_limit; // events that a thread keeps; 0: nothing is recorded
+    uint32_t trace_limit;            // events that a thread keeps; 0: nothing is recorded
+    const pen_run_spec_saved *saved; // [saved_count]
+    uint32_t saved_count;
 } pen_run_spec;
 
 // Parameters and states are numbered, in messages and frames, by device and value of its part of

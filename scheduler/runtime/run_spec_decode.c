@@ -17,6 +17,9 @@ typedef struct decode_spec {
     uint32_t worker_count; // so far
     uint32_t device_count;
     uint32_t form_count;
+    pen_run_spec_saved *saved; // [saved_limit]
+    uint32_t saved_count;
+    uint32_t saved_limit;
 } decode_spec;
 
 static pen_status decode_small(const pen_protobuf_reader *reader, const pen_protobuf_field *field,
@@ -282,6 +285,60 @@ static pen_status decode_form(decode_spec *d, pen_protobuf_reader *reader) {
     return decode_check_form(d, reader, f);
 }
 
+// ---- what is saved
+
+// Parameters and states of the parts of form 0, each at most once.
+static pen_status decode_check_saved(const decode_spec *d, const pen_protobuf_reader *reader,
+                                     const pen_run_spec_saved *saved) {
+    const pen_part *part = saved->device < d->table->device_count && d->form_count > 0
+                               ? d->forms[0].parts[saved->device].part
+                               : NULL;
+    if (part == NULL || saved->value.index >= pen_graph_value_count(part->graph)) {
+        return pen_protobuf_error(reader, "'%s' is saved of device %u, value %u, which is not here",
+                                  saved->name, saved->device, saved->value.index);
+    }
+    const pen_value_kind kind = pen_graph_value(part->graph, saved->value)->kind;
+    if (kind != PEN_VALUE_PARAMETER && kind != PEN_VALUE_STATE) {
+        return pen_protobuf_error(reader, "'%s' is saved, but is no parameter or state",
+                                  saved->name);
+    }
+    if (saved->name[0] == '\0') return pen_protobuf_error(reader, "a saved tensor has no name");
+    return PEN_OK;
+}
+
+// As many as there are values that can be saved.
+static pen_status decode_limit_saved(decode_spec *d) {
+    for (uint32_t i = 0; i < d->table->device_count && d->form_count > 0; i++) {
+        const pen_part *part = d->forms[0].parts[i].part;
+        for (uint32_t v = 0; part != NULL && v < pen_graph_value_count(part->graph); v++) {
+            const pen_value_kind kind = pen_graph_value(part->graph, (pen_value_id){v})->kind;
+            d->saved_limit += kind == PEN_VALUE_PARAMETER || kind == PEN_VALUE_STATE;
+        }
+    }
+    return PEN_NEW(d->arena, d->saved_limit, &d->saved);
+}
+
+static pen_status decode_saved(decode_spec *d, const pen_protobuf_reader *outer,
+                               const pen_protobuf_field *outer_field) {
+    pen_run_spec_saved saved = {.value = PEN_VALUE_NONE, .name = ""};
+    pen_protobuf_reader reader;
+    if (d->table == NULL) return pen_protobuf_error(outer, "no table at the beginning");
+    PEN_TRY(pen_protobuf_open(outer, outer_field, &reader));
+    if (d->saved == NULL) PEN_TRY(decode_limit_saved(d));
+    if (d->saved_count == d->saved_limit) return pen_protobuf_error(outer, "too many are saved");
+    for (;;) {
+        pen_protobuf_field field;
+        PEN_TRY(pen_protobuf_next(&reader, &field));
+        if (field.number == 0) break;
+        if (field.number == 1) PEN_TRY(decode_small(&reader, &field, &saved.device));
+        if (field.number == 2) PEN_TRY(decode_value(&reader, &field, &saved.value));
+        if (field.number == 3) PEN_TRY(pen_protobuf_name(&reader, &field, d->arena, &saved.name));
+    }
+    PEN_TRY(decode_check_saved(d, &reader, &saved));
+    d->saved[d->saved_count++] = saved;
+    return PEN_OK;
+}
+
 // ---- all
 
 static pen_status decode_table(decode_spec *d, const pen_protobuf_reader *reader,
@@ -326,6 +383,7 @@ static pen_status decode_fields(decode_spec *d, pen_protobuf_reader *reader) {
         if (field.number == 2) d->spec->seed = field.integer;
         if (field.number == 3) PEN_TRY(decode_small(reader, &field, &d->spec->trace_limit));
         if (field.number >= 4 && field.number <= 6) PEN_TRY(decode_item(d, reader, &field));
+        if (field.number == 7) PEN_TRY(decode_saved(d, reader, &field));
     }
 }
 
@@ -344,6 +402,8 @@ pen_status pen_run_spec_decode(const void *bytes, uint64_t byte_count, pen_arena
     d.spec->workers = d.workers;
     d.spec->devices = d.devices;
     d.spec->forms = d.forms;
+    d.spec->saved = d.saved;
+    d.spec->saved_count = d.saved_count;
     *out_spec = d.spec;
     return PEN_OK;
 }

@@ -30,6 +30,7 @@ typedef struct encode_spec {
     const void *table;
     uint64_t table_bytes;
     encode_form *forms;
+    uint32_t worker; // who is told
 } encode_spec;
 
 static void encode_number(pen_protobuf_writer *writer, uint32_t field, uint64_t number) {
@@ -89,6 +90,13 @@ static void encode_one_form(pen_protobuf_writer *writer, const void *context) {
     }
 }
 
+static void encode_saved(pen_protobuf_writer *writer, const void *context) {
+    const pen_run_spec_saved *saved = context;
+    encode_number(writer, 1, saved->device);
+    encode_value(writer, 2, saved->value);
+    pen_protobuf_write_text(writer, 3, saved->name);
+}
+
 static void encode_all(pen_protobuf_writer *writer, const encode_spec *encode) {
     const pen_run_spec *spec = encode->spec;
     const pen_run_table *table = spec->table;
@@ -103,6 +111,10 @@ static void encode_all(pen_protobuf_writer *writer, const encode_spec *encode) {
     }
     for (uint32_t f = 0; f < table->form_count; f++) {
         pen_protobuf_write_message(writer, 6, encode_one_form, &encode->forms[f]);
+    }
+    for (uint32_t i = 0; i < spec->saved_count; i++) {
+        if (table->forms[0].devices[spec->saved[i].device].worker != encode->worker) continue;
+        pen_protobuf_write_message(writer, 7, encode_saved, &spec->saved[i]);
     }
 }
 
@@ -184,7 +196,7 @@ static pen_status encode_write(const encode_spec *encode, pen_arena *arena, cons
 
 pen_status pen_run_spec_encode(const pen_run_spec *spec, uint32_t worker, pen_arena *arena,
                                const void **out_bytes, uint64_t *out_byte_count) {
-    encode_spec encode = {.spec = spec};
+    encode_spec encode = {.spec = spec, .worker = worker};
     PEN_TRY(pen_run_table_encode(spec->table, arena, &encode.table, &encode.table_bytes));
     PEN_TRY(encode_make_forms(spec, worker, arena, &encode));
     return encode_write(&encode, arena, out_bytes, out_byte_count);
