@@ -163,6 +163,12 @@ static pen_status admission_do_coordinator(admission *a, const pen_coordinator_a
     case PEN_COORDINATOR_ACTION_LOSSES:
     case PEN_COORDINATOR_ACTION_STOP:
         return PEN_OK;
+    case PEN_COORDINATOR_ACTION_FENCE: // none is needed, and nothing is saved
+    case PEN_COORDINATOR_ACTION_SNAPSHOT:
+    case PEN_COORDINATOR_ACTION_SNAPPED:
+    case PEN_COORDINATOR_ACTION_PUBLISH:
+    case PEN_COORDINATOR_ACTION_COMMITTED:
+    case PEN_COORDINATOR_ACTION_SAVE_FAILED:
     case PEN_COORDINATOR_ACTION_NOT_FINITE:
     case PEN_COORDINATOR_ACTION_REFUSE:
     case PEN_COORDINATOR_ACTION_FAIL:

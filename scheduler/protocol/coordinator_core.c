@@ -1,26 +1,27 @@
 #include "scheduler/protocol/coordinator_core.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
+#include "base/planted.h"
 #include "scheduler/protocol/coordinator_state.h"
 
-static bool coordinator_may_go(coordinator_state from, coordinator_state to) {
+static bool coordinator_may_go(pen_coordinator_state from, pen_coordinator_state to) {
     switch (to) {
-    case COORDINATOR_RECRUIT:
-        return false;
-    case COORDINATOR_ASSIGN:
-        return from == COORDINATOR_RECRUIT;
-    case COORDINATOR_RUN:
-        return from == COORDINATOR_ASSIGN;
-    case COORDINATOR_DONE:
-        return from != COORDINATOR_DONE;
+    case PEN_COORDINATOR_RECRUIT:
+        return from == PEN_COORDINATOR_FENCE;
+    case PEN_COORDINATOR_FENCE:
+        return from == PEN_COORDINATOR_RECRUIT;
+    case PEN_COORDINATOR_ASSIGN:
+        return from == PEN_COORDINATOR_RECRUIT || from == PEN_COORDINATOR_FENCE;
+    case PEN_COORDINATOR_RUN:
+        return from == PEN_COORDINATOR_ASSIGN;
+    case PEN_COORDINATOR_DONE:
+        return from != PEN_COORDINATOR_DONE;
     }
     PEN_NEVER("a state of the coordinator");
 }
 
-static void coordinator_transition(pen_coordinator_core *core, coordinator_state to) {
+static void coordinator_transition(pen_coordinator_core *core, pen_coordinator_state to) {
     PEN_ASSERT(coordinator_may_go(core->state, to));
     PEN_ASSERT(core->options.generation > 0);
     core->state = to;
@@ -66,7 +67,7 @@ static void coordinator_end(pen_coordinator_core *core) {
         action->worker = i;
         action->incarnation = core->workers[i].incarnation;
     }
-    coordinator_transition(core, COORDINATOR_DONE);
+    coordinator_transition(core, PEN_COORDINATOR_DONE);
 }
 
 void pen_coordinator_fail(pen_coordinator_core *core, pen_coordinator_reason reason,
@@ -76,6 +77,7 @@ void pen_coordinator_fail(pen_coordinator_core *core, pen_coordinator_reason rea
     pen_coordinator_action *action = pen_coordinator_act(core, PEN_COORDINATOR_ACTION_FAIL);
     action->reason = reason;
     action->worker = worker;
+    if (worker > 0) core->workers[worker].is_blamed = true;
     coordinator_end(core);
 }
 
@@ -85,7 +87,7 @@ static pen_coordinator_refusal coordinator_judge(const pen_coordinator_core *cor
                                                  const pen_coordinator_identity *identity) {
     const pen_coordinator_identity *self = &core->options.self;
     PEN_ASSERT(identity != NULL);
-    PEN_ASSERT(core->state != COORDINATOR_DONE);
+    PEN_ASSERT(core->state != PEN_COORDINATOR_DONE);
     if (worker == 0 || worker > core->table->worker_count) return PEN_REFUSAL_WORKER;
     if (identity->protocol != self->protocol) return PEN_REFUSAL_PROTOCOL;
     if (!core->options.allows_other_build &&
@@ -106,10 +108,36 @@ static pen_coordinator_refusal coordinator_judge(const pen_coordinator_core *cor
     if (identity->device_count != 0 && identity->device_count < device_count) {
         return PEN_REFUSAL_DEVICES;
     }
-    if (core->workers[worker].is_present || core->state != COORDINATOR_RECRUIT) {
+    if (core->workers[worker].is_present || core->state != PEN_COORDINATOR_RECRUIT) {
         return PEN_REFUSAL_TAKEN;
     }
     return PEN_REFUSAL_NONE;
+}
+
+// Goes on from RECRUIT and FENCE as far as that goes.
+static void coordinator_assign(pen_coordinator_core *core) {
+    PEN_ASSERT(core->options.needs_fence || !core->is_fence_asked);
+    PEN_ASSERT(core->is_fence_asked || !core->is_fenced);
+    if (core->state != PEN_COORDINATOR_RECRUIT && core->state != PEN_COORDINATOR_FENCE) return;
+    for (uint32_t i = 1; i <= core->table->worker_count; i++) {
+        if (!core->workers[i].is_present) return;
+    }
+    if (core->options.needs_fence && !core->is_fenced) {
+        if (core->state == PEN_COORDINATOR_RECRUIT) {
+            coordinator_transition(core, PEN_COORDINATOR_FENCE);
+        }
+        if (!core->is_fence_asked) pen_coordinator_act(core, PEN_COORDINATOR_ACTION_FENCE);
+        core->is_fence_asked = true;
+        if (!PEN_PLANTED(generation_not_durable)) return;
+    }
+    coordinator_transition(core, PEN_COORDINATOR_ASSIGN);
+    core->assigned_at = core->now;
+    for (uint32_t i = 1; i <= core->table->worker_count; i++) {
+        core->workers[i].heard_at = core->now; // from here on leases count
+        pen_coordinator_action *action = pen_coordinator_act(core, PEN_COORDINATOR_ACTION_ASSIGN);
+        action->worker = i;
+        action->incarnation = core->workers[i].incarnation;
+    }
 }
 
 static void coordinator_welcome(pen_coordinator_core *core, const pen_coordinator_event *event) {
@@ -130,26 +158,35 @@ static void coordinator_welcome(pen_coordinator_core *core, const pen_coordinato
     }
     core->workers[event->worker].is_present = true;
     core->workers[event->worker].incarnation = event->incarnation;
-    for (uint32_t i = 1; i <= core->table->worker_count; i++) {
-        if (!core->workers[i].is_present) return;
+    core->workers[event->worker].heard_at = core->now;
+    coordinator_assign(core);
+}
+
+// What became of the fence. It may be that a worker was lost meanwhile.
+static void coordinator_take_fence(pen_coordinator_core *core, uint32_t code) {
+    PEN_ASSERT(core->is_fence_asked);
+    PEN_ASSERT(!core->is_fenced);
+    if (code == PEN_CANCELLED) {
+        pen_coordinator_fail(core, PEN_COORDINATOR_REASON_SUPERSEDED, 0);
+        return;
     }
-    coordinator_transition(core, COORDINATOR_ASSIGN);
-    for (uint32_t i = 1; i <= core->table->worker_count; i++) {
-        pen_coordinator_action *action = pen_coordinator_act(core, PEN_COORDINATOR_ACTION_ASSIGN);
-        action->worker = i;
-        action->incarnation = core->workers[i].incarnation;
+    if (code != 0) {
+        pen_coordinator_fail(core, PEN_COORDINATOR_REASON_STORE, 0);
+        return;
     }
+    core->is_fenced = true;
+    coordinator_assign(core);
 }
 
 static void coordinator_take_ready(pen_coordinator_core *core, uint32_t worker) {
     PEN_ASSERT(worker > 0 && worker <= core->table->worker_count);
     PEN_ASSERT(core->workers[worker].is_present);
-    if (core->state != COORDINATOR_ASSIGN) return; // again
+    if (core->state != PEN_COORDINATOR_ASSIGN) return; // again
     core->workers[worker].is_ready = true;
     for (uint32_t i = 1; i <= core->table->worker_count; i++) {
         if (!core->workers[i].is_ready) return;
     }
-    coordinator_transition(core, COORDINATOR_RUN);
+    coordinator_transition(core, PEN_COORDINATOR_RUN);
     for (uint32_t i = 1; i <= core->table->worker_count; i++) {
         pen_coordinator_act(core, PEN_COORDINATOR_ACTION_START)->worker = i;
     }
@@ -160,32 +197,98 @@ static void coordinator_lose(pen_coordinator_core *core, uint32_t worker) {
     PEN_ASSERT(worker > 0 && worker <= core->table->worker_count);
     PEN_ASSERT(core->workers[worker].is_present);
     core->workers[worker].is_present = false;
-    if (core->state == COORDINATOR_RECRUIT) return; // it may come again
+    if (core->state == PEN_COORDINATOR_RECRUIT) return; // it may come again
+    if (core->state == PEN_COORDINATOR_FENCE) {
+        coordinator_transition(core, PEN_COORDINATOR_RECRUIT);
+        return;
+    }
     pen_coordinator_fail(core, PEN_COORDINATOR_REASON_LOST, worker);
 }
 
-static void coordinator_tick(pen_coordinator_core *core, uint64_t now) {
+// ---- deadlines
+
+static bool coordinator_is_over(const pen_coordinator_core *core, uint64_t since, uint64_t limit) {
+    PEN_ASSERT(since <= core->now);
+    PEN_ASSERT(core->state != PEN_COORDINATOR_DONE);
+    return limit > 0 && core->now - since >= limit;
+}
+
+// All who are silent are to blame; the one that is so for longest is named.
+static bool coordinator_check_leases(pen_coordinator_core *core) {
+    PEN_ASSERT(core->state != PEN_COORDINATOR_DONE);
+    uint32_t silent = 0;
+    for (uint32_t i = 1; i <= core->table->worker_count; i++) {
+        coordinator_worker *worker = &core->workers[i];
+        PEN_ASSERT(worker->is_present);
+        if (!coordinator_is_over(core, worker->heard_at, core->options.lease)) continue;
+        if (PEN_PLANTED(lease_never_expires)) continue;
+        worker->is_blamed = true;
+        if (silent == 0 || worker->heard_at < core->workers[silent].heard_at) silent = i;
+    }
+    if (silent > 0) pen_coordinator_fail(core, PEN_COORDINATOR_REASON_LEASE, silent);
+    return silent == 0;
+}
+
+// All who are not ready, or have not copied their tensors, are to blame; the first is named.
+static void coordinator_fail_loading(pen_coordinator_core *core) {
+    PEN_ASSERT(core->state == PEN_COORDINATOR_ASSIGN || core->state == PEN_COORDINATOR_RUN);
+    const bool is_saving = core->state == PEN_COORDINATOR_RUN;
+    uint32_t late = 0;
+    for (uint32_t i = core->table->worker_count; i > 0; i--) {
+        coordinator_worker *worker = &core->workers[i];
+        if (is_saving ? worker->has_snapped : worker->is_ready) continue;
+        worker->is_blamed = true;
+        late = i;
+    }
+    PEN_ASSERT(late > 0);
+    pen_coordinator_fail(core, PEN_COORDINATOR_REASON_LOAD, late);
+}
+
+static void coordinator_tick(pen_coordinator_core *core) {
+    const pen_coordinator_options *options = &core->options;
     PEN_ASSERT(core->actions != NULL);
-    PEN_ASSERT(core->state != COORDINATOR_DONE);
-    if (core->state != COORDINATOR_RECRUIT || core->options.deadline == 0) return;
-    if (now >= core->options.deadline) {
+    switch (core->state) {
+    case PEN_COORDINATOR_RECRUIT:
+        if (options->deadline == 0 || core->now < options->deadline) break;
         pen_coordinator_fail(core, PEN_COORDINATOR_REASON_MISSING, 0);
+        break;
+    case PEN_COORDINATOR_FENCE:
+        break;
+    case PEN_COORDINATOR_ASSIGN:
+        if (!coordinator_check_leases(core)) break;
+        if (coordinator_is_over(core, core->assigned_at, options->load)) {
+            coordinator_fail_loading(core);
+        }
+        break;
+    case PEN_COORDINATOR_RUN:
+        if (!coordinator_check_leases(core)) break;
+        if (core->save_state == PEN_COORDINATOR_SAVE_SNAPPING &&
+            coordinator_is_over(core, core->save_at, options->load)) {
+            coordinator_fail_loading(core);
+        } else if (core->first_round < core->end_round && !core->is_not_finite &&
+                   coordinator_is_over(core, core->progressed_at, options->progress)) {
+            pen_coordinator_fail(core, PEN_COORDINATOR_REASON_PROGRESS, 0);
+        }
+        break;
+    case PEN_COORDINATOR_DONE:
+        PEN_NEVER("a deadline of a run that is over");
     }
 }
 
 // ---- events
 
-// Whether an event comes from a worker as it is here, in this generation.
-static bool coordinator_is_known(const pen_coordinator_core *core,
-                                 const pen_coordinator_event *event) {
+// Whether an event comes from a worker as it is here, in this generation. Its being here is noted,
+// whatever generation it speaks of.
+static bool coordinator_hears(pen_coordinator_core *core, const pen_coordinator_event *event) {
     PEN_ASSERT(event->kind > PEN_COORDINATOR_EVENT_HELLO);
     PEN_ASSERT(event->kind < PEN_COORDINATOR_EVENT_LET_GO);
     if (event->worker == 0 || event->worker > core->table->worker_count) return false;
-    const coordinator_worker *worker = &core->workers[event->worker];
-    if (!worker->is_present || worker->incarnation != event->incarnation) return false;
-    return event->kind == PEN_COORDINATOR_EVENT_FAILED ||
-           event->kind == PEN_COORDINATOR_EVENT_LOST ||
-           event->generation == core->options.generation;
+    coordinator_worker *worker = &core->workers[event->worker];
+    if (!worker->is_present) return false;
+    if (worker->incarnation != event->incarnation && !PEN_PLANTED(no_incarnation)) return false;
+    worker->heard_at = core->now;
+    return event->kind >= PEN_COORDINATOR_EVENT_HEARD ||
+           event->generation == core->options.generation || PEN_PLANTED(accept_stale_generation);
 }
 
 static void coordinator_take(pen_coordinator_core *core, const pen_coordinator_event *event) {
@@ -193,8 +296,8 @@ static void coordinator_take(pen_coordinator_core *core, const pen_coordinator_e
     PEN_ASSERT(core->first_round <= core->end_round);
     const bool is_of_worker =
         event->kind > PEN_COORDINATOR_EVENT_HELLO && event->kind < PEN_COORDINATOR_EVENT_LET_GO;
-    if (is_of_worker && !coordinator_is_known(core, event)) return;
-    if (core->state == COORDINATOR_DONE && event->kind != PEN_COORDINATOR_EVENT_LET_GO) return;
+    if (is_of_worker && !coordinator_hears(core, event)) return;
+    if (core->state == PEN_COORDINATOR_DONE && event->kind != PEN_COORDINATOR_EVENT_LET_GO) return;
     switch (event->kind) {
     case PEN_COORDINATOR_EVENT_HELLO:
         coordinator_welcome(core, event);
@@ -211,6 +314,14 @@ static void coordinator_take(pen_coordinator_core *core, const pen_coordinator_e
     case PEN_COORDINATOR_EVENT_CREDIT:
         pen_coordinator_take_credit(core, event);
         break;
+    case PEN_COORDINATOR_EVENT_SNAPPED:
+        pen_coordinator_take_snapped(core, event);
+        break;
+    case PEN_COORDINATOR_EVENT_SHARD:
+        pen_coordinator_take_shard(core, event);
+        break;
+    case PEN_COORDINATOR_EVENT_HEARD:
+        break;
     case PEN_COORDINATOR_EVENT_FAILED:
         pen_coordinator_fail(core, PEN_COORDINATOR_REASON_FAILED, event->worker);
         break;
@@ -220,11 +331,20 @@ static void coordinator_take(pen_coordinator_core *core, const pen_coordinator_e
     case PEN_COORDINATOR_EVENT_LET_GO:
         pen_coordinator_let_go(core, event);
         break;
+    case PEN_COORDINATOR_EVENT_FENCED:
+        coordinator_take_fence(core, event->code);
+        break;
     case PEN_COORDINATOR_EVENT_BEGIN:
         pen_coordinator_begin(core, event);
         break;
+    case PEN_COORDINATOR_EVENT_SAVE:
+        pen_coordinator_begin_save(core, event);
+        break;
+    case PEN_COORDINATOR_EVENT_PUBLISHED:
+        pen_coordinator_take_published(core, event);
+        break;
     case PEN_COORDINATOR_EVENT_TICK:
-        coordinator_tick(core, event->now);
+        coordinator_tick(core);
         break;
     case PEN_COORDINATOR_EVENT_STOP:
         coordinator_end(core);
@@ -237,8 +357,10 @@ void pen_coordinator_core_step(pen_coordinator_core *core, const pen_coordinator
     PEN_ASSERT(core->actions == NULL); // not from within itself
     core->actions = out_actions;
     core->action_count = 0;
+    if (event->now > core->now) core->now = event->now;
     coordinator_take(core, event);
-    if (core->state == COORDINATOR_RUN) pen_coordinator_advance(core);
+    if (core->state == PEN_COORDINATOR_RUN) pen_coordinator_advance(core);
+    if (core->state == PEN_COORDINATOR_RUN) pen_coordinator_advance_save(core);
     *out_action_count = core->action_count;
     core->actions = NULL;
     PEN_ASSERT(core->first_round <= core->announced_round);
@@ -249,7 +371,8 @@ bool pen_coordinator_core_can_begin(const pen_coordinator_core *core, uint64_t *
     PEN_ASSERT(core->first_round <= core->end_round);
     PEN_ASSERT(core->end_round - core->first_round <= PEN_COORDINATOR_ROUND_LIMIT);
     *out_round = core->end_round;
-    return core->state == COORDINATOR_RUN &&
+    const bool is_copying = core->save_state == PEN_COORDINATOR_SAVE_SNAPPING;
+    return core->state == PEN_COORDINATOR_RUN && (!is_copying || PEN_PLANTED(snapshot_not_quiet)) &&
            core->end_round - core->first_round < PEN_COORDINATOR_ROUND_LIMIT;
 }
 
@@ -262,69 +385,15 @@ bool pen_coordinator_core_is_present(const pen_coordinator_core *core, uint32_t 
     return core->workers[worker].is_present;
 }
 
-// ---- for people
-
-const char *pen_coordinator_reason_text(pen_coordinator_reason reason) {
-    switch (reason) {
-    case PEN_COORDINATOR_REASON_NONE:
-        return "nothing is wrong";
-    case PEN_COORDINATOR_REASON_MISSING:
-        return "it did not come before the deadline";
-    case PEN_COORDINATOR_REASON_LOST:
-        return "its link is down";
-    case PEN_COORDINATOR_REASON_FAILED:
-        return "it cannot go on";
-    case PEN_COORDINATOR_REASON_LOSS:
-        return "it gave a loss twice, differently, or of no microbatch";
-    case PEN_COORDINATOR_REASON_CREDIT:
-        return "it gave a credit for what was not sent";
-    case PEN_COORDINATOR_REASON_ROUND:
-        return "it ended a round that it was not given";
-    }
-    PEN_NEVER("a reason of the coordinator");
+bool pen_coordinator_core_is_missing(const pen_coordinator_core *core, uint32_t worker) {
+    return !pen_coordinator_core_is_present(core, worker) || core->workers[worker].is_blamed;
 }
 
-void pen_coordinator_refusal_format(const pen_coordinator_core *core, uint32_t worker,
-                                    pen_coordinator_refusal refusal,
-                                    const pen_coordinator_identity *identity, char *out_text,
-                                    size_t size) {
-    const pen_coordinator_identity *self = &core->options.self;
-    const int limit = PEN_COORDINATOR_NAME_BYTES;
-    switch (refusal) {
-    case PEN_REFUSAL_NONE:
-        snprintf(out_text, size, "worker %" PRIu32 " is taken", worker);
-        break;
-    case PEN_REFUSAL_WORKER:
-        snprintf(out_text, size, "there is no worker %" PRIu32 ", only 1 to %" PRIu32, worker,
-                 core->table->worker_count);
-        break;
-    case PEN_REFUSAL_PROTOCOL:
-        snprintf(out_text, size,
-                 "worker %" PRIu32 " speaks protocol version %" PRIu32 ", the coordinator %" PRIu32,
-                 worker, identity->protocol, self->protocol);
-        break;
-    case PEN_REFUSAL_BUILD:
-        snprintf(out_text, size, "worker %" PRIu32 " runs build '%.*s', the coordinator '%.*s'",
-                 worker, limit, identity->build, limit, self->build);
-        break;
-    case PEN_REFUSAL_ISA:
-        snprintf(out_text, size,
-                 "worker %" PRIu32 " computes with '%.*s', the coordinator with '%.*s': results "
-                 "would differ in their last bits",
-                 worker, limit, identity->isa, limit, self->isa);
-        break;
-    case PEN_REFUSAL_PLAN:
-        snprintf(out_text, size,
-                 "worker %" PRIu32 " has plan %016" PRIx64 ", the coordinator %016" PRIx64, worker,
-                 identity->plan_hash, self->plan_hash);
-        break;
-    case PEN_REFUSAL_DEVICES:
-        snprintf(out_text, size,
-                 "worker %" PRIu32 " can run %" PRIu32 " devices, the plan needs more", worker,
-                 identity->device_count);
-        break;
-    case PEN_REFUSAL_TAKEN:
-        snprintf(out_text, size, "another process is worker %" PRIu32, worker);
-        break;
-    }
+uint64_t pen_coordinator_core_heard_at(const pen_coordinator_core *core, uint32_t worker) {
+    PEN_ASSERT(worker > 0 && worker <= core->table->worker_count);
+    return core->workers[worker].heard_at;
+}
+
+pen_coordinator_state pen_coordinator_core_state(const pen_coordinator_core *core) {
+    return core->state;
 }

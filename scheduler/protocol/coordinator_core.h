@@ -2,14 +2,31 @@
 // heap; time comes inside the events. The driver (runtime/coordinator.c), plan admission and the
 // simulator drive the same code.
 //
-//   RECRUIT ──all workers are here──► ASSIGN ──all are ready──► RUN ──stop──► DONE
-//      │                                │                        │             ▲
-//      └──────── deadline, a worker lost, a worker's fault ──────┴─────────────┘
+//   RECRUIT ──all workers are here──► FENCE ──durable──► ASSIGN ──all are ready──► RUN ──stop──►
+//   DONE
+//      │  ▲                             │                   │                        │           ▲
+//      │  └──────── a worker lost ──────┘                   │                        │           │
+//      └─ deadline, a lease over, a worker lost, a worker's fault, superseded ───────┴───────────┘
+//
+// FENCE is passed over where it is not needed. A worker that is lost in RECRUIT or FENCE may come
+// again; the fence that was written stays valid. Later the run is over: recovery is a new
+// generation, with a new core.
 //
 // In RUN it announces the rounds that the driver begins, feeds the host's channels as credit comes,
 // gathers losses, and says `go` when those of a round and of all rounds before it are finite. A
 // round of another form is announced when all before it are done. A loss of a training form that is
 // not finite means that no update follows: `go` is not given any more.
+//
+// A save is a state within RUN, one at a time. It begins between rounds; rounds may go on when all
+// workers have copied their tensors. The manifest is published when all shards are durable, and the
+// workers are told when it is. A save that fails ends alone, but not before every worker is done
+// with its part, so that the next finds them free.
+//
+//   NONE ──save──► SNAPPING ──all copied──► WRITING ──all durable──► PUBLISHING ──published──► NONE
+//
+// Three deadlines, beside a link that is down: `lease` without a sign of life of a worker,
+// `progress` without a loss or an end of a round while rounds are under way, `load` for loading and
+// copying.
 //
 // Threads: one at a time.
 #ifndef PEN_SCHEDULER_PROTOCOL_COORDINATOR_CORE_H
@@ -26,6 +43,21 @@
 
 typedef struct pen_coordinator_core pen_coordinator_core;
 
+typedef enum pen_coordinator_state {
+    PEN_COORDINATOR_RECRUIT,
+    PEN_COORDINATOR_FENCE,
+    PEN_COORDINATOR_ASSIGN,
+    PEN_COORDINATOR_RUN,
+    PEN_COORDINATOR_DONE,
+} pen_coordinator_state;
+
+typedef enum pen_coordinator_save_state {
+    PEN_COORDINATOR_SAVE_NONE,
+    PEN_COORDINATOR_SAVE_SNAPPING,
+    PEN_COORDINATOR_SAVE_WRITING,
+    PEN_COORDINATOR_SAVE_PUBLISHING,
+} pen_coordinator_save_state;
+
 // Of a process: what it runs.
 typedef struct pen_coordinator_identity {
     uint32_t protocol;
@@ -41,24 +73,37 @@ typedef struct pen_coordinator_options {
     pen_coordinator_identity self; // what workers must run too
     bool allows_other_build;
     bool allows_other_isa; // results may differ in their last bits
-    uint64_t deadline;     // when all workers must be here, on the clock of the events; 0: never
+    // Times are in the unit of the events' `now`; 0: never.
+    uint64_t deadline; // when all workers must be here
+    uint64_t lease;    // a worker of which nothing was heard for so long is lost
+    uint64_t progress; // rounds under way, and nothing came of them for so long: the run is stuck
+    uint64_t load;     // for workers to load, and to copy their tensors aside
+    bool needs_fence;  // the generation is to be made durable before anybody is assigned to it
 } pen_coordinator_options;
 
-// Events of a worker carry its number and incarnation; what another incarnation says changes
-// nothing.
+// Every event carries `now`. Those of a worker carry its number and incarnation; what another
+// incarnation says changes nothing, and what is known to be its own counts as a sign of life.
 typedef enum pen_coordinator_event_kind {
-    PEN_COORDINATOR_EVENT_HELLO,      // worker, incarnation, identity
-    PEN_COORDINATOR_EVENT_READY,      // worker, incarnation, generation
-    PEN_COORDINATOR_EVENT_LOSS,       // worker, incarnation, generation, round, microbatch, stage,
-                                      // loss
-    PEN_COORDINATOR_EVENT_ROUND_DONE, // worker, incarnation, generation, round
-    PEN_COORDINATOR_EVENT_CREDIT,     // worker, incarnation, generation, form, channel, sequence
-    PEN_COORDINATOR_EVENT_FAILED,     // worker, incarnation: it says that it cannot go on
-    PEN_COORDINATOR_EVENT_LOST,       // worker, incarnation: its link is down
-    PEN_COORDINATOR_EVENT_LET_GO,     // form, channel, sequence: the memory is no longer read
-    PEN_COORDINATOR_EVENT_BEGIN,      // form, count, updates: the next round
-    PEN_COORDINATOR_EVENT_TICK,       // now
-    PEN_COORDINATOR_EVENT_STOP,       //
+    PEN_COORDINATOR_EVENT_HELLO, // worker, incarnation, identity
+    // of a worker: worker, incarnation, generation
+    PEN_COORDINATOR_EVENT_READY,      //
+    PEN_COORDINATOR_EVENT_LOSS,       // round, microbatch, stage, loss
+    PEN_COORDINATOR_EVENT_ROUND_DONE, // round
+    PEN_COORDINATOR_EVENT_CREDIT,     // form, channel, sequence
+    PEN_COORDINATOR_EVENT_SNAPPED,    // step
+    PEN_COORDINATOR_EVENT_SHARD,      // step, code: 0 the shard is durable, else it will not be
+    // of a worker: worker, incarnation
+    PEN_COORDINATOR_EVENT_HEARD,  // any message of it that is no event, or a beat
+    PEN_COORDINATOR_EVENT_FAILED, // it says that it cannot go on
+    PEN_COORDINATOR_EVENT_LOST,   // its link is down
+    // of the driver
+    PEN_COORDINATOR_EVENT_LET_GO,    // form, channel, sequence: the memory is no longer read
+    PEN_COORDINATOR_EVENT_FENCED,    // code of the append that FENCE asked for
+    PEN_COORDINATOR_EVENT_BEGIN,     // form, count, updates: the next round
+    PEN_COORDINATOR_EVENT_SAVE,      // step
+    PEN_COORDINATOR_EVENT_PUBLISHED, // step, code of the append that PUBLISH asked for
+    PEN_COORDINATOR_EVENT_TICK,      //
+    PEN_COORDINATOR_EVENT_STOP,      //
 } pen_coordinator_event_kind;
 
 typedef struct pen_coordinator_loss {
@@ -75,30 +120,39 @@ typedef struct pen_coordinator_event {
     uint64_t round;
     uint64_t sequence;
     uint64_t now;
+    uint64_t step; // of the training: steps done
     uint32_t form;
     uint32_t count;
     uint32_t channel;
     uint32_t microbatch;
     uint32_t stage;
+    uint32_t code; // a pen_status_code, 0: it went well
     bool updates;
     pen_coordinator_loss loss;
     const pen_coordinator_identity *identity;
 } pen_coordinator_event;
 
 typedef enum pen_coordinator_action_kind {
-    PEN_COORDINATOR_ACTION_REFUSE,     // worker, incarnation, refusal
-    PEN_COORDINATOR_ACTION_ASSIGN,     // worker, incarnation, generation
-    PEN_COORDINATOR_ACTION_START,      // worker
-    PEN_COORDINATOR_ACTION_ROUND,      // worker, round, form, count, updates
-    PEN_COORDINATOR_ACTION_GO,         // worker, round
-    PEN_COORDINATOR_ACTION_FEED,       // form, channel, round, microbatch, sequence: send it. Its
-                                       // place at the host, microbatch mod copies, is free
-    PEN_COORDINATOR_ACTION_RUNNING,    // all workers are started: rounds may begin
-    PEN_COORDINATOR_ACTION_LOSSES,     // round: all are here, and finite if the form trains
-    PEN_COORDINATOR_ACTION_NOT_FINITE, // round, microbatch, stage: there will be no `go`
-    PEN_COORDINATOR_ACTION_ROUND_DONE, // round: after its LOSSES; everywhere
-    PEN_COORDINATOR_ACTION_STOP,       // worker
-    PEN_COORDINATOR_ACTION_FAIL,       // reason, worker (0: see is_present): the run is over
+    PEN_COORDINATOR_ACTION_REFUSE,      // worker, incarnation, refusal
+    PEN_COORDINATOR_ACTION_ASSIGN,      // worker, incarnation, generation
+    PEN_COORDINATOR_ACTION_START,       // worker
+    PEN_COORDINATOR_ACTION_ROUND,       // worker, round, form, count, updates
+    PEN_COORDINATOR_ACTION_GO,          // worker, round
+    PEN_COORDINATOR_ACTION_FEED,        // form, channel, round, microbatch, sequence: send it. Its
+                                        // place at the host, microbatch mod copies, is free
+    PEN_COORDINATOR_ACTION_RUNNING,     // all workers are started: rounds may begin
+    PEN_COORDINATOR_ACTION_LOSSES,      // round: all are here, and finite if the form trains
+    PEN_COORDINATOR_ACTION_NOT_FINITE,  // round, microbatch, stage: there will be no `go`
+    PEN_COORDINATOR_ACTION_ROUND_DONE,  // round: after its LOSSES; everywhere
+    PEN_COORDINATOR_ACTION_FENCE,       // generation: append it to the commit log; then FENCED
+    PEN_COORDINATOR_ACTION_SNAPSHOT,    // worker, step
+    PEN_COORDINATOR_ACTION_SNAPPED,     // step: all have copied, rounds may begin
+    PEN_COORDINATOR_ACTION_PUBLISH,     // step: append the manifest of all shards; then PUBLISHED
+    PEN_COORDINATOR_ACTION_COMMITTED,   // worker, step: tell it
+    PEN_COORDINATOR_ACTION_SAVE_FAILED, // step, worker (0: the commit log): there will be no
+                                        // checkpoint of this step; the run goes on
+    PEN_COORDINATOR_ACTION_STOP,        // worker
+    PEN_COORDINATOR_ACTION_FAIL,        // reason, worker (0: see is_present): the run is over
 } pen_coordinator_action_kind;
 
 typedef enum pen_coordinator_refusal {
@@ -114,12 +168,18 @@ typedef enum pen_coordinator_refusal {
 
 typedef enum pen_coordinator_reason {
     PEN_COORDINATOR_REASON_NONE,
-    PEN_COORDINATOR_REASON_MISSING, // at the deadline
-    PEN_COORDINATOR_REASON_LOST,    //
-    PEN_COORDINATOR_REASON_FAILED,  // it said so
-    PEN_COORDINATOR_REASON_LOSS,    // it gave two different losses, or one of no microbatch
-    PEN_COORDINATOR_REASON_CREDIT,  // it gave a credit for what was not sent
-    PEN_COORDINATOR_REASON_ROUND,   // it ended a round that it was not given
+    PEN_COORDINATOR_REASON_MISSING,    // at the deadline
+    PEN_COORDINATOR_REASON_LOST,       //
+    PEN_COORDINATOR_REASON_FAILED,     // it said so
+    PEN_COORDINATOR_REASON_LOSS,       // it gave two different losses, or one of no microbatch
+    PEN_COORDINATOR_REASON_CREDIT,     // it gave a credit for what was not sent
+    PEN_COORDINATOR_REASON_ROUND,      // it ended a round that it was not given
+    PEN_COORDINATOR_REASON_SAVE,       // it speaks of a save that it was not told of
+    PEN_COORDINATOR_REASON_LEASE,      // nothing was heard of it
+    PEN_COORDINATOR_REASON_PROGRESS,   // rounds under way do not get on; worker 0: nobody knows why
+    PEN_COORDINATOR_REASON_LOAD,       // it did not get ready in time
+    PEN_COORDINATOR_REASON_SUPERSEDED, // a coordinator of a higher generation is there
+    PEN_COORDINATOR_REASON_STORE,      // the fence could not be written
 } pen_coordinator_reason;
 
 typedef struct pen_coordinator_action {
@@ -129,6 +189,7 @@ typedef struct pen_coordinator_action {
     uint64_t generation;
     uint64_t round;
     uint64_t sequence;
+    uint64_t step;
     uint32_t form;
     uint32_t count;
     uint32_t channel;
@@ -148,7 +209,7 @@ PEN_NODISCARD pen_status pen_coordinator_core_new(const pen_run_table *table,
 
 // Takes an event; writes the actions that follow to out_actions, to be carried out in order. BEGIN
 // needs a form of the table, a count and updates that it allows, and
-// pen_coordinator_core_can_begin.
+// pen_coordinator_core_can_begin; SAVE needs pen_coordinator_core_can_save.
 void pen_coordinator_core_step(pen_coordinator_core *core, const pen_coordinator_event *event,
                                pen_coordinator_action *out_actions, uint32_t *out_action_count);
 
@@ -158,7 +219,22 @@ bool pen_coordinator_core_can_begin(const pen_coordinator_core *core, uint64_t *
 // Whether no round is under way.
 bool pen_coordinator_core_is_quiet(const pen_coordinator_core *core);
 
+// Whether SAVE may come now: no round and no other save is under way.
+bool pen_coordinator_core_can_save(const pen_coordinator_core *core);
+
+pen_coordinator_state pen_coordinator_core_state(const pen_coordinator_core *core);
+
+// *out_step: of the save that is under way.
+pen_coordinator_save_state pen_coordinator_core_save_state(const pen_coordinator_core *core,
+                                                           uint64_t *out_step);
+
 bool pen_coordinator_core_is_present(const pen_coordinator_core *core, uint32_t worker);
+
+// Whether a worker is not here, or the run failed because of it.
+bool pen_coordinator_core_is_missing(const pen_coordinator_core *core, uint32_t worker);
+
+// When the last sign of life of a worker came, on the clock of the events; 0: none yet.
+uint64_t pen_coordinator_core_heard_at(const pen_coordinator_core *core, uint32_t worker);
 
 // A loss of the last PEN_COORDINATOR_ROUND_LIMIT rounds; NULL: not here (yet).
 const pen_coordinator_loss *pen_coordinator_core_find_loss(const pen_coordinator_core *core,

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/planted.h"
 // ---- setting up
 
 static pen_status coordinator_form_init(const pen_run_form *form, pen_arena *arena,
@@ -99,6 +100,7 @@ void pen_coordinator_begin(pen_coordinator_core *core, const pen_coordinator_eve
                                  .updates = event->updates,
                                  .has_loss = round->has_loss,
                                  .losses = round->losses};
+    if (core->first_round == core->end_round) core->progressed_at = core->now;
     core->end_round += 1;
 }
 
@@ -141,6 +143,7 @@ void pen_coordinator_take_loss(pen_coordinator_core *core, const pen_coordinator
     round->has_loss[index] = true;
     round->losses[index] = event->loss;
     round->loss_count += 1;
+    core->progressed_at = core->now;
     const bool trains = core->table->forms[round->form].trains;
     if (!trains || core->is_not_finite || coordinator_is_finite(event->loss.value)) return;
     core->is_not_finite = true;
@@ -176,6 +179,7 @@ void pen_coordinator_end_round(pen_coordinator_core *core, const pen_coordinator
     coordinator_round *round = coordinator_find_round(core, event->round);
     PEN_ASSERT(round != NULL);
     round->worker_count += 1;
+    core->progressed_at = core->now;
     PEN_ASSERT(round->worker_count <= core->table->worker_count);
 }
 
@@ -219,7 +223,7 @@ static bool coordinator_feed_next(pen_coordinator_core *core, uint32_t form_numb
                                   coordinator_feed *feed) {
     const pen_run_form *form = &core->table->forms[form_number];
     const pen_run_channel *channel = &form->channels[feed->channel];
-    PEN_ASSERT(core->state == COORDINATOR_RUN);
+    PEN_ASSERT(core->state == PEN_COORDINATOR_RUN);
     if (feed->round < core->first_round) {
         feed->round = core->first_round;
         feed->microbatch = 0;
@@ -273,6 +277,18 @@ static void coordinator_announce(pen_coordinator_core *core) {
     }
 }
 
+static void coordinator_say_go(pen_coordinator_core *core, coordinator_round *round) {
+    PEN_ASSERT(round->updates);
+    PEN_ASSERT(round->number < core->announced_round);
+    if (round->has_gone) return;
+    round->has_gone = true;
+    for (uint32_t i = 1; i <= core->table->worker_count; i++) {
+        pen_coordinator_action *action = pen_coordinator_act(core, PEN_COORDINATOR_ACTION_GO);
+        action->worker = i;
+        action->round = round->number;
+    }
+}
+
 // Losses are complete in the order of rounds, so that a `go` covers all rounds before.
 static void coordinator_judge_losses(pen_coordinator_core *core) {
     PEN_ASSERT(core->losses_round >= core->first_round);
@@ -281,20 +297,18 @@ static void coordinator_judge_losses(pen_coordinator_core *core) {
         coordinator_round *round = coordinator_find_round(core, core->losses_round);
         const uint32_t expected = core->forms[round->form].reporter_count * round->count;
         PEN_ASSERT(round->loss_count <= expected);
+        if (PEN_PLANTED(early_go) && round->updates && round->loss_count > 0) {
+            coordinator_say_go(core, round);
+        }
         if (round->loss_count < expected) return;
-        if (core->is_not_finite && core->table->forms[round->form].trains) return;
+        const bool is_judged = core->table->forms[round->form].trains;
+        if (is_judged && core->is_not_finite && !PEN_PLANTED(go_without_finite)) return;
         pen_coordinator_action *action = pen_coordinator_act(core, PEN_COORDINATOR_ACTION_LOSSES);
         action->round = round->number;
         action->form = round->form;
         round->has_losses = true;
         core->losses_round += 1;
-        if (!round->updates) continue;
-        round->has_gone = true;
-        for (uint32_t i = 1; i <= core->table->worker_count; i++) {
-            action = pen_coordinator_act(core, PEN_COORDINATOR_ACTION_GO);
-            action->worker = i;
-            action->round = round->number;
-        }
+        if (round->updates) coordinator_say_go(core, round);
     }
 }
 
@@ -314,7 +328,7 @@ static void coordinator_end_rounds(pen_coordinator_core *core) {
 }
 
 void pen_coordinator_advance(pen_coordinator_core *core) {
-    PEN_ASSERT(core->state == COORDINATOR_RUN);
+    PEN_ASSERT(core->state == PEN_COORDINATOR_RUN);
     PEN_ASSERT(core->actions != NULL);
     coordinator_judge_losses(core);
     coordinator_end_rounds(core);

@@ -1,22 +1,20 @@
-// The inside of the coordinator's core, for coordinator_core.c (workers and states) and
-// coordinator_rounds.c (rounds, losses, feeding). Nobody else includes this.
+// The inside of the coordinator's core, for coordinator_core.c (workers, states, deadlines),
+// coordinator_rounds.c (rounds, losses, feeding), coordinator_saving.c and coordinator_text.c.
+// Nobody else includes this.
 #ifndef PEN_SCHEDULER_PROTOCOL_COORDINATOR_STATE_H
 #define PEN_SCHEDULER_PROTOCOL_COORDINATOR_STATE_H
 
 #include "scheduler/protocol/coordinator_core.h"
 #include "scheduler/protocol/frame_window.h"
 
-typedef enum coordinator_state {
-    COORDINATOR_RECRUIT,
-    COORDINATOR_ASSIGN,
-    COORDINATOR_RUN,
-    COORDINATOR_DONE,
-} coordinator_state;
-
 typedef struct coordinator_worker {
     bool is_present;
     bool is_ready;
+    bool is_blamed;   // the run failed because of it
+    bool has_snapped; // of the save under way: it copied its tensors, or could not
+    bool has_shard;   // its shard is durable, or will not be
     uint64_t incarnation;
+    uint64_t heard_at;   // the last sign of life
     uint64_t done_round; // all below are done there
 } coordinator_worker;
 
@@ -54,7 +52,7 @@ typedef struct coordinator_form {
 struct pen_coordinator_core {
     const pen_run_table *table;
     pen_coordinator_options options;
-    coordinator_state state;
+    pen_coordinator_state state;
     coordinator_worker *workers; // [worker_count + 1], from 1
     coordinator_form *forms;     // [form_count]
     uint32_t microbatch_limit;   // over all forms
@@ -63,7 +61,17 @@ struct pen_coordinator_core {
     uint64_t end_round;          // the next to be begun
     uint64_t losses_round;       // the next whose losses are awaited
     bool is_not_finite;          // a loss of a training form was
-    coordinator_round *rounds;   // [PEN_COORDINATOR_ROUND_LIMIT] by number, in turn
+    uint64_t now;                // the latest of all events
+    uint64_t assigned_at;        //
+    uint64_t progressed_at;      // a loss or an end of a round came, or a round began from quiet
+    bool is_fence_asked;         // FENCE was said
+    bool is_fenced;              // and done
+    bool has_saved;              // a save was asked for
+    bool save_is_failed;         //
+    pen_coordinator_save_state save_state;
+    uint64_t save_step;        // of the last save
+    uint64_t save_at;          // when it was asked for
+    coordinator_round *rounds; // [PEN_COORDINATOR_ROUND_LIMIT] by number, in turn
     uint32_t action_limit;
     pen_coordinator_action *actions; // during a step
     uint32_t action_count;
@@ -84,6 +92,12 @@ void pen_coordinator_take_loss(pen_coordinator_core *core, const pen_coordinator
 void pen_coordinator_end_round(pen_coordinator_core *core, const pen_coordinator_event *event);
 void pen_coordinator_take_credit(pen_coordinator_core *core, const pen_coordinator_event *event);
 void pen_coordinator_let_go(pen_coordinator_core *core, const pen_coordinator_event *event);
+
+void pen_coordinator_begin_save(pen_coordinator_core *core, const pen_coordinator_event *event);
+void pen_coordinator_take_snapped(pen_coordinator_core *core, const pen_coordinator_event *event);
+void pen_coordinator_take_shard(pen_coordinator_core *core, const pen_coordinator_event *event);
+void pen_coordinator_take_published(pen_coordinator_core *core, const pen_coordinator_event *event);
+void pen_coordinator_advance_save(pen_coordinator_core *core);
 
 // Announces, feeds, says `go` and what is done, as far as that goes.
 void pen_coordinator_advance(pen_coordinator_core *core);

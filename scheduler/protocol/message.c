@@ -86,6 +86,17 @@ static const message_shape message_shapes[PEN_MESSAGE_KIND_COUNT] = {
     [PEN_MESSAGE_STOP] = {"stop", 27, {{0}}},
     [PEN_MESSAGE_STOPPED] = {"stopped", 28, {FIELD(1, TEXT, text)}},
     [PEN_MESSAGE_TAKEN] = {"taken", 29, {FIELD(1, U64, sequence)}},
+    [PEN_MESSAGE_BEAT] =
+        {"beat", 30, {FIELD(1, U32, state), FIELD(2, U64, step), FIELD(3, U64, step_nanoseconds)}},
+    [PEN_MESSAGE_SNAPSHOT] = {"snapshot",
+                              31,
+                              {FIELD(1, U64, step), FIELD(2, U32, worker), FIELD(3, TEXT, text)}},
+    [PEN_MESSAGE_SNAPPED] = {"snapped", 32, {FIELD(1, U64, step)}},
+    [PEN_MESSAGE_SHARD] = {"shard",
+                           33,
+                           {FIELD(1, U64, step), FIELD(2, U32, code), FIELD(3, TEXT, text),
+                            FIELD(4, BYTES, bytes)}},
+    [PEN_MESSAGE_COMMITTED] = {"committed", 34, {FIELD(1, U64, step)}},
 };
 
 const char *pen_message_kind_name(pen_message_kind kind) {

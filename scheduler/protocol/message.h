@@ -17,6 +17,11 @@
 //   PING, PONG  clocks, and that a peer is there
 //   TAKEN       W→C  a piece of a tensor came whole and is in its place
 //   FAIL        either way: I cannot go on
+//   BEAT        W→C  I am here
+//   SNAPSHOT    C→W  copy your tensors aside and write them to a shard of this step
+//   SNAPPED     W→C  they are copied
+//   SHARD       W→C  the shard is durable, or why not
+//   COMMITTED   C→W  the checkpoint of this step is whole and durable
 //   STOP, STOPPED
 //
 // Threads: any.
@@ -52,8 +57,13 @@ typedef enum pen_message_kind {
     PEN_MESSAGE_STOP,
     PEN_MESSAGE_STOPPED,
     PEN_MESSAGE_TAKEN,
+    PEN_MESSAGE_BEAT,
+    PEN_MESSAGE_SNAPSHOT,
+    PEN_MESSAGE_SNAPPED,
+    PEN_MESSAGE_SHARD,
+    PEN_MESSAGE_COMMITTED,
 } pen_message_kind;
-#define PEN_MESSAGE_KIND_COUNT (PEN_MESSAGE_TAKEN + 1)
+#define PEN_MESSAGE_KIND_COUNT (PEN_MESSAGE_COMMITTED + 1)
 
 #define PEN_MESSAGE_JOB_BYTES 64
 #define PEN_MESSAGE_NAME_BYTES 128
@@ -70,7 +80,7 @@ typedef struct pen_message {
     uint64_t incarnation; // of the sender's process
     char job[PEN_MESSAGE_JOB_BYTES];
 
-    uint32_t worker;                      // HELLO (0: any), ASSIGN
+    uint32_t worker;                      // HELLO (0: any), ASSIGN, SNAPSHOT
     uint64_t target_incarnation;          // ASSIGN: of whom it is meant for
     uint64_t plan_hash;                   // HELLO (0: none yet), ASSIGN
     uint32_t device_count;                // HELLO: that it can run, 0: any
@@ -82,7 +92,8 @@ typedef struct pen_message {
     uint32_t count;                       // ROUND: microbatches
     bool updates;                         // ROUND
     bool continues;                       // ROUND: adds to the gradients of the round before
-    uint64_t step;                        // ROUND: of the training, from 1
+    uint64_t step;                        // ROUND: of the training, from 1. BEAT: the last one
+                                          // done. SNAPSHOT, SNAPPED, SHARD, COMMITTED: steps done
     uint64_t learning_rate;               // ROUND: bits of a double
     uint64_t first_microbatch;            // ROUND: of the step
     uint32_t microbatch;                  // LOSS
@@ -99,9 +110,14 @@ typedef struct pen_message {
     uint64_t byte_count;                  // PULL, OFFER; ASSIGN: of the description; PART: in all
     uint64_t clock;                       // PING: now at the sender, nanoseconds; PONG: the ping's
     uint64_t clock_here;                  // PONG: now
-    uint32_t code;                        // FAIL: a pen_status_code; REFUSED: a reason
-    char text[PEN_MESSAGE_TEXT_BYTES];    // FAIL, REFUSED; STOPPED: what devices waited for
-    const void *bytes;   // PART, ROUND_DONE (figures): [bytes_length], in what was decoded
+    uint32_t state;                       // BEAT: a pen_member_state
+    uint64_t step_nanoseconds;            // BEAT: that its last step took
+    uint32_t code;                        // FAIL, SHARD (0: durable): a pen_status_code; REFUSED: a
+                                          // reason
+    char text[PEN_MESSAGE_TEXT_BYTES];    // FAIL, REFUSED, SHARD (why not); STOPPED: what devices
+                                          // waited for; SNAPSHOT: the folder
+    const void *bytes;   // PART, ROUND_DONE (figures), SHARD (encoded summary): [bytes_length], in
+                         // what was decoded
     size_t bytes_length; //
 } pen_message;
 

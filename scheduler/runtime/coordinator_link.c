@@ -115,6 +115,15 @@ static void link_carry_out(pen_coordinator *c, const pen_coordinator_action *act
     case PEN_COORDINATOR_ACTION_FEED:
         link_feed(c, action);
         return;
+    case PEN_COORDINATOR_ACTION_SNAPSHOT:
+        message.kind = PEN_MESSAGE_SNAPSHOT;
+        message.step = action->step;
+        message.worker = action->worker;
+        break;
+    case PEN_COORDINATOR_ACTION_COMMITTED:
+        message.kind = PEN_MESSAGE_COMMITTED;
+        message.step = action->step;
+        break;
     case PEN_COORDINATOR_ACTION_STOP:
         message.kind = PEN_MESSAGE_STOP;
         break;
@@ -122,6 +131,10 @@ static void link_carry_out(pen_coordinator *c, const pen_coordinator_action *act
     case PEN_COORDINATOR_ACTION_LOSSES:
     case PEN_COORDINATOR_ACTION_NOT_FINITE:
     case PEN_COORDINATOR_ACTION_ROUND_DONE:
+    case PEN_COORDINATOR_ACTION_FENCE:
+    case PEN_COORDINATOR_ACTION_SNAPPED:
+    case PEN_COORDINATOR_ACTION_PUBLISH:
+    case PEN_COORDINATOR_ACTION_SAVE_FAILED:
     case PEN_COORDINATOR_ACTION_FAIL:
         return;
     }
@@ -154,6 +167,12 @@ static bool link_note(pen_coordinator *c, const pen_coordinator_action *action) 
     case PEN_COORDINATOR_ACTION_ROUND:
     case PEN_COORDINATOR_ACTION_GO:
     case PEN_COORDINATOR_ACTION_FEED:
+    case PEN_COORDINATOR_ACTION_FENCE:
+    case PEN_COORDINATOR_ACTION_SNAPSHOT:
+    case PEN_COORDINATOR_ACTION_SNAPPED:
+    case PEN_COORDINATOR_ACTION_PUBLISH:
+    case PEN_COORDINATOR_ACTION_COMMITTED:
+    case PEN_COORDINATOR_ACTION_SAVE_FAILED:
     case PEN_COORDINATOR_ACTION_STOP:
         break;
     }
@@ -372,6 +391,8 @@ static void link_tell_core(pen_coordinator *c, uint32_t peer, pen_coordinator_ev
         .generation = message->generation,
         .round = message->round,
         .sequence = message->sequence,
+        .step = message->step,
+        .code = message->code,
         .form = message->form,
         .channel = message->channel,
         .microbatch = message->microbatch,
@@ -398,6 +419,15 @@ static void link_take(pen_coordinator *c, uint32_t peer, const pen_message *mess
     case PEN_MESSAGE_CREDIT:
         link_tell_core(c, peer, PEN_COORDINATOR_EVENT_CREDIT, message);
         break;
+    case PEN_MESSAGE_BEAT:
+        link_tell_core(c, peer, PEN_COORDINATOR_EVENT_HEARD, message);
+        break;
+    case PEN_MESSAGE_SNAPPED:
+        link_tell_core(c, peer, PEN_COORDINATOR_EVENT_SNAPPED, message);
+        break;
+    case PEN_MESSAGE_SHARD:
+        link_tell_core(c, peer, PEN_COORDINATOR_EVENT_SHARD, message);
+        break;
     case PEN_MESSAGE_FAIL:
         link_on_failure(c, peer, message);
         link_tell_core(c, peer, PEN_COORDINATOR_EVENT_FAILED, message);
@@ -423,6 +453,8 @@ static void link_take(pen_coordinator *c, uint32_t peer, const pen_message *mess
     case PEN_MESSAGE_ASK:
     case PEN_MESSAGE_PING:
     case PEN_MESSAGE_STOP:
+    case PEN_MESSAGE_SNAPSHOT:
+    case PEN_MESSAGE_COMMITTED:
         break;
     case PEN_MESSAGE_STOPPED:
         link_on_stopped(c, peer, message);

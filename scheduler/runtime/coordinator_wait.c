@@ -314,7 +314,19 @@ pen_status pen_coordinator_explain(pen_coordinator *c) {
     case PEN_COORDINATOR_REASON_LOSS:
     case PEN_COORDINATOR_REASON_CREDIT:
     case PEN_COORDINATOR_REASON_ROUND:
+    case PEN_COORDINATOR_REASON_SAVE:
         break;
+    case PEN_COORDINATOR_REASON_LEASE:
+    case PEN_COORDINATOR_REASON_LOAD:
+        return pen_error(PEN_UNAVAILABLE, "%s: %s", c->spec->workers[w].name,
+                         pen_coordinator_reason_text(c->reason));
+    case PEN_COORDINATOR_REASON_PROGRESS:
+        return coordinator_add_waits(
+            c, pen_error(PEN_DEADLINE, "%s", pen_coordinator_reason_text(c->reason)));
+    case PEN_COORDINATOR_REASON_SUPERSEDED:
+        return pen_error(PEN_CANCELLED, "%s", pen_coordinator_reason_text(c->reason));
+    case PEN_COORDINATOR_REASON_STORE:
+        return pen_error(PEN_IO, "%s", pen_coordinator_reason_text(c->reason));
     }
     return pen_error(PEN_CORRUPT, "%s: %s", c->spec->workers[w].name,
                      pen_coordinator_reason_text(c->reason));

@@ -273,6 +273,11 @@ static pen_status worker_on_run_message(pen_worker *worker, pen_worker_run *run,
     case PEN_MESSAGE_STOP:
     case PEN_MESSAGE_STOPPED:
     case PEN_MESSAGE_TAKEN:
+    case PEN_MESSAGE_BEAT:
+    case PEN_MESSAGE_SNAPSHOT:
+    case PEN_MESSAGE_SNAPPED:
+    case PEN_MESSAGE_SHARD:
+    case PEN_MESSAGE_COMMITTED:
         break;
     }
     return pen_error(PEN_CORRUPT, "a message of the kind %s, which no worker is sent",

@@ -33,13 +33,15 @@ static pen_message full_message(pen_message_kind kind) {
                            .byte_count = (uint64_t)1 << 40,
                            .clock = 15,
                            .clock_here = 16,
+                           .state = 4,
+                           .step_nanoseconds = (uint64_t)1 << 33,
                            .code = 17};
     memcpy(message.job, "job", 4);
     memset(message.build, 'b', sizeof message.build - 1);
     memcpy(message.isa, "isa", 4);
     memcpy(message.address, "127.0.0.1:80", 13);
     memset(message.text, 't', sizeof message.text - 1);
-    if (kind == PEN_MESSAGE_PART) {
+    if (kind == PEN_MESSAGE_PART || kind == PEN_MESSAGE_SHARD) {
         message.bytes = bytes;
         message.bytes_length = sizeof bytes;
     }
@@ -88,6 +90,15 @@ static void reads_the_fields_of_some(void **state) {
     CHECK(read.bytes_length == message.bytes_length &&
               memcmp(read.bytes, message.bytes, read.bytes_length) == 0,
           "part");
+    message = full_message(PEN_MESSAGE_BEAT);
+    CHECK_OK(pen_message_decode(bytes, encode(&message, bytes), &read));
+    CHECK(read.state == 4 && read.step == 5 && read.step_nanoseconds == (uint64_t)1 << 33, "beat");
+    message = full_message(PEN_MESSAGE_SNAPSHOT);
+    CHECK_OK(pen_message_decode(bytes, encode(&message, bytes), &read));
+    CHECK(read.step == 5 && read.worker == 3 && read.text[0] == 't', "snapshot");
+    message = full_message(PEN_MESSAGE_SHARD);
+    CHECK_OK(pen_message_decode(bytes, encode(&message, bytes), &read));
+    CHECK(read.step == 5 && read.code == 17 && read.bytes_length == message.bytes_length, "shard");
 }
 
 static void refuses_what_is_wrong(void **state) {
