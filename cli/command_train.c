@@ -128,6 +128,7 @@ static void train_write_step(pen_json_writer *json, const pen_step_report *repor
     pen_json_key_number(json, "seconds", report->seconds);
     pen_json_key_number(json, "wait_seconds", report->wait_seconds);
     pen_json_end_object(json);
+    fflush(stdout); // a step that was done is seen, whatever comes then
 }
 
 // Where checkpoints go, and how often: the command line goes before the job.

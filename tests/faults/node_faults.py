@@ -1,0 +1,191 @@
+"""Nodes that are slow or stand still, and disks that are full, read-only or gone.
+
+  node_faults.py [PATTERN]       cases whose name matches
+
+What the machine does not allow (control groups, mounts) is skipped, counted, and says why.
+"""
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+from cases import Cases, Skip
+from training import Scene
+
+LEASE = 1.5
+RECOVERY = f"on_loss: wait, grace: 30 s, lease: {LEASE} s, progress: 20 s, attempts: 20"
+GROUPS = "/sys/fs/cgroup/cpu"
+
+
+def losses_of_workers(training):
+    return len(training.said("coordinator", "lost worker"))
+
+
+# ---- nodes
+
+def slow_by_quota(scene):
+    group = f"{GROUPS}/penstock-faults-{os.getpid()}"
+    try:
+        os.mkdir(group)
+        with open(f"{group}/cpu.cfs_quota_us", "w", encoding="ascii") as out:
+            out.write("20000")
+    except OSError as error:
+        raise Skip(f"no control group for the processor: {error}") from None
+    try:
+        training = scene.begin()
+        training.start_workers()
+        with open(f"{group}/cgroup.procs", "w", encoding="ascii") as out:
+            out.write(str(training.keeper.now("worker2").pid))
+        training.start_coordinator()
+        result = training.finish(120)
+        with open(f"{group}/cpu.stat", encoding="ascii") as stat:
+            throttled = dict(line.split() for line in stat)["nr_throttled"]
+    finally:
+        for _ in range(100):
+            try:
+                os.rmdir(group)
+                break
+            except OSError:
+                time.sleep(0.02)
+    if losses_of_workers(training):
+        result.wrong.append("a slow worker was taken for a lost one")
+    if int(throttled) == 0:
+        result.wrong.append("the worker was never held back")
+    return result.wrong, f"{result.seconds:.1f} s, held back {throttled} times"
+
+
+def slow_by_turns(scene):
+    """Runs a fifth of the time."""
+    training = scene.begin()
+    training.start()
+    worker = training.keeper.now("worker2")
+    training.until(lambda: training.step() >= 5, 30)
+    stops = 0
+    while not training.is_over() and stops < 600:
+        worker.signal(signal.SIGSTOP)
+        time.sleep(0.04)
+        worker.signal(signal.SIGCONT)
+        stops += 1
+        until = time.monotonic() + 0.01
+        training.until(lambda: time.monotonic() > until, 5)
+    result = training.finish(60)
+    if losses_of_workers(training):
+        result.wrong.append("a slow worker was taken for a lost one")
+    return result.wrong, f"{result.seconds:.1f} s, stopped {stops} times"
+
+
+def frozen(scene, names, seconds, is_loss):
+    training = scene.begin()
+    training.start()
+    training.until(lambda: training.step() >= 40, 30)
+    lives = [training.keeper.now(name) for name in names]
+    for life in lives:
+        life.signal(signal.SIGSTOP)
+    training.kills.append(time.monotonic())
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        training.turn()
+    for life in lives:
+        life.signal(signal.SIGCONT)
+    result = training.finish(90)
+    lost = losses_of_workers(training)
+    if is_loss and not training.said("coordinator", "lost worker 2 .*which runs stage"):
+        result.wrong.append("the lost worker was not named: " + training.last_words("coordinator"))
+    if not is_loss and lost:
+        result.wrong.append("a worker was lost: " + training.last_words("coordinator"))
+    after = result.to_next_loss
+    return result.wrong, f"next loss after {'-' if after is None else f'{after:.2f} s'}"
+
+
+# ---- disks
+
+def small_disk(scene):
+    """A folder of 2 MiB in which something else leaves too little."""
+    training = scene.begin()
+    os.makedirs(training.kept)
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "none", training.kept],
+                             stderr=subprocess.PIPE, check=False)
+    if mounted.returncode != 0:
+        raise Skip(f"cannot mount a small disk: {mounted.stderr.decode().strip()}")
+    try:
+        training.start()
+        training.until(lambda: training.step() >= 60, 30)
+        free = os.statvfs(training.kept).f_bavail * os.statvfs(training.kept).f_frsize
+        filler = f"{training.kept}/filler"
+        with open(filler, "wb") as out:
+            out.write(b"x" * max(0, free - 20000))
+        until = training.step() + 40
+        training.until(lambda: training.step() >= until, 30)
+        os.remove(filler)
+        result = training.finish(90)
+        warned = training.said("coordinator", "warning: .*[Nn]o space left")
+    finally:
+        subprocess.run(["umount", "-l", training.kept], check=False)
+    if not warned:
+        result.wrong.append("no warning of the full disk: " + training.last_words("coordinator"))
+    if len(training.keeper.lives["coordinator"]) > 1 or losses_of_workers(training):
+        result.wrong.append("a full disk disturbed the training: " + training.last_words("coordinator"))
+    return result.wrong, f"{len(warned)} warnings"
+
+
+def read_only(scene):
+    training = scene.begin()
+    os.makedirs(training.kept)
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "none", training.kept], stderr=subprocess.PIPE, check=False)
+    if mounted.returncode != 0:
+        raise Skip(f"cannot mount a disk: {mounted.stderr.decode().strip()}")
+    try:
+        training.start()
+        training.until(lambda: training.step() >= 60, 30)
+        subprocess.run(["mount", "-o", "remount,ro", training.kept], check=True)
+        until = training.step() + 60
+        training.until(lambda: training.step() >= until, 30)
+        subprocess.run(["mount", "-o", "remount,rw", training.kept], check=True)
+        result = training.finish(90)
+        warned = training.said("coordinator", "warning: .*(Read-only|read-only)")
+    finally:
+        subprocess.run(["umount", "-l", training.kept], check=False)
+    if not warned:
+        result.wrong.append("no warning of the read-only disk: " + training.last_words("coordinator"))
+    if len(training.keeper.lives["coordinator"]) > 1 or losses_of_workers(training):
+        result.wrong.append("a read-only disk disturbed the training: " + training.last_words("coordinator"))
+    return result.wrong, f"{len(warned)} warnings"
+
+
+def removed(scene):
+    """The folder is removed while the training runs: it is warned of, or made again."""
+    training = scene.begin()
+    training.start()
+    training.until(lambda: training.step() >= 60, 30)
+    shutil.rmtree(training.kept, ignore_errors=True)
+    result = training.finish(90)
+    result.wrong = [text for text in result.wrong if not text.startswith("checkpoint verify")]
+    warned = training.said("coordinator", "warning: ")
+    if not warned and not os.path.isdir(training.kept):
+        result.wrong.append("the folder is gone, and nothing was said")
+    if losses_of_workers(training):
+        result.wrong.append("a folder that went disturbed the training: " + training.last_words("coordinator"))
+    return result.wrong, f"{len(warned)} warnings"
+
+
+def main():
+    cases = Cases(sys.argv[1] if len(sys.argv) > 1 else "")
+    scene = Scene(cases.at("nodes"), "mlp", steps=150, recovery=RECOVERY)
+    long_scene = Scene(cases.at("long"), "mlp", steps=400, every="20 steps", recovery=RECOVERY)
+    scene.expected()
+    cases.run("slow worker: 20 % of a core", slow_by_quota, scene)
+    cases.run("slow worker: stopped four fifths of the time", slow_by_turns, scene)
+    cases.run("frozen worker, within the lease", frozen, scene, ["worker2"], LEASE / 3, False)
+    cases.run("frozen workers, all, within the lease", frozen, scene, ["worker1", "worker2", "worker3"], LEASE / 3, False)
+    cases.run("frozen coordinator, within the lease", frozen, scene, ["coordinator"], LEASE / 3, False)
+    cases.run("frozen worker, beyond the lease", frozen, scene, ["worker2"], 3 * LEASE, True)
+    cases.run("full disk under the checkpoints", small_disk, long_scene)
+    cases.run("read-only disk under the checkpoints", read_only, long_scene)
+    cases.run("folder of checkpoints removed", removed, long_scene)
+    return cases.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
