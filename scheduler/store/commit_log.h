@@ -91,7 +91,7 @@ const pen_commit_record *pen_commit_log_manifest(const pen_commit_log *log, uint
 //   CANCELLED  superseded: a fence of a higher generation is there, or of this one that another
 //              appended; or a manifest's generation was not fenced here. Nothing was appended
 //   IO         it may be there or not; the next append finds out. OUT_OF_MEMORY
-//   INVALID_INPUT  a text in it cannot be written
+//   INVALID_INPUT  a text in it cannot be written; the job is not that of the log
 PEN_NODISCARD pen_status pen_commit_log_append(pen_commit_log *log, pen_commit_record *record);
 
 // Where shards lie.

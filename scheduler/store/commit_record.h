@@ -31,4 +31,12 @@ PEN_NODISCARD pen_status pen_commit_record_encode(const pen_commit_record *recor
 PEN_NODISCARD pen_status pen_commit_record_decode(const char *bytes, uint64_t count,
                                                   pen_arena *arena, pen_commit_record *out_record);
 
+// What a record says of one shard, as bytes for a message, with a checksum likewise; and back.
+//   decode: CORRUPT says what is wrong
+PEN_NODISCARD pen_status pen_shard_summary_encode(const pen_shard_summary *summary,
+                                                  pen_arena *arena, const char **out_bytes,
+                                                  uint64_t *out_count);
+PEN_NODISCARD pen_status pen_shard_summary_decode(const char *bytes, uint64_t count,
+                                                  pen_arena *arena, pen_shard_summary *out_summary);
+
 #endif // PEN_SCHEDULER_STORE_COMMIT_RECORD_H

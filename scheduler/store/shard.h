@@ -52,16 +52,30 @@ PEN_NODISCARD pen_status pen_shard_write(pen_disk *disk, const pen_shard_source 
                                          const char *folder, const char *name, pen_arena *arena,
                                          pen_shard_summary *out_summary);
 
-// Compares a shard with its summary: CORRUPT says at which byte; IO, NOT_FOUND, OUT_OF_MEMORY.
+// Reads from a shard, whose chunks are compared before a byte of them is given.
+typedef struct pen_shard_reader {
+    pen_disk *disk;
+    const char *folder;
+    const pen_shard_summary *summary;
+    uint8_t *chunk; // the one read last
+    uint32_t chunk_index;
+    bool has_chunk;
+    char path[4096];
+} pen_shard_reader;
+
+// Borrows all; deinit in any case.
+//   CORRUPT  it has not the bytes that were written. IO, NOT_FOUND, OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_shard_reader_init(pen_shard_reader *reader, pen_disk *disk,
+                                               const char *folder,
+                                               const pen_shard_summary *summary);
+void pen_shard_reader_deinit(pen_shard_reader *reader);
+// `bytes` of the file from byte `first` on, which are in it. CORRUPT says where; IO, NOT_FOUND
+PEN_NODISCARD pen_status pen_shard_reader_read(pen_shard_reader *reader, uint64_t first, void *out,
+                                               uint64_t bytes);
+
+// Compares a whole shard with its summary: CORRUPT names each damaged chunk (16 at most); IO,
+// NOT_FOUND, OUT_OF_MEMORY.
 PEN_NODISCARD pen_status pen_shard_verify(pen_disk *disk, const char *folder,
                                           const pen_shard_summary *summary);
-
-// A summary as bytes for a message, and back.
-//   decode: CORRUPT says what is wrong
-PEN_NODISCARD pen_status pen_shard_summary_encode(const pen_shard_summary *summary,
-                                                  pen_arena *arena, const char **out_bytes,
-                                                  uint64_t *out_count);
-PEN_NODISCARD pen_status pen_shard_summary_decode(const char *bytes, uint64_t count,
-                                                  pen_arena *arena, pen_shard_summary *out_summary);
 
 #endif // PEN_SCHEDULER_STORE_SHARD_H

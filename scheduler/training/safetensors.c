@@ -5,9 +5,9 @@
 
 #include "base/file.h"
 #include "base/integer.h"
-#include "base/json_writer.h"
 #include "base/memory.h"
 #include "base/name_map.h"
+#include "scheduler/store/safetensors_header.h"
 
 #define SAFETENSORS_HEADER_LIMIT (16u << 20)
 #define SAFETENSORS_COUNT_LIMIT 65536u
@@ -17,32 +17,13 @@ struct pen_safetensors {
     const char *path;
     pen_arena *arena;
     pen_mapping mapping; // empty when the bytes are borrowed
-    const uint8_t *data; // [data_bytes], behind the header
+    const uint8_t *data; // [data_bytes], behind the header; NULL: not in memory
     uint64_t data_bytes;
+    uint64_t data_offset;           // in the file
     pen_safetensors_entry *entries; // [count]
     uint32_t count;
     pen_name_map names;
 };
-
-typedef struct safetensors_type {
-    const char *name;
-    pen_element_type element;
-} safetensors_type;
-
-static const safetensors_type safetensors_types[] = {
-    {"F32", PEN_FLOAT32}, {"F64", PEN_FLOAT64}, {"F16", PEN_FLOAT16}, {"BF16", PEN_BFLOAT16},
-    {"I8", PEN_INT8},     {"I16", PEN_INT16},   {"I32", PEN_INT32},   {"I64", PEN_INT64},
-    {"U8", PEN_UINT8},    {"U16", PEN_UINT16},  {"U32", PEN_UINT32},  {"U64", PEN_UINT64},
-    {"BOOL", PEN_BOOL},
-};
-#define SAFETENSORS_TYPE_COUNT (sizeof safetensors_types / sizeof *safetensors_types)
-
-static const char *safetensors_type_name(pen_element_type element) {
-    for (size_t i = 0; i < SAFETENSORS_TYPE_COUNT; i++) {
-        if (safetensors_types[i].element == element) return safetensors_types[i].name;
-    }
-    return "";
-}
 
 static pen_status safetensors_corrupt(const pen_safetensors *file, const char *name,
                                       const char *what) {
@@ -56,10 +37,7 @@ static pen_status safetensors_read_type(const pen_safetensors *file, const char 
     if (dtype == NULL) return safetensors_corrupt(file, name, "has no dtype");
     if (!json_is_array(shape)) return safetensors_corrupt(file, name, "has no shape");
     pen_tensor_type type = {0};
-    for (size_t i = 0; i < SAFETENSORS_TYPE_COUNT; i++) {
-        if (strcmp(safetensors_types[i].name, dtype) == 0)
-            type.element = safetensors_types[i].element;
-    }
+    type.element = pen_safetensors_element_find(dtype);
     if (type.element == PEN_ELEMENT_UNKNOWN) {
         return pen_error(PEN_UNSUPPORTED, "%s: tensor '%s' has elements of type '%.16s'",
                          file->path, name, dtype);
@@ -99,7 +77,8 @@ static pen_status safetensors_read_entry(pen_safetensors *file, const char *name
     if ((uint64_t)(end - begin) != pen_tensor_type_bytes(&entry->type)) {
         return safetensors_corrupt(file, name, "has a length that is not its shape's");
     }
-    entry->data = file->data + begin;
+    entry->offset = file->data_offset + (uint64_t)begin;
+    entry->data = file->data == NULL ? NULL : file->data + begin;
     PEN_TRY(pen_name_map_add(&file->names, entry->name, file->count));
     file->count += 1;
     return PEN_OK;
@@ -107,8 +86,7 @@ static pen_status safetensors_read_entry(pen_safetensors *file, const char *name
 
 static int safetensors_compare(const void *left, const void *right) {
     const pen_safetensors_entry *a = left, *b = right;
-    const uintptr_t first = (uintptr_t)a->data, second = (uintptr_t)b->data;
-    if (first != second) return first < second ? -1 : 1;
+    if (a->offset != b->offset) return a->offset < b->offset ? -1 : 1;
     // empty tensors share an offset with the one behind them
     const uint64_t first_bytes = pen_tensor_type_bytes(&a->type);
     const uint64_t second_bytes = pen_tensor_type_bytes(&b->type);
@@ -119,15 +97,15 @@ static int safetensors_compare(const void *left, const void *right) {
 // Sorts by place, and makes sure that the tensors tile the data.
 static pen_status safetensors_check_tiling(pen_safetensors *file) {
     qsort(file->entries, file->count, sizeof *file->entries, safetensors_compare);
-    const uint8_t *at = file->data;
+    uint64_t at = file->data_offset;
     for (uint32_t i = 0; i < file->count; i++) {
-        if ((const uint8_t *)file->entries[i].data != at) {
+        if (file->entries[i].offset != at) {
             return safetensors_corrupt(file, file->entries[i].name,
                                        "overlaps another, or has a gap before it");
         }
         at += pen_tensor_type_bytes(&file->entries[i].type);
     }
-    if (at != file->data + file->data_bytes) {
+    if (at != file->data_offset + file->data_bytes) {
         return pen_error(PEN_CORRUPT, "%s: bytes behind the last tensor", file->path);
     }
     pen_name_map_init(&file->names, file->arena);
@@ -152,21 +130,24 @@ static pen_status safetensors_read_header(pen_safetensors *file, json_t *header)
     return safetensors_check_tiling(file);
 }
 
-static pen_status safetensors_read(pen_safetensors *file, const uint8_t *bytes, uint64_t length) {
+// Of a file of `length` bytes the first `given` are there: all, or at least the header.
+static pen_status safetensors_read(pen_safetensors *file, const uint8_t *bytes, uint64_t given,
+                                   uint64_t length) {
     uint64_t header_bytes = 0;
-    if (length < sizeof header_bytes) {
+    if (given < sizeof header_bytes) {
         return pen_error(PEN_CORRUPT, "%s: too short to be a safetensors file", file->path);
     }
     for (uint32_t i = 0; i < sizeof header_bytes; i++) {
         header_bytes |= (uint64_t)bytes[i] << (8 * i);
     }
-    if (header_bytes > SAFETENSORS_HEADER_LIMIT || header_bytes > length - sizeof header_bytes) {
+    if (header_bytes > SAFETENSORS_HEADER_LIMIT || header_bytes > given - sizeof header_bytes) {
         return pen_error(PEN_CORRUPT,
                          "%s: a header of %llu bytes does not fit; is it a safetensors file?",
                          file->path, (unsigned long long)header_bytes);
     }
-    file->data = bytes + sizeof header_bytes + header_bytes;
-    file->data_bytes = length - sizeof header_bytes - header_bytes;
+    file->data_offset = sizeof header_bytes + header_bytes;
+    file->data = given == length ? bytes + file->data_offset : NULL;
+    file->data_bytes = length - file->data_offset;
     json_error_t error;
     const void *text = bytes + sizeof header_bytes;
     json_t *header = json_loadb(text, header_bytes, JSON_REJECT_DUPLICATES, &error);
@@ -196,11 +177,11 @@ static pen_status safetensors_create(const char *path, pen_safetensors **out_fil
     return PEN_OK;
 }
 
-pen_status pen_safetensors_parse(const char *path, const void *bytes, uint64_t length,
-                                 pen_safetensors **out_file) {
+pen_status pen_safetensors_parse_header(const char *path, const void *bytes, uint64_t given,
+                                        uint64_t length, pen_safetensors **out_file) {
     pen_safetensors *file;
     PEN_TRY(safetensors_create(path, &file));
-    const pen_status status = safetensors_read(file, bytes, length);
+    const pen_status status = safetensors_read(file, bytes, given, length);
     if (status != PEN_OK) {
         pen_safetensors_close(file);
         return status;
@@ -209,12 +190,18 @@ pen_status pen_safetensors_parse(const char *path, const void *bytes, uint64_t l
     return PEN_OK;
 }
 
+pen_status pen_safetensors_parse(const char *path, const void *bytes, uint64_t length,
+                                 pen_safetensors **out_file) {
+    return pen_safetensors_parse_header(path, bytes, length, length, out_file);
+}
+
 pen_status pen_safetensors_open(const char *path, pen_safetensors **out_file) {
     pen_safetensors *file;
     PEN_TRY(safetensors_create(path, &file));
     pen_status status = pen_mapping_open(path, &file->mapping);
     if (status == PEN_OK) {
-        status = safetensors_read(file, file->mapping.bytes, file->mapping.length);
+        status =
+            safetensors_read(file, file->mapping.bytes, file->mapping.length, file->mapping.length);
     }
     if (status != PEN_OK) {
         pen_safetensors_close(file);
@@ -248,41 +235,15 @@ const pen_safetensors_entry *pen_safetensors_find(const pen_safetensors *file, c
 
 static pen_status safetensors_write_header(pen_file *file, const pen_safetensors_source *source,
                                            pen_arena *arena) {
-    pen_text text;
-    pen_text_init(&text, arena);
-    pen_json_writer json;
-    pen_json_init_text(&json, &text, 0);
-    pen_json_begin_object(&json);
-    uint64_t offset = 0;
+    pen_safetensors_item *items;
+    const char *bytes;
+    uint64_t count = 0;
+    PEN_TRY(PEN_NEW(arena, source->count, &items));
     for (uint32_t i = 0; i < source->count; i++) {
-        const pen_tensor_type *type = source->types[i];
-        pen_json_key(&json, source->names[i]);
-        pen_json_begin_object(&json);
-        pen_json_key_text(&json, "dtype", safetensors_type_name(type->element));
-        pen_json_key(&json, "shape");
-        pen_json_begin_array(&json);
-        for (uint32_t d = 0; d < type->shape.rank; d++) {
-            pen_json_integer(&json, type->shape.dims[d]);
-        }
-        pen_json_end_array(&json);
-        pen_json_key(&json, "data_offsets");
-        pen_json_begin_array(&json);
-        pen_json_unsigned(&json, offset);
-        offset += pen_tensor_type_bytes(type);
-        pen_json_unsigned(&json, offset);
-        pen_json_end_array(&json);
-        pen_json_end_object(&json);
+        items[i] = (pen_safetensors_item){.name = source->names[i], .type = *source->types[i]};
     }
-    pen_json_end_object(&json);
-    PEN_TRY(pen_json_finish(&json));
-    const uint64_t padded = pen_align_up(text.length, 8);
-    uint8_t prefix[8];
-    for (uint32_t i = 0; i < sizeof prefix; i++) {
-        prefix[i] = (uint8_t)(padded >> (8 * i));
-    }
-    PEN_TRY(pen_file_write(file, prefix, sizeof prefix));
-    PEN_TRY(pen_file_write(file, text.bytes, text.length));
-    return pen_file_write(file, "       ", padded - text.length);
+    PEN_TRY(pen_safetensors_header(items, source->count, arena, &bytes, &count));
+    return pen_file_write(file, bytes, count);
 }
 
 static pen_status safetensors_write(pen_file *file, const pen_safetensors_source *source,

@@ -21,7 +21,8 @@
 typedef struct pen_safetensors_entry {
     const char *name;
     pen_tensor_type type;
-    const void *data; // the bytes of `type`
+    const void *data; // the bytes of `type`; NULL when only the header was parsed
+    uint64_t offset;  // of the first of them in the file
 } pen_safetensors_entry;
 
 typedef struct pen_safetensors pen_safetensors;
@@ -33,6 +34,11 @@ PEN_NODISCARD pen_status pen_safetensors_open(const char *path, pen_safetensors 
 // The same for bytes in memory, which are borrowed until it is closed. `path` is for messages.
 PEN_NODISCARD pen_status pen_safetensors_parse(const char *path, const void *bytes, uint64_t length,
                                                pen_safetensors **out_file);
+// The same for a file of `length` bytes, of which the first `given`, with the header, are in
+// memory.
+PEN_NODISCARD pen_status pen_safetensors_parse_header(const char *path, const void *bytes,
+                                                      uint64_t given, uint64_t length,
+                                                      pen_safetensors **out_file);
 // Accepts NULL.
 void pen_safetensors_close(pen_safetensors *file);
 

@@ -1,0 +1,403 @@
+#include "scheduler/store/commit_record.h"
+
+#include <inttypes.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "base/checksum.h"
+#include "base/planted.h"
+#include "base/text.h"
+#include "scheduler/store/shard.h"
+
+#define RECORD_TITLE "penstock: commit 1\n"
+#define RECORD_NAME_BYTES_LIMIT 255 // of a shard's file
+#define RECORD_HOLDERS_BYTES_LIMIT 65536
+#define RECORD_WORD_DIGITS 8 // of a checksum
+#define RECORD_BITS_DIGITS 16
+
+static const char *const record_kinds[] = {
+    [PEN_COMMIT_FENCE] = "fence", [PEN_COMMIT_MANIFEST] = "manifest"};
+
+typedef enum record_field_kind {
+    RECORD_NUMBER, // uint64_t, decimal
+    RECORD_BITS,   // uint64_t, hexadecimal
+    RECORD_FLAG,   // bool
+    RECORD_TEXT,   // char [PEN_COMMIT_TEXT_BYTES]
+} record_field_kind;
+
+typedef struct record_field {
+    const char *key;
+    record_field_kind kind;
+    size_t offset; // in pen_commit_record
+} record_field;
+
+#define RECORD_FIELD(key, kind, member)                                                            \
+    { key, kind, offsetof(pen_commit_record, member) }
+
+static const record_field record_head[] = {
+    RECORD_FIELD("number", RECORD_NUMBER, number),
+    RECORD_FIELD("generation", RECORD_NUMBER, generation),
+    RECORD_FIELD("job", RECORD_TEXT, job),
+};
+static const record_field record_fence[] = {
+    RECORD_FIELD("coordinator", RECORD_BITS, coordinator),
+    RECORD_FIELD("begins", RECORD_FLAG, begins),
+};
+static const record_field record_manifest[] = {
+    RECORD_FIELD("step", RECORD_NUMBER, manifest.step),
+    RECORD_FIELD("epoch", RECORD_NUMBER, manifest.epoch),
+    RECORD_FIELD("batch_index", RECORD_NUMBER, manifest.batch_index),
+    RECORD_FIELD("rate_steps", RECORD_NUMBER, manifest.rate_steps),
+    RECORD_FIELD("loss", RECORD_BITS, manifest.loss),
+    RECORD_FIELD("losses_hash", RECORD_BITS, manifest.losses_hash),
+    RECORD_FIELD("seed", RECORD_NUMBER, manifest.seed),
+    RECORD_FIELD("examples", RECORD_NUMBER, manifest.examples),
+    RECORD_FIELD("batch", RECORD_NUMBER, manifest.batch),
+    RECORD_FIELD("microbatches", RECORD_NUMBER, manifest.microbatches),
+    RECORD_FIELD("shuffle", RECORD_FLAG, manifest.shuffle),
+    RECORD_FIELD("drop_last", RECORD_FLAG, manifest.drop_last),
+    RECORD_FIELD("model_hash", RECORD_TEXT, manifest.model_hash),
+    RECORD_FIELD("build", RECORD_TEXT, manifest.build),
+};
+#define RECORD_COUNT(fields) (sizeof(fields) / sizeof *(fields))
+
+static bool record_is_text(const char *bytes, uint64_t count) {
+    for (uint64_t i = 0; i < count; i++) {
+        if (bytes[i] < ' ' || bytes[i] > '~') return false;
+    }
+    return true;
+}
+
+// A plain name, which cannot lead out of the folder.
+static bool record_is_file_name(const char *bytes, uint64_t count) {
+    if (count == 0 || count > RECORD_NAME_BYTES_LIMIT || bytes[0] == '.') return false;
+    return record_is_text(bytes, count) && memchr(bytes, '/', count) == NULL &&
+           memchr(bytes, ' ', count) == NULL;
+}
+
+static uint64_t record_chunk_count(uint64_t bytes) {
+    return (bytes + PEN_SHARD_CHUNK_BYTES - 1) / PEN_SHARD_CHUNK_BYTES;
+}
+
+// ---- writing
+
+static pen_status record_write_fields(pen_text *text, const pen_commit_record *record,
+                                      const record_field *fields, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        const void *at = (const char *)record + fields[i].offset;
+        pen_text_print(text, "%s: ", fields[i].key);
+        switch (fields[i].kind) {
+        case RECORD_NUMBER:
+            pen_text_print(text, "%" PRIu64, *(const uint64_t *)at);
+            break;
+        case RECORD_BITS:
+            pen_text_print(text, "%016" PRIx64, *(const uint64_t *)at);
+            break;
+        case RECORD_FLAG:
+            pen_text_add(text, *(const bool *)at ? "true" : "false");
+            break;
+        case RECORD_TEXT:
+            if (memchr(at, 0, PEN_COMMIT_TEXT_BYTES) == NULL || !record_is_text(at, strlen(at))) {
+                return pen_error(PEN_INVALID_INPUT, "the %s cannot be written into a record",
+                                 fields[i].key);
+            }
+            pen_text_add(text, at);
+            break;
+        }
+        pen_text_append(text, "\n", 1);
+    }
+    return PEN_OK;
+}
+
+static pen_status record_write_shard(pen_text *text, const pen_shard_summary *shard) {
+    if (!record_is_file_name(shard->file, strlen(shard->file)) ||
+        strlen(shard->holders) > RECORD_HOLDERS_BYTES_LIMIT ||
+        !record_is_text(shard->holders, strlen(shard->holders)) ||
+        shard->bytes > PEN_SHARD_BYTES_LIMIT ||
+        shard->chunk_count != record_chunk_count(shard->bytes)) {
+        return pen_error(PEN_INVALID_INPUT, "shard '%.100s' cannot be written into a record",
+                         shard->file);
+    }
+    pen_text_print(text, "shard: %" PRIu64 " %s\nholders: %s\nchecksums: ", shard->bytes,
+                   shard->file, shard->holders);
+    for (uint32_t c = 0; c < shard->chunk_count; c++) {
+        char word[RECORD_WORD_DIGITS];
+        for (uint32_t d = 0; d < RECORD_WORD_DIGITS; d++) {
+            word[d] = "0123456789abcdef"[shard->checksums[c] >> (28 - 4 * d) & 15];
+        }
+        pen_text_append(text, word, sizeof word);
+    }
+    pen_text_append(text, "\n", 1);
+    return PEN_OK;
+}
+
+static pen_status record_finish(pen_text *text, const char **out_bytes, uint64_t *out_count) {
+    if (!text->failed) {
+        pen_text_print(text, "checksum: %08" PRIx32 "\n", pen_checksum(text->bytes, text->length));
+    }
+    PEN_TRY(pen_text_finish(text, out_bytes));
+    *out_count = text->length;
+    if (text->length <= PEN_COMMIT_RECORD_BYTES_LIMIT) return PEN_OK;
+    return pen_error(PEN_INVALID_INPUT, "a record of %zu bytes is longer than %u", text->length,
+                     PEN_COMMIT_RECORD_BYTES_LIMIT);
+}
+
+pen_status pen_commit_record_encode(const pen_commit_record *record, pen_arena *arena,
+                                    const char **out_bytes, uint64_t *out_count) {
+    pen_text text;
+    pen_text_init(&text, arena);
+    if (record->number == 0 || record->generation == 0) {
+        return pen_error(PEN_INVALID_INPUT, "a record without a number or a generation");
+    }
+    pen_text_print(&text, RECORD_TITLE "kind: %s\n", record_kinds[record->kind]);
+    PEN_TRY(record_write_fields(&text, record, record_head, RECORD_COUNT(record_head)));
+    if (record->kind == PEN_COMMIT_FENCE) {
+        PEN_TRY(record_write_fields(&text, record, record_fence, RECORD_COUNT(record_fence)));
+        return record_finish(&text, out_bytes, out_count);
+    }
+    const pen_commit_manifest *manifest = &record->manifest;
+    PEN_TRY(record_write_fields(&text, record, record_manifest, RECORD_COUNT(record_manifest)));
+    if (manifest->shard_count > PEN_COMMIT_SHARD_LIMIT) {
+        return pen_error(PEN_INVALID_INPUT, "a checkpoint of %u shards, possible are %u",
+                         manifest->shard_count, PEN_COMMIT_SHARD_LIMIT);
+    }
+    pen_text_print(&text, "shards: %" PRIu32 "\n", manifest->shard_count);
+    for (uint32_t i = 0; i < manifest->shard_count; i++) {
+        PEN_TRY(record_write_shard(&text, &manifest->shards[i]));
+    }
+    return record_finish(&text, out_bytes, out_count);
+}
+
+// ---- reading
+
+typedef struct record_cursor {
+    const char *bytes; // [count], without the line of the checksum
+    uint64_t count;
+    uint64_t at;
+    const char *value; // [value_count]: of the line before `at`
+    uint64_t value_count;
+} record_cursor;
+
+static pen_status record_corrupt(const record_cursor *cursor, const char *what) {
+    return pen_error(PEN_CORRUPT, "byte %" PRIu64 ": %s", cursor->at, what);
+}
+
+static pen_status record_wrong_value(record_cursor *cursor, const char *key) {
+    cursor->at = (uint64_t)(cursor->value - cursor->bytes);
+    return pen_error(PEN_CORRUPT, "byte %" PRIu64 ": no value for '%s'", cursor->at, key);
+}
+
+// The line "KEY: VALUE".
+static pen_status record_next(record_cursor *cursor, const char *key) {
+    const size_t length = strlen(key);
+    const char *line = cursor->bytes + cursor->at;
+    const char *end = memchr(line, '\n', cursor->count - cursor->at);
+    if (end == NULL) return record_corrupt(cursor, "a line is missing or not ended");
+    const uint64_t count = (uint64_t)(end - line);
+    if (count < length + 2 || memcmp(line, key, length) != 0 || line[length] != ':' ||
+        line[length + 1] != ' ') {
+        return pen_error(PEN_CORRUPT, "byte %" PRIu64 ": expected '%s: '", cursor->at, key);
+    }
+    cursor->value = line + length + 2;
+    cursor->value_count = count - length - 2;
+    cursor->at += count + 1;
+    return PEN_OK;
+}
+
+static bool record_read_number(const char *bytes, uint64_t count, uint64_t *out_number) {
+    if (count == 0 || count > 20 || (count > 1 && bytes[0] == '0')) return false;
+    uint64_t number = 0;
+    for (uint64_t i = 0; i < count; i++) {
+        if (bytes[i] < '0' || bytes[i] > '9') return false;
+        if (__builtin_mul_overflow(number, 10, &number) ||
+            __builtin_add_overflow(number, (uint64_t)(bytes[i] - '0'), &number)) {
+            return false;
+        }
+    }
+    *out_number = number;
+    return true;
+}
+
+static bool record_read_bits(const char *bytes, uint64_t count, uint64_t *out_bits) {
+    uint64_t bits = 0;
+    for (uint64_t i = 0; i < count; i++) {
+        const char digit = bytes[i];
+        const bool is_letter = digit >= 'a' && digit <= 'f';
+        if (!is_letter && (digit < '0' || digit > '9')) return false;
+        bits = bits << 4 | (uint64_t)(is_letter ? digit - 'a' + 10 : digit - '0');
+    }
+    *out_bits = bits;
+    return true;
+}
+
+static bool record_read_value(const record_cursor *cursor, record_field_kind kind, void *out) {
+    const char *value = cursor->value;
+    const uint64_t count = cursor->value_count;
+    switch (kind) {
+    case RECORD_NUMBER:
+        return record_read_number(value, count, out);
+    case RECORD_BITS:
+        return count == RECORD_BITS_DIGITS && record_read_bits(value, count, out);
+    case RECORD_FLAG:
+        *(bool *)out = count == 4;
+        return (count == 4 && memcmp(value, "true", 4) == 0) ||
+               (count == 5 && memcmp(value, "false", 5) == 0);
+    case RECORD_TEXT:
+        if (count >= PEN_COMMIT_TEXT_BYTES || !record_is_text(value, count)) return false;
+        memcpy(out, value, count);
+        ((char *)out)[count] = 0;
+        return true;
+    }
+    return false;
+}
+
+static pen_status record_read_fields(record_cursor *cursor, const record_field *fields,
+                                     size_t count, pen_commit_record *record) {
+    for (size_t i = 0; i < count; i++) {
+        PEN_TRY(record_next(cursor, fields[i].key));
+        if (!record_read_value(cursor, fields[i].kind, (char *)record + fields[i].offset)) {
+            return record_wrong_value(cursor, fields[i].key);
+        }
+    }
+    return PEN_OK;
+}
+
+static pen_status record_read_shard(record_cursor *cursor, pen_arena *arena,
+                                    pen_shard_summary *shard) {
+    PEN_TRY(record_next(cursor, "shard"));
+    const char *space = memchr(cursor->value, ' ', cursor->value_count);
+    if (space == NULL) return record_wrong_value(cursor, "shard");
+    const uint64_t digits = (uint64_t)(space - cursor->value);
+    const char *name = space + 1;
+    const uint64_t name_count = cursor->value_count - digits - 1;
+    if (!record_read_number(cursor->value, digits, &shard->bytes) ||
+        shard->bytes > PEN_SHARD_BYTES_LIMIT || !record_is_file_name(name, name_count)) {
+        return record_wrong_value(cursor, "shard");
+    }
+    PEN_TRY(pen_arena_copy_text(arena, name, name_count, &shard->file));
+    PEN_TRY(record_next(cursor, "holders"));
+    if (cursor->value_count > RECORD_HOLDERS_BYTES_LIMIT ||
+        !record_is_text(cursor->value, cursor->value_count)) {
+        return record_wrong_value(cursor, "holders");
+    }
+    PEN_TRY(pen_arena_copy_text(arena, cursor->value, cursor->value_count, &shard->holders));
+    PEN_TRY(record_next(cursor, "checksums"));
+    const uint64_t chunk_count = record_chunk_count(shard->bytes);
+    if (cursor->value_count != chunk_count * RECORD_WORD_DIGITS) {
+        return record_wrong_value(cursor, "checksums");
+    }
+    uint32_t *checksums;
+    PEN_TRY(PEN_NEW(arena, chunk_count, &checksums));
+    for (uint64_t c = 0; c < chunk_count; c++) {
+        uint64_t bits = 0;
+        if (!record_read_bits(cursor->value + c * RECORD_WORD_DIGITS, RECORD_WORD_DIGITS, &bits)) {
+            return record_wrong_value(cursor, "checksums");
+        }
+        checksums[c] = (uint32_t)bits;
+    }
+    shard->chunk_count = (uint32_t)chunk_count;
+    shard->checksums = checksums;
+    return PEN_OK;
+}
+
+static pen_status record_read_shards(record_cursor *cursor, pen_arena *arena,
+                                     pen_commit_manifest *manifest) {
+    PEN_TRY(record_next(cursor, "shards"));
+    uint64_t count = 0;
+    if (!record_read_number(cursor->value, cursor->value_count, &count) ||
+        count > PEN_COMMIT_SHARD_LIMIT || count > cursor->count) {
+        return record_wrong_value(cursor, "shards");
+    }
+    pen_shard_summary *shards;
+    PEN_TRY(PEN_NEW(arena, count, &shards));
+    for (uint64_t i = 0; i < count; i++) {
+        PEN_TRY(record_read_shard(cursor, arena, &shards[i]));
+    }
+    manifest->shard_count = (uint32_t)count;
+    manifest->shards = shards;
+    return PEN_OK;
+}
+
+// Compares the last line with the bytes before it, and leaves these to be read.
+static pen_status record_check(const char *bytes, uint64_t count, record_cursor *out_cursor) {
+    static const char last[] = "checksum: 01234567\n";
+    const uint64_t last_count = sizeof last - 1;
+    if (count < last_count || count > PEN_COMMIT_RECORD_BYTES_LIMIT) {
+        return pen_error(PEN_CORRUPT, "%" PRIu64 " bytes are no record", count);
+    }
+    const uint64_t end = count - last_count;
+    // the last line is a line, and ended, so that its checksum is where it is looked for
+    record_cursor line = {.bytes = bytes, .count = count, .at = end};
+    uint64_t checksum = 0;
+    PEN_TRY(record_next(&line, "checksum"));
+    if (line.value_count != RECORD_WORD_DIGITS || line.at != count ||
+        !record_read_bits(line.value, RECORD_WORD_DIGITS, &checksum)) {
+        return record_wrong_value(&line, "checksum");
+    }
+    const uint32_t found = pen_checksum(bytes, end);
+    if (found != checksum && !PEN_PLANTED(ignore_torn_record)) {
+        return pen_error(PEN_CORRUPT,
+                         "the checksum is %08" PRIx32 ", the last line says %08" PRIx64, found,
+                         checksum);
+    }
+    *out_cursor = (record_cursor){.bytes = bytes, .count = end};
+    return PEN_OK;
+}
+
+pen_status pen_commit_record_decode(const char *bytes, uint64_t count, pen_arena *arena,
+                                    pen_commit_record *out_record) {
+    record_cursor cursor;
+    pen_commit_record record = {0};
+    PEN_TRY(record_check(bytes, count, &cursor));
+    PEN_TRY(record_next(&cursor, "penstock"));
+    if (cursor.at != strlen(RECORD_TITLE) || memcmp(bytes, RECORD_TITLE, cursor.at) != 0) {
+        return pen_error(PEN_CORRUPT, "not a record of this version: expected '%.18s'",
+                         RECORD_TITLE);
+    }
+    PEN_TRY(record_next(&cursor, "kind"));
+    const char *fence = record_kinds[PEN_COMMIT_FENCE];
+    const char *manifest = record_kinds[PEN_COMMIT_MANIFEST];
+    const uint64_t length = cursor.value_count;
+    if (length == strlen(manifest) && memcmp(cursor.value, manifest, length) == 0) {
+        record.kind = PEN_COMMIT_MANIFEST;
+    } else if (length == strlen(fence) && memcmp(cursor.value, fence, length) == 0) {
+        record.kind = PEN_COMMIT_FENCE;
+    } else {
+        return record_wrong_value(&cursor, "kind");
+    }
+    PEN_TRY(record_read_fields(&cursor, record_head, RECORD_COUNT(record_head), &record));
+    if (record.number == 0 || record.generation == 0) {
+        return record_corrupt(&cursor, "a number or a generation of 0");
+    }
+    if (record.kind == PEN_COMMIT_FENCE) {
+        PEN_TRY(record_read_fields(&cursor, record_fence, RECORD_COUNT(record_fence), &record));
+    } else {
+        PEN_TRY(
+            record_read_fields(&cursor, record_manifest, RECORD_COUNT(record_manifest), &record));
+        PEN_TRY(record_read_shards(&cursor, arena, &record.manifest));
+    }
+    if (cursor.at != cursor.count) return record_corrupt(&cursor, "more than a record has");
+    *out_record = record;
+    return PEN_OK;
+}
+
+// ---- one shard
+
+pen_status pen_shard_summary_encode(const pen_shard_summary *summary, pen_arena *arena,
+                                    const char **out_bytes, uint64_t *out_count) {
+    pen_text text;
+    pen_text_init(&text, arena);
+    PEN_TRY(record_write_shard(&text, summary));
+    return record_finish(&text, out_bytes, out_count);
+}
+
+pen_status pen_shard_summary_decode(const char *bytes, uint64_t count, pen_arena *arena,
+                                    pen_shard_summary *out_summary) {
+    record_cursor cursor;
+    pen_shard_summary summary;
+    PEN_TRY(record_check(bytes, count, &cursor));
+    PEN_TRY(record_read_shard(&cursor, arena, &summary));
+    if (cursor.at != cursor.count) return record_corrupt(&cursor, "more than a shard has");
+    *out_summary = summary;
+    return PEN_OK;
+}
