@@ -2,15 +2,16 @@
 // it loads and when it gives a run up. What happens within a generation is the worker core's
 // (worker_core.h), of which each generation has a new one. No I/O, threads, clock or heap.
 //
-//   IDLE ──coordinator linked──► GREETED ──assign──► PULLING ──described──► LOADING ──loaded──►
-//   RUNNING
-//     ▲                                                                                        │
-//     └── LEAVING ◄── stop, link lost, silence, failure, a coordinator of a higher generation ──┘
+//   IDLE ──linked──► GREETED ──assign──► PULLING ──described──► LOADING ──loaded──► RUNNING
+//    ▲ ▲                │                   │                      │                   │
+//    │ └──link down─────┘                   ▼                      ▼                   ▼
+//    └──left, link down── LEAVING ◄── stop, link down, silence, failure, a higher generation
 //
 // A process is known by its incarnation, drawn when it starts: an assignment meant for another
 // incarnation is passed over, since generations alone do not tell a restarted worker from the one
-// that was. The highest generation of the job is remembered, and a coordinator of a lower one is
-// told that it is superseded.
+// that was. The highest generation of each of the last jobs is remembered, and a coordinator of a
+// lower one is told that it is superseded. One of a higher one makes us leave the run that is here,
+// and is taken when it calls again. A generation that was left is not run again.
 //
 // Threads: one at a time.
 #ifndef PEN_SCHEDULER_PROTOCOL_MEMBER_CORE_H
@@ -21,6 +22,7 @@
 
 #define PEN_MEMBER_JOB_BYTES 64
 #define PEN_MEMBER_ACTION_LIMIT 8
+#define PEN_MEMBER_JOB_LIMIT 8 // that are remembered
 
 typedef enum pen_member_state {
     PEN_MEMBER_IDLE,
@@ -39,9 +41,10 @@ typedef enum pen_member_answer {
 } pen_member_answer;
 
 typedef enum pen_member_event_kind {
-    PEN_MEMBER_EVENT_CALL,      // the answer to it was TAKE (peer 0): job, generation, incarnation
+    PEN_MEMBER_EVENT_CALL,      // the answer to it was TAKE (peer 0): job, generation, incarnation;
+                                // then UP or DOWN
     PEN_MEMBER_EVENT_UP,        // the coordinator's link
-    PEN_MEMBER_EVENT_DOWN,      //
+    PEN_MEMBER_EVENT_DOWN,      // it, once for each UP, or instead
     PEN_MEMBER_EVENT_HEARD,     // anything, from the coordinator
     PEN_MEMBER_EVENT_ASSIGN,    // generation, incarnation (whom it is meant for), worker
     PEN_MEMBER_EVENT_DESCRIBED, // what is to be run is here whole
@@ -66,7 +69,8 @@ typedef enum pen_member_action_kind {
     PEN_MEMBER_ACTION_PULL,       // ask for what is to be run
     PEN_MEMBER_ACTION_LOAD,       // generation, worker
     PEN_MEMBER_ACTION_LEAVE,      // give the run up; then LEFT
-    PEN_MEMBER_ACTION_DISCONNECT, // from the coordinator, which was silent for too long
+    PEN_MEMBER_ACTION_DISCONNECT, // from the coordinator, which was silent for too long, or is
+                                  // superseded; then DOWN
     PEN_MEMBER_ACTION_STOPPED,    // tell the coordinator that we have left
     PEN_MEMBER_ACTION_BEAT,       // tell the coordinator that we are here
 } pen_member_action_kind;
@@ -83,30 +87,40 @@ typedef struct pen_member_options {
     uint64_t beat;  // nanoseconds between beats
 } pen_member_options;
 
+typedef struct pen_member_job {
+    char name[PEN_MEMBER_JOB_BYTES];
+    uint64_t generation; // the highest of which a coordinator was taken
+    uint64_t used_at;    // number of the call
+} pen_member_job;
+
 typedef struct pen_member_core {
     pen_member_options options;
     pen_member_state state;
-    char job[PEN_MEMBER_JOB_BYTES]; // of the coordinator that was linked last
-    uint64_t highest_generation;    // of that job
-    uint64_t generation;            // of the run; of the link while there is none
-    uint64_t coordinator;           // its incarnation
-    uint32_t worker;
-    bool is_linked;
-    bool sends_stopped;
-    uint64_t heard_at;
-    uint64_t beat_at;
+    pen_member_job jobs[PEN_MEMBER_JOB_LIMIT];
+    uint32_t job;          // that of the coordinator taken last
+    uint64_t call_count;   //
+    uint64_t generation;   // of the coordinator taken last, and of the run
+    uint64_t coordinator;  // its incarnation
+    uint32_t worker;       // that we are in the run
+    bool is_called;        // a call was taken: UP or DOWN will come
+    bool is_linked;        //
+    bool is_disconnecting; // DOWN will come
+    bool has_left;         // this generation's run
+    bool sends_stopped;    // when it is left
+    uint64_t heard_at;     // the last word of the coordinator
+    uint64_t beat_at;      // the last beat
 } pen_member_core;
 
 void pen_member_core_init(pen_member_core *core, const pen_member_options *options);
 
-// What to answer who calls: peer 0 is a coordinator. *out_leaves: TAKE is not possible before the
-// run that is here is given up: CALL is then not to be fed, but LEAVE is to be done (the answer is
-// BUSY).
+// What to answer who calls: peer 0 is a coordinator. Where the answer is TAKE, and a coordinator's,
+// CALL is to be fed before anything else. *out_leaves: it has a higher generation than the run or
+// link that is here, which is to be given up first: pen_member_core_supersede (the answer is BUSY).
 pen_member_answer pen_member_core_judge(const pen_member_core *core, uint32_t peer, const char *job,
                                         uint64_t generation, uint64_t incarnation,
                                         bool *out_leaves);
 
-// The run has to be left because pen_member_core_judge said so. As step.
+// Gives up what is here because pen_member_core_judge said so. As step.
 void pen_member_core_supersede(pen_member_core *core, pen_member_action *out_actions,
                                uint32_t *out_action_count);
 
