@@ -1,6 +1,7 @@
 #include "base/status.h"
 
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -219,7 +220,15 @@ int pen_status_exit_code(pen_status status, int input_exit_code) {
     return 1;
 }
 
+static _Atomic(void (*)(const char *)) status_assert_hook;
+
+void pen_assert_set_hook(void (*hook)(const char *claim)) {
+    atomic_store(&status_assert_hook, hook);
+}
+
 void pen_assert_failed(const char *file, int line, const char *claim) {
     fprintf(stderr, "%s:%d: internal error: assertion '%s' does not hold\n", file, line, claim);
+    void (*const hook)(const char *) = atomic_exchange(&status_assert_hook, NULL);
+    if (hook != NULL) hook(claim);
     abort();
 }

@@ -106,5 +106,8 @@ int pen_status_exit_code(pen_status status, int input_exit_code);
 #define PEN_ASSERT_HOT(claim) ((void)0)
 #endif
 __attribute__((noreturn)) void pen_assert_failed(const char *file, int line, const char *claim);
+// Called once by the first assertion that fails, before the process is aborted: for leaving what
+// helps to find out why. May be called on any thread, in any state. NULL: nothing.
+void pen_assert_set_hook(void (*hook)(const char *claim));
 
 #endif // PEN_BASE_STATUS_H

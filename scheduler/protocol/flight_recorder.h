@@ -2,13 +2,18 @@
 // and replayed, afterwards: a ring of PEN_FLIGHT_EVENTS events, written to a file when an assertion
 // fails, a run fails, or somebody asks (SIGUSR1).
 //
-// A dump begins with what is needed for a replay: who the process was, and its run table. `penstock
-// diagnose` merges the dumps of several processes by their clocks.
+// A dump begins with what is needed for a replay: who the process was, its run table, and what its
+// coordinator core was made with. flight_dump.h reads dumps; `penstock diagnose` merges those of
+// several processes by their clocks.
+//
+// A file is little endian and ends with a checksum: magic, version, who it was, what was known at
+// the start, the reason, identities of HELLOs, then the events, oldest first.
 //
 // Recording takes no lock but the caller's own (it is done under the core's lock), allocates
 // nothing, and copies one event.
 //
-// Threads: a recorder has one writer at a time.
+// Threads: a recorder has one writer at a time; it may be dumped from any thread meanwhile, and
+// from signal handlers: an event that is being written then is left out.
 #ifndef PEN_SCHEDULER_PROTOCOL_FLIGHT_RECORDER_H
 #define PEN_SCHEDULER_PROTOCOL_FLIGHT_RECORDER_H
 
@@ -18,56 +23,60 @@
 #include "scheduler/protocol/worker_core.h"
 
 #define PEN_FLIGHT_EVENTS 4096u
+#define PEN_FLIGHT_IDENTITIES 64u // HELLOs whose identities are kept
+#define PEN_FLIGHT_NOTE_BYTES 128
 
 typedef enum pen_flight_kind {
     PEN_FLIGHT_WORKER,      // a pen_worker_event
     PEN_FLIGHT_COORDINATOR, // a pen_coordinator_event
     PEN_FLIGHT_NOTE,        // text: a link went down, a signal came, …
 } pen_flight_kind;
-
-#define PEN_FLIGHT_NOTE_BYTES 96
-
-typedef struct pen_flight_event {
-    uint64_t number; // from 0, of all that were recorded
-    uint64_t clock;  // nanoseconds of the process
-    pen_flight_kind kind;
-    union {
-        pen_worker_event worker;
-        pen_coordinator_event coordinator; // without its identity
-        char note[PEN_FLIGHT_NOTE_BYTES];
-    } event;
-} pen_flight_event;
+#define PEN_FLIGHT_KIND_COUNT (PEN_FLIGHT_NOTE + 1)
 
 typedef struct pen_flight_recorder pen_flight_recorder;
 
-// `worker` 0: the coordinator. The table is encoded into the dump's beginning now. OUT_OF_MEMORY
-PEN_NODISCARD pen_status pen_flight_recorder_create(const pen_run_table *table, uint32_t worker,
-                                                    uint64_t generation, uint64_t incarnation,
+// Borrowed for the call.
+typedef struct pen_flight_setup {
+    const pen_run_table *table;
+    uint32_t worker; // 0: the coordinator
+    uint64_t generation;
+    uint64_t incarnation;
+    const pen_coordinator_options *options; // of the coordinator's core; workers: NULL
+    // For people: names of workers ([worker_count + 1]) and, by form and channel, of what channels
+    // carry. NULL: not known.
+    const char *const *worker_names;
+    const char *const *const *channel_names;
+} pen_flight_setup;
+
+// OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_flight_recorder_create(const pen_flight_setup *setup,
                                                     pen_flight_recorder **out_recorder);
 void pen_flight_recorder_destroy(pen_flight_recorder *recorder); // accepts NULL
 
+// All of these accept NULL. An event is recorded before the core takes it; what came of it is added
+// when the core has returned, so that a replay can be compared.
 void pen_flight_record_worker(pen_flight_recorder *recorder, const pen_worker_event *event);
+void pen_flight_add_worker(pen_flight_recorder *recorder, pen_worker_fault fault,
+                           const pen_worker_action *actions, uint32_t action_count);
 void pen_flight_record_coordinator(pen_flight_recorder *recorder,
                                    const pen_coordinator_event *event);
+void pen_flight_add_coordinator(pen_flight_recorder *recorder,
+                                const pen_coordinator_action *actions, uint32_t action_count);
+// Cut at PEN_FLIGHT_NOTE_BYTES - 1. What a device waits for begins with "waits: ".
 void pen_flight_record_note(pen_flight_recorder *recorder, const char *text);
 
-// Where dumps go: "FOLDER/flight-PID-WORKER.bin"; "": nowhere. Also makes failed assertions dump
-// all recorders of the process. Once, at the start.
-void pen_flight_set_folder(const char *folder);
-// Writes all recorders of the process; safe in a signal handler (no heap, no locks of ours).
-void pen_flight_dump(const char *reason);
+// What this process's clock is to be given to be the coordinator's, once that is known.
+void pen_flight_set_clock_offset(pen_flight_recorder *recorder, double seconds);
 
-// A dump, read. Bytes are not trusted. CORRUPT, OUT_OF_MEMORY
-typedef struct pen_flight_dump_file {
-    uint32_t worker;
-    uint64_t generation;
-    uint64_t incarnation;
-    const char *reason;
-    const pen_run_table *table;
-    uint32_t event_count;
-    const pen_flight_event *events; // oldest first
-} pen_flight_dump_file;
-PEN_NODISCARD pen_status pen_flight_dump_decode(const void *bytes, uint64_t count, pen_arena *arena,
-                                                pen_flight_dump_file *out_dump);
+// Where dumps go: "FOLDER/flight-gGENERATION-wWORKER-PID.bin"; "": nowhere. The folder is made by
+// the first dump. Also makes failed assertions dump all recorders of the process. At the start,
+// and again when a better place is known.
+void pen_flight_set_folder(const char *folder);
+// "": none
+const char *pen_flight_folder(void);
+
+// Writes all recorders of the process; safe in a signal handler (no heap, no locks). Returns how
+// many were written.
+uint32_t pen_flight_dump(const char *reason);
 
 #endif // PEN_SCHEDULER_PROTOCOL_FLIGHT_RECORDER_H
