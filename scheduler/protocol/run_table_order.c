@@ -135,6 +135,18 @@ static pen_status table_check_order(const table_check *check, uint32_t *turns,
                              is_update ? "phase" : "microbatch", task->microbatch, *turn);
         }
         *turn = task->microbatch + 1;
+        if (!is_update) continue;
+        const uint32_t *turns_of_stage = &turns[task->stage * PEN_TASK_KIND_COUNT];
+        const uint32_t backward = turns_of_stage[PEN_TASK_BACKWARD];
+        const uint32_t weight = turns_of_stage[PEN_TASK_BACKWARD_WEIGHT];
+        const uint32_t count = check->form->microbatch_count;
+        if ((backward == 0 || backward == count) && (weight == 0 || weight == count)) continue;
+        return pen_error(PEN_CORRUPT,
+                         "run table, form %" PRIu32 ", device %" PRIu32 ": update of stage %" PRIu32
+                         " comes after the backward passes of %" PRIu32 " of %" PRIu32
+                         " microbatches",
+                         check->form_number, check->device, task->stage,
+                         backward > weight ? backward : weight, count);
     }
     return PEN_OK;
 }

@@ -1,5 +1,8 @@
 #include "scheduler/protocol/worker_core.h"
 
+#include <string.h>
+
+#include "base/planted.h"
 #include "scheduler/protocol/worker_state.h"
 
 static bool worker_may_go(worker_state from, worker_state to) {
@@ -47,6 +50,34 @@ static pen_status worker_channels_new(const pen_run_form *form, uint32_t worker,
     return PEN_OK;
 }
 
+// Numbers the stages of each device, so that what is done of each can be counted: *out_places
+// [task_count]. *limit becomes the most stages of a device.
+static pen_status worker_places_new(const pen_run_table *table, const pen_run_form *form,
+                                    pen_arena *arena, uint32_t **out_places, uint32_t *limit) {
+    uint32_t *places, *device_of_stage, *place_of_stage;
+    uint32_t stage_count = 0;
+    for (uint32_t t = 0; t < form->task_count; t++) {
+        if (form->tasks[t].task.stage >= stage_count) stage_count = form->tasks[t].task.stage + 1;
+    }
+    PEN_TRY(PEN_NEW(arena, form->task_count, &places));
+    PEN_TRY(PEN_NEW(arena, stage_count, &device_of_stage)); // + 1
+    PEN_TRY(PEN_NEW(arena, stage_count, &place_of_stage));
+    for (uint32_t d = 0; d < table->device_count; d++) {
+        uint32_t count = 0;
+        for (uint32_t t = form->devices[d].task_first; t < form->devices[d].task_end; t++) {
+            const uint32_t stage = form->tasks[t].task.stage;
+            if (device_of_stage[stage] != d + 1) {
+                device_of_stage[stage] = d + 1;
+                place_of_stage[stage] = count++;
+            }
+            places[t] = place_of_stage[stage] * PEN_TASK_KIND_COUNT;
+        }
+        if (count > *limit) *limit = count;
+    }
+    *out_places = places;
+    return PEN_OK;
+}
+
 // In one step each place of a channel gives at most one SEND or GRANT, each device at most one RUN,
 // and each round one LOSS for each microbatch that had a place, and one ROUND_DONE.
 static uint32_t worker_action_limit(const pen_worker_core *core) {
@@ -78,8 +109,15 @@ pen_status pen_worker_core_new(const pen_run_table *table, uint32_t worker, pen_
         core->devices[core->device_count++].number = i;
     }
     PEN_TRY(PEN_NEW(arena, table->form_count, &core->channels));
+    PEN_TRY(PEN_NEW(arena, table->form_count, &core->places));
     for (uint32_t f = 0; f < table->form_count; f++) {
-        PEN_TRY(worker_channels_new(&table->forms[f], worker, arena, &core->channels[f]));
+        const pen_run_form *form = &table->forms[f];
+        PEN_TRY(worker_channels_new(form, worker, arena, &core->channels[f]));
+        PEN_TRY(worker_places_new(table, form, arena, &core->places[f], &core->stage_limit));
+    }
+    for (uint32_t i = 0; i < core->device_count; i++) {
+        const size_t count = (size_t)core->stage_limit * PEN_TASK_KIND_COUNT;
+        PEN_TRY(PEN_NEW(arena, count, &core->devices[i].turns));
     }
     core->action_limit = worker_action_limit(core);
     *out_action_limit = core->action_limit;
@@ -103,7 +141,7 @@ static void worker_reset(pen_worker_core *core) {
     }
     for (uint32_t i = 0; i < core->device_count; i++) {
         core->devices[i].round = 0;
-        core->devices[i].position = 0;
+        pen_worker_rewind(core, &core->devices[i]);
     }
     core->first_round = 0;
     core->end_round = 0;
@@ -138,10 +176,22 @@ static void worker_assign(pen_worker_core *core, uint64_t generation) {
     worker_drain(core);
 }
 
+// It was stopped: what is still said of rounds changes nothing.
+static bool worker_is_over(const pen_worker_core *core) {
+    return core->state == WORKER_STOPPING || core->state == WORKER_STOPPED;
+}
+
+// Whether what is said is of another generation.
+static bool worker_is_foreign(const pen_worker_core *core, uint64_t generation) {
+    if (PEN_PLANTED(accept_stale_generation) && generation < core->generation) return false;
+    return generation != core->generation;
+}
+
 static pen_worker_fault worker_begin_round(pen_worker_core *core, const pen_worker_event *event) {
     PEN_ASSERT(core->first_round <= core->end_round);
-    PEN_ASSERT(event->generation == core->generation);
+    PEN_ASSERT(!worker_is_foreign(core, event->generation));
     if (core->has_round && event->round < core->end_round) return PEN_WORKER_FAULT_NONE;
+    if (worker_is_over(core)) return PEN_WORKER_FAULT_NONE;
     if (core->state != WORKER_RUNNING || event->form >= core->table->form_count ||
         event->round >= PEN_RUN_ROUND_LIMIT ||
         (core->has_round && event->round != core->end_round) ||
@@ -170,6 +220,7 @@ static pen_worker_fault worker_begin_round(pen_worker_core *core, const pen_work
 static pen_worker_fault worker_go(pen_worker_core *core, uint64_t number) {
     PEN_ASSERT(core->first_round <= core->end_round);
     PEN_ASSERT(core->generation > 0);
+    if (worker_is_over(core)) return PEN_WORKER_FAULT_NONE;
     if (core->state != WORKER_RUNNING || number >= core->end_round) return PEN_WORKER_FAULT_ROUND;
     worker_round *round = pen_worker_find_round(core, number);
     if (round == NULL) return PEN_WORKER_FAULT_NONE;
@@ -182,12 +233,8 @@ pen_worker_fault pen_worker_core_check_frame(const pen_worker_core *core,
                                              const pen_worker_event *event, bool *out_is_seen) {
     PEN_ASSERT(event->kind == PEN_WORKER_EVENT_FRAME);
     PEN_ASSERT(core->first_round <= core->end_round);
-    *out_is_seen = event->generation != core->generation;
+    *out_is_seen = worker_is_foreign(core, event->generation) || worker_is_over(core);
     if (*out_is_seen) return PEN_WORKER_FAULT_NONE;
-    if (core->state == WORKER_STOPPING || core->state == WORKER_STOPPED) {
-        *out_is_seen = true;
-        return PEN_WORKER_FAULT_NONE;
-    }
     if (event->form >= core->table->form_count) return PEN_WORKER_FAULT_CHANNEL;
     const pen_run_form *form = &core->table->forms[event->form];
     if (event->channel >= form->channel_count || form->channels[event->channel].is_shared ||
@@ -218,17 +265,21 @@ pen_worker_fault pen_worker_core_check_frame(const pen_worker_core *core,
 }
 
 static pen_worker_fault worker_receive(pen_worker_core *core, const pen_worker_event *event) {
-    PEN_ASSERT(event->generation == core->generation);
+    PEN_ASSERT(!worker_is_foreign(core, event->generation));
     PEN_ASSERT(core->actions != NULL);
     bool is_seen;
     const pen_worker_fault fault = pen_worker_core_check_frame(core, event, &is_seen);
     if (fault != PEN_WORKER_FAULT_NONE || is_seen) return fault;
     pen_frame_target_put(&core->channels[event->form][event->channel].target, event->sequence);
+    if (PEN_PLANTED(credit_on_receipt)) {
+        pen_worker_act_on_frame(core, PEN_WORKER_ACTION_GRANT, event->form, event->channel,
+                                event->sequence + 1);
+    }
     return PEN_WORKER_FAULT_NONE;
 }
 
 static pen_worker_fault worker_credit(pen_worker_core *core, const pen_worker_event *event) {
-    PEN_ASSERT(event->generation == core->generation);
+    PEN_ASSERT(!worker_is_foreign(core, event->generation));
     PEN_ASSERT(core->actions != NULL);
     if (event->form >= core->table->form_count ||
         event->channel >= core->table->forms[event->form].channel_count ||
@@ -285,7 +336,7 @@ static pen_worker_fault worker_take(pen_worker_core *core, const pen_worker_even
         event->kind == PEN_WORKER_EVENT_LET_GO || event->kind == PEN_WORKER_EVENT_TASK_DONE;
     PEN_ASSERT(is_ours || event->kind < PEN_WORKER_EVENT_LET_GO);
     if (!is_ours && event->kind != PEN_WORKER_EVENT_ASSIGN &&
-        event->generation != core->generation) {
+        worker_is_foreign(core, event->generation)) {
         return PEN_WORKER_FAULT_NONE;
     }
     switch (event->kind) {

@@ -29,6 +29,8 @@ typedef struct worker_device {
     bool is_running;
     uint64_t round;
     uint32_t position; // of the next task, or of that which runs, among the device's in the form
+    uint32_t *turns;   // [stages of the device][PEN_TASK_KIND_COUNT] tasks done in the round
+    uint32_t swap_end; // 0, but where tests plant a mistake
 } worker_device;
 
 typedef struct worker_channel {
@@ -43,9 +45,12 @@ struct pen_worker_core {
     uint32_t worker;
     worker_state state;
     uint64_t generation;
+    uint32_t stage_limit; // of a device, in a form
     uint32_t device_count;
     worker_device *devices;                      // [device_count] those of this worker
     worker_channel **channels;                   // [form_count][channel_count]
+    uint32_t **places;                           // [form_count][task_count] of a task's stage among
+                                                 // its device's, times PEN_TASK_KIND_COUNT
     uint64_t first_round;                        // the oldest not done
     uint64_t end_round;                          // the next to be announced
     bool has_round;                              // one was announced
@@ -60,6 +65,9 @@ struct pen_worker_core {
 // A new action of the step, of this kind and the core's generation.
 pen_worker_action *pen_worker_act(pen_worker_core *core, pen_worker_action_kind kind);
 
+void pen_worker_act_on_frame(pen_worker_core *core, pen_worker_action_kind kind, uint32_t form,
+                             uint32_t channel, uint64_t sequence);
+
 // The round with this number; NULL: not announced, or done.
 worker_round *pen_worker_find_round(pen_worker_core *core, uint64_t number);
 
@@ -68,6 +76,9 @@ void pen_worker_send_waiting(pen_worker_core *core, uint32_t form, uint32_t chan
 
 // The device's task is done: what it made goes, what it was the last to read is given back.
 void pen_worker_complete(pen_worker_core *core, worker_device *device, worker_round *round);
+
+// The device stands before the first task of its round.
+void pen_worker_rewind(const pen_worker_core *core, worker_device *device);
 
 // Takes every device as far as it comes, until it waits or computes.
 void pen_worker_advance(pen_worker_core *core);

@@ -1,3 +1,6 @@
+#include <string.h>
+
+#include "base/planted.h"
 #include "scheduler/protocol/worker_state.h"
 
 pen_worker_action *pen_worker_act(pen_worker_core *core, pen_worker_action_kind kind) {
@@ -8,8 +11,8 @@ pen_worker_action *pen_worker_act(pen_worker_core *core, pen_worker_action_kind 
     return action;
 }
 
-static void worker_act_on_frame(pen_worker_core *core, pen_worker_action_kind kind, uint32_t form,
-                                uint32_t channel, uint64_t sequence) {
+void pen_worker_act_on_frame(pen_worker_core *core, pen_worker_action_kind kind, uint32_t form,
+                             uint32_t channel, uint64_t sequence) {
     PEN_ASSERT(kind == PEN_WORKER_ACTION_SEND || kind == PEN_WORKER_ACTION_GRANT);
     PEN_ASSERT(channel < core->table->forms[form].channel_count);
     pen_worker_action *action = pen_worker_act(core, kind);
@@ -31,7 +34,43 @@ static const pen_run_task *worker_task(const pen_worker_core *core, const worker
     PEN_ASSERT(tasks->worker == core->worker);
     PEN_ASSERT(device->position <= tasks->task_end - tasks->task_first);
     if (device->position == tasks->task_end - tasks->task_first) return NULL;
-    return &core->table->forms[form].tasks[tasks->task_first + device->position];
+    uint32_t position = device->position;
+    if (PEN_PLANTED(arrival_order) && device->swap_end > 0) { // of the two before it
+        if (device->swap_end == position + 2) {
+            position += 1;
+        } else if (device->swap_end == position + 1) {
+            position -= 1;
+        }
+    }
+    return &core->table->forms[form].tasks[tasks->task_first + position];
+}
+
+void pen_worker_rewind(const pen_worker_core *core, worker_device *device) {
+    PEN_ASSERT(!device->is_running);
+    PEN_ASSERT(device->turns != NULL);
+    device->position = 0;
+    device->swap_end = 0;
+    memset(device->turns, 0,
+           (size_t)core->stage_limit * PEN_TASK_KIND_COUNT * sizeof *device->turns);
+}
+
+// A task is done: each comes once, and those of a kind and stage in the order of their microbatches
+// (the phases of updates may be left out), so that gradients are added in that order.
+static void worker_count_task(const pen_worker_core *core, const worker_device *device,
+                              const worker_round *round, const pen_run_task *task) {
+    const pen_run_form *form = &core->table->forms[round->form];
+    uint32_t *turns = &device->turns[core->places[round->form][task - form->tasks]];
+    const pen_task *work = &task->task;
+    PEN_ASSERT(work->kind == PEN_TASK_UPDATE ? work->microbatch >= turns[work->kind]
+                                             : work->microbatch == turns[work->kind]);
+    PEN_ASSERT(work->kind == PEN_TASK_UPDATE || work->microbatch < round->count);
+    turns[work->kind] = work->microbatch + 1;
+    if (work->kind != PEN_TASK_UPDATE) return;
+    // an update has the gradients of all microbatches
+    const pen_task_kind kinds[] = {PEN_TASK_BACKWARD, PEN_TASK_BACKWARD_WEIGHT};
+    for (uint32_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        PEN_ASSERT(turns[kinds[i]] == 0 || turns[kinds[i]] == round->count);
+    }
 }
 
 static bool worker_is_skipped(const worker_round *round, const pen_run_task *task) {
@@ -87,7 +126,7 @@ void pen_worker_send_waiting(pen_worker_core *core, uint32_t form, uint32_t chan
     uint64_t sequence;
     while (pen_frame_source_take(&ends->source, &sequence)) {
         core->lent_count += 1;
-        worker_act_on_frame(core, PEN_WORKER_ACTION_SEND, form, channel, sequence);
+        pen_worker_act_on_frame(core, PEN_WORKER_ACTION_SEND, form, channel, sequence);
     }
 }
 
@@ -98,6 +137,7 @@ void pen_worker_complete(pen_worker_core *core, worker_device *device, worker_ro
     worker_channel *channels = core->channels[round->form];
     PEN_ASSERT(!device->is_running);
     PEN_ASSERT(task->task.kind != PEN_TASK_UPDATE || round->may_update);
+    worker_count_task(core, device, round, task);
     for (uint32_t i = task->send_first; i < task->send_end; i++) {
         const uint32_t channel = form->refs[i];
         const uint64_t sequence = worker_sequence(form, channel, device->round, task);
@@ -114,7 +154,7 @@ void pen_worker_complete(pen_worker_core *core, worker_device *device, worker_ro
         const uint64_t sequence = worker_sequence(form, channel, device->round, task);
         pen_frame_target_release(&channels[channel].target, sequence);
         if (form->channels[channel].is_shared) continue;
-        worker_act_on_frame(core, PEN_WORKER_ACTION_GRANT, round->form, channel, sequence + 1);
+        pen_worker_act_on_frame(core, PEN_WORKER_ACTION_GRANT, round->form, channel, sequence + 1);
     }
     if (task->makes_loss) {
         pen_worker_action *action = pen_worker_act(core, PEN_WORKER_ACTION_LOSS);
@@ -138,10 +178,27 @@ static void worker_leave_round(pen_worker_core *core, worker_device *device,
         pen_frame_target *target = &core->channels[round->form][i].target;
         const uint64_t end = (device->round + 1) * target->slots;
         if (!pen_frame_target_release_below(target, end) || channel->is_shared) continue;
-        worker_act_on_frame(core, PEN_WORKER_ACTION_GRANT, round->form, i, target->consumed);
+        pen_worker_act_on_frame(core, PEN_WORKER_ACTION_GRANT, round->form, i, target->consumed);
     }
     device->round += 1;
-    device->position = 0;
+    pen_worker_rewind(core, device);
+}
+
+// A mistake that tests plant: of two tasks of a kind and stage whose frames are here, that which
+// came last is taken first.
+static const pen_run_task *worker_take_newest(const pen_worker_core *core, worker_device *device,
+                                              const worker_round *round, const pen_run_task *task) {
+    const pen_run_form *form = &core->table->forms[round->form];
+    const pen_run_task *next = task + 1;
+    const bool has_next = task + 1 < form->tasks + form->devices[device->number].task_end;
+    pen_worker_wait wait;
+    if (device->swap_end > device->position || !has_next || next->task.kind != task->task.kind ||
+        next->task.stage != task->task.stage || worker_is_skipped(round, next) ||
+        worker_find_missing(core, round->form, device->round, next, &wait)) {
+        return task;
+    }
+    device->swap_end = device->position + 2;
+    return next;
 }
 
 // Takes a device one task further. False: it waits, or computes.
@@ -161,6 +218,7 @@ static bool worker_advance_device(pen_worker_core *core, worker_device *device) 
         return true;
     }
     if (task->task.kind == PEN_TASK_UPDATE && !round->may_update) return false;
+    if (PEN_PLANTED(arrival_order)) task = worker_take_newest(core, device, round, task);
     pen_worker_wait wait;
     if (worker_find_missing(core, round->form, device->round, task, &wait)) return false;
     if (task->list == PEN_RUN_LIST_NONE) {
