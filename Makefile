@@ -183,6 +183,14 @@ $(BUILD)/tests/conformance/%: $(BUILD)/tests/conformance/%.o $(call objects,$(su
 	$(call say,ld,$@)
 	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -lcmocka -o $@
 
+# ---- real processes that are killed, frozen and cut off; and networks, nodes and disks that fail
+.PHONY: faults
+REPEATS := 20
+faults: $(BUILD)/penstock | build/.has-test build/.has-faults #! kill -9 at each named place REPEATS=20 times; networks, nodes, disks
+	@export PENSTOCK=$(BUILD)/penstock; failed=0; tests/faults/kill_matrix.sh $(REPEATS) || failed=1; \
+	  for script in network_faults node_faults; do python3 tests/faults/$$script.py || [ $$? -eq 77 ] || failed=1; done; \
+	  exit $$failed
+
 # ---- fuzzers: tests/fuzz/NAME_fuzz.c, with corpus/NAME and NAME.dict beside it
 .PHONY: fuzz
 FUZZ :=

@@ -1,0 +1,241 @@
+"""A long training with a random fault every so often; the numbers must be those of one device.
+
+  soak.py MINUTES [--every SECONDS] [--seed N] [--folder DIR]
+
+Faults: kill -9 of any role, freezes shorter and longer than the lease, connections that are reset,
+and networks that let nothing through for a while. The resident memory of all processes is sampled;
+those that lived long must stay flat within 1 % after they have warmed up. At the end the coordinator
+is told to stop (SIGINT), which must save and exit 0, and as many steps are done on one device.
+"""
+import argparse
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+from processes import resident_bytes, state_of
+from training import PENSTOCK, Scene, numbers
+
+LEASE = 3.0
+STEPS = 100000000
+
+
+class Soak:
+    def __init__(self, folder, seed):
+        self.dice = random.Random(seed)
+        self.scene = Scene(folder, "branching", steps=STEPS, every="200 steps", spares=1,
+                           recovery=f"on_loss: wait, grace: 60 s, lease: {LEASE} s, progress: 15 s, attempts: 50")
+        self.training = self.scene.begin(relays=True)
+        self.training.lives_limit = 1 << 30
+        self.memory = {}  # (name, life): [(time, bytes)]
+        self.counts = {}
+        self.slowest = 0.0
+        self.wrong = []
+
+    def turn_for(self, seconds):
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            self.training.turn(0.02)
+            self.drain()
+
+    def drain(self):
+        """Losses are compared at the end from the files; here only the newest are kept."""
+        for life in self.training.keeper.lives["coordinator"]:
+            del life.losses[:-4]
+
+    def sample(self):
+        now = time.monotonic()
+        for life in self.training.keeper.all_lives():
+            if life.code is None and not life.is_frozen:
+                self.memory.setdefault((life.name, life.number), []).append((now, resident_bytes(life.pid)))
+
+    def step(self):
+        return self.training.step()
+
+    def fault(self):
+        training = self.training
+        name = self.dice.choice(["coordinator", "worker1", "worker2", "worker3", "spare1"])
+        deed = self.dice.choice(["kill", "kill", "pause", "freeze", "cut", "part", "long part"])
+        if deed in ("cut", "part", "long part") and name == "coordinator":
+            name = "worker2"
+        life = training.keeper.now(name)
+        if life.code is not None:
+            return
+        self.counts[f"{deed} {name}"] = self.counts.get(f"{deed} {name}", 0) + 1
+        before, begun = self.step(), time.monotonic()
+        print(f"{time.strftime('%H:%M:%S')} step {before}: {deed} {name}", flush=True)
+        if deed == "kill":
+            life.kill()
+        elif deed in ("pause", "freeze"):
+            self.stand_still(life, LEASE / 3 if deed == "pause" else 2 * LEASE)
+        elif deed == "cut":
+            training.relays[name].cut()
+        else:
+            training.relays[name].mode = "stall"
+            self.turn_for(LEASE / 3 if deed == "part" else 2 * LEASE)
+            training.relays[name].mode = "pass"
+        self.next_loss(begun)
+
+    def stand_still(self, life, seconds):
+        life.signal(signal.SIGSTOP)
+        life.is_frozen = True
+        if life.name == "coordinator" and seconds > LEASE:
+            self.training.keeper.begin("coordinator")  # as a supervisor that lost sight of it
+            self.training.expects_superseded = True
+        self.turn_for(seconds)
+        life.signal(signal.SIGCONT)
+        life.is_frozen = False
+
+    def next_loss(self, begun):
+        """Waits until losses come again."""
+        def fresh():
+            self.drain()
+            return any(when > time.monotonic() - 0.1 and when > begun + 0.3 for when, _, _ in self.training.losses())
+        limit = time.monotonic() + 60
+        while not fresh():
+            self.training.turn(0.01)
+            if time.monotonic() > limit:
+                self.wrong.append(f"no loss for 60 s: {self.training.last_words('coordinator')}")
+                return
+        self.slowest = max(self.slowest, time.monotonic() - begun)
+
+    def run(self, seconds, every):
+        self.training.start()
+        end = time.monotonic() + seconds
+        due = time.monotonic() + every
+        sampled = 0.0
+        while time.monotonic() < end and not self.wrong:
+            self.turn_for(0.2)
+            if time.monotonic() - sampled > 2:
+                sampled = time.monotonic()
+                self.sample()
+            if time.monotonic() >= due:
+                self.fault()
+                due = max(due + every, time.monotonic() + 1)
+
+    def finish(self):
+        training = self.training
+        limit = time.monotonic() + 60
+        while training.is_over() or training.coordinator().code is not None or training.step() == 0:
+            training.turn()
+            if time.monotonic() > limit:
+                break
+        life = training.coordinator()
+        life.signal(signal.SIGINT)
+        training.keeper.kinds["coordinator"] = (training.keeper.kinds["coordinator"][0], None)
+        limit = time.monotonic() + 60
+        while any(l.code is None for l in training.keeper.lives["coordinator"]) and time.monotonic() < limit:
+            training.turn()
+            for old in training.keeper.lives["coordinator"]:
+                if old.code is None and state_of(old.pid) == "T":
+                    old.signal(signal.SIGCONT)
+        if life.code != 0:
+            self.wrong.append(f"the coordinator ended with {life.code} after SIGINT: {training.last_words('coordinator')}")
+        self.wrong += training.keeper.end()
+        return life
+
+    def compare(self, life):
+        reported, last = {}, 0
+        for one in self.training.keeper.lives["coordinator"]:
+            losses, _ = numbers(one.output_bytes())
+            for step, loss in losses.items():
+                if reported.setdefault(step, loss) != loss:
+                    self.wrong.append(f"step {step} had loss {reported[step]} and later {loss}")
+                last = max(last, step)
+        final, _ = numbers(life.output_bytes())
+        done = max(final, default=0)
+        missing = [step for step in range(1, done + 1) if step not in reported]
+        if missing:
+            self.wrong.append(f"{len(missing)} steps were not reported, the first {missing[0]}")
+        path = f"{self.scene.folder}/one.yaml"
+        with open(path, "w", encoding="utf-8") as out:
+            out.write(self.scene.job([""]))
+        saved = f"{self.scene.folder}/one.safetensors"
+        found = subprocess.run([PENSTOCK, "train", "--json", "--steps", str(done), "--save", saved, path],
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+        losses, parameters = numbers(found.stdout)
+        different = [step for step in range(1, done + 1) if losses.get(step) != reported.get(step)]
+        if different:
+            self.wrong.append(f"{len(different)} of {done} losses differ, the first of step {different[0]}")
+        self.compare_parameters(life, parameters, saved)
+        return done
+
+    def compare_parameters(self, life, expected, saved):
+        _, found = numbers(life.output_bytes())
+        if found is None:  # the run was stopped: what it saved is compared
+            exported = f"{self.scene.folder}/kept.safetensors"
+            made = subprocess.run([PENSTOCK, "checkpoint", "export", self.training.kept, "-o", exported],
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+            if made.returncode != 0:
+                self.wrong.append(f"checkpoint export: {made.stdout.decode().strip()}")
+                return
+            found, expected = tensors_of(exported), tensors_of(saved)
+            if any(found.get(name) != bytes_ for name, bytes_ in expected.items()):
+                self.wrong.append("the parameters differ")
+        elif found != expected:
+            self.wrong.append(f"parameters {found}, not {expected}")
+
+    def judge_memory(self):
+        """Of lives of 90 s and more: from 45 s after the start to the end."""
+        worst, count = 0.0, 0
+        for (name, number), samples in self.memory.items():
+            begun, ended = samples[0][0], samples[-1][0]
+            warm = [size for when, size in samples if when >= begun + 45]
+            if ended - begun < 90 or len(warm) < 12:
+                continue
+            count += 1
+            third = max(1, len(warm) // 3)
+            early, late = sorted(warm[:third])[third // 2], sorted(warm[-third:])[third // 2]
+            growth = late / early - 1
+            print(f"memory of {name} (life {number}, {ended - begun:.0f} s): {early >> 10} KiB, later "
+                  f"{late >> 10} KiB, {100 * growth:+.2f} %")
+            worst = max(worst, growth)
+        if worst > 0.01:
+            self.wrong.append(f"memory grew by {100 * worst:.2f} %")
+        return worst, count
+
+
+def tensors_of(path):
+    """{name: bytes} of a safetensors file."""
+    import json
+    with open(path, "rb") as file:
+        head = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+        body = file.read()
+    return {name: body[slice(*entry["data_offsets"])] for name, entry in head.items() if name != "__metadata__"}
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("minutes", type=float)
+    parser.add_argument("--every", type=float, default=15)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--folder")
+    options = parser.parse_args()
+    folder = options.folder or tempfile.mkdtemp(prefix="penstock-soak-")
+    os.makedirs(folder, exist_ok=True)
+    soak = Soak(folder, options.seed)
+    soak.run(60 * options.minutes, options.every)
+    life = soak.finish()
+    done = soak.compare(life)
+    worst, count = soak.judge_memory()
+    for name, number in sorted(soak.counts.items()):
+        print(f"{number:4d} x {name}")
+    print(f"{sum(soak.counts.values())} faults in {options.minutes:g} minutes, {done} steps, the longest from a "
+          f"fault to the next loss {soak.slowest:.2f} s; memory of {count} processes at most {100 * worst:+.2f} %")
+    for text in soak.wrong:
+        print(f"WRONG: {text}")
+    if soak.wrong:
+        print(f"what processes said is in {folder}")
+        return 1
+    print("all losses and parameters are those of one device")
+    if options.folder is None:
+        shutil.rmtree(folder, ignore_errors=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
