@@ -261,16 +261,16 @@ static case_settings settings_of(uint64_t seed) {
 
 static void everything_comes_once_and_in_order(void **state) {
     (void)state;
-    for (uint64_t seed = 0; seed < 4000; seed++) {
+    for (uint64_t seed = 0; seed < 3000; seed++) {
         const case_settings settings = settings_of(seed);
         const char *failure = run_case(seed, &settings);
         CHECK(failure == NULL, "seed %llu: %s", (unsigned long long)seed, failure);
     }
 }
 
-#ifdef PEN_PLANTED_MISTAKES
 static void planted_mistakes_are_found(void **state) {
     (void)state;
+#ifdef PEN_PLANTED_MISTAKES
     const char *const names[] = {"no_retransmit", "no_dedup", "ack_before_whole",
                                  "resume_from_wrong_ack"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -285,8 +285,10 @@ static void planted_mistakes_are_found(void **state) {
         print_message("%s: seed %llu: %s\n", names[i], (unsigned long long)seed - 1, failure);
     }
     pen_planted_mistake = "";
-}
+#else
+    skip(); // there are none in this build
 #endif
+}
 
 // ---- small ones
 
@@ -432,7 +434,5 @@ static void what_is_kept_has_a_limit(void **state) {
 PEN_TEST_MAIN(cmocka_unit_test(acknowledgements_ride_or_go_alone_late),
               cmocka_unit_test(wrong_acknowledgements_are_told),
               cmocka_unit_test(wrong_numbers_are_told), cmocka_unit_test(what_is_kept_has_a_limit),
-#ifdef PEN_PLANTED_MISTAKES
               cmocka_unit_test(planted_mistakes_are_found),
-#endif
               cmocka_unit_test(everything_comes_once_and_in_order))
