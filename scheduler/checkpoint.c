@@ -6,8 +6,7 @@
 
 #include "base/file.h"
 #include "base/option.h"
-#include "graph/dump/dump_text.h"
-#include "graph/import/import.h"
+#include "scheduler/checkpoint_state.h"
 #include "scheduler/parameter_file.h"
 #include "scheduler/training/safetensors.h"
 
@@ -91,17 +90,6 @@ static const char *checkpoint_format_hash(uint64_t hash, char *text) {
     return text;
 }
 
-// Of nodes, attributes, names and types, before anything is made of them for a device.
-static pen_status checkpoint_hash_model(const char *path, char *out_text) {
-    pen_model *model;
-    const char *text = "";
-    PEN_TRY(pen_model_open(path, NULL, &model));
-    const pen_status status = pen_dump_text(model->graph, model->arena, &text);
-    checkpoint_format_hash(checkpoint_hash(CHECKPOINT_HASH_START, text, strlen(text)), out_text);
-    pen_model_destroy(model);
-    return status;
-}
-
 static pen_status checkpoint_tensors_path(const char *folder, uint64_t step, pen_arena *arena,
                                           const char **out_path) {
     return pen_arena_format(arena, out_path, "%s/step-%" PRIu64 ".safetensors", folder, step);
@@ -134,7 +122,7 @@ static pen_status checkpoint_write_manifest(const char *path, const pen_checkpoi
                                             const char *tensors_hash) {
     const pen_job_train *train = &subject->job->train;
     char model_hash[CHECKPOINT_HASH_TEXT_BYTES];
-    PEN_TRY(checkpoint_hash_model(subject->job->model.file, model_hash));
+    PEN_TRY(pen_checkpoint_hash_model(subject->job->model.file, model_hash));
     pen_file *file;
     PEN_TRY(pen_file_create_beside(path, &file));
     fprintf(pen_file_stream(file),
@@ -221,7 +209,7 @@ static pen_status checkpoint_check(const checkpoint_manifest *manifest,
                                    const pen_checkpoint_subject *subject) {
     const pen_job_train *train = &subject->job->train;
     char hash[CHECKPOINT_HASH_TEXT_BYTES];
-    PEN_TRY(checkpoint_hash_model(subject->job->model.file, hash));
+    PEN_TRY(pen_checkpoint_hash_model(subject->job->model.file, hash));
     if (strcmp(hash, manifest->model_hash) != 0) {
         return pen_job_blame(subject->job, &subject->job->model.file,
                              pen_error(PEN_INVALID_INPUT,

@@ -14,6 +14,7 @@
 #include "scheduler/store/safetensors_header.h"
 
 #define SHARD_BESIDE ".partial"
+#define SHARD_ALIGNMENT 8     // of where ranges begin, and end within a tensor
 #define SHARD_DAMAGE_LIMIT 16 // chunks that are named
 
 // A file that is being written, chunk by chunk.
@@ -82,8 +83,10 @@ static pen_status shard_describe(const pen_shard_tensor *tensor, pen_arena *aren
     PEN_TRY(shard_check_name(tensor));
     *out_item = (pen_safetensors_item){.name = tensor->name, .type = tensor->type};
     if (tensor->first == 0 && tensor->bytes == whole) return PEN_OK;
-    if (element == 0 || tensor->first % element != 0 || tensor->bytes % element != 0 ||
-        tensor->first > whole || tensor->bytes > whole - tensor->first) {
+    const bool ends = tensor->first <= whole && tensor->bytes == whole - tensor->first;
+    if (element == 0 || tensor->first % SHARD_ALIGNMENT != 0 ||
+        (tensor->bytes % SHARD_ALIGNMENT != 0 && !ends) || tensor->first > whole ||
+        tensor->bytes > whole - tensor->first) {
         return pen_error(PEN_INVALID_INPUT,
                          "tensor '%s' of %" PRIu64 " bytes has no range %" PRIu64 "+%" PRIu64,
                          tensor->name, whole, tensor->first, tensor->bytes);

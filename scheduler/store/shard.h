@@ -20,8 +20,8 @@
 typedef struct pen_shard_tensor {
     const char *name;
     pen_tensor_type type; // of the whole tensor
-    uint64_t first;       // byte of it that the shard's part begins with, at a whole element
-    uint64_t bytes;       // of the part, whole elements; with first 0 and all bytes: the whole
+    uint64_t first;       // byte of it that the shard's part begins with, a multiple of 8
+    uint64_t bytes;       // of the part, likewise unless it ends the tensor
 } pen_shard_tensor;
 
 // Gives `bytes` of tensor `index` of the list from byte `first` of its part on: at most
