@@ -1,0 +1,338 @@
+#include "scheduler/store/commit_log.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "scheduler/store/commit_record.h"
+#include "scheduler/store/shard.h"
+#include "tests/support/check.h"
+#include "tests/support/failing_disk.h"
+#include "tests/support/scratch.h"
+
+#define RACE_NUMBERS 20000
+#define RACE_GENERATIONS 150
+
+static const char *const job = "penstock-0123456789abcdef";
+
+static pen_commit_record fence(uint64_t generation, uint64_t coordinator) {
+    pen_commit_record record = {
+        .kind = PEN_COMMIT_FENCE, .generation = generation, .coordinator = coordinator};
+    snprintf(record.job, sizeof record.job, "%s", job);
+    return record;
+}
+
+static pen_commit_record manifest(uint64_t generation, uint64_t step) {
+    static const uint32_t checksums[] = {0x01234567};
+    static const pen_shard_summary shard = {.file = "g1-s1-w0.safetensors",
+                                            .holders = "",
+                                            .bytes = 5,
+                                            .chunk_count = 1,
+                                            .checksums = checksums};
+    pen_commit_record record = {.kind = PEN_COMMIT_MANIFEST,
+                                .generation = generation,
+                                .manifest = {.step = step, .shard_count = 1, .shards = &shard}};
+    snprintf(record.job, sizeof record.job, "%s", job);
+    return record;
+}
+
+static pen_commit_log *open_log(const char *folder, pen_arena *arena) {
+    pen_commit_log *log;
+    CHECK_OK(pen_commit_log_open(pen_disk_of_machine(), folder, arena, &log));
+    return log;
+}
+
+static bool is_there(const char *folder, const char *name) {
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return access(path, F_OK) == 0;
+}
+
+static void append(pen_commit_log *log, pen_commit_record record) {
+    CHECK_OK(pen_commit_log_append(log, &record));
+}
+
+static void keeps_what_was_appended(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    const char *folder = scratch_path("kept/commit");
+    pen_commit_log *log = open_log(folder, arena);
+    assert_int_equal(pen_commit_log_generation(log), 0);
+    assert_string_equal(pen_commit_log_job(log), "");
+    assert_null(pen_commit_log_manifest(log, 0));
+    append(log, fence(1, 7));
+    append(log, manifest(1, 10));
+    append(log, manifest(1, 20));
+    append(log, fence(2, 8));
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(pen_commit_log_generation(log), 2);
+        assert_string_equal(pen_commit_log_job(log), job);
+        assert_int_equal(pen_commit_log_manifest(log, 0)->manifest.step, 20);
+        assert_int_equal(pen_commit_log_manifest(log, 0)->number, 3);
+        assert_int_equal(pen_commit_log_manifest(log, 1)->manifest.step, 10);
+        assert_null(pen_commit_log_manifest(log, 2));
+        log = open_log(folder, arena);
+    }
+    const pen_shard_summary *shard = &pen_commit_log_manifest(log, 0)->manifest.shards[0];
+    assert_string_equal(shard->file, "g1-s1-w0.safetensors");
+    assert_int_equal(shard->checksums[0], 0x01234567);
+    pen_commit_record begun = fence(3, 9); // another training: what was there is not of it
+    begun.begins = true;
+    append(log, begun);
+    assert_null(pen_commit_log_manifest(log, 0));
+    append(log, manifest(3, 5));
+    assert_int_equal(pen_commit_log_manifest(open_log(folder, arena), 0)->manifest.step, 5);
+    assert_null(pen_commit_log_manifest(log, 1));
+    pen_commit_record foreign = manifest(3, 6);
+    snprintf(foreign.job, sizeof foreign.job, "another");
+    CHECK_ERROR(pen_commit_log_append(log, &foreign), PEN_INVALID_INPUT, "not 'another'");
+    pen_arena_destroy(arena);
+}
+
+static void supersedes(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    const char *folder = scratch_path("superseded/commit");
+    pen_commit_log *first = open_log(folder, arena);
+    append(first, fence(1, 7));
+    append(first, manifest(1, 10));
+    pen_commit_log *second = open_log(folder, arena);
+    pen_commit_record unfenced = manifest(1, 11);
+    CHECK_ERROR(pen_commit_log_append(second, &unfenced), PEN_CANCELLED, "superseded");
+    append(second, fence(2, 8));
+    pen_commit_record late = manifest(1, 20);
+    CHECK_ERROR(pen_commit_log_append(first, &late), PEN_CANCELLED, "superseded by generation 2");
+    pen_commit_record again = fence(2, 7);
+    CHECK_ERROR(pen_commit_log_append(first, &again), PEN_CANCELLED, "superseded by generation 2");
+    append(second, manifest(2, 20));
+    append(first, fence(3, 7)); // it knows now, and may go on
+    late = manifest(2, 30);
+    CHECK_ERROR(pen_commit_log_append(second, &late), PEN_CANCELLED, "superseded by generation 3");
+    assert_int_equal(pen_commit_log_manifest(open_log(folder, arena), 0)->manifest.step, 20);
+    pen_arena_destroy(arena);
+}
+
+// A number that was removed is free again, but not for one who does not know what came after.
+static void passes_removed_numbers(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    const char *folder = scratch_path("removed/commit");
+    const pen_shard_place shards = {pen_disk_of_machine(), scratch_path("removed/shards")};
+    CHECK_OK(pen_disk_of_machine()->kind->make_folder(pen_disk_of_machine(), shards.folder));
+    pen_commit_log *zombie = open_log(folder, arena);
+    append(zombie, fence(1, 7));
+    pen_commit_log *log = open_log(folder, arena);
+    append(log, fence(2, 8));
+    append(log, fence(3, 8));
+    pen_commit_record empty = manifest(3, 1);
+    empty.manifest.shard_count = 0;
+    for (uint64_t step = 1; step <= 4; step++) {
+        empty.manifest.step = step;
+        append(log, empty);
+    }
+    CHECK_OK(pen_commit_log_prune(log, &shards, 2));
+    assert_false(is_there(folder, "commit.000000000002"));
+    assert_int_equal(pen_commit_log_manifest(log, 1)->manifest.step, 3);
+    assert_null(pen_commit_log_manifest(log, 2));
+    pen_commit_record late = manifest(1, 9);
+    CHECK_ERROR(pen_commit_log_append(zombie, &late), PEN_CANCELLED, "superseded by generation 3");
+    assert_false(is_there(folder, "commit.000000000002"));
+    CHECK_ERROR(pen_commit_log_prune(zombie, &shards, 2), PEN_CANCELLED, "superseded");
+    append(log, empty);
+    assert_int_equal(pen_commit_log_generation(open_log(folder, arena)), 3);
+    pen_arena_destroy(arena);
+}
+
+static void write_over(const char *path, uint64_t at, char byte) {
+    FILE *file = fopen(path, "r+");
+    assert_non_null(file);
+    assert_int_equal(fseek(file, (long)at, SEEK_SET), 0);
+    assert_int_equal(fputc(byte, file), byte);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void falls_back_from_damage(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    const char *folder = scratch_path("damaged/commit");
+    pen_commit_log *log = open_log(folder, arena);
+    append(log, fence(1, 7));
+    append(log, manifest(1, 10));
+    append(log, manifest(1, 20));
+    scratch_file("damaged/commit/tmp.000000000002.1.7", "torn", 4);
+    scratch_file("damaged/commit/tmp.000000000004.1.7", "torn", 4);
+    write_over(scratch_path("damaged/commit/commit.000000000003"), 40, '!');
+    pen_log_set_level(PEN_LOG_ERROR);
+    log = open_log(folder, arena);
+    assert_int_equal(pen_commit_log_manifest(log, 0)->manifest.step, 10);
+    assert_null(pen_commit_log_manifest(log, 1));
+    // the damaged record may have been a fence
+    assert_int_equal(pen_commit_log_generation(log), 2);
+    assert_false(is_there(folder, "tmp.000000000002.1.7"));
+    assert_true(is_there(folder, "tmp.000000000004.1.7"));
+    append(log, fence(3, 8));
+    append(log, manifest(3, 20));
+    log = open_log(folder, arena);
+    assert_int_equal(pen_commit_log_generation(log), 3);
+    assert_int_equal(pen_commit_log_manifest(log, 0)->manifest.step, 20);
+    pen_log_set_level(PEN_LOG_NOTE);
+    pen_arena_destroy(arena);
+}
+
+// Each byte of a record, with any other value, is seen.
+static void sees_each_byte(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    pen_commit_record records[] = {fence(3, 0x123456789abcdef0), manifest(12, 345)};
+    for (size_t r = 0; r < 2; r++) {
+        const char *bytes;
+        uint64_t count = 0;
+        pen_commit_record read;
+        records[r].number = 17;
+        CHECK_OK(pen_commit_record_encode(&records[r], arena, &bytes, &count));
+        CHECK_OK(pen_commit_record_decode(bytes, count, arena, &read));
+        char *copy = malloc(count);
+        for (uint64_t at = 0; at < count; at++) {
+            for (int other = 1; other < 256; other++) {
+                memcpy(copy, bytes, count);
+                copy[at] = (char)(copy[at] ^ other);
+                CHECK_ERROR(pen_commit_record_decode(copy, count, arena, &read), PEN_CORRUPT, "");
+            }
+            CHECK_ERROR(pen_commit_record_decode(bytes, at, arena, &read), PEN_CORRUPT, "");
+        }
+        free(copy);
+    }
+    pen_arena_destroy(arena);
+}
+
+// Of two processes that want a number one gets it.
+static void one_wins_each_number(void **state) {
+    (void)state;
+    pen_disk *disk = pen_disk_of_machine();
+    const char *won[2] = {scratch_path("numbers/won.0"), scratch_path("numbers/won.1")};
+    for (int p = 0; p < 2; p++) {
+        scratch_file(p == 0 ? "numbers/from.0" : "numbers/from.1", "x", 1);
+    }
+    const char *froms[2] = {scratch_path("numbers/from.0"), scratch_path("numbers/from.1")};
+    const char *prefix = scratch_path("numbers/to");
+    const pid_t child = fork();
+    const int self = child == 0;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < RACE_NUMBERS; i++) {
+        char to[256];
+        bool is_taken = false;
+        snprintf(to, sizeof to, "%s.%u", prefix, i);
+        CHECK_OK(disk->kind->publish(disk, froms[self], to, &is_taken));
+        if (!is_taken) count++;
+    }
+    FILE *file = fopen(won[self], "w");
+    assert_non_null(file);
+    fprintf(file, "%u", count);
+    fclose(file);
+    if (child == 0) _exit(0);
+    int result = 1;
+    assert_int_equal(waitpid(child, &result, 0), child);
+    assert_int_equal(result, 0);
+    unsigned other = 0;
+    file = fopen(won[1], "r");
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%u", &other), 1);
+    fclose(file);
+    assert_int_equal(count + other, RACE_NUMBERS);
+}
+
+// Fences generations until the last, and writes which it got.
+static void race(const char *folder, uint64_t self, FILE *won) {
+    pen_arena *arena = check_arena();
+    pen_commit_log *log = open_log(folder, arena);
+    while (pen_commit_log_generation(log) < RACE_GENERATIONS) {
+        pen_commit_record record = fence(pen_commit_log_generation(log) + 1, self);
+        const pen_status status = pen_commit_log_append(log, &record);
+        if (status == PEN_OK) {
+            fprintf(won, "%u\n", (unsigned)record.generation);
+            pen_commit_record step = manifest(record.generation, record.generation);
+            const pen_status saved = pen_commit_log_append(log, &step);
+            if (saved != PEN_OK) {
+                assert_int_equal(pen_status_get_code(saved), PEN_CANCELLED);
+                pen_status_ignore(saved, "the other was quicker");
+            }
+            continue;
+        }
+        assert_int_equal(pen_status_get_code(status), PEN_CANCELLED);
+        pen_status_ignore(status, "the other was quicker");
+    }
+    pen_arena_destroy(arena);
+}
+
+static void one_wins_each_generation(void **state) {
+    (void)state;
+    const char *folder = scratch_path("race/commit");
+    const char *lists[2] = {scratch_file("race/won.0", "", 0), scratch_file("race/won.1", "", 0)};
+    const pid_t child = fork();
+    const int self = child == 0;
+    FILE *won = fopen(lists[self], "w");
+    assert_non_null(won);
+    race(folder, 100 + (uint64_t)self, won);
+    fclose(won);
+    if (child == 0) _exit(0);
+    int result = 1;
+    assert_int_equal(waitpid(child, &result, 0), child);
+    assert_int_equal(result, 0);
+    static unsigned char winners[RACE_GENERATIONS + 1];
+    for (int p = 0; p < 2; p++) {
+        unsigned generation = 0;
+        FILE *list = fopen(lists[p], "r");
+        assert_non_null(list);
+        while (fscanf(list, "%u", &generation) == 1) {
+            assert_in_range(generation, 1, RACE_GENERATIONS);
+            winners[generation]++;
+        }
+        fclose(list);
+    }
+    for (uint32_t g = 1; g <= RACE_GENERATIONS; g++) {
+        CHECK(winners[g] == 1, "generation %u was won %u times", g, winners[g]);
+    }
+}
+
+// Whatever goes wrong while appending: the record is there whole, or not at all, and the next
+// append goes on from there.
+static void survives_each_call(void **state) {
+    (void)state;
+    const char *root = scratch_path("calls");
+    pen_log_set_level(PEN_LOG_ERROR);
+    for (int mode = 0; mode < FAILING_DISK_MODES; mode++) {
+        bool has_failed = true;
+        for (uint64_t at = 1; has_failed; at++) {
+            char folder[256];
+            pen_arena *arena = check_arena();
+            snprintf(folder, sizeof folder, "%s/%d.%u/commit", root, mode, (unsigned)at);
+            append(open_log(folder, arena), fence(1, 7));
+            failing_disk failing;
+            failing_disk_init(&failing, at, (failing_disk_mode)mode);
+            pen_commit_log *log = NULL;
+            pen_status status = pen_commit_log_open(&failing.disk, folder, arena, &log);
+            pen_commit_record next = fence(2, 8), saved = manifest(2, 10);
+            if (status == PEN_OK) status = pen_commit_log_append(log, &next);
+            if (status == PEN_OK) status = pen_commit_log_append(log, &saved);
+            has_failed = failing_disk_has_failed(&failing);
+            const bool is_saved = status == PEN_OK;
+            pen_status_ignore(status, "looked at below");
+            if (!is_saved && mode != FAILING_DISK_DEAD && log != NULL) {
+                CHECK_OK(pen_commit_log_append(log, &next)); // it may have been the fence
+                CHECK_OK(pen_commit_log_append(log, &saved));
+            }
+            log = open_log(folder, arena);
+            CHECK(pen_commit_log_generation(log) >= 1, "mode %d, call %u", mode, (unsigned)at);
+            if (is_saved) assert_int_equal(pen_commit_log_manifest(log, 0)->manifest.step, 10);
+            append(log, fence(pen_commit_log_generation(log) + 1, 9));
+            pen_arena_destroy(arena);
+        }
+    }
+    pen_log_set_level(PEN_LOG_NOTE);
+}
+
+PEN_TEST_MAIN(cmocka_unit_test(keeps_what_was_appended), cmocka_unit_test(supersedes),
+              cmocka_unit_test(passes_removed_numbers), cmocka_unit_test(falls_back_from_damage),
+              cmocka_unit_test(sees_each_byte), cmocka_unit_test(one_wins_each_number),
+              cmocka_unit_test(one_wins_each_generation), cmocka_unit_test(survives_each_call))
