@@ -107,10 +107,15 @@ pen_member_answer pen_member_core_judge(const pen_member_core *core, uint32_t pe
     if (generation < highest && (generation == 0 || !PEN_PLANTED(accept_stale_generation))) {
         return PEN_MEMBER_SUPERSEDED;
     }
+    // of two of the same generation one could not make it durable
+    const bool is_same = member_is_own_job(core, found) && generation == core->generation &&
+                         incarnation == core->coordinator;
+    if (found < PEN_MEMBER_JOB_LIMIT && generation == core->jobs[found].assigned && !is_same) {
+        return PEN_MEMBER_SUPERSEDED;
+    }
     const bool is_free = core->state == PEN_MEMBER_IDLE && !core->is_linked;
     if (is_free && !core->is_called) return PEN_MEMBER_TAKE;
     if (!member_is_own_job(core, found)) return PEN_MEMBER_BUSY;
-    const bool is_same = generation == core->generation && incarnation == core->coordinator;
     const bool has_begun = member_has_run(core) || core->state == PEN_MEMBER_LEAVING;
     // it has lost the link, of which we do not know yet
     if (is_same && !has_begun && !core->has_left) return PEN_MEMBER_TAKE;
@@ -162,16 +167,13 @@ static void member_take_call(pen_member_core *core, const pen_member_event *even
         const size_t length = strnlen(event->job, sizeof core->jobs[job].name - 1);
         memcpy(core->jobs[job].name, event->job, length);
     }
-    const bool is_again = core->has_left && member_is_own_job(core, job) &&
-                          event->generation == core->generation &&
-                          event->incarnation == core->coordinator;
     core->call_count += 1;
     core->job = job;
     core->jobs[job].used_at = core->call_count;
     core->jobs[job].generation = event->generation;
     core->generation = event->generation;
     core->coordinator = event->incarnation;
-    core->has_left = is_again;
+    core->has_left = false;
     core->is_called = true;
     core->heard_at = event->now;
 }
@@ -208,9 +210,12 @@ static void member_take_assign(pen_member_core *core, const pen_member_event *ev
         event->incarnation == core->options.incarnation || PEN_PLANTED(no_incarnation);
     const bool is_current =
         event->generation == core->generation || PEN_PLANTED(accept_stale_generation);
-    if (!is_for_us || !is_current) return;
+    const bool is_new =
+        event->generation > core->jobs[core->job].assigned || PEN_PLANTED(accept_stale_generation);
+    if (!is_for_us || !is_current || !is_new) return;
     core->worker = event->worker;
     core->generation = event->generation;
+    core->jobs[core->job].assigned = event->generation;
     member_transition(core, PEN_MEMBER_PULLING);
     member_act(core, step, PEN_MEMBER_ACTION_PULL);
 }

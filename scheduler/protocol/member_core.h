@@ -11,7 +11,7 @@
 // incarnation is passed over, since generations alone do not tell a restarted worker from the one
 // that was. The highest generation of each of the last jobs is remembered, and a coordinator of a
 // lower one is told that it is superseded. One of a higher one makes us leave the run that is here,
-// and is taken when it calls again. A generation that was left is not run again.
+// and is taken when it calls again. A generation is run once.
 //
 // Threads: one at a time.
 #ifndef PEN_SCHEDULER_PROTOCOL_MEMBER_CORE_H
@@ -90,6 +90,7 @@ typedef struct pen_member_options {
 typedef struct pen_member_job {
     char name[PEN_MEMBER_JOB_BYTES];
     uint64_t generation; // the highest of which a coordinator was taken
+    uint64_t assigned;   // the highest that was run
     uint64_t used_at;    // number of the call
 } pen_member_job;
 
@@ -105,7 +106,7 @@ typedef struct pen_member_core {
     bool is_called;        // a call was taken: UP or DOWN will come
     bool is_linked;        //
     bool is_disconnecting; // DOWN will come
-    bool has_left;         // this generation's run
+    bool has_left;         // the run, or was told to stop before there was one
     bool sends_stopped;    // when it is left
     uint64_t heard_at;     // the last word of the coordinator
     uint64_t beat_at;      // the last beat
