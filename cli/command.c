@@ -23,6 +23,7 @@
     VERB(simulate)                                                                                 \
     VERB(show)                                                                                     \
     VERB(worker)                                                                                   \
+    VERB(diagnose)                                                                                 \
     VERB(doctor)                                                                                   \
     VERB(schema)
 
