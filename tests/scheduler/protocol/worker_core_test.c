@@ -233,8 +233,177 @@ static void stopping_waits_for_tasks(void **state) {
     pen_arena_destroy(arena);
 }
 
+typedef enum worker_place {
+    IDLE,
+    DRAINING,
+    LOADING,
+    READY,
+    RUNNING,
+    STOPPING,
+    STOPPED,
+    PLACE_COUNT,
+} worker_place;
+
+static pen_worker_core *core_in(pen_arena *arena, worker_place where) {
+    pen_worker_core *core = new_core(arena, 1);
+    if (where == IDLE) return core;
+    STEP(core, .kind = PEN_WORKER_EVENT_ASSIGN);
+    if (where == LOADING) return core;
+    STEP(core, .kind = PEN_WORKER_EVENT_LOADED);
+    if (where == READY) return core;
+    STEP(core, .kind = PEN_WORKER_EVENT_START);
+    STEP(core, .kind = PEN_WORKER_EVENT_ROUND, .count = 3, .updates = true);
+    if (where == RUNNING) return core;
+    if (where == DRAINING) {
+        STEP(core, .kind = PEN_WORKER_EVENT_ASSIGN, .generation = 6);
+        return core;
+    }
+    STEP(core, .kind = PEN_WORKER_EVENT_STOP);
+    if (where == STOPPED) STEP(core, .kind = PEN_WORKER_EVENT_TASK_DONE);
+    return core;
+}
+
+// Whatever it does, a higher generation is loaded once no task runs, and begins from nothing.
+static void a_higher_generation_is_loaded_from_every_state(void **state) {
+    (void)state;
+    for (worker_place where = IDLE; where < PLACE_COUNT; where++) {
+        pen_arena *arena = check_arena();
+        pen_worker_core *core = core_in(arena, where);
+        const bool computes = where == DRAINING || where == RUNNING || where == STOPPING;
+        STEP(core, .kind = PEN_WORKER_EVENT_ASSIGN, .generation = 9);
+        check_actions(computes ? 0 : 1, PEN_WORKER_ACTION_LOAD);
+        STEP(core, .kind = PEN_WORKER_EVENT_ASSIGN, .generation = 9); // again
+        check_actions(0, PEN_WORKER_ACTION_LOAD);
+        if (computes) {
+            STEP(core, .kind = PEN_WORKER_EVENT_TASK_DONE);
+            check_actions(1, PEN_WORKER_ACTION_LOAD);
+        }
+        CHECK(actions[0].generation == 9 || !computes, "which");
+        // what is left of the generation before changes nothing
+        STEP(core, .kind = PEN_WORKER_EVENT_LOADED);
+        STEP(core, .kind = PEN_WORKER_EVENT_START);
+        STEP(core, .kind = PEN_WORKER_EVENT_ROUND, .round = 1, .count = 3);
+        STEP(core, .kind = PEN_WORKER_EVENT_GO, .round = 0);
+        STEP(core, .kind = PEN_WORKER_EVENT_CREDIT, .sequence = 99);
+        STEP(core, .kind = PEN_WORKER_EVENT_FRAME, .sequence = 99);
+        STEP(core, .kind = PEN_WORKER_EVENT_STOP);
+        STEP(core, .kind = PEN_WORKER_EVENT_ASSIGN);
+        STEP(core, .kind = PEN_WORKER_EVENT_LOADED, .generation = 9);
+        check_actions(1, PEN_WORKER_ACTION_READY);
+        STEP(core, .kind = PEN_WORKER_EVENT_START, .generation = 9);
+        STEP(core, .kind = PEN_WORKER_EVENT_ROUND, .generation = 9, .round = 40, .count = 1);
+        check_actions(1, PEN_WORKER_ACTION_RUN);
+        CHECK(actions[0].task == 0 && actions[0].round == 40, "from the beginning");
+        pen_arena_destroy(arena);
+    }
+}
+
+// Takes an event twice: the second time does nothing.
+static void step_twice(pen_worker_core *core, pen_worker_event event) {
+    pen_worker_action first[256];
+    CHECK(step(core, event) == PEN_WORKER_FAULT_NONE, "a fault");
+    const uint32_t count = action_count;
+    memcpy(first, actions, sizeof first);
+    CHECK(step(core, event) == PEN_WORKER_FAULT_NONE, "a fault, the second time");
+    const bool is_heard = event.kind == PEN_WORKER_EVENT_ASSIGN && action_count == 1 &&
+                          actions[0].kind == PEN_WORKER_ACTION_READY;
+    CHECK(action_count == 0 || is_heard, "event %u does something again", (unsigned)event.kind);
+    memcpy(actions, first, sizeof first);
+    action_count = count;
+}
+
+static void what_is_sent_again_changes_nothing(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    pen_worker_core *cores[] = {new_core(arena, 1), new_core(arena, 2)};
+    for (uint32_t i = 0; i < 2; i++) {
+        step_twice(cores[i], (pen_worker_event){.kind = PEN_WORKER_EVENT_ASSIGN});
+        step_twice(cores[i], (pen_worker_event){.kind = PEN_WORKER_EVENT_LOADED});
+        step_twice(cores[i], (pen_worker_event){.kind = PEN_WORKER_EVENT_ASSIGN});
+        step_twice(cores[i], (pen_worker_event){.kind = PEN_WORKER_EVENT_START});
+    }
+    uint32_t done_count[2] = {0, 0}, task_count[2] = {0, 0};
+    for (uint64_t round = 0; round < 3; round++) {
+        const uint32_t count = round == 1 ? 2 : 3;
+        for (uint32_t i = 0; i < 2; i++) {
+            step_twice(cores[i], (pen_worker_event){.kind = PEN_WORKER_EVENT_ROUND,
+                                                    .round = round,
+                                                    .count = count,
+                                                    .updates = true});
+            task_count[i] += action_count;
+        }
+        for (uint32_t m = 0; m < count; m++) {
+            const uint64_t sequence = round * 3 + m;
+            STEP(cores[0], .kind = PEN_WORKER_EVENT_TASK_DONE);
+            CHECK(actions[0].kind == PEN_WORKER_ACTION_SEND && actions[0].sequence == sequence,
+                  "sent");
+            task_count[0] += action_count - 1;
+            step_twice(cores[1],
+                       (pen_worker_event){.kind = PEN_WORKER_EVENT_FRAME, .sequence = sequence});
+            check_actions(1, PEN_WORKER_ACTION_RUN);
+            task_count[1] += 1;
+            STEP(cores[1], .kind = PEN_WORKER_EVENT_TASK_DONE, .device = 1);
+            check_actions(1, PEN_WORKER_ACTION_GRANT);
+            STEP(cores[0], .kind = PEN_WORKER_EVENT_LET_GO, .sequence = sequence);
+            task_count[0] += action_count;
+            step_twice(cores[0], (pen_worker_event){.kind = PEN_WORKER_EVENT_CREDIT,
+                                                    .sequence = sequence + 1});
+        }
+        for (uint32_t i = 0; i < 2; i++) {
+            step_twice(cores[i], (pen_worker_event){.kind = PEN_WORKER_EVENT_GO, .round = round});
+            check_actions(1, PEN_WORKER_ACTION_RUN);
+            task_count[i] += 1;
+            STEP(cores[i], .kind = PEN_WORKER_EVENT_TASK_DONE, .device = i);
+            check_actions(1, PEN_WORKER_ACTION_ROUND_DONE);
+            CHECK(actions[0].round == round, "which");
+            done_count[i] += 1;
+            step_twice(cores[i], (pen_worker_event){.kind = PEN_WORKER_EVENT_GO, .round = round});
+            check_actions(0, PEN_WORKER_ACTION_RUN);
+        }
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        CHECK(done_count[i] == 3 && task_count[i] == 3 + 3 + 2 + 3, "%u tasks", task_count[i]);
+        step_twice(cores[i], (pen_worker_event){.kind = PEN_WORKER_EVENT_STOP});
+    }
+    pen_arena_destroy(arena);
+}
+
+static void what_comes_after_a_stop_changes_nothing(void **state) {
+    (void)state;
+    for (worker_place where = STOPPING; where <= STOPPED; where++) {
+        pen_arena *arena = check_arena();
+        pen_worker_core *core = core_in(arena, where);
+        STEP(core, .kind = PEN_WORKER_EVENT_ROUND, .round = 1, .count = 3);
+        check_actions(0, PEN_WORKER_ACTION_RUN);
+        STEP(core, .kind = PEN_WORKER_EVENT_GO, .round = 0);
+        STEP(core, .kind = PEN_WORKER_EVENT_GO, .round = 77);
+        STEP(core, .kind = PEN_WORKER_EVENT_START);
+        STEP(core, .kind = PEN_WORKER_EVENT_CREDIT, .sequence = 0);
+        STEP(core, .kind = PEN_WORKER_EVENT_FRAME, .sequence = 0);
+        STEP(core, .kind = PEN_WORKER_EVENT_LOADED);
+        check_actions(0, PEN_WORKER_ACTION_RUN);
+        CHECK(pen_worker_core_get_wait(core, 0).is_idle, "it waits for nothing");
+        pen_arena_destroy(arena);
+    }
+}
+
+static void every_fault_has_a_text(void **state) {
+    (void)state;
+    for (uint32_t i = 0; i <= PEN_WORKER_FAULT_ROUND; i++) {
+        for (uint32_t j = 0; j < i; j++) {
+            CHECK(strcmp(pen_worker_fault_text((pen_worker_fault)i),
+                         pen_worker_fault_text((pen_worker_fault)j)) != 0,
+                  "%u and %u", i, j);
+        }
+    }
+}
+
 PEN_TEST_MAIN(cmocka_unit_test(a_source_keeps_to_its_places_and_credit),
               cmocka_unit_test(a_target_refuses_what_is_beyond_its_credit),
               cmocka_unit_test(rounds_come_in_order),
               cmocka_unit_test(a_new_generation_waits_for_tasks_and_lent_memory),
-              cmocka_unit_test(stopping_waits_for_tasks))
+              cmocka_unit_test(stopping_waits_for_tasks),
+              cmocka_unit_test(a_higher_generation_is_loaded_from_every_state),
+              cmocka_unit_test(what_is_sent_again_changes_nothing),
+              cmocka_unit_test(what_comes_after_a_stop_changes_nothing),
+              cmocka_unit_test(every_fault_has_a_text))
