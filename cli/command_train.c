@@ -1,5 +1,8 @@
 // penstock train: trains the model of a job, evaluates it, and leaves its parameters.
 
+#include <string.h>
+#include <sys/stat.h>
+
 #include "base/file.h"
 #include "base/integer.h"
 #include "base/log.h"
@@ -9,7 +12,6 @@
 #include "cli/run_output.h"
 #include "cli/training_job.h"
 #include "partition/plan_file.h"
-#include "scheduler/checkpoint.h"
 #include "scheduler/job_runner.h"
 #include "scheduler/model_export.h"
 #include "scheduler/parameter_file.h"
@@ -24,6 +26,8 @@ typedef struct train_options {
     const char *checkpoint;
     const char *every;
     const char *resume;
+    bool continues;
+    bool overwrites;
     const char *trace;
     const char *report;
     bool no_eval;
@@ -44,8 +48,9 @@ typedef struct train_run {
     bool has_evaluation;
     pen_evaluation evaluation;
     const char *checkpoint; // folder; NULL: none are written
+    const char *resume;     // another folder, to start from; NULL: none
+    bool continues;         // from what is in `checkpoint`
     pen_interval every;
-    uint64_t step_saved; // the last one that there is a checkpoint of
     uint64_t steps_done;
     double seconds;
     pen_run_output output;
@@ -163,44 +168,55 @@ static pen_status train_plan_checkpoints(train_run *run) {
     if (options->checkpoint == NULL) status = pen_job_blame(run->job, &checkpoint->dir, status);
     PEN_TRY(status);
     run->context->input_exit_code = PEN_EXIT_SPEC;
-    if (options->resume != NULL) return PEN_OK;
-    const uint64_t found = pen_checkpoint_find(run->checkpoint);
-    if (found == 0) return PEN_OK;
-    pen_log(PEN_LOG_WARNING,
-            "%s has the checkpoint of step %llu, which the first of this training will replace; "
-            "--resume %s goes on from it",
-            run->checkpoint, (unsigned long long)found, run->checkpoint);
     return PEN_OK;
 }
 
-static bool train_is_due(const train_run *run, const pen_step_report *report) {
-    if (run->checkpoint == NULL) return false;
-    switch (run->every.unit) {
-    case PEN_INTERVAL_STEPS:
-        return report->step % run->every.count == 0;
-    case PEN_INTERVAL_EPOCHS:
-        return report->ends_epoch && report->epoch % run->every.count == 0;
-    }
-    return false;
+static bool train_is_same_folder(const char *a, const char *b) {
+    struct stat first, second;
+    if (strcmp(a, b) == 0) return true;
+    return stat(a, &first) == 0 && stat(b, &second) == 0 && first.st_dev == second.st_dev &&
+           first.st_ino == second.st_ino;
 }
 
-// What a full disk costs is a checkpoint, not the training: the one before stays.
-static void train_keep(train_run *run, const pen_step_report *report) {
-    if (!train_is_due(run, report)) return;
-    const pen_status status = pen_trainer_save(run->trainer, run->checkpoint);
-    if (status == PEN_OK) {
-        run->step_saved = report->step;
-        return;
+// Where the training begins: with what the folder of checkpoints has, or another has, or anew.
+static pen_status train_plan_start(train_run *run) {
+    const train_options *options = run->options;
+    const bool is_own = options->resume != NULL && run->checkpoint != NULL &&
+                        train_is_same_folder(options->resume, run->checkpoint);
+    run->continues = options->continues || is_own;
+    run->resume = is_own ? NULL : options->resume;
+    const char *wrong = NULL;
+    if (options->continues && run->checkpoint == NULL) {
+        wrong = "--continue: found no folder for checkpoints, expected --checkpoint DIR, or "
+                "`checkpoint: {dir: …}` in the job";
+    } else if (run->continues && options->overwrites) {
+        wrong = "found --overwrite beside --continue or --resume, expected one of them";
+    } else if (options->resume != NULL && options->parameters != NULL) {
+        wrong = "found --resume and --parameters, expected one of them: a checkpoint has its own "
+                "parameters";
     }
-    pen_log(PEN_LOG_WARNING, "%s; the training goes on", pen_status_message(status));
-    pen_status_ignore(status, "said, and tried again later");
+    if (wrong == NULL) return PEN_OK;
+    run->context->input_exit_code = PEN_EXIT_USAGE;
+    return pen_error(PEN_INVALID_INPUT, "%s", wrong);
 }
 
-// After the last step, failing to write is an error.
-static pen_status train_keep_last(train_run *run) {
-    const uint64_t step = pen_trainer_steps_done(run->trainer);
-    if (run->checkpoint == NULL || run->steps_done == 0 || run->step_saved == step) return PEN_OK;
-    return pen_trainer_save(run->trainer, run->checkpoint);
+// What is asked after the last step, as often as somebody is lost over it.
+static pen_status train_insist(train_run *run, pen_status (*ask)(train_run *run)) {
+    pen_status status = ask(run);
+    while (status != PEN_OK) {
+        PEN_TRY(pen_trainer_recover(run->trainer, status));
+        status = ask(run);
+    }
+    return PEN_OK;
+}
+
+// Where an end that comes early leaves the training.
+static pen_status train_say_kept(const train_run *run, pen_status status) {
+    const uint64_t step = run->trainer == NULL ? 0 : pen_trainer_step_kept(run->trainer);
+    if (step == 0) return status;
+    return pen_status_add_context(
+        status, "the checkpoint of step %llu is in %s: --continue goes on from it",
+        (unsigned long long)step, run->checkpoint);
 }
 
 static pen_status train_loop(train_run *run) {
@@ -221,7 +237,6 @@ static pen_status train_loop(train_run *run) {
         run->seconds += report.seconds + report.wait_seconds;
         if (is_json) train_write_step(&run->json, &report);
         pen_progress_step(&progress, &run->size, &report, pen_trainer_engine(run->trainer));
-        train_keep(run, &report);
     }
 }
 
@@ -240,6 +255,10 @@ static pen_status train_evaluate(train_run *run) {
     PEN_TRY(engine->kind->evaluate(engine, run->evaluated, batch, &run->evaluation));
     run->has_evaluation = true;
     return PEN_OK;
+}
+
+static pen_status train_collect(train_run *run) {
+    return pen_run_output_collect(run->context, pen_trainer_engine(run->trainer), &run->output);
 }
 
 static pen_status train_save(train_run *run) {
@@ -325,22 +344,20 @@ static void train_report(const train_run *run) {
     }
 }
 
-// Checkpoints are of the parameters between two steps.
-static bool train_pauses(const void *context, const pen_step_report *report) {
-    return train_is_due(context, report);
-}
-
 static pen_status train_create(train_run *run) {
     PEN_TRY(train_open_evaluation(run));
     const pen_trainer_options options = {
         .step_limit = (uint64_t)run->options->steps,
         .parameters = run->options->parameters,
-        .resume = run->options->resume,
+        .resume = run->resume,
+        .checkpoints = run->checkpoint,
+        .every = run->every,
+        .continues = run->continues,
+        .overwrites = run->options->overwrites,
+        .runs_ahead = true,
         .no_memory_check = run->options->no_memory_check,
         .insecure = run->options->insecure,
         .plan = run->plan,
-        .pauses = train_pauses,
-        .pauses_context = run,
         .trace = run->options->trace != NULL || run->options->report != NULL,
         .evaluated = run->evaluated == NULL ? NULL : pen_dataset_get_info(run->evaluated)};
     PEN_TRY(pen_trainer_create(run->job, &options, &run->trainer));
@@ -375,13 +392,8 @@ static pen_status train_all(train_run *run) {
         PEN_TRY(
             pen_command_check_model_output(run->context, run->job, "--save", run->options->save));
     }
-    if (run->options->resume != NULL && run->options->parameters != NULL) {
-        run->context->input_exit_code = PEN_EXIT_USAGE;
-        return pen_error(PEN_INVALID_INPUT,
-                         "found --resume and --parameters, expected one of them: "
-                         "a checkpoint has its own parameters");
-    }
     PEN_TRY(train_plan_checkpoints(run));
+    PEN_TRY(train_plan_start(run));
     PEN_TRY(pen_job_prepare_outputs(run->job, run->context->arena));
     run->output.title = pen_path_name(run->options->common.operands[0]);
     run->output.trace = run->options->trace;
@@ -401,14 +413,12 @@ static pen_status train_all(train_run *run) {
         PEN_TRY(train_describe(run));
     }
     pen_status status = train_loop(run);
-    if (status == PEN_OK) status = train_keep_last(run);
-    if (status == PEN_OK) status = train_save(run);
-    if (status == PEN_OK) {
-        status =
-            pen_run_output_collect(run->context, pen_trainer_engine(run->trainer), &run->output);
-    }
-    if (status == PEN_OK) status = train_evaluate(run);
+    if (status == PEN_OK) status = pen_trainer_keep(run->trainer);
+    if (status == PEN_OK) status = train_insist(run, train_save);
+    if (status == PEN_OK) status = train_insist(run, train_collect);
+    if (status == PEN_OK) status = train_insist(run, train_evaluate);
     if (status == PEN_OK && is_json) status = train_write_result(run);
+    status = train_say_kept(run, status);
     if (is_json)
         return status == PEN_OK ? pen_json_finish(&run->json)
                                 : pen_command_fail_json(run->context, &run->json, status);
@@ -456,7 +466,15 @@ static const pen_cli_option train_cli_options[] = {
      .field = {.key = "resume",
                .kind = PEN_OPTION_PATH,
                .offset = offsetof(train_options, resume),
-               .help = "go on from the checkpoint in this folder"}},
+               .help = "start from the newest checkpoint in this folder"}},
+    {.field = {.key = "continue",
+               .kind = PEN_OPTION_BOOL,
+               .offset = offsetof(train_options, continues),
+               .help = "go on from the newest checkpoint kept, or begin if there is none"}},
+    {.field = {.key = "overwrite",
+               .kind = PEN_OPTION_BOOL,
+               .offset = offsetof(train_options, overwrites),
+               .help = "forget the checkpoints in the folder that they are kept in"}},
     {.value_name = "FILE",
      .field = {.key = "trace",
                .kind = PEN_OPTION_PATH,

@@ -234,6 +234,11 @@ static void cluster_assume_links(const cluster_builder *builder, pen_cluster_lin
 static pen_status cluster_match_end(const cluster_builder *builder, const pen_name_set *names,
                                     const char *const *field, pen_name_matches *out_matches) {
     const pen_status status = pen_match_devices(names, *field, builder->arena, out_matches);
+    if (builder->spec->is_reduced && pen_status_get_code(status) == PEN_NOT_FOUND) {
+        pen_status_ignore(status, "the device was taken away");
+        *out_matches = (pen_name_matches){0};
+        return PEN_OK;
+    }
     return pen_cluster_spec_blame(builder->spec, field,
                                   pen_status_add_context(status, "while reading 'links'"));
 }
@@ -277,7 +282,7 @@ static pen_status cluster_state_links(const cluster_builder *builder, const pen_
         PEN_TRY(cluster_match_end(builder, names, to_field, &to));
         uint64_t count = cluster_set_links(spec, names->count, &from, &to, links);
         if (is_symmetric) count += cluster_set_links(spec, names->count, &to, &from, links);
-        if (count > 0) continue;
+        if (count > 0 || builder->spec->is_reduced) continue;
         return pen_cluster_spec_blame(builder->spec, to_field,
                                       pen_error(PEN_INVALID_INPUT,
                                                 "links[%u]: found '%.100s' at both ends, expected "

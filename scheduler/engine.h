@@ -15,6 +15,7 @@
 #include "scheduler/compile.h"
 #include "scheduler/evaluate.h"
 #include "scheduler/job.h"
+#include "scheduler/store/shard.h"
 #include "scheduler/tensor_store.h"
 #include "scheduler/training/batches.h"
 #include "scheduler/training/dataset.h"
@@ -23,6 +24,19 @@
 typedef struct pen_engine {
     const struct pen_engine_kind *kind;
 } pen_engine;
+
+// What keeps which generation of the processes is in force (scheduler/store/commit_log.h).
+typedef struct pen_engine_log {
+    void *context;
+    const char *job; // text of the links: the same in all generations
+    // The generation after the one in force.
+    uint64_t (*next_generation)(void *context);
+    // From here on `generation` is in force, durably. CANCELLED: another coordinator was quicker
+    PEN_NODISCARD pen_status (*fence)(void *context, uint64_t generation);
+    // Whether there is a checkpoint, so that whoever asked for the engine, or for its recovery,
+    // writes all tensors: then the model's own are not sent.
+    bool (*has_checkpoint)(void *context);
+} pen_engine_log;
 
 // What an engine is made for. Borrowed for the call, but job and info.
 typedef struct pen_engine_options {
@@ -35,10 +49,11 @@ typedef struct pen_engine_options {
     // 0: none. Others may still be asked for, where memory allows.
     uint64_t evaluate_batch;
     uint64_t evaluate_rest;
-    const pen_plan *plan; // that the devices run; NULL: one is made
-    bool trace;           // record one
-    bool no_memory_check; // run what is planned not to fit
-    bool insecure;        // without TLS over networks
+    const pen_plan *plan;      // that the devices run; NULL: one is made
+    const pen_engine_log *log; // NULL: generations are counted in memory. Outlives the engine
+    bool trace;                // record one
+    bool no_memory_check;      // run what is planned not to fit
+    bool insecure;             // without TLS over networks
     // On one device of this process whatever devices the job has, with kind and threads of its
     // first, and all memory of the machine: what others are compared with.
     bool as_reference;
@@ -110,6 +125,28 @@ typedef struct pen_engine_pulse {
     const char *slowest_device; // and where it is
 } pen_engine_pulse;
 
+// A checkpoint that is written while training goes on.
+typedef enum pen_engine_save_state {
+    PEN_ENGINE_SAVE_NONE,
+    PEN_ENGINE_SAVE_WRITING,
+    PEN_ENGINE_SAVE_DURABLE, // all shards are: a manifest may name them
+    PEN_ENGINE_SAVE_FAILED,
+} pen_engine_save_state;
+
+typedef struct pen_engine_saved {
+    pen_engine_save_state state;
+    uint64_t step;
+    uint32_t shard_count; // DURABLE; valid until the next save
+    const pen_shard_summary *shards;
+    const char *failure; // FAILED: why
+} pen_engine_saved;
+
+// Why processes are to be looked after.
+typedef struct pen_engine_loss {
+    uint64_t step;   // the last that was done since the last time; 0: none was
+    bool is_planned; // nobody was lost: those that were may take part again
+} pen_engine_loss;
+
 typedef struct pen_engine_kind {
     const char *name;
     void (*destroy)(pen_engine *engine);
@@ -131,6 +168,24 @@ typedef struct pen_engine_kind {
     // The program as one device would run it: warnings, sizes.
     const pen_program *(*program)(const pen_engine *engine);
     PEN_NODISCARD pen_status (*memory)(pen_engine *engine, pen_engine_memory *out_memory);
+    // Begins a checkpoint of the tensors as they are between two steps, in the folder of shards:
+    // when it returns they are copied aside, or will not be changed before they are written. One at
+    // a time. Errors are those of a step, and IO; those of writing come with `poll_saved`. Only of
+    // engines with a log, as the next two.
+    PEN_NODISCARD pen_status (*save)(pen_engine *engine, uint64_t step, const char *folder);
+    void (*poll_saved)(pen_engine *engine, pen_engine_saved *out_saved);
+    // The checkpoint of a step is in the log: nobody needs those before.
+    void (*committed)(pen_engine *engine, uint64_t step);
+    // Whether an error is that of a peer, which another generation may not have. NULL member: no.
+    bool (*is_failed)(pen_engine *engine);
+    // After a step, or a save, that failed because of a peer: takes down what is left of the
+    // generation and begins another, as the job's `recovery` says. Tensors are then to be written,
+    // or are the model's own where the log has no checkpoint. NULL member: nobody can be lost.
+    //   UNAVAILABLE, DOES_NOT_FIT  too few are left; CANCELLED: superseded
+    PEN_NODISCARD pen_status (*recover)(pen_engine *engine, const pen_engine_loss *loss);
+    // Whether somebody who was given up answers again, so that a planned recovery is worth it.
+    // NULL member: no.
+    bool (*may_rejoin)(pen_engine *engine);
     // NULL member: nothing was predicted.
     PEN_NODISCARD pen_status (*report)(pen_engine *engine, pen_arena *arena,
                                        const pen_engine_report **out_report);

@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "scheduler/feed.h"
 #include "scheduler/job_runner.h"
+#include "scheduler/local_save.h"
 #include "scheduler/process_memory.h"
 
 typedef struct local_engine {
@@ -16,6 +17,8 @@ typedef struct local_engine {
     const pen_runner_form *whole; // the form of a whole microbatch
     uint64_t microbatch_size;
     bool accumulate;
+    pen_local_save *save; // NULL: no checkpoints are asked for
+    uint64_t generation;
 } local_engine;
 
 static local_engine *local_of(pen_engine *engine) {
@@ -24,6 +27,7 @@ static local_engine *local_of(pen_engine *engine) {
 
 static void local_destroy(pen_engine *engine) {
     local_engine *local = local_of(engine);
+    pen_local_save_destroy(local->save);
     pen_runner_destroy(local->runner);
     pen_arena_destroy(local->arena);
     pen_memory_free(local);
@@ -120,8 +124,31 @@ static pen_status local_memory(pen_engine *engine, pen_engine_memory *out_memory
                                       .persistent_bytes = memory.persistent_bytes,
                                       .arena_bytes = memory.arena_bytes,
                                       .live_bytes_peak = memory.live_bytes_peak,
-                                      .resident_bytes_peak = device_bytes + process_bytes};
+                                      .resident_bytes_peak = device_bytes + process_bytes +
+                                                             pen_local_save_bytes(local->save)};
     return status;
+}
+
+static pen_status local_save(pen_engine *engine, uint64_t step, const char *folder) {
+    const local_engine *local = local_of(engine);
+    return pen_local_save_begin(local->save, local->generation, step, folder);
+}
+
+static void local_poll_saved(pen_engine *engine, pen_engine_saved *out_saved) {
+    pen_local_save_poll(local_of(engine)->save, out_saved);
+}
+
+static void local_committed(pen_engine *engine, uint64_t step) {
+    (void)engine;
+    (void)step;
+}
+
+// What keeps checkpoints, and the only generation of this process.
+static pen_status local_take_over(local_engine *local, const pen_engine_log *log) {
+    if (log == NULL) return PEN_OK;
+    local->generation = log->next_generation(log->context);
+    PEN_TRY(log->fence(log->context, local->generation));
+    return pen_local_save_create(pen_runner_tensors(local->runner), &local->save);
 }
 
 static const pen_engine_kind local_kind = {
@@ -131,6 +158,9 @@ static const pen_engine_kind local_kind = {
     .evaluate = local_evaluate,
     .tensors = local_tensors,
     .program = local_program,
+    .save = local_save,
+    .poll_saved = local_poll_saved,
+    .committed = local_committed,
     .memory = local_memory,
 };
 
@@ -169,7 +199,8 @@ static pen_status local_start(local_engine *local, const pen_engine_options *opt
     PEN_TRY(local_blame(options,
                         pen_runner_get(local->runner, PEN_COMPILE_TRAIN, local->microbatch_size,
                                        local->accumulate, &local->whole)));
-    return local_compile_rest(local, options);
+    PEN_TRY(local_compile_rest(local, options));
+    return local_take_over(local, options->log);
 }
 
 pen_status pen_local_engine_create(const pen_engine_options *options, pen_engine **out_engine) {

@@ -10,7 +10,11 @@
 
 static void pipeline_destroy(pen_engine *engine) {
     pipeline_engine *p = pipeline_of(engine);
-    pen_pipeline_take_down(p);
+    pen_pipeline_end_generation(p);
+    pen_launched_end(p->launched);
+    pen_pipeline_unplace(p);
+    pen_arena_destroy(p->saving);
+    pen_arena_destroy(p->placed);
     pen_arena_destroy(p->arena);
     pen_memory_free(p);
 }
@@ -271,6 +275,12 @@ static const pen_engine_kind pipeline_kind = {
     .evaluate = pipeline_evaluate,
     .tensors = pipeline_tensors,
     .program = pipeline_program,
+    .save = pen_pipeline_save,
+    .poll_saved = pen_pipeline_poll_saved,
+    .committed = pen_pipeline_committed,
+    .is_failed = pen_pipeline_is_failed,
+    .recover = pen_pipeline_recover,
+    .may_rejoin = pen_pipeline_may_rejoin,
     .memory = pen_pipeline_memory,
     .report = pen_pipeline_report,
     .trace = pen_pipeline_trace,
@@ -283,10 +293,14 @@ pen_status pen_pipeline_engine_create(const pen_engine_options *options, pen_eng
     if (p == NULL) return pen_error_out_of_memory();
     p->engine.kind = &pipeline_kind;
     p->options = *options;
-    p->job = options->job;
     p->info = options->info;
     pen_status status = pen_arena_create(&p->arena);
-    if (status == PEN_OK) status = pen_pipeline_set_up(p);
+    if (status == PEN_OK) status = pen_arena_create(&p->placed);
+    if (status == PEN_OK) status = pen_arena_create(&p->saving);
+    if (status == PEN_OK) status = pen_pipeline_find_members(p);
+    if (status == PEN_OK) status = pen_pipeline_place(p);
+    if (status == PEN_OK) status = pen_pipeline_begin_policy(p);
+    if (status == PEN_OK) status = pen_pipeline_start(p);
     if (status != PEN_OK) {
         pipeline_destroy(&p->engine);
         return status;

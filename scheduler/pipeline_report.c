@@ -190,12 +190,15 @@ static pen_status report_median(const pipeline_engine *p, pen_arena *arena, doub
     return PEN_OK;
 }
 
-// Its buffers of all devices, and what a process takes besides.
+// Its buffers of all devices, what is copied aside for checkpoints, and what a process takes
+// besides.
 static double report_process_predicted(const pipeline_engine *p, uint32_t worker) {
     uint64_t bytes = 0, besides = 0;
     for (uint32_t d = 0; d < p->plan->device_count; d++) {
         if (p->worker_of_device[d] != worker) continue;
-        bytes += p->plan->devices[d].memory.total;
+        const pen_plan_memory *memory = &p->plan->devices[d].memory;
+        bytes += memory->total;
+        if (p->options.log != NULL) bytes += memory->parameters + memory->optimizer_state; // copied
         besides = p->plan->devices[d].process_bytes;
     }
     return besides == 0 ? -1 : (double)(bytes + besides);

@@ -26,14 +26,14 @@ static pen_status setup_plan(pipeline_engine *p) {
     pen_plan *plan;
     PEN_TRY(pen_plan_job_create(p->job, &options, &p->plan_job));
     if (given != NULL) {
-        PEN_TRY(pen_status_add_context(pen_plan_job_rebuild(p->plan_job, given, p->arena, &plan),
+        PEN_TRY(pen_status_add_context(pen_plan_job_rebuild(p->plan_job, given, p->placed, &plan),
                                        "while using the plan"));
     } else {
-        PEN_TRY(pen_plan_job_place(p->plan_job, p->arena, &plan));
+        PEN_TRY(pen_plan_job_place(p->plan_job, p->placed, &plan));
     }
     p->plan = plan;
     PEN_TRY(pen_plan_job_use_plan(p->plan_job, plan, &p->request));
-    return pen_plan_schedule(plan, p->arena, &p->schedule);
+    return pen_plan_schedule(plan, p->placed, &p->schedule);
 }
 
 static pen_status setup_open_device(pipeline_engine *p) {
@@ -106,9 +106,9 @@ static pen_status setup_check_addresses(const pipeline_engine *p) {
 
 static pen_status setup_number_workers(pipeline_engine *p) {
     const pen_cluster *cluster = p->request->cluster;
-    PEN_TRY(PEN_NEW(p->arena, cluster->device_count, &p->worker_of_device));
-    PEN_TRY(PEN_NEW(p->arena, cluster->device_count, &p->devices));
-    PEN_TRY(PEN_NEW(p->arena, (size_t)cluster->device_count + 1, &p->workers));
+    PEN_TRY(PEN_NEW(p->placed, cluster->device_count, &p->worker_of_device));
+    PEN_TRY(PEN_NEW(p->placed, cluster->device_count, &p->devices));
+    PEN_TRY(PEN_NEW(p->placed, (size_t)cluster->device_count + 1, &p->workers));
     p->workers[0] = (pen_run_spec_worker){"the coordinator", ""};
     for (uint32_t d = 0; d < cluster->device_count; d++) {
         const pen_cluster_device *device = &cluster->devices[d];
@@ -126,58 +126,27 @@ static pen_status setup_number_workers(pipeline_engine *p) {
     return PEN_OK;
 }
 
-static pen_transport_tls setup_tls(const pipeline_engine *p) {
-    return (pen_transport_tls){p->job->tls.ca, p->job->tls.cert, p->job->tls.key};
-}
-
-// Processes for the devices that want one of their own, and the names of all.
-static pen_status setup_start_processes(pipeline_engine *p) {
-    const pen_cluster *cluster = p->request->cluster;
-    uint32_t count = 0;
-    for (uint32_t d = 0; d < cluster->device_count; d++) {
-        count += pen_host_is_started(cluster->devices[d].host);
-    }
-    const pen_launch_options options = {.tls = setup_tls(p), .is_insecure = p->options.insecure};
-    if (count > 0) PEN_TRY(pen_launch_workers(count, &options, &p->launched));
-    if (p->worker_count > 1 || p->local_worker == 0) pen_transport_prepare_process();
-    for (uint32_t d = 0, started = 0; d < cluster->device_count; d++) {
-        if (!pen_host_is_started(cluster->devices[d].host)) continue;
-        p->workers[p->worker_of_device[d]].address = pen_launched_address(p->launched, started++);
+// Where the workers are: those that were started here are there by now.
+static pen_status setup_name_workers(pipeline_engine *p) {
+    for (uint32_t d = 0; d < p->request->cluster->device_count; d++) {
+        const pipeline_member *member = &p->members[p->member_of_device[d]];
+        if (member->launched == PIPELINE_NOT_LAUNCHED) continue;
+        p->workers[p->worker_of_device[d]].address =
+            pen_launched_address(p->launched, member->launched);
     }
     for (uint32_t w = 1; w <= p->worker_count; w++) {
         if (w == p->local_worker) continue;
-        PEN_TRY(pen_arena_format(p->arena, &p->workers[w].name, "worker %u (%s)", w,
+        PEN_TRY(pen_arena_format(p->placed, &p->workers[w].name, "worker %u (%s)", w,
                                  p->workers[w].address));
     }
     return PEN_OK;
-}
-
-static void setup_forget_model(const void *context) {
-    const pipeline_engine *p = context;
-    for (uint32_t f = 0; f < p->forms.form_count; f++) {
-        pen_program_forget(p->forms.forms[f].program);
-    }
-}
-
-static pen_status setup_start_worker(pipeline_engine *p, const pen_transport_kind *transport) {
-    uint16_t port;
-    if (p->local_worker == 0) return PEN_OK;
-    const pen_worker_options options = {.transport = transport,
-                                        .address = PIPELINE_LOCAL_ADDRESS,
-                                        .tls = setup_tls(p),
-                                        .is_insecure = p->options.insecure,
-                                        .spec = p->forms.spec,
-                                        .loaded = setup_forget_model,
-                                        .model = p};
-    PEN_TRY(pen_worker_create(&options, &p->worker, &port));
-    return pen_arena_format(p->arena, &p->workers[p->local_worker].address, "127.0.0.1:%u", port);
 }
 
 // ---- all
 
 static pen_status setup_build_forms(pipeline_engine *p) {
     pen_compile_request compile;
-    PEN_TRY(pen_job_compile_request(p->job, p->options.part, p->info, p->arena, &compile));
+    PEN_TRY(pen_job_compile_request(p->job, p->options.part, p->info, p->placed, &compile));
     const pen_pipeline_request request = {.plan = p->plan,
                                           .schedule = p->schedule,
                                           .program = pen_plan_job_program(p->plan_job),
@@ -193,7 +162,7 @@ static pen_status setup_build_forms(pipeline_engine *p) {
                                           .seed = (uint64_t)p->job->train.seed,
                                           .trace_limit =
                                               p->options.trace ? PIPELINE_TRACE_EVENTS : 0};
-    return pen_pipeline_forms_build(&request, p->arena, &p->forms);
+    return pen_pipeline_forms_build(&request, p->placed, &p->forms);
 }
 
 // The run as the workers would do it, in numbers: what would wait for ever is refused.
@@ -202,13 +171,13 @@ static pen_status setup_admit(pipeline_engine *p) {
     const pen_run_table *table = spec->table;
     const char **devices;
     const char ***channels;
-    PEN_TRY(PEN_NEW(p->arena, table->device_count, &devices));
-    PEN_TRY(PEN_NEW(p->arena, table->form_count, &channels));
+    PEN_TRY(PEN_NEW(p->placed, table->device_count, &devices));
+    PEN_TRY(PEN_NEW(p->placed, table->form_count, &channels));
     for (uint32_t d = 0; d < table->device_count; d++) {
         devices[d] = spec->devices[d].name;
     }
     for (uint32_t f = 0; f < table->form_count; f++) {
-        PEN_TRY(PEN_NEW(p->arena, table->forms[f].channel_count, &channels[f]));
+        PEN_TRY(PEN_NEW(p->placed, table->forms[f].channel_count, &channels[f]));
         for (uint32_t c = 0; c < table->forms[f].channel_count; c++) {
             channels[f][c] = spec->forms[f].channels[c].value;
         }
@@ -226,61 +195,44 @@ static pen_status setup_allocate(pipeline_engine *p) {
             channel_limit = table->forms[f].channel_count;
         }
     }
-    PEN_TRY(PEN_NEW(p->arena, channel_limit, &p->feeds));
-    PEN_TRY(PEN_NEW(p->arena, table->forms[0].microbatch_count, &p->losses));
-    PEN_TRY(PEN_NEW(p->arena, table->forms[0].microbatch_count, &p->correct));
-    PEN_TRY(PEN_NEW(p->arena, table->device_count, &p->figures));
-    PEN_TRY(PEN_NEW(p->arena, table->device_count, &p->busy));
-    PEN_TRY(PEN_NEW(p->arena, (size_t)table->worker_count + 1, &p->clocks));
-    return PEN_NEW(p->arena, PIPELINE_STEPS_KEPT, &p->step_seconds);
+    PEN_TRY(PEN_NEW(p->placed, channel_limit, &p->feeds));
+    PEN_TRY(PEN_NEW(p->placed, table->forms[0].microbatch_count, &p->losses));
+    PEN_TRY(PEN_NEW(p->placed, table->forms[0].microbatch_count, &p->correct));
+    PEN_TRY(PEN_NEW(p->placed, table->device_count, &p->figures));
+    PEN_TRY(PEN_NEW(p->placed, table->device_count, &p->busy));
+    PEN_TRY(PEN_NEW(p->placed, (size_t)table->worker_count + 1, &p->clocks));
+    return PEN_NEW(p->placed, PIPELINE_STEPS_KEPT, &p->step_seconds);
 }
 
-static pen_status setup_connect(pipeline_engine *p, const pen_transport_kind *transport) {
-    const pen_coordinator_setup setup = {.spec = p->forms.spec,
-                                         .transport = transport,
-                                         .tls = setup_tls(p),
-                                         .is_insecure = p->options.insecure,
-                                         .job = "penstock",
-                                         .plan_hash = p->plan->model_hash ^ p->plan->cluster_hash,
-                                         .rendezvous_seconds =
-                                             p->job->pipeline.rendezvous_timeout_seconds,
-                                         .local_worker = p->local_worker,
-                                         .generation = 1};
-    PEN_TRY(pen_coordinator_create(&setup, &p->coordinator));
-    for (uint32_t w = 1; w <= p->worker_count; w++) {
-        if (w == p->local_worker) continue;
-        PEN_TRY(pen_coordinator_compare_clocks(p->coordinator, w, &p->clocks[w]));
-    }
-    return PEN_OK;
-}
-
-pen_status pen_pipeline_set_up(pipeline_engine *p) {
-    const pen_transport_kind *transport;
+pen_status pen_pipeline_place(pipeline_engine *p) {
+    PEN_TRY(pen_pipeline_reduce_job(p));
     PEN_TRY(setup_plan(p));
     PEN_TRY(setup_open_device(p));
     PEN_TRY(setup_check_addresses(p));
     PEN_TRY(setup_number_workers(p));
-    PEN_TRY(setup_start_processes(p));
+    PEN_TRY(setup_name_workers(p));
     PEN_TRY(setup_build_forms(p));
     PEN_TRY(setup_admit(p));
     PEN_TRY(setup_allocate(p));
-
-    const bool is_local = p->worker_count == 1 && p->local_worker == 1;
-    PEN_TRY(pen_transport_kind_find(is_local ? "local" : "grpc", &transport));
-    PEN_TRY(setup_start_worker(p, transport));
-    PEN_TRY(setup_connect(p, transport));
-    PEN_TRY(pen_pipeline_list_tensors(p));
-    return pen_pipeline_send_model(p);
+    return pen_pipeline_list_tensors(p);
 }
 
-void pen_pipeline_take_down(pipeline_engine *p) {
-    pen_coordinator_destroy(p->coordinator);
-    pen_worker_destroy(p->worker);
-    pen_launched_end(p->launched);
+void pen_pipeline_unplace(pipeline_engine *p) {
     pen_pipeline_forms_release(&p->forms);
     if (p->device != NULL) p->device->kind->close(p->device);
     for (uint32_t t = 0; p->tensor_places != NULL && t < p->tensors.count; t++) {
         pen_memory_free(p->tensor_places[t].copy);
     }
     pen_plan_job_destroy(p->plan_job);
+    p->forms = (pen_pipeline_forms){0};
+    p->device = NULL;
+    p->tensor_places = NULL;
+    p->tensors = (pen_tensor_store){0};
+    p->plan_job = NULL;
+    p->worker_count = 0;
+    p->local_worker = 0;
+    p->bubble_sum = 0;
+    p->bubble_count = 0;
+    p->step_count = 0;
+    if (p->placed != NULL) pen_arena_reset(p->placed);
 }

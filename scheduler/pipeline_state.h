@@ -5,6 +5,7 @@
 #include "scheduler/engine.h"
 #include "scheduler/pipeline_forms.h"
 #include "scheduler/plan_job.h"
+#include "scheduler/protocol/recovery_policy.h"
 #include "scheduler/runtime/coordinator.h"
 #include "scheduler/runtime/launch.h"
 #include "scheduler/runtime/worker.h"
@@ -23,6 +24,15 @@ typedef struct pipeline_home {
     uint32_t device;
     pen_value_id value; // in its part of form 0
 } pipeline_home;
+
+// A device of the job, as recovery sees it.
+typedef struct pipeline_member {
+    const char *host;  // as in the job, or that of a spare
+    uint32_t worker;   // of the job's own plan
+    uint32_t launched; // among the processes started here; PIPELINE_NOT_LAUNCHED: none of them
+    bool is_lost;      // given up: placed without it
+} pipeline_member;
+#define PIPELINE_NOT_LAUNCHED UINT32_MAX
 
 // What a round was for, until its figures come.
 #define PIPELINE_NOTES 16
@@ -44,9 +54,27 @@ typedef struct pipeline_rounds {
 typedef struct pipeline_engine {
     pen_engine engine; // first: an engine is its owner
     pen_engine_options options;
-    const pen_job *job;
     const pen_dataset_info *info;
     pen_arena *arena;
+
+    // who takes part
+    pipeline_member *members; // [device_count of the options' job]
+    pen_launched *launched;   // processes; NULL: none
+    pen_recovery *recovery;   // what to do about those who are lost
+    uint32_t seat_count;      // workers of the job's own plan
+    bool *is_present;         // [seat_count + 1]
+    bool *was_missing;        // [seat_count + 1]
+    bool *is_spare_taken;     // [spares of the job]
+    bool *is_spare_free;      // [spares of the job]
+    bool *is_missing;         // [devices of the options' job + 1] workers, when a run fails
+    uint64_t generation;      // 0: none yet
+    uint64_t first_step;      // of the generation
+    double said_at;           // who is waited for
+
+    // a placement, in an arena of its own: what follows from the members
+    pen_arena *placed;
+    const pen_job *job; // with the devices of the members that take part
+    uint32_t *member_of_device;
     pen_plan_job *plan_job;
     const pen_plan *plan;
     const pen_plan_request *request; // the cluster
@@ -56,9 +84,10 @@ typedef struct pipeline_engine {
     pen_run_spec_worker *workers; // [worker_count + 1]
     uint32_t worker_count;
     uint32_t *worker_of_device;
-    uint32_t local_worker;  // 0: none
-    pen_launched *launched; // processes; NULL: none
+    uint32_t local_worker; // 0: none
     pen_pipeline_forms forms;
+
+    // a generation
     pen_worker *worker;
     pen_coordinator *coordinator;
 
@@ -73,11 +102,16 @@ typedef struct pipeline_engine {
     pipeline_tensor *tensor_places;
     pipeline_home *homes;
 
+    // a checkpoint under way
+    pen_arena *saving;
+    uint32_t *homeless; // tensors that no device has
+    bool has_homeless;
+    pen_shard_summary homeless_summary;
+
     // measured, over rounds of steps after the first
     pen_round_figures *figures; // [device_count]
     double *clocks;             // [worker_count + 1] to be added to a worker's times
     coordinator_round_note notes[PIPELINE_NOTES]; // by round
-    uint64_t first_step;                          // that was run
     uint64_t figures_next;                        // the round to come
     uint64_t rounds_begun;
     double *busy; // [device_count]
@@ -95,9 +129,34 @@ static inline pipeline_engine *pipeline_of(pen_engine *engine) {
     return (pipeline_engine *)(void *)engine;
 }
 
-// Plans, cuts, starts workers, and sends them their parameters.
-PEN_NODISCARD pen_status pen_pipeline_set_up(pipeline_engine *p);
-void pen_pipeline_take_down(pipeline_engine *p);
+// Plans and cuts for the members that take part (pipeline_setup.c).
+PEN_NODISCARD pen_status pen_pipeline_place(pipeline_engine *p);
+void pen_pipeline_unplace(pipeline_engine *p);
+
+// Starts the processes that the job wants started (pipeline_members.c).
+PEN_NODISCARD pen_status pen_pipeline_find_members(pipeline_engine *p);
+// The job with the devices that take part.
+PEN_NODISCARD pen_status pen_pipeline_reduce_job(pipeline_engine *p);
+pen_transport_tls pen_pipeline_tls(const pipeline_engine *p);
+
+// Links the workers, gives them their parts and parameters, and has them ready; waits for them as
+// long as `seconds` (pipeline_generation.c).
+PEN_NODISCARD pen_status pen_pipeline_begin_generation(pipeline_engine *p, double seconds);
+void pen_pipeline_end_generation(pipeline_engine *p);
+
+// What recovery needs to know about the job's own plan.
+PEN_NODISCARD pen_status pen_pipeline_begin_policy(pipeline_engine *p);
+
+// The first generation; who is lost on the way is waited for.
+PEN_NODISCARD pen_status pen_pipeline_start(pipeline_engine *p);
+
+// Of the engine: pipeline_save.c, pipeline_recovery.c.
+PEN_NODISCARD pen_status pen_pipeline_save(pen_engine *engine, uint64_t step, const char *folder);
+void pen_pipeline_poll_saved(pen_engine *engine, pen_engine_saved *out_saved);
+void pen_pipeline_committed(pen_engine *engine, uint64_t step);
+bool pen_pipeline_is_failed(pen_engine *engine);
+PEN_NODISCARD pen_status pen_pipeline_recover(pen_engine *engine, const pen_engine_loss *loss);
+bool pen_pipeline_may_rejoin(pen_engine *engine);
 
 // Lists the tensors and where they lie.
 PEN_NODISCARD pen_status pen_pipeline_list_tensors(pipeline_engine *p);

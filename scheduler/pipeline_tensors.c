@@ -102,6 +102,25 @@ static pen_status tensors_add(pipeline_engine *p, bool is_model, pen_stored_tens
     return PEN_OK;
 }
 
+// What goes into checkpoints: of a tensor that several devices have, the first one's.
+static pen_status tensors_list_saved(pipeline_engine *p) {
+    pen_run_spec *spec;
+    pen_run_spec_saved *saved;
+    PEN_TRY(PEN_NEW(p->placed, 1, &spec));
+    PEN_TRY(PEN_NEW(p->placed, p->tensors.count, &saved));
+    *spec = *p->forms.spec;
+    spec->saved = saved;
+    for (uint32_t t = 0; t < p->tensors.count; t++) {
+        const pipeline_tensor *tensor = &p->tensor_places[t];
+        if (tensor->home_count == 0) continue; // as the model has it
+        const pipeline_home *home = &p->homes[tensor->first_home];
+        saved[spec->saved_count++] =
+            (pen_run_spec_saved){home->device, home->value, p->tensors.tensors[t].name};
+    }
+    p->forms.spec = spec;
+    return PEN_OK;
+}
+
 pen_status pen_pipeline_list_tensors(pipeline_engine *p) {
     const pen_graph *graph = p->forms.forms[0].program->graph;
     const uint32_t value_count = pen_graph_value_count(graph);
@@ -111,13 +130,14 @@ pen_status pen_pipeline_list_tensors(pipeline_engine *p) {
         const pen_value_kind kind = pen_graph_value(graph, (pen_value_id){v})->kind;
         persistent_count += kind == PEN_VALUE_PARAMETER || kind == PEN_VALUE_STATE;
     }
-    PEN_TRY(PEN_NEW(p->arena, persistent_count, &tensors));
-    PEN_TRY(PEN_NEW(p->arena, persistent_count, &p->tensor_places));
-    PEN_TRY(PEN_NEW(p->arena, (size_t)persistent_count * p->plan->device_count, &p->homes));
+    PEN_TRY(PEN_NEW(p->placed, persistent_count, &tensors));
+    PEN_TRY(PEN_NEW(p->placed, persistent_count, &p->tensor_places));
+    PEN_TRY(PEN_NEW(p->placed, (size_t)persistent_count * p->plan->device_count, &p->homes));
     p->tensors = (pen_tensor_store){
         .tensors = tensors, .context = p, .read = tensors_read, .write = tensors_write};
     PEN_TRY(tensors_add(p, true, tensors, &home_count));
-    return tensors_add(p, false, tensors, &home_count);
+    PEN_TRY(tensors_add(p, false, tensors, &home_count));
+    return p->options.log == NULL ? PEN_OK : tensors_list_saved(p);
 }
 
 // ---- the model's own contents
@@ -181,7 +201,7 @@ static pen_status tensors_send_all_constants(pipeline_engine *p) {
     return status;
 }
 
-pen_status pen_pipeline_send_model(pipeline_engine *p) {
+static pen_status tensors_send_parameters(pipeline_engine *p) {
     const pen_graph *graph = p->forms.forms[0].program->graph;
     uint64_t sent_bytes = 0;
     for (uint32_t t = 0; t < p->tensors.count; t++) {
@@ -196,7 +216,13 @@ pen_status pen_pipeline_send_model(pipeline_engine *p) {
             PEN_TRY(tensors_forget(p, &sent_bytes));
         }
     }
+    return PEN_OK;
+}
+
+pen_status pen_pipeline_send_model(pipeline_engine *p) {
+    const pen_engine_log *log = p->options.log;
+    uint64_t sent_bytes = TENSORS_FORGET_BYTES;
+    if (log == NULL || !log->has_checkpoint(log->context)) PEN_TRY(tensors_send_parameters(p));
     PEN_TRY(tensors_send_all_constants(p));
-    sent_bytes = TENSORS_FORGET_BYTES;
     return tensors_forget(p, &sent_bytes);
 }

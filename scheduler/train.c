@@ -4,11 +4,13 @@
 
 #include "base/clock.h"
 #include "base/integer.h"
+#include "base/log.h"
 #include "base/memory.h"
-#include "scheduler/checkpoint.h"
 #include "scheduler/feed.h"
 #include "scheduler/job_runner.h"
 #include "scheduler/parameter_file.h"
+#include "scheduler/train_keeper.h"
+#include "scheduler/train_losses.h"
 #include "scheduler/training/batches.h"
 #include "scheduler/training/learning_rate.h"
 
@@ -29,13 +31,19 @@ struct pen_trainer {
     pen_learning_rate_options learning_rate;
     uint64_t rate_steps; // over which the learning rate runs its course
     uint64_t epoch_steps;
-    uint64_t step_count; // after which it is over
-    uint64_t steps_done;
+    uint64_t step_count;       // after which it is over
+    uint64_t steps_done;       // in this generation or a checkpoint that it began with
+    uint64_t steps_reported;   // those up to it are done again silently
+    uint64_t steps_begun;      // with which the generation began
     pen_batches_position next; // of the batch to come
     double loss;               // of the last step
+    pen_train_losses losses;   // of the steps so far
+    pen_train_keeper *keeper;  // NULL: nothing is kept
+    const char *parameters;    // that it started from; NULL: the model's
+    const char *resume;
     train_ahead ahead;
-    bool (*pauses)(const void *context, const pen_step_report *report);
-    const void *pauses_context;
+    bool runs_ahead;
+    bool is_due; // a checkpoint, after the step that is under way
 };
 
 static pen_status train_open_data(pen_trainer *trainer, const pen_trainer_options *options) {
@@ -71,14 +79,16 @@ uint64_t pen_trainer_evaluation_batch(const pen_job *job, const pen_dataset_info
 }
 
 static pen_status train_create_engine(pen_trainer *trainer, const pen_trainer_options *options) {
-    pen_engine_options engine = {.job = trainer->job,
-                                 .info = trainer->info,
-                                 .rest = train_rest(trainer),
-                                 .trace = options->trace,
-                                 .no_memory_check = options->no_memory_check,
-                                 .insecure = options->insecure,
-                                 .plan = options->plan,
-                                 .as_reference = options->as_reference};
+    pen_engine_options engine = {
+        .job = trainer->job,
+        .info = trainer->info,
+        .rest = train_rest(trainer),
+        .trace = options->trace,
+        .no_memory_check = options->no_memory_check,
+        .insecure = options->insecure,
+        .plan = options->plan,
+        .log = trainer->keeper == NULL ? NULL : pen_train_keeper_log(trainer->keeper),
+        .as_reference = options->as_reference};
     if (options->evaluated != NULL) {
         engine.evaluate_batch = pen_trainer_evaluation_batch(trainer->job, options->evaluated);
         engine.evaluate_rest = options->evaluated->example_count % engine.evaluate_batch;
@@ -86,59 +96,81 @@ static pen_status train_create_engine(pen_trainer *trainer, const pen_trainer_op
     return pen_engine_create(&engine, &trainer->engine);
 }
 
-static pen_checkpoint_subject train_subject(pen_trainer *trainer) {
-    return (pen_checkpoint_subject){.job = trainer->job,
-                                    .example_count = trainer->info->example_count,
-                                    .store = pen_trainer_tensors(trainer)};
+static pen_status train_open_keeper(pen_trainer *trainer, const pen_trainer_options *options) {
+    if (options->checkpoints == NULL) return PEN_OK;
+    const pen_train_keeper_options keeper = {.job = trainer->job,
+                                             .example_count = trainer->info->example_count,
+                                             .folder = options->checkpoints,
+                                             .every = options->every,
+                                             .mtbf_seconds = trainer->job->checkpoint.mtbf_seconds,
+                                             .continues = options->continues,
+                                             .overwrites = options->overwrites};
+    return pen_train_keeper_create(&keeper, &trainer->keeper);
 }
 
-static pen_status train_resume(pen_trainer *trainer, const char *folder) {
-    const pen_checkpoint_subject subject = train_subject(trainer);
-    pen_checkpoint checkpoint;
-    PEN_TRY(pen_checkpoint_load(folder, &subject, &checkpoint));
-    trainer->steps_done = checkpoint.step;
-    trainer->next = checkpoint.next;
-    trainer->loss = checkpoint.loss;
-    trainer->rate_steps = pen_max_u64(trainer->rate_steps, checkpoint.rate_steps);
+static void train_stand_at(pen_trainer *trainer, const pen_checkpoint *checkpoint) {
+    trainer->steps_done = checkpoint->step;
+    trainer->steps_begun = checkpoint->step;
+    trainer->next = checkpoint->next;
+    trainer->loss = checkpoint->loss;
+    trainer->rate_steps = pen_max_u64(trainer->rate_steps, checkpoint->rate_steps);
+    pen_train_losses_rewind(&trainer->losses, checkpoint->step, checkpoint->losses_hash);
+}
+
+// The beginning, where nothing is kept: a checkpoint of another folder, a file, or the model's own.
+static pen_status train_stand_at_start(pen_trainer *trainer) {
+    pen_checkpoint start = {0};
+    if (trainer->resume != NULL) {
+        const pen_checkpoint_subject subject = {.job = trainer->job,
+                                                .example_count = trainer->info->example_count};
+        PEN_TRY(pen_train_keeper_load_from(trainer->resume, &subject, pen_trainer_tensors(trainer),
+                                           &start));
+    } else if (trainer->parameters != NULL) {
+        PEN_TRY(pen_parameter_file_load(trainer->parameters, pen_trainer_tensors(trainer)));
+    }
+    train_stand_at(trainer, &start);
     return PEN_OK;
 }
 
-pen_status pen_trainer_save(pen_trainer *trainer, const char *folder) {
-    const pen_checkpoint_subject subject = train_subject(trainer);
-    const pen_checkpoint checkpoint = {.step = trainer->steps_done,
-                                       .next = trainer->next,
-                                       .rate_steps = trainer->rate_steps,
-                                       .loss = trainer->loss};
-    PEN_ASSERT(trainer->steps_done > 0);
-    return pen_checkpoint_save(folder, &subject, &checkpoint);
+// Sets tensors, step and data to the newest checkpoint.
+static pen_status train_load(pen_trainer *trainer) {
+    pen_checkpoint checkpoint;
+    bool is_found = false;
+    if (trainer->keeper != NULL) {
+        PEN_TRY(pen_train_keeper_load(trainer->keeper, trainer->engine, &checkpoint, &is_found));
+    }
+    if (!is_found) return train_stand_at_start(trainer);
+    train_stand_at(trainer, &checkpoint);
+    return PEN_OK;
 }
 
-uint64_t pen_trainer_steps_done(const pen_trainer *trainer) {
-    return trainer->steps_done;
+static pen_status train_read_ahead(pen_trainer *trainer) {
+    const pen_job_train *train = &trainer->job->train;
+    const uint32_t ahead = trainer->runs_ahead && trainer->engine->kind->begin != NULL;
+    const pen_batches_options options = {.batch_size = (uint64_t)train->batch,
+                                         .shuffle = train->shuffle,
+                                         .drop_last = train->drop_last,
+                                         // of one step or two, and one being read
+                                         .buffer_count = ahead + 2,
+                                         .held_count = ahead + 1,
+                                         .seed = (uint64_t)train->seed,
+                                         .start = trainer->next};
+    return pen_batches_create(trainer->dataset, &options, &trainer->batches);
 }
 
 static pen_status train_start(pen_trainer *trainer, const pen_trainer_options *options) {
     const pen_job *job = trainer->job;
     PEN_TRY(train_open_data(trainer, options));
+    PEN_TRY(train_open_keeper(trainer, options));
     PEN_TRY(train_create_engine(trainer, options));
     PEN_TRY(pen_job_check_data(job, PEN_DATASET_PART_TRAIN, pen_trainer_program(trainer),
                                trainer->dataset));
-    if (options->parameters != NULL) {
-        PEN_TRY(pen_parameter_file_load(options->parameters, pen_trainer_tensors(trainer)));
-    }
-    if (options->resume != NULL) PEN_TRY(train_resume(trainer, options->resume));
-    trainer->pauses = options->pauses;
-    trainer->pauses_context = options->pauses_context;
-    const uint32_t ahead = options->pauses != NULL && trainer->engine->kind->begin != NULL;
-    const pen_batches_options batches_options = {.batch_size = (uint64_t)job->train.batch,
-                                                 .shuffle = job->train.shuffle,
-                                                 .drop_last = job->train.drop_last,
-                                                 // of one step or two, and one being read
-                                                 .buffer_count = ahead + 2,
-                                                 .held_count = ahead + 1,
-                                                 .seed = (uint64_t)job->train.seed,
-                                                 .start = trainer->next};
-    return pen_batches_create(trainer->dataset, &batches_options, &trainer->batches);
+    trainer->parameters = options->parameters;
+    trainer->resume = options->resume;
+    trainer->runs_ahead = options->runs_ahead;
+    PEN_TRY(train_load(trainer));
+    trainer->steps_reported = trainer->steps_done;
+    return train_read_ahead(trainer);
 }
 
 pen_status pen_trainer_create(const pen_job *job, const pen_trainer_options *options,
@@ -158,7 +190,9 @@ pen_status pen_trainer_create(const pen_job *job, const pen_trainer_options *opt
 
 void pen_trainer_destroy(pen_trainer *trainer) {
     if (trainer == NULL) return;
-    pen_engine_destroy(trainer->engine); // which may have batches lent
+    pen_engine_destroy(trainer->engine); // which may have batches lent, and uses the keeper's log
+    pen_train_keeper_destroy(trainer->keeper);
+    pen_train_losses_deinit(&trainer->losses);
     pen_batches_destroy(trainer->batches);
     pen_status_ignore(trainer->ahead.error, "nobody asked for the step");
     pen_dataset_close(trainer->dataset);
@@ -208,9 +242,8 @@ static pen_status train_fetch(pen_trainer *trainer) {
 static void train_begin_next(pen_trainer *trainer, const pen_step_report *report) {
     const pen_engine_kind *kind = trainer->engine->kind;
     train_ahead *ahead = &trainer->ahead;
-    if (kind->begin == NULL || trainer->pauses == NULL) return;
+    if (kind->begin == NULL || !trainer->runs_ahead || trainer->is_due) return;
     if (report->step >= trainer->step_count) return;
-    if (trainer->pauses(trainer->pauses_context, report)) return;
     ahead->error = train_fetch(trainer);
     if (ahead->error != PEN_OK) return;
     const pen_engine_step step = train_describe_step(trainer, ahead->batch, report->step);
@@ -227,10 +260,20 @@ static pen_status train_batch(pen_trainer *trainer, const pen_engine_step *step,
     return isfinite(result.loss) ? PEN_OK : train_refuse_loss(trainer, step->batch, report);
 }
 
-pen_status pen_trainer_step(pen_trainer *trainer, pen_step_report *out_report, bool *out_more) {
-    *out_report = (pen_step_report){0};
-    *out_more = trainer->steps_done < trainer->step_count;
-    if (!*out_more) return PEN_OK;
+// A checkpoint, if there is to be one after the step; and what the one before still needs.
+static pen_status train_keep(pen_trainer *trainer) {
+    if (trainer->keeper == NULL) return PEN_OK;
+    if (!trainer->is_due) return pen_train_keeper_go_on(trainer->keeper, trainer->engine, false);
+    const pen_checkpoint checkpoint = {.step = trainer->steps_done,
+                                       .next = trainer->next,
+                                       .rate_steps = trainer->rate_steps,
+                                       .loss = trainer->loss,
+                                       .losses_hash = pen_train_losses_hash(&trainer->losses)};
+    return pen_train_keeper_take(trainer->keeper, trainer->engine, &checkpoint);
+}
+
+// A step, whatever becomes of the devices in it.
+static pen_status train_try_step(pen_trainer *trainer, pen_step_report *out_report) {
     const bool is_begun = trainer->ahead.batch != NULL;
     PEN_TRY(train_fetch(trainer));
     const pen_batch *batch = trainer->ahead.batch;
@@ -243,6 +286,9 @@ pen_status pen_trainer_step(pen_trainer *trainer, pen_step_report *out_report, b
                               .ends_epoch = batch->next.epoch != batch->position.epoch,
                               .wait_seconds = trainer->ahead.wait_seconds};
     trainer->ahead = (train_ahead){0};
+    trainer->is_due =
+        trainer->keeper != NULL &&
+        pen_train_keeper_is_due(trainer->keeper, report.step, report.epoch, report.ends_epoch);
     const pen_engine_kind *kind = trainer->engine->kind;
     pen_status status = PEN_OK;
     if (kind->begin != NULL && !is_begun) status = kind->begin(trainer->engine, &step);
@@ -256,7 +302,118 @@ pen_status pen_trainer_step(pen_trainer *trainer, pen_step_report *out_report, b
     trainer->next = batch->next;
     trainer->loss = report.loss;
     *out_report = report;
+    return pen_train_losses_add(&trainer->losses, report.step, report.loss);
+}
+
+// ---- when a peer is lost
+
+static bool train_can_recover(const pen_trainer *trainer, pen_status status) {
+    const pen_engine_kind *kind = trainer->engine->kind;
+    return pen_status_get_code(status) != PEN_CANCELLED && kind->is_failed != NULL &&
+           kind->is_failed(trainer->engine) &&
+           trainer->job->recovery.on_loss != PEN_JOB_ON_LOSS_STOP;
+}
+
+// Goes back to the newest checkpoint, in a new generation; what is lost again meanwhile is looked
+// after, as often as the engine finds right.
+static pen_status train_recover(pen_trainer *trainer, bool is_planned, pen_status take_status) {
+    if (take_status != PEN_OK) {
+        pen_log(PEN_LOG_WARNING, "%s", pen_status_message(take_status));
+        pen_status_ignore(take_status, "said, and looked after");
+    }
+    pen_batches_destroy(trainer->batches);
+    trainer->batches = NULL;
+    pen_status_ignore(trainer->ahead.error, "the step is begun again");
+    trainer->ahead = (train_ahead){0};
+    if (trainer->keeper != NULL) pen_train_keeper_abandon(trainer->keeper);
+    for (;;) {
+        const bool has_step = trainer->steps_done > trainer->steps_begun;
+        const pen_engine_loss loss = {.step = has_step ? trainer->steps_done : 0,
+                                      .is_planned = is_planned};
+        PEN_TRY(trainer->engine->kind->recover(trainer->engine, &loss));
+        const pen_status status = train_load(trainer);
+        if (status == PEN_OK) break;
+        if (!train_can_recover(trainer, status)) return status;
+        pen_log(PEN_LOG_WARNING, "%s", pen_status_message(status));
+        pen_status_ignore(status, "said, and looked after");
+        is_planned = false;
+    }
+    pen_log(PEN_LOG_NOTE, "goes on after step %llu", (unsigned long long)trainer->steps_done);
+    return train_read_ahead(trainer);
+}
+
+// Who was given up and is there again takes part from a checkpoint on: nothing is lost then.
+static pen_status train_rejoin(pen_trainer *trainer) {
+    const pen_engine_kind *kind = trainer->engine->kind;
+    if (trainer->keeper == NULL || kind->may_rejoin == NULL || trainer->ahead.batch != NULL) {
+        return PEN_OK;
+    }
+    if (pen_train_keeper_step(trainer->keeper) != trainer->steps_done) return PEN_OK;
+    return kind->may_rejoin(trainer->engine) ? train_recover(trainer, true, PEN_OK) : PEN_OK;
+}
+
+// A step with all that belongs to it. *out_is_new: it was not done before.
+static pen_status train_advance(pen_trainer *trainer, pen_step_report *out_report,
+                                bool *out_is_new) {
+    pen_status status = train_try_step(trainer, out_report);
+    *out_is_new = status == PEN_OK && out_report->step > trainer->steps_reported;
+    if (*out_is_new) trainer->steps_reported = out_report->step;
+    if (status == PEN_OK) status = train_keep(trainer);
+    if (status == PEN_OK) status = train_rejoin(trainer);
+    if (status == PEN_OK || !train_can_recover(trainer, status)) return status;
+    return train_recover(trainer, false, status);
+}
+
+pen_status pen_trainer_step(pen_trainer *trainer, pen_step_report *out_report, bool *out_more) {
+    bool is_new = false;
+    *out_report = (pen_step_report){0};
+    while (!is_new && trainer->steps_done < trainer->step_count) {
+        PEN_TRY(train_advance(trainer, out_report, &is_new));
+    }
+    *out_more = is_new;
+    if (!is_new) *out_report = (pen_step_report){0};
     return PEN_OK;
+}
+
+// Does again what was done already.
+static pen_status train_catch_up(pen_trainer *trainer) {
+    pen_trainer_pause(trainer);
+    while (trainer->steps_done < trainer->steps_reported) {
+        pen_step_report report;
+        bool is_new;
+        PEN_TRY(train_advance(trainer, &report, &is_new));
+    }
+    return PEN_OK;
+}
+
+pen_status pen_trainer_recover(pen_trainer *trainer, pen_status take_status) {
+    if (take_status == PEN_OK || !train_can_recover(trainer, take_status)) return take_status;
+    PEN_TRY(train_recover(trainer, false, take_status));
+    return train_catch_up(trainer);
+}
+
+bool pen_trainer_is_ahead(const pen_trainer *trainer) {
+    return trainer->ahead.batch != NULL;
+}
+
+void pen_trainer_pause(pen_trainer *trainer) {
+    trainer->runs_ahead = false;
+}
+
+pen_status pen_trainer_keep(pen_trainer *trainer) {
+    if (trainer->keeper == NULL || trainer->steps_done == 0) return PEN_OK;
+    for (;;) {
+        pen_status status = pen_train_keeper_go_on(trainer->keeper, trainer->engine, true);
+        trainer->is_due = pen_train_keeper_step(trainer->keeper) != trainer->steps_done;
+        if (status == PEN_OK && trainer->is_due) status = train_keep(trainer);
+        if (status == PEN_OK) status = pen_train_keeper_finish(trainer->keeper, trainer->engine);
+        if (status == PEN_OK || !train_can_recover(trainer, status)) return status;
+        PEN_TRY(pen_trainer_recover(trainer, status));
+    }
+}
+
+uint64_t pen_trainer_step_kept(const pen_trainer *trainer) {
+    return trainer->keeper == NULL ? 0 : pen_train_keeper_step(trainer->keeper);
 }
 
 pen_training_size pen_trainer_get_size(const pen_trainer *trainer) {

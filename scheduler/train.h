@@ -30,19 +30,21 @@ typedef struct pen_step_report {
 } pen_step_report;
 
 typedef struct pen_trainer_options {
-    uint64_t step_limit;    // stop after so many steps of the training; 0: as the job says
-    const char *parameters; // safetensors file to start from; NULL: the model's own
-    const char *resume;     // folder of a checkpoint to go on from; NULL: none
+    uint64_t step_limit;     // stop after so many steps of the training; 0: as the job says
+    const char *parameters;  // safetensors file to start from; NULL: the model's own
+    const char *resume;      // folder of a checkpoint to start from; NULL: none
+    const char *checkpoints; // folder that they are kept in; NULL: none are
+    pen_interval every;      // unless the job says a mean time between failures
+    bool continues;          // from what is in that folder, if there is something
+    bool overwrites;         // what is in that folder is forgotten
     const pen_dataset_info *evaluated; // of the data that will be evaluated on; NULL: none
     bool trace;                        // as pen_engine_options has them
     bool no_memory_check;              //
     bool insecure;                     //
     bool as_reference;                 //
     const pen_plan *plan;              // that several devices run; NULL: one is made
-    // Whether something is asked of the tensors after a step, whose loss is not known yet, and
-    // before the next, which may begin early otherwise. NULL: always.
-    bool (*pauses)(const void *context, const pen_step_report *report);
-    const void *pauses_context;
+    bool runs_ahead; // a step may begin before the one before it is reported: nothing is asked of
+                     // the tensors unless pen_trainer_is_ahead says no
 } pen_trainer_options;
 
 typedef struct pen_training_size {
@@ -65,13 +67,30 @@ const pen_dataset_info *pen_trainer_data(const pen_trainer *trainer);
 void pen_trainer_destroy(pen_trainer *trainer);
 
 // One step. *out_more is false when all steps were done before; then the report is empty.
+// What a lost peer takes along is done again from the newest checkpoint, or from the beginning:
+// each step is reported once, and a loss that comes out with other bits is CORRUPT.
 //   NOT_FINITE  the loss is. With several microbatches the parameters are those of before the
 //               step; with one, updates are made as gradients come, and the parameters are lost
+//   UNAVAILABLE, DEADLINE  a peer was lost, and the job's `recovery` knows no way on
+//   CANCELLED   another coordinator has taken over
 PEN_NODISCARD pen_status pen_trainer_step(pen_trainer *trainer, pen_step_report *out_report,
                                           bool *out_more);
 
-// Writes a checkpoint of the steps done so far, at least one, as pen_checkpoint_save.
-PEN_NODISCARD pen_status pen_trainer_save(pen_trainer *trainer, const char *folder);
+// Whether the step after the one reported has begun. Not any more after pen_trainer_pause and one
+// more step.
+bool pen_trainer_is_ahead(const pen_trainer *trainer);
+// No step begins from now on before the one before it is reported.
+void pen_trainer_pause(pen_trainer *trainer);
+
+// What was asked of the engine after the last step has failed with `take_status`: recovers, if that
+// is possible, to where the last step is done, so that it may be asked again. Else returns it.
+PEN_NODISCARD pen_status pen_trainer_recover(pen_trainer *trainer, pen_status take_status);
+
+// Keeps where the training stands, and waits until it is kept: after the last step, or before an
+// end that comes early. Does nothing where nothing is kept, or no step was done since.
+PEN_NODISCARD pen_status pen_trainer_keep(pen_trainer *trainer);
+// The step of the newest checkpoint that is kept; 0: none.
+uint64_t pen_trainer_step_kept(const pen_trainer *trainer);
 // Steps done, those of the checkpoint that it started from included.
 uint64_t pen_trainer_steps_done(const pen_trainer *trainer);
 

@@ -30,7 +30,8 @@ resumed() {
     [ "$(hash_of)" = "$hash" ] || die "$2: other parameters after $1 steps and a resume"
     check "d['steps'][0]['step'] == $1 + 1" losses.json
     ls kept >files
-    printf '%s\n' checkpoint.yaml "step-$1.safetensors" | diff - files || die "files of a checkpoint"
+    printf '%s\n' commit shards | diff - files || die "files of a checkpoint"
+    [ -f "kept/shards/g1-s$1-w0.safetensors" ] || die "shards: $(ls kept/shards)"
 }
 sgd='optimizer: {sgd: {lr: 0.1, momentum: 0.9}}'
 adamw='optimizer: {adamw: {lr: 0.01}}, clip_norm: 1'
@@ -79,20 +80,24 @@ done
 # as the job says, every so often and at the end; the last one stays
 job often "$sgd, batch: 20, epochs: 3" mlp 'checkpoint: {dir: often, every: 2 steps}'
 train_losses often.yaml --steps 3 >/dev/null
-ls often >files
-printf '%s\n' checkpoint.yaml step-3.safetensors | diff - files
-train_losses often.yaml --resume often >/dev/null
+ls often/shards >files
+printf '%s\n' g1-s2-w0.safetensors g1-s3-w0.safetensors | diff - files
+train_losses often.yaml --continue >/dev/null
 check '[s["step"] for s in d["steps"]] == [4, 5, 6]' losses.json
-[ -f often/step-6.safetensors ] || die 'no checkpoint at the end'
+[ -f often/shards/g2-s6-w0.safetensors ] || die 'no checkpoint at the end'
 train_losses often.yaml --resume often >/dev/null
 check 'd["steps"] == []' losses.json 'nothing is left to do'
-train_losses often.yaml --steps 1 >/dev/null
-grep -q 'has the checkpoint of step 6, which the first of this training will replace' messages ||
-    die "no warning: $(cat messages)"
+fails 3 'often has the checkpoint of step 6: --continue goes on from it, --overwrite' "$PENSTOCK" train often.yaml
+train_losses often.yaml --steps 1 --overwrite >/dev/null
+check '[s["step"] for s in d["steps"]] == [1]' losses.json
+train_losses often.yaml --continue >/dev/null
+check '[s["step"] for s in d["steps"]] == [2, 3, 4, 5, 6]' losses.json
+train_losses other.yaml --continue --checkpoint none >/dev/null || die '--continue begins where there is nothing'
 train_losses often.yaml --steps 5 --checkpoint other --every 1 >/dev/null
-[ -f other/step-5.safetensors ] || die '--checkpoint and --every'
+[ -f other/shards/g1-s5-w0.safetensors ] || die '--checkpoint and --every'
 train_losses often.yaml --steps 5 --checkpoint epochs --every '2 epochs' >/dev/null
-[ "$(cut -d: -f2 <<<"$(grep '^step' epochs/checkpoint.yaml)")" -eq 5 ] || die "--every '2 epochs'"
+ls epochs/shards >files
+printf '%s\n' g1-s4-w0.safetensors g1-s5-w0.safetensors | diff - files || die "--every '2 epochs'"
 
 # what does not belong together is said
 job other "$sgd, batch: 10, epochs: 3"

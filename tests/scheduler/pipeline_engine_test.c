@@ -50,14 +50,9 @@ static const pen_job *case_job(const plan_case *given, pen_arena *arena) {
                         given->strategy, given->schedule);
 }
 
-static bool never_pauses(const void *context, const pen_step_report *report) {
-    (void)context;
-    return report->step == 3; // once, to see that it may
-}
-
 static pen_trainer *case_start(const pen_job *job, const pen_dataset_info *evaluated) {
     const pen_trainer_options options = {
-        .step_limit = STEPS, .evaluated = evaluated, .pauses = never_pauses};
+        .step_limit = STEPS, .evaluated = evaluated, .runs_ahead = true};
     pen_trainer *trainer;
     CHECK_OK(pen_trainer_create(job, &options, &trainer));
     return trainer;

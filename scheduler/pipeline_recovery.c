@@ -1,0 +1,263 @@
+// When somebody was lost: who takes part from now on, and the generation that they make.
+
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "scheduler/pipeline_state.h"
+#include "scheduler/transport/address_answer.h"
+
+#define RECOVERY_LINK_SECONDS 5.0   // for all who answer to be linked and ready to load
+#define RECOVERY_ANSWER_SECONDS 0.3 // for somebody to answer
+#define RECOVERY_PAUSE_SECONDS 0.05 // between two looks at who is there
+#define RECOVERY_SAY_SECONDS 10.0   // between two lines about who is waited for
+
+bool pen_pipeline_is_failed(pen_engine *engine) {
+    const pipeline_engine *p = pipeline_of(engine);
+    return p->coordinator == NULL || pen_coordinator_is_failed(p->coordinator);
+}
+
+static uint64_t recovery_now(void) {
+    return (uint64_t)(pen_clock_seconds() * 1e9);
+}
+
+pen_status pen_pipeline_begin_policy(pipeline_engine *p) {
+    const pen_job_recovery *recovery = &p->options.job->recovery;
+    static const pen_recovery_on_loss on_loss[] = {
+        [PEN_JOB_ON_LOSS_WAIT] = PEN_RECOVERY_ON_LOSS_WAIT,
+        [PEN_JOB_ON_LOSS_SPARE] = PEN_RECOVERY_ON_LOSS_SPARE,
+        [PEN_JOB_ON_LOSS_REPLAN] = PEN_RECOVERY_ON_LOSS_REPLAN,
+        [PEN_JOB_ON_LOSS_STOP] = PEN_RECOVERY_ON_LOSS_STOP,
+    };
+    const pen_recovery_options options = {.on_loss = on_loss[recovery->on_loss],
+                                          .grace = (uint64_t)(recovery->grace_seconds * 1e9),
+                                          .attempts = (uint32_t)recovery->attempts,
+                                          .worker_count = p->worker_count};
+    for (uint32_t d = 0; d < p->plan->device_count; d++) {
+        p->members[d].worker = p->worker_of_device[d];
+    }
+    p->seat_count = p->worker_count;
+    PEN_TRY(PEN_NEW(p->arena, (size_t)p->seat_count + 1, &p->is_present));
+    PEN_TRY(PEN_NEW(p->arena, (size_t)p->seat_count + 1, &p->was_missing));
+    PEN_TRY(PEN_NEW(p->arena, recovery->spares.count, &p->is_spare_taken));
+    PEN_TRY(PEN_NEW(p->arena, recovery->spares.count, &p->is_spare_free));
+    return pen_recovery_new(&options, p->arena, &p->recovery);
+}
+
+// ---- who is there
+
+static const char *recovery_spare(const pipeline_engine *p, uint32_t index) {
+    return ((const char *const *)p->options.job->recovery.spares.items)[index];
+}
+
+// Processes that were started here are started again at once, and so are there.
+static pen_status recovery_restart(pipeline_engine *p, const pipeline_member *member) {
+    char end[128];
+    const bool is_alive = pen_launched_is_alive(p->launched, member->launched, end, sizeof end);
+    if (is_alive && !p->was_missing[member->worker]) return PEN_OK;
+    pen_log(PEN_LOG_NOTE, "worker %u (%s) %s: started again", member->worker,
+            pen_launched_address(p->launched, member->launched), is_alive ? "did not answer" : end);
+    p->was_missing[member->worker] = false;
+    return pen_launched_restart(p->launched, member->launched);
+}
+
+// Asks all, those who were given up too.
+static pen_status recovery_look(pipeline_engine *p, pen_recovery_situation *out_situation) {
+    const uint32_t count = p->options.job->cluster.device_count;
+    const uint32_t spare_count = p->options.job->recovery.spares.count;
+    for (uint32_t w = 0; w <= p->seat_count; w++) {
+        p->is_present[w] = true;
+    }
+    for (uint32_t d = 0; d < count; d++) {
+        const pipeline_member *member = &p->members[d];
+        if (member->launched != PIPELINE_NOT_LAUNCHED) {
+            PEN_TRY(recovery_restart(p, member));
+        } else if (member->host != NULL && p->is_present[member->worker]) {
+            p->is_present[member->worker] =
+                pen_address_answers(member->host, RECOVERY_ANSWER_SECONDS);
+        }
+    }
+    for (uint32_t i = 0; i < spare_count; i++) {
+        p->is_spare_free[i] = !p->is_spare_taken[i] &&
+                              pen_address_answers(recovery_spare(p, i), RECOVERY_ANSWER_SECONDS);
+    }
+    *out_situation = (pen_recovery_situation){.now = recovery_now(),
+                                              .is_present = p->is_present,
+                                              .spare_count = spare_count,
+                                              .spare_is_free = p->is_spare_free};
+    return PEN_OK;
+}
+
+// Who failed or did not come, as seats of the job's own plan.
+static void recovery_find_missing(pipeline_engine *p) {
+    for (uint32_t w = 0; w <= p->seat_count; w++) {
+        p->was_missing[w] = false;
+    }
+    for (uint32_t d = 0; d < p->plan->device_count; d++) {
+        if (!p->is_missing[p->worker_of_device[d]]) continue;
+        p->was_missing[p->members[p->member_of_device[d]].worker] = true;
+    }
+}
+
+// ---- what is done about those who are not
+
+static void recovery_use_spare(pipeline_engine *p, const pen_recovery_decision *decision) {
+    const char *spare = recovery_spare(p, decision->spare);
+    p->is_spare_taken[decision->spare] = true;
+    for (uint32_t d = 0; d < p->options.job->cluster.device_count; d++) {
+        if (p->members[d].worker == decision->worker) p->members[d].host = spare;
+    }
+    pen_log(PEN_LOG_WARNING, "worker %u is not there: the spare %s takes its place",
+            decision->worker, spare);
+}
+
+// Those who take part are those that the policy has not left out.
+static void recovery_set_members(pipeline_engine *p) {
+    for (uint32_t d = 0; d < p->options.job->cluster.device_count; d++) {
+        pipeline_member *member = &p->members[d];
+        const bool is_lost = pen_recovery_is_left_out(p->recovery, member->worker);
+        const char *name = p->options.job->cluster.devices[d].name;
+        if (is_lost && !member->is_lost) {
+            pen_log(PEN_LOG_WARNING, "goes on without device '%s'", name);
+        } else if (member->is_lost && !is_lost) {
+            pen_log(PEN_LOG_NOTE, "device '%s' takes part again", name);
+        }
+        member->is_lost = is_lost;
+    }
+}
+
+// Waits until the policy takes somebody back: those who are left do not suffice.
+static pen_status recovery_park(pipeline_engine *p, pen_status take_status) {
+    const struct timespec pause = {.tv_nsec = (long)(RECOVERY_PAUSE_SECONDS * 1e9)};
+    pen_recovery_situation situation;
+    pen_log(PEN_LOG_WARNING, "%s; waiting for those that are lost",
+            pen_status_message(take_status));
+    pen_status_ignore(take_status, "said: it waits");
+    do {
+        nanosleep(&pause, NULL);
+        PEN_TRY(recovery_look(p, &situation));
+    } while (!pen_recovery_takes_back(p->recovery, &situation));
+    return PEN_OK;
+}
+
+static pen_status recovery_place(pipeline_engine *p) {
+    for (;;) {
+        recovery_set_members(p);
+        pen_pipeline_unplace(p);
+        pen_status status = pen_pipeline_place(p);
+        const pen_status_code code = pen_status_get_code(status);
+        if (code != PEN_DOES_NOT_FIT && code != PEN_UNAVAILABLE) return status;
+        PEN_TRY(recovery_park(p, status));
+    }
+}
+
+static void recovery_say(pipeline_engine *p, const char *text) {
+    const double now = pen_clock_seconds();
+    if (now < p->said_at + RECOVERY_SAY_SECONDS) return;
+    p->said_at = now;
+    pen_log(PEN_LOG_NOTE, "%s", text);
+}
+
+// Waits, and has spares take places, until the policy says how to go on, or not to. Leaves a
+// placement of those who take part.
+static pen_status recovery_settle(pipeline_engine *p) {
+    const struct timespec pause = {.tv_nsec = (long)(RECOVERY_PAUSE_SECONDS * 1e9)};
+    bool has_changed = false;
+    for (;;) {
+        pen_recovery_situation situation;
+        pen_recovery_decision decision;
+        PEN_TRY(recovery_look(p, &situation));
+        pen_recovery_decide(p->recovery, &situation, &decision);
+        switch (decision.kind) {
+        case PEN_RECOVERY_WAIT:
+            if (decision.worker > 0) recovery_say(p, decision.text);
+            nanosleep(&pause, NULL);
+            break;
+        case PEN_RECOVERY_USE_SPARE:
+            recovery_use_spare(p, &decision);
+            has_changed = true;
+            break;
+        case PEN_RECOVERY_RESTART:
+            return has_changed ? recovery_place(p) : PEN_OK;
+        case PEN_RECOVERY_REPLAN:
+            return recovery_place(p);
+        case PEN_RECOVERY_STOP:
+            return pen_error(PEN_UNAVAILABLE, "%s", decision.text);
+        }
+    }
+}
+
+// Whether a generation that did not begin may do so another time.
+static bool recovery_may_try(pen_status status) {
+    switch (pen_status_get_code(status)) {
+    case PEN_UNAVAILABLE:
+    case PEN_DEADLINE:
+    case PEN_CORRUPT:
+        return true;
+    default:
+        return false;
+    }
+}
+
+// How long the first generation may take to begin, until those that were started here are looked
+// after.
+static double recovery_first_seconds(const pipeline_engine *p, double left) {
+    return p->launched != NULL && left > RECOVERY_LINK_SECONDS ? RECOVERY_LINK_SECONDS : left;
+}
+
+pen_status pen_pipeline_start(pipeline_engine *p) {
+    const pen_job *job = p->options.job;
+    const double deadline = pen_clock_seconds() + job->pipeline.rendezvous_timeout_seconds;
+    pen_recovery_situation situation;
+    for (int64_t attempt = 1;; attempt++) {
+        const double left = deadline - pen_clock_seconds();
+        const pen_status status =
+            pen_pipeline_begin_generation(p, recovery_first_seconds(p, left > 0.1 ? left : 0.1));
+        if (status == PEN_OK) return PEN_OK;
+        const bool is_over = pen_clock_seconds() >= deadline || attempt > job->recovery.attempts ||
+                             job->recovery.on_loss == PEN_JOB_ON_LOSS_STOP;
+        if (is_over || !recovery_may_try(status)) return status;
+        pen_log(PEN_LOG_WARNING, "%s", pen_status_message(status));
+        pen_status_ignore(status, "tried again");
+        pen_pipeline_end_generation(p);
+        recovery_find_missing(p);
+        PEN_TRY(recovery_look(p, &situation));
+    }
+}
+
+pen_status pen_pipeline_recover(pen_engine *engine, const pen_engine_loss *loss) {
+    pipeline_engine *p = pipeline_of(engine);
+    uint64_t step = loss->step;
+    bool is_planned = loss->is_planned;
+    p->said_at = 0;
+    for (;;) {
+        pen_pipeline_end_generation(p);
+        if (is_planned) {
+            PEN_TRY(recovery_place(p));
+        } else {
+            recovery_find_missing(p);
+            pen_recovery_note_failure(p->recovery, recovery_now(), step, p->was_missing);
+            PEN_TRY(recovery_settle(p));
+        }
+        const pen_status status = pen_pipeline_begin_generation(p, RECOVERY_LINK_SECONDS);
+        if (status == PEN_OK || !recovery_may_try(status)) return status;
+        pen_log(PEN_LOG_WARNING, "%s", pen_status_message(status));
+        pen_status_ignore(status, "tried again, as the policy says");
+        is_planned = false;
+        step = 0;
+    }
+}
+
+bool pen_pipeline_may_rejoin(pen_engine *engine) {
+    pipeline_engine *p = pipeline_of(engine);
+    pen_recovery_situation situation;
+    bool is_any = false;
+    for (uint32_t d = 0; d < p->options.job->cluster.device_count; d++) {
+        is_any = is_any || p->members[d].is_lost;
+    }
+    if (!is_any) return false;
+    const pen_status status = recovery_look(p, &situation);
+    if (status == PEN_OK) return pen_recovery_takes_back(p->recovery, &situation);
+    pen_status_ignore(status, "it goes on as it is");
+    return false;
+}
