@@ -1,6 +1,7 @@
 #include "scheduler/train.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/integer.h"
@@ -314,13 +315,21 @@ static bool train_can_recover(const pen_trainer *trainer, pen_status status) {
            trainer->job->recovery.on_loss != PEN_JOB_ON_LOSS_STOP;
 }
 
+// The whole of it: who was lost, and who waited for whom.
+static void train_say_lost(pen_status take_status) {
+    char text[4096];
+    if (take_status == PEN_OK) return;
+    pen_status_format(take_status, text, sizeof text);
+    for (char *rest = text, *line; (line = strsep(&rest, "\n")) != NULL;) {
+        if (line[0] != '\0') pen_log(PEN_LOG_WARNING, "%s", line);
+    }
+    pen_status_ignore(take_status, "said, and looked after");
+}
+
 // Goes back to the newest checkpoint, in a new generation; what is lost again meanwhile is looked
 // after, as often as the engine finds right.
 static pen_status train_recover(pen_trainer *trainer, bool is_planned, pen_status take_status) {
-    if (take_status != PEN_OK) {
-        pen_log(PEN_LOG_WARNING, "%s", pen_status_message(take_status));
-        pen_status_ignore(take_status, "said, and looked after");
-    }
+    train_say_lost(take_status);
     pen_batches_destroy(trainer->batches);
     trainer->batches = NULL;
     pen_status_ignore(trainer->ahead.error, "the step is begun again");
@@ -334,8 +343,7 @@ static pen_status train_recover(pen_trainer *trainer, bool is_planned, pen_statu
         const pen_status status = train_load(trainer);
         if (status == PEN_OK) break;
         if (!train_can_recover(trainer, status)) return status;
-        pen_log(PEN_LOG_WARNING, "%s", pen_status_message(status));
-        pen_status_ignore(status, "said, and looked after");
+        train_say_lost(status);
         is_planned = false;
     }
     pen_log(PEN_LOG_NOTE, "goes on after step %llu", (unsigned long long)trainer->steps_done);

@@ -93,7 +93,7 @@ wait $first || die 'a worker that is told to end does not end well'
 
 # ---- one is killed: the run ends with its name, and says who waited for whom; none is left
 start_long() { # sets `command` and `workers`
-    sed 's/epochs: 2/epochs: 100000/' processes.yaml >long.yaml
+    { sed "s/epochs: 2/epochs: 100000/" processes.yaml; echo "recovery: {on_loss: stop}"; } >long.yaml
     "$PENSTOCK" train --quiet long.yaml 2>long.err &
     command=$!
     workers=
