@@ -5,11 +5,13 @@
 
 #include "base/file.h"
 #include "base/integer.h"
+#include "base/interrupt.h"
 #include "base/log.h"
 #include "base/machine.h"
 #include "cli/command.h"
 #include "cli/progress.h"
 #include "cli/run_output.h"
+#include "cli/signals.h"
 #include "cli/training_job.h"
 #include "partition/plan_file.h"
 #include "scheduler/job_runner.h"
@@ -210,6 +212,24 @@ static pen_status train_insist(train_run *run, pen_status (*ask)(train_run *run)
     return PEN_OK;
 }
 
+// After the wish to stop: what was done is kept, and nothing else is left.
+static pen_status train_stop(const train_run *run, pen_status take_status) {
+    const uint64_t step = pen_trainer_step_kept(run->trainer);
+    const pen_status_code code = pen_status_get_code(take_status);
+    if (code != PEN_CODE_OK && code != PEN_CANCELLED) return take_status;
+    pen_status_ignore(take_status, "it was wished for");
+    if (step == 0) {
+        return pen_error(PEN_CANCELLED,
+                         "stopped after step %llu, of which nothing is kept: --checkpoint DIR, or "
+                         "`checkpoint: {dir: …}` in the job, would",
+                         (unsigned long long)run->steps_done);
+    }
+    pen_log(PEN_LOG_NOTE,
+            "stopped; the checkpoint of step %llu is in %s: --continue goes on from it",
+            (unsigned long long)step, run->checkpoint);
+    return PEN_OK;
+}
+
 // Where an end that comes early leaves the training.
 static pen_status train_say_kept(const train_run *run, pen_status status) {
     const uint64_t step = run->trainer == NULL ? 0 : pen_trainer_step_kept(run->trainer);
@@ -227,6 +247,11 @@ static pen_status train_loop(train_run *run) {
     for (;;) {
         pen_step_report report;
         bool more;
+        if (pen_interrupt_requested()) pen_trainer_pause(run->trainer);
+        if (pen_interrupt_requested() && !pen_trainer_is_ahead(run->trainer)) {
+            pen_progress_end(&progress);
+            return PEN_OK;
+        }
         const pen_status status = pen_trainer_step(run->trainer, &report, &more);
         if (status != PEN_OK) {
             pen_progress_end(&progress);
@@ -368,6 +393,13 @@ static pen_status train_create(train_run *run) {
                               run->evaluated);
 }
 
+// What a training that is done leaves.
+static pen_status train_leave(train_run *run) {
+    PEN_TRY(train_insist(run, train_save));
+    PEN_TRY(train_insist(run, train_collect));
+    return train_insist(run, train_evaluate);
+}
+
 // A job, or a plan with the job that it names.
 static pen_status train_read(train_run *run) {
     const char *path = run->options->common.operands[0];
@@ -400,7 +432,9 @@ static pen_status train_all(train_run *run) {
     run->output.page = run->options->report;
     PEN_TRY(pen_run_output_check(run->context, &run->output));
     run->context->input_exit_code = PEN_EXIT_MODEL;
+    PEN_TRY(pen_signals_prepare_flight(run->checkpoint, run->context->arena));
     PEN_TRY(train_create(run));
+    pen_signals_prepare_training(run->checkpoint != NULL);
     run->context->input_exit_code = PEN_EXIT_SPEC; // what is read from now on is data
     run->size = pen_trainer_get_size(run->trainer);
     PEN_TRY(train_warn(run));
@@ -414,14 +448,16 @@ static pen_status train_all(train_run *run) {
     }
     pen_status status = train_loop(run);
     if (status == PEN_OK) status = pen_trainer_keep(run->trainer);
-    if (status == PEN_OK) status = train_insist(run, train_save);
-    if (status == PEN_OK) status = train_insist(run, train_collect);
-    if (status == PEN_OK) status = train_insist(run, train_evaluate);
+    const bool is_stopped = pen_interrupt_requested();
+    if (is_stopped) status = train_stop(run, status);
+    if (status == PEN_OK && !is_stopped) status = train_leave(run);
     if (status == PEN_OK && is_json) status = train_write_result(run);
-    status = train_say_kept(run, status);
+    if (!is_stopped) status = train_say_kept(run, status);
+    if (status != PEN_OK) pen_signals_dump(status);
     if (is_json)
         return status == PEN_OK ? pen_json_finish(&run->json)
                                 : pen_command_fail_json(run->context, &run->json, status);
+    if (is_stopped) return status;
     if (status == PEN_OK) train_report(run);
     if (status == PEN_OK) status = pen_run_output_print(&run->output, run->context->arena);
     return status;
