@@ -330,8 +330,6 @@ static void train_say_lost(pen_status take_status) {
 // after, as often as the engine finds right.
 static pen_status train_recover(pen_trainer *trainer, bool is_planned, pen_status take_status) {
     train_say_lost(take_status);
-    pen_batches_destroy(trainer->batches);
-    trainer->batches = NULL;
     pen_status_ignore(trainer->ahead.error, "the step is begun again");
     trainer->ahead = (train_ahead){0};
     if (trainer->keeper != NULL) pen_train_keeper_abandon(trainer->keeper);
@@ -340,6 +338,8 @@ static pen_status train_recover(pen_trainer *trainer, bool is_planned, pen_statu
         const pen_engine_loss loss = {.step = has_step ? trainer->steps_done : 0,
                                       .is_planned = is_planned};
         PEN_TRY(trainer->engine->kind->recover(trainer->engine, &loss));
+        pen_batches_destroy(trainer->batches); // not before: the old generation had some lent
+        trainer->batches = NULL;
         const pen_status status = train_load(trainer);
         if (status == PEN_OK) break;
         if (!train_can_recover(trainer, status)) return status;
