@@ -233,6 +233,15 @@ static pen_status pipeline_evaluate_batches(pipeline_evaluation *e, pen_batches 
     return pen_coordinator_await_quiet(e->p->coordinator);
 }
 
+// After an error: nobody reads the batches any more.
+static pen_status pipeline_evaluate_end(pipeline_engine *p, pen_status status) {
+    if (!pen_coordinator_is_failed(p->coordinator)) {
+        status = pen_status_join(status, pen_coordinator_await_quiet(p->coordinator));
+    }
+    if (pen_coordinator_is_failed(p->coordinator)) pen_pipeline_end_generation(p);
+    return status;
+}
+
 static pen_status pipeline_evaluate(pen_engine *engine, pen_dataset *dataset, uint64_t batch,
                                     pen_evaluation *out_evaluation) {
     pipeline_evaluation e = {
@@ -244,7 +253,8 @@ static pen_status pipeline_evaluate(pen_engine *engine, pen_dataset *dataset, ui
                                          .held_count = PIPELINE_STEPS_AHEAD};
     pen_batches *batches;
     PEN_TRY(pen_batches_create(dataset, &options, &batches));
-    const pen_status status = pipeline_evaluate_batches(&e, batches);
+    pen_status status = pipeline_evaluate_batches(&e, batches);
+    if (status != PEN_OK) status = pipeline_evaluate_end(e.p, status);
     pen_batches_destroy(batches);
     PEN_TRY(pen_status_add_context(status, "while evaluating"));
     if (e.result.example_count > 0) e.result.loss /= (double)e.result.example_count;
