@@ -13,6 +13,7 @@
     VERB(eval)                                                                                     \
     VERB(predict)                                                                                  \
     VERB(export)                                                                                   \
+    VERB(checkpoint)                                                                               \
     VERB(verify)                                                                                   \
     VERB(plan)                                                                                     \
     VERB(explain)                                                                                  \

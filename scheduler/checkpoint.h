@@ -105,6 +105,19 @@ PEN_NODISCARD pen_status pen_checkpoint_store_save_all(pen_checkpoint_store *sto
                                                        const pen_checkpoint *checkpoint,
                                                        const pen_tensor_store *tensors);
 
+// Compares all that the checkpoint names with its checksums, and that its tensors are whole.
+//   CORRUPT  each damage, with file and byte. IO, OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_checkpoint_store_verify(pen_checkpoint_store *store, uint32_t index);
+// The least that can be seen without reading: all its shards are there, as long as they were.
+bool pen_checkpoint_store_is_complete(pen_checkpoint_store *store, uint32_t index);
+// Manifests and fences that are there and cannot be read.
+uint32_t pen_checkpoint_store_damaged_count(const pen_checkpoint_store *store);
+
+// Writes the checkpoint's tensors into one safetensors file, under their names: the model's, and
+// with `all` the optimizer's states ("PARAMETER/velocity", …). As load, and pen_safetensors_save.
+PEN_NODISCARD pen_status pen_checkpoint_store_export(pen_checkpoint_store *store, uint32_t index,
+                                                     bool all, const char *path);
+
 // ---- one file and one manifest, checkpoint.yaml
 
 // Makes the folder, writes, and removes the tensors of the checkpoint that was there.

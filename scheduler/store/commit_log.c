@@ -70,6 +70,19 @@ const pen_commit_record *pen_commit_log_manifest(const pen_commit_log *log, uint
     return NULL;
 }
 
+uint32_t pen_commit_log_damaged_count(const pen_commit_log *log) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < log->count; i++) {
+        if (log->entries[i].is_damaged) count++;
+    }
+    return count;
+}
+
+const char *pen_commit_log_name(uint64_t number, char out_name[PEN_COMMIT_NAME_BYTES]) {
+    snprintf(out_name, PEN_COMMIT_NAME_BYTES, LOG_RECORD_FORMAT, number);
+    return out_name;
+}
+
 // ---- reading
 
 static pen_status log_path(const pen_commit_log *log, const char *name, const char **out_path) {
@@ -312,15 +325,14 @@ static pen_status log_publish(pen_commit_log *log, const char *from, const char 
 
 // Tries to append the record with the number behind the last.
 static pen_status log_try(pen_commit_log *log, pen_commit_record *record, bool *out_is_taken) {
-    char name[LOG_NAME_BYTES], beside[LOG_NAME_BYTES];
+    char name[PEN_COMMIT_NAME_BYTES], beside[LOG_NAME_BYTES];
     const char *bytes, *from, *to;
     uint64_t count = 0;
     const bool is_manifest = record->kind == PEN_COMMIT_MANIFEST;
     record->number = log->last + 1;
-    snprintf(name, sizeof name, LOG_RECORD_FORMAT, record->number);
     snprintf(beside, sizeof beside, LOG_BESIDE_FORMAT ".%" PRIx64 ".%" PRIx64, record->number,
              record->generation, log->own_incarnation);
-    PEN_TRY(log_path(log, name, &to));
+    PEN_TRY(log_path(log, pen_commit_log_name(record->number, name), &to));
     PEN_TRY(log_path(log, beside, &from));
     PEN_TRY(pen_commit_record_encode(record, log->scratch, &bytes, &count));
     log_entry entry = {0}; // as it will be read, taken in when it is there
@@ -410,11 +422,10 @@ static pen_status log_remove_records(pen_commit_log *log, uint64_t oldest) {
     pen_status status = PEN_OK;
     for (uint32_t i = 0; i < log->count; i++) {
         const log_entry entry = log->entries[i];
-        char name[LOG_NAME_BYTES];
+        char name[PEN_COMMIT_NAME_BYTES];
         const char *path = NULL;
         if (status == PEN_OK && !log_is_kept(log, &entry, oldest)) {
-            snprintf(name, sizeof name, LOG_RECORD_FORMAT, entry.record.number);
-            status = log_path(log, name, &path);
+            status = log_path(log, pen_commit_log_name(entry.record.number, name), &path);
             if (status == PEN_OK) status = log->disk->kind->remove(log->disk, path);
             if (pen_status_get_code(status) == PEN_NOT_FOUND) {
                 pen_status_ignore(status, "it is gone already");

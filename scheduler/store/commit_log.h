@@ -87,6 +87,13 @@ const char *pen_commit_log_job(const pen_commit_log *log);
 // until the log is appended to or pruned.
 const pen_commit_record *pen_commit_log_manifest(const pen_commit_log *log, uint32_t index);
 
+// Records that are there and cannot be read.
+uint32_t pen_commit_log_damaged_count(const pen_commit_log *log);
+
+// The name of record `number` in the folder: "commit.000000000012". Returns `out_name`.
+#define PEN_COMMIT_NAME_BYTES 32
+const char *pen_commit_log_name(uint64_t number, char out_name[PEN_COMMIT_NAME_BYTES]);
+
 // Appends a record of `record->generation`; the number is given to it. Returns when it is durable.
 //   CANCELLED  superseded: a fence of a higher generation is there, or of this one that another
 //              appended; or a manifest's generation was not fenced here. Nothing was appended

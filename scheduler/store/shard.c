@@ -193,16 +193,16 @@ static pen_status shard_fill(shard_writer *writer, const pen_shard_source *sourc
 static pen_status shard_settle(pen_disk *disk, const char *folder, const char *from,
                                const char *to) {
     pen_status status = disk->kind->rename(disk, from, to);
-    const char *left = from;
-    if (status == PEN_OK) {
-        left = to;
-        if (!PEN_PLANTED(no_fsync_folder)) status = disk->kind->sync_path(disk, folder);
-        if (status == PEN_OK && PEN_FAILPOINT("worker.shard_synced")) {
-            status = pen_error(PEN_IO, "failed as the test wants it, behind the sync");
-        }
+    if (status == PEN_OK && !PEN_PLANTED(no_fsync_folder)) {
+        status = disk->kind->sync_path(disk, folder);
+    }
+    if (status == PEN_OK && PEN_FAILPOINT("worker.shard_synced")) {
+        status = pen_error(PEN_IO, "failed as the test wants it, behind the sync");
     }
     if (status == PEN_OK) return PEN_OK;
-    pen_status_ignore(disk->kind->remove(disk, left), "it is in nobody's way");
+    // what failed may have been done all the same
+    pen_status_ignore(disk->kind->remove(disk, from), "it is in nobody's way");
+    pen_status_ignore(disk->kind->remove(disk, to), "no manifest will name it");
     return status;
 }
 
@@ -251,7 +251,7 @@ pen_status pen_shard_reader_init(pen_shard_reader *reader, pen_disk *disk, const
                          "from byte %" PRIu64 " on",
                          reader->path, bytes, summary->bytes, pen_min_u64(bytes, summary->bytes));
     }
-    reader->chunk = pen_memory_allocate(PEN_SHARD_CHUNK_BYTES, 1);
+    reader->chunk = pen_memory_allocate(pen_min_u64(bytes, PEN_SHARD_CHUNK_BYTES) + 1, 1);
     return reader->chunk != NULL ? PEN_OK : pen_error_out_of_memory();
 }
 
