@@ -10,6 +10,9 @@
 
 #define CLIENT_PAUSE_SECONDS 0.05
 #define CLIENT_PAUSE_SECONDS_MOST 1.0
+// Of links whose connection broke.
+#define CLIENT_RESUME_PAUSE_SECONDS_MOST 0.5
+#define CLIENT_RESUME_ATTEMPT_SECONDS 2.0
 // A refused connection is retried for as long as was asked: who listens may yet be started. Other
 // failures stay as they are: wrong certificates, no such host.
 #define CLIENT_ALIKE_LIMIT 5u
@@ -19,14 +22,23 @@ static void client_opened(void *owner, bool success) {
     (void)success; // when it failed, the call ends, and that says why
 }
 
+static bool client_is_ours(const pen_grpc_link *link) {
+    for (size_t i = 0; i < link->trailer.count; i++) {
+        if (grpc_slice_str_cmp(link->trailer.metadata[i].key, PEN_GRPC_MARK) == 0) return true;
+    }
+    return false;
+}
+
 static void client_ended(void *owner, bool success) {
     pen_grpc_link *link = owner;
     (void)success; // always
     link->is_over = true;
     if (link->state == PEN_GRPC_UP || link->state == PEN_GRPC_CLOSING) {
         const pen_status reason = pen_grpc_client_reason(link);
-        if (link->state == PEN_GRPC_UP) {
+        if (link->state == PEN_GRPC_UP && client_is_ours(link)) {
             pen_grpc_link_down(link, reason, false);
+        } else if (link->state == PEN_GRPC_UP) {
+            pen_grpc_link_broke(link, reason);
         } else {
             pen_status_ignore(reason, "the link was closed by us");
         }
@@ -45,7 +57,11 @@ void pen_grpc_client_call(pen_grpc_link *link) {
         grpc_channel_create_call(link->channel, NULL, GRPC_PROPAGATE_DEFAULTS, transport->queue,
                                  grpc_slice_from_static_string(PEN_WIRE_METHOD), NULL,
                                  gpr_inf_future(GPR_CLOCK_REALTIME), NULL);
-    pen_grpc_link_set_deadline(link, link->give_up_at);
+    double deadline = link->give_up_at;
+    if (link->session->is_open) {
+        deadline = fmin(deadline, pen_clock_seconds() + CLIENT_RESUME_ATTEMPT_SECONDS);
+    }
+    pen_grpc_link_set_deadline(link, deadline);
 
     link->ended = (pen_grpc_tag){client_ended, link, link};
     const grpc_op end = {
@@ -67,13 +83,6 @@ void pen_grpc_client_call(pen_grpc_link *link) {
 }
 
 // ---- why it ended
-
-static bool client_is_ours(const pen_grpc_link *link) {
-    for (size_t i = 0; i < link->trailer.count; i++) {
-        if (grpc_slice_str_cmp(link->trailer.metadata[i].key, PEN_GRPC_MARK) == 0) return true;
-    }
-    return false;
-}
 
 static void client_status_text(const pen_grpc_link *link, char *out_text, size_t size) {
     size_t count = GRPC_SLICE_LENGTH(link->status_text);
@@ -139,6 +148,10 @@ static void client_explain(const pen_grpc_link *link, char *out_text, size_t siz
 
 pen_status pen_grpc_client_reason(const pen_grpc_link *link) {
     char text[PEN_WIRE_TEXT_LIMIT];
+    if (link->state == PEN_GRPC_WAITING && link->session->is_open) {
+        return pen_error(PEN_UNAVAILABLE, "%s; it could not be made again within %g s",
+                         link->failure, link->transport->options.resume_seconds);
+    }
     if (link->state == PEN_GRPC_WAITING) {
         return pen_error(PEN_UNAVAILABLE, "no link to peer %u at %s within %.3g s: %s", link->peer,
                          link->address, link->give_up_at - link->began_at, link->failure);
@@ -200,8 +213,48 @@ static bool client_keep_failure(pen_grpc_link *link) {
     return strstr(text, "connection refused") != NULL || link->alike_count < CLIENT_ALIKE_LIMIT;
 }
 
+static void client_wait(pen_grpc_link *link, double now, double pause_most) {
+    const int doublings = (int)(link->attempt_count < 10 ? link->attempt_count : 10) - 1;
+    const double pause = fmin(CLIENT_PAUSE_SECONDS * ldexp(1, doublings), pause_most);
+    pen_grpc_link_set_deadline(link, fmin(now + pause, link->give_up_at));
+}
+
+// A link whose connection broke could not be made again now. Its peer's process is gone when
+// nobody listens there any more, or when somebody else does.
+static void client_resume_failed(pen_grpc_link *link, double now) {
+    char before[PEN_WIRE_TEXT_LIMIT];
+    memcpy(before, link->failure, sizeof before);
+    link->failure[0] = '\0';
+    (void)client_keep_failure(link);
+    const bool is_over = client_is_ours(link) || link->status == GRPC_STATUS_UNIMPLEMENTED ||
+                         strstr(link->failure, "connection refused") != NULL;
+    client_clean_up(link);
+    pen_grpc_link_set_state(link, PEN_GRPC_WAITING);
+    if (is_over || now >= link->give_up_at) {
+        pen_grpc_link_down(link,
+                           pen_error(PEN_UNAVAILABLE, "%s; now, after %.1f s: %s", before,
+                                     now - link->began_at, link->failure),
+                           false);
+        return;
+    }
+    memcpy(link->failure, before, sizeof before);
+    client_wait(link, now, CLIENT_RESUME_PAUSE_SECONDS_MOST);
+}
+
+void pen_grpc_client_call_again(pen_grpc_link *link) {
+    PEN_ASSERT(link->state == PEN_GRPC_BROKEN);
+    PEN_ASSERT(link->tag_count == 0);
+    client_clean_up(link);
+    pen_grpc_link_set_state(link, PEN_GRPC_WAITING);
+    pen_grpc_link_set_deadline(link, 0);
+}
+
 void pen_grpc_client_attempt_over(pen_grpc_link *link) {
     const double now = pen_clock_seconds();
+    if (link->session->is_open) {
+        client_resume_failed(link, now);
+        return;
+    }
     const bool is_worth_it = client_keep_failure(link);
     const bool is_too_late = link->is_cancelled || now >= link->give_up_at;
     if (!is_worth_it && !is_too_late) {
@@ -214,8 +267,5 @@ void pen_grpc_client_attempt_over(pen_grpc_link *link) {
         pen_grpc_link_down(link, pen_grpc_client_reason(link), false);
         return;
     }
-    double pause = CLIENT_PAUSE_SECONDS *
-                   ldexp(1, (int)(link->attempt_count < 10 ? link->attempt_count : 10) - 1);
-    if (pause > CLIENT_PAUSE_SECONDS_MOST) pause = CLIENT_PAUSE_SECONDS_MOST;
-    pen_grpc_link_set_deadline(link, fmin(now + pause, link->give_up_at));
+    client_wait(link, now, CLIENT_PAUSE_SECONDS_MOST);
 }

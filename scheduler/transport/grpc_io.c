@@ -63,10 +63,10 @@ static void io_tick(pen_grpc *transport) {
     transport->next_deadline = INFINITY;
     for (pen_grpc_link *link = transport->links, *next; link != NULL; link = next) {
         next = link->next;
-        if (link->deadline <= now) {
+        if (fmin(link->deadline, link->talk_at) <= now) {
             pen_grpc_link_tick(link, now); // releases no link but this one
         } else {
-            pen_grpc_io_watch(transport, link->deadline);
+            pen_grpc_io_watch(transport, fmin(link->deadline, link->talk_at));
         }
     }
 }

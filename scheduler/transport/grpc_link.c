@@ -1,12 +1,17 @@
 // The states of a link.
 //
 //   caller:  WAITING --> CALLING --> UP --> CLOSING --> ENDING --> released
-//               ^___________|           |______________^
+//               ^___________|         |_________________^
+//               |____BROKEN <---------|
 //   called:              CALLING --> UP --> CLOSING --> ENDING --> released
-//                           |__________________^
+//                           |         |_________________^
+//                           |         |--> BROKEN ------^
+//                           |___________________________^
 //
 // A caller whose attempt fails waits for the next one. A link that broke, rather than being
-// closed, has no last word to say: it goes straight to ENDING.
+// closed, has no last word to say: it goes straight to ENDING; or, when it may outlive its stream,
+// to BROKEN. From there a caller calls again. One that was called waits for that: the link of the
+// new call takes its session over, and it goes to ENDING.
 #include "scheduler/transport/grpc_link.h"
 
 #include <grpc/byte_buffer.h>
@@ -15,6 +20,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/memory.h"
 
 // How long the other end may take to see that a link ends.
@@ -27,7 +33,9 @@ static bool link_may_become(pen_grpc_state from, pen_grpc_state to) {
     case PEN_GRPC_CALLING:
         return to != PEN_GRPC_CALLING;
     case PEN_GRPC_UP:
-        return to == PEN_GRPC_CLOSING || to == PEN_GRPC_ENDING;
+        return to == PEN_GRPC_BROKEN || to == PEN_GRPC_CLOSING || to == PEN_GRPC_ENDING;
+    case PEN_GRPC_BROKEN:
+        return to == PEN_GRPC_WAITING || to == PEN_GRPC_ENDING;
     case PEN_GRPC_CLOSING:
         return to == PEN_GRPC_ENDING;
     case PEN_GRPC_ENDING:
@@ -51,13 +59,17 @@ void pen_grpc_link_set_deadline(pen_grpc_link *link, double deadline) {
 pen_status pen_grpc_link_create(pen_grpc *transport, bool is_caller, pen_grpc_link **out_link) {
     pen_grpc_link *link = pen_memory_allocate(1, sizeof *link);
     if (link == NULL) return pen_error_out_of_memory();
+    const pen_status status =
+        pen_grpc_session_create(transport->options.resume_seconds > 0, &link->session);
+    if (status != PEN_OK) {
+        pen_memory_free(link);
+        return status;
+    }
     link->transport = transport;
     link->is_caller = is_caller;
     link->peer = PEN_TRANSPORT_ANY_PEER;
     link->state = is_caller ? PEN_GRPC_WAITING : PEN_GRPC_CALLING;
-    link->deadline = INFINITY;
-    link->letters_end = &link->letters;
-    link->loans_end = &link->loans;
+    link->deadline = link->talk_at = INFINITY;
     link->status_text = grpc_empty_slice();
     grpc_metadata_array_init(&link->head);
     grpc_metadata_array_init(&link->trailer);
@@ -73,7 +85,7 @@ void pen_grpc_link_destroy(pen_grpc_link *link) {
     grpc_slice_unref(link->status_text);
     pen_memory_free(link->pieces);
     pen_memory_free(link->scratch);
-    pen_memory_free(link->checksums);
+    pen_grpc_session_destroy(link->session);
     pen_memory_free(link);
 }
 
@@ -94,6 +106,7 @@ static void link_release(pen_grpc_link *link) {
     if (*at == link) *at = link->dirty_next;
     pen_mutex_unlock(&transport->lock);
     pen_grpc_send_drop_letters(link);
+    pen_grpc_send_drop_frames(link);
     if (link->previous != NULL) link->previous->next = link->next;
     if (link->next != NULL) link->next->previous = link->previous;
     if (transport->links == link) transport->links = link->next;
@@ -114,9 +127,46 @@ static void link_cancel(pen_grpc_link *link) {
 
 void pen_grpc_link_up(pen_grpc_link *link) {
     pen_grpc *transport = link->transport;
+    pen_mutex_lock(&transport->lock);
+    link->session->is_open = true;
+    pen_mutex_unlock(&transport->lock);
     pen_grpc_link_set_state(link, PEN_GRPC_UP);
     pen_grpc_link_set_deadline(link, INFINITY);
     transport->events.up(transport->events.context, link->peer);
+}
+
+void pen_grpc_link_broke(pen_grpc_link *link, pen_status take_reason) {
+    PEN_ASSERT(link->state == PEN_GRPC_UP);
+    if (!pen_grpc_session_may_resume(link->session)) {
+        pen_grpc_link_down(link, take_reason, false);
+        return;
+    }
+    pen_log(PEN_LOG_DEBUG, "%s", pen_status_message(take_reason));
+    snprintf(link->failure, sizeof link->failure, "%s", pen_status_message(take_reason));
+    pen_status_ignore(take_reason, "the link goes on over another stream");
+    pen_link_suspend(&link->session->core);
+    pen_grpc_link_set_state(link, PEN_GRPC_BROKEN);
+    link_cancel(link);
+    link->talk_at = INFINITY;
+    link->attempt_count = link->alike_count = 0;
+    link->began_at = pen_clock_seconds();
+    link->give_up_at = link->began_at + link->transport->options.resume_seconds;
+    pen_grpc_link_set_deadline(link, link->give_up_at);
+}
+
+pen_status pen_grpc_link_resumed(pen_grpc_link *link, const pen_link_ack *received) {
+    pen_grpc *transport = link->transport;
+    const pen_link_verdict verdict =
+        pen_link_resume(&link->session->core, pen_grpc_session_now(), received);
+    pen_grpc_send_forget_acknowledged(link);
+    if (pen_link_is_error(verdict)) {
+        return pen_error(PEN_CORRUPT, "peer %u %s", link->peer, pen_link_verdict_text(verdict));
+    }
+    pen_grpc_link_set_state(link, PEN_GRPC_UP);
+    pen_grpc_link_set_deadline(link, INFINITY);
+    atomic_fetch_add_explicit(&transport->resumes, 1, memory_order_relaxed);
+    pen_log(PEN_LOG_DEBUG, "the link to peer %u at %s goes on", link->peer, link->address);
+    return PEN_OK;
 }
 
 // Whether the user waits for a word about this link.
@@ -125,8 +175,9 @@ static bool link_is_known(const pen_grpc_link *link) {
     case PEN_GRPC_WAITING:
         return true;
     case PEN_GRPC_CALLING:
-        return link->is_caller;
+        return link->is_caller || link->session->is_open;
     case PEN_GRPC_UP:
+    case PEN_GRPC_BROKEN:
         return true;
     case PEN_GRPC_CLOSING:
     case PEN_GRPC_ENDING:
@@ -138,7 +189,7 @@ static bool link_is_known(const pen_grpc_link *link) {
 void pen_grpc_link_down(pen_grpc_link *link, pen_status take_reason, bool is_told) {
     pen_grpc *transport = link->transport;
     const bool is_known = link_is_known(link);
-    const bool is_called = link->call != NULL && !link->is_over;
+    const bool is_called = link->call != NULL && !link->is_over && link->state != PEN_GRPC_BROKEN;
     link->last_word.code = pen_status_get_code(take_reason);
     snprintf(link->last_word.reason, sizeof link->last_word.reason, "%s",
              pen_status_message(take_reason));
@@ -154,12 +205,22 @@ void pen_grpc_link_down(pen_grpc_link *link, pen_status take_reason, bool is_tol
     }
     if (!is_told || !is_called) pen_grpc_send_drop_letters(link);
     if (!is_told) link_cancel(link);
-    link->is_receiving = false;
+    link->talk_at = INFINITY;
+    if (link->session != NULL) link->session->is_receiving = false;
     if (is_known) {
         transport->events.down(transport->events.context, link->peer, take_reason);
     } else {
         pen_status_ignore(take_reason, "nobody knows of this link; the other end is told");
     }
+}
+
+void pen_grpc_link_abandon(pen_grpc_link *link) {
+    PEN_ASSERT(link->session == NULL);
+    pen_grpc_link_set_state(link, PEN_GRPC_ENDING);
+    pen_grpc_link_set_deadline(link, INFINITY);
+    link->talk_at = INFINITY;
+    link_cancel(link);
+    pen_grpc_link_go_on(link);
 }
 
 // ---- the last word
@@ -193,7 +254,9 @@ static void link_send_status(pen_grpc_link *link) {
     link->mark = (grpc_metadata){.key = grpc_slice_from_static_string(PEN_GRPC_MARK),
                                  .value = grpc_slice_from_static_string("1")};
     grpc_op batch = {.op = GRPC_OP_SEND_STATUS_FROM_SERVER};
-    batch.data.send_status_from_server.status = (grpc_status_code)pen_wire_code(word->code);
+    batch.data.send_status_from_server.status = link->is_denied
+                                                    ? GRPC_STATUS_PERMISSION_DENIED
+                                                    : (grpc_status_code)pen_wire_code(word->code);
     batch.data.send_status_from_server.status_details = &text;
     batch.data.send_status_from_server.trailing_metadata_count = 1;
     batch.data.send_status_from_server.trailing_metadata = &link->mark;
@@ -223,6 +286,26 @@ static bool link_take_unwanted(pen_grpc_link *link) {
     return is_unwanted;
 }
 
+// When an acknowledgement will have to go alone. While something is sent, it rides on the next.
+static void link_plan_talk(pen_grpc_link *link) {
+    link->talk_at = INFINITY;
+    if (link->state != PEN_GRPC_UP || link->is_sending || link->is_over) return;
+    const uint64_t at = pen_link_deadline(&link->session->core);
+    if (at == PEN_LINK_NEVER) return;
+    link->talk_at = (double)at * 1e-9;
+    pen_grpc_io_watch(link->transport, link->talk_at);
+}
+
+// The stream that broke is over. Who was called keeps the link without one.
+static void link_leave_stream(pen_grpc_link *link) {
+    if (link->is_caller) {
+        pen_grpc_client_call_again(link);
+    } else if (link->call != NULL) {
+        grpc_call_unref(link->call);
+        link->call = NULL;
+    }
+}
+
 void pen_grpc_link_go_on(pen_grpc_link *link) {
     if (link_take_unwanted(link)) {
         pen_grpc_link_down(link, pen_error(PEN_CANCELLED, "the link was closed"), true);
@@ -235,6 +318,10 @@ void pen_grpc_link_go_on(pen_grpc_link *link) {
         break;
     case PEN_GRPC_UP:
         if (!link->is_over) (void)pen_grpc_send_next(link);
+        link_plan_talk(link);
+        break;
+    case PEN_GRPC_BROKEN:
+        if (link->is_over && link->tag_count == 0) link_leave_stream(link);
         break;
     case PEN_GRPC_CLOSING:
         if (link->is_over || link->is_cancelled || !pen_grpc_send_next(link)) {
@@ -248,6 +335,10 @@ void pen_grpc_link_go_on(pen_grpc_link *link) {
 }
 
 void pen_grpc_link_tick(pen_grpc_link *link, double now) {
+    if (link->deadline > now) { // an acknowledgement is due
+        pen_grpc_link_go_on(link);
+        return;
+    }
     link->deadline = INFINITY;
     switch (link->state) {
     case PEN_GRPC_WAITING:
@@ -266,6 +357,12 @@ void pen_grpc_link_tick(pen_grpc_link *link, double now) {
         }
         break;
     case PEN_GRPC_UP:
+        break;
+    case PEN_GRPC_BROKEN:
+        pen_grpc_link_down(link,
+                           pen_error(PEN_UNAVAILABLE, "%s; it did not come back within %g s",
+                                     link->failure, link->transport->options.resume_seconds),
+                           false);
         break;
     case PEN_GRPC_CLOSING:
     case PEN_GRPC_ENDING:

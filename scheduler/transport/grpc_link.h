@@ -15,6 +15,7 @@
 
 #include "base/thread.h"
 #include "scheduler/transport/address.h"
+#include "scheduler/transport/grpc_session.h"
 #include "scheduler/transport/grpc_settings.h"
 #include "scheduler/transport/grpc_tls.h"
 #include "scheduler/transport/transport.h"
@@ -29,25 +30,6 @@ typedef struct pen_grpc_tag {
     pen_grpc_link *link; // whose batch it is, which goes on afterwards; or NULL
 } pen_grpc_tag;
 
-// A frame that waits to be sent, or whose memory gRPC may still read.
-typedef struct pen_grpc_loan {
-    struct pen_grpc_loan *next;
-    pen_grpc *transport;
-    uint32_t peer;
-    pen_frame frame;
-    const uint8_t *payload;
-    const uint32_t *checksums;
-    uint64_t token;
-    uint32_t chunk_count; // at least 1
-    uint32_t chunk_next;
-    _Atomic uint32_t use_count; // chunks that are not made yet, or not let go
-} pen_grpc_loan;
-
-typedef struct pen_grpc_letter { // a message that waits to be sent: its whole envelope
-    struct pen_grpc_letter *next;
-    grpc_slice slice;
-} pen_grpc_letter;
-
 // Trailing metadata of each status that we send.
 #define PEN_GRPC_MARK "penstock-version"
 
@@ -55,6 +37,7 @@ typedef enum pen_grpc_state {
     PEN_GRPC_WAITING, // caller: for the time of the next attempt
     PEN_GRPC_CALLING, // for the other's introduction
     PEN_GRPC_UP,
+    PEN_GRPC_BROKEN,  // its stream; the caller calls again once that is over, the other one waits
     PEN_GRPC_CLOSING, // no more callbacks; messages in the queue are sent, then the last word
     PEN_GRPC_ENDING,  // for all batches to complete
 } pen_grpc_state;
@@ -87,6 +70,7 @@ struct pen_grpc_link {
     bool is_over;                      // the call is
     bool is_adopted;                   // one of the transport's links
     bool is_cancelled;
+    bool is_denied; // its certificate's name may not do this
     pen_grpc_last_word last_word;
     grpc_metadata mark; // of our status: gRPC makes statuses of its own, which have none
     grpc_metadata_array head, trailer;
@@ -99,21 +83,15 @@ struct pen_grpc_link {
     size_t piece_limit;
     uint8_t *scratch; // [scratch_limit]: messages that came in several pieces
     uint64_t scratch_limit;
-    bool is_receiving; // a frame
-    pen_frame frame;
-    uint8_t *memory;
-    uint64_t position;
-    uint32_t *checksums; // [checksum_limit]
-    uint32_t checksum_limit;
+    bool is_sending;
+    double talk_at;            // when an acknowledgement is due
+    pen_grpc_session *session; // NULL: another link has it
 
     // guarded by the transport's lock; the state is written by the I/O thread alone
     pen_grpc_state state;
-    bool is_sending;
     bool is_dirty; // in the list of links with something to do
     bool is_unwanted;
     pen_grpc_link *dirty_next;
-    pen_grpc_letter *letters, **letters_end;
-    pen_grpc_loan *loans, **loans_end;
 };
 
 struct pen_grpc {
@@ -131,7 +109,7 @@ struct pen_grpc {
     pen_thread *thread;
     struct pen_grpc_server *server; // NULL: does not listen
     _Atomic uint64_t bytes_sent, bytes_received, frames_sent, frames_received, bytes_copied,
-        refusals;
+        refusals, resumes, retransmitted;
 
     // the I/O thread's
     pen_grpc_link *links;
@@ -163,9 +141,14 @@ void pen_grpc_link_batch(pen_grpc_link *link, const grpc_op *ops, size_t count, 
 void pen_grpc_link_set_state(pen_grpc_link *link, pen_grpc_state state);
 void pen_grpc_link_set_deadline(pen_grpc_link *link, double deadline);
 void pen_grpc_link_up(pen_grpc_link *link);
+// The stream of a link broke: it ends, or waits for another one. Nobody is told meanwhile.
+void pen_grpc_link_broke(pen_grpc_link *link, pen_status take_reason);
+// Another stream stands, at whose other end that has come. CORRUPT: it cannot be so.
+PEN_NODISCARD pen_status pen_grpc_link_resumed(pen_grpc_link *link, const pen_link_ack *received);
 // Ends a link, and says so to the user if the user knows of it. The other end is told the reason
 // when `is_told`; else the call is over or broken.
 void pen_grpc_link_down(pen_grpc_link *link, pen_status take_reason, bool is_told);
+void pen_grpc_link_abandon(pen_grpc_link *link); // whose session another one has
 // Whether something more is to be done for a link: sends what waits, says the last word, releases
 // the link. Called whenever something has changed. The link may be gone afterwards.
 void pen_grpc_link_go_on(pen_grpc_link *link);
@@ -176,6 +159,7 @@ void pen_grpc_link_destroy(pen_grpc_link *link);
 
 void pen_grpc_client_call(pen_grpc_link *link);         // the first attempt, or another one
 void pen_grpc_client_attempt_over(pen_grpc_link *link); // without an introduction
+void pen_grpc_client_call_again(pen_grpc_link *link);   // whose stream broke
 // An error that says why the call of a link ended, in words for people.
 PEN_NODISCARD pen_status pen_grpc_client_reason(const pen_grpc_link *link);
 
@@ -190,18 +174,20 @@ bool pen_grpc_server_is_down(const pen_grpc *transport);
 void pen_grpc_server_destroy(pen_grpc *transport);
 // Once the links are gone: ends calls for the health of the server.
 void pen_grpc_server_cancel_calls(pen_grpc *transport);
-// Decides about an introduction. False: refused, and the link goes down.
-bool pen_grpc_server_introduce(pen_grpc_link *link, const pen_wire_introduction *introduction,
-                               pen_wire_pieces pieces);
+// Decides about an introduction: takes the link up, or goes on with one. An error refuses it.
+PEN_NODISCARD pen_status pen_grpc_server_introduce(pen_grpc_link *link,
+                                                   const pen_wire_introduction *introduction,
+                                                   pen_wire_pieces pieces);
 void pen_grpc_server_count_refusal(pen_grpc *transport, const char *address, const char *reason);
 
 // ---- grpc_send.c
 
-// Sends the next envelope of the queues, if nothing is being sent. True: something is being sent.
+// Sends the next envelope, if nothing is being sent. True: something is being sent.
 bool pen_grpc_send_next(pen_grpc_link *link);
 void pen_grpc_send_introduction(pen_grpc_link *link, uint32_t callee);
-void pen_grpc_send_drop_frames(pen_grpc_link *link); // those in the queue
+void pen_grpc_send_drop_frames(pen_grpc_link *link); // those that are kept
 void pen_grpc_send_drop_letters(pen_grpc_link *link);
+void pen_grpc_send_forget_acknowledged(pen_grpc_link *link);
 // Calls let_go for what came back.
 void pen_grpc_send_let_go(pen_grpc *transport);
 PEN_NODISCARD pen_status pen_grpc_send_queue_message(pen_grpc *transport, uint32_t peer,

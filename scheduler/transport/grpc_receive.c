@@ -33,9 +33,27 @@ static pen_status receive_list_pieces(pen_grpc_link *link, pen_wire_pieces *out_
     return PEN_OK;
 }
 
+// Tells the session of an envelope; `head` has what content it has.
+static pen_status receive_judge(pen_grpc_link *link, const pen_wire_envelope *envelope,
+                                pen_link_head *head) {
+    pen_link_session *core = &link->session->core;
+    head->id = core->options.id;
+    head->number = envelope->number;
+    head->ack = envelope->has_ack ? envelope->ack : pen_link_acked(core);
+    const pen_link_verdict verdict = pen_link_arrived(core, pen_grpc_session_now(), head);
+    pen_grpc_send_forget_acknowledged(link);
+    if (!pen_link_is_error(verdict)) return PEN_OK;
+    return pen_error(PEN_CORRUPT, "envelope with number %" PRIu64 " %s", envelope->number,
+                     pen_link_verdict_text(verdict));
+}
+
 static pen_status receive_message(pen_grpc_link *link, pen_wire_pieces pieces,
-                                  pen_wire_span message) {
+                                  const pen_wire_envelope *envelope) {
     pen_grpc *transport = link->transport;
+    const pen_wire_span message = envelope->message;
+    pen_link_head head = {
+        .has_content = true, .lane = PEN_LINK_MESSAGES, .piece_count = 1, .bytes = message.count};
+    PEN_TRY(receive_judge(link, envelope, &head));
     const uint8_t *bytes = pen_wire_find(pieces, message);
     if (bytes == NULL && message.count != 0) {
         if (link->scratch_limit < message.count) {
@@ -55,48 +73,66 @@ static pen_status receive_message(pen_grpc_link *link, pen_wire_pieces pieces,
 
 static pen_status receive_begin(pen_grpc_link *link, const pen_frame *frame) {
     pen_grpc *transport = link->transport;
+    pen_grpc_session *session = link->session;
     void *memory = NULL;
-    if (link->is_receiving) return pen_error(PEN_CORRUPT, "a frame begins within another");
+    PEN_ASSERT(!session->is_receiving);
     PEN_TRY(transport->events.begin(transport->events.context, link->peer, frame, &memory));
     const uint32_t chunk_count = pen_frame_chunk_count(frame->bytes);
-    if (link->checksum_limit < chunk_count) {
-        void *checksums = link->checksums;
-        const pen_status status = receive_reserve(&checksums, chunk_count, sizeof *link->checksums);
-        link->checksums = checksums;
-        link->checksum_limit = status == PEN_OK ? chunk_count : 0;
+    if (session->checksum_limit < chunk_count) {
+        void *checksums = session->checksums;
+        const pen_status status =
+            receive_reserve(&checksums, chunk_count, sizeof *session->checksums);
+        session->checksums = checksums;
+        session->checksum_limit = status == PEN_OK ? chunk_count : 0;
         PEN_TRY(status);
     }
-    link->is_receiving = true;
-    link->frame = *frame;
-    link->memory = memory;
-    link->position = 0;
+    session->is_receiving = true;
+    session->frame = *frame;
+    session->memory = memory;
+    session->position = 0;
     return PEN_OK;
 }
 
 static pen_status receive_chunk(pen_grpc_link *link, pen_wire_pieces pieces,
-                                const pen_wire_chunk *chunk) {
+                                const pen_wire_envelope *envelope) {
     pen_grpc *transport = link->transport;
-    if (chunk->has_frame) PEN_TRY(receive_begin(link, &chunk->frame));
-    if (!link->is_receiving) return pen_error(PEN_CORRUPT, "a chunk belongs to no frame");
-    const uint64_t left = link->frame.bytes - link->position, count = chunk->payload.count;
-    if (chunk->position != link->position ||
-        count != pen_min_u64(left, PEN_TRANSPORT_CHUNK_BYTES)) {
+    pen_grpc_session *session = link->session;
+    const pen_wire_chunk *chunk = &envelope->chunk;
+    if (!chunk->has_frame && !session->is_receiving) {
+        return pen_error(PEN_CORRUPT, "a chunk belongs to no frame");
+    }
+    if (chunk->has_frame && session->is_receiving) {
+        return pen_error(PEN_CORRUPT, "a frame begins within another");
+    }
+    const pen_frame *frame = chunk->has_frame ? &chunk->frame : &session->frame;
+    const uint64_t position = chunk->has_frame ? 0 : session->position;
+    const uint64_t left = frame->bytes - position, count = chunk->payload.count;
+    if (chunk->position != position || count != pen_min_u64(left, PEN_TRANSPORT_CHUNK_BYTES)) {
         return pen_error(PEN_CORRUPT,
                          "a chunk has %" PRIu64 " bytes from %" PRIu64
                          " on, where the frame of %" PRIu64 " bytes is at %" PRIu64,
-                         count, chunk->position, link->frame.bytes, link->position);
+                         count, chunk->position, frame->bytes, position);
     }
+    pen_link_head head = {.has_content = true,
+                          .lane = PEN_LINK_FRAMES,
+                          .piece = (uint32_t)(position / PEN_TRANSPORT_CHUNK_BYTES),
+                          .piece_count =
+                              (uint32_t)pen_max_u64(pen_frame_chunk_count(frame->bytes), 1),
+                          .bytes = frame->bytes};
+    PEN_TRY(receive_judge(link, envelope, &head));
+    if (chunk->has_frame) PEN_TRY(receive_begin(link, frame));
     if (count != 0) {
-        pen_wire_copy(pieces, chunk->payload, link->memory + link->position);
-        link->checksums[link->position / PEN_TRANSPORT_CHUNK_BYTES] = chunk->checksum;
+        pen_wire_copy(pieces, chunk->payload, session->memory + position);
+        session->checksums[head.piece] = chunk->checksum;
     }
-    link->position += count;
+    session->position = position + count;
     atomic_fetch_add_explicit(&transport->bytes_received, count, memory_order_relaxed);
     atomic_fetch_add_explicit(&transport->bytes_copied, count, memory_order_relaxed);
-    if (link->position == link->frame.bytes) {
-        link->is_receiving = false;
+    if (session->position == session->frame.bytes) {
+        session->is_receiving = false;
         atomic_fetch_add_explicit(&transport->frames_received, 1, memory_order_relaxed);
-        transport->events.end(transport->events.context, link->peer, &link->frame, link->checksums);
+        transport->events.end(transport->events.context, link->peer, &session->frame,
+                              session->checksums);
     }
     return PEN_OK;
 }
@@ -111,8 +147,19 @@ static pen_status receive_answer(pen_grpc_link *link, const pen_wire_introductio
         return pen_error(PEN_INVALID_INPUT, "at %s is peer %u, not %u", link->address,
                          introduction->peer, link->peer);
     }
-    pen_grpc_link_up(link);
-    return PEN_OK;
+    const pen_wire_stream *stream = &introduction->stream;
+    pen_grpc_session *session = link->session;
+    PEN_TRY(pen_grpc_tls_check_role(link->call, &link->transport->options, link->peer));
+    if (!session->is_open) {
+        pen_grpc_session_open(session, true, stream->session);
+        pen_grpc_link_up(link);
+        return PEN_OK;
+    }
+    if (stream->session != session->drawn_there || stream->resumes != session->drawn) {
+        return pen_error(PEN_UNAVAILABLE, "peer %u at %s is another process now", link->peer,
+                         link->address);
+    }
+    return pen_grpc_link_resumed(link, &stream->received);
 }
 
 static pen_status receive_introduction(pen_grpc_link *link, pen_wire_pieces pieces,
@@ -121,8 +168,7 @@ static pen_status receive_introduction(pen_grpc_link *link, pen_wire_pieces piec
         return pen_error(PEN_CORRUPT, "a second introduction");
     }
     if (link->is_caller) return receive_answer(link, introduction);
-    if (pen_grpc_server_introduce(link, introduction, pieces)) pen_grpc_link_up(link);
-    return PEN_OK;
+    return pen_grpc_server_introduce(link, introduction, pieces);
 }
 
 // An error ends the link, and is told.
@@ -135,14 +181,16 @@ static pen_status receive_envelope(pen_grpc_link *link) {
         return pen_error(PEN_CORRUPT, "the first envelope is no introduction");
     }
     switch (envelope.kind) {
-    case PEN_WIRE_NOTHING:
-        return PEN_OK;
+    case PEN_WIRE_NOTHING: {
+        pen_link_head head = {.has_content = false};
+        return receive_judge(link, &envelope, &head);
+    }
     case PEN_WIRE_INTRODUCTION:
         return receive_introduction(link, pieces, &envelope.introduction);
     case PEN_WIRE_MESSAGE:
-        return receive_message(link, pieces, envelope.message);
+        return receive_message(link, pieces, &envelope);
     case PEN_WIRE_CHUNK:
-        return receive_chunk(link, pieces, &envelope.chunk);
+        return receive_chunk(link, pieces, &envelope);
     case PEN_WIRE_FAREWELL: {
         char reason[PEN_WIRE_TEXT_LIMIT];
         pen_wire_copy_text(pieces, envelope.farewell.reason, reason, sizeof reason);
@@ -159,8 +207,7 @@ static pen_status receive_envelope(pen_grpc_link *link) {
 
 // The stream of the other end is over. A caller hears the reason from the status that follows.
 static void receive_end(pen_grpc_link *link) {
-    if (link->is_caller || link->state == PEN_GRPC_ENDING || link->state == PEN_GRPC_CLOSING)
-        return;
+    if (link->is_caller || (link->state != PEN_GRPC_CALLING && link->state != PEN_GRPC_UP)) return;
     if (grpc_call_failed_before_recv_message(link->call) != 0) {
         return; // it broke: that the call is over follows, too
     }
@@ -180,7 +227,9 @@ static void receive_done(void *owner, bool success) {
         const pen_status status = receive_envelope(link);
         if (status != PEN_OK) {
             const pen_grpc_state state = link->state;
-            if (state == PEN_GRPC_CALLING && !link->is_caller) {
+            // who comes too early comes again: nothing for people to see
+            if (state == PEN_GRPC_CALLING && !link->is_caller &&
+                pen_status_get_code(status) != PEN_UNAVAILABLE) {
                 pen_grpc_server_count_refusal(link->transport, link->address,
                                               pen_status_message(status));
             }

@@ -1,4 +1,5 @@
 // Queues of messages and frames, and how they become envelopes.
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -12,7 +13,8 @@
 static pen_grpc_link *send_find_link(pen_grpc *transport, uint32_t peer) {
     if (peer >= PEN_TRANSPORT_PEER_LIMIT || transport->is_closing) return NULL;
     pen_grpc_link *link = transport->of_peer[peer];
-    return link != NULL && link->state == PEN_GRPC_UP ? link : NULL;
+    // also without a stream: it may get another one
+    return link != NULL && link->session->is_open ? link : NULL;
 }
 
 static pen_status send_no_link(uint32_t peer) {
@@ -40,7 +42,6 @@ static grpc_slice send_slice(size_t head_count, const uint8_t *head, const void 
 
 pen_status pen_grpc_send_queue_message(pen_grpc *transport, uint32_t peer, const void *bytes,
                                        uint64_t count) {
-    uint8_t head[PEN_WIRE_HEAD_LIMIT];
     pen_grpc_letter *letter;
     if (count > PEN_TRANSPORT_MESSAGE_LIMIT) {
         return pen_error(PEN_INTERNAL, "a message has %llu bytes, at most %llu are allowed",
@@ -49,15 +50,16 @@ pen_status pen_grpc_send_queue_message(pen_grpc *transport, uint32_t peer, const
     }
     SEND_TAKE(transport, free_letters, &letter);
     if (letter == NULL) return pen_error_out_of_memory();
-    letter->slice = send_slice(pen_wire_write_message(count, head), head, bytes, count);
+    letter->item = (pen_link_item){.lane = PEN_LINK_MESSAGES, .bytes = count, .piece_count = 1};
+    letter->slice = grpc_slice_from_copied_buffer(bytes, count);
     letter->next = NULL;
 
     bool is_sleeping = false;
     pen_mutex_lock(&transport->lock);
     pen_grpc_link *link = send_find_link(transport, peer);
     if (link != NULL) {
-        *link->letters_end = letter;
-        link->letters_end = &letter->next;
+        *link->session->letters_end = letter;
+        link->session->letters_end = &letter->next;
         is_sleeping = pen_grpc_io_mark(link);
     } else {
         grpc_slice_unref(letter->slice);
@@ -81,17 +83,19 @@ pen_status pen_grpc_send_queue_frame(pen_grpc *transport, uint32_t peer,
     loan->payload = spec->payload;
     loan->checksums = spec->checksums;
     loan->token = spec->token;
-    loan->chunk_next = 0;
-    loan->chunk_count = (uint32_t)pen_max_u64(pen_frame_chunk_count(spec->frame.bytes), 1);
+    loan->item = (pen_link_item){
+        .lane = PEN_LINK_FRAMES,
+        .bytes = spec->frame.bytes,
+        .piece_count = (uint32_t)pen_max_u64(pen_frame_chunk_count(spec->frame.bytes), 1)};
     // released, for whichever thread the slices are destroyed on
-    atomic_store_explicit(&loan->use_count, loan->chunk_count, memory_order_release);
+    atomic_store_explicit(&loan->use_count, 1, memory_order_release);
 
     bool is_sleeping = false;
     pen_mutex_lock(&transport->lock);
     pen_grpc_link *link = send_find_link(transport, peer);
     if (link != NULL) {
-        *link->loans_end = loan;
-        link->loans_end = &loan->next;
+        *link->session->loans_end = loan;
+        link->session->loans_end = &loan->next;
         transport->loan_count += 1;
         is_sleeping = pen_grpc_io_mark(link);
     } else {
@@ -105,7 +109,8 @@ pen_status pen_grpc_send_queue_frame(pen_grpc *transport, uint32_t peer,
 
 // ---- loans
 
-// The last of its chunks was let go: by whichever thread gRPC released the slice on.
+// It is acknowledged, and the last of its chunks was let go: by whichever thread gRPC released the
+// slice on.
 static void send_return_loan(pen_grpc_loan *loan) {
     pen_grpc *transport = loan->transport;
     pen_mutex_lock(&transport->lock);
@@ -117,15 +122,11 @@ static void send_return_loan(pen_grpc_loan *loan) {
     if (is_sleeping) pen_grpc_io_wake(transport);
 }
 
-static void send_release(pen_grpc_loan *loan, uint32_t count) {
-    if (count == 0) return;
-    if (atomic_fetch_sub_explicit(&loan->use_count, count, memory_order_acq_rel) == count) {
+static void send_release(void *owner) {
+    pen_grpc_loan *loan = owner;
+    if (atomic_fetch_sub_explicit(&loan->use_count, 1, memory_order_acq_rel) == 1) {
         send_return_loan(loan);
     }
-}
-
-static void send_slice_destroyed(void *loan) {
-    send_release(loan, 1);
 }
 
 void pen_grpc_send_let_go(pen_grpc *transport) {
@@ -148,31 +149,65 @@ void pen_grpc_send_let_go(pen_grpc *transport) {
     }
 }
 
-void pen_grpc_send_drop_frames(pen_grpc_link *link) {
-    pen_mutex_lock(&link->transport->lock);
-    pen_grpc_loan *loans = link->loans;
-    link->loans = NULL;
-    link->loans_end = &link->loans;
-    pen_mutex_unlock(&link->transport->lock);
-    while (loans != NULL) {
-        pen_grpc_loan *loan = loans;
-        loans = loan->next;
-        send_release(loan, loan->chunk_count - loan->chunk_next);
-    }
-}
-
-void pen_grpc_send_drop_letters(pen_grpc_link *link) {
-    pen_grpc *transport = link->transport;
+static void send_drop_letters(pen_grpc *transport, pen_grpc_letter *letters) {
+    if (letters == NULL) return;
     pen_mutex_lock(&transport->lock);
-    while (link->letters != NULL) {
-        pen_grpc_letter *letter = link->letters;
-        link->letters = letter->next;
+    while (letters != NULL) {
+        pen_grpc_letter *letter = letters;
+        letters = letter->next;
         grpc_slice_unref(letter->slice);
         letter->next = transport->free_letters;
         transport->free_letters = letter;
     }
-    link->letters_end = &link->letters;
     pen_mutex_unlock(&transport->lock);
+}
+
+void pen_grpc_send_forget_acknowledged(pen_grpc_link *link) {
+    pen_link_session *core = &link->session->core;
+    pen_grpc_letter *letters = NULL;
+    pen_link_item *item;
+    while ((item = pen_link_release(core)) != NULL) {
+        if (item->lane == PEN_LINK_FRAMES) {
+            send_release((pen_grpc_loan *)item);
+        } else {
+            pen_grpc_letter *letter = (pen_grpc_letter *)item;
+            letter->next = letters;
+            letters = letter;
+        }
+    }
+    send_drop_letters(link->transport, letters);
+}
+
+void pen_grpc_send_drop_frames(pen_grpc_link *link) {
+    pen_grpc_session *session = link->session;
+    if (session == NULL) return;
+    pen_mutex_lock(&link->transport->lock);
+    pen_grpc_loan *loans = session->loans;
+    session->loans = NULL;
+    session->loans_end = &session->loans;
+    pen_mutex_unlock(&link->transport->lock);
+    while (loans != NULL) {
+        pen_grpc_loan *loan = loans;
+        loans = loan->next;
+        send_release(loan);
+    }
+    if (!session->is_open) return;
+    pen_link_drain_lane(&session->core, PEN_LINK_FRAMES);
+    pen_grpc_send_forget_acknowledged(link);
+}
+
+void pen_grpc_send_drop_letters(pen_grpc_link *link) {
+    pen_grpc_session *session = link->session;
+    if (session == NULL) return;
+    pen_mutex_lock(&link->transport->lock);
+    pen_grpc_letter *letters = session->letters;
+    session->letters = NULL;
+    session->letters_end = &session->letters;
+    pen_mutex_unlock(&link->transport->lock);
+    send_drop_letters(link->transport, letters);
+    if (!session->is_open) return;
+    pen_link_drain_lane(&session->core, PEN_LINK_MESSAGES);
+    pen_grpc_send_forget_acknowledged(link);
 }
 
 void pen_grpc_send_free_pools(pen_grpc *transport) {
@@ -193,12 +228,12 @@ void pen_grpc_send_free_pools(pen_grpc *transport) {
 static void send_done(void *owner, bool success) {
     pen_grpc_link *link = owner;
     (void)success; // when it failed, the call ends, and that says why
-    pen_mutex_lock(&link->transport->lock);
     link->is_sending = false;
-    pen_mutex_unlock(&link->transport->lock);
 }
 
 static void send_slices(pen_grpc_link *link, grpc_slice *slices, size_t count) {
+    PEN_ASSERT(!link->is_sending);
+    link->is_sending = true;
     link->sent = (pen_grpc_tag){send_done, link, link};
     grpc_byte_buffer *buffer = grpc_raw_byte_buffer_create(slices, count);
     for (size_t i = 0; i < count; i++)
@@ -209,52 +244,112 @@ static void send_slices(pen_grpc_link *link, grpc_slice *slices, size_t count) {
     grpc_byte_buffer_destroy(buffer); // the call has taken the slices
 }
 
-static void send_chunk(pen_grpc_link *link, pen_grpc_loan *loan) {
-    pen_grpc *transport = link->transport;
-    uint8_t head[PEN_WIRE_HEAD_LIMIT];
-    const uint32_t chunk = loan->chunk_next++;
+// An acknowledgement alone is a slice of its own.
+static void send_ack(pen_grpc_link *link, const pen_link_head *head) {
+    uint8_t bytes[PEN_WIRE_HEAD_LIMIT];
+    const size_t count = pen_wire_write_numbers(0, &head->ack, bytes);
+    grpc_slice slice = grpc_slice_from_copied_buffer((const char *)bytes, count);
+    send_slices(link, &slice, 1);
+}
+
+static void send_letter(pen_grpc_link *link, const pen_grpc_letter *letter,
+                        const pen_link_head *head) {
+    uint8_t bytes[2 * PEN_WIRE_HEAD_LIMIT];
+    size_t count = pen_wire_write_numbers(head->number, &head->ack, bytes);
+    count += pen_wire_write_message(letter->item.bytes, bytes + count);
+    grpc_slice slices[2] = {grpc_slice_from_copied_buffer((const char *)bytes, count),
+                            grpc_slice_ref(letter->slice)};
+    send_slices(link, slices, 2);
+}
+
+static void send_chunk(pen_grpc_link *link, pen_grpc_loan *loan, const pen_link_head *head) {
+    uint8_t bytes[2 * PEN_WIRE_HEAD_LIMIT];
+    const uint32_t chunk = head->piece;
     const uint64_t position = chunk * PEN_TRANSPORT_CHUNK_BYTES;
     const uint64_t count = pen_min_u64(loan->frame.bytes - position, PEN_TRANSPORT_CHUNK_BYTES);
     const uint32_t checksum = count == 0 ? 0 : loan->checksums[chunk];
-    const size_t head_count =
-        pen_wire_write_chunk(chunk == 0 ? &loan->frame : NULL, position, checksum, count, head);
-    const bool is_last = loan->chunk_next == loan->chunk_count;
-    grpc_slice slices[2] = {grpc_slice_from_copied_buffer((const char *)head, head_count)};
+    size_t head_count = pen_wire_write_numbers(head->number, &head->ack, bytes);
+    head_count += pen_wire_write_chunk(chunk == 0 ? &loan->frame : NULL, position, checksum, count,
+                                       bytes + head_count);
+    grpc_slice slices[2] = {grpc_slice_from_copied_buffer((const char *)bytes, head_count)};
     if (count != 0) {
+        atomic_fetch_add_explicit(&loan->use_count, 1, memory_order_relaxed);
         slices[1] = grpc_slice_new_with_user_data((void *)(uintptr_t)(loan->payload + position),
-                                                  count, send_slice_destroyed, loan);
+                                                  count, send_release, loan);
     }
-    atomic_fetch_add_explicit(&transport->bytes_sent, count, memory_order_relaxed);
-    if (is_last) atomic_fetch_add_explicit(&transport->frames_sent, 1, memory_order_relaxed);
     send_slices(link, slices, count != 0 ? 2 : 1);
-    if (count == 0) send_release(loan, 1);
+}
+
+// Counts what is sent for the first time apart from what is sent again.
+static void send_count(pen_grpc *transport, const pen_link_item *item, const pen_link_head *head,
+                       bool is_again) {
+    if (is_again) {
+        atomic_fetch_add_explicit(&transport->retransmitted, 1, memory_order_relaxed);
+        return;
+    }
+    if (item->lane != PEN_LINK_FRAMES) return;
+    const uint64_t position = head->piece * PEN_TRANSPORT_CHUNK_BYTES;
+    atomic_fetch_add_explicit(&transport->bytes_sent,
+                              pen_min_u64(item->bytes - position, PEN_TRANSPORT_CHUNK_BYTES),
+                              memory_order_relaxed);
+    if (head->piece + 1 == item->piece_count) {
+        atomic_fetch_add_explicit(&transport->frames_sent, 1, memory_order_relaxed);
+    }
+}
+
+// Hands what callers queued over to the session. False: more is kept than may be.
+static bool send_offer(pen_grpc_link *link) {
+    pen_grpc *transport = link->transport;
+    pen_grpc_session *session = link->session;
+    pen_mutex_lock(&transport->lock);
+    pen_grpc_letter *letters = session->letters;
+    pen_grpc_loan *loans = session->loans;
+    session->letters = NULL;
+    session->letters_end = &session->letters;
+    session->loans = NULL;
+    session->loans_end = &session->loans;
+    pen_mutex_unlock(&transport->lock);
+    for (; loans != NULL; loans = loans->next) // of frames, as many as are lent are kept
+        (void)pen_link_offer(&session->core, &loans->item);
+    while (letters != NULL) {
+        pen_grpc_letter *next = letters->next;
+        if (!pen_link_offer(&session->core, &letters->item)) {
+            send_drop_letters(transport, letters);
+            return false;
+        }
+        letters = next;
+    }
+    return true;
 }
 
 bool pen_grpc_send_next(pen_grpc_link *link) {
-    pen_grpc *transport = link->transport;
-    pen_mutex_lock(&transport->lock);
-    if (link->is_sending) {
-        pen_mutex_unlock(&transport->lock);
+    pen_link_session *core = &link->session->core;
+    pen_link_item *item;
+    pen_link_head head;
+    if (link->is_sending) return true;
+    if (!link->session->is_open) return false; // nobody could queue anything
+    if (!send_offer(link) && link->state == PEN_GRPC_UP) {
+        pen_grpc_link_down(link,
+                           pen_error(PEN_UNAVAILABLE,
+                                     "peer %u at %s does not acknowledge: %" PRIu64
+                                     " bytes of messages are kept for it",
+                                     link->peer, link->address,
+                                     pen_link_kept_bytes(core, PEN_LINK_MESSAGES)),
+                           true);
+    }
+    const uint64_t before = core->retransmitted;
+    if (!pen_link_next(core, pen_grpc_session_now(), &item, &head)) return false;
+    if (item == NULL) {
+        send_ack(link, &head);
         return true;
     }
-    pen_grpc_letter *letter = link->letters;
-    pen_grpc_loan *loan = letter == NULL ? link->loans : NULL;
-    grpc_slice slice;
-    if (letter != NULL) {
-        link->letters = letter->next;
-        if (link->letters == NULL) link->letters_end = &link->letters;
-        slice = letter->slice;
-        letter->next = transport->free_letters;
-        transport->free_letters = letter;
-    } else if (loan != NULL && loan->chunk_next + 1 == loan->chunk_count) {
-        link->loans = loan->next; // once its last chunk is made, the loan belongs to its slices
-        if (link->loans == NULL) link->loans_end = &link->loans;
+    send_count(link->transport, item, &head, core->retransmitted != before);
+    if (item->lane == PEN_LINK_FRAMES) {
+        send_chunk(link, (pen_grpc_loan *)item, &head);
+    } else {
+        send_letter(link, (const pen_grpc_letter *)item, &head);
     }
-    link->is_sending = letter != NULL || loan != NULL;
-    pen_mutex_unlock(&transport->lock);
-    if (letter != NULL) send_slices(link, &slice, 1);
-    if (loan != NULL) send_chunk(link, loan);
-    return letter != NULL || loan != NULL;
+    return true;
 }
 
 void pen_grpc_send_introduction(pen_grpc_link *link, uint32_t callee) {
@@ -263,11 +358,8 @@ void pen_grpc_send_introduction(pen_grpc_link *link, uint32_t callee) {
     const pen_introduction copy = pen_grpc_link_self(link->transport, job);
     const pen_introduction *self = &copy;
     const size_t job_count = strlen(self->job);
-    const size_t head_count = pen_wire_write_introduction(self, callee, job_count, head);
+    const pen_wire_stream stream = pen_grpc_session_stream(link->session);
+    const size_t head_count = pen_wire_write_introduction(self, callee, &stream, job_count, head);
     grpc_slice slice = send_slice(head_count, head, self->job, job_count);
-    pen_mutex_lock(&link->transport->lock);
-    PEN_ASSERT(!link->is_sending);
-    link->is_sending = true;
-    pen_mutex_unlock(&link->transport->lock);
     send_slices(link, &slice, 1);
 }

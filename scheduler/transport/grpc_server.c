@@ -35,11 +35,13 @@ static void server_ended(void *owner, bool success) {
     pen_grpc_link *link = owner;
     (void)success; // always
     link->is_over = true;
-    if (link->state == PEN_GRPC_CALLING || link->state == PEN_GRPC_UP) {
-        pen_grpc_link_down(link,
-                           pen_error(PEN_UNAVAILABLE, "the connection to peer %u at %s broke",
-                                     link->peer, link->address),
-                           false);
+    if (link->state != PEN_GRPC_CALLING && link->state != PEN_GRPC_UP) return;
+    const pen_status reason = pen_error(PEN_UNAVAILABLE, "the connection to peer %u at %s broke",
+                                        link->peer, link->address);
+    if (link->state == PEN_GRPC_UP) {
+        pen_grpc_link_broke(link, reason);
+    } else {
+        pen_grpc_link_down(link, reason, false);
     }
 }
 
@@ -85,34 +87,114 @@ static pen_status server_take_link(pen_grpc *transport, grpc_call *call) {
     return PEN_OK;
 }
 
-static pen_status server_judge(pen_grpc_link *link, const pen_wire_introduction *introduction,
+// What holds of each stream.
+static pen_status server_check(pen_grpc_link *link, const pen_wire_introduction *introduction,
                                const pen_introduction *who) {
-    pen_grpc *transport = link->transport;
     char job[PEN_WIRE_TEXT_LIMIT + 1];
-    const pen_introduction copy = pen_grpc_link_self(transport, job);
-    const pen_introduction *self = &copy;
+    const pen_introduction self = pen_grpc_link_self(link->transport, job);
     if (introduction->version != PEN_WIRE_VERSION) {
         return pen_error(PEN_UNSUPPORTED, "it speaks version %u of the protocol, not %u",
                          introduction->version, PEN_WIRE_VERSION);
     }
-    if (who->peer >= PEN_TRANSPORT_PEER_LIMIT || who->peer == self->peer) {
+    if (who->peer >= PEN_TRANSPORT_PEER_LIMIT || who->peer == self.peer) {
         return pen_error(PEN_INVALID_INPUT, "it calls itself peer %u", who->peer);
     }
-    if (self->peer != PEN_TRANSPORT_ANY_PEER && introduction->callee != self->peer) {
+    link->is_denied = true;
+    PEN_TRY(pen_grpc_tls_check_role(link->call, &link->transport->options, who->peer));
+    link->is_denied = false;
+    return PEN_OK;
+}
+
+// Whether to take a new link.
+static pen_status server_judge(pen_grpc_link *link, const pen_wire_introduction *introduction,
+                               const pen_introduction *who) {
+    pen_grpc *transport = link->transport;
+    char job[PEN_WIRE_TEXT_LIMIT + 1];
+    const pen_introduction self = pen_grpc_link_self(transport, job);
+    if (self.peer != PEN_TRANSPORT_ANY_PEER && introduction->callee != self.peer) {
         // what serves somebody else now may be what is looked for later
         PEN_TRY(transport->events.accept(transport->events.context, who, link->address));
-        return pen_error(PEN_INVALID_INPUT, "here is peer %u, not %u", self->peer,
+        return pen_error(PEN_INVALID_INPUT, "here is peer %u, not %u", self.peer,
                          introduction->callee);
     }
-    if (self->job[0] != '\0' && who->job[0] != '\0' && strcmp(self->job, who->job) != 0) {
-        return pen_error(PEN_INVALID_INPUT, "here is job '%s', not '%s'", self->job, who->job);
+    if (self.job[0] != '\0' && who->job[0] != '\0' && strcmp(self.job, who->job) != 0) {
+        return pen_error(PEN_INVALID_INPUT, "here is job '%s', not '%s'", self.job, who->job);
     }
     return transport->events.accept(transport->events.context, who, link->address);
 }
 
-bool pen_grpc_server_introduce(pen_grpc_link *link, const pen_wire_introduction *introduction,
-                               pen_wire_pieces pieces) {
+// The link that a new stream of `peer` belongs to. NULL: to none that is known.
+static pen_grpc_link *server_find_resumed(pen_grpc *transport, uint32_t peer,
+                                          const pen_wire_stream *stream) {
+    if (stream->session == 0) return NULL;
+    pen_mutex_lock(&transport->lock);
+    pen_grpc_link *old = transport->of_peer[peer];
+    pen_mutex_unlock(&transport->lock);
+    if (old == NULL || old->is_caller || !pen_grpc_session_may_resume(old->session)) return NULL;
+    if (stream->session != old->session->drawn_there) return NULL;
+    // a caller that has not got our answer does not know what we drew
+    if (stream->resumes != 0 && stream->resumes != old->session->drawn) return NULL;
+    return old;
+}
+
+// Goes on with an old link over the stream of a new one.
+static pen_status server_take_over(pen_grpc_link *link, pen_grpc_link *old,
+                                   const pen_wire_stream *stream) {
     pen_grpc *transport = link->transport;
+    pen_link_suspend(&old->session->core);
+    pen_grpc_session *unused = link->session;
+    link->session = old->session;
+    link->peer = old->peer;
+    old->session = NULL;
+    pen_mutex_lock(&transport->lock);
+    PEN_ASSERT(transport->of_peer[link->peer] == old);
+    transport->of_peer[link->peer] = link;
+    link->is_unwanted = old->is_unwanted;
+    old->is_unwanted = false;
+    pen_mutex_unlock(&transport->lock);
+    pen_grpc_session_destroy(unused);
+    pen_grpc_link_abandon(old);
+    pen_grpc_send_introduction(link, link->peer);
+    return pen_grpc_link_resumed(link, &stream->received);
+}
+
+static void server_replace(pen_grpc_link *link, uint32_t peer) {
+    pen_grpc *transport = link->transport;
+    pen_mutex_lock(&transport->lock);
+    pen_grpc_link *old = transport->of_peer[peer];
+    pen_mutex_unlock(&transport->lock);
+    if (old != NULL) {
+        pen_grpc_link_down(
+            old,
+            pen_error(PEN_UNAVAILABLE, "peer %u opened another link, from %s", peer, link->address),
+            true);
+        pen_grpc_link_go_on(old);
+    }
+    link->peer = peer;
+    pen_mutex_lock(&transport->lock);
+    transport->of_peer[peer] = link;
+    pen_mutex_unlock(&transport->lock);
+}
+
+static pen_status server_take(pen_grpc_link *link, const pen_wire_introduction *introduction,
+                              const pen_introduction *who) {
+    const pen_wire_stream *stream = &introduction->stream;
+    PEN_TRY(server_check(link, introduction, who));
+    pen_grpc_link *old = server_find_resumed(link->transport, who->peer, stream);
+    if (old != NULL) return server_take_over(link, old, stream);
+    if (stream->resumes != 0) {
+        return pen_error(PEN_CANCELLED, "the link that broke is not known here any more");
+    }
+    PEN_TRY(server_judge(link, introduction, who));
+    server_replace(link, who->peer);
+    pen_grpc_send_introduction(link, who->peer);
+    pen_grpc_session_open(link->session, false, stream->session);
+    pen_grpc_link_up(link);
+    return PEN_OK;
+}
+
+pen_status pen_grpc_server_introduce(pen_grpc_link *link, const pen_wire_introduction *introduction,
+                                     pen_wire_pieces pieces) {
     char job[PEN_WIRE_TEXT_LIMIT + 1], names[PEN_WIRE_TEXT_LIMIT];
     pen_wire_copy_text(pieces, introduction->job, job, sizeof job);
     const bool has_names = pen_grpc_tls_names(link->call, names, sizeof names);
@@ -123,31 +205,7 @@ bool pen_grpc_server_introduce(pen_grpc_link *link, const pen_wire_introduction 
         .incarnation = introduction->incarnation,
         .certificate = has_names ? names : NULL,
     };
-    const pen_status status = server_judge(link, introduction, &who);
-    if (status != PEN_OK) {
-        // who comes too early comes again: nothing for people to see
-        if (pen_status_get_code(status) != PEN_UNAVAILABLE) {
-            pen_grpc_server_count_refusal(transport, link->address, pen_status_message(status));
-        }
-        pen_grpc_link_down(link, status, true);
-        return false;
-    }
-    pen_mutex_lock(&transport->lock);
-    pen_grpc_link *old = transport->of_peer[who.peer];
-    pen_mutex_unlock(&transport->lock);
-    if (old != NULL) {
-        pen_grpc_link_down(old,
-                           pen_error(PEN_UNAVAILABLE, "peer %u opened another link, from %s",
-                                     who.peer, link->address),
-                           true);
-        pen_grpc_link_go_on(old);
-    }
-    link->peer = who.peer;
-    pen_mutex_lock(&transport->lock);
-    transport->of_peer[who.peer] = link;
-    pen_mutex_unlock(&transport->lock);
-    pen_grpc_send_introduction(link, who.peer);
-    return true;
+    return server_take(link, introduction, &who);
 }
 
 // ---- the server

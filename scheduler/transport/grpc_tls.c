@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "base/file.h"
+#include "scheduler/transport/wire_format.h"
 
 #define TLS_FILE_BYTES_LIMIT (1u << 20)
 
@@ -104,4 +105,48 @@ bool pen_grpc_tls_names(grpc_call *call, char *out_names, size_t size) {
     }
     grpc_auth_context_release(context);
     return is_known;
+}
+
+static bool tls_is_listed(const pen_transport_names *allowed, const grpc_auth_property *name) {
+    for (size_t i = 0; i < allowed->count; i++) {
+        if (strlen(allowed->names[i]) == name->value_length &&
+            memcmp(allowed->names[i], name->value, name->value_length) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+pen_status pen_grpc_tls_check_role(grpc_call *call, const pen_transport_options *options,
+                                   uint32_t peer) {
+    const bool is_coordinator = peer == 0;
+    const pen_transport_names *allowed =
+        is_coordinator ? &options->coordinators : &options->workers;
+    static const char *const properties[] = {GRPC_X509_SAN_PROPERTY_NAME,
+                                             GRPC_X509_CN_PROPERTY_NAME};
+    char found[PEN_WIRE_TEXT_LIMIT / 2];
+    size_t used = 0;
+    bool is_listed = false;
+    if (allowed->count == 0) return PEN_OK;
+    grpc_auth_context *context = grpc_call_auth_context(call);
+    found[0] = '\0';
+    for (size_t i = 0; context != NULL && i < 2; i++) {
+        grpc_auth_property_iterator names =
+            grpc_auth_context_find_properties_by_name(context, properties[i]);
+        const grpc_auth_property *name;
+        while ((name = grpc_auth_property_iterator_next(&names)) != NULL) {
+            is_listed = is_listed || tls_is_listed(allowed, name);
+            const int length = (int)(name->value_length < 100 ? name->value_length : 100);
+            const int more = snprintf(found + used, sizeof found - used, "%s%.*s",
+                                      used == 0 ? "" : ", ", length, name->value);
+            if (more > 0 && (size_t)more < sizeof found - used) used += (size_t)more;
+        }
+    }
+    if (context != NULL) grpc_auth_context_release(context);
+    if (is_listed) return PEN_OK;
+    return pen_error(
+        PEN_INVALID_INPUT,
+        "its certificate is for %s, which may not be a %s here ('tls: %s', --allow-%s)",
+        used == 0 ? "nobody" : found, is_coordinator ? "coordinator" : "worker",
+        is_coordinator ? "coordinators" : "workers", is_coordinator ? "coordinator" : "worker");
 }

@@ -27,6 +27,11 @@ bool pen_grpc_tls_is_used(const pen_transport_tls *tls);
 PEN_NODISCARD pen_status pen_grpc_tls_check_address(const pen_transport_options *options,
                                                     const pen_address *address);
 
+// Whether the other end of a call may be `peer`, by the names in its certificate. INVALID_INPUT
+PEN_NODISCARD pen_status pen_grpc_tls_check_role(grpc_call *call,
+                                                 const pen_transport_options *options,
+                                                 uint32_t peer);
+
 // The names in the certificate of a call's other end, separated by spaces. False: it showed none.
 bool pen_grpc_tls_names(grpc_call *call, char *out_names, size_t size);
 

@@ -182,6 +182,8 @@ static pen_transport_counters transport_counters(const pen_transport *self) {
         .frames_received = atomic_load_explicit(&transport->frames_received, memory_order_relaxed),
         .bytes_copied = atomic_load_explicit(&transport->bytes_copied, memory_order_relaxed),
         .refusals = atomic_load_explicit(&transport->refusals, memory_order_relaxed),
+        .resumes = atomic_load_explicit(&transport->resumes, memory_order_relaxed),
+        .retransmitted = atomic_load_explicit(&transport->retransmitted, memory_order_relaxed),
     };
 }
 

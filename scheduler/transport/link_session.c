@@ -95,18 +95,22 @@ pen_link_item *pen_link_release(pen_link_session *session) {
     return item;
 }
 
+void pen_link_drain_lane(pen_link_session *session, pen_link_lane which) {
+    PEN_ASSERT(which < PEN_LINK_LANE_COUNT);
+    pen_link_lane_state *lane = &session->lanes[which];
+    lane->cursor = NULL;
+    lane->resend_at = PEN_LINK_NEVER;
+    while (lane->first != NULL)
+        link_release_first(session, lane);
+    lane->acked = lane->sent = (pen_link_mark){.number = lane->offered};
+    PEN_ASSERT(lane->kept_bytes == 0);
+}
+
 void pen_link_drain(pen_link_session *session) {
     session->is_suspended = true;
     session->ack_at = PEN_LINK_NEVER;
-    for (uint32_t i = 0; i < PEN_LINK_LANE_COUNT; i++) {
-        pen_link_lane_state *lane = &session->lanes[i];
-        lane->cursor = NULL;
-        lane->resend_at = PEN_LINK_NEVER;
-        while (lane->first != NULL)
-            link_release_first(session, lane);
-        lane->acked = lane->sent = (pen_link_mark){.number = lane->offered};
-        PEN_ASSERT(lane->kept_bytes == 0);
-    }
+    pen_link_drain_lane(session, PEN_LINK_MESSAGES);
+    pen_link_drain_lane(session, PEN_LINK_FRAMES);
 }
 
 // ---- sending
@@ -137,6 +141,13 @@ pen_link_ack pen_link_received(const pen_link_session *session) {
     pen_link_ack ack;
     for (uint32_t i = 0; i < PEN_LINK_LANE_COUNT; i++)
         ack.lanes[i] = session->lanes[i].received;
+    return ack;
+}
+
+pen_link_ack pen_link_acked(const pen_link_session *session) {
+    pen_link_ack ack;
+    for (uint32_t i = 0; i < PEN_LINK_LANE_COUNT; i++)
+        ack.lanes[i] = session->lanes[i].acked;
     return ack;
 }
 

@@ -169,6 +169,9 @@ void pen_link_tick(pen_link_session *session, uint64_t now);
 // What has come, for the introduction on the next stream.
 pen_link_ack pen_link_received(const pen_link_session *session);
 
+// What the other end has acknowledged.
+pen_link_ack pen_link_acked(const pen_link_session *session);
+
 // Nothing is sent until pen_link_resume. Twice is as once.
 void pen_link_suspend(pen_link_session *session);
 
@@ -178,6 +181,9 @@ pen_link_verdict pen_link_resume(pen_link_session *session, uint64_t now,
 
 // The link is down for good: all items are released. Afterwards the session only serves release.
 void pen_link_drain(pen_link_session *session);
+// The link is about to end: what is kept in one lane is released, the other one goes on. The other
+// end must not be heard any more.
+void pen_link_drain_lane(pen_link_session *session, pen_link_lane lane);
 
 // Bytes and items that are kept in a lane.
 uint64_t pen_link_kept_bytes(const pen_link_session *session, pen_link_lane lane);

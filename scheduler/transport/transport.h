@@ -5,10 +5,16 @@
 // and frames on it arrive once and in order, or the link is down. Between two peers the lower
 // number connects, the higher one listens.
 //
+// A link outlives connections that break (`resume_seconds`): it is down only when its peer says so,
+// is another process, is not there any more (its address refuses connections), or could not be
+// reached for that long.
+//
 // A transport never blocks its caller and never computes: what it calls back runs on its own thread
-// and must return soon. Memory of a frame is lent from send_frame until `let_go`; at the receiver
-// it is written exactly once, into the memory that `begin` names. Sending is not limited here:
-// credit is the protocol's (protocol/run_table.h).
+// and must return soon. Memory of a frame is lent from send_frame until `let_go`: until the peer
+// has said that it has the frame, or the link is down. At the receiver it is written into the
+// memory that `begin` names, each byte once. Sending is not limited here: credit is the protocol's
+// (protocol/run_table.h); but who sends 256 MiB of messages that are not acknowledged loses the
+// link.
 //
 // Lifetime: create, listen, connect …, close (refuses new work, returns), stop (waits until nothing
 //           is called back any more), destroy.
@@ -78,7 +84,8 @@ typedef struct pen_transport_events {
     // The payload is whole. checksums [chunks] as the sender made them, not yet compared: whoever
     // computes compares (transport/checksum.h).
     void (*end)(void *context, uint32_t peer, const pen_frame *frame, const uint32_t *checksums);
-    // The memory of a frame that was sent is no longer read; `token` is that of send_frame.
+    // The peer has a frame that was sent, or the link is down; its memory is no longer read.
+    // `token` is that of send_frame.
     void (*let_go)(void *context, uint32_t peer, uint64_t token);
 } pen_transport_events;
 
@@ -88,10 +95,22 @@ typedef struct pen_transport_tls { // paths of PEM files; all NULL: none
     const char *key;
 } pen_transport_tls;
 
+// Who may be what, by a name in its certificate (an alternative name, or the common one).
+typedef struct pen_transport_names {
+    const char *const *names; // [count]; none: any name of the authority
+    size_t count;
+} pen_transport_names;
+
 typedef struct pen_transport_options {
     pen_introduction self;
     pen_transport_tls tls;
+    // With TLS: peer 0, and all others. Lent for as long as the transport lives.
+    pen_transport_names coordinators, workers;
     bool is_insecure; // addresses that are not loopback are allowed without TLS
+    // How long a link stays up without a connection: one that broke is made again, and what had
+    // not come is sent again, which nobody sees but the counters. 0: a link breaks with its
+    // connection. Of two ends, both must want it.
+    double resume_seconds;
     struct pen_simulated_network *network; // "simulated": where it is (simulated_transport.h)
 } pen_transport_options;
 
@@ -100,8 +119,10 @@ typedef struct pen_transport_counters {
     uint64_t bytes_received;
     uint64_t frames_sent;
     uint64_t frames_received;
-    uint64_t bytes_copied; // payload bytes copied by us, both ways
-    uint64_t refusals;     // links and connections that were not taken
+    uint64_t bytes_copied;  // payload bytes copied by us, both ways
+    uint64_t refusals;      // links and connections that were not taken
+    uint64_t resumes;       // connections of links that were made again
+    uint64_t retransmitted; // messages and chunks of frames that were sent again
 } pen_transport_counters;
 
 typedef struct pen_transport {

@@ -10,6 +10,10 @@ enum {
     ENVELOPE_MESSAGE = 2,
     ENVELOPE_CHUNK = 3,
     ENVELOPE_FAREWELL = 4,
+    ENVELOPE_NUMBER = 5,
+    ENVELOPE_MESSAGES_RECEIVED = 6,
+    ENVELOPE_FRAMES_RECEIVED = 7,
+    ENVELOPE_PIECES_RECEIVED = 8,
 
     INTRODUCTION_VERSION = 1,
     INTRODUCTION_PEER = 2,
@@ -17,6 +21,11 @@ enum {
     INTRODUCTION_GENERATION = 4,
     INTRODUCTION_INCARNATION = 5,
     INTRODUCTION_JOB = 6,
+    INTRODUCTION_SESSION = 7,
+    INTRODUCTION_RESUMES = 8,
+    INTRODUCTION_MESSAGES_RECEIVED = 9,
+    INTRODUCTION_FRAMES_RECEIVED = 10,
+    INTRODUCTION_PIECES_RECEIVED = 11,
 
     CHUNK_FRAME = 1,
     CHUNK_POSITION = 2,
@@ -99,7 +108,22 @@ static size_t wire_wrap(uint32_t field, const wire_writer *inner, uint64_t more,
     return writer.count + inner->count;
 }
 
-size_t pen_wire_write_introduction(const pen_introduction *self, uint32_t callee, size_t job_bytes,
+// Marks of the two lanes: three fields that follow each other.
+static void wire_put_ack(wire_writer *writer, uint32_t field, const pen_link_ack *ack) {
+    wire_put_number(writer, field, ack->lanes[PEN_LINK_MESSAGES].number);
+    wire_put_number(writer, field + 1, ack->lanes[PEN_LINK_FRAMES].number);
+    wire_put_number(writer, field + 2, ack->lanes[PEN_LINK_FRAMES].pieces);
+}
+
+size_t pen_wire_write_numbers(uint64_t number, const pen_link_ack *ack, uint8_t *out_head) {
+    wire_writer writer = {.out = out_head};
+    wire_put_number(&writer, ENVELOPE_NUMBER, number);
+    wire_put_ack(&writer, ENVELOPE_MESSAGES_RECEIVED, ack);
+    return writer.count;
+}
+
+size_t pen_wire_write_introduction(const pen_introduction *self, uint32_t callee,
+                                   const pen_wire_stream *stream, size_t job_bytes,
                                    uint8_t *out_head) {
     uint8_t bytes[PEN_WIRE_HEAD_LIMIT];
     wire_writer inner = {.out = bytes};
@@ -108,6 +132,9 @@ size_t pen_wire_write_introduction(const pen_introduction *self, uint32_t callee
     wire_put_number(&inner, INTRODUCTION_CALLEE, callee);
     wire_put_number(&inner, INTRODUCTION_GENERATION, self->generation);
     wire_put_fixed(&inner, INTRODUCTION_INCARNATION, self->incarnation, 8);
+    wire_put_fixed(&inner, INTRODUCTION_SESSION, stream->session, 8);
+    wire_put_fixed(&inner, INTRODUCTION_RESUMES, stream->resumes, 8);
+    wire_put_ack(&inner, INTRODUCTION_MESSAGES_RECEIVED, &stream->received);
     wire_put_head(&inner, INTRODUCTION_JOB, job_bytes);
     return wire_wrap(ENVELOPE_INTRODUCTION, &inner, job_bytes, out_head);
 }
@@ -288,6 +315,16 @@ static pen_status wire_read_u64(const wire_field *field, wire_type type, uint64_
     return PEN_OK;
 }
 
+static pen_status wire_read_ack(const wire_field *field, uint32_t first, pen_link_ack *out) {
+    if (field->number == first) {
+        return wire_read_u64(field, WIRE_VARINT, &out->lanes[PEN_LINK_MESSAGES].number);
+    }
+    if (field->number == first + 1) {
+        return wire_read_u64(field, WIRE_VARINT, &out->lanes[PEN_LINK_FRAMES].number);
+    }
+    return wire_read_u32(field, &out->lanes[PEN_LINK_FRAMES].pieces);
+}
+
 static pen_status wire_read_introduction(wire_reader *reader, pen_wire_introduction *out) {
     *out = (pen_wire_introduction){0};
     while (reader->position != reader->end) {
@@ -312,6 +349,17 @@ static pen_status wire_read_introduction(wire_reader *reader, pen_wire_introduct
         case INTRODUCTION_JOB:
             PEN_TRY(wire_want(&field, WIRE_BYTES, PEN_WIRE_TEXT_LIMIT));
             out->job = field.span;
+            break;
+        case INTRODUCTION_SESSION:
+            PEN_TRY(wire_read_u64(&field, WIRE_FIXED64, &out->stream.session));
+            break;
+        case INTRODUCTION_RESUMES:
+            PEN_TRY(wire_read_u64(&field, WIRE_FIXED64, &out->stream.resumes));
+            break;
+        case INTRODUCTION_MESSAGES_RECEIVED:
+        case INTRODUCTION_FRAMES_RECEIVED:
+        case INTRODUCTION_PIECES_RECEIVED:
+            PEN_TRY(wire_read_ack(&field, INTRODUCTION_MESSAGES_RECEIVED, &out->stream.received));
             break;
         default:
             break;
@@ -449,7 +497,12 @@ static pen_status wire_read_farewell(wire_reader *reader, pen_wire_envelope *out
 
 static pen_status wire_read_content(const wire_reader *before, const wire_field *field,
                                     pen_wire_envelope *out) {
-    if (field->number > ENVELOPE_FAREWELL) return PEN_OK;
+    if (field->number > ENVELOPE_PIECES_RECEIVED) return PEN_OK;
+    if (field->number == ENVELOPE_NUMBER) return wire_read_u64(field, WIRE_VARINT, &out->number);
+    if (field->number > ENVELOPE_NUMBER) {
+        out->has_ack = true;
+        return wire_read_ack(field, ENVELOPE_MESSAGES_RECEIVED, &out->ack);
+    }
     PEN_TRY(wire_want(field, WIRE_BYTES, UINT64_MAX));
     wire_reader inner = wire_within(before, field->span);
     switch (field->number) {
@@ -475,6 +528,9 @@ pen_status pen_wire_read(pen_wire_pieces pieces, pen_wire_envelope *out_envelope
         reader.end += pieces.pieces[i].count;
     if (reader.end > PEN_WIRE_ENVELOPE_LIMIT) return wire_error("it is too long");
     out_envelope->kind = PEN_WIRE_NOTHING;
+    out_envelope->number = 0;
+    out_envelope->has_ack = false;
+    out_envelope->ack = (pen_link_ack){0};
     while (reader.position != reader.end) {
         wire_field field;
         const wire_reader before = reader;

@@ -14,10 +14,11 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "scheduler/transport/link_session.h"
 #include "scheduler/transport/transport.h"
 
 #define PEN_WIRE_METHOD "/penstock.Penstock/Exchange"
-#define PEN_WIRE_VERSION 1u
+#define PEN_WIRE_VERSION 2u
 
 #define PEN_WIRE_HEAD_LIMIT 256u  // bytes of any head that is written
 #define PEN_WIRE_TEXT_LIMIT 1024u // bytes of a job's name, or a reason; longer ones are cut
@@ -40,12 +41,19 @@ typedef struct pen_wire_span {
 } pen_wire_span;
 
 typedef enum pen_wire_kind {
-    PEN_WIRE_NOTHING, // an envelope of a later version
+    PEN_WIRE_NOTHING, // acknowledges alone, or is of a later version
     PEN_WIRE_INTRODUCTION,
     PEN_WIRE_MESSAGE,
     PEN_WIRE_CHUNK,
     PEN_WIRE_FAREWELL,
 } pen_wire_kind;
+
+// Which link a stream belongs to, and how far that is.
+typedef struct pen_wire_stream {
+    uint64_t session; // what the speaker drew for the link; 0: it does not outlive the stream
+    uint64_t resumes; // what the other end drew, when the link was there before; else 0
+    pen_link_ack received;
+} pen_wire_stream;
 
 typedef struct pen_wire_introduction {
     uint32_t version;
@@ -54,6 +62,7 @@ typedef struct pen_wire_introduction {
     uint64_t generation;
     uint64_t incarnation;
     pen_wire_span job;
+    pen_wire_stream stream;
 } pen_wire_introduction;
 
 typedef struct pen_wire_chunk {
@@ -65,6 +74,9 @@ typedef struct pen_wire_chunk {
 } pen_wire_chunk;
 
 typedef struct pen_wire_envelope {
+    uint64_t number; // of the message, or the frame of the chunk; 0: none
+    bool has_ack;
+    pen_link_ack ack;
     pen_wire_kind kind; // which of the following counts
     pen_wire_introduction introduction;
     pen_wire_span message;
@@ -87,8 +99,11 @@ void pen_wire_copy_text(pen_wire_pieces pieces, pen_wire_span span, char *out_te
 
 // Each writes a head of at most PEN_WIRE_HEAD_LIMIT bytes and returns its length. Behind it belong
 // the job's name (at most PEN_WIRE_TEXT_LIMIT bytes), the message, the payload, the reason.
-size_t pen_wire_write_introduction(const pen_introduction *self, uint32_t callee, size_t job_bytes,
+size_t pen_wire_write_introduction(const pen_introduction *self, uint32_t callee,
+                                   const pen_wire_stream *stream, size_t job_bytes,
                                    uint8_t *out_head);
+// Goes before the head of a message or chunk (then with its number), or alone.
+size_t pen_wire_write_numbers(uint64_t number, const pen_link_ack *ack, uint8_t *out_head);
 size_t pen_wire_write_message(uint64_t count, uint8_t *out_head);
 // `frame` for the first chunk, NULL for others.
 size_t pen_wire_write_chunk(const pen_frame *frame, uint64_t position, uint32_t checksum,

@@ -62,10 +62,10 @@ def check_refusals(channel, pb):
     """What the server says to those that it does not take."""
     for introduction, words in (
             (pb.Introduction(version=9, peer=7, callee=1, job="test"), "version 9"),
-            (pb.Introduction(version=1, peer=7, callee=1, job="another"), "not 'another'"),
-            (pb.Introduction(version=1, peer=7, callee=2, job="test"), "here is peer 1, not 2"),
-            (pb.Introduction(version=1, peer=1, callee=1, job="test"), "calls itself peer 1"),
-            (pb.Introduction(version=1, peer=5000, callee=1, job="test"), "peer 5000")):
+            (pb.Introduction(version=2, peer=7, callee=1, job="another"), "not 'another'"),
+            (pb.Introduction(version=2, peer=7, callee=2, job="test"), "here is peer 1, not 2"),
+            (pb.Introduction(version=2, peer=1, callee=1, job="test"), "calls itself peer 1"),
+            (pb.Introduction(version=2, peer=5000, callee=1, job="test"), "peer 5000")):
         out, call = open_stream(channel, pb)
         out.put(pb.Envelope(introduction=introduction))
         try:
@@ -89,8 +89,10 @@ def send_tensor(out, pb):
     frame = pb.Frame(kind=pb.Frame.VALUE, generation=3, incarnation=99, step=4, microbatch=1,
                      channel=5, element=pb.FLOAT32, shape=[262147], bytes=len(data))
     first, second = data[:CHUNK], data[CHUNK:]
-    out.put(pb.Envelope(chunk=pb.Chunk(frame=frame, checksum=crc32c(first), payload=first)))
-    out.put(pb.Envelope(chunk=pb.Chunk(position=CHUNK, checksum=crc32c(second), payload=second)))
+    out.put(pb.Envelope(number=1, chunk=pb.Chunk(
+        frame=frame, checksum=crc32c(first), payload=first)))
+    out.put(pb.Envelope(number=1, chunk=pb.Chunk(
+        position=CHUNK, checksum=crc32c(second), payload=second)))
 
 
 def receive_tensor(call):
@@ -98,7 +100,11 @@ def receive_tensor(call):
     messages, data, frame = [], b"", None
     while frame is None or len(data) != frame.bytes or not messages:
         envelope = next(call)
-        if envelope.WhichOneof("content") == "message":
+        content = envelope.WhichOneof("content")
+        if content is None:
+            continue
+        assert envelope.number == 1
+        if content == "message":
             messages.append(envelope.message)
             continue
         chunk = envelope.chunk
@@ -121,20 +127,21 @@ def main():
     check_refusals(channel, pb)
     out, call = open_stream(channel, pb)
     out.put(pb.Envelope(introduction=pb.Introduction(
-        version=1, peer=7, callee=1, generation=3, incarnation=99, job="test")))
+        version=2, peer=7, callee=1, generation=3, incarnation=99, job="test")))
     answer = next(call).introduction
-    assert (answer.version, answer.peer, answer.generation, answer.incarnation) == (1, 1, 3, 78)
+    assert (answer.version, answer.peer, answer.generation, answer.incarnation) == (2, 1, 3, 78)
     assert answer.job == "test"
-    out.put(pb.Envelope(message="from python".encode()))
+    out.put(pb.Envelope(number=1, message="from python".encode()))
     send_tensor(out, pb)
     messages, frame, data = receive_tensor(call)
     assert messages == [b"to python"], messages
     assert (frame.element, list(frame.shape), frame.sequence) == (pb.UINT8, [3, 5], 0)
     assert data == bytes(range(15))
+    out.put(pb.Envelope(messages_received=1, frames_received=1))
     out.put(pb.Envelope(farewell=pb.Farewell(code=0, reason="all is said")))
     out.put(None)
-    for _ in call:
-        raise AssertionError("more than was announced")
+    for envelope in call:
+        assert envelope.WhichOneof("content") is None, "more than was announced"
     assert call.code() == grpc.StatusCode.OK, call.code()
     assert dict(call.trailing_metadata()) == {"penstock-version": "1"}
 

@@ -120,7 +120,10 @@ static void heads_fit(void **state) {
     assert_true(pen_wire_write_chunk(&frame, UINT64_MAX, UINT32_MAX, UINT64_MAX, head) <=
                 PEN_WIRE_HEAD_LIMIT);
     const pen_introduction self = {NULL, UINT32_MAX, UINT64_MAX, UINT64_MAX, NULL};
-    assert_true(pen_wire_write_introduction(&self, UINT32_MAX, SIZE_MAX / 2, head) <=
+    const pen_wire_stream most = {
+        UINT64_MAX, UINT64_MAX, {{{UINT64_MAX, UINT32_MAX}, {UINT64_MAX, UINT32_MAX}}}};
+    assert_true(pen_wire_write_numbers(UINT64_MAX, &most.received, head) <= PEN_WIRE_HEAD_LIMIT);
+    assert_true(pen_wire_write_introduction(&self, UINT32_MAX, &most, SIZE_MAX / 2, head) <=
                 PEN_WIRE_HEAD_LIMIT);
 }
 
@@ -133,12 +136,28 @@ static void others_come_back(void **state) {
     pen_wire_piece whole = piece;
     const pen_wire_pieces all = {&whole, 1};
     const pen_introduction self = {"resnet", 3, 8, 0x1122334455667788, NULL};
-    e.count = pen_wire_write_introduction(&self, 4, 6, e.bytes);
+    static const pen_wire_stream stream = {
+        .session = 0x99aabbccddeeff00,
+        .resumes = 7,
+        .received.lanes = {
+            [PEN_LINK_MESSAGES] = {.number = 300}, [PEN_LINK_FRAMES] = {.number = 5, .pieces = 6}}};
+    e.count = pen_wire_write_introduction(&self, 4, &stream, 6, e.bytes);
     memcpy(e.bytes + e.count, "resnet", 6);
     whole.count = e.count + 6;
     CHECK_OK(pen_wire_read(all, &read));
     assert_int_equal(read.kind, PEN_WIRE_INTRODUCTION);
     assert_int_equal(read.introduction.version, PEN_WIRE_VERSION);
+    assert_memory_equal(&read.introduction.stream, &stream, sizeof stream);
+    assert_false(read.has_ack);
+    assert_int_equal(read.number, 0);
+    pen_wire_envelope numbers;
+    uint8_t head[PEN_WIRE_HEAD_LIMIT];
+    const pen_wire_piece numbered = {head, pen_wire_write_numbers(12345, &stream.received, head)};
+    CHECK_OK(pen_wire_read((pen_wire_pieces){&numbered, 1}, &numbers));
+    assert_int_equal(numbers.kind, PEN_WIRE_NOTHING);
+    assert_int_equal(numbers.number, 12345);
+    assert_true(numbers.has_ack);
+    assert_memory_equal(&numbers.ack, &stream.received, sizeof stream.received);
     assert_int_equal(read.introduction.peer, 3);
     assert_int_equal(read.introduction.callee, 4);
     assert_int_equal(read.introduction.generation, 8);
@@ -199,7 +218,7 @@ static void wrong_ones_are_refused(void **state) {
                 "too many dimensions");
     CHECK_ERROR(READ("\x0a\x06\x08\x80\x80\x80\x80\x10"), PEN_CORRUPT, "too large");
     // fields of a later version are stepped over
-    CHECK_OK(READ("\x2a\x03xyz\x79"
+    CHECK_OK(READ("\x6a\x03xyz\x79"
                   "12345678"
                   "\x85\x01"
                   "1234"
