@@ -47,6 +47,10 @@ static void station_message(void *context, uint32_t peer, const void *bytes, uin
     station *s = context;
     (void)peer;
     pen_mutex_lock(&s->lock);
+    if (s->numbers_messages &&
+        (count != sizeof s->message_count || memcmp(bytes, &s->message_count, count) != 0)) {
+        s->wrong_count += 1;
+    }
     s->message_count += 1;
     s->frames_at_message = s->frame_count;
     s->message_bytes += count;

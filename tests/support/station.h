@@ -14,6 +14,7 @@ typedef struct station {
     uint16_t port;                  // 0: does not listen
     bool copies_frames_nowhere;     // begin refuses
     bool frees_tokens;              // tokens are memory to be freed
+    bool numbers_messages;          // messages are numbers of 8 bytes, from 0 on
     pen_simulated_network *network; // NULL: real time
 
     pen_mutex lock;
