@@ -231,6 +231,14 @@ static void workers_that_contradict_the_rounds_fail(void **state) {
     CHECK(actions[0].reason == PEN_COORDINATOR_REASON_LOSS, "beyond the count");
     core = running_core(arena);
     begin(core, 2, true);
+    step(core, (pen_coordinator_event){.kind = PEN_COORDINATOR_EVENT_LOSS,
+                                       .worker = 1,
+                                       .incarnation = 101,
+                                       .round = 10,
+                                       .stage = 2});
+    CHECK(actions[0].reason == PEN_COORDINATOR_REASON_LOSS, "of another worker's stage");
+    core = running_core(arena);
+    begin(core, 2, true);
     step(core, (pen_coordinator_event){.kind = PEN_COORDINATOR_EVENT_CREDIT,
                                        .worker = 2,
                                        .incarnation = 102,

@@ -165,6 +165,35 @@ static void names_what_is_out_of_range(void **state) {
     pen_arena_destroy(arena);
 }
 
-PEN_TEST_MAIN(cmocka_unit_test(reads_back_what_it_wrote),
+// Gradients of all microbatches are there before what uses them.
+static void refuses_an_update_before_the_last_backward_pass(void **state) {
+    (void)state;
+    for (uint32_t halves = 0; halves < 2; halves++) {
+        const pen_task_kind backward = halves ? PEN_TASK_BACKWARD_WEIGHT : PEN_TASK_BACKWARD;
+        pen_run_task tasks[] = {{.task = {PEN_TASK_FORWARD, 0, 0}},
+                                {.task = {PEN_TASK_FORWARD, 0, 1}},
+                                {.task = {backward, 0, 0}},
+                                {.task = {backward, 0, 1}},
+                                {.task = {PEN_TASK_UPDATE, 0, 0}}};
+        const pen_run_device device = {.worker = 1, .task_end = 5};
+        const pen_run_form form = {.microbatch_count = 2,
+                                   .trains = true,
+                                   .microbatch_size = 1,
+                                   .task_count = 5,
+                                   .tasks = tasks,
+                                   .devices = &device};
+        const pen_run_table table = {
+            .worker_count = 1, .device_count = 1, .form_count = 1, .forms = &form};
+        CHECK_OK(pen_run_table_check(&table));
+        const pen_run_task last = tasks[3];
+        tasks[3] = tasks[4];
+        tasks[4] = last;
+        CHECK_ERROR(pen_run_table_check(&table), PEN_CORRUPT,
+                    "update of stage 0 comes after the backward passes of 1 of 2 microbatches");
+    }
+}
+
+PEN_TEST_MAIN(cmocka_unit_test(refuses_an_update_before_the_last_backward_pass),
+              cmocka_unit_test(reads_back_what_it_wrote),
               cmocka_unit_test(refuses_what_is_cut_short), cmocka_unit_test(checks_what_is_flipped),
               cmocka_unit_test(names_what_is_out_of_range))

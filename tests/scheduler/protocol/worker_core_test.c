@@ -131,8 +131,11 @@ static void a_source_keeps_to_its_places_and_credit(void **state) {
 static void a_target_refuses_what_is_beyond_its_credit(void **state) {
     (void)state;
     pen_arena *arena = check_arena();
-    pen_worker_core *core = running_core(arena, 2);
+    pen_worker_core *core = new_core(arena, 2);
     bool is_seen;
+    STEP(core, .kind = PEN_WORKER_EVENT_ASSIGN);
+    CHECK_FAULT(core, PEN_WORKER_FAULT_WINDOW, .kind = PEN_WORKER_EVENT_FRAME, .sequence = 0);
+    core = running_core(arena, 2);
     STEP(core, .kind = PEN_WORKER_EVENT_FRAME, .generation = 4, .sequence = 21);
     STEP(core, .kind = PEN_WORKER_EVENT_FRAME, .sequence = 21); // before its round is known
     CHECK_FAULT(core, PEN_WORKER_FAULT_WINDOW, .kind = PEN_WORKER_EVENT_FRAME, .sequence = 22);
