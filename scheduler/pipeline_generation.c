@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/random.h"
 #include "scheduler/pipeline_state.h"
 
 #define GENERATION_LOCAL_ADDRESS "127.0.0.1:0"
@@ -60,11 +61,16 @@ static pen_status generation_fence(void *context, uint64_t generation) {
 static pen_status generation_connect(pipeline_engine *p, const pen_transport_kind *transport,
                                      double seconds) {
     const pen_engine_log *log = p->options.log;
+    if (p->links_job == NULL && log != NULL) p->links_job = log->job;
+    if (p->links_job == NULL) { // workers tell trainings apart by it
+        PEN_TRY(pen_arena_format(p->arena, &p->links_job, "penstock-%016llx",
+                                 (unsigned long long)pen_random_incarnation()));
+    }
     const pen_coordinator_setup setup = {.spec = p->forms.spec,
                                          .transport = transport,
                                          .tls = pen_pipeline_tls(p),
                                          .is_insecure = p->options.insecure,
-                                         .job = log == NULL ? "penstock" : log->job,
+                                         .job = p->links_job,
                                          .plan_hash = p->plan->model_hash ^ p->plan->cluster_hash,
                                          .generation = p->generation,
                                          .rendezvous_seconds = seconds,

@@ -8,6 +8,7 @@
 #include "base/machine.h"
 #include "scheduler/pipeline_state.h"
 #include "scheduler/planned_trace.h"
+#include "scheduler/runtime/run_wire.h"
 
 // ---- rounds that are done
 
@@ -90,18 +91,9 @@ static pen_status report_inquire(pipeline_engine *p, uint32_t worker, pen_arena 
     uint64_t count;
     PEN_TRY(pen_coordinator_inquire(p->coordinator, worker, PEN_RUN_INQUIRY_FIGURES, arena, &bytes,
                                     &count));
-    const uint64_t head = sizeof *out_figures;
-    if (count < head || (count - head) % sizeof(pen_run_device_figures) != 0) {
-        return pen_error(PEN_CORRUPT, "%s sent figures of %llu bytes", p->workers[worker].name,
-                         (unsigned long long)count);
-    }
-    pen_run_device_figures *devices;
-    *out_count = (uint32_t)((count - head) / sizeof *devices);
-    PEN_TRY(PEN_NEW(arena, *out_count, &devices));
-    memcpy(out_figures, bytes, head);
-    memcpy(devices, (const char *)bytes + head, *out_count * sizeof *devices);
-    *out_devices = devices;
-    return PEN_OK;
+    return pen_status_add_context(
+        pen_run_figures_decode(bytes, count, arena, out_figures, out_devices, out_count), "from %s",
+        p->workers[worker].name);
 }
 
 static pen_status report_memory(pipeline_engine *p, pen_arena *arena,

@@ -90,6 +90,7 @@ typedef struct pipeline_engine {
     // a generation
     pen_worker *worker;
     pen_coordinator *coordinator;
+    const char *links_job; // text that links of this training have
 
     pipeline_rounds begun[PIPELINE_STEPS_AHEAD];
     uint32_t begun_first;

@@ -5,6 +5,8 @@
 #include "base/planted.h"
 #include "scheduler/protocol/coordinator_state.h"
 
+#define COORDINATOR_TASK_LIMITS 10 // of progress, that one task may run
+
 static bool coordinator_may_go(pen_coordinator_state from, pen_coordinator_state to) {
     switch (to) {
     case PEN_COORDINATOR_RECRUIT:
@@ -287,7 +289,7 @@ static bool coordinator_hears(pen_coordinator_core *core, const pen_coordinator_
     if (!worker->is_present) return false;
     if (worker->incarnation != event->incarnation && !PEN_PLANTED(no_incarnation)) return false;
     worker->heard_at = core->now;
-    return event->kind >= PEN_COORDINATOR_EVENT_HEARD ||
+    return event->kind >= PEN_COORDINATOR_EVENT_COMPUTES ||
            event->generation == core->options.generation || PEN_PLANTED(accept_stale_generation);
 }
 
@@ -319,6 +321,11 @@ static void coordinator_take(pen_coordinator_core *core, const pen_coordinator_e
         break;
     case PEN_COORDINATOR_EVENT_SHARD:
         pen_coordinator_take_shard(core, event);
+        break;
+    case PEN_COORDINATOR_EVENT_COMPUTES:
+        if (event->sequence / COORDINATOR_TASK_LIMITS < core->options.progress) {
+            core->progressed_at = core->now;
+        }
         break;
     case PEN_COORDINATOR_EVENT_HEARD:
         break;

@@ -93,9 +93,11 @@ typedef enum pen_coordinator_event_kind {
     PEN_COORDINATOR_EVENT_SNAPPED,    // step
     PEN_COORDINATOR_EVENT_SHARD,      // step, code: 0 the shard is durable, else it will not be
     // of a worker: worker, incarnation
-    PEN_COORDINATOR_EVENT_HEARD,  // any message of it that is no event, or a beat
-    PEN_COORDINATOR_EVENT_FAILED, // it says that it cannot go on
-    PEN_COORDINATOR_EVENT_LOST,   // its link is down
+    PEN_COORDINATOR_EVENT_COMPUTES, // sequence: for how long its longest task runs, in the unit of
+                                    // `now`. That is progress, for ten times the limit of it
+    PEN_COORDINATOR_EVENT_HEARD,    // any message of it that is no event, or a beat
+    PEN_COORDINATOR_EVENT_FAILED,   // it says that it cannot go on
+    PEN_COORDINATOR_EVENT_LOST,     // its link is down
     // of the driver
     PEN_COORDINATOR_EVENT_LET_GO,    // form, channel, sequence: the memory is no longer read
     PEN_COORDINATOR_EVENT_FENCED,    // code of the append that FENCE asked for

@@ -133,6 +133,9 @@ static void flight_print_details(flight_text *out, const pen_coordinator_event *
     case PEN_COORDINATOR_EVENT_FENCED:
         if (event->code != 0) flight_print(out, " fails with code %" PRIu32, event->code);
         break;
+    case PEN_COORDINATOR_EVENT_COMPUTES:
+        flight_print(out, " for %.3f s", (double)event->sequence * 1e-9);
+        break;
     case PEN_COORDINATOR_EVENT_HELLO:
     case PEN_COORDINATOR_EVENT_READY:
     case PEN_COORDINATOR_EVENT_CREDIT:

@@ -120,6 +120,7 @@ const char *flight_coordinator_event_name(uint64_t kind) {
         [PEN_COORDINATOR_EVENT_CREDIT] = "credit",
         [PEN_COORDINATOR_EVENT_SNAPPED] = "tensors copied",
         [PEN_COORDINATOR_EVENT_SHARD] = "shard",
+        [PEN_COORDINATOR_EVENT_COMPUTES] = "computes",
         [PEN_COORDINATOR_EVENT_HEARD] = "sign of life",
         [PEN_COORDINATOR_EVENT_FENCED] = "fenced",
         [PEN_COORDINATOR_EVENT_SAVE] = "save",

@@ -17,7 +17,7 @@
 //   PING, PONG  clocks, and that a peer is there
 //   TAKEN       W→C  a piece of a tensor came whole and is in its place
 //   FAIL        either way: I cannot go on
-//   BEAT        W→C  I am here
+//   BEAT        W→C  I am here; C→W likewise
 //   SNAPSHOT    C→W  copy your tensors aside and write them to a shard of this step
 //   SNAPPED     W→C  they are copied
 //   SHARD       W→C  the shard is durable, or why not
@@ -108,8 +108,11 @@ typedef struct pen_message {
     uint32_t number;                      // PULL, OFFER, ASK, PART: which
     uint64_t offset;                      // PULL, OFFER, ASK, PART: bytes
     uint64_t byte_count;                  // PULL, OFFER; ASSIGN: of the description; PART: in all
-    uint64_t clock;                       // PING: now at the sender, nanoseconds; PONG: the ping's
+    uint64_t clock;                       // PING: now at the sender, nanoseconds; PONG: the ping's;
+                                          // ASSIGN: without a word of the coordinator, after which
+                                          // to leave (0: never); BEAT: that the longest task runs
     uint64_t clock_here;                  // PONG: now
+    bool is_local;                        // SNAPSHOT: the folder is the worker's own, to be made
     uint32_t state;                       // BEAT: a pen_member_state
     uint64_t step_nanoseconds;            // BEAT: that its last step took
     uint32_t code;                        // FAIL, SHARD (0: durable): a pen_status_code; REFUSED: a

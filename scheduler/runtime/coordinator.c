@@ -4,17 +4,21 @@
 #include <string.h>
 
 #include "base/build.h"
+#include "base/checksum.h"
 #include "base/clock.h"
+#include "base/failpoint.h"
 #include "base/memory.h"
 #include "base/random.h"
 #include "scheduler/runtime/coordinator_link.h"
 #include "scheduler/runtime/worker.h"
-#include "base/checksum.h"
 
-#define COORDINATOR_TICK_SECONDS 0.1
+#define COORDINATOR_TICK_SECONDS 0.05
+#define COORDINATOR_BEATS 20 // in a lease
+#define COORDINATOR_BEAT_MOST 0.25
+#define COORDINATOR_BEAT_LEAST 0.025
 
-static uint64_t coordinator_now(void) {
-    return (uint64_t)(pen_clock_seconds() * 1e3) + 1;
+static uint64_t coordinator_nanoseconds(double seconds) {
+    return (uint64_t)(seconds * 1e9);
 }
 
 // ---- rounds
@@ -25,8 +29,10 @@ static bool coordinator_can_begin(const pen_coordinator *c, uint64_t argument) {
     return pen_coordinator_core_can_begin(c->core, &round);
 }
 
+// Frames of it may still be read then: what is sent again must not have changed.
 static bool coordinator_has_losses(const pen_coordinator *c, uint64_t round) {
-    return c->losses_end > round || c->is_not_finite;
+    if (c->is_not_finite) return true;
+    return c->losses_end > round && c->announced[round % COORDINATOR_ROUNDS].lent_count == 0;
 }
 
 static bool coordinator_is_quiet(const pen_coordinator *c, uint64_t argument) {
@@ -71,6 +77,7 @@ pen_status pen_coordinator_begin_round(pen_coordinator *coordinator,
                                          .count = round->count,
                                          .updates = round->updates};
     pen_coordinator_step(c, &event);
+    if (PEN_FAILPOINT("coordinator.round_begun")) return pen_error(PEN_INTERNAL, "a failpoint");
     return PEN_OK;
 }
 
@@ -106,6 +113,7 @@ pen_status pen_coordinator_await_losses(pen_coordinator *coordinator, uint64_t r
         }
     }
     pen_mutex_unlock(&c->lock);
+    (void)PEN_FAILPOINT("coordinator.losses");
     return status;
 }
 
@@ -176,9 +184,14 @@ static pen_status coordinator_describe(pen_coordinator *c) {
 static pen_status coordinator_make_core(pen_coordinator *c) {
     const char *numerics;
     uint32_t action_limit;
+    c->rendezvous_end = pen_clock_seconds() + c->setup.rendezvous_seconds;
     pen_coordinator_options options = {.generation = c->generation,
-                                       .deadline = coordinator_now() +
-                                                   (uint64_t)(c->setup.rendezvous_seconds * 1e3)};
+                                       .deadline = coordinator_nanoseconds(c->rendezvous_end),
+                                       .lease = coordinator_nanoseconds(c->setup.lease_seconds),
+                                       .progress =
+                                           coordinator_nanoseconds(c->setup.progress_seconds),
+                                       .load = coordinator_nanoseconds(c->setup.load_seconds),
+                                       .needs_fence = c->setup.fence != NULL};
     PEN_TRY(pen_worker_describe_numerics(c->arena, &numerics));
     options.self.protocol = PEN_PROTOCOL_VERSION;
     snprintf(options.self.build, sizeof options.self.build, "%s", pen_build_name());
@@ -206,29 +219,91 @@ static pen_status coordinator_connect(pen_coordinator *c) {
     return PEN_OK;
 }
 
+// Ticks, and lets workers hear of us, whatever the caller's thread does.
+static void coordinator_keep_time(void *context) {
+    pen_coordinator *c = context;
+    const pen_coordinator_event tick = {.kind = PEN_COORDINATOR_EVENT_TICK};
+    pen_mutex_lock(&c->lock);
+    while (!c->is_closed) {
+        (void)pen_condition_wait_for(&c->ended, &c->lock, c->beat_seconds);
+        const bool is_over = c->is_closed || c->is_failed;
+        pen_mutex_unlock(&c->lock);
+        if (!is_over) pen_coordinator_step(c, &tick);
+        for (uint32_t w = 1; w <= c->table->worker_count && !is_over; w++) {
+            pen_message beat = {.kind = PEN_MESSAGE_BEAT};
+            pen_coordinator_tell(c, w, &beat);
+        }
+        pen_mutex_lock(&c->lock);
+    }
+    pen_mutex_unlock(&c->lock);
+}
+
+static pen_status coordinator_start_clock(pen_coordinator *c) {
+    c->beat_seconds = c->setup.lease_seconds > 0 ? c->setup.lease_seconds / COORDINATOR_BEATS
+                                                 : COORDINATOR_BEAT_MOST;
+    if (c->beat_seconds > COORDINATOR_BEAT_MOST) c->beat_seconds = COORDINATOR_BEAT_MOST;
+    if (c->beat_seconds < COORDINATOR_BEAT_LEAST) c->beat_seconds = COORDINATOR_BEAT_LEAST;
+    return pen_thread_create("coordinator", coordinator_keep_time, c, &c->clock);
+}
+
+// The core asked for the generation to be made durable.
+static void coordinator_fence(pen_coordinator *c) {
+    pen_mutex_lock(&c->lock);
+    const bool wants_fence = c->wants_fence;
+    c->wants_fence = false;
+    pen_mutex_unlock(&c->lock);
+    if (!wants_fence) return;
+    const pen_status status = c->setup.fence(c->setup.fence_context, c->generation);
+    const pen_coordinator_event event = {.kind = PEN_COORDINATOR_EVENT_FENCED,
+                                         .generation = c->generation,
+                                         .code = (uint32_t)pen_status_get_code(status)};
+    pen_mutex_lock(&c->lock);
+    c->fence_failure = pen_status_join(c->fence_failure, status);
+    pen_mutex_unlock(&c->lock);
+    (void)PEN_FAILPOINT("coordinator.fenced");
+    pen_coordinator_step(c, &event);
+}
+
+// Calls workers again whose links went down before all were there.
+static void coordinator_link_again(pen_coordinator *c) {
+    for (uint32_t w = 1; w <= c->table->worker_count; w++) {
+        const double left = c->rendezvous_end - pen_clock_seconds();
+        pen_mutex_lock(&c->lock);
+        const bool wants_link = c->workers[w].wants_link;
+        c->workers[w].wants_link = false;
+        pen_mutex_unlock(&c->lock);
+        if (!wants_link || left <= 0) continue;
+        pen_status_ignore(
+            c->transport->kind->connect(c->transport, w, c->spec->workers[w].address, left),
+            "it is missed at the deadline");
+    }
+}
+
 // Waits until all are ready; the clock is the core's.
 static pen_status coordinator_recruit(pen_coordinator *c) {
     pen_mutex_lock(&c->lock);
     while (!c->is_running && !c->is_failed) {
         (void)pen_condition_wait_for(&c->changed, &c->lock, COORDINATOR_TICK_SECONDS);
         pen_mutex_unlock(&c->lock);
-        const pen_coordinator_event event = {.kind = PEN_COORDINATOR_EVENT_TICK,
-                                             .now = coordinator_now()};
-        pen_coordinator_step(c, &event);
+        coordinator_fence(c);
+        coordinator_link_again(c);
+        pen_coordinator_look_for_gone(c);
         pen_mutex_lock(&c->lock);
     }
     const bool is_failed = c->is_failed;
     pen_mutex_unlock(&c->lock);
+    (void)PEN_FAILPOINT("coordinator.started");
     return is_failed ? pen_coordinator_explain(c) : PEN_OK;
 }
 
 static pen_status coordinator_start(pen_coordinator *c) {
     PEN_TRY(pen_arena_create(&c->arena));
     PEN_TRY(coordinator_prepare_frames(c));
+    PEN_TRY(pen_coordinator_prepare_save(c));
     PEN_TRY(coordinator_describe(c));
     PEN_TRY(coordinator_make_core(c));
-    if (c->setup.fence != NULL) PEN_TRY(c->setup.fence(c->setup.fence_context, c->generation));
     PEN_TRY(coordinator_connect(c));
+    PEN_TRY(coordinator_start_clock(c));
     return coordinator_recruit(c);
 }
 
@@ -245,6 +320,7 @@ pen_status pen_coordinator_create(const pen_coordinator_setup *setup,
     pen_mutex_init(&c->lock);
     pen_condition_init(&c->changed);
     pen_condition_init(&c->stepped);
+    pen_condition_init(&c->ended);
     const pen_status status = coordinator_start(c);
     if (status != PEN_OK) {
         pen_coordinator_destroy(c);
@@ -254,26 +330,33 @@ pen_status pen_coordinator_create(const pen_coordinator_setup *setup,
     return PEN_OK;
 }
 
+static void coordinator_take_links_down(pen_coordinator *c) {
+    const pen_coordinator_event event = {.kind = PEN_COORDINATOR_EVENT_STOP};
+    pen_coordinator_step(c, &event);
+    pen_mutex_lock(&c->lock);
+    c->is_closed = true;
+    pen_condition_broadcast(&c->ended);
+    pen_mutex_unlock(&c->lock);
+    pen_thread_join(c->clock);
+    const pen_transport_kind *kind = c->transport->kind;
+    kind->close(c->transport);
+    kind->stop(c->transport);
+    kind->destroy(c->transport);
+}
+
 void pen_coordinator_destroy(pen_coordinator *coordinator) {
     pen_coordinator *c = coordinator;
     if (c == NULL) return;
-    if (c->transport != NULL) {
-        const pen_coordinator_event event = {.kind = PEN_COORDINATOR_EVENT_STOP};
-        pen_coordinator_step(c, &event);
-        pen_mutex_lock(&c->lock);
-        c->is_closed = true;
-        pen_mutex_unlock(&c->lock);
-        const pen_transport_kind *kind = c->transport->kind;
-        kind->close(c->transport);
-        kind->stop(c->transport);
-        kind->destroy(c->transport);
-    }
+    if (c->transport != NULL) coordinator_take_links_down(c);
     for (uint32_t w = 1; c->workers != NULL && w <= c->table->worker_count; w++) {
         pen_status_ignore(c->workers[w].failure, "the first failure was told");
     }
+    pen_status_ignore(c->fence_failure, "it was told");
     pen_condition_deinit(&c->changed);
     pen_condition_deinit(&c->stepped);
+    pen_condition_deinit(&c->ended);
     pen_mutex_deinit(&c->lock);
+    pen_arena_destroy(c->save.arena);
     pen_arena_destroy(c->arena);
     pen_memory_free(c);
 }

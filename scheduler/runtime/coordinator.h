@@ -42,6 +42,10 @@ typedef struct pen_coordinator_setup {
     // create. NULL: it is so. An error ends create.
     pen_status (*fence)(void *context, uint64_t generation);
     void *fence_context;
+    // Whether the process of a worker has ended, as far as is known here: asked now and then on the
+    // caller's thread while it waits. Its link need not be waited for then. NULL: nothing is known.
+    bool (*is_gone)(void *context, uint32_t worker);
+    void *is_gone_context;
 } pen_coordinator_setup;
 
 // What is run: a form for some microbatches.
@@ -127,10 +131,11 @@ void pen_coordinator_poll_saved(pen_coordinator *coordinator, pen_coordinator_sa
 // Waits until the save is DURABLE or FAILED.
 PEN_NODISCARD pen_status pen_coordinator_await_saved(pen_coordinator *coordinator,
                                                      pen_coordinator_saved *out_saved);
-// The manifest of the save that is DURABLE was published (else: it could not be): tells the
-// workers. Another save may follow.
+// The manifest of the save that is DURABLE was published: tells the workers. Another may follow.
 void pen_coordinator_committed(pen_coordinator *coordinator, uint64_t step);
-void pen_coordinator_give_save_up(pen_coordinator *coordinator, uint64_t step);
+// It could not be, with this code; CANCELLED (superseded) ends the run.
+void pen_coordinator_give_save_up(pen_coordinator *coordinator, uint64_t step,
+                                  pen_status_code code);
 
 // Asks a worker; the answer lives in `arena`.
 PEN_NODISCARD pen_status pen_coordinator_inquire(pen_coordinator *coordinator, uint32_t worker,

@@ -6,8 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/checksum.h"
+#include "base/clock.h"
+#include "base/failpoint.h"
+#include "scheduler/runtime/run_wire.h"
+#include "scheduler/runtime/worker.h"
 
 void pen_coordinator_tell(pen_coordinator *c, uint32_t worker, pen_message *message) {
     uint8_t bytes[PEN_MESSAGE_ROOM];
@@ -28,8 +31,10 @@ static void link_assign(pen_coordinator *c, const pen_coordinator_action *action
                            .worker = action->worker,
                            .target_incarnation = action->incarnation,
                            .plan_hash = c->setup.plan_hash,
-                           .byte_count = c->workers[action->worker].blob_bytes};
+                           .byte_count = c->workers[action->worker].blob_bytes,
+                           .clock = (uint64_t)(c->setup.lease_seconds * 1e9)};
     pen_coordinator_tell(c, action->worker, &message);
+    if (action->worker == c->table->worker_count) (void)PEN_FAILPOINT("coordinator.assigned");
 }
 
 static void link_refuse(pen_coordinator *c, const pen_coordinator_action *action) {
@@ -39,15 +44,10 @@ static void link_refuse(pen_coordinator *c, const pen_coordinator_action *action
                                    message.text, sizeof message.text);
     pen_coordinator_tell(c, action->worker, &message);
     pen_mutex_lock(&c->lock);
-    if (!c->is_failed) {
-        worker->failure =
-            pen_status_join(worker->failure, pen_error(PEN_INVALID_INPUT, "%s", message.text));
-        c->is_failed = true;
-        c->reason = PEN_COORDINATOR_REASON_FAILED;
-        c->failed_worker = action->worker;
-    }
-    pen_condition_broadcast(&c->changed);
+    worker->failure =
+        pen_status_join(worker->failure, pen_error(PEN_INVALID_INPUT, "%s", message.text));
     pen_mutex_unlock(&c->lock);
+    pen_coordinator_end_run(c, PEN_COORDINATOR_REASON_FAILED, action->worker);
 }
 
 static void link_announce(pen_coordinator *c, const pen_coordinator_action *action) {
@@ -68,7 +68,7 @@ static void link_announce(pen_coordinator *c, const pen_coordinator_action *acti
 static void link_feed(pen_coordinator *c, const pen_coordinator_action *action) {
     const pen_run_channel *channel = &c->table->forms[action->form].channels[action->channel];
     const pen_run_spec_channel *spec = &c->spec->forms[action->form].channels[action->channel];
-    const coordinator_announced *announced = &c->announced[action->round % COORDINATOR_ROUNDS];
+    coordinator_announced *announced = &c->announced[action->round % COORDINATOR_ROUNDS];
     const uint32_t chunks = pen_frame_chunk_count(channel->bytes);
     const uint32_t token =
         c->first_frame[action->form][action->channel] + action->microbatch % channel->copies;
@@ -83,14 +83,31 @@ static void link_feed(pen_coordinator *c, const pen_coordinator_action *action) 
                              .type = spec->type,
                              .sequence = action->sequence,
                              .bytes = channel->bytes};
-    c->frames[token] = (coordinator_frame){action->form, action->channel, action->sequence};
+    c->frames[token] =
+        (coordinator_frame){action->form, action->channel, action->sequence, action->round};
     const char *memory =
         (const char *)announced->feeds[action->channel] + action->microbatch * channel->bytes;
     const uint32_t *checksums = announced->checksums + announced->first_check[action->channel] +
                                 (size_t)action->microbatch * chunks;
-    pen_status_ignore(c->transport->kind->send_frame(c->transport, channel->target_worker, &frame,
-                                                     memory, checksums, token),
-                      "a link that is down is told of by `down`");
+    pen_mutex_lock(&c->lock);
+    announced->lent_count += 1;
+    pen_mutex_unlock(&c->lock);
+    const pen_status status = c->transport->kind->send_frame(c->transport, channel->target_worker,
+                                                             &frame, memory, checksums, token);
+    if (status == PEN_OK) return;
+    pen_mutex_lock(&c->lock);
+    announced->lent_count -= 1;
+    pen_mutex_unlock(&c->lock);
+    pen_status_ignore(status, "a link that is down is told of by `down`");
+}
+
+static void link_snapshot(pen_coordinator *c, const pen_coordinator_action *action) {
+    pen_message message = {.kind = PEN_MESSAGE_SNAPSHOT,
+                           .step = action->step,
+                           .worker = action->worker,
+                           .is_local = c->setup.is_local_store};
+    memcpy(message.text, c->save.folder, sizeof message.text);
+    pen_coordinator_tell(c, action->worker, &message);
 }
 
 static void link_carry_out(pen_coordinator *c, const pen_coordinator_action *action) {
@@ -116,10 +133,8 @@ static void link_carry_out(pen_coordinator *c, const pen_coordinator_action *act
         link_feed(c, action);
         return;
     case PEN_COORDINATOR_ACTION_SNAPSHOT:
-        message.kind = PEN_MESSAGE_SNAPSHOT;
-        message.step = action->step;
-        message.worker = action->worker;
-        break;
+        link_snapshot(c, action);
+        return;
     case PEN_COORDINATOR_ACTION_COMMITTED:
         message.kind = PEN_MESSAGE_COMMITTED;
         message.step = action->step;
@@ -139,6 +154,9 @@ static void link_carry_out(pen_coordinator *c, const pen_coordinator_action *act
         return;
     }
     pen_coordinator_tell(c, action->worker, &message);
+    if (action->kind == PEN_COORDINATOR_ACTION_GO && action->worker == c->table->worker_count) {
+        (void)PEN_FAILPOINT("coordinator.gone");
+    }
 }
 
 // What the caller's thread waits for. Holds the lock. False: nothing of that kind.
@@ -155,6 +173,18 @@ static bool link_note(pen_coordinator *c, const pen_coordinator_action *action) 
         return true;
     case PEN_COORDINATOR_ACTION_ROUND_DONE:
         return true;
+    case PEN_COORDINATOR_ACTION_FENCE:
+        c->wants_fence = true;
+        return true;
+    case PEN_COORDINATOR_ACTION_SNAPPED:
+        c->save.has_snapped = true;
+        return true;
+    case PEN_COORDINATOR_ACTION_PUBLISH:
+        pen_coordinator_note_durable(c);
+        return true;
+    case PEN_COORDINATOR_ACTION_SAVE_FAILED:
+        pen_coordinator_note_save_failed(c);
+        return true;
     case PEN_COORDINATOR_ACTION_FAIL:
         if (c->is_failed) return true;
         c->is_failed = true;
@@ -167,21 +197,23 @@ static bool link_note(pen_coordinator *c, const pen_coordinator_action *action) 
     case PEN_COORDINATOR_ACTION_ROUND:
     case PEN_COORDINATOR_ACTION_GO:
     case PEN_COORDINATOR_ACTION_FEED:
-    case PEN_COORDINATOR_ACTION_FENCE:
     case PEN_COORDINATOR_ACTION_SNAPSHOT:
-    case PEN_COORDINATOR_ACTION_SNAPPED:
-    case PEN_COORDINATOR_ACTION_PUBLISH:
     case PEN_COORDINATOR_ACTION_COMMITTED:
-    case PEN_COORDINATOR_ACTION_SAVE_FAILED:
     case PEN_COORDINATOR_ACTION_STOP:
         break;
     }
     return false;
 }
 
+// What shows that something moves: not that time passes, nor that somebody is there.
+static bool link_is_movement(pen_coordinator_event_kind kind) {
+    return kind != PEN_COORDINATOR_EVENT_TICK && kind != PEN_COORDINATOR_EVENT_HEARD;
+}
+
 void pen_coordinator_step(pen_coordinator *c, const pen_coordinator_event *event) {
     uint32_t count = 0;
     bool is_noted = false;
+    pen_coordinator_event now = *event;
     pen_mutex_lock(&c->lock);
     c->stepper_count += 1;
     while (c->is_stepping) { // what was said before is not carried out yet
@@ -189,11 +221,12 @@ void pen_coordinator_step(pen_coordinator *c, const pen_coordinator_event *event
     }
     c->stepper_count -= 1;
     c->is_stepping = true;
-    pen_coordinator_core_step(c->core, event, c->actions, &count);
+    now.now = (uint64_t)(pen_clock_seconds() * 1e9);
+    pen_coordinator_core_step(c->core, &now, c->actions, &count);
     for (uint32_t i = 0; i < count; i++) {
         if (link_note(c, &c->actions[i])) is_noted = true;
     }
-    if (event->kind != PEN_COORDINATOR_EVENT_TICK) c->moved_count += 1;
+    if (link_is_movement(event->kind)) c->moved_count += 1;
     if (is_noted) pen_condition_broadcast(&c->changed);
     pen_mutex_unlock(&c->lock);
     for (uint32_t i = 0; i < count; i++) {
@@ -202,6 +235,24 @@ void pen_coordinator_step(pen_coordinator *c, const pen_coordinator_event *event
     pen_mutex_lock(&c->lock);
     c->is_stepping = false;
     if (c->stepper_count > 0) pen_condition_signal(&c->stepped);
+    pen_mutex_unlock(&c->lock);
+}
+
+// A sign of life of a worker.
+static void link_hear(pen_coordinator *c, uint32_t peer, uint64_t incarnation) {
+    const pen_coordinator_event event = {
+        .kind = PEN_COORDINATOR_EVENT_HEARD, .worker = peer, .incarnation = incarnation};
+    pen_coordinator_step(c, &event);
+}
+
+void pen_coordinator_end_run(pen_coordinator *c, pen_coordinator_reason reason, uint32_t worker) {
+    pen_mutex_lock(&c->lock);
+    if (!c->is_failed) {
+        c->is_failed = true;
+        c->reason = reason;
+        c->failed_worker = worker;
+    }
+    pen_condition_broadcast(&c->changed);
     pen_mutex_unlock(&c->lock);
 }
 
@@ -214,10 +265,24 @@ static void link_up(void *context, uint32_t peer) {
     pen_mutex_unlock(&c->lock);
 }
 
-static void link_down(void *context, uint32_t peer, pen_status take_reason) {
-    pen_coordinator *c = context;
+// A worker that serves a higher generation of this job says so in these words (worker_link.c).
+static bool link_is_superseded(pen_status reason) {
+    return pen_status_get_code(reason) == PEN_CANCELLED &&
+           strstr(pen_status_message(reason), PEN_WORKER_SUPERSEDED) != NULL;
+}
+
+// Whether calling again may help.
+static bool link_may_return(const pen_coordinator *c, pen_status reason, bool was_up) {
+    const pen_coordinator_state state = pen_coordinator_core_state(c->core);
+    if (state != PEN_COORDINATOR_RECRUIT && state != PEN_COORDINATOR_FENCE) return false;
+    return was_up || pen_status_get_code(reason) == PEN_UNAVAILABLE;
+}
+
+void pen_coordinator_lose(pen_coordinator *c, uint32_t peer, pen_status take_reason) {
     coordinator_worker *worker = &c->workers[peer];
     pen_mutex_lock(&c->lock);
+    const bool is_superseded = link_is_superseded(take_reason);
+    worker->wants_link = link_may_return(c, take_reason, worker->is_up);
     worker->is_up = false;
     pen_coordinator_end_arrivals(c, peer);
     pen_condition_broadcast(&c->changed);
@@ -229,9 +294,14 @@ static void link_down(void *context, uint32_t peer, pen_status take_reason) {
     }
     pen_mutex_unlock(&c->lock);
     if (is_closed) return;
+    if (is_superseded) pen_coordinator_end_run(c, PEN_COORDINATOR_REASON_SUPERSEDED, peer);
     const pen_coordinator_event event = {
         .kind = PEN_COORDINATOR_EVENT_LOST, .worker = peer, .incarnation = worker->incarnation};
     pen_coordinator_step(c, &event);
+}
+
+static void link_down(void *context, uint32_t peer, pen_status take_reason) {
+    pen_coordinator_lose(context, peer, take_reason);
 }
 
 static pen_status link_accept(void *context, const pen_introduction *introduction,
@@ -246,13 +316,14 @@ static pen_status link_accept(void *context, const pen_introduction *introductio
 
 static pen_status link_begin(void *context, uint32_t peer, const pen_frame *frame,
                              void **out_memory) {
+    link_hear(context, peer, frame->incarnation);
     return pen_coordinator_begin_piece(context, peer, frame, out_memory);
 }
 
 static void link_end(void *context, uint32_t peer, const pen_frame *frame,
                      const uint32_t *checksums) {
     pen_coordinator *c = context;
-    (void)peer;
+    link_hear(c, peer, frame->incarnation);
     pen_coordinator_end_piece(c, frame, checksums);
     pen_mutex_lock(&c->lock);
     c->moved_count += 1;
@@ -268,6 +339,10 @@ static void link_let_go(void *context, uint32_t peer, uint64_t token) {
         return;
     }
     const coordinator_frame *frame = &c->frames[token];
+    pen_mutex_lock(&c->lock);
+    c->announced[frame->round % COORDINATOR_ROUNDS].lent_count -= 1;
+    pen_condition_broadcast(&c->changed);
+    pen_mutex_unlock(&c->lock);
     const pen_coordinator_event event = {.kind = PEN_COORDINATOR_EVENT_LET_GO,
                                          .form = frame->form,
                                          .channel = frame->channel,
@@ -308,18 +383,18 @@ static void link_on_hello(pen_coordinator *c, uint32_t peer, const pen_message *
     pen_coordinator_step(c, &event);
 }
 
-static void link_on_round_done(pen_coordinator *c, const pen_message *message) {
-    const size_t count = message->bytes_length / sizeof(pen_round_figures);
+static pen_status link_on_round_done(pen_coordinator *c, const pen_message *message) {
     const uint64_t slot = message->round % COORDINATOR_ROUNDS;
+    uint32_t count;
+    PEN_TRY(pen_round_figures_count(message->bytes_length, &count));
     pen_mutex_lock(&c->lock);
-    for (size_t i = 0; i < count; i++) {
-        pen_round_figures figures;
-        memcpy(&figures, (const char *)message->bytes + i * sizeof figures, sizeof figures);
-        if (figures.device >= c->table->device_count) continue;
-        c->figures[slot][figures.device] = figures;
+    for (uint32_t i = 0; i < count; i++) {
+        const pen_round_figures figures = pen_round_figures_decode(message->bytes, i);
+        if (figures.device < c->table->device_count) c->figures[slot][figures.device] = figures;
     }
     c->figures_round[slot] = message->round;
     pen_mutex_unlock(&c->lock);
+    return PEN_OK;
 }
 
 static void link_on_failure(pen_coordinator *c, uint32_t peer, const pen_message *message) {
@@ -401,49 +476,48 @@ static void link_tell_core(pen_coordinator *c, uint32_t peer, pen_coordinator_ev
     pen_coordinator_step(c, &event);
 }
 
-static void link_take(pen_coordinator *c, uint32_t peer, const pen_message *message) {
+static void link_on_beat(pen_coordinator *c, uint32_t peer, const pen_message *message) {
+    const pen_coordinator_event event = {.kind = message->clock > 0 ? PEN_COORDINATOR_EVENT_COMPUTES
+                                                                    : PEN_COORDINATOR_EVENT_HEARD,
+                                         .worker = peer,
+                                         .incarnation = message->incarnation,
+                                         .sequence = message->clock};
+    pen_coordinator_step(c, &event);
+}
+
+// Messages that are an event of the core; false: it is none.
+static bool link_take_event(pen_coordinator *c, uint32_t peer, const pen_message *message) {
+    pen_coordinator_event_kind kind = PEN_COORDINATOR_EVENT_HEARD;
     switch (message->kind) {
-    case PEN_MESSAGE_HELLO:
-        link_on_hello(c, peer, message);
-        break;
     case PEN_MESSAGE_READY:
-        link_tell_core(c, peer, PEN_COORDINATOR_EVENT_READY, message);
+        kind = PEN_COORDINATOR_EVENT_READY;
         break;
     case PEN_MESSAGE_LOSS:
-        link_tell_core(c, peer, PEN_COORDINATOR_EVENT_LOSS, message);
+        kind = PEN_COORDINATOR_EVENT_LOSS;
         break;
     case PEN_MESSAGE_ROUND_DONE:
-        link_on_round_done(c, message);
-        link_tell_core(c, peer, PEN_COORDINATOR_EVENT_ROUND_DONE, message);
+        kind = PEN_COORDINATOR_EVENT_ROUND_DONE;
         break;
     case PEN_MESSAGE_CREDIT:
-        link_tell_core(c, peer, PEN_COORDINATOR_EVENT_CREDIT, message);
-        break;
-    case PEN_MESSAGE_BEAT:
-        link_tell_core(c, peer, PEN_COORDINATOR_EVENT_HEARD, message);
-        break;
-    case PEN_MESSAGE_SNAPPED:
-        link_tell_core(c, peer, PEN_COORDINATOR_EVENT_SNAPPED, message);
-        break;
-    case PEN_MESSAGE_SHARD:
-        link_tell_core(c, peer, PEN_COORDINATOR_EVENT_SHARD, message);
+        kind = PEN_COORDINATOR_EVENT_CREDIT;
         break;
     case PEN_MESSAGE_FAIL:
-        link_on_failure(c, peer, message);
-        link_tell_core(c, peer, PEN_COORDINATOR_EVENT_FAILED, message);
+        kind = PEN_COORDINATOR_EVENT_FAILED;
+        break;
+    case PEN_MESSAGE_SNAPPED:
+        kind = PEN_COORDINATOR_EVENT_SNAPPED;
+        break;
+    case PEN_MESSAGE_SHARD:
+        kind = PEN_COORDINATOR_EVENT_SHARD;
         break;
     case PEN_MESSAGE_TAKEN:
-        link_on_taken(c, peer, message->sequence);
-        break;
     case PEN_MESSAGE_PART:
-        link_on_part(c, peer, message);
-        break;
     case PEN_MESSAGE_PONG:
-        link_on_pong(c, message);
-        break;
     case PEN_MESSAGE_PULL:
-        link_send_blob(c, peer, message);
-        break;
+    case PEN_MESSAGE_STOPPED:
+        break; // a sign of life
+    case PEN_MESSAGE_HELLO:
+    case PEN_MESSAGE_BEAT:
     case PEN_MESSAGE_REFUSED: // no worker sends these; nothing depends on them
     case PEN_MESSAGE_ASSIGN:
     case PEN_MESSAGE_START:
@@ -455,22 +529,42 @@ static void link_take(pen_coordinator *c, uint32_t peer, const pen_message *mess
     case PEN_MESSAGE_STOP:
     case PEN_MESSAGE_SNAPSHOT:
     case PEN_MESSAGE_COMMITTED:
-        break;
-    case PEN_MESSAGE_STOPPED:
-        link_on_stopped(c, peer, message);
-        break;
+        return false;
     }
+    link_tell_core(c, peer, kind, message);
+    return true;
+}
+
+static pen_status link_take(pen_coordinator *c, uint32_t peer, const pen_message *message) {
+    pen_message shard;
+    if (message->generation != c->generation && message->kind != PEN_MESSAGE_HELLO) {
+        return PEN_OK; // of another run
+    }
+    if (message->kind == PEN_MESSAGE_HELLO) link_on_hello(c, peer, message);
+    if (message->kind == PEN_MESSAGE_BEAT) link_on_beat(c, peer, message);
+    if (message->kind == PEN_MESSAGE_FAIL) link_on_failure(c, peer, message);
+    if (message->kind == PEN_MESSAGE_ROUND_DONE) PEN_TRY(link_on_round_done(c, message));
+    if (message->kind == PEN_MESSAGE_SHARD) {
+        shard = *message;
+        pen_coordinator_read_shard(c, peer, message, &shard.code);
+        message = &shard;
+    }
+    if (!link_take_event(c, peer, message)) return PEN_OK;
+    if (message->kind == PEN_MESSAGE_TAKEN) link_on_taken(c, peer, message->sequence);
+    if (message->kind == PEN_MESSAGE_PART) link_on_part(c, peer, message);
+    if (message->kind == PEN_MESSAGE_PONG) link_on_pong(c, message);
+    if (message->kind == PEN_MESSAGE_PULL) link_send_blob(c, peer, message);
+    if (message->kind == PEN_MESSAGE_STOPPED) link_on_stopped(c, peer, message);
+    return PEN_OK;
 }
 
 static void link_message(void *context, uint32_t peer, const void *bytes, uint64_t count) {
     pen_coordinator *c = context;
     pen_message message;
     if (peer == 0 || peer > c->table->worker_count) return;
-    const pen_status status = pen_message_decode(bytes, (size_t)count, &message);
-    if (status == PEN_OK) {
-        link_take(c, peer, &message);
-        return;
-    }
+    pen_status status = pen_message_decode(bytes, (size_t)count, &message);
+    if (status == PEN_OK) status = link_take(c, peer, &message);
+    if (status == PEN_OK) return;
     pen_mutex_lock(&c->lock);
     c->workers[peer].failure = pen_status_join(c->workers[peer].failure, status);
     pen_mutex_unlock(&c->lock);

@@ -19,6 +19,7 @@ typedef struct coordinator_frame {
     uint32_t form;
     uint32_t channel;
     uint64_t sequence;
+    uint64_t round;
 } coordinator_frame;
 
 typedef enum coordinator_piece_state {
@@ -42,6 +43,7 @@ typedef struct coordinator_piece {
 
 typedef struct coordinator_worker {
     bool is_up;           // guarded by lock
+    bool wants_link;      // guarded by lock: it went down while workers are being gathered
     uint64_t incarnation; // guarded by lock, as it said
     pen_coordinator_identity identity;
     const void *blob; // its description; NULL: it has it
@@ -57,7 +59,19 @@ typedef struct coordinator_announced {
     const void **feeds;    // [channel_limit]
     uint32_t *checksums;   // [checksum_limit] of all that is fed
     uint32_t *first_check; // [channel_limit]
+    uint64_t lent_count;   // guarded by lock: frames of it that the transport reads
 } coordinator_announced;
+
+// The last save. Guarded by the lock, but for what the caller's thread alone sets.
+typedef struct coordinator_save {
+    pen_arena *arena; // of the summaries
+    pen_coordinator_saved saved;
+    pen_shard_summary *summaries; // [worker_count + 1]
+    bool *has_summary;            // [worker_count + 1]
+    bool has_snapped;
+    char folder[PEN_MESSAGE_TEXT_BYTES];
+    char failure[PEN_MESSAGE_TEXT_BYTES];
+} coordinator_save;
 
 struct pen_coordinator {
     pen_coordinator_setup setup;
@@ -67,15 +81,21 @@ struct pen_coordinator {
     pen_transport *transport;
     uint64_t generation;
     uint64_t incarnation;
+    double rendezvous_end; // seconds of the clock
     uint32_t channel_limit;
     uint32_t **first_frame;    // [form_count][channel_count]
     coordinator_frame *frames; // [frame_count]
     uint32_t frame_count;
     coordinator_worker *workers; // [worker_count + 1]
+    pen_thread *clock;
+    double beat_seconds;
+    bool is_folder_made; // that of the shards
+    uint64_t piece_sequence;
 
     pen_mutex lock;
     pen_condition changed; // something that the caller's thread waits for
     pen_condition stepped; // actions were carried out, and somebody waits for it
+    pen_condition ended;   // the clock is to end
     // guarded by lock
     pen_coordinator_core *core;
     pen_coordinator_action *actions; // [action_limit]
@@ -85,16 +105,18 @@ struct pen_coordinator {
     pen_round_figures *figures[COORDINATOR_ROUNDS]; // [device_count]
     uint64_t figures_round[COORDINATOR_ROUNDS];
     uint64_t losses_end; // rounds whose losses are all here: below it
+    bool wants_fence;    // the core asked for it
     bool is_running;     // all are started
     bool is_failed;
+    bool is_explained; // somebody was told why
     bool is_not_finite;
     bool is_closed;
     pen_coordinator_reason reason;
     uint32_t failed_worker;
+    pen_status fence_failure;
     uint64_t moved_count; // events that show that something moves
     coordinator_piece pieces[COORDINATOR_PIECES];
-    uint64_t piece_sequence;
-    pen_coordinator_saved saved;
+    coordinator_save save;
     // an inquiry that is waited for
     uint32_t asked_worker;
     uint32_t asked_what;
@@ -108,16 +130,25 @@ struct pen_coordinator {
     bool is_ponged;
 };
 
-// Tells the core, and does what it says.
+// Tells the core, now, and does what it says.
 void pen_coordinator_step(pen_coordinator *c, const pen_coordinator_event *event);
 void pen_coordinator_tell(pen_coordinator *c, uint32_t worker, pen_message *message);
 pen_transport_events pen_coordinator_events(pen_coordinator *c);
+
+// The run is over for a reason that the core does not see.
+void pen_coordinator_end_run(pen_coordinator *c, pen_coordinator_reason reason, uint32_t worker);
+// A worker is lost. Takes the reason.
+void pen_coordinator_lose(pen_coordinator *c, uint32_t worker, pen_status take_reason);
 
 // Waits until `is_done` holds (with the lock), the run fails, or nothing moves for too long. The
 // lock is held at the call and after it.
 typedef bool (*pen_coordinator_test)(const pen_coordinator *c, uint64_t argument);
 PEN_NODISCARD pen_status pen_coordinator_await(pen_coordinator *c, pen_coordinator_test is_done,
                                                uint64_t argument);
+// Looks for workers whose processes have ended. Without the lock, on the caller's thread.
+void pen_coordinator_look_for_gone(pen_coordinator *c);
+// Why the run failed, with who waited for what; takes half a second at most. Without the lock.
+PEN_NODISCARD pen_status pen_coordinator_explain(pen_coordinator *c);
 
 // ---- pieces of tensors (coordinator_tensors.c), from the transport
 uint32_t pen_coordinator_worker_of(const pen_coordinator *c, uint32_t device);
@@ -129,7 +160,13 @@ void pen_coordinator_take_piece(pen_coordinator *c, uint32_t peer, uint64_t sequ
 void pen_coordinator_let_piece_go(pen_coordinator *c, uint64_t index);
 void pen_coordinator_end_arrivals(pen_coordinator *c, uint32_t peer); // holds the lock
 
-// Why the run failed, with who waited for what. Without the lock.
-PEN_NODISCARD pen_status pen_coordinator_explain(pen_coordinator *c);
+// ---- checkpoints (coordinator_save.c)
+PEN_NODISCARD pen_status pen_coordinator_prepare_save(pen_coordinator *c);
+// What a worker says of its shard; *out_code is what the core is told.
+void pen_coordinator_read_shard(pen_coordinator *c, uint32_t peer, const pen_message *message,
+                                uint32_t *out_code);
+// What the core says of the save. Hold the lock.
+void pen_coordinator_note_durable(pen_coordinator *c);
+void pen_coordinator_note_save_failed(pen_coordinator *c);
 
 #endif // PEN_SCHEDULER_RUNTIME_COORDINATOR_LINK_H

@@ -7,16 +7,15 @@
 #include "base/text.h"
 #include "scheduler/runtime/coordinator_link.h"
 
-#define COORDINATOR_PATIENCE_SECONDS 20.0 // without anything moving, before workers are asked
 #define COORDINATOR_ANSWER_SECONDS 5.0
-#define COORDINATOR_STOP_SECONDS 0.3 // for workers to say what they waited for
-#define COORDINATOR_LOST_SECONDS 0.2 // for another's link to go down, too
-#define COORDINATOR_TICK_SECONDS 0.1
+#define COORDINATOR_EXPLAIN_SECONDS 0.5 // for workers to say what they waited for,
+#define COORDINATOR_LOST_SECONDS 0.2    // and for another's link to go down, too
+#define COORDINATOR_TICK_SECONDS 0.05
 
 // ---- asking
 
 static bool coordinator_is_answered(const pen_coordinator *c) {
-    return c->is_answered || !c->workers[c->asked_worker].is_up;
+    return c->is_answered || !c->workers[c->asked_worker].is_up || c->is_failed;
 }
 
 // Asks for one part of an answer; false: none came in time. Without the lock.
@@ -45,65 +44,67 @@ static bool coordinator_ask(pen_coordinator *c, uint32_t worker, pen_run_inquiry
 
 // ---- waiting
 
-// Whether a device computes, as workers say. Without the lock.
-static bool coordinator_is_computing(pen_coordinator *c) {
-    bool is_computing = false;
-    for (uint32_t w = 1; w <= c->table->worker_count; w++) {
-        if (!coordinator_ask(c, w, PEN_RUN_INQUIRY_WAITS, 0, COORDINATOR_ANSWER_SECONDS)) {
-            continue;
-        }
-        if (c->part_length > 0 && *(const char *)c->part == 'r') is_computing = true;
+void pen_coordinator_look_for_gone(pen_coordinator *c) {
+    for (uint32_t w = 1; c->setup.is_gone != NULL && w <= c->table->worker_count; w++) {
+        pen_mutex_lock(&c->lock);
+        const bool is_up = c->workers[w].is_up;
+        pen_mutex_unlock(&c->lock);
+        if (!is_up || w == c->setup.local_worker) continue;
+        if (!c->setup.is_gone(c->setup.is_gone_context, w)) continue;
+        pen_coordinator_lose(c, w, pen_error(PEN_UNAVAILABLE, "its process has ended"));
     }
-    return is_computing;
 }
 
-static pen_status coordinator_give_up(pen_coordinator *c) {
-    pen_mutex_lock(&c->lock);
-    c->is_failed = true;
-    c->reason = PEN_COORDINATOR_REASON_NONE;
-    pen_mutex_unlock(&c->lock);
-    return pen_coordinator_explain(c);
-}
-
-// Nothing moved for a while: that is right where a device computes for long.
-static pen_status coordinator_look_around(pen_coordinator *c, uint64_t moved_before) {
-    if (coordinator_is_computing(c)) return PEN_OK;
-    pen_mutex_lock(&c->lock);
-    const bool has_moved = c->moved_count != moved_before || c->is_failed;
-    pen_mutex_unlock(&c->lock);
-    return has_moved ? PEN_OK : coordinator_give_up(c);
+// The core watches over rounds; what else may be waited for has the time that loading has.
+static bool coordinator_is_patient(const pen_coordinator *c, double quiet_since) {
+    if (c->setup.load_seconds <= 0 || !pen_coordinator_core_is_quiet(c->core)) return true;
+    return pen_clock_seconds() - quiet_since < c->setup.load_seconds;
 }
 
 pen_status pen_coordinator_await(pen_coordinator *c, pen_coordinator_test is_done,
                                  uint64_t argument) {
     uint64_t moved = c->moved_count;
-    double patient_until = pen_clock_seconds() + COORDINATOR_PATIENCE_SECONDS;
-    pen_status status = PEN_OK;
-    while (status == PEN_OK && !is_done(c, argument)) {
+    double quiet_since = pen_clock_seconds();
+    while (!is_done(c, argument)) {
         if (c->is_failed) {
             pen_mutex_unlock(&c->lock);
-            status = pen_coordinator_explain(c);
+            const pen_status status = pen_coordinator_explain(c);
             pen_mutex_lock(&c->lock);
-            break;
+            return status;
         }
         if (c->moved_count != moved) {
             moved = c->moved_count;
-            patient_until = pen_clock_seconds() + COORDINATOR_PATIENCE_SECONDS;
+            quiet_since = pen_clock_seconds();
         }
-        const double left = patient_until - pen_clock_seconds();
-        if (left > 0) {
-            (void)pen_condition_wait_for(&c->changed, &c->lock, left);
+        if (!coordinator_is_patient(c, quiet_since)) {
+            c->is_failed = true;
+            c->reason = PEN_COORDINATOR_REASON_PROGRESS;
+            c->failed_worker = 0;
             continue;
         }
+        if (pen_condition_wait_for(&c->changed, &c->lock, COORDINATOR_TICK_SECONDS)) continue;
         pen_mutex_unlock(&c->lock);
-        status = coordinator_look_around(c, moved);
+        pen_coordinator_look_for_gone(c);
         pen_mutex_lock(&c->lock);
-        patient_until = pen_clock_seconds() + COORDINATOR_PATIENCE_SECONDS;
     }
-    return status;
+    return PEN_OK;
 }
 
 // ---- what callers ask
+
+// Bytes that an answer may have.
+static uint64_t coordinator_answer_limit(const pen_coordinator *c, pen_run_inquiry what) {
+    const uint64_t base = (uint64_t)1 << 16;
+    switch (what) {
+    case PEN_RUN_INQUIRY_WAITS:
+        break;
+    case PEN_RUN_INQUIRY_FIGURES:
+        return base + (uint64_t)c->table->device_count * 64;
+    case PEN_RUN_INQUIRY_TRACE:
+        return base + (uint64_t)c->spec->trace_limit * (c->table->device_count + 1) * 256;
+    }
+    return base;
+}
 
 pen_status pen_coordinator_inquire(pen_coordinator *coordinator, uint32_t worker,
                                    pen_run_inquiry what, pen_arena *arena, const void **out_bytes,
@@ -117,6 +118,11 @@ pen_status pen_coordinator_inquire(pen_coordinator *coordinator, uint32_t worker
         }
         if (bytes == NULL) {
             total = c->part_total;
+            if (total > coordinator_answer_limit(c, what)) {
+                return pen_error(PEN_CORRUPT, "%s answers with %llu bytes, at most %llu go",
+                                 c->spec->workers[worker].name, (unsigned long long)total,
+                                 (unsigned long long)coordinator_answer_limit(c, what));
+            }
             PEN_TRY(PEN_NEW(arena, total, &bytes));
         }
         if (c->part_total != total || c->part_length > total - count ||
@@ -146,7 +152,8 @@ pen_status pen_coordinator_compare_clocks(pen_coordinator *coordinator, uint32_t
         const double sent = pen_clock_seconds();
         pen_coordinator_tell(c, worker, &ping);
         pen_mutex_lock(&c->lock);
-        while (!c->is_ponged && pen_clock_seconds() < sent + COORDINATOR_ANSWER_SECONDS) {
+        while (!c->is_ponged && c->workers[worker].is_up && !c->is_failed &&
+               pen_clock_seconds() < sent + COORDINATOR_ANSWER_SECONDS) {
             (void)pen_condition_wait_for(&c->changed, &c->lock, COORDINATOR_TICK_SECONDS);
         }
         const bool is_ponged = c->is_ponged;
@@ -199,9 +206,8 @@ static pen_status coordinator_add_lines(pen_status status, const char *who, cons
 }
 
 // What the devices of each worker that is still there waited for, as it says when it stops.
-static pen_status coordinator_add_waits(pen_coordinator *c, pen_status status) {
+static pen_status coordinator_add_waits(pen_coordinator *c, pen_status status, double deadline) {
     const pen_coordinator_event stop = {.kind = PEN_COORDINATOR_EVENT_STOP};
-    const double deadline = pen_clock_seconds() + COORDINATOR_STOP_SECONDS;
     pen_coordinator_step(c, &stop);
     for (uint32_t w = 1; w <= c->table->worker_count; w++) {
         coordinator_worker *worker = &c->workers[w];
@@ -249,23 +255,54 @@ static pen_status coordinator_explain_missing(pen_coordinator *c) {
     return status;
 }
 
-static pen_status coordinator_explain_worker(pen_coordinator *c, uint32_t w, bool is_lost) {
-    char stages[128];
-    const char *name = c->spec->workers[w].name;
-    coordinator_stages_of(c, w, stages, sizeof stages);
+// Takes what a worker said, or why its link is down.
+static pen_status coordinator_take_failure(pen_coordinator *c, uint32_t w) {
     pen_mutex_lock(&c->lock);
-    pen_status said = c->workers[w].failure;
+    const pen_status said = c->workers[w].failure;
     c->workers[w].failure = PEN_OK;
     pen_mutex_unlock(&c->lock);
-    if (said != PEN_OK && !is_lost && w == c->setup.local_worker) return said;
-    if (said != PEN_OK && !is_lost) {
-        return pen_status_add_context(said, "%s, stages %s", name, stages);
-    }
-    pen_status status =
-        pen_error(PEN_UNAVAILABLE, "lost %s, which runs stages %s: %s", name, stages,
-                  said == PEN_OK ? "its link is down" : pen_status_message(said));
+    return said;
+}
+
+// A worker cannot go on, and says why.
+static pen_status coordinator_explain_failure(pen_coordinator *c, uint32_t w) {
+    char stages[128];
+    const char *name = c->spec->workers[w].name;
+    const pen_status said = coordinator_take_failure(c, w);
+    coordinator_stages_of(c, w, stages, sizeof stages);
+    if (said == PEN_OK) return pen_error(PEN_INTERNAL, "%s, stages %s: it failed", name, stages);
+    if (w == c->setup.local_worker) return said;
+    return pen_status_add_context(said, "%s, stages %s", name, stages);
+}
+
+static pen_status coordinator_explain_loss(pen_coordinator *c, uint32_t w, const char *why,
+                                           double deadline) {
+    char stages[128];
+    const pen_status said = coordinator_take_failure(c, w);
+    coordinator_stages_of(c, w, stages, sizeof stages);
+    const pen_status status =
+        pen_error(PEN_UNAVAILABLE, "lost %s, which runs stages %s: %s", c->spec->workers[w].name,
+                  stages, said == PEN_OK ? why : pen_status_message(said));
     pen_status_ignore(said, "its text is in the error");
-    return coordinator_add_waits(c, status);
+    return coordinator_add_waits(c, status, deadline);
+}
+
+static pen_status coordinator_take_fence_failure(pen_coordinator *c) {
+    const pen_status failure = c->fence_failure;
+    c->fence_failure = PEN_OK;
+    return failure;
+}
+
+static pen_status coordinator_explain_superseded(pen_coordinator *c, uint32_t w) {
+    const pen_status fence = coordinator_take_fence_failure(c);
+    const pen_status said = w > 0 ? coordinator_take_failure(c, w) : PEN_OK;
+    if (fence != PEN_OK) {
+        pen_status_ignore(said, "the commit log says it better");
+        return fence;
+    }
+    if (said != PEN_OK) return said;
+    return pen_error(PEN_CANCELLED, "%s",
+                     pen_coordinator_reason_text(PEN_COORDINATOR_REASON_SUPERSEDED));
 }
 
 // A worker that says it lost a link may be the first to notice that another is gone: who that is
@@ -280,54 +317,68 @@ static uint32_t coordinator_find_lost(pen_coordinator *c, uint32_t failed) {
         }
         const double left = deadline - pen_clock_seconds();
         if (lost != 0 || left <= 0) break;
-        (void)pen_condition_wait_for(&c->changed, &c->lock, left);
+        (void)pen_condition_wait_for(&c->changed, &c->lock, COORDINATOR_TICK_SECONDS);
+        pen_mutex_unlock(&c->lock);
+        pen_coordinator_look_for_gone(c);
+        pen_mutex_lock(&c->lock);
     }
     pen_mutex_unlock(&c->lock);
     return lost;
 }
 
+// Who is not there, or failed. One that only says that its link to another is down is none of them.
 static void coordinator_note_missing(pen_coordinator *c) {
     pen_mutex_lock(&c->lock);
+    const bool is_messenger =
+        c->reason == PEN_COORDINATOR_REASON_FAILED &&
+        pen_status_get_code(c->workers[c->failed_worker].failure) == PEN_UNAVAILABLE;
     for (uint32_t w = 1; c->setup.is_missing != NULL && w <= c->table->worker_count; w++) {
-        c->setup.is_missing[w] = !c->workers[w].is_up || w == c->failed_worker;
+        const bool is_blamed =
+            pen_coordinator_core_is_missing(c->core, w) && !(is_messenger && w == c->failed_worker);
+        c->setup.is_missing[w] = !c->workers[w].is_up || is_blamed;
     }
     pen_mutex_unlock(&c->lock);
 }
 
-pen_status pen_coordinator_explain(pen_coordinator *c) {
-    coordinator_note_missing(c);
+static pen_status coordinator_explain_reason(pen_coordinator *c, double deadline) {
     const uint32_t w = c->failed_worker;
-    const uint32_t lost =
-        c->reason == PEN_COORDINATOR_REASON_FAILED ? coordinator_find_lost(c, w) : 0;
-    if (lost != 0) return coordinator_explain_worker(c, lost, true);
+    const char *why = pen_coordinator_reason_text(c->reason);
     switch (c->reason) {
     case PEN_COORDINATOR_REASON_MISSING:
         return coordinator_explain_missing(c);
     case PEN_COORDINATOR_REASON_LOST:
-        return coordinator_explain_worker(c, w, true);
+    case PEN_COORDINATOR_REASON_LEASE:
+    case PEN_COORDINATOR_REASON_LOAD:
+        return coordinator_explain_loss(c, w, why, deadline);
     case PEN_COORDINATOR_REASON_FAILED:
-        return coordinator_explain_worker(c, w, false);
+        return coordinator_explain_failure(c, w);
     case PEN_COORDINATOR_REASON_NONE:
-        return coordinator_add_waits(c, pen_error(PEN_DEADLINE,
-                                                  "nothing moved for %.0f s and no device computes",
-                                                  COORDINATOR_PATIENCE_SECONDS));
+    case PEN_COORDINATOR_REASON_PROGRESS:
+        return coordinator_add_waits(
+            c, pen_error(PEN_DEADLINE, "%s (%.4g s)", why, c->setup.progress_seconds), deadline);
+    case PEN_COORDINATOR_REASON_SUPERSEDED:
+        return coordinator_explain_superseded(c, w);
+    case PEN_COORDINATOR_REASON_STORE:
+        return coordinator_take_fence_failure(c);
+    case PEN_COORDINATOR_REASON_SAVE:
     case PEN_COORDINATOR_REASON_LOSS:
     case PEN_COORDINATOR_REASON_CREDIT:
     case PEN_COORDINATOR_REASON_ROUND:
-    case PEN_COORDINATOR_REASON_SAVE:
         break;
-    case PEN_COORDINATOR_REASON_LEASE:
-    case PEN_COORDINATOR_REASON_LOAD:
-        return pen_error(PEN_UNAVAILABLE, "%s: %s", c->spec->workers[w].name,
-                         pen_coordinator_reason_text(c->reason));
-    case PEN_COORDINATOR_REASON_PROGRESS:
-        return coordinator_add_waits(
-            c, pen_error(PEN_DEADLINE, "%s", pen_coordinator_reason_text(c->reason)));
-    case PEN_COORDINATOR_REASON_SUPERSEDED:
-        return pen_error(PEN_CANCELLED, "%s", pen_coordinator_reason_text(c->reason));
-    case PEN_COORDINATOR_REASON_STORE:
-        return pen_error(PEN_IO, "%s", pen_coordinator_reason_text(c->reason));
     }
-    return pen_error(PEN_CORRUPT, "%s: %s", c->spec->workers[w].name,
-                     pen_coordinator_reason_text(c->reason));
+    return pen_error(PEN_CORRUPT, "%s: %s", c->spec->workers[w].name, why);
+}
+
+pen_status pen_coordinator_explain(pen_coordinator *c) {
+    const double deadline = pen_clock_seconds() + COORDINATOR_EXPLAIN_SECONDS;
+    pen_mutex_lock(&c->lock);
+    const bool is_again = c->is_explained;
+    c->is_explained = true;
+    pen_mutex_unlock(&c->lock);
+    if (is_again) return pen_error(PEN_UNAVAILABLE, "the run is over");
+    const uint32_t lost =
+        c->reason == PEN_COORDINATOR_REASON_FAILED ? coordinator_find_lost(c, c->failed_worker) : 0;
+    coordinator_note_missing(c);
+    if (lost == 0) return coordinator_explain_reason(c, deadline);
+    return coordinator_explain_loss(c, lost, "its link is down", deadline);
 }

@@ -5,6 +5,7 @@
 
 #include "base/integer.h"
 #include "base/machine.h"
+#include "scheduler/runtime/run_wire.h"
 
 #define INQUIRY_TEXT_BYTES 8192
 
@@ -42,23 +43,23 @@ static pen_status inquiry_waits(pen_worker_run *run, pen_transport *transport,
 static pen_status inquiry_figures(pen_worker_run *run, pen_transport *transport,
                                   const pen_message *ask, pen_arena *arena) {
     const uint32_t count = pen_worker_run_device_count(run);
-    const size_t bytes = sizeof(pen_run_inquiry_figures) + count * sizeof(pen_run_device_figures);
-    char *answer;
-    PEN_TRY(PEN_NEW(arena, bytes, &answer));
+    pen_run_device_figures *devices;
+    const void *bytes;
+    uint64_t byte_count;
+    PEN_TRY(PEN_NEW(arena, count, &devices));
     const pen_run_inquiry_figures figures = {.process = (uint64_t)getpid(),
                                              .process_bytes = pen_machine_resident_peak(),
                                              .sent_bytes =
                                                  transport->kind->counters(transport).bytes_sent};
-    memcpy(answer, &figures, sizeof figures);
     for (uint32_t i = 0; i < count; i++) {
         const uint32_t device = pen_worker_run_device_at(run, i);
-        const pen_run_device_figures one = {.device = device,
-                                            .bytes = pen_worker_run_device_bytes(run, device),
-                                            .wait_seconds =
-                                                pen_worker_run_wait_seconds(run, device)};
-        memcpy(answer + sizeof figures + i * sizeof one, &one, sizeof one);
+        devices[i] =
+            (pen_run_device_figures){.device = device,
+                                     .bytes = pen_worker_run_device_bytes(run, device),
+                                     .wait_seconds = pen_worker_run_wait_seconds(run, device)};
     }
-    return inquiry_send(transport, ask, arena, answer, bytes);
+    PEN_TRY(pen_run_figures_encode(&figures, devices, count, arena, &bytes, &byte_count));
+    return inquiry_send(transport, ask, arena, bytes, byte_count);
 }
 
 static pen_status inquiry_trace(pen_worker_run *run, pen_transport *transport,

@@ -3,86 +3,29 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/checksum.h"
 #include "base/clock.h"
+#include "base/failpoint.h"
 #include "base/log.h"
 #include "base/machine.h"
 #include "base/memory.h"
 #include "base/random.h"
 #include "device/device.h"
 #include "scheduler/runtime/worker_inside.h"
-#include "base/checksum.h"
 
 #define WORKER_LINK_SECONDS 60.0
-#define WORKER_DRAIN_SECONDS 30.0
-#define WORKER_ARRIVAL_SECONDS 2.0
+#define WORKER_LEAVE_SECONDS 1.0  // for the coordinator to take what is on its way
+#define WORKER_LEASE_SECONDS 10.0 // until the coordinator says another one
+#define WORKER_BEAT_SECONDS 0.25
 
-// ---- telling the coordinator and others
+// ---- loading, on the worker's thread
 
-void pen_worker_tell(pen_worker *worker, uint32_t peer, pen_message *message) {
-    uint8_t bytes[PEN_MESSAGE_ROOM];
-    message->protocol = PEN_PROTOCOL_VERSION;
-    message->incarnation = worker->incarnation;
-    if (message->generation == 0) message->generation = worker->generation;
-    snprintf(message->job, sizeof message->job, "%s", worker->job);
-    const size_t length = pen_message_encode(message, bytes, sizeof bytes);
-    PEN_ASSERT(length <= sizeof bytes);
-    pen_status_ignore(worker->transport->kind->send_message(worker->transport, peer, bytes, length),
-                      "a link that is down is told of by `down`");
-}
-
-void pen_worker_tell_failure(pen_worker *worker, pen_status status) {
-    pen_message message = {.kind = PEN_MESSAGE_FAIL, .code = (uint32_t)pen_status_get_code(status)};
-    pen_status_format(status, message.text, sizeof message.text);
-    pen_worker_tell(worker, 0, &message);
-}
-
-// ---- what happens in a run
-
-static void worker_on_loss(void *context, uint64_t round, uint32_t microbatch, uint32_t stage,
-                           double loss, int64_t correct) {
-    pen_message message = {.kind = PEN_MESSAGE_LOSS,
-                           .round = round,
-                           .microbatch = microbatch,
-                           .stage = stage,
-                           .correct_count = (uint64_t)correct};
-    memcpy(&message.value, &loss, sizeof loss);
-    pen_worker_tell(context, 0, &message);
-}
-
-static void worker_on_round_done(void *context, uint64_t round, const pen_round_figures *figures,
-                                 uint32_t figure_count) {
-    pen_message message = {.kind = PEN_MESSAGE_ROUND_DONE, .round = round};
-    message.bytes = figures;
-    message.bytes_length = figure_count * sizeof *figures;
-    pen_worker_tell(context, 0, &message);
-}
-
-static void worker_on_credit(void *context, uint32_t peer, uint32_t form, uint32_t channel,
-                             uint64_t sequence) {
-    pen_message message = {
-        .kind = PEN_MESSAGE_CREDIT, .form = form, .channel = channel, .sequence = sequence};
-    pen_worker_tell(context, peer, &message);
-}
-
-static void worker_on_ready(void *context) {
-    pen_message message = {.kind = PEN_MESSAGE_READY};
-    pen_worker_tell(context, 0, &message);
-}
-
-static void worker_on_piece_taken(void *context, uint64_t sequence) {
-    pen_message message = {.kind = PEN_MESSAGE_TAKEN, .sequence = sequence};
-    pen_worker_tell(context, 0, &message);
-}
-
-static void worker_on_failed(void *context, pen_status take_status) {
-    pen_worker *worker = context;
-    pen_worker_tell_failure(worker, take_status);
-    pen_mutex_lock(&worker->lock);
-    worker->result = pen_status_join(worker->result, take_status);
-    pen_mutex_unlock(&worker->lock);
-}
-
-// ---- loading and leaving, on the worker's thread
+// What is to be loaded: as it was when the thread took it up.
+typedef struct worker_load_order {
+    uint64_t generation;
+    uint32_t number; // among the workers of the run
+    char job[PEN_MESSAGE_JOB_BYTES];
+} worker_load_order;
 
 static bool worker_needs_peer(const pen_run_table *table, uint32_t me, uint32_t peer) {
     for (uint32_t f = 0; f < table->form_count; f++) {
@@ -101,12 +44,12 @@ static pen_status worker_await_link(pen_worker *worker, const pen_run_spec *spec
     const double deadline = pen_clock_seconds() + WORKER_LINK_SECONDS;
     pen_status status = PEN_OK;
     pen_mutex_lock(&worker->lock);
-    while (!worker->is_up[peer] && !worker->wants_leave && !worker->is_closed) {
+    while (worker->links[peer] != WORKER_LINK_UP && !worker->wants_leave && !worker->is_closed) {
         const double left = deadline - pen_clock_seconds();
         if (left <= 0) break;
         (void)pen_condition_wait_for(&worker->changed, &worker->lock, left);
     }
-    if (!worker->is_up[peer]) {
+    if (worker->links[peer] != WORKER_LINK_UP) {
         status = pen_error(PEN_DEADLINE, "no link to %s within %.0f s", spec->workers[peer].name,
                            WORKER_LINK_SECONDS);
     }
@@ -114,27 +57,40 @@ static pen_status worker_await_link(pen_worker *worker, const pen_run_spec *spec
     return status;
 }
 
-static pen_status worker_link(pen_worker *worker, const pen_run_spec *spec) {
-    const pen_run_table *table = spec->table;
-    const uint32_t me = worker->number;
-    const pen_introduction self = {.job = worker->job,
+static pen_status worker_call(pen_worker *worker, const pen_run_spec *spec, uint32_t peer) {
+    pen_mutex_lock(&worker->lock);
+    worker->links[peer] = WORKER_LINK_PENDING;
+    pen_mutex_unlock(&worker->lock);
+    const pen_status status = worker->transport->kind->connect(
+        worker->transport, peer, spec->workers[peer].address, WORKER_LINK_SECONDS);
+    if (status == PEN_OK) return PEN_OK;
+    pen_mutex_lock(&worker->lock);
+    worker->links[peer] = WORKER_LINK_NONE;
+    pen_mutex_unlock(&worker->lock);
+    return status;
+}
+
+static pen_status worker_link(pen_worker *worker, const worker_load_order *order,
+                              const pen_run_spec *spec) {
+    const uint32_t count = spec->table->worker_count;
+    const uint32_t me = order->number;
+    const pen_introduction self = {.job = order->job,
                                    .peer = me,
-                                   .generation = worker->generation,
+                                   .generation = order->generation,
                                    .incarnation = worker->incarnation};
     PEN_TRY(worker->transport->kind->introduce(worker->transport, &self));
-    for (uint32_t peer = me + 1; peer <= table->worker_count; peer++) {
-        if (!worker_needs_peer(table, me, peer)) continue;
-        PEN_TRY(worker->transport->kind->connect(worker->transport, peer,
-                                                 spec->workers[peer].address, WORKER_LINK_SECONDS));
+    for (uint32_t peer = me + 1; peer <= count; peer++) {
+        if (worker_needs_peer(spec->table, me, peer)) PEN_TRY(worker_call(worker, spec, peer));
     }
-    for (uint32_t peer = 1; peer <= table->worker_count; peer++) {
-        if (peer == me || !worker_needs_peer(table, me, peer)) continue;
+    for (uint32_t peer = 1; peer <= count; peer++) {
+        if (peer == me || !worker_needs_peer(spec->table, me, peer)) continue;
         PEN_TRY(worker_await_link(worker, spec, peer));
     }
     return PEN_OK;
 }
 
-static pen_status worker_read_spec(pen_worker *worker, const pen_run_spec **out_spec) {
+static pen_status worker_read_spec(pen_worker *worker, uint32_t number,
+                                   const pen_run_spec **out_spec) {
     *out_spec = worker->options.spec;
     if (worker->options.spec != NULL) return PEN_OK;
     const uint32_t chunks = pen_frame_chunk_count(worker->blob_bytes);
@@ -147,70 +103,124 @@ static pen_status worker_read_spec(pen_worker *worker, const pen_run_spec **out_
     pen_memory_free(worker->blob); // what was decoded borrows nothing
     worker->blob = NULL;
     pen_mutex_unlock(&worker->lock);
-    if ((*out_spec)->table->worker_count >= worker->number && worker->number > 0) return PEN_OK;
-    return pen_error(PEN_CORRUPT, "assigned as worker %u of %u", worker->number,
+    if ((*out_spec)->table->worker_count >= number && number > 0) return PEN_OK;
+    return pen_error(PEN_CORRUPT, "assigned as worker %u of %u", number,
                      (*out_spec)->table->worker_count);
 }
 
-static pen_status worker_load(pen_worker *worker) {
-    const pen_run_spec *spec;
-    pen_worker_run *run;
-    PEN_TRY(worker_read_spec(worker, &spec));
+static pen_status worker_load_run(pen_worker *worker, const worker_load_order *order,
+                                  const pen_run_spec *spec, pen_worker_run **out_run) {
     const pen_worker_run_options options = {.spec = spec,
-                                            .worker = worker->number,
-                                            .generation = worker->generation,
+                                            .worker = order->number,
+                                            .generation = order->generation,
                                             .incarnation = worker->incarnation,
                                             .defer_contents = worker->options.spec == NULL,
                                             .loaded = worker->options.loaded,
                                             .model = worker->options.model,
                                             .transport = worker->transport,
-                                            .events = {worker, worker_on_loss, worker_on_round_done,
-                                                       worker_on_credit, worker_on_ready,
-                                                       worker_on_piece_taken, worker_on_failed}};
+                                            .events = pen_worker_run_listeners(worker)};
+    pen_worker_run *run;
     PEN_TRY(pen_worker_run_create(&options, &run));
-    pen_status status = pen_worker_run_load(run);
+    const pen_status status = pen_worker_run_load(run);
     if (status != PEN_OK) {
         pen_worker_run_destroy(run);
         return status;
     }
+    *out_run = run;
+    return PEN_OK;
+}
+
+static pen_status worker_load(pen_worker *worker, const worker_load_order *order) {
+    const pen_member_event loaded = {.kind = PEN_MEMBER_EVENT_LOADED};
+    const pen_run_spec *spec;
+    pen_worker_run *run;
+    (void)PEN_FAILPOINT("worker.described");
+    PEN_TRY(worker_read_spec(worker, order->number, &spec));
+    PEN_TRY(worker_load_run(worker, order, spec, &run));
+    (void)PEN_FAILPOINT("worker.loaded");
     pen_mutex_lock(&worker->lock);
     worker->run = run;
-    worker->state = WORKER_RUNNING;
     pen_mutex_unlock(&worker->lock);
-    PEN_TRY(worker_link(worker, spec));
-    return pen_worker_run_set_ready(run);
+    PEN_TRY(worker_link(worker, order, spec));
+    PEN_TRY(pen_worker_run_set_ready(run));
+    pen_worker_step(worker, &loaded);
+    (void)PEN_FAILPOINT("worker.ready");
+    return PEN_OK;
 }
 
-// Waits until the transport reads none of the run's memory: a peer that no longer reads is left.
-static void worker_drain(pen_worker *worker, pen_worker_run *run) {
-    double deadline = pen_clock_seconds() + WORKER_DRAIN_SECONDS;
-    while (pen_worker_run_lent_count(run) > 0) {
-        if (pen_clock_seconds() > deadline) {
-            pen_log(PEN_LOG_WARNING, "tensors are still being sent after %.0f s",
-                    WORKER_DRAIN_SECONDS);
-            worker->transport->kind->disconnect(worker->transport, 0);
-            deadline = pen_clock_seconds() + WORKER_DRAIN_SECONDS;
-        }
-        pen_mutex_lock(&worker->lock);
-        (void)pen_condition_wait_for(&worker->changed, &worker->lock, 0.01);
-        pen_mutex_unlock(&worker->lock);
+// Takes the lock given, and gives it back.
+static void worker_do_load(pen_worker *worker) {
+    worker_load_order order = {.generation = worker->member.generation,
+                               .number = worker->member.worker};
+    memcpy(order.job, worker->job, sizeof order.job);
+    pen_mutex_unlock(&worker->lock);
+    const pen_status status = worker_load(worker, &order);
+    pen_mutex_lock(&worker->lock);
+    const bool is_left = worker->wants_leave || worker->is_closed;
+    pen_mutex_unlock(&worker->lock);
+    if (is_left) {
+        pen_status_ignore(status, "the run is being left, which is why");
+    } else if (status != PEN_OK) {
+        pen_log(PEN_LOG_WARNING, "%s", pen_status_message(status));
+        pen_worker_fail(worker, status);
     }
+    pen_mutex_lock(&worker->lock);
 }
 
-// Waits until the transport writes none of the worker's memory: a frame from the coordinator may
-// end first. Holds the lock.
-static void worker_await_arrivals(pen_worker *worker) {
-    const double deadline = pen_clock_seconds() + WORKER_ARRIVAL_SECONDS;
-    bool is_left = false;
-    while (worker->arriving_count > 0) {
-        if (!is_left && pen_clock_seconds() > deadline) {
-            is_left = true;
+// Likewise.
+static void worker_do_save(pen_worker *worker) {
+    pen_worker_run *run = worker->run;
+    const bool is_confined = worker->options.store != NULL;
+    char folder[PEN_MESSAGE_TEXT_BYTES];
+    memcpy(folder, worker->save_folder, sizeof folder);
+    const pen_run_save save = {.step = worker->save_step,
+                               .folder = is_confined ? worker->options.store : folder,
+                               .makes_folder = is_confined || worker->save_is_local};
+    pen_mutex_unlock(&worker->lock);
+    if (run != NULL) { // it stays: this thread takes it away
+        const pen_status status = pen_worker_run_save(run, &save);
+        if (status != PEN_OK) pen_worker_run_fail(run, status);
+    }
+    pen_mutex_lock(&worker->lock);
+}
+
+// ---- leaving, on the worker's thread
+
+// Takes the links to other workers down, also those that are being opened, and waits until they
+// are: the next run calls the same peers. Where links to the coordinator are to go, too, `first` is
+// 0.
+static void worker_unlink(pen_worker *worker, uint32_t first) {
+    const pen_transport_kind *kind = worker->transport->kind;
+    pen_mutex_lock(&worker->lock);
+    for (bool is_linked = true; is_linked;) {
+        is_linked = false;
+        for (uint32_t peer = first; peer < WORKER_PEERS; peer++) {
+            if (worker->links[peer] == WORKER_LINK_NONE) continue;
+            is_linked = true;
             pen_mutex_unlock(&worker->lock);
-            worker->transport->kind->disconnect(worker->transport, 0);
+            kind->disconnect(worker->transport, peer);
             pen_mutex_lock(&worker->lock);
-            continue;
         }
-        (void)pen_condition_wait_for(&worker->changed, &worker->lock, 0.1);
+        if (is_linked) (void)pen_condition_wait_for(&worker->changed, &worker->lock, 0.05);
+    }
+    pen_mutex_unlock(&worker->lock);
+}
+
+// Waits until the transport reads and writes none of the run's memory. What the coordinator is
+// being sent, or sends, may end first; one that does not take it is left.
+static void worker_drain(pen_worker *worker, pen_worker_run *run) {
+    const double deadline = pen_clock_seconds() + WORKER_LEAVE_SECONDS;
+    bool is_left = false;
+    for (;;) {
+        const uint32_t lent_count = pen_worker_run_lent_count(run);
+        pen_mutex_lock(&worker->lock);
+        const bool is_busy = lent_count > 0 || worker->arriving_count > 0;
+        if (is_busy) (void)pen_condition_wait_for(&worker->changed, &worker->lock, 0.01);
+        pen_mutex_unlock(&worker->lock);
+        if (!is_busy) return;
+        if (is_left || pen_clock_seconds() < deadline) continue;
+        is_left = true;
+        worker->transport->kind->disconnect(worker->transport, 0);
     }
 }
 
@@ -221,21 +231,14 @@ static pen_worker_run *worker_take_run(pen_worker *worker) {
     pen_worker_run *run = worker->run;
     pen_mutex_unlock(&worker->lock);
     if (run != NULL) pen_worker_run_close(run);
-    for (uint32_t peer = 1; peer < WORKER_PEERS && run != NULL; peer++) {
-        pen_mutex_lock(&worker->lock);
-        const bool is_up = worker->is_up[peer];
-        pen_mutex_unlock(&worker->lock);
-        if (is_up) worker->transport->kind->disconnect(worker->transport, peer);
-    }
-    if (run != NULL) {
-        pen_worker_run_rest(run); // so that nothing more is lent
-        worker_drain(worker, run);
-    }
+    worker_unlink(worker, 1);
+    if (run == NULL) return NULL;
+    pen_worker_run_rest(run); // so that nothing more is lent
+    worker_drain(worker, run);
     pen_mutex_lock(&worker->lock);
-    worker_await_arrivals(worker);
     worker->run = NULL;
-    while (worker->callback_count > 0) {
-        pen_condition_wait(&worker->changed, &worker->lock);
+    while (worker->callback_count > 0 || worker->arriving_count > 0) {
+        (void)pen_condition_wait_for(&worker->changed, &worker->lock, 0.01);
     }
     pen_mutex_unlock(&worker->lock);
     return run;
@@ -244,59 +247,48 @@ static pen_worker_run *worker_take_run(pen_worker *worker) {
 static void worker_leave(pen_worker *worker) {
     const pen_introduction nobody = {.peer = PEN_TRANSPORT_ANY_PEER,
                                      .incarnation = worker->incarnation};
+    const pen_member_event left = {.kind = PEN_MEMBER_EVENT_LEFT};
     pen_worker_run_destroy(worker_take_run(worker));
     pen_status_ignore(worker->transport->kind->introduce(worker->transport, &nobody),
                       "no name is too long");
     if (worker->arena != NULL) pen_arena_reset(worker->arena);
     pen_mutex_lock(&worker->lock);
+    while (worker->arriving_count > 0) { // of a description
+        (void)pen_condition_wait_for(&worker->changed, &worker->lock, 0.01);
+    }
     pen_memory_free(worker->blob);
     worker->blob = NULL;
-    worker->state = worker->is_up[0] ? WORKER_GREETED : WORKER_IDLE;
-    const bool tells = worker->sends_stopped && worker->is_up[0];
-    worker->sends_stopped = false;
-    worker->wants_leave = false;
+    worker->wants_load = false;
+    worker->wants_save = false;
     if (worker->options.is_once) worker->is_over = true;
-    pen_condition_broadcast(&worker->changed);
     pen_mutex_unlock(&worker->lock);
-    pen_message message = {.kind = PEN_MESSAGE_STOPPED};
-    memcpy(message.text, worker->waits, sizeof message.text);
-    if (tells) pen_worker_tell(worker, 0, &message);
-}
-
-static void worker_try_load(pen_worker *worker) {
-    pen_status status = worker_load(worker);
-    if (status == PEN_OK) return;
-    pen_worker_tell_failure(worker, status);
-    pen_log(PEN_LOG_WARNING, "%s", pen_status_message(status));
-    pen_mutex_lock(&worker->lock);
-    worker->result = pen_status_join(worker->result, status);
-    worker->wants_leave = true;
-    pen_mutex_unlock(&worker->lock);
+    pen_worker_step(worker, &left);
 }
 
 static void worker_main(void *context) {
     pen_worker *worker = context;
     pen_mutex_lock(&worker->lock);
     for (;;) {
-        if (worker->wants_leave || (worker->is_closed && worker->state != WORKER_LEAVING)) {
-            worker->state = WORKER_LEAVING;
-            worker->wants_load = false;
+        if (worker->wants_leave || worker->is_closed) {
+            worker->wants_leave = false;
+            const bool is_last = worker->is_closed;
             pen_mutex_unlock(&worker->lock);
             worker_leave(worker);
             pen_mutex_lock(&worker->lock);
-            if (worker->is_closed) break;
+            if (is_last) break;
         } else if (worker->wants_load) {
             worker->wants_load = false;
-            worker->state = WORKER_LOADING;
-            pen_mutex_unlock(&worker->lock);
-            worker_try_load(worker);
-            pen_mutex_lock(&worker->lock);
+            worker_do_load(worker);
+        } else if (worker->wants_save) {
+            worker->wants_save = false;
+            worker_do_save(worker);
         } else {
             pen_condition_wait(&worker->changed, &worker->lock);
         }
     }
     worker->is_over = true;
     pen_condition_broadcast(&worker->changed);
+    pen_condition_signal(&worker->ticked);
     pen_mutex_unlock(&worker->lock);
 }
 
@@ -329,6 +321,7 @@ static pen_status worker_start(pen_worker *worker, uint16_t *out_port) {
     const pen_transport_events events = pen_worker_events(worker);
     PEN_TRY(options->transport->create(&transport_options, &events, &worker->transport));
     PEN_TRY(pen_thread_create("worker", worker_main, worker, &worker->thread));
+    PEN_TRY(pen_thread_create("worker-clock", pen_worker_keep_time, worker, &worker->clock));
     snprintf(worker->address, sizeof worker->address, "%s", options->address);
     return options->transport->listen(worker->transport, options->address, out_port);
 }
@@ -339,8 +332,13 @@ pen_status pen_worker_create(const pen_worker_options *options, pen_worker **out
     if (worker == NULL) return pen_error_out_of_memory();
     worker->options = *options;
     worker->incarnation = pen_random_incarnation();
+    const pen_member_options member = {.incarnation = worker->incarnation,
+                                       .lease = (uint64_t)(WORKER_LEASE_SECONDS * 1e9),
+                                       .beat = (uint64_t)(WORKER_BEAT_SECONDS * 1e9)};
+    pen_member_core_init(&worker->member, &member);
     pen_mutex_init(&worker->lock);
     pen_condition_init(&worker->changed);
+    pen_condition_init(&worker->ticked);
     const pen_status status = worker_start(worker, out_port);
     if (status != PEN_OK) {
         pen_worker_destroy(worker);
@@ -352,8 +350,9 @@ pen_status pen_worker_create(const pen_worker_options *options, pen_worker **out
 
 void pen_worker_set_spec(pen_worker *worker, const pen_run_spec *spec,
                          void (*loaded)(const void *model), const void *model) {
+    PEN_ASSERT(worker->options.spec != NULL && spec != NULL);
     pen_mutex_lock(&worker->lock);
-    while (worker->state != WORKER_IDLE && !worker->is_over) {
+    while ((worker->member.state != PEN_MEMBER_IDLE || worker->wants_leave) && !worker->is_over) {
         pen_condition_wait(&worker->changed, &worker->lock);
     }
     worker->options.spec = spec;
@@ -387,6 +386,7 @@ void pen_worker_close(pen_worker *worker) {
     pen_mutex_lock(&worker->lock);
     worker->is_closed = true;
     pen_condition_broadcast(&worker->changed);
+    pen_condition_signal(&worker->ticked);
     pen_mutex_unlock(&worker->lock);
 }
 
@@ -394,6 +394,10 @@ void pen_worker_destroy(pen_worker *worker) {
     if (worker == NULL) return;
     pen_worker_close(worker);
     pen_thread_join(worker->thread);
+    pen_mutex_lock(&worker->lock);
+    worker->is_over = true; // also where there was no thread
+    pen_mutex_unlock(&worker->lock);
+    pen_thread_join(worker->clock);
     if (worker->transport != NULL) {
         const pen_transport_kind *kind = worker->transport->kind;
         kind->close(worker->transport);
@@ -405,6 +409,7 @@ void pen_worker_destroy(pen_worker *worker) {
     pen_arena_destroy(worker->arena);
     pen_arena_destroy(worker->numerics_arena);
     pen_condition_deinit(&worker->changed);
+    pen_condition_deinit(&worker->ticked);
     pen_mutex_deinit(&worker->lock);
     pen_memory_free(worker);
 }

@@ -16,6 +16,9 @@
 #include "scheduler/runtime/run_spec.h"
 #include "scheduler/transport/transport.h"
 
+// What a worker says, before the number, to a coordinator of a lower generation than it knows of.
+#define PEN_WORKER_SUPERSEDED "superseded by generation"
+
 typedef struct pen_worker pen_worker;
 
 typedef struct pen_worker_options {

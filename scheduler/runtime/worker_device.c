@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/failpoint.h"
 
 static const pen_run_spec_device *device_spec(const worker_device *device) {
     return &device->run->spec->devices[device->index];
@@ -108,12 +109,20 @@ static void device_note_task(worker_device *device, const pen_run_round *round,
     pen_mutex_unlock(&device->run->lock);
 }
 
+static void device_note_start(worker_device *device, double started) {
+    pen_mutex_lock(&device->run->lock);
+    device->task_started = started;
+    pen_mutex_unlock(&device->run->lock);
+}
+
 static pen_status device_run_task(worker_device *device, const pen_run_round *round,
                                   uint32_t task_index) {
     pen_worker_run *run = device->run;
     const pen_run_task *task = &run->table->forms[round->form].tasks[task_index];
     const double started = pen_clock_seconds();
+    device_note_start(device, started);
     pen_status status = device_compute(device, round, task);
+    device_note_start(device, 0);
     if (status != PEN_OK) {
         return pen_status_add_context(status, "in step %llu, stage %u",
                                       (unsigned long long)round->step, task->task.stage);
@@ -122,6 +131,8 @@ static pen_status device_run_task(worker_device *device, const pen_run_round *ro
     const pen_worker_event event = {.kind = PEN_WORKER_EVENT_TASK_DONE,
                                     .generation = run->options.generation,
                                     .device = device->index};
+    (void)PEN_FAILPOINT("worker.task_done");
+    if (task->task.kind == PEN_TASK_UPDATE) (void)PEN_FAILPOINT("worker.updated");
     return pen_worker_run_step(run, &event, device);
 }
 

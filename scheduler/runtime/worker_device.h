@@ -5,9 +5,11 @@
 #include "base/thread.h"
 #include "device/device.h"
 #include "scheduler/runtime/executor.h"
+#include "scheduler/runtime/snapshot.h"
 #include "scheduler/runtime/worker_run.h"
 
-#define WORKER_PIECES 16     // of tensors, under way at once
+#define WORKER_PIECES 32     // of tensors, under way at once: half come, half go
+#define WORKER_PULLS 16      // that wait
 #define WORKER_ROUND_RING 16 // rounds whose description is kept
 
 // A frame's place, at its source or its target.
@@ -66,6 +68,8 @@ typedef struct worker_device {
     pen_status call_status;
     bool is_called;
 
+    uint64_t saved_bytes; // of copies, set when it is loaded
+
     // the thread's own
     pen_arena *arena;
     pen_worker_action *actions; // [action_limit]
@@ -74,6 +78,7 @@ typedef struct worker_device {
     int64_t correct;
     // guarded by lock
     double wait_seconds;
+    double task_started;                          // the one that runs; 0: none
     pen_round_figures figures[WORKER_ROUND_RING]; // by round
 } worker_device;
 
@@ -91,6 +96,12 @@ struct pen_worker_run {
     uint32_t send_count;
     uint32_t action_limit;
     pen_trace_recorder *recorder;
+    pen_snapshot_writer *writer; // NULL: nothing is saved here
+    pen_shard_tensor *saved;     // [saved_count]
+    const char **saved_memory;   // [saved_count]
+    uint32_t saved_count;
+    pen_round_figures *told;   // [device_count], of who tells of a round
+    unsigned char *told_bytes; // of all
 
     pen_mutex lock;
     pen_condition called; // a device's call is done, an event was carried out, a device rests
@@ -98,6 +109,11 @@ struct pen_worker_run {
     pen_worker_core *core;
     pen_run_round rounds[WORKER_ROUND_RING];
     worker_piece pieces[WORKER_PIECES];
+    pen_tensor_piece pulled[WORKER_PULLS]; // a ring: they wait for a place among the pieces
+    uint32_t pulled_first;
+    uint32_t pulled_count;
+    pen_run_pulse pulse; // but for the task
+    double step_ended_at;
     pen_worker_action *other_actions; // [action_limit] for events from outside,
     bool is_stepping;                 // one at a time
     uint32_t stepper_count;           // threads that wait for their turn
@@ -127,5 +143,11 @@ PEN_NODISCARD pen_status pen_worker_run_check_frames(pen_worker_run *run, const 
 PEN_NODISCARD pen_status pen_worker_run_do_piece(pen_worker_run *run, worker_device *device,
                                                  worker_piece *piece);
 PEN_NODISCARD pen_status pen_worker_frames_prepare(pen_worker_run *run);
+// Room for what is saved (worker_save.c). OUT_OF_MEMORY, CORRUPT
+PEN_NODISCARD pen_status pen_worker_run_prepare_save(pen_worker_run *run);
+// Where a piece of a parameter or state lies. CORRUPT: there is none
+PEN_NODISCARD pen_status pen_worker_run_find_tensor(pen_worker_run *run,
+                                                    const pen_tensor_piece *piece,
+                                                    void **out_memory);
 
 #endif // PEN_SCHEDULER_RUNTIME_WORKER_DEVICE_H

@@ -4,9 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "scheduler/runtime/worker_device.h"
 #include "base/checksum.h"
+#include "base/clock.h"
+#include "base/failpoint.h"
+#include "scheduler/runtime/worker_device.h"
 
 #define FRAMES_PIECE_TOKEN ((uint64_t)1 << 32) // tokens from here on are of pieces of tensors
 
@@ -94,17 +95,19 @@ pen_status pen_worker_run_send(pen_worker_run *run, const worker_send *send) {
                              .bytes = channel->bytes};
     const uint32_t number = ends->send_first + index;
     run->what_of_send[number] = *send;
-    return pen_status_add_context(
-        frames_lend(run, channel->target_worker, &frame, memory, slot->checksums, number),
-        "while sending '%s' to %s", spec->value, run->spec->workers[channel->target_worker].name);
+    const pen_status status =
+        frames_lend(run, channel->target_worker, &frame, memory, slot->checksums, number);
+    (void)PEN_FAILPOINT("worker.frame_sent");
+    return pen_status_add_context(status, "while sending '%s' to %s", spec->value,
+                                  run->spec->workers[channel->target_worker].name);
 }
+
+static void frames_free_piece(pen_worker_run *run, worker_piece *piece);
 
 void pen_worker_run_let_go(pen_worker_run *run, uint64_t token) {
     frames_count_lent(run, UINT32_MAX); // one less
     if (token >= FRAMES_PIECE_TOKEN) {
-        pen_mutex_lock(&run->lock);
-        run->pieces[token - FRAMES_PIECE_TOKEN].state = WORKER_PIECE_FREE;
-        pen_mutex_unlock(&run->lock);
+        frames_free_piece(run, &run->pieces[token - FRAMES_PIECE_TOKEN]);
         return;
     }
     const worker_send what = run->what_of_send[token];
@@ -187,9 +190,8 @@ static pen_status frames_begin_value(pen_worker_run *run, uint32_t peer, const p
     return PEN_OK;
 }
 
-// Where a piece of a parameter or state lies.
-static pen_status frames_find_tensor(pen_worker_run *run, const pen_tensor_piece *piece,
-                                     void **out_memory) {
+pen_status pen_worker_run_find_tensor(pen_worker_run *run, const pen_tensor_piece *piece,
+                                      void **out_memory) {
     const worker_device *device = frames_device(run, piece->device);
     if (device == NULL || piece->form >= run->table->form_count ||
         device->executors[piece->form] == NULL) {
@@ -218,22 +220,51 @@ static pen_status frames_find_tensor(pen_worker_run *run, const pen_tensor_piece
     return PEN_OK;
 }
 
-static pen_status frames_take_piece(pen_worker_run *run, const pen_tensor_piece *piece,
+// A free one, in the half for those that come or that go; NULL: there is none. Holds the lock.
+static worker_piece *frames_find_free(pen_worker_run *run, worker_piece_state state) {
+    const uint32_t first = state == WORKER_PIECE_SEND ? WORKER_PIECES / 2 : 0;
+    for (uint32_t p = first; p < first + WORKER_PIECES / 2; p++) {
+        if (run->pieces[p].state == WORKER_PIECE_FREE) return &run->pieces[p];
+    }
+    return NULL;
+}
+
+// Holds the lock.
+static void frames_hand_over(pen_worker_run *run, worker_piece *piece, const pen_tensor_piece *what,
+                             worker_piece_state state) {
+    *piece = (worker_piece){.state = state, .piece = *what};
+    pen_condition_signal(&frames_device(run, what->device)->wake);
+}
+
+static pen_status frames_take_piece(pen_worker_run *run, const pen_tensor_piece *what,
                                     worker_piece_state state) {
     pen_status status = PEN_OK;
     pen_mutex_lock(&run->lock);
-    uint32_t p = 0;
-    while (p < WORKER_PIECES && run->pieces[p].state != WORKER_PIECE_FREE) {
-        p++;
-    }
-    if (p == WORKER_PIECES) {
-        status = pen_error(PEN_CORRUPT, "more than %d pieces of tensors at once", WORKER_PIECES);
+    worker_piece *piece = frames_find_free(run, state);
+    if (piece != NULL) {
+        frames_hand_over(run, piece, what, state);
+    } else if (state == WORKER_PIECE_SEND && run->pulled_count < WORKER_PULLS) {
+        // those that were sent before are not yet known to have come
+        run->pulled[(run->pulled_first + run->pulled_count++) % WORKER_PULLS] = *what;
     } else {
-        run->pieces[p] = (worker_piece){.state = state, .piece = *piece};
-        pen_condition_signal(&frames_device(run, piece->device)->wake);
+        status =
+            pen_error(PEN_CORRUPT, "more than %d pieces of tensors at once", WORKER_PIECES / 2);
     }
     pen_mutex_unlock(&run->lock);
     return status;
+}
+
+// A piece that was sent has come: the next that was asked for takes its place.
+static void frames_free_piece(pen_worker_run *run, worker_piece *piece) {
+    pen_mutex_lock(&run->lock);
+    piece->state = WORKER_PIECE_FREE;
+    if (run->pulled_count > 0) {
+        const pen_tensor_piece next = run->pulled[run->pulled_first];
+        run->pulled_first = (run->pulled_first + 1) % WORKER_PULLS;
+        run->pulled_count -= 1;
+        frames_hand_over(run, piece, &next, WORKER_PIECE_SEND);
+    }
+    pen_mutex_unlock(&run->lock);
 }
 
 static pen_tensor_piece frames_piece(const pen_frame *frame) {
@@ -258,7 +289,7 @@ pen_status pen_worker_run_begin(pen_worker_run *run, uint32_t peer, const pen_fr
     case PEN_FRAME_TENSOR: {
         const pen_tensor_piece piece = frames_piece(frame);
         if (peer != 0) return pen_error(PEN_CORRUPT, "a piece of a tensor from worker %u", peer);
-        PEN_TRY(frames_find_tensor(run, &piece, out_memory));
+        PEN_TRY(pen_worker_run_find_tensor(run, &piece, out_memory));
         return frames_take_piece(run, &piece, WORKER_PIECE_ARRIVING);
     }
     case PEN_FRAME_BLOB:
@@ -305,6 +336,7 @@ void pen_worker_run_end(pen_worker_run *run, uint32_t peer, const pen_frame *fra
                                     .sequence = frame->sequence};
     const pen_status status = pen_worker_run_step(run, &event, NULL);
     if (status != PEN_OK) pen_worker_run_fail(run, status);
+    (void)PEN_FAILPOINT("worker.frame_taken");
 }
 
 // ---- by the devices' threads
@@ -361,7 +393,7 @@ static pen_status frames_send_piece(pen_worker_run *run, worker_piece *piece, co
 pen_status pen_worker_run_do_piece(pen_worker_run *run, worker_device *device,
                                    worker_piece *piece) {
     void *memory = NULL;
-    PEN_TRY(frames_find_tensor(run, &piece->piece, &memory));
+    PEN_TRY(pen_worker_run_find_tensor(run, &piece->piece, &memory));
     (void)device;
     if (piece->state == WORKER_PIECE_SEND) return frames_send_piece(run, piece, memory);
     const pen_tensor_piece done = piece->piece;
@@ -378,7 +410,7 @@ pen_status pen_worker_run_do_piece(pen_worker_run *run, worker_device *device,
 
 pen_status pen_worker_run_send_piece(pen_worker_run *run, const pen_tensor_piece *piece) {
     void *memory;
-    PEN_TRY(frames_find_tensor(run, piece, &memory));
+    PEN_TRY(pen_worker_run_find_tensor(run, piece, &memory));
     return frames_take_piece(run, piece, WORKER_PIECE_SEND);
 }
 

@@ -1,27 +1,27 @@
-// The inside of a worker, for worker.c and worker_link.c.
+// The inside of a worker, for its files.
 #ifndef PEN_SCHEDULER_RUNTIME_WORKER_INSIDE_H
 #define PEN_SCHEDULER_RUNTIME_WORKER_INSIDE_H
 
 #include "base/thread.h"
+#include "scheduler/protocol/member_core.h"
 #include "scheduler/protocol/message.h"
 #include "scheduler/runtime/worker.h"
 #include "scheduler/runtime/worker_run.h"
 
 #define WORKER_PEERS 4097 // that may be linked
 
-typedef enum worker_state {
-    WORKER_IDLE,
-    WORKER_GREETED, // the coordinator is linked
-    WORKER_PULLING, // the description is on its way
-    WORKER_LOADING,
-    WORKER_RUNNING,
-    WORKER_LEAVING, // what ran is given up
-} worker_state;
+// A link, as far as the worker knows.
+typedef enum worker_link_state {
+    WORKER_LINK_NONE,
+    WORKER_LINK_PENDING, // called, or taken: `up` or `down` will come
+    WORKER_LINK_UP,
+} worker_link_state;
 
 struct pen_worker {
     pen_worker_options options;
     pen_transport *transport;
-    pen_thread *thread;
+    pen_thread *thread; // loads, saves, leaves
+    pen_thread *clock;  // beats
     uint64_t incarnation;
     char address[PEN_MESSAGE_NAME_BYTES];
     pen_arena *numerics_arena;
@@ -30,32 +30,53 @@ struct pen_worker {
 
     pen_mutex lock;
     pen_condition changed;
+    pen_condition ticked; // for the clock
     // guarded by lock
-    worker_state state;
+    pen_member_core member; // which coordinator, which generation
     bool wants_load;
+    bool wants_save;
     bool wants_leave;
+    bool wants_disconnect; // from the coordinator
     bool is_closed;
     bool is_over;                       // nothing will run any more
-    bool sends_stopped;                 // the coordinator asked to stop and is to be told
-    char waits[PEN_MESSAGE_TEXT_BYTES]; // of the devices, when it did
+    char waits[PEN_MESSAGE_TEXT_BYTES]; // of the devices, when the run ended
     uint32_t callback_count;            // of the transport, that use the run now
     pen_worker_run *run;
-    bool is_up[WORKER_PEERS];
+    worker_link_state links[WORKER_PEERS];
     bool is_arriving[WORKER_PEERS];  // a frame from it is being written,
     uint32_t arriving_count;         // all of them
     char job[PEN_MESSAGE_JOB_BYTES]; // of the coordinator
-    uint64_t generation;
-    uint32_t number; // among the workers of the run
     void *blob;
     bool is_blob_begun; // it comes once
     uint64_t blob_bytes;
     uint32_t *blob_checksums;
+    uint64_t save_step; // what is to be saved
+    bool save_is_local;
+    char save_folder[PEN_MESSAGE_TEXT_BYTES];
     pen_status result; // of the only run
 };
 
+// To `peer`; of the generation that is current, unless the message has one.
 void pen_worker_tell(pen_worker *worker, uint32_t peer, pen_message *message);
-void pen_worker_tell_failure(pen_worker *worker, pen_status status);
-// What comes from the transport (worker_link.c).
+
+// ---- the member core (worker_member.c). Without the lock, but for `note`.
+void pen_worker_step(pen_worker *worker, const pen_member_event *event);
+// Hands over what the worker's threads are to do. Holds the lock.
+void pen_worker_note(pen_worker *worker, const pen_member_action *actions, uint32_t count);
+// The rest of what the core says.
+void pen_worker_carry_out(pen_worker *worker, const pen_member_action *actions, uint32_t count);
+uint64_t pen_worker_now(void);
+// The run cannot go on: tells the coordinator. Takes the error.
+void pen_worker_fail(pen_worker *worker, pen_status take_status);
+// What happens in a run, for the coordinator.
+pen_worker_run_events pen_worker_run_listeners(pen_worker *worker);
+// The clock's thread.
+void pen_worker_keep_time(void *context);
+
+// ---- links (worker_link.c)
 pen_transport_events pen_worker_events(pen_worker *worker);
+// The run, which stays until pen_worker_release_run; NULL: there is none.
+pen_worker_run *pen_worker_use_run(pen_worker *worker);
+void pen_worker_release_run(pen_worker *worker);
 
 #endif // PEN_SCHEDULER_RUNTIME_WORKER_INSIDE_H

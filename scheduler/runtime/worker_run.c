@@ -1,9 +1,11 @@
 #include "scheduler/runtime/worker_run.h"
 
-#include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "base/failpoint.h"
 #include "base/memory.h"
+#include "scheduler/runtime/run_wire.h"
 #include "scheduler/runtime/worker_device.h"
 #include "scheduler/schedule/schedule.h"
 
@@ -43,17 +45,21 @@ static void run_hand_over(pen_worker_run *run, const pen_worker_action *actions,
 }
 
 static void run_tell_round(pen_worker_run *run, uint64_t round) {
-    pen_round_figures figures[64];
-    uint32_t count = 0;
     pen_mutex_lock(&run->lock);
-    for (uint32_t d = 0; d < run->device_count && count < 64; d++) {
+    for (uint32_t d = 0; d < run->device_count; d++) {
         pen_round_figures *kept = &run->devices[d].figures[round % WORKER_ROUND_RING];
-        figures[count] = *kept;
-        figures[count++].device = run->devices[d].index;
+        run->told[d] = *kept;
+        run->told[d].device = run->devices[d].index;
         *kept = (pen_round_figures){0};
     }
+    const double now = pen_clock_seconds();
+    run->pulse.step = run->rounds[round % WORKER_ROUND_RING].step;
+    if (run->step_ended_at > 0) run->pulse.step_seconds = now - run->step_ended_at;
+    run->step_ended_at = now;
     pen_mutex_unlock(&run->lock);
-    run->options.events.round_done(run->options.events.context, round, figures, count);
+    pen_round_figures_encode(run->told, run->device_count, run->told_bytes);
+    run->options.events.round_done(run->options.events.context, round, run->told_bytes,
+                                   (size_t)run->device_count * PEN_ROUND_FIGURES_BYTES);
 }
 
 // Rounds are told of in order, whichever thread ends them.
@@ -167,6 +173,7 @@ pen_status pen_worker_run_add_round(pen_worker_run *run, const pen_run_round *ro
                                     .form = round->form,
                                     .count = round->count,
                                     .updates = round->updates};
+    (void)PEN_FAILPOINT("worker.round_begun");
     return pen_worker_run_feed(run, &event);
 }
 
@@ -290,7 +297,8 @@ static pen_status run_call(pen_worker_run *run, pen_status (*call)(worker_device
 
 pen_status pen_worker_run_load(pen_worker_run *run) {
     PEN_TRY(run_call(run, run_open_device));
-    return run_call(run, run_bind_device);
+    PEN_TRY(run_call(run, run_bind_device));
+    return pen_worker_run_prepare_save(run);
 }
 
 pen_status pen_worker_run_set_ready(pen_worker_run *run) {
@@ -359,6 +367,9 @@ static pen_status run_build(pen_worker_run *run) {
         if (table->forms[0].devices[d].worker != run->options.worker) continue;
         PEN_TRY(run_new_device(run, d, run->device_count++));
     }
+    PEN_TRY(PEN_NEW(run->arena, run->device_count, &run->told));
+    PEN_TRY(
+        PEN_NEW(run->arena, (size_t)run->device_count * PEN_ROUND_FIGURES_BYTES, &run->told_bytes));
     if (run->spec->trace_limit > 0) {
         PEN_TRY(pen_trace_recorder_create(run->device_count + 1, run->spec->trace_limit,
                                           &run->recorder));
@@ -419,6 +430,7 @@ uint32_t pen_worker_run_lent_count(pen_worker_run *run) {
 void pen_worker_run_destroy(pen_worker_run *run) {
     if (run == NULL) return;
     pen_worker_run_rest(run);
+    pen_snapshot_writer_destroy(run->writer); // waits until the shard is written
     pen_mutex_lock(&run->lock);
     run->may_release = true;
     for (uint32_t d = 0; d < run->device_count; d++) {
@@ -437,78 +449,4 @@ void pen_worker_run_destroy(pen_worker_run *run) {
     pen_mutex_deinit(&run->lock);
     pen_arena_destroy(run->arena);
     pen_memory_free(run);
-}
-
-// ---- figures
-
-static int run_format_wait(const pen_worker_run *run, const worker_device *device,
-                           const pen_worker_wait *wait, char *text, size_t size) {
-    char task[PEN_TASK_TEXT_BYTES];
-    const char *name = run->spec->devices[device->index].name;
-    if (wait->is_idle) return snprintf(text, size, "device '%s' has nothing to do\n", name);
-    pen_task_format(wait->task, task);
-    if (wait->is_running) return snprintf(text, size, "device '%s' runs %s\n", name, task);
-    if (wait->needs_go) {
-        return snprintf(text, size, "device '%s' waits for the coordinator's word to run %s\n",
-                        name, task);
-    }
-    if (wait->channel == UINT32_MAX) {
-        return snprintf(text, size, "device '%s' is about to run %s\n", name, task);
-    }
-    const pen_run_channel *channel = &run->table->forms[wait->form].channels[wait->channel];
-    const pen_run_spec_channel *spec = &run->spec->forms[wait->form].channels[wait->channel];
-    if (!wait->needs_frame) {
-        return snprintf(text, size, "device '%s' waits for '%s' to take '%s', to run %s\n", name,
-                        run->spec->devices[channel->target_device].name, spec->value, task);
-    }
-    const char *source = channel->source_device == PEN_CHANNEL_HOST
-                             ? "the coordinator"
-                             : run->spec->devices[channel->source_device].name;
-    return snprintf(text, size, "device '%s' waits for '%s' of '%s', to run %s\n", name,
-                    spec->value, source, task);
-}
-
-void pen_worker_run_describe_waits(pen_worker_run *run, char *out_text, size_t size,
-                                   bool *out_is_running) {
-    size_t used = 0;
-    *out_is_running = false;
-    if (size > 0) out_text[0] = '\0';
-    pen_mutex_lock(&run->lock);
-    for (uint32_t d = 0; d < run->device_count; d++) {
-        const worker_device *device = &run->devices[d];
-        const pen_worker_wait wait = pen_worker_core_get_wait(run->core, device->index);
-        if (wait.is_running) *out_is_running = true;
-        const int length = run_format_wait(run, device, &wait, out_text + used, size - used);
-        if (length < 0 || (size_t)length >= size - used) break;
-        used += (size_t)length;
-    }
-    pen_mutex_unlock(&run->lock);
-}
-
-uint32_t pen_worker_run_device_count(const pen_worker_run *run) {
-    return run->device_count;
-}
-
-uint32_t pen_worker_run_device_at(const pen_worker_run *run, uint32_t index) {
-    return run->devices[index].index;
-}
-
-uint64_t pen_worker_run_device_bytes(const pen_worker_run *run, uint32_t device) {
-    const worker_device *local = &run->devices[run->local_of_device[device]];
-    uint64_t bytes = 0;
-    for (uint32_t f = 0; f < run->table->form_count; f++) {
-        bytes += pen_executor_get_memory(local->executors[f]).owned_bytes;
-    }
-    return bytes;
-}
-
-double pen_worker_run_wait_seconds(pen_worker_run *run, uint32_t device) {
-    pen_mutex_lock(&run->lock);
-    const double seconds = run->devices[run->local_of_device[device]].wait_seconds;
-    pen_mutex_unlock(&run->lock);
-    return seconds;
-}
-
-const pen_trace_recorder *pen_worker_run_trace(const pen_worker_run *run) {
-    return run->recorder;
 }

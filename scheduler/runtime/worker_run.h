@@ -19,6 +19,7 @@
 
 #include "scheduler/protocol/worker_core.h"
 #include "scheduler/runtime/run_spec.h"
+#include "scheduler/store/commit_log.h"
 #include "scheduler/training/trace.h"
 #include "scheduler/transport/transport.h"
 
@@ -51,13 +52,18 @@ typedef struct pen_worker_run_events {
     void *context;
     void (*loss)(void *context, uint64_t round, uint32_t microbatch, uint32_t stage, double loss,
                  int64_t correct);
-    void (*round_done)(void *context, uint64_t round, const pen_round_figures *figures,
-                       uint32_t figure_count);
+    // figures of the devices (run_wire.h)
+    void (*round_done)(void *context, uint64_t round, const unsigned char *figures, size_t length);
     void (*credit)(void *context, uint32_t worker, uint32_t form, uint32_t channel,
                    uint64_t sequence);
     void (*ready)(void *context);
     void (*piece_taken)(void *context, uint64_t sequence); // of a tensor: it is written
     void (*failed)(void *context, pen_status take_status);
+    // All that is saved is copied aside.
+    void (*snapped)(void *context, uint64_t generation, uint64_t step);
+    // The shard is durable, or why not. No summary and no error: there was nothing to save.
+    void (*shard)(void *context, uint64_t generation, uint64_t step, pen_status take_status,
+                  const pen_shard_summary *summary);
 } pen_worker_run_events;
 
 typedef struct pen_worker_run_options {
@@ -116,7 +122,25 @@ void pen_worker_run_fail(pen_worker_run *run, pen_status take_status);
 PEN_NODISCARD pen_status pen_worker_run_send_piece(pen_worker_run *run,
                                                    const pen_tensor_piece *piece);
 
+// ---- checkpoints
+typedef struct pen_run_save {
+    uint64_t step; // that was done
+    const char *folder;
+    bool makes_folder;
+} pen_run_save;
+// Copies aside what the spec lists as saved of the devices here, and writes it: `snapped` and
+// `shard` are called, the latter later, on another thread; also when it cannot be written. By the
+// thread that loaded. CORRUPT: a device is not at rest
+PEN_NODISCARD pen_status pen_worker_run_save(pen_worker_run *run, const pen_run_save *save);
+
 // ---- figures
+// What a run does, for beats.
+typedef struct pen_run_pulse {
+    uint64_t step;       // the last that was done
+    double step_seconds; // that it took
+    double task_seconds; // for which the longest task runs; 0: nothing computes
+} pen_run_pulse;
+pen_run_pulse pen_worker_run_get_pulse(pen_worker_run *run);
 // Who waits for what, a line for each device, into `out_text`. *out_is_running: some device
 // computes.
 void pen_worker_run_describe_waits(pen_worker_run *run, char *out_text, size_t size,
@@ -124,7 +148,7 @@ void pen_worker_run_describe_waits(pen_worker_run *run, char *out_text, size_t s
 // Its devices, by their numbers in the table.
 uint32_t pen_worker_run_device_count(const pen_worker_run *run);
 uint32_t pen_worker_run_device_at(const pen_worker_run *run, uint32_t index);
-// Bytes of buffers of a device of this worker.
+// Bytes of buffers of a device of this worker, and of the copies that are saved from.
 uint64_t pen_worker_run_device_bytes(const pen_worker_run *run, uint32_t device);
 double pen_worker_run_wait_seconds(pen_worker_run *run, uint32_t device);
 // NULL: nothing is recorded. To be read when the devices are at rest.
