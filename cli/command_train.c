@@ -347,6 +347,7 @@ static pen_status train_write_result(train_run *run) {
     pen_json_begin_object(json);
     pen_json_key_unsigned(json, "resident_bytes_peak", pen_machine_resident_peak());
     pen_json_key_number(json, "seconds", run->seconds);
+    pen_json_key_unsigned(json, "recoveries", pen_trainer_recovery_count(run->trainer));
     if (run->output.report != NULL) {
         pen_run_report_json(json, run->output.report, PEN_RUN_REPORT_MEASURED);
     }

@@ -44,6 +44,7 @@ struct pen_trainer {
     const char *resume;
     train_ahead ahead;
     bool runs_ahead;
+    uint64_t recovery_count;
     bool is_due; // a checkpoint, after the step that is under way
 };
 
@@ -346,6 +347,7 @@ static pen_status train_recover(pen_trainer *trainer, bool is_planned, pen_statu
         train_say_lost(status);
         is_planned = false;
     }
+    trainer->recovery_count += 1;
     pen_log(PEN_LOG_NOTE, "goes on after step %llu", (unsigned long long)trainer->steps_done);
     return train_read_ahead(trainer);
 }
@@ -418,6 +420,10 @@ pen_status pen_trainer_keep(pen_trainer *trainer) {
         if (status == PEN_OK || !train_can_recover(trainer, status)) return status;
         PEN_TRY(pen_trainer_recover(trainer, status));
     }
+}
+
+uint64_t pen_trainer_recovery_count(const pen_trainer *trainer) {
+    return trainer->recovery_count;
 }
 
 uint64_t pen_trainer_step_kept(const pen_trainer *trainer) {

@@ -86,6 +86,9 @@ void pen_trainer_pause(pen_trainer *trainer);
 // is possible, to where the last step is done, so that it may be asked again. Else returns it.
 PEN_NODISCARD pen_status pen_trainer_recover(pen_trainer *trainer, pen_status take_status);
 
+// How often it went back to a checkpoint, or the beginning, because somebody was lost or came back.
+uint64_t pen_trainer_recovery_count(const pen_trainer *trainer);
+
 // Keeps where the training stands, and waits until it is kept: after the last step, or before an
 // end that comes early. Does nothing where nothing is kept, or no step was done since.
 PEN_NODISCARD pen_status pen_trainer_keep(pen_trainer *trainer);
