@@ -15,6 +15,8 @@
 #include "scheduler/training/batches.h"
 #include "scheduler/training/learning_rate.h"
 
+#define LOST_LEVEL "error: " // which it is not, if the training goes on
+
 // The step that comes next, where its batch is at hand already.
 typedef struct train_ahead {
     const pen_batch *batch; // NULL: it is not
@@ -322,7 +324,9 @@ static void train_say_lost(pen_status take_status) {
     if (take_status == PEN_OK) return;
     pen_status_format(take_status, text, sizeof text);
     for (char *rest = text, *line; (line = strsep(&rest, "\n")) != NULL;) {
-        if (line[0] != '\0') pen_log(PEN_LOG_WARNING, "%s", line);
+        const size_t level =
+            strncmp(line, LOST_LEVEL, strlen(LOST_LEVEL)) == 0 ? strlen(LOST_LEVEL) : 0;
+        if (line[0] != '\0') pen_log(PEN_LOG_WARNING, "%s", line + level);
     }
     pen_status_ignore(take_status, "said, and looked after");
 }
@@ -355,11 +359,11 @@ static pen_status train_recover(pen_trainer *trainer, bool is_planned, pen_statu
 // Who was given up and is there again takes part from a checkpoint on: nothing is lost then.
 static pen_status train_rejoin(pen_trainer *trainer) {
     const pen_engine_kind *kind = trainer->engine->kind;
-    if (trainer->keeper == NULL || kind->may_rejoin == NULL || trainer->ahead.batch != NULL) {
+    if (!trainer->is_due || kind->may_rejoin == NULL || !kind->may_rejoin(trainer->engine)) {
         return PEN_OK;
     }
-    if (pen_train_keeper_step(trainer->keeper) != trainer->steps_done) return PEN_OK;
-    return kind->may_rejoin(trainer->engine) ? train_recover(trainer, true, PEN_OK) : PEN_OK;
+    PEN_TRY(pen_train_keeper_go_on(trainer->keeper, trainer->engine, true));
+    return train_recover(trainer, true, PEN_OK);
 }
 
 // A step with all that belongs to it. *out_is_new: it was not done before.
