@@ -1,261 +1,363 @@
 #include "scheduler/checkpoint.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/file.h"
-#include "base/option.h"
+#include "base/build.h"
+#include "base/failpoint.h"
+#include "base/log.h"
+#include "graph/dump/dump_text.h"
+#include "graph/import/import.h"
 #include "scheduler/checkpoint_state.h"
-#include "scheduler/parameter_file.h"
-#include "scheduler/training/safetensors.h"
 
-#define CHECKPOINT_HASH_START 0xcbf29ce484222325u
-#define CHECKPOINT_HASH_FACTOR 0x100000001b3u // FNV-1a
-#define CHECKPOINT_HASH_TEXT_BYTES 17
-#define CHECKPOINT_COUNT_LIMIT 9e15 // whole numbers are exact as doubles
+#define CHECKPOINT_FOLDER_LIMIT 4096u // files that a folder of checkpoints may have
+#define CHECKPOINT_FOUND_LIMIT 5      // of them are named
+#define CHECKPOINT_OLD_NAME "checkpoint.yaml"
 
-// The manifest as it stands in the file.
-typedef struct checkpoint_manifest {
-    int64_t version;
-    int64_t step;
-    int64_t epoch;
-    int64_t batch_index;
-    int64_t rate_steps;
-    double loss;
-    int64_t seed;
-    int64_t examples;
-    int64_t batch;
-    int64_t microbatches;
-    bool shuffle;
-    bool drop_last;
-    const char *model_hash;
-    const char *tensors_hash;
-} checkpoint_manifest;
+static uint64_t checkpoint_to_bits(double number) {
+    uint64_t bits;
+    memcpy(&bits, &number, sizeof bits);
+    return bits;
+}
 
-#define CHECKPOINT_INTEGER(name, member, least, text)                                              \
-    {                                                                                              \
-        .key = (name), .kind = PEN_OPTION_INTEGER,                                                 \
-        .offset = offsetof(checkpoint_manifest, member), .is_required = true,                      \
-        .minimum = PEN_OPTION_FROM(least), .maximum = PEN_OPTION_TO(CHECKPOINT_COUNT_LIMIT),       \
-        .help = (text)                                                                             \
-    }
-#define CHECKPOINT_OTHER(name, member, type, text)                                                 \
-    {                                                                                              \
-        .key = (name), .kind = (type), .offset = offsetof(checkpoint_manifest, member),            \
-        .is_required = true, .help = (text)                                                        \
-    }
+static double checkpoint_of_bits(uint64_t bits) {
+    double number;
+    memcpy(&number, &bits, sizeof number);
+    return number;
+}
 
-static const pen_option_field checkpoint_fields[] = {
-    {.key = "version",
-     .kind = PEN_OPTION_INTEGER,
-     .offset = offsetof(checkpoint_manifest, version),
-     .is_required = true,
-     .minimum = PEN_OPTION_FROM(1),
-     .maximum = PEN_OPTION_TO(1),
-     .help = "of this format"},
-    CHECKPOINT_INTEGER("step", step, 1, "steps that were done"),
-    CHECKPOINT_INTEGER("epoch", epoch, 0, "of the batch to come, from 0"),
-    CHECKPOINT_INTEGER("batch_index", batch_index, 0, "of that batch in its epoch"),
-    CHECKPOINT_INTEGER("rate_steps", rate_steps, 1, "over which the learning rate runs its course"),
-    CHECKPOINT_OTHER("loss", loss, PEN_OPTION_NUMBER, "of the last step"),
-    CHECKPOINT_INTEGER("seed", seed, 0, "of the training"),
-    CHECKPOINT_INTEGER("examples", examples, 1, "in the training data"),
-    CHECKPOINT_INTEGER("batch", batch, 1, "examples a step"),
-    CHECKPOINT_INTEGER("microbatches", microbatches, 1, "a step"),
-    CHECKPOINT_OTHER("shuffle", shuffle, PEN_OPTION_BOOL, "whether the data is shuffled"),
-    CHECKPOINT_OTHER("drop_last", drop_last, PEN_OPTION_BOOL, "whether short batches are left out"),
-    CHECKPOINT_OTHER("model_hash", model_hash, PEN_OPTION_TEXT, "of the model as it was read"),
-    CHECKPOINT_OTHER("tensors_hash", tensors_hash, PEN_OPTION_TEXT, "of all tensors, by name"),
-};
-
-static const pen_option_table checkpoint_table = {
-    .help = "Where a training stood.",
-    .size = sizeof(checkpoint_manifest),
-    PEN_OPTION_FIELDS(checkpoint_fields),
-};
-
-static uint64_t checkpoint_hash(uint64_t hash, const void *bytes, uint64_t count) {
-    const unsigned char *at = bytes;
-    for (uint64_t i = 0; i < count; i += sizeof(uint64_t)) {
+// The hash of the model in a file: nodes, attributes, names and types, before anything is made of
+// them for a device.
+static pen_status checkpoint_hash_model(const char *path,
+                                        char out_text[PEN_CHECKPOINT_HASH_BYTES]) {
+    pen_model *model;
+    const char *text = "";
+    PEN_TRY(pen_model_open(path, NULL, &model));
+    const pen_status status = pen_dump_text(model->graph, model->arena, &text);
+    uint64_t hash = 0xcbf29ce484222325u; // FNV-1a over words
+    const size_t length = strlen(text);
+    for (size_t i = 0; i < length; i += sizeof(uint64_t)) {
         uint64_t word = 0;
-        memcpy(&word, at + i, count - i < sizeof word ? count - i : sizeof word);
-        hash = (hash ^ word) * CHECKPOINT_HASH_FACTOR;
+        memcpy(&word, text + i, length - i < sizeof word ? length - i : sizeof word);
+        hash = (hash ^ word) * 0x100000001b3u;
     }
-    return hash;
+    snprintf(out_text, PEN_CHECKPOINT_HASH_BYTES, "%016" PRIx64, hash);
+    pen_model_destroy(model);
+    return status;
 }
 
-static const char *checkpoint_format_hash(uint64_t hash, char *text) {
-    snprintf(text, CHECKPOINT_HASH_TEXT_BYTES, "%016" PRIx64, hash);
-    return text;
+// ---- opening
+
+static pen_status store_open_log(pen_checkpoint_store *store) {
+    return pen_commit_log_open(store->disk, store->commit_folder, store->arena, &store->log);
 }
 
-static pen_status checkpoint_tensors_path(const char *folder, uint64_t step, pen_arena *arena,
-                                          const char **out_path) {
-    return pen_arena_format(arena, out_path, "%s/step-%" PRIu64 ".safetensors", folder, step);
-}
-
-static pen_status checkpoint_manifest_path(const char *folder, pen_arena *arena,
-                                           const char **out_path) {
-    return pen_arena_format(arena, out_path, "%s/checkpoint.yaml", folder);
-}
-
-// Of the bytes in the file, in its order.
-static pen_status checkpoint_hash_tensors(const char *path, char *out_text) {
-    pen_safetensors *file;
-    PEN_TRY(pen_safetensors_open(path, &file));
-    uint64_t hash = CHECKPOINT_HASH_START;
-    for (uint32_t i = 0; i < pen_safetensors_count(file); i++) {
-        const pen_safetensors_entry *entry = pen_safetensors_at(file, i);
-        hash = checkpoint_hash(hash, entry->name, strlen(entry->name));
-        hash = checkpoint_hash(hash, entry->data, pen_tensor_type_bytes(&entry->type));
+static pen_status store_open(pen_checkpoint_store *store) {
+    const char *const *names;
+    uint32_t count = 0;
+    const pen_status status = store->disk->kind->list(
+        store->disk, store->folder, CHECKPOINT_FOLDER_LIMIT, store->scratch, &names, &count);
+    if (pen_status_get_code(status) == PEN_NOT_FOUND) {
+        pen_status_ignore(status, "it is made when something is written");
+        return PEN_OK;
     }
-    pen_safetensors_close(file);
-    checkpoint_format_hash(hash, out_text);
+    PEN_TRY(status);
+    for (uint32_t i = 0; i < count; i++) {
+        if (strcmp(names[i], "commit") == 0) return store_open_log(store);
+    }
     return PEN_OK;
 }
 
-// ---- writing
-
-static pen_status checkpoint_write_manifest(const char *path, const pen_checkpoint_subject *subject,
-                                            const pen_checkpoint *checkpoint,
-                                            const char *tensors_hash) {
-    const pen_job_train *train = &subject->job->train;
-    char model_hash[CHECKPOINT_HASH_TEXT_BYTES];
-    PEN_TRY(pen_checkpoint_hash_model(subject->job->model.file, model_hash));
-    pen_file *file;
-    PEN_TRY(pen_file_create_beside(path, &file));
-    fprintf(pen_file_stream(file),
-            "# Where a training stands; `penstock train --resume` goes on from it.\n"
-            "version: 1\nstep: %" PRIu64 "\nepoch: %" PRIu64 "\nbatch_index: %" PRIu64
-            "\nrate_steps: %" PRIu64 "\nloss: %.17g\nseed: %" PRId64 "\nexamples: %" PRIu64
-            "\nbatch: %" PRId64 "\nmicrobatches: %" PRId64 "\nshuffle: %s\ndrop_last: %s\n"
-            "model_hash: \"%s\"\ntensors_hash: \"%s\"\n",
-            checkpoint->step, checkpoint->next.epoch, checkpoint->next.index,
-            checkpoint->rate_steps, checkpoint->loss, train->seed, subject->example_count,
-            train->batch, train->microbatches, train->shuffle ? "true" : "false",
-            train->drop_last ? "true" : "false", model_hash, tensors_hash);
-    const pen_status status = pen_file_commit(file);
-    return pen_status_join(status, pen_file_close(file));
-}
-
-static pen_status checkpoint_save(const char *folder, const pen_checkpoint_subject *subject,
-                                  const pen_checkpoint *checkpoint, pen_arena *scratch) {
-    const char *manifest, *tensors, *old;
-    char hash[CHECKPOINT_HASH_TEXT_BYTES];
-    PEN_TRY(pen_folder_create(folder, scratch));
-    const uint64_t before = pen_checkpoint_find(folder);
-    PEN_TRY(checkpoint_manifest_path(folder, scratch, &manifest));
-    PEN_TRY(checkpoint_tensors_path(folder, checkpoint->step, scratch, &tensors));
-    PEN_TRY(checkpoint_tensors_path(folder, before, scratch, &old));
-    PEN_TRY(pen_tensor_file_save(tensors, subject->store, subject->store->count));
-    PEN_TRY(checkpoint_hash_tensors(tensors, hash));
-    PEN_TRY(checkpoint_write_manifest(manifest, subject, checkpoint, hash));
-    if (before != 0 && before != checkpoint->step) unlink(old);
+pen_status pen_checkpoint_store_open(pen_disk *disk, const char *folder,
+                                     const pen_checkpoint_subject *subject, pen_arena *arena,
+                                     pen_checkpoint_store **out_store) {
+    pen_checkpoint_store *store;
+    PEN_TRY(PEN_NEW(arena, 1, &store));
+    store->disk = disk == NULL ? pen_disk_of_machine() : disk;
+    store->arena = arena;
+    store->subject = subject;
+    PEN_TRY(pen_arena_create_within(arena, &store->scratch));
+    PEN_TRY(pen_arena_copy_text(arena, folder, strlen(folder), &store->folder));
+    PEN_TRY(pen_arena_format(arena, &store->commit_folder, "%s/commit", folder));
+    PEN_TRY(pen_arena_format(arena, &store->shard_folder, "%s/shards", folder));
+    PEN_TRY(
+        pen_status_add_context(store_open(store), "while opening the checkpoints in %s", folder));
+    pen_arena_reset(store->scratch);
+    *out_store = store;
     return PEN_OK;
 }
 
-pen_status pen_checkpoint_save(const char *folder, const pen_checkpoint_subject *subject,
-                               const pen_checkpoint *checkpoint) {
-    pen_arena *scratch;
-    PEN_TRY(pen_arena_create(&scratch));
-    const pen_status status = checkpoint_save(folder, subject, checkpoint, scratch);
-    pen_arena_destroy(scratch);
-    return pen_status_add_context(status, "while writing the checkpoint of step %" PRIu64 " to %s",
-                                  checkpoint->step, folder);
+uint64_t pen_checkpoint_store_generation(const pen_checkpoint_store *store) {
+    return store->log == NULL ? 0 : pen_commit_log_generation(store->log);
 }
 
-// ---- reading
-
-static pen_status checkpoint_read(const char *folder, pen_arena *arena,
-                                  checkpoint_manifest *out_manifest) {
-    const char *path;
-    const pen_yaml_node *root;
-    const pen_option_source *source;
-    PEN_TRY(checkpoint_manifest_path(folder, arena, &path));
-    PEN_TRY(pen_yaml_read(path, arena, &root));
-    const pen_option_settings settings = {.file = path};
-    *out_manifest = (checkpoint_manifest){0};
-    return pen_option_read(&checkpoint_table, root, &settings, arena, out_manifest, &source);
+const char *pen_checkpoint_store_job(const pen_checkpoint_store *store) {
+    return store->log == NULL ? "" : pen_commit_log_job(store->log);
 }
 
-uint64_t pen_checkpoint_find(const char *folder) {
-    pen_arena *scratch;
-    pen_status status = pen_arena_create(&scratch);
-    if (status != PEN_OK) {
-        pen_status_ignore(status, "what cannot be read is none");
-        return 0;
+const char *pen_checkpoint_store_shard_folder(const pen_checkpoint_store *store) {
+    return store->shard_folder;
+}
+
+uint32_t pen_checkpoint_store_count(const pen_checkpoint_store *store) {
+    uint32_t count = 0;
+    while (store->log != NULL && pen_commit_log_manifest(store->log, count) != NULL) {
+        count++;
     }
-    checkpoint_manifest manifest = {0};
-    status = checkpoint_read(folder, scratch, &manifest);
-    const uint64_t step = status == PEN_OK ? (uint64_t)manifest.step : 0;
-    pen_status_ignore(status, "what cannot be read is none");
-    pen_arena_destroy(scratch);
-    return step;
+    return count;
 }
 
-static pen_status checkpoint_differs(const pen_checkpoint_subject *subject, const void *field,
-                                     const char *what, int64_t found, int64_t expected) {
+const pen_commit_record *pen_checkpoint_store_record(const pen_checkpoint_store *store,
+                                                     uint32_t index) {
+    return store->log == NULL ? NULL : pen_commit_log_manifest(store->log, index);
+}
+
+// ---- taking over
+
+static void store_copy_text(char *to, const char *text) {
+    snprintf(to, PEN_COMMIT_TEXT_BYTES, "%s", text);
+}
+
+static pen_status store_fence(pen_checkpoint_store *store, uint64_t incarnation, bool begins) {
+    PEN_TRY(store->disk->kind->make_folder(store->disk, store->shard_folder));
+    if (store->log == NULL) PEN_TRY(store_open_log(store));
+    pen_commit_record record = {.kind = PEN_COMMIT_FENCE,
+                                .generation = pen_commit_log_generation(store->log) + 1,
+                                .coordinator = incarnation,
+                                .begins = begins};
+    store_copy_text(record.job, pen_commit_log_job(store->log));
+    if (record.job[0] == 0) { // the incarnation was drawn, and is nobody else's
+        snprintf(record.job, sizeof record.job, "penstock-%016" PRIx64, incarnation);
+    }
+    PEN_TRY(pen_commit_log_append(store->log, &record));
+    store->generation = record.generation;
+    store->incarnation = incarnation;
+    if (PEN_FAILPOINT("coordinator.fenced")) {
+        return pen_error(PEN_IO, "failed as the test wants it, behind the fence");
+    }
+    return PEN_OK;
+}
+
+pen_status pen_checkpoint_store_fence(pen_checkpoint_store *store, uint64_t incarnation,
+                                      bool begins, uint64_t *out_generation) {
+    PEN_ASSERT(incarnation != 0);
+    PEN_TRY(pen_status_add_context(store_fence(store, incarnation, begins),
+                                   "while taking over the training in %s", store->folder));
+    *out_generation = store->generation;
+    return PEN_OK;
+}
+
+// ---- what there is
+
+// That there is no checkpoint, and what there is instead.
+static pen_status store_find_none(pen_checkpoint_store *store) {
+    const char *const *names;
+    uint32_t count = 0;
+    pen_text text;
+    const char *found;
+    if (store->log != NULL) {
+        return pen_error(PEN_NOT_FOUND, "no checkpoint was finished in %s", store->folder);
+    }
+    const pen_status status = store->disk->kind->list(
+        store->disk, store->folder, CHECKPOINT_FOLDER_LIMIT, store->scratch, &names, &count);
+    if (pen_status_get_code(status) == PEN_NOT_FOUND) {
+        pen_status_ignore(status, "said in other words");
+        return pen_error(PEN_NOT_FOUND, "there is no checkpoint in %s: no such folder",
+                         store->folder);
+    }
+    PEN_TRY(status);
+    if (count == 0) {
+        return pen_error(PEN_NOT_FOUND, "there is no checkpoint in %s: it is empty", store->folder);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        if (strcmp(names[i], CHECKPOINT_OLD_NAME) != 0) continue;
+        return pen_error(PEN_NOT_FOUND,
+                         "%s/" CHECKPOINT_OLD_NAME " is the checkpoint of an older Penstock, which "
+                         "this one cannot read; parameters can be taken from the .safetensors file "
+                         "beside it",
+                         store->folder);
+    }
+    pen_text_init(&text, store->scratch);
+    pen_text_add_names(&text, "", names, count, CHECKPOINT_FOUND_LIMIT);
+    PEN_TRY(pen_text_finish(&text, &found));
+    return pen_error(PEN_NOT_FOUND, "there is no checkpoint in %s, but: %s", store->folder, found);
+}
+
+static pen_status store_differs(const pen_checkpoint_subject *subject, const void *field,
+                                const char *what, uint64_t found, uint64_t expected) {
     if (found == expected) return PEN_OK;
     const pen_status status =
         pen_error(PEN_INVALID_INPUT,
-                  "the checkpoint is of a training with %s %" PRId64 ", the job has %" PRId64, what,
+                  "the checkpoint is of a training with %s %" PRIu64 ", the job has %" PRIu64, what,
                   found, expected);
     return field == NULL ? status : pen_job_blame(subject->job, field, status);
 }
 
+static pen_status store_hash_model(pen_checkpoint_store *store) {
+    if (store->model_hash[0] != 0) return PEN_OK;
+    return checkpoint_hash_model(store->subject->job->model.file, store->model_hash);
+}
+
 // That it is of this training: model, data, and what decides which examples come when.
-static pen_status checkpoint_check(const checkpoint_manifest *manifest,
-                                   const pen_checkpoint_subject *subject) {
+static pen_status store_check(pen_checkpoint_store *store, const pen_commit_manifest *manifest) {
+    const pen_checkpoint_subject *subject = store->subject;
+    if (subject == NULL) return PEN_OK;
     const pen_job_train *train = &subject->job->train;
-    char hash[CHECKPOINT_HASH_TEXT_BYTES];
-    PEN_TRY(pen_checkpoint_hash_model(subject->job->model.file, hash));
-    if (strcmp(hash, manifest->model_hash) != 0) {
+    PEN_TRY(store_hash_model(store));
+    if (strcmp(store->model_hash, manifest->model_hash) != 0) {
         return pen_job_blame(subject->job, &subject->job->model.file,
                              pen_error(PEN_INVALID_INPUT,
                                        "the checkpoint is of another model: its hash is %.32s, "
                                        "that of %s is %s",
-                                       manifest->model_hash, subject->job->model.file, hash));
+                                       manifest->model_hash, subject->job->model.file,
+                                       store->model_hash));
     }
-    PEN_TRY(checkpoint_differs(subject, NULL, "examples:", manifest->examples,
-                               (int64_t)subject->example_count));
-    PEN_TRY(checkpoint_differs(subject, &train->seed, "seed", manifest->seed, train->seed));
-    PEN_TRY(checkpoint_differs(subject, &train->batch, "batch", manifest->batch, train->batch));
-    PEN_TRY(checkpoint_differs(subject, &train->microbatches, "microbatches",
-                               manifest->microbatches, train->microbatches));
+    PEN_TRY(store_differs(subject, NULL, "examples:", manifest->examples, subject->example_count));
+    PEN_TRY(store_differs(subject, &train->seed, "seed", manifest->seed, (uint64_t)train->seed));
     PEN_TRY(
-        checkpoint_differs(subject, &train->shuffle, "shuffle", manifest->shuffle, train->shuffle));
-    return checkpoint_differs(subject, &train->drop_last, "drop_last", manifest->drop_last,
-                              train->drop_last);
+        store_differs(subject, &train->batch, "batch", manifest->batch, (uint64_t)train->batch));
+    PEN_TRY(store_differs(subject, &train->microbatches, "microbatches", manifest->microbatches,
+                          (uint64_t)train->microbatches));
+    PEN_TRY(store_differs(subject, &train->shuffle, "shuffle", manifest->shuffle, train->shuffle));
+    return store_differs(subject, &train->drop_last, "drop_last", manifest->drop_last,
+                         train->drop_last);
 }
 
-static pen_status checkpoint_load(const char *folder, const pen_checkpoint_subject *subject,
-                                  pen_arena *scratch, pen_checkpoint *out_checkpoint) {
-    checkpoint_manifest manifest;
-    PEN_TRY(checkpoint_read(folder, scratch, &manifest));
-    PEN_TRY(checkpoint_check(&manifest, subject));
-    const char *tensors;
-    char hash[CHECKPOINT_HASH_TEXT_BYTES];
-    PEN_TRY(checkpoint_tensors_path(folder, (uint64_t)manifest.step, scratch, &tensors));
-    PEN_TRY(checkpoint_hash_tensors(tensors, hash));
-    if (strcmp(hash, manifest.tensors_hash) != 0) {
-        return pen_error(PEN_CORRUPT, "%s: the tensors have hash %s, the manifest says %.32s",
-                         tensors, hash, manifest.tensors_hash);
+static pen_status store_newest(pen_checkpoint_store *store, uint32_t index,
+                               pen_checkpoint *out_checkpoint) {
+    const pen_commit_record *record = pen_checkpoint_store_record(store, index);
+    if (record == NULL && index == 0) return store_find_none(store);
+    if (record == NULL) {
+        return pen_error(PEN_NOT_FOUND, "there is no checkpoint before that in %s", store->folder);
     }
-    PEN_TRY(pen_tensor_file_load(tensors, subject->store, subject->store->count));
+    const pen_commit_manifest *manifest = &record->manifest;
+    PEN_TRY(store_check(store, manifest));
     *out_checkpoint = (pen_checkpoint){
-        .step = (uint64_t)manifest.step,
-        .next = {.epoch = (uint64_t)manifest.epoch, .index = (uint64_t)manifest.batch_index},
-        .rate_steps = (uint64_t)manifest.rate_steps,
-        .loss = manifest.loss};
+        .step = manifest->step,
+        .next = {.epoch = manifest->epoch, .index = manifest->batch_index},
+        .rate_steps = manifest->rate_steps,
+        .loss = checkpoint_of_bits(manifest->loss),
+        .losses_hash = manifest->losses_hash,
+        .generation = record->generation,
+    };
     return PEN_OK;
 }
 
-pen_status pen_checkpoint_load(const char *folder, const pen_checkpoint_subject *subject,
-                               pen_checkpoint *out_checkpoint) {
-    pen_arena *scratch;
-    PEN_TRY(pen_arena_create(&scratch));
-    const pen_status status = checkpoint_load(folder, subject, scratch, out_checkpoint);
-    pen_arena_destroy(scratch);
-    return pen_status_add_context(status, "while resuming from %s", folder);
+pen_status pen_checkpoint_store_newest(pen_checkpoint_store *store, uint32_t index,
+                                       pen_checkpoint *out_checkpoint) {
+    const pen_status status = store_newest(store, index, out_checkpoint);
+    pen_arena_reset(store->scratch);
+    return status;
+}
+
+pen_status pen_checkpoint_store_load_newest(pen_checkpoint_store *store,
+                                            const pen_tensor_store *tensors,
+                                            pen_checkpoint *out_checkpoint) {
+    pen_status damaged = PEN_OK;
+    for (uint32_t index = 0;; index++) {
+        pen_checkpoint checkpoint;
+        pen_status status = pen_checkpoint_store_newest(store, index, &checkpoint);
+        if (damaged != PEN_OK && pen_status_get_code(status) == PEN_NOT_FOUND) {
+            pen_status_ignore(status, "why there was none is said already");
+            return damaged;
+        }
+        if (status != PEN_OK) return pen_status_join(status, damaged);
+        status = pen_checkpoint_store_load(store, index, tensors);
+        const pen_status_code code = pen_status_get_code(status);
+        if (code != PEN_CORRUPT && code != PEN_IO) {
+            pen_status_ignore(damaged, "an older one is whole, or something else is wrong");
+            if (status == PEN_OK) *out_checkpoint = checkpoint;
+            return status;
+        }
+        pen_log(PEN_LOG_WARNING,
+                "the checkpoint of step %" PRIu64 " cannot be used, the one before is tried: %s",
+                checkpoint.step, pen_status_message(status));
+        damaged = pen_status_join(damaged, status);
+    }
+}
+
+// ---- writing
+
+static pen_status store_publish(pen_checkpoint_store *store, const pen_checkpoint *checkpoint,
+                                const pen_shard_summary *shards, uint32_t shard_count) {
+    const pen_checkpoint_subject *subject = store->subject;
+    PEN_ASSERT(store->generation != 0 && subject != NULL);
+    const pen_job_train *train = &subject->job->train;
+    PEN_TRY(store_hash_model(store));
+    pen_commit_record record = {.kind = PEN_COMMIT_MANIFEST,
+                                .generation = store->generation,
+                                .manifest = {.step = checkpoint->step,
+                                             .epoch = checkpoint->next.epoch,
+                                             .batch_index = checkpoint->next.index,
+                                             .rate_steps = checkpoint->rate_steps,
+                                             .loss = checkpoint_to_bits(checkpoint->loss),
+                                             .losses_hash = checkpoint->losses_hash,
+                                             .seed = (uint64_t)train->seed,
+                                             .examples = subject->example_count,
+                                             .batch = (uint64_t)train->batch,
+                                             .microbatches = (uint64_t)train->microbatches,
+                                             .shuffle = train->shuffle,
+                                             .drop_last = train->drop_last,
+                                             .shard_count = shard_count,
+                                             .shards = shards}};
+    store_copy_text(record.job, pen_commit_log_job(store->log));
+    store_copy_text(record.manifest.model_hash, store->model_hash);
+    store_copy_text(record.manifest.build, pen_build_name());
+    return pen_commit_log_append(store->log, &record);
+}
+
+pen_status pen_checkpoint_store_publish(pen_checkpoint_store *store,
+                                        const pen_checkpoint *checkpoint,
+                                        const pen_shard_summary *shards, uint32_t shard_count) {
+    return pen_status_add_context(store_publish(store, checkpoint, shards, shard_count),
+                                  "while writing the checkpoint of step %" PRIu64 " to %s",
+                                  checkpoint->step, store->folder);
+}
+
+pen_status pen_checkpoint_store_prune(pen_checkpoint_store *store, uint32_t keep) {
+    PEN_ASSERT(store->log != NULL);
+    const pen_shard_place shards = {.disk = store->disk, .folder = store->shard_folder};
+    PEN_TRY(pen_status_add_context(pen_commit_log_prune(store->log, &shards, keep),
+                                   "while removing old checkpoints from %s", store->folder));
+    if (PEN_FAILPOINT("coordinator.pruned")) {
+        return pen_error(PEN_IO, "failed as the test wants it, after removing old checkpoints");
+    }
+    return PEN_OK;
+}
+
+static pen_status store_read_tensor(void *context, uint32_t index, uint64_t first, void *out,
+                                    uint64_t bytes) {
+    const pen_tensor_store *tensors = context;
+    return tensors->read(tensors->context, index, first, out, bytes);
+}
+
+static pen_status store_save_all(pen_checkpoint_store *store, const pen_checkpoint *checkpoint,
+                                 pen_tensor_store *tensors) {
+    pen_shard_tensor *list;
+    const char *name;
+    pen_shard_summary summary;
+    PEN_TRY(PEN_NEW(store->scratch, tensors->count, &list));
+    for (uint32_t i = 0; i < tensors->count; i++) {
+        list[i] = (pen_shard_tensor){.name = tensors->tensors[i].name,
+                                     .type = tensors->tensors[i].type,
+                                     .bytes = tensors->tensors[i].bytes};
+    }
+    PEN_TRY(pen_shard_name(store->generation, checkpoint->step, 0, store->scratch, &name));
+    const pen_shard_source source = {
+        .tensors = list, .count = tensors->count, .read = store_read_tensor, .context = tensors};
+    PEN_TRY(
+        pen_shard_write(store->disk, &source, store->shard_folder, name, store->scratch, &summary));
+    return store_publish(store, checkpoint, &summary, 1);
+}
+
+pen_status pen_checkpoint_store_save_all(pen_checkpoint_store *store,
+                                         const pen_checkpoint *checkpoint,
+                                         const pen_tensor_store *tensors) {
+    PEN_ASSERT(store->generation != 0);
+    pen_tensor_store copy = *tensors;
+    const pen_status status = store_save_all(store, checkpoint, &copy);
+    pen_arena_reset(store->scratch);
+    return pen_status_add_context(status, "while writing the checkpoint of step %" PRIu64 " to %s",
+                                  checkpoint->step, store->folder);
 }

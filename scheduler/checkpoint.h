@@ -35,8 +35,7 @@ typedef struct pen_checkpoint {
 // What a checkpoint is of. Borrowed: as long as the store.
 typedef struct pen_checkpoint_subject {
     const pen_job *job;
-    uint64_t example_count;        // of the training data
-    const pen_tensor_store *store; // for pen_checkpoint_save and _load only
+    uint64_t example_count; // of the training data
 } pen_checkpoint_subject;
 
 typedef struct pen_checkpoint_store pen_checkpoint_store;
@@ -117,25 +116,5 @@ uint32_t pen_checkpoint_store_damaged_count(const pen_checkpoint_store *store);
 // with `all` the optimizer's states ("PARAMETER/velocity", …). As load, and pen_safetensors_save.
 PEN_NODISCARD pen_status pen_checkpoint_store_export(pen_checkpoint_store *store, uint32_t index,
                                                      bool all, const char *path);
-
-// ---- one file and one manifest, checkpoint.yaml
-
-// Makes the folder, writes, and removes the tensors of the checkpoint that was there.
-//   IO, OUT_OF_MEMORY, and as the store's read; a checkpoint that was there is then still there
-PEN_NODISCARD pen_status pen_checkpoint_save(const char *folder,
-                                             const pen_checkpoint_subject *subject,
-                                             const pen_checkpoint *checkpoint);
-
-// Writes the tensors of the checkpoint into the store.
-//   NOT_FOUND      there is none
-//   INVALID_INPUT  it is of another model, other data, or a training with other batches: says which
-//   CORRUPT        the tensors are not those that were written
-//   IO, OUT_OF_MEMORY, and as the store's write
-PEN_NODISCARD pen_status pen_checkpoint_load(const char *folder,
-                                             const pen_checkpoint_subject *subject,
-                                             pen_checkpoint *out_checkpoint);
-
-// Which step a checkpoint in the folder is of; 0: there is none that can be read.
-uint64_t pen_checkpoint_find(const char *folder);
 
 #endif // PEN_SCHEDULER_CHECKPOINT_H

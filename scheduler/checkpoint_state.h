@@ -20,9 +20,4 @@ struct pen_checkpoint_store {
     char model_hash[PEN_CHECKPOINT_HASH_BYTES]; // "": not computed yet
 };
 
-// The hash of the model in a file: nodes, attributes, names and types, before anything is made of
-// them for a device. As pen_model_open.
-PEN_NODISCARD pen_status pen_checkpoint_hash_model(const char *path,
-                                                   char out_text[PEN_CHECKPOINT_HASH_BYTES]);
-
 #endif // PEN_SCHEDULER_CHECKPOINT_STATE_H

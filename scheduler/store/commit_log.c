@@ -23,6 +23,7 @@ typedef struct log_entry {
     pen_arena *arena; // of the record's shards
     pen_commit_record record;
     bool is_damaged; // only the number is known
+    bool is_kept;    // while others are removed
 } log_entry;
 
 struct pen_commit_log {
@@ -397,34 +398,31 @@ static pen_status log_verify(const pen_shard_place *shards, const pen_commit_rec
     return PEN_OK;
 }
 
-// The number of the oldest manifest that stays.
-static uint64_t log_oldest_kept(const pen_commit_log *log, uint32_t keep) {
-    const pen_commit_record *oldest = NULL;
-    for (uint32_t i = 0; i < keep; i++) {
-        const pen_commit_record *record = pen_commit_log_manifest(log, i);
-        if (record == NULL) break;
-        oldest = record;
+// Marks what stays: fences that count, and the newest `keep` manifests. One of a step that was done
+// again since is not among these.
+static void log_mark_kept(pen_commit_log *log, uint32_t keep) {
+    uint64_t step = UINT64_MAX;
+    for (uint32_t i = log->count; i-- > 0;) {
+        log_entry *entry = &log->entries[i];
+        const uint64_t number = entry->record.number;
+        entry->is_kept =
+            number == log->last || number == log->fence_number || number == log->begin_number;
+        if (keep == 0 || !log_is_manifest(log, entry)) continue;
+        if (entry->record.manifest.step >= step) continue;
+        step = entry->record.manifest.step;
+        entry->is_kept = true;
+        keep--;
     }
-    PEN_ASSERT(oldest != NULL);
-    return oldest->number;
 }
 
-static bool log_is_kept(const pen_commit_log *log, const log_entry *entry, uint64_t oldest) {
-    const uint64_t number = entry->record.number;
-    if (number == log->last || number == log->fence_number || number == log->begin_number) {
-        return true;
-    }
-    return number >= oldest && log_is_manifest(log, entry);
-}
-
-static pen_status log_remove_records(pen_commit_log *log, uint64_t oldest) {
+static pen_status log_remove_records(pen_commit_log *log) {
     uint32_t kept = 0;
     pen_status status = PEN_OK;
     for (uint32_t i = 0; i < log->count; i++) {
         const log_entry entry = log->entries[i];
         char name[PEN_COMMIT_NAME_BYTES];
         const char *path = NULL;
-        if (status == PEN_OK && !log_is_kept(log, &entry, oldest)) {
+        if (status == PEN_OK && !entry.is_kept) {
             status = log_path(log, pen_commit_log_name(entry.record.number, name), &path);
             if (status == PEN_OK) status = log->disk->kind->remove(log->disk, path);
             if (pen_status_get_code(status) == PEN_NOT_FOUND) {
@@ -505,7 +503,8 @@ static pen_status log_prune(pen_commit_log *log, const pen_shard_place *shards, 
         log->verified_number = newest->number;
     }
     const uint64_t newest_step = newest->manifest.step;
-    PEN_TRY(log_remove_records(log, log_oldest_kept(log, keep)));
+    log_mark_kept(log, keep);
+    PEN_TRY(log_remove_records(log));
     return log_remove_shards(log, shards, newest_step);
 }
 

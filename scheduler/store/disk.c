@@ -11,17 +11,12 @@
 
 #include "base/memory.h"
 
-// Large files are handed to the device as they are written, so that the sync at the end finds
-// little left to do.
-#define DISK_WRITE_BEHIND_BYTES ((uint64_t)8 << 20)
 #define DISK_FILE_MODE 0666
 #define DISK_FOLDER_MODE 0777
 
 struct pen_disk_file {
     int handle;
     bool failed; // what was written may be lost: never synced again
-    uint64_t bytes;
-    uint64_t bytes_handed; // to the device
     char path[];
 };
 
@@ -73,14 +68,6 @@ static pen_status disk_append(pen_disk_file *file, const void *bytes, uint64_t c
         }
         at += written;
         count -= (uint64_t)written;
-        file->bytes += (uint64_t)written;
-    }
-    const uint64_t left = file->bytes - file->bytes_handed;
-    if (left >= DISK_WRITE_BEHIND_BYTES) {
-        // a hint: what goes wrong with it is told by the sync
-        (void)sync_file_range(file->handle, (off_t)file->bytes_handed, (off_t)left,
-                              SYNC_FILE_RANGE_WRITE);
-        file->bytes_handed = file->bytes;
     }
     return PEN_OK;
 }

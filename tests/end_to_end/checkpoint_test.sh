@@ -1,0 +1,83 @@
+# Folders of checkpoints, looked at, damaged and exported.
+. tests/end_to_end/common.sh
+python3 "$top/tests/end_to_end/make_data.py" . 40
+cat >job.yaml <<YAML
+version: 1
+model: {file: reference/mlp/model.onnx}
+data: {train: {format: npy, inputs: {input: inputs.npy}, labels: labels.npy}}
+train: {loss: softmax_cross_entropy, seed: 1, optimizer: {adam: {lr: 0.01}}, batch: 20, steps: 10}
+checkpoint: {dir: kept, every: 2 steps, keep: 3}
+outputs: {export: trained.onnx}
+YAML
+penstock train -q job.yaml
+
+# times and losses differ between machines
+penstock checkpoint ls kept | sed -E 's/[0-9]{4}-[0-9-]+T[0-9:]+Z/WRITTEN             /; s/ +[0-9.]+  yes/ LOSS  yes/'
+penstock checkpoint verify kept
+penstock checkpoint ls kept --json >ls.json
+check '[c["step"] for c in d["checkpoints"]] == [10, 8, 6] and d["generation"] == 1' ls.json
+check 'all(c["complete"] and c["loss"] > 0 and len(c["shards"]) == 1 for c in d["checkpoints"])' ls.json
+
+# the parameters, and with --all the optimizer's states
+penstock checkpoint export kept --out model.safetensors
+penstock checkpoint export kept --step 8 --all --out all.safetensors
+python3 - <<'PYTHON'
+import json, struct
+def names(path):
+    data = open(path, "rb").read()
+    length, = struct.unpack("<Q", data[:8])
+    header = json.loads(data[8:8 + length])
+    assert max(v["data_offsets"][1] for v in header.values()) == len(data) - 8 - length
+    return sorted(header)
+model, all_names = names("model.safetensors"), names("all.safetensors")
+states = [n for n in all_names if n.endswith("_moment")]
+assert model == [n for n in all_names if n not in states], (model, all_names)
+assert len(states) == 2 * len(model), (model, states)
+print("\n".join(model))
+PYTHON
+# what was exported is what the training ended with
+penstock train -q --json job.yaml --checkpoint again --steps 10 >ended.json
+cat >started.yaml <<YAML
+$(sed -n '1,3p' job.yaml)
+train: {loss: softmax_cross_entropy, seed: 1, optimizer: {sgd: {lr: 1.0e-30}}, batch: 20, steps: 1}
+YAML
+penstock train -q --json started.yaml --parameters model.safetensors >started.json
+[ "$(json 'd["parameters_hash"]' <ended.json)" = "$(json 'd["parameters_hash"]' <started.json)" ] || die 'other parameters'
+
+# damage is named, with file and byte; the training goes on from the checkpoint before
+python3 - <<'PYTHON'
+with open("kept/shards/g1-s10-w0.safetensors", "r+b") as file:
+    file.seek(200000)
+    byte = file.read(1)[0]
+    file.seek(200000)
+    file.write(bytes([byte ^ 4]))
+PYTHON
+code=0
+penstock checkpoint verify kept | sed -E 's/checksum is [0-9a-f]+, [0-9a-f]+/checksum is FOUND, WRITTEN/' || code=$?
+[ $code -eq 7 ] || die "exit code $code for damage"
+penstock train -q --json job.yaml --continue >continued.json 2>messages
+grep -q 'the checkpoint of step 10 cannot be used, the one before is tried' messages || die "$(cat messages)"
+check '[s["step"] for s in d["steps"]] == [9, 10]' continued.json
+[ "$(json 'd["parameters_hash"]' <ended.json)" = "$(json 'd["parameters_hash"]' <continued.json)" ] || die 'other numbers'
+rm kept/shards/g2-s10-w0.safetensors
+penstock checkpoint ls kept --json >ls.json
+check 'not d["checkpoints"][0]["complete"]' ls.json
+newest=$(find kept/commit -name 'commit.*' | sort | tail -n 1)
+echo x >>"$newest"
+code=0
+penstock checkpoint verify kept --json >verified.json 2>messages || code=$?
+[ $code -eq 7 ] || die "exit code $code for a damaged record"
+grep -q "warning: '$newest' is damaged, and passed over: " messages || die "$(cat messages)"
+check 'd["damaged_records"] == 1' verified.json
+
+# what cannot be
+mkdir empty old
+echo x >old/checkpoint.yaml
+fails 4 'there is no checkpoint in empty: it is empty' "$PENSTOCK" checkpoint ls empty
+fails 4 'there is no checkpoint in nowhere: no such folder' "$PENSTOCK" checkpoint verify nowhere
+fails 4 "there is no checkpoint in ., but: .*" "$PENSTOCK" checkpoint ls .
+fails 4 'old/checkpoint.yaml is the checkpoint of an older Penstock' "$PENSTOCK" train job.yaml --resume old --checkpoint new
+fails 4 'kept has no checkpoint of step 3, but of: 8, 6' "$PENSTOCK" checkpoint export kept --step 3 -o x
+fails 2 "found action 'list', possible: ls, verify, export" "$PENSTOCK" checkpoint list kept
+fails 2 'export: found no --out' "$PENSTOCK" checkpoint export kept
+fails 2 'ls: found --step, --out or --all' "$PENSTOCK" checkpoint ls kept --all
