@@ -11,11 +11,13 @@ import os
 import random
 import re
 import shutil
+import signal
 import statistics
 import sys
 import tempfile
 import time
 
+from processes import children
 from training import Scene
 
 # place: the last time that a run surely comes there (150 steps, a checkpoint every 25)
@@ -39,7 +41,7 @@ SPARE = dict(WORKER, **{
 })
 del SPARE["worker.loss_sent"]  # the middle stage has no loss
 PROCESS = {"coordinator": "coordinator", "first": "worker1", "middle": "worker2", "last": "worker3",
-           "spare": "spare1"}
+           "spare": "spare1", "own": "worker2"}
 SHORT = ["coordinator coordinator.fenced kill", "coordinator coordinator.losses kill",
          "coordinator coordinator.shards_durable kill", "coordinator coordinator.manifest_published kill",
          "first worker.assigned kill", "first worker.frame_taken kill", "middle worker.loaded kill",
@@ -68,6 +70,14 @@ def cases():
     for place in SPARE:
         yield "spare", place, "kill"
     yield "spare", "-", "kill"
+    # a second fault while the first is being recovered from
+    for place in ("coordinator.fenced", "coordinator.assigned", "coordinator.started"):
+        yield "coordinator", place, "again"
+    for place in ("worker.assigned", "worker.described", "worker.loaded", "worker.ready"):
+        yield "first", place, "again"
+    yield "middle", "-", "lost"  # for good: placed anew without it
+    yield "middle", "-", "back"  # placed anew without it, and with it when it is back
+    yield "own", "-", "kill"  # one that the command started itself
 
 
 class Matrix:
@@ -75,33 +85,39 @@ class Matrix:
         self.folder, self.scenes = folder, {}
         self.times, self.failed, self.count = {}, [], 0
 
-    def scene(self, model, role):
-        key = model, role == "spare"
+    def scene(self, model, role, deed):
+        kind = "spare" if role == "spare" else "replan" if deed in ("lost", "back") else "wait"
+        key = model, kind
         if key not in self.scenes:
-            kind = "spare" if key[1] else "wait"
             self.scenes[key] = Scene(
-                f"{self.folder}/{model}-{kind}", model, spares=int(key[1]),
-                recovery=f"on_loss: {kind}, grace: {'300 ms' if key[1] else '20 s'}, "
+                f"{self.folder}/{model}-{kind}", model, spares=int(kind == "spare"),
+                steps=1500 if kind == "replan" else 150,
+                every="250 steps" if kind == "replan" else "25 steps",
+                placement="strategy: dynamic_programming" if kind == "replan" else None,
+                recovery=f"on_loss: {kind}, grace: {'20 s' if kind == 'wait' else '300 ms'}, "
                          f"lease: {LEASE} s, progress: 6 s, attempts: 20")
             self.scenes[key].expected()
         return self.scenes[key]
 
     def run(self, role, place, deed, repeat):
         dice = random.Random(f"{role} {place} {deed} {repeat}")
-        scene = self.scene("branching" if repeat % 2 else "mlp", role)
+        scene = self.scene("branching" if repeat % 2 else "mlp", role, deed)
         name = PROCESS[role]
         first = {}
         if place != "-":
             last = {"coordinator": COORDINATOR, "spare": SPARE}.get(role, WORKER)[place]
-            word = {"kill": "kill", "freeze": "stop", "pause": "stop"}[deed]
-            first[name] = f"{place}:{dice.randint(1, last)}:{word}"
-        training = scene.begin(relays=deed in ("cut", "part"), first=first)
+            word = {"freeze": "stop", "pause": "stop"}.get(deed, "kill")
+            first[name] = f"{place}:{2 if deed == 'again' else dice.randint(1, last)}:{word}"
+        training = scene.begin(relays=deed in ("cut", "part"), first=first, is_own=role == "own",
+                               again={"lost": None, "back": 1.5}.get(deed, 0.1))
         training.start()
         at = dice.randint(2, 120)
         if role == "spare":  # the middle one is lost for good
             training.until(lambda: training.step() >= 20, 20)
             training.keeper.kinds["worker2"] = (training.keeper.kinds["worker2"][0], None)
             training.keeper.now("worker2").kill()
+        if deed == "again":
+            self.disturb(training, "worker2", "kill", at)
         if place == "-":
             self.disturb(training, name, deed, at)
         seconds = {"freeze": 2 * LEASE, "pause": LEASE / 4}.get(deed)
@@ -109,6 +125,8 @@ class Matrix:
         where = first.get(name, f"step {at}")
         if place != "-" and not training.said(name, f"failpoint {place}"):
             result.wrong.append(f"{place} was not reached")
+        if deed in ("lost", "back") and len(training.keeper.lives["coordinator"]) > 1:
+            result.wrong.append("the coordinator ended: " + training.last_words("coordinator"))
         if deed in ("pause", "cut") and training.said("coordinator", "lost worker|generation [2-9]"):
             result.wrong.append("a fault shorter than the lease was taken for a loss")
         self.note(role, place, deed, where, training, result)
@@ -117,8 +135,12 @@ class Matrix:
     @staticmethod
     def disturb(training, name, deed, at):
         training.until(lambda: training.step() >= at, 20)
-        if deed == "kill":
+        if name in training.keeper.lives and deed in ("kill", "lost", "back"):
             training.keeper.now(name).kill()
+        elif deed == "kill":  # started by the command
+            started = children(training.coordinator().pid)
+            training.kills.append(time.monotonic())
+            os.kill(started[len(started) // 2], signal.SIGKILL)
         elif deed == "cut":  # connections are reset and can be made again
             training.kills.append(time.monotonic())
             training.relays[name].cut()

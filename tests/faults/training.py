@@ -116,8 +116,10 @@ def numbers(output):
 class Training:
     """Processes of one run: `coordinator`, `worker1` …, `spare1` …"""
 
-    def __init__(self, scene, relays, first=None, argv=None, again=0.1, coordinator_again=0.1):
-        """first: {name: failpoint text} of the first life of processes."""
+    def __init__(self, scene, relays, first=None, argv=None, again=0.1, coordinator_again=0.1,
+                 is_own=False):
+        """first: {name: failpoint text} of the first life of processes. is_own: workers are started
+        by the command."""
         scene.count += 1
         self.scene = scene
         self.folder = f"{scene.folder}/run{scene.count}"
@@ -126,6 +128,7 @@ class Training:
         self.kept = f"{self.folder}/kept"
         self.keeper = Keeper(self.folder)
         self.first = first or {}
+        self.is_own = is_own
         self.again, self.coordinator_again = again, coordinator_again
         self.argv = argv or ["train", "--continue", "--json"]
         self.begun = time.monotonic()
@@ -150,13 +153,15 @@ class Training:
     def write_job(self, more=""):
         path = f"{self.folder}/job.yaml"
         devices = [f', memory: 2GiB, host: "{a}"' for a in self.addresses[:self.scene.worker_count]]
+        if self.is_own:
+            devices = [", host: localhost"] * self.scene.worker_count
         with open(path, "w", encoding="utf-8") as out:
             out.write(self.scene.job(devices, self.kept, self.addresses[self.scene.worker_count:], more))
         return path
 
-    def start_workers(self, skip=()):
-        for i, name in enumerate(self.names):
-            if name not in skip:
+    def start_workers(self):
+        if not self.is_own:
+            for i, name in enumerate(self.names):
                 self.start_worker(name, i)
 
     def start_worker(self, name, index=None):
