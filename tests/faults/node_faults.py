@@ -170,6 +170,29 @@ def removed(scene):
     return result.wrong, f"{len(warned)} warnings"
 
 
+def own_disks(scene, loses):
+    """No folder that all see; one worker dies and is back, with an empty disk when `loses`."""
+    if subprocess.run(["unshare", "-m" if os.geteuid() == 0 else "-Urm", "mount", "-t", "tmpfs", "none", "/mnt"],
+                      stderr=subprocess.DEVNULL, check=False).returncode != 0:
+        raise Skip("this machine allows no mounts of one's own")
+    training = scene.begin(again=0.3)
+    training.own_disks()
+    training.start()
+    training.until(lambda: training.step() >= 90, 30)
+    training.keeper.now("worker2").kill()
+    while loses and training.keeper.now("worker2").code is None:
+        training.turn()
+    if loses:
+        shutil.rmtree(training.disk_of("worker2"))
+        os.makedirs(training.disk_of("worker2"))
+    result = training.finish(90)
+    result.wrong = [text for text in result.wrong if not text.startswith("checkpoint verify")]
+    after = result.to_next_loss
+    if min([step for when, step, _ in training.losses() if when > training.kills[0] + 0.05], default=0) < 60:
+        result.wrong.append("it began again from far before the checkpoint")
+    return result.wrong, f"next loss after {'-' if after is None else f'{after:.2f} s'}"
+
+
 def main():
     cases = Cases(sys.argv[1] if len(sys.argv) > 1 else "")
     scene = Scene(cases.at("nodes"), "mlp", steps=150, recovery=RECOVERY)
@@ -184,6 +207,9 @@ def main():
     cases.run("full disk under the checkpoints", small_disk, long_scene)
     cases.run("read-only disk under the checkpoints", read_only, long_scene)
     cases.run("folder of checkpoints removed", removed, long_scene)
+    local = Scene(cases.at("local"), "mlp", steps=400, every="20 steps", recovery=RECOVERY, checkpoint=", shared: false")
+    cases.run("disks of their own: a worker dies", own_disks, local, False)
+    cases.run("disks of their own: a worker dies with its disk", own_disks, local, True)
     return cases.end()
 
 
