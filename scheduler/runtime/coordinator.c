@@ -209,7 +209,8 @@ static pen_status coordinator_connect(pen_coordinator *c) {
                                                     .generation = c->generation,
                                                     .incarnation = c->incarnation},
                                            .tls = c->setup.tls,
-                                           .is_insecure = c->setup.is_insecure};
+                                           .is_insecure = c->setup.is_insecure,
+                                           .resume_seconds = c->setup.lease_seconds};
     const pen_transport_events events = pen_coordinator_events(c);
     PEN_TRY(c->setup.transport->create(&options, &events, &c->transport));
     for (uint32_t w = 1; w <= c->table->worker_count; w++) {

@@ -14,8 +14,9 @@
 #include "scheduler/runtime/worker_inside.h"
 
 #define WORKER_LINK_SECONDS 60.0
-#define WORKER_LEAVE_SECONDS 1.0  // for the coordinator to take what is on its way
-#define WORKER_LEASE_SECONDS 10.0 // until the coordinator says another one
+#define WORKER_LEAVE_SECONDS 1.0   // for the coordinator to take what is on its way
+#define WORKER_LEASE_SECONDS 10.0  // until the coordinator says another one
+#define WORKER_RESUME_SECONDS 60.0 // that a link waits; the coordinator's lease ends a run before
 #define WORKER_BEAT_SECONDS 0.25
 
 // ---- loading, on the worker's thread
@@ -317,7 +318,8 @@ static pen_status worker_start(pen_worker *worker, uint16_t *out_port) {
     const pen_transport_options transport_options = {
         .self = {.peer = PEN_TRANSPORT_ANY_PEER, .incarnation = worker->incarnation},
         .tls = options->tls,
-        .is_insecure = options->is_insecure};
+        .is_insecure = options->is_insecure,
+        .resume_seconds = WORKER_RESUME_SECONDS};
     const pen_transport_events events = pen_worker_events(worker);
     PEN_TRY(options->transport->create(&transport_options, &events, &worker->transport));
     PEN_TRY(pen_thread_create("worker", worker_main, worker, &worker->thread));
