@@ -5,6 +5,7 @@
 
 #include "base/integer.h"
 #include "base/memory.h"
+#include "graph/wire/part_wire.h"
 #include "scheduler/pipeline_state.h"
 
 #define TENSORS_FORGET_BYTES ((uint64_t)16 << 20) // sent between two times the model is forgotten
@@ -162,43 +163,34 @@ static pen_status tensors_forget(pipeline_engine *p, uint64_t *sent_bytes) {
     return PEN_OK;
 }
 
-// Constants that are too large for the description of a part arrive there as parameters without
-// contents.
-static pen_status tensors_send_constants(pipeline_engine *p, uint32_t worker, pen_arena *scratch) {
-    const pen_run_spec *spec = p->forms.spec;
-    const pen_run_spec *told;
-    const void *bytes;
-    uint64_t byte_count;
-    PEN_TRY(pen_run_spec_encode(spec, worker, scratch, &bytes, &byte_count));
-    PEN_TRY(pen_run_spec_decode(bytes, byte_count, scratch, &told));
-    for (uint32_t f = 0; f < spec->table->form_count; f++) {
-        for (uint32_t d = 0; d < spec->table->device_count; d++) {
-            if (told->forms[f].parts[d].part == NULL) continue;
-            const pen_graph *graph = spec->forms[f].parts[d].part->graph;
-            const pen_graph *there = told->forms[f].parts[d].part->graph;
-            for (uint32_t v = 0; v < pen_graph_value_count(graph); v++) {
-                const pen_value *value = pen_graph_value(graph, (pen_value_id){v});
-                const pen_value *twin = pen_graph_value(there, (pen_value_id){v});
-                if (value->kind != PEN_VALUE_CONSTANT || twin->kind == PEN_VALUE_CONSTANT) continue;
-                const pipeline_home home = {d, {v}};
-                PEN_TRY(tensors_send(p, f, &home, value->data, value->data_bytes));
-            }
-        }
+// Constants that are too large for the description of a part.
+static pen_status tensors_send_apart(pipeline_engine *p, uint32_t form, uint32_t device,
+                                     pen_arena *scratch) {
+    const pen_graph *graph = p->forms.spec->forms[form].parts[device].part->graph;
+    const bool *is_apart;
+    PEN_TRY(pen_part_find_apart(graph, scratch, &is_apart));
+    for (uint32_t v = 0; v < pen_graph_value_count(graph); v++) {
+        if (!is_apart[v]) continue;
+        const pen_value *value = pen_graph_value(graph, (pen_value_id){v});
+        const pipeline_home home = {device, {v}};
+        PEN_TRY(tensors_send(p, form, &home, value->data, value->data_bytes));
     }
-    return pen_coordinator_flush(p->coordinator);
+    return PEN_OK;
 }
 
-static pen_status tensors_send_all_constants(pipeline_engine *p) {
+static pen_status tensors_send_constants(pipeline_engine *p) {
+    const pen_run_table *table = p->forms.spec->table;
     pen_arena *scratch;
     pen_status status = PEN_OK;
     PEN_TRY(pen_arena_create(&scratch));
-    for (uint32_t w = 1; w <= p->worker_count && status == PEN_OK; w++) {
-        if (w == p->local_worker) continue;
-        status = tensors_send_constants(p, w, scratch);
-        pen_arena_reset(scratch);
+    for (uint32_t f = 0; f < table->form_count && status == PEN_OK; f++) {
+        for (uint32_t d = 0; d < table->device_count && status == PEN_OK; d++) {
+            if (p->worker_of_device[d] == p->local_worker) continue;
+            status = tensors_send_apart(p, f, d, scratch);
+        }
     }
     pen_arena_destroy(scratch);
-    return status;
+    return status == PEN_OK ? pen_coordinator_flush(p->coordinator) : status;
 }
 
 static pen_status tensors_send_parameters(pipeline_engine *p) {
@@ -223,6 +215,6 @@ pen_status pen_pipeline_send_model(pipeline_engine *p) {
     const pen_engine_log *log = p->options.log;
     uint64_t sent_bytes = TENSORS_FORGET_BYTES;
     if (log == NULL || !log->has_checkpoint(log->context)) PEN_TRY(tensors_send_parameters(p));
-    PEN_TRY(tensors_send_all_constants(p));
+    PEN_TRY(tensors_send_constants(p));
     return tensors_forget(p, &sent_bytes);
 }

@@ -12,7 +12,7 @@ typedef struct part_encoder {
     pen_name_map files;
     const char **file_names;
     uint32_t file_count;
-    bool *steers; // [value_count] a constant that shapes depend on
+    const bool *is_apart; // [value_count]
 } part_encoder;
 
 // What a message is written from.
@@ -49,16 +49,10 @@ static void encode_source(pen_protobuf_writer *writer, uint32_t field, const par
     pen_protobuf_write_message(writer, field, encode_position, &item);
 }
 
-static bool encode_is_apart(const part_encoder *encoder, uint32_t index) {
-    const pen_value *value = pen_graph_value(encoder->graph, (pen_value_id){index});
-    return value->kind == PEN_VALUE_CONSTANT && !encoder->steers[index] &&
-           value->data_bytes > PEN_PART_CONSTANT_BYTES_LIMIT;
-}
-
 static void encode_value(pen_protobuf_writer *writer, const void *context) {
     const encode_item *item = context;
     const pen_value *value = pen_graph_value(item->encoder->graph, (pen_value_id){item->index});
-    const bool is_apart = encode_is_apart(item->encoder, item->index);
+    const bool is_apart = item->encoder->is_apart[item->index];
     const bool is_constant = value->kind == PEN_VALUE_CONSTANT && !is_apart;
     const pen_value_kind kind = is_apart ? PEN_VALUE_PARAMETER : value->kind;
     pen_protobuf_write_text(writer, 1, value->name);
@@ -184,12 +178,33 @@ static pen_status encode_add_file(part_encoder *encoder, const pen_source *sourc
     return pen_name_map_add(&encoder->files, source->file, encoder->file_count++);
 }
 
+pen_status pen_part_find_apart(const pen_graph *graph, pen_arena *arena,
+                               const bool **out_is_apart) {
+    const uint32_t value_count = pen_graph_value_count(graph);
+    bool *is_apart;
+    PEN_TRY(PEN_NEW(arena, value_count, &is_apart));
+    for (uint32_t v = 0; v < value_count; v++) {
+        const pen_value *value = pen_graph_value(graph, (pen_value_id){v});
+        is_apart[v] =
+            value->kind == PEN_VALUE_CONSTANT && value->data_bytes > PEN_PART_CONSTANT_BYTES_LIMIT;
+    }
+    for (uint32_t n = 0; n < pen_graph_node_count(graph); n++) { // shapes depend on some
+        const pen_node *node = pen_graph_node(graph, (pen_node_id){n});
+        for (uint32_t i = 0; i < node->input_count && i < 64; i++) {
+            const bool steers = (node->op->constant_inputs >> i & 1) != 0;
+            if (steers && pen_value_is(node->inputs[i])) is_apart[node->inputs[i].index] = false;
+        }
+    }
+    *out_is_apart = is_apart;
+    return PEN_OK;
+}
+
 static pen_status encode_prepare(part_encoder *encoder, pen_arena *arena) {
     const uint32_t value_count = pen_graph_value_count(encoder->graph);
     const uint32_t node_count = pen_graph_node_count(encoder->graph);
     pen_name_map_init(&encoder->files, arena);
     PEN_TRY(PEN_NEW(arena, (size_t)value_count + node_count, &encoder->file_names));
-    PEN_TRY(PEN_NEW(arena, value_count, &encoder->steers));
+    PEN_TRY(pen_part_find_apart(encoder->graph, arena, &encoder->is_apart));
     for (uint32_t v = 0; v < value_count; v++) {
         const pen_value *value = pen_graph_value(encoder->graph, (pen_value_id){v});
         PEN_TRY(encode_add_file(encoder, &value->source));
@@ -197,12 +212,6 @@ static pen_status encode_prepare(part_encoder *encoder, pen_arena *arena) {
     for (uint32_t n = 0; n < node_count; n++) {
         const pen_node *node = pen_graph_node(encoder->graph, (pen_node_id){n});
         PEN_TRY(encode_add_file(encoder, &node->source));
-        for (uint32_t i = 0; i < node->input_count && i < 64; i++) {
-            const bool steers = (node->op->constant_inputs >> i & 1) != 0;
-            if (steers && pen_value_is(node->inputs[i])) {
-                encoder->steers[node->inputs[i].index] = true;
-            }
-        }
     }
     return PEN_OK;
 }

@@ -29,6 +29,11 @@ typedef struct pen_wired_part {
 PEN_NODISCARD pen_status pen_wired_part_make(const pen_cut *cut, uint32_t device, pen_arena *arena,
                                              pen_wired_part *out_part);
 
+// Which values of a part are constants that are too large to go with it: they arrive as parameters
+// whose contents are to be sent. [value_count], in `arena`. OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_part_find_apart(const pen_graph *graph, pen_arena *arena,
+                                             const bool **out_is_apart);
+
 // Equal parts give equal bytes, whatever the machine. Bytes live in the arena.
 //   UNSUPPORTED  more than PEN_PART_BYTES_LIMIT
 //   OUT_OF_MEMORY
