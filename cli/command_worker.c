@@ -16,6 +16,8 @@ typedef struct worker_options {
     pen_cli_common common;
     const char *listen;
     const char *tls;
+    const char *coordinators;
+    const char *workers;
     bool insecure;
     bool once;
     int64_t announce; // 0: nowhere
@@ -40,7 +42,30 @@ static pen_status worker_read_tls(pen_command_context *context, const char *text
         return pen_error(PEN_INVALID_INPUT,
                          "--tls: found \"%.200s\", expected three files: CA,CERT,KEY", text);
     }
-    *out_tls = (pen_transport_tls){files[0], files[1], files[2]};
+    *out_tls = (pen_transport_tls){.ca = files[0], .cert = files[1], .key = files[2]};
+    return PEN_OK;
+}
+
+// "one.example,two.example"
+static pen_status worker_read_names(pen_command_context *context, const char *option,
+                                    const char *text, pen_transport_names *out_names) {
+    if (text == NULL) return PEN_OK;
+    size_t count = 1;
+    for (const char *at = text; *at != '\0'; at++)
+        count += *at == ',';
+    const char **names;
+    PEN_TRY(PEN_NEW(context->arena, count, &names));
+    for (size_t i = 0; i < count; i++) {
+        const size_t length = strcspn(text, ",");
+        if (length == 0) {
+            context->input_exit_code = PEN_EXIT_USAGE;
+            return pen_error(PEN_INVALID_INPUT, "%s: expected names, with a comma between two",
+                             option);
+        }
+        PEN_TRY(pen_arena_copy_text(context->arena, text, length, &names[i]));
+        text += length + 1;
+    }
+    *out_names = (pen_transport_names){names, count};
     return PEN_OK;
 }
 
@@ -79,6 +104,9 @@ static pen_status worker_run_verb(pen_command_context *context, const void *opti
     sigset_t signals;
     uint16_t port;
     PEN_TRY(worker_read_tls(context, options->tls, &made.tls));
+    PEN_TRY(worker_read_names(context, "--allow-coordinator", options->coordinators,
+                              &made.tls.coordinators));
+    PEN_TRY(worker_read_names(context, "--allow-worker", options->workers, &made.tls.workers));
     PEN_TRY(worker_follow_parent(options->parent));
     pen_transport_prepare_process();
     // taken in turn by this thread alone; threads that are started inherit it
@@ -116,6 +144,16 @@ static const pen_cli_option worker_cli_options[] = {
                .kind = PEN_OPTION_TEXT,
                .offset = offsetof(worker_options, tls),
                .help = "PEM files: who signs, and this worker's certificate and key"}},
+    {.value_name = "NAME,NAME",
+     .field = {.key = "allow-coordinator",
+               .kind = PEN_OPTION_TEXT,
+               .offset = offsetof(worker_options, coordinators),
+               .help = "names of certificates that may coordinate; any of the authority without"}},
+    {.value_name = "NAME,NAME",
+     .field = {.key = "allow-worker",
+               .kind = PEN_OPTION_TEXT,
+               .offset = offsetof(worker_options, workers),
+               .help = "names of certificates that may be other workers; any without"}},
     {.field = {.key = "insecure",
                .kind = PEN_OPTION_BOOL,
                .offset = offsetof(worker_options, insecure),

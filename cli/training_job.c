@@ -9,6 +9,7 @@
 #include "scheduler/job_runner.h"
 #include "scheduler/model_export.h"
 #include "scheduler/parameter_file.h"
+#include "scheduler/transport/pem_file.h"
 
 pen_status pen_job_parameters_path(const pen_job *job, pen_arena *arena, const char **out_path) {
     *out_path = NULL;
@@ -49,21 +50,21 @@ pen_status pen_job_check_folder(const char *folder, pen_arena *arena) {
     return pen_file_check_writable(path);
 }
 
-// Whether they can be read; what is wrong in them is found by the transport.
-static pen_status job_check_certificates(const pen_job *job) {
+static pen_status job_check_certificates(const pen_job *job, pen_arena *arena) {
     const char *const *const paths[] = {&job->tls.ca, &job->tls.cert, &job->tls.key};
-    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
-        if (*paths[i] == NULL) continue;
-        pen_mapping file;
-        PEN_TRY(pen_job_blame(job, paths[i], pen_mapping_open(*paths[i], &file)));
-        pen_mapping_close(&file);
+    pen_pem_files files;
+    if (job->tls.ca == NULL) return PEN_OK;
+    for (uint32_t i = 0; i < 3; i++) {
+        files.paths[i] = *paths[i];
+        PEN_TRY(pen_job_blame(job, paths[i],
+                              pen_pem_read(*paths[i], (pen_pem_kind)i, arena, &files.texts[i])));
     }
-    return PEN_OK;
+    return pen_job_blame(job, &job->tls.key, pen_pem_check(&files));
 }
 
 pen_status pen_job_prepare_outputs(const pen_job *job, pen_arena *arena) {
     const pen_job_outputs *outputs = &job->outputs;
-    PEN_TRY(job_check_certificates(job));
+    PEN_TRY(job_check_certificates(job, arena));
     if (outputs->dir != NULL) {
         PEN_TRY(pen_job_blame(job, &outputs->dir, pen_folder_create(outputs->dir, arena)));
         const char *path;

@@ -136,6 +136,8 @@ typedef struct pen_job_tls { // paths of PEM files; all NULL: none
     const char *ca;
     const char *cert;
     const char *key;
+    pen_option_list coordinators; // const char *: names in their certificates; none: any
+    pen_option_list workers;
 } pen_job_tls;
 
 typedef struct pen_job_checkpoint {

@@ -359,6 +359,9 @@ static const pen_option_table job_pipeline_table = {
     PEN_OPTION_FIELDS(job_pipeline_fields),
 };
 
+static const pen_option_field job_tls_name = {.kind = PEN_OPTION_TEXT,
+                                              .help = "as in the certificate"};
+
 static const pen_option_field job_tls_fields[] = {
     {.key = "ca",
      .kind = PEN_OPTION_PATH,
@@ -375,6 +378,20 @@ static const pen_option_field job_tls_fields[] = {
      .offset = offsetof(pen_job_tls, key),
      .is_required = true,
      .help = "its private key (PEM)"},
+    {.key = "coordinators",
+     .kind = PEN_OPTION_LIST,
+     .offset = offsetof(pen_job_tls, coordinators),
+     .item = &job_tls_name,
+     .is_list_optional = true,
+     .help = "names of certificates that workers started by this job take as a coordinator's; any, "
+             "when not given"},
+    {.key = "workers",
+     .kind = PEN_OPTION_LIST,
+     .offset = offsetof(pen_job_tls, workers),
+     .item = &job_tls_name,
+     .is_list_optional = true,
+     .help = "names of certificates that are taken as a worker's (workers started by this job have "
+             "its own); any, when not given"},
 };
 static const pen_option_table job_tls_table = {
     .size = sizeof(pen_job_tls),

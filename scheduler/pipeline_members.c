@@ -8,7 +8,11 @@
 
 pen_transport_tls pen_pipeline_tls(const pipeline_engine *p) {
     const pen_job_tls *tls = &p->options.job->tls;
-    return (pen_transport_tls){tls->ca, tls->cert, tls->key};
+    return (pen_transport_tls){.ca = tls->ca,
+                               .cert = tls->cert,
+                               .key = tls->key,
+                               .coordinators = {tls->coordinators.items, tls->coordinators.count},
+                               .workers = {tls->workers.items, tls->workers.count}};
 }
 
 pen_status pen_pipeline_find_members(pipeline_engine *p) {

@@ -30,8 +30,10 @@ typedef struct launched_worker {
 
 struct pen_launched {
     uint32_t count;
-    launched_worker *workers; // [count]
-    char *tls;                // "CA,CERT,KEY"; NULL: without
+    launched_worker *workers;   // [count]
+    char *tls;                  // "CA,CERT,KEY"; NULL: without
+    char *allowed_coordinators; // "NAME,NAME"; NULL: any
+    char *allowed_workers;
     bool is_insecure;
 };
 
@@ -44,10 +46,15 @@ static pen_status launch_spawn(launched_worker *worker, const pen_launched *laun
     char name[] = "penstock", verb[] = "worker", listen[] = "--listen", any[] = "127.0.0.1:0";
     char announce_option[] = "--announce", parent_option[] = "--parent";
     char tls_option[] = "--tls", insecure_option[] = "--insecure";
-    char *arguments[12] = {name, verb, listen, any, announce_option, number, parent_option, parent};
+    char coordinators_option[] = "--allow-coordinator", workers_option[] = "--allow-worker";
+    char *arguments[16] = {name, verb, listen, any, announce_option, number, parent_option, parent};
     size_t count = 8;
     if (launched->tls != NULL) arguments[count++] = tls_option;
     if (launched->tls != NULL) arguments[count++] = launched->tls;
+    if (launched->allowed_coordinators != NULL) arguments[count++] = coordinators_option;
+    if (launched->allowed_coordinators != NULL) arguments[count++] = launched->allowed_coordinators;
+    if (launched->allowed_workers != NULL) arguments[count++] = workers_option;
+    if (launched->allowed_workers != NULL) arguments[count++] = launched->allowed_workers;
     if (launched->is_insecure) arguments[count++] = insecure_option;
     if (posix_spawn_file_actions_init(&actions) != 0) return pen_error_out_of_memory();
     // it reads nothing, and writes its messages where this process does
@@ -126,16 +133,29 @@ static pen_status launch_all(pen_launched *launched) {
     return PEN_OK;
 }
 
-// "CA,CERT,KEY", as the command takes it.
+// "ONE,TWO", as the command takes it. NULL for none.
+static pen_status launch_join(const char *const *texts, size_t count, char **out_text) {
+    size_t size = 1, used = 0;
+    for (size_t i = 0; i < count; i++)
+        size += strlen(texts[i]) + 1;
+    if (count == 0) return PEN_OK;
+    *out_text = pen_memory_allocate(size, 1);
+    if (*out_text == NULL) return pen_error_out_of_memory();
+    for (size_t i = 0; i < count; i++)
+        used +=
+            (size_t)snprintf(*out_text + used, size - used, "%s%s", i == 0 ? "" : ",", texts[i]);
+    return PEN_OK;
+}
+
 static pen_status launch_name_files(pen_launched *launched, const pen_launch_options *options) {
     const pen_transport_tls *tls = &options->tls;
+    const char *const files[3] = {tls->ca, tls->cert, tls->key};
     launched->is_insecure = options->is_insecure;
     if (tls->ca == NULL) return PEN_OK;
-    const size_t size = strlen(tls->ca) + strlen(tls->cert) + strlen(tls->key) + 3;
-    launched->tls = pen_memory_allocate(size, 1);
-    if (launched->tls == NULL) return pen_error_out_of_memory();
-    snprintf(launched->tls, size, "%s,%s,%s", tls->ca, tls->cert, tls->key);
-    return PEN_OK;
+    PEN_TRY(launch_join(files, 3, &launched->tls));
+    PEN_TRY(launch_join(tls->coordinators.names, tls->coordinators.count,
+                        &launched->allowed_coordinators));
+    return launch_join(tls->workers.names, tls->workers.count, &launched->allowed_workers);
 }
 
 pen_status pen_launch_workers(uint32_t count, const pen_launch_options *options,
@@ -232,5 +252,7 @@ void pen_launched_end(pen_launched *launched) {
     }
     pen_memory_free(launched->workers);
     pen_memory_free(launched->tls);
+    pen_memory_free(launched->allowed_coordinators);
+    pen_memory_free(launched->allowed_workers);
     pen_memory_free(launched);
 }

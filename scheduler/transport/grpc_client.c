@@ -51,7 +51,8 @@ void pen_grpc_client_call(pen_grpc_link *link) {
     link->is_over = link->is_cancelled = link->is_half_closed = false;
     link->attempt_count += 1;
     // a new channel for each attempt: one that failed answers with its old failure for a while
-    link->channel = grpc_channel_create(link->address, transport->credentials.of_channels,
+    link->channel = grpc_channel_create(link->address,
+                                        pen_grpc_credentials_of_channels(&transport->credentials),
                                         &transport->channel_settings.list);
     link->call =
         grpc_channel_create_call(link->channel, NULL, GRPC_PROPAGATE_DEFAULTS, transport->queue,

@@ -122,7 +122,7 @@ static void log_shorten(const char *message, char *out_text, size_t size) {
     snprintf(out_text, size, "%.*s", (int)strcspn(from, "{"), from);
     if (strstr(out_text, "Handshake read failed") != NULL) {
         snprintf(out_text, size,
-                 "it went away during the handshake; it may not accept our "
+                 "nothing more came from it during the handshake; it may not accept our "
                  "certificate");
         return;
     }

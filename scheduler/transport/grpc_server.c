@@ -100,7 +100,7 @@ static pen_status server_check(pen_grpc_link *link, const pen_wire_introduction 
         return pen_error(PEN_INVALID_INPUT, "it calls itself peer %u", who->peer);
     }
     link->is_denied = true;
-    PEN_TRY(pen_grpc_tls_check_role(link->call, &link->transport->options, who->peer));
+    PEN_TRY(pen_grpc_tls_check_role(link->call, &link->transport->options.tls, who->peer));
     link->is_denied = false;
     return PEN_OK;
 }

@@ -4,12 +4,13 @@
 #include <grpc/grpc_security_constants.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/arena.h"
-#include "base/file.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "scheduler/transport/pem_file.h"
 #include "scheduler/transport/wire_format.h"
-
-#define TLS_FILE_BYTES_LIMIT (1u << 20)
 
 bool pen_grpc_tls_is_used(const pen_transport_tls *tls) {
     return tls->ca != NULL || tls->cert != NULL || tls->key != NULL;
@@ -25,40 +26,119 @@ pen_status pen_grpc_tls_check_address(const pen_transport_options *options,
                      address->text);
 }
 
-// A PEM file whose text has a block of that kind: gRPC itself says only that something is wrong.
-static pen_status tls_read(const char *path, const char *what, const char *block, pen_arena *arena,
-                           const char **out_text) {
-    size_t length;
-    if (path == NULL) {
-        return pen_error(PEN_INVALID_INPUT,
-                         "tls: '%s' is missing; ca, cert and key belong "
-                         "together",
-                         what);
-    }
-    PEN_TRY(
-        pen_status_add_context(pen_file_read(path, TLS_FILE_BYTES_LIMIT, arena, out_text, &length),
-                               "while reading the file 'tls: %s'", what));
-    if (strstr(*out_text, "-----BEGIN ") != NULL && strstr(*out_text, block) != NULL) return PEN_OK;
-    return pen_error(PEN_INVALID_INPUT, "%s: tls: %s: the file holds no PEM block '%s'", path, what,
-                     block);
+// ---- files that change
+
+// False: it is not there.
+static bool tls_get_stamp(const char *path, pen_grpc_stamp *out) {
+    struct stat about;
+    if (stat(path, &about) != 0) return false;
+    *out = (pen_grpc_stamp){about.st_mtim, (uint64_t)about.st_size, about.st_ino};
+    return true;
 }
 
-static pen_status tls_create(const pen_transport_tls *tls, pen_arena *arena,
-                             pen_grpc_credentials *out) {
-    const char *ca;
-    grpc_ssl_pem_key_cert_pair pair;
-    PEN_TRY(tls_read(tls->ca, "ca", "CERTIFICATE-----", arena, &ca));
-    PEN_TRY(tls_read(tls->cert, "cert", "CERTIFICATE-----", arena, &pair.cert_chain));
-    PEN_TRY(tls_read(tls->key, "key", "PRIVATE KEY-----", arena, &pair.private_key));
-    out->of_channels = grpc_ssl_credentials_create_ex(ca, &pair, NULL, NULL);
-    grpc_ssl_server_certificate_config *config =
-        grpc_ssl_server_certificate_config_create(ca, &pair, 1);
-    if (config != NULL) {
-        // takes the configuration
-        out->of_servers = grpc_ssl_server_credentials_create_with_options(
-            grpc_ssl_server_credentials_create_options_using_config(
-                GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY, config));
+static bool tls_is_same(const pen_grpc_stamp *a, const pen_grpc_stamp *b) {
+    return a->changed.tv_sec == b->changed.tv_sec && a->changed.tv_nsec == b->changed.tv_nsec &&
+           a->bytes == b->bytes && a->node == b->node;
+}
+
+// Whether the files have changed since they were last looked at. One that is not there is about to
+// be written.
+static bool tls_has_changed(const pen_grpc_credentials *credentials, pen_grpc_stamp stamps[3]) {
+    bool has_changed = false;
+    for (uint32_t i = 0; i < 3; i++) {
+        pen_grpc_stamp now;
+        if (!tls_get_stamp(credentials->paths[i], &now)) return false;
+        has_changed = has_changed || !tls_is_same(&now, &stamps[i]);
+        stamps[i] = now;
     }
+    return has_changed;
+}
+
+static pen_status tls_read(const pen_grpc_credentials *credentials, pen_arena *arena,
+                           pen_pem_files *out_files) {
+    const char *const paths[3] = {credentials->paths[0], credentials->paths[1],
+                                  credentials->paths[2]};
+    return pen_pem_read_all(paths, arena, out_files);
+}
+
+// What was read once, and is wrong now: said once, as the stamps are already the new ones.
+static void tls_complain(pen_status take_status) {
+    pen_log(PEN_LOG_WARNING, "%s; what was read before stays", pen_status_message(take_status));
+    pen_status_ignore(take_status, "the files as they were still serve");
+}
+
+static grpc_ssl_pem_key_cert_pair tls_pair(const pen_pem_files *files) {
+    return (grpc_ssl_pem_key_cert_pair){.private_key = files->texts[PEN_PEM_KEY],
+                                        .cert_chain = files->texts[PEN_PEM_CERTIFICATE]};
+}
+
+static pen_status tls_make_channel(pen_grpc_credentials *credentials) {
+    pen_pem_files files;
+    pen_arena *arena;
+    PEN_TRY(pen_arena_create(&arena));
+    pen_status status = tls_read(credentials, arena, &files);
+    if (status == PEN_OK) {
+        grpc_ssl_pem_key_cert_pair pair = tls_pair(&files);
+        grpc_channel_credentials *made =
+            grpc_ssl_credentials_create_ex(files.texts[PEN_PEM_AUTHORITIES], &pair, NULL, NULL);
+        if (credentials->of_channels != NULL) {
+            grpc_channel_credentials_release(credentials->of_channels);
+        }
+        credentials->of_channels = made;
+    }
+    pen_arena_destroy(arena);
+    return status;
+}
+
+grpc_channel_credentials *pen_grpc_credentials_of_channels(pen_grpc_credentials *credentials) {
+    if (credentials->paths[0] == NULL) return credentials->of_channels;
+    if (tls_has_changed(credentials, credentials->channel_stamps)) {
+        const pen_status status = tls_make_channel(credentials);
+        if (status != PEN_OK) tls_complain(status);
+    }
+    return credentials->of_channels;
+}
+
+// gRPC asks before each handshake.
+static grpc_ssl_certificate_config_reload_status
+tls_fetch(void *context, grpc_ssl_server_certificate_config **out_config) {
+    pen_grpc_credentials *credentials = context;
+    pen_pem_files files;
+    pen_arena *arena;
+    if (!tls_has_changed(credentials, credentials->server_stamps)) {
+        return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
+    }
+    pen_status status = pen_arena_create(&arena);
+    if (status == PEN_OK) {
+        status = tls_read(credentials, arena, &files);
+        if (status == PEN_OK) {
+            grpc_ssl_pem_key_cert_pair pair = tls_pair(&files);
+            *out_config = grpc_ssl_server_certificate_config_create(
+                files.texts[PEN_PEM_AUTHORITIES], &pair, 1);
+        }
+        pen_arena_destroy(arena);
+    }
+    if (status == PEN_OK) return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_NEW;
+    tls_complain(status);
+    return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
+}
+
+// ---- credentials
+
+static pen_status tls_create(const pen_transport_tls *tls, pen_grpc_credentials *out) {
+    const char *const paths[3] = {tls->ca, tls->cert, tls->key};
+    for (uint32_t i = 0; i < 3; i++) {
+        if (paths[i] == NULL) continue;
+        const size_t size = strlen(paths[i]) + 1;
+        out->paths[i] = pen_memory_allocate(size, 1);
+        if (out->paths[i] == NULL) return pen_error_out_of_memory();
+        memcpy(out->paths[i], paths[i], size);
+    }
+    PEN_TRY(tls_make_channel(out)); // reads them, and says what is wrong
+    (void)tls_has_changed(out, out->channel_stamps);
+    out->of_servers = grpc_ssl_server_credentials_create_with_options(
+        grpc_ssl_server_credentials_create_options_using_config_fetcher(
+            GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY, tls_fetch, out));
     if (out->of_channels != NULL && out->of_servers != NULL) return PEN_OK;
     return pen_error(PEN_INVALID_INPUT, "tls: gRPC does not take '%s', '%s' and '%s'", tls->ca,
                      tls->cert, tls->key);
@@ -68,15 +148,17 @@ pen_status pen_grpc_credentials_create(const pen_transport_tls *tls,
                                        pen_grpc_credentials *out_credentials) {
     *out_credentials = (pen_grpc_credentials){0};
     if (!pen_grpc_tls_is_used(tls)) {
+        if (tls->coordinators.count != 0 || tls->workers.count != 0) {
+            return pen_error(
+                PEN_INVALID_INPUT,
+                "tls: names of coordinators or workers are given, but no certificates");
+        }
         out_credentials->of_channels = grpc_insecure_credentials_create();
         out_credentials->of_servers = grpc_insecure_server_credentials_create();
         return PEN_OK;
     }
-    pen_arena *arena;
-    PEN_TRY(pen_arena_create(&arena));
-    const pen_status status = tls_create(tls, arena, out_credentials);
+    const pen_status status = tls_create(tls, out_credentials);
     if (status != PEN_OK) pen_grpc_credentials_destroy(out_credentials);
-    pen_arena_destroy(arena);
     return status;
 }
 
@@ -84,6 +166,8 @@ void pen_grpc_credentials_destroy(pen_grpc_credentials *credentials) {
     if (credentials->of_channels != NULL)
         grpc_channel_credentials_release(credentials->of_channels);
     if (credentials->of_servers != NULL) grpc_server_credentials_release(credentials->of_servers);
+    for (uint32_t i = 0; i < 3; i++)
+        pen_memory_free(credentials->paths[i]);
     *credentials = (pen_grpc_credentials){0};
 }
 
@@ -117,11 +201,9 @@ static bool tls_is_listed(const pen_transport_names *allowed, const grpc_auth_pr
     return false;
 }
 
-pen_status pen_grpc_tls_check_role(grpc_call *call, const pen_transport_options *options,
-                                   uint32_t peer) {
+pen_status pen_grpc_tls_check_role(grpc_call *call, const pen_transport_tls *tls, uint32_t peer) {
     const bool is_coordinator = peer == 0;
-    const pen_transport_names *allowed =
-        is_coordinator ? &options->coordinators : &options->workers;
+    const pen_transport_names *allowed = is_coordinator ? &tls->coordinators : &tls->workers;
     static const char *const properties[] = {GRPC_X509_SAN_PROPERTY_NAME,
                                              GRPC_X509_CN_PROPERTY_NAME};
     char found[PEN_WIRE_TEXT_LIMIT / 2];

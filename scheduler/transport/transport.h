@@ -89,23 +89,24 @@ typedef struct pen_transport_events {
     void (*let_go)(void *context, uint32_t peer, uint64_t token);
 } pen_transport_events;
 
+typedef struct pen_transport_names {
+    const char *const *names; // [count]; none: any
+    size_t count;
+} pen_transport_names;
+
+// Files are read again when they change: links that are made then are checked by the new ones.
 typedef struct pen_transport_tls { // paths of PEM files; all NULL: none
     const char *ca;
     const char *cert;
     const char *key;
+    // Who may be peer 0, and any other: a name in its certificate, which is verified (alternative,
+    // or common). Lent for as long as the transport lives.
+    pen_transport_names coordinators, workers;
 } pen_transport_tls;
-
-// Who may be what, by a name in its certificate (an alternative name, or the common one).
-typedef struct pen_transport_names {
-    const char *const *names; // [count]; none: any name of the authority
-    size_t count;
-} pen_transport_names;
 
 typedef struct pen_transport_options {
     pen_introduction self;
     pen_transport_tls tls;
-    // With TLS: peer 0, and all others. Lent for as long as the transport lives.
-    pen_transport_names coordinators, workers;
     bool is_insecure; // addresses that are not loopback are allowed without TLS
     // How long a link stays up without a connection: one that broke is made again, and what had
     // not come is sent again, which nobody sees but the counters. 0: a link breaks with its

@@ -28,6 +28,7 @@ EOF
 
 mine='tls: {ca: tls/ca.pem, cert: tls/cert.pem, key: tls/key.pem}'
 start_worker first --tls tls/ca.pem,tls/cert.pem,tls/key.pem
+first=$started first_port=$port
 there=", memory: 1GiB, host: \"127.0.0.1:$port\""
 job threads '{name: a, threads: 1}, {name: b, threads: 1}, {name: c, threads: 1}' ''
 job mixed "{name: a, threads: 1}, {name: b, threads: 1, host: localhost}, {name: c, threads: 1$there}" "$mine"
@@ -44,13 +45,36 @@ done
 
 job unread "{name: a, threads: 1$there}, {name: b, threads: 1}" 'tls: {ca: tls/none.pem, cert: tls/cert.pem, key: tls/key.pem}'
 fails 3 "unread.yaml:8:11: error: cannot open '.*tls/none.pem'" "$PENSTOCK" train -q unread.yaml
+echo '-----BEGIN CERTIFICATE-----' >tls/broken.pem
+job broken "{name: a, threads: 1}, {name: b, threads: 1, host: localhost}" 'tls: {ca: tls/ca.pem, cert: tls/broken.pem, key: tls/key.pem}'
+fails 3 "^broken.yaml:8:.*tls/broken.pem: tls: cert: the file holds no certificate in PEM form" "$PENSTOCK" train -q broken.yaml
+[ "$(grep -c error: fails.err)" = 1 ] || die "broken.pem: $(cat fails.err)"
+job unlike "{name: a, threads: 1}, {name: b, threads: 1$there}" 'tls: {ca: tls/ca.pem, cert: tls/cert.pem, key: tls/other_key.pem}'
+fails 3 "unlike.yaml:8:.*tls/other_key.pem: tls: key: it is not the key of the certificate" "$PENSTOCK" train -q unlike.yaml
+
+# names: this machine's certificate is for coordinator.example, the workers' for localhost
+start_worker second --tls tls/ca.pem,tls/cert.pem,tls/key.pem --allow-coordinator coordinator.example --allow-worker localhost
+second=$started
+there=", memory: 1GiB, host: \"127.0.0.1:$port\""
+devices="{name: a, threads: 1}, {name: b, threads: 1, host: localhost}, {name: c, threads: 1$there}"
+job named "$devices" 'tls: {ca: tls/ca.pem, cert: tls/coordinator.pem, key: tls/key.pem, coordinators: coordinator.example, workers: [there.example, localhost]}'
+job unnamed "$devices" "$mine"
+job elsewhere "$devices" 'tls: {ca: tls/ca.pem, cert: tls/coordinator.pem, key: tls/key.pem, workers: [there.example]}'
+found=$(timeout 60 "$PENSTOCK" train --json named.yaml 2>messages |
+    json '" ".join(repr(s["loss"]) for s in d["steps"])') || die "named: $(cat messages)"
+[ "$found" = "$expected" ] || die "named: other losses than those of threads"
+fails 6 'its certificate is for localhost, 127.0.0.1, worker, which may not be a coordinator here' "$PENSTOCK" train -q unnamed.yaml
+fails 6 'which may not be a worker here' "$PENSTOCK" train -q elsewhere.yaml
+kill "$second"
+wait "$second" || die "the second worker's exit code: $?"
+
 job open '{name: a, threads: 1}, {name: b, threads: 1, memory: 1GiB, host: "192.0.2.1:7070"}' ''
 fails 3 "open.yaml:5:.*device 'b' is at '192.0.2.1:7070', .* no TLS" "$PENSTOCK" train -q open.yaml
-fails 6 "127\.0\.0\.1:$port" "$PENSTOCK" train -q none.yaml
-fails 6 "127\.0\.0\.1:$port" "$PENSTOCK" train -q strange.yaml
+fails 6 "127\.0\.0\.1:$first_port" "$PENSTOCK" train -q none.yaml
+fails 6 "127\.0\.0\.1:$first_port" "$PENSTOCK" train -q strange.yaml
 grep -qi 'refused\|handshake\|certificate' first.log || die "the worker says nothing: $(cat first.log)"
 found=$(timeout 60 "$PENSTOCK" train --json mixed.yaml 2>messages |
     json '" ".join(repr(s["loss"]) for s in d["steps"])') || die "afterwards: $(cat messages)"
 [ "$found" = "$expected" ] || die "afterwards: other losses than those of threads"
-kill "$started"
-wait "$started" || die "the worker's exit code: $?"
+kill "$first"
+wait "$first" || die "the worker's exit code: $?"

@@ -3,6 +3,9 @@
 #   ca.pem cert.pem key.pem      an authority, and a certificate of it for localhost and 127.0.0.1
 #   expired.pem                  as cert.pem, with the same key, but of last year
 #   elsewhere.pem                as cert.pem, but for another host
+#   self_signed.pem              as cert.pem, signed by itself
+#   server_only.pem              as cert.pem, but only to be called
+#   coordinator.pem              as cert.pem, also for coordinator.example
 #   other_ca.pem other_cert.pem other_key.pem    another authority's
 #   make_certificates.sh FOLDER
 set -eu
@@ -32,8 +35,9 @@ commonName = supplied
 END
 }
 
-certificate() { # AUTHORITY KEY NAME HOSTS START END
-    openssl req -new -key "$2" -subj /CN=worker -addext "subjectAltName=$4" -out request.pem
+certificate() { # AUTHORITY KEY NAME HOSTS START END [EXTENSION]
+    openssl req -new -key "$2" -subj /CN=worker -addext "subjectAltName=$4" ${7:+-addext "$7"} \
+        -out request.pem
     openssl ca -batch -notext -config "$1.cnf" -startdate "$5" -enddate "$6" -in request.pem \
         -out "$3"
 }
@@ -52,4 +56,8 @@ key other_key.pem
 certificate ca key.pem cert.pem "$here" "$yesterday" "$tomorrow"
 certificate ca key.pem expired.pem "$here" 20200101000000Z 20200201000000Z
 certificate ca key.pem elsewhere.pem DNS:elsewhere.example "$yesterday" "$tomorrow"
+certificate ca key.pem server_only.pem "$here" "$yesterday" "$tomorrow" extendedKeyUsage=serverAuth
+certificate ca key.pem coordinator.pem "$here,DNS:coordinator.example" "$yesterday" "$tomorrow"
+openssl req -x509 -new -key key.pem -days 2 -subj /CN=worker -addext "subjectAltName=$here" \
+    -out self_signed.pem
 certificate other_ca other_key.pem other_cert.pem "$here" "$yesterday" "$tomorrow"

@@ -84,6 +84,18 @@ def check_refusals(channel, pb):
     out.put(None)
 
 
+def check_oversized(channel, pb):
+    """An envelope above the limit is not taken into memory."""
+    out, call = open_stream(channel, pb)
+    out.put(pb.Envelope(message=bytes(3 * CHUNK)))
+    try:
+        next(call)
+        raise AssertionError("oversized")
+    except grpc.RpcError as error:
+        assert error.code() == grpc.StatusCode.RESOURCE_EXHAUSTED, error
+    out.put(None)
+
+
 def send_tensor(out, pb):
     data = bytes(i * 7 % 251 for i in range(CHUNK + 12))
     frame = pb.Frame(kind=pb.Frame.VALUE, generation=3, incarnation=99, step=4, microbatch=1,
@@ -125,6 +137,7 @@ def main():
     channel = grpc.insecure_channel("127.0.0.1:" + port)
     check_health(channel)
     check_refusals(channel, pb)
+    check_oversized(channel, pb)
     out, call = open_stream(channel, pb)
     out.put(pb.Envelope(introduction=pb.Introduction(
         version=2, peer=7, callee=1, generation=3, incarnation=99, job="test")))

@@ -1,13 +1,14 @@
 // Peers that are strangers, that refuse, that break off, that die.
 #include <arpa/inet.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/checksum.h"
+#include "base/clock.h"
 #include "tests/support/check.h"
 #include "tests/support/scratch.h"
 #include "tests/support/station.h"
@@ -125,6 +126,35 @@ static void half_open_connections_and_noise_do_no_harm(void **state) {
     CHECK_OK(zero.kind->send_message(zero.transport, 1, "x", 1));
     assert_true(station_wait(&one, &one.message_count, 1));
     station_close(&zero);
+    station_close(&one);
+}
+
+static bool is_closed_by_peer(int descriptor) {
+    uint8_t byte;
+    for (;;) {
+        const ssize_t count = recv(descriptor, &byte, 1, MSG_DONTWAIT);
+        if (count < 0 && errno == EAGAIN) return false;
+        if (count <= 0) return true;
+    }
+}
+
+// Connections on which nothing is said are closed after the handshake's 5 seconds.
+static void half_open_connections_are_shed(void **state) {
+    (void)state;
+    enum { COUNT = 50 };
+    station one;
+    int sockets[COUNT];
+    open_station(&one, 1, 0);
+    for (int i = 0; i < COUNT; i++)
+        sockets[i] = open_socket(one.port);
+    const double start = pen_clock_seconds();
+    for (int i = 0; i < COUNT; i++) {
+        while (!is_closed_by_peer(sockets[i]) && pen_clock_seconds() - start < 12)
+            usleep(20000);
+        CHECK(is_closed_by_peer(sockets[i]), "connection %d is still there", i);
+        close(sockets[i]);
+    }
+    CHECK(pen_clock_seconds() - start > 2, "%.1f s", pen_clock_seconds() - start);
     station_close(&one);
 }
 
@@ -377,6 +407,7 @@ int main(int count, char **arguments) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_grpc_client_can_talk),
         cmocka_unit_test(half_open_connections_and_noise_do_no_harm),
+        cmocka_unit_test(half_open_connections_are_shed),
         cmocka_unit_test(refusals_are_told),
         cmocka_unit_test(a_refused_frame_ends_the_link_at_both_ends),
         cmocka_unit_test(breaking_off_in_a_frame_gives_all_back),
