@@ -10,6 +10,8 @@
 
 #include "base/log.h"
 #include "cli/command.h"
+#include "cli/signals.h"
+#include "scheduler/protocol/flight_recorder.h"
 #include "scheduler/runtime/worker.h"
 
 typedef struct worker_options {
@@ -88,11 +90,26 @@ static pen_status worker_announce(int64_t pipe, uint16_t port) {
     return pen_error(PEN_IO, "cannot announce the port: %s", strerror(errno));
 }
 
-// Until somebody ends it.
-static void worker_serve(pen_worker *worker, const sigset_t *signals) {
+// What was done last, for somebody who asks.
+static void worker_dump(void) {
+    const uint32_t count = pen_flight_dump("somebody asked (SIGUSR1)");
+    if (count == 0) {
+        pen_log(PEN_LOG_NOTE, "nothing was recorded yet");
+    } else {
+        pen_log(PEN_LOG_NOTE, "what was done last is in %s: `penstock diagnose` shows it",
+                pen_flight_folder());
+    }
+}
+
+// Until somebody ends it. Ctrl-C reaches all processes of a terminal: one that a command started
+// leaves it to that command.
+static void worker_serve(pen_worker *worker, const sigset_t *signals, bool has_parent) {
     const struct timespec pause = {.tv_nsec = 200000000};
     while (!pen_worker_is_over(worker)) {
-        if (sigtimedwait(signals, NULL, &pause) > 0) return;
+        const int signal_number = sigtimedwait(signals, NULL, &pause);
+        if (signal_number == SIGUSR1) worker_dump();
+        if (signal_number == SIGTERM) return;
+        if (signal_number == SIGINT && !has_parent) return;
     }
 }
 
@@ -109,10 +126,12 @@ static pen_status worker_run_verb(pen_command_context *context, const void *opti
     PEN_TRY(worker_read_names(context, "--allow-worker", options->workers, &made.tls.workers));
     PEN_TRY(worker_follow_parent(options->parent));
     pen_transport_prepare_process();
+    PEN_TRY(pen_signals_prepare_flight(NULL, context->arena));
     // taken in turn by this thread alone; threads that are started inherit it
     sigemptyset(&signals);
     sigaddset(&signals, SIGTERM);
     sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGUSR1);
     if (pthread_sigmask(SIG_BLOCK, &signals, NULL) != 0) {
         return pen_error(PEN_INTERNAL, "cannot block signals");
     }
@@ -125,7 +144,7 @@ static pen_status worker_run_verb(pen_command_context *context, const void *opti
         if (options->announce == 0 && !options->common.quiet) {
             pen_log(PEN_LOG_NOTE, "worker takes links at port %u", port);
         }
-        worker_serve(worker, &signals);
+        worker_serve(worker, &signals, options->parent != 0);
         if (options->once && pen_worker_is_over(worker)) status = pen_worker_join(worker);
     }
     pen_worker_destroy(worker);
