@@ -80,6 +80,7 @@ typedef struct pen_engine_result {
     double loss;            // mean over the step's examples
     uint64_t target_count;  // 0 when the loss is not over classes
     uint64_t correct_count; //
+    bool is_gradient_bad;   // one is not finite, and was not applied
 } pen_engine_result;
 
 // Bytes that were planned, of all forms so far.
@@ -154,8 +155,9 @@ typedef struct pen_engine_kind {
     // begun and not done. The batch is lent until `step` has returned for it; until then nothing
     // but steps may be asked for. NULL member: steps begin when they are asked for.
     PEN_NODISCARD pen_status (*begin)(pen_engine *engine, const pen_engine_step *step);
-    // One step. A loss that is not finite is no error here: then nothing was updated, unless the
-    // step has one microbatch and one device, whose updates are made as gradients come.
+    // One step. A loss or gradient that is not finite is no error here: then nothing was updated,
+    // unless the step has one microbatch and one device, whose updates are made as gradients come,
+    // and the gradient is not the first that comes.
     //   UNAVAILABLE, DEADLINE, CANCELLED  a peer was lost, by name
     PEN_NODISCARD pen_status (*step)(pen_engine *engine, const pen_engine_step *step,
                                      pen_engine_result *out_result);
@@ -196,6 +198,11 @@ typedef struct pen_engine_kind {
     void (*pulse)(const pen_engine *engine, pen_engine_pulse *out_pulse);
     // The plan that is run, of the nodes of program(). NULL member: none.
     const struct pen_plan *(*plan)(const pen_engine *engine);
+    // After a step whose loss or gradient is not finite: computes it again, and says why
+    // (inspect_step.h). Nothing but `destroy` may follow. Never PEN_OK. NULL member: not known.
+    //   NOT_FINITE   names the node
+    //   UNAVAILABLE  the hardware does not compute the same thing twice
+    PEN_NODISCARD pen_status (*explain)(pen_engine *engine, const pen_engine_step *step);
 } pen_engine_kind;
 
 #endif // PEN_SCHEDULER_ENGINE_H

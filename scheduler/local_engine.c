@@ -1,9 +1,11 @@
 #include "scheduler/local_engine.h"
 
 #include <math.h>
+#include <stdio.h>
 
 #include "base/memory.h"
 #include "scheduler/feed.h"
+#include "scheduler/inspect_step.h"
 #include "scheduler/job_runner.h"
 #include "scheduler/local_save.h"
 #include "scheduler/process_memory.h"
@@ -19,6 +21,9 @@ typedef struct local_engine {
     bool accumulate;
     pen_local_save *save; // NULL: no checkpoints are asked for
     uint64_t generation;
+    double *losses;      // [microbatches + 1] of the step
+    uint32_t loss_count; // of those computed
+    bool is_lost;        // a step that went wrong had changed parameters
 } local_engine;
 
 static local_engine *local_of(pen_engine *engine) {
@@ -33,26 +38,56 @@ static void local_destroy(pen_engine *engine) {
     pen_memory_free(local);
 }
 
-// Runs one microbatch and adds its loss and hits to the result. The seed gradient of a microbatch
-// is its share of the step's examples, so that gradients of microbatch means add up to the gradient
-// of the step's mean.
+// Updates of the form stop before a gradient that is not finite.
+static pen_status local_guard(const local_engine *local, const pen_runner_form *form) {
+    if (pen_executor_is_guarded(form->executor)) return PEN_OK;
+    return pen_executor_guard(form->executor,
+                              local->accumulate ? PEN_VALUE_NONE : form->program->loss);
+}
+
+static pen_run_context local_context(const local_engine *local, const pen_engine_step *step,
+                                     uint64_t microbatch) {
+    return (pen_run_context){.seed = (uint64_t)local->job->train.seed,
+                             .step = step->step,
+                             .microbatch = microbatch,
+                             .first_microbatch = microbatch == 0};
+}
+
+// The seed gradient of a microbatch is its share of the step's examples, so that gradients of
+// microbatch means add up to the gradient of the step's mean.
+static pen_status local_feed(local_engine *local, const pen_runner_form *form,
+                             const pen_engine_step *step, uint64_t microbatch, double weight) {
+    const pen_program *program = form->program;
+    PEN_TRY(
+        pen_feed_microbatch(form, local->info, step->batch, microbatch * local->microbatch_size));
+    PEN_TRY(pen_feed_scalar(form, program->loss_weight, weight));
+    PEN_TRY(pen_feed_scalar(form, program->learning_rate, step->learning_rate));
+    return pen_feed_scalar(form, program->step, (double)step->step);
+}
+
+// Runs a list; a guard that stops it is no error.
+static pen_status local_run(local_engine *local, const pen_runner_form *form, uint32_t list,
+                            const pen_run_context *run, pen_engine_result *result) {
+    const pen_status status = pen_executor_run(form->executor, list, 0, run);
+    if (pen_status_get_code(status) != PEN_NOT_FINITE) return status;
+    pen_status_ignore(status, "the step is computed again to find out why");
+    result->is_gradient_bad = true;
+    if (pen_executor_has_updated(form->executor)) local->is_lost = true;
+    return PEN_OK;
+}
+
+// Runs one microbatch and adds its loss and hits to the result.
 static pen_status local_microbatch(local_engine *local, const pen_runner_form *form,
                                    const pen_engine_step *step, uint64_t microbatch,
                                    pen_engine_result *result) {
     const pen_program *program = form->program;
     const double weight = (double)program->microbatch_size / (double)step->batch->count;
-    PEN_TRY(
-        pen_feed_microbatch(form, local->info, step->batch, microbatch * local->microbatch_size));
-    PEN_TRY(pen_feed_scalar(form, program->loss_weight, weight));
-    PEN_TRY(pen_feed_scalar(form, program->learning_rate, step->learning_rate));
-    PEN_TRY(pen_feed_scalar(form, program->step, (double)step->step));
-    const pen_run_context run = {.seed = (uint64_t)local->job->train.seed,
-                                 .step = step->step,
-                                 .microbatch = microbatch,
-                                 .first_microbatch = microbatch == 0};
-    PEN_TRY(pen_executor_run(form->executor, PEN_EXECUTOR_MICROBATCH, 0, &run));
+    PEN_TRY(local_feed(local, form, step, microbatch, weight));
+    const pen_run_context run = local_context(local, step, microbatch);
+    PEN_TRY(local_run(local, form, PEN_EXECUTOR_MICROBATCH, &run, result));
     double loss;
     PEN_TRY(pen_feed_read_loss(form, &loss));
+    local->losses[local->loss_count++] = loss;
     result->loss += weight * loss;
     if (!pen_value_is(program->accuracy)) return PEN_OK;
     int64_t correct;
@@ -63,24 +98,130 @@ static pen_status local_microbatch(local_engine *local, const pen_runner_form *f
     return PEN_OK;
 }
 
+// The form of a microbatch of the step.
+static pen_status local_form(local_engine *local, const pen_feed_split *split, uint64_t microbatch,
+                             const pen_runner_form **out_form) {
+    *out_form = local->whole;
+    if (microbatch < split->whole_count) return PEN_OK;
+    PEN_TRY(
+        pen_runner_get(local->runner, PEN_COMPILE_TRAIN, split->rest, local->accumulate, out_form));
+    return local_guard(local, *out_form);
+}
+
 static pen_status local_step(pen_engine *engine, const pen_engine_step *step,
                              pen_engine_result *out_result) {
     local_engine *local = local_of(engine);
     const pen_feed_split split = pen_feed_cut(step->batch->count, local->microbatch_size);
+    const uint64_t count = split.whole_count + (split.rest > 0);
     const pen_runner_form *form = local->whole;
     pen_engine_result result = {0};
-    for (uint64_t m = 0; m < split.whole_count; m++) {
+    local->loss_count = 0;
+    for (uint64_t m = 0; m < count; m++) {
+        PEN_TRY(local_form(local, &split, m, &form));
         PEN_TRY(local_microbatch(local, form, step, m, &result));
     }
-    if (split.rest > 0) {
-        PEN_TRY(
-            pen_runner_get(local->runner, PEN_COMPILE_TRAIN, split.rest, local->accumulate, &form));
-        PEN_TRY(local_microbatch(local, form, step, split.whole_count, &result));
+    if (isfinite(result.loss) && local->accumulate) { // else updates ran inside
+        const pen_run_context run = {.seed = (uint64_t)local->job->train.seed, .step = step->step};
+        PEN_TRY(local_run(local, form, PEN_EXECUTOR_UPDATE, &run, &result));
     }
     *out_result = result;
-    if (!isfinite(result.loss) || !local->accumulate) return PEN_OK; // else updates ran inside
-    const pen_run_context run = {.seed = (uint64_t)local->job->train.seed, .step = step->step};
-    return pen_executor_run(form->executor, PEN_EXECUTOR_UPDATE, 0, &run);
+    return PEN_OK;
+}
+
+// ---- what went wrong
+
+typedef struct local_again {
+    local_engine *local;
+    const pen_engine_step *step;
+    pen_feed_split split;
+    const pen_runner_form *form; // of the last part
+} local_again;
+
+static pen_status local_run_again(void *context, uint32_t part, pen_node_inspection *nodes,
+                                  uint32_t *out_bad, double *out_loss) {
+    local_again *again = context;
+    local_engine *local = again->local;
+    const uint64_t count = again->split.whole_count + (again->split.rest > 0);
+    const pen_run_context run = local_context(local, again->step, part);
+    if (part == count) { // norms
+        return pen_executor_inspect(again->form->executor, PEN_EXECUTOR_UPDATE, 0, &run, true,
+                                    nodes, out_bad);
+    }
+    PEN_TRY(local_form(local, &again->split, part, &again->form));
+    const double weight =
+        (double)again->form->program->microbatch_size / (double)again->step->batch->count;
+    PEN_TRY(local_feed(local, again->form, again->step, part, weight));
+    const bool is_finite = part < local->loss_count && isfinite(local->losses[part]);
+    PEN_TRY(pen_executor_inspect(again->form->executor, PEN_EXECUTOR_MICROBATCH, 0, &run, is_finite,
+                                 nodes, out_bad));
+    return *out_bad == UINT32_MAX ? pen_feed_read_loss(again->form, out_loss) : PEN_OK;
+}
+
+static pen_status local_describe_bad(void *context, uint32_t part, uint32_t position,
+                                     pen_arena *arena, const char **out_text) {
+    const local_again *again = context;
+    (void)part;
+    return pen_executor_describe_bad(again->form->executor, position, 0, arena, out_text);
+}
+
+static pen_status local_describe_node(void *context, uint32_t part, uint32_t position,
+                                      pen_arena *arena, const char **out_text) {
+    const local_again *again = context;
+    (void)part;
+    return pen_executor_describe_node(again->form->executor, position, arena, out_text);
+}
+
+static uint32_t local_node_limit(const local_engine *local) {
+    uint32_t limit = 0;
+    for (uint32_t f = 0; f < pen_runner_form_count(local->runner); f++) {
+        const uint32_t count = pen_runner_form_at(local->runner, f)->program->order_count;
+        if (count > limit) limit = count;
+    }
+    return limit;
+}
+
+pen_status pen_local_engine_explain(pen_engine *engine, const pen_engine_step *step,
+                                    const char *first, const double *losses, uint32_t loss_count) {
+    local_engine *local = local_of(engine);
+    char device[160];
+    local_again again = {.local = local, .step = step, .form = local->whole};
+    again.split = pen_feed_cut(step->batch->count, local->microbatch_size);
+    const uint64_t count = again.split.whole_count + (again.split.rest > 0);
+    if (first == NULL) {
+        snprintf(device, sizeof device, "device '%.100s'", local->job->cluster.devices[0].name);
+    } else {
+        snprintf(device, sizeof device, "the coordinator's machine");
+    }
+    PEN_ASSERT(loss_count <= count);
+    for (uint32_t m = 0; m < loss_count; m++) {
+        local->losses[m] = losses[m];
+    }
+    local->loss_count = loss_count;
+    const pen_inspect_step inspected = {.step = step->step,
+                                        .device = device,
+                                        .first = first,
+                                        .part_count = (uint32_t)count + local->accumulate,
+                                        .loss_count = loss_count,
+                                        .losses = local->losses,
+                                        .node_limit = local_node_limit(local),
+                                        .context = &again,
+                                        .run = local_run_again,
+                                        .describe_bad = local_describe_bad,
+                                        .describe_node = local_describe_node};
+    return pen_inspect_step_explain(&inspected);
+}
+
+static pen_status local_explain(pen_engine *engine, const pen_engine_step *step) {
+    const local_engine *local = local_of(engine);
+    if (local->is_lost) {
+        return pen_error(PEN_NOT_FINITE,
+                         "a gradient of step %llu is not finite; with one microbatch a step, "
+                         "parameters are changed as gradients come, so that the step cannot be "
+                         "computed again to find out why; a smaller learning rate may help, or "
+                         "clip_norm",
+                         (unsigned long long)step->step);
+    }
+    return pen_local_engine_explain(engine, step, NULL, local->losses, local->loss_count);
 }
 
 static pen_status local_evaluate(pen_engine *engine, pen_dataset *dataset, uint64_t batch,
@@ -162,6 +303,7 @@ static const pen_engine_kind local_kind = {
     .poll_saved = local_poll_saved,
     .committed = local_committed,
     .memory = local_memory,
+    .explain = local_explain,
 };
 
 // Says of memory that does not suffice where it was stated.
@@ -179,6 +321,7 @@ static pen_status local_compile_rest(local_engine *local, const pen_engine_optio
     const pen_runner_form *form;
     const pen_status status =
         pen_runner_get(local->runner, PEN_COMPILE_TRAIN, options->rest, local->accumulate, &form);
+    if (status == PEN_OK) return local_guard(local, form);
     return pen_status_add_context(local_blame(options, status),
                                   "for the last %llu examples of an epoch; drop_last: true leaves "
                                   "a batch that is not full out",
@@ -199,6 +342,8 @@ static pen_status local_start(local_engine *local, const pen_engine_options *opt
     PEN_TRY(local_blame(options,
                         pen_runner_get(local->runner, PEN_COMPILE_TRAIN, local->microbatch_size,
                                        local->accumulate, &local->whole)));
+    PEN_TRY(local_guard(local, local->whole));
+    PEN_TRY(PEN_NEW(local->arena, (size_t)job->train.microbatches + 1, &local->losses));
     PEN_TRY(local_compile_rest(local, options));
     return local_take_over(local, options->log);
 }

@@ -15,4 +15,10 @@
 PEN_NODISCARD pen_status pen_local_engine_create(const pen_engine_options *options,
                                                  pen_engine **out_engine);
 
+// As the engine's explain, of losses that came out elsewhere, with the same tensors as are here:
+// `first` says where, for people. NULL: here.
+PEN_NODISCARD pen_status pen_local_engine_explain(pen_engine *engine, const pen_engine_step *step,
+                                                  const char *first, const double *losses,
+                                                  uint32_t loss_count);
+
 #endif // PEN_SCHEDULER_LOCAL_ENGINE_H

@@ -204,16 +204,27 @@ void pen_trainer_destroy(pen_trainer *trainer) {
     pen_memory_free(trainer);
 }
 
-// The loss is not finite: because the data is not, or because the training went wrong.
-static pen_status train_refuse_loss(const pen_trainer *trainer, const pen_batch *batch,
+// The loss, or a gradient, is not finite: because the data is not, or because the training went
+// wrong.
+static pen_status train_refuse_loss(const pen_trainer *trainer, const pen_engine_step *step,
                                     const pen_step_report *report) {
-    const char *what = isnan(report->loss) ? "not a number" : "infinite";
+    const pen_batch *batch = step->batch;
+    const pen_engine_kind *kind = trainer->engine->kind;
+    const char *what = isfinite(report->loss) ? "finite, but a gradient is not"
+                       : isnan(report->loss)  ? "not a number"
+                                              : "infinite";
     const pen_status data = pen_dataset_check_finite(trainer->dataset, batch->indices, batch->count,
                                                      batch->inputs, batch->labels);
     if (data != PEN_OK) {
         return pen_status_add_context(
             pen_job_blame_data(trainer->job, PEN_DATASET_PART_TRAIN, PEN_JOB_DATA_INPUTS, data),
             "so that the loss is %s", what);
+    }
+    if (kind->explain != NULL) {
+        return pen_status_add_context(kind->explain(trainer->engine, step),
+                                      "the loss of step %llu is %s; a smaller learning rate may "
+                                      "help, or clip_norm",
+                                      (unsigned long long)report->step, what);
     }
     return pen_error(PEN_NOT_FINITE,
                      "the loss of step %llu is %s; a smaller learning rate may help, or clip_norm",
@@ -261,7 +272,8 @@ static pen_status train_batch(pen_trainer *trainer, const pen_engine_step *step,
     report->loss = result.loss;
     report->target_count = result.target_count;
     report->correct_count = result.correct_count;
-    return isfinite(result.loss) ? PEN_OK : train_refuse_loss(trainer, step->batch, report);
+    if (isfinite(result.loss) && !result.is_gradient_bad) return PEN_OK;
+    return train_refuse_loss(trainer, step, report);
 }
 
 // A checkpoint, if there is to be one after the step; and what the one before still needs.

@@ -36,7 +36,31 @@ struct pen_executor {
     uint32_t *launch_first; // [order_count + 1] in `launches`: one for each combination of copies
     pen_launch **launches;  // NULL until bound
     double *node_seconds;   // [order_count], added to; NULL: nobody wants to know
+    struct executor_guards *guards; // NULL: none
 };
+
+// The launch for this microbatch; NULL for views.
+const pen_launch *executor_launch(const pen_executor *executor, uint32_t position,
+                                  uint64_t microbatch);
+
+// Guards (executor_guard.c), where there are some. NOT_FINITE
+PEN_NODISCARD pen_status executor_guard_list(const pen_executor *executor,
+                                             const pen_memory_list *list, uint64_t microbatch);
+PEN_NODISCARD pen_status executor_guard_before(const pen_executor *executor,
+                                               const pen_memory_list *list, uint32_t position,
+                                               uint64_t microbatch);
+PEN_NODISCARD pen_status executor_guard_after(const pen_executor *executor, uint32_t position,
+                                              uint64_t microbatch, const pen_run_context *run);
+
+// The memory of a value, for looking at every element; NULL: not here, or elements do not fill it.
+const void *executor_look(const pen_executor *executor, pen_value_id value, uint64_t microbatch,
+                          uint64_t *out_bytes);
+// Whether the node is an optimizer's, which changes parameters and states.
+bool executor_is_update(const pen_node *node);
+
+// Where a test plants a fault of hardware (failpoint "executor.node_run"): a bit of what the node
+// has made is another.
+void executor_spoil(const pen_executor *executor, uint32_t position, uint64_t microbatch);
 
 // Sizes of values, kernels (whose workspaces the plan needs) and the plan.
 PEN_NODISCARD pen_status executor_plan(pen_executor *executor);
