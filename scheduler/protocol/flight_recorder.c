@@ -188,13 +188,13 @@ static void flight_record(pen_flight_recorder *recorder, pen_flight_kind kind,
     const uint64_t number = atomic_load_explicit(&recorder->recorded, memory_order_relaxed);
     flight_slot *slot = &recorder->slots[number % PEN_FLIGHT_EVENTS];
     atomic_store_explicit(&slot->stamp, 0, memory_order_relaxed);
-    atomic_thread_fence(memory_order_release);
+    // each word after the stamp: a reader that sees one sees that the slot is being written
     const uint64_t head[4] = {number, (uint64_t)(pen_clock_seconds() * 1e9), 0, (uint64_t)kind};
     for (uint32_t i = 0; i < 4; i++) {
-        atomic_store_explicit(&slot->words[i], head[i], memory_order_relaxed);
+        atomic_store_explicit(&slot->words[i], head[i], memory_order_release);
     }
     for (uint32_t i = 0; i < FLIGHT_PAYLOAD_WORDS; i++) {
-        atomic_store_explicit(&slot->words[4 + i], payload[i], memory_order_relaxed);
+        atomic_store_explicit(&slot->words[4 + i], payload[i], memory_order_release);
     }
     atomic_store_explicit(&slot->stamp, number + 1, memory_order_release);
     atomic_store_explicit(&recorder->recorded, number + 1, memory_order_release);
@@ -322,9 +322,8 @@ static void flight_write_events(flight_file *file, const pen_flight_recorder *re
         uint64_t words[FLIGHT_EVENT_WORDS];
         if (atomic_load_explicit(&slot->stamp, memory_order_acquire) != n + 1) continue;
         for (uint32_t i = 0; i < FLIGHT_EVENT_WORDS; i++) {
-            words[i] = atomic_load_explicit(&slot->words[i], memory_order_relaxed);
+            words[i] = atomic_load_explicit(&slot->words[i], memory_order_acquire);
         }
-        atomic_thread_fence(memory_order_acquire);
         if (atomic_load_explicit(&slot->stamp, memory_order_relaxed) != n + 1) continue;
         flight_write_word(file, FLIGHT_TAG_EVENT);
         for (uint32_t i = 0; i < FLIGHT_EVENT_WORDS; i++) {

@@ -262,6 +262,7 @@ static void link_up(void *context, uint32_t peer) {
     pen_coordinator *c = context;
     pen_mutex_lock(&c->lock);
     c->workers[peer].is_up = true;
+    c->workers[peer].is_lost = false;
     pen_mutex_unlock(&c->lock);
 }
 
@@ -269,6 +270,11 @@ static void link_up(void *context, uint32_t peer) {
 static bool link_is_superseded(pen_status reason) {
     return pen_status_get_code(reason) == PEN_CANCELLED &&
            strstr(pen_status_message(reason), PEN_WORKER_SUPERSEDED) != NULL;
+}
+
+// A worker that left a run that failed refuses the frames that are still on their way to it.
+static bool link_has_left(const pen_coordinator *c, pen_status reason) {
+    return c->is_failed && strstr(pen_status_message(reason), PEN_WORKER_LEFT) != NULL;
 }
 
 // Whether calling again may help.
@@ -284,6 +290,7 @@ void pen_coordinator_lose(pen_coordinator *c, uint32_t peer, pen_status take_rea
     const bool is_superseded = link_is_superseded(take_reason);
     worker->wants_link = link_may_return(c, take_reason, worker->is_up);
     worker->is_up = false;
+    worker->is_lost = !link_has_left(c, take_reason);
     pen_coordinator_end_arrivals(c, peer);
     pen_condition_broadcast(&c->changed);
     const bool is_closed = c->is_closed;

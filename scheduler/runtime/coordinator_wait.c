@@ -313,7 +313,7 @@ static uint32_t coordinator_find_lost(pen_coordinator *c, uint32_t failed) {
     pen_mutex_lock(&c->lock);
     while (pen_status_get_code(c->workers[failed].failure) == PEN_UNAVAILABLE) {
         for (uint32_t w = 1; w <= c->table->worker_count && lost == 0; w++) {
-            if (w != failed && !c->workers[w].is_up) lost = w;
+            if (w != failed && c->workers[w].is_lost) lost = w;
         }
         const double left = deadline - pen_clock_seconds();
         if (lost != 0 || left <= 0) break;
@@ -335,7 +335,7 @@ static void coordinator_note_missing(pen_coordinator *c) {
     for (uint32_t w = 1; c->setup.is_missing != NULL && w <= c->table->worker_count; w++) {
         const bool is_blamed =
             pen_coordinator_core_is_missing(c->core, w) && !(is_messenger && w == c->failed_worker);
-        c->setup.is_missing[w] = !c->workers[w].is_up || is_blamed;
+        c->setup.is_missing[w] = c->workers[w].is_lost || is_blamed;
     }
     pen_mutex_unlock(&c->lock);
 }

@@ -179,7 +179,7 @@ static pen_status worker_begin(void *context, uint32_t peer, const pen_frame *fr
     pen_worker *worker = context;
     if (frame->kind == PEN_FRAME_BLOB) return worker_begin_blob(worker, peer, frame, out_memory);
     pen_worker_run *run = pen_worker_use_run(worker);
-    if (run == NULL) return pen_error(PEN_UNAVAILABLE, "a tensor came while nothing runs here");
+    if (run == NULL) return pen_error(PEN_UNAVAILABLE, "a tensor came while " PEN_WORKER_LEFT);
     const pen_status status = pen_worker_run_begin(run, peer, frame, out_memory);
     if (status == PEN_OK) {
         pen_mutex_lock(&worker->lock);
