@@ -20,6 +20,7 @@ typedef struct worker_options {
     const char *tls;
     const char *coordinators;
     const char *workers;
+    const char *store;
     bool insecure;
     bool once;
     int64_t announce; // 0: nowhere
@@ -115,8 +116,10 @@ static void worker_serve(pen_worker *worker, const sigset_t *signals, bool has_p
 
 static pen_status worker_run_verb(pen_command_context *context, const void *options_given) {
     const worker_options *options = options_given;
-    pen_worker_options made = {
-        .address = options->listen, .is_insecure = options->insecure, .is_once = options->once};
+    pen_worker_options made = {.address = options->listen,
+                               .is_insecure = options->insecure,
+                               .is_once = options->once,
+                               .store = options->store};
     pen_worker *worker;
     sigset_t signals;
     uint16_t port;
@@ -173,6 +176,11 @@ static const pen_cli_option worker_cli_options[] = {
                .kind = PEN_OPTION_TEXT,
                .offset = offsetof(worker_options, workers),
                .help = "names of certificates that may be other workers; any without"}},
+    {.value_name = "DIR",
+     .field = {.key = "store",
+               .kind = PEN_OPTION_TEXT,
+               .offset = offsetof(worker_options, store),
+               .help = "write checkpoints there, wherever the training wants them"}},
     {.field = {.key = "insecure",
                .kind = PEN_OPTION_BOOL,
                .offset = offsetof(worker_options, insecure),

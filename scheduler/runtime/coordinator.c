@@ -181,6 +181,16 @@ static pen_status coordinator_describe(pen_coordinator *c) {
     return PEN_OK;
 }
 
+static pen_status coordinator_start_recorder(pen_coordinator *c,
+                                             const pen_coordinator_options *options) {
+    pen_flight_setup setup = {.table = c->table,
+                              .generation = c->generation,
+                              .incarnation = c->incarnation,
+                              .options = options};
+    PEN_TRY(pen_run_spec_name(c->spec, c->arena, &setup.worker_names, &setup.channel_names));
+    return pen_flight_recorder_create(&setup, &c->recorder);
+}
+
 static pen_status coordinator_make_core(pen_coordinator *c) {
     const char *numerics;
     uint32_t action_limit;
@@ -197,6 +207,7 @@ static pen_status coordinator_make_core(pen_coordinator *c) {
     snprintf(options.self.build, sizeof options.self.build, "%s", pen_build_name());
     snprintf(options.self.isa, sizeof options.self.isa, "%s", numerics);
     PEN_TRY(pen_coordinator_core_new(c->table, &options, c->arena, &c->core, &action_limit));
+    PEN_TRY(coordinator_start_recorder(c, &options));
     char *part;
     PEN_TRY(PEN_NEW(c->arena, PEN_MESSAGE_PART_LIMIT, &part));
     c->part = part;
@@ -357,6 +368,7 @@ void pen_coordinator_destroy(pen_coordinator *coordinator) {
     pen_condition_deinit(&c->stepped);
     pen_condition_deinit(&c->ended);
     pen_mutex_deinit(&c->lock);
+    pen_flight_recorder_destroy(c->recorder);
     pen_arena_destroy(c->save.arena);
     pen_arena_destroy(c->arena);
     pen_memory_free(c);

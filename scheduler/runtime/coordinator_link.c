@@ -222,7 +222,11 @@ void pen_coordinator_step(pen_coordinator *c, const pen_coordinator_event *event
     c->stepper_count -= 1;
     c->is_stepping = true;
     now.now = (uint64_t)(pen_clock_seconds() * 1e9);
+    const bool is_recorded = link_is_movement(event->kind);
+    if (is_recorded) pen_flight_record_coordinator(c->recorder, &now);
     pen_coordinator_core_step(c->core, &now, c->actions, &count);
+    if (!is_recorded && count > 0) pen_flight_record_coordinator(c->recorder, &now);
+    if (is_recorded || count > 0) pen_flight_add_coordinator(c->recorder, c->actions, count);
     for (uint32_t i = 0; i < count; i++) {
         if (link_note(c, &c->actions[i])) is_noted = true;
     }
@@ -288,6 +292,7 @@ void pen_coordinator_lose(pen_coordinator *c, uint32_t peer, pen_status take_rea
     coordinator_worker *worker = &c->workers[peer];
     pen_mutex_lock(&c->lock);
     const bool is_superseded = link_is_superseded(take_reason);
+    pen_flight_record_note(c->recorder, pen_status_message(take_reason));
     worker->wants_link = link_may_return(c, take_reason, worker->is_up);
     worker->is_up = false;
     worker->is_lost = !link_has_left(c, take_reason);

@@ -4,6 +4,7 @@
 
 #include "base/thread.h"
 #include "scheduler/protocol/coordinator_core.h"
+#include "scheduler/protocol/flight_recorder.h"
 #include "scheduler/protocol/message.h"
 #include "scheduler/runtime/coordinator.h"
 
@@ -99,6 +100,7 @@ struct pen_coordinator {
     pen_condition ended;   // the clock is to end
     // guarded by lock
     pen_coordinator_core *core;
+    pen_flight_recorder *recorder;
     pen_coordinator_action *actions; // [action_limit]
     bool is_stepping;                // actions are carried out
     uint32_t stepper_count;          // threads that wait for that

@@ -65,6 +65,11 @@ typedef struct pen_run_spec {
     uint32_t saved_count;
 } pen_run_spec;
 
+// Names of workers ([worker_count + 1]) and, by form and channel, of what channels carry.
+PEN_NODISCARD pen_status pen_run_spec_name(const pen_run_spec *spec, pen_arena *arena,
+                                           const char *const **out_workers,
+                                           const char *const *const **out_channels);
+
 // Parameters and states are numbered, in messages and frames, by device and value of its part of
 // form 0.
 #define PEN_RUN_TENSOR_VALUES ((uint32_t)1 << 20) // values of a part, at most

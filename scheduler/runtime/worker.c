@@ -207,16 +207,21 @@ static void worker_unlink(pen_worker *worker, uint32_t first) {
     pen_mutex_unlock(&worker->lock);
 }
 
-// Waits until the transport reads and writes none of the run's memory. What the coordinator is
-// being sent, or sends, may end first; one that does not take it is left.
+// Takes the run away from the transport's thread when that neither reads nor writes its memory.
+// What the coordinator is being sent, or sends, may end first; one that does not take it is left.
 static void worker_drain(pen_worker *worker, pen_worker_run *run) {
     const double deadline = pen_clock_seconds() + WORKER_LEAVE_SECONDS;
     bool is_left = false;
     for (;;) {
         const uint32_t lent_count = pen_worker_run_lent_count(run);
         pen_mutex_lock(&worker->lock);
-        const bool is_busy = lent_count > 0 || worker->arriving_count > 0;
-        if (is_busy) (void)pen_condition_wait_for(&worker->changed, &worker->lock, 0.01);
+        const bool is_busy =
+            lent_count > 0 || worker->arriving_count > 0 || worker->callback_count > 0;
+        if (is_busy) {
+            (void)pen_condition_wait_for(&worker->changed, &worker->lock, 0.01);
+        } else {
+            worker->run = NULL;
+        }
         pen_mutex_unlock(&worker->lock);
         if (!is_busy) return;
         if (is_left || pen_clock_seconds() < deadline) continue;
@@ -225,8 +230,7 @@ static void worker_drain(pen_worker *worker, pen_worker_run *run) {
     }
 }
 
-// Takes the run away from the transport's thread; waits until nobody else uses its memory. NULL:
-// there was none.
+// NULL: there was none.
 static pen_worker_run *worker_take_run(pen_worker *worker) {
     pen_mutex_lock(&worker->lock);
     pen_worker_run *run = worker->run;
@@ -236,12 +240,6 @@ static pen_worker_run *worker_take_run(pen_worker *worker) {
     if (run == NULL) return NULL;
     pen_worker_run_rest(run); // so that nothing more is lent
     worker_drain(worker, run);
-    pen_mutex_lock(&worker->lock);
-    worker->run = NULL;
-    while (worker->callback_count > 0 || worker->arriving_count > 0) {
-        (void)pen_condition_wait_for(&worker->changed, &worker->lock, 0.01);
-    }
-    pen_mutex_unlock(&worker->lock);
     return run;
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/thread.h"
 #include "device/device.h"
+#include "scheduler/protocol/flight_recorder.h"
 #include "scheduler/runtime/executor.h"
 #include "scheduler/runtime/snapshot.h"
 #include "scheduler/runtime/worker_run.h"
@@ -107,6 +108,7 @@ struct pen_worker_run {
     pen_condition called; // a device's call is done, an event was carried out, a device rests
     // guarded by lock
     pen_worker_core *core;
+    pen_flight_recorder *flight;
     pen_run_round rounds[WORKER_ROUND_RING];
     worker_piece pieces[WORKER_PIECES];
     pen_tensor_piece pulled[WORKER_PULLS]; // a ring: they wait for a place among the pieces

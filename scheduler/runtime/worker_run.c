@@ -122,7 +122,9 @@ pen_status pen_worker_run_step(pen_worker_run *run, const pen_worker_event *even
         run->is_stepping = true;
         actions = run->other_actions;
     }
+    pen_flight_record_worker(run->flight, event);
     const pen_worker_fault fault = pen_worker_core_step(run->core, event, actions, &count);
+    pen_flight_add_worker(run->flight, fault, actions, count);
     run_hand_over(run, actions, count);
     pen_mutex_unlock(&run->lock);
     run_carry_out(run, actions, count, device);
@@ -147,6 +149,7 @@ void pen_worker_run_fail(pen_worker_run *run, pen_status take_status) {
     pen_mutex_lock(&run->lock);
     const bool is_first = !run->is_failed && !run->is_closed;
     run->is_failed = true;
+    pen_flight_record_note(run->flight, pen_status_message(take_status));
     pen_mutex_unlock(&run->lock);
     if (is_first) {
         run->options.events.failed(run->options.events.context, take_status);
@@ -353,11 +356,21 @@ static pen_status run_check_parts(const pen_worker_run *run) {
     return PEN_OK;
 }
 
+static pen_status run_start_recorder(pen_worker_run *run) {
+    pen_flight_setup setup = {.table = run->table,
+                              .worker = run->options.worker,
+                              .generation = run->options.generation,
+                              .incarnation = run->options.incarnation};
+    PEN_TRY(pen_run_spec_name(run->spec, run->arena, &setup.worker_names, &setup.channel_names));
+    return pen_flight_recorder_create(&setup, &run->flight);
+}
+
 static pen_status run_build(pen_worker_run *run) {
     const pen_run_table *table = run->table;
     PEN_TRY(run_check_parts(run));
     PEN_TRY(pen_worker_core_new(table, run->options.worker, run->arena, &run->core,
                                 &run->action_limit));
+    PEN_TRY(run_start_recorder(run));
     PEN_TRY(PEN_NEW(run->arena, run->action_limit, &run->other_actions));
     PEN_TRY(PEN_NEW(run->arena, table->device_count, &run->devices));
     PEN_TRY(PEN_NEW(run->arena, table->device_count, &run->local_of_device));
@@ -445,6 +458,7 @@ void pen_worker_run_destroy(pen_worker_run *run) {
         pen_condition_deinit(&run->devices[d].wake);
     }
     pen_trace_recorder_destroy(run->recorder);
+    pen_flight_recorder_destroy(run->flight);
     pen_condition_deinit(&run->called);
     pen_mutex_deinit(&run->lock);
     pen_arena_destroy(run->arena);
