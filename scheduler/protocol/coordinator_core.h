@@ -2,11 +2,10 @@
 // heap; time comes inside the events. The driver (runtime/coordinator.c), plan admission and the
 // simulator drive the same code.
 //
-//   RECRUIT ──all workers are here──► FENCE ──durable──► ASSIGN ──all are ready──► RUN ──stop──►
-//   DONE
-//      │  ▲                             │                   │                        │           ▲
-//      │  └──────── a worker lost ──────┘                   │                        │           │
-//      └─ deadline, a lease over, a worker lost, a worker's fault, superseded ───────┴───────────┘
+//   RECRUIT ──all are here──► FENCE ──durable──► ASSIGN ──all are ready──► RUN ──stop──► DONE
+//    │   ▲                       │                 │                        │            ▲
+//    │   └──── a worker lost ────┘                 │                        │            │
+//    └── deadline, a lease over, a worker lost, a worker's fault, superseded ────────────┘
 //
 // FENCE is passed over where it is not needed. A worker that is lost in RECRUIT or FENCE may come
 // again; the fence that was written stays valid. Later the run is over: recovery is a new
@@ -24,9 +23,8 @@
 //
 //   NONE ──save──► SNAPPING ──all copied──► WRITING ──all durable──► PUBLISHING ──published──► NONE
 //
-// Three deadlines, beside a link that is down: `lease` without a sign of life of a worker,
-// `progress` without a loss or an end of a round while rounds are under way, `load` for loading and
-// copying.
+// Beside links that are down there are three deadlines: `lease` without a sign of life of a worker,
+// `progress` without a loss or an end while rounds are under way, `load` for loading and copying.
 //
 // Threads: one at a time.
 #ifndef PEN_SCHEDULER_PROTOCOL_COORDINATOR_CORE_H
@@ -225,16 +223,13 @@ bool pen_coordinator_core_is_quiet(const pen_coordinator_core *core);
 bool pen_coordinator_core_can_save(const pen_coordinator_core *core);
 
 pen_coordinator_state pen_coordinator_core_state(const pen_coordinator_core *core);
-
 // *out_step: of the save that is under way.
 pen_coordinator_save_state pen_coordinator_core_save_state(const pen_coordinator_core *core,
                                                            uint64_t *out_step);
 
 bool pen_coordinator_core_is_present(const pen_coordinator_core *core, uint32_t worker);
-
 // Whether a worker is not here, or the run failed because of it.
 bool pen_coordinator_core_is_missing(const pen_coordinator_core *core, uint32_t worker);
-
 // When the last sign of life of a worker came, on the clock of the events; 0: none yet.
 uint64_t pen_coordinator_core_heard_at(const pen_coordinator_core *core, uint32_t worker);
 

@@ -281,6 +281,29 @@ static void rounds_that_do_not_get_on_end_the_run(void **state) {
     pen_arena_destroy(arena);
 }
 
+// A long task is no lack of progress, until it is ten times too long.
+static void what_computes_gets_on(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    pen_coordinator_core *core = running_core(arena);
+    STEP(core, BEGIN, .count = 1, .updates = true);
+    for (uint64_t ran = PROGRESS / 2; ran < 10 * PROGRESS; ran += PROGRESS / 2) {
+        now += PROGRESS / 2;
+        all_hear(core);
+        STEP(core, COMPUTES, .worker = 2, .sequence = ran);
+        tick(core);
+        CHECK(action_count == 0, "after %u", (unsigned)ran);
+    }
+    STEP(core, COMPUTES, .worker = 2, .incarnation = 7, .sequence = 1);
+    now += PROGRESS;
+    all_hear(core);
+    STEP(core, COMPUTES, .worker = 2, .sequence = 10 * PROGRESS);
+    CHECK(pen_coordinator_core_heard_at(core, 2) == now, "it is heard");
+    tick(core);
+    check_failed(core, PEN_COORDINATOR_REASON_PROGRESS, 0);
+    pen_arena_destroy(arena);
+}
+
 static void without_deadlines_it_waits_for_ever(void **state) {
     (void)state;
     pen_arena *arena = check_arena();
@@ -512,6 +535,7 @@ PEN_TEST_MAIN(cmocka_unit_test(nobody_is_assigned_before_the_fence),
               cmocka_unit_test(the_longest_silent_is_named_and_all_are_to_blame),
               cmocka_unit_test(loading_has_a_deadline),
               cmocka_unit_test(rounds_that_do_not_get_on_end_the_run),
+              cmocka_unit_test(what_computes_gets_on),
               cmocka_unit_test(without_deadlines_it_waits_for_ever),
               cmocka_unit_test(a_checkpoint_is_published_when_all_shards_are_durable),
               cmocka_unit_test(a_shard_that_fails_ends_the_save_alone),
