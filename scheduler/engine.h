@@ -172,10 +172,12 @@ typedef struct pen_engine_kind {
     PEN_NODISCARD pen_status (*memory)(pen_engine *engine, pen_engine_memory *out_memory);
     // Begins a checkpoint of the tensors as they are between two steps, in the folder of shards:
     // when it returns they are copied aside, or will not be changed before they are written. One at
-    // a time. Errors are those of a step, and IO; those of writing come with `poll_saved`. Only of
+    // a time. Errors are those of a step, and IO; those of writing come with `poll_saved`, which
+    // `waits` until something came of it, and whose own errors are those of a step. Only of
     // engines with a log, as the next two.
     PEN_NODISCARD pen_status (*save)(pen_engine *engine, uint64_t step, const char *folder);
-    void (*poll_saved)(pen_engine *engine, pen_engine_saved *out_saved);
+    PEN_NODISCARD pen_status (*poll_saved)(pen_engine *engine, bool waits,
+                                           pen_engine_saved *out_saved);
     // The checkpoint of a step is in the log: nobody needs those before.
     void (*committed)(pen_engine *engine, uint64_t step);
     // Whether an error is that of a peer, which another generation may not have. NULL member: no.

@@ -275,8 +275,10 @@ static pen_status local_save(pen_engine *engine, uint64_t step, const char *fold
     return pen_local_save_begin(local->save, local->generation, step, folder);
 }
 
-static void local_poll_saved(pen_engine *engine, pen_engine_saved *out_saved) {
+static pen_status local_poll_saved(pen_engine *engine, bool waits, pen_engine_saved *out_saved) {
+    (void)waits; // the caller looks again
     pen_local_save_poll(local_of(engine)->save, out_saved);
+    return PEN_OK;
 }
 
 static void local_committed(pen_engine *engine, uint64_t step) {

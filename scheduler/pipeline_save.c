@@ -70,7 +70,7 @@ static void save_add_homeless(pipeline_engine *p, const pen_coordinator_saved *s
     out_saved->shard_count = saved->summary_count + 1;
 }
 
-void pen_pipeline_poll_saved(pen_engine *engine, pen_engine_saved *out_saved) {
+pen_status pen_pipeline_poll_saved(pen_engine *engine, bool waits, pen_engine_saved *out_saved) {
     static const pen_engine_save_state states[] = {
         [PEN_SAVE_NONE] = PEN_ENGINE_SAVE_NONE,
         [PEN_SAVE_WRITING] = PEN_ENGINE_SAVE_WRITING,
@@ -79,13 +79,18 @@ void pen_pipeline_poll_saved(pen_engine *engine, pen_engine_saved *out_saved) {
     };
     pipeline_engine *p = pipeline_of(engine);
     pen_coordinator_saved saved;
-    pen_coordinator_poll_saved(p->coordinator, &saved);
+    if (waits) {
+        PEN_TRY(pen_coordinator_await_saved(p->coordinator, &saved));
+    } else {
+        pen_coordinator_poll_saved(p->coordinator, &saved);
+    }
     *out_saved = (pen_engine_saved){.state = states[saved.state],
                                     .step = saved.step,
                                     .shard_count = saved.summary_count,
                                     .shards = saved.summaries,
                                     .failure = saved.failure};
     if (saved.state == PEN_SAVE_DURABLE && p->has_homeless) save_add_homeless(p, &saved, out_saved);
+    return PEN_OK;
 }
 
 void pen_pipeline_committed(pen_engine *engine, uint64_t step) {

@@ -153,7 +153,8 @@ PEN_NODISCARD pen_status pen_pipeline_start(pipeline_engine *p);
 
 // Of the engine: pipeline_save.c, pipeline_recovery.c.
 PEN_NODISCARD pen_status pen_pipeline_save(pen_engine *engine, uint64_t step, const char *folder);
-void pen_pipeline_poll_saved(pen_engine *engine, pen_engine_saved *out_saved);
+PEN_NODISCARD pen_status pen_pipeline_poll_saved(pen_engine *engine, bool waits,
+                                                 pen_engine_saved *out_saved);
 void pen_pipeline_committed(pen_engine *engine, uint64_t step);
 bool pen_pipeline_is_failed(pen_engine *engine);
 PEN_NODISCARD pen_status pen_pipeline_recover(pen_engine *engine, const pen_engine_loss *loss);

@@ -175,7 +175,7 @@ pen_status pen_train_keeper_go_on(pen_train_keeper *keeper, pen_engine *engine, 
             }
             return PEN_OK;
         }
-        engine->kind->poll_saved(engine, &keeper->saved);
+        PEN_TRY(engine->kind->poll_saved(engine, waits, &keeper->saved));
         switch (keeper->saved.state) {
         case PEN_ENGINE_SAVE_WRITING:
             break;
