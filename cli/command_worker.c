@@ -13,6 +13,7 @@
 #include "cli/signals.h"
 #include "scheduler/protocol/flight_recorder.h"
 #include "scheduler/runtime/worker.h"
+#include "scheduler/transport/pem_file.h"
 
 typedef struct worker_options {
     pen_cli_common common;
@@ -45,6 +46,8 @@ static pen_status worker_read_tls(pen_command_context *context, const char *text
         return pen_error(PEN_INVALID_INPUT,
                          "--tls: found \"%.200s\", expected three files: CA,CERT,KEY", text);
     }
+    context->input_exit_code = PEN_EXIT_SPEC;
+    PEN_TRY(pen_pem_read_all(files, context->arena, NULL));
     *out_tls = (pen_transport_tls){.ca = files[0], .cert = files[1], .key = files[2]};
     return PEN_OK;
 }

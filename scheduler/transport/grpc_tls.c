@@ -81,10 +81,11 @@ static pen_status tls_make_channel(pen_grpc_credentials *credentials) {
         grpc_ssl_pem_key_cert_pair pair = tls_pair(&files);
         grpc_channel_credentials *made =
             grpc_ssl_credentials_create_ex(files.texts[PEN_PEM_AUTHORITIES], &pair, NULL, NULL);
-        if (credentials->of_channels != NULL) {
+        pen_pem_warn(&files);
+        if (made != NULL && credentials->of_channels != NULL) {
             grpc_channel_credentials_release(credentials->of_channels);
         }
-        credentials->of_channels = made;
+        if (made != NULL) credentials->of_channels = made;
     }
     pen_arena_destroy(arena);
     return status;
@@ -108,6 +109,7 @@ tls_fetch(void *context, grpc_ssl_server_certificate_config **out_config) {
     if (!tls_has_changed(credentials, credentials->server_stamps)) {
         return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
     }
+    *out_config = NULL;
     pen_status status = pen_arena_create(&arena);
     if (status == PEN_OK) {
         status = tls_read(credentials, arena, &files);
@@ -118,7 +120,10 @@ tls_fetch(void *context, grpc_ssl_server_certificate_config **out_config) {
         }
         pen_arena_destroy(arena);
     }
-    if (status == PEN_OK) return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_NEW;
+    if (status == PEN_OK) {
+        return *out_config != NULL ? GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_NEW
+                                   : GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
+    }
     tls_complain(status);
     return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
 }

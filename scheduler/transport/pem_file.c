@@ -131,17 +131,23 @@ pen_status pen_pem_check(const pen_pem_files *files) {
     EVP_PKEY *key = pem_key(texts[PEN_PEM_KEY]);
     const bool is_pair =
         certificate != NULL && key != NULL && X509_check_private_key(certificate, key) == 1;
-    const bool is_over =
-        certificate != NULL && X509_cmp_current_time(X509_get0_notAfter(certificate)) < 0;
     X509_free(certificate);
     EVP_PKEY_free(key);
     BIO_free(from);
     ERR_clear_error();
-    if (!is_pair) {
-        return pen_error(PEN_INVALID_INPUT,
-                         "%s: tls: key: it is not the key of the certificate '%s'",
-                         paths[PEN_PEM_KEY], paths[PEN_PEM_CERTIFICATE]);
-    }
+    if (is_pair) return PEN_OK;
+    return pen_error(PEN_INVALID_INPUT, "%s: tls: key: it is not the key of the certificate '%s'",
+                     paths[PEN_PEM_KEY], paths[PEN_PEM_CERTIFICATE]);
+}
+
+void pen_pem_warn(const pen_pem_files *files) {
+    const char *const *paths = files->paths, *const *texts = files->texts;
+    BIO *from = pem_open(texts[PEN_PEM_CERTIFICATE]);
+    X509 *certificate = pem_certificate(from);
+    const bool is_over =
+        certificate != NULL && X509_cmp_current_time(X509_get0_notAfter(certificate)) < 0;
+    X509_free(certificate);
+    BIO_free(from);
     if (is_over) {
         pen_log(PEN_LOG_WARNING, "tls: the certificate '%s' has expired",
                 paths[PEN_PEM_CERTIFICATE]);
@@ -150,7 +156,6 @@ pen_status pen_pem_check(const pen_pem_files *files) {
         pen_log(PEN_LOG_WARNING, "tls: the certificate '%s' is not signed by '%s'",
                 paths[PEN_PEM_CERTIFICATE], paths[PEN_PEM_AUTHORITIES]);
     }
-    return PEN_OK;
 }
 
 pen_status pen_pem_read_all(const char *const paths[3], pen_arena *arena,

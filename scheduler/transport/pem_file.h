@@ -23,9 +23,11 @@ typedef struct pen_pem_files {
     const char *paths[3], *texts[3]; // by kind
 } pen_pem_files;
 
-// Whether a certificate has that key. INVALID_INPUT. Warns of a certificate that has expired, or
-// was not signed by the authorities: others will not take it.
+// Whether a certificate has that key. INVALID_INPUT
 PEN_NODISCARD pen_status pen_pem_check(const pen_pem_files *files);
+// Warns of a certificate that has expired, or was not signed by the authorities: others will not
+// take it.
+void pen_pem_warn(const pen_pem_files *files);
 
 // Both, for three paths; out_files may be NULL. INVALID_INPUT: also when one is NULL.
 PEN_NODISCARD pen_status pen_pem_read_all(const char *const paths[3], pen_arena *arena,

@@ -49,6 +49,7 @@ echo '-----BEGIN CERTIFICATE-----' >tls/broken.pem
 job broken "{name: a, threads: 1}, {name: b, threads: 1, host: localhost}" 'tls: {ca: tls/ca.pem, cert: tls/broken.pem, key: tls/key.pem}'
 fails 3 "^broken.yaml:8:.*tls/broken.pem: tls: cert: the file holds no certificate in PEM form" "$PENSTOCK" train -q broken.yaml
 [ "$(grep -c error: fails.err)" = 1 ] || die "broken.pem: $(cat fails.err)"
+fails 3 "^error: tls/broken.pem: tls: cert: the file holds no certificate" "$PENSTOCK" worker --listen 127.0.0.1:0 --tls tls/ca.pem,tls/broken.pem,tls/key.pem
 job unlike "{name: a, threads: 1}, {name: b, threads: 1$there}" 'tls: {ca: tls/ca.pem, cert: tls/cert.pem, key: tls/other_key.pem}'
 fails 3 "unlike.yaml:8:.*tls/other_key.pem: tls: key: it is not the key of the certificate" "$PENSTOCK" train -q unlike.yaml
 
