@@ -2,8 +2,8 @@
 #include <inttypes.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/checksum.h"
+#include "base/clock.h"
 #include "tests/support/check.h"
 #include "tests/support/station.h"
 
