@@ -6,6 +6,7 @@
 #include "scheduler/planned_trace.h"
 #include "scheduler/run_figures.h"
 #include "scheduler/run_report.h"
+#include "scheduler/training/trace_file.h"
 #include "scheduler/training/trace_levels.h"
 #include "scheduler/training/trace_summary.h"
 
@@ -169,26 +170,6 @@ static uint32_t run_typical(const pen_trace_summary *summary) {
     return best;
 }
 
-static void run_write_channels(pen_json_writer *json, const pen_trace *trace) {
-    run_begin_list(json, "channels");
-    for (uint32_t c = 0; c < trace->channel_count; c++) {
-        const pen_trace_channel *channel = &trace->channels[c];
-        pen_json_begin_object(json);
-        pen_json_key_text(json, "value", channel->value);
-        if (channel->source_device != PEN_TRACE_HOST) {
-            pen_json_key_unsigned(json, "from", channel->source_device);
-        }
-        if (channel->target_device != PEN_TRACE_HOST) {
-            pen_json_key_unsigned(json, "to", channel->target_device);
-        }
-        pen_json_key_unsigned(json, "bytes", channel->bytes);
-        pen_json_key_bool(json, "backward", channel->is_backward);
-        pen_json_key_bool(json, "once_a_step", channel->is_per_step);
-        pen_json_end_object(json);
-    }
-    pen_json_end_array(json);
-}
-
 static pen_status run_write_side(const run_writer *writer, const run_side *side, const char *key) {
     pen_json_writer *json = writer->json;
     const pen_trace_summary *summary = side->summary;
@@ -202,7 +183,7 @@ static pen_status run_write_side(const run_writer *writer, const run_side *side,
     if (summary->has_slowest) {
         pen_json_key_unsigned(json, "slowest_stage", summary->slowest_stage);
     }
-    run_write_channels(json, &side->trace);
+    pen_trace_write_channels(json, &side->trace);
     run_begin_list(json, "steps");
     const uint32_t stride = summary->step_count / RUN_STEP_LIMIT + 1;
     uint32_t shown = 0, typical_shown = 0;

@@ -364,7 +364,7 @@ static pen_status file_write_level(trace_file *file, const file_mark *mark) {
 
 // ---- the tables
 
-static void file_write_channels(pen_json_writer *json, const pen_trace *trace) {
+void pen_trace_write_channels(pen_json_writer *json, const pen_trace *trace) {
     pen_json_key(json, "channels");
     pen_json_begin_array(json);
     for (uint32_t c = 0; c < trace->channel_count; c++) {
@@ -412,7 +412,7 @@ static void file_write_tables(pen_json_writer *json, const pen_trace *trace) {
         pen_json_end_object(json);
     }
     pen_json_end_array(json);
-    file_write_channels(json, trace);
+    pen_trace_write_channels(json, trace);
     pen_json_key(json, "stages");
     pen_json_begin_array(json);
     for (uint32_t s = 0; s < trace->stage_count; s++) {

@@ -10,6 +10,7 @@
 #ifndef PEN_SCHEDULER_TRAINING_TRACE_FILE_H
 #define PEN_SCHEDULER_TRAINING_TRACE_FILE_H
 
+#include "base/json_writer.h"
 #include "scheduler/training/trace.h"
 
 #define PEN_TRACE_FILE_BYTES_LIMIT (256u << 20)
@@ -18,6 +19,9 @@
 // OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_trace_file_write(const pen_trace *trace, const char *path,
                                               pen_arena *arena);
+
+// The trace's channels as `"channels": […]` of an object.
+void pen_trace_write_channels(pen_json_writer *json, const pen_trace *trace);
 
 // What pen_trace_file_write wrote: a trace of the same tasks, waits, sends and receives. A file is
 // not trusted.
