@@ -26,8 +26,8 @@ static const pen_option_field job_checkpoint_fields[] = {
      .kind = PEN_OPTION_BOOL,
      .offset = offsetof(pen_job_checkpoint, shared),
      .default_text = "true",
-     .help = "whether `dir` is one folder that all workers see; false: each has its own, and keeps "
-             "a copy of another's part"},
+     .help = "whether `dir` is one folder that all workers see; false: each writes into its own, "
+             "and the coordinator copies all into `dir` on its machine"},
     {.key = "keep",
      .kind = PEN_OPTION_INTEGER,
      .offset = offsetof(pen_job_checkpoint, keep),

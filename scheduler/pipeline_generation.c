@@ -78,6 +78,7 @@ static pen_status generation_connect(pipeline_engine *p, const pen_transport_kin
                                          .progress_seconds = generation_progress_seconds(p),
                                          .fence = generation_fence,
                                          .fence_context = p,
+                                         .is_local_store = !p->job->checkpoint.shared,
                                          .is_missing = p->is_missing,
                                          .local_worker = p->local_worker};
     PEN_TRY(pen_coordinator_create(&setup, &p->coordinator));

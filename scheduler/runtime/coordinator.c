@@ -348,8 +348,10 @@ static void coordinator_take_links_down(pen_coordinator *c) {
     pen_mutex_lock(&c->lock);
     c->is_closed = true;
     pen_condition_broadcast(&c->ended);
+    pen_condition_broadcast(&c->changed);
     pen_mutex_unlock(&c->lock);
     pen_thread_join(c->clock);
+    pen_coordinator_end_copy(c);
     const pen_transport_kind *kind = c->transport->kind;
     kind->close(c->transport);
     kind->stop(c->transport);

@@ -106,7 +106,12 @@ static void link_snapshot(pen_coordinator *c, const pen_coordinator_action *acti
                            .step = action->step,
                            .worker = action->worker,
                            .is_local = c->setup.is_local_store};
-    memcpy(message.text, c->save.folder, sizeof message.text);
+    // workers of one machine, and the coordinator, each have a folder of their own
+    if (c->setup.is_local_store) {
+        snprintf(message.text, sizeof message.text, "%s/worker-%u", c->save.folder, action->worker);
+    } else {
+        memcpy(message.text, c->save.folder, sizeof c->save.folder);
+    }
     pen_coordinator_tell(c, action->worker, &message);
 }
 
@@ -437,6 +442,10 @@ static void link_on_taken(pen_coordinator *c, uint32_t peer, uint64_t sequence) 
 }
 
 static void link_on_part(pen_coordinator *c, uint32_t peer, const pen_message *message) {
+    if (message->number == PEN_RUN_INQUIRY_SHARD) {
+        pen_coordinator_take_shard_part(c, peer, message);
+        return;
+    }
     pen_mutex_lock(&c->lock);
     if (peer == c->asked_worker && message->number == c->asked_what &&
         message->offset == c->asked_offset && message->bytes_length <= PEN_MESSAGE_PART_LIMIT &&

@@ -69,11 +69,25 @@ typedef struct coordinator_save {
     pen_arena *arena; // of the summaries
     pen_coordinator_saved saved;
     pen_shard_summary *summaries; // [worker_count + 1]
+    pen_shard_summary *listed;    // those there are, one behind the other
     bool *has_summary;            // [worker_count + 1]
     bool has_snapped;
-    char folder[PEN_MESSAGE_TEXT_BYTES];
+    char folder[PEN_MESSAGE_TEXT_BYTES - 32]; // with "/worker-4096" it is still a text
     char failure[PEN_MESSAGE_TEXT_BYTES];
 } coordinator_save;
+
+// Shards on their way to this process, where workers have disks of their own.
+typedef struct coordinator_copy {
+    pen_thread *thread; // of one save
+    uint8_t *part;      // [PEN_MESSAGE_PART_LIMIT]; guarded by lock while it is asked for
+    // guarded by lock
+    bool is_wanted; // all shards of the save are durable
+    bool is_asking;
+    bool is_answered;
+    uint32_t worker;
+    uint64_t offset;
+    uint64_t part_length;
+} coordinator_copy;
 
 struct pen_coordinator {
     pen_coordinator_setup setup;
@@ -120,6 +134,7 @@ struct pen_coordinator {
     uint64_t moved_count; // events that show that something moves
     coordinator_piece pieces[COORDINATOR_PIECES];
     coordinator_save save;
+    coordinator_copy copy;
     // an inquiry that is waited for
     uint32_t asked_worker;
     uint32_t asked_what;
@@ -171,5 +186,13 @@ void pen_coordinator_read_shard(pen_coordinator *c, uint32_t peer, const pen_mes
 // What the core says of the save. Hold the lock.
 void pen_coordinator_note_durable(pen_coordinator *c);
 void pen_coordinator_note_save_failed(pen_coordinator *c);
+
+// ---- shards from workers' own disks (coordinator_copy.c). Without is_local_store they do nothing.
+PEN_NODISCARD pen_status pen_coordinator_prepare_copy(pen_coordinator *c);
+// Before the save is asked for: a thread that copies when all shards are durable.
+PEN_NODISCARD pen_status pen_coordinator_begin_copy(pen_coordinator *c);
+// Waits for it; the save is over, or the run is.
+void pen_coordinator_end_copy(pen_coordinator *c);
+void pen_coordinator_take_shard_part(pen_coordinator *c, uint32_t peer, const pen_message *message);
 
 #endif // PEN_SCHEDULER_RUNTIME_COORDINATOR_LINK_H

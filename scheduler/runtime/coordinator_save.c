@@ -10,8 +10,10 @@
 
 pen_status pen_coordinator_prepare_save(pen_coordinator *c) {
     const size_t count = (size_t)c->table->worker_count + 1;
+    PEN_TRY(pen_coordinator_prepare_copy(c));
     PEN_TRY(pen_arena_create(&c->save.arena));
     PEN_TRY(PEN_NEW(c->arena, count, &c->save.summaries));
+    PEN_TRY(PEN_NEW(c->arena, count, &c->save.listed));
     return PEN_NEW(c->arena, count, &c->save.has_summary);
 }
 
@@ -56,6 +58,7 @@ static void save_give_up(pen_coordinator *c, pen_status take_status) {
     pen_mutex_lock(&c->lock);
     c->save.saved.state = PEN_SAVE_FAILED;
     snprintf(c->save.failure, sizeof c->save.failure, "%s", pen_status_message(take_status));
+    pen_condition_broadcast(&c->changed);
     pen_mutex_unlock(&c->lock);
     pen_status_ignore(take_status, "a save that fails is told by poll, and the run goes on");
 }
@@ -68,10 +71,14 @@ pen_status pen_coordinator_save(pen_coordinator *coordinator, uint64_t step, con
     }
     pen_mutex_lock(&c->lock);
     pen_status status = pen_coordinator_await(c, save_is_possible, 0);
-    if (status == PEN_OK) save_begin(c, step, folder);
     pen_mutex_unlock(&c->lock);
     PEN_TRY(status);
-    const pen_status made = save_make_folder(c, folder);
+    pen_coordinator_end_copy(c); // that of the save before
+    pen_mutex_lock(&c->lock);
+    save_begin(c, step, folder);
+    pen_mutex_unlock(&c->lock);
+    pen_status made = save_make_folder(c, folder);
+    if (made == PEN_OK) made = pen_coordinator_begin_copy(c);
     if (made != PEN_OK) {
         save_give_up(c, made);
         return PEN_OK;
@@ -167,11 +174,13 @@ void pen_coordinator_note_durable(pen_coordinator *c) {
     coordinator_save *save = &c->save;
     uint32_t count = 0;
     for (uint32_t w = 1; w <= c->table->worker_count; w++) {
-        if (save->has_summary[w]) save->summaries[count++] = save->summaries[w];
+        if (save->has_summary[w]) save->listed[count++] = save->summaries[w];
     }
-    save->saved.summaries = save->summaries;
+    save->saved.summaries = save->listed;
     save->saved.summary_count = count;
-    save->saved.state = PEN_SAVE_DURABLE;
+    // where they are durable on other disks they are copied first
+    if (!c->setup.is_local_store) save->saved.state = PEN_SAVE_DURABLE;
+    c->copy.is_wanted = true;
 }
 
 void pen_coordinator_note_save_failed(pen_coordinator *c) {

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/integer.h"
+#include "base/log.h"
 #include "base/machine.h"
 #include "scheduler/runtime/run_wire.h"
 
@@ -76,6 +77,29 @@ static pen_status inquiry_trace(pen_worker_run *run, pen_transport *transport,
     return inquiry_send(transport, ask, arena, bytes, byte_count);
 }
 
+// A part of the shard that was written last; an empty one where it cannot be read.
+static pen_status inquiry_shard(pen_worker_run *run, pen_transport *transport,
+                                const pen_message *ask, pen_arena *arena) {
+    uint8_t *bytes, *encoded;
+    uint64_t count = 0;
+    PEN_TRY(PEN_NEW(arena, PEN_MESSAGE_PART_LIMIT, &bytes));
+    PEN_TRY(PEN_NEW(arena, PEN_MESSAGE_ROOM + PEN_MESSAGE_PART_LIMIT, &encoded));
+    const pen_status status =
+        pen_worker_run_read_shard(run, ask->offset, bytes, PEN_MESSAGE_PART_LIMIT, &count);
+    if (status != PEN_OK) pen_log(PEN_LOG_WARNING, "%s", pen_status_message(status));
+    pen_status_ignore(status, "the coordinator gives that checkpoint up");
+    const pen_message part = {.kind = PEN_MESSAGE_PART,
+                              .protocol = PEN_PROTOCOL_VERSION,
+                              .generation = ask->generation,
+                              .number = ask->number,
+                              .offset = ask->offset,
+                              .bytes = bytes,
+                              .bytes_length = (size_t)count};
+    const size_t size =
+        pen_message_encode(&part, encoded, PEN_MESSAGE_ROOM + PEN_MESSAGE_PART_LIMIT);
+    return transport->kind->send_message(transport, 0, encoded, size);
+}
+
 pen_status pen_run_inquiry_answer(pen_worker_run *run, pen_transport *transport,
                                   const pen_message *ask) {
     pen_arena *arena;
@@ -90,6 +114,9 @@ pen_status pen_run_inquiry_answer(pen_worker_run *run, pen_transport *transport,
         break;
     case PEN_RUN_INQUIRY_TRACE:
         status = inquiry_trace(run, transport, ask, arena);
+        break;
+    case PEN_RUN_INQUIRY_SHARD:
+        status = inquiry_shard(run, transport, ask, arena);
         break;
     default:
         status = pen_error(PEN_CORRUPT, "asked for %u, which is nothing", ask->number);

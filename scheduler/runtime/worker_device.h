@@ -5,6 +5,7 @@
 #include "base/thread.h"
 #include "device/device.h"
 #include "scheduler/protocol/flight_recorder.h"
+#include "scheduler/protocol/message.h"
 #include "scheduler/runtime/executor.h"
 #include "scheduler/runtime/snapshot.h"
 #include "scheduler/runtime/worker_run.h"
@@ -83,6 +84,14 @@ typedef struct worker_device {
     pen_round_figures figures[WORKER_ROUND_RING]; // by round
 } worker_device;
 
+// The shard that was written last.
+typedef struct worker_shard {
+    char folder[PEN_MESSAGE_TEXT_BYTES]; // "": none was
+    bool is_own;                         // nobody else's shards are in it
+    uint64_t step;
+    uint64_t committed_step; // of the checkpoint that was whole last
+} worker_shard;
+
 struct pen_worker_run {
     pen_worker_run_options options;
     const pen_run_spec *spec;
@@ -101,6 +110,7 @@ struct pen_worker_run {
     pen_shard_tensor *saved;     // [saved_count]
     const char **saved_memory;   // [saved_count]
     uint32_t saved_count;
+    worker_shard shard;        // guarded by lock
     pen_round_figures *told;   // [device_count], of who tells of a round
     unsigned char *told_bytes; // of all
 

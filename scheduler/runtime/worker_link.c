@@ -322,6 +322,9 @@ static pen_status worker_on_run_message(pen_worker *worker, pen_worker_run *run,
         return worker_on_pull(run, message);
     case PEN_MESSAGE_ASK:
         return pen_run_inquiry_answer(run, worker->transport, message);
+    case PEN_MESSAGE_COMMITTED:
+        pen_worker_run_note_committed(run, message->step);
+        return PEN_OK;
     case PEN_MESSAGE_HELLO:
     case PEN_MESSAGE_REFUSED:
     case PEN_MESSAGE_ASSIGN:
@@ -340,7 +343,6 @@ static pen_status worker_on_run_message(pen_worker *worker, pen_worker_run *run,
     case PEN_MESSAGE_SNAPSHOT:
     case PEN_MESSAGE_SNAPPED:
     case PEN_MESSAGE_SHARD:
-    case PEN_MESSAGE_COMMITTED:
         break;
     }
     return pen_error(PEN_CORRUPT, "a message of the kind %s, which no worker is sent",
@@ -412,7 +414,6 @@ static pen_status worker_take_message(pen_worker *worker, uint32_t peer,
         worker_on_snapshot(worker, message);
         return PEN_OK;
     }
-    if (message->kind == PEN_MESSAGE_COMMITTED) return PEN_OK; // nothing depends on it yet
     pen_worker_run *run = pen_worker_use_run(worker);
     if (run == NULL) return PEN_OK; // given up meanwhile
     const pen_status status = worker_on_run_message(worker, run, message);

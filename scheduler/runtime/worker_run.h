@@ -133,6 +133,14 @@ typedef struct pen_run_save {
 // thread that loaded. CORRUPT: a device is not at rest
 PEN_NODISCARD pen_status pen_worker_run_save(pen_worker_run *run, const pen_run_save *save);
 
+// Reads of the shard that was written last, from byte `offset` on, at most `limit` bytes. Any
+// thread. NOT_FOUND, IO
+PEN_NODISCARD pen_status pen_worker_run_read_shard(pen_worker_run *run, uint64_t offset, void *out,
+                                                   uint64_t limit, uint64_t *out_count);
+// The checkpoint of a step is whole. In a folder of this worker's own, shards older than those of
+// this and the one before are removed: the coordinator has them all. Any thread.
+void pen_worker_run_note_committed(pen_worker_run *run, uint64_t step);
+
 // ---- figures
 // What a run does, for beats.
 typedef struct pen_run_pulse {

@@ -1,6 +1,9 @@
 // Checkpoints at a worker: its tensors are copied aside, and written while training goes on.
 
+#include <stdio.h>
 #include <string.h>
+
+#include "base/integer.h"
 
 #include "scheduler/runtime/worker_device.h"
 
@@ -90,6 +93,11 @@ static pen_status save_take(pen_worker_run *run, const pen_run_save *save, pen_a
     }
     PEN_TRY(pen_shard_name(run->options.generation, save->step, run->options.worker, arena, &name));
     if (save->makes_folder) PEN_TRY(disk->kind->make_folder(disk, save->folder));
+    pen_mutex_lock(&run->lock);
+    snprintf(run->shard.folder, sizeof run->shard.folder, "%s", save->folder);
+    run->shard.is_own = save->makes_folder;
+    run->shard.step = save->step;
+    pen_mutex_unlock(&run->lock);
     return pen_snapshot_take(run->writer, save->step, save->folder, name);
 }
 
@@ -114,4 +122,59 @@ pen_status pen_worker_run_save(pen_worker_run *run, const pen_run_save *save) {
         save_done(run, save->step, status, NULL); // the run goes on
     }
     return PEN_OK;
+}
+
+// ---- what was written
+
+pen_status pen_worker_run_read_shard(pen_worker_run *run, uint64_t offset, void *out,
+                                     uint64_t limit, uint64_t *out_count) {
+    pen_disk *disk = pen_disk_of_machine();
+    char path[PEN_MESSAGE_TEXT_BYTES + 128];
+    uint64_t bytes = 0;
+    pen_mutex_lock(&run->lock);
+    const worker_shard shard = run->shard;
+    pen_mutex_unlock(&run->lock);
+    if (shard.folder[0] == '\0') return pen_error(PEN_NOT_FOUND, "no shard was written here");
+    snprintf(path, sizeof path, "%s/" PEN_SHARD_NAME_FORMAT, shard.folder, run->options.generation,
+             shard.step, run->options.worker);
+    PEN_TRY(disk->kind->size(disk, path, &bytes));
+    if (offset > bytes) offset = bytes;
+    const uint64_t count = pen_min_u64(limit, bytes - offset);
+    PEN_TRY(disk->kind->read(disk, path, offset, out, count));
+    *out_count = count;
+    return PEN_OK;
+}
+
+// Removes all shards but those of these steps of this generation, and later ones.
+static pen_status save_prune(const pen_worker_run *run, const worker_shard *shard, uint64_t before,
+                             pen_arena *arena) {
+    pen_disk *disk = pen_disk_of_machine();
+    const char *const *names;
+    uint32_t count = 0;
+    PEN_TRY(disk->kind->list(disk, shard->folder, PEN_COMMIT_RECORD_LIMIT, arena, &names, &count));
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t generation = 0, step = 0;
+        const char *path;
+        if (!pen_shard_name_parse(names[i], &generation, &step)) continue;
+        if (generation == run->options.generation && step >= before) continue;
+        PEN_TRY(pen_arena_format(arena, &path, "%s/%s", shard->folder, names[i]));
+        PEN_TRY(disk->kind->remove(disk, path));
+    }
+    return PEN_OK;
+}
+
+void pen_worker_run_note_committed(pen_worker_run *run, uint64_t step) {
+    pen_arena *arena;
+    pen_mutex_lock(&run->lock);
+    const worker_shard shard = run->shard;
+    run->shard.committed_step = step;
+    pen_mutex_unlock(&run->lock);
+    // the first of a generation leaves those of the generation before
+    if (!shard.is_own || shard.committed_step == 0 || step != shard.step) return;
+    pen_status status = pen_arena_create(&arena);
+    if (status == PEN_OK) {
+        status = save_prune(run, &shard, shard.committed_step, arena);
+        pen_arena_destroy(arena);
+    }
+    pen_status_ignore(status, "they take room, no more");
 }

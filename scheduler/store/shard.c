@@ -14,6 +14,7 @@
 #include "scheduler/store/safetensors_header.h"
 
 #define SHARD_BESIDE ".partial"
+#define SHARD_PATH_BYTES 4096
 #define SHARD_ALIGNMENT 8     // of where ranges begin, and end within a tensor
 #define SHARD_DAMAGE_LIMIT 16 // chunks that are named
 
@@ -31,8 +32,7 @@ typedef struct shard_writer {
 
 pen_status pen_shard_name(uint64_t generation, uint64_t step, uint32_t worker, pen_arena *arena,
                           const char **out_name) {
-    return pen_arena_format(arena, out_name, "g%" PRIu64 "-s%" PRIu64 "-w%" PRIu32 ".safetensors",
-                            generation, step, worker);
+    return pen_arena_format(arena, out_name, PEN_SHARD_NAME_FORMAT, generation, step, worker);
 }
 
 static bool shard_read_number(const char **at, const char *before, uint64_t *out_number) {
@@ -232,6 +232,46 @@ pen_status pen_shard_write(pen_disk *disk, const pen_shard_source *source, const
                                        .chunk_count = writer.chunk_count,
                                        .checksums = writer.checksums};
     return pen_arena_copy_text(arena, name, strlen(name), &out_summary->file);
+}
+
+// ---- copying
+
+static pen_status shard_fill_copy(pen_disk *disk, pen_disk_file *file,
+                                  const pen_shard_summary *summary, pen_shard_fetch fetch,
+                                  void *context) {
+    pen_status status = PEN_OK;
+    uint8_t *chunk = pen_memory_allocate(PEN_SHARD_CHUNK_BYTES, 1);
+    if (chunk == NULL) return pen_error_out_of_memory();
+    for (uint32_t c = 0; c < summary->chunk_count && status == PEN_OK; c++) {
+        const uint64_t first = c * PEN_SHARD_CHUNK_BYTES;
+        const uint64_t count = pen_min_u64(PEN_SHARD_CHUNK_BYTES, summary->bytes - first);
+        status = fetch(context, first, chunk, count);
+        if (status == PEN_OK && pen_checksum(chunk, count) != summary->checksums[c]) {
+            status = pen_error(PEN_CORRUPT, "bytes %" PRIu64 " to %" PRIu64 " of '%s' came damaged",
+                               first, first + count - 1, summary->file);
+        }
+        if (status == PEN_OK) status = disk->kind->append(file, chunk, count);
+    }
+    pen_memory_free(chunk);
+    if (status != PEN_OK || PEN_PLANTED(no_fsync_file)) return status;
+    return disk->kind->sync(file);
+}
+
+pen_status pen_shard_copy(pen_disk *disk, const char *folder, const pen_shard_summary *summary,
+                          pen_shard_fetch fetch, void *context) {
+    char from[SHARD_PATH_BYTES], to[SHARD_PATH_BYTES];
+    pen_disk_file *file;
+    const int length = snprintf(from, sizeof from, "%s/%s" SHARD_BESIDE, folder, summary->file);
+    if (length < 0 || (size_t)length >= sizeof from) {
+        return pen_error(PEN_INVALID_INPUT, "the path '%.60s…' is too long", folder);
+    }
+    snprintf(to, sizeof to, "%.*s", length - (int)strlen(SHARD_BESIDE), from);
+    PEN_TRY(disk->kind->create(disk, from, &file));
+    const pen_status status = shard_fill_copy(disk, file, summary, fetch, context);
+    disk->kind->close(file);
+    if (status == PEN_OK) return shard_settle(disk, folder, from, to);
+    pen_status_ignore(disk->kind->remove(disk, from), "it is in nobody's way");
+    return status;
 }
 
 // ---- reading

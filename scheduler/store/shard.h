@@ -11,6 +11,8 @@
 #ifndef PEN_SCHEDULER_STORE_SHARD_H
 #define PEN_SCHEDULER_STORE_SHARD_H
 
+#include <inttypes.h>
+
 #include "base/checksum.h"
 #include "graph/tensor_type.h"
 #include "scheduler/store/commit_log.h"
@@ -38,6 +40,8 @@ typedef struct pen_shard_source {
     void *context;
 } pen_shard_source;
 
+// Of generation, step (uint64_t) and worker (uint32_t).
+#define PEN_SHARD_NAME_FORMAT "g%" PRIu64 "-s%" PRIu64 "-w%" PRIu32 ".safetensors"
 // "g3-s120-w2.safetensors": what worker `worker` wrote of step `step` in that generation.
 PEN_NODISCARD pen_status pen_shard_name(uint64_t generation, uint64_t step, uint32_t worker,
                                         pen_arena *arena, const char **out_name);
@@ -51,6 +55,15 @@ bool pen_shard_name_parse(const char *name, uint64_t *out_generation, uint64_t *
 PEN_NODISCARD pen_status pen_shard_write(pen_disk *disk, const pen_shard_source *source,
                                          const char *folder, const char *name, pen_arena *arena,
                                          pen_shard_summary *out_summary);
+
+// Gives `bytes` of a shard that is elsewhere, from byte `first` on: at most PEN_SHARD_CHUNK_BYTES.
+typedef pen_status (*pen_shard_fetch)(void *context, uint64_t first, void *out, uint64_t bytes);
+
+// Writes a copy of the shard that the summary describes, as pen_shard_write. CORRUPT: what came is
+// not what was written
+PEN_NODISCARD pen_status pen_shard_copy(pen_disk *disk, const char *folder,
+                                        const pen_shard_summary *summary, pen_shard_fetch fetch,
+                                        void *context);
 
 // Reads from a shard, whose chunks are compared before a byte of them is given.
 typedef struct pen_shard_reader {

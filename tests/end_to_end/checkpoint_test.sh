@@ -81,3 +81,24 @@ fails 4 'kept has no checkpoint of step 3, but of: 8, 6' "$PENSTOCK" checkpoint 
 fails 2 "found action 'list', possible: ls, verify, export" "$PENSTOCK" checkpoint list kept
 fails 2 'export: found no --out' "$PENSTOCK" checkpoint export kept
 fails 2 'ls: found --step, --out or --all' "$PENSTOCK" checkpoint ls kept --all
+
+# workers with disks of their own: their shards are copied to the coordinator before they count
+cat >apart.yaml <<YAML
+version: 1
+model: {file: reference/mlp/model.onnx}
+data: {train: {format: npy, inputs: {input: inputs.npy}, labels: labels.npy}}
+train: {loss: softmax_cross_entropy, seed: 1, optimizer: {adam: {lr: 0.01}}, batch: 20, microbatches: 4, steps: 9}
+devices: [{name: a, host: localhost}, {name: b, host: localhost}, {name: c, host: localhost}]
+placement: {strategy: round_robin}
+checkpoint: {dir: apart, every: 2 steps, shared: false}
+YAML
+penstock train -q --json apart.yaml >whole.json
+(cd apart/shards && find . -type f | sort)
+rm -rf apart
+penstock train -q --json apart.yaml --steps 5 >first.json
+rm -r apart/shards/worker-*
+penstock train -q --json apart.yaml --continue >second.json
+check '[s["step"] for s in d["steps"]] == [6, 7, 8, 9]' second.json
+[ "$(json 'd["parameters_hash"]' <whole.json)" = "$(json 'd["parameters_hash"]' <second.json)" ] || die 'other numbers'
+grep -q '^holders: 127.0.0.1:[0-9]*$' apart/commit/commit.* || die 'no holders'
+penstock checkpoint verify apart

@@ -262,6 +262,48 @@ static void names_the_damage(void **state) {
     pen_arena_destroy(arena);
 }
 
+// A shard that is elsewhere; byte `wrong` of it comes damaged.
+typedef struct elsewhere {
+    const uint8_t *bytes;
+    uint64_t wrong;
+} elsewhere;
+
+static pen_status fetch(void *context, uint64_t first, void *out, uint64_t bytes) {
+    const elsewhere *from = context;
+    assert_true(bytes <= PEN_SHARD_CHUNK_BYTES);
+    memcpy(out, from->bytes + first, bytes);
+    if (from->wrong >= first && from->wrong - first < bytes) {
+        ((uint8_t *)out)[from->wrong - first] ^= 1;
+    }
+    return PEN_OK;
+}
+
+static void copies_what_is_whole(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    pen_disk *disk = pen_disk_of_machine();
+    set from = make_set(400000);
+    pen_shard_summary summary;
+    uint64_t count = 0;
+    CHECK_OK(write_set(disk, &from, true, "g1-s7-w0.safetensors", arena, &summary));
+    uint8_t *bytes = load_file(scratch_path("shards/g1-s7-w0.safetensors"), &count);
+    const char *folder = scratch_path("copies");
+    CHECK_OK(disk->kind->make_folder(disk, folder));
+    elsewhere there = {.bytes = bytes, .wrong = 3000000};
+    CHECK_ERROR(pen_shard_copy(disk, folder, &summary, fetch, &there), PEN_CORRUPT,
+                "bytes 2097152 to 3145727");
+    const char *const *names;
+    uint32_t left = 0;
+    CHECK_OK(disk->kind->list(disk, folder, 10, arena, &names, &left));
+    assert_int_equal(left, 0);
+    there.wrong = UINT64_MAX;
+    CHECK_OK(pen_shard_copy(disk, folder, &summary, fetch, &there));
+    CHECK_OK(pen_shard_verify(disk, folder, &summary));
+    free(bytes);
+    free(from.data);
+    pen_arena_destroy(arena);
+}
+
 // ---- what fails on the way
 
 // Whatever call fails: said, and then there is nothing under the name; or not, and it is whole.
@@ -332,7 +374,7 @@ int main(void) {
         cmocka_unit_test(has_what_was_written),     cmocka_unit_test(refuses_what_cannot_be_read),
         cmocka_unit_test(summary_survives),         cmocka_unit_test(sees_each_flip),
         cmocka_unit_test(names_the_damage),         cmocka_unit_test(survives_each_call),
-        cmocka_unit_test(survives_each_allocation),
+        cmocka_unit_test(survives_each_allocation), cmocka_unit_test(copies_what_is_whole),
     };
     cmocka_set_test_filter(getenv("PEN_TEST_FILTER"));
     return cmocka_run_group_tests(tests, make_folder, NULL);
