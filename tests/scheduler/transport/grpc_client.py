@@ -96,6 +96,41 @@ def check_oversized(channel, pb):
     out.put(None)
 
 
+def check_lies(channel, pb):
+    """Numbers and acknowledgements that cannot be end the link, with the reason."""
+    who = pb.Introduction(version=2, peer=8, callee=1, job="test")
+    frame = pb.Frame(kind=pb.Frame.TENSOR, bytes=3)
+    for lie, words in (
+            (pb.Envelope(number=2, message=b"x"), "not its turn"),
+            (pb.Envelope(message=b"x"), "not its turn"),
+            (pb.Envelope(number=2, chunk=pb.Chunk(frame=frame, payload=b"abc")), "not its turn"),
+            (pb.Envelope(number=1, chunk=pb.Chunk(payload=b"abc")), "belongs to no frame"),
+            (pb.Envelope(messages_received=1), "never sent"),
+            (pb.Envelope(number=1, message=b"x", frames_received=1 << 63), "never sent"),
+            (pb.Envelope(pieces_received=1), "never sent")):
+        out, call = open_stream(channel, pb)
+        out.put(pb.Envelope(introduction=who))
+        next(call)
+        out.put(lie)
+        try:
+            for _ in call:
+                pass
+            raise AssertionError(words)
+        except grpc.RpcError as error:
+            assert error.code() == grpc.StatusCode.DATA_LOSS, error
+            assert words in error.details(), error.details()
+        out.put(None)
+    who.session, who.resumes = 5, 6
+    out, call = open_stream(channel, pb)
+    out.put(pb.Envelope(introduction=who))
+    try:
+        next(call)
+        raise AssertionError("resumed")
+    except grpc.RpcError as error:
+        assert "not known here any more" in error.details(), error.details()
+    out.put(None)
+
+
 def send_tensor(out, pb):
     data = bytes(i * 7 % 251 for i in range(CHUNK + 12))
     frame = pb.Frame(kind=pb.Frame.VALUE, generation=3, incarnation=99, step=4, microbatch=1,
@@ -138,6 +173,7 @@ def main():
     check_health(channel)
     check_refusals(channel, pb)
     check_oversized(channel, pb)
+    check_lies(channel, pb)
     out, call = open_stream(channel, pb)
     out.put(pb.Envelope(introduction=pb.Introduction(
         version=2, peer=7, callee=1, generation=3, incarnation=99, job="test")))
