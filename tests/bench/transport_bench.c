@@ -271,7 +271,7 @@ static void end_open(end *e, const job *j, bool is_sender) {
         snprintf(ca, sizeof ca, "%s/ca.pem", j->certificates);
         snprintf(cert, sizeof cert, "%s/cert.pem", j->certificates);
         snprintf(key, sizeof key, "%s/key.pem", j->certificates);
-        options.tls = (pen_transport_tls){ca, cert, key};
+        options.tls = (pen_transport_tls){.ca = ca, .cert = cert, .key = key};
     }
     const pen_transport_events events = {e,           end_accept, end_up,  end_down,
                                          end_message, end_begin,  end_end, end_let_go};
