@@ -29,7 +29,9 @@ static pen_status inspect_compute(inspect *i, uint32_t index) {
     return i->step->run(i->step->context, i->part, run->nodes, &run->bad, &run->loss);
 }
 
+// What is not a number has a sign that depends on who added it to what.
 static bool inspect_is_same_loss(double a, double b) {
+    if (isnan(a) || isnan(b)) return isnan(a) && isnan(b);
     uint64_t first, second;
     memcpy(&first, &a, sizeof first);
     memcpy(&second, &b, sizeof second);
@@ -91,7 +93,7 @@ static pen_status inspect_blame_first(const inspect *i) {
 // *out_is_clear: nothing is wrong with this part.
 static pen_status inspect_part(inspect *i, bool *out_is_clear) {
     const pen_inspect_step *step = i->step;
-    const bool has_loss = i->part < step->loss_count;
+    const bool has_loss = i->part < step->loss_count && step->losses[i->part] != 0;
     *out_is_clear = false;
     PEN_TRY(inspect_compute(i, 0));
     const bool is_same = has_loss && inspect_is_same_loss(i->runs[0].loss, step->losses[i->part]);

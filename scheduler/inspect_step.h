@@ -18,7 +18,7 @@ typedef struct pen_inspect_step {
     const char *first;  // who computed it first, where that is another; NULL: device
     uint32_t part_count;
     uint32_t loss_count;  // parts, from the first, whose loss is known
-    const double *losses; // [loss_count] as they came out first
+    const double *losses; // [loss_count] as they came out first; 0: not known either
     uint32_t node_limit;  // positions in the longest order of all parts
     void *context;
     // Computes a part again, up to the first bad node. *out_loss: of parts with a loss, when no

@@ -135,12 +135,14 @@ static pen_status pipeline_finish(pipeline_engine *p, pen_engine_result *out_res
     pen_engine_result result = {0};
     p->begun_first = (p->begun_first + 1) % PIPELINE_STEPS_AHEAD;
     p->begun_count -= 1;
+    p->step_loss_count = 0;
     for (uint32_t r = 0; r < rounds.count; r++) {
         const pen_pipeline_form *form = &p->forms.forms[rounds.form[r]];
         PEN_TRY(
             pen_coordinator_await_losses(p->coordinator, rounds.number[r], p->losses, p->correct));
         for (uint32_t m = 0; m < rounds.microbatches[r]; m++) {
             result.loss += rounds.weight[r] * p->losses[m];
+            p->step_losses[p->step_loss_count++] = p->losses[m];
             result.correct_count += p->correct[m];
             result.target_count += form->target_count;
         }
@@ -288,6 +290,7 @@ static const pen_engine_kind pipeline_kind = {
     .save = pen_pipeline_save,
     .poll_saved = pen_pipeline_poll_saved,
     .committed = pen_pipeline_committed,
+    .explain = pen_pipeline_explain,
     .is_failed = pen_pipeline_is_failed,
     .recover = pen_pipeline_recover,
     .may_rejoin = pen_pipeline_may_rejoin,

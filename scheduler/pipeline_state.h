@@ -98,6 +98,8 @@ typedef struct pipeline_engine {
     const void **feeds; // [channels of the largest form]
     double *losses;     // [microbatch_count]
     uint64_t *correct;
+    double *step_losses;      // [microbatches + 1] of the last step finished
+    uint32_t step_loss_count; //
 
     pen_tensor_store tensors;
     pipeline_tensor *tensor_places;
@@ -173,5 +175,8 @@ PEN_NODISCARD pen_status pen_pipeline_report(pen_engine *engine, pen_arena *aren
                                              const pen_engine_report **out_report);
 PEN_NODISCARD pen_status pen_pipeline_trace(pen_engine *engine, pen_arena *arena,
                                             const pen_trace **out_trace);
+
+// As the engine's explain (pipeline_explain.c).
+PEN_NODISCARD pen_status pen_pipeline_explain(pen_engine *engine, const pen_engine_step *step);
 
 #endif // PEN_SCHEDULER_PIPELINE_STATE_H

@@ -325,8 +325,9 @@ static pen_status train_try_step(pen_trainer *trainer, pen_step_report *out_repo
 
 static bool train_can_recover(const pen_trainer *trainer, pen_status status) {
     const pen_engine_kind *kind = trainer->engine->kind;
-    return pen_status_get_code(status) != PEN_CANCELLED && kind->is_failed != NULL &&
-           kind->is_failed(trainer->engine) &&
+    const pen_status_code code = pen_status_get_code(status);
+    if (code == PEN_NOT_FINITE) return false; // would come again
+    return code != PEN_CANCELLED && kind->is_failed != NULL && kind->is_failed(trainer->engine) &&
            trainer->job->recovery.on_loss != PEN_JOB_ON_LOSS_STOP;
 }
 
