@@ -53,8 +53,9 @@ static uint32_t inspect_find_difference(const inspect *i, uint32_t a, uint32_t b
 static pen_status inspect_blame_numbers(const inspect *i) {
     const char *text;
     PEN_TRY(i->step->describe_bad(i->step->context, i->part, i->runs[1].bad, i->arena, &text));
-    return pen_error(PEN_NOT_FINITE, "%s on %s: first in %s. Computed again, the bits are the same",
-                     i->where, i->step->device, text);
+    return pen_error(PEN_NOT_FINITE, "%s%s%s: first in %s. Computed again, the bits are the same",
+                     i->where, i->step->first == NULL ? " on " : "",
+                     i->step->first == NULL ? i->step->device : "", text);
 }
 
 // Two computations here differ: a third says which was odd.

@@ -134,7 +134,8 @@ typedef struct local_again {
     local_engine *local;
     const pen_engine_step *step;
     pen_feed_split split;
-    const pen_runner_form *form; // of the last part
+    const pen_runner_form *form;          // of the last part
+    const pen_local_elsewhere *elsewhere; // NULL: it was computed here
 } local_again;
 
 static pen_status local_run_again(void *context, uint32_t part, pen_node_inspection *nodes,
@@ -157,11 +158,24 @@ static pen_status local_run_again(void *context, uint32_t part, pen_node_inspect
     return *out_bad == UINT32_MAX ? pen_feed_read_loss(again->form, out_loss) : PEN_OK;
 }
 
+// Says which device it was, where that was not this one.
+static pen_status local_add_device(const local_again *again, uint32_t position, pen_arena *arena,
+                                   const char **text) {
+    const pen_local_elsewhere *elsewhere = again->elsewhere;
+    if (elsewhere == NULL) return PEN_OK;
+    const pen_program *program = again->form->program;
+    const char *device = elsewhere->find_device(
+        elsewhere->context, pen_node_name(program->graph, program->order[position]));
+    if (device == NULL) return PEN_OK;
+    return pen_arena_format(arena, text, "%s (which device '%s' runs)", *text, device);
+}
+
 static pen_status local_describe_bad(void *context, uint32_t part, uint32_t position,
                                      pen_arena *arena, const char **out_text) {
     const local_again *again = context;
     (void)part;
-    return pen_executor_describe_bad(again->form->executor, position, 0, arena, out_text);
+    PEN_TRY(pen_executor_describe_bad(again->form->executor, position, 0, arena, out_text));
+    return local_add_device(again, position, arena, out_text);
 }
 
 static pen_status local_describe_node(void *context, uint32_t part, uint32_t position,
@@ -180,28 +194,20 @@ static uint32_t local_node_limit(const local_engine *local) {
     return limit;
 }
 
-pen_status pen_local_engine_explain(pen_engine *engine, const pen_engine_step *step,
-                                    const char *first, const double *losses, uint32_t loss_count) {
-    local_engine *local = local_of(engine);
+static pen_status local_explain_as(local_engine *local, const pen_engine_step *step,
+                                   const pen_local_elsewhere *elsewhere) {
     char device[160];
-    local_again again = {.local = local, .step = step, .form = local->whole};
+    local_again again = {
+        .local = local, .step = step, .form = local->whole, .elsewhere = elsewhere};
     again.split = pen_feed_cut(step->batch->count, local->microbatch_size);
     const uint64_t count = again.split.whole_count + (again.split.rest > 0);
-    if (first == NULL) {
-        snprintf(device, sizeof device, "device '%.100s'", local->job->cluster.devices[0].name);
-    } else {
-        snprintf(device, sizeof device, "the coordinator's machine");
-    }
-    PEN_ASSERT(loss_count <= count);
-    for (uint32_t m = 0; m < loss_count; m++) {
-        local->losses[m] = losses[m];
-    }
-    local->loss_count = loss_count;
+    snprintf(device, sizeof device, "device '%.100s'", local->job->cluster.devices[0].name);
     const pen_inspect_step inspected = {.step = step->step,
-                                        .device = device,
-                                        .first = first,
+                                        .device = elsewhere == NULL ? device
+                                                                    : "the coordinator's machine",
+                                        .first = elsewhere == NULL ? NULL : elsewhere->where,
                                         .part_count = (uint32_t)count + local->accumulate,
-                                        .loss_count = loss_count,
+                                        .loss_count = local->loss_count,
                                         .losses = local->losses,
                                         .node_limit = local_node_limit(local),
                                         .context = &again,
@@ -211,17 +217,27 @@ pen_status pen_local_engine_explain(pen_engine *engine, const pen_engine_step *s
     return pen_inspect_step_explain(&inspected);
 }
 
+pen_status pen_local_engine_explain(pen_engine *engine, const pen_engine_step *step,
+                                    const pen_local_elsewhere *elsewhere) {
+    local_engine *local = local_of(engine);
+    PEN_ASSERT(elsewhere->loss_count <= (uint64_t)local->job->train.microbatches + 1);
+    local->loss_count = elsewhere->loss_count;
+    for (uint32_t m = 0; m < elsewhere->loss_count; m++) {
+        local->losses[m] = elsewhere->losses[m];
+    }
+    return local_explain_as(local, step, elsewhere);
+}
+
 static pen_status local_explain(pen_engine *engine, const pen_engine_step *step) {
-    const local_engine *local = local_of(engine);
+    local_engine *local = local_of(engine);
     if (local->is_lost) {
         return pen_error(PEN_NOT_FINITE,
                          "a gradient of step %llu is not finite; with one microbatch a step, "
                          "parameters are changed as gradients come, so that the step cannot be "
-                         "computed again to find out why; a smaller learning rate may help, or "
-                         "clip_norm",
+                         "computed again to find out why",
                          (unsigned long long)step->step);
     }
-    return pen_local_engine_explain(engine, step, NULL, local->losses, local->loss_count);
+    return local_explain_as(local, step, NULL);
 }
 
 static pen_status local_evaluate(pen_engine *engine, pen_dataset *dataset, uint64_t batch,

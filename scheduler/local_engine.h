@@ -15,10 +15,18 @@
 PEN_NODISCARD pen_status pen_local_engine_create(const pen_engine_options *options,
                                                  pen_engine **out_engine);
 
-// As the engine's explain, of losses that came out elsewhere, with the same tensors as are here:
-// `first` says where, for people. NULL: here.
+// A step that was computed elsewhere, with the same tensors as are here.
+typedef struct pen_local_elsewhere {
+    const char *where; // for people: "device 'a' or 'b'"
+    // The device that runs the node of this name; NULL: not known.
+    const char *(*find_device)(const void *context, const char *node);
+    const void *context;
+    uint32_t loss_count;
+    const double *losses; // [loss_count] of microbatches; 0: not known
+} pen_local_elsewhere;
+
+// As the engine's explain, of such a step.
 PEN_NODISCARD pen_status pen_local_engine_explain(pen_engine *engine, const pen_engine_step *step,
-                                                  const char *first, const double *losses,
-                                                  uint32_t loss_count);
+                                                  const pen_local_elsewhere *elsewhere);
 
 #endif // PEN_SCHEDULER_LOCAL_ENGINE_H

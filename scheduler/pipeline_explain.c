@@ -50,6 +50,19 @@ static const char *explain_devices(const pipeline_engine *p, char *text, size_t 
     return text;
 }
 
+static const char *explain_find_device(const void *context, const char *node) {
+    const pipeline_engine *p = context;
+    const pen_run_spec *spec = p->forms.spec;
+    for (uint32_t d = 0; d < spec->table->device_count; d++) {
+        pen_node_id found;
+        const pen_status status =
+            pen_graph_find_node(spec->forms[0].parts[d].part->graph, node, &found);
+        if (status == PEN_OK) return spec->devices[d].name;
+        pen_status_ignore(status, "another device has it");
+    }
+    return NULL;
+}
+
 static pen_status explain_here(pipeline_engine *p, const pen_engine_step *step) {
     char devices[512];
     pen_engine *local = NULL;
@@ -61,8 +74,12 @@ static pen_status explain_here(pipeline_engine *p, const pen_engine_step *step) 
     pen_status status = pen_local_engine_create(&options, &local);
     if (status == PEN_OK) status = explain_copy_tensors(p, local);
     if (status == PEN_OK) {
-        status = pen_local_engine_explain(local, step, explain_devices(p, devices, sizeof devices),
-                                          p->step_losses, p->step_loss_count);
+        const pen_local_elsewhere elsewhere = {.where = explain_devices(p, devices, sizeof devices),
+                                               .find_device = explain_find_device,
+                                               .context = p,
+                                               .loss_count = p->step_loss_count,
+                                               .losses = p->step_losses};
+        status = pen_local_engine_explain(local, step, &elsewhere);
     } else {
         const pen_status why =
             pen_error(PEN_NOT_FINITE,

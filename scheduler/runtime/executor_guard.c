@@ -12,13 +12,16 @@
 #define GUARD_NONE UINT32_MAX
 
 // A gradient, and the update that applies it.
-typedef struct guard_gradient {
+typedef struct guard_gradient guard_gradient;
+struct guard_gradient {
     pen_value_id value;
     uint32_t update;  // position
     uint32_t maker;   // position; GUARD_NONE: no node of this part
     bool is_product;  // the maker's two factors are looked at when it is made
     bool is_unproven; // and that did not suffice
-} guard_gradient;
+    // The same gradient in the executor that this one shares sums with: what that added counts.
+    const guard_gradient *shared;
+};
 
 struct executor_guards {
     uint32_t gradient_count;
@@ -94,6 +97,17 @@ static uint32_t *guard_positions(const pen_executor *executor) {
     return position_of;
 }
 
+// The gradient in the executor whose sums this one adds to; NULL: that does not look at it.
+static const guard_gradient *guard_find_shared(const pen_executor *executor, pen_value_id value) {
+    const pen_executor *other = executor->spec.shared;
+    const char *name = pen_value_name(executor->spec.graph, value);
+    for (uint32_t g = 0; other->guards != NULL && g < other->guards->gradient_count; g++) {
+        const guard_gradient *guard = &other->guards->gradients[g];
+        if (strcmp(pen_value_name(other->spec.graph, guard->value), name) == 0) return guard;
+    }
+    return NULL;
+}
+
 static void guard_add(const pen_executor *executor, struct executor_guards *guards,
                       const uint32_t *position_of, uint32_t update) {
     const pen_value_id value = guard_node(executor, update)->inputs[1];
@@ -106,6 +120,11 @@ static void guard_add(const pen_executor *executor, struct executor_guards *guar
     guard->maker = position_of[gradient->producer.index];
     if (guard->maker == GUARD_NONE) return;
     guard->is_product = guard_is_product(executor, guard_node(executor, guard->maker));
+    if (guard->is_product && executor->spec.shared != NULL &&
+        guard_node(executor, guard->maker)->accumulates) {
+        guard->shared = guard_find_shared(executor, value);
+        guard->is_product = guard->shared != NULL && guard->shared->is_product;
+    }
     if (guard->is_product) guards->made_at[guard->maker] = index;
 }
 
@@ -179,7 +198,8 @@ static void guard_look_at_factors(const pen_executor *executor, guard_gradient *
 
 static pen_status guard_look_at_gradient(const pen_executor *executor, const guard_gradient *guard,
                                          uint64_t microbatch) {
-    if (guard->is_product && !guard->is_unproven) return PEN_OK;
+    const bool is_unproven_there = guard->shared != NULL && guard->shared->is_unproven;
+    if (guard->is_product && !guard->is_unproven && !is_unproven_there) return PEN_OK;
     if (guard_magnitude(executor, guard->value, microbatch) < INFINITY) return PEN_OK;
     return guard_refuse(executor, guard->value);
 }

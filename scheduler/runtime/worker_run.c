@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/failpoint.h"
 #include "base/memory.h"
+#include "scheduler/runtime/executor_inspect.h"
 #include "scheduler/runtime/run_wire.h"
 #include "scheduler/runtime/worker_device.h"
 #include "scheduler/schedule/schedule.h"
@@ -267,6 +268,7 @@ static pen_status run_bind_device(worker_device *device) {
             is_lent = true;
         }
         if (is_lent) PEN_TRY(pen_executor_bind(device->executors[f]));
+        if (form->trains) PEN_TRY(pen_executor_guard(device->executors[f], PEN_VALUE_NONE));
         for (uint32_t c = 0; c < form->channel_count; c++) {
             PEN_TRY(run_check_bytes(device, f, c));
         }

@@ -81,3 +81,13 @@ spoiled executor.node_run:1:fail \
     "step 1, microbatch 0: device 'a' gave a loss of nan the first time, and gives 2.38746309 twice since"
 spoiled executor.node_run:1:fail,executor.node_run:43:fail \
     "device 'a' gives different bits from one computation to the next, first in gemm '/layers.0/Gemm'"
+
+# ---- over devices: one device computes it again
+sed -i "s/^devices:.*/devices: [{name: a, threads: 1}, {name: b, threads: 1, host: localhost}]\nplacement: {strategy: round_robin}/" mlp.yaml
+spoiled executor.node_run:2:fail \
+    "device 'a' or 'b' gave a loss of -?nan the first time, and the coordinator's machine [0-9.]+ twice since"
+sed -i 's/lr: 0.1/lr: 1e30/' mlp.yaml
+fails 8 "step 2, microbatch 0: first in gemm '/layers.1/Gemm': .*which device 'a' runs" "$PENSTOCK" train mlp.yaml -q
+job root row0
+sed -i 's/^devices:.*/devices: [{name: a, threads: 1}, {name: b, threads: 1}]\nplacement: {strategy: round_robin}/' job.yaml
+fails 8 "'weight/gradient' is not finite" "$PENSTOCK" train job.yaml -q
