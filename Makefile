@@ -191,6 +191,32 @@ faults: $(BUILD)/penstock | build/.has-test build/.has-faults #! kill -9 at each
 	  for script in network_faults node_faults; do python3 tests/faults/$$script.py || [ $$? -eq 77 ] || failed=1; done; \
 	  exit $$failed
 
+# ---- the simulator: the protocol, its links and its store through schedules of faults
+#   make simulate SEEDS=100000                     make simulate SEEDS=4711..4712 PROFILE=disk
+#   make simulate-mistakes [MISTAKES='no_dedup']   each planted mistake must be found
+.PHONY: simulate simulate-mistakes
+SEEDS := 1000
+PROFILE := mixed
+simulator_sources := $(filter-out %_test.c %/simulate.c,$(wildcard tests/simulator/*.c)) tests/support/faulty_disk.c
+simulator := $(BUILD)/tests/simulator/simulate
+$(simulator): $(BUILD)/tests/simulator/simulate.o $(call objects,$(simulator_sources)) $(BUILD)/libpenstock.a
+	$(call say,ld,$@)
+	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
+simulate: $(simulator) #! seeds of simulated trainings that everything goes wrong in; SEEDS=1000 PROFILE=mixed
+	@$< --seeds $(SEEDS) --profile $(PROFILE)
+
+$(BUILD)/tests/simulator/simulator_test: $(filter-out %/faulty_disk.o,$(call objects,$(simulator_sources)))
+
+# what has planted mistakes is compiled with them, the rest is as it is
+$(eval $(call compile_rules,build/planted,$$(CC),$$(CFLAGS) -DPEN_PLANTED_MISTAKES))
+planted_sources := $(shell grep -rl 'PEN_PLANTED.[a-z]' --include='*.c' $(folders)) tests/simulator/simulate.c
+MISTAKES = $(shell grep -rhoE 'PEN_PLANTED.[a-z_]+' --include='*.c' $(folders) | sed 's/PEN_PLANTED.//' | sort -u)
+build/planted/simulate: $(patsubst %.c,build/planted/%.o,$(planted_sources)) $(call objects,$(simulator_sources)) $(BUILD)/libpenstock.a
+	$(call say,ld,$@)
+	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
+simulate-mistakes: build/planted/simulate #! each planted mistake must be found by the simulator
+	@tests/simulator/find_mistakes.sh $< $(MISTAKES)
+
 # ---- fuzzers: tests/fuzz/NAME_fuzz.c, with corpus/NAME and NAME.dict beside it
 .PHONY: fuzz
 FUZZ :=

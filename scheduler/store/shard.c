@@ -217,7 +217,7 @@ pen_status pen_shard_write(pen_disk *disk, const pen_shard_source *source, const
     const uint64_t bytes = header_bytes + shard_data_bytes(source);
     const uint64_t chunk_count = (bytes + PEN_SHARD_CHUNK_BYTES - 1) / PEN_SHARD_CHUNK_BYTES;
     PEN_TRY(PEN_NEW(arena, chunk_count, &writer.checksums));
-    PEN_TRY(PEN_NEW(arena, 2 * PEN_SHARD_CHUNK_BYTES, &writer.buffer));
+    PEN_TRY(PEN_NEW(arena, pen_min_u64(2 * PEN_SHARD_CHUNK_BYTES, bytes), &writer.buffer));
     PEN_TRY(disk->kind->create(disk, from, &writer.file));
     const pen_status status = shard_fill(&writer, source, header, header_bytes);
     disk->kind->close(writer.file);
