@@ -210,10 +210,10 @@ int pen_status_exit_code(pen_status status, int input_exit_code) {
         return 5;
     case PEN_UNAVAILABLE:
     case PEN_DEADLINE:
+    case PEN_CANCELLED: // superseded, or stopped with nothing kept
         return 6;
     case PEN_NOT_FINITE:
         return 8;
-    case PEN_CANCELLED:
     case PEN_INTERNAL:
         return 1;
     }

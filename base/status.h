@@ -83,9 +83,9 @@ size_t pen_status_format(pen_status status, char *out_text, size_t size);
 const char *pen_status_message(pen_status status);
 
 // The process exit code that stands for `status` (DESIGN: 0 ok, 1 internal, 2 usage, 3 spec,
-// 4 model, 5 does not fit, 6 peer lost, 7 verification failed, 8 not finite). INVALID_INPUT and
-// its kin depend on what was being read, so the command chooses `input_exit_code` for them; but
-// those with a line in the user's file are about what is written there: 3.
+// 4 model, 5 does not fit, 6 peer lost or superseded, 7 verification failed, 8 not finite).
+// INVALID_INPUT and its kin depend on what was being read, so the command chooses `input_exit_code`
+// for them; but those with a line in the user's file are about what is written there: 3.
 int pen_status_exit_code(pen_status status, int input_exit_code);
 
 // Returns early with an error. For functions that own nothing but arena memory.

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/failpoint.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/random.h"
@@ -180,6 +181,7 @@ pen_status pen_train_keeper_go_on(pen_train_keeper *keeper, pen_engine *engine, 
         case PEN_ENGINE_SAVE_WRITING:
             break;
         case PEN_ENGINE_SAVE_DURABLE:
+            (void)PEN_FAILPOINT("coordinator.shards_durable");
             PEN_TRY(keeper_begin_publishing(keeper));
             break;
         case PEN_ENGINE_SAVE_NONE:
