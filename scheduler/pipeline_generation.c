@@ -9,6 +9,7 @@
 #define GENERATION_LOCAL_ADDRESS "127.0.0.1:0"
 #define GENERATION_PROGRESS_STEPS 10 // planned ones, in which something must be done
 #define GENERATION_PROGRESS_SECONDS 20.0
+#define GENERATION_LOAD_SECONDS 300.0 // for workers to get ready, or to copy what is saved
 
 static void generation_forget_model(const void *context) {
     const pipeline_engine *p = context;
@@ -58,6 +59,19 @@ static pen_status generation_fence(void *context, uint64_t generation) {
     return log == NULL ? PEN_OK : log->fence(log->context, generation);
 }
 
+// Whether a worker is a process that was started here and has ended.
+static bool generation_is_gone(void *context, uint32_t worker) {
+    const pipeline_engine *p = context;
+    char end[64];
+    for (uint32_t d = 0; d < p->request->cluster->device_count; d++) {
+        const pipeline_member *member = &p->members[p->member_of_device[d]];
+        if (p->worker_of_device[d] != worker) continue;
+        if (member->launched == PIPELINE_NOT_LAUNCHED) return false;
+        return !pen_launched_is_alive(p->launched, member->launched, end, sizeof end);
+    }
+    return false;
+}
+
 static pen_status generation_connect(pipeline_engine *p, const pen_transport_kind *transport,
                                      double seconds) {
     const pen_engine_log *log = p->options.log;
@@ -76,6 +90,9 @@ static pen_status generation_connect(pipeline_engine *p, const pen_transport_kin
                                          .rendezvous_seconds = seconds,
                                          .lease_seconds = p->job->recovery.lease_seconds,
                                          .progress_seconds = generation_progress_seconds(p),
+                                         .load_seconds = GENERATION_LOAD_SECONDS,
+                                         .is_gone = generation_is_gone,
+                                         .is_gone_context = p,
                                          .fence = generation_fence,
                                          .fence_context = p,
                                          .is_local_store = !p->job->checkpoint.shared,
