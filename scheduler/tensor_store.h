@@ -12,7 +12,7 @@
 #include "base/status.h"
 #include "graph/tensor_type.h"
 
-#define PEN_TENSOR_PIECE_BYTES ((uint64_t)1 << 20) // the most that is read or written at once
+#define PEN_TENSOR_PIECE_BYTES ((uint64_t)8 << 20) // the most that is read or written at once
 
 typedef struct pen_stored_tensor {
     const char *name; // unique in the store
