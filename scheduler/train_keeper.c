@@ -90,10 +90,15 @@ static pen_status keeper_open(pen_train_keeper *keeper) {
     keeper->begins = !has_some || options->overwrites;
     if (keeper->begins || options->continues) return PEN_OK;
     const pen_commit_record *newest = pen_checkpoint_store_record(keeper->store, 0);
-    return pen_error(PEN_INVALID_INPUT,
-                     "%s has the checkpoint of step %" PRIu64 ": --continue goes on from it, "
-                     "--overwrite forgets it",
-                     options->folder, newest->manifest.step);
+    const pen_status status = pen_error(PEN_INVALID_INPUT,
+                                        "%s has the checkpoint of step %" PRIu64
+                                        ": --continue goes on from it, --overwrite "
+                                        "forgets it",
+                                        options->folder, newest->manifest.step);
+    // the folder may have been named elsewhere
+    const char *dir = options->job->checkpoint.dir;
+    if (dir == NULL || strcmp(dir, options->folder) != 0) return status;
+    return pen_job_blame(options->job, &options->job->checkpoint.dir, status);
 }
 
 pen_status pen_train_keeper_create(const pen_train_keeper_options *options,

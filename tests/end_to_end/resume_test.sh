@@ -92,7 +92,7 @@ train_losses often.yaml --steps 1 --overwrite >/dev/null
 check '[s["step"] for s in d["steps"]] == [1]' losses.json
 train_losses often.yaml --continue >/dev/null
 check '[s["step"] for s in d["steps"]] == [2, 3, 4, 5, 6]' losses.json
-train_losses other.yaml --continue --checkpoint none >/dev/null || die '--continue begins where there is nothing'
+train_losses often.yaml --steps 2 --continue --checkpoint none >/dev/null || die '--continue begins where there is nothing'
 train_losses often.yaml --steps 5 --checkpoint other --every 1 >/dev/null
 [ -f other/shards/g1-s5-w0.safetensors ] || die '--checkpoint and --every'
 train_losses often.yaml --steps 5 --checkpoint epochs --every '2 epochs' >/dev/null
@@ -108,7 +108,7 @@ job other "$sgd, batch: 20, epochs: 3, shuffle: false" mlp
 fails 3 'with shuffle 1, the job has 0' "$PENSTOCK" train other.yaml --resume other
 job other "optimizer: {adam: {lr: 0.1}}, batch: 20, epochs: 3" mlp
 fails 4 "lacks '.*first" "$PENSTOCK" train other.yaml --resume other
-fails 4 'there is no checkpoint in nowhere: no such folder' "$PENSTOCK" train often.yaml --resume nowhere
+fails 4 'there is no checkpoint in nowhere: no such folder' "$PENSTOCK" train often.yaml --checkpoint fresh --resume nowhere
 fails 2 'found --resume and --parameters' "$PENSTOCK" train often.yaml --resume other --parameters x
 code=0 # as on a full disk: an error that names the file, and nothing half written is left
 (ulimit -f 1 && "$PENSTOCK" train -q often.yaml --checkpoint limited) 2>messages || code=$?
