@@ -256,7 +256,7 @@ pen_status pen_checkpoint_store_load_newest(pen_checkpoint_store *store,
                                             pen_checkpoint *out_checkpoint) {
     pen_status damaged = PEN_OK;
     for (uint32_t index = 0;; index++) {
-        pen_checkpoint checkpoint;
+        pen_checkpoint checkpoint = {0};
         pen_status status = pen_checkpoint_store_newest(store, index, &checkpoint);
         if (damaged != PEN_OK && pen_status_get_code(status) == PEN_NOT_FOUND) {
             pen_status_ignore(status, "why there was none is said already");
@@ -335,7 +335,7 @@ static pen_status store_read_tensor(void *context, uint32_t index, uint64_t firs
 static pen_status store_save_all(pen_checkpoint_store *store, const pen_checkpoint *checkpoint,
                                  pen_tensor_store *tensors) {
     pen_shard_tensor *list;
-    const char *name;
+    const char *name = NULL;
     pen_shard_summary summary;
     PEN_TRY(PEN_NEW(store->scratch, tensors->count, &list));
     for (uint32_t i = 0; i < tensors->count; i++) {

@@ -80,7 +80,7 @@ static pen_status inquiry_trace(pen_worker_run *run, pen_transport *transport,
 // A part of the shard that was written last; an empty one where it cannot be read.
 static pen_status inquiry_shard(pen_worker_run *run, pen_transport *transport,
                                 const pen_message *ask, pen_arena *arena) {
-    uint8_t *bytes, *encoded;
+    uint8_t *bytes = NULL, *encoded = NULL;
     uint64_t count = 0;
     PEN_TRY(PEN_NEW(arena, PEN_MESSAGE_PART_LIMIT, &bytes));
     PEN_TRY(PEN_NEW(arena, PEN_MESSAGE_ROOM + PEN_MESSAGE_PART_LIMIT, &encoded));
