@@ -36,6 +36,12 @@ void pen_signals_prepare_training(bool is_kept) {
     pen_interrupt_install_question(NULL);
 }
 
+void pen_signals_answer(uint64_t step) {
+    if (!pen_interrupt_take_question()) return;
+    pen_log(PEN_LOG_NOTE, "step %llu is done; nobody is waited for", (unsigned long long)step);
+    (void)pen_flight_dump("somebody asked (SIGUSR1)"); // a single device has nothing to write
+}
+
 static bool signals_is_worth_dumping(pen_status_code code) {
     switch (code) {
     case PEN_CODE_OK:

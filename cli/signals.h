@@ -10,6 +10,7 @@
 #define PEN_CLI_SIGNALS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/arena.h"
 #include "base/status.h"
@@ -20,6 +21,10 @@ PEN_NODISCARD pen_status pen_signals_prepare_flight(const char *checkpoints, pen
 // For a training, from its first step on: the first Ctrl-C or SIGTERM asks it to end after the step
 // under way, the second ends the process at once. `is_kept`: there will be a checkpoint then.
 void pen_signals_prepare_training(bool is_kept);
+
+// Says after which step a training stands, when somebody has asked (SIGUSR1) and nobody has
+// answered: an engine that waits for others says more (runtime/coordinator_question.c).
+void pen_signals_answer(uint64_t step);
 
 // Leaves dumps because of an error that is the run's, and not the user's; says where.
 void pen_signals_dump(pen_status status);

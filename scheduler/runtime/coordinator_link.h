@@ -195,4 +195,10 @@ PEN_NODISCARD pen_status pen_coordinator_begin_copy(pen_coordinator *c);
 void pen_coordinator_end_copy(pen_coordinator *c);
 void pen_coordinator_take_shard_part(pen_coordinator *c, uint32_t peer, const pen_message *message);
 
+// ---- how it stands (coordinator_question.c). Without the lock.
+// Says who waits for what, and has dumps written.
+void pen_coordinator_answer_question(pen_coordinator *c);
+// Has all processes write their flight recorders, without waiting for it.
+void pen_coordinator_have_dumped(pen_coordinator *c, const char *reason);
+
 #endif // PEN_SCHEDULER_RUNTIME_COORDINATOR_LINK_H

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/interrupt.h"
 #include "base/text.h"
 #include "scheduler/runtime/coordinator_link.h"
 
@@ -66,6 +67,11 @@ pen_status pen_coordinator_await(pen_coordinator *c, pen_coordinator_test is_don
     uint64_t moved = c->moved_count;
     double quiet_since = pen_clock_seconds();
     while (!is_done(c, argument)) {
+        if (pen_interrupt_take_question()) {
+            pen_mutex_unlock(&c->lock);
+            pen_coordinator_answer_question(c);
+            pen_mutex_lock(&c->lock);
+        }
         if (c->is_failed) {
             pen_mutex_unlock(&c->lock);
             const pen_status status = pen_coordinator_explain(c);
@@ -97,6 +103,8 @@ static uint64_t coordinator_answer_limit(const pen_coordinator *c, pen_run_inqui
     const uint64_t base = (uint64_t)1 << 16;
     switch (what) {
     case PEN_RUN_INQUIRY_WAITS:
+    case PEN_RUN_INQUIRY_DUMP: // has no answer
+        break;
     case PEN_RUN_INQUIRY_SHARD: // asked for in another way
         break;
     case PEN_RUN_INQUIRY_FIGURES:
@@ -341,6 +349,28 @@ static void coordinator_note_missing(pen_coordinator *c) {
     pen_mutex_unlock(&c->lock);
 }
 
+// Whether what everybody did last is worth keeping: not when one is gone, which says it all.
+static bool coordinator_is_riddle(pen_coordinator_reason reason) {
+    switch (reason) {
+    case PEN_COORDINATOR_REASON_NONE:
+    case PEN_COORDINATOR_REASON_PROGRESS:
+    case PEN_COORDINATOR_REASON_LEASE:
+    case PEN_COORDINATOR_REASON_LOAD:
+    case PEN_COORDINATOR_REASON_SAVE:
+    case PEN_COORDINATOR_REASON_LOSS:
+    case PEN_COORDINATOR_REASON_CREDIT:
+    case PEN_COORDINATOR_REASON_ROUND:
+        return true;
+    case PEN_COORDINATOR_REASON_MISSING:
+    case PEN_COORDINATOR_REASON_LOST:
+    case PEN_COORDINATOR_REASON_FAILED:
+    case PEN_COORDINATOR_REASON_SUPERSEDED:
+    case PEN_COORDINATOR_REASON_STORE:
+        return false;
+    }
+    return false;
+}
+
 static pen_status coordinator_explain_reason(pen_coordinator *c, double deadline) {
     const uint32_t w = c->failed_worker;
     const char *why = pen_coordinator_reason_text(c->reason);
@@ -380,6 +410,9 @@ pen_status pen_coordinator_explain(pen_coordinator *c) {
     const uint32_t lost =
         c->reason == PEN_COORDINATOR_REASON_FAILED ? coordinator_find_lost(c, c->failed_worker) : 0;
     coordinator_note_missing(c);
+    if (coordinator_is_riddle(c->reason)) {
+        pen_coordinator_have_dumped(c, pen_coordinator_reason_text(c->reason));
+    }
     if (lost == 0) return coordinator_explain_reason(c, deadline);
     return coordinator_explain_loss(c, lost, "its link is down", deadline);
 }

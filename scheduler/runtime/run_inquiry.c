@@ -6,6 +6,7 @@
 #include "base/integer.h"
 #include "base/log.h"
 #include "base/machine.h"
+#include "scheduler/protocol/flight_recorder.h"
 #include "scheduler/runtime/run_wire.h"
 
 #define INQUIRY_TEXT_BYTES 8192
@@ -39,6 +40,13 @@ static pen_status inquiry_waits(pen_worker_run *run, pen_transport *transport,
     pen_worker_run_describe_waits(run, text + 1, sizeof text - 1, &is_running);
     text[0] = is_running ? 'r' : 'w';
     return inquiry_send(transport, ask, arena, text, strlen(text));
+}
+
+static void inquiry_dump(pen_worker_run *run, const pen_message *ask) {
+    int64_t nanoseconds;
+    memcpy(&nanoseconds, &ask->offset, sizeof nanoseconds);
+    pen_worker_run_note_waits(run, nanoseconds);
+    (void)pen_flight_dump("the coordinator asked"); // where there is no folder, none is wanted
 }
 
 static pen_status inquiry_figures(pen_worker_run *run, pen_transport *transport,
@@ -108,6 +116,9 @@ pen_status pen_run_inquiry_answer(pen_worker_run *run, pen_transport *transport,
     switch (ask->number) {
     case PEN_RUN_INQUIRY_WAITS:
         status = inquiry_waits(run, transport, ask, arena);
+        break;
+    case PEN_RUN_INQUIRY_DUMP:
+        inquiry_dump(run, ask);
         break;
     case PEN_RUN_INQUIRY_FIGURES:
         status = inquiry_figures(run, transport, ask, arena);

@@ -12,6 +12,8 @@ typedef enum pen_run_inquiry {
     PEN_RUN_INQUIRY_WAITS,   // 'r' where a device computes, else 'w'; then a text
     PEN_RUN_INQUIRY_FIGURES, // pen_run_inquiry_figures, then pen_run_device_figures of each device
     PEN_RUN_INQUIRY_TRACE,   // pen_trace_encode; when the devices are at rest
+    PEN_RUN_INQUIRY_DUMP,    // dumps the flight recorders of its process; no answer. The offset is
+                             // what its clock differs, nanoseconds; INT64_MIN: not known
     PEN_RUN_INQUIRY_SHARD,   // bytes of the shard that was written last, from an offset on
 } pen_run_inquiry;
 

@@ -1,10 +1,13 @@
 // What a run says of itself: who waits for what, what computes, how much memory there is.
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "scheduler/runtime/worker_device.h"
 #include "scheduler/schedule/schedule.h"
+
+#define FIGURES_WAITS_BYTES 8192
 
 static int run_format_wait(const pen_worker_run *run, const worker_device *device,
                            const pen_worker_wait *wait, char *text, size_t size) {
@@ -46,6 +49,24 @@ void pen_worker_run_describe_waits(pen_worker_run *run, char *out_text, size_t s
         const int length = run_format_wait(run, device, &wait, out_text + used, size - used);
         if (length < 0 || (size_t)length >= size - used) break;
         used += (size_t)length;
+    }
+    pen_mutex_unlock(&run->lock);
+}
+
+void pen_worker_run_note_waits(pen_worker_run *run, int64_t clock_offset_nanoseconds) {
+    char text[FIGURES_WAITS_BYTES];
+    bool is_running;
+    pen_worker_run_describe_waits(run, text, sizeof text, &is_running);
+    pen_mutex_lock(&run->lock);
+    if (clock_offset_nanoseconds != INT64_MIN) {
+        pen_flight_set_clock_offset(run->flight, (double)clock_offset_nanoseconds * 1e-9);
+    }
+    for (const char *line = text; *line != '\0';) {
+        char note[PEN_FLIGHT_NOTE_BYTES];
+        const size_t length = strcspn(line, "\n");
+        snprintf(note, sizeof note, "waits: %.*s", (int)length, line);
+        pen_flight_record_note(run->flight, note);
+        line += length + (line[length] == '\n');
     }
     pen_mutex_unlock(&run->lock);
 }

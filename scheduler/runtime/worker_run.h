@@ -149,6 +149,9 @@ typedef struct pen_run_pulse {
     double task_seconds; // for which the longest task runs; 0: nothing computes
 } pen_run_pulse;
 pen_run_pulse pen_worker_run_get_pulse(pen_worker_run *run);
+// Writes who waits for what into its flight recorder, with what its clock differs from the
+// coordinator's; INT64_MIN: not known.
+void pen_worker_run_note_waits(pen_worker_run *run, int64_t clock_offset_nanoseconds);
 // Who waits for what, a line for each device, into `out_text`. *out_is_running: some device
 // computes.
 void pen_worker_run_describe_waits(pen_worker_run *run, char *out_text, size_t size,
