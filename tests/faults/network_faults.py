@@ -103,7 +103,7 @@ class Network:
         return result.wrong, f"{result.seconds:.1f} s of training; {note or ''}"
 
     def once(self, at, seconds, begin, end, is_loss):
-        """A training that is disturbed for a time from step `at` on."""
+        """A training that is disturbed for a time from step `at` on; is_loss None: either way."""
         training = Spread(self.scene)
         training.start()
         if not training.until(lambda: training.step() >= at, 60):
@@ -116,9 +116,9 @@ class Network:
         end()
         result = training.finish(120)
         lost = training.generations()
-        if is_loss and lost == 0:
+        if is_loss is True and lost == 0:
             result.wrong.append("no worker was lost")
-        if not is_loss and lost > 0:
+        if is_loss is False and lost > 0:
             result.wrong.append("a worker was lost: " + training.last_words("coordinator"))
         after = result.to_next_loss
         return result.wrong, f"next loss after {'-' if after is None else f'{after:.2f} s'}"
@@ -145,9 +145,10 @@ def cut_pair(one, other):
     return both(*[rules("-I", m) for m in match]), both(*[rules("-D", m) for m in match])
 
 
-def reset_node(node):
-    match = [f"-p tcp -s 10.9.{node}.0/24 -j REJECT --reject-with tcp-reset",
-             f"-p tcp -d 10.9.{node}.0/24 -j REJECT --reject-with tcp-reset"]
+def reset_node(node, which="--tcp-flags SYN NONE"):
+    """Connections that there are; all with which="": to those who connect, nobody listens then."""
+    match = [f"-p tcp {which} -s 10.9.{node}.0/24 -j REJECT --reject-with tcp-reset",
+             f"-p tcp {which} -d 10.9.{node}.0/24 -j REJECT --reject-with tcp-reset"]
     return both(*[rules("-I", m) for m in match]), both(*[rules("-D", m) for m in match])
 
 
@@ -218,6 +219,7 @@ def main():
     cases.run("connections reset", network.once, 40, 0.2, *reset_node(2), False)
     cases.run("connections reset, all", network.once, 40, 0.2,
               *[both(*fs) for fs in zip(*[reset_node(n) for n in range(4)])], False)
+    cases.run("connections reset, and refused", network.once, 40, 0.2, *reset_node(2, ""), None)
     cases.run("1 % of packets lost", network.whole,
               rules("-A", "-m statistic --mode random --probability 0.01 -j DROP"), lose_end)
     cases.run("20 Mb/s", network.whole, limit_begin, limit_end)
