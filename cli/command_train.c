@@ -451,9 +451,11 @@ static pen_status train_all(train_run *run) {
     pen_status status = train_loop(run);
     if (status == PEN_OK) status = pen_trainer_keep(run->trainer);
     const bool is_stopped = pen_interrupt_requested();
+    const bool is_whole = status == PEN_OK; // else stopped while nobody was there to be asked
     if (is_stopped) status = train_stop(run, status);
     if (status == PEN_OK && !is_stopped) status = train_leave(run);
-    if (status == PEN_OK && is_json) status = train_write_result(run);
+    if (status == PEN_OK && is_json && is_whole) status = train_write_result(run);
+    if (status == PEN_OK && is_json && !is_whole) pen_json_end_to(&run->json, 0);
     if (!is_stopped) status = train_say_kept(run, status);
     if (status != PEN_OK) pen_signals_dump(status);
     if (is_json)

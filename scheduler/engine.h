@@ -178,8 +178,9 @@ typedef struct pen_engine_kind {
     PEN_NODISCARD pen_status (*save)(pen_engine *engine, uint64_t step, const char *folder);
     PEN_NODISCARD pen_status (*poll_saved)(pen_engine *engine, bool waits,
                                            pen_engine_saved *out_saved);
-    // The checkpoint of a step is in the log: nobody needs those before.
-    void (*committed)(pen_engine *engine, uint64_t step);
+    // After DURABLE: OK, the checkpoint of a step is in the log, nobody needs those before; else it
+    // could not be put there, and the next one may be tried.
+    void (*published)(pen_engine *engine, uint64_t step, pen_status_code code);
     // Whether an error is that of a peer, which another generation may not have. NULL member: no.
     bool (*is_failed)(pen_engine *engine);
     // After a step, or a save, that failed because of a peer: takes down what is left of the

@@ -297,9 +297,10 @@ static pen_status local_poll_saved(pen_engine *engine, bool waits, pen_engine_sa
     return PEN_OK;
 }
 
-static void local_committed(pen_engine *engine, uint64_t step) {
+static void local_published(pen_engine *engine, uint64_t step, pen_status_code code) {
     (void)engine;
     (void)step;
+    (void)code;
 }
 
 // What keeps checkpoints, and the only generation of this process.
@@ -319,7 +320,7 @@ static const pen_engine_kind local_kind = {
     .program = local_program,
     .save = local_save,
     .poll_saved = local_poll_saved,
-    .committed = local_committed,
+    .published = local_published,
     .memory = local_memory,
     .explain = local_explain,
 };

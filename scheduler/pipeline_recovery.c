@@ -1,5 +1,6 @@
 // When somebody was lost: who takes part from now on, and the generation that they make.
 
+#include <math.h>
 #include <time.h>
 
 #include "base/clock.h"
@@ -208,9 +209,21 @@ static double recovery_first_seconds(const pipeline_engine *p, double left) {
     return p->launched != NULL && left > RECOVERY_LINK_SECONDS ? RECOVERY_LINK_SECONDS : left;
 }
 
+// Whether a training that another process began goes on without those that are not there: they may
+// be lost for good, and who began it would have gone on without them.
+static bool recovery_goes_without(const pipeline_engine *p) {
+    const pen_engine_log *log = p->options.log;
+    const pen_job_on_loss on_loss = p->options.job->recovery.on_loss;
+    return (on_loss == PEN_JOB_ON_LOSS_SPARE || on_loss == PEN_JOB_ON_LOSS_REPLAN) && log != NULL &&
+           log->next_generation(log->context) > 1;
+}
+
 pen_status pen_pipeline_start(pipeline_engine *p) {
     const pen_job *job = p->options.job;
-    const double deadline = pen_clock_seconds() + job->pipeline.rendezvous_timeout_seconds;
+    const bool goes_without = recovery_goes_without(p);
+    const double most = job->pipeline.rendezvous_timeout_seconds;
+    const double grace = fmax(job->recovery.grace_seconds, RECOVERY_ANSWER_SECONDS);
+    const double deadline = pen_clock_seconds() + (goes_without ? fmin(grace, most) : most);
     pen_recovery_situation situation;
     for (int64_t attempt = 1;; attempt++) {
         const double left = deadline - pen_clock_seconds();
@@ -219,9 +232,10 @@ pen_status pen_pipeline_start(pipeline_engine *p) {
         if (status == PEN_OK) return PEN_OK;
         const bool is_over = pen_clock_seconds() >= deadline || attempt > job->recovery.attempts ||
                              job->recovery.on_loss == PEN_JOB_ON_LOSS_STOP;
-        if (is_over || !recovery_may_try(status)) return status;
+        if (!recovery_may_try(status) || (is_over && !goes_without)) return status;
         pen_log(PEN_LOG_WARNING, "%s", pen_status_message(status));
         pen_status_ignore(status, "tried again");
+        if (is_over) return pen_pipeline_recover(&p->engine, &(pen_engine_loss){0});
         pen_pipeline_end_generation(p);
         recovery_find_missing(p);
         PEN_TRY(recovery_look(p, &situation));

@@ -93,6 +93,11 @@ pen_status pen_pipeline_poll_saved(pen_engine *engine, bool waits, pen_engine_sa
     return PEN_OK;
 }
 
-void pen_pipeline_committed(pen_engine *engine, uint64_t step) {
-    pen_coordinator_committed(pipeline_of(engine)->coordinator, step);
+void pen_pipeline_published(pen_engine *engine, uint64_t step, pen_status_code code) {
+    pen_coordinator *coordinator = pipeline_of(engine)->coordinator;
+    if (code == PEN_CODE_OK) {
+        pen_coordinator_committed(coordinator, step);
+    } else {
+        pen_coordinator_give_save_up(coordinator, step, code);
+    }
 }

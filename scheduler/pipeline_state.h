@@ -157,7 +157,7 @@ PEN_NODISCARD pen_status pen_pipeline_start(pipeline_engine *p);
 PEN_NODISCARD pen_status pen_pipeline_save(pen_engine *engine, uint64_t step, const char *folder);
 PEN_NODISCARD pen_status pen_pipeline_poll_saved(pen_engine *engine, bool waits,
                                                  pen_engine_saved *out_saved);
-void pen_pipeline_committed(pen_engine *engine, uint64_t step);
+void pen_pipeline_published(pen_engine *engine, uint64_t step, pen_status_code code);
 bool pen_pipeline_is_failed(pen_engine *engine);
 PEN_NODISCARD pen_status pen_pipeline_recover(pen_engine *engine, const pen_engine_loss *loss);
 bool pen_pipeline_may_rejoin(pen_engine *engine);

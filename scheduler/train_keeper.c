@@ -158,18 +158,22 @@ static pen_status keeper_end_publishing(pen_train_keeper *keeper, pen_engine *en
     keeper->thread = NULL;
     const pen_status published = keeper->published;
     keeper->published = PEN_OK;
+    if (engine != NULL) {
+        engine->kind->published(engine, keeper->taken.step, pen_status_get_code(published));
+    }
     if (published != PEN_OK) return keeper_give_up(keeper, published);
     keeper->is_under_way = false;
     keeper->step = keeper->taken.step;
     keeper->work_seconds = pen_clock_seconds() - keeper->taken_at;
-    if (engine != NULL) engine->kind->committed(engine, keeper->step);
     return PEN_OK;
 }
 
-static pen_status keeper_begin_publishing(pen_train_keeper *keeper) {
+static pen_status keeper_begin_publishing(pen_train_keeper *keeper, pen_engine *engine) {
     atomic_store(&keeper->is_published, false);
     const pen_status status = pen_thread_create("commit", keeper_publish, keeper, &keeper->thread);
-    return status == PEN_OK ? PEN_OK : keeper_give_up(keeper, status);
+    if (status == PEN_OK) return PEN_OK;
+    engine->kind->published(engine, keeper->taken.step, pen_status_get_code(status));
+    return keeper_give_up(keeper, status);
 }
 
 pen_status pen_train_keeper_go_on(pen_train_keeper *keeper, pen_engine *engine, bool waits) {
@@ -187,7 +191,7 @@ pen_status pen_train_keeper_go_on(pen_train_keeper *keeper, pen_engine *engine, 
             break;
         case PEN_ENGINE_SAVE_DURABLE:
             (void)PEN_FAILPOINT("coordinator.shards_durable");
-            PEN_TRY(keeper_begin_publishing(keeper));
+            PEN_TRY(keeper_begin_publishing(keeper, engine));
             break;
         case PEN_ENGINE_SAVE_NONE:
         case PEN_ENGINE_SAVE_FAILED:

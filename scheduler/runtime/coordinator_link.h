@@ -105,7 +105,6 @@ struct pen_coordinator {
     coordinator_worker *workers; // [worker_count + 1]
     pen_thread *clock;
     double beat_seconds;
-    bool is_folder_made; // that of the shards
     uint64_t piece_sequence;
 
     pen_mutex lock;

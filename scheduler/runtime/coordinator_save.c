@@ -48,10 +48,8 @@ static void save_begin(pen_coordinator *c, uint64_t step, const char *folder) {
 // The folder that all workers see. Where that fails so does the save, and not the run.
 static pen_status save_make_folder(pen_coordinator *c, const char *folder) {
     pen_disk *disk = pen_disk_of_machine();
-    if (c->setup.is_local_store || c->is_folder_made) return PEN_OK;
-    PEN_TRY(disk->kind->make_folder(disk, folder));
-    c->is_folder_made = true;
-    return PEN_OK;
+    if (c->setup.is_local_store) return PEN_OK;
+    return disk->kind->make_folder(disk, folder); // each time: somebody may have removed it
 }
 
 static void save_give_up(pen_coordinator *c, pen_status take_status) {
