@@ -23,7 +23,9 @@ MODELS = {
 # nodes of each of three stages, first to last; what the pattern does not name follows its inputs
 PINS = {
     "mlp": ["^(gemm|relu)[12]$", "^(gemm|relu)[345]$", "^(gemm|relu)[67]$"],
-    "branching": None,
+    "branching": ["^(conv[123]|batchnormalization[12]|relu[12]|dropout1|concat1)$",
+                  "^(conv[456]|batchnormalization[34]|add1|relu[34]|dropout2|concat2)$",
+                  "^(conv7|batchnormalization5|add2|relu5|maxpool1|globalaveragepool1|flatten1|gemm1)$"],
     "wide": None,
 }
 
