@@ -33,7 +33,8 @@ bool pen_mapping_is_of(const pen_mapping *mapping, const char *path);
 void pen_mapping_forget(const pen_mapping *mapping);
 
 // Maps the regular file `location` of the folder `folder`, where `location` was read from a file
-// and is not trusted: it is relative, names no "..", and no part of it is a symbolic link.
+// and is not trusted: it is relative, names no "..", no part of it is a symbolic link, and the file
+// has no second name (hard link). `folder` is not empty.
 //   INVALID_INPUT  it is something else
 //   NOT_FOUND, IO
 PEN_NODISCARD pen_status pen_mapping_open_beneath(const char *folder, const char *location,

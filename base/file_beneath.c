@@ -15,7 +15,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define BENEATH_LOCATION_BYTES_LIMIT 1024
+#include "base/limits.h"
+
 
 static pen_status beneath_error(const char *folder, const char *location, int error_number) {
     if (error_number == ELOOP || error_number == EXDEV) {
@@ -36,7 +37,10 @@ static bool beneath_has_parent(const char *location) {
     return false;
 }
 
-static pen_status beneath_check(const char *location) {
+static pen_status beneath_check(const char *folder, const char *location) {
+    if (folder[0] == '\0') {
+        return pen_error(PEN_INVALID_INPUT, "location '%s' has no folder that it is in", location);
+    }
     if (location[0] == '\0') return pen_error(PEN_INVALID_INPUT, "the file's location is empty");
     if (location[0] == '/') {
         return pen_error(PEN_INVALID_INPUT,
@@ -50,9 +54,9 @@ static pen_status beneath_check(const char *location) {
                          "model's folder",
                          location);
     }
-    if (strlen(location) >= BENEATH_LOCATION_BYTES_LIMIT) {
+    if (strlen(location) >= PEN_LOCATION_BYTES_LIMIT) {
         return pen_error(PEN_INVALID_INPUT, "a location is longer than %d bytes",
-                         BENEATH_LOCATION_BYTES_LIMIT);
+                         PEN_LOCATION_BYTES_LIMIT);
     }
     return PEN_OK;
 }
@@ -60,7 +64,7 @@ static pen_status beneath_check(const char *location) {
 // Opens component after component. -1 and errno on failure. O_NONBLOCK: a pipe must not hold us up
 // before fstat says what it is.
 static int beneath_walk(int folder, const char *location) {
-    char part[BENEATH_LOCATION_BYTES_LIMIT];
+    char part[PEN_LOCATION_BYTES_LIMIT];
     int at = dup(folder);
     while (at >= 0) {
         const size_t length = strcspn(location, "/");
@@ -98,6 +102,12 @@ static pen_status beneath_map(int descriptor, const char *folder, const char *lo
     if (!S_ISREG(about.st_mode)) {
         return pen_error(PEN_INVALID_INPUT, "'%s' in '%s' is not a regular file", location, folder);
     }
+    if (about.st_nlink > 1) {
+        return pen_error(PEN_INVALID_INPUT,
+                         "'%s' in '%s' has other names (hard links), maybe outside of the folder: "
+                         "copy it",
+                         location, folder);
+    }
     pen_mapping mapping = {.bytes = nothing,
                            .length = (size_t)about.st_size,
                            .file_device = about.st_dev,
@@ -113,7 +123,7 @@ static pen_status beneath_map(int descriptor, const char *folder, const char *lo
 
 pen_status pen_mapping_open_beneath(const char *folder, const char *location,
                                     pen_mapping *out_mapping) {
-    PEN_TRY(beneath_check(location));
+    PEN_TRY(beneath_check(folder, location));
     const int folder_descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (folder_descriptor < 0) return beneath_error(folder, location, errno);
     const int descriptor = beneath_open(folder_descriptor, location);

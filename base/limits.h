@@ -16,6 +16,21 @@
 #define PEN_SPEC_NODES_LIMIT (1u << 16)           // scalars, lists and mappings of a YAML file
 #define PEN_FOLD_BYTES_LIMIT (64u << 20)          // largest constant made by folding
 #define PEN_IMAGE_SIDE_LIMIT 16384                // pixels a side of an image file
+#define PEN_IMAGE_PIXELS_LIMIT (1u << 26)         // of an image file
+#define PEN_SAFETENSORS_HEADER_LIMIT (16u << 20)  // bytes of a header
+#define PEN_SAFETENSORS_COUNT_LIMIT 65536u        // tensors of a file
+#define PEN_LOCATION_BYTES_LIMIT 1024             // the name of a file of a model's contents
+#define PEN_EXTERNAL_FILES_LIMIT 4096             // files that a model's contents are in
+#define PEN_FUNCTION_COUNT_LIMIT 4096             // functions of a model
+#define PEN_INLINED_NODES_LIMIT (1u << 18)        // nodes of a model, its functions inlined
+#define PEN_INLINED_BYTES_LIMIT (256u << 20)      // memory for that
+#define PEN_OPSET_COUNT_LIMIT 256                 // operator sets that a model names
+#define PEN_NODE_ATTRIBUTES_LIMIT 256             // attributes of one node
+#define PEN_SYMBOL_COUNT_LIMIT 4096               // named dimensions of a graph
+#define PEN_RUN_WORKERS_LIMIT 4096u               // workers of a run
+#define PEN_RUN_DEVICES_LIMIT 4096u               // devices of a run
+#define PEN_RUN_FORMS_LIMIT 256u                  // forms of a run
+#define PEN_RUN_PLACES_LIMIT (1u << 20)           // of a channel
 #define PEN_PART_BYTES_LIMIT (128u << 20)         // what is sent of a part, without its contents
 #define PEN_PART_CONSTANT_BYTES_LIMIT (64u << 10) // a constant that is sent with its part
 #define PEN_PART_LISTS_LIMIT (1u << 20)           // lists, files or fed inputs of a part

@@ -7,6 +7,7 @@
 #define MEMORY_ALIGNMENT 64
 
 static atomic_uint_fast64_t memory_calls;
+static atomic_uint_fast64_t memory_live; // allocated and not freed
 static atomic_uint_fast64_t memory_fail_call; // in the numbering of memory_calls; 0: never
 static atomic_int memory_fail_persistent;
 
@@ -25,16 +26,23 @@ void *pen_memory_allocate(size_t count, size_t size) {
     // aligned_alloc wants a multiple of the alignment, and never zero bytes
     const size_t rounded = (bytes / MEMORY_ALIGNMENT + 1) * MEMORY_ALIGNMENT;
     void *memory = aligned_alloc(MEMORY_ALIGNMENT, rounded);
-    if (memory != NULL) memset(memory, 0, rounded);
+    if (memory == NULL) return NULL;
+    atomic_fetch_add_explicit(&memory_live, 1, memory_order_relaxed);
+    memset(memory, 0, rounded);
     return memory;
 }
 
 void pen_memory_free(void *memory) {
+    if (memory != NULL) atomic_fetch_sub_explicit(&memory_live, 1, memory_order_relaxed);
     free(memory);
 }
 
 uint64_t pen_memory_call_count(void) {
     return atomic_load(&memory_calls);
+}
+
+uint64_t pen_memory_live_count(void) {
+    return atomic_load(&memory_live);
 }
 
 void pen_memory_fail_at(uint64_t call, int persistent) {

@@ -19,6 +19,9 @@ void pen_memory_free(void *memory);
 // Calls of pen_memory_allocate so far in this process.
 uint64_t pen_memory_call_count(void);
 
+// How many of them have given memory that is not freed yet.
+uint64_t pen_memory_live_count(void);
+
 // Tests: the call with number `call` (counted from now, first is 1) returns NULL, and so do those
 // after it if `persistent`. 0 switches the fault off.
 void pen_memory_fail_at(uint64_t call, int persistent);

@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "base/json_reader.h"
 #include "base/machine.h"
 #include "base/yaml_reader.h"
 #include "cli/command.h"
@@ -9,7 +10,6 @@
 #include "partition/strategies/metis_strategy.h"
 #include "scheduler/training/gzip_reader.h"
 #include "scheduler/training/image_decode.h"
-#include "scheduler/training/safetensors.h"
 
 typedef struct doctor_options {
     pen_cli_common common;

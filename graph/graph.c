@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/limits.h"
 #include "base/name_map.h"
 #include "graph/op.h"
 
@@ -503,6 +504,10 @@ pen_status pen_graph_add_symbol(pen_graph *graph, const char *name, int64_t *out
         if (strcmp(graph->symbols[i], name) != 0) continue;
         *out_dimension = -(1 + (int64_t)i);
         return PEN_OK;
+    }
+    if (graph->symbol_count == PEN_SYMBOL_COUNT_LIMIT) {
+        return pen_error(PEN_INVALID_INPUT, "the graph has more than %d named dimensions",
+                         PEN_SYMBOL_COUNT_LIMIT);
     }
     void *symbols = graph->symbols;
     PEN_TRY(graph_reserve(graph, &symbols, graph->symbol_count, &graph->symbol_capacity,

@@ -1,12 +1,12 @@
 #include "partition/workload.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
+#include "base/json_reader.h"
 #include "base/limits.h"
 
 // Where in the file: "nodes[12].size".
@@ -365,22 +365,11 @@ static pen_status workload_read_root(workload_reader *reader, const json_t *root
 
 static pen_status workload_load(const char *name, const char *bytes, size_t length,
                                 json_t **out_root) {
-    json_error_t error;
     if (length > PEN_WORKLOAD_BYTES_LIMIT) {
         return pen_error(PEN_INVALID_INPUT, "%s: %zu bytes, at most %llu are possible", name,
                          length, PEN_WORKLOAD_BYTES_LIMIT);
     }
-    json_t *root = json_loadb(bytes, length, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, &error);
-    if (root == NULL) {
-        for (char *c = error.text; *c != '\0'; c++) { // it quotes the file
-            if ((unsigned char)*c < ' ' || *c == 0x7f) *c = '?';
-        }
-        return pen_status_at_position(pen_error(PEN_INVALID_INPUT, "no JSON: %s", error.text), name,
-                                      error.line > 0 ? (uint32_t)error.line : 0,
-                                      error.column > 0 ? (uint32_t)error.column : 0);
-    }
-    *out_root = root;
-    return PEN_OK;
+    return pen_json_load(name, bytes, length, PEN_INVALID_INPUT, out_root);
 }
 
 pen_status pen_workload_parse(const char *name, const char *bytes, size_t length, pen_arena *arena,

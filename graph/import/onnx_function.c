@@ -2,10 +2,8 @@
 
 #include <string.h>
 
+#include "base/limits.h"
 #include "base/name_map.h"
-
-// Far above any real model; keeps a small file from becoming a large graph.
-#define FUNCTION_NODES_LIMIT (1u << 18)
 
 static const pen_onnx_function *function_find(const pen_onnx_model *model,
                                               const pen_onnx_node *node) {
@@ -122,12 +120,13 @@ static pen_status function_round(pen_onnx_model *model, pen_arena *arena, bool *
         *out_more = *out_more || function != NULL;
     }
     if (!*out_more) return PEN_OK;
-    if (count > FUNCTION_NODES_LIMIT) {
+    if (count > PEN_INLINED_NODES_LIMIT) {
         return pen_error(PEN_INVALID_INPUT,
                          "with its functions inlined the model has more than %u "
                          "nodes",
-                         FUNCTION_NODES_LIMIT);
+                         PEN_INLINED_NODES_LIMIT);
     }
+    const uint64_t bytes = pen_arena_bytes(arena);
     pen_onnx_node *nodes;
     uint32_t filled = 0;
     PEN_TRY(PEN_NEW(arena, count, &nodes));
@@ -142,6 +141,10 @@ static pen_status function_round(pen_onnx_model *model, pen_arena *arena, bool *
         for (uint32_t n = 0; n < function->node_count; n++) {
             PEN_TRY(function_copy_node(&call, &function->nodes[n], &nodes[filled++]));
         }
+        if (pen_arena_bytes(arena) - bytes <= PEN_INLINED_BYTES_LIMIT) continue;
+        return pen_error(PEN_INVALID_INPUT,
+                         "the model needs more than %u bytes with its functions inlined",
+                         PEN_INLINED_BYTES_LIMIT);
     }
     model->nodes = nodes;
     model->node_count = filled;

@@ -147,6 +147,10 @@ static pen_status node_read(const pen_protobuf_reader *message, pen_arena *arena
         return pen_protobuf_error(message, "a node has more than %d operands",
                                   PEN_NODE_ARITY_LIMIT);
     }
+    if (counts[5] > PEN_NODE_ATTRIBUTES_LIMIT) {
+        return pen_protobuf_error(message, "a node has more than %d attributes",
+                                  PEN_NODE_ATTRIBUTES_LIMIT);
+    }
     PEN_TRY(PEN_NEW(arena, counts[1], &node.inputs));
     PEN_TRY(PEN_NEW(arena, counts[2], &node.outputs));
     PEN_TRY(PEN_NEW(arena, counts[5], &node.attributes));
@@ -312,6 +316,13 @@ static pen_status function_read(const pen_protobuf_reader *message, pen_arena *a
     PEN_TRY(pen_protobuf_count(message, MODEL_FIELD_LIMIT, counts));
     pen_onnx_opset *opsets;
     uint32_t opset_count = 0;
+    if (counts[9] > PEN_OPSET_COUNT_LIMIT || counts[4] > PEN_NODE_ARITY_LIMIT ||
+        counts[5] > PEN_NODE_ARITY_LIMIT) {
+        return pen_protobuf_error(message,
+                                  "a function has more than %d operator sets, or %d "
+                                  "operands",
+                                  PEN_OPSET_COUNT_LIMIT, PEN_NODE_ARITY_LIMIT);
+    }
     PEN_TRY(PEN_NEW(arena, counts[4], &function.inputs));
     PEN_TRY(PEN_NEW(arena, counts[5], &function.outputs));
     PEN_TRY(PEN_NEW(arena, counts[7], &function.nodes));
@@ -462,6 +473,12 @@ pen_status pen_onnx_model_read(const void *bytes, size_t length, pen_arena *aren
     if (counts[7] != 1) {
         return pen_error(PEN_INVALID_INPUT, "the file has %u graphs, expected one; is it ONNX?",
                          counts[7]);
+    }
+    if (counts[8] > PEN_OPSET_COUNT_LIMIT || counts[25] > PEN_FUNCTION_COUNT_LIMIT) {
+        return pen_error(PEN_INVALID_INPUT,
+                         "the model has %u operator sets and %u functions, at most %d and %d are "
+                         "possible",
+                         counts[8], counts[25], PEN_OPSET_COUNT_LIMIT, PEN_FUNCTION_COUNT_LIMIT);
     }
     PEN_TRY(PEN_NEW(arena, counts[8], &model.opsets));
     PEN_TRY(PEN_NEW(arena, counts[25], &model.functions));

@@ -22,8 +22,6 @@ enum {
     TENSOR_DATA_LOCATION = 14,
 };
 
-#define TENSOR_EXTERNAL_TEXT_BYTES_LIMIT 1024
-
 typedef struct tensor_element {
     pen_element_type element;
     const char *name;
@@ -95,12 +93,17 @@ static pen_status tensor_file_open(pen_onnx_files *files, const char *location,
             PEN_INVALID_INPUT,
             "its contents are in file '%s', but the model is no file and has no folder", location);
     }
+    if (files->count == PEN_EXTERNAL_FILES_LIMIT) {
+        return pen_error(PEN_INVALID_INPUT, "the contents are in more than %d files",
+                         PEN_EXTERNAL_FILES_LIMIT);
+    }
     pen_onnx_file *file;
     PEN_TRY(PEN_NEW(files->arena, 1, &file));
     PEN_TRY(pen_arena_copy_text(files->arena, location, strlen(location), &file->location));
     PEN_TRY(pen_mapping_open_beneath(files->folder, location, &file->mapping));
     file->next = files->first;
     files->first = file;
+    files->count += 1;
     *out_mapping = &file->mapping;
     return PEN_OK;
 }

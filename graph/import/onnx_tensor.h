@@ -24,6 +24,7 @@ typedef struct pen_onnx_files {
     const char *folder; // the model's; NULL: external data is refused
     pen_arena *arena;
     pen_onnx_file *first;
+    uint32_t count;
 } pen_onnx_files;
 
 void pen_onnx_files_init(pen_onnx_files *files, const char *folder, pen_arena *arena);

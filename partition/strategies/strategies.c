@@ -93,6 +93,7 @@ pen_status pen_place(const pen_problem *problem, const pen_strategy *strategy,
     PEN_TRY(pen_status_add_context(pen_placement_new(problem, device_of_node, arena, &placement),
                                    "for the placement of the strategy '%s'", strategy->name));
     const pen_status wrong = pen_placement_check(problem, placement);
+    if (pen_status_get_code(wrong) == PEN_OUT_OF_MEMORY) return wrong;
     if (wrong != PEN_OK) {
         return pen_status_join(
             pen_error(PEN_INTERNAL, "the strategy '%s' made a wrong placement", strategy->name),

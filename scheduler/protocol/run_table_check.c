@@ -1,8 +1,6 @@
 #include "scheduler/protocol/run_table_wire.h"
 
-#define CHECK_WORKERS_LIMIT 4096u
-#define CHECK_DEVICES_LIMIT 4096u
-#define CHECK_PLACES_LIMIT (1u << 20)
+#include "base/limits.h"
 
 static pen_status check_channel(const pen_run_table *table, const pen_run_form *form, uint32_t c) {
     const pen_run_channel *channel = &form->channels[c];
@@ -18,8 +16,8 @@ static pen_status check_channel(const pen_run_table *table, const pen_run_form *
                          channel->source_device, channel->source_worker, channel->target_device,
                          channel->target_worker);
     }
-    const bool has_places = channel->capacity >= 1 && channel->capacity <= CHECK_PLACES_LIMIT &&
-                            channel->copies >= 1 && channel->copies <= CHECK_PLACES_LIMIT;
+    const bool has_places = channel->capacity >= 1 && channel->capacity <= PEN_RUN_PLACES_LIMIT &&
+                            channel->copies >= 1 && channel->copies <= PEN_RUN_PLACES_LIMIT;
     const bool is_one_place =
         channel->source_worker == channel->target_worker && channel->capacity == channel->copies;
     if (!has_places || channel->bytes == 0 || (channel->is_shared && !is_one_place)) {
@@ -91,12 +89,15 @@ static pen_status check_form(const pen_run_table *table, const pen_run_form *for
 }
 
 pen_status pen_run_table_check(const pen_run_table *table) {
-    if (table->worker_count == 0 || table->worker_count > CHECK_WORKERS_LIMIT ||
-        table->device_count == 0 || table->device_count > CHECK_DEVICES_LIMIT) {
+    if (table->worker_count == 0 || table->worker_count > PEN_RUN_WORKERS_LIMIT ||
+        table->device_count == 0 || table->device_count > PEN_RUN_DEVICES_LIMIT) {
         return pen_error(PEN_CORRUPT, "a run of %u workers with %u devices", table->worker_count,
                          table->device_count);
     }
-    if (table->form_count == 0) return pen_error(PEN_CORRUPT, "a run of no form");
+    if (table->form_count == 0 || table->form_count > PEN_RUN_FORMS_LIMIT) {
+        return pen_error(PEN_CORRUPT, "a run of %u forms, expected 1 to %u", table->form_count,
+                         PEN_RUN_FORMS_LIMIT);
+    }
     for (uint32_t f = 0; f < table->form_count; f++) {
         PEN_TRY(pen_status_add_context(check_form(table, &table->forms[f]), "in form %u", f));
     }

@@ -13,8 +13,10 @@
 #include "base/memory.h"
 
 // A PNG holds at most 1032 times its bytes (deflate); an eighth of that in pixels of one bit, and
-// some for headers.
+// some for headers. A JPEG has a bit at least for each block of 8 x 8 of its finest component (one
+// that is coded arithmetically may do with less, if it is blank: such are refused).
 #define IMAGE_PNG_PIXELS_PER_BYTE (1032u * 8)
+#define IMAGE_JPEG_PIXELS_PER_BYTE (64u * 8)
 
 struct pen_image_decoder {
     tjhandle jpeg;
@@ -53,13 +55,23 @@ static image_kind image_find_kind(const uint8_t *bytes, size_t size) {
 
 static pen_status image_check_sides(uint32_t width, uint32_t height, const char *path) {
     if (width > 0 && height > 0 && width <= PEN_IMAGE_SIDE_LIMIT &&
-        height <= PEN_IMAGE_SIDE_LIMIT) {
+        height <= PEN_IMAGE_SIDE_LIMIT && (uint64_t)width * height <= PEN_IMAGE_PIXELS_LIMIT) {
         return PEN_OK;
     }
     return pen_error(PEN_UNSUPPORTED,
                      "'%s': the picture has %" PRIu32 " x %" PRIu32
-                     " pixels, expected sides of 1 to %d",
-                     path, width, height, PEN_IMAGE_SIDE_LIMIT);
+                     " pixels, expected sides of 1 to %d and %u pixels at most",
+                     path, width, height, PEN_IMAGE_SIDE_LIMIT, PEN_IMAGE_PIXELS_LIMIT);
+}
+
+// Before memory is taken for the pixels: whether so many can be in a file of `size` bytes.
+static pen_status image_check_size(const pen_image *image, uint64_t pixels_per_byte, size_t size,
+                                   const char *path) {
+    if ((uint64_t)image->width * image->height / pixels_per_byte <= size) return PEN_OK;
+    return pen_error(PEN_CORRUPT,
+                     "'%s': the picture announces %" PRIu32 " x %" PRIu32
+                     " pixels, more than %zu bytes can hold",
+                     path, image->width, image->height, size);
 }
 
 static pen_status image_reserve(pen_image_decoder *decoder, size_t size) {
@@ -100,7 +112,8 @@ static pen_status image_measure_jpeg(const pen_image_decoder *decoder, const uin
     }
     image->width = (uint32_t)width;
     image->height = (uint32_t)height;
-    return image_check_sides(image->width, image->height, path);
+    PEN_TRY(image_check_sides(image->width, image->height, path));
+    return image_check_size(image, IMAGE_JPEG_PIXELS_PER_BYTE, size, path);
 }
 
 static pen_status image_decode_jpeg(pen_image_decoder *decoder, const uint8_t *bytes, size_t size,
@@ -126,16 +139,11 @@ static pen_status image_begin_png(const uint8_t *bytes, size_t size, const char 
                                   png_image *png, pen_image *image) {
     *png = (png_image){.version = PNG_IMAGE_VERSION};
     if (!png_image_begin_read_from_memory(png, bytes, size)) return image_png_error(png, path);
-    pen_status status = image_check_sides(png->width, png->height, path);
-    if (status == PEN_OK && (uint64_t)png->width * png->height / IMAGE_PNG_PIXELS_PER_BYTE > size) {
-        status = pen_error(PEN_CORRUPT,
-                           "'%s': the PNG picture announces %" PRIu32 " x %" PRIu32
-                           " pixels, more than %zu bytes can hold",
-                           path, png->width, png->height, size);
-    }
-    if (status != PEN_OK) png_image_free(png);
     image->width = png->width;
     image->height = png->height;
+    pen_status status = image_check_sides(image->width, image->height, path);
+    if (status == PEN_OK) status = image_check_size(image, IMAGE_PNG_PIXELS_PER_BYTE, size, path);
+    if (status != PEN_OK) png_image_free(png);
     return status;
 }
 

@@ -1,16 +1,16 @@
 #include "scheduler/training/safetensors.h"
 
-#include <jansson.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
 #include "base/integer.h"
+#include "base/json_reader.h"
+#include "base/limits.h"
 #include "base/memory.h"
 #include "base/name_map.h"
 #include "scheduler/store/safetensors_header.h"
 
-#define SAFETENSORS_HEADER_LIMIT (16u << 20)
-#define SAFETENSORS_COUNT_LIMIT 65536u
 #define SAFETENSORS_METADATA "__metadata__"
 
 struct pen_safetensors {
@@ -116,7 +116,7 @@ static pen_status safetensors_check_tiling(pen_safetensors *file) {
 }
 
 static pen_status safetensors_read_header(pen_safetensors *file, json_t *header) {
-    if (!json_is_object(header) || json_object_size(header) > SAFETENSORS_COUNT_LIMIT) {
+    if (!json_is_object(header) || json_object_size(header) > PEN_SAFETENSORS_COUNT_LIMIT) {
         return pen_error(PEN_CORRUPT, "%s: the header is not a list of tensors", file->path);
     }
     PEN_TRY(PEN_NEW(file->arena, json_object_size(header), &file->entries));
@@ -140,7 +140,8 @@ static pen_status safetensors_read(pen_safetensors *file, const uint8_t *bytes, 
     for (uint32_t i = 0; i < sizeof header_bytes; i++) {
         header_bytes |= (uint64_t)bytes[i] << (8 * i);
     }
-    if (header_bytes > SAFETENSORS_HEADER_LIMIT || header_bytes > given - sizeof header_bytes) {
+    if (header_bytes > PEN_SAFETENSORS_HEADER_LIMIT ||
+        header_bytes > given - sizeof header_bytes) {
         return pen_error(PEN_CORRUPT,
                          "%s: a header of %llu bytes does not fit; is it a safetensors file?",
                          file->path, (unsigned long long)header_bytes);
@@ -148,12 +149,11 @@ static pen_status safetensors_read(pen_safetensors *file, const uint8_t *bytes, 
     file->data_offset = sizeof header_bytes + header_bytes;
     file->data = given == length ? bytes + file->data_offset : NULL;
     file->data_bytes = length - file->data_offset;
-    json_error_t error;
+    json_t *header = NULL;
     const void *text = bytes + sizeof header_bytes;
-    json_t *header = json_loadb(text, header_bytes, JSON_REJECT_DUPLICATES, &error);
-    if (header == NULL) {
-        return pen_error(PEN_CORRUPT, "%s: the header is not JSON: %s", file->path, error.text);
-    }
+    PEN_TRY(
+        pen_status_add_context(pen_json_load(file->path, text, header_bytes, PEN_CORRUPT, &header),
+                               "in the header of the safetensors file '%s'", file->path));
     const pen_status status = safetensors_read_header(file, header);
     json_decref(header);
     return status;
@@ -276,8 +276,4 @@ done:
     status = pen_status_join(status, pen_file_close(file));
     pen_arena_destroy(arena);
     return status;
-}
-
-const char *pen_jansson_version(void) {
-    return jansson_version_str();
 }

@@ -68,7 +68,4 @@ typedef struct pen_safetensors_source {
 PEN_NODISCARD pen_status pen_safetensors_save(const char *path,
                                               const pen_safetensors_source *source);
 
-// The version of jansson.
-const char *pen_jansson_version(void);
-
 #endif // PEN_SCHEDULER_TRAINING_SAFETENSORS_H

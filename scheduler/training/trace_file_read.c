@@ -1,9 +1,9 @@
-#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
+#include "base/json_reader.h"
 #include "scheduler/training/trace_file.h"
 
 typedef struct trace_reader {
@@ -288,21 +288,13 @@ static pen_status reader_root(trace_reader *reader, const json_t *root) {
 
 pen_status pen_trace_file_parse(const char *name, const char *bytes, size_t length,
                                 pen_arena *arena, const pen_trace **out_trace) {
-    json_error_t error;
+    json_t *root = NULL;
     trace_reader reader = {.name = name, .arena = arena};
     if (length > PEN_TRACE_FILE_BYTES_LIMIT) {
         return pen_error(PEN_INVALID_INPUT, "%s: %zu bytes, at most %u are possible", name, length,
                          PEN_TRACE_FILE_BYTES_LIMIT);
     }
-    json_t *root = json_loadb(bytes, length, JSON_REJECT_DUPLICATES, &error);
-    if (root == NULL) {
-        for (char *c = error.text; *c != '\0'; c++) { // it quotes the file
-            if ((unsigned char)*c < ' ' || *c == 0x7f) *c = '?';
-        }
-        return pen_status_at_position(pen_error(PEN_INVALID_INPUT, "no JSON: %s", error.text), name,
-                                      error.line > 0 ? (uint32_t)error.line : 0,
-                                      error.column > 0 ? (uint32_t)error.column : 0);
-    }
+    PEN_TRY(pen_json_load(name, bytes, length, PEN_INVALID_INPUT, &root));
     const pen_status status = reader_root(&reader, root);
     if (status == PEN_OK) *out_trace = reader.trace;
     json_decref(root);

@@ -3,10 +3,9 @@
 #include <string.h>
 
 #include "scheduler/transport/wire_format.h"
+#include "tests/fuzz/fuzz.h"
 
 #define FUZZ_PIECES 8
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 // Reads what a span covers, wherever it lies.
 static void fuzz_touch(pen_wire_pieces pieces, pen_wire_span span, uint64_t limit) {
@@ -31,7 +30,7 @@ static void fuzz_chunk(pen_wire_pieces pieces, const pen_wire_chunk *chunk) {
     uint8_t head[PEN_WIRE_HEAD_LIMIT];
     pen_wire_envelope again;
     const pen_wire_piece piece = {head, pen_wire_write_chunk(frame, chunk->position, 1, 0, head)};
-    if (pen_wire_read((pen_wire_pieces){&piece, 1}, &again) != PEN_OK) abort();
+    if (!fuzz_works(pen_wire_read((pen_wire_pieces){&piece, 1}, &again))) return;
     if (again.chunk.frame.bytes != frame->bytes || again.chunk.position != chunk->position ||
         !pen_tensor_type_equal(&again.chunk.frame.type, &frame->type)) {
         abort();
@@ -51,18 +50,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     }
     const pen_wire_pieces all = {pieces, count};
     pen_wire_envelope envelope;
-    const pen_status status = pen_wire_read(all, &envelope);
-    if (status == PEN_OK && envelope.kind == PEN_WIRE_CHUNK) fuzz_chunk(all, &envelope.chunk);
-    if (status == PEN_OK && envelope.kind == PEN_WIRE_MESSAGE) {
+    const bool is_read = fuzz_reads(pen_wire_read(all, &envelope));
+    if (is_read && envelope.kind == PEN_WIRE_CHUNK) fuzz_chunk(all, &envelope.chunk);
+    if (is_read && envelope.kind == PEN_WIRE_MESSAGE) {
         fuzz_touch(all, envelope.message, PEN_TRANSPORT_MESSAGE_LIMIT);
     }
-    if (status == PEN_OK && envelope.kind == PEN_WIRE_INTRODUCTION) {
+    if (is_read && envelope.kind == PEN_WIRE_INTRODUCTION) {
         fuzz_touch(all, envelope.introduction.job, PEN_WIRE_TEXT_LIMIT);
     }
-    if (status == PEN_OK && envelope.kind == PEN_WIRE_FAREWELL) {
+    if (is_read && envelope.kind == PEN_WIRE_FAREWELL) {
         fuzz_touch(all, envelope.farewell.reason, PEN_WIRE_ENVELOPE_LIMIT);
     }
-    pen_status_ignore(status, "most inputs are wrong");
     for (size_t i = 0; i < count; i++)
         free(memory[i]);
     return 0;

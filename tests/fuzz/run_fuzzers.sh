@@ -1,21 +1,27 @@
 #!/usr/bin/env bash
-# Runs fuzzers one after another, FUZZ_SECONDS (60) each, FUZZ_JOBS (2) of them at a time.
+# Runs fuzzers, FUZZ_SECONDS (60) each, or FUZZ_EXECUTIONS times, FUZZ_JOBS (2) of them at a time,
+# and says how often each read.
 #   run_fuzzers.sh PROGRAM...
 # A fuzzer starts from tests/fuzz/corpus/NAME, which it does not change; what it adds goes to
-# build/fuzz/corpus/NAME. The input of a finding is left in build/fuzz/findings. Exit code 1 when
-# there is one.
+# build/fuzz/corpus/NAME. The input of a finding is left in build/fuzz/findings: a crash, a leak, a
+# wrong answer, more than ten seconds, or more than 256 MiB at once. Exit code 1 when there is one.
 set -u
 
 fuzz_one() {
     local program=$1 name
     name=$(basename "$program" _fuzz)
-    local log=build/fuzz/$name.log start=$SECONDS dictionary=()
-    [ -e "tests/fuzz/$name.dict" ] && dictionary=(-dict="tests/fuzz/$name.dict")
+    local log=build/fuzz/$name.log start=$SECONDS arguments=()
+    [ -e "tests/fuzz/$name.dict" ] && arguments=(-dict="tests/fuzz/$name.dict")
+    if [ -n "${FUZZ_EXECUTIONS:-}" ]; then
+        arguments+=(-runs="$FUZZ_EXECUTIONS")
+    else
+        arguments+=(-max_total_time="${FUZZ_SECONDS:-60}")
+    fi
     mkdir -p "build/fuzz/corpus/$name" build/fuzz/findings "tests/fuzz/corpus/$name"
-    if "$program" -max_total_time="${FUZZ_SECONDS:-60}" -timeout=20 -rss_limit_mb=2048 -print_final_stats=1 \
-        -artifact_prefix="build/fuzz/findings/$name-" "${dictionary[@]}" \
+    if "$program" -timeout=10 -rss_limit_mb=2048 -malloc_limit_mb=256 -print_final_stats=1 \
+        -artifact_prefix="build/fuzz/findings/$name-" "${arguments[@]}" \
         "build/fuzz/corpus/$name" "tests/fuzz/corpus/$name" >"$log" 2>&1; then
-        printf 'passed  %4d s  %-10s %s inputs tried, %s kept\n' $((SECONDS - start)) "$name" \
+        printf 'passed  %4d s  %-12s %s inputs tried, %s kept\n' $((SECONDS - start)) "$name" \
             "$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")" \
             "$(find "build/fuzz/corpus/$name" -type f | wc -l)"
     else
@@ -27,9 +33,16 @@ export -f fuzz_one
 
 [ $# -gt 0 ] || { echo "there is no fuzzer in tests/fuzz" && exit 1; }
 # shellcheck disable=SC2016 # expanded by the inner shell
-if printf '%s\0' "$@" | xargs -0 -n 1 -P "${FUZZ_JOBS:-2}" bash -c 'fuzz_one "$1"' fuzz_one; then
-    echo "fuzzers: $# ran, no finding"
+printf '%s\0' "$@" | xargs -0 -n 1 -P "${FUZZ_JOBS:-2}" bash -c 'fuzz_one "$1"' fuzz_one
+found=$?
+total=0
+for program in "$@"; do
+    tried=$(sed -n 's/^stat::number_of_executed_units: *//p' "build/fuzz/$(basename "$program" _fuzz).log")
+    total=$((total + ${tried:-0}))
+done
+if [ "$found" -eq 0 ]; then
+    echo "fuzzers: $# ran, $total inputs tried, no finding"
 else
-    echo "fuzzers: there are findings; their inputs are in build/fuzz/findings"
+    echo "fuzzers: $total inputs tried; there are findings; their inputs are in build/fuzz/findings"
     exit 1
 fi

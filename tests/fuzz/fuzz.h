@@ -1,0 +1,35 @@
+// What fuzzers share. A fuzzer is a file NAME_fuzz.c with LLVMFuzzerTestOneInput, which gives any
+// bytes to one reader, looks at what comes of it, and leaves nothing behind. Seeds are in
+// corpus/NAME, words in NAME.dict. That file is all there is to add: `make fuzz` makes a program of
+// it, and readers_test sweeps it, cutting and flipping its seeds and refusing it memory.
+//
+// Threads: none.
+#ifndef PEN_TESTS_FUZZ_FUZZ_H
+#define PEN_TESTS_FUZZ_FUZZ_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/status.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+// Aborts unless `holds`.
+void fuzz_must(bool holds);
+
+// What a reader said of the bytes. Whether it is PEN_OK; an error is dropped, after it was seen to
+// have a text and to be no mistake of our own.
+bool fuzz_reads(pen_status status);
+
+// What must succeed: aborts on any error, but for refused memory while fuzz_memory_fails. False
+// then: the caller cleans up and returns.
+bool fuzz_works(pen_status status);
+
+// ---- for the sweep over refused memory
+
+extern bool fuzz_memory_fails;       // a fault is on
+extern pen_status_code fuzz_outcome; // of the first error that fuzz_reads or fuzz_works saw
+
+#endif // PEN_TESTS_FUZZ_FUZZ_H
