@@ -46,26 +46,25 @@ static json_extent json_measure(const char *at, const char *end) {
     return extent;
 }
 
-static pen_status json_check_extent(const char *name, const char *bytes, size_t length,
-                                    pen_status_code code) {
+static pen_status json_check_extent(const char *bytes, size_t length, pen_status_code code) {
     const json_extent extent = json_measure(bytes, bytes + length);
     if (extent.depth > PEN_NESTING_LIMIT) {
-        return pen_error(code, "%s: lists and objects nest %zu deep, at most %d are possible", name,
+        return pen_error(code, "lists and objects nest %zu deep, at most %d are possible",
                          extent.depth, PEN_NESTING_LIMIT);
     }
     const size_t values_limit = length / JSON_BYTES_PER_VALUE + JSON_SPARE_COUNT;
     const size_t containers_limit = length / JSON_BYTES_PER_CONTAINER + JSON_SPARE_COUNT;
     if (extent.values <= values_limit && extent.containers <= containers_limit) return PEN_OK;
     return pen_error(code,
-                     "%s: %zu values and %zu lists and objects in %zu bytes: more than any file "
-                     "of its kind has",
-                     name, extent.values, extent.containers, length);
+                     "%zu values and %zu lists and objects in %zu bytes: more than any file of its "
+                     "kind has",
+                     extent.values, extent.containers, length);
 }
 
 pen_status pen_json_load(const char *name, const void *bytes, size_t length, pen_status_code code,
                          json_t **out_root) {
     json_error_t error;
-    PEN_TRY(json_check_extent(name, bytes, length, code));
+    PEN_TRY(pen_status_at_position(json_check_extent(bytes, length, code), name, 0, 0));
     json_t *root = json_loadb(bytes, length, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, &error);
     if (root != NULL) {
         *out_root = root;

@@ -99,7 +99,7 @@ static void contradictions_are_refused(void **state) {
         pen_status_code code;
         const char *text;
     } cases[] = {
-        {"", 0, PEN_CORRUPT, "not JSON"},
+        {"", 0, PEN_CORRUPT, "no JSON"},
         {"[]", 0, PEN_CORRUPT, "not a list of tensors"},
         {"{\"w\":1}", 0, PEN_CORRUPT, "'w' has no dtype"},
         {"{\"w\":{}}", 0, PEN_CORRUPT, "'w' has no dtype"},
@@ -126,9 +126,9 @@ static void contradictions_are_refused(void **state) {
          6, PEN_CORRUPT, "overlaps"},
         {"{\"a\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]},"
          "\"a\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[2,4]}}",
-         4, PEN_CORRUPT, "not JSON"},
+         4, PEN_CORRUPT, "no JSON"},
         {"{\"a\\u0000b\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]}}", 0, PEN_CORRUPT,
-         "not JSON"},
+         "no JSON"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         CHECK_ERROR(parse_header(cases[i].header, cases[i].data_bytes), cases[i].code,
@@ -137,7 +137,7 @@ static void contradictions_are_refused(void **state) {
     char deep[10000];
     memset(deep, '[', sizeof deep - 1);
     deep[sizeof deep - 1] = '\0';
-    CHECK_ERROR(parse_header(deep, 0), PEN_CORRUPT, "not JSON");
+    CHECK_ERROR(parse_header(deep, 0), PEN_CORRUPT, "nest 9999 deep");
 }
 
 // Bytes of a whole file in memory of exactly the size given, so that the address sanitizer sees a
