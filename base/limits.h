@@ -15,6 +15,8 @@
 #define PEN_SPEC_BYTES_LIMIT (1u << 20)           // a YAML file
 #define PEN_SPEC_NODES_LIMIT (1u << 16)           // scalars, lists and mappings of a YAML file
 #define PEN_FOLD_BYTES_LIMIT (64u << 20)          // largest constant made by folding
+#define PEN_FOLD_TOTAL_BYTES_LIMIT (512u << 20)   // all constants of a graph made by folding
+#define PEN_MODEL_OUTPUTS_LIMIT 4096              // outputs of a model
 #define PEN_IMAGE_SIDE_LIMIT 16384                // pixels a side of an image file
 #define PEN_IMAGE_PIXELS_LIMIT (1u << 26)         // of an image file
 #define PEN_SAFETENSORS_HEADER_LIMIT (16u << 20)  // bytes of a header
@@ -23,7 +25,7 @@
 #define PEN_EXTERNAL_FILES_LIMIT 4096             // files that a model's contents are in
 #define PEN_FUNCTION_COUNT_LIMIT 4096             // functions of a model
 #define PEN_INLINED_NODES_LIMIT (1u << 18)        // nodes of a model, its functions inlined
-#define PEN_INLINED_BYTES_LIMIT (256u << 20)      // memory for that
+#define PEN_INLINED_BYTES_LIMIT (128u << 20)      // memory for that
 #define PEN_OPSET_COUNT_LIMIT 256                 // operator sets that a model names
 #define PEN_NODE_ATTRIBUTES_LIMIT 256             // attributes of one node
 #define PEN_SYMBOL_COUNT_LIMIT 4096               // named dimensions of a graph

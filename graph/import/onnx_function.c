@@ -1,18 +1,50 @@
 #include "graph/import/onnx_function.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/limits.h"
 #include "base/name_map.h"
 
-static const pen_onnx_function *function_find(const pen_onnx_model *model,
-                                              const pen_onnx_node *node) {
+// The functions of a model by domain and name.
+typedef struct function_list {
+    const pen_onnx_model *model;
+    pen_name_map index;
+} function_list;
+
+typedef struct function_key {
+    char text[2 * PEN_NAME_BYTES_LIMIT + 16];
+} function_key;
+
+// A name has no zero byte, and two that differ make two keys: the domain's length goes first.
+static const char *function_write_key(const char *domain, const char *name, function_key *out_key) {
+    snprintf(out_key->text, sizeof out_key->text, "%zx%s:%s", strlen(domain), domain, name);
+    return out_key->text;
+}
+
+static pen_status function_list_init(const pen_onnx_model *model, pen_arena *arena,
+                                     function_list *list) {
+    function_key key;
+    *list = (function_list){.model = model};
+    pen_name_map_init(&list->index, arena);
     for (uint32_t i = 0; i < model->function_count; i++) {
         const pen_onnx_function *function = &model->functions[i];
-        if (strcmp(function->name, node->op_type) != 0) continue;
-        if (strcmp(function->domain, node->domain) == 0) return function;
+        const char *kept;
+        function_write_key(function->domain, function->name, &key);
+        if (pen_name_map_find(&list->index, key.text) != PEN_NAME_MAP_NONE) continue;
+        PEN_TRY(pen_arena_copy_text(arena, key.text, strlen(key.text), &kept));
+        PEN_TRY(pen_name_map_add(&list->index, kept, i));
     }
-    return NULL;
+    return PEN_OK;
+}
+
+// The first of that name; NULL: there is none.
+static const pen_onnx_function *function_find(const function_list *list,
+                                              const pen_onnx_node *node) {
+    function_key key;
+    const uint32_t found =
+        pen_name_map_find(&list->index, function_write_key(node->domain, node->op_type, &key));
+    return found == PEN_NAME_MAP_NONE ? NULL : &list->model->functions[found];
 }
 
 // One call being replaced.
@@ -111,11 +143,12 @@ static pen_status function_copy_node(const function_call *call, const pen_onnx_n
 }
 
 // One round: every call in `model` is replaced by its function's nodes, calls among them included.
-static pen_status function_round(pen_onnx_model *model, pen_arena *arena, bool *out_more) {
+static pen_status function_round(pen_onnx_model *model, const function_list *list, pen_arena *arena,
+                                 bool *out_more) {
     uint64_t count = 0;
     *out_more = false;
     for (uint32_t i = 0; i < model->node_count; i++) {
-        const pen_onnx_function *function = function_find(model, &model->nodes[i]);
+        const pen_onnx_function *function = function_find(list, &model->nodes[i]);
         count += function == NULL ? 1 : function->node_count;
         *out_more = *out_more || function != NULL;
     }
@@ -131,7 +164,7 @@ static pen_status function_round(pen_onnx_model *model, pen_arena *arena, bool *
     uint32_t filled = 0;
     PEN_TRY(PEN_NEW(arena, count, &nodes));
     for (uint32_t i = 0; i < model->node_count; i++) {
-        const pen_onnx_function *function = function_find(model, &model->nodes[i]);
+        const pen_onnx_function *function = function_find(list, &model->nodes[i]);
         if (function == NULL) {
             nodes[filled++] = model->nodes[i];
             continue;
@@ -153,9 +186,11 @@ static pen_status function_round(pen_onnx_model *model, pen_arena *arena, bool *
 
 pen_status pen_onnx_functions_inline(pen_onnx_model *model, pen_arena *arena) {
     if (model->function_count == 0) return PEN_OK;
+    function_list list;
+    PEN_TRY(function_list_init(model, arena, &list));
     for (uint32_t round = 0; round < PEN_NESTING_LIMIT; round++) {
         bool more = false;
-        PEN_TRY(function_round(model, arena, &more));
+        PEN_TRY(function_round(model, &list, arena, &more));
         if (!more) return PEN_OK;
     }
     return pen_error(PEN_INVALID_INPUT, "functions call one another more than %d deep",

@@ -387,6 +387,10 @@ static pen_status graph_read(const pen_protobuf_reader *message, pen_arena *aren
         return pen_protobuf_error(message, "the graph has more than %u nodes",
                                   PEN_NODE_COUNT_LIMIT);
     }
+    if (counts[12] > PEN_MODEL_OUTPUTS_LIMIT) {
+        return pen_protobuf_error(message, "the graph has more than %d outputs",
+                                  PEN_MODEL_OUTPUTS_LIMIT);
+    }
     PEN_TRY(PEN_NEW(arena, counts[1], &model->nodes));
     PEN_TRY(PEN_NEW(arena, counts[5], &model->tensors));
     PEN_TRY(PEN_NEW(arena, counts[11], &model->inputs));

@@ -41,18 +41,25 @@ static bool infer_is_constant(const pen_graph *graph, const pen_node *node) {
     return true;
 }
 
-static bool infer_output_fits(const pen_graph *graph, const pen_node *node) {
+// Whether what is folded stays small: the node's outputs, and all of the graph with them.
+static bool infer_output_fits(const pen_graph *graph, const pen_node *node, uint64_t *folded) {
+    uint64_t total = *folded;
     for (uint32_t i = 0; i < node->output_count; i++) {
         if (!pen_value_is(node->outputs[i])) continue;
         const pen_tensor_type *type = pen_value_type(graph, node->outputs[i]);
         if (pen_tensor_type_bytes(type) > PEN_FOLD_BYTES_LIMIT) return false;
+        total += pen_tensor_type_bytes(type);
     }
+    if (total > PEN_FOLD_TOTAL_BYTES_LIMIT) return false;
+    *folded = total;
     return true;
 }
 
-static pen_status infer_fold(pen_graph *graph, pen_node_id id, const pen_infer_options *options) {
+// `folded`: bytes of the constants made so far.
+static pen_status infer_fold(pen_graph *graph, pen_node_id id, const pen_infer_options *options,
+                             uint64_t *folded) {
     const pen_node *node = pen_graph_node(graph, id);
-    if (!infer_is_constant(graph, node) || !infer_output_fits(graph, node)) return PEN_OK;
+    if (!infer_is_constant(graph, node) || !infer_output_fits(graph, node, folded)) return PEN_OK;
     void **data;
     PEN_TRY(PEN_NEW(pen_graph_arena(graph), node->output_count, &data));
     for (uint32_t i = 0; i < node->output_count; i++) {
@@ -73,12 +80,13 @@ static pen_status infer_fold(pen_graph *graph, pen_node_id id, const pen_infer_o
 }
 
 pen_status pen_infer_shapes(pen_graph *graph, const pen_infer_options *options) {
+    uint64_t folded = 0;
     PEN_TRY(pen_status_add_context(infer_bind(graph, options), "while binding sizes"));
     for (uint32_t n = 0; n < pen_graph_node_count(graph); n++) {
         const pen_node_id node = {n};
         PEN_TRY(
             pen_status_add_context(pen_graph_infer_node(graph, node), "while inferring shapes"));
-        if (options->evaluate != NULL) PEN_TRY(infer_fold(graph, node, options));
+        if (options->evaluate != NULL) PEN_TRY(infer_fold(graph, node, options, &folded));
     }
     return PEN_OK;
 }

@@ -25,7 +25,7 @@ typedef struct pen_infer_options {
 } pen_infer_options;
 
 // Types every value of `graph` and turns results that are constant, and at most
-// PEN_FOLD_BYTES_LIMIT bytes, into constants. Their producers stay in the node list, unread;
+// PEN_FOLD_BYTES_LIMIT bytes (all of them: PEN_FOLD_TOTAL_BYTES_LIMIT), into constants. Their producers stay in the node list, unread;
 // remove_dead drops them.
 //   INVALID_INPUT  a symbol is not bound, shapes do not go together
 //   UNSUPPORTED    a shape depends on data
