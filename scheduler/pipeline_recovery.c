@@ -9,10 +9,13 @@
 #include "scheduler/pipeline_state.h"
 #include "scheduler/transport/address_answer.h"
 
-#define RECOVERY_LINK_SECONDS 5.0   // for all who answer to be linked and ready to load
-#define RECOVERY_ANSWER_SECONDS 0.3 // for somebody to answer
-#define RECOVERY_PAUSE_SECONDS 0.05 // between two looks at who is there
-#define RECOVERY_SAY_SECONDS 10.0   // between two lines about who is waited for
+#define RECOVERY_LINK_SECONDS 5.0    // for all who answer to be linked and ready to load
+#define RECOVERY_ANSWER_SECONDS 0.3  // for somebody to answer
+#define RECOVERY_PAUSE_SECONDS 0.05  // between two looks at who is there
+#define RECOVERY_SAY_SECONDS 10.0    // between two lines about who is waited for
+#define RECOVERY_RESTART_SECONDS 1.0 // between two tries to start a process
+#define RECOVERY_UNFIT_SECONDS 5.0   // behind the grace, in which who does not take part is missing
+#define RECOVERY_LOOK_SECONDS 1.0    // between two looks for those who may take part again
 
 bool pen_pipeline_is_failed(pen_engine *engine) {
     const pipeline_engine *p = pipeline_of(engine);
@@ -52,32 +55,42 @@ static const char *recovery_spare(const pipeline_engine *p, uint32_t index) {
     return ((const char *const *)p->options.job->recovery.spares.items)[index];
 }
 
-// Processes that were started here are started again at once, and so are there.
-static pen_status recovery_restart(pipeline_engine *p, const pipeline_member *member) {
+// Processes that were started here are started again at once, and so are there, unless the system
+// starts none, or they end at once.
+static bool recovery_restart(pipeline_engine *p, pipeline_member *member) {
     char end[128];
     const bool is_alive = pen_launched_is_alive(p->launched, member->launched, end, sizeof end);
-    if (is_alive && !p->was_missing[member->worker]) return PEN_OK;
+    if (is_alive && !p->was_missing[member->worker]) return true;
+    if (pen_clock_seconds() < member->failed_at + RECOVERY_RESTART_SECONDS) return false;
     pen_log(PEN_LOG_NOTE, "worker %u (%s) %s: started again", member->worker,
             pen_launched_address(p->launched, member->launched), is_alive ? "did not answer" : end);
-    p->was_missing[member->worker] = false;
-    return pen_launched_restart(p->launched, member->launched);
+    const pen_status status = pen_launched_restart(p->launched, member->launched);
+    p->was_missing[member->worker] = status != PEN_OK;
+    member->failed_at = status == PEN_OK ? 0 : pen_clock_seconds();
+    if (status == PEN_OK) return true;
+    pen_log(PEN_LOG_WARNING, "%s; tried again", pen_status_message(status));
+    pen_status_ignore(status, "said; it is missing until it is there");
+    return false;
+}
+
+static bool recovery_is_there(pipeline_engine *p, pipeline_member *member) {
+    if (member->launched != PIPELINE_NOT_LAUNCHED) return recovery_restart(p, member);
+    if (member->host == NULL || !p->is_present[member->worker])
+        return p->is_present[member->worker];
+    return pen_clock_seconds() >= member->unfit_until &&
+           pen_address_answers(member->host, RECOVERY_ANSWER_SECONDS);
 }
 
 // Asks all, those who were given up too.
-static pen_status recovery_look(pipeline_engine *p, pen_recovery_situation *out_situation) {
+static void recovery_look(pipeline_engine *p, pen_recovery_situation *out_situation) {
     const uint32_t count = p->options.job->cluster.device_count;
     const uint32_t spare_count = p->options.job->recovery.spares.count;
     for (uint32_t w = 0; w <= p->seat_count; w++) {
         p->is_present[w] = true;
     }
     for (uint32_t d = 0; d < count; d++) {
-        const pipeline_member *member = &p->members[d];
-        if (member->launched != PIPELINE_NOT_LAUNCHED) {
-            PEN_TRY(recovery_restart(p, member));
-        } else if (member->host != NULL && p->is_present[member->worker]) {
-            p->is_present[member->worker] =
-                pen_address_answers(member->host, RECOVERY_ANSWER_SECONDS);
-        }
+        pipeline_member *member = &p->members[d];
+        p->is_present[member->worker] = recovery_is_there(p, member);
     }
     for (uint32_t i = 0; i < spare_count; i++) {
         p->is_spare_free[i] = !p->is_spare_taken[i] &&
@@ -87,7 +100,6 @@ static pen_status recovery_look(pipeline_engine *p, pen_recovery_situation *out_
                                               .is_present = p->is_present,
                                               .spare_count = spare_count,
                                               .spare_is_free = p->is_spare_free};
-    return PEN_OK;
 }
 
 // Who failed or did not come, as seats of the job's own plan.
@@ -124,8 +136,22 @@ static void recovery_set_members(pipeline_engine *p) {
         } else if (member->is_lost && !is_lost) {
             pen_log(PEN_LOG_NOTE, "device '%s' takes part again", name);
         }
+        member->is_returning = member->is_lost && !is_lost;
         member->is_lost = is_lost;
     }
+}
+
+// Whether somebody was taken back, or left out, since the work was placed: a planned recovery that
+// did not come about.
+static bool recovery_is_misplaced(const pipeline_engine *p) {
+    bool is_misplaced = false;
+    for (uint32_t d = 0; d < p->options.job->cluster.device_count; d++) {
+        const pipeline_member *member = &p->members[d];
+        if (member->is_lost != pen_recovery_is_left_out(p->recovery, member->worker)) {
+            is_misplaced = true;
+        }
+    }
+    return is_misplaced;
 }
 
 // Waits until the policy takes somebody back: those who are left do not suffice.
@@ -138,7 +164,7 @@ static pen_status recovery_park(pipeline_engine *p, pen_status take_status) {
     do {
         if (pen_interrupt_requested()) return pen_error(PEN_CANCELLED, "stopped meanwhile");
         nanosleep(&pause, NULL);
-        PEN_TRY(recovery_look(p, &situation));
+        recovery_look(p, &situation);
     } while (!pen_recovery_takes_back(p->recovery, &situation));
     return PEN_OK;
 }
@@ -169,7 +195,7 @@ static pen_status recovery_settle(pipeline_engine *p) {
     for (;;) {
         pen_recovery_situation situation;
         pen_recovery_decision decision;
-        PEN_TRY(recovery_look(p, &situation));
+        recovery_look(p, &situation);
         pen_recovery_decide(p->recovery, &situation, &decision);
         switch (decision.kind) {
         case PEN_RECOVERY_WAIT:
@@ -182,7 +208,7 @@ static pen_status recovery_settle(pipeline_engine *p) {
             has_changed = true;
             break;
         case PEN_RECOVERY_RESTART:
-            return has_changed ? recovery_place(p) : PEN_OK;
+            return has_changed || recovery_is_misplaced(p) ? recovery_place(p) : PEN_OK;
         case PEN_RECOVERY_REPLAN:
             return recovery_place(p);
         case PEN_RECOVERY_STOP:
@@ -201,6 +227,21 @@ static bool recovery_may_try(pen_status status) {
     default:
         return false;
     }
+}
+
+// Of those who were to take part again some answer and do not: they serve somebody else, or are of
+// another build. Without them it went on, and it is to do so. False: it was not for them.
+static bool recovery_give_returning_up(pipeline_engine *p) {
+    const double until =
+        pen_clock_seconds() + p->options.job->recovery.grace_seconds + RECOVERY_UNFIT_SECONDS;
+    bool is_any = false;
+    for (uint32_t d = 0; d < p->options.job->cluster.device_count; d++) {
+        pipeline_member *member = &p->members[d];
+        if (!member->is_returning || !p->was_missing[member->worker]) continue;
+        member->unfit_until = until;
+        is_any = true;
+    }
+    return is_any;
 }
 
 // How long the first generation may take to begin, until those that were started here are looked
@@ -238,7 +279,7 @@ pen_status pen_pipeline_start(pipeline_engine *p) {
         if (is_over) return pen_pipeline_recover(&p->engine, &(pen_engine_loss){0});
         pen_pipeline_end_generation(p);
         recovery_find_missing(p);
-        PEN_TRY(recovery_look(p, &situation));
+        recovery_look(p, &situation);
     }
 }
 
@@ -257,7 +298,11 @@ pen_status pen_pipeline_recover(pen_engine *engine, const pen_engine_loss *loss)
             PEN_TRY(recovery_settle(p));
         }
         const pen_status status = pen_pipeline_begin_generation(p, RECOVERY_LINK_SECONDS);
-        if (status == PEN_OK || !recovery_may_try(status)) return status;
+        if (status == PEN_OK) return PEN_OK;
+        recovery_find_missing(p);
+        const bool is_refused = is_planned && recovery_give_returning_up(p) &&
+                                pen_status_get_code(status) == PEN_INVALID_INPUT;
+        if (!is_refused && !recovery_may_try(status)) return status;
         pen_log(PEN_LOG_WARNING, "%s", pen_status_message(status));
         pen_status_ignore(status, "tried again, as the policy says");
         is_planned = false;
@@ -272,9 +317,9 @@ bool pen_pipeline_may_rejoin(pen_engine *engine) {
     for (uint32_t d = 0; d < p->options.job->cluster.device_count; d++) {
         is_any = is_any || p->members[d].is_lost;
     }
-    if (!is_any) return false;
-    const pen_status status = recovery_look(p, &situation);
-    if (status == PEN_OK) return pen_recovery_takes_back(p->recovery, &situation);
-    pen_status_ignore(status, "it goes on as it is");
-    return false;
+    const double now = pen_clock_seconds();
+    if (!is_any || now < p->looked_at + RECOVERY_LOOK_SECONDS) return false;
+    p->looked_at = now;
+    recovery_look(p, &situation);
+    return pen_recovery_takes_back(p->recovery, &situation);
 }

@@ -27,10 +27,13 @@ typedef struct pipeline_home {
 
 // A device of the job, as recovery sees it.
 typedef struct pipeline_member {
-    const char *host;  // as in the job, or that of a spare
-    uint32_t worker;   // of the job's own plan
-    uint32_t launched; // among the processes started here; PIPELINE_NOT_LAUNCHED: none of them
-    bool is_lost;      // given up: placed without it
+    const char *host;   // as in the job, or that of a spare
+    uint32_t worker;    // of the job's own plan
+    uint32_t launched;  // among the processes started here; PIPELINE_NOT_LAUNCHED: none of them
+    bool is_lost;       // given up: placed without it
+    bool is_returning;  // no longer, in the generation that is begun
+    double unfit_until; // seconds of the clock: it answers, but did not take part
+    double failed_at;   // when it could not be started again; 0: it could
 } pipeline_member;
 #define PIPELINE_NOT_LAUNCHED UINT32_MAX
 
@@ -70,6 +73,7 @@ typedef struct pipeline_engine {
     uint64_t generation;      // 0: none yet
     uint64_t first_step;      // of the generation
     double said_at;           // who is waited for
+    double looked_at;         // for those who may take part again
 
     // a placement, in an arena of its own: what follows from the members
     pen_arena *placed;

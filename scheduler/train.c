@@ -194,6 +194,8 @@ pen_status pen_trainer_create(const pen_job *job, const pen_trainer_options *opt
 
 void pen_trainer_destroy(pen_trainer *trainer) {
     if (trainer == NULL) return;
+    // a checkpoint that is being published borrows from the engine
+    if (trainer->keeper != NULL) pen_train_keeper_abandon(trainer->keeper);
     pen_engine_destroy(trainer->engine); // which may have batches lent, and uses the keeper's log
     pen_train_keeper_destroy(trainer->keeper);
     pen_train_losses_deinit(&trainer->losses);
@@ -239,12 +241,16 @@ static pen_engine_step train_describe_step(const pen_trainer *trainer, const pen
                                  &trainer->learning_rate, steps_before, trainer->rate_steps)};
 }
 
+static pen_status train_take_ahead_error(pen_trainer *trainer) {
+    const pen_status error = trainer->ahead.error;
+    trainer->ahead.error = PEN_OK;
+    return error;
+}
+
 // Has the batch of the next step at hand.
 static pen_status train_fetch(pen_trainer *trainer) {
     train_ahead *ahead = &trainer->ahead;
-    const pen_status error = ahead->error;
-    ahead->error = PEN_OK;
-    PEN_TRY(error);
+    PEN_TRY(train_take_ahead_error(trainer));
     if (ahead->batch != NULL) return PEN_OK;
     const double started = pen_clock_seconds();
     PEN_TRY(pen_batches_next(trainer->batches, &ahead->batch));
@@ -276,15 +282,19 @@ static pen_status train_batch(pen_trainer *trainer, const pen_engine_step *step,
     return train_refuse_loss(trainer, step, report);
 }
 
+static pen_checkpoint train_checkpoint(const pen_trainer *trainer) {
+    return (pen_checkpoint){.step = trainer->steps_done,
+                            .next = trainer->next,
+                            .rate_steps = trainer->rate_steps,
+                            .loss = trainer->loss,
+                            .losses_hash = pen_train_losses_hash(&trainer->losses)};
+}
+
 // A checkpoint, if there is to be one after the step; and what the one before still needs.
 static pen_status train_keep(pen_trainer *trainer) {
     if (trainer->keeper == NULL) return PEN_OK;
     if (!trainer->is_due) return pen_train_keeper_go_on(trainer->keeper, trainer->engine, false);
-    const pen_checkpoint checkpoint = {.step = trainer->steps_done,
-                                       .next = trainer->next,
-                                       .rate_steps = trainer->rate_steps,
-                                       .loss = trainer->loss,
-                                       .losses_hash = pen_train_losses_hash(&trainer->losses)};
+    const pen_checkpoint checkpoint = train_checkpoint(trainer);
     return pen_train_keeper_take(trainer->keeper, trainer->engine, &checkpoint);
 }
 
@@ -311,6 +321,10 @@ static pen_status train_try_step(pen_trainer *trainer, pen_step_report *out_repo
     if (status == PEN_OK) {
         train_begin_next(trainer, &report);
         status = train_batch(trainer, &step, &report);
+        // why the run is over is told once, to whoever asks first
+        if (status != PEN_OK && kind->is_failed != NULL && kind->is_failed(trainer->engine)) {
+            status = pen_status_join(train_take_ahead_error(trainer), status);
+        }
     }
     PEN_TRY(pen_status_add_context(status, "in step %llu", (unsigned long long)report.step));
     report.seconds = pen_clock_seconds() - ready;
@@ -356,7 +370,8 @@ static pen_status train_recover(pen_trainer *trainer, bool is_planned, pen_statu
         const pen_engine_loss loss = {.step = has_step ? trainer->steps_done : 0,
                                       .is_planned = is_planned};
         PEN_TRY(trainer->engine->kind->recover(trainer->engine, &loss));
-        pen_batches_destroy(trainer->batches); // not before: the old generation had some lent
+        trainer->steps_begun = trainer->steps_done; // none is done in the new generation
+        pen_batches_destroy(trainer->batches);      // not before: the old generation had some lent
         trainer->batches = NULL;
         const pen_status status = train_load(trainer);
         if (status == PEN_OK) break;
@@ -430,10 +445,9 @@ void pen_trainer_pause(pen_trainer *trainer) {
 pen_status pen_trainer_keep(pen_trainer *trainer) {
     if (trainer->keeper == NULL || trainer->steps_done == 0) return PEN_OK;
     for (;;) {
-        pen_status status = pen_train_keeper_go_on(trainer->keeper, trainer->engine, true);
-        trainer->is_due = pen_train_keeper_step(trainer->keeper) != trainer->steps_done;
-        if (status == PEN_OK && trainer->is_due) status = train_keep(trainer);
-        if (status == PEN_OK) status = pen_train_keeper_finish(trainer->keeper, trainer->engine);
+        const pen_checkpoint last = train_checkpoint(trainer);
+        const pen_status status =
+            pen_train_keeper_take_last(trainer->keeper, trainer->engine, &last);
         if (status == PEN_OK || !train_can_recover(trainer, status)) return status;
         PEN_TRY(pen_trainer_recover(trainer, status));
     }

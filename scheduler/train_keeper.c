@@ -21,7 +21,8 @@ struct pen_train_keeper {
     pen_checkpoint_store *store;
     pen_engine_log log;
     uint64_t incarnation;
-    bool begins; // the training, with the next fence
+    uint64_t generation; // that this process has fenced; 0: none yet
+    bool begins;         // the training, with the next fence
 
     pen_checkpoint taken; // under way
     bool is_under_way;
@@ -44,17 +45,26 @@ static bool keeper_has(const pen_train_keeper *keeper) {
 
 // ---- the log, for the engine
 
+// Behind our own: where another coordinator has taken over, its generation is not passed by, and
+// workers that serve it are left alone.
 static uint64_t keeper_next_generation(void *context) {
     const pen_train_keeper *keeper = context;
-    return pen_checkpoint_store_generation(keeper->store) + 1;
+    const uint64_t before = keeper->generation > 0 ? keeper->generation
+                                                   : pen_checkpoint_store_generation(keeper->store);
+    return before + 1;
 }
 
 static pen_status keeper_fence(void *context, uint64_t generation) {
     pen_train_keeper *keeper = context;
+    const uint64_t in_force = pen_checkpoint_store_generation(keeper->store);
     uint64_t fenced;
+    if (keeper->generation > 0 && in_force != keeper->generation) {
+        return pen_error(PEN_CANCELLED, "superseded by generation %" PRIu64, in_force);
+    }
     PEN_TRY(
         pen_checkpoint_store_fence(keeper->store, keeper->incarnation, keeper->begins, &fenced));
     keeper->begins = false;
+    keeper->generation = fenced;
     if (fenced == generation) return PEN_OK;
     return pen_error(PEN_CANCELLED, "superseded: generation %" PRIu64 " of %s is another's",
                      generation, keeper->options.folder);
@@ -202,11 +212,6 @@ pen_status pen_train_keeper_go_on(pen_train_keeper *keeper, pen_engine *engine, 
     return PEN_OK;
 }
 
-pen_status pen_train_keeper_finish(pen_train_keeper *keeper, pen_engine *engine) {
-    keeper->is_last = true;
-    return pen_train_keeper_go_on(keeper, engine, true);
-}
-
 void pen_train_keeper_abandon(pen_train_keeper *keeper) {
     if (keeper->thread != NULL) {
         pen_status_ignore(keeper_end_publishing(keeper, NULL), "the log is read again");
@@ -252,9 +257,22 @@ pen_status pen_train_keeper_take(pen_train_keeper *keeper, pen_engine *engine,
     keeper->taken_at = started;
     const pen_status status = engine->kind->save(engine, checkpoint->step,
                                                  pen_checkpoint_store_shard_folder(keeper->store));
+    const pen_status_code code = pen_status_get_code(status);
     keeper->cost_seconds = pen_clock_seconds() - started;
     keeper->is_under_way = status == PEN_OK;
-    return pen_status_get_code(status) == PEN_IO ? keeper_give_up(keeper, status) : status;
+    // a folder that is removed at the wrong moment is not found
+    return code == PEN_IO || code == PEN_NOT_FOUND ? keeper_give_up(keeper, status) : status;
+}
+
+pen_status pen_train_keeper_take_last(pen_train_keeper *keeper, pen_engine *engine,
+                                      const pen_checkpoint *checkpoint) {
+    PEN_TRY(pen_train_keeper_go_on(keeper, engine, true));
+    if (keeper->step == checkpoint->step) return PEN_OK;
+    keeper->is_last = true;
+    pen_status status = pen_train_keeper_take(keeper, engine, checkpoint);
+    if (status == PEN_OK) status = pen_train_keeper_go_on(keeper, engine, true);
+    keeper->is_last = false;
+    return status;
 }
 
 pen_status pen_train_keeper_load(pen_train_keeper *keeper, pen_engine *engine,

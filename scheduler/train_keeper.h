@@ -52,8 +52,10 @@ PEN_NODISCARD pen_status pen_train_keeper_take(pen_train_keeper *keeper, pen_eng
 // superseded by another coordinator
 PEN_NODISCARD pen_status pen_train_keeper_go_on(pen_train_keeper *keeper, pen_engine *engine,
                                                 bool waits);
-// Waits for the last one, which must get into the log.
-PEN_NODISCARD pen_status pen_train_keeper_finish(pen_train_keeper *keeper, pen_engine *engine);
+// The last one, unless the newest is of that step. It must get into the log: any failure is told,
+// where others cost a warning.
+PEN_NODISCARD pen_status pen_train_keeper_take_last(pen_train_keeper *keeper, pen_engine *engine,
+                                                    const pen_checkpoint *checkpoint);
 // What was under way is given up: the engine has lost somebody.
 void pen_train_keeper_abandon(pen_train_keeper *keeper);
 // The step of the newest checkpoint in the log; 0: none.

@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "scheduler/runtime/coordinator_link.h"
 
-#define COORDINATOR_ANSWER_SECONDS 5.0
+#define COORDINATOR_ANSWER_SECONDS 5.0  // and behind the lease: who stands still is lost before
 #define COORDINATOR_EXPLAIN_SECONDS 0.5 // for workers to say what they waited for,
 #define COORDINATOR_LOST_SECONDS 0.2    // and for another's link to go down, too
 #define COORDINATOR_TICK_SECONDS 0.05
@@ -41,6 +41,16 @@ static bool coordinator_ask(pen_coordinator *c, uint32_t worker, pen_run_inquiry
     const bool is_answered = c->is_answered;
     pen_mutex_unlock(&c->lock);
     return is_answered;
+}
+
+static double coordinator_answer_seconds(const pen_coordinator *c) {
+    return c->setup.lease_seconds + COORDINATOR_ANSWER_SECONDS;
+}
+
+// Why a worker does not answer: the run is over, or it does not.
+static pen_status coordinator_explain_silence(pen_coordinator *c, uint32_t worker) {
+    if (pen_coordinator_is_failed(c)) return pen_coordinator_explain(c);
+    return pen_error(PEN_UNAVAILABLE, "%s does not answer", c->spec->workers[worker].name);
 }
 
 // ---- waiting
@@ -122,8 +132,8 @@ pen_status pen_coordinator_inquire(pen_coordinator *coordinator, uint32_t worker
     char *bytes = NULL;
     uint64_t count = 0, total = 0;
     do {
-        if (!coordinator_ask(c, worker, what, count, COORDINATOR_ANSWER_SECONDS)) {
-            return pen_error(PEN_UNAVAILABLE, "%s does not answer", c->spec->workers[worker].name);
+        if (!coordinator_ask(c, worker, what, count, coordinator_answer_seconds(c))) {
+            return coordinator_explain_silence(c, worker);
         }
         if (bytes == NULL) {
             total = c->part_total;
@@ -162,16 +172,14 @@ pen_status pen_coordinator_compare_clocks(pen_coordinator *coordinator, uint32_t
         pen_coordinator_tell(c, worker, &ping);
         pen_mutex_lock(&c->lock);
         while (!c->is_ponged && c->workers[worker].is_up && !c->is_failed &&
-               pen_clock_seconds() < sent + COORDINATOR_ANSWER_SECONDS) {
+               pen_clock_seconds() < sent + coordinator_answer_seconds(c)) {
             (void)pen_condition_wait_for(&c->changed, &c->lock, COORDINATOR_TICK_SECONDS);
         }
         const bool is_ponged = c->is_ponged;
         const double there = (double)c->pong_here * 1e-9;
         pen_mutex_unlock(&c->lock);
         const double took = pen_clock_seconds() - sent;
-        if (!is_ponged) {
-            return pen_error(PEN_UNAVAILABLE, "%s does not answer", c->spec->workers[worker].name);
-        }
+        if (!is_ponged) return coordinator_explain_silence(c, worker);
         if (i > 0 && took >= least) continue;
         least = took;
         *out_seconds = sent + took / 2 - there;

@@ -111,16 +111,16 @@ static pen_status server_judge(pen_grpc_link *link, const pen_wire_introduction 
     pen_grpc *transport = link->transport;
     char job[PEN_WIRE_TEXT_LIMIT + 1];
     const pen_introduction self = pen_grpc_link_self(transport, job);
+    // what serves somebody else now may be what is looked for later
+    PEN_TRY(transport->events.accept(transport->events.context, who, link->address));
     if (self.peer != PEN_TRANSPORT_ANY_PEER && introduction->callee != self.peer) {
-        // what serves somebody else now may be what is looked for later
-        PEN_TRY(transport->events.accept(transport->events.context, who, link->address));
         return pen_error(PEN_INVALID_INPUT, "here is peer %u, not %u", self.peer,
                          introduction->callee);
     }
     if (self.job[0] != '\0' && who->job[0] != '\0' && strcmp(self.job, who->job) != 0) {
         return pen_error(PEN_INVALID_INPUT, "here is job '%s', not '%s'", self.job, who->job);
     }
-    return transport->events.accept(transport->events.context, who, link->address);
+    return PEN_OK;
 }
 
 // The link that a new stream of `peer` belongs to. NULL: to none that is known.

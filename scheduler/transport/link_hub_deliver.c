@@ -58,16 +58,16 @@ static pen_status hub_judge(pen_hub_end *listener, const pen_hub_link *link,
     if (who->peer >= PEN_TRANSPORT_PEER_LIMIT || who->peer == self->peer) {
         return pen_error(PEN_INVALID_INPUT, "it calls itself peer %" PRIu32, who->peer);
     }
+    // what serves somebody else now may be what is looked for later
+    PEN_TRY(listener->events.accept(listener->events.context, who, link->address));
     if (self->peer != PEN_TRANSPORT_ANY_PEER && link->peers[0] != self->peer) {
-        // what serves somebody else now may be what is looked for later
-        PEN_TRY(listener->events.accept(listener->events.context, who, link->address));
         return pen_error(PEN_INVALID_INPUT, "here is peer %" PRIu32 ", not %" PRIu32, self->peer,
                          link->peers[0]);
     }
     if (self->job[0] != '\0' && who->job[0] != '\0' && strcmp(self->job, who->job) != 0) {
         return pen_error(PEN_INVALID_INPUT, "here is job '%s', not '%s'", self->job, who->job);
     }
-    return listener->events.accept(listener->events.context, who, link->address);
+    return PEN_OK;
 }
 
 // The listener's older links to the same peer go down first, also those of whose end it would have
