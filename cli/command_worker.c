@@ -151,6 +151,7 @@ static pen_status worker_run_verb(pen_command_context *context, const void *opti
             pen_log(PEN_LOG_NOTE, "worker takes links at port %u", port);
         }
         worker_serve(worker, &signals, options->parent != 0);
+        if (!pen_worker_is_over(worker)) pen_worker_leave(worker, "the worker was told to end");
         if (options->once && pen_worker_is_over(worker)) status = pen_worker_join(worker);
     }
     pen_worker_destroy(worker);

@@ -144,18 +144,21 @@ static pen_status local_run_again(void *context, uint32_t part, pen_node_inspect
     local_engine *local = again->local;
     const uint64_t count = again->split.whole_count + (again->split.rest > 0);
     const pen_run_context run = local_context(local, again->step, part);
-    if (part == count) { // norms
-        return pen_executor_inspect(again->form->executor, PEN_EXECUTOR_UPDATE, 0, &run, true,
-                                    nodes, out_bad);
+    pen_executor_inspection inspection = {.is_loss_finite = true, .nodes = nodes};
+    const bool is_microbatch = part < count; // else norms
+    if (is_microbatch) {
+        PEN_TRY(local_form(local, &again->split, part, &again->form));
+        const double weight =
+            (double)again->form->program->microbatch_size / (double)again->step->batch->count;
+        PEN_TRY(local_feed(local, again->form, again->step, part, weight));
+        inspection.is_loss_finite = part < local->loss_count && isfinite(local->losses[part]);
     }
-    PEN_TRY(local_form(local, &again->split, part, &again->form));
-    const double weight =
-        (double)again->form->program->microbatch_size / (double)again->step->batch->count;
-    PEN_TRY(local_feed(local, again->form, again->step, part, weight));
-    const bool is_finite = part < local->loss_count && isfinite(local->losses[part]);
-    PEN_TRY(pen_executor_inspect(again->form->executor, PEN_EXECUTOR_MICROBATCH, 0, &run, is_finite,
-                                 nodes, out_bad));
-    return *out_bad == UINT32_MAX ? pen_feed_read_loss(again->form, out_loss) : PEN_OK;
+    PEN_TRY(pen_executor_inspect(again->form->executor,
+                                 is_microbatch ? PEN_EXECUTOR_MICROBATCH : PEN_EXECUTOR_UPDATE, 0,
+                                 &run, &inspection));
+    *out_bad = inspection.bad;
+    if (!is_microbatch || *out_bad != UINT32_MAX) return PEN_OK;
+    return pen_feed_read_loss(again->form, out_loss);
 }
 
 // Says which device it was, where that was not this one.

@@ -62,9 +62,10 @@ static pen_status dump_flag(dump_cursor *cursor, const char *what, bool *out_fla
 static pen_status dump_text(dump_cursor *cursor, const char *what, uint64_t limit, pen_arena *arena,
                             const char **out_text) {
     uint64_t length;
-    const uint8_t *bytes;
+    const uint8_t *bytes = NULL;
     PEN_TRY(dump_bounded(cursor, what, limit, &length));
     PEN_TRY(dump_take(cursor, length, &bytes));
+    PEN_ASSERT(bytes != NULL);
     char *text;
     PEN_TRY(PEN_NEW(arena, length + 1, &text));
     for (uint64_t i = 0; i < length; i++) { // it is printed: nothing that terminals act upon
@@ -79,12 +80,13 @@ static pen_status dump_text(dump_cursor *cursor, const char *what, uint64_t limi
 
 static pen_status dump_identity(dump_cursor *cursor, pen_coordinator_identity *out_identity) {
     pen_coordinator_identity *identity = out_identity;
-    const uint8_t *build, *isa;
+    const uint8_t *build = NULL, *isa = NULL;
     PEN_TRY(dump_small(cursor, "a protocol version", &identity->protocol));
     PEN_TRY(dump_small(cursor, "a count of devices", &identity->device_count));
     PEN_TRY(dump_word(cursor, &identity->plan_hash));
     PEN_TRY(dump_take(cursor, sizeof identity->build, &build));
     PEN_TRY(dump_take(cursor, sizeof identity->isa, &isa));
+    PEN_ASSERT(build != NULL && isa != NULL);
     if (memchr(build, 0, sizeof identity->build) == NULL ||
         memchr(isa, 0, sizeof identity->isa) == NULL) {
         return pen_error(PEN_CORRUPT, "a name of a build or instruction set does not end");

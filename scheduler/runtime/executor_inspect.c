@@ -48,27 +48,26 @@ static void inspect_outputs(const pen_executor *executor, uint32_t position, uin
 }
 
 pen_status pen_executor_inspect(pen_executor *executor, uint32_t list_index, uint64_t microbatch,
-                                const pen_run_context *run, bool is_loss_finite,
-                                pen_node_inspection *nodes, uint32_t *out_bad) {
+                                const pen_run_context *run, pen_executor_inspection *inspection) {
     pen_device *device = executor->spec.device;
     const pen_memory_list *list = &executor->lists[list_index];
-    *out_bad = UINT32_MAX;
+    inspection->bad = UINT32_MAX;
     if (device->kind->host_address == NULL) {
         return pen_error(PEN_UNSUPPORTED, "what a device of kind '%s' computes cannot be looked at",
                          device->kind->name);
     }
     for (uint32_t p = list->first; p < list->end; p++) {
+        const pen_node *node = inspect_node(executor, p);
         const pen_launch *launch = executor_launch(executor, p, microbatch);
-        if (launch == NULL || executor_is_update(inspect_node(executor, p))) continue;
+        pen_node_inspection *found = &inspection->nodes[p];
+        if (launch == NULL || executor_is_update(node)) continue;
         PEN_TRY(device->kind->enqueue(device, launch, run));
         PEN_TRY(device->kind->synchronize(device));
         executor_spoil(executor, p, microbatch);
-        inspect_outputs(executor, p, microbatch, run, &nodes[p]);
-        if (is_loss_finite && inspect_node(executor, p)->role == PEN_ROLE_FORWARD) {
-            nodes[p].is_bad = false;
-        }
-        if (!nodes[p].is_bad) continue;
-        *out_bad = p;
+        inspect_outputs(executor, p, microbatch, run, found);
+        if (inspection->is_loss_finite && node->role == PEN_ROLE_FORWARD) found->is_bad = false;
+        if (!found->is_bad) continue;
+        inspection->bad = p;
         return PEN_OK;
     }
     return PEN_OK;

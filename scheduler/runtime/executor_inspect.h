@@ -32,14 +32,17 @@ typedef struct pen_node_inspection {
     uint64_t hash; // of all outputs, but those that replace a parameter or state
 } pen_node_inspection;
 
-// Runs a list node by node, but for updates, and fills in `nodes` ([order_count], by position) of
-// its positions. Ends after the first bad node; *out_bad is its position, UINT32_MAX: there is
-// none. With `is_loss_finite` what is infinite in the forward pass is meant to be: masks.
+typedef struct pen_executor_inspection {
+    bool is_loss_finite;        // what is infinite in the forward pass is meant to be: masks
+    pen_node_inspection *nodes; // [order_count], by position; those that ran are written
+    uint32_t bad;               // the first bad node, written; UINT32_MAX: none
+} pen_executor_inspection;
+
+// Runs a list node by node, but for updates. Ends after the first bad node.
 //   UNSUPPORTED  the device's memory is not the host's
 PEN_NODISCARD pen_status pen_executor_inspect(pen_executor *executor, uint32_t list,
                                               uint64_t microbatch, const pen_run_context *run,
-                                              bool is_loss_finite, pen_node_inspection *nodes,
-                                              uint32_t *out_bad);
+                                              pen_executor_inspection *inspection);
 
 // In words, right after an inspected run that ended with the node: what is wrong with its outputs,
 // and whether that came from data, parameters, or the node itself. In `arena`.

@@ -382,6 +382,13 @@ bool pen_worker_is_over(pen_worker *worker) {
     return is_over;
 }
 
+void pen_worker_leave(pen_worker *worker, const char *why) {
+    const bool has_run = pen_worker_use_run(worker) != NULL;
+    if (!has_run) return;
+    pen_worker_release_run(worker);
+    pen_worker_fail(worker, pen_error(PEN_UNAVAILABLE, "%s", why));
+}
+
 void pen_worker_close(pen_worker *worker) {
     pen_mutex_lock(&worker->lock);
     worker->is_closed = true;

@@ -48,6 +48,9 @@ void pen_worker_set_spec(pen_worker *worker, const pen_run_spec *spec,
 // the only run.
 PEN_NODISCARD pen_status pen_worker_join(pen_worker *worker);
 bool pen_worker_is_over(pen_worker *worker);
+// Tells the coordinator, if there is a run, that this worker ends because of `why`; then it is to
+// be closed.
+void pen_worker_leave(pen_worker *worker, const char *why);
 // Ends what runs. Returns at once. Not for signal handlers.
 void pen_worker_close(pen_worker *worker);
 // Closes and waits. Accepts NULL.
