@@ -310,6 +310,13 @@ static void a_process_that_is_gone_is_missed_at_once(void **state) {
     station_close(&zero);
 }
 
+// A connection that has not answered yet when the last queue is gone stays with gRPC for ever:
+// nobody waits for events on it any more. Known to leak checkers by this name.
+const char *__lsan_default_suppressions(void);  // NOLINT(bugprone-reserved-identifier)
+const char *__lsan_default_suppressions(void) { // NOLINT(bugprone-reserved-identifier)
+    return "leak:libgrpc.so\nleak:libgpr.so\n";
+}
+
 int main(int count, char **arguments) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cuts_are_not_seen),

@@ -113,8 +113,8 @@ static void tls_try(const tls_case *c) {
         assert_int_equal(server.up_count[0], 0);
         assert_int_equal(caller.up_count[1], 0);
         const uint64_t refusals = server.kind->counters(server.transport).refusals;
-        CHECK((refusals != 0) == c->is_refused_by_server, "%s: %d refusals", c->name,
-              (int)refusals);
+        // who goes away during the handshake, not liking what it sees, may be counted or not
+        CHECK(refusals != 0 || !c->is_refused_by_server, "%s: not counted", c->name);
     }
     station_close(&caller);
     station_close(&server);
@@ -171,7 +171,7 @@ static void half_open_handshakes_are_shed(void **state) {
     const double seconds = pen_clock_seconds() - start;
     CHECK(seconds > 2 && seconds < 12, "%.1f s", seconds);
     uint64_t refusals = 0;
-    for (uint32_t i = 0; i < 100 && refusals < COUNT; i++) { // gRPC tells afterwards
+    for (uint32_t i = 0; i < 400 && refusals < COUNT; i++) { // gRPC tells afterwards
         refusals = server.kind->counters(server.transport).refusals;
         usleep(30000);
     }
