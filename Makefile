@@ -216,9 +216,11 @@ $(BUILD)/tests/simulator/simulator_test: $(filter-out %/faulty_disk.o,$(call obj
 
 # what has planted mistakes is compiled with them, the rest is as it is
 $(eval $(call compile_rules,build/planted,$$(CC),$$(CFLAGS) -DPEN_PLANTED_MISTAKES))
-planted_sources := $(shell grep -rl 'PEN_PLANTED.[a-z]' --include='*.c' $(folders)) tests/simulator/simulate.c
+planted_sources := $(shell grep -rl 'PEN_PLANTED.[a-z]' --include='*.c' $(folders)) tests/simulator/simulate.c \
+  tests/simulator/shape_table.c
 MISTAKES = $(shell grep -rhoE 'PEN_PLANTED.[a-z_]+' --include='*.c' $(folders) | sed 's/PEN_PLANTED.//' | sort -u)
-build/planted/simulate: $(patsubst %.c,build/planted/%.o,$(planted_sources)) $(call objects,$(simulator_sources)) $(BUILD)/libpenstock.a
+build/planted/simulate: $(patsubst %.c,build/planted/%.o,$(planted_sources)) \
+  $(call objects,$(filter-out $(planted_sources),$(simulator_sources))) $(BUILD)/libpenstock.a
 	$(call say,ld,$@)
 	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
 simulate-mistakes: build/planted/simulate #! each planted mistake must be found by the simulator

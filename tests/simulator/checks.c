@@ -73,9 +73,23 @@ void check_shard_written(world *w, const char *file, uint64_t generation, uint64
     snprintf(shard->file, sizeof shard->file, "%s", file);
 }
 
-void check_shard_rotten(world *w, const char *file) {
-    check_shard *shard = check_find_shard(w, file);
-    if (shard != NULL) shard->is_rotten = true;
+void check_rotten(world *w, const char *path) {
+    struct checks *checks = w->checks;
+    const char *name = strrchr(path, '/') + 1;
+    if (strncmp(name, "commit.", 7) != 0) {
+        check_shard *shard = check_find_shard(w, name);
+        if (shard != NULL) shard->is_rotten = true;
+        return;
+    }
+    PEN_ASSERT(checks->rotten_count < CHECK_ROTTEN);
+    checks->rotten_records[checks->rotten_count++] = strtoull(name + 7, NULL, 10);
+}
+
+static bool check_record_is_rotten(const struct checks *checks, uint64_t number) {
+    for (uint32_t i = 0; i < checks->rotten_count; i++) {
+        if (checks->rotten_records[i] == number) return true;
+    }
+    return false;
 }
 
 bool check_is_whole(const world *w, const pen_commit_record *record) {
@@ -174,6 +188,7 @@ void check_committed(process *p, uint64_t step) {
 }
 
 static bool check_manifest_is_whole(const struct checks *checks, const check_manifest *manifest) {
+    if (check_record_is_rotten(checks, manifest->number)) return false;
     for (uint32_t i = 0; i < manifest->shard_count; i++) {
         if (checks->shards[manifest->shards[i]].is_rotten) return false;
     }
@@ -233,7 +248,8 @@ static void check_final(world *w) {
     }
     const uint64_t step = record == NULL ? 0 : record->manifest.step;
     const uint64_t last = s->step_count;
-    const bool is_rotten = newest != NULL && newest->manifest.step == last && newest != record;
+    const bool is_rotten = w->checks->rotten_count > 0 ||
+                           (newest != NULL && newest->manifest.step == last && newest != record);
     if (!w->checks->has_ended_not_finite && step != last && !is_rotten) {
         world_wrong(w, "I6", "the last checkpoint in the end is of step %" PRIu64 " of %" PRIu64,
                     step, last);

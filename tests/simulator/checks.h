@@ -9,6 +9,7 @@
 #define CHECK_SHARDS 1024u
 #define CHECK_MANIFESTS 256u
 #define CHECK_FENCES 512u
+#define CHECK_ROTTEN 32u
 #define SIMULATION_JOB "penstock-0123456789abcdef"
 #define SIMULATION_LOG "run/commit"
 #define SIMULATION_SHARDS "run/shards"
@@ -44,7 +45,9 @@ struct checks {
     check_shard shards[CHECK_SHARDS];
     uint32_t manifest_count;
     check_manifest manifests[CHECK_MANIFESTS];
-    uint64_t flips_seen; // of the disk, when a recovery began
+    uint32_t rotten_count;
+    uint64_t rotten_records[CHECK_ROTTEN]; // numbers
+    uint64_t flips_seen;                   // of the disk, when a recovery began
     bool has_ended_not_finite;
     bool is_done; // the last checkpoint is committed
 };
@@ -60,7 +63,8 @@ void check_shard_written(world *w, const char *file, uint64_t generation, uint64
                          uint32_t stages, bool is_right);
 // The store says that it is durable.
 void check_shard_durable(world *w, const pen_shard_summary *summary);
-void check_shard_rotten(world *w, const char *file);
+// A bit of a shard or record was turned.
+void check_rotten(world *w, const char *path);
 // A manifest is durable, as the log says.
 void check_published(process *p, const pen_commit_record *record);
 // Workers are told that a checkpoint is durable.

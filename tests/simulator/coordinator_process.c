@@ -84,6 +84,11 @@ bool coordinator_load(coordinator_process *c, coordinator_run *run) {
     w->checks->flips_seen = faulty_disk_get_counts(w->disk)->flips;
     check_recovered(p, run->generation, record, is_excused);
     WORLD_NOTE(w, p, "goes on from a checkpoint", step, run->generation, 0);
+    for (uint32_t i = 0; i < s->stage_count; i++) {
+        if (step <= s->step_count && run->parameters[i] == s->parameters[step][i]) continue;
+        world_wrong(w, "I7", "the checkpoint of step %u has other parameters of stage %u", step, i);
+        return false;
+    }
     run->next_step = step + 1;
     run->done_step = step;
     run->saved_step = step;
@@ -313,6 +318,16 @@ void coordinator_begin_generation(coordinator_process *c) {
 
 // ---- links
 
+static void coordinator_call_again(process *p, void *context, uint64_t peer) {
+    const coordinator_run *run = context;
+    if (p->coordinator->run != run || link_is_up(p, (uint32_t)peer)) return;
+    const pen_coordinator_state state = pen_coordinator_core_state(run->core);
+    if (state != PEN_COORDINATOR_RECRUIT && state != PEN_COORDINATOR_FENCE) return;
+    const link_introduction self = {
+        .peer = 0, .generation = run->generation, .incarnation = p->incarnation};
+    link_call_peer(p, (uint32_t)peer, run->hosts[peer], &self, p->world->times.recruit);
+}
+
 link_answer coordinator_accept(process *p, const link_introduction *introduction) {
     (void)p;
     (void)introduction;
@@ -331,9 +346,14 @@ void coordinator_down(process *p, uint32_t peer, bool is_final) {
         coordinator_exit(c, "is told that it is superseded");
         return;
     }
+    const coordinator_run *run = c->run;
     coordinator_feed_event(c, (pen_coordinator_event){.kind = PEN_COORDINATOR_EVENT_LOST,
                                                       .worker = peer,
-                                                      .incarnation = c->run->incarnations[peer]});
+                                                      .incarnation = run->incarnations[peer]});
+    if (c->run != run) return;
+    // it may come again
+    world_call_in(p->world, chance_between(&p->world->chaos, 1, 5) * WORLD_MILLISECOND, p,
+                  coordinator_call_again, c->run, peer);
 }
 
 // ---- life

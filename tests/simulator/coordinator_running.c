@@ -6,6 +6,7 @@
 #include "scheduler/store/commit_record.h"
 #include "tests/simulator/checks.h"
 #include "tests/simulator/coordinator_process.h"
+#include "tests/simulator/ghosts.h"
 #include "tests/simulator/worker_process.h"
 
 void coordinator_tell(coordinator_process *c, uint32_t peer, pen_message *message) {
@@ -18,6 +19,7 @@ void coordinator_tell(coordinator_process *c, uint32_t peer, pen_message *messag
     const size_t length = pen_message_encode(message, bytes, sizeof bytes);
     PEN_ASSERT(length <= sizeof bytes);
     link_send_message(p, peer, bytes, (uint32_t)length);
+    ghost_follow(p, peer, message);
 }
 
 // ---- feeding
@@ -318,6 +320,8 @@ void coordinator_message(process *p, uint32_t peer, const pen_message *message) 
                                    .loss = {.value = message->value,
                                             .correct_count = message->correct_count,
                                             .target_count = message->target_count}};
+    const bool is_its_own = message->generation == c->run->generation &&
+                            message->incarnation == c->run->incarnations[peer];
     switch (message->kind) {
     case PEN_MESSAGE_HELLO:
         coordinator_greet(c, peer, message);
@@ -339,16 +343,16 @@ void coordinator_message(process *p, uint32_t peer, const pen_message *message) 
         break;
     case PEN_MESSAGE_SHARD:
         event.kind = PEN_COORDINATOR_EVENT_SHARD;
-        coordinator_take_shard(c, peer, message);
+        if (is_its_own) coordinator_take_shard(c, peer, message);
         break;
     case PEN_MESSAGE_FAIL:
         event.kind = PEN_COORDINATOR_EVENT_FAILED;
         break;
     case PEN_MESSAGE_PULL:
-        coordinator_send_piece(c, peer, message);
+        if (is_its_own) coordinator_send_piece(c, peer, message);
         break;
     case PEN_MESSAGE_STOPPED:
-        c->run->has_stopped[peer] = true;
+        if (is_its_own) c->run->has_stopped[peer] = true;
         break;
     case PEN_MESSAGE_BEAT:
     case PEN_MESSAGE_TAKEN:

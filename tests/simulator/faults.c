@@ -202,13 +202,15 @@ static void fault_rot(world *w) {
         const char *name = faulty_disk_name(w->disk, i);
         if (name == NULL) break;
         const bool is_shard = strncmp(name, SIMULATION_SHARDS "/", sizeof SIMULATION_SHARDS) == 0;
-        if (is_shard && strstr(name, ".partial") == NULL) names[count++] = name;
+        const bool is_record =
+            strncmp(name, SIMULATION_LOG "/commit.", sizeof SIMULATION_LOG "/commit." - 1) == 0;
+        if (is_record || (is_shard && strstr(name, ".partial") == NULL)) names[count++] = name;
     }
     if (count == 0) return;
     const char *name = names[chance_below(&w->chaos, count)];
     if (faulty_disk_rot(w->disk, name)) {
-        WORLD_NOTE(w, NULL, "a bit of a shard turns", 0, 0, 0);
-        check_shard_rotten(w, name + sizeof SIMULATION_SHARDS);
+        WORLD_NOTE(w, NULL, "a bit turns", 0, 0, 0);
+        check_rotten(w, name);
     }
 }
 
@@ -363,6 +365,7 @@ static void draw_network(world *w) {
     network->delay = fault_draw_rate(w, one_in, 50000);
     network->delay_max = chance_between(&w->dice, 1, 20) * WORLD_MILLISECOND;
     network->corrupt = fault_draw_rate(w, one_in, 30000);
+    network->ghost = fault_draw_rate(w, one_in, 20000);
     if (!is_loss_only) network->corrupt_deep = fault_draw_rate(w, 8, 1000);
 }
 

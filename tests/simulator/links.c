@@ -32,6 +32,14 @@ bool link_is_up(const process *p, uint32_t peer) {
     return l != NULL && l->state == LINK_UP;
 }
 
+process *link_other_process(const process *p, uint32_t peer, uint32_t *out_peer) {
+    const link_end *l = link_find(p, peer);
+    const link_end *other = l == NULL ? NULL : link_other_end(l);
+    if (other == NULL || l->state != LINK_UP || other->state != LINK_UP) return NULL;
+    *out_peer = other->peer;
+    return other->owner;
+}
+
 static link_end *link_new(process *p, uint32_t peer) {
     link_end *l = WORLD_NEW(p->world, link_end);
     l->owner = p;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/planted.h"
 #include "scheduler/protocol/admission.h"
 #include "scheduler/schedule/schedule.h"
 #include "tests/support/chance.h"
@@ -347,8 +348,8 @@ static const shape_table *table_try(const shape *s, uint32_t worker_count, uint3
     return m->made;
 }
 
-const shape_table *shape_table_make(const shape *s, uint32_t worker_count, uint32_t variant,
-                                    pen_arena *arena) {
+static const shape_table *table_make(const shape *s, uint32_t worker_count, uint32_t variant,
+                                     pen_arena *arena) {
     const shape_table *made = table_try(s, worker_count, variant, false, arena);
     const pen_status status = pen_run_table_admit(made->table, &(pen_admission_names){0});
     if (status == PEN_OK) return made;
@@ -356,4 +357,18 @@ const shape_table *shape_table_make(const shape *s, uint32_t worker_count, uint3
     made = table_try(s, worker_count, variant, true, arena);
     must(pen_run_table_admit(made->table, &(pen_admission_names){0}));
     return made;
+}
+
+// Mistakes are planted for simulations, not for making what they run.
+const shape_table *shape_table_make(const shape *s, uint32_t worker_count, uint32_t variant,
+                                    pen_arena *arena) {
+#ifdef PEN_PLANTED_MISTAKES
+    const char *mistake = pen_planted_mistake;
+    pen_planted_mistake = "";
+    const shape_table *made = table_make(s, worker_count, variant, arena);
+    pen_planted_mistake = mistake;
+    return made;
+#else
+    return table_make(s, worker_count, variant, arena);
+#endif
 }

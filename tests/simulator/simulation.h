@@ -47,7 +47,8 @@ typedef enum simulation_fault {
     SIMULATION_FAULT_SLOW,
     SIMULATION_FAULT_DISK, // calls refused
     SIMULATION_FAULT_FLIP, // bits read wrong
-    SIMULATION_FAULT_ROT,  // bits of shards
+    SIMULATION_FAULT_GHOST,
+    SIMULATION_FAULT_ROT, // bits of shards and records
 } simulation_fault;
 #define SIMULATION_FAULT_COUNT (SIMULATION_FAULT_ROT + 1)
 extern const char *const simulation_fault_names[SIMULATION_FAULT_COUNT];

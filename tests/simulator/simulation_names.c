@@ -32,5 +32,6 @@ const char *const simulation_fault_names[SIMULATION_FAULT_COUNT] = {
     [SIMULATION_FAULT_SLOW] = "workers slowed",
     [SIMULATION_FAULT_DISK] = "disk calls refused",
     [SIMULATION_FAULT_FLIP] = "bits read wrong",
-    [SIMULATION_FAULT_ROT] = "bits of shards turned",
+    [SIMULATION_FAULT_GHOST] = "ghosts of messages",
+    [SIMULATION_FAULT_ROT] = "bits of files turned",
 };

@@ -5,6 +5,7 @@
 
 #include "tests/simulator/checks.h"
 #include "tests/simulator/faults.h"
+#include "tests/simulator/ghosts.h"
 
 // ---- telling
 
@@ -18,6 +19,7 @@ void worker_tell(worker_process *worker, uint32_t peer, pen_message *message) {
     const size_t length = pen_message_encode(message, bytes, sizeof bytes);
     PEN_ASSERT(length <= sizeof bytes);
     link_send_message(p, peer, bytes, (uint32_t)length);
+    ghost_follow(p, peer, message);
 }
 
 void worker_fail(worker_process *worker, const char *why) {
@@ -193,7 +195,10 @@ void worker_message(process *p, uint32_t peer, const pen_message *message) {
                                                  .generation = message->generation});
         return;
     case PEN_MESSAGE_SNAPSHOT:
-        if (worker->run != NULL && !worker->run->is_closed) worker_snapshot(worker, message->step);
+        if (worker->run != NULL && !worker->run->is_closed &&
+            worker->run->memory->generation == message->generation) {
+            worker_snapshot(worker, message->step);
+        }
         return;
     case PEN_MESSAGE_START:
         event.kind = PEN_WORKER_EVENT_START;

@@ -88,6 +88,7 @@ typedef struct world_network {
     uint32_t delay; // by up to delay_max
     uint64_t delay_max;
     uint32_t corrupt;
+    uint32_t ghost;                        // messages that one follows
     uint32_t corrupt_deep;                 // in a frame's content, unseen by its packet
     bool is_cut[WORLD_HOSTS][WORLD_HOSTS]; // [from][to]
     uint32_t stream_chance;                // of links, in 4
