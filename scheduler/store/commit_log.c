@@ -292,8 +292,9 @@ static pen_status log_write_beside(pen_commit_log *log, const char *path, const 
     return status;
 }
 
-// Whether there is a record behind `number`. Where `number` was free all the same it had been
-// removed: its writer did not know what came after.
+// Whether there is a record behind `number`: either `number` had been removed, and was free for a
+// writer that does not know what came after, or somebody found the record that was just published,
+// and went on from there.
 static pen_status log_is_passed(pen_commit_log *log, uint64_t number, bool *out_is_passed) {
     const char *const *names;
     uint32_t count = 0;
@@ -308,7 +309,7 @@ static pen_status log_is_passed(pen_commit_log *log, uint64_t number, bool *out_
 
 // Gives the written record its number. *out_is_taken: another has it, or one behind it.
 static pen_status log_publish(pen_commit_log *log, const char *from, const char *to,
-                              uint64_t number, bool *out_is_taken) {
+                              const pen_commit_record *record, bool *out_is_taken) {
     pen_disk *disk = log->disk;
     const pen_status status = disk->kind->publish(disk, from, to, out_is_taken);
     if (pen_status_get_code(status) == PEN_NOT_FOUND) {
@@ -318,7 +319,10 @@ static pen_status log_publish(pen_commit_log *log, const char *from, const char 
         PEN_TRY(status);
     }
     if (*out_is_taken) return PEN_OK;
-    PEN_TRY(log_is_passed(log, number, out_is_taken));
+    PEN_TRY(log_is_passed(log, record->number, out_is_taken));
+    // a manifest stays: who came after may build upon it, and where nobody does it is only an old
+    // one
+    if (*out_is_taken && record->kind == PEN_COMMIT_MANIFEST) return PEN_OK;
     if (*out_is_taken) return disk->kind->remove(disk, to);
     if (PEN_PLANTED(no_fsync_folder)) return PEN_OK;
     return disk->kind->sync_path(disk, log->folder);
@@ -347,7 +351,7 @@ static pen_status log_try(pen_commit_log *log, pen_commit_record *record, bool *
         log_release(log, entry.arena);
         return status;
     }
-    status = log_publish(log, from, to, record->number, out_is_taken);
+    status = log_publish(log, from, to, record, out_is_taken);
     if (status == PEN_OK && is_manifest && PEN_FAILPOINT("coordinator.manifest_published")) {
         status = pen_error(PEN_IO, "failed as the test wants it, after the manifest was published");
     }

@@ -46,6 +46,7 @@ typedef struct coordinator_run {
     uint32_t next_step; // to be begun, with its part: 0 and 1 its rounds, 2 the evaluation
     uint32_t next_part;
     uint32_t done_step;
+    uint64_t published_step; // whose manifest is durable
     uint32_t saved_step; // of which SAVE was asked
     bool is_final;       // the last checkpoint is there
     coordinator_round_of rounds[COORDINATOR_ROUNDS];

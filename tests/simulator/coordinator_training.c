@@ -183,6 +183,7 @@ pen_status_code coordinator_publish(coordinator_process *c, uint64_t step) {
     pen_status_ignore(status, "the core is told");
     if (code == PEN_CODE_OK && p->is_alive) {
         check_published(p, &record);
+        run->published_step = step;
         run->is_final = step == w->shape->step_count;
         w->result->commits += 1;
         if (!p->disk->has_crashed) training_prune(c);

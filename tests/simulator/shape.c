@@ -142,10 +142,11 @@ static void shape_draw_exchanges(shape *s, chance *c) {
 static void shape_draw(shape *s) {
     chance c = {.state = s->seed};
     s->stage_count = (uint32_t)chance_between(&c, 1, SHAPE_STAGES);
-    s->microbatch_count = (uint32_t)chance_between(&c, 1, SHAPE_MICROBATCHES);
+    const uint32_t microbatches = chance_one_in(&c, 4) ? SHAPE_MICROBATCHES : 2;
+    s->microbatch_count = (uint32_t)chance_between(&c, 1, microbatches);
     s->worker_limit = s->stage_count < SHAPE_WORKERS ? s->stage_count : SHAPE_WORKERS;
-    s->step_count = chance_one_in(&c, 8) ? (uint32_t)chance_between(&c, 12, SHAPE_STEPS)
-                                         : (uint32_t)chance_between(&c, 5, 11);
+    s->step_count = chance_one_in(&c, 10) ? (uint32_t)chance_between(&c, 10, SHAPE_STEPS)
+                                          : (uint32_t)chance_between(&c, 4, 8);
     shape_draw_edges(s, &c);
     shape_draw_exchanges(s, &c);
     for (uint32_t i = 0; i < s->stage_count; i++) {

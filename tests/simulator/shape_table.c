@@ -116,7 +116,8 @@ static void table_schedule(table_maker *m) {
     while (pen_schedule_generators[count] != NULL) {
         count++;
     }
-    const uint64_t choice = chance_below(&m->dice, count);
+    // the last of them searches: thousands of tables would take seconds
+    const uint64_t choice = chance_below(&m->dice, count - 1);
     const pen_status status =
         pen_schedule_generators[choice]->generate(&graph, m->arena, &m->schedule);
     if (status != PEN_OK) {

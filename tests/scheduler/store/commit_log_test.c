@@ -137,7 +137,10 @@ static void passes_removed_numbers(void **state) {
     assert_null(pen_commit_log_manifest(log, 2));
     pen_commit_record late = manifest(1, 9);
     CHECK_ERROR(pen_commit_log_append(zombie, &late), PEN_CANCELLED, "superseded by generation 3");
-    assert_false(is_there(folder, "commit.000000000002"));
+    pen_commit_log *opened = open_log(folder, arena); // it may be there, and counts as an old one
+    assert_int_equal(pen_commit_log_manifest(opened, 0)->manifest.step, 4);
+    assert_int_equal(pen_commit_log_manifest(opened, 1)->manifest.step, 3);
+    assert_int_equal(pen_commit_log_generation(opened), 3);
     CHECK_ERROR(pen_commit_log_prune(zombie, &shards, 2), PEN_CANCELLED, "superseded");
     append(log, empty);
     assert_int_equal(pen_commit_log_generation(open_log(folder, arena)), 3);
