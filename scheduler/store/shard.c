@@ -189,10 +189,16 @@ static pen_status shard_fill(shard_writer *writer, const pen_shard_source *sourc
     return PEN_PLANTED(no_fsync_file) ? PEN_OK : writer->disk->kind->sync(writer->file);
 }
 
-// From the file beside to a durable one of that name, or to none.
+// From the file beside to a durable one of that name, or to none. One that was there before stays:
+// a manifest may name it, when a checkpoint of which nobody knew whether it was published is taken
+// once more.
 static pen_status shard_settle(pen_disk *disk, const char *folder, const char *from,
                                const char *to) {
-    pen_status status = disk->kind->rename(disk, from, to);
+    uint64_t bytes = 0;
+    pen_status status = disk->kind->size(disk, to, &bytes);
+    const bool was_there = status == PEN_OK;
+    pen_status_ignore(status, "mostly it is not there");
+    status = disk->kind->rename(disk, from, to);
     if (status == PEN_OK && !PEN_PLANTED(no_fsync_folder)) {
         status = disk->kind->sync_path(disk, folder);
     }
@@ -202,7 +208,7 @@ static pen_status shard_settle(pen_disk *disk, const char *folder, const char *f
     if (status == PEN_OK) return PEN_OK;
     // what failed may have been done all the same
     pen_status_ignore(disk->kind->remove(disk, from), "it is in nobody's way");
-    pen_status_ignore(disk->kind->remove(disk, to), "no manifest will name it");
+    if (!was_there) pen_status_ignore(disk->kind->remove(disk, to), "no manifest will name it");
     return status;
 }
 

@@ -125,10 +125,16 @@ static void coordinator_open(process *p, void *context, uint64_t value) {
     WORLD_NOTE(w, p, "the log is open", pen_commit_log_generation(c->log), 0, 0);
     const pen_commit_record *newest = pen_commit_log_manifest(c->log, 0);
     if (pen_commit_log_generation(c->log) > 0) w->result->takeovers += 1;
-    if (newest != NULL && newest->manifest.step == w->shape->step_count &&
-        check_is_whole(w, newest)) {
-        coordinator_over(p, c, 0); // nothing is left to do
-        return;
+    if (newest != NULL && newest->manifest.step == w->shape->step_count) {
+        uint64_t words[SHAPE_STAGES];
+        const pen_status whole =
+            checkpoint_read(&p->disk->base, newest, w->shape->stage_count, words);
+        if (whole == PEN_OK) {
+            coordinator_over(p, c, 0); // nothing is left to do
+            return;
+        }
+        pen_status_ignore(whole, "the training goes on from an older one");
+        if (!p->is_alive || p->disk->has_crashed) return;
     }
     coordinator_begin_generation(c);
 }
