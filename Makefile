@@ -141,7 +141,7 @@ demo: $(BUILD)/penstock | build/.has-demo #! train a network on Fashion-MNIST ov
 	@examples/demo.sh $(BUILD)/penstock
 
 check: demo test conformance #! the demo, ONNX's tests, then all tests
-check-long: check check-exports fuzz #! check, exports judged by ONNX and PyTorch, and every fuzzer for a while
+check-long: check check-exports simulate-long fuzz #! check, exports judged by ONNX and PyTorch, 100000 simulated trainings, and every fuzzer for a while
 check-exports: $(BUILD)/penstock | build/.has-bench #! exported models, judged by ONNX's checker and PyTorch
 	@tests/end_to_end/check_exports.sh $<
 
@@ -154,7 +154,8 @@ ifneq ($(call asks_for,check check-long),)
 conformance: | demo
 test: | demo conformance
 check-exports: | test
-fuzz: | test check-exports
+simulate-long: | test check-exports
+fuzz: | test check-exports simulate-long
 endif
 
 chosen_tests = $(if $(TESTS),$(foreach program,$(1),$(if $(findstring $(TESTS),$(program)),$(program))),$(1))
@@ -213,6 +214,15 @@ simulate: $(simulator) #! seeds of simulated trainings that everything goes wron
 	@$< --seeds $(SEEDS) --profile $(PROFILE)
 
 $(BUILD)/tests/simulator/simulator_test: $(filter-out %/faulty_disk.o,$(call objects,$(simulator_sources)))
+
+# The same seeds give the same digest, whatever the compiler.
+.PHONY: simulate-long
+simulate-long: $(simulator)
+	@$< --seeds 100000
+	@$(MAKE) --no-print-directory -s CC=clang build/clang/tests/simulator/simulate
+	@own=$$($< --seeds 2000 | tail -n 1); other=$$(build/clang/tests/simulator/simulate --seeds 2000 | tail -n 1); \
+	  echo "$$own, by clang $$other"; [ "$$own" = "$$other" ]
+	@$(MAKE) --no-print-directory -s simulate-mistakes
 
 # what has planted mistakes is compiled with them, the rest is as it is
 $(eval $(call compile_rules,build/planted,$$(CC),$$(CFLAGS) -DPEN_PLANTED_MISTAKES))

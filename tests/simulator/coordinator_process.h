@@ -47,8 +47,8 @@ typedef struct coordinator_run {
     uint32_t next_part;
     uint32_t done_step;
     uint64_t published_step; // whose manifest is durable
-    uint32_t saved_step; // of which SAVE was asked
-    bool is_final;       // the last checkpoint is there
+    uint32_t saved_step;     // of which SAVE was asked
+    bool is_final;           // the last checkpoint is there
     coordinator_round_of rounds[COORDINATOR_ROUNDS];
     pen_shard_summary summaries[SHAPE_WORKERS + 1];
     bool has_summary[SHAPE_WORKERS + 1];
