@@ -261,10 +261,11 @@ pen_status pen_commit_log_open(pen_disk *disk, const char *folder, pen_arena *ar
 
 // ---- appending
 
-// Whether the generation in force was fenced by this log.
+// Whether the generation in force was fenced by this log. A record that cannot be read may be
+// anybody's fence.
 static bool log_is_own(const pen_commit_log *log) {
-    return log->own_generation != 0 && log->own_generation == pen_commit_log_generation(log) &&
-           log->fence_incarnation == log->own_incarnation;
+    return log->own_generation != 0 && log->own_generation == log->generation &&
+           log->damaged_count == 0 && log->fence_incarnation == log->own_incarnation;
 }
 
 static pen_status log_check_fence(const pen_commit_log *log, const pen_commit_record *record) {
