@@ -121,7 +121,7 @@ class Matrix:
         if place == "-":
             self.disturb(training, name, deed, at)
         seconds = {"freeze": 2 * LEASE, "pause": LEASE / 4}.get(deed)
-        result = training.finish(90, seconds)
+        result = training.finish(240, seconds)
         where = first.get(name, f"step {at}")
         if place != "-" and not training.said(name, f"failpoint {place}"):
             result.wrong.append(f"{place} was not reached")

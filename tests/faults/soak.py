@@ -95,11 +95,11 @@ class Soak:
         def fresh():
             self.drain()
             return any(when > time.monotonic() - 0.1 and when > begun + 0.3 for when, _, _ in self.training.losses())
-        limit = time.monotonic() + 60
+        limit = time.monotonic() + 180
         while not fresh():
             self.training.turn(0.01)
             if time.monotonic() > limit:
-                self.wrong.append(f"no loss for 60 s: {self.training.last_words('coordinator')}")
+                self.wrong.append(f"no loss for 180 s: {self.training.last_words('coordinator')}")
                 return
         self.slowest = max(self.slowest, time.monotonic() - begun)
 
