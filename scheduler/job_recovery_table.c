@@ -1,6 +1,9 @@
 // The keys that say how a training survives: `checkpoint` and `recovery`.
+#include <string.h>
+
 #include "scheduler/job.h"
 #include "scheduler/job_table.h"
+#include "scheduler/transport/address.h"
 
 static const pen_option_field job_checkpoint_fields[] = {
     {.key = "dir",
@@ -95,7 +98,27 @@ static const pen_option_field job_recovery_fields[] = {
      .count_maximum = 256,
      .help = "where workers listen that take a lost one's place"},
 };
+static pen_status job_check_recovery(const void *object, const pen_option_source *source) {
+    const pen_job_recovery *recovery = object;
+    const char *const *spares = recovery->spares.items;
+    for (uint32_t i = 0; i < recovery->spares.count; i++) {
+        pen_address address;
+        pen_status status = pen_address_read(spares[i], &address);
+        for (uint32_t j = 0; j < i && status == PEN_OK; j++) {
+            if (strcmp(spares[i], spares[j]) != 0) continue;
+            status = pen_error(PEN_INVALID_INPUT, "found '%s' twice, expected different workers",
+                               spares[i]);
+        }
+        status = pen_status_add_context(status, "while reading 'spares'");
+        if (status != PEN_OK) return pen_option_blame(source, &spares[i], status);
+    }
+    if (recovery->on_loss != PEN_JOB_ON_LOSS_SPARE || recovery->spares.count > 0) return PEN_OK;
+    return pen_option_blame(source, &recovery->on_loss,
+                            pen_error(PEN_INVALID_INPUT, "on_loss: found spare, but no `spares`"));
+}
+
 const pen_option_table pen_job_recovery_table = {
     .size = sizeof(pen_job_recovery),
     PEN_OPTION_FIELDS(job_recovery_fields),
+    .check = job_check_recovery,
 };

@@ -15,12 +15,30 @@ pen_transport_tls pen_pipeline_tls(const pipeline_engine *p) {
                                .workers = {tls->workers.items, tls->workers.count}};
 }
 
+// A worker that has devices is nobody's spare.
+static pen_status members_check_spares(const pen_job *job) {
+    const char *const *spares = job->recovery.spares.items;
+    for (uint32_t i = 0; i < job->recovery.spares.count; i++) {
+        for (uint32_t d = 0; d < job->cluster.device_count; d++) {
+            const pen_cluster_device_spec *device = &job->cluster.devices[d];
+            if (device->host == NULL || strcmp(device->host, spares[i]) != 0) continue;
+            return pen_job_blame(job, &spares[i],
+                                 pen_error(PEN_INVALID_INPUT,
+                                           "spares: '%s' is the host of device '%s', expected a "
+                                           "worker of which no device is",
+                                           spares[i], device->name));
+        }
+    }
+    return PEN_OK;
+}
+
 pen_status pen_pipeline_find_members(pipeline_engine *p) {
     const pen_job *job = p->options.job;
     const pen_cluster_spec *cluster = &job->cluster;
     uint32_t started = 0, linked = 0;
     PEN_TRY(PEN_NEW(p->arena, cluster->device_count, &p->members));
     PEN_TRY(PEN_NEW(p->arena, (size_t)cluster->device_count + 1, &p->is_missing));
+    PEN_TRY(members_check_spares(job));
     for (uint32_t d = 0; d < cluster->device_count; d++) {
         const char *host = cluster->devices[d].host;
         const bool is_started = pen_host_is_started(host);

@@ -223,6 +223,7 @@ static bool recovery_may_try(pen_status status) {
     case PEN_UNAVAILABLE:
     case PEN_DEADLINE:
     case PEN_CORRUPT:
+    case PEN_IO: // of the log
         return true;
     default:
         return false;
