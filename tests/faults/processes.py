@@ -63,6 +63,17 @@ def resident_bytes(pid):
         return 0
 
 
+def processor_seconds(pid):
+    """Of all threads, user and system; None when there is no such process."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="latin-1") as stat:
+            text = stat.read()
+    except OSError:
+        return None
+    fields = text[text.rindex(")") + 2:].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def free_ports(count):
     """Below those that the system gives to clients, so that nobody takes them meanwhile."""
     ports = []
