@@ -83,7 +83,6 @@ static void diagnose_print_states(const pen_flight_view *view) {
         const pen_flight_line *line = &view->lines[i];
         if (line->kind == PEN_FLIGHT_LINE_STATE) printf("    %s\n", line->text);
     }
-    if (dump->event_count == 0 || dump->events[0].number == 0) return;
     uint32_t first = dump->event_count;
     while (first > 0 && dump->event_count - first < 64) { // the last time that somebody asked
         if (diagnose_is_wait(&dump->events[first - 1])) break;

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/build.h"
 #include "base/file.h"
 
 #define FLIGHT_FILE_LIMIT ((size_t)256 << 20)
@@ -152,6 +153,10 @@ static void flight_say_verdict(FILE *file, const pen_flight_dump_file *dump,
         fprintf(file, "vnot replayed: only the last %" PRIu32 " of %" PRIu64 " events are there\n",
                 dump->event_count, dump->recorded);
         return;
+    }
+    if (strcmp(dump->build, pen_build_name()) != 0) {
+        fprintf(file, "vwritten by build %s, this is %s: other things may come of events\n",
+                dump->build, pen_build_name());
     }
     fprintf(file, "vreplayed %" PRIu64 " events, %" PRIu64 " of them compared", result->replayed,
             result->compared);

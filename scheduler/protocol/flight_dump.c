@@ -123,6 +123,37 @@ static pen_status dump_options(dump_cursor *cursor, pen_arena *arena,
     return PEN_OK;
 }
 
+// What the kinds of events in the file are here; FLIGHT_KIND_LIMIT: there is none of that name.
+typedef struct dump_kinds {
+    uint32_t worker[FLIGHT_KIND_LIMIT];
+    uint32_t coordinator[FLIGHT_KIND_LIMIT];
+} dump_kinds;
+
+static uint32_t dump_find_kind(const char *(*name_of)(uint64_t kind), const char *name) {
+    uint32_t kind = 0;
+    while (kind < FLIGHT_KIND_LIMIT) {
+        const char *here = name_of(kind);
+        if (here != NULL && strcmp(here, name) == 0) break;
+        kind++;
+    }
+    return kind;
+}
+
+static pen_status dump_kinds_read(dump_cursor *cursor, pen_arena *arena,
+                                  const char *(*name_of)(uint64_t kind),
+                                  uint32_t out_kinds[FLIGHT_KIND_LIMIT]) {
+    uint64_t count;
+    PEN_TRY(dump_bounded(cursor, "a count of kinds", FLIGHT_KIND_LIMIT, &count));
+    for (uint32_t k = 0; k < FLIGHT_KIND_LIMIT; k++) {
+        const char *name;
+        out_kinds[k] = FLIGHT_KIND_LIMIT;
+        if (k >= count) continue;
+        PEN_TRY(dump_text(cursor, "the length of a name", DUMP_NAME_LIMIT, arena, &name));
+        out_kinds[k] = dump_find_kind(name_of, name);
+    }
+    return PEN_OK;
+}
+
 static pen_status dump_names(dump_cursor *cursor, pen_arena *arena, pen_flight_dump_file *dump) {
     const pen_run_table *table = dump->table;
     const char **workers, *const **channels;
@@ -144,7 +175,8 @@ static pen_status dump_names(dump_cursor *cursor, pen_arena *arena, pen_flight_d
     return PEN_OK;
 }
 
-static pen_status dump_head(dump_cursor *cursor, pen_arena *arena, pen_flight_dump_file *dump) {
+static pen_status dump_head(dump_cursor *cursor, pen_arena *arena, pen_flight_dump_file *dump,
+                            dump_kinds *kinds) {
     uint64_t head_count, table_count, offset;
     const uint8_t *head_bytes, *table_bytes;
     PEN_TRY(dump_small(cursor, "the worker", &dump->worker));
@@ -170,6 +202,9 @@ static pen_status dump_head(dump_cursor *cursor, pen_arena *arena, pen_flight_du
         return pen_error(PEN_CORRUPT, "it is of worker %u of %u", dump->worker,
                          dump->table->worker_count);
     }
+    PEN_TRY(dump_text(&head, "the length of a name", DUMP_NAME_LIMIT, arena, &dump->build));
+    PEN_TRY(dump_kinds_read(&head, arena, flight_worker_event_name, kinds->worker));
+    PEN_TRY(dump_kinds_read(&head, arena, flight_coordinator_event_name, kinds->coordinator));
     PEN_TRY(dump_options(&head, arena, &dump->options));
     if ((dump->worker == 0) != (dump->options != NULL)) {
         return pen_error(PEN_CORRUPT, "it is of a worker and of a coordinator");
@@ -182,24 +217,19 @@ static pen_status dump_head(dump_cursor *cursor, pen_arena *arena, pen_flight_du
 
 // ---- events
 
-typedef struct dump_identities {
+typedef struct dump_context {
     uint32_t count;
     pen_coordinator_identity *all; // [PEN_FLIGHT_IDENTITIES]
-} dump_identities;
+    const dump_kinds *kinds;
+} dump_context;
 
-static pen_status dump_event_kind(const pen_flight_event *event) {
-    const char *name = "";
-    uint64_t kind = 0;
-    if (event->kind == PEN_FLIGHT_WORKER) {
-        kind = (uint64_t)event->event.worker.kind;
-        name = flight_worker_event_name(kind);
-    } else if (event->kind == PEN_FLIGHT_COORDINATOR) {
-        kind = (uint64_t)event->event.coordinator.kind;
-        name = flight_coordinator_event_name(kind);
-    }
-    if (name != NULL) return PEN_OK;
+// Gives the kind of an event in the file the number that it has here.
+static pen_status dump_translate(const uint32_t kinds[FLIGHT_KIND_LIMIT], uint64_t number,
+                                 uint64_t kind, uint32_t *out_kind) {
+    *out_kind = kind < FLIGHT_KIND_LIMIT ? kinds[kind] : FLIGHT_KIND_LIMIT;
+    if (*out_kind < FLIGHT_KIND_LIMIT) return PEN_OK;
     return pen_error(PEN_CORRUPT, "event %llu is of kind %llu, which there is not",
-                     (unsigned long long)event->number, (unsigned long long)kind);
+                     (unsigned long long)number, (unsigned long long)kind);
 }
 
 static void dump_note(const uint64_t words[FLIGHT_PAYLOAD_WORDS], pen_flight_event *event) {
@@ -211,9 +241,9 @@ static void dump_note(const uint64_t words[FLIGHT_PAYLOAD_WORDS], pen_flight_eve
 }
 
 static pen_status dump_event(dump_cursor *cursor, const pen_flight_dump_file *dump,
-                             const dump_identities *identities, pen_flight_event *event) {
+                             const dump_context *identities, pen_flight_event *event) {
     uint64_t words[FLIGHT_EVENT_WORDS];
-    uint32_t identity = FLIGHT_NO_IDENTITY;
+    uint32_t identity = FLIGHT_NO_IDENTITY, kind = 0;
     for (uint32_t i = 0; i < FLIGHT_EVENT_WORDS; i++) {
         PEN_TRY(dump_word(cursor, &words[i]));
     }
@@ -228,9 +258,15 @@ static pen_status dump_event(dump_cursor *cursor, const pen_flight_dump_file *du
     switch (event->kind) {
     case PEN_FLIGHT_WORKER:
         flight_unpack_worker(words + 4, &event->event.worker);
+        PEN_TRY(dump_translate(identities->kinds->worker, event->number,
+                               (uint64_t)event->event.worker.kind, &kind));
+        event->event.worker.kind = (pen_worker_event_kind)kind;
         break;
     case PEN_FLIGHT_COORDINATOR:
         flight_unpack_coordinator(words + 4, &event->event.coordinator, &identity);
+        PEN_TRY(dump_translate(identities->kinds->coordinator, event->number,
+                               (uint64_t)event->event.coordinator.kind, &kind));
+        event->event.coordinator.kind = (pen_coordinator_event_kind)kind;
         if (identity < identities->count) {
             event->event.coordinator.identity = &identities->all[identity];
         }
@@ -241,18 +277,17 @@ static pen_status dump_event(dump_cursor *cursor, const pen_flight_dump_file *du
     }
     const bool is_of_other = dump->worker == 0 ? event->kind == PEN_FLIGHT_WORKER
                                                : event->kind == PEN_FLIGHT_COORDINATOR;
-    if (is_of_other) {
-        return pen_error(PEN_CORRUPT, "event %llu is of another role",
-                         (unsigned long long)event->number);
-    }
-    return dump_event_kind(event);
+    if (!is_of_other) return PEN_OK;
+    return pen_error(PEN_CORRUPT, "event %llu is of another role",
+                     (unsigned long long)event->number);
 }
 
-static pen_status dump_tagged(dump_cursor *cursor, pen_arena *arena, pen_flight_dump_file *dump) {
+static pen_status dump_tagged(dump_cursor *cursor, pen_arena *arena, const dump_kinds *kinds,
+                              pen_flight_dump_file *dump) {
     // every event is at least its words long: nothing is allocated that the bytes do not hold
     const uint64_t room = cursor->count / ((FLIGHT_EVENT_WORDS + 1) * 8);
     const uint64_t most = room < PEN_FLIGHT_EVENTS ? room : PEN_FLIGHT_EVENTS;
-    dump_identities identities = {0};
+    dump_context identities = {.kinds = kinds};
     pen_flight_event *events;
     PEN_TRY(PEN_NEW(arena, most, &events));
     PEN_TRY(PEN_NEW(arena, PEN_FLIGHT_IDENTITIES, &identities.all));
@@ -305,10 +340,11 @@ static pen_status dump_decode(dump_cursor *cursor, pen_arena *arena, pen_flight_
         return pen_error(PEN_CORRUPT, "its checksum is wrong: it is damaged, or cut short");
     }
     cursor->count -= 8;
-    PEN_TRY(dump_head(cursor, arena, dump));
+    dump_kinds kinds;
+    PEN_TRY(dump_head(cursor, arena, dump, &kinds));
     PEN_TRY(
         dump_text(cursor, "the length of the reason", FLIGHT_REASON_BYTES, arena, &dump->reason));
-    PEN_TRY(dump_tagged(cursor, arena, dump));
+    PEN_TRY(dump_tagged(cursor, arena, &kinds, dump));
     if (cursor->count == 0) return PEN_OK;
     return pen_error(PEN_CORRUPT, "%llu bytes too many behind the events",
                      (unsigned long long)cursor->count);
@@ -317,7 +353,7 @@ static pen_status dump_decode(dump_cursor *cursor, pen_arena *arena, pen_flight_
 pen_status pen_flight_dump_decode(const void *bytes, uint64_t count, pen_arena *arena,
                                   pen_flight_dump_file *out_dump) {
     dump_cursor cursor = {.bytes = bytes, .count = count};
-    *out_dump = (pen_flight_dump_file){.reason = ""};
+    *out_dump = (pen_flight_dump_file){.reason = "", .build = ""};
     return pen_status_add_context(dump_decode(&cursor, arena, out_dump),
                                   "while reading a dump of %llu bytes", (unsigned long long)count);
 }

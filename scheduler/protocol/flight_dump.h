@@ -30,6 +30,7 @@ typedef struct pen_flight_dump_file {
     bool has_offset;      // the next is known; the coordinator: 0
     int64_t clock_offset; // nanoseconds to be added to get the coordinator's clock
     const char *reason;
+    const char *build; // that wrote it
     const pen_run_table *table;
     const pen_coordinator_options *options; // NULL: a worker's
     const char *const *worker_names;        // [worker_count + 1]; "": not known

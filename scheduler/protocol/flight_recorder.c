@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/build.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "scheduler/protocol/flight_dump.h"
@@ -100,10 +101,24 @@ static void flight_put_options(flight_bytes *out, const pen_coordinator_options 
     flight_put_word(out, options->needs_fence);
 }
 
+static void flight_put_kinds(flight_bytes *out, const char *(*name_of)(uint64_t kind)) {
+    uint64_t count = 0;
+    while (count < FLIGHT_KIND_LIMIT && name_of(count) != NULL) {
+        count++;
+    }
+    flight_put_word(out, count);
+    for (uint64_t k = 0; k < count; k++) {
+        flight_put_text(out, name_of(k));
+    }
+}
+
 static void flight_put_head(flight_bytes *out, const pen_flight_setup *setup, const void *table,
                             uint64_t table_count) {
     flight_put_word(out, table_count);
     flight_put(out, table, table_count);
+    flight_put_text(out, pen_build_name());
+    flight_put_kinds(out, flight_worker_event_name);
+    flight_put_kinds(out, flight_coordinator_event_name);
     flight_put_options(out, setup->options);
     for (uint32_t w = 0; w <= setup->table->worker_count; w++) {
         flight_put_text(out, setup->worker_names == NULL ? NULL : setup->worker_names[w]);

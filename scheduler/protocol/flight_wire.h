@@ -10,7 +10,7 @@
 
 #define FLIGHT_MAGIC "PENFLGHT"
 #define FLIGHT_MAGIC_BYTES 8
-#define FLIGHT_VERSION 1u
+#define FLIGHT_VERSION 2u
 #define FLIGHT_PAYLOAD_WORDS 16u
 #define FLIGHT_NO_IDENTITY UINT32_MAX
 #define FLIGHT_REASON_BYTES 256
@@ -40,7 +40,9 @@ uint64_t flight_checksum(uint64_t checksum, const void *bytes, uint64_t count);
 // The same over a word at a time, for outcomes.
 uint64_t flight_mix(uint64_t digest, uint64_t word);
 
-// Names of kinds; NULL: there is no such kind.
+// Names of kinds, which files have, so that other builds may number them otherwise. NULL: there is
+// no such kind.
+#define FLIGHT_KIND_LIMIT 64u
 const char *flight_worker_event_name(uint64_t kind);
 const char *flight_coordinator_event_name(uint64_t kind);
 

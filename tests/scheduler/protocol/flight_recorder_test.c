@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/build.h"
 #include "base/file.h"
 #include "scheduler/protocol/flight_dump.h"
 #include "tests/support/check.h"
@@ -259,6 +260,7 @@ static void a_replay_does_what_was_done(void **state) {
         CHECK(dump.process == (uint32_t)getpid(), "%u", dump.process);
         CHECK(strcmp(dump.channel_names[0][0], "value_0_0") == 0, "names are kept");
         CHECK(dump.event_count == dump.recorded, "none is lost");
+        CHECK(strcmp(dump.build, pen_build_name()) == 0, "'%s'", dump.build);
         CHECK_OK(pen_flight_replay(&dump, &quiet, arena, &result));
         CHECK(result.is_whole && result.stopped == NULL, "%s", result.stopped);
         CHECK(result.replayed == dump.event_count - (w == 2), "%llu",
