@@ -165,8 +165,8 @@ void world_wrong(world *w, const char *invariant, const char *format, ...) {
 
 uint64_t process_now(const process *p) {
     const uint64_t now = p->world->now;
-    const uint64_t drift =
-        now / 1000000 * (uint64_t)(p->clock_drift < 0 ? -p->clock_drift : p->clock_drift);
+    const uint64_t rate = (uint64_t)(p->clock_drift < 0 ? -p->clock_drift : p->clock_drift);
+    const uint64_t drift = now * rate / 1000000; // so that it never goes back
     return p->clock_offset + (p->clock_drift < 0 ? now - drift : now + drift);
 }
 
