@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/failpoint.h"
 #include "base/memory.h"
 
 #define FILE_NAME_ATTEMPTS 100
@@ -27,6 +28,7 @@ static pen_status file_error(const char *doing, const char *path, int error_numb
 }
 
 static pen_status file_open_to_read(const char *path, int *out_descriptor, struct stat *out_about) {
+    if (PEN_FAILPOINT("file.opened")) return file_error("read", path, EIO);
     // a pipe that nobody writes to is an empty file, not a wait without end
     const int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (descriptor < 0) return file_error("open", path, errno);
@@ -171,6 +173,7 @@ pen_status pen_file_create_beside(const char *path, pen_file **out_file) {
     if (stat(path, &about) == 0 && !S_ISREG(about.st_mode)) {
         return pen_error(PEN_IO, "cannot write '%s': it is there and not a regular file", path);
     }
+    if (PEN_FAILPOINT("file.created")) return file_error("write", path, ENOSPC);
     pen_file *file = pen_memory_allocate(1, sizeof *file);
     if (file == NULL) return pen_error_out_of_memory();
     const size_t path_bytes = strlen(path) + 1;
@@ -200,6 +203,7 @@ pen_status pen_file_create_beside(const char *path, pen_file **out_file) {
 }
 
 pen_status pen_file_write(pen_file *file, const void *bytes, size_t length) {
+    if (PEN_FAILPOINT("file.written")) return file_error("write", file->path, EIO);
     if (length == 0 || fwrite(bytes, 1, length, file->stream) == length) return PEN_OK;
     return file_error("write", file->path, errno);
 }
@@ -235,6 +239,7 @@ pen_status pen_file_commit(pen_file *file) {
     if (fflush(file->stream) != 0 || ferror(file->stream) != 0) {
         return file_error("write", file->path, errno != 0 ? errno : EIO);
     }
+    if (PEN_FAILPOINT("file.synced")) return file_error("sync", file->path, EIO);
     if (fsync(fileno(file->stream)) != 0) return file_error("sync", file->path, errno);
     if (rename(file->temporary, file->path) != 0) return file_error("rename to", file->path, errno);
     file->committed = true;

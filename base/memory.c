@@ -4,10 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/failpoint.h"
+
 #define MEMORY_ALIGNMENT 64
 
 static atomic_uint_fast64_t memory_calls;
-static atomic_uint_fast64_t memory_live; // allocated and not freed
+static atomic_uint_fast64_t memory_live;      // allocated and not freed
 static atomic_uint_fast64_t memory_fail_call; // in the numbering of memory_calls; 0: never
 static atomic_int memory_fail_persistent;
 
@@ -19,7 +21,7 @@ static int memory_must_fail(uint64_t call) {
 
 void *pen_memory_allocate(size_t count, size_t size) {
     const uint64_t call = atomic_fetch_add(&memory_calls, 1) + 1;
-    if (memory_must_fail(call)) return NULL;
+    if (memory_must_fail(call) || PEN_FAILPOINT("memory.asked")) return NULL;
     size_t bytes;
     if (__builtin_mul_overflow(count, size, &bytes)) return NULL;
     if (bytes > SIZE_MAX - MEMORY_ALIGNMENT) return NULL;

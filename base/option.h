@@ -141,6 +141,9 @@ PEN_NODISCARD pen_status pen_option_read(const pen_option_table *table, const pe
                                          const pen_option_settings *settings, pen_arena *arena,
                                          void *out_object, const pen_option_source **out_source);
 
+// Where the value in `*field` was written, or its mapping when it was not; NULL: nowhere.
+const pen_yaml_node *pen_option_find_node(const pen_option_source *source, const void *field);
+
 // Gives an error the position at which the value in `*field` was written, or that of its mapping
 // when it was not. `field` is an address within the struct that was read.
 PEN_NODISCARD pen_status pen_option_blame(const pen_option_source *source, const void *field,

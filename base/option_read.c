@@ -59,8 +59,7 @@ static pen_status option_record_node(option_reader *reader, const void *value, s
     return PEN_OK;
 }
 
-pen_status pen_option_blame(const pen_option_source *source, const void *field, pen_status status) {
-    if (status == PEN_OK) return PEN_OK;
+const pen_yaml_node *pen_option_find_node(const pen_option_source *source, const void *field) {
     // the smallest value that contains the address: itself when written, else its mapping
     const uintptr_t address = (uintptr_t)field;
     const option_record *best = NULL;
@@ -69,7 +68,13 @@ pen_status pen_option_blame(const pen_option_source *source, const void *field, 
             record->address <= address && address - record->address < record->bytes;
         if (contains && (best == NULL || record->bytes < best->bytes)) best = record;
     }
-    return best == NULL ? status : pen_yaml_blame(best->node, status);
+    return best == NULL ? NULL : best->node;
+}
+
+pen_status pen_option_blame(const pen_option_source *source, const void *field, pen_status status) {
+    if (status == PEN_OK) return PEN_OK;
+    const pen_yaml_node *node = pen_option_find_node(source, field);
+    return node == NULL ? status : pen_yaml_blame(node, status);
 }
 
 // Begins a message with the path: "train.devices[1].memory: ".

@@ -54,8 +54,11 @@ pen_status pen_command_find(const char *name, pen_arena *arena, const pen_comman
     return pen_error(PEN_NOT_FOUND, "%s", whole);
 }
 
+static bool command_has_json; // begun on standard output
+
 void pen_command_begin_json(pen_json_writer *json, const char *verb) {
     char schema[64];
+    command_has_json = true;
     snprintf(schema, sizeof schema, "penstock/%s/1", verb);
     pen_json_init_file(json, stdout, 0);
     pen_json_begin_object(json);
@@ -115,7 +118,11 @@ static pen_status command_run_verb(pen_command_context *context, int argument_co
     }
     if (common->quiet) pen_log_set_level(PEN_LOG_WARNING);
     context->input_exit_code = PEN_EXIT_SPEC;
-    return command->run(context, options);
+    const pen_status status = command->run(context, options);
+    if (status == PEN_OK || !common->json || command_has_json) return status;
+    pen_json_writer json; // a reader of JSON is told of the error, too
+    pen_command_begin_json(&json, command->name);
+    return pen_command_fail_json(context, &json, status);
 }
 
 static pen_status command_run(pen_command_context *context, int argument_count,

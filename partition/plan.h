@@ -33,6 +33,8 @@ typedef struct pen_plan_device {
     uint32_t node_count;
     const char *tasks; // in order (scheduler/plan_schedule.h); NULL: as the schedule makes
                        // them
+    const char *tasks_file; // where they are written; NULL: in no file
+    uint32_t tasks_line;
 } pen_plan_device;
 
 typedef struct pen_plan_stage {

@@ -78,6 +78,12 @@ static pen_status file_take_devices(file_reader *r) {
                                        .tasks = items[d].tasks};
         limits[d] = items[d].has_limit ? (double)items[d].limit : INFINITY;
     }
+    for (uint32_t d = 0; d < count; d++) {
+        const pen_yaml_node *node = pen_option_find_node(r->source, &items[d].tasks);
+        if (items[d].tasks == NULL || node == NULL) continue;
+        devices[d].tasks_file = node->file;
+        devices[d].tasks_line = node->line;
+    }
     pen_name_map_init(&r->devices, r->arena);
     for (uint32_t d = 0; d < count; d++) {
         if (pen_name_map_find(&r->devices, devices[d].name) != PEN_NAME_MAP_NONE) continue;

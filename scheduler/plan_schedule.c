@@ -5,6 +5,8 @@
 #include "base/text.h"
 #include "scheduler/schedule/schedule_check.h"
 
+#define PLAN_NAMES_SHOWN 16 // devices, in a message
+
 static const char schedule_letters[PEN_TASK_KIND_COUNT + 1] = "FBIWU";
 
 pen_status pen_schedule_format_device(const pen_schedule *schedule, uint32_t device,
@@ -85,6 +87,32 @@ pen_status pen_schedule_parse(const char *const *texts, uint32_t device_count, p
     return PEN_OK;
 }
 
+// Gives an error about the tasks that a plan lists the place of the first list, and says which
+// device each number stands for.
+static pen_status plan_schedule_blame(const pen_plan *plan, pen_arena *arena, pen_status status) {
+    pen_text text;
+    const char *whole;
+    uint32_t first = PEN_ID_NONE;
+    if (status == PEN_OK) return PEN_OK;
+    pen_text_init(&text, arena);
+    for (uint32_t d = 0; d < plan->device_count; d++) {
+        if (plan->devices[d].tasks == NULL) continue;
+        if (first == PEN_ID_NONE) first = d;
+        if (d < PLAN_NAMES_SHOWN) {
+            pen_text_print(&text, "%s device %u is '%.64s'", d > first ? "," : "", d,
+                           plan->devices[d].name);
+        }
+    }
+    if (first == PEN_ID_NONE) return status;
+    const pen_status finished = pen_text_finish(&text, &whole);
+    if (finished != PEN_OK) return pen_status_join(status, finished);
+    const pen_plan_device *device = &plan->devices[first];
+    if (device->tasks_file != NULL) {
+        status = pen_status_at_position(status, device->tasks_file, device->tasks_line, 0);
+    }
+    return pen_status_add_context(status, "in the tasks that the plan lists:%s", whole);
+}
+
 static pen_status plan_schedule_make(const pen_plan *plan, pen_arena *arena,
                                      const pen_schedule **out_schedule) {
     const pen_schedule_generator *generator;
@@ -103,8 +131,8 @@ static pen_status plan_schedule_make(const pen_plan *plan, pen_arena *arena,
 pen_status pen_plan_schedule(const pen_plan *plan, pen_arena *arena,
                              const pen_schedule **out_schedule) {
     const pen_schedule *schedule;
-    PEN_TRY(plan_schedule_make(plan, arena, &schedule));
-    PEN_TRY(pen_schedule_check(&plan->stages, schedule, arena));
+    PEN_TRY(plan_schedule_blame(plan, arena, plan_schedule_make(plan, arena, &schedule)));
+    PEN_TRY(plan_schedule_blame(plan, arena, pen_schedule_check(&plan->stages, schedule, arena)));
     *out_schedule = schedule;
     return PEN_OK;
 }

@@ -53,6 +53,10 @@ static pen_status check_task(const pen_run_form *form, uint32_t device, uint32_t
     return PEN_OK;
 }
 
+static uint64_t check_span(uint32_t first, uint32_t end) {
+    return first < end ? end - first : 0;
+}
+
 static pen_status check_form(const pen_run_table *table, const pen_run_form *form) {
     if (form->microbatch_count == 0 || form->microbatch_count > PEN_RUN_MICROBATCH_LIMIT ||
         form->microbatch_size == 0) {
@@ -80,6 +84,14 @@ static pen_status check_form(const pen_run_table *table, const pen_run_form *for
     for (uint32_t c = 0; c < form->channel_count; c++) {
         PEN_TRY(check_channel(table, form, c));
     }
+    uint64_t used = 0; // each ref is of one task, so that no few bytes ask for much work
+    for (uint32_t t = 0; t < form->task_count; t++) {
+        const pen_run_task *task = &form->tasks[t]; // its order is checked below
+        used += check_span(task->receive_first, task->receive_end) +
+                check_span(task->send_first, task->send_end) +
+                check_span(task->release_first, task->release_end);
+    }
+    if (used > form->ref_count) return pen_error(PEN_CORRUPT, "tasks share channels' places");
     for (uint32_t d = 0; d < table->device_count; d++) {
         for (uint32_t t = form->devices[d].task_first; t < form->devices[d].task_end; t++) {
             PEN_TRY(check_task(form, d, t));

@@ -2,8 +2,6 @@
 
 #include <inttypes.h>
 
-#define TABLE_STAGE_LIMIT (1u << 20)
-
 static const char *const task_names[PEN_TASK_KIND_COUNT] = {
     [PEN_TASK_FORWARD] = "forward",
     [PEN_TASK_BACKWARD] = "backward",
@@ -102,7 +100,7 @@ static pen_status table_check_kinds(const table_check *check, const pen_run_tabl
         const uint32_t kind = (uint32_t)task->task.kind;
         const bool can_lose = kind == PEN_TASK_FORWARD && task->list != PEN_RUN_LIST_NONE;
         if (kind < PEN_TASK_KIND_COUNT && (form->trains || kind == PEN_TASK_FORWARD) &&
-            (can_lose || !task->makes_loss) && task->task.stage < TABLE_STAGE_LIMIT) {
+            (can_lose || !task->makes_loss) && task->task.stage < PEN_RUN_STAGES_LIMIT) {
             continue;
         }
         return pen_error(PEN_CORRUPT,
@@ -117,11 +115,13 @@ static pen_status table_check_kinds(const table_check *check, const pen_run_tabl
 
 // Tasks of a kind and stage in the order of their microbatches, each once: looked up from task to
 // task through the one before, since stages are not numbered within the form.
-static pen_status table_check_order(const table_check *check, uint32_t *turns,
-                                    uint32_t stage_count) {
+static pen_status table_check_order(const table_check *check, uint32_t *turns) {
     const pen_run_device *device = &check->form->devices[check->device];
-    for (uint32_t i = 0; i < stage_count * PEN_TASK_KIND_COUNT; i++) {
-        turns[i] = 0;
+    // of the stages that the device has alone: there may be many more
+    for (uint32_t i = device->task_first; i < device->task_end; i++) {
+        const uint32_t stage = check->form->tasks[i].task.stage;
+        for (uint32_t kind = 0; kind < PEN_TASK_KIND_COUNT; kind++)
+            turns[stage * PEN_TASK_KIND_COUNT + kind] = 0;
     }
     for (uint32_t i = device->task_first; i < device->task_end; i++) {
         const pen_task *task = &check->form->tasks[i].task;
@@ -205,7 +205,7 @@ static pen_status table_check_form(const pen_run_table *table, uint32_t number, 
     uint32_t *turns;
     PEN_TRY(PEN_NEW(arena, (size_t)stage_count * PEN_TASK_KIND_COUNT, &turns));
     for (check.device = 0; check.device < table->device_count; check.device++) {
-        PEN_TRY(table_check_order(&check, turns, stage_count));
+        PEN_TRY(table_check_order(&check, turns));
         const pen_run_device *device = &form->devices[check.device];
         for (uint32_t i = device->task_first; i < device->task_end; i++) {
             check.task = &form->tasks[i];

@@ -10,6 +10,8 @@
 #include "base/status.h"
 #include "scheduler/protocol/run_table.h"
 
+#define PEN_RUN_STAGES_LIMIT (1u << 14) // numbers of stages in a table are below
+
 // In `arena`. OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_run_table_encode(const pen_run_table *table, pen_arena *arena,
                                               const void **out_bytes, uint64_t *out_byte_count);

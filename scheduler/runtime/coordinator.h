@@ -65,8 +65,8 @@ typedef struct pen_coordinator_round {
 
 // Links, fences, assigns, waits until all workers are ready.
 //   UNAVAILABLE  workers are missing at the deadline, or one was lost; by name
-//   CANCELLED    superseded: a worker serves a higher generation of this job, or the fence says so
-//   INVALID_INPUT a worker of another build or instruction set
+//   CANCELLED    superseded: a worker serves a higher generation of this job, or the fence says so;
+//                or a worker of another build or instruction set was refused
 //   else         what a worker failed with, by name
 PEN_NODISCARD pen_status pen_coordinator_create(const pen_coordinator_setup *setup,
                                                 pen_coordinator **out_coordinator);

@@ -41,7 +41,7 @@ static void link_refuse(pen_coordinator *c, const pen_coordinator_action *action
     pen_coordinator_tell(c, action->worker, &message);
     pen_mutex_lock(&c->lock);
     worker->failure =
-        pen_status_join(worker->failure, pen_error(PEN_INVALID_INPUT, "%s", message.text));
+        pen_status_join(worker->failure, pen_error(PEN_CANCELLED, "%s", message.text));
     pen_mutex_unlock(&c->lock);
     pen_coordinator_end_run(c, PEN_COORDINATOR_REASON_FAILED, action->worker);
 }

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/failpoint.h"
 #include "base/memory.h"
 
 #define DISK_FILE_MODE 0666
@@ -35,6 +36,13 @@ static int disk_open(const char *path, int flags) {
     return handle;
 }
 
+// Whether a test wants the call to fail, as a damaged disk lets it.
+static bool disk_fails(const char *place) {
+    if (!PEN_FAILPOINT(place)) return false;
+    errno = EIO;
+    return true;
+}
+
 static pen_status disk_create(pen_disk *disk, const char *path, pen_disk_file **out_file) {
     (void)disk;
     const size_t length = strlen(path) + 1;
@@ -47,7 +55,7 @@ static pen_status disk_create(pen_disk *disk, const char *path, pen_disk_file **
         pen_memory_free(file);
         return status;
     }
-    file->handle = disk_open(path, O_WRONLY | O_CREAT | O_EXCL);
+    file->handle = disk_fails("disk.created") ? -1 : disk_open(path, O_WRONLY | O_CREAT | O_EXCL);
     if (file->handle < 0) {
         const pen_status status = disk_error("create", path);
         pen_memory_free(file);
@@ -60,7 +68,7 @@ static pen_status disk_create(pen_disk *disk, const char *path, pen_disk_file **
 static pen_status disk_append(pen_disk_file *file, const void *bytes, uint64_t count) {
     const char *at = bytes;
     while (count > 0) {
-        const ssize_t written = write(file->handle, at, count);
+        const ssize_t written = disk_fails("disk.written") ? -1 : write(file->handle, at, count);
         if (written < 0 && errno == EINTR) continue;
         if (written < 0) {
             file->failed = true;
@@ -76,7 +84,7 @@ static pen_status disk_sync(pen_disk_file *file) {
     if (file->failed) {
         return pen_error(PEN_IO, "cannot sync '%s': writing it failed before", file->path);
     }
-    if (fsync(file->handle) == 0) return PEN_OK;
+    if (!disk_fails("disk.synced") && fsync(file->handle) == 0) return PEN_OK;
     file->failed = true;
     return disk_error("sync", file->path);
 }
@@ -91,7 +99,7 @@ static pen_status disk_publish(pen_disk *disk, const char *from, const char *to,
                                bool *out_is_taken) {
     (void)disk;
     *out_is_taken = false;
-    if (link(from, to) == 0) return PEN_OK;
+    if (!disk_fails("disk.published") && link(from, to) == 0) return PEN_OK;
     if (errno != EEXIST) return disk_error("create", to);
     *out_is_taken = true;
     return PEN_OK;
@@ -99,7 +107,8 @@ static pen_status disk_publish(pen_disk *disk, const char *from, const char *to,
 
 static pen_status disk_rename(pen_disk *disk, const char *from, const char *to) {
     (void)disk;
-    return rename(from, to) == 0 ? PEN_OK : disk_error("rename to", to);
+    return !disk_fails("disk.renamed") && rename(from, to) == 0 ? PEN_OK
+                                                                : disk_error("rename to", to);
 }
 
 static pen_status disk_remove(pen_disk *disk, const char *path) {

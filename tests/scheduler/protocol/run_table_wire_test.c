@@ -159,6 +159,7 @@ static void names_what_is_out_of_range(void **state) {
     CHECK_SPOILED(refs[2], 1, "task 0 releases another device's channel");
     CHECK_SPOILED(tasks[0].task.microbatch, 1, "task 0 is out of range");
     CHECK_SPOILED(tasks[0].receive_first, 2, "task 0 is out of range");
+    CHECK_SPOILED(tasks[0].release_end, 6, "tasks share");
     CHECK_SPOILED(devices[0].task_end, 1, "device 1 of worker 2 has tasks 2");
     CHECK_SPOILED(devices[1].worker, 3, "device 1 of worker 3");
     CHECK_SPOILED(form.microbatch_count, 0, "0 microbatches");
