@@ -17,7 +17,6 @@
 
 #include "base/limits.h"
 
-
 static pen_status beneath_error(const char *folder, const char *location, int error_number) {
     if (error_number == ELOOP || error_number == EXDEV) {
         return pen_error(PEN_INVALID_INPUT, "'%s' in '%s' is, or leads over, a symbolic link",

@@ -5,8 +5,9 @@
 #ifndef PEN_BASE_PLANTED_H
 #define PEN_BASE_PLANTED_H
 
-#ifdef PEN_PLANTED_MISTAKES
 extern const char *pen_planted_mistake; // the name of the one that is made; "": none
+
+#ifdef PEN_PLANTED_MISTAKES
 #include <string.h>
 #define PEN_PLANTED(name) (strcmp(pen_planted_mistake, #name) == 0)
 #else

@@ -23,7 +23,7 @@ static pen_status save_homeless(pipeline_engine *p, uint64_t step, const char *f
     const uint32_t count = save_count_homeless(p);
     pen_disk *disk = pen_disk_of_machine();
     pen_shard_tensor *tensors;
-    const char *name;
+    const char *name = "";
     p->has_homeless = count > 0;
     pen_arena_reset(p->saving);
     if (count == 0) return PEN_OK;

@@ -25,8 +25,8 @@ typedef struct pen_infer_options {
 } pen_infer_options;
 
 // Types every value of `graph` and turns results that are constant, and at most
-// PEN_FOLD_BYTES_LIMIT bytes (all of them: PEN_FOLD_TOTAL_BYTES_LIMIT), into constants. Their producers stay in the node list, unread;
-// remove_dead drops them.
+// PEN_FOLD_BYTES_LIMIT bytes (all of them: PEN_FOLD_TOTAL_BYTES_LIMIT), into constants. Their
+// producers stay in the node list, unread; remove_dead drops them.
 //   INVALID_INPUT  a symbol is not bound, shapes do not go together
 //   UNSUPPORTED    a shape depends on data
 PEN_NODISCARD pen_status pen_infer_shapes(pen_graph *graph, const pen_infer_options *options);

@@ -53,7 +53,7 @@ static pen_status inquiry_figures(pen_worker_run *run, pen_transport *transport,
                                   const pen_message *ask, pen_arena *arena) {
     const uint32_t count = pen_worker_run_device_count(run);
     pen_run_device_figures *devices;
-    const void *bytes;
+    const void *bytes = NULL;
     uint64_t byte_count;
     PEN_TRY(PEN_NEW(arena, count, &devices));
     const pen_run_inquiry_figures figures = {.process = (uint64_t)getpid(),

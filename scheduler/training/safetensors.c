@@ -140,8 +140,7 @@ static pen_status safetensors_read(pen_safetensors *file, const uint8_t *bytes, 
     for (uint32_t i = 0; i < sizeof header_bytes; i++) {
         header_bytes |= (uint64_t)bytes[i] << (8 * i);
     }
-    if (header_bytes > PEN_SAFETENSORS_HEADER_LIMIT ||
-        header_bytes > given - sizeof header_bytes) {
+    if (header_bytes > PEN_SAFETENSORS_HEADER_LIMIT || header_bytes > given - sizeof header_bytes) {
         return pen_error(PEN_CORRUPT,
                          "%s: a header of %llu bytes does not fit; is it a safetensors file?",
                          file->path, (unsigned long long)header_bytes);

@@ -18,9 +18,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/checksum.h"
 #include "base/clock.h"
 #include "base/thread.h"
-#include "base/checksum.h"
 #include "scheduler/transport/transport.h"
 
 #define POOL_BYTES ((uint64_t)128 << 20)
