@@ -35,7 +35,7 @@ void coordinator_died(process *p) {
 static void coordinator_end_generation(coordinator_process *c) {
     coordinator_run *run = c->run;
     if (run == NULL) return;
-    run->is_stepping = true; // what links give back is no longer of interest
+    run->is_closed = true; // what links give back is no longer of interest
     for (uint32_t i = 1; i <= run->worker_count; i++) {
         link_disconnect(c->process, i);
     }

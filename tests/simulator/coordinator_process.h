@@ -40,6 +40,7 @@ typedef struct coordinator_run {
     uint64_t description[SHAPE_WORDS];
     bool is_fenced;
     bool is_over;
+    bool is_closed;
     bool begins_anew; // others are to take part
     bool is_stopping;
     // training

@@ -245,7 +245,7 @@ static void coordinator_do(coordinator_process *c, const pen_coordinator_action 
 // nothing waits.
 void coordinator_feed_event(coordinator_process *c, pen_coordinator_event event) {
     coordinator_run *run = c->run;
-    if (run == NULL) return;
+    if (run == NULL || run->is_closed) return;
     event.now = process_now(c->process);
     PEN_ASSERT(run->queue_end - run->queue_first < COORDINATOR_QUEUE);
     run->queue[run->queue_end++ % COORDINATOR_QUEUE] = event;

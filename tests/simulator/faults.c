@@ -131,14 +131,10 @@ static void fault_hold(void *context) {
     process *p = context;
     world *w = p->world;
     if (w->depth == 3) return;
-    w->depth += 1;
-    process_freeze(p, fault_pause_time(w));
     if (chance_one_in(&w->chaos, 2) && p->coordinator != NULL) {
         world_call_in(w, WORLD_MILLISECOND, NULL, fault_rival, w, 0);
     }
-    while (p->is_alive && p->is_frozen && !w->is_wrong && !w->is_over && world_step(w)) {
-    }
-    w->depth -= 1;
+    process_hold(p, fault_pause_time(w));
 }
 
 static void fault_in_disk(world *w, bool is_crash) {

@@ -14,7 +14,7 @@ static void ghost_appear(process *from, void *context, uint64_t value) {
     uint32_t peer;
     process *to = link_other_process(from, g->peer, &peer);
     (void)value;
-    if (to == NULL || to->is_frozen) return;
+    if (to == NULL || to->is_frozen || to->is_held) return;
     from->world->result->faults[SIMULATION_FAULT_GHOST] += 1;
     WORLD_NOTE(from->world, to, "a ghost appears", g->message.kind, g->message.generation,
                g->message.incarnation);

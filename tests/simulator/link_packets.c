@@ -156,7 +156,7 @@ static void packet_arrive(process *nobody, void *context, uint64_t value) {
     process *p = packet->to != NULL ? packet->to : w->hosts[packet->to_host].process;
     (void)nobody;
     (void)value;
-    if (p != NULL && p->is_alive && p->is_frozen) {
+    if (p != NULL && p->is_alive && (p->is_frozen || p->is_held)) {
         world_defer(p, NULL, packet_arrive, packet, 0);
         return;
     }

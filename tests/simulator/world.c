@@ -90,7 +90,7 @@ bool world_step(world *w) {
     w->now = event.at;
     process *p = event.process;
     if (p != NULL && !p->is_alive) return true;
-    if (p != NULL && p->is_frozen) {
+    if (p != NULL && (p->is_frozen || p->is_held)) {
         world_defer(p, p, event.call, event.context, event.value);
         return true;
     }
@@ -210,17 +210,36 @@ void process_crash(process *p, bool takes_power) {
     if (p->worker != NULL) worker_died(p);
 }
 
+// What was kept for it comes to it now.
+static void process_wake(process *p) {
+    world *w = p->world;
+    if (p->is_frozen || p->is_held) return;
+    WORLD_NOTE(w, p, "thaws", 0, 0, 0);
+    for (uint32_t i = 0; i < p->deferred_count; i++) {
+        const world_event *event = &p->deferred[i];
+        world_call_in(w, 0, event->process, event->call, event->context, event->value);
+    }
+    p->deferred_count = 0;
+}
+
 static void process_thaw(process *p, void *context, uint64_t value) {
     process *frozen = context;
     (void)p;
     if (!frozen->is_alive || frozen->thaws_at != value) return;
     frozen->is_frozen = false;
-    WORLD_NOTE(frozen->world, frozen, "thaws", 0, 0, 0);
-    for (uint32_t i = 0; i < frozen->deferred_count; i++) {
-        const world_event *event = &frozen->deferred[i];
-        world_call_in(frozen->world, 0, event->process, event->call, event->context, event->value);
+    process_wake(frozen);
+}
+
+void process_hold(process *p, uint64_t nanoseconds) {
+    world *w = p->world;
+    p->is_held = true;
+    process_freeze(p, nanoseconds);
+    w->depth += 1;
+    while (p->is_alive && p->is_frozen && !w->is_wrong && !w->is_over && world_step(w)) {
     }
-    frozen->deferred_count = 0;
+    w->depth -= 1;
+    p->is_held = false;
+    process_wake(p);
 }
 
 void process_freeze(process *p, uint64_t nanoseconds) {

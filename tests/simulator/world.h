@@ -59,6 +59,7 @@ struct process {
     uint32_t host;
     bool is_alive;
     bool is_frozen;
+    bool is_held; // in a call to the disk
     uint64_t thaws_at;
     uint64_t incarnation;
     uint64_t clock_offset;
@@ -179,6 +180,9 @@ process *process_start(world *w, uint32_t host);
 // It is gone, as by SIGKILL. `takes_power`: its machine's power, too.
 void process_crash(process *p, bool takes_power);
 void process_freeze(process *p, uint64_t nanoseconds);
+// As freeze, in the middle of what the process does: returns when it may go on. What happens
+// meanwhile may hold others, and those be released first.
+void process_hold(process *p, uint64_t nanoseconds);
 uint64_t process_count_of(world *w, uint64_t *counter); // a fault was injected
 
 #endif // PEN_TESTS_SIMULATOR_WORLD_H
