@@ -47,7 +47,6 @@ struct checks {
     check_manifest manifests[CHECK_MANIFESTS];
     uint32_t rotten_count;
     uint64_t rotten_records[CHECK_ROTTEN]; // numbers
-    uint64_t flips_seen;                   // of the disk, when a recovery began
     bool has_ended_not_finite;
     bool is_done; // the last checkpoint is committed
 };

@@ -67,7 +67,8 @@ typedef struct coordinator_process {
     bool spare_is_used[WORLD_HOSTS];   // [host]
     bool is_ticking;
     uint64_t store_failures;
-    uint64_t plan_number; // of run tables chosen
+    uint64_t flips_before; // of the disk, when it started
+    uint64_t plan_number;  // of run tables chosen
 } coordinator_process;
 
 void coordinator_start(process *p);
