@@ -130,7 +130,7 @@ static pen_status plan_schedule_make(const pen_plan *plan, pen_arena *arena,
 
 pen_status pen_plan_schedule(const pen_plan *plan, pen_arena *arena,
                              const pen_schedule **out_schedule) {
-    const pen_schedule *schedule;
+    const pen_schedule *schedule = NULL;
     PEN_TRY(plan_schedule_blame(plan, arena, plan_schedule_make(plan, arena, &schedule)));
     PEN_TRY(plan_schedule_blame(plan, arena, pen_schedule_check(&plan->stages, schedule, arena)));
     *out_schedule = schedule;

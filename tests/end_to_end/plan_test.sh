@@ -183,3 +183,12 @@ fails 5 "device '[abcd]' would need .* may use 300 KiB.*activations.*most of it 
 penstock plan examples/four-devices/job.yaml -o example.yaml --json >example.json
 check 'sum(v["nodes"] > 0 for v in d["devices"]) >= 2 and d["gap"] < 5' example.json
 penstock explain example.yaml /conv3/Conv >/dev/null
+
+# ---- tasks that were listed by hand are judged with the place and the names of their devices
+job lenet 4
+penstock plan job.yaml -o listed.yaml >out
+sed '0,/tasks: "[A-Z0-9. ]*"/s//tasks: "F99.0"/' listed.yaml >edited.yaml
+fails 3 "edited.yaml:[0-9]+: error: .*F99.0|forward of stage 99" "$PENSTOCK" simulate edited.yaml
+grep -q "device 0 is 'a'" fails.err || die "no device is named: $(cat fails.err)"
+sed '0,/tasks: "[A-Z0-9. ]*"/s//tasks: "X0.0"/' listed.yaml >edited.yaml
+fails 3 "edited.yaml:[0-9]+: error: tasks of device 0: found 'X0.0'" "$PENSTOCK" simulate edited.yaml
