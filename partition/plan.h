@@ -31,8 +31,8 @@ typedef struct pen_plan_device {
         process_bytes;   // that its process takes besides the memory of its devices; 0: not known
     double load_seconds; // compute and transfers of one microbatch, forward and backward
     uint32_t node_count;
-    const char *tasks; // in order (scheduler/plan_schedule.h); NULL: as the schedule makes
-                       // them
+    const char *tasks;      // in order (scheduler/plan_schedule.h); NULL: as the schedule makes
+                            // them
     const char *tasks_file; // where they are written; NULL: in no file
     uint32_t tasks_line;
 } pen_plan_device;
