@@ -437,7 +437,12 @@ static const pen_run_spec *spec_make(form_case *c) {
     }
     *form = (pen_run_spec_form){channels, parts};
     *table = (pen_run_table){2, c->device_count, 1, &c->built.form};
-    *spec = (pen_run_spec){table, workers, devices, form, 7, 9};
+    *spec = (pen_run_spec){.table = table,
+                           .workers = workers,
+                           .devices = devices,
+                           .forms = form,
+                           .seed = 7,
+                           .trace_limit = 9};
     return spec;
 }
 
