@@ -54,17 +54,19 @@ static void names_the_circle(void **state) {
          .copies = 2,
          .bytes = 4},
     };
-    const uint32_t refs[] = {1, 0, 0, 1};
+    uint32_t refs[12];
     pen_run_task tasks[4];
     for (uint32_t t = 0; t < 4; t++) { // reads and releases one channel, makes the other
         const uint32_t device = t / 2;
+        refs[3 * t] = refs[3 * t + 2] = 1 - device;
+        refs[3 * t + 1] = device;
         tasks[t] = (pen_run_task){.task = {PEN_TASK_FORWARD, device, t % 2},
-                                  .receive_first = 2 * device,
-                                  .receive_end = 2 * device + 1,
-                                  .send_first = 2 * device + 1,
-                                  .send_end = 2 * device + 2,
-                                  .release_first = 2 * device,
-                                  .release_end = 2 * device + 1};
+                                  .receive_first = 3 * t,
+                                  .receive_end = 3 * t + 1,
+                                  .send_first = 3 * t + 1,
+                                  .send_end = 3 * t + 2,
+                                  .release_first = 3 * t + 2,
+                                  .release_end = 3 * t + 3};
     }
     const pen_run_device at[] = {{.worker = 1, .task_end = 2},
                                  {.worker = 2, .task_first = 2, .task_end = 4}};
@@ -74,7 +76,7 @@ static void names_the_circle(void **state) {
                                .channels = channels,
                                .task_count = 4,
                                .tasks = tasks,
-                               .ref_count = 4,
+                               .ref_count = 12,
                                .refs = refs,
                                .devices = at};
     const pen_run_table table = {
