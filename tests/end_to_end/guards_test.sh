@@ -79,7 +79,7 @@ sed -i 's/export: layer.onnx/export: trained.pb/' job.yaml
 fails 3 '^job.yaml:7:19: error: outputs.export: found "trained.pb", expected FILE.onnx' "$PENSTOCK" train job.yaml
 cmp layer.onnx before.onnx || die 'the model was changed'
 # external data is part of the model, under whatever name
-ln external.data weights.onnx
+ln -s external.data weights.onnx
 job external <<<"$train
 outputs: {export: weights.onnx}"
 fails 3 'outputs.export: found "weights.onnx", which the model is read from' "$PENSTOCK" train job.yaml

@@ -29,7 +29,7 @@ grep -q "$(printf '\r')epoch .*$(printf '\033')\[K" terminal || die "no line is 
 # an error begins a line of its own
 sed 's/lr: 0.05/lr: 1000000000/' job.yaml >wild.yaml
 script -qec "$PENSTOCK train wild.yaml" /dev/null </dev/null | tr '\r' '\n' | sed 's/\x1b\[K//g' >lines || true
-grep -q '^error: the loss of step' lines || die "an error on a terminal: $(cat lines)"
+grep -q '^error: step 3, microbatch 0' lines || die "an error on a terminal: $(cat lines)"
 
 penstock train --quiet job.yaml >out 2>quiet
 [ ! -s out ] && [ ! -s quiet ] || die "--quiet: $(cat out quiet)"

@@ -68,7 +68,7 @@ done
 job 100000
 begin
 kill -s INT "$pid"
-ends 1
+ends 6
 grep -qE 'stopped after step [0-9]+, of which nothing is kept' messages || die "nothing is kept: $(cat messages)"
 
 # ---- two wishes
