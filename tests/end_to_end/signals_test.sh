@@ -101,7 +101,7 @@ begin
 kill -s USR1 "$pid"
 wait_for 'step [0-9]+ is done; nobody is waited for' messages
 kill -s INT "$pid"
-ends 1
+ends 6
 [ ! -e "$work/penstock-flight-$pid" ] || die 'a folder without need'
 
 # ---- a worker
