@@ -79,7 +79,7 @@ static pen_status load_match(load_state *load, pen_arena *scratch) {
     return load_finish_complaints(load);
 }
 
-// `piece` has room for PEN_TENSOR_PIECE_BYTES.
+// `piece` has pen_tensor_store_piece_bytes of the tensors: no part is larger than its tensor.
 static pen_status load_part(const load_state *load, uint32_t index, pen_shard_reader *reader,
                             void *piece) {
     const pen_checkpoint_part *part = &load->parts.parts[index];
@@ -114,7 +114,7 @@ static pen_status load_all(load_state *load, const pen_commit_manifest *manifest
     const pen_shard_place place = {.disk = load->store->disk, .folder = load->store->shard_folder};
     PEN_TRY(pen_checkpoint_parts_read(&place, manifest, scratch, &load->parts));
     PEN_TRY(load_match(load, scratch));
-    void *piece = pen_memory_allocate(PEN_TENSOR_PIECE_BYTES, 1);
+    void *piece = pen_memory_allocate(pen_tensor_store_piece_bytes(load->tensors), 1);
     if (piece == NULL) return pen_error_out_of_memory();
     pen_status status = PEN_OK;
     for (uint32_t s = 0; s < manifest->shard_count && status == PEN_OK; s++) {

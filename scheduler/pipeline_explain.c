@@ -27,7 +27,7 @@ static pen_status explain_copy_tensor(const pen_tensor_store *from, const pen_te
 }
 
 static pen_status explain_copy_tensors(pipeline_engine *p, pen_engine *local) {
-    char *piece = pen_memory_allocate(PEN_TENSOR_PIECE_BYTES, 1);
+    char *piece = pen_memory_allocate(pen_tensor_store_piece_bytes(&p->tensors), 1);
     if (piece == NULL) return pen_error_out_of_memory();
     const pen_tensor_store *to = local->kind->tensors(local);
     pen_status status = PEN_OK;

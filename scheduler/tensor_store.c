@@ -49,7 +49,7 @@ static uint64_t store_hash_words(uint64_t hash, const unsigned char *bytes, uint
     return hash;
 }
 
-// `piece` has PEN_TENSOR_PIECE_BYTES, or those of the tensor.
+// `piece` has pen_tensor_store_piece_bytes.
 static pen_status store_hash_tensor(const pen_tensor_store *store, uint32_t index,
                                     unsigned char *piece, uint64_t *hash) {
     const uint64_t whole = store->tensors[index].bytes;
@@ -61,12 +61,16 @@ static pen_status store_hash_tensor(const pen_tensor_store *store, uint32_t inde
     return PEN_OK;
 }
 
-pen_status pen_tensor_store_hash(const pen_tensor_store *store, uint64_t *out_hash) {
-    uint64_t most = 1; // bytes of a piece
+uint64_t pen_tensor_store_piece_bytes(const pen_tensor_store *store) {
+    uint64_t most = 1;
     for (uint32_t i = 0; i < store->count; i++) {
         most = pen_max_u64(most, pen_min_u64(store->tensors[i].bytes, PEN_TENSOR_PIECE_BYTES));
     }
-    unsigned char *piece = pen_memory_allocate(most, 1);
+    return most;
+}
+
+pen_status pen_tensor_store_hash(const pen_tensor_store *store, uint64_t *out_hash) {
+    unsigned char *piece = pen_memory_allocate(pen_tensor_store_piece_bytes(store), 1);
     if (piece == NULL) return pen_error_out_of_memory();
     uint64_t hash = 0xcbf29ce484222325u;
     pen_status status = PEN_OK;

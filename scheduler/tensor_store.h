@@ -33,6 +33,9 @@ typedef struct pen_tensor_store {
                                       const void *host, uint64_t bytes);
 } pen_tensor_store;
 
+// Bytes of the largest piece that any of them needs, at least 1: small models need small buffers.
+uint64_t pen_tensor_store_piece_bytes(const pen_tensor_store *store);
+
 // How many of them are the model's; these come first.
 uint32_t pen_tensor_store_model_count(const pen_tensor_store *store);
 

@@ -95,7 +95,7 @@ static double verify_relate(double error, double largest) {
     return largest > 0 ? error / largest : INFINITY;
 }
 
-// `piece` has PEN_TENSOR_PIECE_BYTES.
+// `piece` has pen_tensor_store_piece_bytes.
 static pen_status verify_compare(pen_arena *arena, const pen_tensor_store *store, uint32_t index,
                                  const pen_safetensors_entry *found, char *piece,
                                  pen_verify_tensor *tensor) {
@@ -121,7 +121,7 @@ static pen_status verify_compare_all(const pen_safetensors *file, const pen_tens
     pen_verify_tensor *tensors;
     char *piece;
     PEN_TRY(PEN_NEW(arena, store->count, &tensors));
-    PEN_TRY(PEN_NEW(arena, PEN_TENSOR_PIECE_BYTES, &piece));
+    PEN_TRY(PEN_NEW(arena, pen_tensor_store_piece_bytes(store), &piece));
     if (pen_safetensors_count(file) != store->count) {
         return pen_error(PEN_INTERNAL, "the job's devices have %u tensors, one device has %u",
                          pen_safetensors_count(file), store->count);

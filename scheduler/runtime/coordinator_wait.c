@@ -10,7 +10,7 @@
 
 #define COORDINATOR_ANSWER_SECONDS 5.0  // and behind the lease: who stands still is lost before
 #define COORDINATOR_EXPLAIN_SECONDS 0.5 // for workers to say what they waited for,
-#define COORDINATOR_LOST_SECONDS 0.2    // and for another's link to go down, too
+#define COORDINATOR_LOST_SECONDS 1.0    // and for another's link to go down, too
 #define COORDINATOR_TICK_SECONDS 0.05
 
 // ---- asking
