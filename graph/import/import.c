@@ -2,15 +2,17 @@
 
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 
 #include "base/arena.h"
 #include "base/file.h"
-#include "graph/import/onnx_import.h"
-#include "graph/import/onnx_tensor.h"
+#include "base/text.h"
+#include "graph/import/external_files.h"
+#include "graph/import/model_format.h"
 
 struct pen_model_files {
     pen_mapping model;
-    pen_onnx_files external;
+    pen_external_files external;
 };
 
 static pen_status model_create(const char *path, pen_model **out_model) {
@@ -33,76 +35,171 @@ static pen_status model_create(const char *path, pen_model **out_model) {
 
 void pen_model_forget(const pen_model *model) {
     pen_mapping_forget(&model->files->model);
-    pen_onnx_files_forget(&model->files->external);
+    pen_external_files_forget(&model->files->external);
 }
 
 bool pen_model_reads(const pen_model *model, const char *path) {
     return pen_mapping_is_of(&model->files->model, path) ||
-           pen_onnx_files_have(&model->files->external, path);
+           pen_external_files_have(&model->files->external, path);
 }
 
 void pen_model_destroy(pen_model *model) {
     if (model == NULL) return;
-    pen_onnx_files_deinit(&model->files->external);
+    pen_external_files_deinit(&model->files->external);
     pen_mapping_close(&model->files->model);
     pen_arena_destroy(model->arena); // the model itself is in it
 }
+
+// ---- which format
+
+// In the order in which they are tried.
+static const pen_model_format *const model_formats[] = {
+    &pen_model_format_onnx,
+};
+#define MODEL_FORMAT_COUNT (sizeof model_formats / sizeof model_formats[0])
 
 static const char *model_suffix(const char *path) {
     const char *dot = strrchr(pen_path_name(path), '.');
     return dot == NULL ? "" : dot;
 }
 
-static pen_status model_check_kind(const char *path) {
+// Whether `suffix` is one of the words of `suffixes`.
+static bool model_has_suffix(const char *suffixes, const char *suffix) {
+    const size_t length = strlen(suffix);
+    for (const char *word = suffixes; length > 0 && *word != '\0';) {
+        const size_t word_length = strcspn(word, " ");
+        if (word_length == length && strncasecmp(word, suffix, length) == 0) return true;
+        word += word_length + strspn(word + word_length, " ");
+    }
+    return false;
+}
+
+static bool model_looks_like(const pen_model_format *format, const pen_model_input *input) {
+    return format->recognize != NULL && format->recognize(input);
+}
+
+// By the end of the name; by the contents where that leaves none or several. NULL: none.
+static const pen_model_format *model_find_format(const pen_model_input *input) {
+    const pen_model_format *named = NULL;
+    const pen_model_format *seen = NULL;
+    uint32_t named_count = 0;
+    const bool is_folder = input->bytes == NULL;
+    const char *suffix = model_suffix(input->path);
+    for (size_t i = MODEL_FORMAT_COUNT; i-- > 0;) {
+        const pen_model_format *format = model_formats[i];
+        if (is_folder && !format->is_folder) continue;
+        if (!model_has_suffix(format->suffixes, suffix)) continue;
+        named = format;
+        named_count++;
+    }
+    if (named_count == 1) return named;
+    for (size_t i = 0; i < MODEL_FORMAT_COUNT && seen == NULL; i++) {
+        const pen_model_format *format = model_formats[i];
+        if (is_folder && !format->is_folder) continue;
+        if (named_count > 0 && !model_has_suffix(format->suffixes, suffix)) continue;
+        if (model_looks_like(format, input)) seen = format;
+    }
+    return seen != NULL ? seen : named;
+}
+
+static pen_status model_refuse(const char *path, bool is_folder, pen_arena *arena) {
     static const char *const others[][2] = {
-        {".pb", "a TensorFlow graph"}, {".pbtxt", "a TensorFlow graph"},
-        {".yaml", "a model in YAML"},  {".yml", "a model in YAML"},
-        {".pt", "a PyTorch archive"},  {".pth", "a PyTorch archive"},
-        {".h5", "a Keras model"},      {".keras", "a Keras model"},
-        {".tflite", "a TFLite model"}, {".safetensors", "a file of weights"},
+        {".pbtxt", "a TensorFlow graph in text"},
+        {".yaml", "a model in YAML"},
+        {".yml", "a model in YAML"},
+        {".pt", "a PyTorch archive"},
+        {".pth", "a PyTorch archive"},
+        {".tflite", "a TFLite model"},
+        {".safetensors", "a file of weights"},
+        {".npz", "a file of weights"},
+        {".h5", "a Keras model"},
+        {".keras", "a Keras model"},
     };
+    const char *looks = NULL;
     const char *suffix = model_suffix(path);
-    if (strcasecmp(suffix, ".onnx") == 0) return PEN_OK;
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
-        if (strcasecmp(suffix, others[i][0]) != 0) continue;
-        return pen_error(PEN_UNSUPPORTED,
-                         "'%s' looks like %s by its name; models in ONNX (.onnx) are possible",
-                         path, others[i][1]);
+        if (strcasecmp(suffix, others[i][0]) == 0) looks = others[i][1];
+    }
+    pen_text text;
+    pen_text_init(&text, arena);
+    for (size_t i = 0; i < MODEL_FORMAT_COUNT; i++) {
+        const pen_model_format *format = model_formats[i];
+        pen_text_print(&text, "%s%s", i > 0 ? ", " : "", format->summary);
+        if (format->suffixes[0] != '\0') pen_text_print(&text, " (%s)", format->suffixes);
+    }
+    const char *possible;
+    PEN_TRY(pen_text_finish(&text, &possible));
+    if (looks != NULL) {
+        return pen_error(PEN_UNSUPPORTED, "'%s' looks like %s by its name; possible: %s", path,
+                         looks, possible);
     }
     return pen_error(PEN_UNSUPPORTED,
-                     "'%s': the kind of model is told by the end of its name, which is '%s'; "
-                     ".onnx is possible",
-                     path, suffix);
+                     "'%s': the kind of model is told neither by the end of its name, which is "
+                     "'%s', nor by what is in %s; possible: %s",
+                     path, suffix, is_folder ? "the folder" : "it", possible);
 }
 
-static pen_status model_open_files(pen_model *model) {
-    const char *folder;
-    PEN_TRY(model_check_kind(model->path));
-    PEN_TRY(pen_path_beside(model->arena, model->path, ".", &folder));
-    pen_onnx_files_init(&model->files->external, folder, model->arena);
-    return pen_mapping_open(model->path, &model->files->model);
+// ---- opening
+
+static bool model_is_folder(const char *path) {
+    struct stat found;
+    return stat(path, &found) == 0 && S_ISDIR(found.st_mode);
 }
 
-static pen_status model_import(pen_model *model, const void *bytes, size_t length,
-                               const pen_import_options *options) {
-    static const pen_import_options plain;
-    return pen_onnx_import(bytes, length, options != NULL ? options : &plain,
-                           &model->files->external, model);
+static bool model_is_known_suffix(const char *path) {
+    bool is_known = false;
+    for (size_t i = 0; i < MODEL_FORMAT_COUNT; i++) {
+        is_known = is_known || model_has_suffix(model_formats[i]->suffixes, model_suffix(path));
+    }
+    return is_known;
+}
+
+static pen_status model_open_files(pen_model *model, pen_model_input *out_input) {
+    const char *folder = model->path;
+    const bool is_folder = model_is_folder(model->path);
+    if (!is_folder) {
+        PEN_TRY(pen_path_beside(model->arena, model->path, ".", &folder));
+        const pen_status status = pen_mapping_open(model->path, &model->files->model);
+        // a file of a kind that is not possible is refused by its kind, there or not
+        if (status != PEN_OK && !model_is_known_suffix(model->path)) {
+            pen_status_ignore(status, "the name is said to be no model's");
+            return model_refuse(model->path, false, model->arena);
+        }
+        PEN_TRY(status);
+        out_input->bytes = model->files->model.bytes;
+        out_input->length = model->files->model.length;
+    }
+    pen_external_files_init(&model->files->external, folder, model->arena);
+    return PEN_OK;
+}
+
+static pen_status model_import(const pen_model_format *format, const pen_model_input *input,
+                               pen_model *model) {
+    model->format = format->name;
+    model->producer = "";
+    const pen_status status =
+        pen_status_at_position(format->import(input, model), input->path, 0, 0);
+    if (pen_status_get_code(status) != PEN_CORRUPT || input->files->folder == NULL) return status;
+    return pen_status_add_context(status, "the file may be damaged, or not copied whole");
+}
+
+static const pen_import_options model_plain_options;
+
+static pen_status model_open(const pen_import_options *options, pen_model *model) {
+    pen_model_input input = {.path = model->path,
+                             .files = &model->files->external,
+                             .options = options != NULL ? options : &model_plain_options};
+    PEN_TRY(model_open_files(model, &input));
+    const pen_model_format *format = model_find_format(&input);
+    if (format == NULL) return model_refuse(model->path, input.bytes == NULL, model->arena);
+    return model_import(format, &input, model);
 }
 
 pen_status pen_model_open(const char *path, const pen_import_options *options,
                           pen_model **out_model) {
     pen_model *model = NULL;
     PEN_TRY(model_create(path, &model));
-    pen_status status = model_open_files(model); // says the path itself
-    if (status == PEN_OK) {
-        const pen_mapping *mapping = &model->files->model;
-        status = model_import(model, mapping->bytes, mapping->length, options);
-        status = pen_status_at_position(status, path, 0, 0);
-        if (pen_status_get_code(status) == PEN_CORRUPT) {
-            status = pen_status_add_context(status, "the file may be damaged, or not copied whole");
-        }
-    }
+    const pen_status status = model_open(options, model);
     if (status != PEN_OK) {
         pen_model_destroy(model);
         return status;
@@ -115,10 +212,16 @@ pen_status pen_model_open_bytes(const void *bytes, size_t length, const char *na
                                 const pen_import_options *options, pen_model **out_model) {
     pen_model *model = NULL;
     PEN_TRY(model_create(name, &model));
-    pen_onnx_files_init(&model->files->external, NULL, model->arena);
-    pen_status status = model_import(model, bytes, length, options);
+    pen_external_files_init(&model->files->external, NULL, model->arena);
+    const pen_model_input input = {.path = model->path,
+                                   .bytes = bytes,
+                                   .length = length,
+                                   .files = &model->files->external,
+                                   .options = options != NULL ? options : &model_plain_options};
+    const pen_model_format *format = model_find_format(&input);
+    const pen_status status =
+        model_import(format != NULL ? format : &pen_model_format_onnx, &input, model);
     if (status != PEN_OK) {
-        status = pen_status_at_position(status, name, 0, 0);
         pen_model_destroy(model);
         return status;
     }

@@ -1,8 +1,8 @@
 // Models in: a file becomes a graph.
 //
-// The kind of file is told by its name; only ONNX (.onnx) is read today. A model owns its graph's
-// memory and keeps the file mapped: weights are never copied as a whole, so a model larger than
-// memory can be looked at and cut up.
+// The kind of file is told by its name and contents: model_format.h has the list. A model owns its
+// graph's memory and keeps the file mapped: weights are never copied as a whole, so a model larger
+// than memory can be looked at and cut up.
 //
 // What comes out is canonical: operators are those of ONNX operator set 17, in our spelling, and
 // older forms were converted. Inputs, parameters and constants have types, computed values get
@@ -49,9 +49,10 @@ typedef struct pen_model_files pen_model_files;
 
 typedef struct pen_model {
     pen_graph *graph;
-    const char *path;     // as given
-    const char *producer; // "pytorch"; "" when the file does not say
-    int64_t opset;
+    const char *path;                    // as given
+    const char *format;                  // what kind of file it is: "onnx"
+    const char *producer;                // "pytorch"; "" when the file does not say
+    int64_t opset;                       // of ONNX; 0 for other formats
     const char *batch_symbol;            // first dimension of the first input; NULL: it is a number
     const pen_tensor_type *output_types; // [pen_graph_output_count], as the file declares them:
                                          // element unknown, symbols and PEN_DIMENSION_UNKNOWN
@@ -68,8 +69,9 @@ typedef struct pen_model {
 PEN_NODISCARD pen_status pen_model_open(const char *path, const pen_import_options *options,
                                         pen_model **out_model);
 
-// The same for ONNX in memory, which is borrowed until the model is destroyed. `name` stands for
-// the file in errors. No other file is opened: external data is refused.
+// The same for a file in memory, of the kind that `name` ends as (ONNX when it tells none), which
+// is borrowed until the model is destroyed. `name` stands for the file in errors. No other file is
+// opened: external data is refused.
 PEN_NODISCARD pen_status pen_model_open_bytes(const void *bytes, size_t length, const char *name,
                                               const pen_import_options *options,
                                               pen_model **out_model);

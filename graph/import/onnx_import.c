@@ -1,4 +1,10 @@
-#include "graph/import/onnx_import.h"
+// ONNX in: see import.h for what comes out.
+//
+// The parts: onnx_model.c reads the messages, onnx_function.c inlines model-local functions,
+// onnx_coverage.c lists what cannot be imported, onnx_import.c builds the graph, with the mapping
+// of operators in onnx_ops.c and the conversions of older forms in onnx_convert.c.
+
+#include "graph/import/model_format.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -31,7 +37,7 @@ typedef struct importer {
     const char *path;
     const pen_onnx_model *model;
     const pen_import_options *options;
-    pen_onnx_files *files;
+    pen_external_files *files;
     pen_name_map index; // of names
     import_name *names; // [name_capacity]
     uint32_t name_count, name_capacity;
@@ -423,17 +429,16 @@ static pen_status import_init(importer *import) {
     return PEN_NEW(import->arena, count, &import->names);
 }
 
-pen_status pen_onnx_import(const void *bytes, size_t length, const pen_import_options *options,
-                           pen_onnx_files *files, pen_model *model) {
+static pen_status import_model(const pen_model_input *input, pen_model *model) {
     pen_onnx_model read = {0};
-    PEN_TRY(pen_onnx_model_read(bytes, length, model->arena, &read));
+    PEN_TRY(pen_onnx_model_read(input->bytes, input->length, model->arena, &read));
     PEN_TRY(pen_onnx_functions_inline(&read, model->arena));
     PEN_TRY(pen_onnx_coverage_check(&read, model->arena));
     importer import = {.arena = model->arena,
                        .path = model->path,
                        .model = &read,
-                       .options = options,
-                       .files = files};
+                       .options = input->options,
+                       .files = input->files};
     PEN_TRY(import_init(&import));
     PEN_TRY(pen_graph_create(model->arena, read.graph_name, &import.graph));
     PEN_TRY(import_add_givens(&import));
@@ -447,3 +452,10 @@ pen_status pen_onnx_import(const void *bytes, size_t length, const pen_import_op
     import_batch(&import, model);
     return PEN_OK;
 }
+
+const pen_model_format pen_model_format_onnx = {
+    .name = "onnx",
+    .summary = "an ONNX model",
+    .suffixes = ".onnx",
+    .import = import_model,
+};

@@ -24,7 +24,7 @@ typedef struct pen_onnx_draft {
     pen_graph *graph;
     const pen_onnx_model *model;
     const pen_import_options *options;
-    pen_onnx_files *files;
+    pen_external_files *files;
     const pen_onnx_node *node;
     const char *name; // the node's; made up when it has none
     pen_source source;

@@ -51,63 +51,6 @@ static const tensor_element tensor_elements[] = {
 };
 #define TENSOR_ELEMENT_COUNT ((int64_t)(sizeof tensor_elements / sizeof tensor_elements[0]))
 
-struct pen_onnx_file {
-    const char *location;
-    pen_mapping mapping;
-    pen_onnx_file *next;
-};
-
-void pen_onnx_files_init(pen_onnx_files *files, const char *folder, pen_arena *arena) {
-    *files = (pen_onnx_files){.folder = folder, .arena = arena};
-}
-
-void pen_onnx_files_forget(const pen_onnx_files *files) {
-    for (const pen_onnx_file *file = files->first; file != NULL; file = file->next) {
-        pen_mapping_forget(&file->mapping);
-    }
-}
-
-bool pen_onnx_files_have(const pen_onnx_files *files, const char *path) {
-    for (const pen_onnx_file *file = files->first; file != NULL; file = file->next) {
-        if (pen_mapping_is_of(&file->mapping, path)) return true;
-    }
-    return false;
-}
-
-void pen_onnx_files_deinit(pen_onnx_files *files) {
-    for (pen_onnx_file *file = files->first; file != NULL; file = file->next) {
-        pen_mapping_close(&file->mapping);
-    }
-    files->first = NULL;
-}
-
-static pen_status tensor_file_open(pen_onnx_files *files, const char *location,
-                                   const pen_mapping **out_mapping) {
-    for (const pen_onnx_file *file = files->first; file != NULL; file = file->next) {
-        if (strcmp(file->location, location) != 0) continue;
-        *out_mapping = &file->mapping;
-        return PEN_OK;
-    }
-    if (files->folder == NULL) {
-        return pen_error(
-            PEN_INVALID_INPUT,
-            "its contents are in file '%s', but the model is no file and has no folder", location);
-    }
-    if (files->count == PEN_EXTERNAL_FILES_LIMIT) {
-        return pen_error(PEN_INVALID_INPUT, "the contents are in more than %d files",
-                         PEN_EXTERNAL_FILES_LIMIT);
-    }
-    pen_onnx_file *file;
-    PEN_TRY(PEN_NEW(files->arena, 1, &file));
-    PEN_TRY(pen_arena_copy_text(files->arena, location, strlen(location), &file->location));
-    PEN_TRY(pen_mapping_open_beneath(files->folder, location, &file->mapping));
-    file->next = files->first;
-    files->first = file;
-    files->count += 1;
-    *out_mapping = &file->mapping;
-    return PEN_OK;
-}
-
 pen_element_type pen_onnx_element_type(int64_t data_type) {
     if (data_type < 0 || data_type >= TENSOR_ELEMENT_COUNT) return PEN_ELEMENT_UNKNOWN;
     return tensor_elements[data_type].element;
@@ -277,14 +220,14 @@ static pen_status tensor_borrow(const pen_onnx_tensor *tensor, const uint8_t *by
 }
 
 static pen_status tensor_data_external(const pen_onnx_tensor *tensor,
-                                       const tensor_contents *contents, pen_onnx_files *files,
+                                       const tensor_contents *contents, pen_external_files *files,
                                        pen_arena *arena, const void **out_data) {
     const uint64_t bytes = pen_tensor_type_bytes(&tensor->type);
     if (contents->location == NULL) {
         return pen_error(PEN_CORRUPT, "external data without a location");
     }
     const pen_mapping *mapping = NULL;
-    PEN_TRY(tensor_file_open(files, contents->location, &mapping));
+    PEN_TRY(pen_external_files_open(files, contents->location, &mapping));
     if (contents->offset > mapping->length || bytes > mapping->length - contents->offset) {
         return pen_error(PEN_CORRUPT,
                          "%" PRIu64 " bytes from byte %" PRIu64 " of '%s' on, which has %zu", bytes,
@@ -359,7 +302,7 @@ static pen_status tensor_data_list(const pen_onnx_tensor *tensor, const tensor_e
     return PEN_OK;
 }
 
-static pen_status tensor_data(const pen_onnx_tensor *tensor, pen_onnx_files *files,
+static pen_status tensor_data(const pen_onnx_tensor *tensor, pen_external_files *files,
                               pen_arena *arena, const void **out_data) {
     if (tensor->type.element == PEN_ELEMENT_UNKNOWN) {
         return pen_error(PEN_UNSUPPORTED, "element type %s (%" PRId64 ")",
@@ -380,7 +323,7 @@ static pen_status tensor_data(const pen_onnx_tensor *tensor, pen_onnx_files *fil
     return tensor_borrow(tensor, contents.raw, arena, out_data);
 }
 
-pen_status pen_onnx_tensor_data(const pen_onnx_tensor *tensor, pen_onnx_files *files,
+pen_status pen_onnx_tensor_data(const pen_onnx_tensor *tensor, pen_external_files *files,
                                 pen_arena *arena, const void **out_data) {
     return pen_status_add_context(tensor_data(tensor, files, arena, out_data), "in tensor '%s'",
                                   tensor->name);

@@ -5,7 +5,7 @@
 // has them misaligned or in a wider type.
 //
 // Lifetime: tensors borrow the model's bytes; mapped external files live as long as their
-//           pen_onnx_files.
+//           pen_external_files.
 // Threads:  one thread at a time.
 #ifndef PEN_GRAPH_IMPORT_ONNX_TENSOR_H
 #define PEN_GRAPH_IMPORT_ONNX_TENSOR_H
@@ -13,27 +13,10 @@
 #include <stdbool.h>
 
 #include "base/arena.h"
-#include "base/file.h"
 #include "base/status.h"
+#include "graph/import/external_files.h"
 #include "graph/import/protobuf_reader.h"
 #include "graph/tensor_type.h"
-
-// The files of external data, each mapped once.
-typedef struct pen_onnx_file pen_onnx_file;
-typedef struct pen_onnx_files {
-    const char *folder; // the model's; NULL: external data is refused
-    pen_arena *arena;
-    pen_onnx_file *first;
-    uint32_t count;
-} pen_onnx_files;
-
-void pen_onnx_files_init(pen_onnx_files *files, const char *folder, pen_arena *arena);
-// Lets the system drop what was read of them.
-void pen_onnx_files_forget(const pen_onnx_files *files);
-// Whether `path` is one of them.
-bool pen_onnx_files_have(const pen_onnx_files *files, const char *path);
-// Unmaps them all.
-void pen_onnx_files_deinit(pen_onnx_files *files);
 
 typedef struct pen_onnx_tensor {
     const char *name;     // "" when it has none
@@ -51,8 +34,9 @@ PEN_NODISCARD pen_status pen_onnx_tensor_open(const pen_protobuf_reader *message
 //   INVALID_INPUT  the external file's name is not allowed
 //   NOT_FOUND, IO  of the external file
 //   CORRUPT        the contents do not have the size of the type, or are no bool
-PEN_NODISCARD pen_status pen_onnx_tensor_data(const pen_onnx_tensor *tensor, pen_onnx_files *files,
-                                              pen_arena *arena, const void **out_data);
+PEN_NODISCARD pen_status pen_onnx_tensor_data(const pen_onnx_tensor *tensor,
+                                              pen_external_files *files, pen_arena *arena,
+                                              const void **out_data);
 
 // The element type with that number in ONNX; PEN_ELEMENT_UNKNOWN when Penstock has none.
 pen_element_type pen_onnx_element_type(int64_t data_type);

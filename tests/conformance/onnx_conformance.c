@@ -62,7 +62,7 @@ typedef struct conformance {
 
 typedef struct data_set {
     pen_arena *arena;
-    pen_onnx_files files;
+    pen_external_files files;
     pen_onnx_tensor inputs[CONFORMANCE_OPERANDS_LIMIT];
     pen_onnx_tensor outputs[CONFORMANCE_OPERANDS_LIMIT];
     const void *input_data[CONFORMANCE_OPERANDS_LIMIT];
@@ -91,7 +91,7 @@ static pen_status data_set_read(data_set *set, const char *folder, const char *k
 
 static pen_status data_set_open(data_set *set, pen_arena *arena, const char *folder) {
     set->arena = arena;
-    pen_onnx_files_init(&set->files, folder, arena);
+    pen_external_files_init(&set->files, folder, arena);
     PEN_TRY(data_set_read(set, folder, "input", set->inputs, set->input_data, &set->input_count));
     return data_set_read(set, folder, "output", set->outputs, set->output_data, &set->output_count);
 }
@@ -266,7 +266,7 @@ static pen_status test_run_set(const conformance_paths *paths, const char *folde
     }
     if (status == PEN_OK) status = test_run(set, model, arena);
     pen_model_destroy(model);
-    if (set != NULL) pen_onnx_files_deinit(&set->files);
+    if (set != NULL) pen_external_files_deinit(&set->files);
     pen_arena_destroy(arena);
     return status;
 }

@@ -7,10 +7,10 @@
 #define FUZZ_FOLDER "tests/fuzz/folder"
 
 static void read_contents(const pen_onnx_tensor *tensor, pen_arena *arena) {
-    pen_onnx_files files;
+    pen_external_files files;
     const void *data;
     uint64_t sum = 0;
-    pen_onnx_files_init(&files, FUZZ_FOLDER, arena);
+    pen_external_files_init(&files, FUZZ_FOLDER, arena);
     if (fuzz_reads(pen_onnx_tensor_data(tensor, &files, arena, &data))) {
         const uint64_t bytes = pen_tensor_type_bytes(&tensor->type);
         const uint8_t *first = data;
@@ -18,7 +18,7 @@ static void read_contents(const pen_onnx_tensor *tensor, pen_arena *arena) {
             sum += first[b];
         fuzz_must(sum <= bytes * 255);
     }
-    pen_onnx_files_deinit(&files);
+    pen_external_files_deinit(&files);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -73,9 +73,9 @@ typedef struct external_case {
 
 static pen_status read_external(const char *folder, const external_case *given, uint32_t times) {
     pen_arena *arena = check_arena();
-    pen_onnx_files files;
+    pen_external_files files;
     pen_status status = PEN_OK;
-    pen_onnx_files_init(&files, folder, arena);
+    pen_external_files_init(&files, folder, arena);
     for (uint32_t i = 0; i < times && status == PEN_OK; i++) {
         const char *const keys[][2] = {
             {"location", given->location}, {"offset", given->offset}, {"length", given->length}};
@@ -111,7 +111,7 @@ static pen_status read_external(const char *folder, const external_case *given, 
         if (status == PEN_OK) status = pen_onnx_tensor_data(&read, &files, arena, &data);
         free(tensor.bytes);
     }
-    pen_onnx_files_deinit(&files);
+    pen_external_files_deinit(&files);
     pen_arena_destroy(arena);
     return status;
 }

@@ -20,10 +20,10 @@ static pen_tensor read_tensor(const char *path, pen_arena *arena) {
     const void *data;
     pen_protobuf_reader message;
     pen_onnx_tensor tensor;
-    pen_onnx_files files;
+    pen_external_files files;
     CHECK_OK(pen_file_read(path, 1 << 20, arena, &bytes, &length));
     pen_protobuf_init(&message, bytes, length);
-    pen_onnx_files_init(&files, NULL, arena);
+    pen_external_files_init(&files, NULL, arena);
     CHECK_OK(pen_onnx_tensor_open(&message, arena, &tensor));
     CHECK_OK(pen_onnx_tensor_data(&tensor, &files, arena, &data));
     pen_tensor result = {.type = tensor.type};
