@@ -17,6 +17,7 @@
     X(indexing)                                                                                    \
     X(elementwise)                                                                                 \
     X(activation)                                                                                  \
+    X(gelu)                                                                                        \
     X(reduction)                                                                                   \
     X(softmax)                                                                                     \
     X(loss)                                                                                        \
@@ -25,7 +26,8 @@
     X(convolution)                                                                                 \
     X(lrn)                                                                                         \
     X(normalization)                                                                               \
-    X(normalization_backward)
+    X(normalization_backward)                                                                      \
+    X(layer_norm)
 // clang-format on
 
 // Families that are compiled once: they only call libraries.

@@ -47,6 +47,7 @@ typedef struct pen_reference_family {
 extern const pen_reference_family pen_elementwise_reference;
 extern const pen_reference_family pen_unary_reference;
 extern const pen_reference_family pen_activation_reference;
+extern const pen_reference_family pen_gelu_reference;
 extern const pen_reference_family pen_comparison_reference;
 extern const pen_reference_family pen_reduction_reference;
 extern const pen_reference_family pen_softmax_reference;
@@ -55,6 +56,7 @@ extern const pen_reference_family pen_matmul_reference;
 extern const pen_reference_family pen_convolution_reference;
 extern const pen_reference_family pen_pooling_reference;
 extern const pen_reference_family pen_normalization_reference;
+extern const pen_reference_family pen_layer_norm_reference;
 extern const pen_reference_family pen_dropout_reference;
 extern const pen_reference_family pen_reshape_reference;
 extern const pen_reference_family pen_movement_reference;

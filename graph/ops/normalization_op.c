@@ -31,8 +31,6 @@
 //       → dresidual, dx, dscale, dbias; the gradient is dy, or dy + dy_2 where that is given;
 //       dresidual is the gradient where y > 0
 //
-// Layer, instance and group normalisation belong in this family too.
-//
 // flops per element of x: forward 2, in training 6; backward 9, frozen 5; lrn 2 * size + 3,
 // backward 2 * size + 8.
 
