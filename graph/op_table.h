@@ -10,6 +10,7 @@ extern const pen_op_family pen_activation_family;    // activation_op.c: relu, s
 extern const pen_op_family pen_gelu_family;          // gelu_op.c: gelu, swish
 extern const pen_op_family pen_comparison_family;    // comparison_op.c: equal, less, not, where …
 extern const pen_op_family pen_reduction_family;     // reduction_op.c
+extern const pen_op_family pen_recurrent_family;     // recurrent_op.c: lstm, gru, rnn
 extern const pen_op_family pen_softmax_family;       // softmax_op.c
 extern const pen_op_family pen_loss_family;          // loss_op.c
 extern const pen_op_family pen_matmul_family;        // matmul_op.c: matmul, gemm

@@ -65,6 +65,7 @@ extern const pen_reference_family pen_indexing_reference;
 extern const pen_reference_family pen_constant_reference;
 extern const pen_reference_family pen_optimizer_reference;
 extern const pen_reference_family pen_transfer_reference;
+extern const pen_reference_family pen_recurrent_reference;
 
 // NULL when no kernel has that op.
 const pen_reference_kernel *pen_reference_kernel_find(const char *op_name);

@@ -6,6 +6,7 @@
 #include "graph/import/onnx_number.h"
 #include "graph/import/onnx_tensor.h"
 #include "graph/op.h"
+#include "graph/ops/recurrent_geometry.h"
 
 // An attribute that is a list of integers becomes operand `input`.
 static pen_status convert_ints(pen_onnx_draft *draft, const char *name, uint32_t input) {
@@ -68,6 +69,52 @@ pen_status pen_onnx_convert_dropout(pen_onnx_draft *draft) {
     draft->output_count = 2; // its gradient needs the mask
     return pen_arena_format(pen_graph_arena(draft->graph), &draft->output_names[1], "%s/mask",
                             draft->name);
+}
+
+// ---- recurrent nets
+
+static pen_status convert_activations(pen_onnx_draft *draft) {
+    const pen_onnx_attribute *activations = pen_onnx_draft_attribute(draft, "activations");
+    if (activations == NULL) return PEN_OK;
+    if (activations->type != PEN_ONNX_STRINGS) {
+        return pen_error(PEN_INVALID_INPUT, "attribute 'activations' is no list of strings");
+    }
+    if (activations->count > 0 && activations->text[0] == '\0') {
+        return pen_error(PEN_INVALID_INPUT, "attribute 'activations' is too long, or empty");
+    }
+    pen_onnx_draft_add_attribute(draft, pen_attribute_text("activations", activations->text));
+    return PEN_OK;
+}
+
+// Outputs from `first` on are ours, for the gradient.
+static pen_status convert_recurrent(pen_onnx_draft *draft, uint32_t first, uint32_t count) {
+    static const char *const suffixes[] = {"gates", "cells"};
+    PEN_TRY(convert_activations(draft));
+    if (draft->node->output_count > first) {
+        return pen_error(PEN_INVALID_INPUT, "there are %u outputs, at most %u are possible",
+                         draft->node->output_count, first);
+    }
+    for (uint32_t i = draft->output_count; i < first; i++) {
+        draft->output_names[i] = "";
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        PEN_TRY(pen_arena_format(pen_graph_arena(draft->graph), &draft->output_names[first + i],
+                                 "%s/%s", draft->name, suffixes[i]));
+    }
+    if (count > 0) draft->output_count = first + count;
+    return PEN_OK;
+}
+
+pen_status pen_onnx_convert_lstm(pen_onnx_draft *draft) {
+    return convert_recurrent(draft, PEN_RECURRENT_LAST_C + 1, 2);
+}
+
+pen_status pen_onnx_convert_gru(pen_onnx_draft *draft) {
+    return convert_recurrent(draft, PEN_RECURRENT_LAST_H + 1, 1);
+}
+
+pen_status pen_onnx_convert_rnn(pen_onnx_draft *draft) {
+    return convert_recurrent(draft, PEN_RECURRENT_LAST_H + 1, 0);
 }
 
 // ---- constants and casts

@@ -13,6 +13,7 @@
 #include "graph/import/onnx_tensor.h"
 #include "graph/import/protobuf_writer.h"
 #include "graph/op.h"
+#include "graph/ops/recurrent_geometry.h"
 
 #define EXPORT_OPSET 17
 #define EXPORT_IR_VERSION 8
@@ -48,6 +49,8 @@ static uint32_t export_output_count(const exporter *export, const pen_node *node
         const bool trains = !export->options->for_inference && pen_node_int(node, "training_mode");
         count = trains ? 3 : 1;
     }
+    if (export_op_is(node, "lstm") && count > 3) count = 3; // the others are for the gradient
+    if (export_op_is(node, "gru") && count > 2) count = 2;
     if (count > node->output_count) count = node->output_count;
     while (count > 0 && !pen_value_is(node->outputs[count - 1])) {
         count--;
@@ -208,7 +211,15 @@ static void export_write_tensor(pen_protobuf_writer *writer, const void *context
 // ---- attributes
 
 // AttributeProto.type
-enum { EXPORT_FLOAT = 1, EXPORT_INT, EXPORT_STRING, EXPORT_TENSOR, EXPORT_FLOATS = 6, EXPORT_INTS };
+enum {
+    EXPORT_FLOAT = 1,
+    EXPORT_INT,
+    EXPORT_STRING,
+    EXPORT_TENSOR,
+    EXPORT_FLOATS = 6,
+    EXPORT_INTS,
+    EXPORT_STRINGS
+};
 
 typedef struct export_attribute {
     const char *name;
@@ -303,6 +314,20 @@ static void export_write_axes(pen_protobuf_writer *writer, const export_node *wr
     pen_protobuf_write_message(writer, 5, export_write_attribute, &attribute);
 }
 
+// The words of a text, as a list of strings; activations by the names that they have in ONNX.
+static void export_write_words(pen_protobuf_writer *writer, const void *context) {
+    const export_attribute *attribute = context;
+    pen_protobuf_write_text(writer, 1, attribute->name);
+    const char *word = attribute->value->text + strspn(attribute->value->text, " ");
+    while (*word != '\0') {
+        const char *name = pen_recurrent_activation_name(word); // the shape rule has checked it
+        pen_protobuf_write_text(writer, 9, name != NULL ? name : "");
+        word += strcspn(word, " ");
+        word += strspn(word, " ");
+    }
+    pen_protobuf_write_int(writer, 20, EXPORT_STRINGS);
+}
+
 // Attributes that are ours, or have another form in ONNX. Returns whether `name` was one.
 static bool export_write_special(pen_protobuf_writer *writer, const export_node *written,
                                  const char *name, const pen_attribute_value *value) {
@@ -315,6 +340,11 @@ static bool export_write_special(pen_protobuf_writer *writer, const export_node 
     }
     if (strcmp(name, "to") == 0 || strcmp(name, "dtype") == 0) {
         export_write_element(writer, name, value->text);
+        return true;
+    }
+    if (strcmp(name, "activations") == 0) {
+        const export_attribute attribute = {name, PEN_ATTRIBUTE_TEXT, value};
+        pen_protobuf_write_message(writer, 5, export_write_words, &attribute);
         return true;
     }
     if (strcmp(name, "training_mode") == 0 && written->export->options->for_inference) {

@@ -72,6 +72,27 @@ static pen_status attribute_read_field(const pen_protobuf_reader *reader,
     }
 }
 
+// A list of strings becomes one text, its words separated by spaces; one that is too long stays "".
+static pen_status attribute_read_words(const pen_protobuf_reader *message, pen_arena *arena,
+                                       pen_onnx_attribute *attribute) {
+    char words[PEN_NAME_BYTES_LIMIT + 1];
+    uint64_t length = 0;
+    pen_protobuf_reader reader = *message;
+    pen_protobuf_field field;
+    PEN_TRY(pen_protobuf_next(&reader, &field));
+    while (field.number != 0) {
+        if (field.number == 9 && field.length < PEN_NAME_BYTES_LIMIT - length) {
+            if (length > 0) words[length++] = ' ';
+            if (field.length > 0) memcpy(words + length, field.bytes, field.length);
+            length += field.length;
+        } else if (field.number == 9) {
+            return PEN_OK; // nothing we map has such
+        }
+        PEN_TRY(pen_protobuf_next(&reader, &field));
+    }
+    return pen_arena_copy_text(arena, words, length, &attribute->text);
+}
+
 // The oldest files do not say the type; the fields that are there do.
 static pen_onnx_attribute_type attribute_type(int64_t stated, const uint32_t *counts) {
     if (stated >= PEN_ONNX_FLOAT && stated <= PEN_ONNX_STRINGS) {
@@ -108,6 +129,9 @@ static pen_status attribute_read(const pen_protobuf_reader *message, pen_arena *
         PEN_TRY(attribute_read_list(message, 8, arena, &attribute));
     } else if (attribute.type == PEN_ONNX_FLOATS) {
         PEN_TRY(attribute_read_list(message, 7, arena, &attribute));
+    } else if (attribute.type == PEN_ONNX_STRINGS) {
+        attribute.count = counts[9];
+        PEN_TRY(attribute_read_words(message, arena, &attribute));
     } else if (attribute.type == PEN_ONNX_TENSOR && counts[5] == 0) {
         attribute.tensor = (pen_protobuf_reader){.origin = message->origin,
                                                  .cursor = message->end,

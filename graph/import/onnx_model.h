@@ -37,7 +37,7 @@ typedef struct pen_onnx_attribute {
     const char *reference; // in functions: the function's attribute whose value it has, or NULL
     int64_t integer;
     double number;
-    const char *text;
+    const char *text; // STRINGS: the words, separated by spaces
     uint32_t count;
     const int64_t *integers;    // [count]
     const double *numbers;      // [count]

@@ -20,6 +20,12 @@
     }
 #define REDUCE(type, name)                                                                         \
     { .op_type = type, .op_name = name, .taken = "axes", .convert = pen_onnx_convert_axes }
+// Initial states are data, not weights.
+#define RECURRENT(type, name)                                                                      \
+    {                                                                                              \
+        .op_type = type, .op_name = #name, .taken = "activations output_sequence",                 \
+        .constant_inputs = 1u << 5 | 1u << 6, .convert = pen_onnx_convert_##name                   \
+    }
 #define SOFTMAX(type, name)                                                                        \
     { .op_type = type, .op_name = name, .taken = "axis", .convert = pen_onnx_convert_softmax }
 
@@ -97,6 +103,7 @@ static const pen_onnx_mapping ops_table[] = {
      .convert = pen_onnx_convert_cast},
     SAME("Flatten", "flatten", 1),
     HINTED("Floor", "floor"),
+    RECURRENT("GRU", gru),
     SAME("Gather", "gather", 1),
     SAME("GatherElements", "gather_elements", 11),
     SAME("GatherND", "gather_nd", 11),
@@ -118,6 +125,7 @@ static const pen_onnx_mapping ops_table[] = {
     SAME("IsInf", "isinf", 10),
     SAME("IsNaN", "isnan", 9),
     SAME("LRN", "lrn", 1),
+    RECURRENT("LSTM", lstm),
     {.op_type = "LayerNormalization",
      .op_name = "layer_normalization",
      .taken = "stash_type=1",
@@ -155,6 +163,7 @@ static const pen_onnx_mapping ops_table[] = {
      .op_name = "rms_normalization",
      .taken = "stash_type=1",
      .opset_first = 23},
+    RECURRENT("RNN", rnn),
     SAME("Range", "range", 11),
     HINTED("Reciprocal", "reciprocal"),
     REDUCE("ReduceL1", "reduce_l1"),

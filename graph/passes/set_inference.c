@@ -33,6 +33,20 @@ static pen_status inference_set_normalization(pen_graph *graph, pen_node_id id) 
     return PEN_OK;
 }
 
+static bool inference_is_recurrent(const pen_node *node) {
+    return strcmp(node->op->name, "lstm") == 0 || strcmp(node->op->name, "gru") == 0 ||
+           strcmp(node->op->name, "rnn") == 0;
+}
+
+// Leaves out outputs that nothing reads: what is saved for a gradient, and states.
+static void inference_drop_unread(pen_graph *graph, pen_node_id id) {
+    const pen_node *node = pen_graph_node(graph, id);
+    for (uint32_t i = node->output_count; i-- > 1;) {
+        if (!pen_value_is(node->outputs[i]) || inference_is_read(graph, node->outputs[i])) continue;
+        pen_graph_drop_output(graph, id, i);
+    }
+}
+
 pen_status pen_set_inference(pen_graph *graph) {
     pen_value_id off = PEN_VALUE_NONE;
     for (uint32_t n = 0; n < pen_graph_node_count(graph); n++) {
@@ -41,6 +55,7 @@ pen_status pen_set_inference(pen_graph *graph) {
         if (strcmp(node->op->name, "batch_normalization") == 0) {
             PEN_TRY(inference_set_normalization(graph, id));
         }
+        if (inference_is_recurrent(node)) inference_drop_unread(graph, id);
         if (strcmp(node->op->name, "dropout") != 0 || node->input_count < 3) continue;
         if (!pen_value_is(off)) {
             PEN_TRY(pen_graph_constant_number(graph, "inference", PEN_BOOL, 0, &off));

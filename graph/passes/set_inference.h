@@ -1,5 +1,6 @@
 // Turns a model exported for training into one for inference: batch normalization uses the
-// running statistics and leaves them alone, dropout passes everything through.
+// running statistics and leaves them alone, dropout passes everything through, recurrent nodes save
+// nothing for a gradient.
 #ifndef PEN_GRAPH_PASSES_SET_INFERENCE_H
 #define PEN_GRAPH_PASSES_SET_INFERENCE_H
 
