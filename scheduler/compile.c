@@ -9,6 +9,7 @@
 #include "graph/import/import.h"
 #include "graph/op.h"
 #include "graph/passes/build_gradients.h"
+#include "graph/passes/fuse_layers.h"
 #include "graph/passes/fuse_normalization.h"
 #include "graph/passes/infer_shapes.h"
 #include "graph/passes/merge_duplicates.h"
@@ -244,6 +245,18 @@ static pen_status compile_check_inputs(const compile_state *state) {
     return PEN_OK;
 }
 
+// Makes one operator of each layer that the exporter wrote in several nodes. The program holds no
+// values of the graph yet.
+static pen_status compile_fuse_layers(compile_state *state) {
+    const pen_compile_request *request = state->request;
+    pen_value_id kept = PEN_VALUE_NONE;
+    if (request->mode != PEN_COMPILE_PREDICT && request->loss_output != NULL) {
+        PEN_TRY(pen_graph_find_value(state->graph, request->loss_output, &kept));
+    }
+    const pen_value_id *map;
+    return pen_fuse_layers(state->graph, 1, &kept, &state->graph, &map);
+}
+
 // ---- loss, gradients, updates
 
 // A loss that takes logits learns little from what a softmax has squeezed already.
@@ -475,6 +488,7 @@ static pen_status compile_run(compile_state *state) {
     PEN_TRY(compile_blame(state, PEN_COMPILE_PART_INPUTS, compile_check_names(state)));
     PEN_TRY(compile_infer(state));
     PEN_TRY(compile_blame(state, PEN_COMPILE_PART_INPUTS, compile_check_inputs(state)));
+    PEN_TRY(compile_blame(state, PEN_COMPILE_PART_LOSS, compile_fuse_layers(state)));
     if (mode != PEN_COMPILE_PREDICT) {
         PEN_TRY(compile_blame(state, PEN_COMPILE_PART_LOSS, compile_attach_loss(state)));
     }

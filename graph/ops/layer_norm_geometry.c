@@ -49,6 +49,19 @@ static pen_status layer_norm_find_trailing(const pen_node *node, const pen_shape
     return PEN_OK;
 }
 
+// Whether there are `count` weights, along one dimension of maybe several.
+static bool layer_norm_is_vector(const pen_shape *weights, int64_t count) {
+    bool found = count == 1;
+    for (uint32_t d = 0; d < weights->rank; d++) {
+        if (weights->dims[d] == count) {
+            found = true;
+        } else if (weights->dims[d] != 1) {
+            return false;
+        }
+    }
+    return found && pen_shape_element_count(weights) == count;
+}
+
 static pen_status layer_norm_find_channels(const pen_node *node, const pen_shape *x,
                                            const pen_shape *weights, pen_layer_norm *norm) {
     char text[PEN_SHAPE_TEXT_BYTES];
@@ -72,8 +85,8 @@ static pen_status layer_norm_find_channels(const pen_node *node, const pen_shape
     norm->segments = groups == 0 ? 0 : channels / groups;
     norm->run = size;
     if (weights == NULL) return PEN_OK;
-    if (weights->rank == 1 && weights->dims[0] == channels) return PEN_OK;
-    if (!by_group || weights->rank != 1 || weights->dims[0] != groups) {
+    if (layer_norm_is_vector(weights, channels)) return PEN_OK;
+    if (!by_group || !layer_norm_is_vector(weights, groups)) {
         return layer_norm_mismatch(
             weights, x, by_group ? "a number a channel, or a group" : "a number a channel");
     }
