@@ -19,6 +19,7 @@
     X(activation)                                                                                  \
     X(gelu)                                                                                        \
     X(reduction)                                                                                   \
+    X(recurrent)                                                                                   \
     X(softmax)                                                                                     \
     X(loss)                                                                                        \
     X(dropout)                                                                                     \

@@ -8,7 +8,7 @@
 #include "tests/support/check.h"
 #include "tests/support/run_graph.h"
 
-#define OP_CASE_INPUTS 8
+#define OP_CASE_INPUTS 16
 #define OP_CASE_OUTPUTS 8
 #define OP_CASE_ATTRIBUTES 16
 
