@@ -1,4 +1,6 @@
 """The models of the training references, written for PyTorch; see README.md."""
+import math
+
 import torch
 from torch import nn
 from torch.nn import functional
@@ -154,3 +156,98 @@ class Resnet18(nn.Module):
         x = self.maxpool(torch.relu(self.bn1(self.conv1(x))))
         x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
         return self.fc(torch.flatten(self.avgpool(x), 1))
+
+
+class RmsNorm(nn.Module):
+    """As the LLaMA models write it."""
+
+    def __init__(self, width, epsilon=1e-6):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+        self.epsilon = epsilon
+
+    def forward(self, x):
+        kind = x.dtype
+        x = x.to(torch.promote_types(kind, torch.float32))
+        x = x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.epsilon)
+        return self.weight * x.to(kind)
+
+
+class HandLayerNorm(nn.Module):
+    """As the first BERT models wrote it."""
+
+    def __init__(self, width, epsilon=1e-12):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+        self.bias = nn.Parameter(torch.zeros(width))
+        self.epsilon = epsilon
+
+    def forward(self, x):
+        mean = x.mean(-1, keepdim=True)
+        variance = (x - mean).pow(2).mean(-1, keepdim=True)
+        return self.weight * ((x - mean) / torch.sqrt(variance + self.epsilon)) + self.bias
+
+
+def gelu_erf(x):
+    return x * 0.5 * (1.0 + torch.erf(x / math.sqrt(2.0)))
+
+
+def gelu_new(x):
+    inner = math.sqrt(2.0 / math.pi) * (x + 0.044715 * torch.pow(x, 3.0))
+    return 0.5 * x * (1.0 + torch.tanh(inner))
+
+
+def gelu_fast(x):
+    return 0.5 * x * (1.0 + torch.tanh(x * 0.7978845608 * (1.0 + 0.044715 * x * x)))
+
+
+class NormedMlp(nn.Module):
+    """Each normalisation and gated activation of transformers, in the ways they are written; the
+    last normalisation has no weights."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.gates = (functional.gelu, gelu_erf, gelu_new, gelu_fast, functional.silu,
+                      lambda x: functional.gelu(x, approximate="tanh"),
+                      lambda x: x * torch.sigmoid(1.702 * x))
+        norms = (nn.LayerNorm, RmsNorm, HandLayerNorm)
+        self.norms = nn.ModuleList(norms[i % 3](width) for i in range(len(self.gates)))
+        self.layers = nn.ModuleList(nn.Linear(width, width) for _ in self.gates)
+        self.head = nn.Linear(width, 10)
+        for norm in self.norms:
+            nn.init.uniform_(norm.weight, 0.5, 1.5)
+
+    def forward(self, x):
+        for norm, layer, gate in zip(self.norms, self.layers, self.gates):
+            x = x + gate(layer(norm(x)))
+        mean = x.mean(-1, keepdim=True)
+        x = (x - mean) / torch.sqrt((x - mean).pow(2).mean(-1, keepdim=True) + 1e-5)
+        return self.head(x.mean(1))
+
+
+class NormedCnn(nn.Module):
+    """GroupNorm, InstanceNorm with and without weights, and LayerNorm over channels put last."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv1 = nn.Conv2d(3, 8, 3, padding=1)
+        self.group1 = nn.GroupNorm(4, 8)
+        self.conv2 = nn.Conv2d(8, 12, 3, stride=2, padding=1)
+        self.instance = nn.InstanceNorm2d(12, affine=True)
+        self.conv3 = nn.Conv2d(12, 12, 3, padding=1, groups=12)
+        self.layer = nn.LayerNorm(12)
+        self.point = nn.Conv2d(12, 12, 1)
+        self.group2 = nn.GroupNorm(3, 12, affine=False)
+        self.plain = nn.InstanceNorm2d(12)
+        self.fc = nn.Linear(12, 10)
+        for norm in (self.group1, self.instance, self.layer):
+            nn.init.uniform_(norm.weight, 0.5, 1.5)
+
+    def forward(self, x):
+        x = functional.silu(self.group1(self.conv1(x)))
+        x = functional.gelu(self.instance(self.conv2(x)))
+        y = self.layer(self.conv3(x).permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+        x = x + functional.silu(self.group2(self.point(y)))
+        x = functional.hardswish(self.plain(x)) + x
+        x = functional.adaptive_avg_pool2d(x, 1)
+        return self.fc(torch.flatten(x, 1))
