@@ -136,14 +136,24 @@ build/.has-demo: | build/.has-build
 build/.has-test: | build/.has-demo
 
 # ---- the demo and the tests
-.PHONY: demo check check-long check-exports test
+.PHONY: demo check check-long check-exports check-models check-examples test
 demo: $(BUILD)/penstock | build/.has-demo #! train a network on Fashion-MNIST over four workers
 	@examples/demo.sh $(BUILD)/penstock
 
 check: demo test conformance #! the demo, ONNX's tests, then all tests
-check-long: check check-exports simulate-long fuzz #! check, exports judged by ONNX and PyTorch, 100000 simulated trainings, and every fuzzer for a while
+check-long: check check-exports check-models check-examples simulate-long fuzz #! check, exports and models judged by ONNX and PyTorch, the examples, 100000 simulated trainings, and every fuzzer for a while
 check-exports: $(BUILD)/penstock | build/.has-bench #! exported models, judged by ONNX's checker and PyTorch
 	@tests/end_to_end/check_exports.sh $<
+
+#   make check-models MODELS='gpt2 resnet'     those only
+MODELS :=
+check-models: $(BUILD)/penstock | build/.has-bench #! models that PyTorch exports, trained for a step beside PyTorch
+	@/usr/bin/python3 -W ignore tests/models/check_models.py --penstock $< $(MODELS)
+#   make check-examples EXAMPLES=char-gpt
+EXAMPLES := $(notdir $(patsubst %/run.sh,%,$(sort $(wildcard examples/*/run.sh))))
+check-examples: $(BUILD)/penstock $(BUILD)/libpenstock.so | build/.has-examples #! the examples, and what they must reach
+	@failed=0; for name in $(EXAMPLES); do code=0; PENSTOCK=$< examples/$$name/run.sh || code=$$?; \
+	  [ $$code -eq 0 ] || [ $$code -eq 77 ] || failed=1; done; exit $$failed
 
 # what may fail or be timed does not run beside other work
 TESTS :=
@@ -154,8 +164,10 @@ ifneq ($(call asks_for,check check-long),)
 conformance: | demo
 test: | demo conformance
 check-exports: | test
-simulate-long: | test check-exports
-fuzz: | test check-exports simulate-long
+check-models: | test check-exports
+check-examples: | test check-exports check-models
+simulate-long: | test check-exports check-models check-examples
+fuzz: | test check-exports check-models check-examples simulate-long
 endif
 
 chosen_tests = $(if $(TESTS),$(foreach program,$(1),$(if $(findstring $(TESTS),$(program)),$(program))),$(1))

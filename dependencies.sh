@@ -1,7 +1,8 @@
 #!/bin/sh
 # Installs what Penstock needs from Debian's archive (or a derivative's). Touches nothing, not even
 # the package lists, when all is there.
-#   dependencies.sh [--check] SET...      sets: build demo test lint fuzz faults coverage bench
+#   dependencies.sh [--check] SET...      sets: build demo test lint fuzz faults coverage
+#   examples bench
 # With --check nothing is installed: what is missing is named, with the command that installs it.
 set -u
 
@@ -17,9 +18,11 @@ packages_of() {
     fuzz) echo clang libclang-rt-14-dev libomp-dev ;;
     faults) echo iproute2 iptables util-linux ;;
     coverage) echo lcov ;;
+    examples) echo dict-devil bible-kjv bible-kjv-text dataset-fashion-mnist python3-torch \
+        python3-torchvision python3-onnx python3-numpy ;;
     bench) echo python3-torch python3-torchvision python3-onnx python3-numpy ;;
     *)
-        echo "dependencies.sh: there is no set '$1': build demo test lint fuzz faults coverage bench" >&2
+        echo "dependencies.sh: there is no set '$1': build demo test lint fuzz faults coverage examples bench" >&2
         return 1
         ;;
     esac

@@ -19,6 +19,8 @@
 #define PEN_MODEL_OUTPUTS_LIMIT 4096              // outputs of a model
 #define PEN_IMAGE_SIDE_LIMIT 16384                // pixels a side of an image file
 #define PEN_IMAGE_PIXELS_LIMIT (1u << 26)         // of an image file
+#define PEN_TEXT_BYTES_LIMIT (1ull << 34)         // of a text that was compressed
+#define PEN_SEQUENCE_LIMIT (1u << 20)             // tokens of an example
 #define PEN_SAFETENSORS_HEADER_LIMIT (16u << 20)  // bytes of a header
 #define PEN_SAFETENSORS_COUNT_LIMIT 65536u        // tensors of a file
 #define PEN_LOCATION_BYTES_LIMIT 1024             // the name of a file of a model's contents

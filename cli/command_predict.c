@@ -1,4 +1,5 @@
-// penstock predict: the model's outputs for the evaluation data of its job, as NPY or CSV.
+// penstock predict: the model's outputs for the evaluation data of its job, as NPY or CSV; or what
+// a model of language writes.
 
 #include <stdio.h>
 #include <string.h>
@@ -8,9 +9,12 @@
 #include "base/log.h"
 #include "base/npy.h"
 #include "cli/command.h"
+#include "cli/predict_sample.h"
 #include "cli/training_job.h"
 #include "scheduler/evaluate.h"
 #include "scheduler/training/csv_writer.h"
+
+#define PREDICT_SAMPLE_LIMIT 10000000 // tokens
 
 typedef struct predict_options {
     pen_cli_common common;
@@ -19,6 +23,7 @@ typedef struct predict_options {
     const char *parameters;
     int64_t batch;
     int64_t limit;
+    pen_predict_sample sample;
 } predict_options;
 
 typedef struct predict_run {
@@ -109,6 +114,10 @@ static pen_status predict_report(const predict_run *run) {
 
 // The form is told by the end of the name.
 static pen_status predict_choose_form(predict_run *run) {
+    if (run->options->output == NULL) {
+        return pen_error(PEN_INVALID_INPUT, "--output is missing, expected FILE.npy or FILE.csv; "
+                                            "or --sample N for what a model of language writes");
+    }
     const char *dot = strrchr(pen_path_name(run->options->output), '.');
     run->is_csv = dot != NULL && strcasecmp(dot, ".csv") == 0;
     if (run->is_csv || (dot != NULL && strcasecmp(dot, ".npy") == 0)) return PEN_OK;
@@ -116,9 +125,33 @@ static pen_status predict_choose_form(predict_run *run) {
                      run->options->output);
 }
 
+static pen_status predict_sample(pen_command_context *context, const predict_options *options) {
+    pen_predict_sample sample = options->sample;
+    sample.output = options->output;
+    sample.output_name = options->name;
+    sample.json = options->common.json;
+    if (sample.json && sample.output != NULL) {
+        context->input_exit_code = PEN_EXIT_USAGE;
+        return pen_error(PEN_INVALID_INPUT, "--sample writes to --output or, with --json, to "
+                                            "standard output; found both");
+    }
+    if (sample.output != NULL) PEN_TRY(pen_command_check_output(context, sample.output));
+    const pen_session_options session_options = {.job_path = options->common.operands[0],
+                                                 .parameters = options->parameters,
+                                                 .output = options->output,
+                                                 .mode = PEN_COMPILE_PREDICT,
+                                                 .batch_size = 1};
+    pen_job_session session;
+    PEN_TRY(pen_session_open(context, &session_options, &session));
+    const pen_status status = pen_predict_write_sample(context, &sample, &session);
+    pen_session_close(&session);
+    return status;
+}
+
 static pen_status predict_run_verb(pen_command_context *context, const void *options_given) {
     const predict_options *options = options_given;
     predict_run run = {.context = context, .options = options};
+    if (options->sample.count > 0) return predict_sample(context, options);
     context->input_exit_code = PEN_EXIT_USAGE;
     PEN_TRY(predict_choose_form(&run));
     context->input_exit_code = PEN_EXIT_SPEC;
@@ -143,8 +176,8 @@ static const pen_cli_option predict_cli_options[] = {
      .field = {.key = "output",
                .kind = PEN_OPTION_PATH,
                .offset = offsetof(predict_options, output),
-               .is_required = true,
-               .help = "where to write: FILE.npy, or FILE.csv"}},
+               .help = "where to write: FILE.npy, or FILE.csv; a sample: any, else standard "
+                       "output"}},
     {.value_name = "NAME",
      .field = {.key = "name",
                .kind = PEN_OPTION_TEXT,
@@ -167,6 +200,38 @@ static const pen_cli_option predict_cli_options[] = {
                .offset = offsetof(predict_options, limit),
                .minimum = PEN_OPTION_FROM(1),
                .help = "the first N examples only"}},
+    {.value_name = "N",
+     .field = {.key = "sample",
+               .kind = PEN_OPTION_INTEGER,
+               .offset = offsetof(predict_options, sample.count),
+               .minimum = PEN_OPTION_FROM(1),
+               .maximum = PEN_OPTION_TO(PREDICT_SAMPLE_LIMIT),
+               .help = "let a model of text or tokens write on, N tokens"}},
+    {.value_name = "TEXT",
+     .field = {.key = "prompt",
+               .kind = PEN_OPTION_TEXT,
+               .offset = offsetof(predict_options, sample.prompt),
+               .help = "what the sample begins with: text, or tokens such as \"12 7 300\""}},
+    {.value_name = "T",
+     .field = {.key = "temperature",
+               .kind = PEN_OPTION_NUMBER,
+               .offset = offsetof(predict_options, sample.temperature),
+               .minimum = PEN_OPTION_FROM(0),
+               .default_text = "1",
+               .help = "of the sample: below 1 likelier tokens, 0 always the likeliest"}},
+    {.value_name = "K",
+     .field = {.key = "top-k",
+               .kind = PEN_OPTION_INTEGER,
+               .offset = offsetof(predict_options, sample.top_k),
+               .minimum = PEN_OPTION_FROM(1),
+               .help = "of the sample: only the K likeliest tokens"}},
+    {.value_name = "N",
+     .field = {.key = "seed",
+               .kind = PEN_OPTION_INTEGER,
+               .offset = offsetof(predict_options, sample.seed),
+               .minimum = PEN_OPTION_FROM(0),
+               .default_text = "0",
+               .help = "of the sample: which one of those it may be"}},
 };
 
 extern const pen_command pen_command_predict;

@@ -62,6 +62,10 @@ static const void *job_dataset_inputs(const pen_job_dataset *dataset) {
         return &dataset->csv.file;
     case PEN_JOB_IMAGES:
         return &dataset->images.folder;
+    case PEN_JOB_TEXT:
+        return &dataset->text.file;
+    case PEN_JOB_TOKENS:
+        return &dataset->tokens.file;
     }
     return job_dataset_whole(dataset);
 }
@@ -77,6 +81,10 @@ static const void *job_dataset_labels(const pen_job_dataset *dataset) {
                                                  : &dataset->csv.label_column;
     case PEN_JOB_IMAGES:
         return &dataset->images.folder;
+    case PEN_JOB_TEXT:
+        return &dataset->text.file;
+    case PEN_JOB_TOKENS:
+        return &dataset->tokens.file;
     }
     return job_dataset_whole(dataset);
 }
@@ -121,6 +129,23 @@ static void job_set_images(const pen_job_images *images, pen_dataset_options *op
     options->image_channels = images->channels;
 }
 
+static void job_set_text(const pen_job_text *text, pen_dataset_options *options) {
+    options->format = "text";
+    options->path = text->file;
+    options->input_name = text->input;
+    options->sequence = (uint64_t)text->sequence;
+    options->stride = (uint64_t)text->stride;
+}
+
+static void job_set_tokens(const pen_job_tokens *tokens, pen_dataset_options *options) {
+    options->format = "tokens";
+    options->path = tokens->file;
+    options->input_name = tokens->input;
+    options->token_element = tokens->element;
+    options->sequence = (uint64_t)tokens->sequence;
+    options->stride = (uint64_t)tokens->stride;
+}
+
 static pen_status job_set_npy(const pen_job_npy *npy, pen_arena *arena,
                               pen_dataset_options *options) {
     const pen_job_array *arrays = npy->inputs.items;
@@ -152,6 +177,12 @@ static pen_status job_set_files(const pen_job_dataset *dataset, pen_arena *arena
         return PEN_OK;
     case PEN_JOB_IMAGES:
         job_set_images(&dataset->images, options);
+        return PEN_OK;
+    case PEN_JOB_TEXT:
+        job_set_text(&dataset->text, options);
+        return PEN_OK;
+    case PEN_JOB_TOKENS:
+        job_set_tokens(&dataset->tokens, options);
         return PEN_OK;
     }
     return PEN_OK;

@@ -9,12 +9,15 @@
 #include <stdint.h>
 
 #include "base/option.h"
+#include "scheduler/training/dataset.h"
 
 typedef enum pen_job_format {
     PEN_JOB_IDX,
     PEN_JOB_NPY,
     PEN_JOB_CSV,
     PEN_JOB_IMAGES,
+    PEN_JOB_TEXT,
+    PEN_JOB_TOKENS,
 } pen_job_format;
 
 typedef enum pen_job_label_type {
@@ -56,12 +59,29 @@ typedef struct pen_job_images {
     const char *input;    // NULL: the model's only input
 } pen_job_images;
 
+typedef struct pen_job_text {
+    const char *file;
+    int64_t sequence;
+    int64_t stride;    // 0: as sequence
+    const char *input; // NULL: the model's only input
+} pen_job_text;
+
+typedef struct pen_job_tokens {
+    const char *file;
+    pen_token_element element;
+    int64_t sequence;
+    int64_t stride;    // 0: as sequence
+    const char *input; // NULL: the model's only input
+} pen_job_tokens;
+
 typedef struct pen_job_dataset {
-    pen_job_format format; // says which of the four below is meant
+    pen_job_format format; // says which of the six below is meant
     pen_job_idx idx;
     pen_job_npy npy;
     pen_job_csv csv;
     pen_job_images images;
+    pen_job_text text;
+    pen_job_tokens tokens;
     int64_t limit; // most examples used; 0: all
     pen_job_label_type label_type;
 } pen_job_dataset;

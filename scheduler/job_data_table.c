@@ -142,6 +142,75 @@ static const pen_option_table job_images_table = {
     .check = job_check_images,
 };
 
+static const pen_option_field job_text_fields[] = {
+    {.key = "file",
+     .kind = PEN_OPTION_PATH,
+     .offset = offsetof(pen_job_text, file),
+     .is_required = true,
+     .help = "any file, may be .gz; each byte is a token"},
+    {.key = "sequence",
+     .kind = PEN_OPTION_INTEGER,
+     .offset = offsetof(pen_job_text, sequence),
+     .minimum = PEN_OPTION_FROM(1),
+     .maximum = PEN_OPTION_TO(PEN_SEQUENCE_LIMIT),
+     .is_required = true,
+     .help = "tokens of an example; its labels are the tokens behind each"},
+    {.key = "stride",
+     .kind = PEN_OPTION_INTEGER,
+     .offset = offsetof(pen_job_text, stride),
+     .minimum = PEN_OPTION_FROM(1),
+     .maximum = PEN_OPTION_TO(INT32_MAX),
+     .help = "tokens from the beginning of one example to that of the next; else sequence"},
+    {.key = "input",
+     .kind = PEN_OPTION_TEXT,
+     .offset = offsetof(pen_job_text, input),
+     .help = "the model's input that takes them, when it has several"},
+};
+static const pen_option_table job_text_table = {
+    .size = sizeof(pen_job_text),
+    PEN_OPTION_FIELDS(job_text_fields),
+};
+
+static const char *const job_token_elements[] = {
+    [PEN_TOKEN_AUTO] = "auto",     [PEN_TOKEN_UINT8] = "uint8", [PEN_TOKEN_INT8] = "int8",
+    [PEN_TOKEN_UINT16] = "uint16", [PEN_TOKEN_INT16] = "int16", [PEN_TOKEN_UINT32] = "uint32",
+    [PEN_TOKEN_INT32] = "int32",   [PEN_TOKEN_INT64] = "int64", NULL,
+};
+static const pen_option_field job_tokens_fields[] = {
+    {.key = "file",
+     .kind = PEN_OPTION_PATH,
+     .offset = offsetof(pen_job_tokens, file),
+     .is_required = true,
+     .help = "NPY file of one dimension, or little-endian numbers without a header"},
+    {.key = "element",
+     .kind = PEN_OPTION_CHOICE,
+     .offset = offsetof(pen_job_tokens, element),
+     .choices = job_token_elements,
+     .default_text = "auto",
+     .help = "the numbers in the file; auto: what NPY says, else uint16"},
+    {.key = "sequence",
+     .kind = PEN_OPTION_INTEGER,
+     .offset = offsetof(pen_job_tokens, sequence),
+     .minimum = PEN_OPTION_FROM(1),
+     .maximum = PEN_OPTION_TO(PEN_SEQUENCE_LIMIT),
+     .is_required = true,
+     .help = "tokens of an example; its labels are the tokens behind each"},
+    {.key = "stride",
+     .kind = PEN_OPTION_INTEGER,
+     .offset = offsetof(pen_job_tokens, stride),
+     .minimum = PEN_OPTION_FROM(1),
+     .maximum = PEN_OPTION_TO(INT32_MAX),
+     .help = "tokens from the beginning of one example to that of the next; else sequence"},
+    {.key = "input",
+     .kind = PEN_OPTION_TEXT,
+     .offset = offsetof(pen_job_tokens, input),
+     .help = "the model's input that takes them, when it has several"},
+};
+static const pen_option_table job_tokens_table = {
+    .size = sizeof(pen_job_tokens),
+    PEN_OPTION_FIELDS(job_tokens_fields),
+};
+
 static const pen_option_field job_dataset_variants[] = {
     [PEN_JOB_IDX] = {.key = "idx",
                      .kind = PEN_OPTION_MAPPING,
@@ -163,6 +232,16 @@ static const pen_option_field job_dataset_variants[] = {
                         .offset = offsetof(pen_job_dataset, images),
                         .table = &job_images_table,
                         .help = "JPEG and PNG files, labels by folder"},
+    [PEN_JOB_TEXT] = {.key = "text",
+                      .kind = PEN_OPTION_MAPPING,
+                      .offset = offsetof(pen_job_dataset, text),
+                      .table = &job_text_table,
+                      .help = "sequences of the bytes of a file, to predict the next"},
+    [PEN_JOB_TOKENS] = {.key = "tokens",
+                        .kind = PEN_OPTION_MAPPING,
+                        .offset = offsetof(pen_job_dataset, tokens),
+                        .table = &job_tokens_table,
+                        .help = "sequences of a file of tokens, to predict the next"},
 };
 static const char *const job_label_types[] = {
     [PEN_JOB_LABEL_AUTO] = "auto",

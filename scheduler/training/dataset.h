@@ -1,4 +1,5 @@
-// Examples to learn from: one interface over the file formats (idx, npy, csv, images).
+// Examples to learn from: one interface over the file formats (idx, npy, csv, images,
+// text, tokens).
 //
 // A dataset is a numbered list of examples. Each has one or more named inputs, and labels if the
 // files have them: class indices (int64) or targets (float32). All examples have one shape.
@@ -37,6 +38,18 @@ typedef enum pen_dataset_header {
     PEN_DATASET_HEADER_NO,
 } pen_dataset_header;
 
+// The numbers in a file of tokens.
+typedef enum pen_token_element {
+    PEN_TOKEN_AUTO, // what an NPY file has; else UINT16
+    PEN_TOKEN_UINT8,
+    PEN_TOKEN_INT8,
+    PEN_TOKEN_UINT16,
+    PEN_TOKEN_INT16,
+    PEN_TOKEN_UINT32,
+    PEN_TOKEN_INT32,
+    PEN_TOKEN_INT64,
+} pen_token_element;
+
 // Which examples a dataset takes when `holdout` splits its files in two.
 typedef enum pen_dataset_part {
     PEN_DATASET_PART_TRAIN, // those not held out
@@ -53,12 +66,12 @@ typedef struct pen_dataset_input {
 // Where the examples are and how they are read. All zero but `format` and the files is a good
 // choice: each zero means the default stated beside it. Paths are used as they are.
 typedef struct pen_dataset_options {
-    const char *format; // "idx", "npy", "csv" or "images"; pen_dataset_format_name lists them
+    const char *format; // "idx", "npy", …; pen_dataset_format_name lists them
 
     // The files. `inputs` are those of npy, one each. The others have one unnamed input:
-    const char *path;       // idx: the file of images; csv: the file; images: the folder of folders
+    const char *path;       // idx: the file of images; images: the folder of folders; else the file
     const char *labels;     // idx and npy: the file of labels; NULL: no labels
-    const char *input_name; // idx, csv, images: name of the graph's input; NULL: ""
+    const char *input_name; // all but npy: name of the graph's input; NULL: ""
     const pen_dataset_input *inputs; // [input_count], npy
     uint32_t input_count;
     pen_dataset_element label_element; // AUTO; FLOAT32 for regression on whole numbers
@@ -86,6 +99,11 @@ typedef struct pen_dataset_options {
                               // the last. NULL: no labels
     pen_dataset_header header;
     char delimiter; // 0: ','
+
+    // text, tokens
+    uint64_t sequence; // tokens of an example, at least 1
+    uint64_t stride;   // tokens from where one begins to where the next does; 0: `sequence`
+    pen_token_element token_element; // tokens
 
     uint32_t class_count;   // class indices must be below it; 0: not checked, see limit_classes
     double holdout;         // fraction held out for evaluation, in [0, 1)

@@ -39,6 +39,8 @@ extern const pen_dataset_format pen_dataset_format_idx;
 extern const pen_dataset_format pen_dataset_format_npy;
 extern const pen_dataset_format pen_dataset_format_csv;
 extern const pen_dataset_format pen_dataset_format_images;
+extern const pen_dataset_format pen_dataset_format_text;
+extern const pen_dataset_format pen_dataset_format_tokens;
 
 // Fills element_count and bytes from element, rank and shape.
 //   INVALID_INPUT  a dimension is not positive, or the example is too large; names `what`

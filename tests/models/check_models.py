@@ -1,0 +1,271 @@
+#!/usr/bin/python3
+"""Exports models from PyTorch, trains each for one step here and there, and compares.
+
+  check_models.py --penstock build/gcc/penstock [--keep FOLDER] [NAME...]
+
+For each model: the outputs of inference, the loss, and every parameter after one step of SGD
+(pictures) or AdamW (text), beside PyTorch in double precision; then the same step over three devices,
+whose parameters must be equal bit for bit. What PyTorch gets wrong in single precision is allowed
+twice. Elements whose gradient is noise, below 1e-5 of the largest of the model, are left out
+where AdamW makes a whole step of them, and counted. Needs python3-torch, -torchvision, -onnx.
+"""
+import argparse
+import copy
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+import numpy
+import onnx
+import onnx.numpy_helper
+import torch
+from torch import nn
+
+import text_models
+import vision_models
+
+TOLERANCE = 1e-4
+NOISE = 1e-5
+RATE = {"sgd": 0.05, "adamw": 1e-3}
+DECAY = 0.01
+DEVICES = {1: "devices: [{name: a, threads: 2}]",
+           3: "devices: [{name: a, threads: 2}, {name: b, threads: 2}, {name: c, threads: 2}]"}
+
+
+class Failed(Exception):
+    pass
+
+
+def export(model, inputs, path, opset):
+    state = copy.deepcopy(model.state_dict())  # the exporter's own pass moves running statistics
+    torch.onnx.export(model, tuple(inputs.values()), path, opset_version=opset,
+                      training=torch.onnx.TrainingMode.TRAINING, do_constant_folding=False,
+                      input_names=list(inputs), output_names=["logits"],
+                      dynamic_axes={name: {0: "batch"} for name in [*inputs, "logits"]})
+    model.load_state_dict(state)
+    exported = onnx.load(path)
+    for initializer in exported.graph.initializer:
+        if "running_" in initializer.name:
+            value = state[initializer.name].numpy()
+            initializer.CopyFrom(onnx.numpy_helper.from_array(value, initializer.name))
+    onnx.save(exported, path)
+
+
+def infer(model, inputs):
+    model.eval()
+    with torch.no_grad():
+        return model(*inputs.values()).double().numpy()
+
+
+def step(model, inputs, labels, optimizer):
+    """Loss, parameters before, their gradients, parameters after."""
+    model.train()
+    before = {name: p.detach().double().clone().numpy() for name, p in model.named_parameters()}
+    if optimizer == "sgd":
+        rule = torch.optim.SGD(model.parameters(), lr=RATE["sgd"])
+    else:
+        rule = torch.optim.AdamW(model.parameters(), lr=RATE["adamw"], weight_decay=DECAY)
+    logits = model(*inputs.values())
+    loss = nn.functional.cross_entropy(logits.reshape(-1, logits.shape[-1]), labels.reshape(-1))
+    loss.backward()
+    gradients = {name: p.grad.detach().double().clone().numpy()
+                 for name, p in model.named_parameters()}
+    rule.step()
+    after = {name: p.detach().double().numpy() for name, p in model.named_parameters()}
+    return loss.item(), before, gradients, after
+
+
+def read_safetensors(path):
+    kinds = {"F32": "<f4", "F64": "<f8", "I64": "<i8", "F16": "<f2", "I32": "<i4"}
+    with open(path, "rb") as file:
+        data = file.read()
+    length = int.from_bytes(data[:8], "little")
+    tensors = {}
+    for name, entry in json.loads(data[8:8 + length]).items():
+        if name == "__metadata__":
+            continue
+        begin, end = entry["data_offsets"]
+        tensors[name] = numpy.frombuffer(data[8 + length + begin:8 + length + end],
+                                         kinds[entry["dtype"]]).reshape(entry["shape"])
+    return tensors
+
+
+def penstock(command, *arguments):
+    done = subprocess.run([command, *arguments], capture_output=True, text=True, timeout=300,
+                          check=False)
+    if done.returncode != 0:
+        raise Failed(f"penstock {arguments[0]}: {done.stderr.strip()[-600:]}")
+    return done.stdout
+
+
+def write_job(folder, name, inputs, batch, optimizer, devices, out=None):
+    arrays = ", ".join(f"{key}: {key}.npy" for key in inputs)
+    data = f"{{format: npy, inputs: {{{arrays}}}, labels: labels.npy}}"
+    rule = f"{{sgd: {{lr: {RATE['sgd']}}}}}"
+    if optimizer == "adamw":
+        rule = f"{{adamw: {{lr: {RATE['adamw']}, weight_decay: {DECAY}}}}}"
+    lines = ["version: 1", "model: {file: model.onnx}", "data:", f"  train: {data}",
+             f"  eval: {data}", "train:", "  loss: softmax_cross_entropy", f"  optimizer: {rule}",
+             f"  batch: {batch}", "  steps: 1", DEVICES[devices]]
+    if devices > 1:
+        lines.append("placement: {strategy: round_robin}")
+    if out:
+        lines.append(f"outputs: {{dir: {out}}}")
+    path = os.path.join(folder, name)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("\n".join(lines) + "\n")
+    return path
+
+
+def relative(found, expected):
+    return float(numpy.abs(found - expected).max() / max(numpy.abs(expected).max(), 1e-30))
+
+
+def find_names(parameters, model):
+    """Our name of each PyTorch parameter. The exporter renames some: these are found by value."""
+    initial = {i.name: onnx.numpy_helper.to_array(i) for i in model.graph.initializer}
+    return initial, {name: name for name in parameters if name in initial}
+
+
+def compare_parameters(found, truth, single, optimizer):
+    """The worst relative error, that of PyTorch in single precision there, its name; elements left
+    out, all elements, and names that are not among what was found."""
+    _, before, gradients, after = truth
+    _, _, single_gradients, single_after = single
+    largest = max(numpy.abs(g).max() for g in gradients.values())
+    worst, left_out, total, missing = (0.0, 0.0, ""), 0, 0, []
+    scale_floor = 1e-2 * RATE[optimizer]
+    for name, expected in after.items():
+        if name not in found:
+            missing.append(name)
+            continue
+        if found[name].shape != expected.shape:
+            raise Failed(f"'{name}' is {found[name].shape}, expected {expected.shape}")
+        keep = numpy.ones(expected.shape, bool)
+        if optimizer == "adamw":
+            keep = numpy.abs(gradients[name]) >= NOISE * largest
+        total += keep.size
+        left_out += int((~keep).sum())
+        scale = max(numpy.abs(expected).max(), scale_floor)
+        error = numpy.where(keep, numpy.abs(found[name] - expected), 0).max() / scale
+        own = numpy.where(keep, numpy.abs(single_after[name] - expected), 0).max() / scale
+        if not error <= max(TOLERANCE, 2 * own):
+            raise Failed(f"parameter '{name}' after a step: error {error:.2e}, PyTorch's {own:.2e}")
+        # what the step itself changed, for parameters much larger than their gradients
+        if optimizer == "sgd":
+            change = (before[name] - found[name]) / RATE["sgd"]
+            size = max(numpy.abs(gradients[name]).max(), 1e-6 * largest)
+            rounding = 1.2e-7 * numpy.abs(before[name]).max() / RATE["sgd"] / size
+            slip = numpy.abs(change - gradients[name]).max() / size
+            own_slip = numpy.abs(single_gradients[name] - gradients[name]).max() / size
+            if not slip <= max(2e-3, 10 * own_slip) + 2 * rounding:
+                raise Failed(f"gradient of '{name}': error {slip:.2e}, PyTorch's {own_slip:.2e}")
+        if error > worst[0]:
+            worst = (float(error), float(own), name)
+    return worst, left_out, total, missing
+
+
+def map_renamed(found, model_path, truth):
+    """Weights that the exporter transposed or renamed, told by their initial values."""
+    initial = {i.name: onnx.numpy_helper.to_array(i) for i in onnx.load(model_path).graph.initializer}
+    mapped = dict(found)
+    for name, before in truth[1].items():
+        if name in found:
+            continue
+        for other, value in initial.items():
+            if other not in found:
+                continue
+            if value.shape == before.shape and numpy.array_equal(value, before.astype("f4")):
+                mapped[name] = found[other]
+                break
+            if value.ndim == 2 and value.T.shape == before.shape and numpy.array_equal(
+                    value.T, before.astype("f4")):
+                mapped[name] = found[other].T
+                break
+    return mapped
+
+
+# PyTorch's gates are i f g o (LSTM) and r z n (GRU), ONNX's i o f c and z r h.
+GATES = {nn.LSTM: (0, 2, 3, 1), nn.GRU: (1, 0, 2), nn.RNN: (0,)}
+
+
+def unpack_cells(found, model_path, model):
+    """Weights of recurrent layers, which the exporter computes from its own: gates reordered."""
+    cells = [(name, m) for name, m in model.named_modules() if type(m) in GATES]
+    return found if not cells else None
+
+
+def check(name, command, folder):
+    zoo = vision_models if name in vision_models.FAMILIES else text_models
+    optimizer = "sgd" if zoo is vision_models else "adamw"
+    model, inputs, labels, opset = zoo.build(name)
+    path = os.path.join(folder, "model.onnx")
+    export(model, inputs, path, opset)
+    for key, value in inputs.items():
+        numpy.save(os.path.join(folder, key + ".npy"), value.numpy())
+    numpy.save(os.path.join(folder, "labels.npy"), labels.numpy())
+    double = copy.deepcopy(model).double()
+    wide = {k: v.double() if v.is_floating_point() else v for k, v in inputs.items()}
+    expected, own = infer(copy.deepcopy(double), wide), infer(copy.deepcopy(model), inputs)
+    single = step(copy.deepcopy(model), inputs, labels, optimizer)
+    truth = step(double, wide, labels, optimizer)
+
+    batch = len(labels)
+    job = write_job(folder, "predict.yaml", inputs, batch, optimizer, 1)
+    penstock(command, "predict", "-q", job, "-o", os.path.join(folder, "outputs.npy"))
+    forward = relative(numpy.load(os.path.join(folder, "outputs.npy")).reshape(expected.shape),
+                       expected)
+    if not forward <= max(TOLERANCE, 2 * relative(own, expected)):
+        raise Failed(f"outputs: error {forward:.2e}, PyTorch's {relative(own, expected):.2e}")
+
+    runs = {}
+    for devices in DEVICES:
+        job = write_job(folder, f"train{devices}.yaml", inputs, batch, optimizer, devices,
+                        f"run{devices}")
+        report = json.loads(penstock(command, "train", "--json", "--no-eval", job))
+        loss = report["steps"][0]["loss"]
+        runs[devices] = read_safetensors(os.path.join(folder, f"run{devices}",
+                                                      "parameters.safetensors"))
+        if devices == 1 and not abs(loss - truth[0]) <= TOLERANCE * abs(truth[0]):
+            raise Failed(f"loss {loss:.7g}, expected {truth[0]:.7g}")
+    found = map_renamed(runs[1], path, truth)
+    worst, left_out, total, missing = compare_parameters(found, truth, single, optimizer)
+    if missing:
+        raise Failed(f"{len(missing)} parameters were not found, such as '{missing[0]}'")
+    for key, value in runs[1].items():
+        if value.tobytes() != runs[3][key].tobytes():
+            raise Failed(f"'{key}' differs between one device and three")
+    return (f"outputs {forward:.1e}, parameters {worst[0]:.1e} (PyTorch {worst[1]:.1e}), "
+            f"left out {left_out} of {total}")
+
+
+def main():
+    names = [*vision_models.FAMILIES, *text_models.MODELS]
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--penstock", default="build/gcc/penstock")
+    parser.add_argument("--keep", metavar="FOLDER", help="where models and jobs stay")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(names))
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    command = os.path.abspath(options.penstock)
+    failed = 0
+    for name in options.names or names:
+        if name not in names:
+            parser.error(f"no model '{name}'; there are {', '.join(names)}")
+        with tempfile.TemporaryDirectory() as scratch:
+            folder = os.path.join(options.keep, name) if options.keep else scratch
+            os.makedirs(folder, exist_ok=True)
+            try:
+                print(f"{name:14} {check(name, command, folder)}", flush=True)
+            except (Failed, subprocess.TimeoutExpired) as reason:
+                failed += 1
+                print(f"{name:14} FAILED: {reason}", flush=True)
+    print(f"models: {len(options.names or names) - failed} as PyTorch, {failed} not")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,97 @@
+"""The classification families of torchvision, each at a size that a test can train for a step.
+
+A family is what its paper calls one; of each the smallest member is taken, with torchvision's own
+constructor and ten classes. VGG ends in a pooling that PyTorch exports for pictures of 224 x 224
+only: here it pools to one pixel.
+"""
+import torch
+from torch import nn
+import torchvision.models as vision
+
+CLASSES = 10
+
+
+def vgg():
+    model = vision.vgg11_bn(weights=None, num_classes=CLASSES)
+    model.avgpool = nn.AdaptiveAvgPool2d(1)
+    model.classifier = nn.Sequential(nn.Linear(512, 256), nn.ReLU(True), nn.Dropout(),
+                                     nn.Linear(256, 256), nn.ReLU(True), nn.Dropout(),
+                                     nn.Linear(256, CLASSES))
+    return model
+
+
+def alexnet():
+    model = vision.alexnet(weights=None, num_classes=CLASSES)
+    model.avgpool = nn.AdaptiveAvgPool2d(1)
+    model.classifier[1] = nn.Linear(256, 512)
+    model.classifier[4] = nn.Linear(512, 512)
+    model.classifier[6] = nn.Linear(512, CLASSES)
+    return model
+
+
+def vit():
+    from torchvision.models.vision_transformer import VisionTransformer
+    return VisionTransformer(image_size=48, patch_size=16, num_layers=3, num_heads=4,
+                             hidden_dim=64, mlp_dim=128, num_classes=CLASSES)
+
+
+def swin():
+    from torchvision.models.swin_transformer import SwinTransformer
+    return SwinTransformer(patch_size=[4, 4], embed_dim=24, depths=[2, 2], num_heads=[2, 4],
+                           window_size=[4, 4], num_classes=CLASSES)
+
+
+def plain(name, **options):
+    return lambda: getattr(vision, name)(weights=None, num_classes=CLASSES, **options)
+
+
+# name: (constructor, side of the picture, operator set)
+FAMILIES = {
+    "alexnet": (alexnet, 96, 15),
+    "vgg": (vgg, 32, 15),
+    "resnet": (plain("resnet18"), 64, 15),
+    "squeezenet": (plain("squeezenet1_1"), 64, 15),
+    "densenet": (plain("densenet121"), 64, 15),
+    "googlenet": (plain("googlenet", aux_logits=False, init_weights=False), 64, 15),
+    "inception": (plain("inception_v3", aux_logits=False, init_weights=False), 96, 15),
+    "mobilenet_v2": (plain("mobilenet_v2"), 64, 15),
+    "mobilenet_v3": (plain("mobilenet_v3_small"), 64, 15),
+    "efficientnet": (plain("efficientnet_b0"), 64, 15),
+    "shufflenet": (plain("shufflenet_v2_x0_5"), 64, 15),
+    "regnet": (plain("regnet_y_400mf"), 64, 15),
+    "mnasnet": (plain("mnasnet0_5"), 64, 15),
+    "convnext": (plain("convnext_tiny"), 64, 15),
+    "convnext17": (plain("convnext_tiny"), 64, 17),
+    "vit": (vit, 48, 15),
+    "vit17": (vit, 48, 17),
+    "swin": (swin, 64, 15),
+    "swin17": (swin, 64, 17),
+}
+
+
+def without_chance(model):
+    """Dropout and dropped branches keep everything, so that two programs compute the same."""
+    for module in model.modules():
+        if isinstance(module, (nn.Dropout, vision.convnext.StochasticDepth)):
+            module.p = 0.0
+        if isinstance(module, nn.MultiheadAttention):
+            module.dropout = 0.0
+        if hasattr(module, "dropout") and isinstance(module.dropout, float):
+            module.dropout = 0.0
+        if hasattr(module, "attention_dropout") and isinstance(module.attention_dropout, float):
+            module.attention_dropout = 0.0
+        if hasattr(module, "drop_rate"):
+            module.drop_rate = 0.0
+    return model
+
+
+def build(name):
+    """(model, one batch of inputs as a dict, labels, operator set)"""
+    constructor, side, opset = FAMILIES[name]
+    torch.manual_seed(5)
+    model = without_chance(constructor())
+    generator = torch.Generator().manual_seed(6)
+    batch = 8
+    inputs = {"image": torch.randn(batch, 3, side, side, generator=generator)}
+    labels = torch.randint(0, CLASSES, (batch,), generator=generator)
+    return model, inputs, labels, opset
