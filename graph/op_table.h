@@ -25,6 +25,7 @@ extern const pen_op_family pen_slice_family;         // slice_op.c: slice, pad
 extern const pen_op_family pen_indexing_family;      // indexing_op.c: gather, scatter
 extern const pen_op_family pen_constant_family;      // constant_op.c: shape, range, cast …
 extern const pen_op_family pen_optimizer_family;     // optimizer_op.c
+extern const pen_op_family pen_attention_family;     // attention_op.c
 extern const pen_op_family pen_transfer_family;      // transfer_op.c: reorder
 
 #endif // PEN_GRAPH_OP_TABLE_H

@@ -9,6 +9,8 @@
 #include "graph/import/import.h"
 #include "graph/op.h"
 #include "graph/passes/build_gradients.h"
+#include "graph/passes/fold_transposes.h"
+#include "graph/passes/fuse_attention.h"
 #include "graph/passes/fuse_layers.h"
 #include "graph/passes/fuse_normalization.h"
 #include "graph/passes/infer_shapes.h"
@@ -254,7 +256,10 @@ static pen_status compile_fuse_layers(compile_state *state) {
         PEN_TRY(pen_graph_find_value(state->graph, request->loss_output, &kept));
     }
     const pen_value_id *map;
-    return pen_fuse_layers(state->graph, 1, &kept, &state->graph, &map);
+    pen_fold_transposes(state->graph);
+    PEN_TRY(pen_fuse_layers(state->graph, 1, &kept, &state->graph, &map));
+    if (pen_value_is(kept)) kept = map[kept.index];
+    return pen_fuse_attention(state->graph, 1, &kept, &state->graph, &map);
 }
 
 // ---- loss, gradients, updates

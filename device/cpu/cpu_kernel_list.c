@@ -25,6 +25,7 @@
     X(dropout)                                                                                     \
     X(pooling)                                                                                     \
     X(convolution)                                                                                 \
+    X(attention)                                                                                   \
     X(lrn)                                                                                         \
     X(normalization)                                                                               \
     X(normalization_backward)                                                                      \

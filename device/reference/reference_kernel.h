@@ -64,6 +64,7 @@ extern const pen_reference_family pen_slice_reference;
 extern const pen_reference_family pen_indexing_reference;
 extern const pen_reference_family pen_constant_reference;
 extern const pen_reference_family pen_optimizer_reference;
+extern const pen_reference_family pen_attention_reference;
 extern const pen_reference_family pen_transfer_reference;
 extern const pen_reference_family pen_recurrent_reference;
 

@@ -39,6 +39,64 @@ def densenet121():
     return torchvision.models.densenet121(weights=None)
 
 
+class Attention(nn.Module):
+    """Causal self-attention of several heads, as GPT-2's."""
+
+    def __init__(self, width, heads, length):
+        super().__init__()
+        self.heads = heads
+        self.joint = nn.Linear(width, 3 * width)
+        self.out = nn.Linear(width, width)
+        mask = torch.ones(length, length, dtype=torch.bool).triu(1)
+        self.register_buffer("mask", mask, persistent=False)
+
+    def forward(self, x):
+        count, length, width = x.shape
+        parts = (part.view(count, length, self.heads, width // self.heads).transpose(1, 2)
+                 for part in self.joint(x).split(width, dim=2))
+        q, k, v = parts
+        scores = (q @ k.transpose(-2, -1)) * (width // self.heads) ** -0.5
+        scores = scores.masked_fill(self.mask, float("-inf"))
+        y = torch.softmax(scores, dim=-1) @ v
+        return self.out(y.transpose(1, 2).reshape(count, length, width))
+
+
+class Block(nn.Module):
+    """One layer of a decoder, normalised before each half."""
+
+    def __init__(self, width, heads, length):
+        super().__init__()
+        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.attention = Attention(width, heads, length)
+        self.wide, self.narrow = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+    def forward(self, x):
+        x = x + self.attention(self.norm1(x))
+        hidden = self.wide(self.norm2(x))
+        return x + self.narrow(nn.functional.gelu(hidden, approximate="tanh"))
+
+
+class Decoder(nn.Module):
+    """GPT-2: the embedding of the tokens is also the matrix of the scores."""
+
+    def __init__(self, layers, width, heads, length, vocabulary):
+        super().__init__()
+        self.token = nn.Embedding(vocabulary, width)
+        self.position = nn.Parameter(torch.zeros(length, width))
+        self.blocks = nn.Sequential(*[Block(width, heads, length) for _ in range(layers)])
+        self.norm = nn.LayerNorm(width)
+        nn.init.normal_(self.token.weight, std=0.02)
+        nn.init.normal_(self.position, std=0.01)
+
+    def forward(self, tokens):
+        x = self.norm(self.blocks(self.token(tokens) + self.position))
+        return nn.functional.linear(x, self.token.weight)
+
+
+def gpt4():
+    return Decoder(layers=4, width=768, heads=12, length=128, vocabulary=50257)
+
+
 # name: (constructor, shape of one example, classes, batch)
 MODELS = {
     "mlp4096": (mlp4096, (784,), 10, 128),
@@ -47,7 +105,10 @@ MODELS = {
     "resnet50": (resnet50, (3, 224, 224), 1000, 8),
     "inception_v3": (inception_v3, (3, 299, 299), 1000, 8),
     "densenet121": (densenet121, (3, 224, 224), 1000, 8),
+    "gpt4": (gpt4, (128,), 50257, 4),
 }
+# Models that read tokens and tell the next one after each: examples and labels are int64 alike.
+OF_TOKENS = {"gpt4"}
 
 
 def build(name):
@@ -56,9 +117,16 @@ def build(name):
     return MODELS[name][0]().train()
 
 
+def example_type(name):
+    return torch.int64 if name in OF_TOKENS else torch.float32
+
+
 def data(name):
-    """inputs float32 and labels int64 of BATCHES batches."""
+    """inputs, float32 or tokens, and labels int64 of BATCHES batches."""
     _, shape, classes, batch = MODELS[name]
     random = numpy.random.RandomState(SEED)
+    if name in OF_TOKENS:
+        tokens = random.randint(0, classes, (BATCHES * batch, shape[0] + 1)).astype(numpy.int64)
+        return tokens[:, :-1].copy(), tokens[:, 1:].copy()
     inputs = random.standard_normal((BATCHES * batch,) + shape).astype(numpy.float32)
     return inputs, random.randint(0, classes, BATCHES * batch).astype(numpy.int64)

@@ -21,7 +21,8 @@ import bench_models
 def export(name, path):
     model = bench_models.build(name)
     state = copy.deepcopy(model.state_dict())  # the exporter's own pass moves running statistics
-    torch.onnx.export(model, torch.zeros((2,) + bench_models.MODELS[name][1]), path,
+    example = torch.zeros((2,) + bench_models.MODELS[name][1], dtype=bench_models.example_type(name))
+    torch.onnx.export(model, example, path,
                       opset_version=15, training=torch.onnx.TrainingMode.TRAINING,
                       do_constant_folding=False, input_names=["input"], output_names=["logits"],
                       dynamic_axes={"input": {0: "batch"}, "logits": {0: "batch"}})
