@@ -14,6 +14,22 @@ static pen_status job_check_cluster(const pen_yaml_node *root, const pen_job *jo
                                                 other->key->text));
 }
 
+// A model is in a file of its own, or written in layers: then its file is the one they are in.
+static pen_status job_complete_model(pen_job *job) {
+    const bool has_layers = job->model.layers.layers.count > 0;
+    const bool has_file = job->model.file != NULL;
+    const pen_yaml_node *node = pen_option_find_node(job->source, &job->model.layers);
+    if (has_layers != has_file) {
+        if (has_layers) job->model.file = node->file;
+        return PEN_OK;
+    }
+    return pen_yaml_blame(
+        node,
+        pen_error(PEN_INVALID_INPUT, "%s",
+                  has_file ? "model: found both 'file' and 'layers', expected one of the two"
+                           : "model: 'file' is missing, expected a path; or 'layers', a list"));
+}
+
 static pen_status job_from_root(const char *path, const pen_yaml_node *root, bool may_open_files,
                                 pen_arena *arena, const pen_job **out_job) {
     pen_job *job;
@@ -22,6 +38,7 @@ static pen_status job_from_root(const char *path, const pen_yaml_node *root, boo
     PEN_TRY(pen_option_read(&pen_job_table, root, &settings, arena, job, &job->source));
     job->file = root->file;
     if (job->train.epochs == 0 && job->train.steps == 0) job->train.epochs = 1;
+    PEN_TRY(job_complete_model(job));
     PEN_TRY(job_check_cluster(root, job));
     PEN_TRY(pen_cluster_spec_complete(&job->cluster, job->source, arena));
     job->placement.constraints.source = job->source;

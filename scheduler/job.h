@@ -33,6 +33,7 @@
 #include "base/option.h"
 #include "base/quantity.h"
 #include "base/status.h"
+#include "graph/layers/layer_model.h"
 #include "partition/cluster_spec.h"
 #include "partition/constraints.h"
 #include "partition/stage_graph.h"
@@ -41,7 +42,8 @@
 #include "scheduler/training/learning_rate.h"
 
 typedef struct pen_job_model {
-    const char *file;
+    const char *file;       // with layers: that of the job, or the part of it that has them
+    pen_layer_model layers; // or none
 } pen_job_model;
 
 typedef enum pen_job_loss {

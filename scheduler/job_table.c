@@ -10,8 +10,8 @@ static const pen_option_field job_model_fields[] = {
     {.key = "file",
      .kind = PEN_OPTION_PATH,
      .offset = offsetof(pen_job_model, file),
-     .is_required = true,
-     .help = "the model, an ONNX file"},
+     .help = "the model's file; or layers, below"},
+    PEN_LAYER_MODEL_FIELDS(pen_job_model, layers),
 };
 static const pen_option_table job_model_table = {
     .size = sizeof(pen_job_model),

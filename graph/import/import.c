@@ -55,6 +55,7 @@ void pen_model_destroy(pen_model *model) {
 // In the order in which they are tried.
 static const pen_model_format *const model_formats[] = {
     &pen_model_format_onnx,
+    &pen_model_format_layers,
 };
 #define MODEL_FORMAT_COUNT (sizeof model_formats / sizeof model_formats[0])
 
@@ -105,8 +106,6 @@ static const pen_model_format *model_find_format(const pen_model_input *input) {
 static pen_status model_refuse(const char *path, bool is_folder, pen_arena *arena) {
     static const char *const others[][2] = {
         {".pbtxt", "a TensorFlow graph in text"},
-        {".yaml", "a model in YAML"},
-        {".yml", "a model in YAML"},
         {".pt", "a PyTorch archive"},
         {".pth", "a PyTorch archive"},
         {".tflite", "a TFLite model"},

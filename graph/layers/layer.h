@@ -4,7 +4,8 @@
 // function that adds its nodes and weights to a graph. What is written for it (a mapping of YAML,
 // or an object of JSON, graph/layers/layer_json.h) becomes a tree of YAML nodes, which the layer's
 // option table (base/option.h) reads into its struct: so there is one reader of options, with one
-// way to say what is wrong. Adding a layer: an entry in its family, and a line in layer_list.h.
+// way to say what is wrong. Adding a layer: an entry in its family's file, and a line in
+// layer_list.h.
 //
 // Shapes are the user's: the first dimension is the batch, PEN_LAYER_BATCH, and channels are last,
 // as `data_format` says by default. Kernels want channels second; so a tensor of rank 3 to 5 may
@@ -70,6 +71,7 @@ struct pen_layer {
     const char *class_name;          // Keras': "Conv2D"
     const char *summary;             // one line
     const pen_option_table *options; // of a struct that begins with pen_layer_common
+    uint32_t input_rank;             // dimensions of its inputs, with the batch; 0: any
     uint32_t input_min;
     uint32_t input_max; // UINT32_MAX: any number
 

@@ -1,0 +1,28 @@
+// What a builder of layers keeps. For graph/layers/ alone.
+//
+// Lifetime, threads: as the builder (graph/layers/layer.h).
+#ifndef PEN_GRAPH_LAYERS_LAYER_BUILDER_H
+#define PEN_GRAPH_LAYERS_LAYER_BUILDER_H
+
+#include "base/name_map.h"
+#include "graph/layers/layer_build.h"
+
+typedef struct pen_layer_record {
+    pen_layer_weight weight;
+    float *contents; // of the whole parameter
+} pen_layer_record;
+
+struct pen_layer_builder {
+    pen_graph *graph;
+    pen_arena *arena; // the graph's
+    uint64_t seed;
+    pen_layer_record **weights; // [weight_capacity]
+    uint32_t weight_count;
+    uint32_t weight_capacity;
+    pen_name_map weight_names; // "<layer>/<weight>" to its index
+    pen_name_map layer_names;  // layers applied, to the index of their table entry
+    bool is_again;             // the layer being built was applied before
+    bool trains;               // it is trainable
+};
+
+#endif // PEN_GRAPH_LAYERS_LAYER_BUILDER_H

@@ -1,0 +1,194 @@
+// First contents of weights, with Keras' distributions: numbers of a stream that the job's seed and
+// the weight's name choose.
+//
+//   glorot  variance 2 / (fan_in + fan_out)
+//   he      2 / fan_in
+//   lecun   1 / fan_in
+//   …_uniform   in [-sqrt(3 variance), sqrt(3 variance))
+//   …_normal    a normal cut at two deviations, whose deviation is sqrt(variance)
+//   orthogonal  a matrix of normal numbers, its columns (or rows, if fewer) made orthonormal by
+//               Gram and Schmidt, which is Q of its QR factorisation with a positive diagonal
+
+#include <math.h>
+#include <stdbool.h>
+
+#include "base/random.h"
+#include "graph/layers/layer_build.h"
+
+// Deviation of a standard normal that is cut at -2 and 2.
+#define INITIALIZER_CUT_DEVIATION 0.87962566103423978
+
+typedef struct initializer_fans {
+    double in;
+    double out;
+} initializer_fans;
+
+// Of a weight whose last two dimensions are inputs and outputs, as Keras counts.
+static initializer_fans initializer_count_fans(const pen_shape *shape) {
+    if (shape->rank == 0) return (initializer_fans){1, 1};
+    const double last = (double)shape->dims[shape->rank - 1];
+    if (shape->rank == 1) return (initializer_fans){last, last};
+    double field = 1;
+    for (uint32_t d = 0; d + 2 < shape->rank; d++) {
+        field *= (double)shape->dims[d];
+    }
+    return (initializer_fans){field * (double)shape->dims[shape->rank - 2], field * last};
+}
+
+static void initializer_fill(const pen_shape *shape, float number, float *out) {
+    const int64_t count = pen_shape_element_count(shape);
+    for (int64_t i = 0; i < count; i++) {
+        out[i] = number;
+    }
+}
+
+static void initializer_uniform(pen_random_key key, const pen_shape *shape, double limit,
+                                float *out) {
+    const int64_t count = pen_shape_element_count(shape);
+    for (int64_t i = 0; i < count; i++) {
+        out[i] = (float)((2.0 * (double)pen_random_uniform(key, (uint64_t)i) - 1.0) * limit);
+    }
+}
+
+static void initializer_normal(uint64_t seed, const char *stream, const pen_shape *shape,
+                               double deviation, bool is_cut, float *out) {
+    const int64_t count = pen_shape_element_count(shape);
+    for (int64_t i = 0; i < count; i++) {
+        double number = 0;
+        uint64_t attempt = 0;
+        do { // a number is dropped with probability 0.046
+            const pen_random_key key = {seed, pen_random_stream(stream, attempt++, 0)};
+            number = pen_random_normal(key, (uint64_t)i);
+        } while (is_cut && fabs(number) > 2.0);
+        out[i] = (float)(number * deviation);
+    }
+}
+
+// One of the vectors: column `index` of a matrix with `cols` columns, or row.
+typedef struct initializer_vectors {
+    double *elements; // [count][length]
+    int64_t count;
+    int64_t length;
+} initializer_vectors;
+
+static void initializer_orthonormalize(const initializer_vectors *vectors) {
+    const int64_t n = vectors->length;
+    for (int64_t i = 0; i < vectors->count; i++) {
+        double *v = vectors->elements + i * n;
+        for (int64_t j = 0; j < i; j++) {
+            const double *u = vectors->elements + j * n;
+            double dot = 0;
+            for (int64_t k = 0; k < n; k++) {
+                dot += u[k] * v[k];
+            }
+            for (int64_t k = 0; k < n; k++) {
+                v[k] -= dot * u[k];
+            }
+        }
+        double norm = 0;
+        for (int64_t k = 0; k < n; k++) {
+            norm += v[k] * v[k];
+        }
+        norm = sqrt(norm);
+        for (int64_t k = 0; k < n; k++) {
+            v[k] = norm > 0 ? v[k] / norm : 0;
+        }
+    }
+}
+
+static pen_status initializer_orthogonal(pen_random_key key, const pen_shape *shape, float *out) {
+    if (shape->rank < 2) {
+        return pen_error(PEN_INVALID_INPUT, "orthogonal needs a weight of two dimensions or more");
+    }
+    const int64_t cols = shape->dims[shape->rank - 1];
+    const int64_t rows = pen_shape_count(shape, 0, shape->rank - 1);
+    const bool is_tall = rows >= cols; // vectors are its columns
+    pen_arena *arena = NULL;
+    PEN_TRY(pen_arena_create(&arena));
+    initializer_vectors vectors = {.count = is_tall ? cols : rows, .length = is_tall ? rows : cols};
+    pen_status status = PEN_NEW(arena, (size_t)(vectors.count * vectors.length), &vectors.elements);
+    if (status == PEN_OK) {
+        for (int64_t i = 0; i < vectors.count * vectors.length; i++) {
+            vectors.elements[i] = pen_random_normal(key, (uint64_t)i);
+        }
+        initializer_orthonormalize(&vectors);
+        for (int64_t r = 0; r < rows; r++) {
+            for (int64_t c = 0; c < cols; c++) {
+                out[r * cols + c] = (float)vectors.elements[is_tall ? c * rows + r : r * cols + c];
+            }
+        }
+    }
+    pen_arena_destroy(arena);
+    return status;
+}
+
+static pen_status initializer_identity(const pen_shape *shape, float *out) {
+    if (shape->rank != 2) {
+        return pen_error(PEN_INVALID_INPUT, "identity needs a weight of two dimensions");
+    }
+    for (int64_t r = 0; r < shape->dims[0]; r++) {
+        for (int64_t c = 0; c < shape->dims[1]; c++) {
+            out[r * shape->dims[1] + c] = r == c ? 1 : 0;
+        }
+    }
+    return PEN_OK;
+}
+
+// Biases of input, forget, cell and output gates.
+static void initializer_unit_forget(const pen_shape *shape, float *out) {
+    const int64_t count = pen_shape_element_count(shape);
+    for (int64_t i = 0; i < count; i++) {
+        out[i] = i / (count / 4) == 1 ? 1 : 0;
+    }
+}
+
+pen_status pen_layer_initialize(pen_layer_initializer initializer, uint64_t seed,
+                                const char *stream, const pen_shape *shape, float *out_numbers) {
+    const pen_random_key key = {seed, pen_random_stream(stream, 0, 0)};
+    const initializer_fans fans = initializer_count_fans(shape);
+    const double glorot = 2.0 / (fans.in + fans.out);
+    const double cut = 1.0 / INITIALIZER_CUT_DEVIATION;
+    switch (initializer) {
+    case PEN_LAYER_ZEROS:
+        initializer_fill(shape, 0, out_numbers);
+        break;
+    case PEN_LAYER_ONES:
+        initializer_fill(shape, 1, out_numbers);
+        break;
+    case PEN_LAYER_GLOROT_UNIFORM:
+        initializer_uniform(key, shape, sqrt(3.0 * glorot), out_numbers);
+        break;
+    case PEN_LAYER_GLOROT_NORMAL:
+        initializer_normal(seed, stream, shape, cut * sqrt(glorot), true, out_numbers);
+        break;
+    case PEN_LAYER_HE_UNIFORM:
+        initializer_uniform(key, shape, sqrt(6.0 / fans.in), out_numbers);
+        break;
+    case PEN_LAYER_HE_NORMAL:
+        initializer_normal(seed, stream, shape, cut * sqrt(2.0 / fans.in), true, out_numbers);
+        break;
+    case PEN_LAYER_LECUN_UNIFORM:
+        initializer_uniform(key, shape, sqrt(3.0 / fans.in), out_numbers);
+        break;
+    case PEN_LAYER_LECUN_NORMAL:
+        initializer_normal(seed, stream, shape, cut * sqrt(1.0 / fans.in), true, out_numbers);
+        break;
+    case PEN_LAYER_RANDOM_UNIFORM:
+        initializer_uniform(key, shape, 0.05, out_numbers);
+        break;
+    case PEN_LAYER_RANDOM_NORMAL:
+        initializer_normal(seed, stream, shape, 0.05, false, out_numbers);
+        break;
+    case PEN_LAYER_TRUNCATED_NORMAL:
+        initializer_normal(seed, stream, shape, 0.05, true, out_numbers);
+        break;
+    case PEN_LAYER_ORTHOGONAL:
+        return initializer_orthogonal(key, shape, out_numbers);
+    case PEN_LAYER_IDENTITY:
+        return initializer_identity(shape, out_numbers);
+    case PEN_LAYER_UNIT_FORGET:
+        initializer_unit_forget(shape, out_numbers);
+        break;
+    }
+    return PEN_OK;
+}
