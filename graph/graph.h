@@ -189,6 +189,10 @@ PEN_NODISCARD pen_status pen_graph_constant(pen_graph *graph, const char *name,
 //   UNSUPPORTED  the value is not a constant: what depends on it would depend on data
 PEN_NODISCARD pen_status pen_value_read_ints(const pen_graph *graph, pen_value_id value,
                                              uint32_t *out_count, const int64_t **out_integers);
+// Reads a constant of any type but the 16-bit floating ones as doubles, one for each element, into
+// the graph's arena. UNSUPPORTED as above.
+PEN_NODISCARD pen_status pen_value_read_numbers(const pen_graph *graph, pen_value_id value,
+                                                const double **out_numbers);
 // Reads a constant of one element of any type as double. UNSUPPORTED as above.
 PEN_NODISCARD pen_status pen_value_read_number(const pen_graph *graph, pen_value_id value,
                                                double *out_number);

@@ -164,3 +164,21 @@ pen_status pen_value_read_number(const pen_graph *graph, pen_value_id value, dou
     }
     return PEN_OK;
 }
+
+pen_status pen_value_read_numbers(const pen_graph *graph, pen_value_id value,
+                                  const double **out_numbers) {
+    PEN_TRY(constant_check(graph, value));
+    const pen_value *constant = pen_graph_value(graph, value);
+    const int64_t count = pen_shape_element_count(&constant->type.shape);
+    double *numbers;
+    PEN_TRY(PEN_NEW(pen_graph_arena(graph), (size_t)count, &numbers));
+    for (int64_t i = 0; i < count; i++) {
+        int64_t integer;
+        if (!constant_element(constant, i, &integer, &numbers[i])) {
+            return pen_error(PEN_UNSUPPORTED, "'%s' has elements of type %s", constant->name,
+                             pen_element_name(constant->type.element));
+        }
+    }
+    *out_numbers = numbers;
+    return PEN_OK;
+}

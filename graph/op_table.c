@@ -11,7 +11,8 @@ static const pen_op_family *const op_table_families[] = {
     &pen_layer_norm_family,  &pen_dropout_family,    &pen_reshape_family,
     &pen_movement_family,    &pen_slice_family,      &pen_indexing_family,
     &pen_constant_family,    &pen_optimizer_family,  &pen_transfer_family,
-    &pen_recurrent_family,   &pen_attention_family,
+    &pen_recurrent_family,   &pen_attention_family,  &pen_series_family,
+    &pen_selection_family,   &pen_einsum_family,     &pen_resize_family,
 };
 
 uint32_t pen_op_family_count(void) {

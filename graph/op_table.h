@@ -27,5 +27,9 @@ extern const pen_op_family pen_constant_family;      // constant_op.c: shape, ra
 extern const pen_op_family pen_optimizer_family;     // optimizer_op.c
 extern const pen_op_family pen_attention_family;     // attention_op.c
 extern const pen_op_family pen_transfer_family;      // transfer_op.c: reorder
+extern const pen_op_family pen_series_family;        // series_op.c: trilu, cum_sum …
+extern const pen_op_family pen_selection_family;     // selection_op.c: top_k, compress, unique …
+extern const pen_op_family pen_einsum_family;        // einsum_op.c
+extern const pen_op_family pen_resize_family;        // resize_op.c: resize, grid_sample, roi_align
 
 #endif // PEN_GRAPH_OP_TABLE_H

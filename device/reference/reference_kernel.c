@@ -11,7 +11,8 @@ static const pen_reference_family *const reference_families[] = {
     &pen_layer_norm_reference,  &pen_dropout_reference,    &pen_reshape_reference,
     &pen_movement_reference,    &pen_slice_reference,      &pen_indexing_reference,
     &pen_constant_reference,    &pen_optimizer_reference,  &pen_transfer_reference,
-    &pen_recurrent_reference,   &pen_attention_reference,
+    &pen_recurrent_reference,   &pen_attention_reference,  &pen_series_reference,
+    &pen_selection_reference,   &pen_einsum_reference,     &pen_resize_reference,
 };
 
 const pen_reference_kernel *pen_reference_kernel_find(const char *op_name) {

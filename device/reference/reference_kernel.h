@@ -67,6 +67,10 @@ extern const pen_reference_family pen_optimizer_reference;
 extern const pen_reference_family pen_attention_reference;
 extern const pen_reference_family pen_transfer_reference;
 extern const pen_reference_family pen_recurrent_reference;
+extern const pen_reference_family pen_series_reference;
+extern const pen_reference_family pen_selection_reference;
+extern const pen_reference_family pen_einsum_reference;
+extern const pen_reference_family pen_resize_reference;
 
 // NULL when no kernel has that op.
 const pen_reference_kernel *pen_reference_kernel_find(const char *op_name);

@@ -76,6 +76,10 @@ void pen_onnx_draft_add_attribute(pen_onnx_draft *draft, pen_attribute_given att
 PEN_NODISCARD pen_status pen_onnx_draft_ints(pen_onnx_draft *draft, uint32_t input,
                                              const char *suffix, uint32_t count,
                                              const int64_t *integers);
+// The same of float32.
+PEN_NODISCARD pen_status pen_onnx_draft_floats(pen_onnx_draft *draft, uint32_t input,
+                                               const char *suffix, uint32_t count,
+                                               const double *numbers);
 // A scalar of the element type of operand 0, if that is known, else float32.
 PEN_NODISCARD pen_status pen_onnx_draft_number(pen_onnx_draft *draft, uint32_t input,
                                                const char *suffix, double number);
@@ -105,8 +109,13 @@ pen_status pen_onnx_convert_lstm(pen_onnx_draft *draft);
 pen_status pen_onnx_convert_gru(pen_onnx_draft *draft);
 pen_status pen_onnx_convert_pad(pen_onnx_draft *draft);
 pen_status pen_onnx_convert_rnn(pen_onnx_draft *draft);
+pen_status pen_onnx_convert_mean_variance(pen_onnx_draft *draft);
+pen_status pen_onnx_convert_resize(pen_onnx_draft *draft);
+pen_status pen_onnx_convert_roi_align(pen_onnx_draft *draft);
 pen_status pen_onnx_convert_slice(pen_onnx_draft *draft);
 pen_status pen_onnx_convert_softmax(pen_onnx_draft *draft);
 pen_status pen_onnx_convert_split(pen_onnx_draft *draft);
+pen_status pen_onnx_convert_top_k(pen_onnx_draft *draft);
+pen_status pen_onnx_convert_upsample(pen_onnx_draft *draft);
 
 #endif // PEN_GRAPH_IMPORT_ONNX_MAPPING_H

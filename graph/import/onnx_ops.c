@@ -113,6 +113,7 @@ static const pen_onnx_mapping ops_table[] = {
     SAME("GlobalMaxPool", "global_max_pool", 1),
     BROADCAST("Greater", "greater"),
     SAME("GreaterOrEqual", "greater_or_equal", 12),
+    SAME("GridSample", "grid_sample", 16),
     {.op_type = "GroupNormalization",
      .op_name = "group_normalization",
      .taken = "stash_type=1",
@@ -139,12 +140,19 @@ static const pen_onnx_mapping ops_table[] = {
     HINTED("Max", "max"),
     {.op_type = "MaxPool", .op_name = "max_pool", .taken = "storage_order=0"},
     HINTED("Mean", "mean"),
+    {.op_type = "MeanVarianceNormalization",
+     .op_name = "div",
+     .taken = "axes",
+     .opset_first = 9,
+     .own_arity = true,
+     .convert = pen_onnx_convert_mean_variance},
     HINTED("Min", "min"),
     SAME("Mish", "mish", 18),
     SAME("Mod", "mod", 10),
     BROADCAST("Mul", "mul"),
     HINTED("Neg", "neg"),
     SAME("NegativeLogLikelihoodLoss", "negative_log_likelihood_loss", 12),
+    SAME("NonMaxSuppression", "non_max_suppression", 10),
     SAME("NonZero", "non_zero", 9),
     SAME("Not", "not", 1),
     {.op_type = "OneHot", .op_name = "one_hot", .opset_first = 9, .constant_inputs = 1u << 2},
@@ -178,6 +186,17 @@ static const pen_onnx_mapping ops_table[] = {
     REDUCE("ReduceSumSquare", "reduce_sum_square"),
     HINTED("Relu", "relu"),
     SAME("Reshape", "reshape", 5),
+    {.op_type = "Resize",
+     .op_name = "resize",
+     .opset_first = 10,
+     .taken = "antialias=0 keep_aspect_ratio_policy=stretch",
+     .constant_inputs = 0xe,
+     .convert = pen_onnx_convert_resize},
+    SAME("ReverseSequence", "reverse_sequence", 10),
+    {.op_type = "RoiAlign",
+     .op_name = "roi_align",
+     .opset_first = 10,
+     .convert = pen_onnx_convert_roi_align},
     SAME("Round", "round", 11),
     SAME("Scatter", "scatter_elements", 9),
     SAME("ScatterElements", "scatter_elements", 11),
@@ -213,10 +232,17 @@ static const pen_onnx_mapping ops_table[] = {
     HINTED("Tanh", "tanh"),
     SAME("ThresholdedRelu", "thresholded_relu", 10),
     SAME("Tile", "tile", 6),
-    SAME("TopK", "top_k", 10),
+    {.op_type = "TopK", .op_name = "top_k", .taken = "k", .convert = pen_onnx_convert_top_k},
     SAME("Transpose", "transpose", 1),
     SAME("Trilu", "trilu", 14),
+    SAME("Unique", "unique", 11),
     REDUCE("Unsqueeze", "unsqueeze"),
+    {.op_type = "Upsample",
+     .op_name = "resize",
+     .opset_first = 7,
+     .taken = "scales",
+     .constant_inputs = 0x2,
+     .convert = pen_onnx_convert_upsample},
     SAME("Where", "where", 9),
     BROADCAST("Xor", "xor"),
 };
@@ -295,6 +321,23 @@ pen_status pen_onnx_draft_ints(pen_onnx_draft *draft, uint32_t input, const char
     pen_value_id value;
     PEN_TRY(draft_suffixed(draft, suffix, &name));
     PEN_TRY(pen_graph_constant_ints(draft->graph, name, count, integers, &value));
+    pen_onnx_draft_set_input(draft, input, value);
+    return PEN_OK;
+}
+
+pen_status pen_onnx_draft_floats(pen_onnx_draft *draft, uint32_t input, const char *suffix,
+                                 uint32_t count, const double *numbers) {
+    const char *name;
+    pen_value_id value;
+    float *data;
+    const int64_t dim = count;
+    PEN_TRY(PEN_NEW(pen_graph_arena(draft->graph), count, &data));
+    for (uint32_t i = 0; i < count; i++) {
+        data[i] = (float)numbers[i];
+    }
+    const pen_tensor_type type = pen_tensor_type_make(PEN_FLOAT32, 1, &dim);
+    PEN_TRY(draft_suffixed(draft, suffix, &name));
+    PEN_TRY(pen_graph_constant(draft->graph, name, &type, data, &value));
     pen_onnx_draft_set_input(draft, input, value);
     return PEN_OK;
 }

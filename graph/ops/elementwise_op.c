@@ -146,6 +146,20 @@ static pen_status pow_backward_exponent_infer(pen_infer_context *context) {
     return pow_backward_infer_of(context, 2);
 }
 
+// y = a - b trunc(a / b), so that the quotient is (a - y) / b.
+static pen_status mod_gradient(pen_gradient_context *context) {
+    const pen_value_id dy = pen_gradient_of_output(context, 0);
+    const pen_value_id b = pen_gradient_input(context, 1);
+    if (pen_gradient_needed(context, 0)) PEN_TRY(pen_gradient_set_summed(context, 0, dy));
+    if (!pen_gradient_needed(context, 1)) return PEN_OK;
+    pen_value_id quotient, gradient;
+    PEN_TRY(pen_gradient_apply(context, 1, "sub", pen_gradient_output(context, 0),
+                               pen_gradient_input(context, 0), &quotient));
+    PEN_TRY(pen_gradient_apply(context, 1, "div", quotient, b, &quotient));
+    PEN_TRY(pen_gradient_apply(context, 1, "mul", dy, quotient, &gradient));
+    return pen_gradient_set_summed(context, 1, gradient);
+}
+
 static pen_status mean_gradient(pen_gradient_context *context) {
     const uint32_t count = pen_gradient_node(context)->input_count;
     const pen_value_id dy = pen_gradient_of_output(context, 0);
@@ -286,6 +300,7 @@ static const pen_op elementwise_ops[] = {
      .attribute_count = 1,
      .in_place_inputs = 3,
      .infer = mod_infer,
+     .gradient = mod_gradient,
      .flops = pen_flops_of_output},
     {.name = "bit_shift",
      .summary = "the bits of a moved by b",
