@@ -97,9 +97,22 @@ def gpt4():
     return Decoder(layers=4, width=768, heads=12, length=128, vocabulary=50257)
 
 
+class Recurrent(nn.Module):
+    """Two layers of 512 units, and a class from the last step."""
+
+    def __init__(self):
+        super().__init__()
+        self.lstm = nn.LSTM(512, 512, num_layers=2, batch_first=True)
+        self.head = nn.Linear(512, 10)
+
+    def forward(self, x):
+        return self.head(self.lstm(x)[0][:, -1])
+
+
 # name: (constructor, shape of one example, classes, batch)
 MODELS = {
     "mlp4096": (mlp4096, (784,), 10, 128),
+    "lstm512": (Recurrent, (64, 512), 10, 32),
     "mlp2048": (mlp2048, (2048,), 10, 256),
     "resnet18": (resnet18, (3, 224, 224), 1000, 8),
     "resnet50": (resnet50, (3, 224, 224), 1000, 8),

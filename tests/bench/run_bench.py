@@ -21,13 +21,14 @@ import bench_rows
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CASES = ["mlp4096:1:1", "mlp4096:2:1", "mlp4096:1:4", "mlp4096:2:4", "resnet18:1:1",
-         "resnet18:2:1", "resnet50:1:1", "resnet50:2:1", "gpt4:1:1", "gpt4:2:1"]
-BATCH = {"mlp4096": 128, "resnet18": 8, "resnet50": 8, "gpt4": 4}
+         "resnet18:2:1", "resnet50:1:1", "resnet50:2:1", "gpt4:1:1", "gpt4:2:1",
+         "lstm512:1:1", "lstm512:2:1"]
+BATCH = {"mlp4096": 128, "resnet18": 8, "resnet50": 8, "gpt4": 4, "lstm512": 32}
 WARM_UP = 2
 # The peer's settings that are tried. Convolutions do not use OpenBLAS, so its core does not matter.
 CONVOLUTIONAL = ["contiguous:auto:each", "channels_last:auto:each", "channels_last:auto:foreach"]
 VARIANTS = {"mlp4096": [], "resnet18": CONVOLUTIONAL, "resnet50": CONVOLUTIONAL,
-            "gpt4": []}  # []: all
+            "gpt4": [], "lstm512": []}  # []: all
 
 JOB = """version: 1
 model: {{file: {model}.onnx}}

@@ -28,7 +28,7 @@ import subprocess
 import sys
 import time
 
-BATCH = {"mlp4096": 128, "resnet18": 8, "resnet50": 8, "gpt4": 4}
+BATCH = {"mlp4096": 128, "resnet18": 8, "resnet50": 8, "gpt4": 4, "lstm512": 32}
 WARM_UP = 3
 
 
@@ -54,8 +54,7 @@ def measure(options, variant):
     import torch
     import bench_models
     torch.set_num_threads(options.threads)
-    convolutional = len(bench_models.MODELS[options.model][1]) == 3
-    if convolutional:
+    if options.model not in FLAT:
         import torchvision  # part of the base, not of the model's memory
         assert torchvision
     base = peak_bytes()
@@ -110,7 +109,7 @@ def environment(options, core):
 def default_variants(model):
     with open("/proc/cpuinfo", encoding="ascii", errors="replace") as file:
         cores = ["auto", "SKYLAKEX"] if " avx512f " in file.read() else ["auto"]
-    if model in ("mlp4096", "gpt4"):
+    if model in ("mlp4096", "gpt4", "lstm512"):
         return [f"contiguous:{core}:{update}" for core in cores for update in ("each", "foreach")]
     return [f"{layout}:{core}:each" for layout in ("contiguous", "channels_last") for core in cores]
 
@@ -132,7 +131,7 @@ def parse():
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--microbatches", type=int, default=1)
     parser.add_argument("--runs", type=int, default=10)
-    parser.add_argument("--batch", type=int, help="default: 128 for mlp4096, 8 for the ResNets, 4 for gpt4")
+    parser.add_argument("--batch", type=int, help="default: the benchmark's")
     parser.add_argument("--variant", action="append", metavar="LAYOUT:CORE:UPDATE")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     options = parser.parse_args()
