@@ -36,6 +36,7 @@ STORED = {
     "batchnorm_cnn": (models.BatchnormCnn, (3, 16, 16), 13, 5, 8),
     "normed_mlp": (lambda: models.NormedMlp(16), (6, 16), 13, 5, 3),
     "normed_cnn": (models.NormedCnn, (3, 8, 8), 17, 5, 4),
+    "recurrent": (models.Recurrent, (7, 5), 14, 5, 3),
     "resnet18": (lambda: models.Resnet18(4, 0.25), (3, 64, 64), 15, 2, 9),
 }
 FULL = {"resnet18_full": (lambda: models.Resnet18(64, 0.02), (3, 64, 64), 14, 2, 7)}

@@ -106,6 +106,23 @@ class BatchnormCnn(nn.Module):
         return self.fc2(x)
 
 
+class Recurrent(nn.Module):
+    """Two layers of LSTM in both directions, a GRU and an RNN, read at their last steps."""
+
+    def __init__(self):
+        super().__init__()
+        self.lstm = nn.LSTM(5, 6, num_layers=2, bidirectional=True, batch_first=True)
+        self.gru = nn.GRU(12, 10, batch_first=True)
+        self.rnn = nn.RNN(10, 8, batch_first=True)
+        self.fc = nn.Linear(14, 10)
+
+    def forward(self, x):
+        y, (_, cell) = self.lstm(x)
+        y, _ = self.gru(y)
+        _, last = self.rnn(y)
+        return self.fc(torch.cat([last[0], cell[3]], 1))
+
+
 class BasicBlock(nn.Module):
     """The residual block of ResNet-18."""
 

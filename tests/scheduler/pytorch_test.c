@@ -173,14 +173,15 @@ static void check_models(const char *device, const char *const *models, uint32_t
 
 static void cpu_has_the_numbers(void **state) {
     (void)state;
-    static const char *const models[] = {
-        "mlp", "lenet", "branching_cnn", "batchnorm_cnn", "normed_mlp", "normed_cnn", "resnet18"};
+    static const char *const models[] = {"mlp",           "lenet",      "branching_cnn",
+                                         "batchnorm_cnn", "normed_mlp", "normed_cnn",
+                                         "recurrent",     "resnet18"};
     check_models("cpu", models, sizeof models / sizeof *models, 1);
 }
 
 static void reference_has_the_numbers(void **state) {
     (void)state;
-    static const char *const models[] = {"mlp", "lenet"};
+    static const char *const models[] = {"mlp", "lenet", "recurrent"};
     check_models("reference", models, sizeof models / sizeof *models, 2);
 }
 

@@ -97,11 +97,11 @@ static void microbatches_add_up_to_the_batch(void **state) {
     }
 }
 
-// A convolutional model without batch statistics: four microbatches of two images.
-static void microbatches_of_images_add_up(void **state) {
+// Models without batch statistics: four microbatches of two examples.
+static void microbatches_of_images_and_sequences_add_up(void **state) {
     (void)state;
-    static const char *const models[] = {"branching_cnn", "lenet"};
-    for (size_t m = 0; m < 2; m++) {
+    static const char *const models[] = {"branching_cnn", "lenet", "recurrent"};
+    for (size_t m = 0; m < sizeof models / sizeof *models; m++) {
         pen_arena *arena = check_arena();
         float *whole = NULL;
         uint64_t count;
@@ -344,7 +344,7 @@ static void steps_can_be_limited(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(microbatches_add_up_to_the_batch),
-        cmocka_unit_test(microbatches_of_images_add_up),
+        cmocka_unit_test(microbatches_of_images_and_sequences_add_up),
         cmocka_unit_test(reports_say_what_happened),
         cmocka_unit_test(steps_make_no_heap_calls),
         cmocka_unit_test(equal_seeds_have_equal_bits),

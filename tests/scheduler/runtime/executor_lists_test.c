@@ -471,6 +471,11 @@ static void convolutional_nets_are_the_same(void **state) {
     check_model("tests/reference/branching_cnn/model.onnx", 2, (const uint32_t[]){3, 0}, 1);
 }
 
+static void recurrent_nets_are_the_same(void **state) {
+    (void)state;
+    check_model("tests/reference/recurrent/model.onnx", 2, (const uint32_t[]){3, 0}, 0);
+}
+
 static void random_graphs_are_the_same(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 40; seed++) {
@@ -531,4 +536,5 @@ PEN_TEST_MAIN(cmocka_unit_test(ten_thousand_steps_take_no_memory),
               cmocka_unit_test(perceptrons_with_dropout_are_the_same),
               cmocka_unit_test(convolutional_nets_are_the_same),
               cmocka_unit_test(random_graphs_are_the_same),
-              cmocka_unit_test(a_copy_less_is_not_the_same))
+              cmocka_unit_test(a_copy_less_is_not_the_same),
+              cmocka_unit_test(recurrent_nets_are_the_same))
