@@ -119,10 +119,12 @@ static bool norm_find_division(pen_fuse_match *match, pen_node_id anchor, pen_va
     }
     if (!pen_fuse_is(match, anchor, "mul")) return false;
     for (uint32_t i = 0; i < 2; i++) {
+        const pen_fuse_match before = *match;
         *out_top = pen_fuse_input(match, anchor, 1 - i);
         if (norm_find_inverse_root(match, pen_fuse_input(match, anchor, i), out_square)) {
             return true;
         }
+        *match = before;
     }
     return false;
 }
@@ -225,6 +227,100 @@ bool pen_fuse_layer_norm(pen_fuse_match *match, pen_node_id anchor) {
         match->inputs[match->input_count++] = weight;
     }
     return pen_tensor_type_equal(x, pen_fuse_type(match, pen_fuse_output(match, match->last)));
+}
+
+// ---- as a product and a sum
+
+// As TensorFlow writes it: x * m + (bias - mean * m), where m = scale / deviation.
+typedef struct norm_affine {
+    norm_mean mean;
+    pen_value_id m, scale, bias; // scale may be NONE
+} norm_affine;
+
+// value is bias - mean * m.
+static bool norm_find_offset(pen_fuse_match *match, pen_value_id value, norm_affine *affine) {
+    const pen_node_id difference = pen_fuse_made_by(match, value, "sub");
+    if (!pen_node_is(difference)) return false;
+    affine->bias = pen_fuse_input(match, difference, 0);
+    const pen_node_id product =
+        pen_fuse_made_by(match, pen_fuse_input(match, difference, 1), "mul");
+    for (uint32_t i = 0; pen_node_is(product) && i < 2; i++) {
+        affine->m = pen_fuse_input(match, product, 1 - i);
+        if (norm_find_mean(match, pen_fuse_input(match, product, i), &affine->mean)) return true;
+    }
+    return false;
+}
+
+// m is 1 / sqrt(of), or that times a scale.
+static bool norm_find_factor(pen_fuse_match *match, norm_affine *affine, pen_value_id *out_of) {
+    affine->scale = PEN_VALUE_NONE;
+    pen_fuse_match before = *match;
+    if (norm_find_inverse_root(match, affine->m, out_of)) return true;
+    *match = before;
+    const pen_node_id product = pen_fuse_made_by(match, affine->m, "mul");
+    for (uint32_t i = 0; pen_node_is(product) && i < 2; i++) {
+        before = *match;
+        affine->scale = pen_fuse_input(match, product, 1 - i);
+        if (norm_find_inverse_root(match, pen_fuse_input(match, product, i), out_of)) return true;
+        *match = before;
+    }
+    return false;
+}
+
+// The mean of squares around `mean`, to which an epsilon is added.
+static bool norm_find_variance(pen_fuse_match *match, pen_value_id sum, const norm_mean *mean,
+                               double *out_epsilon) {
+    pen_value_id variance, root;
+    norm_mean squares;
+    if (!norm_find_epsilon(match, sum, &variance, out_epsilon)) return false;
+    if (!norm_find_mean(match, variance, &squares) || squares.axis != mean->axis) return false;
+    if (!norm_find_square(match, squares.of, &root)) return false;
+    const pen_node_id difference = pen_fuse_made_by(match, root, "sub");
+    return pen_node_is(difference) &&
+           pen_fuse_same(match, pen_fuse_input(match, difference, 0), mean->of) &&
+           pen_fuse_same(match, pen_fuse_input(match, difference, 1),
+                         pen_fuse_output(match, mean->node));
+}
+
+static bool norm_find_affine(pen_fuse_match *match, pen_node_id anchor, uint32_t product_input,
+                             norm_affine *affine, double *out_epsilon) {
+    pen_value_id sum;
+    if (!norm_find_offset(match, pen_fuse_input(match, anchor, 1 - product_input), affine)) {
+        return false;
+    }
+    const pen_node_id product =
+        pen_fuse_made_by(match, pen_fuse_input(match, anchor, product_input), "mul");
+    if (!pen_node_is(product)) return false;
+    const pen_value_id other = pen_fuse_other(match, product, affine->mean.of);
+    if (!pen_fuse_same(match, other, affine->m)) return false;
+    return norm_find_factor(match, affine, &sum) &&
+           norm_find_variance(match, sum, &affine->mean, out_epsilon);
+}
+
+bool pen_fuse_affine_norm(pen_fuse_match *match, pen_node_id anchor) {
+    norm_affine affine;
+    double epsilon = 0;
+    bool is_found = false;
+    if (!pen_fuse_is(match, anchor, "add")) return false;
+    for (uint32_t i = 0; i < 2 && !is_found; i++) {
+        *match = pen_fuse_match_begin(match->graph, match->readers);
+        is_found = norm_find_affine(match, anchor, i, &affine, &epsilon);
+    }
+    if (!is_found) return false;
+    const pen_tensor_type *x = pen_fuse_type(match, affine.mean.of);
+    const pen_tensor_type *bias = pen_fuse_type(match, affine.bias);
+    const uint32_t axis = affine.mean.axis;
+    if (!pen_value_is(affine.scale) || !norm_weight_fits(bias, x, axis)) return false;
+    if (!pen_tensor_type_equal(pen_fuse_type(match, affine.scale), bias)) return false;
+    pen_fuse_join(match, anchor);
+    match->last = anchor;
+    match->op_name = "layer_normalization";
+    match->attributes[match->attribute_count++] = pen_attribute_float("epsilon", epsilon);
+    match->attributes[match->attribute_count++] = pen_attribute_int("axis", axis);
+    const pen_value_id inputs[] = {affine.mean.of, affine.scale, affine.bias};
+    memcpy(match->inputs, inputs, sizeof inputs);
+    match->input_count = 3;
+    return pen_tensor_type_equal(x, pen_fuse_type(match, pen_fuse_output(match, anchor)));
 }
 
 // ---- groups

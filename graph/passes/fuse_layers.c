@@ -7,6 +7,7 @@
 
 static const pen_fuse_rule fuse_rules[] = {
     pen_fuse_layer_norm,
+    pen_fuse_affine_norm,
     pen_fuse_group_norm,
     pen_fuse_gelu,
 };

@@ -2,6 +2,7 @@
 // and writes less and keeps less for the backward pass:
 //
 //   (x - mean) / sqrt(variance + epsilon) * scale + bias    → layer_normalization
+//   x * m + (bias - mean * m), m = scale / sqrt(…)          → the same
 //   x / sqrt(mean of x² + epsilon) * scale                  → rms_normalization
 //   instance_normalization between reshapes, * scale + bias → group_normalization
 //   x times the normal distribution, by erf or by tanh      → gelu
@@ -28,6 +29,7 @@ PEN_NODISCARD pen_status pen_fuse_layers(pen_graph *graph, uint32_t kept_count,
 
 // The rules, tried in this order.
 bool pen_fuse_layer_norm(pen_fuse_match *match, pen_node_id anchor); // fuse_layer_norm.c
+bool pen_fuse_affine_norm(pen_fuse_match *match, pen_node_id anchor);
 bool pen_fuse_group_norm(pen_fuse_match *match, pen_node_id anchor); // fuse_layer_norm.c
 bool pen_fuse_gelu(pen_fuse_match *match, pen_node_id anchor);       // fuse_gelu.c
 

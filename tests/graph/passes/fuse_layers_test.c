@@ -195,6 +195,33 @@ static void normalisations_are_found(void **state) {
     }
 }
 
+// x * m + (bias - mean * m), as TensorFlow has it.
+static void products_and_sums_are_found(void **state) {
+    (void)state;
+    for (int way = 0; way < 16; way++) {
+        speller s = speller_begin(states);
+        const spelling how = {
+            .root = 1 + way % 2, .swaps = way / 2 % 2 != 0, .multiplies = way / 4 % 2 != 0};
+        const pen_tensor_type vector = {PEN_FLOAT64, {1, {5}}};
+        const pen_value_id mean = mean_of(&s, s.x), d = apply(&s, "sub", s.x, mean);
+        const pen_value_id square =
+            how.multiplies ? apply(&s, "mul", d, d) : apply(&s, "pow", d, number(&s, 2));
+        const pen_value_id sum = commute(&s, &how, "add", mean_of(&s, square), number(&s, 0.01));
+        const pen_value_id scale = weight(&s, "scale", vector), bias = weight(&s, "bias", vector);
+        const pen_value_id root = apply_one(&s, "sqrt", sum);
+        const pen_value_id inverse = how.root == 1 ? apply(&s, "div", number(&s, 1), root)
+                                                   : apply_one(&s, "reciprocal", root);
+        const pen_value_id m = commute(&s, &how, "mul", inverse, scale);
+        const pen_value_id product = commute(&s, &how, "mul", s.x, m);
+        const pen_value_id offset = apply(&s, "sub", bias, commute(&s, &how, "mul", mean, m));
+        const pen_value_id y =
+            way / 8 == 0 ? apply(&s, "add", product, offset) : apply(&s, "add", offset, product);
+        pen_graph *fused = fuse(&s, y);
+        check_ops(fused, 1, "layer_normalization");
+        assert_int_equal(pen_graph_node(fused, (pen_node_id){0})->input_count, 3);
+    }
+}
+
 static void weights_of_several_dimensions_are_taken(void **state) {
     (void)state;
     speller s = speller_begin(states);
@@ -360,6 +387,7 @@ static void other_gates_stay(void **state) {
 }
 
 PEN_TEST_MAIN(cmocka_unit_test(normalisations_are_found),
+              cmocka_unit_test(products_and_sums_are_found),
               cmocka_unit_test(weights_of_several_dimensions_are_taken),
               cmocka_unit_test(what_only_looks_alike_stays), cmocka_unit_test(groups_are_found),
               cmocka_unit_test(gated_activations_are_found), cmocka_unit_test(swish_is_found),
