@@ -63,12 +63,15 @@ static void check_equal_nodes(const pen_model *a, const pen_model *b) {
             assert_int_equal(first->attributes[i].present, second->attributes[i].present);
             assert_int_equal(first->attributes[i].integer, second->attributes[i].integer);
             assert_true((float)first->attributes[i].number == (float)second->attributes[i].number);
+            const char *text = first->attributes[i].text;
+            if (text != NULL) assert_string_equal(text, second->attributes[i].text);
+            assert_int_equal(first->attributes[i].count, second->attributes[i].count);
         }
     }
 }
 
-static const char *const exported[] = {"aliases", "training", "initializer_input", "function",
-                                       "external"};
+static const char *const exported[] = {"aliases",  "training", "initializer_input",
+                                       "function", "external", "recurrent"};
 
 static void what_is_written_reads_back_the_same(void **state) {
     (void)state;

@@ -413,6 +413,34 @@ static void every_refused_allocation_is_an_error(void **state) {
     }
 }
 
+// The list of activations is one text; initial states are data; what a gradient needs is saved.
+static void recurrent_nodes_save_their_gates(void **state) {
+    (void)state;
+    pen_model *model = open_model("recurrent");
+    const pen_node *lstm = find_node(model, "lstm");
+    assert_string_equal(pen_node_text(lstm, "activations"), "HardSigmoid Tanh Softsign");
+    assert_true((float)pen_node_float(lstm, "clip") == 3.0f);
+    assert_int_equal(lstm->input_count, 5);
+    assert_false(pen_value_is(lstm->inputs[3]));
+    assert_string_equal(input_name(model, lstm, 4), "lengths");
+    assert_int_equal(lstm->output_count, 5);
+    assert_string_equal(pen_value_name(model->graph, lstm->outputs[1]), "last");
+    assert_false(pen_value_is(lstm->outputs[2]));
+    assert_string_equal(pen_value_name(model->graph, lstm->outputs[3]), "lstm/gates");
+    assert_string_equal(pen_value_name(model->graph, lstm->outputs[4]), "lstm/cells");
+    const pen_node *gru = find_node(model, "gru");
+    assert_false(pen_node_has(gru, "activations"));
+    assert_int_equal(pen_node_int(gru, "linear_before_reset"), 1);
+    assert_int_equal(gru->output_count, 3);
+    assert_false(pen_value_is(gru->outputs[1]));
+    assert_string_equal(pen_value_name(model->graph, gru->outputs[2]), "gru/gates");
+    const pen_node *rnn = find_node(model, "rnn");
+    assert_int_equal(rnn->output_count, 1);
+    assert_int_equal(find_value(model, "h")->kind, PEN_VALUE_CONSTANT);
+    assert_int_equal(find_value(model, "rnn.r")->kind, PEN_VALUE_PARAMETER);
+    pen_model_destroy(model);
+}
+
 PEN_TEST_MAIN(cmocka_unit_test(every_encoding_gives_the_same_bytes),
               cmocka_unit_test(aligned_contents_are_borrowed),
               cmocka_unit_test(external_data_is_mapped),
@@ -427,6 +455,7 @@ PEN_TEST_MAIN(cmocka_unit_test(every_encoding_gives_the_same_bytes),
               cmocka_unit_test(running_statistics_are_replaced),
               cmocka_unit_test(a_weight_that_is_a_constant_too_is_split),
               cmocka_unit_test(constants_are_read), cmocka_unit_test(functions_are_inlined),
+              cmocka_unit_test(recurrent_nodes_save_their_gates),
               cmocka_unit_test(everything_unsupported_is_listed_at_once),
               cmocka_unit_test(wrong_models_are_refused_by_name),
               cmocka_unit_test(other_kinds_of_file_are_named),

@@ -303,6 +303,22 @@ def shapes():
           array("rows", [-1, 6], np.int64)])
 
 
+def recurrent():
+    def weights(name, rows, directions=1):
+        tensors = [(name + ".w", [directions, rows, 3]), (name + ".r", [directions, rows, 2])]
+        return [array(title, np.linspace(-1, 1, np.prod(shape)).reshape(shape)) for title, shape in tensors]
+    nodes = [helper.make_node("LSTM", ["x", "lstm.w", "lstm.r", "", "lengths"], ["", "last"], name="lstm", hidden_size=2,
+                              activations=["HardSigmoid", "Tanh", "Softsign"], activation_alpha=[0.25],
+                              activation_beta=[0.4], clip=3.0),
+             helper.make_node("GRU", ["x", "gru.w", "gru.r"], ["y"], name="gru", hidden_size=2,
+                              direction="bidirectional", linear_before_reset=1),
+             helper.make_node("RNN", ["x", "rnn.w", "rnn.r", "", "", "h"], ["z"], name="rnn", hidden_size=2,
+                              direction="reverse", activations=["Relu"])]
+    save("recurrent", nodes, [value("x", [4, "N", 3]), value("lengths", ["N"], TensorProto.INT32)],
+         [value("last", [1, "N", 2]), value("y", [4, 2, "N", 2]), value("z", [4, 1, "N", 2])],
+         weights("lstm", 8) + weights("gru", 6, 2) + weights("rnn", 2) + [array("h", np.ones([1, 1, 2]))])
+
+
 def wrong():
     """Models that must be refused, with what they lack named."""
     branch = helper.make_graph([helper.make_node("Identity", ["x"], ["b"])], "branch", [], [value("b", [1])])
@@ -359,3 +375,4 @@ if __name__ == "__main__":
     old_broadcasts()
     shapes()
     wrong()
+    recurrent()
