@@ -54,7 +54,7 @@ def measure(options, variant):
     import torch
     import bench_models
     torch.set_num_threads(options.threads)
-    if options.model not in FLAT:
+    if len(bench_models.MODELS[options.model][1]) == 3:  # convolutional
         import torchvision  # part of the base, not of the model's memory
         assert torchvision
     base = peak_bytes()

@@ -98,5 +98,32 @@ static void statistics_that_are_used_cannot_go(void **state) {
     pen_arena_destroy(t.arena);
 }
 
-PEN_TEST_MAIN(cmocka_unit_test(running_statistics_are_used_and_kept),
+// What is saved for a gradient, and states that nothing reads, are left out.
+static void recurrent_nodes_save_nothing(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    pen_graph *graph;
+    CHECK_OK(pen_graph_create(arena, "recurrent", &graph));
+    const pen_tensor_type x = {PEN_FLOAT32, {3, {4, 2, 3}}}, w = {PEN_FLOAT32, {3, {1, 20, 3}}},
+                          r = {PEN_FLOAT32, {3, {1, 20, 5}}};
+    const pen_value_id operands[3] = {graph_value_of(graph, "x", PEN_VALUE_INPUT, &x),
+                                      graph_value_of(graph, "w", PEN_VALUE_PARAMETER, &w),
+                                      graph_value_of(graph, "r", PEN_VALUE_PARAMETER, &r)};
+    pen_node_spec spec = pen_node_spec_make("lstm", "net");
+    spec.inputs = operands;
+    spec.input_count = 3;
+    spec.output_count = 5;
+    pen_node_id id;
+    CHECK_OK(pen_graph_add_node(graph, &spec, &id));
+    CHECK_OK(pen_graph_add_output(graph, pen_graph_node(graph, id)->outputs[1]));
+    CHECK_OK(pen_set_inference(graph));
+    const pen_node *node = pen_graph_node(graph, id);
+    assert_int_equal(node->output_count, 2);
+    assert_true(pen_value_is(node->outputs[0]) && pen_value_is(node->outputs[1]));
+    CHECK_OK(pen_verify(graph));
+    pen_arena_destroy(arena);
+}
+
+PEN_TEST_MAIN(cmocka_unit_test(recurrent_nodes_save_nothing),
+              cmocka_unit_test(running_statistics_are_used_and_kept),
               cmocka_unit_test(statistics_that_are_used_cannot_go))
