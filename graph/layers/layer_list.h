@@ -51,8 +51,52 @@
       3, 1, 1, "mean of each channel")                                                             \
     X(global_average_pooling2d, "GlobalAveragePooling2D", global_pooling, global_average_pooling,  \
       4, 1, 1, "mean of each channel")                                                             \
+    X(global_max_pooling3d, "GlobalMaxPooling3D", global_pooling, global_max_pooling, 5, 1, 1,     \
+      "largest of each channel")                                                                   \
+    X(global_average_pooling3d, "GlobalAveragePooling3D", global_pooling, global_average_pooling,  \
+      5, 1, 1, "mean of each channel")                                                             \
     X(batch_normalization, "BatchNormalization", batch_normalization, batch_normalization, 0, 1,   \
-      1, "normalises each channel over the batch")
+      1, "normalises each channel over the batch")                                                 \
+    X(layer_normalization, "LayerNormalization", layer_normalization, layer_normalization, 0, 1,   \
+      1, "normalises each example, or row")                                                        \
+    X(group_normalization, "GroupNormalization", group_normalization, group_normalization, 0, 1,   \
+      1, "normalises groups of channels of each example")                                          \
+    X(relu, "ReLU", relu, relu, 0, 1, 1, "max(x, 0), with bounds and slopes")                      \
+    X(leaky_relu, "LeakyReLU", leaky_relu, leaky_relu, 0, 1, 1, "x, or alpha x below 0")           \
+    X(elu, "ELU", elu, elu, 0, 1, 1, "x, or alpha (e^x - 1) below 0")                              \
+    X(prelu, "PReLU", prelu, prelu, 0, 1, 1, "x, or a trained slope times x below 0")              \
+    X(thresholded_relu, "ThresholdedReLU", thresholded_relu, thresholded_relu, 0, 1, 1,            \
+      "x, or 0 where it is not above theta")                                                       \
+    X(softmax, "Softmax", softmax, softmax, 0, 1, 1, "shares that sum to 1 over a dimension")      \
+    X(add, "Add", merge, add, 0, 2, PEN_LAYERS_ANY, "the sum of several")                          \
+    X(subtract, "Subtract", merge, subtract, 0, 2, 2, "the first less the second")                 \
+    X(multiply, "Multiply", merge, multiply, 0, 2, PEN_LAYERS_ANY, "the product of several")       \
+    X(average, "Average", merge, average, 0, 2, PEN_LAYERS_ANY, "the mean of several")             \
+    X(maximum, "Maximum", merge, maximum, 0, 2, PEN_LAYERS_ANY, "the largest of several")          \
+    X(minimum, "Minimum", merge, minimum, 0, 2, PEN_LAYERS_ANY, "the smallest of several")         \
+    X(concatenate, "Concatenate", concatenate, concatenate, 0, 1, PEN_LAYERS_ANY,                  \
+      "several, one behind the other along a dimension")                                           \
+    X(dot, "Dot", dot, dot, 0, 2, 2, "products of two, summed over a dimension of each")           \
+    X(zero_padding1d, "ZeroPadding1D", zero_padding, zero_padding, 3, 1, 1, "zeros around")        \
+    X(zero_padding2d, "ZeroPadding2D", zero_padding, zero_padding, 4, 1, 1, "zeros around")        \
+    X(zero_padding3d, "ZeroPadding3D", zero_padding, zero_padding, 5, 1, 1, "zeros around")        \
+    X(cropping1d, "Cropping1D", cropping, cropping, 3, 1, 1, "without its borders")                \
+    X(cropping2d, "Cropping2D", cropping, cropping, 4, 1, 1, "without its borders")                \
+    X(cropping3d, "Cropping3D", cropping, cropping, 5, 1, 1, "without its borders")                \
+    X(up_sampling1d, "UpSampling1D", up_sampling, up_sampling, 3, 1, 1, "each step several times") \
+    X(up_sampling2d, "UpSampling2D", up_sampling, up_sampling, 4, 1, 1,                            \
+      "each row and column several times")                                                         \
+    X(lstm, "LSTM", lstm, recurrent, 0, 1, 3, "long short-term memory")                            \
+    X(gru, "GRU", gru, recurrent, 0, 1, 2, "gated recurrent unit")                                 \
+    X(simple_rnn, "SimpleRNN", simple_rnn, recurrent, 0, 1, 2, "the state goes back into itself")  \
+    X(bidirectional, "Bidirectional", bidirectional, bidirectional, 0, 1, 1,                       \
+      "a recurrent layer in both directions")                                                      \
+    X(time_distributed, "TimeDistributed", time_distributed, time_distributed, 0, 1, 1,            \
+      "a layer for every step")                                                                    \
+    X(attention, "Attention", attention, attention, 0, 2, 3,                                       \
+      "of a query, values and keys: values by how queries and keys agree")                         \
+    X(multi_head_attention, "MultiHeadAttention", multi_head_attention, multi_head_attention, 0,   \
+      1, 3, "attention of several heads, with trained products")
 
 typedef enum pen_layer_index {
 #define PEN_LAYERS_INDEX(name, class_name, table, function, rank, least, most, summary)            \

@@ -131,3 +131,144 @@ pen_status pen_layer_batch_normalization_build(pen_layer_builder *builder,
     pen_layer_give(out_result, pen_layer_give_spatial(&x, format));
     return PEN_OK;
 }
+
+// ---- layer
+
+typedef struct layer_normalization_options {
+    pen_layer_common common;
+    pen_option_list axis;
+    int64_t groups;
+    double epsilon;
+    bool center;
+    bool scale;
+    pen_layer_initializer gamma_initializer;
+    pen_layer_initializer beta_initializer;
+} layer_normalization_options;
+
+#define LAYER_NORMALIZATION_FIELDS                                                                 \
+    PEN_LAYER_NUMBER(layer_normalization_options, epsilon, "0.001", "added to variances"),         \
+        PEN_LAYER_BOOL(layer_normalization_options, center, "true", "whether beta is added"),      \
+        PEN_LAYER_BOOL(layer_normalization_options, scale, "true", "whether gamma is a factor"),   \
+        PEN_LAYER_INITIALIZER(layer_normalization_options, gamma_initializer, "ones"),             \
+        PEN_LAYER_INITIALIZER(layer_normalization_options, beta_initializer, "zeros")
+
+static const pen_option_field layer_normalization_fields[] = {
+    PEN_LAYER_COMMON_FIELDS(layer_normalization_options),
+    {.key = "axis",
+     .kind = PEN_OPTION_LIST,
+     .offset = offsetof(layer_normalization_options, axis),
+     .item = &pen_layer_integer_item,
+     .is_list_optional = true,
+     .count_minimum = 1,
+     .default_text = "-1",
+     .help = "the dimensions of mean and variance, the last ones"},
+    LAYER_NORMALIZATION_FIELDS,
+};
+PEN_LAYER_TABLE(layer_normalization, layer_normalization_options, layer_normalization_fields);
+
+static const pen_option_field group_normalization_fields[] = {
+    PEN_LAYER_COMMON_FIELDS(layer_normalization_options),
+    PEN_LAYER_SIZE(layer_normalization_options, groups, "32", "groups of channels"),
+    LAYER_NORMALIZATION_FIELDS,
+};
+PEN_LAYER_TABLE(group_normalization, layer_normalization_options, group_normalization_fields);
+
+static pen_status layer_normalization_weights(pen_layer_builder *builder,
+                                              const pen_layer_call *call, const pen_shape *shape,
+                                              pen_value_id out_operands[3]) {
+    const layer_normalization_options *options = call->options;
+    const pen_layer_whole_weight weights[2] = {
+        {"gamma",
+         *shape,
+         NULL,
+         {options->scale ? options->gamma_initializer : PEN_LAYER_ONES, false}},
+        {"beta",
+         *shape,
+         NULL,
+         {options->center ? options->beta_initializer : PEN_LAYER_ZEROS, false}},
+    };
+    PEN_TRY(normalization_weight(builder, call, &weights[0], options->scale, &out_operands[1]));
+    return normalization_weight(builder, call, &weights[1], options->center, &out_operands[2]);
+}
+
+// The first of the dimensions, which are the last ones.
+static pen_status layer_normalization_axis(const pen_option_list *given, int64_t rank,
+                                           int64_t *out_axis) {
+    const int64_t *numbers = given->items;
+    int64_t first = rank;
+    uint32_t seen = 0;
+    for (uint32_t i = 0; i < given->count; i++) {
+        const int64_t axis = numbers[i] < 0 ? numbers[i] + rank : numbers[i];
+        if (axis < 1 || axis >= rank) break;
+        if (axis < first) first = axis;
+        seen |= 1u << axis;
+    }
+    if (seen == (1u << rank) - (1u << first) && seen != 0) {
+        *out_axis = first;
+        return PEN_OK;
+    }
+    return pen_error(PEN_UNSUPPORTED,
+                     "axis is not the last dimensions of %" PRId64 "; -1 is possible, or [-2, -1]",
+                     rank);
+}
+
+pen_status pen_layer_layer_normalization_build(pen_layer_builder *builder,
+                                               const pen_layer_call *call,
+                                               pen_layer_result *out_result) {
+    const layer_normalization_options *options = call->options;
+    pen_layer_tensor x;
+    pen_value_id operands[3];
+    int64_t axis = 0;
+    PEN_TRY(pen_layer_plain(builder, call, &call->inputs[0], &x));
+    PEN_TRY(layer_normalization_axis(&options->axis, x.shape.rank, &axis));
+    pen_shape weights = {.rank = x.shape.rank - (uint32_t)axis};
+    for (uint32_t i = 0; i < weights.rank; i++) {
+        weights.dims[i] = x.shape.dims[(uint32_t)axis + i];
+    }
+    operands[0] = x.value;
+    PEN_TRY(layer_normalization_weights(builder, call, &weights, operands));
+    const pen_attribute_given attributes[] = {pen_attribute_int("axis", axis),
+                                              pen_attribute_float("epsilon", options->epsilon)};
+    const pen_layer_node node = {.op = "layer_normalization",
+                                 .inputs = operands,
+                                 .input_count = 3,
+                                 .attributes = attributes,
+                                 .attribute_count = 2};
+    pen_layer_tensor result = x;
+    PEN_TRY(pen_layer_add_node(builder, call, &node, &result.value));
+    pen_layer_give(out_result, result);
+    return PEN_OK;
+}
+
+// ---- groups
+
+pen_status pen_layer_group_normalization_build(pen_layer_builder *builder,
+                                               const pen_layer_call *call,
+                                               pen_layer_result *out_result) {
+    const layer_normalization_options *options = call->options;
+    pen_layer_spatial x;
+    pen_value_id operands[3];
+    const uint32_t rank = call->inputs[0].shape.rank;
+    if (rank < 3 || rank > 5) {
+        return pen_error(PEN_INVALID_INPUT, "its input has %u dimensions, expected 3 to 5", rank);
+    }
+    PEN_TRY(pen_layer_take_spatial(builder, call, &call->inputs[0], PEN_LAYER_CHANNELS_LAST, &x));
+    if (x.channels % options->groups != 0) {
+        return pen_error(PEN_INVALID_INPUT,
+                         "%" PRId64 " groups do not divide %" PRId64 " channels evenly",
+                         options->groups, x.channels);
+    }
+    const pen_shape weights = {1, {x.channels}};
+    operands[0] = x.value;
+    PEN_TRY(layer_normalization_weights(builder, call, &weights, operands));
+    const pen_attribute_given attributes[] = {pen_attribute_int("num_groups", options->groups),
+                                              pen_attribute_float("epsilon", options->epsilon)};
+    const pen_layer_node node = {.op = "group_normalization",
+                                 .inputs = operands,
+                                 .input_count = 3,
+                                 .attributes = attributes,
+                                 .attribute_count = 2};
+    PEN_TRY(pen_layer_add_node(builder, call, &node, &x.value));
+    pen_layer_give(out_result, pen_layer_give_spatial(&x, PEN_LAYER_CHANNELS_LAST));
+    return PEN_OK;
+}

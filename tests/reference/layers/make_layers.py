@@ -16,6 +16,8 @@ import yaml
 K = tf.keras.layers
 CLASSES = {}
 for attribute in dir(K):
+    if not isinstance(getattr(K, attribute), type):
+        continue
     CLASSES[attribute.lower()] = getattr(K, attribute)
 
 CASES = {
@@ -64,6 +66,61 @@ CASES = {
     "global_average_pooling2d": "{input: {shape: [5, 4, 3]}}|{global_average_pooling2d: {}}",
     "batch_normalization": "{input: {shape: [4, 3, 2]}}|{batch_normalization: {}}",
     "batch_normalization_rows": "{input: {shape: [3]}}|{batch_normalization: {momentum: 0.8, scale: false}}",
+    "global_max_pooling3d": "{input: {shape: [2, 3, 2, 2]}}|{global_max_pooling3d: {}}",
+    "global_average_pooling3d": "{input: {shape: [2, 3, 2, 2]}}|{global_average_pooling3d: {}}",
+    "layer_normalization": "{input: {shape: [4, 6]}}|{layer_normalization: {}}",
+    "layer_normalization_axes": "{input: {shape: [2, 3, 4]}}|{layer_normalization: {axis: [-2, -1], center: false, epsilon: 0.01}}",
+    "group_normalization": "{input: {shape: [3, 3, 6]}}|{group_normalization: {groups: 3}}",
+    "relu": "{input: {shape: [8]}}|{relu: {}}",
+    "relu_bounds": "{input: {shape: [8]}}|{relu: {max_value: 1, negative_slope: 0.1}}",
+    "relu_most": "{input: {shape: [8]}}|{relu: {max_value: 1}}",
+    "leaky_relu": "{input: {shape: [8]}}|{leaky_relu: {}}",
+    "elu": "{input: {shape: [8]}}|{elu: {alpha: 0.5}}",
+    "prelu": "{input: {shape: [3, 4]}}|{prelu: {shared_axes: 1}}",
+    "thresholded_relu": "{input: {shape: [8]}}|{thresholded_relu: {}}",
+    "softmax": "{input: {shape: [3, 4]}}|{softmax: {axis: 1}}",
+    "add": "{input: {name: a, shape: [3]}}|{input: {name: b, shape: [3]}}|{add: {from: [a, b]}}",
+    "add_pictures": "{input: {shape: [4, 4, 2]}}|{conv2d: {filters: 2, kernel_size: 3, padding: same, name: c}}|{add: {from: [c, input]}}",
+    "add_convolutions": "{input: {shape: [4, 4, 2]}}|{conv2d: {filters: 3, kernel_size: 3, padding: same, name: c}}"
+                        "|{conv2d: {filters: 3, kernel_size: 1, name: d, from: input}}|{add: {from: [c, d]}}",
+    "subtract": "{input: {name: a, shape: [3]}}|{input: {name: b, shape: [3]}}|{subtract: {from: [a, b]}}",
+    "multiply": "{input: {name: a, shape: [4, 3]}}|{input: {name: b, shape: [1, 3]}}|{multiply: {from: [a, b]}}",
+    "average": "{input: {name: a, shape: [3]}}|{input: {name: b, shape: [3]}}|{average: {from: [a, b, a]}}",
+    "maximum": "{input: {name: a, shape: [3]}}|{input: {name: b, shape: [3]}}|{maximum: {from: [a, b]}}",
+    "minimum": "{input: {name: a, shape: [3]}}|{input: {name: b, shape: [3]}}|{minimum: {from: [a, b]}}",
+    "concatenate": "{input: {shape: [4, 4, 2]}}|{conv2d: {filters: 3, kernel_size: 3, padding: same, name: c}}"
+                   "|{conv2d: {filters: 2, kernel_size: 1, name: d, from: input}}|{concatenate: {from: [c, d]}}",
+    "concatenate_rows": "{input: {shape: [4, 3, 2]}}|{conv2d: {filters: 2, kernel_size: 2, name: c}}"
+                        "|{conv2d: {filters: 2, kernel_size: [1, 2], name: d, from: input}}|{concatenate: {from: [c, d], axis: 1}}",
+    "dot": "{input: {name: a, shape: [3]}}|{input: {name: b, shape: [3]}}|{dot: {from: [a, b], axes: 1}}",
+    "dot_steps": "{input: {name: a, shape: [3, 4]}}|{input: {name: b, shape: [4, 2]}}|{dot: {from: [a, b], axes: [2, 1]}}",
+    "dot_columns": "{input: {name: a, shape: [3, 4]}}|{input: {name: b, shape: [5, 4]}}|{dot: {from: [a, b], axes: 2}}",
+    "zero_padding1d": "{input: {shape: [3, 2]}}|{zero_padding1d: {padding: [1, 2]}}",
+    "zero_padding2d": "{input: {shape: [3, 2, 2]}}|{zero_padding2d: {padding: [1, 2, 0, 3]}}",
+    "zero_padding3d": "{input: {shape: [2, 2, 2, 2]}}|{zero_padding3d: {}}",
+    "cropping1d": "{input: {shape: [5, 2]}}|{cropping1d: {cropping: [1, 2]}}",
+    "cropping2d": "{input: {shape: [4, 5, 2]}}|{cropping2d: {cropping: [1, 0, 2, 1]}}",
+    "cropping3d": "{input: {shape: [3, 3, 4, 2]}}|{cropping3d: {}}",
+    "up_sampling1d": "{input: {shape: [3, 2]}}|{up_sampling1d: {size: 3}}",
+    "up_sampling2d": "{input: {shape: [2, 3, 2]}}|{up_sampling2d: {size: [2, 3]}}",
+    "lstm": "{input: {shape: [4, 3]}}|{lstm: {units: 2}}",
+    "lstm_sequences": "{input: {shape: [4, 3]}}|{lstm: {units: 2, return_sequences: true, recurrent_activation: hard_sigmoid}}",
+    "lstm_backwards": "{input: {shape: [4, 3]}}|{lstm: {units: 2, return_sequences: true, go_backwards: true, use_bias: false}}",
+    "lstm_states": "{input: {shape: [4, 3]}}|{lstm: {units: 2, return_state: true, name: l}}|{lstm: {units: 2, from: [input, 'l:1', 'l:2']}}",
+    "gru": "{input: {shape: [4, 3]}}|{gru: {units: 2}}",
+    "gru_before": "{input: {shape: [4, 3]}}|{gru: {units: 2, reset_after: false, return_sequences: true}}",
+    "simple_rnn": "{input: {shape: [4, 3]}}|{simple_rnn: {units: 2, activation: relu}}",
+    "bidirectional": "{input: {shape: [4, 3]}}|{bidirectional: {layer: {lstm: {units: 2}}}}",
+    "bidirectional_sequences": "{input: {shape: [4, 3]}}|{bidirectional: {layer: {gru: {units: 2, return_sequences: true}}}}",
+    "bidirectional_sum": "{input: {shape: [4, 3]}}|{bidirectional: {layer: {simple_rnn: {units: 2, return_sequences: true}}, merge_mode: sum}}",
+    "bidirectional_mean": "{input: {shape: [4, 3]}}|{bidirectional: {layer: {lstm: {units: 2}}, merge_mode: ave}}",
+    "time_distributed": "{input: {shape: [2, 5, 5, 2]}}|{time_distributed: {layer: {conv2d: {filters: 3, kernel_size: 2}}}}"
+                        "|{time_distributed: {layer: {flatten: {}}}}|{time_distributed: {layer: {dense: {units: 2}}}}",
+    "attention": "{input: {name: q, shape: [3, 4]}}|{input: {name: v, shape: [5, 4]}}|{attention: {from: [q, v], use_scale: true}}",
+    "attention_keys": "{input: {name: q, shape: [3, 4]}}|{input: {name: v, shape: [5, 2]}}|{input: {name: k, shape: [5, 4]}}|{attention: {from: [q, v, k]}}",
+    "multi_head_attention": "{input: {shape: [4, 6]}}|{multi_head_attention: {num_heads: 2, key_dim: 3}}",
+    "multi_head_attention_causal": "{input: {shape: [4, 6]}}|{multi_head_attention: {num_heads: 2, key_dim: 3, value_dim: 2, causal: true, use_bias: false}}",
+    "multi_head_attention_cross": "{input: {name: q, shape: [3, 4]}}|{input: {name: v, shape: [5, 2]}}|{multi_head_attention: {from: [q, v], num_heads: 2, key_dim: 3}}",
     "batch_normalization_axis": "{input: {shape: [3, 2, 2]}}|{batch_normalization: {axis: 1, center: false}}",
 }
 
@@ -77,6 +134,11 @@ def keras_class(name):
 def make_layer(name, options):
     options = dict(options or {})
     options.pop("from", None)
+    options.pop("causal", None)
+    for pairs in ("padding", "cropping"):
+        given = options.get(pairs)
+        if name.startswith(("zero_padding", "cropping")) and isinstance(given, list) and len(given) > 2:
+            options[pairs] = [given[i:i + 2] for i in range(0, len(given), 2)]
     for wrapped in ("layer",):
         if wrapped in options:
             (inner, inner_options), = options[wrapped].items()
@@ -103,7 +165,9 @@ def build(layers):
             given = given[0] if len(given) == 1 else given
         if name == "multi_head_attention":
             given = given if isinstance(given, list) else [given, given]
-            last = layer(*given)
+            last = layer(*given, use_causal_mask=bool(options.get("causal")))
+        elif name in ("lstm", "gru", "simple_rnn") and isinstance(given, list):
+            last = layer(given[0], initial_state=given[1:])
         else:
             last = layer(given)
         results = last if isinstance(last, (list, tuple)) else [last]
