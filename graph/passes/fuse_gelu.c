@@ -1,6 +1,6 @@
-// Finds x g(x), a gated activation, by its gate: an erf, a tanh or a sigmoid. What goes into the
-// gate is taken apart as a polynomial in x, and what comes out of it as a product of x and numbers,
-// so that the order and grouping that an exporter chose do not matter.
+// Finds x g(x), a gated activation, by its gate: an erf, a tanh, a sigmoid or a hard one. What goes
+// into the gate is taken apart as a polynomial in x, and what comes out of it as a product of x and
+// numbers, so that the order and grouping that an exporter chose do not matter.
 
 #include <string.h>
 
@@ -170,53 +170,93 @@ static bool product_follow(pen_fuse_match *match, pen_value_id value, double num
     }
 }
 
-static bool polynomial_is(const gelu_polynomial *a, double c1, double c3) {
-    return a->of[0] == 0 && a->of[2] == 0 && pen_fuse_near(a->of[1], c1) &&
+static bool polynomial_is(const gelu_polynomial *a, double c0, double c1, double c3) {
+    return a->of[0] == c0 && a->of[2] == 0 && pen_fuse_near(a->of[1], c1) &&
            (c3 == 0 ? a->of[3] == 0 : pen_fuse_near(a->of[3], c3));
 }
 
-static bool gelu_is_gate(const char *kind, const gelu_polynomial *into, pen_fuse_match *match) {
-    const double root_half = 0.70710678118654752, k = 0.79788456080286536; // k = sqrt(2 / pi)
-    if (strcmp(kind, "sigmoid") == 0) {
-        match->op_name = "swish";
-        match->attributes[0] = pen_attribute_float("alpha", into->of[1]);
-        return polynomial_is(into, into->of[1], 0) && into->of[1] != 0;
-    }
-    const bool is_tanh = strcmp(kind, "tanh") == 0;
+// ---- gates
+
+typedef struct gelu_gate gelu_gate;
+struct gelu_gate {
+    const char *op_name; // that makes the gate
+    bool adds_one;       // to what this makes
+    double number;       // that the product is multiplied by
+    // Whether `into`, what goes into `node`, makes it the gate; says what stands for it all.
+    bool (*is)(pen_fuse_match *match, pen_node_id node, const gelu_polynomial *into);
+};
+
+static bool gelu_is_erf(pen_fuse_match *match, pen_node_id node, const gelu_polynomial *into) {
+    (void)node;
     match->op_name = "gelu";
-    match->attributes[0] = pen_attribute_text("approximate", is_tanh ? "tanh" : "none");
-    return is_tanh ? polynomial_is(into, k, k * 0.044715) : polynomial_is(into, root_half, 0);
+    match->attributes[match->attribute_count++] = pen_attribute_text("approximate", "none");
+    return polynomial_is(into, 0, 0.70710678118654752, 0);
+}
+
+static bool gelu_is_tanh(pen_fuse_match *match, pen_node_id node, const gelu_polynomial *into) {
+    const double k = 0.79788456080286536; // sqrt(2 / pi)
+    (void)node;
+    match->op_name = "gelu";
+    match->attributes[match->attribute_count++] = pen_attribute_text("approximate", "tanh");
+    return polynomial_is(into, 0, k, k * 0.044715);
+}
+
+static bool gelu_is_sigmoid(pen_fuse_match *match, pen_node_id node, const gelu_polynomial *into) {
+    (void)node;
+    match->op_name = "swish";
+    match->attributes[match->attribute_count++] = pen_attribute_float("alpha", into->of[1]);
+    return into->of[1] != 0 && polynomial_is(into, 0, into->of[1], 0);
+}
+
+// hard_sigmoid: x / 6 + 1/2, held between 0 and 1.
+static bool gelu_is_hard(pen_fuse_match *match, pen_node_id id, const gelu_polynomial *into) {
+    const pen_node *node = pen_graph_node(match->graph, id);
+    match->op_name = "hard_swish";
+    return pen_fuse_near(pen_node_float(node, "alpha"), 1.0 / 6) &&
+           pen_node_float(node, "beta") == 0.5 && polynomial_is(into, 0, 1, 0);
+}
+
+// The same as 1/6 of x + 3, held between 0 and 6.
+static bool gelu_is_clip(pen_fuse_match *match, pen_node_id node, const gelu_polynomial *into) {
+    double low, high;
+    match->op_name = "hard_swish";
+    return pen_fuse_number(match, pen_fuse_input(match, node, 1), &low) && low == 0 &&
+           pen_fuse_number(match, pen_fuse_input(match, node, 2), &high) && high == 6 &&
+           polynomial_is(into, 3, 1, 0);
+}
+
+static const gelu_gate gelu_gates[] = {
+    {"erf", true, 0.5, gelu_is_erf},        {"tanh", true, 0.5, gelu_is_tanh},
+    {"sigmoid", false, 1, gelu_is_sigmoid}, {"hard_sigmoid", false, 1, gelu_is_hard},
+    {"clip", false, 1.0 / 6, gelu_is_clip},
+};
+
+static const gelu_gate *gelu_gate_of(const pen_fuse_match *match, pen_node_id node) {
+    for (size_t i = 0; i < sizeof gelu_gates / sizeof *gelu_gates; i++) {
+        if (pen_fuse_is(match, node, gelu_gates[i].op_name)) return &gelu_gates[i];
+    }
+    return NULL;
 }
 
 bool pen_fuse_gelu(pen_fuse_match *match, pen_node_id anchor) {
-    static const char *const kinds[] = {"erf", "tanh", "sigmoid"};
-    const char *kind = NULL;
-    for (uint32_t i = 0; i < 3 && kind == NULL; i++) {
-        if (pen_fuse_is(match, anchor, kinds[i])) kind = kinds[i];
-    }
-    if (kind == NULL) return false;
-    const bool is_sigmoid = strcmp(kind, "sigmoid") == 0;
+    const gelu_gate *gate = gelu_gate_of(match, anchor);
+    if (gate == NULL) return false;
     pen_fuse_join(match, anchor);
-    pen_value_id gate = pen_fuse_output(match, anchor);
-    if (!is_sigmoid) { // 1 + …
+    pen_value_id value = pen_fuse_output(match, anchor);
+    if (gate->adds_one) {
         pen_value_id read;
-        const pen_node_id sum = pen_fuse_reader(match, gate, &read);
+        const pen_node_id sum = pen_fuse_reader(match, value, &read);
         if (!pen_fuse_is(match, sum, "add")) return false;
         if (!pen_fuse_is_number(match, pen_fuse_other(match, sum, read), 1)) return false;
         pen_fuse_join(match, sum);
-        gate = pen_fuse_output(match, sum);
+        value = pen_fuse_output(match, sum);
     }
     gelu_product product;
     gelu_polynomial into;
-    if (!product_follow(match, gate, is_sigmoid ? 1 : 0.5, &product)) return false;
+    if (!product_follow(match, value, gate->number, &product)) return false;
     if (!polynomial_of(match, pen_fuse_input(match, anchor, 0), product.x, 0, &into)) return false;
-    if (!gelu_is_gate(kind, &into, match)) return false;
-    if (!pen_tensor_type_equal(pen_fuse_type(match, product.x),
-                               pen_fuse_type(match, pen_fuse_output(match, match->last)))) {
-        return false;
-    }
-    match->inputs[0] = product.x;
-    match->input_count = 1;
-    match->attribute_count = 1;
-    return true;
+    if (!gate->is(match, anchor, &into)) return false;
+    match->inputs[match->input_count++] = product.x;
+    return pen_tensor_type_equal(pen_fuse_type(match, product.x),
+                                 pen_fuse_type(match, pen_fuse_output(match, match->last)));
 }

@@ -7,6 +7,7 @@
 //   instance_normalization between reshapes, * scale + bias → group_normalization
 //   x times the normal distribution, by erf or by tanh      → gelu
 //   x times sigmoid(alpha x)                                → swish
+//   x times (x / 6 + 1/2 held between 0 and 1)              → hard_swish
 //
 // Powers may be written as products, divisions as products with reciprocals, operands in either
 // order, with casts and identities that change nothing in between. A spelling is left alone where

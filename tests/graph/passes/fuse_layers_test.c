@@ -367,6 +367,39 @@ static void swish_is_found(void **state) {
     }
 }
 
+static pen_value_id hold(speller *s, pen_value_id x, double low, double high) {
+    const pen_value_id inputs[] = {x, number(s, low), number(s, high)};
+    pen_node_spec spec = pen_node_spec_make("clip", "clip");
+    spec.inputs = inputs;
+    spec.input_count = 3;
+    pen_value_id y;
+    CHECK_OK(pen_graph_add_simple(s->graph, &spec, &y));
+    return y;
+}
+
+static void hard_swish_is_found(void **state) {
+    (void)state;
+    for (int way = 0; way < 4; way++) {
+        speller s = speller_begin(states);
+        pen_value_id y;
+        if (way == 0) {
+            const pen_attribute_given alpha = pen_attribute_float("alpha", 1.0f / 6);
+            y = apply(&s, "mul", s.x, apply_with(&s, "hard_sigmoid", s.x, PEN_VALUE_NONE, &alpha));
+        } else {
+            const pen_value_id gate = hold(&s, apply(&s, "add", s.x, number(&s, 3)), 0, 6);
+            const pen_value_id product = apply(&s, "mul", s.x, gate);
+            y = way == 1   ? apply(&s, "div", product, number(&s, 6))
+                : way == 2 ? apply(&s, "mul", product, number(&s, 1.0f / 6))
+                           : apply(&s, "mul", s.x, apply(&s, "div", gate, number(&s, 6)));
+        }
+        check_ops(fuse(&s, y), 1, "hard_swish");
+    }
+    speller s = speller_begin(states); // held elsewhere: another function
+    const pen_value_id gate = hold(&s, apply(&s, "add", s.x, number(&s, 3)), 0, 5);
+    const pen_value_id y = apply(&s, "div", apply(&s, "mul", s.x, gate), number(&s, 6));
+    assert_int_equal(pen_graph_node_count(fuse(&s, y)), 4);
+}
+
 // Gates of something else, of another size, or with an offset.
 static void other_gates_stay(void **state) {
     (void)state;
@@ -391,4 +424,4 @@ PEN_TEST_MAIN(cmocka_unit_test(normalisations_are_found),
               cmocka_unit_test(weights_of_several_dimensions_are_taken),
               cmocka_unit_test(what_only_looks_alike_stays), cmocka_unit_test(groups_are_found),
               cmocka_unit_test(gated_activations_are_found), cmocka_unit_test(swish_is_found),
-              cmocka_unit_test(other_gates_stay))
+              cmocka_unit_test(hard_swish_is_found), cmocka_unit_test(other_gates_stay))
