@@ -15,6 +15,11 @@ uint32_t pen_checksum(const void *bytes, uint64_t count);
 // out_checksums [count / PEN_CHECKSUM_CHUNK_BYTES, rounded up].
 void pen_checksum_chunks(const void *bytes, uint64_t count, uint32_t *out_checksums);
 
+// One number of the checksums of all chunks, in order: what is known of whole contents.
+uint64_t pen_checksum_join(const uint32_t *checksums, uint64_t count); // of so many bytes
+// The same of contents of `count` bytes.
+uint64_t pen_checksum_whole(const void *bytes, uint64_t count);
+
 // The first chunk that has another checksum than `checksums` says; the count of chunks when all
 // are as they should be.
 uint32_t pen_checksum_find_difference(const void *bytes, uint64_t count, const uint32_t *checksums);

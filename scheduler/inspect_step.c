@@ -77,6 +77,16 @@ static pen_status inspect_blame_hardware(inspect *i, uint32_t node) {
 // What was computed first is not what comes out twice now.
 static pen_status inspect_blame_first(const inspect *i) {
     const pen_inspect_step *step = i->step;
+    const char *who = NULL, *what = NULL;
+    if (step->find_odd != NULL) {
+        PEN_TRY(step->find_odd(step->context, i->part, i->arena, &who, &what));
+    }
+    if (who != NULL) {
+        return pen_error(PEN_UNAVAILABLE,
+                         "%s: %s gave other bits of %s the first time than %s twice since: the "
+                         "hardware of %s is not to be trusted",
+                         i->where, who, what, step->device, who);
+    }
     char first[32] = "other bits";
     if (i->part < step->loss_count) {
         snprintf(first, sizeof first, "a loss of %.9g", step->losses[i->part]);

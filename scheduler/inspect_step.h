@@ -30,6 +30,10 @@ typedef struct pen_inspect_step {
                                              pen_arena *arena, const char **out_text);
     PEN_NODISCARD pen_status (*describe_node)(void *context, uint32_t part, uint32_t position,
                                               pen_arena *arena, const char **out_text);
+    // Right after two runs that agree with each other and not with the first: who made other bits
+    // first, and of what: "device 'a'", "value 'x'". *out_who NULL: not known. NULL member: never.
+    PEN_NODISCARD pen_status (*find_odd)(void *context, uint32_t part, pen_arena *arena,
+                                         const char **out_who, const char **out_what);
 } pen_inspect_step;
 
 // Never PEN_OK.

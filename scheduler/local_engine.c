@@ -136,7 +136,17 @@ typedef struct local_again {
     pen_feed_split split;
     const pen_runner_form *form;          // of the last part
     const pen_local_elsewhere *elsewhere; // NULL: it was computed here
+    pen_arena *arena;                     //
+    uint64_t *checksums; // [value_count of the form's graph] of the last microbatch; NULL: none yet
 } local_again;
+
+static pen_status local_prepare_checksums(local_again *again, pen_executor_inspection *inspection) {
+    if (again->elsewhere == NULL) return PEN_OK;
+    PEN_TRY(PEN_NEW(again->arena, pen_graph_value_count(again->form->program->graph),
+                    &again->checksums));
+    inspection->checksums = again->checksums;
+    return PEN_OK;
+}
 
 static pen_status local_run_again(void *context, uint32_t part, pen_node_inspection *nodes,
                                   uint32_t *out_bad, double *out_loss) {
@@ -152,6 +162,7 @@ static pen_status local_run_again(void *context, uint32_t part, pen_node_inspect
             (double)again->form->program->microbatch_size / (double)again->step->batch->count;
         PEN_TRY(local_feed(local, again->form, again->step, part, weight));
         inspection.is_loss_finite = part < local->loss_count && isfinite(local->losses[part]);
+        PEN_TRY(local_prepare_checksums(again, &inspection));
     }
     PEN_TRY(pen_executor_inspect(again->form->executor,
                                  is_microbatch ? PEN_EXECUTOR_MICROBATCH : PEN_EXECUTOR_UPDATE, 0,
@@ -170,7 +181,7 @@ static pen_status local_add_device(const local_again *again, uint32_t position, 
     const char *device = elsewhere->find_device(
         elsewhere->context, pen_node_name(program->graph, program->order[position]));
     if (device == NULL) return PEN_OK;
-    return pen_arena_format(arena, text, "%s (which device '%s' runs)", *text, device);
+    return pen_arena_format(arena, text, "%s (which %s runs)", *text, device);
 }
 
 static pen_status local_describe_bad(void *context, uint32_t part, uint32_t position,
@@ -186,6 +197,35 @@ static pen_status local_describe_node(void *context, uint32_t part, uint32_t pos
     const local_again *again = context;
     (void)part;
     return pen_executor_describe_node(again->form->executor, position, arena, out_text);
+}
+
+// The first value in the order of the nodes that went from one worker to another with other bits;
+// where all are the same, it was the device that made the loss of them.
+static pen_status local_find_odd(void *context, uint32_t part, pen_arena *arena,
+                                 const char **out_who, const char **out_what) {
+    const local_again *again = context;
+    const pen_local_elsewhere *elsewhere = again->elsewhere;
+    const pen_program *program = again->form->program;
+    bool is_any_same = false;
+    for (uint32_t p = 0; p < program->order_count; p++) {
+        const pen_node *node = pen_graph_node(program->graph, program->order[p]);
+        for (uint32_t o = 0; o < node->output_count; o++) {
+            const pen_value_id value = node->outputs[o];
+            if (!pen_value_is(value) || again->checksums[value.index] == 0) continue;
+            const char *name = pen_value_name(program->graph, value);
+            const pen_local_seen seen =
+                elsewhere->compare(elsewhere->context, part, name, again->checksums[value.index]);
+            is_any_same = is_any_same || seen == PEN_LOCAL_SAME;
+            if (seen != PEN_LOCAL_OTHER) continue;
+            *out_who = elsewhere->find_device(elsewhere->context, node->name);
+            return pen_arena_format(arena, out_what, "'%s'", name);
+        }
+    }
+    if (!is_any_same) return PEN_OK;
+    const pen_node_id loss = pen_graph_value(program->graph, program->loss)->producer;
+    *out_who = elsewhere->find_device(elsewhere->context, pen_node_name(program->graph, loss));
+    *out_what = "the loss";
+    return PEN_OK;
 }
 
 static uint32_t local_node_limit(const local_engine *local) {
@@ -216,8 +256,12 @@ static pen_status local_explain_as(local_engine *local, const pen_engine_step *s
                                         .context = &again,
                                         .run = local_run_again,
                                         .describe_bad = local_describe_bad,
-                                        .describe_node = local_describe_node};
-    return pen_inspect_step_explain(&inspected);
+                                        .describe_node = local_describe_node,
+                                        .find_odd = elsewhere == NULL ? NULL : local_find_odd};
+    PEN_TRY(pen_arena_create(&again.arena));
+    const pen_status status = pen_inspect_step_explain(&inspected);
+    pen_arena_destroy(again.arena);
+    return status;
 }
 
 pen_status pen_local_engine_explain(pen_engine *engine, const pen_engine_step *step,

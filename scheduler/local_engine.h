@@ -15,11 +15,22 @@
 PEN_NODISCARD pen_status pen_local_engine_create(const pen_engine_options *options,
                                                  pen_engine **out_engine);
 
+// What is known of a value that was computed elsewhere.
+typedef enum pen_local_seen {
+    PEN_LOCAL_NOT_SEEN,
+    PEN_LOCAL_SAME,
+    PEN_LOCAL_OTHER,
+} pen_local_seen;
+
 // A step that was computed elsewhere, with the same tensors as are here.
 typedef struct pen_local_elsewhere {
     const char *where; // for people: "device 'a' or 'b'"
-    // The device that runs the node of this name; NULL: not known.
+    // The device that runs the node of this name, for people: "device 'a' of worker 2"; NULL: not
+    // known.
     const char *(*find_device)(const void *context, const char *node);
+    // Whether the value, of a microbatch of the step, had these bits then.
+    pen_local_seen (*compare)(const void *context, uint64_t microbatch, const char *value,
+                              uint64_t checksum);
     const void *context;
     uint32_t loss_count;
     const double *losses; // [loss_count] of microbatches; 0: not known

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "scheduler/local_engine.h"
 #include "scheduler/pipeline_state.h"
+#include "scheduler/runtime/run_wire.h"
 
 static pen_status explain_copy_tensor(const pen_tensor_store *from, const pen_tensor_store *to,
                                       uint32_t index, char *piece) {
@@ -50,20 +51,89 @@ static const char *explain_devices(const pipeline_engine *p, char *text, size_t 
     return text;
 }
 
+// What the workers say that they sent in a step.
+typedef struct explain_sent {
+    const pen_run_sent *list;
+    uint32_t count;
+} explain_sent;
+
+typedef struct explain_step {
+    pipeline_engine *p;
+    const pipeline_rounds *rounds; // of the step
+    const explain_sent *sent;      // [worker_count + 1]
+    char device[256];              // the text about one
+} explain_step;
+
 static const char *explain_find_device(const void *context, const char *node) {
-    const pipeline_engine *p = context;
+    explain_step *explain = (explain_step *)(uintptr_t)context;
+    const pipeline_engine *p = explain->p;
     const pen_run_spec *spec = p->forms.spec;
     for (uint32_t d = 0; d < spec->table->device_count; d++) {
         pen_node_id found;
         const pen_status status =
             pen_graph_find_node(spec->forms[0].parts[d].part->graph, node, &found);
-        if (status == PEN_OK) return spec->devices[d].name;
         pen_status_ignore(status, "another device has it");
+        if (status != PEN_OK) continue;
+        snprintf(explain->device, sizeof explain->device, "device '%.80s' of %.100s",
+                 spec->devices[d].name, p->workers[p->worker_of_device[d]].name);
+        return explain->device;
     }
     return NULL;
 }
 
-static pen_status explain_here(pipeline_engine *p, const pen_engine_step *step) {
+// Whether a frame is that of a value for a microbatch of the step.
+static bool explain_is_of(const explain_step *explain, const pen_run_sent *sent,
+                          uint64_t microbatch, const char *value) {
+    const pen_run_spec *spec = explain->p->forms.spec;
+    const pipeline_rounds *rounds = explain->rounds;
+    if (sent->form >= spec->table->form_count) return false;
+    const pen_run_form *form = &spec->table->forms[sent->form];
+    if (sent->channel >= form->channel_count) return false;
+    const pen_run_channel *channel = &form->channels[sent->channel];
+    const pen_run_spec_channel *what = &spec->forms[sent->form].channels[sent->channel];
+    if (channel->is_per_step || what->layout != PEN_LAYOUT_PLAIN) return false;
+    if (strcmp(what->value, value) != 0) return false;
+    uint64_t place = microbatch;
+    for (uint32_t r = 0; r < rounds->count; r++) {
+        if (place < rounds->microbatches[r]) {
+            return sent->form == rounds->form[r] &&
+                   sent->sequence ==
+                       pen_run_sequence(form, channel, rounds->number[r], (uint32_t)place);
+        }
+        place -= rounds->microbatches[r];
+    }
+    return false;
+}
+
+static pen_local_seen explain_compare(const void *context, uint64_t microbatch, const char *value,
+                                      uint64_t checksum) {
+    const explain_step *explain = context;
+    for (uint32_t w = 1; w <= explain->p->worker_count; w++) {
+        for (uint32_t i = 0; i < explain->sent[w].count; i++) {
+            const pen_run_sent *sent = &explain->sent[w].list[i];
+            if (!explain_is_of(explain, sent, microbatch, value)) continue;
+            return sent->checksum == checksum ? PEN_LOCAL_SAME : PEN_LOCAL_OTHER;
+        }
+    }
+    return PEN_LOCAL_NOT_SEEN;
+}
+
+static pen_status explain_ask(pipeline_engine *p, pen_arena *arena, const explain_sent **out_sent) {
+    explain_sent *sent;
+    PEN_TRY(PEN_NEW(arena, p->worker_count + 1, &sent));
+    for (uint32_t w = 1; w <= p->worker_count; w++) {
+        const void *bytes;
+        uint64_t count;
+        PEN_TRY(pen_coordinator_inquire(p->coordinator, w, PEN_RUN_INQUIRY_SENT, arena, &bytes,
+                                        &count));
+        PEN_TRY(pen_run_sent_decode(bytes, count, arena, &sent[w].list, &sent[w].count));
+    }
+    *out_sent = sent;
+    return PEN_OK;
+}
+
+static pen_status explain_here(explain_step *explain, const pen_engine_step *step) {
+    pipeline_engine *p = explain->p;
     char devices[512];
     pen_engine *local = NULL;
     pen_engine_options options = {.job = p->job,
@@ -76,7 +146,8 @@ static pen_status explain_here(pipeline_engine *p, const pen_engine_step *step) 
     if (status == PEN_OK) {
         const pen_local_elsewhere elsewhere = {.where = explain_devices(p, devices, sizeof devices),
                                                .find_device = explain_find_device,
-                                               .context = p,
+                                               .compare = explain_compare,
+                                               .context = explain,
                                                .loss_count = p->step_loss_count,
                                                .losses = p->step_losses};
         status = pen_local_engine_explain(local, step, &elsewhere);
@@ -94,6 +165,16 @@ static pen_status explain_here(pipeline_engine *p, const pen_engine_step *step) 
 
 pen_status pen_pipeline_explain(pen_engine *engine, const pen_engine_step *step) {
     pipeline_engine *p = pipeline_of(engine);
-    p->begun_count = 0; // what is under way waits for ever, and changes nothing
-    return explain_here(p, step);
+    // the step that was finished last; what is under way behind it waits for ever, and changes
+    // nothing
+    const pipeline_rounds rounds =
+        p->begun[(p->begun_first + PIPELINE_STEPS_AHEAD - 1) % PIPELINE_STEPS_AHEAD];
+    explain_step explain = {.p = p, .rounds = &rounds};
+    pen_arena *arena;
+    p->begun_count = 0;
+    PEN_TRY(pen_arena_create(&arena));
+    pen_status status = explain_ask(p, arena, &explain.sent);
+    if (status == PEN_OK) status = explain_here(&explain, step);
+    pen_arena_destroy(arena);
+    return status;
 }

@@ -223,10 +223,11 @@ static pen_status train_refuse_loss(const pen_trainer *trainer, const pen_engine
             "so that the loss is %s", what);
     }
     if (kind->explain != NULL) {
-        return pen_status_add_context(kind->explain(trainer->engine, step),
-                                      "the loss of step %llu is %s; a smaller learning rate may "
-                                      "help, or clip_norm",
-                                      (unsigned long long)report->step, what);
+        const pen_status why = kind->explain(trainer->engine, step);
+        const bool is_numbers = pen_status_get_code(why) == PEN_NOT_FINITE;
+        return pen_status_add_context(
+            why, "the loss of step %llu is %s%s", (unsigned long long)report->step, what,
+            is_numbers ? "; a smaller learning rate may help, or clip_norm" : "");
     }
     return pen_error(PEN_NOT_FINITE,
                      "the loss of step %llu is %s; a smaller learning rate may help, or clip_norm",

@@ -7,6 +7,7 @@
 #include "base/interrupt.h"
 #include "base/text.h"
 #include "scheduler/runtime/coordinator_link.h"
+#include "scheduler/runtime/run_wire.h"
 
 #define COORDINATOR_ANSWER_SECONDS 5.0  // and behind the lease: who stands still is lost before
 #define COORDINATOR_EXPLAIN_SECONDS 0.5 // for workers to say what they waited for,
@@ -108,6 +109,18 @@ pen_status pen_coordinator_await(pen_coordinator *c, pen_coordinator_test is_don
 
 // ---- what callers ask
 
+// Bytes of a list of what was sent, of each microbatch on each channel.
+static uint64_t coordinator_sent_limit(const pen_coordinator *c) {
+    uint64_t count = 0;
+    for (uint32_t f = 0; f < c->table->form_count; f++) {
+        const pen_run_form *form = &c->table->forms[f];
+        for (uint32_t i = 0; i < form->channel_count; i++) {
+            count += pen_run_slots(form, &form->channels[i]);
+        }
+    }
+    return count * PEN_RUN_SENT_BYTES;
+}
+
 // Bytes that an answer may have.
 static uint64_t coordinator_answer_limit(const pen_coordinator *c, pen_run_inquiry what) {
     const uint64_t base = (uint64_t)1 << 16;
@@ -117,6 +130,8 @@ static uint64_t coordinator_answer_limit(const pen_coordinator *c, pen_run_inqui
         break;
     case PEN_RUN_INQUIRY_SHARD: // asked for in another way
         break;
+    case PEN_RUN_INQUIRY_SENT:
+        return base + coordinator_sent_limit(c);
     case PEN_RUN_INQUIRY_FIGURES:
         return base + (uint64_t)c->table->device_count * 64;
     case PEN_RUN_INQUIRY_TRACE:

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/checksum.h"
 #include "base/text.h"
 #include "graph/op.h"
 #include "scheduler/runtime/executor_state.h"
@@ -47,6 +48,16 @@ static void inspect_outputs(const pen_executor *executor, uint32_t position, uin
     *out_inspection = inspection;
 }
 
+static void inspect_sum(const pen_executor *executor, const pen_node *node, uint64_t microbatch,
+                        uint64_t *checksums) {
+    for (uint32_t i = 0; i < node->output_count; i++) {
+        if (!pen_value_is(node->outputs[i])) continue;
+        uint64_t bytes;
+        const void *memory = executor_look(executor, node->outputs[i], microbatch, &bytes);
+        if (memory != NULL) checksums[node->outputs[i].index] = pen_checksum_whole(memory, bytes);
+    }
+}
+
 pen_status pen_executor_inspect(pen_executor *executor, uint32_t list_index, uint64_t microbatch,
                                 const pen_run_context *run, pen_executor_inspection *inspection) {
     pen_device *device = executor->spec.device;
@@ -65,6 +76,9 @@ pen_status pen_executor_inspect(pen_executor *executor, uint32_t list_index, uin
         PEN_TRY(device->kind->synchronize(device));
         executor_spoil(executor, p, microbatch);
         inspect_outputs(executor, p, microbatch, run, found);
+        if (inspection->checksums != NULL) {
+            inspect_sum(executor, node, microbatch, inspection->checksums);
+        }
         if (inspection->is_loss_finite && node->role == PEN_ROLE_FORWARD) found->is_bad = false;
         if (!found->is_bad) continue;
         inspection->bad = p;

@@ -36,6 +36,8 @@ typedef struct pen_executor_inspection {
     bool is_loss_finite;        // what is infinite in the forward pass is meant to be: masks
     pen_node_inspection *nodes; // [order_count], by position; those that ran are written
     uint32_t bad;               // the first bad node, written; UINT32_MAX: none
+    uint64_t *checksums; // [value_count] of what nodes made, as pen_checksum_whole; NULL: not
+                         // wanted
 } pen_executor_inspection;
 
 // Runs a list node by node, but for updates. Ends after the first bad node.

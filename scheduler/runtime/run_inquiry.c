@@ -85,6 +85,17 @@ static pen_status inquiry_trace(pen_worker_run *run, pen_transport *transport,
     return inquiry_send(transport, ask, arena, bytes, byte_count);
 }
 
+static pen_status inquiry_sent(pen_worker_run *run, pen_transport *transport,
+                               const pen_message *ask, pen_arena *arena) {
+    const pen_run_sent *sent;
+    const void *bytes;
+    uint32_t count;
+    uint64_t byte_count;
+    PEN_TRY(pen_worker_run_list_sent(run, arena, &sent, &count));
+    PEN_TRY(pen_run_sent_encode(sent, count, arena, &bytes, &byte_count));
+    return inquiry_send(transport, ask, arena, bytes, byte_count);
+}
+
 // A part of the shard that was written last; an empty one where it cannot be read.
 static pen_status inquiry_shard(pen_worker_run *run, pen_transport *transport,
                                 const pen_message *ask, pen_arena *arena) {
@@ -125,6 +136,9 @@ pen_status pen_run_inquiry_answer(pen_worker_run *run, pen_transport *transport,
         break;
     case PEN_RUN_INQUIRY_TRACE:
         status = inquiry_trace(run, transport, ask, arena);
+        break;
+    case PEN_RUN_INQUIRY_SENT:
+        status = inquiry_sent(run, transport, ask, arena);
         break;
     case PEN_RUN_INQUIRY_SHARD:
         status = inquiry_shard(run, transport, ask, arena);

@@ -15,6 +15,7 @@ typedef enum pen_run_inquiry {
     PEN_RUN_INQUIRY_DUMP,    // dumps the flight recorders of its process; no answer. The offset is
                              // what its clock differs, nanoseconds; INT64_MIN: not known
     PEN_RUN_INQUIRY_SHARD,   // bytes of the shard that was written last, from an offset on
+    PEN_RUN_INQUIRY_SENT,    // pen_run_sent of all frames that were sent last
 } pen_run_inquiry;
 
 typedef struct pen_run_inquiry_figures {

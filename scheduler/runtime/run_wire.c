@@ -106,3 +106,42 @@ pen_status pen_run_figures_decode(const void *bytes, uint64_t byte_count, pen_ar
     *out_devices = devices;
     return PEN_OK;
 }
+
+// ---- what was sent
+
+pen_status pen_run_sent_encode(const pen_run_sent *sent, uint32_t count, pen_arena *arena,
+                               const void **out_bytes, uint64_t *out_byte_count) {
+    unsigned char *bytes, *cursor;
+    *out_byte_count = (uint64_t)count * PEN_RUN_SENT_BYTES;
+    PEN_TRY(PEN_NEW(arena, *out_byte_count, &bytes));
+    cursor = bytes;
+    for (uint32_t i = 0; i < count; i++) {
+        wire_put(&cursor, sent[i].form, 4);
+        wire_put(&cursor, sent[i].channel, 4);
+        wire_put(&cursor, sent[i].sequence, 8);
+        wire_put(&cursor, sent[i].checksum, 8);
+    }
+    *out_bytes = bytes;
+    return PEN_OK;
+}
+
+pen_status pen_run_sent_decode(const void *bytes, uint64_t byte_count, pen_arena *arena,
+                               const pen_run_sent **out_sent, uint32_t *out_count) {
+    const unsigned char *cursor = bytes;
+    pen_run_sent *sent;
+    if (byte_count % PEN_RUN_SENT_BYTES != 0) {
+        return pen_error(PEN_CORRUPT, "a list of what was sent of %llu bytes",
+                         (unsigned long long)byte_count);
+    }
+    *out_count = (uint32_t)(byte_count / PEN_RUN_SENT_BYTES);
+    PEN_TRY(PEN_NEW(arena, *out_count, &sent));
+    for (uint32_t i = 0; i < *out_count; i++) {
+        sent[i].form = (uint32_t)wire_get(&cursor, 4);
+        sent[i].channel = (uint32_t)wire_get(&cursor, 4);
+        sent[i].sequence = wire_get(&cursor, 8);
+        sent[i].checksum = wire_get(&cursor, 8);
+        sent[i].is_sent = true;
+    }
+    *out_sent = sent;
+    return PEN_OK;
+}

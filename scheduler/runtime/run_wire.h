@@ -31,4 +31,14 @@ PEN_NODISCARD pen_status pen_run_figures_decode(const void *bytes, uint64_t byte
                                                 const pen_run_device_figures **out_devices,
                                                 uint32_t *out_count);
 
+// ---- PART of an inquiry about what was sent
+#define PEN_RUN_SENT_BYTES 24 // of each
+PEN_NODISCARD pen_status pen_run_sent_encode(const pen_run_sent *sent, uint32_t count,
+                                             pen_arena *arena, const void **out_bytes,
+                                             uint64_t *out_byte_count);
+// CORRUPT
+PEN_NODISCARD pen_status pen_run_sent_decode(const void *bytes, uint64_t byte_count,
+                                             pen_arena *arena, const pen_run_sent **out_sent,
+                                             uint32_t *out_count);
+
 #endif // PEN_SCHEDULER_RUNTIME_RUN_WIRE_H

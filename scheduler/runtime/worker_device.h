@@ -26,6 +26,8 @@ typedef struct worker_channel {
     worker_slot *sends;    // [copies]; NULL: not sent from here
     worker_slot *receives; // [capacity]; NULL: not received here
     uint32_t send_first;   // number of sends[0] among all
+    // guarded by lock; what was sent last for each microbatch, for who asks after a bad step
+    pen_run_sent *sent; // [slots]; NULL: not sent from here
 } worker_channel;
 
 typedef struct worker_send {

@@ -69,6 +69,46 @@ static pen_status frames_lend(pen_worker_run *run, uint32_t peer, const pen_fram
     return status;
 }
 
+static void frames_note_sent(pen_worker_run *run, const worker_send *send, uint64_t place,
+                             uint64_t checksum) {
+    pen_mutex_lock(&run->lock);
+    run->channels[send->form][send->channel].sent[place] =
+        (pen_run_sent){.form = send->form,
+                       .channel = send->channel,
+                       .sequence = send->sequence,
+                       .checksum = checksum,
+                       .is_sent = true};
+    pen_mutex_unlock(&run->lock);
+}
+
+pen_status pen_worker_run_list_sent(pen_worker_run *run, pen_arena *arena,
+                                    const pen_run_sent **out_sent, uint32_t *out_count) {
+    pen_run_sent *list;
+    uint32_t limit = 0, count = 0;
+    for (uint32_t f = 0; f < run->table->form_count; f++) {
+        const pen_run_form *form = &run->table->forms[f];
+        for (uint32_t c = 0; c < form->channel_count; c++) {
+            if (run->channels[f][c].sent != NULL) limit += pen_run_slots(form, &form->channels[c]);
+        }
+    }
+    PEN_TRY(PEN_NEW(arena, limit, &list));
+    pen_mutex_lock(&run->lock);
+    for (uint32_t f = 0; f < run->table->form_count; f++) {
+        const pen_run_form *form = &run->table->forms[f];
+        for (uint32_t c = 0; c < form->channel_count; c++) {
+            const pen_run_sent *sent = run->channels[f][c].sent;
+            const uint32_t slots = sent == NULL ? 0 : pen_run_slots(form, &form->channels[c]);
+            for (uint32_t s = 0; s < slots; s++) {
+                if (sent[s].is_sent) list[count++] = sent[s];
+            }
+        }
+    }
+    pen_mutex_unlock(&run->lock);
+    *out_sent = list;
+    *out_count = count;
+    return PEN_OK;
+}
+
 pen_status pen_worker_run_send(pen_worker_run *run, const worker_send *send) {
     const pen_run_form *form = &run->table->forms[send->form];
     const pen_run_channel *channel = &form->channels[send->channel];
@@ -82,6 +122,7 @@ pen_status pen_worker_run_send(pen_worker_run *run, const worker_send *send) {
     slot->sequence = send->sequence;
     slot->start_seconds = pen_clock_seconds();
     pen_checksum_chunks(memory, channel->bytes, slot->checksums);
+    frames_note_sent(run, send, place, pen_checksum_join(slot->checksums, channel->bytes));
     const pen_frame frame = {.kind = PEN_FRAME_VALUE,
                              .generation = run->options.generation,
                              .incarnation = run->options.incarnation,
@@ -438,6 +479,7 @@ static pen_status frames_prepare_form(pen_worker_run *run, uint32_t f) {
             ends->send_first = run->send_count;
             run->send_count += channel->copies;
             PEN_TRY(frames_new_slots(run, channel->copies, channel->bytes, &ends->sends));
+            PEN_TRY(PEN_NEW(run->arena, pen_run_slots(form, channel), &ends->sent));
         }
         if (channel->target_worker == me) {
             PEN_TRY(frames_new_slots(run, channel->capacity, channel->bytes, &ends->receives));

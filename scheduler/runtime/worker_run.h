@@ -149,6 +149,18 @@ typedef struct pen_run_pulse {
     double task_seconds; // for which the longest task runs; 0: nothing computes
 } pen_run_pulse;
 pen_run_pulse pen_worker_run_get_pulse(pen_worker_run *run);
+// The last frame that was sent of a channel for a microbatch.
+typedef struct pen_run_sent {
+    uint32_t form;
+    uint32_t channel;
+    uint64_t sequence;
+    uint64_t checksum; // pen_checksum_whole of the tensor
+    bool is_sent;      // false: none was yet
+} pen_run_sent;
+// All of them, in `arena`. OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_worker_run_list_sent(pen_worker_run *run, pen_arena *arena,
+                                                  const pen_run_sent **out_sent,
+                                                  uint32_t *out_count);
 // Writes who waits for what into its flight recorder, with what its clock differs from the
 // coordinator's; INT64_MIN: not known.
 void pen_worker_run_note_waits(pen_worker_run *run, int64_t clock_offset_nanoseconds);

@@ -78,6 +78,35 @@ static void other_bits_once_are_the_hardwares(void **state) {
                 "twice since");
 }
 
+static pen_status told_find_odd(void *context, uint32_t part, pen_arena *arena,
+                                const char **out_who, const char **out_what) {
+    const told_step *step = context;
+    CHECK(step->run_count[part] == 2, "after two runs");
+    *out_what = "'x'";
+    return pen_arena_format(arena, out_who, "device 'b' of worker %u", part);
+}
+
+static void who_sent_other_bits_is_named(void **state) {
+    (void)state;
+    const double losses[] = {1.5, NAN};
+    told_step step = {.runs = {{good}, {good, good}}};
+    const pen_inspect_step inspected = {.step = 5,
+                                        .device = "this machine",
+                                        .first = "device 'a' or 'b'",
+                                        .part_count = PARTS,
+                                        .loss_count = PARTS,
+                                        .losses = losses,
+                                        .node_limit = NODES,
+                                        .context = &step,
+                                        .run = told_compute,
+                                        .describe_bad = told_describe,
+                                        .describe_node = told_describe,
+                                        .find_odd = told_find_odd};
+    CHECK_ERROR(pen_inspect_step_explain(&inspected), PEN_UNAVAILABLE,
+                "microbatch 1: device 'b' of worker 1 gave other bits of 'x' the first time than "
+                "this machine twice since: the hardware of device 'b' of worker 1");
+}
+
 static void the_odd_one_of_three_is_told(void **state) {
     (void)state;
     const told_run other = {NO_NODE, 1, 1.25};
@@ -103,5 +132,6 @@ static void a_bad_gradient_that_does_not_come_again_is_the_hardwares(void **stat
 
 PEN_TEST_MAIN(cmocka_unit_test(the_same_bits_are_the_numbers_fault),
               cmocka_unit_test(other_bits_once_are_the_hardwares),
+              cmocka_unit_test(who_sent_other_bits_is_named),
               cmocka_unit_test(the_odd_one_of_three_is_told),
               cmocka_unit_test(a_bad_gradient_that_does_not_come_again_is_the_hardwares))
