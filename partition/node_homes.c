@@ -237,7 +237,9 @@ static void homes_join_forward(homes_builder *builder, uint32_t n) {
     const pen_node_id producer = pen_graph_value(builder->graph, node->inputs[0])->producer;
     const pen_readers *readers = &builder->homes->readers;
     const uint32_t output = node->outputs[0].index;
-    if (pen_node_is(producer)) {
+    // a view of an input, or of another such view, has nothing computed before it
+    const pen_value_id root = {builder->root[node->inputs[0].index]};
+    if (pen_node_is(pen_graph_value(builder->graph, root)->producer)) {
         pen_disjoint_sets_join(&builder->sets, n, builder->home[producer.index]);
         builder->anchor[n] = builder->home[producer.index];
     } else if (readers->first[output] < readers->first[output + 1]) {

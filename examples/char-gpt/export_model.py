@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Writes char_gpt.onnx: a small GPT over bytes, freshly initialised, exported for training.
 
-  export_model.py [--width 128] [--layers 4] [--heads 4] [--sequence 128] [-o char_gpt.onnx]
+  export_model.py [--width 192] [--layers 4] [--heads 4] [--sequence 128] [-o char_gpt.onnx]
 
 Needs Debian's python3-torch and python3-onnx.
 """
@@ -70,7 +70,7 @@ class CharGpt(nn.Module):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--width", type=int, default=128)
+    parser.add_argument("--width", type=int, default=192)
     parser.add_argument("--layers", type=int, default=4)
     parser.add_argument("--heads", type=int, default=4)
     parser.add_argument("--sequence", type=int, default=128)

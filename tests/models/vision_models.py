@@ -31,8 +31,10 @@ def alexnet():
 
 def vit():
     from torchvision.models.vision_transformer import VisionTransformer
-    return VisionTransformer(image_size=48, patch_size=16, num_layers=3, num_heads=4,
-                             hidden_dim=64, mlp_dim=128, num_classes=CLASSES)
+    model = VisionTransformer(image_size=48, patch_size=16, num_layers=3, num_heads=4,
+                              hidden_dim=64, mlp_dim=128, num_classes=CLASSES)
+    nn.init.normal_(model.heads.head.weight, std=0.1)  # torchvision begins with zeros
+    return model
 
 
 def swin():

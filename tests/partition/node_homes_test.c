@@ -5,6 +5,7 @@
 #include "graph/op.h"
 #include "tests/support/check.h"
 #include "tests/support/planned.h"
+#include "tests/support/random_graph.h"
 
 // Calls `look` with the homes of every reference model, with and without sums over microbatches.
 static void with_models(void (*look)(const pen_node_homes *homes, const char *model)) {
@@ -200,6 +201,37 @@ static void metrics_go_with_the_loss(void **state) {
     assert_true(metric_count > 0);
 }
 
+// Nothing is computed before a view of an input, however many views it looks through: it goes where
+// it is read, so that it cannot come after its reader.
+static void views_of_inputs_go_with_their_reader(void **state) {
+    (void)state;
+    static const char *const ops[5] = {"relu", "flatten", "flatten", "relu", "relu"};
+    pen_arena *arena = check_arena();
+    const int64_t dims[] = {4, 3};
+    const pen_tensor_type type = pen_tensor_type_make(PEN_FLOAT32, 2, dims);
+    for (int first = 0; first < 2; first++) { // behind a node, and behind the input
+        pen_graph *graph;
+        CHECK_OK(pen_graph_create(arena, "views", &graph));
+        pen_value_id value = graph_value_of(graph, "x", PEN_VALUE_INPUT, &type);
+        for (int i = first; i < 5; i++) {
+            value = graph_apply(graph, ops[i], (const char *[]){"a", "b", "c", "d", "e"}[i], value,
+                                PEN_VALUE_NONE, PEN_VALUE_NONE);
+        }
+        CHECK_OK(pen_graph_add_output(graph, value));
+        const pen_node_homes *homes;
+        CHECK_OK(pen_node_homes_build(graph, arena, &homes));
+        if (first == 0) { // with what computed the bytes
+            assert_int_equal(homes->group[1], homes->group[0]);
+            assert_int_equal(homes->group[2], homes->group[0]);
+            assert_int_not_equal(homes->group[3], homes->group[0]);
+        } else {
+            assert_int_equal(homes->group[1], homes->group[0]);
+            assert_int_equal(homes->group[2], homes->group[0]);
+        }
+    }
+    pen_arena_destroy(arena);
+}
+
 static void a_graph_without_nodes_is_refused(void **state) {
     (void)state;
     pen_arena *arena = check_arena();
@@ -216,4 +248,5 @@ PEN_TEST_MAIN(cmocka_unit_test(every_node_has_a_forward_home),
               cmocka_unit_test(shared_parameters_do_not_glue),
               cmocka_unit_test(layouts_that_are_read_back_stay),
               cmocka_unit_test(metrics_go_with_the_loss),
+              cmocka_unit_test(views_of_inputs_go_with_their_reader),
               cmocka_unit_test(a_graph_without_nodes_is_refused))
