@@ -387,10 +387,11 @@ static void hard_swish_is_found(void **state) {
             y = apply(&s, "mul", s.x, apply_with(&s, "hard_sigmoid", s.x, PEN_VALUE_NONE, &alpha));
         } else {
             const pen_value_id gate = hold(&s, apply(&s, "add", s.x, number(&s, 3)), 0, 6);
-            const pen_value_id product = apply(&s, "mul", s.x, gate);
-            y = way == 1   ? apply(&s, "div", product, number(&s, 6))
-                : way == 2 ? apply(&s, "mul", product, number(&s, 1.0f / 6))
-                           : apply(&s, "mul", s.x, apply(&s, "div", gate, number(&s, 6)));
+            const pen_value_id first =
+                way == 3 ? apply(&s, "div", gate, number(&s, 6)) : apply(&s, "mul", s.x, gate);
+            y = way == 1   ? apply(&s, "div", first, number(&s, 6))
+                : way == 2 ? apply(&s, "mul", first, number(&s, 1.0f / 6))
+                           : apply(&s, "mul", s.x, first);
         }
         check_ops(fuse(&s, y), 1, "hard_swish");
     }
