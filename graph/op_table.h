@@ -31,5 +31,8 @@ extern const pen_op_family pen_series_family;        // series_op.c: trilu, cum_
 extern const pen_op_family pen_selection_family;     // selection_op.c: top_k, compress, unique …
 extern const pen_op_family pen_einsum_family;        // einsum_op.c
 extern const pen_op_family pen_resize_family;        // resize_op.c: resize, grid_sample, roi_align
+extern const pen_op_family pen_quantization_family;  // quantization_op.c: small integers
+extern const pen_op_family pen_random_family;   // random_op.c: bernoulli, multinomial, random_…
+extern const pen_op_family pen_spectrum_family; // spectrum_op.c: dft, windows
 
 #endif // PEN_GRAPH_OP_TABLE_H

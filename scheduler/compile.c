@@ -14,6 +14,7 @@
 #include "graph/passes/fuse_layers.h"
 #include "graph/passes/fuse_normalization.h"
 #include "graph/passes/infer_shapes.h"
+#include "graph/passes/lower_einsum.h"
 #include "graph/passes/merge_duplicates.h"
 #include "graph/passes/remove_dead.h"
 #include "graph/passes/set_inference.h"
@@ -256,6 +257,10 @@ static pen_status compile_fuse_layers(compile_state *state) {
         PEN_TRY(pen_graph_find_value(state->graph, request->loss_output, &kept));
     }
     const pen_value_id *map;
+    pen_graph *lowered;
+    PEN_TRY(pen_lower_einsum(state->graph, &lowered, &map));
+    if (lowered != NULL) state->graph = lowered;
+    if (lowered != NULL && pen_value_is(kept)) kept = map[kept.index];
     pen_fold_transposes(state->graph);
     PEN_TRY(pen_fuse_layers(state->graph, 1, &kept, &state->graph, &map));
     if (pen_value_is(kept)) kept = map[kept.index];

@@ -4,15 +4,16 @@
 #include <string.h>
 
 static const pen_reference_family *const reference_families[] = {
-    &pen_elementwise_reference, &pen_unary_reference,      &pen_activation_reference,
-    &pen_gelu_reference,        &pen_comparison_reference, &pen_reduction_reference,
-    &pen_softmax_reference,     &pen_loss_reference,       &pen_matmul_reference,
-    &pen_convolution_reference, &pen_pooling_reference,    &pen_normalization_reference,
-    &pen_layer_norm_reference,  &pen_dropout_reference,    &pen_reshape_reference,
-    &pen_movement_reference,    &pen_slice_reference,      &pen_indexing_reference,
-    &pen_constant_reference,    &pen_optimizer_reference,  &pen_transfer_reference,
-    &pen_recurrent_reference,   &pen_attention_reference,  &pen_series_reference,
-    &pen_selection_reference,   &pen_einsum_reference,     &pen_resize_reference,
+    &pen_elementwise_reference,  &pen_unary_reference,      &pen_activation_reference,
+    &pen_gelu_reference,         &pen_comparison_reference, &pen_reduction_reference,
+    &pen_softmax_reference,      &pen_loss_reference,       &pen_matmul_reference,
+    &pen_convolution_reference,  &pen_pooling_reference,    &pen_normalization_reference,
+    &pen_layer_norm_reference,   &pen_dropout_reference,    &pen_reshape_reference,
+    &pen_movement_reference,     &pen_slice_reference,      &pen_indexing_reference,
+    &pen_constant_reference,     &pen_optimizer_reference,  &pen_transfer_reference,
+    &pen_recurrent_reference,    &pen_attention_reference,  &pen_series_reference,
+    &pen_selection_reference,    &pen_einsum_reference,     &pen_resize_reference,
+    &pen_quantization_reference, &pen_random_reference,     &pen_spectrum_reference,
 };
 
 const pen_reference_kernel *pen_reference_kernel_find(const char *op_name) {

@@ -206,6 +206,18 @@ pen_status pen_onnx_convert_cast(pen_onnx_draft *draft) {
     return PEN_OK;
 }
 
+// The same for a window's.
+pen_status pen_onnx_convert_output_type(pen_onnx_draft *draft) {
+    const int64_t type = pen_onnx_draft_int(draft, "output_datatype", 1);
+    const pen_element_type element = pen_onnx_element_type(type);
+    if (element == PEN_ELEMENT_UNKNOWN) {
+        return pen_error(PEN_UNSUPPORTED, "element type %s", pen_onnx_data_type_name(type));
+    }
+    pen_onnx_draft_add_attribute(draft,
+                                 pen_attribute_text("output_datatype", pen_element_name(element)));
+    return PEN_OK;
+}
+
 pen_status pen_onnx_convert_cast_like(pen_onnx_draft *draft) {
     pen_element_type element = PEN_ELEMENT_UNKNOWN;
     if (pen_onnx_draft_has(draft, 1)) {

@@ -179,8 +179,7 @@ static const char *coverage_node_name(const pen_onnx_node *node, pen_arena *aren
 static pen_status coverage_node(coverage *list, const pen_onnx_node *node) {
     char fault[COVERAGE_TEXT_BYTES] = "";
     char what[3 * COVERAGE_TEXT_BYTES];
-    const pen_onnx_mapping *mapping =
-        node->domain[0] == '\0' ? pen_onnx_mapping_find(node->op_type) : NULL;
+    const pen_onnx_mapping *mapping = pen_onnx_mapping_of_node(node);
     const pen_op *op = NULL;
     if (mapping != NULL) {
         pen_status_ignore(pen_op_find(mapping->op_name, &op), "an op that is missing is listed");

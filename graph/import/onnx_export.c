@@ -338,7 +338,8 @@ static bool export_write_special(pen_protobuf_writer *writer, const export_node 
         }
         return true;
     }
-    if (strcmp(name, "to") == 0 || strcmp(name, "dtype") == 0) {
+    if (strcmp(name, "to") == 0 || strcmp(name, "dtype") == 0 ||
+        strcmp(name, "output_datatype") == 0) {
         export_write_element(writer, name, value->text);
         return true;
     }

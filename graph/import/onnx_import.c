@@ -116,7 +116,7 @@ static pen_status import_note_reads(importer *import, const pen_onnx_node *node)
         entry->tensor = tensor;
         return PEN_OK;
     }
-    const pen_onnx_mapping *mapping = pen_onnx_mapping_find(node->op_type);
+    const pen_onnx_mapping *mapping = pen_onnx_mapping_of_node(node);
     const pen_op *op = NULL;
     PEN_TRY(pen_op_find(mapping->op_name, &op));
     for (uint32_t i = 0; i < node->input_count; i++) {
@@ -312,9 +312,21 @@ static pen_status import_replace_states(importer *import, const pen_onnx_draft *
     return PEN_OK;
 }
 
+// The outputs are values that the conversion has made; they take the outputs' names.
+static pen_status import_emit_values(importer *import, const pen_onnx_draft *draft) {
+    for (uint32_t i = 0; i < draft->value_count; i++) {
+        const char *name = draft->node->outputs[i];
+        if (name[0] == '\0') continue;
+        PEN_TRY(pen_graph_rename_value(import->graph, draft->values[i], name));
+        PEN_TRY(import_bind(import, name, draft->values[i]));
+    }
+    return PEN_OK;
+}
+
 static pen_status import_emit(importer *import, const pen_onnx_mapping *mapping,
                               const pen_onnx_draft *draft) {
     if (draft->is_value) return import_bind(import, draft->output_names[0], draft->value);
+    if (draft->value_count > 0) return import_emit_values(import, draft);
     pen_node_spec spec = pen_node_spec_make(draft->op_name, draft->name);
     spec.source = draft->source;
     spec.inputs = draft->inputs;
@@ -339,7 +351,7 @@ static pen_status import_emit(importer *import, const pen_onnx_mapping *mapping,
 }
 
 static pen_status import_node(importer *import, const pen_onnx_node *node) {
-    const pen_onnx_mapping *mapping = pen_onnx_mapping_find(node->op_type);
+    const pen_onnx_mapping *mapping = pen_onnx_mapping_of_node(node);
     const pen_op *op = NULL;
     PEN_TRY(pen_op_find(mapping->op_name, &op));
     pen_onnx_draft draft = {.graph = import->graph,

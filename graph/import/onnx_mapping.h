@@ -35,12 +35,15 @@ typedef struct pen_onnx_draft {
     uint32_t attribute_count;
     const char **output_names; // room for PEN_ONNX_DRAFT_ROOM more
     uint32_t output_count;
-    bool is_value;      // nothing is to be added: the first output is `value`
-    pen_value_id value; // made by the conversion
+    bool is_value;        // nothing is to be added: the first output is `value`
+    pen_value_id value;   // made by the conversion
+    uint32_t value_count; // 0, or: nothing is to be added, the outputs are `values`
+    pen_value_id *values; // [value_count], made by the conversion
 } pen_onnx_draft;
 
 typedef struct pen_onnx_mapping {
     const char *op_type;
+    const char *domain;   // NULL: ONNX's own
     const char *op_name;  // ours
     uint32_t opset_first; // the oldest form that is read rightly
     // Attributes that are not simply passed on, separated by spaces. "axes" is read by `convert`,
@@ -50,11 +53,14 @@ typedef struct pen_onnx_mapping {
     uint32_t constant_inputs; // bit i: input i is no weight, though it may be floating; those that
                               // our op declares need not be repeated
     bool own_arity;           // `convert` changes the number of operands
+    bool is_several;          // it becomes several nodes: `op_name` is exported as another operator
     pen_status (*convert)(pen_onnx_draft *draft); // NULL: as it is
 } pen_onnx_mapping;
 
 // NULL when the operator is not known.
 const pen_onnx_mapping *pen_onnx_mapping_find(const char *op_type);
+// The same for a node: its domain must be the operator's.
+const pen_onnx_mapping *pen_onnx_mapping_of_node(const pen_onnx_node *node);
 
 // Entry `index` of the table; NULL behind its end.
 const pen_onnx_mapping *pen_onnx_mapping_at(uint32_t index);
@@ -96,6 +102,14 @@ PEN_NODISCARD pen_status pen_onnx_draft_extra(pen_onnx_draft *draft, const pen_o
                                               pen_value_id *out_value);
 
 // ---- the conversions, named by operator
+pen_status pen_onnx_convert_adagrad(pen_onnx_draft *draft);
+pen_status pen_onnx_convert_adam(pen_onnx_draft *draft);
+pen_status pen_onnx_convert_conv_integer(pen_onnx_draft *draft);
+pen_status pen_onnx_convert_matmul_integer(pen_onnx_draft *draft);
+pen_status pen_onnx_convert_momentum(pen_onnx_draft *draft);
+pen_status pen_onnx_convert_output_type(pen_onnx_draft *draft);
+pen_status pen_onnx_convert_qlinear_conv(pen_onnx_draft *draft);
+pen_status pen_onnx_convert_qlinear_matmul(pen_onnx_draft *draft);
 pen_status pen_onnx_convert_axes(pen_onnx_draft *draft); // attribute axes to operand 1
 pen_status pen_onnx_convert_batch_normalization(pen_onnx_draft *draft);
 pen_status pen_onnx_convert_broadcast(pen_onnx_draft *draft); // operator set 6

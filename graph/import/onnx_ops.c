@@ -26,6 +26,18 @@
         .op_type = type, .op_name = #name, .taken = "activations output_sequence",                 \
         .constant_inputs = 1u << 5 | 1u << 6, .convert = pen_onnx_convert_##name                   \
     }
+#define RANDOM(type, name, first)                                                                  \
+    {                                                                                              \
+        .op_type = type, .op_name = name, .opset_first = first, .taken = "dtype",                  \
+        .convert = pen_onnx_convert_cast                                                           \
+    }
+#define WINDOW(type, name)                                                                         \
+    {                                                                                              \
+        .op_type = type, .op_name = name, .opset_first = 17, .taken = "output_datatype",           \
+        .convert = pen_onnx_convert_output_type                                                    \
+    }
+// The domain of optimizers.
+#define ONNX_TRAINING "ai.onnx.preview.training"
 #define SOFTMAX(type, name)                                                                        \
     { .op_type = type, .op_name = name, .taken = "axis", .convert = pen_onnx_convert_softmax }
 
@@ -33,6 +45,20 @@ static const pen_onnx_mapping ops_table[] = {
     HINTED("Abs", "abs"),
     SAME("Acos", "acos", 7),
     SAME("Acosh", "acosh", 9),
+    {.op_type = "Adagrad",
+     .domain = ONNX_TRAINING,
+     .op_name = "sub",
+     .taken = "decay_factor epsilon norm_coefficient",
+     .own_arity = true,
+     .is_several = true,
+     .convert = pen_onnx_convert_adagrad},
+    {.op_type = "Adam",
+     .domain = ONNX_TRAINING,
+     .op_name = "sub",
+     .taken = "alpha beta epsilon norm_coefficient norm_coefficient_post",
+     .own_arity = true,
+     .is_several = true,
+     .convert = pen_onnx_convert_adam},
     BROADCAST("Add", "add"),
     BROADCAST("And", "and"),
     SAME("ArgMax", "arg_max", 1),
@@ -48,7 +74,9 @@ static const pen_onnx_mapping ops_table[] = {
      .state_inputs = 1u << 3 | 1u << 4,
      .own_arity = true,
      .convert = pen_onnx_convert_batch_normalization},
+    RANDOM("Bernoulli", "bernoulli", 15),
     SAME("BitShift", "bit_shift", 11),
+    WINDOW("BlackmanWindow", "blackman_window"),
     {.op_type = "Cast",
      .op_name = "cast",
      .taken = "to",
@@ -78,11 +106,19 @@ static const pen_onnx_mapping ops_table[] = {
      .taken = "value",
      .convert = pen_onnx_convert_constant_of_shape},
     SAME("Conv", "conv", 1),
+    {.op_type = "ConvInteger",
+     .op_name = "conv",
+     .opset_first = 10,
+     .own_arity = true,
+     .is_several = true,
+     .convert = pen_onnx_convert_conv_integer},
     SAME("ConvTranspose", "conv_transpose", 1),
     SAME("Cos", "cos", 7),
     SAME("Cosh", "cosh", 9),
     SAME("CumSum", "cum_sum", 11),
+    SAME("DFT", "dft", 17),
     SAME("DepthToSpace", "depth_to_space", 1),
+    SAME("DequantizeLinear", "dequantize_linear", 10),
     SAME("Det", "det", 11),
     BROADCAST("Div", "div"),
     {.op_type = "Dropout",
@@ -91,6 +127,7 @@ static const pen_onnx_mapping ops_table[] = {
      .constant_inputs = 1u << 1,
      .own_arity = true,
      .convert = pen_onnx_convert_dropout},
+    SAME("DynamicQuantizeLinear", "dynamic_quantize_linear", 11),
     SAME("Einsum", "einsum", 12),
     HINTED("Elu", "elu"),
     BROADCAST("Equal", "equal"),
@@ -118,6 +155,8 @@ static const pen_onnx_mapping ops_table[] = {
      .op_name = "group_normalization",
      .taken = "stash_type=1",
      .opset_first = 18},
+    WINDOW("HammingWindow", "hamming_window"),
+    WINDOW("HannWindow", "hann_window"),
     HINTED("HardSigmoid", "hard_sigmoid"),
     SAME("HardSwish", "hard_swish", 14),
     SOFTMAX("Hardmax", "hardmax"),
@@ -137,6 +176,12 @@ static const pen_onnx_mapping ops_table[] = {
     HINTED("Log", "log"),
     SOFTMAX("LogSoftmax", "log_softmax"),
     SAME("MatMul", "matmul", 1),
+    {.op_type = "MatMulInteger",
+     .op_name = "matmul",
+     .opset_first = 10,
+     .own_arity = true,
+     .is_several = true,
+     .convert = pen_onnx_convert_matmul_integer},
     HINTED("Max", "max"),
     {.op_type = "MaxPool", .op_name = "max_pool", .taken = "storage_order=0"},
     HINTED("Mean", "mean"),
@@ -145,11 +190,20 @@ static const pen_onnx_mapping ops_table[] = {
      .taken = "axes",
      .opset_first = 9,
      .own_arity = true,
+     .is_several = true,
      .convert = pen_onnx_convert_mean_variance},
     HINTED("Min", "min"),
     SAME("Mish", "mish", 18),
     SAME("Mod", "mod", 10),
+    {.op_type = "Momentum",
+     .domain = ONNX_TRAINING,
+     .op_name = "sub",
+     .taken = "alpha beta mode norm_coefficient",
+     .own_arity = true,
+     .is_several = true,
+     .convert = pen_onnx_convert_momentum},
     BROADCAST("Mul", "mul"),
+    RANDOM("Multinomial", "multinomial", 7),
     HINTED("Neg", "neg"),
     SAME("NegativeLogLikelihoodLoss", "negative_log_likelihood_loss", 12),
     SAME("NonMaxSuppression", "non_max_suppression", 10),
@@ -167,11 +221,28 @@ static const pen_onnx_mapping ops_table[] = {
      .constant_inputs = 1u << 2,
      .convert = pen_onnx_convert_pad},
     BROADCAST("Pow", "pow"),
+    {.op_type = "QLinearConv",
+     .op_name = "conv",
+     .opset_first = 10,
+     .own_arity = true,
+     .is_several = true,
+     .convert = pen_onnx_convert_qlinear_conv},
+    {.op_type = "QLinearMatMul",
+     .op_name = "quantize_linear",
+     .opset_first = 10,
+     .own_arity = true,
+     .is_several = true,
+     .convert = pen_onnx_convert_qlinear_matmul},
+    SAME("QuantizeLinear", "quantize_linear", 10),
     {.op_type = "RMSNormalization",
      .op_name = "rms_normalization",
      .taken = "stash_type=1",
      .opset_first = 23},
     RECURRENT("RNN", rnn),
+    RANDOM("RandomNormal", "random_normal", 1),
+    RANDOM("RandomNormalLike", "random_normal_like", 1),
+    RANDOM("RandomUniform", "random_uniform", 1),
+    RANDOM("RandomUniformLike", "random_uniform_like", 1),
     SAME("Range", "range", 11),
     HINTED("Reciprocal", "reciprocal"),
     REDUCE("ReduceL1", "reduce_l1"),
@@ -198,6 +269,7 @@ static const pen_onnx_mapping ops_table[] = {
      .opset_first = 10,
      .convert = pen_onnx_convert_roi_align},
     SAME("Round", "round", 11),
+    {.op_type = "STFT", .op_name = "stft", .opset_first = 17, .constant_inputs = 1u << 2},
     SAME("Scatter", "scatter_elements", 9),
     SAME("ScatterElements", "scatter_elements", 11),
     SAME("ScatterND", "scatter_nd", 11),
@@ -257,10 +329,18 @@ const pen_onnx_mapping *pen_onnx_mapping_find(const char *op_type) {
     return bsearch(op_type, ops_table, OPS_COUNT, sizeof ops_table[0], ops_compare);
 }
 
+const pen_onnx_mapping *pen_onnx_mapping_of_node(const pen_onnx_node *node) {
+    const pen_onnx_mapping *mapping = pen_onnx_mapping_find(node->op_type);
+    if (mapping == NULL) return NULL;
+    return strcmp(node->domain, mapping->domain == NULL ? "" : mapping->domain) == 0 ? mapping
+                                                                                     : NULL;
+}
+
 const pen_onnx_mapping *pen_onnx_mapping_of_op(const char *op_name) {
     if (strcmp(op_name, "identity") == 0) return pen_onnx_mapping_find("Identity");
     if (strcmp(op_name, "scatter_elements") == 0) return pen_onnx_mapping_find("ScatterElements");
     for (size_t i = 0; i < OPS_COUNT; i++) {
+        if (ops_table[i].is_several) continue;
         if (strcmp(ops_table[i].op_name, op_name) == 0) return &ops_table[i];
     }
     return NULL;
