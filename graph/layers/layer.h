@@ -116,6 +116,9 @@ PEN_NODISCARD pen_status pen_layer_apply(pen_layer_builder *builder, const pen_l
 PEN_NODISCARD pen_status pen_layer_add_output(pen_layer_builder *builder,
                                               const pen_layer_tensor *tensor, const char *name);
 
+// The types of the outputs, in their order, as the user sees them: the batch is a symbol.
+const pen_tensor_type *pen_layer_output_types(const pen_layer_builder *builder);
+
 // The name Keras would give to a layer without one: "conv2d", "conv2d_1", … OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_layer_make_name(pen_layer_builder *builder, const pen_layer *layer,
                                              const char **out_name);

@@ -88,10 +88,31 @@ static bool layer_is_free(const pen_graph *graph, pen_value_id value) {
     return pen_graph_value(graph, value)->kind == PEN_VALUE_COMPUTED;
 }
 
+static pen_status layer_note_output(pen_layer_builder *builder, const pen_layer_tensor *tensor) {
+    const uint32_t count = pen_graph_output_count(builder->graph);
+    pen_tensor_type type = {tensor->element, tensor->shape};
+    if (count == builder->output_capacity) {
+        pen_tensor_type *larger = NULL;
+        const uint32_t capacity = count == 0 ? 4 : 2 * count;
+        PEN_TRY(PEN_NEW(builder->arena, capacity, &larger));
+        if (count > 0) memcpy(larger, builder->output_types, count * sizeof *larger);
+        builder->output_types = larger;
+        builder->output_capacity = capacity;
+    }
+    PEN_TRY(pen_graph_add_symbol(builder->graph, "batch", &type.shape.dims[0]));
+    builder->output_types[count] = type;
+    return PEN_OK;
+}
+
+const pen_tensor_type *pen_layer_output_types(const pen_layer_builder *builder) {
+    return builder->output_types;
+}
+
 pen_status pen_layer_add_output(pen_layer_builder *builder, const pen_layer_tensor *tensor,
                                 const char *name) {
     const pen_layer_call call = {.name = name};
     pen_layer_tensor output;
+    PEN_TRY(layer_note_output(builder, tensor));
     PEN_TRY(pen_layer_plain(builder, &call, tensor, &output));
     if (!layer_is_free(builder->graph, output.value)) {
         PEN_TRY(pen_layer_map(builder, &call, "identity", "output", output.value, &output.value));

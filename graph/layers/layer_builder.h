@@ -19,10 +19,12 @@ struct pen_layer_builder {
     pen_layer_record **weights; // [weight_capacity]
     uint32_t weight_count;
     uint32_t weight_capacity;
-    pen_name_map weight_names; // "<layer>/<weight>" to its index
-    pen_name_map layer_names;  // layers applied, to the index of their table entry
-    bool is_again;             // the layer being built was applied before
-    bool trains;               // it is trainable
+    pen_name_map weight_names;     // "<layer>/<weight>" to its index
+    pen_name_map layer_names;      // layers applied, to the index of their table entry
+    pen_tensor_type *output_types; // [output_capacity], of the model's outputs
+    uint32_t output_capacity;
+    bool is_again; // the layer being built was applied before
+    bool trains;   // it is trainable
 };
 
 #endif // PEN_GRAPH_LAYERS_LAYER_BUILDER_H

@@ -82,13 +82,11 @@ static pen_status layers_read(const pen_model_input *input, pen_arena *arena,
 static pen_status layers_import(const pen_model_input *input, pen_model *model) {
     pen_layer_model layers = {.seed = 0};
     const pen_option_source *source;
-    pen_tensor_type *types = NULL;
     pen_layer_builder *builder = NULL;
     PEN_TRY(layers_read(input, model->arena, &layers, &source));
     PEN_TRY(pen_graph_create(model->arena, pen_path_name(input->path), &model->graph));
     PEN_TRY(pen_layer_model_build(&layers, source, model->graph, &builder));
-    PEN_TRY(PEN_NEW(model->arena, pen_graph_output_count(model->graph), &types));
-    model->output_types = types; // the elements stay unknown
+    model->output_types = pen_layer_output_types(builder);
     model->opset = LAYER_IMPORT_OPSET;
     model->batch_symbol = pen_graph_symbol_count(model->graph) > 0 ? "batch" : NULL;
     return PEN_OK;
