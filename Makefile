@@ -327,7 +327,7 @@ coverage: test | build/.has-coverage #! which lines the tests run
 
 # ---- installing
 .PHONY: install uninstall
-public_headers := scheduler/penstock.h base/status.h
+public_headers := scheduler/penstock.h graph/layers.h base/status.h
 include_folder := $(DESTDIR)$(prefix)/include/penstock
 library_folder = $(DESTDIR)$(libdir)
 install: all #! DESTDIR= prefix=/usr/local: command, library, header, penstock.pc
@@ -337,6 +337,7 @@ install: all #! DESTDIR= prefix=/usr/local: command, library, header, penstock.p
 	ln -sf libpenstock.so.$(VERSION) $(library_folder)/libpenstock.so.$(SO_VERSION)
 	ln -sf libpenstock.so.$(SO_VERSION) $(library_folder)/libpenstock.so
 	install -m 644 scheduler/penstock.h $(include_folder)/penstock.h
+	install -m 644 graph/layers.h $(include_folder)/layers.h
 	install -m 644 base/status.h $(include_folder)/base/status.h
 	sed -e 's|@prefix@|$(prefix)|; s|@libdir@|$(libdir)|; s|@version@|$(VERSION)|' scheduler/penstock.pc.in \
 	  >$(library_folder)/pkgconfig/penstock.pc

@@ -2,6 +2,7 @@
 
 #include "base/arena.h"
 #include "base/memory.h"
+#include "scheduler/model_export.h"
 #include "scheduler/parameter_file.h"
 #include "scheduler/train.h"
 
@@ -9,20 +10,33 @@ struct pen_training {
     pen_arena *arena; // the job
     const pen_job *job;
     pen_trainer *trainer;
+    pen_dataset *evaluated; // evaluation data; NULL: none
 };
 
 const char *pen_version(void) {
     return PEN_VERSION;
 }
 
+// Several devices plan for the batches that are evaluated, so they are known from the start.
+static pen_status training_open_evaluated(pen_training *training) {
+    const pen_job_data *data = &training->job->data;
+    if (!data->has_eval && !(data->has_train && data->holdout > 0)) return PEN_OK;
+    return pen_job_open_dataset(training->job, PEN_DATASET_PART_EVAL, training->arena,
+                                &training->evaluated);
+}
+
 static pen_status training_start(pen_training *training, const char *job_path,
                                  const pen_training_options *options) {
-    const pen_trainer_options trainer_options = {
+    pen_trainer_options trainer_options = {
         .step_limit = options == NULL ? 0 : options->step_limit,
         .parameters = options == NULL ? NULL : options->parameters,
     };
     PEN_TRY(pen_arena_create(&training->arena));
     PEN_TRY(pen_job_read(job_path, training->arena, &training->job));
+    PEN_TRY(training_open_evaluated(training));
+    if (training->evaluated != NULL) {
+        trainer_options.evaluated = pen_dataset_get_info(training->evaluated);
+    }
     return pen_trainer_create(training->job, &trainer_options, &training->trainer);
 }
 
@@ -43,6 +57,7 @@ pen_status pen_training_open(const char *job_path, const pen_training_options *o
 void pen_training_close(pen_training *training) {
     if (training == NULL) return;
     pen_trainer_destroy(training->trainer);
+    pen_dataset_close(training->evaluated);
     pen_arena_destroy(training->arena);
     pen_memory_free(training);
 }
@@ -71,26 +86,17 @@ pen_status pen_training_step(pen_training *training, pen_training_step_report *o
     return PEN_OK;
 }
 
-static pen_status training_evaluate(pen_training *training, pen_arena *scratch,
-                                    pen_evaluation *out_evaluation) {
-    pen_dataset *dataset;
-    PEN_TRY(pen_job_open_dataset(training->job, PEN_DATASET_PART_EVAL, scratch, &dataset));
-    pen_engine *engine = pen_trainer_engine(training->trainer);
-    const pen_status status = engine->kind->evaluate(
-        engine, dataset, pen_trainer_evaluation_batch(training->job, pen_dataset_get_info(dataset)),
-        out_evaluation);
-    pen_dataset_close(dataset);
-    return status;
-}
-
 pen_status pen_training_evaluate(pen_training *training, pen_training_evaluation *out_evaluation) {
     pen_evaluation evaluation = {0};
-    pen_arena *scratch = NULL;
+    pen_engine *engine = pen_trainer_engine(training->trainer);
     *out_evaluation = (pen_training_evaluation){0};
-    PEN_TRY(pen_arena_create(&scratch));
-    const pen_status status = training_evaluate(training, scratch, &evaluation);
-    pen_arena_destroy(scratch);
-    if (status != PEN_OK) return status;
+    if (training->evaluated == NULL) { // says what the job lacks
+        return pen_job_open_dataset(training->job, PEN_DATASET_PART_EVAL, training->arena,
+                                    &training->evaluated);
+    }
+    const pen_dataset_info *info = pen_dataset_get_info(training->evaluated);
+    PEN_TRY(engine->kind->evaluate(engine, training->evaluated,
+                                   pen_trainer_evaluation_batch(training->job, info), &evaluation));
     *out_evaluation = (pen_training_evaluation){
         .example_count = evaluation.example_count,
         .loss = evaluation.loss,
@@ -103,4 +109,10 @@ pen_status pen_training_evaluate(pen_training *training, pen_training_evaluation
 
 pen_status pen_training_save(pen_training *training, const char *path) {
     return pen_parameter_file_save(path, pen_trainer_tensors(training->trainer));
+}
+
+pen_status pen_training_export(pen_training *training, const char *path) {
+    const char *model = training->job->model.file;
+    PEN_TRY(pen_model_check_export(model, path));
+    return pen_model_export(pen_trainer_tensors(training->trainer), model, path);
 }

@@ -11,7 +11,8 @@
 //   if (status == PEN_OK) status = pen_training_save(training, "trained.safetensors");
 //   pen_training_close(training);
 //
-// This header and base/status.h are all that is installed, and what they declare is all that the
+// This header, layers.h (models built by the program itself) and base/status.h are all that is
+// installed, and what they declare is all that the
 // shared library exports. The other headers of the source tree may change from version to version.
 //
 // Lifetime: pen_training_open to pen_training_close.
@@ -84,6 +85,10 @@ PEN_NODISCARD pen_status pen_training_evaluate(pen_training *training,
 
 // Writes all parameters and running statistics as they are now.
 PEN_NODISCARD pen_status pen_training_save(pen_training *training, const char *path);
+
+// Writes the trained model as ONNX, in inference form, beside `path` and then renamed.
+//   UNSUPPORTED  it has an operator that ONNX has not
+PEN_NODISCARD pen_status pen_training_export(pen_training *training, const char *path);
 
 #ifdef __cplusplus
 }

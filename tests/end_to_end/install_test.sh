@@ -28,13 +28,25 @@ gcc -std=c11 -pedantic -Wall -Werror "$folder/program.c" "${flags[@]}" -o "$fold
 found=$(cd "$folder" && LD_LIBRARY_PATH=$folder/opt/penstock/lib ./program)
 [ "$found" = "$("$PENSTOCK" --version | cut -d' ' -f2): not found" ] || { echo "the program printed: $found" && exit 1; }
 
+# a model of layers, built by a program: the example, on made data and few steps
+cp examples/c-api/fashion.c "$folder/fashion.c"
+python3 "$PWD/tests/end_to_end/make_pictures.py" "$folder"
+sed -i -e "s|#define DATA .*|#define DATA \"$folder/\"|" -e 's|steps: 300|steps: 4|; s|% 50|% 2|' "$folder/fashion.c"
+gcc -std=c11 -pedantic -Wall -Wextra -Werror "$folder/fashion.c" "${flags[@]}" -o "$folder/fashion"
+(cd "$folder" && LD_LIBRARY_PATH=$folder/opt/penstock/lib ./fashion) >"$folder/fashion.txt"
+[ "$(grep -c '^step ' "$folder/fashion.txt")" = 2 ] || { echo "the example printed:" && cat "$folder/fashion.txt" && exit 1; }
+grep -q '^accuracy .* over 64 pictures$' "$folder/fashion.txt"
+[ -s "$folder/fashion.onnx" ] && [ -s "$folder/fashion.safetensors" ]
+"$folder/opt/penstock/bin/penstock" inspect "$folder/fashion.onnx" | grep -q 'conv  *2 '
+
 library=$folder/opt/penstock/lib/libpenstock.so
 [ "$(readelf -d "$library" | sed -n 's/.*soname: \[\(.*\)\]/\1/p')" = libpenstock.so.0 ]
 exported=$(nm -D --defined-only "$library" | awk '$2 == "T" || $2 == "D" || $2 == "B" { sub(/@.*/, "", $3); print $3 }' | sort)
-declared=$(cat scheduler/penstock.h base/status.h | sed 's|//.*||' | grep -o '\bpen_[a-z_]* *(' | tr -d ' (' | sort -u)
+declared=$(cat scheduler/penstock.h graph/layers.h base/status.h | sed 's|//.*||' | grep -o '\bpen_[a-z_]* *(' | tr -d ' (' | sort -u)
 for name in $exported; do
     grep -q -x "$name" <<<"$declared" || { echo "exports $name, which no public header declares" && exit 1; }
 done
-for name in pen_version pen_training_open pen_training_step pen_training_evaluate pen_training_save pen_training_close; do
+for name in pen_version pen_training_open pen_training_step pen_training_evaluate pen_training_save pen_training_close \
+    pen_training_export pen_layers_create pen_layers_input pen_layers_add pen_layers_save pen_layers_destroy; do
     grep -q -x "$name" <<<"$exported" || { echo "does not export $name" && exit 1; }
 done
