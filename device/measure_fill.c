@@ -84,6 +84,11 @@ void pen_measure_fill(const pen_measure_contents *contents, void *out_bytes, uin
     }
 }
 
+static bool fill_has_lengths(const pen_op *op) {
+    return strncmp(op->name, "lstm", 4) == 0 || strncmp(op->name, "gru", 3) == 0 ||
+           strncmp(op->name, "rnn", 3) == 0;
+}
+
 uint64_t pen_measure_integer_limit(const pen_graph *graph, pen_node_id id) {
     const pen_node *node = pen_graph_node(graph, id);
     uint64_t limit = UINT64_MAX;
@@ -102,6 +107,10 @@ uint64_t pen_measure_integer_limit(const pen_graph *graph, pen_node_id id) {
         int64_t axis = pen_node_int(node, "axis");
         if (axis < 0) axis += table->rank;
         if (axis >= 0 && axis < (int64_t)table->rank) limit = (uint64_t)table->dims[axis];
+    }
+    if (fill_has_lengths(node->op)) { // of sequences: up to all steps
+        const pen_shape *x = &pen_value_type(graph, node->inputs[0])->shape;
+        limit = (uint64_t)x->dims[pen_node_int(node, "layout") != 0 ? 1 : 0] + 1;
     }
     return limit == UINT64_MAX ? 2 : limit;
 }

@@ -212,6 +212,28 @@ static void every_node_of_a_step_can_be_measured(void **state) {
     pen_arena_destroy(arena);
 }
 
+// rnn over 5 steps of 33 examples, the batch first, whose lengths are `rows`.
+static pen_node_id add_net(pen_graph *graph, pen_value_id rows) {
+    const int64_t dims[3][3] = {{33, 5, 2}, {1, 3, 2}, {1, 3, 3}};
+    pen_value_id operands[5] = {[3] = PEN_VALUE_NONE, [4] = rows};
+    static const char *const names[3] = {"x", "w", "r"};
+    for (int i = 0; i < 3; i++) {
+        const pen_value value = {.name = names[i],
+                                 .kind = PEN_VALUE_INPUT,
+                                 .type = pen_tensor_type_make(PEN_FLOAT32, 3, dims[i])};
+        CHECK_OK(pen_graph_add_own_value(graph, &value, &operands[i]));
+    }
+    const pen_attribute_given layout = pen_attribute_int("layout", 1);
+    pen_node_spec spec = pen_node_spec_make("rnn", "net");
+    spec.inputs = operands;
+    spec.input_count = 5;
+    spec.attributes = &layout;
+    spec.attribute_count = 1;
+    pen_node_id node;
+    CHECK_OK(pen_graph_add_node(graph, &spec, &node));
+    return node;
+}
+
 static void integers_are_what_readers_know(void **state) {
     (void)state;
     pen_arena *arena = check_arena();
@@ -224,12 +246,15 @@ static void integers_are_what_readers_know(void **state) {
     const pen_value_id logits = add_input(graph, "logits", PEN_FLOAT32, 33, 7);
     const pen_node_id loss = add_binary(graph, "softmax_cross_entropy_loss", logits, rows);
     assert_int_equal(pen_measure_integer_limit(graph, loss), 7);
+    const pen_node_id net = add_net(graph, rows);
+    assert_int_equal(pen_measure_integer_limit(graph, net), 6);
     for (uint32_t k = 0; k < pen_device_kind_count(); k++) {
         pen_device *device = open_device(pen_device_kind_at(k)->name, 0);
         const pen_measure_options options = {.run_minimum = 1, .run_maximum = 1};
         pen_op_measurement measured;
         CHECK_OK(pen_measure_op(device, graph, gather, &options, &measured));
         CHECK_OK(pen_measure_op(device, graph, loss, &options, &measured));
+        CHECK_OK(pen_measure_op(device, graph, net, &options, &measured));
         device->kind->close(device);
     }
     pen_arena_destroy(arena);

@@ -43,6 +43,7 @@ typedef struct backward_units {
 // state before it; the product with the state's weights is then added.
 
 static void lstm_cell_back(const backward_units *u) {
+    PEN_ASSERT(u->gates != NULL && u->dc != NULL);
     const int64_t h = u->hidden;
     const float *gi = u->gates, *go = gi + h, *gf = gi + 2 * h, *gc = gi + 3 * h;
     const float *c = u->cells, *c_before = u->cells_before, *dy = u->dy;
@@ -73,6 +74,7 @@ static void lstm_cell_back(const backward_units *u) {
 }
 
 static void gru_cell_back(const backward_units *u) {
+    PEN_ASSERT(u->gates != NULL);
     const int64_t h = u->hidden;
     const float *gz = u->gates, *gr = gz + h, *gh = gz + 2 * h, *gq = gz + 3 * h;
     const float *before = u->before, *dy = u->dy;

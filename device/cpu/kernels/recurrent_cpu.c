@@ -31,6 +31,7 @@ typedef struct recurrent_units {
 } recurrent_units;
 
 static void lstm_cell(const recurrent_units *u) {
+    PEN_ASSERT(u->c != NULL);
     const int64_t h = u->hidden;
     float *gi = u->row, *go = u->row + h, *gf = u->row + 2 * h, *gc = u->row + 3 * h;
     const float *bi = u->bias, *bo = bi + h, *bf = bi + 2 * h, *bc = bi + 3 * h;
