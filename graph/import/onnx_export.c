@@ -8,12 +8,14 @@
 #include "base/integer.h"
 #include "base/text.h"
 #include "graph/import/import.h"
+#include "graph/import/onnx_constant.h"
 #include "graph/import/onnx_mapping.h"
 #include "graph/import/onnx_number.h"
 #include "graph/import/onnx_tensor.h"
 #include "graph/import/protobuf_writer.h"
 #include "graph/op.h"
 #include "graph/ops/recurrent_geometry.h"
+#include "graph/passes/spell_layers.h"
 
 #define EXPORT_OPSET 17
 #define EXPORT_IR_VERSION 8
@@ -30,8 +32,9 @@ typedef struct exporter {
     uint64_t *offsets;     // [value_count], in the file of contents
 } exporter;
 
-static bool export_is_initializer(pen_value_kind kind) {
-    return kind == PEN_VALUE_PARAMETER || kind == PEN_VALUE_STATE || kind == PEN_VALUE_CONSTANT;
+static bool export_is_initializer(const pen_value *value) {
+    return value->kind == PEN_VALUE_PARAMETER || value->kind == PEN_VALUE_STATE ||
+           (value->kind == PEN_VALUE_CONSTANT && !pen_onnx_constant_is_node(value));
 }
 
 static bool export_op_is(const pen_node *node, const char *op_name) {
@@ -130,7 +133,8 @@ static bool export_attributes_fit(const pen_node *node) {
 
 static bool export_node_fits(const exporter *export, const pen_node *node) {
     if (node->role != PEN_ROLE_FORWARD) return false;
-    if (pen_onnx_mapping_of_op(node->op->name) == NULL) return false;
+    const pen_onnx_mapping *mapping = pen_onnx_mapping_of_op(node->op->name);
+    if (mapping == NULL || mapping->opset_first > EXPORT_OPSET) return false;
     if (!export_attributes_fit(node)) return false;
     if (!export_axes_are_attribute(node) || node->input_count < 2) return true;
     const pen_value_id axes = node->inputs[1];
@@ -450,6 +454,11 @@ static pen_status export_check_outputs(const exporter *export) {
 static void export_write_graph(pen_protobuf_writer *writer, const void *context) {
     const exporter *export = context;
     const pen_graph *graph = export->graph;
+    for (uint32_t v = 0; v < pen_graph_value_count(graph); v++) {
+        const pen_value *value = pen_graph_value(graph, (pen_value_id){v});
+        if (!export->value_used[v] || !pen_onnx_constant_is_node(value)) continue;
+        pen_protobuf_write_message(writer, 1, pen_onnx_constant_write, value);
+    }
     for (uint32_t n = 0; n < pen_graph_node_count(graph); n++) {
         if (!export->node_used[n]) continue;
         const export_node node = {export, pen_graph_node(graph, (pen_node_id){n})};
@@ -460,7 +469,7 @@ static void export_write_graph(pen_protobuf_writer *writer, const void *context)
     for (uint32_t v = 0; v < pen_graph_value_count(graph); v++) {
         const export_tensor tensor = {export, {v}};
         if (!export->value_used[v]) continue;
-        if (!export_is_initializer(pen_graph_value(graph, tensor.value)->kind)) continue;
+        if (!export_is_initializer(pen_graph_value(graph, tensor.value))) continue;
         pen_protobuf_write_message(writer, 5, export_write_tensor, &tensor);
     }
     for (uint32_t i = 0; i < pen_graph_input_count(graph); i++) {
@@ -521,7 +530,7 @@ static pen_status export_fill_data(exporter *export, pen_file *file) {
     for (uint32_t v = 0; v < pen_graph_value_count(export->graph); v++) {
         const pen_value_id id = {v};
         const pen_value *value = pen_graph_value(export->graph, id);
-        if (!export->value_used[v] || !export_is_initializer(value->kind)) continue;
+        if (!export->value_used[v] || !export_is_initializer(value)) continue;
         const uint64_t aligned = pen_align_up(offset, EXPORT_ALIGNMENT);
         const uint64_t bytes = pen_tensor_type_bytes(&value->type);
         const void *contents = export_contents(export, id);
@@ -553,7 +562,7 @@ static uint64_t export_contents_bytes(const exporter *export) {
     uint64_t bytes = 0;
     for (uint32_t v = 0; v < pen_graph_value_count(export->graph); v++) {
         const pen_value *value = pen_graph_value(export->graph, (pen_value_id){v});
-        if (!export->value_used[v] || !export_is_initializer(value->kind)) continue;
+        if (!export->value_used[v] || !export_is_initializer(value)) continue;
         bytes += pen_tensor_type_bytes(&value->type);
     }
     return bytes;
@@ -574,8 +583,9 @@ pen_status pen_onnx_export(const pen_graph *graph, const pen_onnx_export_options
     static const pen_onnx_export_options plain;
     pen_arena *arena = NULL;
     PEN_TRY(pen_arena_create(&arena));
-    exporter export = {.graph = graph, .options = options != NULL ? options : &plain};
-    const pen_status status = export_all(&export, path, arena);
+    exporter export = {.options = options != NULL ? options : &plain};
+    pen_status status = pen_spell_layers(graph, &export.graph);
+    if (status == PEN_OK) status = export_all(&export, path, arena);
     pen_arena_destroy(arena);
     return pen_status_add_context(status, "while writing '%s'", path);
 }

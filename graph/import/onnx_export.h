@@ -8,6 +8,10 @@
 // from `contents`, by name. A graph whose shapes were inferred can be written too; its sizes are
 // then fixed.
 //
+// Operators of ours that operator set 17 does not have are spelled in several nodes, see
+// graph/passes/spell_layers.h. Floating constants are written as Constant nodes, so that they are
+// no weights to those who read them.
+//
 // The contents are streamed from where they are. When they are more than protobuf's 2 GiB, they go
 // to a file of their own, "<file>.data", beside the model.
 #ifndef PEN_GRAPH_IMPORT_ONNX_EXPORT_H
