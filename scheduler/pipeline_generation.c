@@ -32,19 +32,6 @@ static pen_status generation_start_worker(pipeline_engine *p, const pen_transpor
     return pen_arena_format(p->placed, &p->workers[p->local_worker].address, "127.0.0.1:%u", port);
 }
 
-// Processes that were started again listen elsewhere.
-static pen_status generation_find_addresses(pipeline_engine *p) {
-    for (uint32_t d = 0; d < p->plan->device_count; d++) {
-        const pipeline_member *member = &p->members[p->member_of_device[d]];
-        pen_run_spec_worker *worker = &p->workers[p->worker_of_device[d]];
-        if (member->launched == PIPELINE_NOT_LAUNCHED) continue;
-        worker->address = pen_launched_address(p->launched, member->launched);
-        PEN_TRY(pen_arena_format(p->placed, &worker->name, "worker %u (%s)", p->worker_of_device[d],
-                                 worker->address));
-    }
-    return PEN_OK;
-}
-
 // How long nothing may be done before something must be wrong.
 static double generation_progress_seconds(const pipeline_engine *p) {
     const double stated = p->job->recovery.progress_seconds;
@@ -121,7 +108,7 @@ static pen_status generation_begin(pipeline_engine *p, double seconds) {
     const pen_transport_kind *transport;
     const bool is_local = p->worker_count == 1 && p->local_worker == 1;
     PEN_TRY(pen_transport_kind_find(is_local ? "local" : "grpc", &transport));
-    PEN_TRY(generation_find_addresses(p));
+    PEN_TRY(pen_pipeline_name_workers(p)); // who was started again listens elsewhere
     PEN_TRY(generation_start_worker(p, transport));
     PEN_TRY(generation_connect(p, transport, seconds));
     return pen_pipeline_send_model(p);

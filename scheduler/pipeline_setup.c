@@ -126,8 +126,7 @@ static pen_status setup_number_workers(pipeline_engine *p) {
     return PEN_OK;
 }
 
-// Where the workers are: those that were started here are there by now.
-static pen_status setup_name_workers(pipeline_engine *p) {
+pen_status pen_pipeline_name_workers(pipeline_engine *p) {
     for (uint32_t d = 0; d < p->request->cluster->device_count; d++) {
         const pipeline_member *member = &p->members[p->member_of_device[d]];
         if (member->launched == PIPELINE_NOT_LAUNCHED) continue;
@@ -211,7 +210,7 @@ pen_status pen_pipeline_place(pipeline_engine *p) {
     PEN_TRY(setup_open_device(p));
     PEN_TRY(setup_check_addresses(p));
     PEN_TRY(setup_number_workers(p));
-    PEN_TRY(setup_name_workers(p));
+    PEN_TRY(pen_pipeline_name_workers(p));
     PEN_TRY(setup_build_forms(p));
     PEN_TRY(setup_admit(p));
     PEN_TRY(setup_allocate(p));

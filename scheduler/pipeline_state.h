@@ -139,6 +139,8 @@ static inline pipeline_engine *pipeline_of(pen_engine *engine) {
 // Plans and cuts for the members that take part (pipeline_setup.c).
 PEN_NODISCARD pen_status pen_pipeline_place(pipeline_engine *p);
 void pen_pipeline_unplace(pipeline_engine *p);
+// Where the workers are, and what they are called: those that were started here are there by now.
+PEN_NODISCARD pen_status pen_pipeline_name_workers(pipeline_engine *p);
 
 // Starts the processes that the job wants started (pipeline_members.c).
 PEN_NODISCARD pen_status pen_pipeline_find_members(pipeline_engine *p);
