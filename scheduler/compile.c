@@ -13,6 +13,7 @@
 #include "graph/passes/fuse_attention.h"
 #include "graph/passes/fuse_layers.h"
 #include "graph/passes/fuse_normalization.h"
+#include "graph/passes/fuse_rows.h"
 #include "graph/passes/infer_shapes.h"
 #include "graph/passes/lower_einsum.h"
 #include "graph/passes/merge_duplicates.h"
@@ -454,6 +455,10 @@ static pen_status compile_fuse(compile_state *state) {
     pen_graph *graph;
     const pen_value_id *map;
     PEN_TRY(pen_fuse_normalization(state->graph, program->kept_count, program->kept, &graph, &map));
+    compile_follow(state, graph, map);
+    const bool into_updates = state->request->is_whole && !state->request->accumulate;
+    PEN_TRY(pen_fuse_rows(state->graph, program->kept_count, program->kept, into_updates, &graph,
+                          &map));
     compile_follow(state, graph, map);
     return PEN_OK;
 }

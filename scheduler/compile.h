@@ -49,8 +49,9 @@ typedef pen_status (*pen_compile_blame_fn)(const void *context, pen_compile_part
 typedef struct pen_compile_request {
     const char *model_path;
     pen_compile_mode mode;
-    uint64_t microbatch_size;        // examples: what the first dimension of the inputs becomes
-    bool accumulate;                 // training: gradients add up over several microbatches a step
+    uint64_t microbatch_size; // examples: what the first dimension of the inputs becomes
+    bool accumulate;          // training: gradients add up over several microbatches a step
+    bool is_whole;            // training: the program runs on one device as it is, and is not cut
     const pen_compile_input *inputs; // [input_count]; those not listed must have no unknown size
     uint32_t input_count;
     pen_loss_kind loss;         // not for PREDICT

@@ -100,6 +100,7 @@ static pen_status runner_build(pen_runner *runner, runner_entry *entry) {
     request.mode = entry->mode;
     request.microbatch_size = entry->microbatch_size;
     request.accumulate = entry->accumulate;
+    request.is_whole = true;
     request.device = runner->device;
     PEN_TRY(pen_compile(&request, &entry->form.program));
     const pen_program *program = entry->form.program;

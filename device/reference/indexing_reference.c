@@ -50,6 +50,10 @@ static pen_status gather_backward_run(const pen_reference_call *call) {
     const int64_t count = pen_tensor_count(dx);
     double *sums;
     PEN_TRY(PEN_NEW(call->scratch, (size_t)count, &sums));
+    const bool adds = call->node->input_count > 2 && call->inputs[2].data != NULL;
+    for (int64_t k = 0; adds && k < count; k++) {
+        sums[k] = pen_tensor_get(&call->inputs[2], k);
+    }
     for (int64_t k = 0; k < pen_tensor_count(dy); k++) {
         int64_t source;
         PEN_TRY(gather_source(call, &dx->type.shape, k, &source));

@@ -11,6 +11,35 @@ static double optimizer_scalar(const pen_reference_call *call, uint32_t input, d
     return pen_tensor_get(&call->inputs[input], 0);
 }
 
+// The gradient of every element; NULL where it lies in operand 1 as it is, without rows.
+static pen_status optimizer_gather(const pen_reference_call *call, uint32_t rows,
+                                   double **out_gradient) {
+    *out_gradient = NULL;
+    if (rows >= call->node->input_count || call->inputs[rows].data == NULL) return PEN_OK;
+    const pen_shape *shape = &call->inputs[0].type.shape;
+    const int64_t row_count = shape->dims[0], length = pen_shape_count(shape, 1, shape->rank);
+    PEN_TRY(PEN_NEW(call->scratch, (size_t)(row_count * length), out_gradient));
+    for (int64_t i = 0; i < pen_tensor_count(&call->inputs[rows]); i++) {
+        const int64_t given = pen_tensor_get_int(&call->inputs[rows], i);
+        const int64_t row = given < 0 ? given + row_count : given;
+        if (row < 0 || row >= row_count) {
+            return pen_error(PEN_INVALID_INPUT,
+                             "%s '%s': row %lld at position %lld is outside of [%lld, %lld)",
+                             call->node->op->name, call->node->name, (long long)given, (long long)i,
+                             (long long)-row_count, (long long)row_count);
+        }
+        for (int64_t k = 0; k < length; k++) {
+            (*out_gradient)[row * length + k] += pen_tensor_get(&call->inputs[1], i * length + k);
+        }
+    }
+    return PEN_OK;
+}
+
+static double optimizer_gradient(const pen_reference_call *call, const double *gathered,
+                                 int64_t k) {
+    return gathered != NULL ? gathered[k] : pen_tensor_get(&call->inputs[1], k);
+}
+
 static pen_status sgd_update_run(const pen_reference_call *call) {
     const double momentum = pen_node_float(call->node, "momentum");
     const double weight_decay = pen_node_float(call->node, "weight_decay");
@@ -18,10 +47,12 @@ static pen_status sgd_update_run(const pen_reference_call *call) {
     const double rate = optimizer_scalar(call, 3, 0);
     const double scale = optimizer_scalar(call, 4, 1);
     const pen_tensor *velocity = &call->inputs[2];
+    double *gathered;
+    PEN_TRY(optimizer_gather(call, PEN_SGD_ROWS, &gathered));
     const bool gives_velocity = call->node->output_count > 1 && call->outputs[1].data != NULL;
     for (int64_t k = 0; k < pen_tensor_count(&call->inputs[0]); k++) {
         const double p = pen_tensor_get(&call->inputs[0], k);
-        double g = pen_tensor_get(&call->inputs[1], k) * scale;
+        double g = optimizer_gradient(call, gathered, k) * scale;
         g += weight_decay * p;
         if (velocity->data != NULL) {
             const double v = momentum * pen_tensor_get(velocity, k) + g;
@@ -44,9 +75,11 @@ static pen_status adam_update_run(const pen_reference_call *call) {
     const double scale = optimizer_scalar(call, 6, 1);
     const double step_size = rate / (1 - pow(beta1, step));
     const double correction = sqrt(1 - pow(beta2, step));
+    double *gathered;
+    PEN_TRY(optimizer_gather(call, PEN_ADAM_ROWS, &gathered));
     for (int64_t k = 0; k < pen_tensor_count(&call->inputs[0]); k++) {
         double p = pen_tensor_get(&call->inputs[0], k);
-        double g = pen_tensor_get(&call->inputs[1], k) * scale;
+        double g = optimizer_gradient(call, gathered, k) * scale;
         if (decoupled) {
             p *= 1 - rate * weight_decay;
         } else {

@@ -1,14 +1,15 @@
 // Ops that read or write where a tensor of indices says. Indices are int32 or int64, negative ones
 // count from the end; they are checked when the kernel runs.
 //
-// gather_backward(dy, indices) adds dy into zeros of the shape `shape`, in the order of the
-// indices. Beyond ONNX: scatter_nd has the attribute `batch_dims` of gather_nd, so that it can be
-// its gradient.
+// gather_backward(dy, indices, sum) adds dy to sum (left out: to zeros of the shape `shape`), in
+// the order of the indices. Beyond ONNX: scatter_nd has the attribute `batch_dims` of gather_nd, so
+// that it can be its gradient.
 
 #include <stddef.h>
 #include <string.h>
 
 #include "graph/op_table.h"
+#include "graph/ops/infer_checks.h"
 #include "graph/ops/shape_rule.h"
 
 static pen_status indexing_check_indices(const pen_infer_context *context) {
@@ -67,6 +68,10 @@ static pen_status gather_backward_infer(pen_infer_context *context) {
         return pen_infer_error(context, PEN_INVALID_INPUT,
                                "the gradient has shape %s, but the gather has %s",
                                pen_shape_format(dy, found), pen_shape_format(&wanted, text));
+    }
+    if (pen_infer_has_input(context, 2)) {
+        PEN_TRY(pen_infer_same_element(context, 2));
+        PEN_TRY(pen_infer_check_shape(context, 2, &type.shape));
     }
     return pen_infer_set(context, 0, &type);
 }
@@ -275,6 +280,16 @@ static uint64_t gather_bytes(const pen_graph *graph, pen_node_id node) {
     return pen_bytes_moved(graph, node) + pen_tensor_type_bytes(pen_value_type(graph, indices));
 }
 
+// Where a sum is given, of which only the rows that are picked are touched, in place; else all.
+static uint64_t gather_backward_bytes(const pen_graph *graph, pen_node_id id) {
+    const pen_node *node = pen_graph_node(graph, id);
+    const uint64_t dy = pen_tensor_type_bytes(pen_value_type(graph, node->inputs[0]));
+    const bool adds = node->input_count > 2 && pen_value_is(node->inputs[2]);
+    const pen_value_id all = adds ? node->inputs[0] : node->outputs[0];
+    return 2 * dy + pen_tensor_type_bytes(pen_value_type(graph, all)) +
+           pen_tensor_type_bytes(pen_value_type(graph, node->inputs[1]));
+}
+
 static const pen_attribute_schema gather_attributes[] = {
     {.name = "axis", .kind = PEN_ATTRIBUTE_INT, .has_default = true},
     {.name = "shape", .kind = PEN_ATTRIBUTE_INTS, .required = true}, // gather_backward only
@@ -305,14 +320,16 @@ static const pen_op indexing_ops[] = {
     },
     {
         .name = "gather_backward",
-        .summary = "a gather's gradient: added into zeros",
+        .summary = "a gather's gradient: added into zeros, or to what is given",
         .input_min = 2,
-        .input_max = 2,
+        .input_max = 3,
         .output_min = 1,
         .output_max = 1,
         .attributes = gather_attributes,
         .attribute_count = 2,
+        .in_place_inputs = 4,
         .infer = gather_backward_infer,
+        .bytes = gather_backward_bytes,
     },
     {
         .name = "gather_elements",

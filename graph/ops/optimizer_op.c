@@ -10,6 +10,8 @@
 //                 m' = beta1 * m + (1 - beta1) * g;  v' = beta2 * v + (1 - beta2) * g * g
 //                 p' = p - rate / (1 - beta1^step) * m' / (sqrt(v') / sqrt(1 - beta2^step) +
 //                 epsilon)
+//   With rows (the last operand, indices), row i of the gradient is of row rows[i] of the
+//   parameter, and rows of one index add up, in order; the gradient of all others is 0.
 //   squared_norm  sum of squares, in blocks (graph/ops/optimizer_op.h)
 //   clip_scale    min(1, limit / (sqrt(sum of its inputs) + 1e-6))
 //
@@ -48,19 +50,42 @@ static pen_status optimizer_check_scalar(const pen_infer_context *context, uint3
                            pen_tensor_type_format(type, text));
 }
 
-static pen_status optimizer_check_parameter(const pen_infer_context *context) {
+// With rows: one row of the gradient an index, in whatever dimensions the indices come.
+static pen_status optimizer_check_rows(const pen_infer_context *context, uint32_t rows) {
+    const pen_tensor_type *parameter = pen_infer_input(context, 0);
+    const pen_tensor_type *gradient = pen_infer_input(context, 1);
+    const pen_tensor_type *indices = pen_infer_input(context, rows);
+    char texts[3][PEN_SHAPE_TEXT_BYTES];
+    const pen_shape *whole = &parameter->shape, *given = &gradient->shape;
+    const bool is_index = indices->element == PEN_INT32 || indices->element == PEN_INT64;
+    bool fits = is_index && whole->rank > 0 && gradient->element == parameter->element &&
+                given->rank == indices->shape.rank + whole->rank - 1;
+    for (uint32_t d = 0; fits && d < given->rank; d++) {
+        const uint32_t rank = indices->shape.rank;
+        fits = given->dims[d] == (d < rank ? indices->shape.dims[d] : whole->dims[d - rank + 1]);
+    }
+    if (fits) return PEN_OK;
+    return pen_infer_error(context, PEN_INVALID_INPUT,
+                           "a gradient of rows %s with indices %s does not fit the parameter %s",
+                           pen_tensor_type_format(gradient, texts[0]),
+                           pen_tensor_type_format(indices, texts[1]),
+                           pen_tensor_type_format(parameter, texts[2]));
+}
+
+static pen_status optimizer_check_parameter(const pen_infer_context *context, uint32_t rows) {
     const pen_tensor_type *parameter = pen_infer_input(context, 0);
     if (!pen_element_is_float(parameter->element)) {
         return pen_infer_error(context, PEN_INVALID_INPUT,
                                "the parameter is %s; only floating types can be trained",
                                pen_element_name(parameter->element));
     }
+    if (pen_infer_has_input(context, rows)) return optimizer_check_rows(context, rows);
     return optimizer_check_like(context, 1, "gradient");
 }
 
 static pen_status sgd_update_infer(pen_infer_context *context) {
     const pen_node *node = pen_infer_node(context);
-    PEN_TRY(optimizer_check_parameter(context));
+    PEN_TRY(optimizer_check_parameter(context, PEN_SGD_ROWS));
     const bool has_velocity = pen_infer_has_input(context, 2);
     const bool gives_velocity = node->output_count > 1 && pen_value_is(node->outputs[1]);
     if (has_velocity) PEN_TRY(optimizer_check_like(context, 2, "velocity"));
@@ -77,7 +102,7 @@ static pen_status sgd_update_infer(pen_infer_context *context) {
 }
 
 static pen_status adam_update_infer(pen_infer_context *context) {
-    PEN_TRY(optimizer_check_parameter(context));
+    PEN_TRY(optimizer_check_parameter(context, PEN_ADAM_ROWS));
     PEN_TRY(optimizer_check_like(context, 2, "first moment"));
     PEN_TRY(optimizer_check_like(context, 3, "second moment"));
     PEN_TRY(optimizer_check_scalar(context, 4, "learning rate"));
@@ -155,9 +180,9 @@ static const pen_op optimizer_ops[] = {
     {
         .name = "sgd_update",
         .summary = "stochastic gradient descent: parameter, gradient, velocity or none, learning "
-                   "rate, gradient scale or none",
+                   "rate, gradient scale or none, rows or none",
         .input_min = 2,
-        .input_max = 5,
+        .input_max = 6,
         .output_min = 1,
         .output_max = 2,
         .attributes = sgd_update_attributes,
@@ -169,9 +194,9 @@ static const pen_op optimizer_ops[] = {
     {
         .name = "adam_update",
         .summary = "Adam and AdamW: parameter, gradient, two moments, learning rate, step from 1, "
-                   "gradient scale or none",
+                   "gradient scale or none, rows or none",
         .input_min = 6,
-        .input_max = 7,
+        .input_max = 8,
         .output_min = 3,
         .output_max = 3,
         .attributes = adam_update_attributes,

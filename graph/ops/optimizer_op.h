@@ -1,3 +1,5 @@
+// What kernels of updates share.
+//
 // The order in which squared_norm adds. Every device keeps it, so that clipping by the global norm
 // gives the same numbers on any number of threads:
 //   each block of PEN_NORM_BLOCK_ELEMENTS elements is summed by itself, squares and sums in double;
@@ -9,6 +11,9 @@
 #include <stddef.h>
 
 #define PEN_NORM_BLOCK_ELEMENTS 4096
+
+// Which operand of an update holds the rows that its gradient is of; it may be left out.
+enum { PEN_SGD_ROWS = 5, PEN_ADAM_ROWS = 7 };
 
 // Adds `sums` in pairs as above, destroying them. 0 when there are none.
 static inline double pen_norm_add_pairs(double *sums, size_t count) {

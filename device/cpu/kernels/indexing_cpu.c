@@ -23,8 +23,13 @@ static bool indexing_supports(const pen_cpu_request *request) {
 }
 
 static bool indexing_backward_supports(const pen_cpu_request *request) {
+    const pen_node *node = request->node;
+    if (node->input_count > 2 && pen_value_is(node->inputs[2]) &&
+        pen_graph_value(request->graph, node->inputs[2])->layout != PEN_LAYOUT_PLAIN) {
+        return false;
+    }
     return indexing_supports(request) &&
-           pen_value_type(request->graph, request->node->inputs[0])->element == PEN_FLOAT32;
+           pen_value_type(request->graph, node->inputs[0])->element == PEN_FLOAT32;
 }
 
 static pen_status indexing_prepare_for(const pen_cpu_request *request, pen_value_id data,
@@ -118,13 +123,28 @@ static void indexing_add_columns(const pen_cpu_call *call, int64_t first, int64_
     }
 }
 
+// What the rows are added to: zeros, or operand 2, which may lie there already.
+static void indexing_backward_begin(const pen_cpu_call *call, int64_t count) {
+    const indexing_state *state = call->state;
+    const float *sum = state->node->input_count > 2 ? call->inputs[2] : NULL;
+    float *dx = call->outputs[0];
+    if (sum == NULL) {
+        if (!call->accumulate) memset(dx, 0, (size_t)count * sizeof *dx);
+    } else if (call->accumulate) {
+#pragma omp parallel for simd schedule(static) if (count > INDEXING_TEAM_ELEMENTS)
+        for (int64_t i = 0; i < count; i++) {
+            dx[i] += sum[i];
+        }
+    } else if (sum != dx) {
+        memcpy(dx, sum, (size_t)count * sizeof *dx);
+    }
+}
+
 static pen_status indexing_backward_run(const pen_cpu_call *call) {
     const indexing_state *state = call->state;
     PEN_TRY(indexing_check(state, call->inputs[1]));
     const int64_t count = state->outer * state->dim * state->inner;
-    if (!call->accumulate && count > 0) {
-        memset(call->outputs[0], 0, (size_t)count * sizeof(float));
-    }
+    if (count > 0) indexing_backward_begin(call, count);
     const int64_t added = state->outer * state->index_count * state->inner;
     const int64_t piece = 64;
     const int64_t pieces = (state->inner + piece - 1) / piece;

@@ -4,11 +4,24 @@
 #include "graph/ops/optimizer_op.h"
 
 #include <math.h>
+#include <omp.h>
+#include <string.h>
 
 #define OPTIMIZER_TEAM_ELEMENTS 16384
+// Elements that one thread updates at a time.
+#define OPTIMIZER_PIECE 4096
 
-typedef struct optimizer_state {
+// An update of `count` elements from `first`; g are their gradients.
+typedef struct optimizer_state optimizer_state;
+typedef struct optimizer_step optimizer_step;
+typedef void (*optimizer_span_fn)(const optimizer_step *s, int64_t first, int64_t count,
+                                  const float *g);
+
+struct optimizer_state {
+    const pen_node *node;
     int64_t count;
+    uint32_t input_count;
+    bool gives_velocity;
     // SGD
     float momentum, weight_decay;
     bool nesterov;
@@ -19,7 +32,24 @@ typedef struct optimizer_state {
     bool decoupled;
     // elements of the scalar operands, by input: float64, else float32
     bool is_double[8];
-} optimizer_state;
+    // of a gradient of rows
+    uint32_t rows; // which operand
+    bool has_rows;
+    bool rows_are_wide; // int64, else int32
+    int64_t row_count, row_length, index_count;
+};
+
+// What one run works with. Letters as in graph/ops/optimizer_op.c.
+struct optimizer_step {
+    optimizer_span_fn span;
+    const float *p, *m, *v; // SGD: v the velocity, NULL without momentum
+    float *p_new, *m_new, *v_new;
+    float rate, scale, decay;
+    float momentum, ahead, own;                 // SGD
+    float beta1, rest1, beta2, rest2;           // Adam
+    float step_size, correction, keep, epsilon; // Adam
+    bool may_skip;                              // elements without gradient stay as they are
+};
 
 static bool optimizer_is_float(const pen_cpu_request *request, pen_value_id id) {
     if (!pen_value_is(id)) return true;
@@ -43,77 +73,149 @@ static bool optimizer_adam_supports(const pen_cpu_request *request) {
     return optimizer_supports(request, 4);
 }
 
-static pen_status optimizer_make_state(const pen_cpu_request *request,
-                                       optimizer_state **out_state) {
+// Workspace with rows: the first index of each row, and the one after each index, as int32, then
+// one row for each thread.
+static uint64_t optimizer_set_rows(const pen_cpu_request *request, uint32_t rows,
+                                   optimizer_state *state) {
+    const pen_node *node = request->node;
+    if (rows >= node->input_count || !pen_value_is(node->inputs[rows])) return 0;
+    const pen_tensor_type *indices = pen_value_type(request->graph, node->inputs[rows]);
+    const pen_shape *shape = &pen_value_type(request->graph, node->inputs[0])->shape;
+    state->has_rows = true;
+    state->rows = rows;
+    state->rows_are_wide = indices->element == PEN_INT64;
+    state->row_count = shape->dims[0];
+    state->row_length = pen_shape_count(shape, 1, shape->rank);
+    state->index_count = pen_shape_element_count(&indices->shape);
+    return (uint64_t)(state->row_count + state->index_count) * sizeof(int32_t) +
+           (uint64_t)state->row_length * request->thread_count * sizeof(float);
+}
+
+static pen_status optimizer_make_state(const pen_cpu_request *request, uint32_t rows,
+                                       optimizer_state **out_state, uint64_t *out_workspace_bytes) {
     optimizer_state *state;
     PEN_TRY(PEN_NEW(request->arena, 1, &state));
     const pen_node *node = request->node;
+    state->node = node;
+    state->input_count = node->input_count;
     state->count = pen_shape_element_count(&pen_value_type(request->graph, node->inputs[0])->shape);
     for (uint32_t i = 0; i < node->input_count && i < 8; i++) {
         state->is_double[i] =
             pen_value_is(node->inputs[i]) &&
             pen_value_type(request->graph, node->inputs[i])->element == PEN_FLOAT64;
     }
+    *out_workspace_bytes = optimizer_set_rows(request, rows, state);
     *out_state = state;
     return PEN_OK;
 }
 
 static double optimizer_scalar(const pen_cpu_call *call, const optimizer_state *state,
-                               uint32_t input, uint32_t input_count, double otherwise) {
-    if (input >= input_count || call->inputs[input] == NULL) return otherwise;
+                               uint32_t input, double otherwise) {
+    if (input >= state->input_count || call->inputs[input] == NULL) return otherwise;
     return state->is_double[input] ? *(const double *)call->inputs[input]
                                    : (double)*(const float *)call->inputs[input];
 }
 
-typedef struct optimizer_sgd_state {
-    optimizer_state base;
-    uint32_t input_count;
-    bool gives_velocity;
-} optimizer_sgd_state;
+static int64_t optimizer_row(const optimizer_state *state, const void *rows, int64_t position) {
+    const int64_t row = state->rows_are_wide ? ((const int64_t *)rows)[position]
+                                             : (int64_t)((const int32_t *)rows)[position];
+    return row < 0 ? row + state->row_count : row;
+}
+
+// Lists the indices of each row, in order: heads [row_count] and next [index_count], ended by -1.
+static pen_status optimizer_list_rows(const optimizer_state *state, const void *rows,
+                                      int32_t *heads, int32_t *next) {
+    memset(heads, 0xff, (size_t)state->row_count * sizeof *heads);
+    for (int64_t i = state->index_count; i-- > 0;) {
+        const int64_t row = optimizer_row(state, rows, i);
+        if (row < 0 || row >= state->row_count) {
+            return pen_error(PEN_INVALID_INPUT,
+                             "%s '%s': row %lld at position %lld is outside of [%lld, %lld)",
+                             state->node->op->name, state->node->name,
+                             (long long)(row < 0 ? row - state->row_count : row), (long long)i,
+                             (long long)-state->row_count, (long long)state->row_count);
+        }
+        next[i] = heads[row];
+        heads[row] = (int32_t)i;
+    }
+    return PEN_OK;
+}
+
+// The sum of the gradients of a row, from zeros.
+static void optimizer_sum_row(const optimizer_state *state, const float *gradients,
+                              const int32_t *next, int32_t head, float *sum) {
+    const int64_t length = state->row_length;
+    memset(sum, 0, (size_t)length * sizeof *sum);
+    for (int32_t i = head; i >= 0; i = next[i]) {
+        const float *g = gradients + i * length;
+        for (int64_t k = 0; k < length; k++) {
+            sum[k] += g[k];
+        }
+    }
+}
+
+static pen_status optimizer_run_rows(const pen_cpu_call *call, const optimizer_step *step) {
+    const optimizer_state *state = call->state;
+    int32_t *heads = call->workspace, *next = heads + state->row_count;
+    float *sums = (float *)(void *)(next + state->index_count);
+    PEN_TRY(optimizer_list_rows(state, call->inputs[state->rows], heads, next));
+    const int64_t length = state->row_length;
+#pragma omp parallel for schedule(static) if (state->count > OPTIMIZER_TEAM_ELEMENTS)
+    for (int64_t row = 0; row < state->row_count; row++) {
+        if (heads[row] < 0 && step->may_skip) continue;
+        float *sum = sums + omp_get_thread_num() * length;
+        optimizer_sum_row(state, call->inputs[1], next, heads[row], sum);
+        step->span(step, row * length, length, sum);
+    }
+    return PEN_OK;
+}
+
+static pen_status optimizer_run(const pen_cpu_call *call, const optimizer_step *step) {
+    const optimizer_state *state = call->state;
+    if (state->has_rows) return optimizer_run_rows(call, step);
+    const float *g = call->inputs[1];
+    const int64_t pieces = (state->count + OPTIMIZER_PIECE - 1) / OPTIMIZER_PIECE;
+#pragma omp parallel for schedule(static) if (state->count > OPTIMIZER_TEAM_ELEMENTS)
+    for (int64_t piece = 0; piece < pieces; piece++) {
+        const int64_t first = piece * OPTIMIZER_PIECE, rest = state->count - first;
+        step->span(step, first, rest < OPTIMIZER_PIECE ? rest : OPTIMIZER_PIECE, g + first);
+    }
+    return PEN_OK;
+}
 
 static pen_status optimizer_sgd_prepare(const pen_cpu_request *request, void **out_state,
                                         uint64_t *out_workspace_bytes) {
     const pen_node *node = request->node;
-    optimizer_sgd_state *state;
-    optimizer_state *base;
-    PEN_TRY(PEN_NEW(request->arena, 1, &state));
-    PEN_TRY(optimizer_make_state(request, &base));
-    state->base = *base;
-    state->base.momentum = (float)pen_node_float(node, "momentum");
-    state->base.weight_decay = (float)pen_node_float(node, "weight_decay");
-    state->base.nesterov = pen_node_int(node, "nesterov") != 0;
-    state->input_count = node->input_count;
+    optimizer_state *state;
+    PEN_TRY(optimizer_make_state(request, PEN_SGD_ROWS, &state, out_workspace_bytes));
+    state->momentum = (float)pen_node_float(node, "momentum");
+    state->weight_decay = (float)pen_node_float(node, "weight_decay");
+    state->nesterov = pen_node_int(node, "nesterov") != 0;
     state->gives_velocity = node->output_count > 1 && pen_value_is(node->outputs[1]);
     *out_state = state;
-    *out_workspace_bytes = 0;
     return PEN_OK;
 }
 
-typedef struct optimizer_sgd {
-    const float *p, *g, *v; // v NULL: no momentum
-    float *p_new, *v_new;   // v_new NULL: not kept
-    float rate, scale, momentum, weight_decay;
-    bool nesterov;
-} optimizer_sgd;
-
-static void optimizer_sgd_plain(const optimizer_sgd *s, int64_t count) {
-    const float *p = s->p, *gradient = s->g;
-    float *p_new = s->p_new;
-    const float rate = s->rate, scale = s->scale, decay = s->weight_decay;
-#pragma omp parallel for simd schedule(static) if (count > OPTIMIZER_TEAM_ELEMENTS)
+static void optimizer_sgd_plain(const optimizer_step *s, int64_t first, int64_t count,
+                                const float *gradient) {
+    const float *p = s->p + first;
+    float *p_new = s->p_new + first;
+    const float rate = s->rate, scale = s->scale, decay = s->decay;
+#pragma omp simd
     for (int64_t k = 0; k < count; k++) {
         const float g = gradient[k] * scale + decay * p[k];
         p_new[k] = p[k] - rate * g;
     }
 }
 
-static void optimizer_sgd_momentum(const optimizer_sgd *s, int64_t count) {
-    const float *p = s->p, *gradient = s->g, *v = s->v;
-    float *p_new = s->p_new, *v_new = s->v_new;
-    const float rate = s->rate, scale = s->scale, decay = s->weight_decay, mu = s->momentum;
-    const float ahead = s->nesterov ? mu : 1, own = s->nesterov ? 1 : 0;
+static void optimizer_sgd_momentum(const optimizer_step *s, int64_t first, int64_t count,
+                                   const float *gradient) {
+    const float *p = s->p + first, *v = s->v + first;
+    float *p_new = s->p_new + first, *v_new = s->v_new + first;
+    const float rate = s->rate, scale = s->scale, decay = s->decay, mu = s->momentum;
+    const float ahead = s->ahead, own = s->own;
     // step = nesterov ? g + momentum * v' : v'
-#pragma omp parallel for simd schedule(static) if (count > OPTIMIZER_TEAM_ELEMENTS)
+#pragma omp simd
     for (int64_t k = 0; k < count; k++) {
         const float g = gradient[k] * scale + decay * p[k];
         const float velocity = mu * v[k] + g;
@@ -124,85 +226,93 @@ static void optimizer_sgd_momentum(const optimizer_sgd *s, int64_t count) {
 }
 
 // The velocity is read, but not kept.
-static void optimizer_sgd_forgetful(const optimizer_sgd *s, int64_t count) {
-    const float ahead = s->nesterov ? s->momentum : 1, own = s->nesterov ? 1 : 0;
+static void optimizer_sgd_forgetful(const optimizer_step *s, int64_t first, int64_t count,
+                                    const float *gradient) {
     for (int64_t k = 0; k < count; k++) {
-        const float g = s->g[k] * s->scale + s->weight_decay * s->p[k];
-        s->p_new[k] = s->p[k] - s->rate * (own * g + ahead * (s->momentum * s->v[k] + g));
+        const float p = s->p[first + k];
+        const float g = gradient[k] * s->scale + s->decay * p;
+        const float velocity = s->momentum * s->v[first + k] + g;
+        s->p_new[first + k] = p - s->rate * (s->own * g + s->ahead * velocity);
     }
 }
 
 static pen_status optimizer_sgd_run(const pen_cpu_call *call) {
-    const optimizer_sgd_state *state = call->state;
-    const optimizer_state *base = &state->base;
-    const optimizer_sgd s = {
+    const optimizer_state *state = call->state;
+    optimizer_step s = {
         .p = call->inputs[0],
-        .g = call->inputs[1],
         .v = call->inputs[2],
         .p_new = call->outputs[0],
         .v_new = state->gives_velocity ? call->outputs[1] : NULL,
-        .rate = (float)optimizer_scalar(call, base, 3, state->input_count, 0),
-        .scale = (float)optimizer_scalar(call, base, 4, state->input_count, 1),
-        .momentum = base->momentum,
-        .weight_decay = base->weight_decay,
-        .nesterov = base->nesterov,
+        .rate = (float)optimizer_scalar(call, state, 3, 0),
+        .scale = (float)optimizer_scalar(call, state, 4, 1),
+        .decay = state->weight_decay,
+        .momentum = state->momentum,
+        .ahead = state->nesterov ? state->momentum : 1,
+        .own = state->nesterov ? 1 : 0,
     };
-    if (s.v == NULL) {
-        optimizer_sgd_plain(&s, base->count);
-    } else if (s.v_new != NULL) {
-        optimizer_sgd_momentum(&s, base->count);
-    } else {
-        optimizer_sgd_forgetful(&s, base->count);
-    }
-    return PEN_OK;
+    s.span = s.v == NULL       ? optimizer_sgd_plain
+             : s.v_new != NULL ? optimizer_sgd_momentum
+                               : optimizer_sgd_forgetful;
+    s.may_skip = s.v == NULL && s.decay == 0 && s.p_new == s.p;
+    return optimizer_run(call, &s);
 }
 
 static pen_status optimizer_adam_prepare(const pen_cpu_request *request, void **out_state,
                                          uint64_t *out_workspace_bytes) {
     const pen_node *node = request->node;
-    optimizer_sgd_state *state;
-    optimizer_state *base;
-    PEN_TRY(PEN_NEW(request->arena, 1, &state));
-    PEN_TRY(optimizer_make_state(request, &base));
-    state->base = *base;
-    state->base.beta1 = pen_node_float(node, "beta1");
-    state->base.beta2 = pen_node_float(node, "beta2");
-    state->base.epsilon = (float)pen_node_float(node, "epsilon");
-    state->base.weight_decay_double = pen_node_float(node, "weight_decay");
-    state->base.decoupled = pen_node_int(node, "decoupled") != 0;
-    state->input_count = node->input_count;
+    optimizer_state *state;
+    PEN_TRY(optimizer_make_state(request, PEN_ADAM_ROWS, &state, out_workspace_bytes));
+    state->beta1 = pen_node_float(node, "beta1");
+    state->beta2 = pen_node_float(node, "beta2");
+    state->epsilon = (float)pen_node_float(node, "epsilon");
+    state->weight_decay_double = pen_node_float(node, "weight_decay");
+    state->decoupled = pen_node_int(node, "decoupled") != 0;
     *out_state = state;
-    *out_workspace_bytes = 0;
     return PEN_OK;
 }
 
-static pen_status optimizer_adam_run(const pen_cpu_call *call) {
-    const optimizer_sgd_state *state = call->state;
-    const optimizer_state *base = &state->base;
-    const double rate = optimizer_scalar(call, base, 4, state->input_count, 0);
-    const double step = optimizer_scalar(call, base, 5, state->input_count, 1);
-    const float scale = (float)optimizer_scalar(call, base, 6, state->input_count, 1);
-    const float step_size = (float)(rate / (1 - pow(base->beta1, step)));
-    const float correction = (float)(1 / sqrt(1 - pow(base->beta2, step)));
-    const float keep = base->decoupled ? (float)(1 - rate * base->weight_decay_double) : 1;
-    const float decay = base->decoupled ? 0 : (float)base->weight_decay_double;
-    const float beta1 = (float)base->beta1, rest1 = (float)(1 - base->beta1);
-    const float beta2 = (float)base->beta2, rest2 = (float)(1 - base->beta2);
-    const float epsilon = base->epsilon;
-    const float *p = call->inputs[0], *gradient = call->inputs[1];
-    const float *m = call->inputs[2], *v = call->inputs[3];
-    float *p_new = call->outputs[0], *m_new = call->outputs[1], *v_new = call->outputs[2];
-    const int64_t count = base->count;
-#pragma omp parallel for simd schedule(static) if (count > OPTIMIZER_TEAM_ELEMENTS)
+static void optimizer_adam(const optimizer_step *s, int64_t first, int64_t count,
+                           const float *gradient) {
+    const float *p = s->p + first, *m = s->m + first, *v = s->v + first;
+    float *p_new = s->p_new + first, *m_new = s->m_new + first, *v_new = s->v_new + first;
+    const float scale = s->scale, decay = s->decay, keep = s->keep, epsilon = s->epsilon;
+    const float beta1 = s->beta1, rest1 = s->rest1, beta2 = s->beta2, rest2 = s->rest2;
+    const float step_size = s->step_size, correction = s->correction;
+#pragma omp simd
     for (int64_t k = 0; k < count; k++) {
         const float g = gradient[k] * scale + decay * p[k];
-        const float first = beta1 * m[k] + rest1 * g;
+        const float mean = beta1 * m[k] + rest1 * g;
         const float second = beta2 * v[k] + rest2 * g * g;
-        m_new[k] = first;
+        m_new[k] = mean;
         v_new[k] = second;
-        p_new[k] = p[k] * keep - step_size * first / (sqrtf(second) * correction + epsilon);
+        p_new[k] = p[k] * keep - step_size * mean / (sqrtf(second) * correction + epsilon);
     }
-    return PEN_OK;
+}
+
+static pen_status optimizer_adam_run(const pen_cpu_call *call) {
+    const optimizer_state *state = call->state;
+    const double rate = optimizer_scalar(call, state, 4, 0);
+    const double step = optimizer_scalar(call, state, 5, 1);
+    const optimizer_step s = {
+        .span = optimizer_adam,
+        .p = call->inputs[0],
+        .m = call->inputs[2],
+        .v = call->inputs[3],
+        .p_new = call->outputs[0],
+        .m_new = call->outputs[1],
+        .v_new = call->outputs[2],
+        .scale = (float)optimizer_scalar(call, state, 6, 1),
+        .decay = state->decoupled ? 0 : (float)state->weight_decay_double,
+        .keep = state->decoupled ? (float)(1 - rate * state->weight_decay_double) : 1,
+        .beta1 = (float)state->beta1,
+        .rest1 = (float)(1 - state->beta1),
+        .beta2 = (float)state->beta2,
+        .rest2 = (float)(1 - state->beta2),
+        .step_size = (float)(rate / (1 - pow(state->beta1, step))),
+        .correction = (float)(1 / sqrt(1 - pow(state->beta2, step))),
+        .epsilon = state->epsilon,
+    };
+    return optimizer_run(call, &s);
 }
 
 typedef struct optimizer_norm_state {

@@ -187,6 +187,8 @@ static void gathers_equal_reference(void **state) {
         backward.inputs[1] = c.inputs[1];
         backward.input_count = 2;
         op_check_device(&backward, seed, 1e-5);
+        movement_input(&backward, 2, data); // a sum to add to
+        op_check_device(&backward, seed, 1e-5);
     }
 }
 

@@ -57,6 +57,46 @@ static void adam_equals_reference(void **state) {
     }
 }
 
+// Gradients of rows: some of the parameter's, some of them several times.
+static void rows_equal_reference(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 80; seed++) {
+        random_case random = {seed, 0};
+        const int row_count = (int)random_between(&random, 1, seed % 10 == 0 ? 900 : 30);
+        const int length = (int)random_between(&random, 1, 40);
+        const bool is_adam = random_chance(&random, 50), has_velocity = random_chance(&random, 50);
+        op_case c = {.op = is_adam ? "adam_update" : "sgd_update"};
+        const uint32_t rows = is_adam ? 7 : 5;
+        c.input_count = rows + 1;
+        c.output_count = is_adam ? 3 : has_velocity ? 2 : 1;
+        for (uint32_t i = 0; i < rows; i++) {
+            const bool is_scalar = i >= (is_adam ? 4 : 3);
+            c.inputs[i].type =
+                is_scalar ? op_type(PEN_FLOAT32, 0) : op_type(PEN_FLOAT32, 2, row_count, length);
+        }
+        c.inputs[rows - 1].is_absent = random_chance(&random, 50); // the scale
+        c.inputs[2].is_absent = !is_adam && !has_velocity;
+        c.inputs[rows].type = random_type(&random, 0, 2, 8, 30);
+        c.inputs[rows].type.element = random_chance(&random, 50) ? PEN_INT64 : PEN_INT32;
+        c.inputs[rows].low = -row_count;
+        c.inputs[rows].high = row_count;
+        c.inputs[1].type.shape = c.inputs[rows].type.shape;
+        c.inputs[1].type.shape.dims[c.inputs[1].type.shape.rank++] = length;
+        static const float step = 3;
+        if (is_adam) {
+            c.inputs[5].data = &step;
+            c.inputs[3].low = 0.01;
+            c.inputs[3].high = 1;
+        }
+        c.attributes[0] = pen_attribute_float("weight_decay", random_chance(&random, 50) ? .01 : 0);
+        c.attribute_count = 1;
+        if (has_velocity && !is_adam) {
+            c.attributes[c.attribute_count++] = pen_attribute_float("momentum", 0.9);
+        }
+        op_check_device(&c, seed, 3e-6);
+    }
+}
+
 static void norms_equal_reference(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 40; seed++) {
@@ -68,4 +108,4 @@ static void norms_equal_reference(void **state) {
 }
 
 PEN_TEST_MAIN(cmocka_unit_test(sgd_equals_reference), cmocka_unit_test(adam_equals_reference),
-              cmocka_unit_test(norms_equal_reference))
+              cmocka_unit_test(rows_equal_reference), cmocka_unit_test(norms_equal_reference))

@@ -178,5 +178,21 @@ static void reorders(void **state) {
     op_check_error(&c, PEN_INVALID_INPUT, "to_layout is -1, layouts are numbers from 0 to 65535");
 }
 
-PEN_TEST_MAIN(cmocka_unit_test(sgd), cmocka_unit_test(adam), cmocka_unit_test(update_refuses),
-              cmocka_unit_test(norms), cmocka_unit_test(clips), cmocka_unit_test(reorders))
+static void rows_must_fit(void **state) {
+    (void)state;
+    op_case c = {.op = "sgd_update", .input_count = 6};
+    c.inputs[0].type = op_type(PEN_FLOAT32, 2, 7, 3);
+    c.inputs[1].type = op_type(PEN_FLOAT32, 3, 2, 4, 3);
+    c.inputs[2].is_absent = c.inputs[4].is_absent = true;
+    c.inputs[3].type = op_type(PEN_FLOAT32, 0);
+    c.inputs[5].type = op_type(PEN_INT64, 2, 2, 5);
+    op_check_error(&c, PEN_INVALID_INPUT,
+                   "a gradient of rows float32[2,4,3] with indices int64[2,5] does not fit the "
+                   "parameter float32[7,3]");
+    c.inputs[5].type = op_type(PEN_FLOAT32, 2, 2, 4);
+    op_check_error(&c, PEN_INVALID_INPUT, "indices float32[2,4]");
+}
+
+PEN_TEST_MAIN(cmocka_unit_test(rows_must_fit), cmocka_unit_test(sgd), cmocka_unit_test(adam),
+              cmocka_unit_test(update_refuses), cmocka_unit_test(norms), cmocka_unit_test(clips),
+              cmocka_unit_test(reorders))
