@@ -32,9 +32,12 @@ static pen_status export_report(const export_options *options, const char *from,
 
 static pen_status export_check_name(pen_command_context *context, const char *path) {
     const char *dot = strrchr(pen_path_name(path), '.');
-    if (dot != NULL && strcasecmp(dot, ".onnx") == 0) return PEN_OK;
+    if (dot != NULL && (strcasecmp(dot, ".onnx") == 0 || strcasecmp(dot, ".pb") == 0)) {
+        return PEN_OK;
+    }
     context->input_exit_code = PEN_EXIT_USAGE;
-    return pen_error(PEN_INVALID_INPUT, "--output: found \"%.200s\", expected FILE.onnx", path);
+    return pen_error(PEN_INVALID_INPUT,
+                     "--output: found \"%.200s\", expected FILE.onnx, or FILE.pb", path);
 }
 
 static pen_status export_run(pen_command_context *context, const void *options_given) {
@@ -50,7 +53,8 @@ static pen_status export_run(pen_command_context *context, const void *options_g
 
     context->input_exit_code = PEN_EXIT_MODEL;
     pen_model *model;
-    PEN_TRY(pen_job_blame(job, &job->model.file, pen_model_open(job->model.file, NULL, &model)));
+    const pen_import_options import = pen_job_import_options(job);
+    PEN_TRY(pen_job_blame(job, &job->model.file, pen_model_open(job->model.file, &import, &model)));
     uint32_t count = 0;
     const pen_status status = pen_model_export_file(model, parameters, options->output, &count);
     pen_model_destroy(model);

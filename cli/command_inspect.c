@@ -133,8 +133,10 @@ static void inspect_print_nodes(const pen_graph *graph) {
 static pen_status inspect_print_text(const inspect_options *options, const pen_model *model,
                                      const pen_graph *graph, const inspect_totals *totals) {
     char bytes[PEN_QUANTITY_TEXT_BYTES];
-    printf("model        %s (operator set %lld%s%s)\n", pen_graph_name(graph),
-           (long long)model->opset, model->producer[0] != '\0' ? ", made by " : "",
+    char kind[64];
+    snprintf(kind, sizeof kind, "operator set %lld", (long long)model->opset);
+    printf("model        %s (%s%s%s)\n", pen_graph_name(graph),
+           model->opset > 0 ? kind : model->format, model->producer[0] != '\0' ? ", made by " : "",
            model->producer);
     inspect_print_values(graph, "input", pen_graph_input_count(graph), pen_graph_input);
     inspect_print_values(graph, "output", pen_graph_output_count(graph), pen_graph_output);

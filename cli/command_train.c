@@ -299,7 +299,9 @@ static pen_status train_save(train_run *run) {
     if (run->options->save != NULL) status = pen_parameter_file_save(run->options->save, tensors);
     if (path != NULL) status = pen_status_join(status, pen_parameter_file_save(path, tensors));
     if (job->outputs.export == NULL) return status;
-    return pen_status_join(status, pen_model_export(tensors, job->model.file, job->outputs.export));
+    const pen_import_options import = pen_job_import_options(job);
+    return pen_status_join(
+        status, pen_model_export(tensors, job->model.file, &import, job->outputs.export));
 }
 
 // The buffers of the devices, and what the process takes with all else.

@@ -29,11 +29,11 @@ static double checkpoint_of_bits(uint64_t bits) {
 
 // The hash of the model in a file: nodes, attributes, names and types, before anything is made of
 // them for a device.
-static pen_status checkpoint_hash_model(const char *path,
+static pen_status checkpoint_hash_model(const char *path, const pen_import_options *options,
                                         char out_text[PEN_CHECKPOINT_HASH_BYTES]) {
     pen_model *model;
     const char *text = "";
-    PEN_TRY(pen_model_open(path, NULL, &model));
+    PEN_TRY(pen_model_open(path, options, &model));
     const pen_status status = pen_dump_text(model->graph, model->arena, &text);
     uint64_t hash = 0xcbf29ce484222325u; // FNV-1a over words
     const size_t length = strlen(text);
@@ -196,7 +196,8 @@ static pen_status store_differs(const pen_checkpoint_subject *subject, const voi
 
 static pen_status store_hash_model(pen_checkpoint_store *store) {
     if (store->model_hash[0] != 0) return PEN_OK;
-    return checkpoint_hash_model(store->subject->job->model.file, store->model_hash);
+    const pen_import_options options = pen_job_import_options(store->subject->job);
+    return checkpoint_hash_model(store->subject->job->model.file, &options, store->model_hash);
 }
 
 // That it is of this training: model, data, and what decides which examples come when.

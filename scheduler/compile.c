@@ -52,7 +52,8 @@ static pen_status compile_blame(const compile_state *state, pen_compile_part par
 
 static pen_status compile_import(compile_state *state) {
     const bool trains = state->request->mode == PEN_COMPILE_TRAIN;
-    const pen_import_options options = {.dropout_trains = trains};
+    pen_import_options options = state->request->import;
+    options.dropout_trains = trains;
     PEN_TRY(compile_blame(state, PEN_COMPILE_PART_MODEL,
                           pen_model_open(state->request->model_path, &options, &state->model)));
     state->arena = state->model->arena;

@@ -17,6 +17,7 @@
 #include "base/status.h"
 #include "device/device.h"
 #include "graph/graph.h"
+#include "graph/import/import.h"
 #include "graph/passes/attach_loss.h"
 #include "graph/passes/build_updates.h"
 
@@ -48,6 +49,7 @@ typedef pen_status (*pen_compile_blame_fn)(const void *context, pen_compile_part
 // Everything borrowed for the call.
 typedef struct pen_compile_request {
     const char *model_path;
+    pen_import_options import; // all zero: as the file says; dropout_trains follows from `mode`
     pen_compile_mode mode;
     uint64_t microbatch_size; // examples: what the first dimension of the inputs becomes
     bool accumulate;          // training: gradients add up over several microbatches a step

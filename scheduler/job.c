@@ -14,6 +14,16 @@ static pen_status job_check_cluster(const pen_yaml_node *root, const pen_job *jo
                                                 other->key->text));
 }
 
+pen_import_options pen_job_import_options(const pen_job *job) {
+    const bool has_layers = job->model.layers.layers.count > 0;
+    return (pen_import_options){
+        .unfreeze = job->model.unfreeze,
+        .signature = job->model.signature,
+        .outputs = has_layers ? NULL : job->model.layers.outputs.items,
+        .output_count = has_layers ? 0 : job->model.layers.outputs.count,
+    };
+}
+
 // A model is in a file of its own, or written in layers: then its file is the one they are in.
 static pen_status job_complete_model(pen_job *job) {
     const bool has_layers = job->model.layers.layers.count > 0;

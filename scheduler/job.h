@@ -33,6 +33,7 @@
 #include "base/option.h"
 #include "base/quantity.h"
 #include "base/status.h"
+#include "graph/import/import.h"
 #include "graph/layers/layer_model.h"
 #include "partition/cluster_spec.h"
 #include "partition/constraints.h"
@@ -43,7 +44,9 @@
 
 typedef struct pen_job_model {
     const char *file;       // with layers: that of the job, or the part of it that has them
-    pen_layer_model layers; // or none
+    pen_layer_model layers; // or none; `outputs` is for files of TensorFlow, too
+    const char *unfreeze;   // TensorFlow: pattern of constants that become parameters; or NULL
+    const char *signature;  // of a SavedModel; NULL: serving_default
 } pen_job_model;
 
 typedef enum pen_job_loss {
@@ -193,6 +196,9 @@ typedef struct pen_job {
 
 // The keys of a job file.
 extern const pen_option_table pen_job_table;
+
+// How the job's model is to be imported.
+pen_import_options pen_job_import_options(const pen_job *job);
 
 // Reads a job file. INVALID_INPUT with position, found and possible; NOT_FOUND, IO (the file or a
 // part of it), OUT_OF_MEMORY.

@@ -109,6 +109,7 @@ pen_status pen_job_compile_request(const pen_job *job, pen_dataset_part part,
     PEN_TRY(PEN_NEW(arena, 1, &blame));
     *blame = (runner_blame){job, part};
     pen_compile_request request = {.model_path = job->model.file,
+                                   .import = pen_job_import_options(job),
                                    .loss = runner_loss_kind(job->train.loss),
                                    .loss_output = job->train.loss_output,
                                    .optimizer = runner_optimizer(&job->train),

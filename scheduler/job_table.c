@@ -11,6 +11,14 @@ static const pen_option_field job_model_fields[] = {
      .kind = PEN_OPTION_PATH,
      .offset = offsetof(pen_job_model, file),
      .help = "the model's file; or layers, below"},
+    {.key = "unfreeze",
+     .kind = PEN_OPTION_PATTERN,
+     .offset = offsetof(pen_job_model, unfreeze),
+     .help = "of a TensorFlow graph: constants whose names match are trained"},
+    {.key = "signature",
+     .kind = PEN_OPTION_TEXT,
+     .offset = offsetof(pen_job_model, signature),
+     .help = "of a SavedModel; when left out, serving_default"},
     PEN_LAYER_MODEL_FIELDS(pen_job_model, layers),
 };
 static const pen_option_table job_model_table = {

@@ -9,6 +9,7 @@
 #include "graph/analysis/training_types.h"
 #include "graph/import/import.h"
 #include "graph/import/onnx_export.h"
+#include "graph/import/tensorflow/graphdef_export.h"
 #include "scheduler/parameter_file.h"
 #include "scheduler/training/safetensors.h"
 
@@ -21,18 +22,32 @@ static const void *export_find(void *context, const pen_graph *graph, pen_value_
     return entry == NULL ? NULL : entry->data;
 }
 
+static bool export_has_end(const char *path, const char *end) {
+    const char *dot = strrchr(pen_path_name(path), '.');
+    return dot != NULL && strcasecmp(dot, end) == 0;
+}
+
+static bool export_is_graphdef(const char *path) {
+    return export_has_end(path, ".pb");
+}
+
 static pen_status export_write(pen_safetensors *tensors, const pen_model *model, const char *path) {
     const pen_onnx_export_options options = {.contents = export_find,
                                              .contents_context = tensors,
                                              .output_types = model->output_types,
                                              .for_inference = true};
+    if (export_is_graphdef(path)) {
+        const pen_graphdef_export_options graphdef = {.contents = export_find,
+                                                      .contents_context = tensors};
+        return pen_graphdef_export(model, &graphdef, path);
+    }
     return pen_onnx_export(model->graph, &options, path);
 }
 
 static pen_status export_open_and_write(pen_safetensors *tensors, const char *model_path,
-                                        const char *path) {
+                                        const pen_import_options *import, const char *path) {
     pen_model *model;
-    PEN_TRY(pen_model_open(model_path, NULL, &model));
+    PEN_TRY(pen_model_open(model_path, import, &model));
     const pen_status status = export_write(tensors, model, path);
     pen_model_destroy(model);
     return status;
@@ -40,12 +55,13 @@ static pen_status export_open_and_write(pen_safetensors *tensors, const char *mo
 
 // `tensors_path` is for the time of the export.
 static pen_status export_through(const char *tensors_path, const pen_tensor_store *store,
-                                 const char *model_path, const char *path) {
+                                 const char *model_path, const pen_import_options *import,
+                                 const char *path) {
     PEN_TRY(pen_parameter_file_save(tensors_path, store));
     pen_safetensors *tensors;
     pen_status status = pen_safetensors_open(tensors_path, &tensors);
     if (status == PEN_OK) {
-        status = export_open_and_write(tensors, model_path, path);
+        status = export_open_and_write(tensors, model_path, import, path);
         pen_safetensors_close(tensors);
     }
     unlink(tensors_path);
@@ -53,12 +69,12 @@ static pen_status export_through(const char *tensors_path, const pen_tensor_stor
 }
 
 pen_status pen_model_export(const pen_tensor_store *store, const char *model_path,
-                            const char *path) {
+                            const pen_import_options *import, const char *path) {
     pen_arena *scratch;
     const char *tensors_path;
     PEN_TRY(pen_arena_create(&scratch));
     pen_status status = pen_arena_format(scratch, &tensors_path, "%s.tensors", path);
-    if (status == PEN_OK) status = export_through(tensors_path, store, model_path, path);
+    if (status == PEN_OK) status = export_through(tensors_path, store, model_path, import, path);
     pen_arena_destroy(scratch);
     return pen_status_add_context(status, "while exporting %s", path);
 }
@@ -123,9 +139,9 @@ pen_status pen_model_check_output(const char *model_path, const char *path) {
 }
 
 pen_status pen_model_check_export(const char *model_path, const char *path) {
-    const char *dot = strrchr(pen_path_name(path), '.');
-    if (dot == NULL || strcasecmp(dot, ".onnx") != 0) {
-        return pen_error(PEN_INVALID_INPUT, "found \"%.200s\", expected FILE.onnx", path);
+    if (!export_has_end(path, ".onnx") && !export_is_graphdef(path)) {
+        return pen_error(PEN_INVALID_INPUT, "found \"%.200s\", expected FILE.onnx, or FILE.pb",
+                         path);
     }
     return pen_model_check_output(model_path, path);
 }

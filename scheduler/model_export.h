@@ -1,4 +1,5 @@
-// The trained model back to ONNX.
+// The trained model back to ONNX, or to the TensorFlow graph it came from: the end of the name says
+// which, .onnx or .pb.
 #ifndef PEN_SCHEDULER_MODEL_EXPORT_H
 #define PEN_SCHEDULER_MODEL_EXPORT_H
 
@@ -6,11 +7,12 @@
 #include "graph/import/import.h"
 #include "scheduler/tensor_store.h"
 
-// Writes the model of `model_path` in inference form, with its symbols and with the model's tensors
-// of the store, to `path`: beside it, then renamed. The tensors pass through a file beside it,
+// Writes the model of `model_path`, imported by `import`, in inference form, with its symbols and
+// with the model's tensors of the store, to `path`: beside it, then renamed. The tensors pass
+// through a file beside it,
 // "<path>.tensors", so that they need not be in memory at once.
 PEN_NODISCARD pen_status pen_model_export(const pen_tensor_store *store, const char *model_path,
-                                          const char *path);
+                                          const pen_import_options *import, const char *path);
 
 // The same for a model that is open, with the parameters of a file; NULL: its own. Needs no device.
 // `out_count`, of tensors, may not be NULL.
@@ -19,8 +21,8 @@ PEN_NODISCARD pen_status pen_model_export_file(const pen_model *model, const cha
                                                const char *path, uint32_t *out_count);
 
 // Whether something may be written to `path` when the model is read from `model_path`, and whether
-// that something may be ONNX.
-//   INVALID_INPUT  it is a file that the model is read from; it does not end in .onnx
+// that something may be the model.
+//   INVALID_INPUT  it is a file that the model is read from; it ends neither in .onnx nor in .pb
 //   OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_model_check_output(const char *model_path, const char *path);
 PEN_NODISCARD pen_status pen_model_check_export(const char *model_path, const char *path);

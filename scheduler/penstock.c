@@ -113,6 +113,7 @@ pen_status pen_training_save(pen_training *training, const char *path) {
 
 pen_status pen_training_export(pen_training *training, const char *path) {
     const char *model = training->job->model.file;
+    const pen_import_options import = pen_job_import_options(training->job);
     PEN_TRY(pen_model_check_export(model, path));
-    return pen_model_export(pen_trainer_tensors(training->trainer), model, path);
+    return pen_model_export(pen_trainer_tensors(training->trainer), model, &import, path);
 }

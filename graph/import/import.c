@@ -56,6 +56,8 @@ void pen_model_destroy(pen_model *model) {
 static const pen_model_format *const model_formats[] = {
     &pen_model_format_onnx,
     &pen_model_format_layers,
+    &pen_model_format_graphdef,
+    &pen_model_format_saved_model,
 };
 #define MODEL_FORMAT_COUNT (sizeof model_formats / sizeof model_formats[0])
 

@@ -43,6 +43,14 @@ typedef struct pen_import_options {
     // Inputs that become constants of the given type and contents.
     const pen_import_fixed_input *fixed_inputs;
     uint32_t fixed_input_count;
+    // TensorFlow: constants whose names match this regular expression become trainable parameters.
+    // NULL: none.
+    const char *unfreeze;
+    // TensorFlow: names of outputs, "dense/Relu" or "Split:1". None: what no other node reads, or
+    // what the signature says.
+    const char *const *outputs; // [output_count]
+    uint32_t output_count;
+    const char *signature; // of a SavedModel; NULL: "serving_default", or the first there is
 } pen_import_options;
 
 typedef struct pen_model_files pen_model_files;
@@ -57,8 +65,9 @@ typedef struct pen_model {
     const pen_tensor_type *output_types; // [pen_graph_output_count], as the file declares them:
                                          // element unknown, symbols and PEN_DIMENSION_UNKNOWN
                                          // are possible
-    pen_arena *arena;                    // of the graph; more may be put there
-    pen_model_files *files;              // what is mapped
+    const struct pen_graphdef_origin *tensorflow; // the graph it came from; NULL for other formats
+    pen_arena *arena;                             // of the graph; more may be put there
+    pen_model_files *files;                       // what is mapped
 } pen_model;
 
 // Opens a model file. `options` may be NULL. Errors carry the file and the node.

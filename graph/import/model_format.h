@@ -43,7 +43,9 @@ typedef struct pen_model_format {
     pen_status (*import)(const pen_model_input *input, pen_model *model);
 } pen_model_format;
 
-extern const pen_model_format pen_model_format_onnx;   // onnx_import.c
-extern const pen_model_format pen_model_format_layers; // graph/layers/layer_import.c
+extern const pen_model_format pen_model_format_onnx;        // onnx_import.c
+extern const pen_model_format pen_model_format_layers;      // graph/layers/layer_import.c
+extern const pen_model_format pen_model_format_graphdef;    // tensorflow/graphdef_format.c
+extern const pen_model_format pen_model_format_saved_model; // tensorflow/saved_model.c
 
 #endif // PEN_GRAPH_IMPORT_MODEL_FORMAT_H

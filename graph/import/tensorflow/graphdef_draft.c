@@ -1,0 +1,370 @@
+#include "graph/import/tensorflow/graphdef_draft.h"
+
+#include <string.h>
+
+#include "base/integer.h"
+#include "graph/op.h"
+
+const pen_graphdef_node *pen_graphdef_draft_node(const pen_graphdef_draft *draft) {
+    return draft->node;
+}
+
+const pen_graphdef_mapping *pen_graphdef_draft_mapping(const pen_graphdef_draft *draft) {
+    return draft->mapping;
+}
+
+pen_arena *pen_graphdef_draft_arena(const pen_graphdef_draft *draft) {
+    return draft->arena;
+}
+
+pen_graph *pen_graphdef_draft_graph(const pen_graphdef_draft *draft, uint32_t copy) {
+    return draft->graphs[copy];
+}
+
+uint32_t pen_graphdef_draft_count(const pen_graphdef_draft *draft) {
+    return draft->operand_count;
+}
+
+pen_status pen_graphdef_draft_need(const pen_graphdef_draft *draft, uint32_t count) {
+    if (draft->operand_count >= count) return PEN_OK;
+    return pen_error(PEN_INVALID_INPUT, "it has %u operands, expected %u", draft->operand_count,
+                     count);
+}
+
+// ---- adding
+
+// A failure in a trial only means that nothing is known of the result.
+static pen_status draft_add_to_trial(pen_graph *graph, const pen_node_spec *spec,
+                                     pen_value_id *out_outputs) {
+    pen_node_id node;
+    const pen_status status = pen_graph_add_node(graph, spec, &node);
+    if (pen_status_get_code(status) == PEN_OUT_OF_MEMORY) return status;
+    for (uint32_t i = 0; i < spec->output_count; i++) {
+        out_outputs[i] = PEN_VALUE_NONE;
+    }
+    if (status != PEN_OK) {
+        pen_status_ignore(status, "the graph itself says it, once its sizes are known");
+        return PEN_OK;
+    }
+    for (uint32_t i = 0; i < spec->output_count; i++) {
+        out_outputs[i] = pen_graph_node(graph, node)->outputs[i];
+    }
+    return PEN_OK;
+}
+
+static pen_status draft_add(pen_graphdef_draft *draft, uint32_t copy, pen_node_spec *spec,
+                            const pen_graphdef_value *inputs, pen_graphdef_value *out_values) {
+    pen_value_id *ids, *outputs;
+    PEN_TRY(PEN_NEW(draft->arena, (size_t)spec->input_count + 1, &ids));
+    PEN_TRY(PEN_NEW(draft->arena, (size_t)spec->output_count + 1, &outputs));
+    bool is_whole = true;
+    for (uint32_t i = 0; i < spec->input_count; i++) {
+        ids[i] = inputs[i].in[copy];
+        is_whole = is_whole && (pen_value_is(ids[i]) || !pen_value_is(inputs[i].in[0]));
+    }
+    spec->inputs = ids;
+    if (copy > 0) {
+        for (uint32_t i = 0; i < spec->output_count; i++) {
+            outputs[i] = PEN_VALUE_NONE;
+        }
+        if (is_whole) PEN_TRY(draft_add_to_trial(draft->graphs[copy], spec, outputs));
+    } else {
+        pen_node_id node;
+        PEN_TRY(pen_graph_add_node(draft->graphs[0], spec, &node));
+        for (uint32_t i = 0; i < spec->output_count; i++) {
+            outputs[i] = pen_graph_node(draft->graphs[0], node)->outputs[i];
+        }
+    }
+    for (uint32_t i = 0; i < spec->output_count; i++) {
+        out_values[i].in[copy] = outputs[i];
+    }
+    return PEN_OK;
+}
+
+static pen_status draft_output_names(const pen_graphdef_draft *draft,
+                                     const pen_graphdef_emission *emission, const char *name,
+                                     uint32_t count, const char ***out_names) {
+    const char *form = emission->is_first ? "/channels_first" : "";
+    PEN_TRY(PEN_NEW(draft->arena, count, out_names));
+    for (uint32_t i = 0; i < count; i++) {
+        if (i == 0) {
+            PEN_TRY(pen_arena_format(draft->arena, &(*out_names)[i], "%s%s", name, form));
+        } else {
+            PEN_TRY(pen_arena_format(draft->arena, &(*out_names)[i], "%s:%u%s", name, i, form));
+        }
+    }
+    return PEN_OK;
+}
+
+pen_status pen_graphdef_emit(pen_graphdef_draft *draft, const pen_graphdef_emission *emission,
+                             pen_graphdef_value *out_values) {
+    const char *name = draft->node->name;
+    if (emission->suffix != NULL) {
+        PEN_TRY(pen_arena_format(draft->arena, &name, "%s/%s", name, emission->suffix));
+    }
+    pen_node_spec spec = pen_node_spec_make(emission->op_name, name);
+    spec.source = (pen_source){.file = draft->path, .position = draft->node->position};
+    spec.input_count = emission->input_count;
+    spec.output_count = emission->output_count == 0 ? 1 : emission->output_count;
+    spec.attributes = emission->attributes;
+    spec.attribute_count = emission->attribute_count;
+    const char **names;
+    PEN_TRY(draft_output_names(draft, emission, name, spec.output_count, &names));
+    spec.output_names = names;
+    for (uint32_t copy = 0; copy < PEN_GRAPHDEF_COPIES; copy++) {
+        PEN_TRY(draft_add(draft, copy, &spec, emission->inputs, out_values));
+    }
+    return PEN_OK;
+}
+
+pen_status pen_graphdef_emit_simple(pen_graphdef_draft *draft, const char *op_name,
+                                    const char *suffix, pen_graphdef_value a,
+                                    const pen_graphdef_value *b, pen_graphdef_value *out_value) {
+    const pen_graphdef_value inputs[] = {a, b != NULL ? *b : PEN_GRAPHDEF_VALUE_NONE};
+    return pen_graphdef_emit(draft,
+                             &(pen_graphdef_emission){.op_name = op_name,
+                                                      .suffix = suffix,
+                                                      .inputs = inputs,
+                                                      .input_count = b != NULL ? 2 : 1},
+                             out_value);
+}
+
+pen_status pen_graphdef_emit_with_ints(pen_graphdef_draft *draft, const char *op_name,
+                                       const char *suffix, pen_graphdef_value a, uint32_t count,
+                                       const int64_t *integers, pen_graphdef_value *out_value) {
+    pen_graphdef_value operand;
+    PEN_TRY(pen_graphdef_ints_value(draft, suffix != NULL ? suffix : op_name, count, integers,
+                                    &operand));
+    return pen_graphdef_emit_simple(draft, op_name, suffix, a, &operand, out_value);
+}
+
+pen_status pen_graphdef_emit_transpose(pen_graphdef_draft *draft, const char *suffix,
+                                       pen_graphdef_value a, uint32_t rank,
+                                       const int64_t *permutation, pen_graphdef_value *out_value) {
+    const pen_attribute_given attribute = pen_attribute_ints("perm", rank, permutation);
+    return pen_graphdef_emit(draft,
+                             &(pen_graphdef_emission){.op_name = "transpose",
+                                                      .suffix = suffix,
+                                                      .inputs = &a,
+                                                      .input_count = 1,
+                                                      .attributes = &attribute,
+                                                      .attribute_count = 1},
+                             out_value);
+}
+
+// ---- constants
+
+pen_status pen_graphdef_ints_value(pen_graphdef_draft *draft, const char *suffix, uint32_t count,
+                                   const int64_t *integers, pen_graphdef_value *out_value) {
+    const char *name;
+    PEN_TRY(pen_arena_format(draft->arena, &name, "%s/%s/integers", draft->node->name, suffix));
+    for (uint32_t copy = 0; copy < PEN_GRAPHDEF_COPIES; copy++) {
+        PEN_TRY(pen_graph_constant_ints(draft->graphs[copy], name, count, integers,
+                                        &out_value->in[copy]));
+    }
+    return PEN_OK;
+}
+
+pen_status pen_graphdef_number_value(pen_graphdef_draft *draft, const char *suffix,
+                                     pen_element_type element, double number,
+                                     pen_graphdef_value *out_value) {
+    const char *name;
+    PEN_TRY(pen_arena_format(draft->arena, &name, "%s/%s", draft->node->name, suffix));
+    for (uint32_t copy = 0; copy < PEN_GRAPHDEF_COPIES; copy++) {
+        PEN_TRY(pen_graph_constant_number(draft->graphs[copy], name, element, number,
+                                          &out_value->in[copy]));
+    }
+    return PEN_OK;
+}
+
+pen_status pen_graphdef_ints_constant(pen_graph *graph, const char *name,
+                                      const pen_graphdef_ints_known *ints, pen_element_type element,
+                                      pen_value_id *out_value) {
+    const int64_t count = ints->count;
+    const pen_tensor_type type = pen_tensor_type_make(element, ints->is_scalar ? 0 : 1, &count);
+    const size_t size = pen_element_bytes(element);
+    uint8_t *bytes = pen_arena_allocate(pen_graph_arena(graph), ints->count * size + 1, 1, 64);
+    if (bytes == NULL) return pen_error_out_of_memory();
+    for (uint32_t i = 0; i < ints->count; i++) { // little-endian: the low bytes come first
+        memcpy(bytes + i * size, &ints->integers[i], size);
+    }
+    return pen_graph_constant(graph, name, &type, bytes, out_value);
+}
+
+// ---- operands
+
+static pen_status draft_check_operand(const pen_graphdef_draft *draft, uint32_t input) {
+    PEN_TRY(pen_graphdef_draft_need(draft, input + 1));
+    const pen_graphdef_result *result = draft->operands[input];
+    if (pen_value_is(result->plain.in[0]) || pen_value_is(result->first.in[0])) return PEN_OK;
+    return pen_error(PEN_UNSUPPORTED, "operand %u, '%.100s', is of a type that Penstock has not",
+                     input, result->name);
+}
+
+// Makes the form that is not there.
+static pen_status draft_transposed(pen_graphdef_draft *draft, pen_graphdef_result *result,
+                                   bool to_first) {
+    static const int64_t to_first_axes[] = {0, 3, 1, 2}, to_last_axes[] = {0, 2, 3, 1};
+    const pen_attribute_given attribute =
+        pen_attribute_ints("perm", 4, to_first ? to_first_axes : to_last_axes);
+    const char *name, *const names[] = {result->name};
+    PEN_TRY(pen_arena_format(draft->arena, &name, "%s/%s", result->name,
+                             to_first ? "to_channels_first" : "to_channels_last"));
+    pen_node_spec spec = pen_node_spec_make("transpose", name);
+    spec.source = (pen_source){.file = draft->path, .position = draft->node->position};
+    spec.input_count = spec.output_count = spec.attribute_count = 1;
+    spec.attributes = &attribute;
+    spec.output_names = to_first ? NULL : names;
+    const pen_graphdef_value *from = to_first ? &result->plain : &result->first;
+    pen_graphdef_value *to = to_first ? &result->first : &result->plain;
+    for (uint32_t copy = 0; copy < PEN_GRAPHDEF_COPIES; copy++) {
+        PEN_TRY(draft_add(draft, copy, &spec, from, to));
+    }
+    return PEN_OK;
+}
+
+pen_status pen_graphdef_operand(pen_graphdef_draft *draft, uint32_t input,
+                                pen_graphdef_value *out_value) {
+    PEN_TRY(draft_check_operand(draft, input));
+    pen_graphdef_result *result = draft->operands[input];
+    if (!pen_value_is(result->plain.in[0])) PEN_TRY(draft_transposed(draft, result, false));
+    *out_value = result->plain;
+    return PEN_OK;
+}
+
+pen_status pen_graphdef_operand_first(pen_graphdef_draft *draft, uint32_t input,
+                                      pen_graphdef_value *out_value) {
+    PEN_TRY(draft_check_operand(draft, input));
+    pen_graphdef_result *result = draft->operands[input];
+    if (!pen_value_is(result->first.in[0])) PEN_TRY(draft_transposed(draft, result, true));
+    *out_value = result->first;
+    return PEN_OK;
+}
+
+bool pen_graphdef_operand_is_first(const pen_graphdef_draft *draft, uint32_t input) {
+    if (input >= draft->operand_count) return false;
+    const pen_graphdef_result *result = draft->operands[input];
+    return !pen_value_is(result->plain.in[0]) && pen_value_is(result->first.in[0]);
+}
+
+const pen_tensor_type *pen_graphdef_value_type(const pen_graphdef_draft *draft,
+                                               const pen_graphdef_value *value, uint32_t trial) {
+    const uint32_t copy = trial + 1;
+    if (!pen_value_is(value->in[copy])) return NULL;
+    const pen_tensor_type *type = pen_value_type(draft->graphs[copy], value->in[copy]);
+    return type->element == PEN_ELEMENT_UNKNOWN ? NULL : type;
+}
+
+bool pen_graphdef_operand_rank(const pen_graphdef_draft *draft, uint32_t input,
+                               uint32_t *out_rank) {
+    if (input >= draft->operand_count) return false;
+    if (pen_graphdef_operand_is_first(draft, input)) {
+        *out_rank = 4;
+        return true;
+    }
+    const pen_tensor_type *type = pen_graphdef_value_type(draft, &draft->operands[input]->plain, 0);
+    if (type == NULL) return false;
+    *out_rank = type->shape.rank;
+    return true;
+}
+
+pen_status pen_graphdef_value_shape(const pen_graphdef_draft *draft,
+                                    const pen_graphdef_value *value, pen_shape *out_shape) {
+    const pen_tensor_type *a = pen_graphdef_value_type(draft, value, 0);
+    const pen_tensor_type *b = pen_graphdef_value_type(draft, value, 1);
+    if (a == NULL || b == NULL || a->shape.rank != b->shape.rank) {
+        return pen_error(PEN_UNSUPPORTED, "the shape of '%.100s' is not known",
+                         pen_value_name(draft->graphs[0], value->in[0]));
+    }
+    *out_shape = a->shape;
+    for (uint32_t d = 0; d < a->shape.rank; d++) {
+        if (a->shape.dims[d] != b->shape.dims[d]) out_shape->dims[d] = -1;
+    }
+    return PEN_OK;
+}
+
+// ---- integers
+
+const pen_graphdef_ints_known *pen_graphdef_operand_trial(const pen_graphdef_draft *draft,
+                                                          uint32_t input, uint32_t trial) {
+    return input < draft->operand_count ? draft->operands[input]->ints[trial] : NULL;
+}
+
+bool pen_graphdef_ints_agree(const pen_graphdef_result *result) {
+    const pen_graphdef_ints_known *a = result->ints[0], *b = result->ints[1];
+    if (a == NULL || b == NULL || a->count != b->count || a->is_scalar != b->is_scalar) {
+        return false;
+    }
+    return memcmp(a->integers, b->integers, a->count * sizeof a->integers[0]) == 0;
+}
+
+pen_status pen_graphdef_operand_ints(const pen_graphdef_draft *draft, uint32_t input,
+                                     const pen_graphdef_ints_known **out_ints) {
+    PEN_TRY(pen_graphdef_draft_need(draft, input + 1));
+    if (!pen_graphdef_ints_agree(draft->operands[input])) {
+        return pen_error(PEN_UNSUPPORTED,
+                         "operand %u depends on data, or on a size that the model leaves open; it "
+                         "must be constant",
+                         input);
+    }
+    *out_ints = draft->operands[input]->ints[0];
+    return PEN_OK;
+}
+
+pen_status pen_graphdef_operand_int(const pen_graphdef_draft *draft, uint32_t input,
+                                    int64_t *out_integer) {
+    const pen_graphdef_ints_known *ints;
+    PEN_TRY(pen_graphdef_operand_ints(draft, input, &ints));
+    if (ints->count != 1) {
+        return pen_error(PEN_INVALID_INPUT, "operand %u has %u integers, expected one", input,
+                         ints->count);
+    }
+    *out_integer = ints->integers[0];
+    return PEN_OK;
+}
+
+pen_status pen_graphdef_operand_int64s(pen_graphdef_draft *draft, uint32_t input,
+                                       pen_graphdef_value *out_value) {
+    PEN_TRY(pen_graphdef_draft_need(draft, input + 1));
+    const pen_graphdef_result *result = draft->operands[input];
+    if (pen_graphdef_ints_agree(result)) {
+        const pen_graphdef_ints_known *ints = result->ints[0];
+        return pen_graphdef_ints_value(draft, "operand", ints->count, ints->integers, out_value);
+    }
+    pen_graphdef_value plain;
+    PEN_TRY(pen_graphdef_operand(draft, input, &plain));
+    const pen_attribute_given to = pen_attribute_text("to", "int64");
+    PEN_TRY(pen_graphdef_emit(draft,
+                              &(pen_graphdef_emission){.op_name = "cast",
+                                                       .suffix = "operand",
+                                                       .inputs = &plain,
+                                                       .input_count = 1,
+                                                       .attributes = &to,
+                                                       .attribute_count = 1},
+                              out_value));
+    for (uint32_t trial = 0; trial < PEN_GRAPHDEF_TRIALS; trial++) {
+        const pen_graphdef_ints_known *ints = result->ints[trial];
+        if (ints == NULL) continue;
+        PEN_TRY(pen_graph_constant_ints(draft->graphs[trial + 1], draft->node->name, ints->count,
+                                        ints->integers, &out_value->in[trial + 1]));
+    }
+    return PEN_OK;
+}
+
+// ---- results
+
+void pen_graphdef_set(pen_graphdef_draft *draft, uint32_t output, pen_graphdef_value value) {
+    if (output >= draft->result_count) return;
+    draft->results[output]->plain = value;
+    draft->results[output]->is_made = true;
+}
+
+void pen_graphdef_set_first(pen_graphdef_draft *draft, uint32_t output, pen_graphdef_value value) {
+    if (output >= draft->result_count) return;
+    draft->results[output]->first = value;
+    draft->results[output]->is_made = true;
+}
+
+void pen_graphdef_pass(pen_graphdef_draft *draft, uint32_t output, uint32_t input) {
+    if (output < draft->result_count) draft->results[output] = draft->operands[input];
+}

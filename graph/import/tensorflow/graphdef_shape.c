@@ -1,0 +1,312 @@
+// Operators of TensorFlow that ask for shapes, and give tensors others.
+
+#include <string.h>
+
+#include "base/integer.h"
+#include "graph/import/tensorflow/graphdef_mapping.h"
+
+// ---- asking
+
+// The operand's shape, in TensorFlow's form, in one trial. False: not known.
+static bool shape_in_trial(pen_graphdef_draft *draft, uint32_t trial, pen_shape *out_shape) {
+    static const uint32_t places[] = {0, 3, 1, 2}; // of channels first: batch, channels, …
+    pen_graphdef_value value;
+    const bool is_first = pen_graphdef_operand_is_first(draft, 0);
+    const pen_status status = is_first ? pen_graphdef_operand_first(draft, 0, &value)
+                                       : pen_graphdef_operand(draft, 0, &value);
+    if (status != PEN_OK) {
+        pen_status_ignore(status, "said when the node is converted");
+        return false;
+    }
+    const pen_tensor_type *type = pen_graphdef_value_type(draft, &value, trial);
+    if (type == NULL) return false;
+    *out_shape = type->shape;
+    for (uint32_t d = 0; is_first && d < 4; d++) {
+        out_shape->dims[places[d]] = type->shape.dims[d];
+    }
+    return true;
+}
+
+static pen_status evaluate_shape(pen_graphdef_draft *draft, uint32_t trial,
+                                 pen_graphdef_ints_known *out_ints) {
+    pen_shape shape;
+    const char *op = pen_graphdef_draft_node(draft)->op;
+    if (!shape_in_trial(draft, trial, &shape)) return PEN_OK;
+    out_ints->is_known = true;
+    if (strcmp(op, "Shape") == 0) {
+        out_ints->count = shape.rank;
+        memcpy(out_ints->integers, shape.dims, shape.rank * sizeof shape.dims[0]);
+        return PEN_OK;
+    }
+    out_ints->is_scalar = true;
+    out_ints->count = 1;
+    out_ints->integers[0] =
+        strcmp(op, "Rank") == 0 ? (int64_t)shape.rank : pen_shape_element_count(&shape);
+    return PEN_OK;
+}
+
+static pen_status shape_cast(pen_graphdef_draft *draft, pen_graphdef_value value,
+                             pen_element_type element) {
+    const pen_attribute_given to = pen_attribute_text("to", pen_element_name(element));
+    pen_graphdef_value result;
+    PEN_TRY(pen_graphdef_emit(draft,
+                              &(pen_graphdef_emission){.op_name = "cast",
+                                                       .inputs = &value,
+                                                       .input_count = 1,
+                                                       .attributes = &to,
+                                                       .attribute_count = 1},
+                              &result));
+    pen_graphdef_set(draft, 0, result);
+    return PEN_OK;
+}
+
+static pen_status convert_shape(pen_graphdef_draft *draft) {
+    pen_graphdef_value x, shape;
+    const char *op_name = pen_graphdef_draft_mapping(draft)->op_name;
+    PEN_TRY(pen_graphdef_operand(draft, 0, &x));
+    if (op_name == NULL) return pen_error(PEN_UNSUPPORTED, "the rank of its operand is not known");
+    PEN_TRY(pen_graphdef_emit_simple(draft, op_name, "wide", x, NULL, &shape));
+    return shape_cast(draft, shape,
+                      pen_graphdef_type(pen_graphdef_draft_node(draft), "out_type", PEN_INT32));
+}
+
+static pen_status convert_cast(pen_graphdef_draft *draft) {
+    const pen_graphdef_node *node = pen_graphdef_draft_node(draft);
+    const pen_element_type to = pen_graphdef_type(node, "DstT", PEN_ELEMENT_UNKNOWN);
+    pen_graphdef_value x;
+    if (to == PEN_ELEMENT_UNKNOWN) {
+        return pen_error(PEN_UNSUPPORTED, "it casts to a type that Penstock has not");
+    }
+    if (to == pen_graphdef_type(node, "SrcT", PEN_ELEMENT_UNKNOWN)) {
+        PEN_TRY(pen_graphdef_draft_need(draft, 1));
+        pen_graphdef_pass(draft, 0, 0);
+        return PEN_OK;
+    }
+    PEN_TRY(pen_graphdef_operand(draft, 0, &x));
+    return shape_cast(draft, x, to);
+}
+
+static pen_status evaluate_same(pen_graphdef_draft *draft, uint32_t trial,
+                                pen_graphdef_ints_known *out_ints) {
+    const pen_graphdef_ints_known *ints = pen_graphdef_operand_trial(draft, 0, trial);
+    if (ints != NULL) *out_ints = *ints;
+    return PEN_OK;
+}
+
+// ---- giving another shape
+
+// The shape wanted, as a constant, if only one of its dimensions is open: that one is -1.
+static bool reshape_is_almost_known(const pen_graphdef_ints_known *a,
+                                    const pen_graphdef_ints_known *b, int64_t *out_dims) {
+    uint32_t open_count = 0;
+    if (a == NULL || b == NULL || a->count != b->count || a->count > PEN_RANK_LIMIT) return false;
+    for (uint32_t d = 0; d < a->count; d++) {
+        const bool is_open = a->integers[d] != b->integers[d] || a->integers[d] == -1;
+        out_dims[d] = is_open ? -1 : a->integers[d];
+        if (is_open) open_count++;
+        if (out_dims[d] == 0) return false; // a -1 beside it would be anything
+    }
+    return open_count <= 1;
+}
+
+static pen_status convert_reshape(pen_graphdef_draft *draft) {
+    pen_graphdef_value operands[2], result;
+    int64_t dims[PEN_RANK_LIMIT];
+    const pen_attribute_given allow_zero = pen_attribute_int("allowzero", 1);
+    PEN_TRY(pen_graphdef_operand(draft, 0, &operands[0]));
+    PEN_TRY(pen_graphdef_draft_need(draft, 2));
+    const pen_graphdef_ints_known *a = pen_graphdef_operand_trial(draft, 1, 0);
+    if (reshape_is_almost_known(a, pen_graphdef_operand_trial(draft, 1, 1), dims)) {
+        PEN_TRY(pen_graphdef_emit_with_ints(draft, "reshape", NULL, operands[0], a->count, dims,
+                                            &result));
+        pen_graphdef_set(draft, 0, result);
+        return PEN_OK;
+    }
+    PEN_TRY(pen_graphdef_operand_int64s(draft, 1, &operands[1]));
+    PEN_TRY(pen_graphdef_emit(draft,
+                              &(pen_graphdef_emission){.op_name = "reshape",
+                                                       .inputs = operands,
+                                                       .input_count = 2,
+                                                       .attributes = &allow_zero,
+                                                       .attribute_count = 1},
+                              &result));
+    pen_graphdef_set(draft, 0, result);
+    return PEN_OK;
+}
+
+// Of a list or scalar to a list or scalar.
+static pen_status evaluate_reshape(pen_graphdef_draft *draft, uint32_t trial,
+                                   pen_graphdef_ints_known *out_ints) {
+    const pen_graphdef_ints_known *x = pen_graphdef_operand_trial(draft, 0, trial);
+    const pen_graphdef_ints_known *shape = pen_graphdef_operand_trial(draft, 1, trial);
+    if (x == NULL || shape == NULL || shape->count > 1) return PEN_OK;
+    if (shape->count == 0 && x->count != 1) return PEN_OK;
+    *out_ints = *x;
+    out_ints->is_scalar = shape->count == 0;
+    return PEN_OK;
+}
+
+static pen_status convert_expand_dims(pen_graphdef_draft *draft) {
+    pen_graphdef_value x, result;
+    int64_t axis;
+    PEN_TRY(pen_graphdef_operand_int(draft, 1, &axis));
+    PEN_TRY(pen_graphdef_operand(draft, 0, &x));
+    PEN_TRY(pen_graphdef_emit_with_ints(draft, "unsqueeze", NULL, x, 1, &axis, &result));
+    pen_graphdef_set(draft, 0, result);
+    return PEN_OK;
+}
+
+static pen_status evaluate_expand_dims(pen_graphdef_draft *draft, uint32_t trial,
+                                       pen_graphdef_ints_known *out_ints) {
+    const pen_graphdef_ints_known *x = pen_graphdef_operand_trial(draft, 0, trial);
+    if (x == NULL || !x->is_scalar) return PEN_OK;
+    *out_ints = *x;
+    out_ints->is_scalar = false;
+    return PEN_OK;
+}
+
+static pen_status convert_squeeze(pen_graphdef_draft *draft) {
+    const pen_graphdef_node *node = pen_graphdef_draft_node(draft);
+    const char *name = "squeeze_dims";
+    pen_graphdef_value x, result;
+    uint32_t count;
+    int64_t *axes;
+    if (pen_graphdef_attribute_find(node, name) == NULL) name = "axis";
+    PEN_TRY(pen_graphdef_ints(node, name, pen_graphdef_draft_arena(draft), &count, &axes));
+    // the pooled image, without its sides: no need to put its channels last before
+    const bool is_pooled = count == 2 && pen_graphdef_operand_is_first(draft, 0) &&
+                           (axes[0] == 1 || axes[0] == -3) && (axes[1] == 2 || axes[1] == -2);
+    if (is_pooled) {
+        axes[0] = 2;
+        axes[1] = 3;
+    }
+    PEN_TRY(is_pooled ? pen_graphdef_operand_first(draft, 0, &x)
+                      : pen_graphdef_operand(draft, 0, &x));
+    if (count == 0) {
+        PEN_TRY(pen_graphdef_emit_simple(draft, "squeeze", NULL, x, NULL, &result));
+    } else {
+        PEN_TRY(pen_graphdef_emit_with_ints(draft, "squeeze", NULL, x, count, axes, &result));
+    }
+    pen_graphdef_set(draft, 0, result);
+    return PEN_OK;
+}
+
+static pen_status evaluate_squeeze(pen_graphdef_draft *draft, uint32_t trial,
+                                   pen_graphdef_ints_known *out_ints) {
+    const pen_graphdef_ints_known *x = pen_graphdef_operand_trial(draft, 0, trial);
+    if (x == NULL || x->count != 1) return PEN_OK;
+    *out_ints = *x;
+    out_ints->is_scalar = true;
+    return PEN_OK;
+}
+
+// ---- making
+
+static pen_status convert_fill(pen_graphdef_draft *draft) {
+    pen_graphdef_value shape, value, result;
+    PEN_TRY(pen_graphdef_operand_int64s(draft, 0, &shape));
+    PEN_TRY(pen_graphdef_operand(draft, 1, &value));
+    PEN_TRY(pen_graphdef_emit_simple(draft, "expand", NULL, value, &shape, &result));
+    pen_graphdef_set(draft, 0, result);
+    return PEN_OK;
+}
+
+static pen_status evaluate_fill(pen_graphdef_draft *draft, uint32_t trial,
+                                pen_graphdef_ints_known *out_ints) {
+    const pen_graphdef_ints_known *shape = pen_graphdef_operand_trial(draft, 0, trial);
+    const pen_graphdef_ints_known *value = pen_graphdef_operand_trial(draft, 1, trial);
+    if (shape == NULL || value == NULL || shape->count > 1 || value->count != 1) return PEN_OK;
+    const int64_t count = shape->count == 0 ? 1 : shape->integers[0];
+    if (count < 0 || count > PEN_GRAPHDEF_INTS_LIMIT) return PEN_OK;
+    for (int64_t i = 0; i < count; i++) {
+        out_ints->integers[i] = value->integers[0];
+    }
+    out_ints->count = (uint32_t)count;
+    out_ints->is_scalar = shape->count == 0;
+    out_ints->is_known = true;
+    return PEN_OK;
+}
+
+static pen_status convert_broadcast_to(pen_graphdef_draft *draft) {
+    pen_graphdef_value x, shape, result;
+    PEN_TRY(pen_graphdef_operand(draft, 0, &x));
+    PEN_TRY(pen_graphdef_operand_int64s(draft, 1, &shape));
+    PEN_TRY(pen_graphdef_emit_simple(draft, "expand", NULL, x, &shape, &result));
+    pen_graphdef_set(draft, 0, result);
+    return PEN_OK;
+}
+
+// Zeros or ones, of the shape of the operand.
+static pen_status convert_like(pen_graphdef_draft *draft) {
+    const bool is_one = strcmp(pen_graphdef_draft_node(draft)->op, "OnesLike") == 0;
+    const pen_element_type element =
+        pen_graphdef_type(pen_graphdef_draft_node(draft), "T", PEN_FLOAT32);
+    const pen_attribute_given attributes[] = {
+        pen_attribute_float("value", is_one ? 1 : 0),
+        pen_attribute_text("element", pen_element_name(element))};
+    pen_graphdef_value x, shape, result;
+    PEN_TRY(pen_graphdef_operand(draft, 0, &x));
+    PEN_TRY(pen_graphdef_emit_simple(draft, "shape", "shape", x, NULL, &shape));
+    PEN_TRY(pen_graphdef_emit(draft,
+                              &(pen_graphdef_emission){.op_name = "constant_of_shape",
+                                                       .inputs = &shape,
+                                                       .input_count = 1,
+                                                       .attributes = attributes,
+                                                       .attribute_count = 2},
+                              &result));
+    pen_graphdef_set(draft, 0, result);
+    return PEN_OK;
+}
+
+static pen_status convert_range(pen_graphdef_draft *draft) {
+    pen_graphdef_value operands[3], result;
+    for (uint32_t i = 0; i < 3; i++) {
+        PEN_TRY(pen_graphdef_operand(draft, i, &operands[i]));
+    }
+    PEN_TRY(pen_graphdef_emit(
+        draft, &(pen_graphdef_emission){.op_name = "range", .inputs = operands, .input_count = 3},
+        &result));
+    pen_graphdef_set(draft, 0, result);
+    return PEN_OK;
+}
+
+static pen_status evaluate_range(pen_graphdef_draft *draft, uint32_t trial,
+                                 pen_graphdef_ints_known *out_ints) {
+    int64_t bounds[3];
+    for (uint32_t i = 0; i < 3; i++) {
+        const pen_graphdef_ints_known *bound = pen_graphdef_operand_trial(draft, i, trial);
+        if (bound == NULL || bound->count != 1) return PEN_OK;
+        bounds[i] = bound->integers[0];
+    }
+    const int64_t delta = bounds[2];
+    int64_t at = bounds[0];
+    uint32_t count = 0;
+    while (delta > 0 ? at < bounds[1] : at > bounds[1]) {
+        if (delta == 0 || count == PEN_GRAPHDEF_INTS_LIMIT) return PEN_OK;
+        out_ints->integers[count++] = at;
+        if (!pen_i64_add(at, delta, &at)) return PEN_OK;
+    }
+    out_ints->count = count;
+    out_ints->is_known = delta != 0;
+    return PEN_OK;
+}
+
+static const pen_graphdef_mapping shape_mappings[] = {
+    {.op = "BroadcastTo", .convert = convert_broadcast_to},
+    {.op = "Cast", .convert = convert_cast, .evaluate = evaluate_same},
+    {.op = "ExpandDims", .convert = convert_expand_dims, .evaluate = evaluate_expand_dims},
+    {.op = "Fill", .convert = convert_fill, .evaluate = evaluate_fill},
+    {.op = "OnesLike", .convert = convert_like},
+    {.op = "Range", .convert = convert_range, .evaluate = evaluate_range},
+    {.op = "Rank", .convert = convert_shape, .evaluate = evaluate_shape},
+    {.op = "Reshape", .convert = convert_reshape, .evaluate = evaluate_reshape},
+    {.op = "Shape", .op_name = "shape", .convert = convert_shape, .evaluate = evaluate_shape},
+    {.op = "Size", .op_name = "size", .convert = convert_shape, .evaluate = evaluate_shape},
+    {.op = "Squeeze", .convert = convert_squeeze, .evaluate = evaluate_squeeze},
+    {.op = "ZerosLike", .convert = convert_like},
+};
+
+const pen_graphdef_family pen_graphdef_shapes = {
+    .mappings = shape_mappings,
+    .count = sizeof shape_mappings / sizeof shape_mappings[0],
+};

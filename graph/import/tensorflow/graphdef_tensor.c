@@ -1,0 +1,280 @@
+#include "graph/import/tensorflow/graphdef_tensor.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/limits.h"
+#include "graph/import/tensorflow/graphdef_model.h"
+
+// Field numbers of TensorProto.
+enum {
+    TENSOR_DTYPE = 1,
+    TENSOR_SHAPE = 2,
+    TENSOR_CONTENT = 4,
+    TENSOR_FLOATS = 5,
+    TENSOR_DOUBLES = 6,
+    TENSOR_INTS = 7,
+    TENSOR_STRINGS = 8,
+    TENSOR_INT64S = 10,
+    TENSOR_BOOLS = 11,
+    TENSOR_HALVES = 13,
+    TENSOR_UINT32S = 16,
+    TENSOR_UINT64S = 17,
+    TYPE_REFERENCE = 100, // is added to the number of what is referred to
+};
+
+typedef struct tensor_element {
+    pen_element_type element;
+    const char *name;
+    uint32_t field; // the list its numbers are in
+    pen_protobuf_wire wire;
+} tensor_element;
+
+// Indexed by the number in TensorFlow.
+static const tensor_element tensor_elements[] = {
+    {PEN_ELEMENT_UNKNOWN, "invalid", 0, PEN_PROTOBUF_VARINT},
+    {PEN_FLOAT32, "float", TENSOR_FLOATS, PEN_PROTOBUF_FIXED32},
+    {PEN_FLOAT64, "double", TENSOR_DOUBLES, PEN_PROTOBUF_FIXED64},
+    {PEN_INT32, "int32", TENSOR_INTS, PEN_PROTOBUF_VARINT},
+    {PEN_UINT8, "uint8", TENSOR_INTS, PEN_PROTOBUF_VARINT},
+    {PEN_INT16, "int16", TENSOR_INTS, PEN_PROTOBUF_VARINT},
+    {PEN_INT8, "int8", TENSOR_INTS, PEN_PROTOBUF_VARINT},
+    {PEN_ELEMENT_UNKNOWN, "string", 0, PEN_PROTOBUF_VARINT},
+    {PEN_ELEMENT_UNKNOWN, "complex64", 0, PEN_PROTOBUF_VARINT},
+    {PEN_INT64, "int64", TENSOR_INT64S, PEN_PROTOBUF_VARINT},
+    {PEN_BOOL, "bool", TENSOR_BOOLS, PEN_PROTOBUF_VARINT},
+    {PEN_ELEMENT_UNKNOWN, "qint8", 0, PEN_PROTOBUF_VARINT},
+    {PEN_ELEMENT_UNKNOWN, "quint8", 0, PEN_PROTOBUF_VARINT},
+    {PEN_ELEMENT_UNKNOWN, "qint32", 0, PEN_PROTOBUF_VARINT},
+    {PEN_BFLOAT16, "bfloat16", TENSOR_HALVES, PEN_PROTOBUF_VARINT},
+    {PEN_ELEMENT_UNKNOWN, "qint16", 0, PEN_PROTOBUF_VARINT},
+    {PEN_ELEMENT_UNKNOWN, "quint16", 0, PEN_PROTOBUF_VARINT},
+    {PEN_UINT16, "uint16", TENSOR_INTS, PEN_PROTOBUF_VARINT},
+    {PEN_ELEMENT_UNKNOWN, "complex128", 0, PEN_PROTOBUF_VARINT},
+    {PEN_FLOAT16, "half", TENSOR_HALVES, PEN_PROTOBUF_VARINT},
+    {PEN_ELEMENT_UNKNOWN, "resource", 0, PEN_PROTOBUF_VARINT},
+    {PEN_ELEMENT_UNKNOWN, "variant", 0, PEN_PROTOBUF_VARINT},
+    {PEN_UINT32, "uint32", TENSOR_UINT32S, PEN_PROTOBUF_VARINT},
+    {PEN_UINT64, "uint64", TENSOR_UINT64S, PEN_PROTOBUF_VARINT},
+};
+#define TENSOR_ELEMENT_COUNT ((int64_t)(sizeof tensor_elements / sizeof tensor_elements[0]))
+
+static const tensor_element *tensor_element_of(int64_t data_type) {
+    if (data_type > TYPE_REFERENCE) data_type -= TYPE_REFERENCE;
+    return data_type > 0 && data_type < TENSOR_ELEMENT_COUNT ? &tensor_elements[data_type] : NULL;
+}
+
+pen_element_type pen_graphdef_element_type(int64_t data_type) {
+    const tensor_element *element = tensor_element_of(data_type);
+    return element == NULL ? PEN_ELEMENT_UNKNOWN : element->element;
+}
+
+int64_t pen_graphdef_data_type(pen_element_type element) {
+    for (int64_t i = 1; i < TENSOR_ELEMENT_COUNT; i++) {
+        if (element != PEN_ELEMENT_UNKNOWN && tensor_elements[i].element == element) return i;
+    }
+    return 0;
+}
+
+const char *pen_graphdef_data_type_name(int64_t data_type) {
+    const tensor_element *element = tensor_element_of(data_type);
+    return element == NULL ? "of unknown number" : element->name;
+}
+
+// ---- shapes
+
+static pen_status tensor_read_dimension(const pen_protobuf_reader *reader,
+                                        const pen_protobuf_field *field, int64_t *out_dimension) {
+    pen_protobuf_reader message;
+    PEN_TRY(pen_protobuf_open(reader, field, &message));
+    *out_dimension = 0;
+    while (true) {
+        pen_protobuf_field part;
+        PEN_TRY(pen_protobuf_next(&message, &part));
+        if (part.number == 0) break;
+        if (part.number == 1) PEN_TRY(pen_protobuf_int(&message, &part, out_dimension));
+    }
+    if (*out_dimension < 0) *out_dimension = -1;
+    return PEN_OK;
+}
+
+pen_status pen_graphdef_shape_read(const pen_protobuf_reader *message, pen_shape *out_shape,
+                                   bool *out_is_known) {
+    pen_protobuf_reader reader = *message;
+    *out_shape = (pen_shape){0};
+    *out_is_known = true;
+    while (true) {
+        pen_protobuf_field field;
+        PEN_TRY(pen_protobuf_next(&reader, &field));
+        if (field.number == 0) return PEN_OK;
+        if (field.number == 3) {
+            int64_t unknown;
+            PEN_TRY(pen_protobuf_int(&reader, &field, &unknown));
+            *out_is_known = unknown == 0;
+        }
+        if (field.number != 2) continue;
+        if (out_shape->rank == PEN_RANK_LIMIT) {
+            return pen_error(PEN_UNSUPPORTED, "a tensor has more than %d dimensions",
+                             PEN_RANK_LIMIT);
+        }
+        PEN_TRY(tensor_read_dimension(&reader, &field, &out_shape->dims[out_shape->rank]));
+        out_shape->rank++;
+    }
+}
+
+pen_status pen_graphdef_tensor_type(const pen_protobuf_reader *message, pen_tensor_type *out_type,
+                                    int64_t *out_data_type) {
+    pen_protobuf_reader reader = *message;
+    bool is_known = true;
+    *out_type = (pen_tensor_type){0};
+    *out_data_type = 0;
+    while (true) {
+        pen_protobuf_field field;
+        pen_protobuf_reader shape;
+        PEN_TRY(pen_protobuf_next(&reader, &field));
+        if (field.number == 0) break;
+        if (field.number == TENSOR_DTYPE) {
+            PEN_TRY(pen_protobuf_int(&reader, &field, out_data_type));
+        } else if (field.number == TENSOR_SHAPE) {
+            PEN_TRY(pen_protobuf_open(&reader, &field, &shape));
+            PEN_TRY(pen_graphdef_shape_read(&shape, &out_type->shape, &is_known));
+        }
+    }
+    if (!is_known) return pen_error(PEN_CORRUPT, "a constant without a shape");
+    out_type->element = pen_graphdef_element_type(*out_data_type);
+    if (out_type->element == PEN_ELEMENT_UNKNOWN) return PEN_OK;
+    return pen_tensor_type_check(out_type);
+}
+
+// ---- contents
+
+// Copying a misaligned tensor is cheap up to here; larger ones stay where they are in the file.
+#define TENSOR_COPY_BYTES_LIMIT ((size_t)64 << 10)
+
+static pen_status tensor_check_bools(const uint8_t *bytes, uint64_t count) {
+    for (uint64_t i = 0; i < count; i++) {
+        if (bytes[i] <= 1) continue;
+        return pen_error(PEN_CORRUPT, "element %" PRIu64 " is %d, expected a bool, 0 or 1", i,
+                         (int)bytes[i]);
+    }
+    return PEN_OK;
+}
+
+static pen_status tensor_borrow(const pen_tensor_type *type, const uint8_t *bytes, pen_arena *arena,
+                                const void **out_data) {
+    const size_t length = pen_tensor_type_bytes(type);
+    if (type->element == PEN_BOOL) PEN_TRY(tensor_check_bools(bytes, length));
+    const bool is_aligned = (uintptr_t)bytes % pen_element_bytes(type->element) == 0;
+    if (is_aligned || length > TENSOR_COPY_BYTES_LIMIT) {
+        *out_data = bytes;
+        return PEN_OK;
+    }
+    uint8_t *copy = pen_arena_allocate(arena, length > 0 ? length : 1, 1, 64);
+    if (copy == NULL) return pen_error_out_of_memory();
+    memcpy(copy, bytes, length);
+    *out_data = copy;
+    return PEN_OK;
+}
+
+// Reads the numbers of the element's list to `out_bytes`, at most `room`; NULL only counts.
+static pen_status tensor_read_list(const pen_protobuf_reader *message,
+                                   const tensor_element *element, uint8_t *out_bytes, uint64_t room,
+                                   uint64_t *out_count) {
+    const size_t size = pen_element_bytes(element->element);
+    pen_protobuf_reader reader = *message;
+    *out_count = 0;
+    while (true) {
+        pen_protobuf_field field;
+        pen_protobuf_scalars list;
+        uint64_t bits;
+        bool more = true;
+        PEN_TRY(pen_protobuf_next(&reader, &field));
+        if (field.number == 0) return PEN_OK;
+        if (field.number != element->field) continue;
+        PEN_TRY(pen_protobuf_scalars_open(&reader, &field, element->wire, &list));
+        while (true) {
+            PEN_TRY(pen_protobuf_scalars_next(&list, &bits, &more));
+            if (!more) break;
+            if (element->element == PEN_BOOL && bits > 1) {
+                return pen_error(PEN_CORRUPT, "an element is %" PRIu64 ", expected a bool, 0 or 1",
+                                 bits);
+            }
+            if (out_bytes != NULL && *out_count < room) {
+                memcpy(out_bytes + *out_count * size, &bits, size);
+            }
+            *out_count += 1;
+        }
+    }
+}
+
+static pen_status tensor_find_content(const pen_protobuf_reader *message, const uint8_t **out_bytes,
+                                      size_t *out_length) {
+    pen_protobuf_reader reader = *message;
+    *out_bytes = NULL;
+    *out_length = 0;
+    while (true) {
+        pen_protobuf_field field;
+        PEN_TRY(pen_protobuf_next(&reader, &field));
+        if (field.number == 0) return PEN_OK;
+        if (field.number != TENSOR_CONTENT) continue;
+        PEN_TRY(pen_protobuf_bytes(&reader, &field, out_bytes, out_length));
+    }
+}
+
+// Repeats the last of `count` elements (0 when there is none) up to `total`.
+static void tensor_repeat(uint8_t *bytes, size_t size, uint64_t count, uint64_t total) {
+    if (count == 0) {
+        memset(bytes, 0, total * size);
+        return;
+    }
+    for (uint64_t i = count; i < total; i++) {
+        memcpy(bytes + i * size, bytes + (count - 1) * size, size);
+    }
+}
+
+static pen_status tensor_fill(const pen_protobuf_reader *message, const pen_tensor_type *type,
+                              pen_arena *arena, uint64_t *splat_bytes, const void **out_data) {
+    const tensor_element *element = tensor_element_of(pen_graphdef_data_type(type->element));
+    const uint64_t total = (uint64_t)pen_shape_element_count(&type->shape);
+    const uint64_t bytes = pen_tensor_type_bytes(type);
+    uint64_t count;
+    PEN_TRY(tensor_read_list(message, element, NULL, 0, &count));
+    if (count > total) {
+        return pen_error(PEN_CORRUPT, "%" PRIu64 " elements, expected %" PRIu64, count, total);
+    }
+    if (count < total) {
+        if (bytes > PEN_SPLAT_BYTES_LIMIT || *splat_bytes > PEN_SPLAT_BYTES_LIMIT - bytes) {
+            return pen_error(PEN_INVALID_INPUT,
+                             "constants that repeat a number are more than %u bytes",
+                             PEN_SPLAT_BYTES_LIMIT);
+        }
+        *splat_bytes += bytes;
+    }
+    uint8_t *data = pen_arena_allocate(arena, bytes > 0 ? bytes : 1, 1, 64);
+    if (data == NULL) return pen_error_out_of_memory();
+    PEN_TRY(tensor_read_list(message, element, data, total, &count));
+    if (count < total) tensor_repeat(data, pen_element_bytes(type->element), count, total);
+    *out_data = data;
+    return PEN_OK;
+}
+
+pen_status pen_graphdef_tensor_data(const pen_protobuf_reader *message, const pen_tensor_type *type,
+                                    pen_arena *arena, uint64_t *splat_bytes,
+                                    const void **out_data) {
+    const uint8_t *content;
+    size_t length;
+    const uint64_t bytes = pen_tensor_type_bytes(type);
+    PEN_TRY(tensor_find_content(message, &content, &length));
+    if (content == NULL || length == 0) {
+        return tensor_fill(message, type, arena, splat_bytes, out_data);
+    }
+    if (length != bytes) {
+        return pen_error(PEN_CORRUPT, "%zu bytes of contents, expected %" PRIu64, length, bytes);
+    }
+    return tensor_borrow(type, content, arena, out_data);
+}
+
+pen_status pen_graphdef_tensor_texts(const pen_protobuf_reader *message, pen_arena *arena,
+                                     uint32_t *out_count, const char ***out_texts) {
+    return pen_graphdef_texts(message, TENSOR_STRINGS, arena, out_count, out_texts);
+}

@@ -1,0 +1,32 @@
+// Fuzzes the reading of TensorFlow's graphs and SavedModels: any bytes give a graph or an error.
+//
+// No file is opened: a SavedModel in memory has no variables. What could be read is carried on:
+// open sizes are bound small, and shapes inferred.
+
+#include "graph/graph.h"
+#include "graph/import/import.h"
+#include "graph/passes/infer_shapes.h"
+#include "tests/fuzz/fuzz.h"
+
+#define FUZZ_SYMBOLS_LIMIT 16
+
+static pen_status fuzz_infer(pen_graph *graph) {
+    pen_symbol_binding bindings[FUZZ_SYMBOLS_LIMIT];
+    pen_infer_options options = {.bindings = bindings};
+    while (options.binding_count < FUZZ_SYMBOLS_LIMIT &&
+           options.binding_count < pen_graph_symbol_count(graph)) {
+        const char *symbol = pen_graph_symbol_name(graph, -(1 + (int64_t)options.binding_count));
+        bindings[options.binding_count++] = (pen_symbol_binding){.symbol = symbol, .size = 2};
+    }
+    return pen_infer_shapes(graph, &options);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length) {
+    pen_model *model = NULL;
+    const pen_import_options options = {.unfreeze = length % 2 == 0 ? NULL : "."};
+    if (fuzz_reads(pen_model_open_bytes(bytes, length, "fuzz.pb", &options, &model))) {
+        fuzz_reads(fuzz_infer(model->graph));
+    }
+    pen_model_destroy(model);
+    return 0;
+}

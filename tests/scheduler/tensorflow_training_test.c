@@ -1,0 +1,119 @@
+// Training models that came from TensorFlow, against TensorFlow's own step, and on three devices.
+
+#include <math.h>
+#include <stdio.h>
+
+#include "base/file.h"
+#include "base/npy.h"
+#include "graph/import/import.h"
+#include "scheduler/model_export.h"
+#include "tests/support/check.h"
+#include "tests/support/scratch.h"
+#include "tests/support/training.h"
+
+#define MODELS "tests/reference/tensorflow/"
+#define ONE "devices: [{name: a}]\n"
+#define THREE "devices: [{name: a}, {name: b}, {name: c}]\n"
+
+static const pen_job *classifier_job(pen_arena *arena, const char *model, const char *devices) {
+    return training_job(arena,
+                        "version: 1\n"
+                        "model: {%s}\n"
+                        "data: {train: {format: npy, inputs: {%s: " MODELS
+                        "classifier.input_0.npy}, labels: " MODELS "classifier.labels.npy}}\n"
+                        "train: {loss: softmax_cross_entropy, optimizer: {sgd: {lr: 0.1}}, "
+                        "batch: 8, microbatches: 1, steps: 1, shuffle: false}\n"
+                        "%s",
+                        model, strstr(model, ".pb") != NULL ? "serving_default_image" : "image",
+                        devices);
+}
+
+// The largest difference of a parameter from what TensorFlow has after the same step, and its
+// largest element.
+static void check_parameter(const pen_tensor_store *store, const char *name, pen_arena *arena) {
+    char path[256];
+    snprintf(path, sizeof path, MODELS "classifier.step_%s.npy", name);
+    for (char *c = path + strlen(MODELS); *c != '\0'; c++) {
+        if (*c == '/') *c = '+';
+    }
+    pen_mapping mapping;
+    pen_npy_header header;
+    CHECK_OK(pen_mapping_open(path, &mapping));
+    CHECK_OK(pen_npy_read_header(mapping.bytes, mapping.length, path, &header));
+    const uint32_t index = training_find(store, name);
+    assert_int_equal(store->tensors[index].bytes, header.data_bytes);
+    float *ours, expected;
+    CHECK_OK(PEN_NEW(arena, header.element_count, &ours));
+    CHECK_OK(pen_tensor_store_read(store, index, ours, header.data_bytes));
+    double largest = 0, difference = 0;
+    for (uint64_t i = 0; i < header.element_count; i++) {
+        memcpy(&expected, mapping.bytes + header.data_offset + i * sizeof expected,
+               sizeof expected);
+        largest = fmax(largest, fabs((double)expected));
+        difference = fmax(difference, fabs((double)expected - (double)ours[i]));
+    }
+    CHECK(difference <= 1e-5 * largest, "%s differs by %g of %g", name, difference, largest);
+    pen_mapping_close(&mapping);
+}
+
+static void a_step_is_tensorflows(void **state) {
+    (void)state;
+    static const char *const names[] = {"conv/filters", "conv/bias",     "norm/gain",
+                                        "norm/offset",  "dense/weights", "dense/bias"};
+    pen_arena *arena = check_arena();
+    pen_trainer *trainer = training_start(classifier_job(arena, "file: " MODELS "classifier", ONE));
+    training_step(trainer);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        check_parameter(pen_trainer_tensors(trainer), names[i], arena);
+    }
+    pen_trainer_destroy(trainer);
+    pen_arena_destroy(arena);
+}
+
+// Frozen first (written as a GraphDef, of constants), then unfrozen again.
+static void a_frozen_graph_is_trained_on_as_many_devices(void **state) {
+    (void)state;
+    static const char *const outputs[] = {"StatefulPartitionedCall"};
+    const char *path = scratch_path("frozen.pb");
+    char model_text[512];
+    pen_arena *arena = check_arena();
+    uint32_t count = 0;
+    pen_model *model = NULL;
+    CHECK_OK(pen_model_open(MODELS "classifier", NULL, &model));
+    CHECK_OK(pen_model_export_file(model, NULL, path, &count));
+    assert_int_equal(count, 8);
+    pen_model_destroy(model);
+    const pen_import_options plain = {.outputs = outputs, .output_count = 1};
+    CHECK_OK(pen_model_open(path, &plain, &model));
+    for (uint32_t v = 0; v < pen_graph_value_count(model->graph); v++) {
+        assert_int_not_equal(pen_graph_value(model->graph, (pen_value_id){v})->kind,
+                             PEN_VALUE_PARAMETER);
+    }
+    pen_model_destroy(model);
+    snprintf(model_text, sizeof model_text,
+             "file: %s, unfreeze: '^(Variable|conv|dense|norm|.*)', outputs: "
+             "[StatefulPartitionedCall]",
+             path);
+    uint64_t hashes[2], counts[2];
+    float *parameters[2];
+    for (int i = 0; i < 2; i++) {
+        pen_trainer *trainer =
+            training_start(classifier_job(arena, model_text, i == 0 ? ONE : THREE));
+        training_step(trainer);
+        hashes[i] = training_hash(trainer);
+        parameters[i] = training_read(pen_trainer_tensors(trainer), arena, &counts[i]);
+        pen_trainer_destroy(trainer);
+    }
+    assert_true(hashes[0] == hashes[1]);
+    assert_true(counts[0] == counts[1]);
+    assert_memory_equal(parameters[0], parameters[1], counts[0] * sizeof(float));
+    pen_arena_destroy(arena);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_step_is_tensorflows),
+        cmocka_unit_test(a_frozen_graph_is_trained_on_as_many_devices),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
