@@ -265,7 +265,7 @@ static pen_status compile_fuse_layers(compile_state *state) {
     if (lowered != NULL && pen_value_is(kept)) kept = map[kept.index];
     pen_fold_transposes(state->graph);
     PEN_TRY(pen_fuse_layers(state->graph, 1, &kept, &state->graph, &map));
-    if (pen_value_is(kept)) kept = map[kept.index];
+    if (map != NULL && pen_value_is(kept)) kept = map[kept.index];
     return pen_fuse_attention(state->graph, 1, &kept, &state->graph, &map);
 }
 

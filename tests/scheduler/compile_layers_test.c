@@ -77,4 +77,27 @@ static void images(void **state) {
     check_model("tests/reference/normed_cnn/model.onnx", &input, expected);
 }
 
-PEN_TEST_MAIN(cmocka_unit_test(transformers), cmocka_unit_test(images))
+// The output that a loss is of stays, whether anything is made one operator or not.
+static void outputs_of_losses_stay(void **state) {
+    (void)state;
+    static const int64_t flat[] = {1, 28, 28}, states[] = {6, 16};
+    const pen_compile_input inputs[] = {{"input", 3, flat}, {"input", 2, states}};
+    static const char *const paths[] = {"tests/reference/mlp/model.onnx",
+                                        "tests/reference/normed_mlp/model.onnx"};
+    for (int i = 0; i < 2; i++) {
+        const pen_compile_request request = {.model_path = paths[i],
+                                             .mode = PEN_COMPILE_EVALUATE,
+                                             .microbatch_size = 8,
+                                             .inputs = &inputs[i],
+                                             .input_count = 1,
+                                             .loss = PEN_LOSS_SOFTMAX_CROSS_ENTROPY,
+                                             .loss_output = "logits"};
+        const pen_program *program;
+        CHECK_OK(pen_compile(&request, &program));
+        assert_true(pen_value_is(program->loss));
+        pen_program_destroy(program);
+    }
+}
+
+PEN_TEST_MAIN(cmocka_unit_test(transformers), cmocka_unit_test(images),
+              cmocka_unit_test(outputs_of_losses_stay))
