@@ -173,6 +173,30 @@ static pen_status loss_run(const pen_cpu_call *call) {
     return PEN_OK;
 }
 
+// dx = factor * softmax of scores that lie behind each other; dx may be the scores.
+static void loss_write_softmax(const loss_state *state, const float *scores, float factor,
+                               float *dx) {
+    const float largest = class_line_largest(scores, state->class_count, 1);
+    double total = 0;
+    for (int64_t first = 0; first < state->class_count; first += CLASS_LINE_PIECE) {
+        const int64_t rest = state->class_count - first;
+        const int64_t size = rest < CLASS_LINE_PIECE ? rest : CLASS_LINE_PIECE;
+        float sum = 0;
+#pragma omp simd reduction(+ : sum)
+        for (int64_t i = first; i < first + size; i++) {
+            const float e = vector_exp(scores[i] - largest);
+            dx[i] = e;
+            sum += e;
+        }
+        total += (double)sum;
+    }
+    const float share = (float)((double)factor / total);
+#pragma omp simd
+    for (int64_t i = 0; i < state->class_count; i++) {
+        dx[i] *= share;
+    }
+}
+
 // dx = factor * (probability - 1 at the label); without scores, probabilities are 0.
 static void loss_write_gradient(const loss_state *state, const float *scores, int64_t label,
                                 float factor, float *dx) {
@@ -187,17 +211,12 @@ static void loss_write_gradient(const loss_state *state, const float *scores, in
         for (int64_t i = 0; i < end; i += stride) {
             dx[i] = 0;
         }
+    } else if (stride == 1) {
+        loss_write_softmax(state, scores, factor, dx);
     } else {
         const float log_sum = loss_log_sum(state, scores);
-        if (stride == 1) {
-#pragma omp simd
-            for (int64_t i = 0; i < end; i++) {
-                dx[i] = factor * vector_exp(scores[i] - log_sum);
-            }
-        } else {
-            for (int64_t i = 0; i < end; i += stride) {
-                dx[i] = factor * vector_exp(scores[i] - log_sum);
-            }
+        for (int64_t i = 0; i < end; i += stride) {
+            dx[i] = factor * vector_exp(scores[i] - log_sum);
         }
     }
     dx[label * stride] -= factor;
@@ -238,18 +257,58 @@ static pen_status loss_accuracy_prepare(const pen_cpu_request *request, void **o
     return PEN_OK;
 }
 
+// Whether a score of classes [first, last) is above `bound`, or, with `or_equal`, equal to it, or
+// not a number.
+static bool loss_is_beaten(const loss_state *state, const float *scores, int64_t first,
+                           int64_t last, float bound, bool or_equal) {
+    const int64_t stride = state->stride;
+    for (int64_t piece = first; piece < last; piece += LOSS_BLOCK) {
+        const int64_t end = piece + LOSS_BLOCK < last ? piece + LOSS_BLOCK : last;
+        int beaten = 0;
+        if (stride == 1 && or_equal) {
+#pragma omp simd reduction(| : beaten)
+            for (int64_t c = piece; c < end; c++) {
+                beaten |= !(scores[c] < bound);
+            }
+        } else if (stride == 1) {
+#pragma omp simd reduction(| : beaten)
+            for (int64_t c = piece; c < end; c++) {
+                beaten |= !(scores[c] <= bound);
+            }
+        } else {
+            for (int64_t c = piece; c < end; c++) {
+                const float score = scores[c * stride];
+                beaten |= or_equal ? !(score < bound) : !(score <= bound);
+            }
+        }
+        if (beaten != 0) return true;
+    }
+    return false;
+}
+
+// Whether `label` is the first class of the largest score, where what is not a number wins.
+static bool loss_is_best(const loss_state *state, const float *scores, int64_t label) {
+    const float own = scores[label * state->stride];
+    if (own != own) {
+        for (int64_t c = 0; c < label; c++) {
+            const float score = scores[c * state->stride];
+            if (score != score) return false;
+        }
+        return true;
+    }
+    return !loss_is_beaten(state, scores, 0, label, own, true) &&
+           !loss_is_beaten(state, scores, label + 1, state->class_count, own, false);
+}
+
 static pen_status loss_accuracy_run(const pen_cpu_call *call) {
     const loss_state *state = call->state;
     PEN_TRY(loss_check_labels(state, call));
     int64_t right = 0;
+#pragma omp parallel for schedule(static) reduction(+ : right)                                     \
+    if (state->count * state->class_count > LOSS_TEAM_ELEMENTS)
     for (int64_t t = 0; t < state->count; t++) {
         const float *scores = (const float *)call->inputs[0] + loss_first(state, t);
-        int64_t best = 0; // the first of the largest; not a number wins
-        for (int64_t c = 1; c < state->class_count; c++) {
-            const float a = scores[c * state->stride], b = scores[best * state->stride];
-            if (a > b || (a != a && b == b)) best = c;
-        }
-        right += best == loss_label(state, call, t);
+        right += loss_is_best(state, scores, loss_label(state, call, t));
     }
     if (state->counts_wide) {
         *(int64_t *)call->outputs[0] = right;
