@@ -32,18 +32,21 @@
 #define PEN_OPSET_COUNT_LIMIT 256                 // operator sets that a model names
 #define PEN_NODE_ATTRIBUTES_LIMIT 256             // attributes of one node
 #define PEN_SYMBOL_COUNT_LIMIT 4096               // named dimensions of a graph
-#define PEN_RUN_WORKERS_LIMIT 4096u               // workers of a run
-#define PEN_RUN_DEVICES_LIMIT 4096u               // devices of a run
-#define PEN_RUN_FORMS_LIMIT 256u                  // forms of a run
-#define PEN_RUN_PLACES_LIMIT (1u << 20)           // of a channel
-#define PEN_PART_BYTES_LIMIT (128u << 20)         // what is sent of a part, without its contents
-#define PEN_PART_CONSTANT_BYTES_LIMIT (64u << 10) // a constant that is sent with its part
-#define PEN_PART_LISTS_LIMIT (1u << 20)           // lists, files or fed inputs of a part
-#define PEN_COMMIT_RECORD_BYTES_LIMIT (64u << 20) // a record of a commit log
-#define PEN_COMMIT_RECORD_LIMIT (1u << 16)        // records in a commit log
-#define PEN_COMMIT_SHARD_LIMIT 4096u              // shards of a checkpoint
-#define PEN_SHARD_TENSOR_LIMIT (1u << 16)         // tensors, or ranges of them, in a shard
-#define PEN_SHARD_HEADER_BYTES_LIMIT (16u << 20)  // what a shard says of them
-#define PEN_SHARD_BYTES_LIMIT (1ull << 46)        // a shard
+#define PEN_LAYER_ELEMENTS_LIMIT (1ll << 31)      // of a tensor of a model of layers, an example's
+#define PEN_LAYER_CONSTANT_BYTES_LIMIT (1u << 28) // a constant that a layer makes
+#define PEN_LAYER_CONTENTS_BYTES_LIMIT (1ull << 36) // first contents of a model's weights
+#define PEN_RUN_WORKERS_LIMIT 4096u                 // workers of a run
+#define PEN_RUN_DEVICES_LIMIT 4096u                 // devices of a run
+#define PEN_RUN_FORMS_LIMIT 256u                    // forms of a run
+#define PEN_RUN_PLACES_LIMIT (1u << 20)             // of a channel
+#define PEN_PART_BYTES_LIMIT (128u << 20)           // what is sent of a part, without its contents
+#define PEN_PART_CONSTANT_BYTES_LIMIT (64u << 10)   // a constant that is sent with its part
+#define PEN_PART_LISTS_LIMIT (1u << 20)             // lists, files or fed inputs of a part
+#define PEN_COMMIT_RECORD_BYTES_LIMIT (64u << 20)   // a record of a commit log
+#define PEN_COMMIT_RECORD_LIMIT (1u << 16)          // records in a commit log
+#define PEN_COMMIT_SHARD_LIMIT 4096u                // shards of a checkpoint
+#define PEN_SHARD_TENSOR_LIMIT (1u << 16)           // tensors, or ranges of them, in a shard
+#define PEN_SHARD_HEADER_BYTES_LIMIT (16u << 20)    // what a shard says of them
+#define PEN_SHARD_BYTES_LIMIT (1ull << 46)          // a shard
 
 #endif // PEN_BASE_LIMITS_H

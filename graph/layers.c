@@ -156,6 +156,7 @@ static pen_status layers_build(const pen_layers *layers, pen_arena *arena) {
     PEN_TRY(layers_text(layers, NULL, arena, &text));
     PEN_TRY(pen_yaml_parse("layers", text, strlen(text), arena, &root));
     PEN_TRY(pen_option_read(&pen_layer_model_table, root, &settings, arena, &model, &source));
+    model.is_dry = true;
     PEN_TRY(pen_graph_create(arena, "layers", &graph));
     return pen_layer_model_build(&model, source, graph, &builder);
 }

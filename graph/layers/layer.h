@@ -100,6 +100,9 @@ PEN_NODISCARD pen_status pen_layer_read_options(const pen_layer *layer, const pe
 PEN_NODISCARD pen_status pen_layer_builder_new(pen_graph *graph, uint64_t seed,
                                                pen_layer_builder **out_builder);
 
+// From now on weights get no contents: for finding out whether layers go together.
+void pen_layer_builder_set_dry(pen_layer_builder *builder);
+
 // Adds an input of the model. `shape` is without the batch.
 //   INVALID_INPUT  a dimension below 1, too many of them, the name is taken
 PEN_NODISCARD pen_status pen_layer_add_input(pen_layer_builder *builder, const char *name,

@@ -42,7 +42,7 @@ static pen_status attention_causal_mask(pen_layer_builder *builder, const pen_la
     float *mask = NULL;
     const char *name;
     pen_value_id operands[2] = {*io_scores};
-    PEN_TRY(pen_tensor_type_check(&type));
+    PEN_TRY(pen_layer_check_constant(&type));
     PEN_TRY(PEN_NEW(pen_graph_arena(graph), (size_t)(rows * columns), &mask));
     for (int64_t i = 0; i < rows; i++) {
         for (int64_t j = 0; j < columns; j++) {

@@ -10,8 +10,6 @@
 #include "graph/layers/layer.h"
 #include "graph/layers/layer_choices.h"
 
-#define PEN_LAYER_SPATIAL_LIMIT 3u
-
 pen_graph *pen_layer_graph(const pen_layer_builder *builder);
 
 // "[?,28,28,1]": a shape as the user sees it. Returns `out_text`.
@@ -60,6 +58,9 @@ PEN_NODISCARD pen_status pen_layer_number(pen_layer_builder *builder, const pen_
 PEN_NODISCARD pen_status pen_layer_ints(pen_layer_builder *builder, const pen_layer_call *call,
                                         const char *suffix, uint32_t count, const int64_t *integers,
                                         pen_value_id *out_value);
+
+// Whether a layer may make a constant of the type. INVALID_INPUT: it is too large.
+PEN_NODISCARD pen_status pen_layer_check_constant(const pen_tensor_type *type);
 
 // The value under another shape; a dimension of PEN_LAYER_BATCH in front stays the batch.
 PEN_NODISCARD pen_status pen_layer_reshape(pen_layer_builder *builder, const pen_layer_call *call,

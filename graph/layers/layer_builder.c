@@ -12,6 +12,7 @@ pen_status pen_layer_builder_new(pen_graph *graph, uint64_t seed, pen_layer_buil
     pen_layer_builder *builder = NULL;
     pen_arena *arena = pen_graph_arena(graph);
     PEN_TRY(PEN_NEW(arena, 1, &builder));
+    PEN_TRY(PEN_NEW(arena, pen_layer_count(), &builder->name_counts));
     builder->graph = graph;
     builder->arena = arena;
     builder->seed = seed;
@@ -53,11 +54,11 @@ static pen_status layer_check_shape(const char *name, const pen_shape *shape) {
     }
     for (uint32_t i = 0; i < shape->rank; i++) {
         const int64_t size = shape->dims[i];
-        if (size < 1 || size > (int64_t)PEN_TENSOR_BYTES_LIMIT / product) {
+        if (size < 1 || size > PEN_LAYER_ELEMENTS_LIMIT / product) {
             return pen_error(PEN_INVALID_INPUT,
                              "input '%s': dimension %u is %" PRId64
-                             "; sizes of 1 and more are possible, and tensors of %" PRIu64 " bytes",
-                             name, i, size, (uint64_t)PEN_TENSOR_BYTES_LIMIT);
+                             "; sizes of 1 and more are possible, and %lld elements",
+                             name, i, size, PEN_LAYER_ELEMENTS_LIMIT);
         }
         product *= size;
     }
@@ -161,12 +162,35 @@ static pen_status layer_note(pen_layer_builder *builder, const pen_layer_call *c
     return pen_error(PEN_INVALID_INPUT, "a layer of this name is a %s", pen_layer_at(before)->name);
 }
 
+// So that products of sizes, in the layers behind it, stay within 64 bits.
+static pen_status layer_check_result(const pen_shape *shape) {
+    int64_t product = 1;
+    for (uint32_t i = 1; i < shape->rank; i++) {
+        if (shape->dims[i] >= 1 && shape->dims[i] <= PEN_LAYER_ELEMENTS_LIMIT / product) {
+            product *= shape->dims[i];
+            continue;
+        }
+        char text[PEN_SHAPE_TEXT_BYTES];
+        return pen_error(PEN_INVALID_INPUT, "its result is %s, expected at most %lld elements",
+                         pen_layer_shape_format(shape, text), PEN_LAYER_ELEMENTS_LIMIT);
+    }
+    return PEN_OK;
+}
+
+void pen_layer_builder_set_dry(pen_layer_builder *builder) {
+    builder->is_dry = true;
+}
+
 static pen_status layer_build(pen_layer_builder *builder, const pen_layer_call *call,
                               pen_layer_result *out_result) {
     PEN_TRY(layer_check_inputs(call));
     PEN_TRY(layer_note(builder, call));
     builder->trains = ((const pen_layer_common *)call->options)->trainable;
-    return call->layer->build(builder, call, out_result);
+    PEN_TRY(call->layer->build(builder, call, out_result));
+    for (uint32_t i = 0; i < out_result->count; i++) {
+        PEN_TRY(layer_check_result(&out_result->tensors[i].shape));
+    }
+    return PEN_OK;
 }
 
 pen_status pen_layer_apply(pen_layer_builder *builder, const pen_layer_call *call,
@@ -177,15 +201,19 @@ pen_status pen_layer_apply(pen_layer_builder *builder, const pen_layer_call *cal
     const pen_status whole = pen_error(pen_status_get_code(status), "%s '%.100s': %s",
                                        call->layer->name, call->name, pen_status_message(status));
     pen_status_ignore(status, "its message goes on behind the layer");
+    if (call->source.file == NULL) return whole;
     return pen_status_at_position(whole, call->source.file, call->source.line, call->source.column);
 }
 
 pen_status pen_layer_make_name(pen_layer_builder *builder, const pen_layer *layer,
                                const char **out_name) {
-    *out_name = layer->name;
-    for (uint32_t i = 1; pen_name_map_find(&builder->layer_names, *out_name) != PEN_NAME_MAP_NONE;
-         i++) {
-        PEN_TRY(pen_arena_format(builder->arena, out_name, "%s_%u", layer->name, i));
+    uint32_t *count = &builder->name_counts[layer - pen_layer_at(0)];
+    for (;; *count += 1) {
+        *out_name = layer->name;
+        if (*count > 0) {
+            PEN_TRY(pen_arena_format(builder->arena, out_name, "%s_%u", layer->name, *count));
+        }
+        const uint32_t taken = pen_name_map_find(&builder->layer_names, *out_name);
+        if (taken == PEN_NAME_MAP_NONE) return PEN_OK;
     }
-    return PEN_OK;
 }

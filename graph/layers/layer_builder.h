@@ -23,8 +23,11 @@ struct pen_layer_builder {
     pen_name_map layer_names;      // layers applied, to the index of their table entry
     pen_tensor_type *output_types; // [output_capacity], of the model's outputs
     uint32_t output_capacity;
-    bool is_again; // the layer being built was applied before
-    bool trains;   // it is trainable
+    uint32_t *name_counts;   // [pen_layer_count()], names thought up for each layer
+    uint64_t contents_bytes; // of weights so far
+    bool is_dry;             // weights get no contents
+    bool is_again;           // the layer being built was applied before
+    bool trains;             // it is trainable
 };
 
 #endif // PEN_GRAPH_LAYERS_LAYER_BUILDER_H

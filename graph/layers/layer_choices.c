@@ -30,4 +30,6 @@ const char *const pen_layer_initializer_names[] = {
 const pen_option_field pen_layer_text_item = {.kind = PEN_OPTION_TEXT};
 const pen_option_field pen_layer_size_item = {
     .kind = PEN_OPTION_INTEGER, .minimum = PEN_OPTION_FROM(1), .maximum = PEN_OPTION_TO(1e9)};
+const pen_option_field pen_layer_window_item = {
+    .kind = PEN_OPTION_INTEGER, .minimum = PEN_OPTION_FROM(1), .maximum = PEN_OPTION_TO(65536)};
 const pen_option_field pen_layer_integer_item = {.kind = PEN_OPTION_INTEGER};

@@ -8,6 +8,8 @@
 
 #include "base/option.h"
 
+#define PEN_LAYER_SPATIAL_LIMIT 3u // dimensions of a picture or volume
+
 typedef enum pen_layer_format {
     PEN_LAYER_CHANNELS_LAST,
     PEN_LAYER_CHANNELS_FIRST,
@@ -67,6 +69,7 @@ extern const char *const pen_layer_initializer_names[];
 
 extern const pen_option_field pen_layer_text_item;
 extern const pen_option_field pen_layer_size_item;    // an integer of at least 1
+extern const pen_option_field pen_layer_window_item;  // 1 to 65536
 extern const pen_option_field pen_layer_integer_item; // any
 
 // Room for the options of any layer.
@@ -117,6 +120,13 @@ extern const pen_option_field pen_layer_integer_item; // any
         .item = &pen_layer_size_item, .count_minimum = 1, .count_maximum = 8,                      \
         .is_list_optional = true, .default_text = (standard), .is_required = (required),           \
         .help = (says)                                                                             \
+    }
+#define PEN_LAYER_WINDOW(type, member, standard, required, says)                                   \
+    {                                                                                              \
+        .key = #member, .kind = PEN_OPTION_LIST, .offset = offsetof(type, member),                 \
+        .item = &pen_layer_window_item, .count_minimum = 1,                                        \
+        .count_maximum = PEN_LAYER_SPATIAL_LIMIT, .is_list_optional = true,                        \
+        .default_text = (standard), .is_required = (required), .help = (says)                      \
     }
 #define PEN_LAYER_CHOICE(type, member, names, standard, says)                                      \
     {                                                                                              \

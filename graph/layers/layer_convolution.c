@@ -28,12 +28,12 @@ typedef struct conv_options {
 } conv_options;
 
 #define CONV_WINDOW_FIELDS(paddings)                                                               \
-    PEN_LAYER_SIZES(conv_options, kernel_size, NULL, true, "size of the window"),                  \
-        PEN_LAYER_SIZES(conv_options, strides, "1", false, "steps of the window"),                 \
+    PEN_LAYER_WINDOW(conv_options, kernel_size, NULL, true, "size of the window"),                 \
+        PEN_LAYER_WINDOW(conv_options, strides, "1", false, "steps of the window"),                \
         PEN_LAYER_CHOICE(conv_options, padding, paddings, "valid",                                 \
                          "same: as many results as inputs, divided by strides"),                   \
         PEN_LAYER_FORMAT(conv_options),                                                            \
-        PEN_LAYER_SIZES(conv_options, dilation_rate, "1", false, "distance of the window's taps")
+        PEN_LAYER_WINDOW(conv_options, dilation_rate, "1", false, "distance of the window's taps")
 #define CONV_RESULT_FIELDS                                                                         \
     PEN_LAYER_ACTIVATION(conv_options),                                                            \
         PEN_LAYER_BOOL(conv_options, use_bias, "true", "whether it adds a bias"),                  \
@@ -213,8 +213,11 @@ static pen_status conv_depthwise_kernel(pen_layer_builder *builder, const pen_la
     pen_layer_weight weight = {.name = name, .shape.rank = rank + 2};
     pen_shape stored = {.rank = rank + 2, .dims = {channels * options->depth_multiplier, 1}};
     int64_t area = 1;
-    for (uint32_t i = rank; i-- > 0;) {
+    for (uint32_t i = 0; i < rank; i++) {
         weight.shape.dims[i] = stored.dims[i + 2] = window->kernel[i];
+    }
+    PEN_TRY(pen_tensor_type_check(&(pen_tensor_type){PEN_FLOAT32, stored}));
+    for (uint32_t i = rank; i-- > 0;) {
         weight.strides[i] = area;
         area *= window->kernel[i];
     }

@@ -71,25 +71,34 @@ typedef struct initializer_vectors {
     int64_t length;
 } initializer_vectors;
 
+// In eight sums, which do not wait for each other.
+static double initializer_dot(const double *u, const double *v, int64_t n) {
+    double sums[8] = {0};
+    int64_t k = 0;
+    for (; k + 8 <= n; k += 8) {
+        for (int64_t s = 0; s < 8; s++) {
+            sums[s] += u[k + s] * v[k + s];
+        }
+    }
+    for (; k < n; k++) {
+        sums[0] += u[k] * v[k];
+    }
+    return ((sums[0] + sums[1]) + (sums[2] + sums[3])) +
+           ((sums[4] + sums[5]) + (sums[6] + sums[7]));
+}
+
 static void initializer_orthonormalize(const initializer_vectors *vectors) {
     const int64_t n = vectors->length;
     for (int64_t i = 0; i < vectors->count; i++) {
         double *v = vectors->elements + i * n;
         for (int64_t j = 0; j < i; j++) {
             const double *u = vectors->elements + j * n;
-            double dot = 0;
-            for (int64_t k = 0; k < n; k++) {
-                dot += u[k] * v[k];
-            }
+            const double dot = initializer_dot(u, v, n);
             for (int64_t k = 0; k < n; k++) {
                 v[k] -= dot * u[k];
             }
         }
-        double norm = 0;
-        for (int64_t k = 0; k < n; k++) {
-            norm += v[k] * v[k];
-        }
-        norm = sqrt(norm);
+        const double norm = sqrt(initializer_dot(v, v, n));
         for (int64_t k = 0; k < n; k++) {
             v[k] = norm > 0 ? v[k] / norm : 0;
         }

@@ -210,6 +210,7 @@ pen_status pen_layer_model_build(const pen_layer_model *model, const pen_option_
     const pen_layer_entry *entries = model->layers.items;
     pen_name_map_init(&assembly.names, assembly.arena);
     PEN_TRY(pen_layer_builder_new(graph, (uint64_t)model->seed, &assembly.builder));
+    if (model->is_dry) pen_layer_builder_set_dry(assembly.builder);
     for (uint32_t i = 0; i < model->inputs.count; i++) {
         const pen_status status = assembly_input(&assembly, &inputs[i]);
         if (status != PEN_OK) return pen_option_blame(source, &inputs[i].key, status);

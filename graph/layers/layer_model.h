@@ -35,6 +35,7 @@ typedef struct pen_layer_model {
     pen_option_list layers;  // of pen_layer_entry
     pen_option_list outputs; // of const char *
     int64_t seed;
+    bool is_dry; // not read: set, weights get no contents
 } pen_layer_model;
 
 // The keys above, for pen_layer_model.

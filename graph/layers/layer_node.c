@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/limits.h"
 #include "graph/layers/layer_builder.h"
 
 void pen_layer_give(pen_layer_result *result, pen_layer_tensor tensor) {
@@ -84,6 +85,14 @@ pen_status pen_layer_ints(pen_layer_builder *builder, const pen_layer_call *call
     const char *name;
     PEN_TRY(node_name(builder, call, suffix, &name));
     return pen_graph_constant_ints(builder->graph, name, count, integers, out_value);
+}
+
+pen_status pen_layer_check_constant(const pen_tensor_type *type) {
+    PEN_TRY(pen_tensor_type_check(type));
+    if (pen_tensor_type_bytes(type) <= PEN_LAYER_CONSTANT_BYTES_LIMIT) return PEN_OK;
+    char text[PEN_SHAPE_TEXT_BYTES];
+    return pen_error(PEN_INVALID_INPUT, "it needs a constant %s, which is above %u bytes",
+                     pen_tensor_type_format(type, text), PEN_LAYER_CONSTANT_BYTES_LIMIT);
 }
 
 pen_status pen_layer_reshape(pen_layer_builder *builder, const pen_layer_call *call,

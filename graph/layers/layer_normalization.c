@@ -44,6 +44,7 @@ static pen_status normalization_weight(pen_layer_builder *builder, const pen_lay
     float *numbers = NULL;
     pen_graph *graph = pen_layer_graph(builder);
     const pen_tensor_type type = {PEN_FLOAT32, weight->shape};
+    PEN_TRY(pen_layer_check_constant(&type));
     const int64_t count = pen_shape_element_count(&weight->shape);
     PEN_TRY(PEN_NEW(pen_graph_arena(graph), (size_t)count, &numbers));
     PEN_TRY(pen_layer_initialize(weight->contents.initializer, 0, "", &weight->shape, numbers));

@@ -16,9 +16,9 @@ typedef struct pooling_options {
 
 static const pen_option_field pooling_fields[] = {
     PEN_LAYER_COMMON_FIELDS(pooling_options),
-    PEN_LAYER_SIZES(pooling_options, pool_size, "2", false, "size of the window"),
-    PEN_LAYER_SIZES(pooling_options, strides, NULL, false,
-                    "steps of the window; when left out, its size"),
+    PEN_LAYER_WINDOW(pooling_options, pool_size, "2", false, "size of the window"),
+    PEN_LAYER_WINDOW(pooling_options, strides, NULL, false,
+                     "steps of the window; when left out, its size"),
     PEN_LAYER_CHOICE(pooling_options, padding, pen_layer_padding_names, "valid",
                      "same: as many results as inputs, divided by strides"),
     PEN_LAYER_FORMAT(pooling_options),

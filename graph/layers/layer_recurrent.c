@@ -104,6 +104,7 @@ static pen_status recurrent_matrix(pen_layer_builder *builder, const pen_layer_c
                                                             ? net->options->recurrent_initializer
                                                             : net->options->kernel_initializer};
     const pen_shape stored = {3, {net->directions, columns, rows}};
+    PEN_TRY(pen_tensor_type_check(&(pen_tensor_type){PEN_FLOAT32, stored}));
     pen_layer_weight weight = {.name =
                                    recurrent_weight_name(net, direction, is_state ? state : kernel),
                                .shape = {2, {rows, columns}},
@@ -158,6 +159,7 @@ static pen_status recurrent_complete_bias(pen_layer_builder *builder, const pen_
     float *zeros = NULL;
     pen_value_id operands[2] = {*io_value};
     PEN_TRY(pen_arena_format(pen_graph_arena(graph), &name, "%s/no_bias", call->name));
+    PEN_TRY(pen_layer_check_constant(&type));
     PEN_TRY(PEN_NEW(pen_graph_arena(graph), (size_t)pen_shape_element_count(&type.shape), &zeros));
     PEN_TRY(pen_graph_constant(graph, name, &type, zeros, &operands[1]));
     const pen_attribute_given axis = pen_attribute_int("axis", 1);

@@ -40,7 +40,7 @@ PEN_LAYER_TABLE(cropping, space_options, cropping_fields);
 
 static const pen_option_field up_sampling_fields[] = {
     PEN_LAYER_COMMON_FIELDS(space_options),
-    PEN_LAYER_SIZES(space_options, size, "2", false, "how often each row and column stands"),
+    PEN_LAYER_WINDOW(space_options, size, "2", false, "how often each row and column stands"),
     PEN_LAYER_FORMAT(space_options),
 };
 PEN_LAYER_TABLE(up_sampling, space_options, up_sampling_fields);

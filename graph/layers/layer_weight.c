@@ -54,7 +54,7 @@ static pen_layer_record *weight_find(const pen_layer_builder *builder,
 void pen_layer_weight_fill(pen_layer_builder *builder, const pen_layer_weight *weight,
                            const void *numbers) {
     pen_layer_record *record = weight_find(builder, weight);
-    PEN_ASSERT(record != NULL);
+    PEN_ASSERT(record != NULL && record->contents != NULL);
     weight_scatter(weight, numbers, record->contents);
 }
 
@@ -87,8 +87,15 @@ static pen_status weight_make_value(pen_layer_builder *builder, const pen_layer_
                       .source = call->source};
     PEN_TRY(pen_tensor_type_check(&spec.type));
     spec.data_bytes = pen_tensor_type_bytes(&spec.type);
-    PEN_TRY(PEN_NEW(builder->arena, (size_t)pen_shape_element_count(stored), &contents));
-    spec.data = contents;
+    if (!builder->is_dry) {
+        if (spec.data_bytes > PEN_LAYER_CONTENTS_BYTES_LIMIT - builder->contents_bytes) {
+            return pen_error(PEN_INVALID_INPUT, "the weights so far are above %llu bytes",
+                             (unsigned long long)PEN_LAYER_CONTENTS_BYTES_LIMIT);
+        }
+        builder->contents_bytes += spec.data_bytes;
+        PEN_TRY(PEN_NEW(builder->arena, (size_t)pen_shape_element_count(stored), &contents));
+        spec.data = contents;
+    }
     return pen_graph_add_own_value(builder->graph, &spec, out_value);
 }
 
@@ -149,6 +156,7 @@ pen_status pen_layer_add_weight(pen_layer_builder *builder, const pen_layer_call
     // ours, made above: a graph keeps contents as constant
     record->contents = (float *)(uintptr_t)pen_graph_value(builder->graph, *io_value)->data;
     PEN_TRY(weight_append(builder, name, record));
+    if (builder->is_dry) return PEN_OK;
     return weight_first_contents(builder, name, contents, record);
 }
 

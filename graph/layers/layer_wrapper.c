@@ -109,6 +109,9 @@ pen_status pen_layer_time_distributed_build(pen_layer_builder *builder, const pe
     step.inputs = &folded;
     PEN_TRY(layer->build(builder, &step, &inner));
     PEN_TRY(pen_layer_plain(builder, &step, &inner.tensors[0], &plain));
+    if (plain.shape.rank + 1 > PEN_RANK_LIMIT) {
+        return pen_error(PEN_INVALID_INPUT, "its results have too many dimensions");
+    }
     pen_layer_tensor result = {.element = plain.element,
                                .shape = {plain.shape.rank + 1, {PEN_LAYER_BATCH, shape->dims[1]}}};
     for (uint32_t i = 1; i < plain.shape.rank; i++) {
