@@ -29,6 +29,7 @@
 #define PEN_FUNCTION_COUNT_LIMIT 4096             // functions of a model
 #define PEN_INLINED_NODES_LIMIT (1u << 18)        // nodes of a model, its functions inlined
 #define PEN_INLINED_BYTES_LIMIT (128u << 20)      // memory for that
+#define PEN_LOOP_ROUNDS_LIMIT 4096                // rounds of a model's loop
 #define PEN_OPSET_COUNT_LIMIT 256                 // operator sets that a model names
 #define PEN_NODE_ATTRIBUTES_LIMIT 256             // attributes of one node
 #define PEN_SYMBOL_COUNT_LIMIT 4096               // named dimensions of a graph

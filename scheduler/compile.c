@@ -54,6 +54,7 @@ static pen_status compile_import(compile_state *state) {
     const bool trains = state->request->mode == PEN_COMPILE_TRAIN;
     pen_import_options options = state->request->import;
     options.dropout_trains = trains;
+    options.evaluate = pen_reference_evaluate;
     PEN_TRY(compile_blame(state, PEN_COMPILE_PART_MODEL,
                           pen_model_open(state->request->model_path, &options, &state->model)));
     state->arena = state->model->arena;

@@ -29,7 +29,8 @@
     X(lrn)                                                                                         \
     X(normalization)                                                                               \
     X(normalization_backward)                                                                      \
-    X(layer_norm)
+    X(layer_norm)                                                                                  \
+    X(resize)
 // clang-format on
 
 // Families that are compiled once: they only call libraries.

@@ -25,6 +25,7 @@
 
 #include "base/status.h"
 #include "graph/graph.h"
+#include "graph/passes/infer_shapes.h"
 
 // A dimension of a declared output type of which nothing is known.
 #define PEN_DIMENSION_UNKNOWN INT64_MIN
@@ -51,6 +52,10 @@ typedef struct pen_import_options {
     const char *const *outputs; // [output_count]
     uint32_t output_count;
     const char *signature; // of a SavedModel; NULL: "serving_default", or the first there is
+    // Computes what conditions of branches and lengths of loops are, which must be known when the
+    // model is read. NULL: only those that stand in the model as constants are.
+    pen_evaluate_fn evaluate;
+    void *evaluate_context;
 } pen_import_options;
 
 typedef struct pen_model_files pen_model_files;

@@ -6,6 +6,7 @@
 
 #include "base/name_map.h"
 #include "base/text.h"
+#include "graph/import/onnx_importer.h"
 #include "graph/import/onnx_mapping.h"
 #include "graph/op.h"
 
@@ -19,6 +20,7 @@ typedef struct coverage_trouble {
 } coverage_trouble;
 
 typedef struct coverage {
+    const pen_onnx_model *model;
     pen_arena *arena;
     pen_name_map kinds;
     coverage_trouble *troubles;
@@ -176,7 +178,23 @@ static const char *coverage_node_name(const pen_onnx_node *node, pen_arena *aren
     return "";
 }
 
+static pen_status coverage_node(coverage *list, const pen_onnx_node *node);
+
+// Branches and loops: what their bodies have.
+static pen_status coverage_bodies(coverage *list, const pen_onnx_node *node) {
+    for (uint32_t i = 0; i < node->attribute_count; i++) {
+        pen_onnx_model body;
+        if (node->attributes[i].type != PEN_ONNX_GRAPH) continue;
+        PEN_TRY(pen_onnx_model_read_body(list->model, &node->attributes[i], list->arena, &body));
+        for (uint32_t n = 0; n < body.node_count; n++) {
+            PEN_TRY(coverage_node(list, &body.nodes[n]));
+        }
+    }
+    return PEN_OK;
+}
+
 static pen_status coverage_node(coverage *list, const pen_onnx_node *node) {
+    if (pen_onnx_is_control(node)) return coverage_bodies(list, node);
     char fault[COVERAGE_TEXT_BYTES] = "";
     char what[3 * COVERAGE_TEXT_BYTES];
     const pen_onnx_mapping *mapping = pen_onnx_mapping_of_node(node);
@@ -225,7 +243,7 @@ static pen_status coverage_types(coverage *list, const pen_onnx_model *model) {
 }
 
 pen_status pen_onnx_coverage_check(const pen_onnx_model *model, pen_arena *arena) {
-    coverage list = {.arena = arena};
+    coverage list = {.model = model, .arena = arena};
     pen_name_map_init(&list.kinds, arena);
     for (uint32_t i = 0; i < model->node_count; i++) {
         PEN_TRY(coverage_node(&list, &model->nodes[i]));

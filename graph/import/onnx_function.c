@@ -124,6 +124,10 @@ static pen_status function_copy_attributes(const function_call *call, const pen_
             attribute = *given;
             attribute.name = node->attributes[i].name;
         }
+        if (attribute.type == PEN_ONNX_GRAPH) {
+            return pen_error(PEN_UNSUPPORTED, "function '%s' has a node with a body, %s '%s'",
+                             call->function->name, node->op_type, node->name);
+        }
         copy->attributes[copy->attribute_count++] = attribute;
     }
     return PEN_OK;

@@ -46,6 +46,20 @@ static pen_status attribute_read_list(const pen_protobuf_reader *message, uint32
     return PEN_OK;
 }
 
+// The strings of a list; those too long for a name are errors.
+static pen_status attribute_read_texts(const pen_protobuf_reader *message, uint32_t count,
+                                       pen_arena *arena, pen_onnx_attribute *attribute) {
+    pen_protobuf_reader reader = *message;
+    PEN_TRY(PEN_NEW(arena, count, &attribute->texts));
+    while (true) {
+        pen_protobuf_field field;
+        PEN_TRY(pen_protobuf_next(&reader, &field));
+        if (field.number == 0) return PEN_OK;
+        if (field.number != 9 || attribute->count == count) continue;
+        PEN_TRY(pen_protobuf_name(&reader, &field, arena, &attribute->texts[attribute->count++]));
+    }
+}
+
 static pen_status attribute_read_field(const pen_protobuf_reader *reader,
                                        const pen_protobuf_field *field, pen_arena *arena,
                                        pen_onnx_attribute *attribute) {
@@ -65,6 +79,8 @@ static pen_status attribute_read_field(const pen_protobuf_reader *reader,
                                    field->length, &attribute->text);
     case 5:
         return pen_protobuf_open(reader, field, &attribute->tensor);
+    case 6:
+        return pen_protobuf_open(reader, field, &attribute->graph);
     case 21:
         return pen_protobuf_name(reader, field, arena, &attribute->reference);
     default:
@@ -129,9 +145,14 @@ static pen_status attribute_read(const pen_protobuf_reader *message, pen_arena *
         PEN_TRY(attribute_read_list(message, 8, arena, &attribute));
     } else if (attribute.type == PEN_ONNX_FLOATS) {
         PEN_TRY(attribute_read_list(message, 7, arena, &attribute));
+    } else if (attribute.type == PEN_ONNX_STRINGS && counts[9] <= PEN_NODE_ARITY_LIMIT &&
+               strcmp(attribute.name, "xs") == 0) { // names of values
+        PEN_TRY(attribute_read_texts(message, counts[9], arena, &attribute));
     } else if (attribute.type == PEN_ONNX_STRINGS) {
         attribute.count = counts[9];
         PEN_TRY(attribute_read_words(message, arena, &attribute));
+    } else if (attribute.type == PEN_ONNX_GRAPH && counts[6] == 0) {
+        attribute.type = PEN_ONNX_UNDEFINED;
     } else if (attribute.type == PEN_ONNX_TENSOR && counts[5] == 0) {
         attribute.tensor = (pen_protobuf_reader){.origin = message->origin,
                                                  .cursor = message->end,
@@ -427,6 +448,21 @@ static pen_status graph_read(const pen_protobuf_reader *message, pen_arena *aren
         if (field.number == 0) return PEN_OK;
         PEN_TRY(graph_read_field(&reader, &field, arena, model));
     }
+}
+
+pen_status pen_onnx_model_read_body(const pen_onnx_model *model,
+                                    const pen_onnx_attribute *attribute, pen_arena *arena,
+                                    pen_onnx_model *out_body) {
+    pen_onnx_model body = {.producer = model->producer,
+                           .is_unbiased = model->is_unbiased,
+                           .graph_name = "",
+                           .opset = model->opset,
+                           .opset_count = model->opset_count,
+                           .opsets = model->opsets};
+    PEN_ASSERT(attribute->type == PEN_ONNX_GRAPH);
+    PEN_TRY(graph_read(&attribute->graph, arena, &body));
+    *out_body = body;
+    return PEN_OK;
 }
 
 static pen_status metadata_read(const pen_protobuf_reader *message, pen_onnx_model *model) {

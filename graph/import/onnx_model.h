@@ -41,7 +41,9 @@ typedef struct pen_onnx_attribute {
     uint32_t count;
     const int64_t *integers;    // [count]
     const double *numbers;      // [count]
+    const char **texts;         // [count], of STRINGS
     pen_protobuf_reader tensor; // of a TENSOR: a TensorProto
+    pen_protobuf_reader graph;  // of a GRAPH: a GraphProto
 } pen_onnx_attribute;
 
 typedef struct pen_onnx_node {
@@ -103,6 +105,12 @@ typedef struct pen_onnx_model {
 // CORRUPT, INVALID_INPUT, OUT_OF_MEMORY; UNSUPPORTED for an opset out of range
 PEN_NODISCARD pen_status pen_onnx_model_read(const void *bytes, size_t length, pen_arena *arena,
                                              pen_onnx_model *out_model);
+
+// Reads the body of a branch or loop: a GRAPH attribute of a node of `model`, whose operator sets
+// it shares. CORRUPT, INVALID_INPUT, OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_onnx_model_read_body(const pen_onnx_model *model,
+                                                  const pen_onnx_attribute *attribute,
+                                                  pen_arena *arena, pen_onnx_model *out_body);
 
 // NULL when the node has no attribute of that name.
 const pen_onnx_attribute *pen_onnx_attribute_find(const pen_onnx_node *node, const char *name);

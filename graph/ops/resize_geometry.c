@@ -176,7 +176,8 @@ void pen_resize_find_taps(const pen_resize *resize, uint32_t axis_index, int64_t
     const double place = resize_place(resize, axis, position);
     taps.is_outside = resize_crops(resize) && (place < 0 || place > (double)(axis->from - 1));
     if (strcmp(resize->mode, "nearest") == 0) {
-        resize_set_taps(resize, axis, resize_round(resize, place), &taps);
+        const double nearest = resize_round(resize, place); // what lies outside is moved in
+        taps.index[0] = (int64_t)fmax(0, fmin((double)(axis->from - 1), nearest));
     } else if (strcmp(resize->mode, "linear") == 0) {
         const double low = floor(place), t = place - low;
         taps.count = 2;

@@ -242,9 +242,15 @@ static pen_status test_export(const char *path, const pen_import_options *option
     return PEN_OK;
 }
 
-// Inputs that steer shapes are constants here; if that is not enough, all integer ones.
+// Which inputs are constants.
+typedef enum test_constants {
+    TEST_CONSTANTS_NEEDED, // those that operators need so
+    TEST_CONSTANTS_INTEGERS,
+    TEST_CONSTANTS_ALL,
+} test_constants;
+
 static pen_status test_run_set(const conformance_paths *paths, const char *folder,
-                               bool integers_fixed) {
+                               test_constants constants) {
     pen_arena *arena = NULL;
     pen_model *model = NULL;
     data_set *set = NULL;
@@ -253,10 +259,12 @@ static pen_status test_run_set(const conformance_paths *paths, const char *folde
     if (status == PEN_OK) status = data_set_open(set, arena, folder);
     if (status != PEN_OK) status = test_explain(paths->model, status);
     pen_import_fixed_input fixed[CONFORMANCE_OPERANDS_LIMIT];
-    pen_import_options options = {.fixed_inputs = fixed};
+    pen_import_options options = {.fixed_inputs = fixed, .evaluate = pen_reference_evaluate};
     for (uint32_t i = 0; status == PEN_OK && i < set->input_count; i++) {
         const pen_tensor_type *type = &set->inputs[i].type;
-        const bool always = integers_fixed && !pen_element_is_float(type->element);
+        const bool is_float = pen_element_is_float(type->element);
+        const bool always =
+            constants == TEST_CONSTANTS_ALL || (constants == TEST_CONSTANTS_INTEGERS && !is_float);
         fixed[options.fixed_input_count++] = (pen_import_fixed_input){
             set->inputs[i].name, *type, set->input_data[i], .where_needed = !always};
     }
@@ -284,10 +292,14 @@ static pen_status test_run_all(const conformance *run, const char *name, pen_are
         const char *set;
         PEN_TRY(pen_arena_format(arena, &set, "%s/test_data_set_%u", folder, i));
         if (access(set, F_OK) != 0) return PEN_OK;
-        pen_status status = test_run_set(&paths, set, false);
+        pen_status status = test_run_set(&paths, set, TEST_CONSTANTS_NEEDED);
         if (pen_status_get_code(status) == PEN_UNSUPPORTED) {
             pen_status_ignore(status, "tried again with more constants");
-            status = test_run_set(&paths, set, true);
+            status = test_run_set(&paths, set, TEST_CONSTANTS_INTEGERS);
+        }
+        if (pen_status_get_code(status) == PEN_UNSUPPORTED) {
+            pen_status_ignore(status, "tried again with constants alone");
+            status = test_run_set(&paths, set, TEST_CONSTANTS_ALL);
         }
         PEN_TRY(status);
     }

@@ -13,6 +13,7 @@
 
 #define FUZZ_SYMBOLS_LIMIT 16
 #define FUZZ_FOLD_BYTES_LIMIT 4096
+#define FUZZ_FOLD_FLOPS_LIMIT (1u << 20)
 #define FUZZ_FOLD_COUNT_LIMIT 256
 
 static pen_status fuzz_evaluate(void *context, const pen_graph *graph, pen_node_id node,
@@ -30,7 +31,8 @@ static pen_status fuzz_evaluate(void *context, const pen_graph *graph, pen_node_
         if (!pen_value_is(folded->outputs[i])) continue;
         total += pen_tensor_type_bytes(pen_value_type(graph, folded->outputs[i]));
     }
-    if (total > FUZZ_FOLD_BYTES_LIMIT || *count > FUZZ_FOLD_COUNT_LIMIT) {
+    if (total > FUZZ_FOLD_BYTES_LIMIT || *count > FUZZ_FOLD_COUNT_LIMIT ||
+        pen_node_flops(graph, node) > FUZZ_FOLD_FLOPS_LIMIT) {
         return pen_error(PEN_UNSUPPORTED, "too much to fold while fuzzing");
     }
     return pen_reference_evaluate(NULL, graph, node, out_data);
@@ -51,7 +53,9 @@ static pen_status fuzz_infer(pen_graph *graph) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length) {
     pen_model *model = NULL;
-    if (fuzz_reads(pen_model_open_bytes(bytes, length, "fuzz", NULL, &model))) {
+    uint32_t folded = 0;
+    const pen_import_options options = {.evaluate = fuzz_evaluate, .evaluate_context = &folded};
+    if (fuzz_reads(pen_model_open_bytes(bytes, length, "fuzz", &options, &model))) {
         fuzz_reads(fuzz_infer(model->graph));
     }
     pen_model_destroy(model);

@@ -366,6 +366,61 @@ def types():
     layer("layer_fixed_batch", batch=4)
 
 
+def control():
+    """Branches, loops and sequences; x is [2] throughout."""
+    node = helper.make_node
+    boolean = TensorProto.BOOL
+
+    def body(name, nodes, inputs, outputs, tensors=()):
+        return helper.make_graph(nodes, name, inputs, outputs, list(tensors))
+
+    free = [value("x", [2])]
+    then_body = body("then", [node("Mul", ["x", "factor"], ["result"])], [], [value("result", [2])],
+                     [array("factor", [3, 4])])
+    else_body = body("else", [node("Add", ["x", "bias"], ["result"])], [], [value("result", [2])])
+    for name, small in (("branch_then", 1), ("branch_else", 9)):
+        save(name, [node("Less", ["small", "large"], ["condition"]),
+                    node("If", ["condition"], ["y"], name="choice", then_branch=then_body, else_branch=else_body)],
+             free, [value("y", [2])],
+             [array("small", small, np.int64), array("large", 5, np.int64), array("bias", [10, 20])])
+    save("branch_on_data", [node("ReduceSum", ["x"], ["sum"], keepdims=0), node("Cast", ["sum"], ["condition"], to=boolean),
+                            node("If", ["condition"], ["y"], name="choice", then_branch=then_body, else_branch=else_body)],
+         free, [value("y", [2])], [array("bias", [10, 20])])
+
+    rounds = body("rounds", [
+        node("Mul", ["state", "two"], ["doubled"]), node("Cast", ["i"], ["number"], to=FLOAT),
+        node("Add", ["doubled", "number"], ["next"]), node("Identity", ["next"], ["kept"]),
+        node("Less", ["i", "last"], ["again"])],
+        [value("i", [], TensorProto.INT64), value("go", [], boolean), value("state", [2])],
+        [value("again", [], boolean), value("next", [2]), value("kept", [2])],
+        [array("two", [2]), array("last", 2, np.int64)])
+    save("loop", [node("Loop", ["count", "", "x"], ["y", "all"], name="loop", body=rounds)], free,
+         [value("y", [2]), value("all", [3, 2])], [array("count", 5, np.int64)])
+    endless = body("rounds", [node("Identity", ["go"], ["again"]), node("Neg", ["state"], ["next"])],
+                   [value("i", [], TensorProto.INT64), value("go", [], boolean), value("state", [2])],
+                   [value("again", [], boolean), value("next", [2])])
+    save("loop_endless", [node("Loop", ["", "yes", "x"], ["y"], name="loop", body=endless)], free, [value("y", [2])],
+         [array("yes", True, bool)])
+    sums = body("sums", [node("Add", ["sum", "next"], ["more"]), node("Identity", ["more"], ["kept"])],
+                [value("sum", []), value("next", [])], [value("more", []), value("kept", [])])
+    save("scan", [node("Scan", ["zero", "x"], ["y", "all"], name="scan", body=sums, num_scan_inputs=1,
+                       scan_input_directions=[1])],
+         free, [value("y", []), value("all", [2])], [array("zero", 0)])
+    twice = body("twice", [node("Add", ["item", "item"], ["double"])], [value("item", [1])], [value("double", [1])])
+    save("sequence", [
+        node("SplitToSequence", ["x"], ["parts"]), node("SequenceMap", ["parts"], ["doubles"], body=twice),
+        node("SequenceInsert", ["doubles", "one", "front"], ["longer"]), node("SequenceErase", ["longer", "last"], ["shorter"]),
+        node("Optional", ["shorter"], ["maybe"]), node("OptionalGetElement", ["maybe"], ["surely"]),
+        node("ConcatFromSequence", ["surely"], ["y"], axis=0)],
+        free, [value("y", [2])],
+        [array("one", [1]), array("front", 0, np.int64), array("last", -1, np.int64)], check=False)
+    save("gradient_inside", [
+        node("Mul", ["x", "x"], ["square"]), node("ReduceSum", ["square"], ["sum"], keepdims=0),
+        node("Gradient", ["x"], ["y"], domain="ai.onnx.preview.training", xs=["x"], y="sum")],
+        free, [value("y", [2])],
+        opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.preview.training", 1)], check=False)
+
+
 if __name__ == "__main__":
     types()
     encodings()
@@ -376,3 +431,4 @@ if __name__ == "__main__":
     shapes()
     wrong()
     recurrent()
+    control()
