@@ -1,4 +1,4 @@
-// lstm, gru (with linear_before_reset) and rnn with their usual activations, backward.
+// lstm, gru and rnn with their usual activations, backward.
 //
 // The steps give the gradients of all pre-activations; those of the weights and of x are then one
 // product each over the whole sequence.
@@ -25,7 +25,7 @@ typedef struct backward_pass {
     const float *zeros;  // [H]
     float *rows;         // [S * N, slots * H]: gradients of the pre-activations
     float *dbias;        // [slots * H]
-    float *dh, *dc;      // [N, H]
+    float *dh, *dc;      // [N, H]; gru that resets first: dc is by the state that was reset
 } backward_pass;
 
 // Where one example's units of a step lie, `count` of them.
@@ -101,6 +101,40 @@ static void gru_cell_back(const backward_units *u) {
     }
 }
 
+// Of gru that resets first: z and h, and what goes straight to the state before.
+static void gru_fresh_back(const backward_units *u) {
+    PEN_ASSERT(u->gates != NULL);
+    const int64_t h = u->hidden;
+    const float *gz = u->gates, *gh = gz + 2 * h, *before = u->before, *dy = u->dy;
+    float *dz = u->row, *dfresh = dz + 2 * h, *bz = u->dbias, *bh = bz + 2 * h, *dh = u->dh;
+#pragma omp simd
+    for (int64_t j = 0; j < u->count; j++) {
+        const float z = gz[j], fresh = gh[j];
+        const float by_h = dh[j] + dy[j];
+        const float by_z = by_h * (before[j] - fresh) * z * (1.0f - z);
+        const float by_fresh = by_h * (1.0f - z) * (1.0f - fresh * fresh);
+        dz[j] = by_z;
+        dfresh[j] = by_fresh;
+        bz[j] += by_z;
+        bh[j] += by_fresh;
+        dh[j] = by_h * z;
+    }
+}
+
+// Then r, from dc by the state that was reset.
+static void gru_reset_back(const backward_units *u) {
+    PEN_ASSERT(u->gates != NULL && u->dc != NULL);
+    const float *gr = u->gates + u->hidden, *before = u->before, *dc = u->dc;
+    float *dr = u->row + u->hidden, *br = u->dbias + u->hidden, *dh = u->dh;
+#pragma omp simd
+    for (int64_t j = 0; j < u->count; j++) {
+        const float by_r = dc[j] * before[j] * gr[j] * (1.0f - gr[j]);
+        dr[j] = by_r;
+        br[j] += by_r;
+        dh[j] += dc[j] * gr[j];
+    }
+}
+
 static void rnn_cell_back(const backward_units *u, bool relu) {
     const float *y = u->y, *dy = u->dy;
     float *da = u->row, *ba = u->dbias, *dh = u->dh;
@@ -126,8 +160,8 @@ static const float *backward_cells_before(const backward_pass *pass, int64_t t, 
     return pass->c0 + pen_recurrent_row_state(g, pass->d, n) * g->hidden;
 }
 
-static void backward_apply_cell(const backward_pass *pass, int64_t t, int64_t n, int64_t first,
-                                int64_t count) {
+static void backward_apply_cell(const backward_pass *pass, bool resets, int64_t t, int64_t n,
+                                int64_t first, int64_t count) {
     const recurrent_plan *plan = pass->plan;
     const pen_recurrent_geometry *g = &plan->g;
     const int64_t row = t * g->batch + n, width = plan->slots * g->hidden;
@@ -151,7 +185,7 @@ static void backward_apply_cell(const backward_pass *pass, int64_t t, int64_t n,
         .row = to,
         .dbias = pass->dbias + first,
         .dh = pass->dh + n * g->hidden + first,
-        .dc = is_lstm ? pass->dc + n * g->hidden + first : NULL,
+        .dc = is_lstm || resets ? pass->dc + n * g->hidden + first : NULL,
         .hidden = g->hidden,
         .count = count,
     };
@@ -160,7 +194,13 @@ static void backward_apply_cell(const backward_pass *pass, int64_t t, int64_t n,
         rnn_cell_back(&units, plan->relu);
         break;
     case PEN_RECURRENT_GRU:
-        gru_cell_back(&units);
+        if (resets) {
+            gru_reset_back(&units);
+        } else if (plan->resets_first) {
+            gru_fresh_back(&units);
+        } else {
+            gru_cell_back(&units);
+        }
         break;
     case PEN_RECURRENT_LSTM:
         lstm_cell_back(&units);
@@ -168,7 +208,7 @@ static void backward_apply_cell(const backward_pass *pass, int64_t t, int64_t n,
     }
 }
 
-// Adds the gradients of all pre-activations of step t, through the state's weights, to dh.
+// Adds the gradients of the pre-activations of step t, through the state's weights, to dh.
 static void backward_add_state(const backward_pass *pass, int64_t t, int64_t panel, int64_t count) {
     const recurrent_plan *plan = pass->plan;
     const pen_recurrent_geometry *g = &plan->g;
@@ -186,25 +226,52 @@ static void backward_add_state(const backward_pass *pass, int64_t t, int64_t pan
         .adds = true,
     };
     panel_multiply(&product);
-    if (!is_gru) return;
+    if (!is_gru || plan->resets_first) return;
     product.panel += 2 * h * PANEL_WIDTH;
     product.a += 3 * h;
     product.depth = h;
     panel_multiply(&product);
 }
 
-// All steps, for the panels of one thread of a team.
+// Of gru that resets first: dc, by the state that was reset, from the gradients of h.
+static void backward_set_reset(const backward_pass *pass, int64_t t, int64_t panel, int64_t count) {
+    const recurrent_plan *plan = pass->plan;
+    const pen_recurrent_geometry *g = &plan->g;
+    const int64_t h = g->hidden, width = plan->slots * h;
+    const panel_product product = {
+        .panel = pass->packed + (panel * g->gates + 2) * h * PANEL_WIDTH,
+        .a = pass->rows + t * g->batch * width + 2 * h,
+        .c = pass->dc + panel * PANEL_WIDTH,
+        .lda = width,
+        .ldc = h,
+        .rows = g->batch,
+        .depth = h,
+        .width = count,
+    };
+    panel_multiply(&product);
+}
+
+// The cells of a step, for the panels of one thread of a team; then waits for the others.
+static void backward_cells(const backward_pass *pass, bool resets, int64_t t, int64_t first_panel,
+                           int64_t last_panel) {
+    const pen_recurrent_geometry *g = &pass->plan->g;
+    for (int64_t panel = first_panel; panel < last_panel; panel++) {
+        const int64_t first = panel * PANEL_WIDTH, rest = g->hidden - first;
+        const int64_t count = rest < PANEL_WIDTH ? rest : PANEL_WIDTH;
+        if (resets) backward_set_reset(pass, t, panel, count);
+        for (int64_t n = 0; n < g->batch; n++) {
+            backward_apply_cell(pass, resets, t, n, first, count);
+        }
+    }
+#pragma omp barrier
+}
+
 static void backward_steps(const backward_pass *pass, int64_t first_panel, int64_t last_panel) {
     const pen_recurrent_geometry *g = &pass->plan->g;
     for (int64_t s = g->steps; s-- > 0;) {
         const int64_t t = g->is_reverse[pass->d] ? g->steps - 1 - s : s;
-        for (int64_t panel = first_panel; panel < last_panel; panel++) {
-            const int64_t first = panel * PANEL_WIDTH, rest = g->hidden - first;
-            for (int64_t n = 0; n < g->batch; n++) {
-                backward_apply_cell(pass, t, n, first, rest < PANEL_WIDTH ? rest : PANEL_WIDTH);
-            }
-        }
-#pragma omp barrier
+        backward_cells(pass, false, t, first_panel, last_panel);
+        if (pass->plan->resets_first) backward_cells(pass, true, t, first_panel, last_panel);
         for (int64_t panel = first_panel; panel < last_panel; panel++) {
             const int64_t rest = g->hidden - panel * PANEL_WIDTH;
             backward_add_state(pass, t, panel, rest < PANEL_WIDTH ? rest : PANEL_WIDTH);
@@ -233,7 +300,22 @@ static void backward_read_before(const backward_pass *pass, const float *h0, flo
     }
 }
 
-// dw and dr: rows [gate_first, gate_last) of gates, whose gradients lie from slot `slot` on.
+// Of gru that resets first, in place: the state that was reset, before each step.
+static void backward_reset_before(const backward_pass *pass, float *before) {
+    const pen_recurrent_geometry *g = &pass->plan->g;
+    const int64_t h = g->hidden;
+#pragma omp parallel for schedule(static) if (pass->plan->wants_team)
+    for (int64_t row = 0; row < g->steps * g->batch; row++) {
+        const float *r = pass->gates + (row * pass->plan->slots + 1) * h;
+        float *state = before + row * h;
+#pragma omp simd
+        for (int64_t j = 0; j < h; j++) {
+            state[j] *= r[j];
+        }
+    }
+}
+
+// dw and dr of `gates` gates, whose gradients lie from slot `slot` on.
 static pen_status backward_weights(const backward_pass *pass, int64_t slot, int64_t gates,
                                    const float *factor, int64_t columns, float *out) {
     const pen_recurrent_geometry *g = &pass->plan->g;
@@ -253,16 +335,19 @@ static pen_status backward_weights(const backward_pass *pass, int64_t slot, int6
     return recurrent_sgemm(&product);
 }
 
-static pen_status backward_all_weights(const backward_pass *pass, float *dw, float *dr) {
+static pen_status backward_all_weights(const backward_pass *pass, float *before, float *dw,
+                                       float *dr) {
     const pen_recurrent_geometry *g = &pass->plan->g;
     const int64_t h = g->hidden, rows = pass->d * g->gates * h;
     PEN_TRY(backward_weights(pass, 0, g->gates, pass->x, g->inputs, dw + rows * g->inputs));
     if (dr == NULL) return PEN_OK;
     if (g->kind != PEN_RECURRENT_GRU) {
-        return backward_weights(pass, 0, g->gates, pass->before, h, dr + rows * h);
+        return backward_weights(pass, 0, g->gates, before, h, dr + rows * h);
     }
-    PEN_TRY(backward_weights(pass, 0, 2, pass->before, h, dr + rows * h));
-    return backward_weights(pass, 3, 1, pass->before, h, dr + (rows + 2 * h) * h);
+    PEN_TRY(backward_weights(pass, 0, 2, before, h, dr + rows * h));
+    if (pass->plan->resets_first) backward_reset_before(pass, before);
+    const int64_t slot = pass->plan->resets_first ? 2 : 3;
+    return backward_weights(pass, slot, 1, before, h, dr + (rows + 2 * h) * h);
 }
 
 // Of the direction's own, or added to that of the other one.
@@ -284,7 +369,7 @@ static pen_status backward_x(const backward_pass *pass, const float *w, float *d
     return recurrent_sgemm(&product);
 }
 
-// Both halves' gradients: the same, but for gru's h.
+// Both halves' gradients: the same, but for h where gru has the state's half apart.
 static void backward_give_biases(const backward_pass *pass, float *db) {
     const pen_recurrent_geometry *g = &pass->plan->g;
     const int64_t h = g->hidden, rows = g->gates * h;
@@ -292,7 +377,7 @@ static void backward_give_biases(const backward_pass *pass, float *db) {
     float *of_x = db + pass->d * 2 * rows, *of_h = of_x + rows;
     memcpy(of_x, pass->dbias, (size_t)rows * sizeof *of_x);
     memcpy(of_h, pass->dbias, (size_t)rows * sizeof *of_h);
-    if (g->kind != PEN_RECURRENT_GRU) return;
+    if (pass->plan->slots == g->gates) return;
     memcpy(of_h + 2 * h, pass->dbias + 3 * h, (size_t)h * sizeof *of_h);
 }
 
@@ -340,7 +425,7 @@ static pen_status backward_direction(const pen_cpu_call *call, backward_pass *pa
     }
     backward_give_biases(pass, recurrent_output(plan, call, PEN_RECURRENT_DB));
     if (dx != NULL) PEN_TRY(backward_x(pass, call->inputs[PEN_RECURRENT_W], dx));
-    return backward_all_weights(pass, call->outputs[PEN_RECURRENT_DW],
+    return backward_all_weights(pass, before, call->outputs[PEN_RECURRENT_DW],
                                 recurrent_output(plan, call, PEN_RECURRENT_DR));
 }
 

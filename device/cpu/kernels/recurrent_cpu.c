@@ -1,10 +1,17 @@
-// lstm, gru (with linear_before_reset) and rnn with their usual activations, forward.
+// lstm, gru and rnn with their usual activations, forward.
 #include <omp.h>
 #include <string.h>
 
 #include "device/cpu/kernels/packed_panels.h"
 #include "device/cpu/kernels/recurrent_plan.h"
 #include "device/cpu/kernels/vector_math.h"
+
+// What is done of a step at a time.
+typedef enum recurrent_stage {
+    STAGE_WHOLE,
+    STAGE_RESET, // gru that resets first: z, r, and the state that was reset
+    STAGE_FRESH, // then h from that
+} recurrent_stage;
 
 // One direction on its way.
 typedef struct recurrent_pass {
@@ -72,6 +79,30 @@ static void gru_cell(const recurrent_units *u) {
     }
 }
 
+// c takes the state that was reset.
+static void gru_reset(const recurrent_units *u) {
+    PEN_ASSERT(u->c != NULL);
+    float *gz = u->row, *gr = u->row + u->hidden, *c = u->c;
+    const float *bz = u->bias, *br = bz + u->hidden, *before = u->before;
+#pragma omp simd
+    for (int64_t j = 0; j < u->count; j++) {
+        gz[j] = vector_sigmoid(gz[j] + bz[j]);
+        gr[j] = vector_sigmoid(gr[j] + br[j]);
+        c[j] = gr[j] * before[j];
+    }
+}
+
+static void gru_fresh(const recurrent_units *u) {
+    const float *gz = u->row, *bh = u->bias + 2 * u->hidden, *before = u->before;
+    float *gh = u->row + 2 * u->hidden, *y = u->y, *after = u->after;
+#pragma omp simd
+    for (int64_t j = 0; j < u->count; j++) {
+        const float z = gz[j], fresh = vector_tanh(gh[j] + bh[j]);
+        gh[j] = fresh;
+        y[j] = after[j] = (1.0f - z) * fresh + z * before[j];
+    }
+}
+
 static void rnn_cell(const recurrent_units *u, bool relu) {
     const float *row = u->row, *bias = u->bias;
     float *y = u->y, *after = u->after;
@@ -100,23 +131,24 @@ static void recurrent_rest(const recurrent_plan *plan, const recurrent_units *u)
     memcpy(u->after, u->before, bytes);
 }
 
-// The state's half of all gates of one panel's units, added to the input's.
-static void recurrent_add_state(const recurrent_pass *pass, int64_t t, int64_t panel,
-                                int64_t width) {
+// The state's half of the stage's gates of one panel's units, added to the input's.
+static void recurrent_add_state(const recurrent_pass *pass, recurrent_stage stage, int64_t t,
+                                int64_t panel, int64_t width) {
     const recurrent_plan *plan = pass->plan;
     const pen_recurrent_geometry *g = &plan->g;
     const int64_t row = plan->slots * g->hidden;
-    const bool is_gru = g->kind == PEN_RECURRENT_GRU;
+    const bool is_linear = g->kind == PEN_RECURRENT_GRU && !plan->resets_first;
+    const int64_t last = stage == STAGE_RESET ? 2 : g->gates;
     panel_product product = {
-        .a = pass->h[0],
+        .a = stage == STAGE_FRESH ? pass->c : pass->h[0],
         .lda = g->hidden,
         .ldc = row,
         .rows = g->batch,
         .depth = g->hidden,
         .width = width,
     };
-    for (int64_t gate = 0; gate < g->gates; gate++) {
-        const bool is_apart = is_gru && gate == 2; // the state's half of h, in a slot of its own
+    for (int64_t gate = stage == STAGE_FRESH ? 2 : 0; gate < last; gate++) {
+        const bool is_apart = is_linear && gate == 2; // the state's half of h, in a slot of its own
         product.panel = pass->packed + (panel * g->gates + gate) * g->hidden * PANEL_WIDTH;
         product.c = pass->rows + t * g->batch * row + (is_apart ? 3 : gate) * g->hidden +
                     panel * PANEL_WIDTH;
@@ -125,8 +157,8 @@ static void recurrent_add_state(const recurrent_pass *pass, int64_t t, int64_t p
     }
 }
 
-static void recurrent_apply_cell(const recurrent_pass *pass, int64_t t, int64_t n, int64_t first,
-                                 int64_t count) {
+static void recurrent_apply_cell(const recurrent_pass *pass, recurrent_stage stage, int64_t t,
+                                 int64_t n, int64_t first, int64_t count) {
     const recurrent_plan *plan = pass->plan;
     const pen_recurrent_geometry *g = &plan->g;
     const int64_t at = (t * g->batch + n) * g->hidden + first, state = n * g->hidden + first;
@@ -150,7 +182,9 @@ static void recurrent_apply_cell(const recurrent_pass *pass, int64_t t, int64_t 
         rnn_cell(&units, plan->relu);
         break;
     case PEN_RECURRENT_GRU:
-        gru_cell(&units);
+        if (stage == STAGE_RESET) gru_reset(&units);
+        if (stage == STAGE_FRESH) gru_fresh(&units);
+        if (stage == STAGE_WHOLE) gru_cell(&units);
         break;
     case PEN_RECURRENT_LSTM:
         lstm_cell(&units);
@@ -158,23 +192,34 @@ static void recurrent_apply_cell(const recurrent_pass *pass, int64_t t, int64_t 
     }
 }
 
-// All steps, for the panels of one thread of a team.
+// One stage of a step, for the panels of one thread of a team; then waits for the others.
+static void recurrent_run_stage(const recurrent_pass *pass, recurrent_stage stage, int64_t t,
+                                int64_t first_panel, int64_t last_panel) {
+    const pen_recurrent_geometry *g = &pass->plan->g;
+    for (int64_t panel = first_panel; panel < last_panel; panel++) {
+        const int64_t first = panel * PANEL_WIDTH, rest = g->hidden - first;
+        const int64_t count = rest < PANEL_WIDTH ? rest : PANEL_WIDTH;
+        recurrent_add_state(pass, stage, t, panel, count);
+        for (int64_t n = 0; n < g->batch; n++) {
+            recurrent_apply_cell(pass, stage, t, n, first, count);
+        }
+    }
+#pragma omp barrier
+}
+
 static void recurrent_steps(recurrent_pass pass, int64_t first_panel, int64_t last_panel) {
     const pen_recurrent_geometry *g = &pass.plan->g;
     for (int64_t s = 0; s < g->steps; s++) {
         const int64_t t = g->is_reverse[pass.d] ? g->steps - 1 - s : s;
-        for (int64_t panel = first_panel; panel < last_panel; panel++) {
-            const int64_t first = panel * PANEL_WIDTH, rest = g->hidden - first;
-            const int64_t count = rest < PANEL_WIDTH ? rest : PANEL_WIDTH;
-            recurrent_add_state(&pass, t, panel, count);
-            for (int64_t n = 0; n < g->batch; n++) {
-                recurrent_apply_cell(&pass, t, n, first, count);
-            }
+        if (pass.plan->resets_first) {
+            recurrent_run_stage(&pass, STAGE_RESET, t, first_panel, last_panel);
+            recurrent_run_stage(&pass, STAGE_FRESH, t, first_panel, last_panel);
+        } else {
+            recurrent_run_stage(&pass, STAGE_WHOLE, t, first_panel, last_panel);
         }
         float *before = pass.h[0];
         pass.h[0] = pass.h[1];
         pass.h[1] = before;
-#pragma omp barrier
     }
 }
 
@@ -202,7 +247,7 @@ static void recurrent_give_state(const recurrent_pass *pass, const float *from, 
     }
 }
 
-// Both halves' biases in one, but for the state's half of gru's h.
+// Both halves' biases in one, but for the state's half of h where gru has it apart.
 static void recurrent_add_biases(const recurrent_plan *plan, const float *b, int64_t d,
                                  float *bias) {
     const int64_t h = plan->g.hidden, rows = plan->g.gates * h;
@@ -210,7 +255,7 @@ static void recurrent_add_biases(const recurrent_plan *plan, const float *b, int
     if (b == NULL) return;
     const float *of_x = b + d * 2 * rows, *of_h = of_x + rows;
     for (int64_t k = 0; k < rows; k++) {
-        const bool is_apart = plan->g.kind == PEN_RECURRENT_GRU && k >= 2 * h;
+        const bool is_apart = plan->slots > plan->g.gates && k >= 2 * h;
         bias[k] = is_apart ? of_x[k] : of_x[k] + of_h[k];
         if (is_apart) bias[k + h] = of_h[k];
     }
@@ -244,6 +289,7 @@ static pen_status recurrent_direction(const pen_cpu_call *call, recurrent_pass *
     pass->h[0] = workspace + plan->h;
     pass->h[1] = pass->h[0] + g->batch * g->hidden;
     recurrent_copy_state(pass, recurrent_input(plan, call, PEN_RECURRENT_INITIAL_H), pass->h[0]);
+    if (plan->resets_first) pass->c = workspace + plan->c;
     if (g->kind == PEN_RECURRENT_LSTM) {
         pass->c = workspace + plan->c;
         recurrent_copy_state(pass, recurrent_input(plan, call, PEN_RECURRENT_INITIAL_C), pass->c);

@@ -33,7 +33,7 @@ static bool recurrent_has_cell(const pen_recurrent_geometry *g) {
         return recurrent_is_default(g, 0, PEN_RECURRENT_TANH) ||
                recurrent_is_default(g, 0, PEN_RECURRENT_RELU);
     case PEN_RECURRENT_GRU:
-        return g->linear_before_reset && recurrent_is_default(g, 0, PEN_RECURRENT_SIGMOID) &&
+        return recurrent_is_default(g, 0, PEN_RECURRENT_SIGMOID) &&
                recurrent_is_default(g, 1, PEN_RECURRENT_TANH);
     case PEN_RECURRENT_LSTM:
         return recurrent_is_default(g, 0, PEN_RECURRENT_SIGMOID) &&
@@ -91,7 +91,8 @@ static pen_status recurrent_plan_make(const pen_cpu_request *request, uint32_t l
     plan->input_count = node->input_count;
     plan->output_count = node->output_count;
     plan->relu = g->activations[0][0].function == PEN_RECURRENT_RELU;
-    plan->slots = g->kind == PEN_RECURRENT_RNN ? 1 : 4;
+    plan->slots = g->saved > 0 ? g->saved : 1;
+    plan->resets_first = g->kind == PEN_RECURRENT_GRU && !g->linear_before_reset;
     plan->panels = panel_count(g->hidden);
     const double flops =
         2.0 * (double)g->batch * (double)g->gates * (double)g->hidden * (double)g->hidden;
@@ -106,7 +107,8 @@ static pen_status recurrent_plan_make(const pen_cpu_request *request, uint32_t l
     plan->packed = recurrent_take(plan, plan->panels * PANEL_WIDTH * g->gates * g->hidden);
     plan->bias = recurrent_take(plan, plan->slots * g->hidden);
     plan->h = recurrent_take(plan, 2 * states);
-    plan->c = recurrent_take(plan, g->kind == PEN_RECURRENT_LSTM ? states : 0);
+    const bool has_c = g->kind == PEN_RECURRENT_LSTM || plan->resets_first;
+    plan->c = recurrent_take(plan, has_c ? states : 0);
     *out_plan = plan;
     return PEN_OK;
 }

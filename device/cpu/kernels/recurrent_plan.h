@@ -4,10 +4,11 @@
 // The input's half of all gates of all steps is one product; a step then adds the state's half, by
 // panels of the state's weights (packed_panels.h), and applies the cell to what it just summed. A
 // thread owns units of the state, all gates of them, so that it waits for the others only once a
-// step; no sum depends on the number of threads.
+// step (twice where gru resets the state before its weights see it); no sum depends on the number
+// of threads.
 //
-// Rows of pre-activations hold `slots` blocks of `hidden`: the gates in ONNX' order and, for gru,
-// the state's half of h as a fourth.
+// Rows of pre-activations hold `slots` blocks of `hidden`: the gates in ONNX' order and, for gru
+// with linear_before_reset, the state's half of h as a fourth.
 //
 // Lifetime: plans live in the arena of the request, all else in the workspace of a call.
 // Threads:  as kernels.
@@ -27,6 +28,7 @@ typedef struct recurrent_plan {
     uint32_t input_count, output_count; // of the node
     bool wants_team;
     bool relu;         // rnn: else tanh
+    bool resets_first; // gru without linear_before_reset
     bool wide_lengths; // int64, else int32
     int64_t slots;     // blocks of `hidden` in a row of pre-activations
     int64_t panels;    // of the units
@@ -38,7 +40,8 @@ typedef struct recurrent_plan {
     int64_t packed;  // panels of one direction's weights of the state
     int64_t bias;    // [slots * H], or its gradient
     int64_t h;       // [2][N, H]: the state before and after a step; backward: its gradient
-    int64_t c;       // [N, H]: lstm; backward: its gradient
+    int64_t c;       // [N, H]: lstm; backward: its gradient. Where gru resets first: the state
+                     // that was reset; backward: its gradient
     int64_t before;  // backward, [S * N, H]: the state before each step
     int64_t total;
 } recurrent_plan;

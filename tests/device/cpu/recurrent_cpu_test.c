@@ -13,13 +13,15 @@ static const char *const ops[] = {"rnn", "gru", "lstm"};
 typedef struct net {
     pen_recurrent_kind kind;
     int gates, steps, batch, inputs, hidden, directions, layout, slots;
+    bool linear; // gru: linear_before_reset
 } net;
 
 static net net_of(random_case *random, uint64_t seed) {
     const bool is_large = random_chance(random, 10);
     net n = {.kind = (pen_recurrent_kind)(seed % 3)};
     n.gates = n.kind == PEN_RECURRENT_LSTM ? 4 : n.kind == PEN_RECURRENT_GRU ? 3 : 1;
-    n.slots = n.kind == PEN_RECURRENT_RNN ? 0 : 4;
+    n.linear = random_chance(random, 50);
+    n.slots = n.kind == PEN_RECURRENT_RNN ? 0 : n.kind == PEN_RECURRENT_GRU && !n.linear ? 3 : 4;
     n.steps = (int)random_between(random, 1, 6);
     n.batch = (int)random_between(random, 1, is_large ? 33 : 14);
     n.inputs = (int)random_between(random, 1, is_large ? 90 : 20);
@@ -37,7 +39,7 @@ static void net_attributes(random_case *random, const net *n, op_case *c) {
     c->attributes[1] = pen_attribute_int("layout", n->layout);
     c->attribute_count = 2;
     if (n->kind == PEN_RECURRENT_GRU) {
-        c->attributes[c->attribute_count++] = pen_attribute_int("linear_before_reset", 1);
+        c->attributes[c->attribute_count++] = pen_attribute_int("linear_before_reset", n->linear);
     } else if (n->kind == PEN_RECURRENT_RNN && random_chance(random, 50)) {
         c->attributes[c->attribute_count++] =
             pen_attribute_text("activations", n->directions == 2 ? "Relu Relu" : "Relu");
