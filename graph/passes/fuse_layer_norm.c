@@ -361,9 +361,16 @@ static pen_value_id group_weight(pen_fuse_match *match, pen_value_id value,
     return fits ? vector : PEN_VALUE_NONE;
 }
 
-// PyTorch's export: reshape to [batch, groups, rest], normalise these with weights of 1 and 0,
-// reshape back, and weigh the channels.
-bool pen_fuse_group_norm(pen_fuse_match *match, pen_node_id anchor) {
+// An instance normalisation without weights between two reshapes that undo each other.
+typedef struct norm_reshaped {
+    pen_value_id x;
+    const pen_tensor_type *type; // of x, and of the result
+    const pen_shape *parts;      // the shape in between
+} norm_reshaped;
+
+// Joins these nodes, and begins the match of `op_name` with x and epsilon.
+static bool norm_find_reshaped(pen_fuse_match *match, pen_node_id anchor, const char *op_name,
+                               norm_reshaped *out) {
     if (!pen_fuse_is(match, anchor, "instance_normalization")) return false;
     if (!group_is_all(match, pen_fuse_input(match, anchor, 1), 1)) return false;
     if (!group_is_all(match, pen_fuse_input(match, anchor, 2), 0)) return false;
@@ -371,30 +378,68 @@ bool pen_fuse_group_norm(pen_fuse_match *match, pen_node_id anchor) {
     pen_value_id read;
     const pen_node_id whole = pen_fuse_reader(match, pen_fuse_output(match, anchor), &read);
     if (!pen_node_is(parts) || !pen_fuse_is(match, whole, "reshape")) return false;
-    const pen_value_id x = pen_fuse_behind(match, pen_fuse_input(match, parts, 0));
-    const pen_tensor_type *type = pen_fuse_type(match, x);
-    const pen_shape *grouped = &pen_fuse_type(match, pen_fuse_output(match, parts))->shape;
-    if (!pen_tensor_type_equal(type, pen_fuse_type(match, pen_fuse_output(match, whole)))) {
-        return false;
-    }
-    if (grouped->rank != 3 || type->shape.rank < 2 || grouped->dims[0] != type->shape.dims[0] ||
-        grouped->dims[1] < 1 || type->shape.dims[1] % grouped->dims[1] != 0) {
-        return false;
-    }
+    out->x = pen_fuse_behind(match, pen_fuse_input(match, parts, 0));
+    out->type = pen_fuse_type(match, out->x);
+    out->parts = &pen_fuse_type(match, pen_fuse_output(match, parts))->shape;
     pen_fuse_join(match, anchor);
     pen_fuse_join(match, whole);
     match->last = whole;
-    match->op_name = "group_normalization";
-    match->attributes[0] = pen_attribute_float(
+    match->op_name = op_name;
+    match->attributes[match->attribute_count++] = pen_attribute_float(
         "epsilon", pen_node_float(pen_graph_node(match->graph, anchor), "epsilon"));
-    match->attributes[1] = pen_attribute_int("num_groups", grouped->dims[1]);
-    match->attribute_count = 2;
-    match->inputs[match->input_count++] = x;
+    match->inputs[match->input_count++] = out->x;
+    return pen_tensor_type_equal(out->type, pen_fuse_type(match, pen_fuse_output(match, whole)));
+}
+
+// The axis from which on x has rows of `columns` elements; its rank where there is none.
+static uint32_t row_axis(const pen_shape *x, int64_t columns) {
+    uint32_t axis = x->rank;
+    int64_t count = 1;
+    while (axis > 0 && count < columns)
+        count *= x->dims[--axis];
+    return count == columns && axis < x->rank ? axis : x->rank;
+}
+
+// Keras' way: reshape to [1, rows, columns, 1], normalise these, reshape back, and weigh.
+bool pen_fuse_row_norm(pen_fuse_match *match, pen_node_id anchor) {
+    norm_reshaped found;
+    if (!norm_find_reshaped(match, anchor, "layer_normalization", &found)) return false;
+    const int64_t columns = pen_shape_count(found.parts, 2, found.parts->rank);
+    const uint32_t axis = row_axis(&found.type->shape, columns);
+    if (axis == found.type->shape.rank) return false;
+    match->attributes[match->attribute_count++] = pen_attribute_int("axis", axis);
     static const char *const steps[] = {"mul", "add"};
     for (uint32_t i = 0; i < 2; i++) {
         pen_value_id weight = PEN_VALUE_NONE;
         const pen_node_id next = norm_next(match, steps[i], &weight);
-        if (pen_node_is(next)) weight = group_weight(match, weight, type);
+        if (!pen_node_is(next)) break;
+        const pen_tensor_type *given = pen_fuse_type(match, weight);
+        if (!norm_weight_fits(given, found.type, axis)) break;
+        if (i == 1 && !pen_tensor_type_equal(given, pen_fuse_type(match, match->inputs[1]))) break;
+        pen_fuse_join(match, next);
+        match->last = next;
+        match->inputs[match->input_count++] = weight;
+    }
+    return pen_tensor_type_equal(found.type,
+                                 pen_fuse_type(match, pen_fuse_output(match, match->last)));
+}
+
+// PyTorch's export: reshape to [batch, groups, rest], normalise these with weights of 1 and 0,
+// reshape back, and weigh the channels.
+bool pen_fuse_group_norm(pen_fuse_match *match, pen_node_id anchor) {
+    norm_reshaped found;
+    if (!norm_find_reshaped(match, anchor, "group_normalization", &found)) return false;
+    const pen_shape *shape = &found.type->shape, *parts = found.parts;
+    if (parts->rank != 3 || shape->rank < 2 || parts->dims[0] != shape->dims[0] ||
+        parts->dims[1] < 1 || shape->dims[1] % parts->dims[1] != 0) {
+        return false;
+    }
+    match->attributes[match->attribute_count++] = pen_attribute_int("num_groups", parts->dims[1]);
+    static const char *const steps[] = {"mul", "add"};
+    for (uint32_t i = 0; i < 2; i++) {
+        pen_value_id weight = PEN_VALUE_NONE;
+        const pen_node_id next = norm_next(match, steps[i], &weight);
+        if (pen_node_is(next)) weight = group_weight(match, weight, found.type);
         if (!pen_node_is(next) || !pen_value_is(weight)) break;
         pen_fuse_join(match, next);
         match->last = next;

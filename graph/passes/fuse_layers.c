@@ -6,10 +6,8 @@
 #include "graph/passes/copy_graph.h"
 
 static const pen_fuse_rule fuse_rules[] = {
-    pen_fuse_layer_norm,
-    pen_fuse_affine_norm,
-    pen_fuse_group_norm,
-    pen_fuse_gelu,
+    pen_fuse_layer_norm, pen_fuse_affine_norm, pen_fuse_group_norm,
+    pen_fuse_row_norm,   pen_fuse_gelu,
 };
 
 typedef struct layer_fuser {

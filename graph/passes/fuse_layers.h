@@ -4,7 +4,8 @@
 //   (x - mean) / sqrt(variance + epsilon) * scale + bias    → layer_normalization
 //   x * m + (bias - mean * m), m = scale / sqrt(…)          → the same
 //   x / sqrt(mean of x² + epsilon) * scale                  → rms_normalization
-//   instance_normalization between reshapes, * scale + bias → group_normalization
+//   instance_normalization between reshapes, * scale + bias → group_normalization, or, of rows,
+//                                                             layer_normalization
 //   x times the normal distribution, by erf or by tanh      → gelu
 //   x times sigmoid(alpha x)                                → swish
 //   x times (x / 6 + 1/2 held between 0 and 1)              → hard_swish
@@ -31,7 +32,8 @@ PEN_NODISCARD pen_status pen_fuse_layers(pen_graph *graph, uint32_t kept_count,
 // The rules, tried in this order.
 bool pen_fuse_layer_norm(pen_fuse_match *match, pen_node_id anchor); // fuse_layer_norm.c
 bool pen_fuse_affine_norm(pen_fuse_match *match, pen_node_id anchor);
-bool pen_fuse_group_norm(pen_fuse_match *match, pen_node_id anchor); // fuse_layer_norm.c
-bool pen_fuse_gelu(pen_fuse_match *match, pen_node_id anchor);       // fuse_gelu.c
+bool pen_fuse_group_norm(pen_fuse_match *match, pen_node_id anchor);
+bool pen_fuse_row_norm(pen_fuse_match *match, pen_node_id anchor); // fuse_layer_norm.c
+bool pen_fuse_gelu(pen_fuse_match *match, pen_node_id anchor);     // fuse_gelu.c
 
 #endif // PEN_GRAPH_PASSES_FUSE_LAYERS_H

@@ -19,10 +19,10 @@ typedef struct expected_ops {
     uint32_t count;
 } expected_ops;
 
-static void check_model(const char *path, const pen_compile_input *input,
+static void check_model(const char *path, pen_compile_mode mode, const pen_compile_input *input,
                         const expected_ops *expected) {
     const pen_compile_request request = {.model_path = path,
-                                         .mode = PEN_COMPILE_TRAIN,
+                                         .mode = mode,
                                          .microbatch_size = 8,
                                          .inputs = input,
                                          .input_count = 1,
@@ -58,7 +58,7 @@ static void transformers(void **state) {
                                             {"sub", 0},
                                             {NULL, 0}};
     const pen_compile_input input = {"input", 2, dims};
-    check_model("tests/reference/normed_mlp/model.onnx", &input, expected);
+    check_model("tests/reference/normed_mlp/model.onnx", PEN_COMPILE_TRAIN, &input, expected);
 }
 
 static void images(void **state) {
@@ -74,7 +74,17 @@ static void images(void **state) {
                                             {"erf", 0},
                                             {NULL, 0}};
     const pen_compile_input input = {"input", 3, dims};
-    check_model("tests/reference/normed_cnn/model.onnx", &input, expected);
+    check_model("tests/reference/normed_cnn/model.onnx", PEN_COMPILE_TRAIN, &input, expected);
+}
+
+static void keras(void **state) {
+    (void)state;
+    static const int64_t dims[] = {6, 8};
+    static const expected_ops expected[] = {
+        {"layer_normalization", 2},    {"gelu", 2}, {"swish", 1}, {"reduce_mean", 0}, {"sub", 0},
+        {"instance_normalization", 0}, {NULL, 0}};
+    const pen_compile_input input = {"x", 2, dims};
+    check_model("tests/reference/tensorflow/normed.pb", PEN_COMPILE_PREDICT, &input, expected);
 }
 
 // The output that a loss is of stays, whether anything is made one operator or not.
@@ -99,5 +109,5 @@ static void outputs_of_losses_stay(void **state) {
     }
 }
 
-PEN_TEST_MAIN(cmocka_unit_test(transformers), cmocka_unit_test(images),
+PEN_TEST_MAIN(cmocka_unit_test(transformers), cmocka_unit_test(images), cmocka_unit_test(keras),
               cmocka_unit_test(outputs_of_losses_stay))

@@ -258,6 +258,33 @@ static pen_status convert_pool(pen_graphdef_draft *draft) {
 
 // ---- batch normalization
 
+// Whether operand 0 is known to be a batch of one.
+static bool image_is_one(pen_graphdef_draft *draft) {
+    pen_shape shape;
+    pen_graphdef_value x;
+    pen_status status = pen_graphdef_operand(draft, 0, &x);
+    if (status == PEN_OK) status = pen_graphdef_value_shape(draft, &x, &shape);
+    if (status == PEN_OK) return shape.rank == 4 && shape.dims[0] == 1;
+    pen_status_ignore(status, "a shape that is not known is not that of one");
+    return false;
+}
+
+// The statistics of a batch of one are its own, in evaluation too: so Keras normalises layers.
+static pen_status convert_one_image(pen_graphdef_draft *draft, double epsilon) {
+    const pen_attribute_given attributes[] = {pen_attribute_float("epsilon", epsilon)};
+    pen_graphdef_value operands[3];
+    for (uint32_t i = 0; i < 3; i++) {
+        PEN_TRY(pen_graphdef_operand(draft, i, &operands[i]));
+    }
+    return image_emit(draft,
+                      (pen_graphdef_emission){.op_name = "instance_normalization",
+                                              .inputs = operands,
+                                              .input_count = 3,
+                                              .attributes = attributes,
+                                              .attribute_count = 1},
+                      false);
+}
+
 static pen_status convert_batch_norm(pen_graphdef_draft *draft) {
     const pen_graphdef_node *node = pen_graphdef_draft_node(draft);
     const bool is_last = image_is_last(draft);
@@ -268,6 +295,7 @@ static pen_status convert_batch_norm(pen_graphdef_draft *draft) {
                                               pen_attribute_int("training_mode", trains),
                                               pen_attribute_int("unbiased", 1)};
     pen_graphdef_value operands[5];
+    if (trains && !is_last && image_is_one(draft)) return convert_one_image(draft, epsilon);
     if (trains) {
         return pen_error(PEN_UNSUPPORTED,
                          "it normalizes by the statistics of the batch (is_training); export the "

@@ -143,6 +143,12 @@ static void tokens_give_what_tensorflow_gives(void **state) {
     check_three_ways(MODELS "tokens.pb", "tokens", &options, 3);
 }
 
+static void layers_are_normalised_as_keras_does(void **state) {
+    (void)state;
+    const pen_import_options options = {0};
+    check_three_ways(MODELS "normed.pb", "normed", &options, 3);
+}
+
 static void outputs_are_what_nobody_reads(void **state) {
     (void)state;
     check_model(open_path(MODELS "branches.pb"), "branches", 3);
@@ -258,6 +264,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(images_give_what_tensorflow_gives),
         cmocka_unit_test(tokens_give_what_tensorflow_gives),
+        cmocka_unit_test(layers_are_normalised_as_keras_does),
         cmocka_unit_test(outputs_are_what_nobody_reads),
         cmocka_unit_test(a_constant_condition_takes_one_branch),
         cmocka_unit_test(a_saved_model_brings_its_variables),

@@ -289,6 +289,34 @@ static void groups_are_found(void **state) {
     }
 }
 
+// Keras reshapes to rows, and normalises these as channels.
+static void rows_are_found(void **state) {
+    (void)state;
+    for (int weights = 0; weights <= 2; weights++) {
+        const pen_tensor_type type = {PEN_FLOAT32, {3, {2, 3, 5}}}, six = {PEN_FLOAT32, {1, {6}}};
+        const pen_tensor_type five = {PEN_FLOAT32, {1, {5}}};
+        speller s = speller_begin(type);
+        static const float ones[6] = {1, 1, 1, 1, 1, 1}, zeros[6] = {0};
+        pen_value_id inputs[3] = {
+            apply(&s, "reshape", s.x, ints(&s, 4, (const int64_t[]){1, 6, 5, 1}))};
+        CHECK_OK(pen_graph_constant(s.graph, "ones", &six, ones, &inputs[1]));
+        CHECK_OK(pen_graph_constant(s.graph, "zeros", &six, zeros, &inputs[2]));
+        pen_node_spec spec = pen_node_spec_make("instance_normalization", "rows");
+        spec.inputs = inputs;
+        spec.input_count = 3;
+        pen_value_id y;
+        CHECK_OK(pen_graph_add_simple(s.graph, &spec, &y));
+        y = apply(&s, "reshape", y, ints(&s, 3, (const int64_t[]){2, 3, 5}));
+        for (int i = 0; i < weights; i++) {
+            const pen_value_id w = weight(&s, i == 0 ? "scale" : "bias", five);
+            y = apply(&s, i == 0 ? "mul" : "add", y, w);
+        }
+        pen_graph *fused = fuse(&s, y);
+        check_ops(fused, 1, "layer_normalization");
+        assert_int_equal(pen_graph_node(fused, (pen_node_id){0})->input_count, 1 + weights);
+    }
+}
+
 // x³, in one of several ways.
 static pen_value_id cube(speller *s, pen_value_id x, int way) {
     if (way == 0) return apply(s, "pow", x, number(s, 3));
@@ -424,5 +452,6 @@ PEN_TEST_MAIN(cmocka_unit_test(normalisations_are_found),
               cmocka_unit_test(products_and_sums_are_found),
               cmocka_unit_test(weights_of_several_dimensions_are_taken),
               cmocka_unit_test(what_only_looks_alike_stays), cmocka_unit_test(groups_are_found),
-              cmocka_unit_test(gated_activations_are_found), cmocka_unit_test(swish_is_found),
-              cmocka_unit_test(hard_swish_is_found), cmocka_unit_test(other_gates_stay))
+              cmocka_unit_test(rows_are_found), cmocka_unit_test(gated_activations_are_found),
+              cmocka_unit_test(swish_is_found), cmocka_unit_test(hard_swish_is_found),
+              cmocka_unit_test(other_gates_stay))

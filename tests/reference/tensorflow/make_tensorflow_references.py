@@ -188,6 +188,23 @@ def public():
     save("signature", x, x @ values[10:].reshape(4, 10) + values[:10])
 
 
+def normed():
+    """Keras' layer normalisation in both of its forms, and gated activations."""
+    def layer(epsilon):
+        norm = tf.keras.layers.LayerNormalization(epsilon=epsilon)
+        norm.build([None, 6, 8])
+        norm.gamma.assign(weight(8) + 1)
+        norm.beta.assign(weight(8))
+        return norm
+    fused, plain, w = layer(1e-3), layer(1e-12), weight(8, 8)
+
+    def function(x):
+        y = tf.nn.gelu(tf.matmul(fused(x), w))
+        y = tf.nn.silu(tf.matmul(plain(x + y), w))
+        return [tf.nn.gelu(y, approximate=True)]
+    freeze("normed", function, [("x", random.normal(size=(3, 6, 8)).astype(np.float32))])
+
+
 IMAGE = {
     "a": weight(3, 3, 3, 4), "a_bias": weight(4), "scale": weight(4), "offset": weight(4),
     "mean": weight(4), "variance": np.abs(weight(4)) + 0.5, "deep": weight(3, 3, 4, 2),
@@ -205,6 +222,7 @@ def main():
     switched()
     trained()
     public()
+    normed()
 
 
 if __name__ == "__main__":
