@@ -6,6 +6,7 @@
 
 #include "cli/command.h"
 #include "cli/model_view.h"
+#include "device/reference/reference_evaluate.h"
 #include "graph/analysis/training_types.h"
 #include "graph/dump/dump_dot.h"
 #include "graph/dump/dump_text.h"
@@ -242,7 +243,8 @@ static pen_status inspect_run(pen_command_context *context, const void *options_
     const inspect_options *options = options_given;
     pen_model *model;
     context->input_exit_code = PEN_EXIT_MODEL;
-    PEN_TRY(pen_model_open(options->common.operands[0], NULL, &model));
+    const pen_import_options import = {.evaluate = pen_reference_evaluate};
+    PEN_TRY(pen_model_open(options->common.operands[0], &import, &model));
     const pen_status status = inspect_model(context, options, model);
     pen_model_destroy(model);
     return status;

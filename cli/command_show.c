@@ -8,6 +8,7 @@
 #include "cli/command.h"
 #include "cli/model_view.h"
 #include "cli/training_job.h"
+#include "device/reference/reference_evaluate.h"
 #include "graph/dump/drawing.h"
 #include "graph/dump/dump_svg.h"
 #include "graph/dump/layered_layout.h"
@@ -116,7 +117,8 @@ static pen_status show_model(pen_command_context *context, const show_options *o
     const pen_drawing_options groups = {0};
     const pen_model_view_sizes sizes = {options->batch, options->sizes};
     context->input_exit_code = PEN_EXIT_MODEL;
-    PEN_TRY(pen_model_open(options->common.operands[0], NULL, &model));
+    const pen_import_options import = {.evaluate = pen_reference_evaluate};
+    PEN_TRY(pen_model_open(options->common.operands[0], &import, &model));
     pen_status status = pen_model_view(context, &sizes, model, &report.graph);
     if (status != PEN_OK) goto done;
     context->input_exit_code = PEN_EXIT_USAGE;

@@ -34,5 +34,6 @@ extern const pen_op_family pen_resize_family;        // resize_op.c: resize, gri
 extern const pen_op_family pen_quantization_family;  // quantization_op.c: small integers
 extern const pen_op_family pen_random_family;   // random_op.c: bernoulli, multinomial, random_…
 extern const pen_op_family pen_spectrum_family; // spectrum_op.c: dft, windows
+extern const pen_op_family pen_unpool_family;   // unpool_op.c: max_unpool
 
 #endif // PEN_GRAPH_OP_TABLE_H

@@ -2,6 +2,7 @@
 
 #include "base/integer.h"
 #include "base/yaml_reader.h"
+#include "device/reference/reference_evaluate.h"
 
 // `cluster` goes where `devices` and `links` go, so there is the one or the other.
 static pen_status job_check_cluster(const pen_yaml_node *root, const pen_job *job) {
@@ -21,6 +22,7 @@ pen_import_options pen_job_import_options(const pen_job *job) {
         .signature = job->model.signature,
         .outputs = has_layers ? NULL : job->model.layers.outputs.items,
         .output_count = has_layers ? 0 : job->model.layers.outputs.count,
+        .evaluate = pen_reference_evaluate,
     };
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "base/file.h"
+#include "device/reference/reference_evaluate.h"
 #include "graph/analysis/training_types.h"
 #include "graph/import/import.h"
 #include "graph/import/onnx_export.h"
@@ -123,9 +124,10 @@ pen_status pen_model_export_file(const pen_model *model, const char *parameters,
 }
 
 pen_status pen_model_check_output(const char *model_path, const char *path) {
+    const pen_import_options import = {.evaluate = pen_reference_evaluate};
     pen_model *model = NULL;
     if (access(path, F_OK) != 0) return PEN_OK;
-    const pen_status status = pen_model_open(model_path, NULL, &model);
+    const pen_status status = pen_model_open(model_path, &import, &model);
     if (pen_status_get_code(status) == PEN_OUT_OF_MEMORY) return status;
     if (status != PEN_OK) {
         pen_status_ignore(status, "said when the model is compiled");

@@ -14,6 +14,7 @@ static const pen_reference_family *const reference_families[] = {
     &pen_recurrent_reference,    &pen_attention_reference,  &pen_series_reference,
     &pen_selection_reference,    &pen_einsum_reference,     &pen_resize_reference,
     &pen_quantization_reference, &pen_random_reference,     &pen_spectrum_reference,
+    &pen_unpool_reference,
 };
 
 const pen_reference_kernel *pen_reference_kernel_find(const char *op_name) {

@@ -71,6 +71,7 @@ extern const pen_reference_family pen_series_reference;
 extern const pen_reference_family pen_selection_reference;
 extern const pen_reference_family pen_einsum_reference;
 extern const pen_reference_family pen_resize_reference;
+extern const pen_reference_family pen_unpool_reference;
 extern const pen_reference_family pen_spectrum_reference;
 extern const pen_reference_family pen_random_reference;
 extern const pen_reference_family pen_quantization_reference;

@@ -184,6 +184,7 @@ static const pen_onnx_mapping ops_table[] = {
      .convert = pen_onnx_convert_matmul_integer},
     HINTED("Max", "max"),
     {.op_type = "MaxPool", .op_name = "max_pool", .taken = "storage_order=0"},
+    SAME("MaxUnpool", "max_unpool", 9),
     HINTED("Mean", "mean"),
     {.op_type = "MeanVarianceNormalization",
      .op_name = "div",

@@ -267,6 +267,49 @@ class Bidirectional(nn.Module):
         return self.head(torch.cat((state[0], state[1]), dim=1))
 
 
+class Experts(nn.Module):
+    """Attention by einsum, two of four experts a token, and sums and samples along the sequence."""
+
+    def __init__(self, width=32, heads=4, experts=4):
+        super().__init__()
+        size = width // heads
+        self.table = nn.Embedding(VOCABULARY, width)
+        self.places = nn.Embedding(16, width)
+        self.query, self.key, self.value = (nn.Parameter(torch.randn(width, heads, size) * 0.2)
+                                            for _ in range(3))
+        self.out = nn.Parameter(torch.randn(heads, size, width) * 0.2)
+        self.gate = nn.Linear(width, experts)
+        self.expert = nn.Parameter(torch.randn(experts, width, width) * 0.2)
+        self.head = nn.Linear(width, VOCABULARY)
+
+    def attend(self, x):
+        query, key, value = (torch.einsum("bld,dhk->blhk", x, weight)
+                             for weight in (self.query, self.key, self.value))
+        length = x.size(1)
+        mask = torch.triu(torch.full((length, length), -1e9, dtype=x.dtype), diagonal=1)
+        scores = torch.einsum("bqhk,bshk->bhqs", query, key) / math.sqrt(key.size(-1)) + mask
+        mixed = torch.einsum("bhqs,bshk->bqhk", scores.softmax(-1), value)
+        return torch.einsum("bqhk,hkd->bqd", mixed, self.out)
+
+    def choose(self, x):
+        logits = self.gate(x)
+        best, chosen = torch.topk(logits, 2, dim=-1)
+        gates = torch.zeros_like(logits).scatter(-1, chosen, best.softmax(-1))
+        made = torch.relu(torch.einsum("bld,edf->blef", x, self.expert))
+        picked = torch.gather(logits, -1, chosen[..., :1])
+        return torch.einsum("blef,ble->blf", made, gates) * torch.sigmoid(picked)
+
+    def forward(self, tokens):
+        counts = torch.cumsum(torch.ones_like(tokens), dim=1)
+        x = self.table(tokens) + self.places((counts - 1) % 16)
+        x = x + self.attend(x)
+        x = x + self.choose(x)
+        x = x + torch.cumsum(x, dim=1) / counts.unsqueeze(-1).to(x.dtype)
+        finer = nn.functional.interpolate(x.transpose(1, 2), scale_factor=2.0, mode="linear",
+                                          align_corners=False)
+        return self.head(nn.functional.avg_pool1d(finer, 2).transpose(1, 2))
+
+
 # name: (constructor, classes of one label an example or None for a label a token, operator set)
 MODELS = {
     "gpt2": (Gpt2, None, 15),
@@ -279,6 +322,7 @@ MODELS = {
     "gru": (lambda: Recurrent(nn.GRU), None, 15),
     "rnn": (lambda: Recurrent(nn.RNN), None, 15),
     "bidirectional": (Bidirectional, 3, 15),
+    "experts": (Experts, None, 15),
 }
 
 
