@@ -357,7 +357,7 @@ static void the_table_is_sorted_and_finds_its_entries(void **state) {
 static void a_model_cut_anywhere_is_an_error(void **state) {
     (void)state;
     static const char *const names[] = {"opset_7.onnx", "function.onnx", "constants.onnx",
-                                        "training.onnx"};
+                                        "training.onnx", "recurrent.onnx"};
     for (size_t n = 0; n < sizeof names / sizeof names[0]; n++) {
         pen_arena *arena = check_arena();
         char path[256];
@@ -383,8 +383,8 @@ static void a_model_cut_anywhere_is_an_error(void **state) {
 
 static void every_refused_allocation_is_an_error(void **state) {
     (void)state;
-    static const char *const names[] = {"opset_7", "function", "external", "training",
-                                        "unsupported"};
+    static const char *const names[] = {"opset_7",  "function",    "external",
+                                        "training", "unsupported", "recurrent"};
     for (size_t n = 0; n < sizeof names / sizeof names[0]; n++) {
         char path[256];
         snprintf(path, sizeof path, MODELS "%s.onnx", names[n]);
