@@ -17,7 +17,8 @@ struct guard_gradient {
     pen_value_id value;
     uint32_t update;  // position
     uint32_t maker;   // position; GUARD_NONE: no node of this part
-    bool is_product;  // the maker's two factors are looked at when it is made
+    bool is_product;  // two factors are looked at when it is made: the maker's, or those of the
+                      // product to which the maker adds rows, and these
     bool is_unproven; // and that did not suffice
     // The same gradient in the executor that this one shares sums with: what that added counts.
     const guard_gradient *shared;
@@ -84,6 +85,15 @@ static bool guard_is_product(const pen_executor *executor, const pen_node *node)
     return factors < pen_executor_bytes(executor, node->outputs[0]);
 }
 
+// The product to whose result the maker of a gradient adds rows; PEN_NODE_NONE where it does not.
+static pen_node_id guard_sum(const pen_executor *executor, const pen_node *maker) {
+    if (strcmp(maker->op->name, "gather_backward") != 0) return PEN_NODE_NONE;
+    if (maker->input_count < 3 || !pen_value_is(maker->inputs[2])) return PEN_NODE_NONE;
+    uint64_t bytes;
+    if (executor_look(executor, maker->inputs[0], 0, &bytes) == NULL) return PEN_NODE_NONE;
+    return pen_graph_value(executor->spec.graph, maker->inputs[2])->producer;
+}
+
 static uint32_t *guard_positions(const pen_executor *executor) {
     uint32_t *position_of;
     const uint32_t count = pen_graph_node_count(executor->spec.graph);
@@ -126,6 +136,11 @@ static void guard_add(const pen_executor *executor, struct executor_guards *guar
         guard->is_product = guard->shared != NULL && guard->shared->is_product;
     }
     if (guard->is_product) guards->made_at[guard->maker] = index;
+    const pen_node_id sum = guard_sum(executor, guard_node(executor, guard->maker));
+    const uint32_t product = pen_node_is(sum) ? position_of[sum.index] : GUARD_NONE;
+    if (product == GUARD_NONE || guard_node(executor, product)->accumulates) return;
+    guard->is_product = guard_is_product(executor, guard_node(executor, product));
+    if (guard->is_product) guards->made_at[product] = guards->made_at[guard->maker] = index;
 }
 
 static pen_status guard_find(pen_executor *executor, struct executor_guards *guards) {
@@ -183,8 +198,9 @@ static pen_status guard_refuse(const pen_executor *executor, pen_value_id value)
 // Right after a product was made: whether its factors prove that it is finite. With what was there
 // before it is, when that was.
 static void guard_look_at_factors(const pen_executor *executor, guard_gradient *guard,
-                                  uint64_t microbatch, const pen_run_context *run) {
-    const pen_node *node = guard_node(executor, guard->maker);
+                                  uint32_t position, uint64_t microbatch,
+                                  const pen_run_context *run) {
+    const pen_node *node = guard_node(executor, position);
     const pen_graph *graph = executor->spec.graph;
     double bound = 1, terms = INFINITY;
     for (uint32_t i = 0; i < 2; i++) {
@@ -194,6 +210,15 @@ static void guard_look_at_factors(const pen_executor *executor, guard_gradient *
     }
     if (run->first_microbatch || !node->accumulates) guard->is_unproven = false;
     if (!(bound * terms < GUARD_BOUND)) guard->is_unproven = true; // also what is not a number
+}
+
+// Right after rows were added to a product: whether they prove that it stayed finite.
+static void guard_look_at_rows(const pen_executor *executor, guard_gradient *guard,
+                               uint64_t microbatch) {
+    const pen_node *node = guard_node(executor, guard->maker);
+    const pen_shape *rows = &pen_value_type(executor->spec.graph, node->inputs[1])->shape;
+    const double bound = guard_magnitude(executor, node->inputs[0], microbatch);
+    if (!(bound * (double)pen_shape_element_count(rows) < GUARD_BOUND)) guard->is_unproven = true;
 }
 
 static pen_status guard_look_at_gradient(const pen_executor *executor, const guard_gradient *guard,
@@ -241,8 +266,12 @@ pen_status executor_guard_after(const pen_executor *executor, uint32_t position,
         }
     }
     const uint32_t index = guards->made_at[position];
-    if (index != GUARD_NONE) {
-        guard_look_at_factors(executor, &guards->gradients[index], microbatch, run);
+    if (index == GUARD_NONE) return PEN_OK;
+    const bool adds_rows = guard_node(executor, position)->input_count > 2; // a product has two
+    if (adds_rows) {
+        guard_look_at_rows(executor, &guards->gradients[index], microbatch);
+    } else {
+        guard_look_at_factors(executor, &guards->gradients[index], position, microbatch, run);
     }
     return PEN_OK;
 }
