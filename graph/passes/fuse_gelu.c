@@ -142,7 +142,7 @@ static bool product_split(pen_fuse_match *match, gelu_product *product) {
 static bool product_follow(pen_fuse_match *match, pen_value_id value, double number,
                            gelu_product *product) {
     *product = (gelu_product){1, PEN_VALUE_NONE};
-    for (;;) {
+    while (!match->is_full) {
         pen_value_id read;
         const pen_node_id reader = pen_fuse_reader(match, value, &read);
         const bool divides = pen_fuse_is(match, reader, "div");
@@ -168,6 +168,7 @@ static bool product_follow(pen_fuse_match *match, pen_value_id value, double num
         }
         value = pen_fuse_output(match, reader);
     }
+    return false;
 }
 
 static bool polynomial_is(const gelu_polynomial *a, double c0, double c1, double c3) {

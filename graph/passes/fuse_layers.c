@@ -43,6 +43,7 @@ static pen_status fuser_find(layer_fuser *f, pen_node_id anchor) {
     for (size_t i = 0; i < sizeof fuse_rules / sizeof *fuse_rules; i++) {
         pen_fuse_match match = pen_fuse_match_begin(f->graph, &f->readers);
         if (!fuse_rules[i](&match, anchor)) continue;
+        if (!pen_element_is_float(pen_fuse_type(&match, match.inputs[0])->element)) continue;
         if (!pen_fuse_is_closed(&match) || !fuser_is_free(f, &match)) continue;
         return fuser_take(f, &match);
     }

@@ -73,7 +73,8 @@ static bool match_passes(const pen_fuse_match *match, pen_node_id id) {
 pen_value_id pen_fuse_behind(pen_fuse_match *match, pen_value_id value) {
     for (;;) {
         const pen_value *found = pen_graph_value(match->graph, value);
-        if (found->kind != PEN_VALUE_COMPUTED || !match_passes(match, found->producer)) {
+        if (found->kind != PEN_VALUE_COMPUTED || !match_passes(match, found->producer) ||
+            match->is_full) {
             return value;
         }
         match_add(match, found->producer, true);
@@ -114,7 +115,7 @@ static pen_node_id match_only_reader(const pen_fuse_match *match, pen_value_id v
 
 pen_node_id pen_fuse_reader(pen_fuse_match *match, pen_value_id value, pen_value_id *out_value) {
     pen_node_id reader = match_only_reader(match, value);
-    while (pen_node_is(reader) && match_passes(match, reader)) {
+    while (pen_node_is(reader) && !match->is_full && match_passes(match, reader)) {
         match_add(match, reader, true);
         value = pen_fuse_output(match, reader);
         reader = match_only_reader(match, value);

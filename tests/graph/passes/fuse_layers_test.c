@@ -429,6 +429,22 @@ static void hard_swish_is_found(void **state) {
     assert_int_equal(pen_graph_node_count(fuse(&s, y)), 4);
 }
 
+// Arithmetic of integers that looks like an activation, and chains longer than a spelling.
+static void integers_and_long_chains_stay(void **state) {
+    (void)state;
+    const pen_tensor_type integers = {PEN_INT32, {1, {5}}};
+    speller s = speller_begin(integers);
+    const pen_value_id gate = hold(&s, apply(&s, "add", s.x, number(&s, 3)), 0, 6);
+    pen_value_id y = apply(&s, "div", apply(&s, "mul", s.x, gate), number(&s, 6));
+    assert_int_equal(pen_graph_node_count(fuse(&s, y)), 4);
+    s = speller_begin(states);
+    y = apply_one(&s, "sigmoid", s.x);
+    for (int i = 0; i < 200; i++) {
+        y = i % 2 == 0 ? apply(&s, "mul", y, number(&s, 1.5)) : apply_one(&s, "identity", y);
+    }
+    assert_int_equal(pen_graph_node_count(fuse(&s, apply(&s, "mul", y, s.x))), 202);
+}
+
 // Gates of something else, of another size, or with an offset.
 static void other_gates_stay(void **state) {
     (void)state;
@@ -454,4 +470,4 @@ PEN_TEST_MAIN(cmocka_unit_test(normalisations_are_found),
               cmocka_unit_test(what_only_looks_alike_stays), cmocka_unit_test(groups_are_found),
               cmocka_unit_test(rows_are_found), cmocka_unit_test(gated_activations_are_found),
               cmocka_unit_test(swish_is_found), cmocka_unit_test(hard_swish_is_found),
-              cmocka_unit_test(other_gates_stay))
+              cmocka_unit_test(integers_and_long_chains_stay), cmocka_unit_test(other_gates_stay))
