@@ -156,6 +156,7 @@ static void job_set_images(const pen_job_images *images, pen_dataset_options *op
     options->image_height = sides[0];
     options->image_width = sides[images->size.count - 1];
     options->image_channels = images->channels;
+    options->channels_last = images->data_format == 1;
 }
 
 static void job_set_text(const pen_job_text *text, pen_dataset_options *options) {

@@ -1,5 +1,7 @@
 #include "graph/passes/attach_loss.h"
 
+#include <string.h>
+
 #include "graph/op.h"
 
 const char *pen_loss_kind_name(pen_loss_kind kind) {
@@ -43,6 +45,18 @@ static pen_status loss_reshape(pen_graph *graph, pen_value_id value, const char 
     pen_value_id operands[2] = {value, PEN_VALUE_NONE};
     PEN_TRY(pen_graph_constant_ints(graph, name, rank, dims, &operands[1]));
     return loss_node(graph, "reshape", 2, operands, out_value);
+}
+
+// What a softmax over the classes reads: a model that ends with one, as Keras' do, is trained by
+// its logits. Else the output itself.
+static pen_value_id loss_find_logits(const pen_graph *graph, pen_value_id output) {
+    const pen_value *value = pen_graph_value(graph, output);
+    if (!pen_node_is(value->producer)) return output;
+    const pen_node *node = pen_graph_node(graph, value->producer);
+    if (strcmp(node->op->name, "softmax") != 0) return output;
+    const int64_t axis = pen_node_int(node, "axis");
+    const bool is_last = axis == -1 || axis == (int64_t)value->type.shape.rank - 1;
+    return is_last ? node->inputs[0] : output;
 }
 
 // Losses over classes: leading dimensions are flattened into one of targets.
@@ -100,7 +114,8 @@ pen_status pen_attach_loss(pen_graph *graph, pen_loss_kind kind, pen_value_id ou
     }
     switch (kind) {
     case PEN_LOSS_SOFTMAX_CROSS_ENTROPY:
-        return loss_attach_classes(graph, "softmax_cross_entropy_loss", output, out_loss);
+        return loss_attach_classes(graph, "softmax_cross_entropy_loss",
+                                   loss_find_logits(graph, output), out_loss);
     case PEN_LOSS_NEGATIVE_LOG_LIKELIHOOD:
         return loss_attach_classes(graph, "negative_log_likelihood_loss", output, out_loss);
     case PEN_LOSS_MEAN_SQUARED_ERROR:

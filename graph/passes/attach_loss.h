@@ -5,7 +5,8 @@
 #include "graph/graph.h"
 
 typedef enum pen_loss_kind {
-    PEN_LOSS_SOFTMAX_CROSS_ENTROPY,   // output: logits (…, classes); labels: int64 (…)
+    PEN_LOSS_SOFTMAX_CROSS_ENTROPY,   // output: logits (…, classes), or a softmax
+                                      // of them; labels: int64 (…)
     PEN_LOSS_NEGATIVE_LOG_LIKELIHOOD, // output: log-probabilities (…, classes); labels: int64 (…)
     PEN_LOSS_MEAN_SQUARED_ERROR,      // labels: as the output
     PEN_LOSS_BINARY_CROSS_ENTROPY,    // output: probabilities; labels: as the output

@@ -93,6 +93,7 @@ typedef struct pen_dataset_options {
     int64_t image_height;   // 0: 224; the picture is resized, its aspect is not kept
     int64_t image_width;    // 0: as image_height
     int64_t image_channels; // 1 (gray) or 3 (red, green, blue); 0: 3
+    bool channels_last;     // shape (height, width, channels), not (channels, height, width)
 
     // csv
     const char *label_column; // a name of the header, or an index from 0, or from the end: "-1" is

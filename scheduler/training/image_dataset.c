@@ -34,9 +34,11 @@ typedef struct image_state {
     uint64_t *starts; // [classes.count + 1] in paths
     uint64_t skipped_count;
     const char *skipped_path;
+    uint64_t channel_count; // with channels last
     pen_image_decoder *decoder;
     pen_image_resizer *resizer;
     pen_normalization normalization;
+    float *planes; // with channels last: one picture, channels first; else NULL
 } image_state;
 
 static pen_status image_list_add(image_list *list, const char *name, pen_arena *arena) {
@@ -198,6 +200,18 @@ static pen_status image_choose_shape(const pen_dataset_options *options, pen_dat
     return pen_dataset_field_measure(input, "images");
 }
 
+// Pictures are made plane by plane, and turned at the end.
+static pen_status image_set_channels_last(image_state *state, pen_dataset_field *input,
+                                          pen_arena *arena) {
+    const uint64_t channels = (uint64_t)input->shape[0];
+    PEN_TRY(PEN_NEW(arena, input->element_count, &state->planes));
+    input->shape[0] = input->shape[1];
+    input->shape[1] = input->shape[2];
+    input->shape[2] = (int64_t)channels;
+    state->channel_count = channels;
+    return PEN_OK;
+}
+
 static pen_status image_open(pen_dataset *dataset, const pen_dataset_options *options) {
     pen_arena *arena = dataset->arena;
     image_state *state;
@@ -214,6 +228,7 @@ static pen_status image_open(pen_dataset *dataset, const pen_dataset_options *op
     PEN_TRY(pen_image_decoder_create(&state->decoder));
     PEN_TRY(pen_image_resizer_create((uint32_t)input->shape[2], (uint32_t)input->shape[1],
                                      (uint32_t)input->shape[0], &state->resizer));
+    if (options->channels_last) PEN_TRY(image_set_channels_last(state, input, arena));
     pen_dataset_field_flatten(input, options);
     PEN_TRY(PEN_NEW(arena, 1, &labels));
     labels->name = "labels";
@@ -254,6 +269,16 @@ static pen_status image_read_one(image_state *state, const char *path, float *ou
     return PEN_OK;
 }
 
+static void image_turn(const image_state *state, uint64_t elements, float *out_pixels) {
+    const uint64_t channels = state->channel_count;
+    const uint64_t pixels = elements / channels;
+    for (uint64_t c = 0; c < channels; c++) {
+        for (uint64_t p = 0; p < pixels; p++) {
+            out_pixels[p * channels + c] = state->planes[c * pixels + p];
+        }
+    }
+}
+
 static pen_status image_dataset_read(pen_dataset *dataset, const uint64_t *indices, uint64_t count,
                                      void *const *out_inputs, void *out_labels) {
     image_state *state = dataset->state;
@@ -262,7 +287,10 @@ static pen_status image_dataset_read(pen_dataset *dataset, const uint64_t *indic
     int64_t *classes = out_labels;
     for (uint64_t i = 0; i < count; i++) {
         if (planes != NULL) {
-            PEN_TRY(image_read_one(state, state->paths.names[indices[i]], planes + i * elements));
+            float *picture = planes + i * elements;
+            float *made = state->planes == NULL ? picture : state->planes;
+            PEN_TRY(image_read_one(state, state->paths.names[indices[i]], made));
+            if (state->planes != NULL) image_turn(state, elements, picture);
         }
         if (classes != NULL) classes[i] = image_find_class(state, indices[i]);
     }

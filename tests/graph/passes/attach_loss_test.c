@@ -57,6 +57,30 @@ static void losses_over_classes_count_right_answers(void **state) {
     pen_arena_destroy(arena);
 }
 
+// A model that ends with softmax is trained by what that reads.
+static void a_softmax_at_the_end_is_left_out(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    const pen_tensor_type type = {PEN_FLOAT32, {2, {3, 4}}};
+    for (int axis = -1; axis < 2; axis++) {
+        pen_value_id logits, shares;
+        pen_graph *graph = graph_with(arena, &type, &logits);
+        const pen_attribute_given along = pen_attribute_int("axis", axis);
+        pen_node_spec spec = pen_node_spec_make("softmax", "shares");
+        spec.inputs = &logits;
+        spec.input_count = 1;
+        spec.attributes = &along;
+        spec.attribute_count = 1;
+        CHECK_OK(pen_graph_add_simple(graph, &spec, &shares));
+        pen_attached_loss loss;
+        CHECK_OK(pen_attach_loss(graph, PEN_LOSS_SOFTMAX_CROSS_ENTROPY, shares, &loss));
+        const pen_node_id node = pen_graph_value(graph, loss.loss)->producer;
+        const pen_value_id read = pen_graph_node(graph, node)->inputs[0];
+        assert_true(pen_value_same(read, axis == 0 ? shares : logits));
+    }
+    pen_arena_destroy(arena);
+}
+
 static void losses_over_elements_take_targets_like_the_output(void **state) {
     (void)state;
     static const pen_loss_kind kinds[] = {PEN_LOSS_MEAN_SQUARED_ERROR,
@@ -128,6 +152,7 @@ static void kinds_have_names(void **state) {
 }
 
 PEN_TEST_MAIN(cmocka_unit_test(losses_over_classes_count_right_answers),
+              cmocka_unit_test(a_softmax_at_the_end_is_left_out),
               cmocka_unit_test(losses_over_elements_take_targets_like_the_output),
               cmocka_unit_test(outputs_must_suit_the_loss),
               cmocka_unit_test(labels_find_a_free_name), cmocka_unit_test(kinds_have_names))

@@ -311,6 +311,31 @@ static void says_what_is_wrong_in_a_folder(void **state) {
     CHECK_ERROR(pen_dataset_open(&options, &dataset), PEN_NOT_FOUND, "absent");
 }
 
+static void channels_last_are_the_same_pictures_turned(void **state) {
+    (void)state;
+    pen_dataset_options options = {.format = "images",
+                                   .path = make_folder(__func__),
+                                   .image_height = 5,
+                                   .image_width = 4,
+                                   .mean = (const double[]){0.1, 0.2, 0.3},
+                                   .mean_count = 3};
+    float pictures[2][60];
+    for (uint32_t last = 0; last < 2; last++) {
+        pen_dataset *dataset;
+        options.channels_last = last == 1;
+        CHECK_OK(pen_dataset_open(&options, &dataset));
+        CHECK_OK(pen_dataset_read(dataset, (uint64_t[]){0}, 1, (void *[]){pictures[last]}, NULL));
+        assert_int_equal(pen_dataset_get_info(dataset)->inputs[0].shape[last == 1 ? 2 : 0], 3);
+        assert_int_equal(pen_dataset_get_info(dataset)->inputs[0].shape[last == 1 ? 0 : 1], 5);
+        pen_dataset_close(dataset);
+    }
+    for (uint32_t c = 0; c < 3; c++) {
+        for (uint32_t p = 0; p < 20; p++) {
+            assert_true(pictures[1][p * 3 + c] == pictures[0][c * 20 + p]);
+        }
+    }
+}
+
 static void every_failed_allocation_is_an_error(void **state) {
     (void)state;
     const pen_dataset_options options = {
@@ -339,4 +364,5 @@ PEN_TEST_MAIN(cmocka_unit_test(decodes_png_of_all_kinds), cmocka_unit_test(decod
               cmocka_unit_test(reads_a_folder_of_classes),
               cmocka_unit_test(other_files_are_left_out_and_counted),
               cmocka_unit_test(says_what_is_wrong_in_a_folder),
+              cmocka_unit_test(channels_last_are_the_same_pictures_turned),
               cmocka_unit_test(every_failed_allocation_is_an_error))
