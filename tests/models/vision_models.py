@@ -1,7 +1,7 @@
 """The classification families of torchvision, each at a size that a test can train for a step.
 
-A family is what its paper calls one; of each the smallest member is taken, with torchvision's own
-constructor and ten classes. VGG ends in a pooling that PyTorch exports for pictures of 224 x 224
+A family is what its paper calls one. Of each a small member is taken, built by torchvision's own
+constructor, with ten classes; ConvNeXt, DenseNet, ViT and Swin have fewer and narrower layers. VGG ends in a pooling that PyTorch exports for pictures of 224 x 224
 only: here it pools to one pixel.
 """
 import torch
@@ -43,6 +43,17 @@ def swin():
                            window_size=[4, 4], num_classes=CLASSES)
 
 
+def convnext():
+    from torchvision.models.convnext import CNBlockConfig, ConvNeXt
+    stages = [CNBlockConfig(24, 48, 2), CNBlockConfig(48, 96, 2), CNBlockConfig(96, None, 2)]
+    return ConvNeXt(stages, layer_scale=0.1, num_classes=CLASSES)
+
+
+def densenet():
+    return vision.DenseNet(growth_rate=16, block_config=(3, 4, 4, 3), num_init_features=32,
+                           num_classes=CLASSES)
+
+
 def plain(name, **options):
     return lambda: getattr(vision, name)(weights=None, num_classes=CLASSES, **options)
 
@@ -53,7 +64,7 @@ FAMILIES = {
     "vgg": (vgg, 32, 15),
     "resnet": (plain("resnet18"), 64, 15),
     "squeezenet": (plain("squeezenet1_1"), 64, 15),
-    "densenet": (plain("densenet121"), 64, 15),
+    "densenet": (densenet, 64, 15),
     "googlenet": (plain("googlenet", aux_logits=False, init_weights=False), 64, 15),
     "inception": (plain("inception_v3", aux_logits=False, init_weights=False), 96, 15),
     "mobilenet_v2": (plain("mobilenet_v2"), 64, 15),
@@ -62,8 +73,8 @@ FAMILIES = {
     "shufflenet": (plain("shufflenet_v2_x0_5"), 64, 15),
     "regnet": (plain("regnet_y_400mf"), 64, 15),
     "mnasnet": (plain("mnasnet0_5"), 64, 15),
-    "convnext": (plain("convnext_tiny"), 64, 15),
-    "convnext17": (plain("convnext_tiny"), 64, 17),
+    "convnext": (convnext, 64, 15),
+    "convnext17": (convnext, 64, 17),
     "vit": (vit, 48, 15),
     "vit17": (vit, 48, 17),
     "swin": (swin, 64, 15),
