@@ -65,7 +65,7 @@ FAMILIES = {
     "resnet": (plain("resnet18"), 64, 15),
     "squeezenet": (plain("squeezenet1_1"), 64, 15),
     "densenet": (densenet, 64, 15),
-    "googlenet": (plain("googlenet", aux_logits=False, init_weights=False), 64, 15),
+    "googlenet": (plain("googlenet", aux_logits=False, init_weights=False), 96, 15),
     "inception": (plain("inception_v3", aux_logits=False, init_weights=False), 96, 15),
     "mobilenet_v2": (plain("mobilenet_v2"), 64, 15),
     "mobilenet_v3": (plain("mobilenet_v3_small"), 64, 15),
