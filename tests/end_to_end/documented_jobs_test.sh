@@ -19,7 +19,7 @@ awk -v folder="$folder" '
     }
     inside { print >file }
     inside && /^[a-z]+:/ { keys = keys " " $1 }
-' README.md docs/job.md docs/cluster.md docs/run.md docs/recovery.md
+' README.md docs/job.md docs/layers.md docs/cluster.md docs/run.md docs/recovery.md
 
 count=0
 failed=0
