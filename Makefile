@@ -35,7 +35,7 @@ Q := $(if $(V),,@)
 quiet := $(findstring s,$(firstword -$(MAKEFLAGS)))
 say = $(if $(V)$(quiet),,@printf '  %-5s %s\n' $(1) $(2))
 
-packages := yaml-0.1 zlib libpng libturbojpeg jansson grpc
+packages := yaml-0.1 zlib libpng libturbojpeg jansson grpc hdf5-serial libzip
 WARNINGS := -Wall -Wextra -Wshadow -Wconversion -Wcast-qual -Wmissing-prototypes -Wvla -Werror
 CPPFLAGS := -I. -D_GNU_SOURCE -DPEN_VERSION=\"$(VERSION)\" $(if $(DEBUG),-DPEN_DEBUG)
 sanitizers := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all)

@@ -10,7 +10,7 @@ packages_of() {
     case $1 in
     build) echo gcc libc6-dev make pkg-config libopenblas-dev libopenblas0-openmp libdnnl-dev \
         libyaml-dev libjansson-dev libmetis-dev libturbojpeg0-dev libpng-dev zlib1g-dev \
-        libgrpc-dev ;;
+        libgrpc-dev libhdf5-dev libzip-dev ;;
     demo) echo dataset-fashion-mnist ;;
     test) echo libcmocka-dev libonnx-testdata openssl protobuf-compiler python3 python3-grpcio \
         python3-jsonschema python3-yaml ;;

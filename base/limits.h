@@ -24,6 +24,12 @@
 #define PEN_SEQUENCE_LIMIT (1u << 20)             // tokens of an example
 #define PEN_SAFETENSORS_HEADER_LIMIT (16u << 20)  // bytes of a header
 #define PEN_SAFETENSORS_COUNT_LIMIT 65536u        // tensors of a file
+#define PEN_HDF5_CHILDREN_LIMIT 65536u            // entries of a group
+#define PEN_HDF5_TEXTS_LIMIT 65536u               // texts of an attribute
+#define PEN_HDF5_TEXT_LIMIT (64u << 20)           // bytes of an attribute's texts
+#define PEN_HDF5_CHUNK_BYTES_LIMIT (1ull << 30)   // a piece of a dataset
+#define PEN_ZIP_MEMBERS_LIMIT 65536u              // files in an archive
+#define PEN_KERAS_LAYERS_LIMIT 65536u             // layers of a model
 #define PEN_LOCATION_BYTES_LIMIT 1024             // the name of a file of a model's contents
 #define PEN_EXTERNAL_FILES_LIMIT 4096             // files that a model's contents are in
 #define PEN_FUNCTION_COUNT_LIMIT 4096             // functions of a model

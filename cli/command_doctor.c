@@ -7,6 +7,8 @@
 #include "base/yaml_reader.h"
 #include "cli/command.h"
 #include "device/device.h"
+#include "graph/import/keras/hdf5_file.h"
+#include "graph/import/zip_file.h"
 #include "partition/strategies/metis_strategy.h"
 #include "scheduler/training/gzip_reader.h"
 #include "scheduler/training/image_decode.h"
@@ -22,8 +24,9 @@ typedef struct doctor_library {
 } doctor_library;
 
 static const doctor_library doctor_libraries[] = {
-    {"jansson", pen_jansson_version},     {"libpng", pen_png_version},
-    {"libyaml", pen_yaml_version},        {"METIS", pen_metis_version},
+    {"jansson", pen_jansson_version},     {"libhdf5", pen_hdf5_version},
+    {"libpng", pen_png_version},          {"libyaml", pen_yaml_version},
+    {"libzip", pen_zip_version},          {"METIS", pen_metis_version},
     {"turbojpeg", pen_turbojpeg_version}, {"zlib", pen_zlib_version},
 };
 #define DOCTOR_LIBRARY_COUNT (sizeof doctor_libraries / sizeof *doctor_libraries)

@@ -15,6 +15,7 @@
 #include "graph/import/import.h"
 #include "partition/plan_build.h"
 #include "partition/plan_file.h"
+#include "scheduler/model_export.h"
 #include "scheduler/plan_job.h"
 #include "scheduler/report.h"
 #include "scheduler/report_plan.h"
@@ -31,10 +32,12 @@ typedef enum show_form {
     SHOW_SVG,
     SHOW_HTML,
     SHOW_JSON,
+    SHOW_ONNX, // the model, with the places of its nodes
     SHOW_FORM_COUNT,
 } show_form;
 
-static const char *const show_suffixes[SHOW_FORM_COUNT] = {".dot", ".svg", ".html", ".json"};
+static const char *const show_suffixes[SHOW_FORM_COUNT] = {".dot", ".svg", ".html", ".json",
+                                                           ".onnx"};
 
 typedef struct show_options {
     pen_cli_common common;
@@ -52,10 +55,18 @@ static bool show_ends_with(const char *path, const char *suffix) {
     return length > suffix_length && strcmp(path + length - suffix_length, suffix) == 0;
 }
 
+static bool show_is_model(const char *path) {
+    static const char *const suffixes[] = {".onnx", ".h5", ".hdf5", ".keras", ".pb"};
+    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
+        if (show_ends_with(path, suffixes[i])) return true;
+    }
+    return false;
+}
+
 static pen_status show_find_form(const char *output, show_form *out_form) {
     if (output == NULL) {
         return pen_error(PEN_INVALID_INPUT, "-o is missing: a file that ends with .dot, .svg, "
-                                            ".html or .json");
+                                            ".html, .json or .onnx");
     }
     for (int form = 0; form < SHOW_FORM_COUNT; form++) {
         if (!show_ends_with(output, show_suffixes[form])) continue;
@@ -63,7 +74,8 @@ static pen_status show_find_form(const char *output, show_form *out_form) {
         return PEN_OK;
     }
     return pen_error(PEN_INVALID_INPUT,
-                     "-o: found '%s', expected a file that ends with .dot, .svg, .html or .json",
+                     "-o: found '%s', expected a file that ends with .dot, .svg, .html, .json or "
+                     ".onnx",
                      output);
 }
 
@@ -92,6 +104,7 @@ static pen_status show_make(const show_options *options, show_form form, pen_rep
     case SHOW_JSON:
         PEN_TRY(pen_report_json(report, arena, &text));
         break;
+    case SHOW_ONNX:
     case SHOW_FORM_COUNT:
         break;
     }
@@ -128,11 +141,36 @@ done:
     return status;
 }
 
+// The model of a plan, whose nodes say where they run.
+static pen_status show_export(const show_options *options, const pen_job *job,
+                              const pen_plan *plan) {
+    pen_model *model;
+    uint32_t count = 0;
+    const pen_import_options import = pen_job_import_options(job);
+    PEN_TRY(pen_job_blame(job, &job->model.file, pen_model_open(job->model.file, &import, &model)));
+    const pen_status status = pen_model_export_file(model, NULL, plan, options->output, &count);
+    pen_model_destroy(model);
+    PEN_TRY(status);
+    if (options->common.json) {
+        pen_json_writer json;
+        pen_command_begin_json(&json, "show");
+        pen_json_key_text(&json, "output", options->output);
+        pen_json_key_unsigned(&json, "tensors", count);
+        pen_json_end_object(&json);
+        return pen_json_finish(&json);
+    }
+    printf("%s: %u tensors\n", options->output, count);
+    if (fflush(stdout) != 0) return pen_error(PEN_IO, "cannot write to standard output");
+    return PEN_OK;
+}
+
 // The graph of a plan, with the plan in it.
 static pen_status show_plan(pen_command_context *context, const show_options *options,
-                            show_form form, const pen_plan_job *plan_job, const pen_plan *plan) {
+                            show_form form, const pen_job *job, const pen_plan_job *plan_job,
+                            const pen_plan *plan) {
     pen_report report;
     pen_drawing_options groups;
+    if (form == SHOW_ONNX) return show_export(options, job, plan);
     PEN_TRY(pen_report_plan(pen_plan_job_program(plan_job)->graph, plan, context->arena, &report,
                             &groups));
     if (options->trace != NULL) {
@@ -155,7 +193,7 @@ static pen_status show_job(pen_command_context *context, const show_options *opt
     PEN_TRY(pen_plan_job_create(job, &job_options, &plan_job));
     context->input_exit_code = PEN_EXIT_SPEC;
     pen_status status = pen_plan_job_place(plan_job, context->arena, &plan);
-    if (status == PEN_OK) status = show_plan(context, options, form, plan_job, plan);
+    if (status == PEN_OK) status = show_plan(context, options, form, job, plan_job, plan);
     pen_plan_job_destroy(plan_job);
     return status;
 }
@@ -191,7 +229,7 @@ static pen_status show_plan_file(pen_command_context *context, const show_option
     PEN_TRY(pen_plan_job_create(job, &job_options, &plan_job));
     context->input_exit_code = PEN_EXIT_SPEC;
     pen_status status = show_check_plan(plan_job, plan, context->arena);
-    if (status == PEN_OK) status = show_plan(context, options, form, plan_job, plan);
+    if (status == PEN_OK) status = show_plan(context, options, form, job, plan_job, plan);
     pen_plan_job_destroy(plan_job);
     return pen_status_add_context(status, "in %s", path);
 }
@@ -204,14 +242,20 @@ static pen_status show_run(pen_command_context *context, const void *options_giv
     context->input_exit_code = PEN_EXIT_USAGE;
     PEN_TRY(show_find_form(options->output, &form));
     PEN_TRY(pen_command_check_output(context, options->output));
-    if (options->trace != NULL && (form == SHOW_DOT || form == SHOW_SVG)) {
+    if (options->trace != NULL && form != SHOW_HTML && form != SHOW_JSON) {
         return pen_error(PEN_INVALID_INPUT, "--trace is for pages and JSON: -o FILE.html or .json");
     }
-    if (show_ends_with(path, ".onnx") && options->trace != NULL) {
+    if (show_is_model(path) && options->trace != NULL) {
         return pen_error(PEN_INVALID_INPUT, "--trace goes with a plan or job, '%s' is a model",
                          path);
     }
-    if (show_ends_with(path, ".onnx")) return show_model(context, options, form);
+    if (form == SHOW_ONNX && show_is_model(path)) {
+        return pen_error(PEN_INVALID_INPUT,
+                         "'%s' is a model, expected a plan or job: -o FILE.onnx has the model with "
+                         "the places that a plan gives it",
+                         path);
+    }
+    if (show_is_model(path)) return show_model(context, options, form);
     context->input_exit_code = PEN_EXIT_SPEC;
     PEN_TRY(pen_command_is_plan(path, context->arena, &is_plan));
     return is_plan ? show_plan_file(context, options, form) : show_job(context, options, form);
@@ -223,7 +267,8 @@ static const pen_cli_option show_cli_options[] = {
      .field = {.key = "output",
                .kind = PEN_OPTION_TEXT,
                .offset = offsetof(show_options, output),
-               .help = "the picture: FILE.dot, .svg, .html or .json"}},
+               .help = "the picture: FILE.dot, .svg, .html or .json; of a plan, FILE.onnx too: the "
+                       "model, whose nodes say where they run"}},
     {.value_name = "JOB",
      .field = {.key = "job",
                .kind = PEN_OPTION_TEXT,

@@ -299,9 +299,13 @@ static pen_status train_save(train_run *run) {
     if (run->options->save != NULL) status = pen_parameter_file_save(run->options->save, tensors);
     if (path != NULL) status = pen_status_join(status, pen_parameter_file_save(path, tensors));
     if (job->outputs.export == NULL) return status;
+    const pen_engine *engine = pen_trainer_engine(run->trainer);
     const pen_import_options import = pen_job_import_options(job);
-    return pen_status_join(
-        status, pen_model_export(tensors, job->model.file, &import, job->outputs.export));
+    const pen_model_export_source source = {
+        .model_path = job->model.file,
+        .import = &import,
+        .plan = engine->kind->plan != NULL ? engine->kind->plan(engine) : NULL};
+    return pen_status_join(status, pen_model_export(tensors, &source, job->outputs.export));
 }
 
 // The buffers of the devices, and what the process takes with all else.

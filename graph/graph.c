@@ -414,6 +414,13 @@ void pen_graph_set_constant(pen_graph *graph, pen_value_id value, const void *da
     constant->data_bytes = pen_tensor_type_bytes(&constant->type);
 }
 
+void pen_graph_set_contents(pen_graph *graph, pen_value_id value, const void *data) {
+    pen_value *persistent = graph_value(graph, value);
+    PEN_ASSERT(persistent->kind == PEN_VALUE_PARAMETER || persistent->kind == PEN_VALUE_STATE);
+    persistent->data = data;
+    persistent->data_bytes = pen_tensor_type_bytes(&persistent->type);
+}
+
 void pen_graph_set_trainable(pen_graph *graph, pen_value_id value, bool trainable) {
     graph_value(graph, value)->trainable = trainable;
 }

@@ -200,6 +200,8 @@ PEN_NODISCARD pen_status pen_value_read_number(const pen_graph *graph, pen_value
 // Changes to what exists, for importers and passes.
 void pen_graph_set_type(pen_graph *graph, pen_value_id value, const pen_tensor_type *type);
 void pen_graph_set_constant(pen_graph *graph, pen_value_id value, const void *data);
+// Gives a parameter or state other first contents, borrowed, of the bytes of its type.
+void pen_graph_set_contents(pen_graph *graph, pen_value_id value, const void *data);
 void pen_graph_set_trainable(pen_graph *graph, pen_value_id value, bool trainable);
 void pen_graph_set_layout(pen_graph *graph, pen_value_id value, pen_layout layout);
 void pen_graph_set_replaces(pen_graph *graph, pen_value_id value, pen_value_id persistent);

@@ -28,6 +28,7 @@
 typedef struct compile_state {
     const pen_compile_request *request;
     pen_model *model; // owns the arena
+    pen_weight_file *weights;
     pen_arena *arena;
     pen_graph *graph;
     pen_program *program;
@@ -57,6 +58,11 @@ static pen_status compile_import(compile_state *state) {
     options.evaluate = pen_reference_evaluate;
     PEN_TRY(compile_blame(state, PEN_COMPILE_PART_MODEL,
                           pen_model_open(state->request->model_path, &options, &state->model)));
+    if (state->request->weights != NULL) {
+        const pen_status status =
+            pen_weight_file_apply(state->request->weights, state->model, &state->weights);
+        PEN_TRY(compile_blame(state, PEN_COMPILE_PART_WEIGHTS, status));
+    }
     state->arena = state->model->arena;
     state->graph = state->model->graph;
     PEN_TRY(PEN_NEW(state->arena, 1, &state->program));
@@ -523,6 +529,7 @@ static pen_status compile_run(compile_state *state) {
 typedef struct compile_owner {
     pen_program program; // first: a program is its owner
     pen_model *model;
+    pen_weight_file *weights;
 } compile_owner;
 
 pen_status pen_compile(const pen_compile_request *request, const pen_program **out_program) {
@@ -534,11 +541,13 @@ pen_status pen_compile(const pen_compile_request *request, const pen_program **o
         if (owner == NULL) status = pen_error_out_of_memory();
     }
     if (status != PEN_OK) {
+        pen_weight_file_close(state.weights);
         pen_model_destroy(state.model);
         return pen_status_add_context(status, "while compiling %s", request->model_path);
     }
     owner->program = *state.program;
     owner->model = state.model;
+    owner->weights = state.weights;
     *out_program = &owner->program;
     return PEN_OK;
 }
@@ -550,5 +559,6 @@ void pen_program_forget(const pen_program *program) {
 void pen_program_destroy(const pen_program *program) {
     if (program == NULL) return;
     const compile_owner *owner = (const compile_owner *)(const void *)program;
+    pen_weight_file_close(owner->weights); // the owner itself goes with the model
     pen_model_destroy(owner->model);
 }

@@ -20,6 +20,7 @@
 #include "graph/import/import.h"
 #include "graph/passes/attach_loss.h"
 #include "graph/passes/build_updates.h"
+#include "scheduler/weight_file.h"
 
 typedef enum pen_compile_mode {
     PEN_COMPILE_TRAIN,    // forward, loss, backward, update
@@ -37,6 +38,7 @@ typedef struct pen_compile_input {
 // What the user wrote that an error is about, for pen_compile_request.blame.
 typedef enum pen_compile_part {
     PEN_COMPILE_PART_MODEL,
+    PEN_COMPILE_PART_WEIGHTS,
     PEN_COMPILE_PART_INPUTS, // the examples
     PEN_COMPILE_PART_LOSS,
     PEN_COMPILE_PART_FREEZE,
@@ -50,6 +52,7 @@ typedef pen_status (*pen_compile_blame_fn)(const void *context, pen_compile_part
 typedef struct pen_compile_request {
     const char *model_path;
     pen_import_options import; // all zero: as the file says; dropout_trains follows from `mode`
+    const pen_weight_options *weights; // first contents from another file; NULL: the model's own
     pen_compile_mode mode;
     uint64_t microbatch_size; // examples: what the first dimension of the inputs becomes
     bool accumulate;          // training: gradients add up over several microbatches a step

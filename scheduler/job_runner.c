@@ -25,6 +25,8 @@ static pen_status runner_blame_part(const void *context, pen_compile_part part, 
     switch (part) {
     case PEN_COMPILE_PART_MODEL:
         return pen_job_blame(blame->job, &blame->job->model.file, status);
+    case PEN_COMPILE_PART_WEIGHTS:
+        return pen_job_blame(blame->job, &blame->job->model.weights, status);
     case PEN_COMPILE_PART_INPUTS:
         return runner_hint_column(
             blame->job, blame->part,
@@ -102,6 +104,28 @@ static pen_status runner_memory(const pen_cluster_spec *cluster, pen_arena *aren
                                   pen_cluster_reserve_error(device, bytes));
 }
 
+pen_status pen_job_weights(const pen_job *job, pen_arena *arena,
+                           const pen_weight_options **out_weights) {
+    const pen_job_model *model = &job->model;
+    const pen_job_weight_name *names = model->weight_names.items;
+    pen_weight_options *weights;
+    pen_weight_rename *renames;
+    *out_weights = NULL;
+    if (model->weights == NULL) return PEN_OK;
+    PEN_TRY(PEN_NEW(arena, 1, &weights));
+    PEN_TRY(PEN_NEW(arena, model->weight_names.count, &renames));
+    for (uint32_t i = 0; i < model->weight_names.count; i++) {
+        renames[i].from = names[i].from != NULL ? names[i].from : "";
+        renames[i].to = names[i].to != NULL ? names[i].to : "";
+    }
+    *weights = (pen_weight_options){.path = model->weights,
+                                    .renames = renames,
+                                    .rename_count = model->weight_names.count,
+                                    .is_partial = model->weights_partial};
+    *out_weights = weights;
+    return PEN_OK;
+}
+
 pen_status pen_job_compile_request(const pen_job *job, pen_dataset_part part,
                                    const pen_dataset_info *info, pen_arena *arena,
                                    pen_compile_request *out_request) {
@@ -117,6 +141,7 @@ pen_status pen_job_compile_request(const pen_job *job, pen_dataset_part part,
                                    .blame = runner_blame_part,
                                    .blame_context = blame};
     PEN_TRY(pen_feed_describe(info, arena, &request.inputs, &request.input_count));
+    PEN_TRY(pen_job_weights(job, arena, &request.weights));
     *out_request = request;
     return PEN_OK;
 }

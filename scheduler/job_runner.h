@@ -9,6 +9,11 @@
 #include "scheduler/job.h"
 #include "scheduler/runner.h"
 
+// The file of first contents that a job names; NULL: none. Lives in `arena`; the job outlives it.
+// OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_job_weights(const pen_job *job, pen_arena *arena,
+                                         const pen_weight_options **out_weights);
+
 // Model, loss, optimizer, and the inputs of `info`, which is that of `part`. Mode, microbatch_size,
 // accumulate and device are for the caller to set. What it points to lives in `arena`; the job
 // outlives it. OUT_OF_MEMORY

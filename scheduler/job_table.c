@@ -6,6 +6,23 @@
 
 #define JOB_BATCH_LIMIT 1073741824 // 2^30 examples
 
+static const pen_option_field job_weight_name_fields[] = {
+    {.key = "from",
+     .kind = PEN_OPTION_TEXT,
+     .offset = offsetof(pen_job_weight_name, from),
+     .help = "a beginning of names in the file; none fits all"},
+    {.key = "to",
+     .kind = PEN_OPTION_TEXT,
+     .offset = offsetof(pen_job_weight_name, to),
+     .help = "what it is in the model; none takes it away"},
+};
+static const pen_option_table job_weight_name_table = {
+    .size = sizeof(pen_job_weight_name),
+    PEN_OPTION_FIELDS(job_weight_name_fields),
+};
+static const pen_option_field job_weight_name_item = {.kind = PEN_OPTION_MAPPING,
+                                                      .table = &job_weight_name_table};
+
 static const pen_option_field job_model_fields[] = {
     {.key = "file",
      .kind = PEN_OPTION_PATH,
@@ -20,6 +37,21 @@ static const pen_option_field job_model_fields[] = {
      .offset = offsetof(pen_job_model, signature),
      .help = "of a SavedModel; when left out, serving_default"},
     PEN_LAYER_MODEL_FIELDS(pen_job_model, layers),
+    {.key = "weights",
+     .kind = PEN_OPTION_PATH,
+     .offset = offsetof(pen_job_model, weights),
+     .help = "first contents of parameters, by name: FILE.safetensors or FILE.npz"},
+    {.key = "weight_names",
+     .kind = PEN_OPTION_LIST,
+     .offset = offsetof(pen_job_model, weight_names),
+     .item = &job_weight_name_item,
+     .count_maximum = 256,
+     .help = "how names in that file become the model's"},
+    {.key = "weights_partial",
+     .kind = PEN_OPTION_BOOL,
+     .offset = offsetof(pen_job_model, weights_partial),
+     .default_text = "false",
+     .help = "the file may lack tensors of the model, and have others"},
 };
 static const pen_option_table job_model_table = {
     .size = sizeof(pen_job_model),

@@ -11,6 +11,7 @@
 #include "graph/import/import.h"
 #include "graph/import/onnx_export.h"
 #include "graph/import/tensorflow/graphdef_export.h"
+#include "partition/plan_places.h"
 #include "scheduler/parameter_file.h"
 #include "scheduler/training/safetensors.h"
 
@@ -32,50 +33,72 @@ static bool export_is_graphdef(const char *path) {
     return export_has_end(path, ".pb");
 }
 
-static pen_status export_write(pen_safetensors *tensors, const pen_model *model, const char *path) {
-    const pen_onnx_export_options options = {.contents = export_find,
-                                             .contents_context = tensors,
-                                             .output_types = model->output_types,
-                                             .for_inference = true};
+// The device of a node, from a plan's places.
+static const char *export_device(void *context, const char *node_name) {
+    const pen_node_place *place = pen_node_places_find(context, node_name);
+    return place != NULL ? place->device : NULL;
+}
+
+static pen_status export_write_in(pen_safetensors *tensors, const pen_model *model,
+                                  const pen_plan *plan, const char *path, pen_arena *scratch) {
+    pen_node_places places = {0};
+    pen_onnx_export_options options = {.contents = export_find,
+                                       .contents_context = tensors,
+                                       .output_types = model->output_types,
+                                       .for_inference = true};
+    if (plan != NULL) {
+        PEN_TRY(pen_plan_places(plan, scratch, &places));
+        options.places = &places;
+    }
     if (export_is_graphdef(path)) {
         const pen_graphdef_export_options graphdef = {.contents = export_find,
-                                                      .contents_context = tensors};
+                                                      .contents_context = tensors,
+                                                      .device = plan != NULL ? export_device : NULL,
+                                                      .device_context = &places};
         return pen_graphdef_export(model, &graphdef, path);
     }
     return pen_onnx_export(model->graph, &options, path);
 }
 
-static pen_status export_open_and_write(pen_safetensors *tensors, const char *model_path,
-                                        const pen_import_options *import, const char *path) {
+static pen_status export_write(pen_safetensors *tensors, const pen_model *model,
+                               const pen_plan *plan, const char *path) {
+    pen_arena *scratch;
+    PEN_TRY(pen_arena_create(&scratch));
+    const pen_status status = export_write_in(tensors, model, plan, path, scratch);
+    pen_arena_destroy(scratch);
+    return status;
+}
+
+static pen_status export_open_and_write(pen_safetensors *tensors,
+                                        const pen_model_export_source *source, const char *path) {
     pen_model *model;
-    PEN_TRY(pen_model_open(model_path, import, &model));
-    const pen_status status = export_write(tensors, model, path);
+    PEN_TRY(pen_model_open(source->model_path, source->import, &model));
+    const pen_status status = export_write(tensors, model, source->plan, path);
     pen_model_destroy(model);
     return status;
 }
 
 // `tensors_path` is for the time of the export.
 static pen_status export_through(const char *tensors_path, const pen_tensor_store *store,
-                                 const char *model_path, const pen_import_options *import,
-                                 const char *path) {
+                                 const pen_model_export_source *source, const char *path) {
     PEN_TRY(pen_parameter_file_save(tensors_path, store));
     pen_safetensors *tensors;
     pen_status status = pen_safetensors_open(tensors_path, &tensors);
     if (status == PEN_OK) {
-        status = export_open_and_write(tensors, model_path, import, path);
+        status = export_open_and_write(tensors, source, path);
         pen_safetensors_close(tensors);
     }
     unlink(tensors_path);
     return status;
 }
 
-pen_status pen_model_export(const pen_tensor_store *store, const char *model_path,
-                            const pen_import_options *import, const char *path) {
+pen_status pen_model_export(const pen_tensor_store *store, const pen_model_export_source *source,
+                            const char *path) {
     pen_arena *scratch;
     const char *tensors_path;
     PEN_TRY(pen_arena_create(&scratch));
     pen_status status = pen_arena_format(scratch, &tensors_path, "%s.tensors", path);
-    if (status == PEN_OK) status = export_through(tensors_path, store, model_path, import, path);
+    if (status == PEN_OK) status = export_through(tensors_path, store, source, path);
     pen_arena_destroy(scratch);
     return pen_status_add_context(status, "while exporting %s", path);
 }
@@ -100,25 +123,26 @@ static pen_status export_list(const pen_graph *graph, pen_arena *scratch,
     return PEN_OK;
 }
 
-static pen_status export_from_file(const pen_model *model, const char *parameters, const char *path,
-                                   pen_arena *scratch, uint32_t *out_count) {
+static pen_status export_from_file(const pen_model *model, const char *parameters,
+                                   const pen_plan *plan, const char *path, uint32_t *out_count,
+                                   pen_arena *scratch) {
     pen_tensor_store store;
     pen_safetensors *tensors = NULL;
     PEN_TRY(pen_check_parameter_types(model->graph));
     PEN_TRY(pen_check_input_types(model->graph));
     PEN_TRY(export_list(model->graph, scratch, &store));
     if (parameters != NULL) PEN_TRY(pen_parameter_file_open(parameters, &store, &tensors));
-    const pen_status status = export_write(tensors, model, path);
+    const pen_status status = export_write(tensors, model, plan, path);
     pen_safetensors_close(tensors);
     *out_count = store.count;
     return status;
 }
 
-pen_status pen_model_export_file(const pen_model *model, const char *parameters, const char *path,
-                                 uint32_t *out_count) {
+pen_status pen_model_export_file(const pen_model *model, const char *parameters,
+                                 const pen_plan *plan, const char *path, uint32_t *out_count) {
     pen_arena *scratch;
     PEN_TRY(pen_arena_create(&scratch));
-    const pen_status status = export_from_file(model, parameters, path, scratch, out_count);
+    const pen_status status = export_from_file(model, parameters, plan, path, out_count, scratch);
     pen_arena_destroy(scratch);
     return pen_status_add_context(status, "while exporting %s", path);
 }

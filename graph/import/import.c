@@ -55,6 +55,7 @@ void pen_model_destroy(pen_model *model) {
 // In the order in which they are tried.
 static const pen_model_format *const model_formats[] = {
     &pen_model_format_onnx,
+    &pen_model_format_keras,
     &pen_model_format_layers,
     &pen_model_format_graphdef,
     &pen_model_format_saved_model,
@@ -113,8 +114,6 @@ static pen_status model_refuse(const char *path, bool is_folder, pen_arena *aren
         {".tflite", "a TFLite model"},
         {".safetensors", "a file of weights"},
         {".npz", "a file of weights"},
-        {".h5", "a Keras model"},
-        {".keras", "a Keras model"},
     };
     const char *looks = NULL;
     const char *suffix = model_suffix(path);

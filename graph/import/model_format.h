@@ -47,5 +47,6 @@ extern const pen_model_format pen_model_format_onnx;        // onnx_import.c
 extern const pen_model_format pen_model_format_layers;      // graph/layers/layer_import.c
 extern const pen_model_format pen_model_format_graphdef;    // tensorflow/graphdef_format.c
 extern const pen_model_format pen_model_format_saved_model; // tensorflow/saved_model.c
+extern const pen_model_format pen_model_format_keras;       // keras/keras_import.c
 
 #endif // PEN_GRAPH_IMPORT_MODEL_FORMAT_H

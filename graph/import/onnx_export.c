@@ -11,6 +11,7 @@
 #include "graph/import/onnx_constant.h"
 #include "graph/import/onnx_mapping.h"
 #include "graph/import/onnx_number.h"
+#include "graph/import/onnx_place.h"
 #include "graph/import/onnx_tensor.h"
 #include "graph/import/protobuf_writer.h"
 #include "graph/op.h"
@@ -26,10 +27,11 @@
 typedef struct exporter {
     const pen_graph *graph;
     const pen_onnx_export_options *options;
-    const char *data_name; // of the file of contents; NULL: they are in the model
-    bool *node_used;       // [node_count]
-    bool *value_used;      // [value_count]
-    uint64_t *offsets;     // [value_count], in the file of contents
+    const char *data_name;               // of the file of contents; NULL: they are in the model
+    const pen_node_place *const *places; // [node_count], or NULL
+    bool *node_used;                     // [node_count]
+    bool *value_used;                    // [value_count]
+    uint64_t *offsets;                   // [value_count], in the file of contents
 } exporter;
 
 static bool export_is_initializer(const pen_value *value) {
@@ -289,6 +291,7 @@ static void export_write_number_attribute(pen_protobuf_writer *writer, const voi
 typedef struct export_node {
     const exporter *export;
     const pen_node *node;
+    const pen_node_place *place; // or NULL
 } export_node;
 
 static void export_write_element(pen_protobuf_writer *writer, const char *name, const char *text) {
@@ -385,6 +388,7 @@ static void export_write_node(pen_protobuf_writer *writer, const void *context) 
         pen_protobuf_write_message(writer, 5, export_write_attribute, &attribute);
     }
     if (export_axes_are_attribute(node)) export_write_axes(writer, written);
+    pen_onnx_write_place(writer, written->place);
 }
 
 // ---- types of inputs and outputs
@@ -461,7 +465,8 @@ static void export_write_graph(pen_protobuf_writer *writer, const void *context)
     }
     for (uint32_t n = 0; n < pen_graph_node_count(graph); n++) {
         if (!export->node_used[n]) continue;
-        const export_node node = {export, pen_graph_node(graph, (pen_node_id){n})};
+        const export_node node = {export, pen_graph_node(graph, (pen_node_id){n}),
+                                  export->places != NULL ? export->places[n] : NULL};
         pen_protobuf_write_message(writer, 1, export_write_node, &node);
     }
     const char *name = pen_graph_name(graph);
@@ -572,6 +577,10 @@ static pen_status export_all(exporter *export, const char *path, pen_arena *aren
     PEN_TRY(export_mark(export, arena));
     PEN_TRY(export_check(export, arena));
     PEN_TRY(export_check_outputs(export));
+    if (export->options->places != NULL) {
+        PEN_TRY(pen_node_places_resolve(export->options->places, export->graph, arena,
+                                        &export->places));
+    }
     const uint64_t stated = export->options->inline_bytes_limit;
     const uint64_t limit = stated != 0 ? stated : (uint64_t)EXPORT_INLINE_BYTES_LIMIT;
     if (export_contents_bytes(export) > limit) PEN_TRY(export_write_data(export, path, arena));

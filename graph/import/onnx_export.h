@@ -22,6 +22,7 @@
 
 #include "base/status.h"
 #include "graph/graph.h"
+#include "graph/import/node_places.h"
 
 typedef struct pen_onnx_export_options {
     // The contents of a parameter or state, of the bytes of its type; NULL for those it has in the
@@ -32,6 +33,9 @@ typedef struct pen_onnx_export_options {
     const pen_tensor_type *output_types;
     // Batch normalization uses its running statistics, dropout passes on.
     bool for_inference;
+    // Where a plan runs the nodes: written as metadata of each, under the keys "penstock.device"
+    // and "penstock.stage", which viewers show. Or NULL.
+    const pen_node_places *places;
     // Most bytes of contents within the model file; 0: what protobuf allows.
     uint64_t inline_bytes_limit;
 } pen_onnx_export_options;

@@ -103,6 +103,10 @@ PEN_NODISCARD pen_status pen_layer_builder_new(pen_graph *graph, uint64_t seed,
 // From now on weights get no contents: for finding out whether layers go together.
 void pen_layer_builder_set_dry(pen_layer_builder *builder);
 
+// First contents will be given by pen_layer_weight_fill: initialisers are not run, and weights of
+// more than `bytes_limit` in all are refused.
+void pen_layer_builder_expect_contents(pen_layer_builder *builder, uint64_t bytes_limit);
+
 // Adds an input of the model. `shape` is without the batch.
 //   INVALID_INPUT  a dimension below 1, too many of them, the name is taken
 PEN_NODISCARD pen_status pen_layer_add_input(pen_layer_builder *builder, const char *name,

@@ -28,6 +28,8 @@ struct pen_layer_builder {
     bool is_dry;             // weights get no contents
     bool is_again;           // the layer being built was applied before
     bool trains;             // it is trainable
+    bool expects_contents;   // they are given, and no more than bytes_limit
+    uint64_t bytes_limit;
 };
 
 #endif // PEN_GRAPH_LAYERS_LAYER_BUILDER_H

@@ -51,6 +51,12 @@ static pen_layer_record *weight_find(const pen_layer_builder *builder,
     return NULL;
 }
 
+void pen_layer_builder_expect_contents(pen_layer_builder *builder, uint64_t bytes_limit) {
+    builder->expects_contents = true;
+    builder->bytes_limit =
+        bytes_limit < PEN_LAYER_CONTENTS_BYTES_LIMIT ? bytes_limit : PEN_LAYER_CONTENTS_BYTES_LIMIT;
+}
+
 void pen_layer_weight_fill(pen_layer_builder *builder, const pen_layer_weight *weight,
                            const void *numbers) {
     pen_layer_record *record = weight_find(builder, weight);
@@ -88,9 +94,12 @@ static pen_status weight_make_value(pen_layer_builder *builder, const pen_layer_
     PEN_TRY(pen_tensor_type_check(&spec.type));
     spec.data_bytes = pen_tensor_type_bytes(&spec.type);
     if (!builder->is_dry) {
-        if (spec.data_bytes > PEN_LAYER_CONTENTS_BYTES_LIMIT - builder->contents_bytes) {
-            return pen_error(PEN_INVALID_INPUT, "the weights so far are above %llu bytes",
-                             (unsigned long long)PEN_LAYER_CONTENTS_BYTES_LIMIT);
+        const uint64_t limit =
+            builder->expects_contents ? builder->bytes_limit : PEN_LAYER_CONTENTS_BYTES_LIMIT;
+        if (spec.data_bytes > limit || builder->contents_bytes > limit - spec.data_bytes) {
+            return pen_error(PEN_INVALID_INPUT, "the weights so far are above %llu bytes%s",
+                             (unsigned long long)limit,
+                             builder->expects_contents ? ", more than the file can have" : "");
         }
         builder->contents_bytes += spec.data_bytes;
         PEN_TRY(PEN_NEW(builder->arena, (size_t)pen_shape_element_count(stored), &contents));
@@ -117,6 +126,7 @@ static pen_status weight_first_contents(pen_layer_builder *builder, const char *
                                         const pen_layer_record *record) {
     const int64_t count = pen_shape_element_count(&record->weight.shape);
     if (contents->initializer == PEN_LAYER_ZEROS || count == 0) return PEN_OK;
+    if (builder->expects_contents) return PEN_OK;
     pen_arena *scratch = NULL;
     float *numbers = NULL;
     PEN_TRY(pen_arena_create(&scratch));

@@ -114,8 +114,8 @@ static void the_doctor_speaks(void **state) {
     command_result result = run(arena, "doctor");
     assert_int_equal(result.exit_code, 0);
     assert_non_null(strstr(result.output, "memory  "));
-    static const char *const names[] = {"kernel level ", "OpenBLAS ",    "oneDNN ",
-                                        "\njansson ",    "\nlibpng ",    "\nlibyaml ",
+    static const char *const names[] = {"kernel level ", "OpenBLAS ",    "oneDNN ",    "\njansson ",
+                                        "\nlibpng ",     "\nlibyaml ",   "\nlibhdf5 ", "\nlibzip ",
                                         "\nMETIS ",      "\nturbojpeg ", "\nzlib "};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const char *found = strstr(result.output, names[i]);

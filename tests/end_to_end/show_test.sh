@@ -105,10 +105,19 @@ if [ -n "$browser" ]; then
     [ "$(wc -c <seen.png)" -gt 30000 ] || die "the screenshot is empty"
 fi
 
+# the model with the places of its nodes, which readers that know none pass over
+penstock show made.plan -o placed.onnx >said
+grep -q 'penstock.device' placed.onnx && grep -q 'penstock.stage' placed.onnx || die "no places in placed.onnx"
+penstock export made.plan -o exported.onnx
+cmp placed.onnx exported.onnx || die "show and export write two models"
+penstock inspect --json placed.onnx >inspected.json
+check 'd["schema"] == "penstock/inspect/1"' inspected.json
+fails 2 'is a model, expected a plan or job' "$PENSTOCK" show placed.onnx -o again.onnx
+
 # what is wrong
 model=$(ls reference/*/model.onnx | head -n 1)
 fails 2 '-o is missing' "$PENSTOCK" show "$model"
-fails 2 "found 'picture.png', expected a file that ends with .dot, .svg, .html or .json" \
+fails 2 "found 'picture.png', expected a file that ends with .dot, .svg, .html, .json or .onnx" \
     "$PENSTOCK" show "$model" -o picture.png
 fails 2 'no/such' "$PENSTOCK" show "$model" -o no/such/picture.svg
 fails 4 'none.onnx' "$PENSTOCK" show none.onnx -o picture.svg

@@ -236,7 +236,45 @@ static void onnx_accepts_what_is_written(void **state) {
     }
 }
 
-PEN_TEST_MAIN(cmocka_unit_test(what_is_written_reads_back_the_same),
+// Counts a text in a file, which must have it as often.
+static void check_count(const char *path, const char *text, uint32_t expected) {
+    pen_mapping mapping;
+    uint32_t count = 0;
+    CHECK_OK(pen_mapping_open(path, &mapping));
+    for (size_t i = 0; i + strlen(text) <= mapping.length; i++)
+        count += memcmp(mapping.bytes + i, text, strlen(text)) == 0;
+    pen_mapping_close(&mapping);
+    CHECK(count == expected, "'%s' is there %u times, expected %u", text, count, expected);
+}
+
+// The first node is placed by name, the others follow their inputs; reading the file back gives
+// the same graph.
+static void places_are_metadata_of_nodes(void **state) {
+    (void)state;
+    pen_model *model = open_model("training");
+    const char *path = scratch_path("placed.onnx");
+    const uint32_t count = pen_graph_node_count(model->graph);
+    pen_node_place place = {pen_node_name(model->graph, (pen_node_id){0}), "left", 3};
+    const pen_node_places places = pen_node_places_make(&place, 1);
+    const pen_node_place *const *found;
+    uint32_t placed = 0;
+    CHECK_OK(pen_node_places_resolve(&places, model->graph, model->arena, &found));
+    for (uint32_t n = 0; n < count; n++)
+        placed += found[n] != NULL;
+    CHECK(placed > 0, "nothing is placed");
+    export_to(model, (pen_onnx_export_options){.places = &places}, path);
+    check_count(path, "\x0a\x0fpenstock.device\x12\x04left", placed);
+    check_count(path, "\x0a\x0epenstock.stage\x12\x01\x33", placed);
+    pen_model *back = open_path(path);
+    check_equal_nodes(model, back);
+    check_equal_values(model, back);
+    pen_model_destroy(back);
+    pen_model_destroy(model);
+    assert_int_equal(unlink(path), 0);
+}
+
+PEN_TEST_MAIN(cmocka_unit_test(places_are_metadata_of_nodes),
+              cmocka_unit_test(what_is_written_reads_back_the_same),
               cmocka_unit_test(symbols_are_kept), cmocka_unit_test(new_contents_are_written),
               cmocka_unit_test(large_contents_go_to_a_file_of_their_own),
               cmocka_unit_test(inference_uses_running_statistics),

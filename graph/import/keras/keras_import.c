@@ -1,0 +1,158 @@
+// Keras' model files: .h5 of Keras 2, and .keras archives of Keras 2 and 3.
+
+#include <string.h>
+
+#include "base/json_reader.h"
+#include "graph/import/keras/hdf5_file.h"
+#include "graph/import/keras/hdf5_probe.h"
+#include "graph/import/keras/keras_build.h"
+#include "graph/import/keras/keras_config.h"
+#include "graph/import/keras/keras_options.h"
+#include "graph/import/keras/keras_weights.h"
+#include "graph/import/model_format.h"
+#include "graph/import/zip_file.h"
+
+#define KERAS_SEED 0             // of contents that are replaced by the file's
+#define KERAS_PACKING_LIMIT 1100 // deflate makes at most 1032 bytes of one
+
+// A model and where its weights are.
+typedef struct keras_import {
+    const char *path;
+    uint64_t length; // of the file
+    pen_model *model;
+    json_t *root;   // owned
+    pen_hdf5 *file; // owned
+    const char *weights_root;
+    bool is_by_place;
+} keras_import;
+
+static pen_status keras_fill_outputs(keras_import *import, const pen_keras_model *keras,
+                                     const pen_layer_tensor *outputs) {
+    pen_model *model = import->model;
+    pen_tensor_type *types;
+    const pen_value_id first = pen_graph_input(model->graph, 0);
+    const int64_t batch = pen_value_type(model->graph, first)->shape.dims[0];
+    PEN_TRY(PEN_NEW(model->arena, keras->output_count, &types));
+    for (uint32_t i = 0; i < keras->output_count; i++) {
+        types[i] = (pen_tensor_type){outputs[i].element, outputs[i].shape};
+        if (types[i].shape.rank > 0) types[i].shape.dims[0] = batch;
+    }
+    model->output_types = types;
+    model->batch_symbol = pen_graph_symbol_name(model->graph, batch);
+    return PEN_OK;
+}
+
+static pen_status keras_make_graph(keras_import *import) {
+    pen_model *model = import->model;
+    pen_keras_model *keras;
+    pen_layer_builder *builder;
+    const pen_layer_tensor *outputs;
+    PEN_TRY(pen_keras_config_read(import->root, model->arena, &keras));
+    PEN_TRY(pen_keras_options_read(keras, import->path, model->arena));
+    PEN_TRY(pen_graph_create(model->arena, keras->name, &model->graph));
+    PEN_TRY(pen_layer_builder_new(model->graph, KERAS_SEED, &builder));
+    pen_layer_builder_expect_contents(builder, KERAS_PACKING_LIMIT * import->length);
+    PEN_TRY(pen_keras_build(keras, model->path, builder, model->arena, &outputs));
+    const pen_keras_weights weights = {.file = import->file,
+                                       .root = import->weights_root,
+                                       .is_by_place = import->is_by_place,
+                                       .graph = model->graph,
+                                       .builder = builder,
+                                       .arena = model->arena};
+    PEN_TRY(pen_keras_weights_load(&weights, keras));
+    return keras_fill_outputs(import, keras, outputs);
+}
+
+// The JSON stands in the file as one text, whose lines say nothing to a user.
+static pen_status keras_load_json(keras_import *import, const char *part, const void *bytes,
+                                  size_t length) {
+    const pen_status status = pen_json_load(part, bytes, length, PEN_INVALID_INPUT, &import->root);
+    if (pen_status_get_code(status) != PEN_INVALID_INPUT) return status;
+    const pen_status said = pen_error(PEN_INVALID_INPUT, "the model's configuration (%s) is %s",
+                                      part, pen_status_message(status));
+    pen_status_ignore(status, "said again without the line");
+    return said;
+}
+
+// ---- .h5
+
+static pen_status keras_open_h5(keras_import *import, const pen_model_input *input) {
+    uint32_t count;
+    const char *const *texts;
+    pen_hdf5_kind kind;
+    PEN_TRY(pen_hdf5_probe(import->path, input->bytes, input->length));
+    PEN_TRY(pen_hdf5_open(import->path, input->bytes, input->length, &import->file));
+    PEN_TRY(pen_hdf5_read_texts(import->file, "/", "model_config", import->model->arena, &count,
+                                &texts));
+    if (count != 1) {
+        PEN_TRY(pen_hdf5_read_texts(import->file, "/", "layer_names", import->model->arena, &count,
+                                    &texts));
+        return pen_error(PEN_INVALID_INPUT,
+                         "the HDF5 file has no model, which would be in its "
+                         "attribute \"model_config\"%s",
+                         texts != NULL ? ": it has weights alone (save, not save_weights, keeps "
+                                         "both)"
+                                       : "");
+    }
+    PEN_TRY(keras_load_json(import, "model_config", texts[0], strlen(texts[0])));
+    PEN_TRY(pen_hdf5_find(import->file, "/model_weights", &kind));
+    import->weights_root = "/model_weights";
+    if (kind == PEN_HDF5_GROUP) return PEN_OK;
+    return pen_error(PEN_INVALID_INPUT, "the HDF5 file has no group \"/model_weights\"");
+}
+
+// ---- .keras
+
+static pen_status keras_read_archive(keras_import *import, const pen_zip *zip) {
+    pen_arena *arena = import->model->arena;
+    const uint8_t *bytes;
+    size_t length;
+    PEN_TRY(pen_zip_read(zip, "config.json", arena, &bytes, &length));
+    PEN_TRY(keras_load_json(import, "config.json", bytes, length));
+    PEN_TRY(pen_zip_read(zip, "model.weights.h5", arena, &bytes, &length));
+    import->weights_root = "/";
+    import->is_by_place = true;
+    PEN_TRY(pen_hdf5_probe(import->path, bytes, length));
+    return pen_hdf5_open(import->path, bytes, length, &import->file);
+}
+
+static pen_status keras_open_archive(keras_import *import, const pen_model_input *input) {
+    pen_zip *zip;
+    PEN_TRY(pen_zip_open(import->path, input->bytes, input->length, &zip));
+    const pen_status status = keras_read_archive(import, zip);
+    pen_zip_close(zip);
+    return status;
+}
+
+// ---- the format
+
+static bool keras_is_archive(const pen_model_input *input) {
+    return input->length >= 4 && memcmp(input->bytes, "PK\3\4", 4) == 0;
+}
+
+static bool keras_is_hdf5(const pen_model_input *input) {
+    return input->length >= 8 && memcmp(input->bytes, "\x89HDF\r\n\x1a\n", 8) == 0;
+}
+
+static bool keras_recognize(const pen_model_input *input) {
+    return input->bytes != NULL && (keras_is_hdf5(input) || keras_is_archive(input));
+}
+
+static pen_status keras_run(const pen_model_input *input, pen_model *model) {
+    keras_import import = {.path = model->path, .length = input->length, .model = model};
+    pen_status status = keras_is_archive(input) ? keras_open_archive(&import, input)
+                                                : keras_open_h5(&import, input);
+    if (status == PEN_OK) status = keras_make_graph(&import);
+    model->producer = "keras";
+    pen_hdf5_close(import.file);
+    json_decref(import.root);
+    return status;
+}
+
+const pen_model_format pen_model_format_keras = {
+    .name = "keras",
+    .summary = "a Keras model",
+    .suffixes = ".h5 .hdf5 .keras",
+    .recognize = keras_recognize,
+    .import = keras_run,
+};

@@ -1,0 +1,302 @@
+#include "graph/import/keras/keras_options.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/limits.h"
+#include "base/text.h"
+#include "graph/layers/layer_json.h"
+
+#define OPTIONS_PROBLEMS_SHOWN 20
+
+typedef struct options_reader {
+    const char *file;
+    pen_arena *arena;
+    pen_text problems;
+    uint32_t problem_count;
+} options_reader;
+
+static void options_complain(options_reader *reader, const pen_keras_layer *layer, const char *what,
+                             const char *name) {
+    reader->problem_count += 1;
+    if (reader->problem_count > OPTIONS_PROBLEMS_SHOWN) return;
+    pen_text_print(&reader->problems, "%s%s '%.100s' of %.100s '%.200s'",
+                   reader->problem_count > 1 ? ", " : "", what, name, layer->class_name,
+                   layer->name);
+}
+
+// ---- what may be left out
+
+typedef struct options_spare {
+    const char *key;
+    const char *only; // the one value with which it may be left out, as JSON; NULL: any
+} options_spare;
+
+// What our layers have no option for. Options that a layer does have are not looked for here.
+static const options_spare options_spares[] = {
+    {"name", NULL},
+    {"batch_input_shape", NULL},
+    {"batch_shape", NULL},
+    {"input_length", NULL},
+    {"implementation", NULL}, // how it is computed, not what
+    {"unroll", NULL},
+    {"seed", NULL}, // of numbers that are ours
+    {"autocast", NULL},
+    {"query_shape", NULL},
+    {"key_shape", NULL},
+    {"value_shape", NULL},
+    {"unit_forget_bias", NULL}, // first contents
+    {"trainable", NULL},
+    {"sparse", "false"},
+    {"ragged", "false"},
+    {"time_major", "false"},
+    {"stateful", "false"},
+    {"mask_zero", "false"},
+    {"zero_output_for_mask", "false"},
+    {"synchronized", "false"},
+    {"renorm", "false"},
+    {"keepdims", "false"},
+    {"supports_masking", NULL},
+    {"groups", "1"},
+    {"attention_axes", "[1]"},
+    {"dilation_rate", "[1, 1]"},
+    {"output_padding", "null"},
+    {"go_backwards", "false"},
+    {"return_state", "false"},
+    {"recurrent_dropout", "0.0"},
+    {"use_scale", "false"},
+    {"threshold", "0.0"},
+    {"interpolation", "\"nearest\""},
+    {"rms_scaling", "false"},
+    {"score_mode", "\"dot\""},
+    {"quantization_config", "null"},
+    {"lora_rank", "null"},
+};
+
+static bool options_ends_with(const char *text, const char *end) {
+    const size_t length = strlen(text);
+    const size_t end_length = strlen(end);
+    return length >= end_length && strcmp(text + length - end_length, end) == 0;
+}
+
+// Whether a number, text or list is written like `text`.
+static bool options_is(const json_t *value, const char *text) {
+    char written[64];
+    const size_t length = json_dumpb(value, written, sizeof written - 1, JSON_ENCODE_ANY);
+    if (length >= sizeof written) return false;
+    written[length] = '\0';
+    if (strcmp(written, text) == 0) return true;
+    char *end;
+    const double wanted = strtod(text, &end);
+    return json_is_number(value) && *end == '\0' && json_number_value(value) == wanted;
+}
+
+// No regularizer, or one that adds nothing.
+static bool options_adds_nothing(const json_t *value) {
+    const json_t *config = json_object_get(value, "config");
+    const double l1 = json_number_value(json_object_get(config, "l1"));
+    const double l2 = json_number_value(json_object_get(config, "l2"));
+    return json_is_object(config) && json_object_get(config, "factor") == NULL && l1 == 0 &&
+           l2 == 0 && json_object_size(config) > 0;
+}
+
+// A policy by its name, or as Keras 3 writes it.
+static bool options_is_float32(const json_t *value) {
+    const char *name = json_string_value(value);
+    if (name == NULL) {
+        name = json_string_value(json_object_get(json_object_get(value, "config"), "name"));
+    }
+    return name != NULL && strcmp(name, "float32") == 0;
+}
+
+static bool options_may_be_left_out(const char *key, const json_t *value) {
+    if (strcmp(key, "dtype") == 0) return options_is_float32(value);
+    if (options_ends_with(key, "_initializer")) return true;
+    if (options_ends_with(key, "_regularizer")) return options_adds_nothing(value);
+    for (size_t i = 0; i < sizeof options_spares / sizeof *options_spares; i++) {
+        if (strcmp(options_spares[i].key, key) != 0) continue;
+        return options_spares[i].only == NULL || options_is(value, options_spares[i].only);
+    }
+    return false;
+}
+
+// ---- options
+
+static const pen_option_field *options_find_field(const pen_layer *layer, const char *key) {
+    for (uint32_t i = 0; i < layer->options->field_count; i++) {
+        if (strcmp(layer->options->fields[i].key, key) == 0) return &layer->options->fields[i];
+    }
+    return NULL;
+}
+
+static bool options_is_list(const pen_option_field *field) {
+    return field->kind == PEN_OPTION_LIST;
+}
+
+static json_t *options_convert(options_reader *reader, const pen_keras_layer *named,
+                               const pen_layer *layer, const json_t *config);
+
+// {"class_name": "LSTM", "config": {…}} as {"lstm": {…}}. NULL when memory is out, or the layer
+// was complained of.
+static json_t *options_convert_inner(options_reader *reader, const pen_keras_layer *named,
+                                     const json_t *value) {
+    const pen_layer *inner;
+    const char *class_name = json_string_value(json_object_get(value, "class_name"));
+    const pen_status status = pen_layer_find_class(class_name, &inner);
+    if (status != PEN_OK) {
+        pen_status_ignore(status, "complained of with all others");
+        options_complain(reader, named, "inner layer", class_name);
+        return NULL;
+    }
+    json_t *converted = options_convert(reader, named, inner, json_object_get(value, "config"));
+    json_t *whole = json_object();
+    (void)json_object_set_new(whole, inner->name, converted);
+    return whole;
+}
+
+// [[1, 0], [0, 1]] as [1, 0, 0, 1]: paddings are one list here.
+static json_t *options_flatten(const json_t *value) {
+    json_t *flat = json_array();
+    for (size_t i = 0; i < json_array_size(value); i++) {
+        json_t *member = json_array_get(value, i);
+        if (json_is_array(member)) {
+            (void)json_array_extend(flat, member);
+        } else {
+            (void)json_array_append(flat, member);
+        }
+    }
+    return flat;
+}
+
+// Keras writes some single numbers as lists of one, and activations of Keras 3 as objects.
+static json_t *options_convert_value(options_reader *reader, const pen_keras_layer *named,
+                                     const pen_option_field *field, json_t *value) {
+    const json_t *class_name = json_object_get(value, "class_name");
+    if (json_is_string(class_name) && json_is_object(json_object_get(value, "config"))) {
+        return options_convert_inner(reader, named, value);
+    }
+    if (json_array_size(value) == 1 && !options_is_list(field)) {
+        return json_incref(json_array_get(value, 0));
+    }
+    if (json_is_array(json_array_get(value, 0))) return options_flatten(value);
+    return json_incref(value);
+}
+
+static const char *options_our_key(const pen_layer *layer, const char *key) {
+    static const char *const renamed[][2] = {{"negative_slope", "alpha"},
+                                             {"alpha", "negative_slope"}};
+    if (options_find_field(layer, key) != NULL) return key;
+    for (size_t i = 0; i < sizeof renamed / sizeof *renamed; i++) {
+        if (strcmp(key, renamed[i][0]) == 0 && options_find_field(layer, renamed[i][1]) != NULL) {
+            return renamed[i][1];
+        }
+    }
+    return key;
+}
+
+static json_t *options_convert(options_reader *reader, const pen_keras_layer *named,
+                               const pen_layer *layer, const json_t *config) {
+    json_t *converted = json_object();
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)(uintptr_t)config, key, value) {
+        const char *ours = options_our_key(layer, key);
+        const pen_option_field *field = options_find_field(layer, ours);
+        const bool is_spare = strcmp(key, "name") == 0 || strcmp(key, "dtype") == 0 ||
+                              options_ends_with(key, "_initializer");
+        if (json_is_null(value)) continue;
+        if (field != NULL && !is_spare) {
+            json_t *ready = options_convert_value(reader, named, field, value);
+            if (ready != NULL) (void)json_object_set_new(converted, ours, ready);
+            continue;
+        }
+        if (!options_may_be_left_out(key, value)) options_complain(reader, named, "option", key);
+    }
+    return converted;
+}
+
+// ---- layers
+
+// Keras says it in each call; the layers here say it once.
+static bool options_is_causal(const pen_keras_layer *layer, const char *key, const json_t *value) {
+    return strcmp(key, "use_causal_mask") == 0 && json_is_true(value) && layer->builds != NULL &&
+           options_find_field(layer->builds, "causal") != NULL && layer->call_count == 1;
+}
+
+// An argument of a call that is no tensor must say nothing.
+static void options_check_arguments(options_reader *reader, const pen_keras_layer *layer) {
+    static const char *const tensors[] = {"query", "value", "key", "initial_state", "y"};
+    for (uint32_t i = 0; i < layer->call_count; i++) {
+        const char *key;
+        json_t *value;
+        json_object_foreach((json_t *)(uintptr_t)layer->calls[i].arguments, key, value) {
+            bool is_known =
+                json_is_null(value) || json_is_false(value) || strcmp(key, "training") == 0;
+            for (size_t t = 0; t < sizeof tensors / sizeof *tensors; t++)
+                is_known = is_known || strcmp(key, tensors[t]) == 0;
+            if (!is_known) options_complain(reader, layer, "argument", key);
+        }
+    }
+}
+
+static bool options_asks_for_causal(const pen_keras_layer *layer) {
+    if (layer->call_count != 1) return false;
+    const json_t *value = json_object_get(layer->calls[0].arguments, "use_causal_mask");
+    return options_is_causal(layer, "use_causal_mask", value);
+}
+
+static pen_status options_read_layer(options_reader *reader, pen_keras_layer *layer) {
+    const pen_status found = pen_layer_find_class(layer->class_name, &layer->builds);
+    if (found != PEN_OK) {
+        if (pen_status_get_code(found) != PEN_NOT_FOUND) return found;
+        pen_status_ignore(found, "complained of with all others");
+        options_complain(reader, layer, "layer", layer->class_name);
+        layer->builds = NULL;
+        return PEN_OK;
+    }
+    const pen_yaml_node *node;
+    const uint32_t before = reader->problem_count;
+    options_check_arguments(reader, layer);
+    json_t *converted = options_convert(reader, layer, layer->builds, layer->config);
+    if (converted == NULL) return pen_error_out_of_memory();
+    if (options_asks_for_causal(layer)) (void)json_object_set_new(converted, "causal", json_true());
+    pen_status status = PEN_OK;
+    if (reader->problem_count == before) {
+        status = pen_layer_node_from_json(converted, reader->file, reader->arena, &node);
+    }
+    if (status == PEN_OK && reader->problem_count == before) {
+        status = pen_layer_read_options(layer->builds, node, reader->arena, &layer->options);
+    }
+    json_decref(converted);
+    return pen_status_add_context(status, "in layer '%.200s' of class %.100s", layer->name,
+                                  layer->class_name);
+}
+
+static pen_status options_read_model(options_reader *reader, pen_keras_model *model) {
+    for (uint32_t i = 0; i < model->layer_count; i++) {
+        pen_keras_layer *layer = &model->layers[i];
+        if (layer->is_input) continue;
+        if (layer->model != NULL) {
+            options_check_arguments(reader, layer);
+            PEN_TRY(options_read_model(reader, layer->model));
+        } else {
+            PEN_TRY(options_read_layer(reader, layer));
+        }
+    }
+    return PEN_OK;
+}
+
+pen_status pen_keras_options_read(pen_keras_model *model, const char *file, pen_arena *arena) {
+    options_reader reader = {.file = file, .arena = arena};
+    const char *problems;
+    pen_text_init(&reader.problems, arena);
+    PEN_TRY(options_read_model(&reader, model));
+    if (reader.problem_count == 0) return PEN_OK;
+    if (reader.problem_count > OPTIONS_PROBLEMS_SHOWN) {
+        pen_text_print(&reader.problems, " and %u more",
+                       reader.problem_count - OPTIONS_PROBLEMS_SHOWN);
+    }
+    PEN_TRY(pen_text_finish(&reader.problems, &problems));
+    return pen_error(PEN_UNSUPPORTED, "the model has what Penstock's layers have not: %s",
+                     problems);
+}

@@ -1,0 +1,144 @@
+// The HDF5 reader on files that Keras wrote, and on damaged ones.
+
+#include "graph/import/keras/hdf5_file.h"
+
+#include "base/file.h"
+#include "tests/support/check.h"
+
+#define NESTED "tests/reference/keras/nested.h5"
+
+static pen_hdf5 *open_file(const char *path, pen_mapping *mapping) {
+    pen_hdf5 *file;
+    CHECK_OK(pen_mapping_open(path, mapping));
+    CHECK_OK(pen_hdf5_open(path, mapping->bytes, mapping->length, &file));
+    return file;
+}
+
+static void groups_attributes_and_datasets_are_read(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    pen_mapping mapping;
+    pen_hdf5 *file = open_file(NESTED, &mapping);
+    pen_hdf5_kind kind;
+    uint32_t count;
+    const pen_hdf5_child *children;
+    const char *const *texts;
+    pen_tensor_type type;
+    const void *data;
+
+    CHECK_OK(pen_hdf5_find(file, "/", &kind));
+    assert_int_equal(kind, PEN_HDF5_GROUP);
+    CHECK_OK(pen_hdf5_find(file, "/model_weights/trunk/conv/kernel:0", &kind));
+    assert_int_equal(kind, PEN_HDF5_DATASET);
+    CHECK_OK(pen_hdf5_find(file, "/model_weights/trunk/conv/kernel:0/beyond", &kind));
+    assert_int_equal(kind, PEN_HDF5_ABSENT);
+    CHECK_OK(pen_hdf5_find(file, "/model_weights/tree", &kind));
+    assert_int_equal(kind, PEN_HDF5_ABSENT);
+
+    CHECK_OK(pen_hdf5_list(file, "/model_weights", arena, &count, &children));
+    assert_int_equal(count, 4);
+    assert_string_equal(children[0].name, "dense");
+    assert_string_equal(children[3].name, "trunk");
+    assert_int_equal(children[3].kind, PEN_HDF5_GROUP);
+    CHECK_ERROR(pen_hdf5_list(file, "/model", arena, &count, &children), PEN_NOT_FOUND,
+                "'/model' is nothing, expected a group");
+
+    CHECK_OK(pen_hdf5_read_texts(file, "/", "model_config", arena, &count, &texts));
+    assert_int_equal(count, 1);
+    assert_non_null(strstr(texts[0], "\"class_name\": \"Sequential\""));
+    CHECK_OK(
+        pen_hdf5_read_texts(file, "/model_weights/trunk", "weight_names", arena, &count, &texts));
+    assert_int_equal(count, 5);
+    assert_string_equal(texts[0], "conv/kernel:0");
+    assert_string_equal(texts[4], "norm/moving_variance:0");
+    CHECK_OK(pen_hdf5_read_texts(file, "/", "no such", arena, &count, &texts));
+    assert_int_equal(count, 0);
+    assert_null(texts);
+
+    CHECK_OK(
+        pen_hdf5_read_dataset(file, "/model_weights/trunk/conv/kernel:0", arena, &type, &data));
+    char text[PEN_SHAPE_TEXT_BYTES];
+    assert_string_equal(pen_tensor_type_format(&type, text), "float32[2,2,2,3]");
+    const uint8_t *bytes = data; // lies in one piece: nothing was copied
+    CHECK(bytes >= mapping.bytes && bytes + 96 <= mapping.bytes + mapping.length, "copied");
+    CHECK_ERROR(pen_hdf5_read_dataset(file, "/model_weights", arena, &type, &data), PEN_NOT_FOUND,
+                "'/model_weights' is a group, expected a dataset");
+    pen_hdf5_close(file);
+    pen_mapping_close(&mapping);
+    pen_arena_destroy(arena);
+}
+
+static void what_is_no_hdf5_is_refused(void **state) {
+    (void)state;
+    pen_mapping mapping;
+    pen_hdf5 *file = NULL;
+    CHECK_ERROR(pen_hdf5_open("x.h5", "short", 5, &file), PEN_CORRUPT,
+                "x.h5: not an HDF5 file by its first bytes");
+    CHECK_OK(pen_mapping_open(NESTED, &mapping));
+    CHECK_ERROR(pen_hdf5_open("x.h5", mapping.bytes, 100, &file), PEN_CORRUPT,
+                "x.h5: HDF5 cannot read '/'");
+    CHECK_ERROR(pen_hdf5_open("x.h5", mapping.bytes, mapping.length - 1000, &file), PEN_CORRUPT,
+                "HDF5 cannot read '/'");
+    pen_mapping_close(&mapping);
+}
+
+// One file of each kind of storage and of elements, and links and sizes that are refused: made by
+// make_hdf5_cases.py.
+static void every_storage_gives_the_same_numbers(void **state) {
+    (void)state;
+    static const char *const paths[] = {"/contiguous", "/chunked", "/packed", "/big_endian",
+                                        "/compact"};
+    pen_arena *arena = check_arena();
+    pen_mapping mapping;
+    pen_hdf5 *file = open_file("tests/reference/keras/cases.h5", &mapping);
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        pen_tensor_type type;
+        const void *data;
+        float numbers[12];
+        CHECK_OK(pen_hdf5_read_dataset(file, paths[i], arena, &type, &data));
+        assert_int_equal(type.element, PEN_FLOAT32);
+        assert_int_equal(type.shape.rank, 2);
+        memcpy(numbers, data, sizeof numbers);
+        for (int k = 0; k < 12; k++)
+            CHECK(numbers[k] == (float)k / 4, "%s[%d] is %g", paths[i], k, (double)numbers[k]);
+    }
+    pen_hdf5_close(file);
+    pen_mapping_close(&mapping);
+    pen_arena_destroy(arena);
+}
+
+static void what_leads_out_of_the_file_is_refused(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    pen_mapping mapping;
+    pen_hdf5 *file = open_file("tests/reference/keras/cases.h5", &mapping);
+    pen_tensor_type type;
+    const void *data;
+    pen_hdf5_kind kind;
+    CHECK_OK(pen_hdf5_find(file, "/elsewhere", &kind));
+    assert_int_equal(kind, PEN_HDF5_OTHER);
+    CHECK_OK(pen_hdf5_find(file, "/soft", &kind));
+    assert_int_equal(kind, PEN_HDF5_OTHER);
+    CHECK_ERROR(pen_hdf5_read_dataset(file, "/elsewhere", arena, &type, &data), PEN_NOT_FOUND,
+                "'/elsewhere' is something else, expected a dataset");
+    CHECK_ERROR(pen_hdf5_read_dataset(file, "/outside", arena, &type, &data), PEN_UNSUPPORTED,
+                "'/outside' is in other files");
+    CHECK_ERROR(pen_hdf5_read_dataset(file, "/virtual", arena, &type, &data), PEN_UNSUPPORTED,
+                "'/virtual' is put together of others");
+    CHECK_ERROR(pen_hdf5_read_dataset(file, "/filtered", arena, &type, &data), PEN_UNSUPPORTED,
+                "'/filtered' passes through a filter that is not known");
+    CHECK_ERROR(pen_hdf5_read_dataset(file, "/pairs", arena, &type, &data), PEN_UNSUPPORTED,
+                "'/pairs' has elements that are neither numbers");
+    CHECK_ERROR(pen_hdf5_read_dataset(file, "/endless", arena, &type, &data), PEN_CORRUPT,
+                "'/endless' has 1099511627776 bytes, more than a file of");
+    CHECK_ERROR(pen_hdf5_read_dataset(file, "/deep", arena, &type, &data), PEN_INVALID_INPUT,
+                "'/deep' has 9 dimensions, at most 8 can be");
+    pen_hdf5_close(file);
+    pen_mapping_close(&mapping);
+    pen_arena_destroy(arena);
+}
+
+PEN_TEST_MAIN(cmocka_unit_test(groups_attributes_and_datasets_are_read),
+              cmocka_unit_test(what_is_no_hdf5_is_refused),
+              cmocka_unit_test(every_storage_gives_the_same_numbers),
+              cmocka_unit_test(what_leads_out_of_the_file_is_refused))

@@ -1,0 +1,156 @@
+// Keras' models, with the weights that are in their files, compute what Keras computes:
+// tests/reference/keras has them, and the script that made them.
+
+#include <math.h>
+
+#include "base/file.h"
+#include "device/reference/reference_evaluate.h"
+#include "graph/import/import.h"
+#include "graph/import/npz_file.h"
+#include "graph/passes/infer_shapes.h"
+#include "graph/passes/set_inference.h"
+#include "tests/support/check.h"
+#include "tests/support/run_graph.h"
+
+#define KERAS_TOLERANCE 2e-5
+#define FOLDER "tests/reference/keras/"
+
+typedef struct keras_case {
+    pen_arena *arena;
+    pen_model *model;
+    pen_npz arrays; // inputs and outputs
+    run_graph run;
+} keras_case;
+
+static const pen_npz_array *find_array(const keras_case *keras, const char *kind, uint32_t index) {
+    char name[32];
+    snprintf(name, sizeof name, "%s_%u", kind, index);
+    for (uint32_t i = 0; i < keras->arrays.count; i++) {
+        if (strcmp(keras->arrays.arrays[i].name, name) == 0) return &keras->arrays.arrays[i];
+    }
+    CHECK(false, "there is no array %s", name);
+    return NULL;
+}
+
+static float array_number(const pen_npz_array *array, int64_t index) {
+    float number;
+    memcpy(&number, (const char *)array->data + (size_t)index * sizeof number, sizeof number);
+    return number;
+}
+
+static void read_arrays(keras_case *keras, const char *name) {
+    char path[128];
+    pen_mapping mapping;
+    snprintf(path, sizeof path, FOLDER "%s.npz", name);
+    CHECK_OK(pen_mapping_open(path, &mapping));
+    CHECK_OK(pen_npz_read(path, mapping.bytes, mapping.length, keras->arena, &keras->arrays));
+    pen_mapping_close(&mapping);
+}
+
+static void run_model(keras_case *keras) {
+    pen_graph *graph = keras->model->graph;
+    const int64_t batch = find_array(keras, "input", 0)->type.shape.dims[0];
+    const pen_symbol_binding binding = {keras->model->batch_symbol, batch};
+    const pen_infer_options options = {
+        .bindings = &binding, .binding_count = 1, .evaluate = pen_reference_evaluate};
+    CHECK_OK(pen_set_inference(graph));
+    CHECK_OK(pen_infer_shapes(graph, &options));
+    CHECK_OK(run_graph_init(&keras->run, graph, keras->arena));
+    for (uint32_t i = 0; i < pen_graph_input_count(graph); i++) {
+        const pen_npz_array *array = find_array(keras, "input", i);
+        const pen_value_id input = pen_graph_input(graph, i);
+        const pen_tensor_type *type = pen_value_type(graph, input);
+        void *data = keras->run.tensors[input.index].data;
+        CHECK(pen_shape_equal(&type->shape, &array->type.shape), "input %u", i);
+        for (int64_t e = 0; e < pen_shape_element_count(&type->shape); e++) {
+            if (type->element == PEN_INT64) ((int64_t *)data)[e] = (int64_t)array_number(array, e);
+            if (type->element == PEN_FLOAT32) ((float *)data)[e] = array_number(array, e);
+        }
+    }
+    CHECK_OK(run_graph_all(&keras->run));
+}
+
+static void check_outputs(const keras_case *keras, const char *path) {
+    const pen_graph *graph = keras->model->graph;
+    for (uint32_t i = 0; i < pen_graph_output_count(graph); i++) {
+        const pen_npz_array *array = find_array(keras, "output", i);
+        const pen_value_id output = pen_graph_output(graph, i);
+        const float *data = keras->run.tensors[output.index].data;
+        const int64_t count = pen_shape_element_count(&array->type.shape);
+        CHECK(pen_shape_equal(&pen_value_type(graph, output)->shape, &array->type.shape), "%s: %u",
+              path, i);
+        for (int64_t e = 0; e < count; e++) {
+            const double expected = (double)array_number(array, e);
+            CHECK(fabs((double)data[e] - expected) <= KERAS_TOLERANCE * (1 + fabs(expected)),
+                  "%s: output %u[%lld] is %g, expected %g", path, i, (long long)e, (double)data[e],
+                  expected);
+        }
+    }
+}
+
+static void check_model(const char *name, const char *form) {
+    char path[128];
+    keras_case keras = {.arena = check_arena()};
+    snprintf(path, sizeof path, FOLDER "%s.%s", name, form);
+    CHECK_OK(pen_model_open(path, NULL, &keras.model));
+    assert_string_equal(keras.model->format, "keras");
+    read_arrays(&keras, name);
+    run_model(&keras);
+    check_outputs(&keras, path);
+    pen_model_destroy(keras.model);
+    pen_arena_destroy(keras.arena);
+}
+
+static void convolutions_in_sequence(void **state) {
+    (void)state;
+    check_model("sequential_cnn", "keras");
+}
+
+static void branches_and_shared_layers(void **state) {
+    (void)state;
+    check_model("branching", "h5");
+}
+
+static void recurrent_layers(void **state) {
+    (void)state;
+    check_model("recurrent", "h5");
+    check_model("recurrent", "keras");
+}
+
+static void attention_layers(void **state) {
+    (void)state;
+    check_model("attending", "keras");
+}
+
+// A trunk that is a model, and frozen: its weights are where a frozen model's are, and stay frozen.
+static void models_within_models(void **state) {
+    (void)state;
+    check_model("nested", "h5");
+    check_model("nested", "keras");
+    pen_model *model;
+    uint32_t trained = 0, frozen = 0;
+    CHECK_OK(pen_model_open(FOLDER "nested.h5", NULL, &model));
+    for (uint32_t v = 0; v < pen_graph_value_count(model->graph); v++) {
+        const pen_value *value = pen_graph_value(model->graph, (pen_value_id){v});
+        if (value->kind != PEN_VALUE_PARAMETER) continue;
+        const bool is_trunk = strncmp(value->name, "trunk/", 6) == 0;
+        CHECK(value->trainable == !is_trunk, "%s", value->name);
+        trained += value->trainable;
+        frozen += !value->trainable;
+    }
+    assert_int_equal(trained, 4);
+    assert_int_equal(frozen, 3);
+    pen_model_destroy(model);
+}
+
+static void what_cannot_be_imported_is_listed(void **state) {
+    (void)state;
+    pen_model *model;
+    CHECK_ERROR(pen_model_open(FOLDER "cases.h5", NULL, &model), PEN_INVALID_INPUT,
+                "the HDF5 file has no model, which would be in its attribute \"model_config\"");
+}
+
+PEN_TEST_MAIN(cmocka_unit_test(convolutions_in_sequence),
+              cmocka_unit_test(branches_and_shared_layers), cmocka_unit_test(recurrent_layers),
+              cmocka_unit_test(attention_layers), cmocka_unit_test(models_within_models),
+              cmocka_unit_test(what_cannot_be_imported_is_listed))
