@@ -69,6 +69,8 @@ static pen_status compile_import(compile_state *state) {
     PEN_TRY(PEN_NEW(state->arena, COMPILE_WARNINGS_LIMIT, &state->warnings));
     state->program->warnings = state->warnings;
     state->program->batch_symbol = state->model->batch_symbol;
+    state->program->pins = state->model->pins;
+    state->program->pin_count = state->model->pin_count;
     state->program->microbatch_size = state->request->microbatch_size;
     return trains ? PEN_OK : pen_set_inference(state->graph);
 }

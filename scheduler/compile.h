@@ -70,6 +70,9 @@ typedef struct pen_compile_request {
 
 typedef struct pen_program {
     const pen_graph *graph;
+    const pen_model_pin *pins; // [pin_count], what the model's file wants; some of the nodes may
+                               // be gone
+    uint32_t pin_count;
     const char *batch_symbol; // name of the model's batch dimension; NULL: it was a number
     uint64_t microbatch_size;
     uint32_t input_count;

@@ -19,6 +19,7 @@ pen_import_options pen_job_import_options(const pen_job *job) {
     const bool has_layers = job->model.layers.layers.count > 0;
     return (pen_import_options){
         .unfreeze = job->model.unfreeze,
+        .use_device_strings = job->model.use_device_strings,
         .signature = job->model.signature,
         .outputs = has_layers ? NULL : job->model.layers.outputs.items,
         .output_count = has_layers ? 0 : job->model.layers.outputs.count,

@@ -55,6 +55,7 @@ typedef struct pen_job_model {
     const char *weights;    // a file of first contents; NULL: the model's own
     pen_option_list weight_names; // of pen_job_weight_name
     bool weights_partial;         // the file may lack tensors, and have others
+    bool use_device_strings;      // TensorFlow: the devices of nodes are pins
 } pen_job_model;
 
 typedef enum pen_job_loss {

@@ -10,6 +10,7 @@
 #include "partition/plan_place.h"
 #include "scheduler/job_runner.h"
 #include "scheduler/kernel_sizes.h"
+#include "scheduler/model_pins.h"
 #include "scheduler/plan_memory.h"
 #include "scheduler/plan_schedule.h"
 #include "scheduler/process_memory.h"
@@ -204,6 +205,9 @@ static pen_status plan_start(pen_plan_job *p) {
     PEN_TRY(pen_cluster_build_on(&machine, &job->cluster, table, p->arena, &p->request.cluster));
     PEN_TRY(plan_check_stages(p));
     PEN_TRY(plan_compile(p));
+    PEN_TRY(pen_job_blame(
+        job, &job->model.use_device_strings,
+        pen_model_pins_add(p->program, p->request.cluster, p->arena, &p->placement.constraints)));
     PEN_TRY(plan_ask_device(p));
     PEN_TRY(pen_cost_model_build(p->program->graph, p->request.cluster, table, p->arena,
                                  &p->request.costs));

@@ -51,7 +51,8 @@ typedef struct pen_import_options {
     // what the signature says.
     const char *const *outputs; // [output_count]
     uint32_t output_count;
-    const char *signature; // of a SavedModel; NULL: "serving_default", or the first there is
+    bool use_device_strings; // what nodes say of their devices goes into the model's pins
+    const char *signature;   // of a SavedModel; NULL: "serving_default", or the first there is
     // Computes what conditions of branches and lengths of loops are, which must be known when the
     // model is read. NULL: only those that stand in the model as constants are.
     pen_evaluate_fn evaluate;
@@ -59,6 +60,12 @@ typedef struct pen_import_options {
 } pen_import_options;
 
 typedef struct pen_model_files pen_model_files;
+
+// A node of the graph that the model's file wants on some device.
+typedef struct pen_model_pin {
+    const char *node;
+    const char *device; // as in the file: "/job:worker/task:1"
+} pen_model_pin;
 
 typedef struct pen_model {
     pen_graph *graph;
@@ -70,6 +77,8 @@ typedef struct pen_model {
     const pen_tensor_type *output_types; // [pen_graph_output_count], as the file declares them:
                                          // element unknown, symbols and PEN_DIMENSION_UNKNOWN
                                          // are possible
+    const pen_model_pin *pins;           // [pin_count], if they were asked for
+    uint32_t pin_count;
     const struct pen_graphdef_origin *tensorflow; // the graph it came from; NULL for other formats
     pen_arena *arena;                             // of the graph; more may be put there
     pen_model_files *files;                       // what is mapped

@@ -52,6 +52,23 @@ static pen_status draft_add_to_trial(pen_graph *graph, const pen_node_spec *spec
     return PEN_OK;
 }
 
+static pen_status draft_note_pin(pen_graphdef_draft *draft, pen_node_id node) {
+    pen_graphdef_pins *pins = draft->pins;
+    if (pins == NULL || draft->node->device[0] == '\0') return PEN_OK;
+    if (pen_graph_node(draft->graphs[0], node)->op->is_view) return PEN_OK; // goes with another
+    if (pins->count == pins->capacity) {
+        pen_model_pin *grown;
+        const uint32_t capacity = pins->capacity < 16 ? 16 : pins->capacity * 2;
+        PEN_TRY(PEN_NEW(draft->arena, capacity, &grown));
+        if (pins->count > 0) memcpy(grown, pins->pins, pins->count * sizeof *grown);
+        pins->pins = grown;
+        pins->capacity = capacity;
+    }
+    pins->pins[pins->count++] =
+        (pen_model_pin){pen_node_name(draft->graphs[0], node), draft->node->device};
+    return PEN_OK;
+}
+
 static pen_status draft_add(pen_graphdef_draft *draft, uint32_t copy, pen_node_spec *spec,
                             const pen_graphdef_value *inputs, pen_graphdef_value *out_values) {
     pen_value_id *ids, *outputs;
@@ -71,6 +88,7 @@ static pen_status draft_add(pen_graphdef_draft *draft, uint32_t copy, pen_node_s
     } else {
         pen_node_id node;
         PEN_TRY(pen_graph_add_node(draft->graphs[0], spec, &node));
+        PEN_TRY(draft_note_pin(draft, node));
         for (uint32_t i = 0; i < spec->output_count; i++) {
             outputs[i] = pen_graph_node(draft->graphs[0], node)->outputs[i];
         }

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "graph/import/import.h"
 #include "graph/import/tensorflow/graphdef_flatten.h"
 #include "graph/import/tensorflow/graphdef_mapping.h"
 
@@ -19,8 +20,15 @@ typedef struct pen_graphdef_result {
     const pen_graphdef_ints_known *ints[PEN_GRAPHDEF_TRIALS]; // NULL: not known
 } pen_graphdef_result;
 
+// Nodes of the graph, and the devices that theirs of TensorFlow ask for.
+typedef struct pen_graphdef_pins {
+    pen_model_pin *pins; // [capacity]
+    uint32_t count, capacity;
+} pen_graphdef_pins;
+
 struct pen_graphdef_draft {
     pen_arena *arena;
+    pen_graphdef_pins *pins; // NULL: nobody asks
     pen_graph *graphs[PEN_GRAPHDEF_COPIES];
     const char *path;
     const pen_graphdef_node *node;

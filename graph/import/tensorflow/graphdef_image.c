@@ -285,6 +285,42 @@ static pen_status convert_one_image(pen_graphdef_draft *draft, double epsilon) {
                       false);
 }
 
+// By the statistics of the batch, which nobody keeps. Only the first result is there.
+static pen_status norm_by_batch(pen_graphdef_draft *draft, bool is_last, double epsilon) {
+    static const int64_t axes[] = {0, 2, 3};
+    const pen_element_type element =
+        pen_graphdef_type(pen_graphdef_draft_node(draft), "T", PEN_FLOAT32);
+    const pen_attribute_given keeps = pen_attribute_int("keepdims", 1);
+    pen_graphdef_value x, scale, offset, small, mean, square, operands[2];
+    pen_graphdef_emission reduction = {.op_name = "reduce_mean",
+                                       .suffix = "mean",
+                                       .inputs = operands,
+                                       .input_count = 2,
+                                       .attributes = &keeps,
+                                       .attribute_count = 1};
+    PEN_TRY(image_operand(draft, 0, is_last, &x));
+    PEN_TRY(pen_graphdef_operand(draft, 1, &scale));
+    PEN_TRY(pen_graphdef_operand(draft, 2, &offset));
+    PEN_TRY(pen_graphdef_channel_vector(draft, "scale", scale, &scale));
+    PEN_TRY(pen_graphdef_channel_vector(draft, "offset", offset, &offset));
+    PEN_TRY(pen_graphdef_number_value(draft, "epsilon", element, epsilon, &small));
+    operands[0] = x;
+    PEN_TRY(pen_graphdef_ints_value(draft, "axes", 3, axes, &operands[1]));
+    PEN_TRY(pen_graphdef_emit(draft, &reduction, &mean));
+    PEN_TRY(pen_graphdef_emit_simple(draft, "sub", "centred", x, &mean, &x));
+    PEN_TRY(pen_graphdef_emit_simple(draft, "mul", "square", x, &x, &operands[0]));
+    reduction.suffix = "variance";
+    PEN_TRY(pen_graphdef_emit(draft, &reduction, &square));
+    PEN_TRY(pen_graphdef_emit_simple(draft, "add", "above_zero", square, &small, &square));
+    PEN_TRY(pen_graphdef_emit_simple(draft, "sqrt", "deviation", square, NULL, &square));
+    PEN_TRY(pen_graphdef_emit_simple(draft, "div", "normal", x, &square, &x));
+    PEN_TRY(pen_graphdef_emit_simple(draft, "mul", "scaled", x, &scale, &operands[0]));
+    operands[1] = offset;
+    return image_emit(
+        draft, (pen_graphdef_emission){.op_name = "add", .inputs = operands, .input_count = 2},
+        is_last);
+}
+
 static pen_status convert_batch_norm(pen_graphdef_draft *draft) {
     const pen_graphdef_node *node = pen_graphdef_draft_node(draft);
     const bool is_last = image_is_last(draft);
@@ -292,15 +328,11 @@ static pen_status convert_batch_norm(pen_graphdef_draft *draft) {
     // version 1 says 0.0001 where it says nothing
     const double epsilon = pen_graphdef_float(node, "epsilon", 0.0001);
     const pen_attribute_given attributes[] = {pen_attribute_float("epsilon", epsilon),
-                                              pen_attribute_int("training_mode", trains),
+                                              pen_attribute_int("training_mode", 0),
                                               pen_attribute_int("unbiased", 1)};
     pen_graphdef_value operands[5];
     if (trains && !is_last && image_is_one(draft)) return convert_one_image(draft, epsilon);
-    if (trains) {
-        return pen_error(PEN_UNSUPPORTED,
-                         "it normalizes by the statistics of the batch (is_training); export the "
-                         "graph for inference: then the running statistics stay as they are");
-    }
+    if (trains) return norm_by_batch(draft, is_last, epsilon);
     PEN_TRY(image_operand(draft, 0, is_last, &operands[0]));
     for (uint32_t i = 1; i < 5; i++) {
         PEN_TRY(pen_graphdef_operand(draft, i, &operands[i]));

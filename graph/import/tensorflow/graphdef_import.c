@@ -29,6 +29,7 @@ typedef struct importer {
     bool *is_statistic;             // [flat's count]
     uint64_t splat_bytes;
     pen_graphdef_origin *origin;
+    pen_graphdef_pins pins;
 } importer;
 
 // ---- preparations
@@ -267,6 +268,9 @@ static pen_status import_input(importer *import, uint32_t n, const char *name) {
 static pen_element_type import_output_element(const pen_graphdef_node *node) {
     static const char *const names[] = {"out_type", "output_type", "DstT", "dtype",
                                         "Tparams",  "T",           "Tidx"};
+    const bool asks_shape = strcmp(node->op, "Shape") == 0 || strcmp(node->op, "Size") == 0 ||
+                            strcmp(node->op, "Rank") == 0;
+    if (asks_shape) return pen_graphdef_type(node, "out_type", PEN_INT32); // T is what is asked
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         const pen_element_type element = pen_graphdef_type(node, names[i], PEN_ELEMENT_UNKNOWN);
         if (element != PEN_ELEMENT_UNKNOWN) return element;
@@ -335,6 +339,8 @@ static pen_status import_operands(importer *import, uint32_t n, pen_graphdef_dra
 static pen_status import_convert(importer *import, uint32_t n) {
     const pen_graphdef_node *node = &import->flat->nodes[n];
     pen_graphdef_draft draft = {.arena = import->arena,
+                                .pins = import->request->options->use_device_strings ? &import->pins
+                                                                                     : NULL,
                                 .path = import->path,
                                 .node = node,
                                 .mapping = pen_graphdef_mapping_find(node->op),
@@ -529,5 +535,7 @@ pen_status pen_graphdef_import(const pen_graphdef_request *request, pen_model *m
                                            .value_names = import.origin->value_names,
                                            .data_types = import.origin->data_types};
     model->tensorflow = import.origin;
+    model->pins = import.pins.pins;
+    model->pin_count = import.pins.count;
     return PEN_OK;
 }
