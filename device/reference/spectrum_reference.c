@@ -102,6 +102,38 @@ static pen_status blackman_window_run(const pen_reference_call *call) {
     return window_run(call, 0.42, 0.5, 0.08);
 }
 
+// Triangles between neighbouring points of the mel scale, over the terms of a spectrum.
+static pen_status mel_run(const pen_reference_call *call) {
+    const pen_tensor *y = &call->outputs[0];
+    const int64_t bins = y->type.shape.dims[1], terms = y->type.shape.dims[0];
+    const int64_t length = pen_tensor_get_int(&call->inputs[1], 0);
+    const double rate = (double)pen_tensor_get_int(&call->inputs[2], 0);
+    const double low = 2595 * log10(1 + pen_tensor_get(&call->inputs[3], 0) / 700);
+    const double high = 2595 * log10(1 + pen_tensor_get(&call->inputs[4], 0) / 700);
+    int64_t *points; // where bands begin, peak and end
+    PEN_TRY(PEN_NEW(call->scratch, (size_t)bins + 2, &points));
+    for (int64_t i = 0; i < bins + 2; i++) {
+        const double mel = low + (double)i * (high - low) / (double)(bins + 2);
+        const double hertz = 700 * (pow(10, mel / 2595) - 1);
+        const double point = floor((double)(length + 1) * hertz / rate);
+        points[i] = (int64_t)fmin((double)terms, fmax(0, point));
+    }
+    for (int64_t k = 0; k < bins * terms; k++) {
+        const int64_t term = k / bins, begin = points[k % bins];
+        const int64_t peak = points[k % bins + 1], end = points[k % bins + 2];
+        double weight = 0;
+        if (term >= begin && term < peak) {
+            weight = (double)(term - begin) / (double)(peak - begin);
+        } else if (term == peak) {
+            weight = 1;
+        } else if (term > peak && term < end) {
+            weight = (double)(end - term) / (double)(end - peak);
+        }
+        pen_tensor_set(y, k, weight);
+    }
+    return PEN_OK;
+}
+
 // ---- determinants
 
 // Of the matrix in `m`, [size][size], which is destroyed.
@@ -174,6 +206,7 @@ static const pen_reference_kernel spectrum_kernels[] = {
     {"hann_window", hann_window_run},
     {"hamming_window", hamming_window_run},
     {"blackman_window", blackman_window_run},
+    {"mel_weight_matrix", mel_run},
     {"det", det_run},
     {"det_backward", det_backward_run},
 };

@@ -6,6 +6,7 @@
 #include "graph/import/onnx_importer.h"
 #include "graph/op.h"
 
+#define FOLD_FLOPS_LIMIT (UINT64_C(1) << 30) // of one node
 #define FOLD_DEPTH_LIMIT 128 // nodes between a value and the constants that it is made of
 
 static pen_status fold_value(pen_onnx_importer *import, pen_value_id id, uint32_t depth);
@@ -31,6 +32,10 @@ static pen_status fold_node(pen_onnx_importer *import, pen_node_id id) {
     const pen_node *node = pen_graph_node(graph, id);
     void **data;
     PEN_TRY(pen_graph_infer_node(graph, id));
+    if (pen_node_flops(graph, id) > FOLD_FLOPS_LIMIT) {
+        return pen_error(PEN_UNSUPPORTED, "%s '%s' is too much to be computed here", node->op->name,
+                         node->name);
+    }
     PEN_TRY(PEN_NEW(import->arena, node->output_count, &data));
     for (uint32_t i = 0; i < node->output_count; i++) {
         if (!pen_value_is(node->outputs[i])) continue;

@@ -193,6 +193,7 @@ static const pen_onnx_mapping ops_table[] = {
      .own_arity = true,
      .is_several = true,
      .convert = pen_onnx_convert_mean_variance},
+    WINDOW("MelWeightMatrix", "mel_weight_matrix"),
     HINTED("Min", "min"),
     SAME("Mish", "mish", 18),
     SAME("Mod", "mod", 10),

@@ -3,6 +3,7 @@
 //   dft(x; axis, inverse, onesided)       x is […,n,…,1] (real) or […,n,…,2] (complex)
 //   stft(x, step, window, length)         dft of overlapping frames of x, [batch,n,1]
 //   hann_window(n), hamming_window(n), blackman_window(n)
+//   mel_weight_matrix(bins, length, rate, low, high)   from a spectrum to bands of the mel scale
 //   det(x)                                of matrices, the last two dimensions
 //
 // Operands that say lengths are constants. dft and stft have no gradient; that of det is dy times
@@ -110,6 +111,31 @@ static pen_status window_infer(pen_infer_context *context) {
     return pen_infer_set(context, 0, &type);
 }
 
+static pen_status mel_infer(pen_infer_context *context) {
+    const pen_node *node = pen_infer_node(context);
+    int64_t bins, length, rate;
+    double edges[2];
+    pen_element_type element;
+    PEN_TRY(spectrum_length(context, 0, 1, &bins));
+    PEN_TRY(spectrum_length(context, 1, 1, &length));
+    PEN_TRY(spectrum_length(context, 2, 1, &rate));
+    for (uint32_t i = 0; i < 2; i++) {
+        PEN_TRY(pen_infer_wrap(context, pen_value_read_number(pen_infer_graph(context),
+                                                              node->inputs[3 + i], &edges[i])));
+    }
+    if (!(edges[0] >= 0 && edges[0] <= edges[1] && edges[1] <= (double)rate / 2)) {
+        return pen_infer_error(context, PEN_INVALID_INPUT,
+                               "bands from %g to %g at a rate of %lld; 0 to half the rate is "
+                               "possible",
+                               edges[0], edges[1], (long long)rate);
+    }
+    PEN_TRY(pen_infer_wrap(context,
+                           pen_element_find(pen_node_text(node, "output_datatype"), &element)));
+    const int64_t dims[] = {length / 2 + 1, bins};
+    const pen_tensor_type type = pen_tensor_type_make(element, 2, dims);
+    return pen_infer_set(context, 0, &type);
+}
+
 // ---- det
 
 static pen_status det_infer(pen_infer_context *context) {
@@ -187,6 +213,16 @@ static const pen_op spectrum_ops[] = {
     WINDOW(hann_window, "a raised cosine"),
     WINDOW(hamming_window, "a raised cosine that does not reach 0"),
     WINDOW(blackman_window, "a sum of two cosines"),
+    {.name = "mel_weight_matrix",
+     .summary = "weights that make bands of the mel scale of a spectrum",
+     .input_min = 5,
+     .input_max = 5,
+     .output_min = 1,
+     .output_max = 1,
+     .attributes = &window_attributes[1],
+     .attribute_count = 1,
+     .constant_inputs = 0x1f,
+     .infer = mel_infer},
     {.name = "det",
      .summary = "determinants of the matrices in the last two dimensions",
      .input_min = 1,

@@ -4,6 +4,8 @@
 
 #include "graph/op.h"
 
+#define INFER_FOLD_FLOPS_LIMIT (UINT64_C(1) << 33) // of one node: a few bytes may ask for any work
+
 // Replaces symbolic dimensions of the inputs by numbers.
 static pen_status infer_bind(pen_graph *graph, const pen_infer_options *options) {
     for (uint32_t i = 0; i < pen_graph_input_count(graph); i++) {
@@ -41,9 +43,11 @@ static bool infer_is_constant(const pen_graph *graph, const pen_node *node) {
     return true;
 }
 
-// Whether what is folded stays small: the node's outputs, and all of the graph with them.
-static bool infer_output_fits(const pen_graph *graph, const pen_node *node, uint64_t *folded) {
+// Whether what is folded stays small: the node's work, its outputs, and all of the graph with them.
+static bool infer_output_fits(const pen_graph *graph, pen_node_id id, uint64_t *folded) {
+    const pen_node *node = pen_graph_node(graph, id);
     uint64_t total = *folded;
+    if (pen_node_flops(graph, id) > INFER_FOLD_FLOPS_LIMIT) return false;
     for (uint32_t i = 0; i < node->output_count; i++) {
         if (!pen_value_is(node->outputs[i])) continue;
         const pen_tensor_type *type = pen_value_type(graph, node->outputs[i]);
@@ -59,7 +63,7 @@ static bool infer_output_fits(const pen_graph *graph, const pen_node *node, uint
 static pen_status infer_fold(pen_graph *graph, pen_node_id id, const pen_infer_options *options,
                              uint64_t *folded) {
     const pen_node *node = pen_graph_node(graph, id);
-    if (!infer_is_constant(graph, node) || !infer_output_fits(graph, node, folded)) return PEN_OK;
+    if (!infer_is_constant(graph, node) || !infer_output_fits(graph, id, folded)) return PEN_OK;
     void **data;
     PEN_TRY(PEN_NEW(pen_graph_arena(graph), node->output_count, &data));
     for (uint32_t i = 0; i < node->output_count; i++) {

@@ -262,7 +262,7 @@ static bool lower_fits(const lowering *work) {
 }
 
 static pen_status lower_write(lowering *work, pen_value_id *out_value) {
-    lower_operand a, b;
+    lower_operand a = {0}, b = {0};
     lower_groups groups;
     for (uint32_t o = 0; o < work->einsum.operand_count; o++) {
         PEN_TRY(lower_operand_of(work, o, o == 0 ? &a : &b));

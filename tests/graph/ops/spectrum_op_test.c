@@ -49,6 +49,23 @@ static void windows(void **state) {
     op_check_values(&c, 0, (const double[]){4.0 / 46, 35.5 / 46, 35.5 / 46, 4.0 / 46}, 4, 1e-12);
 }
 
+static void bands_are_triangles(void **state) {
+    (void)state;
+    static const int64_t bins = 2, length = 8, rate = 8000;
+    static const double low = 0, high = 4000, above = 4001;
+    op_case c = {.op = "mel_weight_matrix",
+                 .input_count = 5,
+                 .inputs = {{.type = op_type(PEN_INT64, 0), .data = &bins, .is_constant = true},
+                            {.type = op_type(PEN_INT64, 0), .data = &length, .is_constant = true},
+                            {.type = op_type(PEN_INT64, 0), .data = &rate, .is_constant = true},
+                            {.type = op_type(PEN_FLOAT64, 0), .data = &low, .is_constant = true},
+                            {.type = op_type(PEN_FLOAT64, 0), .data = &high, .is_constant = true}}};
+    // 0, 427, 1114 and 2220 Hz fall on terms 0, 0, 1 and 2
+    op_check_values(&c, 0, (const double[]){1, 0, 0, 1, 0, 0, 0, 0, 0, 0}, 10, 1e-12);
+    c.inputs[4].data = &above;
+    op_check_error(&c, PEN_INVALID_INPUT, "bands from 0 to 4001 at a rate of 8000");
+}
+
 static void determinants(void **state) {
     (void)state;
     static const double singular[] = {1, 2, 2, 4};
@@ -66,4 +83,5 @@ static void determinants(void **state) {
 }
 
 PEN_TEST_MAIN(cmocka_unit_test(transforms), cmocka_unit_test(cuts_frames),
-              cmocka_unit_test(windows), cmocka_unit_test(determinants))
+              cmocka_unit_test(windows), cmocka_unit_test(bands_are_triangles),
+              cmocka_unit_test(determinants))
