@@ -166,18 +166,25 @@ static void conv_axes(uint32_t spatial_rank, uint32_t *out_axes) {
     out_axes[spatial_rank + 1] = 0;
 }
 
+// A kernel over `window` of Keras' last two dimensions.
+typedef struct conv_kernel_spec {
+    const char *name;
+    const pen_layer_window *window;
+    int64_t channels[2];
+    pen_layer_initializer initializer;
+} conv_kernel_spec;
+
 static pen_status conv_kernel(pen_layer_builder *builder, const pen_layer_call *call,
-                              const char *name, const pen_layer_window *window,
-                              const int64_t channels[2], pen_layer_initializer initializer,
-                              pen_value_id *out_value) {
+                              const conv_kernel_spec *spec, pen_value_id *out_value) {
     uint32_t axes[PEN_RANK_LIMIT];
+    const pen_layer_window *window = spec->window;
     pen_layer_whole_weight kernel = {
-        .name = name, .axes = axes, .contents.initializer = initializer};
+        .name = spec->name, .axes = axes, .contents.initializer = spec->initializer};
     conv_axes(window->rank, axes);
     kernel.shape.rank = window->rank + 2;
     memcpy(kernel.shape.dims, window->kernel, window->rank * sizeof window->kernel[0]);
-    kernel.shape.dims[window->rank] = channels[0];
-    kernel.shape.dims[window->rank + 1] = channels[1];
+    kernel.shape.dims[window->rank] = spec->channels[0];
+    kernel.shape.dims[window->rank + 1] = spec->channels[1];
     return pen_layer_add_whole_weight(builder, call, &kernel, out_value);
 }
 
@@ -195,9 +202,11 @@ pen_status pen_layer_conv_build(pen_layer_builder *builder, const pen_layer_call
                          options->groups, x.channels, options->filters);
     }
     conv_step step = {.window = &window, .groups = options->groups, .channels = options->filters};
-    const int64_t channels[2] = {x.channels / options->groups, options->filters};
-    PEN_TRY(conv_kernel(builder, call, "kernel", &window, channels, options->kernel_initializer,
-                        &step.kernel));
+    const conv_kernel_spec kernel = {"kernel",
+                                     &window,
+                                     {x.channels / options->groups, options->filters},
+                                     options->kernel_initializer};
+    PEN_TRY(conv_kernel(builder, call, &kernel, &step.kernel));
     PEN_TRY(conv_bias(builder, call, options, options->filters, &step.bias));
     PEN_TRY(conv_add(builder, call, &step, &x));
     return conv_give(builder, call, &x, out_result);
@@ -255,17 +264,18 @@ pen_status pen_layer_separable_conv_build(pen_layer_builder *builder, const pen_
     PEN_TRY(conv_window(options, &x, &window));
     const pen_layer_window point = {
         .rank = x.rank, .kernel = {1, 1, 1}, .strides = {1, 1, 1}, .dilations = {1, 1, 1}};
-    const int64_t channels[2] = {x.channels * options->depth_multiplier, options->filters};
+    const int64_t middle = x.channels * options->depth_multiplier;
+    const conv_kernel_spec mixing = {
+        "pointwise_kernel", &point, {middle, options->filters}, options->pointwise_initializer};
     conv_step depthwise = {.suffix = "depthwise",
                            .window = &window,
                            .groups = x.channels,
-                           .channels = channels[0],
+                           .channels = middle,
                            .bias = PEN_VALUE_NONE};
     conv_step pointwise = {.window = &point, .groups = 1, .channels = options->filters};
     PEN_TRY(conv_depthwise_kernel(builder, call, "depthwise_kernel", &window, x.channels,
                                   &depthwise.kernel));
-    PEN_TRY(conv_kernel(builder, call, "pointwise_kernel", &point, channels,
-                        options->pointwise_initializer, &pointwise.kernel));
+    PEN_TRY(conv_kernel(builder, call, &mixing, &pointwise.kernel));
     PEN_TRY(conv_bias(builder, call, options, options->filters, &pointwise.bias));
     PEN_TRY(conv_add(builder, call, &depthwise, &x));
     PEN_TRY(conv_add(builder, call, &pointwise, &x));
@@ -325,10 +335,10 @@ pen_status pen_layer_conv_transpose_build(pen_layer_builder *builder, const pen_
     PEN_TRY(pen_layer_take_spatial(builder, call, &call->inputs[0], options->data_format, &x));
     PEN_TRY(conv_window(options, &x, &window));
     PEN_TRY(conv_transpose_size(options, &window, &x, &sizes));
-    const int64_t channels[2] = {options->filters, x.channels};
+    const conv_kernel_spec kernel = {
+        "kernel", &window, {options->filters, x.channels}, options->kernel_initializer};
     operands[0] = x.value;
-    PEN_TRY(conv_kernel(builder, call, "kernel", &window, channels, options->kernel_initializer,
-                        &operands[1]));
+    PEN_TRY(conv_kernel(builder, call, &kernel, &operands[1]));
     PEN_TRY(conv_bias(builder, call, options, options->filters, &operands[2]));
     const pen_attribute_given attributes[] = {
         pen_attribute_ints("kernel_shape", x.rank, window.kernel),

@@ -81,7 +81,7 @@ static pen_status layers_read(const pen_model_input *input, pen_arena *arena,
 
 static pen_status layers_import(const pen_model_input *input, pen_model *model) {
     pen_layer_model layers = {.seed = 0};
-    const pen_option_source *source;
+    const pen_option_source *source = NULL;
     pen_layer_builder *builder = NULL;
     PEN_TRY(layers_read(input, model->arena, &layers, &source));
     PEN_TRY(pen_graph_create(model->arena, pen_path_name(input->path), &model->graph));

@@ -94,11 +94,12 @@ static const char *recurrent_weight_name(const recurrent_net *net, uint32_t dire
 
 // A part [rows, gates * units] of a parameter [directions, gates * units, rows].
 static pen_status recurrent_matrix(pen_layer_builder *builder, const pen_layer_call *call,
-                                   const recurrent_net *net, uint32_t direction, int64_t rows,
-                                   bool is_state, pen_value_id *io_value) {
+                                   const recurrent_net *net, uint32_t direction, bool is_state,
+                                   pen_value_id *io_value) {
     static const char *const kernel[3] = {"kernel", "forward/kernel", "backward/kernel"};
     static const char *const state[3] = {"recurrent_kernel", "forward/recurrent_kernel",
                                          "backward/recurrent_kernel"};
+    const int64_t rows = is_state ? net->options->units : call->inputs[0].shape.dims[2];
     const int64_t columns = net->gates * net->options->units;
     const pen_layer_contents contents = {.initializer = is_state
                                                             ? net->options->recurrent_initializer
@@ -174,15 +175,12 @@ static pen_status recurrent_complete_bias(pen_layer_builder *builder, const pen_
 
 static pen_status recurrent_weights(pen_layer_builder *builder, const pen_layer_call *call,
                                     const recurrent_net *net, pen_value_id *out_operands) {
-    const int64_t inputs = call->inputs[0].shape.dims[2];
     out_operands[PEN_RECURRENT_W] = PEN_VALUE_NONE;
     out_operands[PEN_RECURRENT_R] = PEN_VALUE_NONE;
     out_operands[PEN_RECURRENT_B] = PEN_VALUE_NONE;
     for (uint32_t d = 0; d < net->directions; d++) { // in Keras' order
-        PEN_TRY(
-            recurrent_matrix(builder, call, net, d, inputs, false, &out_operands[PEN_RECURRENT_W]));
-        PEN_TRY(recurrent_matrix(builder, call, net, d, net->options->units, true,
-                                 &out_operands[PEN_RECURRENT_R]));
+        PEN_TRY(recurrent_matrix(builder, call, net, d, false, &out_operands[PEN_RECURRENT_W]));
+        PEN_TRY(recurrent_matrix(builder, call, net, d, true, &out_operands[PEN_RECURRENT_R]));
         if (!net->options->use_bias) continue;
         PEN_TRY(recurrent_bias_part(builder, call, net, d, &out_operands[PEN_RECURRENT_B]));
     }

@@ -8,6 +8,11 @@ checks=()
 if [[ $file == device/cpu/kernels/* && $(uname -m) == x86_64 ]]; then
     level=(-DPEN_CPU_LEVEL=v3 -march=x86-64-v3)
 fi
+if [[ $file == examples/* ]]; then # programs see what is installed
+    mkdir -p build/lint/include/penstock
+    ln -sfn "$PWD/scheduler/penstock.h" "$PWD/graph/layers.h" "$PWD/base" build/lint/include/penstock/
+    level=(-isystem build/lint/include)
+fi
 # tests run under the sanitizers, which find more in them than the analyser does
 [[ $file == tests/* ]] && checks=(--checks='-clang-analyzer-*')
 flags="$CPPFLAGS $CFLAGS"
