@@ -10,7 +10,7 @@
 #include "scheduler/sample.h"
 
 typedef struct sample_writing {
-    const pen_predict_sample *sample;
+    const pen_sample_request *request;
     bool is_text; // tokens are bytes
     FILE *stream; // NULL: to be gathered in `text` for JSON
     pen_arena *arena;
@@ -37,8 +37,15 @@ static pen_status sample_write_token(sample_writing *writing, int64_t token) {
     return PEN_OK;
 }
 
+// The prompt comes with the first token: whether it suits the model is known by then.
 static pen_status sample_take(void *context, uint32_t token) {
-    return sample_write_token(context, token);
+    sample_writing *writing = context;
+    const pen_sample_request *request = writing->request;
+    if (writing->count == 0) {
+        for (uint64_t i = 0; i < request->prompt_count; i++)
+            PEN_TRY(sample_write_token(writing, request->prompt[i]));
+    }
+    return sample_write_token(writing, token);
 }
 
 // "12 7 300"
@@ -107,8 +114,7 @@ static pen_status sample_write_json(const sample_writing *writing,
 static pen_status sample_run(sample_writing *writing, const pen_sample_request *request,
                              pen_job_session *session) {
     PEN_TRY(PEN_NEW(writing->arena, request->prompt_count + request->count, &writing->tokens));
-    for (uint64_t i = 0; i < request->prompt_count; i++)
-        PEN_TRY(sample_write_token(writing, request->prompt[i]));
+    writing->request = request;
     PEN_TRY(pen_sample(session->runner, request, writing->arena, sample_take, writing));
     if (writing->stream == NULL) return sample_write_json(writing, request);
     if (fputc('\n', writing->stream) == EOF || fflush(writing->stream) != 0) {
@@ -120,7 +126,7 @@ static pen_status sample_run(sample_writing *writing, const pen_sample_request *
 pen_status pen_predict_write_sample(pen_command_context *context, const pen_predict_sample *sample,
                                     pen_job_session *session) {
     const char *format = pen_dataset_get_info(session->dataset)->format;
-    sample_writing writing = {.sample = sample, .arena = context->arena};
+    sample_writing writing = {.arena = context->arena};
     pen_sample_request request = {.count = (uint64_t)sample->count,
                                   .output = sample->output_name,
                                   .sampling = {.temperature = sample->temperature,
