@@ -19,6 +19,7 @@
 #include "graph/passes/merge_duplicates.h"
 #include "graph/passes/remove_dead.h"
 #include "graph/passes/set_inference.h"
+#include "graph/passes/skip_dropout.h"
 #include "graph/passes/split_backward.h"
 #include "graph/verify.h"
 
@@ -272,7 +273,12 @@ static pen_status compile_fuse_layers(compile_state *state) {
     PEN_TRY(pen_lower_einsum(state->graph, &lowered, &map));
     if (lowered != NULL) state->graph = lowered;
     if (lowered != NULL && pen_value_is(kept)) kept = map[kept.index];
+    PEN_TRY(pen_skip_dropout(state->graph));
     pen_fold_transposes(state->graph);
+    // what is dead would count as a reader
+    const uint32_t kept_count = pen_value_is(kept) ? 1 : 0;
+    PEN_TRY(pen_remove_dead(state->graph, kept_count, &kept, &state->graph, &map));
+    if (pen_value_is(kept)) kept = map[kept.index];
     PEN_TRY(pen_fuse_layers(state->graph, 1, &kept, &state->graph, &map));
     if (map != NULL && pen_value_is(kept)) kept = map[kept.index];
     return pen_fuse_attention(state->graph, 1, &kept, &state->graph, &map);

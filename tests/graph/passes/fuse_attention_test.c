@@ -6,6 +6,8 @@
 #include "base/random.h"
 #include "graph/op.h"
 #include "graph/passes/fold_transposes.h"
+#include "graph/passes/remove_dead.h"
+#include "graph/passes/skip_dropout.h"
 #include "tests/support/check.h"
 #include "tests/support/op_check.h"
 #include "tests/support/run_graph.h"
@@ -230,6 +232,25 @@ static void batches_of_one_dimension_are_found(void **state) {
     check_attribute(found, "y_by_row", 1);
 }
 
+// A dropout that drops nothing stands between the weights and the values.
+static void idle_dropouts_are_skipped(void **state) {
+    (void)state;
+    for (int training = 0; training < 2; training++) {
+        model m = model_make(false);
+        const pen_value_id keys = transpose(m.graph, m.k, 4, 0, 1, 3, 2);
+        const pen_value_id weights = softmax(m.graph, two(m.graph, "matmul", m.q, keys));
+        const pen_value_id ratio = number(m.graph, training ? 0 : 0.5);
+        const pen_value_id mode = number(m.graph, training);
+        const pen_value_id dropped = add_node(m.graph, "dropout", 3, weights, ratio, mode);
+        const pen_value_id again = add_node(m.graph, "dropout", 3, dropped, ratio, mode);
+        const pen_value_id y = two(m.graph, "matmul", again, m.v);
+        CHECK_OK(pen_skip_dropout(m.graph));
+        const pen_value_id *map;
+        CHECK_OK(pen_remove_dead(m.graph, 1, &y, &m.graph, &map));
+        CHECK(fuse(&m, map[y.index]) != NULL, "not found");
+    }
+}
+
 static void others_stay(void **state) {
     (void)state;
     // the weights are an output, too
@@ -281,5 +302,6 @@ static void weights_are_read_as_they_lie(void **state) {
 
 PEN_TEST_MAIN(cmocka_unit_test(decoders_are_found), cmocka_unit_test(added_masks_are_found),
               cmocka_unit_test(filled_masks_are_found),
-              cmocka_unit_test(batches_of_one_dimension_are_found), cmocka_unit_test(others_stay),
+              cmocka_unit_test(batches_of_one_dimension_are_found),
+              cmocka_unit_test(idle_dropouts_are_skipped), cmocka_unit_test(others_stay),
               cmocka_unit_test(weights_are_read_as_they_lie))
