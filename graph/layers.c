@@ -55,12 +55,14 @@ static pen_status layers_check_name(const char *name) {
 static pen_status layers_input(pen_layers *layers, const char *name, uint32_t rank,
                                const int64_t *dims, const char *element) {
     PEN_TRY(layers_check_name(name));
-    pen_text_print(&layers->inputs, "\"%s\": {dtype: %s, shape: [", name, element);
     for (uint32_t i = 0; i < rank; i++) {
-        pen_text_print(&layers->inputs, "%s%" PRId64, i > 0 ? ", " : "", dims[i]);
         if (dims[i] >= 1) continue;
         return pen_error(PEN_INVALID_INPUT, "input '%.100s': dimension %u is %" PRId64, name, i,
                          dims[i]);
+    }
+    pen_text_print(&layers->inputs, "\"%s\": {dtype: %s, shape: [", name, element);
+    for (uint32_t i = 0; i < rank; i++) {
+        pen_text_print(&layers->inputs, "%s%" PRId64, i > 0 ? ", " : "", dims[i]);
     }
     pen_text_add(&layers->inputs, "]}\n");
     return layers->inputs.failed ? pen_error_out_of_memory() : PEN_OK;

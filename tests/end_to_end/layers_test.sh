@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# Models that a job writes in layers: one device and three give the same parameters bit for bit, the
+# trained model as ONNX says what the model itself says, a training that was cut goes on, and a
+# model may be a file of its own.
+. tests/end_to_end/common.sh
+python3 "$top/tests/end_to_end/make_pictures.py" .
+
+job() { # job DEVICES: a picture model with branches, batch normalisation, dropout and an LSTM
+    cat <<END
+version: 1
+model:
+  seed: 3
+  inputs: {picture: {shape: [28, 28, 1]}}
+  layers:
+    - conv2d: {filters: 4, kernel_size: 3, strides: 2, name: stem}
+    - batch_normalization
+    - activation: {activation: relu, name: start}
+    - depthwise_conv2d: {kernel_size: 3, padding: same, activation: swish, name: left}
+    - conv2d: {filters: 4, kernel_size: 1, activation: gelu, from: start, name: right}
+    - add: {from: [left, right]}
+    - max_pooling2d
+    - dropout: {rate: 0.2}
+    - reshape: {target_shape: [6, 24]}
+    - layer_normalization
+    - multi_head_attention: {num_heads: 2, key_dim: 4}
+    - bidirectional: {layer: {gru: {units: 5, return_sequences: true}}}
+    - lstm: {units: 6}
+    - dense: {units: 10, activation: softmax, name: shares}
+data:
+  train: {format: idx, images: train-images-idx3-ubyte.gz, labels: train-labels-idx1-ubyte.gz}
+  eval: {format: idx, images: t10k-images-idx3-ubyte.gz, labels: t10k-labels-idx1-ubyte.gz}
+train: {loss: softmax_cross_entropy, optimizer: {adam: {lr: 0.01}}, batch: 32, microbatches: 2, steps: 6, seed: 5}
+devices: [$1]
+END
+}
+
+job '{name: a, threads: 1}' >one.yaml
+job '{name: a, threads: 1}, {name: b, threads: 1}, {name: c, threads: 1}' >three.yaml
+echo 'outputs: {dir: run, export: trained.onnx}' >>one.yaml
+echo 'placement: {strategy: round_robin}' >>three.yaml
+penstock train --json one.yaml >one.json
+penstock train --json three.yaml >three.json
+[ "$(json 'd["parameters_hash"]' <one.json)" = "$(json 'd["parameters_hash"]' <three.json)" ] || die "three devices trained another model"
+check 'd["steps"][-1]["loss"] < 2.6 and m.isfinite(d["evaluation"]["loss"])' one.json
+
+# the model back from ONNX: what it predicts
+penstock predict -q one.yaml -o own.npy
+sed -e '/^model:$/,/name: shares}$/c\model: {file: trained.onnx}' -e '/^outputs:/d' one.yaml >read_back.yaml
+penstock predict -q read_back.yaml -o back.npy
+/usr/bin/python3 -c 'import numpy as n
+a, b = n.load("own.npy"), n.load("back.npy")
+assert a.shape == (64, 10) and abs(a.sum(1) - 1).max() < 1e-5 and abs(a - b).max() < 1e-5, abs(a - b).max()'
+
+# cut after three steps, and on from there
+sed '/^outputs:/d' one.yaml >cut.yaml
+penstock train -q cut.yaml --checkpoint kept --every "3 steps" --steps 3
+penstock train --json cut.yaml --checkpoint kept --every "3 steps" --continue >cut.json
+[ "$(json 'd["parameters_hash"]' <one.json)" = "$(json 'd["parameters_hash"]' <cut.json)" ] || die "the training that went on is another"
+
+# a file of its own
+sed -n '/^  seed: 3$/,/name: shares}$/s/^  //p' one.yaml >net.yaml
+sed -e '/^model:$/,/name: shares}$/c\model: {file: net.yaml}' -e '/^outputs:/d' one.yaml >named.yaml
+penstock train --json named.yaml >named.json
+[ "$(json 'd["parameters_hash"]' <one.json)" = "$(json 'd["parameters_hash"]' <named.json)" ] || die "a file of its own is another model"
+penstock inspect net.yaml | grep -q 'lstm  *1 ' || die "inspect does not know the model"
+
+sed 's/kernel_size: 1,/kernel_size: 99,/' one.yaml >wrong.yaml
+fails 3 "^wrong.yaml:10:7: error: conv2d 'right': a window of 99 does not fit" "$PENSTOCK" train wrong.yaml
