@@ -34,29 +34,13 @@
 #include "base/quantity.h"
 #include "base/status.h"
 #include "graph/import/import.h"
-#include "graph/layers/layer_model.h"
 #include "partition/cluster_spec.h"
 #include "partition/constraints.h"
 #include "partition/stage_graph.h"
 #include "scheduler/job_data.h"
+#include "scheduler/job_model.h"
 #include "scheduler/training/dataset.h"
 #include "scheduler/training/learning_rate.h"
-
-typedef struct pen_job_weight_name {
-    const char *from; // a beginning of names in the file of weights; NULL: of all
-    const char *to;   // what it is in the model; NULL: nothing
-} pen_job_weight_name;
-
-typedef struct pen_job_model {
-    const char *file;       // with layers: that of the job, or the part of it that has them
-    pen_layer_model layers; // or none; `outputs` is for files of TensorFlow, too
-    const char *unfreeze;   // TensorFlow: pattern of constants that become parameters; or NULL
-    const char *signature;  // of a SavedModel; NULL: serving_default
-    const char *weights;    // a file of first contents; NULL: the model's own
-    pen_option_list weight_names; // of pen_job_weight_name
-    bool weights_partial;         // the file may lack tensors, and have others
-    bool use_device_strings;      // TensorFlow: the devices of nodes are pins
-} pen_job_model;
 
 typedef enum pen_job_loss {
     PEN_JOB_SOFTMAX_CROSS_ENTROPY,

@@ -44,9 +44,20 @@ static pins_place pins_read(const char *text) {
     return place;
 }
 
+// Whether a job of TensorFlow may be that device: it has '_' for what jobs cannot have.
+static bool pins_is_name(const char *name, const char *device) {
+    for (; *name != '\0' && *device != '\0'; name++, device++) {
+        const bool is_sign = !(*device >= 'a' && *device <= 'z') &&
+                             !(*device >= 'A' && *device <= 'Z') &&
+                             !(*device >= '0' && *device <= '9');
+        if (*name != *device && !(*name == '_' && is_sign)) return false;
+    }
+    return *name == *device;
+}
+
 static bool pins_find(const pen_cluster *cluster, const char *name, uint32_t *out_device) {
     for (uint32_t d = 0; d < cluster->device_count; d++) {
-        if (strcmp(cluster->devices[d].name, name) != 0) continue;
+        if (!pins_is_name(name, cluster->devices[d].name)) continue;
         *out_device = d;
         return true;
     }

@@ -13,6 +13,7 @@
 #define EXPORT_BYTES_LIMIT ((uint64_t)(INT32_MAX - (64 << 20))) // protobuf's, less the nodes
 #define EXPORT_PRODUCER 1395                                    // of graphs that say none
 #define EXPORT_TYPE_INT32 3
+#define EXPORT_DEVICE_BYTES 256
 
 typedef struct exporter {
     const pen_model *model;
@@ -171,14 +172,27 @@ static void export_write_input(pen_protobuf_writer *writer, const exporter *expo
     pen_protobuf_write_text(writer, 3, text);
 }
 
+// A device's own name in TensorFlow's form, "/job:name": what a job cannot have becomes '_'.
+static void export_device_form(const char *device, char out_text[EXPORT_DEVICE_BYTES]) {
+    snprintf(out_text, EXPORT_DEVICE_BYTES, "/job:%.200s", device);
+    for (char *c = out_text + strlen("/job:"); *c != '\0'; c++) {
+        const bool fits = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') ||
+                          (*c >= '0' && *c <= '9') || *c == '_';
+        if (!fits) *c = '_';
+    }
+}
+
 static void export_write_device(pen_protobuf_writer *writer, const exporter *export,
                                 const pen_graphdef_node *node) {
     const char *device = NULL;
     if (export->options->device != NULL) {
         device = export->options->device(export->options->device_context, node->name);
     }
+    char job[EXPORT_DEVICE_BYTES];
     if (device == NULL) device = node->device;
-    if (device[0] != '\0') pen_protobuf_write_text(writer, 4, device);
+    if (device[0] == '\0') return;
+    export_device_form(device, job);
+    pen_protobuf_write_text(writer, 4, device[0] == '/' ? device : job);
 }
 
 static void export_write_attributes(pen_protobuf_writer *writer, const pen_graphdef_node *node) {

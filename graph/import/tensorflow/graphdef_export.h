@@ -16,8 +16,8 @@ typedef struct pen_graphdef_export_options {
     // graph. Called more than once for a value; the same must be returned.
     const void *(*contents)(void *context, const pen_graph *graph, pen_value_id value);
     void *contents_context;
-    // The device of a node of the graph, as it is to stand there; NULL, or returning NULL: as it
-    // was.
+    // The device of a node of the graph: as it is to stand there, "/job:b", or a name, which is
+    // written as a job's. NULL, or returning NULL: as it was.
     const char *(*device)(void *context, const char *node_name);
     void *device_context;
 } pen_graphdef_export_options;
