@@ -60,7 +60,7 @@ static pen_status resize_run(const pen_reference_call *call) {
     resize_work work = {0};
     PEN_TRY(resize_init(call, &x->type.shape, &work));
     for (int64_t k = 0; k < pen_tensor_count(y); k++) {
-        int64_t at[PEN_RANK_LIMIT];
+        int64_t at[PEN_RANK_LIMIT] = {0};
         bool is_outside;
         double sum = 0, weight;
         reference_position_of(&y->type.shape, k, at);
@@ -95,7 +95,7 @@ static pen_status resize_backward_run(const pen_reference_call *call) {
     PEN_TRY(resize_init(call, &dx->type.shape, &work));
     PEN_TRY(PEN_NEW(call->scratch, (size_t)pen_tensor_count(dx), &sums));
     for (int64_t k = 0; k < pen_tensor_count(dy); k++) {
-        int64_t at[PEN_RANK_LIMIT];
+        int64_t at[PEN_RANK_LIMIT] = {0};
         bool is_outside;
         reference_position_of(&dy->type.shape, k, at);
         const uint32_t count = resize_tap_count(&work, at, &is_outside);
@@ -310,7 +310,8 @@ static double roi_bin(const pen_reference_call *call, const roi_region *region, 
     const int64_t samples = region->rows * region->columns;
     double sum = 0, largest = -INFINITY;
     for (int64_t s = 0; s < samples; s++) {
-        const double i = (double)(s / region->columns) + 0.5;
+        const int64_t sample_row = s / region->columns;
+        const double i = (double)sample_row + 0.5;
         const double j = (double)(s % region->columns) + 0.5;
         const double y = region->top + (double)row * region->bin_height +
                          i * region->bin_height / (double)region->rows;

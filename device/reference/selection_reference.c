@@ -123,11 +123,11 @@ static pen_status unique_write(const pen_reference_call *call, const unique_cut 
                                    unique_position(cut, found->first[u], k));
         }
     }
-    const int64_t *const lists[] = {NULL, found->first, found->place, found->counts};
     for (uint32_t i = 1; i < call->node->output_count; i++) {
         if (call->outputs[i].data == NULL) continue;
+        const int64_t *list = i == 1 ? found->first : i == 2 ? found->place : found->counts;
         for (int64_t k = 0; k < pen_tensor_count(&call->outputs[i]); k++) {
-            pen_tensor_set_int(&call->outputs[i], k, lists[i][k]);
+            pen_tensor_set_int(&call->outputs[i], k, list[k]);
         }
     }
     return PEN_OK;

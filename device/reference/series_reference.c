@@ -79,7 +79,7 @@ static pen_status reverse_sequence_run(const pen_reference_call *call) {
                          (long long)shape->dims[time]);
     }
     for (int64_t i = 0; i < pen_tensor_count(x); i++) {
-        int64_t at[PEN_RANK_LIMIT];
+        int64_t at[PEN_RANK_LIMIT] = {0};
         reference_position_of(shape, i, at);
         const int64_t length = pen_tensor_get_int(lengths, at[batch]);
         if (at[time] < length) at[time] = length - 1 - at[time];

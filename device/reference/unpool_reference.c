@@ -9,7 +9,7 @@ static pen_status unpool_place(const pen_reference_call *call, const pen_unpool_
                                int64_t k, int64_t *out_place) {
     const int64_t index = pen_tensor_get_int(&call->inputs[1], k);
     const int64_t count = pen_shape_element_count(&shape->pooled);
-    int64_t at[PEN_RANK_LIMIT];
+    int64_t at[PEN_RANK_LIMIT] = {0};
     if (index < 0 || index >= count) {
         return pen_error(PEN_INVALID_INPUT,
                          "%s '%s': index %lld at position %lld is outside of [0, %lld)",

@@ -185,7 +185,7 @@ static pen_status unique_infer(pen_infer_context *context) {
         rows.row_count = type.shape.dims[axis];
         rows.width = rows.row_count == 0 ? 0 : elements / rows.row_count;
         PEN_TRY(PEN_NEW(pen_graph_arena(graph), (size_t)elements, &turned));
-        for (int64_t i = 0; i < elements; i++) {
+        for (int64_t i = 0; i < elements && rows.row_count > 0; i++) {
             const int64_t row = i / inner % rows.row_count;
             turned[row * rows.width + i / (inner * rows.row_count) * inner + i % inner] = keys[i];
         }

@@ -30,6 +30,14 @@ static double mean_of(const double *numbers) {
     return sum / DRAWN;
 }
 
+static uint32_t count_equal(const double *a, const double *b) {
+    uint32_t count = 0;
+    for (uint32_t k = 0; k < DRAWN; k++) {
+        count += a[k] == b[k];
+    }
+    return count;
+}
+
 static void draws_what_is_asked_for(void **state) {
     (void)state;
     static double numbers[DRAWN], again[DRAWN];
@@ -41,9 +49,9 @@ static void draws_what_is_asked_for(void **state) {
     draw(&c, 1, numbers);
     CHECK(fabs(mean_of(numbers) - 5) < 0.15, "mean %g", mean_of(numbers));
     draw(&c, 1, again);
-    assert_memory_equal(numbers, again, sizeof numbers);
+    CHECK(count_equal(numbers, again) == DRAWN, "the same step draws others");
     draw(&c, 2, again);
-    CHECK(memcmp(numbers, again, sizeof numbers) != 0, "another step draws the same");
+    CHECK(count_equal(numbers, again) < DRAWN / 100, "another step draws the same");
     c = (op_case){.op = "random_uniform_like",
                   .input_count = 1,
                   .inputs = {{.type = op_type(PEN_FLOAT64, 1, DRAWN)}},
