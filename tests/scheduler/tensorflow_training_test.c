@@ -80,7 +80,7 @@ static void a_frozen_graph_is_trained_on_as_many_devices(void **state) {
     uint32_t count = 0;
     pen_model *model = NULL;
     CHECK_OK(pen_model_open(MODELS "classifier", NULL, &model));
-    CHECK_OK(pen_model_export_file(model, NULL, path, &count));
+    CHECK_OK(pen_model_export_file(model, NULL, NULL, path, &count));
     assert_int_equal(count, 8);
     pen_model_destroy(model);
     const pen_import_options plain = {.outputs = outputs, .output_count = 1};
