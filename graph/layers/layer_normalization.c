@@ -101,6 +101,8 @@ static pen_status batch_normalization_node(pen_layer_builder *builder, const pen
     const pen_value_id *outputs = pen_graph_node(graph, made)->outputs;
     *out_value = outputs[0];
     for (uint32_t i = 1; trains && i <= 2; i++) {
+        const pen_tensor_type type = *pen_value_type(graph, operands[i + 2]);
+        pen_graph_set_type(graph, outputs[i], &type); // a state's contents keep its type
         pen_graph_set_replaces(graph, outputs[i], operands[i + 2]);
     }
     return PEN_OK;
