@@ -57,20 +57,27 @@ static bool optimizer_is_float(const pen_cpu_request *request, pen_value_id id) 
     return value->type.element == PEN_FLOAT32 && value->layout == PEN_LAYOUT_PLAIN;
 }
 
-// Tensors are float32; scalars (the learning rate, …) may also be float64.
-static bool optimizer_supports(const pen_cpu_request *request, uint32_t tensor_count) {
-    for (uint32_t i = 0; i < tensor_count && i < request->node->input_count; i++) {
-        if (!optimizer_is_float(request, request->node->inputs[i])) return false;
+// Tensors are float32; scalars (the learning rate, …) may also be float64. Positions of rows are
+// kept as int32.
+static bool optimizer_supports(const pen_cpu_request *request, uint32_t tensor_count,
+                               uint32_t rows) {
+    const pen_node *node = request->node;
+    if (rows < node->input_count && pen_value_is(node->inputs[rows])) {
+        const pen_value *indices = pen_graph_value(request->graph, node->inputs[rows]);
+        if (pen_shape_element_count(&indices->type.shape) > INT32_MAX) return false;
+    }
+    for (uint32_t i = 0; i < tensor_count && i < node->input_count; i++) {
+        if (!optimizer_is_float(request, node->inputs[i])) return false;
     }
     return true;
 }
 
 static bool optimizer_sgd_supports(const pen_cpu_request *request) {
-    return optimizer_supports(request, 3);
+    return optimizer_supports(request, 3, PEN_SGD_ROWS);
 }
 
 static bool optimizer_adam_supports(const pen_cpu_request *request) {
-    return optimizer_supports(request, 4);
+    return optimizer_supports(request, 4, PEN_ADAM_ROWS);
 }
 
 // Workspace with rows: the first index of each row, and the one after each index, as int32, then
