@@ -34,6 +34,15 @@ static pen_node_id rows_gather(const rows_fuser *f, pen_value_id value) {
     return producer;
 }
 
+// Whether it is the gradient of a parameter's rows. A sum for anything else is where that was
+// computed, which may be on another device than who reads the rows.
+static bool rows_are_of_parameter(const rows_fuser *f, pen_node_id gather) {
+    const pen_node_id forward = pen_graph_node(f->graph, gather)->gradient_of;
+    if (!pen_node_is(forward)) return false;
+    const pen_value_id table = pen_graph_node(f->graph, forward)->inputs[0];
+    return pen_graph_value(f->graph, table)->kind == PEN_VALUE_PARAMETER;
+}
+
 static void rows_find_sum(rows_fuser *f, pen_node_id sum) {
     const pen_node *node = pen_graph_node(f->graph, sum);
     const pen_tensor_type *type = pen_value_type(f->graph, node->outputs[0]);
@@ -41,7 +50,8 @@ static void rows_find_sum(rows_fuser *f, pen_node_id sum) {
     for (uint32_t i = 2; i-- > 0;) { // the second is the later use
         const pen_node_id gather = rows_gather(f, node->inputs[i]);
         const pen_value_id other = node->inputs[1 - i];
-        if (!pen_node_is(gather) || !pen_tensor_type_equal(pen_value_type(f->graph, other), type)) {
+        if (!pen_node_is(gather) || !rows_are_of_parameter(f, gather)) continue;
+        if (!pen_tensor_type_equal(pen_value_type(f->graph, other), type)) {
             continue;
         }
         if (!pen_node_is(pen_readers_only(&f->readers, other))) continue; // it must stay as it is

@@ -23,24 +23,34 @@ typedef struct model {
     pen_value_id table, rows, dy, gathered;
 } model;
 
-static model model_make(void) {
+static model model_make_of(pen_value_kind kind) {
     model m;
     CHECK_OK(pen_graph_create(check_arena(), "test", &m.graph));
-    m.table =
-        add_value(m.graph, "table", PEN_VALUE_PARAMETER, op_type(PEN_FLOAT64, 2, ROWS, LENGTH));
+    m.table = add_value(m.graph, "table", kind, op_type(PEN_FLOAT64, 2, ROWS, LENGTH));
     m.rows = add_value(m.graph, "rows", PEN_VALUE_INPUT, op_type(PEN_INT64, 1, PICKED));
     m.dy = add_value(m.graph, "dy", PEN_VALUE_INPUT, op_type(PEN_FLOAT64, 2, PICKED, LENGTH));
+    const pen_value_id read[] = {m.table, m.rows};
+    pen_node_spec forward = pen_node_spec_make("gather", "gather");
+    forward.inputs = read;
+    forward.input_count = 2;
+    pen_node_id gather;
+    CHECK_OK(pen_graph_add_node(m.graph, &forward, &gather));
     static const int64_t shape[2] = {ROWS, LENGTH};
     const pen_attribute_given attribute = pen_attribute_ints("shape", 2, shape);
     const pen_value_id inputs[] = {m.dy, m.rows};
     pen_node_spec spec = pen_node_spec_make("gather_backward", "gather/backward");
     spec.role = PEN_ROLE_BACKWARD_WEIGHT;
+    spec.gradient_of = gather;
     spec.inputs = inputs;
     spec.input_count = 2;
     spec.attributes = &attribute;
     spec.attribute_count = 1;
     CHECK_OK(pen_graph_add_simple(m.graph, &spec, &m.gathered));
     return m;
+}
+
+static model model_make(void) {
+    return model_make_of(PEN_VALUE_PARAMETER);
 }
 
 static pen_value_id add_sum(pen_graph *graph, pen_value_id a, pen_value_id b) {
@@ -137,8 +147,13 @@ static void updates_take_rows(void **state) {
 
 static void others_stay(void **state) {
     (void)state;
-    model m = model_make(); // not for a graph that is cut
-    const pen_node *made = fuse(&m, add_update(&m, m.gathered, 0), false);
+    model m = model_make_of(PEN_VALUE_INPUT); // of what another device may have computed
+    const pen_value_id other =
+        add_value(m.graph, "other", PEN_VALUE_INPUT, op_type(PEN_FLOAT64, 2, ROWS, LENGTH));
+    const pen_node *made = fuse(&m, add_sum(m.graph, m.gathered, other), false);
+    CHECK(strcmp(made->op->name, "add") == 0, "%s", made->op->name);
+    m = model_make(); // not for a graph that is cut
+    made = fuse(&m, add_update(&m, m.gathered, 0), false);
     CHECK(made->input_count == 4, "the update took the rows");
     m = model_make(); // the gradient is an output, too
     CHECK_OK(pen_graph_add_output(m.graph, m.gathered));
