@@ -25,14 +25,15 @@ BEGIN {
     home["yaml.h"] = "^base/yaml_reader\\.c$"
     home["cblas.h"] = "^device/cpu/blas\\.c$"
     home["dnnl.h"] = "^device/cpu/onednn[a-z_]*\\.[ch]$"
-    home["jansson.h"] = "^(scheduler/training/(safetensors|trace_file_read)|partition/workload|base/json_reader)\\.[ch]$"
+    home["jansson.h"] = "^(scheduler/training/(safetensors|trace_file_read)|partition/workload|base/json_reader|graph/layers/layer_json|graph/import/keras/keras_(config|build|options|import))\\.[ch]$"
     home["png.h"] = "^scheduler/training/image_decode\\.c$"
     home["turbojpeg.h"] = "^scheduler/training/image_decode\\.c$"
     home["zlib.h"] = "^scheduler/training/gzip_reader\\.c$"
     home["omp.h"] = "^device/cpu/"
+    home["hdf5.h"] = "^graph/import/keras/hdf5_file\\.c$"
+    home["zip.h"] = "^graph/import/zip_file\\.c$"
     home["metis.h"] = "^partition/strategies/metis_strategy\\.c$"
     home["grpc/"] = "^scheduler/transport/grpc_[a-z_]*\\.[ch]$" # all that begin so
-    home["hdf5.h"] = "^graph/import/"
     home["setjmp.h"] = "^tests/"
     home["cmocka.h"] = "^tests/"
 }

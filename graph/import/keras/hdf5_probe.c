@@ -107,10 +107,10 @@ pen_status pen_hdf5_probe(const char *name, const void *bytes, size_t length) {
     do {
         ended = waitpid(child, &how, 0);
     } while (ended < 0 && errno == EINTR);
-    if (ended != child || !WIFSIGNALED(how)) return PEN_OK;
+    if (ended != child) return PEN_OK; // somebody else waited for it
+    if (WIFEXITED(how) && WEXITSTATUS(how) == 0) return PEN_OK;
+    const int number = WIFSIGNALED(how) ? WTERMSIG(how) : 0; // sanitizers exit with a code instead
     return pen_error(PEN_CORRUPT, "%s: HDF5 %s on it (signal %d): the file is damaged", name,
-                     WTERMSIG(how) == SIGXCPU || WTERMSIG(how) == SIGKILL
-                         ? "does not come to an end"
-                         : "crashes",
-                     WTERMSIG(how));
+                     number == SIGXCPU || number == SIGKILL ? "does not come to an end" : "crashes",
+                     number);
 }

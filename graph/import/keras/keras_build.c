@@ -125,7 +125,8 @@ static const pen_layer_tensor *build_find(const build_model *build,
 static pen_status build_gather(const build_model *build, const char *where,
                                const pen_keras_reference *references, uint32_t count,
                                pen_layer_tensor **out_tensors) {
-    PEN_TRY(PEN_NEW(build->state->arena, count, out_tensors));
+    pen_layer_tensor *tensors;
+    PEN_TRY(PEN_NEW(build->state->arena, count, &tensors));
     for (uint32_t i = 0; i < count; i++) {
         const pen_layer_tensor *tensor = build_find(build, &references[i]);
         if (tensor == NULL) {
@@ -133,8 +134,9 @@ static pen_status build_gather(const build_model *build, const char *where,
                              references[i].tensor, build->model->layers[references[i].layer].name,
                              ", which has fewer");
         }
-        (*out_tensors)[i] = *tensor;
+        tensors[i] = *tensor;
     }
+    *out_tensors = tensors;
     return PEN_OK;
 }
 

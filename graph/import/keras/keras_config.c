@@ -196,7 +196,9 @@ static void config_collect(config_list *list, const json_t *value) {
     for (size_t i = 0; i < json_array_size(value); i++)
         config_collect(list, json_array_get(value, i));
     if (!json_is_object(value)) return;
-    json_object_foreach((json_t *)(uintptr_t)value, key, member) config_collect(list, member);
+    json_object_foreach((json_t *)(uintptr_t)value, key, member) {
+        config_collect(list, member);
+    }
 }
 
 // Tensors among the arguments: of attention in the order in which it takes them, others as written.

@@ -150,6 +150,7 @@ static pen_status weights_add_names(weights_loader *loader, const char *group,
     const char *path;
     PEN_TRY(pen_hdf5_read_texts(weights->file, group, attribute, weights->arena, &count, &names));
     *out_found = names != NULL;
+    if (names == NULL) return PEN_OK;
     for (uint32_t i = 0; i < count; i++) {
         PEN_TRY(pen_arena_format(weights->arena, &path, "%s/%s", group, names[i]));
         PEN_TRY(weights_add_path(loader, path));

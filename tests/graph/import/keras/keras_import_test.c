@@ -150,7 +150,25 @@ static void what_cannot_be_imported_is_listed(void **state) {
                 "the HDF5 file has no model, which would be in its attribute \"model_config\"");
 }
 
-PEN_TEST_MAIN(cmocka_unit_test(convolutions_in_sequence),
+// Bytes at which libhdf5 1.10.8 reads what is not there.
+static void what_crashes_libhdf5_is_refused(void **state) {
+    (void)state;
+    pen_mapping mapping;
+    pen_model *model;
+    CHECK_OK(pen_mapping_open(FOLDER "nested.h5", &mapping));
+    uint8_t *copy = malloc(mapping.length);
+    assert_non_null(copy);
+    memcpy(copy, mapping.bytes, mapping.length);
+    copy[7161] = 255;
+    copy[2129] = 139;
+    CHECK_ERROR(pen_model_open_bytes(copy, mapping.length, "bad.h5", NULL, &model), PEN_CORRUPT,
+                "HDF5 ");
+    free(copy);
+    pen_mapping_close(&mapping);
+}
+
+PEN_TEST_MAIN(cmocka_unit_test(what_crashes_libhdf5_is_refused),
+              cmocka_unit_test(convolutions_in_sequence),
               cmocka_unit_test(branches_and_shared_layers), cmocka_unit_test(recurrent_layers),
               cmocka_unit_test(attention_layers), cmocka_unit_test(models_within_models),
               cmocka_unit_test(what_cannot_be_imported_is_listed))
