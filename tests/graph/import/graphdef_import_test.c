@@ -158,6 +158,9 @@ static void a_constant_condition_takes_one_branch(void **state) {
     (void)state;
     const pen_import_options options = {0};
     check_three_ways(MODELS "switched.pb", "switched", &options, 2);
+    static const char *const outputs[] = {"Identity"};
+    const pen_import_options named = {.outputs = outputs, .output_count = 1};
+    check_three_ways(MODELS "conditional.pb", "conditional", &named, 2);
 }
 
 static void a_saved_model_brings_its_variables(void **state) {

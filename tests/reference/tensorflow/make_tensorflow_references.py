@@ -97,6 +97,24 @@ def branches(x):
     return tf.nn.relu(tf.matmul(x, TEXT["qkv"][:, :4])), -x
 
 
+def conditional():
+    """An If of TensorFlow 2 on a constant, with a call of a function in each branch."""
+    @tf.function
+    def bend(x):
+        return tf.tanh(x) + 1.0
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 5], tf.float32, name="x")])
+    def choose(x):
+        no = tf.logical_and(tf.constant(True), tf.logical_not(tf.constant(True)))
+        return tf.cond(no, lambda: bend(x) * 2.0, lambda: bend(-x))
+    x = np.linspace(-2, 2, 10, dtype=np.float32).reshape(2, 5)
+    with open(os.path.join(HERE, "conditional.pb"), "wb") as file:
+        graph = choose.get_concrete_function().graph.as_graph_def()
+        file.write(graph.SerializeToString(deterministic=True))
+    write("conditional", "input", [x])
+    write("conditional", "output", [choose(x)])
+
+
 def switched():
     """A graph of TensorFlow 1 with a condition that a placeholder's default decides."""
     graph = tf.Graph()
@@ -219,6 +237,7 @@ def main():
     freeze("tokens", tokens, [("ids", random.integers(0, 20, size=(3, 6)).astype(np.int64)),
                               ("scale", random.normal(size=(3, 8)).astype(np.float32))])
     freeze("branches", branches, [("x", random.normal(size=(3, 8)).astype(np.float32))])
+    conditional()
     switched()
     trained()
     public()
