@@ -179,6 +179,50 @@ pen_status pen_layer_dropout_build(pen_layer_builder *builder, const pen_layer_c
     return PEN_OK;
 }
 
+// (batch, channels, 1, …) of ones, whose size the shape of x gives, dropped and multiplied with x.
+static pen_status dropout_channels(pen_layer_builder *builder, const pen_layer_call *call,
+                                   const pen_layer_spatial *x, pen_value_id *out_value) {
+    static const int64_t ones[PEN_LAYER_SPATIAL_LIMIT] = {1, 1, 1};
+    const dropout_options *options = call->options;
+    const pen_layer_range front = {.axis = 0, .start = 0, .end = 2, .step = 1};
+    pen_value_id sizes[2], product[2] = {x->value};
+    PEN_TRY(pen_layer_map(builder, call, "shape", "sizes", x->value, &sizes[0]));
+    PEN_TRY(pen_layer_slice(builder, call, sizes[0], "front", front, &sizes[0]));
+    PEN_TRY(pen_layer_ints(builder, call, "ones", x->rank, ones, &sizes[1]));
+    const pen_attribute_given axis = pen_attribute_int("axis", 0);
+    const pen_layer_node concat = {.op = "concat",
+                                   .suffix = "mask_shape",
+                                   .inputs = sizes,
+                                   .input_count = 2,
+                                   .attributes = &axis,
+                                   .attribute_count = 1};
+    PEN_TRY(pen_layer_add_node(builder, call, &concat, &sizes[0]));
+    const pen_attribute_given one = pen_attribute_float("value", 1);
+    const pen_layer_node fill = {.op = "constant_of_shape",
+                                 .suffix = "whole",
+                                 .inputs = sizes,
+                                 .input_count = 1,
+                                 .attributes = &one,
+                                 .attribute_count = 1};
+    PEN_TRY(pen_layer_add_node(builder, call, &fill, &product[1]));
+    PEN_TRY(pen_layer_add_dropout(builder, call, "mask", options->rate, &product[1]));
+    return pen_layer_pair(builder, call, "mul", NULL, product, out_value);
+}
+
+pen_status pen_layer_spatial_dropout_build(pen_layer_builder *builder, const pen_layer_call *call,
+                                           pen_layer_result *out_result) {
+    const dropout_options *options = call->options;
+    if (options->rate == 0) {
+        pen_layer_give(out_result, call->inputs[0]);
+        return PEN_OK;
+    }
+    pen_layer_spatial x;
+    PEN_TRY(pen_layer_take_spatial(builder, call, &call->inputs[0], PEN_LAYER_CHANNELS_LAST, &x));
+    PEN_TRY(dropout_channels(builder, call, &x, &x.value));
+    pen_layer_give(out_result, pen_layer_give_spatial(&x, PEN_LAYER_CHANNELS_LAST));
+    return PEN_OK;
+}
+
 // ---- shapes
 
 typedef struct flatten_options {

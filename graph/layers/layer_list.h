@@ -15,6 +15,10 @@
     X(dense, "Dense", dense, dense, 0, 1, 1, "a matrix product and a bias")                        \
     X(activation, "Activation", activation, activation, 0, 1, 1, "an activation by name")          \
     X(dropout, "Dropout", dropout, dropout, 0, 1, 1, "drops elements at random in training")       \
+    X(spatial_dropout1d, "SpatialDropout1D", dropout, spatial_dropout, 3, 1, 1,                    \
+      "drops whole channels at random in training")                                                \
+    X(spatial_dropout2d, "SpatialDropout2D", dropout, spatial_dropout, 4, 1, 1,                    \
+      "drops whole channels at random in training")                                                \
     X(flatten, "Flatten", flatten, flatten, 0, 1, 1, "all dimensions but the batch as one")        \
     X(reshape, "Reshape", reshape, reshape, 0, 1, 1, "another shape, one dimension may be -1")     \
     X(permute, "Permute", permute, permute, 0, 1, 1, "dimensions in another order, from 1")        \
@@ -28,6 +32,8 @@
       "transposed convolution over a sequence")                                                    \
     X(conv2d_transpose, "Conv2DTranspose", conv_transpose, conv_transpose, 4, 1, 1,                \
       "transposed convolution over a picture")                                                     \
+    X(conv3d_transpose, "Conv3DTranspose", conv_transpose, conv_transpose, 5, 1, 1,                \
+      "transposed convolution over a volume")                                                      \
     X(depthwise_conv2d, "DepthwiseConv2D", depthwise_conv2d, depthwise_conv2d, 4, 1, 1,            \
       "convolution of each channel alone")                                                         \
     X(separable_conv1d, "SeparableConv1D", separable_conv, separable_conv, 3, 1, 1,                \

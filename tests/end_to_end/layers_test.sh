@@ -18,6 +18,7 @@ model:
     - depthwise_conv2d: {kernel_size: 3, padding: same, activation: swish, name: left}
     - conv2d: {filters: 4, kernel_size: 1, activation: gelu, from: start, name: right}
     - add: {from: [left, right]}
+    - spatial_dropout2d: {rate: 0.1}
     - max_pooling2d
     - dropout: {rate: 0.2}
     - reshape: {target_shape: [6, 24]}
