@@ -272,7 +272,9 @@ static pen_status recurrent_node(pen_layer_builder *builder, const pen_layer_cal
     spec.output_count = output_counts[net->kind];
     PEN_TRY(pen_graph_add_node(graph, &spec, &made));
     const pen_node *added = pen_graph_node(graph, made);
-    memcpy(out_outputs, added->outputs, PEN_RECURRENT_OUTPUT_COUNT * sizeof *out_outputs);
+    for (uint32_t i = 0; i < PEN_RECURRENT_OUTPUT_COUNT; i++) {
+        out_outputs[i] = i < added->output_count ? added->outputs[i] : PEN_VALUE_NONE;
+    }
     return PEN_OK;
 }
 
