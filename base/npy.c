@@ -19,8 +19,9 @@ typedef struct npy_element_facts {
 
 // [pen_npy_element]
 static const npy_element_facts npy_elements[] = {
-    {"b1", "bool", 1},  {"u1", "uint8", 1}, {"i1", "int8", 1},    {"i2", "int16", 2},
-    {"i4", "int32", 4}, {"i8", "int64", 8}, {"f4", "float32", 4}, {"f8", "float64", 8},
+    {"b1", "bool", 1},    {"u1", "uint8", 1},   {"i1", "int8", 1},  {"u2", "uint16", 2},
+    {"i2", "int16", 2},   {"u4", "uint32", 4},  {"i4", "int32", 4}, {"i8", "int64", 8},
+    {"f4", "float32", 4}, {"f8", "float64", 8},
 };
 #define NPY_ELEMENT_COUNT (sizeof npy_elements / sizeof npy_elements[0])
 

@@ -13,6 +13,10 @@ static pen_element_type npz_element(pen_npy_element element) {
         return PEN_UINT8;
     case PEN_NPY_INT8:
         return PEN_INT8;
+    case PEN_NPY_UINT16:
+        return PEN_UINT16;
+    case PEN_NPY_UINT32:
+        return PEN_UINT32;
     case PEN_NPY_INT16:
         return PEN_INT16;
     case PEN_NPY_INT32:

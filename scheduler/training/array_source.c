@@ -107,6 +107,8 @@ static int64_t array_source_integer(pen_npy_element element, uint64_t bits) {
     case PEN_NPY_BOOL:
         return bits != 0;
     case PEN_NPY_UINT8:
+    case PEN_NPY_UINT16:
+    case PEN_NPY_UINT32:
         return (int64_t)bits;
     case PEN_NPY_INT8:
         return (int8_t)bits;

@@ -98,6 +98,12 @@ static pen_status token_npy_element(pen_npy_element element, const char *path,
     case PEN_NPY_INT8:
         *out_element = PEN_TOKEN_INT8;
         return PEN_OK;
+    case PEN_NPY_UINT16:
+        *out_element = PEN_TOKEN_UINT16;
+        return PEN_OK;
+    case PEN_NPY_UINT32:
+        *out_element = PEN_TOKEN_UINT32;
+        return PEN_OK;
     case PEN_NPY_INT16:
         *out_element = PEN_TOKEN_INT16;
         return PEN_OK;
@@ -117,8 +123,9 @@ static pen_status token_npy_element(pen_npy_element element, const char *path,
                      path, pen_npy_element_name(element));
 }
 
+// `element` may say again what the file says itself.
 static pen_status token_read_npy(const uint8_t *bytes, size_t size, const char *path,
-                                 pen_token_source *out_source) {
+                                 pen_token_element element, pen_token_source *out_source) {
     pen_npy_header header;
     PEN_TRY(pen_npy_read_header(bytes, size, path, &header));
     if (header.rank != 1) {
@@ -128,14 +135,18 @@ static pen_status token_read_npy(const uint8_t *bytes, size_t size, const char *
     }
     *out_source = (pen_token_source){
         .path = path, .count = header.element_count, .data = bytes + header.data_offset};
-    return token_npy_element(header.element, path, &out_source->element);
+    PEN_TRY(token_npy_element(header.element, path, &out_source->element));
+    if (element == PEN_TOKEN_AUTO || element == out_source->element) return PEN_OK;
+    return pen_error(PEN_INVALID_INPUT,
+                     "'%s' is an NPY file of %s, but 'element' says otherwise; leave it out", path,
+                     pen_npy_element_name(header.element));
 }
 
 pen_status pen_token_source_read_tokens(const uint8_t *bytes, size_t size, const char *path,
                                         pen_token_element element, pen_token_source *out_source) {
     static const uint8_t npy[6] = {0x93, 'N', 'U', 'M', 'P', 'Y'};
-    if (element == PEN_TOKEN_AUTO && size >= sizeof npy && memcmp(bytes, npy, sizeof npy) == 0) {
-        return token_read_npy(bytes, size, path, out_source);
+    if (size >= sizeof npy && memcmp(bytes, npy, sizeof npy) == 0) {
+        return token_read_npy(bytes, size, path, element, out_source);
     }
     const uint64_t each = token_bytes(element);
     if (size % each != 0) {

@@ -98,6 +98,19 @@ static void tokens_of_numpy(void **state) {
     file[127] = '\n';
     memcpy(file + 128, (int32_t[]){7, 70000, 2}, 12);
     check_tokens("t.npy", file, sizeof file, PEN_TOKEN_AUTO, (int64_t[]){7, 70000, 2});
+    check_tokens("t.npy", file, sizeof file, PEN_TOKEN_INT32, (int64_t[]){7, 70000, 2});
+    pen_dataset *dataset;
+    pen_dataset_options options =
+        make_options("tokens", scratch_file("t.npy", file, sizeof file), 2);
+    options.token_element = PEN_TOKEN_UINT8; // which would read the header as tokens
+    CHECK_ERROR(pen_dataset_open(&options, &dataset), PEN_INVALID_INPUT, "an NPY file of int32");
+    // as tokenizers save them
+    memcpy(memchr(file, '<', 128), "<u2", 3);
+    memcpy(file + 128, (uint16_t[]){50256, 1, 65535}, 6);
+    check_tokens("t.npy", file, 128 + 6, PEN_TOKEN_AUTO, (int64_t[]){50256, 1, 65535});
+    memcpy(memchr(file, '<', 128), "<u4", 3);
+    memcpy(file + 128, (uint32_t[]){4000000000u, 1, 2}, 12);
+    check_tokens("t.npy", file, sizeof file, PEN_TOKEN_AUTO, (int64_t[]){4000000000, 1, 2});
 }
 
 static void compressed_text_is_inflated(void **state) {
