@@ -140,7 +140,8 @@ static pen_status predict_sample(pen_command_context *context, const predict_opt
                                                  .parameters = options->parameters,
                                                  .output = options->output,
                                                  .mode = PEN_COMPILE_PREDICT,
-                                                 .batch_size = 1};
+                                                 .batch_size = 1,
+                                                 .may_take_training = true};
     pen_job_session session;
     PEN_TRY(pen_session_open(context, &session_options, &session));
     const pen_status status = pen_predict_write_sample(context, &sample, &session);

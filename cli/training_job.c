@@ -132,9 +132,8 @@ static pen_status session_build_runner(pen_command_context *context,
                                        pen_job_session *session) {
     const pen_job *job = session->job;
     pen_runner_options runner;
-    PEN_TRY(pen_job_runner_options(job, PEN_DATASET_PART_EVAL,
-                                   pen_dataset_get_info(session->dataset), context->arena,
-                                   &runner));
+    PEN_TRY(pen_job_runner_options(job, session->part, pen_dataset_get_info(session->dataset),
+                                   context->arena, &runner));
     if (!pen_engine_is_local(job)) session_note_one(job);
     context->input_exit_code = PEN_EXIT_MODEL;
     PEN_TRY(pen_runner_create(&runner, &session->runner));
@@ -142,7 +141,7 @@ static pen_status session_build_runner(pen_command_context *context,
     PEN_TRY(session_blame_memory(job, pen_runner_get(session->runner, options->mode,
                                                      pen_session_batch(session, options), false,
                                                      &form)));
-    PEN_TRY(pen_job_check_data(job, PEN_DATASET_PART_EVAL, form->program, session->dataset));
+    PEN_TRY(pen_job_check_data(job, session->part, form->program, session->dataset));
     if (session->parameters == NULL) return PEN_OK;
     return pen_parameter_file_load(session->parameters, pen_runner_tensors(session->runner));
 }
@@ -155,14 +154,14 @@ static pen_status session_build_engine(pen_command_context *context,
     const uint64_t batch = pen_session_batch(session, options);
     const pen_engine_options engine_options = {.job = session->job,
                                                .info = info,
-                                               .part = PEN_DATASET_PART_EVAL,
+                                               .part = session->part,
                                                .evaluate_batch = batch,
                                                .evaluate_rest = info->example_count % batch,
                                                .insecure = options->insecure};
     context->input_exit_code = PEN_EXIT_MODEL;
     PEN_TRY(pen_engine_create(&engine_options, &session->engine));
     pen_engine *engine = session->engine;
-    PEN_TRY(pen_job_check_data(session->job, PEN_DATASET_PART_EVAL, engine->kind->program(engine),
+    PEN_TRY(pen_job_check_data(session->job, session->part, engine->kind->program(engine),
                                session->dataset));
     if (session->parameters == NULL) return PEN_OK;
     return pen_parameter_file_load(session->parameters, engine->kind->tensors(engine));
@@ -173,10 +172,13 @@ static pen_status session_build(pen_command_context *context, const pen_session_
     const pen_job *job;
     PEN_TRY(pen_job_read(options->job_path, context->arena, &job));
     session->job = job;
+    const bool has_evaluation = job->data.has_eval || job->data.holdout > 0;
+    session->part = options->may_take_training && !has_evaluation ? PEN_DATASET_PART_TRAIN
+                                                                  : PEN_DATASET_PART_EVAL;
     if (options->output != NULL) {
         PEN_TRY(pen_command_check_model_output(context, job, "--output", options->output));
     }
-    PEN_TRY(pen_job_open_dataset(job, PEN_DATASET_PART_EVAL, context->arena, &session->dataset));
+    PEN_TRY(pen_job_open_dataset(job, session->part, context->arena, &session->dataset));
     pen_command_warn_skipped(pen_dataset_get_info(session->dataset));
     PEN_TRY(
         pen_job_find_parameters(job, options->parameters, context->arena, &session->parameters));

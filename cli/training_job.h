@@ -43,6 +43,7 @@ PEN_NODISCARD pen_status pen_job_find_parameters(const pen_job *job, const char 
 // A model with trained parameters and a dataset, to evaluate or predict with.
 typedef struct pen_job_session {
     const pen_job *job;
+    pen_dataset_part part; // what the dataset is
     pen_dataset *dataset;
     pen_runner *runner;     // of one device; NULL: there is an engine
     pen_engine *engine;     // to evaluate with, over the devices of a job that has several
@@ -56,9 +57,10 @@ typedef struct pen_session_options {
     pen_compile_mode mode;  // EVALUATE, on all devices of the job; PREDICT, on one
     uint64_t batch_size;    // 0: the job's
     bool insecure;          // without TLS over networks
+    bool may_take_training; // without data for evaluation: that of training, for what it is like
 } pen_session_options;
 
-// Reads the job, opens its evaluation data, compiles, starts the devices, and loads parameters.
+// Reads the job, opens its data, compiles, starts the devices, and loads parameters.
 PEN_NODISCARD pen_status pen_session_open(pen_command_context *context,
                                           const pen_session_options *options,
                                           pen_job_session *out_session);
