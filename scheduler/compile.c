@@ -286,20 +286,13 @@ static pen_status compile_fuse_layers(compile_state *state) {
 
 // ---- loss, gradients, updates
 
-// A loss that takes logits learns little from what a softmax has squeezed already.
+// The logarithm of a softmax is not the softmax.
 static pen_status compile_check_softmax(compile_state *state, pen_value_id output) {
     const pen_node_id producer = pen_graph_value(state->graph, output)->producer;
+    if (state->request->loss != PEN_LOSS_NEGATIVE_LOG_LIKELIHOOD) return PEN_OK;
     if (!pen_node_is(producer)) return PEN_OK;
     if (strcmp(pen_graph_node(state->graph, producer)->op->name, "softmax") != 0) return PEN_OK;
     const char *text;
-    if (state->request->loss == PEN_LOSS_SOFTMAX_CROSS_ENTROPY) {
-        PEN_TRY(pen_arena_format(state->arena, &text,
-                                 "the model's output '%s' is a softmax, and softmax_cross_entropy "
-                                 "takes another: train a model that ends with logits",
-                                 pen_value_name(state->graph, output)));
-        return compile_warn(state, text);
-    }
-    if (state->request->loss != PEN_LOSS_NEGATIVE_LOG_LIKELIHOOD) return PEN_OK;
     PEN_TRY(
         pen_arena_format(state->arena, &text,
                          "the model's output '%s' is a softmax, but negative_log_likelihood "

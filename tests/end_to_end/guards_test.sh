@@ -153,7 +153,7 @@ quiet() {
 job <<<"$train"
 quiet
 job layer_softmax <<<"$train"
-warns "the model's output 'y' is a softmax, and softmax_cross_entropy takes another"
+quiet # trained by its logits
 job layer_softmax <<<"${train/softmax_cross_entropy/negative_log_likelihood}"
 warns "the model's output 'y' is a softmax, but negative_log_likelihood takes its logarithm"
 job layer_log_softmax <<<"${train/softmax_cross_entropy/negative_log_likelihood}"
