@@ -54,11 +54,8 @@ void pen_model_destroy(pen_model *model) {
 
 // In the order in which they are tried.
 static const pen_model_format *const model_formats[] = {
-    &pen_model_format_onnx,
-    &pen_model_format_keras,
-    &pen_model_format_layers,
-    &pen_model_format_graphdef,
-    &pen_model_format_saved_model,
+    &pen_model_format_onnx,     &pen_model_format_keras,       &pen_model_format_layers,
+    &pen_model_format_graphdef, &pen_model_format_saved_model,
 };
 #define MODEL_FORMAT_COUNT (sizeof model_formats / sizeof model_formats[0])
 
@@ -173,10 +170,29 @@ static pen_status model_open_files(pen_model *model, pen_model_input *out_input)
     return PEN_OK;
 }
 
+// Options that this kind of model has no use for are mistakes.
+static pen_status model_check_options(const pen_model_format *format,
+                                      const pen_import_options *options) {
+    const char *option = NULL;
+    const bool is_saved = format->is_tensorflow && format->is_folder;
+    if (options->signature != NULL && !is_saved) option = "signature";
+    if (!format->is_tensorflow) {
+        if (options->use_device_strings) option = "use_device_strings";
+        if (options->output_count > 0) option = "outputs";
+        if (options->unfreeze != NULL) option = "unfreeze";
+    }
+    if (option == NULL) return PEN_OK;
+    return pen_error(PEN_INVALID_INPUT, "model.%s: found with %s, expected with %s", option,
+                     format->summary,
+                     strcmp(option, "signature") == 0 ? "a SavedModel of TensorFlow only"
+                                                      : "a graph of TensorFlow only");
+}
+
 static pen_status model_import(const pen_model_format *format, const pen_model_input *input,
                                pen_model *model) {
     model->format = format->name;
     model->producer = "";
+    PEN_TRY(model_check_options(format, input->options));
     const pen_status status =
         pen_status_at_position(format->import(input, model), input->path, 0, 0);
     if (pen_status_get_code(status) != PEN_CORRUPT || input->files->folder == NULL) return status;

@@ -102,6 +102,7 @@ const pen_model_format pen_model_format_graphdef = {
     .name = "graphdef",
     .summary = "a frozen TensorFlow graph",
     .suffixes = ".pb",
+    .is_tensorflow = true,
     .recognize = format_recognize,
     .import = format_import,
 };

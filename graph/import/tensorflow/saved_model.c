@@ -421,6 +421,7 @@ const pen_model_format pen_model_format_saved_model = {
     .summary = "a SavedModel of TensorFlow, a folder",
     .suffixes = ".pb",
     .is_folder = true,
+    .is_tensorflow = true,
     .recognize = saved_recognize,
     .import = saved_import,
 };

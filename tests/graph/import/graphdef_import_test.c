@@ -263,6 +263,24 @@ static void changed_contents_are_noticed(void **state) {
                 "have another checksum");
 }
 
+static void options_of_other_models_are_refused(void **state) {
+    (void)state;
+    const char *outputs[] = {"y"};
+    const pen_import_options options[] = {{.unfreeze = "weights"},
+                                          {.outputs = outputs, .output_count = 1},
+                                          {.use_device_strings = true},
+                                          {.signature = "serving_default"}};
+    const char *messages[] = {"model.unfreeze: found with an ONNX model", "model.outputs",
+                              "model.use_device_strings", "model.signature"};
+    pen_model *model;
+    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
+        CHECK_ERROR(pen_model_open("examples/fashion-cnn/fashion_cnn.onnx", &options[i], &model),
+                    PEN_INVALID_INPUT, messages[i]);
+    }
+    CHECK_ERROR(pen_model_open("examples/tensorflow-finetune/clothes.pb", &options[3], &model),
+                PEN_INVALID_INPUT, "expected with a SavedModel of TensorFlow only");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(images_give_what_tensorflow_gives),
@@ -275,6 +293,7 @@ int main(void) {
         cmocka_unit_test(public_files_import),
         cmocka_unit_test(what_cannot_be_read_is_said),
         cmocka_unit_test(changed_contents_are_noticed),
+        cmocka_unit_test(options_of_other_models_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
