@@ -148,7 +148,7 @@ static void config_take(config_list *list, const json_t *name, const json_t *cal
     const config_name *found =
         bsearch(&wanted, list->reader->names, list->reader->model->layer_count, sizeof wanted,
                 config_compare_names);
-    const json_int_t call_index = json_integer_value(call);
+    json_int_t call_index = json_integer_value(call);
     const json_int_t tensor_index = json_integer_value(tensor);
     if (found == NULL) {
         config_fail(list, pen_error(PEN_INVALID_INPUT, "'%.200s' reads '%.200s', which is no layer",
@@ -162,6 +162,8 @@ static void config_take(config_list *list, const json_t *name, const json_t *cal
                                     list->where, wanted.name));
         return;
     }
+    // of a model, Keras counts how it was made as call 0, which the file does not list
+    if (list->reader->model->layers[found->layer].model != NULL && call_index > 0) call_index--;
     if (list->references != NULL) {
         list->references[list->count] =
             (pen_keras_reference){found->layer, (uint32_t)call_index, (uint32_t)tensor_index};

@@ -68,6 +68,7 @@ static const options_spare options_spares[] = {
     {"threshold", "0.0"},
     {"interpolation", "\"nearest\""},
     {"rms_scaling", "false"},
+    {"normalize", "false"},
     {"score_mode", "\"dot\""},
     {"quantization_config", "null"},
     {"lora_rank", "null"},

@@ -100,6 +100,19 @@ def attending():
     return keras.Model(tokens, out, name="attending")
 
 
+def transfer():
+    """Models that are applied like layers: a trunk, and a sequence applied twice."""
+    picture = keras.Input((4, 4, 2), name="picture")
+    trunk = keras.Model(picture, layers.Conv2D(3, 2, name="conv")(picture), name="trunk")
+    block = keras.Sequential([layers.Dense(3, "tanh", input_shape=(3, 3, 3))], name="block")
+    late = keras.Sequential([layers.Flatten(), layers.Dense(4)], name="late")
+    image = keras.Input((4, 4, 2), name="image")
+    once = block(trunk(image))
+    x = layers.Subtract(name="change")([block(once), once])
+    y = layers.Reshape((2, 2), name="table")(late(x))
+    return keras.Model(image, [layers.Dot(axes=(1, 2), name="dot")([y, y]), late(once)], name="transfer")
+
+
 def example(model, rng):
     arrays = []
     for tensor in model.inputs:
@@ -137,6 +150,7 @@ FORMS = {
     recurrent: ("h5", "keras"),
     nested: ("h5", "keras"),
     attending: ("keras",),
+    transfer: ("h5", "keras"),
 }
 
 

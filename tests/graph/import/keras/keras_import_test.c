@@ -122,6 +122,12 @@ static void attention_layers(void **state) {
     check_model("attending", "keras");
 }
 
+static void models_applied_as_layers(void **state) {
+    (void)state;
+    check_model("transfer", "h5");
+    check_model("transfer", "keras");
+}
+
 // A trunk that is a model, and frozen: its weights are where a frozen model's are, and stay frozen.
 static void models_within_models(void **state) {
     (void)state;
@@ -171,4 +177,5 @@ PEN_TEST_MAIN(cmocka_unit_test(what_crashes_libhdf5_is_refused),
               cmocka_unit_test(convolutions_in_sequence),
               cmocka_unit_test(branches_and_shared_layers), cmocka_unit_test(recurrent_layers),
               cmocka_unit_test(attention_layers), cmocka_unit_test(models_within_models),
+              cmocka_unit_test(models_applied_as_layers),
               cmocka_unit_test(what_cannot_be_imported_is_listed))
