@@ -73,7 +73,10 @@ static pen_status export_open_and_write(pen_safetensors *tensors,
                                         const pen_model_export_source *source, const char *path) {
     pen_model *model;
     PEN_TRY(pen_model_open(source->model_path, source->import, &model));
-    const pen_status status = export_write(tensors, model, source->plan, path);
+    // TensorFlow runs no graph with devices that it has not
+    const bool has_devices = source->import != NULL && source->import->use_device_strings;
+    const pen_plan *plan = export_is_graphdef(path) && !has_devices ? NULL : source->plan;
+    const pen_status status = export_write(tensors, model, plan, path);
     pen_model_destroy(model);
     return status;
 }
