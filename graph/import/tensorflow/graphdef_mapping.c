@@ -17,11 +17,3 @@ const pen_graphdef_mapping *pen_graphdef_mapping_find(const char *op) {
     }
     return NULL;
 }
-
-const pen_graphdef_mapping *pen_graphdef_mapping_at(uint32_t index) {
-    for (size_t f = 0; f < MAPPING_FAMILY_COUNT; f++) {
-        if (index < mapping_families[f]->count) return &mapping_families[f]->mappings[index];
-        index -= mapping_families[f]->count;
-    }
-    return NULL;
-}

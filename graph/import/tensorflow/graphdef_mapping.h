@@ -58,8 +58,6 @@ typedef struct pen_graphdef_mapping {
 
 // NULL when the operator is not known.
 const pen_graphdef_mapping *pen_graphdef_mapping_find(const char *op);
-// Entry `index` of the table; NULL behind its end.
-const pen_graphdef_mapping *pen_graphdef_mapping_at(uint32_t index);
 
 // The families of the table.
 typedef struct pen_graphdef_family {
