@@ -522,11 +522,12 @@ static void ten_thousand_steps_take_no_memory(void **state) {
         }
         const pen_run_context run = context_of(step, 0);
         CHECK_OK(pen_executor_run(executor, c.list_count - 1, 0, &run));
-        if (step == 10) resident = pen_machine_resident_peak();
+        // asking takes memory itself, the first time
+        if (step == 10 || step == 20) resident = pen_machine_resident_peak();
     }
     // the address sanitizer keeps what libraries free
     CHECK(IS_WATCHED || pen_machine_resident_peak() <= resident + 65536,
-          "%llu bytes at step 10, then %llu", (unsigned long long)resident,
+          "%llu bytes at step 20, then %llu", (unsigned long long)resident,
           (unsigned long long)pen_machine_resident_peak());
     pen_executor_destroy(executor);
     case_free(&c);
