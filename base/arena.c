@@ -25,7 +25,8 @@
 
 #define ARENA_ALIGNMENT_LIMIT 64
 #define ARENA_BLOCK_BYTES_FIRST ((size_t)16 << 10)
-#define ARENA_BLOCK_BYTES_LIMIT ((size_t)4 << 20)
+// Blocks are zeroed: what is not used of the last one is resident, too.
+#define ARENA_BLOCK_BYTES_LIMIT ((size_t)512 << 10)
 
 typedef struct arena_block {
     struct arena_block *next;

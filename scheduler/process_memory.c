@@ -21,7 +21,7 @@
 #define PROCESS_NODE_BYTES ((uint64_t)18 << 10)        // in graph, kernels and order
 #define PROCESS_BATCHES 2                              // one in use, one being read
 
-#define COORDINATOR_BYTES (47 * MIB / 2)
+#define COORDINATOR_BYTES (51 * MIB / 2)
 #define COORDINATOR_NETWORK_BYTES (7 * MIB / 2)     // what moves tensors between processes, threads
 #define COORDINATOR_NODE_BYTES ((uint64_t)42 << 10) // in graph, plan, parts and descriptions
 #define COORDINATOR_MODEL_SHARE 7 / 10              // of the mapped file, while weights are sent

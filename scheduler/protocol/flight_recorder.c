@@ -48,6 +48,7 @@ struct pen_flight_recorder {
 static struct {
     _Atomic(pen_flight_recorder *) recorders[FLIGHT_RECORDER_LIMIT];
     atomic_int dumping; // dumps under way
+    atomic_uint dumped; // files begun
     char folders[2][FLIGHT_FOLDER_BYTES];
     atomic_int folder;
 } flight;
@@ -405,7 +406,7 @@ static void flight_make_folder(const char *folder) {
     (void)mkdir(path.text, 0777);
 }
 
-// Beside its place, and renamed: a dump that is there is whole.
+// Beside its place, and renamed: a dump that is there is whole, also where two threads write one.
 static bool flight_dump_one(const pen_flight_recorder *recorder, const char *folder,
                             const char *reason) {
     flight_path path = {.length = 0}, part;
@@ -419,6 +420,7 @@ static bool flight_dump_one(const pen_flight_recorder *recorder, const char *fol
     flight_path_add(&path, ".bin");
     part = path;
     flight_path_add(&part, ".part");
+    flight_path_add_number(&part, atomic_fetch_add(&flight.dumped, 1));
     flight_file file = {.checksum = FLIGHT_CHECKSUM_START};
     file.descriptor = open(part.text, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (file.descriptor < 0) return false;
