@@ -33,7 +33,7 @@ static pins_place pins_read(const char *text) {
         if (colon != NULL && strncmp(part, "job:", 4) == 0 && length - 4 < PINS_NAME_BYTES) {
             memcpy(place.job, colon + 1, length - 4);
             place.job[length - 4] = '\0';
-        } else if (strncmp(part, "task:", 5) == 0) {
+        } else if (colon != NULL && strncmp(part, "task:", 5) == 0) {
             place.task = pins_number(colon + 1);
         } else if (colon != NULL && strncmp(part, "replica:", 8) != 0) {
             const char *last = memchr(colon + 1, ':', length - (size_t)(colon + 1 - part));
@@ -98,7 +98,7 @@ static pen_status pins_fill(const pen_program *program, const pen_cluster *clust
     for (uint32_t i = 0; i < program->pin_count; i++) {
         const pen_model_pin *pin = &program->pins[i];
         pen_node_id node;
-        uint32_t device;
+        uint32_t device = 0;
         const pen_status status = pen_graph_find_node(program->graph, pin->node, &node);
         if (pen_status_get_code(status) == PEN_NOT_FOUND) {
             pen_status_ignore(status, "a pass made another of it");

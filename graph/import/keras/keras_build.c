@@ -187,7 +187,7 @@ static pen_status build_apply(build_model *build, uint32_t call_index) {
     pen_keras_layer *layer = &build->model->layers[build->layers[call_index]];
     const uint32_t call_of_layer = call_index - build->first_calls[build->layers[call_index]];
     const pen_keras_call *call = &layer->calls[call_of_layer];
-    pen_layer_tensor *inputs;
+    pen_layer_tensor *inputs = NULL;
     if (layer->is_input) {
         return pen_error(PEN_INVALID_INPUT, "'%.200s' is read, but is no input of model '%.200s'",
                          layer->name, build->model->name);

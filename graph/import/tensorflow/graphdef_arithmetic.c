@@ -251,8 +251,8 @@ static pen_status convert_select(pen_graphdef_draft *draft) {
         for (uint32_t d = 1; d < rank; d++) {
             axes[d - 1] = d;
         }
-        PEN_TRY(pen_graphdef_emit_with_ints(draft, "unsqueeze", "condition", operands[0], rank - 1,
-                                            axes, &operands[0]));
+        PEN_TRY(pen_graphdef_emit_with_ints(draft, "unsqueeze", "condition", operands[0],
+                                            (pen_graphdef_integers){rank - 1, axes}, &operands[0]));
     }
     PEN_TRY(pen_graphdef_emit(
         draft, &(pen_graphdef_emission){.op_name = "where", .inputs = operands, .input_count = 3},

@@ -3,7 +3,8 @@
 pen_status pen_graphdef_channel_vector(pen_graphdef_draft *draft, const char *suffix,
                                        pen_graphdef_value vector, pen_graphdef_value *out_value) {
     static const int64_t axes[] = {1, 2};
-    return pen_graphdef_emit_with_ints(draft, "unsqueeze", suffix, vector, 2, axes, out_value);
+    return pen_graphdef_emit_with_ints(draft, "unsqueeze", suffix, vector,
+                                       (pen_graphdef_integers){2, axes}, out_value);
 }
 
 // Operand `input` beside an image with channels first.

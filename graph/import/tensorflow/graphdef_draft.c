@@ -148,11 +148,12 @@ pen_status pen_graphdef_emit_simple(pen_graphdef_draft *draft, const char *op_na
 }
 
 pen_status pen_graphdef_emit_with_ints(pen_graphdef_draft *draft, const char *op_name,
-                                       const char *suffix, pen_graphdef_value a, uint32_t count,
-                                       const int64_t *integers, pen_graphdef_value *out_value) {
+                                       const char *suffix, pen_graphdef_value a,
+                                       pen_graphdef_integers integers,
+                                       pen_graphdef_value *out_value) {
     pen_graphdef_value operand;
-    PEN_TRY(pen_graphdef_ints_value(draft, suffix != NULL ? suffix : op_name, count, integers,
-                                    &operand));
+    PEN_TRY(pen_graphdef_ints_value(draft, suffix != NULL ? suffix : op_name, integers.count,
+                                    integers.values, &operand));
     return pen_graphdef_emit_simple(draft, op_name, suffix, a, &operand, out_value);
 }
 

@@ -164,8 +164,8 @@ static pen_status convert_depthwise(pen_graphdef_draft *draft) {
     }
     const int64_t wanted[] = {-1, 1, shape.dims[0], shape.dims[1]};
     PEN_TRY(pen_graphdef_emit_transpose(draft, "filter", filter, 4, filter_axes, &filter));
-    PEN_TRY(
-        pen_graphdef_emit_with_ints(draft, "reshape", "filters", filter, 4, wanted, &operands[1]));
+    PEN_TRY(pen_graphdef_emit_with_ints(draft, "reshape", "filters", filter,
+                                        (pen_graphdef_integers){4, wanted}, &operands[1]));
     uint32_t count = image_attributes(&window, attributes);
     attributes[count++] = pen_attribute_ints("dilations", 2, window.dilations);
     attributes[count++] = pen_attribute_int("group", shape.dims[2]);

@@ -138,10 +138,14 @@ PEN_NODISCARD pen_status pen_graphdef_emit_simple(pen_graphdef_draft *draft, con
                                                   const char *suffix, pen_graphdef_value a,
                                                   const pen_graphdef_value *b,
                                                   pen_graphdef_value *out_value);
+typedef struct pen_graphdef_integers {
+    uint32_t count;
+    const int64_t *values; // [count]
+} pen_graphdef_integers;
 // The same with an operand of int64, as reshape, squeeze and unsqueeze have it.
 PEN_NODISCARD pen_status pen_graphdef_emit_with_ints(pen_graphdef_draft *draft, const char *op_name,
                                                      const char *suffix, pen_graphdef_value a,
-                                                     uint32_t count, const int64_t *integers,
+                                                     pen_graphdef_integers integers,
                                                      pen_graphdef_value *out_value);
 PEN_NODISCARD pen_status pen_graphdef_emit_transpose(pen_graphdef_draft *draft, const char *suffix,
                                                      pen_graphdef_value a, uint32_t rank,

@@ -48,12 +48,14 @@ static pen_status convert_strided_slice(pen_graphdef_draft *draft) {
     PEN_TRY(pen_graphdef_operand(draft, 0, &x));
     if (slice.count > 0) PEN_TRY(movement_slice(draft, "slice", x, &slice, &x));
     if (slice.squeezed_count > 0) {
-        PEN_TRY(pen_graphdef_emit_with_ints(draft, "squeeze", "squeeze", x, slice.squeezed_count,
-                                            slice.squeezed, &x));
+        PEN_TRY(pen_graphdef_emit_with_ints(
+            draft, "squeeze", "squeeze", x,
+            (pen_graphdef_integers){slice.squeezed_count, slice.squeezed}, &x));
     }
     if (slice.added_count > 0) {
-        PEN_TRY(pen_graphdef_emit_with_ints(draft, "unsqueeze", "unsqueeze", x, slice.added_count,
-                                            slice.added, &x));
+        PEN_TRY(pen_graphdef_emit_with_ints(draft, "unsqueeze", "unsqueeze", x,
+                                            (pen_graphdef_integers){slice.added_count, slice.added},
+                                            &x));
     }
     pen_graphdef_set(draft, 0, x);
     return PEN_OK;
@@ -218,8 +220,8 @@ static pen_status convert_pack(pen_graphdef_draft *draft) {
     PEN_TRY(PEN_NEW(pen_graphdef_draft_arena(draft), count, &operands));
     for (uint32_t i = 0; i < count; i++) {
         PEN_TRY(pen_graphdef_operand(draft, i, &operands[i]));
-        PEN_TRY(pen_graphdef_emit_with_ints(draft, "unsqueeze", "part", operands[i], 1, &axis,
-                                            &operands[i]));
+        PEN_TRY(pen_graphdef_emit_with_ints(draft, "unsqueeze", "part", operands[i],
+                                            (pen_graphdef_integers){1, &axis}, &operands[i]));
     }
     return movement_set(draft, &(pen_graphdef_emission){.op_name = "concat",
                                                         .inputs = operands,
@@ -251,8 +253,8 @@ static pen_status movement_split(pen_graphdef_draft *draft, pen_graphdef_value x
                               parts));
     for (uint32_t i = 0; i < count; i++) {
         if (squeezes) {
-            PEN_TRY(pen_graphdef_emit_with_ints(draft, "squeeze", "part", parts[i], 1, &axis,
-                                                &parts[i]));
+            PEN_TRY(pen_graphdef_emit_with_ints(draft, "squeeze", "part", parts[i],
+                                                (pen_graphdef_integers){1, &axis}, &parts[i]));
         }
         pen_graphdef_set(draft, i, parts[i]);
     }
@@ -401,8 +403,10 @@ static pen_status convert_one_hot(pen_graphdef_draft *draft) {
     PEN_TRY(pen_graphdef_operand(draft, 2, &on));
     PEN_TRY(pen_graphdef_operand(draft, 3, &off));
     PEN_TRY(pen_graphdef_number_value(draft, "depth", PEN_INT64, (double)depth, &operands[1]));
-    PEN_TRY(pen_graphdef_emit_with_ints(draft, "reshape", "off", off, 1, &one, &parts[0]));
-    PEN_TRY(pen_graphdef_emit_with_ints(draft, "reshape", "on", on, 1, &one, &parts[1]));
+    PEN_TRY(pen_graphdef_emit_with_ints(draft, "reshape", "off", off,
+                                        (pen_graphdef_integers){1, &one}, &parts[0]));
+    PEN_TRY(pen_graphdef_emit_with_ints(draft, "reshape", "on", on,
+                                        (pen_graphdef_integers){1, &one}, &parts[1]));
     const pen_attribute_given first = pen_attribute_int("axis", 0);
     PEN_TRY(pen_graphdef_emit(draft,
                               &(pen_graphdef_emission){.op_name = "concat",

@@ -117,8 +117,8 @@ static pen_status convert_reshape(pen_graphdef_draft *draft) {
     PEN_TRY(pen_graphdef_draft_need(draft, 2));
     const pen_graphdef_ints_known *a = pen_graphdef_operand_trial(draft, 1, 0);
     if (reshape_is_almost_known(a, pen_graphdef_operand_trial(draft, 1, 1), dims)) {
-        PEN_TRY(pen_graphdef_emit_with_ints(draft, "reshape", NULL, operands[0], a->count, dims,
-                                            &result));
+        PEN_TRY(pen_graphdef_emit_with_ints(draft, "reshape", NULL, operands[0],
+                                            (pen_graphdef_integers){a->count, dims}, &result));
         pen_graphdef_set(draft, 0, result);
         return PEN_OK;
     }
@@ -151,7 +151,8 @@ static pen_status convert_expand_dims(pen_graphdef_draft *draft) {
     int64_t axis;
     PEN_TRY(pen_graphdef_operand_int(draft, 1, &axis));
     PEN_TRY(pen_graphdef_operand(draft, 0, &x));
-    PEN_TRY(pen_graphdef_emit_with_ints(draft, "unsqueeze", NULL, x, 1, &axis, &result));
+    PEN_TRY(pen_graphdef_emit_with_ints(draft, "unsqueeze", NULL, x,
+                                        (pen_graphdef_integers){1, &axis}, &result));
     pen_graphdef_set(draft, 0, result);
     return PEN_OK;
 }
@@ -185,7 +186,8 @@ static pen_status convert_squeeze(pen_graphdef_draft *draft) {
     if (count == 0) {
         PEN_TRY(pen_graphdef_emit_simple(draft, "squeeze", NULL, x, NULL, &result));
     } else {
-        PEN_TRY(pen_graphdef_emit_with_ints(draft, "squeeze", NULL, x, count, axes, &result));
+        PEN_TRY(pen_graphdef_emit_with_ints(draft, "squeeze", NULL, x,
+                                            (pen_graphdef_integers){count, axes}, &result));
     }
     pen_graphdef_set(draft, 0, result);
     return PEN_OK;
