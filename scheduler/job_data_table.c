@@ -149,29 +149,32 @@ static const pen_option_table job_images_table = {
     .check = job_check_images,
 };
 
+// How examples lie in a row of tokens, as formats of such have it.
+#define JOB_SEQUENCE_FIELDS(type)                                                                  \
+    {.key = "sequence",                                                                            \
+     .kind = PEN_OPTION_INTEGER,                                                                   \
+     .offset = offsetof(type, sequence),                                                           \
+     .minimum = PEN_OPTION_FROM(1),                                                                \
+     .maximum = PEN_OPTION_TO(PEN_SEQUENCE_LIMIT),                                                 \
+     .is_required = true,                                                                          \
+     .help = "tokens of an example; its labels are the tokens behind each"},                       \
+        {.key = "stride",                                                                          \
+         .kind = PEN_OPTION_INTEGER,                                                               \
+         .offset = offsetof(type, stride),                                                         \
+         .minimum = PEN_OPTION_FROM(1),                                                            \
+         .maximum = PEN_OPTION_TO(INT32_MAX),                                                      \
+         .help = "tokens from the beginning of one example to that of the next; else sequence"},   \
+    {                                                                                              \
+        .key = "input", .kind = PEN_OPTION_TEXT, .offset = offsetof(type, input),                  \
+        .help = "the model's input that takes them, when it has several"                           \
+    }
 static const pen_option_field job_text_fields[] = {
     {.key = "file",
      .kind = PEN_OPTION_PATH,
      .offset = offsetof(pen_job_text, file),
      .is_required = true,
      .help = "any file, may be .gz; each byte is a token"},
-    {.key = "sequence",
-     .kind = PEN_OPTION_INTEGER,
-     .offset = offsetof(pen_job_text, sequence),
-     .minimum = PEN_OPTION_FROM(1),
-     .maximum = PEN_OPTION_TO(PEN_SEQUENCE_LIMIT),
-     .is_required = true,
-     .help = "tokens of an example; its labels are the tokens behind each"},
-    {.key = "stride",
-     .kind = PEN_OPTION_INTEGER,
-     .offset = offsetof(pen_job_text, stride),
-     .minimum = PEN_OPTION_FROM(1),
-     .maximum = PEN_OPTION_TO(INT32_MAX),
-     .help = "tokens from the beginning of one example to that of the next; else sequence"},
-    {.key = "input",
-     .kind = PEN_OPTION_TEXT,
-     .offset = offsetof(pen_job_text, input),
-     .help = "the model's input that takes them, when it has several"},
+    JOB_SEQUENCE_FIELDS(pen_job_text),
 };
 static const pen_option_table job_text_table = {
     .size = sizeof(pen_job_text),
@@ -195,23 +198,7 @@ static const pen_option_field job_tokens_fields[] = {
      .choices = job_token_elements,
      .default_text = "auto",
      .help = "the numbers in the file; auto: what NPY says, else uint16"},
-    {.key = "sequence",
-     .kind = PEN_OPTION_INTEGER,
-     .offset = offsetof(pen_job_tokens, sequence),
-     .minimum = PEN_OPTION_FROM(1),
-     .maximum = PEN_OPTION_TO(PEN_SEQUENCE_LIMIT),
-     .is_required = true,
-     .help = "tokens of an example; its labels are the tokens behind each"},
-    {.key = "stride",
-     .kind = PEN_OPTION_INTEGER,
-     .offset = offsetof(pen_job_tokens, stride),
-     .minimum = PEN_OPTION_FROM(1),
-     .maximum = PEN_OPTION_TO(INT32_MAX),
-     .help = "tokens from the beginning of one example to that of the next; else sequence"},
-    {.key = "input",
-     .kind = PEN_OPTION_TEXT,
-     .offset = offsetof(pen_job_tokens, input),
-     .help = "the model's input that takes them, when it has several"},
+    JOB_SEQUENCE_FIELDS(pen_job_tokens),
 };
 static const pen_option_table job_tokens_table = {
     .size = sizeof(pen_job_tokens),
