@@ -38,24 +38,21 @@ typedef struct conv_options {
     PEN_LAYER_ACTIVATION(conv_options),                                                            \
         PEN_LAYER_BOOL(conv_options, use_bias, "true", "whether it adds a bias"),                  \
         PEN_LAYER_INITIALIZER(conv_options, bias_initializer, "zeros")
+#define CONV_FIELDS(paddings)                                                                      \
+    PEN_LAYER_COMMON_FIELDS(conv_options),                                                         \
+        PEN_LAYER_SIZE(conv_options, filters, NULL, "channels of the result"),                     \
+        CONV_WINDOW_FIELDS(paddings),                                                              \
+        PEN_LAYER_SIZE(conv_options, groups, "1", "groups of channels that do not mix"),           \
+        PEN_LAYER_INITIALIZER(conv_options, kernel_initializer, "glorot_uniform"),                 \
+        CONV_RESULT_FIELDS
 
 static const pen_option_field conv_fields[] = {
-    PEN_LAYER_COMMON_FIELDS(conv_options),
-    PEN_LAYER_SIZE(conv_options, filters, NULL, "channels of the result"),
-    CONV_WINDOW_FIELDS(pen_layer_padding_names),
-    PEN_LAYER_SIZE(conv_options, groups, "1", "groups of channels that do not mix"),
-    PEN_LAYER_INITIALIZER(conv_options, kernel_initializer, "glorot_uniform"),
-    CONV_RESULT_FIELDS,
+    CONV_FIELDS(pen_layer_padding_names),
 };
 PEN_LAYER_TABLE(conv, conv_options, conv_fields);
 
 static const pen_option_field conv1d_fields[] = {
-    PEN_LAYER_COMMON_FIELDS(conv_options),
-    PEN_LAYER_SIZE(conv_options, filters, NULL, "channels of the result"),
-    CONV_WINDOW_FIELDS(pen_layer_causal_padding_names),
-    PEN_LAYER_SIZE(conv_options, groups, "1", "groups of channels that do not mix"),
-    PEN_LAYER_INITIALIZER(conv_options, kernel_initializer, "glorot_uniform"),
-    CONV_RESULT_FIELDS,
+    CONV_FIELDS(pen_layer_causal_padding_names),
 };
 PEN_LAYER_TABLE(conv1d, conv_options, conv1d_fields);
 
