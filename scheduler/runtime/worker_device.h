@@ -26,8 +26,7 @@ typedef struct worker_channel {
     worker_slot *sends;    // [copies]; NULL: not sent from here
     worker_slot *receives; // [capacity]; NULL: not received here
     uint32_t send_first;   // number of sends[0] among all
-    // guarded by lock; what was sent last for each microbatch, for who asks after a bad step
-    pen_run_sent *sent; // [slots]; NULL: not sent from here
+    uint32_t sent_first;   // of the run's `sent`: a place for each microbatch
 } worker_channel;
 
 typedef struct worker_send {
@@ -106,6 +105,9 @@ struct pen_worker_run {
     worker_slot **slot_of_send; // [send_count] all sends, by number
     worker_send *what_of_send;  // [send_count]
     uint32_t send_count;
+    // guarded by lock: what was sent last for each microbatch, for who asks after a bad step
+    pen_run_sent *sent; // [sent_count]
+    uint32_t sent_count;
     uint32_t action_limit;
     pen_trace_recorder *recorder;
     pen_snapshot_writer *writer; // NULL: nothing is saved here

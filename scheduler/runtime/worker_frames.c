@@ -72,7 +72,7 @@ static pen_status frames_lend(pen_worker_run *run, uint32_t peer, const pen_fram
 static void frames_note_sent(pen_worker_run *run, const worker_send *send, uint64_t place,
                              uint64_t checksum) {
     pen_mutex_lock(&run->lock);
-    run->channels[send->form][send->channel].sent[place] =
+    run->sent[run->channels[send->form][send->channel].sent_first + place] =
         (pen_run_sent){.form = send->form,
                        .channel = send->channel,
                        .sequence = send->sequence,
@@ -84,24 +84,11 @@ static void frames_note_sent(pen_worker_run *run, const worker_send *send, uint6
 pen_status pen_worker_run_list_sent(pen_worker_run *run, pen_arena *arena,
                                     const pen_run_sent **out_sent, uint32_t *out_count) {
     pen_run_sent *list;
-    uint32_t limit = 0, count = 0;
-    for (uint32_t f = 0; f < run->table->form_count; f++) {
-        const pen_run_form *form = &run->table->forms[f];
-        for (uint32_t c = 0; c < form->channel_count; c++) {
-            if (run->channels[f][c].sent != NULL) limit += pen_run_slots(form, &form->channels[c]);
-        }
-    }
-    PEN_TRY(PEN_NEW(arena, limit, &list));
+    uint32_t count = 0;
+    PEN_TRY(PEN_NEW(arena, run->sent_count, &list));
     pen_mutex_lock(&run->lock);
-    for (uint32_t f = 0; f < run->table->form_count; f++) {
-        const pen_run_form *form = &run->table->forms[f];
-        for (uint32_t c = 0; c < form->channel_count; c++) {
-            const pen_run_sent *sent = run->channels[f][c].sent;
-            const uint32_t slots = sent == NULL ? 0 : pen_run_slots(form, &form->channels[c]);
-            for (uint32_t s = 0; s < slots; s++) {
-                if (sent[s].is_sent) list[count++] = sent[s];
-            }
-        }
+    for (uint32_t i = 0; i < run->sent_count; i++) {
+        if (run->sent[i].is_sent) list[count++] = run->sent[i];
     }
     pen_mutex_unlock(&run->lock);
     *out_sent = list;
@@ -479,7 +466,8 @@ static pen_status frames_prepare_form(pen_worker_run *run, uint32_t f) {
             ends->send_first = run->send_count;
             run->send_count += channel->copies;
             PEN_TRY(frames_new_slots(run, channel->copies, channel->bytes, &ends->sends));
-            PEN_TRY(PEN_NEW(run->arena, pen_run_slots(form, channel), &ends->sent));
+            ends->sent_first = run->sent_count;
+            run->sent_count += pen_run_slots(form, channel);
         }
         if (channel->target_worker == me) {
             PEN_TRY(frames_new_slots(run, channel->capacity, channel->bytes, &ends->receives));
@@ -496,6 +484,7 @@ pen_status pen_worker_frames_prepare(pen_worker_run *run) {
     }
     PEN_TRY(PEN_NEW(run->arena, run->send_count, &run->slot_of_send));
     PEN_TRY(PEN_NEW(run->arena, run->send_count, &run->what_of_send));
+    PEN_TRY(PEN_NEW(run->arena, run->sent_count, &run->sent));
     for (uint32_t f = 0; f < form_count; f++) {
         for (uint32_t c = 0; c < run->table->forms[f].channel_count; c++) {
             const worker_channel *ends = &run->channels[f][c];
