@@ -242,7 +242,7 @@ static pen_status train_say_kept(const train_run *run, pen_status status) {
 static pen_status train_loop(train_run *run) {
     const bool is_json = run->options->common.json;
     pen_progress progress;
-    pen_progress_init(&progress, &run->size,
+    pen_progress_init(&progress,
                       run->options->common.quiet || (is_json && !run->options->progress));
     for (;;) {
         pen_step_report report;

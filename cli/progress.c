@@ -13,10 +13,10 @@
 #define PROGRESS_TERMINAL_SECONDS 0.1
 #define PROGRESS_PLAIN_SECONDS 5.0
 
-void pen_progress_init(pen_progress *progress, const pen_training_size *size, bool is_quiet) {
+void pen_progress_init(pen_progress *progress, bool is_quiet) {
     *progress = (pen_progress){.is_terminal = isatty(STDERR_FILENO) != 0, .is_quiet = is_quiet};
     progress->shown_seconds = pen_clock_seconds();
-    pen_metrics_start(&progress->metrics, size->example_count, progress->shown_seconds);
+    pen_metrics_start(&progress->metrics, progress->shown_seconds);
 }
 
 static void progress_print_time(char *text, size_t bytes, double seconds) {
@@ -97,7 +97,7 @@ void pen_progress_step(pen_progress *progress, const pen_training_size *size,
     }
     if (!report->ends_epoch) return;
     progress->step_count = 0;
-    pen_metrics_start(&progress->metrics, size->example_count, pen_clock_seconds());
+    pen_metrics_start(&progress->metrics, pen_clock_seconds());
 }
 
 void pen_progress_end(pen_progress *progress) {

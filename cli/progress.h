@@ -17,7 +17,7 @@ typedef struct pen_progress {
     uint64_t step_count;
 } pen_progress;
 
-void pen_progress_init(pen_progress *progress, const pen_training_size *size, bool is_quiet);
+void pen_progress_init(pen_progress *progress, bool is_quiet);
 // After a step: counts it, and shows it if it is time to, with what `engine` knows of its devices.
 void pen_progress_step(pen_progress *progress, const pen_training_size *size,
                        const pen_step_report *report, const pen_engine *engine);

@@ -19,19 +19,16 @@
 #include "graph/op.h"
 #include "graph/passes/assign_layouts.h"
 
-typedef struct pen_device pen_device;                 // begins with `const pen_device_kind *kind`
-typedef struct pen_buffer pen_buffer;                 // device memory, at least 64-byte aligned
-typedef struct pen_kernel pen_kernel;                 // one node made ready to run
-typedef struct pen_launch pen_launch;                 // a kernel bound to operands
-typedef struct pen_kernel_choices pen_kernel_choices; // device/kernel_choices.h
+typedef struct pen_device pen_device; // begins with `const pen_device_kind *kind`
+typedef struct pen_buffer pen_buffer; // device memory, at least 64-byte aligned
+typedef struct pen_kernel pen_kernel; // one node made ready to run
+typedef struct pen_launch pen_launch; // a kernel bound to operands
 
 typedef struct pen_device_options {
-    const char *name;            // the user's: "a"
-    uint32_t thread_count;       // kernel team; 0: all cores the process may use
-    uint64_t memory_bytes;       // buffers may not exceed it; 0: no limit
-    const char *kernel_level;    // cpu: "v2", "v3", "v4"; NULL: the best this machine has
-    pen_kernel_choices *choices; // which of several kernels to take for a shape; read, and added
-                                 // to where measuring is allowed; NULL: rules of thumb
+    const char *name;         // the user's: "a"
+    uint32_t thread_count;    // kernel team; 0: all cores the process may use
+    uint64_t memory_bytes;    // buffers may not exceed it; 0: no limit
+    const char *kernel_level; // cpu: "v2", "v3", "v4"; NULL: the best this machine has
 } pen_device_options;
 
 // Where an operand lies. `buffer` NULL: an optional operand left out, or a constant that the

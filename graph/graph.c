@@ -502,10 +502,6 @@ pen_status pen_graph_add_output(pen_graph *graph, pen_value_id value) {
     return PEN_OK;
 }
 
-void pen_graph_clear_outputs(pen_graph *graph) {
-    graph->output_count = 0;
-}
-
 pen_status pen_graph_add_symbol(pen_graph *graph, const char *name, int64_t *out_dimension) {
     for (uint32_t i = 0; i < graph->symbol_count; i++) {
         if (strcmp(graph->symbols[i], name) != 0) continue;

@@ -224,7 +224,6 @@ pen_value_id pen_graph_input(const pen_graph *graph, uint32_t index);
 uint32_t pen_graph_output_count(const pen_graph *graph);
 pen_value_id pen_graph_output(const pen_graph *graph, uint32_t index);
 PEN_NODISCARD pen_status pen_graph_add_output(pen_graph *graph, pen_value_id value);
-void pen_graph_clear_outputs(pen_graph *graph);
 
 // Symbols stand for dimensions of inputs. Adding one that exists returns the existing dimension.
 // *out_dimension is what goes into a shape.

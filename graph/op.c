@@ -82,10 +82,6 @@ const pen_graph *pen_infer_graph(const pen_infer_context *context) {
     return context->graph;
 }
 
-pen_node_id pen_infer_node_id(const pen_infer_context *context) {
-    return context->node;
-}
-
 const pen_node *pen_infer_node(const pen_infer_context *context) {
     return pen_graph_node(context->graph, context->node);
 }

@@ -88,7 +88,6 @@ const char *pen_node_stream(const pen_node *node);
 
 // ---- for shape rules
 const pen_graph *pen_infer_graph(const pen_infer_context *context);
-pen_node_id pen_infer_node_id(const pen_infer_context *context);
 const pen_node *pen_infer_node(const pen_infer_context *context);
 bool pen_infer_has_input(const pen_infer_context *context, uint32_t input);
 // The type of an input that is there.
@@ -113,7 +112,6 @@ PEN_NODISCARD pen_status pen_infer_error_at(const char *file, int line,
 // It emits nodes that compute, from gradients of the outputs, those of the inputs that need them.
 // Sums over several readers of one value are made by the caller, not by the rule.
 pen_graph *pen_gradient_graph(pen_gradient_context *context);
-pen_node_id pen_gradient_node_id(const pen_gradient_context *context);
 // Valid until the next node is added: fetch again after emitting.
 const pen_node *pen_gradient_node(const pen_gradient_context *context);
 pen_value_id pen_gradient_input(const pen_gradient_context *context, uint32_t input);

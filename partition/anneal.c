@@ -44,10 +44,6 @@ pen_status pen_anneal_new(const pen_problem *problem, const uint32_t *line, pen_
     return PEN_OK;
 }
 
-uint64_t pen_anneal_step_count(const pen_anneal *anneal) {
-    return anneal->step_count;
-}
-
 // x^norm, which is 16 or 32.
 static inline double anneal_power(const pen_anneal *anneal, double x) {
     x *= x;
@@ -320,7 +316,6 @@ double pen_anneal_run(pen_anneal *anneal, const pen_anneal_options *options,
             anneal->scale = anneal->best_worst;
             anneal_sum(anneal);
         }
-        anneal->step_count += 1;
         pen_anneal_step(anneal);
     }
     memcpy(device_of_group, anneal->best, problem->group_count * sizeof *anneal->best);

@@ -47,7 +47,5 @@ double pen_anneal_run(pen_anneal *anneal, const pen_anneal_options *options,
 bool pen_rank_devices(const pen_problem *problem, const uint32_t *device_of_group,
                       uint32_t *out_rank);
 
-// Steps made by all runs so far.
-uint64_t pen_anneal_step_count(const pen_anneal *anneal);
 
 #endif // PEN_PARTITION_ANNEAL_H

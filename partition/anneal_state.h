@@ -40,7 +40,6 @@ struct pen_anneal {
     uint32_t *rank;    // [device_count] place in the order of devices, when contiguous
     double *term_kept; // [device_count] while a compound move is tried
     double *load_kept;
-    uint64_t step_count;
 };
 
 // xorshift64*: speed matters more than quality here; it is seeded from a named stream.

@@ -326,39 +326,3 @@ pen_status pen_checkpoint_store_prune(pen_checkpoint_store *store, uint32_t keep
     }
     return PEN_OK;
 }
-
-static pen_status store_read_tensor(void *context, uint32_t index, uint64_t first, void *out,
-                                    uint64_t bytes) {
-    const pen_tensor_store *tensors = context;
-    return tensors->read(tensors->context, index, first, out, bytes);
-}
-
-static pen_status store_save_all(pen_checkpoint_store *store, const pen_checkpoint *checkpoint,
-                                 pen_tensor_store *tensors) {
-    pen_shard_tensor *list;
-    const char *name = NULL;
-    pen_shard_summary summary;
-    PEN_TRY(PEN_NEW(store->scratch, tensors->count, &list));
-    for (uint32_t i = 0; i < tensors->count; i++) {
-        list[i] = (pen_shard_tensor){.name = tensors->tensors[i].name,
-                                     .type = tensors->tensors[i].type,
-                                     .bytes = tensors->tensors[i].bytes};
-    }
-    PEN_TRY(pen_shard_name(store->generation, checkpoint->step, 0, store->scratch, &name));
-    const pen_shard_source source = {
-        .tensors = list, .count = tensors->count, .read = store_read_tensor, .context = tensors};
-    PEN_TRY(
-        pen_shard_write(store->disk, &source, store->shard_folder, name, store->scratch, &summary));
-    return store_publish(store, checkpoint, &summary, 1);
-}
-
-pen_status pen_checkpoint_store_save_all(pen_checkpoint_store *store,
-                                         const pen_checkpoint *checkpoint,
-                                         const pen_tensor_store *tensors) {
-    PEN_ASSERT(store->generation != 0);
-    pen_tensor_store copy = *tensors;
-    const pen_status status = store_save_all(store, checkpoint, &copy);
-    pen_arena_reset(store->scratch);
-    return pen_status_add_context(status, "while writing the checkpoint of step %" PRIu64 " to %s",
-                                  checkpoint->step, store->folder);
-}

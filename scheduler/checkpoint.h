@@ -99,11 +99,6 @@ PEN_NODISCARD pen_status pen_checkpoint_store_publish(pen_checkpoint_store *stor
 // whole, and shards that are part of none. As pen_commit_log_prune.
 PEN_NODISCARD pen_status pen_checkpoint_store_prune(pen_checkpoint_store *store, uint32_t keep);
 
-// Writes all tensors as one shard, and publishes. As shard_write and publish.
-PEN_NODISCARD pen_status pen_checkpoint_store_save_all(pen_checkpoint_store *store,
-                                                       const pen_checkpoint *checkpoint,
-                                                       const pen_tensor_store *tensors);
-
 // Compares all that the checkpoint names with its checksums, and that its tensors are whole.
 //   CORRUPT  each damage, with file and byte. IO, OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_checkpoint_store_verify(pen_checkpoint_store *store, uint32_t index);

@@ -145,10 +145,6 @@ pen_status pen_runner_get(pen_runner *runner, pen_compile_mode mode, uint64_t mi
     return runner->tensor_values == NULL ? runner_list_tensors(runner) : PEN_OK;
 }
 
-const pen_runner_form *pen_runner_first(const pen_runner *runner) {
-    return runner->entry_count == 0 ? NULL : &runner->entries[0].form;
-}
-
 uint32_t pen_runner_form_count(const pen_runner *runner) {
     return runner->entry_count;
 }
@@ -170,6 +166,3 @@ uint64_t pen_runner_device_bytes(const pen_runner *runner) {
     return bytes;
 }
 
-pen_device *pen_runner_device(const pen_runner *runner) {
-    return runner->device;
-}

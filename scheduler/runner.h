@@ -37,8 +37,6 @@ PEN_NODISCARD pen_status pen_runner_get(pen_runner *runner, pen_compile_mode mod
                                         uint64_t microbatch_size, bool accumulate,
                                         const pen_runner_form **out_form);
 
-// The form that was asked for first, whose parameters all others share; NULL before that.
-const pen_runner_form *pen_runner_first(const pen_runner *runner);
 // All forms so far, in the order in which they were asked for.
 uint32_t pen_runner_form_count(const pen_runner *runner);
 const pen_runner_form *pen_runner_form_at(const pen_runner *runner, uint32_t index);
@@ -49,6 +47,5 @@ const pen_tensor_store *pen_runner_tensors(const pen_runner *runner);
 
 // Buffers of all forms together, in bytes: what the device holds for them.
 uint64_t pen_runner_device_bytes(const pen_runner *runner);
-pen_device *pen_runner_device(const pen_runner *runner);
 
 #endif // PEN_SCHEDULER_RUNNER_H

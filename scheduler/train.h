@@ -94,8 +94,6 @@ uint64_t pen_trainer_recovery_count(const pen_trainer *trainer);
 PEN_NODISCARD pen_status pen_trainer_keep(pen_trainer *trainer);
 // The step of the newest checkpoint that is kept; 0: none.
 uint64_t pen_trainer_step_kept(const pen_trainer *trainer);
-// Steps done, those of the checkpoint that it started from included.
-uint64_t pen_trainer_steps_done(const pen_trainer *trainer);
 
 pen_training_size pen_trainer_get_size(const pen_trainer *trainer);
 // What runs the steps, and holds the parameters.

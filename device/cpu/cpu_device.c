@@ -26,7 +26,6 @@ typedef struct cpu_device {
     pen_cpu_level level;
     uint64_t memory_bytes; // limit; 0: none
     uint64_t bytes_in_use;
-    pen_kernel_choices *choices; // may be NULL
     pen_layout_rules layout_rules;
 } cpu_device;
 
@@ -103,7 +102,6 @@ static pen_status cpu_open_in(const pen_device_options *options, pen_arena *aren
     device->base.kind = &pen_cpu_device_kind;
     device->arena = arena;
     device->memory_bytes = options->memory_bytes;
-    device->choices = options->choices;
     device->layout_rules = (pen_layout_rules){.context = device, .choose = cpu_choose_layout};
     device->thread_count =
         options->thread_count == 0 ? cpu_core_count() : (int)options->thread_count;
@@ -289,7 +287,7 @@ static pen_status cpu_prepare(pen_device *base, const pen_graph *graph, pen_node
     PEN_TRY(PEN_NEW(arena, 1, &kernel));
     kernel->graph = graph;
     kernel->node = request.node;
-    PEN_TRY(pen_cpu_choose(&request, device->choices, &kernel->entry));
+    kernel->entry = pen_cpu_choose(&request);
     kernel->adds = request.node->accumulates && !kernel->entry->can_accumulate;
     if (kernel->entry->prepare != NULL) {
         PEN_TRY(pen_status_add_context(

@@ -57,10 +57,10 @@ typedef struct pen_cpu_kernel {
     // shapes differ, all is plain.
     bool takes_any_layout;
     // Whether this entry can do the node (types, layouts, shapes). The first entry that can is
-    // taken, unless choices say otherwise. NULL: any node of the op with float32 operands in the
-    // plain layout, or in another as above.
+    // taken, but for `prefers`. NULL: any node of the op with float32 operands in the plain layout,
+    // or in another as above.
     bool (*supports)(const pen_cpu_request *request);
-    // Rule of thumb where nothing was measured: among the entries that can do a node, one that
+    // Rule of thumb: among the entries that can do a node, one that
     // prefers it goes first. NULL: no preference.
     bool (*prefers)(const pen_cpu_request *request);
     // NULL: no state, no workspace.

@@ -14,11 +14,8 @@ uint32_t pen_cpu_candidates(const pen_cpu_request *request,
 // Whether an entry for the op takes its operands in any layout, if they all have the same.
 bool pen_cpu_takes_any_layout(pen_cpu_level level, const char *op_name);
 
-// The entry to use. Where several can, the choices decide, then a measurement if the choices allow
-// it, then the rule of thumb. What has no entry gets the reference kernel.
-//   UNSUPPORTED  not even the reference kernels can; names the node
-PEN_NODISCARD pen_status pen_cpu_choose(const pen_cpu_request *request, pen_kernel_choices *choices,
-                                        const pen_cpu_kernel **out_entry);
+// The first of the candidates; what has none gets the reference kernel.
+const pen_cpu_kernel *pen_cpu_choose(const pen_cpu_request *request);
 
 // Runs any node in plain layout on its reference kernel. cpu_fallback.c
 extern const pen_cpu_kernel pen_cpu_fallback_kernel;

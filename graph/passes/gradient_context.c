@@ -6,10 +6,6 @@ pen_graph *pen_gradient_graph(pen_gradient_context *context) {
     return context->graph;
 }
 
-pen_node_id pen_gradient_node_id(const pen_gradient_context *context) {
-    return context->node;
-}
-
 const pen_node *pen_gradient_node(const pen_gradient_context *context) {
     return pen_graph_node(context->graph, context->node);
 }

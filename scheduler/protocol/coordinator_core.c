@@ -396,11 +396,6 @@ bool pen_coordinator_core_is_missing(const pen_coordinator_core *core, uint32_t 
     return !pen_coordinator_core_is_present(core, worker) || core->workers[worker].is_blamed;
 }
 
-uint64_t pen_coordinator_core_heard_at(const pen_coordinator_core *core, uint32_t worker) {
-    PEN_ASSERT(worker > 0 && worker <= core->table->worker_count);
-    return core->workers[worker].heard_at;
-}
-
 pen_coordinator_state pen_coordinator_core_state(const pen_coordinator_core *core) {
     return core->state;
 }

@@ -230,8 +230,6 @@ pen_coordinator_save_state pen_coordinator_core_save_state(const pen_coordinator
 bool pen_coordinator_core_is_present(const pen_coordinator_core *core, uint32_t worker);
 // Whether a worker is not here, or the run failed because of it.
 bool pen_coordinator_core_is_missing(const pen_coordinator_core *core, uint32_t worker);
-// When the last sign of life of a worker came, on the clock of the events; 0: none yet.
-uint64_t pen_coordinator_core_heard_at(const pen_coordinator_core *core, uint32_t worker);
 
 // A loss of the last PEN_COORDINATOR_ROUND_LIMIT rounds; NULL: not here (yet).
 const pen_coordinator_loss *pen_coordinator_core_find_loss(const pen_coordinator_core *core,

@@ -348,19 +348,6 @@ pen_status pen_worker_create(const pen_worker_options *options, pen_worker **out
     return PEN_OK;
 }
 
-void pen_worker_set_spec(pen_worker *worker, const pen_run_spec *spec,
-                         void (*loaded)(const void *model), const void *model) {
-    PEN_ASSERT(worker->options.spec != NULL && spec != NULL);
-    pen_mutex_lock(&worker->lock);
-    while ((worker->member.state != PEN_MEMBER_IDLE || worker->wants_leave) && !worker->is_over) {
-        pen_condition_wait(&worker->changed, &worker->lock);
-    }
-    worker->options.spec = spec;
-    worker->options.loaded = loaded;
-    worker->options.model = model;
-    pen_mutex_unlock(&worker->lock);
-}
-
 pen_status pen_worker_join(pen_worker *worker) {
     pen_mutex_lock(&worker->lock);
     while (!worker->is_over) {

@@ -40,10 +40,6 @@ typedef struct pen_worker_options {
 // Listens. *out_port is the port taken. As the transport's listen; OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_worker_create(const pen_worker_options *options,
                                            pen_worker **out_worker, uint16_t *out_port);
-// What the next generation runs, of a worker with a spec. Waits until the run of the generation
-// before is left: until then its spec must stay, and the coordinator must be destroyed before.
-void pen_worker_set_spec(pen_worker *worker, const pen_run_spec *spec,
-                         void (*loaded)(const void *model), const void *model);
 // Waits until it ends: after its first run (is_once), or by pen_worker_close. An error that ended
 // the only run.
 PEN_NODISCARD pen_status pen_worker_join(pen_worker *worker);

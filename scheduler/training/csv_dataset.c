@@ -87,7 +87,6 @@ static void csv_close(pen_dataset *dataset) {
 
 const pen_dataset_format pen_dataset_format_csv = {
     .name = "csv",
-    .summary = "rows of numbers, one column of them the labels",
     .open = csv_open,
     .read = csv_dataset_read,
     .close = csv_close,

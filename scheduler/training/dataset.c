@@ -21,14 +21,6 @@ static const pen_dataset_format *const dataset_formats[] = {
 };
 #define DATASET_FORMAT_COUNT (sizeof dataset_formats / sizeof dataset_formats[0])
 
-const char *pen_dataset_format_name(uint32_t index) {
-    return index < DATASET_FORMAT_COUNT ? dataset_formats[index]->name : NULL;
-}
-
-const char *pen_dataset_format_summary(uint32_t index) {
-    return index < DATASET_FORMAT_COUNT ? dataset_formats[index]->summary : NULL;
-}
-
 pen_status pen_dataset_field_measure(pen_dataset_field *field, const char *what) {
     uint64_t count = 1;
     for (uint32_t i = 0; i < field->rank; i++) {

@@ -174,8 +174,5 @@ PEN_NODISCARD pen_status pen_dataset_check_finite(const pen_dataset *dataset,
 //   INVALID_INPUT  one is not; names the file, the example, and the index found
 PEN_NODISCARD pen_status pen_dataset_limit_classes(pen_dataset *dataset, uint32_t class_count);
 
-// Name and one-line summary of format `index`, or NULL from the number of formats on.
-const char *pen_dataset_format_name(uint32_t index);
-const char *pen_dataset_format_summary(uint32_t index);
 
 #endif // PEN_SCHEDULER_TRAINING_DATASET_H

@@ -10,7 +10,6 @@
 
 typedef struct pen_dataset_format {
     const char *name;    // as in the job file: "idx"
-    const char *summary; // one line of help
 
     // Fills dataset->info (all but `format`), label_source and state. Called with the dataset
     // otherwise empty. On an error `close` is called too. Codes: see pen_dataset_open.

@@ -229,7 +229,6 @@ static void idx_close(pen_dataset *dataset) {
 
 const pen_dataset_format pen_dataset_format_idx = {
     .name = "idx",
-    .summary = "the files of MNIST and its kin, plain or .gz",
     .open = idx_open,
     .read = idx_dataset_read,
     .close = idx_close,

@@ -306,7 +306,6 @@ static void image_close(pen_dataset *dataset) {
 
 const pen_dataset_format pen_dataset_format_images = {
     .name = "images",
-    .summary = "a folder of class folders of JPEG and PNG files",
     .open = image_open,
     .read = image_dataset_read,
     .close = image_close,

@@ -2,14 +2,6 @@
 
 #include <math.h>
 
-// [pen_learning_rate_kind]
-static const char *const learning_rate_names[] = {"constant", "step", "cosine", "linear"};
-
-const char *pen_learning_rate_kind_name(uint32_t kind) {
-    const uint32_t count = sizeof learning_rate_names / sizeof learning_rate_names[0];
-    return kind < count ? learning_rate_names[kind] : NULL;
-}
-
 pen_status pen_learning_rate_check(const pen_learning_rate_options *options) {
     if (!(options->base > 0 && isfinite(options->base))) {
         return pen_error(PEN_INVALID_INPUT, "the learning rate is %g, expected a positive number",

@@ -35,8 +35,6 @@ typedef struct pen_learning_rate_options {
     double factor;   // step: positive
 } pen_learning_rate_options;
 
-// "constant", "step", "cosine", "linear"; NULL from the number of kinds on.
-const char *pen_learning_rate_kind_name(uint32_t kind);
 
 // INVALID_INPUT: an option is out of its range.
 PEN_NODISCARD pen_status pen_learning_rate_check(const pen_learning_rate_options *options);

@@ -1,4 +1,4 @@
-// How training is going: mean loss and accuracy so far, speed, time left. No clock and no output:
+// How training is going: mean loss and accuracy so far, and speed. No clock and no output:
 // the caller says what time it is, in seconds from any fixed moment.
 //
 // Threads: a pen_metrics belongs to one thread at a time.
@@ -12,12 +12,11 @@ typedef struct pen_metrics {
     uint64_t correct_count;
     uint64_t judged_count;  // predictions compared with class indices
     uint64_t example_count; // done so far
-    uint64_t example_total; // 0: not known
     double started_seconds;
 } pen_metrics;
 
-// Begins an epoch, or an evaluation, of `example_total` examples (0: not known).
-void pen_metrics_start(pen_metrics *metrics, uint64_t example_total, double now_seconds);
+// Begins an epoch, or an evaluation, .
+void pen_metrics_start(pen_metrics *metrics, double now_seconds);
 
 // One batch of `example_count` examples with their mean loss. Batches weigh by their examples, so
 // a short last one does not count too much.
@@ -35,13 +34,5 @@ double pen_metrics_accuracy(const pen_metrics *metrics);
 
 // Examples a second since the start; 0 if no time has passed.
 double pen_metrics_samples_per_second(const pen_metrics *metrics, double now_seconds);
-
-// Seconds that the rest takes at this speed; not a number if the total or the speed is unknown.
-double pen_metrics_seconds_left(const pen_metrics *metrics, double now_seconds);
-
-// How many of `count` rows of `scores` [count][class_count] have their largest value where
-// `classes` [count] says. Of equal values the first counts; a row with a NaN is wrong.
-uint64_t pen_metrics_count_correct(const float *scores, const int64_t *classes, uint64_t count,
-                                   uint64_t class_count);
 
 #endif // PEN_SCHEDULER_TRAINING_METRICS_H

@@ -122,7 +122,6 @@ static void npy_close(pen_dataset *dataset) {
 
 const pen_dataset_format pen_dataset_format_npy = {
     .name = "npy",
-    .summary = "NumPy arrays, one file for each input of the graph",
     .open = npy_open,
     .read = npy_dataset_read,
     .close = npy_close,

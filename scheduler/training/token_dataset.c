@@ -132,7 +132,6 @@ static void token_close(pen_dataset *dataset) {
 
 const pen_dataset_format pen_dataset_format_text = {
     .name = "text",
-    .summary = "sequences of the bytes of a file, plain or .gz",
     .open = token_open_text,
     .read = token_read,
     .close = token_close,
@@ -140,7 +139,6 @@ const pen_dataset_format pen_dataset_format_text = {
 
 const pen_dataset_format pen_dataset_format_tokens = {
     .name = "tokens",
-    .summary = "sequences of a file of tokens, bare or NPY",
     .open = token_open_tokens,
     .read = token_read,
     .close = token_close,

@@ -187,6 +187,5 @@ void pen_link_drain_lane(pen_link_session *session, pen_link_lane lane);
 
 // Bytes and items that are kept in a lane.
 uint64_t pen_link_kept_bytes(const pen_link_session *session, pen_link_lane lane);
-uint64_t pen_link_kept_count(const pen_link_session *session, pen_link_lane lane);
 
 #endif // PEN_SCHEDULER_TRANSPORT_LINK_SESSION_H

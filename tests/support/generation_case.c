@@ -160,7 +160,10 @@ pen_status generation_begin(generation_case *g, uint64_t generation,
                                          .progress_seconds = 10,
                                          .load_seconds = 20,
                                          .is_missing = g->is_missing};
-    if (g->running[1] != NULL) pen_worker_set_spec(g->running[1], &g->spec, NULL, NULL);
+    if (g->running[1] != NULL) { // a worker of this process is of one generation
+        generation_end_worker(g, 1);
+        generation_start_worker(g, 1);
+    }
     return pen_coordinator_create(&setup, out_coordinator);
 }
 

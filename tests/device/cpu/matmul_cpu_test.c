@@ -1,10 +1,12 @@
 #include <math.h>
+#include <omp.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "device/cpu/blas.h"
+#include "device/cpu/cpu_kernel_list.h"
 #include "device/cpu/onednn.h"
 #include "device/cpu/onednn_gemm.h"
-#include "device/kernel_choices.h"
 #include "tests/support/device_check.h"
 #include "tests/support/random_case.h"
 
@@ -164,57 +166,61 @@ static void libraries_multiply(void **state) {
     }
 }
 
-// The kernels that compete give the same numbers: each is chosen in turn.
-static void matmul_check_choice(const op_case *c, const char *name, uint64_t seed) {
+static const pen_cpu_kernel *matmul_find(const pen_cpu_request *request, const char *name) {
+    const pen_cpu_kernel *entries[PEN_CPU_CANDIDATE_LIMIT];
+    const uint32_t count = pen_cpu_candidates(request, entries);
+    for (uint32_t i = 0; i < count; i++) {
+        if (strcmp(entries[i]->name, name) == 0) return entries[i];
+    }
+    fail_msg("%s has no kernel '%s'", request->node->op->name, name);
+    return NULL;
+}
+
+// Runs the kernel `name`, whichever the device would take.
+static void matmul_check_kernel(const op_case *c, const char *name, pen_cpu_level level,
+                                uint64_t seed) {
     op_built built;
     run_graph run;
-    const pen_device_kind *cpu;
-    pen_kernel_choices *choices;
-    pen_device *device;
-    pen_kernel *kernel;
-    pen_launch *launch;
-    pen_buffer *buffer;
     CHECK_OK(op_build(c, &built));
     CHECK_OK(run_graph_init(&run, built.graph, built.arena));
     op_fill(c, &built, seed, &run);
     CHECK_OK(run_graph_all(&run));
-    CHECK_OK(pen_device_kind_find("cpu", &cpu));
-    CHECK_OK(pen_kernel_choices_create(built.arena, &choices));
-    pen_kernel_choices_allow_measuring(choices, true);
-    const pen_device_options options = {.name = "tested", .thread_count = 2, .choices = choices};
-    CHECK_OK(cpu->open(&options, &device));
-    CHECK_OK(cpu->prepare(device, built.graph, built.node, built.arena, &kernel)); // measures
-    CHECK(pen_kernel_choices_count(choices) == 1, "measured %u times",
-          pen_kernel_choices_count(choices));
-    const char *text;
-    CHECK_OK(pen_kernel_choices_format(choices, built.arena, &text));
-    char key[512];
-    snprintf(key, sizeof key, "%.*s", (int)(strrchr(text, ':') - text), text);
-    CHECK(strstr(key, "threads=2 level=v") != NULL || strstr(key, "level=base") != NULL, "%s", key);
-    CHECK_OK(pen_kernel_choices_set(choices, key, name));
-    CHECK_OK(cpu->prepare(device, built.graph, built.node, built.arena, &kernel));
-    const pen_tensor *y = &run.tensors[built.outputs[0].index];
-    const uint64_t offsets[3] = {0, 1 << 20, 2 << 20};
-    CHECK_OK(cpu->buffer_create(device, 3 << 20, &buffer));
-    const pen_operand inputs[2] = {{buffer, offsets[0]}, {buffer, offsets[1]}};
-    const pen_operand outputs[1] = {{buffer, offsets[2]}};
-    const pen_binding binding = {inputs, outputs, {NULL, 0}};
-    for (int i = 0; i < 2; i++) {
-        const pen_tensor *x = &run.tensors[built.inputs[i].index];
-        CHECK_OK(cpu->write(device, inputs[i], x->data, pen_tensor_type_bytes(&x->type)));
+    const pen_cpu_request request = {.graph = built.graph,
+                                     .node = pen_graph_node(built.graph, built.node),
+                                     .node_id = built.node,
+                                     .arena = built.arena,
+                                     .thread_count = 1,
+                                     .level = level};
+    const pen_cpu_kernel *kernel = matmul_find(&request, name);
+    void *kernel_state = NULL;
+    uint64_t workspace_bytes = 0;
+    if (kernel->prepare != NULL) {
+        CHECK_OK(kernel->prepare(&request, &kernel_state, &workspace_bytes));
     }
-    CHECK_OK(cpu->bind(device, kernel, &binding, built.arena, &launch));
-    const pen_run_context context = {.first_microbatch = true};
-    CHECK_OK(cpu->enqueue(device, launch, &context));
-    const float *found = cpu->host_address(device, outputs[0]);
-    for (int64_t k = 0; k < pen_tensor_count(y); k++) {
+    const pen_tensor *y = &run.tensors[built.outputs[0].index];
+    const int64_t count = pen_tensor_count(y);
+    float *found = pen_memory_allocate((uint64_t)count, sizeof *found);
+    void *workspace = pen_memory_allocate(workspace_bytes + 1, 1);
+    assert_true(found != NULL && workspace != NULL);
+    static const pen_run_context context = {.first_microbatch = true};
+    const pen_cpu_call call = {
+        .state = kernel_state,
+        .inputs = (void *const[]){run.tensors[built.inputs[0].index].data,
+                                  run.tensors[built.inputs[1].index].data},
+        .outputs = (void *const[]){found},
+        .workspace = workspace,
+        .run = &context,
+    };
+    CHECK_OK(kernel->run(&call));
+    for (int64_t k = 0; k < count; k++) {
         const double expected = pen_tensor_get(y, k);
         CHECK(fabs((double)found[k] - expected) <= 2e-5 * (1 + fabs(expected)),
               "%s: element %lld is %g, expected %g", name, (long long)k, (double)found[k],
               expected);
     }
-    cpu->buffer_destroy(device, buffer);
-    cpu->close(device);
+    if (kernel->release != NULL && kernel_state != NULL) kernel->release(kernel_state);
+    pen_memory_free(workspace);
+    pen_memory_free(found);
     op_built_free(&built);
 }
 
@@ -223,6 +229,7 @@ static void kernels_that_compete_agree(void **state) {
     pen_cpu_level level;
     CHECK_OK(pen_cpu_level_settle(NULL, &level));
     CHECK_OK(pen_blas_load(level));
+    omp_set_num_threads(1);
     for (uint64_t seed = 0; seed < 40; seed++) {
         random_case random = {seed, 0};
         op_case c = {.op = "gemm", .input_count = 2, .attribute_count = 2};
@@ -231,9 +238,9 @@ static void kernels_that_compete_agree(void **state) {
         const int k = (int)random_between(&random, 1, seed % 4 == 0 ? 2200 : 100);
         c.inputs[0].type = op_type(PEN_FLOAT32, 2, (int)random_between(&random, 1, 40), k);
         c.inputs[1].type = op_type(PEN_FLOAT32, 2, (int)random_between(&random, 1, 60), k);
-        matmul_check_choice(&c, "rows", seed);
-        matmul_check_choice(&c, "onednn", seed);
-        if (pen_blas_is_loaded()) matmul_check_choice(&c, "openblas", seed);
+        matmul_check_kernel(&c, "rows", level, seed);
+        matmul_check_kernel(&c, "onednn", level, seed);
+        if (pen_blas_is_loaded()) matmul_check_kernel(&c, "openblas", level, seed);
     }
 }
 

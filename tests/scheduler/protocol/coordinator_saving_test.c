@@ -192,18 +192,16 @@ static void a_silent_worker_is_lost(void **state) {
         pen_coordinator_core *core = is_running ? running_core(arena) : assigned_core(arena);
         now += LEASE / 2;
         STEP(core, HEARD, .worker = 1);
-        STEP(core, HEARD, .worker = 2, .incarnation = 7);
-        STEP(core, CREDIT, .worker = 3, .generation = 4);
-        CHECK(pen_coordinator_core_heard_at(core, 1) == now, "any word counts");
-        CHECK(pen_coordinator_core_heard_at(core, 2) < now, "not of another process");
-        CHECK(pen_coordinator_core_heard_at(core, 3) == now, "of another generation too");
+        STEP(core, HEARD, .worker = 2, .incarnation = 7); // another process: not of it
+        STEP(core, CREDIT, .worker = 3, .generation = 4); // any word counts, of any generation
         now += LEASE / 2 - 1;
         tick(core);
         CHECK(action_count == 0, "not yet");
         now += 1;
         tick(core);
         check_failed(core, PEN_COORDINATOR_REASON_LEASE, 2);
-        CHECK(!pen_coordinator_core_is_missing(core, 1), "the others are here");
+        CHECK(!pen_coordinator_core_is_missing(core, 1), "any word counts");
+        CHECK(!pen_coordinator_core_is_missing(core, 3), "of another generation too");
     }
     pen_arena_destroy(arena);
 }
@@ -298,7 +296,6 @@ static void what_computes_gets_on(void **state) {
     now += PROGRESS;
     all_hear(core);
     STEP(core, COMPUTES, .worker = 2, .sequence = 10 * PROGRESS);
-    CHECK(pen_coordinator_core_heard_at(core, 2) == now, "it is heard");
     tick(core);
     check_failed(core, PEN_COORDINATOR_REASON_PROGRESS, 0);
     pen_arena_destroy(arena);
@@ -331,7 +328,8 @@ static void without_deadlines_it_waits_for_ever(void **state) {
     CHECK(action_count == 0, "running");
     now = 0;
     STEP(core, HEARD, .worker = 1);
-    CHECK(pen_coordinator_core_heard_at(core, 1) > 0, "the clock never goes back");
+    tick(core);
+    CHECK(action_count == 0, "the clock never goes back");
     pen_arena_destroy(arena);
 }
 

@@ -50,12 +50,4 @@ static void refuses_bad_options(void **state) {
     CHECK_ERROR(pen_learning_rate_check(&options), PEN_INVALID_INPUT, "factor");
 }
 
-static void kinds_have_names(void **state) {
-    (void)state;
-    assert_string_equal(pen_learning_rate_kind_name(PEN_LEARNING_RATE_COSINE), "cosine");
-    assert_string_equal(pen_learning_rate_kind_name(PEN_LEARNING_RATE_LINEAR), "linear");
-    assert_null(pen_learning_rate_kind_name(PEN_LEARNING_RATE_LINEAR + 1));
-}
-
-PEN_TEST_MAIN(cmocka_unit_test(follows_the_formulas), cmocka_unit_test(refuses_bad_options),
-              cmocka_unit_test(kinds_have_names))
+PEN_TEST_MAIN(cmocka_unit_test(follows_the_formulas), cmocka_unit_test(refuses_bad_options))
