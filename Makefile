@@ -57,6 +57,7 @@ command_sources := $(sort $(wildcard cli/*.c))
 support_sources := $(sort $(wildcard tests/support/*.c))
 test_sources := $(call find_files,tests,*_test.c)
 fuzz_sources := $(sort $(wildcard tests/fuzz/*_fuzz.c))
+fuzz_shared := tests/fuzz/fuzz.c tests/fuzz/fuzz_message.c
 all_sources := $(library_sources) $(command_sources) $(call find_files,tests examples,*.c)
 headers := $(call find_files,$(folders) cli tests examples,*.h)
 
@@ -186,10 +187,10 @@ $(patsubst %.c,$(BUILD)/%.o,$(call find_files,tests,*.c)): | build/.has-test
 
 # The readers that are fuzzed, swept by one test: each fuzzer is linked under a name of its own.
 fuzz_names := $(patsubst tests/fuzz/%_fuzz.c,%,$(fuzz_sources))
-$(foreach name,$(fuzz_names),$(eval $(BUILD)/tests/fuzz/$(name)_fuzz.o: CPPFLAGS += -DLLVMFuzzerTestOneInput=fuzz_$(name)))
+$(foreach name,$(fuzz_names),$(eval $(BUILD)/tests/fuzz/$(name)_fuzz.o: CPPFLAGS += -DLLVMFuzzerTestOneInput=fuzz_$(name) -DLLVMFuzzerCustomMutator=change_$(name)))
 $(BUILD)/tests/fuzz/readers_test.o: CPPFLAGS += -DFUZZ_READERS='$(foreach name,$(fuzz_names),READER($(name)))'
 $(BUILD)/tests/fuzz/readers_test.o: $(fuzz_sources)
-$(BUILD)/tests/fuzz/readers_test: $(call objects,$(fuzz_sources) tests/fuzz/fuzz.c)
+$(BUILD)/tests/fuzz/readers_test: $(call objects,$(fuzz_sources) $(fuzz_shared))
 
 # ONNX's own tests; fails when one in tests/conformance/passing.txt no longer passes.
 #   make conformance                      make conformance CONFORMANCE='--only softmax'
@@ -257,10 +258,10 @@ FUZZ_CC := clang
 fuzz_flags := -O1 -Wno-pass-failed -fsanitize=address,undefined -fno-sanitize-recover=all
 $(eval $(call compile_rules,build/fuzz,$$(FUZZ_CC),$$(CFLAGS_COMMON) $$(fuzz_flags) -fsanitize=fuzzer-no-link $$(package_cflags)))
 fuzz_programs := $(patsubst tests/fuzz/%_fuzz.c,build/fuzz/%_fuzz,$(fuzz_sources))
-build/fuzz/%_fuzz: build/fuzz/tests/fuzz/%_fuzz.o build/fuzz/tests/fuzz/fuzz.o build/fuzz/libpenstock.a
+build/fuzz/%_fuzz: build/fuzz/tests/fuzz/%_fuzz.o $(fuzz_shared:%.c=build/fuzz/%.o) build/fuzz/libpenstock.a
 	$(call say,ld,$@)
 	$(Q)$(FUZZ_CC) -fopenmp $(fuzz_flags) -fsanitize=fuzzer $^ $(LDLIBS) -o $@
-$(patsubst %.c,build/fuzz/%.o,$(library_sources) $(fuzz_sources) tests/fuzz/fuzz.c): | build/.has-fuzz
+$(patsubst %.c,build/fuzz/%.o,$(library_sources) $(fuzz_sources) $(fuzz_shared)): | build/.has-fuzz
 chosen_fuzzers = $(if $(FUZZ),$(foreach name,$(FUZZ),build/fuzz/$(name)_fuzz),$(fuzz_programs))
 fuzz: $(chosen_fuzzers) #! every fuzzer for FUZZ_SECONDS=60, or FUZZ_EXECUTIONS=n; FUZZ='yaml csv' these
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) FUZZ_EXECUTIONS=$(FUZZ_EXECUTIONS) tests/fuzz/run_fuzzers.sh $^

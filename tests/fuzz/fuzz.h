@@ -15,6 +15,7 @@
 #include "base/status.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t limit, unsigned seed);
 
 // Aborts unless `holds`.
 void fuzz_must(bool holds);
@@ -26,6 +27,14 @@ bool fuzz_reads(pen_status status);
 // What must succeed: aborts on any error, but for refused memory while fuzz_memory_fails. False
 // then: the caller cleans up and returns.
 bool fuzz_works(pen_status status);
+
+// ---- for readers of protobuf messages
+
+// Changes a message so that it stays one: a field somewhere in it is rewritten, doubled, dropped or
+// put at another place, and the lengths of the messages around it are set right. `bytes` has room
+// for `limit`; returns the new length. For LLVMFuzzerCustomMutator, which the programs of `make
+// fuzz` alone call.
+size_t fuzz_change_message(uint8_t *bytes, size_t length, size_t limit, unsigned seed);
 
 // ---- for the sweep over refused memory
 

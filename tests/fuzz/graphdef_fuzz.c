@@ -23,10 +23,15 @@ static pen_status fuzz_infer(pen_graph *graph) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length) {
     pen_model *model = NULL;
-    const pen_import_options options = {.unfreeze = length % 2 == 0 ? NULL : "."};
+    const pen_import_options options = {.unfreeze = length % 2 == 0 ? NULL : ".",
+                                        .use_device_strings = length % 3 == 0};
     if (fuzz_reads(pen_model_open_bytes(bytes, length, "fuzz.pb", &options, &model))) {
         fuzz_reads(fuzz_infer(model->graph));
     }
     pen_model_destroy(model);
     return 0;
+}
+
+size_t LLVMFuzzerCustomMutator(uint8_t *bytes, size_t length, size_t limit, unsigned seed) {
+    return fuzz_change_message(bytes, length, limit, seed);
 }

@@ -61,3 +61,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length) {
     pen_model_destroy(model);
     return 0;
 }
+
+size_t LLVMFuzzerCustomMutator(uint8_t *bytes, size_t length, size_t limit, unsigned seed) {
+    return fuzz_change_message(bytes, length, limit, seed);
+}

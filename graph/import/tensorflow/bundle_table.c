@@ -131,6 +131,7 @@ typedef struct table_reader {
     pen_bundle *bundle;
     uint32_t capacity;
     size_t name_bytes;
+    uint64_t blocks_end; // of those read so far
     bool has_header;
 } table_reader;
 
@@ -210,10 +211,10 @@ static pen_status table_read_entry(table_reader *reader, const table_cursor *cur
     pen_bundle *bundle = reader->bundle;
     pen_bundle_entry entry = {0};
     pen_protobuf_reader message;
-    reader->name_bytes += cursor->key_length + 1;
     if (memchr(cursor->key, 0, cursor->key_length) != NULL) {
         return PEN_OK; // a slice of another tensor: nobody asks for it by this name
     }
+    reader->name_bytes += cursor->key_length + 1;
     if (reader->name_bytes > PEN_SAFETENSORS_HEADER_LIMIT) {
         return pen_error(PEN_INVALID_INPUT, "its names are more than %u bytes",
                          PEN_SAFETENSORS_HEADER_LIMIT);
@@ -242,6 +243,13 @@ static pen_status table_read_block(table_reader *reader, const table_cursor *ind
         return pen_error(PEN_CORRUPT, "an entry of the index of blocks ends too early");
     }
     PEN_TRY(table_open_block(reader->bytes, reader->length, offset, size, &cursor.block));
+    if (offset < reader->blocks_end) { // else a small file is read over and over
+        return pen_error(PEN_CORRUPT,
+                         "the block at byte %" PRIu64 " is not behind the one before it, which "
+                         "ends at byte %" PRIu64,
+                         offset, reader->blocks_end);
+    }
+    reader->blocks_end = offset + size;
     while (true) {
         PEN_TRY(table_next(&cursor, &more));
         if (!more) return PEN_OK;

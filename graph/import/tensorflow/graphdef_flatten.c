@@ -87,17 +87,23 @@ typedef struct flatten_call {
     uint32_t depth;      // of its nodes
 } flatten_call;
 
+static pen_status flatten_count_bytes(pen_graphdef_flat *flat, size_t bytes) {
+    flat->inlined_bytes += bytes;
+    if (flat->inlined_bytes <= PEN_INLINED_BYTES_LIMIT) return PEN_OK;
+    return pen_error(PEN_INVALID_INPUT, "calls of functions lead to more than %u bytes",
+                     PEN_INLINED_BYTES_LIMIT);
+}
+
 static pen_status flatten_name(flatten_call *work, const char *name, const char **out_name) {
     pen_graphdef_flat *flat = work->flat;
     PEN_TRY(pen_arena_format(flat->arena, out_name, "%s/%s", work->call->name, name));
     const size_t length = strlen(*out_name);
-    flat->inlined_bytes += length + 1;
-    if (length <= PEN_NAME_BYTES_LIMIT && flat->inlined_bytes <= PEN_INLINED_BYTES_LIMIT) {
-        return PEN_OK;
+    if (length > PEN_NAME_BYTES_LIMIT) {
+        return pen_error(PEN_INVALID_INPUT,
+                         "calls of functions lead to a name of %zu bytes; %d are possible", length,
+                         PEN_NAME_BYTES_LIMIT);
     }
-    return pen_error(PEN_INVALID_INPUT,
-                     "calls of functions lead to a name of %zu bytes, or to more than %u in all",
-                     length, PEN_INLINED_BYTES_LIMIT);
+    return flatten_count_bytes(flat, length + 1);
 }
 
 static pen_status flatten_input(flatten_call *work, const pen_graphdef_input *from,
@@ -138,12 +144,8 @@ static pen_status flatten_body(flatten_call *work, const pen_graphdef_node *from
     node.position = work->call->position;
     if (node.device[0] == '\0') node.device = work->call->device;
     PEN_TRY(flatten_name(work, from->name, &node.name));
-    work->flat->inlined_bytes +=
-        from->input_count * sizeof *node.inputs + from->attribute_count * sizeof *node.attributes;
-    if (work->flat->inlined_bytes > PEN_INLINED_BYTES_LIMIT) {
-        return pen_error(PEN_INVALID_INPUT, "calls of functions lead to more than %u bytes",
-                         PEN_INLINED_BYTES_LIMIT);
-    }
+    PEN_TRY(flatten_count_bytes(work->flat, from->input_count * sizeof *node.inputs +
+                                                from->attribute_count * sizeof *node.attributes));
     PEN_TRY(PEN_NEW(arena, from->input_count, &node.inputs));
     PEN_TRY(PEN_NEW(arena, from->attribute_count, &node.attributes));
     for (uint32_t i = 0; i < from->input_count; i++) {
@@ -184,7 +186,9 @@ static pen_status flatten_results(flatten_call *work, uint32_t call_index) {
     const pen_graphdef_function *function = work->function;
     pen_graphdef_input *inputs;
     uint32_t count = function->result_count;
-    PEN_TRY(PEN_NEW(work->flat->arena, (size_t)count + work->call->input_count, &inputs));
+    const size_t capacity = (size_t)count + work->call->input_count;
+    PEN_TRY(flatten_count_bytes(work->flat, capacity * sizeof *inputs));
+    PEN_TRY(PEN_NEW(work->flat->arena, capacity, &inputs));
     for (uint32_t r = 0; r < function->result_count; r++) {
         PEN_TRY(flatten_input(work, &function->values[r], &inputs[r]));
     }
@@ -218,7 +222,13 @@ static pen_status flatten_inline(pen_graphdef_flat *flat, uint32_t call_index, u
     }
     pen_name_map_init(&work.bodies, flat->arena);
     for (uint32_t n = 0; n < work.function->node_count; n++) {
-        PEN_TRY(pen_name_map_add(&work.bodies, work.function->nodes[n].name, n));
+        const char *name = work.function->nodes[n].name;
+        if (pen_name_map_find(&work.bodies, name) != PEN_NAME_MAP_NONE) {
+            return pen_error(PEN_INVALID_INPUT,
+                             "two nodes of function '%.100s' are called '%.100s'",
+                             work.function->name, name);
+        }
+        PEN_TRY(pen_name_map_add(&work.bodies, name, n));
     }
     PEN_TRY(flatten_arguments(&work, first_input));
     for (uint32_t n = 0; n < work.function->node_count; n++) {

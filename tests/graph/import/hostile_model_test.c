@@ -22,7 +22,7 @@ static void wire_put(wire *w, const void *bytes, size_t count) {
         w->bytes = realloc(w->bytes, w->capacity);
         assert_non_null(w->bytes);
     }
-    memcpy(w->bytes + w->length, bytes, count);
+    if (count > 0) memcpy(w->bytes + w->length, bytes, count);
     w->length += count;
 }
 
@@ -303,5 +303,29 @@ static void lists_have_limits(void **state) {
     CHECK_ERROR(open_model(&graph, NULL), PEN_CORRUPT, "more than 256 attributes");
 }
 
+static void put_graphdef_node(wire *message, uint32_t field, const char *name, const char *op) {
+    wire node = {0};
+    wire_text(&node, 1, name);
+    wire_text(&node, 2, op);
+    wire_message(message, field, &node);
+}
+
+static void nodes_of_a_function_of_tensorflow_have_names_of_their_own(void **state) {
+    (void)state;
+    wire graph = {0}, library = {0}, function = {0}, signature = {0};
+    pen_model *model = NULL;
+    wire_text(&signature, 1, "twin");
+    wire_message(&function, 1, &signature);
+    put_graphdef_node(&function, 3, "one", "NoOp");
+    put_graphdef_node(&function, 3, "one", "Abs");
+    wire_message(&library, 1, &function);
+    put_graphdef_node(&graph, 1, "call", "twin");
+    wire_message(&graph, 2, &library);
+    CHECK_ERROR(pen_model_open_bytes(graph.bytes, graph.length, "twin.pb", NULL, &model),
+                PEN_INVALID_INPUT, "two nodes of function 'twin' are called 'one'");
+    free(graph.bytes);
+}
+
 PEN_TEST_MAIN(cmocka_unit_test(external_files_stay_in_the_folder),
-              cmocka_unit_test(functions_do_not_explode), cmocka_unit_test(lists_have_limits))
+              cmocka_unit_test(functions_do_not_explode), cmocka_unit_test(lists_have_limits),
+              cmocka_unit_test(nodes_of_a_function_of_tensorflow_have_names_of_their_own))
