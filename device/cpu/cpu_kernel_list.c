@@ -22,6 +22,7 @@
     X(pooling)                                                                                     \
     X(convolution)                                                                                 \
     X(attention)                                                                                   \
+    X(attention_backward)                                                                          \
     X(lrn)                                                                                         \
     X(normalization)                                                                               \
     X(normalization_backward)                                                                      \

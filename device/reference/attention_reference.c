@@ -8,6 +8,8 @@ typedef struct attention_row {
     const pen_attention_geometry *g;
     const pen_tensor *q, *k, *v, *mask;
     double scale;
+    double dropout;
+    pen_random_key key;
     int64_t index; // of the attention
     int64_t row;   // of q
     int64_t count; // of rows of k that the row sees
@@ -15,9 +17,7 @@ typedef struct attention_row {
 
 static int64_t attention_at(const attention_row *at, const pen_attention_strides *strides,
                             int64_t row) {
-    const int64_t heads = at->g->head_count;
-    return at->index / heads * strides->outer + at->index % heads * strides->head +
-           row * strides->row;
+    return pen_attention_offset(at->g, strides, at->index) + row * strides->row;
 }
 
 static int64_t attention_mask_at(const attention_row *at, int64_t key) {
@@ -60,10 +60,22 @@ static void attention_softmax(const attention_row *at, double *scores) {
     }
 }
 
+// What a probability is multiplied by on its way to v.
+static double attention_kept(const attention_row *at, int64_t key) {
+    if (at->dropout == 0) return 1;
+    const int64_t row = at->index * at->g->query_count + at->row;
+    const uint64_t number = (uint64_t)(row * at->g->key_count + key);
+    const double drawn = (double)pen_random_uniform(at->key, number);
+    return drawn >= at->dropout ? 1 / (1 - at->dropout) : 0;
+}
+
 static void attention_forward_row(const pen_reference_call *call, const attention_row *at,
                                   double *scores) {
     const pen_attention_geometry *g = at->g;
     attention_softmax(at, scores);
+    for (int64_t key = 0; key < at->count; key++) {
+        scores[key] *= attention_kept(at, key);
+    }
     for (int64_t i = 0; i < g->value_depth; i++) {
         double sum = 0;
         for (int64_t key = 0; key < at->count; key++) {
@@ -86,11 +98,12 @@ static void attention_backward_row(const pen_reference_call *call, const attenti
     attention_softmax(at, scores);
     const double mean = attention_dot(dy, dy_at, y, dy_at, g->value_depth);
     for (int64_t key = 0; key < at->count; key++) {
-        const double p = scores[key];
+        const double p = scores[key], kept = attention_kept(at, key);
         const int64_t k_at = attention_at(at, &g->k, key), v_at = attention_at(at, &g->v, key);
-        const double ds = p * (attention_dot(dy, dy_at, at->v, v_at, g->value_depth) - mean);
+        const double dp = kept * attention_dot(dy, dy_at, at->v, v_at, g->value_depth);
+        const double ds = p * (dp - mean);
         for (int64_t i = 0; i < g->value_depth; i++) {
-            attention_add(&call->outputs[2], v_at + i, p * pen_tensor_get(dy, dy_at + i));
+            attention_add(&call->outputs[2], v_at + i, p * kept * pen_tensor_get(dy, dy_at + i));
         }
         for (int64_t i = 0; i < g->depth; i++) {
             const double q = pen_tensor_get(at->q, q_at + i), k = pen_tensor_get(at->k, k_at + i);
@@ -118,7 +131,11 @@ static pen_status attention_run(const pen_reference_call *call, uint32_t first, 
         .v = &call->inputs[first + 2],
         .mask = g.has_mask ? &call->inputs[mask] : NULL,
         .scale = pen_node_float(call->node, "scale"),
+        .dropout = pen_node_float(call->node, "dropout"),
     };
+    if (at.dropout != 0) {
+        at.key = pen_attention_random_key(call->node, call->seed, call->step, call->microbatch);
+    }
     const bool causal = pen_node_int(call->node, "causal") != 0;
     for (at.index = 0; at.index < g.outer_count * g.head_count; at.index++) {
         for (at.row = 0; at.row < g.query_count; at.row++) {

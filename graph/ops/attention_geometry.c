@@ -28,14 +28,16 @@ static pen_status attention_logical(const pen_shape *stored, bool by_row, const 
     return PEN_OK;
 }
 
-// Strides of an operand of the logical shape `shape`.
-static pen_attention_strides attention_strides(const pen_shape *shape, bool by_row) {
+// Strides of an operand of the logical shape `shape`, which `q_heads` heads read.
+static pen_attention_strides attention_strides(const pen_shape *shape, bool by_row,
+                                               int64_t q_heads) {
     const int64_t heads = shape->rank > 2 ? shape->dims[shape->rank - 3] : 1;
     const int64_t rows = shape->dims[shape->rank - 2], numbers = shape->dims[shape->rank - 1];
     return (pen_attention_strides){
         .outer = heads * rows * numbers,
         .head = by_row ? numbers : rows * numbers,
         .row = by_row ? heads * numbers : numbers,
+        .shared = heads > 0 ? q_heads / heads : 1,
     };
 }
 
@@ -43,9 +45,17 @@ static pen_status attention_check(const pen_shape *q, const pen_shape *k, const 
     const uint32_t rank = q->rank;
     if (k->rank != rank) return attention_mismatch("q and k differ in rank", q, k);
     if (v->rank != rank) return attention_mismatch("q and v differ in rank", q, v);
-    for (uint32_t d = 0; d + 2 < rank; d++) {
+    for (uint32_t d = 0; d + 3 < rank; d++) {
         if (q->dims[d] != k->dims[d]) return attention_mismatch("q and k differ in batch", q, k);
         if (q->dims[d] != v->dims[d]) return attention_mismatch("q and v differ in batch", q, v);
+    }
+    if (rank > 2 && k->dims[rank - 3] != v->dims[rank - 3]) {
+        return attention_mismatch("k and v differ in their heads", k, v);
+    }
+    const int64_t heads = rank > 2 ? k->dims[rank - 3] : 1;
+    const int64_t q_heads = rank > 2 ? q->dims[rank - 3] : 1;
+    if (heads != q_heads && (heads == 0 || q_heads % heads != 0)) {
+        return attention_mismatch("the heads of q are not a multiple of those of k", q, k);
     }
     if (q->dims[rank - 1] != k->dims[rank - 1]) {
         return attention_mismatch("rows of q and k differ in length", q, k);
@@ -93,17 +103,18 @@ pen_status pen_attention_geometry_of(const pen_graph *graph, const pen_node *nod
     if (y_by_row && y.rank < 3) {
         return attention_mismatch("without heads y cannot lie by row, q and v are", &q, &v);
     }
+    const int64_t heads = q.rank > 2 ? q.dims[q.rank - 3] : 1;
     pen_attention_geometry g = {
-        .head_count = q.rank > 2 ? q.dims[q.rank - 3] : 1,
+        .head_count = heads,
         .outer_count = pen_shape_count(&q, 0, q.rank > 2 ? q.rank - 3 : 0),
         .query_count = q.dims[q.rank - 2],
         .key_count = k.dims[k.rank - 2],
         .depth = q.dims[q.rank - 1],
         .value_depth = v.dims[v.rank - 1],
-        .q = attention_strides(&q, q_by_row),
-        .k = attention_strides(&k, k_by_row),
-        .v = attention_strides(&v, v_by_row),
-        .y = attention_strides(&y, y_by_row),
+        .q = attention_strides(&q, q_by_row, heads),
+        .k = attention_strides(&k, k_by_row, heads),
+        .v = attention_strides(&v, v_by_row, heads),
+        .y = attention_strides(&y, y_by_row, heads),
         .batch = batch,
         .output = y,
     };
@@ -113,6 +124,20 @@ pen_status pen_attention_geometry_of(const pen_graph *graph, const pen_node *nod
     }
     *out_geometry = g;
     return PEN_OK;
+}
+
+int64_t pen_attention_offset(const pen_attention_geometry *geometry,
+                             const pen_attention_strides *strides, int64_t index) {
+    const int64_t head = index % geometry->head_count / strides->shared;
+    return index / geometry->head_count * strides->outer + head * strides->head;
+}
+
+pen_random_key pen_attention_random_key(const pen_node *node, uint64_t seed, uint64_t step,
+                                        uint64_t microbatch) {
+    return (pen_random_key){
+        pen_node_has(node, "seed") ? (uint64_t)pen_node_int(node, "seed") : seed,
+        pen_random_stream(pen_node_stream(node), step, microbatch),
+    };
 }
 
 int64_t pen_attention_mask_offset(const pen_attention_geometry *geometry, int64_t index) {

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/random.h"
 #include "base/status.h"
 #include "graph/graph.h"
 #include "graph/tensor_type.h"
@@ -14,8 +15,9 @@
 // Elements from one step to the next. Numbers of a row lie behind each other.
 typedef struct pen_attention_strides {
     int64_t outer;
-    int64_t head;
+    int64_t head; // of its own heads
     int64_t row;
+    int64_t shared; // how many heads of q read one of these, 1 or more
 } pen_attention_strides;
 
 // Attention `i` of outer_count * head_count is that of outer i / head_count, head i % head_count.
@@ -41,6 +43,15 @@ typedef struct pen_attention_geometry {
 PEN_NODISCARD pen_status pen_attention_geometry_of(const pen_graph *graph, const pen_node *node,
                                                    uint32_t first, uint32_t mask,
                                                    pen_attention_geometry *out_geometry);
+
+// Where attention `index` begins in an operand, in elements.
+int64_t pen_attention_offset(const pen_attention_geometry *geometry,
+                             const pen_attention_strides *strides, int64_t index);
+
+// The random numbers of a node that drops some of its probabilities: number
+// (index * query_count + row) * key_count + key tells of one of attention `index`.
+pen_random_key pen_attention_random_key(const pen_node *node, uint64_t seed, uint64_t step,
+                                        uint64_t microbatch);
 
 // Where the mask of attention `index` begins, in elements.
 int64_t pen_attention_mask_offset(const pen_attention_geometry *geometry, int64_t index);

@@ -8,10 +8,15 @@
 //   (Dao et al., "FlashAttention", NeurIPS 2022, appendix B; but p is made from s again, for a
 //   logarithm of the sums is not exact enough where a mask hides a whole row by a large number)
 //
-// q is (…, heads, rows, numbers), k and v likewise. An operand with the attribute `q_by_row` (k, v,
-// y) lies as (…, rows, heads, numbers) instead, as products with weight matrices make it. A mask
-// broadcasts to (…, heads, rows of q, rows of k): floating ones are added to the scores, of boolean
-// ones the scores count where they are true. With `causal`, row i of q sees rows 0 to i of k.
+// q is (…, heads, rows, numbers), k and v likewise; they may have fewer heads, which as many heads
+// of q as come on one share in order. An operand with the attribute `q_by_row` (k, v, y) lies as
+// (…, rows, heads, numbers) instead, as products with weight matrices make it. A mask broadcasts to
+// (…, heads, rows of q, rows of k): floating ones are added to the scores, of boolean ones the
+// scores count where they are true. With `causal`, row i of q sees rows 0 to i of k.
+//
+// With `dropout`, what multiplies v is p with elements set to 0 and the others divided by
+// 1 - dropout, as by a dropout (graph/ops/dropout_op.c) of p of the shape (…, heads, rows of q,
+// rows of k), `seed` and the name `stream`: each pass draws the numbers again, none are kept.
 //
 // flops = rows * keys * (2 * depth + 2 * value depth + 5), half of it with `causal`; backward,
 // where p is computed again, rows * keys * (6 * depth + 4 * value depth + 6).
@@ -24,9 +29,22 @@
 
 enum { ATTENTION_MASK = 3, ATTENTION_BACKWARD_MASK = 5 };
 
-// Checks operands first … first + 2, and the mask.
-static pen_status attention_check_elements(const pen_infer_context *context, uint32_t first,
+static pen_status attention_check_dropout(const pen_infer_context *context) {
+    const pen_node *node = pen_infer_node(context);
+    const double ratio = pen_node_float(node, "dropout");
+    if (!(ratio >= 0 && ratio < 1)) {
+        return pen_infer_error(context, PEN_INVALID_INPUT,
+                               "dropout is %g; it may be 0 or more, and below 1", ratio);
+    }
+    if (ratio == 0 || pen_node_has(node, "stream")) return PEN_OK;
+    return pen_infer_error(context, PEN_INVALID_INPUT,
+                           "dropout is %g, but no stream of random numbers is named", ratio);
+}
+
+// Checks attributes, operands first … first + 2, and the mask.
+static pen_status attention_check_operands(const pen_infer_context *context, uint32_t first,
                                            uint32_t mask) {
+    PEN_TRY(attention_check_dropout(context));
     PEN_TRY(pen_infer_check_element(context, 0, PEN_ELEMENTS_FLOAT));
     for (uint32_t i = 1; i < first + 3; i++) {
         PEN_TRY(pen_infer_check_same_element(context, i, 0));
@@ -37,7 +55,7 @@ static pen_status attention_check_elements(const pen_infer_context *context, uin
 }
 
 static pen_status attention_infer(pen_infer_context *context) {
-    PEN_TRY(attention_check_elements(context, 0, ATTENTION_MASK));
+    PEN_TRY(attention_check_operands(context, 0, ATTENTION_MASK));
     pen_attention_geometry geometry;
     PEN_TRY(pen_infer_wrap(context, pen_attention_geometry_of(pen_infer_graph(context),
                                                               pen_infer_node(context), 0,
@@ -48,7 +66,7 @@ static pen_status attention_infer(pen_infer_context *context) {
 }
 
 static pen_status attention_backward_infer(pen_infer_context *context) {
-    PEN_TRY(attention_check_elements(context, 1, ATTENTION_BACKWARD_MASK));
+    PEN_TRY(attention_check_operands(context, 1, ATTENTION_BACKWARD_MASK));
     pen_attention_geometry geometry;
     PEN_TRY(pen_infer_wrap(context, pen_attention_geometry_of(pen_infer_graph(context),
                                                               pen_infer_node(context), 1,
@@ -120,6 +138,9 @@ static uint64_t attention_backward_flops(const pen_graph *graph, pen_node_id nod
 static const pen_attribute_schema attention_attributes[] = {
     {.name = "scale", .kind = PEN_ATTRIBUTE_FLOAT, .has_default = true, .number = 1},
     {.name = "causal", .kind = PEN_ATTRIBUTE_INT, .has_default = true},
+    {.name = "dropout", .kind = PEN_ATTRIBUTE_FLOAT, .has_default = true},
+    {.name = "seed", .kind = PEN_ATTRIBUTE_INT},
+    {.name = "stream", .kind = PEN_ATTRIBUTE_TEXT},
     {.name = "q_by_row", .kind = PEN_ATTRIBUTE_INT, .has_default = true},
     {.name = "k_by_row", .kind = PEN_ATTRIBUTE_INT, .has_default = true},
     {.name = "v_by_row", .kind = PEN_ATTRIBUTE_INT, .has_default = true},

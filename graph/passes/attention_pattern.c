@@ -13,7 +13,6 @@
 typedef struct pattern {
     const pen_graph *graph;
     const pen_readers *readers;
-    const bool *is_trained;
 } pattern;
 
 static const pen_node *pattern_producer(const pattern *p, pen_value_id value, const char *op_name) {
@@ -82,21 +81,145 @@ static const uint32_t pattern_swaps_heads[3] = {2, 3, 1}; // rows and heads
 static const uint32_t pattern_swaps_last[3] = {3, 1, 2};
 static const uint32_t pattern_turns_keys[3] = {2, 1, 3}; // (rows, heads, numbers) of k, for k^T
 
-// Takes in factors and, unless it lies so already, the transpose from rows to heads.
-static void pattern_operand(const pattern *p, pen_value_id *value, bool *by_row, double *scale) {
+// ---- operands
+
+// The value under another shape, of the same elements in the same order.
+static bool pattern_view(const pattern *p, pen_value_id value, pen_value_id *out_source) {
+    const pen_node_id producer = pen_graph_value(p->graph, value)->producer;
+    if (!pen_node_is(producer)) return false;
+    const pen_node *node = pen_graph_node(p->graph, producer);
+    if (!node->op->is_view) return false;
+    *out_source = node->inputs[0];
+    return true;
+}
+
+// Follows views back to a value of the shape.
+static bool pattern_viewed_as(const pattern *p, pen_value_id value, const pen_shape *shape,
+                              pen_value_id *out_source) {
+    while (!pen_shape_equal(pattern_shape(p, value), shape)) {
+        if (!pattern_view(p, value, &value)) return false;
+    }
+    *out_source = value;
+    return true;
+}
+
+// Whether `value` has each head of another value several times, one behind the other: expanded
+// between two views. `axis` is that of the heads.
+static bool pattern_expanded(const pattern *p, pen_value_id value, uint32_t axis,
+                             pen_value_id *out_source) {
+    const pen_shape *shape = pattern_shape(p, value);
+    pen_value_id wide;
+    if (!pattern_view(p, value, &wide)) return false;
+    const pen_node *node = pattern_producer(p, wide, "expand");
+    const pen_shape *to = pattern_shape(p, wide);
+    if (node == NULL || to->rank != shape->rank + 1) return false;
+    pen_shape from = *to, source = *shape;
+    from.dims[axis + 1] = 1;
+    source.dims[axis] = to->dims[axis];
+    if (to->dims[axis] * to->dims[axis + 1] != shape->dims[axis]) return false;
+    for (uint32_t d = 0; d < shape->rank; d++) {
+        if (d != axis && shape->dims[d] != to->dims[d < axis ? d : d + 1]) return false;
+    }
+    if (!pen_shape_equal(pattern_shape(p, node->inputs[0]), &from)) return false;
+    return pattern_viewed_as(p, node->inputs[0], &source, out_source);
+}
+
+// The same where the heads were split, each expanded, and all joined again.
+static bool pattern_interleaved(const pattern *p, pen_value_id value, uint32_t axis,
+                                pen_value_id *out_source) {
+    const pen_node *join = pattern_producer(p, value, "concat");
+    const int64_t rank = pattern_shape(p, value)->rank;
+    const pen_node *split = NULL;
+    if (join == NULL || (pen_node_int(join, "axis") + rank) % rank != (int64_t)axis) return false;
+    const int64_t times = pattern_shape(p, join->inputs[0])->dims[axis];
+    for (uint32_t i = 0; i < join->input_count; i++) {
+        pen_value_id head;
+        if (pattern_shape(p, join->inputs[i])->dims[axis] != times) return false;
+        if (!pattern_expanded(p, join->inputs[i], axis, &head)) return false;
+        const pen_node *of = pattern_producer(p, head, "split");
+        if (of == NULL || (i > 0 && of != split)) return false;
+        if (of->output_count != join->input_count || !pen_value_same(of->outputs[i], head)) {
+            return false;
+        }
+        split = of;
+    }
+    if (split == NULL || (pen_node_int(split, "axis") + rank) % rank != (int64_t)axis) return false;
+    *out_source = split->inputs[0];
+    return true;
+}
+
+static bool pattern_repeated(const pattern *p, pen_value_id value, bool by_row,
+                             pen_value_id *out_source) {
+    const uint32_t rank = pattern_shape(p, value)->rank;
+    if (rank < 3) return false;
+    const uint32_t axis = by_row ? rank - 2 : rank - 3;
+    return pattern_expanded(p, value, axis, out_source) ||
+           pattern_interleaved(p, value, axis, out_source);
+}
+
+// Takes in factors and, unless it lies so already, the transpose from rows to heads; of k and v
+// also heads that are repeated.
+static void pattern_operand(const pattern *p, pen_value_id *value, bool *by_row, double *scale,
+                            bool may_repeat) {
     pen_value_id source;
     double factor;
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 6; i++) {
         if (scale != NULL && pattern_scaled(p, *value, &source, &factor)) {
             *scale *= factor;
         } else if (!*by_row && pattern_transposed(p, *value, pattern_swaps_heads, &source)) {
             *by_row = true;
-        } else {
+        } else if (!may_repeat || !pattern_repeated(p, *value, *by_row, &source)) {
             return;
         }
         *value = source;
     }
 }
+
+// The same, of an operand whose first dimensions are split.
+static void pattern_split_operand(const pattern *p, const pen_attention_match *match,
+                                  pen_value_id *value, bool *by_row, double *scale) {
+    const pen_shape wanted = pen_attention_operand_shape(match, pattern_shape(p, *value));
+    if (!*by_row || match->kept > 2) {
+        // values that lie split already, perhaps by row
+        pattern_viewed_as(p, *value, &wanted, value);
+    }
+    const bool is_split = pattern_shape(p, *value)->rank == match->scores.rank;
+    if (!is_split && match->kept == 2) return; // heads are not apart
+    pattern_operand(p, value, by_row, scale, value != &match->q);
+}
+
+pen_shape pen_attention_operand_shape(const pen_attention_match *match, const pen_shape *shape) {
+    if (shape->rank >= match->scores.rank) return *shape;
+    pen_shape split = match->scores;
+    for (uint32_t d = 0; d < match->kept; d++) {
+        split.dims[split.rank - 1 - d] = shape->dims[shape->rank - 1 - d];
+    }
+    return split;
+}
+
+// How many of the last dimensions of two shapes are the same.
+static uint32_t pattern_common(const pen_shape *a, const pen_shape *b) {
+    uint32_t count = 0;
+    while (count < a->rank && count < b->rank &&
+           a->dims[a->rank - 1 - count] == b->dims[b->rank - 1 - count]) {
+        count++;
+    }
+    return count;
+}
+
+// Takes note of a shape of the scores: the one with the most dimensions counts. False where
+// another does not merely have the first of these in one.
+static bool pattern_note_shape(const pattern *p, pen_value_id scores, pen_attention_match *match) {
+    const pen_shape *shape = pattern_shape(p, scores);
+    const uint32_t common = pattern_common(shape, &match->scores);
+    const uint32_t less = shape->rank < match->scores.rank ? shape->rank : match->scores.rank;
+    if (common < 2 || common + 1 < less) return false;
+    if (shape->rank == match->scores.rank) return common == shape->rank;
+    if (shape->rank > match->scores.rank) match->scores = *shape;
+    return true;
+}
+
+// ---- the scores
 
 static bool pattern_product(const pattern *p, pen_value_id scores, pen_attention_match *match) {
     const pen_node *node = pattern_producer(p, scores, "matmul");
@@ -117,8 +240,11 @@ static bool pattern_product(const pattern *p, pen_value_id scores, pen_attention
         }
         match->k = source;
     }
-    pattern_operand(p, &match->q, &match->q_by_row, &match->scale);
-    pattern_operand(p, &match->k, &match->k_by_row, &match->scale);
+    const pen_shape *shape = pattern_shape(p, scores);
+    const bool is_split = shape->rank < match->scores.rank;
+    match->kept = !is_split || pattern_common(shape, &match->scores) > 2 ? 3 : 2;
+    pattern_split_operand(p, match, &match->q, &match->q_by_row, &match->scale);
+    pattern_split_operand(p, match, &match->k, &match->k_by_row, &match->scale);
     return true;
 }
 
@@ -157,10 +283,6 @@ static bool pattern_is_causal(const pattern *p, pen_value_id id, bool hides) {
     return true;
 }
 
-static bool pattern_has_mask(const pen_attention_match *match) {
-    return pen_value_is(match->mask) || pen_value_is(match->condition);
-}
-
 // Whether a causal mask may be read off `mask`, which must have a row and a column for each score.
 static bool pattern_spans(const pattern *p, pen_value_id mask, pen_value_id scores) {
     const pen_shape *a = pattern_shape(p, mask), *b = pattern_shape(p, scores);
@@ -171,13 +293,19 @@ static bool pattern_spans(const pattern *p, pen_value_id mask, pen_value_id scor
 // `factor` is what the scores are multiplied by behind the mask.
 static bool pattern_add_mask(const pattern *p, pen_value_id mask, pen_value_id scores,
                              double factor, pen_attention_match *match) {
-    if (p->is_trained[mask.index]) return false;
     if (pattern_spans(p, mask, scores) && pattern_is_causal(p, mask, false) && factor >= 0.1) {
         match->causal = true;
         return true;
     }
-    if (pattern_has_mask(match) || factor != 1) return false;
-    match->mask = mask;
+    // a mask that is filled in hides whatever is added to it
+    const bool is_filled = match->mask_count > 0 && !pen_value_is(match->masks[0].added);
+    if (match->mask_count == PEN_ATTENTION_MASKS || is_filled || factor != 1) return false;
+    match->masks[match->mask_count++] = (pen_attention_mask){
+        .added = mask,
+        .condition = PEN_VALUE_NONE,
+        .fill = PEN_VALUE_NONE,
+        .rank = pattern_shape(p, scores)->rank, // until all is known
+    };
     return true;
 }
 
@@ -191,10 +319,31 @@ static bool pattern_fill(const pattern *p, const pen_node *node, uint32_t filled
         match->causal = true;
         return true;
     }
-    if (pattern_has_mask(match) || factor != 1) return false;
-    match->condition = condition;
-    match->fill = node->inputs[filled];
-    match->filled_where_true = filled == 1;
+    if (match->mask_count > 0 || factor != 1) return false;
+    match->masks[match->mask_count++] = (pen_attention_mask){
+        .added = PEN_VALUE_NONE,
+        .condition = condition,
+        .fill = node->inputs[filled],
+        .filled_where_true = filled == 1,
+        .rank = pattern_shape(p, scores)->rank,
+    };
+    return true;
+}
+
+// What is left of the masks' shapes where the scores are split: dimensions before those that the
+// scores had in common must be 1.
+static bool pattern_fit_masks(const pattern *p, pen_attention_match *match) {
+    for (uint32_t i = 0; i < match->mask_count; i++) {
+        pen_attention_mask *m = &match->masks[i];
+        const pen_shape *mask = pattern_shape(p, pen_value_is(m->added) ? m->added : m->condition);
+        // scores of fewer dimensions differ from the split ones in the first
+        const bool is_split = m->rank < match->scores.rank;
+        const uint32_t common = is_split ? m->rank - 1 : m->rank;
+        for (uint32_t d = 0; d + common < mask->rank; d++) {
+            if (mask->dims[d] != 1) return false;
+        }
+        m->rank = mask->rank < common ? mask->rank : common;
+    }
     return true;
 }
 
@@ -204,13 +353,18 @@ static bool pattern_scores(const pattern *p, pen_value_id scores, double factor,
     if (depth == 0 || p->readers->is_visible[scores.index]) return false;
     if (pen_readers_count(p->readers, scores) != 1) return false;
     pen_attention_match at = *match;
+    if (!pattern_note_shape(p, scores, &at)) return false;
     if (pattern_product(p, scores, &at)) {
         at.scale *= factor;
         *match = at;
         return true;
     }
+    *match = at;
     pen_value_id source;
     double own;
+    if (pattern_view(p, scores, &source)) {
+        return pattern_scores(p, source, factor, depth - 1, match);
+    }
     if (pattern_scaled(p, scores, &source, &own)) {
         return pattern_scores(p, source, factor * own, depth - 1, match);
     }
@@ -230,52 +384,99 @@ static bool pattern_scores(const pattern *p, pen_value_id scores, double factor,
     return false;
 }
 
-static pen_shape pattern_logical(const pattern *p, pen_value_id value, bool by_row) {
-    pen_shape shape = *pattern_shape(p, value);
-    if (!by_row) return shape;
+// ---- the whole
+
+static pen_shape pattern_logical(const pattern *p, const pen_attention_match *match,
+                                 pen_value_id value, bool by_row) {
+    pen_shape shape = pen_attention_operand_shape(match, pattern_shape(p, value));
+    const bool is_apart = match->kept > 2 || pattern_shape(p, value)->rank == match->scores.rank;
+    if (by_row && !is_apart) shape.rank = 0; // cannot be split
+    if (!by_row || !is_apart) return shape;
     const int64_t heads = shape.dims[shape.rank - 2];
     shape.dims[shape.rank - 2] = shape.dims[shape.rank - 3];
     shape.dims[shape.rank - 3] = heads;
     return shape;
 }
 
-// The op takes operands of one batch.
+// The op takes operands of one batch; heads of k and v may be fewer.
 static bool pattern_fits(const pattern *p, const pen_attention_match *match) {
-    const pen_shape q = pattern_logical(p, match->q, match->q_by_row);
-    const pen_shape k = pattern_logical(p, match->k, match->k_by_row);
-    const pen_shape v = pattern_logical(p, match->v, match->v_by_row);
-    if (q.rank < 2 || q.rank != k.rank || q.rank != v.rank) return false;
-    for (uint32_t d = 0; d + 2 < q.rank; d++) {
-        if (q.dims[d] != k.dims[d] || q.dims[d] != v.dims[d]) return false;
+    const pen_shape q = pattern_logical(p, match, match->q, match->q_by_row);
+    const pen_shape k = pattern_logical(p, match, match->k, match->k_by_row);
+    const pen_shape v = pattern_logical(p, match, match->v, match->v_by_row);
+    const uint32_t rank = match->scores.rank;
+    if (q.rank != rank || k.rank != rank || v.rank != rank) return false;
+    for (uint32_t d = 0; d + 2 < rank; d++) {
+        if (q.dims[d] != match->scores.dims[d] || k.dims[d] != v.dims[d]) return false;
+        const bool is_head = d + 3 == rank;
+        if (q.dims[d] == k.dims[d]) continue;
+        if (!is_head || k.dims[d] == 0 || q.dims[d] % k.dims[d] != 0) return false;
     }
     return true;
 }
 
-bool pen_attention_find(const pen_graph *graph, const pen_readers *readers, const bool *is_trained,
-                        pen_node_id node, pen_attention_match *out_match) {
-    const pattern p = {graph, readers, is_trained};
+// The dropout that makes `value`, read once; what it drops.
+static bool pattern_dropout(const pattern *p, pen_value_id value, pen_attention_match *match,
+                            pen_value_id *out_source) {
+    const pen_node *node = pattern_producer(p, value, "dropout");
+    double training;
+    if (node == NULL || pen_node_is(match->dropout) || node->input_count < 3) return false;
+    if (!pattern_number(p, node->inputs[2], &training) || training == 0) return false;
+    match->ratio = 0.5;
+    if (pen_value_is(node->inputs[1]) && !pattern_number(p, node->inputs[1], &match->ratio)) {
+        return false;
+    }
+    if (node->output_count > 1 && pen_value_is(node->outputs[1])) {
+        const pen_value_id mask = node->outputs[1];
+        if (p->readers->is_visible[mask.index] || pen_readers_count(p->readers, mask) > 0) {
+            return false;
+        }
+    }
+    match->dropout = pen_graph_value(p->graph, value)->producer;
+    *out_source = node->inputs[0];
+    return true;
+}
+
+// Follows what multiplies v back to the scores, past a dropout and views.
+static bool pattern_weights(const pattern *p, pen_value_id weights, pen_attention_match *match,
+                            pen_value_id *out_scores) {
+    match->scores = *pattern_shape(p, weights);
+    for (int i = 0; i < PATTERN_DEPTH; i++) {
+        if (p->readers->is_visible[weights.index]) return false;
+        if (pen_readers_count(p->readers, weights) != 1) return false;
+        if (!pattern_note_shape(p, weights, match)) return false;
+        const pen_node *softmax = pattern_producer(p, weights, "softmax");
+        if (softmax == NULL) {
+            if (pattern_dropout(p, weights, match, &weights)) continue;
+            if (pattern_view(p, weights, &weights)) continue;
+            return false;
+        }
+        const int64_t axis = pen_node_int(softmax, "axis");
+        *out_scores = softmax->inputs[0];
+        return axis == -1 || axis == (int64_t)pattern_shape(p, weights)->rank - 1;
+    }
+    return false;
+}
+
+bool pen_attention_find(const pen_graph *graph, const pen_readers *readers, pen_node_id node,
+                        pen_attention_match *out_match) {
+    const pattern p = {graph, readers};
     const pen_node *product = pen_graph_node(graph, node);
     if (strcmp(product->op->name, "matmul") != 0) return false;
     if (pen_node_int(product, "transA") != 0 || pen_node_int(product, "transB") != 0) return false;
-    const pen_value_id weights = product->inputs[0];
-    const pen_node *softmax = pattern_producer(&p, weights, "softmax");
-    const int64_t rank = pattern_shape(&p, weights)->rank;
-    if (softmax == NULL || readers->is_visible[weights.index]) return false;
-    if (pen_readers_count(readers, weights) != 1) return false;
-    const int64_t axis = pen_node_int(softmax, "axis");
-    if (axis != -1 && axis != rank - 1) return false;
     pen_attention_match match = {.v = product->inputs[1],
                                  .y = product->outputs[0],
                                  .last = node,
-                                 .mask = PEN_VALUE_NONE,
-                                 .condition = PEN_VALUE_NONE,
-                                 .fill = PEN_VALUE_NONE,
-                                 .scale = 1};
-    if (!pattern_scores(&p, softmax->inputs[0], 1, PATTERN_DEPTH, &match)) return false;
-    pattern_operand(&p, &match.v, &match.v_by_row, NULL);
+                                 .scale = 1,
+                                 .dropout = PEN_NODE_NONE};
+    pen_value_id scores;
+    if (pattern_shape(&p, product->inputs[0])->rank < 2) return false;
+    if (!pattern_weights(&p, product->inputs[0], &match, &scores)) return false;
+    if (!pattern_scores(&p, scores, 1, PATTERN_DEPTH, &match)) return false;
+    if (!pattern_fit_masks(&p, &match)) return false;
+    pattern_split_operand(&p, &match, &match.v, &match.v_by_row, NULL);
     if (!pattern_fits(&p, &match)) return false;
     const pen_node_id behind = pen_readers_only(readers, match.y);
-    if (pen_node_is(behind)) {
+    if (pen_node_is(behind) && match.kept > 2) {
         pen_value_id source;
         const pen_value_id turned = pen_graph_node(graph, behind)->outputs[0];
         if (pattern_transposed(&p, turned, pattern_swaps_heads, &source)) {

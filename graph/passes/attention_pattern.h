@@ -7,25 +7,41 @@
 #include "graph/analysis/readers.h"
 #include "graph/graph.h"
 
-// An attention that was found. Values of the graph.
-typedef struct pen_attention_match {
-    pen_value_id q, k, v;
-    pen_value_id y;    // what the attention makes
-    pen_node_id last;  // its producer, which the attention stands for
-    pen_value_id mask; // added, or true where scores count; or NONE
-    // Where this is a value, the mask is to be made: `where` this holds 0 and else `fill`, or, with
-    // `filled_where_true`, the other way round.
+#define PEN_ATTENTION_MASKS 4
+
+// A mask of the scores.
+typedef struct pen_attention_mask {
+    pen_value_id added; // or NONE: it is to be made
+    // `where` this holds 0 and else `fill`, or, with `filled_where_true`, the other way round.
     pen_value_id condition;
     pen_value_id fill;
     bool filled_where_true;
+    uint32_t rank; // the dimensions that it keeps; those before them are 1
+} pen_attention_mask;
+
+// An attention that was found. Values of the graph.
+typedef struct pen_attention_match {
+    pen_value_id q, k, v;
+    pen_value_id y;   // what the attention makes
+    pen_node_id last; // its producer, which the attention stands for
+    uint32_t mask_count;
+    pen_attention_mask masks[PEN_ATTENTION_MASKS]; // to be added up
     bool causal;
     bool q_by_row, k_by_row, v_by_row, y_by_row;
     double scale;
+    pen_node_id dropout; // of the probabilities; NONE without
+    double ratio;
+    // The scores, in the shape in which masks are added. Operands may have the first of its
+    // dimensions in one.
+    pen_shape scores;
+    uint32_t kept; // the last dimensions of operands, which are as they are: heads or rows first
 } pen_attention_match;
 
-// Whether the product `node` is the last of an attention. is_trained[v]: value v depends on
-// parameters that are trained ([value count]).
-bool pen_attention_find(const pen_graph *graph, const pen_readers *readers, const bool *is_trained,
-                        pen_node_id node, pen_attention_match *out_match);
+// Whether the product `node` is the last of an attention.
+bool pen_attention_find(const pen_graph *graph, const pen_readers *readers, pen_node_id node,
+                        pen_attention_match *out_match);
+
+// The shape in which the attention takes an operand, `shape`, or makes its output.
+pen_shape pen_attention_operand_shape(const pen_attention_match *match, const pen_shape *shape);
 
 #endif // PEN_GRAPH_PASSES_ATTENTION_PATTERN_H

@@ -7,7 +7,8 @@ For each model: the outputs of inference, the loss, and every parameter after on
 (pictures) or AdamW (text), beside PyTorch in double precision; then the same step over three devices,
 whose parameters must be equal bit for bit. What PyTorch gets wrong in single precision is allowed
 twice, over several roundings of the weights where one does not tell (compare_parameters says how). Elements whose gradient is noise, below 1e-5 of the largest of the model, are left out
-where AdamW makes a whole step of them, and counted. Needs python3-torch, -torchvision, -onnx.
+where AdamW makes a whole step of them, and counted. What models with dropout learn is compared over
+devices alone, for PyTorch drops others. Needs python3-torch, -torchvision, -onnx.
 """
 import argparse
 import copy
@@ -245,6 +246,7 @@ def check(name, command, folder):
         raise Failed(f"outputs: error {forward:.2e}, PyTorch's {relative(own, expected):.2e}")
 
     runs = {}
+    drops = any(isinstance(m, nn.Dropout) and m.p > 0 for m in model.modules())
     for devices in DEVICES:
         job = write_job(folder, f"train{devices}.yaml", inputs, batch, optimizer, devices,
                         f"run{devices}")
@@ -252,8 +254,13 @@ def check(name, command, folder):
         loss = report["steps"][0]["loss"]
         runs[devices] = read_safetensors(os.path.join(folder, f"run{devices}",
                                                       "parameters.safetensors"))
-        if devices == 1 and not abs(loss - truth[0]) <= TOLERANCE * abs(truth[0]):
+        if devices == 1 and not drops and not abs(loss - truth[0]) <= TOLERANCE * abs(truth[0]):
             raise Failed(f"loss {loss:.7g}, expected {truth[0]:.7g}")
+    for key, value in runs[1].items():
+        if value.tobytes() != runs[3][key].tobytes():
+            raise Failed(f"'{key}' differs between one device and three")
+    if drops:
+        return f"outputs {forward:.1e}, one device and three equal"
     found = map_renamed(runs[1], path, truth)
     missing = [key for key in truth[3] if key not in found]
     if missing:
@@ -262,9 +269,6 @@ def check(name, command, folder):
         found, truth, single,
         lambda: [step(nudged(model, seed), inputs, labels, optimizer) for seed in range(ROUNDINGS)],
         optimizer)
-    for key, value in runs[1].items():
-        if value.tobytes() != runs[3][key].tobytes():
-            raise Failed(f"'{key}' differs between one device and three")
     return (f"outputs {forward:.1e}, parameters {error:.1e} (PyTorch {own_error:.1e}{note}), "
             f"left out {left_out} of {total}")
 

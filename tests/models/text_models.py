@@ -26,8 +26,9 @@ def gelu_new(x):
 
 
 class GptAttention(nn.Module):
-    def __init__(self, width, heads, length):
+    def __init__(self, width, heads, length, dropout):
         super().__init__()
+        self.dropout = nn.Dropout(dropout)
         self.heads, self.width = heads, width
         self.register_buffer("bias", torch.tril(torch.ones(length, length, dtype=torch.bool))
                              .view(1, 1, length, length))
@@ -45,16 +46,16 @@ class GptAttention(nn.Module):
         causal = self.bias[:, :, key.size(-2) - query.size(-2):key.size(-2), :key.size(-2)]
         least = torch.full([], torch.finfo(scores.dtype).min, dtype=scores.dtype)
         scores = torch.where(causal, scores, least)
-        weights = nn.functional.softmax(scores, dim=-1)
+        weights = self.dropout(nn.functional.softmax(scores, dim=-1))
         mixed = torch.matmul(weights, value).permute(0, 2, 1, 3).contiguous()
-        return self.c_proj(mixed.view(mixed.size()[:-2] + (self.width,)))
+        return self.dropout(self.c_proj(mixed.view(mixed.size()[:-2] + (self.width,))))
 
 
 class GptBlock(nn.Module):
-    def __init__(self, width, heads, length):
+    def __init__(self, width, heads, length, dropout):
         super().__init__()
         self.ln_1 = nn.LayerNorm(width)
-        self.attn = GptAttention(width, heads, length)
+        self.attn = GptAttention(width, heads, length, dropout)
         self.ln_2 = nn.LayerNorm(width)
         self.c_fc = Conv1D(4 * width, width)
         self.c_proj = Conv1D(width, 4 * width)
@@ -67,18 +68,20 @@ class GptBlock(nn.Module):
 class Gpt2(nn.Module):
     """The table of embeddings is the last layer's weight too."""
 
-    def __init__(self, vocabulary=VOCABULARY, length=LENGTH, width=48, heads=4, layers=3):
+    def __init__(self, vocabulary=VOCABULARY, length=LENGTH, width=48, heads=4, layers=3,
+                 dropout=0.0):
         super().__init__()
+        self.drop = nn.Dropout(dropout)
         self.wte = nn.Embedding(vocabulary, width)
         self.wpe = nn.Embedding(length, width)
-        self.h = nn.ModuleList(GptBlock(width, heads, length) for _ in range(layers))
+        self.h = nn.ModuleList(GptBlock(width, heads, length, dropout) for _ in range(layers))
         self.ln_f = nn.LayerNorm(width)
         nn.init.normal_(self.wte.weight, std=0.1)
         nn.init.normal_(self.wpe.weight, std=0.1)
 
     def forward(self, tokens):
         positions = torch.arange(0, tokens.size(-1), dtype=torch.long).unsqueeze(0)
-        x = self.wte(tokens) + self.wpe(positions)
+        x = self.drop(self.wte(tokens) + self.wpe(positions))
         for block in self.h:
             x = block(x)
         return nn.functional.linear(self.ln_f(x), self.wte.weight)
@@ -176,9 +179,10 @@ class Llama(nn.Module):
 # ---- BERT: a mask of padding that is an input, segments, a pooled first token
 
 class BertLayer(nn.Module):
-    def __init__(self, width, heads):
+    def __init__(self, width, heads, dropout):
         super().__init__()
         self.heads, self.size = heads, width // heads
+        self.dropout = nn.Dropout(dropout)
         self.query = nn.Linear(width, width)
         self.key = nn.Linear(width, width)
         self.value = nn.Linear(width, width)
@@ -194,21 +198,23 @@ class BertLayer(nn.Module):
     def forward(self, x, mask):
         q, k, v = self.split(self.query(x)), self.split(self.key(x)), self.split(self.value(x))
         scores = torch.matmul(q, k.transpose(-1, -2)) / math.sqrt(self.size) + mask
-        mixed = torch.matmul(nn.functional.softmax(scores, dim=-1), v)
+        mixed = torch.matmul(self.dropout(nn.functional.softmax(scores, dim=-1)), v)
         mixed = mixed.permute(0, 2, 1, 3).contiguous()
-        x = self.norm1(self.dense(mixed.view(mixed.size()[:-2] + (-1,))) + x)
-        return self.norm2(self.output(nn.functional.gelu(self.intermediate(x))) + x)
+        x = self.norm1(self.dropout(self.dense(mixed.view(mixed.size()[:-2] + (-1,)))) + x)
+        y = self.output(nn.functional.gelu(self.intermediate(x)))
+        return self.norm2(self.dropout(y) + x)
 
 
 class Bert(nn.Module):
     def __init__(self, vocabulary=VOCABULARY, length=LENGTH, width=48, heads=4, layers=2,
-                 classes=3):
+                 classes=3, dropout=0.0):
         super().__init__()
+        self.dropout = nn.Dropout(dropout)
         self.word_embeddings = nn.Embedding(vocabulary, width, padding_idx=0)
         self.position_embeddings = nn.Embedding(length, width)
         self.token_type_embeddings = nn.Embedding(2, width)
         self.norm = nn.LayerNorm(width, eps=1e-12)
-        self.layers = nn.ModuleList(BertLayer(width, heads) for _ in range(layers))
+        self.layers = nn.ModuleList(BertLayer(width, heads, dropout) for _ in range(layers))
         self.pooler = nn.Linear(width, width)
         self.classifier = nn.Linear(width, classes)
 
@@ -216,11 +222,40 @@ class Bert(nn.Module):
         positions = torch.arange(tokens.size(1), dtype=torch.long).unsqueeze(0)
         x = (self.word_embeddings(tokens) + self.token_type_embeddings(segments) +
              self.position_embeddings(positions))
-        x = self.norm(x)
+        x = self.dropout(self.norm(x))
         mask = (1.0 - attention_mask[:, None, None, :].to(dtype=x.dtype)) * -10000.0
         for layer in self.layers:
             x = layer(x, mask)
         return self.classifier(torch.tanh(self.pooler(x[:, 0])))
+
+
+# ---- BART: heads within the batch in products, apart where masks are added; a bias of positions
+
+class Bart(nn.Module):
+    def __init__(self, width=48, heads=4, length=LENGTH, classes=3):
+        super().__init__()
+        self.heads, self.size = heads, width // heads
+        self.table = nn.Embedding(VOCABULARY, width)
+        self.projections = nn.ModuleList(nn.Linear(width, width) for _ in range(4))
+        self.bias = nn.Parameter(torch.randn(1, heads, length, length) * 0.2)
+        self.classifier = nn.Linear(width, classes)
+
+    def split(self, x, batch):
+        x = x.view(batch, -1, self.heads, self.size).transpose(1, 2).contiguous()
+        return x.view(batch * self.heads, -1, self.size)
+
+    def forward(self, tokens, attention_mask, segments):
+        batch, length = tokens.shape
+        x = self.table(tokens) + segments[..., None].to(self.bias.dtype)
+        query, key, value, out = self.projections
+        q = self.split(query(x) * self.size ** -0.5, batch)
+        k, v = self.split(key(x), batch), self.split(value(x), batch)
+        scores = torch.bmm(q, k.transpose(1, 2)).view(batch, self.heads, length, length)
+        hidden = (1.0 - attention_mask[:, None, None, :].to(scores.dtype)) * -10000.0
+        scores = (scores + self.bias + hidden).view(batch * self.heads, length, length)
+        mixed = torch.bmm(nn.functional.softmax(scores, dim=-1), v)
+        mixed = mixed.view(batch, self.heads, length, self.size).transpose(1, 2)
+        return self.classifier((x + out(mixed.reshape(batch, length, -1))).mean(1))
 
 
 class Encoder(nn.Module):
@@ -314,9 +349,12 @@ class Experts(nn.Module):
 MODELS = {
     "gpt2": (Gpt2, None, 15),
     "gpt2_17": (Gpt2, None, 17),
+    "gpt2_dropout": (lambda: Gpt2(dropout=0.1), None, 15),
     "llama": (Llama, None, 15),
     "bert": (Bert, 3, 15),
     "bert17": (Bert, 3, 17),
+    "bert_dropout": (lambda: Bert(dropout=0.1), 3, 15),
+    "bart": (Bart, 3, 15),
     "encoder": (Encoder, 3, 15),
     "lstm": (lambda: Recurrent(nn.LSTM), None, 15),
     "gru": (lambda: Recurrent(nn.GRU), None, 15),
@@ -334,7 +372,7 @@ def build(name):
     generator = torch.Generator().manual_seed(6)
     tokens = torch.randint(1, VOCABULARY, (BATCH, LENGTH), generator=generator)
     inputs = {"tokens": tokens}
-    if name.startswith("bert"):
+    if name.startswith("bert") or name == "bart":
         mask = torch.ones(BATCH, LENGTH, dtype=torch.long)
         mask[1, LENGTH - 7:] = 0
         mask[3, LENGTH - 2:] = 0

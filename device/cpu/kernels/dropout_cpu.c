@@ -1,12 +1,9 @@
-// Dropout. The numbers are those of pen_random_uniform, sixteen blocks of Philox at a time.
-#include <math.h>
+// Dropout.
 #include <string.h>
 
-#include "base/random.h"
 #include "device/cpu/cpu_kernel.h"
+#include "device/cpu/kernels/random_lines.h"
 
-#define DROPOUT_LANES 16
-#define DROPOUT_STEP (4 * DROPOUT_LANES) // elements: a block has four numbers
 #define DROPOUT_TEAM_ELEMENTS 8192
 #define DROPOUT_PIECE 4096
 
@@ -51,7 +48,7 @@ static pen_status dropout_prepare(const pen_cpu_request *request, void **out_sta
     PEN_TRY(dropout_read_ratio(request, &ratio));
     state->node = node;
     state->drops = ratio != 0;
-    state->threshold = (float)ceil(ratio * 0x1p24) * 0x1p-24f; // the numbers are multiples of 2^-24
+    state->threshold = random_threshold(ratio);
     state->keep = (float)(1 - ratio);
     state->count = pen_shape_element_count(&pen_value_type(request->graph, node->inputs[0])->shape);
     state->has_seed = pen_node_has(node, "seed");
@@ -61,47 +58,16 @@ static pen_status dropout_prepare(const pen_cpu_request *request, void **out_sta
     return PEN_OK;
 }
 
-// Blocks first_block … first_block + DROPOUT_LANES - 1 of base/random.c's generator, as uniform
-// numbers in order.
-static void dropout_uniform(pen_random_key key, uint64_t first_block, float *out) {
-    uint32_t c0[DROPOUT_LANES], c1[DROPOUT_LANES], c2[DROPOUT_LANES], c3[DROPOUT_LANES];
-    for (uint32_t lane = 0; lane < DROPOUT_LANES; lane++) {
-        c0[lane] = (uint32_t)(first_block + lane);
-        c1[lane] = (uint32_t)((first_block + lane) >> 32);
-        c2[lane] = (uint32_t)key.stream;
-        c3[lane] = (uint32_t)(key.stream >> 32);
-    }
-    uint32_t k0 = (uint32_t)key.seed, k1 = (uint32_t)(key.seed >> 32);
-    for (int round = 0; round < 10; round++) {
-        for (int lane = 0; lane < DROPOUT_LANES; lane++) {
-            const uint64_t p0 = (uint64_t)0xD2511F53u * c0[lane];
-            const uint64_t p1 = (uint64_t)0xCD9E8D57u * c2[lane];
-            c0[lane] = (uint32_t)(p1 >> 32) ^ c1[lane] ^ k0;
-            c2[lane] = (uint32_t)(p0 >> 32) ^ c3[lane] ^ k1;
-            c1[lane] = (uint32_t)p1;
-            c3[lane] = (uint32_t)p0;
-        }
-        k0 += 0x9E3779B9u;
-        k1 += 0xBB67AE85u;
-    }
-    for (int lane = 0; lane < DROPOUT_LANES; lane++) {
-        out[4 * lane] = (float)(c0[lane] >> 8) * 0x1p-24f;
-        out[4 * lane + 1] = (float)(c1[lane] >> 8) * 0x1p-24f;
-        out[4 * lane + 2] = (float)(c2[lane] >> 8) * 0x1p-24f;
-        out[4 * lane + 3] = (float)(c3[lane] >> 8) * 0x1p-24f;
-    }
-}
-
-// Elements [first, last); first is a multiple of DROPOUT_STEP. `mask` may be NULL.
+// Elements [first, last); first is a multiple of RANDOM_LINE. `mask` may be NULL.
 static void dropout_piece(const dropout_state *state, pen_random_key key, const float *x, float *y,
                           uint8_t *mask, const int64_t range[2]) {
     const float keep = state->keep;
     const float threshold = state->threshold;
-    for (int64_t at = range[0]; at < range[1]; at += DROPOUT_STEP) {
-        float uniform[DROPOUT_STEP];
-        dropout_uniform(key, (uint64_t)at / 4, uniform);
+    for (int64_t at = range[0]; at < range[1]; at += RANDOM_LINE) {
+        float uniform[RANDOM_LINE];
+        random_line(key, (uint64_t)at / 4, uniform);
         const int64_t rest = range[1] - at;
-        const int64_t size = rest < DROPOUT_STEP ? rest : DROPOUT_STEP;
+        const int64_t size = rest < RANDOM_LINE ? rest : RANDOM_LINE;
         for (int64_t i = 0; i < size; i++) {
             const int keeps = uniform[i] >= threshold;
             y[at + i] = keeps ? x[at + i] / keep : 0.0f;

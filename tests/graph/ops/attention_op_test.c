@@ -17,7 +17,9 @@ static pen_tensor_type operand(const pen_shape *batch, bool by_row, int64_t rows
 
 static op_case random_attention(uint64_t seed) {
     random_case random = {.seed = seed};
-    pen_shape batch = random_type(&random, 0, 2, 3, 6).shape;
+    const pen_shape own = random_type(&random, 0, 2, 3, 6).shape; // of k and v
+    pen_shape batch = own;
+    if (batch.rank > 0 && random_chance(&random, 40)) batch.dims[batch.rank - 1] *= 2;
     const int64_t rows = random_between(&random, 1, 5), depth = random_between(&random, 1, 4);
     const bool causal = random_chance(&random, 40);
     const int64_t keys = random_between(&random, 1, 5), width = random_between(&random, 1, 4);
@@ -27,8 +29,8 @@ static op_case random_attention(uint64_t seed) {
     }
     op_case c = {.op = "attention", .input_count = 3};
     c.inputs[0].type = operand(&batch, by_row[0], rows, depth);
-    c.inputs[1].type = operand(&batch, by_row[1], keys, depth);
-    c.inputs[2].type = operand(&batch, by_row[2], keys, width);
+    c.inputs[1].type = operand(&own, by_row[1], keys, depth);
+    c.inputs[2].type = operand(&own, by_row[2], keys, width);
     static const char *const names[] = {"q_by_row", "k_by_row", "v_by_row", "y_by_row"};
     for (int i = 0; i < 4; i++) {
         c.attributes[i] = pen_attribute_int(names[i], by_row[i]);
@@ -36,6 +38,11 @@ static op_case random_attention(uint64_t seed) {
     c.attributes[4] = pen_attribute_int("causal", causal);
     c.attributes[5] = pen_attribute_float("scale", 0.7);
     c.attribute_count = 6;
+    if (random_chance(&random, 40)) {
+        c.attributes[6] = pen_attribute_float("dropout", 0.4);
+        c.attributes[7] = pen_attribute_text("stream", "drops");
+        c.attribute_count = 8;
+    }
     if (random_chance(&random, 60)) {
         const pen_tensor_type square = operand(&batch, false, rows, keys);
         c.input_count = 4;
@@ -76,6 +83,44 @@ static void gradients(void **state) {
     }
 }
 
+// The probabilities that a dropout of the same stream leaves.
+static void drops_as_a_dropout_does(void **state) {
+    (void)state;
+    double q[3 * 4 * 2] = {0}, v[3 * 5 * 5] = {0}, ones[3 * 4 * 5];
+    for (int i = 0; i < 3 * 5; i++) {
+        v[i * 5 + i % 5] = 1; // y is what multiplies v
+    }
+    for (int i = 0; i < 3 * 4 * 5; i++) {
+        ones[i] = 0.2;
+    }
+    const double ratio = 0.3, training = 1;
+    op_case drop = {
+        .op = "dropout",
+        .input_count = 3,
+        .inputs = {{.type = op_type(PEN_FLOAT64, 3, 3, 4, 5), .data = ones},
+                   {.type = op_type(PEN_FLOAT64, 0), .data = &ratio, .is_constant = true},
+                   {.type = op_type(PEN_FLOAT64, 0), .data = &training, .is_constant = true}},
+        .attribute_count = 1,
+        .attributes = {pen_attribute_text("stream", "drops")}};
+    op_built built;
+    run_graph run;
+    CHECK_OK(op_build(&drop, &built));
+    CHECK_OK(run_graph_init(&run, built.graph, built.arena));
+    op_fill(&drop, &built, 1, &run);
+    CHECK_OK(run_graph_all(&run));
+    const double *expected = run.tensors[built.outputs[0].index].data;
+    op_case c = {.op = "attention",
+                 .input_count = 3,
+                 .inputs = {{.type = op_type(PEN_FLOAT64, 3, 3, 4, 2), .data = q},
+                            {.type = op_type(PEN_FLOAT64, 3, 3, 5, 2)},
+                            {.type = op_type(PEN_FLOAT64, 3, 3, 5, 5), .data = v}},
+                 .attribute_count = 2,
+                 .attributes = {pen_attribute_text("stream", "drops"),
+                                pen_attribute_float("dropout", ratio)}};
+    op_check_values(&c, 0, expected, 3 * 4 * 5, 1e-15);
+    op_built_free(&built);
+}
+
 static void wrong_operands_are_refused(void **state) {
     (void)state;
     op_case c = {.op = "attention", .input_count = 3};
@@ -85,7 +130,16 @@ static void wrong_operands_are_refused(void **state) {
     op_check_error(&c, PEN_INVALID_INPUT,
                    "attention 'subject': rows of q and k differ in length, [2,4,8] and [2,5,7]");
     c.inputs[1].type = op_type(PEN_FLOAT32, 3, 3, 5, 8);
-    op_check_error(&c, PEN_INVALID_INPUT, "q and k differ in batch, [2,4,8] and [3,5,8]");
+    op_check_error(&c, PEN_INVALID_INPUT, "k and v differ in their heads, [3,5,8] and [2,5,3]");
+    c.inputs[2].type = op_type(PEN_FLOAT32, 3, 3, 5, 3);
+    op_check_error(&c, PEN_INVALID_INPUT,
+                   "the heads of q are not a multiple of those of k, [2,4,8] and [3,5,8]");
+    c.inputs[0].type = op_type(PEN_FLOAT32, 4, 2, 3, 4, 8);
+    c.inputs[1].type = op_type(PEN_FLOAT32, 4, 1, 3, 5, 8);
+    c.inputs[2].type = op_type(PEN_FLOAT32, 4, 2, 3, 5, 3);
+    op_check_error(&c, PEN_INVALID_INPUT, "q and k differ in batch, [2,3,4,8] and [1,3,5,8]");
+    c.inputs[0].type = op_type(PEN_FLOAT32, 3, 2, 4, 8);
+    c.inputs[2].type = op_type(PEN_FLOAT32, 3, 2, 5, 3);
     c.inputs[1].type = op_type(PEN_FLOAT32, 3, 2, 6, 8);
     op_check_error(&c, PEN_INVALID_INPUT, "k and v differ in their count of rows");
     c.inputs[1].type = op_type(PEN_FLOAT32, 2, 5, 8);
@@ -99,7 +153,13 @@ static void wrong_operands_are_refused(void **state) {
     c.inputs[3].type = op_type(PEN_BOOL, 2, 4, 5);
     c.inputs[0].type = op_type(PEN_FLOAT32, 1, 8);
     op_check_error(&c, PEN_INVALID_INPUT, "q is [8], expected at least 2 dimensions");
+    c.attributes[0] = pen_attribute_float("dropout", 1);
+    c.attribute_count = 1;
+    op_check_error(&c, PEN_INVALID_INPUT, "dropout is 1; it may be 0 or more, and below 1");
+    c.attributes[0] = pen_attribute_float("dropout", 0.5);
+    op_check_error(&c, PEN_INVALID_INPUT, "no stream of random numbers is named");
 }
 
 PEN_TEST_MAIN(cmocka_unit_test(values), cmocka_unit_test(gradients),
+              cmocka_unit_test(drops_as_a_dropout_does),
               cmocka_unit_test(wrong_operands_are_refused))

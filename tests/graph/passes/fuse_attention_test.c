@@ -251,6 +251,156 @@ static void idle_dropouts_are_skipped(void **state) {
     }
 }
 
+static pen_value_id reshape(pen_graph *graph, pen_value_id x, uint32_t rank, ...) {
+    int64_t dims[6];
+    va_list list;
+    va_start(list, rank);
+    for (uint32_t d = 0; d < rank; d++) {
+        dims[d] = va_arg(list, int);
+    }
+    va_end(list);
+    pen_value_id shape;
+    CHECK_OK(pen_graph_constant_ints(graph, "shape", rank, dims, &shape));
+    return two(graph, "reshape", x, shape);
+}
+
+// Dropout of the probabilities is the attention's, with the same numbers.
+static void dropouts_are_taken_in(void **state) {
+    (void)state;
+    const model m = model_make(false);
+    pen_graph *g = m.graph;
+    const pen_value_id scores = two(g, "matmul", m.q, transpose(g, m.k, 4, 0, 1, 3, 2));
+    pen_node_spec spec = pen_node_spec_make("dropout", "drops");
+    const pen_value_id inputs[3] = {softmax(g, scores), number(g, 0.3), number(g, 1)};
+    spec.inputs = inputs;
+    spec.input_count = 3;
+    spec.output_count = 2;
+    pen_node_id dropout;
+    CHECK_OK(pen_graph_add_node(g, &spec, &dropout));
+    const pen_node *found = fuse(&m, two(g, "matmul", pen_graph_node(g, dropout)->outputs[0], m.v));
+    CHECK(found != NULL, "not found");
+    CHECK(pen_node_float(found, "dropout") == 0.3, "ratio");
+    CHECK(strcmp(pen_node_text(found, "stream"), "drops") == 0, "stream");
+}
+
+// Two masks, of which one is trained.
+static void masks_are_added_up(void **state) {
+    (void)state;
+    const model m = model_make(false);
+    pen_graph *g = m.graph;
+    const pen_value_id bias =
+        add_value(g, "bias", PEN_VALUE_PARAMETER, op_type(PEN_FLOAT64, 3, HEADS, ROWS, ROWS), NULL);
+    const pen_value_id mask =
+        add_value(g, "mask", PEN_VALUE_INPUT, op_type(PEN_FLOAT64, 4, OUTER, 1, 1, ROWS), NULL);
+    pen_value_id scores = two(g, "matmul", m.q, transpose(g, m.k, 4, 0, 1, 3, 2));
+    scores = two(g, "add", two(g, "add", scores, bias), mask);
+    const pen_node *found = fuse(&m, two(g, "matmul", softmax(g, scores), m.v));
+    CHECK(found != NULL, "not found");
+    CHECK(found->input_count == 4, "no mask");
+}
+
+// Swin's windows: a mask for each window of an image between two views of the scores.
+static void masks_of_split_batches_are_found(void **state) {
+    (void)state;
+    for (int by_row = 0; by_row < 2; by_row++) {
+        model m = model_make(by_row);
+        pen_graph *g = m.graph;
+        const pen_value_id q = by_row ? transpose(g, m.q, 4, 0, 2, 1, 3) : m.q;
+        const pen_value_id k =
+            by_row ? transpose(g, m.k, 4, 0, 2, 3, 1) : transpose(g, m.k, 4, 0, 1, 3, 2);
+        const pen_value_id v = by_row ? transpose(g, m.v, 4, 0, 2, 1, 3) : m.v;
+        const pen_value_id bias = add_value(g, "bias", PEN_VALUE_PARAMETER,
+                                            op_type(PEN_FLOAT64, 4, 1, HEADS, ROWS, ROWS), NULL);
+        const pen_value_id mask = add_value(g, "mask", PEN_VALUE_INPUT,
+                                            op_type(PEN_FLOAT64, 5, 1, 2, 1, ROWS, ROWS), NULL);
+        pen_value_id scores = two(g, "add", two(g, "matmul", q, k), bias);
+        scores = reshape(g, scores, 5, OUTER / 2, 2, HEADS, ROWS, ROWS);
+        scores = reshape(g, two(g, "add", scores, mask), 4, OUTER, HEADS, ROWS, ROWS);
+        pen_value_id y = two(g, "matmul", softmax(g, scores), v);
+        if (by_row) y = transpose(g, y, 4, 0, 2, 1, 3);
+        const pen_node *found = fuse(&m, y);
+        CHECK(found != NULL, "not found");
+        check_attribute(found, "q_by_row", by_row);
+        check_attribute(found, "y_by_row", by_row);
+    }
+}
+
+// Bart's: products of one batch dimension, a mask over two.
+static void heads_within_batches_are_found(void **state) {
+    (void)state;
+    for (int has_mask = 0; has_mask < 2; has_mask++) {
+        model m = model_make(true);
+        pen_graph *g = m.graph;
+        pen_value_id operands[3] = {m.q, m.k, m.v};
+        for (int i = 0; i < 3; i++) {
+            operands[i] = reshape(g, transpose(g, operands[i], 4, 0, 2, 1, 3), 3, OUTER * HEADS,
+                                  ROWS, NUMBERS);
+        }
+        const pen_value_id mask =
+            add_value(g, "mask", PEN_VALUE_INPUT, op_type(PEN_FLOAT64, 4, OUTER, 1, 1, ROWS), NULL);
+        pen_value_id scores = two(g, "matmul", operands[0], transpose(g, operands[1], 3, 0, 2, 1));
+        if (has_mask) {
+            scores = two(g, "add", reshape(g, scores, 4, OUTER, HEADS, ROWS, ROWS), mask);
+            scores = reshape(g, scores, 3, OUTER * HEADS, ROWS, ROWS);
+        }
+        pen_value_id y = two(g, "matmul", softmax(g, scores), operands[2]);
+        y = transpose(g, reshape(g, y, 4, OUTER, HEADS, ROWS, NUMBERS), 4, 0, 2, 1, 3);
+        const pen_node *found = fuse(&m, y);
+        CHECK(found != NULL, "not found");
+        check_attribute(found, "q_by_row", has_mask); // where it lies split
+    }
+}
+
+// Heads of k and v that several of q read: expanded, split and expanded, broadcast by the product.
+static void shared_heads_are_found(void **state) {
+    (void)state;
+    for (int way = 0; way < 3; way++) {
+        model m;
+        CHECK_OK(pen_graph_create(check_arena(), "test", &m.graph));
+        pen_graph *g = m.graph;
+        const int times = 2, groups = way == 2 ? 1 : HEADS;
+        m.q = add_value(g, "q", PEN_VALUE_INPUT,
+                        op_type(PEN_FLOAT64, 4, OUTER, groups * times, ROWS, NUMBERS), NULL);
+        pen_value_id shared[2];
+        for (int i = 0; i < 2; i++) {
+            shared[i] = add_value(g, i == 0 ? "k" : "v", PEN_VALUE_INPUT,
+                                  op_type(PEN_FLOAT64, 4, OUTER, groups, ROWS, NUMBERS), NULL);
+            pen_value_id x = shared[i], parts[HEADS];
+            if (way == 2) continue;
+            pen_node_spec spec = pen_node_spec_make("split", "split");
+            const pen_attribute_given axis = pen_attribute_int("axis", 1);
+            pen_node_id split;
+            spec.inputs = &x;
+            spec.input_count = 1;
+            spec.output_count = way == 1 ? HEADS : 1;
+            spec.attributes = &axis;
+            spec.attribute_count = 1;
+            if (way == 1) CHECK_OK(pen_graph_add_node(g, &spec, &split));
+            const uint32_t part_count = way == 1 ? HEADS : 1;
+            for (uint32_t part = 0; part < part_count; part++) {
+                const int own = way == 1 ? 1 : HEADS;
+                if (way == 1) x = pen_graph_node(g, split)->outputs[part];
+                const int64_t wide[5] = {OUTER, own, times, ROWS, NUMBERS};
+                pen_value_id shape;
+                CHECK_OK(pen_graph_constant_ints(g, "wide", 5, wide, &shape));
+                x = two(g, "expand", reshape(g, x, 5, OUTER, own, 1, ROWS, NUMBERS), shape);
+                parts[part] = reshape(g, x, 4, OUTER, own * times, ROWS, NUMBERS);
+            }
+            shared[i] = parts[0];
+            if (way == 0) continue;
+            spec = pen_node_spec_make("concat", "concat");
+            spec.inputs = parts;
+            spec.input_count = HEADS;
+            spec.attributes = &axis;
+            spec.attribute_count = 1;
+            CHECK_OK(pen_graph_add_simple(g, &spec, &shared[i]));
+        }
+        const pen_value_id scores = two(g, "matmul", m.q, transpose(g, shared[0], 4, 0, 1, 3, 2));
+        const pen_node *found = fuse(&m, two(g, "matmul", softmax(g, scores), shared[1]));
+        CHECK(found != NULL, "not found, way %d", way);
+    }
+}
+
 static void others_stay(void **state) {
     (void)state;
     // the weights are an output, too
@@ -259,14 +409,6 @@ static void others_stay(void **state) {
     const pen_value_id weights = softmax(m.graph, two(m.graph, "matmul", m.q, keys));
     CHECK_OK(pen_graph_add_output(m.graph, weights));
     CHECK(fuse(&m, two(m.graph, "matmul", weights, m.v)) == NULL, "the weights were taken in");
-    // a mask that is trained
-    m = model_make(false);
-    keys = transpose(m.graph, m.k, 4, 0, 1, 3, 2);
-    const pen_value_id bias = add_value(m.graph, "bias", PEN_VALUE_PARAMETER,
-                                        op_type(PEN_FLOAT64, 3, HEADS, ROWS, ROWS), NULL);
-    const pen_value_id scores = two(m.graph, "add", two(m.graph, "matmul", m.q, keys), bias);
-    CHECK(fuse(&m, two(m.graph, "matmul", softmax(m.graph, scores), m.v)) == NULL,
-          "a trained mask was taken in");
     // a factor behind a mask
     m = model_make(false);
     keys = transpose(m.graph, m.k, 4, 0, 1, 3, 2);
@@ -303,5 +445,9 @@ static void weights_are_read_as_they_lie(void **state) {
 PEN_TEST_MAIN(cmocka_unit_test(decoders_are_found), cmocka_unit_test(added_masks_are_found),
               cmocka_unit_test(filled_masks_are_found),
               cmocka_unit_test(batches_of_one_dimension_are_found),
-              cmocka_unit_test(idle_dropouts_are_skipped), cmocka_unit_test(others_stay),
+              cmocka_unit_test(idle_dropouts_are_skipped), cmocka_unit_test(dropouts_are_taken_in),
+              cmocka_unit_test(masks_are_added_up),
+              cmocka_unit_test(masks_of_split_batches_are_found),
+              cmocka_unit_test(heads_within_batches_are_found),
+              cmocka_unit_test(shared_heads_are_found), cmocka_unit_test(others_stay),
               cmocka_unit_test(weights_are_read_as_they_lie))
