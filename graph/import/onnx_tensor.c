@@ -5,6 +5,7 @@
 
 #include "base/integer.h"
 #include "base/limits.h"
+#include "graph/import/tensor_elements.h"
 
 // Field numbers of TensorProto.
 enum {
@@ -22,15 +23,8 @@ enum {
     TENSOR_DATA_LOCATION = 14,
 };
 
-typedef struct tensor_element {
-    pen_element_type element;
-    const char *name;
-    uint32_t field; // the list it is in when it is not raw
-    pen_protobuf_wire wire;
-} tensor_element;
-
 // Indexed by the number in ONNX.
-static const tensor_element tensor_elements[] = {
+static const pen_tensor_element tensor_element_list[] = {
     {PEN_ELEMENT_UNKNOWN, "undefined", 0, PEN_PROTOBUF_VARINT},
     {PEN_FLOAT32, "float", TENSOR_FLOAT_DATA, PEN_PROTOBUF_FIXED32},
     {PEN_UINT8, "uint8", TENSOR_INT32_DATA, PEN_PROTOBUF_VARINT},
@@ -49,23 +43,19 @@ static const tensor_element tensor_elements[] = {
     {PEN_ELEMENT_UNKNOWN, "complex128", 0, PEN_PROTOBUF_VARINT},
     {PEN_BFLOAT16, "bfloat16", TENSOR_INT32_DATA, PEN_PROTOBUF_VARINT},
 };
-#define TENSOR_ELEMENT_COUNT ((int64_t)(sizeof tensor_elements / sizeof tensor_elements[0]))
+static const pen_tensor_elements tensor_elements = {
+    tensor_element_list, sizeof tensor_element_list / sizeof tensor_element_list[0]};
 
 pen_element_type pen_onnx_element_type(int64_t data_type) {
-    if (data_type < 0 || data_type >= TENSOR_ELEMENT_COUNT) return PEN_ELEMENT_UNKNOWN;
-    return tensor_elements[data_type].element;
+    return pen_tensor_elements_at(&tensor_elements, data_type)->element;
 }
 
 int32_t pen_onnx_data_type(pen_element_type element) {
-    for (int32_t i = 1; i < TENSOR_ELEMENT_COUNT; i++) {
-        if (tensor_elements[i].element == element) return i;
-    }
-    return 0;
+    return pen_tensor_elements_number(&tensor_elements, element);
 }
 
 const char *pen_onnx_data_type_name(int64_t data_type) {
-    if (data_type < 0 || data_type >= TENSOR_ELEMENT_COUNT) return "of unknown number";
-    return tensor_elements[data_type].name;
+    return pen_tensor_elements_at(&tensor_elements, data_type)->name;
 }
 
 static pen_status tensor_read_dims(const pen_protobuf_reader *reader,
@@ -164,8 +154,9 @@ static pen_status tensor_read_external(const pen_protobuf_reader *reader,
     return PEN_OK; // "checksum" and what may come
 }
 
-static pen_status tensor_find_contents(const pen_onnx_tensor *tensor, const tensor_element *element,
-                                       pen_arena *arena, tensor_contents *out_contents) {
+static pen_status tensor_find_contents(const pen_onnx_tensor *tensor,
+                                       const pen_tensor_element *element, pen_arena *arena,
+                                       tensor_contents *out_contents) {
     tensor_contents contents = {0};
     pen_protobuf_reader reader = tensor->message;
     while (true) {
@@ -193,32 +184,6 @@ static pen_status tensor_find_contents(const pen_onnx_tensor *tensor, const tens
     return PEN_OK;
 }
 
-// Copying a misaligned tensor is cheap up to here; larger ones stay where they are in the file.
-#define TENSOR_COPY_BYTES_LIMIT ((size_t)64 << 10)
-
-// `bytes` as they are, or a copy where they are misaligned and few.
-static pen_status tensor_borrow(const pen_onnx_tensor *tensor, const uint8_t *bytes,
-                                pen_arena *arena, const void **out_data) {
-    const size_t size = pen_element_bytes(tensor->type.element);
-    const size_t length = pen_tensor_type_bytes(&tensor->type);
-    if (tensor->type.element == PEN_BOOL) {
-        for (size_t i = 0; i < length; i++) {
-            if (bytes[i] <= 1) continue;
-            return pen_error(PEN_CORRUPT, "element %zu is %d, expected a bool, 0 or 1", i,
-                             (int)bytes[i]);
-        }
-    }
-    if ((uintptr_t)bytes % size == 0 || length > TENSOR_COPY_BYTES_LIMIT) {
-        *out_data = bytes;
-        return PEN_OK;
-    }
-    uint8_t *copy = pen_arena_allocate(arena, length > 0 ? length : 1, 1, 64);
-    if (copy == NULL) return pen_error_out_of_memory();
-    memcpy(copy, bytes, length);
-    *out_data = copy;
-    return PEN_OK;
-}
-
 static pen_status tensor_data_external(const pen_onnx_tensor *tensor,
                                        const tensor_contents *contents, pen_external_files *files,
                                        pen_arena *arena, const void **out_data) {
@@ -237,40 +202,11 @@ static pen_status tensor_data_external(const pen_onnx_tensor *tensor,
         return pen_error(PEN_CORRUPT, "%" PRIu64 " bytes of external data, expected %" PRIu64,
                          contents->length, bytes);
     }
-    return tensor_borrow(tensor, mapping->bytes + contents->offset, arena, out_data);
-}
-
-// Reads the list into memory of the element type. Lists of 32-bit integers hold the narrower
-// types, and the bits of the 16-bit floats.
-static pen_status tensor_convert_list(const pen_onnx_tensor *tensor, const tensor_element *element,
-                                      uint8_t *out_bytes) {
-    const size_t size = pen_element_bytes(element->element);
-    pen_protobuf_reader reader = tensor->message;
-    uint64_t index = 0;
-    while (true) {
-        pen_protobuf_field field;
-        PEN_TRY(pen_protobuf_next(&reader, &field));
-        if (field.number == 0) return PEN_OK;
-        if (field.number != element->field) continue;
-        pen_protobuf_scalars list;
-        PEN_TRY(pen_protobuf_scalars_open(&reader, &field, element->wire, &list));
-        while (true) {
-            uint64_t bits;
-            bool more;
-            PEN_TRY(pen_protobuf_scalars_next(&list, &bits, &more));
-            if (!more) break;
-            if (element->element == PEN_BOOL && bits > 1) {
-                return pen_error(PEN_CORRUPT, "an element is %" PRIu64 ", expected a bool, 0 or 1",
-                                 bits);
-            }
-            memcpy(out_bytes + index * size, &bits, size);
-            index++;
-        }
-    }
+    return pen_tensor_borrow(&tensor->type, mapping->bytes + contents->offset, arena, out_data);
 }
 
 // The packed list, when it lies in one piece.
-static pen_status tensor_find_list(const pen_onnx_tensor *tensor, const tensor_element *element,
+static pen_status tensor_find_list(const pen_onnx_tensor *tensor, const pen_tensor_element *element,
                                    pen_protobuf_field *out_field) {
     pen_protobuf_reader reader = tensor->message;
     do {
@@ -279,7 +215,7 @@ static pen_status tensor_find_list(const pen_onnx_tensor *tensor, const tensor_e
     return PEN_OK;
 }
 
-static pen_status tensor_data_list(const pen_onnx_tensor *tensor, const tensor_element *element,
+static pen_status tensor_data_list(const pen_onnx_tensor *tensor, const pen_tensor_element *element,
                                    const tensor_contents *contents, pen_arena *arena,
                                    const void **out_data) {
     const uint64_t count = (uint64_t)pen_shape_element_count(&tensor->type.shape);
@@ -291,13 +227,14 @@ static pen_status tensor_data_list(const pen_onnx_tensor *tensor, const tensor_e
         pen_protobuf_field field;
         PEN_TRY(tensor_find_list(tensor, element, &field));
         if (field.wire == PEN_PROTOBUF_BYTES) {
-            return tensor_borrow(tensor, field.bytes, arena, out_data);
+            return pen_tensor_borrow(&tensor->type, field.bytes, arena, out_data);
         }
     }
     const uint64_t bytes = pen_tensor_type_bytes(&tensor->type);
     uint8_t *data = pen_arena_allocate(arena, bytes > 0 ? bytes : 1, 1, 64);
     if (data == NULL) return pen_error_out_of_memory();
-    PEN_TRY(tensor_convert_list(tensor, element, data));
+    uint64_t read_count;
+    PEN_TRY(pen_tensor_read_list(&tensor->message, element, data, count, &read_count));
     *out_data = data;
     return PEN_OK;
 }
@@ -308,7 +245,7 @@ static pen_status tensor_data(const pen_onnx_tensor *tensor, pen_external_files 
         return pen_error(PEN_UNSUPPORTED, "element type %s (%" PRId64 ")",
                          pen_onnx_data_type_name(tensor->data_type), tensor->data_type);
     }
-    const tensor_element *element = &tensor_elements[tensor->data_type];
+    const pen_tensor_element *element = pen_tensor_elements_at(&tensor_elements, tensor->data_type);
     tensor_contents contents = {0};
     PEN_TRY(tensor_find_contents(tensor, element, arena, &contents));
     if (contents.is_external) {
@@ -320,7 +257,7 @@ static pen_status tensor_data(const pen_onnx_tensor *tensor, pen_external_files 
         return pen_error(PEN_CORRUPT, "%zu bytes of raw data, expected %" PRIu64,
                          contents.raw_bytes, bytes);
     }
-    return tensor_borrow(tensor, contents.raw, arena, out_data);
+    return pen_tensor_borrow(&tensor->type, contents.raw, arena, out_data);
 }
 
 pen_status pen_onnx_tensor_data(const pen_onnx_tensor *tensor, pen_external_files *files,

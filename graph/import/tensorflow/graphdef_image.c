@@ -100,18 +100,40 @@ static pen_status image_window_read(const pen_graphdef_draft *draft, image_windo
     return PEN_OK;
 }
 
-// The attributes that convolutions and pools share; room for 5.
-static uint32_t image_attributes(const image_window *window, pen_attribute_given *out_attributes) {
+// Adds the op: the attributes that convolutions and pools share, and its own, at most 2.
+static pen_status image_emit_window(pen_graphdef_draft *draft, const image_window *window,
+                                    pen_graphdef_emission emission) {
+    pen_attribute_given attributes[5];
     uint32_t count = 0;
-    out_attributes[count++] = pen_attribute_ints("strides", 2, window->strides);
-    out_attributes[count++] = pen_attribute_text("auto_pad", window->auto_pad);
+    PEN_ASSERT(emission.attribute_count <= 2);
+    attributes[count++] = pen_attribute_ints("strides", 2, window->strides);
+    attributes[count++] = pen_attribute_text("auto_pad", window->auto_pad);
     if (strcmp(window->auto_pad, "NOTSET") == 0) {
-        out_attributes[count++] = pen_attribute_ints("pads", 4, window->pads);
+        attributes[count++] = pen_attribute_ints("pads", 4, window->pads);
     }
-    return count;
+    for (uint32_t i = 0; i < emission.attribute_count; i++) {
+        attributes[count++] = emission.attributes[i];
+    }
+    emission.attributes = attributes;
+    emission.attribute_count = count;
+    return image_emit(draft, emission, window->is_last);
 }
 
 // ---- convolutions
+
+// `operands`: the images and the filter, in our order of axes. `own`: an attribute of the op alone.
+static pen_status image_emit_filter(pen_graphdef_draft *draft, const image_window *window,
+                                    const char *op_name, const pen_graphdef_value operands[2],
+                                    pen_attribute_given own) {
+    const pen_attribute_given attributes[] = {pen_attribute_ints("dilations", 2, window->dilations),
+                                              own};
+    return image_emit_window(draft, window,
+                             (pen_graphdef_emission){.op_name = op_name,
+                                                     .inputs = operands,
+                                                     .input_count = 2,
+                                                     .attributes = attributes,
+                                                     .attribute_count = 2});
+}
 
 // Channels of the input that a filter sees, from its shape; -1: not known.
 static int64_t image_dimension(const pen_graphdef_draft *draft, const pen_graphdef_value *value,
@@ -124,7 +146,6 @@ static pen_status convert_conv(pen_graphdef_draft *draft) {
     static const int64_t filter_axes[] = {3, 2, 0, 1};
     image_window window;
     pen_graphdef_value operands[2], filter;
-    pen_attribute_given attributes[6];
     PEN_TRY(image_window_read(draft, &window));
     PEN_TRY(image_operand(draft, 0, window.is_last, &operands[0]));
     PEN_TRY(pen_graphdef_operand(draft, 1, &filter));
@@ -136,16 +157,8 @@ static pen_status convert_conv(pen_graphdef_draft *draft) {
                          (long long)seen, (long long)channels);
     }
     PEN_TRY(pen_graphdef_emit_transpose(draft, "filter", filter, 4, filter_axes, &operands[1]));
-    uint32_t count = image_attributes(&window, attributes);
-    attributes[count++] = pen_attribute_ints("dilations", 2, window.dilations);
-    attributes[count++] = pen_attribute_int("group", channels / seen);
-    return image_emit(draft,
-                      (pen_graphdef_emission){.op_name = "conv",
-                                              .inputs = operands,
-                                              .input_count = 2,
-                                              .attributes = attributes,
-                                              .attribute_count = count},
-                      window.is_last);
+    return image_emit_filter(draft, &window, "conv", operands,
+                             pen_attribute_int("group", channels / seen));
 }
 
 // (height, width, channels, multiples) to (channels * multiples, 1, height, width)
@@ -153,7 +166,6 @@ static pen_status convert_depthwise(pen_graphdef_draft *draft) {
     static const int64_t filter_axes[] = {2, 3, 0, 1};
     image_window window;
     pen_graphdef_value operands[2], filter;
-    pen_attribute_given attributes[6];
     pen_shape shape;
     PEN_TRY(image_window_read(draft, &window));
     PEN_TRY(image_operand(draft, 0, window.is_last, &operands[0]));
@@ -166,16 +178,8 @@ static pen_status convert_depthwise(pen_graphdef_draft *draft) {
     PEN_TRY(pen_graphdef_emit_transpose(draft, "filter", filter, 4, filter_axes, &filter));
     PEN_TRY(pen_graphdef_emit_with_ints(draft, "reshape", "filters", filter,
                                         (pen_graphdef_integers){4, wanted}, &operands[1]));
-    uint32_t count = image_attributes(&window, attributes);
-    attributes[count++] = pen_attribute_ints("dilations", 2, window.dilations);
-    attributes[count++] = pen_attribute_int("group", shape.dims[2]);
-    return image_emit(draft,
-                      (pen_graphdef_emission){.op_name = "conv",
-                                              .inputs = operands,
-                                              .input_count = 2,
-                                              .attributes = attributes,
-                                              .attribute_count = count},
-                      window.is_last);
+    return image_emit_filter(draft, &window, "conv", operands,
+                             pen_attribute_int("group", shape.dims[2]));
 }
 
 // Pads and output padding of a transposed convolution, whose result has `size` along a side.
@@ -201,7 +205,6 @@ static pen_status convert_conv_transposed(pen_graphdef_draft *draft) {
     static const int64_t filter_axes[] = {3, 2, 0, 1};
     image_window window;
     pen_graphdef_value operands[2], filter;
-    pen_attribute_given attributes[6];
     int64_t output_padding[2], side[3];
     const pen_graphdef_ints_known *a, *b;
     PEN_TRY(image_window_read(draft, &window));
@@ -225,16 +228,8 @@ static pen_status convert_conv_transposed(pen_graphdef_draft *draft) {
     }
     window.auto_pad = "NOTSET";
     PEN_TRY(pen_graphdef_emit_transpose(draft, "filter", filter, 4, filter_axes, &operands[1]));
-    uint32_t count = image_attributes(&window, attributes);
-    attributes[count++] = pen_attribute_ints("dilations", 2, window.dilations);
-    attributes[count++] = pen_attribute_ints("output_padding", 2, output_padding);
-    return image_emit(draft,
-                      (pen_graphdef_emission){.op_name = "conv_transpose",
-                                              .inputs = operands,
-                                              .input_count = 2,
-                                              .attributes = attributes,
-                                              .attribute_count = count},
-                      window.is_last);
+    return image_emit_filter(draft, &window, "conv_transpose", operands,
+                             pen_attribute_ints("output_padding", 2, output_padding));
 }
 
 // ---- pools
@@ -242,18 +237,16 @@ static pen_status convert_conv_transposed(pen_graphdef_draft *draft) {
 static pen_status convert_pool(pen_graphdef_draft *draft) {
     image_window window;
     pen_graphdef_value x;
-    pen_attribute_given attributes[6];
     PEN_TRY(image_window_read(draft, &window));
     PEN_TRY(image_operand(draft, 0, window.is_last, &x));
-    uint32_t count = image_attributes(&window, attributes);
-    attributes[count++] = pen_attribute_ints("kernel_shape", 2, window.kernel);
-    return image_emit(draft,
-                      (pen_graphdef_emission){.op_name = pen_graphdef_draft_mapping(draft)->op_name,
-                                              .inputs = &x,
-                                              .input_count = 1,
-                                              .attributes = attributes,
-                                              .attribute_count = count},
-                      window.is_last);
+    const pen_attribute_given kernel = pen_attribute_ints("kernel_shape", 2, window.kernel);
+    return image_emit_window(
+        draft, &window,
+        (pen_graphdef_emission){.op_name = pen_graphdef_draft_mapping(draft)->op_name,
+                                .inputs = &x,
+                                .input_count = 1,
+                                .attributes = &kernel,
+                                .attribute_count = 1});
 }
 
 // ---- batch normalization

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/limits.h"
+#include "graph/import/tensor_elements.h"
 #include "graph/import/tensorflow/graphdef_model.h"
 
 // Field numbers of TensorProto.
@@ -23,15 +24,8 @@ enum {
     TYPE_REFERENCE = 100, // is added to the number of what is referred to
 };
 
-typedef struct tensor_element {
-    pen_element_type element;
-    const char *name;
-    uint32_t field; // the list its numbers are in
-    pen_protobuf_wire wire;
-} tensor_element;
-
 // Indexed by the number in TensorFlow.
-static const tensor_element tensor_elements[] = {
+static const pen_tensor_element tensor_element_list[] = {
     {PEN_ELEMENT_UNKNOWN, "invalid", 0, PEN_PROTOBUF_VARINT},
     {PEN_FLOAT32, "float", TENSOR_FLOATS, PEN_PROTOBUF_FIXED32},
     {PEN_FLOAT64, "double", TENSOR_DOUBLES, PEN_PROTOBUF_FIXED64},
@@ -57,28 +51,24 @@ static const tensor_element tensor_elements[] = {
     {PEN_UINT32, "uint32", TENSOR_UINT32S, PEN_PROTOBUF_VARINT},
     {PEN_UINT64, "uint64", TENSOR_UINT64S, PEN_PROTOBUF_VARINT},
 };
-#define TENSOR_ELEMENT_COUNT ((int64_t)(sizeof tensor_elements / sizeof tensor_elements[0]))
+static const pen_tensor_elements tensor_elements = {
+    tensor_element_list, sizeof tensor_element_list / sizeof tensor_element_list[0]};
 
-static const tensor_element *tensor_element_of(int64_t data_type) {
+static const pen_tensor_element *tensor_element_of(int64_t data_type) {
     if (data_type > TYPE_REFERENCE) data_type -= TYPE_REFERENCE;
-    return data_type > 0 && data_type < TENSOR_ELEMENT_COUNT ? &tensor_elements[data_type] : NULL;
+    return pen_tensor_elements_at(&tensor_elements, data_type);
 }
 
 pen_element_type pen_graphdef_element_type(int64_t data_type) {
-    const tensor_element *element = tensor_element_of(data_type);
-    return element == NULL ? PEN_ELEMENT_UNKNOWN : element->element;
+    return tensor_element_of(data_type)->element;
 }
 
 int64_t pen_graphdef_data_type(pen_element_type element) {
-    for (int64_t i = 1; i < TENSOR_ELEMENT_COUNT; i++) {
-        if (element != PEN_ELEMENT_UNKNOWN && tensor_elements[i].element == element) return i;
-    }
-    return 0;
+    return pen_tensor_elements_number(&tensor_elements, element);
 }
 
 const char *pen_graphdef_data_type_name(int64_t data_type) {
-    const tensor_element *element = tensor_element_of(data_type);
-    return element == NULL ? "of unknown number" : element->name;
+    return tensor_element_of(data_type)->name;
 }
 
 // ---- shapes
@@ -148,65 +138,6 @@ pen_status pen_graphdef_tensor_type(const pen_protobuf_reader *message, pen_tens
 
 // ---- contents
 
-// Copying a misaligned tensor is cheap up to here; larger ones stay where they are in the file.
-#define TENSOR_COPY_BYTES_LIMIT ((size_t)64 << 10)
-
-static pen_status tensor_check_bools(const uint8_t *bytes, uint64_t count) {
-    for (uint64_t i = 0; i < count; i++) {
-        if (bytes[i] <= 1) continue;
-        return pen_error(PEN_CORRUPT, "element %" PRIu64 " is %d, expected a bool, 0 or 1", i,
-                         (int)bytes[i]);
-    }
-    return PEN_OK;
-}
-
-static pen_status tensor_borrow(const pen_tensor_type *type, const uint8_t *bytes, pen_arena *arena,
-                                const void **out_data) {
-    const size_t length = pen_tensor_type_bytes(type);
-    if (type->element == PEN_BOOL) PEN_TRY(tensor_check_bools(bytes, length));
-    const bool is_aligned = (uintptr_t)bytes % pen_element_bytes(type->element) == 0;
-    if (is_aligned || length > TENSOR_COPY_BYTES_LIMIT) {
-        *out_data = bytes;
-        return PEN_OK;
-    }
-    uint8_t *copy = pen_arena_allocate(arena, length > 0 ? length : 1, 1, 64);
-    if (copy == NULL) return pen_error_out_of_memory();
-    memcpy(copy, bytes, length);
-    *out_data = copy;
-    return PEN_OK;
-}
-
-// Reads the numbers of the element's list to `out_bytes`, at most `room`; NULL only counts.
-static pen_status tensor_read_list(const pen_protobuf_reader *message,
-                                   const tensor_element *element, uint8_t *out_bytes, uint64_t room,
-                                   uint64_t *out_count) {
-    const size_t size = pen_element_bytes(element->element);
-    pen_protobuf_reader reader = *message;
-    *out_count = 0;
-    while (true) {
-        pen_protobuf_field field;
-        pen_protobuf_scalars list;
-        uint64_t bits;
-        bool more = true;
-        PEN_TRY(pen_protobuf_next(&reader, &field));
-        if (field.number == 0) return PEN_OK;
-        if (field.number != element->field) continue;
-        PEN_TRY(pen_protobuf_scalars_open(&reader, &field, element->wire, &list));
-        while (true) {
-            PEN_TRY(pen_protobuf_scalars_next(&list, &bits, &more));
-            if (!more) break;
-            if (element->element == PEN_BOOL && bits > 1) {
-                return pen_error(PEN_CORRUPT, "an element is %" PRIu64 ", expected a bool, 0 or 1",
-                                 bits);
-            }
-            if (out_bytes != NULL && *out_count < room) {
-                memcpy(out_bytes + *out_count * size, &bits, size);
-            }
-            *out_count += 1;
-        }
-    }
-}
-
 static pen_status tensor_find_content(const pen_protobuf_reader *message, const uint8_t **out_bytes,
                                       size_t *out_length) {
     pen_protobuf_reader reader = *message;
@@ -234,11 +165,11 @@ static void tensor_repeat(uint8_t *bytes, size_t size, uint64_t count, uint64_t 
 
 static pen_status tensor_fill(const pen_protobuf_reader *message, const pen_tensor_type *type,
                               pen_arena *arena, uint64_t *splat_bytes, const void **out_data) {
-    const tensor_element *element = tensor_element_of(pen_graphdef_data_type(type->element));
+    const pen_tensor_element *element = tensor_element_of(pen_graphdef_data_type(type->element));
     const uint64_t total = (uint64_t)pen_shape_element_count(&type->shape);
     const uint64_t bytes = pen_tensor_type_bytes(type);
     uint64_t count;
-    PEN_TRY(tensor_read_list(message, element, NULL, 0, &count));
+    PEN_TRY(pen_tensor_read_list(message, element, NULL, 0, &count));
     if (count > total) {
         return pen_error(PEN_CORRUPT, "%" PRIu64 " elements, expected %" PRIu64, count, total);
     }
@@ -252,7 +183,7 @@ static pen_status tensor_fill(const pen_protobuf_reader *message, const pen_tens
     }
     uint8_t *data = pen_arena_allocate(arena, bytes > 0 ? bytes : 1, 1, 64);
     if (data == NULL) return pen_error_out_of_memory();
-    PEN_TRY(tensor_read_list(message, element, data, total, &count));
+    PEN_TRY(pen_tensor_read_list(message, element, data, total, &count));
     if (count < total) tensor_repeat(data, pen_element_bytes(type->element), count, total);
     *out_data = data;
     return PEN_OK;
@@ -271,7 +202,7 @@ pen_status pen_graphdef_tensor_data(const pen_protobuf_reader *message, const pe
     if (length != bytes) {
         return pen_error(PEN_CORRUPT, "%zu bytes of contents, expected %" PRIu64, length, bytes);
     }
-    return tensor_borrow(type, content, arena, out_data);
+    return pen_tensor_borrow(type, content, arena, out_data);
 }
 
 pen_status pen_graphdef_tensor_texts(const pen_protobuf_reader *message, pen_arena *arena,
