@@ -260,28 +260,68 @@ static pen_status compile_check_inputs(const compile_state *state) {
     return PEN_OK;
 }
 
-// Makes one operator of each layer that the exporter wrote in several nodes. The program holds no
-// values of the graph yet.
-static pen_status compile_fuse_layers(compile_state *state) {
-    const pen_compile_request *request = state->request;
-    pen_value_id kept = PEN_VALUE_NONE;
-    if (request->mode != PEN_COMPILE_PREDICT && request->loss_output != NULL) {
-        PEN_TRY(pen_graph_find_value(state->graph, request->loss_output, &kept));
+// ---- passes that make a new graph
+
+static pen_value_id compile_moved(const pen_value_id *map, pen_value_id value) {
+    return pen_value_is(value) ? map[value.index] : PEN_VALUE_NONE;
+}
+
+static void compile_move_all(const pen_value_id *map, uint32_t count, const pen_value_id *values) {
+    pen_value_id *writable;
+    memcpy(&writable, &values, sizeof writable); // made in compile_keep or compile_fuse_layers
+    for (uint32_t i = 0; i < count; i++) {
+        writable[i] = compile_moved(map, values[i]);
     }
+}
+
+// Follows a pass: `map` gives the new id of each old value; NULL: the graph is the old one.
+static void compile_follow(compile_state *state, pen_graph *graph, const pen_value_id *map) {
+    pen_program *program = state->program;
+    state->graph = graph;
+    if (map == NULL) return;
+    compile_move_all(map, program->input_count, program->inputs);
+    compile_move_all(map, program->output_count, program->outputs);
+    compile_move_all(map, program->kept_count, program->kept);
+    program->labels = compile_moved(map, program->labels);
+    program->loss = compile_moved(map, program->loss);
+    program->accuracy = compile_moved(map, program->accuracy);
+    program->loss_weight = compile_moved(map, program->loss_weight);
+    program->learning_rate = compile_moved(map, program->learning_rate);
+    program->step = compile_moved(map, program->step);
+}
+
+static pen_status compile_fuse_layers_in(compile_state *state) {
+    const pen_program *program = state->program;
     const pen_value_id *map;
-    pen_graph *lowered;
-    PEN_TRY(pen_lower_einsum(state->graph, &lowered, &map));
-    if (lowered != NULL) state->graph = lowered;
-    if (lowered != NULL && pen_value_is(kept)) kept = map[kept.index];
+    pen_graph *graph;
+    PEN_TRY(pen_lower_einsum(state->graph, &graph, &map));
+    compile_follow(state, graph, map);
     PEN_TRY(pen_skip_dropout(state->graph));
     pen_fold_transposes(state->graph);
     // what is dead would count as a reader
-    const uint32_t kept_count = pen_value_is(kept) ? 1 : 0;
-    PEN_TRY(pen_remove_dead(state->graph, kept_count, &kept, &state->graph, &map));
-    if (pen_value_is(kept)) kept = map[kept.index];
-    PEN_TRY(pen_fuse_layers(state->graph, 1, &kept, &state->graph, &map));
-    if (map != NULL && pen_value_is(kept)) kept = map[kept.index];
-    return pen_fuse_attention(state->graph, 1, &kept, &state->graph, &map);
+    PEN_TRY(pen_remove_dead(state->graph, program->kept_count, program->kept, &graph, &map));
+    compile_follow(state, graph, map);
+    PEN_TRY(pen_fuse_layers(state->graph, program->kept_count, program->kept, &graph, &map));
+    compile_follow(state, graph, map);
+    PEN_TRY(pen_fuse_attention(state->graph, program->kept_count, program->kept, &graph, &map));
+    compile_follow(state, graph, map);
+    return PEN_OK;
+}
+
+// Makes one operator of each layer that the exporter wrote in several nodes. All that the program
+// holds of the graph so far is the value that the loss is to be attached to, under its name.
+static pen_status compile_fuse_layers(compile_state *state) {
+    const pen_compile_request *request = state->request;
+    pen_value_id kept;
+    if (request->mode != PEN_COMPILE_PREDICT && request->loss_output != NULL) {
+        PEN_TRY(pen_graph_find_value(state->graph, request->loss_output, &kept));
+        state->program->kept = &kept;
+        state->program->kept_count = 1;
+    }
+    const pen_status status = compile_fuse_layers_in(state);
+    state->program->kept = NULL;
+    state->program->kept_count = 0;
+    return status;
 }
 
 // ---- loss, gradients, updates
@@ -417,33 +457,6 @@ static pen_status compile_keep(compile_state *state) {
     program->outputs = outputs;
     program->kept = kept;
     return PEN_OK;
-}
-
-static pen_value_id compile_moved(const pen_value_id *map, pen_value_id value) {
-    return pen_value_is(value) ? map[value.index] : PEN_VALUE_NONE;
-}
-
-static void compile_move_all(const pen_value_id *map, uint32_t count, const pen_value_id *values) {
-    pen_value_id *writable;
-    memcpy(&writable, &values, sizeof writable); // made in compile_keep
-    for (uint32_t i = 0; i < count; i++) {
-        writable[i] = compile_moved(map, values[i]);
-    }
-}
-
-// Follows a pass that made a new graph: `map` gives the new id of each old value.
-static void compile_follow(compile_state *state, pen_graph *graph, const pen_value_id *map) {
-    pen_program *program = state->program;
-    state->graph = graph;
-    compile_move_all(map, program->input_count, program->inputs);
-    compile_move_all(map, program->output_count, program->outputs);
-    compile_move_all(map, program->kept_count, program->kept);
-    program->labels = compile_moved(map, program->labels);
-    program->loss = compile_moved(map, program->loss);
-    program->accuracy = compile_moved(map, program->accuracy);
-    program->loss_weight = compile_moved(map, program->loss_weight);
-    program->learning_rate = compile_moved(map, program->learning_rate);
-    program->step = compile_moved(map, program->step);
 }
 
 // Computes each thing once, and drops what nobody needs.

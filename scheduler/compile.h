@@ -51,7 +51,8 @@ typedef pen_status (*pen_compile_blame_fn)(const void *context, pen_compile_part
 // Everything borrowed for the call.
 typedef struct pen_compile_request {
     const char *model_path;
-    pen_import_options import; // all zero: as the file says; dropout_trains follows from `mode`
+    pen_import_options
+        import; // all zero: as the file says; dropout_trains and evaluate are not looked at
     const pen_weight_options *weights; // first contents from another file; NULL: the model's own
     pen_compile_mode mode;
     uint64_t microbatch_size; // examples: what the first dimension of the inputs becomes

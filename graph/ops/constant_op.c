@@ -78,12 +78,7 @@ static pen_status constant_of_shape_infer(pen_infer_context *context) {
     const int64_t *dims;
     pen_element_type element;
     PEN_TRY(constant_element(context, "element", &element));
-    PEN_TRY(pen_infer_ints(context, 0, &count, &dims));
-    if (count > PEN_RANK_LIMIT) {
-        return pen_infer_error(context, PEN_INVALID_INPUT,
-                               "the shape has %u dimensions, at most %d are possible", count,
-                               PEN_RANK_LIMIT);
-    }
+    PEN_TRY(pen_infer_dims(context, 0, &count, &dims));
     const pen_tensor_type type = pen_tensor_type_make(element, count, dims);
     return pen_infer_set(context, 0, &type);
 }

@@ -208,23 +208,10 @@ static pen_attribute_given indexing_place(const pen_gradient_context *context) {
 static pen_status gather_at_gradient(pen_gradient_context *context) {
     if (!pen_gradient_needed(context, 0)) return PEN_OK;
     const bool by_element = strcmp(pen_gradient_node(context)->op->name, "gather_elements") == 0;
-    const pen_tensor_type type =
-        *pen_value_type(pen_gradient_graph(context), pen_gradient_input(context, 0));
     const pen_attribute_given attributes[] = {indexing_place(context),
                                               pen_attribute_text("reduction", "add")};
-    pen_value_id operands[] = {PEN_VALUE_NONE, pen_gradient_input(context, 1),
-                               pen_gradient_of_output(context, 0)};
-    PEN_TRY(pen_gradient_zeros(context, 0, &type, &operands[0]));
-    return pen_gradient_emit_set(context,
-                                 &(pen_gradient_emission){
-                                     .op_name = by_element ? "scatter_elements" : "scatter_nd",
-                                     .suffix = "backward",
-                                     .for_input = 0,
-                                     .inputs = operands,
-                                     .input_count = 3,
-                                     .attributes = attributes,
-                                     .attribute_count = 2,
-                                 });
+    return pen_gradient_scatter(context, by_element ? "scatter_elements" : "scatter_nd",
+                                pen_gradient_input(context, 1), attributes);
 }
 
 // scatter_elements and scatter_nd that overwrite or add: the updates' gradient is gathered, the

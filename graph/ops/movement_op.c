@@ -205,12 +205,7 @@ static pen_status expand_infer(pen_infer_context *context) {
     pen_tensor_type type = *pen_infer_input(context, 0);
     uint32_t count;
     const int64_t *dims;
-    PEN_TRY(pen_infer_ints(context, 1, &count, &dims));
-    if (count > PEN_RANK_LIMIT) {
-        return pen_infer_error(context, PEN_INVALID_INPUT,
-                               "the new shape has %u dimensions, at most %d are possible", count,
-                               PEN_RANK_LIMIT);
-    }
+    PEN_TRY(pen_infer_dims(context, 1, &count, &dims));
     const pen_tensor_type wanted = pen_tensor_type_make(type.element, count, dims);
     PEN_TRY(pen_infer_wrap(context, pen_tensor_type_check(&wanted)));
     PEN_TRY(pen_infer_wrap(context, pen_shape_broadcast(&type.shape, &wanted.shape, &type.shape)));

@@ -11,12 +11,7 @@ static pen_status reshape_infer(pen_infer_context *context) {
     const pen_tensor_type *data = pen_infer_input(context, 0);
     uint32_t count;
     const int64_t *wanted;
-    PEN_TRY(pen_infer_ints(context, 1, &count, &wanted));
-    if (count > PEN_RANK_LIMIT) {
-        return pen_infer_error(context, PEN_INVALID_INPUT,
-                               "the new shape has %u dimensions, at most %d are possible", count,
-                               PEN_RANK_LIMIT);
-    }
+    PEN_TRY(pen_infer_dims(context, 1, &count, &wanted));
     const bool allow_zero = pen_node_int(pen_infer_node(context), "allowzero") != 0;
     pen_tensor_type type = pen_tensor_type_make(data->element, count, wanted);
     uint32_t free_dim = PEN_RANK_LIMIT; // the one that is -1

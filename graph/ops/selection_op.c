@@ -42,30 +42,17 @@ static pen_status top_k_infer(pen_infer_context *context) {
 // Each value's gradient goes back to where it was taken from.
 static pen_status top_k_gradient(pen_gradient_context *context) {
     if (!pen_gradient_needed(context, 0)) return PEN_OK;
-    const pen_value_id dy = pen_gradient_of_output(context, 0);
     const pen_value_id indices = pen_gradient_output(context, 1);
-    if (!pen_value_is(dy)) return PEN_OK;
+    if (!pen_value_is(pen_gradient_of_output(context, 0))) return PEN_OK;
     if (!pen_value_is(indices)) {
         return pen_error(PEN_UNSUPPORTED, "top_k '%s' does not keep its indices",
                          pen_gradient_node(context)->name);
     }
-    const pen_tensor_type type =
-        *pen_value_type(pen_gradient_graph(context), pen_gradient_input(context, 0));
     const pen_attribute_given attributes[] = {
         pen_attribute_int("axis", pen_node_int(pen_gradient_node(context), "axis")),
         pen_attribute_text("reduction", "none"), // no index is there twice
     };
-    pen_value_id operands[] = {PEN_VALUE_NONE, indices, dy};
-    PEN_TRY(pen_gradient_zeros(context, 0, &type, &operands[0]));
-    return pen_gradient_emit_set(context, &(pen_gradient_emission){
-                                              .op_name = "scatter_elements",
-                                              .suffix = "backward",
-                                              .for_input = 0,
-                                              .inputs = operands,
-                                              .input_count = 3,
-                                              .attributes = attributes,
-                                              .attribute_count = 2,
-                                          });
+    return pen_gradient_scatter(context, "scatter_elements", indices, attributes);
 }
 
 // ---- compress

@@ -17,17 +17,12 @@ uint64_t pen_order_of_integer(int64_t integer) {
     return (uint64_t)integer ^ ORDER_SIGN;
 }
 
-static int unique_compare(const pen_unique_rows *rows, int64_t a, int64_t b) {
-    const uint64_t *first = rows->keys + a * rows->width, *second = rows->keys + b * rows->width;
-    for (int64_t i = 0; i < rows->width; i++) {
-        if (first[i] != second[i]) return first[i] < second[i] ? -1 : 1;
-    }
-    return a < b ? -1 : a > b;
-}
+// Whether `a` comes before `b`; neither does where they are equal.
+typedef bool (*selection_precedes)(const void *context, int64_t a, int64_t b);
 
-// Merge sort of row numbers by rows, then by number.
-static void unique_sort(const pen_unique_rows *rows, int64_t *order, int64_t *spare) {
-    const int64_t count = rows->row_count;
+// Merge sort of numbers; equals stay in the order that they have. `spare` as long as `order`.
+static void selection_sort(selection_precedes precedes, const void *context, int64_t count,
+                           int64_t *order, int64_t *spare) {
     for (int64_t half = 1; half < count; half *= 2) {
         for (int64_t start = 0; start < count; start += 2 * half) {
             const int64_t middle = start + half < count ? start + half : count;
@@ -35,12 +30,21 @@ static void unique_sort(const pen_unique_rows *rows, int64_t *order, int64_t *sp
             int64_t a = start, b = middle;
             for (int64_t k = start; k < end; k++) {
                 const bool from_a =
-                    a < middle && (b == end || unique_compare(rows, order[a], order[b]) < 0);
+                    a < middle && (b == end || !precedes(context, order[b], order[a]));
                 spare[k] = from_a ? order[a++] : order[b++];
             }
         }
         memcpy(order, spare, (size_t)count * sizeof *order);
     }
+}
+
+static bool unique_precedes(const void *context, int64_t a, int64_t b) {
+    const pen_unique_rows *rows = context;
+    const uint64_t *first = rows->keys + a * rows->width, *second = rows->keys + b * rows->width;
+    for (int64_t i = 0; i < rows->width; i++) {
+        if (first[i] != second[i]) return first[i] < second[i];
+    }
+    return false;
 }
 
 static bool unique_is_equal(const pen_unique_rows *rows, int64_t a, int64_t b) {
@@ -85,7 +89,7 @@ pen_status pen_unique_find(const pen_unique_rows *rows, pen_arena *arena,
     for (int64_t row = 0; row < rows->row_count; row++) {
         order[row] = row;
     }
-    unique_sort(rows, order, spare);
+    selection_sort(unique_precedes, rows, rows->row_count, order, spare);
     for (int64_t k = 0; k < rows->row_count; k++) {
         const bool is_new = k == 0 || !unique_is_equal(rows, order[k - 1], order[k]);
         if (is_new) found.first[found.count++] = order[k];
@@ -122,6 +126,10 @@ static double box_overlap(const box_edges *a, const box_edges *b) {
     return shared / (sum - shared);
 }
 
+static bool box_precedes(const void *scores, int64_t a, int64_t b) {
+    return ((const double *)scores)[a] > ((const double *)scores)[b];
+}
+
 // The boxes of one class by falling score, the first of equals first.
 static int64_t box_order(const pen_box_request *request, const double *scores, int64_t *order,
                          int64_t *spare) {
@@ -130,19 +138,7 @@ static int64_t box_order(const pen_box_request *request, const double *scores, i
         if (request->has_score_limit && !(scores[box] > request->score_limit)) continue;
         order[count++] = box;
     }
-    for (int64_t half = 1; half < count; half *= 2) {
-        for (int64_t start = 0; start < count; start += 2 * half) {
-            const int64_t middle = start + half < count ? start + half : count;
-            const int64_t end = middle + half < count ? middle + half : count;
-            int64_t a = start, b = middle;
-            for (int64_t k = start; k < end; k++) {
-                const bool from_a =
-                    a < middle && (b == end || !(scores[order[b]] > scores[order[a]]));
-                spare[k] = from_a ? order[a++] : order[b++];
-            }
-        }
-        memcpy(order, spare, (size_t)count * sizeof *order);
-    }
+    selection_sort(box_precedes, scores, count, order, spare);
     return count;
 }
 

@@ -26,6 +26,15 @@ pen_status pen_infer_same_element(const pen_infer_context *context, uint32_t inp
                            pen_element_name(other), pen_element_name(first));
 }
 
+pen_status pen_infer_dims(const pen_infer_context *context, uint32_t input, uint32_t *out_rank,
+                          const int64_t **out_dims) {
+    PEN_TRY(pen_infer_ints(context, input, out_rank, out_dims));
+    if (*out_rank <= PEN_RANK_LIMIT) return PEN_OK;
+    return pen_infer_error(context, PEN_INVALID_INPUT,
+                           "the new shape has %u dimensions, at most %d are possible", *out_rank,
+                           PEN_RANK_LIMIT);
+}
+
 pen_status pen_infer_shape_attribute(const pen_infer_context *context, const char *name,
                                      pen_tensor_type *out_type) {
     uint32_t count;
@@ -66,6 +75,23 @@ pen_status pen_gradient_zeros(pen_gradient_context *context, uint32_t for_input,
         .attribute_count = 2,
     };
     return pen_gradient_emit(context, &emission, out_value);
+}
+
+pen_status pen_gradient_scatter(pen_gradient_context *context, const char *op_name,
+                                pen_value_id indices, const pen_attribute_given *attributes) {
+    const pen_tensor_type type =
+        *pen_value_type(pen_gradient_graph(context), pen_gradient_input(context, 0));
+    pen_value_id operands[] = {PEN_VALUE_NONE, indices, pen_gradient_of_output(context, 0)};
+    PEN_TRY(pen_gradient_zeros(context, 0, &type, &operands[0]));
+    return pen_gradient_emit_set(context, &(pen_gradient_emission){
+                                              .op_name = op_name,
+                                              .suffix = "backward",
+                                              .for_input = 0,
+                                              .inputs = operands,
+                                              .input_count = 3,
+                                              .attributes = attributes,
+                                              .attribute_count = 2,
+                                          });
 }
 
 pen_status pen_gradient_emit_set(pen_gradient_context *context,

@@ -20,6 +20,10 @@ PEN_NODISCARD pen_status pen_infer_axis(const pen_infer_context *context, uint32
 // Checks that input `input` has the element type of input 0. INVALID_INPUT names both.
 PEN_NODISCARD pen_status pen_infer_same_element(const pen_infer_context *context, uint32_t input);
 
+// The dimensions that constant input `input` says. INVALID_INPUT: more than PEN_RANK_LIMIT
+PEN_NODISCARD pen_status pen_infer_dims(const pen_infer_context *context, uint32_t input,
+                                        uint32_t *out_rank, const int64_t **out_dims);
+
 // The element type of input 0 and the shape in the ints attribute `name` (the shape of a forward
 // operand that a backward op no longer sees). INVALID_INPUT: more than PEN_RANK_LIMIT numbers.
 PEN_NODISCARD pen_status pen_infer_shape_attribute(const pen_infer_context *context,
@@ -33,6 +37,12 @@ PEN_NODISCARD pen_status pen_gradient_ints(pen_gradient_context *context, const 
 // A tensor of zeros of `type`, made by a node for the gradient of input `for_input`.
 PEN_NODISCARD pen_status pen_gradient_zeros(pen_gradient_context *context, uint32_t for_input,
                                             const pen_tensor_type *type, pen_value_id *out_value);
+
+// Sets as the gradient of input 0 zeros into which `op_name`, scatter_elements or scatter_nd, puts
+// the gradient of output 0 where `indices` say. [2] attributes.
+PEN_NODISCARD pen_status pen_gradient_scatter(pen_gradient_context *context, const char *op_name,
+                                              pen_value_id indices,
+                                              const pen_attribute_given *attributes);
 
 // Emits a node of one output and sets it as the gradient of its `for_input`.
 PEN_NODISCARD pen_status pen_gradient_emit_set(pen_gradient_context *context,

@@ -298,11 +298,11 @@ static pen_status lower_node_of(pen_graph_copy *copy, pen_node_id id) {
     return PEN_OK;
 }
 
-pen_status pen_lower_einsum(const pen_graph *graph, pen_graph **out_graph,
+pen_status pen_lower_einsum(pen_graph *graph, pen_graph **out_graph,
                             const pen_value_id **out_values) {
     pen_graph_copy copy;
     bool any = false;
-    *out_graph = NULL;
+    *out_graph = graph;
     *out_values = NULL;
     for (uint32_t n = 0; n < pen_graph_node_count(graph); n++) {
         any |= strcmp(pen_graph_node(graph, (pen_node_id){n})->op->name, "einsum") == 0;

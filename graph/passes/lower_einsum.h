@@ -12,9 +12,10 @@
 #include "base/status.h"
 #include "graph/graph.h"
 
-// `graph` is typed, and without gradients. *out_values, [value_count of graph], gives the new ids
-// of its values. Without einsums both are NULL: the graph stays.
-PEN_NODISCARD pen_status pen_lower_einsum(const pen_graph *graph, pen_graph **out_graph,
+// `graph` is typed, and without gradients. *out_graph is `graph` itself, and *out_values NULL,
+// where there is no einsum; else a new graph in the same arena, and out_values[v] the new id of
+// value v of `graph` ([value count of graph]). OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_lower_einsum(pen_graph *graph, pen_graph **out_graph,
                                           const pen_value_id **out_values);
 
 #endif // PEN_GRAPH_PASSES_LOWER_EINSUM_H
