@@ -28,6 +28,8 @@
 #define PEN_HDF5_TEXTS_LIMIT 65536u               // texts of an attribute
 #define PEN_HDF5_TEXT_LIMIT (64u << 20)           // bytes of an attribute's texts
 #define PEN_HDF5_CHUNK_BYTES_LIMIT (1ull << 30)   // a piece of a dataset
+#define PEN_HDF5_OBJECTS_LIMIT (1u << 18)         // groups and datasets of a file
+#define PEN_HDF5_CATALOGUE_LIMIT (128u << 20)     // bytes of what is said of them
 #define PEN_ZIP_MEMBERS_LIMIT 65536u              // files in an archive
 #define PEN_KERAS_LAYERS_LIMIT 65536u             // layers of a model
 #define PEN_LOCATION_BYTES_LIMIT 1024             // the name of a file of a model's contents

@@ -7,7 +7,7 @@
 #include "base/yaml_reader.h"
 #include "cli/command.h"
 #include "device/device.h"
-#include "graph/import/keras/hdf5_file.h"
+#include "graph/import/keras/hdf5_version.h"
 #include "graph/import/zip_file.h"
 #include "partition/strategies/metis_strategy.h"
 #include "scheduler/training/gzip_reader.h"
@@ -17,7 +17,7 @@ typedef struct doctor_options {
     pen_cli_common common;
 } doctor_options;
 
-// A library that is linked in, and the version that it gives itself when it runs.
+// A library, and the version that it gives itself when it runs.
 typedef struct doctor_library {
     const char *name;
     const char *(*version)(void);

@@ -1,15 +1,69 @@
 #include "graph/import/zip_file.h"
 
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <string.h>
 #include <zip.h>
 
+#include "base/library.h"
 #include "base/limits.h"
 #include "base/memory.h"
 
 #define ZIP_PACKING_LIMIT 1100 // deflate makes at most 1032 bytes of one
 #define ZIP_BYTES_MINIMUM 22   // of an archive: the record at its end
+
+// ---- libzip, loaded when it is needed
+
+#define ZIP_FUNCTIONS(X)                                                                           \
+    X(discard)                                                                                     \
+    X(error_code_zip)                                                                              \
+    X(error_fini)                                                                                  \
+    X(error_init)                                                                                  \
+    X(error_strerror)                                                                              \
+    X(fclose)                                                                                      \
+    X(file_strerror)                                                                               \
+    X(fopen_index)                                                                                 \
+    X(fread)                                                                                       \
+    X(get_name)                                                                                    \
+    X(get_num_entries)                                                                             \
+    X(libzip_version)                                                                              \
+    X(name_locate)                                                                                 \
+    X(open_from_source)                                                                            \
+    X(source_buffer_create)                                                                        \
+    X(source_free)                                                                                 \
+    X(stat_index)                                                                                  \
+    X(stat_init)                                                                                   \
+    X(strerror)
+
+#define ZIP_MEMBER(name) __typeof__(&zip_##name) name;
+#define ZIP_SYMBOL(name) "zip_" #name,
+typedef struct zip_functions {
+    ZIP_FUNCTIONS(ZIP_MEMBER)
+} zip_functions;
+static const char *const zip_symbols[] = {ZIP_FUNCTIONS(ZIP_SYMBOL)};
+static const char *const zip_library_names[] = {"libzip.so.4", "libzip.so.5", NULL};
+
+// Made once, and only read then.
+static pthread_once_t zip_once = PTHREAD_ONCE_INIT;
+static zip_functions libzip;
+static pen_status zip_load_status;
+
+static void zip_load_once(void) {
+    const pen_library wanted = {.purpose = "libzip, which reads zip archives",
+                                .names = zip_library_names,
+                                .symbols = zip_symbols,
+                                .symbol_count = sizeof zip_symbols / sizeof *zip_symbols};
+    zip_load_status = pen_library_load(&wanted, &libzip);
+}
+
+static pen_status zip_load(void) {
+    (void)pthread_once(&zip_once, zip_load_once);
+    if (zip_load_status == PEN_OK) return PEN_OK;
+    return pen_error(PEN_NOT_FOUND, "%s", pen_status_message(zip_load_status));
+}
+
+// ---- archives
 
 struct pen_zip {
     const char *name;
@@ -19,12 +73,12 @@ struct pen_zip {
 };
 
 static pen_status zip_error(const char *name, zip_error_t *error, const char *what) {
-    const bool no_memory = zip_error_code_zip(error) == ZIP_ER_MEMORY;
+    const bool no_memory = libzip.error_code_zip(error) == ZIP_ER_MEMORY;
     const pen_status status =
         no_memory ? pen_error_out_of_memory()
                   : pen_error(PEN_CORRUPT, "%s: '%.200s' cannot be read as a zip archive: %s", name,
-                              what, zip_error_strerror(error));
-    zip_error_fini(error);
+                              what, libzip.error_strerror(error));
+    libzip.error_fini(error);
     return status;
 }
 
@@ -34,16 +88,16 @@ static pen_status zip_open_bytes(pen_zip *zip, const void *bytes) {
         return pen_error(PEN_CORRUPT, "%s: %zu bytes are too few for a zip archive", zip->name,
                          zip->length);
     }
-    zip_error_init(&error);
-    zip_source_t *source = zip_source_buffer_create(bytes, zip->length, 0, &error);
+    libzip.error_init(&error);
+    zip_source_t *source = libzip.source_buffer_create(bytes, zip->length, 0, &error);
     if (source == NULL) return zip_error(zip->name, &error, "");
-    zip->archive = zip_open_from_source(source, ZIP_RDONLY, &error);
+    zip->archive = libzip.open_from_source(source, ZIP_RDONLY, &error);
     if (zip->archive == NULL) {
-        zip_source_free(source); // the archive would have taken it
+        libzip.source_free(source); // the archive would have taken it
         return zip_error(zip->name, &error, "");
     }
-    zip_error_fini(&error);
-    const zip_int64_t count = zip_get_num_entries(zip->archive, 0);
+    libzip.error_fini(&error);
+    const zip_int64_t count = libzip.get_num_entries(zip->archive, 0);
     if (count < 0 || count > PEN_ZIP_MEMBERS_LIMIT) {
         return pen_error(PEN_INVALID_INPUT, "%s has %" PRId64 " members, at most %u can be",
                          zip->name, (int64_t)count, PEN_ZIP_MEMBERS_LIMIT);
@@ -57,8 +111,8 @@ static pen_status zip_check_total(const pen_zip *zip) {
     uint64_t total = 0;
     for (uint32_t i = 0; i < zip->count; i++) {
         zip_stat_t stat;
-        zip_stat_init(&stat);
-        if (zip_stat_index(zip->archive, i, 0, &stat) != 0) continue; // refused when it is read
+        libzip.stat_init(&stat);
+        if (libzip.stat_index(zip->archive, i, 0, &stat) != 0) continue; // refused when it is read
         if ((stat.valid & ZIP_STAT_COMP_SIZE) == 0) continue;
         if (stat.comp_size > zip->length || total + stat.comp_size > zip->length) {
             return pen_error(PEN_CORRUPT, "%s: its members have more bytes than it has", zip->name);
@@ -69,6 +123,7 @@ static pen_status zip_check_total(const pen_zip *zip) {
 }
 
 pen_status pen_zip_open(const char *name, const void *bytes, size_t length, pen_zip **out_zip) {
+    PEN_TRY(zip_load());
     pen_zip *zip = pen_memory_allocate(1, sizeof *zip);
     if (zip == NULL) return pen_error_out_of_memory();
     *zip = (pen_zip){.name = name, .length = length};
@@ -84,7 +139,7 @@ pen_status pen_zip_open(const char *name, const void *bytes, size_t length, pen_
 
 void pen_zip_close(pen_zip *zip) {
     if (zip == NULL) return;
-    if (zip->archive != NULL) zip_discard(zip->archive);
+    if (zip->archive != NULL) libzip.discard(zip->archive);
     pen_memory_free(zip);
 }
 
@@ -93,7 +148,7 @@ uint32_t pen_zip_count(const pen_zip *zip) {
 }
 
 const char *pen_zip_member_name(const pen_zip *zip, uint32_t index) {
-    const char *name = zip_get_name(zip->archive, index, 0);
+    const char *name = libzip.get_name(zip->archive, index, 0);
     return name != NULL ? name : "";
 }
 
@@ -129,43 +184,44 @@ static pen_status zip_read_all(const pen_zip *zip, const char *member, zip_file_
     uint64_t done = 0;
     uint8_t beyond;
     while (done < length) {
-        const zip_int64_t got = zip_fread(file, bytes + done, length - done);
+        const zip_int64_t got = libzip.fread(file, bytes + done, length - done);
         if (got <= 0) break;
         done += (uint64_t)got;
     }
     // the end is where the checksum is compared
-    if (done == length && zip_fread(file, &beyond, 1) == 0) return PEN_OK;
+    if (done == length && libzip.fread(file, &beyond, 1) == 0) return PEN_OK;
     return pen_error(PEN_CORRUPT, "%s: '%.200s' is damaged: %s", zip->name, member,
-                     zip_file_strerror(file));
+                     libzip.file_strerror(file));
 }
 
 pen_status pen_zip_read(const pen_zip *zip, const char *member, pen_arena *arena,
                         const uint8_t **out_bytes, size_t *out_length) {
     zip_stat_t stat;
     uint8_t *bytes;
-    zip_stat_init(&stat);
-    const zip_int64_t index = zip_name_locate(zip->archive, member, 0);
+    libzip.stat_init(&stat);
+    const zip_int64_t index = libzip.name_locate(zip->archive, member, 0);
     if (index < 0) {
         return pen_error(PEN_NOT_FOUND, "%s has no member '%.200s'", zip->name, member);
     }
-    if (zip_stat_index(zip->archive, (zip_uint64_t)index, 0, &stat) != 0) {
+    if (libzip.stat_index(zip->archive, (zip_uint64_t)index, 0, &stat) != 0) {
         return pen_error(PEN_CORRUPT, "%s: '%.200s' is damaged: %s", zip->name, member,
-                         zip_strerror(zip->archive));
+                         libzip.strerror(zip->archive));
     }
     PEN_TRY(zip_check(zip, member, &stat));
     PEN_TRY(PEN_NEW(arena, stat.size + 1, &bytes));
-    zip_file_t *file = zip_fopen_index(zip->archive, (zip_uint64_t)index, 0);
+    zip_file_t *file = libzip.fopen_index(zip->archive, (zip_uint64_t)index, 0);
     if (file == NULL) {
         return pen_error(PEN_CORRUPT, "%s: '%.200s' is damaged: %s", zip->name, member,
-                         zip_strerror(zip->archive));
+                         libzip.strerror(zip->archive));
     }
     const pen_status status = zip_read_all(zip, member, file, bytes, stat.size);
-    zip_fclose(file);
+    libzip.fclose(file);
     *out_bytes = bytes;
     *out_length = stat.size;
     return status;
 }
 
 const char *pen_zip_version(void) {
-    return zip_libzip_version();
+    (void)pthread_once(&zip_once, zip_load_once);
+    return zip_load_status == PEN_OK ? libzip.libzip_version() : "not found";
 }

@@ -1,4 +1,4 @@
-// Zip archives in memory, read with libzip: what `.keras` models and NPZ files are.
+// Zip archives in memory, read with libzip, which is loaded when one is opened: what `.keras` models and NPZ files are.
 //
 // Sizes that the archive states are checked before anything is allocated for them: a member is not
 // larger than what deflate can make of the bytes it has.
@@ -18,6 +18,7 @@ typedef struct pen_zip pen_zip;
 
 // `name` stands for the file in messages, and is borrowed.
 //   CORRUPT        it is no zip archive, or a damaged one
+//   NOT_FOUND      there is no libzip
 //   INVALID_INPUT  it has more than PEN_ZIP_MEMBERS_LIMIT members
 //   OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_zip_open(const char *name, const void *bytes, size_t length,
@@ -36,7 +37,7 @@ const char *pen_zip_member_name(const pen_zip *zip, uint32_t index);
 PEN_NODISCARD pen_status pen_zip_read(const pen_zip *zip, const char *member, pen_arena *arena,
                                       const uint8_t **out_bytes, size_t *out_length);
 
-// The version of libzip.
+// The version of libzip, or "not found". Loads it.
 const char *pen_zip_version(void);
 
 #endif // PEN_GRAPH_IMPORT_ZIP_FILE_H

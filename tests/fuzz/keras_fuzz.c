@@ -1,17 +1,58 @@
-// Fuzzes the reader of Keras' model configurations: any JSON gives a graph or an error with a
-// message, and the shape rules of the operators give outputs the shapes that the layers promised.
-// (Contents stay zeros: hdf5_fuzz has them.)
+// Fuzzes the importer of Keras' models: any JSON, and any weights beside it, give a graph or an
+// error with a message, and the shape rules of the operators give outputs the shapes that the
+// layers promised. An input is the JSON; when a zero ends it, a byte follows (1: weights are by
+// place, 0: by name), and the stream of the HDF5 file that has the weights (hdf5_stream.h).
+#include <string.h>
+
 #include "base/json_reader.h"
 #include "graph/import/keras/keras_build.h"
 #include "graph/import/keras/keras_options.h"
+#include "graph/import/keras/keras_weights.h"
 #include "graph/passes/infer_shapes.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/fuzz_stream.h"
 
-#define KERAS_WEIGHT_BYTES (1u << 20)
+#define KERAS_WEIGHT_BYTES (1u << 16)
 #define KERAS_BATCH 2
 
-static pen_status build(const json_t *root, pen_arena *arena, pen_graph **out_graph,
-                        pen_layer_builder **out_builder) {
+typedef struct keras_input {
+    const uint8_t *config;
+    size_t config_length;
+    bool has_weights, is_by_place;
+    fuzz_stream weights;
+} keras_input;
+
+static keras_input split(const uint8_t *data, size_t size) {
+    keras_input input = {.config = data, .config_length = size};
+    const uint8_t *zero = size > 0 ? memchr(data, 0, size) : NULL;
+    if (zero == NULL || zero + 1 == data + size) return input;
+    input.config_length = (size_t)(zero - data);
+    input.has_weights = true;
+    input.is_by_place = zero[1] % 2 == 1;
+    input.weights = (fuzz_stream){zero + 2, (size_t)(data + size - zero) - 2};
+    return input;
+}
+
+static pen_status load_weights(keras_input *input, const pen_keras_model *model,
+                               const pen_graph *graph, pen_layer_builder *builder,
+                               pen_arena *arena) {
+    static const uint8_t bytes[KERAS_WEIGHT_BYTES];
+    const pen_hdf5_source source = fuzz_stream_source(&input->weights);
+    pen_hdf5 *file;
+    PEN_TRY(pen_hdf5_open_stream("fuzz", bytes, sizeof bytes, &source, &file));
+    const pen_keras_weights weights = {.file = file,
+                                       .root = input->is_by_place ? "/" : "/model_weights",
+                                       .is_by_place = input->is_by_place,
+                                       .graph = graph,
+                                       .builder = builder,
+                                       .arena = arena};
+    const pen_status status = pen_keras_weights_load(&weights, model);
+    pen_hdf5_close(file);
+    return status;
+}
+
+static pen_status build(const json_t *root, keras_input *input, pen_arena *arena,
+                        pen_graph **out_graph, pen_layer_builder **out_builder) {
     pen_keras_model *model;
     const pen_layer_tensor *outputs;
     PEN_TRY(pen_keras_config_read(root, arena, &model));
@@ -19,7 +60,9 @@ static pen_status build(const json_t *root, pen_arena *arena, pen_graph **out_gr
     PEN_TRY(pen_graph_create(arena, model->name, out_graph));
     PEN_TRY(pen_layer_builder_new(*out_graph, 0, out_builder));
     pen_layer_builder_expect_contents(*out_builder, KERAS_WEIGHT_BYTES);
-    return pen_keras_build(model, "fuzz", *out_builder, arena, &outputs);
+    PEN_TRY(pen_keras_build(model, "fuzz", *out_builder, arena, &outputs));
+    return input->has_weights ? load_weights(input, model, *out_graph, *out_builder, arena)
+                              : PEN_OK;
 }
 
 static void compare(const pen_layer_builder *builder, pen_graph *graph) {
@@ -39,9 +82,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     pen_graph *graph;
     pen_layer_builder *builder;
     json_t *root = NULL;
+    keras_input input = split(data, size);
     if (!fuzz_works(pen_arena_create(&arena))) return 0;
-    if (fuzz_reads(pen_json_load("fuzz", data, size, PEN_INVALID_INPUT, &root))) {
-        if (fuzz_reads(build(root, arena, &graph, &builder))) compare(builder, graph);
+    if (fuzz_reads(
+            pen_json_load("fuzz", input.config, input.config_length, PEN_INVALID_INPUT, &root))) {
+        if (fuzz_reads(build(root, &input, arena, &graph, &builder))) compare(builder, graph);
     }
     json_decref(root);
     pen_arena_destroy(arena);

@@ -30,7 +30,7 @@ BEGIN {
     home["turbojpeg.h"] = "^scheduler/training/image_decode\\.c$"
     home["zlib.h"] = "^scheduler/training/gzip_reader\\.c$"
     home["omp.h"] = "^device/cpu/"
-    home["hdf5.h"] = "^graph/import/keras/hdf5_file\\.c$"
+    home["hdf5.h"] = "^graph/import/keras/hdf5_library\\.h$"
     home["zip.h"] = "^graph/import/zip_file\\.c$"
     home["metis.h"] = "^partition/strategies/metis_strategy\\.c$"
     home["grpc/"] = "^scheduler/transport/grpc_[a-z_]*\\.[ch]$" # all that begin so

@@ -4,7 +4,6 @@
 
 #include "base/json_reader.h"
 #include "graph/import/keras/hdf5_file.h"
-#include "graph/import/keras/hdf5_probe.h"
 #include "graph/import/keras/keras_build.h"
 #include "graph/import/keras/keras_config.h"
 #include "graph/import/keras/keras_options.h"
@@ -79,14 +78,10 @@ static pen_status keras_load_json(keras_import *import, const char *part, const 
 static pen_status keras_open_h5(keras_import *import, const pen_model_input *input) {
     uint32_t count;
     const char *const *texts;
-    pen_hdf5_kind kind;
-    PEN_TRY(pen_hdf5_probe(import->path, input->bytes, input->length));
     PEN_TRY(pen_hdf5_open(import->path, input->bytes, input->length, &import->file));
-    PEN_TRY(pen_hdf5_read_texts(import->file, "/", "model_config", import->model->arena, &count,
-                                &texts));
+    PEN_TRY(pen_hdf5_read_texts(import->file, "/", "model_config", &count, &texts));
     if (count != 1) {
-        PEN_TRY(pen_hdf5_read_texts(import->file, "/", "layer_names", import->model->arena, &count,
-                                    &texts));
+        PEN_TRY(pen_hdf5_read_texts(import->file, "/", "layer_names", &count, &texts));
         return pen_error(PEN_INVALID_INPUT,
                          "the HDF5 file has no model, which would be in its "
                          "attribute \"model_config\"%s",
@@ -95,9 +90,8 @@ static pen_status keras_open_h5(keras_import *import, const pen_model_input *inp
                                        : "");
     }
     PEN_TRY(keras_load_json(import, "model_config", texts[0], strlen(texts[0])));
-    PEN_TRY(pen_hdf5_find(import->file, "/model_weights", &kind));
     import->weights_root = "/model_weights";
-    if (kind == PEN_HDF5_GROUP) return PEN_OK;
+    if (pen_hdf5_find(import->file, "/model_weights") == PEN_HDF5_GROUP) return PEN_OK;
     return pen_error(PEN_INVALID_INPUT, "the HDF5 file has no group \"/model_weights\"");
 }
 
@@ -112,7 +106,6 @@ static pen_status keras_read_archive(keras_import *import, const pen_zip *zip) {
     PEN_TRY(pen_zip_read(zip, "model.weights.h5", arena, &bytes, &length));
     import->weights_root = "/";
     import->is_by_place = true;
-    PEN_TRY(pen_hdf5_probe(import->path, bytes, length));
     return pen_hdf5_open(import->path, bytes, length, &import->file);
 }
 

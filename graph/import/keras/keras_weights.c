@@ -148,7 +148,7 @@ static pen_status weights_add_names(weights_loader *loader, const char *group,
     uint32_t count;
     const char *const *names;
     const char *path;
-    PEN_TRY(pen_hdf5_read_texts(weights->file, group, attribute, weights->arena, &count, &names));
+    PEN_TRY(pen_hdf5_read_texts(weights->file, group, attribute, &count, &names));
     *out_found = names != NULL;
     if (names == NULL) return PEN_OK;
     for (uint32_t i = 0; i < count; i++) {
@@ -173,12 +173,11 @@ static pen_status weights_list_names(weights_loader *loader, const char *group) 
 static pen_status weights_load_named(weights_loader *loader, const pen_keras_layer *layer) {
     const pen_keras_weights *weights = loader->weights;
     const char *group;
-    pen_hdf5_kind kind;
     PEN_TRY(weights_expect(loader, layer));
     PEN_TRY(pen_arena_format(weights->arena, &group, "%s%s%s", weights->root,
                              strcmp(weights->root, "/") == 0 ? "" : "/", layer->name));
-    PEN_TRY(pen_hdf5_find(weights->file, group, &kind));
-    if (kind == PEN_HDF5_GROUP) PEN_TRY(weights_list_names(loader, group));
+    if (pen_hdf5_find(weights->file, group) == PEN_HDF5_GROUP)
+        PEN_TRY(weights_list_names(loader, group));
     return weights_fill_layer(loader);
 }
 
@@ -188,10 +187,8 @@ static pen_status weights_list_numbers(weights_loader *loader, const char *group
     const pen_keras_weights *weights = loader->weights;
     for (uint32_t i = 0; i < PEN_HDF5_CHILDREN_LIMIT; i++) {
         const char *path;
-        pen_hdf5_kind kind;
         PEN_TRY(pen_arena_format(weights->arena, &path, "%s/vars/%u", group, i));
-        PEN_TRY(pen_hdf5_find(weights->file, path, &kind));
-        if (kind != PEN_HDF5_DATASET) return PEN_OK;
+        if (pen_hdf5_find(weights->file, path) != PEN_HDF5_DATASET) return PEN_OK;
         PEN_TRY(weights_add_path(loader, path));
     }
     return PEN_OK;
@@ -205,15 +202,13 @@ static pen_status weights_list_parts(weights_loader *loader, const char *group, 
         "_value_dense", "value_dense", "_output_dense", "output_dense",
     };
     const pen_keras_weights *weights = loader->weights;
-    pen_hdf5_kind kind;
-    PEN_TRY(pen_hdf5_find(weights->file, group, &kind));
-    if (kind != PEN_HDF5_GROUP) return PEN_OK;
+    if (pen_hdf5_find(weights->file, group) != PEN_HDF5_GROUP) return PEN_OK;
     PEN_TRY(weights_list_numbers(loader, group));
     for (size_t i = 0; i < sizeof parts / sizeof *parts && depth < WEIGHTS_DEPTH_LIMIT; i++) {
         const char *part;
         PEN_TRY(pen_arena_format(weights->arena, &part, "%s/%s", group, parts[i]));
-        PEN_TRY(pen_hdf5_find(weights->file, part, &kind));
-        if (kind == PEN_HDF5_GROUP) PEN_TRY(weights_list_parts(loader, part, depth + 1));
+        if (pen_hdf5_find(weights->file, part) == PEN_HDF5_GROUP)
+            PEN_TRY(weights_list_parts(loader, part, depth + 1));
     }
     return PEN_OK;
 }
@@ -275,12 +270,10 @@ static pen_status weights_load_model(weights_loader *loader, const pen_keras_mod
     const char *container = NULL;
     bool is_twice = false;
     for (size_t i = 0; i < 2 && container == NULL; i++) {
-        pen_hdf5_kind kind;
         const char *path;
         PEN_TRY(pen_arena_format(weights->arena, &path, "%s/%s",
                                  strcmp(group, "/") == 0 ? "" : group, containers[i]));
-        PEN_TRY(pen_hdf5_find(weights->file, path, &kind));
-        if (kind == PEN_HDF5_GROUP) container = path;
+        if (pen_hdf5_find(weights->file, path) == PEN_HDF5_GROUP) container = path;
         is_twice = i == 0;
     }
     if (container == NULL) container = group;

@@ -15,7 +15,7 @@
 #include "graph/import/keras/keras_config.h"
 
 typedef struct pen_keras_weights {
-    const pen_hdf5 *file;
+    pen_hdf5 *file;
     const char *root; // the group that has all of them: "/model_weights", "/"
     bool is_by_place; // the second way
     const pen_graph *graph;

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes cases.h5: datasets in every storage, and what a reader must refuse. Needs h5py."""
+"""Writes cases.h5: datasets in every storage, and what a reader must refuse; and pieces.h5: a dataset that is read in
+pieces, and groups in circles. Needs h5py."""
 import os
 
 import h5py
@@ -35,6 +36,13 @@ def main():
         file["pairs"] = np.zeros(2, dtype=[("a", "<f4"), ("b", "<i4")])
         file.create_dataset("endless", (1 << 38,), "<f4", chunks=(1024,))
         file["deep"] = np.zeros((1,) * 9, "<f4")
+    with h5py.File(os.path.join(HERE, "pieces.h5"), "w") as file:
+        rows = np.repeat(np.arange(3001, dtype="<i4"), 1000).reshape(3001, 1000)
+        file.create_dataset("rows", data=rows, chunks=(700, 400), compression="gzip")
+        group = file.create_group("group")
+        group["again"] = group
+        group.create_group("within")
+        file["same"] = group
 
 
 if __name__ == "__main__":

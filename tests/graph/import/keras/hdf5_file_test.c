@@ -2,6 +2,11 @@
 
 #include "graph/import/keras/hdf5_file.h"
 
+#include <dirent.h>
+#include <errno.h>
+#include <pthread.h>
+#include <sys/wait.h>
+
 #include "base/file.h"
 #include "tests/support/check.h"
 
@@ -19,21 +24,17 @@ static void groups_attributes_and_datasets_are_read(void **state) {
     pen_arena *arena = check_arena();
     pen_mapping mapping;
     pen_hdf5 *file = open_file(NESTED, &mapping);
-    pen_hdf5_kind kind;
     uint32_t count;
-    const pen_hdf5_child *children;
+    const pen_hdf5_entry *children;
     const char *const *texts;
     pen_tensor_type type;
     const void *data;
 
-    CHECK_OK(pen_hdf5_find(file, "/", &kind));
-    assert_int_equal(kind, PEN_HDF5_GROUP);
-    CHECK_OK(pen_hdf5_find(file, "/model_weights/trunk/conv/kernel:0", &kind));
-    assert_int_equal(kind, PEN_HDF5_DATASET);
-    CHECK_OK(pen_hdf5_find(file, "/model_weights/trunk/conv/kernel:0/beyond", &kind));
-    assert_int_equal(kind, PEN_HDF5_ABSENT);
-    CHECK_OK(pen_hdf5_find(file, "/model_weights/tree", &kind));
-    assert_int_equal(kind, PEN_HDF5_ABSENT);
+    assert_int_equal(pen_hdf5_find(file, "/"), PEN_HDF5_GROUP);
+    assert_int_equal(pen_hdf5_find(file, "/model_weights/trunk/conv/kernel:0"), PEN_HDF5_DATASET);
+    assert_int_equal(pen_hdf5_find(file, "/model_weights/trunk/conv/kernel:0/beyond"),
+                     PEN_HDF5_ABSENT);
+    assert_int_equal(pen_hdf5_find(file, "/model_weights/tree"), PEN_HDF5_ABSENT);
 
     CHECK_OK(pen_hdf5_list(file, "/model_weights", arena, &count, &children));
     assert_int_equal(count, 4);
@@ -43,15 +44,14 @@ static void groups_attributes_and_datasets_are_read(void **state) {
     CHECK_ERROR(pen_hdf5_list(file, "/model", arena, &count, &children), PEN_NOT_FOUND,
                 "'/model' is nothing, expected a group");
 
-    CHECK_OK(pen_hdf5_read_texts(file, "/", "model_config", arena, &count, &texts));
+    CHECK_OK(pen_hdf5_read_texts(file, "/", "model_config", &count, &texts));
     assert_int_equal(count, 1);
     assert_non_null(strstr(texts[0], "\"class_name\": \"Sequential\""));
-    CHECK_OK(
-        pen_hdf5_read_texts(file, "/model_weights/trunk", "weight_names", arena, &count, &texts));
+    CHECK_OK(pen_hdf5_read_texts(file, "/model_weights/trunk", "weight_names", &count, &texts));
     assert_int_equal(count, 5);
     assert_string_equal(texts[0], "conv/kernel:0");
     assert_string_equal(texts[4], "norm/moving_variance:0");
-    CHECK_OK(pen_hdf5_read_texts(file, "/", "no such", arena, &count, &texts));
+    CHECK_OK(pen_hdf5_read_texts(file, "/", "no such", &count, &texts));
     assert_int_equal(count, 0);
     assert_null(texts);
 
@@ -114,11 +114,8 @@ static void what_leads_out_of_the_file_is_refused(void **state) {
     pen_hdf5 *file = open_file("tests/reference/keras/cases.h5", &mapping);
     pen_tensor_type type;
     const void *data;
-    pen_hdf5_kind kind;
-    CHECK_OK(pen_hdf5_find(file, "/elsewhere", &kind));
-    assert_int_equal(kind, PEN_HDF5_OTHER);
-    CHECK_OK(pen_hdf5_find(file, "/soft", &kind));
-    assert_int_equal(kind, PEN_HDF5_OTHER);
+    assert_int_equal(pen_hdf5_find(file, "/elsewhere"), PEN_HDF5_OTHER);
+    assert_int_equal(pen_hdf5_find(file, "/soft"), PEN_HDF5_OTHER);
     CHECK_ERROR(pen_hdf5_read_dataset(file, "/elsewhere", arena, &type, &data), PEN_NOT_FOUND,
                 "'/elsewhere' is something else, expected a dataset");
     CHECK_ERROR(pen_hdf5_read_dataset(file, "/outside", arena, &type, &data), PEN_UNSUPPORTED,
@@ -138,7 +135,93 @@ static void what_leads_out_of_the_file_is_refused(void **state) {
     pen_arena_destroy(arena);
 }
 
-PEN_TEST_MAIN(cmocka_unit_test(groups_attributes_and_datasets_are_read),
+static uint32_t open_file_count(void) {
+    uint32_t count = 0;
+    DIR *folder = opendir("/proc/self/fd");
+    assert_non_null(folder);
+    while (readdir(folder) != NULL)
+        count++;
+    closedir(folder);
+    return count;
+}
+
+static void *read_often(void *context) {
+    const pen_mapping *mapping = context;
+    uintptr_t wrong = 0;
+    for (int i = 0; i < 8; i++) {
+        pen_hdf5 *file;
+        pen_arena *arena = NULL;
+        pen_tensor_type type;
+        const void *data;
+        pen_status status = pen_arena_create(&arena);
+        if (status == PEN_OK)
+            status = pen_hdf5_open("x.h5", mapping->bytes, mapping->length, &file);
+        if (status == PEN_OK) {
+            status = pen_hdf5_read_dataset(file, "/packed", arena, &type, &data);
+            wrong += status == PEN_OK && ((const float *)data)[11] != 2.75f;
+            pen_hdf5_close(file);
+        }
+        wrong += status != PEN_OK;
+        pen_status_ignore(status, "counted");
+        pen_arena_destroy(arena);
+    }
+    return (void *)wrong;
+}
+
+// Each file has a process of its own, of which nothing is left when the file is closed.
+static void threads_read_beside_each_other(void **state) {
+    (void)state;
+    pthread_t threads[4];
+    pen_mapping mapping;
+    const uint32_t files = open_file_count();
+    CHECK_OK(pen_mapping_open("tests/reference/keras/cases.h5", &mapping));
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, read_often, &mapping), 0);
+    for (int i = 0; i < 4; i++) {
+        void *wrong;
+        assert_int_equal(pthread_join(threads[i], &wrong), 0);
+        assert_null(wrong);
+    }
+    pen_mapping_close(&mapping);
+    assert_int_equal(open_file_count(), files);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+    assert_int_equal(errno, ECHILD);
+}
+
+// 12 MiB, packed, of which no piece is a whole number of rows of chunks.
+static void packed_contents_come_in_pieces(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    pen_mapping mapping;
+    pen_hdf5 *file = open_file("tests/reference/keras/pieces.h5", &mapping);
+    pen_tensor_type type;
+    const void *data;
+    CHECK_OK(pen_hdf5_read_dataset(file, "/rows", arena, &type, &data));
+    assert_int_equal(type.element, PEN_INT32);
+    assert_int_equal(type.shape.dims[0], 3001);
+    assert_int_equal(type.shape.dims[1], 1000);
+    const int32_t *numbers = data;
+    for (int64_t row = 0; row < 3001; row++)
+        CHECK(numbers[row * 1000] == row && numbers[row * 1000 + 999] == row, "row %d", (int)row);
+    pen_hdf5_close(file);
+    pen_mapping_close(&mapping);
+    pen_arena_destroy(arena);
+}
+
+// A group that has itself within, and one that two names lead to.
+static void circles_end(void **state) {
+    (void)state;
+    pen_mapping mapping;
+    pen_hdf5 *file = open_file("tests/reference/keras/pieces.h5", &mapping);
+    assert_int_equal(pen_hdf5_find(file, "/group/again"), PEN_HDF5_OTHER);
+    assert_int_equal(pen_hdf5_find(file, "/same/within"), PEN_HDF5_GROUP);
+    pen_hdf5_close(file);
+    pen_mapping_close(&mapping);
+}
+
+PEN_TEST_MAIN(cmocka_unit_test(threads_read_beside_each_other),
+              cmocka_unit_test(packed_contents_come_in_pieces), cmocka_unit_test(circles_end),
+              cmocka_unit_test(groups_attributes_and_datasets_are_read),
               cmocka_unit_test(what_is_no_hdf5_is_refused),
               cmocka_unit_test(every_storage_gives_the_same_numbers),
               cmocka_unit_test(what_leads_out_of_the_file_is_refused))

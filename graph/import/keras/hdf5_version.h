@@ -1,0 +1,8 @@
+// Which libhdf5 there is.
+#ifndef PEN_GRAPH_IMPORT_KERAS_HDF5_VERSION_H
+#define PEN_GRAPH_IMPORT_KERAS_HDF5_VERSION_H
+
+// Its version, "1.10.8", or "not found". Loads it. Threads: any.
+const char *pen_hdf5_version(void);
+
+#endif // PEN_GRAPH_IMPORT_KERAS_HDF5_VERSION_H
