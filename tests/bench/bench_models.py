@@ -97,31 +97,89 @@ def gpt4():
     return Decoder(layers=4, width=768, heads=12, length=128, vocabulary=50257)
 
 
+class EncoderLayer(nn.Module):
+    """One of BERT's, with its dropouts: of the probabilities, and of both halves."""
+
+    def __init__(self, width, heads, dropout):
+        super().__init__()
+        self.heads, self.size = heads, width // heads
+        self.query, self.key, self.value, self.out = (nn.Linear(width, width) for _ in range(4))
+        self.wide, self.narrow = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.drop1, self.drop2, self.drop3 = (nn.Dropout(dropout) for _ in range(3))
+
+    def split(self, x):
+        return x.view(x.size(0), x.size(1), self.heads, self.size).transpose(1, 2)
+
+    def forward(self, x):
+        q, k, v = self.split(self.query(x)), self.split(self.key(x)), self.split(self.value(x))
+        scores = q @ k.transpose(-1, -2) / self.size ** 0.5
+        mixed = self.drop1(torch.softmax(scores, dim=-1)) @ v
+        mixed = mixed.transpose(1, 2).reshape(x.shape)
+        x = self.norm1(x + self.drop2(self.out(mixed)))
+        hidden = self.narrow(nn.functional.gelu(self.wide(x)))
+        return self.norm2(x + self.drop3(hidden))
+
+
+class Encoder(nn.Module):
+    """BERT: a class from the first token."""
+
+    def __init__(self, layers, width, heads, length, vocabulary):
+        super().__init__()
+        self.token = nn.Embedding(vocabulary, width)
+        self.position = nn.Parameter(torch.randn(length, width) * 0.02)
+        self.norm, self.drop = nn.LayerNorm(width), nn.Dropout(0.1)
+        self.layers = nn.Sequential(*[EncoderLayer(width, heads, 0.1) for _ in range(layers)])
+        self.pooler, self.head = nn.Linear(width, width), nn.Linear(width, 10)
+
+    def forward(self, tokens):
+        x = self.drop(self.norm(self.token(tokens) + self.position))
+        return self.head(torch.tanh(self.pooler(self.layers(x)[:, 0])))
+
+
+def bert4():
+    return Encoder(layers=4, width=512, heads=8, length=128, vocabulary=30522)
+
+
 class Recurrent(nn.Module):
     """Two layers of 512 units, and a class from the last step."""
 
-    def __init__(self):
+    def __init__(self, kind):
         super().__init__()
-        self.lstm = nn.LSTM(512, 512, num_layers=2, batch_first=True)
+        self.cells = kind(512, 512, num_layers=2, batch_first=True)
         self.head = nn.Linear(512, 10)
 
     def forward(self, x):
-        return self.head(self.lstm(x)[0][:, -1])
+        return self.head(self.cells(x)[0][:, -1])
+
+
+def vit_tiny():
+    import torchvision
+    return torchvision.models.VisionTransformer(224, 16, 12, 3, 192, 768)
+
+
+def convnext_tiny():
+    import torchvision
+    return torchvision.models.convnext_tiny(weights=None, stochastic_depth_prob=0.0)
 
 
 # name: (constructor, shape of one example, classes, batch)
 MODELS = {
     "mlp4096": (mlp4096, (784,), 10, 128),
-    "lstm512": (Recurrent, (64, 512), 10, 32),
+    "lstm512": (lambda: Recurrent(nn.LSTM), (64, 512), 10, 32),
+    "gru512": (lambda: Recurrent(nn.GRU), (64, 512), 10, 32),
     "mlp2048": (mlp2048, (2048,), 10, 256),
     "resnet18": (resnet18, (3, 224, 224), 1000, 8),
     "resnet50": (resnet50, (3, 224, 224), 1000, 8),
     "inception_v3": (inception_v3, (3, 299, 299), 1000, 8),
     "densenet121": (densenet121, (3, 224, 224), 1000, 8),
+    "vit_tiny": (vit_tiny, (3, 224, 224), 1000, 8),
+    "convnext_tiny": (convnext_tiny, (3, 224, 224), 1000, 8),
     "gpt4": (gpt4, (128,), 50257, 4),
+    "bert4": (bert4, (128,), 10, 8),
 }
-# Models that read tokens and tell the next one after each: examples and labels are int64 alike.
-OF_TOKENS = {"gpt4"}
+# How many tokens there are, of models that read these. Of gpt4 the labels are the next tokens.
+TOKENS = {"gpt4": 50257, "bert4": 30522}
 
 
 def build(name):
@@ -131,15 +189,18 @@ def build(name):
 
 
 def example_type(name):
-    return torch.int64 if name in OF_TOKENS else torch.float32
+    return torch.int64 if name in TOKENS else torch.float32
 
 
 def data(name):
     """inputs, float32 or tokens, and labels int64 of BATCHES batches."""
     _, shape, classes, batch = MODELS[name]
     random = numpy.random.RandomState(SEED)
-    if name in OF_TOKENS:
-        tokens = random.randint(0, classes, (BATCHES * batch, shape[0] + 1)).astype(numpy.int64)
-        return tokens[:, :-1].copy(), tokens[:, 1:].copy()
-    inputs = random.standard_normal((BATCHES * batch,) + shape).astype(numpy.float32)
-    return inputs, random.randint(0, classes, BATCHES * batch).astype(numpy.int64)
+    count = BATCHES * batch
+    if name in TOKENS:
+        tokens = random.randint(0, TOKENS[name], (count, shape[0] + 1)).astype(numpy.int64)
+        if classes == TOKENS[name]:
+            return tokens[:, :-1].copy(), tokens[:, 1:].copy()
+        return tokens[:, :-1].copy(), random.randint(0, classes, count).astype(numpy.int64)
+    inputs = random.standard_normal((count,) + shape).astype(numpy.float32)
+    return inputs, random.randint(0, classes, count).astype(numpy.int64)

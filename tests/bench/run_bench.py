@@ -22,13 +22,15 @@ import bench_rows
 HERE = os.path.dirname(os.path.abspath(__file__))
 CASES = ["mlp4096:1:1", "mlp4096:2:1", "mlp4096:1:4", "mlp4096:2:4", "resnet18:1:1",
          "resnet18:2:1", "resnet50:1:1", "resnet50:2:1", "gpt4:1:1", "gpt4:2:1",
-         "lstm512:1:1", "lstm512:2:1"]
-BATCH = {"mlp4096": 128, "resnet18": 8, "resnet50": 8, "gpt4": 4, "lstm512": 32}
+         "lstm512:1:1", "lstm512:2:1", "gru512:1:1", "gru512:2:1", "bert4:1:1", "bert4:2:1",
+         "gpt4:1:4"]
+BATCH = {"mlp4096": 128, "resnet18": 8, "resnet50": 8, "gpt4": 4, "bert4": 8, "lstm512": 32,
+         "gru512": 32, "vit_tiny": 8, "convnext_tiny": 8}
 WARM_UP = 2
 # The peer's settings that are tried. Convolutions do not use OpenBLAS, so its core does not matter.
 CONVOLUTIONAL = ["contiguous:auto:each", "channels_last:auto:each", "channels_last:auto:foreach"]
-VARIANTS = {"mlp4096": [], "resnet18": CONVOLUTIONAL, "resnet50": CONVOLUTIONAL,
-            "gpt4": [], "lstm512": []}  # []: all
+VARIANTS = {"resnet18": CONVOLUTIONAL, "resnet50": CONVOLUTIONAL,
+            "convnext_tiny": CONVOLUTIONAL}  # none said: all
 
 JOB = """version: 1
 model: {{file: {model}.onnx}}
@@ -76,7 +78,7 @@ def measure(options, case):
     """The rows of one case: step time, and peak memory."""
     model, threads, microbatches = case.split(":")
     threads, microbatches = int(threads), int(microbatches)
-    best = run_peer(options, model, threads, microbatches, VARIANTS[model])["best"]["variant"]
+    best = run_peer(options, model, threads, microbatches, VARIANTS.get(model, []))["best"]["variant"]
     ours, theirs = [], []
     for _ in range(options.rounds):
         ours.append(run_ours(options, model, threads, microbatches))

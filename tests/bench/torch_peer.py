@@ -28,7 +28,8 @@ import subprocess
 import sys
 import time
 
-BATCH = {"mlp4096": 128, "resnet18": 8, "resnet50": 8, "gpt4": 4, "lstm512": 32}
+BATCH = {"mlp4096": 128, "resnet18": 8, "resnet50": 8, "gpt4": 4, "bert4": 8, "lstm512": 32,
+         "gru512": 32, "vit_tiny": 8, "convnext_tiny": 8}
 WARM_UP = 3
 
 
@@ -109,7 +110,7 @@ def environment(options, core):
 def default_variants(model):
     with open("/proc/cpuinfo", encoding="ascii", errors="replace") as file:
         cores = ["auto", "SKYLAKEX"] if " avx512f " in file.read() else ["auto"]
-    if model in ("mlp4096", "gpt4", "lstm512"):
+    if model in ("mlp4096", "gpt4", "bert4", "lstm512", "gru512", "vit_tiny"):
         return [f"contiguous:{core}:{update}" for core in cores for update in ("each", "foreach")]
     return [f"{layout}:{core}:each" for layout in ("contiguous", "channels_last") for core in cores]
 
