@@ -1,4 +1,4 @@
-// lstm, gru and rnn with their usual activations, backward.
+// lstm, gru and rnn, backward.
 //
 // The steps give the gradients of all pre-activations; those of the weights and of x are then one
 // product each over the whole sequence.
@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "device/cpu/kernels/packed_panels.h"
-#include "device/cpu/kernels/recurrent_plan.h"
+#include "device/cpu/kernels/recurrent_cells.h"
 #include "device/cpu/kernels/vector_math.h"
 
 // One direction on its way back.
@@ -15,29 +15,20 @@ typedef struct backward_pass {
     int64_t d;
     const int64_t *lengths;
     const float *packed;
-    const float *x;      // steps first
-    const float *y;      // of all directions
-    const float *dy;     // likewise, or NULL
-    const float *gates;  // of this direction
-    const float *cells;  // likewise
-    const float *c0;     // of all directions, or NULL
-    const float *before; // [S * N, H]: the state before each step
-    const float *zeros;  // [H]
-    float *rows;         // [S * N, slots * H]: gradients of the pre-activations
-    float *dbias;        // [slots * H]
-    float *dh, *dc;      // [N, H]; gru that resets first: dc is by the state that was reset
+    const float *x;         // steps first
+    const float *y;         // of all directions
+    const float *dy;        // likewise, or NULL
+    const float *gates;     // of this direction
+    const float *cells;     // likewise
+    const float *c0;        // of all directions, or NULL
+    const float *before;    // [S * N, H]: the state before each step
+    const float *zeros;     // [H]
+    float *rows;            // [S * N, slots * H]: gradients of the pre-activations
+    float *dbias;           // [slots * H]
+    float *dh, *dc;         // [N, H]; gru that resets first: dc is by the state that was reset
+    const float *peepholes; // of all directions, or NULL
+    float *dpeepholes;      // likewise
 } backward_pass;
-
-// Where one example's units of a step lie, `count` of them.
-typedef struct backward_units {
-    const float *gates; // the first; the others are `hidden` apart
-    const float *cells, *cells_before;
-    const float *before, *y, *dy;
-    float *row; // likewise
-    float *dbias;
-    float *dh, *dc;
-    int64_t hidden, count;
-} backward_units;
 
 // Every cell takes dh and dc, by the state after the step, and leaves what goes straight to the
 // state before it; the product with the state's weights is then added.
@@ -174,6 +165,7 @@ static void backward_apply_cell(const backward_pass *pass, bool resets, int64_t 
         return;
     }
     const float *cells_before = backward_cells_before(pass, t, n);
+    const int64_t peepholes = pass->d * 3 * g->hidden + first;
     const bool is_lstm = g->kind == PEN_RECURRENT_LSTM;
     const backward_units units = {
         .gates = pass->gates != NULL ? pass->gates + row * width + first : NULL,
@@ -186,9 +178,19 @@ static void backward_apply_cell(const backward_pass *pass, bool resets, int64_t 
         .dbias = pass->dbias + first,
         .dh = pass->dh + n * g->hidden + first,
         .dc = is_lstm || resets ? pass->dc + n * g->hidden + first : NULL,
+        .peepholes = pass->peepholes != NULL ? pass->peepholes + peepholes : NULL,
+        .dpeepholes = pass->dpeepholes != NULL ? pass->dpeepholes + peepholes : NULL,
+        .activations = g->activations[pass->d],
         .hidden = g->hidden,
         .count = count,
     };
+    if (plan->is_unusual) {
+        const recurrent_stage stage = resets               ? STAGE_RESET
+                                      : plan->resets_first ? STAGE_FRESH
+                                                           : STAGE_WHOLE;
+        recurrent_any_cell_back(plan, stage, &units);
+        return;
+    }
     switch (g->kind) {
     case PEN_RECURRENT_RNN:
         rnn_cell_back(&units, plan->relu);
@@ -465,7 +467,13 @@ pen_status recurrent_backward_run(const pen_cpu_call *call) {
         .dbias = workspace + plan->bias,
         .dh = workspace + plan->h,
         .dc = workspace + plan->c,
+        .peepholes = recurrent_input(plan, call, PEN_RECURRENT_BACKWARD_PEEPHOLES),
+        .dpeepholes = recurrent_output(plan, call, PEN_RECURRENT_DPEEPHOLES),
     };
+    if (pass.dpeepholes != NULL) {
+        memset(pass.dpeepholes, 0,
+               (size_t)(g->directions * 3 * g->hidden) * sizeof *pass.dpeepholes);
+    }
     for (pass.d = 0; pass.d < g->directions; pass.d++) {
         pass.gates = gates != NULL ? gates + pass.d * states * plan->slots : NULL;
         pass.cells = cells != NULL ? cells + pass.d * states : NULL;

@@ -1,17 +1,10 @@
-// lstm, gru and rnn with their usual activations, forward.
+// lstm, gru and rnn, forward.
 #include <omp.h>
 #include <string.h>
 
 #include "device/cpu/kernels/packed_panels.h"
-#include "device/cpu/kernels/recurrent_plan.h"
+#include "device/cpu/kernels/recurrent_cells.h"
 #include "device/cpu/kernels/vector_math.h"
-
-// What is done of a step at a time.
-typedef enum recurrent_stage {
-    STAGE_WHOLE,
-    STAGE_RESET, // gru that resets first: z, r, and the state that was reset
-    STAGE_FRESH, // then h from that
-} recurrent_stage;
 
 // One direction on its way.
 typedef struct recurrent_pass {
@@ -24,18 +17,11 @@ typedef struct recurrent_pass {
     float *h[2];       // before and after a step; they change places
     float *c;
     float *y;
-    float *cells; // of this direction, or NULL
+    float *cells;           // of this direction, or NULL
+    const float *peepholes; // likewise
 } recurrent_pass;
 
-// Where one example's units of a step lie, `count` of them.
-typedef struct recurrent_units {
-    float *row;        // the first gate; the others are `hidden` apart
-    const float *bias; // likewise
-    const float *before;
-    float *after, *c, *y;
-    float *cells; // NULL: not kept
-    int64_t hidden, count;
-} recurrent_units;
+// Cells with the usual functions.
 
 static void lstm_cell(const recurrent_units *u) {
     PEN_ASSERT(u->c != NULL);
@@ -170,11 +156,17 @@ static void recurrent_apply_cell(const recurrent_pass *pass, recurrent_stage sta
         .c = pass->c != NULL ? pass->c + state : NULL,
         .y = pass->y + pen_recurrent_row_y(g, pass->d, t, n) * g->hidden + first,
         .cells = pass->cells != NULL ? pass->cells + at : NULL,
+        .peepholes = pass->peepholes != NULL ? pass->peepholes + first : NULL,
+        .activations = g->activations[pass->d],
         .hidden = g->hidden,
         .count = count,
     };
     if (t >= pass->lengths[n]) {
         recurrent_rest(plan, &units);
+        return;
+    }
+    if (plan->is_unusual) {
+        recurrent_any_cell(plan, stage, &units);
         return;
     }
     switch (g->kind) {
@@ -320,6 +312,7 @@ static pen_status recurrent_forward_run(const pen_cpu_call *call) {
     const uint32_t own = is_lstm ? PEN_RECURRENT_LAST_C + 1 : PEN_RECURRENT_LAST_H + 1;
     float *gates = g->saved > 0 ? recurrent_output(plan, call, own) : NULL;
     float *cells = is_lstm ? recurrent_output(plan, call, own + 1) : NULL;
+    const float *peepholes = is_lstm ? recurrent_input(plan, call, PEN_RECURRENT_PEEPHOLES) : NULL;
     for (int64_t d = 0; d < g->directions; d++) {
         const int64_t states = g->steps * g->batch * g->hidden;
         recurrent_pass pass = {
@@ -329,6 +322,7 @@ static pen_status recurrent_forward_run(const pen_cpu_call *call) {
             .rows = gates != NULL ? gates + d * states * plan->slots : workspace + plan->rows,
             .y = call->outputs[PEN_RECURRENT_Y],
             .cells = cells != NULL ? cells + d * states : NULL,
+            .peepholes = peepholes != NULL ? peepholes + d * 3 * g->hidden : NULL,
         };
         PEN_TRY(recurrent_direction(call, &pass, x));
     }

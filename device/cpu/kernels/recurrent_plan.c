@@ -26,7 +26,7 @@ static bool recurrent_is_default(const pen_recurrent_geometry *g, int which,
     return true;
 }
 
-static bool recurrent_has_cell(const pen_recurrent_geometry *g) {
+static bool recurrent_is_usual(const pen_recurrent_geometry *g) {
     if (g->clip < (double)INFINITY || g->input_forget) return false;
     switch (g->kind) {
     case PEN_RECURRENT_RNN:
@@ -43,8 +43,7 @@ static bool recurrent_has_cell(const pen_recurrent_geometry *g) {
     return false;
 }
 
-static bool recurrent_supports(const pen_cpu_request *request, uint32_t lengths,
-                               uint32_t peepholes) {
+static bool recurrent_supports(const pen_cpu_request *request, uint32_t lengths) {
     const pen_node *node = request->node;
     for (uint32_t i = 0; i < node->input_count; i++) {
         if (!recurrent_is_plain(request, node->inputs[i], i == lengths)) return false;
@@ -52,7 +51,6 @@ static bool recurrent_supports(const pen_cpu_request *request, uint32_t lengths,
     for (uint32_t i = 0; i < node->output_count; i++) {
         if (!recurrent_is_plain(request, node->outputs[i], false)) return false;
     }
-    if (node->input_count > peepholes && pen_value_is(node->inputs[peepholes])) return false;
     pen_recurrent_geometry g;
     const pen_status status = pen_recurrent_geometry_of(request->graph, node, &g);
     if (status != PEN_OK) {
@@ -62,16 +60,15 @@ static bool recurrent_supports(const pen_cpu_request *request, uint32_t lengths,
     const int64_t most = INT_MAX;
     const bool fits = g.steps > 0 && g.batch > 0 && g.inputs > 0 && g.steps <= most / g.batch &&
                       g.inputs <= most && g.hidden <= most / 8;
-    return fits && recurrent_has_cell(&g);
+    return fits;
 }
 
 bool recurrent_forward_supports(const pen_cpu_request *request) {
-    return recurrent_supports(request, PEN_RECURRENT_LENGTHS, PEN_RECURRENT_PEEPHOLES);
+    return recurrent_supports(request, PEN_RECURRENT_LENGTHS);
 }
 
 bool recurrent_backward_supports(const pen_cpu_request *request) {
-    return recurrent_supports(request, PEN_RECURRENT_BACKWARD_LENGTHS,
-                              PEN_RECURRENT_BACKWARD_PEEPHOLES);
+    return recurrent_supports(request, PEN_RECURRENT_BACKWARD_LENGTHS);
 }
 
 // Takes `floats` of the workspace; every part begins at a cache line.
@@ -82,7 +79,7 @@ static int64_t recurrent_take(recurrent_plan *plan, int64_t floats) {
 }
 
 static pen_status recurrent_plan_make(const pen_cpu_request *request, uint32_t lengths,
-                                      recurrent_plan **out_plan) {
+                                      uint32_t peepholes, recurrent_plan **out_plan) {
     const pen_node *node = request->node;
     recurrent_plan *plan;
     PEN_TRY(PEN_NEW(request->arena, 1, &plan));
@@ -90,6 +87,8 @@ static pen_status recurrent_plan_make(const pen_cpu_request *request, uint32_t l
     const pen_recurrent_geometry *g = &plan->g;
     plan->input_count = node->input_count;
     plan->output_count = node->output_count;
+    const bool peeps = peepholes < node->input_count && pen_value_is(node->inputs[peepholes]);
+    plan->is_unusual = !recurrent_is_usual(g) || (g->kind == PEN_RECURRENT_LSTM && peeps);
     plan->relu = g->activations[0][0].function == PEN_RECURRENT_RELU;
     plan->slots = g->saved > 0 ? g->saved : 1;
     plan->resets_first = g->kind == PEN_RECURRENT_GRU && !g->linear_before_reset;
@@ -116,7 +115,7 @@ static pen_status recurrent_plan_make(const pen_cpu_request *request, uint32_t l
 pen_status recurrent_forward_prepare(const pen_cpu_request *request, void **out_state,
                                      uint64_t *out_workspace_bytes) {
     recurrent_plan *plan;
-    PEN_TRY(recurrent_plan_make(request, PEN_RECURRENT_LENGTHS, &plan));
+    PEN_TRY(recurrent_plan_make(request, PEN_RECURRENT_LENGTHS, PEN_RECURRENT_PEEPHOLES, &plan));
     const pen_recurrent_geometry *g = &plan->g;
     const uint32_t gates =
         g->kind == PEN_RECURRENT_LSTM ? PEN_RECURRENT_LAST_C + 1 : PEN_RECURRENT_LAST_H + 1;
@@ -132,7 +131,8 @@ pen_status recurrent_forward_prepare(const pen_cpu_request *request, void **out_
 pen_status recurrent_backward_prepare(const pen_cpu_request *request, void **out_state,
                                       uint64_t *out_workspace_bytes) {
     recurrent_plan *plan;
-    PEN_TRY(recurrent_plan_make(request, PEN_RECURRENT_BACKWARD_LENGTHS, &plan));
+    PEN_TRY(recurrent_plan_make(request, PEN_RECURRENT_BACKWARD_LENGTHS,
+                                PEN_RECURRENT_BACKWARD_PEEPHOLES, &plan));
     const pen_recurrent_geometry *g = &plan->g;
     const int64_t steps = g->steps * g->batch;
     plan->rows = recurrent_take(plan, steps * plan->slots * g->hidden);

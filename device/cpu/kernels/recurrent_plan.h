@@ -27,6 +27,7 @@ typedef struct recurrent_plan {
     pen_recurrent_geometry g;
     uint32_t input_count, output_count; // of the node
     bool wants_team;
+    bool is_unusual;   // other functions, clipping, peepholes, coupled gates: recurrent_cells.h
     bool relu;         // rnn: else tanh
     bool resets_first; // gru without linear_before_reset
     bool wide_lengths; // int64, else int32
