@@ -260,9 +260,9 @@ static pen_status train_loop(train_run *run) {
         if (!more) return PEN_OK;
         run->steps_done = report.step;
         run->seconds += report.seconds + report.wait_seconds;
-        // an engine that waits for others says itself for whom
-        if (pen_trainer_engine(run->trainer)->kind->recover == NULL)
+        if (!pen_trainer_engine(run->trainer)->kind->waits_for_workers) {
             pen_signals_answer(report.step);
+        }
         if (is_json) train_write_step(&run->json, &report);
         pen_progress_step(&progress, &run->size, &report, pen_trainer_engine(run->trainer));
     }

@@ -80,9 +80,15 @@ static pen_status place_lower(place_rounds *rounds, const double *bytes_limit) {
     return pen_planner_lower(rounds->planner, &wish, rounds->arena, &rounds->given);
 }
 
+// Seconds after which the clock ends all searches.
+static double place_cut(const pen_plan_request *request) {
+    return request->cut_seconds > 0.0 ? request->cut_seconds
+                                      : request->placement->time_limit_seconds;
+}
+
 // Seconds after which the clock ends a search: what it may do does not follow the clock.
 static double place_time(const place_rounds *rounds) {
-    const double limit = rounds->planner->request->placement->time_limit_seconds;
+    const double limit = place_cut(rounds->planner->request);
     const bool is_fitting = rounds->has_best && rounds->best.solution.fits;
     const double held = is_fitting ? 0.0 : PLACE_HELD_SHARE * limit;
     const double left = rounds->deadline - pen_clock_seconds() - held;
@@ -273,7 +279,7 @@ static pen_status place_begin_from_best(place_rounds *rounds) {
 // Looks for what fits by the memory model alone. Returns whether it remembered something.
 static pen_status place_by_memory(place_rounds *rounds, bool *out_is_found) {
     const pen_planner *planner = rounds->planner;
-    const double time_limit = planner->request->placement->time_limit_seconds;
+    const double limit = place_cut(planner->request);
     place_rounds lines = *rounds;
     pen_problem *problem;
     pen_plan_placed placed;
@@ -285,8 +291,8 @@ static pen_status place_by_memory(place_rounds *rounds, bool *out_is_found) {
     PEN_TRY(pen_problem_build(&lines.given, rounds->arena, &problem));
     PEN_TRY(PEN_NEW(rounds->arena, problem->group_count, &device_of_group));
     const double now = pen_clock_seconds();
-    const double deadline = fmax(fmin(now + PLACE_LEAST_SHARE * time_limit, rounds->deadline),
-                                 now + PLACE_HELD_SHARE * time_limit);
+    const double deadline = fmax(fmin(now + PLACE_LEAST_SHARE * limit, rounds->deadline),
+                                 now + PLACE_HELD_SHARE * limit);
     PEN_TRY(pen_memory_segments_find(planner, problem, deadline, rounds->arena, device_of_group,
                                      &fullness));
     rounds->is_cut = rounds->is_cut || pen_clock_seconds() >= deadline;
@@ -452,12 +458,11 @@ static void place_reset(place_rounds *rounds, uint32_t microbatches) {
 static pen_status place_init(place_rounds *rounds, const pen_planner *planner, pen_arena *arena) {
     const pen_plan_request *request = planner->request;
     const uint32_t device_count = request->cluster->device_count;
-    *rounds =
-        (place_rounds){.planner = planner,
-                       .arena = arena,
-                       .deadline = pen_clock_seconds() + request->placement->time_limit_seconds,
-                       .objective = request->placement->objective,
-                       .is_contiguous = request->placement->contiguous};
+    *rounds = (place_rounds){.planner = planner,
+                             .arena = arena,
+                             .deadline = pen_clock_seconds() + place_cut(request),
+                             .objective = request->placement->objective,
+                             .is_contiguous = request->placement->contiguous};
     PEN_TRY(pen_strategy_find(request->placement->strategy, arena, &rounds->strategy));
     PEN_TRY(PEN_NEW(arena, device_count, &rounds->microbatches));
     PEN_TRY(PEN_NEW(arena, device_count, &rounds->bytes_limit));

@@ -20,7 +20,9 @@ typedef struct pen_plan_request {
     const pen_cluster *cluster;
     const pen_cost_model *costs;
     const pen_placement_spec *placement;
-    uint32_t thread_count;      // that search, at least 1
+    double cut_seconds;    // after which the clock ends a search that is late with the work of its
+                           // time limit; 0: as long as that
+    uint32_t thread_count; // that search, at least 1
     pen_step_time_fn step_time; // of `schedule`
     const void *step_time_context;
     pen_recompute recompute;

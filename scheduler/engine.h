@@ -150,6 +150,7 @@ typedef struct pen_engine_loss {
 
 typedef struct pen_engine_kind {
     const char *name;
+    bool waits_for_workers; // and then says itself for whom, when somebody asks (SIGUSR1)
     void (*destroy)(pen_engine *engine);
     // Begins the step after the last begun, so that devices need not wait between steps: two may be
     // begun and not done. The batch is lent until `step` has returned for it; until then nothing

@@ -281,6 +281,7 @@ static const pen_plan *pipeline_plan(const pen_engine *engine) {
 
 static const pen_engine_kind pipeline_kind = {
     .name = "pipeline",
+    .waits_for_workers = true,
     .destroy = pipeline_destroy,
     .begin = pipeline_begin,
     .step = pipeline_step,

@@ -185,6 +185,7 @@ static double seconds_placed(uint32_t count, uint64_t kibibytes, const char *pla
     pen_plan_placed placed;
     CHECK_OK(pen_plan_place(planned_planner(plan_job, arena), arena, &placed));
     const double seconds = placed.solution.prediction.step_seconds;
+    assert_false(placed.is_cut);
     pen_plan_job_destroy(plan_job);
     pen_arena_destroy(arena);
     return seconds;

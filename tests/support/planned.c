@@ -56,7 +56,11 @@ const pen_plan_request *planned_request(pen_plan_job *plan_job) {
 
 pen_planner *planned_planner(pen_plan_job *plan_job, pen_arena *arena) {
     pen_planner *planner = NULL;
-    CHECK_OK(pen_planner_new(planned_request(plan_job), arena, &planner));
+    pen_plan_request *request;
+    CHECK_OK(PEN_NEW(arena, 1, &request));
+    *request = *planned_request(plan_job);
+    request->cut_seconds = 600; // searches do their work, however busy the machine is
+    CHECK_OK(pen_planner_new(request, arena, &planner));
     return planner;
 }
 
