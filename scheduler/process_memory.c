@@ -12,7 +12,7 @@
 // single device, of 2 and 4 devices of one process, and of 1, 2 and 4 workers with a process each.
 // Numbers of nodes and kinds of convolutions explain most of the differences.
 #define MIB ((uint64_t)1 << 20)
-#define PROCESS_BYTES (22 * MIB)              // the program, its libraries and their tables
+#define PROCESS_BYTES (18 * MIB)              // the program, its libraries and their tables
 #define PROCESS_PRODUCTS_BYTES (15 * MIB / 2) // the library of matrix products, once used
 #define PROCESS_PACKED_SHARE 4                // of an operand, rearranged while it is multiplied
 #define PROCESS_PACKED_LIMIT (8 * MIB)
@@ -21,12 +21,12 @@
 #define PROCESS_NODE_BYTES ((uint64_t)18 << 10)        // in graph, kernels and order
 #define PROCESS_BATCHES 2                              // one in use, one being read
 
-#define COORDINATOR_BYTES (51 * MIB / 2)
+#define COORDINATOR_BYTES (41 * MIB / 2)
 #define COORDINATOR_NETWORK_BYTES (7 * MIB / 2)     // what moves tensors between processes, threads
 #define COORDINATOR_NODE_BYTES ((uint64_t)42 << 10) // in graph, plan, parts and descriptions
 #define COORDINATOR_MODEL_SHARE 7 / 10              // of the mapped file, while weights are sent
 #define COORDINATOR_MODEL_LIMIT (48 * MIB)
-#define WORKER_BYTES (25 * MIB)                      // with what moves tensors, and its threads
+#define WORKER_BYTES (43 * MIB / 2)                  // with what moves tensors, and its threads
 #define WORKER_NODE_BYTES ((uint64_t)30 << 10)       // in description, part, kernels, launches
 #define WORKER_WITHIN_NODE_BYTES ((uint64_t)8 << 10) // where the graphs are there already
 #define WORKER_BUFFER_SHARE 8         // of buffers: huge pages that are not full, pieces of weights
