@@ -12,7 +12,7 @@
 typedef struct checkpoint_options {
     pen_cli_common common;
     int64_t step;
-    const char *out;
+    const char *output;
     bool all;
 } checkpoint_options;
 
@@ -200,7 +200,7 @@ static pen_status checkpoint_export(checkpoint_run *run) {
     for (uint32_t i = 0; i < count; i++) {
         const pen_commit_record *record = pen_checkpoint_store_record(run->store, i);
         if (step >= 0 && record->manifest.step != (uint64_t)step) continue;
-        return pen_checkpoint_store_export(run->store, i, run->options->all, run->options->out);
+        return pen_checkpoint_store_export(run->store, i, run->options->all, run->options->output);
     }
     pen_text text;
     const char *steps;
@@ -223,14 +223,14 @@ static pen_status checkpoint_choose(const checkpoint_options *options,
         *out_action = checkpoint_verify;
     } else if (strcmp(name, "export") == 0) {
         *out_action = checkpoint_export;
-        if (options->out != NULL) return PEN_OK;
-        return pen_error(PEN_INVALID_INPUT, "export: found no --out, expected --out FILE");
+        if (options->output != NULL) return PEN_OK;
+        return pen_error(PEN_INVALID_INPUT, "export: found no --output, expected --output FILE");
     } else {
         return pen_error(PEN_INVALID_INPUT, "found action '%.40s', possible: ls, verify, export",
                          name);
     }
-    if (options->out == NULL && options->step < 0 && !options->all) return PEN_OK;
-    return pen_error(PEN_INVALID_INPUT, "%s: found --step, --out or --all, which are for export",
+    if (options->output == NULL && options->step < 0 && !options->all) return PEN_OK;
+    return pen_error(PEN_INVALID_INPUT, "%s: found --step, --output or --all, which are for export",
                      name);
 }
 
@@ -255,9 +255,9 @@ static const pen_cli_option checkpoint_cli_options[] = {
                .help = "export: the checkpoint of that step; -1: the newest"}},
     {.letter = 'o',
      .value_name = "FILE",
-     .field = {.key = "out",
+     .field = {.key = "output",
                .kind = PEN_OPTION_TEXT,
-               .offset = offsetof(checkpoint_options, out),
+               .offset = offsetof(checkpoint_options, output),
                .help = "export: where the tensors go, as safetensors"}},
     {.field = {.key = "all",
                .kind = PEN_OPTION_BOOL,

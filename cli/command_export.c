@@ -103,7 +103,7 @@ static const pen_cli_option export_cli_options[] = {
                .kind = PEN_OPTION_PATH,
                .offset = offsetof(export_options, output),
                .is_required = true,
-               .help = "the ONNX file to write"}},
+               .help = "the file to write: FILE.onnx, or FILE.pb for TensorFlow"}},
     {.value_name = "FILE",
      .field = {.key = "parameters",
                .kind = PEN_OPTION_PATH,
@@ -114,13 +114,13 @@ static const pen_cli_option export_cli_options[] = {
 extern const pen_command pen_command_export;
 const pen_command pen_command_export = {
     .name = "export",
-    .summary = "write the trained model as ONNX",
+    .summary = "write the trained model as ONNX, or as a graph of TensorFlow",
     .table = {.operands = "JOB|PLAN",
               .operand_count_minimum = 1,
               .operand_count_maximum = 1,
               PEN_CLI_OPTIONS(export_cli_options),
-              .details = "Of a plan, the device and stage of each node are written as its "
-                         "metadata.\n"},
+              .details = "Of a plan, each node says where it runs: by its metadata, in a graph "
+                         "of\nTensorFlow by its device.\n"},
     .options_bytes = sizeof(export_options),
     .run = export_run,
 };

@@ -19,8 +19,8 @@ check '[c["step"] for c in d["checkpoints"]] == [10, 8, 6] and d["generation"] =
 check 'all(c["complete"] and c["loss"] > 0 and len(c["shards"]) == 1 for c in d["checkpoints"])' ls.json
 
 # the parameters, and with --all the optimizer's states
-penstock checkpoint export kept --out model.safetensors
-penstock checkpoint export kept --step 8 --all --out all.safetensors
+penstock checkpoint export kept --output model.safetensors
+penstock checkpoint export kept --step 8 --all --output all.safetensors
 python3 - <<'PYTHON'
 import json, struct
 def names(path):
@@ -79,8 +79,8 @@ fails 4 "there is no checkpoint in ., but: .*" "$PENSTOCK" checkpoint ls .
 fails 4 'old/checkpoint.yaml is the checkpoint of an older Penstock' "$PENSTOCK" train job.yaml --resume old --checkpoint new
 fails 4 'kept has no checkpoint of step 3, but of: 8, 6' "$PENSTOCK" checkpoint export kept --step 3 -o x
 fails 2 "found action 'list', possible: ls, verify, export" "$PENSTOCK" checkpoint list kept
-fails 2 'export: found no --out' "$PENSTOCK" checkpoint export kept
-fails 2 'ls: found --step, --out or --all' "$PENSTOCK" checkpoint ls kept --all
+fails 2 'export: found no --output' "$PENSTOCK" checkpoint export kept
+fails 2 'ls: found --step, --output or --all' "$PENSTOCK" checkpoint ls kept --all
 
 # workers with disks of their own: their shards are copied to the coordinator before they count
 cat >apart.yaml <<YAML
