@@ -27,9 +27,9 @@ pen_status pen_command_check_output(pen_command_context *context, const char *pa
 
 // Puts what an error is about before its message.
 static pen_status job_name_output(const char *what, pen_status status) {
-    if (pen_status_get_code(status) != PEN_INVALID_INPUT) return status;
-    const pen_status whole =
-        pen_error(PEN_INVALID_INPUT, "%s: %s", what, pen_status_message(status));
+    const pen_status_code code = pen_status_get_code(status);
+    if (code != PEN_INVALID_INPUT && code != PEN_UNSUPPORTED) return status;
+    const pen_status whole = pen_error(code, "%s: %s", what, pen_status_message(status));
     pen_status_ignore(status, "its message goes on after what it is about");
     return whole;
 }
@@ -72,10 +72,9 @@ pen_status pen_job_prepare_outputs(const pen_job *job, pen_arena *arena) {
         PEN_TRY(pen_job_blame(job, &outputs->dir, pen_file_check_writable(path)));
     }
     if (outputs->export == NULL) return PEN_OK;
-    PEN_TRY(
-        pen_job_blame(job, &outputs->export,
-                      job_name_output("outputs.export",
-                                      pen_model_check_export(job->model.file, outputs->export))));
+    const pen_import_options import = pen_job_import_options(job);
+    const pen_status status = pen_model_check_export(job->model.file, &import, outputs->export);
+    PEN_TRY(pen_job_blame(job, &outputs->export, job_name_output("outputs.export", status)));
     return pen_job_blame(job, &outputs->export, pen_file_check_writable(outputs->export));
 }
 

@@ -94,6 +94,21 @@ static pen_status compile_freeze_matching(compile_state *state, const regex_t *p
                      state->request->freeze, example);
 }
 
+// Batch normalizations whose running statistics match stay as they are, too.
+static pen_status compile_freeze_statistics(compile_state *state, const regex_t *pattern) {
+    for (uint32_t n = 0; n < pen_graph_node_count(state->graph); n++) {
+        const pen_node *node = pen_graph_node(state->graph, (pen_node_id){n});
+        if (strcmp(node->op->name, "batch_normalization") != 0) continue;
+        if (pen_node_int(node, "training_mode") == 0) continue;
+        const char *mean = pen_value_name(state->graph, node->inputs[3]);
+        const char *variance = pen_value_name(state->graph, node->inputs[4]);
+        if (regexec(pattern, mean, 0, NULL, 0) != 0) continue;
+        if (regexec(pattern, variance, 0, NULL, 0) != 0) continue;
+        PEN_TRY(pen_set_inference_normalization(state->graph, (pen_node_id){n}));
+    }
+    return PEN_OK;
+}
+
 static pen_status compile_freeze(compile_state *state) {
     if (state->request->freeze == NULL) return PEN_OK;
     regex_t pattern;
@@ -104,7 +119,8 @@ static pen_status compile_freeze(compile_state *state) {
         return pen_error(PEN_INVALID_INPUT, "freeze: '%s' is not a regular expression: %s",
                          state->request->freeze, text);
     }
-    const pen_status status = compile_freeze_matching(state, &pattern);
+    pen_status status = compile_freeze_matching(state, &pattern);
+    if (status == PEN_OK) status = compile_freeze_statistics(state, &pattern);
     regfree(&pattern);
     return status;
 }
@@ -386,13 +402,30 @@ static pen_status compile_find_trainable(compile_state *state, pen_value_id **ou
     return PEN_OK;
 }
 
+// What is to be said of batch normalizations that keep their statistics although what they scale
+// trains: layers are so because the model says so.
+static const char *compile_kept_statistics(const pen_model *model) {
+    if (strcmp(model->format, "onnx") == 0) {
+        return "the model's batch normalizations keep their stored statistics: the file has the "
+               "form "
+               "of inference; one exported for training (in PyTorch, with "
+               "training=TrainingMode.TRAINING) has them learn";
+    }
+    if (model->tensorflow != NULL) {
+        return "the model's batch normalizations keep their stored statistics: a TensorFlow graph "
+               "has the form of inference; a Keras file of the model (.h5, .keras) has them learn";
+    }
+    return NULL;
+}
+
 static pen_status compile_check_batch_normalization(compile_state *state) {
+    const char *text = compile_kept_statistics(state->model);
     for (uint32_t n = 0; n < pen_graph_node_count(state->graph); n++) {
         const pen_node *node = pen_graph_node(state->graph, (pen_node_id){n});
         if (strcmp(node->op->name, "batch_normalization") != 0) continue;
         if (pen_node_int(node, "training_mode") != 0) continue;
-        return compile_warn(state, "the model's batch normalizations keep their stored statistics; "
-                                   "export it in training mode to train them");
+        if (!pen_graph_value(state->graph, node->inputs[1])->trainable) continue;
+        if (text != NULL) return compile_warn(state, text);
     }
     return PEN_OK;
 }

@@ -167,10 +167,29 @@ pen_status pen_model_check_output(const char *model_path, const char *path) {
                      "found \"%.200s\", which the model is read from, expected another file", path);
 }
 
-pen_status pen_model_check_export(const char *model_path, const char *path) {
+// Whether the model can be written in the form that the end of the name asks for.
+static pen_status export_check_model(const pen_model *model, const char *path) {
+    const pen_onnx_export_options options = {.output_types = model->output_types,
+                                             .for_inference = true};
+    if (export_is_graphdef(path)) return pen_graphdef_export(model, NULL, NULL);
+    return pen_onnx_export(model->graph, &options, NULL);
+}
+
+pen_status pen_model_check_export(const char *model_path, const pen_import_options *import,
+                                  const char *path) {
     if (!export_has_end(path, ".onnx") && !export_is_graphdef(path)) {
         return pen_error(PEN_INVALID_INPUT, "found \"%.200s\", expected FILE.onnx, or FILE.pb",
                          path);
     }
-    return pen_model_check_output(model_path, path);
+    PEN_TRY(pen_model_check_output(model_path, path));
+    pen_model *model = NULL;
+    pen_status status = pen_model_open(model_path, import, &model);
+    if (status == PEN_OK) {
+        status = export_check_model(model, path);
+        pen_model_destroy(model);
+    } else if (pen_status_get_code(status) != PEN_OUT_OF_MEMORY) {
+        pen_status_ignore(status, "said when the model is compiled");
+        status = PEN_OK;
+    }
+    return status;
 }

@@ -29,10 +29,12 @@ PEN_NODISCARD pen_status pen_model_export_file(const pen_model *model, const cha
                                                uint32_t *out_count);
 
 // Whether something may be written to `path` when the model is read from `model_path`, and whether
-// that something may be the model.
+// that something may be the model, as it is imported.
 //   INVALID_INPUT  it is a file that the model is read from; it ends neither in .onnx nor in .pb
+//   UNSUPPORTED    the model cannot be written so
 //   OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_model_check_output(const char *model_path, const char *path);
-PEN_NODISCARD pen_status pen_model_check_export(const char *model_path, const char *path);
+PEN_NODISCARD pen_status pen_model_check_export(const char *model_path,
+                                                const pen_import_options *import, const char *path);
 
 #endif // PEN_SCHEDULER_MODEL_EXPORT_H

@@ -119,6 +119,6 @@ pen_status pen_training_export(pen_training *training, const char *path) {
         .model_path = model,
         .import = &import,
         .plan = engine->kind->plan != NULL ? engine->kind->plan(engine) : NULL};
-    PEN_TRY(pen_model_check_export(model, path));
+    PEN_TRY(pen_model_check_export(model, &import, path));
     return pen_model_export(pen_trainer_tensors(training->trainer), &source, path);
 }

@@ -31,6 +31,7 @@ pen_status pen_onnx_convert_batch_normalization(pen_onnx_draft *draft) {
     bool trains = draft->output_count > 1;
     if (opset >= 14) trains = pen_onnx_draft_int(draft, "training_mode", 0) != 0;
     if (opset < 7) trains = pen_onnx_draft_int(draft, "is_test", 0) == 0;
+    trains = trains || draft->node->trains;
     pen_onnx_draft_add_attribute(draft, pen_attribute_int("training_mode", trains));
     if (draft->model->is_unbiased) {
         pen_onnx_draft_add_attribute(draft, pen_attribute_int("unbiased", 1));
@@ -46,6 +47,16 @@ pen_status pen_onnx_convert_batch_normalization(pen_onnx_draft *draft) {
     return PEN_OK;
 }
 
+static pen_status dropout_set_training(pen_onnx_draft *draft, bool trains) {
+    const char *name;
+    pen_value_id value;
+    PEN_TRY(
+        pen_arena_format(pen_graph_arena(draft->graph), &name, "%s/training_mode", draft->name));
+    PEN_TRY(pen_graph_constant_number(draft->graph, name, PEN_BOOL, trains ? 1 : 0, &value));
+    pen_onnx_draft_set_input(draft, 2, value);
+    return PEN_OK;
+}
+
 pen_status pen_onnx_convert_dropout(pen_onnx_draft *draft) {
     const bool has_operands = draft->node->opset >= 12;
     bool trains = draft->options->dropout_trains;
@@ -55,14 +66,12 @@ pen_status pen_onnx_convert_dropout(pen_onnx_draft *draft) {
         PEN_TRY(pen_onnx_draft_number(draft, 1, "ratio", ratio));
     }
     if (!has_operands) {
-        const char *name;
-        pen_value_id value;
-        PEN_TRY(pen_arena_format(pen_graph_arena(draft->graph), &name, "%s/training_mode",
-                                 draft->name));
-        PEN_TRY(pen_graph_constant_number(draft->graph, name, PEN_BOOL, trains ? 1 : 0, &value));
-        pen_onnx_draft_set_input(draft, 2, value);
+        PEN_TRY(dropout_set_training(draft, trains));
         // before operator set 10 the mask was of the type of the data
         if (draft->node->opset < 10 && draft->output_count > 1) draft->output_count = 1;
+    }
+    if (has_operands && draft->node->trains && !pen_onnx_draft_has(draft, 2)) {
+        PEN_TRY(dropout_set_training(draft, true));
     }
     const bool may_train = pen_onnx_draft_has(draft, 2) && (has_operands || trains);
     if (!may_train || draft->output_count > 1) return PEN_OK;

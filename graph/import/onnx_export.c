@@ -13,6 +13,7 @@
 #include "graph/import/onnx_number.h"
 #include "graph/import/onnx_place.h"
 #include "graph/import/onnx_tensor.h"
+#include "graph/import/onnx_value.h"
 #include "graph/import/protobuf_writer.h"
 #include "graph/op.h"
 #include "graph/ops/recurrent_geometry.h"
@@ -364,6 +365,15 @@ static bool export_write_special(pen_protobuf_writer *writer, const export_node 
     return export_is_own(node, name);
 }
 
+// Batch normalization by the batch's statistics, and dropout that drops.
+static bool export_trains(const exporter *export, const pen_node *node) {
+    if (export_op_is(node, "batch_normalization")) return pen_node_int(node, "training_mode") != 0;
+    if (!export_op_is(node, "dropout") || node->input_count < 3) return false;
+    if (!pen_value_is(node->inputs[2])) return false;
+    const pen_value *mode = pen_graph_value(export->graph, node->inputs[2]);
+    return mode->kind != PEN_VALUE_CONSTANT || *(const uint8_t *)mode->data != 0;
+}
+
 static void export_write_node(pen_protobuf_writer *writer, const void *context) {
     const export_node *written = context;
     const pen_node *node = written->node;
@@ -389,51 +399,13 @@ static void export_write_node(pen_protobuf_writer *writer, const void *context) 
     }
     if (export_axes_are_attribute(node)) export_write_axes(writer, written);
     pen_onnx_write_place(writer, written->place);
-}
-
-// ---- types of inputs and outputs
-
-typedef struct export_value {
-    const pen_graph *graph;
-    const char *name;
-    const pen_tensor_type *type;
-    uint32_t axis;
-} export_value;
-
-static void export_write_dimension(pen_protobuf_writer *writer, const void *context) {
-    const export_value *value = context;
-    const int64_t dim = value->type->shape.dims[value->axis];
-    const char *symbol =
-        dim == PEN_DIMENSION_UNKNOWN ? NULL : pen_graph_symbol_name(value->graph, dim);
-    if (symbol != NULL) {
-        pen_protobuf_write_text(writer, 2, symbol);
-    } else if (dim >= 0) {
-        pen_protobuf_write_int(writer, 1, dim);
+    if (written->export->options->for_inference && export_trains(written->export, node)) {
+        const export_entry entry = {PEN_ONNX_TRAINING_KEY, PEN_ONNX_TRAINING};
+        pen_protobuf_write_message(writer, 9, export_write_entry, &entry);
     }
 }
 
-static void export_write_shape(pen_protobuf_writer *writer, const void *context) {
-    export_value value = *(const export_value *)context;
-    for (value.axis = 0; value.axis < value.type->shape.rank; value.axis++) {
-        pen_protobuf_write_message(writer, 1, export_write_dimension, &value);
-    }
-}
-
-static void export_write_tensor_type(pen_protobuf_writer *writer, const void *context) {
-    const export_value *value = context;
-    pen_protobuf_write_int(writer, 1, pen_onnx_data_type(value->type->element));
-    pen_protobuf_write_message(writer, 2, export_write_shape, context);
-}
-
-static void export_write_type(pen_protobuf_writer *writer, const void *context) {
-    pen_protobuf_write_message(writer, 1, export_write_tensor_type, context);
-}
-
-static void export_write_value(pen_protobuf_writer *writer, const void *context) {
-    const export_value *value = context;
-    pen_protobuf_write_text(writer, 1, value->name);
-    pen_protobuf_write_message(writer, 2, export_write_type, context);
-}
+// ---- the model
 
 static const pen_tensor_type *export_output_type(const exporter *export, uint32_t index) {
     const pen_tensor_type *type =
@@ -452,8 +424,6 @@ static pen_status export_check_outputs(const exporter *export) {
     }
     return PEN_OK;
 }
-
-// ---- the model
 
 static void export_write_graph(pen_protobuf_writer *writer, const void *context) {
     const exporter *export = context;
@@ -481,13 +451,13 @@ static void export_write_graph(pen_protobuf_writer *writer, const void *context)
         const pen_value_id id = pen_graph_input(graph, i);
         const pen_value *input = pen_graph_value(graph, id);
         if (input->kind != PEN_VALUE_INPUT || !export->value_used[id.index]) continue;
-        const export_value value = {graph, input->name, &input->type, 0};
-        pen_protobuf_write_message(writer, 11, export_write_value, &value);
+        const pen_onnx_value_text value = {graph, input->name, &input->type};
+        pen_protobuf_write_message(writer, 11, pen_onnx_value_write, &value);
     }
     for (uint32_t i = 0; i < pen_graph_output_count(graph); i++) {
-        const export_value value = {graph, pen_value_name(graph, pen_graph_output(graph, i)),
-                                    export_output_type(export, i), 0};
-        pen_protobuf_write_message(writer, 12, export_write_value, &value);
+        const pen_onnx_value_text value = {graph, pen_value_name(graph, pen_graph_output(graph, i)),
+                                           export_output_type(export, i)};
+        pen_protobuf_write_message(writer, 12, pen_onnx_value_write, &value);
     }
 }
 
@@ -577,6 +547,7 @@ static pen_status export_all(exporter *export, const char *path, pen_arena *aren
     PEN_TRY(export_mark(export, arena));
     PEN_TRY(export_check(export, arena));
     PEN_TRY(export_check_outputs(export));
+    if (path == NULL) return PEN_OK;
     if (export->options->places != NULL) {
         PEN_TRY(pen_node_places_resolve(export->options->places, export->graph, arena,
                                         &export->places));
@@ -596,5 +567,5 @@ pen_status pen_onnx_export(const pen_graph *graph, const pen_onnx_export_options
     pen_status status = pen_spell_layers(graph, &export.graph);
     if (status == PEN_OK) status = export_all(&export, path, arena);
     pen_arena_destroy(arena);
-    return pen_status_add_context(status, "while writing '%s'", path);
+    return path == NULL ? status : pen_status_add_context(status, "while writing '%s'", path);
 }

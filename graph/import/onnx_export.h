@@ -31,7 +31,8 @@ typedef struct pen_onnx_export_options {
     void *contents_context;
     // Types of the graph's outputs where inference has not set them: pen_model's. Or NULL.
     const pen_tensor_type *output_types;
-    // Batch normalization uses its running statistics, dropout passes on.
+    // Batch normalization uses its running statistics, dropout passes on; the metadata of such a
+    // node says that it trains, by which the importer makes it what it was.
     bool for_inference;
     // Where a plan runs the nodes: written as metadata of each, under the keys "penstock.device"
     // and "penstock.stage", which viewers show. Or NULL.
@@ -40,7 +41,8 @@ typedef struct pen_onnx_export_options {
     uint64_t inline_bytes_limit;
 } pen_onnx_export_options;
 
-// Writes `path`, atomically. `options` may be NULL.
+// Writes `path`, atomically; NULL: only looks whether the graph can be written. `options` may be
+// NULL.
 //   UNSUPPORTED    lists the ops that ONNX does not have
 //   INVALID_INPUT  the type of an output is not known
 //   NOT_FOUND, IO, OUT_OF_MEMORY

@@ -183,6 +183,30 @@ static const char *model_domain(const char *domain) {
     return strcmp(domain, "ai.onnx") == 0 ? "" : domain; // two names for one
 }
 
+// Whether an entry of metadata is this one.
+static pen_status metadata_is(const pen_protobuf_reader *message, const char *key, const char *text,
+                              bool *out_is) {
+    const char *const expected[] = {key, text};
+    const uint8_t *bytes[2] = {NULL, NULL};
+    size_t lengths[2] = {0, 0};
+    pen_protobuf_reader reader = *message;
+    while (true) {
+        pen_protobuf_field field;
+        PEN_TRY(pen_protobuf_next(&reader, &field));
+        if (field.number == 0) break;
+        if (field.number > 2) continue;
+        const uint32_t i = field.number - 1;
+        PEN_TRY(pen_protobuf_bytes(&reader, &field, &bytes[i], &lengths[i]));
+    }
+    *out_is = true;
+    for (uint32_t i = 0; i < 2; i++) {
+        const bool is_equal =
+            lengths[i] == strlen(expected[i]) && memcmp(bytes[i], expected[i], lengths[i]) == 0;
+        *out_is = *out_is && is_equal;
+    }
+    return PEN_OK;
+}
+
 static pen_status node_read(const pen_protobuf_reader *message, pen_arena *arena,
                             pen_onnx_node *out_node) {
     pen_onnx_node node = {.name = "", .op_type = "", .domain = ""};
@@ -212,8 +236,14 @@ static pen_status node_read(const pen_protobuf_reader *message, pen_arena *arena
         if (field.number == 4) name = &node.op_type;
         if (field.number == 7) name = &node.domain;
         if (name != NULL) PEN_TRY(pen_protobuf_name(&reader, &field, arena, name));
-        if (field.number != 5) continue;
+        if (field.number != 5 && field.number != 9) continue;
         PEN_TRY(pen_protobuf_open(&reader, &field, &inner));
+        if (field.number == 9) {
+            bool is;
+            PEN_TRY(metadata_is(&inner, PEN_ONNX_TRAINING_KEY, PEN_ONNX_TRAINING, &is));
+            node.trains = node.trains || is;
+            continue;
+        }
         PEN_TRY(attribute_read(&inner, arena, &node.attributes[node.attribute_count]));
         node.attribute_count += 1;
     }
@@ -465,27 +495,6 @@ pen_status pen_onnx_model_read_body(const pen_onnx_model *model,
     return PEN_OK;
 }
 
-static pen_status metadata_read(const pen_protobuf_reader *message, pen_onnx_model *model) {
-    const uint8_t *bytes[2] = {NULL, NULL};
-    size_t lengths[2] = {0, 0};
-    pen_protobuf_reader reader = *message;
-    while (true) {
-        pen_protobuf_field field;
-        PEN_TRY(pen_protobuf_next(&reader, &field));
-        if (field.number == 0) break;
-        if (field.number > 2) continue;
-        const uint32_t i = field.number - 1;
-        PEN_TRY(pen_protobuf_bytes(&reader, &field, &bytes[i], &lengths[i]));
-    }
-    static const char *const expected[] = {PEN_ONNX_VARIANCE_KEY, PEN_ONNX_VARIANCE_UNBIASED};
-    for (uint32_t i = 0; i < 2; i++) {
-        if (lengths[i] != strlen(expected[i])) return PEN_OK;
-        if (memcmp(bytes[i], expected[i], lengths[i]) != 0) return PEN_OK;
-    }
-    model->is_unbiased = true;
-    return PEN_OK;
-}
-
 // Everything around the graph, which needs the opsets and may stand before them.
 static pen_status model_read_frame(const pen_protobuf_reader *message, pen_arena *arena,
                                    pen_onnx_model *model, pen_protobuf_field *out_graph) {
@@ -499,8 +508,10 @@ static pen_status model_read_frame(const pen_protobuf_reader *message, pen_arena
             PEN_TRY(pen_protobuf_name(&reader, &field, arena, &model->producer));
             if (strcmp(model->producer, "pytorch") == 0) model->is_unbiased = true;
         } else if (field.number == 14) {
+            bool is;
             PEN_TRY(pen_protobuf_open(&reader, &field, &inner));
-            PEN_TRY(metadata_read(&inner, model));
+            PEN_TRY(metadata_is(&inner, PEN_ONNX_VARIANCE_KEY, PEN_ONNX_VARIANCE_UNBIASED, &is));
+            model->is_unbiased = model->is_unbiased || is;
         } else if (field.number == 7) {
             *out_graph = field;
         } else if (field.number == 8) {

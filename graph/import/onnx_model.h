@@ -56,6 +56,7 @@ typedef struct pen_onnx_node {
     const char **inputs;  // [input_count], "" for one left out
     const char **outputs; // [output_count], likewise
     pen_onnx_attribute *attributes;
+    bool trains; // its metadata says so, see PEN_ONNX_TRAINING_KEY
 } pen_onnx_node;
 
 typedef struct pen_onnx_value {
@@ -85,6 +86,11 @@ typedef struct pen_onnx_function {
 // of PyTorch's exports do without saying so.
 #define PEN_ONNX_VARIANCE_KEY "penstock.running_variance"
 #define PEN_ONNX_VARIANCE_UNBIASED "unbiased"
+
+// Metadata of a node: it is written in the form of inference, but trains. Who takes the model on
+// from there has batch normalization and dropout as they were.
+#define PEN_ONNX_TRAINING_KEY "penstock.training"
+#define PEN_ONNX_TRAINING "1"
 
 typedef struct pen_onnx_model {
     const char *producer;

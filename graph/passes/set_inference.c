@@ -18,7 +18,7 @@ static bool inference_is_read(const pen_graph *graph, pen_value_id value) {
     return false;
 }
 
-static pen_status inference_set_normalization(pen_graph *graph, pen_node_id id) {
+pen_status pen_set_inference_normalization(pen_graph *graph, pen_node_id id) {
     const pen_node *node = pen_graph_node(graph, id);
     pen_graph_set_int(graph, id, "training_mode", 0);
     for (uint32_t i = node->output_count; i-- > 1;) {
@@ -53,7 +53,7 @@ pen_status pen_set_inference(pen_graph *graph) {
         const pen_node_id id = {n};
         const pen_node *node = pen_graph_node(graph, id);
         if (strcmp(node->op->name, "batch_normalization") == 0) {
-            PEN_TRY(inference_set_normalization(graph, id));
+            PEN_TRY(pen_set_inference_normalization(graph, id));
         }
         if (inference_is_recurrent(node)) inference_drop_unread(graph, id);
         if (strcmp(node->op->name, "dropout") != 0 || node->input_count < 3) continue;

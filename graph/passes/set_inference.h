@@ -11,4 +11,7 @@
 //   OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_set_inference(pen_graph *graph);
 
+// The same for one batch normalization.
+PEN_NODISCARD pen_status pen_set_inference_normalization(pen_graph *graph, pen_node_id node);
+
 #endif // PEN_GRAPH_PASSES_SET_INFERENCE_H

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "graph/op.h"
+#include "graph/ops/recurrent_geometry.h"
 #include "graph/passes/copy_graph.h"
 
 typedef struct layer_speller {
@@ -238,6 +239,98 @@ static pen_status spell_group_norm(layer_speller *s, pen_value_id x, pen_value_i
     return PEN_OK;
 }
 
+// ---- recurrent nets
+
+static bool spell_is_batch_first(const pen_node *node) {
+    static const char *const names[] = {"lstm", "gru", "rnn"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strcmp(node->op->name, names[i]) == 0) return pen_node_int(node, "layout") == 1;
+    }
+    return false;
+}
+
+static pen_status spell_transpose(layer_speller *s, pen_value_id x, uint32_t rank,
+                                  const int64_t *order, pen_value_id *out_y) {
+    const pen_attribute_given perm = pen_attribute_ints("perm", rank, order);
+    const char *name;
+    pen_node_spec spec;
+    PEN_TRY(pen_arena_format(pen_graph_arena(s->graph), &name, "%s/transpose_%u", s->node->name,
+                             s->made++));
+    PEN_TRY(pen_graph_copy_spec(&s->copy, s->id, "transpose", name, &spec));
+    spec.inputs = &x;
+    spec.input_count = 1;
+    spec.attributes = &perm;
+    spec.attribute_count = 1;
+    return pen_graph_add_simple(s->copy.to, &spec, out_y);
+}
+
+// The operands, with time or direction first.
+static pen_status spell_recurrent_inputs(layer_speller *s, pen_value_id *inputs) {
+    static const uint32_t turned[] = {PEN_RECURRENT_X, PEN_RECURRENT_INITIAL_H,
+                                      PEN_RECURRENT_INITIAL_C};
+    for (uint32_t i = 0; i < s->node->input_count; i++) {
+        inputs[i] = spell_input(s, i);
+    }
+    for (size_t i = 0; i < sizeof turned / sizeof *turned; i++) {
+        if (turned[i] >= s->node->input_count || !pen_value_is(inputs[turned[i]])) continue;
+        PEN_TRY(spell_transpose(s, inputs[turned[i]], 3, (const int64_t[]){1, 0, 2},
+                                &inputs[turned[i]]));
+    }
+    return PEN_OK;
+}
+
+// The node with layout 0; outputs that are for the gradient alone are left out.
+static pen_status spell_recurrent_node(layer_speller *s, const pen_value_id *inputs,
+                                       pen_node_id *out_node) {
+    static const char *const suffixes[] = {"y", "last_h", "last_c"};
+    const uint32_t last = strcmp(s->node->op->name, "lstm") == 0 ? 3 : 2;
+    const char *names[PEN_RECURRENT_OUTPUT_COUNT] = {NULL};
+    pen_node_spec spec;
+    PEN_TRY(pen_graph_copy_spec(&s->copy, s->id, s->node->op->name, s->node->name, &spec));
+    for (uint32_t i = 0; i < last && i < s->node->output_count; i++) {
+        if (!pen_value_is(s->node->outputs[i])) continue;
+        PEN_TRY(pen_arena_format(pen_graph_arena(s->graph), &names[i], "%s/%s", s->node->name,
+                                 suffixes[i]));
+        spec.output_count = i + 1;
+    }
+    spec.inputs = inputs;
+    spec.input_count = s->node->input_count;
+    spec.output_names = names;
+    PEN_TRY(pen_graph_copy_attributes(&s->copy, s->id, &spec));
+    pen_attribute_given attributes[PEN_NODE_ATTRIBUTES_LIMIT];
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < spec.attribute_count; i++) {
+        if (strcmp(spec.attributes[i].name, "layout") != 0)
+            attributes[count++] = spec.attributes[i];
+    }
+    spec.attributes = attributes;
+    spec.attribute_count = count;
+    return pen_graph_add_node(s->copy.to, &spec, out_node);
+}
+
+static pen_status spell_recurrent(layer_speller *s) {
+    pen_value_id inputs[PEN_RECURRENT_INPUT_COUNT];
+    pen_node_id made;
+    s->made = 0;
+    PEN_TRY(spell_recurrent_inputs(s, inputs));
+    PEN_TRY(spell_recurrent_node(s, inputs, &made));
+    s->copy.nodes[s->id.index] = made;
+    const uint32_t count = pen_graph_node(s->copy.to, made)->output_count;
+    for (uint32_t i = 0; i < count; i++) {
+        const pen_value_id output = s->node->outputs[i];
+        pen_value_id y = pen_graph_node(s->copy.to, made)->outputs[i];
+        if (!pen_value_is(output)) continue;
+        if (i == PEN_RECURRENT_Y) {
+            PEN_TRY(spell_transpose(s, y, 4, (const int64_t[]){2, 0, 1, 3}, &y));
+        } else {
+            PEN_TRY(spell_transpose(s, y, 3, (const int64_t[]){1, 0, 2}, &y));
+        }
+        PEN_TRY(pen_graph_rename_value(s->copy.to, y, pen_value_name(s->graph, output)));
+        pen_graph_copy_value(&s->copy, output, y);
+    }
+    return PEN_OK;
+}
+
 // ---- the graph
 
 static const struct {
@@ -288,15 +381,18 @@ pen_status pen_spell_layers(const pen_graph *graph, const pen_graph **out_graph)
     const uint32_t node_count = pen_graph_node_count(graph);
     bool any = false;
     for (uint32_t n = 0; n < node_count && !any; n++) {
-        any = spell_rule_of(&s, (pen_node_id){n}) != NULL;
+        any = spell_rule_of(&s, (pen_node_id){n}) != NULL || spell_is_batch_first(s.node);
     }
     *out_graph = graph;
     if (!any) return PEN_OK;
     PEN_TRY(pen_graph_copy_begin(graph, &s.copy));
     for (uint32_t n = 0; n < node_count; n++) {
         const spell_rule rule = spell_rule_of(&s, (pen_node_id){n});
-        if (rule != NULL && pen_graph_copy_computes(graph, (pen_node_id){n})) {
+        const bool computes = pen_graph_copy_computes(graph, (pen_node_id){n});
+        if (rule != NULL && computes) {
             PEN_TRY(spell_node(&s, rule));
+        } else if (computes && spell_is_batch_first(s.node)) {
+            PEN_TRY(spell_recurrent(&s));
         } else {
             PEN_TRY(pen_graph_copy_node(&s.copy, (pen_node_id){n}));
         }

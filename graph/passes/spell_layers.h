@@ -2,7 +2,8 @@
 // that exporters write for it, in operators that ONNX has had since operator set 13.
 //
 //   gelu, swish, mish; rms_normalization; layer_normalization without a scale;
-//   group_normalization, by way of instance_normalization
+//   group_normalization, by way of instance_normalization; lstm, gru and rnn whose examples come
+//   first (layout 1), which ONNX Runtime refuses, between transposes
 //
 // Types need not be known; where the axis of a normalisation counts from the first dimension and
 // the rank is not known, the node stays. The result keeps its name.

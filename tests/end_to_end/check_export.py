@@ -472,6 +472,14 @@ def compare(found, expected, options):
     return worst
 
 
+def check_inference(exported):
+    """Other programs take the model for inference: nothing drops, no statistics are the batch's."""
+    for node in exported.graph.node:
+        trains = any(a.name == "training_mode" and a.i for a in node.attribute)
+        if trains or node.op_type == "Dropout" and len(node.input) > 2 and node.input[2]:
+            raise Failed(f"{node.op_type} '{node.name}' has the form of training")
+
+
 def check(options):
     original = onnx.load(options.original)
     try:
@@ -483,6 +491,7 @@ def check(options):
         onnx.checker.check_model(exported, full_check=True)
     except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
         raise Failed(f"onnx.checker: {error}") from error
+    check_inference(exported)
     folded = compare_interfaces(original, exported)
     outputs = evaluate(exported, read_feeds(exported, options.inputs))
     name = options.output or exported.graph.output[0].name

@@ -52,6 +52,15 @@ penstock predict -q read_back.yaml -o back.npy
 a, b = n.load("own.npy"), n.load("back.npy")
 assert a.shape == (64, 10) and abs(a.sum(1) - 1).max() < 1e-5 and abs(a - b).max() < 1e-5, abs(a - b).max()'
 
+# and it trains on as the model itself does: dropout drops the same, batches have their statistics
+sed '/^outputs:/d' one.yaml >again.yaml
+penstock train --json --no-eval --parameters run/parameters.safetensors again.yaml >again.json
+penstock train --json --no-eval read_back.yaml >back.json 2>messages
+python3 -c 'import json
+a, b = ([s["loss"] for s in json.load(open(f))["steps"]] for f in ("again.json", "back.json"))
+assert len(a) == 6 and max(abs(p - q) for p, q in zip(a, b)) < 1e-4, (a, b)'
+grep -q 'keep their stored statistics' messages && die "its batch statistics do not learn: $(cat messages)"
+
 # cut after three steps, and on from there
 sed '/^outputs:/d' one.yaml >cut.yaml
 penstock train -q cut.yaml --checkpoint kept --every "3 steps" --steps 3

@@ -364,7 +364,7 @@ MODELS = {
 }
 
 
-def build(name):
+def build(name, _draw):
     """(model, one batch of inputs as a dict, labels, operator set)"""
     constructor, classes, opset = MODELS[name]
     torch.manual_seed(5)

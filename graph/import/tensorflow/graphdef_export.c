@@ -337,6 +337,7 @@ static pen_status export_all(exporter *export, const char *path, pen_arena *aren
     pen_file *file = NULL;
     pen_protobuf_writer writer;
     PEN_TRY(export_mark(export, arena));
+    if (path == NULL) return PEN_OK;
     pen_status status = pen_file_create_beside(path, &file);
     if (status != PEN_OK) return status;
     pen_protobuf_writer_init(&writer, pen_file_stream(file));
@@ -350,10 +351,11 @@ pen_status pen_graphdef_export(const pen_model *model, const pen_graphdef_export
                                const char *path) {
     static const pen_graphdef_export_options plain;
     if (model->tensorflow == NULL) {
-        return pen_error(PEN_UNSUPPORTED,
-                         "'%s': the model is %s; only one that came from TensorFlow is written as "
-                         "a TensorFlow graph (.pb), every model as ONNX (.onnx)",
-                         path, model->format);
+        return pen_error(
+            PEN_UNSUPPORTED,
+            "the model's format is %s; only one that came from TensorFlow is written as a "
+            "TensorFlow graph (.pb), every model as ONNX (.onnx)",
+            model->format);
     }
     pen_arena *arena;
     exporter export = {
@@ -361,5 +363,5 @@ pen_status pen_graphdef_export(const pen_model *model, const pen_graphdef_export
     PEN_TRY(pen_arena_create(&arena));
     const pen_status status = export_all(&export, path, arena);
     pen_arena_destroy(arena);
-    return pen_status_add_context(status, "while writing '%s'", path);
+    return path == NULL ? status : pen_status_add_context(status, "while writing '%s'", path);
 }

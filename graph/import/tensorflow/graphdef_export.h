@@ -22,7 +22,8 @@ typedef struct pen_graphdef_export_options {
     void *device_context;
 } pen_graphdef_export_options;
 
-// Writes `path`, atomically. `options` may be NULL.
+// Writes `path`, atomically; NULL: only looks whether the model can be written. `options` may be
+// NULL.
 //   UNSUPPORTED    the model did not come from TensorFlow
 //   INVALID_INPUT  its contents are more than a protobuf can hold
 //   NOT_FOUND, IO, OUT_OF_MEMORY

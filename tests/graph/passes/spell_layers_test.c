@@ -116,13 +116,15 @@ static void check_same_result(const pen_graph *a, const pen_graph *b) {
     run_graph first, second;
     run(&first, a);
     run(&second, b);
-    const pen_value_id y = pen_graph_output(a, 0), z = pen_graph_output(b, 0);
-    assert_string_equal(pen_value_name(a, y), pen_value_name(b, z));
-    for (int64_t k = 0; k < pen_tensor_count(&first.tensors[y.index]); k++) {
-        const double p = pen_tensor_get(&first.tensors[y.index], k);
-        const double q = pen_tensor_get(&second.tensors[z.index], k);
-        CHECK(fabs(p - q) <= 2e-6 * (1 + fabs(p)), "element %lld is %g, expected %g", (long long)k,
-              q, p);
+    for (uint32_t i = 0; i < pen_graph_output_count(a); i++) {
+        const pen_value_id y = pen_graph_output(a, i), z = pen_graph_output(b, i);
+        assert_string_equal(pen_value_name(a, y), pen_value_name(b, z));
+        for (int64_t k = 0; k < pen_tensor_count(&first.tensors[y.index]); k++) {
+            const double p = pen_tensor_get(&first.tensors[y.index], k);
+            const double q = pen_tensor_get(&second.tensors[z.index], k);
+            CHECK(fabs(p - q) <= 2e-6 * (1 + fabs(p)), "%s: element %lld is %g, expected %g",
+                  pen_value_name(a, y), (long long)k, q, p);
+        }
     }
 }
 
@@ -176,5 +178,57 @@ static void exported_constants_are_no_weights(void **state) {
     }
 }
 
-PEN_TEST_MAIN(cmocka_unit_test(spellings_say_the_same),
+static pen_value_id add_state(pen_graph *graph, const char *name, int64_t a, int64_t b, int64_t c) {
+    const int64_t dims[] = {a, b, c};
+    const pen_value value = {
+        .name = name, .kind = PEN_VALUE_INPUT, .type = pen_tensor_type_make(PEN_FLOAT32, 3, dims)};
+    pen_value_id made;
+    CHECK_OK(pen_graph_add_value(graph, &value, &made));
+    return made;
+}
+
+// Examples first becomes time first, between transposes; the results keep names and values.
+static void recurrent_nets_have_time_first(void **state) {
+    (void)state;
+    static const char *const outputs[] = {"y", "h", "c"};
+    const pen_infer_options options = {.evaluate = pen_reference_evaluate};
+    pen_graph *graph, *writable;
+    CHECK_OK(pen_graph_create(check_arena(), "test", &graph));
+    const pen_value_id inputs[] = {add_state(graph, "x", 2, 5, 3),
+                                   add_state(graph, "w", 2, 16, 3),
+                                   add_state(graph, "r", 2, 16, 4),
+                                   PEN_VALUE_NONE,
+                                   PEN_VALUE_NONE,
+                                   add_state(graph, "h0", 2, 2, 4),
+                                   add_state(graph, "c0", 2, 2, 4)};
+    const pen_attribute_given attributes[] = {pen_attribute_int("layout", 1),
+                                              pen_attribute_int("hidden_size", 4),
+                                              pen_attribute_text("direction", "bidirectional")};
+    pen_node_spec spec = pen_node_spec_make("lstm", "layer");
+    spec.inputs = inputs;
+    spec.input_count = 7;
+    spec.output_count = 3;
+    spec.output_names = outputs;
+    spec.attributes = attributes;
+    spec.attribute_count = 3;
+    pen_node_id node;
+    CHECK_OK(pen_graph_add_node(graph, &spec, &node));
+    for (uint32_t i = 0; i < 3; i++) {
+        CHECK_OK(pen_graph_add_output(graph, pen_graph_node(graph, node)->outputs[i]));
+    }
+    CHECK_OK(pen_infer_shapes(graph, &options));
+    const pen_graph *spelled;
+    CHECK_OK(pen_spell_layers(graph, &spelled));
+    memcpy(&writable, &spelled, sizeof writable); // it was made here
+    CHECK_OK(pen_infer_shapes(writable, &options));
+    assert_int_equal(pen_graph_node_count(spelled), 7);
+    for (uint32_t n = 0; n < 7; n++) {
+        const pen_node *made = pen_graph_node(spelled, (pen_node_id){n});
+        if (strcmp(made->op->name, "lstm") == 0) assert_int_equal(pen_node_int(made, "layout"), 0);
+    }
+    check_same_result(graph, spelled);
+}
+
+PEN_TEST_MAIN(cmocka_unit_test(recurrent_nets_have_time_first),
+              cmocka_unit_test(spellings_say_the_same),
               cmocka_unit_test(exported_constants_are_no_weights))
