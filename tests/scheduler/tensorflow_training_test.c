@@ -30,9 +30,10 @@ static const pen_job *classifier_job(pen_arena *arena, const char *model, const 
 
 // The largest difference of a parameter from what TensorFlow has after the same step, and its
 // largest element.
-static void check_parameter(const pen_tensor_store *store, const char *name, pen_arena *arena) {
+static void check_parameter(const pen_tensor_store *store, const char *model, const char *ours_name,
+                            const char *name, pen_arena *arena) {
     char path[256];
-    snprintf(path, sizeof path, MODELS "classifier.step_%s.npy", name);
+    snprintf(path, sizeof path, MODELS "%s.step_%s.npy", model, name);
     for (char *c = path + strlen(MODELS); *c != '\0'; c++) {
         if (*c == '/') *c = '+';
     }
@@ -40,7 +41,7 @@ static void check_parameter(const pen_tensor_store *store, const char *name, pen
     pen_npy_header header;
     CHECK_OK(pen_mapping_open(path, &mapping));
     CHECK_OK(pen_npy_read_header(mapping.bytes, mapping.length, path, &header));
-    const uint32_t index = training_find(store, name);
+    const uint32_t index = training_find(store, ours_name);
     assert_int_equal(store->tensors[index].bytes, header.data_bytes);
     float *ours, expected;
     CHECK_OK(PEN_NEW(arena, header.element_count, &ours));
@@ -64,7 +65,91 @@ static void a_step_is_tensorflows(void **state) {
     pen_trainer *trainer = training_start(classifier_job(arena, "file: " MODELS "classifier", ONE));
     training_step(trainer);
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        check_parameter(pen_trainer_tensors(trainer), names[i], arena);
+        check_parameter(pen_trainer_tensors(trainer), "classifier", names[i], names[i], arena);
+    }
+    pen_trainer_destroy(trainer);
+    pen_arena_destroy(arena);
+}
+
+// ---- recurrent nets
+
+static pen_trainer *recurrent_step(pen_arena *arena, const char *model_text, const char *name,
+                                   const char *input) {
+    pen_trainer *trainer = training_start(
+        training_job(arena,
+                     "version: 1\n"
+                     "model: {%s}\n"
+                     "data: {train: {format: npy, inputs: {%s: " MODELS
+                     "%s.input_0.npy}, labels: " MODELS "%s.labels.npy}}\n"
+                     "train: {loss: softmax_cross_entropy, optimizer: {sgd: {lr: 0.1}}, batch: %d, "
+                     "microbatches: 1, steps: 1, shuffle: false}\n" ONE,
+                     model_text, input, name, name, strcmp(name, "masked") == 0 ? 4 : 6));
+    training_step(trainer);
+    return trainer;
+}
+
+static const char *const recurrent_names[] = {
+    "lstm/lstm_cell/kernel",
+    "lstm/lstm_cell/recurrent_kernel",
+    "lstm/lstm_cell/bias",
+    "gru/gru_cell/kernel",
+    "gru/gru_cell/recurrent_kernel",
+    "gru/gru_cell/bias",
+    "gru_before/gru_cell_1/kernel",
+    "gru_before/gru_cell_1/recurrent_kernel",
+    "gru_before/gru_cell_1/bias",
+    "rnn/simple_rnn_cell/kernel",
+    "rnn/simple_rnn_cell/bias",
+    "dense/kernel",
+    "dense/bias",
+};
+
+static void a_step_of_recurrent_nets_is_kerass(void **state) {
+    (void)state;
+    static const char *const masked_names[] = {
+        "table/embeddings",
+        "both/forward_gru/gru_cell_5/kernel",
+        "both/forward_gru/gru_cell_5/recurrent_kernel",
+        "both/forward_gru/gru_cell_5/bias",
+        "both/backward_gru/gru_cell_6/kernel",
+        "both/backward_gru/gru_cell_6/bias",
+        "dense/kernel",
+    };
+    pen_arena *arena = check_arena();
+    pen_trainer *trainer = recurrent_step(arena, "file: " MODELS "recurrent", "recurrent", "x");
+    for (size_t i = 0; i < sizeof recurrent_names / sizeof recurrent_names[0]; i++) {
+        check_parameter(pen_trainer_tensors(trainer), "recurrent", recurrent_names[i],
+                        recurrent_names[i], arena);
+    }
+    pen_trainer_destroy(trainer);
+    trainer = recurrent_step(arena, "file: " MODELS "masked", "masked", "x");
+    for (size_t i = 0; i < sizeof masked_names / sizeof masked_names[0]; i++) {
+        check_parameter(pen_trainer_tensors(trainer), "masked", masked_names[i], masked_names[i],
+                        arena);
+    }
+    pen_trainer_destroy(trainer);
+    pen_arena_destroy(arena);
+}
+
+// Frozen, and of functions that have no name, so that the loops are unrolled: the same step.
+static void an_unrolled_step_is_kerass(void **state) {
+    (void)state;
+    static const char *const names[][2] = {
+        {"model_1/lstm/lstm_cell_1/MatMul/ReadVariableOp/resource", "lstm/lstm_cell/kernel"},
+        {"model_1/lstm/lstm_cell_1/BiasAdd/ReadVariableOp/resource", "lstm/lstm_cell/bias"},
+        {"model_1/gru/gru_cell_2/ReadVariableOp/resource", "gru/gru_cell/bias"},
+        {"model_1/gru/gru_cell_2/MatMul_1/ReadVariableOp/resource",
+         "gru/gru_cell/recurrent_kernel"},
+        {"model_1/gru_before/gru_cell_3/ReadVariableOp/resource",
+         "gru_before/gru_cell_1/recurrent_kernel"},
+        {"model_1/rnn/simple_rnn_cell_1/MatMul_1/ReadVariableOp/resource",
+         "rnn/simple_rnn_cell/recurrent_kernel"},
+    };
+    pen_arena *arena = check_arena();
+    pen_trainer *trainer =
+        recurrent_step(arena, "file: " MODELS "recurrent_loops.pb, unfreeze: .", "recurrent", "x");
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        check_parameter(pen_trainer_tensors(trainer), "recurrent", names[i][0], names[i][1], arena);
     }
     pen_trainer_destroy(trainer);
     pen_arena_destroy(arena);
@@ -113,6 +198,8 @@ static void a_frozen_graph_is_trained_on_as_many_devices(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_step_is_tensorflows),
+        cmocka_unit_test(a_step_of_recurrent_nets_is_kerass),
+        cmocka_unit_test(an_unrolled_step_is_kerass),
         cmocka_unit_test(a_frozen_graph_is_trained_on_as_many_devices),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

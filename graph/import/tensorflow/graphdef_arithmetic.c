@@ -342,6 +342,37 @@ static pen_status evaluate_binary(pen_graphdef_draft *draft, uint32_t trial,
     return PEN_OK;
 }
 
+static bool evaluate_one_truth(const char *op, int64_t a, int64_t b) {
+    if (strcmp(op, "Less") == 0) return a < b;
+    if (strcmp(op, "LessEqual") == 0) return a <= b;
+    if (strcmp(op, "Greater") == 0) return a > b;
+    if (strcmp(op, "GreaterEqual") == 0) return a >= b;
+    if (strcmp(op, "Equal") == 0) return a == b;
+    if (strcmp(op, "NotEqual") == 0) return a != b;
+    return strcmp(op, "LogicalAnd") == 0 ? a != 0 && b != 0 : a != 0 || b != 0;
+}
+
+// Comparisons of integers, and what is made of them.
+static pen_status evaluate_truth(pen_graphdef_draft *draft, uint32_t trial,
+                                 pen_graphdef_ints_known *out_ints) {
+    const char *op = pen_graphdef_draft_node(draft)->op;
+    const bool is_not = strcmp(op, "LogicalNot") == 0;
+    const pen_graphdef_ints_known *a = pen_graphdef_operand_trial(draft, 0, trial);
+    const pen_graphdef_ints_known *b = pen_graphdef_operand_trial(draft, is_not ? 0 : 1, trial);
+    if (a == NULL || b == NULL) return PEN_OK;
+    if (a->count != b->count && a->count != 1 && b->count != 1) return PEN_OK;
+    const uint32_t count = a->count == 1 ? b->count : a->count;
+    for (uint32_t i = 0; i < count; i++) {
+        const int64_t left = a->integers[a->count == 1 ? 0 : i];
+        const int64_t right = b->integers[b->count == 1 ? 0 : i];
+        out_ints->integers[i] = is_not ? left == 0 : evaluate_one_truth(op, left, right);
+    }
+    out_ints->count = count;
+    out_ints->is_scalar = a->is_scalar && b->is_scalar;
+    out_ints->is_known = true;
+    return PEN_OK;
+}
+
 static pen_status evaluate_negative(pen_graphdef_draft *draft, uint32_t trial,
                                     pen_graphdef_ints_known *out_ints) {
     const pen_graphdef_ints_known *a = pen_graphdef_operand_trial(draft, 0, trial);
@@ -379,6 +410,12 @@ static pen_status evaluate_reduce(pen_graphdef_draft *draft, uint32_t trial,
     return PEN_OK;
 }
 
+#define TRUTH(name, ours, conversion)                                                              \
+    {                                                                                              \
+        .op = (name), .op_name = (ours), .convert = (conversion), .evaluate = evaluate_truth,      \
+        .is_truth = true                                                                           \
+    }
+
 static const pen_graphdef_mapping arithmetic_mappings[] = {
     {.op = "Abs", .op_name = "abs", .convert = convert_unary},
     {.op = "Acos", .op_name = "acos", .convert = convert_unary},
@@ -397,7 +434,7 @@ static const pen_graphdef_mapping arithmetic_mappings[] = {
     {.op = "Div", .op_name = "div", .convert = convert_binary, .evaluate = evaluate_binary},
     {.op = "Elu", .op_name = "elu", .convert = convert_unary},
     {.op = "EnsureShape", .convert = convert_pass},
-    {.op = "Equal", .op_name = "equal", .convert = convert_binary},
+    TRUTH("Equal", "equal", convert_binary),
     {.op = "Erf", .op_name = "erf", .convert = convert_unary},
     {.op = "Erfc", .convert = convert_erfc},
     {.op = "Exp", .op_name = "exp", .convert = convert_unary},
@@ -411,19 +448,19 @@ static const pen_graphdef_mapping arithmetic_mappings[] = {
      .op_name = "floor_mod",
      .convert = convert_floor_mod,
      .evaluate = evaluate_binary},
-    {.op = "Greater", .op_name = "greater", .convert = convert_binary},
-    {.op = "GreaterEqual", .op_name = "greater_or_equal", .convert = convert_binary},
+    TRUTH("Greater", "greater", convert_binary),
+    TRUTH("GreaterEqual", "greater_or_equal", convert_binary),
     {.op = "Identity", .convert = convert_pass},
     {.op = "IdentityN", .convert = convert_pass},
     {.op = "Inv", .op_name = "reciprocal", .convert = convert_unary},
     {.op = "LeakyRelu", .op_name = "leaky_relu", .convert = convert_leaky_relu},
-    {.op = "Less", .op_name = "less", .convert = convert_binary},
-    {.op = "LessEqual", .op_name = "less_or_equal", .convert = convert_binary},
+    TRUTH("Less", "less", convert_binary),
+    TRUTH("LessEqual", "less_or_equal", convert_binary),
     {.op = "Log", .op_name = "log", .convert = convert_unary},
     {.op = "Log1p", .convert = convert_log1p},
-    {.op = "LogicalAnd", .op_name = "and", .convert = convert_binary},
-    {.op = "LogicalNot", .op_name = "not", .convert = convert_unary},
-    {.op = "LogicalOr", .op_name = "or", .convert = convert_binary},
+    TRUTH("LogicalAnd", "and", convert_binary),
+    TRUTH("LogicalNot", "not", convert_unary),
+    TRUTH("LogicalOr", "or", convert_binary),
     {.op = "Max", .op_name = "reduce_max", .convert = convert_reduce, .evaluate = evaluate_reduce},
     {.op = "Maximum", .op_name = "max", .convert = convert_binary, .evaluate = evaluate_binary},
     {.op = "Mean", .op_name = "reduce_mean", .convert = convert_reduce},
@@ -432,7 +469,7 @@ static const pen_graphdef_mapping arithmetic_mappings[] = {
     {.op = "Minimum", .op_name = "min", .convert = convert_binary, .evaluate = evaluate_binary},
     {.op = "Mul", .op_name = "mul", .convert = convert_binary, .evaluate = evaluate_binary},
     {.op = "Neg", .op_name = "neg", .convert = convert_unary, .evaluate = evaluate_negative},
-    {.op = "NotEqual", .convert = convert_not_equal},
+    TRUTH("NotEqual", NULL, convert_not_equal),
     {.op = "PlaceholderWithDefault", .convert = convert_pass},
     {.op = "Pow", .op_name = "pow", .convert = convert_binary},
     {.op = "PreventGradient", .convert = convert_pass},

@@ -216,6 +216,10 @@ static pen_status draft_check_operand(const pen_graphdef_draft *draft, uint32_t 
     PEN_TRY(pen_graphdef_draft_need(draft, input + 1));
     const pen_graphdef_result *result = draft->operands[input];
     if (pen_value_is(result->plain.in[0]) || pen_value_is(result->first.in[0])) return PEN_OK;
+    if (result->list != NULL) {
+        return pen_error(PEN_UNSUPPORTED, "operand %u, '%.100s', is a list of tensors", input,
+                         result->name);
+    }
     return pen_error(PEN_UNSUPPORTED, "operand %u, '%.100s', is of a type that Penstock has not",
                      input, result->name);
 }

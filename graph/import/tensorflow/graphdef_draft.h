@@ -11,6 +11,8 @@
 #include "graph/import/tensorflow/graphdef_flatten.h"
 #include "graph/import/tensorflow/graphdef_mapping.h"
 
+typedef struct pen_graphdef_list pen_graphdef_list; // graphdef_list.h
+
 // An output of a node of TensorFlow. Forms that are not there yet are PEN_VALUE_NONE in the graph.
 typedef struct pen_graphdef_result {
     bool is_made;
@@ -18,6 +20,7 @@ typedef struct pen_graphdef_result {
     pen_graphdef_value plain; // as TensorFlow has it
     pen_graphdef_value first; // of four dimensions, channels first
     const pen_graphdef_ints_known *ints[PEN_GRAPHDEF_TRIALS]; // NULL: not known
+    pen_graphdef_list *list; // of a list of tensors, or a TensorArray; else NULL
 } pen_graphdef_result;
 
 // Nodes of the graph, and the devices that theirs of TensorFlow ask for.

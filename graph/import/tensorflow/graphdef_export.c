@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/limits.h"
 #include "graph/import/protobuf_writer.h"
+#include "graph/import/tensorflow/graphdef_body.h"
 #include "graph/import/tensorflow/graphdef_coverage.h"
 #include "graph/import/tensorflow/graphdef_import.h"
 #include "graph/import/tensorflow/graphdef_tensor.h"
@@ -324,6 +325,12 @@ static pen_status export_mark(exporter *export, pen_arena *arena) {
         pen_value_id id;
         const pen_value *value = export_value(export, n, &id);
         export->written[n] = export_stand_in(export, n, 0) == NULL;
+        if (pen_graphdef_is_control(&origin->flat->nodes[n])) {
+            return pen_error(PEN_UNSUPPORTED,
+                             "'%.100s' is a loop or conditional, which Penstock puts its rounds in "
+                             "the place of; write the model as ONNX (.onnx)",
+                             origin->flat->nodes[n].name);
+        }
         if (value != NULL) bytes += pen_tensor_type_bytes(&value->type);
     }
     if (bytes <= EXPORT_BYTES_LIMIT) return PEN_OK;

@@ -45,6 +45,10 @@ static pen_status flatten_add(pen_graphdef_flat *flat, const pen_graphdef_node *
     return PEN_OK;
 }
 
+pen_status pen_graphdef_flat_add(pen_graphdef_flat *flat, const pen_graphdef_node *node) {
+    return flatten_add(flat, node, 0);
+}
+
 uint32_t pen_graphdef_flat_find(const pen_graphdef_flat *flat, const char *name) {
     return pen_name_map_find(&flat->index, name); // PEN_NAME_MAP_NONE is UINT32_MAX
 }

@@ -43,6 +43,10 @@ typedef struct pen_graphdef_flat {
 PEN_NODISCARD pen_status pen_graphdef_flatten(const pen_graphdef *graph, pen_arena *arena,
                                               pen_graphdef_flat *out_flat);
 
+// Adds a node at the end. INVALID_INPUT: its name is taken.
+PEN_NODISCARD pen_status pen_graphdef_flat_add(pen_graphdef_flat *flat,
+                                               const pen_graphdef_node *node);
+
 // The node of that name; UINT32_MAX when there is none.
 uint32_t pen_graphdef_flat_find(const pen_graphdef_flat *flat, const char *name);
 

@@ -13,9 +13,10 @@
 // Nodes that are there for what they do, or for what else reads them.
 static bool format_is_no_output(const pen_graphdef_node *node) {
     static const char *const beginnings[] = {
-        "Assign",  "Save",   "Restore", "Merge",       "VarIs",   "IsVari",
-        "Shard",   "Assert", "Summary", "Write",       "Print",   "Init",
-        "Destroy", "NoOp",   "Const",   "Placeholder", "StringJ", "Resource"};
+        "Assign",  "Save",   "Restore", "Merge",         "VarIs",   "IsVari",
+        "Shard",   "Assert", "Summary", "Write",         "Print",   "Init",
+        "Destroy", "NoOp",   "Const",   "Placeholder",   "StringJ", "Resource",
+        "Enter",   "Exit",   "Switch",  "NextIteration", "LoopCond"};
     const size_t length = strlen(node->op);
     for (size_t i = 0; i < sizeof beginnings / sizeof beginnings[0]; i++) {
         if (strncmp(node->op, beginnings[i], strlen(beginnings[i])) == 0) return true;

@@ -5,72 +5,65 @@
 #include "base/pattern.h"
 #include "base/text.h"
 #include "graph/import/tensorflow/graphdef_coverage.h"
-#include "graph/import/tensorflow/graphdef_draft.h"
-#include "graph/import/tensorflow/graphdef_tensor.h"
+#include "graph/import/tensorflow/graphdef_frames.h"
+#include "graph/import/tensorflow/graphdef_importer.h"
 #include "graph/op.h"
-
-// Sizes of axis `i` in the trials, where the model leaves it open: primes, none of them usual.
-static const int64_t import_sizes[PEN_GRAPHDEF_TRIALS][PEN_RANK_LIMIT] = {
-    {3, 17, 23, 31, 41, 47, 59, 67},
-    {5, 19, 29, 37, 43, 53, 61, 71},
-};
-
-typedef struct importer {
-    const pen_graphdef_request *request;
-    const pen_graphdef_flat *flat;
-    pen_graphdef_order order;
-    pen_arena *arena;
-    const char *path;
-    pen_graph *graphs[PEN_GRAPHDEF_COPIES];
-    pen_pattern *unfreeze; // or NULL
-    uint32_t unfrozen_count;
-    uint32_t *result_counts;        // [flat's count]
-    pen_graphdef_result ***results; // [flat's count][result_counts]
-    bool *is_statistic;             // [flat's count]
-    uint64_t splat_bytes;
-    pen_graphdef_origin *origin;
-    pen_graphdef_pins pins;
-} importer;
 
 // ---- preparations
 
-static uint32_t import_read(const importer *import, const pen_graphdef_input *input) {
-    return pen_graphdef_flat_find(import->flat, input->node);
+static uint32_t import_read(const pen_graphdef_importer *import, const pen_graphdef_input *input) {
+    return pen_graphdef_flat_find(import->body->flat, input->node);
 }
 
-static void import_count_result(importer *import, const pen_graphdef_input *input) {
+static void import_count_result(pen_graphdef_importer *import, const pen_graphdef_input *input) {
     const uint32_t n = import_read(import, input);
     if (n == UINT32_MAX || import->result_counts[n] > input->output) return;
     import->result_counts[n] = input->output + 1;
 }
 
-static pen_status import_make_results(importer *import) {
-    const pen_graphdef_request *request = import->request;
-    for (uint32_t i = 0; i < import->order.count; i++) {
-        const pen_graphdef_node *node = &import->flat->nodes[import->order.nodes[i]];
+static void import_count_results(pen_graphdef_importer *import) {
+    const pen_graphdef_body *body = import->body;
+    for (uint32_t i = 0; i < body->order.count; i++) {
+        const pen_graphdef_node *node = &body->flat->nodes[body->order.nodes[i]];
+        import->result_counts[body->order.nodes[i]] = 1;
         for (uint32_t k = 0; k < pen_graphdef_data_inputs(node); k++) {
             import_count_result(import, &node->inputs[k]);
         }
     }
-    for (uint32_t i = 0; i < request->output_count; i++) {
-        import_count_result(import, &request->outputs[i].at);
+    for (uint32_t i = 0; i < body->output_count; i++) {
+        import_count_result(import, &body->outputs[i]);
     }
-    for (uint32_t i = 0; i < import->order.count; i++) {
-        const uint32_t n = import->order.nodes[i];
-        pen_graphdef_result *made;
-        const uint32_t count = import->result_counts[n];
-        PEN_TRY(PEN_NEW(import->arena, count, &made));
-        PEN_TRY(PEN_NEW(import->arena, count, &import->results[n]));
-        for (uint32_t k = 0; k < count; k++) {
-            made[k] = (pen_graphdef_result){.name = import->flat->nodes[n].name,
-                                            .plain = PEN_GRAPHDEF_VALUE_NONE,
-                                            .first = PEN_GRAPHDEF_VALUE_NONE};
-            if (k > 0) {
-                PEN_TRY(pen_arena_format(import->arena, &made[k].name, "%s:%u",
-                                         import->flat->nodes[n].name, k));
-            }
-            import->results[n][k] = &made[k];
-        }
+    for (uint32_t a = 0; a < body->argument_count; a++) { // those that nobody reads, too
+        import->result_counts[body->arguments[a]] = 1;
+    }
+}
+
+// The name of a node in the graph.
+static pen_status import_name(const pen_graphdef_importer *import, uint32_t n,
+                              const char **out_name) {
+    const char *name = import->body->flat->nodes[n].name;
+    const size_t shared = import->body->shared_bytes;
+    *out_name = name;
+    if (!import->is_inner) return PEN_OK;
+    const bool is_kept = import->is_kept[n];
+    const bool shares = strncmp(name, import->body->shared_name, shared) == 0;
+    return pen_arena_format(import->arena, out_name, "%s/%s",
+                            is_kept ? import->prefix_kept : import->prefix,
+                            shares ? name + shared : name);
+}
+
+pen_status pen_graphdef_importer_renew(pen_graphdef_importer *import, uint32_t n) {
+    pen_graphdef_result *made;
+    const uint32_t count = import->result_counts[n];
+    const char *name;
+    PEN_TRY(import_name(import, n, &name));
+    PEN_TRY(PEN_NEW(import->arena, count, &made));
+    PEN_TRY(PEN_NEW(import->arena, count, &import->results[n]));
+    for (uint32_t k = 0; k < count; k++) {
+        made[k] = (pen_graphdef_result){
+            .name = name, .plain = PEN_GRAPHDEF_VALUE_NONE, .first = PEN_GRAPHDEF_VALUE_NONE};
+        if (k > 0) PEN_TRY(pen_arena_format(import->arena, &made[k].name, "%s:%u", name, k));
+        import->results[n][k] = &made[k];
     }
     return PEN_OK;
 }
@@ -85,11 +78,11 @@ static bool import_passes_on(const pen_graphdef_node *node) {
 }
 
 // Follows an operand to the constant or variable it is, and marks that.
-static void import_mark_statistic(importer *import, const pen_graphdef_input *input) {
-    for (uint32_t steps = 0; steps < import->flat->count; steps++) {
+static void import_mark_statistic(pen_graphdef_importer *import, const pen_graphdef_input *input) {
+    for (uint32_t steps = 0; steps < import->body->flat->count; steps++) {
         const uint32_t n = import_read(import, input);
         if (n == UINT32_MAX) return;
-        const pen_graphdef_node *node = &import->flat->nodes[n];
+        const pen_graphdef_node *node = &import->body->flat->nodes[n];
         const uint32_t next = strcmp(node->op, "IdentityN") == 0 ? input->output : 0;
         if (!import_passes_on(node) || next >= node->input_count) {
             import->is_statistic[n] = true;
@@ -99,9 +92,9 @@ static void import_mark_statistic(importer *import, const pen_graphdef_input *in
     }
 }
 
-static void import_mark_statistics(importer *import) {
-    for (uint32_t i = 0; i < import->order.count; i++) {
-        const pen_graphdef_node *node = &import->flat->nodes[import->order.nodes[i]];
+static void import_mark_statistics(pen_graphdef_importer *import) {
+    for (uint32_t i = 0; i < import->body->order.count; i++) {
+        const pen_graphdef_node *node = &import->body->flat->nodes[import->body->order.nodes[i]];
         const pen_graphdef_mapping *mapping = pen_graphdef_mapping_find(node->op);
         if (mapping == NULL || mapping->statistics == 0) continue;
         for (uint32_t k = 0; k < pen_graphdef_data_inputs(node) && k < 32; k++) {
@@ -112,164 +105,16 @@ static void import_mark_statistics(importer *import) {
     }
 }
 
-// ---- given values
-
-static pen_status import_add_value(importer *import, const pen_value *spec,
-                                   pen_graphdef_value *out_value) {
-    for (uint32_t copy = 0; copy < PEN_GRAPHDEF_COPIES; copy++) {
-        PEN_TRY(pen_graph_add_own_value(import->graphs[copy], spec, &out_value->in[copy]));
-    }
-    return PEN_OK;
-}
-
-static pen_status import_note_ints(importer *import, const pen_tensor_type *type, const void *data,
-                                   pen_graphdef_result *result) {
-    const bool has_ints = pen_element_is_integer(type->element) || type->element == PEN_BOOL;
-    if (!has_ints || type->shape.rank > 1) return PEN_OK;
-    const int64_t count = pen_shape_element_count(&type->shape);
-    if (count > PEN_GRAPHDEF_INTS_LIMIT) return PEN_OK;
-    pen_graphdef_ints_known *ints;
-    PEN_TRY(PEN_NEW(import->arena, 1, &ints));
-    const size_t size = pen_element_bytes(type->element);
-    for (int64_t i = 0; i < count; i++) {
-        int64_t integer = 0;
-        memcpy(&integer, (const uint8_t *)data + (size_t)i * size, size);
-        const unsigned shift = 64 - 8 * (unsigned)size;
-        const bool is_signed = pen_element_is_signed(type->element);
-        if (is_signed) integer = (int64_t)((uint64_t)integer << shift) >> shift;
-        ints->integers[i] = integer;
-    }
-    ints->is_known = true;
-    ints->is_scalar = type->shape.rank == 0;
-    ints->count = (uint32_t)count;
-    result->ints[0] = result->ints[1] = ints;
-    return PEN_OK;
-}
-
-static pen_status import_constant(importer *import, uint32_t n) {
-    const pen_graphdef_node *node = &import->flat->nodes[n];
-    const pen_graphdef_attribute *value = pen_graphdef_attribute_find(node, "value");
-    pen_graphdef_result *result = import->results[n][0];
-    int64_t data_type;
-    pen_value spec = {.name = node->name,
-                      .kind = PEN_VALUE_CONSTANT,
-                      .source = {.file = import->path, .position = node->position}};
-    if (value == NULL || value->kind != PEN_GRAPHDEF_TENSOR) {
-        return pen_error(PEN_INVALID_INPUT, "it has no value");
-    }
-    result->is_made = true;
-    PEN_TRY(pen_graphdef_tensor_type(&value->message, &spec.type, &data_type));
-    if (spec.type.element == PEN_ELEMENT_UNKNOWN) return PEN_OK; // said by who reads it
-    PEN_TRY(pen_graphdef_tensor_data(&value->message, &spec.type, import->arena,
-                                     &import->splat_bytes, &spec.data));
-    spec.data_bytes = pen_tensor_type_bytes(&spec.type);
-    const bool can_train = pen_element_is_float(spec.type.element) && spec.type.shape.rank > 0 &&
-                           !import->is_statistic[n];
-    if (can_train && import->unfreeze != NULL &&
-        pen_pattern_matches(import->unfreeze, node->name)) {
-        spec.kind = PEN_VALUE_PARAMETER;
-        spec.trainable = true;
-        import->unfrozen_count++;
-        import->origin->value_names[n] = node->name;
-    }
-    PEN_TRY(import_note_ints(import, &spec.type, spec.data, result));
-    return import_add_value(import, &spec, &result->plain);
-}
-
-static pen_status import_variable(importer *import, uint32_t n) {
-    const pen_graphdef_node *node = &import->flat->nodes[n];
-    const pen_graphdef_request *request = import->request;
-    pen_graphdef_contents contents = {.name = node->name};
-    if (request->find_variable != NULL) {
-        PEN_TRY(request->find_variable(request->variable_context, node, &contents));
-    }
-    if (contents.data == NULL) {
-        return pen_error(
-            PEN_INVALID_INPUT,
-            "variable '%.100s' has no contents: give a SavedModel whose variables were "
-            "saved, or a graph that was frozen",
-            contents.name);
-    }
-    const bool is_float = pen_element_is_float(contents.type.element);
-    pen_value spec = {.name = contents.name,
-                      .type = contents.type,
-                      .kind = !is_float                 ? PEN_VALUE_CONSTANT
-                              : import->is_statistic[n] ? PEN_VALUE_STATE
-                                                        : PEN_VALUE_PARAMETER,
-                      .data = contents.data,
-                      .data_bytes = pen_tensor_type_bytes(&contents.type),
-                      .source = {.file = import->path, .position = node->position}};
-    spec.trainable = spec.kind == PEN_VALUE_PARAMETER && !contents.is_frozen;
-    if (spec.kind == PEN_VALUE_PARAMETER && import->unfreeze != NULL &&
-        pen_pattern_matches(import->unfreeze, contents.name)) {
-        spec.trainable = true;
-        import->unfrozen_count++;
-    }
-    pen_graphdef_result *result = import->results[n][0];
-    result->is_made = true;
-    PEN_TRY(import_add_value(import, &spec, &result->plain));
-    import->origin->value_names[n] = pen_value_name(import->graphs[0], result->plain.in[0]);
-    import->origin->data_types[n] = pen_graphdef_data_type(contents.type.element);
-    return import_note_ints(import, &spec.type, spec.data, result);
-}
-
-static pen_status import_input_type(importer *import, const char *name, pen_tensor_type *type,
-                                    pen_tensor_type *out_trials) {
-    for (uint32_t trial = 0; trial < PEN_GRAPHDEF_TRIALS; trial++) {
-        out_trials[trial] = *type;
-        for (uint32_t d = 0; d < type->shape.rank; d++) {
-            if (type->shape.dims[d] >= 0) continue;
-            out_trials[trial].shape.dims[d] = import_sizes[trial][d];
-        }
-        PEN_TRY(pen_tensor_type_check(&out_trials[trial]));
-    }
-    for (uint32_t d = 0; d < type->shape.rank; d++) {
-        const char *symbol = "batch";
-        if (type->shape.dims[d] >= 0) continue;
-        if (d > 0) PEN_TRY(pen_arena_format(import->arena, &symbol, "%s_%u", name, d));
-        PEN_TRY(pen_graph_add_symbol(import->graphs[0], symbol, &type->shape.dims[d]));
-    }
-    return PEN_OK;
-}
-
-static pen_status import_input(importer *import, uint32_t n, const char *name) {
-    const pen_graphdef_node *node = &import->flat->nodes[n];
-    const pen_graphdef_attribute *shape = pen_graphdef_attribute_find(node, "shape");
-    pen_value spec = {.name = name != NULL ? name : node->name,
-                      .kind = PEN_VALUE_INPUT,
-                      .source = {.file = import->path, .position = node->position}};
-    bool is_known = false;
-    pen_tensor_type trials[PEN_GRAPHDEF_TRIALS];
-    if (shape != NULL && shape->kind == PEN_GRAPHDEF_SHAPE) {
-        PEN_TRY(pen_graphdef_shape_read(&shape->message, &spec.type.shape, &is_known));
-    }
-    spec.type.element = pen_graphdef_type(node, "dtype", PEN_ELEMENT_UNKNOWN);
-    if (!is_known) {
-        return pen_error(PEN_UNSUPPORTED,
-                         "input '%.100s' has an unknown number of dimensions; expected a shape",
-                         spec.name);
-    }
-    pen_graphdef_result *result = import->results[n][0];
-    result->is_made = true;
-    PEN_TRY(import_input_type(import, spec.name, &spec.type, trials));
-    PEN_TRY(pen_graph_add_value(import->graphs[0], &spec, &result->plain.in[0]));
-    for (uint32_t trial = 0; trial < PEN_GRAPHDEF_TRIALS; trial++) {
-        spec.type = trials[trial];
-        PEN_TRY(
-            pen_graph_add_value(import->graphs[trial + 1], &spec, &result->plain.in[trial + 1]));
-    }
-    import->origin->value_names[n] = spec.name;
-    return PEN_OK;
-}
-
 // ---- nodes
 
 // The element type of a node's first output, if an attribute says so.
-static pen_element_type import_output_element(const pen_graphdef_node *node) {
+static pen_element_type import_output_element(const pen_graphdef_mapping *mapping,
+                                              const pen_graphdef_node *node) {
     static const char *const names[] = {"out_type", "output_type", "DstT", "dtype",
                                         "Tparams",  "T",           "Tidx"};
     const bool asks_shape = strcmp(node->op, "Shape") == 0 || strcmp(node->op, "Size") == 0 ||
                             strcmp(node->op, "Rank") == 0;
+    if (mapping->is_truth) return PEN_BOOL;
     if (asks_shape) return pen_graphdef_type(node, "out_type", PEN_INT32); // T is what is asked
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         const pen_element_type element = pen_graphdef_type(node, names[i], PEN_ELEMENT_UNKNOWN);
@@ -278,10 +123,11 @@ static pen_element_type import_output_element(const pen_graphdef_node *node) {
     return PEN_INT32;
 }
 
-static pen_status import_evaluate(importer *import, pen_graphdef_draft *draft) {
+static pen_status import_evaluate(pen_graphdef_importer *import, pen_graphdef_draft *draft) {
     pen_graphdef_result *result = draft->results[0];
     if (draft->mapping->evaluate == NULL) return PEN_OK;
-    if (!pen_element_is_integer(import_output_element(draft->node))) return PEN_OK;
+    const pen_element_type element = import_output_element(draft->mapping, draft->node);
+    if (!pen_element_is_integer(element) && element != PEN_BOOL) return PEN_OK;
     for (uint32_t trial = 0; trial < PEN_GRAPHDEF_TRIALS; trial++) {
         pen_graphdef_ints_known *ints;
         PEN_TRY(PEN_NEW(import->arena, 1, &ints));
@@ -292,9 +138,10 @@ static pen_status import_evaluate(importer *import, pen_graphdef_draft *draft) {
 }
 
 // Where integers are known, the copy gets them as a constant.
-static pen_status import_set_ints(importer *import, pen_graphdef_draft *draft, bool all) {
+static pen_status import_set_ints(pen_graphdef_importer *import, pen_graphdef_draft *draft,
+                                  bool all) {
     pen_graphdef_result *result = draft->results[0];
-    const pen_element_type element = import_output_element(draft->node);
+    const pen_element_type element = import_output_element(draft->mapping, draft->node);
     for (uint32_t copy = all ? 0 : 1; copy < PEN_GRAPHDEF_COPIES; copy++) {
         const pen_graphdef_ints_known *ints = result->ints[copy == 0 ? 0 : copy - 1];
         if (ints == NULL) continue;
@@ -305,8 +152,9 @@ static pen_status import_set_ints(importer *import, pen_graphdef_draft *draft, b
     return PEN_OK;
 }
 
-static pen_status import_operand(importer *import, const pen_graphdef_input *input,
-                                 pen_graphdef_result **out_operand) {
+pen_status pen_graphdef_importer_operand(pen_graphdef_importer *import,
+                                         const pen_graphdef_input *input,
+                                         pen_graphdef_result **out_operand) {
     const uint32_t read = import_read(import, input);
     const bool is_there = read != UINT32_MAX && input->output < import->result_counts[read] &&
                           import->results[read] != NULL;
@@ -314,40 +162,60 @@ static pen_status import_operand(importer *import, const pen_graphdef_input *inp
         *out_operand = import->results[read][input->output];
         return PEN_OK;
     }
-    return pen_error(
-        PEN_UNSUPPORTED, "it reads output %u of '%.100s' (%.100s), which Penstock has not",
-        input->output, input->node, read != UINT32_MAX ? import->flat->nodes[read].op : "no node");
+    return pen_error(PEN_UNSUPPORTED,
+                     "it reads output %u of '%.100s' (%.100s), which Penstock has not",
+                     input->output, input->node,
+                     read != UINT32_MAX ? import->body->flat->nodes[read].op : "no node");
 }
 
-static pen_status import_operands(importer *import, uint32_t n, pen_graphdef_draft *draft) {
+static pen_status import_operands(pen_graphdef_importer *import, uint32_t n,
+                                  pen_graphdef_draft *draft) {
     const pen_graphdef_node *node = draft->node;
     uint32_t first = 0, count = pen_graphdef_data_inputs(node);
-    if (import->order.merged[n] != UINT32_MAX) {
-        first = import->order.merged[n];
+    if (import->body->order.merged[n] != UINT32_MAX) {
+        first = import->body->order.merged[n];
         count = 1;
     } else if (pen_graphdef_reads_first(node) && count > 1) {
         count = 1;
     }
     PEN_TRY(PEN_NEW(import->arena, count, &draft->operands));
     for (uint32_t i = 0; i < count; i++) {
-        PEN_TRY(import_operand(import, &node->inputs[first + i], &draft->operands[i]));
+        PEN_TRY(
+            pen_graphdef_importer_operand(import, &node->inputs[first + i], &draft->operands[i]));
     }
     draft->operand_count = count;
     return PEN_OK;
 }
 
-static pen_status import_convert(importer *import, uint32_t n) {
-    const pen_graphdef_node *node = &import->flat->nodes[n];
+// The node, under its name in the graph.
+static pen_status import_named(const pen_graphdef_importer *import, uint32_t n,
+                               const pen_graphdef_node **out_node) {
+    const pen_graphdef_node *node = &import->body->flat->nodes[n];
+    pen_graphdef_node *named;
+    *out_node = node;
+    if (!import->is_inner) return PEN_OK;
+    PEN_TRY(PEN_NEW(import->arena, 1, &named));
+    *named = *node;
+    named->name = import->results[n][0]->name;
+    *out_node = named;
+    return PEN_OK;
+}
+
+static pen_status import_convert(pen_graphdef_importer *import, uint32_t n) {
+    const bool pins = import->request->options->use_device_strings;
     pen_graphdef_draft draft = {.arena = import->arena,
-                                .pins = import->request->options->use_device_strings ? &import->pins
-                                                                                     : NULL,
+                                .pins = pins ? &import->totals->pins : NULL,
                                 .path = import->path,
-                                .node = node,
-                                .mapping = pen_graphdef_mapping_find(node->op),
+                                .mapping =
+                                    pen_graphdef_mapping_find(import->body->flat->nodes[n].op),
                                 .result_count = import->result_counts[n],
                                 .results = import->results[n]};
     memcpy(draft.graphs, import->graphs, sizeof draft.graphs);
+    PEN_TRY(import_named(import, n, &draft.node));
     PEN_TRY(import_operands(import, n, &draft));
+    if (import->body->controls[n] != NULL) {
+        return pen_graphdef_control_convert(import, n, &draft);
+    }
     PEN_TRY(import_evaluate(import, &draft));
     if (pen_graphdef_ints_agree(draft.results[0])) return import_set_ints(import, &draft, true);
     PEN_TRY(draft.mapping->convert(&draft));
@@ -356,7 +224,8 @@ static pen_status import_convert(importer *import, uint32_t n) {
                : PEN_OK;
 }
 
-static const pen_graphdef_port *import_find_port(const importer *import, uint32_t n) {
+static const pen_graphdef_port *import_find_port(const pen_graphdef_importer *import, uint32_t n) {
+    if (import->is_inner) return NULL;
     for (uint32_t i = 0; i < import->request->input_count; i++) {
         if (import_read(import, &import->request->inputs[i].at) == n) {
             return &import->request->inputs[i];
@@ -365,42 +234,46 @@ static const pen_graphdef_port *import_find_port(const importer *import, uint32_
     return NULL;
 }
 
-static pen_status import_node(importer *import, uint32_t n) {
-    const pen_graphdef_node *node = &import->flat->nodes[n];
+static pen_status import_node(pen_graphdef_importer *import, uint32_t n) {
+    const pen_graphdef_node *node = &import->body->flat->nodes[n];
     const pen_graphdef_port *port = import_find_port(import, n);
-    if (import->results[n][0]->is_made) return PEN_OK; // an input
-    if (port != NULL || strcmp(node->op, "Placeholder") == 0) {
-        return import_input(import, n, port != NULL ? port->name : NULL);
+    if (import->results[n][0]->is_made) return PEN_OK; // an input or argument
+    if (import->is_inner && strcmp(node->op, "Placeholder") == 0) {
+        return pen_error(PEN_UNSUPPORTED, "an input within a loop");
     }
-    if (strcmp(node->op, "Const") == 0) return import_constant(import, n);
-    if (pen_graphdef_is_variable(node)) return import_variable(import, n);
+    if (port != NULL || strcmp(node->op, "Placeholder") == 0) {
+        return pen_graphdef_import_input(import, n, port != NULL ? port->name : NULL);
+    }
+    if (strcmp(node->op, "Const") == 0) return pen_graphdef_import_constant(import, n);
+    if (pen_graphdef_is_variable(node)) return pen_graphdef_import_variable(import, n);
     return import_convert(import, n);
 }
 
-static pen_status import_at(importer *import, uint32_t n) {
-    const pen_graphdef_node *node = &import->flat->nodes[n];
+pen_status pen_graphdef_importer_at(pen_graphdef_importer *import, uint32_t n) {
+    const pen_graphdef_node *node = &import->body->flat->nodes[n];
     return pen_status_add_context(import_node(import, n), "in node %u, %.100s '%.100s'",
                                   node->position, node->op, node->name);
 }
 
 // Inputs come first, in the order of the signature, or of the file.
-static pen_status import_inputs(importer *import) {
+static pen_status import_inputs(pen_graphdef_importer *import) {
     for (uint32_t i = 0; i < import->request->input_count; i++) {
         const uint32_t n = import_read(import, &import->request->inputs[i].at);
-        if (n != UINT32_MAX && import->results[n] != NULL) PEN_TRY(import_at(import, n));
+        if (n != UINT32_MAX && import->results[n] != NULL)
+            PEN_TRY(pen_graphdef_importer_at(import, n));
     }
     if (import->request->input_count > 0) return PEN_OK;
-    for (uint32_t n = 0; n < import->flat->count; n++) {
-        const bool is_input = strcmp(import->flat->nodes[n].op, "Placeholder") == 0;
-        if (is_input && import->results[n] != NULL) PEN_TRY(import_at(import, n));
+    for (uint32_t n = 0; n < import->body->flat->count; n++) {
+        const bool is_input = strcmp(import->body->flat->nodes[n].op, "Placeholder") == 0;
+        if (is_input && import->results[n] != NULL) PEN_TRY(pen_graphdef_importer_at(import, n));
     }
     return PEN_OK;
 }
 
 // ---- outputs
 
-static pen_status import_output_type(const importer *import, const pen_graphdef_value *value,
-                                     pen_tensor_type *out_type) {
+static pen_status import_output_type(const pen_graphdef_importer *import,
+                                     const pen_graphdef_value *value, pen_tensor_type *out_type) {
     const pen_graphdef_draft draft = {
         .graphs = {import->graphs[0], import->graphs[1], import->graphs[2]}};
     const pen_tensor_type *type = pen_graphdef_value_type(&draft, value, 0);
@@ -415,7 +288,7 @@ static pen_status import_output_type(const importer *import, const pen_graphdef_
     for (uint32_t d = 0; d < shape.rank; d++) {
         if (shape.dims[d] >= 0) continue;
         out_type->shape.dims[d] = PEN_DIMENSION_UNKNOWN;
-        const bool is_batch = d == 0 && type->shape.dims[0] == import_sizes[0][0];
+        const bool is_batch = d == 0 && type->shape.dims[0] == pen_graphdef_trial_batch(0);
         if (is_batch) {
             PEN_TRY(pen_graph_add_symbol(import->graphs[0], "batch", &out_type->shape.dims[0]));
         }
@@ -423,14 +296,15 @@ static pen_status import_output_type(const importer *import, const pen_graphdef_
     return PEN_OK;
 }
 
-static pen_status import_output(importer *import, uint32_t index, pen_tensor_type *out_type) {
+static pen_status import_output(pen_graphdef_importer *import, uint32_t index,
+                                pen_tensor_type *out_type) {
     const pen_graphdef_port *port = &import->request->outputs[index];
     const uint32_t n = import_read(import, &port->at);
     pen_graphdef_result *operand, **operands = &operand;
-    PEN_TRY(import_operand(import, &port->at, &operand));
+    PEN_TRY(pen_graphdef_importer_operand(import, &port->at, &operand));
     pen_graphdef_draft draft = {.arena = import->arena,
                                 .path = import->path,
-                                .node = &import->flat->nodes[n],
+                                .node = &import->body->flat->nodes[n],
                                 .operand_count = 1,
                                 .operands = operands};
     memcpy(draft.graphs, import->graphs, sizeof draft.graphs);
@@ -450,7 +324,7 @@ static pen_status import_output(importer *import, uint32_t index, pen_tensor_typ
     return pen_graph_add_output(graph, value.in[0]);
 }
 
-static pen_status import_outputs(importer *import, pen_model *model) {
+static pen_status import_outputs(pen_graphdef_importer *import, pen_model *model) {
     pen_tensor_type *types;
     PEN_TRY(PEN_NEW(import->arena, import->request->output_count, &types));
     for (uint32_t i = 0; i < import->request->output_count; i++) {
@@ -464,39 +338,46 @@ static pen_status import_outputs(importer *import, pen_model *model) {
 
 // ---- all of it
 
-static pen_status import_init(importer *import) {
-    const uint32_t count = import->flat->count;
+pen_status pen_graphdef_importer_init(pen_graphdef_importer *import) {
+    const pen_graphdef_body *body = import->body;
+    const uint32_t count = body->flat->count;
     PEN_TRY(PEN_NEW(import->arena, count, &import->result_counts));
     PEN_TRY(PEN_NEW(import->arena, count, &import->results));
     PEN_TRY(PEN_NEW(import->arena, count, &import->is_statistic));
-    PEN_TRY(PEN_NEW(import->arena, 1, &import->origin));
-    PEN_TRY(PEN_NEW(import->arena, count, &import->origin->value_names));
-    PEN_TRY(PEN_NEW(import->arena, count, &import->origin->data_types));
-    for (uint32_t i = 0; i < import->order.count; i++) {
-        import->result_counts[import->order.nodes[i]] = 1;
-    }
-    for (uint32_t copy = 0; copy < PEN_GRAPHDEF_COPIES; copy++) {
-        PEN_TRY(pen_graph_create(import->arena, "tensorflow", &import->graphs[copy]));
+    import_count_results(import);
+    if (import->is_inner) return PEN_OK; // each round makes its own
+    for (uint32_t i = 0; i < body->order.count; i++) {
+        PEN_TRY(pen_graphdef_importer_renew(import, body->order.nodes[i]));
     }
     return PEN_OK;
 }
 
-static pen_status import_all(importer *import, pen_model *model) {
-    PEN_TRY(import_make_results(import));
+static pen_status import_init(pen_graphdef_importer *import) {
+    const uint32_t count = import->body->flat->count;
+    PEN_TRY(PEN_NEW(import->arena, 1, &import->totals->origin));
+    PEN_TRY(PEN_NEW(import->arena, count, &import->totals->origin->value_names));
+    PEN_TRY(PEN_NEW(import->arena, count, &import->totals->origin->data_types));
+    for (uint32_t copy = 0; copy < PEN_GRAPHDEF_COPIES; copy++) {
+        PEN_TRY(pen_graph_create(import->arena, "tensorflow", &import->graphs[copy]));
+    }
+    return pen_graphdef_importer_init(import);
+}
+
+static pen_status import_all(pen_graphdef_importer *import, pen_model *model) {
     import_mark_statistics(import);
     PEN_TRY(import_inputs(import));
-    for (uint32_t i = 0; i < import->order.count; i++) {
-        PEN_TRY(import_at(import, import->order.nodes[i]));
+    for (uint32_t i = 0; i < import->body->order.count; i++) {
+        PEN_TRY(pen_graphdef_importer_at(import, import->body->order.nodes[i]));
     }
     PEN_TRY(import_outputs(import, model));
-    if (import->unfreeze == NULL || import->unfrozen_count > 0) return PEN_OK;
+    if (import->totals->unfreeze == NULL || import->totals->unfrozen_count > 0) return PEN_OK;
     return pen_error(PEN_NOT_FOUND,
                      "unfreeze: no constant of floats matches '%s'; `penstock inspect --nodes` "
                      "shows what there is",
                      import->request->options->unfreeze);
 }
 
-static void import_batch(const importer *import, pen_model *model) {
+static void import_batch(const pen_graphdef_importer *import, pen_model *model) {
     if (pen_graph_input_count(import->graphs[0]) == 0) return;
     const pen_value_id first = pen_graph_input(import->graphs[0], 0);
     const pen_shape *shape = &pen_value_type(import->graphs[0], first)->shape;
@@ -504,38 +385,51 @@ static void import_batch(const importer *import, pen_model *model) {
     model->batch_symbol = pen_graph_symbol_name(import->graphs[0], shape->dims[0]);
 }
 
-pen_status pen_graphdef_import(const pen_graphdef_request *request, pen_model *model) {
-    importer import = {
-        .request = request, .flat = request->flat, .arena = model->arena, .path = model->path};
+static pen_status import_body(const pen_graphdef_request *request, pen_arena *arena,
+                              pen_graphdef_body *body) {
     pen_graphdef_input *outputs;
     if (request->output_count == 0) return pen_error(PEN_INVALID_INPUT, "the model has no outputs");
-    PEN_TRY(PEN_NEW(model->arena, request->output_count, &outputs));
+    PEN_TRY(pen_graphdef_frames_fold(request->flat));
+    PEN_TRY(PEN_NEW(arena, request->output_count, &outputs));
     for (uint32_t i = 0; i < request->output_count; i++) {
         outputs[i] = request->outputs[i].at;
     }
-    PEN_TRY(pen_graphdef_resolve(request->flat, outputs, request->output_count, &import.order));
-    PEN_TRY(pen_graphdef_coverage_check(request, &import.order, model->arena));
+    *body = (pen_graphdef_body){
+        .flat = request->flat, .outputs = outputs, .output_count = request->output_count};
+    PEN_TRY(pen_graphdef_body_prepare(body));
+    return pen_graphdef_coverage_check(request, body, arena);
+}
+
+pen_status pen_graphdef_import(const pen_graphdef_request *request, pen_model *model) {
+    pen_graphdef_totals totals = {0};
+    pen_graphdef_body body;
+    PEN_TRY(import_body(request, model->arena, &body));
+    pen_graphdef_importer import = {.totals = &totals,
+                                    .request = request,
+                                    .body = &body,
+                                    .arena = model->arena,
+                                    .path = model->path};
     PEN_TRY(import_init(&import));
     if (request->options->unfreeze != NULL) {
         PEN_TRY(pen_status_add_context(
-            pen_pattern_create(request->options->unfreeze, &import.unfreeze), "in unfreeze"));
+            pen_pattern_create(request->options->unfreeze, &totals.unfreeze), "in unfreeze"));
     }
     const pen_status status = import_all(&import, model);
-    pen_pattern_destroy(import.unfreeze);
+    pen_pattern_destroy(totals.unfreeze);
     PEN_TRY(status);
     model->graph = import.graphs[0];
     import_batch(&import, model);
-    *import.origin = (pen_graphdef_origin){.flat = request->flat,
-                                           .order = import.order,
+    *totals.origin = (pen_graphdef_origin){.flat = request->flat,
+                                           .order = body.order,
                                            .inputs = request->inputs,
                                            .input_count = request->input_count,
                                            .outputs = request->outputs,
                                            .output_count = request->output_count,
                                            .producer = request->flat->source->producer,
-                                           .value_names = import.origin->value_names,
-                                           .data_types = import.origin->data_types};
-    model->tensorflow = import.origin;
-    model->pins = import.pins.pins;
-    model->pin_count = import.pins.count;
+                                           .value_names = totals.origin->value_names,
+                                           .data_types = totals.origin->data_types};
+    model->tensorflow = totals.origin;
+    model->pins = totals.pins.pins;
+    model->pin_count = totals.pins.count;
     return PEN_OK;
 }

@@ -54,6 +54,7 @@ typedef struct pen_graphdef_mapping {
     pen_status (*evaluate)(pen_graphdef_draft *draft, uint32_t trial,
                            pen_graphdef_ints_known *out_ints);
     uint32_t statistics; // bit i: operand i is a running statistic
+    bool is_truth;       // it makes bools
 } pen_graphdef_mapping;
 
 // NULL when the operator is not known.
@@ -66,6 +67,7 @@ typedef struct pen_graphdef_family {
 } pen_graphdef_family;
 extern const pen_graphdef_family pen_graphdef_arithmetic; // graphdef_arithmetic.c
 extern const pen_graphdef_family pen_graphdef_images;     // graphdef_image.c
+extern const pen_graphdef_family pen_graphdef_lists;      // graphdef_list.c
 extern const pen_graphdef_family pen_graphdef_movement;   // graphdef_movement.c
 extern const pen_graphdef_family pen_graphdef_products;   // graphdef_product.c
 extern const pen_graphdef_family pen_graphdef_shapes;     // graphdef_shape.c

@@ -140,6 +140,25 @@ static pen_status evaluate_slice(pen_graphdef_draft *draft, uint32_t trial,
     return PEN_OK;
 }
 
+// All of an axis, from its last element to its first.
+static pen_status convert_reverse(pen_graphdef_draft *draft) {
+    const pen_graphdef_ints_known *axes;
+    pen_graphdef_slice slice = {0};
+    pen_graphdef_value x, result;
+    PEN_TRY(pen_graphdef_operand_ints(draft, 1, &axes));
+    PEN_TRY(pen_graphdef_operand(draft, 0, &x));
+    for (uint32_t i = 0; i < axes->count && i < PEN_RANK_LIMIT; i++) {
+        slice.axes[i] = axes->integers[i];
+        slice.starts[i] = INT64_MAX;
+        slice.ends[i] = INT64_MIN;
+        slice.steps[i] = -1;
+        slice.count++;
+    }
+    PEN_TRY(movement_slice(draft, NULL, x, &slice, &result));
+    pen_graphdef_set(draft, 0, result);
+    return PEN_OK;
+}
+
 // ---- side by side
 
 // `last`: of TensorFlow's form; the axis of the channels-first form.
@@ -564,6 +583,7 @@ static const pen_graphdef_mapping movement_mappings[] = {
     {.op = "Pad", .convert = convert_pad},
     {.op = "PadV2", .convert = convert_pad},
     {.op = "ResourceGather", .convert = convert_gather},
+    {.op = "ReverseV2", .convert = convert_reverse},
     {.op = "Slice", .convert = convert_slice, .evaluate = evaluate_slice},
     {.op = "Split", .convert = convert_split},
     {.op = "SplitV", .convert = convert_split_v},

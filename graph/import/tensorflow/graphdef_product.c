@@ -179,6 +179,7 @@ static const pen_graphdef_mapping product_mappings[] = {
     {.op = "MatMul", .convert = convert_matmul},
     {.op = "ReluGrad", .convert = convert_relu_grad},
     {.op = "SigmoidGrad", .convert = convert_sigmoid_grad},
+    {.op = "SparseMatMul", .convert = convert_matmul},
     {.op = "Softmax", .op_name = "softmax", .convert = convert_softmax},
 };
 

@@ -238,6 +238,19 @@ static pen_status convert_broadcast_to(pen_graphdef_draft *draft) {
     return PEN_OK;
 }
 
+// In the trials, where it is known, the shape of `x` is a constant.
+static pen_status shape_settle(pen_graphdef_draft *draft, const pen_graphdef_value *x,
+                               pen_graphdef_value *shape) {
+    for (uint32_t trial = 0; trial < PEN_GRAPHDEF_TRIALS; trial++) {
+        const pen_tensor_type *type = pen_graphdef_value_type(draft, x, trial);
+        if (type == NULL) continue;
+        PEN_TRY(pen_graph_constant_ints(pen_graphdef_draft_graph(draft, trial + 1),
+                                        pen_graphdef_draft_node(draft)->name, type->shape.rank,
+                                        type->shape.dims, &shape->in[trial + 1]));
+    }
+    return PEN_OK;
+}
+
 // Zeros or ones, of the shape of the operand.
 static pen_status convert_like(pen_graphdef_draft *draft) {
     const bool is_one = strcmp(pen_graphdef_draft_node(draft)->op, "OnesLike") == 0;
@@ -249,6 +262,7 @@ static pen_status convert_like(pen_graphdef_draft *draft) {
     pen_graphdef_value x, shape, result;
     PEN_TRY(pen_graphdef_operand(draft, 0, &x));
     PEN_TRY(pen_graphdef_emit_simple(draft, "shape", "shape", x, NULL, &shape));
+    PEN_TRY(shape_settle(draft, &x, &shape));
     PEN_TRY(pen_graphdef_emit(draft,
                               &(pen_graphdef_emission){.op_name = "constant_of_shape",
                                                        .inputs = &shape,

@@ -14,119 +14,28 @@
 #include "tests/support/check.h"
 #include "tests/support/run_graph.h"
 #include "tests/support/scratch.h"
+#include "tests/support/tensorflow_model.h"
 
-#define MODELS "tests/reference/tensorflow/"
+#define MODELS TENSORFLOW_MODELS
 #define PUBLIC MODELS "public/"
 
-static pen_model *open_with(const char *path, const pen_import_options *options) {
-    pen_model *model = NULL;
-    CHECK_OK(pen_model_open(path, options, &model));
-    return model;
-}
-
 static pen_model *open_path(const char *path) {
-    return open_with(path, NULL);
-}
-
-// ---- arrays
-
-typedef struct array {
-    pen_mapping mapping;
-    pen_npy_header header;
-    const uint8_t *data;
-} array;
-
-static array array_open(const char *name, const char *kind, uint32_t index) {
-    char path[256];
-    array opened = {0};
-    snprintf(path, sizeof path, MODELS "%s.%s_%u.npy", name, kind, index);
-    CHECK_OK(pen_mapping_open(path, &opened.mapping));
-    CHECK_OK(
-        pen_npy_read_header(opened.mapping.bytes, opened.mapping.length, path, &opened.header));
-    opened.data = opened.mapping.bytes + opened.header.data_offset;
-    return opened;
-}
-
-static double array_at(const array *a, uint64_t i) {
-    if (a->header.element == PEN_NPY_FLOAT32) {
-        float single;
-        memcpy(&single, a->data + i * sizeof single, sizeof single);
-        return (double)single;
-    }
-    int64_t integer;
-    CHECK(a->header.element == PEN_NPY_INT64, "an array of another type");
-    memcpy(&integer, a->data + i * sizeof integer, sizeof integer);
-    return (double)integer;
-}
-
-// ---- running
-
-static void bind(const pen_model *model, int64_t batch) {
-    const pen_symbol_binding binding = {"batch", batch};
-    CHECK_OK(
-        pen_infer_shapes(model->graph, &(pen_infer_options){.bindings = &binding,
-                                                            .binding_count = 1,
-                                                            .evaluate = pen_reference_evaluate}));
-}
-
-static void feed(run_graph *run, const char *name) {
-    for (uint32_t i = 0; i < pen_graph_input_count(run->graph); i++) {
-        array input = array_open(name, "input", i);
-        pen_tensor *tensor = &run->tensors[pen_graph_input(run->graph, i).index];
-        CHECK((uint64_t)pen_tensor_count(tensor) == input.header.element_count, "input %u", i);
-        for (int64_t k = 0; k < pen_tensor_count(tensor); k++) {
-            pen_tensor_set(tensor, k, array_at(&input, (uint64_t)k));
-        }
-        pen_mapping_close(&input.mapping);
-    }
-}
-
-static void check_output(const run_graph *run, const char *name, uint32_t index) {
-    array output = array_open(name, "output", index);
-    const pen_tensor *tensor = &run->tensors[pen_graph_output(run->graph, index).index];
-    assert_int_equal(tensor->type.shape.rank, output.header.rank);
-    for (uint32_t d = 0; d < output.header.rank; d++) {
-        assert_int_equal(tensor->type.shape.dims[d], output.header.shape[d]);
-    }
-    double largest = 1e-30, difference = 0;
-    for (int64_t k = 0; k < pen_tensor_count(tensor); k++) {
-        const double expected = array_at(&output, (uint64_t)k);
-        largest = fmax(largest, fabs(expected));
-        difference = fmax(difference, fabs(expected - pen_tensor_get(tensor, k)));
-    }
-    CHECK(difference <= 1e-5 * largest, "%s: output %u differs by %g of %g", name, index,
-          difference, largest);
-    pen_mapping_close(&output.mapping);
-}
-
-// Runs a model that is open, compares it with the stored outputs, and closes it.
-static void check_model(pen_model *model, const char *name, int64_t batch) {
-    run_graph run;
-    pen_arena *arena = check_arena();
-    bind(model, batch);
-    CHECK_OK(run_graph_init(&run, model->graph, arena));
-    feed(&run, name);
-    CHECK_OK(run_graph_all(&run));
-    for (uint32_t i = 0; i < pen_graph_output_count(model->graph); i++) {
-        check_output(&run, name, i);
-    }
-    pen_arena_destroy(arena);
-    pen_model_destroy(model);
+    return tensorflow_open(path, NULL);
 }
 
 // As it is, written as a TensorFlow graph and read back, and written as ONNX and read back.
 static void check_three_ways(const char *path, const char *name, const pen_import_options *options,
                              int64_t batch) {
     const char *graphdef = scratch_path("again.pb"), *onnx = scratch_path("again.onnx");
-    pen_model *model = open_with(path, options);
+    pen_model *model = tensorflow_open(path, options);
     CHECK_OK(pen_graphdef_export(model, NULL, graphdef));
     const pen_onnx_export_options onnx_options = {.output_types = model->output_types,
                                                   .for_inference = true};
     CHECK_OK(pen_onnx_export(model->graph, &onnx_options, onnx));
-    check_model(model, name, batch);
+    tensorflow_check(model, name, batch);
     pen_import_options again = {.outputs = options->outputs, .output_count = options->output_count};
-    check_model(open_with(graphdef, &again), name, batch);
-    check_model(open_path(onnx), name, batch);
+    tensorflow_check(tensorflow_open(graphdef, &again), name, batch);
+    tensorflow_check(open_path(onnx), name, batch);
 }
 
 static void images_give_what_tensorflow_gives(void **state) {
@@ -151,7 +60,7 @@ static void layers_are_normalised_as_keras_does(void **state) {
 
 static void outputs_are_what_nobody_reads(void **state) {
     (void)state;
-    check_model(open_path(MODELS "branches.pb"), "branches", 3);
+    tensorflow_check(open_path(MODELS "branches.pb"), "branches", 3);
 }
 
 static void a_constant_condition_takes_one_branch(void **state) {
@@ -166,9 +75,9 @@ static void a_constant_condition_takes_one_branch(void **state) {
 static void a_saved_model_brings_its_variables(void **state) {
     (void)state;
     const pen_import_options options = {0};
-    check_model(open_path(MODELS "classifier"), "classifier", 8);
-    check_model(open_path(MODELS "classifier/saved_model.pb"), "classifier", 8);
-    pen_model *model = open_with(MODELS "classifier", &options);
+    tensorflow_check(open_path(MODELS "classifier"), "classifier", 8);
+    tensorflow_check(open_path(MODELS "classifier/saved_model.pb"), "classifier", 8);
+    pen_model *model = tensorflow_open(MODELS "classifier", &options);
     static const struct {
         const char *name;
         pen_value_kind kind;
@@ -187,12 +96,12 @@ static void a_saved_model_brings_its_variables(void **state) {
 static void constants_become_parameters_when_asked(void **state) {
     (void)state;
     const pen_import_options options = {.unfreeze = "conv|w"};
-    pen_model *model = open_with(MODELS "switched.pb", &options);
+    pen_model *model = tensorflow_open(MODELS "switched.pb", &options);
     pen_value_id id;
     CHECK_OK(pen_graph_find_value(model->graph, "w", &id));
     assert_int_equal(pen_graph_value(model->graph, id)->kind, PEN_VALUE_PARAMETER);
     assert_true(pen_graph_value(model->graph, id)->trainable);
-    check_model(model, "switched", 2);
+    tensorflow_check(model, "switched", 2);
     const pen_import_options none = {.unfreeze = "nothing is called so"};
     CHECK_ERROR(pen_model_open(MODELS "switched.pb", &none, &model), PEN_NOT_FOUND,
                 "no constant of floats matches 'nothing is called so'");
@@ -204,7 +113,7 @@ static void check_inputs_and_outputs(const char *path, uint32_t inputs, uint32_t
     pen_model *model = open_path(path);
     assert_int_equal(pen_graph_input_count(model->graph), inputs);
     assert_int_equal(pen_graph_output_count(model->graph), outputs);
-    bind(model, 2);
+    tensorflow_bind(model, 2);
     pen_model_destroy(model);
 }
 
@@ -214,8 +123,8 @@ static void public_files_import(void **state) {
     check_inputs_and_outputs(PUBLIC "tfnet.pb", 1, 1);
     check_inputs_and_outputs(PUBLIC "tfnet_training.pb", 2, 5);
     check_inputs_and_outputs(PUBLIC "saved-model-signature", 1, 1);
-    check_model(open_path(PUBLIC "tfnet.pb"), "tfnet", 3);
-    check_model(open_path(PUBLIC "saved-model-signature"), "signature", 3);
+    tensorflow_check(open_path(PUBLIC "tfnet.pb"), "tfnet", 3);
+    tensorflow_check(open_path(PUBLIC "saved-model-signature"), "signature", 3);
 }
 
 static void what_cannot_be_read_is_said(void **state) {
