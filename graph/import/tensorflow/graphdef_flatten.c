@@ -2,10 +2,12 @@
 
 #include <string.h>
 
+#include "base/integer.h"
 #include "base/limits.h"
 #include "graph/import/tensorflow/graphdef_tensor.h"
 
 #define FLATTEN_TRUTH_DEPTH_LIMIT 64 // nodes between a predicate and its constant
+#define FLATTEN_BEING_MEASURED UINT64_MAX
 
 // ---- the list
 
@@ -206,6 +208,40 @@ static pen_status flatten_results(flatten_call *work, uint32_t call_index) {
     return PEN_OK;
 }
 
+// The function that a node calls at once; UINT32_MAX when it calls none.
+static uint32_t flatten_callee(const pen_graphdef_flat *flat, const pen_graphdef_node *node) {
+    const bool is_call = strcmp(node->op, "PartitionedCall") == 0 ||
+                         strcmp(node->op, "StatefulPartitionedCall") == 0;
+    const char *name = is_call ? pen_graphdef_text(node, "f", "") : node->op;
+    return pen_name_map_find(&flat->functions, name);
+}
+
+// What is refused is refused before any of it is made: a small file can ask for very much.
+static pen_status flatten_measure(const pen_graphdef_flat *flat, uint32_t f, uint32_t depth,
+                                  uint64_t *out_size) {
+    const pen_graphdef_function *function = &flat->source->functions[f];
+    uint64_t *size = &flat->function_sizes[f];
+    if (*size == FLATTEN_BEING_MEASURED || depth > PEN_NESTING_LIMIT) {
+        return pen_error(PEN_INVALID_INPUT,
+                         "functions call each other more than %d deep at '%.100s', or for ever",
+                         PEN_NESTING_LIMIT, function->name);
+    }
+    if (*size == 0) {
+        uint64_t total = function->node_count + function->argument_count;
+        *size = FLATTEN_BEING_MEASURED;
+        for (uint32_t n = 0; n < function->node_count; n++) {
+            uint64_t inner;
+            const uint32_t callee = flatten_callee(flat, &function->nodes[n]);
+            if (callee == PEN_NAME_MAP_NONE) continue;
+            PEN_TRY(flatten_measure(flat, callee, depth + 1, &inner));
+            total = pen_min_u64(total + inner, PEN_INLINED_NODES_LIMIT + 1);
+        }
+        *size = total;
+    }
+    *out_size = *size;
+    return PEN_OK;
+}
+
 static pen_status flatten_inline(pen_graphdef_flat *flat, uint32_t call_index, uint32_t function,
                                  uint32_t first_input) {
     const pen_graphdef_node call = flat->nodes[call_index]; // the list may move
@@ -213,14 +249,9 @@ static pen_status flatten_inline(pen_graphdef_flat *flat, uint32_t call_index, u
                          .call = &call,
                          .function = &flat->source->functions[function],
                          .depth = flat->depths[call_index] + 1u};
-    if (work.depth > PEN_NESTING_LIMIT) {
-        return pen_error(PEN_INVALID_INPUT,
-                         "functions call each other %d deep at '%s', or for ever: expected at most "
-                         "%d",
-                         (int)work.depth, work.function->name, PEN_NESTING_LIMIT);
-    }
-    if (flat->count + (uint64_t)work.function->node_count + work.function->argument_count >
-        PEN_INLINED_NODES_LIMIT) {
+    uint64_t size;
+    PEN_TRY(flatten_measure(flat, function, work.depth, &size));
+    if (flat->count + size > PEN_INLINED_NODES_LIMIT) {
         return pen_error(PEN_INVALID_INPUT, "calls of functions lead to more than %u nodes",
                          PEN_INLINED_NODES_LIMIT);
     }
@@ -239,14 +270,6 @@ static pen_status flatten_inline(pen_graphdef_flat *flat, uint32_t call_index, u
         PEN_TRY(flatten_body(&work, &work.function->nodes[n]));
     }
     return flatten_results(&work, call_index);
-}
-
-// The function that a node calls at once; UINT32_MAX when it calls none.
-static uint32_t flatten_callee(const pen_graphdef_flat *flat, const pen_graphdef_node *node) {
-    const bool is_call = strcmp(node->op, "PartitionedCall") == 0 ||
-                         strcmp(node->op, "StatefulPartitionedCall") == 0;
-    const char *name = is_call ? pen_graphdef_text(node, "f", "") : node->op;
-    return pen_name_map_find(&flat->functions, name);
 }
 
 static bool flatten_is_conditional(const pen_graphdef_node *node) {
@@ -289,6 +312,7 @@ pen_status pen_graphdef_flatten(const pen_graphdef *graph, pen_arena *arena,
     *flat = (pen_graphdef_flat){.arena = arena, .source = graph};
     pen_name_map_init(&flat->index, arena);
     pen_name_map_init(&flat->functions, arena);
+    PEN_TRY(PEN_NEW(arena, graph->function_count, &flat->function_sizes));
     for (uint32_t f = 0; f < graph->function_count; f++) {
         const char *name = graph->functions[f].name;
         if (pen_name_map_find(&flat->functions, name) != PEN_NAME_MAP_NONE) {

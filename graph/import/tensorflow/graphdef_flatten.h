@@ -31,6 +31,7 @@ typedef struct pen_graphdef_flat {
     const pen_graphdef *source;
     pen_name_map index; // of nodes, by name
     pen_name_map functions;
+    uint64_t *function_sizes; // nodes that a call leads to at least; 0: not counted yet
     uint32_t count;
     uint32_t capacity;
     pen_graphdef_node *nodes; // [count]; `output_name` of no input is set

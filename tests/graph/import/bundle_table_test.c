@@ -41,7 +41,8 @@ static void put_footer(table *t, size_t start, size_t size) {
 static const uint8_t header_entries[] = {0, 0, 2, 0x08, 1};
 static const uint8_t tensor_entries[] = {0, 1, 8, 'w', 0x08, 1, 0x12, 4, 0x12, 2, 0x08, 2};
 
-static pen_status read_blocks(const uint32_t *order, uint32_t count, pen_bundle *out_bundle) {
+static pen_status read_blocks(const uint32_t *order, uint32_t count, pen_arena *arena,
+                              pen_bundle *out_bundle) {
     table t = {.length = 0};
     size_t starts[2], sizes[2], index_size;
     uint8_t index[64];
@@ -56,29 +57,33 @@ static pen_status read_blocks(const uint32_t *order, uint32_t count, pen_bundle 
     }
     const size_t index_start = put_block(&t, index, length, &index_size);
     put_footer(&t, index_start, index_size);
-    return pen_bundle_read(t.bytes, t.length, check_arena(), out_bundle);
+    return pen_bundle_read(t.bytes, t.length, arena, out_bundle);
 }
 
 static void blocks_are_read_in_their_order(void **state) {
     (void)state;
     const uint32_t order[] = {0, 1};
+    pen_arena *arena = check_arena();
     pen_bundle bundle;
-    CHECK_OK(read_blocks(order, 2, &bundle));
+    CHECK_OK(read_blocks(order, 2, arena, &bundle));
     assert_int_equal(bundle.count, 1);
     const pen_bundle_entry *entry = pen_bundle_find(&bundle, "w");
     assert_non_null(entry);
     assert_int_equal(entry->type.shape.rank, 1);
     assert_int_equal(entry->type.shape.dims[0], 2);
-    CHECK_ERROR(read_blocks(order + 1, 1, &bundle), PEN_CORRUPT, "has no header");
+    CHECK_ERROR(read_blocks(order + 1, 1, arena, &bundle), PEN_CORRUPT, "has no header");
+    pen_arena_destroy(arena);
 }
 
 // An index may not name a block many times: the work would grow as the square of the file.
 static void no_block_is_read_twice(void **state) {
     (void)state;
     const uint32_t twice[] = {0, 0}, back[] = {1, 0};
+    pen_arena *arena = check_arena();
     pen_bundle bundle;
-    CHECK_ERROR(read_blocks(twice, 2, &bundle), PEN_CORRUPT, "not behind the one before it");
-    CHECK_ERROR(read_blocks(back, 2, &bundle), PEN_CORRUPT, "not behind the one before it");
+    CHECK_ERROR(read_blocks(twice, 2, arena, &bundle), PEN_CORRUPT, "not behind the one before it");
+    CHECK_ERROR(read_blocks(back, 2, arena, &bundle), PEN_CORRUPT, "not behind the one before it");
+    pen_arena_destroy(arena);
 }
 
 PEN_TEST_MAIN(cmocka_unit_test(blocks_are_read_in_their_order),

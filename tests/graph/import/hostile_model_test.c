@@ -1,6 +1,7 @@
 // Models that ask for more than they give, or for files that are not theirs.
 
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/limits.h"
@@ -326,6 +327,46 @@ static void nodes_of_a_function_of_tensorflow_have_names_of_their_own(void **sta
     free(graph.bytes);
 }
 
+// The graph calls f0; function f<i> calls f<i + 1> three times, the last of `depth` calls `last`.
+static pen_status open_graphdef_functions(uint32_t depth, const char *last) {
+    wire graph = {0}, library = {0};
+    pen_model *model = NULL;
+    for (uint32_t i = 0; i < depth; i++) {
+        wire function = {0}, signature = {0};
+        char op[16];
+        snprintf(op, sizeof op, "f%u", i + 1);
+        wire_format(&signature, 1, "f%u", i);
+        wire_message(&function, 1, &signature);
+        put_graphdef_node(&function, 3, "a", i + 1 == depth ? last : op);
+        put_graphdef_node(&function, 3, "b", i + 1 == depth ? "NoOp" : op);
+        put_graphdef_node(&function, 3, "c", i + 1 == depth ? "NoOp" : op);
+        wire_message(&library, 1, &function);
+    }
+    put_graphdef_node(&graph, 1, "call", "f0");
+    put_graphdef_node(&graph, 1, "end", "Abs");
+    wire_message(&graph, 2, &library);
+    const pen_status status =
+        pen_model_open_bytes(graph.bytes, graph.length, "calls.pb", NULL, &model);
+    free(graph.bytes);
+    assert_true(status != PEN_OK); // none of these graphs computes anything
+    return status;
+}
+
+static void functions_of_tensorflow_do_not_explode(void **state) {
+    (void)state;
+    const clock_t start = clock();
+    for (uint32_t i = 0; i < 100; i++) {
+        CHECK_ERROR(open_graphdef_functions(24, "NoOp"), PEN_INVALID_INPUT,
+                    "more than 262144 nodes");
+        CHECK_ERROR(open_graphdef_functions(12, "f3"), PEN_INVALID_INPUT, "or for ever");
+        CHECK_ERROR(open_graphdef_functions(1, "f0"), PEN_INVALID_INPUT, "or for ever");
+        CHECK_ERROR(open_graphdef_functions(40, "NoOp"), PEN_INVALID_INPUT, "32 deep at 'f32'");
+    }
+    assert_true(clock() - start < 10 * CLOCKS_PER_SEC); // nothing was made of what is refused
+    CHECK_ERROR(open_graphdef_functions(4, "NoOp"), PEN_INVALID_INPUT, "expected 1");
+}
+
 PEN_TEST_MAIN(cmocka_unit_test(external_files_stay_in_the_folder),
               cmocka_unit_test(functions_do_not_explode), cmocka_unit_test(lists_have_limits),
-              cmocka_unit_test(nodes_of_a_function_of_tensorflow_have_names_of_their_own))
+              cmocka_unit_test(nodes_of_a_function_of_tensorflow_have_names_of_their_own),
+              cmocka_unit_test(functions_of_tensorflow_do_not_explode))

@@ -9,6 +9,7 @@
 #include "graph/passes/remove_dead.h"
 #include "graph/passes/skip_dropout.h"
 #include "tests/support/check.h"
+#include "tests/support/kept_arena.h"
 #include "tests/support/op_check.h"
 #include "tests/support/run_graph.h"
 
@@ -79,7 +80,7 @@ typedef struct model {
 // Inputs that lie by row, (outer, rows, heads, numbers), or by head.
 static model model_make(bool by_row) {
     model m;
-    CHECK_OK(pen_graph_create(check_arena(), "test", &m.graph));
+    CHECK_OK(pen_graph_create(keep_arena(), "test", &m.graph));
     const pen_tensor_type type = by_row ? op_type(PEN_FLOAT64, 4, OUTER, ROWS, HEADS, NUMBERS)
                                         : op_type(PEN_FLOAT64, 4, OUTER, HEADS, ROWS, NUMBERS);
     m.q = add_value(m.graph, "q", PEN_VALUE_INPUT, type, NULL);
@@ -217,7 +218,7 @@ static void filled_masks_are_found(void **state) {
 static void batches_of_one_dimension_are_found(void **state) {
     (void)state;
     model m;
-    CHECK_OK(pen_graph_create(check_arena(), "test", &m.graph));
+    CHECK_OK(pen_graph_create(keep_arena(), "test", &m.graph));
     pen_graph *g = m.graph;
     const pen_tensor_type type = op_type(PEN_FLOAT64, 3, ROWS, HEADS, NUMBERS);
     m.q = add_value(g, "q", PEN_VALUE_INPUT, type, NULL);
@@ -423,7 +424,7 @@ static void others_stay(void **state) {
 static void weights_are_read_as_they_lie(void **state) {
     (void)state;
     pen_graph *graph;
-    CHECK_OK(pen_graph_create(check_arena(), "test", &graph));
+    CHECK_OK(pen_graph_create(keep_arena(), "test", &graph));
     const pen_value_id x =
         add_value(graph, "x", PEN_VALUE_INPUT, op_type(PEN_FLOAT64, 3, 2, 3, 4), NULL);
     const pen_value_id w =

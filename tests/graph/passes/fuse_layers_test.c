@@ -9,6 +9,7 @@
 #include "graph/op.h"
 #include "graph/passes/remove_dead.h"
 #include "tests/support/check.h"
+#include "tests/support/kept_arena.h"
 #include "tests/support/run_graph.h"
 
 typedef struct speller {
@@ -20,7 +21,7 @@ typedef struct speller {
 
 static speller speller_begin(pen_tensor_type x_type) {
     speller s = {.x_type = x_type};
-    CHECK_OK(pen_graph_create(check_arena(), "test", &s.graph));
+    CHECK_OK(pen_graph_create(keep_arena(), "test", &s.graph));
     const pen_value value = {.name = "x", .kind = PEN_VALUE_INPUT, .type = x_type};
     CHECK_OK(pen_graph_add_value(s.graph, &value, &s.x));
     return s;

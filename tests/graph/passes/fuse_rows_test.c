@@ -5,6 +5,7 @@
 #include "base/random.h"
 #include "graph/op.h"
 #include "tests/support/check.h"
+#include "tests/support/kept_arena.h"
 #include "tests/support/op_check.h"
 #include "tests/support/run_graph.h"
 
@@ -25,7 +26,7 @@ typedef struct model {
 
 static model model_make_of(pen_value_kind kind) {
     model m;
-    CHECK_OK(pen_graph_create(check_arena(), "test", &m.graph));
+    CHECK_OK(pen_graph_create(keep_arena(), "test", &m.graph));
     m.table = add_value(m.graph, "table", kind, op_type(PEN_FLOAT64, 2, ROWS, LENGTH));
     m.rows = add_value(m.graph, "rows", PEN_VALUE_INPUT, op_type(PEN_INT64, 1, PICKED));
     m.dy = add_value(m.graph, "dy", PEN_VALUE_INPUT, op_type(PEN_FLOAT64, 2, PICKED, LENGTH));

@@ -13,6 +13,7 @@
 #include "graph/passes/infer_shapes.h"
 #include "graph/passes/remove_dead.h"
 #include "tests/support/check.h"
+#include "tests/support/kept_arena.h"
 #include "tests/support/run_graph.h"
 #include "tests/support/scratch.h"
 
@@ -77,7 +78,7 @@ static const spelled_case *all_cases(uint32_t *out_count) {
 static pen_graph *build(const spelled_case *c) {
     pen_graph *graph;
     pen_value_id inputs[3], y;
-    CHECK_OK(pen_graph_create(check_arena(), "test", &graph));
+    CHECK_OK(pen_graph_create(keep_arena(), "test", &graph));
     for (uint32_t i = 0; i <= c->weight_count; i++) {
         static const char *const names[] = {"x", "scale", "bias"};
         const pen_value value = {.name = names[i],
