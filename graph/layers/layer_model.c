@@ -196,6 +196,9 @@ static pen_status assembly_outputs(layer_assembly *assembly, const pen_layer_mod
     }
     if (model->outputs.count > 0) return PEN_OK;
     const uint32_t last = assembly->last;
+    if (last == PEN_NAME_MAP_NONE) {
+        return pen_error(PEN_INVALID_INPUT, "the model has neither `inputs` nor `layers`");
+    }
     return pen_layer_add_output(assembly->builder, &assembly->tensors[last],
                                 assembly->tensor_names[last]);
 }
