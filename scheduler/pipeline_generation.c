@@ -84,6 +84,7 @@ static pen_status generation_connect(pipeline_engine *p, const pen_transport_kin
                                          .fence_context = p,
                                          .is_local_store = !p->job->checkpoint.shared,
                                          .is_missing = p->is_missing,
+                                         .is_refused = p->is_refused,
                                          .local_worker = p->local_worker};
     PEN_TRY(pen_coordinator_create(&setup, &p->coordinator));
     for (uint32_t w = 1; w <= p->worker_count; w++) {
@@ -119,6 +120,7 @@ pen_status pen_pipeline_begin_generation(pipeline_engine *p, double seconds) {
     PEN_ASSERT(p->coordinator == NULL && p->worker == NULL);
     p->generation = log == NULL ? p->generation + 1 : log->next_generation(log->context);
     memset(p->is_missing, 0, ((size_t)p->worker_count + 1) * sizeof *p->is_missing);
+    memset(p->is_refused, 0, ((size_t)p->worker_count + 1) * sizeof *p->is_refused);
     generation_forget_rounds(p);
     return generation_begin(p, seconds);
 }

@@ -38,6 +38,7 @@ pen_status pen_pipeline_find_members(pipeline_engine *p) {
     uint32_t started = 0, linked = 0;
     PEN_TRY(PEN_NEW(p->arena, cluster->device_count, &p->members));
     PEN_TRY(PEN_NEW(p->arena, (size_t)cluster->device_count + 1, &p->is_missing));
+    PEN_TRY(PEN_NEW(p->arena, (size_t)cluster->device_count + 1, &p->is_refused));
     PEN_TRY(members_check_spares(job));
     for (uint32_t d = 0; d < cluster->device_count; d++) {
         const char *host = cluster->devices[d].host;

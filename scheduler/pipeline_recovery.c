@@ -230,17 +230,25 @@ static bool recovery_may_try(pen_status status) {
     }
 }
 
-// Of those who were to take part again some answer and do not: they serve somebody else, or are of
-// another build. Without them it went on, and it is to do so. False: it was not for them.
-static bool recovery_give_returning_up(pipeline_engine *p) {
-    const double until =
+static void recovery_give_up_for_now(pipeline_engine *p, pipeline_member *member) {
+    member->unfit_until =
         pen_clock_seconds() + p->options.job->recovery.grace_seconds + RECOVERY_UNFIT_SECONDS;
+}
+
+// Some answer and cannot take part: they are of another build, or, of those who were to take part
+// again, serve somebody else. They are as good as missing. False: it was not for them.
+static bool recovery_give_unfit_up(pipeline_engine *p, bool is_planned, pen_status_code code) {
     bool is_any = false;
-    for (uint32_t d = 0; d < p->options.job->cluster.device_count; d++) {
+    for (uint32_t d = 0; d < p->plan->device_count; d++) { // who was refused
+        if (!p->is_refused[p->worker_of_device[d]] || code != PEN_CANCELLED) continue;
+        recovery_give_up_for_now(p, &p->members[p->member_of_device[d]]);
+        is_any = true;
+    }
+    for (uint32_t d = 0; is_planned && d < p->options.job->cluster.device_count; d++) {
         pipeline_member *member = &p->members[d];
         if (!member->is_returning || !p->was_missing[member->worker]) continue;
-        member->unfit_until = until;
-        is_any = true;
+        recovery_give_up_for_now(p, member);
+        is_any = is_any || code == PEN_INVALID_INPUT;
     }
     return is_any;
 }
@@ -301,9 +309,8 @@ pen_status pen_pipeline_recover(pen_engine *engine, const pen_engine_loss *loss)
         const pen_status status = pen_pipeline_begin_generation(p, RECOVERY_LINK_SECONDS);
         if (status == PEN_OK) return PEN_OK;
         recovery_find_missing(p);
-        const bool is_refused = is_planned && recovery_give_returning_up(p) &&
-                                pen_status_get_code(status) == PEN_INVALID_INPUT;
-        if (!is_refused && !recovery_may_try(status)) return status;
+        const bool is_unfit = recovery_give_unfit_up(p, is_planned, pen_status_get_code(status));
+        if (!is_unfit && !recovery_may_try(status)) return status;
         pen_log(PEN_LOG_WARNING, "%s", pen_status_message(status));
         pen_status_ignore(status, "tried again, as the policy says");
         is_planned = false;

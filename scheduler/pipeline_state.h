@@ -69,6 +69,7 @@ typedef struct pipeline_engine {
     bool *was_missing;        // [seat_count + 1]
     bool *is_spare_taken;     // [spares of the job]
     bool *is_spare_free;      // [spares of the job]
+    bool *is_refused;         // as is_missing
     bool *is_missing;         // [devices of the options' job + 1] workers, when a run fails
     uint64_t generation;      // 0: none yet
     uint64_t first_step;      // of the generation

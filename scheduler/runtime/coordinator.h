@@ -36,8 +36,9 @@ typedef struct pen_coordinator_setup {
     double load_seconds;       // from all being there to all being ready; 0: never
     bool is_local_store;       // each worker saves to a disk of its own
     // [worker_count + 1] lent as long as the coordinator lives; NULL: not wanted. Set when the run
-    // fails: who is not there, or failed.
+    // fails: who is not there, or failed; who is there and was refused: of another build.
     bool *is_missing;
+    bool *is_refused;
     // Makes the generation durable before anybody is assigned; on the caller's thread, within
     // create. NULL: it is so. An error ends create.
     pen_status (*fence)(void *context, uint64_t generation);

@@ -40,6 +40,7 @@ static void link_refuse(pen_coordinator *c, const pen_coordinator_action *action
                                    message.text, sizeof message.text);
     pen_coordinator_tell(c, action->worker, &message);
     pen_mutex_lock(&c->lock);
+    worker->is_refused = true;
     worker->failure =
         pen_status_join(worker->failure, pen_error(PEN_CANCELLED, "%s", message.text));
     pen_mutex_unlock(&c->lock);

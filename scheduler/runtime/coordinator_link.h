@@ -45,6 +45,7 @@ typedef struct coordinator_piece {
 typedef struct coordinator_worker {
     bool is_up;           // guarded by lock
     bool is_lost;         // guarded by lock: its link went down, and not because it left the run
+    bool is_refused;      // guarded by lock: it may not take part
     bool wants_link;      // guarded by lock: it went down while workers are being gathered
     uint64_t incarnation; // guarded by lock, as it said
     pen_coordinator_identity identity;

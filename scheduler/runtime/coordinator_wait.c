@@ -364,6 +364,9 @@ static void coordinator_note_missing(pen_coordinator *c) {
     const bool is_messenger =
         c->reason == PEN_COORDINATOR_REASON_FAILED &&
         pen_status_get_code(c->workers[c->failed_worker].failure) == PEN_UNAVAILABLE;
+    for (uint32_t w = 1; c->setup.is_refused != NULL && w <= c->table->worker_count; w++) {
+        c->setup.is_refused[w] = c->workers[w].is_refused;
+    }
     for (uint32_t w = 1; c->setup.is_missing != NULL && w <= c->table->worker_count; w++) {
         const bool is_blamed =
             pen_coordinator_core_is_missing(c->core, w) && !(is_messenger && w == c->failed_worker);

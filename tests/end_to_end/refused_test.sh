@@ -1,0 +1,53 @@
+# A worker that comes back as another build, while a training runs: it is as good as lost.
+. tests/end_to_end/common.sh
+python3 "$top/tests/end_to_end/make_data.py" . 70
+
+start_worker() { # COMMAND PORT: sets `started` and `port`
+    rm -f pipe
+    mkfifo pipe
+    "$1" worker --listen "127.0.0.1:$2" --announce 9 9>pipe 2>>worker.log &
+    started=$!
+    read -r port <pipe
+}
+command=
+start_worker "$PENSTOCK" 0
+trap 'kill $started $command 2>/dev/null || true; rm -rf "$work"' EXIT
+cat >job.yaml <<END
+version: 1
+model: {file: reference/mlp/model.onnx}
+data:
+  train: {format: npy, inputs: {input: inputs.npy}, labels: labels.npy}
+train: {loss: softmax_cross_entropy, seed: 1, optimizer: {adam: {lr: 0.01}}, batch: 16, microbatches: 4, epochs: 100000}
+devices: [{name: a, threads: 1}, {name: b, threads: 1, memory: 1GiB, host: "127.0.0.1:$port"}]
+placement: {strategy: round_robin}
+recovery: {on_loss: replan, grace: 1 s, lease: 5 s}
+checkpoint: {dir: kept, every: 200 steps}
+END
+name=$(grep -aoE "$("$PENSTOCK" --version | cut -d' ' -f2)\\+[0-9a-f]{8}" "$PENSTOCK" | head -1)
+sed "s/$name/${name%+*}+00000000/" "$PENSTOCK" >another
+chmod +x another
+
+"$PENSTOCK" train job.yaml >said 2>&1 &
+command=$!
+until_said() { # PATTERN: what the training says, within half a minute
+    for _ in $(seq 300); do
+        ! grep -qE "$1" said || return 0
+        kill -0 $command 2>/dev/null || die "it ended: $(cat said)"
+        sleep 0.1
+    done
+    die "not '$1': $(cat said)"
+}
+for _ in $(seq 300); do
+    [ ! -d kept/shards ] || break
+    sleep 0.1
+done
+kill -9 $started
+wait $started 2>/dev/null || true
+start_worker "$work/another" "$port"
+until_said "worker [0-9] runs build '${name%+*}\\+00000000'"
+until_said "goes on without device 'b'"
+until_said 'goes on after step [0-9]+'
+kill -INT $command
+code=0
+wait $command || code=$?
+[ $code -eq 0 ] || die "exit code $code: $(cat said)"
