@@ -13,7 +13,6 @@
 
 #define CHECKPOINT_FOLDER_LIMIT 4096u // files that a folder of checkpoints may have
 #define CHECKPOINT_FOUND_LIMIT 5      // of them are named
-#define CHECKPOINT_OLD_NAME "checkpoint.yaml"
 
 static uint64_t checkpoint_to_bits(double number) {
     uint64_t bits;
@@ -169,14 +168,6 @@ static pen_status store_find_none(pen_checkpoint_store *store) {
     PEN_TRY(status);
     if (count == 0) {
         return pen_error(PEN_NOT_FOUND, "there is no checkpoint in %s: it is empty", store->folder);
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        if (strcmp(names[i], CHECKPOINT_OLD_NAME) != 0) continue;
-        return pen_error(PEN_NOT_FOUND,
-                         "%s/" CHECKPOINT_OLD_NAME " is the checkpoint of an older Penstock, which "
-                         "this one cannot read; parameters can be taken from the .safetensors file "
-                         "beside it",
-                         store->folder);
     }
     pen_text_init(&text, store->scratch);
     pen_text_add_names(&text, "", names, count, CHECKPOINT_FOUND_LIMIT);
