@@ -20,6 +20,8 @@ pen_import_options pen_job_import_options(const pen_job *job) {
     return (pen_import_options){
         .unfreeze = job->model.unfreeze,
         .use_device_strings = job->model.use_device_strings,
+        .train_batch_norm = job->model.train_batch_norm,
+        .batch_norm_momentum = job->model.batch_norm_momentum,
         .signature = job->model.signature,
         .outputs = has_layers ? NULL : job->model.layers.outputs.items,
         .output_count = has_layers ? 0 : job->model.layers.outputs.count,

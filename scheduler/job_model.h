@@ -23,6 +23,8 @@ typedef struct pen_job_model {
     pen_option_list weight_names; // of pen_job_weight_name
     bool weights_partial;         // the file may lack tensors, and have others
     bool use_device_strings;      // TensorFlow: the devices of nodes are pins
+    bool train_batch_norm;        // TensorFlow: batch normalization is in training mode
+    double batch_norm_momentum;
 } pen_job_model;
 
 #endif // PEN_SCHEDULER_JOB_MODEL_H

@@ -178,6 +178,7 @@ static pen_status model_check_options(const pen_model_format *format,
     if (options->signature != NULL && !is_saved) option = "signature";
     if (!format->is_tensorflow) {
         if (options->use_device_strings) option = "use_device_strings";
+        if (options->train_batch_norm) option = "train_batch_norm";
         if (options->output_count > 0) option = "outputs";
         if (options->unfreeze != NULL) option = "unfreeze";
     }

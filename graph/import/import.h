@@ -52,7 +52,11 @@ typedef struct pen_import_options {
     const char *const *outputs; // [output_count]
     uint32_t output_count;
     bool use_device_strings; // what nodes say of their devices goes into the model's pins
-    const char *signature;   // of a SavedModel; NULL: "serving_default", or the first there is
+    // TensorFlow: batch normalization whose scale or offset is trained is in training mode: it
+    // takes the batch's statistics, and updates the running ones, which keep so much of themselves.
+    bool train_batch_norm;
+    double batch_norm_momentum; // 0 to 1
+    const char *signature;      // of a SavedModel; NULL: "serving_default", or the first there is
     // Computes what conditions of branches and lengths of loops are, which must be known when the
     // model is read. NULL: only those that stand in the model as constants are.
     pen_evaluate_fn evaluate;

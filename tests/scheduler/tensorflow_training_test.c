@@ -71,19 +71,19 @@ static void a_step_is_tensorflows(void **state) {
     pen_arena_destroy(arena);
 }
 
-// ---- recurrent nets
+// ---- Keras
 
-static pen_trainer *recurrent_step(pen_arena *arena, const char *model_text, const char *name,
-                                   const char *input) {
+static pen_trainer *keras_step(pen_arena *arena, const char *model_text, const char *name,
+                               int batch) {
     pen_trainer *trainer = training_start(
         training_job(arena,
                      "version: 1\n"
                      "model: {%s}\n"
-                     "data: {train: {format: npy, inputs: {%s: " MODELS
+                     "data: {train: {format: npy, inputs: {x: " MODELS
                      "%s.input_0.npy}, labels: " MODELS "%s.labels.npy}}\n"
                      "train: {loss: softmax_cross_entropy, optimizer: {sgd: {lr: 0.1}}, batch: %d, "
                      "microbatches: 1, steps: 1, shuffle: false}\n" ONE,
-                     model_text, input, name, name, strcmp(name, "masked") == 0 ? 4 : 6));
+                     model_text, name, name, batch));
     training_step(trainer);
     return trainer;
 }
@@ -116,19 +116,78 @@ static void a_step_of_recurrent_nets_is_kerass(void **state) {
         "dense/kernel",
     };
     pen_arena *arena = check_arena();
-    pen_trainer *trainer = recurrent_step(arena, "file: " MODELS "recurrent", "recurrent", "x");
+    pen_trainer *trainer = keras_step(arena, "file: " MODELS "recurrent", "recurrent", 6);
     for (size_t i = 0; i < sizeof recurrent_names / sizeof recurrent_names[0]; i++) {
         check_parameter(pen_trainer_tensors(trainer), "recurrent", recurrent_names[i],
                         recurrent_names[i], arena);
     }
     pen_trainer_destroy(trainer);
-    trainer = recurrent_step(arena, "file: " MODELS "masked", "masked", "x");
+    trainer = keras_step(arena, "file: " MODELS "masked", "masked", 4);
     for (size_t i = 0; i < sizeof masked_names / sizeof masked_names[0]; i++) {
         check_parameter(pen_trainer_tensors(trainer), "masked", masked_names[i], masked_names[i],
                         arena);
     }
     pen_trainer_destroy(trainer);
     pen_arena_destroy(arena);
+}
+
+static void batch_normalization_is_trained_as_keras_does(void **state) {
+    (void)state;
+    static const char *const names[] = {
+        "conv/kernel",
+        "norm/gamma",
+        "norm/beta",
+        "norm/moving_mean",
+        "norm/moving_variance",
+        "norm_sequence/beta",
+        "norm_sequence/moving_mean",
+        "norm_sequence/moving_variance",
+        "hidden/kernel",
+        "norm_vector/gamma",
+        "norm_vector/moving_mean",
+        "norm_vector/moving_variance",
+        "dense/kernel",
+    };
+    pen_arena *arena = check_arena();
+    pen_trainer *trainer = keras_step(arena,
+                                      "file: " MODELS "normalized, train_batch_norm: true, "
+                                      "batch_norm_momentum: 0.9",
+                                      "normalized", 8);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        check_parameter(pen_trainer_tensors(trainer), "normalized", names[i], names[i], arena);
+    }
+    pen_trainer_destroy(trainer);
+    pen_arena_destroy(arena);
+}
+
+// A frozen graph's statistics are constants, which become states where scale or offset is trained.
+static void constants_are_statistics_when_asked(void **state) {
+    (void)state;
+    const pen_import_options frozen = {.unfreeze = "dense"};
+    const pen_import_options options = {
+        .unfreeze = ".", .train_batch_norm = true, .batch_norm_momentum = 0.9};
+    const pen_import_options partly = {
+        .unfreeze = "dense", .train_batch_norm = true, .batch_norm_momentum = 0.9};
+    const struct {
+        const pen_import_options *options;
+        uint32_t replaced;
+    } cases[] = {{&frozen, 0}, {&options, 6}, {&partly, 0}};
+    const char *path = scratch_path("normalized.pb");
+    pen_model *model = NULL;
+    uint32_t count = 0;
+    CHECK_OK(pen_model_open(MODELS "normalized", NULL, &model));
+    CHECK_OK(pen_model_export_file(model, NULL, NULL, path, &count));
+    pen_model_destroy(model);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        uint32_t replaced = 0;
+        CHECK_OK(pen_model_open(path, cases[i].options, &model));
+        for (uint32_t v = 0; v < pen_graph_value_count(model->graph); v++) {
+            const pen_value *value = pen_graph_value(model->graph, (pen_value_id){v});
+            replaced += pen_value_is(value->replaces) ? 1 : 0;
+        }
+        assert_int_equal(replaced, cases[i].replaced);
+        pen_model_destroy(model);
+    }
 }
 
 // Frozen, and of functions that have no name, so that the loops are unrolled: the same step.
@@ -147,7 +206,7 @@ static void an_unrolled_step_is_kerass(void **state) {
     };
     pen_arena *arena = check_arena();
     pen_trainer *trainer =
-        recurrent_step(arena, "file: " MODELS "recurrent_loops.pb, unfreeze: .", "recurrent", "x");
+        keras_step(arena, "file: " MODELS "recurrent_loops.pb, unfreeze: .", "recurrent", 6);
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         check_parameter(pen_trainer_tensors(trainer), "recurrent", names[i][0], names[i][1], arena);
     }
@@ -199,6 +258,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_step_is_tensorflows),
         cmocka_unit_test(a_step_of_recurrent_nets_is_kerass),
+        cmocka_unit_test(batch_normalization_is_trained_as_keras_does),
+        cmocka_unit_test(constants_are_statistics_when_asked),
         cmocka_unit_test(an_unrolled_step_is_kerass),
         cmocka_unit_test(a_frozen_graph_is_trained_on_as_many_devices),
     };

@@ -32,6 +32,7 @@ typedef struct pen_graphdef_pins {
 struct pen_graphdef_draft {
     pen_arena *arena;
     pen_graphdef_pins *pins; // NULL: nobody asks
+    const pen_import_options *options;
     pen_graph *graphs[PEN_GRAPHDEF_COPIES];
     const char *path;
     const pen_graphdef_node *node;

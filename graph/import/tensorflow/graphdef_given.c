@@ -72,6 +72,11 @@ pen_status pen_graphdef_import_constant(pen_graphdef_importer *import, uint32_t 
         import->totals->unfrozen_count++;
         if (!import->is_inner) import->totals->origin->value_names[n] = node->name;
     }
+    if (import->is_statistic[n] && !import->is_inner &&
+        import->request->options->train_batch_norm) {
+        spec.kind = PEN_VALUE_STATE;
+        import->totals->origin->value_names[n] = node->name;
+    }
     PEN_TRY(import_note_ints(import, &spec.type, spec.data, result));
     return import_add_value(import, &spec, &result->plain);
 }

@@ -1,12 +1,10 @@
-// Operators of TensorFlow on images. Ours want channels first, and filters as (out, in, height,
-// width); TensorFlow has filters as (height, width, in, out), and so they are kept and trained.
+#include "graph/import/tensorflow/graphdef_image.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "base/integer.h"
 #include "graph/import/tensorflow/graphdef_broadcast.h"
-#include "graph/import/tensorflow/graphdef_mapping.h"
 
 typedef struct image_window {
     bool is_last; // channels are
@@ -14,19 +12,19 @@ typedef struct image_window {
     const char *auto_pad;
 } image_window;
 
-static bool image_is_last(const pen_graphdef_draft *draft) {
+bool pen_graphdef_image_is_last(const pen_graphdef_draft *draft) {
     const char *format = pen_graphdef_text(pen_graphdef_draft_node(draft), "data_format", "NHWC");
     return strcmp(format, "NCHW") != 0;
 }
 
-static pen_status image_operand(pen_graphdef_draft *draft, uint32_t input, bool is_last,
-                                pen_graphdef_value *out_value) {
+pen_status pen_graphdef_image_operand(pen_graphdef_draft *draft, uint32_t input, bool is_last,
+                                      pen_graphdef_value *out_value) {
     return is_last ? pen_graphdef_operand_first(draft, input, out_value)
                    : pen_graphdef_operand(draft, input, out_value);
 }
 
-static pen_status image_emit(pen_graphdef_draft *draft, pen_graphdef_emission emission,
-                             bool is_last) {
+pen_status pen_graphdef_image_emit(pen_graphdef_draft *draft, pen_graphdef_emission emission,
+                                   bool is_last) {
     pen_graphdef_value result;
     emission.is_first = is_last;
     PEN_TRY(pen_graphdef_emit(draft, &emission, &result));
@@ -91,7 +89,7 @@ static pen_status image_padding(const pen_graphdef_draft *draft, image_window *w
 }
 
 static pen_status image_window_read(const pen_graphdef_draft *draft, image_window *out_window) {
-    image_window window = {.is_last = image_is_last(draft)};
+    image_window window = {.is_last = pen_graphdef_image_is_last(draft)};
     PEN_TRY(image_sides(draft, "strides", window.is_last, 1, window.strides));
     PEN_TRY(image_sides(draft, "dilations", window.is_last, 1, window.dilations));
     PEN_TRY(image_sides(draft, "ksize", window.is_last, 1, window.kernel));
@@ -116,7 +114,7 @@ static pen_status image_emit_window(pen_graphdef_draft *draft, const image_windo
     }
     emission.attributes = attributes;
     emission.attribute_count = count;
-    return image_emit(draft, emission, window->is_last);
+    return pen_graphdef_image_emit(draft, emission, window->is_last);
 }
 
 // ---- convolutions
@@ -147,7 +145,7 @@ static pen_status convert_conv(pen_graphdef_draft *draft) {
     image_window window;
     pen_graphdef_value operands[2], filter;
     PEN_TRY(image_window_read(draft, &window));
-    PEN_TRY(image_operand(draft, 0, window.is_last, &operands[0]));
+    PEN_TRY(pen_graphdef_image_operand(draft, 0, window.is_last, &operands[0]));
     PEN_TRY(pen_graphdef_operand(draft, 1, &filter));
     const int64_t channels = image_dimension(draft, &operands[0], 1);
     const int64_t seen = image_dimension(draft, &filter, 2);
@@ -168,7 +166,7 @@ static pen_status convert_depthwise(pen_graphdef_draft *draft) {
     pen_graphdef_value operands[2], filter;
     pen_shape shape;
     PEN_TRY(image_window_read(draft, &window));
-    PEN_TRY(image_operand(draft, 0, window.is_last, &operands[0]));
+    PEN_TRY(pen_graphdef_image_operand(draft, 0, window.is_last, &operands[0]));
     PEN_TRY(pen_graphdef_operand(draft, 1, &filter));
     PEN_TRY(pen_graphdef_value_shape(draft, &filter, &shape));
     if (shape.rank != 4 || shape.dims[0] < 1 || shape.dims[1] < 1 || shape.dims[2] < 1) {
@@ -212,7 +210,7 @@ static pen_status convert_conv_transposed(pen_graphdef_draft *draft) {
     a = pen_graphdef_operand_trial(draft, 0, 0);
     b = pen_graphdef_operand_trial(draft, 0, 1);
     PEN_TRY(pen_graphdef_operand(draft, 1, &filter));
-    PEN_TRY(image_operand(draft, 2, window.is_last, &operands[0]));
+    PEN_TRY(pen_graphdef_image_operand(draft, 2, window.is_last, &operands[0]));
     const uint32_t sides_at = window.is_last ? 1 : 2;
     const bool is_same = strcmp(window.auto_pad, "NOTSET") != 0;
     for (uint32_t i = 0; i < 2; i++) {
@@ -238,7 +236,7 @@ static pen_status convert_pool(pen_graphdef_draft *draft) {
     image_window window;
     pen_graphdef_value x;
     PEN_TRY(image_window_read(draft, &window));
-    PEN_TRY(image_operand(draft, 0, window.is_last, &x));
+    PEN_TRY(pen_graphdef_image_operand(draft, 0, window.is_last, &x));
     const pen_attribute_given kernel = pen_attribute_ints("kernel_shape", 2, window.kernel);
     return image_emit_window(
         draft, &window,
@@ -249,106 +247,16 @@ static pen_status convert_pool(pen_graphdef_draft *draft) {
                                 .attribute_count = 1});
 }
 
-// ---- batch normalization
-
-// Whether operand 0 is known to be a batch of one.
-static bool image_is_one(pen_graphdef_draft *draft) {
-    pen_shape shape;
-    pen_graphdef_value x;
-    pen_status status = pen_graphdef_operand(draft, 0, &x);
-    if (status == PEN_OK) status = pen_graphdef_value_shape(draft, &x, &shape);
-    if (status == PEN_OK) return shape.rank == 4 && shape.dims[0] == 1;
-    pen_status_ignore(status, "a shape that is not known is not that of one");
-    return false;
-}
-
-// The statistics of a batch of one are its own, in evaluation too: so Keras normalises layers.
-static pen_status convert_one_image(pen_graphdef_draft *draft, double epsilon) {
-    const pen_attribute_given attributes[] = {pen_attribute_float("epsilon", epsilon)};
-    pen_graphdef_value operands[3];
-    for (uint32_t i = 0; i < 3; i++) {
-        PEN_TRY(pen_graphdef_operand(draft, i, &operands[i]));
-    }
-    return image_emit(draft,
-                      (pen_graphdef_emission){.op_name = "instance_normalization",
-                                              .inputs = operands,
-                                              .input_count = 3,
-                                              .attributes = attributes,
-                                              .attribute_count = 1},
-                      false);
-}
-
-// By the statistics of the batch, which nobody keeps. Only the first result is there.
-static pen_status norm_by_batch(pen_graphdef_draft *draft, bool is_last, double epsilon) {
-    static const int64_t axes[] = {0, 2, 3};
-    const pen_element_type element =
-        pen_graphdef_type(pen_graphdef_draft_node(draft), "T", PEN_FLOAT32);
-    const pen_attribute_given keeps = pen_attribute_int("keepdims", 1);
-    pen_graphdef_value x, scale, offset, small, mean, square, operands[2];
-    pen_graphdef_emission reduction = {.op_name = "reduce_mean",
-                                       .suffix = "mean",
-                                       .inputs = operands,
-                                       .input_count = 2,
-                                       .attributes = &keeps,
-                                       .attribute_count = 1};
-    PEN_TRY(image_operand(draft, 0, is_last, &x));
-    PEN_TRY(pen_graphdef_operand(draft, 1, &scale));
-    PEN_TRY(pen_graphdef_operand(draft, 2, &offset));
-    PEN_TRY(pen_graphdef_channel_vector(draft, "scale", scale, &scale));
-    PEN_TRY(pen_graphdef_channel_vector(draft, "offset", offset, &offset));
-    PEN_TRY(pen_graphdef_number_value(draft, "epsilon", element, epsilon, &small));
-    operands[0] = x;
-    PEN_TRY(pen_graphdef_ints_value(draft, "axes", 3, axes, &operands[1]));
-    PEN_TRY(pen_graphdef_emit(draft, &reduction, &mean));
-    PEN_TRY(pen_graphdef_emit_simple(draft, "sub", "centred", x, &mean, &x));
-    PEN_TRY(pen_graphdef_emit_simple(draft, "mul", "square", x, &x, &operands[0]));
-    reduction.suffix = "variance";
-    PEN_TRY(pen_graphdef_emit(draft, &reduction, &square));
-    PEN_TRY(pen_graphdef_emit_simple(draft, "add", "above_zero", square, &small, &square));
-    PEN_TRY(pen_graphdef_emit_simple(draft, "sqrt", "deviation", square, NULL, &square));
-    PEN_TRY(pen_graphdef_emit_simple(draft, "div", "normal", x, &square, &x));
-    PEN_TRY(pen_graphdef_emit_simple(draft, "mul", "scaled", x, &scale, &operands[0]));
-    operands[1] = offset;
-    return image_emit(
-        draft, (pen_graphdef_emission){.op_name = "add", .inputs = operands, .input_count = 2},
-        is_last);
-}
-
-static pen_status convert_batch_norm(pen_graphdef_draft *draft) {
-    const pen_graphdef_node *node = pen_graphdef_draft_node(draft);
-    const bool is_last = image_is_last(draft);
-    const bool trains = pen_graphdef_int(node, "is_training", 1) != 0;
-    // version 1 says 0.0001 where it says nothing
-    const double epsilon = pen_graphdef_float(node, "epsilon", 0.0001);
-    const pen_attribute_given attributes[] = {pen_attribute_float("epsilon", epsilon),
-                                              pen_attribute_int("training_mode", 0),
-                                              pen_attribute_int("unbiased", 1)};
-    pen_graphdef_value operands[5];
-    if (trains && !is_last && image_is_one(draft)) return convert_one_image(draft, epsilon);
-    if (trains) return norm_by_batch(draft, is_last, epsilon);
-    PEN_TRY(image_operand(draft, 0, is_last, &operands[0]));
-    for (uint32_t i = 1; i < 5; i++) {
-        PEN_TRY(pen_graphdef_operand(draft, i, &operands[i]));
-    }
-    return image_emit(draft,
-                      (pen_graphdef_emission){.op_name = "batch_normalization",
-                                              .inputs = operands,
-                                              .input_count = 5,
-                                              .attributes = attributes,
-                                              .attribute_count = 3},
-                      is_last);
-}
-
 // ---- biases
 
 static pen_status convert_bias_add(pen_graphdef_draft *draft) {
-    const bool is_last = image_is_last(draft);
+    const bool is_last = pen_graphdef_image_is_last(draft);
     bool is_first;
     pen_graphdef_value operands[2], result;
     uint32_t rank;
     if (is_last) {
         PEN_TRY(pen_graphdef_broadcast(draft, 0, 1, &is_first, operands));
-        return image_emit(
+        return pen_graphdef_image_emit(
             draft, (pen_graphdef_emission){.op_name = "add", .inputs = operands, .input_count = 2},
             is_first);
     }
@@ -387,28 +295,29 @@ static pen_status convert_lrn(pen_graphdef_draft *draft) {
         pen_attribute_float("bias", pen_graphdef_float(node, "bias", 1))};
     pen_graphdef_value x;
     PEN_TRY(pen_graphdef_operand_first(draft, 0, &x));
-    return image_emit(draft,
-                      (pen_graphdef_emission){.op_name = "lrn",
-                                              .inputs = &x,
-                                              .input_count = 1,
-                                              .attributes = attributes,
-                                              .attribute_count = 4},
-                      true);
+    return pen_graphdef_image_emit(draft,
+                                   (pen_graphdef_emission){.op_name = "lrn",
+                                                           .inputs = &x,
+                                                           .input_count = 1,
+                                                           .attributes = attributes,
+                                                           .attribute_count = 4},
+                                   true);
 }
 
 static pen_status convert_blocks(pen_graphdef_draft *draft) {
-    const bool is_last = image_is_last(draft);
+    const bool is_last = pen_graphdef_image_is_last(draft);
     const pen_attribute_given attribute = pen_attribute_int(
         "blocksize", pen_graphdef_int(pen_graphdef_draft_node(draft), "block_size", 0));
     pen_graphdef_value x;
-    PEN_TRY(image_operand(draft, 0, is_last, &x));
-    return image_emit(draft,
-                      (pen_graphdef_emission){.op_name = pen_graphdef_draft_mapping(draft)->op_name,
-                                              .inputs = &x,
-                                              .input_count = 1,
-                                              .attributes = &attribute,
-                                              .attribute_count = 1},
-                      is_last);
+    PEN_TRY(pen_graphdef_image_operand(draft, 0, is_last, &x));
+    return pen_graphdef_image_emit(
+        draft,
+        (pen_graphdef_emission){.op_name = pen_graphdef_draft_mapping(draft)->op_name,
+                                .inputs = &x,
+                                .input_count = 1,
+                                .attributes = &attribute,
+                                .attribute_count = 1},
+        is_last);
 }
 
 // ---- other sizes
@@ -466,13 +375,13 @@ static pen_status convert_resize(pen_graphdef_draft *draft) {
         {{{0}, {0}, {0}}}, PEN_GRAPHDEF_VALUE_NONE, {{{0}, {0}, {0}}}};
     PEN_TRY(pen_graphdef_operand_first(draft, 0, &operands[0]));
     PEN_TRY(resize_scales(draft, &operands[0], &operands[2]));
-    return image_emit(draft,
-                      (pen_graphdef_emission){.op_name = "resize",
-                                              .inputs = operands,
-                                              .input_count = 3,
-                                              .attributes = attributes,
-                                              .attribute_count = 3},
-                      true);
+    return pen_graphdef_image_emit(draft,
+                                   (pen_graphdef_emission){.op_name = "resize",
+                                                           .inputs = operands,
+                                                           .input_count = 3,
+                                                           .attributes = attributes,
+                                                           .attribute_count = 3},
+                                   true);
 }
 
 static const pen_graphdef_mapping image_mappings[] = {
@@ -483,9 +392,6 @@ static const pen_graphdef_mapping image_mappings[] = {
     {.op = "Conv2DBackpropInput", .convert = convert_conv_transposed},
     {.op = "DepthToSpace", .op_name = "depth_to_space", .convert = convert_blocks},
     {.op = "DepthwiseConv2dNative", .convert = convert_depthwise},
-    {.op = "FusedBatchNorm", .convert = convert_batch_norm, .statistics = 3u << 3},
-    {.op = "FusedBatchNormV2", .convert = convert_batch_norm, .statistics = 3u << 3},
-    {.op = "FusedBatchNormV3", .convert = convert_batch_norm, .statistics = 3u << 3},
     {.op = "LRN", .convert = convert_lrn},
     {.op = "MaxPool", .op_name = "max_pool", .convert = convert_pool},
     {.op = "ResizeBilinear", .convert = convert_resize},

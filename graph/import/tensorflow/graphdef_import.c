@@ -7,6 +7,7 @@
 #include "graph/import/tensorflow/graphdef_coverage.h"
 #include "graph/import/tensorflow/graphdef_frames.h"
 #include "graph/import/tensorflow/graphdef_importer.h"
+#include "graph/import/tensorflow/graphdef_norm.h"
 #include "graph/op.h"
 
 // ---- preparations
@@ -96,6 +97,11 @@ static void import_mark_statistics(pen_graphdef_importer *import) {
     for (uint32_t i = 0; i < import->body->order.count; i++) {
         const pen_graphdef_node *node = &import->body->flat->nodes[import->body->order.nodes[i]];
         const pen_graphdef_mapping *mapping = pen_graphdef_mapping_find(node->op);
+        pen_graphdef_norm norm;
+        if (import->request->options->train_batch_norm &&
+            pen_graphdef_norm_match(import->body, import->body->order.nodes[i], &norm)) {
+            import->is_statistic[norm.mean.node] = import->is_statistic[norm.variance.node] = true;
+        }
         if (mapping == NULL || mapping->statistics == 0) continue;
         for (uint32_t k = 0; k < pen_graphdef_data_inputs(node) && k < 32; k++) {
             if ((mapping->statistics >> k & 1) != 0) {
@@ -201,11 +207,22 @@ static pen_status import_named(const pen_graphdef_importer *import, uint32_t n,
     return PEN_OK;
 }
 
+// Batch normalization in several nodes, of which this is the last.
+static pen_status import_norm(pen_graphdef_importer *import, uint32_t n, pen_graphdef_draft *draft,
+                              bool *out_is_done) {
+    pen_graphdef_norm norm;
+    const bool is_one = import->request->options->train_batch_norm && !import->is_inner &&
+                        pen_graphdef_norm_match(import->body, n, &norm);
+    return is_one ? pen_graphdef_norm_convert(import, &norm, draft, out_is_done) : PEN_OK;
+}
+
 static pen_status import_convert(pen_graphdef_importer *import, uint32_t n) {
     const bool pins = import->request->options->use_device_strings;
+    bool is_done = false;
     pen_graphdef_draft draft = {.arena = import->arena,
                                 .pins = pins ? &import->totals->pins : NULL,
                                 .path = import->path,
+                                .options = import->request->options,
                                 .mapping =
                                     pen_graphdef_mapping_find(import->body->flat->nodes[n].op),
                                 .result_count = import->result_counts[n],
@@ -216,6 +233,8 @@ static pen_status import_convert(pen_graphdef_importer *import, uint32_t n) {
     if (import->body->controls[n] != NULL) {
         return pen_graphdef_control_convert(import, n, &draft);
     }
+    PEN_TRY(import_norm(import, n, &draft, &is_done));
+    if (is_done) return PEN_OK;
     PEN_TRY(import_evaluate(import, &draft));
     if (pen_graphdef_ints_agree(draft.results[0])) return import_set_ints(import, &draft, true);
     PEN_TRY(draft.mapping->convert(&draft));

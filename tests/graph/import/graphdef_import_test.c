@@ -58,6 +58,11 @@ static void layers_are_normalised_as_keras_does(void **state) {
     check_three_ways(MODELS "normed.pb", "normed", &options, 3);
 }
 
+static void batch_normalization_uses_what_it_has_learnt(void **state) {
+    (void)state;
+    tensorflow_check(tensorflow_open(MODELS "normalized", NULL), "normalized", 8);
+}
+
 static void outputs_are_what_nobody_reads(void **state) {
     (void)state;
     tensorflow_check(open_path(MODELS "branches.pb"), "branches", 3);
@@ -195,6 +200,7 @@ int main(void) {
         cmocka_unit_test(images_give_what_tensorflow_gives),
         cmocka_unit_test(tokens_give_what_tensorflow_gives),
         cmocka_unit_test(layers_are_normalised_as_keras_does),
+        cmocka_unit_test(batch_normalization_uses_what_it_has_learnt),
         cmocka_unit_test(outputs_are_what_nobody_reads),
         cmocka_unit_test(a_constant_condition_takes_one_branch),
         cmocka_unit_test(a_saved_model_brings_its_variables),

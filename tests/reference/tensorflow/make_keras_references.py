@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Makes the recurrent models of Keras in this folder, and what Keras computes of them.
+"""Makes the models of Keras in this folder, and what Keras computes of them.
 
-Run with a Python that has tensorflow-cpu 2.12: `make_recurrent_references.py`. The files are named
+Run with a Python that has tensorflow-cpu 2.12: `make_keras_references.py`. The files are named
 as those of make_tensorflow_references.py. SavedModels have the signature alone: functions that it
 does not call are taken out of them.
 """
@@ -104,20 +104,21 @@ def save(name, model):
     os.rmdir(os.path.join(folder, "assets"))
 
 
-def train(name, model, x, classes):
-    """Inputs, outputs, labels, and every parameter after a step of SGD on a mean cross entropy."""
+def train(name, model, x, classes, training=False):
+    """Inputs, outputs, labels, and every variable after a step of SGD on a mean cross entropy."""
     labels = random.integers(0, classes, size=len(x)).astype(np.int64)
     write(name, "input", [x])
     write(name, "output", [model(x)])
     np.save(os.path.join(HERE, f"{name}.labels.npy"), labels)
     with tf.GradientTape() as tape:
-        logits = model(x)
+        logits = model(x, training=training)
         loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits))
     variables = model.trainable_variables
     for variable, gradient in zip(variables, tape.gradient(loss, variables)):
-        stepped = variable - 0.1 * tf.convert_to_tensor(gradient)
+        variable.assign_sub(0.1 * tf.convert_to_tensor(gradient))
+    for variable in model.variables:
         step_name = variable.name.split(":")[0].replace("/", "+")
-        np.save(os.path.join(HERE, f"{name}.step_{step_name}.npy"), stepped.numpy())
+        np.save(os.path.join(HERE, f"{name}.step_{step_name}.npy"), variable.numpy())
 
 
 def chain(activation):
@@ -145,6 +146,18 @@ def directions():
     back, h, c = layers.LSTM(3, return_state=True, go_backwards=True, activation="relu")(x)
     handed = layers.LSTM(3, recurrent_activation="hard_sigmoid")(x, initial_state=[h, c])
     return keras.Model(x, [both, back, handed])
+
+
+def normalized():
+    """Batch normalization of images, which is one node, and of vectors and sequences, of several."""
+    x = keras.Input((6, 6, 2), name="x")
+    y = layers.Conv2D(4, 3, strides=2, use_bias=False, name="conv")(x)
+    y = layers.ReLU()(layers.BatchNormalization(momentum=0.9, name="norm")(y))
+    y = layers.Reshape((4, 4))(y)
+    y = layers.BatchNormalization(momentum=0.9, scale=False, name="norm_sequence")(y)
+    y = layers.Dense(5, activation="tanh", name="hidden")(layers.Flatten()(y))
+    y = layers.BatchNormalization(momentum=0.9, name="norm_vector")(y)
+    return keras.Model(x, layers.Dense(3, name="dense")(y))
 
 
 def images():
@@ -178,8 +191,8 @@ def main():
     shake(fused)
     loops.set_weights(fused.get_weights())
     save("recurrent", fused)
-    train("recurrent", fused, x, 3)
     freeze("recurrent_loops", loops, x, False)
+    train("recurrent", fused, x, 3)
     ids = random.integers(1, 9, size=(4, 6)).astype(np.int32)
     ids[0, 4:] = ids[1, 1:] = ids[2, 2] = 0
     model = masked()
@@ -192,6 +205,14 @@ def main():
     model = open_length()
     shake(model)
     freeze("open_length", model, random.normal(size=(2, 3, 3)).astype(np.float32), False)
+    model = normalized()
+    shake(model)
+    for variable in model.variables:
+        if "variance" in variable.name:
+            variable.assign(tf.abs(variable) + 0.5)
+    x = random.normal(size=(8, 6, 6, 2)).astype(np.float32)
+    save("normalized", model)
+    train("normalized", model, x, 3, training=True)
     model = images()
     shake(model)
     freeze("convolved", model, random.normal(size=(2, 3, 5, 4, 2)).astype(np.float32), True)
