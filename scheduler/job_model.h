@@ -8,6 +8,7 @@
 
 #include "base/option.h"
 #include "graph/layers/layer_model.h"
+#include "scheduler/weight_file.h"
 
 typedef struct pen_job_weight_name {
     const char *from; // a beginning of names in the file of weights; NULL: of all
@@ -22,8 +23,9 @@ typedef struct pen_job_model {
     const char *weights;    // a file of first contents; NULL: the model's own
     pen_option_list weight_names; // of pen_job_weight_name
     bool weights_partial;         // the file may lack tensors, and have others
-    bool use_device_strings;      // TensorFlow: the devices of nodes are pins
-    bool train_batch_norm;        // TensorFlow: batch normalization is in training mode
+    pen_weight_layout weights_layout;
+    bool use_device_strings; // TensorFlow: the devices of nodes are pins
+    bool train_batch_norm;   // TensorFlow: batch normalization is in training mode
     double batch_norm_momentum;
 } pen_job_model;
 

@@ -121,7 +121,8 @@ pen_status pen_job_weights(const pen_job *job, pen_arena *arena,
     *weights = (pen_weight_options){.path = model->weights,
                                     .renames = renames,
                                     .rename_count = model->weight_names.count,
-                                    .is_partial = model->weights_partial};
+                                    .is_partial = model->weights_partial,
+                                    .layout = model->weights_layout};
     *out_weights = weights;
     return PEN_OK;
 }

@@ -23,6 +23,12 @@ static const pen_option_table job_weight_name_table = {
 static const pen_option_field job_weight_name_item = {.kind = PEN_OPTION_MAPPING,
                                                       .table = &job_weight_name_table};
 
+static const char *const job_weight_layouts[] = {
+    [PEN_WEIGHTS_BY_SHAPE] = "auto",
+    [PEN_WEIGHTS_KERAS] = "keras",
+    [PEN_WEIGHTS_PENSTOCK] = "penstock",
+    NULL,
+};
 static const pen_option_field job_model_fields[] = {
     {.key = "file",
      .kind = PEN_OPTION_PATH,
@@ -70,6 +76,12 @@ static const pen_option_field job_model_fields[] = {
      .offset = offsetof(pen_job_model, weights_partial),
      .default_text = "false",
      .help = "the file may lack tensors of the model, and have others"},
+    {.key = "weights_layout",
+     .kind = PEN_OPTION_CHOICE,
+     .offset = offsetof(pen_job_model, weights_layout),
+     .choices = job_weight_layouts,
+     .default_text = "auto",
+     .help = "of models of layers: whose shapes that file has; auto: told by the shapes"},
 };
 static const pen_option_table job_model_table = {
     .size = sizeof(pen_job_model),

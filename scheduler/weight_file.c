@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "graph/import/npz_file.h"
 #include "graph/import/onnx_number.h"
+#include "graph/layers/layer.h"
 #include "scheduler/training/safetensors.h"
 
 #define WEIGHT_PROBLEMS_SHOWN 20
@@ -91,8 +92,15 @@ static pen_status weight_rename(const weight_loader *loader, const char *name,
         if (best == NULL || strlen(rename->from) > strlen(best->from)) best = rename;
     }
     *out_name = name;
-    if (best == NULL) return PEN_OK;
-    return pen_arena_format(loader->arena, out_name, "%s%s", best->to, name + strlen(best->from));
+    if (best != NULL) {
+        PEN_TRY(
+            pen_arena_format(loader->arena, out_name, "%s%s", best->to, name + strlen(best->from)));
+    }
+    // TensorFlow's names of variables
+    const size_t length = strlen(*out_name);
+    const bool is_numbered = length > 2 && strcmp(*out_name + length - 2, ":0") == 0;
+    if (loader->model->layers == NULL || !is_numbered) return PEN_OK;
+    return pen_arena_copy_text(loader->arena, *out_name, length - 2, out_name);
 }
 
 static pen_status weight_index(weight_loader *loader) {
@@ -109,6 +117,11 @@ static pen_status weight_index(weight_loader *loader) {
         PEN_TRY(pen_name_map_add(&loader->names, name, i));
     }
     return PEN_OK;
+}
+
+static weight_entry *weight_find(const weight_loader *loader, const char *name) {
+    const uint32_t index = pen_name_map_find(&loader->names, name);
+    return index == PEN_NAME_MAP_NONE ? NULL : &loader->entries[index];
 }
 
 // ---- contents
@@ -155,18 +168,137 @@ static pen_status weight_set(weight_loader *loader, pen_value_id id, weight_entr
     return PEN_OK;
 }
 
-static pen_status weight_match(weight_loader *loader) {
+static pen_status weight_match_values(weight_loader *loader) {
     const pen_graph *graph = loader->model->graph;
     for (uint32_t v = 0; v < pen_graph_value_count(graph); v++) {
         const pen_value *value = pen_graph_value(graph, (pen_value_id){v});
         if (value->kind != PEN_VALUE_PARAMETER && value->kind != PEN_VALUE_STATE) continue;
-        const uint32_t index = pen_name_map_find(&loader->names, value->name);
-        if (index != PEN_NAME_MAP_NONE) {
-            PEN_TRY(weight_set(loader, (pen_value_id){v}, &loader->entries[index]));
+        weight_entry *entry = weight_find(loader, value->name);
+        if (entry != NULL) {
+            PEN_TRY(weight_set(loader, (pen_value_id){v}, entry));
         } else if (!loader->options->is_partial && weight_complain(loader)) {
             pen_text_print(&loader->problems, "it lacks '%.200s'", value->name);
         }
     }
+    return PEN_OK;
+}
+
+// ---- Keras' layout
+
+static pen_status weight_find_keras(weight_loader *loader, const pen_layer_weight *weight,
+                                    weight_entry **out_entry) {
+    const char *name;
+    PEN_TRY(pen_arena_format(loader->arena, &name, "%s/%s", weight->layer, weight->name));
+    *out_entry = weight_find(loader, name);
+    return PEN_OK;
+}
+
+static pen_status weight_fill(weight_loader *loader, const pen_layer_weight *weight,
+                              weight_entry *entry) {
+    const void *data = entry->data;
+    const pen_tensor_type *type = entry->type;
+    entry->is_used = true;
+    loader->used_count += 1;
+    if (!pen_element_is_float(type->element) || !pen_shape_equal(&type->shape, &weight->shape)) {
+        char texts[2][PEN_SHAPE_TEXT_BYTES];
+        if (!weight_complain(loader)) return PEN_OK;
+        pen_text_print(&loader->problems, "'%.200s' is %s, '%s' of layer '%.200s' is float32%s",
+                       entry->name, pen_tensor_type_format(type, texts[0]), weight->name,
+                       weight->layer, pen_shape_format(&weight->shape, texts[1]));
+        return PEN_OK;
+    }
+    if (type->element != PEN_FLOAT32) PEN_TRY(weight_convert(loader, entry, &data));
+    pen_layer_weight_fill(loader->model->layers, weight, data);
+    return PEN_OK;
+}
+
+static pen_status weight_match_keras(weight_loader *loader) {
+    const pen_layer_builder *layers = loader->model->layers;
+    for (uint32_t i = 0; i < pen_layer_weight_count(layers); i++) {
+        const pen_layer_weight *weight = pen_layer_weight_at(layers, i);
+        weight_entry *entry;
+        PEN_TRY(weight_find_keras(loader, weight, &entry));
+        if (entry != NULL) {
+            PEN_TRY(weight_fill(loader, weight, entry));
+        } else if (!loader->options->is_partial && weight_complain(loader)) {
+            pen_text_print(&loader->problems, "it lacks '%.200s/%s'", weight->layer, weight->name);
+        }
+    }
+    return PEN_OK;
+}
+
+// Whether a weight of Keras' is the same numbers in the same order here.
+static bool weight_is_plain(const pen_layer_weight *weight, const pen_shape *stored) {
+    int64_t stride = 1;
+    if (!pen_shape_equal(&weight->shape, stored) || weight->offset != 0 ||
+        weight->block_count > 1) {
+        return false;
+    }
+    for (uint32_t d = stored->rank; d-- > 0; stride *= stored->dims[d]) {
+        if (stored->dims[d] > 1 && weight->strides[d] != stride) return false;
+    }
+    return true;
+}
+
+// What the shapes in the file say of its layout: the first entry that fits one of them alone, and
+// the first that fits both.
+typedef struct weight_evidence {
+    const weight_entry *keras, *own, *both;
+} weight_evidence;
+
+static pen_status weight_look(weight_loader *loader, const pen_layer_weight *weight,
+                              weight_evidence *evidence) {
+    const pen_value *value = pen_graph_value(loader->model->graph, weight->value);
+    const pen_shape *stored = &value->type.shape;
+    weight_entry *keras;
+    if (weight_is_plain(weight, stored)) return PEN_OK;
+    PEN_TRY(weight_find_keras(loader, weight, &keras));
+    const weight_entry *own = weight_find(loader, value->name);
+    if (keras != NULL && !pen_shape_equal(&keras->type->shape, &weight->shape)) keras = NULL;
+    if (own != NULL && !pen_shape_equal(&own->type->shape, stored)) own = NULL;
+    if (keras != NULL && own != NULL) {
+        if (evidence->both == NULL) evidence->both = keras;
+    } else if (keras != NULL && evidence->keras == NULL) {
+        evidence->keras = keras;
+    } else if (own != NULL && evidence->own == NULL) {
+        evidence->own = own;
+    }
+    return PEN_OK;
+}
+
+static pen_status weight_choose_layout(weight_loader *loader, bool *out_is_keras) {
+    const pen_layer_builder *layers = loader->model->layers;
+    const char *path = loader->options->path;
+    weight_evidence evidence = {0};
+    char shape[PEN_SHAPE_TEXT_BYTES];
+    *out_is_keras = loader->options->layout == PEN_WEIGHTS_KERAS;
+    if (*out_is_keras && layers == NULL) {
+        return pen_error(PEN_INVALID_INPUT,
+                         "%s: only models of layers and Keras' have weights in Keras' layout",
+                         path);
+    }
+    if (loader->options->layout != PEN_WEIGHTS_BY_SHAPE || layers == NULL) return PEN_OK;
+    for (uint32_t i = 0; i < pen_layer_weight_count(layers); i++)
+        PEN_TRY(weight_look(loader, pen_layer_weight_at(layers, i), &evidence));
+    *out_is_keras = evidence.keras != NULL;
+    if (evidence.keras != NULL && evidence.own != NULL) {
+        return pen_error(PEN_INVALID_INPUT,
+                         "%s: '%.200s' has the shape that it has in Keras, '%.200s' that of "
+                         "Penstock: one file has one layout",
+                         path, evidence.keras->name, evidence.own->name);
+    }
+    if (evidence.keras != NULL || evidence.own != NULL || evidence.both == NULL) return PEN_OK;
+    return pen_error(PEN_INVALID_INPUT,
+                     "%s: '%.200s', %s, may be in Keras' layout or in Penstock's, and no other "
+                     "tensor tells which: weights_layout does, keras or penstock",
+                     path, evidence.both->name,
+                     pen_shape_format(&evidence.both->type->shape, shape));
+}
+
+static pen_status weight_match(weight_loader *loader) {
+    bool is_keras;
+    PEN_TRY(weight_choose_layout(loader, &is_keras));
+    PEN_TRY(is_keras ? weight_match_keras(loader) : weight_match_values(loader));
     for (uint32_t i = 0; i < loader->count && !loader->options->is_partial; i++) {
         if (loader->entries[i].is_used || !weight_complain(loader)) continue;
         pen_text_print(&loader->problems, "the model has no '%.200s'", loader->entries[i].name);

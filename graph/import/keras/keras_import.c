@@ -50,6 +50,7 @@ static pen_status keras_make_graph(keras_import *import) {
     PEN_TRY(pen_keras_options_read(keras, import->path, model->arena));
     PEN_TRY(pen_graph_create(model->arena, keras->name, &model->graph));
     PEN_TRY(pen_layer_builder_new(model->graph, KERAS_SEED, &builder));
+    model->layers = builder;
     pen_layer_builder_expect_contents(builder, KERAS_PACKING_LIMIT * import->length);
     PEN_TRY(pen_keras_build(keras, model->path, builder, model->arena, &outputs));
     const pen_keras_weights weights = {.file = import->file,
