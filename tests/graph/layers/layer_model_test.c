@@ -137,6 +137,7 @@ typedef struct mistake {
 static void mistakes_are_named(void **state) {
     (void)state;
     static const mistake mistakes[] = {
+        {"{}", "the model has neither `inputs` nor `layers`"},
         {"layers: [dense: {units: 3}]", "m.yaml:1:10: error: the model has no input"},
         {"inputs: {x: {shape: [4]}}\nlayers: [dens: {units: 3}]",
          "m.yaml:2:10: error: layers[0]: unknown key \"dens\", possible: dense, "},
