@@ -165,7 +165,7 @@ static void what_both_would_fit_must_be_said(void **state) {
     CHECK_OK(apply(&keras, PEN_WEIGHTS_KERAS, model));
     check_same(model, expected);
     take_own(expected, &own);
-    CHECK(memcmp(own.data[0], keras.data[0], 16 * sizeof(float)) != 0, "there is but one layout");
+    CHECK(own.data[0][1] != keras.data[0][1], "there is but one layout");
     pen_model *again = open_layers(SQUARE_LAYER);
     CHECK_OK(apply(&own, PEN_WEIGHTS_PENSTOCK, again));
     check_same(again, expected);

@@ -218,12 +218,12 @@ static pen_status file_take_dataset(pen_hdf5 *file, file_object *object) {
 }
 
 static pen_status file_take_object(pen_hdf5 *file, uint32_t index) {
-    char tag;
+    char tag = 0;
     const pen_hdf5_kind kind = file->objects[index].kind;
     if (kind == PEN_HDF5_OTHER) return PEN_OK;
     PEN_TRY(file_take(file, &tag, sizeof tag));
     if (tag == PEN_HDF5_STREAM_FAILURE) {
-        file_error error;
+        file_error error = {0};
         PEN_TRY(file_take_error(file, &error));
         return file_raise(&error);
     }
@@ -383,7 +383,7 @@ static pen_status file_take_contents(pen_hdf5 *file, uint8_t *data, uint64_t len
     for (uint64_t done = 0; done < length; done += piece) {
         PEN_TRY(file_take_u32(file, &piece));
         if (piece == 0) {
-            file_error error;
+            file_error error = {0};
             PEN_TRY(file_take_error(file, &error));
             return file_raise(&error);
         }
