@@ -258,6 +258,14 @@ pen_status pen_file_close(pen_file *file) {
     return status;
 }
 
+pen_status pen_file_write_text(const char *path, const char *text) {
+    pen_file *file = NULL;
+    pen_status status = pen_file_create_beside(path, &file);
+    if (status == PEN_OK) status = pen_file_write(file, text, strlen(text));
+    if (status == PEN_OK) status = pen_file_commit(file);
+    return pen_status_join(status, pen_file_close(file));
+}
+
 pen_status pen_file_check_writable(const char *path) {
     pen_file *file = NULL;
     PEN_TRY(pen_file_create_beside(path, &file));

@@ -64,6 +64,9 @@ PEN_NODISCARD pen_status pen_file_commit(pen_file *file);
 // Releases it. Accepts NULL.
 PEN_NODISCARD pen_status pen_file_close(pen_file *file);
 
+// All of it, for a file that is one text. As each
+PEN_NODISCARD pen_status pen_file_write_text(const char *path, const char *text);
+
 // Whether a file could be created at `path` now: creates one beside it, and removes that. For
 // finding out before hours of work. IO, NOT_FOUND, OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_file_check_writable(const char *path);

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/log.h"
 
 // The verbs, in the order of --help. Each is pen_command_<name>, in command_<name>.c.
@@ -154,15 +153,4 @@ int pen_command_main(int argument_count, char *const *arguments) {
     pen_status_ignore(status, "printed, and told by the exit code");
     pen_arena_destroy(context.arena);
     return code;
-}
-
-pen_status pen_command_write(const char *path, const char *text) {
-    pen_file *file = NULL;
-    pen_status status = pen_file_create_beside(path, &file);
-    if (status != PEN_OK) goto done;
-    status = pen_file_write(file, text, strlen(text));
-    if (status != PEN_OK) goto done;
-    status = pen_file_commit(file);
-done:
-    return pen_status_join(status, pen_file_close(file));
 }

@@ -63,7 +63,4 @@ void pen_command_begin_json(pen_json_writer *json, const char *verb);
 PEN_NODISCARD pen_status pen_command_fail_json(const pen_command_context *context,
                                                pen_json_writer *json, pen_status status);
 
-// Writes a whole file, beside and renamed. IO, NOT_FOUND (no such folder), OUT_OF_MEMORY
-PEN_NODISCARD pen_status pen_command_write(const char *path, const char *text);
-
 #endif // PEN_CLI_COMMAND_H

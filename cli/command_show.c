@@ -108,7 +108,7 @@ static pen_status show_make(const show_options *options, show_form form, pen_rep
     case SHOW_FORM_COUNT:
         break;
     }
-    PEN_TRY(pen_command_write(options->output, text));
+    PEN_TRY(pen_file_write_text(options->output, text));
     if (options->common.json) {
         pen_json_writer json;
         pen_command_begin_json(&json, "show");

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "cli/command.h"
 #include "cli/training_job.h"
 #include "partition/plan_file.h"
@@ -111,7 +112,7 @@ static pen_status simulate_output(const simulate_options *options, const pen_pla
     }
     if (options->output != NULL) {
         PEN_TRY(pen_schedule_dump_svg(timeline, names, arena, &text));
-        PEN_TRY(pen_command_write(options->output, text));
+        PEN_TRY(pen_file_write_text(options->output, text));
     }
     if (options->common.json) return simulate_print_json(plan, schedule, timeline);
     PEN_TRY(pen_schedule_dump_text(timeline, names, arena, &text));

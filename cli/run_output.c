@@ -1,4 +1,5 @@
 #include "cli/run_output.h"
+#include "base/file.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -61,7 +62,7 @@ static pen_status output_write_page(const pen_run_output *output, pen_engine *en
     report.trace = trace;
     report.figures = output->report;
     PEN_TRY(pen_report_html(&report, arena, &text));
-    return pen_command_write(output->page, text);
+    return pen_file_write_text(output->page, text);
 }
 
 pen_status pen_run_output_collect(pen_command_context *context, pen_engine *engine,

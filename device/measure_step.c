@@ -25,18 +25,6 @@ typedef struct step_builder {
     uint32_t *same_as;
 } step_builder;
 
-// The value whose storage a value that persists has.
-static pen_value_id step_home(const pen_graph *graph, pen_value_id value) {
-    for (;;) {
-        const pen_value *subject = pen_graph_value(graph, value);
-        if (pen_value_is(subject->replaces)) return subject->replaces;
-        if (subject->kind != PEN_VALUE_COMPUTED) return value;
-        const pen_node *producer = pen_graph_node(graph, subject->producer);
-        if (!producer->op->is_view) return value;
-        value = producer->inputs[0];
-    }
-}
-
 static uint32_t step_operand_count(const pen_node *node) {
     return node->input_count + node->output_count;
 }
@@ -99,7 +87,7 @@ static bool step_grains(const step_builder *builder, pen_value_id value, uint64_
 static uint64_t step_distance(const step_builder *builder, pen_value_id value, uint64_t moved) {
     uint64_t first, last, sum = 0;
     if (!step_grains(builder, value, &first, &last)) {
-        const uint64_t touched = builder->persistent[step_home(builder->graph, value).index];
+        const uint64_t touched = builder->persistent[pen_value_home(builder->graph, value).index];
         return touched == 0 ? moved : moved - (touched - 1);
     }
     for (uint64_t g = first; g <= last; g++) {
@@ -112,7 +100,7 @@ static uint64_t step_distance(const step_builder *builder, pen_value_id value, u
 static void step_touch(step_builder *builder, pen_value_id value, uint64_t moved) {
     uint64_t first, last;
     if (!step_grains(builder, value, &first, &last)) {
-        builder->persistent[step_home(builder->graph, value).index] = moved + 1;
+        builder->persistent[pen_value_home(builder->graph, value).index] = moved + 1;
         return;
     }
     for (uint64_t g = first; g <= last; g++) {

@@ -171,21 +171,13 @@ pen_status pen_layers_check(const pen_layers *layers) {
     return status;
 }
 
-static pen_status layers_write(const char *path, const char *text) {
-    pen_file *file = NULL;
-    pen_status status = pen_file_create_beside(path, &file);
-    if (status == PEN_OK) status = pen_file_write(file, text, strlen(text));
-    if (status == PEN_OK) status = pen_file_commit(file);
-    return pen_status_join(status, pen_file_close(file));
-}
-
 pen_status pen_layers_save(const pen_layers *layers, const char *path, const char *job) {
     pen_arena *arena = NULL;
     const char *text = "";
     PEN_TRY(pen_layers_check(layers));
     PEN_TRY(pen_arena_create(&arena));
     pen_status status = layers_text(layers, job, arena, &text);
-    if (status == PEN_OK) status = layers_write(path, text);
+    if (status == PEN_OK) status = pen_file_write_text(path, text);
     pen_arena_destroy(arena);
     return status;
 }

@@ -391,17 +391,6 @@ pen_status pen_cost_table_format(const pen_cost_table *table, pen_arena *arena,
     return pen_text_finish(&text, out_text);
 }
 
-static pen_status cost_write_file(const char *path, const char *text) {
-    pen_file *file = NULL;
-    pen_status status = pen_file_create_beside(path, &file);
-    if (status != PEN_OK) goto done;
-    status = pen_file_write(file, text, strlen(text));
-    if (status != PEN_OK) goto done;
-    status = pen_file_commit(file);
-done:
-    return pen_status_join(status, pen_file_close(file));
-}
-
 pen_status pen_cost_table_write(const pen_cost_table *table, const char *path) {
     pen_arena *arena = NULL;
     const char *text = NULL;
@@ -411,7 +400,7 @@ pen_status pen_cost_table_write(const pen_cost_table *table, const char *path) {
         status = pen_error(PEN_DOES_NOT_FIT, "the cost table takes %zu bytes, a file may have %zu",
                            strlen(text), COST_FILE_BYTES_LIMIT);
     }
-    if (status == PEN_OK) status = cost_write_file(path, text);
+    if (status == PEN_OK) status = pen_file_write_text(path, text);
     pen_arena_destroy(arena);
     return status;
 }

@@ -500,9 +500,5 @@ pen_status pen_plan_write(const pen_plan *plan, const char *path, pen_arena *are
     PEN_TRY(write_relative(path, plan->model, arena, &copy.model));
     PEN_TRY(write_relative(path, plan->costs, arena, &copy.costs));
     PEN_TRY(pen_plan_format(&copy, arena, &text));
-    pen_file *file = NULL;
-    pen_status status = pen_file_create_beside(path, &file);
-    if (status == PEN_OK) status = pen_file_write(file, text, strlen(text));
-    if (status == PEN_OK) status = pen_file_commit(file);
-    return pen_status_join(status, pen_file_close(file));
+    return pen_file_write_text(path, text);
 }

@@ -7,13 +7,12 @@
 #include <sys/mman.h>
 
 #include "base/integer.h"
-#include "base/memory.h"
-#include "base/text.h"
 #include "device/cpu/blas.h"
 #include "device/cpu/cpu_kernel_list.h"
 #include "device/cpu/cpu_layout.h"
 #include "device/cpu/cpu_level.h"
 #include "device/cpu/onednn.h"
+#include "device/host_buffer.h"
 
 #define CPU_PAGE_BYTES 4096u
 #define CPU_HUGE_PAGE_BYTES (2u << 20)
@@ -24,18 +23,9 @@ typedef struct cpu_device {
     const char *name;
     int thread_count;
     pen_cpu_level level;
-    uint64_t memory_bytes; // limit; 0: none
-    uint64_t bytes_in_use;
+    pen_host_memory memory;
     pen_layout_rules layout_rules;
 } cpu_device;
-
-typedef struct cpu_buffer {
-    uint8_t *bytes;
-    uint64_t size;
-    void *mapping; // NULL: from pen_memory_allocate
-    size_t mapping_size;
-    bool is_wrapped; // the memory is another's
-} cpu_buffer;
 
 typedef struct cpu_kernel {
     const pen_graph *graph;
@@ -101,7 +91,8 @@ static pen_status cpu_open_in(const pen_device_options *options, pen_arena *aren
     PEN_TRY(pen_arena_copy_text(arena, name, strlen(name), &device->name));
     device->base.kind = &pen_cpu_device_kind;
     device->arena = arena;
-    device->memory_bytes = options->memory_bytes;
+    device->memory =
+        (pen_host_memory){.device = device->name, .bytes_limit = options->memory_bytes};
     device->layout_rules = (pen_layout_rules){.context = device, .choose = cpu_choose_layout};
     device->thread_count =
         options->thread_count == 0 ? cpu_core_count() : (int)options->thread_count;
@@ -139,7 +130,7 @@ static pen_status cpu_describe(pen_device *base, pen_arena *arena, const char **
 }
 
 // Maps memory, whole huge pages of it when it is large, and lets the team touch every page once.
-static pen_status cpu_buffer_map(const cpu_device *device, cpu_buffer *buffer) {
+static pen_status cpu_buffer_map(const cpu_device *device, pen_host_buffer *buffer) {
     const bool is_huge = buffer->size >= CPU_HUGE_PAGE_BYTES;
     const uint64_t page = is_huge ? CPU_HUGE_PAGE_BYTES : CPU_PAGE_BYTES;
     uint64_t bytes;
@@ -165,12 +156,10 @@ static pen_status cpu_buffer_map(const cpu_device *device, cpu_buffer *buffer) {
     return PEN_OK;
 }
 
-static pen_status cpu_buffer_fill(const cpu_device *device, cpu_buffer *buffer) {
+static pen_status cpu_buffer_fill(void *device, pen_host_buffer *buffer) {
 #if defined(__SANITIZE_ADDRESS__)
-    (void)device;
     (void)cpu_buffer_map; // the sanitizer watches the ends of heap blocks only
-    buffer->bytes = pen_memory_allocate(buffer->size == 0 ? 1 : buffer->size, 1);
-    return buffer->bytes == NULL ? pen_error_out_of_memory() : PEN_OK;
+    return pen_host_buffer_allocate(device, buffer);
 #else
     return cpu_buffer_map(device, buffer);
 #endif
@@ -178,82 +167,11 @@ static pen_status cpu_buffer_fill(const cpu_device *device, cpu_buffer *buffer) 
 
 static pen_status cpu_buffer_create(pen_device *base, uint64_t bytes, pen_buffer **out_buffer) {
     cpu_device *device = cpu_device_of(base);
-    if (device->memory_bytes > 0 && bytes > device->memory_bytes - device->bytes_in_use) {
-        char wanted[PEN_QUANTITY_TEXT_BYTES], used[PEN_QUANTITY_TEXT_BYTES];
-        char limit[PEN_QUANTITY_TEXT_BYTES];
-        return pen_error(PEN_DOES_NOT_FIT,
-                         "device '%s': a buffer of %s does not fit, %s of %s are in use",
-                         device->name, pen_bytes_format(bytes, wanted),
-                         pen_bytes_format(device->bytes_in_use, used),
-                         pen_bytes_format(device->memory_bytes, limit));
-    }
-    cpu_buffer *buffer = pen_memory_allocate(1, sizeof *buffer);
-    if (buffer == NULL) return pen_error_out_of_memory();
-    buffer->size = bytes;
-    const pen_status status = cpu_buffer_fill(device, buffer);
-    if (status != PEN_OK) {
-        pen_memory_free(buffer);
-        return status;
-    }
-    device->bytes_in_use += bytes;
-    *out_buffer = (pen_buffer *)buffer;
-    return PEN_OK;
+    return pen_host_buffer_create(&device->memory, bytes, cpu_buffer_fill, device, out_buffer);
 }
 
-static void cpu_buffer_destroy(pen_device *device, pen_buffer *handle) {
-    cpu_buffer *buffer = (cpu_buffer *)handle;
-    if (buffer == NULL) return;
-    if (!buffer->is_wrapped) {
-        cpu_device_of(device)->bytes_in_use -= buffer->size;
-        if (buffer->mapping != NULL) {
-            munmap(buffer->mapping, buffer->mapping_size);
-        } else {
-            pen_memory_free(buffer->bytes);
-        }
-    }
-    pen_memory_free(buffer);
-}
-
-static pen_status cpu_buffer_wrap(pen_device *device, void *host, uint64_t bytes,
-                                  pen_buffer **out_buffer) {
-    (void)device;
-    cpu_buffer *buffer = pen_memory_allocate(1, sizeof *buffer);
-    if (buffer == NULL) return pen_error_out_of_memory();
-    *buffer = (cpu_buffer){.bytes = host, .size = bytes, .is_wrapped = true};
-    *out_buffer = (pen_buffer *)buffer;
-    return PEN_OK;
-}
-
-static void *cpu_host_address(pen_device *device, pen_operand operand) {
-    (void)device;
-    const cpu_buffer *buffer = (const cpu_buffer *)operand.buffer;
-    return buffer == NULL ? NULL : buffer->bytes + operand.offset;
-}
-
-static void *cpu_check_range(pen_operand operand, uint64_t bytes) {
-    const cpu_buffer *buffer = (const cpu_buffer *)operand.buffer;
-    PEN_ASSERT(buffer != NULL);
-    PEN_ASSERT(operand.offset <= buffer->size && bytes <= buffer->size - operand.offset);
-    return buffer->bytes + operand.offset;
-}
-
-static pen_status cpu_write(pen_device *device, pen_operand to, const void *host, uint64_t bytes) {
-    (void)device;
-    void *address = cpu_check_range(to, bytes);
-    if (bytes > 0) memcpy(address, host, bytes);
-    return PEN_OK;
-}
-
-static pen_status cpu_read(pen_device *device, pen_operand from, void *host, uint64_t bytes) {
-    (void)device;
-    const void *address = cpu_check_range(from, bytes);
-    if (bytes > 0) memcpy(host, address, bytes);
-    return PEN_OK;
-}
-
-static pen_status cpu_synchronize(pen_device *device) {
-    (void)device;
-    return PEN_OK;
+static void cpu_buffer_destroy(pen_device *device, pen_buffer *buffer) {
+    pen_host_buffer_destroy(&cpu_device_of(device)->memory, buffer);
 }
 
 static bool cpu_supports(pen_device *base, const pen_graph *graph, pen_node_id node) {
@@ -339,17 +257,17 @@ static pen_status cpu_bind(pen_device *device, const pen_kernel *handle, const p
     PEN_TRY(PEN_NEW(arena, kernel->node->input_count, &inputs));
     PEN_TRY(PEN_NEW(arena, kernel->node->output_count, &outputs));
     for (uint32_t i = 0; i < kernel->node->input_count; i++) {
-        inputs[i] = cpu_host_address(device, binding->inputs[i]);
+        inputs[i] = pen_host_buffer_address(device, binding->inputs[i]);
     }
     for (uint32_t i = 0; i < kernel->node->output_count; i++) {
-        outputs[i] = cpu_host_address(device, binding->outputs[i]);
+        outputs[i] = pen_host_buffer_address(device, binding->outputs[i]);
     }
     launch->kernel = kernel;
     launch->call = (pen_cpu_call){
         .state = kernel->state,
         .inputs = inputs,
         .outputs = outputs,
-        .workspace = cpu_host_address(device, binding->workspace),
+        .workspace = pen_host_buffer_address(device, binding->workspace),
     };
     if (kernel->adds) PEN_TRY(cpu_bind_shadows(kernel, arena, outputs, launch));
     *out_launch = (pen_launch *)launch;
@@ -420,11 +338,11 @@ const pen_device_kind pen_cpu_device_kind = {
     .describe = cpu_describe,
     .buffer_create = cpu_buffer_create,
     .buffer_destroy = cpu_buffer_destroy,
-    .buffer_wrap = cpu_buffer_wrap,
-    .write = cpu_write,
-    .read = cpu_read,
-    .synchronize = cpu_synchronize,
-    .host_address = cpu_host_address,
+    .buffer_wrap = pen_host_buffer_wrap,
+    .write = pen_host_buffer_write,
+    .read = pen_host_buffer_read,
+    .synchronize = pen_host_buffer_synchronize,
+    .host_address = pen_host_buffer_address,
     .value_bytes = cpu_value_bytes,
     .layout_rules = cpu_layout_rules,
     .supports = cpu_supports,

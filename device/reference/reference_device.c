@@ -2,23 +2,14 @@
 
 #include <string.h>
 
-#include "base/memory.h"
-#include "base/text.h"
+#include "device/host_buffer.h"
 
 typedef struct reference_device {
     pen_device base;
     pen_arena *arena;
     const char *name;
-    uint64_t memory_bytes; // limit; 0: none
-    uint64_t bytes_in_use;
+    pen_host_memory memory;
 } reference_device;
-
-// One kind of buffer is behind pen_buffer on each device.
-typedef struct reference_buffer {
-    uint8_t *bytes;
-    uint64_t size;
-    bool is_wrapped; // the memory is another's
-} reference_buffer;
 
 typedef struct reference_launch {
     const pen_reference_node *node;
@@ -31,12 +22,6 @@ static reference_device *reference_device_of(pen_device *device) {
     return (reference_device *)device;
 }
 
-static void *reference_host_address(pen_device *device, pen_operand operand) {
-    (void)device;
-    const reference_buffer *buffer = (const reference_buffer *)operand.buffer;
-    return buffer == NULL ? NULL : buffer->bytes + operand.offset;
-}
-
 static pen_status reference_open_in(const pen_device_options *options, pen_arena *arena,
                                     pen_device **out_device) {
     reference_device *device;
@@ -45,7 +30,8 @@ static pen_status reference_open_in(const pen_device_options *options, pen_arena
     PEN_TRY(pen_arena_copy_text(arena, name, strlen(name), &device->name));
     device->base.kind = &pen_reference_device_kind;
     device->arena = arena;
-    device->memory_bytes = options->memory_bytes;
+    device->memory =
+        (pen_host_memory){.device = device->name, .bytes_limit = options->memory_bytes};
     *out_device = &device->base;
     return PEN_OK;
 }
@@ -71,70 +57,12 @@ static pen_status reference_describe(pen_device *device, pen_arena *arena, const
 static pen_status reference_buffer_create(pen_device *base, uint64_t bytes,
                                           pen_buffer **out_buffer) {
     reference_device *device = reference_device_of(base);
-    if (device->memory_bytes > 0 && bytes > device->memory_bytes - device->bytes_in_use) {
-        char wanted[PEN_QUANTITY_TEXT_BYTES], used[PEN_QUANTITY_TEXT_BYTES];
-        char limit[PEN_QUANTITY_TEXT_BYTES];
-        return pen_error(PEN_DOES_NOT_FIT,
-                         "device '%s': a buffer of %s does not fit, %s of %s are in use",
-                         device->name, pen_bytes_format(bytes, wanted),
-                         pen_bytes_format(device->bytes_in_use, used),
-                         pen_bytes_format(device->memory_bytes, limit));
-    }
-    reference_buffer *buffer = pen_memory_allocate(1, sizeof *buffer);
-    if (buffer == NULL) return pen_error_out_of_memory();
-    buffer->bytes = pen_memory_allocate(bytes == 0 ? 1 : bytes, 1);
-    if (buffer->bytes == NULL) {
-        pen_memory_free(buffer);
-        return pen_error_out_of_memory();
-    }
-    buffer->size = bytes;
-    device->bytes_in_use += bytes;
-    *out_buffer = (pen_buffer *)buffer;
-    return PEN_OK;
+    return pen_host_buffer_create(&device->memory, bytes, pen_host_buffer_allocate, NULL,
+                                  out_buffer);
 }
 
-static void reference_buffer_destroy(pen_device *device, pen_buffer *handle) {
-    reference_buffer *buffer = (reference_buffer *)handle;
-    if (buffer == NULL) return;
-    if (!buffer->is_wrapped) {
-        reference_device_of(device)->bytes_in_use -= buffer->size;
-        pen_memory_free(buffer->bytes);
-    }
-    pen_memory_free(buffer);
-}
-
-static pen_status reference_buffer_wrap(pen_device *device, void *host, uint64_t bytes,
-                                        pen_buffer **out_buffer) {
-    (void)device;
-    reference_buffer *buffer = pen_memory_allocate(1, sizeof *buffer);
-    if (buffer == NULL) return pen_error_out_of_memory();
-    *buffer = (reference_buffer){.bytes = host, .size = bytes, .is_wrapped = true};
-    *out_buffer = (pen_buffer *)buffer;
-    return PEN_OK;
-}
-
-static void reference_check_range(pen_operand operand, uint64_t bytes) {
-    const reference_buffer *buffer = (const reference_buffer *)operand.buffer;
-    PEN_ASSERT(buffer != NULL);
-    PEN_ASSERT(operand.offset <= buffer->size && bytes <= buffer->size - operand.offset);
-}
-
-static pen_status reference_write(pen_device *device, pen_operand to, const void *host,
-                                  uint64_t bytes) {
-    reference_check_range(to, bytes);
-    if (bytes > 0) memcpy(reference_host_address(device, to), host, bytes);
-    return PEN_OK;
-}
-
-static pen_status reference_read(pen_device *device, pen_operand from, void *host, uint64_t bytes) {
-    reference_check_range(from, bytes);
-    if (bytes > 0) memcpy(host, reference_host_address(device, from), bytes);
-    return PEN_OK;
-}
-
-static pen_status reference_synchronize(pen_device *device) {
-    (void)device;
-    return PEN_OK;
+static void reference_buffer_destroy(pen_device *device, pen_buffer *buffer) {
+    pen_host_buffer_destroy(&reference_device_of(device)->memory, buffer);
 }
 
 static bool reference_supports(pen_device *device, const pen_graph *graph, pen_node_id node) {
@@ -240,12 +168,12 @@ static pen_status reference_bind(pen_device *device, const pen_kernel *kernel,
     launch->node = node;
     for (uint32_t i = 0; i < input_count; i++) {
         launch->inputs[i] = node->inputs[i];
-        void *address = reference_host_address(device, binding->inputs[i]);
+        void *address = pen_host_buffer_address(device, binding->inputs[i]);
         if (address != NULL) launch->inputs[i].data = address;
     }
     for (uint32_t i = 0; i < output_count; i++) {
         launch->outputs[i] = node->outputs[i];
-        launch->outputs[i].data = reference_host_address(device, binding->outputs[i]);
+        launch->outputs[i].data = pen_host_buffer_address(device, binding->outputs[i]);
     }
     *out_launch = (pen_launch *)launch;
     return PEN_OK;
@@ -272,11 +200,11 @@ const pen_device_kind pen_reference_device_kind = {
     .describe = reference_describe,
     .buffer_create = reference_buffer_create,
     .buffer_destroy = reference_buffer_destroy,
-    .buffer_wrap = reference_buffer_wrap,
-    .write = reference_write,
-    .read = reference_read,
-    .synchronize = reference_synchronize,
-    .host_address = reference_host_address,
+    .buffer_wrap = pen_host_buffer_wrap,
+    .write = pen_host_buffer_write,
+    .read = pen_host_buffer_read,
+    .synchronize = pen_host_buffer_synchronize,
+    .host_address = pen_host_buffer_address,
     .supports = reference_supports,
     .prepare = reference_prepare,
     .workspace_bytes = reference_workspace_bytes,

@@ -441,3 +441,14 @@ pen_status pen_memory_plan_build(const pen_memory_request *request, pen_arena *a
     *out_plan = plan;
     return PEN_OK;
 }
+
+pen_value_id pen_value_home(const pen_graph *graph, pen_value_id value) {
+    for (;;) {
+        const pen_value *subject = pen_graph_value(graph, value);
+        if (pen_value_is(subject->replaces)) return subject->replaces;
+        if (subject->kind != PEN_VALUE_COMPUTED) return value;
+        const pen_node *producer = pen_graph_node(graph, subject->producer);
+        if (!producer->op->is_view) return value;
+        value = producer->inputs[0];
+    }
+}

@@ -75,4 +75,7 @@ typedef struct pen_memory_plan {
 PEN_NODISCARD pen_status pen_memory_plan_build(const pen_memory_request *request, pen_arena *arena,
                                                pen_memory_plan **out_plan);
 
+// The value whose storage `value` has: itself, but for views and what replaces persistent values.
+pen_value_id pen_value_home(const pen_graph *graph, pen_value_id value);
+
 #endif // PEN_GRAPH_ANALYSIS_MEMORY_PLAN_H

@@ -11,8 +11,7 @@ static const char *const dot_role_colors[DOT_ROLE_COUNT] = {
     [PEN_ROLE_TRANSFER] = "#eeeeee",
 };
 
-// A string within quotes. Backslashes are doubled, so that no name is read as an escape.
-static void dot_add_escaped(pen_text *text, const char *string) {
+void pen_dot_add_escaped(pen_text *text, const char *string) {
     for (const char *c = string; *c != '\0'; c++) {
         const unsigned char byte = (unsigned char)*c;
         if (byte == '"' || byte == '\\') {
@@ -36,7 +35,7 @@ static void dot_add_type(pen_text *text, const pen_graph *graph, const pen_value
         const char *symbol = pen_graph_symbol_name(graph, type->shape.dims[i]);
         if (i > 0) pen_text_add(text, ",");
         if (symbol != NULL) {
-            dot_add_escaped(text, symbol);
+            pen_dot_add_escaped(text, symbol);
         } else {
             pen_text_print(text, "%lld", (long long)type->shape.dims[i]);
         }
@@ -56,7 +55,7 @@ static void dot_add_cluster(pen_text *text, const pen_graph *graph, pen_role rol
             opened = true;
         }
         pen_text_print(text, "    n%u [label=\"%s\\n", n, node->op->name);
-        dot_add_escaped(text, node->name);
+        pen_dot_add_escaped(text, node->name);
         pen_text_print(text, "\"%s];\n", node->accumulates ? ", peripheries=2" : "");
     }
     if (opened) pen_text_add(text, "  }\n");
@@ -68,7 +67,7 @@ static void dot_add_values(pen_text *text, const pen_graph *graph) {
         if (value->kind == PEN_VALUE_COMPUTED || value->kind == PEN_VALUE_CONSTANT) continue;
         pen_text_print(text, "  v%u [shape=ellipse, fillcolor=white, label=\"%s\\n", i,
                        pen_value_kind_name(value->kind));
-        dot_add_escaped(text, value->name);
+        pen_dot_add_escaped(text, value->name);
         pen_text_add(text, "\"];\n");
     }
 }
@@ -100,7 +99,7 @@ static void dot_add_outputs(pen_text *text, const pen_graph *graph) {
         const pen_value_id id = pen_graph_output(graph, i);
         const pen_value *value = pen_graph_value(graph, id);
         pen_text_print(text, "  o%u [shape=ellipse, fillcolor=white, label=\"output\\n", i);
-        dot_add_escaped(text, value->name);
+        pen_dot_add_escaped(text, value->name);
         pen_text_add(text, "\"];\n");
         if (value->kind == PEN_VALUE_CONSTANT) continue;
         if (value->kind == PEN_VALUE_COMPUTED) {
@@ -117,7 +116,7 @@ pen_status pen_dump_dot(const pen_graph *graph, pen_arena *arena, const char **o
     pen_text text;
     pen_text_init(&text, arena);
     pen_text_add(&text, "digraph \"");
-    dot_add_escaped(&text, pen_graph_name(graph));
+    pen_dot_add_escaped(&text, pen_graph_name(graph));
     pen_text_add(&text, "\" {\n"
                         "  node [shape=box, style=filled, fontname=\"sans-serif\"];\n"
                         "  edge [fontname=\"sans-serif\", fontsize=9];\n");

@@ -1,19 +1,6 @@
 #include "base/text.h"
+#include "graph/dump/dump_dot.h"
 #include "graph/dump/dump_svg.h"
-
-// A string within quotes. Backslashes are doubled, so that no name is read as an escape.
-static void dot_add_string(pen_text *text, const char *string) {
-    for (const char *c = string; *c != '\0'; c++) {
-        const unsigned char byte = (unsigned char)*c;
-        if (byte == '"' || byte == '\\') {
-            pen_text_print(text, "\\%c", byte);
-        } else if (byte < 0x20 || byte == 0x7f) {
-            pen_text_add(text, " ");
-        } else {
-            pen_text_append(text, c, 1);
-        }
-    }
-}
 
 static void dot_add_box(pen_text *text, const pen_drawing *drawing, const pen_graph *graph,
                         uint32_t b) {
@@ -21,7 +8,7 @@ static void dot_add_box(pen_text *text, const pen_drawing *drawing, const pen_gr
     const bool is_value = box->kind == PEN_DRAWING_INPUT || box->kind == PEN_DRAWING_OUTPUT;
     char color[PEN_DRAWING_COLOR_BYTES];
     pen_text_print(text, "  b%u [label=\"%s\\n", b, box->op);
-    dot_add_string(text, box->name);
+    pen_dot_add_escaped(text, box->name);
     pen_text_print(text, "\", fillcolor=\"%s\"",
                    is_value ? "#ffffff"
                             : pen_drawing_color(pen_drawing_box_color(drawing, graph, box), color));
@@ -34,7 +21,7 @@ static void dot_add_box(pen_text *text, const pen_drawing *drawing, const pen_gr
 static void dot_add_cluster(pen_text *text, const pen_drawing *drawing, const pen_graph *graph,
                             uint32_t g) {
     pen_text_print(text, "  subgraph cluster_%u {\n  label=\"", g);
-    dot_add_string(text, drawing->groups[g].name);
+    pen_dot_add_escaped(text, drawing->groups[g].name);
     pen_text_add(text, "\";\n");
     for (uint32_t child = g + 1; child < drawing->group_count; child++) {
         if (drawing->groups[child].parent == g) dot_add_cluster(text, drawing, graph, child);
@@ -50,7 +37,7 @@ pen_status pen_dump_drawing_dot(const pen_drawing *drawing, const pen_graph *gra
     pen_text text;
     pen_text_init(&text, arena);
     pen_text_add(&text, "digraph \"");
-    dot_add_string(&text, drawing->title);
+    pen_dot_add_escaped(&text, drawing->title);
     pen_text_add(&text, "\" {\n"
                         "  node [shape=box, style=filled, fontname=\"sans-serif\"];\n"
                         "  edge [fontname=\"sans-serif\", fontsize=9];\n"
@@ -65,7 +52,7 @@ pen_status pen_dump_drawing_dot(const pen_drawing *drawing, const pen_graph *gra
     for (uint32_t a = 0; a < drawing->arrow_count; a++) {
         const pen_drawing_arrow *arrow = &drawing->arrows[a];
         pen_text_print(&text, "  b%u -> b%u [label=\"", arrow->source, arrow->target);
-        dot_add_string(&text, arrow->label);
+        pen_dot_add_escaped(&text, arrow->label);
         pen_text_add(&text, "\"];\n");
     }
     pen_text_add(&text, "}\n");

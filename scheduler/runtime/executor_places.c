@@ -3,18 +3,6 @@
 #include "graph/op.h"
 #include "scheduler/runtime/executor_state.h"
 
-// The value whose storage `value` has: itself, but for views and what replaces persistent values.
-static pen_value_id places_home(const pen_graph *graph, pen_value_id value) {
-    for (;;) {
-        const pen_value *subject = pen_graph_value(graph, value);
-        if (pen_value_is(subject->replaces)) return subject->replaces;
-        if (subject->kind != PEN_VALUE_COMPUTED) return value;
-        const pen_node *producer = pen_graph_node(graph, subject->producer);
-        if (!producer->op->is_view) return value;
-        value = producer->inputs[0];
-    }
-}
-
 static bool places_accumulates(const pen_graph *graph, const pen_value *value) {
     return pen_graph_node(graph, value->producer)->accumulates;
 }
@@ -161,7 +149,7 @@ static pen_status places_load_persistent(pen_executor *executor) {
         const pen_value *value = pen_graph_value(spec->graph, (pen_value_id){v});
         executor_place *place = &executor->places[v];
         if (slot.region != PEN_MEMORY_PERSISTENT) continue;
-        *place = places_find_shared(executor, places_home(spec->graph, (pen_value_id){v}));
+        *place = places_find_shared(executor, pen_value_home(spec->graph, (pen_value_id){v}));
         if (place->buffer != NULL) continue;
         *place =
             (executor_place){.buffer = executor->persistent, .offset = slot.offset, .copies = 1};
@@ -241,7 +229,7 @@ void executor_place_views(pen_executor *executor) {
     const pen_graph *graph = executor->spec.graph;
     if (executor->is_lent == NULL) return;
     for (uint32_t v = 0; v < pen_graph_value_count(graph); v++) {
-        const pen_value_id home = places_home(graph, (pen_value_id){v});
+        const pen_value_id home = pen_value_home(graph, (pen_value_id){v});
         if (executor->is_lent[home.index]) executor->places[v] = executor->places[home.index];
     }
 }

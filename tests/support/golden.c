@@ -6,20 +6,11 @@
 
 #define GOLDEN_BYTES_LIMIT (16u << 20)
 
-static pen_status golden_write(const char *path, const char *text) {
-    pen_file *file = NULL;
-    pen_status status = pen_file_create_beside(path, &file);
-    if (status != PEN_OK) return status;
-    status = pen_file_write(file, text, strlen(text));
-    if (status == PEN_OK) status = pen_file_commit(file);
-    return pen_status_join(status, pen_file_close(file));
-}
-
 void check_golden(const char *name, const char *text, const char *file, int line) {
     char path[256];
     snprintf(path, sizeof path, "tests/golden/%s", name);
     if (getenv("PEN_GOLDEN") != NULL) {
-        check_ok(golden_write(path, text), "golden_write", file, line);
+        check_ok(pen_file_write_text(path, text), "pen_file_write_text", file, line);
         return;
     }
     pen_arena *arena = check_arena();
