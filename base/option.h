@@ -108,6 +108,7 @@ typedef struct pen_option_source pen_option_source;
 
 struct pen_option_table {
     const char *help; // one line on the whole
+    const char *name; // of a table that many fields have, for schema and help to say it once; or NULL
     size_t size;      // of the struct
     const pen_option_field *fields;
     uint32_t field_count;
@@ -121,6 +122,9 @@ struct pen_option_table {
     const char *tag_help;
     const pen_option_field *variants;
     uint32_t variant_count;
+
+    // Says of a key that the table does not have why it is not possible, or NULL: nothing to say.
+    const char *(*explain)(const char *key); // NULL for none
 
     // Rules that span fields; NULL for none. Its errors are blamed by pen_option_blame.
     pen_status (*check)(const void *object, const pen_option_source *source);

@@ -222,7 +222,9 @@ static pen_status option_refuse_key(const option_reader *reader, const pen_yaml_
     option_begin_message(reader, &message);
     pen_text_add(&message, "unknown key ");
     pen_text_add_quoted(&message, key->text, strlen(key->text));
-    pen_text_add(&message, ", possible: ");
+    const char *why = table->explain != NULL ? table->explain(key->text) : NULL;
+    if (why != NULL) pen_text_print(&message, ": %s", why);
+    pen_text_add(&message, why != NULL ? "; possible: " : ", possible: ");
     pen_text_add_names(&message, key->text, names, count, count);
     return option_end_message(&message, key);
 }

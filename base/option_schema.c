@@ -2,7 +2,10 @@
 
 #include "base/option.h"
 
+#include <stdio.h>
 #include <string.h>
+
+#define SCHEMA_NAMES_LIMIT 128u // tables with a name
 
 static void schema_write_field(const pen_option_field *field, pen_json_writer *json);
 
@@ -136,6 +139,26 @@ static void schema_write_one_of(const pen_option_table *table, pen_json_writer *
     pen_json_end_array(json);
 }
 
+static void schema_write_whole(const pen_option_table *table, pen_option_kind kind,
+                               pen_json_writer *json) {
+    if (kind == PEN_OPTION_ONE_OF) {
+        schema_write_one_of(table, json);
+    } else {
+        schema_write_table(table, json);
+    }
+}
+
+// A table with a name stands once, under $defs.
+static void schema_write_part(const pen_option_field *field, pen_json_writer *json) {
+    char reference[64];
+    if (field->table->name == NULL) {
+        schema_write_whole(field->table, field->kind, json);
+        return;
+    }
+    (void)snprintf(reference, sizeof reference, "#/$defs/%s", field->table->name);
+    pen_json_key_text(json, "$ref", reference);
+}
+
 static void schema_write_list(const pen_option_field *field, pen_json_writer *json) {
     pen_json_key_text(json, "type", "array");
     if (field->count_minimum > 0) pen_json_key_integer(json, "minItems", field->count_minimum);
@@ -204,10 +227,8 @@ static void schema_write_kind(const pen_option_field *field, pen_json_writer *js
         pen_json_end_object(json);
         break;
     case PEN_OPTION_MAPPING:
-        schema_write_table(field->table, json);
-        break;
     case PEN_OPTION_ONE_OF:
-        schema_write_one_of(field->table, json);
+        schema_write_part(field, json);
         break;
     }
 }
@@ -236,6 +257,48 @@ static void schema_write_field(const pen_option_field *field, pen_json_writer *j
     pen_json_end_array(json);
 }
 
+typedef struct schema_names {
+    const pen_option_field *fields[SCHEMA_NAMES_LIMIT]; // the first of each table with a name
+    uint32_t count;
+} schema_names;
+
+static void schema_find_names(const pen_option_table *table, schema_names *names) {
+    const uint32_t count = table->field_count + table->variant_count;
+    for (uint32_t i = 0; i < count; i++) {
+        const bool is_field = i < table->field_count;
+        const pen_option_field *field =
+            is_field ? &table->fields[i] : &table->variants[i - table->field_count];
+        while (field->table == NULL && field->item != NULL) {
+            field = field->item;
+        }
+        if (field->table == NULL) continue;
+        bool is_new = true;
+        for (uint32_t n = 0; n < names->count; n++) {
+            is_new = is_new && names->fields[n]->table != field->table;
+        }
+        if (field->table->name != NULL && is_new) {
+            PEN_ASSERT(names->count < SCHEMA_NAMES_LIMIT);
+            names->fields[names->count++] = field;
+        }
+        if (is_new) schema_find_names(field->table, names);
+    }
+}
+
+static void schema_write_names(const pen_option_table *table, pen_json_writer *json) {
+    schema_names names = {.count = 0};
+    schema_find_names(table, &names);
+    if (names.count == 0) return;
+    pen_json_key(json, "$defs");
+    pen_json_begin_object(json);
+    for (uint32_t i = 0; i < names.count; i++) {
+        pen_json_key(json, names.fields[i]->table->name);
+        pen_json_begin_object(json);
+        schema_write_whole(names.fields[i]->table, names.fields[i]->kind, json);
+        pen_json_end_object(json);
+    }
+    pen_json_end_object(json);
+}
+
 void pen_option_write_schema(const pen_option_table *table, const char *title,
                              pen_json_writer *json) {
     pen_json_begin_object(json);
@@ -243,5 +306,6 @@ void pen_option_write_schema(const pen_option_table *table, const char *title,
     pen_json_key_text(json, "title", title);
     if (table->help != NULL) pen_json_key_text(json, "description", table->help);
     schema_write_table(table, json);
+    schema_write_names(table, json);
     pen_json_end_object(json);
 }

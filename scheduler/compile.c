@@ -324,16 +324,28 @@ static pen_status compile_fuse_layers_in(compile_state *state) {
     return PEN_OK;
 }
 
-// Makes one operator of each layer that the exporter wrote in several nodes. All that the program
-// holds of the graph so far is the value that the loss is to be attached to, under its name.
-static pen_status compile_fuse_layers(compile_state *state) {
-    const pen_compile_request *request = state->request;
-    pen_value_id kept;
-    if (request->mode != PEN_COMPILE_PREDICT && request->loss_output != NULL) {
-        PEN_TRY(pen_graph_find_value(state->graph, request->loss_output, &kept));
-        state->program->kept = &kept;
-        state->program->kept_count = 1;
+// What the loss reads besides the outputs: passes before it keep these. [COMPILE_LOSS_VALUES]
+#define COMPILE_LOSS_VALUES 3u
+static pen_status compile_find_loss_values(const compile_state *state, pen_value_id *out_values,
+                                           uint32_t *out_count) {
+    const char *const names[COMPILE_LOSS_VALUES] = {
+        state->request->loss_output, state->model->penalty,
+        pen_model_find_mask(state->model, state->request->loss_output)};
+    *out_count = 0;
+    for (uint32_t i = 0; i < COMPILE_LOSS_VALUES; i++) {
+        if (state->request->mode == PEN_COMPILE_PREDICT || names[i] == NULL) continue;
+        PEN_TRY(pen_graph_find_value(state->graph, names[i], &out_values[*out_count]));
+        *out_count += 1;
     }
+    return PEN_OK;
+}
+
+// Makes one operator of each layer that the exporter wrote in several nodes. All that the program
+// holds of the graph so far is what the loss will read, under its names.
+static pen_status compile_fuse_layers(compile_state *state) {
+    pen_value_id kept[COMPILE_LOSS_VALUES];
+    PEN_TRY(compile_find_loss_values(state, kept, &state->program->kept_count));
+    state->program->kept = kept;
     const pen_status status = compile_fuse_layers_in(state);
     state->program->kept = NULL;
     state->program->kept_count = 0;
@@ -365,9 +377,17 @@ static pen_status compile_attach_loss(compile_state *state) {
         PEN_TRY(pen_graph_find_value(state->graph, request->loss_output, &output));
     }
     pen_attached_loss loss;
+    pen_value_id mask = PEN_VALUE_NONE, penalty;
+    const char *mask_name = pen_model_find_mask(state->model, state->request->loss_output);
+    if (mask_name != NULL) PEN_TRY(pen_graph_find_value(state->graph, mask_name, &mask));
     if (request->mode == PEN_COMPILE_TRAIN) PEN_TRY(compile_check_softmax(state, output));
-    PEN_TRY(pen_status_add_context(pen_attach_loss(state->graph, request->loss, output, &loss),
-                                   "while attaching the loss"));
+    PEN_TRY(pen_status_add_context(
+        pen_attach_masked_loss(state->graph, request->loss, output, mask, &loss),
+        "while attaching the loss"));
+    if (state->model->penalty != NULL) {
+        PEN_TRY(pen_graph_find_value(state->graph, state->model->penalty, &penalty));
+        PEN_TRY(pen_attach_penalty(state->graph, penalty, &loss.loss));
+    }
     const pen_element_type element = pen_value_type(state->graph, loss.loss)->element;
     if (element != PEN_FLOAT32 && element != PEN_FLOAT64) {
         return pen_error(PEN_UNSUPPORTED, "the loss is %s, expected float32 or float64",

@@ -25,6 +25,8 @@ pen_import_options pen_job_import_options(const pen_job *job) {
         .signature = job->model.signature,
         .outputs = has_layers ? NULL : job->model.layers.outputs.items,
         .output_count = has_layers ? 0 : job->model.layers.outputs.count,
+        .input_shapes = job->model.input_shapes.items,
+        .input_shape_count = job->model.input_shapes.count,
         .evaluate = pen_reference_evaluate,
     };
 }

@@ -27,6 +27,7 @@ typedef struct pen_job_model {
     bool use_device_strings; // TensorFlow: the devices of nodes are pins
     bool train_batch_norm;   // TensorFlow: batch normalization is in training mode
     double batch_norm_momentum;
+    pen_option_list input_shapes; // of pen_import_input_shape
 } pen_job_model;
 
 #endif // PEN_SCHEDULER_JOB_MODEL_H

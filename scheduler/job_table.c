@@ -2,6 +2,7 @@
 
 #include "scheduler/job_table.h"
 
+#include "graph/import/import.h"
 #include "partition/cluster.h"
 
 #define JOB_BATCH_LIMIT 1073741824 // 2^30 examples
@@ -29,6 +30,17 @@ static const char *const job_weight_layouts[] = {
     [PEN_WEIGHTS_PENSTOCK] = "penstock",
     NULL,
 };
+static const pen_option_field job_size_item = {
+    .kind = PEN_OPTION_INTEGER, .minimum = PEN_OPTION_FROM(1), .maximum = PEN_OPTION_TO(1e9)};
+static const pen_option_field job_input_shape_item = {
+    .kind = PEN_OPTION_LIST,
+    .offset = offsetof(pen_import_input_shape, sizes),
+    .item = &job_size_item,
+    .is_list_optional = true,
+    .count_minimum = 1,
+    .count_maximum = 7,
+};
+
 static const pen_option_field job_model_fields[] = {
     {.key = "file",
      .kind = PEN_OPTION_PATH,
@@ -38,6 +50,13 @@ static const pen_option_field job_model_fields[] = {
      .kind = PEN_OPTION_PATTERN,
      .offset = offsetof(pen_job_model, unfreeze),
      .help = "of a TensorFlow graph: constants whose names match are trained"},
+    {.key = "input_shapes",
+     .kind = PEN_OPTION_MAP,
+     .offset = offsetof(pen_job_model, input_shapes),
+     .item = &job_input_shape_item,
+     .entry_bytes = sizeof(pen_import_input_shape),
+     .count_minimum = 1,
+     .help = "of a Keras model: shapes of inputs, without the batch, where its file says None"},
     {.key = "use_device_strings",
      .kind = PEN_OPTION_BOOL,
      .offset = offsetof(pen_job_model, use_device_strings),

@@ -43,6 +43,15 @@ bool pen_model_reads(const pen_model *model, const char *path) {
            pen_external_files_have(&model->files->external, path);
 }
 
+const char *pen_model_find_mask(const pen_model *model, const char *output) {
+    const uint32_t count = model->output_masks == NULL ? 0 : pen_graph_output_count(model->graph);
+    for (uint32_t i = 0; i < count; i++) {
+        const char *name = pen_value_name(model->graph, pen_graph_output(model->graph, i));
+        if (output == NULL || strcmp(name, output) == 0) return model->output_masks[i];
+    }
+    return NULL;
+}
+
 void pen_model_destroy(pen_model *model) {
     if (model == NULL) return;
     pen_external_files_deinit(&model->files->external);
@@ -182,11 +191,14 @@ static pen_status model_check_options(const pen_model_format *format,
         if (options->output_count > 0) option = "outputs";
         if (options->unfreeze != NULL) option = "unfreeze";
     }
+    const bool is_keras = strcmp(format->name, "keras") == 0;
+    if (options->input_shape_count > 0 && !is_keras) option = "input_shapes";
     if (option == NULL) return PEN_OK;
     return pen_error(PEN_INVALID_INPUT, "model.%s: found with %s, expected with %s", option,
                      format->summary,
-                     strcmp(option, "signature") == 0 ? "a SavedModel of TensorFlow only"
-                                                      : "a graph of TensorFlow only");
+                     strcmp(option, "signature") == 0      ? "a SavedModel of TensorFlow only"
+                     : strcmp(option, "input_shapes") == 0 ? "a Keras model only"
+                                                           : "a graph of TensorFlow only");
 }
 
 static pen_status model_import(const pen_model_format *format, const pen_model_input *input,

@@ -23,6 +23,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/option.h"
 #include "base/status.h"
 #include "graph/graph.h"
 #include "graph/passes/infer_shapes.h"
@@ -37,6 +38,12 @@ typedef struct pen_import_fixed_input {
     const void *data;  // borrowed until the model is destroyed
     bool where_needed; // only if some operator needs it constant; else it stays an input
 } pen_import_fixed_input;
+
+// The shape of an input of the model.
+typedef struct pen_import_input_shape {
+    const char *name;
+    pen_option_list sizes; // of int64_t, without the batch
+} pen_import_input_shape;
 
 typedef struct pen_import_options {
     // Dropouts of operator sets before 12 do not say whether they train: whether they do.
@@ -57,6 +64,9 @@ typedef struct pen_import_options {
     bool train_batch_norm;
     double batch_norm_momentum; // 0 to 1
     const char *signature;      // of a SavedModel; NULL: "serving_default", or the first there is
+    // Keras: sizes of inputs whose file does not say all.
+    const pen_import_input_shape *input_shapes; // [input_shape_count]
+    uint32_t input_shape_count;
     // Computes what conditions of branches and lengths of loops are, which must be known when the
     // model is read. NULL: only those that stand in the model as constants are.
     pen_evaluate_fn evaluate;
@@ -81,7 +91,10 @@ typedef struct pen_model {
     const pen_tensor_type *output_types; // [pen_graph_output_count], as the file declares them:
                                          // element unknown, symbols and PEN_DIMENSION_UNKNOWN
                                          // are possible
-    const pen_model_pin *pins;           // [pin_count], if they were asked for
+    const char *penalty;             // value that the loss has besides: regularizers'; NULL: none
+    const char *const *output_masks; // [pen_graph_output_count] values of bool, which targets
+                                     // count; NULL, here and there: all
+    const pen_model_pin *pins;       // [pin_count], if they were asked for
     uint32_t pin_count;
     const struct pen_graphdef_origin *tensorflow; // the graph it came from; NULL for other formats
     struct pen_layer_builder *layers;             // that made it; NULL for other formats
@@ -110,6 +123,9 @@ void pen_model_forget(const pen_model *model);
 
 // Whether `path` is a file that the model is read from: its own, or one of external data.
 bool pen_model_reads(const pen_model *model, const char *path);
+
+// The name of the mask of an output, or of the first one for NULL; NULL: all its targets count.
+const char *pen_model_find_mask(const pen_model *model, const char *output);
 
 // Accepts NULL.
 void pen_model_destroy(pen_model *model);

@@ -28,6 +28,7 @@
 #include "base/option.h"
 #include "base/status.h"
 #include "graph/graph.h"
+#include "graph/layers/layer_choices.h"
 
 #define PEN_LAYER_BATCH ((int64_t)-1) // the first dimension of every shape
 #define PEN_LAYER_OUTPUT_LIMIT 5u     // results of one layer
@@ -39,6 +40,10 @@ typedef struct pen_layer_tensor {
     pen_element_type element;
     pen_shape shape; // as the user sees it; dims[0] is PEN_LAYER_BATCH, the others are numbers
     bool is_moved;   // the value has the last dimension of `shape` second
+    // Which elements of its first `mask_rank` dimensions count: (batch, steps) of a sequence; bool.
+    // No mask, and all count: 0.
+    uint32_t mask_rank;
+    pen_value_id mask;
 } pen_layer_tensor;
 
 // What the options of every layer begin with.
@@ -46,6 +51,7 @@ typedef struct pen_layer_common {
     const char *name;     // NULL: thought up
     pen_option_list from; // of const char *: layers or inputs that it reads; none: the one before
     bool trainable;
+    pen_layer_regularizer activity_regularizer;
 } pen_layer_common;
 
 typedef struct pen_layer_builder pen_layer_builder;
@@ -122,6 +128,13 @@ PEN_NODISCARD pen_status pen_layer_apply(pen_layer_builder *builder, const pen_l
 // Makes a tensor an output of the model, in the user's shape.
 PEN_NODISCARD pen_status pen_layer_add_output(pen_layer_builder *builder,
                                               const pen_layer_tensor *tensor, const char *name);
+
+// After all layers and outputs: what the loss needs besides the outputs, as names of values.
+// *out_penalty is what regularizers add, NULL where there are none; *out_masks has, for each
+// output, which of its targets count: NULL where all do, and is NULL where they do of every output.
+PEN_NODISCARD pen_status pen_layer_builder_finish(pen_layer_builder *builder,
+                                                  const char **out_penalty,
+                                                  const char *const **out_masks);
 
 // The types of the outputs, in their order, as the user sees them: the batch is a symbol.
 const pen_tensor_type *pen_layer_output_types(const pen_layer_builder *builder);

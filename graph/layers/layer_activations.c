@@ -16,7 +16,7 @@ typedef struct activations_options {
     double theta;
     int64_t axis;
     pen_option_list shared_axes;
-    pen_layer_initializer alpha_initializer;
+    pen_layer_weight_options slopes;
 } activations_options;
 
 static pen_status activations_give(pen_layer_builder *builder, const pen_layer_call *call,
@@ -136,6 +136,11 @@ pen_status pen_layer_softmax_build(pen_layer_builder *builder, const pen_layer_c
     pen_layer_tensor x;
     PEN_TRY(pen_layer_plain(builder, call, &call->inputs[0], &x));
     const int64_t rank = x.shape.rank;
+    if (x.mask_rank > 0) {
+        return pen_error(PEN_UNSUPPORTED,
+                         "its input has a mask, which Keras' layer would add to the numbers; "
+                         "'activation: softmax' is possible");
+    }
     if (options->axis < -rank + 1 || options->axis >= rank || options->axis == 0) {
         return pen_error(PEN_INVALID_INPUT,
                          "axis is %" PRId64 ", expected 1 to %" PRId64 ", or -1 to %" PRId64,
@@ -157,7 +162,7 @@ pen_status pen_layer_softmax_build(pen_layer_builder *builder, const pen_layer_c
 
 static const pen_option_field prelu_fields[] = {
     PEN_LAYER_COMMON_FIELDS(activations_options),
-    PEN_LAYER_INITIALIZER(activations_options, alpha_initializer, "zeros"),
+    PEN_LAYER_WEIGHT_AS(activations_options, slopes, "alpha", "zeros"),
     {.key = "shared_axes",
      .kind = PEN_OPTION_LIST,
      .offset = offsetof(activations_options, shared_axes),
@@ -174,9 +179,8 @@ pen_status pen_layer_prelu_build(pen_layer_builder *builder, const pen_layer_cal
     pen_layer_tensor x;
     pen_value_id operands[2];
     PEN_TRY(pen_layer_plain(builder, call, &call->inputs[0], &x));
-    pen_layer_whole_weight alpha = {.name = "alpha",
-                                    .shape.rank = x.shape.rank - 1,
-                                    .contents.initializer = options->alpha_initializer};
+    pen_layer_whole_weight alpha = {
+        .name = "alpha", .shape.rank = x.shape.rank - 1, .contents.options = options->slopes};
     for (uint32_t i = 1; i < x.shape.rank; i++) {
         alpha.shape.dims[i - 1] = x.shape.dims[i];
     }

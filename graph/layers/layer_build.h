@@ -27,6 +27,9 @@ PEN_NODISCARD pen_status pen_layer_sizes(const pen_option_list *given, const cha
                                          uint32_t count, const int64_t *fallback,
                                          int64_t *out_sizes);
 
+// Refuses what a layer within another one cannot have: an activity_regularizer. UNSUPPORTED
+PEN_NODISCARD pen_status pen_layer_refuse_inner(const pen_layer_common *common);
+
 // ---- nodes
 
 // A node of one output. Pointers are borrowed for the call.
@@ -55,6 +58,9 @@ PEN_NODISCARD pen_status pen_layer_pair(pen_layer_builder *builder, const pen_la
 PEN_NODISCARD pen_status pen_layer_number(pen_layer_builder *builder, const pen_layer_call *call,
                                           const char *suffix, double number,
                                           pen_value_id *out_value);
+PEN_NODISCARD pen_status pen_layer_cast(pen_layer_builder *builder, const pen_layer_call *call,
+                                        pen_value_id value, const char *element,
+                                        pen_value_id *out_value);
 PEN_NODISCARD pen_status pen_layer_ints(pen_layer_builder *builder, const pen_layer_call *call,
                                         const char *suffix, uint32_t count, const int64_t *integers,
                                         pen_value_id *out_value);
@@ -118,11 +124,22 @@ PEN_NODISCARD pen_status pen_layer_add_dropout(pen_layer_builder *builder,
                                                const pen_layer_call *call, const char *suffix,
                                                double rate, pen_value_id *io_value);
 
+// Makes a value of length 1 along some of its axes.
+PEN_NODISCARD pen_status pen_layer_add_unit(pen_layer_builder *builder, const pen_layer_call *call,
+                                            uint32_t count, const int64_t *axes,
+                                            pen_value_id *io_value);
+
+// (batch, sizes…) of ones, with as many examples as `like`.
+PEN_NODISCARD pen_status pen_layer_add_ones(pen_layer_builder *builder, const pen_layer_call *call,
+                                            pen_value_id like, uint32_t count, const int64_t *sizes,
+                                            pen_value_id *out_value);
+
 // ---- weights
 
 typedef struct pen_layer_contents {
-    pen_layer_initializer initializer;
-    bool is_state; // a running statistic
+    pen_layer_weight_options options;
+    bool is_state;  // a running statistic
+    bool is_forget; // a bias of lstm: ones for the forget gate, whatever the initialiser
 } pen_layer_contents;
 
 // A weight that is the whole of its parameter. `axes` says where each dimension of Keras' shape
@@ -149,8 +166,39 @@ PEN_NODISCARD pen_status pen_layer_add_weight(pen_layer_builder *builder,
                                               const pen_shape *stored, pen_value_id *io_value);
 
 // Writes first contents, in Keras' order. `stream` names the numbers.
-PEN_NODISCARD pen_status pen_layer_initialize(pen_layer_initializer initializer, uint64_t seed,
-                                              const char *stream, const pen_shape *shape,
-                                              float *out_numbers);
+//   INVALID_INPUT  the initialiser does not suit the shape
+PEN_NODISCARD pen_status pen_layer_initialize(const pen_layer_initializer *initializer,
+                                              uint64_t seed, const char *stream,
+                                              const pen_shape *shape, float *out_numbers);
+
+// ---- what the loss has besides (layer_penalty.c)
+
+// Adds l1 * sum |x| + l2 * sum x^2 of a parameter, `name` being its weight's.
+PEN_NODISCARD pen_status pen_layer_penalize_weight(pen_layer_builder *builder,
+                                                   const pen_layer_call *call, const char *name,
+                                                   const pen_layer_regularizer *regularizer,
+                                                   pen_value_id parameter);
+// The same of what a layer gives: the mean over the batch of the sums of its examples.
+PEN_NODISCARD pen_status pen_layer_penalize_result(pen_layer_builder *builder,
+                                                   const pen_layer_call *call,
+                                                   const pen_layer_regularizer *regularizer,
+                                                   const pen_layer_tensor *result);
+
+// ---- masks (layer_mask.c)
+
+// Sets the masks of a layer's results: those that the layer passes on.
+PEN_NODISCARD pen_status pen_layer_pass_masks(pen_layer_builder *builder,
+                                              const pen_layer_call *call,
+                                              pen_layer_result *io_result);
+// Gives a tensor the mask that holds where those of all inputs do.
+//   INVALID_INPUT  they are of different ranks
+PEN_NODISCARD pen_status pen_layer_join_masks(pen_layer_builder *builder,
+                                              const pen_layer_call *call,
+                                              pen_layer_tensor *io_tensor);
+// (batch, steps) as (batch, steps, 1, …) of `rank` dimensions, of numbers.
+PEN_NODISCARD pen_status pen_layer_mask_column(pen_layer_builder *builder,
+                                               const pen_layer_call *call,
+                                               const pen_layer_tensor *tensor, uint32_t rank,
+                                               pen_value_id *out_value);
 
 #endif // PEN_GRAPH_LAYERS_LAYER_BUILD_H

@@ -94,14 +94,19 @@ static pen_status layer_note_output(pen_layer_builder *builder, const pen_layer_
     pen_tensor_type type = {tensor->element, tensor->shape};
     if (count == builder->output_capacity) {
         pen_tensor_type *larger = NULL;
+        pen_value_id *masks = NULL;
         const uint32_t capacity = count == 0 ? 4 : 2 * count;
         PEN_TRY(PEN_NEW(builder->arena, capacity, &larger));
+        PEN_TRY(PEN_NEW(builder->arena, capacity, &masks));
         if (count > 0) memcpy(larger, builder->output_types, count * sizeof *larger);
+        if (count > 0) memcpy(masks, builder->output_masks, count * sizeof *masks);
         builder->output_types = larger;
+        builder->output_masks = masks;
         builder->output_capacity = capacity;
     }
     PEN_TRY(pen_graph_add_symbol(builder->graph, "batch", &type.shape.dims[0]));
     builder->output_types[count] = type;
+    builder->output_masks[count] = tensor->mask_rank > 0 ? tensor->mask : PEN_VALUE_NONE;
     return PEN_OK;
 }
 
@@ -188,9 +193,12 @@ static pen_status layer_build(pen_layer_builder *builder, const pen_layer_call *
     builder->trains = ((const pen_layer_common *)call->options)->trainable;
     PEN_TRY(call->layer->build(builder, call, out_result));
     for (uint32_t i = 0; i < out_result->count; i++) {
+        const pen_layer_common *common = call->options;
         PEN_TRY(layer_check_result(&out_result->tensors[i].shape));
+        PEN_TRY(pen_layer_penalize_result(builder, call, &common->activity_regularizer,
+                                          &out_result->tensors[i]));
     }
-    return PEN_OK;
+    return pen_layer_pass_masks(builder, call, out_result);
 }
 
 pen_status pen_layer_apply(pen_layer_builder *builder, const pen_layer_call *call,

@@ -22,7 +22,11 @@ struct pen_layer_builder {
     pen_name_map weight_names;     // "<layer>/<weight>" to its index
     pen_name_map layer_names;      // layers applied, to the index of their table entry
     pen_tensor_type *output_types; // [output_capacity], of the model's outputs
+    pen_value_id *output_masks;    // [output_capacity]
     uint32_t output_capacity;
+    pen_value_id *penalties; // [penalty_capacity], numbers
+    uint32_t penalty_count;
+    uint32_t penalty_capacity;
     uint32_t *name_counts;   // [pen_layer_count()], names thought up for each layer
     uint64_t contents_bytes; // of weights so far
     bool is_dry;             // weights get no contents

@@ -10,23 +10,6 @@ const char *const pen_layer_activation_names[] = {
     "swish",        "silu", "exponential", "mish",        NULL,
 };
 
-const char *const pen_layer_initializer_names[] = {
-    "zeros",
-    "ones",
-    "glorot_uniform",
-    "glorot_normal",
-    "he_uniform",
-    "he_normal",
-    "lecun_uniform",
-    "lecun_normal",
-    "random_uniform",
-    "random_normal",
-    "truncated_normal",
-    "orthogonal",
-    "identity",
-    NULL,
-};
-
 const pen_option_field pen_layer_text_item = {.kind = PEN_OPTION_TEXT};
 const pen_option_field pen_layer_size_item = {
     .kind = PEN_OPTION_INTEGER, .minimum = PEN_OPTION_FROM(1), .maximum = PEN_OPTION_TO(1e9)};

@@ -21,10 +21,10 @@ typedef struct conv_options {
     pen_option_list output_padding; // transposed ones
     pen_layer_activation activation;
     bool use_bias;
-    pen_layer_initializer kernel_initializer;
-    pen_layer_initializer depthwise_initializer;
-    pen_layer_initializer pointwise_initializer;
-    pen_layer_initializer bias_initializer;
+    pen_layer_weight_options kernel;
+    pen_layer_weight_options depthwise;
+    pen_layer_weight_options pointwise;
+    pen_layer_weight_options bias;
 } conv_options;
 
 #define CONV_WINDOW_FIELDS(paddings)                                                               \
@@ -37,14 +37,13 @@ typedef struct conv_options {
 #define CONV_RESULT_FIELDS                                                                         \
     PEN_LAYER_ACTIVATION(conv_options),                                                            \
         PEN_LAYER_BOOL(conv_options, use_bias, "true", "whether it adds a bias"),                  \
-        PEN_LAYER_INITIALIZER(conv_options, bias_initializer, "zeros")
+        PEN_LAYER_WEIGHT(conv_options, bias, "zeros")
 #define CONV_FIELDS(paddings)                                                                      \
     PEN_LAYER_COMMON_FIELDS(conv_options),                                                         \
         PEN_LAYER_SIZE(conv_options, filters, NULL, "channels of the result"),                     \
         CONV_WINDOW_FIELDS(paddings),                                                              \
         PEN_LAYER_SIZE(conv_options, groups, "1", "groups of channels that do not mix"),           \
-        PEN_LAYER_INITIALIZER(conv_options, kernel_initializer, "glorot_uniform"),                 \
-        CONV_RESULT_FIELDS
+        PEN_LAYER_WEIGHT(conv_options, kernel, "glorot_uniform"), CONV_RESULT_FIELDS
 
 static const pen_option_field conv_fields[] = {
     CONV_FIELDS(pen_layer_padding_names),
@@ -68,27 +67,27 @@ static const pen_option_field conv_transpose_fields[] = {
      .count_minimum = 1,
      .count_maximum = PEN_LAYER_SPATIAL_LIMIT,
      .help = "elements that the result has more; when left out, as many as strides"},
-    PEN_LAYER_INITIALIZER(conv_options, kernel_initializer, "glorot_uniform"),
+    PEN_LAYER_WEIGHT(conv_options, kernel, "glorot_uniform"),
     CONV_RESULT_FIELDS,
 };
 PEN_LAYER_TABLE(conv_transpose, conv_options, conv_transpose_fields);
 
-static const pen_option_field depthwise_conv2d_fields[] = {
+static const pen_option_field depthwise_conv_fields[] = {
     PEN_LAYER_COMMON_FIELDS(conv_options),
     CONV_WINDOW_FIELDS(pen_layer_padding_names),
     PEN_LAYER_SIZE(conv_options, depth_multiplier, "1", "results of each channel"),
-    PEN_LAYER_INITIALIZER(conv_options, depthwise_initializer, "glorot_uniform"),
+    PEN_LAYER_WEIGHT(conv_options, depthwise, "glorot_uniform"),
     CONV_RESULT_FIELDS,
 };
-PEN_LAYER_TABLE(depthwise_conv2d, conv_options, depthwise_conv2d_fields);
+PEN_LAYER_TABLE(depthwise_conv, conv_options, depthwise_conv_fields);
 
 static const pen_option_field separable_conv_fields[] = {
     PEN_LAYER_COMMON_FIELDS(conv_options),
     PEN_LAYER_SIZE(conv_options, filters, NULL, "channels of the result"),
     CONV_WINDOW_FIELDS(pen_layer_padding_names),
     PEN_LAYER_SIZE(conv_options, depth_multiplier, "1", "results of each channel, in between"),
-    PEN_LAYER_INITIALIZER(conv_options, depthwise_initializer, "glorot_uniform"),
-    PEN_LAYER_INITIALIZER(conv_options, pointwise_initializer, "glorot_uniform"),
+    PEN_LAYER_WEIGHT(conv_options, depthwise, "glorot_uniform"),
+    PEN_LAYER_WEIGHT(conv_options, pointwise, "glorot_uniform"),
     CONV_RESULT_FIELDS,
 };
 PEN_LAYER_TABLE(separable_conv, conv_options, separable_conv_fields);
@@ -112,7 +111,7 @@ static pen_status conv_bias(pen_layer_builder *builder, const pen_layer_call *ca
     if (!options->use_bias) return PEN_OK;
     const pen_layer_whole_weight bias = {.name = "bias",
                                          .shape = {.rank = 1, .dims = {channels}},
-                                         .contents.initializer = options->bias_initializer};
+                                         .contents.options = options->bias};
     return pen_layer_add_whole_weight(builder, call, &bias, out_value);
 }
 
@@ -168,7 +167,7 @@ typedef struct conv_kernel_spec {
     const char *name;
     const pen_layer_window *window;
     int64_t channels[2];
-    pen_layer_initializer initializer;
+    pen_layer_weight_options options;
 } conv_kernel_spec;
 
 static pen_status conv_kernel(pen_layer_builder *builder, const pen_layer_call *call,
@@ -176,7 +175,7 @@ static pen_status conv_kernel(pen_layer_builder *builder, const pen_layer_call *
     uint32_t axes[PEN_RANK_LIMIT];
     const pen_layer_window *window = spec->window;
     pen_layer_whole_weight kernel = {
-        .name = spec->name, .axes = axes, .contents.initializer = spec->initializer};
+        .name = spec->name, .axes = axes, .contents.options = spec->options};
     conv_axes(window->rank, axes);
     kernel.shape.rank = window->rank + 2;
     memcpy(kernel.shape.dims, window->kernel, window->rank * sizeof window->kernel[0]);
@@ -199,10 +198,8 @@ pen_status pen_layer_conv_build(pen_layer_builder *builder, const pen_layer_call
                          options->groups, x.channels, options->filters);
     }
     conv_step step = {.window = &window, .groups = options->groups, .channels = options->filters};
-    const conv_kernel_spec kernel = {"kernel",
-                                     &window,
-                                     {x.channels / options->groups, options->filters},
-                                     options->kernel_initializer};
+    const conv_kernel_spec kernel = {
+        "kernel", &window, {x.channels / options->groups, options->filters}, options->kernel};
     PEN_TRY(conv_kernel(builder, call, &kernel, &step.kernel));
     PEN_TRY(conv_bias(builder, call, options, options->filters, &step.bias));
     PEN_TRY(conv_add(builder, call, &step, &x));
@@ -215,7 +212,7 @@ static pen_status conv_depthwise_kernel(pen_layer_builder *builder, const pen_la
                                         int64_t channels, pen_value_id *out_value) {
     const conv_options *options = call->options;
     const uint32_t rank = window->rank;
-    const pen_layer_contents contents = {.initializer = options->depthwise_initializer};
+    const pen_layer_contents contents = {.options = options->depthwise};
     pen_layer_weight weight = {.name = name, .shape.rank = rank + 2};
     pen_shape stored = {.rank = rank + 2, .dims = {channels * options->depth_multiplier, 1}};
     int64_t area = 1;
@@ -235,8 +232,8 @@ static pen_status conv_depthwise_kernel(pen_layer_builder *builder, const pen_la
     return pen_layer_add_weight(builder, call, &weight, &contents, &stored, out_value);
 }
 
-pen_status pen_layer_depthwise_conv2d_build(pen_layer_builder *builder, const pen_layer_call *call,
-                                            pen_layer_result *out_result) {
+pen_status pen_layer_depthwise_conv_build(pen_layer_builder *builder, const pen_layer_call *call,
+                                          pen_layer_result *out_result) {
     const conv_options *options = call->options;
     pen_layer_spatial x;
     pen_layer_window window;
@@ -263,7 +260,7 @@ pen_status pen_layer_separable_conv_build(pen_layer_builder *builder, const pen_
         .rank = x.rank, .kernel = {1, 1, 1}, .strides = {1, 1, 1}, .dilations = {1, 1, 1}};
     const int64_t middle = x.channels * options->depth_multiplier;
     const conv_kernel_spec mixing = {
-        "pointwise_kernel", &point, {middle, options->filters}, options->pointwise_initializer};
+        "pointwise_kernel", &point, {middle, options->filters}, options->pointwise};
     conv_step depthwise = {.suffix = "depthwise",
                            .window = &window,
                            .groups = x.channels,
@@ -333,7 +330,7 @@ pen_status pen_layer_conv_transpose_build(pen_layer_builder *builder, const pen_
     PEN_TRY(conv_window(options, &x, &window));
     PEN_TRY(conv_transpose_size(options, &window, &x, &sizes));
     const conv_kernel_spec kernel = {
-        "kernel", &window, {options->filters, x.channels}, options->kernel_initializer};
+        "kernel", &window, {options->filters, x.channels}, options->kernel};
     operands[0] = x.value;
     PEN_TRY(conv_kernel(builder, call, &kernel, &operands[1]));
     PEN_TRY(conv_bias(builder, call, options, options->filters, &operands[2]));

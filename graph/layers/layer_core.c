@@ -1,4 +1,4 @@
-// Layers that have no family: inputs, dense, dropout, shapes, embeddings.
+// Layers that have no family: inputs, dense, shapes, embeddings, masks.
 
 #include <inttypes.h>
 #include <string.h>
@@ -44,8 +44,8 @@ typedef struct dense_options {
     int64_t units;
     pen_layer_activation activation;
     bool use_bias;
-    pen_layer_initializer kernel_initializer;
-    pen_layer_initializer bias_initializer;
+    pen_layer_weight_options kernel;
+    pen_layer_weight_options bias;
 } dense_options;
 
 static const pen_option_field dense_fields[] = {
@@ -53,8 +53,8 @@ static const pen_option_field dense_fields[] = {
     PEN_LAYER_SIZE(dense_options, units, NULL, "how many results"),
     PEN_LAYER_ACTIVATION(dense_options),
     PEN_LAYER_BOOL(dense_options, use_bias, "true", "whether it adds a bias"),
-    PEN_LAYER_INITIALIZER(dense_options, kernel_initializer, "glorot_uniform"),
-    PEN_LAYER_INITIALIZER(dense_options, bias_initializer, "zeros"),
+    PEN_LAYER_WEIGHT(dense_options, kernel, "glorot_uniform"),
+    PEN_LAYER_WEIGHT(dense_options, bias, "zeros"),
 };
 PEN_LAYER_TABLE(dense, dense_options, dense_fields);
 
@@ -86,12 +86,12 @@ pen_status pen_layer_dense_build(pen_layer_builder *builder, const pen_layer_cal
     const pen_layer_whole_weight kernel = {
         .name = "kernel",
         .shape = {.rank = 2, .dims = {x.shape.dims[rank - 1], options->units}},
-        .contents.initializer = options->kernel_initializer};
+        .contents.options = options->kernel};
     PEN_TRY(pen_layer_add_whole_weight(builder, call, &kernel, &operands[1]));
     if (options->use_bias) {
         const pen_layer_whole_weight bias = {.name = "bias",
                                              .shape = {.rank = 1, .dims = {options->units}},
-                                             .contents.initializer = options->bias_initializer};
+                                             .contents.options = options->bias};
         PEN_TRY(pen_layer_add_whole_weight(builder, call, &bias, &operands[2]));
     }
     pen_shape shape = x.shape;
@@ -131,96 +131,50 @@ pen_status pen_layer_activation_build(pen_layer_builder *builder, const pen_laye
     return PEN_OK;
 }
 
-// ---- dropout
+// ---- nothing at all
 
-typedef struct dropout_options {
+typedef struct identity_options {
     pen_layer_common common;
-    double rate;
-} dropout_options;
+} identity_options;
 
-static const pen_option_field dropout_fields[] = {
-    PEN_LAYER_COMMON_FIELDS(dropout_options),
-    {.key = "rate",
-     .kind = PEN_OPTION_NUMBER,
-     .offset = offsetof(dropout_options, rate),
-     .is_required = true,
-     .minimum = PEN_OPTION_FROM(0),
-     .maximum = PEN_OPTION_BELOW(1),
-     .help = "share of the elements that is dropped"},
+static const pen_option_field identity_fields[] = {
+    PEN_LAYER_COMMON_FIELDS(identity_options),
 };
-PEN_LAYER_TABLE(dropout, dropout_options, dropout_fields);
+PEN_LAYER_TABLE(identity, identity_options, identity_fields);
 
-pen_status pen_layer_add_dropout(pen_layer_builder *builder, const pen_layer_call *call,
-                                 const char *suffix, double rate, pen_value_id *io_value) {
-    if (rate == 0) return PEN_OK;
-    pen_node_spec spec;
-    pen_node_id node;
-    pen_value_id operands[3] = {*io_value};
-    const char *training;
-    pen_graph *graph = pen_layer_graph(builder);
-    PEN_TRY(pen_layer_number(builder, call, "rate", rate, &operands[1]));
-    PEN_TRY(pen_arena_format(pen_graph_arena(graph), &training, "%s/training", call->name));
-    PEN_TRY(pen_graph_constant_number(graph, training, PEN_BOOL, 1, &operands[2]));
-    const pen_layer_node dropout = {
-        .op = "dropout", .suffix = suffix, .inputs = operands, .input_count = 3};
-    PEN_TRY(pen_layer_node_spec(builder, call, &dropout, &spec));
-    spec.output_count = 2;
-    PEN_TRY(pen_graph_add_node(graph, &spec, &node));
-    *io_value = pen_graph_node(graph, node)->outputs[0];
+typedef struct activity_options {
+    pen_layer_common common;
+    pen_layer_regularizer regularizer;
+} activity_options;
+
+static const pen_option_field activity_fields[] = {
+    PEN_LAYER_COMMON_FIELDS(activity_options),
+    {.key = "l1",
+     .kind = PEN_OPTION_NUMBER,
+     .offset = offsetof(activity_options, regularizer.l1),
+     .minimum = PEN_OPTION_FROM(0),
+     .help = "factor of the sum of absolute values"},
+    {.key = "l2",
+     .kind = PEN_OPTION_NUMBER,
+     .offset = offsetof(activity_options, regularizer.l2),
+     .minimum = PEN_OPTION_FROM(0),
+     .help = "factor of the sum of squares"},
+};
+PEN_LAYER_TABLE(activity_regularization, activity_options, activity_fields);
+
+pen_status pen_layer_identity_build(pen_layer_builder *builder, const pen_layer_call *call,
+                                    pen_layer_result *out_result) {
+    (void)builder;
+    pen_layer_give(out_result, call->inputs[0]);
     return PEN_OK;
 }
 
-pen_status pen_layer_dropout_build(pen_layer_builder *builder, const pen_layer_call *call,
-                                   pen_layer_result *out_result) {
-    const dropout_options *options = call->options;
-    pen_layer_tensor tensor = call->inputs[0];
-    PEN_TRY(pen_layer_add_dropout(builder, call, NULL, options->rate, &tensor.value));
-    pen_layer_give(out_result, tensor);
-    return PEN_OK;
-}
-
-// (batch, channels, 1, …) of ones, whose size the shape of x gives, dropped and multiplied with x.
-static pen_status dropout_channels(pen_layer_builder *builder, const pen_layer_call *call,
-                                   const pen_layer_spatial *x, pen_value_id *out_value) {
-    static const int64_t ones[PEN_LAYER_SPATIAL_LIMIT] = {1, 1, 1};
-    const dropout_options *options = call->options;
-    const pen_layer_range front = {.axis = 0, .start = 0, .end = 2, .step = 1};
-    pen_value_id sizes[2], product[2] = {x->value};
-    PEN_TRY(pen_layer_map(builder, call, "shape", "sizes", x->value, &sizes[0]));
-    PEN_TRY(pen_layer_slice(builder, call, sizes[0], "front", front, &sizes[0]));
-    PEN_TRY(pen_layer_ints(builder, call, "ones", x->rank, ones, &sizes[1]));
-    const pen_attribute_given axis = pen_attribute_int("axis", 0);
-    const pen_layer_node concat = {.op = "concat",
-                                   .suffix = "mask_shape",
-                                   .inputs = sizes,
-                                   .input_count = 2,
-                                   .attributes = &axis,
-                                   .attribute_count = 1};
-    PEN_TRY(pen_layer_add_node(builder, call, &concat, &sizes[0]));
-    const pen_attribute_given one = pen_attribute_float("value", 1);
-    const pen_layer_node fill = {.op = "constant_of_shape",
-                                 .suffix = "whole",
-                                 .inputs = sizes,
-                                 .input_count = 1,
-                                 .attributes = &one,
-                                 .attribute_count = 1};
-    PEN_TRY(pen_layer_add_node(builder, call, &fill, &product[1]));
-    PEN_TRY(pen_layer_add_dropout(builder, call, "mask", options->rate, &product[1]));
-    return pen_layer_pair(builder, call, "mul", NULL, product, out_value);
-}
-
-pen_status pen_layer_spatial_dropout_build(pen_layer_builder *builder, const pen_layer_call *call,
-                                           pen_layer_result *out_result) {
-    const dropout_options *options = call->options;
-    if (options->rate == 0) {
-        pen_layer_give(out_result, call->inputs[0]);
-        return PEN_OK;
-    }
-    pen_layer_spatial x;
-    PEN_TRY(pen_layer_take_spatial(builder, call, &call->inputs[0], PEN_LAYER_CHANNELS_LAST, &x));
-    PEN_TRY(dropout_channels(builder, call, &x, &x.value));
-    pen_layer_give(out_result, pen_layer_give_spatial(&x, PEN_LAYER_CHANNELS_LAST));
-    return PEN_OK;
+pen_status pen_layer_activity_regularization_build(pen_layer_builder *builder,
+                                                   const pen_layer_call *call,
+                                                   pen_layer_result *out_result) {
+    const activity_options *options = call->options;
+    pen_layer_give(out_result, call->inputs[0]);
+    return pen_layer_penalize_result(builder, call, &options->regularizer, &call->inputs[0]);
 }
 
 // ---- shapes
@@ -400,16 +354,31 @@ typedef struct embedding_options {
     pen_layer_common common;
     int64_t input_dim;
     int64_t output_dim;
-    pen_layer_initializer embeddings_initializer;
+    pen_layer_weight_options embeddings;
+    bool mask_zero;
 } embedding_options;
 
 static const pen_option_field embedding_fields[] = {
     PEN_LAYER_COMMON_FIELDS(embedding_options),
     PEN_LAYER_SIZE(embedding_options, input_dim, NULL, "how many rows: indices are below"),
     PEN_LAYER_SIZE(embedding_options, output_dim, NULL, "elements of a row"),
-    PEN_LAYER_INITIALIZER(embedding_options, embeddings_initializer, "random_uniform"),
+    PEN_LAYER_WEIGHT(embedding_options, embeddings, "random_uniform"),
+    PEN_LAYER_BOOL(embedding_options, mask_zero, "false",
+                   "whether index 0 is padding, which layers behind leave out"),
 };
 PEN_LAYER_TABLE(embedding, embedding_options, embedding_fields);
+
+// Whether elements differ from a number.
+static pen_status core_differs(pen_layer_builder *builder, const pen_layer_call *call,
+                               const pen_layer_tensor *x, double number, pen_value_id *out_value) {
+    pen_graph *graph = pen_layer_graph(builder);
+    const char *name;
+    pen_value_id operands[2] = {x->value};
+    PEN_TRY(pen_arena_format(pen_graph_arena(graph), &name, "%s/mask_value", call->name));
+    PEN_TRY(pen_graph_constant_number(graph, name, x->element, number, &operands[1]));
+    PEN_TRY(pen_layer_pair(builder, call, "equal", "equal", operands, out_value));
+    return pen_layer_map(builder, call, "not", "mask", *out_value, out_value);
+}
 
 pen_status pen_layer_embedding_build(pen_layer_builder *builder, const pen_layer_call *call,
                                      pen_layer_result *out_result) {
@@ -419,7 +388,7 @@ pen_status pen_layer_embedding_build(pen_layer_builder *builder, const pen_layer
     const pen_layer_whole_weight table = {
         .name = "embeddings",
         .shape = {.rank = 2, .dims = {options->input_dim, options->output_dim}},
-        .contents.initializer = options->embeddings_initializer};
+        .contents.options = options->embeddings};
     PEN_TRY(pen_layer_plain(builder, call, &call->inputs[0], &x));
     if (x.shape.rank + 1 > PEN_RANK_LIMIT) {
         return pen_error(PEN_INVALID_INPUT, "its input has too many dimensions");
@@ -427,18 +396,59 @@ pen_status pen_layer_embedding_build(pen_layer_builder *builder, const pen_layer
     PEN_TRY(pen_layer_add_whole_weight(builder, call, &table, &operands[0]));
     operands[1] = x.value;
     if (pen_element_is_float(x.element)) { // as Keras does
-        const pen_attribute_given to = pen_attribute_text("to", "int64");
-        const pen_layer_node cast = {.op = "cast",
-                                     .suffix = "cast",
-                                     .inputs = &x.value,
-                                     .input_count = 1,
-                                     .attributes = &to,
-                                     .attribute_count = 1};
-        PEN_TRY(pen_layer_add_node(builder, call, &cast, &operands[1]));
+        PEN_TRY(pen_layer_cast(builder, call, x.value, "int64", &operands[1]));
     }
     pen_layer_tensor result = {.element = PEN_FLOAT32, .shape = x.shape};
     result.shape.dims[result.shape.rank++] = options->output_dim;
     PEN_TRY(pen_layer_pair(builder, call, "gather", NULL, operands, &result.value));
+    if (options->mask_zero) {
+        result.mask_rank = x.shape.rank;
+        PEN_TRY(core_differs(builder, call, &x, 0, &result.mask));
+    }
+    pen_layer_give(out_result, result);
+    return PEN_OK;
+}
+
+// ---- masking
+
+typedef struct masking_options {
+    pen_layer_common common;
+    double mask_value;
+} masking_options;
+
+static const pen_option_field masking_fields[] = {
+    PEN_LAYER_COMMON_FIELDS(masking_options),
+    PEN_LAYER_NUMBER(masking_options, mask_value, "0",
+                     "a step of this number alone is left out by layers behind"),
+};
+PEN_LAYER_TABLE(masking, masking_options, masking_fields);
+
+// Steps with a number that differs count; the others become 0.
+pen_status pen_layer_masking_build(pen_layer_builder *builder, const pen_layer_call *call,
+                                   pen_layer_result *out_result) {
+    const masking_options *options = call->options;
+    const int64_t last = -1;
+    pen_layer_tensor x;
+    pen_value_id operands[2];
+    PEN_TRY(pen_layer_plain(builder, call, &call->inputs[0], &x));
+    if (x.shape.rank < 3 || x.element != PEN_FLOAT32) {
+        return pen_error(PEN_INVALID_INPUT,
+                         "its input is no sequence of numbers, (batch, steps, features)");
+    }
+    PEN_TRY(core_differs(builder, call, &x, options->mask_value, &operands[0]));
+    PEN_TRY(pen_layer_cast(builder, call, operands[0], "float32", &operands[0]));
+    PEN_TRY(pen_layer_ints(builder, call, "features", 1, &last, &operands[1]));
+    const pen_layer_node any = {
+        .op = "reduce_max", .suffix = "counts", .inputs = operands, .input_count = 2};
+    PEN_TRY(pen_layer_add_node(builder, call, &any, &operands[1]));
+    operands[0] = x.value;
+    pen_layer_tensor result = x;
+    PEN_TRY(pen_layer_pair(builder, call, "mul", NULL, operands, &result.value));
+    pen_shape shape = x.shape;
+    shape.rank -= 1;
+    PEN_TRY(pen_layer_reshape(builder, call, operands[1], &shape, "counts", &result.mask));
+    PEN_TRY(pen_layer_cast(builder, call, result.mask, "bool", &result.mask));
+    result.mask_rank = shape.rank;
     pen_layer_give(out_result, result);
     return PEN_OK;
 }

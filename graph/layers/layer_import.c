@@ -87,6 +87,7 @@ static pen_status layers_import(const pen_model_input *input, pen_model *model) 
     PEN_TRY(pen_graph_create(model->arena, pen_path_name(input->path), &model->graph));
     PEN_TRY(pen_layer_model_build(&layers, source, model->graph, &builder));
     model->layers = builder;
+    PEN_TRY(pen_layer_builder_finish(builder, &model->penalty, &model->output_masks));
     model->output_types = pen_layer_output_types(builder);
     model->opset = LAYER_IMPORT_OPSET;
     model->batch_symbol = pen_graph_symbol_count(model->graph) > 0 ? "batch" : NULL;

@@ -4,8 +4,10 @@
 //   glorot  variance 2 / (fan_in + fan_out)
 //   he      2 / fan_in
 //   lecun   1 / fan_in
+//   variance_scaling  scale / n, n being fan_in, fan_out, or their mean
 //   …_uniform   in [-sqrt(3 variance), sqrt(3 variance))
-//   …_normal    a normal cut at two deviations, whose deviation is sqrt(variance)
+//   …_normal    a normal cut at two deviations, whose deviation is then sqrt(variance)
+//   truncated_normal  a normal of deviation stddev, cut at two of them
 //   orthogonal  a matrix of normal numbers, its columns (or rows, if fewer) made orthonormal by
 //               Gram and Schmidt, which is Q of its QR factorisation with a positive diagonal
 
@@ -42,25 +44,52 @@ static void initializer_fill(const pen_shape *shape, float number, float *out) {
     }
 }
 
-static void initializer_uniform(pen_random_key key, const pen_shape *shape, double limit,
-                                float *out) {
-    const int64_t count = pen_shape_element_count(shape);
+// What a distribution is made with.
+typedef struct initializer_draw {
+    uint64_t seed;
+    const char *stream;
+    const pen_shape *shape;
+    float *out;
+} initializer_draw;
+
+// In [least, most).
+static void initializer_uniform(const initializer_draw *draw, double least, double most) {
+    const pen_random_key key = {draw->seed, pen_random_stream(draw->stream, 0, 0)};
+    const int64_t count = pen_shape_element_count(draw->shape);
+    const double middle = (most + least) / 2;
+    const double reach = (most - least) / 2;
     for (int64_t i = 0; i < count; i++) {
-        out[i] = (float)((2.0 * (double)pen_random_uniform(key, (uint64_t)i) - 1.0) * limit);
+        const double unit = 2.0 * (double)pen_random_uniform(key, (uint64_t)i) - 1.0;
+        draw->out[i] = (float)(middle + unit * reach);
     }
 }
 
-static void initializer_normal(uint64_t seed, const char *stream, const pen_shape *shape,
-                               double deviation, bool is_cut, float *out) {
-    const int64_t count = pen_shape_element_count(shape);
+static void initializer_normal(const initializer_draw *draw, double mean, double deviation,
+                               bool is_cut) {
+    const int64_t count = pen_shape_element_count(draw->shape);
     for (int64_t i = 0; i < count; i++) {
         double number = 0;
         uint64_t attempt = 0;
         do { // a number is dropped with probability 0.046
-            const pen_random_key key = {seed, pen_random_stream(stream, attempt++, 0)};
+            const pen_random_key key = {draw->seed, pen_random_stream(draw->stream, attempt++, 0)};
             number = pen_random_normal(key, (uint64_t)i);
         } while (is_cut && fabs(number) > 2.0);
-        out[i] = (float)(number * deviation);
+        draw->out[i] = (float)(mean + number * deviation);
+    }
+}
+
+static void initializer_scaled(const initializer_draw *draw, double variance,
+                               pen_layer_spread spread) {
+    switch (spread) {
+    case PEN_LAYER_SPREAD_UNIFORM:
+        initializer_uniform(draw, -sqrt(3.0 * variance), sqrt(3.0 * variance));
+        break;
+    case PEN_LAYER_SPREAD_TRUNCATED:
+        initializer_normal(draw, 0, 1.0 / INITIALIZER_CUT_DEVIATION * sqrt(variance), true);
+        break;
+    case PEN_LAYER_SPREAD_UNTRUNCATED:
+        initializer_normal(draw, 0, sqrt(variance), false);
+        break;
     }
 }
 
@@ -105,7 +134,10 @@ static void initializer_orthonormalize(const initializer_vectors *vectors) {
     }
 }
 
-static pen_status initializer_orthogonal(pen_random_key key, const pen_shape *shape, float *out) {
+static pen_status initializer_orthogonal(const initializer_draw *draw, double gain) {
+    const pen_random_key key = {draw->seed, pen_random_stream(draw->stream, 0, 0)};
+    const pen_shape *shape = draw->shape;
+    float *out = draw->out;
     if (shape->rank < 2) {
         return pen_error(PEN_INVALID_INPUT, "orthogonal needs a weight of two dimensions or more");
     }
@@ -123,7 +155,8 @@ static pen_status initializer_orthogonal(pen_random_key key, const pen_shape *sh
         initializer_orthonormalize(&vectors);
         for (int64_t r = 0; r < rows; r++) {
             for (int64_t c = 0; c < cols; c++) {
-                out[r * cols + c] = (float)vectors.elements[is_tall ? c * rows + r : r * cols + c];
+                const int64_t from = is_tall ? c * rows + r : r * cols + c;
+                out[r * cols + c] = (float)(gain * vectors.elements[from]);
             }
         }
     }
@@ -131,73 +164,86 @@ static pen_status initializer_orthogonal(pen_random_key key, const pen_shape *sh
     return status;
 }
 
-static pen_status initializer_identity(const pen_shape *shape, float *out) {
+static pen_status initializer_identity(const pen_shape *shape, double gain, float *out) {
     if (shape->rank != 2) {
         return pen_error(PEN_INVALID_INPUT, "identity needs a weight of two dimensions");
     }
     for (int64_t r = 0; r < shape->dims[0]; r++) {
         for (int64_t c = 0; c < shape->dims[1]; c++) {
-            out[r * shape->dims[1] + c] = r == c ? 1 : 0;
+            out[r * shape->dims[1] + c] = r == c ? (float)gain : 0;
         }
     }
     return PEN_OK;
 }
 
-// Biases of input, forget, cell and output gates.
-static void initializer_unit_forget(const pen_shape *shape, float *out) {
-    const int64_t count = pen_shape_element_count(shape);
-    for (int64_t i = 0; i < count; i++) {
-        out[i] = i / (count / 4) == 1 ? 1 : 0;
+// glorot, he, lecun and variance_scaling
+static double initializer_variance(const pen_layer_initializer *initializer,
+                                   const pen_shape *shape) {
+    const initializer_fans fans = initializer_count_fans(shape);
+    const double mean = (fans.in + fans.out) / 2;
+    const pen_layer_initializer_numbers *numbers = &initializer->numbers;
+    const bool is_glorot = initializer->kind == PEN_LAYER_GLOROT_UNIFORM ||
+                           initializer->kind == PEN_LAYER_GLOROT_NORMAL;
+    const bool is_he =
+        initializer->kind == PEN_LAYER_HE_UNIFORM || initializer->kind == PEN_LAYER_HE_NORMAL;
+    if (is_glorot) return 1.0 / mean;
+    if (initializer->kind != PEN_LAYER_VARIANCE_SCALING) return (is_he ? 2.0 : 1.0) / fans.in;
+    switch (numbers->mode) {
+    case PEN_LAYER_FAN_IN:
+        return numbers->scale / fans.in;
+    case PEN_LAYER_FAN_OUT:
+        return numbers->scale / fans.out;
+    case PEN_LAYER_FAN_AVERAGE:
+        break;
     }
+    return numbers->scale / mean;
 }
 
-pen_status pen_layer_initialize(pen_layer_initializer initializer, uint64_t seed,
+pen_status pen_layer_initialize(const pen_layer_initializer *initializer, uint64_t seed,
                                 const char *stream, const pen_shape *shape, float *out_numbers) {
-    const pen_random_key key = {seed, pen_random_stream(stream, 0, 0)};
-    const initializer_fans fans = initializer_count_fans(shape);
-    const double glorot = 2.0 / (fans.in + fans.out);
-    const double cut = 1.0 / INITIALIZER_CUT_DEVIATION;
-    switch (initializer) {
+    const pen_layer_initializer_numbers *numbers = &initializer->numbers;
+    const initializer_draw draw = {numbers->has_seed ? (uint64_t)numbers->seed : seed, stream,
+                                   shape, out_numbers};
+    switch (initializer->kind) {
     case PEN_LAYER_ZEROS:
         initializer_fill(shape, 0, out_numbers);
         break;
     case PEN_LAYER_ONES:
         initializer_fill(shape, 1, out_numbers);
         break;
+    case PEN_LAYER_CONSTANT:
+        initializer_fill(shape, (float)numbers->value, out_numbers);
+        break;
     case PEN_LAYER_GLOROT_UNIFORM:
-        initializer_uniform(key, shape, sqrt(3.0 * glorot), out_numbers);
+    case PEN_LAYER_HE_UNIFORM:
+    case PEN_LAYER_LECUN_UNIFORM:
+        initializer_scaled(&draw, initializer_variance(initializer, shape),
+                           PEN_LAYER_SPREAD_UNIFORM);
         break;
     case PEN_LAYER_GLOROT_NORMAL:
-        initializer_normal(seed, stream, shape, cut * sqrt(glorot), true, out_numbers);
-        break;
-    case PEN_LAYER_HE_UNIFORM:
-        initializer_uniform(key, shape, sqrt(6.0 / fans.in), out_numbers);
-        break;
     case PEN_LAYER_HE_NORMAL:
-        initializer_normal(seed, stream, shape, cut * sqrt(2.0 / fans.in), true, out_numbers);
-        break;
-    case PEN_LAYER_LECUN_UNIFORM:
-        initializer_uniform(key, shape, sqrt(3.0 / fans.in), out_numbers);
-        break;
     case PEN_LAYER_LECUN_NORMAL:
-        initializer_normal(seed, stream, shape, cut * sqrt(1.0 / fans.in), true, out_numbers);
+        initializer_scaled(&draw, initializer_variance(initializer, shape),
+                           PEN_LAYER_SPREAD_TRUNCATED);
+        break;
+    case PEN_LAYER_VARIANCE_SCALING:
+        initializer_scaled(&draw, initializer_variance(initializer, shape), numbers->distribution);
         break;
     case PEN_LAYER_RANDOM_UNIFORM:
-        initializer_uniform(key, shape, 0.05, out_numbers);
+    case PEN_LAYER_UNIFORM:
+        initializer_uniform(&draw, numbers->minval, numbers->maxval);
         break;
     case PEN_LAYER_RANDOM_NORMAL:
-        initializer_normal(seed, stream, shape, 0.05, false, out_numbers);
+    case PEN_LAYER_NORMAL:
+        initializer_normal(&draw, numbers->mean, numbers->stddev, false);
         break;
     case PEN_LAYER_TRUNCATED_NORMAL:
-        initializer_normal(seed, stream, shape, 0.05, true, out_numbers);
+        initializer_normal(&draw, numbers->mean, numbers->stddev, true);
         break;
     case PEN_LAYER_ORTHOGONAL:
-        return initializer_orthogonal(key, shape, out_numbers);
+        return initializer_orthogonal(&draw, numbers->gain);
     case PEN_LAYER_IDENTITY:
-        return initializer_identity(shape, out_numbers);
-    case PEN_LAYER_UNIT_FORGET:
-        initializer_unit_forget(shape, out_numbers);
-        break;
+        return initializer_identity(shape, numbers->gain, out_numbers);
     }
     return PEN_OK;
 }

@@ -19,12 +19,32 @@
       "drops whole channels at random in training")                                                \
     X(spatial_dropout2d, "SpatialDropout2D", dropout, spatial_dropout, 4, 1, 1,                    \
       "drops whole channels at random in training")                                                \
+    X(spatial_dropout3d, "SpatialDropout3D", dropout, spatial_dropout, 5, 1, 1,                    \
+      "drops whole channels at random in training")                                                \
+    X(gaussian_noise, "GaussianNoise", gaussian_noise, gaussian_noise, 0, 1, 1,                    \
+      "adds normal numbers in training")                                                           \
+    X(gaussian_dropout, "GaussianDropout", dropout, gaussian_dropout, 0, 1, 1,                     \
+      "a normal factor of mean 1 for each element in training")                                    \
+    X(alpha_dropout, "AlphaDropout", dropout, alpha_dropout, 0, 1, 1,                              \
+      "dropout that keeps mean and variance, for selu")                                            \
+    X(random_flip, "RandomFlip", random_flip, random_flip, 4, 1, 1,                                \
+      "turns pictures at random in training")                                                      \
+    X(activity_regularization, "ActivityRegularization", activity_regularization,                  \
+      activity_regularization, 0, 1, 1, "adds what it reads to the loss")                          \
+    X(identity, "Identity", identity, identity, 0, 1, 1, "what it reads")                          \
+    X(masking, "Masking", masking, masking, 0, 1, 1, "leaves out steps of one number alone")       \
     X(flatten, "Flatten", flatten, flatten, 0, 1, 1, "all dimensions but the batch as one")        \
     X(reshape, "Reshape", reshape, reshape, 0, 1, 1, "another shape, one dimension may be -1")     \
     X(permute, "Permute", permute, permute, 0, 1, 1, "dimensions in another order, from 1")        \
     X(repeat_vector, "RepeatVector", repeat_vector, repeat_vector, 2, 1, 1, "a row n times")       \
     X(embedding, "Embedding", embedding, embedding, 0, 1, 1, "a row of a table for each index")    \
     X(rescaling, "Rescaling", rescaling, rescaling, 0, 1, 1, "x * scale + offset")                 \
+    X(normalization, "Normalization", normalization, normalization, 0, 1, 1,                       \
+      "less a mean, by the root of a variance")                                                    \
+    X(discretization, "Discretization", discretization, discretization, 0, 1, 1,                   \
+      "the index of the bin of each number")                                                       \
+    X(category_encoding, "CategoryEncoding", category_encoding, category_encoding, 0, 1, 1,        \
+      "indices as ones in a row of zeros")                                                         \
     X(conv1d, "Conv1D", conv1d, conv, 3, 1, 1, "convolution over a sequence")                      \
     X(conv2d, "Conv2D", conv, conv, 4, 1, 1, "convolution over a picture")                         \
     X(conv3d, "Conv3D", conv, conv, 5, 1, 1, "convolution over a volume")                          \
@@ -34,7 +54,9 @@
       "transposed convolution over a picture")                                                     \
     X(conv3d_transpose, "Conv3DTranspose", conv_transpose, conv_transpose, 5, 1, 1,                \
       "transposed convolution over a volume")                                                      \
-    X(depthwise_conv2d, "DepthwiseConv2D", depthwise_conv2d, depthwise_conv2d, 4, 1, 1,            \
+    X(depthwise_conv1d, "DepthwiseConv1D", depthwise_conv, depthwise_conv, 3, 1, 1,                \
+      "convolution of each channel alone")                                                         \
+    X(depthwise_conv2d, "DepthwiseConv2D", depthwise_conv, depthwise_conv, 4, 1, 1,                \
       "convolution of each channel alone")                                                         \
     X(separable_conv1d, "SeparableConv1D", separable_conv, separable_conv, 3, 1, 1,                \
       "depthwise convolution, then one over channels")                                             \
@@ -67,6 +89,8 @@
       1, "normalises each example, or row")                                                        \
     X(group_normalization, "GroupNormalization", group_normalization, group_normalization, 0, 1,   \
       1, "normalises groups of channels of each example")                                          \
+    X(unit_normalization, "UnitNormalization", unit_normalization, unit_normalization, 0, 1, 1,    \
+      "makes rows of length 1")                                                                    \
     X(relu, "ReLU", relu, relu, 0, 1, 1, "max(x, 0), with bounds and slopes")                      \
     X(leaky_relu, "LeakyReLU", leaky_relu, leaky_relu, 0, 1, 1, "x, or alpha x below 0")           \
     X(elu, "ELU", elu, elu, 0, 1, 1, "x, or alpha (e^x - 1) below 0")                              \
@@ -90,8 +114,12 @@
     X(cropping2d, "Cropping2D", cropping, cropping, 4, 1, 1, "without its borders")                \
     X(cropping3d, "Cropping3D", cropping, cropping, 5, 1, 1, "without its borders")                \
     X(up_sampling1d, "UpSampling1D", up_sampling, up_sampling, 3, 1, 1, "each step several times") \
-    X(up_sampling2d, "UpSampling2D", up_sampling, up_sampling, 4, 1, 1,                            \
+    X(up_sampling2d, "UpSampling2D", up_sampling2d, up_sampling2d, 4, 1, 1,                        \
       "each row and column several times")                                                         \
+    X(up_sampling3d, "UpSampling3D", up_sampling, up_sampling, 5, 1, 1,                            \
+      "each plane, row and column several times")                                                  \
+    X(resizing, "Resizing", resizing, resizing, 4, 1, 1, "pictures of another size")               \
+    X(center_crop, "CenterCrop", center_crop, center_crop, 4, 1, 1, "the middle of pictures")      \
     X(lstm, "LSTM", lstm, recurrent, 0, 1, 3, "long short-term memory")                            \
     X(gru, "GRU", gru, recurrent, 0, 1, 2, "gated recurrent unit")                                 \
     X(simple_rnn, "SimpleRNN", simple_rnn, recurrent, 0, 1, 2, "the state goes back into itself")  \
@@ -101,6 +129,8 @@
       "a layer for every step")                                                                    \
     X(attention, "Attention", attention, attention, 0, 2, 3,                                       \
       "of a query, values and keys: values by how queries and keys agree")                         \
+    X(additive_attention, "AdditiveAttention", additive_attention, additive_attention, 0, 2, 3,    \
+      "the same, with sums in place of products")                                                  \
     X(multi_head_attention, "MultiHeadAttention", multi_head_attention, multi_head_attention, 0,   \
       1, 3, "attention of several heads, with trained products")
 

@@ -143,6 +143,37 @@ static pen_status concatenate_shape(const pen_layer_call *call, uint32_t axis,
     return PEN_OK;
 }
 
+// Where steps are put behind each other, so are masks, which all must have then; else all must
+// hold.
+static pen_status concatenate_masks(pen_layer_builder *builder, const pen_layer_call *call,
+                                    uint32_t axis, pen_layer_tensor *io_tensor) {
+    pen_value_id *masks = NULL;
+    uint32_t masked = 0;
+    for (uint32_t i = 0; i < call->input_count; i++) {
+        masked += call->inputs[i].mask_rank > axis ? 1 : 0;
+    }
+    if (masked == 0) return pen_layer_join_masks(builder, call, io_tensor);
+    if (masked != call->input_count) {
+        return pen_error(PEN_INVALID_INPUT,
+                         "inputs with and without a mask cannot be put behind each other along "
+                         "dimension %u",
+                         axis);
+    }
+    PEN_TRY(PEN_NEW(pen_graph_arena(pen_layer_graph(builder)), masked, &masks));
+    for (uint32_t i = 0; i < masked; i++) {
+        masks[i] = call->inputs[i].mask;
+    }
+    const pen_attribute_given where = pen_attribute_int("axis", axis);
+    const pen_layer_node node = {.op = "concat",
+                                 .suffix = "mask",
+                                 .inputs = masks,
+                                 .input_count = masked,
+                                 .attributes = &where,
+                                 .attribute_count = 1};
+    io_tensor->mask_rank = call->inputs[0].mask_rank;
+    return pen_layer_add_node(builder, call, &node, &io_tensor->mask);
+}
+
 pen_status pen_layer_concatenate_build(pen_layer_builder *builder, const pen_layer_call *call,
                                        pen_layer_result *out_result) {
     const merge_options *options = call->options;
@@ -164,6 +195,7 @@ pen_status pen_layer_concatenate_build(pen_layer_builder *builder, const pen_lay
                                  .attributes = &where,
                                  .attribute_count = 1};
     PEN_TRY(pen_layer_add_node(builder, call, &node, &result.value));
+    PEN_TRY(concatenate_masks(builder, call, (uint32_t)axis, &result));
     pen_layer_give(out_result, result);
     return PEN_OK;
 }
@@ -174,6 +206,8 @@ static const pen_option_field dot_fields[] = {
     PEN_LAYER_COMMON_FIELDS(merge_options),
     PEN_LAYER_SIZES(merge_options, axes, NULL, true,
                     "the dimension of each, or of both, over which it sums"),
+    PEN_LAYER_BOOL(merge_options, normalize, "false",
+                   "whether both are made of length 1 first: their cosine"),
 };
 PEN_LAYER_TABLE(dot, merge_options, dot_fields);
 
@@ -184,6 +218,7 @@ static pen_status dot_operand(pen_layer_builder *builder, const pen_layer_call *
     pen_layer_tensor x;
     PEN_TRY(pen_layer_plain(builder, call, &call->inputs[index], &x));
     const uint32_t rank = x.shape.rank;
+    const merge_options *options = call->options;
     if (rank < 2 || rank > 3 || axis >= rank) {
         char text[PEN_SHAPE_TEXT_BYTES];
         return pen_error(PEN_INVALID_INPUT,
@@ -191,6 +226,7 @@ static pen_status dot_operand(pen_layer_builder *builder, const pen_layer_call *
                          index, pen_layer_shape_format(&x.shape, text), axis);
     }
     const bool is_first = index == 0;
+    if (options->normalize) PEN_TRY(pen_layer_add_unit(builder, call, 1, &axis, &x.value));
     pen_value_id value = x.value;
     const int64_t swap[3] = {0, 2, 1};
     *out_rows = 1;

@@ -23,6 +23,7 @@ static const pen_option_table layer_entry_table = {
     .size = sizeof(pen_layer_entry),
     PEN_OPTION_FIELDS(layer_entry_fields),
     .chosen_offset = offsetof(pen_layer_entry, chosen),
+    .explain = pen_layer_explain_layer,
 };
 const pen_option_field pen_layer_entry_item = {.kind = PEN_OPTION_ONE_OF,
                                                .table = &layer_entry_table};

@@ -14,10 +14,10 @@ typedef struct batch_normalization_options {
     double epsilon;
     bool center;
     bool scale;
-    pen_layer_initializer gamma_initializer;
-    pen_layer_initializer beta_initializer;
-    pen_layer_initializer moving_mean_initializer;
-    pen_layer_initializer moving_variance_initializer;
+    pen_layer_weight_options gamma;
+    pen_layer_weight_options beta;
+    pen_layer_initializer moving_mean;
+    pen_layer_initializer moving_variance;
 } batch_normalization_options;
 
 static const pen_option_field batch_normalization_fields[] = {
@@ -28,12 +28,24 @@ static const pen_option_field batch_normalization_fields[] = {
     PEN_LAYER_NUMBER(batch_normalization_options, epsilon, "0.001", "added to variances"),
     PEN_LAYER_BOOL(batch_normalization_options, center, "true", "whether beta is added"),
     PEN_LAYER_BOOL(batch_normalization_options, scale, "true", "whether gamma is a factor"),
-    PEN_LAYER_INITIALIZER(batch_normalization_options, gamma_initializer, "ones"),
-    PEN_LAYER_INITIALIZER(batch_normalization_options, beta_initializer, "zeros"),
-    PEN_LAYER_INITIALIZER(batch_normalization_options, moving_mean_initializer, "zeros"),
-    PEN_LAYER_INITIALIZER(batch_normalization_options, moving_variance_initializer, "ones"),
+    PEN_LAYER_WEIGHT(batch_normalization_options, gamma, "ones"),
+    PEN_LAYER_WEIGHT(batch_normalization_options, beta, "zeros"),
+    PEN_LAYER_INITIALIZER("moving_mean_initializer",
+                          offsetof(batch_normalization_options, moving_mean), "zeros"),
+    PEN_LAYER_INITIALIZER("moving_variance_initializer",
+                          offsetof(batch_normalization_options, moving_variance), "ones"),
 };
 PEN_LAYER_TABLE(batch_normalization, batch_normalization_options, batch_normalization_fields);
+
+// What is in a weight, or in the constant in its place.
+static pen_layer_contents normalization_contents(const pen_layer_weight_options *options,
+                                                 bool is_there, double number) {
+    pen_layer_contents contents = {.options = *options};
+    if (is_there) return contents;
+    contents.options.initializer = (pen_layer_initializer){.kind = PEN_LAYER_CONSTANT};
+    contents.options.initializer.numbers.value = number;
+    return contents;
+}
 
 // A weight of the channels, or a constant in its place.
 static pen_status normalization_weight(pen_layer_builder *builder, const pen_layer_call *call,
@@ -47,7 +59,8 @@ static pen_status normalization_weight(pen_layer_builder *builder, const pen_lay
     PEN_TRY(pen_layer_check_constant(&type));
     const int64_t count = pen_shape_element_count(&weight->shape);
     PEN_TRY(PEN_NEW(pen_graph_arena(graph), (size_t)count, &numbers));
-    PEN_TRY(pen_layer_initialize(weight->contents.initializer, 0, "", &weight->shape, numbers));
+    PEN_TRY(pen_layer_initialize(&weight->contents.options.initializer, 0, "", &weight->shape,
+                                 numbers));
     PEN_TRY(pen_arena_format(pen_graph_arena(graph), &name, "%s/%s", call->name, weight->name));
     return pen_graph_constant(graph, name, &type, numbers, out_value);
 }
@@ -58,16 +71,10 @@ static pen_status batch_normalization_weights(pen_layer_builder *builder,
     const batch_normalization_options *options = call->options;
     const pen_shape shape = {.rank = 1, .dims = {channels}};
     const pen_layer_whole_weight weights[4] = {
-        {"gamma",
-         shape,
-         NULL,
-         {options->scale ? options->gamma_initializer : PEN_LAYER_ONES, false}},
-        {"beta",
-         shape,
-         NULL,
-         {options->center ? options->beta_initializer : PEN_LAYER_ZEROS, false}},
-        {"moving_mean", shape, NULL, {options->moving_mean_initializer, true}},
-        {"moving_variance", shape, NULL, {options->moving_variance_initializer, true}},
+        {"gamma", shape, NULL, normalization_contents(&options->gamma, options->scale, 1)},
+        {"beta", shape, NULL, normalization_contents(&options->beta, options->center, 0)},
+        {"moving_mean", shape, NULL, {{.initializer = options->moving_mean}, true, false}},
+        {"moving_variance", shape, NULL, {{.initializer = options->moving_variance}, true, false}},
     };
     PEN_TRY(normalization_weight(builder, call, &weights[0], options->scale, &out_operands[1]));
     PEN_TRY(normalization_weight(builder, call, &weights[1], options->center, &out_operands[2]));
@@ -126,6 +133,11 @@ pen_status pen_layer_batch_normalization_build(pen_layer_builder *builder,
         axis == rank - 1 ? PEN_LAYER_CHANNELS_LAST : PEN_LAYER_CHANNELS_FIRST;
     pen_layer_spatial x;
     pen_value_id operands[5];
+    if (call->inputs[0].mask_rank > 0 && options->common.trainable) {
+        return pen_error(PEN_UNSUPPORTED,
+                         "its input has a mask, and statistics of steps that count alone are not "
+                         "possible; layer_normalization is");
+    }
     PEN_TRY(pen_layer_take_spatial(builder, call, &call->inputs[0], format, &x));
     PEN_TRY(batch_normalization_weights(builder, call, x.channels, operands));
     operands[0] = x.value;
@@ -144,16 +156,16 @@ typedef struct layer_normalization_options {
     double epsilon;
     bool center;
     bool scale;
-    pen_layer_initializer gamma_initializer;
-    pen_layer_initializer beta_initializer;
+    pen_layer_weight_options gamma;
+    pen_layer_weight_options beta;
 } layer_normalization_options;
 
 #define LAYER_NORMALIZATION_FIELDS                                                                 \
     PEN_LAYER_NUMBER(layer_normalization_options, epsilon, "0.001", "added to variances"),         \
         PEN_LAYER_BOOL(layer_normalization_options, center, "true", "whether beta is added"),      \
         PEN_LAYER_BOOL(layer_normalization_options, scale, "true", "whether gamma is a factor"),   \
-        PEN_LAYER_INITIALIZER(layer_normalization_options, gamma_initializer, "ones"),             \
-        PEN_LAYER_INITIALIZER(layer_normalization_options, beta_initializer, "zeros")
+        PEN_LAYER_WEIGHT(layer_normalization_options, gamma, "ones"),                              \
+        PEN_LAYER_WEIGHT(layer_normalization_options, beta, "zeros")
 
 static const pen_option_field layer_normalization_fields[] = {
     PEN_LAYER_COMMON_FIELDS(layer_normalization_options),
@@ -181,14 +193,8 @@ static pen_status layer_normalization_weights(pen_layer_builder *builder,
                                               pen_value_id out_operands[3]) {
     const layer_normalization_options *options = call->options;
     const pen_layer_whole_weight weights[2] = {
-        {"gamma",
-         *shape,
-         NULL,
-         {options->scale ? options->gamma_initializer : PEN_LAYER_ONES, false}},
-        {"beta",
-         *shape,
-         NULL,
-         {options->center ? options->beta_initializer : PEN_LAYER_ZEROS, false}},
+        {"gamma", *shape, NULL, normalization_contents(&options->gamma, options->scale, 1)},
+        {"beta", *shape, NULL, normalization_contents(&options->beta, options->center, 0)},
     };
     PEN_TRY(normalization_weight(builder, call, &weights[0], options->scale, &out_operands[1]));
     return normalization_weight(builder, call, &weights[1], options->center, &out_operands[2]);
@@ -240,6 +246,53 @@ pen_status pen_layer_layer_normalization_build(pen_layer_builder *builder,
     pen_layer_tensor result = x;
     PEN_TRY(pen_layer_add_node(builder, call, &node, &result.value));
     pen_layer_give(out_result, result);
+    return PEN_OK;
+}
+
+// ---- length
+
+static const pen_option_field unit_normalization_fields[] = {
+    PEN_LAYER_COMMON_FIELDS(layer_normalization_options),
+    {.key = "axis",
+     .kind = PEN_OPTION_LIST,
+     .offset = offsetof(layer_normalization_options, axis),
+     .item = &pen_layer_integer_item,
+     .is_list_optional = true,
+     .count_minimum = 1,
+     .count_maximum = PEN_RANK_LIMIT,
+     .default_text = "-1",
+     .help = "the dimensions over which squares are summed"},
+};
+PEN_LAYER_TABLE(unit_normalization, layer_normalization_options, unit_normalization_fields);
+
+// x / sqrt(max(sum x^2, 1e-12)), as TensorFlow's l2_normalize
+pen_status pen_layer_add_unit(pen_layer_builder *builder, const pen_layer_call *call,
+                              uint32_t count, const int64_t *axes, pen_value_id *io_value) {
+    pen_value_id operands[2] = {*io_value}, least[2];
+    PEN_TRY(pen_layer_ints(builder, call, "unit_axes", count, axes, &operands[1]));
+    PEN_TRY(pen_layer_pair(builder, call, "reduce_sum_square", "squares", operands, &least[0]));
+    PEN_TRY(pen_layer_number(builder, call, "least", 1e-12, &least[1]));
+    PEN_TRY(pen_layer_pair(builder, call, "max", "squares", least, &operands[1]));
+    PEN_TRY(pen_layer_map(builder, call, "sqrt", "length", operands[1], &operands[1]));
+    return pen_layer_pair(builder, call, "div", "unit", operands, io_value);
+}
+
+pen_status pen_layer_unit_normalization_build(pen_layer_builder *builder,
+                                              const pen_layer_call *call,
+                                              pen_layer_result *out_result) {
+    const layer_normalization_options *options = call->options;
+    const int64_t *axes = options->axis.items;
+    pen_layer_tensor x;
+    PEN_TRY(pen_layer_plain(builder, call, &call->inputs[0], &x));
+    for (uint32_t i = 0; i < options->axis.count; i++) {
+        const int64_t rank = x.shape.rank;
+        const int64_t axis = axes[i] < 0 ? axes[i] + rank : axes[i];
+        if (axis >= 1 && axis < rank) continue;
+        return pen_error(PEN_INVALID_INPUT, "axis is %" PRId64 ", expected 1 to %" PRId64, axes[i],
+                         rank - 1);
+    }
+    PEN_TRY(pen_layer_add_unit(builder, call, options->axis.count, axes, &x.value));
+    pen_layer_give(out_result, x);
     return PEN_OK;
 }
 

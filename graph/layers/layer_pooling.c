@@ -102,8 +102,46 @@ pen_status pen_layer_global_max_pooling_build(pen_layer_builder *builder,
     return global_pooling_build(builder, call, "global_max_pool", out_result);
 }
 
+// The mean of the steps that count.
+static pen_status global_pooling_masked(pen_layer_builder *builder, const pen_layer_call *call,
+                                        pen_layer_result *out_result) {
+    const global_pooling_options *options = call->options;
+    const int64_t steps = 1;
+    pen_layer_tensor x;
+    pen_value_id operands[2], sums[2];
+    if (options->data_format != PEN_LAYER_CHANNELS_LAST) {
+        return pen_error(PEN_UNSUPPORTED, "its input has a mask, and channels in front");
+    }
+    PEN_TRY(pen_layer_plain(builder, call, &call->inputs[0], &x));
+    operands[0] = x.value;
+    PEN_TRY(pen_layer_mask_column(builder, call, &x, 3, &operands[1]));
+    sums[1] = operands[1];
+    PEN_TRY(pen_layer_pair(builder, call, "mul", "counts", operands, &sums[0]));
+    const pen_attribute_given keep = pen_attribute_int("keepdims", options->keepdims ? 1 : 0);
+    PEN_TRY(pen_layer_ints(builder, call, "steps", 1, &steps, &operands[1]));
+    for (uint32_t i = 0; i < 2; i++) {
+        operands[0] = sums[i];
+        const pen_layer_node sum = {.op = "reduce_sum",
+                                    .suffix = "sum",
+                                    .inputs = operands,
+                                    .input_count = 2,
+                                    .attributes = &keep,
+                                    .attribute_count = 1};
+        PEN_TRY(pen_layer_add_node(builder, call, &sum, &sums[i]));
+    }
+    pen_shape shape = {2, {PEN_LAYER_BATCH, x.shape.dims[2]}};
+    if (options->keepdims) shape = (pen_shape){3, {PEN_LAYER_BATCH, 1, x.shape.dims[2]}};
+    pen_value_id mean;
+    PEN_TRY(pen_layer_pair(builder, call, "div", NULL, sums, &mean));
+    pen_layer_give(out_result, pen_layer_tensor_make(mean, &shape));
+    return PEN_OK;
+}
+
 pen_status pen_layer_global_average_pooling_build(pen_layer_builder *builder,
                                                   const pen_layer_call *call,
                                                   pen_layer_result *out_result) {
+    if (call->inputs[0].mask_rank == 2 && call->inputs[0].shape.rank == 3) {
+        return global_pooling_masked(builder, call, out_result);
+    }
     return global_pooling_build(builder, call, "global_average_pool", out_result);
 }

@@ -125,15 +125,19 @@ static pen_status weight_first_contents(pen_layer_builder *builder, const char *
                                         const pen_layer_contents *contents,
                                         const pen_layer_record *record) {
     const int64_t count = pen_shape_element_count(&record->weight.shape);
-    if (contents->initializer == PEN_LAYER_ZEROS || count == 0) return PEN_OK;
-    if (builder->expects_contents) return PEN_OK;
+    const pen_layer_initializer *initializer = &contents->options.initializer;
+    const bool is_zeros = initializer->kind == PEN_LAYER_ZEROS && !contents->is_forget;
+    if (is_zeros || count == 0 || builder->expects_contents) return PEN_OK;
     pen_arena *scratch = NULL;
     float *numbers = NULL;
     PEN_TRY(pen_arena_create(&scratch));
     pen_status status = PEN_NEW(scratch, (size_t)count, &numbers);
     if (status == PEN_OK) {
-        status = pen_layer_initialize(contents->initializer, builder->seed, name,
-                                      &record->weight.shape, numbers);
+        status =
+            pen_layer_initialize(initializer, builder->seed, name, &record->weight.shape, numbers);
+    }
+    for (int64_t i = count / 4; status == PEN_OK && contents->is_forget && i < count / 2; i++) {
+        numbers[i] = 1; // input, forget, cell and output gate
     }
     if (status == PEN_OK) {
         weight_scatter(&record->weight, (const unsigned char *)numbers, record->contents);
@@ -154,6 +158,8 @@ pen_status pen_layer_add_weight(pen_layer_builder *builder, const pen_layer_call
     }
     if (!pen_value_is(*io_value)) {
         PEN_TRY(weight_make_value(builder, call, name, contents->is_state, stored, io_value));
+        PEN_TRY(pen_layer_penalize_weight(builder, call, weight->name,
+                                          &contents->options.regularizer, *io_value));
     }
     PEN_TRY(PEN_NEW(builder->arena, 1, &record));
     record->weight = *weight;

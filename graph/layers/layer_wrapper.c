@@ -5,7 +5,7 @@
 #include "graph/layers/layer_build.h"
 #include "graph/layers/layer_list.h"
 
-#define WRAPPER_OPTIONS_BYTES 224u
+#define WRAPPER_OPTIONS_BYTES 960u
 
 typedef struct wrapper_choice {
     unsigned chosen;
@@ -31,7 +31,24 @@ typedef struct time_distributed_options {
     X(global_max_pooling2d, global_pooling, "largest of each channel")                             \
     X(global_average_pooling2d, global_pooling, "mean of each channel")                            \
     X(batch_normalization, batch_normalization, "normalises each channel over the batch")          \
-    X(layer_normalization, layer_normalization, "normalises each example")
+    X(layer_normalization, layer_normalization, "normalises each example")                         \
+    X(average_pooling1d, pooling, "mean of each window")                                           \
+    X(global_max_pooling1d, global_pooling, "largest of each channel")                             \
+    X(global_average_pooling1d, global_pooling, "mean of each channel")                            \
+    X(conv2d_transpose, conv_transpose, "transposed convolution over a picture")                   \
+    X(depthwise_conv2d, depthwise_conv, "convolution of each channel alone")                       \
+    X(separable_conv2d, separable_conv, "depthwise convolution, then one over channels")           \
+    X(up_sampling2d, up_sampling2d, "each row and column several times")                           \
+    X(zero_padding2d, zero_padding, "zeros around")                                                \
+    X(leaky_relu, leaky_relu, "x, or alpha x below 0")                                             \
+    X(relu, relu, "max(x, 0), with bounds and slopes")                                             \
+    X(softmax, softmax, "shares that sum to 1")                                                    \
+    X(repeat_vector, repeat_vector, "a row n times")                                               \
+    X(rescaling, rescaling, "x * scale + offset")                                                  \
+    X(lstm, lstm, "long short-term memory")                                                        \
+    X(gru, gru, "gated recurrent unit")                                                            \
+    X(simple_rnn, simple_rnn, "the state goes back into itself")                                   \
+    X(bidirectional, bidirectional, "a recurrent layer in both directions")
 
 static const pen_layer_index wrapper_layers[] = {
 #define WRAPPER_INDEX(symbol, table, says) PEN_LAYER_AT_##symbol,
@@ -102,12 +119,21 @@ pen_status pen_layer_time_distributed_build(pen_layer_builder *builder, const pe
                          "its input is %s, expected (batch, steps, …) with what %s reads",
                          pen_layer_shape_format(shape, text), layer->name);
     }
+    if (call->inputs[0].mask_rank > 2) {
+        return pen_error(PEN_UNSUPPORTED,
+                         "the mask of its input has %u dimensions; (batch, steps) "
+                         "is possible",
+                         call->inputs[0].mask_rank);
+    }
     PEN_TRY(wrapper_fold(builder, call, &folded));
     pen_layer_call step = *call;
     step.layer = layer;
     step.options = options->layer.options;
     step.inputs = &folded;
+    const pen_layer_common *common = step.options;
     PEN_TRY(layer->build(builder, &step, &inner));
+    PEN_TRY(pen_layer_penalize_result(builder, &step, &common->activity_regularizer,
+                                      &inner.tensors[0]));
     PEN_TRY(pen_layer_plain(builder, &step, &inner.tensors[0], &plain));
     if (plain.shape.rank + 1 > PEN_RANK_LIMIT) {
         return pen_error(PEN_INVALID_INPUT, "its results have too many dimensions");
@@ -118,6 +144,8 @@ pen_status pen_layer_time_distributed_build(pen_layer_builder *builder, const pe
         result.shape.dims[i + 1] = plain.shape.dims[i];
     }
     PEN_TRY(wrapper_reshape(builder, call, plain.value, &result.shape, "unfold", &result.value));
+    result.mask_rank = call->inputs[0].mask_rank;
+    result.mask = call->inputs[0].mask;
     pen_layer_give(out_result, result);
     return PEN_OK;
 }

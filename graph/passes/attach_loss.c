@@ -4,6 +4,8 @@
 
 #include "graph/op.h"
 
+#define LOSS_IGNORED (-100) // a label that is no class
+
 const char *pen_loss_kind_name(pen_loss_kind kind) {
     switch (kind) {
     case PEN_LOSS_SOFTMAX_CROSS_ENTROPY:
@@ -59,9 +61,90 @@ static pen_value_id loss_find_logits(const pen_graph *graph, pen_value_id output
     return is_last ? node->inputs[0] : output;
 }
 
-// Losses over classes: leading dimensions are flattened into one of targets.
+// ---- masks
+
+static pen_status loss_pair(pen_graph *graph, const char *op, pen_value_id a, pen_value_id b,
+                            pen_value_id *out_value) {
+    const pen_value_id operands[2] = {a, b};
+    return loss_node(graph, op, 2, operands, out_value);
+}
+
+static pen_status loss_where(pen_graph *graph, pen_value_id mask, pen_value_id value, double other,
+                             pen_value_id *out_value) {
+    pen_value_id operands[3] = {mask, value};
+    const pen_element_type element = pen_value_type(graph, value)->element;
+    PEN_TRY(pen_graph_constant_number(graph, "loss/masked", element, other, &operands[2]));
+    return loss_node(graph, "where", 3, operands, out_value);
+}
+
+// The mask under a shape of `rank` dimensions that goes with the output's.
+static pen_status loss_shape_mask(pen_graph *graph, pen_value_id output, uint32_t rank,
+                                  pen_value_id *io_mask) {
+    const pen_tensor_type mask = *pen_value_type(graph, *io_mask);
+    const pen_tensor_type type = *pen_value_type(graph, output);
+    bool fits = mask.element == PEN_BOOL && mask.shape.rank <= rank;
+    int64_t dims[PEN_RANK_LIMIT];
+    for (uint32_t d = 0; d < rank && fits; d++) {
+        dims[d] = d < mask.shape.rank ? mask.shape.dims[d] : 1;
+        fits = d >= mask.shape.rank || dims[d] == type.shape.dims[d];
+    }
+    if (fits) return loss_reshape(graph, *io_mask, "loss/mask_shape", rank, dims, io_mask);
+    char texts[2][PEN_SHAPE_TEXT_BYTES];
+    return pen_error(PEN_INVALID_INPUT, "the mask of output '%s' is %s, which does not go with %s",
+                     pen_value_name(graph, output), pen_tensor_type_format(&mask, texts[0]),
+                     pen_tensor_type_format(&type, texts[1]));
+}
+
+// How many elements of the mask there are for each that counts, at most all.
+static pen_status loss_mask_share(pen_graph *graph, pen_value_id mask, pen_value_id *out_share) {
+    const double total = (double)pen_shape_element_count(&pen_value_type(graph, mask)->shape);
+    const pen_attribute_given to = pen_attribute_text("to", "float32");
+    pen_node_spec cast = pen_node_spec_make("cast", "loss/mask_numbers");
+    pen_value_id numbers, count, least, all;
+    cast.inputs = &mask;
+    cast.input_count = 1;
+    cast.attributes = &to;
+    cast.attribute_count = 1;
+    PEN_TRY(pen_graph_add_simple(graph, &cast, &numbers));
+    const pen_attribute_given keep = pen_attribute_int("keepdims", 0);
+    pen_node_spec sum = pen_node_spec_make("reduce_sum", "loss/mask_count");
+    sum.inputs = &numbers;
+    sum.input_count = 1;
+    sum.attributes = &keep;
+    sum.attribute_count = 1;
+    PEN_TRY(pen_graph_add_simple(graph, &sum, &count));
+    PEN_TRY(pen_graph_constant_number(graph, "loss/mask_least", PEN_FLOAT32, 1, &least));
+    PEN_TRY(loss_pair(graph, "max", count, least, &count));
+    PEN_TRY(pen_graph_constant_number(graph, "loss/mask_total", PEN_FLOAT32, total, &all));
+    return loss_pair(graph, "div", all, count, out_share);
+}
+
+// Right answers of those that count, as if all counted.
+static pen_status loss_scale_accuracy(pen_graph *graph, pen_value_id mask,
+                                      pen_value_id *io_accuracy) {
+    pen_value_id share, right;
+    pen_node_spec cast = pen_node_spec_make("cast", "loss/right");
+    const pen_attribute_given to_float = pen_attribute_text("to", "float32");
+    const pen_attribute_given to_count = pen_attribute_text("to", "int64");
+    PEN_TRY(loss_mask_share(graph, mask, &share));
+    cast.inputs = io_accuracy;
+    cast.input_count = 1;
+    cast.attributes = &to_float;
+    cast.attribute_count = 1;
+    PEN_TRY(pen_graph_add_simple(graph, &cast, &right));
+    PEN_TRY(loss_pair(graph, "mul", right, share, &right));
+    PEN_TRY(loss_node(graph, "round", 1, &right, &right));
+    cast.inputs = &right;
+    cast.attributes = &to_count;
+    return pen_graph_add_simple(graph, &cast, io_accuracy);
+}
+
+// ---- kinds
+
+// Losses over classes: leading dimensions are flattened into one of targets. What the mask leaves
+// out gets a label that is no class.
 static pen_status loss_attach_classes(pen_graph *graph, const char *op_name, pen_value_id output,
-                                      pen_attached_loss *out_loss) {
+                                      pen_value_id mask, pen_attached_loss *out_loss) {
     const pen_tensor_type type = *pen_value_type(graph, output);
     const uint32_t rank = type.shape.rank;
     if (rank < 2) {
@@ -72,23 +155,46 @@ static pen_status loss_attach_classes(pen_graph *graph, const char *op_name, pen
     const pen_tensor_type label_type = pen_tensor_type_make(PEN_INT64, rank - 1, type.shape.dims);
     PEN_TRY(loss_add_labels(graph, &label_type, &out_loss->labels));
     pen_value_id operands[2] = {output, out_loss->labels};
+    if (pen_value_is(mask)) {
+        PEN_TRY(loss_shape_mask(graph, output, rank - 1, &mask));
+        PEN_TRY(loss_where(graph, mask, operands[1], LOSS_IGNORED, &operands[1]));
+    }
     if (rank > 2) {
         const int64_t targets = pen_shape_count(&type.shape, 0, rank - 1);
         const int64_t flat[2] = {targets, type.shape.dims[rank - 1]};
         PEN_TRY(loss_reshape(graph, output, "loss/scores_shape", 2, flat, &operands[0]));
-        PEN_TRY(
-            loss_reshape(graph, out_loss->labels, "loss/labels_shape", 1, &targets, &operands[1]));
+        PEN_TRY(loss_reshape(graph, operands[1], "loss/labels_shape", 1, &targets, &operands[1]));
     }
     PEN_TRY(loss_node(graph, "accuracy_count", 2, operands, &out_loss->accuracy));
-    return loss_node(graph, op_name, 2, operands, &out_loss->loss);
+    if (!pen_value_is(mask)) return loss_node(graph, op_name, 2, operands, &out_loss->loss);
+    PEN_TRY(loss_scale_accuracy(graph, mask, &out_loss->accuracy));
+    const pen_attribute_given ignored = pen_attribute_int("ignore_index", LOSS_IGNORED);
+    const char *name;
+    PEN_TRY(pen_arena_format(pen_graph_arena(graph), &name, "loss/%s", op_name));
+    pen_node_spec spec = pen_node_spec_make(op_name, name);
+    spec.inputs = operands;
+    spec.input_count = 2;
+    spec.attributes = &ignored;
+    spec.attribute_count = 1;
+    return pen_graph_add_simple(graph, &spec, &out_loss->loss);
 }
 
-static pen_status loss_attach_elements(pen_graph *graph, const char *op_name, pen_value_id output,
-                                       pen_attached_loss *out_loss) {
+// What the mask leaves out becomes a target that is met: its loss is 0.
+static pen_status loss_attach_elements(pen_graph *graph, pen_loss_kind kind, pen_value_id output,
+                                       pen_value_id mask, pen_attached_loss *out_loss) {
+    const char *op_name = pen_loss_kind_name(kind);
     const pen_tensor_type type = *pen_value_type(graph, output);
     PEN_TRY(loss_add_labels(graph, &type, &out_loss->labels));
-    const pen_value_id operands[2] = {output, out_loss->labels};
-    return loss_node(graph, op_name, 2, operands, &out_loss->loss);
+    pen_value_id operands[2] = {output, out_loss->labels};
+    if (!pen_value_is(mask)) return loss_node(graph, op_name, 2, operands, &out_loss->loss);
+    const double met = kind == PEN_LOSS_BINARY_CROSS_ENTROPY_WITH_LOGITS ? -1e4 : 0;
+    pen_value_id share, loss;
+    PEN_TRY(loss_shape_mask(graph, output, type.shape.rank, &mask));
+    PEN_TRY(loss_where(graph, mask, operands[0], met, &operands[0]));
+    PEN_TRY(loss_where(graph, mask, operands[1], 0, &operands[1]));
+    PEN_TRY(loss_node(graph, op_name, 2, operands, &loss));
+    PEN_TRY(loss_mask_share(graph, mask, &share));
+    return loss_pair(graph, "mul", loss, share, &out_loss->loss);
 }
 
 static pen_status loss_attach_output(const pen_graph *graph, pen_value_id output,
@@ -104,8 +210,21 @@ static pen_status loss_attach_output(const pen_graph *graph, pen_value_id output
     return PEN_OK;
 }
 
+pen_status pen_attach_penalty(pen_graph *graph, pen_value_id penalty, pen_value_id *io_loss) {
+    if (pen_value_type(graph, *io_loss)->element != PEN_FLOAT32) {
+        return pen_error(PEN_UNSUPPORTED, "the loss is %s: regularizers need float32",
+                         pen_element_name(pen_value_type(graph, *io_loss)->element));
+    }
+    return loss_pair(graph, "add", *io_loss, penalty, io_loss);
+}
+
 pen_status pen_attach_loss(pen_graph *graph, pen_loss_kind kind, pen_value_id output,
                            pen_attached_loss *out_loss) {
+    return pen_attach_masked_loss(graph, kind, output, PEN_VALUE_NONE, out_loss);
+}
+
+pen_status pen_attach_masked_loss(pen_graph *graph, pen_loss_kind kind, pen_value_id output,
+                                  pen_value_id mask, pen_attached_loss *out_loss) {
     *out_loss = (pen_attached_loss){PEN_VALUE_NONE, PEN_VALUE_NONE, PEN_VALUE_NONE};
     const pen_tensor_type *type = pen_value_type(graph, output);
     if (!pen_element_is_float(type->element)) {
@@ -115,13 +234,13 @@ pen_status pen_attach_loss(pen_graph *graph, pen_loss_kind kind, pen_value_id ou
     switch (kind) {
     case PEN_LOSS_SOFTMAX_CROSS_ENTROPY:
         return loss_attach_classes(graph, "softmax_cross_entropy_loss",
-                                   loss_find_logits(graph, output), out_loss);
+                                   loss_find_logits(graph, output), mask, out_loss);
     case PEN_LOSS_NEGATIVE_LOG_LIKELIHOOD:
-        return loss_attach_classes(graph, "negative_log_likelihood_loss", output, out_loss);
+        return loss_attach_classes(graph, "negative_log_likelihood_loss", output, mask, out_loss);
     case PEN_LOSS_MEAN_SQUARED_ERROR:
     case PEN_LOSS_BINARY_CROSS_ENTROPY:
     case PEN_LOSS_BINARY_CROSS_ENTROPY_WITH_LOGITS:
-        return loss_attach_elements(graph, pen_loss_kind_name(kind), output, out_loss);
+        return loss_attach_elements(graph, kind, output, mask, out_loss);
     case PEN_LOSS_OUTPUT:
         return loss_attach_output(graph, output, out_loss);
     case PEN_LOSS_KIND_COUNT:

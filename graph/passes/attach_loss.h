@@ -26,6 +26,17 @@ typedef struct pen_attached_loss {
 PEN_NODISCARD pen_status pen_attach_loss(pen_graph *graph, pen_loss_kind kind, pen_value_id output,
                                          pen_attached_loss *out_loss);
 
+// The same of an output of which only the targets count where `mask` holds: bool, of the output's
+// first dimensions. The loss is the mean over those that count, and `accuracy` as many right ones
+// as there would be if all counted. INVALID_INPUT: the mask's shape does not suit the output's, too.
+PEN_NODISCARD pen_status pen_attach_masked_loss(pen_graph *graph, pen_loss_kind kind,
+                                                pen_value_id output, pen_value_id mask,
+                                                pen_attached_loss *out_loss);
+
+// Adds what regularizers say, a float32 number, to a loss.
+PEN_NODISCARD pen_status pen_attach_penalty(pen_graph *graph, pen_value_id penalty,
+                                            pen_value_id *io_loss);
+
 // "softmax_cross_entropy"
 const char *pen_loss_kind_name(pen_loss_kind kind);
 

@@ -60,7 +60,8 @@ static pen_status build(const json_t *root, keras_input *input, pen_arena *arena
     PEN_TRY(pen_graph_create(arena, model->name, out_graph));
     PEN_TRY(pen_layer_builder_new(*out_graph, 0, out_builder));
     pen_layer_builder_expect_contents(*out_builder, KERAS_WEIGHT_BYTES);
-    PEN_TRY(pen_keras_build(model, "fuzz", *out_builder, arena, &outputs));
+    PEN_TRY(
+        pen_keras_build(model, &(pen_keras_site){.file = "fuzz"}, *out_builder, arena, &outputs));
     return input->has_weights ? load_weights(input, model, *out_graph, *out_builder, arena)
                               : PEN_OK;
 }

@@ -8,6 +8,7 @@ typedef struct build_state {
     pen_layer_builder *builder;
     pen_arena *arena;
     const char *file;
+    const pen_keras_site *site;
     uint32_t applied; // layers, of all models
 } build_state;
 
@@ -68,7 +69,40 @@ static pen_status build_input_element(const build_model *build, uint32_t index,
     return PEN_OK;
 }
 
-static pen_status build_input_shape(const pen_keras_layer *layer, pen_shape *out_shape) {
+// What the user says of an input's sizes; NULL: nothing.
+static const pen_import_input_shape *build_find_shape(const build_state *state, const char *name) {
+    for (uint32_t i = 0; i < state->site->input_shape_count; i++) {
+        if (strcmp(state->site->input_shapes[i].name, name) == 0) {
+            return &state->site->input_shapes[i];
+        }
+    }
+    return NULL;
+}
+
+// A size that the file does not say is asked for; one that it says stays.
+static pen_status build_input_size(const pen_keras_layer *layer, size_t index,
+                                   const pen_import_input_shape *given, int64_t *out_size) {
+    const json_t *size = json_array_get(layer->shape, index);
+    const bool is_known = json_is_integer(size) && json_integer_value(size) > 0;
+    const int64_t said = given == NULL ? 0 : ((const int64_t *)given->sizes.items)[index - 1];
+    *out_size = is_known ? json_integer_value(size) : said;
+    if (is_known && said > 0 && said != *out_size) {
+        return pen_error(PEN_INVALID_INPUT,
+                         "input '%.200s': dimension %zu is %lld in the file, and %lld in the job's "
+                         "input_shapes",
+                         layer->name, index, (long long)*out_size, (long long)said);
+    }
+    if (*out_size > 0) return PEN_OK;
+    return pen_error(
+        PEN_INVALID_INPUT,
+        "input '%.200s': the file does not say dimension %zu; say it in a job: 'model: "
+        "{input_shapes: {%.200s: [%s]}}', without the batch",
+        layer->name, index, layer->name, json_array_size(layer->shape) == 2 ? "80" : "80, …");
+}
+
+static pen_status build_input_shape(const build_state *state, const pen_keras_layer *layer,
+                                    pen_shape *out_shape) {
+    const pen_import_input_shape *given = build_find_shape(state, layer->name);
     *out_shape = (pen_shape){0};
     const size_t rank = json_array_size(layer->shape);
     if (layer->shape == NULL || rank == 0 || rank > PEN_RANK_LIMIT) {
@@ -76,15 +110,15 @@ static pen_status build_input_shape(const pen_keras_layer *layer, pen_shape *out
                          "input '%.200s' has no shape, or one of more than %d dimensions",
                          layer->name, PEN_RANK_LIMIT);
     }
+    if (given != NULL && given->sizes.count != rank - 1) {
+        return pen_error(PEN_INVALID_INPUT,
+                         "input '%.200s' has %zu dimensions without the batch, and %u in the job's "
+                         "input_shapes",
+                         layer->name, rank - 1, given->sizes.count);
+    }
     out_shape->rank = (uint32_t)rank - 1;
     for (size_t i = 1; i < rank; i++) {
-        const json_t *size = json_array_get(layer->shape, i);
-        out_shape->dims[i - 1] = json_integer_value(size);
-        if (json_is_integer(size) && json_integer_value(size) > 0) continue;
-        return pen_error(PEN_INVALID_INPUT,
-                         "input '%.200s': dimension %zu is not a number, expected one of every "
-                         "dimension but the batch: build the model with a fixed shape",
-                         layer->name, i);
+        PEN_TRY(build_input_size(layer, i, given, &out_shape->dims[i - 1]));
     }
     return PEN_OK;
 }
@@ -109,7 +143,7 @@ static pen_status build_add_input(build_model *build, uint32_t input) {
     pen_shape shape;
     const pen_source source = {.file = build->state->file, .position = index};
     PEN_TRY(build_input_element(build, index, &element));
-    PEN_TRY(build_input_shape(layer, &shape));
+    PEN_TRY(build_input_shape(build->state, layer, &shape));
     return pen_layer_add_input(build->state->builder, layer->name, element, &shape, source, tensor);
 }
 
@@ -285,9 +319,28 @@ static pen_status build_run(build_state *state, pen_keras_model *model, const ch
     return PEN_OK;
 }
 
-pen_status pen_keras_build(pen_keras_model *model, const char *file, pen_layer_builder *builder,
-                           pen_arena *arena, const pen_layer_tensor **out_outputs) {
-    build_state state = {.builder = builder, .arena = arena, .file = file};
+// Every shape that the user gives must be of an input.
+static pen_status build_check_shapes(const pen_keras_model *model, const pen_keras_site *site) {
+    for (uint32_t i = 0; i < site->input_shape_count; i++) {
+        bool found = false;
+        for (uint32_t n = 0; n < model->input_count; n++) {
+            const char *name = model->layers[model->inputs[n].layer].name;
+            found = found || strcmp(name, site->input_shapes[i].name) == 0;
+        }
+        if (found || model->input_count == 0) continue;
+        return pen_error(PEN_INVALID_INPUT,
+                         "input_shapes has '%.200s', which is no input of the model; one is "
+                         "'%.200s'",
+                         site->input_shapes[i].name, model->layers[model->inputs[0].layer].name);
+    }
+    return PEN_OK;
+}
+
+pen_status pen_keras_build(pen_keras_model *model, const pen_keras_site *site,
+                           pen_layer_builder *builder, pen_arena *arena,
+                           const pen_layer_tensor **out_outputs) {
+    build_state state = {.builder = builder, .arena = arena, .file = site->file, .site = site};
+    PEN_TRY(build_check_shapes(model, site));
     PEN_TRY(build_run(&state, model, "", NULL, out_outputs));
     for (uint32_t i = 0; i < model->output_count; i++) {
         PEN_TRY(pen_layer_add_output(builder, &(*out_outputs)[i],

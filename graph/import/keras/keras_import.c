@@ -18,6 +18,7 @@
 typedef struct keras_import {
     const char *path;
     uint64_t length; // of the file
+    const pen_import_options *options;
     pen_model *model;
     json_t *root;   // owned
     pen_hdf5 *file; // owned
@@ -52,7 +53,11 @@ static pen_status keras_make_graph(keras_import *import) {
     PEN_TRY(pen_layer_builder_new(model->graph, KERAS_SEED, &builder));
     model->layers = builder;
     pen_layer_builder_expect_contents(builder, KERAS_PACKING_LIMIT * import->length);
-    PEN_TRY(pen_keras_build(keras, model->path, builder, model->arena, &outputs));
+    const pen_keras_site site = {.file = model->path,
+                                 .input_shapes = import->options->input_shapes,
+                                 .input_shape_count = import->options->input_shape_count};
+    PEN_TRY(pen_keras_build(keras, &site, builder, model->arena, &outputs));
+    PEN_TRY(pen_layer_builder_finish(builder, &model->penalty, &model->output_masks));
     const pen_keras_weights weights = {.file = import->file,
                                        .root = import->weights_root,
                                        .is_by_place = import->is_by_place,
@@ -133,7 +138,8 @@ static bool keras_recognize(const pen_model_input *input) {
 }
 
 static pen_status keras_run(const pen_model_input *input, pen_model *model) {
-    keras_import import = {.path = model->path, .length = input->length, .model = model};
+    keras_import import = {
+        .path = model->path, .options = input->options, .length = input->length, .model = model};
     pen_status status = keras_is_archive(input) ? keras_open_archive(&import, input)
                                                 : keras_open_h5(&import, input);
     if (status == PEN_OK) status = keras_make_graph(&import);

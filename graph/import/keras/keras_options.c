@@ -23,6 +23,10 @@ static void options_complain(options_reader *reader, const pen_keras_layer *laye
     pen_text_print(&reader->problems, "%s%s '%.100s' of %.100s '%.200s'",
                    reader->problem_count > 1 ? ", " : "", what, name, layer->class_name,
                    layer->name);
+    const char *why = strcmp(what, "option") == 0  ? pen_layer_explain_option(name)
+                      : strcmp(what, "layer") == 0 ? pen_layer_explain_layer(name)
+                                                   : NULL;
+    if (why != NULL) pen_text_print(&reader->problems, " (%s)", why);
 }
 
 // ---- what may be left out
@@ -51,8 +55,10 @@ static const options_spare options_spares[] = {
     {"ragged", "false"},
     {"time_major", "false"},
     {"stateful", "false"},
-    {"mask_zero", "false"},
     {"zero_output_for_mask", "false"},
+    {"crop_to_aspect_ratio", "false"},
+    {"num_bins", "null"},
+    {"epsilon", "0.01"}, // of bins that are found
     {"synchronized", "false"},
     {"renorm", "false"},
     {"keepdims", "false"},
@@ -111,7 +117,8 @@ static bool options_is_float32(const json_t *value) {
 }
 
 static bool options_may_be_left_out(const char *key, const json_t *value) {
-    if (strcmp(key, "dtype") == 0) return options_is_float32(value);
+    if (strcmp(key, "dtype") == 0)
+        return options_is_float32(value) || options_is(value, "\"int64\"");
     if (options_ends_with(key, "_initializer")) return true;
     if (options_ends_with(key, "_regularizer")) return options_adds_nothing(value);
     for (size_t i = 0; i < sizeof options_spares / sizeof *options_spares; i++) {
@@ -169,9 +176,37 @@ static json_t *options_flatten(const json_t *value) {
     return flat;
 }
 
+// {"class_name": "L2", "config": {"l2": 0.01}} as {"l2": 0.01}, numbers being such as float32 has.
+static json_t *options_convert_regularizer(options_reader *reader, const pen_keras_layer *named,
+                                           const pen_option_field *field, const json_t *value) {
+    static const char *const factors[2] = {"l1", "l2"};
+    const json_t *config = json_object_get(value, "config");
+    json_t *converted = json_object();
+    const char *key;
+    json_t *number;
+    bool is_known = json_is_object(config);
+    json_object_foreach((json_t *)(uintptr_t)config, key, number) {
+        bool is_factor = false;
+        for (size_t i = 0; i < 2; i++) {
+            is_factor = is_factor || (strcmp(key, factors[i]) == 0 && json_is_number(number));
+        }
+        is_known = is_known && (is_factor || json_is_null(number));
+        if (!is_factor) continue;
+        const double rounded = (double)(float)json_number_value(number);
+        (void)json_object_set_new(converted, key, json_real(rounded));
+    }
+    if (is_known) return converted;
+    options_complain(reader, named, "option", field->key);
+    json_decref(converted);
+    return NULL;
+}
+
 // Keras writes some single numbers as lists of one, and activations of Keras 3 as objects.
 static json_t *options_convert_value(options_reader *reader, const pen_keras_layer *named,
                                      const pen_option_field *field, json_t *value) {
+    if (field->table == &pen_layer_regularizer_table) {
+        return options_convert_regularizer(reader, named, field, value);
+    }
     const json_t *class_name = json_object_get(value, "class_name");
     if (json_is_string(class_name) && json_is_object(json_object_get(value, "config"))) {
         return options_convert_inner(reader, named, value);
@@ -195,6 +230,13 @@ static const char *options_our_key(const pen_layer *layer, const char *key) {
     return key;
 }
 
+// Whether None says what no value at all says here.
+static bool options_may_be_null(const pen_layer *layer, const char *key) {
+    if (strcmp(layer->name, "bidirectional") == 0) return strcmp(key, "merge_mode") != 0;
+    if (strcmp(layer->name, "normalization") == 0) return strcmp(key, "axis") != 0;
+    return true;
+}
+
 static json_t *options_convert(options_reader *reader, const pen_keras_layer *named,
                                const pen_layer *layer, const json_t *config) {
     json_t *converted = json_object();
@@ -205,7 +247,10 @@ static json_t *options_convert(options_reader *reader, const pen_keras_layer *na
         const pen_option_field *field = options_find_field(layer, ours);
         const bool is_spare = strcmp(key, "name") == 0 || strcmp(key, "dtype") == 0 ||
                               options_ends_with(key, "_initializer");
-        if (json_is_null(value)) continue;
+        if (json_is_null(value)) {
+            if (!options_may_be_null(layer, key)) options_complain(reader, named, "option", key);
+            continue;
+        }
         if (field != NULL && !is_spare) {
             json_t *ready = options_convert_value(reader, named, field, value);
             if (ready != NULL) (void)json_object_set_new(converted, ours, ready);

@@ -112,7 +112,10 @@ static pen_status weights_fill(weights_loader *loader, const char *path, uint32_
     return PEN_OK;
 }
 
-static pen_status weights_fill_layer(weights_loader *loader) {
+static pen_status weights_fill_layer(weights_loader *loader, const pen_keras_layer *layer) {
+    // how many examples the means are of
+    const bool has_count = strcmp(layer->class_name, "Normalization") == 0;
+    if (has_count && loader->path_count == loader->expected.count + 1) loader->path_count -= 1;
     if (loader->path_count == loader->expected.count) {
         for (uint32_t i = 0; i < loader->path_count; i++)
             PEN_TRY(weights_fill(loader, loader->paths[i], loader->expected.items[i]));
@@ -178,7 +181,7 @@ static pen_status weights_load_named(weights_loader *loader, const pen_keras_lay
                              strcmp(weights->root, "/") == 0 ? "" : "/", layer->name));
     if (pen_hdf5_find(weights->file, group) == PEN_HDF5_GROUP)
         PEN_TRY(weights_list_names(loader, group));
-    return weights_fill_layer(loader);
+    return weights_fill_layer(loader, layer);
 }
 
 // ---- the second way: by place
@@ -258,7 +261,7 @@ static pen_status weights_load_placed(weights_loader *loader, const pen_keras_la
     if (layer->model != NULL) return weights_load_model(loader, layer->model, group);
     PEN_TRY(weights_expect(loader, layer));
     PEN_TRY(weights_list_parts(loader, group, 0));
-    return weights_fill_layer(loader);
+    return weights_fill_layer(loader, layer);
 }
 
 // Keras 2 walks a dictionary in which layers with weights stand twice, and numbers both.

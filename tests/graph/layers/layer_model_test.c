@@ -2,6 +2,8 @@
 
 #include "graph/layers/layer_model.h"
 
+#include <math.h>
+
 #include "graph/op.h"
 #include "tests/support/check.h"
 
@@ -98,6 +100,74 @@ static void weights_depend_on_seed_and_name_alone(void **state) {
     pen_arena_destroy(arena);
 }
 
+// The first weight of a dense layer of 64 by 32, made by an initialiser.
+static const float *initialized(pen_arena *arena, const char *initializer) {
+    pen_graph *graph;
+    pen_layer_builder *builder;
+    const char *text;
+    CHECK_OK(pen_arena_format(arena, &text,
+                              "inputs: {x: {shape: [64]}}\nseed: 3\n"
+                              "layers: [dense: {units: 32, kernel_initializer: %s}]",
+                              initializer));
+    CHECK_OK(build(arena, text, &graph, &builder));
+    return pen_graph_value(graph, pen_layer_weight_at(builder, 0)->value)->data;
+}
+
+typedef struct initializer_case {
+    const char *text;
+    double mean, deviation;
+    double least, most; // of all numbers
+} initializer_case;
+
+static void initializers_take_arguments(void **state) {
+    (void)state;
+    static const initializer_case cases[] = {
+        {"{constant: {value: 0.25}}", 0.25, 0, 0.25, 0.25},
+        {"{random_normal: {mean: 1, stddev: 0.5}}", 1, 0.5, -2, 4},
+        {"{truncated_normal: {stddev: 0.02}}", 0, 0.0176, -0.04, 0.04},
+        {"{random_uniform: {minval: 1, maxval: 3}}", 2, 0.577, 1, 3},
+        {"{variance_scaling: {scale: 2, mode: fan_out, distribution: uniform}}", 0, 0.25, -0.434,
+         0.434},
+        {"{variance_scaling: {mode: fan_avg}}", 0, 0.1443, -0.4, 0.4},
+        {"{variance_scaling: {distribution: untruncated_normal}}", 0, 0.125, -0.7, 0.7},
+        {"{orthogonal: {gain: 2}}", 0, 0.25, -1, 1},
+        {"uniform", 0, 0.0289, -0.05, 0.05},
+        {"normal", 0, 0.05, -0.3, 0.3},
+        {"he_normal", 0, 0.1768, -0.41, 0.41},
+        {"lecun_uniform", 0, 0.125, -0.2166, 0.2166},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        pen_arena *arena = check_arena();
+        const float *numbers = initialized(arena, cases[i].text);
+        double sum = 0, squares = 0;
+        for (size_t n = 0; n < 2048; n++) {
+            const double number = (double)numbers[n];
+            CHECK(number >= cases[i].least - 1e-6 && number <= cases[i].most + 1e-6, "%s has %g",
+                  cases[i].text, number);
+            sum += number;
+            squares += number * number;
+        }
+        const double mean = sum / 2048;
+        const double deviation = sqrt(fmax(squares / 2048 - mean * mean, 0));
+        CHECK(fabs(mean - cases[i].mean) < 0.1 * cases[i].deviation + 1e-6, "%s: mean %g",
+              cases[i].text, mean);
+        CHECK(fabs(deviation - cases[i].deviation) < 0.05 * cases[i].deviation + 1e-4,
+              "%s: deviation %g", cases[i].text, deviation);
+        pen_arena_destroy(arena);
+    }
+}
+
+static void a_seed_of_an_initializer_takes_the_place_of_the_models(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    const float *plain = initialized(arena, "he_normal");
+    const float *same = initialized(arena, "{he_normal: {seed: 3}}");
+    const float *other = initialized(arena, "{he_normal: {seed: 4}}");
+    assert_memory_equal(plain, same, 2048 * sizeof(float));
+    assert_memory_not_equal(plain, other, 2048 * sizeof(float));
+    pen_arena_destroy(arena);
+}
+
 static void a_second_application_shares_weights(void **state) {
     (void)state;
     pen_arena *arena = check_arena();
@@ -164,8 +234,37 @@ static void mistakes_are_named(void **state) {
          "its input is [?,6], whose 6 elements cannot become [4,?]"},
         {"inputs: {a: {shape: [6]}}\nlayers: [lstm: {units: 2}]",
          "lstm 'lstm': its input is [?,6], expected (batch, steps, features)"},
-        {"inputs: {a: {shape: [5, 6]}}\nlayers: [lstm: {units: 2, dropout: 0.5}]",
-         "dropout within a recurrent layer"},
+        {"inputs: {a: {shape: [5, 6]}}\nlayers: [lstm: {units: 2, dropout: 1.5}]",
+         "layers[0].lstm.dropout: found \"1.5\", expected a number of at least 0 and below 1"},
+        {"inputs: {a: {shape: [5000, 6]}}\nlayers: [lstm: {units: 2, recurrent_dropout: 0.5}]",
+         "with recurrent_dropout, at most 1024 steps are possible"},
+        {"inputs: {a: {shape: [5, 6]}}\nlayers: [lstm: {units: 2, stateful: true}]",
+         "unknown key \"stateful\": a state does not go on into the next batch; possible: "},
+        {"inputs: {a: {shape: [6]}}\nlayers: [dense: {units: 2, kernel_constraint: non_neg}]",
+         "unknown key \"kernel_constraint\": weights cannot be held to constraints; possible: "},
+        {"inputs: {a: {shape: [6]}}\nlayers: [dense: {units: 2, input_shape: [6]}]",
+         "unknown key \"input_shape\": the model's 'inputs' say it"},
+        {"inputs: {a: {shape: [6]}}\nlayers: [lambda: {}]",
+         "unknown key \"lambda\": code of Python cannot be run"},
+        {"inputs: {a: {shape: [6]}}\nlayers: [conv_lstm2d: {filters: 3}]",
+         "unknown key \"conv_lstm2d\": recurrent convolutions are not there"},
+        {"inputs: {a: {shape: [6]}}\nlayers: [dense: {units: 2, kernel_initializer: he}]",
+         "layers[0].dense.kernel_initializer: unknown key \"he\", possible: "},
+        {"inputs: {a: {shape: [6]}}\n"
+         "layers: [dense: {units: 2, kernel_initializer: {random_normal: {std: 1}}}]",
+         "layers[0].dense.kernel_initializer.random_normal: unknown key \"std\", possible: stddev"},
+        {"inputs: {a: {shape: [6]}}\nlayers: [dense: {units: 2, kernel_regularizer: {l2: -1}}]",
+         "layers[0].dense.kernel_regularizer.l2: found \"-1\", expected a number of at least 0"},
+        {"inputs: {a: {shape: [6]}}\nlayers: [dense: {units: 2, kernel_regularizer: l2}]",
+         "layers[0].dense.kernel_regularizer: found \"l2\", expected a mapping"},
+        {"inputs: {a: {shape: [4, 4, 1]}}\nlayers: [up_sampling2d: {interpolation: bicubic}]",
+         "layers[0].up_sampling2d.interpolation: found \"bicubic\", expected one of nearest, bilinear"},
+        {"inputs: {a: {shape: [4], dtype: int64}}\nlayers:\n"
+         "  - embedding: {input_dim: 3, output_dim: 2, mask_zero: true}\n  - softmax",
+         "softmax 'softmax': its input has a mask"},
+        {"inputs: {a: {shape: [4], dtype: int64}}\nlayers:\n"
+         "  - embedding: {input_dim: 3, output_dim: 2, mask_zero: true}\n  - batch_normalization",
+         "batch_normalization 'batch_normalization': its input has a mask"},
         {"inputs: {a: {shape: [65536, 65536]}}\nlayers: [flatten]",
          "input 'a': dimension 1 is 65536"},
         {"inputs: {a: {shape: [1000000]}}\nlayers: [repeat_vector: {n: 1000000}]",
@@ -190,4 +289,6 @@ PEN_TEST_MAIN(cmocka_unit_test(layers_get_keras_names),
               cmocka_unit_test(convolutions_in_a_row_need_no_transposes),
               cmocka_unit_test(weights_depend_on_seed_and_name_alone),
               cmocka_unit_test(a_second_application_shares_weights),
+              cmocka_unit_test(initializers_take_arguments),
+              cmocka_unit_test(a_seed_of_an_initializer_takes_the_place_of_the_models),
               cmocka_unit_test(mistakes_are_named))

@@ -10,6 +10,8 @@
 #include "device/reference/reference_evaluate.h"
 #include "graph/layers/layer_list.h"
 #include "graph/layers/layer_model.h"
+#include "graph/passes/attach_loss.h"
+#include "graph/passes/build_gradients.h"
 #include "graph/passes/infer_shapes.h"
 #include "graph/passes/set_inference.h"
 #include "graph/verify.h"
@@ -21,6 +23,8 @@
 typedef struct numbers_model {
     pen_graph *graph;
     pen_layer_builder *builder;
+    const char *penalty;
+    const char *const *masks;
 } numbers_model;
 
 static json_t *read_cases(void) {
@@ -70,6 +74,7 @@ static numbers_model build_model(pen_arena *arena, const json_t *test) {
     CHECK_OK(pen_option_read(&pen_layer_model_table, root, &settings, arena, &model, &source));
     CHECK_OK(pen_graph_create(arena, "test", &made.graph));
     CHECK_OK(pen_layer_model_build(&model, source, made.graph, &made.builder));
+    CHECK_OK(pen_layer_builder_finish(made.builder, &made.penalty, &made.masks));
     return made;
 }
 
@@ -91,8 +96,7 @@ static void fill_weights(pen_arena *arena, const json_t *test, const numbers_mod
     }
 }
 
-static void run_model(pen_arena *arena, const json_t *test, const numbers_model *model,
-                      run_graph *run) {
+static void infer_model(const json_t *test, const numbers_model *model) {
     const json_t *inputs = json_object_get(test, "inputs");
     const int64_t batch =
         json_integer_value(json_array_get(json_object_get(json_array_get(inputs, 0), "shape"), 0));
@@ -100,6 +104,11 @@ static void run_model(pen_arena *arena, const json_t *test, const numbers_model 
     const pen_infer_options options = {
         .bindings = &binding, .binding_count = 1, .evaluate = pen_reference_evaluate};
     CHECK_OK(pen_infer_shapes(model->graph, &options));
+}
+
+static void run_typed(pen_arena *arena, const json_t *test, const numbers_model *model,
+                      run_graph *run) {
+    const json_t *inputs = json_object_get(test, "inputs");
     CHECK_OK(run_graph_init(run, model->graph, arena));
     for (size_t i = 0; i < json_array_size(inputs); i++) {
         const json_t *input = json_array_get(inputs, i);
@@ -116,6 +125,12 @@ static void run_model(pen_arena *arena, const json_t *test, const numbers_model 
             }
         }
     }
+}
+
+static void run_model(pen_arena *arena, const json_t *test, const numbers_model *model,
+                      run_graph *run) {
+    infer_model(test, model);
+    run_typed(arena, test, model, run);
     CHECK_OK(run_graph_all(run));
 }
 
@@ -141,8 +156,14 @@ static void check_numbers(pen_arena *arena, const char *name, const json_t *expe
 static void check_output(pen_arena *arena, const json_t *test, const char *key,
                          const numbers_model *model, const run_graph *run) {
     const pen_value_id output = pen_graph_output(model->graph, 0);
-    check_numbers(arena, text_of(test, "name"), json_object_get(test, key),
-                  run->tensors[output.index].data, &pen_value_type(model->graph, output)->shape);
+    const pen_tensor_type *type = pen_value_type(model->graph, output);
+    const int64_t count = pen_shape_element_count(&type->shape);
+    float *found = NULL;
+    CHECK_OK(PEN_NEW(arena, (size_t)count + 1, &found));
+    for (int64_t i = 0; i < count; i++) {
+        found[i] = (float)pen_tensor_get(&run->tensors[output.index], i);
+    }
+    check_numbers(arena, text_of(test, "name"), json_object_get(test, key), found, &type->shape);
 }
 
 // The running statistics after a step.
@@ -219,6 +240,126 @@ static void batch_normalization_trains_as_in_keras(void **state) {
     json_decref(cases);
 }
 
+// ---- loss and gradients
+
+#define GRADIENTS_WEIGHTS_LIMIT 32u
+
+// The squared error to numbers from -1 to 1, and what regularizers add.
+static pen_attached_loss attach_loss(const numbers_model *model) {
+    const pen_value_id output = pen_graph_output(model->graph, 0);
+    pen_value_id mask = PEN_VALUE_NONE, penalty;
+    pen_attached_loss loss;
+    if (model->masks != NULL && model->masks[0] != NULL) {
+        CHECK_OK(pen_graph_find_value(model->graph, model->masks[0], &mask));
+    }
+    CHECK_OK(
+        pen_attach_masked_loss(model->graph, PEN_LOSS_MEAN_SQUARED_ERROR, output, mask, &loss));
+    if (model->penalty != NULL) {
+        CHECK_OK(pen_graph_find_value(model->graph, model->penalty, &penalty));
+        CHECK_OK(pen_attach_penalty(model->graph, penalty, &loss.loss));
+    }
+    return loss;
+}
+
+static void fill_targets(const numbers_model *model, const pen_attached_loss *loss,
+                         const run_graph *run) {
+    const int64_t count =
+        pen_shape_element_count(&pen_value_type(model->graph, loss->labels)->shape);
+    for (int64_t i = 0; i < count; i++) {
+        const double target = count > 1 ? -1 + 2.0 * (double)i / (double)(count - 1) : -1;
+        pen_tensor_set(&run->tensors[loss->labels.index], i, target);
+    }
+}
+
+// The gradient of element `position` of Keras' weight, the sum of those of its parameter's uses.
+static double weight_gradient(const pen_layer_weight *weight, const int64_t *position,
+                              const pen_gradient *gradient, const run_graph *run) {
+    int64_t offset = weight->offset;
+    double sum = 0;
+    for (uint32_t d = 0; d < weight->shape.rank; d++) {
+        int64_t at = position[d];
+        if (weight->block_count > 1 && d == weight->block_axis) {
+            const int64_t length = weight->shape.dims[d] / weight->block_count;
+            at = weight->block_order[at / length] * length + at % length;
+        }
+        offset += at * weight->strides[d];
+    }
+    for (uint32_t u = 0; u < gradient->use_count; u++) {
+        sum += pen_tensor_get(&run->tensors[gradient->uses[u].index], offset);
+    }
+    return sum;
+}
+
+static void check_gradient(pen_arena *arena, const char *name, const json_t *expected,
+                           const pen_layer_weight *weight, const pen_gradient *gradient,
+                           const run_graph *run) {
+    const int64_t count = pen_shape_element_count(&weight->shape);
+    int64_t position[PEN_RANK_LIMIT] = {0};
+    float *found = NULL;
+    CHECK_OK(PEN_NEW(arena, (size_t)count + 1, &found));
+    assert_int_equal(json_array_size(expected), count);
+    for (int64_t i = 0; i < count; i++) {
+        const double wanted = json_number_value(json_array_get(expected, (size_t)i));
+        const double sum = weight_gradient(weight, position, gradient, run);
+        CHECK(fabs(sum - wanted) <= NUMBERS_TOLERANCE * (1 + fabs(wanted)),
+              "%s: the gradient of %s/%s [%lld] is %g, Keras has %g", name, weight->layer,
+              weight->name, (long long)i, sum, wanted);
+        for (uint32_t d = weight->shape.rank; d-- > 0;) {
+            if (++position[d] < weight->shape.dims[d]) break;
+            position[d] = 0;
+        }
+    }
+}
+
+static void check_gradients(pen_arena *arena, const json_t *test, numbers_model *model) {
+    const json_t *expected = json_object_get(test, "gradients");
+    const pen_layer_weight *weights[GRADIENTS_WEIGHTS_LIMIT];
+    pen_value_id wanted[GRADIENTS_WEIGHTS_LIMIT], seed;
+    uint32_t count = 0;
+    pen_gradients *gradients;
+    run_graph run;
+    for (uint32_t i = 0; i < pen_layer_weight_count(model->builder); i++) {
+        const pen_layer_weight *weight = pen_layer_weight_at(model->builder, i);
+        if (!pen_graph_value(model->graph, weight->value)->trainable) continue;
+        weights[count] = weight;
+        wanted[count++] = weight->value;
+    }
+    assert_int_equal(json_array_size(expected), count);
+    const pen_attached_loss loss = attach_loss(model);
+    CHECK_OK(pen_graph_constant_number(model->graph, "seed", PEN_FLOAT32, 1, &seed));
+    CHECK_OK(pen_build_gradients(model->graph, loss.loss, seed, count, wanted, &gradients));
+    run_typed(arena, test, model, &run);
+    fill_targets(model, &loss, &run);
+    CHECK_OK(run_graph_all(&run));
+    const double found = pen_tensor_get(&run.tensors[loss.loss.index], 0);
+    const double whole = json_number_value(json_object_get(test, "loss"));
+    CHECK(fabs(found - whole) <= NUMBERS_TOLERANCE * (1 + fabs(whole)),
+          "%s: the loss is %g, Keras has %g", text_of(test, "name"), found, whole);
+    for (uint32_t i = 0; i < count; i++) {
+        check_gradient(arena, text_of(test, "name"), json_array_get(expected, i), weights[i],
+                       &gradients->items[i], &run);
+    }
+}
+
+static void masks_and_regularizers_train_as_in_keras(void **state) {
+    (void)state;
+    json_t *cases = read_cases();
+    uint32_t count = 0;
+    for (size_t i = 0; i < json_array_size(cases); i++) {
+        const json_t *test = json_array_get(cases, i);
+        if (json_object_get(test, "gradients") == NULL) continue;
+        pen_arena *arena = check_arena();
+        numbers_model model = build_model(arena, test);
+        fill_weights(arena, test, &model);
+        infer_model(test, &model);
+        check_gradients(arena, test, &model);
+        pen_arena_destroy(arena);
+        count++;
+    }
+    CHECK(count >= 20, "%u cases have gradients", count);
+    json_decref(cases);
+}
+
 static void every_layer_has_a_case(void **state) {
     (void)state;
     json_t *cases = read_cases();
@@ -241,4 +382,5 @@ static void every_layer_has_a_case(void **state) {
 PEN_TEST_MAIN(cmocka_unit_test(layers_compute_what_keras_computes),
               cmocka_unit_test(graphs_for_training_are_sound),
               cmocka_unit_test(batch_normalization_trains_as_in_keras),
+              cmocka_unit_test(masks_and_regularizers_train_as_in_keras),
               cmocka_unit_test(every_layer_has_a_case))

@@ -113,11 +113,58 @@ def transfer():
     return keras.Model(image, [layers.Dot(axes=(1, 2), name="dot")([y, y]), late(once)], name="transfer")
 
 
+def masked():
+    """A classifier of texts of any length, padded: masks, regularizers, dropout between steps."""
+    words = keras.Input((None,), name="words")
+    x = layers.Embedding(11, 4, mask_zero=True, name="table", embeddings_initializer=keras.initializers.RandomNormal(stddev=0.02))(words)
+    x = layers.SpatialDropout1D(0.2, name="drop")(x)
+    both = layers.Bidirectional(
+        layers.LSTM(3, return_sequences=True, dropout=0.1, recurrent_dropout=0.2, kernel_regularizer="l2",
+                    recurrent_regularizer=keras.regularizers.L1(0.02)), name="both")(x)
+    seen = layers.MultiHeadAttention(2, 3, name="attention")(both, both)
+    joined = layers.Add(name="joined")([both, seen])
+    pooled = layers.GlobalAveragePooling1D(name="pooled")(joined)
+    last = layers.GRU(3, name="last", bias_regularizer=keras.regularizers.L1L2(0.01, 0.03))(both)
+    top = layers.Concatenate(name="top")([pooled, last])
+    steps = layers.TimeDistributed(layers.Dense(2), name="steps")(joined)
+    answer = layers.Dense(3, activity_regularizer=keras.regularizers.L2(0.1), name="answer")(top)
+    return keras.Model(words, [answer, steps], name="masked")
+
+
+def prepared():
+    """Pictures and numbers that are prepared within the model."""
+    picture = keras.Input((5, 6, 2), name="picture")
+    numbers = keras.Input((3,), name="numbers")
+    scale = layers.Normalization(name="scale")
+    scale.adapt(np.array([[1, 2, 3], [3, 1, 7], [2, 2, 1]], "float32"))
+    x = layers.RandomFlip("horizontal", name="flip")(picture)
+    x = layers.Resizing(4, 4, name="resize")(x)
+    x = layers.CenterCrop(3, 2, name="crop")(x)
+    x = layers.UpSampling2D(2, interpolation="bilinear", name="up")(x)
+    x = layers.Rescaling(0.5, offset=-1, name="rescale")(x)
+    x = layers.DepthwiseConv2D(2, name="depth", depthwise_regularizer="l1")(x)
+    x = layers.UnitNormalization(name="unit")(x)
+    x = layers.GaussianNoise(0.1, name="noise")(x)
+    x = layers.SpatialDropout2D(0.1, name="drop")(x)
+    x = layers.Flatten(name="flat")(x)
+    y = layers.GaussianDropout(0.1, name="other")(scale(numbers))
+    y = layers.ActivityRegularization(l1=0.1, name="small")(y)
+    bins = layers.Discretization(bin_boundaries=[-1.0, 0.0, 1.0], name="bins")(numbers)
+    bins = layers.CategoryEncoding(4, output_mode="count", name="counts")(bins)
+    return keras.Model([picture, numbers], layers.Concatenate(name="all")([x, y, bins]), name="prepared")
+
+
 def example(model, rng):
     arrays = []
     for tensor in model.inputs:
-        shape = [3] + list(tensor.shape[1:])
-        if model.name == "recurrent":
+        shape = [3] + [9 if size is None else size for size in tensor.shape[1:]]
+        if model.name == "masked":
+            tokens = rng.integers(1, 11, shape).astype("float32")
+            tokens[0, :4] = 0
+            tokens[1, -3:] = 0
+            tokens[2, 2] = 0
+            arrays.append(tokens)
+        elif model.name == "recurrent":
             arrays.append(rng.integers(0, 11, shape).astype("float32"))
         else:
             arrays.append(rng.standard_normal(shape).astype("float32"))
@@ -128,9 +175,11 @@ def stir(model, rng):
     """Numbers that no layer would do without: biases and statistics, too."""
     weights = []
     for variable in model.weights:
-        value = rng.standard_normal(variable.shape).astype("float32") * 0.4
+        value = np.asarray(rng.standard_normal(variable.shape)).astype("float32") * np.float32(0.4)
         if "variance" in variable.name:
-            value = np.abs(value) + 0.5
+            value = np.abs(value) + np.float32(0.5)
+        if "count" in variable.name:
+            value = variable.numpy()
         weights.append(value)
     model.set_weights(weights)
 
@@ -151,6 +200,8 @@ FORMS = {
     nested: ("h5", "keras"),
     attending: ("keras",),
     transfer: ("h5", "keras"),
+    masked: ("h5", "keras"),
+    prepared: ("h5", "keras"),
 }
 
 

@@ -124,8 +124,78 @@ CASES = {
     "multi_head_attention": "{input: {shape: [4, 6]}}|{multi_head_attention: {num_heads: 2, key_dim: 3}}",
     "multi_head_attention_causal": "{input: {shape: [4, 6]}}|{multi_head_attention: {num_heads: 2, key_dim: 3, value_dim: 2, causal: true, use_bias: false}}",
     "multi_head_attention_cross": "{input: {name: q, shape: [3, 4]}}|{input: {name: v, shape: [5, 2]}}|{multi_head_attention: {from: [q, v], num_heads: 2, key_dim: 3}}",
+    "spatial_dropout3d": "{input: {shape: [2, 2, 3, 2]}}|{spatial_dropout3d: {rate: 0.5}}",
+    "gaussian_noise": "{input: {shape: [3]}}|{gaussian_noise: {stddev: 0.5}}|{gaussian_dropout: {rate: 0.5}}|{alpha_dropout: {rate: 0.5}}",
+    "random_flip": "{input: {shape: [3, 4, 2]}}|{random_flip: {mode: horizontal}}|{random_flip: {}}",
+    "activity_regularization": "{input: {shape: [3]}}|{activity_regularization: {l1: 0.1, l2: 0.2}}|{dense: {units: 2, activity_regularizer: {l2: 0.1}}}",
+    "identity": "{input: {shape: [3]}}|{identity: {}}",
+    "masking": "{input: {shape: [4, 2]}}|{masking: {}}|{lstm: {units: 3, return_sequences: true}}|{gru: {units: 2}}",
+    "masking_value": "{input: {shape: [4, 2]}}|{masking: {mask_value: -1}}|{simple_rnn: {units: 3, go_backwards: true, return_sequences: true}}",
+    "mask_embedding": "{input: {shape: [6], dtype: int64}}|{embedding: {input_dim: 7, output_dim: 3, mask_zero: true}}|{bidirectional: {layer: {lstm: {units: 2, return_sequences: true}}}}"
+                      "|{bidirectional: {layer: {gru: {units: 2}}, merge_mode: sum}}",
+    "mask_bidirectional": "{input: {shape: [6], dtype: int64}}|{embedding: {input_dim: 7, output_dim: 3, mask_zero: true}}|{bidirectional: {layer: {lstm: {units: 2, return_sequences: true}}, merge_mode: ave}}",
+    "mask_zeros": "{input: {shape: [6], dtype: int64}}|{embedding: {input_dim: 7, output_dim: 3, mask_zero: true}}|{lstm: {units: 2, return_sequences: true, zero_output_for_mask: true}}",
+    "mask_backwards": "{input: {shape: [6], dtype: int64}}|{embedding: {input_dim: 7, output_dim: 3, mask_zero: true}}|{gru: {units: 2, return_sequences: true, go_backwards: true, reset_after: false}}",
+    "mask_states": "{input: {shape: [6], dtype: int64}}|{embedding: {input_dim: 7, output_dim: 3, mask_zero: true, name: e}}|{lstm: {units: 2, return_state: true, name: l}}|{lstm: {units: 2, return_sequences: true, from: [e, 'l:1', 'l:2']}}",
+    "pooling_masked": "{input: {shape: [6], dtype: int64}}|{embedding: {input_dim: 7, output_dim: 3, mask_zero: true}}|{dense: {units: 2, activation: tanh}}|{dropout: {rate: 0.5}}|{global_average_pooling1d: {}}",
+    "mask_time_distributed": "{input: {shape: [6], dtype: int64}}|{embedding: {input_dim: 7, output_dim: 3, mask_zero: true}}|{time_distributed: {layer: {dense: {units: 2}}}}|{lstm: {units: 2}}",
+    "mask_layer_normalization": "{input: {shape: [6], dtype: int64}}|{embedding: {input_dim: 7, output_dim: 3, mask_zero: true}}|{layer_normalization: {}}|{gru: {units: 2}}",
+    "mask_attention": "{input: {name: a, shape: [4], dtype: int64}}|{input: {name: b, shape: [6], dtype: int64}}|{embedding: {input_dim: 7, output_dim: 3, mask_zero: true, name: q, from: a}}"
+                      "|{embedding: {input_dim: 7, output_dim: 3, mask_zero: true, name: v, from: b}}|{attention: {from: [q, v]}}|{global_average_pooling1d: {}}",
+    "mask_attention_causal": "{input: {name: a, shape: [6], dtype: int64}}|{embedding: {input_dim: 7, output_dim: 3, mask_zero: true, name: q}}|{attention: {from: [q, q], causal: true}}|{lstm: {units: 2}}",
+    "mask_multi_head": "{input: {shape: [5], dtype: int64}}|{embedding: {input_dim: 7, output_dim: 4, mask_zero: true}}|{multi_head_attention: {num_heads: 2, key_dim: 3}}|{global_average_pooling1d: {}}",
+    "mask_multi_head_cross": "{input: {name: a, shape: [4], dtype: int64}}|{input: {name: b, shape: [6], dtype: int64}}|{embedding: {input_dim: 7, output_dim: 4, mask_zero: true, name: q, from: a}}"
+                             "|{embedding: {input_dim: 7, output_dim: 4, mask_zero: true, name: v, from: b}}|{multi_head_attention: {from: [q, v], num_heads: 2, key_dim: 3, causal: false}}|{gru: {units: 2}}",
+    "mask_multi_head_causal": "{input: {shape: [5], dtype: int64}}|{embedding: {input_dim: 7, output_dim: 4, mask_zero: true}}|{multi_head_attention: {num_heads: 2, key_dim: 3, causal: true}}|{global_average_pooling1d: {}}",
+    "mask_add": "{input: {name: a, shape: [4], dtype: int64}}|{input: {name: b, shape: [4], dtype: int64}}|{embedding: {input_dim: 7, output_dim: 3, mask_zero: true, name: x, from: a}}"
+                "|{embedding: {input_dim: 7, output_dim: 3, mask_zero: true, name: y, from: b}}|{add: {from: [x, y]}}|{lstm: {units: 2}}",
+    "mask_concatenate": "{input: {name: a, shape: [4], dtype: int64}}|{input: {name: b, shape: [4], dtype: int64}}|{embedding: {input_dim: 7, output_dim: 3, mask_zero: true, name: x, from: a}}"
+                        "|{embedding: {input_dim: 7, output_dim: 2, name: y, from: b}}|{concatenate: {from: [x, y]}}|{lstm: {units: 2}}",
+    "mask_concatenate_steps": "{input: {name: a, shape: [4], dtype: int64}}|{input: {name: b, shape: [3], dtype: int64}}|{embedding: {input_dim: 7, output_dim: 3, mask_zero: true, name: x, from: a}}"
+                              "|{embedding: {input_dim: 7, output_dim: 3, mask_zero: true, name: y, from: b}}|{concatenate: {from: [x, y], axis: 1}}|{lstm: {units: 2}}",
+    "mask_dropped": "{input: {shape: [6], dtype: int64}}|{embedding: {input_dim: 7, output_dim: 3, mask_zero: true}}|{conv1d: {filters: 2, kernel_size: 3, padding: same}}|{lstm: {units: 2}}",
+    "lstm_dropout": "{input: {shape: [4, 3]}}|{lstm: {units: 2, dropout: 0.3, recurrent_dropout: 0.2, return_sequences: true}}|{gru: {units: 2, recurrent_dropout: 0.5, return_sequences: true}}"
+                    "|{gru: {units: 2, recurrent_dropout: 0.5, reset_after: false, return_sequences: true}}|{simple_rnn: {units: 2, dropout: 0.5, recurrent_dropout: 0.1}}",
+    "lstm_dropout_mask": "{input: {shape: [6], dtype: int64}}|{embedding: {input_dim: 7, output_dim: 3, mask_zero: true}}|{bidirectional: {layer: {lstm: {units: 2, recurrent_dropout: 0.2, return_sequences: true}}}}"
+                         "|{bidirectional: {layer: {gru: {units: 2, dropout: 0.1, recurrent_dropout: 0.5}}, merge_mode: mul}}",
+    "lstm_dropout_states": "{input: {shape: [4, 3]}}|{lstm: {units: 2, return_state: true, recurrent_dropout: 0.5, name: l}}|{lstm: {units: 2, recurrent_dropout: 0.5, go_backwards: true, from: [input, 'l:1', 'l:2']}}",
+    "bidirectional_states": "{input: {shape: [4, 3]}}|{bidirectional: {layer: {lstm: {units: 2, return_state: true}}, name: b}}|{concatenate: {from: [b, 'b:1', 'b:4']}}",
+    "time_distributed_lstm": "{input: {shape: [2, 4, 3]}}|{time_distributed: {layer: {lstm: {units: 2}}}}|{time_distributed: {layer: {dense: {units: 2, activation: relu}}}}",
+    "normalization": "{input: {shape: [4, 3]}}|{normalization: {mean: [1, 2, 3], variance: [4, 0, 2]}}",
+    "normalization_one": "{input: {shape: [3]}}|{normalization: {mean: 1, variance: 4}}|{normalization: {mean: 2, variance: 0.5, invert: true}}",
+    "discretization": "{input: {shape: [5]}}|{discretization: {bin_boundaries: [-1, 0, 1.5]}}",
+    "category_encoding": "{input: {shape: [4], dtype: int64}}|{category_encoding: {num_tokens: 8}}",
+    "category_encoding_count": "{input: {shape: [4], dtype: int64}}|{category_encoding: {num_tokens: 8, output_mode: count}}",
+    "category_encoding_one": "{input: {shape: [1], dtype: int64}}|{category_encoding: {num_tokens: 8, output_mode: one_hot}}",
+    "depthwise_conv1d": "{input: {shape: [6, 3]}}|{depthwise_conv1d: {kernel_size: 3, depth_multiplier: 2, padding: same}}",
+    "unit_normalization": "{input: {shape: [3, 4]}}|{unit_normalization: {}}|{unit_normalization: {axis: [1, 2]}}",
+    "up_sampling2d_bilinear": "{input: {shape: [2, 3, 2]}}|{up_sampling2d: {size: [2, 3], interpolation: bilinear}}",
+    "up_sampling3d": "{input: {shape: [2, 2, 3, 2]}}|{up_sampling3d: {size: [2, 1, 3]}}",
+    "resizing": "{input: {shape: [5, 7, 2]}}|{resizing: {height: 3, width: 10}}",
+    "resizing_nearest": "{input: {shape: [5, 7, 2]}}|{resizing: {height: 8, width: 3, interpolation: nearest}}",
+    "center_crop": "{input: {shape: [5, 7, 2]}}|{center_crop: {height: 2, width: 4}}",
+    "additive_attention": "{input: {name: q, shape: [3, 4]}}|{input: {name: v, shape: [5, 4]}}|{additive_attention: {from: [q, v]}}",
+    "additive_attention_keys": "{input: {name: q, shape: [3, 4]}}|{input: {name: v, shape: [5, 2]}}|{input: {name: k, shape: [5, 4]}}|{additive_attention: {from: [q, v, k], use_scale: false}}",
+    "dot_normalize": "{input: {name: a, shape: [3]}}|{input: {name: b, shape: [3]}}|{dot: {from: [a, b], axes: 1, normalize: true}}",
     "batch_normalization_axis": "{input: {shape: [3, 2, 2]}}|{batch_normalization: {axis: 1, center: false}}",
 }
+
+
+# Loss and gradients, too, of these and all with masks: of a squared error, and what regularizers add.
+GRADIENTS = {
+    "regularizers": "{input: {shape: [5]}}|{dense: {units: 3, kernel_regularizer: {l1: 0.1}, bias_regularizer: {l2: 0.2}, activity_regularizer: {l1: 0.3, l2: 0.05}}}"
+                    "|{dense: {units: 2, kernel_regularizer: {l1: 0.01, l2: 0.02}}}",
+    "regularizers_conv": "{input: {shape: [5, 5, 2]}}|{conv2d: {filters: 3, kernel_size: 2, kernel_regularizer: {l2: 0.1}, activity_regularizer: {l2: 0.05}}}"
+                         "|{depthwise_conv2d: {kernel_size: 2, depthwise_regularizer: {l2: 0.1}}}|{separable_conv2d: {filters: 2, kernel_size: 2, depthwise_regularizer: {l2: 0.1}, pointwise_regularizer: {l1: 0.1}}}",
+    "regularizers_lstm": "{input: {shape: [4, 3]}}|{bidirectional: {layer: {lstm: {units: 2, kernel_regularizer: {l2: 0.1}, recurrent_regularizer: {l2: 0.2}, bias_regularizer: {l1: 0.1}}}}}",
+    "regularizers_gru": "{input: {shape: [4, 3]}}|{gru: {units: 2, kernel_regularizer: {l2: 0.1}, recurrent_regularizer: {l1: 0.2}, bias_regularizer: {l2: 0.1}, activity_regularizer: {l2: 0.3}}}",
+    "regularizers_attention": "{input: {shape: [4, 6]}}|{multi_head_attention: {num_heads: 2, key_dim: 3, kernel_regularizer: {l2: 0.1}, bias_regularizer: {l1: 0.1}}}",
+    "regularizers_embedding": "{input: {shape: [5], dtype: int64}}|{embedding: {input_dim: 7, output_dim: 3, embeddings_regularizer: {l2: 0.1}}}|{layer_normalization: {gamma_regularizer: {l2: 0.1}, beta_regularizer: {l1: 0.1}}}"
+                              "|{prelu: {alpha_regularizer: {l2: 0.1}}}",
+    "regularizers_frozen": "{input: {shape: [5]}}|{dense: {units: 3, trainable: false, kernel_regularizer: {l2: 0.1}}}|{dense: {units: 2}}",
+    "regularizers_time": "{input: {shape: [2, 3, 4]}}|{time_distributed: {layer: {dense: {units: 3, kernel_regularizer: {l2: 0.1}, activity_regularizer: {l2: 0.3}}}}}",
+}
+CASES.update(GRADIENTS)
 
 
 def keras_class(name):
@@ -138,6 +208,9 @@ def make_layer(name, options):
     options = dict(options or {})
     options.pop("from", None)
     options.pop("causal", None)
+    for option, given in options.items():
+        if option.endswith("_regularizer"):
+            options[option] = tf.keras.regularizers.L1L2(**given)
     for pairs in ("padding", "cropping"):
         given = options.get(pairs)
         if name.startswith(("zero_padding", "cropping")) and isinstance(given, list) and len(given) > 2:
@@ -169,6 +242,8 @@ def build(layers):
         if name == "multi_head_attention":
             given = given if isinstance(given, list) else [given, given]
             last = layer(*given, use_causal_mask=bool(options.get("causal")))
+        elif name == "attention":
+            last = layer(given, use_causal_mask=bool(options.get("causal")))
         elif name in ("lstm", "gru", "simple_rnn") and isinstance(given, list):
             last = layer(given[0], initial_state=given[1:])
         else:
@@ -203,13 +278,34 @@ def make_case(name, text, generator):
         shape = [3] + list(tensor.shape[1:])
         if tensor.dtype == tf.int64:
             array = generator.integers(0, 7, shape)
+            if "mask_zero" in text:  # padding behind, in front, and in between
+                array = np.maximum(array, 1)
+                array[0, -2:] = 0
+                array[1, :2] = 0
+                array[1, -1] = 0
+                array[2, 1] = 0
         else:
             array = np.round(generator.uniform(-2, 2, shape), 2).astype(np.float32)
+            if "{masking" in text:
+                left_out = -1 if "mask_value" in text else 0
+                array[0, -1:] = left_out
+                array[1, :2] = left_out
+                array[2, 1] = left_out
         arrays.append(array)
         inputs.append({"name": tensor.name, "shape": shape, "data": [float("%.7g" % x) for x in array.ravel()]})
-    output = model(arrays if len(arrays) > 1 else arrays[0], training=False).numpy()
+    given = arrays if len(arrays) > 1 else arrays[0]
+    output = model(given, training=False).numpy()
     case = {"name": name, "layers": text.split("|"), "inputs": inputs, "weights": weights,
             "output": {"shape": list(output.shape), "data": numbers(output)}}
+    if name in GRADIENTS or name.startswith("mask_"):
+        case["penalty"] = float(sum(model.losses)) if model.losses else 0.0
+        with tf.GradientTape() as tape:
+            result = model(given, training=False)
+            target = np.linspace(-1, 1, result.numpy().size).reshape(result.shape).astype(np.float32)
+            loss = tf.keras.losses.MeanSquaredError()(target, result) + (tf.add_n(model.losses) if model.losses else 0.0)
+        case["loss"] = float(loss)
+        gradients = tape.gradient(loss, model.trainable_weights)
+        case["gradients"] = [numbers(tf.convert_to_tensor(g)) for g in gradients]
     if "batch_normalization" in text:
         trained = model(arrays[0], training=True).numpy()
         case["trained"] = {"shape": list(trained.shape), "data": numbers(trained)}

@@ -88,17 +88,22 @@ static void check_outputs(const keras_case *keras, const char *path) {
     }
 }
 
-static void check_model(const char *name, const char *form) {
+static void check_model_with(const char *name, const char *form,
+                             const pen_import_options *options) {
     char path[128];
     keras_case keras = {.arena = check_arena()};
     snprintf(path, sizeof path, FOLDER "%s.%s", name, form);
-    CHECK_OK(pen_model_open(path, NULL, &keras.model));
+    CHECK_OK(pen_model_open(path, options, &keras.model));
     assert_string_equal(keras.model->format, "keras");
     read_arrays(&keras, name);
     run_model(&keras);
     check_outputs(&keras, path);
     pen_model_destroy(keras.model);
     pen_arena_destroy(keras.arena);
+}
+
+static void check_model(const char *name, const char *form) {
+    check_model_with(name, form, NULL);
 }
 
 static void convolutions_in_sequence(void **state) {
@@ -115,6 +120,53 @@ static void recurrent_layers(void **state) {
     (void)state;
     check_model("recurrent", "h5");
     check_model("recurrent", "keras");
+}
+
+// Its input has as many steps as the user says.
+static void masks_and_open_sizes(void **state) {
+    (void)state;
+    static int64_t steps[2] = {9, 9};
+    pen_import_input_shape shape = {"words", {steps, 1}};
+    const pen_import_options options = {.input_shapes = &shape, .input_shape_count = 1};
+    pen_model *model = NULL;
+    check_model_with("masked", "h5", &options);
+    check_model_with("masked", "keras", &options);
+    CHECK_ERROR(pen_model_open(FOLDER "masked.h5", NULL, &model), PEN_INVALID_INPUT,
+                "input 'words': the file does not say dimension 1; say it in a job: 'model: "
+                "{input_shapes: {words: [80]}}'");
+    shape.sizes.count = 2;
+    CHECK_ERROR(pen_model_open(FOLDER "masked.h5", &options, &model), PEN_INVALID_INPUT,
+                "input 'words' has 1 dimensions without the batch, and 2 in the job's");
+    shape = (pen_import_input_shape){"word", {steps, 1}};
+    CHECK_ERROR(pen_model_open(FOLDER "masked.h5", &options, &model), PEN_INVALID_INPUT,
+                "input_shapes has 'word', which is no input of the model; one is 'words'");
+    shape = (pen_import_input_shape){"tokens", {steps, 2}};
+    CHECK_ERROR(pen_model_open(FOLDER "attending.keras", &options, &model), PEN_INVALID_INPUT,
+                "input 'tokens': dimension 1 is 5 in the file, and 9 in the job's input_shapes");
+}
+
+// What regularizers of the file say, and whether the mask comes to the output.
+static void penalties_and_masks_of_outputs(void **state) {
+    (void)state;
+    int64_t steps[1] = {9};
+    const pen_import_input_shape shape = {"words", {steps, 1}};
+    const pen_import_options options = {.input_shapes = &shape, .input_shape_count = 1};
+    pen_model *model;
+    pen_value_id value;
+    CHECK_OK(pen_model_open(FOLDER "masked.keras", &options, &model));
+    assert_non_null(model->penalty);
+    CHECK_OK(pen_graph_find_value(model->graph, model->penalty, &value));
+    assert_null(pen_model_find_mask(model, NULL));
+    const char *mask = pen_model_find_mask(model, "steps");
+    assert_non_null(mask);
+    CHECK_OK(pen_graph_find_value(model->graph, mask, &value));
+    pen_model_destroy(model);
+}
+
+static void layers_that_prepare(void **state) {
+    (void)state;
+    check_model("prepared", "h5");
+    check_model("prepared", "keras");
 }
 
 static void attention_layers(void **state) {
@@ -176,6 +228,8 @@ static void what_crashes_libhdf5_is_refused(void **state) {
 PEN_TEST_MAIN(cmocka_unit_test(what_crashes_libhdf5_is_refused),
               cmocka_unit_test(convolutions_in_sequence),
               cmocka_unit_test(branches_and_shared_layers), cmocka_unit_test(recurrent_layers),
-              cmocka_unit_test(attention_layers), cmocka_unit_test(models_within_models),
-              cmocka_unit_test(models_applied_as_layers),
+              cmocka_unit_test(masks_and_open_sizes),
+              cmocka_unit_test(penalties_and_masks_of_outputs),
+              cmocka_unit_test(layers_that_prepare), cmocka_unit_test(attention_layers),
+              cmocka_unit_test(models_within_models), cmocka_unit_test(models_applied_as_layers),
               cmocka_unit_test(what_cannot_be_imported_is_listed))
