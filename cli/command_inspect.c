@@ -25,6 +25,7 @@ typedef struct inspect_options {
     const char *sizes;
     inspect_dump dump;
     bool nodes;
+    bool fused;
 } inspect_options;
 
 // What one operator does in the model.
@@ -226,7 +227,7 @@ static pen_status inspect_print_dump(inspect_dump dump, const pen_graph *graph, 
 static pen_status inspect_model(pen_command_context *context, const inspect_options *options,
                                 pen_model *model) {
     const pen_graph *graph;
-    const pen_model_view_sizes sizes = {options->batch, options->sizes};
+    const pen_model_view_sizes sizes = {options->batch, options->sizes, options->fused};
     PEN_TRY(pen_model_view(context, &sizes, model, &graph));
     if (options->dump != INSPECT_DUMP_NONE) {
         return inspect_print_dump(options->dump, graph, context->arena);
@@ -272,6 +273,10 @@ static const pen_cli_option inspect_cli_options[] = {
                .choices = inspect_dump_names,
                .default_text = "none",
                .help = "print the graph instead: as text, or for graphviz"}},
+    {.field = {.key = "fused",
+               .kind = PEN_OPTION_BOOL,
+               .offset = offsetof(inspect_options, fused),
+               .help = "as it runs: operators that the exporter wrote in several nodes are one"}},
     {.field = {.key = "nodes",
                .kind = PEN_OPTION_BOOL,
                .offset = offsetof(inspect_options, nodes),

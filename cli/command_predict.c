@@ -149,9 +149,33 @@ static pen_status predict_sample(pen_command_context *context, const predict_opt
     return status;
 }
 
+// Options of one form of the verb do nothing in the other.
+static pen_status predict_check_options(const predict_options *options) {
+    const pen_predict_sample *sample = &options->sample;
+    const struct {
+        const char *name;
+        bool is_given, is_of_sample;
+    } given[] = {
+        {"prompt", sample->prompt != NULL, true}, {"temperature", sample->temperature != 1, true},
+        {"top-k", sample->top_k != 0, true},      {"seed", sample->seed != 0, true},
+        {"batch", options->batch != 0, false},    {"limit", options->limit != 0, false},
+    };
+    for (size_t i = 0; i < sizeof given / sizeof *given; i++) {
+        if (!given[i].is_given || given[i].is_of_sample == (sample->count > 0)) continue;
+        return pen_error(PEN_INVALID_INPUT, "--%s: found %s --sample N, expected it %s",
+                         given[i].name, given[i].is_of_sample ? "without" : "together with",
+                         given[i].is_of_sample ? "with one" : "alone");
+    }
+    return PEN_OK;
+}
+
 static pen_status predict_run_verb(pen_command_context *context, const void *options_given) {
     const predict_options *options = options_given;
     predict_run run = {.context = context, .options = options};
+    const pen_exit_code before = context->input_exit_code;
+    context->input_exit_code = PEN_EXIT_USAGE;
+    PEN_TRY(predict_check_options(options));
+    context->input_exit_code = before;
     if (options->sample.count > 0) return predict_sample(context, options);
     context->input_exit_code = PEN_EXIT_USAGE;
     PEN_TRY(predict_choose_form(&run));

@@ -45,6 +45,7 @@ typedef struct show_options {
     const char *job;
     int64_t batch;
     const char *sizes;
+    bool fused;
     int64_t boxes;
     const char *trace;
 } show_options;
@@ -128,7 +129,7 @@ static pen_status show_model(pen_command_context *context, const show_options *o
     pen_model *model;
     pen_report report = {0};
     const pen_drawing_options groups = {0};
-    const pen_model_view_sizes sizes = {options->batch, options->sizes};
+    const pen_model_view_sizes sizes = {options->batch, options->sizes, options->fused};
     context->input_exit_code = PEN_EXIT_MODEL;
     const pen_import_options import = {.evaluate = pen_reference_evaluate};
     PEN_TRY(pen_model_open(options->common.operands[0], &import, &model));
@@ -291,6 +292,12 @@ static const pen_cli_option show_cli_options[] = {
                .kind = PEN_OPTION_TEXT,
                .offset = offsetof(show_options, sizes),
                .help = "sizes of the model's other symbolic dimensions"}},
+    {.field =
+         {.key = "fused",
+          .kind = PEN_OPTION_BOOL,
+          .offset = offsetof(show_options, fused),
+          .help =
+              "a model as it runs: operators that the exporter wrote in several nodes are one"}},
     {.value_name = "N",
      .field = {.key = "boxes",
                .kind = PEN_OPTION_INTEGER,

@@ -4,9 +4,17 @@
 #include <string.h>
 
 #include "device/reference/reference_evaluate.h"
+#include "graph/passes/fold_transposes.h"
+#include "graph/passes/fuse_attention.h"
+#include "graph/passes/fuse_layers.h"
+#include "graph/passes/fuse_normalization.h"
+#include "graph/passes/fuse_rows.h"
 #include "graph/passes/infer_shapes.h"
+#include "graph/passes/lower_einsum.h"
+#include "graph/passes/merge_duplicates.h"
 #include "graph/passes/remove_dead.h"
 #include "graph/passes/set_inference.h"
+#include "graph/passes/skip_dropout.h"
 
 #define VIEW_SIZES_LIMIT 64
 
@@ -38,6 +46,24 @@ static pen_status view_bind(const pen_model_view_sizes *sizes, const pen_model *
     return PEN_OK;
 }
 
+// What compile.c makes of it, in its order.
+static pen_status view_fuse(pen_graph **io_graph) {
+    pen_graph *graph = *io_graph;
+    const pen_value_id *map;
+    PEN_TRY(pen_lower_einsum(graph, &graph, &map));
+    PEN_TRY(pen_skip_dropout(graph));
+    pen_fold_transposes(graph);
+    PEN_TRY(pen_remove_dead(graph, 0, NULL, &graph, &map));
+    PEN_TRY(pen_fuse_layers(graph, 0, NULL, &graph, &map));
+    PEN_TRY(pen_fuse_attention(graph, 0, NULL, &graph, &map));
+    PEN_TRY(pen_merge_duplicates(graph, 0, NULL, &graph, &map));
+    PEN_TRY(pen_remove_dead(graph, 0, NULL, &graph, &map));
+    PEN_TRY(pen_fuse_normalization(graph, 0, NULL, &graph, &map));
+    PEN_TRY(pen_fuse_rows(graph, 0, NULL, false, &graph, &map));
+    *io_graph = graph;
+    return PEN_OK;
+}
+
 pen_status pen_model_view(pen_command_context *context, const pen_model_view_sizes *sizes,
                           pen_model *model, const pen_graph **out_graph) {
     pen_symbol_binding bindings[VIEW_SIZES_LIMIT];
@@ -53,6 +79,7 @@ pen_status pen_model_view(pen_command_context *context, const pen_model_view_siz
     pen_graph *graph;
     const pen_value_id *map;
     PEN_TRY(pen_remove_dead(model->graph, 0, NULL, &graph, &map));
+    if (sizes->fused) PEN_TRY(view_fuse(&graph));
     *out_graph = graph;
     return PEN_OK;
 }

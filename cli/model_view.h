@@ -10,6 +10,7 @@
 typedef struct pen_model_view_sizes {
     int64_t batch;
     const char *sizes; // "NAME=N,…" of other symbolic dimensions, or NULL
+    bool fused;        // as it runs: layers and attention found, normalization with what follows
 } pen_model_view_sizes;
 
 // *out_graph goes with the model. Sets the context's input_exit_code. Errors of shapes name the

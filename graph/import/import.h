@@ -7,7 +7,8 @@
 // What comes out is canonical: operators are those of ONNX operator set 17, in our spelling, and
 // older forms were converted. Inputs, parameters and constants have types, computed values get
 // theirs from pen_infer_shapes, after symbols are bound.
-//   Floating initializers are trainable parameters, under their own names; those that no operator
+//   Floating initializers are trainable parameters, under their own names; single numbers whose
+//   names are those of an exporter's constants, those that no operator
 //   reads but as an operand that must be constant (a bound of clip, the value of pad), and all of
 //   integer or bool type, are constants. Means and variances of batch normalization are states.
 //   An initializer that a model passes through `Identity` under another name becomes a parameter

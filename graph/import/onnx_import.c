@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "graph/import/onnx_coverage.h"
 #include "graph/import/onnx_function.h"
@@ -171,6 +172,21 @@ static pen_status import_make_input(pen_onnx_importer *import, pen_onnx_name *en
 
 // ---- initializers
 
+// Whether an initializer may be trained. Exporters write numbers that stand in formulas as
+// initializers without dimensions, too; parameters of that kind have the names of programs, which
+// those numbers do not: "logit_scale", "blocks.3.gain", but "onnx::Mul_37", "12" and "eps/const".
+static bool import_may_train(const pen_onnx_importer *import, const pen_onnx_name *entry) {
+    const char *name = entry->name;
+    if (!pen_element_is_float(entry->tensor->type.element)) return false;
+    if (entry->tensor->type.shape.rank > 0) return true;
+    if (strcmp(import->model->producer, "penstock") == 0) return true;
+    if (strspn(name, "0123456789") == strlen(name)) return false;
+    for (const char *c = name; *c != '\0'; c++) {
+        if (strncasecmp(c, "const", 5) == 0 || strchr(":/", *c) != NULL) return false;
+    }
+    return true;
+}
+
 static pen_status import_make_tensor(pen_onnx_importer *import, pen_onnx_name *entry) {
     const bool is_read = entry->read_as_weight || entry->read_as_constant || entry->read_as_state;
     if (!is_read) return PEN_OK;
@@ -184,7 +200,7 @@ static pen_status import_make_tensor(pen_onnx_importer *import, pen_onnx_name *e
     const bool is_float = pen_element_is_float(spec.type.element);
     if (is_float && entry->read_as_state) {
         spec.kind = PEN_VALUE_STATE;
-    } else if (is_float && entry->read_as_weight) {
+    } else if (entry->read_as_weight && import_may_train(import, entry)) {
         spec.kind = PEN_VALUE_PARAMETER;
         spec.trainable = true;
     }

@@ -191,7 +191,11 @@ static pen_status assembly_outputs(layer_assembly *assembly, const pen_layer_mod
     const char *const *names = model->outputs.items;
     for (uint32_t i = 0; i < model->outputs.count; i++) {
         pen_layer_tensor tensor;
-        const pen_status status = assembly_find(assembly, names[i], &tensor);
+        pen_status status = assembly_find(assembly, names[i], &tensor);
+        for (uint32_t j = 0; j < i && status == PEN_OK; j++) {
+            if (strcmp(names[j], names[i]) != 0) continue;
+            status = pen_error(PEN_INVALID_INPUT, "outputs: '%.100s' is there twice", names[i]);
+        }
         if (status != PEN_OK) return pen_option_blame(assembly->source, &names[i], status);
         PEN_TRY(pen_layer_add_output(assembly->builder, &tensor, names[i]));
     }

@@ -12,6 +12,10 @@ for model in reference/*/model.onnx examples/*/*.onnx; do
     check '0 < d["trainable_parameters"] <= d["parameters"] == d["parameter_bytes"] // 4' model.json "$model"
     [ "$(grep -c '^' <nodes)" -eq "$(json 'sum(o["nodes"] for o in d["operators"]) + '"$(wc -l <text) + 2" <model.json)" ] ||
         die "$model: --nodes lists $(wc -l <nodes) lines"
+    # as it runs there are fewer nodes, or as many, for the same parameters
+    penstock inspect --fused --json --batch 3 "$model" >fused.json
+    nodes=$(json 'sum(o["nodes"] for o in d["operators"])' <model.json) parameters=$(json 'd["parameters"]' <model.json)
+    check "sum(o['nodes'] for o in d['operators']) <= $nodes and d['parameters'] == $parameters" fused.json "$model"
     penstock inspect --dump text "$model" >dump
     penstock inspect --dump text "$model" | cmp - dump || die "$model: two dumps differ"
     penstock inspect --dump dot "$model" >dump.dot

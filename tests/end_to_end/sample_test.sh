@@ -28,4 +28,7 @@ penstock predict -q --json job.yaml --sample 3 --prompt abcd --temperature 0 >js
 check 'd["text"] == "abcdefg" and d["prompt_tokens"] == 4 and len(d["tokens"]) == 7' json
 # the outputs of all examples are asked of data to evaluate with
 fails 3 "'eval' is missing" "$PENSTOCK" predict job.yaml -o rows.npy
+fails 2 '--prompt: found without --sample N, expected it with one' "$PENSTOCK" predict job.yaml -o a.npy --prompt abcd
+fails 2 '--temperature: found without --sample' "$PENSTOCK" predict job.yaml -o a.npy --temperature 0
+fails 2 '--limit: found together with --sample N, expected it alone' "$PENSTOCK" predict job.yaml --sample 3 --limit 2
 fails 2 '--top-k: found "0"' "$PENSTOCK" predict job.yaml --sample 3 --top-k 0

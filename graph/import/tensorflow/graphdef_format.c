@@ -64,8 +64,15 @@ pen_status pen_graphdef_choose_outputs(const pen_graphdef_flat *flat,
     for (uint32_t i = 0; i < options->output_count; i++) {
         pen_graphdef_input *at = &(*out_ports)[i].at;
         PEN_TRY(pen_graphdef_input_parse(options->outputs[i], false, flat->arena, at));
-        if (!at->is_control && pen_graphdef_flat_find(flat, at->node) != UINT32_MAX) continue;
-        return pen_error(PEN_NOT_FOUND, "outputs: the graph has no node '%.100s'", at->node);
+        if (at->is_control || pen_graphdef_flat_find(flat, at->node) == UINT32_MAX) {
+            return pen_error(PEN_NOT_FOUND, "outputs: the graph has no node '%.100s'", at->node);
+        }
+        for (uint32_t j = 0; j < i; j++) {
+            const pen_graphdef_input *other = &(*out_ports)[j].at;
+            if (other->output != at->output || strcmp(other->node, at->node) != 0) continue;
+            return pen_error(PEN_INVALID_INPUT, "outputs: '%.100s' is there twice",
+                             options->outputs[i]);
+        }
     }
     *out_count = options->output_count;
     return PEN_OK;

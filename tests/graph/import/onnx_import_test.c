@@ -242,6 +242,21 @@ static void aliases_are_parameters_of_their_own(void **state) {
     pen_model_destroy(model);
 }
 
+// Numbers that stand in formulas are no weights; parameters of no dimensions have names of
+// programs.
+static void single_numbers_train_by_their_names(void **state) {
+    (void)state;
+    pen_model *model = open_model("scalars");
+    uint32_t count = 0;
+    for (uint32_t v = 0; v < pen_graph_value_count(model->graph); v++)
+        count += pen_graph_value(model->graph, (pen_value_id){v})->kind == PEN_VALUE_PARAMETER;
+    assert_int_equal(count, 2);
+    assert_true(find_value(model, "logit_scale")->trainable);
+    assert_true(find_value(model, "blocks.3.gain")->trainable);
+    assert_int_equal(find_value(model, "onnx::Mul_37")->kind, PEN_VALUE_CONSTANT);
+    pen_model_destroy(model);
+}
+
 static void running_statistics_are_replaced(void **state) {
     (void)state;
     pen_model *model = open_model("training");
@@ -452,6 +467,7 @@ PEN_TEST_MAIN(cmocka_unit_test(every_encoding_gives_the_same_bytes),
               cmocka_unit_test(an_input_with_an_initializer_is_a_parameter),
               cmocka_unit_test(aliases_are_parameters_of_their_own),
               cmocka_unit_test(running_statistics_are_replaced),
+              cmocka_unit_test(single_numbers_train_by_their_names),
               cmocka_unit_test(a_weight_that_is_a_constant_too_is_split),
               cmocka_unit_test(constants_are_read), cmocka_unit_test(functions_are_inlined),
               cmocka_unit_test(recurrent_nodes_save_their_gates),

@@ -227,6 +227,8 @@ static void mistakes_are_named(void **state) {
          "two inputs or layers are called 'x'"},
         {"inputs: {x: {shape: [4]}}\nlayers: [flatten]\noutputs: [z]",
          "m.yaml:3:11: error: no input or layer before is called 'z'"},
+        {"inputs: {x: {shape: [4]}}\nlayers: [flatten]\noutputs: [x, flatten, x]",
+         "outputs: 'x' is there twice"},
         {"inputs: {a: {shape: [4]}, b: {shape: [3]}}\nlayers:\n  - add: {from: [a, b]}",
          "add 'add': input 1 is [?,3], which does not go with [?,4]"},
         {"inputs: {a: {shape: [4]}}\nlayers: [add]", "it reads 1, expected at least 2"},

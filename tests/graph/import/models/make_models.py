@@ -210,6 +210,11 @@ def structure():
           helper.make_node("MatMul", ["a", "second.weight"], ["b"], name="second"),
           helper.make_node("MatMul", ["b", "w"], ["y"], name="tied")],
          [value("x", ["n", 2])], [value("y", ["n", 2])], [array("w", [[1, 2], [3, 4]])])
+    names = ["logit_scale", "blocks.3.gain", "onnx::Mul_37", "12", "const_fold_opt__7", "layer/eps"]
+    save("scalars",
+         [helper.make_node("Mul", [f"x{i}", name], [f"x{i + 1}"]) for i, name in enumerate(names)],
+         [value("x0", ["n", 2])], [value(f"x{len(names)}", ["n", 2])],
+         [numpy_helper.from_array(np.array(2, np.float32), name) for name in names])
     save("training",
          [helper.make_node("BatchNormalization", ["x", "scale", "bias", "mean", "variance"],
                            ["y", "mean_out", "variance_out"], name="bn", training_mode=1, momentum=0.9)],
