@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the seeds of the fuzzers of safetensors and external data.
+"""Writes the seeds of the fuzzers of safetensors, external data and arrays in archives.
 
   /usr/bin/python3 tests/fuzz/make_seeds.py
 """
@@ -106,5 +106,18 @@ def make_external():
         write("corpus/external", name, data)
 
 
+def npy(descr, shape, data):
+    text = "{'descr': '%s', 'fortran_order': False, 'shape': %s, }" % (descr, shape)
+    text += " " * (-(len(text) + 11) % 64) + "\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode() + data
+
+
+def make_npz():
+    """Two arrays that the fuzzer puts into an archive."""
+    first = npy("<f4", "(3,)", struct.pack("<3f", 0, 1, 2))
+    write("corpus/npz", "members", bytes([len(first)]) + first + npy("<i8", "(1, 2)", bytes(16)))
+
+
 make_safetensors()
 make_external()
+make_npz()
