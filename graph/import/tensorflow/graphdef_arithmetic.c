@@ -5,6 +5,7 @@
 #include "base/integer.h"
 #include "graph/import/tensorflow/graphdef_broadcast.h"
 #include "graph/import/tensorflow/graphdef_mapping.h"
+#include "graph/import/tensorflow/graphdef_random.h"
 
 static const char *arithmetic_op(const pen_graphdef_draft *draft) {
     return pen_graphdef_draft_mapping(draft)->op_name;
@@ -166,6 +167,12 @@ static pen_status convert_binary(pen_graphdef_draft *draft) {
                     is_first);
 }
 
+static pen_status convert_mul(pen_graphdef_draft *draft) {
+    bool is_dropout;
+    PEN_TRY(pen_graphdef_dropout_convert(draft, 1, 0, &is_dropout));
+    return is_dropout ? PEN_OK : convert_binary(draft);
+}
+
 static pen_status convert_squared_difference(pen_graphdef_draft *draft) {
     bool is_first;
     pen_graphdef_value operands[2], difference;
@@ -240,6 +247,9 @@ static pen_status convert_add_n(pen_graphdef_draft *draft) {
 static pen_status convert_select(pen_graphdef_draft *draft) {
     pen_graphdef_value operands[3], result;
     uint32_t condition_rank, rank;
+    bool is_dropout;
+    PEN_TRY(pen_graphdef_dropout_convert(draft, 0, 1, &is_dropout));
+    if (is_dropout) return PEN_OK;
     for (uint32_t i = 0; i < 3; i++) {
         PEN_TRY(pen_graphdef_operand(draft, i, &operands[i]));
     }
@@ -467,7 +477,7 @@ static const pen_graphdef_mapping arithmetic_mappings[] = {
     {.op = "Merge", .convert = convert_pass},
     {.op = "Min", .op_name = "reduce_min", .convert = convert_reduce, .evaluate = evaluate_reduce},
     {.op = "Minimum", .op_name = "min", .convert = convert_binary, .evaluate = evaluate_binary},
-    {.op = "Mul", .op_name = "mul", .convert = convert_binary, .evaluate = evaluate_binary},
+    {.op = "Mul", .op_name = "mul", .convert = convert_mul, .evaluate = evaluate_binary},
     {.op = "Neg", .op_name = "neg", .convert = convert_unary, .evaluate = evaluate_negative},
     TRUTH("NotEqual", NULL, convert_not_equal),
     {.op = "PlaceholderWithDefault", .convert = convert_pass},

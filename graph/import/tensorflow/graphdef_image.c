@@ -5,6 +5,7 @@
 
 #include "base/integer.h"
 #include "graph/import/tensorflow/graphdef_broadcast.h"
+#include "graph/op.h"
 
 typedef struct image_window {
     bool is_last; // channels are
@@ -117,6 +118,50 @@ static pen_status image_emit_window(pen_graphdef_draft *draft, const image_windo
     return pen_graphdef_image_emit(draft, emission, window->is_last);
 }
 
+// ---- pads before a convolution
+
+// The node that pads an image with zeros, in one copy, and its pads, of channels first. NULL: the
+// value is not of that kind.
+static const pen_node *image_padding_node(const pen_graph *graph, pen_value_id value,
+                                          int64_t out_pads[8]) {
+    uint32_t count = 0;
+    const int64_t *pads;
+    if (!pen_value_is(value) || pen_graph_value(graph, value)->kind != PEN_VALUE_COMPUTED) {
+        return NULL;
+    }
+    const pen_node *node = pen_graph_node(graph, pen_graph_value(graph, value)->producer);
+    if (strcmp(node->op->name, "pad") != 0 || node->input_count != 2) return NULL;
+    if (strcmp(pen_node_text(node, "mode"), "constant") != 0) return NULL;
+    pen_status_ignore(pen_value_read_ints(graph, node->inputs[1], &count, &pads),
+                      "pads that are not constant stay where they are");
+    if (count != 8) return NULL;
+    memcpy(out_pads, pads, 8 * sizeof *pads);
+    const bool is_spatial = pads[0] == 0 && pads[1] == 0 && pads[4] == 0 && pads[5] == 0;
+    for (uint32_t i = 0; i < 8; i++) {
+        if (pads[i] < 0 || pads[i] > 1 << 20) return NULL;
+    }
+    return is_spatial ? node : NULL;
+}
+
+// A convolution pads by itself what was padded with zeros before it.
+static void image_take_pads(const pen_graphdef_draft *draft, image_window *window,
+                            pen_graphdef_value *x) {
+    pen_graphdef_value inner;
+    int64_t pads[8] = {0}, others[8];
+    if (strcmp(window->auto_pad, "NOTSET") != 0) return;
+    for (uint32_t copy = 0; copy < PEN_GRAPHDEF_COPIES; copy++) {
+        const pen_node *node = image_padding_node(pen_graphdef_draft_graph(draft, copy),
+                                                  x->in[copy], copy == 0 ? pads : others);
+        if (node == NULL || (copy > 0 && memcmp(pads, others, sizeof pads) != 0)) return;
+        inner.in[copy] = node->inputs[0];
+    }
+    *x = inner;
+    window->pads[0] += pads[2];
+    window->pads[1] += pads[3];
+    window->pads[2] += pads[6];
+    window->pads[3] += pads[7];
+}
+
 // ---- convolutions
 
 // `operands`: the images and the filter, in our order of axes. `own`: an attribute of the op alone.
@@ -146,6 +191,7 @@ static pen_status convert_conv(pen_graphdef_draft *draft) {
     pen_graphdef_value operands[2], filter;
     PEN_TRY(image_window_read(draft, &window));
     PEN_TRY(pen_graphdef_image_operand(draft, 0, window.is_last, &operands[0]));
+    image_take_pads(draft, &window, &operands[0]);
     PEN_TRY(pen_graphdef_operand(draft, 1, &filter));
     const int64_t channels = image_dimension(draft, &operands[0], 1);
     const int64_t seen = image_dimension(draft, &filter, 2);
@@ -167,6 +213,7 @@ static pen_status convert_depthwise(pen_graphdef_draft *draft) {
     pen_shape shape;
     PEN_TRY(image_window_read(draft, &window));
     PEN_TRY(pen_graphdef_image_operand(draft, 0, window.is_last, &operands[0]));
+    image_take_pads(draft, &window, &operands[0]);
     PEN_TRY(pen_graphdef_operand(draft, 1, &filter));
     PEN_TRY(pen_graphdef_value_shape(draft, &filter, &shape));
     if (shape.rank != 4 || shape.dims[0] < 1 || shape.dims[1] < 1 || shape.dims[2] < 1) {

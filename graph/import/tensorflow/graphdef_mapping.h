@@ -68,10 +68,13 @@ typedef struct pen_graphdef_family {
 extern const pen_graphdef_family pen_graphdef_arithmetic; // graphdef_arithmetic.c
 extern const pen_graphdef_family pen_graphdef_images;     // graphdef_image.c
 extern const pen_graphdef_family pen_graphdef_lists;      // graphdef_list.c
+extern const pen_graphdef_family pen_graphdef_losses;     // graphdef_loss.c
 extern const pen_graphdef_family pen_graphdef_movement;   // graphdef_movement.c
 extern const pen_graphdef_family pen_graphdef_norms;      // graphdef_norm.c
 extern const pen_graphdef_family pen_graphdef_products;   // graphdef_product.c
+extern const pen_graphdef_family pen_graphdef_randoms;    // graphdef_random.c
 extern const pen_graphdef_family pen_graphdef_shapes;     // graphdef_shape.c
+extern const pen_graphdef_family pen_graphdef_volumes;    // graphdef_volume.c
 
 // ---- what is read
 const pen_graphdef_node *pen_graphdef_draft_node(const pen_graphdef_draft *draft);

@@ -58,6 +58,44 @@ static void layers_are_normalised_as_keras_does(void **state) {
     check_three_ways(MODELS "normed.pb", "normed", &options, 3);
 }
 
+static void what_is_picked_written_and_lost_is_tensorflows(void **state) {
+    (void)state;
+    static const pen_import_options plain;
+    check_three_ways(MODELS "picked.pb", "picked", &plain, 4);
+}
+
+static uint32_t count_op(const pen_model *model, const char *op) {
+    uint32_t count = 0;
+    for (uint32_t n = 0; n < pen_graph_node_count(model->graph); n++) {
+        count += strcmp(pen_graph_node(model->graph, (pen_node_id){n})->op->name, op) == 0 ? 1 : 0;
+    }
+    return count;
+}
+
+static void volumes_and_blocks_are_tensorflows(void **state) {
+    (void)state;
+    static const pen_import_options plain;
+    check_three_ways(MODELS "volumes.pb", "volumes", &plain, 2);
+    pen_model *model = tensorflow_open(MODELS "volumes.pb", NULL);
+    assert_int_equal(count_op(model, "conv"), 2);
+    for (uint32_t n = 0; n < pen_graph_node_count(model->graph); n++) {
+        const pen_node *node = pen_graph_node(model->graph, (pen_node_id){n});
+        if (strcmp(node->op->name, "conv") != 0) continue;
+        const pen_node_id maker = pen_graph_value(model->graph, node->inputs[0])->producer;
+        assert_string_not_equal(pen_graph_node(model->graph, maker)->op->name, "pad");
+    }
+    pen_model_destroy(model);
+}
+
+static void dropout_is_found_in_random_numbers(void **state) {
+    (void)state;
+    const pen_import_options trains = {.dropout_trains = true};
+    pen_model *model = tensorflow_open(MODELS "dropped.pb", &trains);
+    assert_int_equal(count_op(model, "dropout"), 1);
+    pen_model_destroy(model);
+    tensorflow_check(tensorflow_open(MODELS "dropped.pb", NULL), "dropped", 4);
+}
+
 static void batch_normalization_uses_what_it_has_learnt(void **state) {
     (void)state;
     tensorflow_check(tensorflow_open(MODELS "normalized", NULL), "normalized", 8);
@@ -200,6 +238,9 @@ int main(void) {
         cmocka_unit_test(images_give_what_tensorflow_gives),
         cmocka_unit_test(tokens_give_what_tensorflow_gives),
         cmocka_unit_test(layers_are_normalised_as_keras_does),
+        cmocka_unit_test(what_is_picked_written_and_lost_is_tensorflows),
+        cmocka_unit_test(volumes_and_blocks_are_tensorflows),
+        cmocka_unit_test(dropout_is_found_in_random_numbers),
         cmocka_unit_test(batch_normalization_uses_what_it_has_learnt),
         cmocka_unit_test(outputs_are_what_nobody_reads),
         cmocka_unit_test(a_constant_condition_takes_one_branch),

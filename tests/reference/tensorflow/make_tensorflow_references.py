@@ -223,6 +223,53 @@ def normed():
     freeze("normed", function, [("x", random.normal(size=(3, 6, 8)).astype(np.float32))])
 
 
+def picked(x, ids):
+    """Losses, the largest, truths, what is written and what is turned round."""
+    values, places = tf.math.top_k(x, 3)
+    sparse = tf.nn.sparse_softmax_cross_entropy_with_logits(ids, x)
+    dense = tf.nn.softmax_cross_entropy_with_logits(tf.nn.softmax(x * 2.0), x)
+    some = tf.cast(tf.reduce_any(x > 1.0, axis=1), tf.float32)
+    every = tf.cast(tf.reduce_all(x > -1.5, axis=[0], keepdims=True), tf.float32)
+    bounded = tf.clip_by_value(x, -0.5, 0.75)
+    ratio = tf.math.divide_no_nan(x, tf.nn.relu(x - 0.5))
+    written = tf.scatter_nd([[1], [3], [1]], tf.transpose(x)[:3],
+                            tf.stack([5, tf.shape(x)[0]]))
+    changed = tf.tensor_scatter_nd_update(bounded[0], [[2], [0]], [9.0, 8.0])
+    changed = tf.tensor_scatter_nd_add(changed, [[2], [2]], [1.0, 2.0])
+    around = tf.reverse(x, axis=[1])
+    return [values, tf.cast(places, tf.float32), sparse, dense, some, every, bounded, ratio,
+            written, changed, around, tf.nn.l2_loss(x)]
+
+
+def volumes(x):
+    """Convolutions and pools of three dimensions, and images that are cut into blocks."""
+    y = tf.nn.conv3d(x, VOLUME["a"], [1, 1, 2, 1, 1], "SAME")
+    y = tf.nn.max_pool3d(y, 2, 1, "VALID")
+    y = tf.nn.avg_pool3d(y, [1, 2, 2], [1, 2, 2], "SAME")
+    image = tf.reduce_sum(x, axis=1)
+    cut = tf.space_to_batch_nd(image, [2, 3], [[1, 0], [0, 1]])
+    whole = tf.batch_to_space(tf.tanh(cut), [2, 3], [[0, 1], [2, 0]])
+    padded = tf.pad(image, [[0, 0], [1, 2], [0, 1], [0, 0]])
+    return y, cut, whole, tf.nn.conv2d(padded, VOLUME["b"], 2, "VALID")
+
+
+def dropped():
+    """A graph of training: with dropout, whose results here are those without."""
+    dropout = tf.keras.layers.Dropout(0.25)
+    x = random.normal(size=(4, 8)).astype(np.float32)
+    first, last = weight(8, 6), weight(6, 3)
+
+    def function(x, training):
+        y = dropout(tf.tanh(tf.matmul(x, first)), training=training)
+        return tf.matmul(y, last)
+    concrete = tf.function(lambda x: function(x, True)).get_concrete_function(
+        tf.TensorSpec([None, 8], tf.float32, name="x"))
+    with open(os.path.join(HERE, "dropped.pb"), "wb") as file:
+        file.write(concrete.graph.as_graph_def().SerializeToString(deterministic=True))
+    write("dropped", "input", [x])
+    write("dropped", "output", [function(x, False)])
+
+
 IMAGE = {
     "a": weight(3, 3, 3, 4), "a_bias": weight(4), "scale": weight(4), "offset": weight(4),
     "mean": weight(4), "variance": np.abs(weight(4)) + 0.5, "deep": weight(3, 3, 4, 2),
@@ -230,6 +277,7 @@ IMAGE = {
     "out": weight(264, 6, scale=0.1), "head": weight(5, 6),
 }
 TEXT = {"table": weight(20, 8), "gamma": weight(8), "beta": weight(8), "qkv": weight(8, 24)}
+VOLUME = {"a": weight(2, 3, 3, 2, 4), "b": weight(2, 3, 2, 3)}
 
 
 def main():
@@ -242,6 +290,10 @@ def main():
     trained()
     public()
     normed()
+    freeze("picked", picked, [("x", random.normal(size=(4, 5)).astype(np.float32)),
+                              ("ids", random.integers(0, 5, size=4).astype(np.int64))])
+    freeze("volumes", volumes, [("x", random.normal(size=(2, 3, 5, 8, 2)).astype(np.float32))])
+    dropped()
 
 
 if __name__ == "__main__":
