@@ -8,7 +8,7 @@
 #define BODY_STEPS_LIMIT 512 // nodes looked at for one question
 
 typedef struct body_work {
-    uint64_t node_count; // of all parts so far
+    uint64_t node_count; // that all parts so far have room for
 } body_work;
 
 static bool body_is(const pen_graphdef_node *node, const char *op) {
@@ -115,8 +115,8 @@ static pen_status body_part(pen_graphdef_flat *from, const pen_graphdef_node *co
     PEN_TRY(PEN_NEW(from->arena, 1, &graph));
     PEN_TRY(PEN_NEW(from->arena, 1, &part->flat));
     PEN_TRY(body_part_graph(from, control, function, graph));
-    PEN_TRY(pen_graphdef_flatten(graph, from->arena, part->flat));
-    work->node_count += part->flat->count;
+    PEN_TRY(pen_graphdef_flatten_part(from, graph, part->flat));
+    work->node_count += part->flat->capacity;
     if (work->node_count > PEN_INLINED_NODES_LIMIT) {
         return pen_error(PEN_INVALID_INPUT, "loops lead to more than %u nodes",
                          PEN_INLINED_NODES_LIMIT);
@@ -127,7 +127,9 @@ static pen_status body_part(pen_graphdef_flat *from, const pen_graphdef_node *co
     for (uint32_t a = 0; a < part->argument_count; a++) {
         part->arguments[a] = a; // the arguments stand first in the list
     }
-    return body_prepare(part, depth + 1, work);
+    const pen_status status = body_prepare(part, depth + 1, work);
+    from->inlined_bytes = part->flat->inlined_bytes;
+    return status;
 }
 
 // ---- controls

@@ -27,6 +27,12 @@ static void control_give(pen_graphdef_importer *inner, pen_graphdef_result *cons
 
 static pen_status control_budget(pen_graphdef_importer *inner) {
     inner->totals->round_nodes += inner->body->order.count;
+    inner->totals->round_bytes += inner->body->order.count * (uint64_t)strlen(inner->prefix);
+    if (inner->totals->round_bytes > PEN_INLINED_BYTES_LIMIT) {
+        return pen_error(PEN_UNSUPPORTED,
+                         "the rounds of the model's loops lead to names of more than %u bytes",
+                         PEN_INLINED_BYTES_LIMIT);
+    }
     if (inner->totals->round_nodes <= PEN_INLINED_NODES_LIMIT) return PEN_OK;
     return pen_error(PEN_UNSUPPORTED, "the rounds of the model's loops lead to more than %u nodes",
                      PEN_INLINED_NODES_LIMIT);
@@ -105,9 +111,9 @@ static void control_find_kept(pen_graphdef_importer *round, const bool *kept_arg
 typedef struct control_loop {
     pen_graphdef_draft *draft;
     pen_graphdef_importer condition, round;
-    uint32_t count; // of what the loop carries
-    bool *is_kept;  // [count]
-    pen_graphdef_result **state;
+    uint32_t count;                      // of what the loop carries
+    bool *is_kept;                       // [count]
+    pen_graphdef_result **state, **next; // [count]
     uint32_t round_count;
 } control_loop;
 
@@ -138,18 +144,18 @@ static pen_status loop_goes_on(control_loop *loop, bool *out_goes_on) {
 }
 
 static pen_status loop_round(control_loop *loop) {
-    pen_graphdef_result **next;
+    pen_graphdef_result **next = loop->next;
     PEN_TRY(pen_arena_format(loop->round.arena, &loop->round.prefix, "%s/%u",
                              loop->draft->node->name, loop->round_count));
     for (uint32_t a = 0; a < loop->count; a++) {
         control_give(&loop->round, loop->state, a);
     }
     PEN_TRY(control_run(&loop->round, false));
-    PEN_TRY(PEN_NEW(loop->round.arena, (size_t)loop->count + 1, &next));
     for (uint32_t i = 0; i < loop->count; i++) {
         next[i] = loop->state[i];
         if (!loop->is_kept[i]) PEN_TRY(control_output(&loop->round, i, &next[i]));
     }
+    loop->next = loop->state;
     loop->state = next;
     loop->round_count++;
     return PEN_OK;
@@ -176,6 +182,7 @@ static pen_status loop_open(pen_graphdef_importer *outer, const pen_graphdef_con
     PEN_TRY(control_arguments(&loop->round));
     PEN_TRY(PEN_NEW(outer->arena, (size_t)loop->count + 1, &loop->is_kept));
     PEN_TRY(PEN_NEW(outer->arena, (size_t)loop->count + 1, &loop->state));
+    PEN_TRY(PEN_NEW(outer->arena, (size_t)loop->count + 1, &loop->next));
     for (uint32_t i = 0; i < loop->count; i++) {
         loop->state[i] = loop->draft->operands[i];
         loop->is_kept[i] = control_passed(round, i) == i;

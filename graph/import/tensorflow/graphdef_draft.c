@@ -3,7 +3,10 @@
 #include <string.h>
 
 #include "base/integer.h"
+#include "base/limits.h"
 #include "graph/op.h"
+
+#define DRAFT_NODES_LIMIT (2 * PEN_INLINED_NODES_LIMIT) // of the graph that is made
 
 const pen_graphdef_node *pen_graphdef_draft_node(const pen_graphdef_draft *draft) {
     return draft->node;
@@ -117,6 +120,10 @@ static pen_status draft_output_names(const pen_graphdef_draft *draft,
 pen_status pen_graphdef_emit(pen_graphdef_draft *draft, const pen_graphdef_emission *emission,
                              pen_graphdef_value *out_values) {
     const char *name = draft->node->name;
+    if (pen_graph_node_count(draft->graphs[0]) >= DRAFT_NODES_LIMIT) {
+        return pen_error(PEN_UNSUPPORTED, "the model comes to more than %u operators",
+                         DRAFT_NODES_LIMIT);
+    }
     if (emission->suffix != NULL) {
         PEN_TRY(pen_arena_format(draft->arena, &name, "%s/%s", name, emission->suffix));
     }

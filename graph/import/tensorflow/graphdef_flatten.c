@@ -306,6 +306,14 @@ static pen_status flatten_conditionals(pen_graphdef_flat *flat) {
     return PEN_OK;
 }
 
+static pen_status flatten_nodes(pen_graphdef_flat *flat) {
+    for (uint32_t n = 0; n < flat->source->node_count; n++) {
+        PEN_TRY(flatten_add(flat, &flat->source->nodes[n], 0));
+    }
+    PEN_TRY(flatten_calls(flat, 0));
+    return flatten_conditionals(flat);
+}
+
 pen_status pen_graphdef_flatten(const pen_graphdef *graph, pen_arena *arena,
                                 pen_graphdef_flat *out_flat) {
     pen_graphdef_flat *flat = out_flat;
@@ -320,11 +328,21 @@ pen_status pen_graphdef_flatten(const pen_graphdef *graph, pen_arena *arena,
         }
         PEN_TRY(pen_name_map_add(&flat->functions, name, f));
     }
-    for (uint32_t n = 0; n < graph->node_count; n++) {
-        PEN_TRY(flatten_add(flat, &graph->nodes[n], 0));
-    }
-    PEN_TRY(flatten_calls(flat, 0));
-    return flatten_conditionals(flat);
+    return flatten_nodes(flat);
+}
+
+pen_status pen_graphdef_flatten_part(pen_graphdef_flat *whole, const pen_graphdef *graph,
+                                     pen_graphdef_flat *out_flat) {
+    pen_graphdef_flat *flat = out_flat;
+    *flat = (pen_graphdef_flat){.arena = whole->arena,
+                                .source = graph,
+                                .functions = whole->functions,
+                                .function_sizes = whole->function_sizes,
+                                .inlined_bytes = whole->inlined_bytes};
+    pen_name_map_init(&flat->index, flat->arena);
+    const pen_status status = flatten_nodes(flat);
+    whole->inlined_bytes = flat->inlined_bytes;
+    return status;
 }
 
 // ---- truths

@@ -48,6 +48,11 @@ PEN_NODISCARD pen_status pen_graphdef_flatten(const pen_graphdef *graph, pen_are
 PEN_NODISCARD pen_status pen_graphdef_flat_add(pen_graphdef_flat *flat,
                                                const pen_graphdef_node *node);
 
+// The same for a graph of the functions of `whole`: a part of it. What both inline counts together.
+PEN_NODISCARD pen_status pen_graphdef_flatten_part(pen_graphdef_flat *whole,
+                                                   const pen_graphdef *graph,
+                                                   pen_graphdef_flat *out_flat);
+
 // The node of that name; UINT32_MAX when there is none.
 uint32_t pen_graphdef_flat_find(const pen_graphdef_flat *flat, const char *name);
 

@@ -6,7 +6,7 @@
 #include "graph/import/tensorflow/graphdef_resolve.h"
 
 #define FRAMES_LIMIT 1024              // loops of a graph
-#define FRAMES_VISITS_LIMIT (1u << 28) // nodes looked at, for all loops
+#define FRAMES_VISITS_LIMIT (1u << 24) // nodes looked at, for all loops
 
 // What a loop carries from round to round: Merge(Enter, NextIteration), and the Switch after it.
 // What it only reads is an Enter alone.
@@ -23,7 +23,19 @@ typedef struct frame {
     frame_variable *variables; // [count]
     uint32_t *argument;        // [flat's count], of Merge, Switch and Enter: which variable, plus 1
     uint8_t *seen;             // [flat's count]
+    uint32_t *stack;           // [flat's count]
+    pen_graphdef_input *values; // [count], after a round
 } frame;
+
+// The lists of a frame, with room for every node that the graph may come to have: all loops use
+// them, one after the other.
+static pen_status frame_make_room(frame *f, size_t node_count) {
+    PEN_TRY(PEN_NEW(f->flat->arena, node_count, &f->variables));
+    PEN_TRY(PEN_NEW(f->flat->arena, node_count, &f->argument));
+    PEN_TRY(PEN_NEW(f->flat->arena, node_count, &f->seen));
+    PEN_TRY(PEN_NEW(f->flat->arena, node_count, &f->values));
+    return PEN_NEW(f->flat->arena, node_count, &f->stack);
+}
 
 static bool frame_is(const pen_graphdef_node *node, const char *op) {
     if (strcmp(node->op, op) == 0) return true;
@@ -80,13 +92,8 @@ static void frame_number(frame *f, uint32_t index) {
 static pen_status frame_read(frame *f) {
     const pen_graphdef_node *nodes = f->flat->nodes;
     const uint32_t count = f->flat->count;
-    uint32_t capacity = 0;
-    for (uint32_t n = 0; n < count; n++) {
-        const bool is_part = frame_owns_split(f, &nodes[n]) || frame_is(&nodes[n], "Enter");
-        capacity += is_part ? 1 : 0;
-    }
-    PEN_TRY(PEN_NEW(f->flat->arena, (size_t)capacity + 1, &f->variables));
-    PEN_TRY(PEN_NEW(f->flat->arena, count, &f->argument));
+    f->count = 0;
+    memset(f->argument, 0, count * sizeof *f->argument);
     f->name = nodes[f->condition].name;
     for (uint32_t n = 0; n < count; n++) {
         if (!frame_owns_split(f, &nodes[n])) continue;
@@ -111,9 +118,8 @@ static pen_status frame_read(frame *f) {
 
 // Marks what `input` depends on, up to the loop's variables. *out_is_blocked: another loop is in
 // the way, which must be folded before.
-static pen_status frame_mark(frame *f, const pen_graphdef_input *input, uint32_t *stack,
-                             bool *out_is_blocked) {
-    uint32_t depth = 0;
+static pen_status frame_mark(frame *f, const pen_graphdef_input *input, bool *out_is_blocked) {
+    uint32_t *stack = f->stack, depth = 0;
     const uint32_t root = frame_find(f, input);
     if (root == UINT32_MAX) return frame_incomplete(f, &f->flat->nodes[f->condition]);
     if (f->argument[root] != 0 || f->seen[root] != 0) return PEN_OK;
@@ -171,15 +177,13 @@ static pen_status frame_function(frame *f, const char *what, uint32_t count,
                                  const pen_graphdef_input *values, pen_graphdef_function *function,
                                  bool *out_is_blocked) {
     pen_graphdef_flat *flat = f->flat;
-    uint32_t *stack;
     *function = (pen_graphdef_function){.argument_count = f->count, .result_count = count};
-    PEN_TRY(PEN_NEW(flat->arena, flat->count, &f->seen));
-    PEN_TRY(PEN_NEW(flat->arena, flat->count, &stack));
-    PEN_TRY(pen_arena_format(flat->arena, &function->name, "%s of loop %s", what, f->name));
+    memset(f->seen, 0, flat->count);
     for (uint32_t i = 0; i < count && !*out_is_blocked; i++) {
-        PEN_TRY(frame_mark(f, &values[i], stack, out_is_blocked));
+        PEN_TRY(frame_mark(f, &values[i], out_is_blocked));
     }
     if (*out_is_blocked) return PEN_OK;
+    PEN_TRY(pen_arena_format(flat->arena, &function->name, "%s of loop %s", what, f->name));
     PEN_TRY(PEN_NEW(flat->arena, f->count, &function->arguments));
     for (uint32_t a = 0; a < f->count; a++) {
         PEN_TRY(pen_arena_format(flat->arena, &function->arguments[a], "variable %u", a));
@@ -198,10 +202,15 @@ static pen_status frame_add_functions(frame *f, const pen_graphdef_function *add
     pen_graphdef_flat *flat = f->flat;
     pen_graphdef *source;
     pen_graphdef_function *functions;
+    uint64_t *sizes;
     const uint32_t before = flat->source->function_count;
     PEN_TRY(PEN_NEW(flat->arena, 1, &source));
     PEN_TRY(PEN_NEW(flat->arena, (size_t)before + count, &functions));
-    if (before > 0) memcpy(functions, flat->source->functions, before * sizeof *functions);
+    PEN_TRY(PEN_NEW(flat->arena, (size_t)before + count, &sizes));
+    if (before > 0) {
+        memcpy(functions, flat->source->functions, before * sizeof *functions);
+        memcpy(sizes, flat->function_sizes, before * sizeof *sizes);
+    }
     for (uint32_t i = 0; i < count; i++) {
         functions[before + i] = added[i];
         if (pen_name_map_find(&flat->functions, added[i].name) != PEN_NAME_MAP_NONE) {
@@ -213,6 +222,7 @@ static pen_status frame_add_functions(frame *f, const pen_graphdef_function *add
     source->functions = functions;
     source->function_count = before + count;
     flat->source = source;
+    flat->function_sizes = sizes;
     return PEN_OK;
 }
 
@@ -258,33 +268,32 @@ static pen_status frame_exits(frame *f, const char *loop, uint32_t count) {
     return PEN_OK;
 }
 
-static pen_status frame_fold(pen_graphdef_flat *flat, uint32_t condition, bool *out_is_folded) {
-    frame f = {.flat = flat, .condition = condition};
+static pen_status frame_fold(frame *f, bool *out_is_folded) {
+    pen_graphdef_flat *flat = f->flat;
+    const uint32_t condition = f->condition;
     pen_graphdef_function functions[2];
-    pen_graphdef_input *values;
     bool is_blocked = false;
     const char *loop;
     const uint32_t count = flat->count;
-    PEN_TRY(frame_read(&f));
+    PEN_TRY(frame_read(f));
     if (pen_graphdef_data_inputs(&flat->nodes[condition]) != 1) {
-        return frame_incomplete(&f, &flat->nodes[condition]);
+        return frame_incomplete(f, &flat->nodes[condition]);
     }
-    PEN_TRY(PEN_NEW(flat->arena, f.count, &values));
-    for (uint32_t i = 0; i < f.count; i++) {
-        const frame_variable *variable = &f.variables[i];
-        values[i] = (pen_graphdef_input){.node = flat->nodes[variable->enter].name};
-        if (variable->next != UINT32_MAX) values[i] = flat->nodes[variable->next].inputs[0];
+    for (uint32_t i = 0; i < f->count; i++) {
+        const frame_variable *variable = &f->variables[i];
+        f->values[i] = (pen_graphdef_input){.node = flat->nodes[variable->enter].name};
+        if (variable->next != UINT32_MAX) f->values[i] = flat->nodes[variable->next].inputs[0];
     }
-    PEN_TRY(frame_function(&f, "condition", 1, &flat->nodes[condition].inputs[0], &functions[0],
+    PEN_TRY(frame_function(f, "condition", 1, &flat->nodes[condition].inputs[0], &functions[0],
                            &is_blocked));
     if (!is_blocked) {
-        PEN_TRY(frame_function(&f, "body", f.count, values, &functions[1], &is_blocked));
+        PEN_TRY(frame_function(f, "body", f->count, f->values, &functions[1], &is_blocked));
     }
     *out_is_folded = !is_blocked;
     if (is_blocked) return PEN_OK;
-    PEN_TRY(frame_add_functions(&f, functions, 2));
-    PEN_TRY(frame_loop(&f, functions, &loop));
-    return frame_exits(&f, loop, count);
+    PEN_TRY(frame_add_functions(f, functions, 2));
+    PEN_TRY(frame_loop(f, functions, &loop));
+    return frame_exits(f, loop, count);
 }
 
 pen_status pen_graphdef_frames_fold(pen_graphdef_flat *flat) {
@@ -297,6 +306,8 @@ pen_status pen_graphdef_frames_fold(pen_graphdef_flat *flat) {
         }
         conditions[count++] = n;
     }
+    frame f = {.flat = flat};
+    if (count > 0) PEN_TRY(frame_make_room(&f, (size_t)flat->count + FRAMES_LIMIT));
     while (count > 0) { // the inner ones first
         uint32_t left = 0;
         for (uint32_t i = 0; i < count; i++) {
@@ -305,7 +316,8 @@ pen_status pen_graphdef_frames_fold(pen_graphdef_flat *flat) {
             if (visits > FRAMES_VISITS_LIMIT) {
                 return pen_error(PEN_UNSUPPORTED, "it has too many loops in too many nodes");
             }
-            PEN_TRY(frame_fold(flat, conditions[i], &is_folded));
+            f.condition = conditions[i];
+            PEN_TRY(frame_fold(&f, &is_folded));
             if (!is_folded) conditions[left++] = conditions[i];
         }
         if (left == count) {

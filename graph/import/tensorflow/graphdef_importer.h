@@ -23,6 +23,7 @@ typedef struct pen_graphdef_totals {
     uint32_t unfrozen_count;
     uint64_t splat_bytes;
     uint64_t round_nodes; // nodes of loops' rounds so far
+    uint64_t round_bytes; // what the rounds add to their names
     pen_graphdef_origin *origin;
     pen_graphdef_pins pins;
 } pen_graphdef_totals;
