@@ -70,6 +70,19 @@ typedef struct data_set {
     uint32_t input_count, output_count;
 } data_set;
 
+// The contents, aligned: in the file they may lie anywhere.
+static pen_status data_set_contents(data_set *set, const pen_onnx_tensor *tensor,
+                                    const void **out_data) {
+    const size_t bytes = pen_tensor_type_bytes(&tensor->type);
+    const void *contents;
+    char *copy;
+    PEN_TRY(pen_onnx_tensor_data(tensor, &set->files, set->arena, &contents));
+    PEN_TRY(PEN_NEW(set->arena, bytes, &copy));
+    if (bytes > 0) memcpy(copy, contents, bytes);
+    *out_data = copy;
+    return PEN_OK;
+}
+
 static pen_status data_set_read(data_set *set, const char *folder, const char *kind,
                                 pen_onnx_tensor *tensors, const void **data, uint32_t *out_count) {
     *out_count = 0;
@@ -83,7 +96,7 @@ static pen_status data_set_read(data_set *set, const char *folder, const char *k
         pen_protobuf_init(&message, bytes, length);
         PEN_TRY(pen_status_add_context(pen_onnx_tensor_open(&message, set->arena, &tensors[i]),
                                        "in the test's data"));
-        PEN_TRY(pen_onnx_tensor_data(&tensors[i], &set->files, set->arena, &data[i]));
+        PEN_TRY(data_set_contents(set, &tensors[i], &data[i]));
         *out_count = i + 1;
     }
     return PEN_OK;
