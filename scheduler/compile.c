@@ -1,6 +1,5 @@
 #include "scheduler/compile.h"
 
-#include <regex.h>
 #include <string.h>
 
 #include "device/reference/reference_evaluate.h"
@@ -10,6 +9,7 @@
 #include "graph/op.h"
 #include "graph/passes/build_gradients.h"
 #include "graph/passes/fold_transposes.h"
+#include "graph/passes/freeze_matching.h"
 #include "graph/passes/fuse_attention.h"
 #include "graph/passes/fuse_layers.h"
 #include "graph/passes/fuse_normalization.h"
@@ -74,55 +74,6 @@ static pen_status compile_import(compile_state *state) {
     state->program->pin_count = state->model->pin_count;
     state->program->microbatch_size = state->request->microbatch_size;
     return trains ? PEN_OK : pen_set_inference(state->graph);
-}
-
-// ---- freeze
-
-static pen_status compile_freeze_matching(compile_state *state, const regex_t *pattern) {
-    uint32_t matched = 0;
-    const char *example = "";
-    for (uint32_t v = 0; v < pen_graph_value_count(state->graph); v++) {
-        const pen_value *value = pen_graph_value(state->graph, (pen_value_id){v});
-        if (value->kind != PEN_VALUE_PARAMETER) continue;
-        example = value->name;
-        if (regexec(pattern, value->name, 0, NULL, 0) != 0) continue;
-        pen_graph_set_trainable(state->graph, (pen_value_id){v}, false);
-        matched++;
-    }
-    if (matched > 0) return PEN_OK;
-    return pen_error(PEN_NOT_FOUND, "freeze: no parameter matches '%s'; one is called '%s'",
-                     state->request->freeze, example);
-}
-
-// Batch normalizations whose running statistics match stay as they are, too.
-static pen_status compile_freeze_statistics(compile_state *state, const regex_t *pattern) {
-    for (uint32_t n = 0; n < pen_graph_node_count(state->graph); n++) {
-        const pen_node *node = pen_graph_node(state->graph, (pen_node_id){n});
-        if (strcmp(node->op->name, "batch_normalization") != 0) continue;
-        if (pen_node_int(node, "training_mode") == 0) continue;
-        const char *mean = pen_value_name(state->graph, node->inputs[3]);
-        const char *variance = pen_value_name(state->graph, node->inputs[4]);
-        if (regexec(pattern, mean, 0, NULL, 0) != 0) continue;
-        if (regexec(pattern, variance, 0, NULL, 0) != 0) continue;
-        PEN_TRY(pen_set_inference_normalization(state->graph, (pen_node_id){n}));
-    }
-    return PEN_OK;
-}
-
-static pen_status compile_freeze(compile_state *state) {
-    if (state->request->freeze == NULL) return PEN_OK;
-    regex_t pattern;
-    const int code = regcomp(&pattern, state->request->freeze, REG_EXTENDED | REG_NOSUB);
-    if (code != 0) {
-        char text[128];
-        regerror(code, &pattern, text, sizeof text);
-        return pen_error(PEN_INVALID_INPUT, "freeze: '%s' is not a regular expression: %s",
-                         state->request->freeze, text);
-    }
-    pen_status status = compile_freeze_matching(state, &pattern);
-    if (status == PEN_OK) status = compile_freeze_statistics(state, &pattern);
-    regfree(&pattern);
-    return status;
 }
 
 // ---- shapes
@@ -198,9 +149,11 @@ static pen_status compile_infer(compile_state *state) {
         .bindings = bindings, .binding_count = count, .evaluate = pen_reference_evaluate};
     const pen_status status = pen_infer_shapes(state->graph, &options);
     if (status == PEN_OK || state->model->batch_symbol != NULL) return status;
-    return pen_status_add_context(status,
-                                  "the model was exported with a fixed batch size, not %llu",
-                                  (unsigned long long)state->request->microbatch_size);
+    return pen_status_add_context(
+        status,
+        "the model was exported with a fixed batch size, not %llu: export "
+        "it with a dynamic one (in PyTorch, with dynamic_axes)",
+        (unsigned long long)state->request->microbatch_size);
 }
 
 // The dimensions from `first` on that are not 1.
@@ -574,7 +527,8 @@ static pen_status compile_run(compile_state *state) {
     // the model's fault, whatever the job says: no line of the job is blamed
     PEN_TRY(pen_check_parameter_types(state->graph));
     PEN_TRY(pen_check_input_types(state->graph));
-    PEN_TRY(compile_blame(state, PEN_COMPILE_PART_FREEZE, compile_freeze(state)));
+    PEN_TRY(compile_blame(state, PEN_COMPILE_PART_FREEZE,
+                          pen_freeze_matching(state->graph, state->request->freeze)));
     PEN_TRY(compile_blame(state, PEN_COMPILE_PART_INPUTS, compile_check_names(state)));
     PEN_TRY(compile_infer(state));
     PEN_TRY(compile_blame(state, PEN_COMPILE_PART_INPUTS, compile_check_inputs(state)));

@@ -97,6 +97,7 @@ static pen_status run_add_figure(run_table *table, const pen_engine_report *repo
                                    run_get(device, figure->measured_offset)};
         if (figures[0] < 0 && figures[1] < 0) continue;
         if (figure->is_of_process && !run_is_new_worker(report, d)) continue;
+        if (figure->is_of_process && figures[0] <= 0 && figures[1] <= 0) continue; // another's
         PEN_TRY(run_add(table, title, figure->is_of_process ? device->worker : device->name,
                         figure->is_bytes, figures));
         title = "";

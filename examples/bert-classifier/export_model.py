@@ -12,7 +12,8 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-VOCABULARY, LENGTH, WIDTH, HEADS, LAYERS, CLASSES = 2000, 40, 64, 4, 2, 6
+VOCABULARY, LENGTH, WIDTH, HEADS, LAYERS, CLASSES = 4000, 80, 64, 4, 2, 6
+DROPOUT = 0.3
 
 
 class Layer(nn.Module):
@@ -26,7 +27,7 @@ class Layer(nn.Module):
         self.wide = nn.Linear(WIDTH, 4 * WIDTH)
         self.narrow = nn.Linear(4 * WIDTH, WIDTH)
         self.norm2 = nn.LayerNorm(WIDTH)
-        self.dropout = nn.Dropout(0.1)
+        self.dropout = nn.Dropout(DROPOUT)
 
     @staticmethod
     def split(x):
@@ -46,13 +47,14 @@ class Bert(nn.Module):
         self.words = nn.Embedding(VOCABULARY, WIDTH)
         self.positions = nn.Embedding(LENGTH, WIDTH)
         self.norm = nn.LayerNorm(WIDTH)
+        self.dropout = nn.Dropout(DROPOUT)
         self.layers = nn.ModuleList(Layer() for _ in range(LAYERS))
         self.pooler = nn.Linear(WIDTH, WIDTH)
         self.classifier = nn.Linear(WIDTH, CLASSES)
 
     def forward(self, tokens, attention_mask):
         positions = torch.arange(tokens.shape[1]).unsqueeze(0)
-        x = self.norm(self.words(tokens) + self.positions(positions))
+        x = self.dropout(self.norm(self.words(tokens) + self.positions(positions)))
         mask = (1.0 - attention_mask[:, None, None, :].to(x.dtype)) * -10000.0
         for layer in self.layers:
             x = layer(x, mask)

@@ -3,7 +3,7 @@
 
   prepare.py [FOLDER]
 
-The first five classes go to FOLDER/source, for the trunk to learn from (600 of each); the others to
+The first five classes go to FOLDER/source, for the trunk to learn from (2000 of each); the others to
 FOLDER/target/train (60 of each) and FOLDER/target/eval (200 of each).
 """
 import gzip
@@ -50,7 +50,7 @@ def write(data, folder, classes, count):
 def main():
     folder = sys.argv[1] if len(sys.argv) > 1 else "."
     train, test = read("train"), read("t10k")
-    write(train, f"{folder}/source", range(5), 600)
+    write(train, f"{folder}/source", range(5), 2000)
     write(train, f"{folder}/target/train", range(5, 10), 60)
     write(test, f"{folder}/target/eval", range(5, 10), 200)
 
