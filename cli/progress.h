@@ -13,7 +13,6 @@ typedef struct pen_progress {
     bool is_quiet;
     double shown_seconds; // when the last line was written
     pen_metrics metrics;  // of the epoch
-    double step_wait_seconds;
     uint64_t step_count;
 } pen_progress;
 

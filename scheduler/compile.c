@@ -334,9 +334,9 @@ static pen_status compile_attach_loss(compile_state *state) {
     const char *mask_name = pen_model_find_mask(state->model, state->request->loss_output);
     if (mask_name != NULL) PEN_TRY(pen_graph_find_value(state->graph, mask_name, &mask));
     if (request->mode == PEN_COMPILE_TRAIN) PEN_TRY(compile_check_softmax(state, output));
-    PEN_TRY(pen_status_add_context(
-        pen_attach_masked_loss(state->graph, request->loss, output, mask, &loss),
-        "while attaching the loss"));
+    PEN_TRY(
+        pen_status_add_context(pen_attach_loss(state->graph, request->loss, output, mask, &loss),
+                               "while attaching the loss"));
     if (state->model->penalty != NULL) {
         PEN_TRY(pen_graph_find_value(state->graph, state->model->penalty, &penalty));
         PEN_TRY(pen_attach_penalty(state->graph, penalty, &loss.loss));

@@ -219,12 +219,7 @@ pen_status pen_attach_penalty(pen_graph *graph, pen_value_id penalty, pen_value_
 }
 
 pen_status pen_attach_loss(pen_graph *graph, pen_loss_kind kind, pen_value_id output,
-                           pen_attached_loss *out_loss) {
-    return pen_attach_masked_loss(graph, kind, output, PEN_VALUE_NONE, out_loss);
-}
-
-pen_status pen_attach_masked_loss(pen_graph *graph, pen_loss_kind kind, pen_value_id output,
-                                  pen_value_id mask, pen_attached_loss *out_loss) {
+                           pen_value_id mask, pen_attached_loss *out_loss) {
     *out_loss = (pen_attached_loss){PEN_VALUE_NONE, PEN_VALUE_NONE, PEN_VALUE_NONE};
     const pen_tensor_type *type = pen_value_type(graph, output);
     if (!pen_element_is_float(type->element)) {

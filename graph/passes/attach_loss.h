@@ -21,17 +21,12 @@ typedef struct pen_attached_loss {
     pen_value_id accuracy; // int64 scalar, right answers in the microbatch; NONE if not classes
 } pen_attached_loss;
 
-// `output` is a typed floating value of `graph`.
-//   INVALID_INPUT  the output's shape does not suit the loss
+// `output` is a typed floating value of `graph`. Where there is a `mask` (bool, of the output's
+// first dimensions; PEN_VALUE_NONE: none), only the targets count where it holds: the loss is the
+// mean over them, and `accuracy` as many right ones as there would be if all counted.
+//   INVALID_INPUT  the output's shape does not suit the loss, or the mask
 PEN_NODISCARD pen_status pen_attach_loss(pen_graph *graph, pen_loss_kind kind, pen_value_id output,
-                                         pen_attached_loss *out_loss);
-
-// The same of an output of which only the targets count where `mask` holds: bool, of the output's
-// first dimensions. The loss is the mean over those that count, and `accuracy` as many right ones
-// as there would be if all counted. INVALID_INPUT: the mask's shape does not suit the output's, too.
-PEN_NODISCARD pen_status pen_attach_masked_loss(pen_graph *graph, pen_loss_kind kind,
-                                                pen_value_id output, pen_value_id mask,
-                                                pen_attached_loss *out_loss);
+                                         pen_value_id mask, pen_attached_loss *out_loss);
 
 // Adds what regularizers say, a float32 number, to a loss.
 PEN_NODISCARD pen_status pen_attach_penalty(pen_graph *graph, pen_value_id penalty,

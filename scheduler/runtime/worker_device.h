@@ -60,7 +60,6 @@ typedef struct worker_device {
 
     // guarded by lock
     bool has_task;
-    uint32_t task_form;
     uint32_t task;
     uint64_t task_round;
     worker_send *sends; // [send_limit] a ring

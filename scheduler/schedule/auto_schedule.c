@@ -119,7 +119,6 @@ static pen_status auto_try_named(auto_search *search, pen_status *out_refusal) {
         PEN_TRY(status);
         PEN_TRY(auto_offer(search, schedule, &seconds));
         if (seconds >= search->report.best_named_seconds) continue;
-        search->report.best_named = generator->name;
         search->report.best_named_seconds = seconds;
     }
     return PEN_OK;

@@ -18,8 +18,7 @@ typedef struct pen_auto_options {
 #define PEN_AUTO_WORK 150000u // of the generator
 
 typedef struct pen_auto_report {
-    const char *best_named;    // NULL: none fits
-    double best_named_seconds; // INFINITY: none fits
+    double best_named_seconds; // of a schedule with a name; INFINITY: none fits
     double seconds;
     double lower_bound; // that no schedule of these stages can beat, memory or not
 } pen_auto_report;

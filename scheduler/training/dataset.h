@@ -130,7 +130,6 @@ typedef struct pen_dataset_info {
     const pen_dataset_field *inputs; // [input_count]
     const pen_dataset_field *labels; // NULL: no labels
     uint32_t class_count;            // 0: not known
-    const char *const *class_names;  // [class_count], or NULL if not known
     uint64_t skipped_count;          // images: files that are no pictures, and left out
     const char *skipped_path;        // the first of them; NULL: none
 } pen_dataset_info;
@@ -173,6 +172,5 @@ PEN_NODISCARD pen_status pen_dataset_check_finite(const pen_dataset *dataset,
 // below it. Does nothing if there are no labels, or they are float32.
 //   INVALID_INPUT  one is not; names the file, the example, and the index found
 PEN_NODISCARD pen_status pen_dataset_limit_classes(pen_dataset *dataset, uint32_t class_count);
-
 
 #endif // PEN_SCHEDULER_TRAINING_DATASET_H

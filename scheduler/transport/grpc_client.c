@@ -48,7 +48,7 @@ static void client_ended(void *owner, bool success) {
 void pen_grpc_client_call(pen_grpc_link *link) {
     pen_grpc *transport = link->transport;
     pen_grpc_link_set_state(link, PEN_GRPC_CALLING);
-    link->is_over = link->is_cancelled = link->is_half_closed = false;
+    link->is_over = link->is_cancelled = false;
     link->attempt_count += 1;
     // a new channel for each attempt: one that failed answers with its old failure for a while
     link->channel = grpc_channel_create(link->address,
@@ -95,37 +95,37 @@ static void client_status_text(const pen_grpc_link *link, char *out_text, size_t
 // What gRPC says of failures, and what it means.
 static const struct client_phrase {
     const char *text;
-    const char *meaning; // NULL: what stands behind the text
-    bool needs_tls, needs_none;
+    const char *meaning;
+    bool needs_tls; // else it is not that
 } client_phrases[] = {
-    {"Connection refused", "connection refused", false, false},
-    {"No route to host", "no route to the host", false, false},
-    {"Network is unreachable", "the network is unreachable", false, false},
-    {"Connection timed out", "the connection timed out", false, false},
-    {"connect() timed out", "the connection timed out", false, false},
-    {"FD shutdown", "the connection timed out", false, false},
-    {"Domain name not found", "the host's name is not known", false, false},
-    {"DNS resolution failed", "the host's name cannot be looked up", false, false},
-    {"keepalive watchdog timeout", "the peer did not answer for some seconds", false, false},
-    {"WRONG_VERSION_NUMBER", "TLS: the peer seems to speak without TLS", true, false},
-    {"wrong version number", "TLS: the peer seems to speak without TLS", true, false},
+    {"Connection refused", "connection refused", false},
+    {"No route to host", "no route to the host", false},
+    {"Network is unreachable", "the network is unreachable", false},
+    {"Connection timed out", "the connection timed out", false},
+    {"connect() timed out", "the connection timed out", false},
+    {"FD shutdown", "the connection timed out", false},
+    {"Domain name not found", "the host's name is not known", false},
+    {"DNS resolution failed", "the host's name cannot be looked up", false},
+    {"keepalive watchdog timeout", "the peer did not answer for some seconds", false},
+    {"WRONG_VERSION_NUMBER", "TLS: the peer seems to speak without TLS", true},
+    {"wrong version number", "TLS: the peer seems to speak without TLS", true},
     {"CERTIFICATE_VERIFY_FAILED",
-     "TLS: the peer's certificate is not of the authority 'tls: ca', or has expired", true, false},
+     "TLS: the peer's certificate is not of the authority 'tls: ca', or has expired", true},
     {"certificate verify failed",
-     "TLS: the peer's certificate is not of the authority 'tls: ca', or has expired", true, false},
-    {"not in peer certificate", "TLS: the peer's certificate is for another host", true, false},
-    {"handshake", "TLS: the handshake failed", true, false},
-    {"Handshake", "TLS: the handshake failed", true, false},
+     "TLS: the peer's certificate is not of the authority 'tls: ca', or has expired", true},
+    {"not in peer certificate", "TLS: the peer's certificate is for another host", true},
+    {"handshake", "TLS: the handshake failed", true},
+    {"Handshake", "TLS: the handshake failed", true},
     {"Socket closed",
      "the peer closed the connection; with TLS, its log says whether it refused "
      "our certificate",
-     true, false},
+     true},
     {"Connection reset by peer",
      "the peer reset the connection; with TLS, its log says whether it "
      "refused our certificate",
-     true, false},
-    {"Socket closed", "the peer closed the connection", false, false},
-    {"Connection reset by peer", "the peer closed the connection", false, false},
+     true},
+    {"Socket closed", "the peer closed the connection", false},
+    {"Connection reset by peer", "the peer closed the connection", false},
 };
 
 // The failure of a connection, in few words.

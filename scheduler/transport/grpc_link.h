@@ -66,7 +66,6 @@ struct pen_grpc_link {
     uint32_t attempt_count;
     uint32_t alike_count;              // attempts in a row that failed for the same reason
     char failure[PEN_WIRE_TEXT_LIMIT]; // of the last attempt
-    bool is_half_closed;               // the other end said that it sends no more
     bool is_over;                      // the call is
     bool is_adopted;                   // one of the transport's links
     bool is_cancelled;

@@ -194,7 +194,6 @@ static pen_status receive_envelope(pen_grpc_link *link) {
     case PEN_WIRE_FAREWELL: {
         char reason[PEN_WIRE_TEXT_LIMIT];
         pen_wire_copy_text(pieces, envelope.farewell.reason, reason, sizeof reason);
-        link->is_half_closed = true;
         pen_grpc_link_down(link,
                            pen_error(pen_wire_code_read(envelope.farewell.code),
                                      "peer %u closed the link: %s", link->peer, reason),
@@ -211,7 +210,6 @@ static void receive_end(pen_grpc_link *link) {
     if (grpc_call_failed_before_recv_message(link->call) != 0) {
         return; // it broke: that the call is over follows, too
     }
-    link->is_half_closed = true;
     pen_grpc_link_down(link, pen_error(PEN_UNAVAILABLE, "peer %u closed the link", link->peer),
                        true);
 }

@@ -269,7 +269,8 @@ cut_model cut_model_make(pen_arena *arena, cut_model_kind kind, uint64_t seed, b
     const pen_value_id output = model_body(&b, kind);
     CHECK_OK(pen_graph_add_output(b.graph, output));
     pen_attached_loss loss;
-    CHECK_OK(pen_attach_loss(b.graph, PEN_LOSS_SOFTMAX_CROSS_ENTROPY, output, &loss));
+    CHECK_OK(
+        pen_attach_loss(b.graph, PEN_LOSS_SOFTMAX_CROSS_ENTROPY, output, PEN_VALUE_NONE, &loss));
     const pen_value_id weight = graph_value_of(b.graph, "loss_weight", PEN_VALUE_SCALAR,
                                                pen_value_type(b.graph, loss.loss));
     pen_gradients *gradients;

@@ -233,8 +233,6 @@ static void reads_a_folder_of_classes(void **state) {
     const pen_dataset_info *info = pen_dataset_get_info(dataset);
     assert_int_equal(info->example_count, 4);
     assert_int_equal(info->class_count, 3);
-    assert_string_equal(info->class_names[0], "ants");
-    assert_string_equal(info->class_names[2], "dogs");
     assert_int_equal(info->inputs[0].shape[0], 3);
     assert_int_equal(info->inputs[0].shape[1], 2);
     assert_int_equal(info->inputs[0].shape[2], 3);
