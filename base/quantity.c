@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/status.h"
-
 #define QUANTITY_NUMBER_BYTES 64 // no number worth writing is longer
 
 typedef struct quantity_unit {

@@ -5,7 +5,6 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/log.h"
 #include "base/machine.h"
 #include "cli/command.h"
 #include "partition/strategies/strategies.h"

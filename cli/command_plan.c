@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "cli/command.h"
 #include "cli/training_job.h"
 #include "partition/plan_dump.h"

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "base/limits.h"
 #include "cli/command.h"
 #include "cli/model_view.h"
 #include "cli/training_job.h"

@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 
 #include "base/file.h"
-#include "base/integer.h"
 #include "base/interrupt.h"
 #include "base/log.h"
 #include "base/machine.h"

@@ -4,7 +4,6 @@
 // each lies; it is watched in grains, so that an output that takes over memory of a value that just
 // died is found to be warm.
 
-#include "base/integer.h"
 #include "device/measure_op.h"
 #include "graph/analysis/memory_plan.h"
 #include "graph/op.h"

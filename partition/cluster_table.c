@@ -3,7 +3,6 @@
 #include "partition/cluster_spec.h"
 
 #include "partition/cluster.h"
-#include "partition/constraint_match.h"
 
 #define CLUSTER_THREAD_COUNT_LIMIT 1024
 #define CLUSTER_RATE_LIMIT 1e21 // operations or bytes a second

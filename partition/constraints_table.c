@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#include "base/text.h"
 #include "partition/cluster.h"
 #include "partition/strategies/strategies.h"
 

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/name_map.h"
-#include "base/text.h"
 #include "partition/plan_place.h"
 #include "partition/plan_reasons.h"
 #include "partition/plan_value.h"

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/integer.h"
 #include "scheduler/training/safetensors.h"
 
 #define PARTS_ALIGNMENT 8 // of where ranges begin

@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
-
 #define PINS_NAME_BYTES 128
 #define PINS_NAMES_SHOWN 8
 

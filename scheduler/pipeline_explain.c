@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/text.h"
 #include "scheduler/local_engine.h"
 #include "scheduler/pipeline_state.h"
 #include "scheduler/runtime/run_wire.h"

@@ -5,7 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/machine.h"
 #include "scheduler/pipeline_state.h"
 #include "scheduler/planned_trace.h"
 #include "scheduler/runtime/run_wire.h"

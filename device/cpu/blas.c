@@ -10,8 +10,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/integer.h"
-
 #define BLAS_BUFFER_BYTES ((size_t)129 << 20) // for each thread, taken when it is loaded
 #define BLAS_WARM_UP_SIZE 128                 // above that of products for which no buffer is taken
 

@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include "device/cpu/cpu_layout.h"
-
 // Every family of device/cpu/kernels/, compiled once a level.
 // clang-format off
 #define CPU_FAMILIES(X)                                                                            \

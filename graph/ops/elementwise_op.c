@@ -6,7 +6,6 @@
 
 #include "graph/op_table.h"
 #include "graph/ops/elementwise_rule.h"
-#include "graph/ops/shape_rule.h"
 
 static pen_status elementwise_infer(pen_infer_context *context, uint32_t elements) {
     pen_tensor_type type = {.element = pen_infer_input(context, 0)->element};

@@ -11,7 +11,6 @@
 
 #include "graph/op_table.h"
 #include "graph/ops/elementwise_rule.h"
-#include "graph/ops/shape_rule.h"
 
 static pen_status gelu_check(const pen_infer_context *context) {
     const char *given = pen_node_text(pen_infer_node(context), "approximate");

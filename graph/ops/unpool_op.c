@@ -9,7 +9,6 @@
 
 #include <stddef.h>
 
-#include "base/integer.h"
 #include "graph/op_table.h"
 #include "graph/ops/elementwise_rule.h"
 #include "graph/ops/shape_rule.h"

@@ -2,7 +2,6 @@
 
 #include <stdlib.h>
 
-#include "base/integer.h"
 #include "graph/op.h"
 #include "graph/passes/cut_twins.h"
 

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/memory.h"
 #include "scheduler/runtime/coordinator_link.h"
 #include "scheduler/store/shard.h"
 

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/interrupt.h"
 #include "base/log.h"
 #include "scheduler/runtime/coordinator_link.h"
 

@@ -2,7 +2,6 @@
 
 #include "base/clock.h"
 #include "base/failpoint.h"
-#include "base/integer.h"
 #include "base/memory.h"
 #include "graph/op.h"
 #include "scheduler/runtime/executor_state.h"

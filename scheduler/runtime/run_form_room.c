@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include "graph/passes/cut_stages.h"
-
 typedef enum room_state {
     ROOM_UNMADE,
     ROOM_MADE,

@@ -7,7 +7,6 @@
 #include "base/clock.h"
 #include "base/failpoint.h"
 #include "base/log.h"
-#include "base/machine.h"
 #include "base/memory.h"
 #include "base/random.h"
 #include "device/device.h"

@@ -3,9 +3,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/text.h"
-#include "scheduler/schedule/stage_index.h"
-
 typedef struct memory_held {
     uint32_t *held;      // [stage_count] microbatches
     uint32_t *between;   // [stage_count] of them between their halves

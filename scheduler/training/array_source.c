@@ -4,7 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/integer.h"
 #include "scheduler/training/dataset_format.h"
 
 #define ARRAY_WHOLE_LIMIT 0x1p53 // beyond, not every double is a whole number of its own

@@ -12,7 +12,6 @@
 #include <sys/stat.h>
 
 #include "base/file.h"
-#include "base/integer.h"
 #include "scheduler/training/dataset_format.h"
 #include "scheduler/training/image_decode.h"
 #include "scheduler/training/image_resize.h"

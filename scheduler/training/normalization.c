@@ -3,8 +3,6 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "base/integer.h"
-
 static pen_status normalization_copy(const char *what, const double *values, uint32_t count,
                                      uint64_t channel_count, pen_arena *arena,
                                      const float **out_values) {

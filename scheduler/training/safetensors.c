@@ -7,7 +7,6 @@
 #include "base/integer.h"
 #include "base/json_reader.h"
 #include "base/limits.h"
-#include "base/memory.h"
 #include "base/name_map.h"
 #include "scheduler/store/safetensors_header.h"
 

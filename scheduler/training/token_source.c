@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/integer.h"
 #include "base/limits.h"
 #include "base/memory.h"
 #include "base/npy.h"

@@ -8,8 +8,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/memory.h"
-
 static char file_folder[64];
 
 static int folder_open(void **state) {

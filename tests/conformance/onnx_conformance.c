@@ -24,7 +24,6 @@
 
 #include "base/arena.h"
 #include "base/file.h"
-#include "base/text.h"
 #include "device/reference/reference_evaluate.h"
 #include "graph/graph.h"
 #include "graph/import/import.h"

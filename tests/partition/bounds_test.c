@@ -2,7 +2,6 @@
 
 #include <math.h>
 
-#include "partition/strategies/strategies.h"
 #include "tests/support/check.h"
 #include "tests/support/placement_generator.h"
 #include "tests/support/placement_judge.h"

@@ -5,7 +5,6 @@
 #include <math.h>
 
 #include "partition/load_state.h"
-#include "partition/placement.h"
 #include "tests/support/check.h"
 #include "tests/support/placement_generator.h"
 #include "tests/support/placement_judge.h"

@@ -1,4 +1,3 @@
-#include "graph/op.h"
 #include "partition/cost_table.h"
 #include "tests/support/check.h"
 #include "tests/support/small_graph.h"

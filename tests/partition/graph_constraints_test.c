@@ -2,7 +2,6 @@
 
 #include "tests/support/check.h"
 #include "tests/support/planned.h"
-#include "tests/support/training.h"
 
 // The status of resolving `placement`, a line of YAML, on the branching model.
 static pen_status resolve(const char *placement, pen_planner **out_planner,

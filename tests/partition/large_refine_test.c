@@ -7,7 +7,6 @@
 #include "partition/linear_orders.h"
 #include "partition/starts.h"
 #include "tests/support/check.h"
-#include "tests/support/giant_graph.h"
 #include "tests/support/placement_generator.h"
 #include "tests/support/placement_judge.h"
 

@@ -1,6 +1,5 @@
 #include "partition/memory_model.h"
 
-#include "base/machine.h"
 #include "tests/support/check.h"
 #include "tests/support/planned.h"
 #include "tests/support/training.h"

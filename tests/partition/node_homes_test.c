@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "graph/op.h"
 #include "tests/support/check.h"
 #include "tests/support/planned.h"
 #include "tests/support/random_graph.h"

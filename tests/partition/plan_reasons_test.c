@@ -1,4 +1,3 @@
-#include "partition/plan_reasons.h"
 
 #include <math.h>
 

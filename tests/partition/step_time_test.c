@@ -3,7 +3,6 @@
 #include <math.h>
 
 #include "partition/placement.h"
-#include "partition/stage_forming.h"
 #include "tests/support/check.h"
 #include "tests/support/placement_generator.h"
 

@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "scheduler/training/safetensors.h"

@@ -1,7 +1,6 @@
 // What PyTorch exports in several nodes arrives in a program as one.
 #include <string.h>
 
-#include "graph/op.h"
 #include "scheduler/compile.h"
 #include "tests/support/check.h"
 

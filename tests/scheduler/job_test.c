@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/limits.h"
 #include "base/memory.h"
 
 // Every key of a job, once. Lines are numbered by the mistakes below.

@@ -1,4 +1,3 @@
-#include "scheduler/pipeline_engine.h"
 
 #include <string.h>
 

@@ -4,7 +4,6 @@
 
 #include "base/memory.h"
 #include "tests/support/check.h"
-#include "tests/support/scratch.h"
 #include "tests/support/tiny_model.h"
 #include "tests/support/training.h"
 

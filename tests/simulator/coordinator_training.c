@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "tests/simulator/checkpoints.h"
 #include "tests/simulator/checks.h"
 #include "tests/simulator/coordinator_process.h"
 

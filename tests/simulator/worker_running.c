@@ -6,7 +6,6 @@
 
 #include "scheduler/store/shard.h"
 #include "tests/simulator/checkpoints.h"
-#include "tests/simulator/checks.h"
 #include "tests/simulator/worker_process.h"
 
 // ---- tasks

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/random.h"
 #include "tests/support/chance.h"
 
 #define DISK_NAMES 64 // that there is room for at first

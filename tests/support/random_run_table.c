@@ -1,6 +1,5 @@
 #include "tests/support/random_run_table.h"
 
-#include "graph/passes/cut_stages.h"
 #include "scheduler/schedule/schedule.h"
 #include "tests/support/check.h"
 #include "tests/support/dice.h"

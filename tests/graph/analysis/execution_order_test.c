@@ -1,7 +1,6 @@
 #include "graph/analysis/execution_order.h"
 
 #include "graph/op.h"
-#include "tests/support/random_case.h"
 #include "tests/support/random_graph.h"
 
 typedef struct order_case {

@@ -1,6 +1,5 @@
 #include "graph/dump/dump_dot.h"
 
-#include "graph/op.h"
 #include "tests/support/check.h"
 #include "tests/support/golden.h"
 #include "tests/support/small_graph.h"

@@ -4,15 +4,11 @@
 #include <math.h>
 
 #include "base/file.h"
-#include "base/npy.h"
-#include "device/reference/reference_evaluate.h"
 #include "graph/import/import.h"
 #include "graph/import/onnx_export.h"
 #include "graph/import/tensorflow/graphdef_export.h"
 #include "graph/op.h"
-#include "graph/passes/infer_shapes.h"
 #include "tests/support/check.h"
-#include "tests/support/run_graph.h"
 #include "tests/support/scratch.h"
 #include "tests/support/tensorflow_model.h"
 

@@ -4,7 +4,6 @@
 
 #include "device/reference/reference_evaluate.h"
 #include "graph/import/import.h"
-#include "graph/op.h"
 #include "graph/passes/infer_shapes.h"
 #include "tests/support/check.h"
 #include "tests/support/run_graph.h"

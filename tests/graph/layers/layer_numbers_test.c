@@ -8,7 +8,6 @@
 #include "base/file.h"
 #include "base/json_reader.h"
 #include "device/reference/reference_evaluate.h"
-#include "graph/layers/layer_list.h"
 #include "graph/layers/layer_model.h"
 #include "graph/passes/attach_loss.h"
 #include "graph/passes/build_gradients.h"

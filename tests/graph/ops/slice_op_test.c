@@ -1,4 +1,3 @@
-#include "graph/ops/slice_range.h"
 
 #include "tests/support/dice.h"
 

@@ -1,7 +1,5 @@
 #include "graph/passes/set_inference.h"
 
-#include "graph/op.h"
-#include "graph/verify.h"
 #include "tests/support/random_graph.h"
 #include "tests/support/run_graph.h"
 

@@ -1,8 +1,6 @@
 #include "scheduler/protocol/run_table_wire.h"
 
-#include "graph/passes/cut_stages.h"
 #include "tests/support/check.h"
-#include "tests/support/dice.h"
 
 // Two devices on two workers: the host feeds device 0, which sends to device 1 and back.
 static pen_run_table small_table(pen_arena *arena) {

@@ -6,7 +6,6 @@
 #include "scheduler/schedule/schedule_simulate.h"
 #include "tests/support/check.h"
 #include "tests/support/dice.h"
-#include "tests/support/stage_chain.h"
 
 #ifdef __SANITIZE_ADDRESS__
 #define GRAPH_COUNT 40 // all of them take a minute

@@ -1,6 +1,5 @@
 #include "scheduler/schedule/schedule_inbox.h"
 
-#include "scheduler/schedule/schedule_check.h"
 #include "scheduler/schedule/schedule_memory.h"
 #include "tests/support/check.h"
 #include "tests/support/stage_chain.h"

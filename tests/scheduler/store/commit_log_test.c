@@ -3,7 +3,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "base/log.h"
 #include "scheduler/store/commit_record.h"
 #include "scheduler/store/shard.h"

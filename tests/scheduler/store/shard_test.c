@@ -1,6 +1,5 @@
 #include "scheduler/store/shard.h"
 
-#include "base/log.h"
 #include "base/memory.h"
 #include "base/random.h"
 #include "scheduler/store/commit_record.h"

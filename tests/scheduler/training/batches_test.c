@@ -2,7 +2,6 @@
 
 #include <time.h>
 
-#include "base/clock.h"
 #include "base/memory.h"
 #include "base/thread.h"
 #include "scheduler/training/dataset.h"

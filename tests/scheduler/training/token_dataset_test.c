@@ -1,8 +1,6 @@
 #include <string.h>
 
-#include "base/random.h"
 #include "scheduler/training/dataset.h"
-#include "scheduler/training/token_source.h"
 #include "tests/support/check.h"
 #include "tests/support/scratch.h"
 
