@@ -413,9 +413,14 @@ static pen_status compile_train(compile_state *state) {
     pen_gradients *gradients;
     PEN_TRY(pen_build_gradients(state->graph, program->loss, program->loss_weight, trainable_count,
                                 trainable, &gradients));
+    const pen_compile_request *request = state->request;
+    const pen_step_shape step = {.microbatches = request->microbatches,
+                                 .examples = request->microbatch_size,
+                                 .most_examples = request->most_examples,
+                                 .is_whole = request->is_whole};
     pen_updates updates;
-    PEN_TRY(pen_build_updates(state->graph, gradients, &state->request->optimizer,
-                              state->request->accumulate, &updates));
+    PEN_TRY(pen_build_updates(state->graph, gradients, &request->optimizer, request->accumulate,
+                              &step, &updates));
     if (updates.updated_count == 0) {
         const pen_status status =
             pen_error(PEN_INVALID_INPUT,

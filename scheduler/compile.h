@@ -57,6 +57,8 @@ typedef struct pen_compile_request {
     pen_compile_mode mode;
     uint64_t microbatch_size; // examples: what the first dimension of the inputs becomes
     bool accumulate;          // training: gradients add up over several microbatches a step
+    uint32_t microbatches;    // training: of a step, at most; 0: not known
+    uint64_t most_examples;   // of any of them
     bool is_whole;            // training: the program runs on one device as it is, and is not cut
     const pen_compile_input *inputs; // [input_count]; those not listed must have no unknown size
     uint32_t input_count;

@@ -139,6 +139,9 @@ pen_status pen_job_compile_request(const pen_job *job, pen_dataset_part part,
                                    .loss_output = job->train.loss_output,
                                    .optimizer = runner_optimizer(&job->train),
                                    .freeze = job->train.freeze,
+                                   .microbatches = (uint32_t)job->train.microbatches,
+                                   .most_examples =
+                                       (uint64_t)(job->train.batch / job->train.microbatches),
                                    .blame = runner_blame_part,
                                    .blame_context = blame};
     PEN_TRY(pen_feed_describe(info, arena, &request.inputs, &request.input_count));

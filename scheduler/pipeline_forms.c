@@ -125,6 +125,8 @@ static pen_status forms_compile(forms_builder *b, pen_compile_mode mode, uint64_
     if (size == 0) return PEN_OK;
     request.mode = mode;
     request.microbatch_size = size;
+    request.microbatches = b->request->plan->microbatch_count;
+    request.most_examples = b->request->plan->microbatch_size;
     request.accumulate = mode == PEN_COMPILE_TRAIN && b->request->plan->microbatch_count > 1;
     request.device = b->request->device;
     PEN_TRY(pen_compile(&request, &program));

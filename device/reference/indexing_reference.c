@@ -1,3 +1,5 @@
+#include <string.h>
+
 // Reads and writes where a tensor of indices says. Indices come from data: each is checked.
 
 #include "device/reference/reference_kernel.h"
@@ -42,6 +44,21 @@ static pen_status gather_run(const pen_reference_call *call) {
         PEN_TRY(gather_source(call, &x->type.shape, k, &source));
         reference_copy_element(y, k, x, source);
     }
+    return PEN_OK;
+}
+
+static pen_status stack_rows_run(const pen_reference_call *call) {
+    const pen_tensor *x = &call->inputs[0], *y = &call->outputs[0];
+    const int64_t each = pen_node_int(call->node, "each");
+    const int64_t row = pen_shape_count(&y->type.shape, 1, y->type.shape.rank);
+    const int64_t first = (int64_t)call->microbatch * each * row, count = pen_tensor_count(x);
+    if (first > pen_tensor_count(y) - count) {
+        return pen_error(PEN_INTERNAL, "'%s' has no room for microbatch %llu", call->node->name,
+                         (unsigned long long)call->microbatch);
+    }
+    memset(y->data, 0, (size_t)pen_tensor_type_bytes(&y->type));
+    memcpy((char *)y->data + (size_t)first * pen_element_bytes(y->type.element), x->data,
+           (size_t)pen_tensor_type_bytes(&x->type));
     return PEN_OK;
 }
 
@@ -154,11 +171,9 @@ static pen_status scatter_run(const pen_reference_call *call) {
 }
 
 static const pen_reference_kernel indexing_kernels[] = {
-    {"gather", gather_run},
-    {"gather_backward", gather_backward_run},
-    {"gather_elements", gather_at_run},
-    {"gather_nd", gather_at_run},
-    {"scatter_elements", scatter_run},
+    {"gather", gather_run},         {"gather_backward", gather_backward_run},
+    {"stack_rows", stack_rows_run}, {"gather_elements", gather_at_run},
+    {"gather_nd", gather_at_run},   {"scatter_elements", scatter_run},
     {"scatter_nd", scatter_run},
 };
 

@@ -11,12 +11,11 @@ static double optimizer_scalar(const pen_reference_call *call, uint32_t input, d
     return pen_tensor_get(&call->inputs[input], 0);
 }
 
-// The gradient of every element; NULL where it lies in operand 1 as it is, without rows.
-static pen_status optimizer_gather(const pen_reference_call *call, uint32_t rows,
-                                   double **out_gradient) {
-    *out_gradient = NULL;
-    if (rows >= call->node->input_count || call->inputs[rows].data == NULL) return PEN_OK;
-    const pen_shape *shape = &call->inputs[0].type.shape;
+// The gradient of every element of a parameter, of which `gradient` has rows: those that operand
+// `rows` says.
+static pen_status optimizer_gather_rows(const pen_reference_call *call, const pen_shape *shape,
+                                        const pen_tensor *gradient, uint32_t rows,
+                                        double **out_gradient) {
     const int64_t row_count = shape->dims[0], length = pen_shape_count(shape, 1, shape->rank);
     PEN_TRY(PEN_NEW(call->scratch, (size_t)(row_count * length), out_gradient));
     for (int64_t i = 0; i < pen_tensor_count(&call->inputs[rows]); i++) {
@@ -29,10 +28,19 @@ static pen_status optimizer_gather(const pen_reference_call *call, uint32_t rows
                              (long long)-row_count, (long long)row_count);
         }
         for (int64_t k = 0; k < length; k++) {
-            (*out_gradient)[row * length + k] += pen_tensor_get(&call->inputs[1], i * length + k);
+            (*out_gradient)[row * length + k] += pen_tensor_get(gradient, i * length + k);
         }
     }
     return PEN_OK;
+}
+
+// The same for an update; NULL where it lies in operand 1 as it is, without rows.
+static pen_status optimizer_gather(const pen_reference_call *call, uint32_t rows,
+                                   double **out_gradient) {
+    *out_gradient = NULL;
+    if (rows >= call->node->input_count || call->inputs[rows].data == NULL) return PEN_OK;
+    return optimizer_gather_rows(call, &call->inputs[0].type.shape, &call->inputs[1], rows,
+                                 out_gradient);
 }
 
 static double optimizer_gradient(const pen_reference_call *call, const double *gathered,
@@ -96,12 +104,23 @@ static pen_status adam_update_run(const pen_reference_call *call) {
 
 static pen_status squared_norm_run(const pen_reference_call *call) {
     const pen_tensor *x = &call->inputs[0];
-    const int64_t count = pen_tensor_count(x);
+    const uint32_t rows = PEN_NORM_ROWS;
+    int64_t count = pen_tensor_count(x);
+    double *gathered = NULL;
+    if (rows < call->node->input_count && call->inputs[rows].data != NULL) {
+        pen_shape shape = {0};
+        const int64_t *dims = pen_node_ints(call->node, "shape", &shape.rank);
+        for (uint32_t d = 0; d < shape.rank; d++) {
+            shape.dims[d] = dims[d];
+        }
+        count = pen_shape_element_count(&shape);
+        PEN_TRY(optimizer_gather_rows(call, &shape, x, rows, &gathered));
+    }
     const int64_t block_count = (count + PEN_NORM_BLOCK_ELEMENTS - 1) / PEN_NORM_BLOCK_ELEMENTS;
     double *sums;
     PEN_TRY(PEN_NEW(call->scratch, (size_t)block_count, &sums));
     for (int64_t k = 0; k < count; k++) {
-        const double element = pen_tensor_get(x, k);
+        const double element = gathered != NULL ? gathered[k] : pen_tensor_get(x, k);
         sums[k / PEN_NORM_BLOCK_ELEMENTS] += element * element;
     }
     pen_tensor_set(&call->outputs[0], 0, pen_norm_add_pairs(sums, (size_t)block_count));

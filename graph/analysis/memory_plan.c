@@ -137,6 +137,17 @@ static bool memory_storage_is_read(const memory_planner *planner, const pen_node
     return false;
 }
 
+// Whether a value may be overwritten by the node, its last reader: in the arena, or a sum over
+// microbatches that an update reads, for the next step sets it anew.
+static bool memory_may_end(const memory_planner *planner, const pen_node *node, pen_value_id value,
+                           const memory_storage *storage) {
+    if (storage->region == PEN_MEMORY_ARENA) return true;
+    const pen_value *sum = pen_graph_value(planner->request->graph, value);
+    return storage->region == PEN_MEMORY_PERSISTENT && node->role == PEN_ROLE_UPDATE &&
+           sum->kind == PEN_VALUE_COMPUTED && !pen_value_is(sum->replaces) &&
+           pen_graph_node(planner->request->graph, sum->producer)->accumulates;
+}
+
 // The storage of an input that output 0 of the node at `position` may take over.
 static uint32_t memory_in_place(const memory_planner *planner, uint32_t position) {
     const pen_node *node = memory_node_at(planner, position);
@@ -147,7 +158,8 @@ static uint32_t memory_in_place(const memory_planner *planner, uint32_t position
         const uint32_t storage = planner->storage_of[node->inputs[i].index];
         if (storage == MEMORY_NEVER) continue;
         const memory_storage *candidate = &planner->storages[storage];
-        if (candidate->region == PEN_MEMORY_ARENA && candidate->last == position &&
+        if (memory_may_end(planner, node, node->inputs[i], candidate) &&
+            candidate->last == position &&
             planner->request->bytes_of_value[node->inputs[i].index] == bytes &&
             candidate->bytes == bytes && !memory_storage_is_read(planner, node, storage)) {
             return storage;

@@ -4,6 +4,10 @@
 // gather_backward(dy, indices, sum) adds dy to sum (left out: to zeros of the shape `shape`), in
 // the order of the indices. Beyond ONNX: scatter_nd has the attribute `batch_dims` of gather_nd, so
 // that it can be its gradient.
+//
+// stack_rows(x) makes x, rows of its last `tail` dimensions, rows `each` * microbatch and those
+// after of `capacity` rows of zeros: where it adds up over microbatches, it lists what each of them
+// had. Rows that no microbatch filled are zeros, of index 0, and change no sum.
 
 #include <stddef.h>
 #include <string.h>
@@ -72,6 +76,30 @@ static pen_status gather_backward_infer(pen_infer_context *context) {
     if (pen_infer_has_input(context, 2)) {
         PEN_TRY(pen_infer_same_element(context, 2));
         PEN_TRY(pen_infer_check_shape(context, 2, &type.shape));
+    }
+    return pen_infer_set(context, 0, &type);
+}
+
+static pen_status stack_rows_infer(pen_infer_context *context) {
+    const pen_node *node = pen_infer_node(context);
+    const pen_tensor_type *x = pen_infer_input(context, 0);
+    const int64_t tail = pen_node_int(node, "tail"), each = pen_node_int(node, "each");
+    const int64_t capacity = pen_node_int(node, "capacity");
+    if (tail < 0 || tail > x->shape.rank || tail >= PEN_RANK_LIMIT) {
+        return pen_infer_error(context, PEN_INVALID_INPUT,
+                               "tail is %lld, but the input has %u dimensions", (long long)tail,
+                               x->shape.rank);
+    }
+    const uint32_t first = x->shape.rank - (uint32_t)tail;
+    const int64_t rows = pen_shape_count(&x->shape, 0, first);
+    if (each < rows || capacity < each) {
+        return pen_infer_error(context, PEN_INVALID_INPUT,
+                               "%lld rows do not fit into %lld each and %lld in all",
+                               (long long)rows, (long long)each, (long long)capacity);
+    }
+    pen_tensor_type type = {x->element, {1, {capacity}}};
+    for (uint32_t d = first; d < x->shape.rank; d++) {
+        type.shape.dims[type.shape.rank++] = x->shape.dims[d];
     }
     return pen_infer_set(context, 0, &type);
 }
@@ -277,6 +305,16 @@ static uint64_t gather_backward_bytes(const pen_graph *graph, pen_node_id id) {
            pen_tensor_type_bytes(pen_value_type(graph, node->inputs[1]));
 }
 
+static uint64_t stack_rows_bytes(const pen_graph *graph, pen_node_id id) {
+    const pen_value_id x = pen_graph_node(graph, id)->inputs[0];
+    return 2 * pen_tensor_type_bytes(pen_value_type(graph, x));
+}
+
+static const pen_attribute_schema stack_attributes[] = {
+    {.name = "tail", .kind = PEN_ATTRIBUTE_INT, .required = true},
+    {.name = "each", .kind = PEN_ATTRIBUTE_INT, .required = true},
+    {.name = "capacity", .kind = PEN_ATTRIBUTE_INT, .required = true},
+};
 static const pen_attribute_schema gather_attributes[] = {
     {.name = "axis", .kind = PEN_ATTRIBUTE_INT, .has_default = true},
     {.name = "shape", .kind = PEN_ATTRIBUTE_INTS, .required = true}, // gather_backward only
@@ -317,6 +355,18 @@ static const pen_op indexing_ops[] = {
         .in_place_inputs = 4,
         .infer = gather_backward_infer,
         .bytes = gather_backward_bytes,
+    },
+    {
+        .name = "stack_rows",
+        .summary = "the rows of a microbatch behind those of the ones before",
+        .input_min = 1,
+        .input_max = 1,
+        .output_min = 1,
+        .output_max = 1,
+        .attributes = stack_attributes,
+        .attribute_count = 3,
+        .infer = stack_rows_infer,
+        .bytes = stack_rows_bytes,
     },
     {
         .name = "gather_elements",

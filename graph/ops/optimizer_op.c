@@ -12,7 +12,9 @@
 //                 epsilon)
 //   With rows (the last operand, indices), row i of the gradient is of row rows[i] of the
 //   parameter, and rows of one index add up, in order; the gradient of all others is 0.
-//   squared_norm  sum of squares, in blocks (graph/ops/optimizer_op.h)
+//   squared_norm  sum of squares, in blocks (graph/ops/optimizer_op.h); with rows (operand 1) of
+//   what
+//                 a parameter of the shape `shape` has for a gradient
 //   clip_scale    min(1, limit / (sqrt(sum of its inputs) + 1e-6))
 //
 // Flops an element: SGD 2 + 1 + 2 + 2 (+ 2 with Nesterov), Adam 16, squared_norm 2.
@@ -51,9 +53,9 @@ static pen_status optimizer_check_scalar(const pen_infer_context *context, uint3
 }
 
 // With rows: one row of the gradient an index, in whatever dimensions the indices come.
-static pen_status optimizer_check_rows(const pen_infer_context *context, uint32_t rows) {
-    const pen_tensor_type *parameter = pen_infer_input(context, 0);
-    const pen_tensor_type *gradient = pen_infer_input(context, 1);
+static pen_status optimizer_check_rows(const pen_infer_context *context,
+                                       const pen_tensor_type *parameter,
+                                       const pen_tensor_type *gradient, uint32_t rows) {
     const pen_tensor_type *indices = pen_infer_input(context, rows);
     char texts[3][PEN_SHAPE_TEXT_BYTES];
     const pen_shape *whole = &parameter->shape, *given = &gradient->shape;
@@ -79,7 +81,9 @@ static pen_status optimizer_check_parameter(const pen_infer_context *context, ui
                                "the parameter is %s; only floating types can be trained",
                                pen_element_name(parameter->element));
     }
-    if (pen_infer_has_input(context, rows)) return optimizer_check_rows(context, rows);
+    if (pen_infer_has_input(context, rows)) {
+        return optimizer_check_rows(context, parameter, pen_infer_input(context, 1), rows);
+    }
     return optimizer_check_like(context, 1, "gradient");
 }
 
@@ -119,6 +123,17 @@ static pen_status squared_norm_infer(pen_infer_context *context) {
     if (!pen_element_is_float(element)) {
         return pen_infer_error(context, PEN_INVALID_INPUT, "the input is %s, not a floating type",
                                pen_element_name(element));
+    }
+    if (pen_infer_has_input(context, PEN_NORM_ROWS)) {
+        uint32_t rank;
+        const int64_t *dims = pen_node_ints(pen_infer_node(context), "shape", &rank);
+        if (rank > PEN_RANK_LIMIT) {
+            return pen_infer_error(context, PEN_INVALID_INPUT,
+                                   "the shape has %u dimensions, at most %d are possible", rank,
+                                   PEN_RANK_LIMIT);
+        }
+        const pen_tensor_type whole = pen_tensor_type_make(element, rank, dims);
+        PEN_TRY(optimizer_check_rows(context, &whole, pen_infer_input(context, 0), PEN_NORM_ROWS));
     }
     const pen_tensor_type type =
         pen_tensor_type_make(element == PEN_FLOAT64 ? PEN_FLOAT64 : PEN_FLOAT32, 0, NULL);
@@ -176,6 +191,10 @@ static const pen_attribute_schema clip_scale_attributes[] = {
     {.name = "limit", .kind = PEN_ATTRIBUTE_FLOAT, .required = true},
 };
 
+static const pen_attribute_schema squared_norm_attributes[] = {
+    {.name = "shape", .kind = PEN_ATTRIBUTE_INTS}, // with rows
+};
+
 static const pen_op optimizer_ops[] = {
     {
         .name = "sgd_update",
@@ -207,11 +226,13 @@ static const pen_op optimizer_ops[] = {
     },
     {
         .name = "squared_norm",
-        .summary = "sum of squares, in fixed blocks",
+        .summary = "sum of squares, in fixed blocks; rows or none",
         .input_min = 1,
-        .input_max = 1,
+        .input_max = 2,
         .output_min = 1,
         .output_max = 1,
+        .attributes = squared_norm_attributes,
+        .attribute_count = 1,
         .infer = squared_norm_infer,
         .flops = squared_norm_flops,
     },

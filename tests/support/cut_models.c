@@ -278,7 +278,7 @@ cut_model cut_model_make(pen_arena *arena, cut_model_kind kind, uint64_t seed, b
                                  &gradients));
     const pen_optimizer optimizer = model_optimizer(&b);
     pen_updates updates;
-    CHECK_OK(pen_build_updates(b.graph, gradients, &optimizer, accumulate, &updates));
+    CHECK_OK(pen_build_updates(b.graph, gradients, &optimizer, accumulate, NULL, &updates));
     model.graph = b.graph;
     model.kept[model.kept_count++] = loss.loss;
     model.kept[model.kept_count++] = loss.accuracy;

@@ -183,6 +183,7 @@ pen_updates random_graph_update(random_graph *random, uint64_t seed, bool accumu
         .clip_norm = random_chance(&dice, 30) ? 1 : 0,
     };
     pen_updates updates;
-    CHECK_OK(pen_build_updates(random->graph, random->gradients, &optimizer, accumulate, &updates));
+    CHECK_OK(pen_build_updates(random->graph, random->gradients, &optimizer, accumulate, NULL,
+                               &updates));
     return updates;
 }

@@ -35,7 +35,7 @@ static pen_status run_graph_node(run_graph *run, const pen_node *node, pen_arena
                                      .seed = run->seed,
                                      .step = run->step,
                                      .microbatch = run->microbatch};
-    return pen_status_add_context(pen_reference_run(&call, true), "while running %s '%s'",
+    return pen_status_add_context(pen_reference_run(&call, !run->adds), "while running %s '%s'",
                                   node->op->name, node->name);
 }
 

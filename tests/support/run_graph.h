@@ -15,6 +15,7 @@ typedef struct run_graph {
     uint64_t seed;
     uint64_t step;
     uint64_t microbatch;
+    bool adds; // nodes that accumulate add to what the microbatches before left
 } run_graph;
 
 // Memory for every value of a typed graph. Views get memory of their own.

@@ -51,7 +51,7 @@ small_graph small_graph_training(pen_arena *arena) {
     const pen_optimizer optimizer = {
         .kind = PEN_OPTIMIZER_SGD, .momentum = 0.9, .weight_decay = 0.01, .clip_norm = 1};
     pen_updates updates;
-    CHECK_OK(pen_build_updates(small.graph, gradients, &optimizer, true, &updates));
+    CHECK_OK(pen_build_updates(small.graph, gradients, &optimizer, true, NULL, &updates));
     return small;
 }
 

@@ -156,6 +156,70 @@ static pen_status indexing_backward_run(const pen_cpu_call *call) {
     return PEN_OK;
 }
 
+typedef struct stack_state {
+    const pen_node *node;
+    pen_element_type element;
+    int64_t each; // elements from one microbatch to the next
+    int64_t count, all;
+} stack_state;
+
+static bool stack_supports(const pen_cpu_request *request) {
+    const pen_value *x = pen_graph_value(request->graph, request->node->inputs[0]);
+    const pen_element_type element = x->type.element;
+    return x->layout == PEN_LAYOUT_PLAIN &&
+           (element == PEN_FLOAT32 || element == PEN_INT32 || element == PEN_INT64);
+}
+
+static pen_status stack_prepare(const pen_cpu_request *request, void **out_state,
+                                uint64_t *out_workspace_bytes) {
+    stack_state *state;
+    const pen_node *node = request->node;
+    const pen_tensor_type *type = pen_value_type(request->graph, node->outputs[0]);
+    PEN_TRY(PEN_NEW(request->arena, 1, &state));
+    *state = (stack_state){
+        .node = node,
+        .element = type->element,
+        .each = pen_node_int(node, "each") * pen_shape_count(&type->shape, 1, type->shape.rank),
+        .count = pen_shape_element_count(&pen_value_type(request->graph, node->inputs[0])->shape),
+        .all = pen_shape_element_count(&type->shape),
+    };
+    *out_state = state;
+    *out_workspace_bytes = 0;
+    return PEN_OK;
+}
+
+#define STACK_ADD(name, type)                                                                      \
+    static void name(const void *from, void *to, int64_t at, int64_t count) {                      \
+        const type *x = from;                                                                      \
+        type *y = (type *)to + at;                                                                 \
+        for (int64_t i = 0; i < count; i++) {                                                      \
+            y[i] += x[i];                                                                          \
+        }                                                                                          \
+    }
+STACK_ADD(stack_add_float32, float)
+STACK_ADD(stack_add_int32, uint32_t)
+STACK_ADD(stack_add_int64, uint64_t)
+
+static pen_status stack_run(const pen_cpu_call *call) {
+    const stack_state *state = call->state;
+    const size_t bytes = pen_element_bytes(state->element);
+    const int64_t at = (int64_t)call->run->microbatch * state->each;
+    if (at > state->all - state->count) {
+        return pen_error(PEN_INTERNAL, "'%s' has no room for microbatch %llu", state->node->name,
+                         (unsigned long long)call->run->microbatch);
+    }
+    void *y = call->outputs[0];
+    if (!call->accumulate && state->all > 0) memset(y, 0, (size_t)state->all * bytes);
+    if (state->element == PEN_FLOAT32) {
+        stack_add_float32(call->inputs[0], y, at, state->count);
+    } else if (state->element == PEN_INT32) {
+        stack_add_int32(call->inputs[0], y, at, state->count);
+    } else {
+        stack_add_int64(call->inputs[0], y, at, state->count);
+    }
+    return PEN_OK;
+}
+
 static const pen_cpu_kernel indexing_kernels[] = {
     {
         .op_name = "gather",
@@ -163,6 +227,14 @@ static const pen_cpu_kernel indexing_kernels[] = {
         .supports = indexing_supports,
         .prepare = indexing_gather_prepare,
         .run = indexing_gather_run,
+    },
+    {
+        .op_name = "stack_rows",
+        .name = "cpu",
+        .can_accumulate = true,
+        .supports = stack_supports,
+        .prepare = stack_prepare,
+        .run = stack_run,
     },
     {
         .op_name = "gather_backward",

@@ -82,12 +82,11 @@ static bool optimizer_adam_supports(const pen_cpu_request *request) {
 
 // Workspace with rows: the first index of each row, and the one after each index, as int32, then
 // one row for each thread.
-static uint64_t optimizer_set_rows(const pen_cpu_request *request, uint32_t rows,
-                                   optimizer_state *state) {
+static uint64_t optimizer_set_rows(const pen_cpu_request *request, const pen_shape *shape,
+                                   uint32_t rows, optimizer_state *state) {
     const pen_node *node = request->node;
     if (rows >= node->input_count || !pen_value_is(node->inputs[rows])) return 0;
     const pen_tensor_type *indices = pen_value_type(request->graph, node->inputs[rows]);
-    const pen_shape *shape = &pen_value_type(request->graph, node->inputs[0])->shape;
     state->has_rows = true;
     state->rows = rows;
     state->rows_are_wide = indices->element == PEN_INT64;
@@ -111,7 +110,8 @@ static pen_status optimizer_make_state(const pen_cpu_request *request, uint32_t 
             pen_value_is(node->inputs[i]) &&
             pen_value_type(request->graph, node->inputs[i])->element == PEN_FLOAT64;
     }
-    *out_workspace_bytes = optimizer_set_rows(request, rows, state);
+    *out_workspace_bytes = optimizer_set_rows(
+        request, &pen_value_type(request->graph, node->inputs[0])->shape, rows, state);
     *out_state = state;
     return PEN_OK;
 }
@@ -322,39 +322,88 @@ static pen_status optimizer_adam_run(const pen_cpu_call *call) {
     return optimizer_run(call, &s);
 }
 
-typedef struct optimizer_norm_state {
-    int64_t count;
-    int64_t block_count;
-} optimizer_norm_state;
+// ---- norms
 
+static bool optimizer_norm_supports(const pen_cpu_request *request) {
+    return optimizer_supports(request, 1, PEN_NORM_ROWS);
+}
+
+// Workspace: the sums of the blocks; with rows then the lists of these, and for each thread a row
+// and a block.
 static pen_status optimizer_norm_prepare(const pen_cpu_request *request, void **out_state,
                                          uint64_t *out_workspace_bytes) {
-    optimizer_norm_state *state;
+    const pen_node *node = request->node;
+    optimizer_state *state;
     PEN_TRY(PEN_NEW(request->arena, 1, &state));
-    state->count =
-        pen_shape_element_count(&pen_value_type(request->graph, request->node->inputs[0])->shape);
-    state->block_count = (state->count + PEN_NORM_BLOCK_ELEMENTS - 1) / PEN_NORM_BLOCK_ELEMENTS;
+    pen_shape shape = pen_value_type(request->graph, node->inputs[0])->shape;
+    const bool has_rows = node->input_count > PEN_NORM_ROWS;
+    if (has_rows) {
+        const int64_t *dims = pen_node_ints(node, "shape", &shape.rank);
+        memcpy(shape.dims, dims, shape.rank * sizeof *shape.dims);
+    }
+    state->node = node;
+    state->count = pen_shape_element_count(&shape);
+    const int64_t blocks = (state->count + PEN_NORM_BLOCK_ELEMENTS - 1) / PEN_NORM_BLOCK_ELEMENTS;
+    *out_workspace_bytes = (uint64_t)blocks * sizeof(double);
+    if (has_rows) {
+        *out_workspace_bytes += optimizer_set_rows(request, &shape, PEN_NORM_ROWS, state);
+        *out_workspace_bytes +=
+            (uint64_t)request->thread_count * PEN_NORM_BLOCK_ELEMENTS * sizeof(float);
+    }
     *out_state = state;
-    *out_workspace_bytes = (uint64_t)state->block_count * sizeof(double);
     return PEN_OK;
 }
 
+static double optimizer_norm_block(const float *x, int64_t count) {
+    double sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t k = 0; k < count; k++) {
+        sum += (double)x[k] * (double)x[k];
+    }
+    return sum;
+}
+
+// The sum of a block, elements [first, last) of the gradient that the rows are of: as if it were
+// there. `sum` and `block` are the thread's.
+static double optimizer_norm_rows(const pen_cpu_call *call, const int32_t *heads, int64_t first,
+                                  int64_t last, float *sum, float *block) {
+    const optimizer_state *state = call->state;
+    const int64_t length = state->row_length;
+    bool any = false;
+    for (int64_t row = first / length; row * length < last; row++) {
+        if (heads[row] < 0) continue;
+        if (!any) memset(block, 0, (size_t)(last - first) * sizeof *block);
+        any = true;
+        optimizer_sum_row(state, call->inputs[0], heads + state->row_count, heads[row], sum);
+        const int64_t at = row * length;
+        const int64_t from = at > first ? at : first;
+        const int64_t to = at + length < last ? at + length : last;
+        memcpy(block + (from - first), sum + (from - at), (size_t)(to - from) * sizeof *block);
+    }
+    return any ? optimizer_norm_block(block, last - first) : 0;
+}
+
 static pen_status optimizer_norm_run(const pen_cpu_call *call) {
-    const optimizer_norm_state *state = call->state;
+    const optimizer_state *state = call->state;
     const float *x = call->inputs[0];
     double *sums = call->workspace;
-    const int64_t blocks = state->block_count;
+    const int64_t size = PEN_NORM_BLOCK_ELEMENTS, blocks = (state->count + size - 1) / size;
+    int32_t *heads = (int32_t *)(void *)(sums + blocks);
+    float *lanes = (float *)(void *)(heads + state->row_count + state->index_count);
+    if (state->has_rows) {
+        PEN_TRY(optimizer_list_rows(state, call->inputs[PEN_NORM_ROWS], heads,
+                                    heads + state->row_count));
+    }
 #pragma omp parallel for schedule(static) if (blocks > 4)
-    for (int64_t block = 0; block < blocks; block++) {
-        const int64_t first = block * PEN_NORM_BLOCK_ELEMENTS;
-        const int64_t rest = state->count - first;
-        const int64_t size = rest < PEN_NORM_BLOCK_ELEMENTS ? rest : PEN_NORM_BLOCK_ELEMENTS;
-        double sum = 0;
-#pragma omp simd reduction(+ : sum)
-        for (int64_t k = 0; k < size; k++) {
-            sum += (double)x[first + k] * (double)x[first + k];
+    for (int64_t b = 0; b < blocks; b++) {
+        const int64_t first = b * size;
+        const int64_t last = first + size < state->count ? first + size : state->count;
+        if (!state->has_rows) {
+            sums[b] = optimizer_norm_block(x + first, last - first);
+            continue;
         }
-        sums[block] = sum;
+        float *lane = lanes + omp_get_thread_num() * (state->row_length + size);
+        sums[b] = optimizer_norm_rows(call, heads, first, last, lane, lane + state->row_length);
     }
     *(float *)call->outputs[0] = (float)pen_norm_add_pairs(sums, (size_t)blocks);
     return PEN_OK;
@@ -378,6 +427,7 @@ static const pen_cpu_kernel optimizer_kernels[] = {
     {
         .op_name = "squared_norm",
         .name = "cpu",
+        .supports = optimizer_norm_supports,
         .prepare = optimizer_norm_prepare,
         .run = optimizer_norm_run,
     },

@@ -192,7 +192,29 @@ static void gathers_equal_reference(void **state) {
     }
 }
 
-PEN_TEST_MAIN(cmocka_unit_test(transpose_equals_reference),
+static void stacks_equal_reference(void **state) {
+    (void)state;
+    static const pen_element_type elements[] = {PEN_FLOAT32, PEN_INT32, PEN_INT64, PEN_FLOAT64};
+    for (uint64_t seed = 0; seed < 24; seed++) {
+        random_case random = {seed, 0};
+        op_case c = {.op = "stack_rows", .input_count = 1, .attribute_count = 3};
+        c.inputs[0].type = random_type(&random, 1, 4, 6, 200);
+        c.inputs[0].type.element = elements[seed % 4];
+        c.inputs[0].low = -9;
+        c.inputs[0].high = 9;
+        const pen_shape *shape = &c.inputs[0].type.shape;
+        const uint32_t tail = (uint32_t)random_between(&random, 0, shape->rank);
+        const int64_t rows = pen_shape_count(shape, 0, shape->rank - tail);
+        const int64_t each = rows + random_between(&random, 0, 3);
+        c.attributes[0] = pen_attribute_int("tail", tail);
+        c.attributes[1] = pen_attribute_int("each", each);
+        c.attributes[2] = pen_attribute_int("capacity", each * random_between(&random, 2, 3));
+        op_check_device(&c, seed, 1e-6);
+    }
+}
+
+PEN_TEST_MAIN(cmocka_unit_test(stacks_equal_reference),
+              cmocka_unit_test(transpose_equals_reference),
               cmocka_unit_test(expand_and_tile_equal_reference),
               cmocka_unit_test(concat_and_split_equal_reference),
               cmocka_unit_test(slices_equal_reference), cmocka_unit_test(pads_equal_reference),

@@ -107,5 +107,24 @@ static void norms_equal_reference(void **state) {
     }
 }
 
+static void norms_of_rows_equal_reference(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 40; seed++) {
+        random_case random = {seed, 0};
+        const int64_t shape[2] = {random_between(&random, 1, 900),
+                                  random_between(&random, 1, seed % 8 == 0 ? 9000 : 40)};
+        op_case c = {.op = "squared_norm", .input_count = 2, .attribute_count = 1};
+        c.attributes[0] = pen_attribute_ints("shape", 2, shape);
+        c.inputs[1].type = random_type(&random, 0, 2, 8, 30);
+        c.inputs[1].type.element = random_chance(&random, 50) ? PEN_INT64 : PEN_INT32;
+        c.inputs[1].low = (double)-shape[0];
+        c.inputs[1].high = (double)shape[0];
+        c.inputs[0].type = (pen_tensor_type){PEN_FLOAT32, c.inputs[1].type.shape};
+        c.inputs[0].type.shape.dims[c.inputs[0].type.shape.rank++] = shape[1];
+        op_check_device(&c, seed, 1e-6);
+    }
+}
+
 PEN_TEST_MAIN(cmocka_unit_test(sgd_equals_reference), cmocka_unit_test(adam_equals_reference),
-              cmocka_unit_test(rows_equal_reference), cmocka_unit_test(norms_equal_reference))
+              cmocka_unit_test(rows_equal_reference), cmocka_unit_test(norms_equal_reference),
+              cmocka_unit_test(norms_of_rows_equal_reference))

@@ -196,6 +196,21 @@ static void run_plan(plan_case *c) {
     }
 }
 
+// Whether an update made its own output of a sum over microbatches, its last reader.
+static bool was_ended(const plan_case *c, pen_value_id sum) {
+    const pen_memory_slot *slot = &c->plan->values[sum.index];
+    for (uint32_t n = 0; n < pen_graph_node_count(c->graph); n++) {
+        const pen_node *node = pen_graph_node(c->graph, (pen_node_id){n});
+        if (node->role != PEN_ROLE_UPDATE) continue;
+        for (uint32_t i = 0; i < node->input_count; i++) {
+            if (!pen_value_same(node->inputs[i], sum)) continue;
+            const pen_memory_slot *own = &c->plan->values[node->outputs[0].index];
+            if (own->region == slot->region && own->offset == slot->offset) return true;
+        }
+    }
+    return false;
+}
+
 // What persists, and what was asked for, is there at the end: a parameter as what replaced it.
 static void check_end(plan_case *c) {
     for (uint32_t v = 0; v < pen_graph_value_count(c->graph); v++) {
@@ -205,7 +220,7 @@ static void check_end(plan_case *c) {
         if (c->plan->values[v].region == PEN_MEMORY_NONE) continue;
         const bool persists =
             pen_value_is(value->replaces) || pen_graph_node(c->graph, value->producer)->accumulates;
-        if (persists) check_holds(c, id, "the end");
+        if (persists && !was_ended(c, id)) check_holds(c, id, "the end");
     }
     for (uint32_t i = 0; i < c->request.kept_count; i++) {
         const pen_value_id kept = c->request.kept[i];

@@ -31,7 +31,7 @@ static update_case update_case_make(const pen_optimizer *optimizer, bool accumul
     c.seed = graph_value_of(c.graph, "seed", PEN_VALUE_SCALAR, &square);
     const pen_value_id wanted[3] = {c.w, c.v, c.unused};
     CHECK_OK(pen_build_gradients(c.graph, loss, c.seed, 3, wanted, &c.gradients));
-    CHECK_OK(pen_build_updates(c.graph, c.gradients, optimizer, accumulate, &c.updates));
+    CHECK_OK(pen_build_updates(c.graph, c.gradients, optimizer, accumulate, NULL, &c.updates));
     CHECK_OK(pen_graph_verify(c.graph, &(pen_verify_options){.types = true}));
     return c;
 }
@@ -163,14 +163,112 @@ static void names_of_the_model_come_first(void **state) {
     pen_gradients *gradients;
     pen_updates updates;
     CHECK_OK(pen_build_gradients(graph, loss, seed, 2, wanted, &gradients));
-    CHECK_OK(pen_build_updates(graph, gradients, &momentum, true, &updates));
+    CHECK_OK(pen_build_updates(graph, gradients, &momentum, true, NULL, &updates));
     CHECK_OK(pen_graph_verify(graph, &(pen_verify_options){.types = true}));
     assert_string_equal(pen_value_name(graph, updates.learning_rate), "learning_rate_2");
     pen_arena_destroy(arena);
+}
+
+// ---- tables
+
+enum { TABLE = 40, EXAMPLES = 2, TOKENS = 3, LENGTH = 2 };
+
+// What a step over two microbatches makes of a table, with or without lists of rows. `ties`: the
+// table is read once more, as a whole.
+static void run_table(const pen_optimizer *optimizer, const pen_step_shape *step, bool ties,
+                      const char *expected_op, double *out_table) {
+    const pen_tensor_type type = {PEN_FLOAT64, {2, {TABLE, LENGTH}}};
+    const pen_tensor_type tokens_type = {PEN_INT64, {2, {EXAMPLES, TOKENS}}};
+    const pen_tensor_type read_type = {PEN_FLOAT64, {3, {EXAMPLES, TOKENS, LENGTH}}};
+    pen_arena *arena = check_arena();
+    pen_graph *graph;
+    CHECK_OK(pen_graph_create(arena, "table", &graph));
+    const pen_value_id table = graph_value_of(graph, "table", PEN_VALUE_PARAMETER, &type);
+    const pen_value_id tokens = graph_value_of(graph, "tokens", PEN_VALUE_INPUT, &tokens_type);
+    const pen_value_id factor = graph_value_of(graph, "x", PEN_VALUE_INPUT, &read_type);
+    pen_value_id loss = graph_apply(graph, "gather", "read", table, tokens, PEN_VALUE_NONE);
+    loss = graph_apply(graph, "mul", "times", loss, factor, PEN_VALUE_NONE);
+    if (ties) {
+        const pen_value_id all =
+            graph_apply(graph, "reduce_sum", "all", table, PEN_VALUE_NONE, PEN_VALUE_NONE);
+        const int64_t one = 1;
+        pen_value_id shape;
+        CHECK_OK(pen_graph_constant_ints(graph, "one", 1, &one, &shape));
+        loss = graph_apply(graph, "mul", "tied", loss,
+                           graph_apply(graph, "reshape", "flat", all, shape, PEN_VALUE_NONE),
+                           PEN_VALUE_NONE);
+    }
+    const pen_value_id seed = graph_value_of(graph, "seed", PEN_VALUE_SCALAR, &read_type);
+    pen_gradients *gradients;
+    pen_updates updates;
+    CHECK_OK(pen_build_gradients(graph, loss, seed, 1, &table, &gradients));
+    CHECK_OK(pen_build_updates(graph, gradients, optimizer, true, step, &updates));
+    CHECK_OK(pen_graph_verify(graph, &(pen_verify_options){.types = true}));
+    run_graph run;
+    CHECK_OK(run_graph_init(&run, graph, arena));
+    for (int i = 0; i < TABLE * LENGTH; i++) {
+        pen_tensor_set(&run.tensors[table.index], i, 0.01 * i);
+    }
+    bool is_found = expected_op == NULL;
+    pen_value_id updated = PEN_VALUE_NONE;
+    for (run.microbatch = 0; run.microbatch < 3; run.microbatch++) {
+        const bool is_update = run.microbatch == 2;
+        run.adds = run.microbatch == 1;
+        for (int i = 0; i < EXAMPLES * TOKENS * LENGTH; i++) {
+            const int at = i + (int)run.microbatch * 7;
+            if (i < EXAMPLES * TOKENS) {
+                pen_tensor_set_int(&run.tensors[tokens.index], i, at * at % 5 - 2);
+            }
+            pen_tensor_set(&run.tensors[factor.index], i, at % 3 + 0.3);
+            pen_tensor_set(&run.tensors[seed.index], i, 1);
+        }
+        pen_tensor_set(&run.tensors[updates.learning_rate.index], 0, 0.1);
+        if (pen_value_is(updates.step)) pen_tensor_set(&run.tensors[updates.step.index], 0, 1);
+        for (uint32_t n = 0; n < pen_graph_node_count(graph); n++) {
+            const pen_node *node = pen_graph_node(graph, (pen_node_id){n});
+            if (expected_op != NULL && strcmp(node->op->name, expected_op) == 0) is_found = true;
+            if ((node->role == PEN_ROLE_UPDATE) != is_update) continue;
+            CHECK_OK(run_graph_nodes(&run, n, n + 1));
+            if (pen_value_same(pen_graph_value(graph, node->outputs[0])->replaces, table)) {
+                updated = node->outputs[0];
+            }
+        }
+    }
+    CHECK(is_found, "there is no %s", expected_op);
+    for (int i = 0; i < TABLE * LENGTH; i++) {
+        out_table[i] = pen_tensor_get(&run.tensors[updated.index], i);
+    }
+    pen_arena_destroy(arena);
+}
+
+static void rows_of_tables_are_listed(void **state) {
+    (void)state;
+    static const pen_optimizer optimizers[] = {
+        {.kind = PEN_OPTIMIZER_SGD},
+        {.kind = PEN_OPTIMIZER_SGD, .momentum = 0.9, .weight_decay = 0.1, .clip_norm = 0.5},
+        {.kind = PEN_OPTIMIZER_ADAM, .beta1 = 0.9, .beta2 = 0.99, .epsilon = 1e-6, .clip_norm = 1},
+        {.kind = PEN_OPTIMIZER_ADAMW, .beta1 = 0.9, .beta2 = 0.99, .epsilon = 1e-6},
+    };
+    const pen_step_shape step = {.microbatches = 3, .examples = EXAMPLES, .most_examples = 2};
+    const pen_step_shape full = {.microbatches = 30, .examples = EXAMPLES, .most_examples = 2};
+    for (size_t o = 0; o < sizeof optimizers / sizeof *optimizers; o++) {
+        for (int ties = 0; ties < 2; ties++) {
+            double expected[TABLE * LENGTH], found[TABLE * LENGTH], many[TABLE * LENGTH];
+            run_table(&optimizers[o], NULL, ties, "gather_backward", expected);
+            run_table(&optimizers[o], &step, ties, "stack_rows", found);
+            run_table(&optimizers[o], &full, ties, "gather_backward", many);
+            for (int i = 0; i < TABLE * LENGTH; i++) {
+                CHECK(fabs(found[i] - expected[i]) <= 1e-14, "element %d is %g, expected %g", i,
+                      found[i], expected[i]);
+                CHECK(many[i] == expected[i], "rows that are most of a table are listed");
+            }
+        }
+    }
 }
 
 PEN_TEST_MAIN(cmocka_unit_test(gradients_accumulate_by_use),
               cmocka_unit_test(one_microbatch_needs_no_sums),
               cmocka_unit_test(states_take_the_place_of_old_ones),
               cmocka_unit_test(clipping_holds_the_global_norm),
-              cmocka_unit_test(names_of_the_model_come_first))
+              cmocka_unit_test(names_of_the_model_come_first),
+              cmocka_unit_test(rows_of_tables_are_listed))
