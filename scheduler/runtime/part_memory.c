@@ -56,10 +56,18 @@ static pen_status measure_lists(part_measure *m) {
 }
 
 // Whether the value has bytes of its own: it is no view, and takes over nothing.
-static bool measure_is_own(const part_measure *m, const pen_value *value) {
+static bool measure_is_own(const part_measure *m, pen_value_id id) {
+    const pen_value *value = pen_graph_value(m->graph, id);
     if (value->kind != PEN_VALUE_COMPUTED) return true;
-    if (pen_value_is(value->replaces)) return false;
-    return !pen_graph_node(m->graph, value->producer)->op->is_view;
+    const pen_node *producer = pen_graph_node(m->graph, value->producer);
+    if (pen_value_is(value->replaces) || producer->op->is_view) return false;
+    const pen_memory_slot *slot = &m->plan->values[id.index];
+    for (uint32_t i = 0; i < producer->input_count; i++) { // a sum that an update goes on with
+        if (!pen_value_is(producer->inputs[i])) continue;
+        const pen_memory_slot *other = &m->plan->values[producer->inputs[i].index];
+        if (other->region == slot->region && other->offset == slot->offset) return false;
+    }
+    return true;
 }
 
 static uint64_t *measure_kind(const part_measure *m, const pen_value *value,
@@ -98,10 +106,11 @@ static pen_status measure_plan(part_measure *m, pen_plan_memory *memory) {
     PEN_TRY(pen_memory_plan_build(&request, m->arena, &m->plan));
     for (uint32_t v = 0; v < m->value_count; v++) {
         const pen_memory_slot *slot = &m->plan->values[v];
-        const pen_value *value = pen_graph_value(m->graph, (pen_value_id){v});
+        const pen_value_id id = {v};
+        const pen_value *value = pen_graph_value(m->graph, id);
         const bool is_counted =
             slot->region == PEN_MEMORY_PERSISTENT || slot->region == PEN_MEMORY_COPIES;
-        if (!is_counted || !measure_is_own(m, value)) continue;
+        if (!is_counted || !measure_is_own(m, id)) continue;
         *measure_kind(m, value, memory) += slot->stride * slot->copies;
     }
     memory->workspace = m->plan->arena_bytes;
