@@ -118,6 +118,13 @@ static bool export_is_own(const pen_node *node, const char *attribute) {
 
 static bool export_attribute_is_default(const pen_attribute_schema *schema,
                                         const pen_attribute_value *value) {
+    if (strcmp(schema->name, "dilations") == 0) {
+        uint32_t ones = 0;
+        while (ones < value->count && value->integers[ones] == 1) {
+            ones++;
+        }
+        return ones == value->count;
+    }
     if (!schema->has_default) return false;
     if (schema->kind == PEN_ATTRIBUTE_INT) return value->integer == schema->integer;
     if (schema->kind == PEN_ATTRIBUTE_TEXT) return strcmp(value->text, schema->text) == 0;

@@ -34,7 +34,7 @@ model:
     - conv2d: {filters: 8, kernel_size: 3, padding: same}
     - batch_normalization
     - activation: {activation: relu}
-    - max_pooling2d
+    - average_pooling2d: {pool_size: 3, strides: 2, padding: same}
     - spatial_dropout2d: {rate: 0.2}
     - separable_conv2d: {filters: 12, kernel_size: 3, activation: sigmoid}
     - flatten
