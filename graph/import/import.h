@@ -64,6 +64,8 @@ typedef struct pen_import_options {
     // takes the batch's statistics, and updates the running ones, which keep so much of themselves.
     bool train_batch_norm;
     double batch_norm_momentum; // 0 to 1
+    // TensorFlow: nodes that the rounds of loops may lead to. 0: PEN_INLINED_NODES_LIMIT.
+    uint32_t round_nodes_limit;
     const char *signature;      // of a SavedModel; NULL: "serving_default", or the first there is
     // Keras: sizes of inputs whose file does not say all.
     const pen_import_input_shape *input_shapes; // [input_shape_count]

@@ -9,6 +9,7 @@
 #include "tests/fuzz/fuzz.h"
 
 #define FUZZ_SYMBOLS_LIMIT 16
+#define FUZZ_ROUND_NODES_LIMIT 500 // long loops would take the time of all else
 
 static pen_status fuzz_infer(pen_graph *graph) {
     pen_symbol_binding bindings[FUZZ_SYMBOLS_LIMIT];
@@ -24,7 +25,10 @@ static pen_status fuzz_infer(pen_graph *graph) {
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length) {
     pen_model *model = NULL;
     const pen_import_options options = {.unfreeze = length % 2 == 0 ? NULL : ".",
-                                        .use_device_strings = length % 3 == 0};
+                                        .use_device_strings = length % 3 == 0,
+                                        .train_batch_norm = length % 5 == 0,
+                                        .batch_norm_momentum = 0.9,
+                                        .round_nodes_limit = FUZZ_ROUND_NODES_LIMIT};
     if (fuzz_reads(pen_model_open_bytes(bytes, length, "fuzz.pb", &options, &model))) {
         fuzz_reads(fuzz_infer(model->graph));
     }

@@ -33,9 +33,11 @@ static pen_status control_budget(pen_graphdef_importer *inner) {
                          "the rounds of the model's loops lead to names of more than %u bytes",
                          PEN_INLINED_BYTES_LIMIT);
     }
-    if (inner->totals->round_nodes <= PEN_INLINED_NODES_LIMIT) return PEN_OK;
+    const uint32_t asked = inner->request->options->round_nodes_limit;
+    const uint32_t limit = asked > 0 ? asked : PEN_INLINED_NODES_LIMIT;
+    if (inner->totals->round_nodes <= limit) return PEN_OK;
     return pen_error(PEN_UNSUPPORTED, "the rounds of the model's loops lead to more than %u nodes",
-                     PEN_INLINED_NODES_LIMIT);
+                     limit);
 }
 
 // Imports nodes of an inner list: those that are kept, or the others.

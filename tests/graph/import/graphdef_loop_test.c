@@ -111,6 +111,9 @@ static void what_is_wrong_with_a_loop_is_said(void **state) {
     pen_model *model = NULL;
     CHECK_ERROR(pen_model_open(TENSORFLOW_MODELS "loop_long.pb", NULL, &model), PEN_UNSUPPORTED,
                 "it has more than 4096 rounds");
+    const pen_import_options few = {.round_nodes_limit = 1000};
+    CHECK_ERROR(pen_model_open(TENSORFLOW_MODELS "loop_long.pb", &few, &model), PEN_UNSUPPORTED,
+                "lead to more than 1000 nodes");
     CHECK_ERROR(pen_model_open(TENSORFLOW_MODELS "loop_data.pb", NULL, &model), PEN_UNSUPPORTED,
                 "whether it goes on depends on data");
     CHECK_ERROR(pen_model_open(TENSORFLOW_MODELS "loop_open.pb", NULL, &model), PEN_UNSUPPORTED,
