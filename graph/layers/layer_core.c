@@ -15,6 +15,7 @@ typedef struct input_options {
     unsigned dtype;
 } input_options;
 
+// int32 is taken as int64, which is what data of whole numbers are
 static const char *const input_element_names[] = {"float32", "int64", "int32", NULL};
 static const pen_option_field input_fields[] = {
     PEN_LAYER_COMMON_FIELDS(input_options),
@@ -25,7 +26,7 @@ PEN_LAYER_TABLE(input, input_options, input_fields);
 
 pen_status pen_layer_input_build(pen_layer_builder *builder, const pen_layer_call *call,
                                  pen_layer_result *out_result) {
-    static const pen_element_type elements[] = {PEN_FLOAT32, PEN_INT64, PEN_INT32};
+    static const pen_element_type elements[] = {PEN_FLOAT32, PEN_INT64, PEN_INT64};
     const input_options *options = call->options;
     pen_shape shape = {.rank = options->shape.count};
     pen_layer_tensor tensor;

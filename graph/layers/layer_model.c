@@ -28,6 +28,7 @@ static const pen_option_table layer_entry_table = {
 const pen_option_field pen_layer_entry_item = {.kind = PEN_OPTION_ONE_OF,
                                                .table = &layer_entry_table};
 
+// int32 is taken as int64, which is what data of whole numbers are
 static const char *const layer_input_elements[] = {"float32", "int64", "int32", NULL};
 static const pen_option_field layer_input_fields[] = {
     PEN_LAYER_SIZES(pen_layer_model_input, shape, NULL, true, "its shape, without the batch"),
@@ -120,7 +121,7 @@ static pen_status assembly_find(const layer_assembly *assembly, const char *name
 }
 
 static pen_status assembly_input(layer_assembly *assembly, const pen_layer_model_input *input) {
-    static const pen_element_type elements[] = {PEN_FLOAT32, PEN_INT64, PEN_INT32};
+    static const pen_element_type elements[] = {PEN_FLOAT32, PEN_INT64, PEN_INT64};
     pen_shape shape = {.rank = input->shape.count};
     const int64_t *sizes = input->shape.items;
     pen_layer_tensor tensor;
