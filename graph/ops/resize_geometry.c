@@ -56,6 +56,12 @@ static pen_status resize_read_numbers(const pen_graph *graph, const pen_node *no
     return pen_value_read_numbers(graph, node->inputs[input], out_numbers);
 }
 
+// Scales are quotients of sizes, rounded to float32: what is whole but for that is whole.
+static double resize_whole(double width) {
+    const double whole = round(width);
+    return fabs(width - whole) <= whole * 0x1p-22 ? whole : width;
+}
+
 static pen_status resize_set_scales(const double *scales, pen_resize *resize) {
     for (uint32_t d = 0; d < resize->rank; d++) {
         pen_resize_axis *axis = &resize->axes[d];
@@ -63,9 +69,9 @@ static pen_status resize_set_scales(const double *scales, pen_resize *resize) {
             return pen_error(PEN_INVALID_INPUT, "scale %u is %g, it must be above 0", d, scales[d]);
         }
         const double part = resize_crops(resize) ? axis->roi_end - axis->roi_first : 1;
-        axis->scale = scales[d];
-        axis->width = (double)axis->from * scales[d];
-        const double to = floor((double)axis->from * part * scales[d]);
+        axis->width = resize_whole((double)axis->from * scales[d]);
+        axis->scale = axis->from > 0 ? axis->width / (double)axis->from : scales[d];
+        const double to = floor(resize_whole((double)axis->from * part * scales[d]));
         if (!(to >= 0 && to < 0x1p46)) {
             return pen_error(PEN_INVALID_INPUT, "dimension %u becomes %g elements long", d, to);
         }

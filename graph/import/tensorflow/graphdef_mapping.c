@@ -5,7 +5,7 @@
 static const pen_graphdef_family *const mapping_families[] = {
     &pen_graphdef_arithmetic, &pen_graphdef_images,  &pen_graphdef_lists,    &pen_graphdef_losses,
     &pen_graphdef_randoms,    &pen_graphdef_volumes, &pen_graphdef_movement, &pen_graphdef_norms,
-    &pen_graphdef_products,   &pen_graphdef_shapes,
+    &pen_graphdef_products,   &pen_graphdef_shapes,  &pen_graphdef_indices,
 };
 #define MAPPING_FAMILY_COUNT (sizeof mapping_families / sizeof mapping_families[0])
 

@@ -69,6 +69,7 @@ extern const pen_graphdef_family pen_graphdef_arithmetic; // graphdef_arithmetic
 extern const pen_graphdef_family pen_graphdef_images;     // graphdef_image.c
 extern const pen_graphdef_family pen_graphdef_lists;      // graphdef_list.c
 extern const pen_graphdef_family pen_graphdef_losses;     // graphdef_loss.c
+extern const pen_graphdef_family pen_graphdef_indices;    // graphdef_index.c
 extern const pen_graphdef_family pen_graphdef_movement;   // graphdef_movement.c
 extern const pen_graphdef_family pen_graphdef_norms;      // graphdef_norm.c
 extern const pen_graphdef_family pen_graphdef_products;   // graphdef_product.c

@@ -94,6 +94,17 @@ static pen_status evaluate_strided_slice(pen_graphdef_draft *draft, uint32_t tri
     return PEN_OK;
 }
 
+// Whether the sizes that the trials have of a dimension reach its end in each of them.
+static bool movement_reaches_end(const pen_graphdef_draft *draft, const pen_graphdef_value *x,
+                                 int64_t begin, const int64_t sizes[2], uint32_t dimension) {
+    for (uint32_t trial = 0; trial < 2; trial++) {
+        const pen_tensor_type *type = pen_graphdef_value_type(draft, x, trial);
+        if (type == NULL || dimension >= type->shape.rank) return false;
+        if (sizes[trial] != type->shape.dims[dimension] - begin) return false;
+    }
+    return true;
+}
+
 static pen_status convert_slice(pen_graphdef_draft *draft) {
     const pen_graphdef_ints_known *begin, *size;
     pen_graphdef_slice slice = {0};
@@ -106,9 +117,14 @@ static pen_status convert_slice(pen_graphdef_draft *draft) {
         other->count != begin->count || begin->count > PEN_RANK_LIMIT) {
         return pen_error(PEN_UNSUPPORTED, "its sizes depend on data");
     }
+    PEN_TRY(pen_graphdef_operand(draft, 0, &x));
     for (uint32_t d = 0; d < begin->count; d++) {
-        // a size that is open can only be all there is
-        const bool is_rest = size->integers[d] < 0 || size->integers[d] != other->integers[d];
+        const int64_t sizes[2] = {size->integers[d], other->integers[d]};
+        const bool is_open = sizes[0] != sizes[1], is_rest = sizes[0] < 0 || is_open;
+        if (is_open && !movement_reaches_end(draft, &x, begin->integers[d], sizes, d)) {
+            return pen_error(PEN_UNSUPPORTED,
+                             "its size %u is open; possible where it reaches the end", d);
+        }
         slice.axes[slice.count] = d;
         slice.starts[slice.count] = begin->integers[d];
         slice.steps[slice.count] = 1;
@@ -118,7 +134,6 @@ static pen_status convert_slice(pen_graphdef_draft *draft) {
         }
         slice.count++;
     }
-    PEN_TRY(pen_graphdef_operand(draft, 0, &x));
     PEN_TRY(movement_slice(draft, NULL, x, &slice, &result));
     pen_graphdef_set(draft, 0, result);
     return PEN_OK;
@@ -358,90 +373,6 @@ static pen_status convert_tile(pen_graphdef_draft *draft) {
         draft, &(pen_graphdef_emission){.op_name = "tile", .inputs = operands, .input_count = 2});
 }
 
-static pen_status convert_gather(pen_graphdef_draft *draft) {
-    const pen_graphdef_node *node = pen_graphdef_draft_node(draft);
-    int64_t axis = 0;
-    pen_graphdef_value operands[2];
-    if (strcmp(node->op, "GatherV2") == 0) PEN_TRY(pen_graphdef_operand_int(draft, 2, &axis));
-    if (pen_graphdef_int(node, "batch_dims", 0) != 0) {
-        return pen_error(PEN_UNSUPPORTED, "batch_dims is %lld; only 0 is possible",
-                         (long long)pen_graphdef_int(node, "batch_dims", 0));
-    }
-    PEN_TRY(pen_graphdef_operand(draft, 0, &operands[0]));
-    PEN_TRY(pen_graphdef_operand(draft, 1, &operands[1]));
-    const pen_attribute_given attribute = pen_attribute_int("axis", axis);
-    return movement_set(draft, &(pen_graphdef_emission){.op_name = "gather",
-                                                        .inputs = operands,
-                                                        .input_count = 2,
-                                                        .attributes = &attribute,
-                                                        .attribute_count = 1});
-}
-
-static pen_status evaluate_gather(pen_graphdef_draft *draft, uint32_t trial,
-                                  pen_graphdef_ints_known *out_ints) {
-    const pen_graphdef_ints_known *x = pen_graphdef_operand_trial(draft, 0, trial);
-    const pen_graphdef_ints_known *at = pen_graphdef_operand_trial(draft, 1, trial);
-    if (x == NULL || at == NULL || x->is_scalar) return PEN_OK;
-    for (uint32_t i = 0; i < at->count; i++) {
-        if (at->integers[i] < 0 || at->integers[i] >= (int64_t)x->count) return PEN_OK;
-        out_ints->integers[i] = x->integers[at->integers[i]];
-    }
-    out_ints->count = at->count;
-    out_ints->is_scalar = at->is_scalar;
-    out_ints->is_known = true;
-    return PEN_OK;
-}
-
-static pen_status convert_gather_nd(pen_graphdef_draft *draft) {
-    pen_graphdef_value x, at;
-    const pen_attribute_given to = pen_attribute_text("to", "int64");
-    PEN_TRY(pen_graphdef_operand(draft, 0, &x));
-    PEN_TRY(pen_graphdef_operand(draft, 1, &at));
-    const pen_graphdef_value narrow = at;
-    PEN_TRY(pen_graphdef_emit(draft,
-                              &(pen_graphdef_emission){.op_name = "cast",
-                                                       .suffix = "indices",
-                                                       .inputs = &narrow,
-                                                       .input_count = 1,
-                                                       .attributes = &to,
-                                                       .attribute_count = 1},
-                              &at));
-    const pen_graphdef_value operands[] = {x, at};
-    return movement_set(draft, &(pen_graphdef_emission){
-                                   .op_name = "gather_nd", .inputs = operands, .input_count = 2});
-}
-
-static pen_status convert_one_hot(pen_graphdef_draft *draft) {
-    const pen_attribute_given axis =
-        pen_attribute_int("axis", pen_graphdef_int(pen_graphdef_draft_node(draft), "axis", -1));
-    static const int64_t one = 1;
-    int64_t depth;
-    pen_graphdef_value operands[3], on, off, parts[2];
-    PEN_TRY(pen_graphdef_operand(draft, 0, &operands[0]));
-    PEN_TRY(pen_graphdef_operand_int(draft, 1, &depth));
-    PEN_TRY(pen_graphdef_operand(draft, 2, &on));
-    PEN_TRY(pen_graphdef_operand(draft, 3, &off));
-    PEN_TRY(pen_graphdef_number_value(draft, "depth", PEN_INT64, (double)depth, &operands[1]));
-    PEN_TRY(pen_graphdef_emit_with_ints(draft, "reshape", "off", off,
-                                        (pen_graphdef_integers){1, &one}, &parts[0]));
-    PEN_TRY(pen_graphdef_emit_with_ints(draft, "reshape", "on", on,
-                                        (pen_graphdef_integers){1, &one}, &parts[1]));
-    const pen_attribute_given first = pen_attribute_int("axis", 0);
-    PEN_TRY(pen_graphdef_emit(draft,
-                              &(pen_graphdef_emission){.op_name = "concat",
-                                                       .suffix = "values",
-                                                       .inputs = parts,
-                                                       .input_count = 2,
-                                                       .attributes = &first,
-                                                       .attribute_count = 1},
-                              &operands[2]));
-    return movement_set(draft, &(pen_graphdef_emission){.op_name = "one_hot",
-                                                        .inputs = operands,
-                                                        .input_count = 3,
-                                                        .attributes = &axis,
-                                                        .attribute_count = 1});
-}
-
 // Pairs of pads, one a dimension, to all begins and then all ends.
 static pen_status movement_pads(pen_graphdef_draft *draft, bool is_first, int64_t *out_pads,
                                 uint32_t *out_count) {
@@ -573,16 +504,11 @@ static const pen_graphdef_mapping movement_mappings[] = {
     {.op = "ConcatV2", .convert = convert_concat_v2, .evaluate = evaluate_concat_v2},
     {.op = "Cumsum", .convert = convert_cumulate},
     {.op = "Einsum", .convert = convert_einsum},
-    {.op = "Gather", .convert = convert_gather, .evaluate = evaluate_gather},
-    {.op = "GatherNd", .convert = convert_gather_nd},
-    {.op = "GatherV2", .convert = convert_gather, .evaluate = evaluate_gather},
     {.op = "MatrixBandPart", .convert = convert_band},
     {.op = "MirrorPad", .convert = convert_pad},
-    {.op = "OneHot", .convert = convert_one_hot},
     {.op = "Pack", .convert = convert_pack, .evaluate = evaluate_pack},
     {.op = "Pad", .convert = convert_pad},
     {.op = "PadV2", .convert = convert_pad},
-    {.op = "ResourceGather", .convert = convert_gather},
     {.op = "ReverseV2", .convert = convert_reverse},
     {.op = "Slice", .convert = convert_slice, .evaluate = evaluate_slice},
     {.op = "Split", .convert = convert_split},

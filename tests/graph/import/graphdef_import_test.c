@@ -92,6 +92,11 @@ static void dropout_is_found_in_random_numbers(void **state) {
     tensorflow_check(tensorflow_open(MODELS "dropped.pb", NULL), "dropped", 4);
 }
 
+static void sizes_and_indices_are_tensorflows(void **state) {
+    (void)state;
+    tensorflow_check(open_path(MODELS "sized.pb"), "sized", 3);
+}
+
 static void batch_normalization_uses_what_it_has_learnt(void **state) {
     (void)state;
     tensorflow_check(tensorflow_open(MODELS "normalized", NULL), "normalized", 8);
@@ -237,6 +242,7 @@ int main(void) {
         cmocka_unit_test(what_is_picked_written_and_lost_is_tensorflows),
         cmocka_unit_test(volumes_and_blocks_are_tensorflows),
         cmocka_unit_test(dropout_is_found_in_random_numbers),
+        cmocka_unit_test(sizes_and_indices_are_tensorflows),
         cmocka_unit_test(batch_normalization_uses_what_it_has_learnt),
         cmocka_unit_test(outputs_are_what_nobody_reads),
         cmocka_unit_test(a_constant_condition_takes_one_branch),

@@ -1,5 +1,7 @@
 #include "graph/ops/resize_geometry.h"
 
+#include <math.h>
+
 #include "tests/support/dice.h"
 
 static const double plane[] = {1, 2, 3, 4};
@@ -40,6 +42,24 @@ static void resizes(void **state) {
     c.inputs[3] =
         (op_case_input){.type = op_type(PEN_INT64, 1, 2), .data = sizes, .is_constant = true};
     op_check_values(&c, 0, (const double[]){1, 2, 2}, 3, 0);
+}
+
+// A quotient of sizes that is rounded to float32, up or down, makes the size that was meant, and
+// the places that it has.
+static void rounded_scales_are_whole(void **state) {
+    (void)state;
+    static const double row[] = {0, 1, 2, 3, 4, 5};
+    static const double places[] = {0, 0, 1, 1, 2, 3, 3, 4, 4, 5}; // floor(i * 6 / 10)
+    for (int up = 0; up < 2; up++) {
+        const double scale = (double)nextafterf(10.0F / 6, up ? 3.0F : 0.0F);
+        op_case c = resize_case("nearest", "asymmetric");
+        c.inputs[0] = (op_case_input){.type = op_type(PEN_FLOAT64, 1, 6), .data = row};
+        c.inputs[2] = (op_case_input){
+            .type = op_type(PEN_FLOAT64, 1, 1), .data = &scale, .is_constant = true};
+        c.attribute_count = 3;
+        c.attributes[2] = pen_attribute_text("nearest_mode", "floor");
+        op_check_values(&c, 0, places, 10, 0);
+    }
 }
 
 static void refuses_bad_geometry(void **state) {
@@ -148,6 +168,7 @@ static void aligns_regions(void **state) {
     op_built_free(&built);
 }
 
-PEN_TEST_MAIN(cmocka_unit_test(resizes), cmocka_unit_test(refuses_bad_geometry),
-              cmocka_unit_test(weights_add_up), cmocka_unit_test(gradients),
-              cmocka_unit_test(samples_a_grid), cmocka_unit_test(aligns_regions))
+PEN_TEST_MAIN(cmocka_unit_test(resizes), cmocka_unit_test(rounded_scales_are_whole),
+              cmocka_unit_test(refuses_bad_geometry), cmocka_unit_test(weights_add_up),
+              cmocka_unit_test(gradients), cmocka_unit_test(samples_a_grid),
+              cmocka_unit_test(aligns_regions))

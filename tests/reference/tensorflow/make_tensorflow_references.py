@@ -280,6 +280,15 @@ TEXT = {"table": weight(20, 8), "gamma": weight(8), "beta": weight(8), "qkv": we
 VOLUME = {"a": weight(2, 3, 3, 2, 4), "b": weight(2, 3, 2, 3)}
 
 
+def sized(ids, x):
+    """Pictures of sizes whose quotients are rounded, and indices that no row has."""
+    raw = tf.raw_ops
+    rows = tf.one_hot(ids, 4, on_value=2.0, off_value=-1.0, axis=1)
+    near = raw.ResizeNearestNeighbor(images=x, size=[10, 11])
+    smooth = raw.ResizeBilinear(images=x, size=[10, 11], align_corners=True)
+    return rows, near, smooth, tf.slice(x, [0, 1, 2, 0], [tf.shape(x)[0], 3, -1, 1])
+
+
 def main():
     freeze("images", images, [("x", random.normal(size=(2, 12, 15, 3)).astype(np.float32))])
     freeze("tokens", tokens, [("ids", random.integers(0, 20, size=(3, 6)).astype(np.int64)),
@@ -294,6 +303,8 @@ def main():
                               ("ids", random.integers(0, 5, size=4).astype(np.int64))])
     freeze("volumes", volumes, [("x", random.normal(size=(2, 3, 5, 8, 2)).astype(np.float32))])
     dropped()
+    freeze("sized", sized, [("ids", np.array([[-1, 3], [0, 4], [2, -4]], np.int64)),
+                            ("x", random.normal(size=(3, 6, 7, 2)).astype(np.float32))])
 
 
 if __name__ == "__main__":

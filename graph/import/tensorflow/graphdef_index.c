@@ -1,0 +1,132 @@
+// Operators of TensorFlow that take elements, or make them, by their indices.
+
+#include <string.h>
+
+#include "graph/import/tensorflow/graphdef_mapping.h"
+
+static pen_status index_set(pen_graphdef_draft *draft, const pen_graphdef_emission *emission) {
+    pen_graphdef_value result;
+    PEN_TRY(pen_graphdef_emit(draft, emission, &result));
+    pen_graphdef_set(draft, 0, result);
+    return PEN_OK;
+}
+
+static pen_status convert_gather(pen_graphdef_draft *draft) {
+    const pen_graphdef_node *node = pen_graphdef_draft_node(draft);
+    int64_t axis = 0;
+    pen_graphdef_value operands[2];
+    if (strcmp(node->op, "GatherV2") == 0) PEN_TRY(pen_graphdef_operand_int(draft, 2, &axis));
+    if (pen_graphdef_int(node, "batch_dims", 0) != 0) {
+        return pen_error(PEN_UNSUPPORTED, "batch_dims is %lld; only 0 is possible",
+                         (long long)pen_graphdef_int(node, "batch_dims", 0));
+    }
+    PEN_TRY(pen_graphdef_operand(draft, 0, &operands[0]));
+    PEN_TRY(pen_graphdef_operand(draft, 1, &operands[1]));
+    const pen_attribute_given attribute = pen_attribute_int("axis", axis);
+    return index_set(draft, &(pen_graphdef_emission){.op_name = "gather",
+                                                     .inputs = operands,
+                                                     .input_count = 2,
+                                                     .attributes = &attribute,
+                                                     .attribute_count = 1});
+}
+
+static pen_status evaluate_gather(pen_graphdef_draft *draft, uint32_t trial,
+                                  pen_graphdef_ints_known *out_ints) {
+    const pen_graphdef_ints_known *x = pen_graphdef_operand_trial(draft, 0, trial);
+    const pen_graphdef_ints_known *at = pen_graphdef_operand_trial(draft, 1, trial);
+    if (x == NULL || at == NULL || x->is_scalar) return PEN_OK;
+    for (uint32_t i = 0; i < at->count; i++) {
+        if (at->integers[i] < 0 || at->integers[i] >= (int64_t)x->count) return PEN_OK;
+        out_ints->integers[i] = x->integers[at->integers[i]];
+    }
+    out_ints->count = at->count;
+    out_ints->is_scalar = at->is_scalar;
+    out_ints->is_known = true;
+    return PEN_OK;
+}
+
+static pen_status convert_gather_nd(pen_graphdef_draft *draft) {
+    pen_graphdef_value x, at;
+    const pen_attribute_given to = pen_attribute_text("to", "int64");
+    PEN_TRY(pen_graphdef_operand(draft, 0, &x));
+    PEN_TRY(pen_graphdef_operand(draft, 1, &at));
+    const pen_graphdef_value narrow = at;
+    PEN_TRY(pen_graphdef_emit(draft,
+                              &(pen_graphdef_emission){.op_name = "cast",
+                                                       .suffix = "indices",
+                                                       .inputs = &narrow,
+                                                       .input_count = 1,
+                                                       .attributes = &to,
+                                                       .attribute_count = 1},
+                              &at));
+    const pen_graphdef_value operands[] = {x, at};
+    return index_set(draft, &(pen_graphdef_emission){
+                                .op_name = "gather_nd", .inputs = operands, .input_count = 2});
+}
+
+// TensorFlow makes a row of `off` of negative indices, as of any that are not below the depth; ours
+// counts those from the end.
+static pen_status index_below_depth(pen_graphdef_draft *draft, int64_t depth,
+                                    pen_graphdef_value *indices) {
+    const pen_tensor_type *type = pen_graphdef_value_type(draft, indices, 0);
+    const pen_element_type element = type != NULL ? type->element : PEN_INT64;
+    pen_graphdef_value operands[3] = {*indices};
+    PEN_TRY(pen_graphdef_number_value(draft, "zero", element, 0, &operands[1]));
+    PEN_TRY(pen_graphdef_emit(
+        draft,
+        &(pen_graphdef_emission){
+            .op_name = "less", .suffix = "negative", .inputs = operands, .input_count = 2},
+        &operands[0]));
+    PEN_TRY(pen_graphdef_number_value(draft, "outside", element, (double)depth, &operands[1]));
+    operands[2] = *indices;
+    return pen_graphdef_emit(
+        draft,
+        &(pen_graphdef_emission){
+            .op_name = "where", .suffix = "indices", .inputs = operands, .input_count = 3},
+        indices);
+}
+
+static pen_status convert_one_hot(pen_graphdef_draft *draft) {
+    const pen_attribute_given axis =
+        pen_attribute_int("axis", pen_graphdef_int(pen_graphdef_draft_node(draft), "axis", -1));
+    static const int64_t one = 1;
+    int64_t depth;
+    pen_graphdef_value operands[3], on, off, parts[2];
+    PEN_TRY(pen_graphdef_operand(draft, 0, &operands[0]));
+    PEN_TRY(pen_graphdef_operand_int(draft, 1, &depth));
+    PEN_TRY(pen_graphdef_operand(draft, 2, &on));
+    PEN_TRY(pen_graphdef_operand(draft, 3, &off));
+    PEN_TRY(index_below_depth(draft, depth, &operands[0]));
+    PEN_TRY(pen_graphdef_number_value(draft, "depth", PEN_INT64, (double)depth, &operands[1]));
+    PEN_TRY(pen_graphdef_emit_with_ints(draft, "reshape", "off", off,
+                                        (pen_graphdef_integers){1, &one}, &parts[0]));
+    PEN_TRY(pen_graphdef_emit_with_ints(draft, "reshape", "on", on,
+                                        (pen_graphdef_integers){1, &one}, &parts[1]));
+    const pen_attribute_given first = pen_attribute_int("axis", 0);
+    PEN_TRY(pen_graphdef_emit(draft,
+                              &(pen_graphdef_emission){.op_name = "concat",
+                                                       .suffix = "values",
+                                                       .inputs = parts,
+                                                       .input_count = 2,
+                                                       .attributes = &first,
+                                                       .attribute_count = 1},
+                              &operands[2]));
+    return index_set(draft, &(pen_graphdef_emission){.op_name = "one_hot",
+                                                     .inputs = operands,
+                                                     .input_count = 3,
+                                                     .attributes = &axis,
+                                                     .attribute_count = 1});
+}
+
+static const pen_graphdef_mapping index_mappings[] = {
+    {.op = "Gather", .convert = convert_gather, .evaluate = evaluate_gather},
+    {.op = "GatherNd", .convert = convert_gather_nd},
+    {.op = "GatherV2", .convert = convert_gather, .evaluate = evaluate_gather},
+    {.op = "OneHot", .convert = convert_one_hot},
+    {.op = "ResourceGather", .convert = convert_gather},
+};
+
+const pen_graphdef_family pen_graphdef_indices = {
+    .mappings = index_mappings,
+    .count = sizeof index_mappings / sizeof index_mappings[0],
+};
