@@ -309,6 +309,25 @@ static bool pattern_add_mask(const pattern *p, pen_value_id mask, pen_value_id s
     return true;
 }
 
+// Whether a constant condition hides whole rows: their scores are all the fill, and so the same,
+// which a mask that is added does not make of them.
+static bool pattern_hides_rows(const pattern *p, pen_value_id condition, bool hides) {
+    const pen_value *mask = pen_graph_value(p->graph, condition);
+    const pen_shape *shape = &mask->type.shape;
+    if (mask->kind != PEN_VALUE_CONSTANT || mask->data == NULL) return false;
+    const int64_t columns = shape->rank > 0 ? shape->dims[shape->rank - 1] : 1;
+    const int64_t count = pen_shape_element_count(shape);
+    for (int64_t row = 0; row < count; row += columns) {
+        int64_t at = row;
+        bool is_clear;
+        while (at < row + columns && !pattern_counts(mask, hides, at, &is_clear)) {
+            at++;
+        }
+        if (at == row + columns) return true;
+    }
+    return false;
+}
+
 static bool pattern_fill(const pattern *p, const pen_node *node, uint32_t filled,
                          pen_value_id scores, double factor, pen_attention_match *match) {
     double fill;
@@ -320,6 +339,7 @@ static bool pattern_fill(const pattern *p, const pen_node *node, uint32_t filled
         return true;
     }
     if (match->mask_count > 0 || factor != 1) return false;
+    if (pattern_hides_rows(p, condition, filled == 1)) return false;
     match->masks[match->mask_count++] = (pen_attention_mask){
         .added = PEN_VALUE_NONE,
         .condition = condition,

@@ -215,6 +215,27 @@ static void filled_masks_are_found(void **state) {
     }
 }
 
+// A row whose scores are all the fill weighs all values the same: no mask that is added does that.
+static void rows_that_see_nothing_are_left(void **state) {
+    (void)state;
+    static bool hidden[ROWS * ROWS];
+    for (int blind = 0; blind < 2; blind++) {
+        const model m = model_make(false);
+        pen_graph *g = m.graph;
+        for (int i = 0; i < ROWS * ROWS; i++) {
+            hidden[i] =
+                i % ROWS >= i / ROWS + 1 - blind; // with `blind`, the first row sees nothing
+        }
+        hidden[ROWS - 1] = blind != 0; // never what a causal mask is
+        const pen_value_id mask =
+            add_value(g, "mask", PEN_VALUE_CONSTANT, op_type(PEN_BOOL, 2, ROWS, ROWS), hidden);
+        const pen_value_id scores = two(g, "matmul", m.q, transpose(g, m.k, 4, 0, 1, 3, 2));
+        const pen_value_id masked = add_node(g, "where", 3, mask, number(g, -1e9), scores);
+        const pen_node *found = fuse(&m, two(g, "matmul", softmax(g, masked), m.v));
+        CHECK((found == NULL) == blind, "blind %d: %s", blind, found != NULL ? "found" : "left");
+    }
+}
+
 static void batches_of_one_dimension_are_found(void **state) {
     (void)state;
     model m;
@@ -445,6 +466,7 @@ static void weights_are_read_as_they_lie(void **state) {
 
 PEN_TEST_MAIN(cmocka_unit_test(decoders_are_found), cmocka_unit_test(added_masks_are_found),
               cmocka_unit_test(filled_masks_are_found),
+              cmocka_unit_test(rows_that_see_nothing_are_left),
               cmocka_unit_test(batches_of_one_dimension_are_found),
               cmocka_unit_test(idle_dropouts_are_skipped), cmocka_unit_test(dropouts_are_taken_in),
               cmocka_unit_test(masks_are_added_up),
