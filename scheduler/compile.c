@@ -386,7 +386,9 @@ static const char *compile_kept_statistics(const pen_model *model) {
     }
     if (model->tensorflow != NULL) {
         return "the model's batch normalizations keep their stored statistics: a TensorFlow graph "
-               "has the form of inference; a Keras file of the model (.h5, .keras) has them learn";
+               "has the form of inference; model: {train_batch_norm: true} has them learn, as a "
+               "Keras "
+               "file of the model (.h5, .keras) does";
     }
     return NULL;
 }
