@@ -55,10 +55,16 @@ static pen_status layers_check_name(const char *name) {
 static pen_status layers_input(pen_layers *layers, const char *name, uint32_t rank,
                                const int64_t *dims, const char *element) {
     PEN_TRY(layers_check_name(name));
+    if (rank == 0) {
+        return pen_error(PEN_INVALID_INPUT,
+                         "input '%.100s': it has no dimension besides the batch, expected some",
+                         name);
+    }
     for (uint32_t i = 0; i < rank; i++) {
         if (dims[i] >= 1) continue;
-        return pen_error(PEN_INVALID_INPUT, "input '%.100s': dimension %u is %" PRId64, name, i,
-                         dims[i]);
+        return pen_error(PEN_INVALID_INPUT,
+                         "input '%.100s': dimension %u is %" PRId64 ", expected at least 1", name,
+                         i, dims[i]);
     }
     pen_text_print(&layers->inputs, "\"%s\": {dtype: %s, shape: [", name, element);
     for (uint32_t i = 0; i < rank; i++) {

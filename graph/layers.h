@@ -17,6 +17,8 @@
 // several devices and how the model is placed on them. pen_training_open trains it, and so does
 // `penstock train`.
 //
+// No pointer may be NULL where nothing is said of it.
+//
 // Lifetime: pen_layers_create to pen_layers_destroy.
 // Threads:  one at a time uses a model.
 #ifndef PEN_GRAPH_LAYERS_H
@@ -41,7 +43,8 @@ void pen_layers_destroy(pen_layers *layers);
 void pen_layers_set_seed(pen_layers *layers, uint32_t seed);
 
 // Adds an input of floating numbers, of this shape without the batch: [rank] of `dims`.
-//   INVALID_INPUT  a dimension below 1, or a name with other characters than letters, digits, _ - .
+//   INVALID_INPUT  no dimension, one below 1, or a name with other characters than letters, digits,
+//   _ - .
 PEN_NODISCARD pen_status pen_layers_input(pen_layers *layers, const char *name, uint32_t rank,
                                           const int64_t *dims);
 // The same for indices, int64, which an embedding reads.

@@ -15,6 +15,8 @@
 // installed, and what they declare is all that the
 // shared library exports. The other headers of the source tree may change from version to version.
 //
+// No pointer may be NULL where nothing is said of it.
+//
 // Lifetime: pen_training_open to pen_training_close.
 // Threads:  one thread at a time uses a training; different trainings are independent.
 #ifndef PEN_SCHEDULER_PENSTOCK_H

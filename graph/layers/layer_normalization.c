@@ -5,6 +5,12 @@
 #include "graph/layers/layer_build.h"
 #include "graph/layers/layer_list.h"
 
+#define LAYER_EPSILON(type)                                                                        \
+    {                                                                                              \
+        .key = "epsilon", .kind = PEN_OPTION_NUMBER, .offset = offsetof(type, epsilon),            \
+        .default_text = "0.001", .minimum = PEN_OPTION_FROM(0), .help = "added to variances"       \
+    }
+
 // ---- batch
 
 typedef struct batch_normalization_options {
@@ -23,9 +29,14 @@ typedef struct batch_normalization_options {
 static const pen_option_field batch_normalization_fields[] = {
     PEN_LAYER_COMMON_FIELDS(batch_normalization_options),
     PEN_LAYER_INTEGER(batch_normalization_options, axis, "-1", "the dimension of the channels"),
-    PEN_LAYER_NUMBER(batch_normalization_options, momentum, "0.99",
-                     "how much of a running statistic stays in a step"),
-    PEN_LAYER_NUMBER(batch_normalization_options, epsilon, "0.001", "added to variances"),
+    {.key = "momentum",
+     .kind = PEN_OPTION_NUMBER,
+     .offset = offsetof(batch_normalization_options, momentum),
+     .default_text = "0.99",
+     .minimum = PEN_OPTION_FROM(0),
+     .maximum = PEN_OPTION_TO(1),
+     .help = "how much of a running statistic stays in a step"},
+    LAYER_EPSILON(batch_normalization_options),
     PEN_LAYER_BOOL(batch_normalization_options, center, "true", "whether beta is added"),
     PEN_LAYER_BOOL(batch_normalization_options, scale, "true", "whether gamma is a factor"),
     PEN_LAYER_WEIGHT(batch_normalization_options, gamma, "ones"),
@@ -161,7 +172,7 @@ typedef struct layer_normalization_options {
 } layer_normalization_options;
 
 #define LAYER_NORMALIZATION_FIELDS                                                                 \
-    PEN_LAYER_NUMBER(layer_normalization_options, epsilon, "0.001", "added to variances"),         \
+    LAYER_EPSILON(layer_normalization_options),                                                    \
         PEN_LAYER_BOOL(layer_normalization_options, center, "true", "whether beta is added"),      \
         PEN_LAYER_BOOL(layer_normalization_options, scale, "true", "whether gamma is a factor"),   \
         PEN_LAYER_WEIGHT(layer_normalization_options, gamma, "ones"),                              \

@@ -66,7 +66,9 @@ static void mistakes_are_said_at_once(void **state) {
     CHECK_ERROR(pen_layers_input(layers, "", 1, (const int64_t[]){1}), PEN_INVALID_INPUT,
                 "'' is no name");
     CHECK_ERROR(pen_layers_input(layers, "x", 2, (const int64_t[]){1, 0}), PEN_INVALID_INPUT,
-                "input 'x': dimension 1 is 0");
+                "input 'x': dimension 1 is 0, expected at least 1");
+    CHECK_ERROR(pen_layers_input(layers, "x", 0, NULL), PEN_INVALID_INPUT,
+                "input 'x': it has no dimension besides the batch");
     CHECK_OK(pen_layers_input(layers, "x", 1, (const int64_t[]){4}));
     CHECK_ERROR(pen_layers_add(layers, "dens", NULL), PEN_NOT_FOUND,
                 "no layer is called 'dens'; possible: dense, ");
