@@ -7,6 +7,8 @@
 #include "base/option.h"
 #include "scheduler/job.h"
 
+// The keys of `model`: fills pen_job_model.
+extern const pen_option_table pen_job_model_table;
 // The keys of `data`: fills pen_job_data.
 extern const pen_option_table pen_job_data_table;
 // Those of `checkpoint` and `recovery`.
