@@ -108,8 +108,9 @@ typedef struct pen_option_source pen_option_source;
 
 struct pen_option_table {
     const char *help; // one line on the whole
-    const char *name; // of a table that many fields have, for schema and help to say it once; or NULL
-    size_t size;      // of the struct
+    const char
+        *name;   // of a table that many fields have, for schema and help to say it once; or NULL
+    size_t size; // of the struct
     const pen_option_field *fields;
     uint32_t field_count;
 
@@ -122,6 +123,9 @@ struct pen_option_table {
     const char *tag_help;
     const pen_option_field *variants;
     uint32_t variant_count;
+
+    // Of a mapping with one required key: its value may stand in the mapping's place.
+    bool may_stand_alone;
 
     // Says of a key that the table does not have why it is not possible, or NULL: nothing to say.
     const char *(*explain)(const char *key); // NULL for none
@@ -161,6 +165,9 @@ PEN_NODISCARD pen_status pen_option_set_defaults(const pen_option_table *table, 
 // "x", expected ...; OUT_OF_MEMORY. Paths stay as they are.
 PEN_NODISCARD pen_status pen_option_parse(const pen_option_field *field, const char *text,
                                           pen_arena *arena, void *out_value);
+
+// The key whose value may stand in place of a mapping; NULL: none.
+const pen_option_field *pen_option_find_alone(const pen_option_table *table);
 
 // Adds what the field expects: "an integer of at least 1", "adam, sgd or adamw".
 void pen_option_describe(const pen_option_field *field, pen_text *text);

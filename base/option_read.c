@@ -8,6 +8,8 @@
 
 #include "base/file.h"
 
+#define OPTION_NAMES_SHOWN 40 // possible keys in an error
+
 #define OPTION_DEPTH_LIMIT 64 // keys and indices of one path; tables are far shallower
 
 // Where a value was written, by the address it went to.
@@ -225,7 +227,7 @@ static pen_status option_refuse_key(const option_reader *reader, const pen_yaml_
     const char *why = table->explain != NULL ? table->explain(key->text) : NULL;
     if (why != NULL) pen_text_print(&message, ": %s", why);
     pen_text_add(&message, why != NULL ? "; possible: " : ", possible: ");
-    pen_text_add_names(&message, key->text, names, count, count);
+    pen_text_add_names(&message, key->text, names, count, OPTION_NAMES_SHOWN);
     return option_end_message(&message, key);
 }
 
@@ -369,6 +371,41 @@ static pen_status option_read_table(option_reader *reader, const pen_option_tabl
     return table->check == NULL ? PEN_OK : table->check(object, reader->source);
 }
 
+const pen_option_field *pen_option_find_alone(const pen_option_table *table) {
+    const pen_option_field *found = NULL;
+    if (!table->may_stand_alone) return NULL;
+    for (uint32_t i = 0; i < table->field_count; i++) {
+        if (!table->fields[i].is_required) continue;
+        if (found != NULL) return NULL;
+        found = &table->fields[i];
+    }
+    return found;
+}
+
+// A mapping of the one key whose value `node` is.
+static pen_status option_wrap_alone(option_reader *reader, const pen_option_table *table,
+                                    const pen_yaml_node *node, const pen_yaml_node **out_node) {
+    const pen_option_field *alone = pen_option_find_alone(table);
+    *out_node = node;
+    if (alone == NULL || node->kind == PEN_YAML_MAPPING || pen_yaml_is_nothing(node)) return PEN_OK;
+    pen_yaml_node *nodes;
+    PEN_TRY(PEN_NEW(reader->arena, 3, &nodes));
+    nodes[0] = *node; // the mapping
+    nodes[0].kind = PEN_YAML_MAPPING;
+    nodes[0].first = &nodes[1];
+    nodes[0].count = 1;
+    nodes[1] = *node; // the value
+    nodes[1].key = &nodes[2];
+    nodes[1].next = NULL;
+    nodes[2] = *node; // its key
+    nodes[2].kind = PEN_YAML_SCALAR;
+    nodes[2].text = alone->key;
+    nodes[2].first = NULL;
+    nodes[2].count = 0;
+    *out_node = &nodes[0];
+    return PEN_OK;
+}
+
 // A mapping without keys, where `node` stands.
 static pen_status option_empty_mapping(option_reader *reader, const pen_yaml_node *node,
                                        const pen_yaml_node **out_mapping) {
@@ -443,6 +480,7 @@ static pen_status option_read_value(option_reader *reader, const pen_option_fiel
     case PEN_OPTION_ONE_OF:
         return option_read_one_of(reader, field, node, out_value);
     case PEN_OPTION_MAPPING:
+        PEN_TRY(option_wrap_alone(reader, field->table, node, &node));
         if (node->kind != PEN_YAML_MAPPING) return option_refuse_kind(reader, field, node);
         return option_read_table(reader, field->table, node, out_value);
     case PEN_OPTION_TEXT:

@@ -151,6 +151,22 @@ static void schema_write_whole(const pen_option_table *table, pen_option_kind ki
 // A table with a name stands once, under $defs.
 static void schema_write_part(const pen_option_field *field, pen_json_writer *json) {
     char reference[64];
+    const pen_option_field *alone = pen_option_find_alone(field->table);
+    if (alone != NULL) {
+        const pen_option_table *table = field->table;
+        PEN_ASSERT(table->name != NULL);
+        pen_json_key(json, "anyOf");
+        pen_json_begin_array(json);
+        pen_json_begin_object(json);
+        (void)snprintf(reference, sizeof reference, "#/$defs/%s", table->name);
+        pen_json_key_text(json, "$ref", reference);
+        pen_json_end_object(json);
+        pen_json_begin_object(json);
+        schema_write_field(alone, json);
+        pen_json_end_object(json);
+        pen_json_end_array(json);
+        return;
+    }
     if (field->table->name == NULL) {
         schema_write_whole(field->table, field->kind, json);
         return;

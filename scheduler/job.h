@@ -47,6 +47,7 @@ typedef enum pen_job_loss {
     PEN_JOB_NEGATIVE_LOG_LIKELIHOOD,
     PEN_JOB_MEAN_SQUARED_ERROR,
     PEN_JOB_BINARY_CROSS_ENTROPY,
+    PEN_JOB_BINARY_CROSS_ENTROPY_WITH_LOGITS,
     PEN_JOB_OUTPUT, // the model computes its own
 } pen_job_loss;
 

@@ -50,6 +50,8 @@ static pen_loss_kind runner_loss_kind(pen_job_loss loss) {
         return PEN_LOSS_MEAN_SQUARED_ERROR;
     case PEN_JOB_BINARY_CROSS_ENTROPY:
         return PEN_LOSS_BINARY_CROSS_ENTROPY;
+    case PEN_JOB_BINARY_CROSS_ENTROPY_WITH_LOGITS:
+        return PEN_LOSS_BINARY_CROSS_ENTROPY_WITH_LOGITS;
     case PEN_JOB_OUTPUT:
         return PEN_LOSS_OUTPUT;
     }

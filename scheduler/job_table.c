@@ -185,6 +185,7 @@ static const char *const job_losses[] = {
     [PEN_JOB_NEGATIVE_LOG_LIKELIHOOD] = "negative_log_likelihood",
     [PEN_JOB_MEAN_SQUARED_ERROR] = "mean_squared_error",
     [PEN_JOB_BINARY_CROSS_ENTROPY] = "binary_cross_entropy",
+    [PEN_JOB_BINARY_CROSS_ENTROPY_WITH_LOGITS] = "binary_cross_entropy_with_logits",
     [PEN_JOB_OUTPUT] = "output",
     NULL,
 };

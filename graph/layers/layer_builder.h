@@ -24,6 +24,7 @@ struct pen_layer_builder {
     pen_tensor_type *output_types; // [output_capacity], of the model's outputs
     pen_value_id *output_masks;    // [output_capacity]
     uint32_t output_capacity;
+    uint64_t steps_written;  // of recurrent layers that are written out step by step
     pen_value_id *penalties; // [penalty_capacity], numbers
     uint32_t penalty_count;
     uint32_t penalty_capacity;

@@ -216,6 +216,7 @@ extern const pen_option_field pen_layer_integer_item; // any
     const pen_option_table pen_layer_##symbol##_options = {.name = #symbol,                        \
                                                            .size = sizeof(type),                   \
                                                            PEN_OPTION_FIELDS(array),               \
+                                                           .may_stand_alone = true,                \
                                                            .explain = pen_layer_explain_option}
 
 #endif // PEN_GRAPH_LAYERS_LAYER_CHOICES_H

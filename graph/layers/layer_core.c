@@ -143,6 +143,38 @@ static const pen_option_field identity_fields[] = {
 };
 PEN_LAYER_TABLE(identity, identity_options, identity_fields);
 
+// ---- again
+
+typedef struct shared_options {
+    pen_layer_common common;
+    const char *layer;
+} shared_options;
+
+static const pen_option_field shared_fields[] = {
+    PEN_LAYER_COMMON_FIELDS(shared_options),
+    {.key = "layer",
+     .kind = PEN_OPTION_TEXT,
+     .offset = offsetof(shared_options, layer),
+     .is_required = true,
+     .help = "the name of a layer before, which is applied once more"},
+};
+PEN_LAYER_TABLE(shared, shared_options, shared_fields);
+
+const char *pen_layer_shared_name(const void *options) {
+    return ((const shared_options *)options)->layer;
+}
+
+// A model applies the layer it names in its place.
+pen_status pen_layer_shared_build(pen_layer_builder *builder, const pen_layer_call *call,
+                                  pen_layer_result *out_result) {
+    (void)builder;
+    (void)out_result;
+    return pen_error(PEN_INVALID_INPUT, "there is no layer '%.100s' to share here",
+                     pen_layer_shared_name(call->options));
+}
+
+// ---- what is added to the loss
+
 typedef struct activity_options {
     pen_layer_common common;
     pen_layer_regularizer regularizer;

@@ -32,6 +32,7 @@
     X(activity_regularization, "ActivityRegularization", activity_regularization,                  \
       activity_regularization, 0, 1, 1, "adds what it reads to the loss")                          \
     X(identity, "Identity", identity, identity, 0, 1, 1, "what it reads")                          \
+    X(shared, "", shared, shared, 0, 1, PEN_LAYERS_ANY, "a layer again, with the weights it has")  \
     X(masking, "Masking", masking, masking, 0, 1, 1, "leaves out steps of one number alone")       \
     X(flatten, "Flatten", flatten, flatten, 0, 1, 1, "all dimensions but the batch as one")        \
     X(reshape, "Reshape", reshape, reshape, 0, 1, 1, "another shape, one dimension may be -1")     \
@@ -148,5 +149,8 @@ typedef enum pen_layer_index {
         pen_layer_builder *builder, const pen_layer_call *call, pen_layer_result *out_result);
 PEN_LAYERS(PEN_LAYERS_DECLARE)
 #undef PEN_LAYERS_DECLARE
+
+// The name in the options of `shared`.
+const char *pen_layer_shared_name(const void *options);
 
 #endif // PEN_GRAPH_LAYERS_LAYER_LIST_H

@@ -57,6 +57,12 @@ const pen_option_table pen_layer_model_table = {
 
 // ---- building
 
+typedef struct assembly_applied {
+    const char *name;
+    const pen_layer *layer;
+    const void *options;
+} assembly_applied;
+
 typedef struct layer_assembly {
     const pen_option_source *source;
     pen_graph *graph;
@@ -67,6 +73,8 @@ typedef struct layer_assembly {
     const char **tensor_names; // [tensor_capacity]
     uint32_t tensor_count;
     uint32_t tensor_capacity;
+    assembly_applied *applied; // [layers of the model], those so far
+    uint32_t applied_count;
     uint32_t last; // the tensor that the layer before gave; PEN_NAME_MAP_NONE: none yet
 } layer_assembly;
 
@@ -168,6 +176,56 @@ static pen_status assembly_results(layer_assembly *assembly, const char *name,
     return PEN_OK;
 }
 
+// The builder does not see shared layers: they are counted here.
+static pen_status assembly_make_name(layer_assembly *assembly, const pen_layer *layer,
+                                     const char **out_name) {
+    if (layer != pen_layer_at(PEN_LAYER_AT_shared)) {
+        return pen_layer_make_name(assembly->builder, layer, out_name);
+    }
+    *out_name = layer->name;
+    for (uint32_t i = 1; pen_name_map_find(&assembly->names, *out_name) != PEN_NAME_MAP_NONE; i++) {
+        PEN_TRY(pen_arena_format(assembly->arena, out_name, "%s_%u", layer->name, i));
+    }
+    return PEN_OK;
+}
+
+// The entry of the layer that a shared one applies again.
+static pen_status assembly_find_shared(const layer_assembly *assembly, const char *name,
+                                       const assembly_applied **out_applied) {
+    const char **names = NULL;
+    PEN_TRY(PEN_NEW(assembly->arena, assembly->applied_count + 1u, &names));
+    for (uint32_t i = 0; i < assembly->applied_count; i++) {
+        names[i] = assembly->applied[i].name;
+        if (strcmp(names[i], name) != 0) continue;
+        *out_applied = &assembly->applied[i];
+        return PEN_OK;
+    }
+    const char *possible;
+    pen_text text;
+    pen_text_init(&text, assembly->arena);
+    pen_text_add_names(&text, name, names, assembly->applied_count, 12);
+    PEN_TRY(pen_text_finish(&text, &possible));
+    return pen_error(PEN_INVALID_INPUT, "no layer before is called '%.100s'%s%s", name,
+                     assembly->applied_count > 0 ? "; possible: " : "", possible);
+}
+
+// Applies a layer of before under the name it has, so that its weights are found again. Results are
+// called after the entry.
+static pen_status assembly_apply(layer_assembly *assembly, const char *name, pen_layer_call *call,
+                                 pen_layer_result *out_result) {
+    const assembly_applied *applied;
+    if (call->layer == pen_layer_at(PEN_LAYER_AT_shared)) {
+        PEN_TRY(assembly_find_shared(assembly, pen_layer_shared_name(call->options), &applied));
+        call->layer = applied->layer;
+        call->options = applied->options;
+        call->name = applied->name;
+    } else {
+        assembly->applied[assembly->applied_count++] =
+            (assembly_applied){name, call->layer, call->options};
+    }
+    return pen_layer_apply(assembly->builder, call, out_result);
+}
+
 static pen_status assembly_layer(layer_assembly *assembly, const pen_layer_entry *entry) {
     const pen_layer *layer = pen_layer_at(entry->chosen);
     const pen_layer_common *common = (const pen_layer_common *)(const void *)entry->options;
@@ -178,14 +236,15 @@ static pen_status assembly_layer(layer_assembly *assembly, const pen_layer_entry
                            .options = common,
                            .source = assembly_source(assembly, entry)};
     if (call.name == NULL) {
-        PEN_TRY(pen_layer_make_name(assembly->builder, layer, &call.name));
+        PEN_TRY(assembly_make_name(assembly, layer, &call.name));
     } else if (pen_name_map_find(&assembly->names, call.name) != PEN_NAME_MAP_NONE) {
         return pen_error(PEN_INVALID_INPUT, "two inputs or layers are called '%.100s'", call.name);
     }
     PEN_TRY(assembly_operands(assembly, layer, common, &operands, &call.input_count));
     call.inputs = operands;
-    PEN_TRY(pen_layer_apply(assembly->builder, &call, &result));
-    return assembly_results(assembly, call.name, &result);
+    const char *name = call.name;
+    PEN_TRY(assembly_apply(assembly, name, &call, &result));
+    return assembly_results(assembly, name, &result);
 }
 
 static pen_status assembly_outputs(layer_assembly *assembly, const pen_layer_model *model) {
@@ -218,6 +277,7 @@ pen_status pen_layer_model_build(const pen_layer_model *model, const pen_option_
     const pen_layer_model_input *inputs = model->inputs.items;
     const pen_layer_entry *entries = model->layers.items;
     pen_name_map_init(&assembly.names, assembly.arena);
+    PEN_TRY(PEN_NEW(assembly.arena, model->layers.count, &assembly.applied));
     PEN_TRY(pen_layer_builder_new(graph, (uint64_t)model->seed, &assembly.builder));
     if (model->is_dry) pen_layer_builder_set_dry(assembly.builder);
     for (uint32_t i = 0; i < model->inputs.count; i++) {

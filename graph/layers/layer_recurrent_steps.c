@@ -3,9 +3,11 @@
 // (Gal and Ghahramani, "A Theoretically Grounded Application of Dropout in Recurrent Neural
 // Networks", 2016), one for all gates.
 
+#include "graph/layers/layer_builder.h"
 #include "graph/layers/layer_recurrent.h"
 
-#define STEPS_LIMIT 1024 // nodes are made for each
+#define STEPS_LIMIT 1024        // nodes are made for each
+#define STEPS_MODEL_LIMIT 65536 // in one model, of all such layers and directions
 
 // One direction.
 typedef struct steps_walk {
@@ -262,6 +264,12 @@ pen_status pen_recurrent_add_steps(pen_layer_builder *builder, const pen_layer_c
         return pen_error(PEN_UNSUPPORTED,
                          "with recurrent_dropout, at most %d steps are possible, and it has %lld",
                          STEPS_LIMIT, (long long)steps);
+    }
+    builder->steps_written += (uint64_t)steps * net->directions;
+    if (builder->steps_written > STEPS_MODEL_LIMIT) {
+        return pen_error(PEN_UNSUPPORTED,
+                         "the model's layers with recurrent_dropout have more than %d steps",
+                         STEPS_MODEL_LIMIT);
     }
     PEN_TRY(PEN_NEW(pen_graph_arena(pen_layer_graph(builder)), (size_t)steps, &scratch));
     for (uint32_t d = 0; d < net->directions; d++) {

@@ -70,6 +70,7 @@ static const pen_option_table wrapper_choice_table = {
     .size = sizeof(wrapper_choice),
     PEN_OPTION_FIELDS(wrapper_choice_fields),
     .chosen_offset = offsetof(wrapper_choice, chosen),
+    .explain = pen_layer_explain_layer,
 };
 
 static const pen_option_field time_distributed_fields[] = {

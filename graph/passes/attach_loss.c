@@ -95,24 +95,34 @@ static pen_status loss_shape_mask(pen_graph *graph, pen_value_id output, uint32_
                      pen_tensor_type_format(&type, texts[1]));
 }
 
-// How many elements of the mask there are for each that counts, at most all.
-static pen_status loss_mask_share(pen_graph *graph, pen_value_id mask, pen_value_id *out_share) {
-    const double total = (double)pen_shape_element_count(&pen_value_type(graph, mask)->shape);
-    const pen_attribute_given to = pen_attribute_text("to", "float32");
-    pen_node_spec cast = pen_node_spec_make("cast", "loss/mask_numbers");
-    pen_value_id numbers, count, least, all;
-    cast.inputs = &mask;
+static pen_status loss_cast(pen_graph *graph, pen_value_id value, const char *element,
+                            pen_value_id *out_value) {
+    const pen_attribute_given to = pen_attribute_text("to", element);
+    pen_node_spec cast = pen_node_spec_make("cast", "loss/cast");
+    cast.inputs = &value;
     cast.input_count = 1;
     cast.attributes = &to;
     cast.attribute_count = 1;
-    PEN_TRY(pen_graph_add_simple(graph, &cast, &numbers));
+    return pen_graph_add_simple(graph, &cast, out_value);
+}
+
+// The sum of all elements.
+static pen_status loss_count(pen_graph *graph, pen_value_id value, pen_value_id *out_sum) {
     const pen_attribute_given keep = pen_attribute_int("keepdims", 0);
-    pen_node_spec sum = pen_node_spec_make("reduce_sum", "loss/mask_count");
-    sum.inputs = &numbers;
+    pen_node_spec sum = pen_node_spec_make("reduce_sum", "loss/count");
+    sum.inputs = &value;
     sum.input_count = 1;
     sum.attributes = &keep;
     sum.attribute_count = 1;
-    PEN_TRY(pen_graph_add_simple(graph, &sum, &count));
+    return pen_graph_add_simple(graph, &sum, out_sum);
+}
+
+// How many elements of the mask there are for each that counts, at most all.
+static pen_status loss_mask_share(pen_graph *graph, pen_value_id mask, pen_value_id *out_share) {
+    const double total = (double)pen_shape_element_count(&pen_value_type(graph, mask)->shape);
+    pen_value_id count, least, all;
+    PEN_TRY(loss_cast(graph, mask, "float32", &count));
+    PEN_TRY(loss_count(graph, count, &count));
     PEN_TRY(pen_graph_constant_number(graph, "loss/mask_least", PEN_FLOAT32, 1, &least));
     PEN_TRY(loss_pair(graph, "max", count, least, &count));
     PEN_TRY(pen_graph_constant_number(graph, "loss/mask_total", PEN_FLOAT32, total, &all));
@@ -120,23 +130,25 @@ static pen_status loss_mask_share(pen_graph *graph, pen_value_id mask, pen_value
 }
 
 // Right answers of those that count, as if all counted.
-static pen_status loss_scale_accuracy(pen_graph *graph, pen_value_id mask,
-                                      pen_value_id *io_accuracy) {
+static pen_status loss_count_masked(pen_graph *graph, pen_value_id output, pen_value_id labels,
+                                    pen_value_id mask, pen_value_id *out_accuracy) {
+    const pen_attribute_given attributes[] = {pen_attribute_int("axis", -1),
+                                              pen_attribute_int("keepdims", 0)};
     pen_value_id share, right;
-    pen_node_spec cast = pen_node_spec_make("cast", "loss/right");
-    const pen_attribute_given to_float = pen_attribute_text("to", "float32");
-    const pen_attribute_given to_count = pen_attribute_text("to", "int64");
+    pen_node_spec best = pen_node_spec_make("arg_max", "loss/best");
+    best.inputs = &output;
+    best.input_count = 1;
+    best.attributes = attributes;
+    best.attribute_count = 2;
+    PEN_TRY(pen_graph_add_simple(graph, &best, &right));
+    PEN_TRY(loss_pair(graph, "equal", right, labels, &right));
+    PEN_TRY(loss_pair(graph, "and", right, mask, &right));
+    PEN_TRY(loss_cast(graph, right, "float32", &right));
+    PEN_TRY(loss_count(graph, right, &right));
     PEN_TRY(loss_mask_share(graph, mask, &share));
-    cast.inputs = io_accuracy;
-    cast.input_count = 1;
-    cast.attributes = &to_float;
-    cast.attribute_count = 1;
-    PEN_TRY(pen_graph_add_simple(graph, &cast, &right));
     PEN_TRY(loss_pair(graph, "mul", right, share, &right));
     PEN_TRY(loss_node(graph, "round", 1, &right, &right));
-    cast.inputs = &right;
-    cast.attributes = &to_count;
-    return pen_graph_add_simple(graph, &cast, io_accuracy);
+    return loss_cast(graph, right, "int64", out_accuracy);
 }
 
 // ---- kinds
@@ -165,9 +177,11 @@ static pen_status loss_attach_classes(pen_graph *graph, const char *op_name, pen
         PEN_TRY(loss_reshape(graph, output, "loss/scores_shape", 2, flat, &operands[0]));
         PEN_TRY(loss_reshape(graph, operands[1], "loss/labels_shape", 1, &targets, &operands[1]));
     }
-    PEN_TRY(loss_node(graph, "accuracy_count", 2, operands, &out_loss->accuracy));
-    if (!pen_value_is(mask)) return loss_node(graph, op_name, 2, operands, &out_loss->loss);
-    PEN_TRY(loss_scale_accuracy(graph, mask, &out_loss->accuracy));
+    if (!pen_value_is(mask)) {
+        PEN_TRY(loss_node(graph, "accuracy_count", 2, operands, &out_loss->accuracy));
+        return loss_node(graph, op_name, 2, operands, &out_loss->loss);
+    }
+    PEN_TRY(loss_count_masked(graph, output, out_loss->labels, mask, &out_loss->accuracy));
     const pen_attribute_given ignored = pen_attribute_int("ignore_index", LOSS_IGNORED);
     const char *name;
     PEN_TRY(pen_arena_format(pen_graph_arena(graph), &name, "loss/%s", op_name));

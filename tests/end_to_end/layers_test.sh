@@ -76,3 +76,51 @@ penstock inspect net.yaml | grep -q 'lstm  *1 ' || die "inspect does not know th
 
 sed 's/kernel_size: 1,/kernel_size: 99,/' one.yaml >wrong.yaml
 fails 3 "^wrong.yaml:10:7: error: conv2d 'right': a window of 99 does not fit" "$PENSTOCK" train wrong.yaml
+
+# padded texts: masks, regularizers and dropout between steps, over one device and three, and back
+# from ONNX
+/usr/bin/python3 -c 'import numpy as n
+r = n.random.default_rng(1)
+words, length = r.integers(1, 50, (96, 12)), r.integers(1, 13, 96)
+for i in range(96): words[i, :12 - length[i]] = 0
+for i in range(0, 96, 2): words[i] = words[i, ::-1]
+n.save("words.npy", words.astype(n.int64))
+n.save("labels.npy", (words.max(1) % 3).astype(n.int64))
+n.save("tags.npy", (words % 4).astype(n.int64))'
+texts() { # texts LABELS OUTPUT DEVICES
+    cat <<END
+version: 1
+model:
+  seed: 3
+  inputs: {words: {shape: [12], dtype: int64}}
+  layers:
+    - embedding: {input_dim: 50, output_dim: 8, mask_zero: true, embeddings_regularizer: {l2: 0.001}}
+    - lstm: {units: 6, return_sequences: true, dropout: 0.1, kernel_regularizer: {l1: 0.001, l2: 0.01}}
+    - bidirectional: {layer: {gru: {units: 5, return_sequences: true, recurrent_dropout: 0.2}}}
+    - multi_head_attention: {num_heads: 2, key_dim: 4, kernel_regularizer: {l2: 0.01}, name: seen}
+    - time_distributed: {layer: {dense: 4}, name: steps}
+    - global_average_pooling1d: {from: seen}
+    - dense: {units: 3, activity_regularizer: {l1: 0.01}, name: whole}
+  outputs: $2
+data: {train: {format: npy, inputs: {words: words.npy}, labels: $1.npy}, holdout: 0.25}
+train: {loss: softmax_cross_entropy, optimizer: {adam: {lr: 0.01}}, batch: 24, microbatches: 3, steps: 6, seed: 5}
+devices: [$3]
+END
+}
+three='{name: a, threads: 1}, {name: b, threads: 1}, {name: c, threads: 1}'
+for kind in labels:whole tags:steps; do
+    texts ${kind%:*} ${kind#*:} '{name: a, threads: 1}' >text.yaml
+    texts ${kind%:*} ${kind#*:} "$three" >text3.yaml
+    echo 'outputs: {dir: run_text, export: text.onnx}' >>text.yaml
+    penstock train --json text.yaml >text.json
+    penstock train --json text3.yaml >text3.json
+    [ "$(json 'd["parameters_hash"]' <text.json)" = "$(json 'd["parameters_hash"]' <text3.json)" ] || die "three devices trained other words"
+    check 'd["steps"][-1]["loss"] < d["steps"][0]["loss"]' text.json
+    [ $kind = tags:steps ] || continue
+    penstock predict -q text.yaml -o own.npy
+    sed -e '/^model:$/,/^  outputs:/c\model: {file: text.onnx}' -e '/^outputs:/d' text.yaml >read_back.yaml
+    penstock predict -q read_back.yaml -o back.npy
+    /usr/bin/python3 -c 'import numpy as n
+a, b = n.load("own.npy"), n.load("back.npy")
+assert a.shape == b.shape == (24, 12, 4) and abs(a - b).max() < 1e-5, abs(a - b).max()'
+done

@@ -248,6 +248,15 @@ static void mistakes_are_named(void **state) {
          "unknown key \"input_shape\": the model's 'inputs' say it"},
         {"inputs: {a: {shape: [6]}}\nlayers: [lambda: {}]",
          "unknown key \"lambda\": code of Python cannot be run"},
+        {"inputs: {a: {shape: [2, 6]}}\nlayers: [time_distributed: {layer: {lambda: {}}}]",
+         "layers[0].time_distributed.layer: unknown key \"lambda\": code of Python cannot be run"},
+        {"inputs: {a: {shape: [6]}}\nlayers: [dense: {units: 2, name: d}, shared: {layer: e}]",
+         "no layer before is called 'e'; possible: d"},
+        {"inputs: {a: {shape: [6]}}\nlayers: [dense: relu]",
+         "layers[0].dense.units: found \"relu\", expected an integer from 1 to 1000000000"},
+        {"inputs: {a: {shape: [6]}}\nlayers: [dense: {units: 2, name: d}, shared: d]",
+         "dense 'd': it is applied a second time, and its kernel would have to be [2,2], but is "
+         "[6,2]"},
         {"inputs: {a: {shape: [6]}}\nlayers: [conv_lstm2d: {filters: 3}]",
          "unknown key \"conv_lstm2d\": recurrent convolutions are not there"},
         {"inputs: {a: {shape: [6]}}\nlayers: [dense: {units: 2, kernel_initializer: he}]",
@@ -260,7 +269,8 @@ static void mistakes_are_named(void **state) {
         {"inputs: {a: {shape: [6]}}\nlayers: [dense: {units: 2, kernel_regularizer: l2}]",
          "layers[0].dense.kernel_regularizer: found \"l2\", expected a mapping"},
         {"inputs: {a: {shape: [4, 4, 1]}}\nlayers: [up_sampling2d: {interpolation: bicubic}]",
-         "layers[0].up_sampling2d.interpolation: found \"bicubic\", expected one of nearest, bilinear"},
+         "layers[0].up_sampling2d.interpolation: found \"bicubic\", expected one of nearest, "
+         "bilinear"},
         {"inputs: {a: {shape: [4], dtype: int64}}\nlayers:\n"
          "  - embedding: {input_dim: 3, output_dim: 2, mask_zero: true}\n  - softmax",
          "softmax 'softmax': its input has a mask"},

@@ -57,6 +57,55 @@ static void losses_over_classes_count_right_answers(void **state) {
     pen_arena_destroy(arena);
 }
 
+// Two examples of three words, of which four count.
+static void a_mask_leaves_out_targets(void **state) {
+    (void)state;
+    static const pen_loss_kind kinds[] = {
+        PEN_LOSS_SOFTMAX_CROSS_ENTROPY, PEN_LOSS_MEAN_SQUARED_ERROR, PEN_LOSS_BINARY_CROSS_ENTROPY,
+        PEN_LOSS_BINARY_CROSS_ENTROPY_WITH_LOGITS};
+    static const bool counts[6] = {true, false, true, true, false, true};
+    const pen_tensor_type type = {PEN_FLOAT32, {3, {2, 3, 4}}};
+    const pen_tensor_type mask_type = {PEN_BOOL, {2, {2, 3}}};
+    const pen_tensor_type some = {PEN_FLOAT32, {3, {1, 4, 4}}};
+    for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
+        pen_arena *arena = check_arena();
+        pen_value_id y, part;
+        double losses[2];
+        int64_t right[2] = {0, 0};
+        for (uint32_t masked = 0; masked < 2; masked++) { // the four alone, then with the mask
+            pen_graph *graph = graph_with(arena, masked == 1 ? &type : &some, &y);
+            pen_value_id mask = PEN_VALUE_NONE;
+            pen_attached_loss loss;
+            run_graph run;
+            if (masked == 1) mask = graph_value_of(graph, "mask", PEN_VALUE_INPUT, &mask_type);
+            CHECK_OK(pen_attach_loss(graph, kinds[k], y, mask, &loss));
+            CHECK_OK(run_graph_init(&run, graph, arena));
+            part = pen_graph_input(graph, 0);
+            int64_t to = 0;
+            for (int64_t t = 0; t < 6; t++) {
+                if (masked == 0 && !counts[t]) continue;
+                if (masked == 1) pen_tensor_set(&run.tensors[mask.index], t, counts[t] ? 1 : 0);
+                for (int64_t c = 0; c < 4; c++) {
+                    const double number = 0.5 + 0.45 * sin((double)(4 * t + c));
+                    pen_tensor_set(&run.tensors[part.index], 4 * to + c, number);
+                    if (k == 0) continue;
+                    pen_tensor_set(&run.tensors[loss.labels.index], 4 * to + c,
+                                   (double)((t + c) % 2));
+                }
+                const int64_t label = counts[t] ? t % 4 : 99; // no class, where nothing counts
+                if (k == 0) pen_tensor_set_int(&run.tensors[loss.labels.index], to, label);
+                to++;
+            }
+            CHECK_OK(run_graph_all(&run));
+            losses[masked] = pen_tensor_get(&run.tensors[loss.loss.index], 0);
+            if (k == 0) right[masked] = pen_tensor_get_int(&run.tensors[loss.accuracy.index], 0);
+        }
+        CHECK(fabs(losses[0] - losses[1]) < 1e-6, "kind %zu: %g and %g", k, losses[0], losses[1]);
+        assert_int_equal(right[1], lround((double)right[0] * 6 / 4));
+        pen_arena_destroy(arena);
+    }
+}
+
 // A model that ends with softmax is trained by what that reads.
 static void a_softmax_at_the_end_is_left_out(void **state) {
     (void)state;
@@ -152,7 +201,8 @@ static void kinds_have_names(void **state) {
     }
 }
 
-PEN_TEST_MAIN(cmocka_unit_test(losses_over_classes_count_right_answers),
+PEN_TEST_MAIN(cmocka_unit_test(a_mask_leaves_out_targets),
+              cmocka_unit_test(losses_over_classes_count_right_answers),
               cmocka_unit_test(a_softmax_at_the_end_is_left_out),
               cmocka_unit_test(losses_over_elements_take_targets_like_the_output),
               cmocka_unit_test(outputs_must_suit_the_loss),

@@ -128,6 +128,7 @@ CASES = {
     "gaussian_noise": "{input: {shape: [3]}}|{gaussian_noise: {stddev: 0.5}}|{gaussian_dropout: {rate: 0.5}}|{alpha_dropout: {rate: 0.5}}",
     "random_flip": "{input: {shape: [3, 4, 2]}}|{random_flip: {mode: horizontal}}|{random_flip: {}}",
     "activity_regularization": "{input: {shape: [3]}}|{activity_regularization: {l1: 0.1, l2: 0.2}}|{dense: {units: 2, activity_regularizer: {l2: 0.1}}}",
+    "shared": "{input: {name: a, shape: [3]}}|{input: {name: b, shape: [3]}}|{dense: {units: 2, from: a, name: d}}|{dense: {units: 2, name: e}}|{shared: {layer: d, from: b, name: f}}|{shared: {layer: e, name: g}}|{subtract: {from: [e, g]}}",
     "identity": "{input: {shape: [3]}}|{identity: {}}",
     "masking": "{input: {shape: [4, 2]}}|{masking: {}}|{lstm: {units: 3, return_sequences: true}}|{gru: {units: 2}}",
     "masking_value": "{input: {shape: [4, 2]}}|{masking: {mask_value: -1}}|{simple_rnn: {units: 3, go_backwards: true, return_sequences: true}}",
@@ -223,7 +224,7 @@ def make_layer(name, options):
 
 
 def build(layers):
-    tensors, inputs, last = {}, [], None
+    tensors, inputs, last, made = {}, [], None, {}
     for entry in layers:
         (name, options), = entry.items()
         if name == "input":
@@ -231,7 +232,8 @@ def build(layers):
             inputs.append(last)
             tensors[options.get("name", "input")] = last
             continue
-        layer = make_layer(name, options)
+        layer = made[options["layer"]] if name == "shared" else make_layer(name, options)
+        made[layer.name] = layer
         sources = (options or {}).get("from")
         if sources is None:
             given = last
@@ -251,7 +253,8 @@ def build(layers):
         results = last if isinstance(last, (list, tuple)) else [last]
         last = results[0]
         for i, result in enumerate(results):
-            tensors[layer.name + (":%d" % i if i else "")] = result
+            called = options["name"] if name == "shared" else layer.name
+            tensors[called + (":%d" % i if i else "")] = result
     return tf.keras.Model(inputs, last)
 
 
