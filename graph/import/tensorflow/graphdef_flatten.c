@@ -230,7 +230,7 @@ static pen_status flatten_measure(const pen_graphdef_flat *flat, uint32_t f, uin
         uint64_t total = function->node_count + function->argument_count;
         *size = FLATTEN_BEING_MEASURED;
         for (uint32_t n = 0; n < function->node_count; n++) {
-            uint64_t inner;
+            uint64_t inner = 0;
             const uint32_t callee = flatten_callee(flat, &function->nodes[n]);
             if (callee == PEN_NAME_MAP_NONE) continue;
             PEN_TRY(flatten_measure(flat, callee, depth + 1, &inner));
@@ -249,7 +249,7 @@ static pen_status flatten_inline(pen_graphdef_flat *flat, uint32_t call_index, u
                          .call = &call,
                          .function = &flat->source->functions[function],
                          .depth = flat->depths[call_index] + 1u};
-    uint64_t size;
+    uint64_t size = 0;
     PEN_TRY(flatten_measure(flat, function, work.depth, &size));
     if (flat->count + size > PEN_INLINED_NODES_LIMIT) {
         return pen_error(PEN_INVALID_INPUT, "calls of functions lead to more than %u nodes",
