@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/integer.h"
 #include "base/limits.h"
 #include "base/name_map.h"
 
@@ -10,7 +11,11 @@
 typedef struct function_list {
     const pen_onnx_model *model;
     pen_name_map index;
+    uint64_t bytes_before; // of the arena
+    uint64_t *sizes;       // [model's functions], nodes that a call becomes; 0: not counted yet
 } function_list;
+
+#define FUNCTION_BEING_MEASURED UINT64_MAX
 
 typedef struct function_key {
     char text[2 * PEN_NAME_BYTES_LIMIT + 16];
@@ -27,6 +32,7 @@ static pen_status function_list_init(const pen_onnx_model *model, pen_arena *are
     function_key key;
     *list = (function_list){.model = model};
     pen_name_map_init(&list->index, arena);
+    PEN_TRY(PEN_NEW(arena, model->function_count, &list->sizes));
     for (uint32_t i = 0; i < model->function_count; i++) {
         const pen_onnx_function *function = &model->functions[i];
         const char *kept;
@@ -45,6 +51,51 @@ static const pen_onnx_function *function_find(const function_list *list,
     const uint32_t found =
         pen_name_map_find(&list->index, function_write_key(node->domain, node->op_type, &key));
     return found == PEN_NAME_MAP_NONE ? NULL : &list->model->functions[found];
+}
+
+static pen_status function_too_many(void) {
+    return pen_error(PEN_INVALID_INPUT,
+                     "with its functions inlined the model has more than %u "
+                     "nodes",
+                     PEN_INLINED_NODES_LIMIT);
+}
+
+// How many nodes a call becomes. What is refused is refused before any of it is made: a small file
+// can ask for very much.
+static pen_status function_measure(function_list *list, const pen_onnx_function *function,
+                                   uint32_t depth, uint64_t *out_size) {
+    uint64_t *size = &list->sizes[function - list->model->functions];
+    if (*size == FUNCTION_BEING_MEASURED || depth > PEN_NESTING_LIMIT) {
+        return pen_error(PEN_INVALID_INPUT,
+                         "functions call one another more than %d deep at '%.100s', or for ever",
+                         PEN_NESTING_LIMIT, function->name);
+    }
+    if (*size == 0) {
+        uint64_t total = 0;
+        *size = FUNCTION_BEING_MEASURED;
+        for (uint32_t n = 0; n < function->node_count; n++) {
+            const pen_onnx_function *callee = function_find(list, &function->nodes[n]);
+            uint64_t inner = 1;
+            if (callee != NULL) PEN_TRY(function_measure(list, callee, depth + 1, &inner));
+            total = pen_min_u64(total + inner, PEN_INLINED_NODES_LIMIT + 1);
+        }
+        *size = total;
+    }
+    *out_size = *size;
+    return PEN_OK;
+}
+
+static pen_status function_measure_all(function_list *list) {
+    uint64_t total = 0;
+    for (uint32_t i = 0; i < list->model->node_count; i++) {
+        const pen_onnx_function *function = function_find(list, &list->model->nodes[i]);
+        uint64_t size = 0;
+        if (function == NULL) continue;
+        PEN_TRY(function_measure(list, function, 1, &size));
+        total += size;
+        if (total > PEN_INLINED_NODES_LIMIT) return function_too_many();
+    }
+    return PEN_OK;
 }
 
 // One call being replaced.
@@ -157,13 +208,7 @@ static pen_status function_round(pen_onnx_model *model, const function_list *lis
         *out_more = *out_more || function != NULL;
     }
     if (!*out_more) return PEN_OK;
-    if (count > PEN_INLINED_NODES_LIMIT) {
-        return pen_error(PEN_INVALID_INPUT,
-                         "with its functions inlined the model has more than %u "
-                         "nodes",
-                         PEN_INLINED_NODES_LIMIT);
-    }
-    const uint64_t bytes = pen_arena_bytes(arena);
+    if (count > PEN_INLINED_NODES_LIMIT) return function_too_many();
     pen_onnx_node *nodes;
     uint32_t filled = 0;
     PEN_TRY(PEN_NEW(arena, count, &nodes));
@@ -178,7 +223,7 @@ static pen_status function_round(pen_onnx_model *model, const function_list *lis
         for (uint32_t n = 0; n < function->node_count; n++) {
             PEN_TRY(function_copy_node(&call, &function->nodes[n], &nodes[filled++]));
         }
-        if (pen_arena_bytes(arena) - bytes <= PEN_INLINED_BYTES_LIMIT) continue;
+        if (pen_arena_bytes(arena) - list->bytes_before <= PEN_INLINED_BYTES_LIMIT) continue;
         return pen_error(PEN_INVALID_INPUT,
                          "the model needs more than %u bytes with its functions inlined",
                          PEN_INLINED_BYTES_LIMIT);
@@ -192,6 +237,8 @@ pen_status pen_onnx_functions_inline(pen_onnx_model *model, pen_arena *arena) {
     if (model->function_count == 0) return PEN_OK;
     function_list list;
     PEN_TRY(function_list_init(model, arena, &list));
+    PEN_TRY(function_measure_all(&list));
+    list.bytes_before = pen_arena_bytes(arena);
     for (uint32_t round = 0; round < PEN_NESTING_LIMIT; round++) {
         bool more = false;
         PEN_TRY(function_round(model, &list, arena, &more));
