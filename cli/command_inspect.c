@@ -140,6 +140,7 @@ static pen_status inspect_print_text(const inspect_options *options, const pen_m
     printf("model        %s (%s%s%s)\n", pen_graph_name(graph),
            model->opset > 0 ? kind : model->format, model->producer[0] != '\0' ? ", made by " : "",
            model->producer);
+    if (model->compiled != NULL) printf("compiled     %s\n", model->compiled);
     inspect_print_values(graph, "input", pen_graph_input_count(graph), pen_graph_input);
     inspect_print_values(graph, "output", pen_graph_output_count(graph), pen_graph_output);
     printf("batch        %lld%s%s\n", (long long)inspect_batch(options, model, graph),
@@ -190,6 +191,7 @@ static pen_status inspect_print_json(const inspect_options *options, const pen_m
     pen_json_key_text(&json, "model", pen_graph_name(graph));
     pen_json_key_integer(&json, "operator_set", model->opset);
     pen_json_key_text(&json, "producer", model->producer);
+    if (model->compiled != NULL) pen_json_key_text(&json, "compiled", model->compiled);
     pen_json_key_integer(&json, "batch", inspect_batch(options, model, graph));
     inspect_json_values(&json, "inputs", graph, pen_graph_input_count(graph), pen_graph_input);
     inspect_json_values(&json, "outputs", graph, pen_graph_output_count(graph), pen_graph_output);

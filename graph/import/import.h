@@ -94,6 +94,8 @@ typedef struct pen_model {
     const pen_tensor_type *output_types; // [pen_graph_output_count], as the file declares them:
                                          // element unknown, symbols and PEN_DIMENSION_UNKNOWN
                                          // are possible
+    const char *compiled;            // Keras: loss and optimizer that it was trained with, as a job
+                                     // would say them; NULL for other formats, and without any
     const char *penalty;             // value that the loss has besides: regularizers'; NULL: none
     const char *const *output_masks; // [pen_graph_output_count] values of bool, which targets
                                      // count; NULL, here and there: all

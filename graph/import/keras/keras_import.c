@@ -5,6 +5,7 @@
 #include "base/json_reader.h"
 #include "graph/import/keras/hdf5_file.h"
 #include "graph/import/keras/keras_build.h"
+#include "graph/import/keras/keras_compiled.h"
 #include "graph/import/keras/keras_config.h"
 #include "graph/import/keras/keras_options.h"
 #include "graph/import/keras/keras_weights.h"
@@ -79,6 +80,19 @@ static pen_status keras_load_json(keras_import *import, const char *part, const 
     return said;
 }
 
+// What the model was compiled with is a hint: what is wrong with it is nobody's error.
+static pen_status keras_note_compiled(keras_import *import, const char *text) {
+    json_t *compiled = NULL;
+    const pen_status status =
+        pen_json_load("training_config", text, strlen(text), PEN_INVALID_INPUT, &compiled);
+    if (pen_status_get_code(status) == PEN_OUT_OF_MEMORY) return status;
+    pen_status_ignore(status, "a hint that cannot be read");
+    const pen_status read =
+        pen_keras_compiled_read(compiled, import->model->arena, &import->model->compiled);
+    json_decref(compiled);
+    return read;
+}
+
 // ---- .h5
 
 static pen_status keras_open_h5(keras_import *import, const pen_model_input *input) {
@@ -96,6 +110,8 @@ static pen_status keras_open_h5(keras_import *import, const pen_model_input *inp
                                        : "");
     }
     PEN_TRY(keras_load_json(import, "model_config", texts[0], strlen(texts[0])));
+    PEN_TRY(pen_hdf5_read_texts(import->file, "/", "training_config", &count, &texts));
+    if (count == 1) PEN_TRY(keras_note_compiled(import, texts[0]));
     import->weights_root = "/model_weights";
     if (pen_hdf5_find(import->file, "/model_weights") == PEN_HDF5_GROUP) return PEN_OK;
     return pen_error(PEN_INVALID_INPUT, "the HDF5 file has no group \"/model_weights\"");
@@ -109,6 +125,8 @@ static pen_status keras_read_archive(keras_import *import, const pen_zip *zip) {
     size_t length;
     PEN_TRY(pen_zip_read(zip, "config.json", arena, &bytes, &length));
     PEN_TRY(keras_load_json(import, "config.json", bytes, length));
+    PEN_TRY(pen_keras_compiled_read(json_object_get(import->root, "compile_config"), arena,
+                                    &import->model->compiled));
     PEN_TRY(pen_zip_read(zip, "model.weights.h5", arena, &bytes, &length));
     import->weights_root = "/";
     import->is_by_place = true;

@@ -226,6 +226,9 @@ def main():
         arrays.update({f"output_{i}": o.numpy() for i, o in enumerate(outputs)})
         np.savez_compressed(path + ".npz", **arrays)
         print(make.__name__, [o.shape for o in outputs])
+    small = keras.Sequential([layers.Dense(2, input_shape=(3,))])
+    small.compile(keras.optimizers.SGD(0.05, momentum=0.9, nesterov=True), keras.losses.BinaryCrossentropy(from_logits=True))
+    small.save(os.path.join(FOLDER, "compiled.h5"))
 
 
 if __name__ == "__main__":

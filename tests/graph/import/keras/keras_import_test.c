@@ -163,6 +163,19 @@ static void penalties_and_masks_of_outputs(void **state) {
     pen_model_destroy(model);
 }
 
+static void what_it_was_compiled_with_is_a_hint(void **state) {
+    (void)state;
+    pen_model *model;
+    CHECK_OK(pen_model_open(FOLDER "compiled.h5", NULL, &model));
+    assert_string_equal(model->compiled,
+                        "loss: binary_cross_entropy_with_logits, optimizer: {sgd: {lr: 0.05, "
+                        "momentum: 0.9, nesterov: true}}");
+    pen_model_destroy(model);
+    CHECK_OK(pen_model_open(FOLDER "nested.h5", NULL, &model));
+    assert_null(model->compiled);
+    pen_model_destroy(model);
+}
+
 static void layers_that_prepare(void **state) {
     (void)state;
     check_model("prepared", "h5");
@@ -225,11 +238,10 @@ static void what_crashes_libhdf5_is_refused(void **state) {
     pen_mapping_close(&mapping);
 }
 
-PEN_TEST_MAIN(cmocka_unit_test(what_crashes_libhdf5_is_refused),
-              cmocka_unit_test(convolutions_in_sequence),
-              cmocka_unit_test(branches_and_shared_layers), cmocka_unit_test(recurrent_layers),
-              cmocka_unit_test(masks_and_open_sizes),
-              cmocka_unit_test(penalties_and_masks_of_outputs),
-              cmocka_unit_test(layers_that_prepare), cmocka_unit_test(attention_layers),
-              cmocka_unit_test(models_within_models), cmocka_unit_test(models_applied_as_layers),
-              cmocka_unit_test(what_cannot_be_imported_is_listed))
+PEN_TEST_MAIN(
+    cmocka_unit_test(what_crashes_libhdf5_is_refused), cmocka_unit_test(convolutions_in_sequence),
+    cmocka_unit_test(branches_and_shared_layers), cmocka_unit_test(recurrent_layers),
+    cmocka_unit_test(masks_and_open_sizes), cmocka_unit_test(penalties_and_masks_of_outputs),
+    cmocka_unit_test(layers_that_prepare), cmocka_unit_test(what_it_was_compiled_with_is_a_hint),
+    cmocka_unit_test(attention_layers), cmocka_unit_test(models_within_models),
+    cmocka_unit_test(models_applied_as_layers), cmocka_unit_test(what_cannot_be_imported_is_listed))
