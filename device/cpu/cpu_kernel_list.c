@@ -19,6 +19,7 @@
     X(dropout)                                                                                     \
     X(pooling)                                                                                     \
     X(convolution)                                                                                 \
+    X(depthwise)                                                                                   \
     X(attention)                                                                                   \
     X(attention_backward)                                                                          \
     X(lrn)                                                                                         \
