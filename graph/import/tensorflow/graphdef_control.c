@@ -9,25 +9,9 @@
 
 // ---- inner lists
 
-// `kept`: which arguments stay the same in all rounds; NULL: each is what it is, once.
-static pen_status control_open(pen_graphdef_importer *outer, const pen_graphdef_body *body,
-                               const char *name, pen_graphdef_importer *out_inner) {
-    *out_inner = *outer;
-    out_inner->is_inner = true;
-    out_inner->body = body;
-    out_inner->prefix = out_inner->prefix_kept = name;
-    PEN_TRY(PEN_NEW(outer->arena, body->flat->count, &out_inner->is_kept));
-    return pen_graphdef_importer_init(out_inner);
-}
-
-static void control_give(pen_graphdef_importer *inner, pen_graphdef_result *const *given,
-                         uint32_t argument) {
-    inner->results[inner->body->arguments[argument]][0] = given[argument];
-}
-
-static pen_status control_budget(pen_graphdef_importer *inner) {
-    inner->totals->round_nodes += inner->body->order.count;
-    inner->totals->round_bytes += inner->body->order.count * (uint64_t)strlen(inner->prefix);
+static pen_status control_spend(pen_graphdef_importer *inner, uint32_t nodes) {
+    inner->totals->round_nodes += nodes;
+    inner->totals->round_bytes += nodes * (uint64_t)strlen(inner->prefix);
     if (inner->totals->round_bytes > PEN_INLINED_BYTES_LIMIT) {
         return pen_error(PEN_UNSUPPORTED,
                          "the rounds of the model's loops lead to names of more than %u bytes",
@@ -40,10 +24,26 @@ static pen_status control_budget(pen_graphdef_importer *inner) {
                      limit);
 }
 
+static pen_status control_open(pen_graphdef_importer *outer, const pen_graphdef_body *body,
+                               const char *name, pen_graphdef_importer *out_inner) {
+    *out_inner = *outer;
+    out_inner->is_inner = true;
+    out_inner->body = body;
+    out_inner->prefix = out_inner->prefix_kept = name;
+    PEN_TRY(control_spend(out_inner, body->flat->count));
+    PEN_TRY(PEN_NEW(outer->arena, body->flat->count, &out_inner->is_kept));
+    return pen_graphdef_importer_init(out_inner);
+}
+
+static void control_give(pen_graphdef_importer *inner, pen_graphdef_result *const *given,
+                         uint32_t argument) {
+    inner->results[inner->body->arguments[argument]][0] = given[argument];
+}
+
 // Imports nodes of an inner list: those that are kept, or the others.
 static pen_status control_run(pen_graphdef_importer *inner, bool kept) {
     const pen_graphdef_body *body = inner->body;
-    PEN_TRY(control_budget(inner));
+    PEN_TRY(control_spend(inner, body->order.count));
     for (uint32_t i = 0; i < body->order.count; i++) {
         const uint32_t n = body->order.nodes[i];
         const bool is_argument = strcmp(body->flat->nodes[n].op, PEN_GRAPHDEF_ARGUMENT) == 0;

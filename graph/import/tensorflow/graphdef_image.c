@@ -147,7 +147,7 @@ static const pen_node *image_padding_node(const pen_graph *graph, pen_value_id v
 static void image_take_pads(const pen_graphdef_draft *draft, image_window *window,
                             pen_graphdef_value *x) {
     pen_graphdef_value inner;
-    int64_t pads[8] = {0}, others[8];
+    int64_t pads[8] = {0}, others[8] = {0};
     if (strcmp(window->auto_pad, "NOTSET") != 0) return;
     for (uint32_t copy = 0; copy < PEN_GRAPHDEF_COPIES; copy++) {
         const pen_node *node = image_padding_node(pen_graphdef_draft_graph(draft, copy),

@@ -99,12 +99,13 @@ static pen_status list_take_apart(pen_graphdef_draft *draft, pen_graphdef_list *
     return PEN_OK;
 }
 
-// The list without all that was set; `items` [count] is what was, where it is not NULL.
+// The list without all that was set; `items` [count] is what was, unless it is NULL.
 static pen_graphdef_list *list_origin(pen_graphdef_list *list, pen_graphdef_result **items,
                                       uint32_t count) {
     const pen_graphdef_list *at = list;
     for (; at->item != NULL; at = at->before) {
-        if (at->index < count && items[at->index] == NULL) items[at->index] = at->item;
+        const bool is_wanted = items != NULL && at->index < count && items[at->index] == NULL;
+        if (is_wanted) items[at->index] = at->item;
     }
     return (pen_graphdef_list *)(uintptr_t)at; // lists are made by this file alone
 }
