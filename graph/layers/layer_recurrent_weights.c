@@ -10,7 +10,7 @@
 
 static const char *recurrent_weight_name(const pen_recurrent_net *net, uint32_t direction,
                                          const char *const names[3]) {
-    return net->directions == 1 ? names[0] : names[1 + direction];
+    return net->directions == 1 ? names[0] : names[direction == 0 ? 1 : 2];
 }
 
 // A part [rows, gates * units] of a parameter [directions, gates * units, rows].
