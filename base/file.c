@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -303,4 +304,28 @@ pen_status pen_path_beside(pen_arena *arena, const char *file, const char *relat
 const char *pen_path_name(const char *path) {
     const char *slash = strrchr(path, '/');
     return slash == NULL ? path : slash + 1;
+}
+
+// What the folder of a path is.
+static bool path_stat_folder(const char *path, struct stat *about) {
+    char folder[PATH_MAX] = ".";
+    const size_t length = (size_t)(pen_path_name(path) - path);
+    if (length >= sizeof folder) return false;
+    if (length > 0) {
+        memcpy(folder, path, length);
+        folder[length] = '\0';
+    }
+    return stat(folder, about) == 0;
+}
+
+bool pen_path_is_same(const char *a, const char *b) {
+    struct stat first, second;
+    if (strcmp(a, b) == 0) return true;
+    const bool is_there = stat(a, &first) == 0;
+    if (is_there != (stat(b, &second) == 0)) return false;
+    if (!is_there && (strcmp(pen_path_name(a), pen_path_name(b)) != 0 ||
+                      !path_stat_folder(a, &first) || !path_stat_folder(b, &second))) {
+        return false;
+    }
+    return first.st_dev == second.st_dev && first.st_ino == second.st_ino;
 }

@@ -81,4 +81,8 @@ PEN_NODISCARD pen_status pen_path_beside(pen_arena *arena, const char *file, con
 // The part of `path` behind the last '/'.
 const char *pen_path_name(const char *path);
 
+// Whether two paths lead to one file or folder, which need not be there yet (then its folder must
+// be one, and its name).
+bool pen_path_is_same(const char *a, const char *b);
+
 #endif // PEN_BASE_FILE_H

@@ -1,7 +1,6 @@
 // penstock train: trains the model of a job, evaluates it, and leaves its parameters.
 
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/file.h"
 #include "base/interrupt.h"
@@ -172,18 +171,11 @@ static pen_status train_plan_checkpoints(train_run *run) {
     return PEN_OK;
 }
 
-static bool train_is_same_folder(const char *a, const char *b) {
-    struct stat first, second;
-    if (strcmp(a, b) == 0) return true;
-    return stat(a, &first) == 0 && stat(b, &second) == 0 && first.st_dev == second.st_dev &&
-           first.st_ino == second.st_ino;
-}
-
 // Where the training begins: with what the folder of checkpoints has, or another has, or anew.
 static pen_status train_plan_start(train_run *run) {
     const train_options *options = run->options;
     const bool is_own = options->resume != NULL && run->checkpoint != NULL &&
-                        train_is_same_folder(options->resume, run->checkpoint);
+                        pen_path_is_same(options->resume, run->checkpoint);
     run->continues = options->continues || is_own;
     run->resume = is_own ? NULL : options->resume;
     const char *wrong = NULL;
@@ -426,6 +418,28 @@ static pen_status train_read(train_run *run) {
                                   "while reading the job of %s", path);
 }
 
+// No two files that the training leaves may be one.
+static pen_status train_check_outputs(const train_run *run) {
+    const char *parameters;
+    PEN_TRY(pen_job_parameters_path(run->job, run->context->arena, &parameters));
+    const struct {
+        const char *name, *path;
+    } outputs[] = {{"--save", run->options->save},
+                   {"--trace", run->options->trace},
+                   {"--report", run->options->report},
+                   {"outputs.dir", parameters},
+                   {"outputs.export", run->job->outputs.export}};
+    for (uint32_t i = 0; i < sizeof outputs / sizeof outputs[0]; i++) {
+        for (uint32_t k = 0; k < i; k++) {
+            if (outputs[i].path == NULL || outputs[k].path == NULL) continue;
+            if (!pen_path_is_same(outputs[i].path, outputs[k].path)) continue;
+            return pen_error(PEN_INVALID_INPUT, "%s and %s: found %s for both, expected two files",
+                             outputs[k].name, outputs[i].name, outputs[i].path);
+        }
+    }
+    return PEN_OK;
+}
+
 static pen_status train_all(train_run *run) {
     PEN_TRY(train_read(run));
     if (run->options->save != NULL) {
@@ -433,6 +447,7 @@ static pen_status train_all(train_run *run) {
         PEN_TRY(
             pen_command_check_model_output(run->context, run->job, "--save", run->options->save));
     }
+    PEN_TRY(train_check_outputs(run));
     PEN_TRY(train_plan_checkpoints(run));
     PEN_TRY(train_plan_start(run));
     PEN_TRY(pen_job_prepare_outputs(run->job, run->context->arena));

@@ -197,6 +197,28 @@ static void paths_beside(void **state) {
     pen_arena_destroy(arena);
 }
 
+static void paths_to_one_file(void **state) {
+    (void)state;
+    char there[128], other[128], linked[128];
+    snprintf(there, sizeof there, "%s/out.txt", file_folder);
+    snprintf(other, sizeof other, "%s/other.txt", file_folder);
+    snprintf(linked, sizeof linked, "%s/linked.txt", file_folder);
+    write_whole(there, "x", 1);
+    assert_true(pen_path_is_same("nowhere/a", "nowhere/a"));
+    assert_false(pen_path_is_same("nowhere/a", "./nowhere/a")); // there is no folder to tell by
+    assert_true(pen_path_is_same("not_there", "./not_there"));
+    assert_false(pen_path_is_same("not_there", "./nor_there"));
+    assert_true(pen_path_is_same(there, folder_path("./out.txt")));
+    assert_false(pen_path_is_same(there, other)); // which is not there
+    assert_true(pen_path_is_same(other, folder_path("./other.txt")));
+    write_whole(other, "x", 1);
+    assert_false(pen_path_is_same(there, other));
+    assert_int_equal(symlink("out.txt", linked), 0);
+    assert_true(pen_path_is_same(linked, there));
+    assert_int_equal(unlink(linked), 0);
+    assert_int_equal(unlink(other), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(committed_files_appear),
@@ -208,6 +230,7 @@ int main(void) {
         cmocka_unit_test(small_files_are_read_whole),
         cmocka_unit_test(a_full_disk_keeps_the_old_file),
         cmocka_unit_test(paths_beside),
+        cmocka_unit_test(paths_to_one_file),
     };
     return cmocka_run_group_tests(tests, folder_open, folder_close);
 }

@@ -68,6 +68,10 @@ for output in layer.onnx ./layer.onnx "$PWD/layer.onnx" link.onnx same.onnx; do
         "$PENSTOCK" export job.yaml -o "$output"
 done
 fails 2 'error: --save: found "layer.onnx", which the model is read from' "$PENSTOCK" train job.yaml --save layer.onnx
+mkdir left
+echo 'outputs: {dir: left}' >>job.yaml
+fails 3 'error: --save and outputs.dir: found left/parameters.safetensors for both, expected two files' \
+    "$PENSTOCK" train job.yaml --save left/../left/parameters.safetensors
 for output in trained.bin trained onnx .onnx.txt; do
     fails 2 "error: --output: found \"$output\", expected FILE.onnx" "$PENSTOCK" export job.yaml -o "$output"
     [ ! -e "$output" ] || die "$output was written"
