@@ -36,7 +36,9 @@ const pen_command *const pen_commands[] = {COMMAND_LIST(COMMAND_ENTRY) NULL};
 
 #define COMMAND_COUNT (sizeof pen_commands / sizeof *pen_commands - 1)
 
-pen_status pen_command_find(const char *name, pen_arena *arena, const pen_command **out_command) {
+// Finds a verb. NOT_FOUND lists the names, nearest first.
+static pen_status command_find(const char *name, pen_arena *arena,
+                               const pen_command **out_command) {
     const char *names[COMMAND_COUNT];
     for (size_t i = 0; i < COMMAND_COUNT; i++) {
         names[i] = pen_commands[i]->name;
@@ -103,7 +105,7 @@ static pen_status command_print_help(pen_arena *arena) {
 static pen_status command_run_verb(pen_command_context *context, int argument_count,
                                    char *const *arguments) {
     const pen_command *command;
-    PEN_TRY(pen_command_find(arguments[0], context->arena, &command));
+    PEN_TRY(command_find(arguments[0], context->arena, &command));
     void *options = pen_arena_allocate(context->arena, 1, command->options_bytes, 16);
     if (options == NULL) return pen_error_out_of_memory();
     PEN_TRY(

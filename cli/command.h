@@ -46,10 +46,6 @@ typedef struct pen_command {
 // The verbs, ended by NULL.
 extern const pen_command *const pen_commands[];
 
-// Finds a verb. NOT_FOUND lists the names, nearest first.
-PEN_NODISCARD pen_status pen_command_find(const char *name, pen_arena *arena,
-                                          const pen_command **out_command);
-
 // Runs `penstock ARGUMENTS...`; returns the exit code. Prints errors.
 int pen_command_main(int argument_count, char *const *arguments);
 

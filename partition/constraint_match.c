@@ -11,7 +11,8 @@
 #define MATCH_NEAR_COUNT 3           // names listed when none is meant
 #define MATCH_NEAR_LIMIT 100000      // names that are compared for that
 
-bool pen_match_is_pattern(const char *text) {
+// Whether a text that is no name is taken for a pattern.
+static bool match_is_pattern(const char *text) {
     return strpbrk(text, MATCH_SIGNS) != NULL;
 }
 
@@ -53,7 +54,7 @@ static pen_status match_find_near(const pen_name_set *set, const char *text, pen
         const size_t distance =
             plain[0] != '\0' && pen_text_contains(set->names[i], plain)
                 ? 0
-                : 1 + match_distance(plain, pen_match_is_pattern(text), set->names[i]);
+                : 1 + match_distance(plain, match_is_pattern(text), set->names[i]);
         if (distance > farthest) continue;
         uint32_t at = found;
         while (at > 0 && distances[at - 1] > distance) {
@@ -80,7 +81,7 @@ static pen_status match_refuse(const pen_name_set *set, const char *text, pen_ar
     PEN_TRY(match_find_near(set, text, arena, near, &near_count));
     pen_text_init(&message, arena);
     pen_text_print(&message, "no %s %s ", set->what,
-                   pen_match_is_pattern(text) ? "matches" : "is called");
+                   match_is_pattern(text) ? "matches" : "is called");
     pen_text_add_quoted(&message, text, strlen(text));
     // when nothing is near, the first few say at least what names look like
     const bool is_near = near_count > 0;
@@ -94,7 +95,7 @@ static pen_status match_refuse(const pen_name_set *set, const char *text, pen_ar
     if (!is_near && near_count < set->count) {
         pen_text_print(&message, " and %u more", set->count - near_count);
     }
-    if (is_near && !pen_match_is_pattern(text) && pen_text_contains(set->names[near[0]], text)) {
+    if (is_near && !match_is_pattern(text) && pen_text_contains(set->names[near[0]], text)) {
         pen_text_add(&message, "; a text without any of " MATCH_SIGNS " is a whole name: \"");
         pen_text_print(&message, "%.60s.*\" means all that contain it", text);
     }
@@ -145,7 +146,7 @@ pen_status pen_match_names(const pen_name_set *set, const char *text, pen_arena 
         *out_matches = (pen_name_matches){.indices = index, .count = 1};
         return PEN_OK;
     }
-    if (!pen_match_is_pattern(text)) return match_refuse(set, text, arena);
+    if (!match_is_pattern(text)) return match_refuse(set, text, arena);
     return match_pattern(set, text, arena, out_matches);
 }
 

@@ -24,9 +24,6 @@ typedef struct pen_name_matches {
     uint32_t count;          // at least 1
 } pen_name_matches;
 
-// Whether a text that is no name is taken for a pattern.
-bool pen_match_is_pattern(const char *text);
-
 //   NOT_FOUND      none is meant: no node matches "^/layr4/", near: /layer4/conv1/Conv, ...
 //   INVALID_INPUT  a pattern that is none
 //   OUT_OF_MEMORY

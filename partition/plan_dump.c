@@ -9,7 +9,8 @@
 #define DUMP_GAP 0.05        // above which reasons are told
 #define DUMP_NAME_COLUMNS 80 // of nodes; longer names stand out
 
-double pen_plan_gap(const pen_plan *plan) {
+// By how much the value is above its bound: 0.05 for 5 %; 0 without a bound.
+static double dump_gap(const pen_plan *plan) {
     return plan->lower_bound > 0.0 ? plan->value / plan->lower_bound - 1.0 : 0.0;
 }
 
@@ -46,7 +47,7 @@ static void dump_summary(const pen_plan *plan, pen_text *text) {
                                 : pen_seconds_format(plan->value, seconds),
                        is_bytes ? pen_bytes_format((uint64_t)plan->lower_bound, bound)
                                 : pen_seconds_format(plan->lower_bound, bound),
-                       100.0 * pen_plan_gap(plan));
+                       100.0 * dump_gap(plan));
     }
     if (plan->is_cut) {
         pen_text_add(text,
@@ -65,7 +66,7 @@ static void dump_gap_reason(const pen_plan *plan, pen_text *text) {
     }
     const bool is_step_time =
         strcmp(plan->objective, pen_objective_names[PEN_OBJECTIVE_STEP_TIME]) == 0;
-    if (!is_step_time || used < 2 || pen_plan_gap(plan) <= DUMP_GAP || plan->bubble <= DUMP_GAP) {
+    if (!is_step_time || used < 2 || dump_gap(plan) <= DUMP_GAP || plan->bubble <= DUMP_GAP) {
         return;
     }
     pen_text_print(
@@ -303,7 +304,7 @@ void pen_plan_write_json(const pen_plan *plan, pen_json_writer *json) {
     pen_json_key_unsigned(json, "seed", plan->seed);
     pen_json_key_number(json, "value", plan->value);
     pen_json_key_number(json, "lower_bound", plan->lower_bound);
-    pen_json_key_number(json, "gap", pen_plan_gap(plan));
+    pen_json_key_number(json, "gap", dump_gap(plan));
     pen_json_key_bool(json, "cut", plan->is_cut);
     pen_json_key_text(json, "schedule", plan->schedule);
     pen_json_key_unsigned(json, "microbatches", plan->microbatch_count);

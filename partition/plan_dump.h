@@ -12,9 +12,6 @@ void pen_plan_dump(const pen_plan *plan, bool nodes, pen_text *text);
 // Writes the keys of an object that the caller began and ends.
 void pen_plan_write_json(const pen_plan *plan, pen_json_writer *json);
 
-// By how much the value is above its bound: 0.05 for 5 %; 0 without a bound.
-double pen_plan_gap(const pen_plan *plan);
-
 // Columns that the names of devices take in tables.
 size_t pen_plan_device_columns(const pen_plan *plan);
 

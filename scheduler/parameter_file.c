@@ -80,7 +80,8 @@ static pen_status tensor_file_open(const char *path, const pen_tensor_store *sto
     return PEN_OK;
 }
 
-pen_status pen_tensor_file_load(const char *path, const pen_tensor_store *store, uint32_t count) {
+static pen_status tensor_file_load(const char *path, const pen_tensor_store *store,
+                                   uint32_t count) {
     pen_safetensors *file;
     PEN_TRY(tensor_file_open(path, store, count, &file));
     const pen_status status = tensor_file_apply(file, store, count);
@@ -96,8 +97,7 @@ pen_status pen_parameter_file_save(const char *path, const pen_tensor_store *sto
 
 pen_status pen_parameter_file_load(const char *path, const pen_tensor_store *store) {
     const uint32_t count = pen_tensor_store_model_count(store);
-    return pen_status_add_context(pen_tensor_file_load(path, store, count),
-                                  "while loading parameters");
+    return pen_status_add_context(tensor_file_load(path, store, count), "while loading parameters");
 }
 
 pen_status pen_parameter_file_open(const char *path, const pen_tensor_store *store,

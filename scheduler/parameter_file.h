@@ -18,10 +18,8 @@ PEN_NODISCARD pen_status pen_parameter_file_load(const char *path, const pen_ten
 PEN_NODISCARD pen_status pen_parameter_file_open(const char *path, const pen_tensor_store *store,
                                                  pen_safetensors **out_file);
 
-// The same for the first `count` tensors of the store, whatever they are.
+// Writes the first `count` tensors of the store, whatever they are.
 PEN_NODISCARD pen_status pen_tensor_file_save(const char *path, const pen_tensor_store *store,
-                                              uint32_t count);
-PEN_NODISCARD pen_status pen_tensor_file_load(const char *path, const pen_tensor_store *store,
                                               uint32_t count);
 
 #endif // PEN_SCHEDULER_PARAMETER_FILE_H

@@ -12,7 +12,8 @@ const char *pen_cpu_level_name(pen_cpu_level level) {
     return cpu_level_names[level];
 }
 
-pen_cpu_level pen_cpu_level_best(void) {
+// The best level of this machine.
+static pen_cpu_level level_best(void) {
 #if defined(__x86_64__)
     __builtin_cpu_init();
     const int v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
@@ -41,7 +42,7 @@ static pen_status cpu_level_find(const char *name, pen_cpu_level *out_level) {
 }
 
 pen_status pen_cpu_level_settle(const char *name, pen_cpu_level *out_level) {
-    const pen_cpu_level best = pen_cpu_level_best();
+    const pen_cpu_level best = level_best();
     pen_cpu_level wanted = best;
     if (name != NULL) PEN_TRY(cpu_level_find(name, &wanted));
     if (wanted > best || (wanted == PEN_CPU_LEVEL_BASE && best != PEN_CPU_LEVEL_BASE)) {

@@ -24,9 +24,6 @@ typedef enum pen_cpu_level {
 // "v3"
 const char *pen_cpu_level_name(pen_cpu_level level);
 
-// The best level of this machine.
-pen_cpu_level pen_cpu_level_best(void);
-
 // Settles the level of this process: `name`, or the best (or the one settled) when NULL. The
 // first call wins.
 //   INVALID_INPUT  there is no such level; lists those there are

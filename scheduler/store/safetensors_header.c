@@ -12,7 +12,7 @@ static const char *const header_names[PEN_ELEMENT_TYPE_COUNT] = {
     [PEN_UINT64] = "U64",       [PEN_BOOL] = "BOOL",
 };
 
-const char *pen_safetensors_element_name(pen_element_type element) {
+static const char *safetensors_element_name(pen_element_type element) {
     PEN_ASSERT(element < PEN_ELEMENT_TYPE_COUNT);
     return header_names[element];
 }
@@ -28,7 +28,7 @@ static void header_write_item(pen_json_writer *json, const pen_safetensors_item 
                               uint64_t *offset) {
     pen_json_key(json, item->name);
     pen_json_begin_object(json);
-    pen_json_key_text(json, "dtype", pen_safetensors_element_name(item->type.element));
+    pen_json_key_text(json, "dtype", safetensors_element_name(item->type.element));
     pen_json_key(json, "shape");
     pen_json_begin_array(json);
     for (uint32_t d = 0; d < item->type.shape.rank; d++) {

@@ -19,8 +19,7 @@ PEN_NODISCARD pen_status pen_safetensors_header(const pen_safetensors_item *item
                                                 pen_arena *arena, const char **out_bytes,
                                                 uint64_t *out_count);
 
-// "F32" and back; PEN_ELEMENT_UNKNOWN when there is none of that name.
-const char *pen_safetensors_element_name(pen_element_type element);
+// The type called "F32"; PEN_ELEMENT_UNKNOWN when there is none of that name.
 pen_element_type pen_safetensors_element_find(const char *name);
 
 #endif // PEN_SCHEDULER_STORE_SAFETENSORS_HEADER_H
