@@ -82,8 +82,8 @@ static void weights_depend_on_seed_and_name_alone(void **state) {
     (void)state;
     static const char *const texts[] = {
         "inputs: {x: {shape: [8]}}\nlayers: [dense: {units: 8, name: a}]\n",
-        "inputs: {x: {shape: [8]}}\n"
-        "layers: [dense: {units: 8, name: b}, dense: {units: 8, name: a}]\n",
+        ("inputs: {x: {shape: [8]}}\n"
+         "layers: [dense: {units: 8, name: b}, dense: {units: 8, name: a}]\n"),
         "seed: 1\ninputs: {x: {shape: [8]}}\nlayers: [dense: {units: 8, name: a}]\n"};
     pen_arena *arena = check_arena();
     const float *kernels[3];

@@ -61,7 +61,7 @@ static numbers_model build_model(pen_arena *arena, const json_t *test) {
     const pen_yaml_node *root;
     const pen_option_source *source;
     pen_layer_model model = {.seed = 0};
-    numbers_model made = {NULL};
+    numbers_model made = {.graph = NULL};
     pen_text_init(&text, arena);
     pen_text_add(&text, "layers:\n");
     for (size_t i = 0; i < json_array_size(layers); i++) {
