@@ -6,8 +6,9 @@
 // One row of scores at a time. Operands by their letters in graph/ops/attention_op.c.
 typedef struct attention_row {
     const pen_attention_geometry *g;
-    const pen_tensor *q, *k, *v, *mask;
+    const pen_tensor *q, *k, *v, *mask; // mask: NULL without
     double scale;
+    double fill; // what hidden scores are
     double dropout;
     pen_random_key key;
     int64_t index; // of the attention
@@ -34,14 +35,19 @@ static double attention_dot(const pen_tensor *a, int64_t a_at, const pen_tensor 
     return sum;
 }
 
+// Whether a boolean mask hides the score of a key, whatever it would be.
+static bool attention_hides(const attention_row *at, int64_t key) {
+    return at->mask != NULL && at->mask->type.element == PEN_BOOL &&
+           pen_tensor_get(at->mask, attention_mask_at(at, key)) == 0;
+}
+
 static double attention_score(const attention_row *at, int64_t key) {
+    if (attention_hides(at, key)) return at->fill;
     const double score =
         at->scale * attention_dot(at->q, attention_at(at, &at->g->q, at->row), at->k,
                                   attention_at(at, &at->g->k, key), at->g->depth);
-    if (!at->g->has_mask) return score;
-    const double mask = pen_tensor_get(at->mask, attention_mask_at(at, key));
-    if (at->mask->type.element != PEN_BOOL) return score + mask;
-    return mask != 0 ? score : (double)-INFINITY;
+    if (at->mask == NULL || at->mask->type.element == PEN_BOOL) return score;
+    return score + pen_tensor_get(at->mask, attention_mask_at(at, key));
 }
 
 // The probabilities of a row: softmax of its scores.
@@ -101,7 +107,7 @@ static void attention_backward_row(const pen_reference_call *call, const attenti
         const double p = scores[key], kept = attention_kept(at, key);
         const int64_t k_at = attention_at(at, &g->k, key), v_at = attention_at(at, &g->v, key);
         const double dp = kept * attention_dot(dy, dy_at, at->v, v_at, g->value_depth);
-        const double ds = p * (dp - mean);
+        const double ds = attention_hides(at, key) ? 0 : p * (dp - mean);
         for (int64_t i = 0; i < g->value_depth; i++) {
             attention_add(&call->outputs[2], v_at + i, p * kept * pen_tensor_get(dy, dy_at + i));
         }
@@ -131,6 +137,7 @@ static pen_status attention_run(const pen_reference_call *call, uint32_t first, 
         .v = &call->inputs[first + 2],
         .mask = g.has_mask ? &call->inputs[mask] : NULL,
         .scale = pen_node_float(call->node, "scale"),
+        .fill = pen_attention_fill(call->node),
         .dropout = pen_node_float(call->node, "dropout"),
     };
     if (at.dropout != 0) {

@@ -1,5 +1,7 @@
 #include "graph/ops/attention_geometry.h"
 
+#include <math.h>
+
 #include "graph/op.h"
 
 static pen_status attention_mismatch(const char *what, const pen_shape *a, const pen_shape *b) {
@@ -138,6 +140,10 @@ pen_random_key pen_attention_random_key(const pen_node *node, uint64_t seed, uin
         pen_node_has(node, "seed") ? (uint64_t)pen_node_int(node, "seed") : seed,
         pen_random_stream(pen_node_stream(node), step, microbatch),
     };
+}
+
+double pen_attention_fill(const pen_node *node) {
+    return pen_node_has(node, "fill") ? pen_node_float(node, "fill") : (double)-INFINITY;
 }
 
 int64_t pen_attention_mask_offset(const pen_attention_geometry *geometry, int64_t index) {

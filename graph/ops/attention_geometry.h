@@ -53,6 +53,9 @@ int64_t pen_attention_offset(const pen_attention_geometry *geometry,
 pen_random_key pen_attention_random_key(const pen_node *node, uint64_t seed, uint64_t step,
                                         uint64_t microbatch);
 
+// What scores are where a boolean mask of the node hides them.
+double pen_attention_fill(const pen_node *node);
+
 // Where the mask of attention `index` begins, in elements.
 int64_t pen_attention_mask_offset(const pen_attention_geometry *geometry, int64_t index);
 

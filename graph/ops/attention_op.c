@@ -11,8 +11,10 @@
 // q is (…, heads, rows, numbers), k and v likewise; they may have fewer heads, which as many heads
 // of q as come on one share in order. An operand with the attribute `q_by_row` (k, v, y) lies as
 // (…, rows, heads, numbers) instead, as products with weight matrices make it. A mask broadcasts to
-// (…, heads, rows of q, rows of k): floating ones are added to the scores, of boolean ones the
-// scores count where they are true. With `causal`, row i of q sees rows 0 to i of k.
+// (…, heads, rows of q, rows of k): floating ones are added to the scores; where boolean
+// ones are false, the score is `fill` (-inf by default) whatever q and k are, and ds is 0. So a row
+// that is hidden wholly weighs all values the same, or gives no numbers with -inf. With `causal`,
+// row i of q sees rows 0 to i of k.
 //
 // With `dropout`, what multiplies v is p with elements set to 0 and the others divided by
 // 1 - dropout, as by a dropout (graph/ops/dropout_op.c) of p of the shape (…, heads, rows of q,
@@ -21,6 +23,7 @@
 // flops = rows * keys * (2 * depth + 2 * value depth + 5), half of it with `causal`; backward,
 // where p is computed again, rows * keys * (6 * depth + 4 * value depth + 6).
 
+#include <math.h>
 #include <stddef.h>
 
 #include "graph/op_table.h"
@@ -41,10 +44,27 @@ static pen_status attention_check_dropout(const pen_infer_context *context) {
                            "dropout is %g, but no stream of random numbers is named", ratio);
 }
 
+static pen_status attention_check_fill(const pen_infer_context *context, uint32_t mask) {
+    const pen_node *node = pen_infer_node(context);
+    if (!pen_node_has(node, "fill")) return PEN_OK;
+    const double fill = pen_node_float(node, "fill");
+    if (!(fill < (double)INFINITY)) {
+        return pen_infer_error(context, PEN_INVALID_INPUT,
+                               "fill is %g; it may be -inf or a finite number", fill);
+    }
+    if (pen_infer_has_input(context, mask) && pen_infer_input(context, mask)->element == PEN_BOOL) {
+        return PEN_OK;
+    }
+    return pen_infer_error(
+        context, PEN_INVALID_INPUT, "fill is given, which needs a boolean mask; %s",
+        pen_infer_has_input(context, mask) ? "this one is added to the scores" : "there is none");
+}
+
 // Checks attributes, operands first … first + 2, and the mask.
 static pen_status attention_check_operands(const pen_infer_context *context, uint32_t first,
                                            uint32_t mask) {
     PEN_TRY(attention_check_dropout(context));
+    PEN_TRY(attention_check_fill(context, mask));
     PEN_TRY(pen_infer_check_element(context, 0, PEN_ELEMENTS_FLOAT));
     for (uint32_t i = 1; i < first + 3; i++) {
         PEN_TRY(pen_infer_check_same_element(context, i, 0));
@@ -138,6 +158,7 @@ static uint64_t attention_backward_flops(const pen_graph *graph, pen_node_id nod
 static const pen_attribute_schema attention_attributes[] = {
     {.name = "scale", .kind = PEN_ATTRIBUTE_FLOAT, .has_default = true, .number = 1},
     {.name = "causal", .kind = PEN_ATTRIBUTE_INT, .has_default = true},
+    {.name = "fill", .kind = PEN_ATTRIBUTE_FLOAT},
     {.name = "dropout", .kind = PEN_ATTRIBUTE_FLOAT, .has_default = true},
     {.name = "seed", .kind = PEN_ATTRIBUTE_INT},
     {.name = "stream", .kind = PEN_ATTRIBUTE_TEXT},

@@ -248,26 +248,26 @@ static bool pattern_product(const pattern *p, pen_value_id scores, pen_attention
     return true;
 }
 
-// What a constant mask holds at a place: whether the score there counts. `hides`: booleans that
-// are true where it does not.
-static bool pattern_counts(const pen_value *mask, bool hides, int64_t at, bool *out_is_clear) {
+// What a constant mask adds to the score at a place. `hides`: booleans that are true where the
+// score does not count.
+static double pattern_mask_number(const pen_value *mask, bool hides, int64_t at) {
     double number = 0;
-    *out_is_clear = true;
     const char *data = mask->data;
-    if (mask->type.element == PEN_BOOL) return (data[at] != 0) != hides;
+    if (mask->type.element == PEN_BOOL) {
+        return (data[at] != 0) != hides ? 0 : (double)-INFINITY;
+    }
     if (mask->type.element == PEN_FLOAT64) {
         memcpy(&number, data + at * 8, sizeof number);
-    } else {
-        float narrow;
-        memcpy(&narrow, data + at * 4, sizeof narrow);
-        number = (double)narrow;
+        return number;
     }
-    *out_is_clear = number == 0 || number <= PATTERN_HIDDEN;
-    return number == 0;
+    float narrow;
+    memcpy(&narrow, data + at * 4, sizeof narrow);
+    return (double)narrow;
 }
 
-// Whether a constant mask lets each row see what is not behind it, and nothing else.
-static bool pattern_is_causal(const pattern *p, pen_value_id id, bool hides) {
+// Whether a constant mask lets each row see what is not behind it, and nothing else. `out_hidden`:
+// the greatest number where it does not.
+static bool pattern_is_causal(const pattern *p, pen_value_id id, bool hides, double *out_hidden) {
     const pen_value *mask = pen_graph_value(p->graph, id);
     const pen_element_type element = mask->type.element;
     const pen_shape *shape = &mask->type.shape;
@@ -275,10 +275,12 @@ static bool pattern_is_causal(const pattern *p, pen_value_id id, bool hides) {
     if (element != PEN_BOOL && element != PEN_FLOAT32 && element != PEN_FLOAT64) return false;
     const int64_t rows = shape->dims[shape->rank - 2], columns = shape->dims[shape->rank - 1];
     if (rows * columns != pen_shape_element_count(shape) || rows < 2 || columns < 2) return false;
+    *out_hidden = (double)-INFINITY;
     for (int64_t i = 0; i < rows * columns; i++) {
-        bool is_clear;
-        const bool counts = pattern_counts(mask, hides, i, &is_clear);
-        if (!is_clear || counts != (i % columns <= i / columns)) return false;
+        const double number = pattern_mask_number(mask, hides, i);
+        const bool is_seen = i % columns <= i / columns;
+        if (is_seen ? number != 0 : !(number <= PATTERN_HIDDEN)) return false;
+        if (!is_seen && number > *out_hidden) *out_hidden = number;
     }
     return true;
 }
@@ -290,63 +292,76 @@ static bool pattern_spans(const pattern *p, pen_value_id mask, pen_value_id scor
            a->dims[a->rank - 2] == b->dims[b->rank - 2];
 }
 
-// `factor` is what the scores are multiplied by behind the mask.
-static bool pattern_add_mask(const pattern *p, pen_value_id mask, pen_value_id scores,
-                             double factor, pen_attention_match *match) {
-    if (pattern_spans(p, mask, scores) && pattern_is_causal(p, mask, false) && factor >= 0.1) {
-        match->causal = true;
-        return true;
-    }
-    // a mask that is filled in hides whatever is added to it
-    const bool is_filled = match->mask_count > 0 && !pen_value_is(match->masks[0].added);
-    if (match->mask_count == PEN_ATTENTION_MASKS || is_filled || factor != 1) return false;
-    match->masks[match->mask_count++] = (pen_attention_mask){
-        .added = mask,
-        .condition = PEN_VALUE_NONE,
-        .fill = PEN_VALUE_NONE,
-        .rank = pattern_shape(p, scores)->rank, // until all is known
-    };
-    return true;
-}
-
-// Whether a constant condition hides whole rows: their scores are all the fill, and so the same,
-// which a mask that is added does not make of them.
-static bool pattern_hides_rows(const pattern *p, pen_value_id condition, bool hides) {
-    const pen_value *mask = pen_graph_value(p->graph, condition);
-    const pen_shape *shape = &mask->type.shape;
-    if (mask->kind != PEN_VALUE_CONSTANT || mask->data == NULL) return false;
-    const int64_t columns = shape->rank > 0 ? shape->dims[shape->rank - 1] : 1;
-    const int64_t count = pen_shape_element_count(shape);
-    for (int64_t row = 0; row < count; row += columns) {
-        int64_t at = row;
-        bool is_clear;
-        while (at < row + columns && !pattern_counts(mask, hides, at, &is_clear)) {
-            at++;
-        }
-        if (at == row + columns) return true;
+// Whether among the masks that were met is one, not causal, that is filled in or, else, added.
+static bool pattern_has_mask(const pen_attention_match *match, bool filled) {
+    for (uint32_t i = 0; i < match->mask_count; i++) {
+        const pen_attention_mask *m = &match->masks[i];
+        if (!m->is_causal && pen_value_is(m->condition) == filled) return true;
     }
     return false;
 }
 
+// `factor` is what the scores are multiplied by behind the mask.
+static bool pattern_add_mask(const pattern *p, pen_value_id mask, pen_value_id scores,
+                             double factor, pen_attention_match *match) {
+    pen_attention_mask m = {
+        .added = mask,
+        .condition = PEN_VALUE_NONE,
+        .rank = pattern_shape(p, scores)->rank, // until all is known
+    };
+    m.is_causal = pattern_spans(p, mask, scores) && factor >= 0.1 &&
+                  pattern_is_causal(p, mask, false, &m.hidden);
+    if (match->mask_count == PEN_ATTENTION_MASKS) return false;
+    // a mask that is filled in hides whatever is added to it
+    if (!m.is_causal && (factor != 1 || pattern_has_mask(match, true))) return false;
+    match->masks[match->mask_count++] = m;
+    return true;
+}
+
 static bool pattern_fill(const pattern *p, const pen_node *node, uint32_t filled,
                          pen_value_id scores, double factor, pen_attention_match *match) {
-    double fill;
+    double fill, hidden;
     const pen_value_id condition = node->inputs[0];
     if (!pattern_number(p, node->inputs[filled], &fill) || !(fill <= PATTERN_HIDDEN)) return false;
-    if (pattern_spans(p, condition, scores) && pattern_is_causal(p, condition, filled == 1) &&
-        factor >= 0.1) {
-        match->causal = true;
-        return true;
-    }
-    if (match->mask_count > 0 || factor != 1) return false;
-    if (pattern_hides_rows(p, condition, filled == 1)) return false;
-    match->masks[match->mask_count++] = (pen_attention_mask){
+    pen_attention_mask m = {
         .added = PEN_VALUE_NONE,
         .condition = condition,
-        .fill = node->inputs[filled],
         .filled_where_true = filled == 1,
+        .hidden = fill * factor,
         .rank = pattern_shape(p, scores)->rank,
     };
+    m.is_causal = pattern_spans(p, condition, scores) && factor >= 0.1 &&
+                  pattern_is_causal(p, condition, filled == 1, &hidden);
+    if (match->mask_count == PEN_ATTENTION_MASKS) return false;
+    if (!m.is_causal && (factor != 1 || pattern_has_mask(match, false))) return false;
+    match->masks[match->mask_count++] = m;
+    return true;
+}
+
+// Which causal masks become the attribute, and what all that are filled in hold where they hide.
+// Beside those of the data, which may hide all that a row sees, what comes behind the row counts
+// unless its scores are -inf in the end: then a causal mask is one more condition of the same fill.
+// Masks lie as they were met, the last that the scores went through first.
+static bool pattern_settle_masks(pen_attention_match *match) {
+    uint32_t of_data = 0, kept = 0;
+    while (of_data < match->mask_count &&
+           (match->masks[of_data].is_causal || !pen_value_is(match->masks[of_data].condition))) {
+        of_data++;
+    }
+    const bool is_filled = of_data < match->mask_count;
+    match->fill = is_filled ? match->masks[of_data].hidden : (double)-INFINITY;
+    for (uint32_t i = 0; i < match->mask_count; i++) {
+        const pen_attention_mask *m = &match->masks[i];
+        const bool stays_hidden =
+            isinf(m->hidden) && (isinf(match->fill) || i < of_data); // nothing fills it again
+        if (m->is_causal && (!is_filled || stays_hidden)) {
+            match->causal = true;
+            continue;
+        }
+        if (is_filled && (!pen_value_is(m->condition) || m->hidden != match->fill)) return false;
+        match->masks[kept++] = *m;
+    }
+    match->mask_count = kept;
     return true;
 }
 
@@ -492,7 +507,7 @@ bool pen_attention_find(const pen_graph *graph, const pen_readers *readers, pen_
     if (pattern_shape(&p, product->inputs[0])->rank < 2) return false;
     if (!pattern_weights(&p, product->inputs[0], &match, &scores)) return false;
     if (!pattern_scores(&p, scores, 1, PATTERN_DEPTH, &match)) return false;
-    if (!pattern_fit_masks(&p, &match)) return false;
+    if (!pattern_settle_masks(&match) || !pattern_fit_masks(&p, &match)) return false;
     pattern_split_operand(&p, &match, &match.v, &match.v_by_row, NULL);
     if (!pattern_fits(&p, &match)) return false;
     const pen_node_id behind = pen_readers_only(readers, match.y);

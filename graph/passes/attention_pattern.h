@@ -11,11 +11,14 @@
 
 // A mask of the scores.
 typedef struct pen_attention_mask {
-    pen_value_id added; // or NONE: it is to be made
-    // `where` this holds 0 and else `fill`, or, with `filled_where_true`, the other way round.
+    pen_value_id added; // to the scores; NONE: they are filled in
+    // The scores count where this holds and else are filled in, or, with `filled_where_true`, the
+    // other way round.
     pen_value_id condition;
-    pen_value_id fill;
     bool filled_where_true;
+    // A constant that hides what comes behind each row.
+    bool is_causal;
+    double hidden; // what scores are filled with; of a causal mask also what is added
     uint32_t rank; // the dimensions that it keeps; those before them are 1
 } pen_attention_mask;
 
@@ -25,7 +28,9 @@ typedef struct pen_attention_match {
     pen_value_id y;   // what the attention makes
     pen_node_id last; // its producer, which the attention stands for
     uint32_t mask_count;
-    pen_attention_mask masks[PEN_ATTENTION_MASKS]; // to be added up
+    // To be added up or, if they are filled in, all to hold. Either all are added or none is.
+    pen_attention_mask masks[PEN_ATTENTION_MASKS];
+    double fill; // of masks that are filled in, else -inf
     bool causal;
     bool q_by_row, k_by_row, v_by_row, y_by_row;
     double scale;

@@ -1,5 +1,6 @@
 #include "graph/passes/fuse_attention.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "graph/op.h"
@@ -52,24 +53,19 @@ static pen_status attention_reshape(attention_fuser *f, const pen_attention_matc
     return attention_add(f, match, &like, value);
 }
 
-// The mask to be added that stands for a `where` over the scores.
-static pen_status attention_fill_mask(attention_fuser *f, const pen_attention_match *match,
+// Whether scores count, from the condition of a `where` over them.
+static pen_status attention_condition(attention_fuser *f, const pen_attention_match *match,
                                       const pen_attention_mask *mask, pen_value_id *out_mask) {
-    pen_graph_copy *copy = &f->copy;
-    const pen_value_id fill = copy->values[mask->fill.index];
-    pen_value_id zero;
-    PEN_TRY(pen_graph_constant_number(copy->to, "zero", pen_value_type(copy->to, fill)->element, 0,
-                                      &zero));
-    const pen_value_id inputs[3] = {copy->values[mask->condition.index],
-                                    mask->filled_where_true ? fill : zero,
-                                    mask->filled_where_true ? zero : fill};
-    pen_node_spec like = pen_node_spec_make("where", "mask");
-    like.inputs = inputs;
-    like.input_count = 3;
+    *out_mask = f->copy.values[mask->condition.index];
+    if (!mask->filled_where_true) return PEN_OK;
+    const pen_value_id hidden = *out_mask;
+    pen_node_spec like = pen_node_spec_make("not", "mask");
+    like.inputs = &hidden;
+    like.input_count = 1;
     return attention_add(f, match, &like, out_mask);
 }
 
-// The masks' sum; NONE without any.
+// The masks' sum, or whether all conditions hold; NONE without any.
 static pen_status attention_make_mask(attention_fuser *f, const pen_attention_match *match,
                                       pen_value_id *out_mask) {
     *out_mask = PEN_VALUE_NONE;
@@ -79,7 +75,7 @@ static pen_status attention_make_mask(attention_fuser *f, const pen_attention_ma
         if (pen_value_is(m->added)) {
             mask = f->copy.values[m->added.index];
         } else {
-            PEN_TRY(attention_fill_mask(f, match, m, &mask));
+            PEN_TRY(attention_condition(f, match, m, &mask));
         }
         pen_shape shape = pen_value_type(f->copy.to, mask)->shape;
         while (shape.rank > m->rank) { // what goes is 1
@@ -88,7 +84,8 @@ static pen_status attention_make_mask(attention_fuser *f, const pen_attention_ma
         PEN_TRY(attention_reshape(f, match, &shape, NULL, &mask));
         if (pen_value_is(*out_mask)) {
             const pen_value_id inputs[2] = {*out_mask, mask};
-            pen_node_spec like = pen_node_spec_make("add", "masks");
+            pen_node_spec like =
+                pen_node_spec_make(pen_value_is(m->added) ? "add" : "and", "masks");
             like.inputs = inputs;
             like.input_count = 2;
             PEN_TRY(attention_add(f, match, &like, &mask));
@@ -110,7 +107,7 @@ static pen_status attention_operand(attention_fuser *f, const pen_attention_matc
 static pen_status attention_make_node(attention_fuser *f, const pen_attention_match *match,
                                       const pen_value_id inputs[4], const char *output,
                                       pen_node_id *out_node) {
-    pen_attribute_given attributes[9] = {
+    pen_attribute_given attributes[10] = {
         pen_attribute_float("scale", match->scale),
         pen_attribute_int("causal", match->causal),
         pen_attribute_int("q_by_row", match->q_by_row),
@@ -119,6 +116,7 @@ static pen_status attention_make_node(attention_fuser *f, const pen_attention_ma
         pen_attribute_int("y_by_row", match->y_by_row),
     };
     uint32_t count = 6;
+    if (isfinite(match->fill)) attributes[count++] = pen_attribute_float("fill", match->fill);
     if (pen_node_is(match->dropout)) {
         const pen_node *dropout = pen_graph_node(f->graph, match->dropout);
         attributes[count++] = pen_attribute_float("dropout", match->ratio);

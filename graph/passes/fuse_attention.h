@@ -5,7 +5,8 @@
 // with the scale as a product or quotient by a number, of the scores, of q or of k; the mask added,
 // or put in by `where`; and transposes between (…, rows, heads, numbers) and (…, heads, rows,
 // numbers) before q, k and v and behind the result taken in. A constant mask that hides from each
-// row what comes behind it becomes the attribute `causal`.
+// row what comes behind it becomes the attribute `causal`, or one more condition where masks of the
+// data that are filled in might show such scores again.
 //
 // Left as they are: attentions whose scores or weights are read elsewhere, and such with a mask
 // that is trained. Run it when shapes are inferred and constants folded, after fold_transposes, and

@@ -83,7 +83,8 @@ typedef struct attention_backward {
     float *kept;   // likewise, what is left of p, which may be p itself
 } attention_backward;
 
-// ds = p (dp - sum of dy y), where ds holds the gradient of what is left of p.
+// ds = p (dp - sum of dy y), 0 where a boolean mask hides, where ds holds the gradient of what is
+// left of p.
 static void attention_score_gradients(const attention_block *b, const attention_backward *t) {
     const pen_attention_geometry *g = &b->state->g;
     for (int64_t row = b->first; row < b->last; row++) {
@@ -106,6 +107,12 @@ static void attention_score_gradients(const attention_block *b, const attention_
 #pragma omp simd
         for (int64_t i = 0; i < b->keys; i++) {
             ds[i] = p[i] * (ds[i] - mean);
+        }
+        if (b->state->mask_is_bool) {
+            // a row that is hidden wholly may have no numbers for p
+            const int64_t count = attention_seen(b, row);
+            attention_fill_row(b, row, 0, ds);
+            memset(ds + count, 0, (size_t)(b->keys - count) * sizeof *ds);
         }
     }
 }

@@ -27,6 +27,7 @@ typedef struct attention_state {
     float scale;
     bool causal;
     bool mask_is_bool;
+    float fill; // what scores are that a boolean mask hides
     const pen_node *node;
     float threshold; // of random numbers: below it, probabilities are dropped; 0: none are
     float keep;      // 1 - dropout
@@ -65,9 +66,9 @@ static inline bool attention_supports_with(const pen_cpu_request *request, uint3
         pen_status_ignore(status, "prepare reports it");
         return false;
     }
-    return g.outer_count * g.head_count > 0 && g.query_count > 0 && g.key_count > 0 && g.depth > 0 && g.value_depth > 0 &&
-           g.key_count < INT_MAX / 8 && g.q.row < INT_MAX && g.k.row < INT_MAX &&
-           g.v.row < INT_MAX && g.y.row < INT_MAX;
+    return g.outer_count * g.head_count > 0 && g.query_count > 0 && g.key_count > 0 &&
+           g.depth > 0 && g.value_depth > 0 && g.key_count < INT_MAX / 8 && g.q.row < INT_MAX &&
+           g.k.row < INT_MAX && g.v.row < INT_MAX && g.y.row < INT_MAX;
 }
 
 static inline pen_status attention_prepare_with(const pen_cpu_request *request, uint32_t first,
@@ -78,6 +79,7 @@ static inline pen_status attention_prepare_with(const pen_cpu_request *request, 
     PEN_TRY(pen_attention_geometry_of(request->graph, node, first, mask, &state->g));
     state->scale = (float)pen_node_float(node, "scale");
     state->causal = pen_node_int(node, "causal") != 0;
+    state->fill = (float)pen_attention_fill(node);
     state->node = node;
     state->threshold = random_threshold(pen_node_float(node, "dropout"));
     state->keep = (float)(1 - pen_node_float(node, "dropout"));
@@ -124,19 +126,32 @@ static inline int64_t attention_seen(const attention_block *b, int64_t row) {
     return b->state->causal && row + 1 < b->keys ? row + 1 : b->keys;
 }
 
-static inline void attention_mask_row(const attention_block *b, int64_t row, int64_t count,
-                                      float *scores) {
-    const int64_t step = b->state->g.mask_column, first = row * b->state->g.mask_row;
+// Puts `fill` where a boolean mask hides what the row sees.
+static inline void attention_fill_row(const attention_block *b, int64_t row, float fill,
+                                      float *line) {
+    const int64_t step = b->state->g.mask_column, count = attention_seen(b, row);
+    const uint8_t *mask = (const uint8_t *)b->mask + row * b->state->g.mask_row;
+    if (step == 1) {
+#pragma omp simd
+        for (int64_t i = 0; i < count; i++) {
+            line[i] = mask[i] != 0 ? line[i] : fill;
+        }
+    } else if (mask[0] == 0) {
+        for (int64_t i = 0; i < count; i++) {
+            line[i] = fill;
+        }
+    }
+}
+
+static inline void attention_mask_row(const attention_block *b, int64_t row, float *scores) {
     if (b->state->mask_is_bool) {
-        const uint8_t *mask = (const uint8_t *)b->mask + first;
-        for (int64_t i = 0; i < count; i++) {
-            scores[i] = mask[i * step] != 0 ? scores[i] : -INFINITY;
-        }
-    } else {
-        const float *mask = (const float *)b->mask + first;
-        for (int64_t i = 0; i < count; i++) {
-            scores[i] += mask[i * step];
-        }
+        attention_fill_row(b, row, b->state->fill, scores);
+        return;
+    }
+    const int64_t step = b->state->g.mask_column, count = attention_seen(b, row);
+    const float *mask = (const float *)b->mask + row * b->state->g.mask_row;
+    for (int64_t i = 0; i < count; i++) {
+        scores[i] += mask[i * step];
     }
 }
 
@@ -158,7 +173,7 @@ static inline pen_status attention_scores(const attention_block *b, float *score
     };
     PEN_TRY(pen_onednn_sgemm(&product));
     for (int64_t row = b->first; b->mask != NULL && row < b->last; row++) {
-        attention_mask_row(b, row, attention_seen(b, row), scores + (row - b->first) * b->keys);
+        attention_mask_row(b, row, scores + (row - b->first) * b->keys);
     }
     return PEN_OK;
 }

@@ -47,6 +47,11 @@ static op_case random_attention(uint64_t seed) {
         const pen_tensor_type square = operand(&batch, false, rows, keys);
         c.input_count = 4;
         c.inputs[3].type = random_broadcast_of(&random, &square);
+        if (random_chance(&random, 40)) { // rows may be hidden wholly
+            c.inputs[3].type.element = PEN_BOOL;
+            c.attributes[c.attribute_count++] =
+                pen_attribute_float("fill", random_chance(&random, 50) ? -1e4 : 0.5);
+        }
     }
     return c;
 }
@@ -73,6 +78,14 @@ static void values(void **state) {
     c.input_count = 4;
     c.inputs[3] = (op_case_input){.type = op_type(PEN_BOOL, 1, 2), .data = mask};
     op_check_values(&c, 0, (const double[]){4, 5, 6, 4, 5, 6}, 6, 1e-15);
+    // the first row is hidden wholly; of the second, the score 0 stays beside the fill
+    const bool hides[] = {false, false, true, false};
+    c.inputs[3] = (op_case_input){.type = op_type(PEN_BOOL, 2, 2, 2), .data = hides};
+    c.attributes[1] = pen_attribute_float("fill", -2);
+    c.attribute_count = 2;
+    const double r = 1 / (1 + exp(2.0));
+    op_check_values(&c, 0, (const double[]){2.5, 3.5, 4.5, 1 + 3 * r, 2 + 3 * r, 3 + 3 * r}, 6,
+                    1e-15);
 }
 
 static void gradients(void **state) {
@@ -158,6 +171,14 @@ static void wrong_operands_are_refused(void **state) {
     op_check_error(&c, PEN_INVALID_INPUT, "dropout is 1; it may be 0 or more, and below 1");
     c.attributes[0] = pen_attribute_float("dropout", 0.5);
     op_check_error(&c, PEN_INVALID_INPUT, "no stream of random numbers is named");
+    c.attributes[0] = pen_attribute_float("fill", (double)NAN);
+    op_check_error(&c, PEN_INVALID_INPUT, "fill is nan; it may be -inf or a finite number");
+    c.attributes[0] = pen_attribute_float("fill", -1);
+    c.inputs[3].type = op_type(PEN_FLOAT32, 2, 4, 5);
+    op_check_error(&c, PEN_INVALID_INPUT,
+                   "fill is given, which needs a boolean mask; this one is added to the scores");
+    c.input_count = 3;
+    op_check_error(&c, PEN_INVALID_INPUT, "needs a boolean mask; there is none");
 }
 
 PEN_TEST_MAIN(cmocka_unit_test(values), cmocka_unit_test(gradients),
