@@ -149,6 +149,10 @@ static pen_status inspect_print_text(const inspect_options *options, const pen_m
     printf("parameters   %llu, %s", (unsigned long long)totals->parameter_count,
            pen_bytes_format(totals->parameter_bytes, bytes));
     printf("\n");
+    if (totals->parameter_count == 0 && model->tensorflow != NULL) {
+        printf("             its weights are constants: with `model: {unfreeze: PATTERN}`, a job "
+               "trains those whose names match\n");
+    }
     if (totals->obstacle != NULL) printf("training     impossible: %s\n", totals->obstacle);
     printf("flops        %.4g forward\n", (double)totals->flops);
     printf("activations  %s, if all were kept\n",

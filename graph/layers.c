@@ -7,15 +7,20 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/name_map.h"
 #include "base/text.h"
 #include "graph/layers/layer_model.h"
 
 struct pen_layers {
     pen_arena *arena;
     uint32_t seed;
-    pen_text inputs;  // lines of the mapping
-    pen_text entries; // items of the list
-    pen_text outputs; // names with commas
+    pen_text inputs;     // lines of the mapping
+    pen_text entries;    // items of the list
+    pen_text outputs;    // names with commas
+    pen_name_map names;  // of inputs and layers
+    const char **listed; // [names.count] the same, as they were added
+    uint32_t listed_capacity;
+    pen_name_map output_names;
 };
 
 pen_status pen_layers_create(pen_layers **out_layers) {
@@ -30,6 +35,8 @@ pen_status pen_layers_create(pen_layers **out_layers) {
     pen_text_init(&layers->inputs, layers->arena);
     pen_text_init(&layers->entries, layers->arena);
     pen_text_init(&layers->outputs, layers->arena);
+    pen_name_map_init(&layers->names, layers->arena);
+    pen_name_map_init(&layers->output_names, layers->arena);
     *out_layers = layers;
     return PEN_OK;
 }
@@ -52,6 +59,28 @@ static pen_status layers_check_name(const char *name) {
                      "'%.100s' is no name: letters, digits, _, - and . are possible", name);
 }
 
+static pen_status layers_check_new(const pen_layers *layers, const char *name) {
+    if (pen_name_map_find(&layers->names, name) == PEN_NAME_MAP_NONE) return PEN_OK;
+    return pen_error(PEN_INVALID_INPUT, "the model has an input or a layer called '%.100s' already",
+                     name);
+}
+
+static pen_status layers_add_name(pen_layers *layers, const char *name) {
+    const uint32_t count = layers->names.count;
+    const char *copy;
+    PEN_TRY(pen_arena_copy_text(layers->arena, name, strlen(name), &copy));
+    if (count == layers->listed_capacity) {
+        const uint32_t capacity = count == 0 ? 16 : 2 * count;
+        const char **larger = NULL;
+        PEN_TRY(PEN_NEW(layers->arena, capacity, &larger));
+        if (count > 0) memcpy(larger, layers->listed, count * sizeof *larger);
+        layers->listed = larger;
+        layers->listed_capacity = capacity;
+    }
+    layers->listed[count] = copy;
+    return pen_name_map_add(&layers->names, copy, count);
+}
+
 static pen_status layers_input(pen_layers *layers, const char *name, uint32_t rank,
                                const int64_t *dims, const char *element) {
     PEN_TRY(layers_check_name(name));
@@ -66,6 +95,8 @@ static pen_status layers_input(pen_layers *layers, const char *name, uint32_t ra
                          "input '%.100s': dimension %u is %" PRId64 ", expected at least 1", name,
                          i, dims[i]);
     }
+    PEN_TRY(layers_check_new(layers, name));
+    PEN_TRY(layers_add_name(layers, name));
     pen_text_print(&layers->inputs, "\"%s\": {dtype: %s, shape: [", name, element);
     for (uint32_t i = 0; i < rank; i++) {
         pen_text_print(&layers->inputs, "%s%" PRId64, i > 0 ? ", " : "", dims[i]);
@@ -84,14 +115,38 @@ pen_status pen_layers_input_indices(pen_layers *layers, const char *name, uint32
     return layers_input(layers, name, rank, dims, "int64");
 }
 
+// The name that a layer gets when its options have none.
+static pen_status layers_make_name(pen_layers *layers, const pen_layer *layer,
+                                   const char **out_name) {
+    *out_name = layer->name;
+    for (uint32_t i = 1; pen_name_map_find(&layers->names, *out_name) != PEN_NAME_MAP_NONE; i++) {
+        PEN_TRY(pen_arena_format(layers->arena, out_name, "%s_%" PRIu32, layer->name, i));
+    }
+    return PEN_OK;
+}
+
+static pen_status layers_take_name(pen_layers *layers, const pen_layer *layer, const char *name) {
+    if (name == NULL) {
+        PEN_TRY(layers_make_name(layers, layer, &name));
+    } else {
+        PEN_TRY(layers_check_new(layers, name));
+    }
+    return layers_add_name(layers, name);
+}
+
 // Reads the options alone, so that what is wrong is said now.
-static pen_status layers_check_options(const pen_layer *layer, const char *text) {
+static pen_status layers_check_options(pen_layers *layers, const pen_layer *layer,
+                                       const char *text) {
     pen_arena *arena = NULL;
     const pen_yaml_node *root;
     const void *options;
     PEN_TRY(pen_arena_create(&arena));
     pen_status status = pen_yaml_parse(layer->name, text, strlen(text), arena, &root);
     if (status == PEN_OK) status = pen_layer_read_options(layer, root, arena, &options);
+    if (status == PEN_OK) {
+        const pen_layer_common *common = options;
+        status = layers_take_name(layers, layer, common->name);
+    }
     pen_arena_destroy(arena);
     return status;
 }
@@ -101,13 +156,31 @@ pen_status pen_layers_add(pen_layers *layers, const char *layer, const char *opt
     const char *text;
     PEN_TRY(pen_layer_find(layer, &found));
     PEN_TRY(pen_arena_format(layers->arena, &text, "{%s}", options == NULL ? "" : options));
-    PEN_TRY(layers_check_options(found, text));
+    PEN_TRY(layers_check_options(layers, found, text));
     pen_text_print(&layers->entries, "- %s: %s\n", found->name, text);
     return layers->entries.failed ? pen_error_out_of_memory() : PEN_OK;
 }
 
+static pen_status layers_refuse_output(const pen_layers *layers, const char *name) {
+    const char *possible;
+    pen_text text;
+    pen_text_init(&text, layers->arena);
+    pen_text_add_names(&text, name, layers->listed, layers->names.count, 12);
+    PEN_TRY(pen_text_finish(&text, &possible));
+    return pen_error(PEN_NOT_FOUND, "no input or layer added so far is called '%.100s'%s%s", name,
+                     layers->names.count > 0 ? "; possible: " : "", possible);
+}
+
 pen_status pen_layers_output(pen_layers *layers, const char *name) {
     PEN_TRY(layers_check_name(name));
+    if (pen_name_map_find(&layers->names, name) == PEN_NAME_MAP_NONE) {
+        return layers_refuse_output(layers, name);
+    }
+    if (pen_name_map_find(&layers->output_names, name) != PEN_NAME_MAP_NONE) {
+        return pen_error(PEN_INVALID_INPUT, "'%.100s' is an output of the model already", name);
+    }
+    const char *known = layers->listed[pen_name_map_find(&layers->names, name)];
+    PEN_TRY(pen_name_map_add(&layers->output_names, known, layers->output_names.count));
     pen_text_print(&layers->outputs, "%s\"%s\"", layers->outputs.length > 0 ? ", " : "", name);
     return layers->outputs.failed ? pen_error_out_of_memory() : PEN_OK;
 }

@@ -43,8 +43,8 @@ void pen_layers_destroy(pen_layers *layers);
 void pen_layers_set_seed(pen_layers *layers, uint32_t seed);
 
 // Adds an input of floating numbers, of this shape without the batch: [rank] of `dims`.
-//   INVALID_INPUT  no dimension, one below 1, or a name with other characters than letters, digits,
-//   _ - .
+//   INVALID_INPUT  no dimension, one below 1, a name that an input or a layer has already, or one
+//   with other characters than letters, digits, _ - .
 PEN_NODISCARD pen_status pen_layers_input(pen_layers *layers, const char *name, uint32_t rank,
                                           const int64_t *dims);
 // The same for indices, int64, which an embedding reads.
@@ -53,10 +53,13 @@ PEN_NODISCARD pen_status pen_layers_input_indices(pen_layers *layers, const char
 
 // Adds a layer. `options` may be NULL: its defaults.
 //   NOT_FOUND      there is no such layer: the message lists those there are
-//   INVALID_INPUT  the options are not the layer's
+//   INVALID_INPUT  the options are not the layer's, or it has the name of another layer or input
 PEN_NODISCARD pen_status pen_layers_add(pen_layers *layers, const char *layer, const char *options);
 
-// Makes a layer an output of the model, by its name. The last layer is, when none is made.
+// Makes a layer that was added an output of the model, by its name: that of its options, or
+// "dense", "dense_1" as they are added. The last layer is an output, when none is made.
+//   NOT_FOUND      there is no such layer so far: the message lists those there are
+//   INVALID_INPUT  it is an output already
 PEN_NODISCARD pen_status pen_layers_output(pen_layers *layers, const char *name);
 
 // Whether the layers go together: builds them, and forgets what was built.

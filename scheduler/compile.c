@@ -22,6 +22,7 @@
 #include "graph/passes/skip_dropout.h"
 #include "graph/passes/split_backward.h"
 #include "graph/verify.h"
+#include "scheduler/loss_output.h"
 
 #define COMPILE_SYMBOLS_LIMIT 64
 #define COMPILE_WARNINGS_LIMIT 8
@@ -307,20 +308,19 @@ static pen_status compile_fuse_layers(compile_state *state) {
 
 // ---- loss, gradients, updates
 
-// The logarithm of a softmax is not the softmax.
-static pen_status compile_check_softmax(compile_state *state, pen_value_id output) {
-    const pen_node_id producer = pen_graph_value(state->graph, output)->producer;
-    if (state->request->loss != PEN_LOSS_NEGATIVE_LOG_LIKELIHOOD) return PEN_OK;
-    if (!pen_node_is(producer)) return PEN_OK;
-    if (strcmp(pen_graph_node(state->graph, producer)->op->name, "softmax") != 0) return PEN_OK;
-    const char *text;
-    PEN_TRY(
-        pen_arena_format(state->arena, &text,
-                         "the model's output '%s' is a softmax, but negative_log_likelihood "
-                         "takes its logarithm: train a model that ends with log_softmax, or with "
-                         "logits and softmax_cross_entropy",
-                         pen_value_name(state->graph, output)));
-    return compile_warn(state, text);
+static pen_status compile_check_output(compile_state *state, pen_value_id output) {
+    const pen_loss_output chosen = {.model = state->model,
+                                    .graph = state->graph,
+                                    .output = output,
+                                    .is_named = state->request->loss_output != NULL,
+                                    .loss = state->request->loss};
+    const char *warnings[PEN_LOSS_OUTPUT_WARNINGS];
+    uint32_t count;
+    PEN_TRY(pen_loss_output_check(&chosen, state->arena, warnings, &count));
+    for (uint32_t i = 0; i < count; i++) {
+        PEN_TRY(compile_warn(state, warnings[i]));
+    }
+    return PEN_OK;
 }
 
 static pen_status compile_attach_loss(compile_state *state) {
@@ -333,7 +333,7 @@ static pen_status compile_attach_loss(compile_state *state) {
     pen_value_id mask = PEN_VALUE_NONE, penalty;
     const char *mask_name = pen_model_find_mask(state->model, state->request->loss_output);
     if (mask_name != NULL) PEN_TRY(pen_graph_find_value(state->graph, mask_name, &mask));
-    if (request->mode == PEN_COMPILE_TRAIN) PEN_TRY(compile_check_softmax(state, output));
+    if (request->mode == PEN_COMPILE_TRAIN) PEN_TRY(compile_check_output(state, output));
     PEN_TRY(
         pen_status_add_context(pen_attach_loss(state->graph, request->loss, output, mask, &loss),
                                "while attaching the loss"));

@@ -66,7 +66,7 @@ typedef struct pen_import_options {
     double batch_norm_momentum; // 0 to 1
     // TensorFlow: nodes that the rounds of loops may lead to. 0: PEN_INLINED_NODES_LIMIT.
     uint32_t round_nodes_limit;
-    const char *signature;      // of a SavedModel; NULL: "serving_default", or the first there is
+    const char *signature; // of a SavedModel; NULL: "serving_default", or the first there is
     // Keras: sizes of inputs whose file does not say all.
     const pen_import_input_shape *input_shapes; // [input_shape_count]
     uint32_t input_shape_count;
@@ -99,7 +99,9 @@ typedef struct pen_model {
     const char *penalty;             // value that the loss has besides: regularizers'; NULL: none
     const char *const *output_masks; // [pen_graph_output_count] values of bool, which targets
                                      // count; NULL, here and there: all
-    const pen_model_pin *pins;       // [pin_count], if they were asked for
+    bool guesses_outputs; // the file does not say which outputs it has, and the options do not:
+                          // they are what no other node reads
+    const pen_model_pin *pins; // [pin_count], if they were asked for
     uint32_t pin_count;
     const struct pen_graphdef_origin *tensorflow; // the graph it came from; NULL for other formats
     struct pen_layer_builder *layers;             // that made it; NULL for other formats

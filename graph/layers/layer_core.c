@@ -271,6 +271,17 @@ static const pen_option_field reshape_fields[] = {
 };
 PEN_LAYER_TABLE(reshape, reshape_options, reshape_fields);
 
+static pen_status reshape_check_unknown(const pen_option_list *wanted) {
+    const int64_t *sizes = wanted->items;
+    uint32_t unknown = 0;
+    for (uint32_t i = 0; i < wanted->count; i++) {
+        unknown += sizes[i] == -1;
+    }
+    if (unknown <= 1) return PEN_OK;
+    return pen_error(PEN_INVALID_INPUT, "target_shape has %u times -1, expected one -1 at most",
+                     unknown);
+}
+
 static pen_status reshape_resolve(const pen_layer_tensor *x, const pen_option_list *wanted,
                                   pen_shape *out_shape) {
     const int64_t *sizes = wanted->items;
@@ -279,9 +290,10 @@ static pen_status reshape_resolve(const pen_layer_tensor *x, const pen_option_li
     int64_t product = 1;
     uint32_t unknown = 0;
     bool is_good = true;
+    PEN_TRY(reshape_check_unknown(wanted));
     for (uint32_t i = 0; i < wanted->count; i++) {
         shape.dims[i + 1] = sizes[i];
-        if (sizes[i] == -1 && unknown == 0) {
+        if (sizes[i] == -1) {
             unknown = i + 1;
         } else {
             is_good = is_good && sizes[i] >= 1 && sizes[i] <= count / product;

@@ -19,7 +19,7 @@
 
 static const char *const svg_colors[PEN_TASK_KIND_COUNT] = {
     [PEN_TASK_FORWARD] = "#3b73b9",        [PEN_TASK_BACKWARD] = "#e08a1e",
-    [PEN_TASK_BACKWARD_INPUT] = "#e08a1e", [PEN_TASK_BACKWARD_WEIGHT] = "#a65aa8",
+    [PEN_TASK_BACKWARD_INPUT] = "#e3c53f", [PEN_TASK_BACKWARD_WEIGHT] = "#a65aa8",
     [PEN_TASK_UPDATE] = "#3f9a55",
 };
 #define SVG_SEND_COLOR "#8a929c"

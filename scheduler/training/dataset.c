@@ -177,6 +177,13 @@ static pen_status dataset_check_classes(const pen_dataset *dataset, const uint64
     const int64_t *classes = labels;
     for (uint64_t i = 0; i < count * each; i++) {
         if (classes[i] >= 0 && classes[i] < (int64_t)dataset->class_limit) continue;
+        if (dataset->format->token_hint != NULL) {
+            return pen_error(PEN_INVALID_INPUT,
+                             "'%s': example %" PRIu64 " has the token %" PRId64
+                             ", but the model's vocabulary is 0 to %" PRIu32 "%s",
+                             dataset->label_source, indices[i / each], classes[i],
+                             dataset->class_limit - 1, dataset->format->token_hint);
+        }
         return pen_error(
             PEN_INVALID_INPUT,
             "'%s': example %" PRIu64 " has the class %" PRId64 ", expected 0 to %" PRIu32,

@@ -9,7 +9,9 @@
 #include "scheduler/training/dataset.h"
 
 typedef struct pen_dataset_format {
-    const char *name;    // as in the job file: "idx"
+    const char *name;       // as in the job file: "idx"
+    const char *token_hint; // NULL: labels are classes. Else they are tokens, and what messages
+                            // about one that cannot be end with
 
     // Fills dataset->info (all but `format`), label_source and state. Called with the dataset
     // otherwise empty. On an error `close` is called too. Codes: see pen_dataset_open.

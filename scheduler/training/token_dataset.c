@@ -132,6 +132,7 @@ static void token_close(pen_dataset *dataset) {
 
 const pen_dataset_format pen_dataset_format_text = {
     .name = "text",
+    .token_hint = "",
     .open = token_open_text,
     .read = token_read,
     .close = token_close,
@@ -139,6 +140,7 @@ const pen_dataset_format pen_dataset_format_text = {
 
 const pen_dataset_format pen_dataset_format_tokens = {
     .name = "tokens",
+    .token_hint = "; 'element' says how large the file's tokens are",
     .open = token_open_tokens,
     .read = token_read,
     .close = token_close,

@@ -56,6 +56,24 @@ static void a_job_has_its_text_behind_the_model(void **state) {
     pen_arena_destroy(arena);
 }
 
+// Layers without a name in their options are outputs by the names they get.
+static void outputs_are_known_by_the_names_that_layers_get(void **state) {
+    (void)state;
+    pen_layers *layers = NULL;
+    CHECK_OK(pen_layers_create(&layers));
+    CHECK_OK(pen_layers_input(layers, "x", 1, (const int64_t[]){4}));
+    for (int i = 0; i < 3; i++) {
+        CHECK_OK(pen_layers_add(layers, "dense", "units: 2"));
+    }
+    CHECK_ERROR(pen_layers_output(layers, "dense_4"), PEN_NOT_FOUND, "'dense_4'; possible: ");
+    CHECK_OK(pen_layers_output(layers, "dense"));
+    CHECK_OK(pen_layers_output(layers, "dense_2"));
+    CHECK_ERROR(pen_layers_output(layers, "dense"), PEN_INVALID_INPUT,
+                "'dense' is an output of the model already");
+    CHECK_OK(pen_layers_check(layers));
+    pen_layers_destroy(layers);
+}
+
 static void mistakes_are_said_at_once(void **state) {
     (void)state;
     pen_layers *layers = NULL;
@@ -70,6 +88,12 @@ static void mistakes_are_said_at_once(void **state) {
     CHECK_ERROR(pen_layers_input(layers, "x", 0, NULL), PEN_INVALID_INPUT,
                 "input 'x': it has no dimension besides the batch");
     CHECK_OK(pen_layers_input(layers, "x", 1, (const int64_t[]){4}));
+    CHECK_ERROR(pen_layers_input_indices(layers, "x", 1, (const int64_t[]){3}), PEN_INVALID_INPUT,
+                "the model has an input or a layer called 'x' already");
+    CHECK_ERROR(pen_layers_add(layers, "dense", "units: 1, name: x"), PEN_INVALID_INPUT,
+                "the model has an input or a layer called 'x' already");
+    CHECK_ERROR(pen_layers_output(layers, "y"), PEN_NOT_FOUND,
+                "no input or layer added so far is called 'y'; possible: x");
     CHECK_ERROR(pen_layers_add(layers, "dens", NULL), PEN_NOT_FOUND,
                 "no layer is called 'dens'; possible: dense, ");
     CHECK_ERROR(pen_layers_add(layers, "dense", NULL), PEN_INVALID_INPUT, "'units' is missing");
@@ -87,4 +111,5 @@ static void mistakes_are_said_at_once(void **state) {
 
 PEN_TEST_MAIN(cmocka_unit_test(what_is_saved_is_the_model),
               cmocka_unit_test(a_job_has_its_text_behind_the_model),
+              cmocka_unit_test(outputs_are_known_by_the_names_that_layers_get),
               cmocka_unit_test(mistakes_are_said_at_once))

@@ -98,7 +98,7 @@ static pen_status keras_note_compiled(keras_import *import, const char *text) {
 static pen_status keras_open_h5(keras_import *import, const pen_model_input *input) {
     uint32_t count;
     const char *const *texts;
-    PEN_TRY(pen_hdf5_open(import->path, input->bytes, input->length, &import->file));
+    PEN_TRY(pen_hdf5_open("the file", input->bytes, input->length, &import->file));
     PEN_TRY(pen_hdf5_read_texts(import->file, "/", "model_config", &count, &texts));
     if (count != 1) {
         PEN_TRY(pen_hdf5_read_texts(import->file, "/", "layer_names", &count, &texts));
@@ -130,7 +130,7 @@ static pen_status keras_read_archive(keras_import *import, const pen_zip *zip) {
     PEN_TRY(pen_zip_read(zip, "model.weights.h5", arena, &bytes, &length));
     import->weights_root = "/";
     import->is_by_place = true;
-    return pen_hdf5_open(import->path, bytes, length, &import->file);
+    return pen_hdf5_open("model.weights.h5", bytes, length, &import->file);
 }
 
 static pen_status keras_open_archive(keras_import *import, const pen_model_input *input) {

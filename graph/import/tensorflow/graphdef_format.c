@@ -103,6 +103,7 @@ static pen_status format_import(const pen_model_input *input, pen_model *model) 
     PEN_TRY(pen_graphdef_choose_outputs(flat, input->options, &request.output_count, &outputs));
     request.outputs = outputs;
     model->producer = "TensorFlow";
+    model->guesses_outputs = input->options->output_count == 0;
     return pen_graphdef_import(&request, model);
 }
 

@@ -181,7 +181,7 @@ static void says_what_is_wrong(void **state) {
     options = make_options("text", path, 2);
     options.class_count = 5;
     CHECK_ERROR(pen_dataset_open(&options, &dataset), PEN_INVALID_INPUT,
-                "has the class 5, expected 0 to 4");
+                "has the token 5, but the model's vocabulary is 0 to 4");
 }
 
 PEN_TEST_MAIN(cmocka_unit_test(text_gives_what_comes_next),
