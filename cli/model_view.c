@@ -15,6 +15,7 @@
 #include "graph/passes/remove_dead.h"
 #include "graph/passes/set_inference.h"
 #include "graph/passes/skip_dropout.h"
+#include "graph/passes/skip_stops.h"
 
 #define VIEW_SIZES_LIMIT 64
 
@@ -52,6 +53,7 @@ static pen_status view_fuse(pen_graph **io_graph) {
     const pen_value_id *map;
     PEN_TRY(pen_lower_einsum(graph, &graph, &map));
     PEN_TRY(pen_skip_dropout(graph));
+    PEN_TRY(pen_skip_stops(graph));
     pen_fold_transposes(graph);
     PEN_TRY(pen_remove_dead(graph, 0, NULL, &graph, &map));
     PEN_TRY(pen_fuse_layers(graph, 0, NULL, &graph, &map));

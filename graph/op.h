@@ -47,6 +47,7 @@ struct pen_op {
     uint64_t in_place_inputs; // bit i: output 0 may take the storage of input i, if equal in bytes:
                               // kernels read element k of it before they write element k
     bool is_view;             // output 0 is input 0's bytes with another shape; no kernel runs
+    bool stops_gradient;      // outputs are as if they depended on nothing: `gradient` is NULL
     bool is_random;           // depends on seed, step and microbatch: never folded or merged
     uint64_t statistics_inputs; // bit i: input i, a running statistic, goes into nothing but the
                                 // output that replaces it

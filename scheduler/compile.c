@@ -20,6 +20,7 @@
 #include "graph/passes/remove_dead.h"
 #include "graph/passes/set_inference.h"
 #include "graph/passes/skip_dropout.h"
+#include "graph/passes/skip_stops.h"
 #include "graph/passes/split_backward.h"
 #include "graph/verify.h"
 #include "scheduler/loss_output.h"
@@ -267,6 +268,8 @@ static pen_status compile_fuse_layers_in(compile_state *state) {
     PEN_TRY(pen_lower_einsum(state->graph, &graph, &map));
     compile_follow(state, graph, map);
     PEN_TRY(pen_skip_dropout(state->graph));
+    const bool trains = state->request->mode == PEN_COMPILE_TRAIN;
+    PEN_TRY(trains ? pen_skip_idle_stops(state->graph) : pen_skip_stops(state->graph));
     pen_fold_transposes(state->graph);
     // what is dead would count as a reader
     PEN_TRY(pen_remove_dead(state->graph, program->kept_count, program->kept, &graph, &map));
@@ -439,6 +442,7 @@ static pen_status compile_train(compile_state *state) {
         program->trainable_elements +=
             (uint64_t)pen_shape_element_count(&pen_value_type(state->graph, value)->shape);
     }
+    PEN_TRY(pen_skip_stops(state->graph));
     return compile_check_batch_normalization(state);
 }
 

@@ -13,7 +13,7 @@ static pen_status reshape_copy(const pen_reference_call *call) {
 
 static const pen_reference_kernel reshape_kernels[] = {
     {"reshape", reshape_copy},   {"flatten", reshape_copy},  {"squeeze", reshape_copy},
-    {"unsqueeze", reshape_copy}, {"identity", reshape_copy},
+    {"unsqueeze", reshape_copy}, {"identity", reshape_copy}, {"stop_gradient", reshape_copy},
 };
 
 const pen_reference_family pen_reshape_reference = {reshape_kernels, sizeof reshape_kernels /

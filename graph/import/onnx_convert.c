@@ -47,6 +47,11 @@ pen_status pen_onnx_convert_batch_normalization(pen_onnx_draft *draft) {
     return PEN_OK;
 }
 
+pen_status pen_onnx_convert_identity(pen_onnx_draft *draft) {
+    if (draft->node->trains) draft->op_name = "stop_gradient";
+    return PEN_OK;
+}
+
 static pen_status dropout_set_training(pen_onnx_draft *draft, bool trains) {
     const char *name;
     pen_value_id value;

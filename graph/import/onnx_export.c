@@ -372,8 +372,9 @@ static bool export_write_special(pen_protobuf_writer *writer, const export_node 
     return export_is_own(node, name);
 }
 
-// Batch normalization by the batch's statistics, and dropout that drops.
+// Batch normalization by the batch's statistics, dropout that drops, and what stops gradients.
 static bool export_trains(const exporter *export, const pen_node *node) {
+    if (node->op->stops_gradient) return true;
     if (export_op_is(node, "batch_normalization")) return pen_node_int(node, "training_mode") != 0;
     if (!export_op_is(node, "dropout") || node->input_count < 3) return false;
     if (!pen_value_is(node->inputs[2])) return false;
@@ -406,7 +407,8 @@ static void export_write_node(pen_protobuf_writer *writer, const void *context) 
     }
     if (export_axes_are_attribute(node)) export_write_axes(writer, written);
     pen_onnx_write_place(writer, written->place);
-    if (written->export->options->for_inference && export_trains(written->export, node)) {
+    const bool differs = written->export->options->for_inference || node->op->stops_gradient;
+    if (differs && export_trains(written->export, node)) {
         const export_entry entry = {PEN_ONNX_TRAINING_KEY, PEN_ONNX_TRAINING};
         pen_protobuf_write_message(writer, 9, export_write_entry, &entry);
     }

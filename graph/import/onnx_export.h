@@ -32,7 +32,8 @@ typedef struct pen_onnx_export_options {
     // Types of the graph's outputs where inference has not set them: pen_model's. Or NULL.
     const pen_tensor_type *output_types;
     // Batch normalization uses its running statistics, dropout passes on; the metadata of such a
-    // node says that it trains, by which the importer makes it what it was.
+    // node says that it trains, by which the importer makes it what it was. So it is with
+    // stop_gradient, an Identity, in both forms.
     bool for_inference;
     // Where a plan runs the nodes: written as metadata of each, under the keys "penstock.device"
     // and "penstock.stage", which viewers show. Or NULL.

@@ -119,6 +119,7 @@ pen_status pen_onnx_convert_clip(pen_onnx_draft *draft);
 pen_status pen_onnx_convert_constant(pen_onnx_draft *draft);
 pen_status pen_onnx_convert_constant_of_shape(pen_onnx_draft *draft);
 pen_status pen_onnx_convert_dropout(pen_onnx_draft *draft);
+pen_status pen_onnx_convert_identity(pen_onnx_draft *draft);
 pen_status pen_onnx_convert_lstm(pen_onnx_draft *draft);
 pen_status pen_onnx_convert_gru(pen_onnx_draft *draft);
 pen_status pen_onnx_convert_pad(pen_onnx_draft *draft);

@@ -88,7 +88,7 @@ typedef struct pen_onnx_function {
 #define PEN_ONNX_VARIANCE_UNBIASED "unbiased"
 
 // Metadata of a node: it is written in the form of inference, but trains. Who takes the model on
-// from there has batch normalization and dropout as they were.
+// from there has batch normalization and dropout as they were, and an Identity stops gradients.
 #define PEN_ONNX_TRAINING_KEY "penstock.training"
 #define PEN_ONNX_TRAINING "1"
 

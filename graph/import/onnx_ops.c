@@ -160,7 +160,10 @@ static const pen_onnx_mapping ops_table[] = {
     HINTED("HardSigmoid", "hard_sigmoid"),
     SAME("HardSwish", "hard_swish", 14),
     SOFTMAX("Hardmax", "hardmax"),
-    SAME("Identity", "identity", 1),
+    {.op_type = "Identity",
+     .op_name = "identity",
+     .opset_first = 1,
+     .convert = pen_onnx_convert_identity},
     HINTED("InstanceNormalization", "instance_normalization"),
     SAME("IsInf", "isinf", 10),
     SAME("IsNaN", "isnan", 9),
@@ -339,7 +342,8 @@ const pen_onnx_mapping *pen_onnx_mapping_of_node(const pen_onnx_node *node) {
 }
 
 const pen_onnx_mapping *pen_onnx_mapping_of_op(const char *op_name) {
-    if (strcmp(op_name, "identity") == 0) return pen_onnx_mapping_find("Identity");
+    const bool passes = strcmp(op_name, "identity") == 0 || strcmp(op_name, "stop_gradient") == 0;
+    if (passes) return pen_onnx_mapping_find("Identity");
     if (strcmp(op_name, "scatter_elements") == 0) return pen_onnx_mapping_find("ScatterElements");
     for (size_t i = 0; i < OPS_COUNT; i++) {
         if (ops_table[i].is_several) continue;

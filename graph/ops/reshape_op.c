@@ -1,5 +1,5 @@
 // Ops whose output is their input's bytes under another shape. No kernel runs for them; their
-// gradient is the gradient of the output under the shape of the input.
+// gradient is the gradient of the output under the shape of the input, or none.
 
 #include <stddef.h>
 
@@ -230,6 +230,18 @@ static const pen_op reshape_ops[] = {
         .is_view = true,
         .infer = identity_infer,
         .gradient = identity_gradient,
+    },
+    {
+        .name = "stop_gradient",
+        .summary = "its input, through which no gradient flows",
+        .input_min = 1,
+        .input_max = 1,
+        .output_min = 1,
+        .output_max = 1,
+        .in_place_inputs = 1,
+        .is_view = true,
+        .stops_gradient = true,
+        .infer = identity_infer,
     },
 };
 

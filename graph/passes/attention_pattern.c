@@ -88,7 +88,7 @@ static bool pattern_view(const pattern *p, pen_value_id value, pen_value_id *out
     const pen_node_id producer = pen_graph_value(p->graph, value)->producer;
     if (!pen_node_is(producer)) return false;
     const pen_node *node = pen_graph_node(p->graph, producer);
-    if (!node->op->is_view) return false;
+    if (!node->op->is_view || node->op->stops_gradient) return false;
     *out_source = node->inputs[0];
     return true;
 }

@@ -19,7 +19,8 @@ typedef struct gradients_builder {
     uint32_t value_count; // of the forward graph: later values have no gradients
     uint32_t node_count;
     bool *needed;                           // [value_count]: a wanted value, or computed from one
-    bool *reached;                          // [value_count]: the loss is computed from it
+    bool *reached;                          // [value_count]: the loss is computed from it, past no
+                                            // op that stops gradients
     bool *wanted;                           // [value_count]
     gradients_contribution **contributions; // [value_count]
 } gradients_builder;
@@ -35,11 +36,12 @@ static pen_status gradients_builder_init(gradients_builder *builder, pen_graph *
     return PEN_NEW(builder->arena, builder->value_count, &builder->contributions);
 }
 
-// Marks what is computed from a wanted value through floating-point values.
+// Marks what is computed from a wanted value through floating-point values that no op stops.
 static void gradients_mark_needed(gradients_builder *builder) {
     for (uint32_t n = 0; n < builder->node_count; n++) {
         const pen_node *node = pen_graph_node(builder->graph, (pen_node_id){n});
         bool any = false;
+        if (node->op->stops_gradient) continue;
         for (uint32_t i = 0; i < node->input_count; i++) {
             if (pen_value_is(node->inputs[i])) any |= builder->needed[node->inputs[i].index];
         }
@@ -59,6 +61,7 @@ static void gradients_mark_reached(gradients_builder *builder, pen_value_id loss
     for (uint32_t n = builder->node_count; n-- > 0;) {
         const pen_node *node = pen_graph_node(builder->graph, (pen_node_id){n});
         bool any = false;
+        if (node->op->stops_gradient) continue;
         for (uint32_t i = 0; i < node->output_count; i++) {
             if (pen_value_is(node->outputs[i])) any |= builder->reached[node->outputs[i].index];
         }

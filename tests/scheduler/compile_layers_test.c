@@ -108,5 +108,19 @@ static void outputs_of_losses_stay(void **state) {
     }
 }
 
+// The mean in a variance is found though its gradient is stopped, and no stop is left.
+static void stopped_gradients(void **state) {
+    (void)state;
+    static const int64_t dims[] = {8};
+    static const expected_ops expected[] = {{"layer_normalization", 1},
+                                            {"layer_normalization_backward", 1},
+                                            {"round", 1},
+                                            {"reduce_max_backward", 0},
+                                            {"stop_gradient", 0},
+                                            {NULL, 0}};
+    const pen_compile_input input = {"x", 1, dims};
+    check_model("tests/reference/tensorflow/stopped", PEN_COMPILE_TRAIN, &input, expected);
+}
+
 PEN_TEST_MAIN(cmocka_unit_test(transformers), cmocka_unit_test(images), cmocka_unit_test(keras),
-              cmocka_unit_test(outputs_of_losses_stay))
+              cmocka_unit_test(stopped_gradients), cmocka_unit_test(outputs_of_losses_stay))

@@ -71,6 +71,49 @@ static void a_step_is_tensorflows(void **state) {
     pen_arena_destroy(arena);
 }
 
+static pen_trainer *stopped_step(pen_arena *arena, const char *file, const char *devices) {
+    pen_trainer *trainer = training_start(
+        training_job(arena,
+                     "version: 1\n"
+                     "model: {file: '%s'}\n"
+                     "data: {train: {format: npy, inputs: {x: " MODELS
+                     "stopped.input_0.npy}, labels: " MODELS "stopped.labels.npy}}\n"
+                     "train: {loss: softmax_cross_entropy, optimizer: {sgd: {lr: 0.1}}, batch: 8, "
+                     "microbatches: 1, steps: 1, shuffle: false}\n%s",
+                     file, devices));
+    training_step(trainer);
+    return trainer;
+}
+
+// Also of what is written as ONNX and read again, on one device and on three.
+static void gradients_stop_where_tensorflow_stops_them(void **state) {
+    (void)state;
+    static const char *const names[] = {"first/weights", "norm/scale", "target/weights",
+                                        "last/weights"};
+    pen_arena *arena = check_arena();
+    const char *path = scratch_path("stopped.onnx");
+    uint32_t count;
+    pen_model *model;
+    CHECK_OK(pen_model_open(MODELS "stopped", NULL, &model));
+    CHECK_OK(pen_model_export_file(model, NULL, NULL, path, &count));
+    pen_model_destroy(model);
+    const char *const files[] = {MODELS "stopped", MODELS "stopped", path};
+    const char *const devices[] = {ONE, THREE, ONE};
+    uint64_t counts[3];
+    float *parameters[3];
+    for (int i = 0; i < 3; i++) {
+        pen_trainer *trainer = stopped_step(arena, files[i], devices[i]);
+        parameters[i] = training_read(pen_trainer_tensors(trainer), arena, &counts[i]);
+        for (size_t k = 0; k < sizeof names / sizeof names[0]; k++) {
+            check_parameter(pen_trainer_tensors(trainer), "stopped", names[k], names[k], arena);
+        }
+        pen_trainer_destroy(trainer);
+    }
+    assert_true(counts[0] == counts[1]);
+    assert_memory_equal(parameters[0], parameters[1], counts[0] * sizeof(float));
+    pen_arena_destroy(arena);
+}
+
 // ---- Keras
 
 static pen_trainer *keras_step(pen_arena *arena, const char *model_text, const char *name,
@@ -257,6 +300,7 @@ static void a_frozen_graph_is_trained_on_as_many_devices(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_step_is_tensorflows),
+        cmocka_unit_test(gradients_stop_where_tensorflow_stops_them),
         cmocka_unit_test(a_step_of_recurrent_nets_is_kerass),
         cmocka_unit_test(batch_normalization_is_trained_as_keras_does),
         cmocka_unit_test(constants_are_statistics_when_asked),

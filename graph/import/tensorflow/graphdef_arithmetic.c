@@ -4,6 +4,7 @@
 
 #include "base/integer.h"
 #include "graph/import/tensorflow/graphdef_broadcast.h"
+#include "graph/import/tensorflow/graphdef_draft.h"
 #include "graph/import/tensorflow/graphdef_mapping.h"
 #include "graph/import/tensorflow/graphdef_random.h"
 
@@ -153,6 +154,19 @@ static pen_status convert_pass(pen_graphdef_draft *draft) {
         pen_graphdef_pass(draft, i, i);
     }
     return PEN_OK;
+}
+
+// Only what trains, or is computed, has a gradient that could be stopped.
+static pen_status convert_stop(pen_graphdef_draft *draft) {
+    bool is_first;
+    pen_graphdef_value x;
+    if (!pen_element_is_float(arithmetic_element(draft))) return convert_pass(draft);
+    PEN_TRY(map_operand(draft, 0, &is_first, &x));
+    const pen_value_kind kind = pen_graph_value(draft->graphs[0], x.in[0])->kind;
+    if (kind != PEN_VALUE_COMPUTED && kind != PEN_VALUE_PARAMETER) return convert_pass(draft);
+    return map_emit(
+        draft, (pen_graphdef_emission){.op_name = "stop_gradient", .inputs = &x, .input_count = 1},
+        is_first);
 }
 
 // ---- maps of two tensors
@@ -482,7 +496,7 @@ static const pen_graphdef_mapping arithmetic_mappings[] = {
     TRUTH("NotEqual", NULL, convert_not_equal),
     {.op = "PlaceholderWithDefault", .convert = convert_pass},
     {.op = "Pow", .op_name = "pow", .convert = convert_binary},
-    {.op = "PreventGradient", .convert = convert_pass},
+    {.op = "PreventGradient", .convert = convert_stop},
     {.op = "Prod",
      .op_name = "reduce_prod",
      .convert = convert_reduce,
@@ -508,7 +522,7 @@ static const pen_graphdef_mapping arithmetic_mappings[] = {
     {.op = "Sqrt", .op_name = "sqrt", .convert = convert_unary},
     {.op = "Square", .convert = convert_square},
     {.op = "SquaredDifference", .convert = convert_squared_difference},
-    {.op = "StopGradient", .convert = convert_pass},
+    {.op = "StopGradient", .convert = convert_stop},
     {.op = "Sub", .op_name = "sub", .convert = convert_binary, .evaluate = evaluate_binary},
     {.op = "Sum", .op_name = "reduce_sum", .convert = convert_reduce, .evaluate = evaluate_reduce},
     {.op = "Switch", .convert = convert_pass},

@@ -110,6 +110,8 @@ static void keeps_elements(void **state) {
     c.op = "identity";
     c.input_count = 1;
     op_check_values(&c, 0, expected, 6, 0);
+    c.op = "stop_gradient";
+    op_check_values(&c, 0, expected, 6, 0);
 }
 
 static void gradients(void **state) {

@@ -245,10 +245,35 @@ static void random_graphs_agree_with_differences(void **state) {
     CHECK(shared > 60, "only %u parameters were used twice", shared);
 }
 
+// w ─► steps ─► stop ─► sum, and w ─► sum: what is stopped needs no rule, and a parameter that is
+// read behind a stop alone has no gradient.
+static void what_is_stopped_has_no_gradient(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    pen_graph *graph;
+    CHECK_OK(pen_graph_create(arena, "stopped", &graph));
+    const pen_value_id wanted[2] = {graph_value_of(graph, "w", PEN_VALUE_PARAMETER, &square),
+                                    graph_value_of(graph, "target", PEN_VALUE_PARAMETER, &square)};
+    const pen_value_id steps = binary(graph, "tanh_backward", "steps", wanted[0], wanted[0]);
+    const pen_value_id stop = binary(graph, "stop_gradient", "stop", steps, PEN_VALUE_NONE);
+    const pen_value_id sum = binary(graph, "add", "sum", wanted[0], stop);
+    const pen_value_id target =
+        binary(graph, "stop_gradient", "stop_target", wanted[1], PEN_VALUE_NONE);
+    const pen_value_id loss = binary(graph, "mul", "loss", sum, target);
+    const pen_gradients *gradients = gradients_of(graph, loss, 2, wanted);
+    assert_int_equal(gradients->items[0].use_count, 1);
+    assert_int_equal(gradients->items[1].use_count, 0);
+    assert_int_equal(count_backward_of(graph, "steps"), 0);
+    assert_int_equal(count_backward_of(graph, "stop"), 0);
+    assert_int_equal(count_backward_of(graph, "stop_target"), 0);
+    pen_arena_destroy(arena);
+}
+
 PEN_TEST_MAIN(cmocka_unit_test(readers_are_added_in_order),
               cmocka_unit_test(uses_of_a_weight_stay_apart),
               cmocka_unit_test(a_weight_may_be_both_operands),
               cmocka_unit_test(frozen_parts_are_forward_only),
               cmocka_unit_test(a_computed_value_can_be_wanted),
               cmocka_unit_test(what_cannot_be_differentiated_is_listed),
+              cmocka_unit_test(what_is_stopped_has_no_gradient),
               cmocka_unit_test(random_graphs_agree_with_differences))

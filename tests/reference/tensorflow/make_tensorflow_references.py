@@ -163,7 +163,12 @@ class Classifier(tf.Module):
 def trained():
     """A SavedModel, and its parameters after one step of SGD on a mean cross entropy."""
     model = Classifier()
-    folder = os.path.join(HERE, "classifier")
+    x = random.normal(size=(8, 6, 6, 1)).astype(np.float32)
+    train("classifier", model, x, random.integers(0, 3, size=8).astype(np.int64))
+
+
+def train(name, model, x, labels):
+    folder = os.path.join(HERE, name)
     shutil.rmtree(folder, ignore_errors=True)
     tf.saved_model.save(model, folder, signatures={"serving_default": model.__call__})
     for unneeded in ["fingerprint.pb", "assets"]:
@@ -172,19 +177,50 @@ def trained():
             os.rmdir(path)
         elif os.path.exists(path):
             os.remove(path)
-    x = random.normal(size=(8, 6, 6, 1)).astype(np.float32)
-    labels = random.integers(0, 3, size=8).astype(np.int64)
-    write("classifier", "input", [x])
-    write("classifier", "output", [model(x)["logits"]])
-    np.save(os.path.join(HERE, "classifier.labels.npy"), labels)
+    write(name, "input", [x])
+    write(name, "output", [model(x)["logits"]])
+    np.save(os.path.join(HERE, f"{name}.labels.npy"), labels)
     with tf.GradientTape() as tape:
         logits = model(x)["logits"]
         loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits))
     variables = model.trainable_variables
     for variable, gradient in zip(variables, tape.gradient(loss, variables)):
-        variable.assign_sub(0.1 * gradient)
-        name = variable.name.split(":")[0].replace("/", "+")
-        np.save(os.path.join(HERE, f"classifier.step_{name}.npy"), variable.numpy())
+        if gradient is not None:
+            variable.assign_sub(0.1 * gradient)
+        parameter = variable.name.split(":")[0].replace("/", "+")
+        np.save(os.path.join(HERE, f"{name}.step_{parameter}.npy"), variable.numpy())
+
+
+class Stopped(tf.Module):
+    """Straight through a rounding, moments by hand and of TensorFlow, and a target that is no
+    variable of the loss."""
+    def __init__(self):
+        super().__init__()
+        self.first = tf.Variable(weight(8, 6), name="first/weights")
+        self.scale = tf.Variable(weight(6) + 1, name="norm/scale")
+        self.target = tf.Variable(weight(8, 6), name="target/weights")
+        self.last = tf.Variable(weight(6, 3), name="last/weights")
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 8], tf.float32, name="x")])
+    def __call__(self, x):
+        y = tf.matmul(x, self.first)
+        y = y + tf.stop_gradient(tf.round(y * 4.0) / 4.0 - y)
+        mean, variance = tf.nn.moments(y, [1], keepdims=True)
+        y = (y - mean) * tf.math.rsqrt(variance + 1e-3) * self.scale
+        target = tf.stop_gradient(tf.tanh(tf.matmul(x, self.target)))
+        gate = tf.sigmoid(tf.stop_gradient(y) * 2.0) + tf.stop_gradient(self.last[:, 0])
+        y = y * gate - target * tf.reduce_mean(y, axis=1, keepdims=True)
+        largest = tf.stop_gradient(tf.reduce_max(y, axis=1, keepdims=True))
+        return {"logits": tf.matmul(tf.exp(y - largest), self.last)}
+
+
+def stopped():
+    """Gradients that are stopped, in a SavedModel, and its parameters after one step."""
+    global random
+    random = np.random.default_rng(77)
+    model = Stopped()
+    x = random.normal(size=(8, 8)).astype(np.float32)
+    train("stopped", model, x, random.integers(0, 3, size=8).astype(np.int64))
 
 
 def public():
@@ -305,6 +341,7 @@ def main():
     dropped()
     freeze("sized", sized, [("ids", np.array([[-1, 3], [0, 4], [2, -4]], np.int64)),
                             ("x", random.normal(size=(3, 6, 7, 2)).astype(np.float32))])
+    stopped()
 
 
 if __name__ == "__main__":
