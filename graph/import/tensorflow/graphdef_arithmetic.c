@@ -346,54 +346,53 @@ static bool evaluate_one(const char *op, int64_t a, int64_t b, int64_t *out_resu
     return true;
 }
 
-static pen_status evaluate_binary(pen_graphdef_draft *draft, uint32_t trial,
-                                  pen_graphdef_ints_known *out_ints) {
-    const pen_graphdef_ints_known *a = pen_graphdef_operand_trial(draft, 0, trial);
-    const pen_graphdef_ints_known *b = pen_graphdef_operand_trial(draft, 1, trial);
-    if (a == NULL || b == NULL) return PEN_OK;
-    if (a->count != b->count && a->count != 1 && b->count != 1) return PEN_OK;
+// Of two integers one; false: it has none, as a quotient by 0.
+typedef bool (*evaluate_fn)(const char *op, int64_t a, int64_t b, int64_t *out_result);
+
+// Each of `a` with each of `b`, or one of them with all of the other.
+static void evaluate_pairs(const char *op, evaluate_fn evaluate, const pen_graphdef_ints_known *a,
+                           const pen_graphdef_ints_known *b, pen_graphdef_ints_known *out_ints) {
+    if (a == NULL || b == NULL) return;
+    if (a->count != b->count && a->count != 1 && b->count != 1) return;
     const uint32_t count = a->count == 1 ? b->count : a->count;
     for (uint32_t i = 0; i < count; i++) {
         const int64_t left = a->integers[a->count == 1 ? 0 : i];
         const int64_t right = b->integers[b->count == 1 ? 0 : i];
-        if (!evaluate_one(arithmetic_op(draft), left, right, &out_ints->integers[i])) {
-            return PEN_OK;
-        }
+        if (!evaluate(op, left, right, &out_ints->integers[i])) return;
     }
     out_ints->count = count;
     out_ints->is_scalar = a->is_scalar && b->is_scalar;
     out_ints->is_known = true;
+}
+
+static pen_status evaluate_binary(pen_graphdef_draft *draft, uint32_t trial,
+                                  pen_graphdef_ints_known *out_ints) {
+    evaluate_pairs(arithmetic_op(draft), evaluate_one, pen_graphdef_operand_trial(draft, 0, trial),
+                   pen_graphdef_operand_trial(draft, 1, trial), out_ints);
     return PEN_OK;
 }
 
-static bool evaluate_one_truth(const char *op, int64_t a, int64_t b) {
-    if (strcmp(op, "Less") == 0) return a < b;
-    if (strcmp(op, "LessEqual") == 0) return a <= b;
-    if (strcmp(op, "Greater") == 0) return a > b;
-    if (strcmp(op, "GreaterEqual") == 0) return a >= b;
-    if (strcmp(op, "Equal") == 0) return a == b;
-    if (strcmp(op, "NotEqual") == 0) return a != b;
-    return strcmp(op, "LogicalAnd") == 0 ? a != 0 && b != 0 : a != 0 || b != 0;
+static bool evaluate_one_truth(const char *op, int64_t a, int64_t b, int64_t *out_result) {
+    bool holds = a != 0 || b != 0; // LogicalOr
+    if (strcmp(op, "Less") == 0) holds = a < b;
+    if (strcmp(op, "LessEqual") == 0) holds = a <= b;
+    if (strcmp(op, "Greater") == 0) holds = a > b;
+    if (strcmp(op, "GreaterEqual") == 0) holds = a >= b;
+    if (strcmp(op, "Equal") == 0) holds = a == b;
+    if (strcmp(op, "NotEqual") == 0) holds = a != b;
+    if (strcmp(op, "LogicalAnd") == 0) holds = a != 0 && b != 0;
+    if (strcmp(op, "LogicalNot") == 0) holds = a == 0; // `b` is `a`
+    *out_result = holds;
+    return true;
 }
 
 // Comparisons of integers, and what is made of them.
 static pen_status evaluate_truth(pen_graphdef_draft *draft, uint32_t trial,
                                  pen_graphdef_ints_known *out_ints) {
     const char *op = pen_graphdef_draft_node(draft)->op;
-    const bool is_not = strcmp(op, "LogicalNot") == 0;
-    const pen_graphdef_ints_known *a = pen_graphdef_operand_trial(draft, 0, trial);
-    const pen_graphdef_ints_known *b = pen_graphdef_operand_trial(draft, is_not ? 0 : 1, trial);
-    if (a == NULL || b == NULL) return PEN_OK;
-    if (a->count != b->count && a->count != 1 && b->count != 1) return PEN_OK;
-    const uint32_t count = a->count == 1 ? b->count : a->count;
-    for (uint32_t i = 0; i < count; i++) {
-        const int64_t left = a->integers[a->count == 1 ? 0 : i];
-        const int64_t right = b->integers[b->count == 1 ? 0 : i];
-        out_ints->integers[i] = is_not ? left == 0 : evaluate_one_truth(op, left, right);
-    }
-    out_ints->count = count;
-    out_ints->is_scalar = a->is_scalar && b->is_scalar;
-    out_ints->is_known = true;
+    const uint32_t second = strcmp(op, "LogicalNot") == 0 ? 0 : 1;
+    evaluate_pairs(op, evaluate_one_truth, pen_graphdef_operand_trial(draft, 0, trial),
+                   pen_graphdef_operand_trial(draft, second, trial), out_ints);
     return PEN_OK;
 }
 

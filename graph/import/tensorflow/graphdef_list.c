@@ -267,15 +267,20 @@ static pen_status convert_push_back(pen_graphdef_draft *draft) {
     return PEN_OK;
 }
 
-static pen_status convert_length(pen_graphdef_draft *draft) {
+// The node's result is how many items the list of operand `input` has.
+static pen_status list_give_length(pen_graphdef_draft *draft, uint32_t input) {
     pen_graphdef_list *list;
     uint32_t count;
     pen_graphdef_value value;
-    PEN_TRY(pen_graphdef_operand_list(draft, 0, &list));
+    PEN_TRY(pen_graphdef_operand_list(draft, input, &list));
     PEN_TRY(list_count(list, &count));
     PEN_TRY(pen_graphdef_number_value(draft, "count", PEN_INT32, count, &value));
     pen_graphdef_set(draft, 0, value);
     return PEN_OK;
+}
+
+static pen_status convert_length(pen_graphdef_draft *draft) {
+    return list_give_length(draft, 0);
 }
 
 static pen_status list_evaluate_length(pen_graphdef_draft *draft, uint32_t input, uint32_t trial,
@@ -351,14 +356,7 @@ static pen_status convert_array_gather(pen_graphdef_draft *draft) {
 }
 
 static pen_status convert_array_size(pen_graphdef_draft *draft) {
-    pen_graphdef_list *list;
-    uint32_t count;
-    pen_graphdef_value value;
-    PEN_TRY(pen_graphdef_operand_list(draft, 1, &list));
-    PEN_TRY(list_count(list, &count));
-    PEN_TRY(pen_graphdef_number_value(draft, "count", PEN_INT32, count, &value));
-    pen_graphdef_set(draft, 0, value);
-    return PEN_OK;
+    return list_give_length(draft, 1);
 }
 
 static pen_status evaluate_array_size(pen_graphdef_draft *draft, uint32_t trial,
