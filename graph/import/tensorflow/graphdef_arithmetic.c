@@ -205,31 +205,40 @@ static pen_status convert_not_equal(pen_graphdef_draft *draft) {
                     is_first);
 }
 
-static pen_status arithmetic_need_float(const pen_graphdef_draft *draft) {
-    if (pen_element_is_float(arithmetic_element(draft))) return PEN_OK;
-    return pen_error(PEN_UNSUPPORTED,
-                     "it rounds downwards, of %s; possible for floats, and for "
-                     "integers that are known while importing",
-                     pen_element_name(arithmetic_element(draft)));
+// Of integers, whose quotients are rounded towards 0: (a - (a mod b)) / b, which leaves no rest.
+static pen_status arithmetic_floor_integers(pen_graphdef_draft *draft, bool is_first,
+                                            const pen_graphdef_value operands[2]) {
+    pen_graphdef_value rest, parts[2] = {operands[0], operands[1]};
+    PEN_TRY(pen_graphdef_emit_simple(draft, "mod", "rest", operands[0], &operands[1], &rest));
+    PEN_TRY(pen_graphdef_emit_simple(draft, "sub", "sub", operands[0], &rest, &parts[0]));
+    return map_emit(draft,
+                    (pen_graphdef_emission){.op_name = "div", .inputs = parts, .input_count = 2},
+                    is_first);
 }
 
 static pen_status convert_floor_div(pen_graphdef_draft *draft) {
     bool is_first;
     pen_graphdef_value operands[2], quotient;
-    PEN_TRY(arithmetic_need_float(draft));
     PEN_TRY(pen_graphdef_broadcast(draft, 0, 1, &is_first, operands));
+    if (!pen_element_is_float(arithmetic_element(draft))) {
+        return arithmetic_floor_integers(draft, is_first, operands);
+    }
     PEN_TRY(pen_graphdef_emit_simple(draft, "div", "div", operands[0], &operands[1], &quotient));
     return map_emit(
         draft, (pen_graphdef_emission){.op_name = "floor", .inputs = &quotient, .input_count = 1},
         is_first);
 }
 
-// a - floor(a / b) b
+// a - floor(a / b) b; of integers `mod`, whose sign is that of b.
 static pen_status convert_floor_mod(pen_graphdef_draft *draft) {
     bool is_first;
     pen_graphdef_value operands[2], quotient, floor, product;
-    PEN_TRY(arithmetic_need_float(draft));
     PEN_TRY(pen_graphdef_broadcast(draft, 0, 1, &is_first, operands));
+    if (!pen_element_is_float(arithmetic_element(draft))) {
+        return map_emit(
+            draft, (pen_graphdef_emission){.op_name = "mod", .inputs = operands, .input_count = 2},
+            is_first);
+    }
     PEN_TRY(pen_graphdef_emit_simple(draft, "div", "div", operands[0], &operands[1], &quotient));
     PEN_TRY(pen_graphdef_emit_simple(draft, "floor", "floor", quotient, NULL, &floor));
     PEN_TRY(pen_graphdef_emit_simple(draft, "mul", "mul", floor, &operands[1], &product));

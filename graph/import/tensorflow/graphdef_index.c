@@ -11,15 +11,49 @@ static pen_status index_set(pen_graphdef_draft *draft, const pen_graphdef_emissi
     return PEN_OK;
 }
 
+// Of each example its own, along the first dimension that is not the batch's.
+static pen_status index_gather_in_batches(pen_graphdef_draft *draft, int64_t axis,
+                                          int64_t batch_dims) {
+    uint32_t rank = 0, index_rank = 0;
+    const int64_t last = -1;
+    const pen_attribute_given to = pen_attribute_text("to", "int64");
+    pen_graphdef_value operands[2], at;
+    if (axis < 0 && pen_graphdef_operand_rank(draft, 0, &rank)) axis += rank;
+    if (batch_dims < 0 && pen_graphdef_operand_rank(draft, 1, &index_rank)) {
+        batch_dims += index_rank;
+    }
+    if (axis != batch_dims || batch_dims < 0) {
+        return pen_error(PEN_UNSUPPORTED,
+                         "batch_dims is %lld and axis %lld; possible are 0 and the same number",
+                         (long long)batch_dims, (long long)axis);
+    }
+    PEN_TRY(pen_graphdef_operand(draft, 0, &operands[0]));
+    PEN_TRY(pen_graphdef_operand(draft, 1, &operands[1]));
+    PEN_TRY(pen_graphdef_emit(draft,
+                              &(pen_graphdef_emission){.op_name = "cast",
+                                                       .suffix = "indices",
+                                                       .inputs = &operands[1],
+                                                       .input_count = 1,
+                                                       .attributes = &to,
+                                                       .attribute_count = 1},
+                              &at));
+    PEN_TRY(pen_graphdef_emit_with_ints(draft, "unsqueeze", "unsqueeze", at,
+                                        (pen_graphdef_integers){1, &last}, &operands[1]));
+    const pen_attribute_given attribute = pen_attribute_int("batch_dims", batch_dims);
+    return index_set(draft, &(pen_graphdef_emission){.op_name = "gather_nd",
+                                                     .inputs = operands,
+                                                     .input_count = 2,
+                                                     .attributes = &attribute,
+                                                     .attribute_count = 1});
+}
+
 static pen_status convert_gather(pen_graphdef_draft *draft) {
     const pen_graphdef_node *node = pen_graphdef_draft_node(draft);
     int64_t axis = 0;
     pen_graphdef_value operands[2];
     if (strcmp(node->op, "GatherV2") == 0) PEN_TRY(pen_graphdef_operand_int(draft, 2, &axis));
-    if (pen_graphdef_int(node, "batch_dims", 0) != 0) {
-        return pen_error(PEN_UNSUPPORTED, "batch_dims is %lld; only 0 is possible",
-                         (long long)pen_graphdef_int(node, "batch_dims", 0));
-    }
+    const int64_t batch_dims = pen_graphdef_int(node, "batch_dims", 0);
+    if (batch_dims != 0) return index_gather_in_batches(draft, axis, batch_dims);
     PEN_TRY(pen_graphdef_operand(draft, 0, &operands[0]));
     PEN_TRY(pen_graphdef_operand(draft, 1, &operands[1]));
     const pen_attribute_given attribute = pen_attribute_int("axis", axis);
@@ -118,12 +152,85 @@ static pen_status convert_one_hot(pen_graphdef_draft *draft) {
                                                      .attribute_count = 1});
 }
 
+// The elements of `x` from `start` up to `end` along an axis; roll `round` of the node.
+static pen_status index_roll_part(pen_graphdef_draft *draft, uint32_t round, pen_graphdef_value x,
+                                  const int64_t range[3], const char *part,
+                                  pen_graphdef_value *out_value) {
+    static const char *const words[] = {"start", "end", "axis"};
+    pen_arena *arena = pen_graphdef_draft_arena(draft);
+    pen_graphdef_value operands[4] = {x};
+    const char *suffix;
+    for (uint32_t i = 0; i < 3; i++) {
+        PEN_TRY(pen_arena_format(arena, &suffix, "%s_%s_%u", part, words[i], round));
+        PEN_TRY(pen_graphdef_ints_value(draft, suffix, 1, &range[i], &operands[1 + i]));
+    }
+    PEN_TRY(pen_arena_format(arena, &suffix, "%s_%u", part, round));
+    return pen_graphdef_emit(
+        draft,
+        &(pen_graphdef_emission){
+            .op_name = "slice", .suffix = suffix, .inputs = operands, .input_count = 4},
+        out_value);
+}
+
+// Along one axis: what is behind the cut, then what is before it.
+static pen_status index_roll(pen_graphdef_draft *draft, uint32_t round, int64_t axis, int64_t shift,
+                             pen_graphdef_value *x) {
+    pen_shape shape;
+    pen_graphdef_value parts[2];
+    const char *suffix;
+    PEN_TRY(pen_graphdef_value_shape(draft, x, &shape));
+    if (axis < 0) axis += shape.rank;
+    if (axis < 0 || axis >= (int64_t)shape.rank) {
+        return pen_error(PEN_INVALID_INPUT, "axis %lld is outside of a tensor with %u dimensions",
+                         (long long)axis, shape.rank);
+    }
+    const int64_t size = shape.dims[axis];
+    if (size < 0) {
+        return pen_error(PEN_UNSUPPORTED, "it rolls dimension %lld, whose size is open",
+                         (long long)axis);
+    }
+    const int64_t cut = size == 0 ? 0 : (size - shift % size) % size;
+    if (cut == 0) return PEN_OK;
+    PEN_TRY(index_roll_part(draft, round, *x, (const int64_t[]){cut, INT64_MAX, axis}, "behind",
+                            &parts[0]));
+    PEN_TRY(
+        index_roll_part(draft, round, *x, (const int64_t[]){0, cut, axis}, "before", &parts[1]));
+    const pen_attribute_given attribute = pen_attribute_int("axis", axis);
+    PEN_TRY(pen_arena_format(pen_graphdef_draft_arena(draft), &suffix, "rolled_%u", round));
+    return pen_graphdef_emit(draft,
+                             &(pen_graphdef_emission){.op_name = "concat",
+                                                      .suffix = suffix,
+                                                      .inputs = parts,
+                                                      .input_count = 2,
+                                                      .attributes = &attribute,
+                                                      .attribute_count = 1},
+                             x);
+}
+
+static pen_status convert_roll(pen_graphdef_draft *draft) {
+    const pen_graphdef_ints_known *shifts, *axes;
+    pen_graphdef_value x;
+    PEN_TRY(pen_graphdef_operand(draft, 0, &x));
+    PEN_TRY(pen_graphdef_operand_ints(draft, 1, &shifts));
+    PEN_TRY(pen_graphdef_operand_ints(draft, 2, &axes));
+    if (shifts->count != axes->count) {
+        return pen_error(PEN_INVALID_INPUT, "it has %u shifts and %u axes", shifts->count,
+                         axes->count);
+    }
+    for (uint32_t i = 0; i < axes->count; i++) {
+        PEN_TRY(index_roll(draft, i, axes->integers[i], shifts->integers[i], &x));
+    }
+    pen_graphdef_set(draft, 0, x);
+    return PEN_OK;
+}
+
 static const pen_graphdef_mapping index_mappings[] = {
     {.op = "Gather", .convert = convert_gather, .evaluate = evaluate_gather},
     {.op = "GatherNd", .convert = convert_gather_nd},
     {.op = "GatherV2", .convert = convert_gather, .evaluate = evaluate_gather},
     {.op = "OneHot", .convert = convert_one_hot},
     {.op = "ResourceGather", .convert = convert_gather},
+    {.op = "Roll", .convert = convert_roll},
 };
 
 const pen_graphdef_family pen_graphdef_indices = {

@@ -137,6 +137,16 @@ static pen_status convert_test(pen_graphdef_draft *draft) {
         draft, &(pen_graphdef_emission){.op_name = loss_op(draft), .inputs = &x, .input_count = 1});
 }
 
+static pen_status convert_is_finite(pen_graphdef_draft *draft) {
+    pen_graphdef_value x, tests[2], either;
+    PEN_TRY(pen_graphdef_operand(draft, 0, &x));
+    PEN_TRY(pen_graphdef_emit_simple(draft, "isinf", "isinf", x, NULL, &tests[0]));
+    PEN_TRY(pen_graphdef_emit_simple(draft, "isnan", "isnan", x, NULL, &tests[1]));
+    PEN_TRY(pen_graphdef_emit_simple(draft, "or", "either", tests[0], &tests[1], &either));
+    return loss_set(
+        draft, &(pen_graphdef_emission){.op_name = "not", .inputs = &either, .input_count = 1});
+}
+
 // Whether all, or any, along some axes: the smallest or largest of 0 and 1.
 static pen_status convert_all(pen_graphdef_draft *draft) {
     const bool keeps = pen_graphdef_int(pen_graphdef_draft_node(draft), "keep_dims", 0) != 0;
@@ -239,6 +249,7 @@ static const pen_graphdef_mapping loss_mappings[] = {
     {.op = "Any", .op_name = "reduce_max", .convert = convert_all},
     {.op = "ClipByValue", .convert = convert_clip},
     {.op = "DivNoNan", .convert = convert_div_no_nan},
+    {.op = "IsFinite", .convert = convert_is_finite},
     {.op = "IsInf", .op_name = "isinf", .convert = convert_test},
     {.op = "IsNan", .op_name = "isnan", .convert = convert_test},
     {.op = "L2Loss", .convert = convert_l2_loss},

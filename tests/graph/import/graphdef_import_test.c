@@ -60,6 +60,12 @@ static void what_is_picked_written_and_lost_is_tensorflows(void **state) {
     check_three_ways(MODELS "picked.pb", "picked", &plain, 4);
 }
 
+static void what_is_rolled_and_rounded_is_tensorflows(void **state) {
+    (void)state;
+    static const pen_import_options plain;
+    check_three_ways(MODELS "rolled.pb", "rolled", &plain, 4);
+}
+
 static uint32_t count_op(const pen_model *model, const char *op) {
     uint32_t count = 0;
     for (uint32_t n = 0; n < pen_graph_node_count(model->graph); n++) {
@@ -239,6 +245,7 @@ int main(void) {
         cmocka_unit_test(images_give_what_tensorflow_gives),
         cmocka_unit_test(tokens_give_what_tensorflow_gives),
         cmocka_unit_test(layers_are_normalised_as_keras_does),
+        cmocka_unit_test(what_is_rolled_and_rounded_is_tensorflows),
         cmocka_unit_test(what_is_picked_written_and_lost_is_tensorflows),
         cmocka_unit_test(volumes_and_blocks_are_tensorflows),
         cmocka_unit_test(dropout_is_found_in_random_numbers),

@@ -325,6 +325,16 @@ def sized(ids, x):
     return rows, near, smooth, tf.slice(x, [0, 1, 2, 0], [tf.shape(x)[0], 3, -1, 1])
 
 
+def rolled(x, ids):
+    """What is rolled, gathered in batches, divided downwards, and sums of exponentials."""
+    turned = tf.roll(x, [-2, 3, 9], axis=[1, -1, 2])
+    picked = tf.gather(x, tf.abs(ids) % 5, axis=1, batch_dims=1)
+    halves = tf.cast(tf.math.floordiv(ids, [2, -2, 3]), tf.float32)
+    rests = tf.cast(tf.math.floormod(ids, [2, -2, 3]), tf.float32)
+    return (turned, picked, halves, rests, tf.reduce_logsumexp(x, axis=-1),
+            tf.reduce_logsumexp(tf.math.log(tf.nn.relu(x)), axis=1, keepdims=True))
+
+
 def main():
     freeze("images", images, [("x", random.normal(size=(2, 12, 15, 3)).astype(np.float32))])
     freeze("tokens", tokens, [("ids", random.integers(0, 20, size=(3, 6)).astype(np.int64)),
@@ -342,6 +352,8 @@ def main():
     freeze("sized", sized, [("ids", np.array([[-1, 3], [0, 4], [2, -4]], np.int64)),
                             ("x", random.normal(size=(3, 6, 7, 2)).astype(np.float32))])
     stopped()
+    freeze("rolled", rolled, [("x", random.normal(size=(4, 5, 4)).astype(np.float32)),
+                              ("ids", random.integers(-9, 9, size=(4, 3)).astype(np.int32))])
 
 
 if __name__ == "__main__":
