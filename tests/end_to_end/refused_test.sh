@@ -37,10 +37,7 @@ until_said() { # PATTERN: what the training says, within half a minute
     done
     die "not '$1': $(cat said)"
 }
-for _ in $(seq 300); do
-    [ ! -d kept/shards ] || break
-    sleep 0.1
-done
+until_said 'step [0-9]+' # before the first, another build is an error
 kill -9 $started
 wait $started 2>/dev/null || true
 start_worker "$work/another" "$port"
