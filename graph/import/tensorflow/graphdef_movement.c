@@ -401,6 +401,73 @@ static pen_status movement_pads(pen_graphdef_draft *draft, bool is_first, int64_
     return PEN_OK;
 }
 
+// `count` elements of one end along an axis, turned round.
+static pen_status movement_turned_end(pen_graphdef_draft *draft, uint32_t axis, bool is_back,
+                                      int64_t count, pen_graphdef_value x,
+                                      pen_graphdef_value *out_value) {
+    static const char *const words[] = {"starts", "ends", "axes", "steps"};
+    const int64_t range[] = {is_back ? INT64_MAX : count - 1, is_back ? -count - 1 : INT64_MIN,
+                             axis, -1};
+    pen_arena *arena = pen_graphdef_draft_arena(draft);
+    const char *end = is_back ? "back" : "front", *suffix;
+    pen_graphdef_value operands[5] = {x};
+    for (uint32_t i = 0; i < 4; i++) {
+        PEN_TRY(pen_arena_format(arena, &suffix, "%s_%s_%u", end, words[i], axis));
+        PEN_TRY(pen_graphdef_ints_value(draft, suffix, 1, &range[i], &operands[1 + i]));
+    }
+    PEN_TRY(pen_arena_format(arena, &suffix, "%s_%u", end, axis));
+    return pen_graphdef_emit(
+        draft,
+        &(pen_graphdef_emission){
+            .op_name = "slice", .suffix = suffix, .inputs = operands, .input_count = 5},
+        out_value);
+}
+
+// Mirrored with the border itself: the ends, turned round, before and behind, axis by axis.
+static pen_status movement_mirror(pen_graphdef_draft *draft) {
+    int64_t pads[2 * PEN_RANK_LIMIT];
+    uint32_t count;
+    pen_shape shape;
+    pen_graphdef_value x;
+    const char *suffix;
+    PEN_TRY(pen_graphdef_operand(draft, 0, &x));
+    PEN_TRY(pen_graphdef_value_shape(draft, &x, &shape));
+    PEN_TRY(movement_pads(draft, false, pads, &count));
+    for (uint32_t d = 0; d < count / 2; d++) {
+        const int64_t before = pads[d], behind = pads[count / 2 + d];
+        pen_graphdef_value parts[3];
+        uint32_t part_count = 0;
+        if (before == 0 && behind == 0) continue;
+        if (d >= shape.rank || before < 0 || behind < 0 || before > shape.dims[d] ||
+            behind > shape.dims[d]) {
+            return pen_error(PEN_INVALID_INPUT,
+                             "it mirrors %lld and %lld elements of dimension %u, which has %lld "
+                             "(-1: open)",
+                             (long long)before, (long long)behind, d,
+                             d < shape.rank ? (long long)shape.dims[d] : 0);
+        }
+        if (before > 0) {
+            PEN_TRY(movement_turned_end(draft, d, false, before, x, &parts[part_count++]));
+        }
+        parts[part_count++] = x;
+        if (behind > 0) {
+            PEN_TRY(movement_turned_end(draft, d, true, behind, x, &parts[part_count++]));
+        }
+        const pen_attribute_given axis = pen_attribute_int("axis", d);
+        PEN_TRY(pen_arena_format(pen_graphdef_draft_arena(draft), &suffix, "mirrored_%u", d));
+        PEN_TRY(pen_graphdef_emit(draft,
+                                  &(pen_graphdef_emission){.op_name = "concat",
+                                                           .suffix = suffix,
+                                                           .inputs = parts,
+                                                           .input_count = part_count,
+                                                           .attributes = &axis,
+                                                           .attribute_count = 1},
+                                  &x));
+    }
+    pen_graphdef_set(draft, 0, x);
+    return PEN_OK;
+}
+
 static pen_status convert_pad(pen_graphdef_draft *draft) {
     const pen_graphdef_node *node = pen_graphdef_draft_node(draft);
     const bool is_first = pen_graphdef_operand_is_first(draft, 0);
@@ -411,8 +478,11 @@ static pen_status convert_pad(pen_graphdef_draft *draft) {
     uint32_t count;
     if (strcmp(node->op, "MirrorPad") == 0) {
         mode = "reflect";
+        if (strcmp(pen_graphdef_text(node, "mode", ""), "SYMMETRIC") == 0) {
+            return movement_mirror(draft);
+        }
         if (strcmp(pen_graphdef_text(node, "mode", ""), "REFLECT") != 0) {
-            return pen_error(PEN_UNSUPPORTED, "mode is '%s'; only REFLECT is possible",
+            return pen_error(PEN_UNSUPPORTED, "mode is '%s'; REFLECT and SYMMETRIC are possible",
                              pen_graphdef_text(node, "mode", ""));
         }
     }

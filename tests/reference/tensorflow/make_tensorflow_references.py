@@ -331,7 +331,8 @@ def rolled(x, ids):
     picked = tf.gather(x, tf.abs(ids) % 5, axis=1, batch_dims=1)
     halves = tf.cast(tf.math.floordiv(ids, [2, -2, 3]), tf.float32)
     rests = tf.cast(tf.math.floormod(ids, [2, -2, 3]), tf.float32)
-    return (turned, picked, halves, rests, tf.reduce_logsumexp(x, axis=-1),
+    mirrored = tf.pad(x, [[0, 0], [2, 1], [4, 0]], "SYMMETRIC")
+    return (turned, picked, halves, rests, mirrored, tf.reduce_logsumexp(x, axis=-1),
             tf.reduce_logsumexp(tf.math.log(tf.nn.relu(x)), axis=1, keepdims=True))
 
 
