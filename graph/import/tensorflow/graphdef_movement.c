@@ -425,7 +425,7 @@ static pen_status movement_turned_end(pen_graphdef_draft *draft, uint32_t axis, 
 
 // Mirrored with the border itself: the ends, turned round, before and behind, axis by axis.
 static pen_status movement_mirror(pen_graphdef_draft *draft) {
-    int64_t pads[2 * PEN_RANK_LIMIT];
+    int64_t pads[2 * PEN_RANK_LIMIT] = {0};
     uint32_t count;
     pen_shape shape;
     pen_graphdef_value x;
