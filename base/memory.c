@@ -1,6 +1,9 @@
 #include "base/memory.h"
 
 #include <stdatomic.h>
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,6 +40,12 @@ void *pen_memory_allocate(size_t count, size_t size) {
 void pen_memory_free(void *memory) {
     if (memory != NULL) atomic_fetch_sub_explicit(&memory_live, 1, memory_order_relaxed);
     free(memory);
+}
+
+void pen_memory_trim(void) {
+#if defined(__GLIBC__)
+    (void)malloc_trim(0);
+#endif
 }
 
 uint64_t pen_memory_call_count(void) {

@@ -16,6 +16,10 @@ void *pen_memory_allocate(size_t count, size_t size);
 // Releases what pen_memory_allocate returned. Accepts NULL.
 void pen_memory_free(void *memory);
 
+// Gives freed memory back to the system, which the heap would keep: after much was needed for a
+// short time.
+void pen_memory_trim(void);
+
 // Calls of pen_memory_allocate so far in this process.
 uint64_t pen_memory_call_count(void);
 

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/memory.h"
 #include "device/reference/reference_evaluate.h"
 #include "graph/analysis/execution_order.h"
 #include "graph/analysis/training_types.h"
@@ -578,8 +579,10 @@ pen_status pen_compile(const pen_compile_request *request, const pen_program **o
         return pen_status_add_context(status, "while compiling %s", request->model_path);
     }
     owner->program = *state.program;
+    owner->program.held_bytes = pen_arena_bytes(state.arena);
     owner->model = state.model;
     owner->weights = state.weights;
+    pen_memory_trim(); // of what the model's file was read with
     *out_program = &owner->program;
     return PEN_OK;
 }

@@ -98,6 +98,7 @@ typedef struct pen_program {
     uint64_t trainable_elements; // in all of them
     const char *const *warnings; // [warning_count], for the user
     uint32_t warning_count;
+    uint64_t held_bytes; // by the model and all that was made of it, without files that are mapped
 } pen_program;
 
 //   NOT_FOUND, IO, CORRUPT, INVALID_INPUT, UNSUPPORTED  the model cannot be read or understood, or

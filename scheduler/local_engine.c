@@ -311,7 +311,10 @@ static pen_status local_estimate_process(const local_engine *local, pen_arena *s
     const pen_process_memory_request request = {.programs = programs,
                                                 .program_count = count,
                                                 .info = local->info,
-                                                .batch = (uint64_t)local->job->train.batch};
+                                                .batch = (uint64_t)local->job->train.batch,
+                                                .buffer_bytes =
+                                                    pen_runner_device_bytes(local->runner),
+                                                .exports = local->job->outputs.export != NULL};
     return pen_process_memory_estimate(&request, scratch, out_bytes);
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/integer.h"
 #include "scheduler/pipeline_state.h"
 #include "scheduler/planned_trace.h"
 #include "scheduler/runtime/run_wire.h"
@@ -183,21 +184,23 @@ static pen_status report_median(const pipeline_engine *p, pen_arena *arena, doub
 
 // Its buffers of all devices, what is copied aside for checkpoints, and what a process takes
 // besides.
-static double report_process_predicted(const pipeline_engine *p, uint32_t worker) {
-    uint64_t bytes = 0, besides = 0;
+static double report_process_predicted(const pipeline_engine *p, uint32_t worker,
+                                       uint64_t buffer_bytes) {
+    uint64_t bytes = 0, copied = 0, besides = 0;
     for (uint32_t d = 0; d < p->plan->device_count; d++) {
         if (p->worker_of_device[d] != worker) continue;
         const pen_plan_memory *memory = &p->plan->devices[d].memory;
         bytes += memory->total;
-        if (p->options.log != NULL) bytes += memory->parameters + memory->optimizer_state; // copied
+        if (p->options.log != NULL)
+            copied += memory->parameters + memory->optimizer_state; // copied
         besides = p->plan->devices[d].process_bytes;
     }
-    return besides == 0 ? -1 : (double)(bytes + besides);
+    return besides == 0 ? -1 : (double)(pen_max_u64(bytes, buffer_bytes) + copied + besides);
 }
 
 static void report_describe_device(const pipeline_engine *p, uint32_t d,
                                    const pen_run_inquiry_figures *process,
-                                   const pen_run_device_figures *figures,
+                                   const pen_run_device_figures *figures, uint64_t buffer_bytes,
                                    pen_engine_device_report *report) {
     const uint32_t worker = p->worker_of_device[d];
     const double bytes = (double)p->plan->devices[d].memory.total;
@@ -210,7 +213,7 @@ static void report_describe_device(const pipeline_engine *p, uint32_t d,
         .wait_seconds = steps > 0 ? figures->wait_seconds / steps : -1,
         .bytes_predicted = bytes,
         .bytes = (double)figures->bytes,
-        .process_bytes_predicted = report_process_predicted(p, worker),
+        .process_bytes_predicted = report_process_predicted(p, worker, buffer_bytes),
         .process_bytes = (double)process->process_bytes};
     report_traffic(p, d, report);
 }
@@ -222,10 +225,14 @@ static pen_status report_devices(pipeline_engine *p, pen_arena *arena,
         const pen_run_device_figures *figures;
         uint32_t count;
         PEN_TRY(report_inquire(p, w, arena, &process, &figures, &count));
+        uint64_t buffer_bytes = 0; // with those of evaluations
+        for (uint32_t i = 0; i < count; i++) {
+            buffer_bytes += figures[i].bytes;
+        }
         for (uint32_t i = 0; i < count; i++) {
             if (figures[i].device >= p->plan->device_count) continue;
             const uint32_t d = (uint32_t)figures[i].device;
-            report_describe_device(p, d, &process, &figures[i], &reports[d]);
+            report_describe_device(p, d, &process, &figures[i], buffer_bytes, &reports[d]);
         }
     }
     return PEN_OK;

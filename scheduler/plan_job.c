@@ -160,16 +160,23 @@ static pen_status plan_set_placement(pen_plan_job *p) {
     return plan_find_schedules(p);
 }
 
+// Of whole batches, and of the last one.
+#define PLAN_EVALUATIONS 2u
+
 static pen_status plan_estimate_process(pen_plan_job *p) {
     const pen_cluster *cluster = p->request.cluster;
     bool is_networked = false;
     for (uint32_t d = 0; d < cluster->device_count; d++) {
         if (cluster->devices[d].host != NULL) is_networked = true;
     }
+    const bool evaluates = p->job->data.has_eval || p->job->data.holdout > 0;
     const pen_process_memory_request request = {.programs = &p->program,
                                                 .program_count = 1,
                                                 .info = p->info,
                                                 .batch = (uint64_t)p->job->train.batch,
+                                                .evaluation_count =
+                                                    evaluates ? PLAN_EVALUATIONS : 0,
+                                                .exports = p->job->outputs.export != NULL,
                                                 .is_coordinator = !p->planned.is_local,
                                                 .is_networked = is_networked};
     return pen_process_memory_estimate(&request, p->arena, &p->request.process_bytes);

@@ -10,7 +10,9 @@
 // How these were found: VmHWM at the end of trainings of the reference models (31 to 246 nodes) and
 // of perceptrons and residual networks of 30 to 600 MiB, less the buffers of the devices: of a
 // single device, of 2 and 4 devices of one process, and of 1, 2 and 4 workers with a process each.
-// Numbers of nodes and kinds of convolutions explain most of the differences.
+// Numbers of nodes and kinds of convolutions explain most of the differences; what evaluations and
+// exports take was found with convolutional SavedModels of 3 MiB, what is held with recurrent
+// networks of layers.
 #define MIB ((uint64_t)1 << 20)
 #define PROCESS_BYTES (18 * MIB)              // the program, its libraries and their tables
 #define PROCESS_PRODUCTS_BYTES (15 * MIB / 2) // the library of matrix products, once used
@@ -19,7 +21,15 @@
 #define PROCESS_CONVOLUTIONS_BYTES (3 * MIB)           // the library of convolutions, once used
 #define PROCESS_CONVOLUTION_BYTES ((uint64_t)96 << 10) // code made for each kind of convolution
 #define PROCESS_NODE_BYTES ((uint64_t)18 << 10)        // in graph, kernels and order
-#define PROCESS_BATCHES 2                              // one in use, one being read
+#define PROCESS_HELD_NODE_BYTES                                                                    \
+    ((uint64_t)12 << 10)           // of the former, in a program: what it holds
+                                   // beyond are first contents that were drawn
+#define PROCESS_EVALUATION_SHARE 2 // of a training's nodes, in an evaluation
+#define PROCESS_EXPORT_SHARE 2     // of the tensors: their file, and the model
+#define PROCESS_BUFFER_SHARE 16    // of buffers: huge pages that are not full
+#define PROCESS_BUFFER_LIMIT (4 * MIB)
+#define PROCESS_EXPORT_LIMIT (96 * MIB)
+#define PROCESS_BATCHES 2 // one in use, one being read
 
 #define COORDINATOR_BYTES (41 * MIB / 2)
 #define COORDINATOR_NETWORK_BYTES (7 * MIB / 2)     // what moves tensors between processes, threads
@@ -41,13 +51,16 @@ typedef struct process_needs {
     uint64_t packed_bytes; // of the operand of a matrix product, at most
     uint64_t node_count;
     uint64_t tensor_bytes; // of the model's
+    uint64_t model_bytes;  // of those of one program, at most
+    uint64_t held_bytes;   // by programs, beyond what is usual for their nodes
 } process_needs;
 
 static pen_status process_add_node(process_needs *needs, const pen_graph *graph, pen_node_id id) {
     const pen_node *node = pen_graph_node(graph, id);
     const pen_op *op = node->op;
     const char *shape, *kind;
-    if (strcmp(op->name, "matmul") == 0 || strcmp(op->name, "gemm") == 0) {
+    const bool is_recurrent = strcmp(op->name, "lstm") == 0 || strcmp(op->name, "gru") == 0;
+    if (strcmp(op->name, "matmul") == 0 || strcmp(op->name, "gemm") == 0 || is_recurrent) {
         const uint64_t bytes = pen_tensor_type_bytes(pen_value_type(graph, node->inputs[1]));
         needs->has_products = true;
         needs->packed_bytes = pen_max_u64(needs->packed_bytes, bytes / PROCESS_PACKED_SHARE);
@@ -84,6 +97,27 @@ static uint64_t process_products(const process_needs *needs) {
     return PROCESS_PRODUCTS_BYTES + pen_min_u64(needs->packed_bytes, PROCESS_PACKED_LIMIT);
 }
 
+static pen_status process_add_program(process_needs *needs, const pen_program *program) {
+    const uint64_t usual = pen_graph_node_count(program->graph) * PROCESS_HELD_NODE_BYTES;
+    const uint64_t before = needs->tensor_bytes;
+    if (program->held_bytes > usual) needs->held_bytes += program->held_bytes - usual;
+    PEN_TRY(process_add_graph(needs, program->graph));
+    needs->model_bytes = pen_max_u64(needs->model_bytes, needs->tensor_bytes - before);
+    return PEN_OK;
+}
+
+// What evaluations that are compiled later add to a training.
+static void process_add_evaluations(process_needs *needs, uint32_t count) {
+    const uint64_t held_bytes = needs->held_bytes;
+    const uint64_t node_count = needs->node_count / PROCESS_EVALUATION_SHARE;
+    needs->held_bytes += count * held_bytes;
+    needs->node_count += count * node_count;
+}
+
+static uint64_t process_export(const process_needs *needs) {
+    return pen_min_u64(needs->model_bytes * PROCESS_EXPORT_SHARE, PROCESS_EXPORT_LIMIT);
+}
+
 static uint64_t process_example_bytes(const pen_dataset_info *info) {
     uint64_t bytes = 0;
     if (info == NULL) return 0;
@@ -98,10 +132,13 @@ pen_status pen_process_memory_estimate(const pen_process_memory_request *request
     process_needs needs = {.arena = arena};
     pen_name_map_init(&needs.kinds, arena);
     for (uint32_t p = 0; p < request->program_count; p++) {
-        PEN_TRY(process_add_graph(&needs, request->programs[p]->graph));
+        PEN_TRY(process_add_program(&needs, request->programs[p]));
     }
+    process_add_evaluations(&needs, request->evaluation_count);
     uint64_t bytes = PROCESS_BATCHES * request->batch * process_example_bytes(request->info);
-    bytes += process_convolutions(&needs);
+    bytes += process_convolutions(&needs) + needs.held_bytes;
+    bytes += pen_min_u64(request->buffer_bytes / PROCESS_BUFFER_SHARE, PROCESS_BUFFER_LIMIT);
+    if (request->exports) bytes += process_export(&needs);
     if (request->is_coordinator) {
         bytes += COORDINATOR_BYTES + needs.node_count * COORDINATOR_NODE_BYTES;
         if (request->is_networked) bytes += COORDINATOR_NETWORK_BYTES;

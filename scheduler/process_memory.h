@@ -16,6 +16,9 @@ typedef struct pen_process_memory_request {
     uint32_t program_count;
     const pen_dataset_info *info; // NULL: no data is read
     uint64_t batch;               // examples
+    uint64_t buffer_bytes;        // of the process's own device, as far as they are known
+    uint32_t evaluation_count;    // programs that will be compiled besides, to evaluate with
+    bool exports;                 // writes the model at the end
     bool is_coordinator;          // plans, cuts and feeds the programs, which others run:
     bool is_networked;            // some of them in other processes
 } pen_process_memory_request;

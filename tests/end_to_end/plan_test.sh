@@ -51,6 +51,45 @@ for model in mlp lenet branching_cnn batchnorm_cnn resnet18; do
     check '0.9 < d["predicted"]["resident_bytes_peak"] / d["measured"]["resident_bytes_peak"] < 1.1' train.json
 done
 
+# the same where weights are drawn, and with evaluation and export
+words() {
+    cat <<END
+version: 1
+model:
+  inputs: {words: {shape: [32], dtype: int64}}
+  layers:
+    - embedding: {input_dim: 256, output_dim: 128}
+    - lstm: {units: 384, return_sequences: true}
+    - lstm: {units: 384, return_sequences: true}
+    - dense: {units: 256}
+data: {train: {format: text, file: "$top/docs/job.md", sequence: 32, limit: 120}}
+train: {loss: softmax_cross_entropy, optimizer: {adam: {lr: 0.001}}, batch: 20, microbatches: 2, steps: 3}
+devices:$1
+END
+}
+saved() {
+    cat <<END
+version: 1
+model: {file: reference/tensorflow/classifier}
+data:
+  train: {format: npy, inputs: {image: reference/tensorflow/classifier.input_0.npy}, labels: reference/tensorflow/classifier.labels.npy}
+  eval: {format: npy, inputs: {image: reference/tensorflow/classifier.input_0.npy}, labels: reference/tensorflow/classifier.labels.npy}
+train: {loss: softmax_cross_entropy, optimizer: {sgd: {lr: 0.1}}, batch: 8, microbatches: 2, steps: 3}
+devices:$1
+outputs: {export: trained.pb}
+END
+}
+one=' [{name: a, threads: 1}]'
+three=' [{name: a, threads: 1}, {name: b, threads: 1}, {name: c, threads: 1}]'
+for kind in words saved; do
+    for devices in "$one" "$three"; do
+        case $PENSTOCK in */gcc/*) ;; *) continue ;; esac
+        $kind "$devices" >job.yaml
+        penstock train job.yaml --json --quiet >train.json 2>/dev/null
+        check '0.9 < d["predicted"]["resident_bytes_peak"] / d["measured"]["resident_bytes_peak"] < 1.1' train.json "$kind on$devices"
+    done
+done
+
 # strategies and objectives by name; a better one is no worse
 job resnet18 4 >job.yaml
 for strategy in random round_robin greedy metis dynamic_programming local_search auto manual; do

@@ -62,6 +62,27 @@ static void training_has_everything(void **state) {
     pen_program_destroy(NULL);
 }
 
+// Ends of a graph of TensorFlow that nobody called outputs are no outputs to train.
+static void guessed_outputs_are_refused(void **state) {
+    (void)state;
+    const char *second = "Identity_1";
+    const pen_compile_input input = {"x", 1, (const int64_t[]){8}};
+    pen_compile_request request = tiny_request(PEN_COMPILE_TRAIN);
+    const pen_program *program;
+    request.model_path = "tests/reference/tensorflow/branches.pb";
+    request.import.unfreeze = ".";
+    request.inputs = &input;
+    CHECK_ERROR(pen_compile(&request, &program), PEN_INVALID_INPUT,
+                "which of its 2 nodes that no other reads is the output that is trained: "
+                "model.outputs names it; there are Identity, Identity_1");
+    request.import.outputs = &second;
+    request.import.output_count = 1;
+    const pen_status status = pen_compile(&request, &program);
+    assert_null(strstr(status == PEN_OK ? "" : pen_status_message(status), "model.outputs"));
+    if (status == PEN_OK) pen_program_destroy(program);
+    pen_status_ignore(status, "what else the model may lack");
+}
+
 // Several microbatches: updates come after all of them, and read sums.
 static void accumulation_sets_updates_apart(void **state) {
     (void)state;
@@ -195,6 +216,7 @@ static void all_sizes_share_what_persists(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(training_has_everything),
+        cmocka_unit_test(guessed_outputs_are_refused),
         cmocka_unit_test(accumulation_sets_updates_apart),
         cmocka_unit_test(inference_has_no_more_than_it_needs),
         cmocka_unit_test(frozen_parameters_are_not_updated),

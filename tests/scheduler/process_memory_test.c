@@ -34,6 +34,23 @@ static void estimates_grow_with_what_is_there(void **state) {
     const uint64_t with_data = estimate(&(pen_process_memory_request){
         .programs = programs, .program_count = 1, .info = &info, .batch = 50});
     assert_int_equal(with_data - one, 2 * 50 * 1000);
+    const uint64_t evaluated = estimate(&(pen_process_memory_request){
+        .programs = programs, .program_count = 1, .evaluation_count = 2});
+    assert_true(evaluated > one);
+    const uint64_t exported = estimate(
+        &(pen_process_memory_request){.programs = programs, .program_count = 1, .exports = true});
+    const uint64_t exported_twice = estimate(
+        &(pen_process_memory_request){.programs = programs, .program_count = 3, .exports = true});
+    assert_true(exported > one && exported_twice > three);
+    const uint64_t buffered = estimate(&(pen_process_memory_request){
+        .programs = programs, .program_count = 1, .buffer_bytes = 16000});
+    assert_int_equal(buffered - one, 1000);
+    pen_program drawn = *programs[0];
+    drawn.held_bytes += 5 << 20; // weights that a file of layers starts with
+    const pen_program *with_weights = &drawn;
+    const uint64_t held =
+        estimate(&(pen_process_memory_request){.programs = &with_weights, .program_count = 1});
+    assert_true(held > one + (4 << 20) && held <= one + (5 << 20));
     pen_plan_job_destroy(mlp);
     pen_plan_job_destroy(cnn);
     pen_arena_destroy(arena);
