@@ -23,12 +23,15 @@ static bool split_is_forward(const split_builder *b, uint32_t node) {
     return split_node(b, node)->role == PEN_ROLE_FORWARD;
 }
 
-// The forward node whose result operand `input` is, through views; PEN_ID_NONE where nobody
-// computes it.
+// The forward node whose result operand `input` is, through views; of what nobody computes, the
+// view; PEN_ID_NONE without one.
 static uint32_t split_source(const split_builder *b, const pen_node *node, uint32_t input) {
+    const pen_graph *graph = b->homes->graph;
     if (!pen_value_is(node->inputs[input])) return PEN_ID_NONE;
     const pen_value_id root = {b->homes->root[node->inputs[input].index]};
-    return pen_graph_value(b->homes->graph, root)->producer.index;
+    const pen_node_id source = pen_graph_value(graph, root)->producer;
+    if (pen_node_is(source)) return source.index;
+    return pen_graph_value(graph, node->inputs[input])->producer.index;
 }
 
 // Counts edges between pieces in first[source + 1], or lists them.

@@ -1,10 +1,13 @@
 #include "partition/stage_split.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "tests/support/check.h"
 #include "tests/support/dice.h"
 #include "tests/support/planned.h"
+#include "tests/support/scratch.h"
+#include "tests/support/tiny_model.h"
 
 #define RANDOM_PLACEMENTS 30
 
@@ -75,27 +78,63 @@ static void check_costs(const pen_planner *planner, const pen_plan_solution *sol
           per_step);
 }
 
+static void check_random_placements(const pen_job *job, pen_arena *arena) {
+    pen_plan_job *plan_job = planned_start(job);
+    const pen_planner *planner = planned_planner(plan_job, arena);
+    uint32_t *device_of_color;
+    CHECK_OK(PEN_NEW(arena, planner->homes->node_count, &device_of_color));
+    dice d = {.seed = 7};
+    for (uint32_t round = 0; round < RANDOM_PLACEMENTS; round++) {
+        for (uint32_t n = 0; n < planner->homes->node_count; n++) {
+            device_of_color[n] = (uint32_t)dice_between(&d, 0, round % 4);
+        }
+        const pen_plan_solution solution = solve(planner, arena, device_of_color);
+        check_split(planner, &solution);
+        check_costs(planner, &solution);
+    }
+    pen_plan_job_destroy(plan_job);
+}
+
 static void random_placements_split_well(void **state) {
     (void)state;
     for (size_t m = 0; planned_models[m] != NULL; m++) {
         pen_arena *arena = check_arena();
-        pen_plan_job *plan_job =
-            planned_start(planned_reference(arena, planned_models[m], 3, PLANNED_FOUR_DEVICES));
-        const pen_planner *planner = planned_planner(plan_job, arena);
-        uint32_t *device_of_color;
-        CHECK_OK(PEN_NEW(arena, planner->homes->node_count, &device_of_color));
-        dice d = {.seed = 7};
-        for (uint32_t round = 0; round < RANDOM_PLACEMENTS; round++) {
-            for (uint32_t n = 0; n < planner->homes->node_count; n++) {
-                device_of_color[n] = (uint32_t)dice_between(&d, 0, round % 4);
-            }
-            const pen_plan_solution solution = solve(planner, arena, device_of_color);
-            check_split(planner, &solution);
-            check_costs(planner, &solution);
-        }
-        pen_plan_job_destroy(plan_job);
+        check_random_placements(
+            planned_reference(arena, planned_models[m], 3, PLANNED_FOUR_DEVICES), arena);
         pen_arena_destroy(arena);
     }
+}
+
+// A view of what is fed may be all that its device does before the first that waits for others.
+static void views_of_inputs_come_before_their_readers(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    const char *data = tiny_data_write("views", 12, 3);
+    const char *text, *path;
+    CHECK_OK(pen_arena_format(arena, &text,
+                              "version: 1\n"
+                              "model:\n"
+                              "  inputs: {a: {shape: [6]}, b: {shape: [6]}}\n"
+                              "  layers:\n"
+                              "    - dense: {name: h1, from: a, units: 4}\n"
+                              "    - dense: {name: h2, units: 4}\n"
+                              "    - dense: {name: h3, units: 6}\n"
+                              "    - reshape: {name: pairs, target_shape: [3, 2]}\n"
+                              "    - reshape: {name: view, from: b, target_shape: [3, 2]}\n"
+                              "    - add: {name: sum, from: [pairs, view]}\n"
+                              "    - flatten: {name: flat}\n"
+                              "    - dense: {name: y, units: 3}\n"
+                              "data: {train: {format: npy, inputs: {a: %s_x.npy, b: %s_x.npy}, "
+                              "labels: %s_y.npy}}\n"
+                              "train: {loss: softmax_cross_entropy, optimizer: {sgd: {lr: 0.1}}, "
+                              "batch: 12, microbatches: 3, steps: 1}\n"
+                              "%s",
+                              data, data, data, PLANNED_FOUR_DEVICES));
+    path = scratch_file("views.yaml", text, strlen(text));
+    const pen_job *job = NULL;
+    CHECK_OK(pen_job_parse(path, text, strlen(text), arena, &job));
+    check_random_placements(job, arena);
+    pen_arena_destroy(arena);
 }
 
 // What crosses is named once for each stage that reads it, with its bytes and the link's time.
@@ -178,5 +217,6 @@ static void stages_are_numbered_in_order(void **state) {
 }
 
 PEN_TEST_MAIN(cmocka_unit_test(random_placements_split_well),
+              cmocka_unit_test(views_of_inputs_come_before_their_readers),
               cmocka_unit_test(transfers_are_what_crosses), cmocka_unit_test(circles_are_refused),
               cmocka_unit_test(stages_are_numbered_in_order))
