@@ -34,6 +34,9 @@ static pen_status checkpoint_hash_model(const char *path, const pen_import_optio
     const char *text = "";
     PEN_TRY(pen_model_open(path, options, &model));
     const pen_status status = pen_dump_text(model->graph, model->arena, &text);
+    // layers are called, in the first line, after the job's file, which may get another name
+    const char *end = model->layers != NULL ? strchr(text, '\n') : NULL;
+    if (end != NULL) text = end;
     uint64_t hash = 0xcbf29ce484222325u; // FNV-1a over words
     const size_t length = strlen(text);
     for (size_t i = 0; i < length; i += sizeof(uint64_t)) {

@@ -124,3 +124,9 @@ for kind in labels:whole tags:steps; do
 a, b = n.load("own.npy"), n.load("back.npy")
 assert a.shape == b.shape == (24, 12, 4) and abs(a - b).max() < 1e-5, abs(a - b).max()'
 done
+
+# a job of layers goes on under another name
+penstock train -q text.yaml --checkpoint goes --every 2 --steps 4 >none.txt
+cp text.yaml renamed.yaml
+penstock train -q --continue renamed.yaml --checkpoint goes --every 2 --json >renamed.json
+[ "$(json 'd["parameters_hash"]' <text.json)" = "$(json 'd["parameters_hash"]' <renamed.json)" ] || die "went on with other numbers"
