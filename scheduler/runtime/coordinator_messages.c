@@ -199,7 +199,7 @@ static void link_on_part(pen_coordinator *c, uint32_t peer, const pen_message *m
     if (peer == c->asked_worker && message->number == c->asked_what &&
         message->offset == c->asked_offset && message->bytes_length <= PEN_MESSAGE_PART_LIMIT &&
         !c->is_answered) {
-        memcpy(c->part, message->bytes, message->bytes_length);
+        if (message->bytes_length > 0) memcpy(c->part, message->bytes, message->bytes_length);
         c->part_length = message->bytes_length;
         c->part_total = message->byte_count;
         c->is_answered = true;

@@ -174,12 +174,21 @@ static pen_status worker_begin_blob(pen_worker *worker, uint32_t peer, const pen
                      (unsigned long long)frame->bytes);
 }
 
+// Nothing runs here: a run that failed was left, or the worker itself ends, which nobody expects.
+static pen_status worker_refuse_tensor(pen_worker *worker) {
+    pen_mutex_lock(&worker->lock);
+    const bool is_closed = worker->is_closed;
+    pen_mutex_unlock(&worker->lock);
+    return pen_error(PEN_UNAVAILABLE, "a tensor came while %s",
+                     is_closed ? "this worker ends" : PEN_WORKER_LEFT);
+}
+
 static pen_status worker_begin(void *context, uint32_t peer, const pen_frame *frame,
                                void **out_memory) {
     pen_worker *worker = context;
     if (frame->kind == PEN_FRAME_BLOB) return worker_begin_blob(worker, peer, frame, out_memory);
     pen_worker_run *run = pen_worker_use_run(worker);
-    if (run == NULL) return pen_error(PEN_UNAVAILABLE, "a tensor came while " PEN_WORKER_LEFT);
+    if (run == NULL) return worker_refuse_tensor(worker);
     const pen_status status = pen_worker_run_begin(run, peer, frame, out_memory);
     if (status == PEN_OK) {
         pen_mutex_lock(&worker->lock);

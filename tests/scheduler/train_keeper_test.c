@@ -108,6 +108,7 @@ static void engines_hear_of_checkpoints_that_are_forgone(void **unused) {
     assert_int_equal(engine.committed, 3);
     assert_int_equal(engine.forgone, 2);
     pen_train_keeper_destroy(keeper);
+    pen_arena_destroy(arena);
 }
 
 // Others cost a warning; the last one must be kept.
@@ -129,6 +130,7 @@ static void last_checkpoints_must_be_kept(void **unused) {
     engine.fails = true; // it is there: nothing is saved
     CHECK_OK(pen_train_keeper_take_last(keeper, &engine.engine, &last));
     pen_train_keeper_destroy(keeper);
+    pen_arena_destroy(arena);
 }
 
 // Whatever it reads of its successor, it does not pass by the successor's generation.
@@ -153,6 +155,7 @@ static void who_is_superseded_takes_nothing_back(void **unused) {
     keeper_begin(successor, 3);
     pen_train_keeper_destroy(old);
     pen_train_keeper_destroy(successor);
+    pen_arena_destroy(arena);
 }
 
 int main(void) {

@@ -281,6 +281,7 @@ static void a_replay_does_what_was_done(void **state) {
         CHECK(strcmp(text, "the link to worker 3 went down") == 0, "'%s'", text);
     }
     end();
+    pen_arena_destroy(arena);
 }
 
 static void a_replay_says_where_a_run_stands(void **state) {
@@ -313,6 +314,7 @@ static void a_replay_says_where_a_run_stands(void **state) {
               strstr(result.state[0], "microbatch 0, round 7, to run forward of stage 1") != NULL,
           "%s", result.state[0]);
     end();
+    pen_arena_destroy(arena);
 }
 
 static void a_full_ring_keeps_the_last(void **state) {
@@ -338,6 +340,7 @@ static void a_full_ring_keeps_the_last(void **state) {
     CHECK_OK(pen_flight_replay(&dump, &quiet, arena, &result));
     CHECK(!result.is_whole && result.replayed == 0, "nothing is replayed");
     end();
+    pen_arena_destroy(arena);
 }
 
 static void a_changed_event_shows(void **state) {
@@ -365,6 +368,7 @@ static void a_changed_event_shows(void **state) {
     CHECK(result.different > 0 && result.first_different >= loss, "%llu differ from %llu on",
           (unsigned long long)result.different, (unsigned long long)result.first_different);
     end();
+    pen_arena_destroy(arena);
 }
 
 static void damage_is_found(void **state) {
@@ -398,6 +402,7 @@ static void damage_is_found(void **state) {
                 PEN_INVALID_INPUT, "not a dump of a flight recorder");
     pen_arena_destroy(scratch);
     end();
+    pen_arena_destroy(arena);
 }
 
 // In a child: an assertion there leaves dumps.
@@ -432,6 +437,7 @@ static void a_failed_assertion_dumps(void **state) {
     CHECK(last->event.worker.kind == PEN_WORKER_EVENT_TASK_DONE && !last->has_outcome,
           "what it failed in is the last");
     end();
+    pen_arena_destroy(arena);
 }
 
 // Fields are named where they are recorded: one that is added must be, too.
