@@ -80,13 +80,28 @@ static uint32_t homes_of_update(const homes_builder *builder, const pen_node *no
     return PEN_ID_NONE;
 }
 
+// Whether another node of the same gradient reads what a view looks at: the stage has it already.
+static bool homes_has_viewed(const homes_builder *builder, const pen_node *node, uint32_t view) {
+    const pen_readers *readers = &builder->homes->readers;
+    const uint32_t v = node->inputs[0].index;
+    if (!pen_node_is(node->gradient_of)) return false;
+    for (uint32_t r = readers->first[v]; r < readers->first[v + 1]; r++) {
+        const uint32_t reader = readers->nodes[r].index;
+        const pen_node *other = homes_node(builder, reader);
+        if (reader == view || other->op->is_view || !pen_role_is_backward(other->role)) continue;
+        if (other->gradient_of.index == node->gradient_of.index) return true;
+    }
+    return false;
+}
+
 // The backward node that made what a view of the backward pass looks at: the gradient goes from
 // there to whoever reads it, and not by way of the stage of the forward pass's view.
-static uint32_t homes_viewed(const homes_builder *builder, const pen_node *node) {
+static uint32_t homes_viewed(const homes_builder *builder, const pen_node *node, uint32_t view) {
     if (!node->op->is_view || !pen_role_is_backward(node->role)) return PEN_ID_NONE;
     const pen_node_id maker = pen_graph_value(builder->graph, node->inputs[0])->producer;
     if (!pen_node_is(maker)) return PEN_ID_NONE;
     const bool is_backward = pen_role_is_backward(homes_node(builder, maker.index)->role);
+    if (homes_has_viewed(builder, node, view)) return PEN_ID_NONE;
     return is_backward ? maker.index : PEN_ID_NONE;
 }
 
@@ -95,7 +110,7 @@ static uint32_t homes_viewed(const homes_builder *builder, const pen_node *node)
 static void homes_assign(homes_builder *builder, uint32_t fallback) {
     for (uint32_t n = 0; n < builder->homes->node_count; n++) {
         const pen_node *node = homes_node(builder, n);
-        const uint32_t viewed = homes_viewed(builder, node);
+        const uint32_t viewed = homes_viewed(builder, node, n);
         uint32_t home = PEN_ID_NONE;
         if (node->role == PEN_ROLE_FORWARD) {
             home = n;

@@ -1,9 +1,10 @@
 // With which forward node each node of a training graph goes.
 //
 // A backward node goes with the forward node that it is the gradient of, but a view with the node
-// that made the gradient that it looks at; a sum of gradients with the producer of the value, an
-// update with the first forward node that reads the parameter, sums and norms on the way to it with
-// what they are made from. A stage is a set of forward nodes; all else follows them.
+// that made the gradient that it looks at, unless others of its own gradient read that, too; a sum
+// of gradients with the producer of the value, an update with the first forward node that reads the
+// parameter, sums and norms on the way to it with what they are made from. A stage is a set of
+// forward nodes; all else follows them.
 //
 // What must share a device forms a group: a node and its home, a view and what it looks at, what is
 // made from parameters alone and its only reader, a change of layout and its only reader or else
