@@ -167,25 +167,28 @@ void pen_checksum_chunks(const void *bytes, uint64_t count, uint32_t *out_checks
     }
 }
 
-// FNV-1a over the checksums of `count` bytes; `checksums` NULL: computed from `bytes`.
-static uint64_t checksum_join(const uint32_t *checksums, const uint8_t *bytes, uint64_t count) {
-    uint64_t joined = 0xcbf29ce484222325u;
+// FNV-1a over the checksums of chunks.
+#define CHECKSUM_JOIN_BASIS 0xcbf29ce484222325u
+
+static uint64_t checksum_join(uint64_t joined, uint32_t chunk) {
+    return (joined ^ chunk) * 0x100000001b3u;
+}
+
+uint64_t pen_checksum_join(const uint32_t *checksums, uint64_t count) {
+    uint64_t joined = CHECKSUM_JOIN_BASIS;
     for (uint32_t c = 0; c < checksum_chunk_count(count); c++) {
-        const uint32_t chunk = checksums != NULL
-                                   ? checksums[c]
-                                   : pen_checksum(bytes + c * PEN_CHECKSUM_CHUNK_BYTES,
-                                                  checksum_chunk_bytes(count, c));
-        joined = (joined ^ chunk) * 0x100000001b3u;
+        joined = checksum_join(joined, checksums[c]);
     }
     return joined;
 }
 
-uint64_t pen_checksum_join(const uint32_t *checksums, uint64_t count) {
-    return checksum_join(checksums, NULL, count);
-}
-
 uint64_t pen_checksum_whole(const void *bytes, uint64_t count) {
-    return checksum_join(NULL, bytes, count);
+    uint64_t joined = CHECKSUM_JOIN_BASIS;
+    for (uint32_t c = 0; c < checksum_chunk_count(count); c++) {
+        const uint8_t *chunk = (const uint8_t *)bytes + c * PEN_CHECKSUM_CHUNK_BYTES;
+        joined = checksum_join(joined, pen_checksum(chunk, checksum_chunk_bytes(count, c)));
+    }
+    return joined;
 }
 
 uint32_t pen_checksum_find_difference(const void *bytes, uint64_t count,

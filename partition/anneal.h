@@ -47,5 +47,4 @@ double pen_anneal_run(pen_anneal *anneal, const pen_anneal_options *options,
 bool pen_rank_devices(const pen_problem *problem, const uint32_t *device_of_group,
                       uint32_t *out_rank);
 
-
 #endif // PEN_PARTITION_ANNEAL_H

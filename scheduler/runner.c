@@ -165,4 +165,3 @@ uint64_t pen_runner_device_bytes(const pen_runner *runner) {
     }
     return bytes;
 }
-

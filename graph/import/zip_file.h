@@ -1,4 +1,5 @@
-// Zip archives in memory, read with libzip, which is loaded when one is opened: what `.keras` models and NPZ files are.
+// Zip archives in memory, read with libzip, which is loaded when one is opened: what `.keras`
+// models and NPZ files are.
 //
 // Sizes that the archive states are checked before anything is allocated for them: a member is not
 // larger than what deflate can make of the bytes it has.

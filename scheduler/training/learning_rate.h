@@ -35,7 +35,6 @@ typedef struct pen_learning_rate_options {
     double factor;   // step: positive
 } pen_learning_rate_options;
 
-
 // INVALID_INPUT: an option is out of its range.
 PEN_NODISCARD pen_status pen_learning_rate_check(const pen_learning_rate_options *options);
 

@@ -397,4 +397,3 @@ uint64_t pen_link_kept_bytes(const pen_link_session *session, pen_link_lane lane
     PEN_ASSERT(lane < PEN_LINK_LANE_COUNT);
     return session->lanes[lane].kept_bytes;
 }
-

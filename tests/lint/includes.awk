@@ -25,7 +25,7 @@ BEGIN {
     home["yaml.h"] = "^base/yaml_reader\\.c$"
     home["cblas.h"] = "^device/cpu/blas\\.c$"
     home["dnnl.h"] = "^device/cpu/onednn[a-z_]*\\.[ch]$"
-    home["jansson.h"] = "^(scheduler/training/(safetensors|trace_file_read)|partition/workload|base/json_reader|graph/layers/layer_json|graph/import/keras/keras_(config|build|options|import))\\.[ch]$"
+    home["jansson.h"] = "^(scheduler/training/(safetensors|trace_file_read)|partition/workload|base/json_reader|graph/layers/layer_json|graph/import/keras/keras_(config|build|compiled|options|import))\\.[ch]$"
     home["png.h"] = "^scheduler/training/image_decode\\.c$"
     home["turbojpeg.h"] = "^scheduler/training/image_decode\\.c$"
     home["zlib.h"] = "^scheduler/training/gzip_reader\\.c$"

@@ -1,5 +1,5 @@
-// Matrix products: matmul and gemm, on OpenBLAS, oneDNN or gemm_rows, whichever does shapes like the
-// one at hand faster.
+// Matrix products: matmul and gemm, on OpenBLAS, oneDNN or gemm_rows, whichever does shapes like
+// the one at hand faster.
 //
 // What is added to the product (gemm's c, or the sum so far of a node that accumulates) is put into
 // the output first, and the library adds to that: no product ever lies in a temporary.

@@ -66,11 +66,13 @@ static pen_status list_count(const pen_graphdef_list *list, uint32_t *out_count)
 
 static pen_status list_item(const pen_graphdef_draft *draft, pen_graphdef_value value,
                             pen_graphdef_result **out_item) {
-    PEN_TRY(PEN_NEW(draft->arena, 1, out_item));
-    **out_item = (pen_graphdef_result){.is_made = true,
-                                       .name = draft->node->name,
-                                       .plain = value,
-                                       .first = PEN_GRAPHDEF_VALUE_NONE};
+    pen_graphdef_result *item;
+    PEN_TRY(PEN_NEW(draft->arena, 1, &item));
+    *item = (pen_graphdef_result){.is_made = true,
+                                  .name = draft->node->name,
+                                  .plain = value,
+                                  .first = PEN_GRAPHDEF_VALUE_NONE};
+    *out_item = item;
     return PEN_OK;
 }
 
