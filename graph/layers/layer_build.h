@@ -44,6 +44,10 @@ typedef struct pen_layer_node {
 
 PEN_NODISCARD pen_status pen_layer_add_node(pen_layer_builder *builder, const pen_layer_call *call,
                                             const pen_layer_node *node, pen_value_id *out_value);
+// `node`, whose op and attributes are filled in: its inputs behind each other along `axis`.
+PEN_NODISCARD pen_status pen_layer_concat(pen_layer_builder *builder, const pen_layer_call *call,
+                                          pen_layer_node node, int64_t axis,
+                                          pen_value_id *out_value);
 // The spec of such a node, for those with more outputs.
 PEN_NODISCARD pen_status pen_layer_node_spec(pen_layer_builder *builder, const pen_layer_call *call,
                                              const pen_layer_node *node, pen_node_spec *out_spec);

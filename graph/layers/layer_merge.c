@@ -163,15 +163,9 @@ static pen_status concatenate_masks(pen_layer_builder *builder, const pen_layer_
     for (uint32_t i = 0; i < masked; i++) {
         masks[i] = call->inputs[i].mask;
     }
-    const pen_attribute_given where = pen_attribute_int("axis", axis);
-    const pen_layer_node node = {.op = "concat",
-                                 .suffix = "mask",
-                                 .inputs = masks,
-                                 .input_count = masked,
-                                 .attributes = &where,
-                                 .attribute_count = 1};
+    const pen_layer_node node = {.suffix = "mask", .inputs = masks, .input_count = masked};
     io_tensor->mask_rank = call->inputs[0].mask_rank;
-    return pen_layer_add_node(builder, call, &node, &io_tensor->mask);
+    return pen_layer_concat(builder, call, node, axis, &io_tensor->mask);
 }
 
 pen_status pen_layer_concatenate_build(pen_layer_builder *builder, const pen_layer_call *call,
@@ -188,13 +182,8 @@ pen_status pen_layer_concatenate_build(pen_layer_builder *builder, const pen_lay
     PEN_TRY(concatenate_shape(call, (uint32_t)axis, &result.shape));
     PEN_TRY(merge_values(builder, call, false, &result.is_moved, &values));
     const int64_t moved = axis == rank - 1 ? 1 : axis + 1;
-    const pen_attribute_given where = pen_attribute_int("axis", result.is_moved ? moved : axis);
-    const pen_layer_node node = {.op = "concat",
-                                 .inputs = values,
-                                 .input_count = call->input_count,
-                                 .attributes = &where,
-                                 .attribute_count = 1};
-    PEN_TRY(pen_layer_add_node(builder, call, &node, &result.value));
+    const pen_layer_node node = {.inputs = values, .input_count = call->input_count};
+    PEN_TRY(pen_layer_concat(builder, call, node, result.is_moved ? moved : axis, &result.value));
     PEN_TRY(concatenate_masks(builder, call, (uint32_t)axis, &result));
     pen_layer_give(out_result, result);
     return PEN_OK;

@@ -72,6 +72,15 @@ pen_status pen_layer_pair(pen_layer_builder *builder, const pen_layer_call *call
     return pen_layer_add_node(builder, call, &node, out_value);
 }
 
+pen_status pen_layer_concat(pen_layer_builder *builder, const pen_layer_call *call,
+                            pen_layer_node node, int64_t axis, pen_value_id *out_value) {
+    const pen_attribute_given where = pen_attribute_int("axis", axis);
+    node.op = "concat";
+    node.attributes = &where;
+    node.attribute_count = 1;
+    return pen_layer_add_node(builder, call, &node, out_value);
+}
+
 pen_status pen_layer_number(pen_layer_builder *builder, const pen_layer_call *call,
                             const char *suffix, double number, pen_value_id *out_value) {
     const char *name;

@@ -64,14 +64,8 @@ pen_status pen_layer_add_ones(pen_layer_builder *builder, const pen_layer_call *
     PEN_TRY(pen_layer_map(builder, call, "shape", "sizes", like, &parts[0]));
     PEN_TRY(pen_layer_slice(builder, call, parts[0], "front", front, &parts[0]));
     PEN_TRY(pen_layer_ints(builder, call, "ones", count, sizes, &parts[1]));
-    const pen_attribute_given axis = pen_attribute_int("axis", 0);
-    const pen_layer_node concat = {.op = "concat",
-                                   .suffix = "mask_shape",
-                                   .inputs = parts,
-                                   .input_count = 2,
-                                   .attributes = &axis,
-                                   .attribute_count = 1};
-    PEN_TRY(pen_layer_add_node(builder, call, &concat, &parts[0]));
+    const pen_layer_node shape = {.suffix = "mask_shape", .inputs = parts, .input_count = 2};
+    PEN_TRY(pen_layer_concat(builder, call, shape, 0, &parts[0]));
     const pen_attribute_given one = pen_attribute_float("value", 1);
     const pen_layer_node fill = {.op = "constant_of_shape",
                                  .suffix = "whole",

@@ -219,14 +219,8 @@ static pen_status steps_open(steps_walk *walk, const pen_value_id *operands, uin
 
 static pen_status steps_join(const steps_walk *walk, int64_t axis, uint32_t count,
                              const pen_value_id *parts, pen_value_id *out_value) {
-    const pen_attribute_given where = pen_attribute_int("axis", axis);
-    const pen_layer_node node = {.op = "concat",
-                                 .suffix = "joined",
-                                 .inputs = parts,
-                                 .input_count = count,
-                                 .attributes = &where,
-                                 .attribute_count = 1};
-    return pen_layer_add_node(walk->builder, walk->call, &node, out_value);
+    const pen_layer_node node = {.suffix = "joined", .inputs = parts, .input_count = count};
+    return pen_layer_concat(walk->builder, walk->call, node, axis, out_value);
 }
 
 // All steps of a direction: (batch, steps, 1, units), and (batch, 1, units) of the states.

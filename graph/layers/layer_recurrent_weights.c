@@ -82,14 +82,8 @@ static pen_status recurrent_complete_bias(pen_layer_builder *builder, const pen_
     PEN_TRY(pen_layer_check_constant(&type));
     PEN_TRY(PEN_NEW(pen_graph_arena(graph), (size_t)pen_shape_element_count(&type.shape), &zeros));
     PEN_TRY(pen_graph_constant(graph, name, &type, zeros, &operands[1]));
-    const pen_attribute_given axis = pen_attribute_int("axis", 1);
-    const pen_layer_node node = {.op = "concat",
-                                 .suffix = "whole_bias",
-                                 .inputs = operands,
-                                 .input_count = 2,
-                                 .attributes = &axis,
-                                 .attribute_count = 1};
-    return pen_layer_add_node(builder, call, &node, io_value);
+    const pen_layer_node node = {.suffix = "whole_bias", .inputs = operands, .input_count = 2};
+    return pen_layer_concat(builder, call, node, 1, io_value);
 }
 
 pen_status pen_recurrent_weights(pen_layer_builder *builder, const pen_layer_call *call,

@@ -186,14 +186,8 @@ static pen_status space_resize(pen_layer_builder *builder, const pen_layer_call 
     PEN_TRY(pen_layer_map(builder, call, "shape", "sizes", io_spatial->value, &parts[0]));
     PEN_TRY(pen_layer_slice(builder, call, parts[0], "front", front, &parts[0]));
     PEN_TRY(pen_layer_ints(builder, call, "sizes", 2, sizes, &parts[1]));
-    const pen_attribute_given axis = pen_attribute_int("axis", 0);
-    const pen_layer_node concat = {.op = "concat",
-                                   .suffix = "sizes",
-                                   .inputs = parts,
-                                   .input_count = 2,
-                                   .attributes = &axis,
-                                   .attribute_count = 1};
-    PEN_TRY(pen_layer_add_node(builder, call, &concat, &operands[3]));
+    const pen_layer_node whole = {.suffix = "sizes", .inputs = parts, .input_count = 2};
+    PEN_TRY(pen_layer_concat(builder, call, whole, 0, &operands[3]));
     const pen_attribute_given attributes[] = {
         pen_attribute_text("mode", is_bilinear ? "linear" : "nearest"),
         pen_attribute_text("coordinate_transformation_mode", "half_pixel"),
