@@ -80,8 +80,7 @@ static bool optimizer_adam_supports(const pen_cpu_request *request) {
     return optimizer_supports(request, 4, PEN_ADAM_ROWS);
 }
 
-// Workspace with rows: the first index of each row, and the one after each index, as int32, then
-// one row for each thread.
+// Workspace with rows: the first index of each row, and the one after each index, as int32.
 static uint64_t optimizer_set_rows(const pen_cpu_request *request, const pen_shape *shape,
                                    uint32_t rows, optimizer_state *state) {
     const pen_node *node = request->node;
@@ -93,8 +92,7 @@ static uint64_t optimizer_set_rows(const pen_cpu_request *request, const pen_sha
     state->row_count = shape->dims[0];
     state->row_length = pen_shape_count(shape, 1, shape->rank);
     state->index_count = pen_shape_element_count(&indices->shape);
-    return (uint64_t)(state->row_count + state->index_count) * sizeof(int32_t) +
-           (uint64_t)state->row_length * request->thread_count * sizeof(float);
+    return (uint64_t)(state->row_count + state->index_count) * sizeof(int32_t);
 }
 
 static pen_status optimizer_make_state(const pen_cpu_request *request, uint32_t rows,
@@ -112,6 +110,9 @@ static pen_status optimizer_make_state(const pen_cpu_request *request, uint32_t 
     }
     *out_workspace_bytes = optimizer_set_rows(
         request, &pen_value_type(request->graph, node->inputs[0])->shape, rows, state);
+    if (state->has_rows) { // a row for each thread
+        *out_workspace_bytes += (uint64_t)state->row_length * request->thread_count * sizeof(float);
+    }
     *out_state = state;
     return PEN_OK;
 }
@@ -148,14 +149,18 @@ static pen_status optimizer_list_rows(const optimizer_state *state, const void *
     return PEN_OK;
 }
 
-// The sum of the gradients of a row, from zeros.
-static void optimizer_sum_row(const optimizer_state *state, const float *gradients,
-                              const int32_t *next, int32_t head, float *sum) {
-    const int64_t length = state->row_length;
-    memset(sum, 0, (size_t)length * sizeof *sum);
-    for (int32_t i = head; i >= 0; i = next[i]) {
-        const float *g = gradients + i * length;
-        for (int64_t k = 0; k < length; k++) {
+// Elements [first, first + count) of a row.
+typedef struct optimizer_part {
+    int64_t row, first, count;
+} optimizer_part;
+
+// Adds to `sum` [part.count] the gradients of a part of a row.
+static void optimizer_add_row(const optimizer_state *state, const float *gradients,
+                              const int32_t *heads, optimizer_part part, float *sum) {
+    const int32_t *next = heads + state->row_count;
+    for (int32_t i = heads[part.row]; i >= 0; i = next[i]) {
+        const float *g = gradients + i * state->row_length + part.first;
+        for (int64_t k = 0; k < part.count; k++) {
             sum[k] += g[k];
         }
     }
@@ -171,7 +176,8 @@ static pen_status optimizer_run_rows(const pen_cpu_call *call, const optimizer_s
     for (int64_t row = 0; row < state->row_count; row++) {
         if (heads[row] < 0 && step->may_skip) continue;
         float *sum = sums + omp_get_thread_num() * length;
-        optimizer_sum_row(state, call->inputs[1], next, heads[row], sum);
+        memset(sum, 0, (size_t)length * sizeof *sum);
+        optimizer_add_row(state, call->inputs[1], heads, (optimizer_part){row, 0, length}, sum);
         step->span(step, row * length, length, sum);
     }
     return PEN_OK;
@@ -328,8 +334,8 @@ static bool optimizer_norm_supports(const pen_cpu_request *request) {
     return optimizer_supports(request, 1, PEN_NORM_ROWS);
 }
 
-// Workspace: the sums of the blocks; with rows then the lists of these, and for each thread a row
-// and a block.
+// Workspace: the sums of the blocks; with rows then the lists of these, and a block for each
+// thread.
 static pen_status optimizer_norm_prepare(const pen_cpu_request *request, void **out_state,
                                          uint64_t *out_workspace_bytes) {
     const pen_node *node = request->node;
@@ -364,9 +370,9 @@ static double optimizer_norm_block(const float *x, int64_t count) {
 }
 
 // The sum of a block, elements [first, last) of the gradient that the rows are of: as if it were
-// there. `sum` and `block` are the thread's.
+// there. `block` is the thread's.
 static double optimizer_norm_rows(const pen_cpu_call *call, const int32_t *heads, int64_t first,
-                                  int64_t last, float *sum, float *block) {
+                                  int64_t last, float *block) {
     const optimizer_state *state = call->state;
     const int64_t length = state->row_length;
     bool any = false;
@@ -374,11 +380,11 @@ static double optimizer_norm_rows(const pen_cpu_call *call, const int32_t *heads
         if (heads[row] < 0) continue;
         if (!any) memset(block, 0, (size_t)(last - first) * sizeof *block);
         any = true;
-        optimizer_sum_row(state, call->inputs[0], heads + state->row_count, heads[row], sum);
         const int64_t at = row * length;
         const int64_t from = at > first ? at : first;
         const int64_t to = at + length < last ? at + length : last;
-        memcpy(block + (from - first), sum + (from - at), (size_t)(to - from) * sizeof *block);
+        optimizer_add_row(state, call->inputs[0], heads,
+                          (optimizer_part){row, from - at, to - from}, block + (from - first));
     }
     return any ? optimizer_norm_block(block, last - first) : 0;
 }
@@ -402,8 +408,8 @@ static pen_status optimizer_norm_run(const pen_cpu_call *call) {
             sums[b] = optimizer_norm_block(x + first, last - first);
             continue;
         }
-        float *lane = lanes + omp_get_thread_num() * (state->row_length + size);
-        sums[b] = optimizer_norm_rows(call, heads, first, last, lane, lane + state->row_length);
+        sums[b] =
+            optimizer_norm_rows(call, heads, first, last, lanes + omp_get_thread_num() * size);
     }
     *(float *)call->outputs[0] = (float)pen_norm_add_pairs(sums, (size_t)blocks);
     return PEN_OK;
