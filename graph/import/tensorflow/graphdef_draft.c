@@ -142,6 +142,17 @@ pen_status pen_graphdef_emit(pen_graphdef_draft *draft, const pen_graphdef_emiss
     return PEN_OK;
 }
 
+pen_status pen_graphdef_emit_set(pen_graphdef_draft *draft, const pen_graphdef_emission *emission) {
+    pen_graphdef_value result;
+    PEN_TRY(pen_graphdef_emit(draft, emission, &result));
+    if (emission->is_first) {
+        pen_graphdef_set_first(draft, 0, result);
+    } else {
+        pen_graphdef_set(draft, 0, result);
+    }
+    return PEN_OK;
+}
+
 pen_status pen_graphdef_emit_simple(pen_graphdef_draft *draft, const char *op_name,
                                     const char *suffix, pen_graphdef_value a,
                                     const pen_graphdef_value *b, pen_graphdef_value *out_value) {

@@ -46,6 +46,14 @@ static pen_status import_note_ints(pen_graphdef_importer *import, const pen_tens
     return PEN_OK;
 }
 
+// Whether the user wants what is called so trained; it is counted.
+static bool import_unfreezes(pen_graphdef_importer *import, const char *name) {
+    const pen_pattern *unfreeze = import->totals->unfreeze;
+    if (unfreeze == NULL || !pen_pattern_matches(unfreeze, name)) return false;
+    import->totals->unfrozen_count++;
+    return true;
+}
+
 pen_status pen_graphdef_import_constant(pen_graphdef_importer *import, uint32_t n) {
     const pen_graphdef_node *node = &import->body->flat->nodes[n];
     const pen_graphdef_attribute *value = pen_graphdef_attribute_find(node, "value");
@@ -65,11 +73,9 @@ pen_status pen_graphdef_import_constant(pen_graphdef_importer *import, uint32_t 
     spec.data_bytes = pen_tensor_type_bytes(&spec.type);
     const bool can_train = pen_element_is_float(spec.type.element) && spec.type.shape.rank > 0 &&
                            !import->is_statistic[n];
-    if (can_train && import->totals->unfreeze != NULL &&
-        pen_pattern_matches(import->totals->unfreeze, node->name)) {
+    if (can_train && import_unfreezes(import, node->name)) {
         spec.kind = PEN_VALUE_PARAMETER;
         spec.trainable = true;
-        import->totals->unfrozen_count++;
         if (!import->is_inner) import->totals->origin->value_names[n] = node->name;
     }
     if (import->is_statistic[n] && !import->is_inner &&
@@ -105,10 +111,8 @@ pen_status pen_graphdef_import_variable(pen_graphdef_importer *import, uint32_t 
                       .data_bytes = pen_tensor_type_bytes(&contents.type),
                       .source = {.file = import->path, .position = node->position}};
     spec.trainable = spec.kind == PEN_VALUE_PARAMETER && !contents.is_frozen;
-    if (spec.kind == PEN_VALUE_PARAMETER && import->totals->unfreeze != NULL &&
-        pen_pattern_matches(import->totals->unfreeze, contents.name)) {
+    if (spec.kind == PEN_VALUE_PARAMETER && import_unfreezes(import, contents.name)) {
         spec.trainable = true;
-        import->totals->unfrozen_count++;
     }
     pen_graphdef_result *result = import->results[n][0];
     result->is_made = true;

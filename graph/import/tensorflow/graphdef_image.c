@@ -26,15 +26,8 @@ pen_status pen_graphdef_image_operand(pen_graphdef_draft *draft, uint32_t input,
 
 pen_status pen_graphdef_image_emit(pen_graphdef_draft *draft, pen_graphdef_emission emission,
                                    bool is_last) {
-    pen_graphdef_value result;
     emission.is_first = is_last;
-    PEN_TRY(pen_graphdef_emit(draft, &emission, &result));
-    if (is_last) {
-        pen_graphdef_set_first(draft, 0, result);
-    } else {
-        pen_graphdef_set(draft, 0, result);
-    }
-    return PEN_OK;
+    return pen_graphdef_emit_set(draft, &emission);
 }
 
 // The two sides of a list of one number a dimension; `fallback` where there is none.

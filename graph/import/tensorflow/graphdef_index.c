@@ -4,13 +4,6 @@
 
 #include "graph/import/tensorflow/graphdef_mapping.h"
 
-static pen_status index_set(pen_graphdef_draft *draft, const pen_graphdef_emission *emission) {
-    pen_graphdef_value result;
-    PEN_TRY(pen_graphdef_emit(draft, emission, &result));
-    pen_graphdef_set(draft, 0, result);
-    return PEN_OK;
-}
-
 // Of each example its own, along the first dimension that is not the batch's.
 static pen_status index_gather_in_batches(pen_graphdef_draft *draft, int64_t axis,
                                           int64_t batch_dims) {
@@ -40,11 +33,11 @@ static pen_status index_gather_in_batches(pen_graphdef_draft *draft, int64_t axi
     PEN_TRY(pen_graphdef_emit_with_ints(draft, "unsqueeze", "unsqueeze", at,
                                         (pen_graphdef_integers){1, &last}, &operands[1]));
     const pen_attribute_given attribute = pen_attribute_int("batch_dims", batch_dims);
-    return index_set(draft, &(pen_graphdef_emission){.op_name = "gather_nd",
-                                                     .inputs = operands,
-                                                     .input_count = 2,
-                                                     .attributes = &attribute,
-                                                     .attribute_count = 1});
+    return pen_graphdef_emit_set(draft, &(pen_graphdef_emission){.op_name = "gather_nd",
+                                                                 .inputs = operands,
+                                                                 .input_count = 2,
+                                                                 .attributes = &attribute,
+                                                                 .attribute_count = 1});
 }
 
 static pen_status convert_gather(pen_graphdef_draft *draft) {
@@ -57,11 +50,11 @@ static pen_status convert_gather(pen_graphdef_draft *draft) {
     PEN_TRY(pen_graphdef_operand(draft, 0, &operands[0]));
     PEN_TRY(pen_graphdef_operand(draft, 1, &operands[1]));
     const pen_attribute_given attribute = pen_attribute_int("axis", axis);
-    return index_set(draft, &(pen_graphdef_emission){.op_name = "gather",
-                                                     .inputs = operands,
-                                                     .input_count = 2,
-                                                     .attributes = &attribute,
-                                                     .attribute_count = 1});
+    return pen_graphdef_emit_set(draft, &(pen_graphdef_emission){.op_name = "gather",
+                                                                 .inputs = operands,
+                                                                 .input_count = 2,
+                                                                 .attributes = &attribute,
+                                                                 .attribute_count = 1});
 }
 
 static pen_status evaluate_gather(pen_graphdef_draft *draft, uint32_t trial,
@@ -94,8 +87,9 @@ static pen_status convert_gather_nd(pen_graphdef_draft *draft) {
                                                        .attribute_count = 1},
                               &at));
     const pen_graphdef_value operands[] = {x, at};
-    return index_set(draft, &(pen_graphdef_emission){
-                                .op_name = "gather_nd", .inputs = operands, .input_count = 2});
+    return pen_graphdef_emit_set(
+        draft,
+        &(pen_graphdef_emission){.op_name = "gather_nd", .inputs = operands, .input_count = 2});
 }
 
 // TensorFlow makes a row of `off` of negative indices, as of any that are not below the depth; ours
@@ -145,11 +139,11 @@ static pen_status convert_one_hot(pen_graphdef_draft *draft) {
                                                        .attributes = &first,
                                                        .attribute_count = 1},
                               &operands[2]));
-    return index_set(draft, &(pen_graphdef_emission){.op_name = "one_hot",
-                                                     .inputs = operands,
-                                                     .input_count = 3,
-                                                     .attributes = &axis,
-                                                     .attribute_count = 1});
+    return pen_graphdef_emit_set(draft, &(pen_graphdef_emission){.op_name = "one_hot",
+                                                                 .inputs = operands,
+                                                                 .input_count = 3,
+                                                                 .attributes = &axis,
+                                                                 .attribute_count = 1});
 }
 
 // The elements of `x` from `start` up to `end` along an axis; roll `round` of the node.

@@ -12,13 +12,6 @@ static pen_element_type loss_element(const pen_graphdef_draft *draft) {
     return pen_graphdef_type(pen_graphdef_draft_node(draft), "T", PEN_FLOAT32);
 }
 
-static pen_status loss_set(pen_graphdef_draft *draft, const pen_graphdef_emission *emission) {
-    pen_graphdef_value result;
-    PEN_TRY(pen_graphdef_emit(draft, emission, &result));
-    pen_graphdef_set(draft, 0, result);
-    return PEN_OK;
-}
-
 static pen_status loss_cast(pen_graphdef_draft *draft, const char *suffix, pen_element_type element,
                             pen_graphdef_value *value) {
     const pen_attribute_given to = pen_attribute_text("to", pen_element_name(element));
@@ -41,11 +34,12 @@ static pen_status convert_sparse_cross_entropy(pen_graphdef_draft *draft) {
     pen_graphdef_value operands[2];
     PEN_TRY(pen_graphdef_operand(draft, 0, &operands[0]));
     PEN_TRY(pen_graphdef_operand(draft, 1, &operands[1]));
-    return loss_set(draft, &(pen_graphdef_emission){.op_name = "softmax_cross_entropy_loss",
-                                                    .inputs = operands,
-                                                    .input_count = 2,
-                                                    .attributes = &reduction,
-                                                    .attribute_count = 1});
+    return pen_graphdef_emit_set(draft,
+                                 &(pen_graphdef_emission){.op_name = "softmax_cross_entropy_loss",
+                                                          .inputs = operands,
+                                                          .input_count = 2,
+                                                          .attributes = &reduction,
+                                                          .attribute_count = 1});
 }
 
 // - sum of labels log softmax(x)
@@ -67,11 +61,11 @@ static pen_status convert_cross_entropy(pen_graphdef_draft *draft) {
     PEN_TRY(pen_graphdef_emit_simple(draft, "mul", "weighed", labels, &x, &x));
     PEN_TRY(pen_graphdef_emit_simple(draft, "neg", "losses", x, NULL, &operands[0]));
     PEN_TRY(pen_graphdef_ints_value(draft, "axes", 1, &last, &operands[1]));
-    return loss_set(draft, &(pen_graphdef_emission){.op_name = "reduce_sum",
-                                                    .inputs = operands,
-                                                    .input_count = 2,
-                                                    .attributes = &keeps,
-                                                    .attribute_count = 1});
+    return pen_graphdef_emit_set(draft, &(pen_graphdef_emission){.op_name = "reduce_sum",
+                                                                 .inputs = operands,
+                                                                 .input_count = 2,
+                                                                 .attributes = &keeps,
+                                                                 .attribute_count = 1});
 }
 
 // The half of the sum of squares.
@@ -89,7 +83,7 @@ static pen_status convert_l2_loss(pen_graphdef_draft *draft) {
                                                        .attribute_count = 1},
                               &operands[0]));
     PEN_TRY(pen_graphdef_number_value(draft, "half", loss_element(draft), 0.5, &operands[1]));
-    return loss_set(
+    return pen_graphdef_emit_set(
         draft, &(pen_graphdef_emission){.op_name = "mul", .inputs = operands, .input_count = 2});
 }
 
@@ -102,8 +96,8 @@ static pen_status convert_clip(pen_graphdef_draft *draft) {
     }
     PEN_TRY(pen_graphdef_emit_simple(draft, "min", "min", operands[0], &operands[2], &bounded));
     const pen_graphdef_value pair[] = {bounded, operands[1]};
-    return loss_set(draft,
-                    &(pen_graphdef_emission){.op_name = "max", .inputs = pair, .input_count = 2});
+    return pen_graphdef_emit_set(
+        draft, &(pen_graphdef_emission){.op_name = "max", .inputs = pair, .input_count = 2});
 }
 
 // a / b, and 0 where b is 0.
@@ -126,14 +120,14 @@ static pen_status convert_div_no_nan(pen_graphdef_draft *draft) {
     PEN_TRY(pen_graphdef_emit_simple(draft, "div", "quotient", a, &b, &quotient));
     parts[1] = zero;
     parts[2] = quotient;
-    return loss_set(
+    return pen_graphdef_emit_set(
         draft, &(pen_graphdef_emission){.op_name = "where", .inputs = parts, .input_count = 3});
 }
 
 static pen_status convert_test(pen_graphdef_draft *draft) {
     pen_graphdef_value x;
     PEN_TRY(pen_graphdef_operand(draft, 0, &x));
-    return loss_set(
+    return pen_graphdef_emit_set(
         draft, &(pen_graphdef_emission){.op_name = loss_op(draft), .inputs = &x, .input_count = 1});
 }
 
@@ -143,7 +137,7 @@ static pen_status convert_is_finite(pen_graphdef_draft *draft) {
     PEN_TRY(pen_graphdef_emit_simple(draft, "isinf", "isinf", x, NULL, &tests[0]));
     PEN_TRY(pen_graphdef_emit_simple(draft, "isnan", "isnan", x, NULL, &tests[1]));
     PEN_TRY(pen_graphdef_emit_simple(draft, "or", "either", tests[0], &tests[1], &either));
-    return loss_set(
+    return pen_graphdef_emit_set(
         draft, &(pen_graphdef_emission){.op_name = "not", .inputs = &either, .input_count = 1});
 }
 
@@ -171,11 +165,11 @@ static pen_status convert_all(pen_graphdef_draft *draft) {
                                                        .attributes = &attribute,
                                                        .attribute_count = 1},
                               &number));
-    return loss_set(draft, &(pen_graphdef_emission){.op_name = "cast",
-                                                    .inputs = &number,
-                                                    .input_count = 1,
-                                                    .attributes = &to,
-                                                    .attribute_count = 1});
+    return pen_graphdef_emit_set(draft, &(pen_graphdef_emission){.op_name = "cast",
+                                                                 .inputs = &number,
+                                                                 .input_count = 1,
+                                                                 .attributes = &to,
+                                                                 .attribute_count = 1});
 }
 
 // ---- the largest
@@ -213,11 +207,11 @@ static pen_status loss_scatter(pen_graphdef_draft *draft, pen_graphdef_value dat
     PEN_TRY(pen_graphdef_operand(draft, indices, &operands[1]));
     PEN_TRY(pen_graphdef_operand(draft, updates, &operands[2]));
     PEN_TRY(loss_cast(draft, "indices", PEN_INT64, &operands[1]));
-    return loss_set(draft, &(pen_graphdef_emission){.op_name = "scatter_nd",
-                                                    .inputs = operands,
-                                                    .input_count = 3,
-                                                    .attributes = &reduction,
-                                                    .attribute_count = 1});
+    return pen_graphdef_emit_set(draft, &(pen_graphdef_emission){.op_name = "scatter_nd",
+                                                                 .inputs = operands,
+                                                                 .input_count = 3,
+                                                                 .attributes = &reduction,
+                                                                 .attribute_count = 1});
 }
 
 static pen_status convert_scatter_nd(pen_graphdef_draft *draft) {

@@ -140,6 +140,9 @@ typedef struct pen_graphdef_emission {
 PEN_NODISCARD pen_status pen_graphdef_emit(pen_graphdef_draft *draft,
                                            const pen_graphdef_emission *emission,
                                            pen_graphdef_value *out_values);
+// The same, of a node of one output, which is the first of `draft`.
+PEN_NODISCARD pen_status pen_graphdef_emit_set(pen_graphdef_draft *draft,
+                                               const pen_graphdef_emission *emission);
 // A node in between of one or two operands and no attributes.
 PEN_NODISCARD pen_status pen_graphdef_emit_simple(pen_graphdef_draft *draft, const char *op_name,
                                                   const char *suffix, pen_graphdef_value a,

@@ -6,17 +6,6 @@
 #include "graph/import/tensorflow/graphdef_mapping.h"
 #include "graph/import/tensorflow/graphdef_slice.h"
 
-static pen_status movement_set(pen_graphdef_draft *draft, const pen_graphdef_emission *emission) {
-    pen_graphdef_value result;
-    PEN_TRY(pen_graphdef_emit(draft, emission, &result));
-    if (emission->is_first) {
-        pen_graphdef_set_first(draft, 0, result);
-    } else {
-        pen_graphdef_set(draft, 0, result);
-    }
-    return PEN_OK;
-}
-
 // ---- slices
 
 static pen_status movement_slice(pen_graphdef_draft *draft, const char *suffix,
@@ -199,12 +188,12 @@ static pen_status movement_concat(pen_graphdef_draft *draft, uint32_t first, uin
     }
     const pen_attribute_given attribute =
         pen_attribute_int("axis", is_first ? movement_axis_first(axis) : axis);
-    return movement_set(draft, &(pen_graphdef_emission){.op_name = "concat",
-                                                        .inputs = operands,
-                                                        .input_count = count,
-                                                        .attributes = &attribute,
-                                                        .attribute_count = 1,
-                                                        .is_first = is_first});
+    return pen_graphdef_emit_set(draft, &(pen_graphdef_emission){.op_name = "concat",
+                                                                 .inputs = operands,
+                                                                 .input_count = count,
+                                                                 .attributes = &attribute,
+                                                                 .attribute_count = 1,
+                                                                 .is_first = is_first});
 }
 
 static pen_status convert_concat_v2(pen_graphdef_draft *draft) {
@@ -257,11 +246,11 @@ static pen_status convert_pack(pen_graphdef_draft *draft) {
         PEN_TRY(pen_graphdef_emit_with_ints(draft, "unsqueeze", "part", operands[i],
                                             (pen_graphdef_integers){1, &axis}, &operands[i]));
     }
-    return movement_set(draft, &(pen_graphdef_emission){.op_name = "concat",
-                                                        .inputs = operands,
-                                                        .input_count = count,
-                                                        .attributes = &attribute,
-                                                        .attribute_count = 1});
+    return pen_graphdef_emit_set(draft, &(pen_graphdef_emission){.op_name = "concat",
+                                                                 .inputs = operands,
+                                                                 .input_count = count,
+                                                                 .attributes = &attribute,
+                                                                 .attribute_count = 1});
 }
 
 // ---- apart
@@ -369,7 +358,7 @@ static pen_status convert_tile(pen_graphdef_draft *draft) {
     pen_graphdef_value operands[2];
     PEN_TRY(pen_graphdef_operand(draft, 0, &operands[0]));
     PEN_TRY(pen_graphdef_operand_int64s(draft, 1, &operands[1]));
-    return movement_set(
+    return pen_graphdef_emit_set(
         draft, &(pen_graphdef_emission){.op_name = "tile", .inputs = operands, .input_count = 2});
 }
 
@@ -492,12 +481,12 @@ static pen_status convert_pad(pen_graphdef_draft *draft) {
     PEN_TRY(pen_graphdef_ints_value(draft, "pads", count, pads, &operands[1]));
     if (has_value) PEN_TRY(pen_graphdef_operand(draft, 2, &operands[2]));
     const pen_attribute_given attribute = pen_attribute_text("mode", mode);
-    return movement_set(draft, &(pen_graphdef_emission){.op_name = "pad",
-                                                        .inputs = operands,
-                                                        .input_count = has_value ? 3 : 2,
-                                                        .attributes = &attribute,
-                                                        .attribute_count = 1,
-                                                        .is_first = is_first});
+    return pen_graphdef_emit_set(draft, &(pen_graphdef_emission){.op_name = "pad",
+                                                                 .inputs = operands,
+                                                                 .input_count = has_value ? 3 : 2,
+                                                                 .attributes = &attribute,
+                                                                 .attribute_count = 1,
+                                                                 .is_first = is_first});
 }
 
 // ---- along matrices and axes
@@ -545,11 +534,11 @@ static pen_status convert_cumulate(pen_graphdef_draft *draft) {
     PEN_TRY(pen_graphdef_operand_int(draft, 1, &axis));
     PEN_TRY(pen_graphdef_operand(draft, 0, &operands[0]));
     PEN_TRY(pen_graphdef_number_value(draft, "axis", PEN_INT64, (double)axis, &operands[1]));
-    return movement_set(draft, &(pen_graphdef_emission){.op_name = "cum_sum",
-                                                        .inputs = operands,
-                                                        .input_count = 2,
-                                                        .attributes = attributes,
-                                                        .attribute_count = 2});
+    return pen_graphdef_emit_set(draft, &(pen_graphdef_emission){.op_name = "cum_sum",
+                                                                 .inputs = operands,
+                                                                 .input_count = 2,
+                                                                 .attributes = attributes,
+                                                                 .attribute_count = 2});
 }
 
 static pen_status convert_einsum(pen_graphdef_draft *draft) {
@@ -562,11 +551,11 @@ static pen_status convert_einsum(pen_graphdef_draft *draft) {
     for (uint32_t i = 0; i < count; i++) {
         PEN_TRY(pen_graphdef_operand(draft, i, &operands[i]));
     }
-    return movement_set(draft, &(pen_graphdef_emission){.op_name = "einsum",
-                                                        .inputs = operands,
-                                                        .input_count = count,
-                                                        .attributes = &attribute,
-                                                        .attribute_count = 1});
+    return pen_graphdef_emit_set(draft, &(pen_graphdef_emission){.op_name = "einsum",
+                                                                 .inputs = operands,
+                                                                 .input_count = count,
+                                                                 .attributes = &attribute,
+                                                                 .attribute_count = 1});
 }
 
 static const pen_graphdef_mapping movement_mappings[] = {
