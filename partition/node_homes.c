@@ -100,9 +100,8 @@ static uint32_t homes_viewed(const homes_builder *builder, const pen_node *node,
     if (!node->op->is_view || !pen_role_is_backward(node->role)) return PEN_ID_NONE;
     const pen_node_id maker = pen_graph_value(builder->graph, node->inputs[0])->producer;
     if (!pen_node_is(maker)) return PEN_ID_NONE;
-    const bool is_backward = pen_role_is_backward(homes_node(builder, maker.index)->role);
-    if (homes_has_viewed(builder, node, view)) return PEN_ID_NONE;
-    return is_backward ? maker.index : PEN_ID_NONE;
+    if (!pen_role_is_backward(homes_node(builder, maker.index)->role)) return PEN_ID_NONE;
+    return homes_has_viewed(builder, node, view) ? PEN_ID_NONE : maker.index;
 }
 
 // Nodes come after what they are made from, so one walk upwards is enough. `fallback` is any

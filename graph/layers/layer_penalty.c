@@ -42,10 +42,10 @@ static pen_status penalty_reduce(pen_layer_builder *builder, const pen_layer_cal
     return pen_layer_add_node(builder, call, &node, out_value);
 }
 
+// `part` has a factor.
 static pen_status penalty_add(pen_layer_builder *builder, const pen_layer_call *call,
                               const penalty_part *part) {
     pen_value_id operands[2] = {part->value, part->axes}, sum;
-    if (part->factor == 0) return PEN_OK;
     PEN_TRY(penalty_reduce(builder, call, part->op, part->name, operands, &sum));
     if (pen_value_is(part->axes)) {
         const pen_value_id batch[2] = {sum, PEN_VALUE_NONE};
@@ -82,12 +82,16 @@ pen_status pen_layer_penalize_weight(pen_layer_builder *builder, const pen_layer
     return penalty_add_both(builder, call, name, regularizer, operands);
 }
 
+static bool penalty_is_none(const pen_layer_regularizer *regularizer) {
+    return regularizer->l1 == 0 && regularizer->l2 == 0;
+}
+
 pen_status pen_layer_penalize_result(pen_layer_builder *builder, const pen_layer_call *call,
                                      const pen_layer_regularizer *regularizer,
                                      const pen_layer_tensor *result) {
     int64_t axes[PEN_RANK_LIMIT] = {0};
     pen_value_id operands[2] = {result->value};
-    if (regularizer->l1 == 0 && regularizer->l2 == 0) return PEN_OK;
+    if (penalty_is_none(regularizer)) return PEN_OK;
     if (result->shape.rank < 2 || !pen_element_is_float(result->element)) {
         return pen_error(PEN_INVALID_INPUT, "activity_regularizer is of numbers with a dimension "
                                             "besides the batch, which its result has not");
@@ -101,7 +105,7 @@ pen_status pen_layer_penalize_result(pen_layer_builder *builder, const pen_layer
 }
 
 pen_status pen_layer_refuse_inner(const pen_layer_common *common) {
-    if (common->activity_regularizer.l1 == 0 && common->activity_regularizer.l2 == 0) return PEN_OK;
+    if (penalty_is_none(&common->activity_regularizer)) return PEN_OK;
     return pen_error(PEN_UNSUPPORTED, "the layer within it has an activity_regularizer, which is "
                                       "possible of the whole alone");
 }

@@ -15,7 +15,7 @@ typedef struct pen_metrics {
     double started_seconds;
 } pen_metrics;
 
-// Begins an epoch, or an evaluation, .
+// Begins an epoch, or an evaluation.
 void pen_metrics_start(pen_metrics *metrics, double now_seconds);
 
 // One batch of `example_count` examples with their mean loss. Batches weigh by their examples, so

@@ -53,14 +53,12 @@ static bool match_is_kept(const recurrent_match *m, place at) {
 
 // A function of the table, applied to *at, which becomes what it reads.
 static bool match_function(const recurrent_match *m, place *at, const char **name) {
-    static const char *const functions[][2] = {
-        {"Sigmoid", "Sigmoid"}, {"Tanh", "Tanh"},         {"Relu", "Relu"},
-        {"Elu", "Elu"},         {"Softplus", "Softplus"}, {"Softsign", "Softsign"},
-    };
+    static const char *const functions[] = {"Sigmoid", "Tanh",     "Relu",
+                                            "Elu",     "Softplus", "Softsign"};
     for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++) {
-        if (!pen_graphdef_match_op(m->body, *at, functions[i][0])) continue;
-        if ((*name)[0] != '\0' && strcmp(*name, functions[i][1]) != 0) return false;
-        *name = functions[i][1];
+        if (!pen_graphdef_match_op(m->body, *at, functions[i])) continue;
+        if ((*name)[0] != '\0' && strcmp(*name, functions[i]) != 0) return false;
+        *name = functions[i];
         *at = match_operand(m, *at, 0);
         return true;
     }
