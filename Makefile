@@ -55,7 +55,7 @@ package_libs = $(eval package_libs := $(shell pkg-config --libs $(packages) 2>/d
 folders := base graph partition scheduler device
 find_files = $(sort $(foreach folder,$(1),$(shell find $(folder) -name '$(2)' 2>/dev/null)))
 library_sources := $(call find_files,$(folders),*.c)
-command_sources := $(sort $(wildcard cli/*.c))
+command_sources := $(call find_files,cli,*.c)
 support_sources := $(sort $(wildcard tests/support/*.c))
 test_sources := $(call find_files,tests,*_test.c)
 fuzz_sources := $(sort $(wildcard tests/fuzz/*_fuzz.c))
@@ -105,8 +105,8 @@ $(1)/%.o: %.c | build/.has-build
 $(foreach level,$(kernel_levels),$(call compile_kernel_rule,$(1),$(2),$(3),$(level))
 
 )
-$(1)/base/build.o: CPPFLAGS += -DPEN_BUILD=\"$$(build_hash)\"
-$(1)/base/build.o: $(library_sources) $(library_headers)
+$(1)/base/system/build.o: CPPFLAGS += -DPEN_BUILD=\"$$(build_hash)\"
+$(1)/base/system/build.o: $(library_sources) $(library_headers)
 
 $(1)/libpenstock.a: $(call library_objects_in,$(1))
 	$$(call say,ar,$$@)

@@ -13,7 +13,7 @@ packages_of() {
         libgrpc-dev libhdf5-dev libzip-dev ;;
     demo) echo dataset-fashion-mnist ;;
     test) echo libcmocka-dev libonnx-testdata openssl protobuf-compiler python3 python3-grpcio \
-        python3-jsonschema python3-yaml ;;
+        python3-jsonschema python3-numpy python3-onnx python3-yaml ;;
     lint) echo clang clang-format clang-tidy cppcheck libomp-dev libcmocka-dev ;;
     fuzz) echo clang libclang-rt-14-dev libomp-dev ;;
     faults) echo iproute2 iptables util-linux ;;

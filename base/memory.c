@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/failpoint.h"
+#include "base/system/failpoint.h"
 
 #define MEMORY_ALIGNMENT 64
 

@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 #include "base/arena.h"
-#include "base/json_writer.h"
+#include "base/format/json_writer.h"
 #include "base/status.h"
 #include "cli/options.h"
 

@@ -2,8 +2,8 @@
 
 #include <unistd.h>
 
-#include "base/file.h"
 #include "base/log.h"
+#include "base/system/file.h"
 #include "cli/training_job.h"
 
 pen_status pen_cost_file_open(pen_command_context *context, const pen_job *job, const char *output,

@@ -3,8 +3,8 @@
 #define PEN_CLI_COST_FILE_H
 
 #include "cli/command.h"
-#include "partition/cost_table.h"
-#include "scheduler/job.h"
+#include "partition/costs/cost_table.h"
+#include "scheduler/job/job.h"
 
 typedef struct pen_cost_file {
     const char *path; // what -o says, else the job's `costs`; NULL: nothing is written

@@ -10,8 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/build.h"
-#include "base/file.h"
+#include "base/system/build.h"
+#include "base/system/file.h"
 
 #define FLIGHT_FILE_LIMIT ((size_t)256 << 20)
 #define FLIGHT_VIEW_LIMIT 65536u

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/failpoint.h"
+#include "base/system/failpoint.h"
 #include "cli/command.h"
 #include "device/cpu/cpu_device.h"
 

@@ -5,17 +5,17 @@
 
 #include "device/reference/reference_evaluate.h"
 #include "graph/passes/fold_transposes.h"
-#include "graph/passes/fuse_attention.h"
-#include "graph/passes/fuse_layers.h"
-#include "graph/passes/fuse_normalization.h"
-#include "graph/passes/fuse_rows.h"
+#include "graph/passes/fuse/fuse_attention.h"
+#include "graph/passes/fuse/fuse_layers.h"
+#include "graph/passes/fuse/fuse_normalization.h"
+#include "graph/passes/fuse/fuse_rows.h"
+#include "graph/passes/fuse/lower_einsum.h"
+#include "graph/passes/gradient/skip_stops.h"
 #include "graph/passes/infer_shapes.h"
-#include "graph/passes/lower_einsum.h"
 #include "graph/passes/merge_duplicates.h"
 #include "graph/passes/remove_dead.h"
 #include "graph/passes/set_inference.h"
 #include "graph/passes/skip_dropout.h"
-#include "graph/passes/skip_stops.h"
 
 #define VIEW_SIZES_LIMIT 64
 

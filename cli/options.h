@@ -1,8 +1,8 @@
 // The command line of one verb: a table, from which come the parsing, its errors, and --help.
 //
 // Options are long, `--steps 100` or `--steps=100`; some have a letter too, `-o F`. A value is
-// described by an option field (base/option.h), so ranges, units and messages are those of the
-// files. Everything after `--` is an operand. Errors are INVALID_INPUT and mean exit code 2.
+// described by an option field (base/option/option.h), so ranges, units and messages are those of
+// the files. Everything after `--` is an operand. Errors are INVALID_INPUT and mean exit code 2.
 //
 // Lifetime: tables are static; what is parsed lives in the arena.
 #ifndef PEN_CLI_OPTIONS_H
@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "base/arena.h"
-#include "base/option.h"
+#include "base/option/option.h"
 #include "base/status.h"
 #include "base/text.h"
 

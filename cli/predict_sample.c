@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
-#include "scheduler/sample.h"
+#include "base/system/file.h"
+#include "scheduler/train/sample.h"
 
 typedef struct sample_writing {
     const pen_sample_request *request;

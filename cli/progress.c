@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "scheduler/run_report.h"
+#include "scheduler/report/run_report.h"
 
 #define PROGRESS_TERMINAL_SECONDS 0.1
 #define PROGRESS_PLAIN_SECONDS 5.0

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "scheduler/train.h"
+#include "scheduler/train/train.h"
 #include "scheduler/training/metrics.h"
 
 typedef struct pen_progress {

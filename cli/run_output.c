@@ -1,5 +1,5 @@
 #include "cli/run_output.h"
-#include "base/file.h"
+#include "base/system/file.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -7,9 +7,9 @@
 #include "base/log.h"
 #include "cli/training_job.h"
 #include "graph/dump/layered_layout.h"
-#include "scheduler/report_plan.h"
-#include "scheduler/run_report.h"
-#include "scheduler/training/trace_file.h"
+#include "scheduler/report/report_plan.h"
+#include "scheduler/report/run_report.h"
+#include "scheduler/trace/trace_file.h"
 
 #define OUTPUT_BOX_LIMIT 40000 // of the page, as in `show`
 

@@ -4,7 +4,7 @@
 #define PEN_CLI_RUN_OUTPUT_H
 
 #include "cli/command.h"
-#include "scheduler/engine.h"
+#include "scheduler/engine/engine.h"
 
 typedef struct pen_run_output {
     const char *title;               // of the page

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/interrupt.h"
 #include "base/log.h"
+#include "base/system/interrupt.h"
 #include "scheduler/protocol/flight_recorder.h"
 
 #define SIGNALS_VARIABLE "PENSTOCK_FLIGHT"

@@ -3,12 +3,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "base/log.h"
-#include "partition/plan_file.h"
-#include "scheduler/job_runner.h"
-#include "scheduler/model_export.h"
-#include "scheduler/parameter_file.h"
+#include "base/system/file.h"
+#include "partition/plan/plan_file.h"
+#include "scheduler/checkpoint/model_export.h"
+#include "scheduler/checkpoint/parameter_file.h"
+#include "scheduler/engine/job_runner.h"
 #include "scheduler/transport/pem_file.h"
 
 pen_status pen_job_parameters_path(const pen_job *job, pen_arena *arena, const char **out_path) {

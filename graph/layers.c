@@ -5,11 +5,11 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/memory.h"
 #include "base/name_map.h"
+#include "base/system/file.h"
 #include "base/text.h"
-#include "graph/layers/layer_model.h"
+#include "graph/keras_layers/layer_model.h"
 
 struct pen_layers {
     pen_arena *arena;

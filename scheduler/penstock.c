@@ -2,9 +2,9 @@
 
 #include "base/arena.h"
 #include "base/memory.h"
-#include "scheduler/model_export.h"
-#include "scheduler/parameter_file.h"
-#include "scheduler/train.h"
+#include "scheduler/checkpoint/model_export.h"
+#include "scheduler/checkpoint/parameter_file.h"
+#include "scheduler/train/train.h"
 
 struct pen_training {
     pen_arena *arena; // the job

@@ -11,7 +11,7 @@
 #include "device/cpu/cpu_kernel_list.h"
 #include "device/cpu/cpu_layout.h"
 #include "device/cpu/cpu_level.h"
-#include "device/cpu/onednn.h"
+#include "device/cpu/onednn/onednn.h"
 #include "device/host_buffer.h"
 
 #define CPU_PAGE_BYTES 4096u

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "device/cpu/cpu_kernel_list.h"
-#include "device/cpu/onednn_convolution.h"
+#include "device/cpu/onednn/onednn_convolution.h"
 
 uint32_t pen_cpu_layout_block(pen_layout layout) {
     if (layout == PEN_CPU_LAYOUT_BLOCKED_8) return 8;

@@ -1,4 +1,5 @@
-// Activation functions. In backward functions v is x or y, as graph/ops/activation_op.c says.
+// Activation functions. In backward functions v is x or y, as graph/ops/elementwise/activation_op.c
+// says.
 
 #include <math.h>
 

@@ -1,9 +1,9 @@
 #include <math.h>
 
 #include "device/reference/reference_kernel.h"
-#include "graph/ops/attention_geometry.h"
+#include "graph/ops/product/attention_geometry.h"
 
-// One row of scores at a time. Operands by their letters in graph/ops/attention_op.c.
+// One row of scores at a time. Operands by their letters in graph/ops/product/attention_op.c.
 typedef struct attention_row {
     const pen_attention_geometry *g;
     const pen_tensor *q, *k, *v, *mask; // mask: NULL without

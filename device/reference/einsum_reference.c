@@ -1,7 +1,7 @@
 // Sums of products by an equation: a loop over the result, and one over what is summed.
 
 #include "device/reference/reference_kernel.h"
-#include "graph/ops/einsum_equation.h"
+#include "graph/ops/product/einsum_equation.h"
 
 typedef struct einsum_loops {
     pen_einsum einsum;

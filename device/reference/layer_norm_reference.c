@@ -1,7 +1,7 @@
 #include <math.h>
 
 #include "device/reference/reference_kernel.h"
-#include "graph/ops/layer_norm_geometry.h"
+#include "graph/ops/reduction/layer_norm_geometry.h"
 
 typedef struct layer_norm_row {
     double mean; // 0 for root mean square

@@ -1,5 +1,5 @@
 #include "device/reference/reference_kernel.h"
-#include "graph/ops/matmul_geometry.h"
+#include "graph/ops/product/matmul_geometry.h"
 
 // Where in its operand row `row`, column `column` of the matrix that begins at `base` lies.
 static int64_t matmul_at(int64_t base, int64_t row, int64_t column, int64_t rows, int64_t columns,

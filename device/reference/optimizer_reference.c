@@ -1,9 +1,9 @@
-// The formulas are at the top of graph/ops/optimizer_op.c.
+// The formulas are at the top of graph/ops/training/optimizer_op.c.
 
 #include <math.h>
 
 #include "device/reference/reference_kernel.h"
-#include "graph/ops/optimizer_op.h"
+#include "graph/ops/training/optimizer_op.h"
 
 // The scalar operand `input`, or `otherwise` where it is left out.
 static double optimizer_scalar(const pen_reference_call *call, uint32_t input, double otherwise) {

@@ -1,5 +1,5 @@
 #include "device/reference/reference_kernel.h"
-#include "graph/ops/convolution_geometry.h"
+#include "graph/ops/product/convolution_geometry.h"
 
 #include <math.h>
 

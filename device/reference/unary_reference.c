@@ -1,4 +1,5 @@
-// Functions of one number. In backward functions v is x or y, as graph/ops/unary_op.c says.
+// Functions of one number. In backward functions v is x or y, as graph/ops/elementwise/unary_op.c
+// says.
 
 #include <math.h>
 

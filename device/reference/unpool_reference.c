@@ -2,7 +2,7 @@
 
 #include "device/reference/reference_kernel.h"
 #include "device/reference/reference_position.h"
-#include "graph/ops/unpool_shape.h"
+#include "graph/ops/window/unpool_shape.h"
 
 // Where in the output element `k` of the operand is put.
 static pen_status unpool_place(const pen_reference_call *call, const pen_unpool_shape *shape,

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/markup_writer.h"
+#include "base/format/markup_writer.h"
 #include "base/text.h"
 
 #define SVG_LEGEND 24.0 // pixels, a row of it

@@ -12,8 +12,8 @@
 #include <stdbool.h>
 
 #include "base/arena.h"
-#include "base/file.h"
 #include "base/status.h"
+#include "base/system/file.h"
 
 typedef struct pen_external_file pen_external_file;
 typedef struct pen_external_files {

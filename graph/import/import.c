@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 
 #include "base/arena.h"
-#include "base/file.h"
+#include "base/system/file.h"
 #include "base/text.h"
 #include "graph/import/external_files.h"
 #include "graph/import/model_format.h"

@@ -24,7 +24,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/option.h"
+#include "base/option/option.h"
 #include "base/status.h"
 #include "graph/graph.h"
 #include "graph/passes/infer_shapes.h"

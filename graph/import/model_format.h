@@ -45,7 +45,7 @@ typedef struct pen_model_format {
 } pen_model_format;
 
 extern const pen_model_format pen_model_format_onnx;        // onnx_import.c
-extern const pen_model_format pen_model_format_layers;      // graph/layers/layer_import.c
+extern const pen_model_format pen_model_format_layers;      // graph/keras_layers/layer_import.c
 extern const pen_model_format pen_model_format_graphdef;    // tensorflow/graphdef_format.c
 extern const pen_model_format pen_model_format_saved_model; // tensorflow/saved_model.c
 extern const pen_model_format pen_model_format_keras;       // keras/keras_import.c

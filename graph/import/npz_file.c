@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "base/npy.h"
+#include "base/format/npy.h"
 #include "graph/import/zip_file.h"
 
 static pen_element_type npz_element(pen_npy_element element) {

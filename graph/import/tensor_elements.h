@@ -6,8 +6,8 @@
 #define PEN_GRAPH_IMPORT_TENSOR_ELEMENTS_H
 
 #include "base/arena.h"
+#include "base/format/protobuf_reader.h"
 #include "base/status.h"
-#include "graph/import/protobuf_reader.h"
 #include "graph/tensor_type.h"
 
 typedef struct pen_tensor_element {

@@ -6,9 +6,9 @@
 #include <string.h>
 #include <zip.h>
 
-#include "base/library.h"
 #include "base/limits.h"
 #include "base/memory.h"
+#include "base/system/library.h"
 
 #define ZIP_PACKING_LIMIT 1100 // deflate makes at most 1032 bytes of one
 #define ZIP_BYTES_MINIMUM 22   // of an archive: the record at its end

@@ -8,8 +8,8 @@
 
 #include <stdbool.h>
 
+#include "base/format/protobuf_reader.h"
 #include "graph/graph.h"
-#include "graph/import/protobuf_reader.h"
 
 #define PART_ATTRIBUTES_LIMIT 64u // of one node
 

@@ -1,8 +1,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/format/protobuf_writer.h"
 #include "base/name_map.h"
-#include "graph/import/protobuf_writer.h"
 #include "graph/op.h"
 #include "graph/wire/part_wire.h"
 

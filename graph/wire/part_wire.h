@@ -1,4 +1,4 @@
-// A part (graph/passes/cut_stages.h) as bytes, and back: what a worker is told to run.
+// A part (graph/passes/cut/cut_stages.h) as bytes, and back: what a worker is told to run.
 //
 // The bytes are protobuf messages, those of part.proto. They have the graph with types, layouts,
 // attributes, names and positions in the user's model, the lists, and which values are the ends of
@@ -10,7 +10,7 @@
 #ifndef PEN_GRAPH_WIRE_PART_WIRE_H
 #define PEN_GRAPH_WIRE_PART_WIRE_H
 
-#include "graph/passes/cut_stages.h"
+#include "graph/passes/cut/cut_stages.h"
 
 // Where a channel begins or ends in a part.
 typedef struct pen_part_end {

@@ -10,14 +10,14 @@
 
 #include "base/clock.h"
 #include "base/thread.h"
-#include "partition/bounds.h"
-#include "partition/large_search.h"
-#include "partition/linear_orders.h"
-#include "partition/memory_blame.h"
+#include "partition/bound/bounds.h"
+#include "partition/search/large_search.h"
+#include "partition/search/linear_orders.h"
+#include "partition/search/memory_blame.h"
 #include "partition/strategies/exhaustive.h"
-#include "partition/strategies/judged_portfolio.h"
 #include "partition/strategies/local_search.h"
 #include "partition/strategies/metis_strategy.h"
+#include "partition/strategies/objective_portfolio.h"
 #include "partition/strategies/strategies.h"
 
 #define AUTO_THREAD_LIMIT 16

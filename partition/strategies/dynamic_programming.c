@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "partition/starts.h"
+#include "partition/search/initial_placement.h"
 #include "partition/strategies/strategies.h"
 
 #define DYNAMIC_ORDER_COUNT 24

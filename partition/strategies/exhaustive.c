@@ -16,12 +16,12 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "partition/anneal.h"
-#include "partition/bounds.h"
-#include "partition/device_classes.h"
-#include "partition/latency.h"
-#include "partition/memory_blame.h"
-#include "partition/step_time.h"
+#include "partition/bound/bounds.h"
+#include "partition/objective/latency.h"
+#include "partition/objective/step_time.h"
+#include "partition/problem/device_classes.h"
+#include "partition/search/anneal.h"
+#include "partition/search/memory_blame.h"
 #include "partition/strategies/strategies.h"
 
 #define EXHAUSTIVE_GROUP_LIMIT 24

@@ -2,7 +2,7 @@
 #ifndef PEN_PARTITION_STRATEGIES_EXHAUSTIVE_H
 #define PEN_PARTITION_STRATEGIES_EXHAUSTIVE_H
 
-#include "partition/problem.h"
+#include "partition/problem/problem.h"
 
 typedef struct pen_exhaustive_options {
     uint64_t visit_limit; // partial placements to look at

@@ -10,11 +10,11 @@
 #include <math.h>
 #include <string.h>
 
-#include "partition/device_classes.h"
-#include "partition/line_fill.h"
-#include "partition/linear_orders.h"
-#include "partition/load_state.h"
-#include "partition/starts.h"
+#include "partition/objective/load_state.h"
+#include "partition/problem/device_classes.h"
+#include "partition/search/initial_placement.h"
+#include "partition/search/line_fill.h"
+#include "partition/search/linear_orders.h"
 #include "partition/strategies/strategies.h"
 
 // ---- earliest finish

@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "partition/large_search.h"
-#include "partition/memory_blame.h"
-#include "partition/spread.h"
-#include "partition/stand_in.h"
+#include "partition/search/large_search.h"
+#include "partition/search/memory_blame.h"
+#include "partition/search/reduced_problem.h"
+#include "partition/search/required_devices.h"
 #include "partition/strategies/exhaustive.h"
 
 // Whether load searches see another problem than this one.

@@ -11,10 +11,10 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "partition/judged_search.h"
-#include "partition/judged_starts.h"
-#include "partition/multilevel.h"
-#include "partition/starts.h"
+#include "partition/search/initial_placement.h"
+#include "partition/search/multilevel.h"
+#include "partition/search/objective_anneal.h"
+#include "partition/search/objective_starts.h"
 #include "partition/strategies/strategies.h"
 
 #define LOCAL_STEP_SECONDS 120e-9       // nominal time of a step: this,

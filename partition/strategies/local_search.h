@@ -4,7 +4,7 @@
 
 #include <stdatomic.h>
 
-#include "partition/starts.h"
+#include "partition/search/initial_placement.h"
 
 typedef struct pen_local_search_options {
     uint64_t seed;

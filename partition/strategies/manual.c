@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-#include "partition/fitting.h"
-#include "partition/linear_orders.h"
-#include "partition/starts.h"
+#include "partition/search/fitting.h"
+#include "partition/search/initial_placement.h"
+#include "partition/search/linear_orders.h"
 #include "partition/strategies/strategies.h"
 
 #define MANUAL_FITTING_VISITS 200000 // some milliseconds

@@ -15,11 +15,11 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "partition/anneal.h"
-#include "partition/large_refine.h"
-#include "partition/large_search.h"
-#include "partition/linear_orders.h"
-#include "partition/starts.h"
+#include "partition/search/anneal.h"
+#include "partition/search/initial_placement.h"
+#include "partition/search/large_refine.h"
+#include "partition/search/large_search.h"
+#include "partition/search/linear_orders.h"
 #include "partition/strategies/strategies.h"
 
 #define METIS_BYTES_SPREAD 1.25      // share of the bytes, over share of the work, at most

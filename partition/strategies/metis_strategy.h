@@ -3,7 +3,7 @@
 #ifndef PEN_PARTITION_STRATEGIES_METIS_STRATEGY_H
 #define PEN_PARTITION_STRATEGIES_METIS_STRATEGY_H
 
-#include "partition/problem.h"
+#include "partition/problem/problem.h"
 
 // One run with METIS's default options, parts sized by the speed and the memory of the devices.
 // Fills out_device_of_group [group_count]. METIS raises signals and reseeds rand: call it on the

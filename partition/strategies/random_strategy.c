@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/random.h"
-#include "partition/linear_orders.h"
-#include "partition/starts.h"
+#include "partition/search/initial_placement.h"
+#include "partition/search/linear_orders.h"
 #include "partition/strategies/strategies.h"
 
 static pen_status random_place(const pen_problem *problem, const pen_strategy_options *options,

@@ -1,8 +1,8 @@
 // Round robin, the other baseline: groups in turn on the devices; of a contiguous problem,
 // stretches of an order with equally many groups.
 
-#include "partition/linear_orders.h"
-#include "partition/starts.h"
+#include "partition/search/initial_placement.h"
+#include "partition/search/linear_orders.h"
 #include "partition/strategies/strategies.h"
 
 static pen_status round_robin_place(const pen_problem *problem, const pen_strategy_options *options,

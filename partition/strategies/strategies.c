@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "partition/bounds.h"
-#include "partition/fitting.h"
+#include "partition/bound/bounds.h"
+#include "partition/search/fitting.h"
 #include "partition/strategies/limited_place.h"
 
 // Each is pen_strategy_<name>, in a file of its own.

@@ -8,7 +8,7 @@
 #ifndef PEN_PARTITION_STRATEGIES_STRATEGIES_H
 #define PEN_PARTITION_STRATEGIES_STRATEGIES_H
 
-#include "partition/placement.h"
+#include "partition/objective/placement.h"
 
 typedef struct pen_strategy_options {
     uint64_t seed;
@@ -31,7 +31,7 @@ typedef struct pen_strategy {
     const char *name;    // as on the command line: "greedy"
     const char *summary; // one line of --help
     bool judges_all;     // searches by every objective itself; others see what stands in for step
-                         // time and traffic (partition/stand_in.h)
+                         // time and traffic (partition/search/reduced_problem.h)
     bool counts_devices; // keeps the bounds of devices used itself; all that judge do for these two
     bool tries_all_small; // of a small problem it may be given all placements to choose from
 

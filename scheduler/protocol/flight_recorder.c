@@ -8,9 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/build.h"
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/system/build.h"
 #include "scheduler/protocol/flight_dump.h"
 #include "scheduler/protocol/flight_wire.h"
 #include "scheduler/protocol/run_table_wire.h"

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "graph/import/protobuf_reader.h"
+#include "base/format/protobuf_reader.h"
 
 typedef enum message_type {
     MESSAGE_U32,

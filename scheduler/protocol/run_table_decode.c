@@ -1,4 +1,4 @@
-#include "graph/import/protobuf_reader.h"
+#include "base/format/protobuf_reader.h"
 #include "scheduler/protocol/run_table_wire.h"
 
 #define DECODE_NUMBERS 12u // fields of a message of numbers, and the unused 0

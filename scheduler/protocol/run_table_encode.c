@@ -1,7 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "graph/import/protobuf_writer.h"
+#include "base/format/protobuf_writer.h"
 #include "scheduler/protocol/run_table_wire.h"
 
 // Numbers that may be UINT32_MAX (none, the host) travel as one more than they are.

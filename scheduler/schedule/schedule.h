@@ -29,7 +29,7 @@
 #include "base/arena.h"
 #include "base/status.h"
 #include "graph/task.h"
-#include "partition/stage_graph.h"
+#include "partition/problem/stage_graph.h"
 
 typedef struct pen_schedule {
     uint32_t device_count;

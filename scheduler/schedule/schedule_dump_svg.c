@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/markup_writer.h"
+#include "base/format/markup_writer.h"
 #include "base/text.h"
 #include "scheduler/schedule/schedule_dump.h"
 

@@ -13,7 +13,7 @@
 
 #include "base/arena.h"
 #include "base/status.h"
-#include "partition/stage_graph.h"
+#include "partition/problem/stage_graph.h"
 
 #define PEN_LINK_NONE UINT32_MAX // source and target are on one device
 

@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/failpoint.h"
 #include "base/log.h"
 #include "base/name_map.h"
 #include "base/planted.h"
+#include "base/system/failpoint.h"
 #include "scheduler/store/commit_record.h"
 #include "scheduler/store/shard.h"
 

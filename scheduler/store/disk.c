@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/failpoint.h"
 #include "base/memory.h"
+#include "base/system/failpoint.h"
 
 #define DISK_FILE_MODE 0666
 #define DISK_FOLDER_MODE 0777

@@ -2,8 +2,8 @@
 
 #include <string.h>
 
+#include "base/format/json_writer.h"
 #include "base/integer.h"
-#include "base/json_writer.h"
 
 static const char *const header_names[PEN_ELEMENT_TYPE_COUNT] = {
     [PEN_ELEMENT_UNKNOWN] = "", [PEN_FLOAT32] = "F32", [PEN_FLOAT64] = "F64", [PEN_FLOAT16] = "F16",

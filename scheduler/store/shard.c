@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/failpoint.h"
 #include "base/integer.h"
 #include "base/memory.h"
 #include "base/name_map.h"
 #include "base/planted.h"
+#include "base/system/failpoint.h"
 #include "base/text.h"
 #include "scheduler/store/safetensors_header.h"
 

@@ -6,8 +6,8 @@
 #include <openssl/x509.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/log.h"
+#include "base/system/file.h"
 
 #define PEM_FILE_BYTES_LIMIT (1u << 20)
 

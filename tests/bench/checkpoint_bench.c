@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "scheduler/runtime/snapshot.h"
+#include "scheduler/runtime/executor/snapshot.h"
 
 #define ROUNDS 9
 #define TENSOR_COUNT 16

@@ -11,7 +11,7 @@
 #include <sys/resource.h>
 
 #include "base/clock.h"
-#include "partition/bounds.h"
+#include "partition/bound/bounds.h"
 #include "partition/strategies/metis_strategy.h"
 #include "partition/strategies/strategies.h"
 #include "tests/support/giant_graph.h"

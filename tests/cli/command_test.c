@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "base/system/file.h"
 
 #define COMMAND_BYTES_LIMIT (1u << 20)
 

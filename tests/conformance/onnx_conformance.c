@@ -23,12 +23,12 @@
 #include <unistd.h>
 
 #include "base/arena.h"
-#include "base/file.h"
+#include "base/system/file.h"
 #include "device/reference/reference_evaluate.h"
 #include "graph/graph.h"
 #include "graph/import/import.h"
-#include "graph/import/onnx_export.h"
-#include "graph/import/onnx_tensor.h"
+#include "graph/import/onnx/onnx_export.h"
+#include "graph/import/onnx/onnx_tensor.h"
 #include "graph/passes/infer_shapes.h"
 #include "tests/support/run_graph.h"
 

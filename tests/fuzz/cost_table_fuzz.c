@@ -2,7 +2,7 @@
 // message, and a table that was read is written as a text that reads back to the same text.
 #include <string.h>
 
-#include "partition/cost_table.h"
+#include "partition/costs/cost_table.h"
 #include "tests/fuzz/fuzz.h"
 
 static void write_and_read(const pen_cost_table *table, pen_arena *arena) {

@@ -1,7 +1,7 @@
 // Fuzzes the reader of tables. The first byte chooses the options.
 #include <math.h>
 
-#include "scheduler/training/csv_reader.h"
+#include "scheduler/data/csv_reader.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

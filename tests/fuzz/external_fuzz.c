@@ -1,7 +1,7 @@
 // Fuzzes the reader of a model's tensors, with their contents in other files: any bytes give a
 // tensor whose contents can be read, or an error with a message. The model is in tests/fuzz/folder,
 // where weights.bin has 256 bytes.
-#include "graph/import/onnx_tensor.h"
+#include "graph/import/onnx/onnx_tensor.h"
 #include "tests/fuzz/fuzz.h"
 
 #define FUZZ_FOLDER "tests/fuzz/folder"

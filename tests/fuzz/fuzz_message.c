@@ -1,8 +1,8 @@
 // Changes of protobuf messages for fuzzers: what fuzz.h says of fuzz_change_message.
 #include <string.h>
 
+#include "base/format/protobuf_reader.h"
 #include "base/random.h"
-#include "graph/import/protobuf_reader.h"
 #include "tests/fuzz/fuzz.h"
 
 #define MESSAGE_DEPTH_LIMIT 12

@@ -1,6 +1,6 @@
 // Fuzzes the reader of IDX files, plain and compressed, down to the elements.
 #include "base/memory.h"
-#include "scheduler/training/idx_dataset.h"
+#include "scheduler/data/idx_dataset.h"
 #include "tests/fuzz/fuzz.h"
 
 #define FUZZ_ELEMENTS_LIMIT 65536

@@ -1,6 +1,6 @@
 // Fuzzes the reader of pictures: measured, decoded and resized.
-#include "scheduler/training/image_decode.h"
-#include "scheduler/training/image_resize.h"
+#include "scheduler/data/image_decode.h"
+#include "scheduler/data/image_resize.h"
 #include "tests/fuzz/fuzz.h"
 
 #define FUZZ_PIXELS_LIMIT (1u << 18) // larger pictures are slow, and no different

@@ -4,7 +4,7 @@
 // place, 0: by name), and the stream of the HDF5 file that has the weights (hdf5_stream.h).
 #include <string.h>
 
-#include "base/json_reader.h"
+#include "base/format/json_reader.h"
 #include "graph/import/keras/keras_build.h"
 #include "graph/import/keras/keras_options.h"
 #include "graph/import/keras/keras_weights.h"

@@ -1,5 +1,5 @@
 // Fuzzes the reader of .npy headers.
-#include "base/npy.h"
+#include "base/format/npy.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -2,7 +2,7 @@
 // that were read are written as they were.
 #include <string.h>
 
-#include "scheduler/runtime/run_wire.h"
+#include "scheduler/runtime/run/run_wire.h"
 #include "tests/fuzz/fuzz.h"
 
 static void read_rounds(const uint8_t *data, size_t size) {

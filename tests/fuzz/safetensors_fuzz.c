@@ -1,6 +1,6 @@
 // Fuzzes the reader of safetensors files: any bytes give tensors that lie in them, each found by
 // its name, or an error with a message.
-#include "scheduler/training/safetensors.h"
+#include "scheduler/store/safetensors.h"
 #include "tests/fuzz/fuzz.h"
 
 static void use_tensors(const pen_safetensors *file, const uint8_t *data, size_t size) {

@@ -1,7 +1,7 @@
 // Fuzzes the readers of texts and of files of tokens: the first byte says which, and of what
 // element, the rest is the file.
 #include "base/memory.h"
-#include "scheduler/training/token_source.h"
+#include "scheduler/data/token_source.h"
 #include "tests/fuzz/fuzz.h"
 
 #define FUZZ_TOKENS_LIMIT 4096

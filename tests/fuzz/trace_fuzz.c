@@ -2,9 +2,9 @@
 // read must go through all that is worked out from traces, and be written again.
 #include <string.h>
 
-#include "scheduler/training/trace_file.h"
-#include "scheduler/training/trace_levels.h"
-#include "scheduler/training/trace_summary.h"
+#include "scheduler/trace/trace_file.h"
+#include "scheduler/trace/trace_levels.h"
+#include "scheduler/trace/trace_summary.h"
 #include "tests/fuzz/fuzz.h"
 
 static void use_trace(const pen_trace *trace, pen_arena *arena) {

@@ -3,8 +3,8 @@
 // problem that every check accepts, and be placed.
 #include <string.h>
 
+#include "partition/problem/workload.h"
 #include "partition/strategies/strategies.h"
-#include "partition/workload.h"
 #include "tests/fuzz/fuzz.h"
 
 static void place_all(pen_workload *workload, pen_objective objective, bool is_contiguous,

@@ -1,8 +1,8 @@
 // Fuzzes the readers of jobs and clusters, and with them the YAML reader, the option tables,
 // quantities, patterns and ranges of names: any bytes give a job, or a cluster, or an error with a
 // message, and nothing else. Opens no file.
-#include "partition/cluster.h"
-#include "scheduler/job.h"
+#include "partition/costs/cluster.h"
+#include "scheduler/job/job.h"
 #include "tests/fuzz/fuzz.h"
 
 #define FUZZ_DEVICE_LIMIT 64

@@ -2,7 +2,7 @@
 
 #include "graph/layers.h"
 
-#include "base/file.h"
+#include "base/system/file.h"
 #include "graph/import/import.h"
 #include "tests/support/check.h"
 #include "tests/support/scratch.h"

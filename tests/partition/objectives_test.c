@@ -3,7 +3,7 @@
 // tries ten times as many.
 #include <math.h>
 
-#include "partition/bounds.h"
+#include "partition/bound/bounds.h"
 #include "partition/strategies/strategies.h"
 #include "scheduler/schedule/schedule_step_time.h"
 #include "tests/support/check.h"

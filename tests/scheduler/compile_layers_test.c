@@ -1,7 +1,7 @@
 // What PyTorch exports in several nodes arrives in a program as one.
 #include <string.h>
 
-#include "scheduler/compile.h"
+#include "scheduler/compile/compile.h"
 #include "tests/support/check.h"
 
 static uint32_t count_ops(const pen_program *program, const char *op) {

@@ -3,10 +3,10 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "base/file.h"
-#include "base/npy.h"
+#include "base/format/npy.h"
+#include "base/system/file.h"
 #include "graph/import/import.h"
-#include "scheduler/model_export.h"
+#include "scheduler/checkpoint/model_export.h"
 #include "tests/support/check.h"
 #include "tests/support/scratch.h"
 #include "tests/support/training.h"

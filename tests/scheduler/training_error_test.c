@@ -1,7 +1,7 @@
 // What is wrong with a job, its model or its data is said clearly, and no refused allocation does
 // more than end the training.
 #include "base/memory.h"
-#include "scheduler/train.h"
+#include "scheduler/train/train.h"
 #include "tests/support/check.h"
 #include "tests/support/tiny_model.h"
 #include "tests/support/training.h"

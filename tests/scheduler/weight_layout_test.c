@@ -3,9 +3,9 @@
 
 #include <unistd.h>
 
-#include "graph/layers/layer.h"
-#include "scheduler/training/safetensors.h"
-#include "scheduler/weight_file.h"
+#include "graph/keras_layers/layer.h"
+#include "scheduler/compile/weight_file.h"
+#include "scheduler/store/safetensors.h"
 #include "tests/support/check.h"
 #include "tests/support/scratch.h"
 

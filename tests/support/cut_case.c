@@ -1,6 +1,6 @@
 #include "tests/support/cut_case.h"
 
-#include "partition/node_homes.h"
+#include "graph/analysis/forward_owner.h"
 #include "tests/support/check.h"
 
 static const pen_node *case_node(const cut_case *c, uint32_t n) {

@@ -1,9 +1,9 @@
 #include "tests/support/generation_case.h"
 
 #include "base/checksum.h"
-#include "scheduler/job_runner.h"
-#include "scheduler/pipeline_state.h"
-#include "scheduler/train.h"
+#include "scheduler/engine/job_runner.h"
+#include "scheduler/engine/pipeline_state.h"
+#include "scheduler/train/train.h"
 #include "tests/support/check.h"
 #include "tests/support/scratch.h"
 #include "tests/support/tiny_model.h"

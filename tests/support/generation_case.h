@@ -3,8 +3,8 @@
 #ifndef PEN_TESTS_SUPPORT_GENERATION_CASE_H
 #define PEN_TESTS_SUPPORT_GENERATION_CASE_H
 
-#include "scheduler/runtime/coordinator.h"
-#include "scheduler/runtime/worker.h"
+#include "scheduler/runtime/coordinator/coordinator.h"
+#include "scheduler/runtime/worker/worker.h"
 
 #define GENERATION_WORKERS 3
 #define GENERATION_ROUNDS 6

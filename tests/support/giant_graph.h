@@ -8,7 +8,7 @@
 #ifndef PEN_TESTS_SUPPORT_GIANT_GRAPH_H
 #define PEN_TESTS_SUPPORT_GIANT_GRAPH_H
 
-#include "partition/problem.h"
+#include "partition/problem/problem.h"
 
 typedef enum giant_graph_kind {
     GIANT_TRANSFORMER, // attention by heads, here and there experts instead of one feed-forward

@@ -2,7 +2,7 @@
 
 #include "tests/support/check.h"
 
-#include "base/file.h"
+#include "base/system/file.h"
 
 #define GOLDEN_BYTES_LIMIT (16u << 20)
 

@@ -5,7 +5,7 @@
 #include "base/memory.h"
 #include "device/device.h"
 #include "graph/op.h"
-#include "scheduler/runtime/executor.h"
+#include "scheduler/runtime/executor/executor.h"
 
 static pen_status layout_choose_wished(void *context, const pen_graph *graph, pen_node_id id,
                                        pen_layout *inputs, pen_layout *outputs) {

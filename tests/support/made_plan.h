@@ -2,7 +2,7 @@
 #ifndef PEN_TESTS_SUPPORT_MADE_PLAN_H
 #define PEN_TESTS_SUPPORT_MADE_PLAN_H
 
-#include "partition/plan.h"
+#include "partition/plan/plan.h"
 #include "scheduler/schedule/schedule_simulate.h"
 
 typedef struct made_plan {

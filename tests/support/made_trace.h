@@ -2,7 +2,7 @@
 #ifndef PEN_TESTS_SUPPORT_MADE_TRACE_H
 #define PEN_TESTS_SUPPORT_MADE_TRACE_H
 
-#include "scheduler/training/trace.h"
+#include "scheduler/trace/trace.h"
 
 // Two devices 'a' and 'b' of two workers, with a stage each, that run `step_count` steps of two
 // microbatches as GPipe does. A forward task takes 1 s, a backward task 2 s, an update 0.5 s, a

@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "base/random.h"
-#include "graph/passes/build_gradients.h"
+#include "graph/passes/gradient/build_gradients.h"
 
 pen_tensor_type op_type(pen_element_type element, uint32_t rank, ...) {
     pen_tensor_type type = {.element = element, .shape = {.rank = rank}};

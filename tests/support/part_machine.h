@@ -5,7 +5,7 @@
 #define PEN_TESTS_SUPPORT_PART_MACHINE_H
 
 #include "device/reference/reference_kernel.h"
-#include "graph/passes/cut_stages.h"
+#include "graph/passes/cut/cut_stages.h"
 #include "tests/support/random_case.h"
 
 typedef struct machine {

@@ -3,7 +3,7 @@
 #define PEN_TESTS_SUPPORT_PLACEMENT_GENERATOR_H
 
 #include "base/arena.h"
-#include "partition/problem.h"
+#include "partition/problem/problem.h"
 
 typedef struct placement_wish {
     uint32_t node_count_most;   // at least 1

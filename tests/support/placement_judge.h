@@ -1,10 +1,10 @@
-// A second opinion on placements, from the definitions in partition/problem.h and latency.h alone:
-// slow, and sharing no code with the product.
+// A second opinion on placements, from the definitions in partition/problem/problem.h and latency.h
+// alone: slow, and sharing no code with the product.
 #ifndef PEN_TESTS_SUPPORT_PLACEMENT_JUDGE_H
 #define PEN_TESTS_SUPPORT_PLACEMENT_JUDGE_H
 
 #include "base/arena.h"
-#include "partition/problem.h"
+#include "partition/problem/problem.h"
 
 // What is wrong with a placement of all nodes, or NULL.
 const char *placement_judge_fault(const pen_problem_given *given, const uint32_t *device_of_node);

@@ -2,7 +2,7 @@
 #ifndef PEN_TESTS_SUPPORT_PLANNED_H
 #define PEN_TESTS_SUPPORT_PLANNED_H
 
-#include "scheduler/plan_job.h"
+#include "scheduler/plan/plan_job.h"
 
 extern const char *const planned_models[]; // names in tests/reference, ended by NULL
 

@@ -4,8 +4,8 @@
 #define PEN_TESTS_SUPPORT_RANDOM_GRAPH_H
 
 #include "graph/graph.h"
-#include "graph/passes/build_gradients.h"
-#include "graph/passes/build_updates.h"
+#include "graph/passes/gradient/build_gradients.h"
+#include "graph/passes/gradient/build_updates.h"
 #include "tests/support/check.h"
 
 #define RANDOM_GRAPH_PARAMETERS 4

@@ -2,8 +2,8 @@
 
 #include <unistd.h>
 
-#include "base/file.h"
-#include "base/npy.h"
+#include "base/format/npy.h"
+#include "base/system/file.h"
 #include "tests/support/check.h"
 
 #define REFERENCE_LINES_LIMIT 512

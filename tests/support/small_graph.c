@@ -2,8 +2,8 @@
 
 #include "base/random.h"
 #include "graph/op.h"
-#include "graph/passes/build_gradients.h"
-#include "graph/passes/build_updates.h"
+#include "graph/passes/gradient/build_gradients.h"
+#include "graph/passes/gradient/build_updates.h"
 #include "tests/support/check.h"
 
 static pen_value_id small_add(pen_graph *graph, const char *name, pen_value_kind kind, int64_t rows,

@@ -3,7 +3,7 @@
 #define PEN_TESTS_SUPPORT_STAGE_CHAIN_H
 
 #include "base/arena.h"
-#include "partition/stage_graph.h"
+#include "partition/problem/stage_graph.h"
 
 // A chain of equal stages, each on a device of its own. A transfer takes `transfer_seconds` each
 // way. Stages have 100 fixed bytes, 10 of workspace and 100 for each microbatch; devices no limit.

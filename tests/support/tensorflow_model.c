@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/file.h"
-#include "base/npy.h"
+#include "base/format/npy.h"
+#include "base/system/file.h"
 #include "device/reference/reference_evaluate.h"
 #include "graph/passes/infer_shapes.h"
 #include "tests/support/check.h"

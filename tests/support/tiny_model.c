@@ -1,8 +1,8 @@
 #include "tests/support/tiny_model.h"
 
-#include "base/npy.h"
+#include "base/format/npy.h"
 #include "base/random.h"
-#include "graph/import/onnx_export.h"
+#include "graph/import/onnx/onnx_export.h"
 #include "graph/op.h"
 #include "tests/support/check.h"
 #include "tests/support/random_graph.h"

@@ -2,7 +2,7 @@
 #ifndef PEN_TESTS_SUPPORT_TRAINING_H
 #define PEN_TESTS_SUPPORT_TRAINING_H
 
-#include "scheduler/train.h"
+#include "scheduler/train/train.h"
 
 // A job from YAML text, printf-like; paths are relative to the top of the source tree. Fails the
 // test on error.

@@ -1,6 +1,7 @@
 // A block of rows of an attention: its scores, probabilities, and what is left of these by a
 // dropout, as the forward and the backward kernel make them. The scores of a block lie in the
-// workspace, and never more of them. The formulas are at the top of graph/ops/attention_op.c.
+// workspace, and never more of them. The formulas are at the top of
+// graph/ops/product/attention_op.c.
 #ifndef PEN_DEVICE_CPU_KERNELS_ATTENTION_BLOCK_H
 #define PEN_DEVICE_CPU_KERNELS_ATTENTION_BLOCK_H
 
@@ -13,8 +14,8 @@
 #include "device/cpu/cpu_kernel.h"
 #include "device/cpu/kernels/class_line.h"
 #include "device/cpu/kernels/random_lines.h"
-#include "device/cpu/onednn_gemm.h"
-#include "graph/ops/attention_geometry.h"
+#include "device/cpu/onednn/onednn_gemm.h"
+#include "graph/ops/product/attention_geometry.h"
 
 #define ATTENTION_BLOCK_ROWS 64
 // Of scores in a block, where its rows are long.

@@ -1,5 +1,5 @@
 // The gradient of a convolution's bias: the sum of each channel of dy, plain or blocked. (The
-// convolutions themselves are device/cpu/onednn_convolution.c.)
+// convolutions themselves are device/cpu/onednn/onednn_convolution.c.)
 //
 // What one sample has of a channel, or of a block of channels, is contiguous; rows of 16 floats are
 // summed lane by lane in pieces, and pieces, samples and lanes are joined in fixed order, in

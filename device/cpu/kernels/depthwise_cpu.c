@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "device/cpu/cpu_kernel.h"
-#include "graph/ops/convolution_geometry.h"
+#include "graph/ops/product/convolution_geometry.h"
 
 #define DEPTHWISE_LANES 16
 #define DEPTHWISE_KERNEL 64 // weights of a channel, at most

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "device/cpu/cpu_kernel.h"
-#include "graph/ops/layer_norm_geometry.h"
+#include "graph/ops/reduction/layer_norm_geometry.h"
 
 #define LAYER_NORM_TEAM_ELEMENTS 16384
 #define LAYER_NORM_BLOCK 4096 // elements of a row summed in float32

@@ -7,8 +7,8 @@
 #include "device/cpu/cpu_kernel.h"
 #include "device/cpu/gemm.h"
 #include "device/cpu/kernels/gemm_rows.h"
-#include "device/cpu/onednn_gemm.h"
-#include "graph/ops/matmul_geometry.h"
+#include "device/cpu/onednn/onednn_gemm.h"
+#include "graph/ops/product/matmul_geometry.h"
 
 #include <limits.h>
 #include <omp.h>

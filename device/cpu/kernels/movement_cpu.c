@@ -1,7 +1,7 @@
 // Ops that only move elements: each is a few strided copies, worked out when prepared.
 #include "device/cpu/cpu_kernel.h"
 #include "device/cpu/kernels/strided_copy.h"
-#include "graph/ops/slice_range.h"
+#include "graph/ops/movement/slice_range.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 // Updates of parameters in one pass over memory. The formulas are at the top of
-// graph/ops/optimizer_op.c.
+// graph/ops/training/optimizer_op.c.
 #include "device/cpu/cpu_kernel.h"
-#include "graph/ops/optimizer_op.h"
+#include "graph/ops/training/optimizer_op.h"
 
 #include <math.h>
 #include <omp.h>
@@ -39,7 +39,7 @@ struct optimizer_state {
     int64_t row_count, row_length, index_count;
 };
 
-// What one run works with. Letters as in graph/ops/optimizer_op.c.
+// What one run works with. Letters as in graph/ops/training/optimizer_op.c.
 struct optimizer_step {
     optimizer_span_fn span;
     const float *p, *m, *v; // SGD: v the velocity, NULL without momentum

@@ -11,7 +11,7 @@
 #include "base/integer.h"
 #include "device/cpu/cpu_kernel.h"
 #include "device/cpu/cpu_layout.h"
-#include "graph/ops/convolution_geometry.h"
+#include "graph/ops/product/convolution_geometry.h"
 
 #define POOL_LANES_MOST 16
 // Below this many elements a pool is not worth a team.

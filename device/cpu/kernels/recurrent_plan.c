@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "device/cpu/kernels/packed_panels.h"
-#include "device/cpu/onednn_gemm.h"
+#include "device/cpu/onednn/onednn_gemm.h"
 
 #define RECURRENT_TEAM_FLOPS 1000000 // of a step
 

@@ -21,7 +21,7 @@
 #include "base/status.h"
 #include "device/cpu/cpu_kernel.h"
 #include "device/cpu/gemm.h"
-#include "graph/ops/recurrent_geometry.h"
+#include "graph/ops/product/recurrent_geometry.h"
 
 typedef struct recurrent_plan {
     pen_recurrent_geometry g;

@@ -9,7 +9,7 @@
 #include "device/cpu/cpu_kernel.h"
 #include "device/cpu/kernels/map_entry.h"
 #include "device/cpu/kernels/vector_math.h"
-#include "graph/ops/reduction_axes.h"
+#include "graph/ops/reduction/reduction_axes.h"
 
 #define REDUCTION_TEAM_ELEMENTS 32768
 #define REDUCTION_COLUMNS 256 // kept elements of a task

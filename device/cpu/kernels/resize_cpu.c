@@ -3,7 +3,7 @@
 // Planes are shared out among the team in fixed pieces, and each is worked on by one thread, in
 // order: the numbers do not depend on the team.
 #include "device/cpu/cpu_kernel.h"
-#include "graph/ops/resize_geometry.h"
+#include "graph/ops/window/resize_geometry.h"
 
 #include <string.h>
 

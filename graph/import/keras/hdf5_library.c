@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <stdio.h>
 
-#include "base/library.h"
+#include "base/system/library.h"
 #include "graph/import/keras/hdf5_version.h"
 
 // The numbers in the names of libraries are those of their interfaces: 103 of 1.10, 200 of 1.12,

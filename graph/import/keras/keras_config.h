@@ -15,7 +15,7 @@
 
 #include "base/arena.h"
 #include "base/status.h"
-#include "graph/layers/layer.h"
+#include "graph/keras_layers/layer.h"
 
 // A result of a call of a layer.
 typedef struct pen_keras_reference {

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "base/json_reader.h"
+#include "base/format/json_reader.h"
 #include "graph/import/keras/hdf5_file.h"
 #include "graph/import/keras/keras_build.h"
 #include "graph/import/keras/keras_compiled.h"

@@ -5,7 +5,7 @@
 
 #include "base/limits.h"
 #include "base/text.h"
-#include "graph/layers/layer_json.h"
+#include "graph/keras_layers/layer_json.h"
 
 #define OPTIONS_PROBLEMS_SHOWN 20
 

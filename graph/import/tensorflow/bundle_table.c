@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/checksum.h"
+#include "base/format/protobuf_reader.h"
 #include "base/limits.h"
-#include "graph/import/protobuf_reader.h"
 #include "graph/import/tensorflow/graphdef_tensor.h"
 
 // The file: blocks; an index of them, itself a block; a footer of two handles and a magic number.

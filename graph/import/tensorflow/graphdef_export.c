@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/file.h"
+#include "base/format/protobuf_writer.h"
 #include "base/limits.h"
-#include "graph/import/protobuf_writer.h"
+#include "base/system/file.h"
 #include "graph/import/tensorflow/graphdef_body.h"
 #include "graph/import/tensorflow/graphdef_coverage.h"
 #include "graph/import/tensorflow/graphdef_import.h"

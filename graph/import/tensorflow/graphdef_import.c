@@ -7,7 +7,7 @@
 #include "graph/import/tensorflow/graphdef_coverage.h"
 #include "graph/import/tensorflow/graphdef_frames.h"
 #include "graph/import/tensorflow/graphdef_importer.h"
-#include "graph/import/tensorflow/graphdef_norm.h"
+#include "graph/import/tensorflow/ops/graphdef_norm.h"
 #include "graph/op.h"
 
 // ---- preparations

@@ -12,8 +12,8 @@
 #include <stdint.h>
 
 #include "base/arena.h"
+#include "base/format/protobuf_reader.h"
 #include "base/status.h"
-#include "graph/import/protobuf_reader.h"
 #include "graph/tensor_type.h"
 
 typedef enum pen_graphdef_kind {

@@ -11,8 +11,8 @@
 #include <stdint.h>
 
 #include "base/arena.h"
+#include "base/format/protobuf_reader.h"
 #include "base/status.h"
-#include "graph/import/protobuf_reader.h"
 #include "graph/tensor_type.h"
 
 #define PEN_GRAPHDEF_STRING 7 // data types that are no element types of ours

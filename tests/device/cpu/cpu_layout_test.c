@@ -1,6 +1,6 @@
 #include "device/cpu/cpu_layout.h"
 
-#include "device/cpu/onednn_layout.h"
+#include "device/cpu/onednn/onednn_layout.h"
 #include "tests/support/layout_check.h"
 #include "tests/support/random_case.h"
 

@@ -5,8 +5,8 @@
 #include "base/memory.h"
 #include "device/cpu/blas.h"
 #include "device/cpu/cpu_kernel_list.h"
-#include "device/cpu/onednn.h"
-#include "device/cpu/onednn_gemm.h"
+#include "device/cpu/onednn/onednn.h"
+#include "device/cpu/onednn/onednn_gemm.h"
 #include "tests/support/device_check.h"
 #include "tests/support/random_case.h"
 

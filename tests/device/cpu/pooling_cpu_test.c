@@ -1,6 +1,6 @@
 #include <math.h>
 
-#include "graph/ops/convolution_geometry.h"
+#include "graph/ops/product/convolution_geometry.h"
 #include "tests/support/device_check.h"
 #include "tests/support/layout_check.h"
 #include "tests/support/random_case.h"

@@ -1,6 +1,6 @@
 #include <math.h>
 
-#include "graph/ops/recurrent_geometry.h"
+#include "graph/ops/product/recurrent_geometry.h"
 #include "tests/support/device_check.h"
 #include "tests/support/random_case.h"
 

@@ -3,9 +3,9 @@
 
 #include <math.h>
 
-#include "base/file.h"
+#include "base/system/file.h"
 #include "graph/import/import.h"
-#include "graph/import/onnx_export.h"
+#include "graph/import/onnx/onnx_export.h"
 #include "graph/import/tensorflow/graphdef_export.h"
 #include "graph/op.h"
 #include "tests/support/check.h"

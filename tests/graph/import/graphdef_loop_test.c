@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "base/file.h"
+#include "base/system/file.h"
 #include "device/reference/reference_evaluate.h"
 #include "graph/import/tensorflow/graphdef_export.h"
 #include "graph/op.h"

@@ -6,7 +6,7 @@
 
 #include "base/limits.h"
 #include "graph/import/import.h"
-#include "graph/import/onnx_tensor.h"
+#include "graph/import/onnx/onnx_tensor.h"
 #include "tests/support/check.h"
 #include "tests/support/scratch.h"
 

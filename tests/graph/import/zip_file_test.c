@@ -2,7 +2,7 @@
 
 #include "graph/import/zip_file.h"
 
-#include "base/file.h"
+#include "base/system/file.h"
 #include "tests/support/check.h"
 
 #define STORED "tests/reference/keras/sequential_cnn.keras"

@@ -4,8 +4,8 @@
 #include <stdio.h>
 
 #include "graph/op.h"
-#include "graph/passes/build_gradients.h"
-#include "graph/passes/fuse_attention.h"
+#include "graph/passes/fuse/fuse_attention.h"
+#include "graph/passes/gradient/build_gradients.h"
 #include "tests/support/check.h"
 #include "tests/support/kept_arena.h"
 #include "tests/support/op_check.h"

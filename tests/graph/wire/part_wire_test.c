@@ -1,6 +1,6 @@
 #include "graph/wire/part_wire.h"
 
-#include "graph/import/protobuf_writer.h"
+#include "base/format/protobuf_writer.h"
 #include "graph/op.h"
 #include "tests/support/check.h"
 #include "tests/support/cut_case.h"

@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-#include "partition/bounds.h"
+#include "partition/bound/bounds.h"
 #include "tests/support/check.h"
 #include "tests/support/placement_generator.h"
 #include "tests/support/placement_judge.h"

@@ -7,8 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/build.h"
-#include "base/file.h"
+#include "base/system/build.h"
+#include "base/system/file.h"
 #include "scheduler/protocol/flight_dump.h"
 #include "tests/support/check.h"
 #include "tests/support/random_run_table.h"

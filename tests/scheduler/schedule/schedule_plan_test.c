@@ -1,7 +1,7 @@
 // The schedule of a plan that was read is the one that was planned with.
-#include "base/yaml_writer.h"
-#include "partition/plan_file.h"
-#include "scheduler/plan_schedule.h"
+#include "base/format/yaml_writer.h"
+#include "partition/plan/plan_file.h"
+#include "scheduler/plan/plan_schedule.h"
 #include "scheduler/schedule/auto_schedule.h"
 #include "scheduler/schedule/schedule_check.h"
 #include "tests/support/check.h"

@@ -3,7 +3,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "scheduler/store/commit_record.h"
-#include "scheduler/training/safetensors.h"
+#include "scheduler/store/safetensors.h"
 #include "tests/support/check.h"
 #include "tests/support/failing_disk.h"
 #include "tests/support/scratch.h"

@@ -7,7 +7,7 @@
 #include <pthread.h>
 #include <sys/wait.h>
 
-#include "base/file.h"
+#include "base/system/file.h"
 #include "tests/support/check.h"
 
 #define NESTED "tests/reference/keras/nested.h5"

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "base/file.h"
+#include "base/system/file.h"
 #include "device/reference/reference_evaluate.h"
 #include "graph/import/import.h"
 #include "graph/import/npz_file.h"

@@ -1,9 +1,0 @@
-#include "base/build.h"
-
-#ifndef PEN_BUILD // the Makefile says
-#define PEN_BUILD "0"
-#endif
-
-const char *pen_build_name(void) {
-    return PEN_VERSION "+" PEN_BUILD;
-}

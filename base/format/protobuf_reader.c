@@ -1,0 +1,232 @@
+#include "base/format/protobuf_reader.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/limits.h"
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are read as they lie");
+
+#define PROTOBUF_FIELD_NUMBER_LIMIT (1u << 29)
+
+pen_status pen_protobuf_error_at(const char *file, int line, const pen_protobuf_reader *reader,
+                                 const char *format, ...) {
+    char text[512];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    return pen_error_at(file, line, PEN_CORRUPT, "at byte %zu: %s",
+                        (size_t)(reader->cursor - reader->origin), text);
+}
+
+void pen_protobuf_init(pen_protobuf_reader *reader, const void *bytes, size_t length) {
+    static const uint8_t nothing[1];
+    const uint8_t *first = bytes != NULL ? bytes : nothing; // a field left out has no address
+    *reader = (pen_protobuf_reader){.origin = first, .cursor = first, .end = first + length};
+}
+
+static size_t protobuf_left(const pen_protobuf_reader *reader) {
+    return (size_t)(reader->end - reader->cursor);
+}
+
+static pen_status protobuf_varint(pen_protobuf_reader *reader, uint64_t *out_integer) {
+    uint64_t integer = 0;
+    for (unsigned shift = 0; shift < 70; shift += 7) {
+        if (reader->cursor == reader->end) {
+            return pen_protobuf_error(reader, "the data ends inside a number");
+        }
+        const uint8_t byte = *reader->cursor++;
+        if (shift == 63 && byte > 1) return pen_protobuf_error(reader, "a number is over 64 bits");
+        integer |= (uint64_t)(byte & 0x7f) << shift;
+        if ((byte & 0x80) == 0) {
+            *out_integer = integer;
+            return PEN_OK;
+        }
+    }
+    return pen_protobuf_error(reader, "a number is over ten bytes long");
+}
+
+static pen_status protobuf_fixed(pen_protobuf_reader *reader, size_t bytes, uint64_t *out_integer) {
+    if (protobuf_left(reader) < bytes) {
+        return pen_protobuf_error(reader, "a number of %zu bytes, but only %zu are left", bytes,
+                                  protobuf_left(reader));
+    }
+    *out_integer = 0;
+    memcpy(out_integer, reader->cursor, bytes);
+    reader->cursor += bytes;
+    return PEN_OK;
+}
+
+static pen_status protobuf_span(pen_protobuf_reader *reader, pen_protobuf_field *field) {
+    uint64_t length;
+    PEN_TRY(protobuf_varint(reader, &length));
+    if (length > protobuf_left(reader)) {
+        return pen_protobuf_error(reader, "field %u has %llu bytes, but only %zu are left",
+                                  field->number, (unsigned long long)length, protobuf_left(reader));
+    }
+    field->bytes = reader->cursor;
+    field->length = (size_t)length;
+    reader->cursor += length;
+    return PEN_OK;
+}
+
+pen_status pen_protobuf_next(pen_protobuf_reader *reader, pen_protobuf_field *out_field) {
+    *out_field = (pen_protobuf_field){0};
+    if (reader->cursor == reader->end) return PEN_OK;
+    uint64_t key;
+    PEN_TRY(protobuf_varint(reader, &key));
+    if (key >> 3 == 0 || key >> 3 >= PROTOBUF_FIELD_NUMBER_LIMIT) {
+        return pen_protobuf_error(reader, "field number %llu is not possible",
+                                  (unsigned long long)(key >> 3));
+    }
+    pen_protobuf_field field = {.number = (uint32_t)(key >> 3)};
+    const unsigned wire = key & 7;
+    if (wire == PEN_PROTOBUF_VARINT) {
+        field.wire = PEN_PROTOBUF_VARINT;
+        PEN_TRY(protobuf_varint(reader, &field.integer));
+    } else if (wire == PEN_PROTOBUF_FIXED64) {
+        field.wire = PEN_PROTOBUF_FIXED64;
+        PEN_TRY(protobuf_fixed(reader, 8, &field.integer));
+    } else if (wire == PEN_PROTOBUF_BYTES) {
+        field.wire = PEN_PROTOBUF_BYTES;
+        PEN_TRY(protobuf_span(reader, &field));
+    } else if (wire == PEN_PROTOBUF_FIXED32) {
+        field.wire = PEN_PROTOBUF_FIXED32;
+        PEN_TRY(protobuf_fixed(reader, 4, &field.integer));
+    } else {
+        return pen_protobuf_error(reader, "field %u has wire type %u; 0, 1, 2 and 5 are possible",
+                                  field.number, wire);
+    }
+    *out_field = field;
+    return PEN_OK;
+}
+
+pen_status pen_protobuf_count(const pen_protobuf_reader *reader, uint32_t limit,
+                              uint32_t *out_counts) {
+    pen_protobuf_reader walk = *reader;
+    memset(out_counts, 0, limit * sizeof *out_counts);
+    while (true) {
+        pen_protobuf_field field;
+        PEN_TRY(pen_protobuf_next(&walk, &field));
+        if (field.number == 0) return PEN_OK;
+        if (field.number >= limit) continue;
+        if (out_counts[field.number] == PEN_VALUE_COUNT_LIMIT) {
+            return pen_protobuf_error(&walk, "field %u occurs more than %u times", field.number,
+                                      PEN_VALUE_COUNT_LIMIT);
+        }
+        out_counts[field.number] += 1;
+    }
+}
+
+static pen_status protobuf_expect(const pen_protobuf_reader *reader,
+                                  const pen_protobuf_field *field, pen_protobuf_wire wire) {
+    if (field->wire == wire) return PEN_OK;
+    return pen_protobuf_error(reader, "field %u has wire type %d, expected %d", field->number,
+                              (int)field->wire, (int)wire);
+}
+
+pen_status pen_protobuf_open(const pen_protobuf_reader *reader, const pen_protobuf_field *field,
+                             pen_protobuf_reader *out_message) {
+    PEN_TRY(protobuf_expect(reader, field, PEN_PROTOBUF_BYTES));
+    if (reader->depth + 1 >= PEN_NESTING_LIMIT) {
+        return pen_protobuf_error(reader, "messages nest deeper than %d", PEN_NESTING_LIMIT);
+    }
+    *out_message = (pen_protobuf_reader){.origin = reader->origin,
+                                         .cursor = field->bytes,
+                                         .end = field->bytes + field->length,
+                                         .depth = reader->depth + 1};
+    return PEN_OK;
+}
+
+pen_status pen_protobuf_int(const pen_protobuf_reader *reader, const pen_protobuf_field *field,
+                            int64_t *out_integer) {
+    PEN_TRY(protobuf_expect(reader, field, PEN_PROTOBUF_VARINT));
+    memcpy(out_integer, &field->integer, sizeof *out_integer);
+    return PEN_OK;
+}
+
+pen_status pen_protobuf_float(const pen_protobuf_reader *reader, const pen_protobuf_field *field,
+                              float *out_number) {
+    PEN_TRY(protobuf_expect(reader, field, PEN_PROTOBUF_FIXED32));
+    memcpy(out_number, &field->integer, sizeof *out_number);
+    return PEN_OK;
+}
+
+pen_status pen_protobuf_bytes(const pen_protobuf_reader *reader, const pen_protobuf_field *field,
+                              const uint8_t **out_bytes, size_t *out_length) {
+    PEN_TRY(protobuf_expect(reader, field, PEN_PROTOBUF_BYTES));
+    *out_bytes = field->bytes;
+    *out_length = field->length;
+    return PEN_OK;
+}
+
+pen_status pen_protobuf_name(const pen_protobuf_reader *reader, const pen_protobuf_field *field,
+                             pen_arena *arena, const char **out_name) {
+    PEN_TRY(protobuf_expect(reader, field, PEN_PROTOBUF_BYTES));
+    if (field->length > PEN_NAME_BYTES_LIMIT) {
+        return pen_protobuf_error(reader, "a name has %zu bytes, at most %d are possible",
+                                  field->length, PEN_NAME_BYTES_LIMIT);
+    }
+    if (memchr(field->bytes, 0, field->length) != NULL) {
+        return pen_protobuf_error(reader, "a name has a zero byte in it");
+    }
+    return pen_arena_copy_text(arena, (const char *)field->bytes, field->length, out_name);
+}
+
+pen_status pen_protobuf_scalars_open(const pen_protobuf_reader *reader,
+                                     const pen_protobuf_field *field, pen_protobuf_wire wire,
+                                     pen_protobuf_scalars *out_scalars) {
+    *out_scalars = (pen_protobuf_scalars){.reader = *reader, .wire = wire};
+    if (field->wire != PEN_PROTOBUF_BYTES) {
+        PEN_TRY(protobuf_expect(reader, field, wire));
+        out_scalars->is_single = true;
+        out_scalars->single = field->integer;
+        return PEN_OK;
+    }
+    out_scalars->reader.cursor = field->bytes;
+    out_scalars->reader.end = field->bytes + field->length;
+    return PEN_OK;
+}
+
+pen_status pen_protobuf_scalars_count(const pen_protobuf_scalars *scalars, uint64_t *out_count) {
+    const size_t bytes = protobuf_left(&scalars->reader);
+    if (scalars->is_single) {
+        *out_count = 1;
+        return PEN_OK;
+    }
+    if (scalars->wire == PEN_PROTOBUF_VARINT) {
+        uint64_t count = 0;
+        for (size_t i = 0; i < bytes; i++) {
+            count += (scalars->reader.cursor[i] & 0x80) == 0; // the last byte of a number
+        }
+        *out_count = count;
+        return PEN_OK;
+    }
+    const size_t size = scalars->wire == PEN_PROTOBUF_FIXED64 ? 8 : 4;
+    if (bytes % size != 0) {
+        return pen_protobuf_error(&scalars->reader,
+                                  "%zu bytes are no whole count of %zu-byte "
+                                  "numbers",
+                                  bytes, size);
+    }
+    *out_count = bytes / size;
+    return PEN_OK;
+}
+
+pen_status pen_protobuf_scalars_next(pen_protobuf_scalars *scalars, uint64_t *out_bits,
+                                     bool *out_more) {
+    pen_protobuf_reader *reader = &scalars->reader;
+    if (scalars->is_single) {
+        *out_bits = scalars->single;
+        scalars->is_single = false;
+        reader->cursor = reader->end;
+        *out_more = true;
+        return PEN_OK;
+    }
+    *out_more = reader->cursor != reader->end;
+    if (!*out_more) return PEN_OK;
+    if (scalars->wire == PEN_PROTOBUF_VARINT) return protobuf_varint(reader, out_bits);
+    return protobuf_fixed(reader, scalars->wire == PEN_PROTOBUF_FIXED64 ? 8 : 4, out_bits);
+}

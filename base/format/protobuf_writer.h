@@ -1,0 +1,43 @@
+// A writer for the protobuf wire format, to a stream.
+//
+// A message is preceded by its length, so each is written by a function that runs twice: once to
+// count, once to write. Nothing is buffered: tensors go from where they are to the stream.
+//
+// Errors of the stream are kept until pen_protobuf_writer_finish.
+// Threads: a writer belongs to one thread at a time.
+#ifndef PEN_BASE_FORMAT_PROTOBUF_WRITER_H
+#define PEN_BASE_FORMAT_PROTOBUF_WRITER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/status.h"
+
+typedef struct pen_protobuf_writer {
+    FILE *stream;    // NULL: only counts
+    uint64_t length; // bytes so far
+    bool failed;
+} pen_protobuf_writer;
+
+// Writes the fields of a message. Called twice, and both times it writes the same.
+typedef void (*pen_protobuf_body)(pen_protobuf_writer *writer, const void *context);
+
+// `stream` is borrowed; NULL only counts.
+void pen_protobuf_writer_init(pen_protobuf_writer *writer, FILE *stream);
+
+void pen_protobuf_write_int(pen_protobuf_writer *writer, uint32_t number, int64_t integer);
+void pen_protobuf_write_float(pen_protobuf_writer *writer, uint32_t number, float single);
+void pen_protobuf_write_double(pen_protobuf_writer *writer, uint32_t number, double real);
+void pen_protobuf_write_text(pen_protobuf_writer *writer, uint32_t number, const char *text);
+// `bytes` may be NULL for zeros.
+void pen_protobuf_write_bytes(pen_protobuf_writer *writer, uint32_t number, const void *bytes,
+                              uint64_t length);
+void pen_protobuf_write_message(pen_protobuf_writer *writer, uint32_t number,
+                                pen_protobuf_body body, const void *context);
+
+// IO when the stream refused bytes.
+PEN_NODISCARD pen_status pen_protobuf_writer_finish(const pen_protobuf_writer *writer);
+
+#endif // PEN_BASE_FORMAT_PROTOBUF_WRITER_H

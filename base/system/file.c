@@ -1,0 +1,331 @@
+#include "base/system/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "base/system/failpoint.h"
+
+#define FILE_NAME_ATTEMPTS 100
+#define FILE_READ_BYTES_FIRST 4096
+
+struct pen_file {
+    FILE *stream;
+    char *path;      // the final name
+    char *temporary; // the name until then
+    bool committed;
+};
+
+static pen_status file_error(const char *doing, const char *path, int error_number) {
+    const pen_status_code code =
+        error_number == ENOENT || error_number == ENOTDIR ? PEN_NOT_FOUND : PEN_IO;
+    return pen_error(code, "cannot %s '%s': %s", doing, path, strerror(error_number));
+}
+
+static pen_status file_open_to_read(const char *path, int *out_descriptor, struct stat *out_about) {
+    if (PEN_FAILPOINT("file.opened")) return file_error("read", path, EIO);
+    // a pipe that nobody writes to is an empty file, not a wait without end
+    const int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (descriptor < 0) return file_error("open", path, errno);
+    pen_status status = PEN_OK;
+    const int flags = fcntl(descriptor, F_GETFL);
+    if (flags < 0 || fcntl(descriptor, F_SETFL, flags & ~O_NONBLOCK) < 0 ||
+        fstat(descriptor, out_about) != 0) {
+        status = file_error("open", path, errno);
+    }
+    if (status == PEN_OK && S_ISDIR(out_about->st_mode)) {
+        status = pen_error(PEN_IO, "cannot open '%s': it is a folder, expected a file", path);
+    }
+    if (status != PEN_OK) {
+        close(descriptor);
+        return status;
+    }
+    *out_descriptor = descriptor;
+    return PEN_OK;
+}
+
+pen_status pen_mapping_open(const char *path, pen_mapping *out_mapping) {
+    static const uint8_t nothing[1] = {0};
+    int descriptor = -1;
+    struct stat about;
+    PEN_TRY(file_open_to_read(path, &descriptor, &about));
+    pen_status status = PEN_OK;
+    pen_mapping mapping = {
+        .bytes = nothing, .file_device = about.st_dev, .file_number = about.st_ino};
+    if (!S_ISREG(about.st_mode)) {
+        status = pen_error(PEN_IO, "cannot map '%s': it is a pipe or a device, not a regular file",
+                           path);
+    } else if (about.st_size > 0) {
+        mapping.length = (size_t)about.st_size;
+        void *bytes = mmap(NULL, mapping.length, PROT_READ, MAP_PRIVATE, descriptor, 0);
+        if (bytes == MAP_FAILED) status = file_error("map", path, errno);
+        mapping.bytes = bytes;
+    }
+    close(descriptor); // the mapping keeps the file
+    if (status == PEN_OK) *out_mapping = mapping;
+    return status;
+}
+
+void pen_mapping_forget(const pen_mapping *mapping) {
+    if (mapping->length == 0) return;
+    union {
+        const uint8_t *read_only;
+        void *memory;
+    } bytes = {.read_only = mapping->bytes};                     // madvise wants it without const
+    (void)madvise(bytes.memory, mapping->length, MADV_DONTNEED); // advice alone
+}
+
+void pen_mapping_close(pen_mapping *mapping) {
+    if (mapping->length > 0) {
+        union {
+            const uint8_t *read_only;
+            void *memory;
+        } bytes = {.read_only = mapping->bytes}; // munmap wants it without const
+        PEN_ASSERT(munmap(bytes.memory, mapping->length) == 0);
+    }
+    *mapping = (pen_mapping){0};
+}
+
+bool pen_mapping_is_of(const pen_mapping *mapping, const char *path) {
+    struct stat about;
+    return mapping->bytes != NULL && stat(path, &about) == 0 &&
+           about.st_dev == mapping->file_device && about.st_ino == mapping->file_number;
+}
+
+// Reads up to `size` bytes; fewer only at the end of the file.
+static pen_status file_fill(int descriptor, const char *path, char *bytes, size_t size,
+                            size_t *out_length) {
+    size_t length = 0;
+    while (length < size) {
+        const ssize_t count = read(descriptor, bytes + length, size - length);
+        if (count < 0 && errno == EINTR) continue;
+        if (count < 0) return file_error("read", path, errno);
+        if (count == 0) break;
+        length += (size_t)count;
+    }
+    *out_length = length;
+    return PEN_OK;
+}
+
+static pen_status file_read_all(int descriptor, const char *path, size_t bytes_limit,
+                                pen_arena *arena, const char **out_bytes, size_t *out_length) {
+    char *bytes = NULL;
+    size_t length = 0;
+    // Sizes told by the system are not trusted (pipes and /proc say 0): read until it ends.
+    for (size_t capacity = FILE_READ_BYTES_FIRST;; capacity *= 4) {
+        if (capacity > bytes_limit) capacity = bytes_limit + 1;
+        char *larger;
+        PEN_TRY(PEN_NEW(arena, capacity + 1, &larger));
+        if (length > 0) memcpy(larger, bytes, length);
+        bytes = larger;
+        size_t count = 0;
+        PEN_TRY(file_fill(descriptor, path, bytes + length, capacity - length, &count));
+        length += count;
+        if (length > bytes_limit) {
+            return pen_error(PEN_INVALID_INPUT, "'%s' is longer than %zu bytes, the most allowed",
+                             path, bytes_limit);
+        }
+        if (length < capacity) break;
+    }
+    bytes[length] = '\0';
+    *out_bytes = bytes;
+    *out_length = length;
+    return PEN_OK;
+}
+
+pen_status pen_file_read(const char *path, size_t bytes_limit, pen_arena *arena,
+                         const char **out_bytes, size_t *out_length) {
+    PEN_ASSERT(bytes_limit < SIZE_MAX / 8);
+    int descriptor = -1;
+    struct stat about;
+    PEN_TRY(file_open_to_read(path, &descriptor, &about));
+    const pen_status status =
+        file_read_all(descriptor, path, bytes_limit, arena, out_bytes, out_length);
+    close(descriptor);
+    return status;
+}
+
+static void file_free(pen_file *file) {
+    pen_memory_free(file->path);
+    pen_memory_free(file->temporary);
+    pen_memory_free(file);
+}
+
+// The permissions are those of any new file (0666 less the umask), which mkstemp would not give.
+static int file_open_beside(pen_file *file, size_t temporary_bytes) {
+    for (unsigned attempt = 0; attempt < FILE_NAME_ATTEMPTS; attempt++) {
+        snprintf(file->temporary, temporary_bytes, "%s.%ld-%u.part", file->path, (long)getpid(),
+                 attempt);
+        const int descriptor =
+            open(file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, (mode_t)0666);
+        if (descriptor >= 0 || errno != EEXIST) return descriptor;
+    }
+    return -1;
+}
+
+pen_status pen_file_create_beside(const char *path, pen_file **out_file) {
+    struct stat about;
+    if (stat(path, &about) == 0 && !S_ISREG(about.st_mode)) {
+        return pen_error(PEN_IO, "cannot write '%s': it is there and not a regular file", path);
+    }
+    if (PEN_FAILPOINT("file.created")) return file_error("write", path, ENOSPC);
+    pen_file *file = pen_memory_allocate(1, sizeof *file);
+    if (file == NULL) return pen_error_out_of_memory();
+    const size_t path_bytes = strlen(path) + 1;
+    const size_t temporary_bytes = path_bytes + 40;
+    file->path = pen_memory_allocate(path_bytes, 1);
+    file->temporary = pen_memory_allocate(temporary_bytes, 1);
+    if (file->path == NULL || file->temporary == NULL) {
+        file_free(file);
+        return pen_error_out_of_memory();
+    }
+    memcpy(file->path, path, path_bytes);
+    const int descriptor = file_open_beside(file, temporary_bytes);
+    if (descriptor < 0) {
+        const int error_number = errno;
+        file_free(file);
+        return file_error("write", path, error_number);
+    }
+    file->stream = fdopen(descriptor, "wb");
+    if (file->stream == NULL) {
+        close(descriptor);
+        unlink(file->temporary);
+        file_free(file);
+        return pen_error_out_of_memory();
+    }
+    *out_file = file;
+    return PEN_OK;
+}
+
+pen_status pen_file_write(pen_file *file, const void *bytes, size_t length) {
+    if (PEN_FAILPOINT("file.written")) return file_error("write", file->path, EIO);
+    if (length == 0 || fwrite(bytes, 1, length, file->stream) == length) return PEN_OK;
+    return file_error("write", file->path, errno);
+}
+
+FILE *pen_file_stream(pen_file *file) {
+    return file->stream;
+}
+
+// The rename is only durable once the folder is.
+static pen_status file_sync_folder(const char *path) {
+    const char *slash = strrchr(path, '/');
+    char folder[4096] = ".";
+    if (slash != NULL) {
+        const size_t length = slash == path ? 1 : (size_t)(slash - path);
+        if (length >= sizeof folder) return file_error("sync the folder of", path, ENAMETOOLONG);
+        memcpy(folder, path, length);
+        folder[length] = '\0';
+    }
+    const int descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (descriptor < 0) return file_error("sync the folder of", path, errno);
+    pen_status status = PEN_OK;
+    // some file systems have no sync for folders and say EINVAL
+    if (fsync(descriptor) != 0 && errno != EINVAL) {
+        status = file_error("sync the folder of", path, errno);
+    }
+    close(descriptor);
+    return status;
+}
+
+pen_status pen_file_commit(pen_file *file) {
+    PEN_ASSERT(!file->committed);
+    errno = 0;
+    if (fflush(file->stream) != 0 || ferror(file->stream) != 0) {
+        return file_error("write", file->path, errno != 0 ? errno : EIO);
+    }
+    if (PEN_FAILPOINT("file.synced")) return file_error("sync", file->path, EIO);
+    if (fsync(fileno(file->stream)) != 0) return file_error("sync", file->path, errno);
+    if (rename(file->temporary, file->path) != 0) return file_error("rename to", file->path, errno);
+    file->committed = true;
+    return file_sync_folder(file->path);
+}
+
+pen_status pen_file_close(pen_file *file) {
+    if (file == NULL) return PEN_OK;
+    pen_status status = PEN_OK;
+    // after a commit everything is on the disk, and without one nothing is kept
+    (void)fclose(file->stream);
+    if (!file->committed && unlink(file->temporary) != 0) {
+        status = file_error("remove", file->temporary, errno);
+    }
+    file_free(file);
+    return status;
+}
+
+pen_status pen_file_write_text(const char *path, const char *text) {
+    pen_file *file = NULL;
+    pen_status status = pen_file_create_beside(path, &file);
+    if (status == PEN_OK) status = pen_file_write(file, text, strlen(text));
+    if (status == PEN_OK) status = pen_file_commit(file);
+    return pen_status_join(status, pen_file_close(file));
+}
+
+pen_status pen_file_check_writable(const char *path) {
+    pen_file *file = NULL;
+    PEN_TRY(pen_file_create_beside(path, &file));
+    return pen_file_close(file);
+}
+
+static pen_status file_create_folder(const char *path) {
+    struct stat about;
+    if (mkdir(path, (mode_t)0777) == 0) return PEN_OK;
+    const int error_number = errno;
+    if (stat(path, &about) != 0) return file_error("create the folder", path, error_number);
+    if (S_ISDIR(about.st_mode)) return PEN_OK;
+    return pen_error(PEN_IO, "cannot create the folder '%s': it is there and not a folder", path);
+}
+
+pen_status pen_folder_create(const char *path, pen_arena *arena) {
+    for (const char *at = strchr(path + (path[0] == '/'), '/'); at != NULL;
+         at = strchr(at + 1, '/')) {
+        const char *parent;
+        PEN_TRY(pen_arena_copy_text(arena, path, (size_t)(at - path), &parent));
+        PEN_TRY(file_create_folder(parent));
+    }
+    return file_create_folder(path);
+}
+
+pen_status pen_path_beside(pen_arena *arena, const char *file, const char *relative,
+                           const char **out_path) {
+    const char *name = pen_path_name(file);
+    if (relative[0] == '/' || name == file) {
+        return pen_arena_copy_text(arena, relative, strlen(relative), out_path);
+    }
+    return pen_arena_format(arena, out_path, "%.*s%s", (int)(name - file), file, relative);
+}
+
+const char *pen_path_name(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash == NULL ? path : slash + 1;
+}
+
+// What the folder of a path is.
+static bool path_stat_folder(const char *path, struct stat *about) {
+    char folder[PATH_MAX] = ".";
+    const size_t length = (size_t)(pen_path_name(path) - path);
+    if (length >= sizeof folder) return false;
+    if (length > 0) {
+        memcpy(folder, path, length);
+        folder[length] = '\0';
+    }
+    return stat(folder, about) == 0;
+}
+
+bool pen_path_is_same(const char *a, const char *b) {
+    struct stat first, second;
+    if (strcmp(a, b) == 0) return true;
+    const bool is_there = stat(a, &first) == 0;
+    if (is_there != (stat(b, &second) == 0)) return false;
+    if (!is_there && (strcmp(pen_path_name(a), pen_path_name(b)) != 0 ||
+                      !path_stat_folder(a, &first) || !path_stat_folder(b, &second))) {
+        return false;
+    }
+    return first.st_dev == second.st_dev && first.st_ino == second.st_ino;
+}

@@ -1,0 +1,60 @@
+#include "base/system/interrupt.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <unistd.h>
+
+#define INTERRUPT_CODE 130 // as shells have it for a program that Ctrl-C ended
+
+static atomic_int interrupt_requests;
+static _Atomic(const char *) interrupt_notice;
+static atomic_bool interrupt_question;
+static _Atomic(void (*)(void)) interrupt_also;
+
+static void interrupt_stop(int signal_number) {
+    (void)signal_number;
+    const int error = errno;
+    if (atomic_fetch_add(&interrupt_requests, 1) > 0) _exit(INTERRUPT_CODE);
+    const char *notice = atomic_load(&interrupt_notice);
+    if (notice != NULL) {
+        const ssize_t written = write(STDERR_FILENO, notice, strlen(notice));
+        (void)written; // nobody is there to read it
+    }
+    errno = error;
+}
+
+static void interrupt_ask(int signal_number) {
+    (void)signal_number;
+    const int error = errno;
+    void (*const also)(void) = atomic_load(&interrupt_also);
+    if (also != NULL) also();
+    atomic_store(&interrupt_question, true);
+    errno = error;
+}
+
+static void interrupt_take(int signal_number, void (*handler)(int)) {
+    struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART};
+    sigemptyset(&action.sa_mask);
+    (void)sigaction(signal_number, &action, NULL); // fails for numbers that are none
+}
+
+void pen_interrupt_install(const char *notice) {
+    atomic_store(&interrupt_notice, notice);
+    interrupt_take(SIGINT, interrupt_stop);
+    interrupt_take(SIGTERM, interrupt_stop);
+}
+
+bool pen_interrupt_requested(void) {
+    return atomic_load(&interrupt_requests) > 0;
+}
+
+void pen_interrupt_install_question(void (*also)(void)) {
+    atomic_store(&interrupt_also, also);
+    interrupt_take(SIGUSR1, interrupt_ask);
+}
+
+bool pen_interrupt_take_question(void) {
+    return atomic_exchange(&interrupt_question, false);
+}

@@ -1,0 +1,204 @@
+#include "base/system/machine.h"
+
+#include <inttypes.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "base/integer.h"
+#include "base/system/file.h"
+#include "base/text.h"
+
+#define MACHINE_FILE_BYTES_LIMIT (4u << 20)
+#define MACHINE_CGROUP_ROOT "/sys/fs/cgroup"
+
+// The text of a file of /proc or /sys, or "" when there is none.
+static pen_status machine_read(pen_arena *arena, const char *path, const char **out_text) {
+    size_t length;
+    const pen_status status =
+        pen_file_read(path, MACHINE_FILE_BYTES_LIMIT, arena, out_text, &length);
+    if (status == PEN_OK || pen_status_get_code(status) == PEN_OUT_OF_MEMORY) return status;
+    pen_status_ignore(status, "not every system has every file");
+    *out_text = "";
+    return PEN_OK;
+}
+
+// What stands behind "key ... : " on the first line that begins with `key`; up to the line's end.
+static const char *machine_find(const char *text, const char *key, size_t *out_length) {
+    for (const char *line = text; line != NULL && *line != '\0';) {
+        const char *end = strchr(line, '\n');
+        if (strncmp(line, key, strlen(key)) == 0) {
+            const char *value = line + strlen(key);
+            value += strspn(value, " \t:");
+            *out_length = strcspn(value, "\n");
+            return value;
+        }
+        line = end == NULL ? NULL : end + 1;
+    }
+    *out_length = 0;
+    return "";
+}
+
+static pen_status machine_detect_processor(pen_arena *arena, pen_machine *machine) {
+    const char *text;
+    size_t length;
+    PEN_TRY(machine_read(arena, "/proc/cpuinfo", &text));
+    const char *name = machine_find(text, "model name", &length);
+    PEN_TRY(pen_arena_copy_text(arena, name, length, &machine->processor));
+    pen_text sets;
+    pen_text_init(&sets, arena);
+#if defined(__x86_64__)
+#define MACHINE_ADD_SET(name)                                                                      \
+    if (__builtin_cpu_supports(name)) pen_text_add(&sets, sets.length > 0 ? " " name : name)
+    MACHINE_ADD_SET("sse4.2");
+    MACHINE_ADD_SET("avx");
+    MACHINE_ADD_SET("avx2");
+    MACHINE_ADD_SET("fma");
+    MACHINE_ADD_SET("avx512f");
+    MACHINE_ADD_SET("avx512bw");
+    MACHINE_ADD_SET("avx512vl");
+    MACHINE_ADD_SET("avx512vnni");
+    MACHINE_ADD_SET("avx512bf16");
+#undef MACHINE_ADD_SET
+    // compilers of Debian 12 have no name for these in __builtin_cpu_supports
+    const char *flags = machine_find(text, "flags", &length);
+    static const char *const more[] = {"avx512_fp16", "amx_tile", "amx_bf16", "amx_int8"};
+    for (size_t i = 0; i < sizeof more / sizeof *more; i++) {
+        const char *found = strstr(flags, more[i]);
+        if (found != NULL && found < flags + length) pen_text_print(&sets, " %s", more[i]);
+    }
+#elif defined(__aarch64__)
+    pen_text_add(&sets, "neon");
+#endif
+    return pen_text_finish(&sets, &machine->instruction_sets);
+}
+
+// The folder of this process's cgroup (version 2) below the root, "" when there is none.
+static pen_status machine_cgroup(pen_arena *arena, const char **out_path) {
+    const char *text;
+    size_t length;
+    PEN_TRY(machine_read(arena, "/proc/self/cgroup", &text));
+    const char *path = machine_find(text, "0::", &length);
+    return pen_arena_copy_text(arena, path, length, out_path);
+}
+
+// Calls for the file `name` of the cgroup and of all above it; keeps the smallest of the answers.
+static pen_status machine_cgroup_least(pen_arena *arena, const char *name,
+                                       double (*parse)(const char *text), double *out_least) {
+    const char *group;
+    PEN_TRY(machine_cgroup(arena, &group));
+    size_t length = strlen(group);
+    for (;;) {
+        const char *path;
+        const char *text;
+        PEN_TRY(pen_arena_format(arena, &path, MACHINE_CGROUP_ROOT "%.*s/%s", (int)length, group,
+                                 name));
+        PEN_TRY(machine_read(arena, path, &text));
+        const double value = parse(text);
+        if (value > 0 && (*out_least == 0 || value < *out_least)) *out_least = value;
+        if (length == 0) return PEN_OK;
+        do {
+            length -= 1;
+        } while (length > 0 && group[length] != '/');
+    }
+}
+
+// "max", or a number of bytes. 0 for no limit.
+static double machine_parse_bytes(const char *text) {
+    return strtod(text, NULL);
+}
+
+// "max 100000" or "quota period". Cores, or 0 for no limit.
+static double machine_parse_quota(const char *text) {
+    char *end;
+    const double quota = strtod(text, &end);
+    const double period = strtod(end, NULL);
+    return quota > 0 && period > 0 ? quota / period : 0;
+}
+
+// The process' own limits: prlimit --data, ulimit -v.
+static void machine_apply_limits(pen_machine *machine) {
+    static const int kinds[] = {RLIMIT_DATA, RLIMIT_AS};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        struct rlimit limit;
+        if (getrlimit((__rlimit_resource_t)kinds[i], &limit) != 0) continue;
+        if (limit.rlim_cur == RLIM_INFINITY) continue;
+        machine->memory_bytes_allowed =
+            pen_min_u64(machine->memory_bytes_allowed, (uint64_t)limit.rlim_cur);
+    }
+}
+
+static pen_status machine_detect_memory(pen_arena *arena, pen_machine *machine) {
+    const char *text;
+    size_t length;
+    PEN_TRY(machine_read(arena, "/proc/meminfo", &text));
+    machine->memory_bytes = strtoull(machine_find(text, "MemTotal", &length), NULL, 10) * 1024;
+    machine->memory_bytes_free =
+        strtoull(machine_find(text, "MemAvailable", &length), NULL, 10) * 1024;
+    machine->memory_bytes_allowed = machine->memory_bytes;
+    double limit = 0;
+    PEN_TRY(machine_cgroup_least(arena, "memory.max", machine_parse_bytes, &limit));
+    if (limit == 0) { // version 1 of cgroups
+        PEN_TRY(machine_read(arena, MACHINE_CGROUP_ROOT "/memory/memory.limit_in_bytes", &text));
+        limit = machine_parse_bytes(text);
+    }
+    if (limit > 0 && (machine->memory_bytes == 0 || limit < (double)machine->memory_bytes)) {
+        machine->memory_bytes_allowed = (uint64_t)limit;
+    }
+    machine_apply_limits(machine);
+    machine->memory_bytes_free =
+        pen_min_u64(machine->memory_bytes_free, machine->memory_bytes_allowed);
+    return PEN_OK;
+}
+
+static pen_status machine_detect_cores(pen_arena *arena, pen_machine *machine) {
+    const long online = sysconf(_SC_NPROCESSORS_ONLN);
+    machine->core_count = online > 0 ? (uint32_t)online : 1;
+    machine->core_count_allowed = machine->core_count;
+    cpu_set_t allowed;
+    if (sched_getaffinity(0, sizeof allowed, &allowed) == 0 && CPU_COUNT(&allowed) > 0) {
+        machine->core_count_allowed = (uint32_t)CPU_COUNT(&allowed);
+    }
+    double quota = 0;
+    PEN_TRY(machine_cgroup_least(arena, "cpu.max", machine_parse_quota, &quota));
+    if (quota > 0 && quota < (double)machine->core_count_allowed) {
+        const uint32_t whole = (uint32_t)quota;
+        machine->core_count_allowed = whole + ((double)whole < quota ? 1 : 0);
+    }
+    return PEN_OK;
+}
+
+pen_status pen_machine_detect(pen_arena *arena, pen_machine *out_machine) {
+    pen_machine machine = {.system = "", .processor = "", .instruction_sets = ""};
+    struct utsname system;
+    if (uname(&system) == 0) {
+        PEN_TRY(pen_arena_format(arena, &machine.system, "%s %s %s", system.sysname, system.release,
+                                 system.machine));
+    }
+    PEN_TRY(machine_detect_processor(arena, &machine));
+    PEN_TRY(machine_detect_memory(arena, &machine));
+    PEN_TRY(machine_detect_cores(arena, &machine));
+    *out_machine = machine;
+    return PEN_OK;
+}
+
+// What getrusage says goes on from the process that started this one, even over exec: it only
+// stands in where there is no /proc.
+uint64_t pen_machine_resident_peak(void) {
+    FILE *file = fopen("/proc/self/status", "re");
+    unsigned long long kibibytes = 0;
+    char line[256];
+    while (file != NULL && kibibytes == 0 && fgets(line, sizeof line, file) != NULL) {
+        if (sscanf(line, "VmHWM: %llu kB", &kibibytes) != 1) kibibytes = 0;
+    }
+    if (file != NULL) (void)fclose(file);
+    if (kibibytes > 0) return (uint64_t)kibibytes * 1024;
+    struct rusage usage;
+    if (getrusage(RUSAGE_SELF, &usage) != 0) return 0;
+    return (uint64_t)usage.ru_maxrss * 1024; // Linux counts in KiB
+}

@@ -1,0 +1,28 @@
+// The machine that this process runs on, and what of it this process may use.
+#ifndef PEN_BASE_SYSTEM_MACHINE_H
+#define PEN_BASE_SYSTEM_MACHINE_H
+
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/status.h"
+
+typedef struct pen_machine {
+    const char *system;           // "Linux 6.1.0 x86_64"
+    const char *processor;        // as the processor calls itself; "" when not known
+    const char *instruction_sets; // those that matter to kernels: "avx2 fma avx512f"; "" for none
+    uint32_t core_count;          // logical processors that are online
+    uint32_t core_count_allowed; // that this process may run on: affinity and cgroup quota, rounded
+                                 // up; at least 1
+    uint64_t memory_bytes;       // of the machine
+    uint64_t memory_bytes_allowed; // of the machine, or the limit of cgroup or process when less
+    uint64_t memory_bytes_free;    // that could be had now without swapping, by the system's guess
+} pen_machine;
+
+// Asks the system. What it does not say stays 0 or "". OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_machine_detect(pen_arena *arena, pen_machine *out_machine);
+
+// Most bytes that this process has had resident so far; 0 when the system does not say.
+uint64_t pen_machine_resident_peak(void);
+
+#endif // PEN_BASE_SYSTEM_MACHINE_H

@@ -1,0 +1,284 @@
+// penstock checkpoint: what a folder of checkpoints has, whether it is whole, and its parameters.
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "cli/command.h"
+#include "scheduler/checkpoint/checkpoint.h"
+
+typedef struct checkpoint_options {
+    pen_cli_common common;
+    int64_t step;
+    const char *output;
+    bool all;
+} checkpoint_options;
+
+typedef struct checkpoint_run {
+    pen_command_context *context;
+    const checkpoint_options *options;
+    const char *folder;
+    pen_checkpoint_store *store;
+    pen_json_writer json;
+} checkpoint_run;
+
+typedef pen_status (*checkpoint_action_fn)(checkpoint_run *run);
+
+static uint64_t checkpoint_bytes(const pen_commit_manifest *manifest) {
+    uint64_t bytes = 0;
+    for (uint32_t s = 0; s < manifest->shard_count; s++) {
+        bytes += manifest->shards[s].bytes;
+    }
+    return bytes;
+}
+
+static double checkpoint_loss(const pen_commit_manifest *manifest) {
+    double loss;
+    memcpy(&loss, &manifest->loss, sizeof loss);
+    return loss;
+}
+
+// When the manifest was written, in UTC: the time of its file. "?" when that cannot be known.
+static const char *checkpoint_time(const checkpoint_run *run, uint64_t number, char text[32]) {
+    char path[4096], name[PEN_COMMIT_NAME_BYTES];
+    struct stat about;
+    struct tm parts;
+    snprintf(path, sizeof path, "%s/commit/%s", run->folder, pen_commit_log_name(number, name));
+    if (stat(path, &about) != 0 || gmtime_r(&about.st_mtime, &parts) == NULL ||
+        strftime(text, 32, "%Y-%m-%dT%H:%M:%SZ", &parts) == 0) {
+        return "?";
+    }
+    return text;
+}
+
+static pen_status checkpoint_flush(void) {
+    if (fflush(stdout) == 0) return PEN_OK;
+    return pen_error(PEN_IO, "cannot write to standard output");
+}
+
+// Fails, saying what there is, when there is no checkpoint at all.
+static pen_status checkpoint_require(checkpoint_run *run) {
+    pen_checkpoint checkpoint;
+    return pen_checkpoint_store_newest(run->store, 0, &checkpoint);
+}
+
+static void checkpoint_json_begin(checkpoint_run *run) {
+    pen_command_begin_json(&run->json, "checkpoint");
+    pen_json_key_text(&run->json, "job", pen_checkpoint_store_job(run->store));
+    pen_json_key_unsigned(&run->json, "generation", pen_checkpoint_store_generation(run->store));
+    pen_json_key_unsigned(&run->json, "damaged_records",
+                          pen_checkpoint_store_damaged_count(run->store));
+    pen_json_key(&run->json, "checkpoints");
+    pen_json_begin_array(&run->json);
+}
+
+static pen_status checkpoint_json_end(checkpoint_run *run) {
+    pen_json_end_array(&run->json);
+    pen_json_end_object(&run->json);
+    return pen_json_finish(&run->json);
+}
+
+static void checkpoint_json_describe(checkpoint_run *run, const pen_commit_record *record) {
+    char text[32];
+    const pen_commit_manifest *manifest = &record->manifest;
+    pen_json_begin_object(&run->json);
+    pen_json_key_unsigned(&run->json, "step", manifest->step);
+    pen_json_key_unsigned(&run->json, "generation", record->generation);
+    pen_json_key_unsigned(&run->json, "number", record->number);
+    pen_json_key_text(&run->json, "written", checkpoint_time(run, record->number, text));
+    pen_json_key_unsigned(&run->json, "bytes", checkpoint_bytes(manifest));
+    pen_json_key_number(&run->json, "loss", checkpoint_loss(manifest));
+    pen_json_key_text(&run->json, "model_hash", manifest->model_hash);
+    pen_json_key_text(&run->json, "build", manifest->build);
+    pen_json_key(&run->json, "shards");
+    pen_json_begin_array(&run->json);
+    for (uint32_t s = 0; s < manifest->shard_count; s++) {
+        pen_json_begin_object(&run->json);
+        pen_json_key_text(&run->json, "file", manifest->shards[s].file);
+        pen_json_key_unsigned(&run->json, "bytes", manifest->shards[s].bytes);
+        pen_json_key_text(&run->json, "holders", manifest->shards[s].holders);
+        pen_json_end_object(&run->json);
+    }
+    pen_json_end_array(&run->json);
+}
+
+// ---- ls
+
+static void checkpoint_list_one(checkpoint_run *run, uint32_t index) {
+    const pen_commit_record *record = pen_checkpoint_store_record(run->store, index);
+    const bool is_complete = pen_checkpoint_store_is_complete(run->store, index);
+    char when[32], bytes[PEN_QUANTITY_TEXT_BYTES];
+    if (run->options->common.json) {
+        checkpoint_json_describe(run, record);
+        pen_json_key_bool(&run->json, "complete", is_complete);
+        pen_json_end_object(&run->json);
+        return;
+    }
+    printf("%10" PRIu64 " %11" PRIu64 "  %-20s %7u %11s %12.6g  %s\n", record->manifest.step,
+           record->generation, checkpoint_time(run, record->number, when),
+           record->manifest.shard_count,
+           pen_bytes_format(checkpoint_bytes(&record->manifest), bytes),
+           checkpoint_loss(&record->manifest), is_complete ? "yes" : "no");
+}
+
+static pen_status checkpoint_list(checkpoint_run *run) {
+    const bool json = run->options->common.json;
+    PEN_TRY(checkpoint_require(run));
+    if (json) {
+        checkpoint_json_begin(run);
+    } else {
+        printf("%10s %11s  %-20s %7s %11s %12s  %s\n", "step", "generation", "written", "shards",
+               "bytes", "loss", "complete");
+    }
+    for (uint32_t i = 0; i < pen_checkpoint_store_count(run->store); i++) {
+        checkpoint_list_one(run, i);
+    }
+    return json ? checkpoint_json_end(run) : checkpoint_flush();
+}
+
+// ---- verify
+
+// `damage` as text, ended by a line's end; "" for none.
+static pen_status checkpoint_format(const checkpoint_run *run, pen_status damage,
+                                    const char **out_text) {
+    const size_t length = pen_status_format(damage, NULL, 0);
+    char *text;
+    PEN_TRY(PEN_NEW(run->context->arena, length + 1, &text));
+    pen_status_format(damage, text, length + 1);
+    *out_text = text;
+    return PEN_OK;
+}
+
+static pen_status checkpoint_verify_one(checkpoint_run *run, uint32_t index) {
+    const pen_commit_record *record = pen_checkpoint_store_record(run->store, index);
+    char bytes[PEN_QUANTITY_TEXT_BYTES];
+    const char *text = "";
+    const pen_status damage = pen_checkpoint_store_verify(run->store, index);
+    const bool is_whole = damage == PEN_OK;
+    const pen_status formatted = is_whole ? PEN_OK : checkpoint_format(run, damage, &text);
+    pen_status_ignore(damage, "said, and told by the exit code");
+    PEN_TRY(formatted);
+    if (!is_whole) run->context->exit_code = PEN_EXIT_VERIFICATION;
+    if (run->options->common.json) {
+        checkpoint_json_describe(run, record);
+        pen_json_key_bool(&run->json, "whole", is_whole);
+        if (!is_whole) pen_json_key_text(&run->json, "damage", text);
+        pen_json_end_object(&run->json);
+        return PEN_OK;
+    }
+    printf("step %" PRIu64 ": %u %s, %s, %s\n%s", record->manifest.step,
+           record->manifest.shard_count, record->manifest.shard_count == 1 ? "shard" : "shards",
+           pen_bytes_format(checkpoint_bytes(&record->manifest), bytes),
+           is_whole ? "whole" : "damaged", text);
+    return PEN_OK;
+}
+
+static pen_status checkpoint_verify(checkpoint_run *run) {
+    const bool json = run->options->common.json;
+    const uint32_t damaged = pen_checkpoint_store_damaged_count(run->store);
+    if (damaged > 0) run->context->exit_code = PEN_EXIT_VERIFICATION;
+    if (damaged == 0) PEN_TRY(checkpoint_require(run));
+    if (json) checkpoint_json_begin(run);
+    for (uint32_t i = 0; i < pen_checkpoint_store_count(run->store); i++) {
+        PEN_TRY(checkpoint_verify_one(run, i));
+    }
+    if (json) return checkpoint_json_end(run);
+    if (damaged > 0) {
+        printf("%u %s of the log cannot be read\n", damaged, damaged == 1 ? "record" : "records");
+    }
+    return checkpoint_flush();
+}
+
+// ---- export
+
+static pen_status checkpoint_export(checkpoint_run *run) {
+    const int64_t step = run->options->step;
+    PEN_TRY(checkpoint_require(run));
+    const uint32_t count = pen_checkpoint_store_count(run->store);
+    for (uint32_t i = 0; i < count; i++) {
+        const pen_commit_record *record = pen_checkpoint_store_record(run->store, i);
+        if (step >= 0 && record->manifest.step != (uint64_t)step) continue;
+        return pen_checkpoint_store_export(run->store, i, run->options->all, run->options->output);
+    }
+    pen_text text;
+    const char *steps;
+    pen_text_init(&text, run->context->arena);
+    for (uint32_t i = 0; i < count; i++) {
+        pen_text_print(&text, "%s%" PRIu64, i == 0 ? "" : ", ",
+                       pen_checkpoint_store_record(run->store, i)->manifest.step);
+    }
+    PEN_TRY(pen_text_finish(&text, &steps));
+    return pen_error(PEN_NOT_FOUND, "%s has no checkpoint of step %" PRId64 ", but of: %s",
+                     run->folder, step, steps);
+}
+
+static pen_status checkpoint_choose(const checkpoint_options *options,
+                                    checkpoint_action_fn *out_action) {
+    const char *name = options->common.operands[0];
+    if (strcmp(name, "ls") == 0) {
+        *out_action = checkpoint_list;
+    } else if (strcmp(name, "verify") == 0) {
+        *out_action = checkpoint_verify;
+    } else if (strcmp(name, "export") == 0) {
+        *out_action = checkpoint_export;
+        if (options->output != NULL) return PEN_OK;
+        return pen_error(PEN_INVALID_INPUT, "export: found no --output, expected --output FILE");
+    } else {
+        return pen_error(PEN_INVALID_INPUT, "found action '%.40s', possible: ls, verify, export",
+                         name);
+    }
+    if (options->output == NULL && options->step < 0 && !options->all) return PEN_OK;
+    return pen_error(PEN_INVALID_INPUT, "%s: found --step, --output or --all, which are for export",
+                     name);
+}
+
+static pen_status checkpoint_run_action(pen_command_context *context, const void *options_given) {
+    checkpoint_run run = {.context = context, .options = options_given};
+    checkpoint_action_fn action = NULL;
+    run.folder = run.options->common.operands[1];
+    context->input_exit_code = PEN_EXIT_USAGE;
+    PEN_TRY(checkpoint_choose(run.options, &action));
+    context->input_exit_code = PEN_EXIT_MODEL;
+    PEN_TRY(pen_checkpoint_store_open(NULL, run.folder, NULL, context->arena, &run.store));
+    return action(&run);
+}
+
+static const pen_cli_option checkpoint_cli_options[] = {
+    {.value_name = "N",
+     .field = {.key = "step",
+               .kind = PEN_OPTION_INTEGER,
+               .offset = offsetof(checkpoint_options, step),
+               .default_text = "-1",
+               .minimum = PEN_OPTION_FROM(-1),
+               .help = "export: the checkpoint of that step; -1: the newest"}},
+    {.letter = 'o',
+     .value_name = "FILE",
+     .field = {.key = "output",
+               .kind = PEN_OPTION_TEXT,
+               .offset = offsetof(checkpoint_options, output),
+               .help = "export: where the tensors go, as safetensors"}},
+    {.field = {.key = "all",
+               .kind = PEN_OPTION_BOOL,
+               .offset = offsetof(checkpoint_options, all),
+               .help = "export: the optimizer's states, too"}},
+};
+
+extern const pen_command pen_command_checkpoint;
+const pen_command pen_command_checkpoint = {
+    .name = "checkpoint",
+    .summary = "what checkpoints a folder has, whether they are whole, and their parameters",
+    .table = {.operands = "ls|verify|export DIR",
+              .operand_count_minimum = 2,
+              .operand_count_maximum = 2,
+              PEN_CLI_OPTIONS(checkpoint_cli_options),
+              .details =
+                  "  ls      the checkpoints, newest first; complete: all files are there, as "
+                  "long as they were\n"
+                  "  verify  reads every byte and compares checksums; exit code 7 when there "
+                  "is damage\n"
+                  "  export  one checkpoint's tensors as one safetensors file\n"},
+    .options_bytes = sizeof(checkpoint_options),
+    .run = checkpoint_run_action,
+};

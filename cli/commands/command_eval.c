@@ -1,0 +1,90 @@
+// penstock eval: loss and accuracy of a model on the evaluation data of its job.
+
+#include <stdio.h>
+
+#include "cli/command.h"
+#include "cli/training_job.h"
+#include "scheduler/train/evaluate.h"
+
+typedef struct eval_options {
+    pen_cli_common common;
+    const char *parameters;
+    int64_t batch;
+    bool insecure;
+} eval_options;
+
+static pen_status eval_print_json(const pen_evaluation *evaluation) {
+    pen_json_writer json;
+    pen_command_begin_json(&json, "eval");
+    pen_json_key_unsigned(&json, "examples", evaluation->example_count);
+    pen_json_key_number(&json, "loss", evaluation->loss);
+    if (evaluation->target_count > 0) {
+        pen_json_key_number(&json, "accuracy",
+                            (double)evaluation->correct_count / (double)evaluation->target_count);
+        pen_json_key_unsigned(&json, "correct", evaluation->correct_count);
+        pen_json_key_unsigned(&json, "targets", evaluation->target_count);
+    }
+    pen_json_key_number(&json, "seconds", evaluation->seconds);
+    pen_json_end_object(&json);
+    return pen_json_finish(&json);
+}
+
+static pen_status eval_print_text(const pen_evaluation *evaluation) {
+    printf("examples  %llu\nloss      %.6g\n", (unsigned long long)evaluation->example_count,
+           evaluation->loss);
+    if (evaluation->target_count > 0) {
+        printf("accuracy  %.4f (%llu of %llu)\n",
+               (double)evaluation->correct_count / (double)evaluation->target_count,
+               (unsigned long long)evaluation->correct_count,
+               (unsigned long long)evaluation->target_count);
+    }
+    printf("seconds   %.2f\n", evaluation->seconds);
+    if (fflush(stdout) != 0) return pen_error(PEN_IO, "cannot write to standard output");
+    return PEN_OK;
+}
+
+static pen_status eval_run(pen_command_context *context, const void *options_given) {
+    const eval_options *options = options_given;
+    const pen_session_options session_options = {.job_path = options->common.operands[0],
+                                                 .parameters = options->parameters,
+                                                 .mode = PEN_COMPILE_EVALUATE,
+                                                 .batch_size = (uint64_t)options->batch,
+                                                 .insecure = options->insecure};
+    pen_job_session session;
+    PEN_TRY(pen_session_open(context, &session_options, &session));
+    pen_evaluation evaluation;
+    const pen_status status = pen_session_evaluate(&session, &session_options, &evaluation);
+    pen_session_close(&session);
+    PEN_TRY(status);
+    return options->common.json ? eval_print_json(&evaluation) : eval_print_text(&evaluation);
+}
+
+static const pen_cli_option eval_cli_options[] = {
+    {.value_name = "FILE",
+     .field = {.key = "parameters",
+               .kind = PEN_OPTION_PATH,
+               .offset = offsetof(eval_options, parameters),
+               .help = "safetensors file; else what training left in the job's outputs folder"}},
+    {.value_name = "N",
+     .field = {.key = "batch",
+               .kind = PEN_OPTION_INTEGER,
+               .offset = offsetof(eval_options, batch),
+               .minimum = PEN_OPTION_FROM(1),
+               .help = "examples at a time; else the job's"}},
+    {.field = {.key = "insecure",
+               .kind = PEN_OPTION_BOOL,
+               .offset = offsetof(eval_options, insecure),
+               .help = "reach workers on other machines without TLS"}},
+};
+
+extern const pen_command pen_command_eval;
+const pen_command pen_command_eval = {
+    .name = "eval",
+    .summary = "loss and accuracy on the evaluation data",
+    .table = {.operands = "JOB",
+              .operand_count_minimum = 1,
+              .operand_count_maximum = 1,
+              PEN_CLI_OPTIONS(eval_cli_options)},
+    .options_bytes = sizeof(eval_options),
+    .run = eval_run,
+};

@@ -1,0 +1,126 @@
+// penstock export: the trained model of a job as ONNX, with the places of a plan.
+
+#include <string.h>
+#include <strings.h>
+
+#include "base/log.h"
+#include "base/system/file.h"
+#include "cli/command.h"
+#include "cli/training_job.h"
+#include "graph/import/import.h"
+#include "partition/plan/plan_file.h"
+#include "scheduler/checkpoint/model_export.h"
+#include "scheduler/compile/weight_file.h"
+#include "scheduler/engine/job_runner.h"
+
+typedef struct export_options {
+    pen_cli_common common;
+    const char *output;
+    const char *parameters;
+} export_options;
+
+static pen_status export_report(const export_options *options, const char *from, uint32_t count) {
+    if (!options->common.json) {
+        pen_log(PEN_LOG_NOTE, "%s: %u tensors from %s", options->output, count, from);
+        return PEN_OK;
+    }
+    pen_json_writer json;
+    pen_command_begin_json(&json, "export");
+    pen_json_key_text(&json, "file", options->output);
+    pen_json_key_text(&json, "parameters", from);
+    pen_json_key_unsigned(&json, "tensors", count);
+    pen_json_end_object(&json);
+    return pen_json_finish(&json);
+}
+
+static pen_status export_check_name(pen_command_context *context, const char *path) {
+    const char *dot = strrchr(pen_path_name(path), '.');
+    if (dot != NULL && (strcasecmp(dot, ".onnx") == 0 || strcasecmp(dot, ".pb") == 0)) {
+        return PEN_OK;
+    }
+    context->input_exit_code = PEN_EXIT_USAGE;
+    return pen_error(PEN_INVALID_INPUT,
+                     "--output: found \"%.200s\", expected FILE.onnx, or FILE.pb", path);
+}
+
+// A job, or a plan and the job that it names.
+static pen_status export_read_job(const char *path, pen_arena *arena, const pen_job **out_job,
+                                  const pen_plan **out_plan) {
+    bool is_plan;
+    pen_plan *plan;
+    PEN_TRY(pen_command_is_plan(path, arena, &is_plan));
+    if (!is_plan) return pen_job_read(path, arena, out_job);
+    PEN_TRY(pen_plan_read(path, arena, &plan));
+    if (plan->job == NULL) {
+        return pen_error(PEN_INVALID_INPUT, "%s names no job, so there is no model to export",
+                         path);
+    }
+    *out_plan = plan;
+    return pen_status_add_context(pen_job_read(plan->job, arena, out_job),
+                                  "while reading the job of %s", path);
+}
+
+static pen_status export_apply_weights(const pen_job *job, pen_model *model, pen_arena *arena,
+                                       pen_weight_file **out_file) {
+    const pen_weight_options *weights;
+    PEN_TRY(pen_job_weights(job, arena, &weights));
+    if (weights == NULL) return PEN_OK;
+    return pen_job_blame(job, &job->model.weights, pen_weight_file_apply(weights, model, out_file));
+}
+
+static pen_status export_run(pen_command_context *context, const void *options_given) {
+    const export_options *options = options_given;
+    pen_arena *arena = context->arena;
+    const pen_job *job;
+    const pen_plan *plan = NULL;
+    const char *parameters;
+    PEN_TRY(export_check_name(context, options->output));
+    PEN_TRY(pen_command_check_output(context, options->output));
+    PEN_TRY(export_read_job(options->common.operands[0], arena, &job, &plan));
+    PEN_TRY(pen_command_check_model_output(context, job, "--output", options->output));
+    PEN_TRY(pen_job_find_parameters(job, options->parameters, arena, &parameters));
+
+    context->input_exit_code = PEN_EXIT_MODEL;
+    pen_model *model;
+    const pen_import_options import = pen_job_import_options(job);
+    PEN_TRY(pen_job_blame(job, &job->model.file, pen_model_open(job->model.file, &import, &model)));
+    uint32_t count = 0;
+    pen_weight_file *weights = NULL;
+    pen_status status = export_apply_weights(job, model, arena, &weights);
+    if (status == PEN_OK) {
+        status = pen_model_export_file(model, parameters, plan, options->output, &count);
+    }
+    pen_weight_file_close(weights);
+    pen_model_destroy(model);
+    PEN_TRY(status);
+    return export_report(options, parameters != NULL ? parameters : job->model.file, count);
+}
+
+static const pen_cli_option export_cli_options[] = {
+    {.letter = 'o',
+     .value_name = "FILE",
+     .field = {.key = "output",
+               .kind = PEN_OPTION_PATH,
+               .offset = offsetof(export_options, output),
+               .is_required = true,
+               .help = "the file to write: FILE.onnx, or FILE.pb for TensorFlow"}},
+    {.value_name = "FILE",
+     .field = {.key = "parameters",
+               .kind = PEN_OPTION_PATH,
+               .offset = offsetof(export_options, parameters),
+               .help = "safetensors file; else what training left in the job's outputs folder"}},
+};
+
+extern const pen_command pen_command_export;
+const pen_command pen_command_export = {
+    .name = "export",
+    .summary = "write the trained model as ONNX, or as a graph of TensorFlow",
+    .table = {.operands = "JOB|PLAN",
+              .operand_count_minimum = 1,
+              .operand_count_maximum = 1,
+              PEN_CLI_OPTIONS(export_cli_options),
+              .details = "Of a plan, each node says where it runs: by its metadata, in a graph "
+                         "of\nTensorFlow by its device.\n"},
+    .options_bytes = sizeof(export_options),
+    .run = export_run,
+};

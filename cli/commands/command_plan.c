@@ -1,0 +1,188 @@
+// penstock plan: which device runs what, and what a training step will take.
+
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/command.h"
+#include "cli/training_job.h"
+#include "partition/plan/plan_dump.h"
+#include "partition/plan/plan_file.h"
+#include "partition/strategies/strategies.h"
+#include "scheduler/plan/plan_job.h"
+#include "scheduler/schedule/schedule.h"
+
+typedef struct plan_options {
+    pen_cli_common common;
+    const char *strategy;
+    pen_objective objective;
+    bool has_objective;
+    double time_limit;
+    int64_t seed;
+    const char *costs;
+    pen_job_schedule schedule;
+    bool has_schedule;
+    const char *from;
+    bool nodes;
+    const char *output;
+} plan_options;
+
+// What cannot be right of the command line, told before anything is read.
+static pen_status plan_check_options(const plan_options *options, pen_arena *arena) {
+    if (options->strategy != NULL) {
+        const pen_strategy *strategy;
+        PEN_TRY(pen_status_add_context(pen_strategy_find(options->strategy, arena, &strategy),
+                                       "--strategy"));
+    }
+    if (options->strategy != NULL && options->from != NULL) {
+        return pen_error(PEN_INVALID_INPUT,
+                         "found --strategy beside --from, expected one of them: --from places "
+                         "nothing");
+    }
+    return PEN_OK;
+}
+
+// The plan to start from. Objective and schedule are its own unless the command line says others.
+static pen_status plan_read_given(const plan_options *options, pen_arena *arena,
+                                  pen_plan_job_options *job_options, pen_plan **out_given) {
+    const pen_schedule_generator *generator;
+    pen_plan *given;
+    PEN_TRY(pen_plan_read_edited(options->from, arena, &given));
+    for (int32_t i = 0; pen_objective_names[i] != NULL && !options->has_objective; i++) {
+        if (strcmp(pen_objective_names[i], given->objective) == 0) job_options->objective = i;
+    }
+    if (!options->has_schedule) {
+        PEN_TRY(
+            pen_status_add_context(pen_schedule_generator_find(given->schedule, arena, &generator),
+                                   "in %s", options->from));
+        job_options->schedule = generator->name;
+    }
+    *out_given = given;
+    return PEN_OK;
+}
+
+static pen_status plan_print(const plan_options *options, const pen_plan *plan, pen_arena *arena) {
+    if (options->common.json) {
+        pen_json_writer json;
+        pen_command_begin_json(&json, "plan");
+        pen_plan_write_json(plan, &json);
+        pen_json_end_object(&json);
+        return pen_json_finish(&json);
+    }
+    pen_text text;
+    const char *whole;
+    pen_text_init(&text, arena);
+    pen_plan_dump(plan, options->nodes, &text);
+    PEN_TRY(pen_text_finish(&text, &whole));
+    if (fputs(whole, stdout) == EOF || fflush(stdout) != 0) {
+        return pen_error(PEN_IO, "cannot write to standard output");
+    }
+    return PEN_OK;
+}
+
+static pen_status plan_run(pen_command_context *context, const void *options_given) {
+    const plan_options *options = options_given;
+    pen_plan_job_options job_options = {.strategy = options->strategy,
+                                        .time_limit_seconds = options->time_limit,
+                                        .seed = options->seed,
+                                        .cost_table = options->costs,
+                                        .objective = -1};
+    const pen_job *job;
+    pen_plan_job *plan_job;
+    pen_plan *plan, *given = NULL;
+    context->input_exit_code = PEN_EXIT_USAGE;
+    PEN_TRY(plan_check_options(options, context->arena));
+    if (options->has_objective) job_options.objective = (int32_t)options->objective;
+    if (options->has_schedule) job_options.schedule = pen_job_schedule_name(options->schedule);
+    context->input_exit_code = PEN_EXIT_SPEC;
+    PEN_TRY(pen_job_read(options->common.operands[0], context->arena, &job));
+    if (options->output != NULL) PEN_TRY(pen_command_check_output(context, options->output));
+    if (options->from != NULL) {
+        PEN_TRY(plan_read_given(options, context->arena, &job_options, &given));
+    }
+    context->input_exit_code = PEN_EXIT_MODEL;
+    PEN_TRY(pen_plan_job_create(job, &job_options, &plan_job));
+    context->input_exit_code = PEN_EXIT_SPEC;
+    pen_status status =
+        given == NULL
+            ? pen_plan_job_place(plan_job, context->arena, &plan)
+            : pen_status_add_context(pen_plan_job_rebuild(plan_job, given, context->arena, &plan),
+                                     "in %s", options->from);
+    if (pen_status_get_code(status) == PEN_UNSUPPORTED && options->strategy != NULL) {
+        context->input_exit_code = PEN_EXIT_USAGE;
+    }
+    const bool is_quiet = options->common.quiet && options->output != NULL && !options->common.json;
+    if (status == PEN_OK && options->output != NULL) {
+        status = pen_plan_write(plan, options->output, context->arena);
+    }
+    if (status == PEN_OK && !is_quiet) status = plan_print(options, plan, context->arena);
+    pen_plan_job_destroy(plan_job);
+    return status;
+}
+
+static const pen_cli_option plan_cli_options[] = {
+    {.value_name = "NAME",
+     .field = {.key = "strategy",
+               .kind = PEN_OPTION_TEXT,
+               .offset = offsetof(plan_options, strategy),
+               .help = "in place of the job's: auto, greedy, dynamic_programming, …"}},
+    {.value_name = "NAME",
+     .field = {.key = "objective",
+               .kind = PEN_OPTION_CHOICE,
+               .offset = offsetof(plan_options, objective),
+               .present_offset = offsetof(plan_options, has_objective),
+               .choices = pen_objective_names,
+               .help = "in place of the job's, or of the --from plan's"}},
+    {.value_name = "TIME",
+     .field = {.key = "time-limit",
+               .kind = PEN_OPTION_SECONDS,
+               .offset = offsetof(plan_options, time_limit),
+               .minimum = PEN_OPTION_ABOVE(0),
+               .help = "for the search, in place of the job's"}},
+    {.value_name = "N",
+     .field = {.key = "seed",
+               .kind = PEN_OPTION_INTEGER,
+               .offset = offsetof(plan_options, seed),
+               .default_text = "-1",
+               .minimum = PEN_OPTION_FROM(-1),
+               .help = "of the search; -1: the job's"}},
+    {.value_name = "FILE",
+     .field = {.key = "costs",
+               .kind = PEN_OPTION_TEXT,
+               .offset = offsetof(plan_options, costs),
+               .help = "cost table, in place of the job's: of `penstock profile`"}},
+    {.value_name = "NAME",
+     .field = {.key = "schedule",
+               .kind = PEN_OPTION_CHOICE,
+               .offset = offsetof(plan_options, schedule),
+               .present_offset = offsetof(plan_options, has_schedule),
+               .choices = pen_job_schedule_names,
+               .help = "in place of the job's, or of the --from plan's"}},
+    {.value_name = "PLAN",
+     .field = {.key = "from",
+               .kind = PEN_OPTION_TEXT,
+               .offset = offsetof(plan_options, from),
+               .help = "place nothing: keep the stages of this plan, which may have been edited"}},
+    {.field = {.key = "nodes",
+               .kind = PEN_OPTION_BOOL,
+               .offset = offsetof(plan_options, nodes),
+               .help = "list every node, and why it is where it is"}},
+    {.letter = 'o',
+     .value_name = "PLAN",
+     .field = {.key = "output",
+               .kind = PEN_OPTION_TEXT,
+               .offset = offsetof(plan_options, output),
+               .help = "write the plan there"}},
+};
+
+extern const pen_command pen_command_plan;
+const pen_command pen_command_plan = {
+    .name = "plan",
+    .summary = "place a job's model on its devices, and predict a training step",
+    .table = {.operands = "JOB",
+              .operand_count_minimum = 1,
+              .operand_count_maximum = 1,
+              PEN_CLI_OPTIONS(plan_cli_options),
+              .details = "Exit code 5: the model does not fit on the devices.\n"},
+    .options_bytes = sizeof(plan_options),
+    .run = plan_run,
+};

@@ -1,0 +1,318 @@
+// penstock profile: what the operators of a job cost on the devices of this machine.
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/log.h"
+#include "cli/command.h"
+#include "cli/cost_file.h"
+#include "scheduler/measure/profile.h"
+
+typedef struct profile_options {
+    pen_cli_common common;
+    const char *output;
+    const char *device;
+    bool repeat;
+    double time_limit;
+    double operator_time;
+    bool check;
+    bool in_step;
+    int64_t steps;
+    int64_t top;
+} profile_options;
+
+typedef struct profile_run {
+    pen_command_context *context;
+    const profile_options *options;
+    const pen_job *job;
+    pen_dataset *dataset;
+    pen_cost_file costs;
+    pen_profile_targets targets;
+    pen_json_writer json;
+} profile_run;
+
+#define PROFILE_SHAPE_COLUMNS 76
+
+static void profile_show_progress(void *context, const pen_profile_row *row, uint32_t done,
+                                  uint32_t count) {
+    (void)context;
+    pen_log(PEN_LOG_DEBUG, "%u of %u: %s %s", done + 1, count, row->op, row->shape);
+}
+
+static double profile_step_seconds(const pen_profile_row *row, double seconds) {
+    return seconds * row->node_count * row->runs_per_step;
+}
+
+static void profile_print_row(const pen_profile_row *row, const pen_profile_summary *summary) {
+    char seconds[PEN_QUANTITY_TEXT_BYTES], in_step[PEN_QUANTITY_TEXT_BYTES];
+    const double whole =
+        summary->seconds_predicted > 0 ? summary->seconds_predicted : summary->seconds_in_step;
+    const double share =
+        profile_step_seconds(row, row->is_measured ? row->seconds : row->seconds_in_step);
+    printf("%5.1f %%  %5u  %10s", whole > 0 ? 100 * share / whole : 0,
+           row->node_count * (uint32_t)row->runs_per_step,
+           row->is_measured ? pen_seconds_format(row->seconds, seconds) : "-");
+    if (summary->step_count > 0) {
+        printf("  %10s", pen_seconds_format(row->seconds_in_step, in_step));
+        if (row->is_measured && row->seconds_in_step > 0) {
+            printf("  %+6.0f %%", 100 * (row->seconds / row->seconds_in_step - 1));
+        } else {
+            printf("  %8s", "");
+        }
+    }
+    printf("  %s %.*s\n", row->op, PROFILE_SHAPE_COLUMNS, row->shape);
+}
+
+static void profile_print_steps(const pen_profile_summary *summary) {
+    char text[5][PEN_QUANTITY_TEXT_BYTES];
+    if (summary->step_count == 0) return;
+    printf("\nin %u steps of %s: operators take %s, %s predicted (%+.1f %%)\n", summary->step_count,
+           pen_seconds_format(summary->step_seconds, text[0]),
+           pen_seconds_format(summary->seconds_in_step, text[1]),
+           pen_seconds_format(summary->seconds_predicted, text[2]),
+           summary->seconds_in_step > 0
+               ? 100 * (summary->seconds_predicted / summary->seconds_in_step - 1)
+               : 0);
+    printf("mean absolute error of operators: %.1f %% weighted by time, %.1f %% of those of at "
+           "least 1 %%\n",
+           100 * summary->error_weighted, 100 * summary->error_mean);
+    printf("memory: %s persistent, %s for values passed along\n",
+           pen_bytes_format(summary->memory.persistent_bytes, text[3]),
+           pen_bytes_format(summary->memory.arena_bytes, text[4]));
+}
+
+static void profile_print(const profile_run *run, const pen_profile_target *target,
+                          const pen_cost_rates *rates, const pen_profile_summary *summary) {
+    char flops[PEN_QUANTITY_TEXT_BYTES], bandwidth[PEN_QUANTITY_TEXT_BYTES];
+    printf("%s with %u thread%s (device '%s'%s): %sflop/s, %sB/s\n", target->kind, target->threads,
+           target->threads == 1 ? "" : "s", target->device,
+           target->device_count > 1 ? " and others" : "",
+           pen_count_format((uint64_t)rates->flops, flops),
+           pen_count_format((uint64_t)rates->memory_bandwidth, bandwidth));
+    printf("%u nodes, %u operators: %u measured, %u from the table", summary->node_count,
+           summary->row_count, summary->fresh_count, summary->kept_count);
+    if (summary->left_count > 0) printf(", %u left for lack of time", summary->left_count);
+    if (summary->failed_count > 0) printf(", %u could not be measured", summary->failed_count);
+    printf("\n\n  share   runs  %10s%s  operator\n", "one run",
+           summary->step_count > 0 ? "     in step      off" : "");
+    for (uint32_t r = 0; r < summary->row_count && r < (uint32_t)run->options->top; r++) {
+        profile_print_row(&summary->rows[r], summary);
+    }
+    if (summary->row_count > (uint32_t)run->options->top) {
+        printf("          and %u more\n", summary->row_count - (uint32_t)run->options->top);
+    }
+    profile_print_steps(summary);
+    printf("\n");
+}
+
+static void profile_json_row(pen_json_writer *json, const pen_profile_row *row, bool has_steps) {
+    pen_json_begin_object(json);
+    pen_json_key_text(json, "op", row->op);
+    pen_json_key_text(json, "shape", row->shape);
+    pen_json_key_unsigned(json, "nodes", row->node_count);
+    pen_json_key_number(json, "runs_per_step", row->runs_per_step);
+    if (row->is_measured) {
+        pen_json_key_number(json, "seconds", row->seconds);
+        pen_json_key_unsigned(json, "workspace_bytes", row->workspace_bytes);
+        pen_json_key_bool(json, "fresh", row->is_fresh);
+    }
+    if (has_steps) pen_json_key_number(json, "seconds_in_step", row->seconds_in_step);
+    if (row->failure != NULL) pen_json_key_text(json, "error", row->failure);
+    pen_json_end_object(json);
+}
+
+static void profile_json(profile_run *run, const pen_profile_target *target,
+                         const pen_cost_rates *rates, const pen_profile_summary *summary) {
+    pen_json_writer *json = &run->json;
+    const bool has_steps = summary->step_count > 0;
+    pen_json_begin_object(json);
+    pen_json_key_text(json, "device", target->device);
+    pen_json_key_text(json, "kind", target->kind);
+    pen_json_key_unsigned(json, "threads", target->threads);
+    pen_json_key_number(json, "flops", rates->flops);
+    pen_json_key_number(json, "memory_bandwidth", rates->memory_bandwidth);
+    pen_json_key_unsigned(json, "nodes", summary->node_count);
+    pen_json_key_unsigned(json, "measured", summary->fresh_count);
+    pen_json_key_unsigned(json, "kept", summary->kept_count);
+    pen_json_key_unsigned(json, "left", summary->left_count);
+    pen_json_key_unsigned(json, "failed", summary->failed_count);
+    pen_json_key_number(json, "predicted_seconds", summary->seconds_predicted);
+    if (has_steps) {
+        pen_json_key_unsigned(json, "steps", summary->step_count);
+        pen_json_key_number(json, "step_seconds", summary->step_seconds);
+        pen_json_key_number(json, "seconds_in_step", summary->seconds_in_step);
+        pen_json_key_number(json, "error_weighted", summary->error_weighted);
+        pen_json_key_number(json, "error_mean", summary->error_mean);
+        pen_json_key_unsigned(json, "persistent_bytes", summary->memory.persistent_bytes);
+        pen_json_key_unsigned(json, "arena_bytes", summary->memory.arena_bytes);
+        pen_json_key_unsigned(json, "resident_bytes_peak", summary->resident_bytes_peak);
+    }
+    pen_json_key(json, "operators");
+    pen_json_begin_array(json);
+    for (uint32_t r = 0; r < summary->row_count; r++) {
+        profile_json_row(json, &summary->rows[r], has_steps);
+    }
+    pen_json_end_array(json);
+    pen_json_end_object(json);
+}
+
+static void profile_warn(const pen_profile_summary *summary) {
+    for (uint32_t r = 0; r < summary->row_count; r++) {
+        const pen_profile_row *row = &summary->rows[r];
+        if (row->failure == NULL) continue;
+        pen_log(PEN_LOG_WARNING, "not measured: %s %s: %s", row->op, row->shape, row->failure);
+    }
+    if (summary->left_count > 0) {
+        pen_log(PEN_LOG_WARNING,
+                "the time limit left %u operators, which plans will estimate; run this again to "
+                "measure them",
+                summary->left_count);
+    }
+}
+
+static pen_status profile_measure(profile_run *run, pen_profiler *profiler,
+                                  pen_profile_summary *out_summary) {
+    const profile_options *options = run->options;
+    const pen_profile_options profile = {.repeat = options->repeat,
+                                         .time_limit = options->time_limit,
+                                         .operator_time_limit = options->operator_time,
+                                         .progress = profile_show_progress};
+    PEN_TRY(pen_profiler_measure(profiler, run->costs.table, &profile));
+    if (options->check || options->in_step) {
+        PEN_TRY(pen_profiler_run_steps(profiler, (uint32_t)options->steps));
+    }
+    PEN_TRY(pen_profiler_summarize(profiler, out_summary));
+    return options->in_step ? pen_profiler_store_steps(profiler, run->costs.table) : PEN_OK;
+}
+
+static pen_status profile_target(profile_run *run, const pen_profile_target *target) {
+    pen_profiler *profiler;
+    pen_profile_summary summary;
+    run->context->input_exit_code = PEN_EXIT_MODEL;
+    PEN_TRY(pen_profiler_create(run->job, pen_dataset_get_info(run->dataset), target, &profiler));
+    run->context->input_exit_code = PEN_EXIT_SPEC;
+    const pen_status status = profile_measure(run, profiler, &summary);
+    if (status == PEN_OK) {
+        const pen_cost_rates *rates =
+            pen_cost_table_find_rates(run->costs.table, target->kind, target->threads);
+        profile_warn(&summary);
+        if (run->options->common.json) {
+            profile_json(run, target, rates, &summary);
+        } else {
+            profile_print(run, target, rates, &summary);
+        }
+    }
+    pen_profiler_destroy(profiler);
+    return status;
+}
+
+static pen_status profile_targets(profile_run *run) {
+    for (uint32_t t = 0; t < run->targets.count; t++) {
+        PEN_TRY(profile_target(run, &run->targets.items[t]));
+        PEN_TRY(pen_cost_file_save(&run->costs)); // what is measured stays, whatever comes
+    }
+    return PEN_OK;
+}
+
+static pen_status profile_all(profile_run *run) {
+    pen_arena *arena = run->context->arena;
+    PEN_TRY(pen_job_read(run->options->common.operands[0], arena, &run->job));
+    PEN_TRY(pen_profile_find_targets(run->job, run->options->device, arena, &run->targets));
+    PEN_TRY(pen_cost_file_open(run->context, run->job, run->options->output, &run->costs));
+    PEN_TRY(pen_job_open_dataset(run->job, PEN_DATASET_PART_TRAIN, arena, &run->dataset));
+    if (run->targets.remote_count > 0) {
+        pen_log(PEN_LOG_WARNING,
+                "%u of the job's devices, '%s' the first, are on other machines: run `penstock "
+                "profile` there, or state their rates",
+                run->targets.remote_count, run->targets.remote[0]);
+    }
+    if (!run->options->common.json) {
+        PEN_TRY(profile_targets(run));
+        if (fflush(stdout) != 0) return pen_error(PEN_IO, "cannot write to standard output");
+        return PEN_OK;
+    }
+    pen_command_begin_json(&run->json, "profile");
+    pen_json_key(&run->json, "devices");
+    pen_json_begin_array(&run->json);
+    const pen_status status = profile_targets(run);
+    if (status != PEN_OK) return pen_command_fail_json(run->context, &run->json, status);
+    pen_json_end_array(&run->json);
+    pen_json_end_object(&run->json);
+    return pen_json_finish(&run->json);
+}
+
+static pen_status profile_run_verb(pen_command_context *context, const void *options) {
+    profile_run run = {.context = context, .options = options};
+    const pen_status status = profile_all(&run);
+    pen_dataset_close(run.dataset);
+    return status;
+}
+
+static const pen_cli_option profile_cli_options[] = {
+    {.letter = 'o',
+     .value_name = "FILE",
+     .field = {.key = "output",
+               .kind = PEN_OPTION_PATH,
+               .offset = offsetof(profile_options, output),
+               .help = "cost table to add to, made if need be; else the job's `costs`"}},
+    {.value_name = "NAME",
+     .field = {.key = "device",
+               .kind = PEN_OPTION_TEXT,
+               .offset = offsetof(profile_options, device),
+               .help = "measure on this device alone"}},
+    {.field = {.key = "repeat",
+               .kind = PEN_OPTION_BOOL,
+               .offset = offsetof(profile_options, repeat),
+               .help = "measure again what the table has"}},
+    {.value_name = "T",
+     .field = {.key = "time-limit",
+               .kind = PEN_OPTION_SECONDS,
+               .offset = offsetof(profile_options, time_limit),
+               .help = "begin no operator after this long, on each device"}},
+    {.value_name = "T",
+     .field = {.key = "operator-time",
+               .kind = PEN_OPTION_SECONDS,
+               .offset = offsetof(profile_options, operator_time),
+               .default_text = "100ms",
+               .help = "repeat each operator for this long"}},
+    {.field = {.key = "check",
+               .kind = PEN_OPTION_BOOL,
+               .offset = offsetof(profile_options, check),
+               .help = "run whole steps too, and compare"}},
+    {.field = {.key = "in-step",
+               .kind = PEN_OPTION_BOOL,
+               .offset = offsetof(profile_options, in_step),
+               .help = "write times of operators as they are in whole steps"}},
+    {.value_name = "N",
+     .field = {.key = "steps",
+               .kind = PEN_OPTION_INTEGER,
+               .offset = offsetof(profile_options, steps),
+               .minimum = PEN_OPTION_FROM(1),
+               .maximum = PEN_OPTION_TO(1000),
+               .default_text = "20",
+               .help = "whole steps to run"}},
+    {.value_name = "N",
+     .field = {.key = "top",
+               .kind = PEN_OPTION_INTEGER,
+               .offset = offsetof(profile_options, top),
+               .minimum = PEN_OPTION_FROM(0),
+               .maximum = PEN_OPTION_TO(1000000),
+               .default_text = "20",
+               .help = "operators to print"}},
+};
+
+extern const pen_command pen_command_profile;
+const pen_command pen_command_profile = {
+    .name = "profile",
+    .summary = "measure the operators of a job on the devices of this machine",
+    .table = {.operands = "JOB",
+              .operand_count_minimum = 1,
+              .operand_count_maximum = 1,
+              PEN_CLI_OPTIONS(profile_cli_options),
+              .details = "Operators are measured one at a time, so the model may be larger than "
+                         "this machine.\nA table that exists is kept: only what it lacks is "
+                         "measured. With --in-step it gets\nthe times that operators had within "
+                         "whole training steps, for planning anew.\n"},
+    .options_bytes = sizeof(profile_options),
+    .run = profile_run_verb,
+};

@@ -1,0 +1,222 @@
+// penstock worker: serves the devices of this address for coordinators on this or other machines.
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "cli/command.h"
+#include "cli/signals.h"
+#include "scheduler/protocol/flight_recorder.h"
+#include "scheduler/runtime/worker/worker.h"
+#include "scheduler/transport/pem_file.h"
+
+typedef struct worker_options {
+    pen_cli_common common;
+    const char *listen;
+    const char *tls;
+    const char *coordinators;
+    const char *workers;
+    const char *store;
+    bool insecure;
+    bool once;
+    int64_t announce; // 0: nowhere
+    int64_t parent;   // 0: nobody
+} worker_options;
+
+// "ca.pem,cert.pem,key.pem"
+static pen_status worker_read_tls(pen_command_context *context, const char *text,
+                                  pen_transport_tls *out_tls) {
+    const char *files[3] = {0};
+    if (text == NULL) return PEN_OK;
+    const char *cursor = text;
+    for (uint32_t i = 0; i < 3 && cursor != NULL; i++) {
+        const size_t length = strcspn(cursor, ",");
+        if (length > 0) {
+            PEN_TRY(pen_arena_copy_text(context->arena, cursor, length, &files[i]));
+        }
+        cursor = cursor[length] == ',' ? cursor + length + 1 : NULL;
+    }
+    if (cursor != NULL || files[0] == NULL || files[1] == NULL || files[2] == NULL) {
+        context->input_exit_code = PEN_EXIT_USAGE;
+        return pen_error(PEN_INVALID_INPUT,
+                         "--tls: found \"%.200s\", expected three files: CA,CERT,KEY", text);
+    }
+    context->input_exit_code = PEN_EXIT_SPEC;
+    PEN_TRY(pen_pem_read_all(files, context->arena, NULL));
+    *out_tls = (pen_transport_tls){.ca = files[0], .cert = files[1], .key = files[2]};
+    return PEN_OK;
+}
+
+// "one.example,two.example"
+static pen_status worker_read_names(pen_command_context *context, const char *option,
+                                    const char *text, pen_transport_names *out_names) {
+    if (text == NULL) return PEN_OK;
+    size_t count = 1;
+    for (const char *at = text; *at != '\0'; at++)
+        count += *at == ',';
+    const char **names;
+    PEN_TRY(PEN_NEW(context->arena, count, &names));
+    for (size_t i = 0; i < count; i++) {
+        const size_t length = strcspn(text, ",");
+        if (length == 0) {
+            context->input_exit_code = PEN_EXIT_USAGE;
+            return pen_error(PEN_INVALID_INPUT, "%s: expected names, with a comma between two",
+                             option);
+        }
+        PEN_TRY(pen_arena_copy_text(context->arena, text, length, &names[i]));
+        text += length + 1;
+    }
+    *out_names = (pen_transport_names){names, count};
+    return PEN_OK;
+}
+
+// A worker that a command started ends with it, however that ends.
+static pen_status worker_follow_parent(int64_t parent) {
+    if (parent == 0) return PEN_OK;
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != (pid_t)parent) {
+        return pen_error(PEN_CANCELLED, "the process that started this worker has ended");
+    }
+    return PEN_OK;
+}
+
+static pen_status worker_announce(int64_t pipe, uint16_t port) {
+    char text[16];
+    if (pipe == 0) return PEN_OK;
+    const int length = snprintf(text, sizeof text, "%u\n", port);
+    const ssize_t written = write((int)pipe, text, (size_t)length);
+    (void)close((int)pipe);
+    if (written == length) return PEN_OK;
+    return pen_error(PEN_IO, "cannot announce the port: %s", strerror(errno));
+}
+
+// What was done last, for somebody who asks.
+static void worker_dump(void) {
+    const uint32_t count = pen_flight_dump("somebody asked (SIGUSR1)");
+    if (count == 0) {
+        pen_log(PEN_LOG_NOTE, "nothing was recorded yet");
+    } else {
+        pen_log(PEN_LOG_NOTE, "what was done last is in %s: `penstock diagnose` shows it",
+                pen_flight_folder());
+    }
+}
+
+// Until somebody ends it. Ctrl-C reaches all processes of a terminal: one that a command started
+// leaves it to that command.
+static void worker_serve(pen_worker *worker, const sigset_t *signals, bool has_parent) {
+    const struct timespec pause = {.tv_nsec = 200000000};
+    while (!pen_worker_is_over(worker)) {
+        const int signal_number = sigtimedwait(signals, NULL, &pause);
+        if (signal_number == SIGUSR1) worker_dump();
+        if (signal_number == SIGTERM) return;
+        if (signal_number == SIGINT && !has_parent) return;
+    }
+}
+
+static pen_status worker_run_verb(pen_command_context *context, const void *options_given) {
+    const worker_options *options = options_given;
+    pen_worker_options made = {.address = options->listen,
+                               .is_insecure = options->insecure,
+                               .is_once = options->once,
+                               .store = options->store};
+    pen_worker *worker;
+    sigset_t signals;
+    uint16_t port;
+    PEN_TRY(worker_read_tls(context, options->tls, &made.tls));
+    PEN_TRY(worker_read_names(context, "--allow-coordinator", options->coordinators,
+                              &made.tls.coordinators));
+    PEN_TRY(worker_read_names(context, "--allow-worker", options->workers, &made.tls.workers));
+    PEN_TRY(worker_follow_parent(options->parent));
+    pen_transport_prepare_process();
+    PEN_TRY(pen_signals_prepare_flight(NULL, context->arena));
+    // taken in turn by this thread alone; threads that are started inherit it
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGUSR1);
+    if (pthread_sigmask(SIG_BLOCK, &signals, NULL) != 0) {
+        return pen_error(PEN_INTERNAL, "cannot block signals");
+    }
+    PEN_TRY(pen_transport_kind_find("grpc", &made.transport));
+    context->input_exit_code = PEN_EXIT_USAGE;
+    PEN_TRY(pen_worker_create(&made, &worker, &port));
+    context->input_exit_code = PEN_EXIT_SPEC;
+    pen_status status = worker_announce(options->announce, port);
+    if (status == PEN_OK) {
+        if (options->announce == 0 && !options->common.quiet) {
+            pen_log(PEN_LOG_NOTE, "worker takes links at port %u", port);
+        }
+        worker_serve(worker, &signals, options->parent != 0);
+        if (!pen_worker_is_over(worker)) pen_worker_leave(worker, "the worker was told to end");
+        if (options->once && pen_worker_is_over(worker)) status = pen_worker_join(worker);
+    }
+    pen_worker_destroy(worker);
+    return status;
+}
+
+static const pen_cli_option worker_cli_options[] = {
+    {.value_name = "HOST:PORT",
+     .field = {.key = "listen",
+               .kind = PEN_OPTION_TEXT,
+               .offset = offsetof(worker_options, listen),
+               .is_required = true,
+               .help = "where to take links: \"0.0.0.0:7070\"; port 0: any"}},
+    {.value_name = "CA,CERT,KEY",
+     .field = {.key = "tls",
+               .kind = PEN_OPTION_TEXT,
+               .offset = offsetof(worker_options, tls),
+               .help = "PEM files: who signs, and this worker's certificate and key"}},
+    {.value_name = "NAME,NAME",
+     .field = {.key = "allow-coordinator",
+               .kind = PEN_OPTION_TEXT,
+               .offset = offsetof(worker_options, coordinators),
+               .help = "names of certificates that may coordinate; any of the authority without"}},
+    {.value_name = "NAME,NAME",
+     .field = {.key = "allow-worker",
+               .kind = PEN_OPTION_TEXT,
+               .offset = offsetof(worker_options, workers),
+               .help = "names of certificates that may be other workers; any without"}},
+    {.value_name = "DIR",
+     .field = {.key = "store",
+               .kind = PEN_OPTION_TEXT,
+               .offset = offsetof(worker_options, store),
+               .help = "write checkpoints there, wherever the training wants them"}},
+    {.field = {.key = "insecure",
+               .kind = PEN_OPTION_BOOL,
+               .offset = offsetof(worker_options, insecure),
+               .help = "take links from other machines without TLS"}},
+    {.field = {.key = "once",
+               .kind = PEN_OPTION_BOOL,
+               .offset = offsetof(worker_options, once),
+               .help = "end after the first run"}},
+    {.value_name = "FD",
+     .field = {.key = "announce",
+               .kind = PEN_OPTION_INTEGER,
+               .offset = offsetof(worker_options, announce),
+               .minimum = PEN_OPTION_FROM(0),
+               .maximum = PEN_OPTION_TO(65535),
+               .help = "write the port to this open file"}},
+    {.value_name = "PID",
+     .field = {.key = "parent",
+               .kind = PEN_OPTION_INTEGER,
+               .offset = offsetof(worker_options, parent),
+               .minimum = PEN_OPTION_FROM(0),
+               .help = "end when this process, which started it, ends"}},
+};
+
+extern const pen_command pen_command_worker;
+const pen_command pen_command_worker = {
+    .name = "worker",
+    .summary = "serve the devices of this machine to trainings elsewhere",
+    .table = {.operands = "",
+              PEN_CLI_OPTIONS(worker_cli_options),
+              .details =
+                  "Jobs name it as the `host` of their devices. It serves one training after "
+                  "another\nuntil it gets SIGTERM or SIGINT.\n"},
+    .options_bytes = sizeof(worker_options),
+    .run = worker_run_verb,
+};

@@ -1,0 +1,388 @@
+// Convolutions and their backward halves by oneDNN.
+//
+// Parameters and their gradients lie plain; oneDNN's order of the weights is made in workspace on
+// the way in, and undone (or added) on the way out. A transposed convolution is oneDNN's
+// deconvolution, whose weights are the convolution's with its two channel axes exchanged.
+//
+// Two algorithms compete for windows of 3 x 3: the direct one, and Winograd's F(4 x 4, 3 x 3)
+// (Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", 2016), with a quarter of
+// the multiplications and a few bits less.
+#include "device/cpu/onednn/onednn_convolution.h"
+
+#include <string.h>
+
+#include "device/cpu/cpu_kernel.h"
+#include "device/cpu/onednn/onednn_layout.h"
+#include "device/cpu/onednn/onednn_operation.h"
+#include "graph/ops/product/convolution_geometry.h"
+
+#define CONV_OPERAND_LIMIT 4
+
+// What a tensor is to the convolution that the geometry describes.
+typedef enum conv_part {
+    CONV_INPUT,
+    CONV_WEIGHT,
+    CONV_BIAS,
+    CONV_OUTPUT,
+    CONV_PART_COUNT,
+} conv_part;
+
+typedef struct conv_operand {
+    conv_part part;
+    int argument;
+    bool is_output;
+    uint32_t index;
+} conv_operand;
+
+typedef struct conv_problem conv_problem;
+
+typedef struct conv_kind {
+    const char *op_name;
+    pen_status (*geometry)(const pen_graph *graph, const pen_node *node,
+                           pen_conv_geometry *out_geometry);
+    dnnl_status_t (*describe)(const conv_problem *problem, dnnl_primitive_desc_t *out_description);
+    uint32_t operand_count;
+    conv_operand operands[CONV_OPERAND_LIMIT]; // the bias, which may be left out, comes last
+} conv_kind;
+
+struct conv_problem {
+    const conv_kind *kind;
+    dnnl_alg_kind_t algorithm; // of convolutions; transposed ones are always direct
+    pen_conv_geometry geometry;
+    uint32_t operand_count;
+    dnnl_memory_desc_t lies[CONV_PART_COUNT];   // how the values lie
+    dnnl_memory_desc_t wanted[CONV_PART_COUNT]; // what the primitive is asked for
+    dnnl_dims_t strides;
+    dnnl_dims_t dilations; // oneDNN's: 0 is dense
+    dnnl_dims_t pads_begin;
+    dnnl_dims_t pads_end;
+    dnnl_primitive_attr_t attributes;
+};
+
+static dnnl_status_t conv_describe_forward(const conv_problem *p, dnnl_primitive_desc_t *out) {
+    dnnl_convolution_desc_t conv;
+    const dnnl_memory_desc_t *bias = p->lies[CONV_BIAS].ndims > 0 ? &p->lies[CONV_BIAS] : NULL;
+    const dnnl_status_t status = dnnl_dilated_convolution_forward_desc_init(
+        &conv, dnnl_forward_training, p->algorithm, &p->wanted[CONV_INPUT], &p->wanted[CONV_WEIGHT],
+        bias, &p->wanted[CONV_OUTPUT], p->strides, p->dilations, p->pads_begin, p->pads_end);
+    if (status != dnnl_success) return status;
+    return dnnl_primitive_desc_create(out, &conv, p->attributes, pen_onednn_engine(), NULL);
+}
+
+// Backward primitives are made with the forward one as a hint.
+static dnnl_status_t conv_describe_backward(const conv_problem *p,
+                                            const dnnl_convolution_desc_t *backward,
+                                            dnnl_primitive_desc_t *out) {
+    dnnl_primitive_desc_t forward;
+    dnnl_status_t status = conv_describe_forward(p, &forward);
+    if (status != dnnl_success) return status;
+    status = dnnl_primitive_desc_create(out, backward, p->attributes, pen_onednn_engine(), forward);
+    dnnl_primitive_desc_destroy(forward);
+    return status;
+}
+
+static dnnl_status_t conv_describe_backward_input(const conv_problem *p,
+                                                  dnnl_primitive_desc_t *out) {
+    dnnl_convolution_desc_t conv;
+    const dnnl_status_t status = dnnl_dilated_convolution_backward_data_desc_init(
+        &conv, p->algorithm, &p->wanted[CONV_INPUT], &p->wanted[CONV_WEIGHT],
+        &p->wanted[CONV_OUTPUT], p->strides, p->dilations, p->pads_begin, p->pads_end);
+    return status != dnnl_success ? status : conv_describe_backward(p, &conv, out);
+}
+
+static dnnl_status_t conv_describe_backward_weight(const conv_problem *p,
+                                                   dnnl_primitive_desc_t *out) {
+    dnnl_convolution_desc_t conv;
+    const dnnl_status_t status = dnnl_dilated_convolution_backward_weights_desc_init(
+        &conv, p->algorithm, &p->wanted[CONV_INPUT], &p->wanted[CONV_WEIGHT], NULL,
+        &p->wanted[CONV_OUTPUT], p->strides, p->dilations, p->pads_begin, p->pads_end);
+    return status != dnnl_success ? status : conv_describe_backward(p, &conv, out);
+}
+
+static dnnl_status_t conv_describe_transpose(const conv_problem *p, dnnl_primitive_desc_t *out) {
+    dnnl_deconvolution_desc_t deconv;
+    const dnnl_memory_desc_t *bias = p->lies[CONV_BIAS].ndims > 0 ? &p->lies[CONV_BIAS] : NULL;
+    const dnnl_status_t status = dnnl_dilated_deconvolution_forward_desc_init(
+        &deconv, dnnl_forward_training, dnnl_deconvolution_direct, &p->wanted[CONV_OUTPUT],
+        &p->wanted[CONV_WEIGHT], bias, &p->wanted[CONV_INPUT], p->strides, p->dilations,
+        p->pads_begin, p->pads_end);
+    if (status != dnnl_success) return status;
+    return dnnl_primitive_desc_create(out, &deconv, p->attributes, pen_onednn_engine(), NULL);
+}
+
+static const conv_kind conv_kinds[] = {
+    {
+        .op_name = "conv",
+        .geometry = pen_conv_geometry_of,
+        .describe = conv_describe_forward,
+        .operand_count = 4,
+        .operands = {{CONV_INPUT, DNNL_ARG_SRC, false, 0},
+                     {CONV_WEIGHT, DNNL_ARG_WEIGHTS, false, 1},
+                     {CONV_OUTPUT, DNNL_ARG_DST, true, 0},
+                     {CONV_BIAS, DNNL_ARG_BIAS, false, 2}},
+    },
+    {
+        .op_name = "conv_transpose",
+        .geometry = pen_conv_transpose_geometry,
+        .describe = conv_describe_transpose,
+        .operand_count = 4,
+        .operands = {{CONV_OUTPUT, DNNL_ARG_SRC, false, 0},
+                     {CONV_WEIGHT, DNNL_ARG_WEIGHTS, false, 1},
+                     {CONV_INPUT, DNNL_ARG_DST, true, 0},
+                     {CONV_BIAS, DNNL_ARG_BIAS, false, 2}},
+    },
+    {
+        .op_name = "conv_backward_input",
+        .geometry = pen_conv_backward_input_geometry,
+        .describe = conv_describe_backward_input,
+        .operand_count = 3,
+        .operands = {{CONV_OUTPUT, DNNL_ARG_DIFF_DST, false, 0},
+                     {CONV_WEIGHT, DNNL_ARG_WEIGHTS, false, 1},
+                     {CONV_INPUT, DNNL_ARG_DIFF_SRC, true, 0}},
+    },
+    {
+        .op_name = "conv_backward_weight",
+        .geometry = pen_conv_backward_weight_geometry,
+        .describe = conv_describe_backward_weight,
+        .operand_count = 3,
+        .operands = {{CONV_INPUT, DNNL_ARG_SRC, false, 0},
+                     {CONV_OUTPUT, DNNL_ARG_DIFF_DST, false, 1},
+                     {CONV_WEIGHT, DNNL_ARG_DIFF_WEIGHTS, true, 0}},
+    },
+};
+
+static const conv_kind *conv_kind_find(const char *op_name) {
+    for (size_t i = 0; i < sizeof conv_kinds / sizeof *conv_kinds; i++) {
+        if (strcmp(conv_kinds[i].op_name, op_name) == 0) return &conv_kinds[i];
+    }
+    return NULL;
+}
+
+static void conv_set_windows(conv_problem *problem) {
+    const pen_conv_geometry *g = &problem->geometry;
+    for (uint32_t i = 0; i < g->spatial_rank; i++) {
+        const uint32_t d = PEN_SPATIAL_LIMIT - g->spatial_rank + i;
+        const int64_t extent = (g->kernel_size[d] - 1) * g->dilation[d] + 1;
+        const int64_t reach = (g->output_size[d] - 1) * g->stride[d] + extent;
+        // as far as the last window reaches; oneDNN prefers a whole pad where it means the same
+        int64_t pad_end = reach - g->input_size[d] - g->pad_begin[d];
+        if (g->pad_end[d] >= pad_end && g->pad_end[d] < pad_end + g->stride[d]) {
+            pad_end = g->pad_end[d];
+        }
+        problem->strides[i] = g->stride[d];
+        problem->dilations[i] = g->dilation[d] - 1;
+        problem->pads_begin[i] = g->pad_begin[d];
+        problem->pads_end[i] = pad_end;
+    }
+}
+
+// (M, C / groups, kernel…) as it lies, with the groups as an axis of their own where there are
+// several, and the channel axes exchanged for a transposed convolution.
+static pen_status conv_set_weight(conv_problem *problem) {
+    const pen_conv_geometry *g = &problem->geometry;
+    const pen_shape weight = pen_conv_weight_shape(g);
+    const int rank = (int)weight.rank + 1;
+    const bool is_transposed = problem->kind->describe == conv_describe_transpose;
+    dnnl_dims_t dims = {g->group_count, weight.dims[0] / g->group_count, weight.dims[1]};
+    dnnl_dims_t strides;
+    for (int i = 3; i < rank; i++) {
+        dims[i] = weight.dims[i - 1];
+    }
+    strides[rank - 1] = 1;
+    for (int i = rank - 1; i > 0; i--) {
+        strides[i - 1] = strides[i] * dims[i];
+    }
+    if (is_transposed) {
+        const dnnl_dim_t dim = dims[1], stride = strides[1];
+        dims[1] = dims[2];
+        dims[2] = dim;
+        strides[1] = strides[2];
+        strides[2] = stride;
+    }
+    const int first = g->group_count > 1 ? 0 : 1;
+    dnnl_status_t status = dnnl_memory_desc_init_by_strides(
+        &problem->lies[CONV_WEIGHT], rank - first, dims + first, dnnl_f32, strides + first);
+    if (status == dnnl_success) {
+        status = dnnl_memory_desc_init_by_tag(&problem->wanted[CONV_WEIGHT], rank - first,
+                                              dims + first, dnnl_f32, dnnl_format_tag_any);
+    }
+    return pen_onednn_status(status, "describing a convolution's weight");
+}
+
+static pen_value_id conv_value(const pen_node *node, const conv_operand *operand) {
+    if (operand->is_output) return node->outputs[operand->index];
+    return operand->index < node->input_count ? node->inputs[operand->index] : PEN_VALUE_NONE;
+}
+
+// The problem of a node. With `any_layout`, oneDNN may choose how input and output lie.
+static pen_status conv_problem_make(const pen_graph *graph, const pen_node *node, bool any_layout,
+                                    conv_problem *problem) {
+    *problem = (conv_problem){.kind = conv_kind_find(node->op->name),
+                              .algorithm = dnnl_convolution_direct};
+    PEN_ASSERT(problem->kind != NULL);
+    PEN_TRY(problem->kind->geometry(graph, node, &problem->geometry));
+    conv_set_windows(problem);
+    PEN_TRY(conv_set_weight(problem));
+    for (uint32_t i = 0; i < problem->kind->operand_count; i++) {
+        const conv_operand *operand = &problem->kind->operands[i];
+        const pen_value_id value = conv_value(node, operand);
+        if (!pen_value_is(value)) break;
+        problem->operand_count = i + 1;
+        if (operand->part == CONV_WEIGHT) continue;
+        PEN_TRY(pen_onednn_layout_md_of_value(graph, value, &problem->lies[operand->part]));
+        problem->wanted[operand->part] = problem->lies[operand->part];
+        if (!any_layout || operand->part == CONV_BIAS) continue;
+        PEN_TRY(pen_onednn_layout_md_any(&pen_value_type(graph, value)->shape,
+                                         &problem->wanted[operand->part]));
+    }
+    return PEN_OK;
+}
+
+static dnnl_status_t conv_describe(conv_problem *problem, dnnl_primitive_desc_t *out_description) {
+    dnnl_status_t status = dnnl_primitive_attr_create(&problem->attributes);
+    if (status != dnnl_success) return status;
+    status =
+        dnnl_primitive_attr_set_scratchpad_mode(problem->attributes, dnnl_scratchpad_mode_user);
+    if (status == dnnl_success) status = problem->kind->describe(problem, out_description);
+    dnnl_primitive_attr_destroy(problem->attributes);
+    return status;
+}
+
+// Whether a value is float32, of a rank oneDNN convolves, and not empty.
+static bool conv_suits(const pen_graph *graph, pen_value_id id) {
+    const pen_value *value = pen_graph_value(graph, id);
+    return value->type.element == PEN_FLOAT32 && value->type.shape.rank <= 5 &&
+           pen_shape_element_count(&value->type.shape) > 0;
+}
+
+static bool conv_node_suits(const pen_graph *graph, const pen_node *node) {
+    const conv_kind *kind = conv_kind_find(node->op->name);
+    for (uint32_t i = 0; kind != NULL && i < kind->operand_count; i++) {
+        const conv_operand *operand = &kind->operands[i];
+        const pen_value_id value = conv_value(node, operand);
+        if (!pen_value_is(value)) break;
+        if (!conv_suits(graph, value)) return false;
+        const bool is_weight = operand->part == CONV_WEIGHT || operand->part == CONV_BIAS;
+        if (is_weight && pen_graph_value(graph, value)->layout != PEN_LAYOUT_PLAIN) return false;
+    }
+    return kind != NULL;
+}
+
+static bool conv_can(const pen_cpu_request *request, dnnl_alg_kind_t algorithm) {
+    if (!conv_node_suits(request->graph, request->node)) return false;
+    conv_problem problem;
+    const pen_status status = conv_problem_make(request->graph, request->node, false, &problem);
+    if (status != PEN_OK) {
+        pen_status_ignore(status, "another kernel reports it, or can do it");
+        return false;
+    }
+    problem.algorithm = algorithm;
+    dnnl_primitive_desc_t description;
+    if (conv_describe(&problem, &description) != dnnl_success) return false;
+    dnnl_primitive_desc_destroy(description);
+    return true;
+}
+
+static bool conv_supports(const pen_cpu_request *request) {
+    return conv_can(request, dnnl_convolution_direct);
+}
+
+static bool conv_supports_winograd(const pen_cpu_request *request) {
+    return request->level == PEN_CPU_LEVEL_V4 && conv_can(request, dnnl_convolution_winograd);
+}
+
+// Worth it where the transformed weights, 36 numbers for 9, serve enough tiles of 4 x 4 outputs.
+// The limits are where it was measured to win, at 64 channels and more.
+static bool conv_prefers_winograd(const pen_cpu_request *request) {
+    conv_problem problem;
+    const pen_status status = conv_problem_make(request->graph, request->node, false, &problem);
+    PEN_ASSERT(status == PEN_OK); // it is supported
+    const pen_conv_geometry *g = &problem.geometry;
+    const int64_t tiles = g->batch * ((g->output_size[1] + 3) / 4) * ((g->output_size[2] + 3) / 4);
+    const int64_t least = problem.kind->describe == conv_describe_backward_weight ? 24 : 96;
+    return tiles >= least && g->input_channels >= 64 && g->output_channels >= 64;
+}
+
+static pen_status conv_prepare_with(const pen_cpu_request *request, dnnl_alg_kind_t algorithm,
+                                    void **out_state, uint64_t *out_workspace_bytes) {
+    conv_problem problem;
+    PEN_TRY(conv_problem_make(request->graph, request->node, false, &problem));
+    problem.algorithm = algorithm;
+    pen_onednn_operand operands[CONV_OPERAND_LIMIT];
+    for (uint32_t i = 0; i < problem.operand_count; i++) {
+        const conv_operand *operand = &problem.kind->operands[i];
+        operands[i] = (pen_onednn_operand){operand->argument, operand->is_output, operand->index,
+                                           problem.lies[operand->part]};
+    }
+    pen_onednn_operation_spec spec = {.operands = operands,
+                                      .operand_count = problem.operand_count,
+                                      .accumulates = request->node->accumulates};
+    PEN_TRY(pen_onednn_status(conv_describe(&problem, &spec.primitive), "making a convolution"));
+    pen_onednn_operation *operation;
+    PEN_TRY(pen_onednn_operation_make(request, &spec, &operation, out_workspace_bytes));
+    *out_state = operation;
+    return PEN_OK;
+}
+
+static pen_status conv_prepare(const pen_cpu_request *request, void **out_state,
+                               uint64_t *out_workspace_bytes) {
+    return conv_prepare_with(request, dnnl_convolution_direct, out_state, out_workspace_bytes);
+}
+
+static pen_status conv_prepare_winograd(const pen_cpu_request *request, void **out_state,
+                                        uint64_t *out_workspace_bytes) {
+    return conv_prepare_with(request, dnnl_convolution_winograd, out_state, out_workspace_bytes);
+}
+
+pen_status pen_onednn_convolution_layouts(const pen_graph *graph, pen_node_id id,
+                                          pen_layout *inputs, pen_layout *outputs) {
+    const pen_node *node = pen_graph_node(graph, id);
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        inputs[i] = PEN_LAYOUT_PLAIN;
+    }
+    if (!conv_node_suits(graph, node)) return PEN_OK;
+    conv_problem problem;
+    PEN_TRY(conv_problem_make(graph, node, true, &problem));
+    dnnl_primitive_desc_t description;
+    if (conv_describe(&problem, &description) != dnnl_success) return PEN_OK;
+    for (uint32_t i = 0; i < problem.operand_count; i++) {
+        const conv_operand *operand = &problem.kind->operands[i];
+        if (operand->part == CONV_WEIGHT || operand->part == CONV_BIAS) continue;
+        const dnnl_memory_desc_t *md =
+            dnnl_primitive_desc_query_md(description, dnnl_query_exec_arg_md, operand->argument);
+        const pen_shape *shape = &pen_value_type(graph, conv_value(node, operand))->shape;
+        const pen_layout layout = pen_onednn_layout_find(shape, md);
+        *(operand->is_output ? &outputs[operand->index] : &inputs[operand->index]) = layout;
+    }
+    dnnl_primitive_desc_destroy(description);
+    return PEN_OK;
+}
+
+#define CONV_KERNEL(op)                                                                            \
+    {                                                                                              \
+        .op_name = op, .name = "onednn", .can_accumulate = true, .supports = conv_supports,        \
+        .prepare = conv_prepare, .run = pen_onednn_operation_run,                                  \
+        .release = pen_onednn_operation_release,                                                   \
+    }
+
+#define CONV_KERNEL_WINOGRAD(op)                                                                   \
+    {                                                                                              \
+        .op_name = op, .name = "winograd", .can_accumulate = true,                                 \
+        .supports = conv_supports_winograd, .prefers = conv_prefers_winograd,                      \
+        .prepare = conv_prepare_winograd, .run = pen_onednn_operation_run,                         \
+        .release = pen_onednn_operation_release,                                                   \
+    }
+
+static const pen_cpu_kernel conv_kernels[] = {
+    CONV_KERNEL("conv"),
+    CONV_KERNEL("conv_transpose"),
+    CONV_KERNEL("conv_backward_input"),
+    CONV_KERNEL("conv_backward_weight"),
+    CONV_KERNEL_WINOGRAD("conv"),
+    CONV_KERNEL_WINOGRAD("conv_backward_input"),
+    CONV_KERNEL_WINOGRAD("conv_backward_weight"),
+};
+
+extern const pen_cpu_family PEN_CPU_FAMILY(onednn_convolution);
+const pen_cpu_family PEN_CPU_FAMILY(onednn_convolution) = {conv_kernels, sizeof conv_kernels /
+                                                                             sizeof *conv_kernels};

@@ -1,0 +1,397 @@
+#include "graph/analysis/forward_owner.h"
+
+#include <string.h>
+
+#include "graph/op.h"
+
+pen_status pen_disjoint_sets_new(uint32_t count, pen_arena *arena, pen_disjoint_sets *out_sets) {
+    PEN_TRY(PEN_NEW(arena, count, &out_sets->parent));
+    out_sets->count = count;
+    for (uint32_t i = 0; i < count; i++) {
+        out_sets->parent[i] = i;
+    }
+    return PEN_OK;
+}
+
+uint32_t pen_disjoint_sets_find(pen_disjoint_sets *sets, uint32_t member) {
+    while (sets->parent[member] != member) {
+        sets->parent[member] = sets->parent[sets->parent[member]];
+        member = sets->parent[member];
+    }
+    return member;
+}
+
+void pen_disjoint_sets_join(pen_disjoint_sets *sets, uint32_t a, uint32_t b) {
+    a = pen_disjoint_sets_find(sets, a);
+    b = pen_disjoint_sets_find(sets, b);
+    if (a < b) sets->parent[b] = a;
+    if (b < a) sets->parent[a] = b;
+}
+
+#define HOMES_ANCHOR_STEPS 4 // layout changes that follow each other
+
+typedef struct homes_builder {
+    const pen_graph *graph;
+    pen_node_homes *homes;
+    uint32_t *home;
+    uint32_t *root;
+    uint32_t *anchor;   // [node_count], whom a layout change goes with; itself for others
+    bool *has_gradient; // [node_count], some node is its gradient
+    bool *from_input;   // [value_count]: computed from what is fed, not from parameters alone
+    pen_disjoint_sets sets;
+} homes_builder;
+
+static const pen_node *homes_node(const homes_builder *builder, uint32_t node) {
+    return pen_graph_node(builder->graph, (pen_node_id){node});
+}
+
+static bool homes_is_reorder(const pen_node *node) {
+    return strcmp(node->op->name, "reorder") == 0;
+}
+
+// The producer of the first operand that is computed; PEN_ID_NONE without one.
+static uint32_t homes_first_producer(const homes_builder *builder, const pen_node *node) {
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        if (!pen_value_is(node->inputs[i])) continue;
+        const pen_node_id producer = pen_graph_value(builder->graph, node->inputs[i])->producer;
+        if (pen_node_is(producer)) return producer.index;
+    }
+    return PEN_ID_NONE;
+}
+
+// The first forward node that reads a parameter or state; PEN_ID_NONE without one.
+static uint32_t homes_first_reader(const homes_builder *builder, pen_value_id value) {
+    const pen_readers *readers = &builder->homes->readers;
+    for (uint32_t r = readers->first[value.index]; r < readers->first[value.index + 1]; r++) {
+        const uint32_t reader = readers->nodes[r].index;
+        if (homes_node(builder, reader)->role == PEN_ROLE_FORWARD) return reader;
+    }
+    return PEN_ID_NONE;
+}
+
+static uint32_t homes_of_update(const homes_builder *builder, const pen_node *node) {
+    for (uint32_t i = 0; i < node->output_count; i++) {
+        if (!pen_value_is(node->outputs[i])) continue;
+        const pen_value_id old = pen_graph_value(builder->graph, node->outputs[i])->replaces;
+        if (!pen_value_is(old)) continue;
+        const uint32_t reader = homes_first_reader(builder, old);
+        if (reader != PEN_ID_NONE) return reader;
+    }
+    return PEN_ID_NONE;
+}
+
+// Whether another node of the same gradient reads what a view looks at: the stage has it already.
+static bool homes_has_viewed(const homes_builder *builder, const pen_node *node, uint32_t view) {
+    const pen_readers *readers = &builder->homes->readers;
+    const uint32_t v = node->inputs[0].index;
+    if (!pen_node_is(node->gradient_of)) return false;
+    for (uint32_t r = readers->first[v]; r < readers->first[v + 1]; r++) {
+        const uint32_t reader = readers->nodes[r].index;
+        const pen_node *other = homes_node(builder, reader);
+        if (reader == view || other->op->is_view || !pen_role_is_backward(other->role)) continue;
+        if (other->gradient_of.index == node->gradient_of.index) return true;
+    }
+    return false;
+}
+
+// The backward node that made what a view of the backward pass looks at: the gradient goes from
+// there to whoever reads it, and not by way of the stage of the forward pass's view.
+static uint32_t homes_viewed(const homes_builder *builder, const pen_node *node, uint32_t view) {
+    if (!node->op->is_view || !pen_role_is_backward(node->role)) return PEN_ID_NONE;
+    const pen_node_id maker = pen_graph_value(builder->graph, node->inputs[0])->producer;
+    if (!pen_node_is(maker)) return PEN_ID_NONE;
+    if (!pen_role_is_backward(homes_node(builder, maker.index)->role)) return PEN_ID_NONE;
+    return homes_has_viewed(builder, node, view) ? PEN_ID_NONE : maker.index;
+}
+
+// Nodes come after what they are made from, so one walk upwards is enough. `fallback` is any
+// forward node.
+static void homes_assign(homes_builder *builder, uint32_t fallback) {
+    for (uint32_t n = 0; n < builder->homes->node_count; n++) {
+        const pen_node *node = homes_node(builder, n);
+        const uint32_t viewed = homes_viewed(builder, node, n);
+        uint32_t home = PEN_ID_NONE;
+        if (node->role == PEN_ROLE_FORWARD) {
+            home = n;
+        } else if (viewed != PEN_ID_NONE && viewed < n) {
+            home = builder->home[viewed];
+        } else if (pen_node_is(node->gradient_of) && node->gradient_of.index < n) {
+            home = builder->home[node->gradient_of.index];
+        } else {
+            if (node->role == PEN_ROLE_UPDATE) home = homes_of_update(builder, node);
+            const uint32_t producer =
+                home == PEN_ID_NONE ? homes_first_producer(builder, node) : home;
+            home = producer == PEN_ID_NONE ? fallback : builder->home[producer];
+        }
+        builder->home[n] = home;
+        if (pen_node_is(node->gradient_of)) builder->has_gradient[node->gradient_of.index] = true;
+    }
+}
+
+static void homes_find_roots(homes_builder *builder) {
+    for (uint32_t v = 0; v < builder->homes->value_count; v++) {
+        builder->root[v] = v;
+        builder->from_input[v] =
+            pen_graph_value(builder->graph, (pen_value_id){v})->kind == PEN_VALUE_INPUT;
+    }
+    for (uint32_t n = 0; n < builder->homes->node_count; n++) {
+        const pen_node *node = homes_node(builder, n);
+        if (node->op->is_view) {
+            builder->root[node->outputs[0].index] = builder->root[node->inputs[0].index];
+        }
+        bool any = false;
+        for (uint32_t i = 0; i < node->input_count; i++) {
+            if (pen_value_is(node->inputs[i])) any |= builder->from_input[node->inputs[i].index];
+        }
+        for (uint32_t i = 0; i < node->output_count; i++) {
+            if (pen_value_is(node->outputs[i])) builder->from_input[node->outputs[i].index] = any;
+        }
+    }
+}
+
+// The home that all forward readers of a node's results have; PEN_ID_NONE when there are several.
+static uint32_t homes_only_reader(const homes_builder *builder, const pen_node *node) {
+    const pen_readers *readers = &builder->homes->readers;
+    uint32_t only = PEN_ID_NONE;
+    for (uint32_t i = 0; i < node->output_count; i++) {
+        if (!pen_value_is(node->outputs[i])) continue;
+        const uint32_t v = node->outputs[i].index;
+        for (uint32_t r = readers->first[v]; r < readers->first[v + 1]; r++) {
+            const uint32_t reader = builder->home[readers->nodes[r].index];
+            if (homes_node(builder, readers->nodes[r].index)->role != PEN_ROLE_FORWARD) continue;
+            if (only != PEN_ID_NONE && only != reader) return PEN_ID_NONE;
+            only = reader;
+        }
+    }
+    return only;
+}
+
+static bool homes_is_helper(const homes_builder *builder, const pen_node *node) {
+    for (uint32_t i = 0; i < node->output_count; i++) {
+        if (!pen_value_is(node->outputs[i])) continue;
+        if (builder->from_input[node->outputs[i].index]) return false;
+    }
+    return !node->op->is_random;
+}
+
+// Whether `other` is computed from all that `node` is, and a gradient comes of it.
+static bool homes_is_beside(const homes_builder *builder, const pen_node *node, uint32_t other) {
+    const pen_node *beside = homes_node(builder, other);
+    if (!builder->has_gradient[other] || beside->role != PEN_ROLE_FORWARD) return false;
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        if (!pen_value_is(node->inputs[i])) continue;
+        bool is_shared = false;
+        for (uint32_t j = 0; j < beside->input_count && !is_shared; j++)
+            is_shared = beside->inputs[j].index == node->inputs[i].index;
+        if (!is_shared) return false;
+    }
+    return true;
+}
+
+// What only reports on the training, the accuracy, say: nobody reads it, and no gradient comes of
+// it. It goes with the loss of the same operands.
+static void homes_join_report(homes_builder *builder, uint32_t n) {
+    const pen_node *node = homes_node(builder, n);
+    const uint32_t producer = homes_first_producer(builder, node);
+    if (builder->has_gradient[n] || producer == PEN_ID_NONE) return;
+    for (uint32_t i = 0; i < node->output_count; i++) {
+        if (!pen_value_is(node->outputs[i])) continue;
+        const pen_value_id output = node->outputs[i];
+        if (pen_readers_count(&builder->homes->readers, output) > 0) return;
+        if (pen_value_is(pen_graph_value(builder->graph, output)->replaces)) return;
+    }
+    const pen_readers *readers = &builder->homes->readers;
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        if (!pen_value_is(node->inputs[i])) continue;
+        const uint32_t v = node->inputs[i].index;
+        for (uint32_t r = readers->first[v]; r < readers->first[v + 1]; r++) {
+            const uint32_t other = readers->nodes[r].index;
+            if (!homes_is_beside(builder, node, other)) continue;
+            pen_disjoint_sets_join(&builder->sets, n, other);
+            return;
+        }
+    }
+    pen_disjoint_sets_join(&builder->sets, n, builder->home[producer]);
+}
+
+// Whether the backward pass of the node that made what is laid out anew reads it as it is then:
+// with the reader, it would have to travel back.
+static bool homes_is_read_back(const homes_builder *builder, const pen_node *node) {
+    const pen_readers *readers = &builder->homes->readers;
+    uint32_t source = homes_first_producer(builder, node);
+    while (source != PEN_ID_NONE && (homes_node(builder, source)->op->is_view ||
+                                     homes_is_reorder(homes_node(builder, source)))) {
+        source = homes_first_producer(builder, homes_node(builder, source));
+    }
+    if (source == PEN_ID_NONE) return false;
+    const uint32_t v = node->outputs[0].index;
+    for (uint32_t r = readers->first[v]; r < readers->first[v + 1]; r++) {
+        const uint32_t reader = readers->nodes[r].index;
+        if (pen_role_is_backward(homes_node(builder, reader)->role) &&
+            builder->home[reader] == source) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void homes_join_forward(homes_builder *builder, uint32_t n) {
+    const pen_node *node = homes_node(builder, n);
+    if (homes_is_helper(builder, node) || homes_is_reorder(node)) {
+        const uint32_t reader = homes_only_reader(builder, node);
+        const bool is_read_back = homes_is_reorder(node) && homes_is_read_back(builder, node);
+        if (reader != PEN_ID_NONE && !is_read_back) {
+            pen_disjoint_sets_join(&builder->sets, n, reader);
+            if (homes_is_reorder(node)) builder->anchor[n] = reader;
+            if (homes_is_reorder(node)) return;
+        }
+    }
+    homes_join_report(builder, n);
+    if (!node->op->is_view && !homes_is_reorder(node)) return;
+    const pen_node_id producer = pen_graph_value(builder->graph, node->inputs[0])->producer;
+    const pen_readers *readers = &builder->homes->readers;
+    const uint32_t output = node->outputs[0].index;
+    // a view of an input, or of another such view, has nothing computed before it
+    const pen_value_id root = {builder->root[node->inputs[0].index]};
+    if (pen_node_is(pen_graph_value(builder->graph, root)->producer)) {
+        pen_disjoint_sets_join(&builder->sets, n, builder->home[producer.index]);
+        builder->anchor[n] = builder->home[producer.index];
+    } else if (readers->first[output] < readers->first[output + 1]) {
+        const uint32_t reader = readers->nodes[readers->first[output]].index;
+        pen_disjoint_sets_join(&builder->sets, n, builder->home[reader]);
+        builder->anchor[n] = builder->home[reader];
+    }
+}
+
+// Running statistics are written by the node that reads them: who shares one, shares a device.
+static void homes_join_states(homes_builder *builder) {
+    const pen_readers *readers = &builder->homes->readers;
+    for (uint32_t v = 0; v < builder->homes->value_count; v++) {
+        if (pen_graph_value(builder->graph, (pen_value_id){v})->kind != PEN_VALUE_STATE) continue;
+        for (uint32_t r = readers->first[v] + 1; r < readers->first[v + 1]; r++) {
+            pen_disjoint_sets_join(&builder->sets, readers->nodes[readers->first[v]].index,
+                                   readers->nodes[r].index);
+        }
+    }
+}
+
+// Counts the users of roots into counts[root + 1], or lists them from where counts[root] says.
+static void homes_visit_users(const homes_builder *builder, uint32_t *counts, uint32_t *nodes) {
+    for (uint32_t n = 0; n < builder->homes->node_count; n++) {
+        const pen_node *node = homes_node(builder, n);
+        for (uint32_t i = 0; i < node->input_count && !node->op->is_view; i++) {
+            const bool is_early = i < 64 && (node->op->constant_inputs >> i & 1) != 0;
+            if (!pen_value_is(node->inputs[i]) || is_early) continue;
+            const uint32_t root = builder->root[node->inputs[i].index];
+            if (nodes == NULL) {
+                counts[root + 1] += 1;
+            } else {
+                nodes[counts[root]++] = n;
+            }
+        }
+    }
+}
+
+static pen_status homes_list_users(const homes_builder *builder, pen_arena *arena) {
+    pen_node_homes *homes = builder->homes;
+    const uint32_t value_count = homes->value_count;
+    uint32_t *first, *next, *nodes;
+    PEN_TRY(PEN_NEW(arena, (size_t)value_count + 1, &first));
+    PEN_TRY(PEN_NEW(arena, value_count, &next));
+    homes_visit_users(builder, first, NULL);
+    for (uint32_t v = 0; v < value_count; v++) {
+        first[v + 1] += first[v];
+        next[v] = first[v];
+    }
+    PEN_TRY(PEN_NEW(arena, first[value_count], &nodes));
+    homes_visit_users(builder, next, nodes);
+    homes->user_first = first;
+    homes->user_nodes = nodes;
+    return PEN_OK;
+}
+
+static pen_status homes_finish(homes_builder *builder, pen_arena *arena) {
+    pen_node_homes *homes = builder->homes;
+    uint32_t *group, *listed, *first;
+    bool *is_listed;
+    PEN_TRY(PEN_NEW(arena, homes->node_count, &group));
+    PEN_TRY(PEN_NEW(arena, homes->node_count, &is_listed));
+    PEN_TRY(PEN_NEW(arena, homes->node_count, &listed));
+    PEN_TRY(PEN_NEW(arena, homes->node_count, &first));
+    for (uint32_t n = 0; n < homes->node_count; n++) {
+        const pen_node *node = homes_node(builder, n);
+        group[n] = pen_disjoint_sets_find(&builder->sets, n);
+        is_listed[n] = node->role == PEN_ROLE_FORWARD && !homes_is_reorder(node);
+    }
+    for (uint32_t n = 0; n < homes->node_count; n++) {
+        first[n] = n;
+    }
+    for (uint32_t n = homes->node_count; n-- > 0;) {
+        if (is_listed[n]) first[group[n]] = n;
+    }
+    for (uint32_t n = 0; n < homes->node_count; n++) {
+        uint32_t node = builder->home[n];
+        for (uint32_t step = 0; step < HOMES_ANCHOR_STEPS && !is_listed[node]; step++) {
+            node = builder->anchor[node];
+        }
+        listed[n] = is_listed[node] ? node : first[group[n]];
+    }
+    homes->listed = listed;
+    homes->home = builder->home;
+    homes->root = builder->root;
+    homes->group = group;
+    homes->is_listed = is_listed;
+    return PEN_OK;
+}
+
+pen_status pen_node_homes_build(const pen_graph *graph, pen_arena *arena,
+                                const pen_node_homes **out_homes) {
+    pen_node_homes *homes;
+    PEN_TRY(PEN_NEW(arena, 1, &homes));
+    homes->graph = graph;
+    homes->node_count = pen_graph_node_count(graph);
+    homes->value_count = pen_graph_value_count(graph);
+    homes_builder builder = {.graph = graph, .homes = homes};
+    PEN_TRY(pen_readers_build(graph, 0, NULL, arena, &homes->readers));
+    PEN_TRY(PEN_NEW(arena, homes->node_count, &builder.home));
+    PEN_TRY(PEN_NEW(arena, homes->node_count, &builder.anchor));
+    PEN_TRY(PEN_NEW(arena, homes->node_count, &builder.has_gradient));
+    PEN_TRY(PEN_NEW(arena, homes->value_count, &builder.root));
+    PEN_TRY(PEN_NEW(arena, homes->value_count, &builder.from_input));
+    PEN_TRY(pen_disjoint_sets_new(homes->node_count, arena, &builder.sets));
+    uint32_t fallback = 0;
+    while (fallback < homes->node_count &&
+           homes_node(&builder, fallback)->role != PEN_ROLE_FORWARD) {
+        fallback++;
+    }
+    if (fallback == homes->node_count) {
+        return pen_error(PEN_INVALID_INPUT, "the graph has no forward node: nothing to place");
+    }
+    homes_assign(&builder, fallback);
+    homes_find_roots(&builder);
+    for (uint32_t n = 0; n < homes->node_count; n++) {
+        builder.anchor[n] = n;
+        pen_disjoint_sets_join(&builder.sets, n, builder.home[n]);
+        if (homes_node(&builder, n)->role == PEN_ROLE_FORWARD) homes_join_forward(&builder, n);
+    }
+    homes_join_states(&builder);
+    PEN_TRY(homes_list_users(&builder, arena));
+    PEN_TRY(homes_finish(&builder, arena));
+    *out_homes = homes;
+    return PEN_OK;
+}
+
+bool pen_node_homes_is_kept(const pen_node_homes *homes, uint32_t root) {
+    for (uint32_t u = homes->user_first[root]; u < homes->user_first[root + 1]; u++) {
+        const pen_node_id user = {homes->user_nodes[u]};
+        if (pen_graph_node(homes->graph, user)->role != PEN_ROLE_FORWARD) return true;
+    }
+    return false;
+}
+
+bool pen_node_homes_is_per_step(const pen_node_homes *homes, pen_value_id value) {
+    const pen_node_id producer = pen_graph_value(homes->graph, value)->producer;
+    if (!pen_node_is(producer)) return false;
+    const pen_role role = pen_graph_node(homes->graph, producer)->role;
+    return role == PEN_ROLE_UPDATE || role == PEN_ROLE_BACKWARD_WEIGHT;
+}

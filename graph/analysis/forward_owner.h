@@ -1,0 +1,73 @@
+// With which forward node each node of a training graph goes.
+//
+// A backward node goes with the forward node that it is the gradient of, but a view with the node
+// that made the gradient that it looks at, unless others of its own gradient read that, too; a sum
+// of gradients with the producer of the value, an update with the first forward node that reads the
+// parameter, sums and norms on the way to it with what they are made from. A stage is a set of
+// forward nodes; all else follows them.
+//
+// What must share a device forms a group: a node and its home, a view and what it looks at, what is
+// made from parameters alone and its only reader, a change of layout and its only reader or else
+// (also where the producer's backward pass reads it) the value's producer, what only reports (the
+// accuracy) and the loss beside it or else the producer of what it reports on, and the readers of
+// one running statistic. Parameters with several readers do not: each reader's device has a copy,
+// and the gradients meet at the update's.
+//
+// Lifetime: in the arena it was made with; borrows the graph.
+// Threads:  immutable once returned.
+#ifndef PEN_GRAPH_ANALYSIS_FORWARD_OWNER_H
+#define PEN_GRAPH_ANALYSIS_FORWARD_OWNER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/status.h"
+#include "graph/analysis/readers.h"
+#include "graph/graph.h"
+
+typedef struct pen_node_homes {
+    const pen_graph *graph;
+    uint32_t node_count;
+    uint32_t value_count;
+    pen_readers readers;
+    const uint32_t *home;   // [node_count], forward nodes; of a forward node itself
+    const uint32_t *group;  // [node_count], the lowest node of those that share its device
+    const uint32_t *root;   // [value_count], the value whose bytes it is: itself, but for views
+    const bool *is_listed;  // [node_count], forward nodes that a plan lists: no layout changes
+    const uint32_t *listed; // [node_count], the listed node that a plan counts it for: its home, or
+                            // where that is a layout change the one that goes with
+
+    // Who reads the bytes of a root in memory, through views too: user_nodes[user_first[v]] up to,
+    // not including, user_nodes[user_first[v + 1]], ascending; a node may be there twice.
+    const uint32_t *user_first; // [value_count + 1]
+    const uint32_t *user_nodes;
+} pen_node_homes;
+
+// INVALID_INPUT: a graph without forward nodes. OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_node_homes_build(const pen_graph *graph, pen_arena *arena,
+                                              const pen_node_homes **out_homes);
+
+// Sets of numbers below `count` that are joined; each is known by its lowest member.
+typedef struct pen_disjoint_sets {
+    uint32_t count;
+    uint32_t *parent; // [count]
+} pen_disjoint_sets;
+
+PEN_NODISCARD pen_status pen_disjoint_sets_new(uint32_t count, pen_arena *arena,
+                                               pen_disjoint_sets *out_sets);
+uint32_t pen_disjoint_sets_find(pen_disjoint_sets *sets, uint32_t member);
+void pen_disjoint_sets_join(pen_disjoint_sets *sets, uint32_t a, uint32_t b);
+
+static inline bool pen_role_is_backward(pen_role role) {
+    return role == PEN_ROLE_BACKWARD_INPUT || role == PEN_ROLE_BACKWARD_WEIGHT;
+}
+
+// Whether some node behind the forward pass reads the bytes of a root.
+bool pen_node_homes_is_kept(const pen_node_homes *homes, uint32_t root);
+
+// Whether a value is passed on once a step, and not for every microbatch: it is a sum over
+// microbatches, or comes after one, or leads to updates only.
+bool pen_node_homes_is_per_step(const pen_node_homes *homes, pen_value_id value);
+
+#endif // PEN_GRAPH_ANALYSIS_FORWARD_OWNER_H

@@ -1,0 +1,544 @@
+// Arithmetic of TensorFlow: maps of one and two tensors, and reductions.
+
+#include <string.h>
+
+#include "base/integer.h"
+#include "graph/import/tensorflow/graphdef_draft.h"
+#include "graph/import/tensorflow/graphdef_mapping.h"
+#include "graph/import/tensorflow/ops/graphdef_broadcast.h"
+#include "graph/import/tensorflow/ops/graphdef_random.h"
+
+static const char *arithmetic_op(const pen_graphdef_draft *draft) {
+    return pen_graphdef_draft_mapping(draft)->op_name;
+}
+
+static pen_element_type arithmetic_element(const pen_graphdef_draft *draft) {
+    return pen_graphdef_type(pen_graphdef_draft_node(draft), "T", PEN_FLOAT32);
+}
+
+// ---- maps of one tensor, in the form it is found in
+
+// The operand, and whether its channels are first.
+static pen_status map_operand(pen_graphdef_draft *draft, uint32_t input, bool *out_is_first,
+                              pen_graphdef_value *out_value) {
+    *out_is_first = pen_graphdef_operand_is_first(draft, input);
+    return *out_is_first ? pen_graphdef_operand_first(draft, input, out_value)
+                         : pen_graphdef_operand(draft, input, out_value);
+}
+
+static void map_set(pen_graphdef_draft *draft, bool is_first, pen_graphdef_value value) {
+    if (is_first) {
+        pen_graphdef_set_first(draft, 0, value);
+    } else {
+        pen_graphdef_set(draft, 0, value);
+    }
+}
+
+static pen_status map_emit(pen_graphdef_draft *draft, pen_graphdef_emission emission,
+                           bool is_first) {
+    pen_graphdef_value result;
+    emission.is_first = is_first;
+    PEN_TRY(pen_graphdef_emit(draft, &emission, &result));
+    map_set(draft, is_first, result);
+    return PEN_OK;
+}
+
+static pen_status map_with_attribute(pen_graphdef_draft *draft,
+                                     const pen_attribute_given *attribute) {
+    bool is_first;
+    pen_graphdef_value x;
+    PEN_TRY(map_operand(draft, 0, &is_first, &x));
+    return map_emit(draft,
+                    (pen_graphdef_emission){.op_name = arithmetic_op(draft),
+                                            .inputs = &x,
+                                            .input_count = 1,
+                                            .attributes = attribute,
+                                            .attribute_count = attribute != NULL ? 1 : 0},
+                    is_first);
+}
+
+static pen_status convert_unary(pen_graphdef_draft *draft) {
+    return map_with_attribute(draft, NULL);
+}
+
+static pen_status convert_leaky_relu(pen_graphdef_draft *draft) {
+    const double alpha = pen_graphdef_float(pen_graphdef_draft_node(draft), "alpha", 0.2);
+    const pen_attribute_given attribute = pen_attribute_float("alpha", alpha);
+    return map_with_attribute(draft, &attribute);
+}
+
+static pen_status convert_relu6(pen_graphdef_draft *draft) {
+    bool is_first;
+    pen_graphdef_value operands[3];
+    const pen_element_type element = arithmetic_element(draft);
+    PEN_TRY(map_operand(draft, 0, &is_first, &operands[0]));
+    PEN_TRY(pen_graphdef_number_value(draft, "zero", element, 0, &operands[1]));
+    PEN_TRY(pen_graphdef_number_value(draft, "six", element, 6, &operands[2]));
+    return map_emit(
+        draft, (pen_graphdef_emission){.op_name = "clip", .inputs = operands, .input_count = 3},
+        is_first);
+}
+
+// x * x, and (a - b) * (a - b).
+static pen_status arithmetic_square(pen_graphdef_draft *draft, bool is_first,
+                                    pen_graphdef_value x) {
+    const pen_graphdef_value operands[] = {x, x};
+    return map_emit(draft,
+                    (pen_graphdef_emission){.op_name = "mul", .inputs = operands, .input_count = 2},
+                    is_first);
+}
+
+static pen_status convert_square(pen_graphdef_draft *draft) {
+    bool is_first;
+    pen_graphdef_value x;
+    PEN_TRY(map_operand(draft, 0, &is_first, &x));
+    return arithmetic_square(draft, is_first, x);
+}
+
+// 1 / sqrt(x)
+static pen_status convert_rsqrt(pen_graphdef_draft *draft) {
+    bool is_first;
+    pen_graphdef_value x, root;
+    PEN_TRY(map_operand(draft, 0, &is_first, &x));
+    PEN_TRY(pen_graphdef_emit_simple(draft, "sqrt", "sqrt", x, NULL, &root));
+    return map_emit(
+        draft, (pen_graphdef_emission){.op_name = "reciprocal", .inputs = &root, .input_count = 1},
+        is_first);
+}
+
+// log(1 + x)
+static pen_status convert_log1p(pen_graphdef_draft *draft) {
+    bool is_first;
+    pen_graphdef_value x, one, sum;
+    PEN_TRY(map_operand(draft, 0, &is_first, &x));
+    PEN_TRY(pen_graphdef_number_value(draft, "one", arithmetic_element(draft), 1, &one));
+    PEN_TRY(pen_graphdef_emit_simple(draft, "add", "add", x, &one, &sum));
+    return map_emit(draft,
+                    (pen_graphdef_emission){.op_name = "log", .inputs = &sum, .input_count = 1},
+                    is_first);
+}
+
+// exp(x) - 1, and 1 - erf(x)
+static pen_status arithmetic_less_one(pen_graphdef_draft *draft, const char *op, bool is_negated) {
+    bool is_first;
+    pen_graphdef_value x, one, map;
+    PEN_TRY(map_operand(draft, 0, &is_first, &x));
+    PEN_TRY(pen_graphdef_number_value(draft, "one", arithmetic_element(draft), 1, &one));
+    PEN_TRY(pen_graphdef_emit_simple(draft, op, op, x, NULL, &map));
+    const pen_graphdef_value operands[] = {is_negated ? one : map, is_negated ? map : one};
+    return map_emit(draft,
+                    (pen_graphdef_emission){.op_name = "sub", .inputs = operands, .input_count = 2},
+                    is_first);
+}
+
+static pen_status convert_expm1(pen_graphdef_draft *draft) {
+    return arithmetic_less_one(draft, "exp", false);
+}
+
+static pen_status convert_erfc(pen_graphdef_draft *draft) {
+    return arithmetic_less_one(draft, "erf", true);
+}
+
+static pen_status convert_pass(pen_graphdef_draft *draft) {
+    const uint32_t count = pen_graphdef_draft_count(draft);
+    PEN_TRY(pen_graphdef_draft_need(draft, 1));
+    if (strcmp(pen_graphdef_draft_node(draft)->op, "IdentityN") != 0) {
+        pen_graphdef_pass(draft, 0, 0);
+        // both outputs of a Switch are its data; which of them lives was decided
+        if (strcmp(pen_graphdef_draft_node(draft)->op, "Switch") == 0) {
+            pen_graphdef_pass(draft, 1, 0);
+        }
+        return PEN_OK;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        pen_graphdef_pass(draft, i, i);
+    }
+    return PEN_OK;
+}
+
+// Only what trains, or is computed, has a gradient that could be stopped.
+static pen_status convert_stop(pen_graphdef_draft *draft) {
+    bool is_first;
+    pen_graphdef_value x;
+    if (!pen_element_is_float(arithmetic_element(draft))) return convert_pass(draft);
+    PEN_TRY(map_operand(draft, 0, &is_first, &x));
+    const pen_value_kind kind = pen_graph_value(draft->graphs[0], x.in[0])->kind;
+    if (kind != PEN_VALUE_COMPUTED && kind != PEN_VALUE_PARAMETER) return convert_pass(draft);
+    return map_emit(
+        draft, (pen_graphdef_emission){.op_name = "stop_gradient", .inputs = &x, .input_count = 1},
+        is_first);
+}
+
+// ---- maps of two tensors
+
+static pen_status convert_binary(pen_graphdef_draft *draft) {
+    bool is_first;
+    pen_graphdef_value operands[2];
+    PEN_TRY(pen_graphdef_broadcast(draft, 0, 1, &is_first, operands));
+    return map_emit(draft,
+                    (pen_graphdef_emission){
+                        .op_name = arithmetic_op(draft), .inputs = operands, .input_count = 2},
+                    is_first);
+}
+
+static pen_status convert_mul(pen_graphdef_draft *draft) {
+    bool is_dropout;
+    PEN_TRY(pen_graphdef_dropout_convert(draft, 1, 0, &is_dropout));
+    return is_dropout ? PEN_OK : convert_binary(draft);
+}
+
+static pen_status convert_squared_difference(pen_graphdef_draft *draft) {
+    bool is_first;
+    pen_graphdef_value operands[2], difference;
+    PEN_TRY(pen_graphdef_broadcast(draft, 0, 1, &is_first, operands));
+    PEN_TRY(pen_graphdef_emit_simple(draft, "sub", "sub", operands[0], &operands[1], &difference));
+    return arithmetic_square(draft, is_first, difference);
+}
+
+static pen_status convert_not_equal(pen_graphdef_draft *draft) {
+    bool is_first;
+    pen_graphdef_value operands[2], equal;
+    PEN_TRY(pen_graphdef_broadcast(draft, 0, 1, &is_first, operands));
+    PEN_TRY(pen_graphdef_emit_simple(draft, "equal", "equal", operands[0], &operands[1], &equal));
+    return map_emit(draft,
+                    (pen_graphdef_emission){.op_name = "not", .inputs = &equal, .input_count = 1},
+                    is_first);
+}
+
+// Of integers, whose quotients are rounded towards 0: (a - (a mod b)) / b, which leaves no rest.
+static pen_status arithmetic_floor_integers(pen_graphdef_draft *draft, bool is_first,
+                                            const pen_graphdef_value operands[2]) {
+    pen_graphdef_value rest, parts[2] = {operands[0], operands[1]};
+    PEN_TRY(pen_graphdef_emit_simple(draft, "mod", "rest", operands[0], &operands[1], &rest));
+    PEN_TRY(pen_graphdef_emit_simple(draft, "sub", "sub", operands[0], &rest, &parts[0]));
+    return map_emit(draft,
+                    (pen_graphdef_emission){.op_name = "div", .inputs = parts, .input_count = 2},
+                    is_first);
+}
+
+static pen_status convert_floor_div(pen_graphdef_draft *draft) {
+    bool is_first;
+    pen_graphdef_value operands[2], quotient;
+    PEN_TRY(pen_graphdef_broadcast(draft, 0, 1, &is_first, operands));
+    if (!pen_element_is_float(arithmetic_element(draft))) {
+        return arithmetic_floor_integers(draft, is_first, operands);
+    }
+    PEN_TRY(pen_graphdef_emit_simple(draft, "div", "div", operands[0], &operands[1], &quotient));
+    return map_emit(
+        draft, (pen_graphdef_emission){.op_name = "floor", .inputs = &quotient, .input_count = 1},
+        is_first);
+}
+
+// a - floor(a / b) b; of integers `mod`, whose sign is that of b.
+static pen_status convert_floor_mod(pen_graphdef_draft *draft) {
+    bool is_first;
+    pen_graphdef_value operands[2], quotient, floor, product;
+    PEN_TRY(pen_graphdef_broadcast(draft, 0, 1, &is_first, operands));
+    if (!pen_element_is_float(arithmetic_element(draft))) {
+        return map_emit(
+            draft, (pen_graphdef_emission){.op_name = "mod", .inputs = operands, .input_count = 2},
+            is_first);
+    }
+    PEN_TRY(pen_graphdef_emit_simple(draft, "div", "div", operands[0], &operands[1], &quotient));
+    PEN_TRY(pen_graphdef_emit_simple(draft, "floor", "floor", quotient, NULL, &floor));
+    PEN_TRY(pen_graphdef_emit_simple(draft, "mul", "mul", floor, &operands[1], &product));
+    operands[1] = product;
+    return map_emit(draft,
+                    (pen_graphdef_emission){.op_name = "sub", .inputs = operands, .input_count = 2},
+                    is_first);
+}
+
+// The sum of any number of tensors.
+static pen_status convert_add_n(pen_graphdef_draft *draft) {
+    const uint32_t count = pen_graphdef_draft_count(draft);
+    bool is_first = count > 0;
+    pen_graphdef_value *operands;
+    PEN_TRY(pen_graphdef_draft_need(draft, 1));
+    PEN_TRY(PEN_NEW(pen_graphdef_draft_arena(draft), count, &operands));
+    for (uint32_t i = 0; i < count; i++) {
+        is_first = is_first && pen_graphdef_operand_is_first(draft, i);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        PEN_TRY(is_first ? pen_graphdef_operand_first(draft, i, &operands[i])
+                         : pen_graphdef_operand(draft, i, &operands[i]));
+    }
+    return map_emit(
+        draft, (pen_graphdef_emission){.op_name = "sum", .inputs = operands, .input_count = count},
+        is_first);
+}
+
+static pen_status convert_select(pen_graphdef_draft *draft) {
+    pen_graphdef_value operands[3], result;
+    uint32_t condition_rank, rank;
+    bool is_dropout;
+    PEN_TRY(pen_graphdef_dropout_convert(draft, 0, 1, &is_dropout));
+    if (is_dropout) return PEN_OK;
+    for (uint32_t i = 0; i < 3; i++) {
+        PEN_TRY(pen_graphdef_operand(draft, i, &operands[i]));
+    }
+    // the older Select takes a vector for the first dimension
+    const bool is_old = strcmp(pen_graphdef_draft_node(draft)->op, "Select") == 0;
+    if (is_old && pen_graphdef_operand_rank(draft, 0, &condition_rank) &&
+        pen_graphdef_operand_rank(draft, 1, &rank) && condition_rank == 1 && rank > 1) {
+        int64_t axes[PEN_RANK_LIMIT];
+        for (uint32_t d = 1; d < rank; d++) {
+            axes[d - 1] = d;
+        }
+        PEN_TRY(pen_graphdef_emit_with_ints(draft, "unsqueeze", "condition", operands[0],
+                                            (pen_graphdef_integers){rank - 1, axes}, &operands[0]));
+    }
+    PEN_TRY(pen_graphdef_emit(
+        draft, &(pen_graphdef_emission){.op_name = "where", .inputs = operands, .input_count = 3},
+        &result));
+    pen_graphdef_set(draft, 0, result);
+    return PEN_OK;
+}
+
+// ---- reductions
+
+// Axes of a reduction of an image, of the channels-first form. False: what is left would come in
+// another order.
+static bool reduce_axes_first(const pen_graphdef_ints_known *axes, bool keeps, int64_t *out_axes) {
+    static const int64_t places[] = {0, 2, 3, 1};
+    bool reduces[4] = {false, false, false, false};
+    for (uint32_t i = 0; i < axes->count; i++) {
+        const int64_t axis = axes->integers[i] < 0 ? axes->integers[i] + 4 : axes->integers[i];
+        if (axis < 0 || axis > 3) return false;
+        out_axes[i] = places[axis];
+        reduces[axis] = true;
+    }
+    return keeps || reduces[3] || (reduces[1] && reduces[2]);
+}
+
+static pen_status convert_reduce(pen_graphdef_draft *draft) {
+    const bool keeps = pen_graphdef_int(pen_graphdef_draft_node(draft), "keep_dims", 0) != 0;
+    const pen_attribute_given attribute = pen_attribute_int("keepdims", keeps);
+    const pen_graphdef_ints_known *axes;
+    pen_graphdef_value operands[2];
+    int64_t first_axes[PEN_GRAPHDEF_INTS_LIMIT];
+    PEN_TRY(pen_graphdef_operand_ints(draft, 1, &axes));
+    if (axes->count == 0) {
+        pen_graphdef_pass(draft, 0, 0);
+        return PEN_OK;
+    }
+    const bool from_first = pen_graphdef_operand_is_first(draft, 0) && axes->count <= 4 &&
+                            reduce_axes_first(axes, keeps, first_axes);
+    PEN_TRY(from_first ? pen_graphdef_operand_first(draft, 0, &operands[0])
+                       : pen_graphdef_operand(draft, 0, &operands[0]));
+    PEN_TRY(pen_graphdef_ints_value(draft, "axes", axes->count,
+                                    from_first ? first_axes : axes->integers, &operands[1]));
+    return map_emit(draft,
+                    (pen_graphdef_emission){.op_name = arithmetic_op(draft),
+                                            .inputs = operands,
+                                            .input_count = 2,
+                                            .attributes = &attribute,
+                                            .attribute_count = 1},
+                    from_first && keeps);
+}
+
+// ---- integers
+
+static bool evaluate_one(const char *op, int64_t a, int64_t b, int64_t *out_result) {
+    const bool divides = b != 0 && !(b == -1 && a == INT64_MIN);
+    if (strcmp(op, "add") == 0) return pen_i64_add(a, b, out_result);
+    if (strcmp(op, "mul") == 0) return pen_i64_mul(a, b, out_result);
+    if (strcmp(op, "sub") == 0) return b != INT64_MIN && pen_i64_add(a, -b, out_result);
+    if (strcmp(op, "max") == 0) *out_result = pen_max_i64(a, b);
+    if (strcmp(op, "min") == 0) *out_result = pen_min_i64(a, b);
+    if (strcmp(op, "max") == 0 || strcmp(op, "min") == 0) return true;
+    if (!divides) return false;
+    const int64_t remainder = a % b;
+    const bool is_down = remainder != 0 && (remainder < 0) != (b < 0);
+    if (strcmp(op, "div") == 0) *out_result = a / b;
+    if (strcmp(op, "floor_div") == 0) *out_result = a / b - (is_down ? 1 : 0);
+    if (strcmp(op, "floor_mod") == 0) *out_result = remainder + (is_down ? b : 0);
+    return true;
+}
+
+// Of two integers one; false: it has none, as a quotient by 0.
+typedef bool (*evaluate_fn)(const char *op, int64_t a, int64_t b, int64_t *out_result);
+
+// Each of `a` with each of `b`, or one of them with all of the other.
+static void evaluate_pairs(const char *op, evaluate_fn evaluate, const pen_graphdef_ints_known *a,
+                           const pen_graphdef_ints_known *b, pen_graphdef_ints_known *out_ints) {
+    if (a == NULL || b == NULL) return;
+    if (a->count != b->count && a->count != 1 && b->count != 1) return;
+    const uint32_t count = a->count == 1 ? b->count : a->count;
+    for (uint32_t i = 0; i < count; i++) {
+        const int64_t left = a->integers[a->count == 1 ? 0 : i];
+        const int64_t right = b->integers[b->count == 1 ? 0 : i];
+        if (!evaluate(op, left, right, &out_ints->integers[i])) return;
+    }
+    out_ints->count = count;
+    out_ints->is_scalar = a->is_scalar && b->is_scalar;
+    out_ints->is_known = true;
+}
+
+static pen_status evaluate_binary(pen_graphdef_draft *draft, uint32_t trial,
+                                  pen_graphdef_ints_known *out_ints) {
+    evaluate_pairs(arithmetic_op(draft), evaluate_one, pen_graphdef_operand_trial(draft, 0, trial),
+                   pen_graphdef_operand_trial(draft, 1, trial), out_ints);
+    return PEN_OK;
+}
+
+static bool evaluate_one_truth(const char *op, int64_t a, int64_t b, int64_t *out_result) {
+    bool holds = a != 0 || b != 0; // LogicalOr
+    if (strcmp(op, "Less") == 0) holds = a < b;
+    if (strcmp(op, "LessEqual") == 0) holds = a <= b;
+    if (strcmp(op, "Greater") == 0) holds = a > b;
+    if (strcmp(op, "GreaterEqual") == 0) holds = a >= b;
+    if (strcmp(op, "Equal") == 0) holds = a == b;
+    if (strcmp(op, "NotEqual") == 0) holds = a != b;
+    if (strcmp(op, "LogicalAnd") == 0) holds = a != 0 && b != 0;
+    if (strcmp(op, "LogicalNot") == 0) holds = a == 0; // `b` is `a`
+    *out_result = holds;
+    return true;
+}
+
+// Comparisons of integers, and what is made of them.
+static pen_status evaluate_truth(pen_graphdef_draft *draft, uint32_t trial,
+                                 pen_graphdef_ints_known *out_ints) {
+    const char *op = pen_graphdef_draft_node(draft)->op;
+    const uint32_t second = strcmp(op, "LogicalNot") == 0 ? 0 : 1;
+    evaluate_pairs(op, evaluate_one_truth, pen_graphdef_operand_trial(draft, 0, trial),
+                   pen_graphdef_operand_trial(draft, second, trial), out_ints);
+    return PEN_OK;
+}
+
+static pen_status evaluate_negative(pen_graphdef_draft *draft, uint32_t trial,
+                                    pen_graphdef_ints_known *out_ints) {
+    const pen_graphdef_ints_known *a = pen_graphdef_operand_trial(draft, 0, trial);
+    if (a == NULL) return PEN_OK;
+    *out_ints = *a;
+    for (uint32_t i = 0; i < a->count; i++) {
+        if (a->integers[i] == INT64_MIN) out_ints->is_known = false;
+        if (a->integers[i] != INT64_MIN) out_ints->integers[i] = -a->integers[i];
+    }
+    return PEN_OK;
+}
+
+// Of a list, all of it.
+static pen_status evaluate_reduce(pen_graphdef_draft *draft, uint32_t trial,
+                                  pen_graphdef_ints_known *out_ints) {
+    const pen_graphdef_ints_known *a = pen_graphdef_operand_trial(draft, 0, trial);
+    const pen_graphdef_ints_known *axes = pen_graphdef_operand_trial(draft, 1, trial);
+    const char *op = arithmetic_op(draft);
+    if (a == NULL || axes == NULL || a->is_scalar || axes->count != 1) return PEN_OK;
+    const bool is_product = strcmp(op, "reduce_prod") == 0, is_sum = strcmp(op, "reduce_sum") == 0;
+    if (!is_product && !is_sum && a->count == 0) return PEN_OK;
+    if (strcmp(op, "reduce_mean") == 0) return PEN_OK;
+    const char *step = is_product                      ? "mul"
+                       : is_sum                        ? "add"
+                       : strcmp(op, "reduce_max") == 0 ? "max"
+                                                       : "min";
+    int64_t result = is_product ? 1 : is_sum ? 0 : a->integers[0];
+    for (uint32_t i = 0; i < a->count; i++) {
+        if (!evaluate_one(step, result, a->integers[i], &result)) return PEN_OK;
+    }
+    out_ints->is_scalar = pen_graphdef_int(pen_graphdef_draft_node(draft), "keep_dims", 0) == 0;
+    out_ints->count = 1;
+    out_ints->integers[0] = result;
+    out_ints->is_known = true;
+    return PEN_OK;
+}
+
+#define TRUTH(name, ours, conversion)                                                              \
+    {                                                                                              \
+        .op = (name), .op_name = (ours), .convert = (conversion), .evaluate = evaluate_truth,      \
+        .is_truth = true                                                                           \
+    }
+
+static const pen_graphdef_mapping arithmetic_mappings[] = {
+    {.op = "Abs", .op_name = "abs", .convert = convert_unary},
+    {.op = "Acos", .op_name = "acos", .convert = convert_unary},
+    {.op = "Acosh", .op_name = "acosh", .convert = convert_unary},
+    {.op = "Add", .op_name = "add", .convert = convert_binary, .evaluate = evaluate_binary},
+    {.op = "AddN", .op_name = "sum", .convert = convert_add_n},
+    {.op = "AddV2", .op_name = "add", .convert = convert_binary, .evaluate = evaluate_binary},
+    {.op = "Asin", .op_name = "asin", .convert = convert_unary},
+    {.op = "Asinh", .op_name = "asinh", .convert = convert_unary},
+    {.op = "Atan", .op_name = "atan", .convert = convert_unary},
+    {.op = "Atanh", .op_name = "atanh", .convert = convert_unary},
+    {.op = "Ceil", .op_name = "ceil", .convert = convert_unary},
+    {.op = "CheckNumerics", .convert = convert_pass},
+    {.op = "Cos", .op_name = "cos", .convert = convert_unary},
+    {.op = "Cosh", .op_name = "cosh", .convert = convert_unary},
+    {.op = "Div", .op_name = "div", .convert = convert_binary, .evaluate = evaluate_binary},
+    {.op = "Elu", .op_name = "elu", .convert = convert_unary},
+    {.op = "EnsureShape", .convert = convert_pass},
+    TRUTH("Equal", "equal", convert_binary),
+    {.op = "Erf", .op_name = "erf", .convert = convert_unary},
+    {.op = "Erfc", .convert = convert_erfc},
+    {.op = "Exp", .op_name = "exp", .convert = convert_unary},
+    {.op = "Expm1", .convert = convert_expm1},
+    {.op = "Floor", .op_name = "floor", .convert = convert_unary},
+    {.op = "FloorDiv",
+     .op_name = "floor_div",
+     .convert = convert_floor_div,
+     .evaluate = evaluate_binary},
+    {.op = "FloorMod",
+     .op_name = "floor_mod",
+     .convert = convert_floor_mod,
+     .evaluate = evaluate_binary},
+    TRUTH("Greater", "greater", convert_binary),
+    TRUTH("GreaterEqual", "greater_or_equal", convert_binary),
+    {.op = "Identity", .convert = convert_pass},
+    {.op = "IdentityN", .convert = convert_pass},
+    {.op = "Inv", .op_name = "reciprocal", .convert = convert_unary},
+    {.op = "LeakyRelu", .op_name = "leaky_relu", .convert = convert_leaky_relu},
+    TRUTH("Less", "less", convert_binary),
+    TRUTH("LessEqual", "less_or_equal", convert_binary),
+    {.op = "Log", .op_name = "log", .convert = convert_unary},
+    {.op = "Log1p", .convert = convert_log1p},
+    TRUTH("LogicalAnd", "and", convert_binary),
+    TRUTH("LogicalNot", "not", convert_unary),
+    TRUTH("LogicalOr", "or", convert_binary),
+    {.op = "Max", .op_name = "reduce_max", .convert = convert_reduce, .evaluate = evaluate_reduce},
+    {.op = "Maximum", .op_name = "max", .convert = convert_binary, .evaluate = evaluate_binary},
+    {.op = "Mean", .op_name = "reduce_mean", .convert = convert_reduce},
+    {.op = "Merge", .convert = convert_pass},
+    {.op = "Min", .op_name = "reduce_min", .convert = convert_reduce, .evaluate = evaluate_reduce},
+    {.op = "Minimum", .op_name = "min", .convert = convert_binary, .evaluate = evaluate_binary},
+    {.op = "Mul", .op_name = "mul", .convert = convert_mul, .evaluate = evaluate_binary},
+    {.op = "Neg", .op_name = "neg", .convert = convert_unary, .evaluate = evaluate_negative},
+    TRUTH("NotEqual", NULL, convert_not_equal),
+    {.op = "PlaceholderWithDefault", .convert = convert_pass},
+    {.op = "Pow", .op_name = "pow", .convert = convert_binary},
+    {.op = "PreventGradient", .convert = convert_stop},
+    {.op = "Prod",
+     .op_name = "reduce_prod",
+     .convert = convert_reduce,
+     .evaluate = evaluate_reduce},
+    {.op = "ReadVariableOp", .convert = convert_pass},
+    {.op = "RealDiv", .op_name = "div", .convert = convert_binary},
+    {.op = "Reciprocal", .op_name = "reciprocal", .convert = convert_unary},
+    {.op = "Relu", .op_name = "relu", .convert = convert_unary},
+    {.op = "Relu6", .convert = convert_relu6},
+    {.op = "Rint", .op_name = "round", .convert = convert_unary},
+    {.op = "Round", .op_name = "round", .convert = convert_unary},
+    {.op = "Rsqrt", .convert = convert_rsqrt},
+    {.op = "Select", .convert = convert_select},
+    {.op = "SelectV2", .convert = convert_select},
+    {.op = "Selu", .op_name = "selu", .convert = convert_unary},
+    {.op = "Sigmoid", .op_name = "sigmoid", .convert = convert_unary},
+    {.op = "Sign", .op_name = "sign", .convert = convert_unary},
+    {.op = "Sin", .op_name = "sin", .convert = convert_unary},
+    {.op = "Sinh", .op_name = "sinh", .convert = convert_unary},
+    {.op = "Snapshot", .convert = convert_pass},
+    {.op = "Softplus", .op_name = "softplus", .convert = convert_unary},
+    {.op = "Softsign", .op_name = "softsign", .convert = convert_unary},
+    {.op = "Sqrt", .op_name = "sqrt", .convert = convert_unary},
+    {.op = "Square", .convert = convert_square},
+    {.op = "SquaredDifference", .convert = convert_squared_difference},
+    {.op = "StopGradient", .convert = convert_stop},
+    {.op = "Sub", .op_name = "sub", .convert = convert_binary, .evaluate = evaluate_binary},
+    {.op = "Sum", .op_name = "reduce_sum", .convert = convert_reduce, .evaluate = evaluate_reduce},
+    {.op = "Switch", .convert = convert_pass},
+    {.op = "Tan", .op_name = "tan", .convert = convert_unary},
+    {.op = "Tanh", .op_name = "tanh", .convert = convert_unary},
+};
+
+const pen_graphdef_family pen_graphdef_arithmetic = {
+    .mappings = arithmetic_mappings,
+    .count = sizeof arithmetic_mappings / sizeof arithmetic_mappings[0],
+};

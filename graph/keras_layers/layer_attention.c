@@ -1,0 +1,413 @@
+// Attention, written out; a pass finds it in the graph and makes one operator of it that does not
+// store the scores (graph/passes/fuse/fuse_attention.h).
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "graph/keras_layers/layer_build.h"
+#include "graph/keras_layers/layer_list.h"
+
+typedef struct attention_options {
+    pen_layer_common common;
+    int64_t num_heads;
+    int64_t key_dim;
+    int64_t value_dim;
+    double dropout;
+    bool use_bias;
+    bool use_scale;
+    bool causal;
+    unsigned score_mode;
+    pen_layer_weight_options kernel;
+    pen_layer_weight_options bias;
+} attention_options;
+
+// Queries, keys and values, (batch, rows, numbers) or (batch, heads, rows, numbers).
+typedef struct attention_parts {
+    pen_value_id query;
+    pen_value_id key;
+    pen_value_id value;
+    pen_shape key_shape;
+    int64_t query_rows;
+    double scale;
+    // With masks that scores heed, or NULL: the query, which is left out by rows, then the value
+    // and the key, by columns.
+    const pen_layer_tensor *masked[3];
+} attention_parts;
+
+#define ATTENTION_UNSEEN (-1e9f) // added to the score of what a row may not see
+
+// A large negative number where row i may not see row j > i.
+static pen_status attention_causal(pen_layer_builder *builder, const pen_layer_call *call,
+                                   const attention_parts *parts, pen_value_id *out_value) {
+    pen_graph *graph = pen_layer_graph(builder);
+    const int64_t rows = parts->query_rows;
+    const int64_t columns = parts->key_shape.dims[parts->key_shape.rank - 2];
+    const pen_tensor_type type = {PEN_FLOAT32, {2, {rows, columns}}};
+    float *mask = NULL;
+    const char *name;
+    PEN_TRY(pen_layer_check_constant(&type));
+    PEN_TRY(PEN_NEW(pen_graph_arena(graph), (size_t)(rows * columns), &mask));
+    for (int64_t i = 0; i < rows; i++) {
+        for (int64_t j = 0; j < columns; j++) {
+            mask[i * columns + j] = j > i ? ATTENTION_UNSEEN : 0;
+        }
+    }
+    PEN_TRY(pen_arena_format(pen_graph_arena(graph), &name, "%s/causal_mask", call->name));
+    return pen_graph_constant(graph, name, &type, mask, out_value);
+}
+
+// The same where an element of a mask (batch, rows) does not count, laid along dimension `axis` of
+// `rank` scores.
+static pen_status attention_padding(pen_layer_builder *builder, const pen_layer_call *call,
+                                    const pen_layer_tensor *masked, uint32_t rank, uint32_t axis,
+                                    pen_value_id *out_value) {
+    pen_shape shape = {.rank = rank, .dims = {PEN_LAYER_BATCH}};
+    pen_value_id operands[2];
+    if (masked->mask_rank != 2) {
+        return pen_error(PEN_INVALID_INPUT,
+                         "the mask of an input has %u dimensions, expected (batch, rows)",
+                         masked->mask_rank);
+    }
+    for (uint32_t i = 1; i < rank; i++) {
+        shape.dims[i] = i == axis ? masked->shape.dims[1] : 1;
+    }
+    PEN_TRY(pen_layer_map(builder, call, "not", "unseen", masked->mask, &operands[0]));
+    PEN_TRY(pen_layer_cast(builder, call, operands[0], "float32", &operands[0]));
+    PEN_TRY(pen_layer_number(builder, call, "unseen", ATTENTION_UNSEEN, &operands[1]));
+    PEN_TRY(pen_layer_pair(builder, call, "mul", "unseen", operands, &operands[0]));
+    return pen_layer_reshape(builder, call, operands[0], &shape, "unseen", out_value);
+}
+
+// What is added to scores: a pair is unseen if any says so.
+static pen_status attention_unseen(pen_layer_builder *builder, const pen_layer_call *call,
+                                   const attention_parts *parts, pen_value_id *io_scores) {
+    const attention_options *options = call->options;
+    const uint32_t rank = parts->key_shape.rank;
+    pen_value_id all = PEN_VALUE_NONE;
+    for (uint32_t i = 0; i < 4; i++) {
+        const pen_layer_tensor *masked = i < 3 ? parts->masked[i] : NULL;
+        if (i < 3 ? masked == NULL : !options->causal) continue;
+        pen_value_id operands[2] = {all};
+        if (i == 3) {
+            PEN_TRY(attention_causal(builder, call, parts, &operands[1]));
+        } else {
+            PEN_TRY(attention_padding(builder, call, masked, rank, i == 0 ? rank - 2 : rank - 1,
+                                      &operands[1]));
+        }
+        if (pen_value_is(all)) {
+            PEN_TRY(pen_layer_pair(builder, call, "min", "unseen", operands, &operands[1]));
+        }
+        all = operands[1];
+    }
+    if (!pen_value_is(all)) return PEN_OK;
+    const pen_value_id sum[2] = {*io_scores, all};
+    return pen_layer_pair(builder, call, "add", "masked", sum, io_scores);
+}
+
+// softmax(scores) value
+static pen_status attention_mix(pen_layer_builder *builder, const pen_layer_call *call,
+                                const attention_parts *parts, pen_value_id scores,
+                                pen_value_id *out_value) {
+    const attention_options *options = call->options;
+    pen_value_id operands[2];
+    PEN_TRY(attention_unseen(builder, call, parts, &scores));
+    const pen_attribute_given last = pen_attribute_int("axis", -1);
+    const pen_layer_node softmax = {.op = "softmax",
+                                    .suffix = "shares",
+                                    .inputs = &scores,
+                                    .input_count = 1,
+                                    .attributes = &last,
+                                    .attribute_count = 1};
+    PEN_TRY(pen_layer_add_node(builder, call, &softmax, &operands[0]));
+    PEN_TRY(pen_layer_add_dropout(builder, call, "dropout", options->dropout, &operands[0]));
+    operands[1] = parts->value;
+    return pen_layer_pair(builder, call, "matmul", "mixed", operands, out_value);
+}
+
+// softmax(scale * query key^T) value
+static pen_status attention_compute(pen_layer_builder *builder, const pen_layer_call *call,
+                                    const attention_parts *parts, pen_value_id *out_value) {
+    const uint32_t rank = parts->key_shape.rank;
+    int64_t axes[PEN_RANK_LIMIT] = {0};
+    pen_value_id operands[2] = {parts->query}, scores;
+    for (uint32_t i = 0; i < rank; i++) {
+        axes[i] = i;
+    }
+    axes[rank - 2] = rank - 1;
+    axes[rank - 1] = rank - 2;
+    PEN_TRY(pen_layer_transpose(builder, call, parts->key, &parts->key_shape, axes, &operands[1]));
+    PEN_TRY(pen_layer_pair(builder, call, "matmul", "scores", operands, &scores));
+    if (parts->scale != 1) {
+        operands[0] = scores;
+        PEN_TRY(pen_layer_number(builder, call, "scale", parts->scale, &operands[1]));
+        PEN_TRY(pen_layer_pair(builder, call, "mul", "scaled", operands, &scores));
+    }
+    return attention_mix(builder, call, parts, scores, out_value);
+}
+
+static pen_status attention_check(const pen_layer_call *call) {
+    for (uint32_t i = 0; i < call->input_count; i++) {
+        const pen_shape *shape = &call->inputs[i].shape;
+        const pen_shape *keys = &call->inputs[call->input_count > 1 ? 1 : 0].shape;
+        if (shape->rank == 3 && (i == 0 || shape->dims[1] == keys->dims[1])) continue;
+        char text[PEN_SHAPE_TEXT_BYTES];
+        return pen_error(PEN_INVALID_INPUT,
+                         "input %u is %s, expected (batch, rows, numbers), and as many rows of "
+                         "keys as of values",
+                         i, pen_layer_shape_format(shape, text));
+    }
+    return PEN_OK;
+}
+
+// Query, value and key: the key is the value, and all are the query, where they are left out.
+static pen_status attention_inputs(pen_layer_builder *builder, const pen_layer_call *call,
+                                   pen_layer_tensor out_inputs[3]) {
+    PEN_TRY(attention_check(call));
+    for (uint32_t i = 0; i < 3; i++) {
+        const uint32_t from = i < call->input_count ? i : call->input_count - 1;
+        PEN_TRY(pen_layer_plain(builder, call, &call->inputs[from], &out_inputs[i]));
+    }
+    return PEN_OK;
+}
+
+// ---- attention
+
+#define ATTENTION_DROPOUT                                                                          \
+    {                                                                                              \
+        .key = "dropout", .kind = PEN_OPTION_NUMBER,                                               \
+        .offset = offsetof(attention_options, dropout), .default_text = "0",                       \
+        .minimum = PEN_OPTION_FROM(0), .maximum = PEN_OPTION_BELOW(1),                             \
+        .help = "share of the weights that is dropped"                                             \
+    }
+
+static const char *const attention_modes[] = {"dot", NULL};
+static const pen_option_field attention_fields[] = {
+    PEN_LAYER_COMMON_FIELDS(attention_options),
+    PEN_LAYER_BOOL(attention_options, use_scale, "false", "whether scores have a trained factor"),
+    PEN_LAYER_CHOICE(attention_options, score_mode, attention_modes, "dot", "what scores are"),
+    ATTENTION_DROPOUT,
+    PEN_LAYER_BOOL(attention_options, causal, "false", "whether a row sees those before it only"),
+};
+PEN_LAYER_TABLE(attention, attention_options, attention_fields);
+
+static const pen_layer_tensor *attention_masked(const pen_layer_tensor *tensor) {
+    return tensor->mask_rank > 0 ? tensor : NULL;
+}
+
+// Rows of the query that do not count become 0.
+static pen_status attention_finish(pen_layer_builder *builder, const pen_layer_call *call,
+                                   const pen_layer_tensor inputs[3], pen_value_id value,
+                                   pen_layer_result *out_result) {
+    pen_value_id operands[2] = {value};
+    pen_shape shape = inputs[0].shape;
+    shape.dims[2] = inputs[1].shape.dims[2];
+    if (inputs[0].mask_rank > 0) {
+        PEN_TRY(pen_layer_mask_column(builder, call, &inputs[0], 3, &operands[1]));
+        PEN_TRY(pen_layer_pair(builder, call, "mul", "rows", operands, &value));
+    }
+    pen_layer_give(out_result, pen_layer_tensor_make(value, &shape));
+    return PEN_OK;
+}
+
+pen_status pen_layer_attention_build(pen_layer_builder *builder, const pen_layer_call *call,
+                                     pen_layer_result *out_result) {
+    const attention_options *options = call->options;
+    pen_layer_tensor inputs[3];
+    PEN_TRY(attention_inputs(builder, call, inputs));
+    attention_parts parts = {.query = inputs[0].value,
+                             .value = inputs[1].value,
+                             .key = inputs[2].value,
+                             .key_shape = inputs[2].shape,
+                             .query_rows = inputs[0].shape.dims[1],
+                             .scale = 1,
+                             .masked = {NULL, attention_masked(&inputs[1]), NULL}};
+    if (options->use_scale) {
+        const pen_layer_whole_weight scale = {.name = "scale",
+                                              .contents.options.initializer.kind = PEN_LAYER_ONES};
+        pen_value_id operands[2] = {parts.query};
+        PEN_TRY(pen_layer_add_whole_weight(builder, call, &scale, &operands[1]));
+        PEN_TRY(pen_layer_pair(builder, call, "mul", "scaled_query", operands, &parts.query));
+    }
+    pen_value_id value;
+    PEN_TRY(attention_compute(builder, call, &parts, &value));
+    return attention_finish(builder, call, inputs, value, out_result);
+}
+
+// ---- additive
+
+static const pen_option_field additive_attention_fields[] = {
+    PEN_LAYER_COMMON_FIELDS(attention_options),
+    PEN_LAYER_BOOL(attention_options, use_scale, "true", "whether scores have trained factors"),
+    ATTENTION_DROPOUT,
+    PEN_LAYER_BOOL(attention_options, causal, "false", "whether a row sees those before it only"),
+};
+PEN_LAYER_TABLE(additive_attention, attention_options, additive_attention_fields);
+
+// Bahdanau et al., "Neural Machine Translation by Jointly Learning to Align and Translate", 2015:
+// the score of a pair is the sum of scale * tanh(query + key).
+pen_status pen_layer_additive_attention_build(pen_layer_builder *builder,
+                                              const pen_layer_call *call,
+                                              pen_layer_result *out_result) {
+    const attention_options *options = call->options;
+    pen_layer_tensor inputs[3];
+    PEN_TRY(attention_inputs(builder, call, inputs));
+    const int64_t width = inputs[0].shape.dims[2];
+    const int64_t rows = inputs[0].shape.dims[1], columns = inputs[2].shape.dims[1], last = -1;
+    const attention_parts parts = {.value = inputs[1].value,
+                                   .key_shape = inputs[2].shape,
+                                   .query_rows = rows,
+                                   .masked = {NULL, attention_masked(&inputs[1]), NULL}};
+    const pen_shape apart[2] = {{4, {PEN_LAYER_BATCH, rows, 1, width}},
+                                {4, {PEN_LAYER_BATCH, 1, columns, width}}};
+    pen_value_id operands[2], scores;
+    if (inputs[2].shape.dims[2] != width) {
+        return pen_error(PEN_INVALID_INPUT,
+                         "its query has %" PRId64 " numbers, and its key %" PRId64, width,
+                         inputs[2].shape.dims[2]);
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        PEN_TRY(pen_layer_reshape(builder, call, inputs[2 * i].value, &apart[i], "apart",
+                                  &operands[i]));
+    }
+    PEN_TRY(pen_layer_pair(builder, call, "add", "pairs", operands, &scores));
+    PEN_TRY(pen_layer_map(builder, call, "tanh", "pairs", scores, &operands[0]));
+    if (options->use_scale) {
+        const pen_layer_whole_weight scale = {.name = "scale",
+                                              .shape = {1, {width}},
+                                              .contents.options.initializer.kind =
+                                                  PEN_LAYER_GLOROT_UNIFORM};
+        PEN_TRY(pen_layer_add_whole_weight(builder, call, &scale, &operands[1]));
+        PEN_TRY(pen_layer_pair(builder, call, "mul", "scaled", operands, &operands[0]));
+    }
+    PEN_TRY(pen_layer_ints(builder, call, "numbers", 1, &last, &operands[1]));
+    const pen_attribute_given keep = pen_attribute_int("keepdims", 0);
+    const pen_layer_node sum = {.op = "reduce_sum",
+                                .suffix = "scores",
+                                .inputs = operands,
+                                .input_count = 2,
+                                .attributes = &keep,
+                                .attribute_count = 1};
+    PEN_TRY(pen_layer_add_node(builder, call, &sum, &scores));
+    PEN_TRY(attention_mix(builder, call, &parts, scores, &operands[0]));
+    return attention_finish(builder, call, inputs, operands[0], out_result);
+}
+
+// ---- several heads
+
+static const pen_option_field multi_head_attention_fields[] = {
+    PEN_LAYER_COMMON_FIELDS(attention_options),
+    PEN_LAYER_SIZE(attention_options, num_heads, NULL, "how many heads"),
+    PEN_LAYER_SIZE(attention_options, key_dim, NULL, "numbers of a head's queries and keys"),
+    {.key = "value_dim",
+     .kind = PEN_OPTION_INTEGER,
+     .offset = offsetof(attention_options, value_dim),
+     .minimum = PEN_OPTION_FROM(1),
+     .maximum = PEN_OPTION_TO(1e9),
+     .help = "numbers of a head's values; when left out, as of keys"},
+    ATTENTION_DROPOUT,
+    PEN_LAYER_BOOL(attention_options, use_bias, "true", "whether its products add a bias"),
+    PEN_LAYER_BOOL(attention_options, causal, "false", "whether a row sees those before it only"),
+    PEN_LAYER_WEIGHT(attention_options, kernel, "glorot_uniform"),
+    PEN_LAYER_WEIGHT(attention_options, bias, "zeros"),
+};
+PEN_LAYER_TABLE(multi_head_attention, attention_options, multi_head_attention_fields);
+
+// A product with a kernel of Keras' shape (rows, heads, numbers), or (heads, numbers, columns).
+typedef struct attention_product {
+    const char *part; // "query"
+    pen_shape kernel;
+    bool is_output; // heads come in, not out
+} attention_product;
+
+static pen_status attention_weights(pen_layer_builder *builder, const pen_layer_call *call,
+                                    const attention_product *product, pen_value_id out_values[2]) {
+    const attention_options *options = call->options;
+    const int64_t *dims = product->kernel.dims;
+    pen_arena *arena = pen_graph_arena(pen_layer_graph(builder));
+    const pen_layer_contents kernel = {.options = options->kernel};
+    const pen_layer_contents bias = {.options = options->bias};
+    pen_layer_weight weight = {.shape = product->kernel,
+                               .strides = {dims[1] * dims[2], dims[2], 1}};
+    pen_shape stored = {2, {dims[0], dims[1] * dims[2]}};
+    if (product->is_output) stored = (pen_shape){2, {dims[0] * dims[1], dims[2]}};
+    out_values[0] = PEN_VALUE_NONE;
+    out_values[1] = PEN_VALUE_NONE;
+    PEN_TRY(pen_arena_format(arena, &weight.name, "%s/kernel", product->part));
+    PEN_TRY(pen_layer_add_weight(builder, call, &weight, &kernel, &stored, &out_values[0]));
+    if (!options->use_bias) return PEN_OK;
+    const pen_shape flat = {1, {stored.dims[1]}};
+    pen_layer_weight sum = {.shape = {2, {dims[1], dims[2]}}, .strides = {dims[2], 1}};
+    if (product->is_output) sum.shape = flat;
+    if (product->is_output) sum.strides[0] = 1;
+    PEN_TRY(pen_arena_format(arena, &sum.name, "%s/bias", product->part));
+    return pen_layer_add_weight(builder, call, &sum, &bias, &flat, &out_values[1]);
+}
+
+static pen_status attention_multiply(pen_layer_builder *builder, const pen_layer_call *call,
+                                     const attention_product *product, pen_value_id x,
+                                     pen_value_id *out_value) {
+    pen_value_id weights[2], operands[2] = {x};
+    PEN_TRY(attention_weights(builder, call, product, weights));
+    operands[1] = weights[0];
+    PEN_TRY(pen_layer_pair(builder, call, "matmul", product->part, operands, &operands[0]));
+    *out_value = operands[0];
+    if (!pen_value_is(weights[1])) return PEN_OK;
+    operands[1] = weights[1];
+    return pen_layer_pair(builder, call, "add", product->part, operands, out_value);
+}
+
+// x times a kernel, its heads as a dimension of their own: (batch, heads, rows, numbers).
+static pen_status attention_project(pen_layer_builder *builder, const pen_layer_call *call,
+                                    const char *part, const pen_layer_tensor *x, int64_t numbers,
+                                    pen_layer_tensor *out_tensor) {
+    static const int64_t axes[4] = {0, 2, 1, 3};
+    const attention_options *options = call->options;
+    const attention_product product = {
+        part, {3, {x->shape.dims[2], options->num_heads, numbers}}, false};
+    const int64_t rows = x->shape.dims[1];
+    const pen_shape split = {4, {PEN_LAYER_BATCH, rows, options->num_heads, numbers}};
+    const pen_shape apart = {4, {PEN_LAYER_BATCH, options->num_heads, rows, numbers}};
+    pen_value_id value;
+    PEN_TRY(attention_multiply(builder, call, &product, x->value, &value));
+    PEN_TRY(pen_layer_reshape(builder, call, value, &split, "split", &value));
+    PEN_TRY(pen_layer_transpose(builder, call, value, &split, axes, &value));
+    *out_tensor = pen_layer_tensor_make(value, &apart);
+    return PEN_OK;
+}
+
+pen_status pen_layer_multi_head_attention_build(pen_layer_builder *builder,
+                                                const pen_layer_call *call,
+                                                pen_layer_result *out_result) {
+    static const int64_t axes[4] = {0, 2, 1, 3};
+    const attention_options *options = call->options;
+    const int64_t heads = options->num_heads;
+    const int64_t values = options->value_dim > 0 ? options->value_dim : options->key_dim;
+    pen_layer_tensor inputs[3], query, key, value;
+    PEN_TRY(attention_inputs(builder, call, inputs));
+    const int64_t rows = inputs[0].shape.dims[1];
+    const int64_t width = inputs[0].shape.dims[2];
+    PEN_TRY(attention_project(builder, call, "query", &inputs[0], options->key_dim, &query));
+    PEN_TRY(attention_project(builder, call, "key", &inputs[2], options->key_dim, &key));
+    PEN_TRY(attention_project(builder, call, "value", &inputs[1], values, &value));
+    const attention_parts parts = {.query = query.value,
+                                   .key = key.value,
+                                   .value = value.value,
+                                   .key_shape = key.shape,
+                                   .query_rows = rows,
+                                   .scale = 1 / sqrt((double)options->key_dim),
+                                   .masked = {attention_masked(&inputs[0]),
+                                              attention_masked(&inputs[1]),
+                                              attention_masked(&inputs[2])}};
+    pen_value_id mixed;
+    PEN_TRY(attention_compute(builder, call, &parts, &mixed));
+    const pen_shape apart = {4, {PEN_LAYER_BATCH, heads, rows, values}};
+    const pen_shape joined = {3, {PEN_LAYER_BATCH, rows, heads * values}};
+    const pen_shape whole = {3, {PEN_LAYER_BATCH, rows, width}};
+    PEN_TRY(pen_layer_transpose(builder, call, mixed, &apart, axes, &mixed));
+    PEN_TRY(pen_layer_reshape(builder, call, mixed, &joined, "joined", &mixed));
+    const attention_product product = {"attention_output", {3, {heads, values, width}}, true};
+    PEN_TRY(attention_multiply(builder, call, &product, mixed, &mixed));
+    pen_layer_give(out_result, pen_layer_tensor_make(mixed, &whole));
+    return PEN_OK;
+}

@@ -1,0 +1,222 @@
+// Choices that options of several layers have, and pieces for their tables.
+//
+// Threads: immutable.
+#ifndef PEN_GRAPH_KERAS_LAYERS_LAYER_CHOICES_H
+#define PEN_GRAPH_KERAS_LAYERS_LAYER_CHOICES_H
+
+#include <stddef.h>
+
+#include "base/option/option.h"
+
+#define PEN_LAYER_SPATIAL_LIMIT 3u // dimensions of a picture or volume
+
+typedef enum pen_layer_format {
+    PEN_LAYER_CHANNELS_LAST,
+    PEN_LAYER_CHANNELS_FIRST,
+} pen_layer_format;
+
+typedef enum pen_layer_padding {
+    PEN_LAYER_PADDING_VALID,
+    PEN_LAYER_PADDING_SAME,
+    PEN_LAYER_PADDING_CAUSAL, // conv1d
+} pen_layer_padding;
+
+typedef enum pen_layer_activation {
+    PEN_LAYER_LINEAR,
+    PEN_LAYER_RELU,
+    PEN_LAYER_RELU6,
+    PEN_LAYER_LEAKY_RELU,
+    PEN_LAYER_ELU,
+    PEN_LAYER_SELU,
+    PEN_LAYER_SIGMOID,
+    PEN_LAYER_HARD_SIGMOID,
+    PEN_LAYER_TANH,
+    PEN_LAYER_SOFTMAX,
+    PEN_LAYER_LOG_SOFTMAX,
+    PEN_LAYER_SOFTPLUS,
+    PEN_LAYER_SOFTSIGN,
+    PEN_LAYER_GELU,
+    PEN_LAYER_SWISH,
+    PEN_LAYER_SILU,
+    PEN_LAYER_EXPONENTIAL,
+    PEN_LAYER_MISH,
+    PEN_LAYER_ACTIVATION_COUNT,
+} pen_layer_activation;
+
+// In the order of the names in which they are written.
+typedef enum pen_layer_distribution {
+    PEN_LAYER_ZEROS,
+    PEN_LAYER_ONES,
+    PEN_LAYER_CONSTANT,
+    PEN_LAYER_GLOROT_UNIFORM,
+    PEN_LAYER_GLOROT_NORMAL,
+    PEN_LAYER_HE_UNIFORM,
+    PEN_LAYER_HE_NORMAL,
+    PEN_LAYER_LECUN_UNIFORM,
+    PEN_LAYER_LECUN_NORMAL,
+    PEN_LAYER_RANDOM_UNIFORM,
+    PEN_LAYER_RANDOM_NORMAL,
+    PEN_LAYER_TRUNCATED_NORMAL,
+    PEN_LAYER_UNIFORM, // another name of random_uniform
+    PEN_LAYER_NORMAL,  // of random_normal
+    PEN_LAYER_VARIANCE_SCALING,
+    PEN_LAYER_ORTHOGONAL,
+    PEN_LAYER_IDENTITY,
+} pen_layer_distribution;
+
+typedef enum pen_layer_fan {
+    PEN_LAYER_FAN_IN,
+    PEN_LAYER_FAN_OUT,
+    PEN_LAYER_FAN_AVERAGE,
+} pen_layer_fan;
+
+typedef enum pen_layer_spread {
+    PEN_LAYER_SPREAD_TRUNCATED,
+    PEN_LAYER_SPREAD_UNTRUNCATED,
+    PEN_LAYER_SPREAD_UNIFORM,
+} pen_layer_spread;
+
+// The numbers of an initialiser, each of those that it has.
+typedef struct pen_layer_initializer_numbers {
+    double mean, stddev;   // normal ones
+    double minval, maxval; // uniform ones
+    double value;          // constant
+    double gain;           // orthogonal, identity
+    double scale;          // variance_scaling, and these
+    pen_layer_fan mode;
+    pen_layer_spread distribution;
+    int64_t seed; // in place of the model's
+    bool has_seed;
+} pen_layer_initializer_numbers;
+
+typedef struct pen_layer_initializer {
+    pen_layer_distribution kind;
+    pen_layer_initializer_numbers numbers;
+} pen_layer_initializer;
+
+// What a weight, or a result, adds to the loss: l1 * sum |x| + l2 * sum x^2.
+typedef struct pen_layer_regularizer {
+    double l1;
+    double l2;
+} pen_layer_regularizer;
+
+// What a layer's options say of one of its weights.
+typedef struct pen_layer_weight_options {
+    pen_layer_initializer initializer;
+    pen_layer_regularizer regularizer;
+} pen_layer_weight_options;
+
+extern const char *const pen_layer_format_names[];
+extern const char *const pen_layer_padding_names[];        // valid, same
+extern const char *const pen_layer_causal_padding_names[]; // and causal
+extern const char *const pen_layer_activation_names[];
+extern const pen_option_table pen_layer_initializer_table; // of pen_layer_initializer
+extern const pen_option_table pen_layer_regularizer_table; // of pen_layer_regularizer
+
+// Why a layer has no option of this name, which Keras' has; NULL: nothing is known of it.
+const char *pen_layer_explain_option(const char *key);
+// Why there is no such layer, by its name or Keras' class; NULL likewise.
+const char *pen_layer_explain_layer(const char *name);
+
+extern const pen_option_field pen_layer_text_item;
+extern const pen_option_field pen_layer_size_item;    // an integer of at least 1
+extern const pen_option_field pen_layer_window_item;  // 1 to 65536
+extern const pen_option_field pen_layer_integer_item; // any
+
+// Room for the options of any layer.
+#define PEN_LAYER_OPTIONS_BYTES 1088u
+
+// ---- fields, of struct `type`
+
+#define PEN_LAYER_COMMON_FIELDS(type)                                                              \
+    {.key = "name",                                                                                \
+     .kind = PEN_OPTION_TEXT,                                                                      \
+     .offset = offsetof(type, common.name),                                                        \
+     .help = "the layer's name, which weights begin with"},                                        \
+        {.key = "from",                                                                            \
+         .kind = PEN_OPTION_LIST,                                                                  \
+         .offset = offsetof(type, common.from),                                                    \
+         .item = &pen_layer_text_item,                                                             \
+         .is_list_optional = true,                                                                 \
+         .help = "the layers or inputs it reads; when left out, the one before"},                  \
+        {.key = "trainable",                                                                       \
+         .kind = PEN_OPTION_BOOL,                                                                  \
+         .offset = offsetof(type, common.trainable),                                               \
+         .default_text = "true",                                                                   \
+         .help = "whether its weights are trained"},                                               \
+        PEN_LAYER_REGULARIZER("activity_regularizer", offsetof(type, common.activity_regularizer))
+
+#define PEN_LAYER_BOOL(type, member, standard, says)                                               \
+    {                                                                                              \
+        .key = #member, .kind = PEN_OPTION_BOOL, .offset = offsetof(type, member),                 \
+        .default_text = (standard), .help = (says)                                                 \
+    }
+#define PEN_LAYER_NUMBER(type, member, standard, says)                                             \
+    {                                                                                              \
+        .key = #member, .kind = PEN_OPTION_NUMBER, .offset = offsetof(type, member),               \
+        .default_text = (standard), .help = (says)                                                 \
+    }
+#define PEN_LAYER_INTEGER(type, member, standard, says)                                            \
+    {                                                                                              \
+        .key = #member, .kind = PEN_OPTION_INTEGER, .offset = offsetof(type, member),              \
+        .default_text = (standard), .help = (says)                                                 \
+    }
+#define PEN_LAYER_SIZE(type, member, standard, says)                                               \
+    {                                                                                              \
+        .key = #member, .kind = PEN_OPTION_INTEGER, .offset = offsetof(type, member),              \
+        .minimum = PEN_OPTION_FROM(1), .maximum = PEN_OPTION_TO(1e9), .default_text = (standard),  \
+        .is_required = (standard) == NULL, .help = (says)                                          \
+    }
+#define PEN_LAYER_SIZES(type, member, standard, required, says)                                    \
+    {                                                                                              \
+        .key = #member, .kind = PEN_OPTION_LIST, .offset = offsetof(type, member),                 \
+        .item = &pen_layer_size_item, .count_minimum = 1, .count_maximum = 8,                      \
+        .is_list_optional = true, .default_text = (standard), .is_required = (required),           \
+        .help = (says)                                                                             \
+    }
+#define PEN_LAYER_WINDOW(type, member, standard, required, says)                                   \
+    {                                                                                              \
+        .key = #member, .kind = PEN_OPTION_LIST, .offset = offsetof(type, member),                 \
+        .item = &pen_layer_window_item, .count_minimum = 1,                                        \
+        .count_maximum = PEN_LAYER_SPATIAL_LIMIT, .is_list_optional = true,                        \
+        .default_text = (standard), .is_required = (required), .help = (says)                      \
+    }
+#define PEN_LAYER_CHOICE(type, member, names, standard, says)                                      \
+    {                                                                                              \
+        .key = #member, .kind = PEN_OPTION_CHOICE, .offset = offsetof(type, member),               \
+        .choices = (names), .default_text = (standard), .help = (says)                             \
+    }
+#define PEN_LAYER_FORMAT(type)                                                                     \
+    PEN_LAYER_CHOICE(type, data_format, pen_layer_format_names, "channels_last",                   \
+                     "where the channels stand in shapes")
+#define PEN_LAYER_ACTIVATION(type)                                                                 \
+    PEN_LAYER_CHOICE(type, activation, pen_layer_activation_names, "linear",                       \
+                     "what its results go through")
+#define PEN_LAYER_REGULARIZER(name, place)                                                         \
+    {                                                                                              \
+        .key = (name), .kind = PEN_OPTION_MAPPING, .offset = (place),                              \
+        .table = &pen_layer_regularizer_table, .help = "what it adds to the loss"                  \
+    }
+#define PEN_LAYER_INITIALIZER(name, place, standard)                                               \
+    {                                                                                              \
+        .key = (name), .kind = PEN_OPTION_ONE_OF, .offset = (place),                               \
+        .table = &pen_layer_initializer_table, .default_text = (standard),                         \
+        .help = "first contents"                                                                   \
+    }
+// Both, of the pen_layer_weight_options `member`: "kernel_initializer", "kernel_regularizer".
+#define PEN_LAYER_WEIGHT(type, member, standard)                                                   \
+    PEN_LAYER_WEIGHT_AS(type, member, #member, standard)
+#define PEN_LAYER_WEIGHT_AS(type, member, name, standard)                                          \
+    PEN_LAYER_INITIALIZER(name "_initializer", offsetof(type, member.initializer), standard),      \
+        PEN_LAYER_REGULARIZER(name "_regularizer", offsetof(type, member.regularizer))
+
+// Defines the table pen_layer_<symbol>_options of `fields` for `type`.
+#define PEN_LAYER_TABLE(symbol, type, array)                                                       \
+    _Static_assert(sizeof(type) <= PEN_LAYER_OPTIONS_BYTES, "PEN_LAYER_OPTIONS_BYTES");            \
+    const pen_option_table pen_layer_##symbol##_options = {.name = #symbol,                        \
+                                                           .size = sizeof(type),                   \
+                                                           PEN_OPTION_FIELDS(array),               \
+                                                           .may_stand_alone = true,                \
+                                                           .explain = pen_layer_explain_option}
+
+#endif // PEN_GRAPH_KERAS_LAYERS_LAYER_CHOICES_H

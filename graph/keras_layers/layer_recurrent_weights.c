@@ -1,0 +1,102 @@
+// Weights of recurrent layers. Keras' gates are i, f, c, o of lstm and z, r, h of gru; ONNX has
+// i, o, f, c.
+//
+// A bias that Keras has once is the input's half of ONNX' bias; the state's half is a constant, so
+// that training moves it as Keras does.
+
+#include <string.h>
+
+#include "graph/keras_layers/layer_recurrent.h"
+
+static const char *recurrent_weight_name(const pen_recurrent_net *net, uint32_t direction,
+                                         const char *const names[3]) {
+    return net->directions == 1 ? names[0] : names[direction == 0 ? 1 : 2];
+}
+
+// A part [rows, gates * units] of a parameter [directions, gates * units, rows].
+static pen_status recurrent_matrix(pen_layer_builder *builder, const pen_layer_call *call,
+                                   const pen_recurrent_net *net, uint32_t direction, bool is_state,
+                                   pen_value_id *io_value) {
+    static const char *const kernel[3] = {"kernel", "forward/kernel", "backward/kernel"};
+    static const char *const state[3] = {"recurrent_kernel", "forward/recurrent_kernel",
+                                         "backward/recurrent_kernel"};
+    const int64_t rows = is_state ? net->options->units : call->inputs[0].shape.dims[2];
+    const int64_t columns = net->gates * net->options->units;
+    const pen_layer_contents contents = {.options = is_state ? net->options->recurrent
+                                                             : net->options->kernel};
+    const pen_shape stored = {3, {net->directions, columns, rows}};
+    PEN_TRY(pen_tensor_type_check(&(pen_tensor_type){PEN_FLOAT32, stored}));
+    pen_layer_weight weight = {.name =
+                                   recurrent_weight_name(net, direction, is_state ? state : kernel),
+                               .shape = {2, {rows, columns}},
+                               .offset = direction * columns * rows,
+                               .strides = {1, rows},
+                               .block_axis = 1,
+                               .block_count = 1};
+    if (net->kind == PEN_RECURRENT_LSTM) {
+        weight.block_count = 4;
+        memcpy(weight.block_order, (const uint32_t[4]){0, 2, 3, 1}, sizeof weight.block_order);
+    }
+    return pen_layer_add_weight(builder, call, &weight, &contents, &stored, io_value);
+}
+
+// With reset_after, gru has a bias of the input's half and one of the state's.
+static bool recurrent_has_two_biases(const pen_recurrent_net *net) {
+    return net->kind == PEN_RECURRENT_GRU && net->options->reset_after;
+}
+
+static pen_status recurrent_bias_part(pen_layer_builder *builder, const pen_layer_call *call,
+                                      const pen_recurrent_net *net, uint32_t direction,
+                                      pen_value_id *io_value) {
+    static const char *const names[3] = {"bias", "forward/bias", "backward/bias"};
+    const pen_recurrent_options *options = net->options;
+    const int64_t columns = net->gates * options->units;
+    const bool is_two = recurrent_has_two_biases(net);
+    const bool has_forget = net->kind == PEN_RECURRENT_LSTM && options->unit_forget_bias;
+    const pen_layer_contents contents = {.options = options->bias, .is_forget = has_forget};
+    const pen_shape stored = {2, {net->directions, is_two ? 2 * columns : columns}};
+    pen_layer_weight weight = {.name = recurrent_weight_name(net, direction, names),
+                               .offset = direction * stored.dims[1],
+                               .block_count = 1};
+    weight.shape = is_two ? (pen_shape){2, {2, columns}} : (pen_shape){1, {columns}};
+    weight.strides[0] = is_two ? columns : 1;
+    weight.strides[1] = 1;
+    if (net->kind == PEN_RECURRENT_LSTM) {
+        weight.block_count = 4;
+        memcpy(weight.block_order, (const uint32_t[4]){0, 2, 3, 1}, sizeof weight.block_order);
+    }
+    return pen_layer_add_weight(builder, call, &weight, &contents, &stored, io_value);
+}
+
+// The state's half of the bias, all 0, behind what is trained.
+static pen_status recurrent_complete_bias(pen_layer_builder *builder, const pen_layer_call *call,
+                                          const pen_recurrent_net *net, pen_value_id *io_value) {
+    if (recurrent_has_two_biases(net)) return PEN_OK;
+    pen_graph *graph = pen_layer_graph(builder);
+    const pen_tensor_type type = {PEN_FLOAT32,
+                                  {2, {net->directions, net->gates * net->options->units}}};
+    const char *name;
+    float *zeros = NULL;
+    pen_value_id operands[2] = {*io_value};
+    PEN_TRY(pen_arena_format(pen_graph_arena(graph), &name, "%s/no_bias", call->name));
+    PEN_TRY(pen_layer_check_constant(&type));
+    PEN_TRY(PEN_NEW(pen_graph_arena(graph), (size_t)pen_shape_element_count(&type.shape), &zeros));
+    PEN_TRY(pen_graph_constant(graph, name, &type, zeros, &operands[1]));
+    const pen_layer_node node = {.suffix = "whole_bias", .inputs = operands, .input_count = 2};
+    return pen_layer_concat(builder, call, node, 1, io_value);
+}
+
+pen_status pen_recurrent_weights(pen_layer_builder *builder, const pen_layer_call *call,
+                                 const pen_recurrent_net *net, pen_value_id *out_operands) {
+    out_operands[PEN_RECURRENT_W] = PEN_VALUE_NONE;
+    out_operands[PEN_RECURRENT_R] = PEN_VALUE_NONE;
+    out_operands[PEN_RECURRENT_B] = PEN_VALUE_NONE;
+    for (uint32_t d = 0; d < net->directions; d++) { // in Keras' order
+        PEN_TRY(recurrent_matrix(builder, call, net, d, false, &out_operands[PEN_RECURRENT_W]));
+        PEN_TRY(recurrent_matrix(builder, call, net, d, true, &out_operands[PEN_RECURRENT_R]));
+        if (!net->options->use_bias) continue;
+        PEN_TRY(recurrent_bias_part(builder, call, net, d, &out_operands[PEN_RECURRENT_B]));
+    }
+    if (!net->options->use_bias) return PEN_OK;
+    return recurrent_complete_bias(builder, call, net, &out_operands[PEN_RECURRENT_B]);
+}

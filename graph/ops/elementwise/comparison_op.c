@@ -1,0 +1,143 @@
+// Comparisons and logic, with broadcasting; their results are bool and have no gradient. And
+// `where`, which chooses between two operands and has one.
+
+#include <stddef.h>
+
+#include "graph/op_table.h"
+#include "graph/ops/elementwise/elementwise_rule.h"
+
+static pen_status bool_infer(pen_infer_context *context, uint32_t elements) {
+    pen_tensor_type type = {.element = PEN_BOOL};
+    PEN_TRY(pen_infer_same_elements(context, 0, elements));
+    PEN_TRY(pen_infer_broadcast(context, 0, &type.shape));
+    return pen_infer_set(context, 0, &type);
+}
+
+static pen_status equal_infer(pen_infer_context *context) {
+    return bool_infer(context, PEN_ELEMENTS_ANY);
+}
+
+static pen_status order_infer(pen_infer_context *context) {
+    return bool_infer(context, PEN_ELEMENTS_NUMBER);
+}
+
+static pen_status logic_infer(pen_infer_context *context) {
+    return bool_infer(context, PEN_ELEMENT_BIT(PEN_BOOL));
+}
+
+static pen_status float_test_infer(pen_infer_context *context) {
+    return bool_infer(context, PEN_ELEMENTS_FLOAT);
+}
+
+static pen_status where_infer(pen_infer_context *context) {
+    pen_tensor_type type = {.element = pen_infer_input(context, 1)->element};
+    PEN_TRY(pen_infer_check_element(context, 0, PEN_ELEMENT_BIT(PEN_BOOL)));
+    PEN_TRY(pen_infer_same_elements(context, 1, PEN_ELEMENTS_ANY));
+    PEN_TRY(pen_infer_broadcast(context, 0, &type.shape));
+    return pen_infer_set(context, 0, &type);
+}
+
+static pen_status where_gradient(pen_gradient_context *context) {
+    const pen_value_id operands[2] = {pen_gradient_of_output(context, 0),
+                                      pen_gradient_input(context, 0)};
+    for (uint32_t i = 1; i < 3; i++) {
+        if (!pen_gradient_needed(context, i)) continue;
+        const pen_attribute_given when = pen_attribute_int("when", i == 1);
+        const pen_gradient_emission emission = {
+            .op_name = "where_backward",
+            .suffix = "backward",
+            .for_input = i,
+            .inputs = operands,
+            .input_count = 2,
+            .attributes = &when,
+            .attribute_count = 1,
+        };
+        pen_value_id gradient;
+        PEN_TRY(pen_gradient_emit(context, &emission, &gradient));
+        PEN_TRY(pen_gradient_set_summed(context, i, gradient));
+    }
+    return PEN_OK;
+}
+
+static pen_status where_backward_infer(pen_infer_context *context) {
+    const pen_tensor_type *type = pen_infer_input(context, 0);
+    PEN_TRY(pen_infer_check_element(context, 0, PEN_ELEMENTS_FLOAT));
+    PEN_TRY(pen_infer_check_element(context, 1, PEN_ELEMENT_BIT(PEN_BOOL)));
+    PEN_TRY(pen_infer_broadcasts_to(context, 1, &type->shape));
+    return pen_infer_set(context, 0, type);
+}
+
+static const pen_attribute_schema isinf_attributes[] = {
+    {.name = "detect_negative", .kind = PEN_ATTRIBUTE_INT, .has_default = true, .integer = 1},
+    {.name = "detect_positive", .kind = PEN_ATTRIBUTE_INT, .has_default = true, .integer = 1},
+};
+static const pen_attribute_schema when_attributes[] = {
+    {.name = "when", .kind = PEN_ATTRIBUTE_INT, .required = true},
+};
+
+#define COMPARISON(op, does, infer_rule, in_place)                                                 \
+    {                                                                                              \
+        .name = #op, .summary = does, .input_min = 2, .input_max = 2, .output_min = 1,             \
+        .output_max = 1, .in_place_inputs = in_place, .infer = infer_rule,                         \
+        .flops = pen_flops_of_output                                                               \
+    }
+
+static const pen_op comparison_ops[] = {
+    COMPARISON(equal, "whether a = b", equal_infer, 0),
+    COMPARISON(less, "whether a < b", order_infer, 0),
+    COMPARISON(less_or_equal, "whether a <= b", order_infer, 0),
+    COMPARISON(greater, "whether a > b", order_infer, 0),
+    COMPARISON(greater_or_equal, "whether a >= b", order_infer, 0),
+    COMPARISON(and, "whether a and b", logic_infer, 3),
+    COMPARISON(or, "whether a or b", logic_infer, 3),
+    COMPARISON(xor, "whether a differs from b", logic_infer, 3),
+    {.name = "not",
+     .summary = "whether not x",
+     .input_min = 1,
+     .input_max = 1,
+     .output_min = 1,
+     .output_max = 1,
+     .in_place_inputs = 1,
+     .infer = logic_infer,
+     .flops = pen_flops_of_output},
+    {.name = "isnan",
+     .summary = "whether x is not a number",
+     .input_min = 1,
+     .input_max = 1,
+     .output_min = 1,
+     .output_max = 1,
+     .infer = float_test_infer,
+     .flops = pen_flops_of_output},
+    {.name = "isinf",
+     .summary = "whether x is infinite",
+     .input_min = 1,
+     .input_max = 1,
+     .output_min = 1,
+     .output_max = 1,
+     .attributes = isinf_attributes,
+     .attribute_count = 2,
+     .infer = float_test_infer,
+     .flops = pen_flops_of_output},
+    {.name = "where",
+     .summary = "a where the condition holds, else b",
+     .input_min = 3,
+     .input_max = 3,
+     .output_min = 1,
+     .output_max = 1,
+     .in_place_inputs = 6,
+     .infer = where_infer,
+     .gradient = where_gradient},
+    {.name = "where_backward",
+     .summary = "dy where the condition is `when`, else 0",
+     .input_min = 2,
+     .input_max = 2,
+     .output_min = 1,
+     .output_max = 1,
+     .attributes = when_attributes,
+     .attribute_count = 1,
+     .in_place_inputs = 1,
+     .infer = where_backward_infer},
+};
+
+const pen_op_family pen_comparison_family = {"comparison", comparison_ops,
+                                             sizeof comparison_ops / sizeof *comparison_ops};

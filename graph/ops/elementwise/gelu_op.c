@@ -1,0 +1,75 @@
+// Activations that are their operand times a gate, x g(x), of which exporters write several nodes
+// (graph/passes/fuse/fuse_layers.c makes one of them):
+//   gelu, approximate "none"   g = (1 + erf(x / sqrt(2))) / 2, the normal distribution (ONNX 20)
+//   gelu, approximate "tanh"   g = (1 + tanh(sqrt(2 / pi) (x + 0.044715 x³))) / 2
+//   swish                      g = 1 / (1 + exp(-alpha x)) (ONNX 24; alpha 1 is also called SiLU)
+//
+// Backward ops take the output's gradient and x. flops an element: 10, backward 20.
+
+#include <stddef.h>
+#include <string.h>
+
+#include "graph/op_table.h"
+#include "graph/ops/elementwise/elementwise_rule.h"
+
+static pen_status gelu_check(const pen_infer_context *context) {
+    const char *given = pen_node_text(pen_infer_node(context), "approximate");
+    if (strcmp(given, "none") == 0 || strcmp(given, "tanh") == 0) return PEN_OK;
+    return pen_infer_error(context, PEN_INVALID_INPUT,
+                           "approximate is '%s'; it may be 'none' or 'tanh'", given);
+}
+
+static pen_status gelu_infer(pen_infer_context *context) {
+    PEN_TRY(gelu_check(context));
+    return pen_infer_float_map(context);
+}
+
+static pen_status gelu_backward_infer(pen_infer_context *context) {
+    PEN_TRY(gelu_check(context));
+    return pen_infer_alike(context);
+}
+
+static uint64_t gelu_flops(const pen_graph *graph, pen_node_id node) {
+    return 10 * pen_flops_of_output(graph, node);
+}
+
+static uint64_t gelu_backward_flops(const pen_graph *graph, pen_node_id node) {
+    return 20 * pen_flops_of_output(graph, node);
+}
+
+static const pen_attribute_schema gelu_attributes[] = {
+    {.name = "approximate", .kind = PEN_ATTRIBUTE_TEXT, .has_default = true, .text = "none"},
+};
+static const pen_attribute_schema swish_attributes[] = {
+    {.name = "alpha", .kind = PEN_ATTRIBUTE_FLOAT, .has_default = true, .number = 1},
+};
+
+#define GELU(op, does, infer_rule, backward_rule, schema)                                          \
+    {.name = #op,                                                                                  \
+     .summary = does,                                                                              \
+     .input_min = 1,                                                                               \
+     .input_max = 1,                                                                               \
+     .output_min = 1,                                                                              \
+     .output_max = 1,                                                                              \
+     .attributes = schema,                                                                         \
+     .attribute_count = 1,                                                                         \
+     .in_place_inputs = 1,                                                                         \
+     .infer = infer_rule,                                                                          \
+     .gradient = pen_gradient_from_input,                                                          \
+     .flops = gelu_flops},                                                                         \
+    {                                                                                              \
+        .name = #op "_backward",                                                                   \
+        .summary = "gradient of " #op " from that of its output, and its input", .input_min = 2,   \
+        .input_max = 2, .output_min = 1, .output_max = 1, .attributes = schema,                    \
+        .attribute_count = 1, .in_place_inputs = 3, .infer = backward_rule,                        \
+        .flops = gelu_backward_flops                                                               \
+    }
+
+static const pen_op gelu_ops[] = {
+    GELU(gelu, "x times the normal distribution of x", gelu_infer, gelu_backward_infer,
+         gelu_attributes),
+    GELU(swish, "x times the sigmoid of alpha x", pen_infer_float_map, pen_infer_alike,
+         swish_attributes),
+};
+
+const pen_op_family pen_gelu_family = {"gelu", gelu_ops, sizeof gelu_ops / sizeof *gelu_ops};

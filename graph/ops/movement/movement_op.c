@@ -1,0 +1,454 @@
+// Ops that put elements elsewhere without looking at them.
+//
+// Beyond ONNX: space_to_depth has the attribute `mode` of depth_to_space, so that each is the
+// other's gradient; tile_backward(dy) adds up the repetitions of a tensor of the shape `shape`.
+
+#include <stddef.h>
+#include <string.h>
+
+#include "base/integer.h"
+#include "graph/op_table.h"
+#include "graph/ops/shared/shape_rule.h"
+
+static pen_status concat_infer(pen_infer_context *context) {
+    pen_tensor_type type = *pen_infer_input(context, 0);
+    const pen_node *node = pen_infer_node(context);
+    uint32_t axis;
+    PEN_TRY(pen_infer_axis(context, type.shape.rank, pen_node_int(node, "axis"), &axis));
+    for (uint32_t i = 1; i < node->input_count; i++) {
+        if (!pen_infer_has_input(context, i)) {
+            return pen_infer_error(context, PEN_INVALID_INPUT, "input %u is left out", i);
+        }
+        PEN_TRY(pen_infer_same_element(context, i));
+        const pen_shape *part = &pen_infer_input(context, i)->shape;
+        bool fits = part->rank == type.shape.rank;
+        for (uint32_t d = 0; fits && d < part->rank; d++) {
+            fits = d == axis || part->dims[d] == type.shape.dims[d];
+        }
+        if (!fits) {
+            char first[PEN_SHAPE_TEXT_BYTES], other[PEN_SHAPE_TEXT_BYTES];
+            return pen_infer_error(
+                context, PEN_INVALID_INPUT,
+                "input %u has shape %s and input 0 has %s; they may differ along axis %u only", i,
+                pen_shape_format(part, other),
+                pen_shape_format(&pen_infer_input(context, 0)->shape, first), axis);
+        }
+        if (!pen_i64_add(type.shape.dims[axis], part->dims[axis], &type.shape.dims[axis])) {
+            return pen_infer_error(context, PEN_INVALID_INPUT, "the result is too large");
+        }
+    }
+    return pen_infer_set(context, 0, &type);
+}
+
+// Emits, as the gradient of input `input`, the part of dy that starts at `start` along `axis`.
+static pen_status concat_gradient_of(pen_gradient_context *context, uint32_t input, int64_t axis,
+                                     int64_t start) {
+    const pen_shape *shape =
+        &pen_value_type(pen_gradient_graph(context), pen_gradient_input(context, input))->shape;
+    const int64_t end = start + shape->dims[axis];
+    pen_value_id operands[4] = {pen_gradient_of_output(context, 0)};
+    PEN_TRY(pen_gradient_ints(context, "starts", 1, &start, &operands[1]));
+    PEN_TRY(pen_gradient_ints(context, "ends", 1, &end, &operands[2]));
+    PEN_TRY(pen_gradient_ints(context, "axes", 1, &axis, &operands[3]));
+    return pen_gradient_emit_set(context, &(pen_gradient_emission){
+                                              .op_name = "slice",
+                                              .suffix = "backward",
+                                              .for_input = input,
+                                              .inputs = operands,
+                                              .input_count = 4,
+                                          });
+}
+
+static pen_status concat_gradient(pen_gradient_context *context) {
+    const pen_graph *graph = pen_gradient_graph(context);
+    const uint32_t input_count = pen_gradient_node(context)->input_count;
+    if (input_count == 1) {
+        pen_gradient_set(context, 0, pen_gradient_of_output(context, 0));
+        return PEN_OK;
+    }
+    uint32_t axis;
+    PEN_TRY(pen_shape_axis(pen_value_type(graph, pen_gradient_input(context, 0))->shape.rank,
+                           pen_node_int(pen_gradient_node(context), "axis"), &axis));
+    int64_t start = 0;
+    for (uint32_t i = 0; i < input_count; i++) {
+        const pen_value_id input = pen_gradient_input(context, i);
+        const int64_t size = pen_value_type(graph, input)->shape.dims[axis];
+        if (pen_gradient_needed(context, i)) {
+            PEN_TRY(concat_gradient_of(context, i, axis, start));
+        }
+        start += size;
+    }
+    return PEN_OK;
+}
+
+static pen_status split_infer(pen_infer_context *context) {
+    const pen_node *node = pen_infer_node(context);
+    pen_tensor_type type = *pen_infer_input(context, 0);
+    uint32_t axis, count;
+    const int64_t *sizes;
+    PEN_TRY(pen_infer_axis(context, type.shape.rank, pen_node_int(node, "axis"), &axis));
+    PEN_TRY(pen_infer_ints(context, 1, &count, &sizes));
+    const int64_t dim = type.shape.dims[axis];
+    const uint32_t parts = node->output_count;
+    const bool equal_parts = !pen_infer_has_input(context, 1);
+    if (equal_parts && dim % parts != 0) {
+        return pen_infer_error(context, PEN_INVALID_INPUT,
+                               "%lld elements along axis %u do not split into %u equal parts",
+                               (long long)dim, axis, parts);
+    }
+    if (!equal_parts && count != parts) {
+        return pen_infer_error(context, PEN_INVALID_INPUT, "split has %u sizes for %u outputs",
+                               count, parts);
+    }
+    int64_t left = dim;
+    for (uint32_t i = 0; i < parts; i++) {
+        const int64_t size = equal_parts ? dim / parts : sizes[i];
+        if (size < 0 || size > left) {
+            return pen_infer_error(context, PEN_INVALID_INPUT,
+                                   "size %lld of part %u is outside of the %lld elements left of "
+                                   "%lld along axis %u",
+                                   (long long)size, i, (long long)left, (long long)dim, axis);
+        }
+        left -= size;
+        type.shape.dims[axis] = size;
+        PEN_TRY(pen_infer_set(context, i, &type));
+    }
+    if (left == 0) return PEN_OK;
+    return pen_infer_error(context, PEN_INVALID_INPUT,
+                           "the sizes leave over %lld of %lld elements along axis %u",
+                           (long long)left, (long long)dim, axis);
+}
+
+// The gradient is the parts' gradients side by side, with zeros for a part that nobody reads.
+static pen_status split_gradient(pen_gradient_context *context) {
+    if (!pen_gradient_needed(context, 0)) return PEN_OK;
+    pen_graph *graph = pen_gradient_graph(context);
+    const uint32_t count = pen_gradient_node(context)->output_count;
+    const int64_t axis = pen_node_int(pen_gradient_node(context), "axis");
+    pen_value_id *parts;
+    PEN_TRY(PEN_NEW(pen_graph_arena(graph), count, &parts));
+    // the sizes of parts that are left out follow from the rule's own constant
+    uint32_t size_count = 0;
+    const int64_t *sizes = NULL;
+    if (pen_gradient_node(context)->input_count > 1 &&
+        pen_value_is(pen_gradient_input(context, 1))) {
+        PEN_TRY(pen_value_read_ints(graph, pen_gradient_input(context, 1), &size_count, &sizes));
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        parts[i] = pen_gradient_of_output(context, i);
+        if (pen_value_is(parts[i])) continue;
+        pen_tensor_type type = *pen_value_type(graph, pen_gradient_input(context, 0));
+        uint32_t d;
+        PEN_TRY(pen_shape_axis(type.shape.rank, axis, &d));
+        type.shape.dims[d] = i < size_count ? sizes[i] : type.shape.dims[d] / count;
+        PEN_TRY(pen_gradient_zeros(context, 0, &type, &parts[i]));
+    }
+    const pen_attribute_given attribute = pen_attribute_int("axis", axis);
+    return pen_gradient_emit_set(context, &(pen_gradient_emission){
+                                              .op_name = "concat",
+                                              .suffix = "backward",
+                                              .for_input = 0,
+                                              .inputs = parts,
+                                              .input_count = count,
+                                              .attributes = &attribute,
+                                              .attribute_count = 1,
+                                          });
+}
+
+static pen_status transpose_infer(pen_infer_context *context) {
+    const pen_tensor_type *data = pen_infer_input(context, 0);
+    const uint32_t rank = data->shape.rank;
+    uint32_t count;
+    const int64_t *perm = pen_node_ints(pen_infer_node(context), "perm", &count);
+    if (perm != NULL && count != rank) {
+        return pen_infer_error(context, PEN_INVALID_INPUT, "perm has %u numbers for %u dimensions",
+                               count, rank);
+    }
+    bool used[PEN_RANK_LIMIT] = {false};
+    pen_tensor_type type = *data;
+    for (uint32_t i = 0; i < rank; i++) {
+        const int64_t from = perm != NULL ? perm[i] : (int64_t)(rank - 1 - i);
+        if (from < 0 || from >= (int64_t)rank || used[from]) {
+            return pen_infer_error(
+                context, PEN_INVALID_INPUT,
+                "perm has %lld at position %u; it must hold each of 0 to %u once", (long long)from,
+                i, rank - 1);
+        }
+        used[from] = true;
+        type.shape.dims[i] = data->shape.dims[from];
+    }
+    return pen_infer_set(context, 0, &type);
+}
+
+static pen_status transpose_gradient(pen_gradient_context *context) {
+    if (!pen_gradient_needed(context, 0)) return PEN_OK;
+    uint32_t count;
+    const int64_t *perm = pen_node_ints(pen_gradient_node(context), "perm", &count);
+    int64_t inverse[PEN_RANK_LIMIT];
+    for (uint32_t i = 0; i < count; i++) {
+        inverse[perm[i]] = i;
+    }
+    const pen_value_id dy = pen_gradient_of_output(context, 0);
+    const pen_attribute_given attribute = pen_attribute_ints("perm", count, inverse);
+    return pen_gradient_emit_set(context, &(pen_gradient_emission){
+                                              .op_name = "transpose",
+                                              .suffix = "backward",
+                                              .for_input = 0,
+                                              .inputs = &dy,
+                                              .input_count = 1,
+                                              .attributes = &attribute,
+                                              .attribute_count = perm != NULL ? 1 : 0,
+                                          });
+}
+
+static pen_status expand_infer(pen_infer_context *context) {
+    pen_tensor_type type = *pen_infer_input(context, 0);
+    uint32_t count;
+    const int64_t *dims;
+    PEN_TRY(pen_infer_dims(context, 1, &count, &dims));
+    const pen_tensor_type wanted = pen_tensor_type_make(type.element, count, dims);
+    PEN_TRY(pen_infer_wrap(context, pen_tensor_type_check(&wanted)));
+    PEN_TRY(pen_infer_wrap(context, pen_shape_broadcast(&type.shape, &wanted.shape, &type.shape)));
+    return pen_infer_set(context, 0, &type);
+}
+
+static pen_status expand_gradient(pen_gradient_context *context) {
+    if (!pen_gradient_needed(context, 0)) return PEN_OK;
+    pen_value_id gradient;
+    PEN_TRY(pen_gradient_unbroadcast(context, 0, pen_gradient_of_output(context, 0), &gradient));
+    pen_gradient_set(context, 0, gradient);
+    return PEN_OK;
+}
+
+static pen_status tile_infer(pen_infer_context *context) {
+    pen_tensor_type type = *pen_infer_input(context, 0);
+    uint32_t count;
+    const int64_t *repeats;
+    PEN_TRY(pen_infer_ints(context, 1, &count, &repeats));
+    if (count != type.shape.rank) {
+        return pen_infer_error(context, PEN_INVALID_INPUT,
+                               "repeats has %u numbers for %u dimensions", count, type.shape.rank);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        if (repeats[i] < 0 || !pen_i64_mul(type.shape.dims[i], repeats[i], &type.shape.dims[i])) {
+            return pen_infer_error(context, PEN_INVALID_INPUT,
+                                   "dimension %u cannot be repeated %lld times", i,
+                                   (long long)repeats[i]);
+        }
+    }
+    return pen_infer_set(context, 0, &type);
+}
+
+static pen_status tile_backward_infer(pen_infer_context *context) {
+    pen_tensor_type type;
+    PEN_TRY(pen_infer_shape_attribute(context, "shape", &type));
+    const pen_shape *dy = &pen_infer_input(context, 0)->shape;
+    bool fits = dy->rank == type.shape.rank;
+    for (uint32_t i = 0; fits && i < dy->rank; i++) {
+        const int64_t dim = type.shape.dims[i];
+        fits = dim == 0 ? dy->dims[i] == 0 : dy->dims[i] % dim == 0;
+    }
+    if (!fits) {
+        char found[PEN_SHAPE_TEXT_BYTES], base[PEN_SHAPE_TEXT_BYTES];
+        return pen_infer_error(context, PEN_INVALID_INPUT,
+                               "the gradient's shape %s is no multiple of %s",
+                               pen_shape_format(dy, found), pen_shape_format(&type.shape, base));
+    }
+    return pen_infer_set(context, 0, &type);
+}
+
+static pen_status tile_gradient(pen_gradient_context *context) {
+    if (!pen_gradient_needed(context, 0)) return PEN_OK;
+    const pen_shape shape =
+        pen_value_type(pen_gradient_graph(context), pen_gradient_input(context, 0))->shape;
+    const pen_value_id dy = pen_gradient_of_output(context, 0);
+    const pen_attribute_given attribute = pen_attribute_ints("shape", shape.rank, shape.dims);
+    return pen_gradient_emit_set(context, &(pen_gradient_emission){
+                                              .op_name = "tile_backward",
+                                              .suffix = "backward",
+                                              .for_input = 0,
+                                              .inputs = &dy,
+                                              .input_count = 1,
+                                              .attributes = &attribute,
+                                              .attribute_count = 1,
+                                          });
+}
+
+// Both space ops: `deeper` moves blocks of the plane into channels, else the other way.
+static pen_status space_infer(pen_infer_context *context, bool deeper) {
+    pen_tensor_type type = *pen_infer_input(context, 0);
+    const pen_node *node = pen_infer_node(context);
+    const int64_t block = pen_node_int(node, "blocksize");
+    const char *mode = pen_node_text(node, "mode");
+    if (type.shape.rank != 4) {
+        return pen_infer_error(context, PEN_INVALID_INPUT,
+                               "the input has %u dimensions, 4 are needed (NCHW)", type.shape.rank);
+    }
+    if (strcmp(mode, "DCR") != 0 && strcmp(mode, "CRD") != 0) {
+        return pen_infer_error(context, PEN_INVALID_INPUT, "mode is '%s'; there are DCR, CRD",
+                               mode);
+    }
+    if (block < 1 || block > 1 << 15) {
+        return pen_infer_error(context, PEN_INVALID_INPUT, "blocksize is %lld, 1 to %d is possible",
+                               (long long)block, 1 << 15);
+    }
+    int64_t *dims = type.shape.dims; // NCHW
+    const bool divides =
+        deeper ? dims[2] % block == 0 && dims[3] % block == 0 : dims[1] % (block * block) == 0;
+    if (!divides) {
+        char text[PEN_SHAPE_TEXT_BYTES];
+        return pen_infer_error(
+            context, PEN_INVALID_INPUT, "%s of %s cannot be divided into blocks of %lld x %lld",
+            deeper ? "the plane" : "the channels", pen_shape_format(&type.shape, text),
+            (long long)block, (long long)block);
+    }
+    dims[1] = deeper ? dims[1] * block * block : dims[1] / (block * block);
+    dims[2] = deeper ? dims[2] / block : dims[2] * block;
+    dims[3] = deeper ? dims[3] / block : dims[3] * block;
+    return pen_infer_set(context, 0, &type);
+}
+
+static pen_status space_to_depth_infer(pen_infer_context *context) {
+    return space_infer(context, true);
+}
+
+static pen_status depth_to_space_infer(pen_infer_context *context) {
+    return space_infer(context, false);
+}
+
+static pen_status space_gradient(pen_gradient_context *context) {
+    if (!pen_gradient_needed(context, 0)) return PEN_OK;
+    const bool deeper = strcmp(pen_gradient_node(context)->op->name, "space_to_depth") == 0;
+    const pen_value_id dy = pen_gradient_of_output(context, 0);
+    const pen_attribute_given *attributes;
+    uint32_t count;
+    PEN_TRY(pen_gradient_attributes(context, &attributes, &count));
+    return pen_gradient_emit_set(context,
+                                 &(pen_gradient_emission){
+                                     .op_name = deeper ? "depth_to_space" : "space_to_depth",
+                                     .suffix = "backward",
+                                     .for_input = 0,
+                                     .inputs = &dy,
+                                     .input_count = 1,
+                                     .attributes = attributes,
+                                     .attribute_count = count,
+                                 });
+}
+
+static const pen_attribute_schema concat_attributes[] = {
+    {.name = "axis", .kind = PEN_ATTRIBUTE_INT, .required = true},
+};
+static const pen_attribute_schema split_attributes[] = {
+    {.name = "axis", .kind = PEN_ATTRIBUTE_INT, .has_default = true, .integer = 0},
+};
+static const pen_attribute_schema transpose_attributes[] = {
+    {.name = "perm", .kind = PEN_ATTRIBUTE_INTS},
+};
+static const pen_attribute_schema tile_backward_attributes[] = {
+    {.name = "shape", .kind = PEN_ATTRIBUTE_INTS, .required = true},
+};
+static const pen_attribute_schema space_attributes[] = {
+    {.name = "blocksize", .kind = PEN_ATTRIBUTE_INT, .required = true},
+    {.name = "mode", .kind = PEN_ATTRIBUTE_TEXT, .has_default = true, .text = "DCR"},
+};
+
+static const pen_op movement_ops[] = {
+    {
+        .name = "concat",
+        .summary = "tensors side by side along an axis",
+        .input_min = 1,
+        .input_max = PEN_VARIADIC,
+        .output_min = 1,
+        .output_max = 1,
+        .attributes = concat_attributes,
+        .attribute_count = 1,
+        .infer = concat_infer,
+        .gradient = concat_gradient,
+    },
+    {
+        .name = "split",
+        .summary = "parts along an axis, of given or of equal sizes",
+        .input_min = 1,
+        .input_max = 2,
+        .output_min = 1,
+        .output_max = PEN_VARIADIC,
+        .attributes = split_attributes,
+        .attribute_count = 1,
+        .constant_inputs = 1u << 1,
+        .infer = split_infer,
+        .gradient = split_gradient,
+        .bytes = pen_bytes_moved,
+    },
+    {
+        .name = "transpose",
+        .summary = "dimensions in another order",
+        .input_min = 1,
+        .input_max = 1,
+        .output_min = 1,
+        .output_max = 1,
+        .attributes = transpose_attributes,
+        .attribute_count = 1,
+        .infer = transpose_infer,
+        .gradient = transpose_gradient,
+    },
+    {
+        .name = "expand",
+        .summary = "broadcast to a shape",
+        .input_min = 2,
+        .input_max = 2,
+        .output_min = 1,
+        .output_max = 1,
+        .constant_inputs = 1u << 1,
+        .infer = expand_infer,
+        .gradient = expand_gradient,
+    },
+    {
+        .name = "tile",
+        .summary = "repeated along each dimension",
+        .input_min = 2,
+        .input_max = 2,
+        .output_min = 1,
+        .output_max = 1,
+        .constant_inputs = 1u << 1,
+        .infer = tile_infer,
+        .gradient = tile_gradient,
+    },
+    {
+        .name = "tile_backward",
+        .summary = "the sum of all repetitions",
+        .input_min = 1,
+        .input_max = 1,
+        .output_min = 1,
+        .output_max = 1,
+        .attributes = tile_backward_attributes,
+        .attribute_count = 1,
+        .infer = tile_backward_infer,
+    },
+    {
+        .name = "space_to_depth",
+        .summary = "blocks of the plane into channels",
+        .input_min = 1,
+        .input_max = 1,
+        .output_min = 1,
+        .output_max = 1,
+        .attributes = space_attributes,
+        .attribute_count = 2,
+        .infer = space_to_depth_infer,
+        .gradient = space_gradient,
+    },
+    {
+        .name = "depth_to_space",
+        .summary = "channels into blocks of the plane",
+        .input_min = 1,
+        .input_max = 1,
+        .output_min = 1,
+        .output_max = 1,
+        .attributes = space_attributes,
+        .attribute_count = 2,
+        .infer = depth_to_space_infer,
+        .gradient = space_gradient,
+    },
+};
+
+const pen_op_family pen_movement_family = {"movement", movement_ops,
+                                           sizeof movement_ops / sizeof *movement_ops};

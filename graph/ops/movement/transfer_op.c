@@ -1,0 +1,114 @@
+// Ops that move values: between layouts of one device, between devices, and into a device's own
+// copy of a parameter.
+//
+// `send` and `receive` are the ends of a channel (graph/passes/cut/cut_stages.h): whoever runs a
+// part moves the bytes; no kernel does.
+
+#include <stddef.h>
+
+#include "graph/op_table.h"
+#include "graph/ops/shared/infer_checks.h"
+
+static pen_status reorder_infer(pen_infer_context *context) {
+    const pen_node *node = pen_infer_node(context);
+    const char *const names[] = {"from_layout", "to_layout"};
+    for (int i = 0; i < 2; i++) {
+        const int64_t layout = pen_node_int(node, names[i]);
+        if (layout < 0 || layout > UINT16_MAX) {
+            return pen_infer_error(context, PEN_INVALID_INPUT,
+                                   "%s is %lld, layouts are numbers from 0 to %d", names[i],
+                                   (long long)layout, UINT16_MAX);
+        }
+    }
+    return pen_infer_set(context, 0, pen_infer_input(context, 0));
+}
+
+static pen_status copy_infer(pen_infer_context *context) {
+    return pen_infer_set(context, 0, pen_infer_input(context, 0));
+}
+
+static pen_status transfer_check_channel(const pen_infer_context *context) {
+    const int64_t channel = pen_node_int(pen_infer_node(context), "channel");
+    if (channel >= 0 && channel < UINT32_MAX) return PEN_OK;
+    return pen_infer_error(context, PEN_INVALID_INPUT,
+                           "channel is %lld, channels are numbers from 0 on", (long long)channel);
+}
+
+static pen_status send_infer(pen_infer_context *context) {
+    return transfer_check_channel(context);
+}
+
+static pen_status receive_infer(pen_infer_context *context) {
+    pen_element_type element;
+    uint32_t rank;
+    PEN_TRY(transfer_check_channel(context));
+    const pen_node *node = pen_infer_node(context);
+    PEN_TRY(pen_infer_wrap(context, pen_element_find(pen_node_text(node, "element"), &element)));
+    const int64_t *dims = pen_node_ints(node, "shape", &rank);
+    if (rank > PEN_RANK_LIMIT) {
+        return pen_infer_error(context, PEN_INVALID_INPUT,
+                               "the shape has %u dimensions, at most %d are possible", rank,
+                               PEN_RANK_LIMIT);
+    }
+    const pen_tensor_type type = pen_tensor_type_make(element, rank, dims);
+    return pen_infer_set(context, 0, &type);
+}
+
+static const pen_attribute_schema send_attributes[] = {
+    {.name = "channel", .kind = PEN_ATTRIBUTE_INT, .required = true},
+};
+
+static const pen_attribute_schema receive_attributes[] = {
+    {.name = "channel", .kind = PEN_ATTRIBUTE_INT, .required = true},
+    {.name = "element", .kind = PEN_ATTRIBUTE_TEXT, .required = true},
+    {.name = "shape", .kind = PEN_ATTRIBUTE_INTS}, // left out: a scalar
+};
+
+static const pen_attribute_schema reorder_attributes[] = {
+    {.name = "from_layout", .kind = PEN_ATTRIBUTE_INT, .required = true},
+    {.name = "to_layout", .kind = PEN_ATTRIBUTE_INT, .required = true},
+};
+
+static const pen_op transfer_ops[] = {
+    {
+        .name = "reorder",
+        .summary = "its input in another memory layout",
+        .input_min = 1,
+        .input_max = 1,
+        .output_min = 1,
+        .output_max = 1,
+        .attributes = reorder_attributes,
+        .attribute_count = 2,
+        .infer = reorder_infer,
+    },
+    {
+        .name = "copy",
+        .summary = "its input, in memory of its own",
+        .input_min = 1,
+        .input_max = 1,
+        .output_min = 1,
+        .output_max = 1,
+        .infer = copy_infer,
+    },
+    {
+        .name = "send",
+        .summary = "its input goes to another device",
+        .input_min = 1,
+        .input_max = 1,
+        .attributes = send_attributes,
+        .attribute_count = 1,
+        .infer = send_infer,
+    },
+    {
+        .name = "receive",
+        .summary = "what comes from another device",
+        .output_min = 1,
+        .output_max = 1,
+        .attributes = receive_attributes,
+        .attribute_count = 3,
+        .infer = receive_infer,
+    },
+};
+
+const pen_op_family pen_transfer_family = {"transfer", transfer_ops,
+                                           sizeof transfer_ops / sizeof *transfer_ops};

@@ -1,0 +1,304 @@
+// Convolutions in one to three spatial dimensions, with groups, and their backward halves.
+//
+//   conv(x, w, b; auto_pad, dilations, group, kernel_shape, pads, strides)
+//   conv_transpose(x, w, b; … output_padding, output_shape)
+//   conv_backward_input(dy, w; input_shape, …)      gradient of x
+//   conv_backward_weight(x, dy; kernel_shape, …)    gradient of w
+//   conv_backward_bias(dy)                          gradient of b: sums of each channel
+//
+// The backward ops have the attributes of conv, with pads always explicit. A transposed
+// convolution is the gradient of a convolution, so its own gradients are conv(dy, w) and
+// conv_backward_weight(dy, x).
+//
+// flops of each = 2 * batch * M * output positions * (C / groups) * kernel, and one addition per
+// element of y with a bias.
+
+#include <stddef.h>
+
+#include "graph/op_table.h"
+#include "graph/ops/product/convolution_geometry.h"
+#include "graph/ops/shared/infer_checks.h"
+
+// Sets output 0 to `shape` with the element type of input 0.
+static pen_status conv_set_shape(pen_infer_context *context, pen_shape shape) {
+    const pen_tensor_type type = {pen_infer_input(context, 0)->element, shape};
+    return pen_infer_set(context, 0, &type);
+}
+
+static pen_status conv_check_operands(const pen_infer_context *context, int64_t output_channels) {
+    if (!pen_infer_has_input(context, 2)) return PEN_OK;
+    const pen_shape bias = {1, {output_channels}};
+    PEN_TRY(pen_infer_check_same_element(context, 2, 0));
+    return pen_infer_check_shape(context, 2, &bias);
+}
+
+static pen_status conv_check_elements(const pen_infer_context *context) {
+    PEN_TRY(pen_infer_check_element(context, 0, PEN_ELEMENTS_FLOAT));
+    return pen_infer_check_same_element(context, 1, 0);
+}
+
+static pen_status conv_infer(pen_infer_context *context) {
+    pen_conv_geometry geometry;
+    PEN_TRY(conv_check_elements(context));
+    PEN_TRY(pen_infer_wrap(context, pen_conv_geometry_of(pen_infer_graph(context),
+                                                         pen_infer_node(context), &geometry)));
+    PEN_TRY(conv_check_operands(context, geometry.output_channels));
+    return conv_set_shape(context, pen_conv_output_shape(&geometry));
+}
+
+static pen_status conv_transpose_infer(pen_infer_context *context) {
+    pen_conv_geometry geometry;
+    PEN_TRY(conv_check_elements(context));
+    PEN_TRY(
+        pen_infer_wrap(context, pen_conv_transpose_geometry(pen_infer_graph(context),
+                                                            pen_infer_node(context), &geometry)));
+    PEN_TRY(conv_check_operands(context, geometry.input_channels));
+    return conv_set_shape(context, pen_conv_input_shape(&geometry));
+}
+
+static pen_status conv_backward_input_infer(pen_infer_context *context) {
+    pen_conv_geometry geometry;
+    PEN_TRY(conv_check_elements(context));
+    PEN_TRY(pen_infer_wrap(context,
+                           pen_conv_backward_input_geometry(pen_infer_graph(context),
+                                                            pen_infer_node(context), &geometry)));
+    return conv_set_shape(context, pen_conv_input_shape(&geometry));
+}
+
+static pen_status conv_backward_weight_infer(pen_infer_context *context) {
+    pen_conv_geometry geometry;
+    PEN_TRY(conv_check_elements(context));
+    PEN_TRY(pen_infer_wrap(context,
+                           pen_conv_backward_weight_geometry(pen_infer_graph(context),
+                                                             pen_infer_node(context), &geometry)));
+    return conv_set_shape(context, pen_conv_weight_shape(&geometry));
+}
+
+static pen_status conv_backward_bias_infer(pen_infer_context *context) {
+    PEN_TRY(pen_infer_check_element(context, 0, PEN_ELEMENTS_FLOAT));
+    const pen_shape *dy = &pen_infer_input(context, 0)->shape;
+    if (dy->rank < 3) {
+        return pen_infer_error(context, PEN_INVALID_INPUT, "the gradient has rank %u", dy->rank);
+    }
+    return conv_set_shape(context, (pen_shape){1, {dy->dims[1]}});
+}
+
+typedef pen_status (*conv_geometry_fn)(const pen_graph *graph, const pen_node *node,
+                                       pen_conv_geometry *out_geometry);
+
+static uint64_t conv_count_flops(const pen_graph *graph, pen_node_id id, conv_geometry_fn find) {
+    const pen_node *node = pen_graph_node(graph, id);
+    pen_conv_geometry geometry;
+    const pen_status status = find(graph, node, &geometry);
+    PEN_ASSERT(status == PEN_OK); // the shape rule passed
+    uint64_t flops = pen_conv_geometry_flops(&geometry);
+    if (node->input_count > 2 && pen_value_is(node->inputs[2])) {
+        flops += (uint64_t)pen_shape_element_count(&pen_value_type(graph, node->outputs[0])->shape);
+    }
+    return flops;
+}
+
+static uint64_t conv_flops(const pen_graph *graph, pen_node_id node) {
+    return conv_count_flops(graph, node, pen_conv_geometry_of);
+}
+
+static uint64_t conv_transpose_flops(const pen_graph *graph, pen_node_id node) {
+    return conv_count_flops(graph, node, pen_conv_transpose_geometry);
+}
+
+static uint64_t conv_backward_input_flops(const pen_graph *graph, pen_node_id node) {
+    return conv_count_flops(graph, node, pen_conv_backward_input_geometry);
+}
+
+static uint64_t conv_backward_weight_flops(const pen_graph *graph, pen_node_id node) {
+    return conv_count_flops(graph, node, pen_conv_backward_weight_geometry);
+}
+
+static uint64_t conv_backward_bias_flops(const pen_graph *graph, pen_node_id node) {
+    const pen_value_id dy = pen_graph_node(graph, node)->inputs[0];
+    return (uint64_t)pen_shape_element_count(&pen_value_type(graph, dy)->shape);
+}
+
+// Emits `op_name` of two operands and makes its result the gradient of input `for_input`.
+static pen_status conv_emit(pen_gradient_context *context, const char *op_name, uint32_t for_input,
+                            const pen_value_id operands[2],
+                            const pen_window_attributes *attributes) {
+    const pen_gradient_emission emission = {
+        .op_name = op_name,
+        .suffix = for_input == 0 ? "backward_input" : "backward_weight",
+        .for_input = for_input,
+        .inputs = operands,
+        .input_count = 2,
+        .attributes = attributes->given,
+        .attribute_count = attributes->count,
+    };
+    return pen_gradient_emit_set(context, &emission);
+}
+
+static pen_status conv_emit_bias(pen_gradient_context *context) {
+    if (!pen_gradient_needed(context, 2)) return PEN_OK;
+    const pen_value_id dy = pen_gradient_of_output(context, 0);
+    const pen_gradient_emission emission = {
+        .op_name = "conv_backward_bias",
+        .suffix = "backward_bias",
+        .for_input = 2,
+        .inputs = &dy,
+        .input_count = 1,
+    };
+    return pen_gradient_emit_set(context, &emission);
+}
+
+static pen_status conv_gradient(pen_gradient_context *context) {
+    const pen_node *node = pen_gradient_node(context);
+    pen_conv_geometry geometry;
+    PEN_TRY(pen_conv_geometry_of(pen_gradient_graph(context), node, &geometry));
+    pen_window_attributes attributes;
+    pen_window_attributes_make(&geometry, &attributes);
+    attributes.given[attributes.count++] = pen_attribute_int("group", geometry.group_count);
+    const pen_value_id x = pen_gradient_input(context, 0);
+    const pen_value_id w = pen_gradient_input(context, 1);
+    const pen_value_id dy = pen_gradient_of_output(context, 0);
+    if (pen_gradient_needed(context, 1)) {
+        PEN_TRY(conv_emit(context, "conv_backward_weight", 1, (const pen_value_id[]){x, dy},
+                          &attributes));
+    }
+    if (pen_gradient_needed(context, 0)) {
+        const pen_shape input = pen_conv_input_shape(&geometry);
+        attributes.given[attributes.count++] =
+            pen_attribute_ints("input_shape", input.rank, input.dims);
+        PEN_TRY(conv_emit(context, "conv_backward_input", 0, (const pen_value_id[]){dy, w},
+                          &attributes));
+    }
+    return conv_emit_bias(context);
+}
+
+// Whether the convolution that a transposed one is the gradient of leads back to x: not when
+// output_padding or output_shape put a whole stride or more behind its last window.
+static bool conv_transpose_returns(const pen_conv_geometry *geometry) {
+    for (uint32_t d = 0; d < PEN_SPATIAL_LIMIT; d++) {
+        const int64_t extent = (geometry->kernel_size[d] - 1) * geometry->dilation[d] + 1;
+        const int64_t room =
+            geometry->input_size[d] + geometry->pad_begin[d] + geometry->pad_end[d] - extent;
+        if (room < 0 || room / geometry->stride[d] + 1 != geometry->output_size[d]) return false;
+    }
+    return true;
+}
+
+static pen_status conv_transpose_gradient(pen_gradient_context *context) {
+    const pen_node *node = pen_gradient_node(context);
+    pen_conv_geometry geometry;
+    PEN_TRY(pen_conv_transpose_geometry(pen_gradient_graph(context), node, &geometry));
+    if (!conv_transpose_returns(&geometry)) {
+        return pen_error(PEN_UNSUPPORTED,
+                         "conv_transpose '%s': no gradient for an output that "
+                         "extends a stride or more behind the last window",
+                         node->name);
+    }
+    pen_window_attributes attributes;
+    pen_window_attributes_make(&geometry, &attributes);
+    attributes.given[attributes.count++] = pen_attribute_int("group", geometry.group_count);
+    const pen_value_id x = pen_gradient_input(context, 0);
+    const pen_value_id w = pen_gradient_input(context, 1);
+    const pen_value_id dy = pen_gradient_of_output(context, 0);
+    if (pen_gradient_needed(context, 0)) {
+        PEN_TRY(conv_emit(context, "conv", 0, (const pen_value_id[]){dy, w}, &attributes));
+    }
+    if (pen_gradient_needed(context, 1)) {
+        PEN_TRY(conv_emit(context, "conv_backward_weight", 1, (const pen_value_id[]){dy, x},
+                          &attributes));
+    }
+    return conv_emit_bias(context);
+}
+
+#define CONV_ATTRIBUTES                                                                            \
+    {.name = "auto_pad", .kind = PEN_ATTRIBUTE_TEXT, .has_default = true, .text = "NOTSET"},       \
+        {.name = "dilations", .kind = PEN_ATTRIBUTE_INTS},                                         \
+        {.name = "group", .kind = PEN_ATTRIBUTE_INT, .has_default = true, .integer = 1},           \
+        {.name = "kernel_shape", .kind = PEN_ATTRIBUTE_INTS},                                      \
+        {.name = "pads", .kind = PEN_ATTRIBUTE_INTS}, {                                            \
+        .name = "strides", .kind = PEN_ATTRIBUTE_INTS                                              \
+    }
+
+static const pen_attribute_schema conv_attributes[] = {CONV_ATTRIBUTES};
+
+static const pen_attribute_schema conv_transpose_attributes[] = {
+    CONV_ATTRIBUTES,
+    {.name = "output_padding", .kind = PEN_ATTRIBUTE_INTS},
+    {.name = "output_shape", .kind = PEN_ATTRIBUTE_INTS},
+};
+
+static const pen_attribute_schema conv_backward_input_attributes[] = {
+    CONV_ATTRIBUTES,
+    {.name = "input_shape", .kind = PEN_ATTRIBUTE_INTS, .required = true},
+};
+
+#define CONV_COUNT(array) (sizeof(array) / sizeof *(array))
+
+static const pen_op convolution_ops[] = {
+    {
+        .name = "conv",
+        .summary = "convolution over one to three spatial dimensions",
+        .input_min = 2,
+        .input_max = 3,
+        .output_min = 1,
+        .output_max = 1,
+        .attributes = conv_attributes,
+        .attribute_count = CONV_COUNT(conv_attributes),
+        .infer = conv_infer,
+        .gradient = conv_gradient,
+        .flops = conv_flops,
+    },
+    {
+        .name = "conv_transpose",
+        .summary = "transposed convolution",
+        .input_min = 2,
+        .input_max = 3,
+        .output_min = 1,
+        .output_max = 1,
+        .attributes = conv_transpose_attributes,
+        .attribute_count = CONV_COUNT(conv_transpose_attributes),
+        .infer = conv_transpose_infer,
+        .gradient = conv_transpose_gradient,
+        .flops = conv_transpose_flops,
+    },
+    {
+        .name = "conv_backward_input",
+        .summary = "gradient of a convolution's input from dy and w",
+        .input_min = 2,
+        .input_max = 2,
+        .output_min = 1,
+        .output_max = 1,
+        .attributes = conv_backward_input_attributes,
+        .attribute_count = CONV_COUNT(conv_backward_input_attributes),
+        .infer = conv_backward_input_infer,
+        .flops = conv_backward_input_flops,
+    },
+    {
+        .name = "conv_backward_weight",
+        .summary = "gradient of a convolution's weight from x and dy",
+        .input_min = 2,
+        .input_max = 2,
+        .output_min = 1,
+        .output_max = 1,
+        .attributes = conv_attributes,
+        .attribute_count = CONV_COUNT(conv_attributes),
+        .infer = conv_backward_weight_infer,
+        .flops = conv_backward_weight_flops,
+    },
+    {
+        .name = "conv_backward_bias",
+        .summary = "gradient of a convolution's bias from dy",
+        .input_min = 1,
+        .input_max = 1,
+        .output_min = 1,
+        .output_max = 1,
+        .infer = conv_backward_bias_infer,
+        .flops = conv_backward_bias_flops,
+    },
+};
+
+const pen_op_family pen_convolution_family = {
+    .name = "convolution",
+    .ops = convolution_ops,
+    .op_count = CONV_COUNT(convolution_ops),
+};

@@ -1,0 +1,63 @@
+// Softmax and its kin along one axis. The gradients need only the output:
+//   softmax      dx = y (dy - sum of dy y)
+//   log_softmax  dx = dy - exp(y) (sum of dy)
+
+#include <stddef.h>
+
+#include "graph/op_table.h"
+#include "graph/ops/elementwise/elementwise_rule.h"
+#include "graph/ops/shared/shape_rule.h"
+
+static pen_status softmax_check_axis(const pen_infer_context *context) {
+    uint32_t axis;
+    return pen_infer_axis(context, pen_infer_input(context, 0)->shape.rank,
+                          pen_node_int(pen_infer_node(context), "axis"), &axis);
+}
+
+static pen_status softmax_infer(pen_infer_context *context) {
+    PEN_TRY(softmax_check_axis(context));
+    return pen_infer_float_map(context);
+}
+
+static pen_status softmax_backward_infer(pen_infer_context *context) {
+    PEN_TRY(softmax_check_axis(context));
+    return pen_infer_alike(context);
+}
+
+// A subtraction, an exponential, an addition and a division an element.
+static uint64_t softmax_flops(const pen_graph *graph, pen_node_id node) {
+    return 4 * pen_flops_of_output(graph, node);
+}
+
+static const pen_attribute_schema softmax_attributes[] = {
+    {.name = "axis", .kind = PEN_ATTRIBUTE_INT, .has_default = true, .integer = -1},
+};
+
+#define SOFTMAX_OP(op, does, gradient_rule)                                                        \
+    {                                                                                              \
+        .name = #op, .summary = does, .input_min = 1, .input_max = 1, .output_min = 1,             \
+        .output_max = 1, .attributes = softmax_attributes, .attribute_count = 1,                   \
+        .in_place_inputs = 1, .infer = softmax_infer, .gradient = gradient_rule,                   \
+        .flops = softmax_flops                                                                     \
+    }
+#define SOFTMAX_BACKWARD(op)                                                                       \
+    {                                                                                              \
+        .name = #op "_backward",                                                                   \
+        .summary = "gradient of " #op " from that of its output, and its output", .input_min = 2,  \
+        .input_max = 2, .output_min = 1, .output_max = 1, .attributes = softmax_attributes,        \
+        .attribute_count = 1, .in_place_inputs = 3, .infer = softmax_backward_infer,               \
+        .flops = softmax_flops                                                                     \
+    }
+
+// In place: a line along the axis is read as a whole before its first element is written.
+static const pen_op softmax_ops[] = {
+    SOFTMAX_OP(softmax, "exp(x), divided by its sum along an axis", pen_gradient_from_output),
+    SOFTMAX_OP(log_softmax, "logarithm of softmax", pen_gradient_from_output),
+    SOFTMAX_OP(hardmax, "1 at the first largest element along an axis, else 0",
+               pen_gradient_is_zero),
+    SOFTMAX_BACKWARD(softmax),
+    SOFTMAX_BACKWARD(log_softmax),
+};
+
+const pen_op_family pen_softmax_family = {"softmax", softmax_ops,
+                                          sizeof softmax_ops / sizeof *softmax_ops};

@@ -1,0 +1,348 @@
+// Losses, and the count of right answers.
+//
+// softmax_cross_entropy_loss and negative_log_likelihood_loss are ONNX's: scores are (N, C, …),
+// labels (N, …), int32 or int64, weights (C). With reduction `mean` the sum of the losses is
+// divided by the sum of the weights of their labels (1 without weights); targets whose label is
+// ignore_index count in neither. A label that is neither a class nor ignore_index is an error when
+// the kernel meets it.
+//
+// mean_squared_error, binary_cross_entropy (of probabilities; its logarithms are held above -100,
+// its gradient's divisor p (1 - p) above 1e-12, so 0 and 1 stay finite) and
+// binary_cross_entropy_with_logits compare (x, target) of equal shape and give the mean over all
+// elements.
+
+#include <stddef.h>
+#include <string.h>
+
+#include "graph/op_table.h"
+#include "graph/ops/elementwise/elementwise_rule.h"
+#include "graph/ops/shared/shape_rule.h"
+
+#define LOSS_LABELS (PEN_ELEMENT_BIT(PEN_INT32) | PEN_ELEMENT_BIT(PEN_INT64))
+
+// The shape of labels that go with scores: the scores' without dimension 1.
+static pen_shape loss_label_shape(const pen_shape *scores) {
+    pen_shape shape = {.rank = scores->rank - 1, .dims = {scores->dims[0]}};
+    for (uint32_t d = 2; d < scores->rank; d++) {
+        shape.dims[d - 1] = scores->dims[d];
+    }
+    return shape;
+}
+
+// Checks labels at input `labels` against scores of shape `scores`.
+static pen_status loss_check_labels(const pen_infer_context *context, const pen_shape *scores,
+                                    uint32_t labels) {
+    if (scores->rank < 2 || scores->dims[1] == 0) {
+        char text[PEN_SHAPE_TEXT_BYTES];
+        return pen_infer_error(
+            context, PEN_INVALID_INPUT,
+            "scores are %s, expected (examples, classes, …) with a class at least",
+            pen_shape_format(scores, text));
+    }
+    const pen_shape expected = loss_label_shape(scores);
+    PEN_TRY(pen_infer_check_element(context, labels, LOSS_LABELS));
+    return pen_infer_check_shape(context, labels, &expected);
+}
+
+// Checks labels at input `labels` and, behind them, weights of the classes.
+static pen_status loss_check_classes(const pen_infer_context *context, const pen_shape *scores,
+                                     uint32_t labels) {
+    PEN_TRY(loss_check_labels(context, scores, labels));
+    const char *reduction = pen_node_text(pen_infer_node(context), "reduction");
+    if (strcmp(reduction, "none") != 0 && strcmp(reduction, "sum") != 0 &&
+        strcmp(reduction, "mean") != 0) {
+        return pen_infer_error(context, PEN_INVALID_INPUT,
+                               "reduction is '%s'; it may be none, sum or mean", reduction);
+    }
+    if (!pen_infer_has_input(context, labels + 1)) return PEN_OK;
+    const pen_shape classes = {.rank = 1, .dims = {scores->dims[1]}};
+    PEN_TRY(pen_infer_check_same_element(context, labels + 1, 0));
+    return pen_infer_check_shape(context, labels + 1, &classes);
+}
+
+// The type of the loss: a scalar, or one number a target.
+static pen_tensor_type loss_type(const pen_infer_context *context, uint32_t labels) {
+    const bool each = strcmp(pen_node_text(pen_infer_node(context), "reduction"), "none") == 0;
+    const pen_shape scalar = {.rank = 0};
+    return (pen_tensor_type){pen_infer_input(context, 0)->element,
+                             each ? pen_infer_input(context, labels)->shape : scalar};
+}
+
+static pen_status classes_infer(pen_infer_context *context) {
+    const pen_tensor_type *scores = pen_infer_input(context, 0);
+    PEN_TRY(pen_infer_check_element(context, 0, PEN_ELEMENTS_FLOAT));
+    PEN_TRY(loss_check_classes(context, &scores->shape, 1));
+    const pen_tensor_type type = loss_type(context, 1);
+    PEN_TRY(pen_infer_set(context, 0, &type));
+    return pen_infer_set(context, 1, scores);
+}
+
+// Checks the gradient of the loss at input 0.
+static pen_status loss_check_gradient(const pen_infer_context *context, uint32_t labels) {
+    const pen_tensor_type type = loss_type(context, labels);
+    PEN_TRY(pen_infer_check_element(context, 0, PEN_ELEMENTS_FLOAT));
+    return pen_infer_check_shape(context, 0, &type.shape);
+}
+
+static pen_status softmax_cross_entropy_backward_infer(pen_infer_context *context) {
+    const pen_tensor_type *scores = pen_infer_input(context, 1);
+    PEN_TRY(pen_infer_check_same_element(context, 1, 0));
+    PEN_TRY(loss_check_classes(context, &scores->shape, 2));
+    PEN_TRY(loss_check_gradient(context, 2));
+    return pen_infer_set(context, 0, scores);
+}
+
+static pen_status negative_log_likelihood_backward_infer(pen_infer_context *context) {
+    pen_tensor_type scores;
+    PEN_TRY(pen_infer_shape_attribute(context, "shape", &scores));
+    PEN_TRY(loss_check_classes(context, &scores.shape, 1));
+    PEN_TRY(loss_check_gradient(context, 1));
+    return pen_infer_set(context, 0, &scores);
+}
+
+static pen_status loss_refuse(const pen_gradient_context *context, uint32_t input,
+                              const char *what) {
+    if (!pen_gradient_needed(context, input)) return PEN_OK;
+    return pen_error(PEN_UNSUPPORTED, "the %s of a loss cannot be trained", what);
+}
+
+// What flows through the loss itself; PEN_VALUE_NONE when nothing does.
+static pen_status softmax_cross_entropy_of_loss(pen_gradient_context *context,
+                                                pen_value_id *out_gradient) {
+    const pen_value_id dy = pen_gradient_of_output(context, 0);
+    *out_gradient = PEN_VALUE_NONE;
+    if (!pen_value_is(dy)) return PEN_OK;
+    const pen_value_id operands[4] = {dy, pen_gradient_input(context, 0),
+                                      pen_gradient_input(context, 1),
+                                      pen_gradient_input(context, 2)};
+    pen_gradient_emission emission = {
+        .op_name = "softmax_cross_entropy_loss_backward",
+        .suffix = "backward",
+        .inputs = operands,
+        .input_count = 4,
+    };
+    PEN_TRY(pen_gradient_attributes(context, &emission.attributes, &emission.attribute_count));
+    return pen_gradient_emit(context, &emission, out_gradient);
+}
+
+// The same for its other output, the logarithms of the probabilities.
+static pen_status softmax_cross_entropy_of_log(pen_gradient_context *context,
+                                               pen_value_id *out_gradient) {
+    const pen_value_id operands[2] = {pen_gradient_of_output(context, 1),
+                                      pen_gradient_output(context, 1)};
+    *out_gradient = PEN_VALUE_NONE;
+    if (!pen_value_is(operands[0])) return PEN_OK;
+    const pen_attribute_given axis = pen_attribute_int("axis", 1);
+    const pen_gradient_emission emission = {
+        .op_name = "log_softmax_backward",
+        .inputs = operands,
+        .input_count = 2,
+        .attributes = &axis,
+        .attribute_count = 1,
+    };
+    return pen_gradient_emit(context, &emission, out_gradient);
+}
+
+static pen_status softmax_cross_entropy_gradient(pen_gradient_context *context) {
+    pen_value_id gradient, of_log;
+    PEN_TRY(loss_refuse(context, 2, "weights"));
+    if (!pen_gradient_needed(context, 0)) return PEN_OK;
+    PEN_TRY(softmax_cross_entropy_of_loss(context, &gradient));
+    PEN_TRY(softmax_cross_entropy_of_log(context, &of_log));
+    if (!pen_value_is(gradient)) {
+        gradient = of_log;
+    } else if (pen_value_is(of_log)) {
+        PEN_TRY(pen_gradient_apply(context, 0, "add", gradient, of_log, &gradient));
+    }
+    pen_gradient_set(context, 0, gradient);
+    return PEN_OK;
+}
+
+static pen_status negative_log_likelihood_gradient(pen_gradient_context *context) {
+    PEN_TRY(loss_refuse(context, 2, "weights"));
+    if (!pen_gradient_needed(context, 0)) return PEN_OK;
+    const pen_value_id operands[3] = {pen_gradient_of_output(context, 0),
+                                      pen_gradient_input(context, 1),
+                                      pen_gradient_input(context, 2)};
+    pen_graph *graph = pen_gradient_graph(context);
+    const pen_shape shape = pen_value_type(graph, pen_gradient_input(context, 0))->shape;
+    const pen_attribute_given *attributes;
+    uint32_t count;
+    PEN_TRY(pen_gradient_attributes(context, &attributes, &count));
+    pen_attribute_given *with_shape;
+    PEN_TRY(PEN_NEW(pen_graph_arena(graph), count + 1, &with_shape));
+    if (count > 0) memcpy(with_shape, attributes, count * sizeof *attributes);
+    with_shape[count] = pen_attribute_ints("shape", shape.rank, shape.dims);
+    const pen_gradient_emission emission = {
+        .op_name = "negative_log_likelihood_loss_backward",
+        .suffix = "backward",
+        .inputs = operands,
+        .input_count = 3,
+        .attributes = with_shape,
+        .attribute_count = count + 1,
+    };
+    return pen_gradient_emit_set(context, &emission);
+}
+
+// (x, target) of equal shape from input `first` up.
+static pen_status loss_check_pair(const pen_infer_context *context, uint32_t first) {
+    const pen_shape *shape = &pen_infer_input(context, first)->shape;
+    PEN_TRY(pen_infer_same_elements(context, 0, PEN_ELEMENTS_FLOAT));
+    PEN_TRY(pen_infer_check_shape(context, first + 1, shape));
+    if (pen_shape_element_count(shape) > 0) return PEN_OK;
+    return pen_infer_error(context, PEN_INVALID_INPUT, "the mean of no elements");
+}
+
+static pen_status pair_infer(pen_infer_context *context) {
+    PEN_TRY(loss_check_pair(context, 0));
+    const pen_tensor_type type = {.element = pen_infer_input(context, 0)->element};
+    return pen_infer_set(context, 0, &type);
+}
+
+static pen_status pair_backward_infer(pen_infer_context *context) {
+    const pen_shape scalar = {.rank = 0};
+    PEN_TRY(loss_check_pair(context, 1));
+    PEN_TRY(pen_infer_check_shape(context, 0, &scalar));
+    return pen_infer_set(context, 0, pen_infer_input(context, 1));
+}
+
+// A backward op (dy, x, target) as the gradient of `for_input`, which is its x.
+static pen_status pair_emit(pen_gradient_context *context, const char *op_name,
+                            uint32_t for_input) {
+    const pen_value_id operands[3] = {pen_gradient_of_output(context, 0),
+                                      pen_gradient_input(context, for_input),
+                                      pen_gradient_input(context, 1 - for_input)};
+    const pen_gradient_emission emission = {.op_name = op_name,
+                                            .suffix = "backward",
+                                            .for_input = for_input,
+                                            .inputs = operands,
+                                            .input_count = 3};
+    return pen_gradient_emit_set(context, &emission);
+}
+
+static pen_status mean_squared_error_gradient(pen_gradient_context *context) {
+    for (uint32_t i = 0; i < 2; i++) { // (x - t)² is symmetric
+        if (!pen_gradient_needed(context, i)) continue;
+        PEN_TRY(pair_emit(context, "mean_squared_error_backward", i));
+    }
+    return PEN_OK;
+}
+
+static pen_status binary_cross_entropy_gradient(pen_gradient_context *context) {
+    PEN_TRY(loss_refuse(context, 1, "target"));
+    return pair_emit(context, "binary_cross_entropy_backward", 0);
+}
+
+static pen_status logits_gradient(pen_gradient_context *context) {
+    PEN_TRY(loss_refuse(context, 1, "target"));
+    return pair_emit(context, "binary_cross_entropy_with_logits_backward", 0);
+}
+
+static pen_status accuracy_infer(pen_infer_context *context) {
+    PEN_TRY(pen_infer_check_element(context, 0, PEN_ELEMENTS_NUMBER));
+    PEN_TRY(loss_check_labels(context, &pen_infer_input(context, 0)->shape, 1));
+    const pen_tensor_type type = {.element = PEN_INT64};
+    return pen_infer_set(context, 0, &type);
+}
+
+// A subtraction, an exponential and an addition a score.
+static uint64_t softmax_cross_entropy_flops(const pen_graph *graph, pen_node_id node) {
+    return 3 * pen_flops_of_input(graph, node);
+}
+
+static uint64_t softmax_cross_entropy_backward_flops(const pen_graph *graph, pen_node_id node) {
+    return 5 * pen_flops_of_output(graph, node);
+}
+
+static uint64_t loss_pair_flops(const pen_graph *graph, pen_node_id node) {
+    return 3 * pen_flops_of_input(graph, node);
+}
+
+static uint64_t loss_pair_backward_flops(const pen_graph *graph, pen_node_id node) {
+    return 3 * pen_flops_of_output(graph, node);
+}
+
+static const pen_attribute_schema classes_attributes[] = {
+    {.name = "ignore_index", .kind = PEN_ATTRIBUTE_INT},
+    {.name = "reduction", .kind = PEN_ATTRIBUTE_TEXT, .has_default = true, .text = "mean"},
+};
+static const pen_attribute_schema shaped_attributes[] = {
+    {.name = "ignore_index", .kind = PEN_ATTRIBUTE_INT},
+    {.name = "reduction", .kind = PEN_ATTRIBUTE_TEXT, .has_default = true, .text = "mean"},
+    {.name = "shape", .kind = PEN_ATTRIBUTE_INTS, .required = true},
+};
+
+#define LOSS_PAIR(op, does, gradient_rule)                                                         \
+    {.name = #op,                                                                                  \
+     .summary = does,                                                                              \
+     .input_min = 2,                                                                               \
+     .input_max = 2,                                                                               \
+     .output_min = 1,                                                                              \
+     .output_max = 1,                                                                              \
+     .infer = pair_infer,                                                                          \
+     .gradient = gradient_rule,                                                                    \
+     .flops = loss_pair_flops},                                                                    \
+    {                                                                                              \
+        .name = #op "_backward", .summary = "gradient of x in " #op " from (dy, x, target)",       \
+        .input_min = 3, .input_max = 3, .output_min = 1, .output_max = 1, .in_place_inputs = 6,    \
+        .infer = pair_backward_infer, .flops = loss_pair_backward_flops                            \
+    }
+
+static const pen_op loss_ops[] = {
+    {.name = "softmax_cross_entropy_loss",
+     .summary = "negative logarithm of the softmax of the scores at the labels",
+     .input_min = 2,
+     .input_max = 3,
+     .output_min = 1,
+     .output_max = 2,
+     .attributes = classes_attributes,
+     .attribute_count = 2,
+     .infer = classes_infer,
+     .gradient = softmax_cross_entropy_gradient,
+     .flops = softmax_cross_entropy_flops},
+    {.name = "softmax_cross_entropy_loss_backward",
+     .summary = "gradient of the scores from (dy, scores, labels, weights)",
+     .input_min = 3,
+     .input_max = 4,
+     .output_min = 1,
+     .output_max = 1,
+     .attributes = classes_attributes,
+     .attribute_count = 2,
+     .in_place_inputs = 2,
+     .infer = softmax_cross_entropy_backward_infer,
+     .flops = softmax_cross_entropy_backward_flops},
+    {.name = "negative_log_likelihood_loss",
+     .summary = "negative logarithms of probabilities at the labels",
+     .input_min = 2,
+     .input_max = 3,
+     .output_min = 1,
+     .output_max = 1,
+     .attributes = classes_attributes,
+     .attribute_count = 2,
+     .infer = classes_infer,
+     .gradient = negative_log_likelihood_gradient},
+    {.name = "negative_log_likelihood_loss_backward",
+     .summary = "gradient of the logarithms, of `shape`, from (dy, labels, weights)",
+     .input_min = 2,
+     .input_max = 3,
+     .output_min = 1,
+     .output_max = 1,
+     .attributes = shaped_attributes,
+     .attribute_count = 3,
+     .infer = negative_log_likelihood_backward_infer},
+    LOSS_PAIR(mean_squared_error, "mean of (x - target)^2", mean_squared_error_gradient),
+    LOSS_PAIR(binary_cross_entropy,
+              "mean of -(target log(x) + (1 - target) log(1 - x)), x in [0, 1]",
+              binary_cross_entropy_gradient),
+    LOSS_PAIR(binary_cross_entropy_with_logits, "binary_cross_entropy of sigmoid(x)",
+              logits_gradient),
+    {.name = "accuracy_count",
+     .summary = "how many targets have the largest score at their label",
+     .input_min = 2,
+     .input_max = 2,
+     .output_min = 1,
+     .output_max = 1,
+     .infer = accuracy_infer},
+};
+
+const pen_op_family pen_loss_family = {"loss", loss_ops, sizeof loss_ops / sizeof *loss_ops};

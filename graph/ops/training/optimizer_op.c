@@ -1,0 +1,253 @@
+// Updates of parameters, and the global norm that gradients are clipped by. Formulas and the order
+// of their terms are PyTorch's, so that the numbers are too.
+//
+// Per element, in the order written:
+//   sgd_update    g = gradient * scale + weight_decay * p;  v' = momentum * v + g
+//                 g = nesterov ? g + momentum * v' : v';  p' = p - rate * g
+//   adam_update   g = gradient * scale
+//                 decoupled (AdamW): p = p * (1 - rate * weight_decay)
+//                 else (Adam):       g = g + weight_decay * p
+//                 m' = beta1 * m + (1 - beta1) * g;  v' = beta2 * v + (1 - beta2) * g * g
+//                 p' = p - rate / (1 - beta1^step) * m' / (sqrt(v') / sqrt(1 - beta2^step) +
+//                 epsilon)
+//   With rows (the last operand, indices), row i of the gradient is of row rows[i] of the
+//   parameter, and rows of one index add up, in order; the gradient of all others is 0.
+//   squared_norm  sum of squares, in blocks (graph/ops/training/optimizer_op.h); with rows (operand
+//   1) of what
+//                 a parameter of the shape `shape` has for a gradient
+//   clip_scale    min(1, limit / (sqrt(sum of its inputs) + 1e-6))
+//
+// Flops an element: SGD 2 + 1 + 2 + 2 (+ 2 with Nesterov), Adam 16, squared_norm 2.
+
+#include "graph/ops/training/optimizer_op.h"
+
+#include <stddef.h>
+
+#include "graph/op_table.h"
+#include "graph/ops/shared/shape_rule.h"
+
+// Checks input `input`, called `what`, against the type of the parameter.
+static pen_status optimizer_check_like(const pen_infer_context *context, uint32_t input,
+                                       const char *what) {
+    const pen_tensor_type *parameter = pen_infer_input(context, 0);
+    const pen_tensor_type *other = pen_infer_input(context, input);
+    if (pen_tensor_type_equal(parameter, other)) return PEN_OK;
+    char text_parameter[PEN_SHAPE_TEXT_BYTES], text_other[PEN_SHAPE_TEXT_BYTES];
+    return pen_infer_error(context, PEN_INVALID_INPUT, "the %s is %s, but the parameter is %s",
+                           what, pen_tensor_type_format(other, text_other),
+                           pen_tensor_type_format(parameter, text_parameter));
+}
+
+// Checks that input `input`, if there, is a float32 or float64 scalar.
+static pen_status optimizer_check_scalar(const pen_infer_context *context, uint32_t input,
+                                         const char *what) {
+    if (!pen_infer_has_input(context, input)) return PEN_OK;
+    const pen_tensor_type *type = pen_infer_input(context, input);
+    if (type->shape.rank == 0 && (type->element == PEN_FLOAT32 || type->element == PEN_FLOAT64)) {
+        return PEN_OK;
+    }
+    char text[PEN_SHAPE_TEXT_BYTES];
+    return pen_infer_error(context, PEN_INVALID_INPUT,
+                           "the %s is %s, it must be a float32 or float64 scalar", what,
+                           pen_tensor_type_format(type, text));
+}
+
+// With rows: one row of the gradient an index, in whatever dimensions the indices come.
+static pen_status optimizer_check_rows(const pen_infer_context *context,
+                                       const pen_tensor_type *parameter,
+                                       const pen_tensor_type *gradient, uint32_t rows) {
+    const pen_tensor_type *indices = pen_infer_input(context, rows);
+    char texts[3][PEN_SHAPE_TEXT_BYTES];
+    const pen_shape *whole = &parameter->shape, *given = &gradient->shape;
+    const bool is_index = indices->element == PEN_INT32 || indices->element == PEN_INT64;
+    bool fits = is_index && whole->rank > 0 && gradient->element == parameter->element &&
+                given->rank == indices->shape.rank + whole->rank - 1;
+    for (uint32_t d = 0; fits && d < given->rank; d++) {
+        const uint32_t rank = indices->shape.rank;
+        fits = given->dims[d] == (d < rank ? indices->shape.dims[d] : whole->dims[d - rank + 1]);
+    }
+    if (fits) return PEN_OK;
+    return pen_infer_error(context, PEN_INVALID_INPUT,
+                           "a gradient of rows %s with indices %s does not fit the parameter %s",
+                           pen_tensor_type_format(gradient, texts[0]),
+                           pen_tensor_type_format(indices, texts[1]),
+                           pen_tensor_type_format(parameter, texts[2]));
+}
+
+static pen_status optimizer_check_parameter(const pen_infer_context *context, uint32_t rows) {
+    const pen_tensor_type *parameter = pen_infer_input(context, 0);
+    if (!pen_element_is_float(parameter->element)) {
+        return pen_infer_error(context, PEN_INVALID_INPUT,
+                               "the parameter is %s; only floating types can be trained",
+                               pen_element_name(parameter->element));
+    }
+    if (pen_infer_has_input(context, rows)) {
+        return optimizer_check_rows(context, parameter, pen_infer_input(context, 1), rows);
+    }
+    return optimizer_check_like(context, 1, "gradient");
+}
+
+static pen_status sgd_update_infer(pen_infer_context *context) {
+    const pen_node *node = pen_infer_node(context);
+    PEN_TRY(optimizer_check_parameter(context, PEN_SGD_ROWS));
+    const bool has_velocity = pen_infer_has_input(context, 2);
+    const bool gives_velocity = node->output_count > 1 && pen_value_is(node->outputs[1]);
+    if (has_velocity) PEN_TRY(optimizer_check_like(context, 2, "velocity"));
+    if (!has_velocity && (pen_node_float(node, "momentum") != 0 || gives_velocity)) {
+        return pen_infer_error(context, PEN_INVALID_INPUT, "momentum needs a velocity");
+    }
+    if (!pen_infer_has_input(context, 3)) { // behind an optional operand, so not counted before
+        return pen_infer_error(context, PEN_INVALID_INPUT, "there is no learning rate (input 3)");
+    }
+    PEN_TRY(optimizer_check_scalar(context, 3, "learning rate"));
+    PEN_TRY(optimizer_check_scalar(context, 4, "gradient scale"));
+    PEN_TRY(pen_infer_set(context, 0, pen_infer_input(context, 0)));
+    return gives_velocity ? pen_infer_set(context, 1, pen_infer_input(context, 0)) : PEN_OK;
+}
+
+static pen_status adam_update_infer(pen_infer_context *context) {
+    PEN_TRY(optimizer_check_parameter(context, PEN_ADAM_ROWS));
+    PEN_TRY(optimizer_check_like(context, 2, "first moment"));
+    PEN_TRY(optimizer_check_like(context, 3, "second moment"));
+    PEN_TRY(optimizer_check_scalar(context, 4, "learning rate"));
+    PEN_TRY(optimizer_check_scalar(context, 5, "step"));
+    PEN_TRY(optimizer_check_scalar(context, 6, "gradient scale"));
+    for (uint32_t i = 0; i < 3; i++) {
+        PEN_TRY(pen_infer_set(context, i, pen_infer_input(context, 0)));
+    }
+    return PEN_OK;
+}
+
+static pen_status squared_norm_infer(pen_infer_context *context) {
+    const pen_element_type element = pen_infer_input(context, 0)->element;
+    if (!pen_element_is_float(element)) {
+        return pen_infer_error(context, PEN_INVALID_INPUT, "the input is %s, not a floating type",
+                               pen_element_name(element));
+    }
+    if (pen_infer_has_input(context, PEN_NORM_ROWS)) {
+        uint32_t rank;
+        const int64_t *dims = pen_node_ints(pen_infer_node(context), "shape", &rank);
+        if (rank > PEN_RANK_LIMIT) {
+            return pen_infer_error(context, PEN_INVALID_INPUT,
+                                   "the shape has %u dimensions, at most %d are possible", rank,
+                                   PEN_RANK_LIMIT);
+        }
+        const pen_tensor_type whole = pen_tensor_type_make(element, rank, dims);
+        PEN_TRY(optimizer_check_rows(context, &whole, pen_infer_input(context, 0), PEN_NORM_ROWS));
+    }
+    const pen_tensor_type type =
+        pen_tensor_type_make(element == PEN_FLOAT64 ? PEN_FLOAT64 : PEN_FLOAT32, 0, NULL);
+    return pen_infer_set(context, 0, &type);
+}
+
+static pen_status clip_scale_infer(pen_infer_context *context) {
+    const pen_node *node = pen_infer_node(context);
+    pen_tensor_type type = pen_tensor_type_make(PEN_FLOAT32, 0, NULL);
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        if (!pen_infer_has_input(context, i)) {
+            return pen_infer_error(context, PEN_INVALID_INPUT, "squared norm %u is left out", i);
+        }
+        PEN_TRY(optimizer_check_scalar(context, i, "squared norm"));
+        if (pen_infer_input(context, i)->element == PEN_FLOAT64) type.element = PEN_FLOAT64;
+    }
+    if (!(pen_node_float(node, "limit") > 0)) {
+        return pen_infer_error(context, PEN_INVALID_INPUT, "limit is %g, it must be above 0",
+                               pen_node_float(node, "limit"));
+    }
+    return pen_infer_set(context, 0, &type);
+}
+
+static uint64_t optimizer_elements(const pen_graph *graph, pen_node_id node) {
+    const pen_value_id first = pen_graph_node(graph, node)->inputs[0];
+    return (uint64_t)pen_shape_element_count(&pen_value_type(graph, first)->shape);
+}
+
+static uint64_t sgd_update_flops(const pen_graph *graph, pen_node_id node) {
+    const bool nesterov = pen_node_int(pen_graph_node(graph, node), "nesterov") != 0;
+    return (nesterov ? 9u : 7u) * optimizer_elements(graph, node);
+}
+
+static uint64_t adam_update_flops(const pen_graph *graph, pen_node_id node) {
+    return 16 * optimizer_elements(graph, node);
+}
+
+static uint64_t squared_norm_flops(const pen_graph *graph, pen_node_id node) {
+    return 2 * optimizer_elements(graph, node);
+}
+
+static const pen_attribute_schema sgd_update_attributes[] = {
+    {.name = "momentum", .kind = PEN_ATTRIBUTE_FLOAT, .has_default = true},
+    {.name = "nesterov", .kind = PEN_ATTRIBUTE_INT, .has_default = true},
+    {.name = "weight_decay", .kind = PEN_ATTRIBUTE_FLOAT, .has_default = true},
+};
+static const pen_attribute_schema adam_update_attributes[] = {
+    {.name = "beta1", .kind = PEN_ATTRIBUTE_FLOAT, .has_default = true, .number = 0.9},
+    {.name = "beta2", .kind = PEN_ATTRIBUTE_FLOAT, .has_default = true, .number = 0.999},
+    {.name = "epsilon", .kind = PEN_ATTRIBUTE_FLOAT, .has_default = true, .number = 1e-8},
+    {.name = "weight_decay", .kind = PEN_ATTRIBUTE_FLOAT, .has_default = true},
+    {.name = "decoupled", .kind = PEN_ATTRIBUTE_INT, .has_default = true},
+};
+static const pen_attribute_schema clip_scale_attributes[] = {
+    {.name = "limit", .kind = PEN_ATTRIBUTE_FLOAT, .required = true},
+};
+
+static const pen_attribute_schema squared_norm_attributes[] = {
+    {.name = "shape", .kind = PEN_ATTRIBUTE_INTS}, // with rows
+};
+
+static const pen_op optimizer_ops[] = {
+    {
+        .name = "sgd_update",
+        .summary = "stochastic gradient descent: parameter, gradient, velocity or none, learning "
+                   "rate, gradient scale or none, rows or none",
+        .input_min = 2,
+        .input_max = 6,
+        .output_min = 1,
+        .output_max = 2,
+        .attributes = sgd_update_attributes,
+        .attribute_count = 3,
+        .in_place_inputs = 1,
+        .infer = sgd_update_infer,
+        .flops = sgd_update_flops,
+    },
+    {
+        .name = "adam_update",
+        .summary = "Adam and AdamW: parameter, gradient, two moments, learning rate, step from 1, "
+                   "gradient scale or none, rows or none",
+        .input_min = 6,
+        .input_max = 8,
+        .output_min = 3,
+        .output_max = 3,
+        .attributes = adam_update_attributes,
+        .attribute_count = 5,
+        .in_place_inputs = 1,
+        .infer = adam_update_infer,
+        .flops = adam_update_flops,
+    },
+    {
+        .name = "squared_norm",
+        .summary = "sum of squares, in fixed blocks; rows or none",
+        .input_min = 1,
+        .input_max = 2,
+        .output_min = 1,
+        .output_max = 1,
+        .attributes = squared_norm_attributes,
+        .attribute_count = 1,
+        .infer = squared_norm_infer,
+        .flops = squared_norm_flops,
+    },
+    {
+        .name = "clip_scale",
+        .summary = "the factor that brings gradients of these squared norms under a limit",
+        .input_min = 1,
+        .input_max = PEN_VARIADIC,
+        .output_min = 1,
+        .output_max = 1,
+        .attributes = clip_scale_attributes,
+        .attribute_count = 1,
+        .infer = clip_scale_infer,
+    },
+};
+
+const pen_op_family pen_optimizer_family = {"optimizer", optimizer_ops,
+                                            sizeof optimizer_ops / sizeof *optimizer_ops};

@@ -1,0 +1,246 @@
+// Fourier transforms, windows, and determinants.
+//
+//   dft(x; axis, inverse, onesided)       x is […,n,…,1] (real) or […,n,…,2] (complex)
+//   stft(x, step, window, length)         dft of overlapping frames of x, [batch,n,1]
+//   hann_window(n), hamming_window(n), blackman_window(n)
+//   mel_weight_matrix(bins, length, rate, low, high)   from a spectrum to bands of the mel scale
+//   det(x)                                of matrices, the last two dimensions
+//
+// Operands that say lengths are constants. dft and stft have no gradient; that of det is dy times
+// each element's cofactor.
+//
+// flops: 8 for each element of a dft and term of its sum; 2/3 m^3 for a determinant.
+
+#include <stddef.h>
+
+#include "graph/op_table.h"
+#include "graph/ops/elementwise/elementwise_rule.h"
+#include "graph/ops/shared/shape_rule.h"
+
+// Constant operand `input` as one number; `fallback` where it is left out.
+static pen_status spectrum_length(const pen_infer_context *context, uint32_t input,
+                                  int64_t fallback, int64_t *out_length) {
+    uint32_t count;
+    const int64_t *integers;
+    *out_length = fallback;
+    if (!pen_infer_has_input(context, input)) return PEN_OK;
+    PEN_TRY(pen_infer_ints(context, input, &count, &integers));
+    if (count != 1 || integers[0] < 1 || integers[0] > INT32_MAX) {
+        return pen_infer_error(context, PEN_INVALID_INPUT,
+                               "input %u is %lld (of %u numbers), it must be one length from 1 on",
+                               input, count > 0 ? (long long)integers[0] : 0, count);
+    }
+    *out_length = integers[0];
+    return PEN_OK;
+}
+
+static pen_status dft_infer(pen_infer_context *context) {
+    const pen_node *node = pen_infer_node(context);
+    pen_tensor_type type = *pen_infer_input(context, 0);
+    const uint32_t rank = type.shape.rank;
+    uint32_t axis;
+    int64_t length;
+    PEN_TRY(pen_infer_check_element(context, 0, PEN_ELEMENTS_FLOAT));
+    PEN_TRY(pen_infer_axis(context, rank, pen_node_int(node, "axis"), &axis));
+    const bool fits = rank >= 2 && axis + 1 < rank && type.shape.dims[axis] > 0 &&
+                      (type.shape.dims[rank - 1] == 1 || type.shape.dims[rank - 1] == 2);
+    if (!fits) {
+        char text[PEN_SHAPE_TEXT_BYTES];
+        return pen_infer_error(context, PEN_INVALID_INPUT,
+                               "a transform along axis %u of %s; real and imaginary parts must "
+                               "follow in a last dimension of 1 or 2",
+                               axis, pen_shape_format(&type.shape, text));
+    }
+    const bool onesided = pen_node_int(node, "onesided") != 0;
+    if (onesided && pen_node_int(node, "inverse") != 0) {
+        return pen_infer_error(context, PEN_UNSUPPORTED, "inverse and onesided together");
+    }
+    PEN_TRY(spectrum_length(context, 1, type.shape.dims[axis], &length));
+    type.shape.dims[axis] = onesided ? length / 2 + 1 : length;
+    type.shape.dims[rank - 1] = 2;
+    return pen_infer_set(context, 0, &type);
+}
+
+static uint64_t dft_flops(const pen_graph *graph, pen_node_id id) {
+    const pen_node *node = pen_graph_node(graph, id);
+    const pen_shape *x = &pen_value_type(graph, node->inputs[0])->shape;
+    uint32_t axis = 0;
+    const pen_status status = pen_shape_axis(x->rank, pen_node_int(node, "axis"), &axis);
+    pen_status_ignore(status, "the shape rule has checked the axis");
+    return 4 * pen_flops_of_output(graph, id) * (uint64_t)x->dims[axis];
+}
+
+static pen_status stft_infer(pen_infer_context *context) {
+    const pen_tensor_type *x = pen_infer_input(context, 0);
+    int64_t step, length = 0;
+    PEN_TRY(pen_infer_check_element(context, 0, PEN_ELEMENTS_FLOAT));
+    PEN_TRY(spectrum_length(context, 1, 1, &step));
+    if (pen_infer_has_input(context, 2)) {
+        PEN_TRY(pen_infer_check_same_element(context, 2, 0));
+        length = pen_shape_element_count(&pen_infer_input(context, 2)->shape);
+    }
+    const int64_t window = length;
+    PEN_TRY(spectrum_length(context, 3, length, &length));
+    const bool fits = (x->shape.rank == 2 ||
+                       (x->shape.rank == 3 && (x->shape.dims[2] == 1 || x->shape.dims[2] == 2))) &&
+                      length >= 1 && length <= x->shape.dims[1] &&
+                      (window == 0 || window == length);
+    if (!fits) {
+        char text[PEN_SHAPE_TEXT_BYTES];
+        return pen_infer_error(context, PEN_INVALID_INPUT,
+                               "frames of %lld of a signal %s with a window of %lld; [batch,n] or "
+                               "[batch,n,1 or 2] and equal lengths up to n are possible",
+                               (long long)length, pen_shape_format(&x->shape, text),
+                               (long long)window);
+    }
+    const bool onesided = pen_node_int(pen_infer_node(context), "onesided") != 0;
+    const int64_t dims[] = {x->shape.dims[0], (x->shape.dims[1] - length) / step + 1,
+                            onesided ? length / 2 + 1 : length, 2};
+    const pen_tensor_type type = pen_tensor_type_make(x->element, 4, dims);
+    return pen_infer_set(context, 0, &type);
+}
+
+static pen_status window_infer(pen_infer_context *context) {
+    int64_t length;
+    pen_element_type element;
+    PEN_TRY(spectrum_length(context, 0, 1, &length));
+    PEN_TRY(pen_infer_wrap(
+        context,
+        pen_element_find(pen_node_text(pen_infer_node(context), "output_datatype"), &element)));
+    const pen_tensor_type type = pen_tensor_type_make(element, 1, &length);
+    return pen_infer_set(context, 0, &type);
+}
+
+static pen_status mel_infer(pen_infer_context *context) {
+    const pen_node *node = pen_infer_node(context);
+    int64_t bins, length, rate;
+    double edges[2];
+    pen_element_type element;
+    PEN_TRY(spectrum_length(context, 0, 1, &bins));
+    PEN_TRY(spectrum_length(context, 1, 1, &length));
+    PEN_TRY(spectrum_length(context, 2, 1, &rate));
+    for (uint32_t i = 0; i < 2; i++) {
+        PEN_TRY(pen_infer_wrap(context, pen_value_read_number(pen_infer_graph(context),
+                                                              node->inputs[3 + i], &edges[i])));
+    }
+    if (!(edges[0] >= 0 && edges[0] <= edges[1] && edges[1] <= (double)rate / 2)) {
+        return pen_infer_error(context, PEN_INVALID_INPUT,
+                               "bands from %g to %g at a rate of %lld; 0 to half the rate is "
+                               "possible",
+                               edges[0], edges[1], (long long)rate);
+    }
+    PEN_TRY(pen_infer_wrap(context,
+                           pen_element_find(pen_node_text(node, "output_datatype"), &element)));
+    const int64_t dims[] = {length / 2 + 1, bins};
+    const pen_tensor_type type = pen_tensor_type_make(element, 2, dims);
+    return pen_infer_set(context, 0, &type);
+}
+
+// ---- det
+
+static pen_status det_infer(pen_infer_context *context) {
+    pen_tensor_type type = *pen_infer_input(context, 0);
+    const uint32_t rank = type.shape.rank;
+    PEN_TRY(pen_infer_check_element(context, 0, PEN_ELEMENTS_FLOAT));
+    if (rank < 2 || type.shape.dims[rank - 1] != type.shape.dims[rank - 2]) {
+        char text[PEN_SHAPE_TEXT_BYTES];
+        return pen_infer_error(context, PEN_INVALID_INPUT, "%s holds no square matrices",
+                               pen_shape_format(&type.shape, text));
+    }
+    type.shape.rank = rank - 2;
+    return pen_infer_set(context, 0, &type);
+}
+
+static pen_status det_backward_infer(pen_infer_context *context) {
+    pen_shape wanted = pen_infer_input(context, 1)->shape;
+    PEN_TRY(pen_infer_same_elements(context, 0, PEN_ELEMENTS_FLOAT));
+    if (wanted.rank < 2 || wanted.dims[wanted.rank - 1] != wanted.dims[wanted.rank - 2]) {
+        return pen_infer_error(context, PEN_INVALID_INPUT, "input 1 holds no square matrices");
+    }
+    wanted.rank -= 2;
+    PEN_TRY(pen_infer_check_shape(context, 0, &wanted));
+    return pen_infer_set(context, 0, pen_infer_input(context, 1));
+}
+
+static uint64_t det_flops(const pen_graph *graph, pen_node_id id) {
+    const pen_node *node = pen_graph_node(graph, id);
+    const pen_shape *x = &pen_value_type(graph, node->inputs[node->input_count - 1])->shape;
+    return (uint64_t)pen_shape_element_count(x) * (uint64_t)x->dims[x->rank - 1] * 2 / 3;
+}
+
+static const pen_attribute_schema dft_attributes[] = {
+    {.name = "axis", .kind = PEN_ATTRIBUTE_INT, .has_default = true, .integer = 1},
+    {.name = "inverse", .kind = PEN_ATTRIBUTE_INT, .has_default = true},
+    {.name = "onesided", .kind = PEN_ATTRIBUTE_INT, .has_default = true},
+};
+static const pen_attribute_schema stft_attributes[] = {
+    {.name = "onesided", .kind = PEN_ATTRIBUTE_INT, .has_default = true, .integer = 1},
+};
+static const pen_attribute_schema window_attributes[] = {
+    {.name = "periodic", .kind = PEN_ATTRIBUTE_INT, .has_default = true, .integer = 1},
+    {.name = "output_datatype", .kind = PEN_ATTRIBUTE_TEXT, .has_default = true, .text = "float32"},
+};
+
+#define WINDOW(op, does)                                                                           \
+    {                                                                                              \
+        .name = #op, .summary = does, .input_min = 1, .input_max = 1, .output_min = 1,             \
+        .output_max = 1, .attributes = window_attributes, .attribute_count = 2,                    \
+        .constant_inputs = 1, .infer = window_infer                                                \
+    }
+
+static const pen_op spectrum_ops[] = {
+    {.name = "dft",
+     .summary = "discrete Fourier transform along an axis",
+     .input_min = 1,
+     .input_max = 2,
+     .output_min = 1,
+     .output_max = 1,
+     .attributes = dft_attributes,
+     .attribute_count = 3,
+     .constant_inputs = 2,
+     .infer = dft_infer,
+     .flops = dft_flops},
+    {.name = "stft",
+     .summary = "discrete Fourier transforms of overlapping frames",
+     .input_min = 2,
+     .input_max = 4,
+     .output_min = 1,
+     .output_max = 1,
+     .attributes = stft_attributes,
+     .attribute_count = 1,
+     .constant_inputs = 0xa,
+     .infer = stft_infer},
+    WINDOW(hann_window, "a raised cosine"),
+    WINDOW(hamming_window, "a raised cosine that does not reach 0"),
+    WINDOW(blackman_window, "a sum of two cosines"),
+    {.name = "mel_weight_matrix",
+     .summary = "weights that make bands of the mel scale of a spectrum",
+     .input_min = 5,
+     .input_max = 5,
+     .output_min = 1,
+     .output_max = 1,
+     .attributes = &window_attributes[1],
+     .attribute_count = 1,
+     .constant_inputs = 0x1f,
+     .infer = mel_infer},
+    {.name = "det",
+     .summary = "determinants of the matrices in the last two dimensions",
+     .input_min = 1,
+     .input_max = 1,
+     .output_min = 1,
+     .output_max = 1,
+     .infer = det_infer,
+     .gradient = pen_gradient_from_input,
+     .flops = det_flops},
+    {.name = "det_backward",
+     .summary = "gradient of det from dy and the matrices",
+     .input_min = 2,
+     .input_max = 2,
+     .output_min = 1,
+     .output_max = 1,
+     .infer = det_backward_infer,
+     .flops = det_flops},
+};
+
+const pen_op_family pen_spectrum_family = {"spectrum", spectrum_ops,
+                                           sizeof spectrum_ops / sizeof *spectrum_ops};

@@ -1,0 +1,429 @@
+#include "graph/passes/gradient/build_updates.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/integer.h"
+#include "graph/op.h"
+#include "graph/ops/training/optimizer_op.h"
+
+typedef struct updates_builder {
+    pen_graph *graph;
+    pen_arena *arena;
+    const pen_optimizer *optimizer;
+    bool accumulate;
+    const pen_step_shape *step;
+    uint32_t *reader_count; // [value_count when we start], nodes and uses of parameters
+    pen_updates updates;
+    pen_value_id scale; // of gradients, from clipping; NONE without
+} updates_builder;
+
+typedef struct updates_item {
+    pen_value_id parameter;
+    pen_value_id gradient; // one, summed over uses and microbatches; or rows of it
+    pen_value_id rows;     // then which; NONE: all
+} updates_item;
+
+static pen_status updates_count_readers(updates_builder *builder, const pen_gradients *gradients) {
+    PEN_TRY(PEN_NEW(builder->arena, pen_graph_value_count(builder->graph), &builder->reader_count));
+    for (uint32_t n = 0; n < pen_graph_node_count(builder->graph); n++) {
+        const pen_node *node = pen_graph_node(builder->graph, (pen_node_id){n});
+        for (uint32_t i = 0; i < node->input_count; i++) {
+            if (pen_value_is(node->inputs[i])) builder->reader_count[node->inputs[i].index] += 1;
+        }
+    }
+    for (uint32_t i = 0; i < gradients->count; i++) {
+        for (uint32_t u = 0; u < gradients->items[i].use_count; u++) {
+            builder->reader_count[gradients->items[i].uses[u].index] += 1;
+        }
+    }
+    return PEN_OK;
+}
+
+static pen_status updates_node(updates_builder *builder, pen_node_spec *spec,
+                               pen_value_id parameter, const char *suffix, pen_node_id *out_node) {
+    PEN_TRY(pen_arena_format(builder->arena, &spec->name, "%s/%s",
+                             pen_value_name(builder->graph, parameter), suffix));
+    return pen_graph_add_node(builder->graph, spec, out_node);
+}
+
+// Whether the producer of `use` may add into it: it makes nothing else, and no one but the update
+// reads it.
+static bool updates_may_accumulate(const updates_builder *builder, pen_value_id use) {
+    const pen_value *value = pen_graph_value(builder->graph, use);
+    if (!pen_node_is(value->producer) || builder->reader_count[use.index] != 1) return false;
+    const pen_node *producer = pen_graph_node(builder->graph, value->producer);
+    return producer->output_count == 1 && !producer->op->is_view &&
+           producer->role != PEN_ROLE_FORWARD;
+}
+
+// Makes one use's gradient add up over microbatches: in its producer where that is possible,
+// otherwise in a copy. The sum is called after the parameter: programs for other sizes of
+// microbatch, in which another node may make it, find the same storage by this name.
+static pen_status updates_accumulate(updates_builder *builder, const pen_gradient *gradient,
+                                     uint32_t index, pen_value_id *out_sum) {
+    const pen_value_id parameter = gradient->value;
+    const pen_value_id use = gradient->uses[index];
+    const char *name;
+    PEN_TRY(pen_arena_format(builder->arena, &name, "%s/gradient",
+                             pen_value_name(builder->graph, parameter)));
+    *out_sum = use;
+    if (updates_may_accumulate(builder, use)) {
+        const pen_node_id producer = pen_graph_value(builder->graph, use)->producer;
+        pen_graph_set_accumulates(builder->graph, producer, true);
+        return pen_graph_rename_value(builder->graph, use, name);
+    }
+    const pen_attribute_given layouts[2] = {pen_attribute_int("from_layout", PEN_LAYOUT_PLAIN),
+                                            pen_attribute_int("to_layout", PEN_LAYOUT_PLAIN)};
+    pen_node_spec spec = pen_node_spec_make("reorder", "");
+    spec.role = PEN_ROLE_BACKWARD_WEIGHT;
+    spec.gradient_of = gradient->readers[index]; // as the node that adds where it need not copy
+    spec.inputs = &use;
+    spec.input_count = 1;
+    spec.attributes = layouts;
+    spec.attribute_count = 2;
+    spec.output_names = &name;
+    pen_node_id node;
+    PEN_TRY(updates_node(builder, &spec, parameter, "accumulate", &node));
+    pen_graph_set_accumulates(builder->graph, node, true);
+    *out_sum = pen_graph_node(builder->graph, node)->outputs[0];
+    return PEN_OK;
+}
+
+// ---- gradients of rows
+
+// Whether a value is fed, but for its shape, its type, and the order of its elements.
+static bool updates_is_fed(const updates_builder *builder, pen_value_id id) {
+    const pen_value *value = pen_graph_value(builder->graph, id);
+    while (value->kind == PEN_VALUE_COMPUTED) {
+        const pen_node *node = pen_graph_node(builder->graph, value->producer);
+        const char *op = node->op->name;
+        if (!node->op->is_view && strcmp(op, "cast") != 0 && strcmp(op, "transpose") != 0) {
+            return false;
+        }
+        value = pen_graph_value(builder->graph, node->inputs[0]);
+    }
+    return value->kind == PEN_VALUE_INPUT && value->type.shape.rank > 0 &&
+           value->type.shape.dims[0] == (int64_t)builder->step->examples;
+}
+
+// Rows that a microbatch picks of the table at most, where use `index` of it is a gather whose rows
+// are to be kept; else 0.
+static int64_t updates_row_count(const updates_builder *builder, const pen_gradient *gradient,
+                                 uint32_t index) {
+    const pen_step_shape *step = builder->step;
+    const pen_value_id use = gradient->uses[index];
+    const pen_value *value = pen_graph_value(builder->graph, use);
+    if (step == NULL || step->examples == 0 || !pen_node_is(value->producer)) return 0;
+    const pen_node *node = pen_graph_node(builder->graph, value->producer);
+    if (strcmp(node->op->name, "gather_backward") != 0 || node->input_count > 2) return 0;
+    if (builder->reader_count[use.index] != 1 || pen_node_int(node, "axis") != 0) return 0;
+    if (!updates_is_fed(builder, node->inputs[1])) return 0;
+    const pen_shape *indices = &pen_value_type(builder->graph, node->inputs[1])->shape;
+    const int64_t count = pen_shape_element_count(indices), own = (int64_t)step->examples;
+    const int64_t table = pen_value_type(builder->graph, gradient->value)->shape.dims[0];
+    if (count % own != 0) return 0;
+    int64_t most, all;
+    if (!pen_i64_mul(count / own, (int64_t)step->most_examples, &most)) return 0;
+    if (!pen_i64_mul(most, (int64_t)step->microbatches, &all)) return 0;
+    return all > 0 && all <= table / 2 ? most : 0;
+}
+
+// Keeps `value`, whose first dimensions are rows, for the update.
+static pen_status updates_stack(updates_builder *builder, const pen_gradient *gradient,
+                                uint32_t index, pen_value_id value, const char *suffix,
+                                pen_value_id *out_stack) {
+    const pen_node_id producer = pen_graph_value(builder->graph, gradient->uses[index])->producer;
+    const pen_value_id indices = pen_graph_node(builder->graph, producer)->inputs[1];
+    const int64_t most = updates_row_count(builder, gradient, index);
+    const uint32_t rank = pen_value_type(builder->graph, value)->shape.rank;
+    const pen_attribute_given attributes[3] = {
+        pen_attribute_int("tail", rank - pen_value_type(builder->graph, indices)->shape.rank),
+        pen_attribute_int("each", most),
+        pen_attribute_int("capacity", most * (int64_t)builder->step->microbatches)};
+    pen_node_spec spec = pen_node_spec_make("stack_rows", "");
+    spec.role = PEN_ROLE_BACKWARD_WEIGHT;
+    spec.gradient_of = gradient->readers[index];
+    spec.inputs = &value;
+    spec.input_count = 1;
+    spec.attributes = attributes;
+    spec.attribute_count = 3;
+    const char *name;
+    PEN_TRY(pen_arena_format(builder->arena, &name, "%s/gradient_%s",
+                             pen_value_name(builder->graph, gradient->value), suffix));
+    spec.output_names = &name;
+    pen_node_id node;
+    PEN_TRY(updates_node(builder, &spec, gradient->value, suffix, &node));
+    pen_graph_set_accumulates(builder->graph, node, builder->accumulate);
+    *out_stack = pen_graph_node(builder->graph, node)->outputs[0];
+    return PEN_OK;
+}
+
+// The rows of a use, and which they are.
+static pen_status updates_stack_use(updates_builder *builder, const pen_gradient *gradient,
+                                    uint32_t index, updates_item *out_rows) {
+    const pen_node *node = pen_graph_node(
+        builder->graph, pen_graph_value(builder->graph, gradient->uses[index])->producer);
+    const pen_value_id rows = node->inputs[0], indices = node->inputs[1];
+    PEN_TRY(updates_stack(builder, gradient, index, rows, "rows", &out_rows->gradient));
+    return updates_stack(builder, gradient, index, indices, "indices", &out_rows->rows);
+}
+
+// A node of the update that makes one value of two or three.
+static pen_status updates_join(updates_builder *builder, pen_node_spec *spec,
+                               pen_value_id parameter, pen_value_id *out_value) {
+    pen_node_id node;
+    spec->role = builder->accumulate ? PEN_ROLE_UPDATE : PEN_ROLE_BACKWARD_WEIGHT;
+    PEN_TRY(updates_node(builder, spec, parameter, "gradient_of_uses", &node));
+    *out_value = pen_graph_node(builder->graph, node)->outputs[0];
+    return PEN_OK;
+}
+
+// Rows behind rows.
+static pen_status updates_append_rows(updates_builder *builder, const updates_item *rows,
+                                      updates_item *item) {
+    const pen_attribute_given axis = pen_attribute_int("axis", 0);
+    pen_value_id *const sums[2] = {&item->gradient, &item->rows};
+    const pen_value_id more[2] = {rows->gradient, rows->rows};
+    for (int i = 0; i < 2; i++) {
+        const pen_value_id operands[2] = {*sums[i], more[i]};
+        pen_node_spec spec = pen_node_spec_make("concat", "");
+        spec.inputs = operands;
+        spec.input_count = 2;
+        spec.attributes = &axis;
+        spec.attribute_count = 1;
+        PEN_TRY(updates_join(builder, &spec, item->parameter, sums[i]));
+    }
+    return PEN_OK;
+}
+
+// Rows onto a table.
+static pen_status updates_add_rows(updates_builder *builder, const updates_item *rows,
+                                   updates_item *item) {
+    const pen_shape *shape = &pen_value_type(builder->graph, item->parameter)->shape;
+    const pen_attribute_given attributes[2] = {
+        pen_attribute_int("axis", 0), pen_attribute_ints("shape", shape->rank, shape->dims)};
+    const pen_value_id operands[3] = {rows->gradient, rows->rows, item->gradient};
+    pen_node_spec spec = pen_node_spec_make("gather_backward", "");
+    spec.inputs = operands;
+    spec.input_count = 3;
+    spec.attributes = attributes;
+    spec.attribute_count = 2;
+    return updates_join(builder, &spec, item->parameter, &item->gradient);
+}
+
+static pen_status updates_add_use(updates_builder *builder, pen_value_id use, updates_item *item) {
+    if (!pen_value_is(item->gradient)) {
+        item->gradient = use;
+        return PEN_OK;
+    }
+    pen_node_spec spec = pen_node_spec_make("add", "");
+    const pen_value_id operands[2] = {item->gradient, use};
+    spec.inputs = operands;
+    spec.input_count = 2;
+    return updates_join(builder, &spec, item->parameter, &item->gradient);
+}
+
+// Whether rows are kept of some uses of the parameter. In one microbatch of a whole graph, later
+// passes do without (graph/passes/fuse/fuse_rows.h); and they add rows to tables.
+static bool updates_keeps_rows(const updates_builder *builder, const pen_gradient *gradient) {
+    if (builder->step == NULL) return false;
+    if (builder->accumulate) return true;
+    const bool is_read_twice = builder->optimizer->clip_norm > 0;
+    return gradient->use_count == 1 && (is_read_twice || !builder->step->is_whole);
+}
+
+// One gradient from those of all uses: tables in order, then rows in order.
+static pen_status updates_sum_uses(updates_builder *builder, const pen_gradient *gradient,
+                                   updates_item *item) {
+    const bool keeps = updates_keeps_rows(builder, gradient);
+    *item = (updates_item){gradient->value, PEN_VALUE_NONE, PEN_VALUE_NONE};
+    for (uint32_t i = 0; i < gradient->use_count; i++) {
+        pen_value_id use = gradient->uses[i];
+        if (keeps && updates_row_count(builder, gradient, i) > 0) continue;
+        if (builder->accumulate) PEN_TRY(updates_accumulate(builder, gradient, i, &use));
+        PEN_TRY(updates_add_use(builder, use, item));
+    }
+    for (uint32_t i = 0; keeps && i < gradient->use_count; i++) {
+        updates_item rows;
+        if (updates_row_count(builder, gradient, i) == 0) continue;
+        PEN_TRY(updates_stack_use(builder, gradient, i, &rows));
+        if (!pen_value_is(item->gradient)) {
+            item->gradient = rows.gradient;
+            item->rows = rows.rows;
+        } else if (pen_value_is(item->rows)) {
+            PEN_TRY(updates_append_rows(builder, &rows, item));
+        } else {
+            PEN_TRY(updates_add_rows(builder, &rows, item));
+        }
+    }
+    return PEN_OK;
+}
+
+// ---- clipping
+
+typedef struct updates_named {
+    const char *name;
+    const updates_item *item;
+} updates_named;
+
+static int updates_compare(const void *left, const void *right) {
+    return strcmp(((const updates_named *)left)->name, ((const updates_named *)right)->name);
+}
+
+// The scale that holds the norm of all gradients together at clip_norm or below.
+static pen_status updates_clip(updates_builder *builder, uint32_t count,
+                               const updates_item *items) {
+    updates_named *named;
+    pen_value_id *norms;
+    PEN_TRY(PEN_NEW(builder->arena, count, &named));
+    PEN_TRY(PEN_NEW(builder->arena, count, &norms));
+    for (uint32_t i = 0; i < count; i++) {
+        named[i] = (updates_named){pen_value_name(builder->graph, items[i].parameter), &items[i]};
+    }
+    qsort(named, count, sizeof *named, updates_compare);
+    for (uint32_t i = 0; i < count; i++) {
+        const updates_item *item = named[i].item;
+        const pen_shape *shape = &pen_value_type(builder->graph, item->parameter)->shape;
+        const pen_attribute_given whole = pen_attribute_ints("shape", shape->rank, shape->dims);
+        const pen_value_id operands[2] = {item->gradient, item->rows};
+        const bool has_rows = pen_value_is(item->rows);
+        pen_node_spec spec = pen_node_spec_make("squared_norm", "");
+        spec.role = PEN_ROLE_UPDATE;
+        spec.inputs = operands;
+        spec.input_count = has_rows ? 2 : 1;
+        spec.attributes = &whole;
+        spec.attribute_count = has_rows ? 1 : 0;
+        pen_node_id node = PEN_NODE_NONE;
+        PEN_TRY(updates_node(builder, &spec, item->parameter, "squared_norm", &node));
+        norms[i] = pen_graph_node(builder->graph, node)->outputs[0];
+    }
+    pen_node_spec spec = pen_node_spec_make("clip_scale", "clip_scale");
+    const pen_attribute_given limit = pen_attribute_float("limit", builder->optimizer->clip_norm);
+    spec.role = PEN_ROLE_UPDATE;
+    spec.inputs = norms;
+    spec.input_count = count;
+    spec.attributes = &limit;
+    spec.attribute_count = 1;
+    return pen_graph_add_simple(builder->graph, &spec, &builder->scale);
+}
+
+static pen_status updates_add_scalar(pen_graph *graph, const char *name, pen_value_id *out_value) {
+    const pen_value value = {
+        .name = name, .kind = PEN_VALUE_SCALAR, .type = pen_tensor_type_make(PEN_FLOAT32, 0, NULL)};
+    return pen_graph_add_own_value(graph, &value, out_value);
+}
+
+// Optimizer state of a parameter: starts as zeros.
+static pen_status updates_add_state(updates_builder *builder, pen_value_id parameter,
+                                    const char *suffix, pen_value_id *out_state) {
+    pen_value state = {.kind = PEN_VALUE_STATE, .type = *pen_value_type(builder->graph, parameter)};
+    PEN_TRY(pen_arena_format(builder->arena, &state.name, "%s/%s",
+                             pen_value_name(builder->graph, parameter), suffix));
+    return pen_graph_add_own_value(builder->graph, &state, out_state);
+}
+
+// Says that an output of the node takes the place of a persistent value.
+static void updates_replace(updates_builder *builder, pen_node_id node, uint32_t output,
+                            pen_value_id persistent) {
+    const pen_value_id value = pen_graph_node(builder->graph, node)->outputs[output];
+    pen_graph_set_replaces(builder->graph, value, persistent);
+}
+
+static pen_status updates_sgd(updates_builder *builder, const updates_item *item) {
+    const pen_optimizer *optimizer = builder->optimizer;
+    const bool has_velocity = optimizer->momentum != 0;
+    pen_value_id velocity = PEN_VALUE_NONE;
+    if (has_velocity) PEN_TRY(updates_add_state(builder, item->parameter, "velocity", &velocity));
+    const pen_value_id operands[PEN_SGD_ROWS + 1] = {
+        item->parameter, item->gradient, velocity, builder->updates.learning_rate,
+        builder->scale,  item->rows};
+    const pen_attribute_given attributes[3] = {
+        pen_attribute_float("momentum", optimizer->momentum),
+        pen_attribute_int("nesterov", optimizer->nesterov),
+        pen_attribute_float("weight_decay", optimizer->weight_decay)};
+    pen_node_spec spec = pen_node_spec_make("sgd_update", "");
+    spec.role = PEN_ROLE_UPDATE;
+    spec.inputs = operands;
+    spec.input_count = pen_value_is(item->rows) ? 6 : pen_value_is(builder->scale) ? 5 : 4;
+    spec.attributes = attributes;
+    spec.attribute_count = 3;
+    spec.output_count = has_velocity ? 2 : 1;
+    pen_node_id node;
+    PEN_TRY(updates_node(builder, &spec, item->parameter, "update", &node));
+    updates_replace(builder, node, 0, item->parameter);
+    if (has_velocity) updates_replace(builder, node, 1, velocity);
+    return PEN_OK;
+}
+
+static pen_status updates_adam(updates_builder *builder, const updates_item *item) {
+    const pen_optimizer *optimizer = builder->optimizer;
+    pen_value_id first = PEN_VALUE_NONE, second = PEN_VALUE_NONE;
+    PEN_TRY(updates_add_state(builder, item->parameter, "first_moment", &first));
+    PEN_TRY(updates_add_state(builder, item->parameter, "second_moment", &second));
+    const pen_value_id operands[PEN_ADAM_ROWS + 1] = {
+        item->parameter,       item->gradient, first,     second, builder->updates.learning_rate,
+        builder->updates.step, builder->scale, item->rows};
+    const pen_attribute_given attributes[5] = {
+        pen_attribute_float("beta1", optimizer->beta1),
+        pen_attribute_float("beta2", optimizer->beta2),
+        pen_attribute_float("epsilon", optimizer->epsilon),
+        pen_attribute_float("weight_decay", optimizer->weight_decay),
+        pen_attribute_int("decoupled", optimizer->kind == PEN_OPTIMIZER_ADAMW)};
+    pen_node_spec spec = pen_node_spec_make("adam_update", "");
+    spec.role = PEN_ROLE_UPDATE;
+    spec.inputs = operands;
+    spec.input_count = pen_value_is(item->rows) ? 8 : pen_value_is(builder->scale) ? 7 : 6;
+    spec.attributes = attributes;
+    spec.attribute_count = 5;
+    spec.output_count = 3;
+    pen_node_id node;
+    PEN_TRY(updates_node(builder, &spec, item->parameter, "update", &node));
+    updates_replace(builder, node, 0, item->parameter);
+    updates_replace(builder, node, 1, first);
+    updates_replace(builder, node, 2, second);
+    return PEN_OK;
+}
+
+static pen_status updates_add(updates_builder *builder, const updates_item *item) {
+    switch (builder->optimizer->kind) {
+    case PEN_OPTIMIZER_SGD:
+        return updates_sgd(builder, item);
+    case PEN_OPTIMIZER_ADAM:
+    case PEN_OPTIMIZER_ADAMW:
+        return updates_adam(builder, item);
+    }
+    return pen_error(PEN_INTERNAL, "optimizer kind %d", (int)builder->optimizer->kind);
+}
+
+pen_status pen_build_updates(pen_graph *graph, const pen_gradients *gradients,
+                             const pen_optimizer *optimizer, bool accumulate,
+                             const pen_step_shape *step, pen_updates *out_updates) {
+    updates_builder builder = {.graph = graph,
+                               .arena = pen_graph_arena(graph),
+                               .optimizer = optimizer,
+                               .accumulate = accumulate,
+                               .step = step,
+                               .updates = {.step = PEN_VALUE_NONE},
+                               .scale = PEN_VALUE_NONE};
+    PEN_TRY(updates_count_readers(&builder, gradients));
+    updates_item *items;
+    uint32_t count = 0;
+    PEN_TRY(PEN_NEW(builder.arena, gradients->count, &items));
+    for (uint32_t i = 0; i < gradients->count; i++) {
+        if (gradients->items[i].use_count == 0) continue;
+        PEN_TRY(updates_sum_uses(&builder, &gradients->items[i], &items[count]));
+        count++;
+    }
+    PEN_TRY(updates_add_scalar(graph, "learning_rate", &builder.updates.learning_rate));
+    if (optimizer->kind != PEN_OPTIMIZER_SGD) {
+        PEN_TRY(updates_add_scalar(graph, "step", &builder.updates.step));
+    }
+    if (optimizer->clip_norm > 0 && count > 0) PEN_TRY(updates_clip(&builder, count, items));
+    for (uint32_t i = 0; i < count; i++) {
+        PEN_TRY(updates_add(&builder, &items[i]));
+    }
+    builder.updates.updated_count = count;
+    *out_updates = builder.updates;
+    return PEN_OK;
+}

@@ -1,0 +1,15 @@
+// Parameters that stay as they are: those whose names match. A batch normalization whose running
+// statistics both match uses them and leaves them as they are, too.
+#ifndef PEN_GRAPH_PASSES_GRADIENT_FREEZE_MATCHING_H
+#define PEN_GRAPH_PASSES_GRADIENT_FREEZE_MATCHING_H
+
+#include "graph/graph.h"
+
+// `pattern` is a POSIX extended regular expression; NULL: nothing is frozen. Before shapes are
+// inferred.
+//   INVALID_INPUT  it is no regular expression
+//   NOT_FOUND      no parameter matches
+//   UNSUPPORTED    the model uses a statistic that only training gives
+PEN_NODISCARD pen_status pen_freeze_matching(pen_graph *graph, const char *pattern);
+
+#endif // PEN_GRAPH_PASSES_GRADIENT_FREEZE_MATCHING_H

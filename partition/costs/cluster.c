@@ -1,0 +1,369 @@
+#include "partition/costs/cluster.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/integer.h"
+#include "base/name_map.h"
+#include "base/text.h"
+#include "partition/spec/name_match.h"
+
+// Where a device is. Devices with equal numbers are in one process, or on one host; number 0 is
+// this process, this host.
+typedef struct cluster_seat {
+    uint32_t process;
+    uint32_t host;
+} cluster_seat;
+
+typedef struct cluster_builder {
+    const pen_machine *machine;
+    const pen_cluster_spec *spec;
+    const pen_cost_table *costs; // or NULL
+    pen_arena *arena;
+    cluster_seat *seats;         // [device_count]
+    pen_cluster_device *devices; // [device_count]
+    uint64_t bytes_share;        // for a device of this host that states no memory
+    uint32_t thread_share;       // for one that states no threads
+    double core_share;           // cores to each thread of this host's devices, 1 at most
+} cluster_builder;
+
+const char *pen_figure_source_name(pen_figure_source source) {
+    static const char *const names[] = {
+        [PEN_FIGURE_ASSUMED] = "assumed",
+        [PEN_FIGURE_STATED] = "stated",
+        [PEN_FIGURE_MEASURED] = "measured",
+    };
+    return names[source];
+}
+
+// ---- where devices are
+
+// The host without its port; "" for this one.
+static pen_status cluster_host_name(const char *host, pen_arena *arena, const char **out_name) {
+    const char *name_end = host[0] == '[' ? strchr(host, ']') : NULL;
+    const char *colon = strchr(name_end != NULL ? name_end : host, ':');
+    const size_t length = colon != NULL ? (size_t)(colon - host) : strlen(host);
+    PEN_TRY(pen_arena_copy_text(arena, host, length, out_name));
+    const bool is_here = strcmp(*out_name, "localhost") == 0 || strcmp(*out_name, "[::1]") == 0 ||
+                         strncmp(*out_name, "127.", 4) == 0;
+    if (is_here) *out_name = "";
+    return PEN_OK;
+}
+
+// The number of a name: its place among those seen before, or the next.
+static pen_status cluster_number(pen_name_map *map, const char *name, uint32_t *out_number) {
+    *out_number = pen_name_map_find(map, name);
+    if (*out_number != PEN_NAME_MAP_NONE) return PEN_OK;
+    *out_number = map->count;
+    return pen_name_map_add(map, name, map->count);
+}
+
+static pen_status cluster_seat_devices(cluster_builder *builder) {
+    pen_name_map processes;
+    pen_name_map hosts;
+    uint32_t zero;
+    pen_name_map_init(&processes, builder->arena);
+    pen_name_map_init(&hosts, builder->arena);
+    PEN_TRY(cluster_number(&processes, "", &zero));
+    PEN_TRY(cluster_number(&hosts, "", &zero));
+    PEN_TRY(PEN_NEW(builder->arena, builder->spec->device_count, &builder->seats));
+    for (uint32_t i = 0; i < builder->spec->device_count; i++) {
+        const char *host = builder->spec->devices[i].host;
+        const char *name = "";
+        if (host == NULL) host = "";
+        PEN_TRY(cluster_host_name(host, builder->arena, &name));
+        if (pen_host_is_started(host)) { // a process of its own
+            PEN_TRY(pen_arena_format(builder->arena, &host, "localhost of %u", i));
+        }
+        PEN_TRY(cluster_number(&processes, host, &builder->seats[i].process));
+        PEN_TRY(cluster_number(&hosts, name, &builder->seats[i].host));
+    }
+    return PEN_OK;
+}
+
+// ---- memory and threads
+
+// What the devices of this host that state nothing get of what it has.
+static void cluster_share(cluster_builder *builder) {
+    uint64_t bytes_stated = 0;
+    uint64_t threads_stated = 0;
+    uint32_t bytes_open = 0;
+    uint32_t threads_open = 0;
+    for (uint32_t i = 0; i < builder->spec->device_count; i++) {
+        const pen_cluster_device_spec *device = &builder->spec->devices[i];
+        if (builder->seats[i].host != 0) continue;
+        bytes_open += device->memory_bytes == 0;
+        threads_open += device->threads == 0;
+        threads_stated += (uint64_t)device->threads;
+        if (!pen_u64_add(bytes_stated, device->memory_bytes, &bytes_stated)) {
+            bytes_stated = UINT64_MAX;
+        }
+    }
+    const uint64_t bytes = builder->machine->memory_bytes_allowed;
+    const uint64_t cores = builder->machine->core_count_allowed;
+    const uint64_t bytes_left = bytes - pen_min_u64(bytes, bytes_stated);
+    const uint64_t cores_left = cores - pen_min_u64(cores, threads_stated);
+    builder->bytes_share = bytes_open > 0 ? bytes_left / bytes_open : 0;
+    builder->thread_share =
+        threads_open > 0 ? (uint32_t)pen_max_u64(1, cores_left / threads_open) : 1;
+    const double threads =
+        (double)threads_stated + (double)threads_open * (double)builder->thread_share;
+    builder->core_share = threads > (double)cores ? (double)cores / threads : 1.0;
+}
+
+static pen_status cluster_refuse_memory(const cluster_builder *builder, uint32_t index) {
+    const pen_cluster_device_spec *spec = &builder->spec->devices[index];
+    const pen_cluster_device_spec *blamed = spec->written;
+    char bytes[PEN_QUANTITY_TEXT_BYTES];
+    if (builder->seats[index].host != 0) {
+        return pen_cluster_spec_blame(
+            builder->spec, blamed,
+            pen_error(PEN_INVALID_INPUT,
+                      "devices: 'memory' of '%.100s' is missing, expected "
+                      "a size like 12GiB: what %.100s has cannot be asked "
+                      "from here",
+                      spec->name, spec->host));
+    }
+    return pen_cluster_spec_blame(
+        builder->spec, blamed,
+        pen_error(PEN_DOES_NOT_FIT,
+                  "devices: no memory is left for '%.100s': this machine grants %s, and other "
+                  "devices of it state as much",
+                  spec->name, pen_bytes_format(builder->machine->memory_bytes_allowed, bytes)));
+}
+
+static pen_status cluster_set_memory(const cluster_builder *builder, uint32_t index) {
+    const pen_cluster_device_spec *spec = &builder->spec->devices[index];
+    pen_cluster_device *device = &builder->devices[index];
+    uint64_t bytes = spec->memory_bytes;
+    device->bytes_source = PEN_FIGURE_STATED;
+    if (bytes == 0) {
+        bytes = builder->seats[index].host == 0 ? builder->bytes_share : 0;
+        device->bytes_source = PEN_FIGURE_MEASURED;
+    }
+    if (bytes == 0) return cluster_refuse_memory(builder, index);
+    if (spec->reserve_bytes >= bytes) {
+        return pen_cluster_spec_blame(builder->spec, &spec->written->reserve_bytes,
+                                      pen_cluster_reserve_error(spec, bytes));
+    }
+    device->bytes_limit = bytes - spec->reserve_bytes;
+    return PEN_OK;
+}
+
+static void cluster_set_threads(const cluster_builder *builder, uint32_t index) {
+    const pen_cluster_device_spec *spec = &builder->spec->devices[index];
+    pen_cluster_device *device = &builder->devices[index];
+    if (spec->threads > 0) {
+        device->threads = device->threads_stated = (uint32_t)spec->threads;
+    } else if (builder->seats[index].host == 0) {
+        device->threads = builder->thread_share;
+    } else {
+        device->threads = builder->machine->core_count_allowed;
+    }
+}
+
+// ---- rates
+
+// What is known of one rate; 0 for what is not.
+typedef struct cluster_rate {
+    double measured;
+    double stated;
+    double assumed;
+} cluster_rate;
+
+// What was measured here says less of another host than what its user states, and is a guess there.
+static double cluster_choose_rate(const cluster_rate *rate, bool is_here,
+                                  pen_figure_source *out_source) {
+    const bool is_measured = rate->measured > 0 && (is_here || rate->stated == 0);
+    *out_source = is_measured && is_here ? PEN_FIGURE_MEASURED
+                  : rate->stated > 0     ? PEN_FIGURE_STATED
+                                         : PEN_FIGURE_ASSUMED;
+    return is_measured ? rate->measured : rate->stated > 0 ? rate->stated : rate->assumed;
+}
+
+static void cluster_set_rates(const cluster_builder *builder, uint32_t index) {
+    const pen_cluster_device_spec *spec = &builder->spec->devices[index];
+    pen_cluster_device *device = &builder->devices[index];
+    const pen_cost_rates none = {0};
+    const pen_cost_rates *measured = NULL;
+    if (builder->costs != NULL) {
+        measured = pen_cost_table_find_rates(builder->costs, device->kind, device->threads);
+    }
+    if (measured == NULL) measured = &none;
+    const bool is_here = builder->seats[index].host == 0;
+    const double core_share = is_here ? builder->core_share : 1.0;
+    const double assumed = spec->kind == PEN_CLUSTER_REFERENCE
+                               ? PEN_ASSUMED_REFERENCE_FLOPS
+                               : PEN_ASSUMED_FLOPS_PER_THREAD * device->threads * core_share;
+    const cluster_rate flops = {measured->flops, spec->flops, assumed};
+    const cluster_rate bytes = {measured->memory_bandwidth, spec->memory_bandwidth,
+                                PEN_ASSUMED_MEMORY_BANDWIDTH};
+    device->flops_stated = spec->flops;
+    device->memory_bandwidth_stated = spec->memory_bandwidth;
+    device->flops = cluster_choose_rate(&flops, is_here, &device->flops_source);
+    device->memory_bandwidth =
+        cluster_choose_rate(&bytes, is_here, &device->memory_bandwidth_source);
+}
+
+// ---- links
+
+static void cluster_assume_links(const cluster_builder *builder, pen_cluster_link *links) {
+    const uint32_t count = builder->spec->device_count;
+    for (uint32_t from = 0; from < count; from++) {
+        for (uint32_t to = 0; to < count; to++) {
+            pen_cluster_link *link = &links[(uint64_t)from * count + to];
+            if (from == to) {
+                *link = (pen_cluster_link){.bandwidth = INFINITY,
+                                           .source = PEN_FIGURE_STATED,
+                                           .latency_source = PEN_FIGURE_STATED};
+            } else if (builder->seats[from].process == builder->seats[to].process) {
+                *link = (pen_cluster_link){.bandwidth = PEN_ASSUMED_PROCESS_BANDWIDTH,
+                                           .latency = PEN_ASSUMED_PROCESS_LATENCY};
+            } else if (builder->seats[from].host == builder->seats[to].host) {
+                *link = (pen_cluster_link){.bandwidth = PEN_ASSUMED_HOST_BANDWIDTH,
+                                           .latency = PEN_ASSUMED_HOST_LATENCY};
+            } else {
+                *link = (pen_cluster_link){.bandwidth = PEN_ASSUMED_NETWORK_BANDWIDTH,
+                                           .latency = PEN_ASSUMED_NETWORK_LATENCY};
+            }
+        }
+    }
+}
+
+// The devices that one end of a link means. `field` is what the user wrote.
+static pen_status cluster_match_end(const cluster_builder *builder, const pen_name_set *names,
+                                    const char *const *field, pen_name_matches *out_matches) {
+    const pen_status status = pen_match_devices(names, *field, builder->arena, out_matches);
+    if (builder->spec->is_reduced && pen_status_get_code(status) == PEN_NOT_FOUND) {
+        pen_status_ignore(status, "the device was taken away");
+        *out_matches = (pen_name_matches){0};
+        return PEN_OK;
+    }
+    return pen_cluster_spec_blame(builder->spec, field,
+                                  pen_status_add_context(status, "while reading 'links'"));
+}
+
+// Sets the links from each of `from` to each of `to`; returns how many.
+static uint64_t cluster_set_links(const pen_cluster_link_spec *spec, uint32_t device_count,
+                                  const pen_name_matches *from, const pen_name_matches *to,
+                                  pen_cluster_link *links) {
+    uint64_t count = 0;
+    for (uint32_t i = 0; i < from->count; i++) {
+        for (uint32_t j = 0; j < to->count; j++) {
+            const uint32_t source = from->indices[i];
+            const uint32_t target = to->indices[j];
+            if (source == target) continue;
+            pen_cluster_link *link = &links[(uint64_t)source * device_count + target];
+            link->bandwidth = spec->bandwidth;
+            link->bandwidth_stated = spec->bandwidth;
+            link->source = PEN_FIGURE_STATED;
+            count += 1;
+            if (!spec->has_latency) continue;
+            link->latency = spec->latency;
+            link->latency_stated = spec->latency;
+            link->latency_source = PEN_FIGURE_STATED;
+        }
+    }
+    return count;
+}
+
+static pen_status cluster_state_links(const cluster_builder *builder, const pen_name_set *names,
+                                      pen_cluster_link *links) {
+    const pen_cluster_link_spec *specs = builder->spec->written_links.items;
+    for (uint32_t i = 0; i < builder->spec->written_links.count; i++) {
+        const pen_cluster_link_spec *spec = &specs[i];
+        const bool is_symmetric = spec->between.count > 0;
+        const char *const *ends = spec->between.items;
+        const char *const *from_field = is_symmetric ? &ends[0] : &spec->from;
+        const char *const *to_field = is_symmetric ? &ends[1] : &spec->to;
+        pen_name_matches from;
+        pen_name_matches to;
+        PEN_TRY(cluster_match_end(builder, names, from_field, &from));
+        PEN_TRY(cluster_match_end(builder, names, to_field, &to));
+        uint64_t count = cluster_set_links(spec, names->count, &from, &to, links);
+        if (is_symmetric) count += cluster_set_links(spec, names->count, &to, &from, links);
+        if (count > 0 || builder->spec->is_reduced) continue;
+        return pen_cluster_spec_blame(builder->spec, to_field,
+                                      pen_error(PEN_INVALID_INPUT,
+                                                "links[%u]: found '%.100s' at both ends, expected "
+                                                "two devices",
+                                                i, names->names[from.indices[0]]));
+    }
+    return PEN_OK;
+}
+
+// What is stated of a link to another host is not overridden.
+static void cluster_measure_links(const cluster_builder *builder, const pen_name_set *names,
+                                  pen_cluster_link *links) {
+    if (builder->costs == NULL) return;
+    for (uint32_t from = 0; from < names->count; from++) {
+        for (uint32_t to = 0; to < names->count; to++) {
+            const pen_cost_link *measured =
+                from == to ? NULL
+                           : pen_cost_table_find_link(builder->costs, names->names[from],
+                                                      names->names[to]);
+            if (measured == NULL) continue;
+            pen_cluster_link *link = &links[(uint64_t)from * names->count + to];
+            const bool is_here = builder->seats[from].host == 0 && builder->seats[to].host == 0;
+            if (is_here || link->source != PEN_FIGURE_STATED) {
+                link->bandwidth = measured->bandwidth;
+                link->source = PEN_FIGURE_MEASURED;
+            }
+            if (is_here || link->latency_source != PEN_FIGURE_STATED) {
+                link->latency = measured->latency;
+                link->latency_source = PEN_FIGURE_MEASURED;
+            }
+        }
+    }
+}
+
+static pen_status cluster_build_links(const cluster_builder *builder,
+                                      const pen_cluster_link **out_links) {
+    const uint32_t count = builder->spec->device_count;
+    const char **names;
+    pen_cluster_link *links;
+    PEN_TRY(PEN_NEW(builder->arena, count, &names));
+    PEN_TRY(PEN_NEW(builder->arena, (size_t)count * count, &links));
+    for (uint32_t i = 0; i < count; i++) {
+        names[i] = builder->devices[i].name;
+    }
+    const pen_name_set set = {.names = names, .count = count, .what = "device"};
+    cluster_assume_links(builder, links);
+    PEN_TRY(cluster_state_links(builder, &set, links));
+    cluster_measure_links(builder, &set, links);
+    *out_links = links;
+    return PEN_OK;
+}
+
+pen_status pen_cluster_build_on(const pen_machine *machine, const pen_cluster_spec *spec,
+                                const pen_cost_table *costs, pen_arena *arena,
+                                const pen_cluster **out_cluster) {
+    cluster_builder builder = {.machine = machine, .spec = spec, .costs = costs, .arena = arena};
+    pen_cluster *cluster;
+    PEN_TRY(PEN_NEW(arena, 1, &cluster));
+    PEN_TRY(PEN_NEW(arena, spec->device_count, &builder.devices));
+    PEN_TRY(cluster_seat_devices(&builder));
+    cluster_share(&builder);
+    for (uint32_t i = 0; i < spec->device_count; i++) {
+        builder.devices[i].name = spec->devices[i].name;
+        builder.devices[i].kind = pen_cluster_device_kind_name(spec->devices[i].kind);
+        builder.devices[i].host = spec->devices[i].host;
+        builder.devices[i].is_remote = builder.seats[i].host != 0;
+        builder.devices[i].process = builder.seats[i].process;
+        PEN_TRY(cluster_set_memory(&builder, i));
+        cluster_set_threads(&builder, i);
+        cluster_set_rates(&builder, i);
+    }
+    cluster->device_count = spec->device_count;
+    cluster->devices = builder.devices;
+    PEN_TRY(cluster_build_links(&builder, &cluster->links));
+    *out_cluster = cluster;
+    return PEN_OK;
+}
+
+pen_status pen_cluster_build(const pen_cluster_spec *spec, const pen_cost_table *costs,
+                             pen_arena *arena, const pen_cluster **out_cluster) {
+    pen_machine machine;
+    PEN_TRY(pen_machine_detect(arena, &machine));
+    return pen_cluster_build_on(&machine, spec, costs, arena, out_cluster);
+}

@@ -1,0 +1,119 @@
+// The machines: devices with their memory and rates, and the links between them.
+//
+// What a cluster file or a job's `devices` and `links` say, completed: host ranges expanded, the
+// default memory asked of the system, a bandwidth and a latency for every ordered pair. Where a
+// figure comes from is kept beside it, since a plan says of each figure whether it was measured,
+// stated or assumed.
+//
+// Lifetime: a cluster lives in the arena it was made with.
+// Threads:  immutable once returned.
+#ifndef PEN_PARTITION_COSTS_CLUSTER_H
+#define PEN_PARTITION_COSTS_CLUSTER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/status.h"
+#include "base/system/machine.h"
+#include "partition/costs/cost_table.h"
+#include "partition/spec/cluster_spec.h"
+
+#define PEN_CLUSTER_DEVICE_LIMIT 4096
+
+// What is assumed where nobody measured or said: of the order of a core that runs vector kernels,
+// of a memory bus that several share, of copies within a process, of sockets on one machine, and of
+// a common network. A plan marks what rests on them.
+#define PEN_ASSUMED_FLOPS_PER_THREAD 25e9       // operations a second, float32
+#define PEN_ASSUMED_REFERENCE_FLOPS 0.5e9       // of the reference device
+#define PEN_ASSUMED_MEMORY_BANDWIDTH 10e9       // bytes a second, of a device
+#define PEN_ASSUMED_PROCESS_BANDWIDTH 5e9       // bytes a second, between devices of one process
+#define PEN_ASSUMED_PROCESS_LATENCY 5e-6        // seconds
+#define PEN_ASSUMED_HOST_BANDWIDTH 2e9          // between processes of one host
+#define PEN_ASSUMED_HOST_LATENCY 50e-6          //
+#define PEN_ASSUMED_NETWORK_BANDWIDTH (1e9 / 8) // between hosts: 1 Gbit/s
+#define PEN_ASSUMED_NETWORK_LATENCY 200e-6      //
+
+typedef enum pen_figure_source {
+    PEN_FIGURE_ASSUMED,  // nobody said: a default, or an estimate from other figures
+    PEN_FIGURE_STATED,   // by the user
+    PEN_FIGURE_MEASURED, // by profile or probe, or asked of the system
+} pen_figure_source;
+
+// "assumed", "stated", "measured".
+const char *pen_figure_source_name(pen_figure_source source);
+
+typedef struct pen_cluster_device {
+    const char *name;     // unique
+    const char *kind;     // of device, as in device_list: "cpu"
+    const char *host;     // "10.0.0.2:7070"; "localhost": a process that is started for it; NULL:
+                          // a thread of this process
+    uint32_t process;     // devices of one process have one number; 0: of this one
+    uint64_t bytes_limit; // what a plan may use: memory less reserve
+    pen_figure_source bytes_source;
+    bool is_remote;          // on another host than the one that plans
+    uint32_t threads;        // of its kernel team, at least 1
+    uint32_t threads_stated; // by the user; 0: not
+    double flops;            // operations a second, > 0, for the roofline
+    pen_figure_source flops_source;
+    double memory_bandwidth; // bytes a second, > 0, for the roofline
+    pen_figure_source memory_bandwidth_source;
+    double flops_stated;            // by the user, also where measured ones are used; 0: not
+    double memory_bandwidth_stated; //
+} pen_cluster_device;
+
+typedef struct pen_cluster_link {
+    double bandwidth;         // bytes a second, > 0; INFINITY from a device to itself
+    double latency;           // seconds, >= 0
+    pen_figure_source source; // of the bandwidth
+    pen_figure_source latency_source;
+    double bandwidth_stated; // by the user, also where measured ones are used; 0: not
+    double latency_stated;   //
+} pen_cluster_link;
+
+typedef struct pen_cluster {
+    uint32_t device_count; // at least 1
+    const pen_cluster_device *devices;
+    const pen_cluster_link *links; // [device_count][device_count], from row to column
+} pen_cluster;
+
+// Whether a device's host ("" or NULL: none) stands for a process that is started for it alone:
+// "localhost" without a port.
+static inline bool pen_host_is_started(const char *host) {
+    return host != NULL && strcmp(host, "localhost") == 0;
+}
+
+static inline const pen_cluster_link *pen_cluster_link_at(const pen_cluster *cluster, uint32_t from,
+                                                          uint32_t to) {
+    return &cluster->links[(uint64_t)from * cluster->device_count + to];
+}
+
+// Completes a spec with what is not said in it.
+//   memory    stated, or what the system grants this machine's processes (cgroup included) less
+//             what other devices of it state, shared equally; less the reserve. Devices on other
+//             hosts state theirs
+//   threads   stated, or an equal share of the cores that are left of those this process may use;
+//             on other hosts as many cores as there are here
+//   rates     of `costs` for kind and threads, where the device is of this machine; else stated;
+//             else assumed: as `costs` has them for this machine, or a default
+//   links     of `costs` by names of devices where both are of this machine; else stated; else of
+//             `costs`; else assumed from where the two are: devices with equal `host`, or without,
+//             are in one process; with equal names of hosts on one host. `localhost` without a
+//             port is a process of its own for each device
+// `costs` may be NULL.
+//   INVALID_INPUT  with position: a reserve above the memory, memory not stated
+//   NOT_FOUND      a link's device matches none; near names are listed
+//   DOES_NOT_FIT   the devices' stated memory leaves none for the others
+//   OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_cluster_build(const pen_cluster_spec *spec,
+                                           const pen_cost_table *costs, pen_arena *arena,
+                                           const pen_cluster **out_cluster);
+
+// The same for a machine that was asked before.
+PEN_NODISCARD pen_status pen_cluster_build_on(const pen_machine *machine,
+                                              const pen_cluster_spec *spec,
+                                              const pen_cost_table *costs, pen_arena *arena,
+                                              const pen_cluster **out_cluster);
+
+#endif // PEN_PARTITION_COSTS_CLUSTER_H

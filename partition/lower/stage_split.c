@@ -1,0 +1,237 @@
+#include "partition/lower/stage_split.h"
+
+#include <string.h>
+
+// A directed graph of pieces, as lists of edges.
+typedef struct split_builder {
+    const pen_node_homes *homes;
+    pen_arena *arena;
+    uint32_t piece_count;
+    uint32_t *piece_of_node; // [node_count], of forward nodes
+    uint32_t *device;        // [piece_count]
+    uint32_t *first_node;    // [piece_count], the lowest
+    uint32_t *next_first;    // [piece_count + 1], edges by source
+    uint32_t *next;
+    uint32_t *order; // [piece_count], topological
+} split_builder;
+
+static const pen_node *split_node(const split_builder *b, uint32_t node) {
+    return pen_graph_node(b->homes->graph, (pen_node_id){node});
+}
+
+static bool split_is_forward(const split_builder *b, uint32_t node) {
+    return split_node(b, node)->role == PEN_ROLE_FORWARD;
+}
+
+// The forward node whose result operand `input` is, through views; of what nobody computes, the
+// view; PEN_ID_NONE without one.
+static uint32_t split_source(const split_builder *b, const pen_node *node, uint32_t input) {
+    const pen_graph *graph = b->homes->graph;
+    if (!pen_value_is(node->inputs[input])) return PEN_ID_NONE;
+    const pen_value_id root = {b->homes->root[node->inputs[input].index]};
+    const pen_node_id source = pen_graph_value(graph, root)->producer;
+    if (pen_node_is(source)) return source.index;
+    return pen_graph_value(graph, node->inputs[input])->producer.index;
+}
+
+// Counts edges between pieces in first[source + 1], or lists them.
+static void split_visit_edges(const split_builder *b, uint32_t *first, uint32_t *next) {
+    for (uint32_t n = 0; n < b->homes->node_count; n++) {
+        if (!split_is_forward(b, n)) continue;
+        const pen_node *node = split_node(b, n);
+        for (uint32_t i = 0; i < node->input_count; i++) {
+            const uint32_t source = split_source(b, node, i);
+            if (source == PEN_ID_NONE) continue;
+            const uint32_t from = b->piece_of_node[source], to = b->piece_of_node[n];
+            if (from == to) continue;
+            if (next == NULL) {
+                first[from + 1] += 1;
+            } else {
+                next[first[from]++] = to;
+            }
+        }
+    }
+}
+
+static pen_status split_link_pieces(split_builder *b) {
+    uint32_t *fill;
+    PEN_TRY(PEN_NEW(b->arena, (size_t)b->piece_count + 1, &b->next_first));
+    PEN_TRY(PEN_NEW(b->arena, (size_t)b->piece_count + 1, &fill));
+    split_visit_edges(b, b->next_first, NULL);
+    for (uint32_t p = 0; p < b->piece_count; p++) {
+        b->next_first[p + 1] += b->next_first[p];
+    }
+    memcpy(fill, b->next_first, ((size_t)b->piece_count + 1) * sizeof *fill);
+    PEN_TRY(PEN_NEW(b->arena, b->next_first[b->piece_count], &b->next));
+    split_visit_edges(b, fill, b->next);
+    return PEN_OK;
+}
+
+// A binary heap of pieces, the one with the lowest first node on top.
+typedef struct split_heap {
+    const uint32_t *key;
+    uint32_t *items;
+    uint32_t count;
+} split_heap;
+
+static void split_heap_push(split_heap *heap, uint32_t piece) {
+    uint32_t at = heap->count++;
+    while (at > 0 && heap->key[heap->items[(at - 1) / 2]] > heap->key[piece]) {
+        heap->items[at] = heap->items[(at - 1) / 2];
+        at = (at - 1) / 2;
+    }
+    heap->items[at] = piece;
+}
+
+static uint32_t split_heap_pop(split_heap *heap) {
+    const uint32_t top = heap->items[0], last = heap->items[--heap->count];
+    uint32_t at = 0;
+    for (;;) {
+        uint32_t child = 2 * at + 1;
+        if (child >= heap->count) break;
+        if (child + 1 < heap->count &&
+            heap->key[heap->items[child + 1]] < heap->key[heap->items[child]]) {
+            child++;
+        }
+        if (heap->key[heap->items[child]] >= heap->key[last]) break;
+        heap->items[at] = heap->items[child];
+        at = child;
+    }
+    heap->items[at] = last;
+    return top;
+}
+
+// Orders the pieces; fewer than piece_count come out where there are cycles.
+static pen_status split_sort(split_builder *b, uint32_t *out_sorted) {
+    uint32_t *waiting;
+    split_heap ready = {.key = b->first_node};
+    PEN_TRY(PEN_NEW(b->arena, b->piece_count, &waiting));
+    PEN_TRY(PEN_NEW(b->arena, b->piece_count, &ready.items));
+    PEN_TRY(PEN_NEW(b->arena, b->piece_count, &b->order));
+    for (uint32_t e = 0; e < b->next_first[b->piece_count]; e++) {
+        waiting[b->next[e]] += 1;
+    }
+    for (uint32_t p = 0; p < b->piece_count; p++) {
+        if (waiting[p] == 0) split_heap_push(&ready, p);
+    }
+    uint32_t sorted = 0;
+    while (ready.count > 0) {
+        const uint32_t piece = split_heap_pop(&ready);
+        b->order[sorted++] = piece;
+        for (uint32_t e = b->next_first[piece]; e < b->next_first[piece + 1]; e++) {
+            if (--waiting[b->next[e]] == 0) split_heap_push(&ready, b->next[e]);
+        }
+    }
+    *out_sorted = sorted;
+    return PEN_OK;
+}
+
+// Pieces from whatever numbers them below `limit`: dense numbers, by first node. A layout change is
+// in the piece of the node it goes with.
+static pen_status split_number(split_builder *b, const uint32_t *piece_of_node,
+                               const uint32_t *device_of_piece, uint32_t limit) {
+    const uint32_t node_count = b->homes->node_count;
+    uint32_t *dense;
+    PEN_TRY(PEN_NEW(b->arena, limit, &dense));
+    PEN_TRY(PEN_NEW(b->arena, limit, &b->device));
+    PEN_TRY(PEN_NEW(b->arena, limit, &b->first_node));
+    memset(dense, 0xff, limit * sizeof *dense);
+    b->piece_count = 0;
+    for (uint32_t n = 0; n < node_count; n++) {
+        if (!split_is_forward(b, n)) continue;
+        const uint32_t given = piece_of_node[b->homes->listed[n]];
+        uint32_t *piece = &dense[given];
+        if (*piece == PEN_ID_NONE) {
+            *piece = b->piece_count++;
+            b->device[*piece] = device_of_piece[given];
+            b->first_node[*piece] = n;
+        }
+        b->piece_of_node[n] = *piece;
+    }
+    return split_link_pieces(b);
+}
+
+// ---- the result
+
+static void split_write(const split_builder *b, pen_stage_split *split) {
+    uint32_t *stage_of_piece = b->first_node; // read for the last time
+    for (uint32_t s = 0; s < b->piece_count; s++) {
+        split->device_of_stage[s] = b->device[b->order[s]];
+    }
+    for (uint32_t s = 0; s < b->piece_count; s++) {
+        stage_of_piece[b->order[s]] = s;
+    }
+    for (uint32_t n = 0; n < b->homes->node_count; n++) {
+        if (split_is_forward(b, n)) split->stage_of_node[n] = stage_of_piece[b->piece_of_node[n]];
+    }
+    for (uint32_t n = 0; n < b->homes->node_count; n++) {
+        if (!split_is_forward(b, n)) {
+            split->stage_of_node[n] = split->stage_of_node[b->homes->home[n]];
+        }
+    }
+    split->stage_count = b->piece_count;
+}
+
+// Two stages on a cycle, by a node of each.
+static pen_status split_error_cycle(const split_builder *b, uint32_t sorted) {
+    uint32_t first = PEN_ID_NONE, second = PEN_ID_NONE;
+    for (uint32_t p = 0; p < b->piece_count; p++) {
+        bool is_sorted = false;
+        for (uint32_t i = 0; i < sorted && !is_sorted; i++) {
+            is_sorted = b->order[i] == p;
+        }
+        if (is_sorted) continue;
+        if (first == PEN_ID_NONE) {
+            first = p;
+        } else if (second == PEN_ID_NONE) {
+            second = p;
+        }
+    }
+    return pen_error(PEN_INVALID_INPUT,
+                     "the stages of '%s' and '%s' wait for each other: no order of stages is "
+                     "possible",
+                     split_node(b, b->first_node[first])->name,
+                     split_node(b, b->first_node[second])->name);
+}
+
+pen_status pen_stage_split_order(const pen_node_homes *homes, pen_stage_split *split) {
+    split_builder b = {.homes = homes};
+    uint32_t sorted;
+    PEN_TRY(pen_arena_create(&b.arena));
+    pen_status status = PEN_NEW(b.arena, homes->node_count, &b.piece_of_node);
+    if (status == PEN_OK) {
+        status = split_number(&b, split->stage_of_node, split->device_of_stage, split->stage_count);
+    }
+    if (status == PEN_OK) status = split_sort(&b, &sorted);
+    if (status == PEN_OK && sorted < b.piece_count) status = split_error_cycle(&b, sorted);
+    if (status == PEN_OK) split_write(&b, split);
+    pen_arena_destroy(b.arena);
+    return status;
+}
+
+pen_status pen_stage_split_build(const pen_node_homes *homes, pen_stage_forming *forming,
+                                 const uint32_t *device_of_node, pen_arena *arena,
+                                 pen_stage_split *out_split) {
+    const uint32_t given_count = forming->problem->given.node_count;
+    pen_stage_split split;
+    uint32_t *device;
+    PEN_TRY(PEN_NEW(arena, given_count, &device));
+    PEN_TRY(PEN_NEW(arena, given_count, &split.device_of_stage));
+    PEN_TRY(PEN_NEW(arena, homes->node_count, &split.stage_of_node));
+    for (uint32_t v = 0; v < given_count; v++) {
+        // behind the graph's nodes are further results, which go with their colour
+        const uint32_t node = v < homes->node_count ? v : forming->problem->given.nodes[v].color;
+        device[v] = device_of_node[node];
+    }
+    PEN_TRY(pen_stage_forming_run(forming, device));
+    split.stage_count = forming->stage_count;
+    for (uint32_t s = 0; s < split.stage_count; s++) {
+        split.device_of_stage[s] = forming->device_of_stage[s];
+    }
+    for (uint32_t n = 0; n < homes->node_count; n++) {
+        split.stage_of_node[n] = forming->stage_of_node[n];
+    }
+    PEN_TRY(pen_stage_split_order(homes, &split));
+    *out_split = split;
+    return PEN_OK;
+}

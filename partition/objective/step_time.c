@@ -1,0 +1,226 @@
+#include "partition/objective/step_time.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "graph/analysis/forward_owner.h"
+#include "partition/objective/stage_forming.h"
+
+struct pen_step_time {
+    const pen_problem *problem;
+    pen_stage_forming *forming;
+    pen_stage *stages;     // [node_count]
+    pen_stage_edge *edges; // [edges of the problem]
+    double *bytes_limit;   // [device_count]
+    uint32_t *edge_of;     // [node_count] of a stage: its edge from the stage at hand,
+    uint32_t *edge_from;   // [node_count] if this is 1 + the stage at hand
+    uint32_t *read_by;     // [node_count] of a stage: 1 + the last node that it was seen to read
+    uint32_t *read_aside;  // [node_count] likewise, aside
+    pen_stage_graph graph;
+    pen_step_prediction prediction;
+};
+
+pen_status pen_step_time_new(const pen_problem *problem, pen_arena *arena,
+                             pen_step_time **out_step) {
+    pen_step_time *step;
+    const pen_problem_given *given = &problem->given;
+    PEN_TRY(PEN_NEW(arena, 1, &step));
+    step->problem = problem;
+    PEN_TRY(pen_stage_forming_new(problem, arena, &step->forming));
+    PEN_TRY(PEN_NEW(arena, given->node_count, &step->stages));
+    PEN_TRY(PEN_NEW(arena, problem->successors.first[given->node_count], &step->edges));
+    PEN_TRY(PEN_NEW(arena, given->device_count, &step->bytes_limit));
+    PEN_TRY(PEN_NEW(arena, given->node_count, &step->edge_of));
+    PEN_TRY(PEN_NEW(arena, given->node_count, &step->edge_from));
+    PEN_TRY(PEN_NEW(arena, given->node_count, &step->read_by));
+    PEN_TRY(PEN_NEW(arena, given->node_count, &step->read_aside));
+    PEN_TRY(PEN_NEW(arena, given->node_count, &step->prediction.in_flight));
+    PEN_TRY(PEN_NEW(arena, given->device_count, &step->prediction.bytes_peak));
+    for (uint32_t d = 0; d < given->device_count; d++)
+        step->bytes_limit[d] = pen_problem_bytes_limit(problem, d);
+    step->graph = (pen_stage_graph){
+        .device_count = given->device_count,
+        .microbatch_count = given->microbatch_count > 0 ? given->microbatch_count : 1,
+        .stages = step->stages,
+        .edges = step->edges,
+        .bytes_limit = step->bytes_limit,
+    };
+    *out_step = step;
+    return PEN_OK;
+}
+
+static double *step_time_seconds_of(pen_stage *stage, pen_role role) {
+    switch (role) {
+    case PEN_ROLE_FORWARD:
+        return &stage->forward_seconds;
+    case PEN_ROLE_BACKWARD_INPUT:
+        return &stage->backward_input_seconds;
+    case PEN_ROLE_BACKWARD_WEIGHT:
+        return &stage->backward_weight_seconds;
+    case PEN_ROLE_UPDATE:
+        return &stage->update_seconds;
+    case PEN_ROLE_TRANSFER:
+        break;
+    }
+    PEN_NEVER("problems have no transfer nodes");
+}
+
+static void step_time_sum_stages(pen_step_time *step) {
+    const pen_problem_given *given = &step->problem->given;
+    const pen_stage_forming *forming = step->forming;
+    memset(step->stages, 0, forming->stage_count * sizeof *step->stages);
+    for (uint32_t s = 0; s < forming->stage_count; s++) {
+        pen_stage *stage = &step->stages[s];
+        stage->device = forming->device_of_stage[s];
+        const pen_problem_device *device = &given->devices[stage->device];
+        const double *compute = given->compute + (uint64_t)device->kind * given->node_count;
+        for (uint32_t i = forming->stage_first[s]; i < forming->stage_first[s + 1]; i++) {
+            const pen_problem_node *node = &given->nodes[forming->nodes[i]];
+            *step_time_seconds_of(stage, node->role) +=
+                compute[forming->nodes[i]] * device->slowness;
+            if (pen_role_is_backward(node->role)) stage->has_backward = true;
+            if (node->role == PEN_ROLE_UPDATE) stage->has_update = true;
+            stage->fixed_bytes += node->bytes;
+            stage->activation_bytes += node->bytes_in_flight;
+            stage->workspace_bytes = fmax(stage->workspace_bytes, node->workspace_bytes);
+        }
+    }
+}
+
+// Seconds to move the result of node `u` from one device to another.
+static double step_time_move(const pen_problem_given *given, uint32_t u, uint32_t from,
+                             uint32_t to) {
+    const double transfer = given->nodes[u].transfer;
+    double seconds = transfer * (given->devices[from].send + given->devices[to].receive);
+    if (given->link == NULL || transfer == 0.0) return seconds;
+    const uint64_t at = (uint64_t)from * given->device_count + to;
+    seconds += transfer * given->link[at];
+    if (given->link_latency != NULL) seconds += given->link_latency[at];
+    return seconds;
+}
+
+// The edge from stage `source`, the one at hand, to the higher stage `target`.
+static pen_stage_edge *step_time_edge(pen_step_time *step, uint32_t source, uint32_t target) {
+    if (step->edge_from[target] != source + 1) {
+        step->edge_from[target] = source + 1;
+        step->edge_of[target] = step->graph.edge_count++;
+        step->edges[step->edge_of[target]] = (pen_stage_edge){.source = source, .target = target};
+    }
+    return &step->edges[step->edge_of[target]];
+}
+
+typedef enum step_time_way {
+    STEP_TIME_FORWARD,
+    STEP_TIME_BACKWARD,
+    STEP_TIME_ASIDE, // has no place in a schedule
+} step_time_way;
+
+// How what node u of stage s makes reaches node v of stage t, another.
+static step_time_way step_time_choose_way(const pen_problem_given *given, uint32_t u, uint32_t v,
+                                          bool is_up) {
+    const pen_role source = given->nodes[u].role, target = given->nodes[v].role;
+    if (source == PEN_ROLE_UPDATE || target == PEN_ROLE_UPDATE) return STEP_TIME_ASIDE;
+    if (is_up) return source == PEN_ROLE_FORWARD ? STEP_TIME_FORWARD : STEP_TIME_ASIDE;
+    return target == PEN_ROLE_FORWARD ? STEP_TIME_ASIDE : STEP_TIME_BACKWARD;
+}
+
+// What stage s makes: forward edges, and what goes aside.
+static void step_time_send(pen_step_time *step, uint32_t s) {
+    const pen_problem *problem = step->problem;
+    const pen_problem_given *given = &problem->given;
+    const pen_stage_forming *forming = step->forming;
+    const uint32_t home = forming->device_of_stage[s];
+    for (uint32_t i = forming->stage_first[s]; i < forming->stage_first[s + 1]; i++) {
+        const uint32_t u = forming->nodes[i];
+        for (uint32_t e = problem->successors.first[u]; e < problem->successors.first[u + 1]; e++) {
+            const uint32_t v = problem->successors.ids[e];
+            const uint32_t t = forming->stage_of_node[v];
+            if (t == s) continue;
+            const step_time_way way = step_time_choose_way(given, u, v, t > s);
+            if (way == STEP_TIME_BACKWARD) continue;
+            uint32_t *read = way == STEP_TIME_ASIDE ? &step->read_aside[t] : &step->read_by[t];
+            if (*read == u + 1) continue;
+            *read = u + 1;
+            const uint32_t there = forming->device_of_stage[t];
+            const double seconds = there == home ? 0.0 : step_time_move(given, u, home, there);
+            if (way == STEP_TIME_ASIDE) {
+                *step_time_seconds_of(&step->stages[t], given->nodes[v].role) += seconds;
+                continue;
+            }
+            pen_stage_edge *edge = step_time_edge(step, s, t);
+            edge->forward_bytes += given->nodes[u].transfer;
+            edge->forward_seconds += seconds;
+            if (there != home) step->stages[t].activation_bytes += given->nodes[u].transfer;
+        }
+    }
+}
+
+// What the backward nodes of stage s read of higher ones.
+static void step_time_receive(pen_step_time *step, uint32_t s, uint32_t *read) {
+    const pen_problem *problem = step->problem;
+    const pen_problem_given *given = &problem->given;
+    const pen_stage_forming *forming = step->forming;
+    const uint32_t home = forming->device_of_stage[s];
+    for (uint32_t i = forming->stage_first[s]; i < forming->stage_first[s + 1]; i++) {
+        const uint32_t v = forming->nodes[i];
+        if (pen_problem_is_forward(given, v)) continue;
+        for (uint32_t e = problem->predecessors.first[v]; e < problem->predecessors.first[v + 1];
+             e++) {
+            const uint32_t u = problem->predecessors.ids[e];
+            const uint32_t t = forming->stage_of_node[u];
+            if (t <= s || read[u] == s + 1) continue;
+            if (step_time_choose_way(given, u, v, false) != STEP_TIME_BACKWARD) continue;
+            read[u] = s + 1;
+            const uint32_t there = forming->device_of_stage[t];
+            pen_stage_edge *edge = step_time_edge(step, s, t);
+            edge->has_gradient = true;
+            step->stages[s].has_backward = true;
+            step->stages[t].has_backward = true;
+            edge->backward_bytes += given->nodes[u].transfer;
+            if (there == home) continue;
+            edge->backward_seconds += step_time_move(given, u, there, home);
+            step->stages[s].fixed_bytes += given->nodes[u].transfer;
+        }
+    }
+}
+
+pen_status pen_step_time_stages(pen_step_time *step, const uint32_t *device_of_node,
+                                const pen_stage_graph **out_graph,
+                                const uint32_t **out_stage_of_node) {
+    const uint32_t node_count = step->problem->given.node_count;
+    uint32_t *read; // of a node: 1 + the last stage seen to read it backward
+    PEN_TRY(pen_stage_forming_run(step->forming, device_of_node));
+    PEN_TRY(PEN_NEW(step->forming->scratch, node_count, &read));
+    step->graph.stage_count = step->forming->stage_count;
+    step->graph.edge_count = 0;
+    memset(step->edge_from, 0, node_count * sizeof *step->edge_from);
+    memset(step->read_by, 0, node_count * sizeof *step->read_by);
+    memset(step->read_aside, 0, node_count * sizeof *step->read_aside);
+    step_time_sum_stages(step);
+    for (uint32_t s = 0; s < step->graph.stage_count; s++) {
+        step_time_send(step, s);
+        step_time_receive(step, s, read);
+    }
+    *out_graph = &step->graph;
+    if (out_stage_of_node != NULL) *out_stage_of_node = step->forming->stage_of_node;
+    return PEN_OK;
+}
+
+pen_status pen_step_time_evaluate(pen_step_time *step, const uint32_t *device_of_node,
+                                  const pen_step_prediction **out_prediction) {
+    const pen_problem_given *given = &step->problem->given;
+    const pen_stage_graph *graph;
+    PEN_ASSERT(given->step_time != NULL);
+    PEN_TRY(pen_step_time_stages(step, device_of_node, &graph, NULL));
+    PEN_TRY(given->step_time(given->step_time_context, graph, &step->prediction));
+    if (!(step->prediction.step_seconds >= 0.0 && step->prediction.step_seconds < INFINITY)) {
+        return pen_error(PEN_INTERNAL, "the schedule predicts a step of %g seconds",
+                         step->prediction.step_seconds);
+    }
+    *out_prediction = &step->prediction;
+    return PEN_OK;
+}
+
+uint32_t pen_step_time_stage_count(const pen_step_time *step) {
+    return step->graph.stage_count;
+}

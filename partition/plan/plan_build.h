@@ -1,0 +1,39 @@
+// Makes plans: places a graph, or takes a placement from a plan that someone wrote or edited, and
+// works out what comes of it.
+//
+// Placing goes in rounds, since what a placement takes depends on itself: how many microbatches are
+// in flight on a device follows from its place in the pipeline, and buffers of transfers and
+// workspace are no sums over nodes. A round places with what the last one found out; the first
+// whose memory is consistent is the plan.
+//
+// Lifetime: plans live in the arena; they borrow the texts of the request and of the graph.
+#ifndef PEN_PARTITION_PLAN_PLAN_BUILD_H
+#define PEN_PARTITION_PLAN_PLAN_BUILD_H
+
+#include "partition/plan/plan_solution.h"
+
+//   NOT_FOUND      no such strategy; a constraint that matches nothing
+//   INVALID_INPUT  constraints that contradict each other
+//   DOES_NOT_FIT   says how much memory is missing where, by kind, and the nodes in the way
+//   UNSUPPORTED    the strategy cannot do this problem
+//   OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_plan_build(const pen_plan_request *request, pen_arena *arena,
+                                        pen_plan **out_plan);
+
+// The plan with the stages of `given`, all figures worked out anew, value and bound too. The
+// request's placement says which constraints must hold, and the objective.
+//   INVALID_INPUT  as pen_plan_check_model; a pin, colocation or other wish that is not kept
+//   DOES_NOT_FIT   as above
+PEN_NODISCARD pen_status pen_plan_rebuild(const pen_plan_request *request, const pen_plan *given,
+                                          pen_arena *arena, pen_plan **out_plan);
+
+// Whether a plan is one of this model and cluster: hashes, devices, every listed node once.
+//   INVALID_INPUT  says what differs
+PEN_NODISCARD pen_status pen_plan_check_model(const pen_planner *planner, const pen_plan *plan,
+                                              pen_arena *arena);
+
+// The solution that a plan's stages are. As pen_plan_rebuild, but memory is not judged.
+PEN_NODISCARD pen_status pen_plan_solve_given(const pen_planner *planner, const pen_plan *plan,
+                                              pen_arena *arena, pen_plan_solution *out_solution);
+
+#endif // PEN_PARTITION_PLAN_PLAN_BUILD_H

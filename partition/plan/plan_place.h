@@ -1,0 +1,28 @@
+// The rounds of placing that end in a solution whose memory is consistent.
+#ifndef PEN_PARTITION_PLAN_PLAN_PLACE_H
+#define PEN_PARTITION_PLAN_PLAN_PLACE_H
+
+#include "partition/plan/plan_solution.h"
+
+typedef struct pen_plan_placed {
+    pen_plan_solution solution;
+    const char *strategy;
+    double value;       // of the objective
+    double lower_bound; // 0: not known
+    bool is_cut;        // the clock cut a search: another run may find another plan
+} pen_plan_placed;
+
+// As pen_plan_build. The solution fits.
+PEN_NODISCARD pen_status pen_plan_place(const pen_planner *planner, pen_arena *arena,
+                                        pen_plan_placed *out_placed);
+
+// "parameters 3.2 GiB, gradients ..., workspace ...": kinds that are not 0. OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_plan_memory_format(const pen_plan_memory *memory, pen_arena *arena,
+                                                const char **out_text);
+
+// DOES_NOT_FIT for a solution that does not: device, bytes by kind, what is missing, and the nodes
+// that take most of it there.
+PEN_NODISCARD pen_status pen_plan_error_memory(const pen_planner *planner,
+                                               const pen_plan_solution *solution, pen_arena *arena);
+
+#endif // PEN_PARTITION_PLAN_PLAN_PLACE_H

@@ -1,0 +1,135 @@
+// A plan file as it is read, before it is a plan. For plan_table.c, plan_edge_table.c and
+// plan_file.c.
+#ifndef PEN_PARTITION_PLAN_PLAN_TABLE_H
+#define PEN_PARTITION_PLAN_PLAN_TABLE_H
+
+#include "base/option/option.h"
+#include "partition/plan/plan_file.h"
+#include "partition/problem/problem.h"
+
+typedef struct file_model {
+    const char *file;
+    const char *hash;
+} file_model;
+
+typedef struct file_cluster {
+    const char *hash;
+} file_cluster;
+
+typedef struct file_predicted {
+    const char *value;
+    const char *lower_bound;
+    double step;
+    double bubble;
+    uint64_t process;
+    int64_t measured;
+    int64_t stated;
+    int64_t assumed;
+} file_predicted;
+
+typedef struct file_device {
+    const char *name;
+    int64_t nodes;
+    double load;
+    uint64_t limit;
+    bool has_limit;
+    pen_plan_memory memory;
+    const char *tasks;
+} file_device;
+
+typedef struct file_stage {
+    pen_option_list devices; // const char *
+    bool has_backward;
+    bool has_update;
+    bool recompute;
+    int64_t nodes;
+    int64_t in_flight;
+    uint64_t parameters;
+    double forward;
+    double backward_input;
+    double backward_weight;
+    double update;
+    uint64_t fixed;
+    uint64_t workspace;
+    uint64_t activations;
+    uint64_t halved;
+} file_stage;
+
+typedef struct file_edge {
+    int64_t from;
+    int64_t to;
+    uint64_t forward_bytes;
+    double forward;
+    bool has_gradient;
+    uint64_t backward_bytes;
+    double backward;
+} file_edge;
+
+typedef struct file_step_edge {
+    int64_t from;
+    int64_t to;
+    int64_t phase;
+    uint64_t bytes;
+    double seconds;
+} file_step_edge;
+
+typedef enum file_when {
+    FILE_WHEN_FORWARD,
+    FILE_WHEN_BACKWARD,
+    FILE_WHEN_EACH_STEP,
+} file_when;
+
+typedef struct file_transfer {
+    const char *value;
+    int64_t from;
+    int64_t to;
+    file_when when;
+    uint64_t bytes;
+    double seconds;
+} file_transfer;
+
+typedef struct file_node {
+    const char *name;
+    int64_t stage;
+    double seconds;
+    pen_figure_source source;
+    uint64_t bytes;
+    const char *reason;
+} file_node;
+
+typedef struct plan_file {
+    int64_t version;
+    const char *job;
+    file_model model;
+    file_cluster cluster;
+    const char *costs;
+    const char *strategy;
+    pen_objective objective;
+    int64_t seed;
+    const char *schedule;
+    int64_t update_phases;
+    int64_t microbatches;
+    int64_t microbatch_size;
+    file_predicted predicted;
+    pen_option_list devices;    // file_device
+    pen_option_list stages;     // file_stage
+    pen_option_list edges;      // file_edge
+    pen_option_list step_edges; // file_step_edge
+    pen_option_list transfers;  // file_transfer
+    pen_option_list nodes;      // file_node
+} plan_file;
+
+// "forward", "backward", "each step", NULL: as file_when.
+extern const char *const pen_plan_transfer_names[];
+
+// The keys of file_edge, file_step_edge and file_transfer (plan_edge_table.c).
+extern const pen_option_field pen_plan_edge_item;
+extern const pen_option_field pen_plan_step_edge_item;
+extern const pen_option_field pen_plan_transfer_item;
+
+#define FILE_PHASE_LIMIT 64
+#define FILE_COUNT_LIMIT 4294967294.0
+#define FILE_FIGURE_LIMIT 1e12 // seconds
+#define FILE_BYTES_LIMIT 9e15  // whole numbers of bytes are exact
+
+#endif // PEN_PARTITION_PLAN_PLAN_TABLE_H

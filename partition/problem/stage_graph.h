@@ -1,0 +1,123 @@
+// Stages with their costs: what a schedule is made from, and what its prediction says.
+//
+// A stage is a set of nodes on one device that runs as a unit: forward for a microbatch, backward
+// for a microbatch (its input half first, then its weight half), update once a step. Stages form an
+// acyclic graph of any shape; a device may hold several. Plain data: partition/ fills it from a
+// placement, scheduler/schedule/ simulates it, and neither needs the other.
+//
+// What updates exchange goes over step edges, which lead from any stage to any other: a value that
+// the source's update of a phase makes (or, of phase 0, its backward tasks) is there for the
+// target's update of the next phase. Every stage with updates has all phases.
+//
+// Lifetime: borrowed for a call, or in the arena of whoever built it.
+// Threads:  immutable.
+#ifndef PEN_PARTITION_PROBLEM_STAGE_GRAPH_H
+#define PEN_PARTITION_PROBLEM_STAGE_GRAPH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/status.h"
+
+typedef struct pen_stage {
+    uint32_t device;
+    bool has_backward;              // computes gradients, for each microbatch
+    bool has_update;                // has updates, one of each phase
+    bool is_recomputed;             // backward begins with forward, once more
+    double forward_seconds;         // of one microbatch
+    double backward_input_seconds;  // of one microbatch, without recomputing
+    double backward_weight_seconds; // of one microbatch
+    double update_seconds;          // once a step, in phase 0
+    double fixed_bytes;             // parameters, gradients, optimizer state, receive buffers
+    double workspace_bytes;         // while it runs; a device needs the largest of its stages'
+    double activation_bytes;        // kept for each microbatch from its forward to its backward
+    double halved_bytes; // besides, from its input half to its weight half where they run apart
+} pen_stage;
+
+// Activations from `source` to `target`, and their gradients back.
+typedef struct pen_stage_edge {
+    uint32_t source;
+    uint32_t target;
+    double forward_bytes;    // of one microbatch
+    bool has_gradient;       // back from `target`; both stages have a backward pass
+    double backward_bytes;   // of one microbatch
+    double forward_seconds;  // to move them, latency included; 0 on one device
+    double backward_seconds; //
+} pen_stage_edge;
+
+// Values that go from the update of one stage to that of another, once a step.
+typedef struct pen_stage_step_edge {
+    uint32_t source; // any stage with updates
+    uint32_t target; // any other
+    uint32_t phase;  // that they leave with, below update_phase_count - 1
+    double bytes;
+    double seconds; // to move them, latency included; 0 on one device
+} pen_stage_step_edge;
+
+typedef struct pen_stage_graph {
+    uint32_t stage_count; // in topological order: edges go from lower to higher
+    uint32_t edge_count;
+    uint32_t device_count;
+    uint32_t microbatch_count; // of a step, at least 1
+    const pen_stage *stages;
+    const pen_stage_edge *edges;
+    const double *bytes_limit;   // [device_count], INFINITY: not limited
+    uint32_t update_phase_count; // 0 stands for 1
+    uint32_t step_edge_count;
+    const pen_stage_step_edge *step_edges; // [step_edge_count], in the order in which each source
+                                           // sends what leaves with one phase
+} pen_stage_graph;
+
+static inline uint32_t pen_stage_graph_phases(const pen_stage_graph *graph) {
+    return graph->update_phase_count > 0 ? graph->update_phase_count : 1;
+}
+
+// What the tasks of a stage take for a microbatch, recomputing included.
+static inline double pen_stage_backward_input_seconds(const pen_stage *stage) {
+    return stage->backward_input_seconds + (stage->is_recomputed ? stage->forward_seconds : 0);
+}
+
+static inline double pen_stage_microbatch_seconds(const pen_stage *stage) {
+    return stage->forward_seconds + pen_stage_backward_input_seconds(stage) +
+           stage->backward_weight_seconds;
+}
+
+// Adds to load [device_count] what a microbatch takes of each device, forward and backward: its
+// stages' seconds, and those of the edges at which they lie.
+static inline void pen_stage_graph_add_loads(const pen_stage_graph *graph, double *load) {
+    for (uint32_t s = 0; s < graph->stage_count; s++) {
+        const pen_stage *stage = &graph->stages[s];
+        load[stage->device] += pen_stage_microbatch_seconds(stage);
+    }
+    for (uint32_t e = 0; e < graph->edge_count; e++) {
+        const pen_stage_edge *edge = &graph->edges[e];
+        const double seconds = edge->forward_seconds + edge->backward_seconds;
+        load[graph->stages[edge->source].device] += seconds;
+        load[graph->stages[edge->target].device] += seconds;
+    }
+}
+
+// Which stages run their forward pass once more before their backward pass, to keep less.
+typedef enum pen_recompute {
+    PEN_RECOMPUTE_NONE,
+    PEN_RECOMPUTE_STAGE, // all that have a backward pass
+    PEN_RECOMPUTE_AUTO,  // those that take the least time to make it fit
+} pen_recompute;
+
+// What a schedule of a stage graph comes to.
+typedef struct pen_step_prediction {
+    double step_seconds;
+    double bubble;       // share of the time of the devices that have stages, in which they idle
+    uint32_t *in_flight; // [stage_count] microbatches held at once, at most; caller's storage
+    double *bytes_peak;  // [device_count]; caller's storage
+    uint32_t *halved;    // [stage_count] those between their halves; caller's storage, or NULL
+} pen_step_prediction;
+
+// Pure: equal arguments, equal results; any number of threads. Handed to partition/ by compile.
+//   DOES_NOT_FIT   no order of tasks keeps the devices within their memory
+//   OUT_OF_MEMORY
+typedef pen_status (*pen_step_time_fn)(const void *context, const pen_stage_graph *graph,
+                                       pen_step_prediction *out_prediction);
+
+#endif // PEN_PARTITION_PROBLEM_STAGE_GRAPH_H

@@ -1,0 +1,115 @@
+// Where a training stands, in a folder, so that it goes on from there as if it had never stopped,
+// on whatever devices, in whatever number.
+//
+//   DIR/commit/  which checkpoints there are, and who coordinates (store/commit_log.h)
+//   DIR/shards/  parameters, running statistics, optimizer states, by name (store/shard.h)
+//
+// A checkpoint exists when its manifest is in the log; what that names is there whole. Random
+// numbers (order of the data, dropout) depend on seed, step and microbatch alone, so that no state
+// of them is kept.
+//
+// Lifetime: a store lives in the arena it was opened with, and holds nothing else.
+// Threads:  one.
+#ifndef PEN_SCHEDULER_CHECKPOINT_CHECKPOINT_H
+#define PEN_SCHEDULER_CHECKPOINT_CHECKPOINT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/status.h"
+#include "scheduler/checkpoint/tensor_store.h"
+#include "scheduler/data/batches.h"
+#include "scheduler/job/job.h"
+#include "scheduler/store/shard.h"
+
+typedef struct pen_checkpoint {
+    uint64_t step;             // that were done; at least 1
+    pen_batches_position next; // the batch to come
+    uint64_t rate_steps;       // over which the learning rate runs its course
+    double loss;               // of the last step
+    uint64_t losses_hash;      // of the losses of all steps so far; 0: not known
+    uint64_t generation;       // in which it was written; ignored when one is published
+} pen_checkpoint;
+
+// What a checkpoint is of. Borrowed: as long as the store.
+typedef struct pen_checkpoint_subject {
+    const pen_job *job;
+    uint64_t example_count; // of the training data
+} pen_checkpoint_subject;
+
+typedef struct pen_checkpoint_store pen_checkpoint_store;
+
+// Opens the folder; nothing is made in it, and it need not be there. Without a subject, checkpoints
+// can be looked at, but none is written. `disk` NULL: that of this machine.
+//   IO, CORRUPT, OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_checkpoint_store_open(pen_disk *disk, const char *folder,
+                                                   const pen_checkpoint_subject *subject,
+                                                   pen_arena *arena,
+                                                   pen_checkpoint_store **out_store);
+
+// Takes the training over as a new generation, which it returns when that is durable; the folder is
+// made. `incarnation` of this process is not 0. `begins`: the training starts at its first step,
+// and checkpoints that are there are of another; they stay until there are new ones.
+//   CANCELLED  another was quicker. IO, OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_checkpoint_store_fence(pen_checkpoint_store *store,
+                                                    uint64_t incarnation, bool begins,
+                                                    uint64_t *out_generation);
+
+// The generation in force, 0: none yet. The name of the training: "penstock-" and 16 hexadecimal
+// digits, drawn at the first fence; "" before. Where shards go: DIR/shards.
+uint64_t pen_checkpoint_store_generation(const pen_checkpoint_store *store);
+const char *pen_checkpoint_store_job(const pen_checkpoint_store *store);
+const char *pen_checkpoint_store_shard_folder(const pen_checkpoint_store *store);
+
+// How many checkpoints there are, and the record of one, newest first; valid until the store is
+// changed. Index below count.
+uint32_t pen_checkpoint_store_count(const pen_checkpoint_store *store);
+const pen_commit_record *pen_checkpoint_store_record(const pen_checkpoint_store *store,
+                                                     uint32_t index);
+
+// What checkpoint `index`, from the newest 0 on, says.
+//   NOT_FOUND      there is none; says what there is instead
+//   INVALID_INPUT  it is of another model, other data, or a training with other batches: says which
+//   IO, OUT_OF_MEMORY, and as reading the model
+PEN_NODISCARD pen_status pen_checkpoint_store_newest(pen_checkpoint_store *store, uint32_t index,
+                                                     pen_checkpoint *out_checkpoint);
+
+// Sets all tensors, from whatever shards have them.
+//   CORRUPT        a shard is damaged (which, and at which byte), or not there. Some tensors may
+//                  have been set
+//   INVALID_INPUT  lists the tensors that are missing, too many, or of another type; none was set
+//   IO, OUT_OF_MEMORY, and as the store's write
+PEN_NODISCARD pen_status pen_checkpoint_store_load(pen_checkpoint_store *store, uint32_t index,
+                                                   const pen_tensor_store *tensors);
+// The newest that is whole: one that is damaged is passed over with a warning. As newest and load.
+PEN_NODISCARD pen_status pen_checkpoint_store_load_newest(pen_checkpoint_store *store,
+                                                          const pen_tensor_store *tensors,
+                                                          pen_checkpoint *out_checkpoint);
+
+// Makes a checkpoint of shards that are durable. The generation is that of the fence.
+//   CANCELLED      superseded by a higher generation
+//   IO             it may be there or not. OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_checkpoint_store_publish(pen_checkpoint_store *store,
+                                                      const pen_checkpoint *checkpoint,
+                                                      const pen_shard_summary *shards,
+                                                      uint32_t shard_count);
+
+// Removes all but the newest `keep` (at least 2) checkpoints, when the newest was read back and is
+// whole, and shards that are part of none. As pen_commit_log_prune.
+PEN_NODISCARD pen_status pen_checkpoint_store_prune(pen_checkpoint_store *store, uint32_t keep);
+
+// Compares all that the checkpoint names with its checksums, and that its tensors are whole.
+//   CORRUPT  each damage, with file and byte. IO, OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_checkpoint_store_verify(pen_checkpoint_store *store, uint32_t index);
+// The least that can be seen without reading: all its shards are there, as long as they were.
+bool pen_checkpoint_store_is_complete(pen_checkpoint_store *store, uint32_t index);
+// Manifests and fences that are there and cannot be read.
+uint32_t pen_checkpoint_store_damaged_count(const pen_checkpoint_store *store);
+
+// Writes the checkpoint's tensors into one safetensors file, under their names: the model's, and
+// with `all` the optimizer's states ("PARAMETER/velocity", …). As load, and pen_safetensors_save.
+PEN_NODISCARD pen_status pen_checkpoint_store_export(pen_checkpoint_store *store, uint32_t index,
+                                                     bool all, const char *path);
+
+#endif // PEN_SCHEDULER_CHECKPOINT_CHECKPOINT_H

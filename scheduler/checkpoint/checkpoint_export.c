@@ -1,0 +1,193 @@
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/integer.h"
+#include "base/name_map.h"
+#include "scheduler/checkpoint/checkpoint_parts.h"
+#include "scheduler/checkpoint/checkpoint_state.h"
+#include "scheduler/store/safetensors.h"
+
+// A tensor that is written, and its parts, which follow each other.
+typedef struct export_tensor {
+    const pen_checkpoint_part *parts; // [part_count]
+    uint32_t part_count;
+} export_tensor;
+
+typedef struct export_state {
+    const pen_checkpoint_store *store;
+    const pen_commit_manifest *manifest;
+    export_tensor *tensors; // [count], in the order of the shards
+    uint32_t count;
+    pen_shard_reader reader;
+    uint32_t reader_shard;
+    bool has_reader;
+} export_state;
+
+static pen_status export_open(export_state *state, uint32_t shard) {
+    if (state->has_reader && state->reader_shard == shard) return PEN_OK;
+    if (state->has_reader) pen_shard_reader_deinit(&state->reader);
+    state->has_reader = true;
+    state->reader_shard = shard;
+    return pen_shard_reader_init(&state->reader, state->store->disk, state->store->shard_folder,
+                                 &state->manifest->shards[shard]);
+}
+
+static pen_status export_read(void *context, uint32_t index, uint64_t first, void *out_data,
+                              uint64_t bytes) {
+    export_state *state = context;
+    const export_tensor *tensor = &state->tensors[index];
+    char *out = out_data;
+    for (uint32_t p = 0; p < tensor->part_count && bytes > 0; p++) {
+        const pen_checkpoint_part *part = &tensor->parts[p];
+        if (first >= part->first + part->bytes) continue;
+        const uint64_t within = first - part->first;
+        const uint64_t count = pen_min_u64(bytes, part->bytes - within);
+        PEN_TRY(export_open(state, part->shard));
+        PEN_TRY(pen_shard_reader_read(&state->reader, part->offset + within, out, count));
+        out += count;
+        first += count;
+        bytes -= count;
+    }
+    return PEN_OK;
+}
+
+// Whether a tensor is the state of an optimizer: "PARAMETER/velocity" beside PARAMETER, of its
+// type, as graph/passes/gradient/build_updates.c makes them.
+static bool export_is_state(const pen_checkpoint_parts *parts, const pen_name_map *names,
+                            const pen_checkpoint_part *part, char *scratch) {
+    static const char *const suffixes[] = {"velocity", "first_moment", "second_moment"};
+    const char *slash = strrchr(part->name, '/');
+    if (slash == NULL) return false;
+    bool is_suffix = false;
+    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
+        is_suffix = is_suffix || strcmp(slash + 1, suffixes[i]) == 0;
+    }
+    if (!is_suffix) return false;
+    const size_t length = (size_t)(slash - part->name);
+    memcpy(scratch, part->name, length);
+    scratch[length] = 0;
+    const uint32_t parameter = pen_name_map_find(names, scratch);
+    return parameter != PEN_NAME_MAP_NONE &&
+           pen_tensor_type_equal(&parts->parts[parameter].type, &part->type);
+}
+
+static int export_compare(const void *left, const void *right) {
+    const pen_checkpoint_part *a = ((const export_tensor *)left)->parts;
+    const pen_checkpoint_part *b = ((const export_tensor *)right)->parts;
+    if (a->shard != b->shard) return a->shard < b->shard ? -1 : 1;
+    if (a->offset != b->offset) return a->offset < b->offset ? -1 : 1;
+    return strcmp(a->name, b->name);
+}
+
+static pen_status export_choose(export_state *state, const pen_checkpoint_parts *parts, bool all,
+                                pen_arena *scratch) {
+    pen_name_map names;
+    char *text;
+    pen_name_map_init(&names, scratch);
+    PEN_TRY(PEN_NEW(scratch, PEN_NAME_BYTES_LIMIT + 1, &text));
+    PEN_TRY(PEN_NEW(scratch, parts->count, &state->tensors));
+    for (uint32_t p = 0; p < parts->count; p++) {
+        if (parts->parts[p].first != 0) continue;
+        PEN_TRY(pen_name_map_add(&names, parts->parts[p].name, p));
+    }
+    for (uint32_t p = 0; p < parts->count;) {
+        const pen_checkpoint_part *part = &parts->parts[p];
+        uint32_t end = p + 1;
+        while (end < parts->count && parts->parts[end].first != 0) {
+            end++;
+        }
+        if (all || !export_is_state(parts, &names, part, text)) {
+            state->tensors[state->count++] = (export_tensor){.parts = part, .part_count = end - p};
+        }
+        p = end;
+    }
+    if (state->count > 0) {
+        qsort(state->tensors, state->count, sizeof *state->tensors, export_compare);
+    }
+    return PEN_OK;
+}
+
+static pen_status export_write(export_state *state, const char *path, pen_arena *scratch) {
+    const char **names;
+    const pen_tensor_type **types;
+    PEN_TRY(PEN_NEW(scratch, state->count, &names));
+    PEN_TRY(PEN_NEW(scratch, state->count, &types));
+    for (uint32_t i = 0; i < state->count; i++) {
+        names[i] = state->tensors[i].parts->name;
+        types[i] = &state->tensors[i].parts->type;
+    }
+    const pen_safetensors_source source = {.count = state->count,
+                                           .names = names,
+                                           .types = types,
+                                           .read = export_read,
+                                           .context = state};
+    const pen_status status = pen_safetensors_save(path, &source);
+    if (state->has_reader) pen_shard_reader_deinit(&state->reader);
+    return status;
+}
+
+static pen_status export_all(pen_checkpoint_store *store, const pen_commit_manifest *manifest,
+                             bool all, const char *path) {
+    const pen_shard_place place = {.disk = store->disk, .folder = store->shard_folder};
+    pen_checkpoint_parts parts;
+    export_state *state;
+    PEN_TRY(PEN_NEW(store->scratch, 1, &state));
+    state->store = store;
+    state->manifest = manifest;
+    PEN_TRY(pen_checkpoint_parts_read(&place, manifest, store->scratch, &parts));
+    PEN_TRY(export_choose(state, &parts, all, store->scratch));
+    return export_write(state, path, store->scratch);
+}
+
+pen_status pen_checkpoint_store_export(pen_checkpoint_store *store, uint32_t index, bool all,
+                                       const char *path) {
+    const pen_commit_record *record = pen_checkpoint_store_record(store, index);
+    PEN_ASSERT(record != NULL);
+    const pen_status status = export_all(store, &record->manifest, all, path);
+    pen_arena_reset(store->scratch);
+    return pen_status_add_context(status, "while exporting the checkpoint of step %" PRIu64,
+                                  record->manifest.step);
+}
+
+// ---- looking
+
+pen_status pen_checkpoint_store_verify(pen_checkpoint_store *store, uint32_t index) {
+    const pen_commit_record *record = pen_checkpoint_store_record(store, index);
+    PEN_ASSERT(record != NULL);
+    const pen_commit_manifest *manifest = &record->manifest;
+    const pen_shard_place place = {.disk = store->disk, .folder = store->shard_folder};
+    pen_status all = PEN_OK;
+    for (uint32_t s = 0; s < manifest->shard_count; s++) {
+        pen_status status = pen_shard_verify(place.disk, place.folder, &manifest->shards[s]);
+        if (pen_status_get_code(status) == PEN_NOT_FOUND) {
+            pen_status_ignore(status, "said in other words");
+            status = pen_error(PEN_CORRUPT, "'%s/%s' is not there", place.folder,
+                               manifest->shards[s].file);
+        }
+        all = pen_status_join(all, status);
+    }
+    pen_checkpoint_parts parts;
+    if (all == PEN_OK) all = pen_checkpoint_parts_read(&place, manifest, store->scratch, &parts);
+    pen_arena_reset(store->scratch);
+    return all;
+}
+
+bool pen_checkpoint_store_is_complete(pen_checkpoint_store *store, uint32_t index) {
+    const pen_commit_record *record = pen_checkpoint_store_record(store, index);
+    PEN_ASSERT(record != NULL);
+    for (uint32_t s = 0; s < record->manifest.shard_count; s++) {
+        pen_shard_reader reader;
+        const pen_status status = pen_shard_reader_init(&reader, store->disk, store->shard_folder,
+                                                        &record->manifest.shards[s]);
+        const bool is_there = status == PEN_OK;
+        pen_status_ignore(status, "that it is not whole is all that is asked");
+        pen_shard_reader_deinit(&reader);
+        if (!is_there) return false;
+    }
+    return true;
+}
+
+uint32_t pen_checkpoint_store_damaged_count(const pen_checkpoint_store *store) {
+    return store->log == NULL ? 0 : pen_commit_log_damaged_count(store->log);
+}

@@ -1,0 +1,23 @@
+// The inside of a checkpoint store, for the files that make it up.
+#ifndef PEN_SCHEDULER_CHECKPOINT_CHECKPOINT_STATE_H
+#define PEN_SCHEDULER_CHECKPOINT_CHECKPOINT_STATE_H
+
+#include "scheduler/checkpoint/checkpoint.h"
+
+#define PEN_CHECKPOINT_HASH_BYTES 17
+
+struct pen_checkpoint_store {
+    pen_disk *disk;
+    pen_arena *arena;
+    pen_arena *scratch;                    // of one call
+    const pen_checkpoint_subject *subject; // NULL: only to be looked at
+    const char *folder;
+    const char *commit_folder;
+    const char *shard_folder;
+    pen_commit_log *log; // NULL: the folder has none
+    uint64_t generation; // that was fenced here; 0: none
+    uint64_t incarnation;
+    char model_hash[PEN_CHECKPOINT_HASH_BYTES]; // "": not computed yet
+};
+
+#endif // PEN_SCHEDULER_CHECKPOINT_CHECKPOINT_STATE_H

@@ -1,0 +1,195 @@
+#include "scheduler/checkpoint/model_export.h"
+
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/system/file.h"
+#include "device/reference/reference_evaluate.h"
+#include "graph/analysis/training_types.h"
+#include "graph/import/import.h"
+#include "graph/import/onnx/onnx_export.h"
+#include "graph/import/tensorflow/graphdef_export.h"
+#include "partition/plan/plan_places.h"
+#include "scheduler/checkpoint/parameter_file.h"
+#include "scheduler/store/safetensors.h"
+
+// Without a file, NULL, the model's own contents stay.
+static const void *export_find(void *context, const pen_graph *graph, pen_value_id value) {
+    const pen_safetensors *tensors = context;
+    if (tensors == NULL) return NULL;
+    const pen_safetensors_entry *entry =
+        pen_safetensors_find(tensors, pen_value_name(graph, value));
+    return entry == NULL ? NULL : entry->data;
+}
+
+static bool export_has_end(const char *path, const char *end) {
+    const char *dot = strrchr(pen_path_name(path), '.');
+    return dot != NULL && strcasecmp(dot, end) == 0;
+}
+
+static bool export_is_graphdef(const char *path) {
+    return export_has_end(path, ".pb");
+}
+
+// The device of a node, from a plan's places.
+static const char *export_device(void *context, const char *node_name) {
+    const pen_node_place *place = pen_node_places_find(context, node_name);
+    return place != NULL ? place->device : NULL;
+}
+
+static pen_status export_write_in(pen_safetensors *tensors, const pen_model *model,
+                                  const pen_plan *plan, const char *path, pen_arena *scratch) {
+    pen_node_places places = {0};
+    pen_onnx_export_options options = {.contents = export_find,
+                                       .contents_context = tensors,
+                                       .output_types = model->output_types,
+                                       .for_inference = true};
+    if (plan != NULL) {
+        PEN_TRY(pen_plan_places(plan, scratch, &places));
+        options.places = &places;
+    }
+    if (export_is_graphdef(path)) {
+        const pen_graphdef_export_options graphdef = {.contents = export_find,
+                                                      .contents_context = tensors,
+                                                      .device = plan != NULL ? export_device : NULL,
+                                                      .device_context = &places};
+        return pen_graphdef_export(model, &graphdef, path);
+    }
+    return pen_onnx_export(model->graph, &options, path);
+}
+
+static pen_status export_write(pen_safetensors *tensors, const pen_model *model,
+                               const pen_plan *plan, const char *path) {
+    pen_arena *scratch;
+    PEN_TRY(pen_arena_create(&scratch));
+    const pen_status status = export_write_in(tensors, model, plan, path, scratch);
+    pen_arena_destroy(scratch);
+    return status;
+}
+
+static pen_status export_open_and_write(pen_safetensors *tensors,
+                                        const pen_model_export_source *source, const char *path) {
+    pen_model *model;
+    PEN_TRY(pen_model_open(source->model_path, source->import, &model));
+    // TensorFlow runs no graph with devices that it has not
+    const bool has_devices = source->import != NULL && source->import->use_device_strings;
+    const pen_plan *plan = export_is_graphdef(path) && !has_devices ? NULL : source->plan;
+    const pen_status status = export_write(tensors, model, plan, path);
+    pen_model_destroy(model);
+    return status;
+}
+
+// `tensors_path` is for the time of the export.
+static pen_status export_through(const char *tensors_path, const pen_tensor_store *store,
+                                 const pen_model_export_source *source, const char *path) {
+    PEN_TRY(pen_parameter_file_save(tensors_path, store));
+    pen_safetensors *tensors;
+    pen_status status = pen_safetensors_open(tensors_path, &tensors);
+    if (status == PEN_OK) {
+        status = export_open_and_write(tensors, source, path);
+        pen_safetensors_close(tensors);
+    }
+    unlink(tensors_path);
+    return status;
+}
+
+pen_status pen_model_export(const pen_tensor_store *store, const pen_model_export_source *source,
+                            const char *path) {
+    pen_arena *scratch;
+    const char *tensors_path;
+    PEN_TRY(pen_arena_create(&scratch));
+    pen_status status = pen_arena_format(scratch, &tensors_path, "%s.tensors", path);
+    if (status == PEN_OK) status = export_through(tensors_path, store, source, path);
+    pen_arena_destroy(scratch);
+    return pen_status_add_context(status, "while exporting %s", path);
+}
+
+// The tensors of a model as a store lists them: names and types.
+static pen_status export_list(const pen_graph *graph, pen_arena *scratch,
+                              pen_tensor_store *out_store) {
+    pen_stored_tensor *tensors;
+    *out_store = (pen_tensor_store){0};
+    PEN_TRY(PEN_NEW(scratch, pen_graph_value_count(graph), &tensors));
+    for (uint32_t v = 0; v < pen_graph_value_count(graph); v++) {
+        const pen_value *value = pen_graph_value(graph, (pen_value_id){v});
+        if (value->kind != PEN_VALUE_PARAMETER && value->kind != PEN_VALUE_STATE) continue;
+        if (value->data == NULL) continue;
+        tensors[out_store->count++] =
+            (pen_stored_tensor){.name = value->name,
+                                .type = value->type,
+                                .bytes = pen_tensor_type_bytes(&value->type),
+                                .is_model = true};
+    }
+    out_store->tensors = tensors;
+    return PEN_OK;
+}
+
+static pen_status export_from_file(const pen_model *model, const char *parameters,
+                                   const pen_plan *plan, const char *path, uint32_t *out_count,
+                                   pen_arena *scratch) {
+    pen_tensor_store store;
+    pen_safetensors *tensors = NULL;
+    PEN_TRY(pen_check_parameter_types(model->graph));
+    PEN_TRY(pen_check_input_types(model->graph));
+    PEN_TRY(export_list(model->graph, scratch, &store));
+    if (parameters != NULL) PEN_TRY(pen_parameter_file_open(parameters, &store, &tensors));
+    const pen_status status = export_write(tensors, model, plan, path);
+    pen_safetensors_close(tensors);
+    *out_count = store.count;
+    return status;
+}
+
+pen_status pen_model_export_file(const pen_model *model, const char *parameters,
+                                 const pen_plan *plan, const char *path, uint32_t *out_count) {
+    pen_arena *scratch;
+    PEN_TRY(pen_arena_create(&scratch));
+    const pen_status status = export_from_file(model, parameters, plan, path, out_count, scratch);
+    pen_arena_destroy(scratch);
+    return pen_status_add_context(status, "while exporting %s", path);
+}
+
+pen_status pen_model_check_output(const char *model_path, const char *path) {
+    const pen_import_options import = {.evaluate = pen_reference_evaluate};
+    pen_model *model = NULL;
+    if (access(path, F_OK) != 0) return PEN_OK;
+    const pen_status status = pen_model_open(model_path, &import, &model);
+    if (pen_status_get_code(status) == PEN_OUT_OF_MEMORY) return status;
+    if (status != PEN_OK) {
+        pen_status_ignore(status, "said when the model is compiled");
+        return PEN_OK;
+    }
+    const bool is_read = pen_model_reads(model, path);
+    pen_model_destroy(model);
+    if (!is_read) return PEN_OK;
+    return pen_error(PEN_INVALID_INPUT,
+                     "found \"%.200s\", which the model is read from, expected another file", path);
+}
+
+// Whether the model can be written in the form that the end of the name asks for.
+static pen_status export_check_model(const pen_model *model, const char *path) {
+    const pen_onnx_export_options options = {.output_types = model->output_types,
+                                             .for_inference = true};
+    if (export_is_graphdef(path)) return pen_graphdef_export(model, NULL, NULL);
+    return pen_onnx_export(model->graph, &options, NULL);
+}
+
+pen_status pen_model_check_export(const char *model_path, const pen_import_options *import,
+                                  const char *path) {
+    if (!export_has_end(path, ".onnx") && !export_is_graphdef(path)) {
+        return pen_error(PEN_INVALID_INPUT, "found \"%.200s\", expected FILE.onnx, or FILE.pb",
+                         path);
+    }
+    PEN_TRY(pen_model_check_output(model_path, path));
+    pen_model *model = NULL;
+    pen_status status = pen_model_open(model_path, import, &model);
+    if (status == PEN_OK) {
+        status = export_check_model(model, path);
+        pen_model_destroy(model);
+    } else if (pen_status_get_code(status) != PEN_OUT_OF_MEMORY) {
+        pen_status_ignore(status, "said when the model is compiled");
+        status = PEN_OK;
+    }
+    return status;
+}

@@ -1,0 +1,40 @@
+// The trained model back to ONNX, or to the TensorFlow graph it came from: the end of the name says
+// which, .onnx or .pb.
+#ifndef PEN_SCHEDULER_CHECKPOINT_MODEL_EXPORT_H
+#define PEN_SCHEDULER_CHECKPOINT_MODEL_EXPORT_H
+
+#include "base/status.h"
+#include "graph/import/import.h"
+#include "partition/plan/plan.h"
+#include "scheduler/checkpoint/tensor_store.h"
+
+// What is exported.
+typedef struct pen_model_export_source {
+    const char *model_path;
+    const pen_import_options *import; // how it is imported; or NULL
+    const pen_plan *plan;             // whose places are written beside the nodes; or NULL
+} pen_model_export_source;
+
+// Writes a model in inference form, with its symbols and with the model's tensors of the store, to
+// `path`: beside it, then renamed. The tensors pass through a file beside it, "<path>.tensors", so
+// that they need not be in memory at once.
+PEN_NODISCARD pen_status pen_model_export(const pen_tensor_store *store,
+                                          const pen_model_export_source *source, const char *path);
+
+// The same for a model that is open, with the parameters of a file; NULL: its own. Needs no device.
+// `out_count`, of tensors, may not be NULL.
+//   INVALID_INPUT  as pen_parameter_file_load
+PEN_NODISCARD pen_status pen_model_export_file(const pen_model *model, const char *parameters,
+                                               const pen_plan *plan, const char *path,
+                                               uint32_t *out_count);
+
+// Whether something may be written to `path` when the model is read from `model_path`, and whether
+// that something may be the model, as it is imported.
+//   INVALID_INPUT  it is a file that the model is read from; it ends neither in .onnx nor in .pb
+//   UNSUPPORTED    the model cannot be written so
+//   OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_model_check_output(const char *model_path, const char *path);
+PEN_NODISCARD pen_status pen_model_check_export(const char *model_path,
+                                                const pen_import_options *import, const char *path);
+
+#endif // PEN_SCHEDULER_CHECKPOINT_MODEL_EXPORT_H

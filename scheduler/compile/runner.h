@@ -1,0 +1,51 @@
+// A model ready to run on one device, for any number of examples at once: programs are compiled
+// when first asked for, and all share the parameters of the first.
+//
+// Lifetime: pen_runner_create to pen_runner_destroy; the job outlives it.
+// Threads:  one.
+#ifndef PEN_SCHEDULER_COMPILE_RUNNER_H
+#define PEN_SCHEDULER_COMPILE_RUNNER_H
+
+#include "base/status.h"
+#include "device/device.h"
+#include "scheduler/checkpoint/tensor_store.h"
+#include "scheduler/compile/compile.h"
+#include "scheduler/runtime/executor/executor.h"
+
+typedef struct pen_runner pen_runner;
+
+typedef struct pen_runner_options {
+    const char *device_kind; // "cpu"
+    pen_device_options device;
+    pen_compile_request compile; // mode, microbatch_size, accumulate and device are not looked at
+} pen_runner_options;
+
+// One compiled form of the model.
+typedef struct pen_runner_form {
+    const pen_program *program;
+    pen_executor *executor;
+} pen_runner_form;
+
+// Opens the device. `options` is copied; what it points to is borrowed while the runner lives.
+PEN_NODISCARD pen_status pen_runner_create(const pen_runner_options *options,
+                                           pen_runner **out_runner);
+// Accepts NULL.
+void pen_runner_destroy(pen_runner *runner);
+
+// The form for `mode` and `microbatch_size` examples, compiled at the first call.
+PEN_NODISCARD pen_status pen_runner_get(pen_runner *runner, pen_compile_mode mode,
+                                        uint64_t microbatch_size, bool accumulate,
+                                        const pen_runner_form **out_form);
+
+// All forms so far, in the order in which they were asked for.
+uint32_t pen_runner_form_count(const pen_runner *runner);
+const pen_runner_form *pen_runner_form_at(const pen_runner *runner, uint32_t index);
+
+// Parameters, running statistics and, where the first form trains, the optimizer's states. Valid
+// once there is a first form, as long as the runner.
+const pen_tensor_store *pen_runner_tensors(const pen_runner *runner);
+
+// Buffers of all forms together, in bytes: what the device holds for them.
+uint64_t pen_runner_device_bytes(const pen_runner *runner);
+
+#endif // PEN_SCHEDULER_COMPILE_RUNNER_H

@@ -1,0 +1,353 @@
+#include "scheduler/compile/weight_file.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "base/memory.h"
+#include "base/name_map.h"
+#include "base/system/file.h"
+#include "base/text.h"
+#include "graph/import/npz_file.h"
+#include "graph/import/onnx/onnx_number.h"
+#include "graph/keras_layers/layer.h"
+#include "scheduler/store/safetensors.h"
+
+#define WEIGHT_PROBLEMS_SHOWN 20
+
+struct pen_weight_file {
+    pen_safetensors *safetensors; // or NULL
+};
+
+typedef struct weight_entry {
+    const char *name; // as in the file
+    const pen_tensor_type *type;
+    const void *data;
+    bool is_used;
+} weight_entry;
+
+typedef struct weight_loader {
+    const pen_weight_options *options;
+    pen_model *model;
+    pen_arena *arena; // the model's
+    weight_entry *entries;
+    uint32_t count;
+    pen_name_map names; // as in the model, to entries
+    pen_text problems;
+    uint32_t problem_count;
+    uint32_t used_count;
+} weight_loader;
+
+// ---- what the file has
+
+static pen_status weight_list_npz(weight_loader *loader) {
+    pen_mapping mapping;
+    pen_npz npz = {0};
+    PEN_TRY(pen_mapping_open(loader->options->path, &mapping));
+    const pen_status status =
+        pen_npz_read(loader->options->path, mapping.bytes, mapping.length, loader->arena, &npz);
+    pen_mapping_close(&mapping);
+    PEN_TRY(status);
+    PEN_TRY(PEN_NEW(loader->arena, npz.count, &loader->entries));
+    loader->count = npz.count;
+    for (uint32_t i = 0; i < npz.count; i++) {
+        loader->entries[i] = (weight_entry){
+            .name = npz.arrays[i].name, .type = &npz.arrays[i].type, .data = npz.arrays[i].data};
+    }
+    return PEN_OK;
+}
+
+static pen_status weight_list_safetensors(weight_loader *loader, pen_weight_file *file) {
+    PEN_TRY(pen_safetensors_open(loader->options->path, &file->safetensors));
+    loader->count = pen_safetensors_count(file->safetensors);
+    PEN_TRY(PEN_NEW(loader->arena, loader->count, &loader->entries));
+    for (uint32_t i = 0; i < loader->count; i++) {
+        const pen_safetensors_entry *entry = pen_safetensors_at(file->safetensors, i);
+        loader->entries[i] =
+            (weight_entry){.name = entry->name, .type = &entry->type, .data = entry->data};
+    }
+    return PEN_OK;
+}
+
+static pen_status weight_list(weight_loader *loader, pen_weight_file *file) {
+    const char *path = loader->options->path;
+    const char *dot = strrchr(pen_path_name(path), '.');
+    if (dot != NULL && strcasecmp(dot, ".safetensors") == 0) {
+        return weight_list_safetensors(loader, file);
+    }
+    if (dot != NULL && strcasecmp(dot, ".npz") == 0) return weight_list_npz(loader);
+    return pen_error(PEN_UNSUPPORTED,
+                     "'%s': the kind of a file of weights is told by the end of its name; "
+                     ".safetensors and .npz are possible",
+                     path);
+}
+
+// ---- names
+
+static pen_status weight_rename(const weight_loader *loader, const char *name,
+                                const char **out_name) {
+    const pen_weight_rename *best = NULL;
+    for (uint32_t i = 0; i < loader->options->rename_count; i++) {
+        const pen_weight_rename *rename = &loader->options->renames[i];
+        if (strncmp(name, rename->from, strlen(rename->from)) != 0) continue;
+        if (best == NULL || strlen(rename->from) > strlen(best->from)) best = rename;
+    }
+    *out_name = name;
+    if (best != NULL) {
+        PEN_TRY(
+            pen_arena_format(loader->arena, out_name, "%s%s", best->to, name + strlen(best->from)));
+    }
+    // TensorFlow's names of variables
+    const size_t length = strlen(*out_name);
+    const bool is_numbered = length > 2 && strcmp(*out_name + length - 2, ":0") == 0;
+    if (loader->model->layers == NULL || !is_numbered) return PEN_OK;
+    return pen_arena_copy_text(loader->arena, *out_name, length - 2, out_name);
+}
+
+static pen_status weight_index(weight_loader *loader) {
+    pen_name_map_init(&loader->names, loader->arena);
+    for (uint32_t i = 0; i < loader->count; i++) {
+        const char *name;
+        PEN_TRY(weight_rename(loader, loader->entries[i].name, &name));
+        const uint32_t other = pen_name_map_find(&loader->names, name);
+        if (other != PEN_NAME_MAP_NONE) {
+            return pen_error(
+                PEN_INVALID_INPUT, "%s: '%.200s' and '%.200s' are both '%.200s' in the model",
+                loader->options->path, loader->entries[other].name, loader->entries[i].name, name);
+        }
+        PEN_TRY(pen_name_map_add(&loader->names, name, i));
+    }
+    return PEN_OK;
+}
+
+static weight_entry *weight_find(const weight_loader *loader, const char *name) {
+    const uint32_t index = pen_name_map_find(&loader->names, name);
+    return index == PEN_NAME_MAP_NONE ? NULL : &loader->entries[index];
+}
+
+// ---- contents
+
+static bool weight_complain(weight_loader *loader) {
+    loader->problem_count += 1;
+    if (loader->problem_count > WEIGHT_PROBLEMS_SHOWN) return false;
+    pen_text_add(&loader->problems, loader->problem_count > 1 ? "; " : "");
+    return true;
+}
+
+static pen_status weight_convert(weight_loader *loader, const weight_entry *entry,
+                                 const void **out_data) {
+    const int64_t count = pen_shape_element_count(&entry->type->shape);
+    const size_t bytes = pen_element_bytes(entry->type->element);
+    const uint8_t *from = entry->data;
+    float *numbers;
+    PEN_TRY(PEN_NEW(loader->arena, (size_t)count, &numbers));
+    for (int64_t i = 0; i < count; i++)
+        numbers[i] = (float)pen_onnx_number_read(entry->type->element, from + (size_t)i * bytes);
+    *out_data = numbers;
+    return PEN_OK;
+}
+
+static pen_status weight_set(weight_loader *loader, pen_value_id id, weight_entry *entry) {
+    const pen_value *value = pen_graph_value(loader->model->graph, id);
+    const pen_tensor_type *type = &value->type;
+    const void *data = entry->data;
+    entry->is_used = true;
+    loader->used_count += 1;
+    const bool same_shape = pen_shape_equal(&type->shape, &entry->type->shape);
+    if (same_shape && type->element == PEN_FLOAT32 && entry->type->element != PEN_FLOAT32 &&
+        pen_element_is_float(entry->type->element)) {
+        PEN_TRY(weight_convert(loader, entry, &data));
+    } else if (!pen_tensor_type_equal(type, entry->type)) {
+        char texts[2][PEN_SHAPE_TEXT_BYTES];
+        if (!weight_complain(loader)) return PEN_OK;
+        pen_text_print(&loader->problems, "'%.200s' is %s, the model's '%.200s' is %s", entry->name,
+                       pen_tensor_type_format(entry->type, texts[0]), value->name,
+                       pen_tensor_type_format(type, texts[1]));
+        return PEN_OK;
+    }
+    pen_graph_set_contents(loader->model->graph, id, data);
+    return PEN_OK;
+}
+
+static pen_status weight_match_values(weight_loader *loader) {
+    const pen_graph *graph = loader->model->graph;
+    for (uint32_t v = 0; v < pen_graph_value_count(graph); v++) {
+        const pen_value *value = pen_graph_value(graph, (pen_value_id){v});
+        if (value->kind != PEN_VALUE_PARAMETER && value->kind != PEN_VALUE_STATE) continue;
+        weight_entry *entry = weight_find(loader, value->name);
+        if (entry != NULL) {
+            PEN_TRY(weight_set(loader, (pen_value_id){v}, entry));
+        } else if (!loader->options->is_partial && weight_complain(loader)) {
+            pen_text_print(&loader->problems, "it lacks '%.200s'", value->name);
+        }
+    }
+    return PEN_OK;
+}
+
+// ---- Keras' layout
+
+static pen_status weight_find_keras(weight_loader *loader, const pen_layer_weight *weight,
+                                    weight_entry **out_entry) {
+    const char *name;
+    PEN_TRY(pen_arena_format(loader->arena, &name, "%s/%s", weight->layer, weight->name));
+    *out_entry = weight_find(loader, name);
+    return PEN_OK;
+}
+
+static pen_status weight_fill(weight_loader *loader, const pen_layer_weight *weight,
+                              weight_entry *entry) {
+    const void *data = entry->data;
+    const pen_tensor_type *type = entry->type;
+    entry->is_used = true;
+    loader->used_count += 1;
+    if (!pen_element_is_float(type->element) || !pen_shape_equal(&type->shape, &weight->shape)) {
+        char texts[2][PEN_SHAPE_TEXT_BYTES];
+        if (!weight_complain(loader)) return PEN_OK;
+        pen_text_print(&loader->problems, "'%.200s' is %s, '%s' of layer '%.200s' is float32%s",
+                       entry->name, pen_tensor_type_format(type, texts[0]), weight->name,
+                       weight->layer, pen_shape_format(&weight->shape, texts[1]));
+        return PEN_OK;
+    }
+    if (type->element != PEN_FLOAT32) PEN_TRY(weight_convert(loader, entry, &data));
+    pen_layer_weight_fill(loader->model->layers, weight, data);
+    return PEN_OK;
+}
+
+static pen_status weight_match_keras(weight_loader *loader) {
+    const pen_layer_builder *layers = loader->model->layers;
+    for (uint32_t i = 0; i < pen_layer_weight_count(layers); i++) {
+        const pen_layer_weight *weight = pen_layer_weight_at(layers, i);
+        weight_entry *entry;
+        PEN_TRY(weight_find_keras(loader, weight, &entry));
+        if (entry != NULL) {
+            PEN_TRY(weight_fill(loader, weight, entry));
+        } else if (!loader->options->is_partial && weight_complain(loader)) {
+            pen_text_print(&loader->problems, "it lacks '%.200s/%s'", weight->layer, weight->name);
+        }
+    }
+    return PEN_OK;
+}
+
+// Whether a weight of Keras' is the same numbers in the same order here.
+static bool weight_is_plain(const pen_layer_weight *weight, const pen_shape *stored) {
+    int64_t stride = 1;
+    if (!pen_shape_equal(&weight->shape, stored) || weight->offset != 0 ||
+        weight->block_count > 1) {
+        return false;
+    }
+    for (uint32_t d = stored->rank; d-- > 0; stride *= stored->dims[d]) {
+        if (stored->dims[d] > 1 && weight->strides[d] != stride) return false;
+    }
+    return true;
+}
+
+// What the shapes in the file say of its layout: the first entry that fits one of them alone, and
+// the first that fits both.
+typedef struct weight_evidence {
+    const weight_entry *keras, *own, *both;
+} weight_evidence;
+
+static pen_status weight_look(weight_loader *loader, const pen_layer_weight *weight,
+                              weight_evidence *evidence) {
+    const pen_value *value = pen_graph_value(loader->model->graph, weight->value);
+    const pen_shape *stored = &value->type.shape;
+    weight_entry *keras;
+    if (weight_is_plain(weight, stored)) return PEN_OK;
+    PEN_TRY(weight_find_keras(loader, weight, &keras));
+    const weight_entry *own = weight_find(loader, value->name);
+    if (keras != NULL && !pen_shape_equal(&keras->type->shape, &weight->shape)) keras = NULL;
+    if (own != NULL && !pen_shape_equal(&own->type->shape, stored)) own = NULL;
+    if (keras != NULL && own != NULL) {
+        if (evidence->both == NULL) evidence->both = keras;
+    } else if (keras != NULL && evidence->keras == NULL) {
+        evidence->keras = keras;
+    } else if (own != NULL && evidence->own == NULL) {
+        evidence->own = own;
+    }
+    return PEN_OK;
+}
+
+static pen_status weight_choose_layout(weight_loader *loader, bool *out_is_keras) {
+    const pen_layer_builder *layers = loader->model->layers;
+    const char *path = loader->options->path;
+    weight_evidence evidence = {0};
+    char shape[PEN_SHAPE_TEXT_BYTES];
+    *out_is_keras = loader->options->layout == PEN_WEIGHTS_KERAS;
+    if (*out_is_keras && layers == NULL) {
+        return pen_error(PEN_INVALID_INPUT,
+                         "%s: only models of layers and Keras' have weights in Keras' layout",
+                         path);
+    }
+    if (loader->options->layout != PEN_WEIGHTS_BY_SHAPE || layers == NULL) return PEN_OK;
+    for (uint32_t i = 0; i < pen_layer_weight_count(layers); i++)
+        PEN_TRY(weight_look(loader, pen_layer_weight_at(layers, i), &evidence));
+    *out_is_keras = evidence.keras != NULL;
+    if (evidence.keras != NULL && evidence.own != NULL) {
+        return pen_error(PEN_INVALID_INPUT,
+                         "%s: '%.200s' has the shape that it has in Keras, '%.200s' that of "
+                         "Penstock: one file has one layout",
+                         path, evidence.keras->name, evidence.own->name);
+    }
+    if (evidence.keras != NULL || evidence.own != NULL || evidence.both == NULL) return PEN_OK;
+    return pen_error(PEN_INVALID_INPUT,
+                     "%s: '%.200s', %s, may be in Keras' layout or in Penstock's, and no other "
+                     "tensor tells which: weights_layout does, keras or penstock",
+                     path, evidence.both->name,
+                     pen_shape_format(&evidence.both->type->shape, shape));
+}
+
+static pen_status weight_match(weight_loader *loader) {
+    bool is_keras;
+    PEN_TRY(weight_choose_layout(loader, &is_keras));
+    PEN_TRY(is_keras ? weight_match_keras(loader) : weight_match_values(loader));
+    for (uint32_t i = 0; i < loader->count && !loader->options->is_partial; i++) {
+        if (loader->entries[i].is_used || !weight_complain(loader)) continue;
+        pen_text_print(&loader->problems, "the model has no '%.200s'", loader->entries[i].name);
+    }
+    return PEN_OK;
+}
+
+static pen_status weight_finish(weight_loader *loader) {
+    const char *problems;
+    if (loader->problem_count > WEIGHT_PROBLEMS_SHOWN) {
+        pen_text_print(&loader->problems, "; and %u more",
+                       loader->problem_count - WEIGHT_PROBLEMS_SHOWN);
+    }
+    if (loader->problem_count == 0 && loader->used_count > 0) return PEN_OK;
+    if (loader->problem_count == 0) {
+        pen_text_add(&loader->problems, "no name in it is one of the model's");
+        if (loader->count > 0) {
+            pen_text_print(&loader->problems, "; the first is '%.200s'", loader->entries[0].name);
+        }
+    }
+    PEN_TRY(pen_text_finish(&loader->problems, &problems));
+    return pen_error(PEN_INVALID_INPUT, "%s has not the weights of the model: %s",
+                     loader->options->path, problems);
+}
+
+static pen_status weight_load(weight_loader *loader, pen_weight_file *file) {
+    pen_text_init(&loader->problems, loader->arena);
+    PEN_TRY(weight_list(loader, file));
+    PEN_TRY(weight_index(loader));
+    PEN_TRY(weight_match(loader));
+    return weight_finish(loader);
+}
+
+pen_status pen_weight_file_apply(const pen_weight_options *options, pen_model *model,
+                                 pen_weight_file **out_file) {
+    weight_loader loader = {.options = options, .model = model, .arena = model->arena};
+    pen_weight_file *file = pen_memory_allocate(1, sizeof *file);
+    if (file == NULL) return pen_error_out_of_memory();
+    const pen_status status = weight_load(&loader, file);
+    if (status != PEN_OK) {
+        pen_weight_file_close(file);
+        return status;
+    }
+    *out_file = file;
+    return PEN_OK;
+}
+
+void pen_weight_file_close(pen_weight_file *file) {
+    if (file == NULL) return;
+    pen_safetensors_close(file->safetensors);
+    pen_memory_free(file);
+}

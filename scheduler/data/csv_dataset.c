@@ -1,0 +1,93 @@
+// Rows of numbers: one column may be the labels, the others are the input.
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/system/file.h"
+#include "scheduler/data/csv_reader.h"
+#include "scheduler/data/dataset_format.h"
+#include "scheduler/data/normalization.h"
+
+typedef struct csv_state {
+    pen_csv_table table;
+    pen_normalization normalization;
+} csv_state;
+
+static pen_status csv_open_labels(pen_dataset *dataset, const pen_dataset_options *options,
+                                  const csv_state *state) {
+    const pen_csv_table *table = &state->table;
+    pen_dataset_field *labels;
+    PEN_TRY(PEN_NEW(dataset->arena, 1, &labels));
+    labels->name = "labels";
+    labels->element = options->label_element;
+    if (labels->element == PEN_DATASET_AUTO) {
+        labels->element = table->labels_are_whole ? PEN_DATASET_INT64 : PEN_DATASET_FLOAT32;
+    }
+    if (labels->element == PEN_DATASET_INT64 && !table->labels_are_whole) {
+        return pen_error(PEN_INVALID_INPUT,
+                         "'%s': not all labels are whole numbers, but class indices are wanted",
+                         options->path);
+    }
+    dataset->info.labels = labels;
+    return pen_dataset_field_measure(labels, options->path);
+}
+
+static pen_status csv_open(pen_dataset *dataset, const pen_dataset_options *options) {
+    csv_state *state;
+    pen_dataset_field *input;
+    pen_mapping file = {0};
+    if (options->path == NULL) return pen_error(PEN_INVALID_INPUT, "format csv needs a file");
+    PEN_TRY(PEN_NEW(dataset->arena, 1, &state));
+    dataset->state = state;
+    PEN_TRY(pen_arena_copy_text(dataset->arena, options->path, strlen(options->path),
+                                &dataset->label_source));
+    PEN_TRY(pen_dataset_add_single_input(dataset, options, &input));
+    PEN_TRY(pen_mapping_open(options->path, &file));
+    const pen_status status = pen_csv_read(file.bytes, file.length, options->path, options,
+                                           dataset->arena, &state->table);
+    pen_mapping_close(&file);
+    PEN_TRY(status);
+    input->rank = 1;
+    input->shape[0] = (int64_t)state->table.column_count;
+    PEN_TRY(pen_dataset_field_measure(input, options->path));
+    PEN_TRY(
+        pen_normalization_init(&state->normalization, options, input, 1, false, dataset->arena));
+    dataset->info.example_count = state->table.row_count;
+    return state->table.labels == NULL ? PEN_OK : csv_open_labels(dataset, options, state);
+}
+
+static pen_status csv_dataset_read(pen_dataset *dataset, const uint64_t *indices, uint64_t count,
+                                   void *const *out_inputs, void *out_labels) {
+    const csv_state *state = dataset->state;
+    const pen_csv_table *table = &state->table;
+    float *values = out_inputs[0];
+    for (uint64_t i = 0; values != NULL && i < count; i++) {
+        float *row = values + i * table->column_count;
+        memcpy(row, table->values + indices[i] * table->column_count,
+               table->column_count * sizeof *row);
+        pen_normalization_apply(&state->normalization, row);
+    }
+    if (out_labels == NULL) return PEN_OK;
+    const bool classes = dataset->info.labels->element == PEN_DATASET_INT64;
+    for (uint64_t i = 0; i < count; i++) {
+        const double label = table->labels[indices[i]];
+        if (classes) {
+            ((int64_t *)out_labels)[i] = (int64_t)label;
+        } else {
+            ((float *)out_labels)[i] = (float)label;
+        }
+    }
+    return PEN_OK;
+}
+
+static void csv_close(pen_dataset *dataset) {
+    csv_state *state = dataset->state;
+    if (state != NULL) pen_csv_table_free(&state->table);
+}
+
+const pen_dataset_format pen_dataset_format_csv = {
+    .name = "csv",
+    .open = csv_open,
+    .read = csv_dataset_read,
+    .close = csv_close,
+};

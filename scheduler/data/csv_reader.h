@@ -1,0 +1,39 @@
+// Tables of numbers as text: RFC 4180 with a free choice of delimiter.
+//
+// Lines end by "\n" or "\r\n"; empty ones are skipped. A field may be in double quotes, and then
+// contain delimiters, line ends, and quotes written twice. Spaces around a field do not count. All
+// fields are finite numbers, but those of the header.
+//
+// Threads: functions share nothing; a table is immutable.
+#ifndef PEN_SCHEDULER_DATA_CSV_READER_H
+#define PEN_SCHEDULER_DATA_CSV_READER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "scheduler/data/dataset.h"
+
+typedef struct pen_csv_table {
+    uint64_t row_count;
+    uint64_t column_count;    // without the label column
+    const char *const *names; // [column_count], in the arena; NULL: no header
+    float *values;            // [row_count][column_count]
+    double *labels;           // [row_count]; NULL: no label column
+    bool labels_are_whole;    // all of them whole numbers that double holds exactly
+} pen_csv_table;
+
+// Reads a whole file that is in memory. From `options`: header, delimiter, label_column. Errors
+// have path, line and column. Free the table, which is empty after an error.
+//   INVALID_INPUT  a field is not a finite number, lines differ in length, a quote is not closed,
+//                  no rows or no columns, a bad label column index
+//   NOT_FOUND      no column has the name; lists those there are
+//   OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_csv_read(const uint8_t *bytes, size_t size, const char *path,
+                                      const pen_dataset_options *options, pen_arena *arena,
+                                      pen_csv_table *out_table);
+
+// Accepts an empty table, and leaves one.
+void pen_csv_table_free(pen_csv_table *table);
+
+#endif // PEN_SCHEDULER_DATA_CSV_READER_H

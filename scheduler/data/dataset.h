@@ -1,0 +1,176 @@
+// Examples to learn from: one interface over the file formats (idx, npy, csv, images,
+// text, tokens).
+//
+// A dataset is a numbered list of examples. Each has one or more named inputs, and labels if the
+// files have them: class indices (int64) or targets (float32). All examples have one shape.
+//
+// Lifetime: from pen_dataset_open to pen_dataset_close; what pen_dataset_get_info points at lives
+// as
+//           long as the dataset. Options are borrowed for the length of pen_dataset_open.
+// Threads:  one thread at a time reads a dataset (formats keep scratch memory). The info may be
+// read
+//           by any thread.
+// Files:    npy and plain idx files stay memory-mapped while the dataset is open, and must not be
+//           made shorter in that time.
+#ifndef PEN_SCHEDULER_DATA_DATASET_H
+#define PEN_SCHEDULER_DATA_DATASET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/limits.h"
+#include "base/status.h"
+
+#define PEN_DATASET_INPUT_COUNT_LIMIT 64 // inputs of one dataset
+
+// The element type of a field.
+typedef enum pen_dataset_element {
+    PEN_DATASET_AUTO, // options only: what the file has; integers stay int64, uint8 and bool
+                      // become float32 as inputs and int64 as labels
+    PEN_DATASET_FLOAT32,
+    PEN_DATASET_INT64,
+} pen_dataset_element;
+
+// Whether the first line of a CSV file has names.
+typedef enum pen_dataset_header {
+    PEN_DATASET_HEADER_AUTO, // yes if one of its fields is not a number
+    PEN_DATASET_HEADER_YES,
+    PEN_DATASET_HEADER_NO,
+} pen_dataset_header;
+
+// The numbers in a file of tokens.
+typedef enum pen_token_element {
+    PEN_TOKEN_AUTO, // what an NPY file has; else UINT16
+    PEN_TOKEN_UINT8,
+    PEN_TOKEN_INT8,
+    PEN_TOKEN_UINT16,
+    PEN_TOKEN_INT16,
+    PEN_TOKEN_UINT32,
+    PEN_TOKEN_INT32,
+    PEN_TOKEN_INT64,
+} pen_token_element;
+
+// Which examples a dataset takes when `holdout` splits its files in two.
+typedef enum pen_dataset_part {
+    PEN_DATASET_PART_TRAIN, // those not held out
+    PEN_DATASET_PART_EVAL,  // those held out
+} pen_dataset_part;
+
+// One file of inputs.
+typedef struct pen_dataset_input {
+    const char *name; // of the graph's input
+    const char *path;
+    pen_dataset_element element; // what the graph's input takes
+} pen_dataset_input;
+
+// Where the examples are and how they are read. All zero but `format` and the files is a good
+// choice: each zero means the default stated beside it. Paths are used as they are.
+typedef struct pen_dataset_options {
+    const char *format; // "idx", "npy", …; pen_dataset_format_name lists them
+
+    // The files. `inputs` are those of npy, one each. The others have one unnamed input:
+    const char *path;       // idx: the file of images; images: the folder of folders; else the file
+    const char *labels;     // idx and npy: the file of labels; NULL: no labels
+    const char *input_name; // all but npy: name of the graph's input; NULL: ""
+    const pen_dataset_input *inputs; // [input_count], npy
+    uint32_t input_count;
+    pen_dataset_element label_element; // AUTO; FLOAT32 for regression on whole numbers
+
+    // Normalisation of float32 inputs: (value * scale - mean) / deviation, rounded to float32 after
+    // each of the three. The channel is the first dimension of the unflattened example (idx images
+    // have one); for csv it is the column.
+    double scale;            // 0: 1/255 for uint8 in idx and for images, else 1
+    const double *mean;      // [mean_count]; none, one for all channels, or one a channel
+    const double *deviation; // [deviation_count], likewise; none of them 0
+    uint32_t mean_count;
+    uint32_t deviation_count;
+    // Gives an error about `mean`, else `deviation`, the position at which it was written; or NULL.
+    pen_status (*blame_normalization)(const void *context, bool is_mean, pen_status status);
+    const void *blame_context;
+    bool flatten; // inputs have one dimension
+
+    // images
+    int64_t image_height;   // 0: 224; the picture is resized, its aspect is not kept
+    int64_t image_width;    // 0: as image_height
+    int64_t image_channels; // 1 (gray) or 3 (red, green, blue); 0: 3
+    bool channels_last;     // shape (height, width, channels), not (channels, height, width)
+
+    // csv
+    const char *label_column; // a name of the header, or an index from 0, or from the end: "-1" is
+                              // the last. NULL: no labels
+    pen_dataset_header header;
+    char delimiter; // 0: ','
+
+    // text, tokens
+    uint64_t sequence; // tokens of an example, at least 1
+    uint64_t stride;   // tokens from where one begins to where the next does; 0: `sequence`
+    pen_token_element token_element; // tokens
+
+    uint32_t class_count;   // class indices must be below it; 0: not checked, see limit_classes
+    double holdout;         // fraction held out for evaluation, in [0, 1)
+    pen_dataset_part part;  // which part this dataset is; all examples are TRAIN if holdout is 0
+    uint64_t seed;          // chooses the examples held out, the same for both parts
+    uint64_t example_limit; // take no more than so many examples; 0: all
+} pen_dataset_options;
+
+// One input, or the labels, of one example.
+typedef struct pen_dataset_field {
+    const char *name;            // of the graph's input; "" if there is one that was not named
+    pen_dataset_element element; // never AUTO
+    uint32_t rank;               // 0 for one class index an example
+    int64_t shape[PEN_RANK_LIMIT - 1]; // of one example: without the batch dimension
+    uint64_t element_count;            // product of shape
+    uint64_t bytes;                    // of one example
+} pen_dataset_field;
+
+typedef struct pen_dataset_info {
+    const char *format;
+    uint64_t example_count;          // at least 1
+    uint32_t input_count;            // at least 1
+    const pen_dataset_field *inputs; // [input_count]
+    const pen_dataset_field *labels; // NULL: no labels
+    uint32_t class_count;            // 0: not known
+    uint64_t skipped_count;          // images: files that are no pictures, and left out
+    const char *skipped_path;        // the first of them; NULL: none
+} pen_dataset_info;
+
+typedef struct pen_dataset pen_dataset;
+
+// Opens the files and checks what can be checked without reading all examples.
+//   INVALID_INPUT  an option is wrong, or contradicts the file
+//   NOT_FOUND      a file, column or format is not there
+//   UNSUPPORTED    a well-formed file of a kind that is not read
+//   CORRUPT        a file contradicts itself
+//   IO, OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_dataset_open(const pen_dataset_options *options,
+                                          pen_dataset **out_dataset);
+
+// Accepts NULL.
+void pen_dataset_close(pen_dataset *dataset);
+
+const pen_dataset_info *pen_dataset_get_info(const pen_dataset *dataset);
+
+// Reads `count` examples: input i of example indices[j] to out_inputs[i] + j * inputs[i].bytes, its
+// labels to out_labels + j * labels->bytes. `out_inputs` (or one of its pointers) or `out_labels`
+// may be NULL: these are not read. Every index is below example_count. On an error the memory
+// written to is unspecified.
+//   CORRUPT, UNSUPPORTED, INVALID_INPUT  an example cannot be read, or its class index is out of
+//                                        range; names the file and the example
+//   IO, NOT_FOUND, OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_dataset_read(pen_dataset *dataset, const uint64_t *indices,
+                                          uint64_t count, void *const *out_inputs,
+                                          void *out_labels);
+
+// Looks for a float32 among what pen_dataset_read gave for `count` examples that is infinite or no
+// number. `labels` may be NULL.
+//   NOT_FINITE  there is one; names the example, as the files number it, and the input
+PEN_NODISCARD pen_status pen_dataset_check_finite(const pen_dataset *dataset,
+                                                  const uint64_t *indices, uint64_t count,
+                                                  void *const *inputs, const void *labels);
+
+// Says how many classes the model knows, and reads all labels to see that they are class indices
+// below it. Does nothing if there are no labels, or they are float32.
+//   INVALID_INPUT  one is not; names the file, the example, and the index found
+PEN_NODISCARD pen_status pen_dataset_limit_classes(pen_dataset *dataset, uint32_t class_count);
+
+#endif // PEN_SCHEDULER_DATA_DATASET_H

@@ -1,0 +1,310 @@
+// A folder of class folders of pictures: cats/1.jpg, cats/2.png, dogs/…. Classes are numbered in
+// the order of their names, bytes compared, and so are the pictures of one. Names that begin with a
+// point do not count. Files with other endings are left out, and counted so that the user is told;
+// deeper folders, and pictures outside of class folders, are errors.
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+#include "base/system/file.h"
+#include "scheduler/data/dataset_format.h"
+#include "scheduler/data/image_decode.h"
+#include "scheduler/data/image_resize.h"
+#include "scheduler/data/normalization.h"
+
+#define IMAGE_SIDE_DEFAULT 224
+#define IMAGE_LIST_CAPACITY_FIRST 64
+
+// Names, or paths, that grow in the arena; what growing leaves behind is at most as much again.
+typedef struct image_list {
+    const char **names;
+    uint64_t count;
+    uint64_t capacity;
+} image_list;
+
+typedef struct image_state {
+    image_list classes;
+    image_list paths; // of all pictures, a class after another
+    uint64_t *starts; // [classes.count + 1] in paths
+    uint64_t skipped_count;
+    const char *skipped_path;
+    uint64_t channel_count; // with channels last
+    pen_image_decoder *decoder;
+    pen_image_resizer *resizer;
+    pen_normalization normalization;
+    float *planes; // with channels last: one picture, channels first; else NULL
+} image_state;
+
+static pen_status image_list_add(image_list *list, const char *name, pen_arena *arena) {
+    if (list->count == list->capacity) {
+        const uint64_t capacity =
+            list->capacity == 0 ? IMAGE_LIST_CAPACITY_FIRST : list->capacity * 2;
+        const char **names;
+        PEN_TRY(PEN_NEW(arena, capacity, &names));
+        if (list->count > 0) memcpy(names, list->names, list->count * sizeof *names);
+        list->names = names;
+        list->capacity = capacity;
+    }
+    list->names[list->count++] = name;
+    return PEN_OK;
+}
+
+static int image_compare_names(const void *left, const void *right) {
+    const char *const *a = left;
+    const char *const *b = right;
+    return strcmp(*a, *b);
+}
+
+static pen_status image_read_folder(DIR *folder, const char *path, pen_arena *arena,
+                                    image_list *list) {
+    for (;;) {
+        const char *full;
+        errno = 0;
+        const struct dirent *entry = readdir(folder); // one thread has `folder`
+        if (entry == NULL) break;
+        if (entry->d_name[0] == '.') continue;
+        PEN_TRY(pen_arena_format(arena, &full, "%s/%s", path, entry->d_name));
+        PEN_TRY(image_list_add(list, full, arena));
+    }
+    if (errno == 0) return PEN_OK;
+    return pen_error(PEN_IO, "cannot read the folder '%s': %s", path, strerror(errno));
+}
+
+// Adds the paths of what is in a folder, sorted among themselves.
+static pen_status image_list_folder(const char *path, pen_arena *arena, image_list *list) {
+    const uint64_t first = list->count;
+    DIR *folder = opendir(path);
+    if (folder == NULL) {
+        const pen_status_code code = errno == ENOENT ? PEN_NOT_FOUND : PEN_IO;
+        return pen_error(code, "cannot open the folder '%s': %s", path, strerror(errno));
+    }
+    const pen_status status = image_read_folder(folder, path, arena, list);
+    closedir(folder);
+    if (status == PEN_OK && list->count > first) {
+        qsort(list->names + first, list->count - first, sizeof *list->names, image_compare_names);
+    }
+    return status;
+}
+
+static bool image_is_picture(const char *path) {
+    static const char *const endings[] = {".jpg", ".jpeg", ".png"};
+    const char *dot = strrchr(pen_path_name(path), '.');
+    for (size_t i = 0; dot != NULL && i < sizeof endings / sizeof endings[0]; i++) {
+        if (strcasecmp(dot, endings[i]) == 0) return true;
+    }
+    return false;
+}
+
+static pen_status image_is_folder(const char *path, bool *out_is_folder) {
+    struct stat facts;
+    if (stat(path, &facts) != 0) {
+        return pen_error(PEN_IO, "cannot look at '%s': %s", path, strerror(errno));
+    }
+    *out_is_folder = S_ISDIR(facts.st_mode);
+    return PEN_OK;
+}
+
+static void image_skip(image_state *state, const char *path) {
+    if (state->skipped_count == 0) state->skipped_path = path;
+    state->skipped_count += 1;
+}
+
+static pen_status image_list_class(image_state *state, const char *path, pen_arena *arena) {
+    const uint64_t first = state->paths.count;
+    uint64_t kept = first;
+    PEN_TRY(image_list_folder(path, arena, &state->paths));
+    for (uint64_t i = first; i < state->paths.count; i++) {
+        const char *name = state->paths.names[i];
+        bool is_folder = false;
+        if (image_is_picture(name)) {
+            state->paths.names[kept++] = name;
+            continue;
+        }
+        PEN_TRY(image_is_folder(name, &is_folder));
+        if (is_folder) {
+            return pen_error(PEN_UNSUPPORTED,
+                             "'%s' is a folder, expected pictures (.jpg, .jpeg or .png) of the "
+                             "class",
+                             name);
+        }
+        image_skip(state, name);
+    }
+    state->paths.count = kept;
+    if (kept > first) return PEN_OK;
+    return pen_error(PEN_INVALID_INPUT,
+                     "the class folder '%s' has no pictures (.jpg, .jpeg or .png)", path);
+}
+
+// Leaves the folders of what is in the root.
+static pen_status image_keep_folders(image_state *state) {
+    image_list *classes = &state->classes;
+    uint64_t kept = 0;
+    for (uint64_t i = 0; i < classes->count; i++) {
+        const char *path = classes->names[i];
+        bool is_folder;
+        PEN_TRY(image_is_folder(path, &is_folder));
+        if (is_folder) {
+            classes->names[kept++] = path;
+        } else if (image_is_picture(path)) {
+            return pen_error(PEN_INVALID_INPUT,
+                             "'%s' is not in the folder of a class, expected one for each class",
+                             path);
+        } else {
+            image_skip(state, path);
+        }
+    }
+    classes->count = kept;
+    return PEN_OK;
+}
+
+static pen_status image_list_all(image_state *state, const char *root, pen_arena *arena) {
+    PEN_TRY(image_list_folder(root, arena, &state->classes));
+    PEN_TRY(image_keep_folders(state));
+    const uint64_t class_count = state->classes.count;
+    if (class_count == 0 || class_count > INT32_MAX) {
+        return pen_error(PEN_INVALID_INPUT, "'%s' has %" PRIu64 " class folders, expected some",
+                         root, class_count);
+    }
+    PEN_TRY(PEN_NEW(arena, class_count + 1, &state->starts));
+    for (uint64_t i = 0; i < class_count; i++) {
+        PEN_TRY(image_list_class(state, state->classes.names[i], arena));
+        state->classes.names[i] = pen_path_name(state->classes.names[i]);
+        state->starts[i + 1] = state->paths.count;
+    }
+    return PEN_OK;
+}
+
+static pen_status image_choose_shape(const pen_dataset_options *options, pen_dataset_field *input) {
+    const int64_t channels = options->image_channels == 0 ? 3 : options->image_channels;
+    const int64_t height = options->image_height == 0 ? IMAGE_SIDE_DEFAULT : options->image_height;
+    const int64_t width = options->image_width == 0 ? height : options->image_width;
+    if (channels != 1 && channels != 3) {
+        return pen_error(PEN_INVALID_INPUT, "pictures of %" PRId64 " channels, expected 1 or 3",
+                         channels);
+    }
+    if (height < 1 || width < 1 || height > PEN_IMAGE_SIDE_LIMIT || width > PEN_IMAGE_SIDE_LIMIT) {
+        return pen_error(PEN_INVALID_INPUT,
+                         "pictures of %" PRId64 " x %" PRId64 " pixels, expected sides of 1 to %d",
+                         width, height, PEN_IMAGE_SIDE_LIMIT);
+    }
+    input->rank = 3;
+    input->shape[0] = channels;
+    input->shape[1] = height;
+    input->shape[2] = width;
+    return pen_dataset_field_measure(input, "images");
+}
+
+// Pictures are made plane by plane, and turned at the end.
+static pen_status image_set_channels_last(image_state *state, pen_dataset_field *input,
+                                          pen_arena *arena) {
+    const uint64_t channels = (uint64_t)input->shape[0];
+    PEN_TRY(PEN_NEW(arena, input->element_count, &state->planes));
+    input->shape[0] = input->shape[1];
+    input->shape[1] = input->shape[2];
+    input->shape[2] = (int64_t)channels;
+    state->channel_count = channels;
+    return PEN_OK;
+}
+
+static pen_status image_open(pen_dataset *dataset, const pen_dataset_options *options) {
+    pen_arena *arena = dataset->arena;
+    image_state *state;
+    pen_dataset_field *input, *labels;
+    if (options->path == NULL) return pen_error(PEN_INVALID_INPUT, "format images needs a folder");
+    PEN_TRY(PEN_NEW(arena, 1, &state));
+    dataset->state = state;
+    PEN_TRY(
+        pen_arena_copy_text(arena, options->path, strlen(options->path), &dataset->label_source));
+    PEN_TRY(pen_dataset_add_single_input(dataset, options, &input));
+    PEN_TRY(image_choose_shape(options, input));
+    PEN_TRY(pen_normalization_init(&state->normalization, options, input, 1.0 / 255, false, arena));
+    PEN_TRY(image_list_all(state, options->path, arena));
+    PEN_TRY(pen_image_decoder_create(&state->decoder));
+    PEN_TRY(pen_image_resizer_create((uint32_t)input->shape[2], (uint32_t)input->shape[1],
+                                     (uint32_t)input->shape[0], &state->resizer));
+    if (options->channels_last) PEN_TRY(image_set_channels_last(state, input, arena));
+    pen_dataset_field_flatten(input, options);
+    PEN_TRY(PEN_NEW(arena, 1, &labels));
+    labels->name = "labels";
+    labels->element = PEN_DATASET_INT64;
+    PEN_TRY(pen_dataset_field_measure(labels, "labels"));
+    dataset->info.labels = labels;
+    dataset->info.example_count = state->paths.count;
+    dataset->info.class_count = (uint32_t)state->classes.count;
+    dataset->info.skipped_count = state->skipped_count;
+    dataset->info.skipped_path = state->skipped_path;
+    return PEN_OK;
+}
+
+// The class whose range of paths has `index`.
+static int64_t image_find_class(const image_state *state, uint64_t index) {
+    uint64_t low = 0, high = state->classes.count;
+    while (high - low > 1) {
+        const uint64_t middle = low + (high - low) / 2;
+        if (state->starts[middle] <= index) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    return (int64_t)low;
+}
+
+static pen_status image_read_one(image_state *state, const char *path, float *out_planes) {
+    pen_mapping file = {0};
+    pen_image image;
+    PEN_TRY(pen_mapping_open(path, &file));
+    pen_status status = pen_image_decode(state->decoder, file.bytes, file.length, path, &image);
+    pen_mapping_close(&file);
+    PEN_TRY(status);
+    PEN_TRY(pen_image_resize(state->resizer, &image, out_planes));
+    pen_normalization_apply(&state->normalization, out_planes);
+    return PEN_OK;
+}
+
+static void image_turn(const image_state *state, uint64_t elements, float *out_pixels) {
+    const uint64_t channels = state->channel_count;
+    const uint64_t pixels = elements / channels;
+    for (uint64_t c = 0; c < channels; c++) {
+        for (uint64_t p = 0; p < pixels; p++) {
+            out_pixels[p * channels + c] = state->planes[c * pixels + p];
+        }
+    }
+}
+
+static pen_status image_dataset_read(pen_dataset *dataset, const uint64_t *indices, uint64_t count,
+                                     void *const *out_inputs, void *out_labels) {
+    image_state *state = dataset->state;
+    const uint64_t elements = dataset->info.inputs[0].element_count;
+    float *planes = out_inputs[0];
+    int64_t *classes = out_labels;
+    for (uint64_t i = 0; i < count; i++) {
+        if (planes != NULL) {
+            float *picture = planes + i * elements;
+            float *made = state->planes == NULL ? picture : state->planes;
+            PEN_TRY(image_read_one(state, state->paths.names[indices[i]], made));
+            if (state->planes != NULL) image_turn(state, elements, picture);
+        }
+        if (classes != NULL) classes[i] = image_find_class(state, indices[i]);
+    }
+    return PEN_OK;
+}
+
+static void image_close(pen_dataset *dataset) {
+    image_state *state = dataset->state;
+    if (state == NULL) return;
+    pen_image_decoder_destroy(state->decoder);
+    pen_image_resizer_destroy(state->resizer);
+}
+
+const pen_dataset_format pen_dataset_format_images = {
+    .name = "images",
+    .open = image_open,
+    .read = image_dataset_read,
+    .close = image_close,
+};

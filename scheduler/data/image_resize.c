@@ -1,0 +1,171 @@
+#include "scheduler/data/image_resize.h"
+
+#include <math.h>
+#include <stddef.h>
+
+#include "base/memory.h"
+
+// Memory that grows, and forgets what it had.
+typedef struct resize_scratch {
+    float *values;
+    size_t capacity;
+} resize_scratch;
+
+// Which input pixels make each output pixel of one axis.
+typedef struct resize_axis {
+    uint32_t out_size;
+    uint32_t in_size;       // that first and weights are for; 0: none yet
+    uint32_t tap_limit;     // weights of one output pixel, at most
+    uint32_t *first;        // [out_size]
+    uint32_t *count;        // [out_size]
+    resize_scratch weights; // [out_size][tap_limit]
+} resize_axis;
+
+struct pen_image_resizer {
+    resize_axis horizontal;
+    resize_axis vertical;
+    uint32_t channel_count;
+    resize_scratch line; // [channel_count][in width], one row of the picture
+    resize_scratch rows; // [in height][channel_count][out width]
+};
+
+static pen_status resize_reserve(resize_scratch *scratch, size_t count) {
+    if (count <= scratch->capacity) return PEN_OK;
+    pen_memory_free(scratch->values);
+    scratch->capacity = 0;
+    scratch->values = pen_memory_allocate(count, sizeof *scratch->values);
+    if (scratch->values == NULL) return pen_error_out_of_memory();
+    scratch->capacity = count;
+    return PEN_OK;
+}
+
+static pen_status resize_axis_init(resize_axis *axis, uint32_t out_size) {
+    axis->out_size = out_size;
+    axis->first = pen_memory_allocate(out_size, sizeof *axis->first);
+    axis->count = pen_memory_allocate(out_size, sizeof *axis->count);
+    if (axis->first == NULL || axis->count == NULL) return pen_error_out_of_memory();
+    return PEN_OK;
+}
+
+static void resize_axis_deinit(resize_axis *axis) {
+    pen_memory_free(axis->first);
+    pen_memory_free(axis->count);
+    pen_memory_free(axis->weights.values);
+}
+
+pen_status pen_image_resizer_create(uint32_t width, uint32_t height, uint32_t channel_count,
+                                    pen_image_resizer **out_resizer) {
+    pen_image_resizer *resizer = pen_memory_allocate(1, sizeof *resizer);
+    if (resizer == NULL) return pen_error_out_of_memory();
+    resizer->channel_count = channel_count;
+    pen_status status = resize_axis_init(&resizer->horizontal, width);
+    if (status == PEN_OK) status = resize_axis_init(&resizer->vertical, height);
+    if (status != PEN_OK) {
+        pen_image_resizer_destroy(resizer);
+        return status;
+    }
+    *out_resizer = resizer;
+    return PEN_OK;
+}
+
+void pen_image_resizer_destroy(pen_image_resizer *resizer) {
+    if (resizer == NULL) return;
+    resize_axis_deinit(&resizer->horizontal);
+    resize_axis_deinit(&resizer->vertical);
+    pen_memory_free(resizer->line.values);
+    pen_memory_free(resizer->rows.values);
+    pen_memory_free(resizer);
+}
+
+// The weights of output pixel `index`: 1 - |x - centre| / support, made to sum to 1.
+static void resize_axis_weigh(resize_axis *axis, uint32_t index) {
+    const double scale = (double)axis->in_size / axis->out_size;
+    const double support = fmax(scale, 1);
+    const double centre = (index + 0.5) * scale;
+    const uint32_t from = (uint32_t)fmax(centre - support + 0.5, 0);
+    const uint32_t to = (uint32_t)fmin(centre + support + 0.5, axis->in_size);
+    float *weights = axis->weights.values + (size_t)index * axis->tap_limit;
+    double sum = 0;
+    for (uint32_t x = from; x < to; x++)
+        sum += fmax(0, 1 - fabs(x + 0.5 - centre) / support);
+    for (uint32_t x = from; x < to; x++) {
+        weights[x - from] = (float)(fmax(0, 1 - fabs(x + 0.5 - centre) / support) / sum);
+    }
+    axis->first[index] = from;
+    axis->count[index] = to - from;
+}
+
+static pen_status resize_axis_prepare(resize_axis *axis, uint32_t in_size) {
+    if (axis->in_size == in_size) return PEN_OK;
+    axis->in_size = 0; // until it is done
+    const uint32_t tap_limit = 2 * (in_size / axis->out_size + 1) + 2;
+    PEN_TRY(resize_reserve(&axis->weights, (size_t)axis->out_size * tap_limit));
+    axis->in_size = in_size;
+    axis->tap_limit = tap_limit;
+    for (uint32_t i = 0; i < axis->out_size; i++)
+        resize_axis_weigh(axis, i);
+    return PEN_OK;
+}
+
+static void resize_load_line(const pen_image_resizer *resizer, const uint8_t *pixels,
+                             uint32_t width) {
+    float *line = resizer->line.values;
+    for (uint32_t x = 0; x < width; x++) {
+        const uint8_t *pixel = pixels + (size_t)x * 3;
+        if (resizer->channel_count == 1) {
+            const uint32_t gray = pixel[0] * 19595u + pixel[1] * 38470u + pixel[2] * 7471u;
+            line[x] = (float)((gray + 0x8000) >> 16);
+            continue;
+        }
+        for (uint32_t c = 0; c < 3; c++)
+            line[(size_t)c * width + x] = (float)pixel[c];
+    }
+}
+
+static void resize_line(const resize_axis *axis, const float *line, float *out_line) {
+    for (uint32_t i = 0; i < axis->out_size; i++) {
+        const float *weights = axis->weights.values + (size_t)i * axis->tap_limit;
+        const float *from = line + axis->first[i];
+        float sum = 0;
+        for (uint32_t k = 0; k < axis->count[i]; k++)
+            sum += weights[k] * from[k];
+        out_line[i] = sum;
+    }
+}
+
+static void resize_vertically(const pen_image_resizer *resizer, float *out_planes) {
+    const resize_axis *axis = &resizer->vertical;
+    const size_t width = resizer->horizontal.out_size;
+    const size_t stride = width * resizer->channel_count;
+    for (uint32_t c = 0; c < resizer->channel_count; c++) {
+        for (uint32_t y = 0; y < axis->out_size; y++) {
+            const float *weights = axis->weights.values + (size_t)y * axis->tap_limit;
+            const float *from = resizer->rows.values + axis->first[y] * stride + c * width;
+            float *to = out_planes + ((size_t)c * axis->out_size + y) * width;
+            for (size_t x = 0; x < width; x++)
+                to[x] = 0;
+            for (uint32_t k = 0; k < axis->count[y]; k++, from += stride) {
+                for (size_t x = 0; x < width; x++)
+                    to[x] += weights[k] * from[x];
+            }
+        }
+    }
+}
+
+pen_status pen_image_resize(pen_image_resizer *resizer, const pen_image *image, float *out_planes) {
+    const size_t channels = resizer->channel_count;
+    const size_t width = resizer->horizontal.out_size;
+    PEN_TRY(resize_axis_prepare(&resizer->horizontal, image->width));
+    PEN_TRY(resize_axis_prepare(&resizer->vertical, image->height));
+    PEN_TRY(resize_reserve(&resizer->line, channels * image->width));
+    PEN_TRY(resize_reserve(&resizer->rows, channels * width * image->height));
+    for (uint32_t y = 0; y < image->height; y++) {
+        resize_load_line(resizer, image->pixels + (size_t)y * image->width * 3, image->width);
+        for (size_t c = 0; c < channels; c++) {
+            resize_line(&resizer->horizontal, resizer->line.values + c * image->width,
+                        resizer->rows.values + (y * channels + c) * width);
+        }
+    }
+    resize_vertically(resizer, out_planes);
+    return PEN_OK;
+}

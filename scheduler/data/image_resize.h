@@ -1,0 +1,33 @@
+// Bilinear resizing to a fixed size, from bytes to float32 planes.
+//
+// Each axis is weighed by a triangle around the centre of the output pixel, as wide as one input
+// pixel to each side when enlarging, and as one output pixel when reducing, so that no input pixel
+// is skipped (in PyTorch: mode bilinear, antialias, align_corners false). Horizontal first; sums in
+// float32 in the order of the pixels.
+//
+// Lifetime: from create to destroy; scratch grows with the largest picture so far.
+// Threads:  a resizer belongs to one thread at a time.
+#ifndef PEN_SCHEDULER_DATA_IMAGE_RESIZE_H
+#define PEN_SCHEDULER_DATA_IMAGE_RESIZE_H
+
+#include <stdint.h>
+
+#include "base/status.h"
+#include "scheduler/data/image_decode.h"
+
+typedef struct pen_image_resizer pen_image_resizer;
+
+// `channel_count` is 3, or 1 for gray: 0.299 red + 0.587 green + 0.114 blue, in 1/65536, rounded to
+// whole values before resizing. All sizes are at least 1. OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_image_resizer_create(uint32_t width, uint32_t height,
+                                                  uint32_t channel_count,
+                                                  pen_image_resizer **out_resizer);
+
+// Accepts NULL.
+void pen_image_resizer_destroy(pen_image_resizer *resizer);
+
+// Writes values from 0 to 255 to out_planes [channel_count][height][width]. OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_image_resize(pen_image_resizer *resizer, const pen_image *image,
+                                          float *out_planes);
+
+#endif // PEN_SCHEDULER_DATA_IMAGE_RESIZE_H

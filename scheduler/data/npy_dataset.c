@@ -1,0 +1,128 @@
+// NumPy files: one for each input of the graph, one for the labels; memory-mapped.
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/system/file.h"
+#include "scheduler/data/array_source.h"
+#include "scheduler/data/dataset_format.h"
+
+typedef struct npy_file {
+    pen_mapping file;
+    pen_array_source source;
+} npy_file;
+
+typedef struct npy_state {
+    npy_file *inputs; // [input_count]
+    uint32_t input_count;
+    npy_file labels;
+} npy_state;
+
+static pen_status npy_file_open(const char *path, pen_arena *arena, npy_file *file) {
+    const char *kept;
+    pen_npy_header header;
+    PEN_TRY(pen_arena_copy_text(arena, path, strlen(path), &kept));
+    PEN_TRY(pen_mapping_open(kept, &file->file));
+    PEN_TRY(pen_npy_read_header(file->file.bytes, file->file.length, kept, &header));
+    file->source = (pen_array_source){
+        .path = kept,
+        .element = header.element,
+        .rank = header.rank,
+        .data = file->file.bytes + header.data_offset,
+    };
+    memcpy(file->source.shape, header.shape, sizeof header.shape);
+    return PEN_OK;
+}
+
+static pen_status npy_open_input(pen_dataset *dataset, const pen_dataset_options *options,
+                                 uint32_t index, pen_dataset_field *field) {
+    const npy_state *state = dataset->state;
+    const pen_dataset_input *input = &options->inputs[index];
+    npy_file *file = &state->inputs[index];
+    for (uint32_t i = 0; i < index; i++) {
+        if (strcmp(options->inputs[i].name, input->name) == 0) {
+            return pen_error(PEN_INVALID_INPUT, "input '%s' has two files", input->name);
+        }
+    }
+    PEN_TRY(pen_arena_copy_text(dataset->arena, input->name, strlen(input->name), &field->name));
+    PEN_TRY(npy_file_open(input->path, dataset->arena, file));
+    PEN_TRY(pen_array_source_open_inputs(&file->source, options, input->element, false,
+                                         dataset->arena, field));
+    const pen_array_source *first = &state->inputs[0].source;
+    if (file->source.shape[0] != first->shape[0]) {
+        return pen_error(PEN_INVALID_INPUT, "'%s' has %" PRId64 " examples, but '%s' has %" PRId64,
+                         file->source.path, file->source.shape[0], first->path, first->shape[0]);
+    }
+    return PEN_OK;
+}
+
+static pen_status npy_open_labels(pen_dataset *dataset, const pen_dataset_options *options,
+                                  npy_state *state) {
+    pen_dataset_field *labels;
+    pen_array_source *source = &state->labels.source;
+    const pen_array_source *first = &state->inputs[0].source;
+    PEN_TRY(PEN_NEW(dataset->arena, 1, &labels));
+    labels->name = "labels";
+    PEN_TRY(npy_file_open(options->labels, dataset->arena, &state->labels));
+    PEN_TRY(pen_array_source_open_labels(source, options->label_element, labels));
+    if (source->shape[0] != first->shape[0]) {
+        return pen_error(PEN_INVALID_INPUT,
+                         "'%s' has %" PRId64 " labels, but '%s' has %" PRId64 " examples",
+                         source->path, source->shape[0], first->path, first->shape[0]);
+    }
+    dataset->info.labels = labels;
+    dataset->label_source = source->path;
+    return PEN_OK;
+}
+
+static pen_status npy_open(pen_dataset *dataset, const pen_dataset_options *options) {
+    const uint32_t count = options->input_count;
+    npy_state *state;
+    pen_dataset_field *fields;
+    if (count == 0 || count > PEN_DATASET_INPUT_COUNT_LIMIT) {
+        return pen_error(PEN_INVALID_INPUT,
+                         "format npy has %" PRIu32 " input files, expected 1 to %d", count,
+                         PEN_DATASET_INPUT_COUNT_LIMIT);
+    }
+    PEN_TRY(PEN_NEW(dataset->arena, 1, &state));
+    dataset->state = state;
+    PEN_TRY(PEN_NEW(dataset->arena, count, &state->inputs));
+    state->input_count = count;
+    PEN_TRY(PEN_NEW(dataset->arena, count, &fields));
+    for (uint32_t i = 0; i < count; i++) {
+        PEN_TRY(npy_open_input(dataset, options, i, &fields[i]));
+    }
+    dataset->info.inputs = fields;
+    dataset->info.input_count = count;
+    dataset->info.example_count = (uint64_t)state->inputs[0].source.shape[0];
+    return options->labels == NULL ? PEN_OK : npy_open_labels(dataset, options, state);
+}
+
+static pen_status npy_dataset_read(pen_dataset *dataset, const uint64_t *indices, uint64_t count,
+                                   void *const *out_inputs, void *out_labels) {
+    const npy_state *state = dataset->state;
+    for (uint32_t i = 0; i < state->input_count; i++) {
+        if (out_inputs[i] == NULL) continue;
+        pen_array_source_read(&state->inputs[i].source, indices, count, out_inputs[i]);
+    }
+    if (out_labels != NULL) {
+        pen_array_source_read(&state->labels.source, indices, count, out_labels);
+    }
+    return PEN_OK;
+}
+
+static void npy_close(pen_dataset *dataset) {
+    npy_state *state = dataset->state;
+    if (state == NULL) return;
+    for (uint32_t i = 0; i < state->input_count; i++) {
+        pen_mapping_close(&state->inputs[i].file);
+    }
+    pen_mapping_close(&state->labels.file);
+}
+
+const pen_dataset_format pen_dataset_format_npy = {
+    .name = "npy",
+    .open = npy_open,
+    .read = npy_dataset_read,
+    .close = npy_close,
+};

@@ -1,0 +1,212 @@
+// What runs the steps of a training: on one device of this process (local_engine.c), or as a
+// pipeline over several devices and machines (pipeline_engine.c). pen_trainer drives either.
+//
+// Lifetime: create to destroy; the options' job and info outlive it.
+// Threads:  one.
+#ifndef PEN_SCHEDULER_ENGINE_ENGINE_H
+#define PEN_SCHEDULER_ENGINE_ENGINE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/status.h"
+#include "partition/plan/plan.h"
+#include "scheduler/checkpoint/tensor_store.h"
+#include "scheduler/compile/compile.h"
+#include "scheduler/data/batches.h"
+#include "scheduler/data/dataset.h"
+#include "scheduler/job/job.h"
+#include "scheduler/store/shard.h"
+#include "scheduler/trace/trace.h"
+#include "scheduler/train/evaluate.h"
+
+typedef struct pen_engine {
+    const struct pen_engine_kind *kind;
+} pen_engine;
+
+// What keeps which generation of the processes is in force (scheduler/store/commit_log.h).
+typedef struct pen_engine_log {
+    void *context;
+    const char *job; // text of the links: the same in all generations
+    // The generation after the one in force.
+    uint64_t (*next_generation)(void *context);
+    // From here on `generation` is in force, durably. CANCELLED: another coordinator was quicker
+    PEN_NODISCARD pen_status (*fence)(void *context, uint64_t generation);
+    // Whether there is a checkpoint, so that whoever asked for the engine, or for its recovery,
+    // writes all tensors: then the model's own are not sent.
+    bool (*has_checkpoint)(void *context);
+} pen_engine_log;
+
+// What an engine is made for. Borrowed for the call, but job and info.
+typedef struct pen_engine_options {
+    const pen_job *job;
+    const pen_dataset_info *info; // of the data: what the model is compiled for
+    pen_dataset_part part;        // which data that is, for messages
+    // Examples of the short microbatch at the end of an epoch; 0: none will come.
+    uint64_t rest;
+    // Examples of a batch of the evaluations to come, and of their last batch when that is short;
+    // 0: none. Others may still be asked for, where memory allows.
+    uint64_t evaluate_batch;
+    uint64_t evaluate_rest;
+    const pen_plan *plan;      // that the devices run; NULL: one is made
+    const pen_engine_log *log; // NULL: generations are counted in memory. Outlives the engine
+    bool trace;                // record one
+    bool no_memory_check;      // run what is planned not to fit
+    bool insecure;             // without TLS over networks
+    // On one device of this process whatever devices the job has, with kind and threads of its
+    // first, and all memory of the machine: what others are compared with.
+    bool as_reference;
+} pen_engine_options;
+
+// Whether the job has one device, and that in this process.
+bool pen_engine_is_local(const pen_job *job);
+
+// One device of this process when the job has one without host; else the job's plan as a pipeline.
+// Compiles, allocates, and loads the model's own parameters.
+//   errors carry the job's or the model's position
+PEN_NODISCARD pen_status pen_engine_create(const pen_engine_options *options,
+                                           pen_engine **out_engine);
+// Accepts NULL.
+void pen_engine_destroy(pen_engine *engine);
+
+typedef struct pen_engine_step {
+    const pen_batch *batch; // lent for the call
+    uint64_t step;          // counted from 1
+    double learning_rate;
+} pen_engine_step;
+
+typedef struct pen_engine_result {
+    double loss;            // mean over the step's examples
+    uint64_t target_count;  // 0 when the loss is not over classes
+    uint64_t correct_count; //
+    bool is_gradient_bad;   // one is not finite, and was not applied
+} pen_engine_result;
+
+// Bytes that were planned, of all forms so far.
+typedef struct pen_engine_memory {
+    uint64_t device_bytes;        // buffers, over all devices
+    uint64_t persistent_bytes;    // of those: parameters, states, accumulated gradients, inputs
+    uint64_t arena_bytes;         // of those: activations, gradients, workspace of the largest form
+    uint64_t live_bytes_peak;     // the least that any plan of the arena could take
+    uint64_t resident_bytes_peak; // of this process, with the devices in it
+} pen_engine_memory;
+
+// What a device was predicted to do and did, over the steps since the start but the first. Figures
+// that are not known are negative.
+typedef struct pen_engine_device_report {
+    const char *name;
+    const char *worker;            // where: "this process", "127.0.0.1:40123"
+    double busy_seconds_predicted; // of a step
+    double busy_seconds;
+    double wait_seconds;
+    double bytes_predicted; // of memory: buffers
+    double bytes;
+    double process_bytes_predicted; // resident peak of its process
+    double process_bytes;
+    double sent_bytes_predicted; // of a step
+    double sent_bytes;
+} pen_engine_device_report;
+
+typedef struct pen_engine_report {
+    uint32_t device_count; // 0: nothing was predicted
+    const pen_engine_device_report *devices;
+    double step_seconds_predicted;
+    double step_seconds; // median
+    double bubble_predicted;
+    double bubble; // share of the devices' time between a step's first task and its last in which
+                   // they do not compute, mean over steps
+} pen_engine_report;
+
+// How the steps so far went, for progress: what is known here without asking anybody.
+typedef struct pen_engine_pulse {
+    double bubble; // mean over the steps but the first; negative: not known
+    bool has_slowest;
+    uint32_t slowest_stage;     // which takes longest in a step,
+    const char *slowest_device; // and where it is
+} pen_engine_pulse;
+
+// A checkpoint that is written while training goes on.
+typedef enum pen_engine_save_state {
+    PEN_ENGINE_SAVE_NONE,
+    PEN_ENGINE_SAVE_WRITING,
+    PEN_ENGINE_SAVE_DURABLE, // all shards are: a manifest may name them
+    PEN_ENGINE_SAVE_FAILED,
+} pen_engine_save_state;
+
+typedef struct pen_engine_saved {
+    pen_engine_save_state state;
+    uint64_t step;
+    uint32_t shard_count; // DURABLE; valid until the next save
+    const pen_shard_summary *shards;
+    const char *failure; // FAILED: why
+} pen_engine_saved;
+
+// Why processes are to be looked after.
+typedef struct pen_engine_loss {
+    uint64_t step;   // the last that was done since the last time; 0: none was
+    bool is_planned; // nobody was lost: those that were may take part again
+} pen_engine_loss;
+
+typedef struct pen_engine_kind {
+    const char *name;
+    bool waits_for_workers; // and then says itself for whom, when somebody asks (SIGUSR1)
+    void (*destroy)(pen_engine *engine);
+    // Begins the step after the last begun, so that devices need not wait between steps: two may be
+    // begun and not done. The batch is lent until `step` has returned for it; until then nothing
+    // but steps may be asked for. NULL member: steps begin when they are asked for.
+    PEN_NODISCARD pen_status (*begin)(pen_engine *engine, const pen_engine_step *step);
+    // One step. A loss or gradient that is not finite is no error here: then nothing was updated,
+    // unless the step has one microbatch and one device, whose updates are made as gradients come,
+    // and the gradient is not the first that comes.
+    //   UNAVAILABLE, DEADLINE, CANCELLED  a peer was lost, by name
+    PEN_NODISCARD pen_status (*step)(pen_engine *engine, const pen_engine_step *step,
+                                     pen_engine_result *out_result);
+    // Loss and hits over a dataset, in batches of `batch`. As pen_evaluate
+    PEN_NODISCARD pen_status (*evaluate)(pen_engine *engine, pen_dataset *dataset, uint64_t batch,
+                                         pen_evaluation *out_evaluation);
+    // Parameters, running statistics and optimizer states, named as in the program of one device
+    // and in its order, whatever the placement. Lives as long as the engine.
+    const pen_tensor_store *(*tensors)(pen_engine *engine);
+    // The program as one device would run it: warnings, sizes.
+    const pen_program *(*program)(const pen_engine *engine);
+    PEN_NODISCARD pen_status (*memory)(pen_engine *engine, pen_engine_memory *out_memory);
+    // Begins a checkpoint of the tensors as they are between two steps, in the folder of shards:
+    // when it returns they are copied aside, or will not be changed before they are written. One at
+    // a time. Errors are those of a step, and IO; those of writing come with `poll_saved`, which
+    // `waits` until something came of it, and whose own errors are those of a step. Only of
+    // engines with a log, as the next two.
+    PEN_NODISCARD pen_status (*save)(pen_engine *engine, uint64_t step, const char *folder);
+    PEN_NODISCARD pen_status (*poll_saved)(pen_engine *engine, bool waits,
+                                           pen_engine_saved *out_saved);
+    // After DURABLE: OK, the checkpoint of a step is in the log, nobody needs those before; else it
+    // could not be put there, and the next one may be tried.
+    void (*published)(pen_engine *engine, uint64_t step, pen_status_code code);
+    // Whether an error is that of a peer, which another generation may not have. NULL member: no.
+    bool (*is_failed)(pen_engine *engine);
+    // After a step, or a save, that failed because of a peer: takes down what is left of the
+    // generation and begins another, as the job's `recovery` says. Tensors are then to be written,
+    // or are the model's own where the log has no checkpoint. NULL member: nobody can be lost.
+    //   UNAVAILABLE, DOES_NOT_FIT  too few are left; CANCELLED: superseded
+    PEN_NODISCARD pen_status (*recover)(pen_engine *engine, const pen_engine_loss *loss);
+    // Whether somebody who was given up answers again, so that a planned recovery is worth it.
+    // NULL member: no.
+    bool (*may_rejoin)(pen_engine *engine);
+    // NULL member: nothing was predicted.
+    PEN_NODISCARD pen_status (*report)(pen_engine *engine, pen_arena *arena,
+                                       const pen_engine_report **out_report);
+    // NULL member, or *out_trace NULL: nothing was recorded.
+    PEN_NODISCARD pen_status (*trace)(pen_engine *engine, pen_arena *arena,
+                                      const pen_trace **out_trace);
+    // NULL member: nothing is known. No I/O, no heap.
+    void (*pulse)(const pen_engine *engine, pen_engine_pulse *out_pulse);
+    // The plan that is run, of the nodes of program(). NULL member: none.
+    const struct pen_plan *(*plan)(const pen_engine *engine);
+    // After a step whose loss or gradient is not finite: computes it again, and says why
+    // (inspect_step.h). Nothing but `destroy` may follow. Never PEN_OK. NULL member: not known.
+    //   NOT_FINITE   names the node
+    //   UNAVAILABLE  the hardware does not compute the same thing twice
+    PEN_NODISCARD pen_status (*explain)(pen_engine *engine, const pen_engine_step *step);
+} pen_engine_kind;
+
+#endif // PEN_SCHEDULER_ENGINE_ENGINE_H

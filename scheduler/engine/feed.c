@@ -1,0 +1,126 @@
+#include "scheduler/engine/feed.h"
+
+#include <string.h>
+
+pen_status pen_feed_describe(const pen_dataset_info *info, pen_arena *arena,
+                             const pen_compile_input **out_inputs, uint32_t *out_count) {
+    pen_compile_input *inputs;
+    PEN_TRY(PEN_NEW(arena, info->input_count, &inputs));
+    for (uint32_t i = 0; i < info->input_count; i++) {
+        inputs[i] = (pen_compile_input){.name = info->inputs[i].name,
+                                        .rank = info->inputs[i].rank,
+                                        .dims = info->inputs[i].shape};
+    }
+    *out_inputs = inputs;
+    *out_count = info->input_count;
+    return PEN_OK;
+}
+
+static pen_element_type feed_element(pen_dataset_element element) {
+    switch (element) {
+    case PEN_DATASET_FLOAT32:
+        return PEN_FLOAT32;
+    case PEN_DATASET_INT64:
+        return PEN_INT64;
+    case PEN_DATASET_AUTO:
+        break;
+    }
+    return PEN_ELEMENT_UNKNOWN;
+}
+
+static pen_status feed_check_field(const pen_program *program, const pen_dataset_field *field,
+                                   pen_value_id value) {
+    const pen_graph *graph = program->graph;
+    const pen_tensor_type *type = pen_value_type(graph, value);
+    const uint64_t count = program->microbatch_size;
+    if (feed_element(field->element) != type->element) {
+        return pen_error(PEN_INVALID_INPUT, "the data gives %s for '%s', which takes %s",
+                         pen_element_name(feed_element(field->element)),
+                         pen_value_name(graph, value), pen_element_name(type->element));
+    }
+    if (pen_tensor_type_bytes(type) == count * field->bytes) return PEN_OK;
+    char text[PEN_SHAPE_TEXT_BYTES];
+    return pen_error(PEN_INVALID_INPUT,
+                     "the data gives %llu elements an example for '%s', which takes %s for a batch "
+                     "of %llu",
+                     (unsigned long long)field->element_count, pen_value_name(graph, value),
+                     pen_shape_format(&type->shape, text), (unsigned long long)count);
+}
+
+// Writes one field of the microbatch to one value.
+static pen_status feed_field(const pen_runner_form *form, const pen_dataset_field *field,
+                             const void *bytes, uint64_t first, pen_value_id value) {
+    PEN_TRY(feed_check_field(form->program, field, value));
+    const char *source = bytes;
+    return pen_executor_write(form->executor, value, 0, source + first * field->bytes,
+                              form->program->microbatch_size * field->bytes);
+}
+
+static pen_status feed_find(const pen_dataset_info *info, const char *name, uint32_t *out_index) {
+    for (uint32_t i = 0; i < info->input_count; i++) {
+        const bool is_only = info->inputs[i].name[0] == '\0' && info->input_count == 1;
+        if (!is_only && strcmp(info->inputs[i].name, name) != 0) continue;
+        *out_index = i;
+        return PEN_OK;
+    }
+    return pen_error(PEN_INVALID_INPUT, "the data has nothing for the model's input '%s'", name);
+}
+
+pen_status pen_feed_check_inputs(const pen_program *program, const pen_dataset_info *info) {
+    for (uint32_t i = 0; i < program->input_count; i++) {
+        uint32_t field = 0;
+        PEN_TRY(feed_find(info, pen_value_name(program->graph, program->inputs[i]), &field));
+        PEN_TRY(feed_check_field(program, &info->inputs[field], program->inputs[i]));
+    }
+    return PEN_OK;
+}
+
+pen_status pen_feed_check_labels(const pen_program *program, const pen_dataset_info *info) {
+    if (!pen_value_is(program->labels)) return PEN_OK;
+    if (info->labels == NULL) {
+        return pen_error(PEN_INVALID_INPUT, "the data has no labels, which the loss needs");
+    }
+    return feed_check_field(program, info->labels, program->labels);
+}
+
+pen_status pen_feed_microbatch(const pen_runner_form *form, const pen_dataset_info *info,
+                               const pen_batch *batch, uint64_t first) {
+    const pen_program *program = form->program;
+    for (uint32_t i = 0; i < program->input_count; i++) {
+        uint32_t field = 0;
+        PEN_TRY(feed_find(info, pen_value_name(program->graph, program->inputs[i]), &field));
+        PEN_TRY(feed_field(form, &info->inputs[field], batch->inputs[field], first,
+                           program->inputs[i]));
+    }
+    if (!pen_value_is(program->labels)) return PEN_OK;
+    if (info->labels == NULL) {
+        return pen_error(PEN_INVALID_INPUT, "the data has no labels, which the loss needs");
+    }
+    return feed_field(form, info->labels, batch->labels, first, program->labels);
+}
+
+pen_status pen_feed_read_loss(const pen_runner_form *form, double *out_loss) {
+    const pen_value_id loss = form->program->loss;
+    if (pen_value_type(form->program->graph, loss)->element == PEN_FLOAT64) {
+        return pen_executor_read(form->executor, loss, 0, out_loss, sizeof *out_loss);
+    }
+    float single;
+    PEN_TRY(pen_executor_read(form->executor, loss, 0, &single, sizeof single));
+    *out_loss = (double)single;
+    return PEN_OK;
+}
+
+pen_status pen_feed_scalar(const pen_runner_form *form, pen_value_id scalar, double number) {
+    if (!pen_value_is(scalar)) return PEN_OK;
+    if (pen_value_type(form->program->graph, scalar)->element == PEN_FLOAT64) {
+        return pen_executor_write(form->executor, scalar, 0, &number, sizeof number);
+    }
+    const float single = (float)number;
+    return pen_executor_write(form->executor, scalar, 0, &single, sizeof single);
+}
+
+pen_feed_split pen_feed_cut(uint64_t count, uint64_t microbatch_size) {
+    return (pen_feed_split){.whole_count = count / microbatch_size,
+                            .size = microbatch_size,
+                            .rest = count % microbatch_size};
+}

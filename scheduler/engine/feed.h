@@ -1,0 +1,46 @@
+// From batches of a dataset to microbatches of a program: which values get which bytes.
+//
+// Threads: one.
+#ifndef PEN_SCHEDULER_ENGINE_FEED_H
+#define PEN_SCHEDULER_ENGINE_FEED_H
+
+#include "base/arena.h"
+#include "base/status.h"
+#include "scheduler/compile/runner.h"
+#include "scheduler/data/batches.h"
+
+// The examples of `info` as the compiler wants to know them. Lives in `arena`.
+PEN_NODISCARD pen_status pen_feed_describe(const pen_dataset_info *info, pen_arena *arena,
+                                           const pen_compile_input **out_inputs,
+                                           uint32_t *out_count);
+
+// Whether the data's element types and shapes are what the program's inputs and labels take, to be
+// asked before anything runs.
+//   INVALID_INPUT  they are not, or there are no labels
+PEN_NODISCARD pen_status pen_feed_check_inputs(const pen_program *program,
+                                               const pen_dataset_info *info);
+PEN_NODISCARD pen_status pen_feed_check_labels(const pen_program *program,
+                                               const pen_dataset_info *info);
+
+// Writes examples first … first + microbatch_size - 1 of a batch into the form's inputs and, when
+// the program has some, its labels.
+//   INVALID_INPUT  the data's element types or shapes are not those of the model
+PEN_NODISCARD pen_status pen_feed_microbatch(const pen_runner_form *form,
+                                             const pen_dataset_info *info, const pen_batch *batch,
+                                             uint64_t first);
+
+// The loss of the microbatch that ran last.
+PEN_NODISCARD pen_status pen_feed_read_loss(const pen_runner_form *form, double *out_loss);
+// Writes a scalar of float32 or float64. Does nothing for PEN_VALUE_NONE.
+PEN_NODISCARD pen_status pen_feed_scalar(const pen_runner_form *form, pen_value_id scalar,
+                                         double number);
+
+// How a batch of `count` examples is cut: whole microbatches first, then what is left.
+typedef struct pen_feed_split {
+    uint64_t whole_count; // microbatches of `size` examples
+    uint64_t size;
+    uint64_t rest; // examples of a last, smaller microbatch; 0: none
+} pen_feed_split;
+pen_feed_split pen_feed_cut(uint64_t count, uint64_t microbatch_size);
+
+#endif // PEN_SCHEDULER_ENGINE_FEED_H

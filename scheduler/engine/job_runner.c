@@ -1,0 +1,221 @@
+#include "scheduler/engine/job_runner.h"
+
+#include "base/integer.h"
+#include "base/system/machine.h"
+#include "scheduler/engine/feed.h"
+
+// What a compile error is blamed on.
+typedef struct runner_blame {
+    const pen_job *job;
+    pen_dataset_part part;
+} runner_blame;
+
+// A table whose labels were not named has them among the inputs.
+static pen_status runner_hint_column(const pen_job *job, pen_dataset_part part, pen_status status) {
+    const pen_job_dataset *dataset = pen_job_find_dataset(job, part);
+    if (dataset->format != PEN_JOB_CSV || dataset->csv.label_column != NULL) return status;
+    if (job->train.loss == PEN_JOB_OUTPUT) return status;
+    return pen_status_add_context(status, "all columns are inputs; label_column says which one has "
+                                          "the labels: its name, or \"-1\" for the last");
+}
+
+static pen_status runner_blame_part(const void *context, pen_compile_part part, pen_status status) {
+    const runner_blame *blame = context;
+    const pen_job_train *train = &blame->job->train;
+    switch (part) {
+    case PEN_COMPILE_PART_MODEL:
+        return pen_job_blame(blame->job, &blame->job->model.file, status);
+    case PEN_COMPILE_PART_WEIGHTS:
+        return pen_job_blame(blame->job, &blame->job->model.weights, status);
+    case PEN_COMPILE_PART_INPUTS:
+        return runner_hint_column(
+            blame->job, blame->part,
+            pen_job_blame_data(blame->job, blame->part, PEN_JOB_DATA_INPUTS, status));
+    case PEN_COMPILE_PART_LOSS:
+        if (train->loss_output == NULL) return pen_job_blame(blame->job, &train->loss, status);
+        return pen_job_blame(blame->job, &train->loss_output, status);
+    case PEN_COMPILE_PART_FREEZE:
+        return pen_job_blame(blame->job, &train->freeze, status);
+    }
+    return status;
+}
+
+static pen_loss_kind runner_loss_kind(pen_job_loss loss) {
+    switch (loss) {
+    case PEN_JOB_SOFTMAX_CROSS_ENTROPY:
+        return PEN_LOSS_SOFTMAX_CROSS_ENTROPY;
+    case PEN_JOB_NEGATIVE_LOG_LIKELIHOOD:
+        return PEN_LOSS_NEGATIVE_LOG_LIKELIHOOD;
+    case PEN_JOB_MEAN_SQUARED_ERROR:
+        return PEN_LOSS_MEAN_SQUARED_ERROR;
+    case PEN_JOB_BINARY_CROSS_ENTROPY:
+        return PEN_LOSS_BINARY_CROSS_ENTROPY;
+    case PEN_JOB_BINARY_CROSS_ENTROPY_WITH_LOGITS:
+        return PEN_LOSS_BINARY_CROSS_ENTROPY_WITH_LOGITS;
+    case PEN_JOB_OUTPUT:
+        return PEN_LOSS_OUTPUT;
+    }
+    return PEN_LOSS_KIND_COUNT;
+}
+
+static pen_optimizer runner_adam(const pen_job_adam *adam, pen_optimizer_kind kind) {
+    return (pen_optimizer){.kind = kind,
+                           .beta1 = adam->beta1,
+                           .beta2 = adam->beta2,
+                           .epsilon = adam->epsilon,
+                           .weight_decay = adam->weight_decay};
+}
+
+static pen_optimizer runner_optimizer(const pen_job_train *train) {
+    pen_optimizer optimizer = {0};
+    switch (train->optimizer.kind) {
+    case PEN_JOB_SGD:
+        optimizer = (pen_optimizer){.kind = PEN_OPTIMIZER_SGD,
+                                    .momentum = train->optimizer.sgd.momentum,
+                                    .nesterov = train->optimizer.sgd.nesterov,
+                                    .weight_decay = train->optimizer.sgd.weight_decay};
+        break;
+    case PEN_JOB_ADAM:
+        optimizer = runner_adam(&train->optimizer.adam, PEN_OPTIMIZER_ADAM);
+        break;
+    case PEN_JOB_ADAMW:
+        optimizer = runner_adam(&train->optimizer.adamw, PEN_OPTIMIZER_ADAMW);
+        break;
+    }
+    optimizer.clip_norm = train->clip_norm;
+    return optimizer;
+}
+
+// No more than the machine gives this process, whatever the job says: what is planned is touched.
+// The first of several devices, or one elsewhere, stands for what this process does alone: then it
+// has what the machine gives.
+static pen_status runner_memory(const pen_cluster_spec *cluster, pen_arena *arena,
+                                uint64_t *out_bytes) {
+    const pen_cluster_device_spec *device = &cluster->devices[0];
+    pen_machine machine;
+    PEN_TRY(pen_machine_detect(arena, &machine));
+    const bool is_alone = cluster->device_count == 1 && device->host == NULL;
+    const uint64_t bytes = device->memory_bytes == 0 || !is_alone
+                               ? machine.memory_bytes_allowed
+                               : pen_min_u64(device->memory_bytes, machine.memory_bytes_allowed);
+    *out_bytes = bytes;
+    if (!is_alone) return PEN_OK;
+    *out_bytes = bytes - pen_min_u64(device->reserve_bytes, bytes);
+    if (device->reserve_bytes == 0 || *out_bytes > 0) return PEN_OK;
+    return pen_cluster_spec_blame(cluster, &device->written->reserve_bytes,
+                                  pen_cluster_reserve_error(device, bytes));
+}
+
+pen_status pen_job_weights(const pen_job *job, pen_arena *arena,
+                           const pen_weight_options **out_weights) {
+    const pen_job_model *model = &job->model;
+    const pen_job_weight_name *names = model->weight_names.items;
+    pen_weight_options *weights;
+    pen_weight_rename *renames;
+    *out_weights = NULL;
+    if (model->weights == NULL) return PEN_OK;
+    PEN_TRY(PEN_NEW(arena, 1, &weights));
+    PEN_TRY(PEN_NEW(arena, model->weight_names.count, &renames));
+    for (uint32_t i = 0; i < model->weight_names.count; i++) {
+        renames[i].from = names[i].from != NULL ? names[i].from : "";
+        renames[i].to = names[i].to != NULL ? names[i].to : "";
+    }
+    *weights = (pen_weight_options){.path = model->weights,
+                                    .renames = renames,
+                                    .rename_count = model->weight_names.count,
+                                    .is_partial = model->weights_partial,
+                                    .layout = model->weights_layout};
+    *out_weights = weights;
+    return PEN_OK;
+}
+
+pen_status pen_job_compile_request(const pen_job *job, pen_dataset_part part,
+                                   const pen_dataset_info *info, pen_arena *arena,
+                                   pen_compile_request *out_request) {
+    runner_blame *blame;
+    PEN_TRY(PEN_NEW(arena, 1, &blame));
+    *blame = (runner_blame){job, part};
+    pen_compile_request request = {.model_path = job->model.file,
+                                   .import = pen_job_import_options(job),
+                                   .loss = runner_loss_kind(job->train.loss),
+                                   .loss_output = job->train.loss_output,
+                                   .optimizer = runner_optimizer(&job->train),
+                                   .freeze = job->train.freeze,
+                                   .microbatches = (uint32_t)job->train.microbatches,
+                                   .most_examples =
+                                       (uint64_t)(job->train.batch / job->train.microbatches),
+                                   .blame = runner_blame_part,
+                                   .blame_context = blame};
+    PEN_TRY(pen_feed_describe(info, arena, &request.inputs, &request.input_count));
+    PEN_TRY(pen_job_weights(job, arena, &request.weights));
+    *out_request = request;
+    return PEN_OK;
+}
+
+pen_status pen_job_blame_memory(const pen_job *job, pen_status status) {
+    const pen_cluster_device_spec *device = &job->cluster.devices[0];
+    if (pen_status_get_code(status) != PEN_DOES_NOT_FIT) return status;
+    if (device->memory_bytes == 0) {
+        return pen_job_blame(job, &job->train.batch,
+                             pen_status_add_context(status, "a smaller train.batch, or more "
+                                                            "train.microbatches, takes less"));
+    }
+    return pen_cluster_spec_blame(&job->cluster, &device->written->memory_bytes,
+                                  pen_status_add_context(status,
+                                                         "devices[0].memory is the limit; a "
+                                                         "smaller train.batch, or more "
+                                                         "train.microbatches, takes less"));
+}
+
+static pen_status runner_describe(const pen_job *job, pen_dataset_part part,
+                                  const pen_dataset_info *info, uint64_t memory_bytes,
+                                  pen_arena *arena, pen_runner_options *out_options) {
+    const pen_cluster_device_spec *device = &job->cluster.devices[0];
+    pen_runner_options options = {.device_kind = pen_cluster_device_kind_name(device->kind),
+                                  .device = {.name = device->name,
+                                             .thread_count = (uint32_t)device->threads,
+                                             .memory_bytes = memory_bytes}};
+    PEN_TRY(pen_job_compile_request(job, part, info, arena, &options.compile));
+    *out_options = options;
+    return PEN_OK;
+}
+
+pen_status pen_job_runner_options(const pen_job *job, pen_dataset_part part,
+                                  const pen_dataset_info *info, pen_arena *arena,
+                                  pen_runner_options *out_options) {
+    uint64_t memory_bytes;
+    PEN_TRY(runner_memory(&job->cluster, arena, &memory_bytes));
+    return runner_describe(job, part, info, memory_bytes, arena, out_options);
+}
+
+pen_status pen_job_reference_options(const pen_job *job, pen_dataset_part part,
+                                     const pen_dataset_info *info, pen_arena *arena,
+                                     pen_runner_options *out_options) {
+    pen_machine machine;
+    PEN_TRY(pen_machine_detect(arena, &machine));
+    return runner_describe(job, part, info, machine.memory_bytes_allowed, arena, out_options);
+}
+
+static pen_status runner_check_labels(const pen_program *program, pen_dataset *dataset) {
+    const pen_dataset_info *info = pen_dataset_get_info(dataset);
+    const pen_status status = pen_feed_check_labels(program, info);
+    if (info->labels != NULL && info->labels->element == PEN_DATASET_INT64) {
+        PEN_TRY(pen_status_add_context(status, "label_type: number makes them float32"));
+    }
+    if (info->labels != NULL && info->labels->element == PEN_DATASET_FLOAT32) {
+        PEN_TRY(pen_status_add_context(status, "label_type: index makes them class indices"));
+    }
+    PEN_TRY(status);
+    return program->class_count == 0 ? PEN_OK
+                                     : pen_dataset_limit_classes(dataset, program->class_count);
+}
+
+pen_status pen_job_check_data(const pen_job *job, pen_dataset_part part, const pen_program *program,
+                              pen_dataset *dataset) {
+    const pen_dataset_info *info = pen_dataset_get_info(dataset);
+    PEN_TRY(
+        pen_job_blame_data(job, part, PEN_JOB_DATA_INPUTS, pen_feed_check_inputs(program, info)));
+    const pen_status status =
+        pen_job_blame_data(job, part, PEN_JOB_DATA_LABELS, runner_check_labels(program, dataset));
+    return info->labels == NULL ? runner_hint_column(job, part, status) : status;
+}

@@ -1,0 +1,324 @@
+#include "scheduler/engine/pipeline_engine.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "scheduler/engine/feed.h"
+#include "scheduler/engine/pipeline_state.h"
+
+static void pipeline_destroy(pen_engine *engine) {
+    pipeline_engine *p = pipeline_of(engine);
+    pen_pipeline_end_generation(p);
+    pen_launched_end(p->launched);
+    pen_pipeline_unplace(p);
+    pen_arena_destroy(p->saving);
+    pen_arena_destroy(p->placed);
+    pen_arena_destroy(p->arena);
+    pen_memory_free(p);
+}
+
+// ---- feeding
+
+// The bytes of example 0 of a batch for a value of the model, and those of an example.
+static pen_status pipeline_find_field(const pen_program *program, const pen_dataset_info *info,
+                                      const pen_batch *batch, const char *value,
+                                      const void **out_bytes, uint64_t *out_stride) {
+    if (pen_value_is(program->labels) &&
+        strcmp(pen_value_name(program->graph, program->labels), value) == 0) {
+        if (info->labels == NULL) {
+            return pen_error(PEN_INVALID_INPUT, "the data has no labels, which the loss needs");
+        }
+        *out_bytes = batch->labels;
+        *out_stride = info->labels->bytes;
+        return PEN_OK;
+    }
+    for (uint32_t i = 0; i < info->input_count; i++) {
+        const bool is_only = info->inputs[i].name[0] == '\0' && info->input_count == 1;
+        if (!is_only && strcmp(info->inputs[i].name, value) != 0) continue;
+        *out_bytes = batch->inputs[i];
+        *out_stride = info->inputs[i].bytes;
+        return PEN_OK;
+    }
+    return pen_error(PEN_INVALID_INPUT, "the data has nothing for the model's input '%s'", value);
+}
+
+// Where the channels from the host find what they are fed from example `first` on.
+static pen_status pipeline_find_feeds(pipeline_engine *p, uint32_t form,
+                                      const pen_dataset_info *info, const pen_batch *batch,
+                                      uint64_t first) {
+    const pen_run_form *run = &p->forms.spec->table->forms[form];
+    const pen_program *program = p->forms.forms[form].program;
+    for (uint32_t c = 0; c < run->channel_count; c++) {
+        const pen_run_channel *channel = &run->channels[c];
+        if (channel->source_worker != 0) continue;
+        const char *value = p->forms.spec->forms[form].channels[c].value;
+        const void *bytes = NULL;
+        uint64_t stride = 0;
+        PEN_TRY(pipeline_find_field(program, info, batch, value, &bytes, &stride));
+        if (stride * program->microbatch_size != channel->bytes) {
+            return pen_error(PEN_INVALID_INPUT,
+                             "the data gives %llu bytes an example for '%s', which takes %llu for "
+                             "%llu examples",
+                             (unsigned long long)stride, value, (unsigned long long)channel->bytes,
+                             (unsigned long long)program->microbatch_size);
+        }
+        p->feeds[c] = (const char *)bytes + first * stride;
+    }
+    return PEN_OK;
+}
+
+static void pipeline_note_begun(pipeline_engine *p, uint64_t round,
+                                const coordinator_round_note *note) {
+    if (p->rounds_begun == 0) p->figures_next = round;
+    p->notes[round % PIPELINE_NOTES] = *note;
+    p->rounds_begun = round + 1;
+}
+
+static pen_status pipeline_begin_round(pipeline_engine *p, const pen_engine_step *step,
+                                       pen_coordinator_round *round, pipeline_rounds *rounds) {
+    const pen_program *program = p->forms.forms[round->form].program;
+    const uint32_t index = rounds->count;
+    const uint64_t whole = p->forms.forms[0].program->microbatch_size;
+    round->step = step->step;
+    round->learning_rate = step->learning_rate;
+    round->loss_weight = (double)program->microbatch_size / (double)step->batch->count;
+    round->continues = round->first_microbatch > 0;
+    round->feeds = p->feeds;
+    PEN_TRY(
+        pipeline_find_feeds(p, round->form, p->info, step->batch, round->first_microbatch * whole));
+    PEN_TRY(pen_coordinator_begin_round(p->coordinator, round, &rounds->number[index]));
+    pipeline_note_begun(
+        p, rounds->number[index],
+        &(coordinator_round_note){true, round->updates, step->step != p->first_step});
+    rounds->form[index] = round->form;
+    rounds->microbatches[index] = round->count;
+    rounds->weight[index] = round->loss_weight;
+    rounds->count = index + 1;
+    return PEN_OK;
+}
+
+// ---- steps
+
+static pen_status pipeline_begin(pen_engine *engine, const pen_engine_step *step) {
+    pipeline_engine *p = pipeline_of(engine);
+    const pen_feed_split split =
+        pen_feed_cut(step->batch->count, p->forms.forms[0].program->microbatch_size);
+    PEN_ASSERT(p->begun_count < PIPELINE_STEPS_AHEAD);
+    pipeline_rounds *rounds = &p->begun[(p->begun_first + p->begun_count) % PIPELINE_STEPS_AHEAD];
+    *rounds = (pipeline_rounds){.step = step->step};
+    if (p->first_step == 0) p->first_step = step->step;
+    if (split.whole_count > 0) {
+        pen_coordinator_round whole = {
+            .form = 0, .count = (uint32_t)split.whole_count, .updates = split.rest == 0};
+        PEN_TRY(pipeline_begin_round(p, step, &whole, rounds));
+    }
+    if (split.rest > 0) {
+        if (p->forms.rest == PEN_PIPELINE_FORM_NONE ||
+            p->forms.forms[p->forms.rest].program->microbatch_size != split.rest) {
+            return pen_error(PEN_INTERNAL, "a microbatch of %llu examples was not planned for",
+                             (unsigned long long)split.rest);
+        }
+        pen_coordinator_round rest = {.form = p->forms.rest,
+                                      .count = 1,
+                                      .updates = true,
+                                      .first_microbatch = split.whole_count};
+        PEN_TRY(pipeline_begin_round(p, step, &rest, rounds));
+    }
+    p->begun_count += 1;
+    return PEN_OK;
+}
+
+static pen_status pipeline_finish(pipeline_engine *p, pen_engine_result *out_result) {
+    const pipeline_rounds rounds = p->begun[p->begun_first];
+    pen_engine_result result = {0};
+    p->begun_first = (p->begun_first + 1) % PIPELINE_STEPS_AHEAD;
+    p->begun_count -= 1;
+    p->step_loss_count = 0;
+    for (uint32_t r = 0; r < rounds.count; r++) {
+        const pen_pipeline_form *form = &p->forms.forms[rounds.form[r]];
+        PEN_TRY(
+            pen_coordinator_await_losses(p->coordinator, rounds.number[r], p->losses, p->correct));
+        for (uint32_t m = 0; m < rounds.microbatches[r]; m++) {
+            result.loss += rounds.weight[r] * p->losses[m];
+            p->step_losses[p->step_loss_count++] = p->losses[m];
+            result.correct_count += p->correct[m];
+            result.target_count += form->target_count;
+        }
+    }
+    pen_pipeline_note_rounds(p);
+    *out_result = result;
+    return PEN_OK;
+}
+
+static pen_status pipeline_step(pen_engine *engine, const pen_engine_step *step,
+                                pen_engine_result *out_result) {
+    pipeline_engine *p = pipeline_of(engine);
+    if (p->begun_count == 0) PEN_TRY(pipeline_begin(engine, step));
+    PEN_ASSERT(p->begun[p->begun_first].step == step->step);
+    return pipeline_finish(p, out_result);
+}
+
+// ---- evaluation
+
+typedef struct pipeline_evaluation {
+    pipeline_engine *p;
+    pen_dataset *dataset;
+    const pen_dataset_info *info;
+    const pen_batch *batches[PIPELINE_STEPS_AHEAD];
+    uint64_t rounds[PIPELINE_STEPS_AHEAD];
+    uint32_t forms[PIPELINE_STEPS_AHEAD];
+    uint64_t begun;
+    uint64_t finished;
+    pen_evaluation result;
+} pipeline_evaluation;
+
+static pen_status pipeline_evaluate_begin(pipeline_evaluation *e, const pen_batch *batch) {
+    pipeline_engine *p = e->p;
+    const uint32_t slot = (uint32_t)(e->begun % PIPELINE_STEPS_AHEAD);
+    uint32_t form = p->forms.evaluate;
+    if (form != PEN_PIPELINE_FORM_NONE &&
+        p->forms.forms[form].program->microbatch_size != batch->count) {
+        form = p->forms.evaluate_rest;
+    }
+    if (form == PEN_PIPELINE_FORM_NONE ||
+        p->forms.forms[form].program->microbatch_size != batch->count) {
+        return pen_error(PEN_UNSUPPORTED, "evaluation of %llu examples at once was not planned for",
+                         (unsigned long long)batch->count);
+    }
+    const pen_coordinator_round round = {
+        .form = form, .count = 1, .step = 1, .loss_weight = 1, .feeds = p->feeds};
+    PEN_TRY(pipeline_find_feeds(p, form, e->info, batch, 0));
+    PEN_TRY(pen_coordinator_begin_round(p->coordinator, &round, &e->rounds[slot]));
+    pipeline_note_begun(p, e->rounds[slot], &(coordinator_round_note){0});
+    e->batches[slot] = batch;
+    e->forms[slot] = form;
+    e->begun += 1;
+    return PEN_OK;
+}
+
+static pen_status pipeline_evaluate_finish(pipeline_evaluation *e) {
+    pipeline_engine *p = e->p;
+    const uint32_t slot = (uint32_t)(e->finished % PIPELINE_STEPS_AHEAD);
+    const pen_batch *batch = e->batches[slot];
+    const uint64_t first = e->result.example_count;
+    PEN_TRY(pen_coordinator_await_losses(p->coordinator, e->rounds[slot], p->losses, p->correct));
+    e->finished += 1;
+    if (!isfinite(p->losses[0])) {
+        PEN_TRY(pen_dataset_check_finite(e->dataset, batch->indices, batch->count, batch->inputs,
+                                         batch->labels));
+        return pen_error(PEN_NOT_FINITE, "the loss of examples %llu to %llu is %s",
+                         (unsigned long long)first, (unsigned long long)(first + batch->count - 1),
+                         isnan(p->losses[0]) ? "not a number" : "infinite");
+    }
+    e->result.loss += p->losses[0] * (double)batch->count; // divided at the end
+    e->result.example_count += batch->count;
+    e->result.correct_count += p->correct[0];
+    e->result.target_count += p->forms.forms[e->forms[slot]].target_count;
+    return PEN_OK;
+}
+
+static pen_status pipeline_evaluate_batches(pipeline_evaluation *e, pen_batches *batches) {
+    for (;;) {
+        const pen_batch *batch;
+        if (e->begun - e->finished == PIPELINE_STEPS_AHEAD) {
+            PEN_TRY(pipeline_evaluate_finish(e));
+        }
+        PEN_TRY(pen_batches_next(batches, &batch));
+        if (batch == NULL) break;
+        PEN_TRY(pipeline_evaluate_begin(e, batch));
+    }
+    while (e->finished < e->begun) {
+        PEN_TRY(pipeline_evaluate_finish(e));
+    }
+    return pen_coordinator_await_quiet(e->p->coordinator);
+}
+
+// After an error: nobody reads the batches any more.
+static pen_status pipeline_evaluate_end(pipeline_engine *p, pen_status status) {
+    if (!pen_coordinator_is_failed(p->coordinator)) {
+        status = pen_status_join(status, pen_coordinator_await_quiet(p->coordinator));
+    }
+    if (pen_coordinator_is_failed(p->coordinator)) pen_pipeline_end_generation(p);
+    return status;
+}
+
+static pen_status pipeline_evaluate(pen_engine *engine, pen_dataset *dataset, uint64_t batch,
+                                    pen_evaluation *out_evaluation) {
+    pipeline_evaluation e = {
+        .p = pipeline_of(engine), .dataset = dataset, .info = pen_dataset_get_info(dataset)};
+    const double started = pen_clock_seconds();
+    const pen_batches_options options = {.batch_size = batch,
+                                         .epoch_count = 1,
+                                         .buffer_count = PIPELINE_STEPS_AHEAD + 1,
+                                         .held_count = PIPELINE_STEPS_AHEAD};
+    pen_batches *batches;
+    PEN_TRY(pen_batches_create(dataset, &options, &batches));
+    pen_status status = pipeline_evaluate_batches(&e, batches);
+    if (status != PEN_OK) status = pipeline_evaluate_end(e.p, status);
+    pen_batches_destroy(batches);
+    PEN_TRY(pen_status_add_context(status, "while evaluating"));
+    if (e.result.example_count > 0) e.result.loss /= (double)e.result.example_count;
+    e.result.seconds = pen_clock_seconds() - started;
+    *out_evaluation = e.result;
+    return PEN_OK;
+}
+
+// ---- what it is
+
+static const pen_tensor_store *pipeline_tensors(pen_engine *engine) {
+    return &pipeline_of(engine)->tensors;
+}
+
+static const pen_program *pipeline_program(const pen_engine *engine) {
+    return ((const pipeline_engine *)(const void *)engine)->forms.forms[0].program;
+}
+
+static const pen_plan *pipeline_plan(const pen_engine *engine) {
+    return ((const pipeline_engine *)(const void *)engine)->plan;
+}
+
+static const pen_engine_kind pipeline_kind = {
+    .name = "pipeline",
+    .waits_for_workers = true,
+    .destroy = pipeline_destroy,
+    .begin = pipeline_begin,
+    .step = pipeline_step,
+    .evaluate = pipeline_evaluate,
+    .tensors = pipeline_tensors,
+    .program = pipeline_program,
+    .save = pen_pipeline_save,
+    .poll_saved = pen_pipeline_poll_saved,
+    .published = pen_pipeline_published,
+    .explain = pen_pipeline_explain,
+    .is_failed = pen_pipeline_is_failed,
+    .recover = pen_pipeline_recover,
+    .may_rejoin = pen_pipeline_may_rejoin,
+    .memory = pen_pipeline_memory,
+    .report = pen_pipeline_report,
+    .trace = pen_pipeline_trace,
+    .pulse = pen_pipeline_pulse,
+    .plan = pipeline_plan,
+};
+
+pen_status pen_pipeline_engine_create(const pen_engine_options *options, pen_engine **out_engine) {
+    pipeline_engine *p = pen_memory_allocate(1, sizeof *p);
+    if (p == NULL) return pen_error_out_of_memory();
+    p->engine.kind = &pipeline_kind;
+    p->options = *options;
+    p->info = options->info;
+    pen_status status = pen_arena_create(&p->arena);
+    if (status == PEN_OK) status = pen_arena_create(&p->placed);
+    if (status == PEN_OK) status = pen_arena_create(&p->saving);
+    if (status == PEN_OK) status = pen_pipeline_find_members(p);
+    if (status == PEN_OK) status = pen_pipeline_place(p);
+    if (status == PEN_OK) status = pen_pipeline_begin_policy(p);
+    if (status == PEN_OK) status = pen_pipeline_start(p);
+    if (status != PEN_OK) {
+        pipeline_destroy(&p->engine);
+        return status;
+    }
+    *out_engine = &p->engine;
+    return PEN_OK;
+}

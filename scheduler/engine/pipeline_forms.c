@@ -1,0 +1,190 @@
+#include "scheduler/engine/pipeline_forms.h"
+
+#include <string.h>
+
+#include "partition/plan/stage_assign.h"
+#include "scheduler/compile/program_cut.h"
+#include "scheduler/protocol/run_table_wire.h"
+#include "scheduler/runtime/run/run_form.h"
+
+typedef struct forms_builder {
+    const pen_pipeline_request *request;
+    pen_arena *arena;
+    pen_pipeline_forms *forms;
+    pen_run_form *run_forms;  // [PEN_PIPELINE_FORM_LIMIT]
+    pen_run_spec_form *specs; // [PEN_PIPELINE_FORM_LIMIT]
+} forms_builder;
+
+static uint64_t forms_value_bytes(const void *context, const pen_graph *graph, pen_value_id value) {
+    const forms_builder *b = context;
+    pen_device *device = b->request->device;
+    return device->kind->value_bytes != NULL ? device->kind->value_bytes(device, graph, value)
+                                             : pen_tensor_type_bytes(pen_value_type(graph, value));
+}
+
+// ---- what a form's parts are
+
+static pen_value_id forms_find(const pen_graph *graph, const pen_graph *whole, pen_value_id value) {
+    pen_value_id found;
+    if (!pen_value_is(value)) return PEN_VALUE_NONE;
+    const pen_status status = pen_graph_find_value(graph, pen_value_name(whole, value), &found);
+    if (status == PEN_OK) return found;
+    pen_status_ignore(status, "this part does not have it");
+    return PEN_VALUE_NONE;
+}
+
+static pen_value_id forms_find_kept(const pen_part *part, const pen_graph *whole,
+                                    pen_value_id value) {
+    const pen_value_id found = forms_find(part->graph, whole, value);
+    for (uint32_t k = 0; k < part->kept_count; k++) {
+        if (pen_value_is(found) && pen_value_same(part->kept[k], found)) return found;
+    }
+    return PEN_VALUE_NONE;
+}
+
+static pen_status forms_describe_parts(forms_builder *b, const pen_pipeline_form *form,
+                                       const pen_part_buffers *buffers,
+                                       const pen_run_spec_part **out_parts) {
+    const pen_program *program = form->program;
+    pen_run_spec_part *parts;
+    PEN_TRY(PEN_NEW(b->arena, form->cut->device_count, &parts));
+    for (uint32_t d = 0; d < form->cut->device_count; d++) {
+        const pen_part *part = &form->cut->parts[d];
+        parts[d] = (pen_run_spec_part){
+            .part = part,
+            .copies = buffers[d].copies,
+            .loss = forms_find_kept(part, program->graph, program->loss),
+            .accuracy = forms_find_kept(part, program->graph, program->accuracy),
+            .loss_weight = forms_find(part->graph, program->graph, program->loss_weight),
+            .learning_rate = forms_find(part->graph, program->graph, program->learning_rate),
+            .step = forms_find(part->graph, program->graph, program->step)};
+    }
+    *out_parts = parts;
+    return PEN_OK;
+}
+
+static pen_status forms_describe_channels(forms_builder *b, const pen_cut *cut,
+                                          const pen_run_spec_channel **out_channels) {
+    pen_run_spec_channel *channels;
+    PEN_TRY(PEN_NEW(b->arena, cut->channel_count, &channels));
+    for (uint32_t c = 0; c < cut->channel_count; c++) {
+        const pen_channel *channel = &cut->channels[c];
+        const pen_value *value = pen_graph_value(cut->parts[channel->target].graph, channel->to);
+        channels[c] = (pen_run_spec_channel){.value = channel->value,
+                                             .from = channel->from,
+                                             .to = channel->to,
+                                             .type = value->type,
+                                             .layout = value->layout};
+    }
+    *out_channels = channels;
+    return PEN_OK;
+}
+
+// ---- a form
+
+static pen_status forms_cut(forms_builder *b, pen_pipeline_form *form) {
+    const pen_plan *plan = b->request->plan;
+    const uint32_t *stage_of_node;
+    PEN_TRY(pen_stage_assign(form->program->graph, plan, b->arena, &stage_of_node));
+    return pen_program_cut(form->program, &plan->stages, b->request->schedule, stage_of_node,
+                           b->arena, &form->cut);
+}
+
+static pen_status forms_add(forms_builder *b, const pen_program *program, bool trains,
+                            uint32_t microbatch_count, uint32_t *out_index) {
+    const uint32_t index = b->forms->form_count;
+    pen_pipeline_form *form = &b->forms->forms[index];
+    form->program = program;
+    b->forms->form_count += 1; // from now on it is released
+    *out_index = index;
+    if (pen_value_is(program->accuracy)) {
+        form->target_count = (uint64_t)pen_shape_element_count(
+            &pen_value_type(program->graph, program->labels)->shape);
+    }
+    PEN_TRY(forms_cut(b, form));
+    const pen_run_form_request request = {.cut = form->cut,
+                                          .schedule = b->request->schedule,
+                                          .microbatch_count = microbatch_count,
+                                          .microbatch_size = program->microbatch_size,
+                                          .trains = trains,
+                                          .worker_of_device = b->request->worker_of_device,
+                                          .value_bytes = forms_value_bytes,
+                                          .value_bytes_context = b};
+    pen_run_form_built built;
+    PEN_TRY(pen_run_form_build(&request, b->arena, &built));
+    b->run_forms[index] = built.form;
+    PEN_TRY(forms_describe_parts(b, form, built.buffers, &b->specs[index].parts));
+    return forms_describe_channels(b, form->cut, &b->specs[index].channels);
+}
+
+static pen_status forms_compile(forms_builder *b, pen_compile_mode mode, uint64_t size,
+                                uint32_t *out_index) {
+    pen_compile_request request = *b->request->compile;
+    const pen_program *program;
+    *out_index = PEN_PIPELINE_FORM_NONE;
+    if (size == 0) return PEN_OK;
+    request.mode = mode;
+    request.microbatch_size = size;
+    request.microbatches = b->request->plan->microbatch_count;
+    request.most_examples = b->request->plan->microbatch_size;
+    request.accumulate = mode == PEN_COMPILE_TRAIN && b->request->plan->microbatch_count > 1;
+    request.device = b->request->device;
+    PEN_TRY(pen_compile(&request, &program));
+    return forms_add(b, program, mode == PEN_COMPILE_TRAIN, 1, out_index);
+}
+
+// ---- all
+
+static pen_status forms_make_spec(forms_builder *b) {
+    const pen_pipeline_request *request = b->request;
+    pen_run_table *table;
+    pen_run_spec *spec;
+    PEN_TRY(PEN_NEW(b->arena, 1, &table));
+    PEN_TRY(PEN_NEW(b->arena, 1, &spec));
+    *table = (pen_run_table){.worker_count = request->worker_count,
+                             .device_count = request->plan->device_count,
+                             .form_count = b->forms->form_count,
+                             .forms = b->run_forms};
+    *spec = (pen_run_spec){.table = table,
+                           .workers = request->workers,
+                           .devices = request->devices,
+                           .forms = b->specs,
+                           .seed = request->seed,
+                           .trace_limit = request->trace_limit};
+    b->forms->spec = spec;
+    return pen_run_table_check(table);
+}
+
+static pen_status forms_build(forms_builder *b) {
+    const pen_pipeline_request *request = b->request;
+    const pen_plan *plan = request->plan;
+    uint32_t whole;
+    PEN_TRY(PEN_NEW(b->arena, PEN_PIPELINE_FORM_LIMIT, &b->run_forms));
+    PEN_TRY(PEN_NEW(b->arena, PEN_PIPELINE_FORM_LIMIT, &b->specs));
+    PEN_TRY(forms_add(b, request->program, true, plan->microbatch_count, &whole));
+    PEN_TRY(pen_status_add_context(
+        forms_compile(b, PEN_COMPILE_TRAIN, request->rest, &b->forms->rest),
+        "for the last %llu examples of an epoch; drop_last: true leaves a batch that is not full "
+        "out",
+        (unsigned long long)request->rest));
+    PEN_TRY(forms_compile(b, PEN_COMPILE_EVALUATE, request->evaluate_batch, &b->forms->evaluate));
+    PEN_TRY(
+        forms_compile(b, PEN_COMPILE_EVALUATE, request->evaluate_rest, &b->forms->evaluate_rest));
+    return forms_make_spec(b);
+}
+
+pen_status pen_pipeline_forms_build(const pen_pipeline_request *request, pen_arena *arena,
+                                    pen_pipeline_forms *out_forms) {
+    *out_forms = (pen_pipeline_forms){0};
+    forms_builder b = {.request = request, .arena = arena, .forms = out_forms};
+    const pen_status status = forms_build(&b);
+    if (status != PEN_OK) pen_pipeline_forms_release(out_forms);
+    return status;
+}
+
+void pen_pipeline_forms_release(pen_pipeline_forms *forms) {
+    for (uint32_t f = 1; f < forms->form_count; f++) {
+        pen_program_destroy(forms->forms[f].program);
+    }
+    *forms = (pen_pipeline_forms){0};
+}

@@ -1,0 +1,57 @@
+// From a plan to what the workers of a run are told: every form of the model that will be needed is
+// compiled, cut along the plan's stages, and turned into tasks and channels.
+//
+// Lifetime: in the arena, but the programs, which pen_pipeline_forms_release releases.
+// Threads:  one.
+#ifndef PEN_SCHEDULER_ENGINE_PIPELINE_FORMS_H
+#define PEN_SCHEDULER_ENGINE_PIPELINE_FORMS_H
+
+#include "partition/plan/plan.h"
+#include "scheduler/compile/compile.h"
+#include "scheduler/runtime/run/run_spec.h"
+#include "scheduler/schedule/schedule.h"
+
+// Numbers of forms, where there are such.
+#define PEN_PIPELINE_FORM_LIMIT 4
+#define PEN_PIPELINE_FORM_NONE UINT32_MAX
+
+typedef struct pen_pipeline_form {
+    const pen_program *program;
+    const pen_cut *cut;
+    uint64_t target_count; // of a microbatch; 0 when the loss is not over classes
+} pen_pipeline_form;
+
+typedef struct pen_pipeline_forms {
+    pen_pipeline_form forms[PEN_PIPELINE_FORM_LIMIT]; // 0: training, whole microbatches
+    uint32_t form_count;
+    uint32_t rest;          // training of the microbatch that is left at the end of an epoch
+    uint32_t evaluate;      // evaluation of a batch
+    uint32_t evaluate_rest; // and of the last one, that is short
+    const pen_run_spec *spec;
+} pen_pipeline_forms;
+
+// Everything borrowed: plan and program as long as the forms, the rest for the call.
+typedef struct pen_pipeline_request {
+    const pen_plan *plan;
+    const pen_schedule *schedule;       // of the plan's stages
+    const pen_program *program;         // of form 0
+    const pen_compile_request *compile; // of all: mode, size, accumulate and device are not read
+    pen_device *device;                 // whose layouts are used
+    const pen_run_spec_device *devices; // [device_count of the plan]
+    const pen_run_spec_worker *workers; // [worker_count + 1]
+    uint32_t worker_count;
+    const uint32_t *worker_of_device; // [device_count]
+    uint64_t rest;                    // examples; 0: no such form
+    uint64_t evaluate_batch;          //
+    uint64_t evaluate_rest;           //
+    uint64_t seed;
+    uint32_t trace_limit;
+} pen_pipeline_request;
+
+// As pen_compile and pen_cut_stages. INVALID_INPUT: a node of the model that the plan does not have
+PEN_NODISCARD pen_status pen_pipeline_forms_build(const pen_pipeline_request *request,
+                                                  pen_arena *arena, pen_pipeline_forms *out_forms);
+// Releases the programs of all forms but form 0's. Accepts a zeroed one.
+void pen_pipeline_forms_release(pen_pipeline_forms *forms);
+
+#endif // PEN_SCHEDULER_ENGINE_PIPELINE_FORMS_H

@@ -1,0 +1,133 @@
+// A generation of a pipeline: the same processes from the first round to the last, or to the loss
+// of one of them.
+
+#include <string.h>
+
+#include "base/random.h"
+#include "scheduler/engine/pipeline_state.h"
+
+#define GENERATION_LOCAL_ADDRESS "127.0.0.1:0"
+#define GENERATION_PROGRESS_STEPS 10 // planned ones, in which something must be done
+#define GENERATION_PROGRESS_SECONDS 20.0
+#define GENERATION_LOAD_SECONDS 300.0 // for workers to get ready, or to copy what is saved
+
+static void generation_forget_model(const void *context) {
+    const pipeline_engine *p = context;
+    for (uint32_t f = 0; f < p->forms.form_count; f++) {
+        pen_program_forget(p->forms.forms[f].program);
+    }
+}
+
+static pen_status generation_start_worker(pipeline_engine *p, const pen_transport_kind *transport) {
+    uint16_t port;
+    if (p->local_worker == 0) return PEN_OK;
+    const pen_worker_options options = {.transport = transport,
+                                        .address = GENERATION_LOCAL_ADDRESS,
+                                        .tls = pen_pipeline_tls(p),
+                                        .is_insecure = p->options.insecure,
+                                        .spec = p->forms.spec,
+                                        .loaded = generation_forget_model,
+                                        .model = p};
+    PEN_TRY(pen_worker_create(&options, &p->worker, &port));
+    return pen_arena_format(p->placed, &p->workers[p->local_worker].address, "127.0.0.1:%u", port);
+}
+
+// How long nothing may be done before something must be wrong.
+static double generation_progress_seconds(const pipeline_engine *p) {
+    const double stated = p->job->recovery.progress_seconds;
+    const double planned = GENERATION_PROGRESS_STEPS * p->plan->step_seconds;
+    if (stated > 0) return stated;
+    return planned > GENERATION_PROGRESS_SECONDS ? planned : GENERATION_PROGRESS_SECONDS;
+}
+
+static pen_status generation_fence(void *context, uint64_t generation) {
+    const pipeline_engine *p = context;
+    const pen_engine_log *log = p->options.log;
+    return log == NULL ? PEN_OK : log->fence(log->context, generation);
+}
+
+// Whether a worker is a process that was started here and has ended.
+static bool generation_is_gone(void *context, uint32_t worker) {
+    const pipeline_engine *p = context;
+    char end[64];
+    for (uint32_t d = 0; d < p->request->cluster->device_count; d++) {
+        const pipeline_member *member = &p->members[p->member_of_device[d]];
+        if (p->worker_of_device[d] != worker) continue;
+        if (member->launched == PIPELINE_NOT_LAUNCHED) return false;
+        return !pen_launched_is_alive(p->launched, member->launched, end, sizeof end);
+    }
+    return false;
+}
+
+static pen_status generation_connect(pipeline_engine *p, const pen_transport_kind *transport,
+                                     double seconds) {
+    const pen_engine_log *log = p->options.log;
+    if (p->links_job == NULL && log != NULL) p->links_job = log->job;
+    if (p->links_job == NULL) { // workers tell trainings apart by it
+        PEN_TRY(pen_arena_format(p->arena, &p->links_job, "penstock-%016llx",
+                                 (unsigned long long)pen_random_incarnation()));
+    }
+    const pen_coordinator_setup setup = {.spec = p->forms.spec,
+                                         .transport = transport,
+                                         .tls = pen_pipeline_tls(p),
+                                         .is_insecure = p->options.insecure,
+                                         .job = p->links_job,
+                                         .plan_hash = p->plan->model_hash ^ p->plan->cluster_hash,
+                                         .generation = p->generation,
+                                         .rendezvous_seconds = seconds,
+                                         .lease_seconds = p->job->recovery.lease_seconds,
+                                         .progress_seconds = generation_progress_seconds(p),
+                                         .load_seconds = GENERATION_LOAD_SECONDS,
+                                         .is_gone = generation_is_gone,
+                                         .is_gone_context = p,
+                                         .fence = generation_fence,
+                                         .fence_context = p,
+                                         .is_local_store = !p->job->checkpoint.shared,
+                                         .is_missing = p->is_missing,
+                                         .is_refused = p->is_refused,
+                                         .local_worker = p->local_worker};
+    PEN_TRY(pen_coordinator_create(&setup, &p->coordinator));
+    for (uint32_t w = 1; w <= p->worker_count; w++) {
+        if (w == p->local_worker) continue;
+        PEN_TRY(pen_coordinator_compare_clocks(p->coordinator, w, &p->clocks[w]));
+    }
+    return PEN_OK;
+}
+
+// What was measured stays, but rounds are counted anew.
+static void generation_forget_rounds(pipeline_engine *p) {
+    p->begun_first = 0;
+    p->begun_count = 0;
+    p->rounds_begun = 0;
+    p->figures_next = 0;
+    p->first_step = 0;
+    p->last_round_end = 0;
+    p->last_end = 0;
+}
+
+static pen_status generation_begin(pipeline_engine *p, double seconds) {
+    const pen_transport_kind *transport;
+    const bool is_local = p->worker_count == 1 && p->local_worker == 1;
+    PEN_TRY(pen_transport_kind_find(is_local ? "local" : "grpc", &transport));
+    PEN_TRY(pen_pipeline_name_workers(p)); // who was started again listens elsewhere
+    PEN_TRY(generation_start_worker(p, transport));
+    PEN_TRY(generation_connect(p, transport, seconds));
+    return pen_pipeline_send_model(p);
+}
+
+pen_status pen_pipeline_begin_generation(pipeline_engine *p, double seconds) {
+    const pen_engine_log *log = p->options.log;
+    PEN_ASSERT(p->coordinator == NULL && p->worker == NULL);
+    p->generation = log == NULL ? p->generation + 1 : log->next_generation(log->context);
+    memset(p->is_missing, 0, ((size_t)p->worker_count + 1) * sizeof *p->is_missing);
+    memset(p->is_refused, 0, ((size_t)p->worker_count + 1) * sizeof *p->is_refused);
+    generation_forget_rounds(p);
+    return generation_begin(p, seconds);
+}
+
+void pen_pipeline_end_generation(pipeline_engine *p) {
+    pen_coordinator_destroy(p->coordinator);
+    pen_worker_destroy(p->worker);
+    p->coordinator = NULL;
+    p->worker = NULL;
+}

@@ -1,0 +1,117 @@
+// Who takes part in a pipeline: the devices of the job, less those that were given up, with spares
+// in the place of those that were lost.
+
+#include <string.h>
+
+#include "partition/costs/cluster.h"
+#include "scheduler/engine/pipeline_state.h"
+
+pen_transport_tls pen_pipeline_tls(const pipeline_engine *p) {
+    const pen_job_tls *tls = &p->options.job->tls;
+    return (pen_transport_tls){.ca = tls->ca,
+                               .cert = tls->cert,
+                               .key = tls->key,
+                               .coordinators = {tls->coordinators.items, tls->coordinators.count},
+                               .workers = {tls->workers.items, tls->workers.count}};
+}
+
+// A worker that has devices is nobody's spare.
+static pen_status members_check_spares(const pen_job *job) {
+    const char *const *spares = job->recovery.spares.items;
+    for (uint32_t i = 0; i < job->recovery.spares.count; i++) {
+        for (uint32_t d = 0; d < job->cluster.device_count; d++) {
+            const pen_cluster_device_spec *device = &job->cluster.devices[d];
+            if (device->host == NULL || strcmp(device->host, spares[i]) != 0) continue;
+            return pen_job_blame(job, &spares[i],
+                                 pen_error(PEN_INVALID_INPUT,
+                                           "spares: '%s' is the host of device '%s', expected a "
+                                           "worker of which no device is",
+                                           spares[i], device->name));
+        }
+    }
+    return PEN_OK;
+}
+
+pen_status pen_pipeline_find_members(pipeline_engine *p) {
+    const pen_job *job = p->options.job;
+    const pen_cluster_spec *cluster = &job->cluster;
+    uint32_t started = 0, linked = 0;
+    PEN_TRY(PEN_NEW(p->arena, cluster->device_count, &p->members));
+    PEN_TRY(PEN_NEW(p->arena, (size_t)cluster->device_count + 1, &p->is_missing));
+    PEN_TRY(PEN_NEW(p->arena, (size_t)cluster->device_count + 1, &p->is_refused));
+    PEN_TRY(members_check_spares(job));
+    for (uint32_t d = 0; d < cluster->device_count; d++) {
+        const char *host = cluster->devices[d].host;
+        const bool is_started = pen_host_is_started(host);
+        p->members[d] = (pipeline_member){.host = host,
+                                          .launched = is_started ? started : PIPELINE_NOT_LAUNCHED};
+        started += is_started;
+        linked += host != NULL;
+    }
+    const pen_launch_options options = {.tls = pen_pipeline_tls(p),
+                                        .is_insecure = p->options.insecure};
+    if (started > 0) PEN_TRY(pen_launch_workers(started, &options, &p->launched));
+    if (linked > 0) pen_transport_prepare_process();
+    return PEN_OK;
+}
+
+// ---- the job without what is lost
+
+static bool members_is_gone(const pipeline_engine *p, const char *name) {
+    const pen_cluster_spec *cluster = &p->options.job->cluster;
+    for (uint32_t d = 0; d < cluster->device_count; d++) {
+        if (p->members[d].is_lost && strcmp(cluster->devices[d].name, name) == 0) return true;
+    }
+    return false;
+}
+
+// What is demanded of devices that are gone is no longer.
+static pen_status members_reduce_constraints(pipeline_engine *p, pen_constraints *constraints) {
+    const pen_option_list given_pins = constraints->pins, given_forbidden = constraints->forbidden;
+    pen_constraint_pin *pins;
+    pen_constraint_forbid *forbidden;
+    PEN_TRY(PEN_NEW(p->placed, given_pins.count, &pins));
+    PEN_TRY(PEN_NEW(p->placed, given_forbidden.count, &forbidden));
+    constraints->pins = (pen_option_list){.items = pins};
+    constraints->forbidden = (pen_option_list){.items = forbidden};
+    for (uint32_t i = 0; i < given_pins.count; i++) {
+        const pen_constraint_pin *pin = &((const pen_constraint_pin *)given_pins.items)[i];
+        if (!members_is_gone(p, pin->to)) pins[constraints->pins.count++] = *pin;
+    }
+    for (uint32_t i = 0; i < given_forbidden.count; i++) {
+        const pen_constraint_forbid *one =
+            &((const pen_constraint_forbid *)given_forbidden.items)[i];
+        if (!members_is_gone(p, one->on)) forbidden[constraints->forbidden.count++] = *one;
+    }
+    return PEN_OK;
+}
+
+pen_status pen_pipeline_reduce_job(pipeline_engine *p) {
+    const pen_job *given = p->options.job;
+    const uint32_t count = given->cluster.device_count;
+    pen_cluster_device_spec *devices;
+    pen_job *job;
+    uint32_t left = 0;
+    bool is_as_given = true;
+    PEN_TRY(PEN_NEW(p->placed, 1, &job));
+    PEN_TRY(PEN_NEW(p->placed, count, &devices));
+    PEN_TRY(PEN_NEW(p->placed, count, &p->member_of_device));
+    *job = *given;
+    for (uint32_t d = 0; d < count; d++) {
+        is_as_given = is_as_given && !p->members[d].is_lost &&
+                      p->members[d].host == given->cluster.devices[d].host;
+        if (p->members[d].is_lost) continue;
+        p->member_of_device[left] = d;
+        devices[left] = given->cluster.devices[d];
+        devices[left++].host = p->members[d].host;
+    }
+    if (left == 0) return pen_error(PEN_UNAVAILABLE, "no device is left");
+    job->cluster.devices = devices;
+    job->cluster.device_count = left;
+    job->cluster.is_reduced = left < count;
+    p->job = is_as_given ? given : job; // that given knows its positions
+    if (left == count) return PEN_OK;
+    pen_constraints *constraints = &job->placement.constraints;
+    if (constraints->stages.minimum > left) constraints->stages.minimum = left;
+    return members_reduce_constraints(p, constraints);
+}

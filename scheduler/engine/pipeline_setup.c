@@ -1,0 +1,238 @@
+// From a job to workers that are ready to run it.
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "scheduler/engine/job_runner.h"
+#include "scheduler/engine/pipeline_state.h"
+#include "scheduler/plan/plan_schedule.h"
+#include "scheduler/protocol/admission.h"
+#include "scheduler/transport/address.h"
+
+#define PIPELINE_TRACE_EVENTS ((uint32_t)1 << 16) // that each thread keeps
+#define PIPELINE_LOCAL_ADDRESS "127.0.0.1:0"
+#define PIPELINE_ADDRESS_BYTES 300
+
+// ---- the plan
+
+static pen_status setup_plan(pipeline_engine *p) {
+    const pen_plan *given = p->options.plan;
+    const pen_plan_job_options options = {.objective = -1,
+                                          .seed = -1,
+                                          .schedule = given == NULL ? NULL : given->schedule,
+                                          .info = p->info,
+                                          .part = p->options.part};
+    pen_plan *plan;
+    PEN_TRY(pen_plan_job_create(p->job, &options, &p->plan_job));
+    if (given != NULL) {
+        PEN_TRY(pen_status_add_context(pen_plan_job_rebuild(p->plan_job, given, p->placed, &plan),
+                                       "while using the plan"));
+    } else {
+        PEN_TRY(pen_plan_job_place(p->plan_job, p->placed, &plan));
+    }
+    p->plan = plan;
+    PEN_TRY(pen_plan_job_use_plan(p->plan_job, plan, &p->request));
+    return pen_plan_schedule(plan, p->placed, &p->schedule);
+}
+
+static pen_status setup_open_device(pipeline_engine *p) {
+    const pen_cluster_device *first = &p->request->cluster->devices[0];
+    const pen_device_kind *kind;
+    for (uint32_t d = 1; d < p->request->cluster->device_count; d++) {
+        if (strcmp(p->request->cluster->devices[d].kind, first->kind) == 0) continue;
+        return pen_cluster_spec_blame(
+            &p->job->cluster, &p->job->cluster.devices[d].written->kind,
+            pen_error(PEN_UNSUPPORTED,
+                      "devices: found the kinds %s and %s, which give different "
+                      "numbers, expected one kind",
+                      first->kind, p->request->cluster->devices[d].kind));
+    }
+    PEN_TRY(pen_device_kind_find(first->kind, &kind));
+    const pen_device_options options = {.name = first->name, .thread_count = first->threads};
+    return kind->open(&options, &p->device);
+}
+
+// ---- workers
+
+// The worker that has a device: an earlier one's, when both are of one process.
+static uint32_t setup_find_worker(const pipeline_engine *p, uint32_t device) {
+    const pen_cluster_device *devices = p->request->cluster->devices;
+    for (uint32_t d = 0; d < device; d++) {
+        if (devices[d].process == devices[device].process) return p->worker_of_device[d];
+    }
+    return 0;
+}
+
+// Where a device is, nearest first. Workers are numbered in this order, for the one with the lower
+// number calls the other: other machines need not find their way to this one.
+static int setup_distance(const pen_cluster_device *device) {
+    if (device->host == NULL) return 0;
+    return pen_host_is_started(device->host) ? 1 : 2;
+}
+
+static void setup_number_worker(pipeline_engine *p, uint32_t d) {
+    const pen_cluster_device *device = &p->request->cluster->devices[d];
+    p->worker_of_device[d] = setup_find_worker(p, d);
+    if (p->worker_of_device[d] != 0) return;
+    p->worker_of_device[d] = ++p->worker_count;
+    pen_run_spec_worker *worker = &p->workers[p->worker_count];
+    worker->address = device->host;
+    if (device->host != NULL) return;
+    p->local_worker = p->worker_count;
+    *worker = (pen_run_spec_worker){"this process", ""};
+}
+
+// Other machines are only reached with TLS, as the job says or the command line gives up.
+static pen_status setup_check_addresses(const pipeline_engine *p) {
+    const pen_cluster *cluster = p->request->cluster;
+    if (p->job->tls.ca != NULL || p->options.insecure) return PEN_OK;
+    for (uint32_t d = 0; d < cluster->device_count; d++) {
+        const char *host = cluster->devices[d].host;
+        pen_address address;
+        if (host == NULL || pen_host_is_started(cluster->devices[d].host)) continue;
+        pen_status status = pen_address_read(host, &address);
+        if (status == PEN_OK && !pen_address_is_loopback(&address)) {
+            status = pen_error(PEN_INVALID_INPUT,
+                               "device '%s' is at '%s', on another machine, and there is no TLS: "
+                               "give tls: {ca, cert, key}, or say --insecure",
+                               cluster->devices[d].name, host);
+        }
+        PEN_TRY(pen_cluster_spec_blame(&p->job->cluster, &p->job->cluster.devices[d].written->host,
+                                       status));
+    }
+    return PEN_OK;
+}
+
+static pen_status setup_number_workers(pipeline_engine *p) {
+    const pen_cluster *cluster = p->request->cluster;
+    PEN_TRY(PEN_NEW(p->placed, cluster->device_count, &p->worker_of_device));
+    PEN_TRY(PEN_NEW(p->placed, cluster->device_count, &p->devices));
+    PEN_TRY(PEN_NEW(p->placed, (size_t)cluster->device_count + 1, &p->workers));
+    p->workers[0] = (pen_run_spec_worker){"the coordinator", ""};
+    for (uint32_t d = 0; d < cluster->device_count; d++) {
+        const pen_cluster_device *device = &cluster->devices[d];
+        p->devices[d] = (pen_run_spec_device){
+            .name = device->name,
+            .kind = device->kind,
+            .thread_count = device->threads,
+            .memory_bytes = p->options.no_memory_check ? UINT64_MAX : device->bytes_limit};
+    }
+    for (int distance = 0; distance <= 2; distance++) {
+        for (uint32_t d = 0; d < cluster->device_count; d++) {
+            if (setup_distance(&cluster->devices[d]) == distance) setup_number_worker(p, d);
+        }
+    }
+    return PEN_OK;
+}
+
+pen_status pen_pipeline_name_workers(pipeline_engine *p) {
+    for (uint32_t d = 0; d < p->request->cluster->device_count; d++) {
+        const pipeline_member *member = &p->members[p->member_of_device[d]];
+        if (member->launched == PIPELINE_NOT_LAUNCHED) continue;
+        p->workers[p->worker_of_device[d]].address =
+            pen_launched_address(p->launched, member->launched);
+    }
+    for (uint32_t w = 1; w <= p->worker_count; w++) {
+        if (w == p->local_worker) continue;
+        PEN_TRY(pen_arena_format(p->placed, &p->workers[w].name, "worker %u (%s)", w,
+                                 p->workers[w].address));
+    }
+    return PEN_OK;
+}
+
+// ---- all
+
+static pen_status setup_build_forms(pipeline_engine *p) {
+    pen_compile_request compile;
+    PEN_TRY(pen_job_compile_request(p->job, p->options.part, p->info, p->placed, &compile));
+    const pen_pipeline_request request = {.plan = p->plan,
+                                          .schedule = p->schedule,
+                                          .program = pen_plan_job_program(p->plan_job),
+                                          .compile = &compile,
+                                          .device = p->device,
+                                          .devices = p->devices,
+                                          .workers = p->workers,
+                                          .worker_count = p->worker_count,
+                                          .worker_of_device = p->worker_of_device,
+                                          .rest = p->options.rest,
+                                          .evaluate_batch = p->options.evaluate_batch,
+                                          .evaluate_rest = p->options.evaluate_rest,
+                                          .seed = (uint64_t)p->job->train.seed,
+                                          .trace_limit =
+                                              p->options.trace ? PIPELINE_TRACE_EVENTS : 0};
+    return pen_pipeline_forms_build(&request, p->placed, &p->forms);
+}
+
+// The run as the workers would do it, in numbers: what would wait for ever is refused.
+static pen_status setup_admit(pipeline_engine *p) {
+    const pen_run_spec *spec = p->forms.spec;
+    const pen_run_table *table = spec->table;
+    const char **devices;
+    const char ***channels;
+    PEN_TRY(PEN_NEW(p->placed, table->device_count, &devices));
+    PEN_TRY(PEN_NEW(p->placed, table->form_count, &channels));
+    for (uint32_t d = 0; d < table->device_count; d++) {
+        devices[d] = spec->devices[d].name;
+    }
+    for (uint32_t f = 0; f < table->form_count; f++) {
+        PEN_TRY(PEN_NEW(p->placed, table->forms[f].channel_count, &channels[f]));
+        for (uint32_t c = 0; c < table->forms[f].channel_count; c++) {
+            channels[f][c] = spec->forms[f].channels[c].value;
+        }
+    }
+    const char *const *const *names;
+    memcpy(&names, &channels, sizeof names);
+    return pen_run_table_admit(table, &(pen_admission_names){devices, names});
+}
+
+static pen_status setup_allocate(pipeline_engine *p) {
+    const pen_run_table *table = p->forms.spec->table;
+    uint32_t channel_limit = 1;
+    for (uint32_t f = 0; f < table->form_count; f++) {
+        if (table->forms[f].channel_count > channel_limit) {
+            channel_limit = table->forms[f].channel_count;
+        }
+    }
+    PEN_TRY(PEN_NEW(p->placed, channel_limit, &p->feeds));
+    PEN_TRY(PEN_NEW(p->placed, table->forms[0].microbatch_count, &p->losses));
+    PEN_TRY(PEN_NEW(p->placed, (size_t)table->forms[0].microbatch_count + 1, &p->step_losses));
+    PEN_TRY(PEN_NEW(p->placed, table->forms[0].microbatch_count, &p->correct));
+    PEN_TRY(PEN_NEW(p->placed, table->device_count, &p->figures));
+    PEN_TRY(PEN_NEW(p->placed, table->device_count, &p->busy));
+    PEN_TRY(PEN_NEW(p->placed, (size_t)table->worker_count + 1, &p->clocks));
+    return PEN_NEW(p->placed, PIPELINE_STEPS_KEPT, &p->step_seconds);
+}
+
+pen_status pen_pipeline_place(pipeline_engine *p) {
+    PEN_TRY(pen_pipeline_reduce_job(p));
+    PEN_TRY(setup_plan(p));
+    PEN_TRY(setup_open_device(p));
+    PEN_TRY(setup_check_addresses(p));
+    PEN_TRY(setup_number_workers(p));
+    PEN_TRY(pen_pipeline_name_workers(p));
+    PEN_TRY(setup_build_forms(p));
+    PEN_TRY(setup_admit(p));
+    PEN_TRY(setup_allocate(p));
+    return pen_pipeline_list_tensors(p);
+}
+
+void pen_pipeline_unplace(pipeline_engine *p) {
+    pen_pipeline_forms_release(&p->forms);
+    if (p->device != NULL) p->device->kind->close(p->device);
+    for (uint32_t t = 0; p->tensor_places != NULL && t < p->tensors.count; t++) {
+        pen_memory_free(p->tensor_places[t].copy);
+    }
+    pen_plan_job_destroy(p->plan_job);
+    p->forms = (pen_pipeline_forms){0};
+    p->device = NULL;
+    p->tensor_places = NULL;
+    p->tensors = (pen_tensor_store){0};
+    p->plan_job = NULL;
+    p->worker_count = 0;
+    p->local_worker = 0;
+    p->bubble_sum = 0;
+    p->bubble_count = 0;
+    p->step_count = 0;
+    if (p->placed != NULL) pen_arena_reset(p->placed);
+}

@@ -1,0 +1,326 @@
+#include "scheduler/job/job.h"
+
+#include "base/format/yaml_reader.h"
+#include "base/integer.h"
+#include "device/reference/reference_evaluate.h"
+
+// `cluster` goes where `devices` and `links` go, so there is the one or the other.
+static pen_status job_check_cluster(const pen_yaml_node *root, const pen_job *job) {
+    const pen_yaml_node *other = pen_yaml_find(root, "devices");
+    if (other == NULL) other = pen_yaml_find(root, "links");
+    if (!job->has_cluster || other == NULL) return PEN_OK;
+    return pen_yaml_blame(other->key, pen_error(PEN_INVALID_INPUT,
+                                                "%s: found together with cluster, expected one of "
+                                                "the two",
+                                                other->key->text));
+}
+
+pen_import_options pen_job_import_options(const pen_job *job) {
+    const bool has_layers = job->model.layers.layers.count > 0;
+    return (pen_import_options){
+        .unfreeze = job->model.unfreeze,
+        .use_device_strings = job->model.use_device_strings,
+        .train_batch_norm = job->model.train_batch_norm,
+        .batch_norm_momentum = job->model.batch_norm_momentum,
+        .signature = job->model.signature,
+        .outputs = has_layers ? NULL : job->model.layers.outputs.items,
+        .output_count = has_layers ? 0 : job->model.layers.outputs.count,
+        .input_shapes = job->model.input_shapes.items,
+        .input_shape_count = job->model.input_shapes.count,
+        .evaluate = pen_reference_evaluate,
+    };
+}
+
+// A model is in a file of its own, or written in layers: then its file is the one they are in.
+static pen_status job_complete_model(pen_job *job) {
+    const bool has_layers = job->model.layers.layers.count > 0;
+    const bool has_file = job->model.file != NULL;
+    const pen_yaml_node *node = pen_option_find_node(job->source, &job->model.layers);
+    if (has_layers != has_file) {
+        if (has_layers) job->model.file = node->file;
+        return PEN_OK;
+    }
+    return pen_yaml_blame(
+        node,
+        pen_error(PEN_INVALID_INPUT, "%s",
+                  has_file ? "model: found both 'file' and 'layers', expected one of the two"
+                           : "model: 'file' is missing, expected a path; or 'layers', a list"));
+}
+
+static pen_status job_from_root(const char *path, const pen_yaml_node *root, bool may_open_files,
+                                pen_arena *arena, const pen_job **out_job) {
+    pen_job *job;
+    const pen_option_settings settings = {.file = path, .may_open_files = may_open_files};
+    PEN_TRY(PEN_NEW(arena, 1, &job));
+    PEN_TRY(pen_option_read(&pen_job_table, root, &settings, arena, job, &job->source));
+    job->file = root->file;
+    if (job->train.epochs == 0 && job->train.steps == 0) job->train.epochs = 1;
+    PEN_TRY(job_complete_model(job));
+    PEN_TRY(job_check_cluster(root, job));
+    PEN_TRY(pen_cluster_spec_complete(&job->cluster, job->source, arena));
+    job->placement.constraints.source = job->source;
+    *out_job = job;
+    return PEN_OK;
+}
+
+pen_status pen_job_read(const char *path, pen_arena *arena, const pen_job **out_job) {
+    const pen_yaml_node *root;
+    PEN_TRY(pen_yaml_read(path, arena, &root));
+    return job_from_root(path, root, true, arena, out_job);
+}
+
+pen_status pen_job_parse(const char *path, const char *bytes, size_t length, pen_arena *arena,
+                         const pen_job **out_job) {
+    const pen_yaml_node *root;
+    PEN_TRY(pen_yaml_parse(path, bytes, length, arena, &root));
+    return job_from_root(path, root, false, arena, out_job);
+}
+
+pen_status pen_job_blame(const pen_job *job, const void *field, pen_status status) {
+    return pen_option_blame(job->source, field, status);
+}
+
+// An address within the dataset at which nothing was read, so that the whole is blamed: files of a
+// format that was not chosen.
+static const void *job_dataset_whole(const pen_job_dataset *dataset) {
+    return dataset->format == PEN_JOB_IDX ? (const void *)&dataset->csv : &dataset->idx;
+}
+
+static const void *job_dataset_inputs(const pen_job_dataset *dataset) {
+    switch (dataset->format) {
+    case PEN_JOB_IDX:
+        return &dataset->idx.images;
+    case PEN_JOB_NPY:
+        return &dataset->npy.inputs;
+    case PEN_JOB_CSV:
+        return &dataset->csv.file;
+    case PEN_JOB_IMAGES:
+        return &dataset->images.folder;
+    case PEN_JOB_TEXT:
+        return &dataset->text.file;
+    case PEN_JOB_TOKENS:
+        return &dataset->tokens.file;
+    }
+    return job_dataset_whole(dataset);
+}
+
+static const void *job_dataset_labels(const pen_job_dataset *dataset) {
+    switch (dataset->format) {
+    case PEN_JOB_IDX:
+        return dataset->idx.labels == NULL ? job_dataset_whole(dataset) : &dataset->idx.labels;
+    case PEN_JOB_NPY:
+        return dataset->npy.labels == NULL ? job_dataset_whole(dataset) : &dataset->npy.labels;
+    case PEN_JOB_CSV:
+        return dataset->csv.label_column == NULL ? job_dataset_whole(dataset)
+                                                 : &dataset->csv.label_column;
+    case PEN_JOB_IMAGES:
+        return &dataset->images.folder;
+    case PEN_JOB_TEXT:
+        return &dataset->text.file;
+    case PEN_JOB_TOKENS:
+        return &dataset->tokens.file;
+    }
+    return job_dataset_whole(dataset);
+}
+
+// Evaluation without a dataset of its own takes what is held out of the other.
+const pen_job_dataset *pen_job_find_dataset(const pen_job *job, pen_dataset_part part) {
+    return part == PEN_DATASET_PART_EVAL && job->data.has_eval ? &job->data.eval : &job->data.train;
+}
+
+pen_status pen_job_blame_data(const pen_job *job, pen_dataset_part part, pen_job_data_part what,
+                              pen_status status) {
+    const pen_job_dataset *dataset = pen_job_find_dataset(job, part);
+    switch (what) {
+    case PEN_JOB_DATA_WHOLE:
+        return pen_job_blame(job, job_dataset_whole(dataset), status);
+    case PEN_JOB_DATA_INPUTS:
+        return pen_job_blame(job, job_dataset_inputs(dataset), status);
+    case PEN_JOB_DATA_LABELS:
+        return pen_job_blame(job, job_dataset_labels(dataset), status);
+    }
+    return status;
+}
+
+static void job_set_csv(const pen_job_csv *csv, pen_dataset_options *options) {
+    options->format = "csv";
+    options->path = csv->file;
+    options->input_name = csv->input;
+    options->label_column = csv->label_column;
+    options->delimiter = csv->delimiter[0];
+    if (csv->header_is_given) {
+        options->header = csv->header ? PEN_DATASET_HEADER_YES : PEN_DATASET_HEADER_NO;
+    }
+}
+
+static void job_set_images(const pen_job_images *images, pen_dataset_options *options) {
+    const int64_t *sides = images->size.items;
+    options->format = "images";
+    options->path = images->folder;
+    options->input_name = images->input;
+    options->image_height = sides[0];
+    options->image_width = sides[images->size.count - 1];
+    options->image_channels = images->channels;
+    options->channels_last = images->data_format == 1;
+}
+
+static void job_set_text(const pen_job_text *text, pen_dataset_options *options) {
+    options->format = "text";
+    options->path = text->file;
+    options->input_name = text->input;
+    options->sequence = (uint64_t)text->sequence;
+    options->stride = (uint64_t)text->stride;
+}
+
+static void job_set_tokens(const pen_job_tokens *tokens, pen_dataset_options *options) {
+    options->format = "tokens";
+    options->path = tokens->file;
+    options->input_name = tokens->input;
+    options->token_element = tokens->element;
+    options->sequence = (uint64_t)tokens->sequence;
+    options->stride = (uint64_t)tokens->stride;
+}
+
+static pen_status job_set_npy(const pen_job_npy *npy, pen_arena *arena,
+                              pen_dataset_options *options) {
+    const pen_job_array *arrays = npy->inputs.items;
+    pen_dataset_input *inputs;
+    PEN_TRY(PEN_NEW(arena, npy->inputs.count, &inputs));
+    for (uint32_t i = 0; i < npy->inputs.count; i++) {
+        inputs[i] = (pen_dataset_input){.name = arrays[i].input, .path = arrays[i].file};
+    }
+    options->format = "npy";
+    options->labels = npy->labels;
+    options->inputs = inputs;
+    options->input_count = npy->inputs.count;
+    return PEN_OK;
+}
+
+static pen_status job_set_files(const pen_job_dataset *dataset, pen_arena *arena,
+                                pen_dataset_options *options) {
+    switch (dataset->format) {
+    case PEN_JOB_IDX:
+        options->format = "idx";
+        options->path = dataset->idx.images;
+        options->labels = dataset->idx.labels;
+        options->input_name = dataset->idx.input;
+        return PEN_OK;
+    case PEN_JOB_NPY:
+        return job_set_npy(&dataset->npy, arena, options);
+    case PEN_JOB_CSV:
+        job_set_csv(&dataset->csv, options);
+        return PEN_OK;
+    case PEN_JOB_IMAGES:
+        job_set_images(&dataset->images, options);
+        return PEN_OK;
+    case PEN_JOB_TEXT:
+        job_set_text(&dataset->text, options);
+        return PEN_OK;
+    case PEN_JOB_TOKENS:
+        job_set_tokens(&dataset->tokens, options);
+        return PEN_OK;
+    }
+    return PEN_OK;
+}
+
+static pen_dataset_element job_label_element(pen_job_label_type type) {
+    switch (type) {
+    case PEN_JOB_LABEL_AUTO:
+        return PEN_DATASET_AUTO;
+    case PEN_JOB_LABEL_INDEX:
+        return PEN_DATASET_INT64;
+    case PEN_JOB_LABEL_NUMBER:
+        return PEN_DATASET_FLOAT32;
+    }
+    return PEN_DATASET_AUTO;
+}
+
+static pen_status job_blame_normalization(const void *context, bool is_mean, pen_status status) {
+    const pen_job *job = context;
+    const pen_job_normalize *normalize = &job->data.normalize;
+    return pen_job_blame(job, is_mean ? (const void *)&normalize->mean : &normalize->std, status);
+}
+
+pen_status pen_job_get_dataset(const pen_job *job, pen_dataset_part part, pen_arena *arena,
+                               pen_dataset_options *out_options) {
+    const pen_job_data *data = &job->data;
+    const bool is_eval = part == PEN_DATASET_PART_EVAL;
+    const bool is_held_out = is_eval && !data->has_eval && data->has_train && data->holdout > 0;
+    if (is_eval ? !data->has_eval && !is_held_out : !data->has_train) {
+        return pen_job_blame(
+            job, &data->has_eval,
+            pen_error(PEN_NOT_FOUND, "data: '%s' is missing, expected a mapping with format, ...%s",
+                      is_eval ? "eval" : "train",
+                      is_eval ? "; or 'holdout', a fraction of 'train'" : ""));
+    }
+    const pen_job_dataset *dataset = pen_job_find_dataset(job, part);
+    pen_dataset_options options = {
+        .label_element = job_label_element(dataset->label_type),
+        .scale = data->normalize.scale,
+        .mean = data->normalize.mean.items,
+        .mean_count = data->normalize.mean.count,
+        .deviation = data->normalize.std.items,
+        .deviation_count = data->normalize.std.count,
+        .flatten = data->flatten,
+        .blame_normalization = job_blame_normalization,
+        .blame_context = job,
+        .part = is_held_out ? PEN_DATASET_PART_EVAL : PEN_DATASET_PART_TRAIN,
+        .holdout = dataset == &data->train ? data->holdout : 0,
+        .seed = (uint64_t)job->train.seed,
+        .example_limit = (uint64_t)dataset->limit,
+    };
+    PEN_TRY(job_set_files(dataset, arena, &options));
+    *out_options = options;
+    return PEN_OK;
+}
+
+pen_status pen_job_open_dataset(const pen_job *job, pen_dataset_part part, pen_arena *arena,
+                                pen_dataset **out_dataset) {
+    pen_dataset_options options;
+    PEN_TRY(pen_job_get_dataset(job, part, arena, &options));
+    return pen_job_blame_data(job, part, PEN_JOB_DATA_WHOLE,
+                              pen_dataset_open(&options, out_dataset));
+}
+
+static uint64_t job_interval_steps(pen_interval interval, uint64_t epoch_steps) {
+    uint64_t steps;
+    if (interval.unit == PEN_INTERVAL_STEPS) return interval.count;
+    return pen_u64_mul(interval.count, epoch_steps, &steps) ? steps : UINT64_MAX;
+}
+
+static double job_base_rate(const pen_job_optimizer *optimizer) {
+    switch (optimizer->kind) {
+    case PEN_JOB_SGD:
+        return optimizer->sgd.lr;
+    case PEN_JOB_ADAM:
+        return optimizer->adam.lr;
+    case PEN_JOB_ADAMW:
+        return optimizer->adamw.lr;
+    }
+    return 0;
+}
+
+pen_status pen_job_get_learning_rate(const pen_job *job, uint64_t epoch_steps,
+                                     pen_learning_rate_options *out_options) {
+    const pen_job_learning_rate *rate = &job->train.learning_rate;
+    const pen_learning_rate_options options = {
+        .kind = rate->kind,
+        .base = job_base_rate(&job->train.optimizer),
+        .final = rate->kind == PEN_LEARNING_RATE_LINEAR ? rate->linear.final : rate->cosine.final,
+        .warmup = job_interval_steps(job->train.warmup, epoch_steps),
+        .every = job_interval_steps(rate->step.every, epoch_steps),
+        .factor = rate->step.factor,
+    };
+    const pen_status status = pen_learning_rate_check(&options);
+    if (status != PEN_OK) return pen_job_blame(job, rate, status);
+    *out_options = options;
+    return PEN_OK;
+}
+
+uint64_t pen_job_get_step_count(const pen_job *job, uint64_t epoch_steps) {
+    const pen_interval epochs = {.count = (uint64_t)job->train.epochs, .unit = PEN_INTERVAL_EPOCHS};
+    const uint64_t steps = (uint64_t)job->train.steps;
+    if (job->train.epochs == 0) return steps;
+    const uint64_t all = job_interval_steps(epochs, epoch_steps);
+    return steps > 0 ? pen_min_u64(steps, all) : all;
+}

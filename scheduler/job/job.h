@@ -1,0 +1,241 @@
+// A job: what a user asks for, read from one YAML file and the files that it names as its parts.
+//
+//   version: 1
+//   model: {file: lenet.onnx}
+//   data:
+//     train: {format: idx, images: train-images.gz, labels: train-labels.gz}
+//     eval: {format: idx, images: test-images.gz, labels: test-labels.gz}
+//     normalize: {mean: 0.1307, std: 0.3081}
+//   train: {loss: softmax_cross_entropy, optimizer: {sgd: {lr: 0.05, momentum: 0.9}}, batch: 128}
+//   devices: [{name: a, threads: 2}, {name: b, host: 10.0.0.2:7070, memory: 4GiB}]
+//   links: [{between: [a, b], bandwidth: 10Gbit/s, latency: 50us}]
+//   placement: {objective: step_time, pin: [{nodes: "^/layer4/", to: b}]}
+//   pipeline: {schedule: 1f1b}
+//   costs: costs.yaml
+//   checkpoint: {dir: run1, every: 100 steps}
+//   outputs: {export: trained.onnx}
+//
+// The job says what is wanted, and is checked as far as that can be done without looking anywhere
+// else: no file but the YAML is opened. Every path is resolved against the folder of the job file,
+// also those within parts. The keys, with ranges and help, are in job_table.c, cluster_table.c and
+// constraints_table.c; `penstock schema` prints them.
+//
+// Lifetime: a job lives in the arena it was read into.
+// Threads:  immutable once returned.
+#ifndef PEN_SCHEDULER_JOB_JOB_H
+#define PEN_SCHEDULER_JOB_JOB_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/format/quantity.h"
+#include "base/option/option.h"
+#include "base/status.h"
+#include "graph/import/import.h"
+#include "partition/problem/stage_graph.h"
+#include "partition/spec/cluster_spec.h"
+#include "partition/spec/constraints.h"
+#include "scheduler/data/dataset.h"
+#include "scheduler/job/job_data.h"
+#include "scheduler/job/job_model.h"
+#include "scheduler/training/learning_rate.h"
+
+typedef enum pen_job_loss {
+    PEN_JOB_SOFTMAX_CROSS_ENTROPY,
+    PEN_JOB_NEGATIVE_LOG_LIKELIHOOD,
+    PEN_JOB_MEAN_SQUARED_ERROR,
+    PEN_JOB_BINARY_CROSS_ENTROPY,
+    PEN_JOB_BINARY_CROSS_ENTROPY_WITH_LOGITS,
+    PEN_JOB_OUTPUT, // the model computes its own
+} pen_job_loss;
+
+typedef enum pen_job_optimizer_kind {
+    PEN_JOB_SGD,
+    PEN_JOB_ADAM,
+    PEN_JOB_ADAMW,
+} pen_job_optimizer_kind;
+
+typedef struct pen_job_sgd {
+    double lr;
+    double momentum;
+    double weight_decay;
+    bool nesterov;
+} pen_job_sgd;
+
+typedef struct pen_job_adam {
+    double lr;
+    double beta1;
+    double beta2;
+    double epsilon;
+    double weight_decay;
+} pen_job_adam;
+
+typedef struct pen_job_optimizer {
+    pen_job_optimizer_kind kind; // says which of the three below is meant
+    pen_job_sgd sgd;
+    pen_job_adam adam;  // weight decay is added to the gradient
+    pen_job_adam adamw; // weight decay shrinks the weight by itself
+} pen_job_optimizer;
+
+typedef struct pen_job_step_rate {
+    pen_interval every;
+    double factor;
+} pen_job_step_rate;
+
+typedef struct pen_job_final_rate {
+    double final; // the learning rate at the end
+} pen_job_final_rate;
+
+typedef struct pen_job_learning_rate {
+    pen_learning_rate_kind kind;
+    pen_job_step_rate step;
+    pen_job_final_rate cosine;
+    pen_job_final_rate linear;
+} pen_job_learning_rate;
+
+typedef struct pen_job_train {
+    pen_job_loss loss;
+    const char *loss_output; // OUTPUT: name of the model's output; NULL: its only one
+    pen_job_optimizer optimizer;
+    pen_job_learning_rate learning_rate;
+    pen_interval warmup;
+    double clip_norm;     // 0: none
+    int64_t batch;        // examples a step
+    int64_t microbatches; // divides `batch`
+    int64_t epochs;       // 0: no limit, only when `steps` is given
+    int64_t steps;        // 0: no limit; the first limit reached ends the training
+    int64_t seed;         // not negative
+    const char *freeze;   // pattern of parameter names; NULL: none
+    bool shuffle;
+    bool drop_last; // a last batch that is not full is left out
+} pen_job_train;
+
+typedef enum pen_job_schedule {
+    PEN_JOB_SCHEDULE_AUTO, // the fastest that fits
+    PEN_JOB_SCHEDULE_GPIPE,
+    PEN_JOB_SCHEDULE_1F1B,
+    PEN_JOB_SCHEDULE_INTERLEAVED,
+    PEN_JOB_SCHEDULE_ZERO_BUBBLE,
+} pen_job_schedule;
+
+// "auto", "gpipe", "1f1b", "interleaved", "zero_bubble", NULL: by the numbers above.
+extern const char *const pen_job_schedule_names[];
+const char *pen_job_schedule_name(pen_job_schedule schedule);
+
+typedef struct pen_job_pipeline {
+    pen_job_schedule schedule;
+    pen_recompute recompute;
+    double time_limit_seconds;         // for the search of a schedule
+    double rendezvous_timeout_seconds; // for all workers to be there
+} pen_job_pipeline;
+
+typedef struct pen_job_tls { // paths of PEM files; all NULL: none
+    const char *ca;
+    const char *cert;
+    const char *key;
+    pen_option_list coordinators; // const char *: names in their certificates; none: any
+    pen_option_list workers;
+} pen_job_tls;
+
+typedef struct pen_job_checkpoint {
+    const char *dir;     // NULL: none is written
+    pen_interval every;  // and after the last step
+    double mtbf_seconds; // mean time between failures: one every sqrt(2 x cost of one x this)
+                         // seconds of training (Young, Daly); 0: by `every`
+    bool shared;         // all workers see the same folder; else each its own
+    int64_t keep;        // checkpoints that stay
+} pen_job_checkpoint;
+
+// What is done when a worker is lost.
+typedef enum pen_job_on_loss {
+    PEN_JOB_ON_LOSS_WAIT,   // for it to come back
+    PEN_JOB_ON_LOSS_SPARE,  // a spare takes its place
+    PEN_JOB_ON_LOSS_REPLAN, // its work is placed anew on the devices that are left
+    PEN_JOB_ON_LOSS_STOP,   // the training ends
+} pen_job_on_loss;
+
+typedef struct pen_job_recovery {
+    pen_job_on_loss on_loss;
+    double grace_seconds;    // that a lost worker has to come back, before anything else is done
+    double lease_seconds;    // without a word, after which a worker is lost
+    double progress_seconds; // without progress; 0: ten planned steps, at least 20 s
+    int64_t attempts;        // that may fail one after another without a step being done
+    pen_option_list spares;  // const char *: where workers listen that no device names
+} pen_job_recovery;
+
+typedef struct pen_job_outputs {
+    const char *dir;    // NULL: nothing is written there
+    const char *export; // NULL: the trained model is not written
+} pen_job_outputs;
+
+typedef struct pen_job {
+    const char *file; // as the user named it
+    int64_t version;
+    pen_job_model model;
+    pen_job_data data;
+    pen_job_train train;
+    pen_cluster_spec cluster; // `devices` and `links`, or those of `cluster`
+    bool has_cluster;         // the key `cluster` was written
+    pen_placement_spec placement;
+    pen_job_pipeline pipeline;
+    pen_job_tls tls;
+    const char *costs; // path of a cost table; NULL: none
+    pen_job_checkpoint checkpoint;
+    pen_job_recovery recovery;
+    pen_job_outputs outputs;
+    const pen_option_source *source; // for pen_job_blame
+} pen_job;
+
+// The keys of a job file.
+extern const pen_option_table pen_job_table;
+
+// How the job's model is to be imported.
+pen_import_options pen_job_import_options(const pen_job *job);
+
+// Reads a job file. INVALID_INPUT with position, found and possible; NOT_FOUND, IO (the file or a
+// part of it), OUT_OF_MEMORY.
+PEN_NODISCARD pen_status pen_job_read(const char *path, pen_arena *arena, const pen_job **out_job);
+
+// Reads a job from memory, opening no file: parts in files of their own are INVALID_INPUT. `path`
+// names it in messages, and paths are resolved beside it.
+PEN_NODISCARD pen_status pen_job_parse(const char *path, const char *bytes, size_t length,
+                                       pen_arena *arena, const pen_job **out_job);
+
+// Gives an error the position at which `*field`, a field within the job, was written:
+// pen_job_blame(job, &job->model.file, status).
+PEN_NODISCARD pen_status pen_job_blame(const pen_job *job, const void *field, pen_status status);
+
+// What of a dataset an error is about.
+typedef enum pen_job_data_part {
+    PEN_JOB_DATA_WHOLE,
+    PEN_JOB_DATA_INPUTS,
+    PEN_JOB_DATA_LABELS,
+} pen_job_data_part;
+
+// The same for the dataset that is trained or evaluated on.
+PEN_NODISCARD pen_status pen_job_blame_data(const pen_job *job, pen_dataset_part part,
+                                            pen_job_data_part what, pen_status status);
+
+// The dataset that is trained or evaluated on: evaluation without one of its own takes what is held
+// out of the other.
+const pen_job_dataset *pen_job_find_dataset(const pen_job *job, pen_dataset_part part);
+
+// The options of the dataset to train on, or to evaluate on: `eval`, else what is held out of
+// `train`. Borrows the job's memory. NOT_FOUND when the job has none; OUT_OF_MEMORY.
+PEN_NODISCARD pen_status pen_job_get_dataset(const pen_job *job, pen_dataset_part part,
+                                             pen_arena *arena, pen_dataset_options *out_options);
+
+// Opens that dataset. Errors have a position. As pen_job_get_dataset and pen_dataset_open.
+PEN_NODISCARD pen_status pen_job_open_dataset(const pen_job *job, pen_dataset_part part,
+                                              pen_arena *arena, pen_dataset **out_dataset);
+
+// The learning rate, where an epoch has `epoch_steps` steps. INVALID_INPUT
+PEN_NODISCARD pen_status pen_job_get_learning_rate(const pen_job *job, uint64_t epoch_steps,
+                                                   pen_learning_rate_options *out_options);
+
+// Steps of the whole training: epochs, or `steps` when that is less.
+uint64_t pen_job_get_step_count(const pen_job *job, uint64_t epoch_steps);
+
+#endif // PEN_SCHEDULER_JOB_JOB_H

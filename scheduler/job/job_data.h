@@ -1,0 +1,107 @@
+// The part of a job that says what is trained and evaluated on: `data`. See scheduler/job/job.h.
+//
+// Lifetime: lives in the arena that the job was read into.
+// Threads:  immutable once returned.
+#ifndef PEN_SCHEDULER_JOB_JOB_DATA_H
+#define PEN_SCHEDULER_JOB_JOB_DATA_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/option/option.h"
+#include "scheduler/data/dataset.h"
+
+typedef enum pen_job_format {
+    PEN_JOB_IDX,
+    PEN_JOB_NPY,
+    PEN_JOB_CSV,
+    PEN_JOB_IMAGES,
+    PEN_JOB_TEXT,
+    PEN_JOB_TOKENS,
+} pen_job_format;
+
+typedef enum pen_job_label_type {
+    PEN_JOB_LABEL_AUTO,  // what the file has
+    PEN_JOB_LABEL_INDEX, // class indices
+    PEN_JOB_LABEL_NUMBER,
+} pen_job_label_type;
+
+typedef struct pen_job_idx {
+    const char *images;
+    const char *labels; // NULL: none
+    const char *input;  // NULL: the model's only input
+} pen_job_idx;
+
+// One entry of `inputs`: {GRAPH_INPUT: FILE}.
+typedef struct pen_job_array {
+    const char *input;
+    const char *file;
+} pen_job_array;
+
+typedef struct pen_job_npy {
+    pen_option_list inputs; // of pen_job_array
+    const char *labels;     // NULL: none
+} pen_job_npy;
+
+typedef struct pen_job_csv {
+    const char *file;
+    const char *label_column; // a name, or an index from 0 or (negative) from the end; NULL: none
+    bool header_is_given;     // else found out
+    bool header;
+    const char *delimiter; // one character
+    const char *input;     // NULL: the model's only input
+} pen_job_csv;
+
+typedef struct pen_job_images {
+    const char *folder;
+    pen_option_list size; // of int64_t: side, or height and width
+    int64_t channels;     // 1 or 3
+    unsigned data_format; // 1: channels last
+    const char *input;    // NULL: the model's only input
+} pen_job_images;
+
+typedef struct pen_job_text {
+    const char *file;
+    int64_t sequence;
+    int64_t stride;    // 0: as sequence
+    const char *input; // NULL: the model's only input
+} pen_job_text;
+
+typedef struct pen_job_tokens {
+    const char *file;
+    pen_token_element element;
+    int64_t sequence;
+    int64_t stride;    // 0: as sequence
+    const char *input; // NULL: the model's only input
+} pen_job_tokens;
+
+typedef struct pen_job_dataset {
+    pen_job_format format; // says which of the six below is meant
+    pen_job_idx idx;
+    pen_job_npy npy;
+    pen_job_csv csv;
+    pen_job_images images;
+    pen_job_text text;
+    pen_job_tokens tokens;
+    int64_t limit; // most examples used; 0: all
+    pen_job_label_type label_type;
+} pen_job_dataset;
+
+// (value * scale - mean) / std
+typedef struct pen_job_normalize {
+    double scale;         // 0: 1/255 for bytes, else 1
+    pen_option_list mean; // of double: none, one, or one a channel
+    pen_option_list std;
+} pen_job_normalize;
+
+typedef struct pen_job_data {
+    pen_job_dataset train;
+    pen_job_dataset eval;
+    bool has_train;
+    bool has_eval;
+    pen_job_normalize normalize;
+    bool flatten;
+    double holdout; // fraction of `train` kept for evaluation when there is no `eval`
+} pen_job_data;
+
+#endif // PEN_SCHEDULER_JOB_JOB_DATA_H

@@ -1,0 +1,447 @@
+#include "scheduler/measure/profile.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/integer.h"
+#include "base/memory.h"
+#include "base/name_map.h"
+#include "base/system/machine.h"
+#include "device/measure_fill.h"
+#include "graph/op.h"
+#include "scheduler/engine/feed.h"
+#include "scheduler/engine/job_runner.h"
+
+#define PROFILE_WARM_STEPS 3
+#define PROFILE_STEPS_LIMIT 1000
+#define PROFILE_LEARNING_RATE 1e-6 // numbers stay what they are
+#define PROFILE_SHARE_MINIMUM 0.01 // of a step: smaller operators are not judged one by one
+#define PROFILE_TEXT_BYTES 512
+
+struct pen_profiler {
+    const pen_job *job;
+    pen_profile_target target;
+    pen_arena *arena;
+    pen_device *device;
+    const pen_program *program;
+    const pen_measure_step *step; // the program's reuse of values
+    uint32_t microbatch_count;
+    uint32_t row_count;
+    pen_profile_row *rows;  // [row_count], in the order of their first nodes
+    uint32_t *row_of;       // [order_count]; PEN_NAME_MAP_NONE: takes no time
+    uint32_t node_count;    // that run
+    pen_executor *executor; // NULL until steps run
+    uint32_t step_count;    // that were measured
+    double *node_seconds;   // [order_count], medians
+    double step_seconds;    // median
+    pen_executor_memory memory;
+    uint64_t resident_bytes_peak;
+};
+
+// ---- the program and its operators
+
+static pen_status profile_open(pen_profiler *profiler) {
+    const pen_profile_target *target = &profiler->target;
+    const pen_device_kind *kind;
+    PEN_TRY(pen_device_kind_find(target->kind, &kind));
+    const pen_device_options options = {.name = target->device,
+                                        .thread_count = target->threads,
+                                        .memory_bytes = target->memory_bytes};
+    return kind->open(&options, &profiler->device);
+}
+
+static pen_status profile_compile(pen_profiler *profiler, const pen_dataset_info *info) {
+    const pen_job_train *train = &profiler->job->train;
+    pen_compile_request request;
+    PEN_TRY(pen_job_compile_request(profiler->job, PEN_DATASET_PART_TRAIN, info, profiler->arena,
+                                    &request));
+    profiler->microbatch_count = (uint32_t)train->microbatches;
+    request.mode = PEN_COMPILE_TRAIN;
+    request.microbatch_size = (uint64_t)(train->batch / train->microbatches);
+    request.accumulate = train->microbatches > 1;
+    request.device = profiler->device;
+    PEN_TRY(pen_compile(&request, &profiler->program));
+    const pen_program *program = profiler->program;
+    const pen_measure_program measured = {.graph = program->graph,
+                                          .order = program->order,
+                                          .order_count = program->order_count,
+                                          .kept = program->kept,
+                                          .kept_count = program->kept_count};
+    return pen_measure_step_build(profiler->device, &measured, profiler->arena, &profiler->step);
+}
+
+static bool profile_is_free(const pen_graph *graph, pen_node_id node) {
+    return pen_graph_node(graph, node)->op->is_view ||
+           (pen_node_flops(graph, node) == 0 && pen_node_bytes(graph, node) == 0);
+}
+
+static pen_status profile_find_row(pen_profiler *profiler, pen_name_map *map, uint32_t position) {
+    const pen_program *program = profiler->program;
+    const pen_node_id id = program->order[position];
+    const char *op = pen_graph_node(program->graph, id)->op->name;
+    const char *shape, *name;
+    PEN_TRY(pen_cost_key(program->graph, id, profiler->arena, &shape));
+    PEN_TRY(pen_arena_format(profiler->arena, &name, "%s %s", op, shape));
+    uint32_t row = pen_name_map_find(map, name);
+    if (row == PEN_NAME_MAP_NONE) {
+        row = profiler->row_count++;
+        PEN_TRY(pen_name_map_add(map, name, row));
+        profiler->rows[row] = (pen_profile_row){
+            .op = op,
+            .shape = shape,
+            .node = id,
+            .runs_per_step = position < program->update_first ? profiler->microbatch_count : 1};
+    }
+    profiler->rows[row].node_count += 1;
+    profiler->row_of[position] = row;
+    profiler->node_count += 1;
+    return PEN_OK;
+}
+
+static pen_status profile_find_rows(pen_profiler *profiler) {
+    const pen_program *program = profiler->program;
+    pen_name_map map;
+    pen_name_map_init(&map, profiler->arena);
+    PEN_TRY(PEN_NEW(profiler->arena, program->order_count, &profiler->rows));
+    PEN_TRY(PEN_NEW(profiler->arena, program->order_count, &profiler->row_of));
+    PEN_TRY(PEN_NEW(profiler->arena, program->order_count, &profiler->node_seconds));
+    for (uint32_t p = 0; p < program->order_count; p++) {
+        profiler->row_of[p] = PEN_NAME_MAP_NONE;
+        if (profile_is_free(program->graph, program->order[p])) continue;
+        PEN_TRY(profile_find_row(profiler, &map, p));
+    }
+    return PEN_OK;
+}
+
+pen_status pen_profiler_create(const pen_job *job, const pen_dataset_info *info,
+                               const pen_profile_target *target, pen_profiler **out_profiler) {
+    pen_profiler *profiler = pen_memory_allocate(1, sizeof *profiler);
+    if (profiler == NULL) return pen_error_out_of_memory();
+    profiler->job = job;
+    profiler->target = *target;
+    pen_status status = pen_arena_create(&profiler->arena);
+    if (status == PEN_OK) status = profile_open(profiler);
+    if (status == PEN_OK) status = profile_compile(profiler, info);
+    if (status == PEN_OK) status = profile_find_rows(profiler);
+    if (status != PEN_OK) {
+        pen_profiler_destroy(profiler);
+        return status;
+    }
+    *out_profiler = profiler;
+    return PEN_OK;
+}
+
+void pen_profiler_destroy(pen_profiler *profiler) {
+    if (profiler == NULL) return;
+    pen_executor_destroy(profiler->executor);
+    pen_program_destroy(profiler->program);
+    if (profiler->device != NULL) profiler->device->kind->close(profiler->device);
+    pen_arena_destroy(profiler->arena);
+    pen_memory_free(profiler);
+}
+
+// ---- operators, one at a time
+
+static pen_status profile_measure_rates(pen_profiler *profiler, pen_cost_table *table,
+                                        bool repeat) {
+    const pen_profile_target *target = &profiler->target;
+    pen_device_rates rates;
+    if (!repeat && pen_cost_table_find_rates(table, target->kind, target->threads) != NULL) {
+        return PEN_OK;
+    }
+    PEN_TRY(pen_measure_rates(profiler->device, &rates));
+    return pen_cost_table_set_rates(table,
+                                    &(pen_cost_rates){.kind = target->kind,
+                                                      .threads = target->threads,
+                                                      .flops = rates.flops,
+                                                      .memory_bandwidth = rates.memory_bandwidth});
+}
+
+// Keeps what went wrong with one operator; the others are measured all the same.
+static pen_status profile_keep_failure(pen_profiler *profiler, pen_profile_row *row,
+                                       pen_status status) {
+    if (pen_status_get_code(status) == PEN_OUT_OF_MEMORY) return status;
+    char text[PROFILE_TEXT_BYTES];
+    pen_status_format(status, text, sizeof text);
+    pen_status_ignore(status, "kept as text in the row");
+    text[strcspn(text, "\n")] = '\0';
+    return pen_arena_copy_text(profiler->arena, text, strlen(text), &row->failure);
+}
+
+static pen_status profile_measure_row(pen_profiler *profiler, pen_profile_row *row,
+                                      const pen_profile_options *options, pen_cost_table *table) {
+    const pen_measure_options measure_options = {.step = profiler->step,
+                                                 .time_limit = options->operator_time_limit};
+    pen_op_measurement measured;
+    const pen_status status = pen_measure_op(profiler->device, profiler->program->graph, row->node,
+                                             &measure_options, &measured);
+    if (status != PEN_OK) return profile_keep_failure(profiler, row, status);
+    row->is_measured = row->is_fresh = true;
+    row->seconds = measured.seconds;
+    row->workspace_bytes = measured.workspace_bytes;
+    return pen_cost_table_set(table, &(pen_cost_entry){.op = row->op,
+                                                       .shape = row->shape,
+                                                       .kind = profiler->target.kind,
+                                                       .threads = profiler->target.threads,
+                                                       .seconds = measured.seconds,
+                                                       .workspace_bytes = measured.workspace_bytes,
+                                                       .runs = measured.runs});
+}
+
+pen_status pen_profiler_measure(pen_profiler *profiler, pen_cost_table *table,
+                                const pen_profile_options *options) {
+    const double started = pen_clock_seconds();
+    const pen_profile_target *target = &profiler->target;
+    PEN_TRY(profile_measure_rates(profiler, table, options->repeat));
+    for (uint32_t r = 0; r < profiler->row_count; r++) {
+        pen_profile_row *row = &profiler->rows[r];
+        const pen_cost_entry *entry =
+            pen_cost_table_find(table, row->op, row->shape, target->kind, target->threads);
+        if (entry != NULL && !options->repeat) {
+            row->is_measured = true;
+            row->seconds = entry->seconds;
+            row->workspace_bytes = entry->workspace_bytes;
+            continue;
+        }
+        if (options->time_limit > 0 && pen_clock_seconds() - started > options->time_limit) {
+            continue;
+        }
+        if (options->progress != NULL) {
+            options->progress(options->progress_context, row, r, profiler->row_count);
+        }
+        PEN_TRY(profile_measure_row(profiler, row, options, table));
+    }
+    return PEN_OK;
+}
+
+// ---- whole steps
+
+static pen_status profile_create_executor(pen_profiler *profiler) {
+    const pen_program *program = profiler->program;
+    const pen_executor_spec spec = {.device = profiler->device,
+                                    .graph = program->graph,
+                                    .order = program->order,
+                                    .order_count = program->order_count,
+                                    .update_first = program->update_first,
+                                    .kept = program->kept,
+                                    .kept_count = program->kept_count};
+    return pen_executor_create(&spec, &profiler->executor);
+}
+
+// The limit of an input's integers that every node that reads it can take.
+static uint64_t profile_integer_limit(const pen_program *program, pen_value_id input) {
+    uint64_t limit = UINT64_MAX;
+    if (pen_value_same(input, program->labels) && program->class_count > 0) {
+        return program->class_count;
+    }
+    for (uint32_t p = 0; p < program->order_count; p++) {
+        const pen_node *node = pen_graph_node(program->graph, program->order[p]);
+        for (uint32_t i = 0; i < node->input_count; i++) {
+            if (!pen_value_same(node->inputs[i], input)) continue;
+            limit =
+                pen_min_u64(limit, pen_measure_integer_limit(program->graph, program->order[p]));
+        }
+    }
+    return limit == UINT64_MAX ? 2 : limit;
+}
+
+static pen_status profile_feed_input(pen_profiler *profiler, pen_value_id input) {
+    const pen_tensor_type *type = pen_value_type(profiler->program->graph, input);
+    const uint64_t bytes = pen_tensor_type_bytes(type);
+    if (bytes == 0) return PEN_OK;
+    void *host = pen_memory_allocate(bytes, 1);
+    if (host == NULL) return pen_error_out_of_memory();
+    const pen_measure_contents contents = {
+        .element = type->element,
+        .is_signed = type->shape.rank > 1 && !pen_value_same(input, profiler->program->labels),
+        .limit = profile_integer_limit(profiler->program, input)};
+    pen_measure_fill(&contents, host, bytes);
+    const pen_status status = pen_executor_write(profiler->executor, input, 0, host, bytes);
+    pen_memory_free(host);
+    return status;
+}
+
+static pen_status profile_feed(pen_profiler *profiler) {
+    const pen_program *program = profiler->program;
+    const pen_runner_form form = {.program = program, .executor = profiler->executor};
+    for (uint32_t i = 0; i < program->input_count; i++) {
+        PEN_TRY(profile_feed_input(profiler, program->inputs[i]));
+    }
+    if (pen_value_is(program->labels)) PEN_TRY(profile_feed_input(profiler, program->labels));
+    PEN_TRY(pen_feed_scalar(&form, program->loss_weight, 1.0 / profiler->microbatch_count));
+    PEN_TRY(pen_feed_scalar(&form, program->learning_rate, PROFILE_LEARNING_RATE));
+    return pen_feed_scalar(&form, program->step, 1);
+}
+
+static pen_status profile_run_step(pen_profiler *profiler, uint64_t step, double *out_seconds) {
+    const double started = pen_clock_seconds();
+    for (uint32_t m = 0; m < profiler->microbatch_count; m++) {
+        const pen_run_context run = {
+            .seed = 1, .step = step, .microbatch = m, .first_microbatch = m == 0};
+        PEN_TRY(pen_executor_run(profiler->executor, PEN_EXECUTOR_MICROBATCH, 0, &run));
+    }
+    const pen_run_context run = {.seed = 1, .step = step};
+    PEN_TRY(pen_executor_run(profiler->executor, PEN_EXECUTOR_UPDATE, 0, &run));
+    *out_seconds = pen_clock_seconds() - started;
+    return PEN_OK;
+}
+
+static int profile_compare_seconds(const void *a, const void *b) {
+    const double left = *(const double *)a, right = *(const double *)b;
+    return (left > right) - (left < right);
+}
+
+static double profile_median(double *seconds, uint32_t count) {
+    qsort(seconds, count, sizeof *seconds, profile_compare_seconds);
+    return (seconds[(count - 1) / 2] + seconds[count / 2]) / 2;
+}
+
+// `samples` are [steps][order_count + 1]: the last of each is the whole step.
+static pen_status profile_take_medians(pen_profiler *profiler, const double *samples,
+                                       uint32_t steps) {
+    const pen_program *program = profiler->program;
+    const uint32_t width = program->order_count + 1;
+    double *column;
+    PEN_TRY(PEN_NEW(profiler->arena, steps, &column));
+    for (uint32_t p = 0; p < width; p++) {
+        for (uint32_t s = 0; s < steps; s++) {
+            column[s] = samples[(size_t)s * width + p];
+        }
+        const double median = profile_median(column, steps);
+        if (p == program->order_count) {
+            profiler->step_seconds = median;
+        } else {
+            const bool is_repeated = p < program->update_first;
+            profiler->node_seconds[p] = is_repeated ? median / profiler->microbatch_count : median;
+        }
+    }
+    profiler->step_count = steps;
+    return PEN_OK;
+}
+
+static pen_status profile_sample_steps(pen_profiler *profiler, uint32_t step_count) {
+    const uint32_t width = profiler->program->order_count + 1;
+    double *samples, *warm;
+    double unused;
+    PEN_TRY(PEN_NEW(profiler->arena, width, &warm));
+    PEN_TRY(PEN_NEW(profiler->arena, (size_t)step_count * width, &samples));
+    pen_executor_time_nodes(profiler->executor, warm);
+    for (uint64_t s = 0; s < PROFILE_WARM_STEPS; s++) {
+        PEN_TRY(profile_run_step(profiler, s + 1, &unused));
+    }
+    for (uint32_t s = 0; s < step_count; s++) {
+        double *sample = samples + (size_t)s * width;
+        pen_executor_time_nodes(profiler->executor, sample);
+        PEN_TRY(profile_run_step(profiler, PROFILE_WARM_STEPS + s + 1, &sample[width - 1]));
+    }
+    pen_executor_time_nodes(profiler->executor, NULL);
+    return profile_take_medians(profiler, samples, step_count);
+}
+
+static void profile_sum_rows(pen_profiler *profiler) {
+    for (uint32_t r = 0; r < profiler->row_count; r++) {
+        profiler->rows[r].seconds_in_step = 0;
+    }
+    for (uint32_t p = 0; p < profiler->program->order_count; p++) {
+        if (profiler->row_of[p] == PEN_NAME_MAP_NONE) continue;
+        pen_profile_row *row = &profiler->rows[profiler->row_of[p]];
+        row->seconds_in_step += profiler->node_seconds[p] / row->node_count;
+    }
+}
+
+pen_status pen_profiler_run_steps(pen_profiler *profiler, uint32_t step_count) {
+    PEN_ASSERT(step_count > 0 && step_count <= PROFILE_STEPS_LIMIT);
+    if (profiler->executor == NULL) PEN_TRY(profile_create_executor(profiler));
+    PEN_TRY(profile_feed(profiler));
+    PEN_TRY(profile_sample_steps(profiler, step_count));
+    profile_sum_rows(profiler);
+    profiler->memory = pen_executor_get_memory(profiler->executor);
+    profiler->resident_bytes_peak = pen_machine_resident_peak();
+    return PEN_OK;
+}
+
+pen_status pen_profiler_store_steps(const pen_profiler *profiler, pen_cost_table *table) {
+    const pen_profile_target *target = &profiler->target;
+    for (uint32_t r = 0; r < profiler->row_count; r++) {
+        const pen_profile_row *row = &profiler->rows[r];
+        const pen_cost_entry *known =
+            pen_cost_table_find(table, row->op, row->shape, target->kind, target->threads);
+        PEN_TRY(pen_cost_table_set(
+            table, &(pen_cost_entry){.op = row->op,
+                                     .shape = row->shape,
+                                     .kind = target->kind,
+                                     .threads = target->threads,
+                                     .seconds = row->seconds_in_step,
+                                     .workspace_bytes = known == NULL ? row->workspace_bytes
+                                                                      : known->workspace_bytes,
+                                     .runs = profiler->step_count}));
+    }
+    return PEN_OK;
+}
+
+// ---- the summary
+
+static double profile_step_share(const pen_profile_row *row) {
+    const double seconds = row->is_measured ? row->seconds : row->seconds_in_step;
+    return seconds * row->node_count * row->runs_per_step;
+}
+
+static int profile_compare_rows(const void *a, const void *b) {
+    const pen_profile_row *left = a, *right = b;
+    const double x = profile_step_share(left), y = profile_step_share(right);
+    if (x != y) return x < y ? 1 : -1;
+    return left->node.index < right->node.index ? -1 : 1;
+}
+
+static void profile_judge(const pen_profiler *profiler, pen_profile_summary *summary) {
+    double difference = 0, relative = 0;
+    uint32_t judged = 0;
+    for (uint32_t p = 0; p < profiler->program->order_count; p++) {
+        if (profiler->row_of[p] == PEN_NAME_MAP_NONE) continue;
+        const pen_profile_row *row = &profiler->rows[profiler->row_of[p]];
+        if (!row->is_measured) continue;
+        difference += fabs(row->seconds - profiler->node_seconds[p]) * row->runs_per_step;
+        summary->seconds_in_step += profiler->node_seconds[p] * row->runs_per_step;
+    }
+    if (summary->seconds_in_step <= 0) return;
+    summary->error_weighted = difference / summary->seconds_in_step;
+    for (uint32_t r = 0; r < profiler->row_count; r++) {
+        const pen_profile_row *row = &profiler->rows[r];
+        const double spent = row->seconds_in_step * row->node_count * row->runs_per_step;
+        if (!row->is_measured || spent < PROFILE_SHARE_MINIMUM * summary->seconds_in_step) continue;
+        relative += fabs(row->seconds / row->seconds_in_step - 1);
+        judged += 1;
+    }
+    if (judged > 0) summary->error_mean = relative / judged;
+}
+
+pen_status pen_profiler_summarize(pen_profiler *profiler, pen_profile_summary *out_summary) {
+    pen_profile_row *rows;
+    PEN_TRY(PEN_NEW(profiler->arena, profiler->row_count, &rows));
+    pen_profile_summary summary = {.node_count = profiler->node_count,
+                                   .row_count = profiler->row_count,
+                                   .rows = rows,
+                                   .step_count = profiler->step_count,
+                                   .step_seconds = profiler->step_seconds,
+                                   .memory = profiler->memory,
+                                   .resident_bytes_peak = profiler->resident_bytes_peak};
+    for (uint32_t r = 0; r < profiler->row_count; r++) {
+        const pen_profile_row *row = &profiler->rows[r];
+        rows[r] = *row;
+        summary.fresh_count += row->is_fresh;
+        summary.kept_count += row->is_measured && !row->is_fresh;
+        summary.failed_count += row->failure != NULL;
+        summary.left_count += !row->is_measured && row->failure == NULL;
+        if (row->is_measured) {
+            summary.seconds_predicted += row->seconds * row->node_count * row->runs_per_step;
+        }
+    }
+    if (profiler->step_count > 0) profile_judge(profiler, &summary);
+    if (profiler->row_count > 0) {
+        qsort(rows, profiler->row_count, sizeof *rows, profile_compare_rows);
+    }
+    *out_summary = summary;
+    return PEN_OK;
+}

@@ -1,0 +1,39 @@
+// What each device of a plan takes, to the byte: the plan's stages are cut, its schedule counts the
+// copies, and the buffers are planned as the executors plan theirs. Placements are judged by the
+// memory model (partition/lower/memory_model.h), which knows no order of tasks; this is what the
+// plan says in the end.
+//
+// Threads: one, that of the device.
+#ifndef PEN_SCHEDULER_PLAN_PLAN_MEMORY_H
+#define PEN_SCHEDULER_PLAN_PLAN_MEMORY_H
+
+#include "partition/plan/plan.h"
+#include "scheduler/compile/compile.h"
+#include "scheduler/runtime/executor/part_memory.h"
+#include "scheduler/schedule/schedule.h"
+
+// Everything borrowed for the call.
+typedef struct pen_plan_memory_request {
+    const pen_plan *plan;
+    const pen_cluster *cluster;
+    const pen_schedule *schedule; // of the plan's stages
+    const pen_program *program;   // training, of the plan's microbatches
+    pen_value_bytes_fn value_bytes;
+    pen_node_workspace_fn workspace;
+    const void *context; // of both
+} pen_plan_memory_request;
+
+typedef struct pen_plan_device_memory {
+    pen_plan_memory memory;
+    uint64_t process_bytes; // of its worker, besides the memory of all its devices; of one in this
+                            // process, on top of what this process takes
+    uint32_t worker;
+} pen_plan_device_memory;
+
+// out_memory: [device_count of the plan].
+//   INVALID_INPUT  as pen_stage_assign and pen_cut_stages
+//   OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_plan_memory_find(const pen_plan_memory_request *request,
+                                              pen_plan_device_memory *out_memory);
+
+#endif // PEN_SCHEDULER_PLAN_PLAN_MEMORY_H

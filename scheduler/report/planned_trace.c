@@ -1,0 +1,160 @@
+#include "scheduler/report/planned_trace.h"
+
+#include <math.h>
+
+// What goes from stage to stage, as channels: forward edges, then backward, then step edges.
+typedef struct planned_maker {
+    const pen_plan *plan;
+    const pen_timeline *timeline;
+    pen_arena *arena;
+    pen_trace_channel *channels;
+    pen_trace_event *events;
+    uint32_t event_count;
+} planned_maker;
+
+pen_status pen_planned_memory(const pen_stage_graph *stages, pen_arena *arena,
+                              const pen_trace_stage **out_stages, const double **out_fixed_bytes) {
+    pen_trace_stage *made;
+    double *fixed, *workspace;
+    PEN_TRY(PEN_NEW(arena, stages->stage_count, &made));
+    PEN_TRY(PEN_NEW(arena, stages->device_count, &fixed));
+    PEN_TRY(PEN_NEW(arena, stages->device_count, &workspace));
+    for (uint32_t s = 0; s < stages->stage_count; s++) {
+        const pen_stage *stage = &stages->stages[s];
+        made[s] = (pen_trace_stage){stage->device, stage->activation_bytes, stage->halved_bytes};
+        fixed[stage->device] += stage->fixed_bytes;
+        workspace[stage->device] = fmax(workspace[stage->device], stage->workspace_bytes);
+    }
+    for (uint32_t d = 0; d < stages->device_count; d++) {
+        fixed[d] += workspace[d];
+    }
+    *out_stages = made;
+    *out_fixed_bytes = fixed;
+    return PEN_OK;
+}
+
+// The name of the first transfer of a channel, and how many others there are.
+static pen_status planned_name(const planned_maker *maker, uint32_t source, uint32_t target,
+                               const pen_trace_channel *channel, const char **out_name) {
+    const char *first = NULL;
+    uint32_t count = 0;
+    for (uint32_t t = 0; t < maker->plan->transfer_count; t++) {
+        const pen_plan_transfer *transfer = &maker->plan->transfers[t];
+        if (transfer->source != source || transfer->target != target) continue;
+        if (transfer->is_per_step != channel->is_per_step) continue;
+        if (!channel->is_per_step && transfer->is_backward != channel->is_backward) continue;
+        if (first == NULL) first = transfer->value;
+        count += 1;
+    }
+    if (count > 1) {
+        return pen_arena_format(maker->arena, out_name, "%s and %u more", first, count - 1);
+    }
+    *out_name = first;
+    if (first != NULL) return PEN_OK;
+    return pen_arena_format(maker->arena, out_name, "%s of stage %u",
+                            channel->is_backward ? "gradients" : "values", source);
+}
+
+static pen_status planned_channel(planned_maker *maker, uint32_t number, uint32_t source,
+                                  uint32_t target, const pen_trace_channel *channel) {
+    const pen_stage *stages = maker->timeline->graph->stages;
+    pen_trace_channel *made = &maker->channels[number];
+    *made = *channel;
+    made->source_device = stages[source].device;
+    made->target_device = stages[target].device;
+    return planned_name(maker, source, target, channel, &made->value);
+}
+
+static pen_status planned_channels(planned_maker *maker, uint32_t count) {
+    const pen_stage_graph *graph = maker->timeline->graph;
+    PEN_TRY(PEN_NEW(maker->arena, count, &maker->channels));
+    for (uint32_t e = 0; e < graph->edge_count; e++) {
+        const pen_stage_edge *edge = &graph->edges[e];
+        const pen_trace_channel forward = {.bytes = (uint64_t)edge->forward_bytes};
+        const pen_trace_channel backward = {.bytes = (uint64_t)edge->backward_bytes,
+                                            .is_backward = true};
+        PEN_TRY(planned_channel(maker, e, edge->source, edge->target, &forward));
+        PEN_TRY(
+            planned_channel(maker, graph->edge_count + e, edge->target, edge->source, &backward));
+    }
+    for (uint32_t e = 0; e < graph->step_edge_count; e++) {
+        const pen_stage_step_edge *edge = &graph->step_edges[e];
+        const pen_trace_channel channel = {.bytes = (uint64_t)edge->bytes, .is_per_step = true};
+        PEN_TRY(planned_channel(maker, 2 * graph->edge_count + e, edge->source, edge->target,
+                                &channel));
+    }
+    return PEN_OK;
+}
+
+static void planned_tasks(planned_maker *maker) {
+    const pen_timeline *timeline = maker->timeline;
+    const pen_schedule *schedule = timeline->schedule;
+    for (uint32_t d = 0; d < schedule->device_count; d++) {
+        for (uint32_t t = schedule->first_task[d]; t < schedule->first_task[d + 1]; t++) {
+            maker->events[maker->event_count++] =
+                (pen_trace_event){.kind = PEN_TRACE_TASK,
+                                  .task = schedule->tasks[t],
+                                  .device = d,
+                                  .channel = PEN_TRACE_NO_CHANNEL,
+                                  .start_seconds = timeline->times.start_seconds[t],
+                                  .end_seconds = timeline->times.end_seconds[t]};
+        }
+    }
+}
+
+static void planned_transfers(planned_maker *maker) {
+    const pen_timeline *timeline = maker->timeline;
+    const uint32_t edge_count = timeline->graph->edge_count;
+    for (uint32_t i = 0; i < timeline->times.transfer_count; i++) {
+        const pen_transfer_time *transfer = &timeline->times.transfers[i];
+        uint32_t channel = transfer->edge;
+        if (transfer->is_backward) channel += edge_count;
+        if (transfer->is_step) channel = 2 * edge_count + transfer->edge;
+        const uint32_t source = pen_transfer_source(timeline->graph, transfer);
+        maker->events[maker->event_count++] =
+            (pen_trace_event){.kind = PEN_TRACE_SEND,
+                              .device = timeline->graph->stages[source].device,
+                              .channel = channel,
+                              .sequence = transfer->microbatch,
+                              .bytes = maker->channels[channel].bytes,
+                              .start_seconds = transfer->start_seconds,
+                              .end_seconds = transfer->end_seconds};
+    }
+}
+
+pen_status pen_planned_trace(const pen_plan *plan, const pen_timeline *timeline, pen_arena *arena,
+                             const pen_trace **out_trace) {
+    const pen_stage_graph *graph = timeline->graph;
+    planned_maker maker = {.plan = plan, .timeline = timeline, .arena = arena};
+    const uint32_t channel_count = 2 * graph->edge_count + graph->step_edge_count;
+    const size_t event_limit =
+        (size_t)timeline->schedule->task_count + timeline->times.transfer_count;
+    const char **names;
+    uint32_t *workers;
+    pen_trace_worker *worker;
+    pen_trace *trace;
+    PEN_TRY(PEN_NEW(arena, event_limit, &maker.events));
+    PEN_TRY(PEN_NEW(arena, graph->device_count, &names));
+    PEN_TRY(PEN_NEW(arena, graph->device_count, &workers));
+    PEN_TRY(PEN_NEW(arena, 1, &worker));
+    PEN_TRY(PEN_NEW(arena, 1, &trace));
+    PEN_TRY(planned_channels(&maker, channel_count));
+    planned_tasks(&maker);
+    planned_transfers(&maker);
+    for (uint32_t d = 0; d < graph->device_count; d++) {
+        names[d] = plan->devices[d].name;
+    }
+    *worker = (pen_trace_worker){
+        .name = "plan", .events = maker.events, .event_count = maker.event_count};
+    *trace = (pen_trace){.worker_count = 1,
+                         .workers = worker,
+                         .device_count = graph->device_count,
+                         .device_names = names,
+                         .worker_of_device = workers,
+                         .channel_count = channel_count,
+                         .channels = maker.channels,
+                         .stage_count = graph->stage_count};
+    PEN_TRY(pen_planned_memory(graph, arena, &trace->stages, &trace->fixed_bytes));
+    *out_trace = trace;
+    return PEN_OK;
+}

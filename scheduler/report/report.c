@@ -1,0 +1,312 @@
+#include "scheduler/report/report.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "base/format/json_writer.h"
+#include "base/format/markup_writer.h"
+#include "base/text.h"
+#include "graph/op.h"
+#include "scheduler/report/report_page.h"
+#include "scheduler/report/report_run.h"
+
+// What the nodes of a box come to.
+typedef struct report_box {
+    uint64_t flops;
+    uint64_t bytes_moved; // by one run
+    uint64_t parameter_bytes;
+    bool is_planned;
+    double seconds;
+    pen_figure_source source; // the least sure
+    uint64_t bytes;           // that they add to their device
+} report_box;
+
+static uint64_t report_parameter_bytes(const pen_graph *graph, const pen_node *node) {
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        if (!pen_value_is(node->inputs[i])) continue;
+        const pen_value *value = pen_graph_value(graph, node->inputs[i]);
+        if (value->kind == PEN_VALUE_PARAMETER) bytes += pen_tensor_type_bytes(&value->type);
+    }
+    return bytes;
+}
+
+static pen_status report_sum_up(const pen_report *report, pen_arena *arena,
+                                report_box **out_boxes) {
+    report_box *boxes;
+    PEN_TRY(PEN_NEW(arena, report->drawing->box_count, &boxes));
+    for (uint32_t n = 0; n < pen_graph_node_count(report->graph); n++) {
+        if (report->drawing->box_of_node[n] == PEN_DRAWING_NONE) continue;
+        const pen_node_id id = {n};
+        report_box *box = &boxes[report->drawing->box_of_node[n]];
+        box->flops += pen_node_flops(report->graph, id);
+        box->bytes_moved += pen_node_bytes(report->graph, id);
+        box->parameter_bytes +=
+            report_parameter_bytes(report->graph, pen_graph_node(report->graph, id));
+        if (report->plan == NULL || report->plan_node_of_node[n] == PEN_DRAWING_NONE) continue;
+        const pen_plan_node *planned = &report->plan->nodes[report->plan_node_of_node[n]];
+        if (!box->is_planned || planned->source < box->source) box->source = planned->source;
+        box->is_planned = true;
+        box->seconds += planned->seconds;
+        box->bytes += planned->bytes;
+    }
+    *out_boxes = boxes;
+    return PEN_OK;
+}
+
+// ---- as JSON
+
+static void report_box_json(pen_json_writer *json, const pen_report *report,
+                            const pen_drawing_box *box, const report_box *sums) {
+    char color[PEN_DRAWING_COLOR_BYTES];
+    pen_json_begin_object(json);
+    pen_json_key_text(json, "name", box->name);
+    pen_json_key_text(json, "op", box->op);
+    if (box->shape[0] != '\0') pen_json_key_text(json, "shape", box->shape);
+    pen_json_key(json, "place");
+    pen_json_begin_array(json);
+    pen_json_integer(json, lround(box->x));
+    pen_json_integer(json, lround(box->y));
+    pen_json_integer(json, lround(box->width));
+    pen_json_integer(json, lround(box->height));
+    pen_json_end_array(json);
+    if (box->node_count > 0) {
+        const uint32_t number = pen_drawing_box_color(report->drawing, report->graph, box);
+        pen_json_key_text(json, "color", pen_drawing_color(number, color));
+        if (box->node_count > 1) pen_json_key_unsigned(json, "nodes", box->node_count);
+        pen_json_key_unsigned(json, "flops", sums->flops);
+        pen_json_key_unsigned(json, "bytes_moved", sums->bytes_moved);
+        pen_json_key_unsigned(json, "parameter_bytes", sums->parameter_bytes);
+    }
+    if (report->plan != NULL && sums->is_planned) {
+        const uint32_t planned = report->plan_node_of_node[box->node];
+        pen_json_key_number(json, "seconds", sums->seconds);
+        pen_json_key_text(json, "source", pen_figure_source_name(sums->source));
+        pen_json_key_unsigned(json, "bytes", sums->bytes);
+        if (planned != PEN_DRAWING_NONE) {
+            pen_json_key_unsigned(json, "stage", report->plan->nodes[planned].stage);
+            if (box->node_count == 1) {
+                pen_json_key_text(json, "reason", report->plan->nodes[planned].reason);
+            }
+        }
+    }
+    pen_json_end_object(json);
+}
+
+static void report_arrow_json(pen_json_writer *json, const pen_drawing *drawing,
+                              const pen_drawing_arrow *arrow) {
+    pen_json_begin_object(json);
+    pen_json_key_unsigned(json, "from", arrow->source);
+    pen_json_key_unsigned(json, "to", arrow->target);
+    if (arrow->label[0] != '\0') pen_json_key_text(json, "shape", arrow->label);
+    pen_json_key(json, "points");
+    pen_json_begin_array(json);
+    for (uint32_t p = 0; p < arrow->point_count; p++) {
+        pen_json_integer(json, lround(drawing->points[arrow->point_first + p].x));
+        pen_json_integer(json, lround(drawing->points[arrow->point_first + p].y));
+    }
+    pen_json_end_array(json);
+    pen_json_end_object(json);
+}
+
+static void report_devices_json(pen_json_writer *json, const pen_plan *plan) {
+    char color[PEN_DRAWING_COLOR_BYTES];
+    pen_json_key(json, "devices");
+    pen_json_begin_array(json);
+    for (uint32_t d = 0; d < plan->device_count; d++) {
+        const pen_plan_device *device = &plan->devices[d];
+        const double limit = plan->stages.bytes_limit[d];
+        pen_json_begin_object(json);
+        pen_json_key_text(json, "name", device->name);
+        pen_json_key_text(json, "color", pen_drawing_color(d, color));
+        pen_json_key_unsigned(json, "nodes", device->node_count);
+        pen_json_key_number(json, "load_seconds", device->load_seconds);
+        if (isfinite(limit)) pen_json_key_number(json, "bytes_limit", limit);
+        pen_json_key(json, "memory");
+        pen_json_begin_object(json);
+        pen_json_key_unsigned(json, "parameters", device->memory.parameters);
+        pen_json_key_unsigned(json, "gradients", device->memory.gradients);
+        pen_json_key_unsigned(json, "optimizer state", device->memory.optimizer_state);
+        pen_json_key_unsigned(json, "activations", device->memory.activations);
+        pen_json_key_unsigned(json, "receive buffers", device->memory.receive_buffers);
+        pen_json_key_unsigned(json, "workspace", device->memory.workspace);
+        pen_json_end_object(json);
+        pen_json_end_object(json);
+    }
+    pen_json_end_array(json);
+}
+
+static void report_stages_json(pen_json_writer *json, const pen_plan *plan) {
+    pen_json_key(json, "stages");
+    pen_json_begin_array(json);
+    for (uint32_t s = 0; s < plan->stages.stage_count; s++) {
+        const pen_stage *stage = &plan->stages.stages[s];
+        pen_json_begin_object(json);
+        pen_json_key_text(json, "name", plan->stage_figures[s].name);
+        pen_json_key_unsigned(json, "device", stage->device);
+        pen_json_key_number(json, "forward_seconds", stage->forward_seconds);
+        pen_json_key_number(json, "backward_seconds",
+                            stage->backward_input_seconds + stage->backward_weight_seconds);
+        pen_json_key_number(json, "update_seconds", stage->update_seconds);
+        pen_json_key_unsigned(json, "nodes", plan->stage_figures[s].node_count);
+        pen_json_key_unsigned(json, "in_flight", plan->stage_figures[s].in_flight);
+        pen_json_key_unsigned(json, "parameter_bytes", plan->stage_figures[s].parameter_bytes);
+        pen_json_end_object(json);
+    }
+    pen_json_end_array(json);
+    pen_json_key(json, "transfers");
+    pen_json_begin_array(json);
+    for (uint32_t t = 0; t < plan->transfer_count; t++) {
+        const pen_plan_transfer *transfer = &plan->transfers[t];
+        pen_json_begin_object(json);
+        pen_json_key_text(json, "value", transfer->value);
+        pen_json_key_unsigned(json, "from", transfer->source);
+        pen_json_key_unsigned(json, "to", transfer->target);
+        pen_json_key_unsigned(json, "bytes", transfer->bytes);
+        pen_json_key_number(json, "seconds", transfer->seconds);
+        pen_json_key_bool(json, "backward", transfer->is_backward);
+        pen_json_key_bool(json, "once_a_step", transfer->is_per_step);
+        pen_json_end_object(json);
+    }
+    pen_json_end_array(json);
+}
+
+static void report_plan_json(pen_json_writer *json, const pen_plan *plan) {
+    pen_json_key(json, "plan");
+    pen_json_begin_object(json);
+    pen_json_key_text(json, "strategy", plan->strategy);
+    pen_json_key_text(json, "objective", plan->objective);
+    pen_json_key_number(json, "value", plan->value);
+    pen_json_key_number(json, "lower_bound", plan->lower_bound);
+    pen_json_key_text(json, "schedule", plan->schedule);
+    pen_json_key_unsigned(json, "microbatches", plan->microbatch_count);
+    pen_json_key_unsigned(json, "microbatch_size", plan->microbatch_size);
+    pen_json_key_number(json, "step_seconds", plan->step_seconds);
+    pen_json_key_number(json, "bubble", plan->bubble);
+    pen_json_key_unsigned(json, "measured", plan->measured_count);
+    pen_json_key_unsigned(json, "stated", plan->stated_count);
+    pen_json_key_unsigned(json, "assumed", plan->assumed_count);
+    report_devices_json(json, plan);
+    report_stages_json(json, plan);
+    pen_json_end_object(json);
+}
+
+static pen_status report_json(const pen_report *report, uint32_t indent, pen_arena *arena,
+                              const char **out_text) {
+    const pen_drawing *drawing = report->drawing;
+    report_box *sums;
+    pen_text text;
+    pen_json_writer json;
+    PEN_TRY(report_sum_up(report, arena, &sums));
+    pen_text_init(&text, arena);
+    pen_json_init_text(&json, &text, indent);
+    pen_json_begin_object(&json);
+    pen_json_key_text(&json, "schema", "penstock/picture/1");
+    pen_json_key_text(&json, "title", drawing->title);
+    pen_json_key_number(&json, "width", ceil(drawing->width));
+    pen_json_key_number(&json, "height", ceil(drawing->height));
+    if (report->plan != NULL) report_plan_json(&json, report->plan);
+    PEN_TRY(pen_report_run_json(&json, report, arena));
+    pen_json_key(&json, "boxes");
+    pen_json_begin_array(&json);
+    for (uint32_t b = 0; b < drawing->box_count; b++) {
+        report_box_json(&json, report, &drawing->boxes[b], &sums[b]);
+    }
+    pen_json_end_array(&json);
+    pen_json_key(&json, "arrows");
+    pen_json_begin_array(&json);
+    for (uint32_t a = 0; a < drawing->arrow_count; a++) {
+        report_arrow_json(&json, drawing, &drawing->arrows[a]);
+    }
+    pen_json_end_array(&json);
+    pen_json_end_object(&json);
+    PEN_TRY(pen_json_finish(&json));
+    return pen_text_finish(&text, out_text);
+}
+
+pen_status pen_report_json(const pen_report *report, pen_arena *arena, const char **out_text) {
+    return report_json(report, 1, arena, out_text);
+}
+
+// ---- as a page
+
+static void report_lines(pen_markup_writer *markup, const char *const *lines) {
+    for (size_t i = 0; lines[i] != NULL; i++) {
+        pen_markup_raw(markup, lines[i]);
+        pen_markup_line(markup);
+    }
+}
+
+static void report_body(pen_markup_writer *markup, const char *id, const char *element) {
+    pen_markup_open(markup, element);
+    pen_markup_attribute(markup, "id", id);
+    pen_markup_close(markup, element);
+}
+
+static void report_head(pen_markup_writer *markup, const pen_report *report) {
+    pen_text_add(markup->text, "<!DOCTYPE html>\n");
+    pen_markup_open(markup, "html");
+    pen_markup_attribute(markup, "lang", "en");
+    pen_markup_open(markup, "head");
+    pen_markup_open(markup, "meta");
+    pen_markup_attribute(markup, "charset", "utf-8");
+    pen_markup_close(markup, "meta");
+    // nothing is loaded from anywhere, whatever stands in the page
+    pen_markup_open(markup, "meta");
+    pen_markup_attribute(markup, "http-equiv", "Content-Security-Policy");
+    pen_markup_attribute(markup, "content",
+                         "default-src 'none'; style-src 'unsafe-inline'; script-src "
+                         "'unsafe-inline'");
+    pen_markup_close(markup, "meta");
+    pen_markup_open(markup, "meta");
+    pen_markup_attribute(markup, "name", "viewport");
+    pen_markup_attribute(markup, "content", "width=device-width, initial-scale=1");
+    pen_markup_close(markup, "meta");
+    pen_markup_element(markup, "title", report->drawing->title);
+    pen_markup_open(markup, "style");
+    pen_markup_line(markup);
+    report_lines(markup, pen_report_style);
+    pen_markup_close(markup, "style");
+    pen_markup_close(markup, "head");
+    pen_markup_line(markup);
+}
+
+pen_status pen_report_html(const pen_report *report, pen_arena *arena, const char **out_text) {
+    const char *json;
+    pen_text text;
+    pen_markup_writer markup;
+    PEN_TRY(report_json(report, 0, arena, &json));
+    pen_text_init(&text, arena);
+    pen_markup_init(&markup, &text);
+    report_head(&markup, report);
+    pen_markup_open(&markup, "body");
+    report_body(&markup, "bar", "header");
+    pen_markup_open(&markup, "main");
+    pen_markup_attribute(&markup, "id", "graph");
+    pen_markup_open(&markup, "section");
+    pen_markup_attribute(&markup, "id", "view");
+    report_body(&markup, "canvas", "canvas");
+    report_body(&markup, "legend", "div");
+    pen_markup_close(&markup, "section");
+    report_body(&markup, "side", "aside");
+    pen_markup_close(&markup, "main");
+    report_body(&markup, "run", "section");
+    pen_markup_line(&markup);
+    pen_markup_open(&markup, "script");
+    pen_markup_attribute(&markup, "type", "application/json");
+    pen_markup_attribute(&markup, "id", "data");
+    pen_markup_json(&markup, json);
+    pen_markup_close(&markup, "script");
+    pen_markup_line(&markup);
+    pen_markup_open(&markup, "script");
+    pen_markup_line(&markup);
+    report_lines(&markup, pen_report_drawing);
+    report_lines(&markup, pen_report_panel);
+    report_lines(&markup, pen_report_timeline);
+    report_lines(&markup, pen_report_overview);
+    pen_markup_close(&markup, "script");
+    pen_markup_close(&markup, "body");
+    pen_markup_close(&markup, "html");
+    pen_markup_line(&markup);
+    return pen_text_finish(&text, out_text);
+}

@@ -1,0 +1,384 @@
+#include "scheduler/runtime/coordinator/coordinator.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/checksum.h"
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/random.h"
+#include "base/system/build.h"
+#include "base/system/failpoint.h"
+#include "scheduler/runtime/coordinator/coordinator_link.h"
+#include "scheduler/runtime/worker/worker.h"
+
+#define COORDINATOR_TICK_SECONDS 0.05
+#define COORDINATOR_BEATS 20 // in a lease
+#define COORDINATOR_BEAT_MOST 0.25
+#define COORDINATOR_BEAT_LEAST 0.025
+
+static uint64_t coordinator_nanoseconds(double seconds) {
+    return (uint64_t)(seconds * 1e9);
+}
+
+// ---- rounds
+
+static bool coordinator_can_begin(const pen_coordinator *c, uint64_t argument) {
+    uint64_t round;
+    (void)argument;
+    return pen_coordinator_core_can_begin(c->core, &round);
+}
+
+// Frames of it may still be read then: what is sent again must not have changed.
+static bool coordinator_has_losses(const pen_coordinator *c, uint64_t round) {
+    if (c->is_not_finite) return true;
+    return c->losses_end > round && c->announced[round % COORDINATOR_ROUNDS].lent_count == 0;
+}
+
+static bool coordinator_is_quiet(const pen_coordinator *c, uint64_t argument) {
+    (void)argument;
+    return pen_coordinator_core_is_quiet(c->core) || c->is_not_finite;
+}
+
+// What is fed, with checksums, for the transport's thread.
+static void coordinator_prepare(pen_coordinator *c, const pen_coordinator_round *round,
+                                coordinator_announced *announced) {
+    const pen_run_form *form = &c->table->forms[round->form];
+    uint32_t first = 0;
+    announced->round = *round;
+    for (uint32_t i = 0; i < form->channel_count; i++) {
+        const pen_run_channel *channel = &form->channels[i];
+        if (channel->source_worker != 0) continue;
+        const uint32_t chunks = pen_frame_chunk_count(channel->bytes);
+        const uint32_t count = channel->is_per_step ? 1 : round->count;
+        announced->feeds[i] = round->feeds[i];
+        announced->first_check[i] = first;
+        for (uint32_t m = 0; m < count; m++) {
+            pen_checksum_chunks((const char *)round->feeds[i] + m * channel->bytes, channel->bytes,
+                                announced->checksums + first);
+            first += chunks;
+        }
+    }
+}
+
+pen_status pen_coordinator_begin_round(pen_coordinator *coordinator,
+                                       const pen_coordinator_round *round, uint64_t *out_round) {
+    pen_coordinator *c = coordinator;
+    pen_mutex_lock(&c->lock);
+    const pen_status status = pen_coordinator_await(c, coordinator_can_begin, 0);
+    if (status == PEN_OK) {
+        PEN_ASSERT(pen_coordinator_core_can_begin(c->core, out_round));
+    }
+    pen_mutex_unlock(&c->lock);
+    PEN_TRY(status);
+    coordinator_prepare(c, round, &c->announced[*out_round % COORDINATOR_ROUNDS]);
+    const pen_coordinator_event event = {.kind = PEN_COORDINATOR_EVENT_BEGIN,
+                                         .form = round->form,
+                                         .count = round->count,
+                                         .updates = round->updates};
+    pen_coordinator_step(c, &event);
+    if (PEN_FAILPOINT("coordinator.round_begun")) return pen_error(PEN_INTERNAL, "a failpoint");
+    return PEN_OK;
+}
+
+// Of all stages that report on the microbatch: one has the loss, one, or the same, the hits.
+static void coordinator_sum_reports(const pen_coordinator *c, uint64_t round, uint32_t microbatch,
+                                    double *out_loss, uint64_t *out_correct) {
+    const pen_run_form *form =
+        &c->table->forms[c->announced[round % COORDINATOR_ROUNDS].round.form];
+    *out_loss = 0;
+    *out_correct = 0;
+    for (uint32_t t = 0; t < form->task_count; t++) {
+        const pen_run_task *task = &form->tasks[t];
+        if (!task->makes_loss || task->task.microbatch != microbatch) continue;
+        const pen_coordinator_loss *report =
+            pen_coordinator_core_find_loss(c->core, round, microbatch, task->task.stage);
+        double value;
+        if (report == NULL) continue;
+        memcpy(&value, &report->value, sizeof value);
+        *out_loss += value;
+        *out_correct += report->correct_count;
+    }
+}
+
+pen_status pen_coordinator_await_losses(pen_coordinator *coordinator, uint64_t round,
+                                        double *out_losses, uint64_t *out_correct) {
+    pen_coordinator *c = coordinator;
+    pen_mutex_lock(&c->lock);
+    const pen_status status = pen_coordinator_await(c, coordinator_has_losses, round);
+    if (status == PEN_OK) {
+        const uint32_t count = c->announced[round % COORDINATOR_ROUNDS].round.count;
+        for (uint32_t m = 0; m < count; m++) {
+            coordinator_sum_reports(c, round, m, &out_losses[m], &out_correct[m]);
+        }
+    }
+    pen_mutex_unlock(&c->lock);
+    (void)PEN_FAILPOINT("coordinator.losses");
+    return status;
+}
+
+pen_status pen_coordinator_await_quiet(pen_coordinator *coordinator) {
+    pen_coordinator *c = coordinator;
+    pen_mutex_lock(&c->lock);
+    const pen_status status = pen_coordinator_await(c, coordinator_is_quiet, 0);
+    pen_mutex_unlock(&c->lock);
+    return status;
+}
+
+bool pen_coordinator_get_figures(pen_coordinator *coordinator, uint64_t round,
+                                 pen_round_figures *out_figures) {
+    pen_coordinator *c = coordinator;
+    const uint64_t slot = round % COORDINATOR_ROUNDS;
+    pen_mutex_lock(&c->lock);
+    const bool is_there = c->figures_round[slot] == round;
+    memcpy(out_figures, c->figures[slot], c->table->device_count * sizeof *out_figures);
+    pen_mutex_unlock(&c->lock);
+    return is_there;
+}
+
+// ---- making
+
+static pen_status coordinator_prepare_frames(pen_coordinator *c) {
+    const pen_run_table *table = c->table;
+    uint32_t checksum_limit = 1;
+    PEN_TRY(PEN_NEW(c->arena, table->form_count, &c->first_frame));
+    for (uint32_t f = 0; f < table->form_count; f++) {
+        const pen_run_form *form = &table->forms[f];
+        uint32_t checksums = 0;
+        PEN_TRY(PEN_NEW(c->arena, form->channel_count, &c->first_frame[f]));
+        for (uint32_t i = 0; i < form->channel_count; i++) {
+            const pen_run_channel *channel = &form->channels[i];
+            if (channel->source_worker != 0) continue;
+            c->first_frame[f][i] = c->frame_count;
+            c->frame_count += channel->copies;
+            checksums += pen_frame_chunk_count(channel->bytes) * form->microbatch_count;
+        }
+        if (checksums > checksum_limit) checksum_limit = checksums;
+        if (form->channel_count > c->channel_limit) c->channel_limit = form->channel_count;
+    }
+    PEN_TRY(PEN_NEW(c->arena, c->frame_count, &c->frames));
+    for (uint32_t r = 0; r < COORDINATOR_ROUNDS; r++) {
+        coordinator_announced *announced = &c->announced[r];
+        PEN_TRY(PEN_NEW(c->arena, c->channel_limit, &announced->feeds));
+        PEN_TRY(PEN_NEW(c->arena, c->channel_limit, &announced->first_check));
+        PEN_TRY(PEN_NEW(c->arena, checksum_limit, &announced->checksums));
+        PEN_TRY(PEN_NEW(c->arena, table->device_count, &c->figures[r]));
+        c->figures_round[r] = UINT64_MAX;
+    }
+    return PEN_OK;
+}
+
+static pen_status coordinator_describe(pen_coordinator *c) {
+    PEN_TRY(PEN_NEW(c->arena, (size_t)c->table->worker_count + 1, &c->workers));
+    for (uint32_t w = 1; w <= c->table->worker_count; w++) {
+        coordinator_worker *worker = &c->workers[w];
+        if (w == c->setup.local_worker) continue;
+        PEN_TRY(pen_run_spec_encode(c->spec, w, c->arena, &worker->blob, &worker->blob_bytes));
+        PEN_TRY(
+            PEN_NEW(c->arena, pen_frame_chunk_count(worker->blob_bytes), &worker->blob_checksums));
+        pen_checksum_chunks(worker->blob, worker->blob_bytes, worker->blob_checksums);
+    }
+    return PEN_OK;
+}
+
+static pen_status coordinator_start_recorder(pen_coordinator *c,
+                                             const pen_coordinator_options *options) {
+    pen_flight_setup setup = {.table = c->table,
+                              .generation = c->generation,
+                              .incarnation = c->incarnation,
+                              .options = options};
+    PEN_TRY(pen_run_spec_name(c->spec, c->arena, &setup.worker_names, &setup.channel_names));
+    return pen_flight_recorder_create(&setup, &c->recorder);
+}
+
+static pen_status coordinator_make_core(pen_coordinator *c) {
+    const char *numerics;
+    uint32_t action_limit;
+    c->rendezvous_end = pen_clock_seconds() + c->setup.rendezvous_seconds;
+    pen_coordinator_options options = {.generation = c->generation,
+                                       .deadline = coordinator_nanoseconds(c->rendezvous_end),
+                                       .lease = coordinator_nanoseconds(c->setup.lease_seconds),
+                                       .progress =
+                                           coordinator_nanoseconds(c->setup.progress_seconds),
+                                       .load = coordinator_nanoseconds(c->setup.load_seconds),
+                                       .needs_fence = c->setup.fence != NULL};
+    PEN_TRY(pen_worker_describe_numerics(c->arena, &numerics));
+    options.self.protocol = PEN_PROTOCOL_VERSION;
+    snprintf(options.self.build, sizeof options.self.build, "%s", pen_build_name());
+    snprintf(options.self.isa, sizeof options.self.isa, "%s", numerics);
+    PEN_TRY(pen_coordinator_core_new(c->table, &options, c->arena, &c->core, &action_limit));
+    PEN_TRY(coordinator_start_recorder(c, &options));
+    char *part;
+    PEN_TRY(PEN_NEW(c->arena, PEN_MESSAGE_PART_LIMIT, &part));
+    c->part = part;
+    return PEN_NEW(c->arena, action_limit, &c->actions);
+}
+
+static pen_status coordinator_connect(pen_coordinator *c) {
+    const pen_transport_options options = {.self = {.job = c->setup.job,
+                                                    .peer = 0,
+                                                    .generation = c->generation,
+                                                    .incarnation = c->incarnation},
+                                           .tls = c->setup.tls,
+                                           .is_insecure = c->setup.is_insecure,
+                                           .resume_seconds = c->setup.lease_seconds};
+    const pen_transport_events events = pen_coordinator_events(c);
+    PEN_TRY(c->setup.transport->create(&options, &events, &c->transport));
+    for (uint32_t w = 1; w <= c->table->worker_count; w++) {
+        PEN_TRY(c->transport->kind->connect(c->transport, w, c->spec->workers[w].address,
+                                            c->setup.rendezvous_seconds));
+    }
+    return PEN_OK;
+}
+
+// Ticks, and lets workers hear of us, whatever the caller's thread does.
+static void coordinator_keep_time(void *context) {
+    pen_coordinator *c = context;
+    const pen_coordinator_event tick = {.kind = PEN_COORDINATOR_EVENT_TICK};
+    pen_mutex_lock(&c->lock);
+    while (!c->is_closed) {
+        (void)pen_condition_wait_for(&c->ended, &c->lock, c->beat_seconds);
+        const bool is_over = c->is_closed || c->is_failed;
+        pen_mutex_unlock(&c->lock);
+        if (!is_over) pen_coordinator_step(c, &tick);
+        for (uint32_t w = 1; w <= c->table->worker_count && !is_over; w++) {
+            pen_message beat = {.kind = PEN_MESSAGE_BEAT};
+            pen_coordinator_tell(c, w, &beat);
+        }
+        pen_mutex_lock(&c->lock);
+    }
+    pen_mutex_unlock(&c->lock);
+}
+
+static pen_status coordinator_start_clock(pen_coordinator *c) {
+    c->beat_seconds = c->setup.lease_seconds > 0 ? c->setup.lease_seconds / COORDINATOR_BEATS
+                                                 : COORDINATOR_BEAT_MOST;
+    if (c->beat_seconds > COORDINATOR_BEAT_MOST) c->beat_seconds = COORDINATOR_BEAT_MOST;
+    if (c->beat_seconds < COORDINATOR_BEAT_LEAST) c->beat_seconds = COORDINATOR_BEAT_LEAST;
+    return pen_thread_create("coordinator", coordinator_keep_time, c, &c->clock);
+}
+
+// The core asked for the generation to be made durable.
+static void coordinator_fence(pen_coordinator *c) {
+    pen_mutex_lock(&c->lock);
+    const bool wants_fence = c->wants_fence;
+    c->wants_fence = false;
+    pen_mutex_unlock(&c->lock);
+    if (!wants_fence) return;
+    const pen_status status = c->setup.fence(c->setup.fence_context, c->generation);
+    const pen_coordinator_event event = {.kind = PEN_COORDINATOR_EVENT_FENCED,
+                                         .generation = c->generation,
+                                         .code = (uint32_t)pen_status_get_code(status)};
+    pen_mutex_lock(&c->lock);
+    c->fence_failure = pen_status_join(c->fence_failure, status);
+    pen_mutex_unlock(&c->lock);
+    (void)PEN_FAILPOINT("coordinator.fenced");
+    pen_coordinator_step(c, &event);
+}
+
+// Calls workers again whose links went down before all were there.
+static void coordinator_link_again(pen_coordinator *c) {
+    for (uint32_t w = 1; w <= c->table->worker_count; w++) {
+        const double left = c->rendezvous_end - pen_clock_seconds();
+        pen_mutex_lock(&c->lock);
+        const bool wants_link = c->workers[w].wants_link;
+        c->workers[w].wants_link = false;
+        pen_mutex_unlock(&c->lock);
+        if (!wants_link || left <= 0) continue;
+        pen_status_ignore(
+            c->transport->kind->connect(c->transport, w, c->spec->workers[w].address, left),
+            "it is missed at the deadline");
+    }
+}
+
+// Waits until all are ready; the clock is the core's.
+static pen_status coordinator_recruit(pen_coordinator *c) {
+    pen_mutex_lock(&c->lock);
+    while (!c->is_running && !c->is_failed) {
+        (void)pen_condition_wait_for(&c->changed, &c->lock, COORDINATOR_TICK_SECONDS);
+        pen_mutex_unlock(&c->lock);
+        coordinator_fence(c);
+        coordinator_link_again(c);
+        pen_coordinator_look_for_gone(c);
+        pen_mutex_lock(&c->lock);
+    }
+    const bool is_failed = c->is_failed;
+    pen_mutex_unlock(&c->lock);
+    (void)PEN_FAILPOINT("coordinator.started");
+    return is_failed ? pen_coordinator_explain(c) : PEN_OK;
+}
+
+static pen_status coordinator_start(pen_coordinator *c) {
+    PEN_TRY(pen_arena_create(&c->arena));
+    PEN_TRY(coordinator_prepare_frames(c));
+    PEN_TRY(pen_coordinator_prepare_save(c));
+    PEN_TRY(coordinator_describe(c));
+    PEN_TRY(coordinator_make_core(c));
+    PEN_TRY(coordinator_connect(c));
+    PEN_TRY(coordinator_start_clock(c));
+    return coordinator_recruit(c);
+}
+
+pen_status pen_coordinator_create(const pen_coordinator_setup *setup,
+                                  pen_coordinator **out_coordinator) {
+    PEN_ASSERT(setup->generation > 0);
+    pen_coordinator *c = pen_memory_allocate(1, sizeof *c);
+    if (c == NULL) return pen_error_out_of_memory();
+    c->setup = *setup;
+    c->spec = setup->spec;
+    c->table = setup->spec->table;
+    c->generation = setup->generation;
+    c->incarnation = pen_random_incarnation();
+    pen_mutex_init(&c->lock);
+    pen_condition_init(&c->changed);
+    pen_condition_init(&c->stepped);
+    pen_condition_init(&c->ended);
+    const pen_status status = coordinator_start(c);
+    if (status != PEN_OK) {
+        pen_coordinator_destroy(c);
+        return status;
+    }
+    *out_coordinator = c;
+    return PEN_OK;
+}
+
+static void coordinator_take_links_down(pen_coordinator *c) {
+    const pen_coordinator_event event = {.kind = PEN_COORDINATOR_EVENT_STOP};
+    pen_coordinator_step(c, &event);
+    pen_mutex_lock(&c->lock);
+    c->is_closed = true;
+    pen_condition_broadcast(&c->ended);
+    pen_condition_broadcast(&c->changed);
+    pen_mutex_unlock(&c->lock);
+    pen_thread_join(c->clock);
+    pen_coordinator_end_copy(c);
+    const pen_transport_kind *kind = c->transport->kind;
+    kind->close(c->transport);
+    kind->stop(c->transport);
+    kind->destroy(c->transport);
+}
+
+void pen_coordinator_destroy(pen_coordinator *coordinator) {
+    pen_coordinator *c = coordinator;
+    if (c == NULL) return;
+    if (c->transport != NULL) coordinator_take_links_down(c);
+    for (uint32_t w = 1; c->workers != NULL && w <= c->table->worker_count; w++) {
+        pen_status_ignore(c->workers[w].failure, "the first failure was told");
+    }
+    pen_status_ignore(c->fence_failure, "it was told");
+    pen_condition_deinit(&c->changed);
+    pen_condition_deinit(&c->stepped);
+    pen_condition_deinit(&c->ended);
+    pen_mutex_deinit(&c->lock);
+    pen_flight_recorder_destroy(c->recorder);
+    pen_arena_destroy(c->save.arena);
+    pen_arena_destroy(c->arena);
+    pen_memory_free(c);
+}
+
+bool pen_coordinator_is_failed(pen_coordinator *coordinator) {
+    pen_mutex_lock(&coordinator->lock);
+    const bool is_failed = coordinator->is_failed;
+    pen_mutex_unlock(&coordinator->lock);
+    return is_failed;
+}

@@ -1,0 +1,153 @@
+// The coordinator's side of a generation: one run of the pipeline by a fixed set of workers. Links
+// to them, the protocol core that says what is to be done when, rounds with what they are fed,
+// tensors to and from the devices that hold them, checkpoints.
+//
+// A generation that failed is over: recovery destroys its coordinator, upon which the workers leave
+// the run, and makes another of a higher generation, over the same workers or others.
+//
+// The transport's thread hands events to the core and sends what it says; a clock thread ticks, so
+// that workers hear of a coordinator whose caller is busy; the caller's thread begins rounds,
+// waits, and computes checksums. Every wait has a deadline, and the error says who waited for what.
+//
+// Lifetime: pen_coordinator_create to pen_coordinator_destroy; the spec outlives it.
+// Threads:  one.
+#ifndef PEN_SCHEDULER_RUNTIME_COORDINATOR_COORDINATOR_H
+#define PEN_SCHEDULER_RUNTIME_COORDINATOR_COORDINATOR_H
+
+#include "scheduler/runtime/run/run_inquiry.h"
+#include "scheduler/runtime/run/run_spec.h"
+#include "scheduler/store/commit_log.h"
+#include "scheduler/transport/transport.h"
+
+typedef struct pen_coordinator pen_coordinator;
+
+typedef struct pen_coordinator_setup {
+    const pen_run_spec *spec; // workers' addresses are where they take links
+    const pen_transport_kind *transport;
+    pen_transport_tls tls;
+    bool is_insecure;
+    const char *job;           // text that all must have
+    uint64_t plan_hash;        //
+    double rendezvous_seconds; // for all workers to be there
+    uint32_t local_worker;     // that is in this process and has the spec; 0: none
+    uint64_t generation;       // from 1; higher than any that these workers had for the job
+    double lease_seconds;      // without a word of a worker, after which it is lost; 0: never
+    double progress_seconds;   // without a loss or a round done, while nothing computes; 0: never
+    double load_seconds;       // from all being there to all being ready; 0: never
+    bool is_local_store;       // each worker saves to a disk of its own
+    // [worker_count + 1] lent as long as the coordinator lives; NULL: not wanted. Set when the run
+    // fails: who is not there, or failed; who is there and was refused: of another build.
+    bool *is_missing;
+    bool *is_refused;
+    // Makes the generation durable before anybody is assigned; on the caller's thread, within
+    // create. NULL: it is so. An error ends create.
+    pen_status (*fence)(void *context, uint64_t generation);
+    void *fence_context;
+    // Whether the process of a worker has ended, as far as is known here: asked now and then on the
+    // caller's thread while it waits. Its link need not be waited for then. NULL: nothing is known.
+    bool (*is_gone)(void *context, uint32_t worker);
+    void *is_gone_context;
+} pen_coordinator_setup;
+
+// What is run: a form for some microbatches.
+typedef struct pen_coordinator_round {
+    uint32_t form;
+    uint32_t count;
+    bool updates;
+    bool continues;            // adds to the gradients of the round before
+    uint64_t step;             // counted from 1
+    uint64_t first_microbatch; // of the step
+    double loss_weight;        // of each microbatch
+    double learning_rate;
+    // [channel_count of the form] of channels from the host, what microbatch 0 is fed; those after
+    // it follow. Lent until the round's losses are there.
+    const void *const *feeds;
+} pen_coordinator_round;
+
+// Links, fences, assigns, waits until all workers are ready.
+//   UNAVAILABLE  workers are missing at the deadline, or one was lost; by name
+//   CANCELLED    superseded: a worker serves a higher generation of this job, or the fence says so;
+//                or a worker of another build or instruction set was refused
+//   else         what a worker failed with, by name
+PEN_NODISCARD pen_status pen_coordinator_create(const pen_coordinator_setup *setup,
+                                                pen_coordinator **out_coordinator);
+// Stops the workers and takes the links down, upon which they leave the run. Returns within half a
+// second, whatever they do. Accepts NULL.
+void pen_coordinator_destroy(pen_coordinator *coordinator);
+
+// Whether the run is over, and an error of it is UNAVAILABLE, DEADLINE or CORRUPT because of a
+// worker or a link: another generation may do better.
+bool pen_coordinator_is_failed(pen_coordinator *coordinator);
+
+// Announces a round. Waits while too many are under way. *out_round is its number.
+PEN_NODISCARD pen_status pen_coordinator_begin_round(pen_coordinator *coordinator,
+                                                     const pen_coordinator_round *round,
+                                                     uint64_t *out_round);
+// Waits for the losses of a round: out_losses and out_correct [count], by microbatch. A training
+// round with a loss that is not finite stops the training: no update follows.
+PEN_NODISCARD pen_status pen_coordinator_await_losses(pen_coordinator *coordinator, uint64_t round,
+                                                      double *out_losses, uint64_t *out_correct);
+// Waits until no round is under way. After losses that are not finite: at once.
+PEN_NODISCARD pen_status pen_coordinator_await_quiet(pen_coordinator *coordinator);
+
+// ---- tensors, while no round is under way. A piece may be of any size; it moves in pieces of
+// PEN_TRANSPORT_CHUNK_BYTES, several of which are under way at once.
+// Lends the memory until pen_coordinator_flush; several may be on their way.
+PEN_NODISCARD pen_status pen_coordinator_write(pen_coordinator *coordinator,
+                                               const pen_tensor_piece *piece, const void *memory);
+// The same, to be read: the bytes are there after pen_coordinator_flush. Of the calls before a
+// flush, all write or all read.
+PEN_NODISCARD pen_status pen_coordinator_begin_read(pen_coordinator *coordinator,
+                                                    const pen_tensor_piece *piece, void *memory);
+// Waits until all that was begun is there, and compares checksums.
+PEN_NODISCARD pen_status pen_coordinator_flush(pen_coordinator *coordinator);
+PEN_NODISCARD pen_status pen_coordinator_read(pen_coordinator *coordinator,
+                                              const pen_tensor_piece *piece, void *memory);
+
+// ---- checkpoints: what the spec lists as `saved`, written by the workers. One at a time.
+typedef enum pen_save_state {
+    PEN_SAVE_NONE,    // none was begun
+    PEN_SAVE_WRITING, //
+    PEN_SAVE_DURABLE, // all shards are; the manifest may be published
+    PEN_SAVE_FAILED,  // a worker could not; the run goes on
+} pen_save_state;
+
+typedef struct pen_coordinator_saved {
+    pen_save_state state;
+    uint64_t step;
+    // DURABLE: a summary for each worker that has something to save. These and the text are valid
+    // until the next save.
+    uint32_t summary_count;
+    const pen_shard_summary *summaries;
+    const char *failure; // FAILED
+} pen_coordinator_saved;
+
+// Has the workers copy what they hold after step `step` aside, and write it to shards in `folder`
+// (made by them where is_local_store): "g<generation>-s<step>-w<worker>.safetensors". Waits until
+// no round is under way, and then until all have copied; training goes on meanwhile they write.
+// Errors are those of the run; a save that fails is told by poll.
+PEN_NODISCARD pen_status pen_coordinator_save(pen_coordinator *coordinator, uint64_t step,
+                                              const char *folder);
+void pen_coordinator_poll_saved(pen_coordinator *coordinator, pen_coordinator_saved *out_saved);
+// Waits until the save is DURABLE or FAILED.
+PEN_NODISCARD pen_status pen_coordinator_await_saved(pen_coordinator *coordinator,
+                                                     pen_coordinator_saved *out_saved);
+// The manifest of the save that is DURABLE was published: tells the workers. Another may follow.
+void pen_coordinator_committed(pen_coordinator *coordinator, uint64_t step);
+// It could not be, with this code; CANCELLED (superseded) ends the run.
+void pen_coordinator_give_save_up(pen_coordinator *coordinator, uint64_t step,
+                                  pen_status_code code);
+
+// Asks a worker; the answer lives in `arena`.
+PEN_NODISCARD pen_status pen_coordinator_inquire(pen_coordinator *coordinator, uint32_t worker,
+                                                 pen_run_inquiry what, pen_arena *arena,
+                                                 const void **out_bytes, uint64_t *out_count);
+// What is to be added to the times of a worker to get those of this process.
+PEN_NODISCARD pen_status pen_coordinator_compare_clocks(pen_coordinator *coordinator,
+                                                        uint32_t worker, double *out_seconds);
+// What each device did in a round that is done: out_figures [device_count], by each worker's clock.
+// False: it is too long ago.
+bool pen_coordinator_get_figures(pen_coordinator *coordinator, uint64_t round,
+                                 pen_round_figures *out_figures);
+
+#endif // PEN_SCHEDULER_RUNTIME_COORDINATOR_COORDINATOR_H

@@ -1,0 +1,256 @@
+// What the core is told, and what it says in answer.
+
+#include "scheduler/runtime/coordinator/coordinator_link.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/system/failpoint.h"
+
+void pen_coordinator_tell(pen_coordinator *c, uint32_t worker, pen_message *message) {
+    uint8_t bytes[PEN_MESSAGE_ROOM];
+    message->protocol = PEN_PROTOCOL_VERSION;
+    message->generation = c->generation;
+    message->incarnation = c->incarnation;
+    snprintf(message->job, sizeof message->job, "%s", c->setup.job);
+    const size_t length = pen_message_encode(message, bytes, sizeof bytes);
+    PEN_ASSERT(length <= sizeof bytes);
+    pen_status_ignore(c->transport->kind->send_message(c->transport, worker, bytes, length),
+                      "a link that is down is told of by `down`");
+}
+
+// ---- what the core says
+
+static void link_assign(pen_coordinator *c, const pen_coordinator_action *action) {
+    pen_message message = {.kind = PEN_MESSAGE_ASSIGN,
+                           .worker = action->worker,
+                           .target_incarnation = action->incarnation,
+                           .plan_hash = c->setup.plan_hash,
+                           .byte_count = c->workers[action->worker].blob_bytes,
+                           .clock = (uint64_t)(c->setup.lease_seconds * 1e9)};
+    pen_coordinator_tell(c, action->worker, &message);
+    if (action->worker == c->table->worker_count) (void)PEN_FAILPOINT("coordinator.assigned");
+}
+
+static void link_refuse(pen_coordinator *c, const pen_coordinator_action *action) {
+    coordinator_worker *worker = &c->workers[action->worker];
+    pen_message message = {.kind = PEN_MESSAGE_REFUSED, .code = (uint32_t)action->refusal};
+    pen_coordinator_refusal_format(c->core, action->worker, action->refusal, &worker->identity,
+                                   message.text, sizeof message.text);
+    pen_coordinator_tell(c, action->worker, &message);
+    pen_mutex_lock(&c->lock);
+    worker->is_refused = true;
+    worker->failure =
+        pen_status_join(worker->failure, pen_error(PEN_CANCELLED, "%s", message.text));
+    pen_mutex_unlock(&c->lock);
+    pen_coordinator_end_run(c, PEN_COORDINATOR_REASON_FAILED, action->worker);
+}
+
+static void link_announce(pen_coordinator *c, const pen_coordinator_action *action) {
+    const pen_coordinator_round *round = &c->announced[action->round % COORDINATOR_ROUNDS].round;
+    pen_message message = {.kind = PEN_MESSAGE_ROUND,
+                           .round = action->round,
+                           .form = action->form,
+                           .count = action->count,
+                           .updates = action->updates,
+                           .continues = round->continues,
+                           .step = round->step,
+                           .first_microbatch = round->first_microbatch};
+    memcpy(&message.value, &round->loss_weight, sizeof message.value);
+    memcpy(&message.learning_rate, &round->learning_rate, sizeof message.learning_rate);
+    pen_coordinator_tell(c, action->worker, &message);
+}
+
+static void link_feed(pen_coordinator *c, const pen_coordinator_action *action) {
+    const pen_run_channel *channel = &c->table->forms[action->form].channels[action->channel];
+    const pen_run_spec_channel *spec = &c->spec->forms[action->form].channels[action->channel];
+    coordinator_announced *announced = &c->announced[action->round % COORDINATOR_ROUNDS];
+    const uint32_t chunks = pen_frame_chunk_count(channel->bytes);
+    const uint32_t token =
+        c->first_frame[action->form][action->channel] + action->microbatch % channel->copies;
+    const pen_frame frame = {.kind = PEN_FRAME_VALUE,
+                             .generation = c->generation,
+                             .incarnation = c->incarnation,
+                             .step = action->round,
+                             .form = action->form,
+                             .microbatch = action->microbatch,
+                             .channel = action->channel,
+                             .layout = spec->layout,
+                             .type = spec->type,
+                             .sequence = action->sequence,
+                             .bytes = channel->bytes};
+    c->frames[token] =
+        (coordinator_frame){action->form, action->channel, action->sequence, action->round};
+    const char *memory =
+        (const char *)announced->feeds[action->channel] + action->microbatch * channel->bytes;
+    const uint32_t *checksums = announced->checksums + announced->first_check[action->channel] +
+                                (size_t)action->microbatch * chunks;
+    pen_mutex_lock(&c->lock);
+    announced->lent_count += 1;
+    pen_mutex_unlock(&c->lock);
+    const pen_status status = c->transport->kind->send_frame(c->transport, channel->target_worker,
+                                                             &frame, memory, checksums, token);
+    if (status == PEN_OK) return;
+    pen_mutex_lock(&c->lock);
+    announced->lent_count -= 1;
+    pen_mutex_unlock(&c->lock);
+    pen_status_ignore(status, "a link that is down is told of by `down`");
+}
+
+static void link_snapshot(pen_coordinator *c, const pen_coordinator_action *action) {
+    pen_message message = {.kind = PEN_MESSAGE_SNAPSHOT,
+                           .step = action->step,
+                           .worker = action->worker,
+                           .is_local = c->setup.is_local_store};
+    // workers of one machine, and the coordinator, each have a folder of their own
+    if (c->setup.is_local_store) {
+        snprintf(message.text, sizeof message.text, "%s/worker-%u", c->save.folder, action->worker);
+    } else {
+        memcpy(message.text, c->save.folder, sizeof c->save.folder);
+    }
+    pen_coordinator_tell(c, action->worker, &message);
+}
+
+static void link_carry_out(pen_coordinator *c, const pen_coordinator_action *action) {
+    pen_message message = {0};
+    switch (action->kind) {
+    case PEN_COORDINATOR_ACTION_REFUSE:
+        link_refuse(c, action);
+        return;
+    case PEN_COORDINATOR_ACTION_ASSIGN:
+        link_assign(c, action);
+        return;
+    case PEN_COORDINATOR_ACTION_START:
+        message.kind = PEN_MESSAGE_START;
+        break;
+    case PEN_COORDINATOR_ACTION_ROUND:
+        link_announce(c, action);
+        return;
+    case PEN_COORDINATOR_ACTION_GO:
+        message.kind = PEN_MESSAGE_GO;
+        message.round = action->round;
+        break;
+    case PEN_COORDINATOR_ACTION_FEED:
+        link_feed(c, action);
+        return;
+    case PEN_COORDINATOR_ACTION_SNAPSHOT:
+        link_snapshot(c, action);
+        return;
+    case PEN_COORDINATOR_ACTION_COMMITTED:
+        message.kind = PEN_MESSAGE_COMMITTED;
+        message.step = action->step;
+        break;
+    case PEN_COORDINATOR_ACTION_STOP:
+        message.kind = PEN_MESSAGE_STOP;
+        break;
+    case PEN_COORDINATOR_ACTION_RUNNING: // noted before
+    case PEN_COORDINATOR_ACTION_LOSSES:
+    case PEN_COORDINATOR_ACTION_NOT_FINITE:
+    case PEN_COORDINATOR_ACTION_ROUND_DONE:
+    case PEN_COORDINATOR_ACTION_FENCE:
+    case PEN_COORDINATOR_ACTION_SNAPPED:
+    case PEN_COORDINATOR_ACTION_PUBLISH:
+    case PEN_COORDINATOR_ACTION_SAVE_FAILED:
+    case PEN_COORDINATOR_ACTION_FAIL:
+        return;
+    }
+    pen_coordinator_tell(c, action->worker, &message);
+    if (action->kind == PEN_COORDINATOR_ACTION_GO && action->worker == c->table->worker_count) {
+        (void)PEN_FAILPOINT("coordinator.gone");
+    }
+}
+
+// What the caller's thread waits for. Holds the lock. False: nothing of that kind.
+static bool link_note(pen_coordinator *c, const pen_coordinator_action *action) {
+    switch (action->kind) {
+    case PEN_COORDINATOR_ACTION_RUNNING:
+        c->is_running = true;
+        return true;
+    case PEN_COORDINATOR_ACTION_LOSSES:
+        c->losses_end = action->round + 1;
+        return true;
+    case PEN_COORDINATOR_ACTION_NOT_FINITE:
+        c->is_not_finite = true;
+        return true;
+    case PEN_COORDINATOR_ACTION_ROUND_DONE:
+        return true;
+    case PEN_COORDINATOR_ACTION_FENCE:
+        c->wants_fence = true;
+        return true;
+    case PEN_COORDINATOR_ACTION_SNAPPED:
+        c->save.has_snapped = true;
+        return true;
+    case PEN_COORDINATOR_ACTION_PUBLISH:
+        pen_coordinator_note_durable(c);
+        return true;
+    case PEN_COORDINATOR_ACTION_SAVE_FAILED:
+        pen_coordinator_note_save_failed(c);
+        return true;
+    case PEN_COORDINATOR_ACTION_FAIL:
+        if (c->is_failed) return true;
+        c->is_failed = true;
+        c->reason = action->reason;
+        c->failed_worker = action->worker;
+        return true;
+    case PEN_COORDINATOR_ACTION_REFUSE:
+    case PEN_COORDINATOR_ACTION_ASSIGN:
+    case PEN_COORDINATOR_ACTION_START:
+    case PEN_COORDINATOR_ACTION_ROUND:
+    case PEN_COORDINATOR_ACTION_GO:
+    case PEN_COORDINATOR_ACTION_FEED:
+    case PEN_COORDINATOR_ACTION_SNAPSHOT:
+    case PEN_COORDINATOR_ACTION_COMMITTED:
+    case PEN_COORDINATOR_ACTION_STOP:
+        break;
+    }
+    return false;
+}
+
+// What shows that something moves: not that time passes, nor that somebody is there.
+static bool link_is_movement(pen_coordinator_event_kind kind) {
+    return kind != PEN_COORDINATOR_EVENT_TICK && kind != PEN_COORDINATOR_EVENT_HEARD;
+}
+
+void pen_coordinator_step(pen_coordinator *c, const pen_coordinator_event *event) {
+    uint32_t count = 0;
+    bool is_noted = false;
+    pen_coordinator_event now = *event;
+    pen_mutex_lock(&c->lock);
+    c->stepper_count += 1;
+    while (c->is_stepping) { // what was said before is not carried out yet
+        pen_condition_wait(&c->stepped, &c->lock);
+    }
+    c->stepper_count -= 1;
+    c->is_stepping = true;
+    now.now = (uint64_t)(pen_clock_seconds() * 1e9);
+    const bool is_recorded = link_is_movement(event->kind);
+    if (is_recorded) pen_flight_record_coordinator(c->recorder, &now);
+    pen_coordinator_core_step(c->core, &now, c->actions, &count);
+    if (!is_recorded && count > 0) pen_flight_record_coordinator(c->recorder, &now);
+    if (is_recorded || count > 0) pen_flight_add_coordinator(c->recorder, c->actions, count);
+    for (uint32_t i = 0; i < count; i++) {
+        if (link_note(c, &c->actions[i])) is_noted = true;
+    }
+    if (link_is_movement(event->kind)) c->moved_count += 1;
+    if (is_noted) pen_condition_broadcast(&c->changed);
+    pen_mutex_unlock(&c->lock);
+    for (uint32_t i = 0; i < count; i++) {
+        link_carry_out(c, &c->actions[i]);
+    }
+    pen_mutex_lock(&c->lock);
+    c->is_stepping = false;
+    if (c->stepper_count > 0) pen_condition_signal(&c->stepped);
+    pen_mutex_unlock(&c->lock);
+}
+
+void pen_coordinator_end_run(pen_coordinator *c, pen_coordinator_reason reason, uint32_t worker) {
+    pen_mutex_lock(&c->lock);
+    if (!c->is_failed) {
+        c->is_failed = true;
+        c->reason = reason;
+        c->failed_worker = worker;
+    }
+    pen_condition_broadcast(&c->changed);
+    pen_mutex_unlock(&c->lock);
+}

@@ -1,0 +1,204 @@
+// The inside of a coordinator, for its files.
+#ifndef PEN_SCHEDULER_RUNTIME_COORDINATOR_COORDINATOR_LINK_H
+#define PEN_SCHEDULER_RUNTIME_COORDINATOR_COORDINATOR_LINK_H
+
+#include "base/thread.h"
+#include "scheduler/protocol/coordinator_core.h"
+#include "scheduler/protocol/flight_recorder.h"
+#include "scheduler/protocol/message.h"
+#include "scheduler/runtime/coordinator/coordinator.h"
+
+#define COORDINATOR_PIECES 8 // of tensors, on their way at once
+#define COORDINATOR_ROUNDS PEN_COORDINATOR_ROUND_LIMIT
+
+// Tokens of frames: those of the host's channels from 0, then pieces of tensors, then descriptions.
+#define COORDINATOR_PIECE_TOKEN ((uint64_t)1 << 40)
+#define COORDINATOR_BLOB_TOKEN ((uint64_t)1 << 41)
+
+// A frame from the host: one for each place of each channel.
+typedef struct coordinator_frame {
+    uint32_t form;
+    uint32_t channel;
+    uint64_t sequence;
+    uint64_t round;
+} coordinator_frame;
+
+typedef enum coordinator_piece_state {
+    COORDINATOR_PIECE_FREE,
+    COORDINATOR_PIECE_WRITE, // goes to a worker
+    COORDINATOR_PIECE_READ,  // comes from one
+} coordinator_piece_state;
+
+// Guarded by the lock.
+typedef struct coordinator_piece {
+    coordinator_piece_state state;
+    uint32_t peer;
+    uint64_t sequence;
+    uint64_t bytes;
+    char *memory;
+    uint32_t checksum;
+    bool is_lent;     // WRITE: the transport reads it
+    bool is_arriving; // READ: the transport writes it
+    bool is_there;    // at its target
+} coordinator_piece;
+
+typedef struct coordinator_worker {
+    bool is_up;           // guarded by lock
+    bool is_lost;         // guarded by lock: its link went down, and not because it left the run
+    bool is_refused;      // guarded by lock: it may not take part
+    bool wants_link;      // guarded by lock: it went down while workers are being gathered
+    uint64_t incarnation; // guarded by lock, as it said
+    pen_coordinator_identity identity;
+    const void *blob; // its description; NULL: it has it
+    uint64_t blob_bytes;
+    uint32_t *blob_checksums;
+    pen_status failure;                 // guarded by lock: why it was lost, or what it said
+    bool is_stopped;                    // guarded by lock: it has left the run
+    char waits[PEN_MESSAGE_TEXT_BYTES]; // what its devices waited for then
+} coordinator_worker;
+
+typedef struct coordinator_announced {
+    pen_coordinator_round round;
+    const void **feeds;    // [channel_limit]
+    uint32_t *checksums;   // [checksum_limit] of all that is fed
+    uint32_t *first_check; // [channel_limit]
+    uint64_t lent_count;   // guarded by lock: frames of it that the transport reads
+} coordinator_announced;
+
+// The last save. Guarded by the lock, but for what the caller's thread alone sets.
+typedef struct coordinator_save {
+    pen_arena *arena; // of the summaries
+    pen_coordinator_saved saved;
+    pen_shard_summary *summaries; // [worker_count + 1]
+    pen_shard_summary *listed;    // those there are, one behind the other
+    bool *has_summary;            // [worker_count + 1]
+    bool has_snapped;
+    char folder[PEN_MESSAGE_TEXT_BYTES - 32]; // with "/worker-4096" it is still a text
+    char failure[PEN_MESSAGE_TEXT_BYTES];
+} coordinator_save;
+
+// Shards on their way to this process, where workers have disks of their own.
+typedef struct coordinator_copy {
+    pen_thread *thread; // of one save
+    uint8_t *part;      // [PEN_MESSAGE_PART_LIMIT]; guarded by lock while it is asked for
+    // guarded by lock
+    bool is_wanted; // all shards of the save are durable
+    bool is_asking;
+    bool is_answered;
+    uint32_t worker;
+    uint64_t offset;
+    uint64_t part_length;
+} coordinator_copy;
+
+struct pen_coordinator {
+    pen_coordinator_setup setup;
+    const pen_run_spec *spec;
+    const pen_run_table *table;
+    pen_arena *arena;
+    pen_transport *transport;
+    uint64_t generation;
+    uint64_t incarnation;
+    double rendezvous_end; // seconds of the clock
+    uint32_t channel_limit;
+    uint32_t **first_frame;    // [form_count][channel_count]
+    coordinator_frame *frames; // [frame_count]
+    uint32_t frame_count;
+    coordinator_worker *workers; // [worker_count + 1]
+    pen_thread *clock;
+    double beat_seconds;
+    uint64_t piece_sequence;
+
+    pen_mutex lock;
+    pen_condition changed; // something that the caller's thread waits for
+    pen_condition stepped; // actions were carried out, and somebody waits for it
+    pen_condition ended;   // the clock is to end
+    // guarded by lock
+    pen_coordinator_core *core;
+    pen_flight_recorder *recorder;
+    pen_coordinator_action *actions; // [action_limit]
+    bool is_stepping;                // actions are carried out
+    uint32_t stepper_count;          // threads that wait for that
+    coordinator_announced announced[COORDINATOR_ROUNDS];
+    pen_round_figures *figures[COORDINATOR_ROUNDS]; // [device_count]
+    uint64_t figures_round[COORDINATOR_ROUNDS];
+    uint64_t losses_end; // rounds whose losses are all here: below it
+    bool wants_fence;    // the core asked for it
+    bool is_running;     // all are started
+    bool is_failed;
+    bool is_explained; // somebody was told why
+    bool is_not_finite;
+    bool is_closed;
+    pen_coordinator_reason reason;
+    uint32_t failed_worker;
+    pen_status fence_failure;
+    uint64_t moved_count; // events that show that something moves
+    coordinator_piece pieces[COORDINATOR_PIECES];
+    coordinator_save save;
+    coordinator_copy copy;
+    // an inquiry that is waited for
+    uint32_t asked_worker;
+    uint32_t asked_what;
+    uint64_t asked_offset;
+    uint64_t part_total;
+    void *part; // [PEN_MESSAGE_PART_LIMIT]
+    uint64_t part_length;
+    bool is_answered;
+    uint64_t ping_sequence;
+    uint64_t pong_here;
+    bool is_ponged;
+};
+
+// Tells the core, now, and does what it says.
+void pen_coordinator_step(pen_coordinator *c, const pen_coordinator_event *event);
+void pen_coordinator_tell(pen_coordinator *c, uint32_t worker, pen_message *message);
+pen_transport_events pen_coordinator_events(pen_coordinator *c);
+
+// The run is over for a reason that the core does not see.
+void pen_coordinator_end_run(pen_coordinator *c, pen_coordinator_reason reason, uint32_t worker);
+// A worker is lost. Takes the reason.
+void pen_coordinator_lose(pen_coordinator *c, uint32_t worker, pen_status take_reason);
+
+// Waits until `is_done` holds (with the lock), the run fails, or nothing moves for too long. The
+// lock is held at the call and after it.
+typedef bool (*pen_coordinator_test)(const pen_coordinator *c, uint64_t argument);
+PEN_NODISCARD pen_status pen_coordinator_await(pen_coordinator *c, pen_coordinator_test is_done,
+                                               uint64_t argument);
+// Looks for workers whose processes have ended. Without the lock, on the caller's thread.
+void pen_coordinator_look_for_gone(pen_coordinator *c);
+// Why the run failed, with who waited for what; takes half a second at most. Without the lock.
+PEN_NODISCARD pen_status pen_coordinator_explain(pen_coordinator *c);
+
+// ---- pieces of tensors (coordinator_tensors.c), from the transport
+uint32_t pen_coordinator_worker_of(const pen_coordinator *c, uint32_t device);
+PEN_NODISCARD pen_status pen_coordinator_begin_piece(pen_coordinator *c, uint32_t peer,
+                                                     const pen_frame *frame, void **out_memory);
+void pen_coordinator_end_piece(pen_coordinator *c, const pen_frame *frame,
+                               const uint32_t *checksums);
+void pen_coordinator_take_piece(pen_coordinator *c, uint32_t peer, uint64_t sequence);
+void pen_coordinator_let_piece_go(pen_coordinator *c, uint64_t index);
+void pen_coordinator_end_arrivals(pen_coordinator *c, uint32_t peer); // holds the lock
+
+// ---- checkpoints (coordinator_save.c)
+PEN_NODISCARD pen_status pen_coordinator_prepare_save(pen_coordinator *c);
+// What a worker says of its shard; *out_code is what the core is told.
+void pen_coordinator_read_shard(pen_coordinator *c, uint32_t peer, const pen_message *message,
+                                uint32_t *out_code);
+// What the core says of the save. Hold the lock.
+void pen_coordinator_note_durable(pen_coordinator *c);
+void pen_coordinator_note_save_failed(pen_coordinator *c);
+
+// ---- shards from workers' own disks (coordinator_copy.c). Without is_local_store they do nothing.
+PEN_NODISCARD pen_status pen_coordinator_prepare_copy(pen_coordinator *c);
+// Before the save is asked for: a thread that copies when all shards are durable.
+PEN_NODISCARD pen_status pen_coordinator_begin_copy(pen_coordinator *c);
+// Waits for it; the save is over, or the run is.
+void pen_coordinator_end_copy(pen_coordinator *c);
+void pen_coordinator_take_shard_part(pen_coordinator *c, uint32_t peer, const pen_message *message);
+
+// ---- how it stands (coordinator_question.c). Without the lock.
+// Says who waits for what, and has dumps written.
+void pen_coordinator_answer_question(pen_coordinator *c);
+// Has all processes write their flight recorders, without waiting for it.
+void pen_coordinator_have_dumped(pen_coordinator *c, const char *reason);
+
+#endif // PEN_SCHEDULER_RUNTIME_COORDINATOR_COORDINATOR_LINK_H

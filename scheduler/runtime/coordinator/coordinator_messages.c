@@ -1,0 +1,356 @@
+// What comes to a coordinator from the transport: links, frames, messages.
+
+#include <stdio.h>
+#include <string.h>
+
+#include "scheduler/runtime/coordinator/coordinator_link.h"
+#include "scheduler/runtime/run/run_wire.h"
+#include "scheduler/runtime/worker/worker.h"
+
+// A sign of life of a worker.
+static void link_hear(pen_coordinator *c, uint32_t peer, uint64_t incarnation) {
+    const pen_coordinator_event event = {
+        .kind = PEN_COORDINATOR_EVENT_HEARD, .worker = peer, .incarnation = incarnation};
+    pen_coordinator_step(c, &event);
+}
+
+// ---- links
+
+static void link_up(void *context, uint32_t peer) {
+    pen_coordinator *c = context;
+    pen_mutex_lock(&c->lock);
+    c->workers[peer].is_up = true;
+    c->workers[peer].is_lost = false;
+    pen_mutex_unlock(&c->lock);
+}
+
+// A worker that serves a higher generation of this job says so in these words (worker_link.c).
+static bool link_is_superseded(pen_status reason) {
+    return pen_status_get_code(reason) == PEN_CANCELLED &&
+           strstr(pen_status_message(reason), PEN_WORKER_SUPERSEDED) != NULL;
+}
+
+// A worker that left a run that failed refuses the frames that are still on their way to it.
+static bool link_has_left(const pen_coordinator *c, pen_status reason) {
+    return c->is_failed && strstr(pen_status_message(reason), PEN_WORKER_LEFT) != NULL;
+}
+
+// Whether calling again may help.
+static bool link_may_return(const pen_coordinator *c, pen_status reason, bool was_up) {
+    const pen_coordinator_state state = pen_coordinator_core_state(c->core);
+    if (state != PEN_COORDINATOR_RECRUIT && state != PEN_COORDINATOR_FENCE) return false;
+    return was_up || pen_status_get_code(reason) == PEN_UNAVAILABLE;
+}
+
+void pen_coordinator_lose(pen_coordinator *c, uint32_t peer, pen_status take_reason) {
+    coordinator_worker *worker = &c->workers[peer];
+    pen_mutex_lock(&c->lock);
+    const bool is_superseded = link_is_superseded(take_reason);
+    pen_flight_record_note(c->recorder, pen_status_message(take_reason));
+    worker->wants_link = link_may_return(c, take_reason, worker->is_up);
+    worker->is_up = false;
+    worker->is_lost = !link_has_left(c, take_reason);
+    pen_coordinator_end_arrivals(c, peer);
+    pen_condition_broadcast(&c->changed);
+    const bool is_closed = c->is_closed;
+    if (is_closed) {
+        pen_status_ignore(take_reason, "the run is over");
+    } else {
+        worker->failure = pen_status_join(worker->failure, take_reason);
+    }
+    pen_mutex_unlock(&c->lock);
+    if (is_closed) return;
+    if (is_superseded) pen_coordinator_end_run(c, PEN_COORDINATOR_REASON_SUPERSEDED, peer);
+    const pen_coordinator_event event = {
+        .kind = PEN_COORDINATOR_EVENT_LOST, .worker = peer, .incarnation = worker->incarnation};
+    pen_coordinator_step(c, &event);
+}
+
+static void link_down(void *context, uint32_t peer, pen_status take_reason) {
+    pen_coordinator_lose(context, peer, take_reason);
+}
+
+static pen_status link_accept(void *context, const pen_introduction *introduction,
+                              const char *address) {
+    (void)context;
+    (void)address;
+    return pen_error(PEN_INVALID_INPUT, "worker %u opened a link to the coordinator",
+                     introduction->peer);
+}
+
+// ---- frames
+
+static pen_status link_begin(void *context, uint32_t peer, const pen_frame *frame,
+                             void **out_memory) {
+    link_hear(context, peer, frame->incarnation);
+    return pen_coordinator_begin_piece(context, peer, frame, out_memory);
+}
+
+static void link_end(void *context, uint32_t peer, const pen_frame *frame,
+                     const uint32_t *checksums) {
+    pen_coordinator *c = context;
+    link_hear(c, peer, frame->incarnation);
+    pen_coordinator_end_piece(c, frame, checksums);
+    pen_mutex_lock(&c->lock);
+    c->moved_count += 1;
+    pen_mutex_unlock(&c->lock);
+}
+
+static void link_let_go(void *context, uint32_t peer, uint64_t token) {
+    pen_coordinator *c = context;
+    (void)peer;
+    if (token >= COORDINATOR_BLOB_TOKEN) return; // it lives as long as the run
+    if (token >= COORDINATOR_PIECE_TOKEN) {
+        pen_coordinator_let_piece_go(c, token - COORDINATOR_PIECE_TOKEN);
+        return;
+    }
+    const coordinator_frame *frame = &c->frames[token];
+    pen_mutex_lock(&c->lock);
+    c->announced[frame->round % COORDINATOR_ROUNDS].lent_count -= 1;
+    pen_condition_broadcast(&c->changed);
+    pen_mutex_unlock(&c->lock);
+    const pen_coordinator_event event = {.kind = PEN_COORDINATOR_EVENT_LET_GO,
+                                         .form = frame->form,
+                                         .channel = frame->channel,
+                                         .sequence = frame->sequence};
+    pen_coordinator_step(c, &event);
+}
+
+static void link_send_blob(pen_coordinator *c, uint32_t peer, const pen_message *pull) {
+    const coordinator_worker *worker = &c->workers[peer];
+    const pen_frame frame = {.kind = PEN_FRAME_BLOB,
+                             .generation = c->generation,
+                             .incarnation = c->incarnation,
+                             .sequence = pull->sequence,
+                             .bytes = worker->blob_bytes};
+    if (worker->blob == NULL || pull->frame_kind != PEN_FRAME_BLOB) return;
+    pen_status_ignore(c->transport->kind->send_frame(c->transport, peer, &frame, worker->blob,
+                                                     worker->blob_checksums,
+                                                     COORDINATOR_BLOB_TOKEN),
+                      "a link that is down is told of by `down`");
+}
+
+// ---- messages
+
+static void link_on_hello(pen_coordinator *c, uint32_t peer, const pen_message *message) {
+    coordinator_worker *worker = &c->workers[peer];
+    pen_mutex_lock(&c->lock);
+    worker->incarnation = message->incarnation;
+    worker->identity = (pen_coordinator_identity){.protocol = message->protocol,
+                                                  .device_count = message->device_count,
+                                                  .plan_hash = message->plan_hash};
+    snprintf(worker->identity.build, sizeof worker->identity.build, "%s", message->build);
+    snprintf(worker->identity.isa, sizeof worker->identity.isa, "%s", message->isa);
+    pen_mutex_unlock(&c->lock);
+    const pen_coordinator_event event = {.kind = PEN_COORDINATOR_EVENT_HELLO,
+                                         .worker = peer,
+                                         .incarnation = message->incarnation,
+                                         .identity = &worker->identity};
+    pen_coordinator_step(c, &event);
+}
+
+static pen_status link_on_round_done(pen_coordinator *c, const pen_message *message) {
+    const uint64_t slot = message->round % COORDINATOR_ROUNDS;
+    uint32_t count;
+    PEN_TRY(pen_round_figures_count(message->bytes_length, &count));
+    pen_mutex_lock(&c->lock);
+    for (uint32_t i = 0; i < count; i++) {
+        const pen_round_figures figures = pen_round_figures_decode(message->bytes, i);
+        if (figures.device < c->table->device_count) c->figures[slot][figures.device] = figures;
+    }
+    c->figures_round[slot] = message->round;
+    pen_mutex_unlock(&c->lock);
+    return PEN_OK;
+}
+
+static void link_on_failure(pen_coordinator *c, uint32_t peer, const pen_message *message) {
+    coordinator_worker *worker = &c->workers[peer];
+    const uint32_t code = message->code > PEN_CODE_OK && message->code <= PEN_INTERNAL
+                              ? message->code
+                              : (uint32_t)PEN_INTERNAL;
+    const char *text =
+        strncmp(message->text, "error: ", 7) == 0 ? message->text + 7 : message->text;
+    const size_t line = strcspn(text, "\n");
+    pen_status status = pen_error((pen_status_code)code, "%.*s", (int)line, text);
+    for (text += line; *text != '\0';) {
+        text += strspn(text, "\n ");
+        const size_t length = strcspn(text, "\n");
+        if (length > 0) status = pen_status_add_context(status, "%.*s", (int)length, text);
+        text += length;
+    }
+    pen_mutex_lock(&c->lock);
+    worker->failure = pen_status_join(status, worker->failure);
+    pen_mutex_unlock(&c->lock);
+}
+
+static void link_on_taken(pen_coordinator *c, uint32_t peer, uint64_t sequence) {
+    pen_coordinator_take_piece(c, peer, sequence);
+    pen_mutex_lock(&c->lock);
+    c->moved_count += 1;
+    pen_mutex_unlock(&c->lock);
+}
+
+static void link_on_part(pen_coordinator *c, uint32_t peer, const pen_message *message) {
+    if (message->number == PEN_RUN_INQUIRY_SHARD) {
+        pen_coordinator_take_shard_part(c, peer, message);
+        return;
+    }
+    pen_mutex_lock(&c->lock);
+    if (peer == c->asked_worker && message->number == c->asked_what &&
+        message->offset == c->asked_offset && message->bytes_length <= PEN_MESSAGE_PART_LIMIT &&
+        !c->is_answered) {
+        if (message->bytes_length > 0) memcpy(c->part, message->bytes, message->bytes_length);
+        c->part_length = message->bytes_length;
+        c->part_total = message->byte_count;
+        c->is_answered = true;
+    }
+    pen_condition_broadcast(&c->changed);
+    pen_mutex_unlock(&c->lock);
+}
+
+static void link_on_pong(pen_coordinator *c, const pen_message *message) {
+    pen_mutex_lock(&c->lock);
+    if (message->sequence == c->ping_sequence) {
+        c->pong_here = message->clock_here;
+        c->is_ponged = true;
+    }
+    pen_condition_broadcast(&c->changed);
+    pen_mutex_unlock(&c->lock);
+}
+
+static void link_on_stopped(pen_coordinator *c, uint32_t peer, const pen_message *message) {
+    pen_mutex_lock(&c->lock);
+    c->workers[peer].is_stopped = true;
+    memcpy(c->workers[peer].waits, message->text, sizeof message->text);
+    pen_condition_broadcast(&c->changed);
+    pen_mutex_unlock(&c->lock);
+}
+
+// An event of the core's, for messages that are one.
+static void link_tell_core(pen_coordinator *c, uint32_t peer, pen_coordinator_event_kind kind,
+                           const pen_message *message) {
+    const pen_coordinator_event event = {
+        .kind = kind,
+        .worker = peer,
+        .incarnation = message->incarnation,
+        .generation = message->generation,
+        .round = message->round,
+        .sequence = message->sequence,
+        .step = message->step,
+        .code = message->code,
+        .form = message->form,
+        .channel = message->channel,
+        .microbatch = message->microbatch,
+        .stage = message->stage,
+        .loss = {message->value, message->correct_count, message->target_count}};
+    pen_coordinator_step(c, &event);
+}
+
+static void link_on_beat(pen_coordinator *c, uint32_t peer, const pen_message *message) {
+    const pen_coordinator_event event = {.kind = message->clock > 0 ? PEN_COORDINATOR_EVENT_COMPUTES
+                                                                    : PEN_COORDINATOR_EVENT_HEARD,
+                                         .worker = peer,
+                                         .incarnation = message->incarnation,
+                                         .sequence = message->clock};
+    pen_coordinator_step(c, &event);
+}
+
+// Messages that are an event of the core; false: it is none.
+static bool link_take_event(pen_coordinator *c, uint32_t peer, const pen_message *message) {
+    pen_coordinator_event_kind kind = PEN_COORDINATOR_EVENT_HEARD;
+    switch (message->kind) {
+    case PEN_MESSAGE_READY:
+        kind = PEN_COORDINATOR_EVENT_READY;
+        break;
+    case PEN_MESSAGE_LOSS:
+        kind = PEN_COORDINATOR_EVENT_LOSS;
+        break;
+    case PEN_MESSAGE_ROUND_DONE:
+        kind = PEN_COORDINATOR_EVENT_ROUND_DONE;
+        break;
+    case PEN_MESSAGE_CREDIT:
+        kind = PEN_COORDINATOR_EVENT_CREDIT;
+        break;
+    case PEN_MESSAGE_FAIL:
+        kind = PEN_COORDINATOR_EVENT_FAILED;
+        break;
+    case PEN_MESSAGE_SNAPPED:
+        kind = PEN_COORDINATOR_EVENT_SNAPPED;
+        break;
+    case PEN_MESSAGE_SHARD:
+        kind = PEN_COORDINATOR_EVENT_SHARD;
+        break;
+    case PEN_MESSAGE_TAKEN:
+    case PEN_MESSAGE_PART:
+    case PEN_MESSAGE_PONG:
+    case PEN_MESSAGE_PULL:
+    case PEN_MESSAGE_STOPPED:
+        break; // a sign of life
+    case PEN_MESSAGE_HELLO:
+    case PEN_MESSAGE_BEAT:
+    case PEN_MESSAGE_REFUSED: // no worker sends these; nothing depends on them
+    case PEN_MESSAGE_ASSIGN:
+    case PEN_MESSAGE_START:
+    case PEN_MESSAGE_ROUND:
+    case PEN_MESSAGE_GO:
+    case PEN_MESSAGE_OFFER:
+    case PEN_MESSAGE_ASK:
+    case PEN_MESSAGE_PING:
+    case PEN_MESSAGE_STOP:
+    case PEN_MESSAGE_SNAPSHOT:
+    case PEN_MESSAGE_COMMITTED:
+        return false;
+    }
+    link_tell_core(c, peer, kind, message);
+    return true;
+}
+
+static pen_status link_take(pen_coordinator *c, uint32_t peer, const pen_message *message) {
+    pen_message shard;
+    if (message->generation != c->generation && message->kind != PEN_MESSAGE_HELLO) {
+        return PEN_OK; // of another run
+    }
+    if (message->kind == PEN_MESSAGE_HELLO) link_on_hello(c, peer, message);
+    if (message->kind == PEN_MESSAGE_BEAT) link_on_beat(c, peer, message);
+    if (message->kind == PEN_MESSAGE_FAIL) link_on_failure(c, peer, message);
+    if (message->kind == PEN_MESSAGE_ROUND_DONE) PEN_TRY(link_on_round_done(c, message));
+    if (message->kind == PEN_MESSAGE_SHARD) {
+        shard = *message;
+        pen_coordinator_read_shard(c, peer, message, &shard.code);
+        message = &shard;
+    }
+    if (!link_take_event(c, peer, message)) return PEN_OK;
+    if (message->kind == PEN_MESSAGE_TAKEN) link_on_taken(c, peer, message->sequence);
+    if (message->kind == PEN_MESSAGE_PART) link_on_part(c, peer, message);
+    if (message->kind == PEN_MESSAGE_PONG) link_on_pong(c, message);
+    if (message->kind == PEN_MESSAGE_PULL) link_send_blob(c, peer, message);
+    if (message->kind == PEN_MESSAGE_STOPPED) link_on_stopped(c, peer, message);
+    return PEN_OK;
+}
+
+static void link_message(void *context, uint32_t peer, const void *bytes, uint64_t count) {
+    pen_coordinator *c = context;
+    pen_message message;
+    if (peer == 0 || peer > c->table->worker_count) return;
+    pen_status status = pen_message_decode(bytes, (size_t)count, &message);
+    if (status == PEN_OK) status = link_take(c, peer, &message);
+    if (status == PEN_OK) return;
+    pen_mutex_lock(&c->lock);
+    c->workers[peer].failure = pen_status_join(c->workers[peer].failure, status);
+    pen_mutex_unlock(&c->lock);
+    const pen_coordinator_event event = {.kind = PEN_COORDINATOR_EVENT_FAILED,
+                                         .worker = peer,
+                                         .incarnation = c->workers[peer].incarnation};
+    pen_coordinator_step(c, &event);
+}
+
+pen_transport_events pen_coordinator_events(pen_coordinator *c) {
+    return (pen_transport_events){.context = c,
+                                  .accept = link_accept,
+                                  .up = link_up,
+                                  .down = link_down,
+                                  .message = link_message,
+                                  .begin = link_begin,
+                                  .end = link_end,
+                                  .let_go = link_let_go};
+}

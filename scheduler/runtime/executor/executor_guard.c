@@ -1,0 +1,277 @@
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "graph/op.h"
+#include "scheduler/runtime/executor/executor_inspect.h"
+#include "scheduler/runtime/executor/executor_state.h"
+
+// Below this a sum of products is finite in float32, also over 2^20 microbatches and with every
+// rounding against it.
+#define GUARD_BOUND 1e30
+#define GUARD_NONE UINT32_MAX
+
+// A gradient, and the update that applies it.
+typedef struct guard_gradient guard_gradient;
+struct guard_gradient {
+    pen_value_id value;
+    uint32_t update;  // position
+    uint32_t maker;   // position; GUARD_NONE: no node of this part
+    bool is_product;  // two factors are looked at when it is made: the maker's, or those of the
+                      // product to which the maker adds rows, and these
+    bool is_unproven; // and that did not suffice
+    // The same gradient in the executor that this one shares sums with: what that added counts.
+    const guard_gradient *shared;
+};
+
+struct executor_guards {
+    uint32_t gradient_count;
+    guard_gradient *gradients; // by update
+    uint32_t *made_at;         // [order_count] gradient whose factors are looked at, or GUARD_NONE
+    uint32_t *applied_at;      // [order_count] first gradient applied there, or GUARD_NONE
+    bool *is_scalar_at;        // [order_count] the node makes a scalar that must be finite
+    bool has_updated;
+};
+
+static const pen_node *guard_node(const pen_executor *executor, uint32_t position) {
+    return pen_graph_node(executor->spec.graph, executor->spec.order[position]);
+}
+
+bool executor_is_update(const pen_node *node) {
+    return strcmp(node->op->name, "sgd_update") == 0 || strcmp(node->op->name, "adam_update") == 0;
+}
+
+// Whether the update scales gradients by what came of their norms.
+static bool guard_is_clipped(const pen_node *node) {
+    const uint32_t scale = strcmp(node->op->name, "sgd_update") == 0 ? 4 : 6;
+    return node->input_count > scale && pen_value_is(node->inputs[scale]);
+}
+
+const void *executor_look(const pen_executor *executor, pen_value_id value, uint64_t microbatch,
+                          uint64_t *out_bytes) {
+    const pen_tensor_type *type = pen_value_type(executor->spec.graph, value);
+    *out_bytes = pen_executor_bytes(executor, value);
+    if (*out_bytes != pen_tensor_type_bytes(type)) return NULL; // what is between is anything
+    return pen_executor_address(executor, value, microbatch);
+}
+
+static double guard_magnitude(const pen_executor *executor, pen_value_id value,
+                              uint64_t microbatch) {
+    uint64_t bytes;
+    const void *memory = executor_look(executor, value, microbatch, &bytes);
+    if (memory == NULL) return 0; // is not here, or cannot be looked at
+    return pen_finite_magnitude(memory, bytes,
+                                pen_value_type(executor->spec.graph, value)->element);
+}
+
+// ---- which
+
+static bool guard_is_product(const pen_executor *executor, const pen_node *node) {
+    const char *name = node->op->name;
+    const bool is_gemm = strcmp(name, "gemm") == 0;
+    if (!is_gemm && strcmp(name, "matmul") != 0 && strcmp(name, "conv_backward_weight") != 0) {
+        return false;
+    }
+    if (node->input_count != 2 || (is_gemm && fabs(pen_node_float(node, "alpha")) > 1)) {
+        return false;
+    }
+    uint64_t factors = 0;
+    for (uint32_t i = 0; i < 2; i++) {
+        uint64_t bytes;
+        if (!pen_value_is(node->inputs[i])) return false;
+        if (executor_look(executor, node->inputs[i], 0, &bytes) == NULL) return false;
+        factors += pen_executor_bytes(executor, node->inputs[i]);
+    }
+    return factors < pen_executor_bytes(executor, node->outputs[0]);
+}
+
+// The product to whose result the maker of a gradient adds rows; PEN_NODE_NONE where it does not.
+static pen_node_id guard_sum(const pen_executor *executor, const pen_node *maker) {
+    if (strcmp(maker->op->name, "gather_backward") != 0) return PEN_NODE_NONE;
+    if (maker->input_count < 3 || !pen_value_is(maker->inputs[2])) return PEN_NODE_NONE;
+    uint64_t bytes;
+    if (executor_look(executor, maker->inputs[0], 0, &bytes) == NULL) return PEN_NODE_NONE;
+    return pen_graph_value(executor->spec.graph, maker->inputs[2])->producer;
+}
+
+static uint32_t *guard_positions(const pen_executor *executor) {
+    uint32_t *position_of;
+    const uint32_t count = pen_graph_node_count(executor->spec.graph);
+    if (PEN_NEW(executor->arena, count, &position_of) != PEN_OK) return NULL;
+    for (uint32_t n = 0; n < count; n++) {
+        position_of[n] = GUARD_NONE;
+    }
+    for (uint32_t p = 0; p < executor->spec.order_count; p++) {
+        position_of[executor->spec.order[p].index] = p;
+    }
+    return position_of;
+}
+
+// The gradient in the executor whose sums this one adds to; NULL: that does not look at it.
+static const guard_gradient *guard_find_shared(const pen_executor *executor, pen_value_id value) {
+    const pen_executor *other = executor->spec.shared;
+    const char *name = pen_value_name(executor->spec.graph, value);
+    for (uint32_t g = 0; other->guards != NULL && g < other->guards->gradient_count; g++) {
+        const guard_gradient *guard = &other->guards->gradients[g];
+        if (strcmp(pen_value_name(other->spec.graph, guard->value), name) == 0) return guard;
+    }
+    return NULL;
+}
+
+static void guard_add(const pen_executor *executor, struct executor_guards *guards,
+                      const uint32_t *position_of, uint32_t update) {
+    const pen_value_id value = guard_node(executor, update)->inputs[1];
+    const pen_value *gradient = pen_graph_value(executor->spec.graph, value);
+    const uint32_t index = guards->gradient_count++;
+    guard_gradient *guard = &guards->gradients[index];
+    *guard = (guard_gradient){.value = value, .update = update, .maker = GUARD_NONE};
+    guards->applied_at[update] = index;
+    if (!pen_node_is(gradient->producer)) return;
+    guard->maker = position_of[gradient->producer.index];
+    if (guard->maker == GUARD_NONE) return;
+    guard->is_product = guard_is_product(executor, guard_node(executor, guard->maker));
+    if (guard->is_product && executor->spec.shared != NULL &&
+        guard_node(executor, guard->maker)->accumulates) {
+        guard->shared = guard_find_shared(executor, value);
+        guard->is_product = guard->shared != NULL && guard->shared->is_product;
+    }
+    if (guard->is_product) guards->made_at[guard->maker] = index;
+    const pen_node_id sum = guard_sum(executor, guard_node(executor, guard->maker));
+    const uint32_t product = pen_node_is(sum) ? position_of[sum.index] : GUARD_NONE;
+    if (product == GUARD_NONE || guard_node(executor, product)->accumulates) return;
+    guard->is_product = guard_is_product(executor, guard_node(executor, product));
+    if (guard->is_product) guards->made_at[product] = guards->made_at[guard->maker] = index;
+}
+
+static pen_status guard_find(pen_executor *executor, struct executor_guards *guards) {
+    const uint32_t order_count = executor->spec.order_count;
+    PEN_TRY(PEN_NEW(executor->arena, order_count, &guards->gradients));
+    PEN_TRY(PEN_NEW(executor->arena, order_count, &guards->made_at));
+    PEN_TRY(PEN_NEW(executor->arena, order_count, &guards->applied_at));
+    PEN_TRY(PEN_NEW(executor->arena, order_count, &guards->is_scalar_at));
+    const uint32_t *position_of = guard_positions(executor);
+    if (position_of == NULL) return pen_error_out_of_memory();
+    for (uint32_t p = 0; p < order_count; p++) {
+        guards->made_at[p] = guards->applied_at[p] = GUARD_NONE;
+    }
+    for (uint32_t p = 0; p < order_count; p++) {
+        const pen_node *node = guard_node(executor, p);
+        if (strcmp(node->op->name, "squared_norm") == 0) guards->is_scalar_at[p] = true;
+        if (executor_is_update(node) && !guard_is_clipped(node)) {
+            guard_add(executor, guards, position_of, p);
+        }
+    }
+    return PEN_OK;
+}
+
+pen_status pen_executor_guard(pen_executor *executor, pen_value_id stop) {
+    struct executor_guards *guards;
+    PEN_ASSERT(executor->guards == NULL && executor->launches != NULL);
+    if (executor->spec.device->kind->host_address == NULL) return PEN_OK;
+    PEN_TRY(PEN_NEW(executor->arena, 1, &guards));
+    PEN_TRY(guard_find(executor, guards));
+    if (pen_value_is(stop)) {
+        const pen_node_id producer = pen_graph_value(executor->spec.graph, stop)->producer;
+        for (uint32_t p = 0; p < executor->spec.order_count; p++) {
+            if (executor->spec.order[p].index == producer.index) guards->is_scalar_at[p] = true;
+        }
+    }
+    executor->guards = guards;
+    return PEN_OK;
+}
+
+bool pen_executor_is_guarded(const pen_executor *executor) {
+    return executor->guards != NULL;
+}
+
+bool pen_executor_has_updated(const pen_executor *executor) {
+    return executor->guards != NULL && executor->guards->has_updated;
+}
+
+// ---- looking
+
+static pen_status guard_refuse(const pen_executor *executor, pen_value_id value) {
+    return pen_error(PEN_NOT_FINITE, "'%s' is not finite",
+                     pen_value_name(executor->spec.graph, value));
+}
+
+// Right after a product was made: whether its factors prove that it is finite. With what was there
+// before it is, when that was.
+static void guard_look_at_factors(const pen_executor *executor, guard_gradient *guard,
+                                  uint32_t position, uint64_t microbatch,
+                                  const pen_run_context *run) {
+    const pen_node *node = guard_node(executor, position);
+    const pen_graph *graph = executor->spec.graph;
+    double bound = 1, terms = INFINITY;
+    for (uint32_t i = 0; i < 2; i++) {
+        const pen_tensor_type *type = pen_value_type(graph, node->inputs[i]);
+        bound *= guard_magnitude(executor, node->inputs[i], microbatch);
+        terms = fmin(terms, (double)pen_shape_element_count(&type->shape));
+    }
+    if (run->first_microbatch || !node->accumulates) guard->is_unproven = false;
+    if (!(bound * terms < GUARD_BOUND)) guard->is_unproven = true; // also what is not a number
+}
+
+// Right after rows were added to a product: whether they prove that it stayed finite.
+static void guard_look_at_rows(const pen_executor *executor, guard_gradient *guard,
+                               uint64_t microbatch) {
+    const pen_node *node = guard_node(executor, guard->maker);
+    const pen_shape *rows = &pen_value_type(executor->spec.graph, node->inputs[1])->shape;
+    const double bound = guard_magnitude(executor, node->inputs[0], microbatch);
+    if (!(bound * (double)pen_shape_element_count(rows) < GUARD_BOUND)) guard->is_unproven = true;
+}
+
+static pen_status guard_look_at_gradient(const pen_executor *executor, const guard_gradient *guard,
+                                         uint64_t microbatch) {
+    const bool is_unproven_there = guard->shared != NULL && guard->shared->is_unproven;
+    if (guard->is_product && !guard->is_unproven && !is_unproven_there) return PEN_OK;
+    if (guard_magnitude(executor, guard->value, microbatch) < INFINITY) return PEN_OK;
+    return guard_refuse(executor, guard->value);
+}
+
+// What must be so before a list runs: gradients that it applies, and that are there already.
+pen_status executor_guard_list(const pen_executor *executor, const pen_memory_list *list,
+                               uint64_t microbatch) {
+    const struct executor_guards *guards = executor->guards;
+    executor->guards->has_updated = false;
+    for (uint32_t g = 0; g < guards->gradient_count; g++) {
+        const guard_gradient *guard = &guards->gradients[g];
+        if (guard->update < list->first || guard->update >= list->end) continue;
+        const bool is_made_here = guard->maker != GUARD_NONE && guard->maker >= list->first;
+        if (!is_made_here) PEN_TRY(guard_look_at_gradient(executor, guard, microbatch));
+    }
+    return PEN_OK;
+}
+
+pen_status executor_guard_before(const pen_executor *executor, const pen_memory_list *list,
+                                 uint32_t position, uint64_t microbatch) {
+    struct executor_guards *guards = executor->guards;
+    const uint32_t index = guards->applied_at[position];
+    if (index == GUARD_NONE) return PEN_OK;
+    const guard_gradient *guard = &guards->gradients[index];
+    if (guard->maker != GUARD_NONE && guard->maker >= list->first) {
+        PEN_TRY(guard_look_at_gradient(executor, guard, microbatch));
+    }
+    guards->has_updated = true;
+    return PEN_OK;
+}
+
+pen_status executor_guard_after(const pen_executor *executor, uint32_t position,
+                                uint64_t microbatch, const pen_run_context *run) {
+    const struct executor_guards *guards = executor->guards;
+    if (guards->is_scalar_at[position]) {
+        const pen_value_id scalar = guard_node(executor, position)->outputs[0];
+        if (!(guard_magnitude(executor, scalar, microbatch) < INFINITY)) {
+            return guard_refuse(executor, scalar);
+        }
+    }
+    const uint32_t index = guards->made_at[position];
+    if (index == GUARD_NONE) return PEN_OK;
+    const bool adds_rows = guard_node(executor, position)->input_count > 2; // a product has two
+    if (adds_rows) {
+        guard_look_at_rows(executor, &guards->gradients[index], microbatch);
+    } else {
+        guard_look_at_factors(executor, &guards->gradients[index], position, microbatch, run);
+    }
+    return PEN_OK;
+}

@@ -1,0 +1,75 @@
+// What an executor is made of: shared by executor.c (life, running) and executor_places.c (where
+// its values lie).
+//
+// Threads: as in executor.h.
+#ifndef PEN_SCHEDULER_RUNTIME_EXECUTOR_EXECUTOR_STATE_H
+#define PEN_SCHEDULER_RUNTIME_EXECUTOR_EXECUTOR_STATE_H
+
+#include "graph/analysis/memory_plan.h"
+#include "scheduler/runtime/executor/executor.h"
+
+// Where a value lies. Of copies, number c begins `stride` bytes after number c - 1; of a lent value
+// each is a buffer of its own.
+typedef struct executor_place {
+    pen_buffer *buffer; // NULL: nowhere, or lent
+    pen_buffer **lent;  // [copies]
+    uint64_t offset;
+    uint64_t stride;
+    uint32_t copies; // 0: nowhere
+} executor_place;
+
+struct pen_executor {
+    pen_executor_spec spec; // what was borrowed for the call alone is NULL afterwards
+    pen_arena *arena;
+    pen_memory_list *lists; // [list_count]
+    uint32_t list_count;
+    pen_memory_plan *plan;
+    uint64_t *bytes_of_value; // [value_count] as laid out on the device
+    uint64_t input_bytes;     // of the persistent region: what is fed
+    pen_buffer *persistent;
+    pen_buffer *working; // copies, then the arena
+    bool owns_working;   // false: it is the shared executor's
+    uint64_t working_bytes;
+    bool *is_lent;          // [value_count]; NULL: none
+    executor_place *places; // [value_count]
+    pen_kernel **kernels;   // [order_count]; NULL for views
+    uint32_t *launch_first; // [order_count + 1] in `launches`: one for each combination of copies
+    pen_launch **launches;  // NULL until bound
+    double *node_seconds;   // [order_count], added to; NULL: nobody wants to know
+    struct executor_guards *guards; // NULL: none
+};
+
+// The launch for this microbatch; NULL for views.
+const pen_launch *executor_launch(const pen_executor *executor, uint32_t position,
+                                  uint64_t microbatch);
+
+// Guards (executor_guard.c), where there are some. NOT_FINITE
+PEN_NODISCARD pen_status executor_guard_list(const pen_executor *executor,
+                                             const pen_memory_list *list, uint64_t microbatch);
+PEN_NODISCARD pen_status executor_guard_before(const pen_executor *executor,
+                                               const pen_memory_list *list, uint32_t position,
+                                               uint64_t microbatch);
+PEN_NODISCARD pen_status executor_guard_after(const pen_executor *executor, uint32_t position,
+                                              uint64_t microbatch, const pen_run_context *run);
+
+// The memory of a value, for looking at every element; NULL: not here, or elements do not fill it.
+const void *executor_look(const pen_executor *executor, pen_value_id value, uint64_t microbatch,
+                          uint64_t *out_bytes);
+// Whether the node is an optimizer's, which changes parameters and states.
+bool executor_is_update(const pen_node *node);
+
+// Where a test plants a fault of hardware (failpoint "executor.node_run"): a bit of what the node
+// has made is another.
+void executor_spoil(const pen_executor *executor, uint32_t position, uint64_t microbatch);
+
+// Sizes of values, kernels (whose workspaces the plan needs) and the plan.
+PEN_NODISCARD pen_status executor_plan(pen_executor *executor);
+// Takes memory and writes first contents.
+PEN_NODISCARD pen_status executor_place_values(pen_executor *executor);
+// Views of lent values lie where these do, once it is known where.
+void executor_place_views(pen_executor *executor);
+void executor_release_values(pen_executor *executor);
+// Where the value lies for this microbatch.
+pen_operand executor_operand(const pen_executor *executor, pen_value_id value, uint64_t microbatch);
+
+#endif // PEN_SCHEDULER_RUNTIME_EXECUTOR_EXECUTOR_STATE_H

@@ -1,0 +1,45 @@
+// From a cut and a schedule to what the protocol runs: the form's tasks in order of each device,
+// what each waits for, sends and releases, and the channels with their capacities.
+//
+// Lifetime: in the arena it was made with; borrows nothing of the request.
+// Threads:  immutable once returned.
+#ifndef PEN_SCHEDULER_RUNTIME_RUN_RUN_FORM_H
+#define PEN_SCHEDULER_RUNTIME_RUN_RUN_FORM_H
+
+#include "scheduler/protocol/run_table.h"
+#include "scheduler/runtime/executor/part_buffers.h"
+#include "scheduler/schedule/schedule.h"
+
+// Bytes of a value as a device holds it.
+typedef uint64_t (*pen_value_bytes_fn)(const void *context, const pen_graph *graph,
+                                       pen_value_id value);
+
+typedef struct pen_run_form_request {
+    const pen_cut *cut;
+    const pen_schedule *schedule; // of the cut's devices and stages, for at least microbatch_count
+    uint32_t microbatch_count;    // microbatches: tasks of others are left out
+    uint64_t microbatch_size;     // examples
+    bool trains;
+    const uint32_t *worker_of_device; // [device_count], counted from 1
+    pen_value_bytes_fn value_bytes;
+    const void *value_bytes_context;
+} pen_run_form_request;
+
+typedef struct pen_run_form_built {
+    pen_run_form form;
+    const pen_part_buffers *buffers; // [device_count] copies as the form's channels need them
+} pen_run_form_built;
+
+// Where the places that pen_part_buffers_plan counts would let devices wait for each other's places
+// in a circle, the channels concerned get more.
+//
+// Updates that the schedule does not list run last, by phase and stage.
+//   INTERNAL  lists and tasks do not go together
+//   OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_run_form_build(const pen_run_form_request *request, pen_arena *arena,
+                                            pen_run_form_built *out_built);
+
+// Which stages' backward halves are tasks of their own: out_halved [stage_count].
+void pen_schedule_find_halved(const pen_schedule *schedule, uint32_t stage_count, bool *out_halved);
+
+#endif // PEN_SCHEDULER_RUNTIME_RUN_RUN_FORM_H

@@ -1,0 +1,88 @@
+// What the workers of a run are told: tasks and channels as numbers, and for each device its part
+// of the graph in every form, with the places of its values. Everything but the weights.
+//
+// Forms: 0 is the training of a whole microbatch; others share its parameters by name.
+//
+// Lifetime: in the arena it was made with; parts may be borrowed from a cut.
+// Threads:  immutable once made.
+#ifndef PEN_SCHEDULER_RUNTIME_RUN_RUN_SPEC_H
+#define PEN_SCHEDULER_RUNTIME_RUN_RUN_SPEC_H
+
+#include "graph/passes/cut/cut_stages.h"
+#include "scheduler/protocol/run_table.h"
+
+typedef struct pen_run_spec_device {
+    const char *name;
+    const char *kind;      // of device: "cpu"
+    uint32_t thread_count; // of its kernel team
+    uint64_t memory_bytes; // its buffers may not exceed it; 0: no limit
+} pen_run_spec_device;
+
+typedef struct pen_run_spec_worker {
+    const char *name;    // for people: "this process", "worker 2 (10.0.0.2:7070)"
+    const char *address; // where other workers reach it; "" where none needs to
+} pen_run_spec_worker;
+
+typedef struct pen_run_spec_channel {
+    const char *value; // its name in the whole graph
+    pen_value_id from; // in the source's graph; PEN_VALUE_NONE for the host
+    pen_value_id to;   // in the target's graph
+    pen_tensor_type type;
+    pen_layout layout;
+} pen_run_spec_channel;
+
+// What one device runs of one form.
+typedef struct pen_run_spec_part {
+    const pen_part *part;       // NULL: the device is another worker's
+    const uint32_t *copies;     // [value_count] runtime/part_buffers.h
+    pen_value_id loss;          // these are PEN_VALUE_NONE where the part does not have them
+    pen_value_id accuracy;      //
+    pen_value_id loss_weight;   // scalars
+    pen_value_id learning_rate; //
+    pen_value_id step;          //
+} pen_run_spec_part;
+
+typedef struct pen_run_spec_form {
+    const pen_run_spec_channel *channels; // [channel_count of the table's form]
+    const pen_run_spec_part *parts;       // [device_count]
+} pen_run_spec_form;
+
+// A tensor that is saved in checkpoints, and by which device's worker: each tensor once.
+typedef struct pen_run_spec_saved {
+    uint32_t device;
+    pen_value_id value; // in its part of form 0: a parameter or state
+    const char *name;   // in the checkpoint
+} pen_run_spec_saved;
+
+typedef struct pen_run_spec {
+    const pen_run_table *table;
+    const pen_run_spec_worker *workers; // [worker_count + 1], 0 is the coordinator
+    const pen_run_spec_device *devices; // [device_count]
+    const pen_run_spec_form *forms;     // [form_count]
+    uint64_t seed;
+    uint32_t trace_limit;            // events that a thread keeps; 0: nothing is recorded
+    const pen_run_spec_saved *saved; // [saved_count]
+    uint32_t saved_count;
+} pen_run_spec;
+
+// Names of workers ([worker_count + 1]) and, by form and channel, of what channels carry.
+PEN_NODISCARD pen_status pen_run_spec_name(const pen_run_spec *spec, pen_arena *arena,
+                                           const char *const **out_workers,
+                                           const char *const *const **out_channels);
+
+// Parameters and states are numbered, in messages and frames, by device and value of its part of
+// form 0.
+#define PEN_RUN_TENSOR_VALUES ((uint32_t)1 << 20) // values of a part, at most
+static inline uint32_t pen_run_tensor_number(uint32_t device, pen_value_id value) {
+    return device * PEN_RUN_TENSOR_VALUES + value.index;
+}
+
+// What is told to worker `worker`: parts of other workers' devices are left out. In `arena`.
+PEN_NODISCARD pen_status pen_run_spec_encode(const pen_run_spec *spec, uint32_t worker,
+                                             pen_arena *arena, const void **out_bytes,
+                                             uint64_t *out_byte_count);
+// Bytes are not trusted. CORRUPT says what; OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_run_spec_decode(const void *bytes, uint64_t byte_count,
+                                             pen_arena *arena, const pen_run_spec **out_spec);
+
+#endif // PEN_SCHEDULER_RUNTIME_RUN_RUN_SPEC_H

@@ -1,0 +1,24 @@
+#include <string.h>
+
+#include "scheduler/runtime/run/run_spec.h"
+
+pen_status pen_run_spec_name(const pen_run_spec *spec, pen_arena *arena,
+                             const char *const **out_workers,
+                             const char *const *const **out_channels) {
+    const pen_run_table *table = spec->table;
+    const char **workers, ***channels;
+    PEN_TRY(PEN_NEW(arena, (size_t)table->worker_count + 1, &workers));
+    PEN_TRY(PEN_NEW(arena, table->form_count, &channels));
+    for (uint32_t w = 0; w <= table->worker_count; w++) {
+        workers[w] = spec->workers[w].name;
+    }
+    for (uint32_t f = 0; f < table->form_count; f++) {
+        PEN_TRY(PEN_NEW(arena, table->forms[f].channel_count, &channels[f]));
+        for (uint32_t c = 0; c < table->forms[f].channel_count; c++) {
+            channels[f][c] = spec->forms[f].channels[c].value;
+        }
+    }
+    *out_workers = workers;
+    memcpy(out_channels, &channels, sizeof *out_channels); // C does not add const that deep
+    return PEN_OK;
+}

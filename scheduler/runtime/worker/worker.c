@@ -1,0 +1,408 @@
+#include "scheduler/runtime/worker/worker.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/checksum.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/random.h"
+#include "base/system/failpoint.h"
+#include "device/device.h"
+#include "scheduler/runtime/worker/worker_inside.h"
+
+#define WORKER_LINK_SECONDS 60.0
+#define WORKER_LEAVE_SECONDS 1.0   // for the coordinator to take what is on its way
+#define WORKER_LEASE_SECONDS 10.0  // until the coordinator says another one
+#define WORKER_RESUME_SECONDS 60.0 // that a link waits; the coordinator's lease ends a run before
+#define WORKER_BEAT_SECONDS 0.25
+
+// ---- loading, on the worker's thread
+
+// What is to be loaded: as it was when the thread took it up.
+typedef struct worker_load_order {
+    uint64_t generation;
+    uint32_t number; // among the workers of the run
+    char job[PEN_MESSAGE_JOB_BYTES];
+} worker_load_order;
+
+static bool worker_needs_peer(const pen_run_table *table, uint32_t me, uint32_t peer) {
+    for (uint32_t f = 0; f < table->form_count; f++) {
+        const pen_run_form *form = &table->forms[f];
+        for (uint32_t c = 0; c < form->channel_count; c++) {
+            const pen_run_channel *channel = &form->channels[c];
+            const uint32_t source = channel->source_worker, target = channel->target_worker;
+            if ((source == me && target == peer) || (source == peer && target == me)) return true;
+        }
+    }
+    return false;
+}
+
+// Waits until `peer` is linked or all is over.
+static pen_status worker_await_link(pen_worker *worker, const pen_run_spec *spec, uint32_t peer) {
+    const double deadline = pen_clock_seconds() + WORKER_LINK_SECONDS;
+    pen_status status = PEN_OK;
+    pen_mutex_lock(&worker->lock);
+    while (worker->links[peer] != WORKER_LINK_UP && !worker->wants_leave && !worker->is_closed) {
+        const double left = deadline - pen_clock_seconds();
+        if (left <= 0) break;
+        (void)pen_condition_wait_for(&worker->changed, &worker->lock, left);
+    }
+    if (worker->links[peer] != WORKER_LINK_UP) {
+        status = pen_error(PEN_DEADLINE, "no link to %s within %.0f s", spec->workers[peer].name,
+                           WORKER_LINK_SECONDS);
+    }
+    pen_mutex_unlock(&worker->lock);
+    return status;
+}
+
+static pen_status worker_call(pen_worker *worker, const pen_run_spec *spec, uint32_t peer) {
+    pen_mutex_lock(&worker->lock);
+    worker->links[peer] = WORKER_LINK_PENDING;
+    pen_mutex_unlock(&worker->lock);
+    const pen_status status = worker->transport->kind->connect(
+        worker->transport, peer, spec->workers[peer].address, WORKER_LINK_SECONDS);
+    if (status == PEN_OK) return PEN_OK;
+    pen_mutex_lock(&worker->lock);
+    worker->links[peer] = WORKER_LINK_NONE;
+    pen_mutex_unlock(&worker->lock);
+    return status;
+}
+
+static pen_status worker_link(pen_worker *worker, const worker_load_order *order,
+                              const pen_run_spec *spec) {
+    const uint32_t count = spec->table->worker_count;
+    const uint32_t me = order->number;
+    const pen_introduction self = {.job = order->job,
+                                   .peer = me,
+                                   .generation = order->generation,
+                                   .incarnation = worker->incarnation};
+    PEN_TRY(worker->transport->kind->introduce(worker->transport, &self));
+    for (uint32_t peer = me + 1; peer <= count; peer++) {
+        if (worker_needs_peer(spec->table, me, peer)) PEN_TRY(worker_call(worker, spec, peer));
+    }
+    for (uint32_t peer = 1; peer <= count; peer++) {
+        if (peer == me || !worker_needs_peer(spec->table, me, peer)) continue;
+        PEN_TRY(worker_await_link(worker, spec, peer));
+    }
+    return PEN_OK;
+}
+
+static pen_status worker_read_spec(pen_worker *worker, uint32_t number,
+                                   const pen_run_spec **out_spec) {
+    *out_spec = worker->options.spec;
+    if (worker->options.spec != NULL) return PEN_OK;
+    const uint32_t chunks = pen_frame_chunk_count(worker->blob_bytes);
+    if (pen_checksum_find_difference(worker->blob, worker->blob_bytes, worker->blob_checksums) !=
+        chunks) {
+        return pen_error(PEN_CORRUPT, "the description was damaged on the way");
+    }
+    PEN_TRY(pen_run_spec_decode(worker->blob, worker->blob_bytes, worker->arena, out_spec));
+    pen_mutex_lock(&worker->lock);
+    pen_memory_free(worker->blob); // what was decoded borrows nothing
+    worker->blob = NULL;
+    pen_mutex_unlock(&worker->lock);
+    if ((*out_spec)->table->worker_count >= number && number > 0) return PEN_OK;
+    return pen_error(PEN_CORRUPT, "assigned as worker %u of %u", number,
+                     (*out_spec)->table->worker_count);
+}
+
+static pen_status worker_load_run(pen_worker *worker, const worker_load_order *order,
+                                  const pen_run_spec *spec, pen_worker_run **out_run) {
+    const pen_worker_run_options options = {.spec = spec,
+                                            .worker = order->number,
+                                            .generation = order->generation,
+                                            .incarnation = worker->incarnation,
+                                            .defer_contents = worker->options.spec == NULL,
+                                            .loaded = worker->options.loaded,
+                                            .model = worker->options.model,
+                                            .transport = worker->transport,
+                                            .events = pen_worker_run_listeners(worker)};
+    pen_worker_run *run;
+    PEN_TRY(pen_worker_run_create(&options, &run));
+    const pen_status status = pen_worker_run_load(run);
+    if (status != PEN_OK) {
+        pen_worker_run_destroy(run);
+        return status;
+    }
+    *out_run = run;
+    return PEN_OK;
+}
+
+static pen_status worker_load(pen_worker *worker, const worker_load_order *order) {
+    const pen_member_event loaded = {.kind = PEN_MEMBER_EVENT_LOADED};
+    const pen_run_spec *spec;
+    pen_worker_run *run;
+    (void)PEN_FAILPOINT("worker.described");
+    PEN_TRY(worker_read_spec(worker, order->number, &spec));
+    PEN_TRY(worker_load_run(worker, order, spec, &run));
+    (void)PEN_FAILPOINT("worker.loaded");
+    pen_mutex_lock(&worker->lock);
+    worker->run = run;
+    pen_mutex_unlock(&worker->lock);
+    PEN_TRY(worker_link(worker, order, spec));
+    PEN_TRY(pen_worker_run_set_ready(run));
+    pen_worker_step(worker, &loaded);
+    (void)PEN_FAILPOINT("worker.ready");
+    return PEN_OK;
+}
+
+// Takes the lock given, and gives it back.
+static void worker_do_load(pen_worker *worker) {
+    worker_load_order order = {.generation = worker->member.generation,
+                               .number = worker->member.worker};
+    memcpy(order.job, worker->job, sizeof order.job);
+    pen_mutex_unlock(&worker->lock);
+    const pen_status status = worker_load(worker, &order);
+    pen_mutex_lock(&worker->lock);
+    const bool is_left = worker->wants_leave || worker->is_closed;
+    pen_mutex_unlock(&worker->lock);
+    if (is_left) {
+        pen_status_ignore(status, "the run is being left, which is why");
+    } else if (status != PEN_OK) {
+        pen_log(PEN_LOG_WARNING, "%s", pen_status_message(status));
+        pen_worker_fail(worker, status);
+    }
+    pen_mutex_lock(&worker->lock);
+}
+
+// Likewise.
+static void worker_do_save(pen_worker *worker) {
+    pen_worker_run *run = worker->run;
+    const bool is_confined = worker->options.store != NULL;
+    char folder[PEN_MESSAGE_TEXT_BYTES];
+    memcpy(folder, worker->save_folder, sizeof folder);
+    const pen_run_save save = {.step = worker->save_step,
+                               .folder = is_confined ? worker->options.store : folder,
+                               .makes_folder = is_confined || worker->save_is_local};
+    pen_mutex_unlock(&worker->lock);
+    if (run != NULL) { // it stays: this thread takes it away
+        const pen_status status = pen_worker_run_save(run, &save);
+        if (status != PEN_OK) pen_worker_run_fail(run, status);
+    }
+    pen_mutex_lock(&worker->lock);
+}
+
+// ---- leaving, on the worker's thread
+
+// Takes the links to other workers down, also those that are being opened, and waits until they
+// are: the next run calls the same peers. Where links to the coordinator are to go, too, `first` is
+// 0.
+static void worker_unlink(pen_worker *worker, uint32_t first) {
+    const pen_transport_kind *kind = worker->transport->kind;
+    pen_mutex_lock(&worker->lock);
+    for (bool is_linked = true; is_linked;) {
+        is_linked = false;
+        for (uint32_t peer = first; peer < WORKER_PEERS; peer++) {
+            if (worker->links[peer] == WORKER_LINK_NONE) continue;
+            is_linked = true;
+            pen_mutex_unlock(&worker->lock);
+            kind->disconnect(worker->transport, peer);
+            pen_mutex_lock(&worker->lock);
+        }
+        if (is_linked) (void)pen_condition_wait_for(&worker->changed, &worker->lock, 0.05);
+    }
+    pen_mutex_unlock(&worker->lock);
+}
+
+// Takes the run away from the transport's thread when that neither reads nor writes its memory.
+// What the coordinator is being sent, or sends, may end first; one that does not take it is left.
+static void worker_drain(pen_worker *worker, pen_worker_run *run) {
+    const double deadline = pen_clock_seconds() + WORKER_LEAVE_SECONDS;
+    bool is_left = false;
+    for (;;) {
+        const uint32_t lent_count = pen_worker_run_lent_count(run);
+        pen_mutex_lock(&worker->lock);
+        const bool is_busy =
+            lent_count > 0 || worker->arriving_count > 0 || worker->callback_count > 0;
+        if (is_busy) {
+            (void)pen_condition_wait_for(&worker->changed, &worker->lock, 0.01);
+        } else {
+            worker->run = NULL;
+        }
+        pen_mutex_unlock(&worker->lock);
+        if (!is_busy) return;
+        if (is_left || pen_clock_seconds() < deadline) continue;
+        is_left = true;
+        worker->transport->kind->disconnect(worker->transport, 0);
+    }
+}
+
+// NULL: there was none.
+static pen_worker_run *worker_take_run(pen_worker *worker) {
+    pen_mutex_lock(&worker->lock);
+    pen_worker_run *run = worker->run;
+    pen_mutex_unlock(&worker->lock);
+    if (run != NULL) pen_worker_run_close(run);
+    worker_unlink(worker, 1);
+    if (run == NULL) return NULL;
+    pen_worker_run_rest(run); // so that nothing more is lent
+    worker_drain(worker, run);
+    return run;
+}
+
+static void worker_leave(pen_worker *worker) {
+    const pen_introduction nobody = {.peer = PEN_TRANSPORT_ANY_PEER,
+                                     .incarnation = worker->incarnation};
+    const pen_member_event left = {.kind = PEN_MEMBER_EVENT_LEFT};
+    pen_worker_run_destroy(worker_take_run(worker));
+    pen_status_ignore(worker->transport->kind->introduce(worker->transport, &nobody),
+                      "no name is too long");
+    if (worker->arena != NULL) pen_arena_reset(worker->arena);
+    pen_mutex_lock(&worker->lock);
+    while (worker->arriving_count > 0) { // of a description
+        (void)pen_condition_wait_for(&worker->changed, &worker->lock, 0.01);
+    }
+    pen_memory_free(worker->blob);
+    worker->blob = NULL;
+    worker->wants_load = false;
+    worker->wants_save = false;
+    if (worker->options.is_once) worker->is_over = true;
+    pen_mutex_unlock(&worker->lock);
+    pen_worker_step(worker, &left);
+}
+
+static void worker_main(void *context) {
+    pen_worker *worker = context;
+    pen_mutex_lock(&worker->lock);
+    for (;;) {
+        if (worker->wants_leave || worker->is_closed) {
+            worker->wants_leave = false;
+            const bool is_last = worker->is_closed;
+            pen_mutex_unlock(&worker->lock);
+            worker_leave(worker);
+            pen_mutex_lock(&worker->lock);
+            if (is_last) break;
+        } else if (worker->wants_load) {
+            worker->wants_load = false;
+            worker_do_load(worker);
+        } else if (worker->wants_save) {
+            worker->wants_save = false;
+            worker_do_save(worker);
+        } else {
+            pen_condition_wait(&worker->changed, &worker->lock);
+        }
+    }
+    worker->is_over = true;
+    pen_condition_broadcast(&worker->changed);
+    pen_condition_signal(&worker->ticked);
+    pen_mutex_unlock(&worker->lock);
+}
+
+// ---- making
+
+pen_status pen_worker_describe_numerics(pen_arena *arena, const char **out_text) {
+    const pen_device_kind *kind;
+    pen_device *device;
+    const char *text;
+    PEN_TRY(pen_device_kind_find("cpu", &kind));
+    const pen_device_options options = {.name = "", .thread_count = 1};
+    PEN_TRY(kind->open(&options, &device));
+    const pen_status status = kind->describe(device, arena, &text);
+    kind->close(device);
+    PEN_TRY(status);
+    const char *level = strstr(text, "kernel level");
+    *out_text = level == NULL ? text : level;
+    return PEN_OK;
+}
+
+static pen_status worker_start(pen_worker *worker, uint16_t *out_port) {
+    const pen_worker_options *options = &worker->options;
+    PEN_TRY(pen_arena_create(&worker->arena));
+    PEN_TRY(pen_arena_create(&worker->numerics_arena));
+    PEN_TRY(pen_worker_describe_numerics(worker->numerics_arena, &worker->numerics));
+    const pen_transport_options transport_options = {
+        .self = {.peer = PEN_TRANSPORT_ANY_PEER, .incarnation = worker->incarnation},
+        .tls = options->tls,
+        .is_insecure = options->is_insecure,
+        .resume_seconds = WORKER_RESUME_SECONDS};
+    const pen_transport_events events = pen_worker_events(worker);
+    PEN_TRY(options->transport->create(&transport_options, &events, &worker->transport));
+    PEN_TRY(pen_thread_create("worker", worker_main, worker, &worker->thread));
+    PEN_TRY(pen_thread_create("worker-clock", pen_worker_keep_time, worker, &worker->clock));
+    snprintf(worker->address, sizeof worker->address, "%s", options->address);
+    return options->transport->listen(worker->transport, options->address, out_port);
+}
+
+pen_status pen_worker_create(const pen_worker_options *options, pen_worker **out_worker,
+                             uint16_t *out_port) {
+    pen_worker *worker = pen_memory_allocate(1, sizeof *worker);
+    if (worker == NULL) return pen_error_out_of_memory();
+    worker->options = *options;
+    worker->incarnation = pen_random_incarnation();
+    const pen_member_options member = {.incarnation = worker->incarnation,
+                                       .lease = (uint64_t)(WORKER_LEASE_SECONDS * 1e9),
+                                       .beat = (uint64_t)(WORKER_BEAT_SECONDS * 1e9)};
+    pen_member_core_init(&worker->member, &member);
+    pen_mutex_init(&worker->lock);
+    pen_condition_init(&worker->changed);
+    pen_condition_init(&worker->ticked);
+    const pen_status status = worker_start(worker, out_port);
+    if (status != PEN_OK) {
+        pen_worker_destroy(worker);
+        return status;
+    }
+    *out_worker = worker;
+    return PEN_OK;
+}
+
+pen_status pen_worker_join(pen_worker *worker) {
+    pen_mutex_lock(&worker->lock);
+    while (!worker->is_over) {
+        pen_condition_wait(&worker->changed, &worker->lock);
+    }
+    pen_status result = PEN_OK;
+    if (worker->options.is_once) {
+        result = worker->result;
+        worker->result = PEN_OK;
+    }
+    pen_mutex_unlock(&worker->lock);
+    return result;
+}
+
+bool pen_worker_is_over(pen_worker *worker) {
+    pen_mutex_lock(&worker->lock);
+    const bool is_over = worker->is_over;
+    pen_mutex_unlock(&worker->lock);
+    return is_over;
+}
+
+void pen_worker_leave(pen_worker *worker, const char *why) {
+    const bool has_run = pen_worker_use_run(worker) != NULL;
+    if (!has_run) return;
+    pen_worker_release_run(worker);
+    pen_worker_fail(worker, pen_error(PEN_UNAVAILABLE, "%s", why));
+}
+
+void pen_worker_close(pen_worker *worker) {
+    pen_mutex_lock(&worker->lock);
+    worker->is_closed = true;
+    pen_condition_broadcast(&worker->changed);
+    pen_condition_signal(&worker->ticked);
+    pen_mutex_unlock(&worker->lock);
+}
+
+void pen_worker_destroy(pen_worker *worker) {
+    if (worker == NULL) return;
+    pen_worker_close(worker);
+    pen_thread_join(worker->thread);
+    pen_mutex_lock(&worker->lock);
+    worker->is_over = true; // also where there was no thread
+    pen_mutex_unlock(&worker->lock);
+    pen_thread_join(worker->clock);
+    if (worker->transport != NULL) {
+        const pen_transport_kind *kind = worker->transport->kind;
+        kind->close(worker->transport);
+        kind->stop(worker->transport);
+        kind->destroy(worker->transport);
+    }
+    pen_status_ignore(worker->result, "the coordinator was told");
+    pen_memory_free(worker->blob);
+    pen_arena_destroy(worker->arena);
+    pen_arena_destroy(worker->numerics_arena);
+    pen_condition_deinit(&worker->changed);
+    pen_condition_deinit(&worker->ticked);
+    pen_mutex_deinit(&worker->lock);
+    pen_memory_free(worker);
+}

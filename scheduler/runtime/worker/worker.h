@@ -1,0 +1,58 @@
+// A worker: takes links from a coordinator and from other workers, and runs what it is assigned.
+//
+//   IDLE ──coordinator links up──► GREETED ──assign──► LOADING ──links, ready──► RUNNING
+//     ▲                                                                            │
+//     └──────────── stop, the coordinator's link is lost, or a failure ────────────┘
+//
+// A thread of its own loads and unloads; the transport's thread hands messages and frames on; the
+// devices' threads compute (worker_run.h). The same code serves in the process of the coordinator,
+// where the description is handed over as it is, and in a process of its own, where it is pulled.
+//
+// Lifetime: pen_worker_create to pen_worker_destroy; a worker outlives its runs.
+// Threads:  any.
+#ifndef PEN_SCHEDULER_RUNTIME_WORKER_WORKER_H
+#define PEN_SCHEDULER_RUNTIME_WORKER_WORKER_H
+
+#include "scheduler/runtime/run/run_spec.h"
+#include "scheduler/transport/transport.h"
+
+// What a worker says, before the number, to a coordinator of a lower generation than it knows of.
+#define PEN_WORKER_SUPERSEDED "superseded by generation"
+
+// And to one that sends tensors of a run that was left.
+#define PEN_WORKER_LEFT "nothing runs here"
+
+typedef struct pen_worker pen_worker;
+
+typedef struct pen_worker_options {
+    const pen_transport_kind *transport;
+    const char *address; // where it takes links: "host:port", port 0: any
+    pen_transport_tls tls;
+    bool is_insecure;
+    bool is_once;      // ends with its first run
+    const char *store; // folder that shards of checkpoints go to; NULL: as the coordinator says
+    // Of a worker in the coordinator's process; spec NULL: what is to be run is pulled.
+    const pen_run_spec *spec;
+    void (*loaded)(const void *model); // the model's bytes are no longer needed; or NULL
+    const void *model;
+} pen_worker_options;
+
+// Listens. *out_port is the port taken. As the transport's listen; OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_worker_create(const pen_worker_options *options,
+                                           pen_worker **out_worker, uint16_t *out_port);
+// Waits until it ends: after its first run (is_once), or by pen_worker_close. An error that ended
+// the only run.
+PEN_NODISCARD pen_status pen_worker_join(pen_worker *worker);
+bool pen_worker_is_over(pen_worker *worker);
+// Tells the coordinator, if there is a run, that this worker ends because of `why`; then it is to
+// be closed.
+void pen_worker_leave(pen_worker *worker, const char *why);
+// Ends what runs. Returns at once. Not for signal handlers.
+void pen_worker_close(pen_worker *worker);
+// Closes and waits. Accepts NULL.
+void pen_worker_destroy(pen_worker *worker);
+
+// What must be alike at both ends for equal numbers: instruction set and libraries. In `arena`.
+PEN_NODISCARD pen_status pen_worker_describe_numerics(pen_arena *arena, const char **out_text);
+
+#endif // PEN_SCHEDULER_RUNTIME_WORKER_WORKER_H

@@ -1,0 +1,249 @@
+#include "scheduler/runtime/worker/worker_device.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/system/failpoint.h"
+
+static const pen_run_spec_device *device_spec(const worker_device *device) {
+    return &device->run->spec->devices[device->index];
+}
+
+static pen_status device_blame(const worker_device *device, pen_status status) {
+    return pen_status_add_context(status, "on device '%s'", device_spec(device)->name);
+}
+
+// ---- tasks
+
+static pen_status device_write_scalar(const worker_device *device, uint32_t form,
+                                      pen_value_id scalar, double number) {
+    const pen_run_spec_part *part = &device->run->spec->forms[form].parts[device->index];
+    pen_executor *executor = device->executors[form];
+    if (!pen_value_is(scalar)) return PEN_OK;
+    if (pen_value_type(part->part->graph, scalar)->element == PEN_FLOAT64) {
+        return pen_executor_write(executor, scalar, 0, &number, sizeof number);
+    }
+    const float single = (float)number;
+    return pen_executor_write(executor, scalar, 0, &single, sizeof single);
+}
+
+static pen_status device_write_scalars(worker_device *device, const pen_run_round *round) {
+    const pen_run_spec_part *part = &device->run->spec->forms[round->form].parts[device->index];
+    if (device->scalars_round == round->round) return PEN_OK;
+    PEN_TRY(device_write_scalar(device, round->form, part->loss_weight, round->loss_weight));
+    PEN_TRY(device_write_scalar(device, round->form, part->learning_rate, round->learning_rate));
+    PEN_TRY(device_write_scalar(device, round->form, part->step, (double)round->step));
+    device->scalars_round = round->round;
+    return PEN_OK;
+}
+
+// Whether a task's list makes the value.
+static bool device_makes(const pen_part *part, uint32_t list, pen_value_id value) {
+    if (!pen_value_is(value) || list == PEN_RUN_LIST_NONE) return false;
+    const pen_node_id maker = pen_graph_value(part->graph, value)->producer;
+    for (uint32_t p = part->lists[list].first; p < part->lists[list].end; p++) {
+        if (part->order[p].index == maker.index) return true;
+    }
+    return false;
+}
+
+static pen_status device_read_loss(worker_device *device, const pen_run_round *round,
+                                   const pen_run_task *task) {
+    const pen_run_spec_part *part = &device->run->spec->forms[round->form].parts[device->index];
+    pen_executor *executor = device->executors[round->form];
+    const uint32_t microbatch = task->task.microbatch;
+    device->correct = 0;
+    device->loss = 0;
+    if (device_makes(part->part, task->list, part->accuracy)) {
+        PEN_TRY(pen_executor_read(executor, part->accuracy, microbatch, &device->correct,
+                                  sizeof device->correct));
+    }
+    if (!device_makes(part->part, task->list, part->loss)) return PEN_OK;
+    if (pen_value_type(part->part->graph, part->loss)->element == PEN_FLOAT64) {
+        return pen_executor_read(executor, part->loss, microbatch, &device->loss,
+                                 sizeof device->loss);
+    }
+    float single;
+    PEN_TRY(pen_executor_read(executor, part->loss, microbatch, &single, sizeof single));
+    device->loss = (double)single;
+    return PEN_OK;
+}
+
+static pen_status device_compute(worker_device *device, const pen_run_round *round,
+                                 const pen_run_task *task) {
+    pen_worker_run *run = device->run;
+    const pen_run_form *form = &run->table->forms[round->form];
+    const bool is_update = task->task.kind == PEN_TASK_UPDATE;
+    const uint32_t microbatch = is_update ? 0 : task->task.microbatch;
+    const uint64_t of_step = round->first_microbatch + microbatch;
+    const pen_run_context context = {.seed = run->spec->seed,
+                                     .step = round->step,
+                                     .microbatch = is_update ? 0 : of_step,
+                                     .first_microbatch = !is_update && of_step == 0};
+    PEN_TRY(device_write_scalars(device, round));
+    PEN_TRY(pen_worker_run_check_frames(run, form, round->form, task, round->round));
+    if (task->list != PEN_RUN_LIST_NONE) {
+        PEN_TRY(pen_executor_run(device->executors[round->form], task->list, microbatch, &context));
+    }
+    return task->makes_loss ? device_read_loss(device, round, task) : PEN_OK;
+}
+
+static void device_note_task(worker_device *device, const pen_run_round *round,
+                             const pen_run_task *task, double started, double ended) {
+    const pen_trace_event event = {.kind = PEN_TRACE_TASK,
+                                   .task = task->task,
+                                   .device = device->index,
+                                   .channel = PEN_TRACE_NO_CHANNEL,
+                                   .form = round->form,
+                                   .round = round->round,
+                                   .step = round->step,
+                                   .start_seconds = started,
+                                   .end_seconds = ended};
+    pen_trace_record(device->run->recorder, device->row, &event);
+    pen_mutex_lock(&device->run->lock);
+    pen_round_figures *figures = &device->figures[round->round % WORKER_ROUND_RING];
+    if (figures->busy_seconds == 0) figures->start_seconds = started;
+    figures->end_seconds = ended;
+    figures->busy_seconds += ended - started;
+    pen_mutex_unlock(&device->run->lock);
+}
+
+static void device_note_start(worker_device *device, double started) {
+    pen_mutex_lock(&device->run->lock);
+    device->task_started = started;
+    pen_mutex_unlock(&device->run->lock);
+}
+
+static pen_status device_run_task(worker_device *device, const pen_run_round *round,
+                                  uint32_t task_index) {
+    pen_worker_run *run = device->run;
+    const pen_run_task *task = &run->table->forms[round->form].tasks[task_index];
+    const double started = pen_clock_seconds();
+    device_note_start(device, started);
+    pen_status status = device_compute(device, round, task);
+    device_note_start(device, 0);
+    if (status != PEN_OK) {
+        return pen_status_add_context(status, "in step %llu, stage %u",
+                                      (unsigned long long)round->step, task->task.stage);
+    }
+    device_note_task(device, round, task, started, pen_clock_seconds());
+    const pen_worker_event event = {.kind = PEN_WORKER_EVENT_TASK_DONE,
+                                    .generation = run->options.generation,
+                                    .device = device->index};
+    (void)PEN_FAILPOINT("worker.task_done");
+    if (task->task.kind == PEN_TASK_UPDATE) (void)PEN_FAILPOINT("worker.updated");
+    return pen_worker_run_step(run, &event, device);
+}
+
+// ---- the thread
+
+static void device_note_wait(worker_device *device, const pen_worker_wait *wait, double started) {
+    if (wait->is_idle || wait->is_running) return;
+    const pen_run_round *round = &device->run->rounds[wait->round % WORKER_ROUND_RING];
+    const pen_trace_event event = {.kind = PEN_TRACE_WAIT,
+                                   .task = wait->task,
+                                   .device = device->index,
+                                   .channel = wait->channel == UINT32_MAX ? PEN_TRACE_NO_CHANNEL
+                                                                          : wait->channel,
+                                   .form = round->form,
+                                   .round = wait->round,
+                                   .step = round->step,
+                                   .sequence = wait->sequence,
+                                   .start_seconds = started,
+                                   .end_seconds = pen_clock_seconds()};
+    device->wait_seconds += event.end_seconds - started;
+    pen_trace_record(device->run->recorder, device->row, &event);
+}
+
+static worker_piece *device_find_piece(const worker_device *device) {
+    for (uint32_t p = 0; p < WORKER_PIECES; p++) {
+        worker_piece *piece = &device->run->pieces[p];
+        if (piece->piece.device != device->index) continue;
+        if (piece->state == WORKER_PIECE_CHECK || piece->state == WORKER_PIECE_SEND) return piece;
+    }
+    return NULL;
+}
+
+// Waits until there is something to do. Holds the lock.
+static void device_wait(worker_device *device) {
+    pen_worker_run *run = device->run;
+    const bool is_recorded = run->core != NULL;
+    pen_worker_wait wait = {.is_idle = true};
+    if (is_recorded) wait = pen_worker_core_get_wait(run->core, device->index);
+    const double started = pen_clock_seconds();
+    pen_condition_wait(&device->wake, &run->lock);
+    device_note_wait(device, &wait, started);
+}
+
+// One thing, if there is one; holds the lock but while doing it. False: nothing.
+static bool device_do_next(worker_device *device) {
+    pen_worker_run *run = device->run;
+    pen_status status = PEN_OK;
+    worker_piece *piece;
+    if (device->call != NULL) {
+        pen_status (*call)(worker_device *) = device->call;
+        device->call = NULL;
+        pen_mutex_unlock(&run->lock);
+        const pen_status result = call(device);
+        pen_mutex_lock(&run->lock);
+        device->call_status = result;
+        device->is_called = true;
+        pen_condition_broadcast(&run->called);
+        return true;
+    }
+    if (run->is_failed || run->is_closed) return false;
+    if (device->send_count > 0) {
+        const worker_send send = device->sends[device->send_first];
+        device->send_first = (device->send_first + 1) % device->send_limit;
+        device->send_count -= 1;
+        pen_mutex_unlock(&run->lock);
+        status = pen_worker_run_send(run, &send);
+    } else if (device->has_task) {
+        const pen_run_round round = run->rounds[device->task_round % WORKER_ROUND_RING];
+        const uint32_t task = device->task;
+        device->has_task = false;
+        pen_mutex_unlock(&run->lock);
+        status = device_run_task(device, &round, task);
+    } else if ((piece = device_find_piece(device)) != NULL) {
+        pen_mutex_unlock(&run->lock);
+        status = pen_worker_run_do_piece(run, device, piece);
+    } else {
+        return false;
+    }
+    if (status != PEN_OK) pen_worker_run_fail(run, device_blame(device, status));
+    pen_mutex_lock(&run->lock);
+    return true;
+}
+
+// The end of the thread's work: what the device has is released where it was made.
+static void device_release(worker_device *device) {
+    for (uint32_t f = device->run->table->form_count; f-- > 0;) {
+        if (device->executors != NULL) pen_executor_destroy(device->executors[f]);
+    }
+    if (device->device != NULL) device->device->kind->close(device->device);
+}
+
+static void device_main(void *context) {
+    worker_device *device = context;
+    pen_worker_run *run = device->run;
+    pen_mutex_lock(&run->lock);
+    for (;;) {
+        if (device_do_next(device)) continue;
+        if (run->is_closed) break;
+        device_wait(device);
+    }
+    run->rest_count += 1;
+    pen_condition_broadcast(&run->called);
+    while (!run->may_release) { // other devices or the transport may use its buffers
+        pen_condition_wait(&device->wake, &run->lock);
+    }
+    pen_mutex_unlock(&run->lock);
+    device_release(device);
+}
+
+pen_status pen_worker_device_start(worker_device *device) {
+    char name[16];
+    snprintf(name, sizeof name, "device-%u", device->index);
+    return pen_thread_create(name, device_main, device, &device->thread);
+}

@@ -1,0 +1,168 @@
+// The inside of a worker's run, for worker_run.c, worker_device.c and worker_frames.c.
+#ifndef PEN_SCHEDULER_RUNTIME_WORKER_WORKER_DEVICE_H
+#define PEN_SCHEDULER_RUNTIME_WORKER_WORKER_DEVICE_H
+
+#include "base/thread.h"
+#include "device/device.h"
+#include "scheduler/protocol/flight_recorder.h"
+#include "scheduler/protocol/message.h"
+#include "scheduler/runtime/executor/executor.h"
+#include "scheduler/runtime/executor/snapshot.h"
+#include "scheduler/runtime/worker/worker_run.h"
+
+#define WORKER_PIECES 32     // of tensors, under way at once: half come, half go
+#define WORKER_PULLS 16      // that wait
+#define WORKER_ROUND_RING 16 // rounds whose description is kept
+
+// A frame's place, at its source or its target.
+typedef struct worker_slot {
+    uint64_t sequence;
+    uint32_t *checksums; // [chunks]
+    double start_seconds;
+    bool is_checked; // the device's thread has compared the checksums
+} worker_slot;
+
+typedef struct worker_channel {
+    worker_slot *sends;    // [copies]; NULL: not sent from here
+    worker_slot *receives; // [capacity]; NULL: not received here
+    uint32_t send_first;   // number of sends[0] among all
+    uint32_t sent_first;   // of the run's `sent`: a place for each microbatch
+} worker_channel;
+
+typedef struct worker_send {
+    uint32_t form;
+    uint32_t channel;
+    uint64_t sequence;
+} worker_send;
+
+typedef enum worker_piece_state {
+    WORKER_PIECE_FREE,
+    WORKER_PIECE_ARRIVING, // its bytes
+    WORKER_PIECE_CHECK,    // its checksum is to be compared
+    WORKER_PIECE_SEND,     // to be sent
+    WORKER_PIECE_LENT,     // to the transport
+} worker_piece_state;
+
+typedef struct worker_piece {
+    worker_piece_state state; // guarded by lock
+    pen_tensor_piece piece;
+    uint32_t checksum;
+} worker_piece;
+
+typedef struct worker_device {
+    pen_worker_run *run;
+    uint32_t index; // of the table
+    uint32_t row;   // of the recorder
+    pen_device *device;
+    pen_executor **executors; // [form_count]
+    pen_thread *thread;
+    pen_condition wake; // with the run's lock
+
+    // guarded by lock
+    bool has_task;
+    uint32_t task;
+    uint64_t task_round;
+    worker_send *sends; // [send_limit] a ring
+    uint32_t send_limit;
+    uint32_t send_first;
+    uint32_t send_count;
+    pen_status (*call)(struct worker_device *device); // to be done by the thread; NULL: nothing
+    pen_status call_status;
+    bool is_called;
+
+    uint64_t saved_bytes; // of copies, set when it is loaded
+
+    // the thread's own
+    pen_arena *arena;
+    pen_worker_action *actions; // [action_limit]
+    uint64_t scalars_round;     // whose scalars are written; UINT64_MAX: none
+    double loss;
+    int64_t correct;
+    // guarded by lock
+    double wait_seconds;
+    double task_started;                          // the one that runs; 0: none
+    pen_round_figures figures[WORKER_ROUND_RING]; // by round
+} worker_device;
+
+// The shard that was written last.
+typedef struct worker_shard {
+    char folder[PEN_MESSAGE_TEXT_BYTES]; // "": none was
+    bool is_own;                         // nobody else's shards are in it
+    uint64_t step;
+    uint64_t committed_step; // of the checkpoint that was whole last
+} worker_shard;
+
+struct pen_worker_run {
+    pen_worker_run_options options;
+    const pen_run_spec *spec;
+    const pen_run_table *table;
+    pen_arena *arena;
+    worker_device *devices; // [device_count of this worker]
+    uint32_t device_count;
+    uint32_t *local_of_device;  // [device_count of the table]; UINT32_MAX: another worker's
+    worker_channel **channels;  // [form_count][channel_count]
+    worker_slot **slot_of_send; // [send_count] all sends, by number
+    worker_send *what_of_send;  // [send_count]
+    uint32_t send_count;
+    // guarded by lock: what was sent last for each microbatch, for who asks after a bad step
+    pen_run_sent *sent; // [sent_count]
+    uint32_t sent_count;
+    uint32_t action_limit;
+    pen_trace_recorder *recorder;
+    pen_snapshot_writer *writer; // NULL: nothing is saved here
+    pen_shard_tensor *saved;     // [saved_count]
+    const char **saved_memory;   // [saved_count]
+    uint32_t saved_count;
+    worker_shard shard;        // guarded by lock
+    pen_round_figures *told;   // [device_count], of who tells of a round
+    unsigned char *told_bytes; // of all
+
+    pen_mutex lock;
+    pen_condition called; // a device's call is done, an event was carried out, a device rests
+    // guarded by lock
+    pen_worker_core *core;
+    pen_flight_recorder *flight;
+    pen_run_round rounds[WORKER_ROUND_RING];
+    worker_piece pieces[WORKER_PIECES];
+    pen_tensor_piece pulled[WORKER_PULLS]; // a ring: they wait for a place among the pieces
+    uint32_t pulled_first;
+    uint32_t pulled_count;
+    pen_run_pulse pulse; // but for the task
+    double step_ended_at;
+    pen_worker_action *other_actions; // [action_limit] for events from outside,
+    bool is_stepping;                 // one at a time
+    uint32_t stepper_count;           // threads that wait for their turn
+    uint64_t done_end;                // rounds below it are done,
+    uint64_t told_end;                // and told of
+    bool is_telling;
+    uint32_t lent_count; // frames that the transport reads
+    bool is_failed;
+    bool is_closed;
+    uint32_t rest_count; // devices that do nothing any more
+    bool may_release;    // nobody uses buffers any more
+};
+
+// Starts the device's thread. UNAVAILABLE, OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_worker_device_start(worker_device *device);
+
+// Tells the core; `device` is that of the calling thread, or NULL. CORRUPT
+PEN_NODISCARD pen_status pen_worker_run_step(pen_worker_run *run, const pen_worker_event *event,
+                                             worker_device *device);
+// Sends a frame that is made; on its device's thread.
+PEN_NODISCARD pen_status pen_worker_run_send(pen_worker_run *run, const worker_send *send);
+// Compares the checksums of the frames that a task reads; on its device's thread. CORRUPT
+PEN_NODISCARD pen_status pen_worker_run_check_frames(pen_worker_run *run, const pen_run_form *form,
+                                                     uint32_t form_index, const pen_run_task *task,
+                                                     uint64_t round);
+// Does what is to be done with a piece; on its device's thread.
+PEN_NODISCARD pen_status pen_worker_run_do_piece(pen_worker_run *run, worker_device *device,
+                                                 worker_piece *piece);
+PEN_NODISCARD pen_status pen_worker_frames_prepare(pen_worker_run *run);
+// Room for what is saved (worker_save.c). OUT_OF_MEMORY, CORRUPT
+PEN_NODISCARD pen_status pen_worker_run_prepare_save(pen_worker_run *run);
+// Where a piece of a parameter or state lies. CORRUPT: there is none
+PEN_NODISCARD pen_status pen_worker_run_find_tensor(pen_worker_run *run,
+                                                    const pen_tensor_piece *piece,
+                                                    void **out_memory);
+
+#endif // PEN_SCHEDULER_RUNTIME_WORKER_WORKER_DEVICE_H

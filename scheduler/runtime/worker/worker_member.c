@@ -1,0 +1,271 @@
+// What the member core says is what the worker does: which coordinator it listens to, when it
+// loads, beats and leaves. And what the coordinator is told of a run.
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/system/build.h"
+#include "base/system/failpoint.h"
+#include "scheduler/runtime/worker/worker_inside.h"
+#include "scheduler/store/commit_record.h"
+
+uint64_t pen_worker_now(void) {
+    return (uint64_t)(pen_clock_seconds() * 1e9);
+}
+
+void pen_worker_tell(pen_worker *worker, uint32_t peer, pen_message *message) {
+    uint8_t room[2 * PEN_MESSAGE_ROOM];
+    uint8_t *bytes = room, *heap = NULL;
+    size_t size = PEN_MESSAGE_ROOM + message->bytes_length;
+    message->protocol = PEN_PROTOCOL_VERSION;
+    message->incarnation = worker->incarnation;
+    pen_mutex_lock(&worker->lock);
+    if (message->generation == 0) message->generation = worker->member.generation;
+    memcpy(message->job, worker->job, sizeof message->job);
+    pen_mutex_unlock(&worker->lock);
+    if (size > sizeof room) { // of shards, and of rounds with very many devices
+        bytes = heap = pen_memory_allocate(size, 1);
+        if (heap == NULL) return; // the coordinator will miss it
+    }
+    const size_t length = pen_message_encode(message, bytes, size);
+    PEN_ASSERT(length <= size);
+    pen_status_ignore(worker->transport->kind->send_message(worker->transport, peer, bytes, length),
+                      "a link that is down is told of by `down`");
+    pen_memory_free(heap);
+}
+
+// ---- the core
+
+void pen_worker_note(pen_worker *worker, const pen_member_action *actions, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) {
+        if (actions[i].kind == PEN_MEMBER_ACTION_LOAD) worker->wants_load = true;
+        if (actions[i].kind == PEN_MEMBER_ACTION_LEAVE) worker->wants_leave = true;
+        if (actions[i].kind != PEN_MEMBER_ACTION_DISCONNECT) continue;
+        worker->wants_disconnect = true;
+        pen_condition_signal(&worker->ticked);
+    }
+    pen_condition_broadcast(&worker->changed);
+}
+
+static void member_greet(pen_worker *worker, uint64_t generation) {
+    pen_message message = {.kind = PEN_MESSAGE_HELLO, .generation = generation};
+    snprintf(message.build, sizeof message.build, "%s", pen_build_name());
+    snprintf(message.isa, sizeof message.isa, "%s", worker->numerics);
+    snprintf(message.address, sizeof message.address, "%s", worker->address);
+    pen_worker_tell(worker, 0, &message);
+}
+
+// Asks for the description, or goes on with that which is at hand.
+static void member_pull(pen_worker *worker, uint64_t generation) {
+    const pen_member_event described = {.kind = PEN_MEMBER_EVENT_DESCRIBED};
+    (void)PEN_FAILPOINT("worker.assigned");
+    if (worker->options.spec != NULL) {
+        pen_worker_step(worker, &described);
+        return;
+    }
+    pen_mutex_lock(&worker->lock);
+    pen_message pull = {.kind = PEN_MESSAGE_PULL,
+                        .generation = generation,
+                        .frame_kind = PEN_FRAME_BLOB,
+                        .byte_count = worker->blob_bytes};
+    pen_mutex_unlock(&worker->lock);
+    pen_worker_tell(worker, 0, &pull);
+}
+
+static void member_beat(pen_worker *worker, uint64_t generation) {
+    pen_message beat = {.kind = PEN_MESSAGE_BEAT, .generation = generation};
+    pen_run_pulse pulse = {0};
+    pen_worker_run *run = pen_worker_use_run(worker);
+    if (run != NULL) {
+        pulse = pen_worker_run_get_pulse(run);
+        pen_worker_release_run(worker);
+    }
+    pen_mutex_lock(&worker->lock);
+    beat.state = worker->member.state;
+    pen_mutex_unlock(&worker->lock);
+    beat.step = pulse.step;
+    beat.step_nanoseconds = (uint64_t)(pulse.step_seconds * 1e9);
+    beat.clock = (uint64_t)(pulse.task_seconds * 1e9);
+    pen_worker_tell(worker, 0, &beat);
+}
+
+static void member_tell_stopped(pen_worker *worker, uint64_t generation) {
+    pen_message message = {.kind = PEN_MESSAGE_STOPPED, .generation = generation};
+    pen_mutex_lock(&worker->lock);
+    memcpy(message.text, worker->waits, sizeof message.text);
+    worker->waits[0] = '\0';
+    pen_mutex_unlock(&worker->lock);
+    pen_worker_tell(worker, 0, &message);
+}
+
+void pen_worker_carry_out(pen_worker *worker, const pen_member_action *actions, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) {
+        switch (actions[i].kind) {
+        case PEN_MEMBER_ACTION_HELLO:
+            member_greet(worker, actions[i].generation);
+            break;
+        case PEN_MEMBER_ACTION_PULL:
+            member_pull(worker, actions[i].generation);
+            break;
+        case PEN_MEMBER_ACTION_BEAT:
+            member_beat(worker, actions[i].generation);
+            break;
+        case PEN_MEMBER_ACTION_STOPPED:
+            member_tell_stopped(worker, actions[i].generation);
+            break;
+        case PEN_MEMBER_ACTION_LOAD: // noted
+        case PEN_MEMBER_ACTION_LEAVE:
+        case PEN_MEMBER_ACTION_DISCONNECT:
+            break;
+        }
+    }
+}
+
+void pen_worker_step(pen_worker *worker, const pen_member_event *event) {
+    pen_member_action actions[PEN_MEMBER_ACTION_LIMIT];
+    pen_member_event now = *event;
+    uint32_t count = 0;
+    pen_mutex_lock(&worker->lock);
+    now.now = pen_worker_now();
+    pen_member_core_step(&worker->member, &now, actions, &count);
+    if (event->kind != PEN_MEMBER_EVENT_TICK || count > 0) {
+        pen_worker_note(worker, actions, count);
+    }
+    pen_mutex_unlock(&worker->lock);
+    pen_worker_carry_out(worker, actions, count);
+}
+
+void pen_worker_fail(pen_worker *worker, pen_status take_status) {
+    const pen_member_event failed = {.kind = PEN_MEMBER_EVENT_FAILED};
+    pen_message message = {.kind = PEN_MESSAGE_FAIL,
+                           .code = (uint32_t)pen_status_get_code(take_status)};
+    char waits[PEN_MESSAGE_TEXT_BYTES] = "";
+    bool is_running;
+    pen_status_format(take_status, message.text, sizeof message.text);
+    pen_worker_tell(worker, 0, &message);
+    pen_worker_run *run = pen_worker_use_run(worker);
+    if (run != NULL) {
+        pen_worker_run_describe_waits(run, waits, sizeof waits, &is_running);
+        pen_worker_release_run(worker);
+    }
+    pen_mutex_lock(&worker->lock);
+    memcpy(worker->waits, waits, sizeof waits);
+    if (worker->options.is_once) {
+        worker->result = pen_status_join(worker->result, take_status);
+    } else {
+        pen_status_ignore(take_status, "the coordinator was told");
+    }
+    pen_mutex_unlock(&worker->lock);
+    pen_worker_step(worker, &failed);
+}
+
+void pen_worker_keep_time(void *context) {
+    pen_worker *worker = context;
+    const pen_member_event tick = {.kind = PEN_MEMBER_EVENT_TICK};
+    pen_mutex_lock(&worker->lock);
+    while (!worker->is_over || !worker->is_closed) {
+        const double beat = (double)worker->member.options.beat * 1e-9;
+        (void)pen_condition_wait_for(&worker->ticked, &worker->lock, beat);
+        const bool disconnects = worker->wants_disconnect;
+        worker->wants_disconnect = false;
+        pen_mutex_unlock(&worker->lock);
+        if (disconnects) worker->transport->kind->disconnect(worker->transport, 0);
+        pen_worker_step(worker, &tick);
+        pen_mutex_lock(&worker->lock);
+    }
+    pen_mutex_unlock(&worker->lock);
+}
+
+// ---- what happens in a run
+
+static void member_on_loss(void *context, uint64_t round, uint32_t microbatch, uint32_t stage,
+                           double loss, int64_t correct) {
+    pen_message message = {.kind = PEN_MESSAGE_LOSS,
+                           .round = round,
+                           .microbatch = microbatch,
+                           .stage = stage,
+                           .correct_count = (uint64_t)correct};
+    memcpy(&message.value, &loss, sizeof loss);
+    pen_worker_tell(context, 0, &message);
+    (void)PEN_FAILPOINT("worker.loss_sent");
+}
+
+static void member_on_round_done(void *context, uint64_t round, const unsigned char *figures,
+                                 size_t length) {
+    pen_message message = {
+        .kind = PEN_MESSAGE_ROUND_DONE, .round = round, .bytes = figures, .bytes_length = length};
+    pen_worker_tell(context, 0, &message);
+}
+
+static void member_on_credit(void *context, uint32_t peer, uint32_t form, uint32_t channel,
+                             uint64_t sequence) {
+    pen_message message = {
+        .kind = PEN_MESSAGE_CREDIT, .form = form, .channel = channel, .sequence = sequence};
+    pen_worker_tell(context, peer, &message);
+}
+
+static void member_on_ready(void *context) {
+    pen_message message = {.kind = PEN_MESSAGE_READY};
+    pen_worker_tell(context, 0, &message);
+}
+
+static void member_on_piece_taken(void *context, uint64_t sequence) {
+    pen_message message = {.kind = PEN_MESSAGE_TAKEN, .sequence = sequence};
+    pen_worker_tell(context, 0, &message);
+}
+
+static void member_on_failed(void *context, pen_status take_status) {
+    pen_worker_fail(context, take_status);
+}
+
+static void member_on_snapped(void *context, uint64_t generation, uint64_t step) {
+    pen_message message = {.kind = PEN_MESSAGE_SNAPPED, .generation = generation, .step = step};
+    pen_worker_tell(context, 0, &message);
+    (void)PEN_FAILPOINT("worker.snapped");
+}
+
+// `summary` NULL and no error: there was nothing to be written.
+static void member_on_shard(void *context, uint64_t generation, uint64_t step,
+                            pen_status take_status, const pen_shard_summary *summary) {
+    pen_message message = {.kind = PEN_MESSAGE_SHARD, .generation = generation, .step = step};
+    pen_status status = take_status;
+    pen_arena *arena = NULL;
+    const char *bytes = NULL;
+    uint64_t count = 0;
+    if (status == PEN_OK) status = pen_arena_create(&arena);
+    if (status == PEN_OK && summary != NULL) {
+        status = pen_shard_summary_encode(summary, arena, &bytes, &count);
+    }
+    if (status == PEN_OK && count > PEN_MESSAGE_PART_LIMIT) {
+        status = pen_error(PEN_DOES_NOT_FIT, "shard '%s' has too many bytes for one: %llu",
+                           summary->file, (unsigned long long)summary->bytes);
+    }
+    if (status != PEN_OK) {
+        message.code = (uint32_t)pen_status_get_code(status);
+        pen_status_format(status, message.text, sizeof message.text);
+        pen_log(PEN_LOG_WARNING, "the checkpoint of step %llu is not written here: %s",
+                (unsigned long long)step, pen_status_message(status));
+        pen_status_ignore(status, "the coordinator is told");
+        count = 0;
+    }
+    message.bytes = bytes;
+    message.bytes_length = (size_t)count;
+    pen_worker_tell(context, 0, &message);
+    pen_arena_destroy(arena);
+    (void)PEN_FAILPOINT("worker.shard_told");
+}
+
+pen_worker_run_events pen_worker_run_listeners(pen_worker *worker) {
+    return (pen_worker_run_events){.context = worker,
+                                   .loss = member_on_loss,
+                                   .round_done = member_on_round_done,
+                                   .credit = member_on_credit,
+                                   .ready = member_on_ready,
+                                   .piece_taken = member_on_piece_taken,
+                                   .failed = member_on_failed,
+                                   .snapped = member_on_snapped,
+                                   .shard = member_on_shard};
+}

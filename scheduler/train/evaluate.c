@@ -1,0 +1,152 @@
+#include "scheduler/train/evaluate.h"
+
+#include <math.h>
+
+#include "base/clock.h"
+#include "scheduler/data/batches.h"
+#include "scheduler/engine/feed.h"
+
+// What is done with a microbatch that has run.
+typedef pen_status (*evaluate_take)(void *context, const pen_runner_form *form,
+                                    const pen_batch *batch, uint64_t first);
+
+typedef struct evaluate_walk {
+    pen_runner *runner;
+    pen_dataset *dataset;
+    pen_compile_mode mode;
+    uint64_t batch_size;
+    uint64_t example_limit; // 0: all
+    evaluate_take take;
+    void *context;
+} evaluate_walk;
+
+static pen_status evaluate_batch(const evaluate_walk *walk, const pen_batch *batch,
+                                 uint64_t first) {
+    const pen_runner_form *form;
+    PEN_TRY(pen_runner_get(walk->runner, walk->mode, batch->count, false, &form));
+    PEN_TRY(pen_feed_microbatch(form, pen_dataset_get_info(walk->dataset), batch, 0));
+    const pen_run_context run = {.first_microbatch = true};
+    PEN_TRY(pen_executor_run(form->executor, PEN_EXECUTOR_MICROBATCH, 0, &run));
+    return walk->take(walk->context, form, batch, first);
+}
+
+static pen_status evaluate_batches(const evaluate_walk *walk, pen_batches *batches) {
+    for (uint64_t first = 0;;) {
+        const pen_batch *batch;
+        PEN_TRY(pen_batches_next(batches, &batch));
+        if (batch == NULL) return PEN_OK;
+        PEN_TRY(evaluate_batch(walk, batch, first));
+        first += batch->count;
+        if (walk->example_limit > 0 && first >= walk->example_limit) return PEN_OK;
+    }
+}
+
+static pen_status evaluate_run(const evaluate_walk *walk) {
+    const pen_batches_options options = {.batch_size = walk->batch_size, .epoch_count = 1};
+    pen_batches *batches;
+    PEN_TRY(pen_batches_create(walk->dataset, &options, &batches));
+    const pen_status status = evaluate_batches(walk, batches);
+    pen_batches_destroy(batches);
+    return status;
+}
+
+typedef struct evaluate_state {
+    const pen_dataset *dataset;
+    pen_evaluation evaluation;
+} evaluate_state;
+
+static pen_status evaluate_count(void *context, const pen_runner_form *form, const pen_batch *batch,
+                                 uint64_t first) {
+    evaluate_state *state = context;
+    pen_evaluation *evaluation = &state->evaluation;
+    const pen_program *program = form->program;
+    double loss;
+    PEN_TRY(pen_feed_read_loss(form, &loss));
+    if (!isfinite(loss)) {
+        PEN_TRY(pen_dataset_check_finite(state->dataset, batch->indices, batch->count,
+                                         batch->inputs, batch->labels));
+        return pen_error(PEN_NOT_FINITE, "the loss of examples %llu to %llu is %s",
+                         (unsigned long long)first, (unsigned long long)(first + batch->count - 1),
+                         isnan(loss) ? "not a number" : "infinite");
+    }
+    evaluation->loss += loss * (double)program->microbatch_size; // divided at the end
+    evaluation->example_count += program->microbatch_size;
+    if (!pen_value_is(program->accuracy)) return PEN_OK;
+    int64_t correct;
+    PEN_TRY(pen_executor_read(form->executor, program->accuracy, 0, &correct, sizeof correct));
+    evaluation->correct_count += (uint64_t)correct;
+    evaluation->target_count +=
+        (uint64_t)pen_shape_element_count(&pen_value_type(program->graph, program->labels)->shape);
+    return PEN_OK;
+}
+
+pen_status pen_evaluate(pen_runner *runner, pen_dataset *dataset, uint64_t batch_size,
+                        pen_evaluation *out_evaluation) {
+    evaluate_state state = {.dataset = dataset};
+    const double started = pen_clock_seconds();
+    const evaluate_walk walk = {.runner = runner,
+                                .dataset = dataset,
+                                .mode = PEN_COMPILE_EVALUATE,
+                                .batch_size = batch_size,
+                                .take = evaluate_count,
+                                .context = &state};
+    PEN_TRY(pen_status_add_context(evaluate_run(&walk), "while evaluating"));
+    pen_evaluation *evaluation = &state.evaluation;
+    if (evaluation->example_count > 0) evaluation->loss /= (double)evaluation->example_count;
+    evaluation->seconds = pen_clock_seconds() - started;
+    *out_evaluation = *evaluation;
+    return PEN_OK;
+}
+
+typedef struct predict_state {
+    pen_prediction_fn take;
+    void *context;
+    uint64_t example_limit;
+} predict_state;
+
+static pen_status predict_read(const pen_runner_form *form, pen_arena *scratch,
+                               const void ***out_rows) {
+    const pen_program *program = form->program;
+    const void **rows;
+    PEN_TRY(PEN_NEW(scratch, program->output_count, &rows));
+    for (uint32_t i = 0; i < program->output_count; i++) {
+        const uint64_t bytes =
+            pen_tensor_type_bytes(pen_value_type(program->graph, program->outputs[i]));
+        char *copy;
+        PEN_TRY(PEN_NEW(scratch, bytes, &copy));
+        PEN_TRY(pen_executor_read(form->executor, program->outputs[i], 0, copy, bytes));
+        rows[i] = copy;
+    }
+    *out_rows = rows;
+    return PEN_OK;
+}
+
+static pen_status predict_take(void *context, const pen_runner_form *form, const pen_batch *batch,
+                               uint64_t first) {
+    (void)batch;
+    const predict_state *state = context;
+    pen_arena *scratch;
+    PEN_TRY(pen_arena_create(&scratch));
+    const void **rows = NULL;
+    pen_status status = predict_read(form, scratch, &rows);
+    uint64_t count = form->program->microbatch_size;
+    if (state->example_limit > 0 && first + count > state->example_limit) {
+        count = state->example_limit - first;
+    }
+    if (status == PEN_OK) status = state->take(state->context, form->program, first, count, rows);
+    pen_arena_destroy(scratch);
+    return status;
+}
+
+pen_status pen_predict(pen_runner *runner, pen_dataset *dataset, uint64_t batch_size,
+                       uint64_t example_limit, pen_prediction_fn take, void *context) {
+    predict_state state = {take, context, example_limit};
+    const evaluate_walk walk = {.runner = runner,
+                                .dataset = dataset,
+                                .mode = PEN_COMPILE_PREDICT,
+                                .batch_size = batch_size,
+                                .example_limit = example_limit,
+                                .take = predict_take,
+                                .context = &state};
+    return pen_status_add_context(evaluate_run(&walk), "while predicting");
+}

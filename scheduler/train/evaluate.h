@@ -1,0 +1,37 @@
+// Inference over a dataset: loss and accuracy, or the outputs themselves.
+#ifndef PEN_SCHEDULER_TRAIN_EVALUATE_H
+#define PEN_SCHEDULER_TRAIN_EVALUATE_H
+
+#include <stdint.h>
+
+#include "base/status.h"
+#include "scheduler/compile/runner.h"
+#include "scheduler/data/dataset.h"
+
+typedef struct pen_evaluation {
+    uint64_t example_count;
+    double loss;           // mean over all examples
+    uint64_t target_count; // predictions judged; 0 when the loss is not over classes
+    uint64_t correct_count;
+    double seconds;
+} pen_evaluation;
+
+// Runs every example of `dataset` once, `batch_size` at a time, in the order of its files. The
+// last microbatch takes what is left.
+//   NOT_FINITE  the loss is infinite or not a number; says which examples, and when it is the
+//   data's
+//               fault which value
+//   else        as pen_runner_get, pen_batches_next and the device
+PEN_NODISCARD pen_status pen_evaluate(pen_runner *runner, pen_dataset *dataset, uint64_t batch_size,
+                                      pen_evaluation *out_evaluation);
+
+// Called with the rows of every output of the model, in order: `count` examples from `first` on.
+// `rows[i]` has the bytes of output i for them.
+typedef pen_status (*pen_prediction_fn)(void *context, const pen_program *program, uint64_t first,
+                                        uint64_t count, const void *const *rows);
+
+// As pen_evaluate, without labels, handing the outputs to `take`. `example_limit` 0: all.
+PEN_NODISCARD pen_status pen_predict(pen_runner *runner, pen_dataset *dataset, uint64_t batch_size,
+                                     uint64_t example_limit, pen_prediction_fn take, void *context);
+
+#endif // PEN_SCHEDULER_TRAIN_EVALUATE_H

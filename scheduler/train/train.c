@@ -1,0 +1,489 @@
+#include "scheduler/train/train.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/integer.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "scheduler/checkpoint/parameter_file.h"
+#include "scheduler/data/batches.h"
+#include "scheduler/engine/feed.h"
+#include "scheduler/engine/job_runner.h"
+#include "scheduler/train/train_keeper.h"
+#include "scheduler/train/train_losses.h"
+#include "scheduler/training/learning_rate.h"
+
+#define LOST_LEVEL "error: " // which it is not, if the training goes on
+
+// The step that comes next, where its batch is at hand already.
+typedef struct train_ahead {
+    const pen_batch *batch; // NULL: it is not
+    double wait_seconds;    // that it took to come
+    pen_status error;       // why it is not, to be told in its turn
+} train_ahead;
+
+struct pen_trainer {
+    const pen_job *job;
+    pen_arena *arena;
+    pen_dataset *dataset;
+    const pen_dataset_info *info;
+    pen_batches *batches;
+    pen_engine *engine;
+    pen_learning_rate_options learning_rate;
+    uint64_t rate_steps; // over which the learning rate runs its course
+    uint64_t epoch_steps;
+    uint64_t step_count;       // after which it is over
+    uint64_t steps_done;       // in this generation or a checkpoint that it began with
+    uint64_t steps_reported;   // those up to it are done again silently
+    uint64_t steps_begun;      // with which the generation began
+    pen_batches_position next; // of the batch to come
+    double loss;               // of the last step
+    pen_train_losses losses;   // of the steps so far
+    pen_train_keeper *keeper;  // NULL: nothing is kept
+    const char *parameters;    // that it started from; NULL: the model's
+    const char *resume;
+    train_ahead ahead;
+    bool runs_ahead;
+    uint64_t recovery_count;
+    bool is_due; // a checkpoint, after the step that is under way
+};
+
+static pen_status train_open_data(pen_trainer *trainer, const pen_trainer_options *options) {
+    const pen_job *job = trainer->job;
+    PEN_TRY(pen_job_open_dataset(job, PEN_DATASET_PART_TRAIN, trainer->arena, &trainer->dataset));
+    trainer->info = pen_dataset_get_info(trainer->dataset);
+    trainer->epoch_steps = pen_batches_count(trainer->info->example_count,
+                                             (uint64_t)job->train.batch, job->train.drop_last);
+    if (trainer->epoch_steps == 0) {
+        return pen_job_blame(job, &job->train.batch,
+                             pen_error(PEN_INVALID_INPUT,
+                                       "batch is %lld, but there are %llu examples to train on, "
+                                       "and drop_last leaves out a batch that is not full",
+                                       (long long)job->train.batch,
+                                       (unsigned long long)trainer->info->example_count));
+    }
+    trainer->step_count = pen_job_get_step_count(job, trainer->epoch_steps);
+    trainer->rate_steps = pen_max_u64(trainer->step_count, options->step_limit);
+    if (options->step_limit > 0) trainer->step_count = options->step_limit;
+    return pen_job_get_learning_rate(job, trainer->epoch_steps, &trainer->learning_rate);
+}
+
+// Examples of the microbatch that is left at the end of an epoch; 0: it does not come.
+static uint64_t train_rest(const pen_trainer *trainer) {
+    const pen_job_train *train = &trainer->job->train;
+    if (train->drop_last || trainer->step_count < trainer->epoch_steps) return 0;
+    const uint64_t last = trainer->info->example_count % (uint64_t)train->batch;
+    return pen_feed_cut(last, (uint64_t)(train->batch / train->microbatches)).rest;
+}
+
+uint64_t pen_trainer_evaluation_batch(const pen_job *job, const pen_dataset_info *info) {
+    return pen_min_u64((uint64_t)job->train.batch, info->example_count);
+}
+
+static pen_status train_create_engine(pen_trainer *trainer, const pen_trainer_options *options) {
+    pen_engine_options engine = {
+        .job = trainer->job,
+        .info = trainer->info,
+        .rest = train_rest(trainer),
+        .trace = options->trace,
+        .no_memory_check = options->no_memory_check,
+        .insecure = options->insecure,
+        .plan = options->plan,
+        .log = trainer->keeper == NULL ? NULL : pen_train_keeper_log(trainer->keeper),
+        .as_reference = options->as_reference};
+    if (options->evaluated != NULL) {
+        engine.evaluate_batch = pen_trainer_evaluation_batch(trainer->job, options->evaluated);
+        engine.evaluate_rest = options->evaluated->example_count % engine.evaluate_batch;
+    }
+    return pen_engine_create(&engine, &trainer->engine);
+}
+
+static pen_status train_open_keeper(pen_trainer *trainer, const pen_trainer_options *options) {
+    if (options->checkpoints == NULL) return PEN_OK;
+    const pen_train_keeper_options keeper = {.job = trainer->job,
+                                             .example_count = trainer->info->example_count,
+                                             .folder = options->checkpoints,
+                                             .every = options->every,
+                                             .mtbf_seconds = trainer->job->checkpoint.mtbf_seconds,
+                                             .continues = options->continues,
+                                             .overwrites = options->overwrites};
+    return pen_train_keeper_create(&keeper, &trainer->keeper);
+}
+
+static void train_stand_at(pen_trainer *trainer, const pen_checkpoint *checkpoint) {
+    trainer->steps_done = checkpoint->step;
+    trainer->steps_begun = checkpoint->step;
+    trainer->next = checkpoint->next;
+    trainer->loss = checkpoint->loss;
+    trainer->rate_steps = pen_max_u64(trainer->rate_steps, checkpoint->rate_steps);
+    pen_train_losses_rewind(&trainer->losses, checkpoint->step, checkpoint->losses_hash);
+}
+
+// The beginning, where nothing is kept: a checkpoint of another folder, a file, or the model's own.
+static pen_status train_stand_at_start(pen_trainer *trainer) {
+    pen_checkpoint start = {0};
+    if (trainer->resume != NULL) {
+        const pen_checkpoint_subject subject = {.job = trainer->job,
+                                                .example_count = trainer->info->example_count};
+        PEN_TRY(pen_train_keeper_load_from(trainer->resume, &subject, pen_trainer_tensors(trainer),
+                                           &start));
+    } else if (trainer->parameters != NULL) {
+        PEN_TRY(pen_parameter_file_load(trainer->parameters, pen_trainer_tensors(trainer)));
+    }
+    train_stand_at(trainer, &start);
+    return PEN_OK;
+}
+
+// Sets tensors, step and data to the newest checkpoint.
+static pen_status train_load(pen_trainer *trainer) {
+    pen_checkpoint checkpoint;
+    bool is_found = false;
+    if (trainer->keeper != NULL) {
+        PEN_TRY(pen_train_keeper_load(trainer->keeper, trainer->engine, &checkpoint, &is_found));
+    }
+    if (!is_found) return train_stand_at_start(trainer);
+    train_stand_at(trainer, &checkpoint);
+    return PEN_OK;
+}
+
+static pen_status train_read_ahead(pen_trainer *trainer) {
+    const pen_job_train *train = &trainer->job->train;
+    const uint32_t ahead = trainer->runs_ahead && trainer->engine->kind->begin != NULL;
+    const pen_batches_options options = {.batch_size = (uint64_t)train->batch,
+                                         .shuffle = train->shuffle,
+                                         .drop_last = train->drop_last,
+                                         // of one step or two, and one being read
+                                         .buffer_count = ahead + 2,
+                                         .held_count = ahead + 1,
+                                         .seed = (uint64_t)train->seed,
+                                         .start = trainer->next};
+    return pen_batches_create(trainer->dataset, &options, &trainer->batches);
+}
+
+static pen_status train_start(pen_trainer *trainer, const pen_trainer_options *options) {
+    const pen_job *job = trainer->job;
+    PEN_TRY(train_open_data(trainer, options));
+    PEN_TRY(train_open_keeper(trainer, options));
+    PEN_TRY(train_create_engine(trainer, options));
+    PEN_TRY(pen_job_check_data(job, PEN_DATASET_PART_TRAIN, pen_trainer_program(trainer),
+                               trainer->dataset));
+    trainer->parameters = options->parameters;
+    trainer->resume = options->resume;
+    trainer->runs_ahead = options->runs_ahead;
+    PEN_TRY(train_load(trainer));
+    trainer->steps_reported = trainer->steps_done;
+    return train_read_ahead(trainer);
+}
+
+pen_status pen_trainer_create(const pen_job *job, const pen_trainer_options *options,
+                              pen_trainer **out_trainer) {
+    pen_trainer *trainer = pen_memory_allocate(1, sizeof *trainer);
+    if (trainer == NULL) return pen_error_out_of_memory();
+    trainer->job = job;
+    pen_status status = pen_arena_create(&trainer->arena);
+    if (status == PEN_OK) status = train_start(trainer, options);
+    if (status != PEN_OK) {
+        pen_trainer_destroy(trainer);
+        return status;
+    }
+    *out_trainer = trainer;
+    return PEN_OK;
+}
+
+void pen_trainer_destroy(pen_trainer *trainer) {
+    if (trainer == NULL) return;
+    // a checkpoint that is being published borrows from the engine
+    if (trainer->keeper != NULL) pen_train_keeper_abandon(trainer->keeper);
+    pen_engine_destroy(trainer->engine); // which may have batches lent, and uses the keeper's log
+    pen_train_keeper_destroy(trainer->keeper);
+    pen_train_losses_deinit(&trainer->losses);
+    pen_batches_destroy(trainer->batches);
+    pen_status_ignore(trainer->ahead.error, "nobody asked for the step");
+    pen_dataset_close(trainer->dataset);
+    pen_arena_destroy(trainer->arena);
+    pen_memory_free(trainer);
+}
+
+// The loss, or a gradient, is not finite: because the data is not, or because the training went
+// wrong.
+static pen_status train_refuse_loss(const pen_trainer *trainer, const pen_engine_step *step,
+                                    const pen_step_report *report) {
+    const pen_batch *batch = step->batch;
+    const pen_engine_kind *kind = trainer->engine->kind;
+    const char *what = isfinite(report->loss) ? "finite, but a gradient is not"
+                       : isnan(report->loss)  ? "not a number"
+                                              : "infinite";
+    const pen_status data = pen_dataset_check_finite(trainer->dataset, batch->indices, batch->count,
+                                                     batch->inputs, batch->labels);
+    if (data != PEN_OK) {
+        return pen_status_add_context(
+            pen_job_blame_data(trainer->job, PEN_DATASET_PART_TRAIN, PEN_JOB_DATA_INPUTS, data),
+            "so that the loss is %s", what);
+    }
+    if (kind->explain != NULL) {
+        const pen_status why = kind->explain(trainer->engine, step);
+        const bool is_numbers = pen_status_get_code(why) == PEN_NOT_FINITE;
+        return pen_status_add_context(
+            why, "the loss of step %llu is %s%s", (unsigned long long)report->step, what,
+            is_numbers ? "; a smaller learning rate may help, or clip_norm" : "");
+    }
+    return pen_error(PEN_NOT_FINITE,
+                     "the loss of step %llu is %s; a smaller learning rate may help, or clip_norm",
+                     (unsigned long long)report->step, what);
+}
+
+static pen_engine_step train_describe_step(const pen_trainer *trainer, const pen_batch *batch,
+                                           uint64_t steps_before) {
+    return (pen_engine_step){.batch = batch,
+                             .step = steps_before + 1,
+                             .learning_rate = pen_learning_rate_at(
+                                 &trainer->learning_rate, steps_before, trainer->rate_steps)};
+}
+
+static pen_status train_take_ahead_error(pen_trainer *trainer) {
+    const pen_status error = trainer->ahead.error;
+    trainer->ahead.error = PEN_OK;
+    return error;
+}
+
+// Has the batch of the next step at hand.
+static pen_status train_fetch(pen_trainer *trainer) {
+    train_ahead *ahead = &trainer->ahead;
+    PEN_TRY(train_take_ahead_error(trainer));
+    if (ahead->batch != NULL) return PEN_OK;
+    const double started = pen_clock_seconds();
+    PEN_TRY(pen_batches_next(trainer->batches, &ahead->batch));
+    ahead->wait_seconds = pen_clock_seconds() - started;
+    return PEN_OK;
+}
+
+// The step behind the one that is under way, so that devices need not wait for it. What goes wrong
+// is told when it is its turn.
+static void train_begin_next(pen_trainer *trainer, const pen_step_report *report) {
+    const pen_engine_kind *kind = trainer->engine->kind;
+    train_ahead *ahead = &trainer->ahead;
+    if (kind->begin == NULL || !trainer->runs_ahead || trainer->is_due) return;
+    if (report->step >= trainer->step_count) return;
+    ahead->error = train_fetch(trainer);
+    if (ahead->error != PEN_OK) return;
+    const pen_engine_step step = train_describe_step(trainer, ahead->batch, report->step);
+    ahead->error = kind->begin(trainer->engine, &step);
+}
+
+static pen_status train_batch(pen_trainer *trainer, const pen_engine_step *step,
+                              pen_step_report *report) {
+    pen_engine_result result;
+    PEN_TRY(trainer->engine->kind->step(trainer->engine, step, &result));
+    report->loss = result.loss;
+    report->target_count = result.target_count;
+    report->correct_count = result.correct_count;
+    if (isfinite(result.loss) && !result.is_gradient_bad) return PEN_OK;
+    return train_refuse_loss(trainer, step, report);
+}
+
+static pen_checkpoint train_checkpoint(const pen_trainer *trainer) {
+    return (pen_checkpoint){.step = trainer->steps_done,
+                            .next = trainer->next,
+                            .rate_steps = trainer->rate_steps,
+                            .loss = trainer->loss,
+                            .losses_hash = pen_train_losses_hash(&trainer->losses)};
+}
+
+// A checkpoint, if there is to be one after the step; and what the one before still needs.
+static pen_status train_keep(pen_trainer *trainer) {
+    if (trainer->keeper == NULL) return PEN_OK;
+    if (!trainer->is_due) return pen_train_keeper_go_on(trainer->keeper, trainer->engine, false);
+    const pen_checkpoint checkpoint = train_checkpoint(trainer);
+    return pen_train_keeper_take(trainer->keeper, trainer->engine, &checkpoint);
+}
+
+// A step, whatever becomes of the devices in it.
+static pen_status train_try_step(pen_trainer *trainer, pen_step_report *out_report) {
+    const bool is_begun = trainer->ahead.batch != NULL;
+    PEN_TRY(train_fetch(trainer));
+    const pen_batch *batch = trainer->ahead.batch;
+    const double ready = pen_clock_seconds();
+    const pen_engine_step step = train_describe_step(trainer, batch, trainer->steps_done);
+    pen_step_report report = {.step = step.step,
+                              .epoch = batch->position.epoch + 1,
+                              .example_count = batch->count,
+                              .learning_rate = step.learning_rate,
+                              .ends_epoch = batch->next.epoch != batch->position.epoch,
+                              .wait_seconds = trainer->ahead.wait_seconds};
+    trainer->ahead = (train_ahead){0};
+    trainer->is_due =
+        trainer->keeper != NULL &&
+        pen_train_keeper_is_due(trainer->keeper, report.step, report.epoch, report.ends_epoch);
+    const pen_engine_kind *kind = trainer->engine->kind;
+    pen_status status = PEN_OK;
+    if (kind->begin != NULL && !is_begun) status = kind->begin(trainer->engine, &step);
+    if (status == PEN_OK) {
+        train_begin_next(trainer, &report);
+        status = train_batch(trainer, &step, &report);
+        // why the run is over is told once, to whoever asks first
+        if (status != PEN_OK && kind->is_failed != NULL && kind->is_failed(trainer->engine)) {
+            status = pen_status_join(train_take_ahead_error(trainer), status);
+        }
+    }
+    PEN_TRY(pen_status_add_context(status, "in step %llu", (unsigned long long)report.step));
+    report.seconds = pen_clock_seconds() - ready;
+    trainer->steps_done += 1;
+    trainer->next = batch->next;
+    trainer->loss = report.loss;
+    *out_report = report;
+    return pen_train_losses_add(&trainer->losses, report.step, report.loss);
+}
+
+// ---- when a peer is lost
+
+static bool train_can_recover(const pen_trainer *trainer, pen_status status) {
+    const pen_engine_kind *kind = trainer->engine->kind;
+    const pen_status_code code = pen_status_get_code(status);
+    if (code == PEN_NOT_FINITE) return false; // would come again
+    return code != PEN_CANCELLED && kind->is_failed != NULL && kind->is_failed(trainer->engine) &&
+           trainer->job->recovery.on_loss != PEN_JOB_ON_LOSS_STOP;
+}
+
+// The whole of it: who was lost, and who waited for whom.
+static void train_say_lost(pen_status take_status) {
+    char text[4096];
+    if (take_status == PEN_OK) return;
+    pen_status_format(take_status, text, sizeof text);
+    for (char *rest = text, *line; (line = strsep(&rest, "\n")) != NULL;) {
+        const size_t level =
+            strncmp(line, LOST_LEVEL, strlen(LOST_LEVEL)) == 0 ? strlen(LOST_LEVEL) : 0;
+        if (line[0] != '\0') pen_log(PEN_LOG_WARNING, "%s", line + level);
+    }
+    pen_status_ignore(take_status, "said, and looked after");
+}
+
+// Goes back to the newest checkpoint, in a new generation; what is lost again meanwhile is looked
+// after, as often as the engine finds right.
+static pen_status train_recover(pen_trainer *trainer, bool is_planned, pen_status take_status) {
+    train_say_lost(take_status);
+    pen_status_ignore(trainer->ahead.error, "the step is begun again");
+    trainer->ahead = (train_ahead){0};
+    if (trainer->keeper != NULL) pen_train_keeper_abandon(trainer->keeper);
+    for (;;) {
+        const bool has_step = trainer->steps_done > trainer->steps_begun;
+        const pen_engine_loss loss = {.step = has_step ? trainer->steps_done : 0,
+                                      .is_planned = is_planned};
+        PEN_TRY(trainer->engine->kind->recover(trainer->engine, &loss));
+        trainer->steps_begun = trainer->steps_done; // none is done in the new generation
+        pen_batches_destroy(trainer->batches);      // not before: the old generation had some lent
+        trainer->batches = NULL;
+        const pen_status status = train_load(trainer);
+        if (status == PEN_OK) break;
+        if (!train_can_recover(trainer, status)) return status;
+        train_say_lost(status);
+        is_planned = false;
+    }
+    trainer->recovery_count += 1;
+    pen_log(PEN_LOG_NOTE, "goes on after step %llu", (unsigned long long)trainer->steps_done);
+    return train_read_ahead(trainer);
+}
+
+// Who was given up and is there again takes part from a checkpoint on: nothing is lost then.
+static pen_status train_rejoin(pen_trainer *trainer) {
+    const pen_engine_kind *kind = trainer->engine->kind;
+    if (!trainer->is_due || kind->may_rejoin == NULL || !kind->may_rejoin(trainer->engine)) {
+        return PEN_OK;
+    }
+    PEN_TRY(pen_train_keeper_go_on(trainer->keeper, trainer->engine, true));
+    return train_recover(trainer, true, PEN_OK);
+}
+
+// A step with all that belongs to it. *out_is_new: it was not done before.
+static pen_status train_advance(pen_trainer *trainer, pen_step_report *out_report,
+                                bool *out_is_new) {
+    pen_status status = train_try_step(trainer, out_report);
+    *out_is_new = status == PEN_OK && out_report->step > trainer->steps_reported;
+    if (*out_is_new) trainer->steps_reported = out_report->step;
+    if (status == PEN_OK) status = train_keep(trainer);
+    if (status == PEN_OK) status = train_rejoin(trainer);
+    if (status == PEN_OK || !train_can_recover(trainer, status)) return status;
+    return train_recover(trainer, false, status);
+}
+
+pen_status pen_trainer_step(pen_trainer *trainer, pen_step_report *out_report, bool *out_more) {
+    bool is_new = false;
+    *out_report = (pen_step_report){0};
+    while (!is_new && trainer->steps_done < trainer->step_count) {
+        PEN_TRY(train_advance(trainer, out_report, &is_new));
+    }
+    *out_more = is_new;
+    if (!is_new) *out_report = (pen_step_report){0};
+    return PEN_OK;
+}
+
+// Does again what was done already.
+static pen_status train_catch_up(pen_trainer *trainer) {
+    pen_trainer_pause(trainer);
+    while (trainer->steps_done < trainer->steps_reported) {
+        pen_step_report report;
+        bool is_new;
+        PEN_TRY(train_advance(trainer, &report, &is_new));
+    }
+    return PEN_OK;
+}
+
+pen_status pen_trainer_recover(pen_trainer *trainer, pen_status take_status) {
+    if (take_status == PEN_OK || !train_can_recover(trainer, take_status)) return take_status;
+    PEN_TRY(train_recover(trainer, false, take_status));
+    return train_catch_up(trainer);
+}
+
+bool pen_trainer_is_ahead(const pen_trainer *trainer) {
+    return trainer->ahead.batch != NULL;
+}
+
+void pen_trainer_pause(pen_trainer *trainer) {
+    trainer->runs_ahead = false;
+}
+
+pen_status pen_trainer_keep(pen_trainer *trainer) {
+    if (trainer->keeper == NULL || trainer->steps_done == 0) return PEN_OK;
+    for (;;) {
+        const pen_checkpoint last = train_checkpoint(trainer);
+        const pen_status status =
+            pen_train_keeper_take_last(trainer->keeper, trainer->engine, &last);
+        if (status == PEN_OK || !train_can_recover(trainer, status)) return status;
+        PEN_TRY(pen_trainer_recover(trainer, status));
+    }
+}
+
+uint64_t pen_trainer_recovery_count(const pen_trainer *trainer) {
+    return trainer->recovery_count;
+}
+
+uint64_t pen_trainer_step_kept(const pen_trainer *trainer) {
+    return trainer->keeper == NULL ? 0 : pen_train_keeper_step(trainer->keeper);
+}
+
+pen_training_size pen_trainer_get_size(const pen_trainer *trainer) {
+    const pen_program *program = pen_trainer_program(trainer);
+    return (pen_training_size){.example_count = trainer->info->example_count,
+                               .epoch_steps = trainer->epoch_steps,
+                               .step_count = trainer->step_count,
+                               .warmup_steps = trainer->learning_rate.warmup,
+                               .trainable_count = program->trainable_count,
+                               .trainable_elements = program->trainable_elements};
+}
+
+pen_engine *pen_trainer_engine(pen_trainer *trainer) {
+    return trainer->engine;
+}
+
+const pen_tensor_store *pen_trainer_tensors(pen_trainer *trainer) {
+    return trainer->engine->kind->tensors(trainer->engine);
+}
+
+const pen_program *pen_trainer_program(const pen_trainer *trainer) {
+    return trainer->engine->kind->program(trainer->engine);
+}
+
+const pen_dataset_info *pen_trainer_data(const pen_trainer *trainer) {
+    return trainer->info;
+}

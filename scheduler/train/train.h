@@ -1,0 +1,108 @@
+// The training loop: batches in, microbatches through the program, parameters changed, losses out.
+//
+// The loss of a step is the mean over its examples: microbatches weigh by their size, so a last
+// short batch counts right. Batch statistics and dropout masks are per microbatch.
+//
+// Lifetime: pen_trainer_create to pen_trainer_destroy; the job outlives it.
+// Threads:  one uses the trainer; pen_trainer_create starts another that reads data ahead.
+#ifndef PEN_SCHEDULER_TRAIN_TRAIN_H
+#define PEN_SCHEDULER_TRAIN_TRAIN_H
+
+#include <stdint.h>
+
+#include "base/status.h"
+#include "scheduler/engine/engine.h"
+#include "scheduler/job/job.h"
+
+typedef struct pen_trainer pen_trainer;
+
+typedef struct pen_step_report {
+    uint64_t step;  // counted from 1
+    uint64_t epoch; // counted from 1
+    double loss;    // mean over the step's examples, before the update
+    uint64_t example_count;
+    uint64_t target_count;  // predictions judged; 0 when the loss is not over classes
+    uint64_t correct_count; // of those
+    double learning_rate;
+    double seconds;      // from the batch at hand to the update done
+    double wait_seconds; // spent waiting for data before that
+    bool ends_epoch;
+} pen_step_report;
+
+typedef struct pen_trainer_options {
+    uint64_t step_limit;     // stop after so many steps of the training; 0: as the job says
+    const char *parameters;  // safetensors file to start from; NULL: the model's own
+    const char *resume;      // folder of a checkpoint to start from; NULL: none
+    const char *checkpoints; // folder that they are kept in; NULL: none are
+    pen_interval every;      // unless the job says a mean time between failures
+    bool continues;          // from what is in that folder, if there is something
+    bool overwrites;         // what is in that folder is forgotten
+    const pen_dataset_info *evaluated; // of the data that will be evaluated on; NULL: none
+    bool trace;                        // as pen_engine_options has them
+    bool no_memory_check;              //
+    bool insecure;                     //
+    bool as_reference;                 //
+    const pen_plan *plan;              // that several devices run; NULL: one is made
+    bool runs_ahead; // a step may begin before the one before it is reported: nothing is asked of
+                     // the tensors unless pen_trainer_is_ahead says no
+} pen_trainer_options;
+
+typedef struct pen_training_size {
+    uint64_t example_count; // in the training data
+    uint64_t epoch_steps;
+    uint64_t step_count;         // that will be run in all
+    uint64_t warmup_steps;       // in which the learning rate rises
+    uint32_t trainable_count;    // tensors
+    uint64_t trainable_elements; // in them
+} pen_training_size;
+
+// Compiles, allocates, loads the parameters, and starts reading data. Errors carry the job's or
+// the model's position.
+PEN_NODISCARD pen_status pen_trainer_create(const pen_job *job, const pen_trainer_options *options,
+                                            pen_trainer **out_trainer);
+// What the training data are.
+const pen_dataset_info *pen_trainer_data(const pen_trainer *trainer);
+
+// Accepts NULL.
+void pen_trainer_destroy(pen_trainer *trainer);
+
+// One step. *out_more is false when all steps were done before; then the report is empty.
+// What a lost peer takes along is done again from the newest checkpoint, or from the beginning:
+// each step is reported once, and a loss that comes out with other bits is CORRUPT.
+//   NOT_FINITE  the loss is. With several microbatches the parameters are those of before the
+//               step; with one, updates are made as gradients come, and the parameters are lost
+//   UNAVAILABLE, DEADLINE  a peer was lost, and the job's `recovery` knows no way on
+//   CANCELLED   another coordinator has taken over
+PEN_NODISCARD pen_status pen_trainer_step(pen_trainer *trainer, pen_step_report *out_report,
+                                          bool *out_more);
+
+// Whether the step after the one reported has begun. Not any more after pen_trainer_pause and one
+// more step.
+bool pen_trainer_is_ahead(const pen_trainer *trainer);
+// No step begins from now on before the one before it is reported.
+void pen_trainer_pause(pen_trainer *trainer);
+
+// What was asked of the engine after the last step has failed with `take_status`: recovers, if that
+// is possible, to where the last step is done, so that it may be asked again. Else returns it.
+PEN_NODISCARD pen_status pen_trainer_recover(pen_trainer *trainer, pen_status take_status);
+
+// How often it went back to a checkpoint, or the beginning, because somebody was lost or came back.
+uint64_t pen_trainer_recovery_count(const pen_trainer *trainer);
+
+// Keeps where the training stands, and waits until it is kept: after the last step, or before an
+// end that comes early. Does nothing where nothing is kept, or no step was done since.
+PEN_NODISCARD pen_status pen_trainer_keep(pen_trainer *trainer);
+// The step of the newest checkpoint that is kept; 0: none.
+uint64_t pen_trainer_step_kept(const pen_trainer *trainer);
+
+pen_training_size pen_trainer_get_size(const pen_trainer *trainer);
+// What runs the steps, and holds the parameters.
+pen_engine *pen_trainer_engine(pen_trainer *trainer);
+const pen_tensor_store *pen_trainer_tensors(pen_trainer *trainer);
+// The program of a whole microbatch as one device runs it: its warnings, graph and sizes.
+const pen_program *pen_trainer_program(const pen_trainer *trainer);
+
+// Examples a batch in evaluations.
+uint64_t pen_trainer_evaluation_batch(const pen_job *job, const pen_dataset_info *info);
+
+#endif // PEN_SCHEDULER_TRAIN_TRAIN_H

@@ -1,0 +1,299 @@
+#include "scheduler/train/train_keeper.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/random.h"
+#include "base/system/failpoint.h"
+#include "base/thread.h"
+
+#define KEEPER_POLL_SECONDS 0.002
+
+struct pen_train_keeper {
+    pen_train_keeper_options options;
+    pen_arena *arena;
+    pen_checkpoint_subject subject;
+    pen_checkpoint_store *store;
+    pen_engine_log log;
+    uint64_t incarnation;
+    uint64_t generation; // that this process has fenced; 0: none yet
+    bool begins;         // the training, with the next fence
+
+    pen_checkpoint taken; // under way
+    bool is_under_way;
+    bool is_last;        // failing to keep it is an error
+    double taken_at;     // when the last one was begun
+    double cost_seconds; // for which the training stood still for it; negative: none yet
+    double work_seconds; // until it was durable
+    uint64_t step;       // of the newest in the log
+
+    // a manifest being published, by a thread
+    pen_thread *thread;
+    atomic_bool is_published; // the thread has done all it does
+    pen_engine_saved saved;
+    pen_status published;
+};
+
+static bool keeper_has(const pen_train_keeper *keeper) {
+    return !keeper->begins && pen_checkpoint_store_count(keeper->store) > 0;
+}
+
+// ---- the log, for the engine
+
+// Behind our own: where another coordinator has taken over, its generation is not passed by, and
+// workers that serve it are left alone.
+static uint64_t keeper_next_generation(void *context) {
+    const pen_train_keeper *keeper = context;
+    const uint64_t before = keeper->generation > 0 ? keeper->generation
+                                                   : pen_checkpoint_store_generation(keeper->store);
+    return before + 1;
+}
+
+static pen_status keeper_fence(void *context, uint64_t generation) {
+    pen_train_keeper *keeper = context;
+    const uint64_t in_force = pen_checkpoint_store_generation(keeper->store);
+    uint64_t fenced;
+    if (keeper->generation > 0 && in_force != keeper->generation) {
+        return pen_error(PEN_CANCELLED, "superseded by generation %" PRIu64, in_force);
+    }
+    PEN_TRY(
+        pen_checkpoint_store_fence(keeper->store, keeper->incarnation, keeper->begins, &fenced));
+    keeper->begins = false;
+    keeper->generation = fenced;
+    if (fenced == generation) return PEN_OK;
+    return pen_error(PEN_CANCELLED, "superseded: generation %" PRIu64 " of %s is another's",
+                     generation, keeper->options.folder);
+}
+
+static bool keeper_has_checkpoint(void *context) {
+    return keeper_has(context);
+}
+
+const pen_engine_log *pen_train_keeper_log(pen_train_keeper *keeper) {
+    return &keeper->log;
+}
+
+// ---- what is there
+
+static pen_status keeper_open(pen_train_keeper *keeper) {
+    const pen_train_keeper_options *options = &keeper->options;
+    keeper->subject =
+        (pen_checkpoint_subject){.job = options->job, .example_count = options->example_count};
+    PEN_TRY(pen_arena_create(&keeper->arena));
+    PEN_TRY(pen_checkpoint_store_open(NULL, options->folder, &keeper->subject, keeper->arena,
+                                      &keeper->store));
+    const char *job = pen_checkpoint_store_job(keeper->store);
+    if (job[0] == '\0') { // as the first fence will name it
+        PEN_TRY(pen_arena_format(keeper->arena, &job, "penstock-%016" PRIx64, keeper->incarnation));
+    }
+    keeper->log = (pen_engine_log){.context = keeper,
+                                   .job = job,
+                                   .next_generation = keeper_next_generation,
+                                   .fence = keeper_fence,
+                                   .has_checkpoint = keeper_has_checkpoint};
+    const bool has_some = pen_checkpoint_store_count(keeper->store) > 0;
+    keeper->begins = !has_some || options->overwrites;
+    if (keeper->begins || options->continues) return PEN_OK;
+    const pen_commit_record *newest = pen_checkpoint_store_record(keeper->store, 0);
+    const pen_status status = pen_error(PEN_INVALID_INPUT,
+                                        "%s has the checkpoint of step %" PRIu64
+                                        ": --continue goes on from it, --overwrite "
+                                        "forgets it",
+                                        options->folder, newest->manifest.step);
+    // the folder may have been named elsewhere
+    const char *dir = options->job->checkpoint.dir;
+    if (dir == NULL || strcmp(dir, options->folder) != 0) return status;
+    return pen_job_blame(options->job, &options->job->checkpoint.dir, status);
+}
+
+pen_status pen_train_keeper_create(const pen_train_keeper_options *options,
+                                   pen_train_keeper **out_keeper) {
+    pen_train_keeper *keeper = pen_memory_allocate(1, sizeof *keeper);
+    if (keeper == NULL) return pen_error_out_of_memory();
+    keeper->options = *options;
+    keeper->incarnation = pen_random_incarnation();
+    keeper->cost_seconds = -1;
+    keeper->taken_at = pen_clock_seconds();
+    const pen_status status = keeper_open(keeper);
+    if (status != PEN_OK) {
+        pen_train_keeper_destroy(keeper);
+        return status;
+    }
+    *out_keeper = keeper;
+    return PEN_OK;
+}
+
+uint64_t pen_train_keeper_step(const pen_train_keeper *keeper) {
+    return keeper->step;
+}
+
+// ---- publishing
+
+static void keeper_publish(void *context) {
+    pen_train_keeper *keeper = context;
+    const pen_engine_saved *saved = &keeper->saved;
+    keeper->published = pen_checkpoint_store_publish(keeper->store, &keeper->taken, saved->shards,
+                                                     saved->shard_count);
+    if (keeper->published == PEN_OK) {
+        pen_status pruned = pen_checkpoint_store_prune(
+            keeper->store, (uint32_t)keeper->options.job->checkpoint.keep);
+        if (pruned != PEN_OK) {
+            pen_log(PEN_LOG_WARNING, "%s; older checkpoints stay", pen_status_message(pruned));
+            pen_status_ignore(pruned, "said");
+        }
+    }
+    atomic_store(&keeper->is_published, true);
+}
+
+// A checkpoint that was not kept: said, but another coordinator's taking over ends this one.
+static pen_status keeper_give_up(pen_train_keeper *keeper, pen_status take_status) {
+    keeper->is_under_way = false;
+    if (keeper->is_last || pen_status_get_code(take_status) == PEN_CANCELLED) return take_status;
+    pen_log(PEN_LOG_WARNING,
+            "the checkpoint of step %" PRIu64 " is given up: %s; the training "
+            "goes on",
+            keeper->taken.step, pen_status_message(take_status));
+    pen_status_ignore(take_status, "said, and tried again later");
+    return PEN_OK;
+}
+
+// The thread is through.
+static pen_status keeper_end_publishing(pen_train_keeper *keeper, pen_engine *engine) {
+    pen_thread_join(keeper->thread);
+    keeper->thread = NULL;
+    const pen_status published = keeper->published;
+    keeper->published = PEN_OK;
+    if (engine != NULL) {
+        engine->kind->published(engine, keeper->taken.step, pen_status_get_code(published));
+    }
+    if (published != PEN_OK) return keeper_give_up(keeper, published);
+    keeper->is_under_way = false;
+    keeper->step = keeper->taken.step;
+    keeper->work_seconds = pen_clock_seconds() - keeper->taken_at;
+    return PEN_OK;
+}
+
+static pen_status keeper_begin_publishing(pen_train_keeper *keeper, pen_engine *engine) {
+    atomic_store(&keeper->is_published, false);
+    const pen_status status = pen_thread_create("commit", keeper_publish, keeper, &keeper->thread);
+    if (status == PEN_OK) return PEN_OK;
+    engine->kind->published(engine, keeper->taken.step, pen_status_get_code(status));
+    return keeper_give_up(keeper, status);
+}
+
+pen_status pen_train_keeper_go_on(pen_train_keeper *keeper, pen_engine *engine, bool waits) {
+    const struct timespec pause = {.tv_nsec = (long)(KEEPER_POLL_SECONDS * 1e9)};
+    for (; keeper->is_under_way; nanosleep(&pause, NULL)) {
+        if (keeper->thread != NULL) {
+            if (waits || atomic_load(&keeper->is_published)) {
+                return keeper_end_publishing(keeper, engine);
+            }
+            return PEN_OK;
+        }
+        PEN_TRY(engine->kind->poll_saved(engine, waits, &keeper->saved));
+        switch (keeper->saved.state) {
+        case PEN_ENGINE_SAVE_WRITING:
+            break;
+        case PEN_ENGINE_SAVE_DURABLE:
+            (void)PEN_FAILPOINT("coordinator.shards_durable");
+            PEN_TRY(keeper_begin_publishing(keeper, engine));
+            break;
+        case PEN_ENGINE_SAVE_NONE:
+        case PEN_ENGINE_SAVE_FAILED:
+            return keeper_give_up(keeper, pen_error(PEN_IO, "%s", keeper->saved.failure));
+        }
+        if (!waits) return PEN_OK;
+    }
+    return PEN_OK;
+}
+
+void pen_train_keeper_abandon(pen_train_keeper *keeper) {
+    if (keeper->thread != NULL) {
+        pen_status_ignore(keeper_end_publishing(keeper, NULL), "the log is read again");
+    }
+    keeper->is_under_way = false;
+}
+
+void pen_train_keeper_destroy(pen_train_keeper *keeper) {
+    if (keeper == NULL) return;
+    pen_train_keeper_abandon(keeper);
+    pen_arena_destroy(keeper->arena);
+    pen_memory_free(keeper);
+}
+
+// ---- taking and loading
+
+// What a checkpoint costs against what a failure does: Young, Daly.
+static double keeper_interval(const pen_train_keeper *keeper) {
+    const double least = keeper->work_seconds; // they follow each other, at most
+    return fmax(least, sqrt(2 * keeper->cost_seconds * keeper->options.mtbf_seconds));
+}
+
+bool pen_train_keeper_is_due(const pen_train_keeper *keeper, uint64_t step, uint64_t epoch,
+                             bool ends_epoch) {
+    if (keeper->options.mtbf_seconds > 0) {
+        return keeper->cost_seconds < 0 ||
+               pen_clock_seconds() - keeper->taken_at >= keeper_interval(keeper);
+    }
+    switch (keeper->options.every.unit) {
+    case PEN_INTERVAL_STEPS:
+        return step % keeper->options.every.count == 0;
+    case PEN_INTERVAL_EPOCHS:
+        return ends_epoch && epoch % keeper->options.every.count == 0;
+    }
+    return false;
+}
+
+pen_status pen_train_keeper_take(pen_train_keeper *keeper, pen_engine *engine,
+                                 const pen_checkpoint *checkpoint) {
+    PEN_TRY(pen_train_keeper_go_on(keeper, engine, true));
+    const double started = pen_clock_seconds();
+    keeper->taken = *checkpoint;
+    keeper->taken_at = started;
+    const pen_status status = engine->kind->save(engine, checkpoint->step,
+                                                 pen_checkpoint_store_shard_folder(keeper->store));
+    const pen_status_code code = pen_status_get_code(status);
+    keeper->cost_seconds = pen_clock_seconds() - started;
+    keeper->is_under_way = status == PEN_OK;
+    // a folder that is removed at the wrong moment is not found
+    return code == PEN_IO || code == PEN_NOT_FOUND ? keeper_give_up(keeper, status) : status;
+}
+
+pen_status pen_train_keeper_take_last(pen_train_keeper *keeper, pen_engine *engine,
+                                      const pen_checkpoint *checkpoint) {
+    PEN_TRY(pen_train_keeper_go_on(keeper, engine, true));
+    if (keeper->step == checkpoint->step) return PEN_OK;
+    keeper->is_last = true;
+    pen_status status = pen_train_keeper_take(keeper, engine, checkpoint);
+    if (status == PEN_OK) status = pen_train_keeper_go_on(keeper, engine, true);
+    keeper->is_last = false;
+    return status;
+}
+
+pen_status pen_train_keeper_load(pen_train_keeper *keeper, pen_engine *engine,
+                                 pen_checkpoint *out_checkpoint, bool *out_found) {
+    pen_train_keeper_abandon(keeper);
+    *out_found = keeper_has(keeper);
+    if (!*out_found) return PEN_OK;
+    PEN_TRY(pen_checkpoint_store_load_newest(keeper->store, engine->kind->tensors(engine),
+                                             out_checkpoint));
+    keeper->step = out_checkpoint->step;
+    return PEN_OK;
+}
+
+pen_status pen_train_keeper_load_from(const char *folder, const pen_checkpoint_subject *subject,
+                                      const pen_tensor_store *tensors,
+                                      pen_checkpoint *out_checkpoint) {
+    pen_arena *scratch;
+    pen_checkpoint_store *store;
+    PEN_TRY(pen_arena_create(&scratch));
+    pen_status status = pen_checkpoint_store_open(NULL, folder, subject, scratch, &store);
+    if (status == PEN_OK) status = pen_checkpoint_store_load_newest(store, tensors, out_checkpoint);
+    pen_arena_destroy(scratch);
+    return pen_status_add_context(status, "while resuming from %s", folder);
+}

@@ -1,0 +1,38 @@
+// Libraries that are loaded when something needs them.
+
+#include "base/system/library.h"
+
+#include "tests/support/check.h"
+
+typedef struct library_functions {
+    double (*cosine)(double);
+    double (*root)(double);
+} library_functions;
+
+static const char *const names[] = {"libnone.so.7", "libm.so.6", NULL};
+
+static void the_first_that_is_there_is_taken(void **state) {
+    (void)state;
+    static const char *const symbols[] = {"cos", "sqrt"};
+    const pen_library library = {"libm, which computes", names, symbols, 2};
+    library_functions functions;
+    CHECK_OK(pen_library_load(&library, &functions));
+    CHECK(functions.cosine(0) == 1 && functions.root(9) == 3, "other functions");
+}
+
+static void what_is_not_there_is_named(void **state) {
+    (void)state;
+    static const char *const none[] = {"libnone.so.7", NULL};
+    static const char *const symbols[] = {"cos", "no_such_function"};
+    library_functions functions;
+    const pen_library absent = {"libnone, which does nothing", none, symbols, 2};
+    CHECK_ERROR(pen_library_load(&absent, &functions), PEN_NOT_FOUND,
+                "libnone, which does nothing, cannot be loaded: libnone.so.7: cannot open shared "
+                "object file");
+    const pen_library other = {"libm, which computes", names, symbols, 2};
+    CHECK_ERROR(pen_library_load(&other, &functions), PEN_NOT_FOUND,
+                "libm, which computes, is of a version without 'no_such_function'");
+}
+
+PEN_TEST_MAIN(cmocka_unit_test(the_first_that_is_there_is_taken),
+              cmocka_unit_test(what_is_not_there_is_named))

@@ -1,0 +1,228 @@
+#include "scheduler/compile/compile.h"
+
+#include <string.h>
+
+#include "graph/op.h"
+#include "graph/verify.h"
+#include "tests/support/check.h"
+#include "tests/support/tiny_model.h"
+
+static const char *model_path, *fixed_path;
+
+static int write_files(void **state) {
+    (void)state;
+    model_path = tiny_model_write(&(tiny_model){0}, "tiny.onnx");
+    fixed_path = tiny_model_write(&(tiny_model){.fixed_batch = true}, "fixed.onnx");
+    return 0;
+}
+
+static const int64_t features[1] = {TINY_FEATURES};
+static const pen_compile_input tiny_input = {"x", 1, features};
+
+static pen_compile_request tiny_request(pen_compile_mode mode) {
+    return (pen_compile_request){.model_path = model_path,
+                                 .mode = mode,
+                                 .microbatch_size = 8,
+                                 .inputs = &tiny_input,
+                                 .input_count = 1,
+                                 .loss = PEN_LOSS_SOFTMAX_CROSS_ENTROPY,
+                                 .optimizer = {.kind = PEN_OPTIMIZER_SGD, .momentum = 0.9}};
+}
+
+static uint32_t count_role(const pen_program *program, pen_role role) {
+    uint32_t count = 0;
+    for (uint32_t p = 0; p < program->order_count; p++) {
+        count += pen_graph_node(program->graph, program->order[p])->role == role;
+    }
+    return count;
+}
+
+static void training_has_everything(void **state) {
+    (void)state;
+    pen_compile_request request = tiny_request(PEN_COMPILE_TRAIN);
+    const pen_program *program;
+    CHECK_OK(pen_compile(&request, &program));
+    CHECK_OK(pen_graph_verify(program->graph, &(pen_verify_options){.types = true}));
+    assert_string_equal(program->batch_symbol, "batch");
+    assert_int_equal(program->microbatch_size, 8);
+    assert_int_equal(program->input_count, 1);
+    assert_int_equal(program->output_count, 0);
+    assert_int_equal(program->trainable_count, 5);
+    assert_int_equal(program->warning_count, 1);
+    assert_non_null(strstr(program->warnings[0], "the model has 2 outputs, "));
+    assert_true(pen_value_is(program->labels) && pen_value_is(program->loss) &&
+                pen_value_is(program->accuracy) && pen_value_is(program->loss_weight) &&
+                pen_value_is(program->learning_rate));
+    assert_false(pen_value_is(program->step));
+    assert_int_equal(program->update_first, program->order_count);
+    assert_int_equal(count_role(program, PEN_ROLE_UPDATE), 5);
+    const pen_tensor_type x = {PEN_FLOAT32, {2, {8, TINY_FEATURES}}};
+    assert_true(pen_tensor_type_equal(pen_value_type(program->graph, program->inputs[0]), &x));
+    pen_program_destroy(program);
+    pen_program_destroy(NULL);
+}
+
+// Ends of a graph of TensorFlow that nobody called outputs are no outputs to train.
+static void guessed_outputs_are_refused(void **state) {
+    (void)state;
+    const char *second = "Identity_1";
+    const pen_compile_input input = {"x", 1, (const int64_t[]){8}};
+    pen_compile_request request = tiny_request(PEN_COMPILE_TRAIN);
+    const pen_program *program;
+    request.model_path = "tests/reference/tensorflow/branches.pb";
+    request.import.unfreeze = ".";
+    request.inputs = &input;
+    CHECK_ERROR(pen_compile(&request, &program), PEN_INVALID_INPUT,
+                "which of its 2 nodes that no other reads is the output that is trained: "
+                "model.outputs names it; there are Identity, Identity_1");
+    request.import.outputs = &second;
+    request.import.output_count = 1;
+    const pen_status status = pen_compile(&request, &program);
+    assert_null(strstr(status == PEN_OK ? "" : pen_status_message(status), "model.outputs"));
+    if (status == PEN_OK) pen_program_destroy(program);
+    pen_status_ignore(status, "what else the model may lack");
+}
+
+// Several microbatches: updates come after all of them, and read sums.
+static void accumulation_sets_updates_apart(void **state) {
+    (void)state;
+    pen_compile_request request = tiny_request(PEN_COMPILE_TRAIN);
+    request.accumulate = true;
+    request.optimizer = (pen_optimizer){.kind = PEN_OPTIMIZER_ADAM, .beta1 = 0.9, .beta2 = 0.99};
+    const pen_program *program;
+    CHECK_OK(pen_compile(&request, &program));
+    CHECK_OK(pen_graph_verify(program->graph, &(pen_verify_options){.types = true}));
+    assert_true(pen_value_is(program->step));
+    assert_true(program->update_first < program->order_count);
+    uint32_t sums = 0;
+    for (uint32_t p = 0; p < program->order_count; p++) {
+        const pen_node *node = pen_graph_node(program->graph, program->order[p]);
+        assert_int_equal(node->role == PEN_ROLE_UPDATE, p >= program->update_first);
+        sums += node->accumulates;
+    }
+    assert_int_equal(sums, 6); // `twice` is used twice
+    pen_program_destroy(program);
+}
+
+static void inference_has_no_more_than_it_needs(void **state) {
+    (void)state;
+    pen_compile_request request = tiny_request(PEN_COMPILE_EVALUATE);
+    const pen_program *program;
+    CHECK_OK(pen_compile(&request, &program));
+    assert_true(pen_value_is(program->loss) && pen_value_is(program->labels));
+    assert_false(pen_value_is(program->learning_rate) || pen_value_is(program->loss_weight));
+    assert_int_equal(count_role(program, PEN_ROLE_FORWARD), program->order_count);
+    pen_program_destroy(program);
+    request = tiny_request(PEN_COMPILE_PREDICT);
+    CHECK_OK(pen_compile(&request, &program));
+    assert_false(pen_value_is(program->loss) || pen_value_is(program->labels));
+    assert_int_equal(program->output_count, 2);
+    assert_int_equal(program->kept_count, 2);
+    const pen_tensor_type y = {PEN_FLOAT32, {2, {8, TINY_CLASSES}}};
+    assert_true(pen_tensor_type_equal(pen_value_type(program->graph, program->outputs[0]), &y));
+    pen_program_destroy(program);
+}
+
+static void frozen_parameters_are_not_updated(void **state) {
+    (void)state;
+    pen_compile_request request = tiny_request(PEN_COMPILE_TRAIN);
+    request.freeze = "^(fc1|twice)";
+    const pen_program *program;
+    CHECK_OK(pen_compile(&request, &program));
+    assert_int_equal(program->trainable_count, 2);
+    assert_int_equal(count_role(program, PEN_ROLE_UPDATE), 2);
+    // of the loss its own; of the sum nothing but a sum; of fc2 one for the weight
+    const uint32_t backward = count_role(program, PEN_ROLE_BACKWARD_INPUT) +
+                              count_role(program, PEN_ROLE_BACKWARD_WEIGHT);
+    CHECK(backward <= 3, "%u backward nodes", backward);
+    pen_program_destroy(program);
+}
+
+static void models_of_fixed_batch_are_cut_to_size(void **state) {
+    (void)state;
+    pen_compile_request request = tiny_request(PEN_COMPILE_TRAIN);
+    request.model_path = fixed_path;
+    const pen_program *program;
+    CHECK_OK(pen_compile(&request, &program));
+    assert_null(program->batch_symbol);
+    assert_int_equal(pen_value_type(program->graph, program->inputs[0])->shape.dims[0], 8);
+    pen_program_destroy(program);
+}
+
+static void what_is_wrong_is_said(void **state) {
+    (void)state;
+    const pen_program *program;
+    pen_compile_request request = tiny_request(PEN_COMPILE_TRAIN);
+    request.model_path = "nowhere.onnx";
+    CHECK_ERROR(pen_compile(&request, &program), PEN_NOT_FOUND, "while compiling nowhere.onnx");
+    request = tiny_request(PEN_COMPILE_TRAIN);
+    request.freeze = "(";
+    CHECK_ERROR(pen_compile(&request, &program), PEN_INVALID_INPUT, "freeze: '('");
+    request.freeze = "conv";
+    CHECK_ERROR(pen_compile(&request, &program), PEN_NOT_FOUND, "one is called");
+    request = tiny_request(PEN_COMPILE_TRAIN);
+    request.loss_output = "y";
+    CHECK_ERROR(pen_compile(&request, &program), PEN_NOT_FOUND, "'y'");
+    request = tiny_request(PEN_COMPILE_TRAIN);
+    request.loss = PEN_LOSS_OUTPUT;
+    CHECK_ERROR(pen_compile(&request, &program), PEN_INVALID_INPUT, "while attaching the loss");
+    request = tiny_request(PEN_COMPILE_TRAIN);
+    const pen_compile_input other = {"z", 1, features};
+    request.inputs = &other;
+    CHECK_ERROR(pen_compile(&request, &program), PEN_INVALID_INPUT, "'x'");
+    request = tiny_request(PEN_COMPILE_TRAIN);
+    request.microbatch_size = 1ull << 50;
+    CHECK_ERROR(pen_compile(&request, &program), PEN_INVALID_INPUT, "limit");
+}
+
+PEN_NODISCARD static uint64_t hash_graph(const pen_graph *graph) {
+    uint64_t hash = 0xcbf29ce484222325u;
+    for (uint32_t n = 0; n < pen_graph_node_count(graph); n++) {
+        const char *name = pen_node_name(graph, (pen_node_id){n});
+        for (const char *c = name; *c != '\0'; c++) {
+            hash = (hash ^ (unsigned char)*c) * 0x100000001b3u;
+        }
+    }
+    return hash;
+}
+
+// The names of what persists do not depend on the size of the microbatch: not for one example,
+// where biases need no sum, either.
+static void all_sizes_share_what_persists(void **state) {
+    (void)state;
+    const pen_program *programs[3];
+    static const uint64_t sizes[3] = {8, 3, 1};
+    for (int i = 0; i < 3; i++) {
+        pen_compile_request request = tiny_request(PEN_COMPILE_TRAIN);
+        request.accumulate = true;
+        request.microbatch_size = sizes[i];
+        CHECK_OK(pen_compile(&request, &programs[i]));
+    }
+    assert_true(hash_graph(programs[0]->graph) == hash_graph(programs[1]->graph));
+    for (uint32_t p = 0; p < programs[0]->order_count; p++) {
+        const pen_node *node = pen_graph_node(programs[0]->graph, programs[0]->order[p]);
+        if (!node->accumulates) continue;
+        const char *name = pen_value_name(programs[0]->graph, node->outputs[0]);
+        pen_value_id same;
+        CHECK_OK(pen_graph_find_value(programs[2]->graph, name, &same));
+        const pen_value *value = pen_graph_value(programs[2]->graph, same);
+        assert_true(pen_graph_node(programs[2]->graph, value->producer)->accumulates);
+    }
+    for (int i = 0; i < 3; i++) {
+        pen_program_destroy(programs[i]);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(training_has_everything),
+        cmocka_unit_test(guessed_outputs_are_refused),
+        cmocka_unit_test(accumulation_sets_updates_apart),
+        cmocka_unit_test(inference_has_no_more_than_it_needs),
+        cmocka_unit_test(frozen_parameters_are_not_updated),
+        cmocka_unit_test(models_of_fixed_batch_are_cut_to_size),
+        cmocka_unit_test(what_is_wrong_is_said),
+        cmocka_unit_test(all_sizes_share_what_persists),
+    };
+    return cmocka_run_group_tests(tests, write_files, NULL);
+}
