@@ -8,63 +8,24 @@
 
 #define FILL_PATTERN_BYTES 65536 // of elements that are random; then they repeat
 
-static void fill_integer(uint64_t limit, uint32_t random, size_t size, void *element) {
-    const uint64_t integer = limit <= 1 ? 0 : 1 + random % (limit - 1);
-    const uint8_t byte = (uint8_t)integer;
-    const uint16_t word = (uint16_t)integer;
-    const uint32_t half = (uint32_t)integer;
-    const void *from = size == 1   ? (const void *)&byte
-                       : size == 2 ? (const void *)&word
-                       : size == 4 ? (const void *)&half
-                                   : (const void *)&integer;
-    memcpy(element, from, size);
-}
-
 static void fill_element(const pen_measure_contents *contents, const uint32_t random[2],
                          void *out) {
     const bool is_negative = contents->is_signed && (random[1] & 1) != 0;
     const double magnitude = 0.1 + 0.8 * (double)random[0] / 4294967296.0;
     const bool is_zero = is_negative && contents->is_rectified;
     const double uniform = is_zero ? 0 : is_negative ? -magnitude : magnitude;
-    const float single = (float)uniform;
-    const uint16_t half = is_zero ? 0 : is_negative ? 0xb800 : 0x3800;  // 0.5
-    const uint16_t brain = is_zero ? 0 : is_negative ? 0xbf00 : 0x3f00; // 0.5
-    const uint64_t limit = contents->limit;
-    switch (contents->element) {
-    case PEN_FLOAT32:
-        memcpy(out, &single, sizeof single);
-        break;
-    case PEN_FLOAT64:
-        memcpy(out, &uniform, sizeof uniform);
-        break;
-    case PEN_FLOAT16:
-        memcpy(out, &half, sizeof half);
-        break;
-    case PEN_BFLOAT16:
-        memcpy(out, &brain, sizeof brain);
-        break;
-    case PEN_BOOL:
-        *(uint8_t *)out = random[0] & 1;
-        break;
-    case PEN_INT8:
-    case PEN_UINT8:
-        fill_integer(pen_min_u64(limit, 127), random[0], 1, out);
-        break;
-    case PEN_INT16:
-    case PEN_UINT16:
-        fill_integer(pen_min_u64(limit, INT16_MAX), random[0], 2, out);
-        break;
-    case PEN_INT32:
-    case PEN_UINT32:
-        fill_integer(pen_min_u64(limit, INT32_MAX), random[0], 4, out);
-        break;
-    case PEN_INT64:
-    case PEN_UINT64:
-        fill_integer(limit, random[0], 8, out);
-        break;
-    case PEN_ELEMENT_UNKNOWN:
-    case PEN_ELEMENT_TYPE_COUNT:
-        break;
+    const pen_element_type element = contents->element;
+    if (pen_element_is_half(element)) {
+        pen_element_write(element, out, 0, is_zero ? 0 : is_negative ? -0.5 : 0.5);
+    } else if (pen_element_is_float(element)) {
+        pen_element_write(element, out, 0, uniform);
+    } else if (element == PEN_BOOL) {
+        pen_element_write_int(element, out, 0, random[0] & 1);
+    } else { // up to what a signed integer of that size holds
+        const unsigned unused = 64 - 8 * (unsigned)pen_element_bytes(element);
+        const uint64_t limit = pen_min_u64(contents->limit, (uint64_t)INT64_MAX >> unused);
+        const uint64_t integer = limit <= 1 ? 0 : 1 + random[0] % (limit - 1);
+        pen_element_write_int(element, out, 0, (int64_t)integer);
     }
 }
 

@@ -15,45 +15,15 @@ pen_status pen_graph_constant_ints(pen_graph *graph, const char *name, uint32_t 
 
 pen_status pen_graph_constant_number(pen_graph *graph, const char *name, pen_element_type element,
                                      double number, pen_value_id *out_value) {
-    union {
-        float f32;
-        double f64;
-        int32_t i32;
-        int64_t i64;
-        uint8_t flag;
-    } scalar = {0};
-    switch (element) {
-    case PEN_FLOAT32:
-        scalar.f32 = (float)number;
-        break;
-    case PEN_FLOAT64:
-        scalar.f64 = number;
-        break;
-    case PEN_INT32:
-        scalar.i32 = (int32_t)number;
-        break;
-    case PEN_INT64:
-        scalar.i64 = (int64_t)number;
-        break;
-    case PEN_BOOL:
-        scalar.flag = number != 0;
-        break;
-    case PEN_ELEMENT_UNKNOWN:
-    case PEN_FLOAT16:
-    case PEN_BFLOAT16:
-    case PEN_INT8:
-    case PEN_INT16:
-    case PEN_UINT8:
-    case PEN_UINT16:
-    case PEN_UINT32:
-    case PEN_UINT64:
-    case PEN_ELEMENT_TYPE_COUNT:
+    const bool is_known = pen_element_is_trained(element) || element == PEN_INT32 ||
+                          element == PEN_INT64 || element == PEN_BOOL;
+    if (!is_known) {
         return pen_error(PEN_UNSUPPORTED, "constant '%s' of type %s", name,
                          pen_element_name(element));
     }
-    char *copy;
-    PEN_TRY(PEN_NEW(pen_graph_arena(graph), sizeof scalar, &copy));
-    memcpy(copy, &scalar, sizeof scalar);
+    double *copy; // room for any element
+    PEN_TRY(PEN_NEW(pen_graph_arena(graph), 1, &copy));
+    pen_element_write(element, copy, 0, number);
     const pen_tensor_type type = pen_tensor_type_make(element, 0, NULL);
     return pen_graph_constant(graph, name, &type, copy, out_value);
 }
@@ -62,62 +32,13 @@ pen_status pen_graph_constant_number(pen_graph *graph, const char *name, pen_ele
 // *out_number. False for types that constants steering shapes never have.
 static bool constant_element(const pen_value *value, int64_t index, int64_t *out_integer,
                              double *out_number) {
-    const char *bytes = value->data;
-    bytes += (uint64_t)index * pen_element_bytes(value->type.element);
-    int64_t integer = 0;
-    float single;
-    switch (value->type.element) {
-    case PEN_FLOAT32:
-        memcpy(&single, bytes, sizeof single);
-        *out_number = (double)single;
-        return true;
-    case PEN_FLOAT64:
-        memcpy(out_number, bytes, sizeof *out_number);
-        return true;
-    case PEN_INT8:
-        integer = *(const uint8_t *)bytes;
-        if (integer > INT8_MAX) integer -= UINT8_MAX + 1;
-        break;
-    case PEN_BOOL:
-    case PEN_UINT8:
-        integer = *(const uint8_t *)bytes;
-        break;
-    case PEN_INT16: {
-        int16_t narrow;
-        memcpy(&narrow, bytes, sizeof narrow);
-        integer = narrow;
-        break;
+    const pen_element_type element = value->type.element;
+    if (element == PEN_ELEMENT_UNKNOWN || pen_element_is_half(element)) return false;
+    *out_number = pen_element_read(element, value->data, index);
+    if (!pen_element_is_float(element)) {
+        *out_integer = pen_element_read_int(element, value->data, index);
+        *out_number = (double)*out_integer;
     }
-    case PEN_UINT16: {
-        uint16_t narrow;
-        memcpy(&narrow, bytes, sizeof narrow);
-        integer = narrow;
-        break;
-    }
-    case PEN_INT32: {
-        int32_t narrow;
-        memcpy(&narrow, bytes, sizeof narrow);
-        integer = narrow;
-        break;
-    }
-    case PEN_UINT32: {
-        uint32_t narrow;
-        memcpy(&narrow, bytes, sizeof narrow);
-        integer = narrow;
-        break;
-    }
-    case PEN_INT64:
-    case PEN_UINT64:
-        memcpy(&integer, bytes, sizeof integer);
-        break;
-    case PEN_FLOAT16:
-    case PEN_BFLOAT16:
-    case PEN_ELEMENT_UNKNOWN:
-    case PEN_ELEMENT_TYPE_COUNT:
-        return false;
-    }
-    *out_integer = integer;
-    *out_number = (double)integer;
     return true;
 }
 

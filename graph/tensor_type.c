@@ -1,64 +1,8 @@
 #include "graph/tensor_type.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "base/integer.h"
-
-typedef struct tensor_type_element {
-    const char *name;
-    size_t bytes;
-} tensor_type_element;
-
-static const tensor_type_element tensor_type_elements[PEN_ELEMENT_TYPE_COUNT] = {
-    [PEN_ELEMENT_UNKNOWN] = {"unknown", 0},
-    [PEN_FLOAT32] = {"float32", 4},
-    [PEN_FLOAT64] = {"float64", 8},
-    [PEN_FLOAT16] = {"float16", 2},
-    [PEN_BFLOAT16] = {"bfloat16", 2},
-    [PEN_INT8] = {"int8", 1},
-    [PEN_INT16] = {"int16", 2},
-    [PEN_INT32] = {"int32", 4},
-    [PEN_INT64] = {"int64", 8},
-    [PEN_UINT8] = {"uint8", 1},
-    [PEN_UINT16] = {"uint16", 2},
-    [PEN_UINT32] = {"uint32", 4},
-    [PEN_UINT64] = {"uint64", 8},
-    [PEN_BOOL] = {"bool", 1},
-};
-
-size_t pen_element_bytes(pen_element_type element) {
-    return tensor_type_elements[element].bytes;
-}
-
-const char *pen_element_name(pen_element_type element) {
-    return tensor_type_elements[element].name;
-}
-
-pen_status pen_element_find(const char *name, pen_element_type *out_element) {
-    for (int i = PEN_FLOAT32; i < PEN_ELEMENT_TYPE_COUNT; i++) {
-        if (strcmp(tensor_type_elements[i].name, name) == 0) {
-            *out_element = (pen_element_type)i;
-            return PEN_OK;
-        }
-    }
-    return pen_error(PEN_NOT_FOUND,
-                     "no element type is called '%s'; there are float32, float64, float16, "
-                     "bfloat16, int8, int16, int32, int64, uint8, uint16, uint32, uint64, bool",
-                     name);
-}
-
-bool pen_element_is_float(pen_element_type element) {
-    return element >= PEN_FLOAT32 && element <= PEN_BFLOAT16;
-}
-
-bool pen_element_is_integer(pen_element_type element) {
-    return element >= PEN_INT8 && element <= PEN_UINT64;
-}
-
-bool pen_element_is_signed(pen_element_type element) {
-    return element >= PEN_FLOAT32 && element <= PEN_INT64;
-}
 
 pen_tensor_type pen_tensor_type_make(pen_element_type element, uint32_t rank, const int64_t *dims) {
     PEN_ASSERT(rank <= PEN_RANK_LIMIT);

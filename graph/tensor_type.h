@@ -1,4 +1,4 @@
-// Element types, shapes and tensor types.
+// Shapes and tensor types.
 //
 // A shape's dimensions are counts of elements, outermost first; tensors are dense and row-major in
 // the plain layout. A dimension that is not yet known by number is symbolic: it stands for an
@@ -14,24 +14,7 @@
 
 #include "base/limits.h"
 #include "base/status.h"
-
-typedef enum pen_element_type {
-    PEN_ELEMENT_UNKNOWN = 0,
-    PEN_FLOAT32,
-    PEN_FLOAT64,
-    PEN_FLOAT16,
-    PEN_BFLOAT16,
-    PEN_INT8,
-    PEN_INT16,
-    PEN_INT32,
-    PEN_INT64,
-    PEN_UINT8,
-    PEN_UINT16,
-    PEN_UINT32,
-    PEN_UINT64,
-    PEN_BOOL, // one byte, 0 or 1
-    PEN_ELEMENT_TYPE_COUNT,
-} pen_element_type;
+#include "graph/element.h"
 
 typedef struct pen_shape {
     uint32_t rank; // 0: a scalar
@@ -42,16 +25,6 @@ typedef struct pen_tensor_type {
     pen_element_type element; // PEN_ELEMENT_UNKNOWN until inferred
     pen_shape shape;
 } pen_tensor_type;
-
-// Bytes of one element; 0 for PEN_ELEMENT_UNKNOWN.
-size_t pen_element_bytes(pen_element_type element);
-// "float32"; "unknown" for PEN_ELEMENT_UNKNOWN.
-const char *pen_element_name(pen_element_type element);
-// NOT_FOUND lists the names there are.
-PEN_NODISCARD pen_status pen_element_find(const char *name, pen_element_type *out_element);
-bool pen_element_is_float(pen_element_type element);   // the four floating types
-bool pen_element_is_integer(pen_element_type element); // signed or unsigned, not bool
-bool pen_element_is_signed(pen_element_type element);  // floating or signed integer
 
 pen_tensor_type pen_tensor_type_make(pen_element_type element, uint32_t rank, const int64_t *dims);
 bool pen_shape_equal(const pen_shape *a, const pen_shape *b);

@@ -109,7 +109,7 @@ static bool cpu_can_add(const pen_cpu_request *request) {
         if (!pen_value_is(request->node->outputs[i])) continue;
         const pen_element_type element =
             pen_value_type(request->graph, request->node->outputs[i])->element;
-        if (element != PEN_FLOAT32 && element != PEN_FLOAT64) return false;
+        if (!pen_element_is_trained(element)) return false;
     }
     return true;
 }

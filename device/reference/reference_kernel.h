@@ -83,13 +83,19 @@ const pen_reference_kernel *pen_reference_kernel_find(const char *op_name);
 // old + new, unless `first_microbatch`. UNSUPPORTED when there is no kernel for the op.
 PEN_NODISCARD pen_status pen_reference_run(const pen_reference_call *call, bool first_microbatch);
 
-// Element `index` of any type as double, and back (rounded to nearest even for floating types,
-// truncated for integers, != 0 for bool).
-double pen_tensor_get(const pen_tensor *tensor, int64_t index);
-void pen_tensor_set(const pen_tensor *tensor, int64_t index, double number);
-// The same for integer types and bool, exact over 64 bits, wrapping at the store.
-int64_t pen_tensor_get_int(const pen_tensor *tensor, int64_t index);
-void pen_tensor_set_int(const pen_tensor *tensor, int64_t index, int64_t number);
+// Element `index` as pen_element_read and the others there have it.
+static inline double pen_tensor_get(const pen_tensor *tensor, int64_t index) {
+    return pen_element_read(tensor->type.element, tensor->data, index);
+}
+static inline void pen_tensor_set(const pen_tensor *tensor, int64_t index, double number) {
+    pen_element_write(tensor->type.element, tensor->data, index, number);
+}
+static inline int64_t pen_tensor_get_int(const pen_tensor *tensor, int64_t index) {
+    return pen_element_read_int(tensor->type.element, tensor->data, index);
+}
+static inline void pen_tensor_set_int(const pen_tensor *tensor, int64_t index, int64_t number) {
+    pen_element_write_int(tensor->type.element, tensor->data, index, number);
+}
 int64_t pen_tensor_count(const pen_tensor *tensor);
 
 // Walks all positions of `shape` in row-major order. For each operand, index[i] follows its own

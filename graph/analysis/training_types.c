@@ -5,7 +5,7 @@ pen_status pen_check_parameter_types(const pen_graph *graph) {
         const pen_value *value = pen_graph_value(graph, (pen_value_id){v});
         const pen_element_type element = value->type.element;
         if (value->kind != PEN_VALUE_PARAMETER && value->kind != PEN_VALUE_STATE) continue;
-        if (element != PEN_FLOAT16 && element != PEN_BFLOAT16) continue;
+        if (!pen_element_is_half(element)) continue;
         return pen_error(
             PEN_UNSUPPORTED,
             "the model's parameter '%s' is %s, expected float32: export the model with "
@@ -19,7 +19,7 @@ pen_status pen_check_input_types(const pen_graph *graph) {
     for (uint32_t i = 0; i < pen_graph_input_count(graph); i++) {
         const pen_value_id input = pen_graph_input(graph, i);
         const pen_element_type element = pen_value_type(graph, input)->element;
-        if (element != PEN_FLOAT16 && element != PEN_BFLOAT16 && element != PEN_FLOAT64) continue;
+        if (!pen_element_is_half(element) && element != PEN_FLOAT64) continue;
         return pen_error(PEN_UNSUPPORTED,
                          "the model's input '%s' takes %s, but data are float32 or int64: export "
                          "the model with float32 inputs",

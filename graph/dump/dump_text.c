@@ -88,60 +88,17 @@ static void dump_value_notes(text_dump *dump, const pen_value *value) {
 
 // One element of a constant; types whose bytes C cannot read show as bits.
 static void dump_element(pen_text *text, const pen_value *value, int64_t index) {
-    union {
-        float f32;
-        double f64;
-        int8_t i8;
-        int16_t i16;
-        int32_t i32;
-        int64_t i64;
-        uint8_t u8;
-        uint16_t u16;
-        uint32_t u32;
-        uint64_t u64;
-    } element = {0};
-    const size_t bytes = pen_element_bytes(value->type.element);
-    const char *data = value->data;
-    memcpy(&element, data + (size_t)index * bytes, bytes);
-    switch (value->type.element) {
-    case PEN_FLOAT32:
-        pen_text_print(text, "%.9g", (double)element.f32);
-        return;
-    case PEN_FLOAT64:
-        pen_text_print(text, "%.17g", element.f64);
-        return;
-    case PEN_FLOAT16:
-    case PEN_BFLOAT16:
-        pen_text_print(text, "0x%04x", element.u16);
-        return;
-    case PEN_INT8:
-        pen_text_print(text, "%d", element.i8);
-        return;
-    case PEN_INT16:
-        pen_text_print(text, "%d", element.i16);
-        return;
-    case PEN_INT32:
-        pen_text_print(text, "%" PRId32, element.i32);
-        return;
-    case PEN_INT64:
-        pen_text_print(text, "%" PRId64, element.i64);
-        return;
-    case PEN_UINT8:
-    case PEN_BOOL:
-        pen_text_print(text, "%u", element.u8);
-        return;
-    case PEN_UINT16:
-        pen_text_print(text, "%u", element.u16);
-        return;
-    case PEN_UINT32:
-        pen_text_print(text, "%" PRIu32, element.u32);
-        return;
-    case PEN_UINT64:
-        pen_text_print(text, "%" PRIu64, element.u64);
-        return;
-    case PEN_ELEMENT_UNKNOWN:
-    case PEN_ELEMENT_TYPE_COUNT:
-        return;
+    const pen_element_type element = value->type.element;
+    if (pen_element_is_half(element)) {
+        const int64_t bits = pen_element_read_int(PEN_UINT16, value->data, index);
+        pen_text_print(text, "0x%04" PRIx64, (uint64_t)bits);
+    } else if (pen_element_is_float(element)) {
+        const double number = pen_element_read(element, value->data, index);
+        pen_text_print(text, "%.*g", element == PEN_FLOAT32 ? 9 : 17, number);
+    } else {
+        const int64_t integer = pen_element_read_int(element, value->data, index);
+        const bool is_large = element == PEN_UINT64 && integer < 0;
+        pen_text_print(text, is_large ? "%" PRIu64 : "%" PRId64, integer);
     }
 }
 

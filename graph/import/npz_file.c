@@ -5,31 +5,12 @@
 #include "base/format/npy.h"
 #include "graph/import/zip_file.h"
 
-static pen_element_type npz_element(pen_npy_element element) {
-    switch (element) {
-    case PEN_NPY_BOOL:
-        return PEN_BOOL;
-    case PEN_NPY_UINT8:
-        return PEN_UINT8;
-    case PEN_NPY_INT8:
-        return PEN_INT8;
-    case PEN_NPY_UINT16:
-        return PEN_UINT16;
-    case PEN_NPY_UINT32:
-        return PEN_UINT32;
-    case PEN_NPY_INT16:
-        return PEN_INT16;
-    case PEN_NPY_INT32:
-        return PEN_INT32;
-    case PEN_NPY_INT64:
-        return PEN_INT64;
-    case PEN_NPY_FLOAT32:
-        return PEN_FLOAT32;
-    case PEN_NPY_FLOAT64:
-        return PEN_FLOAT64;
-    }
-    return PEN_ELEMENT_UNKNOWN;
-}
+static const pen_element_type npz_elements[] = {
+    [PEN_NPY_BOOL] = PEN_BOOL,       [PEN_NPY_UINT8] = PEN_UINT8, [PEN_NPY_INT8] = PEN_INT8,
+    [PEN_NPY_UINT16] = PEN_UINT16,   [PEN_NPY_INT16] = PEN_INT16, [PEN_NPY_UINT32] = PEN_UINT32,
+    [PEN_NPY_INT32] = PEN_INT32,     [PEN_NPY_INT64] = PEN_INT64, [PEN_NPY_FLOAT32] = PEN_FLOAT32,
+    [PEN_NPY_FLOAT64] = PEN_FLOAT64,
+};
 
 static pen_status npz_read_array(const pen_zip *zip, const char *member, pen_arena *arena,
                                  pen_npz_array *array) {
@@ -38,7 +19,7 @@ static pen_status npz_read_array(const pen_zip *zip, const char *member, pen_are
     pen_npy_header header;
     PEN_TRY(pen_zip_read(zip, member, arena, &bytes, &length));
     PEN_TRY(pen_npy_read_header(bytes, length, member, &header));
-    array->type = pen_tensor_type_make(npz_element(header.element), header.rank, header.shape);
+    array->type = pen_tensor_type_make(npz_elements[header.element], header.rank, header.shape);
     array->data = bytes + header.data_offset;
     PEN_TRY(pen_tensor_type_check(&array->type));
     return pen_arena_copy_text(arena, member, strlen(member) - strlen(".npy"), &array->name);

@@ -346,7 +346,7 @@ static pen_status compile_attach_loss(compile_state *state) {
         PEN_TRY(pen_attach_penalty(state->graph, penalty, &loss.loss));
     }
     const pen_element_type element = pen_value_type(state->graph, loss.loss)->element;
-    if (element != PEN_FLOAT32 && element != PEN_FLOAT64) {
+    if (!pen_element_is_trained(element)) {
         return pen_error(PEN_UNSUPPORTED, "the loss is %s, expected float32 or float64",
                          pen_element_name(element));
     }

@@ -8,7 +8,6 @@
 #include "base/system/file.h"
 #include "base/text.h"
 #include "graph/import/npz_file.h"
-#include "graph/import/onnx/onnx_number.h"
 #include "graph/keras_layers/layer.h"
 #include "scheduler/store/safetensors.h"
 
@@ -136,12 +135,10 @@ static bool weight_complain(weight_loader *loader) {
 static pen_status weight_convert(weight_loader *loader, const weight_entry *entry,
                                  const void **out_data) {
     const int64_t count = pen_shape_element_count(&entry->type->shape);
-    const size_t bytes = pen_element_bytes(entry->type->element);
-    const uint8_t *from = entry->data;
     float *numbers;
     PEN_TRY(PEN_NEW(loader->arena, (size_t)count, &numbers));
     for (int64_t i = 0; i < count; i++)
-        numbers[i] = (float)pen_onnx_number_read(entry->type->element, from + (size_t)i * bytes);
+        numbers[i] = (float)pen_element_read(entry->type->element, entry->data, i);
     *out_data = numbers;
     return PEN_OK;
 }

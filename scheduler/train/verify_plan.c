@@ -60,32 +60,21 @@ typedef struct verify_extent {
     double largest; // of the reference
 } verify_extent;
 
-static double verify_element(pen_element_type element, const void *bytes, uint64_t index) {
-    float single;
-    double twice;
-    if (element == PEN_FLOAT64) {
-        memcpy(&twice, (const char *)bytes + index * sizeof twice, sizeof twice);
-        return twice;
-    }
-    memcpy(&single, (const char *)bytes + index * sizeof single, sizeof single);
-    return (double)single;
-}
-
 // Types without arithmetic here are equal or infinitely apart.
 static void verify_add_piece(pen_element_type element, const void *found, const void *expected,
                              uint64_t bytes, verify_extent *extent) {
-    if (element != PEN_FLOAT32 && element != PEN_FLOAT64) {
+    if (!pen_element_is_trained(element)) {
         if (memcmp(found, expected, bytes) != 0) extent->absolute_error = INFINITY;
         return;
     }
     const size_t size = pen_element_bytes(element);
     for (uint64_t i = 0; i < bytes / size; i++) {
-        const double value = verify_element(element, expected, i);
+        const double value = pen_element_read(element, expected, (int64_t)i);
         if (isfinite(value)) extent->largest = fmax(extent->largest, fabs(value));
         if (memcmp((const char *)found + i * size, (const char *)expected + i * size, size) == 0) {
             continue;
         }
-        const double error = fabs(verify_element(element, found, i) - value);
+        const double error = fabs(pen_element_read(element, found, (int64_t)i) - value);
         extent->absolute_error = fmax(extent->absolute_error, isfinite(error) ? error : INFINITY);
     }
 }

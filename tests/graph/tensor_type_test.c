@@ -2,34 +2,6 @@
 
 #include "tests/support/check.h"
 
-static void elements_have_names_and_sizes(void **state) {
-    (void)state;
-    assert_string_equal(pen_element_name(PEN_ELEMENT_UNKNOWN), "unknown");
-    assert_int_equal(pen_element_bytes(PEN_ELEMENT_UNKNOWN), 0);
-    for (int i = PEN_FLOAT32; i < PEN_ELEMENT_TYPE_COUNT; i++) {
-        const pen_element_type element = (pen_element_type)i;
-        pen_element_type found;
-        CHECK_OK(pen_element_find(pen_element_name(element), &found));
-        assert_int_equal(found, element);
-        const size_t bytes = pen_element_bytes(element);
-        CHECK(bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8, "%zu", bytes);
-        CHECK(!pen_element_is_float(element) || !pen_element_is_integer(element), "%d", i);
-    }
-    pen_element_type none;
-    CHECK_ERROR(pen_element_find("unknown", &none), PEN_NOT_FOUND, "float32, float64");
-    CHECK_ERROR(pen_element_find("", &none), PEN_NOT_FOUND, "''");
-}
-
-static void kinds_of_elements(void **state) {
-    (void)state;
-    assert_true(pen_element_is_float(PEN_BFLOAT16) && pen_element_is_float(PEN_FLOAT64));
-    assert_false(pen_element_is_float(PEN_INT8) || pen_element_is_float(PEN_BOOL));
-    assert_true(pen_element_is_integer(PEN_UINT64) && pen_element_is_integer(PEN_INT8));
-    assert_false(pen_element_is_integer(PEN_BOOL) || pen_element_is_integer(PEN_FLOAT16));
-    assert_true(pen_element_is_signed(PEN_FLOAT32) && pen_element_is_signed(PEN_INT64));
-    assert_false(pen_element_is_signed(PEN_UINT8) || pen_element_is_signed(PEN_BOOL));
-}
-
 static void counts_and_bytes(void **state) {
     (void)state;
     const pen_tensor_type scalar = {PEN_FLOAT64, {0, {0}}};
@@ -120,7 +92,6 @@ static void types_compare_and_print(void **state) {
     assert_non_null(strstr(text, "9223372036854775800]"));
 }
 
-PEN_TEST_MAIN(cmocka_unit_test(elements_have_names_and_sizes), cmocka_unit_test(kinds_of_elements),
-              cmocka_unit_test(counts_and_bytes), cmocka_unit_test(limits_are_checked),
+PEN_TEST_MAIN(cmocka_unit_test(counts_and_bytes), cmocka_unit_test(limits_are_checked),
               cmocka_unit_test(axes_count_from_both_ends), cmocka_unit_test(shapes_broadcast),
               cmocka_unit_test(types_compare_and_print))

@@ -395,7 +395,7 @@ static pen_status gradient_seed(pen_onnx_importer *import, const char *prefix, p
                                 pen_value_id *out_seed) {
     const pen_tensor_type type = *pen_value_type(import->graph, y);
     const char *name;
-    if ((type.element != PEN_FLOAT32 && type.element != PEN_FLOAT64) ||
+    if (!pen_element_is_trained(type.element) ||
         pen_tensor_type_bytes(&type) > PEN_FOLD_BYTES_LIMIT) {
         return pen_error(PEN_UNSUPPORTED, "the gradient of y, whose type is not known, not "
                                           "float32 or float64, or large");

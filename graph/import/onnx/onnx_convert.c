@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "graph/import/onnx/onnx_mapping.h"
-#include "graph/import/onnx/onnx_number.h"
 #include "graph/import/onnx/onnx_tensor.h"
 #include "graph/op.h"
 #include "graph/ops/product/recurrent_geometry.h"
@@ -199,7 +198,7 @@ pen_status pen_onnx_convert_constant_of_shape(pen_onnx_draft *draft) {
         return pen_error(PEN_INVALID_INPUT, "attribute 'value' has %lld elements, expected one",
                          (long long)pen_shape_element_count(&tensor.type.shape));
     }
-    const double number = pen_onnx_number_read(tensor.type.element, data);
+    const double number = pen_element_read(tensor.type.element, data, 0);
     const char *element = pen_element_name(tensor.type.element);
     pen_onnx_draft_add_attribute(draft, pen_attribute_float("value", number));
     pen_onnx_draft_add_attribute(draft, pen_attribute_text("element", element));

@@ -11,7 +11,6 @@
 #include "graph/import/import.h"
 #include "graph/import/onnx/onnx_constant.h"
 #include "graph/import/onnx/onnx_mapping.h"
-#include "graph/import/onnx/onnx_number.h"
 #include "graph/import/onnx/onnx_place.h"
 #include "graph/import/onnx/onnx_tensor.h"
 #include "graph/import/onnx/onnx_value.h"
@@ -283,8 +282,8 @@ static void export_write_number(pen_protobuf_writer *writer, const void *context
                       "the op's shape rule has checked it");
     pen_protobuf_write_int(writer, 1, 1);
     pen_protobuf_write_int(writer, 2, pen_onnx_data_type(element));
-    uint8_t bytes[PEN_ONNX_NUMBER_BYTES];
-    pen_onnx_number_write(element, number, bytes);
+    uint8_t bytes[sizeof(double)]; // of the widest element
+    pen_element_write(element, bytes, 0, number);
     pen_protobuf_write_bytes(writer, 9, bytes, pen_element_bytes(element));
 }
 

@@ -1,7 +1,6 @@
 #include "graph/import/onnx/onnx_value.h"
 
 #include "graph/import/import.h"
-#include "graph/import/onnx/onnx_number.h"
 #include "graph/import/onnx/onnx_tensor.h"
 
 typedef struct value_axis {

@@ -11,15 +11,6 @@
 #include "graph/op.h"
 #include "graph/ops/shared/infer_checks.h"
 
-#define PEN_ELEMENTS_SIGNED                                                                        \
-    (PEN_ELEMENTS_FLOAT | PEN_ELEMENT_BIT(PEN_INT8) | PEN_ELEMENT_BIT(PEN_INT16) |                 \
-     PEN_ELEMENT_BIT(PEN_INT32) | PEN_ELEMENT_BIT(PEN_INT64))
-#define PEN_ELEMENTS_UNSIGNED                                                                      \
-    (PEN_ELEMENT_BIT(PEN_UINT8) | PEN_ELEMENT_BIT(PEN_UINT16) | PEN_ELEMENT_BIT(PEN_UINT32) |      \
-     PEN_ELEMENT_BIT(PEN_UINT64))
-#define PEN_ELEMENTS_NUMBER (PEN_ELEMENTS_SIGNED | PEN_ELEMENTS_UNSIGNED)
-#define PEN_ELEMENTS_ANY (PEN_ELEMENTS_NUMBER | PEN_ELEMENT_BIT(PEN_BOOL))
-
 // Shape rules of one operand whose output has its type: floating; signed; any number. INVALID_INPUT
 PEN_NODISCARD pen_status pen_infer_float_map(pen_infer_context *context);
 PEN_NODISCARD pen_status pen_infer_signed_map(pen_infer_context *context);

@@ -5,15 +5,6 @@
 #include "graph/op.h"
 #include "graph/ops/shared/shape_rule.h"
 
-// Sets of element types: bit `pen_element_type` of a word.
-#define PEN_ELEMENT_BIT(element) (1u << (element))
-#define PEN_ELEMENTS_FLOAT                                                                         \
-    (PEN_ELEMENT_BIT(PEN_FLOAT32) | PEN_ELEMENT_BIT(PEN_FLOAT64) | PEN_ELEMENT_BIT(PEN_FLOAT16) |  \
-     PEN_ELEMENT_BIT(PEN_BFLOAT16))
-#define PEN_ELEMENTS_WIDE_INTEGER                                                                  \
-    (PEN_ELEMENT_BIT(PEN_INT32) | PEN_ELEMENT_BIT(PEN_INT64) | PEN_ELEMENT_BIT(PEN_UINT32) |       \
-     PEN_ELEMENT_BIT(PEN_UINT64))
-
 // Input `input` has an element type of `allowed`. INVALID_INPUT names it and lists those allowed.
 PEN_NODISCARD pen_status pen_infer_check_element(const pen_infer_context *context, uint32_t input,
                                                  uint32_t allowed);

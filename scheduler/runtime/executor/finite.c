@@ -91,18 +91,9 @@ static void finite_add(pen_finite_summary *summary, double number) {
 pen_finite_summary pen_finite_summarize(const void *memory, uint64_t bytes,
                                         pen_element_type element) {
     pen_finite_summary summary = {0};
-    const char *at = memory;
-    const uint64_t size = element == PEN_FLOAT64 ? 8 : element == PEN_FLOAT32 ? 4 : 0;
-    for (uint64_t i = 0; size > 0 && i + size <= bytes; i += size) {
-        double number;
-        float narrow;
-        if (size == 8) {
-            memcpy(&number, at + i, sizeof number);
-        } else {
-            memcpy(&narrow, at + i, sizeof narrow);
-            number = (double)narrow;
-        }
-        finite_add(&summary, number);
+    const uint64_t size = pen_element_is_trained(element) ? pen_element_bytes(element) : 0;
+    for (uint64_t i = 0; size > 0 && i < bytes / size; i++) {
+        finite_add(&summary, pen_element_read(element, memory, (int64_t)i));
     }
     return summary;
 }

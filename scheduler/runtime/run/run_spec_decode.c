@@ -144,8 +144,8 @@ static pen_status decode_check_scalar(const pen_protobuf_reader *reader,
         return pen_protobuf_error(reader, "value %u is not there", value.index);
     }
     const pen_tensor_type *type = pen_value_type(part->part->graph, value);
-    const bool is_right = is_integer ? type->element == PEN_INT64
-                                     : type->element == PEN_FLOAT32 || type->element == PEN_FLOAT64;
+    const bool is_right =
+        is_integer ? type->element == PEN_INT64 : pen_element_is_trained(type->element);
     if (is_right && pen_shape_element_count(&type->shape) == 1) return PEN_OK;
     return pen_protobuf_error(reader, "'%s' is not a number",
                               pen_value_name(part->part->graph, value));
