@@ -20,8 +20,6 @@
 #include "partition/costs/cost_table.h"
 #include "partition/spec/cluster_spec.h"
 
-#define PEN_CLUSTER_DEVICE_LIMIT 4096
-
 // What is assumed where nobody measured or said: of the order of a core that runs vector kernels,
 // of a memory bus that several share, of copies within a process, of sockets on one machine, and of
 // a common network. A plan marks what rests on them.

@@ -382,10 +382,10 @@ pen_status pen_memory_model_stages(const pen_planned_graph *planned, const pen_n
     return status;
 }
 
-pen_plan_memory pen_memory_model_device(const pen_stage_memory *stages,
-                                        const pen_stage_split *split, const uint32_t *in_flight,
-                                        uint32_t device) {
-    pen_plan_memory sum = {0};
+pen_device_memory pen_memory_model_device(const pen_stage_memory *stages,
+                                          const pen_stage_split *split, const uint32_t *in_flight,
+                                          uint32_t device) {
+    pen_device_memory sum = {0};
     for (uint32_t s = 0; s < split->stage_count; s++) {
         if (split->device_of_stage[s] != device) continue;
         sum.parameters += stages[s].parameters;

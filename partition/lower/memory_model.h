@@ -23,8 +23,8 @@
 #ifndef PEN_PARTITION_LOWER_MEMORY_MODEL_H
 #define PEN_PARTITION_LOWER_MEMORY_MODEL_H
 
+#include "partition/costs/device_memory.h"
 #include "partition/lower/graph_problem.h"
-#include "partition/plan/plan.h"
 
 // Which stage runs each node, and where (partition/lower/stage_split.h).
 typedef struct pen_stage_split {
@@ -51,8 +51,8 @@ PEN_NODISCARD pen_status pen_memory_model_stages(const pen_planned_graph *planne
                                                  pen_stage_memory **out_memory);
 
 // What the stages of device `device` take together with `in_flight` [stage_count] microbatches.
-pen_plan_memory pen_memory_model_device(const pen_stage_memory *stages,
-                                        const pen_stage_split *split, const uint32_t *in_flight,
-                                        uint32_t device);
+pen_device_memory pen_memory_model_device(const pen_stage_memory *stages,
+                                          const pen_stage_split *split, const uint32_t *in_flight,
+                                          uint32_t device);
 
 #endif // PEN_PARTITION_LOWER_MEMORY_MODEL_H

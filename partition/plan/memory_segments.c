@@ -66,7 +66,7 @@ static pen_status segment_bytes(segment_search *search, uint32_t first, uint32_t
         PEN_TRY(pen_memory_model_stages(search->planner->request->planned, search->planner->homes,
                                         &split, search->scratch, &memory));
         segment_mark(search, first, end, 1);
-        const pen_plan_memory sum = pen_memory_model_device(memory, &split, in_flight, 0);
+        const pen_device_memory sum = pen_memory_model_device(memory, &split, in_flight, 0);
         *measure = (segment_measure){first, end, (double)sum.total};
     }
     *out_bytes = measure->bytes;

@@ -57,14 +57,12 @@ static pen_status plan_check_devices(const pen_plan *plan, pen_arena *arena) {
     if (plan->device_count == 0) return pen_error(PEN_INVALID_INPUT, "the plan has no device");
     for (uint32_t d = 0; d < plan->device_count; d++) {
         const pen_plan_device *device = &plan->devices[d];
-        const pen_plan_memory *m = &device->memory;
+        const pen_device_memory *m = &device->memory;
         if (pen_name_map_find(&map, device->name) != PEN_NAME_MAP_NONE) {
             return pen_error(PEN_INVALID_INPUT, "two devices are called '%s'", device->name);
         }
         PEN_TRY(pen_name_map_add(&map, device->name, d));
-        const double sum = (double)m->parameters + (double)m->gradients +
-                           (double)m->optimizer_state + (double)m->activations +
-                           (double)m->receive_buffers + (double)m->workspace;
+        const double sum = pen_device_memory_sum(m);
         if ((double)m->total != sum) {
             return pen_error(PEN_INVALID_INPUT,
                              "device '%s': its memory is %llu bytes in total, but its kinds sum up "

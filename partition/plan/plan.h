@@ -11,22 +11,12 @@
 
 #include "graph/graph.h"
 #include "partition/costs/cluster.h"
+#include "partition/costs/device_memory.h"
 #include "partition/problem/stage_graph.h"
-
-// Bytes on a device at its worst moment, by what they are for.
-typedef struct pen_plan_memory {
-    uint64_t parameters;
-    uint64_t gradients; // accumulated over microbatches
-    uint64_t optimizer_state;
-    uint64_t activations;     // kept for backward, of all microbatches in flight
-    uint64_t receive_buffers; // tensors from other devices, of all microbatches in flight
-    uint64_t workspace;       // kernels' and values that live within one task
-    uint64_t total;           // sum of the above
-} pen_plan_memory;
 
 typedef struct pen_plan_device {
     const char *name;
-    pen_plan_memory memory;
+    pen_device_memory memory;
     uint64_t
         process_bytes;   // that its process takes besides the memory of its devices; 0: not known
     double load_seconds; // compute and transfers of one microbatch, forward and backward

@@ -107,16 +107,13 @@ static void dump_devices(const pen_plan *plan, pen_text *text) {
                    "total", "limit", "load");
     for (uint32_t d = 0; d < plan->device_count; d++) {
         const pen_plan_device *device = &plan->devices[d];
-        const pen_plan_memory *m = &device->memory;
-        const uint64_t columns[] = {m->parameters,  m->gradients,       m->optimizer_state,
-                                    m->activations, m->receive_buffers, m->workspace,
-                                    m->total};
+        const pen_device_memory *m = &device->memory;
         char cell[PEN_QUANTITY_TEXT_BYTES];
         pen_text_add_column(text, device->name, width);
         pen_text_print(text, " %6u", device->node_count);
-        for (size_t i = 0; i < sizeof columns / sizeof *columns; i++) {
-            pen_text_print(text, " %10s", pen_bytes_format(columns[i], cell));
-        }
+        for (uint32_t k = 0; k < PEN_DEVICE_MEMORY_KINDS; k++)
+            pen_text_print(text, " %10s", pen_bytes_format(pen_device_memory_at(m, k), cell));
+        pen_text_print(text, " %10s", pen_bytes_format(m->total, cell));
         pen_text_print(text, " %10s", dump_bytes(plan->stages.bytes_limit[d], cell));
         pen_text_print(text, " %10s\n", pen_seconds_format(device->load_seconds, cell));
     }
@@ -239,15 +236,7 @@ static void json_devices(const pen_plan *plan, pen_json_writer *json) {
         pen_json_key_number(json, "load_seconds", device->load_seconds);
         pen_json_key_number(json, "bytes_limit", plan->stages.bytes_limit[d]);
         pen_json_key(json, "memory");
-        pen_json_begin_object(json);
-        pen_json_key_unsigned(json, "parameters", device->memory.parameters);
-        pen_json_key_unsigned(json, "gradients", device->memory.gradients);
-        pen_json_key_unsigned(json, "optimizer_state", device->memory.optimizer_state);
-        pen_json_key_unsigned(json, "activations", device->memory.activations);
-        pen_json_key_unsigned(json, "receive_buffers", device->memory.receive_buffers);
-        pen_json_key_unsigned(json, "workspace", device->memory.workspace);
-        pen_json_key_unsigned(json, "total", device->memory.total);
-        pen_json_end_object(json);
+        pen_device_memory_write_json(&device->memory, json);
         if (device->process_bytes > 0) {
             pen_json_key_unsigned(json, "process_bytes", device->process_bytes);
         }

@@ -170,7 +170,7 @@ static pen_status explain_device(explainer *e, uint32_t node, uint32_t device,
         const uint32_t worst = solution.worst_device;
         const char *kinds;
         char total[PEN_QUANTITY_TEXT_BYTES];
-        PEN_TRY(pen_plan_memory_format(&solution.device_memory[worst], e->arena, &kinds));
+        PEN_TRY(pen_device_memory_format(&solution.device_memory[worst], e->arena, &kinds));
         return pen_arena_format(
             e->arena, &alternative->why_not, "does not fit: '%s' would hold %s (%s)",
             request->cluster->devices[worst].name,

@@ -264,7 +264,7 @@ static void file_drop_figures(pen_plan *plan) {
     pen_plan_device *devices;
     memcpy(&devices, &plan->devices, sizeof devices); // made in file_take_devices
     for (uint32_t d = 0; d < plan->device_count; d++) {
-        devices[d].memory = (pen_plan_memory){0};
+        devices[d].memory = (pen_device_memory){0};
         devices[d].tasks = NULL;
     }
     plan->stages.edge_count = 0;
@@ -363,7 +363,7 @@ static void write_devices(const pen_plan *plan, pen_text *text) {
     pen_text_add(text, "devices:\n");
     for (uint32_t d = 0; d < plan->device_count; d++) {
         const pen_plan_device *device = &plan->devices[d];
-        const pen_plan_memory *m = &device->memory;
+        const pen_device_memory *m = &device->memory;
         write_text(text, "  - {name", device->name);
         pen_text_print(text, ", nodes: %u", device->node_count);
         write_seconds(text, ", load", device->load_seconds);

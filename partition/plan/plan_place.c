@@ -49,28 +49,6 @@ typedef struct place_rounds {
     bool is_cut;   // a round was
 } place_rounds;
 
-pen_status pen_plan_memory_format(const pen_plan_memory *memory, pen_arena *arena,
-                                  const char **out_text) {
-    const struct {
-        const char *name;
-        uint64_t bytes;
-    } kinds[] = {{"parameters", memory->parameters},           {"gradients", memory->gradients},
-                 {"optimizer state", memory->optimizer_state}, {"activations", memory->activations},
-                 {"receive buffers", memory->receive_buffers}, {"workspace", memory->workspace}};
-    pen_text text;
-    bool any = false;
-    pen_text_init(&text, arena);
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        char bytes[PEN_QUANTITY_TEXT_BYTES];
-        if (kinds[i].bytes == 0) continue;
-        pen_text_print(&text, "%s%s %s", any ? ", " : "", kinds[i].name,
-                       pen_bytes_format(kinds[i].bytes, bytes));
-        any = true;
-    }
-    if (!any) pen_text_add(&text, "nothing");
-    return pen_text_finish(&text, out_text);
-}
-
 static pen_status place_lower(place_rounds *rounds, const double *bytes_limit) {
     const pen_planner_wish wish = {.objective = rounds->objective,
                                    .is_contiguous = rounds->is_contiguous,
@@ -229,7 +207,7 @@ static pen_status place_learn(place_rounds *rounds, const pen_plan_solution *sol
     }
     PEN_TRY(place_estimate(rounds, solution, estimate));
     for (uint32_t d = 0; d < device_count; d++) {
-        const pen_plan_memory memory =
+        const pen_device_memory memory =
             pen_memory_model_device(solution->stage_memory, &solution->split, in_flight, d);
         const double missing = ((double)memory.total - estimate[d]) * PLACE_MEMORY_SLACK;
         const double limit = fmax(0.0, rounds->planner->bytes_limit[d] - fmax(0.0, missing));
@@ -384,13 +362,13 @@ static pen_status place_name_nodes(const pen_planner *planner, const pen_plan_so
 pen_status pen_plan_error_memory(const pen_planner *planner, const pen_plan_solution *solution,
                                  pen_arena *arena) {
     const pen_cluster_device *device = &planner->request->cluster->devices[solution->worst_device];
-    const pen_plan_memory *memory = &solution->device_memory[solution->worst_device];
+    const pen_device_memory *memory = &solution->device_memory[solution->worst_device];
     const char *kinds, *whole;
     char total[PEN_QUANTITY_TEXT_BYTES], limit[PEN_QUANTITY_TEXT_BYTES];
     char missing[PEN_QUANTITY_TEXT_BYTES];
     pen_text names;
     pen_text_init(&names, arena);
-    PEN_TRY(pen_plan_memory_format(memory, arena, &kinds));
+    PEN_TRY(pen_device_memory_format(memory, arena, &kinds));
     PEN_TRY(place_name_nodes(planner, solution, arena, &names));
     PEN_TRY(pen_text_finish(&names, &whole));
     return pen_error(PEN_DOES_NOT_FIT,

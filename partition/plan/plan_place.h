@@ -16,10 +16,6 @@ typedef struct pen_plan_placed {
 PEN_NODISCARD pen_status pen_plan_place(const pen_planner *planner, pen_arena *arena,
                                         pen_plan_placed *out_placed);
 
-// "parameters 3.2 GiB, gradients ..., workspace ...": kinds that are not 0. OUT_OF_MEMORY
-PEN_NODISCARD pen_status pen_plan_memory_format(const pen_plan_memory *memory, pen_arena *arena,
-                                                const char **out_text);
-
 // DOES_NOT_FIT for a solution that does not: device, bytes by kind, what is missing, and the nodes
 // that take most of it there.
 PEN_NODISCARD pen_status pen_plan_error_memory(const pen_planner *planner,

@@ -99,7 +99,7 @@ static pen_status solution_predict(const pen_planner *planner, pen_arena *arena,
         ones[s] = 1;
     }
     for (uint32_t d = 0; d < device_count; d++) {
-        const pen_plan_memory least =
+        const pen_device_memory least =
             pen_memory_model_device(solution->stage_memory, &solution->split, ones, d);
         if ((double)least.total <= planner->bytes_limit[d]) continue;
         solution->prediction.in_flight = ones;
@@ -113,7 +113,7 @@ static pen_status solution_predict(const pen_planner *planner, pen_arena *arena,
 static pen_status solution_add_memory(const pen_planner *planner, pen_arena *arena,
                                       pen_plan_solution *solution) {
     const uint32_t device_count = planner->request->cluster->device_count;
-    pen_plan_memory *memory;
+    pen_device_memory *memory;
     PEN_TRY(PEN_NEW(arena, device_count, &memory));
     double worst = -INFINITY;
     for (uint32_t d = 0; d < device_count; d++) {

@@ -13,6 +13,7 @@
 #include "partition/lower/graph_problem.h"
 #include "partition/lower/stage_split.h"
 #include "partition/plan/plan.h"
+#include "partition/strategies/placement_spec.h"
 
 // Everything borrowed.
 typedef struct pen_plan_request {
@@ -51,12 +52,12 @@ typedef struct pen_plan_solution {
     const uint32_t *device_of_node; // [node_count] of the graph
     pen_stage_split split;
     pen_stage_transfers transfers;
-    const pen_stage_memory *stage_memory; // [stage_count], as they are run
-    const pen_plan_memory *device_memory; // [device_count]
-    pen_stage_graph stages;               //
-    pen_step_prediction prediction;       //
-    bool fits;                            // every device within its limit
-    uint32_t worst_device;                // the one that is most above its limit, or fullest
+    const pen_stage_memory *stage_memory;   // [stage_count], as they are run
+    const pen_device_memory *device_memory; // [device_count]
+    pen_stage_graph stages;                 //
+    pen_step_prediction prediction;         //
+    bool fits;                              // every device within its limit
+    uint32_t worst_device;                  // the one that is most above its limit, or fullest
 } pen_plan_solution;
 
 // What of the weighted problem differs from one use to the next. Borrowed.

@@ -89,52 +89,23 @@ static const pen_option_table file_predicted_table = {
     PEN_OPTION_FIELDS(file_predicted_fields),
 };
 
+#define FILE_MEMORY(member, text)                                                                  \
+    {                                                                                              \
+        .key = #member, .kind = PEN_OPTION_BYTES, .offset = offsetof(pen_device_memory, member),   \
+        .maximum = PEN_OPTION_TO(FILE_BYTES_LIMIT), .default_text = "0B", .help = (text)           \
+    }
+
 static const pen_option_field file_memory_fields[] = {
-    {.key = "parameters",
-     .kind = PEN_OPTION_BYTES,
-     .offset = offsetof(pen_plan_memory, parameters),
-     .maximum = PEN_OPTION_TO(FILE_BYTES_LIMIT),
-     .default_text = "0B",
-     .help = "with running statistics and constants"},
-    {.key = "gradients",
-     .kind = PEN_OPTION_BYTES,
-     .offset = offsetof(pen_plan_memory, gradients),
-     .maximum = PEN_OPTION_TO(FILE_BYTES_LIMIT),
-     .default_text = "0B",
-     .help = "sums over microbatches"},
-    {.key = "optimizer_state",
-     .kind = PEN_OPTION_BYTES,
-     .offset = offsetof(pen_plan_memory, optimizer_state),
-     .maximum = PEN_OPTION_TO(FILE_BYTES_LIMIT),
-     .default_text = "0B",
-     .help = "momentum and the like"},
-    {.key = "activations",
-     .kind = PEN_OPTION_BYTES,
-     .offset = offsetof(pen_plan_memory, activations),
-     .maximum = PEN_OPTION_TO(FILE_BYTES_LIMIT),
-     .default_text = "0B",
-     .help = "kept for the backward pass, of all microbatches in flight"},
-    {.key = "receive_buffers",
-     .kind = PEN_OPTION_BYTES,
-     .offset = offsetof(pen_plan_memory, receive_buffers),
-     .maximum = PEN_OPTION_TO(FILE_BYTES_LIMIT),
-     .default_text = "0B",
-     .help = "for tensors from other devices and from the data"},
-    {.key = "workspace",
-     .kind = PEN_OPTION_BYTES,
-     .offset = offsetof(pen_plan_memory, workspace),
-     .maximum = PEN_OPTION_TO(FILE_BYTES_LIMIT),
-     .default_text = "0B",
-     .help = "what lives within one task"},
-    {.key = "total",
-     .kind = PEN_OPTION_BYTES,
-     .offset = offsetof(pen_plan_memory, total),
-     .maximum = PEN_OPTION_TO(FILE_BYTES_LIMIT),
-     .default_text = "0B",
-     .help = "all of the above"},
+    FILE_MEMORY(parameters, "with running statistics and constants"),
+    FILE_MEMORY(gradients, "sums over microbatches"),
+    FILE_MEMORY(optimizer_state, "momentum and the like"),
+    FILE_MEMORY(activations, "kept for the backward pass, of all microbatches in flight"),
+    FILE_MEMORY(receive_buffers, "for tensors from other devices and from the data"),
+    FILE_MEMORY(workspace, "what lives within one task"),
+    FILE_MEMORY(total, "all of the above"),
 };
 static const pen_option_table file_memory_table = {
-    .size = sizeof(pen_plan_memory),
+    .size = sizeof(pen_device_memory),
     PEN_OPTION_FIELDS(file_memory_fields),
 };
 

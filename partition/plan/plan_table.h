@@ -33,7 +33,7 @@ typedef struct file_device {
     double load;
     uint64_t limit;
     bool has_limit;
-    pen_plan_memory memory;
+    pen_device_memory memory;
     const char *tasks;
 } file_device;
 

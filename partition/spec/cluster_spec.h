@@ -24,6 +24,8 @@
 #include "base/option/option.h"
 #include "base/status.h"
 
+#define PEN_CLUSTER_DEVICE_LIMIT 4096 // devices of a cluster
+
 typedef enum pen_cluster_device_kind {
     PEN_CLUSTER_CPU,
     PEN_CLUSTER_REFERENCE,

@@ -24,7 +24,6 @@
 
 #include "base/option/option.h"
 #include "base/status.h"
-#include "partition/problem/problem.h"
 
 // `nodes` are names of nodes or patterns of them (pen_match_nodes).
 typedef struct pen_constraint_pin {
@@ -64,18 +63,5 @@ typedef struct pen_constraints {
 // their lists, was written.
 PEN_NODISCARD pen_status pen_constraints_blame(const pen_constraints *constraints,
                                                const void *field, pen_status status);
-
-// The key `placement` of a job.
-typedef struct pen_placement_spec {
-    const char *strategy; // one of pen_strategies
-    pen_objective objective;
-    double time_limit_seconds; // > 0
-    int64_t seed;              // not negative
-    bool contiguous;           // devices form a line: no tensor goes back to an earlier one
-    pen_constraints constraints;
-} pen_placement_spec;
-
-// The keys of `placement`; fills pen_placement_spec.
-extern const pen_option_table pen_placement_table;
 
 #endif // PEN_PARTITION_SPEC_CONSTRAINTS_H

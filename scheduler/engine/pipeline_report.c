@@ -104,7 +104,7 @@ static pen_status report_memory(pipeline_engine *p, pen_arena *arena,
         out_memory->resident_bytes_peak = p->plan->devices[d].process_bytes;
     }
     for (uint32_t d = 0; d < p->plan->device_count; d++) {
-        const pen_plan_memory *memory = &p->plan->devices[d].memory;
+        const pen_device_memory *memory = &p->plan->devices[d].memory;
         const uint64_t lasting = memory->parameters + memory->gradients + memory->optimizer_state;
         out_memory->persistent_bytes += lasting;
         out_memory->arena_bytes += memory->total - lasting;
@@ -189,7 +189,7 @@ static double report_process_predicted(const pipeline_engine *p, uint32_t worker
     uint64_t bytes = 0, copied = 0, besides = 0;
     for (uint32_t d = 0; d < p->plan->device_count; d++) {
         if (p->worker_of_device[d] != worker) continue;
-        const pen_plan_memory *memory = &p->plan->devices[d].memory;
+        const pen_device_memory *memory = &p->plan->devices[d].memory;
         bytes += memory->total;
         if (p->options.log != NULL)
             copied += memory->parameters + memory->optimizer_state; // copied

@@ -36,7 +36,7 @@
 #include "graph/import/import.h"
 #include "partition/problem/stage_graph.h"
 #include "partition/spec/cluster_spec.h"
-#include "partition/spec/constraints.h"
+#include "partition/strategies/placement_spec.h"
 #include "scheduler/data/dataset.h"
 #include "scheduler/job/job_data.h"
 #include "scheduler/job/job_model.h"

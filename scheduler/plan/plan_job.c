@@ -360,10 +360,10 @@ static pen_status plan_search_schedule(pen_plan_job *p, pen_arena *arena, pen_pl
 }
 
 static pen_status plan_refuse_memory(const pen_plan *plan, uint32_t device,
-                                     const pen_plan_memory *memory, pen_arena *arena) {
+                                     const pen_device_memory *memory, pen_arena *arena) {
     char needed[PEN_QUANTITY_TEXT_BYTES], limit[PEN_QUANTITY_TEXT_BYTES];
     const char *kinds;
-    PEN_TRY(pen_plan_memory_format(memory, arena, &kinds));
+    PEN_TRY(pen_device_memory_format(memory, arena, &kinds));
     return pen_error(
         PEN_DOES_NOT_FIT, "device '%s' needs %s of memory under the schedule %s and may use %s: %s",
         plan->devices[device].name, pen_bytes_format(memory->total, needed), plan->schedule,

@@ -37,7 +37,7 @@ static pen_status measure_copies(plan_measure *m) {
     return pen_run_form_build(&request, m->arena, &m->built);
 }
 
-static pen_status measure_device(plan_measure *m, uint32_t device, pen_plan_memory *out_memory) {
+static pen_status measure_device(plan_measure *m, uint32_t device, pen_device_memory *out_memory) {
     pen_value_id *lent;
     uint32_t lent_count = 0;
     PEN_TRY(PEN_NEW(m->arena, m->cut->channel_count, &lent));

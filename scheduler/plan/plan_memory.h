@@ -24,7 +24,7 @@ typedef struct pen_plan_memory_request {
 } pen_plan_memory_request;
 
 typedef struct pen_plan_device_memory {
-    pen_plan_memory memory;
+    pen_device_memory memory;
     uint64_t process_bytes; // of its worker, besides the memory of all its devices; of one in this
                             // process, on top of what this process takes
     uint32_t worker;

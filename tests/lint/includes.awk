@@ -1,5 +1,5 @@
-# Checks the includes of the files given: directions (STYLE, section 1), own header first, and that
-# each foreign header stays in its home.
+# Checks the includes of the files given: directions between top folders and between the floors within one (STYLE,
+# section 1), own header first, and that each foreign header stays in its home.
 
 BEGIN {
     # what a folder may include, besides itself; the longest folder that matches counts
@@ -22,6 +22,10 @@ BEGIN {
     may["cli"] = "base graph partition device scheduler cli"
     may["tests"] = "base graph partition device scheduler cli tests"
     may["examples"] = "base graph partition device scheduler examples"
+
+    # The floors of a top folder, from the ground up: a file may include its own floor and those before it in the list,
+    # never one after. A top folder with a list names all its floors here; files beside the floors are not checked.
+    floors["partition"] = "spec costs problem objective bound search strategies lower plan"
 
     # header: where it may be included (tests may include all)
     home["yaml.h"] = "^base/format/yaml_reader\\.c$"
@@ -48,6 +52,23 @@ function folder_of(path,    folder) {
     return ""
 }
 
+# The place of PATH's floor in the list of its top folder, from 1; 0: there is no list, or it stands beside the floors.
+function floor_of(path,    parts, count, list, i) {
+    if (split(path, parts, "/") < 3 || !(parts[1] in floors)) return 0
+    count = split(floors[parts[1]], list, " ")
+    for (i = 1; i <= count; i++) {
+        if (list[i] == parts[2]) return i
+    }
+    complain("floor '" parts[1] "/" parts[2] "' is not in the list of floors")
+    return 0
+}
+
+# The top folder of PATH and its floor: "partition/search".
+function floor_name(path,    parts) {
+    split(path, parts, "/")
+    return parts[1] "/" parts[2]
+}
+
 function complain(text) {
     printf "%s:%d: %s\n", FILENAME, FNR, text
     failed = 1
@@ -55,6 +76,7 @@ function complain(text) {
 
 FNR == 1 {
     folder = folder_of(FILENAME)
+    floor = floor_of(FILENAME)
     own = FILENAME
     sub(/\.c$/, ".h", own)
     has_own = FILENAME ~ /\.c$/ && (getline unused < own) >= 0
@@ -79,6 +101,11 @@ FNR == 1 {
             if (index(to, list[i] "/") == 1 || path == list[i]) allowed = 1
         }
         if (!allowed) complain(folder " may not include " path)
+    }
+    top = path
+    sub(/\/.*/, "", top)
+    if (floor > 0 && index(FILENAME, top "/") == 1 && floor_of(path) > floor) {
+        complain(floor_name(FILENAME) " may not include " path ": its floor is above")
     }
 }
 

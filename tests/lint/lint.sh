@@ -116,6 +116,12 @@ headers_alone() {
         eval gcc "$CPPFLAGS $CFLAGS" $level -Werror -fsyntax-only -x c "$1"' header 2>&1
 }
 
+# A module and the modules that it needs do not need it back; a part of the tree cannot show that.
+circles() {
+    [ ${#paths[@]} -eq 0 ] || return 0
+    all_of products awk -f tests/lint/circles.awk
+}
+
 # An include guard is the path: PEN_BASE_ARENA_H.
 guards() {
     local file guard
@@ -143,6 +149,7 @@ check 'clang-format' format
 check 'file lengths' lengths
 check 'unique file names' unique_names
 check 'include directions' all_of sources awk -f tests/lint/includes.awk
+check 'circles of modules' circles
 check 'include guards' guards
 check 'banned calls' banned_calls
 check 'clean text' clean_text

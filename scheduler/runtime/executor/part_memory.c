@@ -71,7 +71,7 @@ static bool measure_is_own(const part_measure *m, pen_value_id id) {
 }
 
 static uint64_t *measure_kind(const part_measure *m, const pen_value *value,
-                              pen_plan_memory *memory) {
+                              pen_device_memory *memory) {
     switch (value->kind) {
     case PEN_VALUE_PARAMETER:
     case PEN_VALUE_CONSTANT:
@@ -89,7 +89,7 @@ static uint64_t *measure_kind(const part_measure *m, const pen_value *value,
     return producer->accumulates ? &memory->gradients : &memory->activations;
 }
 
-static pen_status measure_plan(part_measure *m, pen_plan_memory *memory) {
+static pen_status measure_plan(part_measure *m, pen_device_memory *memory) {
     PEN_TRY(measure_sizes(m));
     PEN_TRY(measure_lists(m));
     const pen_memory_request request = {.graph = m->graph,
@@ -119,11 +119,11 @@ static pen_status measure_plan(part_measure *m, pen_plan_memory *memory) {
 }
 
 pen_status pen_part_memory_find(const pen_part_memory_request *request,
-                                pen_plan_memory *out_memory) {
+                                pen_device_memory *out_memory) {
     part_measure m = {.request = request,
                       .graph = request->part->graph,
                       .value_count = pen_graph_value_count(request->part->graph)};
-    pen_plan_memory memory = {0};
+    pen_device_memory memory = {0};
     PEN_TRY(pen_arena_create(&m.arena));
     const pen_status status = measure_plan(&m, &memory);
     pen_arena_destroy(m.arena);

@@ -28,6 +28,6 @@ typedef struct pen_part_memory_request {
 //   INTERNAL  as pen_executor_create
 //   OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_part_memory_find(const pen_part_memory_request *request,
-                                              pen_plan_memory *out_memory);
+                                              pen_device_memory *out_memory);
 
 #endif // PEN_SCHEDULER_RUNTIME_EXECUTOR_PART_MEMORY_H

@@ -135,7 +135,7 @@ static void microbatches_in_flight_multiply_what_is_kept(void **state) {
                                         {.parameters = 1, .activations = 1000, .workspace = 3}};
     uint32_t devices[2] = {1, 1};
     const pen_stage_split split = {.stage_count = 2, .device_of_stage = devices};
-    const pen_plan_memory memory =
+    const pen_device_memory memory =
         pen_memory_model_device(stages, &split, (const uint32_t[]){3, 2}, 1);
     assert_int_equal(memory.parameters, 2);
     assert_int_equal(memory.gradients, 10);

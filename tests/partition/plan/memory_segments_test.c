@@ -46,7 +46,7 @@ static double find(const char *model, const char *rest, uint32_t *out_used) {
         }
         CHECK_OK(pen_plan_solve(planner, device_of_node, arena, &solution));
         for (uint32_t d = 0; d < device_count; d++) {
-            const pen_plan_memory memory =
+            const pen_device_memory memory =
                 pen_memory_model_device(solution.stage_memory, &solution.split, ones, d);
             found = fmax(found, (double)memory.total / planner->bytes_limit[d]);
             *out_used += is_used[d];

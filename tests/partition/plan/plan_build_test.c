@@ -296,7 +296,7 @@ static void a_plan_that_is_read_back_is_the_same(void **state) {
     assert_int_equal(again->stages.stage_count, plan->stages.stage_count);
     for (uint32_t d = 0; d < plan->device_count; d++) {
         assert_memory_equal(&again->devices[d].memory, &plan->devices[d].memory,
-                            sizeof(pen_plan_memory));
+                            sizeof(pen_device_memory));
     }
     pen_plan_job_destroy(plan_job);
     pen_arena_destroy(arena);

@@ -12,10 +12,10 @@ static void kinds_are_named(void **state) {
     (void)state;
     pen_arena *arena = check_arena();
     const char *text;
-    const pen_plan_memory some = {.parameters = 2048, .workspace = 3, .total = 2051};
-    CHECK_OK(pen_plan_memory_format(&some, arena, &text));
+    const pen_device_memory some = {.parameters = 2048, .workspace = 3, .total = 2051};
+    CHECK_OK(pen_device_memory_format(&some, arena, &text));
     assert_string_equal(text, "parameters 2.00 KiB, workspace 3 bytes");
-    CHECK_OK(pen_plan_memory_format(&(pen_plan_memory){0}, arena, &text));
+    CHECK_OK(pen_device_memory_format(&(pen_device_memory){0}, arena, &text));
     assert_string_equal(text, "nothing");
     pen_arena_destroy(arena);
 }

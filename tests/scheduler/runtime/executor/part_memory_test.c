@@ -173,7 +173,7 @@ static uint64_t check_part(const cut_case *c, uint32_t device, const char *what)
                                              .value_bytes = device_value_bytes,
                                              .workspace = device_workspace,
                                              .context = c};
-    pen_plan_memory memory;
+    pen_device_memory memory;
     CHECK_OK(pen_part_memory_find(&request, &memory));
     CHECK(memory.total == taken.owned_bytes && memory.workspace == taken.arena_bytes,
           "%s, device %u: %llu bytes said, %llu taken", what, device,

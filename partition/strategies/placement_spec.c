@@ -1,20 +1,12 @@
-// The keys of `placement`: kinds, ranges, defaults, help.
-
-#include "partition/spec/constraints.h"
+#include "partition/strategies/placement_spec.h"
 
 #include <string.h>
 
-#include "partition/costs/cluster.h"
+#include "partition/spec/cluster_spec.h"
 #include "partition/strategies/strategies.h"
 
 #define PLACEMENT_ENTRY_LIMIT 4096 // pins, and so on
 #define PLACEMENT_TIME_LIMIT 86400 // seconds
-
-pen_status pen_constraints_blame(const pen_constraints *constraints, const void *field,
-                                 pen_status status) {
-    if (constraints->source == NULL) return status;
-    return pen_option_blame(constraints->source, field, status);
-}
 
 static const pen_option_field placement_nodes_item = {.kind = PEN_OPTION_PATTERN};
 
