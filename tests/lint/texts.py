@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+"""Checks of the texts that people read: README files, docs/, CONTRIBUTING.md.
+
+  texts.py FILE...     prints each finding as FILE:LINE: text
+
+Lines have at most 120 columns, but for tables, code and lines that a link makes long. What a text names
+must be there: files that it links to, paths in backquotes, and functions (`pen_...`).
+"""
+import os
+import re
+import sys
+
+COLUMNS = 120
+FOLDERS = ("base", "graph", "partition", "scheduler", "device", "cli", "tests", "examples", "docs")
+ENDINGS = (".c", ".h", ".py", ".sh", ".md", ".awk", ".proto", ".js", ".css")
+
+
+def known_names():
+    """Every identifier of ours in headers and sources, and every file's name and path."""
+    words, names = set(), set()
+    for folder in FOLDERS:
+        for at, _, files in os.walk(folder):
+            names.add(at)
+            for name in files:
+                names.add(name)
+                names.add(os.path.join(at, name))
+                if name.endswith((".c", ".h")):
+                    with open(os.path.join(at, name), encoding="utf-8") as file:
+                        words.update(re.findall(r"\bpen_\w+", file.read()))
+    return words, names
+
+
+def is_there(name, folder, names):
+    """Whether a path is one from the top of the tree, or from the text's own folder."""
+    name = re.sub(r"[A-Z]{4,}.*", "", name)  # tests/NAME_test.c stands for many
+    if not name:
+        return True
+    return any(os.path.exists(path) for path in (name, os.path.join(folder, name))) or name in names
+
+
+def findings(path, words, names):
+    folder = os.path.dirname(path)
+    is_code = False
+    with open(path, encoding="utf-8") as file:
+        lines = file.read().split("\n")
+    for number, line in enumerate(lines, 1):
+        if line.lstrip().startswith("```"):
+            is_code = not is_code
+        if is_code:
+            continue
+        is_long = len(line) > COLUMNS and not line.lstrip().startswith("|")
+        if is_long and not re.search(r"\S{60,}", line):
+            yield number, f"has {len(line)} columns, at most {COLUMNS} are allowed"
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", line):
+            if not os.path.exists(os.path.join(folder, target)):
+                yield number, f"links to {target}, which is not there"
+        for code in re.findall(r"`([^`]+)`", line):
+            for name in re.findall(r"\bpen_\w+", code):
+                if name not in words and not any(word.startswith(name) for word in words):
+                    yield number, f"names {name}, which is not there"
+            is_path = re.fullmatch(r"[\w./-]+", code) and code.endswith(ENDINGS + ("/",))
+            begins = code.split("/")[0] in FOLDERS
+            if is_path and begins and not is_there(code.rstrip("/"), folder, names):
+                yield number, f"names {code}, which is not there"
+
+
+def main():
+    words, names = known_names()
+    for path in sys.argv[1:]:
+        for number, text in findings(path, words, names):
+            print(f"{path}:{number}: {text}")
+
+
+if __name__ == "__main__":
+    main()
