@@ -55,7 +55,7 @@ def findings(path, words, names):
             if not os.path.exists(os.path.join(folder, target)):
                 yield number, f"links to {target}, which is not there"
         for code in re.findall(r"`([^`]+)`", line):
-            for name in re.findall(r"\bpen_\w+", code):
+            for name in re.findall(r"\bpen_[a-z0-9_]+", code):
                 if name not in words and not any(word.startswith(name) for word in words):
                     yield number, f"names {name}, which is not there"
             is_path = re.fullmatch(r"[\w./-]+", code) and code.endswith(ENDINGS + ("/",))
