@@ -65,6 +65,17 @@ headers := $(call find_files,$(folders) cli tests examples,*.h)
 
 objects = $(patsubst %.c,$(BUILD)/%.o,$(1))
 
+# The report's page: a style sheet, and a script in parts. They become lines of C, and so part of the library.
+page_folder := scheduler/report/page
+page_style := $(page_folder)/style.css
+page_script := $(addprefix $(page_folder)/,drawing.js panel.js timeline.js overview.js)
+as_lines = printf 'const char *const $(1)[] = {\n'; sed 's/[\\"?]/\\&/g; s/.*/    "&",/' $(2); printf '    NULL,\n};\n'
+build/page_text.c: $(page_style) $(page_script)
+	@mkdir -p $(@D)
+	$(call say,page,$@)
+	$(Q){ printf '#include "$(page_folder)/page_text.h"\n'; $(call as_lines,pen_page_style,$(page_style)); \
+	  $(call as_lines,pen_page_script,$(page_script)); } >$@
+
 # cpu kernels are compiled once for each x86-64 level, elsewhere once
 kernel_sources := $(wildcard device/cpu/kernels/*.c)
 kernel_levels := $(if $(filter x86_64%,$(shell $(CC) -dumpmachine 2>/dev/null || uname -m)),v2 v3 v4,base)
@@ -75,7 +86,7 @@ kernel_flags_v4 := -march=x86-64-v4 -mprefer-vector-width=512
 CPPFLAGS += $(if $(filter v3,$(kernel_levels)),-DPEN_CPU_HAS_LEVELS)
 
 # The objects of the library under folder $(1).
-library_objects_in = $(patsubst %.c,$(1)/%.o,$(filter-out $(kernel_sources),$(library_sources))) \
+library_objects_in = $(patsubst %.c,$(1)/%.o,$(filter-out $(kernel_sources),$(library_sources))) $(1)/page_text.o \
   $(foreach level,$(kernel_levels),$(patsubst %.c,$(1)/%.$(level).o,$(kernel_sources)))
 library_objects := $(call library_objects_in,$(BUILD))
 test_programs := $(patsubst %.c,$(BUILD)/%,$(test_sources))
@@ -87,7 +98,7 @@ all: $(BUILD)/penstock $(BUILD)/libpenstock.so #! the command and the library (u
 # What a build is known by: sources, compiler and flags.
 library_headers := $(call find_files,$(folders),*.h)
 build_hash = $(shell { echo '$(CC) $(CFLAGS_COMMON) $(DEBUG) $(KERNEL_FLAGS)'; $(CC) --version | head -n 1; \
-  cat $(library_sources) $(library_headers); } | sha256sum | cut -c 1-8)
+  cat $(library_sources) $(library_headers) $(page_style) $(page_script); } | sha256sum | cut -c 1-8)
 
 # How objects come about under folder $(1), with compiler $(2) and flags $(3).
 define compile_kernel_rule
@@ -106,7 +117,11 @@ $(foreach level,$(kernel_levels),$(call compile_kernel_rule,$(1),$(2),$(3),$(lev
 
 )
 $(1)/base/system/build.o: CPPFLAGS += -DPEN_BUILD=\"$$(build_hash)\"
-$(1)/base/system/build.o: $(library_sources) $(library_headers)
+$(1)/base/system/build.o: $(library_sources) $(library_headers) $(page_style) $(page_script)
+$(1)/page_text.o: build/page_text.c | build/.has-build
+	@mkdir -p $$(@D)
+	$$(call say,cc,$$<)
+	$$(Q)$(2) $$(CPPFLAGS) $(3) -c $$< -o $$@
 
 $(1)/libpenstock.a: $(call library_objects_in,$(1))
 	$$(call say,ar,$$@)
@@ -321,7 +336,7 @@ $(BUILD)/tests/bench/%: $(BUILD)/tests/bench/%.o $(BUILD)/libpenstock.a
 .PHONY: lint format coverage
 lint: | build/.has-lint build/.has-build #! all that STYLE asks for and a tool can check; LINT=path those files
 	@CPPFLAGS='$(CPPFLAGS)' CFLAGS='-std=c11 -pedantic $(filter-out -Werror,$(WARNINGS)) -fopenmp $(package_cflags)' \
-	  JOBS=$(JOBS) tests/lint/lint.sh $(LINT)
+	  PAGE_SCRIPT='$(page_script)' JOBS=$(JOBS) tests/lint/lint.sh $(LINT)
 LINT :=
 
 format: | build/.has-lint #! clang-format all sources

@@ -14,7 +14,7 @@ packages_of() {
     demo) echo dataset-fashion-mnist ;;
     test) echo libcmocka-dev libonnx-testdata openssl protobuf-compiler python3 python3-grpcio \
         python3-jsonschema python3-numpy python3-onnx python3-yaml ;;
-    lint) echo clang clang-format clang-tidy cppcheck libomp-dev libcmocka-dev ;;
+    lint) echo clang clang-format clang-tidy cppcheck eslint libomp-dev libcmocka-dev python3-tinycss2 ;;
     fuzz) echo clang libclang-rt-14-dev libomp-dev ;;
     faults) echo iproute2 iptables util-linux ;;
     coverage) echo lcov ;;

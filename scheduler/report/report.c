@@ -7,7 +7,7 @@
 #include "base/format/markup_writer.h"
 #include "base/text.h"
 #include "graph/op.h"
-#include "scheduler/report/report_page.h"
+#include "scheduler/report/page/page_text.h"
 #include "scheduler/report/report_run.h"
 
 // What the nodes of a box come to.
@@ -228,8 +228,6 @@ pen_status pen_report_json(const pen_report *report, pen_arena *arena, const cha
     return report_json(report, 1, arena, out_text);
 }
 
-// ---- as a page
-
 static void report_lines(pen_markup_writer *markup, const char *const *lines) {
     for (size_t i = 0; lines[i] != NULL; i++) {
         pen_markup_raw(markup, lines[i]);
@@ -265,7 +263,7 @@ static void report_head(pen_markup_writer *markup, const pen_report *report) {
     pen_markup_element(markup, "title", report->drawing->title);
     pen_markup_open(markup, "style");
     pen_markup_line(markup);
-    report_lines(markup, pen_report_style);
+    report_lines(markup, pen_page_style);
     pen_markup_close(markup, "style");
     pen_markup_close(markup, "head");
     pen_markup_line(markup);
@@ -300,10 +298,9 @@ pen_status pen_report_html(const pen_report *report, pen_arena *arena, const cha
     pen_markup_line(&markup);
     pen_markup_open(&markup, "script");
     pen_markup_line(&markup);
-    report_lines(&markup, pen_report_drawing);
-    report_lines(&markup, pen_report_panel);
-    report_lines(&markup, pen_report_timeline);
-    report_lines(&markup, pen_report_overview);
+    pen_markup_raw(&markup, "(function () {\n'use strict';\n");
+    report_lines(&markup, pen_page_script);
+    pen_markup_raw(&markup, "})();\n");
     pen_markup_close(&markup, "script");
     pen_markup_close(&markup, "body");
     pen_markup_close(&markup, "html");

@@ -25,7 +25,7 @@ mapfile -t sources < <(chosen '^(base|graph|partition|scheduler|device|cli|tests
 mapfile -t units < <(printf '%s\n' "${sources[@]}" | grep '\.c$')
 mapfile -t headers < <(printf '%s\n' "${sources[@]}" | grep '\.h$')
 mapfile -t products < <(printf '%s\n' "${sources[@]}" | grep -v '^tests/')
-mapfile -t texts < <(chosen '\.(c|h|sh|awk|py|md|yaml|map|in|txt)$|(^|/)Makefile$|^\.ci/|^\.clang')
+mapfile -t texts < <(chosen '\.(c|h|js|css|sh|awk|py|md|yaml|map|in|txt)$|(^|/)Makefile$|^\.ci/|^\.clang')
 jobs=${JOBS:-2}
 failed=0
 
@@ -139,6 +139,34 @@ folder_readmes() {
     done
 }
 
+# The parts of the page's script are one script: they are checked as the browser has them.
+page_script() {
+    [ -n "$(chosen '\.js$')" ] || return 0
+    # Debian's eslint looks for its modules where Debian's node does
+    { printf "(function () {\n'use strict';\n" && cat $PAGE_SCRIPT && echo '})();'; } |
+        NODE_PATH=/usr/share/nodejs:/usr/lib/nodejs eslint --no-eslintrc -c tests/lint/page.eslintrc.json -f unix --stdin |
+        awk -v names="$PAGE_SCRIPT" '
+            BEGIN {
+                count = split(names, name, " ")
+                for (n = 1; n <= count; n++) {
+                    while ((getline < name[n]) > 0) length_of[n]++
+                }
+            }
+            /^<text>:/ {
+                split($0, part, ":")
+                line = part[2] - 2
+                for (n = 1; n < count && line > length_of[n]; n++) line -= length_of[n]
+                sub(/^<text>:[0-9]+/, name[n] ":" line)
+                print
+                next
+            }
+            NF && !/^[0-9]+ problem/'
+}
+
+style_sheets() {
+    chosen '\.css$' | xargs -r /usr/bin/python3 tests/lint/style_sheet.py
+}
+
 static_analysis() {
     all_of products cppcheck --quiet --std=c11 --language=c --inline-suppr -j "$jobs" \
         --enable=warning,performance,portability --suppressions-list=tests/lint/cppcheck.txt \
@@ -155,6 +183,8 @@ check 'banned calls' banned_calls
 check 'clean text' clean_text
 check 'a README in each folder' folder_readmes
 check 'every header alone' headers_alone
+check 'script of the page' page_script
+check 'style sheets' style_sheets
 check 'cppcheck' static_analysis
 check 'clang-tidy' each units tests/lint/tidy_file.sh
 if [ "$failed" -eq 0 ]; then

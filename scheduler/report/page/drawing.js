@@ -1,0 +1,345 @@
+var data = JSON.parse(document.getElementById('data').textContent);
+var boxes = data.boxes, arrows = data.arrows, plan = data.plan || null;
+var canvas = document.getElementById('canvas'), ctx = canvas.getContext('2d');
+var side = document.getElementById('side');
+var view = {x: 0, y: 0, scale: 1};
+var selected = -1, matches = [], matchAt = -1;
+var theme = {}, isFitted = false, isMoved = false;
+function readTheme() {
+    var style = getComputedStyle(document.documentElement);
+    ['ink', 'soft', 'line', 'row', 'area', 'mark', 'warning', 'box'].forEach(function (name) {
+        theme[name] = style.getPropertyValue('--' + name).trim();
+    });
+    if (boxes.length > 0 && boxes[0].fill) recolor();
+}
+var CELL = 512, cells = new Map(), stageColors = [], opColors = new Map();
+var PALETTE = ['#a9c9ec', '#f6c48f', '#a8d8a8', '#f2a7a5', '#cbb3e0', '#e3d27a',
+    '#8fd5d5', '#eeb0d3', '#c9b59a', '#b9c2cc', '#c3e08a', '#9fb0f0'];
+
+function make(element, text, className) {
+    var made = document.createElement(element);
+    if (text !== undefined && text !== null) made.textContent = text;
+    if (className) made.className = className;
+    return made;
+}
+function add(parent) {
+    for (var i = 1; i < arguments.length; i++) parent.appendChild(arguments[i]);
+    return parent;
+}
+function digits(number) {
+    return number >= 100 ? number.toFixed(0) : number >= 10 ? number.toFixed(1) : number.toFixed(2);
+}
+function scaled(number, base, units) {
+    var i = 0;
+    while (number >= base && i + 1 < units.length) { number /= base; i++; }
+    return (i === 0 && number === Math.round(number) ? number : digits(number)) +
+        (units[i] ? ' ' + units[i] : '');
+}
+function bytesText(bytes) {
+    return scaled(bytes, 1024, ['bytes', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB']);
+}
+function countText(count) { return scaled(count, 1000, ['', 'k', 'M', 'G', 'T', 'P']); }
+function secondsText(seconds) {
+    if (seconds === 0) return '0 s';
+    if (seconds < 1e-6) return digits(seconds * 1e9) + ' ns';
+    if (seconds < 1e-3) return digits(seconds * 1e6) + ' \u00b5s';
+    if (seconds < 1) return digits(seconds * 1e3) + ' ms';
+    return digits(seconds) + ' s';
+}
+
+// ---- geometry
+
+boxes.forEach(function (box, index) {
+    box.x = box.place[0]; box.y = box.place[1]; box.w = box.place[2]; box.h = box.place[3];
+    box.from = []; box.to = [];
+    box.key = (box.name + ' ' + box.op).toLowerCase();
+    var right = Math.floor((box.x + box.w) / CELL), low = Math.floor((box.y + box.h) / CELL);
+    for (var i = Math.floor(box.x / CELL); i <= right; i++) {
+        for (var j = Math.floor(box.y / CELL); j <= low; j++) {
+            var key = i * 65536 + j;
+            if (!cells.has(key)) cells.set(key, []);
+            cells.get(key).push(index);
+        }
+    }
+});
+arrows.forEach(function (arrow, index) {
+    boxes[arrow.from].to.push(index);
+    boxes[arrow.to].from.push(index);
+    var p = arrow.points;
+    arrow.left = arrow.right = p[0]; arrow.top = arrow.low = p[1];
+    for (var i = 2; i < p.length; i += 2) {
+        arrow.left = Math.min(arrow.left, p[i]); arrow.right = Math.max(arrow.right, p[i]);
+        arrow.top = Math.min(arrow.top, p[i + 1]); arrow.low = Math.max(arrow.low, p[i + 1]);
+    }
+});
+function boxAt(x, y) {
+    var found = cells.get(Math.floor(x / CELL) * 65536 + Math.floor(y / CELL)) || [];
+    for (var i = 0; i < found.length; i++) {
+        var box = boxes[found[i]];
+        var isInside = x >= box.x && x <= box.x + box.w && y >= box.y && y <= box.y + box.h;
+        if (isInside) return found[i];
+    }
+    return -1;
+}
+
+// ---- colours
+
+var mostSeconds = 0, mostFlops = 0;
+boxes.forEach(function (box) {
+    mostSeconds = Math.max(mostSeconds, box.seconds || 0);
+    mostFlops = Math.max(mostFlops, box.flops || 0);
+    if (box.color && !opColors.has(box.op)) opColors.set(box.op, PALETTE[opColors.size % PALETTE.length]);
+});
+if (plan) plan.stages.forEach(function (stage, index) {
+    stageColors.push(PALETTE[index % PALETTE.length]);
+});
+function heat(share) {
+    var part = Math.sqrt(Math.max(0, Math.min(1, share)));
+    return 'hsl(' + Math.round(210 - 200 * part) + ',' + Math.round(30 + 60 * part) + '%,' +
+        Math.round(90 - 28 * part) + '%)';
+}
+var modes = {
+    device: {name: 'colour: device', there: plan !== null},
+    stage: {name: 'colour: stage', there: plan !== null},
+    family: {name: 'colour: kind of operator', there: plan === null},
+    op: {name: 'colour: operator', there: true},
+    cost: {name: 'colour: cost', there: true}
+};
+var mode = plan ? 'device' : 'family';
+function colorOf(box) {
+    if (!box.color) return theme.box;
+    if (mode === 'stage') return box.stage === undefined ? '#e6e8eb' : stageColors[box.stage];
+    if (mode === 'op') return opColors.get(box.op);
+    if (mode === 'cost') {
+        if (mostSeconds > 0) return heat((box.seconds || 0) / mostSeconds);
+        return heat(mostFlops > 0 ? (box.flops || 0) / mostFlops : 0);
+    }
+    return box.color;
+}
+function recolor() {
+    boxes.forEach(function (box) { box.fill = colorOf(box); });
+    var legend = document.getElementById('legend');
+    legend.textContent = '';
+    function entry(color, name) {
+        var swatch = make('i', null, 'swatch');
+        swatch.style.background = color;
+        add(legend, add(make('span'), swatch, document.createTextNode(name)));
+    }
+    if (mode === 'device') plan.devices.forEach(function (device) {
+        entry(device.color, device.name);
+    });
+    if (mode === 'stage') plan.stages.forEach(function (stage, index) {
+        entry(stageColors[index], stage.name);
+    });
+    if (mode === 'op') opColors.forEach(function (color, op) {
+        if (legend.childNodes.length < 40) entry(color, op);
+    });
+    if (mode === 'cost') {
+        entry(heat(0), '0');
+        var most = mostSeconds > 0 ? secondsText(mostSeconds) : countText(mostFlops) + ' flops';
+        entry(heat(1), most);
+    }
+}
+
+// ---- drawing
+
+function path(p) {
+    ctx.moveTo(p[0], p[1]);
+    for (var i = 2; i < p.length; i += 2) {
+        var middle = (p[i - 1] + p[i + 1]) / 2;
+        ctx.bezierCurveTo(p[i - 2], middle, p[i], middle, p[i], p[i + 1]);
+    }
+}
+function straight(p) {
+    ctx.moveTo(p[0], p[1]);
+    for (var i = 2; i < p.length; i += 2) ctx.lineTo(p[i], p[i + 1]);
+}
+function arrowHead(p) {
+    var n = p.length, y = p[n - 1], up = p[n - 1] < p[n - 3] ? 1 : -1;
+    ctx.moveTo(p[n - 2], y);
+    ctx.lineTo(p[n - 2] - 3.5, y + 7 * up);
+    ctx.lineTo(p[n - 2] + 3.5, y + 7 * up);
+}
+function fit(text, width) {
+    var room = Math.floor((width - 8) / 5.6);
+    if (text.length <= room) return text;
+    var head = Math.floor(room / 3);
+    return text.slice(0, head) + '\u2026' + text.slice(text.length - (room - head - 1));
+}
+function drawArrows(area) {
+    var detailed = view.scale > 0.3;
+    ctx.lineWidth = Math.max(1, 0.7 / view.scale);
+    ctx.strokeStyle = view.scale > 0.15 ? '#8d959e' : '#c3c8ce';
+    ctx.fillStyle = '#8d959e';
+    ctx.beginPath();
+    var heads = [];
+    for (var i = 0; i < arrows.length; i++) {
+        var arrow = arrows[i];
+        if (arrow.right < area.left || arrow.left > area.right || arrow.low < area.top ||
+            arrow.top > area.low) continue;
+        if (detailed) heads.push(arrow.points);
+        (detailed ? path : straight)(arrow.points);
+    }
+    ctx.stroke();
+    ctx.beginPath();
+    heads.forEach(arrowHead);
+    ctx.fill();
+}
+function drawBoxes(area) {
+    var byColor = new Map(), shown = [], seen = new Set();
+    var right = Math.floor(area.right / CELL), low = Math.floor(area.low / CELL);
+    for (var i = Math.floor(area.left / CELL); i <= right; i++) {
+        for (var j = Math.floor(area.top / CELL); j <= low; j++) {
+            (cells.get(i * 65536 + j) || []).forEach(function (index) {
+                if (seen.has(index)) return;
+                seen.add(index);
+                shown.push(index);
+                var box = boxes[index];
+                if (!byColor.has(box.fill)) byColor.set(box.fill, []);
+                byColor.get(box.fill).push(box);
+            });
+        }
+    }
+    byColor.forEach(function (list, color) {
+        ctx.fillStyle = color;
+        ctx.beginPath();
+        list.forEach(function (box) { ctx.rect(box.x, box.y, box.w, box.h); });
+        ctx.fill();
+    });
+    if (view.scale > 0.2) {
+        ctx.strokeStyle = '#5b636d';
+        ctx.lineWidth = 0.8;
+        ctx.beginPath();
+        shown.forEach(function (index) {
+            ctx.rect(boxes[index].x, boxes[index].y, boxes[index].w, boxes[index].h);
+        });
+        ctx.stroke();
+    }
+    if (view.scale > 0.4) {
+        ctx.fillStyle = '#16191d';
+        ctx.textAlign = 'center';
+        shown.forEach(function (index) {
+            var box = boxes[index], middle = box.x + box.w / 2;
+            ctx.font = 'bold 11px sans-serif';
+            ctx.fillText(fit(box.op, box.w), middle, box.y + 14);
+            ctx.font = '10px sans-serif';
+            ctx.fillText(fit(box.name, box.w), middle, box.y + 27);
+        });
+    }
+}
+function outline(box, color) {
+    var width = Math.max(2.5, 2 / view.scale);
+    ctx.strokeStyle = color;
+    ctx.lineWidth = width;
+    ctx.strokeRect(box.x - width / 2, box.y - width / 2, box.w + width, box.h + width);
+}
+function drawMarks() {
+    matches.forEach(function (index) { outline(boxes[index], '#d0322d'); });
+    if (selected < 0) return;
+    var box = boxes[selected];
+    ctx.lineWidth = Math.max(2, 1.5 / view.scale);
+    [['from', '#2a7a3b'], ['to', '#1b5fae']].forEach(function (way) {
+        ctx.strokeStyle = ctx.fillStyle = way[1];
+        ctx.beginPath();
+        box[way[0]].forEach(function (index) { path(arrows[index].points); });
+        ctx.stroke();
+        ctx.beginPath();
+        box[way[0]].forEach(function (index) { arrowHead(arrows[index].points); });
+        ctx.fill();
+    });
+    outline(box, theme.ink);
+}
+function draw() {
+    var ratio = window.devicePixelRatio || 1;
+    var width = canvas.clientWidth, height = canvas.clientHeight;
+    if (canvas.width !== width * ratio || canvas.height !== height * ratio) {
+        canvas.width = width * ratio;
+        canvas.height = height * ratio;
+    }
+    ctx.setTransform(1, 0, 0, 1, 0, 0);
+    ctx.clearRect(0, 0, canvas.width, canvas.height);
+    ctx.setTransform(view.scale * ratio, 0, 0, view.scale * ratio,
+        -view.x * view.scale * ratio, -view.y * view.scale * ratio);
+    var area = {left: view.x, top: view.y, right: view.x + width / view.scale,
+        low: view.y + height / view.scale};
+    drawArrows(area);
+    drawBoxes(area);
+    drawMarks();
+}
+var isDue = false;
+function redraw() {
+    if (isDue) return;
+    isDue = true;
+    requestAnimationFrame(function () { isDue = false; draw(); });
+}
+
+// ---- moving about
+
+function fitAll() {
+    var width = canvas.clientWidth, height = canvas.clientHeight;
+    if (width === 0 || height === 0) return;
+    isFitted = true;
+    isMoved = false;
+    view.scale = Math.min(width / data.width, height / data.height, 1.4);
+    view.x = (data.width - width / view.scale) / 2;
+    view.y = (data.height - height / view.scale) / 2;
+    redraw();
+}
+function zoom(factor, x, y) {
+    isMoved = true;
+    var scale = Math.max(0.002, Math.min(6, view.scale * factor));
+    view.x += x / view.scale - x / scale;
+    view.y += y / view.scale - y / scale;
+    view.scale = scale;
+    redraw();
+}
+function zoomMiddle(factor) {
+    zoom(factor, canvas.clientWidth / 2, canvas.clientHeight / 2);
+}
+function center(index) {
+    isMoved = true;
+    var box = boxes[index];
+    view.scale = Math.max(view.scale, 0.9);
+    view.x = box.x + box.w / 2 - canvas.clientWidth / view.scale / 2;
+    view.y = box.y + box.h / 2 - canvas.clientHeight / view.scale / 2;
+    redraw();
+}
+var pointers = new Map(), moved = 0, gap = 0;
+canvas.addEventListener('wheel', function (event) {
+    event.preventDefault();
+    var amount = event.deltaMode === 1 ? event.deltaY * 16 : event.deltaY;
+    zoom(Math.exp(-amount * 0.0015), event.offsetX, event.offsetY);
+}, {passive: false});
+canvas.addEventListener('pointerdown', function (event) {
+    pointers.set(event.pointerId, [event.offsetX, event.offsetY]);
+    canvas.setPointerCapture(event.pointerId);
+    moved = 0;
+    gap = 0;
+    canvas.classList.add('dragged');
+});
+canvas.addEventListener('pointermove', function (event) {
+    var last = pointers.get(event.pointerId);
+    if (!last) return;
+    pointers.set(event.pointerId, [event.offsetX, event.offsetY]);
+    if (pointers.size === 2) {
+        var two = Array.from(pointers.values());
+        var now = Math.hypot(two[0][0] - two[1][0], two[0][1] - two[1][1]);
+        if (gap > 0) zoom(now / gap, (two[0][0] + two[1][0]) / 2, (two[0][1] + two[1][1]) / 2);
+        gap = now;
+        moved = 99;
+        return;
+    }
+    moved += Math.abs(event.offsetX - last[0]) + Math.abs(event.offsetY - last[1]);
+    isMoved = true;
+    view.x -= (event.offsetX - last[0]) / view.scale;
+    view.y -= (event.offsetY - last[1]) / view.scale;
+    redraw();
+});
+function release(event) {
+    if (pointers.delete(event.pointerId) && event.type === 'pointerup' && moved < 4)
+        select(boxAt(view.x + event.offsetX / view.scale, view.y + event.offsetY / view.scale));
+    if (pointers.size === 0) canvas.classList.remove('dragged');
+}
+canvas.addEventListener('pointerup', release);
+canvas.addEventListener('pointercancel', release);
+window.addEventListener('resize', function () { (isMoved ? redraw : fitAll)(); });

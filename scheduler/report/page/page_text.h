@@ -1,0 +1,16 @@
+// The contract of this folder: its style sheet and its script, which the Makefile turns into lines
+// of C.
+//
+// The script is one function over several files, in the order that the Makefile lists. It makes
+// elements and sets their texts, and never reads markup: so a name out of a model can only be a
+// text.
+#ifndef PEN_SCHEDULER_REPORT_PAGE_PAGE_TEXT_H
+#define PEN_SCHEDULER_REPORT_PAGE_PAGE_TEXT_H
+
+#include <stddef.h>
+
+// Lines, ended by NULL.
+extern const char *const pen_page_style[];
+extern const char *const pen_page_script[];
+
+#endif // PEN_SCHEDULER_REPORT_PAGE_PAGE_TEXT_H
