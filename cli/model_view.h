@@ -4,7 +4,7 @@
 #define PEN_CLI_MODEL_VIEW_H
 
 #include "cli/command.h"
-#include "graph/graph.h"
+#include "graph/graph_types.h"
 #include "graph/import/import.h"
 
 typedef struct pen_model_view_sizes {

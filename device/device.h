@@ -15,8 +15,7 @@
 
 #include "base/arena.h"
 #include "base/status.h"
-#include "graph/graph.h"
-#include "graph/op.h"
+#include "graph/graph_types.h"
 #include "graph/passes/assign_layouts.h"
 
 typedef struct pen_device pen_device; // begins with `const pen_device_kind *kind`

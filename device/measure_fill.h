@@ -10,7 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "graph/graph.h"
+#include "graph/graph_types.h"
+#include "graph/tensor_type.h"
 
 typedef struct pen_measure_contents {
     pen_element_type element;

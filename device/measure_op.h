@@ -19,7 +19,7 @@
 #include "base/arena.h"
 #include "base/status.h"
 #include "device/device.h"
-#include "graph/graph.h"
+#include "graph/graph_types.h"
 
 // How far apart the uses of memory are in a step.
 typedef struct pen_measure_step {

@@ -20,71 +20,10 @@
 #include "base/arena.h"
 #include "base/status.h"
 #include "graph/attribute.h"
+#include "graph/graph_types.h"
 #include "graph/tensor_type.h"
 
-typedef struct pen_node_id {
-    uint32_t index;
-} pen_node_id;
-typedef struct pen_value_id {
-    uint32_t index;
-} pen_value_id;
-
-#define PEN_ID_NONE UINT32_MAX
-#define PEN_NODE_NONE ((pen_node_id){PEN_ID_NONE})
-#define PEN_VALUE_NONE ((pen_value_id){PEN_ID_NONE}) // also: an optional operand left out
-static inline bool pen_node_is(pen_node_id node) {
-    return node.index != PEN_ID_NONE;
-}
-static inline bool pen_value_is(pen_value_id value) {
-    return value.index != PEN_ID_NONE;
-}
-static inline bool pen_value_same(pen_value_id a, pen_value_id b) {
-    return a.index == b.index;
-}
-
-typedef struct pen_op pen_op; // graph/op.h
-typedef struct pen_graph pen_graph;
-
-// What a node is for. Forward and backward nodes run per microbatch (the two backward halves may
-// be scheduled apart), updates run once a step.
-typedef enum pen_role {
-    PEN_ROLE_FORWARD,
-    PEN_ROLE_BACKWARD_INPUT,  // on the way to gradients of activations
-    PEN_ROLE_BACKWARD_WEIGHT, // gradients of parameters, needed only by updates
-    PEN_ROLE_UPDATE,
-    PEN_ROLE_TRANSFER,
-} pen_role;
-
-typedef enum pen_value_kind {
-    PEN_VALUE_COMPUTED,
-    PEN_VALUE_INPUT,     // fed for every microbatch
-    PEN_VALUE_SCALAR,    // fed by the runtime
-    PEN_VALUE_PARAMETER, // trained, or frozen
-    PEN_VALUE_STATE,     // running statistics, optimizer state: persistent, not differentiated
-    PEN_VALUE_CONSTANT,
-} pen_value_kind;
-
-// How a value's elements lie in memory. Others than plain belong to a device, which gives them
-// meaning; a graph pass chooses them.
-typedef uint16_t pen_layout;
-#define PEN_LAYOUT_PLAIN ((pen_layout)0)
-
-// How a value is spread over a device group. Only WHOLE is used until replicas come.
-typedef enum pen_sharding {
-    PEN_SHARDING_WHOLE,
-    PEN_SHARDING_SPLIT,       // along an axis
-    PEN_SHARDING_PARTIAL_SUM, // the elementwise sum over the group is the value
-} pen_sharding;
-
-// Where in the user's model something came from.
-typedef struct pen_source {
-    const char *file; // NULL: made by Penstock
-    uint32_t line;    // of a text file, counting from 1; 0 in binary formats
-    uint32_t column;
-    uint32_t position; // of the node in a binary model, counting from 0
-} pen_source;
-
-typedef struct pen_node {
+struct pen_node {
     const pen_op *op;
     const char *name; // the model's own, or derived from it: "conv1/backward_weight"; unique
     pen_role role;
@@ -96,9 +35,9 @@ typedef struct pen_node {
     uint32_t output_count;
     const pen_value_id *inputs;  // [input_count]; PEN_VALUE_NONE where an optional is left out
     const pen_value_id *outputs; // [output_count]; likewise
-} pen_node;
+};
 
-typedef struct pen_value {
+struct pen_value {
     const char *name; // unique
     pen_value_kind kind;
     pen_tensor_type type;
@@ -112,10 +51,10 @@ typedef struct pen_value {
     const void *data;    // constants; first contents of parameters and states (NULL: zeros); at
                          // any alignment, as in the model file: copy before use
     uint64_t data_bytes; // of `data`: the bytes of `type` in the plain layout
-} pen_value;
+};
 
 // What a new node is to be. Borrowed for the call; what it points to is copied.
-typedef struct pen_node_spec {
+struct pen_node_spec {
     const pen_op *op;
     const char *name; // made unique by a suffix if need be
     pen_role role;
@@ -128,7 +67,7 @@ typedef struct pen_node_spec {
                                      // NULL or "" leaves an optional output out
     const pen_attribute_given *attributes;
     uint32_t attribute_count;
-} pen_node_spec;
+};
 
 // An empty graph that lives in `arena`. OUT_OF_MEMORY.
 PEN_NODISCARD pen_status pen_graph_create(pen_arena *arena, const char *name,

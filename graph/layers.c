@@ -9,6 +9,7 @@
 #include "base/name_map.h"
 #include "base/system/file.h"
 #include "base/text.h"
+#include "graph/graph.h"
 #include "graph/keras_layers/layer_model.h"
 
 struct pen_layers {

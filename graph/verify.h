@@ -15,7 +15,8 @@
 
 #include <stdbool.h>
 
-#include "graph/graph.h"
+#include "base/status.h"
+#include "graph/graph_types.h"
 
 typedef struct pen_verify_options {
     bool types; // every value must have a type without symbols: after pen_infer_shapes

@@ -11,6 +11,7 @@
 #include "cli/command.h"
 #include "cli/predict_sample.h"
 #include "cli/training_job.h"
+#include "graph/graph.h"
 #include "scheduler/data/csv_writer.h"
 #include "scheduler/train/evaluate.h"
 

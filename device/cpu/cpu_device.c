@@ -13,6 +13,8 @@
 #include "device/cpu/cpu_level.h"
 #include "device/cpu/onednn/onednn.h"
 #include "device/host_buffer.h"
+#include "graph/graph.h"
+#include "graph/op.h"
 
 #define CPU_PAGE_BYTES 4096u
 #define CPU_HUGE_PAGE_BYTES (2u << 20)

@@ -2,6 +2,8 @@
 
 #include "device/cpu/cpu_kernel_list.h"
 #include "device/reference/reference_device.h"
+#include "graph/graph.h"
+#include "graph/op.h"
 
 static bool fallback_is_plain(const pen_graph *graph, pen_value_id value) {
     return !pen_value_is(value) || pen_graph_value(graph, value)->layout == PEN_LAYOUT_PLAIN;

@@ -15,8 +15,7 @@
 #include "base/status.h"
 #include "device/cpu/cpu_level.h"
 #include "device/device.h"
-#include "graph/graph.h"
-#include "graph/op.h"
+#include "graph/graph_types.h"
 
 #ifndef PEN_CPU_LEVEL
 #define PEN_CPU_LEVEL base

@@ -2,6 +2,9 @@
 
 #include <string.h>
 
+#include "graph/graph.h"
+#include "graph/op.h"
+
 // Every family of device/cpu/kernels/, compiled once a level.
 // clang-format off
 #define CPU_FAMILIES(X)                                                                            \

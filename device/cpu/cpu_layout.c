@@ -4,6 +4,7 @@
 
 #include "device/cpu/cpu_kernel_list.h"
 #include "device/cpu/onednn/onednn_convolution.h"
+#include "graph/op.h"
 
 uint32_t pen_cpu_layout_block(pen_layout layout) {
     if (layout == PEN_CPU_LAYOUT_BLOCKED_8) return 8;

@@ -7,8 +7,9 @@
 #define PEN_DEVICE_CPU_CPU_LAYOUT_H
 
 #include "device/cpu/cpu_level.h"
-#include "graph/graph.h"
+#include "graph/graph_types.h"
 #include "graph/passes/assign_layouts.h"
+#include "graph/tensor_type.h"
 
 // Values of pen_layout besides PEN_LAYOUT_PLAIN. All but plain are of ranks 3 to 5.
 typedef enum pen_cpu_layout {

@@ -2,6 +2,7 @@
 
 #include "device/reference/reference_compare.h"
 #include "device/reference/reference_position.h"
+#include "graph/op.h"
 
 typedef bool (*comparison_test)(const pen_tensor *a, int64_t i, const pen_tensor *b, int64_t j);
 

@@ -4,6 +4,7 @@
 
 #include "device/reference/reference_kernel.h"
 #include "device/reference/reference_position.h"
+#include "graph/op.h"
 
 static pen_status shape_run(const pen_reference_call *call) {
     const pen_shape *shape = &call->inputs[0].type.shape;

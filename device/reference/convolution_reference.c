@@ -2,6 +2,7 @@
 // and w, dw from x and dy) visit the same pairs of positions, so one walk serves them all.
 
 #include "device/reference/reference_kernel.h"
+#include "graph/graph.h"
 #include "graph/ops/product/convolution_geometry.h"
 
 // One multiplication of a convolution: element indices into x, w and y.

@@ -3,6 +3,7 @@
 
 #include "device/reference/reference_compare.h"
 #include "device/reference/reference_position.h"
+#include "graph/op.h"
 
 typedef double (*binary_number)(double a, double b);
 typedef int64_t (*binary_integer)(const pen_reference_call *call, int64_t a, int64_t b);

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "device/reference/reference_kernel.h"
+#include "graph/op.h"
 
 // A gate g(x) and its derivative.
 typedef struct gelu_gate {

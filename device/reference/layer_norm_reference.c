@@ -1,6 +1,7 @@
 #include <math.h>
 
 #include "device/reference/reference_kernel.h"
+#include "graph/op.h"
 #include "graph/ops/reduction/layer_norm_geometry.h"
 
 typedef struct layer_norm_row {

@@ -1,4 +1,5 @@
 #include "device/reference/reference_kernel.h"
+#include "graph/op.h"
 #include "graph/ops/product/matmul_geometry.h"
 
 // Where in its operand row `row`, column `column` of the matrix that begins at `base` lies.

@@ -2,6 +2,7 @@
 
 #include "device/reference/reference_kernel.h"
 #include "device/reference/reference_position.h"
+#include "graph/op.h"
 
 // The attribute `axis` as a dimension of `shape`; it has been checked.
 static uint32_t movement_axis(const pen_reference_call *call, const pen_shape *shape) {

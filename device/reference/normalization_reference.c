@@ -1,9 +1,9 @@
-#include "device/reference/reference_kernel.h"
-
 #include <math.h>
 #include <string.h>
 
 #include "base/integer.h"
+#include "device/reference/reference_kernel.h"
+#include "graph/op.h"
 
 // The elements of one channel: element i of sample n is at (n * channel_count + c) * size + i.
 typedef struct normalization_channel {

@@ -1,7 +1,8 @@
-#include "device/reference/reference_kernel.h"
-#include "graph/ops/product/convolution_geometry.h"
-
 #include <math.h>
+
+#include "device/reference/reference_kernel.h"
+#include "graph/op.h"
+#include "graph/ops/product/convolution_geometry.h"
 
 // The window of one output element: its taps in row-major order.
 typedef struct pool_window {

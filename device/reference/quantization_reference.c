@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "device/reference/reference_kernel.h"
+#include "graph/op.h"
 
 // Which element of scale and zero element `k` of x has.
 static int64_t quantization_slice(const pen_reference_call *call, int64_t k) {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "device/reference/reference_kernel.h"
+#include "graph/op.h"
 
 static pen_random_key random_key(const pen_reference_call *call) {
     uint64_t seed = call->seed;

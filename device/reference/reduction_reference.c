@@ -3,6 +3,7 @@
 
 #include "device/reference/reference_compare.h"
 #include "device/reference/reference_position.h"
+#include "graph/op.h"
 #include "graph/ops/reduction/reduction_axes.h"
 
 // A reduction that takes in one element after the other.

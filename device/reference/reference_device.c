@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "device/host_buffer.h"
+#include "graph/graph.h"
+#include "graph/op.h"
 
 typedef struct reference_device {
     pen_device base;

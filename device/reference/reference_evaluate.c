@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "device/reference/reference_kernel.h"
+#include "graph/graph.h"
 
 static pen_status evaluate_in(pen_arena *scratch, const pen_graph *graph, pen_node_id id,
                               void *const *out_data) {

@@ -4,7 +4,7 @@
 #define PEN_DEVICE_REFERENCE_REFERENCE_EVALUATE_H
 
 #include "base/status.h"
-#include "graph/graph.h"
+#include "graph/graph_types.h"
 
 // A pen_evaluate_fn; `context` is not used. Inputs that are not constant have a type only: for
 // ops that look at nothing else. UNSUPPORTED when there is no kernel for the op.

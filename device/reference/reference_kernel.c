@@ -1,6 +1,10 @@
 #include "device/reference/reference_kernel.h"
 
+#include <math.h>
 #include <string.h>
+
+#include "graph/graph.h"
+#include "graph/op.h"
 
 static const pen_reference_family *const reference_families[] = {
     &pen_elementwise_reference,  &pen_unary_reference,      &pen_activation_reference,

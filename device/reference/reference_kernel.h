@@ -14,8 +14,8 @@
 #include "base/arena.h"
 #include "base/random.h"
 #include "base/status.h"
-#include "graph/graph.h"
-#include "graph/op.h"
+#include "graph/graph_types.h"
+#include "graph/tensor_type.h"
 
 // A tensor in host memory, dense and row-major.
 typedef struct pen_tensor {

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "graph/op.h"
+
 static const reference_map *map_find(const char *op_name, const reference_map *maps, uint32_t count,
                                      bool *out_is_backward) {
     for (uint32_t i = 0; i < count; i++) {

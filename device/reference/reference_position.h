@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "device/reference/reference_kernel.h"
+#include "graph/tensor_type.h"
 
 // The coordinates of element `index`, and back.
 static inline void reference_position_of(const pen_shape *shape, int64_t index,

@@ -2,6 +2,7 @@
 
 #include "device/reference/reference_kernel.h"
 #include "device/reference/reference_position.h"
+#include "graph/op.h"
 
 static pen_status trilu_run(const pen_reference_call *call) {
     const pen_tensor *x = &call->inputs[0], *y = &call->outputs[0];

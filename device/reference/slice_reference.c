@@ -1,6 +1,7 @@
 #include "base/integer.h"
 #include "device/reference/reference_kernel.h"
 #include "device/reference/reference_position.h"
+#include "graph/op.h"
 #include "graph/ops/movement/slice_range.h"
 
 // Operand `input` as integers: 0 of them where it is left out. The shape rule checked their count.

@@ -1,6 +1,7 @@
 #include <math.h>
 
 #include "device/reference/reference_compare.h"
+#include "graph/op.h"
 
 // One line along the axis: elements first, first + stride, …, [count] of them.
 typedef struct softmax_line {

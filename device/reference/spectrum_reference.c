@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "device/reference/reference_kernel.h"
+#include "graph/op.h"
 
 #define SPECTRUM_PI 3.14159265358979323846
 

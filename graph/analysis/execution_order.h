@@ -9,7 +9,7 @@
 #include <stdbool.h>
 
 #include "base/arena.h"
-#include "graph/graph.h"
+#include "graph/graph_types.h"
 
 typedef struct pen_execution_order {
     pen_node_id *nodes; // [count]

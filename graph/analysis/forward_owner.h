@@ -24,7 +24,7 @@
 #include "base/arena.h"
 #include "base/status.h"
 #include "graph/analysis/readers.h"
-#include "graph/graph.h"
+#include "graph/graph_types.h"
 
 typedef struct pen_node_homes {
     const pen_graph *graph;

@@ -18,7 +18,7 @@
 #define PEN_GRAPH_ANALYSIS_MEMORY_PLAN_H
 
 #include "base/arena.h"
-#include "graph/graph.h"
+#include "graph/graph_types.h"
 
 #define PEN_MEMORY_ALIGNMENT 64u
 

@@ -1,5 +1,7 @@
 #include "graph/analysis/readers.h"
 
+#include "graph/graph.h"
+
 static pen_status readers_find_visible(const pen_graph *graph, uint32_t kept_count,
                                        const pen_value_id *kept, pen_arena *arena,
                                        const bool **out_visible) {

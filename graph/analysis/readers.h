@@ -2,7 +2,9 @@
 #ifndef PEN_GRAPH_ANALYSIS_READERS_H
 #define PEN_GRAPH_ANALYSIS_READERS_H
 
-#include "graph/graph.h"
+#include "base/arena.h"
+#include "base/status.h"
+#include "graph/graph_types.h"
 
 typedef struct pen_readers {
     const uint32_t *first;    // [value_count + 1]: value v's readers are nodes[first[v]] up to, not

@@ -1,5 +1,7 @@
 #include "graph/analysis/training_types.h"
 
+#include "graph/graph.h"
+
 pen_status pen_check_parameter_types(const pen_graph *graph) {
     for (uint32_t v = 0; v < pen_graph_value_count(graph); v++) {
         const pen_value *value = pen_graph_value(graph, (pen_value_id){v});

@@ -9,7 +9,7 @@
 #define PEN_GRAPH_ANALYSIS_TRAINING_TYPES_H
 
 #include "base/status.h"
-#include "graph/graph.h"
+#include "graph/graph_types.h"
 
 // UNSUPPORTED names the first parameter or input that has another type.
 PEN_NODISCARD pen_status pen_check_parameter_types(const pen_graph *graph);

@@ -13,7 +13,7 @@
 
 #include "base/arena.h"
 #include "base/status.h"
-#include "graph/graph.h"
+#include "graph/graph_types.h"
 
 #define PEN_DRAWING_NONE UINT32_MAX
 

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "graph/graph.h"
+
 // Bundles are too few, and some are cut, below this part of the limit.
 #define COLLAPSE_FEW 8
 

@@ -7,7 +7,7 @@
 
 #include "base/arena.h"
 #include "base/text.h"
-#include "graph/graph.h"
+#include "graph/graph_types.h"
 
 // The text lives in `arena`; the same graph always gives the same text. OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_dump_dot(const pen_graph *graph, pen_arena *arena,

@@ -17,7 +17,7 @@
 #define PEN_GRAPH_DUMP_DUMP_TEXT_H
 
 #include "base/arena.h"
-#include "graph/graph.h"
+#include "graph/graph_types.h"
 
 // The text lives in `arena`. OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_dump_text(const pen_graph *graph, pen_arena *arena,

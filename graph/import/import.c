@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "base/system/file.h"
 #include "base/text.h"
+#include "graph/graph.h"
 #include "graph/import/external_files.h"
 #include "graph/import/model_format.h"
 

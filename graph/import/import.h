@@ -26,8 +26,9 @@
 
 #include "base/option/option.h"
 #include "base/status.h"
-#include "graph/graph.h"
+#include "graph/graph_types.h"
 #include "graph/passes/infer_shapes.h"
+#include "graph/tensor_type.h"
 
 // A dimension of a declared output type of which nothing is known.
 #define PEN_DIMENSION_UNKNOWN INT64_MIN

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "graph/graph.h"
+
 static int place_compare(const void *a, const void *b) {
     return strcmp(((const pen_node_place *)a)->node, ((const pen_node_place *)b)->node);
 }

@@ -8,7 +8,7 @@
 
 #include "base/arena.h"
 #include "base/status.h"
-#include "graph/graph.h"
+#include "graph/graph_types.h"
 
 typedef struct pen_node_place {
     const char *node;

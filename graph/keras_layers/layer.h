@@ -27,8 +27,9 @@
 
 #include "base/option/option.h"
 #include "base/status.h"
-#include "graph/graph.h"
+#include "graph/graph_types.h"
 #include "graph/keras_layers/layer_choices.h"
+#include "graph/tensor_type.h"
 
 #define PEN_LAYER_BATCH ((int64_t)-1) // the first dimension of every shape
 #define PEN_LAYER_OUTPUT_LIMIT 5u     // results of one layer

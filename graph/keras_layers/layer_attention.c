@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "graph/graph.h"
 #include "graph/keras_layers/layer_build.h"
 #include "graph/keras_layers/layer_list.h"
 

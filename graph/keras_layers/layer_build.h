@@ -7,8 +7,11 @@
 #ifndef PEN_GRAPH_KERAS_LAYERS_LAYER_BUILD_H
 #define PEN_GRAPH_KERAS_LAYERS_LAYER_BUILD_H
 
+#include "graph/attribute.h"
+#include "graph/graph_types.h"
 #include "graph/keras_layers/layer.h"
 #include "graph/keras_layers/layer_choices.h"
+#include "graph/tensor_type.h"
 
 pen_graph *pen_layer_graph(const pen_layer_builder *builder);
 

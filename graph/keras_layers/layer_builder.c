@@ -7,6 +7,7 @@
 
 #include "base/limits.h"
 #include "base/text.h"
+#include "graph/graph.h"
 
 pen_status pen_layer_builder_new(pen_graph *graph, uint64_t seed, pen_layer_builder **out_builder) {
     pen_layer_builder *builder = NULL;

@@ -6,6 +6,7 @@
 
 #include "base/name_map.h"
 #include "graph/keras_layers/layer_build.h"
+#include "graph/tensor_type.h"
 
 typedef struct pen_layer_record {
     pen_layer_weight weight;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/integer.h"
+#include "graph/graph.h"
 #include "graph/keras_layers/layer_build.h"
 #include "graph/keras_layers/layer_list.h"
 

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "graph/graph.h"
 #include "graph/keras_layers/layer_build.h"
 #include "graph/keras_layers/layer_list.h"
 

@@ -4,6 +4,7 @@
 
 #include "base/name_map.h"
 #include "base/text.h"
+#include "graph/graph.h"
 #include "graph/keras_layers/layer_choices.h"
 #include "graph/keras_layers/layer_list.h"
 

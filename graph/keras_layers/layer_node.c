@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/limits.h"
+#include "graph/graph.h"
 #include "graph/keras_layers/layer_builder.h"
 
 void pen_layer_give(pen_layer_result *result, pen_layer_tensor tensor) {

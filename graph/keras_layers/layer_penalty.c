@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "graph/graph.h"
 #include "graph/keras_layers/layer_builder.h"
 
 static pen_status penalty_note(pen_layer_builder *builder, pen_value_id number) {

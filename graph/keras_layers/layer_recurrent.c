@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "graph/graph.h"
 #include "graph/keras_layers/layer_list.h"
 
 #define RECURRENT_SHARE(member, says)                                                              \

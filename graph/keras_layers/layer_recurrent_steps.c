@@ -3,6 +3,7 @@
 // (Gal and Ghahramani, "A Theoretically Grounded Application of Dropout in Recurrent Neural
 // Networks", 2016), one for all gates.
 
+#include "graph/graph.h"
 #include "graph/keras_layers/layer_builder.h"
 #include "graph/keras_layers/layer_recurrent.h"
 

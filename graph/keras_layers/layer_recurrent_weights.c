@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "graph/graph.h"
 #include "graph/keras_layers/layer_recurrent.h"
 
 static const char *recurrent_weight_name(const pen_recurrent_net *net, uint32_t direction,

@@ -4,6 +4,7 @@
 
 #include "base/integer.h"
 #include "base/limits.h"
+#include "graph/graph.h"
 #include "graph/keras_layers/layer_builder.h"
 
 uint32_t pen_layer_weight_count(const pen_layer_builder *builder) {

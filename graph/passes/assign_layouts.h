@@ -7,7 +7,8 @@
 #ifndef PEN_GRAPH_PASSES_ASSIGN_LAYOUTS_H
 #define PEN_GRAPH_PASSES_ASSIGN_LAYOUTS_H
 
-#include "graph/graph.h"
+#include "base/status.h"
+#include "graph/graph_types.h"
 
 typedef struct pen_layout_rules {
     void *context;

@@ -9,7 +9,8 @@
 #ifndef PEN_GRAPH_PASSES_COPY_GRAPH_H
 #define PEN_GRAPH_PASSES_COPY_GRAPH_H
 
-#include "graph/graph.h"
+#include "base/status.h"
+#include "graph/graph_types.h"
 
 typedef struct pen_graph_copy {
     const pen_graph *from;

@@ -6,7 +6,7 @@
 #ifndef PEN_GRAPH_PASSES_FOLD_TRANSPOSES_H
 #define PEN_GRAPH_PASSES_FOLD_TRANSPOSES_H
 
-#include "graph/graph.h"
+#include "graph/graph_types.h"
 
 // Changes nodes of a typed graph; transposes that nobody reads any more stay, for remove_dead.
 void pen_fold_transposes(pen_graph *graph);

@@ -4,7 +4,8 @@
 #ifndef PEN_GRAPH_PASSES_INFER_SHAPES_H
 #define PEN_GRAPH_PASSES_INFER_SHAPES_H
 
-#include "graph/graph.h"
+#include "base/status.h"
+#include "graph/graph_types.h"
 
 // Computes the outputs of `node`, all of whose inputs are constants (or, for `shape` and `size`,
 // have a known shape): writes `out_data[i]`, allocated by the caller at the size of output i's

@@ -7,7 +7,8 @@
 #ifndef PEN_GRAPH_PASSES_MERGE_DUPLICATES_H
 #define PEN_GRAPH_PASSES_MERGE_DUPLICATES_H
 
-#include "graph/graph.h"
+#include "base/status.h"
+#include "graph/graph_types.h"
 
 // A new graph in the same arena, in the same order. `kept` are values to keep under their names.
 // out_values[v] is the new id of value v of `graph` ([value count of graph]): that of the value

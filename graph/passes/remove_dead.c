@@ -1,5 +1,6 @@
 #include "graph/passes/remove_dead.h"
 
+#include "graph/graph.h"
 #include "graph/passes/copy_graph.h"
 
 // Whether some result of the node is live or replaces what persists. Folded results are constants:

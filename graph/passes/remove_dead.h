@@ -6,7 +6,8 @@
 #ifndef PEN_GRAPH_PASSES_REMOVE_DEAD_H
 #define PEN_GRAPH_PASSES_REMOVE_DEAD_H
 
-#include "graph/graph.h"
+#include "base/status.h"
+#include "graph/graph_types.h"
 
 // A new graph in the same arena, in the same order. `kept` are values to keep beside those above.
 // out_values[v] is the new id of value v of `graph`, PEN_VALUE_NONE where it went

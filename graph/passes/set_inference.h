@@ -4,7 +4,8 @@
 #ifndef PEN_GRAPH_PASSES_SET_INFERENCE_H
 #define PEN_GRAPH_PASSES_SET_INFERENCE_H
 
-#include "graph/graph.h"
+#include "base/status.h"
+#include "graph/graph_types.h"
 
 // Before shapes are inferred.
 //   UNSUPPORTED  the model uses a statistic that only training gives

@@ -3,7 +3,8 @@
 #ifndef PEN_GRAPH_PASSES_SKIP_DROPOUT_H
 #define PEN_GRAPH_PASSES_SKIP_DROPOUT_H
 
-#include "graph/graph.h"
+#include "base/status.h"
+#include "graph/graph_types.h"
 
 // Changes nodes of a graph whose constants are folded; dropouts that nobody reads any more stay,
 // for remove_dead. OUT_OF_MEMORY

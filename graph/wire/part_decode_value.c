@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "graph/graph.h"
 #include "graph/wire/part_decoder.h"
 
 static pen_status decode_value_number(const pen_protobuf_reader *message,

@@ -1,5 +1,7 @@
 #include "graph/wire/part_decoder.h"
 
+#include "graph/graph.h"
+
 pen_status pen_part_decode_uint(const pen_protobuf_reader *reader, const pen_protobuf_field *field,
                                 uint32_t limit, const char *what, uint32_t *out_number) {
     int64_t number;

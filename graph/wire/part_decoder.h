@@ -9,6 +9,7 @@
 #include <stdbool.h>
 
 #include "base/format/protobuf_reader.h"
+#include "graph/attribute.h"
 #include "graph/graph.h"
 
 #define PART_ATTRIBUTES_LIMIT 64u // of one node

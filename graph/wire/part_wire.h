@@ -10,6 +10,7 @@
 #ifndef PEN_GRAPH_WIRE_PART_WIRE_H
 #define PEN_GRAPH_WIRE_PART_WIRE_H
 
+#include "graph/graph.h"
 #include "graph/passes/cut/cut_stages.h"
 
 // Where a channel begins or ends in a part.

@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "graph/graph.h"
 #include "partition/bound/bounds.h"
 #include "partition/bound/load_bound.h"
 

@@ -18,7 +18,7 @@
 #ifndef PEN_PARTITION_COSTS_COST_MODEL_H
 #define PEN_PARTITION_COSTS_COST_MODEL_H
 
-#include "graph/graph.h"
+#include "graph/graph_types.h"
 #include "partition/costs/cluster.h"
 #include "partition/costs/cost_table.h"
 

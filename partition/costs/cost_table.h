@@ -23,7 +23,7 @@
 #include "base/arena.h"
 #include "base/option/option.h"
 #include "base/status.h"
-#include "graph/graph.h"
+#include "graph/graph_types.h"
 
 #define PEN_COST_TABLE_ENTRY_LIMIT (1u << 16)
 #define PEN_COST_THREADS_LIMIT 4096

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "graph/graph.h"
 #include "partition/spec/name_match.h"
 
 typedef struct constraints_builder {

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/format/yaml_writer.h"
+#include "graph/graph.h"
 #include "partition/lower/stage_split.h"
 
 static int transfer_compare(const void *left, const void *right) {

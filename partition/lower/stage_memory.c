@@ -4,6 +4,7 @@
 
 #include "base/integer.h"
 #include "graph/analysis/memory_plan.h"
+#include "graph/graph.h"
 
 // How the nodes of a stage read a value.
 typedef enum extra_use {

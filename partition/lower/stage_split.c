@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "graph/graph.h"
+
 // A directed graph of pieces, as lists of edges.
 typedef struct split_builder {
     const pen_node_homes *homes;

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "graph/graph.h"
+#include "graph/graph_types.h"
 #include "partition/costs/cluster.h"
 #include "partition/costs/device_memory.h"
 #include "partition/problem/stage_graph.h"

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/name_map.h"
+#include "graph/graph.h"
 #include "partition/plan/plan_place.h"
 #include "partition/plan/plan_reasons.h"
 #include "partition/plan/plan_value.h"

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "graph/graph.h"
 #include "partition/objective/step_time.h"
 #include "partition/plan/memory_segments.h"
 #include "partition/plan/plan_value.h"

@@ -1,6 +1,7 @@
 #include "partition/plan/plan_reasons.h"
 
 #include "base/text.h"
+#include "graph/graph.h"
 #include "partition/objective/step_time.h"
 
 // Evaluations of moves; past that reasons are in words only. Fewer where each takes long: that is

@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "graph/graph.h"
+
 #define SOLUTION_STAGES_TRIED 6u // of a device, that may be recomputed
 
 pen_status pen_planner_lower(const pen_planner *planner, const pen_planner_wish *wish,

@@ -2,6 +2,7 @@
 
 #include "base/name_map.h"
 #include "graph/analysis/forward_owner.h"
+#include "graph/graph.h"
 
 typedef struct assigner {
     const pen_graph *graph;

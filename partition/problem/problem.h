@@ -42,7 +42,7 @@
 
 #include "base/arena.h"
 #include "base/status.h"
-#include "graph/graph.h"
+#include "graph/graph_types.h"
 #include "partition/problem/stage_graph.h"
 
 #define PEN_PROBLEM_ANY UINT32_MAX // no pin, no colour

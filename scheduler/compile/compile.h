@@ -16,7 +16,7 @@
 
 #include "base/status.h"
 #include "device/device.h"
-#include "graph/graph.h"
+#include "graph/graph_types.h"
 #include "graph/import/import.h"
 #include "graph/passes/gradient/attach_loss.h"
 #include "graph/passes/gradient/build_updates.h"

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "graph/graph.h"
+
 #define PINS_NAME_BYTES 128
 #define PINS_NAMES_SHOWN 8
 

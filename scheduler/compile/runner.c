@@ -1,6 +1,7 @@
 #include "scheduler/compile/runner.h"
 
 #include "base/memory.h"
+#include "graph/graph.h"
 
 #define RUNNER_FORMS_LIMIT 16
 

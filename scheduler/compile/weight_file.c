@@ -7,6 +7,7 @@
 #include "base/name_map.h"
 #include "base/system/file.h"
 #include "base/text.h"
+#include "graph/graph.h"
 #include "graph/import/npz_file.h"
 #include "graph/keras_layers/layer.h"
 #include "scheduler/store/safetensors.h"

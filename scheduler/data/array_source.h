@@ -7,6 +7,7 @@
 #define PEN_SCHEDULER_DATA_ARRAY_SOURCE_H
 
 #include "base/format/npy.h"
+#include "graph/tensor_type.h"
 #include "scheduler/data/dataset.h"
 #include "scheduler/data/normalization.h"
 

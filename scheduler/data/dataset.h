@@ -20,6 +20,7 @@
 
 #include "base/limits.h"
 #include "base/status.h"
+#include "graph/tensor_type.h"
 
 #define PEN_DATASET_INPUT_COUNT_LIMIT 64 // inputs of one dataset
 

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "graph/graph.h"
+
 pen_status pen_feed_describe(const pen_dataset_info *info, pen_arena *arena,
                              const pen_compile_input **out_inputs, uint32_t *out_count) {
     pen_compile_input *inputs;

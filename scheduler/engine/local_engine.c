@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/memory.h"
+#include "graph/graph.h"
 #include "scheduler/engine/diagnose_step.h"
 #include "scheduler/engine/feed.h"
 #include "scheduler/engine/job_runner.h"

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "graph/graph.h"
 #include "scheduler/engine/feed.h"
 #include "scheduler/engine/pipeline_state.h"
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "graph/graph.h"
 #include "scheduler/engine/local_engine.h"
 #include "scheduler/engine/pipeline_state.h"
 #include "scheduler/runtime/run/run_wire.h"

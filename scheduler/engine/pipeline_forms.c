@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "graph/graph.h"
 #include "partition/plan/stage_assign.h"
 #include "scheduler/compile/program_cut.h"
 #include "scheduler/protocol/run_table_wire.h"

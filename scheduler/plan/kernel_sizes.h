@@ -8,7 +8,7 @@
 
 #include "base/arena.h"
 #include "device/device.h"
-#include "graph/graph.h"
+#include "graph/graph_types.h"
 
 typedef struct pen_kernel_sizes pen_kernel_sizes;
 

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "base/system/machine.h"
 #include "device/device.h"
+#include "graph/op.h"
 #include "partition/plan/plan_place.h"
 #include "scheduler/compile/model_pins.h"
 #include "scheduler/engine/job_runner.h"

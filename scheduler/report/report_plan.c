@@ -1,6 +1,7 @@
 #include "scheduler/report/report_plan.h"
 
 #include "graph/analysis/forward_owner.h"
+#include "graph/graph.h"
 #include "scheduler/plan/plan_schedule.h"
 
 static pen_status report_groups(const pen_plan *plan, pen_arena *arena,

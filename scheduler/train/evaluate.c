@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "base/clock.h"
+#include "graph/graph.h"
 #include "scheduler/data/batches.h"
 #include "scheduler/engine/feed.h"
 

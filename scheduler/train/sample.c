@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/integer.h"
+#include "graph/graph.h"
 
 typedef struct sample_state {
     const pen_sample_request *request;

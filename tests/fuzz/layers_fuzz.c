@@ -1,5 +1,6 @@
 // Fuzzes models of layers: any text gives a graph or an error with a message, and the shape rules
 // of the operators give a graph's outputs the shapes that its layers promised.
+#include "graph/graph.h"
 #include "graph/keras_layers/layer_model.h"
 #include "graph/passes/infer_shapes.h"
 #include "tests/fuzz/fuzz.h"

@@ -1,9 +1,9 @@
 // Models of layers as C programs build them: what is written, and what is said of mistakes.
 
-#include "graph/layers.h"
-
 #include "base/system/file.h"
+#include "graph/graph.h"
 #include "graph/import/import.h"
+#include "graph/layers.h"
 #include "tests/support/check.h"
 #include "tests/support/scratch.h"
 

@@ -1,6 +1,8 @@
 // What PyTorch exports in several nodes arrives in a program as one.
 #include <string.h>
 
+#include "graph/graph.h"
+#include "graph/op.h"
 #include "scheduler/compile/compile.h"
 #include "tests/support/check.h"
 

@@ -5,6 +5,7 @@
 
 #include "base/format/npy.h"
 #include "base/system/file.h"
+#include "graph/graph.h"
 #include "graph/import/import.h"
 #include "scheduler/checkpoint/model_export.h"
 #include "tests/support/check.h"

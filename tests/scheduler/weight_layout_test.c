@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include "graph/graph.h"
 #include "graph/keras_layers/layer.h"
 #include "scheduler/compile/weight_file.h"
 #include "scheduler/store/safetensors.h"

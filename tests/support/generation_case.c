@@ -1,6 +1,7 @@
 #include "tests/support/generation_case.h"
 
 #include "base/checksum.h"
+#include "graph/graph.h"
 #include "scheduler/engine/job_runner.h"
 #include "scheduler/engine/pipeline_state.h"
 #include "scheduler/train/train.h"

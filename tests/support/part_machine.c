@@ -1,5 +1,6 @@
 #include "tests/support/part_machine.h"
 
+#include "graph/graph.h"
 #include "tests/support/check.h"
 
 static bool machine_is_single(const pen_graph *graph, const pen_value *value) {

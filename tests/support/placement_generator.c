@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "graph/graph.h"
 #include "tests/support/check.h"
 #include "tests/support/random_case.h"
 

@@ -1,5 +1,6 @@
 #include "tests/support/planned.h"
 
+#include "graph/graph.h"
 #include "tests/support/check.h"
 #include "tests/support/tiny_model.h"
 #include "tests/support/training.h"

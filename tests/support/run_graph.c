@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "graph/op.h"
+
 pen_status run_graph_init(run_graph *run, const pen_graph *graph, pen_arena *arena) {
     *run = (run_graph){.graph = graph, .arena = arena};
     const uint32_t count = pen_graph_value_count(graph);

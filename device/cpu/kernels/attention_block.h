@@ -15,6 +15,8 @@
 #include "device/cpu/kernels/class_line.h"
 #include "device/cpu/kernels/random_lines.h"
 #include "device/cpu/onednn/onednn_gemm.h"
+#include "graph/graph.h"
+#include "graph/op.h"
 #include "graph/ops/product/attention_geometry.h"
 
 #define ATTENTION_BLOCK_ROWS 64

@@ -8,6 +8,7 @@
 
 #include "device/cpu/cpu_kernel.h"
 #include "device/cpu/cpu_layout.h"
+#include "graph/graph.h"
 
 #define BIAS_LANES 16
 #define BIAS_PIECE_ROWS 64

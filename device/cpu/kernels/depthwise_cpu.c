@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "device/cpu/cpu_kernel.h"
+#include "graph/graph.h"
 #include "graph/ops/product/convolution_geometry.h"
 
 #define DEPTHWISE_LANES 16

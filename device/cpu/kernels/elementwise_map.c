@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "device/cpu/cpu_layout.h"
+#include "graph/op.h"
 
 #define MAP_PIECE 2048    // elements at a time
 #define MAP_SHORT_ROW 512 // rows shorter than this are taken several at a time

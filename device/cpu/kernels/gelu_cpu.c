@@ -4,6 +4,7 @@
 
 #include "device/cpu/kernels/map_entry.h"
 #include "device/cpu/kernels/vector_math.h"
+#include "graph/op.h"
 
 #define GELU_FAR 5.5f               // the distribution is 0 before and 1 beyond, to float32
 #define GELU_DENSITY 0.39894228f    // of the normal distribution at 0: 1 / sqrt(2 pi)

@@ -1,7 +1,8 @@
 // Rows picked by index, and their gradient.
-#include "device/cpu/cpu_kernel.h"
-
 #include <string.h>
+
+#include "device/cpu/cpu_kernel.h"
+#include "graph/op.h"
 
 #define INDEXING_TEAM_ELEMENTS 32768
 

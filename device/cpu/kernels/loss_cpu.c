@@ -6,6 +6,7 @@
 #include "device/cpu/cpu_kernel.h"
 #include "device/cpu/kernels/class_line.h"
 #include "device/cpu/kernels/map_entry.h"
+#include "graph/op.h"
 
 #define LOSS_TEAM_ELEMENTS 8192
 #define LOSS_BLOCK 4096

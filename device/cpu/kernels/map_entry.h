@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "device/cpu/kernels/elementwise_map.h"
+#include "graph/graph.h"
+#include "graph/op.h"
 
 #define MAP_LOOP_(result_type, loads, result)                                                      \
     {                                                                                              \

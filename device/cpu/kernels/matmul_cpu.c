@@ -3,16 +3,17 @@
 //
 // What is added to the product (gemm's c, or the sum so far of a node that accumulates) is put into
 // the output first, and the library adds to that: no product ever lies in a temporary.
+#include <limits.h>
+#include <omp.h>
+#include <string.h>
+
 #include "device/cpu/blas.h"
 #include "device/cpu/cpu_kernel.h"
 #include "device/cpu/gemm.h"
 #include "device/cpu/kernels/gemm_rows.h"
 #include "device/cpu/onednn/onednn_gemm.h"
+#include "graph/op.h"
 #include "graph/ops/product/matmul_geometry.h"
-
-#include <limits.h>
-#include <omp.h>
-#include <string.h>
 
 // Below this many flops a product is not worth a team.
 #define MATMUL_TEAM_FLOPS 200000

@@ -1,9 +1,10 @@
 // Ops that only move elements: each is a few strided copies, worked out when prepared.
+#include <string.h>
+
 #include "device/cpu/cpu_kernel.h"
 #include "device/cpu/kernels/strided_copy.h"
+#include "graph/op.h"
 #include "graph/ops/movement/slice_range.h"
-
-#include <string.h>
 
 typedef struct movement_move {
     uint32_t input;

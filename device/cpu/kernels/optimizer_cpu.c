@@ -1,11 +1,12 @@
 // Updates of parameters in one pass over memory. The formulas are at the top of
 // graph/ops/training/optimizer_op.c.
-#include "device/cpu/cpu_kernel.h"
-#include "graph/ops/training/optimizer_op.h"
-
 #include <math.h>
 #include <omp.h>
 #include <string.h>
+
+#include "device/cpu/cpu_kernel.h"
+#include "graph/op.h"
+#include "graph/ops/training/optimizer_op.h"
 
 #define OPTIMIZER_TEAM_ELEMENTS 16384
 // Elements that one thread updates at a time.

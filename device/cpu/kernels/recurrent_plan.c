@@ -7,6 +7,7 @@
 
 #include "device/cpu/kernels/packed_panels.h"
 #include "device/cpu/onednn/onednn_gemm.h"
+#include "graph/graph.h"
 
 #define RECURRENT_TEAM_FLOPS 1000000 // of a step
 

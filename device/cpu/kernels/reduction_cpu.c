@@ -9,6 +9,7 @@
 #include "device/cpu/cpu_kernel.h"
 #include "device/cpu/kernels/map_entry.h"
 #include "device/cpu/kernels/vector_math.h"
+#include "graph/graph.h"
 #include "graph/ops/reduction/reduction_axes.h"
 
 #define REDUCTION_TEAM_ELEMENTS 32768

@@ -2,10 +2,12 @@
 //
 // Planes are shared out among the team in fixed pieces, and each is worked on by one thread, in
 // order: the numbers do not depend on the team.
-#include "device/cpu/cpu_kernel.h"
-#include "graph/ops/window/resize_geometry.h"
-
 #include <string.h>
+
+#include "device/cpu/cpu_kernel.h"
+#include "graph/graph.h"
+#include "graph/op.h"
+#include "graph/ops/window/resize_geometry.h"
 
 // The taps of one axis, as arrays that loops can run over.
 typedef struct resize_line {

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "device/cpu/cpu_kernel.h"
+#include "graph/tensor_type.h"
 
 #define STRIDED_RANK_LIMIT (2 * PEN_RANK_LIMIT)
 

@@ -14,6 +14,8 @@
 #include "device/cpu/cpu_kernel.h"
 #include "device/cpu/onednn/onednn_layout.h"
 #include "device/cpu/onednn/onednn_operation.h"
+#include "graph/graph.h"
+#include "graph/op.h"
 #include "graph/ops/product/convolution_geometry.h"
 
 #define CONV_OPERAND_LIMIT 4

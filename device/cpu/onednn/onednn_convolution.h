@@ -3,7 +3,7 @@
 #define PEN_DEVICE_CPU_ONEDNN_ONEDNN_CONVOLUTION_H
 
 #include "base/status.h"
-#include "graph/graph.h"
+#include "graph/graph_types.h"
 #include "graph/passes/assign_layouts.h"
 
 // As pen_layout_rules.choose, for conv, conv_transpose, conv_backward_input and

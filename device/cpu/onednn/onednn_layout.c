@@ -1,5 +1,7 @@
 #include "device/cpu/onednn/onednn_layout.h"
 
+#include "graph/graph.h"
+
 static dnnl_format_tag_t layout_tag(uint32_t rank, pen_layout layout) {
     static const dnnl_format_tag_t tags[3][PEN_CPU_LAYOUT_COUNT] = {
         {dnnl_abc, dnnl_aBc8b, dnnl_aBc16b, dnnl_acb},

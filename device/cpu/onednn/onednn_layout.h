@@ -4,7 +4,7 @@
 
 #include "device/cpu/cpu_layout.h"
 #include "device/cpu/onednn/onednn.h"
-#include "graph/graph.h"
+#include "graph/graph_types.h"
 
 // A float32 tensor in a layout. UNSUPPORTED: one that the device does not have of that rank.
 PEN_NODISCARD pen_status pen_onednn_layout_md(const pen_shape *shape, pen_layout layout,

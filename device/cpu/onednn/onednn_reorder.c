@@ -2,6 +2,7 @@
 #include "device/cpu/cpu_kernel.h"
 #include "device/cpu/onednn/onednn_layout.h"
 #include "device/cpu/onednn/onednn_operation.h"
+#include "graph/graph.h"
 
 static bool reorder_supports(const pen_cpu_request *request) {
     const pen_value *x = pen_graph_value(request->graph, request->node->inputs[0]);

@@ -6,6 +6,7 @@
 #include "base/limits.h"
 #include "base/name_map.h"
 #include "base/text.h"
+#include "graph/graph.h"
 
 #define WEIGHTS_PROBLEMS_SHOWN 20
 #define WEIGHTS_DEPTH_LIMIT 6 // of groups within the group of one layer

@@ -10,7 +10,7 @@
 #define PEN_GRAPH_IMPORT_KERAS_KERAS_WEIGHTS_H
 
 #include "base/arena.h"
-#include "graph/graph.h"
+#include "graph/graph_types.h"
 #include "graph/import/keras/hdf5_file.h"
 #include "graph/import/keras/keras_config.h"
 

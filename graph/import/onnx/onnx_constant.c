@@ -1,5 +1,6 @@
 #include "graph/import/onnx/onnx_constant.h"
 
+#include "graph/graph.h"
 #include "graph/import/onnx/onnx_tensor.h"
 
 #define CONSTANT_BYTES_LIMIT (16u << 20)

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 #include "base/format/protobuf_writer.h"
-#include "graph/graph.h"
+#include "graph/graph_types.h"
 
 // Whether a value is written as a Constant: a floating constant, and not a huge one, which would
 // not fit into the model's file beside others.

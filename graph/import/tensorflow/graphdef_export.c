@@ -6,6 +6,7 @@
 #include "base/format/protobuf_writer.h"
 #include "base/limits.h"
 #include "base/system/file.h"
+#include "graph/graph.h"
 #include "graph/import/tensorflow/graphdef_body.h"
 #include "graph/import/tensorflow/graphdef_coverage.h"
 #include "graph/import/tensorflow/graphdef_import.h"

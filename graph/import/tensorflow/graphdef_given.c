@@ -1,7 +1,7 @@
-#include "graph/import/tensorflow/graphdef_importer.h"
-
 #include <string.h>
 
+#include "graph/graph.h"
+#include "graph/import/tensorflow/graphdef_importer.h"
 #include "graph/import/tensorflow/graphdef_tensor.h"
 
 // Sizes of axis `i` in the trials, where the model leaves it open: primes, none of them usual.

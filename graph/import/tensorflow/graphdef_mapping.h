@@ -20,7 +20,8 @@
 #include <stdint.h>
 
 #include "base/status.h"
-#include "graph/graph.h"
+#include "graph/attribute.h"
+#include "graph/graph_types.h"
 #include "graph/import/tensorflow/graphdef_model.h"
 
 #define PEN_GRAPHDEF_TRIALS 2

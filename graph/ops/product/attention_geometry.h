@@ -9,7 +9,7 @@
 
 #include "base/random.h"
 #include "base/status.h"
-#include "graph/graph.h"
+#include "graph/graph_types.h"
 #include "graph/tensor_type.h"
 
 // Elements from one step to the next. Numbers of a row lie behind each other.

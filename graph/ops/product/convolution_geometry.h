@@ -9,7 +9,8 @@
 #include <stdint.h>
 
 #include "base/status.h"
-#include "graph/graph.h"
+#include "graph/attribute.h"
+#include "graph/graph_types.h"
 #include "graph/tensor_type.h"
 
 #define PEN_SPATIAL_LIMIT 3

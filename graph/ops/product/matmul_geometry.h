@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
-#include "graph/graph.h"
+#include "graph/graph_types.h"
 #include "graph/tensor_type.h"
 
 // product_count products of an m x k by a k x n matrix, all dense and row-major: product i reads

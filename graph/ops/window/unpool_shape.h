@@ -5,7 +5,7 @@
 #define PEN_GRAPH_OPS_WINDOW_UNPOOL_SHAPE_H
 
 #include "base/status.h"
-#include "graph/graph.h"
+#include "graph/graph_types.h"
 #include "graph/tensor_type.h"
 
 typedef struct pen_unpool_shape {

@@ -35,7 +35,9 @@
 
 #include <stdbool.h>
 
-#include "graph/graph.h"
+#include "base/arena.h"
+#include "base/status.h"
+#include "graph/graph_types.h"
 #include "graph/task.h"
 
 // Everything borrowed for the call.

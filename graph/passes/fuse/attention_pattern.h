@@ -5,7 +5,8 @@
 #include <stdbool.h>
 
 #include "graph/analysis/readers.h"
-#include "graph/graph.h"
+#include "graph/graph_types.h"
+#include "graph/tensor_type.h"
 
 #define PEN_ATTENTION_MASKS 4
 

@@ -14,7 +14,8 @@
 #ifndef PEN_GRAPH_PASSES_FUSE_FUSE_ATTENTION_H
 #define PEN_GRAPH_PASSES_FUSE_FUSE_ATTENTION_H
 
-#include "graph/graph.h"
+#include "base/status.h"
+#include "graph/graph_types.h"
 
 // A new graph in the same arena, in which nodes that lost their readers stay, for remove_dead.
 // `kept` are values to keep. out_values[v] is the new id of value v of `graph`, PEN_VALUE_NONE

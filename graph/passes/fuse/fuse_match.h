@@ -10,7 +10,9 @@
 #include <stdint.h>
 
 #include "graph/analysis/readers.h"
-#include "graph/graph.h"
+#include "graph/attribute.h"
+#include "graph/graph_types.h"
+#include "graph/tensor_type.h"
 
 #define PEN_FUSE_NODE_LIMIT 48
 #define PEN_FUSE_OPERAND_LIMIT 6

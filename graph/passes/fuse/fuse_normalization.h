@@ -15,7 +15,8 @@
 #ifndef PEN_GRAPH_PASSES_FUSE_FUSE_NORMALIZATION_H
 #define PEN_GRAPH_PASSES_FUSE_FUSE_NORMALIZATION_H
 
-#include "graph/graph.h"
+#include "base/status.h"
+#include "graph/graph_types.h"
 
 // A new graph in the same arena. `kept` are values to keep. out_values[v] is the new id of value v
 // of `graph`, PEN_VALUE_NONE where it went ([value count of graph]). OUT_OF_MEMORY

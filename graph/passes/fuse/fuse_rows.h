@@ -11,7 +11,8 @@
 
 #include <stdbool.h>
 
-#include "graph/graph.h"
+#include "base/status.h"
+#include "graph/graph_types.h"
 
 // A new graph in the same arena. `kept` are values to keep. With `into_updates`, updates take rows:
 // not for graphs that are cut, whose updates read gradients of parameters alone. out_values[v] is

@@ -10,7 +10,7 @@
 #define PEN_GRAPH_PASSES_FUSE_LOWER_EINSUM_H
 
 #include "base/status.h"
-#include "graph/graph.h"
+#include "graph/graph_types.h"
 
 // `graph` is typed, and without gradients. *out_graph is `graph` itself, and *out_values NULL,
 // where there is no einsum; else a new graph in the same arena, and out_values[v] the new id of

@@ -10,7 +10,8 @@
 #ifndef PEN_GRAPH_PASSES_FUSE_SPELL_LAYERS_H
 #define PEN_GRAPH_PASSES_FUSE_SPELL_LAYERS_H
 
-#include "graph/graph.h"
+#include "base/status.h"
+#include "graph/graph_types.h"
 
 // *out_graph is `graph` itself where there is nothing to spell, else a new graph in the same arena,
 // whose values have the same names. OUT_OF_MEMORY

@@ -2,7 +2,8 @@
 #ifndef PEN_GRAPH_PASSES_GRADIENT_ATTACH_LOSS_H
 #define PEN_GRAPH_PASSES_GRADIENT_ATTACH_LOSS_H
 
-#include "graph/graph.h"
+#include "base/status.h"
+#include "graph/graph_types.h"
 
 typedef enum pen_loss_kind {
     PEN_LOSS_SOFTMAX_CROSS_ENTROPY,   // output: logits (…, classes), or a softmax

@@ -10,7 +10,8 @@
 #ifndef PEN_GRAPH_PASSES_GRADIENT_BUILD_GRADIENTS_H
 #define PEN_GRAPH_PASSES_GRADIENT_BUILD_GRADIENTS_H
 
-#include "graph/graph.h"
+#include "base/status.h"
+#include "graph/graph_types.h"
 
 typedef struct pen_gradient {
     pen_value_id value;         // a wanted value

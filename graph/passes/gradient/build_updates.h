@@ -12,7 +12,7 @@
 
 #include <stdbool.h>
 
-#include "graph/graph.h"
+#include "graph/graph_types.h"
 #include "graph/passes/gradient/build_gradients.h"
 
 typedef enum pen_optimizer_kind {

@@ -3,7 +3,8 @@
 #ifndef PEN_GRAPH_PASSES_GRADIENT_FREEZE_MATCHING_H
 #define PEN_GRAPH_PASSES_GRADIENT_FREEZE_MATCHING_H
 
-#include "graph/graph.h"
+#include "base/status.h"
+#include "graph/graph_types.h"
 
 // `pattern` is a POSIX extended regular expression; NULL: nothing is frozen. Before shapes are
 // inferred.

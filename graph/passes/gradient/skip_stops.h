@@ -3,7 +3,8 @@
 #ifndef PEN_GRAPH_PASSES_GRADIENT_SKIP_STOPS_H
 #define PEN_GRAPH_PASSES_GRADIENT_SKIP_STOPS_H
 
-#include "graph/graph.h"
+#include "base/status.h"
+#include "graph/graph_types.h"
 
 // Before gradients are built: only where the gradient that is stopped is 0 anyway. That is so of
 // the mean in a variance, mean((x - stop(mean(x)))²), over the same axes of the same x, as the sum

@@ -8,7 +8,8 @@
 #ifndef PEN_GRAPH_PASSES_GRADIENT_SPLIT_BACKWARD_H
 #define PEN_GRAPH_PASSES_GRADIENT_SPLIT_BACKWARD_H
 
-#include "graph/graph.h"
+#include "base/status.h"
+#include "graph/graph_types.h"
 
 // Sets the roles of backward nodes. Afterwards no node of the input half reads one of the weight
 // half. INTERNAL: a forward node reads a gradient. OUT_OF_MEMORY

@@ -20,7 +20,7 @@
 
 #include "base/status.h"
 #include "device/device.h"
-#include "graph/graph.h"
+#include "graph/graph_types.h"
 
 typedef struct pen_executor pen_executor;
 

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "graph/graph.h"
 #include "scheduler/runtime/run/run_form_room.h"
 
 typedef struct form_device {

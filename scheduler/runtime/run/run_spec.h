@@ -9,6 +9,7 @@
 #define PEN_SCHEDULER_RUNTIME_RUN_RUN_SPEC_H
 
 #include "graph/passes/cut/cut_stages.h"
+#include "graph/tensor_type.h"
 #include "scheduler/protocol/run_table.h"
 
 typedef struct pen_run_spec_device {

@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "base/format/protobuf_reader.h"
+#include "graph/graph.h"
 #include "graph/wire/part_wire.h"
 #include "scheduler/protocol/run_table_wire.h"
 #include "scheduler/runtime/run/run_spec.h"

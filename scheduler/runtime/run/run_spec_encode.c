@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "base/format/protobuf_writer.h"
+#include "graph/graph.h"
 #include "graph/wire/part_wire.h"
 #include "scheduler/protocol/run_table_wire.h"
 #include "scheduler/runtime/run/run_spec.h"

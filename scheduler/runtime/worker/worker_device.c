@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/system/failpoint.h"
+#include "graph/graph.h"
 
 static const pen_run_spec_device *device_spec(const worker_device *device) {
     return &device->run->spec->devices[device->index];

@@ -7,6 +7,7 @@
 #include "base/checksum.h"
 #include "base/clock.h"
 #include "base/system/failpoint.h"
+#include "graph/graph.h"
 #include "scheduler/runtime/worker/worker_device.h"
 
 #define FRAMES_PIECE_TOKEN ((uint64_t)1 << 32) // tokens from here on are of pieces of tensors

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/integer.h"
-
+#include "graph/graph.h"
 #include "scheduler/runtime/worker/worker_device.h"
 
 static pen_status save_read(void *context, uint32_t index, uint64_t first, void *out,

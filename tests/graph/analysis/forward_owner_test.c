@@ -1,7 +1,7 @@
-#include "graph/analysis/forward_owner.h"
-
 #include <string.h>
 
+#include "graph/analysis/forward_owner.h"
+#include "graph/op.h"
 #include "tests/support/check.h"
 #include "tests/support/planned.h"
 #include "tests/support/random_graph.h"

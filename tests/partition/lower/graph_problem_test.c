@@ -1,7 +1,7 @@
-#include "partition/lower/graph_problem.h"
-
 #include <math.h>
 
+#include "graph/graph.h"
+#include "partition/lower/graph_problem.h"
 #include "partition/lower/memory_model.h"
 #include "tests/support/check.h"
 #include "tests/support/planned.h"

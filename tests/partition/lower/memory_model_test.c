@@ -1,5 +1,5 @@
+#include "graph/graph.h"
 #include "partition/lower/memory_model.h"
-
 #include "tests/support/check.h"
 #include "tests/support/planned.h"
 #include "tests/support/training.h"

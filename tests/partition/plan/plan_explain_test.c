@@ -1,7 +1,7 @@
-#include "partition/plan/plan_explain.h"
-
 #include <math.h>
 
+#include "graph/graph.h"
+#include "partition/plan/plan_explain.h"
 #include "tests/support/check.h"
 #include "tests/support/planned.h"
 

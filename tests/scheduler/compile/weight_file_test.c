@@ -1,9 +1,9 @@
 // Contents from files of weights: by name, renamed, converted, and everything that does not fit.
 
-#include "scheduler/compile/weight_file.h"
-
 #include <unistd.h>
 
+#include "graph/graph.h"
+#include "scheduler/compile/weight_file.h"
 #include "scheduler/store/safetensors.h"
 #include "tests/support/check.h"
 #include "tests/support/scratch.h"

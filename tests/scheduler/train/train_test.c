@@ -1,8 +1,8 @@
-#include "scheduler/train/train.h"
-
 #include <math.h>
 
 #include "base/memory.h"
+#include "graph/graph.h"
+#include "scheduler/train/train.h"
 #include "tests/support/check.h"
 #include "tests/support/tiny_model.h"
 #include "tests/support/training.h"

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/integer.h"
+#include "graph/graph.h"
 #include "graph/import/tensorflow/graphdef_draft.h"
 #include "graph/import/tensorflow/graphdef_mapping.h"
 #include "graph/import/tensorflow/ops/graphdef_broadcast.h"

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "graph/graph.h"
 #include "graph/import/tensorflow/ops/graphdef_broadcast.h"
 #include "graph/import/tensorflow/ops/graphdef_image.h"
 

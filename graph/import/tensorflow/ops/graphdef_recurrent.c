@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/integer.h"
+#include "graph/graph.h"
 #include "graph/import/tensorflow/graphdef_importer.h"
 #include "graph/import/tensorflow/graphdef_match.h"
 #include "graph/import/tensorflow/ops/graphdef_list.h"

@@ -1,12 +1,12 @@
 // What is said of a part's memory, before it is made, is what its executor takes.
-#include "scheduler/runtime/executor/part_memory.h"
-
 #include "base/random.h"
+#include "graph/graph.h"
 #include "partition/lower/memory_model.h"
 #include "partition/plan/stage_assign.h"
 #include "scheduler/compile/program_cut.h"
 #include "scheduler/plan/plan_schedule.h"
 #include "scheduler/runtime/executor/executor.h"
+#include "scheduler/runtime/executor/part_memory.h"
 #include "tests/support/check.h"
 #include "tests/support/planned.h"
 
