@@ -60,6 +60,7 @@ typedef struct pen_layer pen_layer;
 
 // One application of a layer. Borrowed for the call.
 typedef struct pen_layer_call {
+    pen_layer_builder *builder; // set by pen_layer_apply
     const pen_layer *layer;
     const char *name;    // of the layer; its nodes and weights are named after it
     const void *options; // the struct of layer->options
@@ -84,8 +85,7 @@ struct pen_layer {
 
     // Adds the layer's nodes. Inputs are as many as allowed. Writes count and tensors.
     //   INVALID_INPUT  shapes that do not suit it, options that contradict each other
-    PEN_NODISCARD pen_status (*build)(pen_layer_builder *builder, const pen_layer_call *call,
-                                      pen_layer_result *out_result);
+    PEN_NODISCARD pen_status (*build)(const pen_layer_call *call, pen_layer_result *out_result);
 };
 
 // ---- the table

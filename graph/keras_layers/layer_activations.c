@@ -19,38 +19,29 @@ typedef struct activations_options {
     pen_layer_weight_options slopes;
 } activations_options;
 
-static pen_status activations_give(pen_layer_builder *builder, const pen_layer_call *call,
-                                   const char *op, const pen_attribute_given *attribute,
+static pen_status activations_give(const pen_layer_call *call, const char *op,
+                                   const pen_attribute_given *attribute,
                                    pen_layer_result *out_result) {
     pen_layer_tensor result = call->inputs[0];
-    const pen_layer_node node = {.op = op,
-                                 .inputs = &call->inputs[0].value,
-                                 .input_count = 1,
-                                 .attributes = attribute,
-                                 .attribute_count = attribute == NULL ? 0 : 1};
-    PEN_TRY(pen_layer_add_node(builder, call, &node, &result.value));
-    pen_layer_give(out_result, result);
-    return PEN_OK;
+    PEN_TRY(pen_layer_add(call, op, NULL, PEN_INPUTS(call->inputs[0].value),
+                          (pen_node_attributes){attribute, attribute == NULL ? 0 : 1},
+                          &result.value));
+    return pen_layer_give(out_result, result);
 }
 
 // ---- relu
 
-static const pen_option_field relu_fields[] = {
-    PEN_LAYER_COMMON_FIELDS(activations_options),
-    {.key = "max_value",
-     .kind = PEN_OPTION_NUMBER,
-     .offset = offsetof(activations_options, max_value),
-     .present_offset = offsetof(activations_options, has_max_value),
-     .minimum = PEN_OPTION_FROM(0),
-     .help = "the largest result; when left out, none"},
-    PEN_LAYER_NUMBER(activations_options, negative_slope, "0", "slope below the threshold"),
-    PEN_LAYER_NUMBER(activations_options, threshold, "0", "where x begins to pass"),
-};
-PEN_LAYER_TABLE(relu, activations_options, relu_fields);
+PEN_LAYER_OPTIONS(relu, activations_options,
+                  PEN_LAYER_FIELD(activations_options, max_value, NUMBER,
+                                  "the largest result; when left out, none",
+                                  .present_offset = offsetof(activations_options, has_max_value),
+                                  .minimum = PEN_OPTION_FROM(0)),
+                  PEN_LAYER_NUMBER(activations_options, negative_slope, "0",
+                                   "slope below the threshold"),
+                  PEN_LAYER_NUMBER(activations_options, threshold, "0", "where x begins to pass"));
 
 // x >= max: max; threshold <= x < max: x; else slope * (x - threshold)
-pen_status pen_layer_relu_build(pen_layer_builder *builder, const pen_layer_call *call,
-                                pen_layer_result *out_result) {
+pen_status pen_layer_relu_build(const pen_layer_call *call, pen_layer_result *out_result) {
     const activations_options *options = call->options;
     pen_layer_tensor result = call->inputs[0];
     if (options->threshold != 0) {
@@ -60,81 +51,60 @@ pen_status pen_layer_relu_build(pen_layer_builder *builder, const pen_layer_call
     const pen_attribute_given slope = pen_attribute_float("alpha", options->negative_slope);
     if (!options->has_max_value) {
         const bool is_plain = options->negative_slope == 0;
-        return activations_give(builder, call, is_plain ? "relu" : "leaky_relu",
-                                is_plain ? NULL : &slope, out_result);
+        return activations_give(call, is_plain ? "relu" : "leaky_relu", is_plain ? NULL : &slope,
+                                out_result);
     }
     pen_value_id operands[3] = {result.value};
     if (options->negative_slope != 0) {
-        const pen_layer_node leaky = {.op = "leaky_relu",
-                                      .suffix = "leaky_relu",
-                                      .inputs = &result.value,
-                                      .input_count = 1,
-                                      .attributes = &slope,
-                                      .attribute_count = 1};
-        PEN_TRY(pen_layer_add_node(builder, call, &leaky, &operands[0]));
+        PEN_TRY(pen_layer_add(call, "leaky_relu", "leaky_relu", PEN_INPUTS(result.value),
+                              PEN_WITH(slope), &operands[0]));
     }
     operands[1] = PEN_VALUE_NONE;
-    if (options->negative_slope == 0)
-        PEN_TRY(pen_layer_number(builder, call, "least", 0, &operands[1]));
-    PEN_TRY(pen_layer_number(builder, call, "most", options->max_value, &operands[2]));
-    const pen_layer_node clip = {.op = "clip", .inputs = operands, .input_count = 3};
-    PEN_TRY(pen_layer_add_node(builder, call, &clip, &result.value));
-    pen_layer_give(out_result, result);
-    return PEN_OK;
+    if (options->negative_slope == 0) PEN_TRY(pen_layer_number(call, "least", 0, &operands[1]));
+    PEN_TRY(pen_layer_number(call, "most", options->max_value, &operands[2]));
+    PEN_TRY(pen_layer_add(call, "clip", NULL, PEN_INPUTS(operands[0], operands[1], operands[2]),
+                          PEN_NO_ATTRIBUTES, &result.value));
+    return pen_layer_give(out_result, result);
 }
 
 // ---- with one number
 
-static const pen_option_field leaky_relu_fields[] = {
-    PEN_LAYER_COMMON_FIELDS(activations_options),
-    PEN_LAYER_NUMBER(activations_options, alpha, "0.3", "slope below 0"),
-};
-PEN_LAYER_TABLE(leaky_relu, activations_options, leaky_relu_fields);
+PEN_LAYER_OPTIONS(leaky_relu, activations_options,
+                  PEN_LAYER_NUMBER(activations_options, alpha, "0.3", "slope below 0"));
 
-pen_status pen_layer_leaky_relu_build(pen_layer_builder *builder, const pen_layer_call *call,
-                                      pen_layer_result *out_result) {
+pen_status pen_layer_leaky_relu_build(const pen_layer_call *call, pen_layer_result *out_result) {
     const activations_options *options = call->options;
     const pen_attribute_given alpha = pen_attribute_float("alpha", options->alpha);
-    return activations_give(builder, call, "leaky_relu", &alpha, out_result);
+    return activations_give(call, "leaky_relu", &alpha, out_result);
 }
 
-static const pen_option_field elu_fields[] = {
-    PEN_LAYER_COMMON_FIELDS(activations_options),
-    PEN_LAYER_NUMBER(activations_options, alpha, "1", "alpha (e^x - 1) below 0"),
-};
-PEN_LAYER_TABLE(elu, activations_options, elu_fields);
+PEN_LAYER_OPTIONS(elu, activations_options,
+                  PEN_LAYER_NUMBER(activations_options, alpha, "1", "alpha (e^x - 1) below 0"));
 
-pen_status pen_layer_elu_build(pen_layer_builder *builder, const pen_layer_call *call,
-                               pen_layer_result *out_result) {
+pen_status pen_layer_elu_build(const pen_layer_call *call, pen_layer_result *out_result) {
     const activations_options *options = call->options;
     const pen_attribute_given alpha = pen_attribute_float("alpha", options->alpha);
-    return activations_give(builder, call, "elu", &alpha, out_result);
+    return activations_give(call, "elu", &alpha, out_result);
 }
 
-static const pen_option_field thresholded_relu_fields[] = {
-    PEN_LAYER_COMMON_FIELDS(activations_options),
-    PEN_LAYER_NUMBER(activations_options, theta, "1", "what is not above becomes 0"),
-};
-PEN_LAYER_TABLE(thresholded_relu, activations_options, thresholded_relu_fields);
+PEN_LAYER_OPTIONS(thresholded_relu, activations_options,
+                  PEN_LAYER_NUMBER(activations_options, theta, "1", "what is not above becomes 0"));
 
-pen_status pen_layer_thresholded_relu_build(pen_layer_builder *builder, const pen_layer_call *call,
+pen_status pen_layer_thresholded_relu_build(const pen_layer_call *call,
                                             pen_layer_result *out_result) {
     const activations_options *options = call->options;
     const pen_attribute_given theta = pen_attribute_float("alpha", options->theta);
-    return activations_give(builder, call, "thresholded_relu", &theta, out_result);
+    return activations_give(call, "thresholded_relu", &theta, out_result);
 }
 
-static const pen_option_field softmax_fields[] = {
-    PEN_LAYER_COMMON_FIELDS(activations_options),
-    PEN_LAYER_INTEGER(activations_options, axis, "-1", "the dimension over which it sums to 1"),
-};
-PEN_LAYER_TABLE(softmax, activations_options, softmax_fields);
+PEN_LAYER_OPTIONS(softmax, activations_options,
+                  PEN_LAYER_INTEGER(activations_options, axis, "-1",
+                                    "the dimension over which it sums to 1"));
 
-pen_status pen_layer_softmax_build(pen_layer_builder *builder, const pen_layer_call *call,
-                                   pen_layer_result *out_result) {
+pen_status pen_layer_softmax_build(const pen_layer_call *call, pen_layer_result *out_result) {
     const activations_options *options = call->options;
     pen_layer_tensor x;
-    PEN_TRY(pen_layer_plain(builder, call, &call->inputs[0], &x));
+    PEN_TRY(pen_layer_plain(call, &call->inputs[0], &x));
     const int64_t rank = x.shape.rank;
     if (x.mask_rank > 0) {
         return pen_error(PEN_UNSUPPORTED,
@@ -147,38 +117,26 @@ pen_status pen_layer_softmax_build(pen_layer_builder *builder, const pen_layer_c
                          options->axis, rank - 1, 1 - rank);
     }
     const pen_attribute_given axis = pen_attribute_int("axis", options->axis);
-    const pen_layer_node node = {.op = "softmax",
-                                 .inputs = &x.value,
-                                 .input_count = 1,
-                                 .attributes = &axis,
-                                 .attribute_count = 1};
     pen_layer_tensor result = x;
-    PEN_TRY(pen_layer_add_node(builder, call, &node, &result.value));
-    pen_layer_give(out_result, result);
-    return PEN_OK;
+    PEN_TRY(
+        pen_layer_add(call, "softmax", NULL, PEN_INPUTS(x.value), PEN_WITH(axis), &result.value));
+    return pen_layer_give(out_result, result);
 }
 
 // ---- prelu
 
-static const pen_option_field prelu_fields[] = {
-    PEN_LAYER_COMMON_FIELDS(activations_options),
-    PEN_LAYER_WEIGHT_AS(activations_options, slopes, "alpha", "zeros"),
-    {.key = "shared_axes",
-     .kind = PEN_OPTION_LIST,
-     .offset = offsetof(activations_options, shared_axes),
-     .item = &pen_layer_size_item,
-     .is_list_optional = true,
-     .help = "dimensions, from 1, along which a slope holds for all"},
-};
-PEN_LAYER_TABLE(prelu, activations_options, prelu_fields);
+PEN_LAYER_OPTIONS(prelu, activations_options,
+                  PEN_LAYER_WEIGHT_AS(activations_options, slopes, "alpha", "zeros"),
+                  PEN_LAYER_FIELD(activations_options, shared_axes, LIST,
+                                  "dimensions, from 1, along which a slope holds for all",
+                                  .item = &pen_layer_size_item, .is_list_optional = true));
 
-pen_status pen_layer_prelu_build(pen_layer_builder *builder, const pen_layer_call *call,
-                                 pen_layer_result *out_result) {
+pen_status pen_layer_prelu_build(const pen_layer_call *call, pen_layer_result *out_result) {
     const activations_options *options = call->options;
     const int64_t *shared = options->shared_axes.items;
     pen_layer_tensor x;
     pen_value_id operands[2];
-    PEN_TRY(pen_layer_plain(builder, call, &call->inputs[0], &x));
+    PEN_TRY(pen_layer_plain(call, &call->inputs[0], &x));
     pen_layer_whole_weight alpha = {
         .name = "alpha", .shape.rank = x.shape.rank - 1, .contents.options = options->slopes};
     for (uint32_t i = 1; i < x.shape.rank; i++) {
@@ -192,9 +150,8 @@ pen_status pen_layer_prelu_build(pen_layer_builder *builder, const pen_layer_cal
         alpha.shape.dims[shared[i] - 1] = 1;
     }
     operands[0] = x.value;
-    PEN_TRY(pen_layer_add_whole_weight(builder, call, &alpha, &operands[1]));
+    PEN_TRY(pen_layer_add_whole_weight(call, &alpha, &operands[1]));
     pen_layer_tensor result = x;
-    PEN_TRY(pen_layer_pair(builder, call, "prelu", NULL, operands, &result.value));
-    pen_layer_give(out_result, result);
-    return PEN_OK;
+    PEN_TRY(pen_layer_pair(call, "prelu", NULL, operands[0], operands[1], &result.value));
+    return pen_layer_give(out_result, result);
 }

@@ -5,7 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "graph/graph.h"
 #include "graph/keras_layers/layer_build.h"
 #include "graph/keras_layers/layer_list.h"
 
@@ -39,32 +38,27 @@ typedef struct attention_parts {
 #define ATTENTION_UNSEEN (-1e9f) // added to the score of what a row may not see
 
 // A large negative number where row i may not see row j > i.
-static pen_status attention_causal(pen_layer_builder *builder, const pen_layer_call *call,
-                                   const attention_parts *parts, pen_value_id *out_value) {
-    pen_graph *graph = pen_layer_graph(builder);
+static pen_status attention_causal(const pen_layer_call *call, const attention_parts *parts,
+                                   pen_value_id *out_value) {
     const int64_t rows = parts->query_rows;
     const int64_t columns = parts->key_shape.dims[parts->key_shape.rank - 2];
-    const pen_tensor_type type = {PEN_FLOAT32, {2, {rows, columns}}};
+    const pen_shape shape = {2, {rows, columns}};
     float *mask = NULL;
-    const char *name;
-    PEN_TRY(pen_layer_check_constant(&type));
-    PEN_TRY(PEN_NEW(pen_graph_arena(graph), (size_t)(rows * columns), &mask));
+    PEN_TRY(pen_layer_floats(call, "causal_mask", &shape, &mask, out_value));
     for (int64_t i = 0; i < rows; i++) {
-        for (int64_t j = 0; j < columns; j++) {
-            mask[i * columns + j] = j > i ? ATTENTION_UNSEEN : 0;
+        for (int64_t j = i + 1; j < columns; j++) {
+            mask[i * columns + j] = ATTENTION_UNSEEN;
         }
     }
-    PEN_TRY(pen_arena_format(pen_graph_arena(graph), &name, "%s/causal_mask", call->name));
-    return pen_graph_constant(graph, name, &type, mask, out_value);
+    return PEN_OK;
 }
 
 // The same where an element of a mask (batch, rows) does not count, laid along dimension `axis` of
 // `rank` scores.
-static pen_status attention_padding(pen_layer_builder *builder, const pen_layer_call *call,
-                                    const pen_layer_tensor *masked, uint32_t rank, uint32_t axis,
-                                    pen_value_id *out_value) {
+static pen_status attention_padding(const pen_layer_call *call, const pen_layer_tensor *masked,
+                                    uint32_t rank, uint32_t axis, pen_value_id *out_value) {
     pen_shape shape = {.rank = rank, .dims = {PEN_LAYER_BATCH}};
-    pen_value_id operands[2];
+    pen_value_id unseen, number;
     if (masked->mask_rank != 2) {
         return pen_error(PEN_INVALID_INPUT,
                          "the mask of an input has %u dimensions, expected (batch, rows)",
@@ -73,78 +67,62 @@ static pen_status attention_padding(pen_layer_builder *builder, const pen_layer_
     for (uint32_t i = 1; i < rank; i++) {
         shape.dims[i] = i == axis ? masked->shape.dims[1] : 1;
     }
-    PEN_TRY(pen_layer_map(builder, call, "not", "unseen", masked->mask, &operands[0]));
-    PEN_TRY(pen_layer_cast(builder, call, operands[0], "float32", &operands[0]));
-    PEN_TRY(pen_layer_number(builder, call, "unseen", ATTENTION_UNSEEN, &operands[1]));
-    PEN_TRY(pen_layer_pair(builder, call, "mul", "unseen", operands, &operands[0]));
-    return pen_layer_reshape(builder, call, operands[0], &shape, "unseen", out_value);
+    PEN_TRY(pen_layer_map(call, "not", "unseen", masked->mask, &unseen));
+    PEN_TRY(pen_layer_cast(call, unseen, "float32", &unseen));
+    PEN_TRY(pen_layer_number(call, "unseen", ATTENTION_UNSEEN, &number));
+    PEN_TRY(pen_layer_pair(call, "mul", "unseen", unseen, number, &unseen));
+    return pen_layer_reshape(call, unseen, &shape, "unseen", out_value);
 }
 
 // What is added to scores: a pair is unseen if any says so.
-static pen_status attention_unseen(pen_layer_builder *builder, const pen_layer_call *call,
-                                   const attention_parts *parts, pen_value_id *io_scores) {
+static pen_status attention_unseen(const pen_layer_call *call, const attention_parts *parts,
+                                   pen_value_id *io_scores) {
     const attention_options *options = call->options;
     const uint32_t rank = parts->key_shape.rank;
     pen_value_id all = PEN_VALUE_NONE;
     for (uint32_t i = 0; i < 4; i++) {
         const pen_layer_tensor *masked = i < 3 ? parts->masked[i] : NULL;
         if (i < 3 ? masked == NULL : !options->causal) continue;
-        pen_value_id operands[2] = {all};
-        if (i == 3) {
-            PEN_TRY(attention_causal(builder, call, parts, &operands[1]));
-        } else {
-            PEN_TRY(attention_padding(builder, call, masked, rank, i == 0 ? rank - 2 : rank - 1,
-                                      &operands[1]));
-        }
-        if (pen_value_is(all)) {
-            PEN_TRY(pen_layer_pair(builder, call, "min", "unseen", operands, &operands[1]));
-        }
-        all = operands[1];
+        pen_value_id one;
+        PEN_TRY(i == 3 ? attention_causal(call, parts, &one)
+                       : attention_padding(call, masked, rank, rank - (i == 0 ? 2 : 1), &one));
+        if (pen_value_is(all)) PEN_TRY(pen_layer_pair(call, "min", "unseen", all, one, &one));
+        all = one;
     }
     if (!pen_value_is(all)) return PEN_OK;
-    const pen_value_id sum[2] = {*io_scores, all};
-    return pen_layer_pair(builder, call, "add", "masked", sum, io_scores);
+    return pen_layer_pair(call, "add", "masked", *io_scores, all, io_scores);
 }
 
 // softmax(scores) value
-static pen_status attention_mix(pen_layer_builder *builder, const pen_layer_call *call,
-                                const attention_parts *parts, pen_value_id scores,
-                                pen_value_id *out_value) {
+static pen_status attention_mix(const pen_layer_call *call, const attention_parts *parts,
+                                pen_value_id scores, pen_value_id *out_value) {
     const attention_options *options = call->options;
-    pen_value_id operands[2];
-    PEN_TRY(attention_unseen(builder, call, parts, &scores));
-    const pen_attribute_given last = pen_attribute_int("axis", -1);
-    const pen_layer_node softmax = {.op = "softmax",
-                                    .suffix = "shares",
-                                    .inputs = &scores,
-                                    .input_count = 1,
-                                    .attributes = &last,
-                                    .attribute_count = 1};
-    PEN_TRY(pen_layer_add_node(builder, call, &softmax, &operands[0]));
-    PEN_TRY(pen_layer_add_dropout(builder, call, "dropout", options->dropout, &operands[0]));
-    operands[1] = parts->value;
-    return pen_layer_pair(builder, call, "matmul", "mixed", operands, out_value);
+    pen_value_id shares;
+    PEN_TRY(attention_unseen(call, parts, &scores));
+    PEN_TRY(pen_layer_add(call, "softmax", "shares", PEN_INPUTS(scores),
+                          PEN_WITH(pen_attribute_int("axis", -1)), &shares));
+    PEN_TRY(pen_layer_add_dropout(call, "dropout", options->dropout, &shares));
+    return pen_layer_pair(call, "matmul", "mixed", shares, parts->value, out_value);
 }
 
 // softmax(scale * query key^T) value
-static pen_status attention_compute(pen_layer_builder *builder, const pen_layer_call *call,
-                                    const attention_parts *parts, pen_value_id *out_value) {
+static pen_status attention_compute(const pen_layer_call *call, const attention_parts *parts,
+                                    pen_value_id *out_value) {
     const uint32_t rank = parts->key_shape.rank;
     int64_t axes[PEN_RANK_LIMIT] = {0};
-    pen_value_id operands[2] = {parts->query}, scores;
+    pen_value_id turned, scores, scale;
     for (uint32_t i = 0; i < rank; i++) {
         axes[i] = i;
     }
     axes[rank - 2] = rank - 1;
     axes[rank - 1] = rank - 2;
-    PEN_TRY(pen_layer_transpose(builder, call, parts->key, &parts->key_shape, axes, &operands[1]));
-    PEN_TRY(pen_layer_pair(builder, call, "matmul", "scores", operands, &scores));
+    PEN_TRY(pen_layer_transpose(call, parts->key, &parts->key_shape, axes, &turned));
+    PEN_TRY(pen_layer_pair(call, "matmul", "scores", parts->query, turned, &scores));
     if (parts->scale != 1) {
-        operands[0] = scores;
-        PEN_TRY(pen_layer_number(builder, call, "scale", parts->scale, &operands[1]));
-        PEN_TRY(pen_layer_pair(builder, call, "mul", "scaled", operands, &scores));
+        PEN_TRY(pen_layer_number(call, "scale", parts->scale, &scale));
+        PEN_TRY(pen_layer_pair(call, "mul", "scaled", scores, scale, &scores));
     }
-    return attention_mix(builder, call, parts, scores, out_value);
+    return attention_mix(call, parts, scores, out_value);
 }
 
 static pen_status attention_check(const pen_layer_call *call) {
@@ -162,12 +140,11 @@ static pen_status attention_check(const pen_layer_call *call) {
 }
 
 // Query, value and key: the key is the value, and all are the query, where they are left out.
-static pen_status attention_inputs(pen_layer_builder *builder, const pen_layer_call *call,
-                                   pen_layer_tensor out_inputs[3]) {
+static pen_status attention_inputs(const pen_layer_call *call, pen_layer_tensor out_inputs[3]) {
     PEN_TRY(attention_check(call));
     for (uint32_t i = 0; i < 3; i++) {
         const uint32_t from = i < call->input_count ? i : call->input_count - 1;
-        PEN_TRY(pen_layer_plain(builder, call, &call->inputs[from], &out_inputs[i]));
+        PEN_TRY(pen_layer_plain(call, &call->inputs[from], &out_inputs[i]));
     }
     return PEN_OK;
 }
@@ -175,47 +152,39 @@ static pen_status attention_inputs(pen_layer_builder *builder, const pen_layer_c
 // ---- attention
 
 #define ATTENTION_DROPOUT                                                                          \
-    {                                                                                              \
-        .key = "dropout", .kind = PEN_OPTION_NUMBER,                                               \
-        .offset = offsetof(attention_options, dropout), .default_text = "0",                       \
-        .minimum = PEN_OPTION_FROM(0), .maximum = PEN_OPTION_BELOW(1),                             \
-        .help = "share of the weights that is dropped"                                             \
-    }
+    PEN_LAYER_FIELD(attention_options, dropout, NUMBER, "share of the weights that is dropped",    \
+                    .default_text = "0", .minimum = PEN_OPTION_FROM(0),                            \
+                    .maximum = PEN_OPTION_BELOW(1))
 
 static const char *const attention_modes[] = {"dot", NULL};
-static const pen_option_field attention_fields[] = {
-    PEN_LAYER_COMMON_FIELDS(attention_options),
+PEN_LAYER_OPTIONS(
+    attention, attention_options,
     PEN_LAYER_BOOL(attention_options, use_scale, "false", "whether scores have a trained factor"),
     PEN_LAYER_CHOICE(attention_options, score_mode, attention_modes, "dot", "what scores are"),
     ATTENTION_DROPOUT,
-    PEN_LAYER_BOOL(attention_options, causal, "false", "whether a row sees those before it only"),
-};
-PEN_LAYER_TABLE(attention, attention_options, attention_fields);
+    PEN_LAYER_BOOL(attention_options, causal, "false", "whether a row sees those before it only"));
 
 static const pen_layer_tensor *attention_masked(const pen_layer_tensor *tensor) {
     return tensor->mask_rank > 0 ? tensor : NULL;
 }
 
 // Rows of the query that do not count become 0.
-static pen_status attention_finish(pen_layer_builder *builder, const pen_layer_call *call,
-                                   const pen_layer_tensor inputs[3], pen_value_id value,
-                                   pen_layer_result *out_result) {
-    pen_value_id operands[2] = {value};
+static pen_status attention_finish(const pen_layer_call *call, const pen_layer_tensor inputs[3],
+                                   pen_value_id value, pen_layer_result *out_result) {
+    pen_value_id rows;
     pen_shape shape = inputs[0].shape;
     shape.dims[2] = inputs[1].shape.dims[2];
     if (inputs[0].mask_rank > 0) {
-        PEN_TRY(pen_layer_mask_column(builder, call, &inputs[0], 3, &operands[1]));
-        PEN_TRY(pen_layer_pair(builder, call, "mul", "rows", operands, &value));
+        PEN_TRY(pen_layer_mask_column(call, &inputs[0], 3, &rows));
+        PEN_TRY(pen_layer_pair(call, "mul", "rows", value, rows, &value));
     }
-    pen_layer_give(out_result, pen_layer_tensor_make(value, &shape));
-    return PEN_OK;
+    return pen_layer_give(out_result, pen_layer_tensor_make(value, &shape));
 }
 
-pen_status pen_layer_attention_build(pen_layer_builder *builder, const pen_layer_call *call,
-                                     pen_layer_result *out_result) {
+pen_status pen_layer_attention_build(const pen_layer_call *call, pen_layer_result *out_result) {
     const attention_options *options = call->options;
     pen_layer_tensor inputs[3];
-    PEN_TRY(attention_inputs(builder, call, inputs));
+    PEN_TRY(attention_inputs(call, inputs));
     attention_parts parts = {.query = inputs[0].value,
                              .value = inputs[1].value,
                              .key = inputs[2].value,
@@ -226,33 +195,31 @@ pen_status pen_layer_attention_build(pen_layer_builder *builder, const pen_layer
     if (options->use_scale) {
         const pen_layer_whole_weight scale = {.name = "scale",
                                               .contents.options.initializer.kind = PEN_LAYER_ONES};
-        pen_value_id operands[2] = {parts.query};
-        PEN_TRY(pen_layer_add_whole_weight(builder, call, &scale, &operands[1]));
-        PEN_TRY(pen_layer_pair(builder, call, "mul", "scaled_query", operands, &parts.query));
+        pen_value_id factor;
+        PEN_TRY(pen_layer_add_whole_weight(call, &scale, &factor));
+        PEN_TRY(pen_layer_pair(call, "mul", "scaled_query", parts.query, factor, &parts.query));
     }
     pen_value_id value;
-    PEN_TRY(attention_compute(builder, call, &parts, &value));
-    return attention_finish(builder, call, inputs, value, out_result);
+    PEN_TRY(attention_compute(call, &parts, &value));
+    return attention_finish(call, inputs, value, out_result);
 }
 
 // ---- additive
 
-static const pen_option_field additive_attention_fields[] = {
-    PEN_LAYER_COMMON_FIELDS(attention_options),
-    PEN_LAYER_BOOL(attention_options, use_scale, "true", "whether scores have trained factors"),
-    ATTENTION_DROPOUT,
-    PEN_LAYER_BOOL(attention_options, causal, "false", "whether a row sees those before it only"),
-};
-PEN_LAYER_TABLE(additive_attention, attention_options, additive_attention_fields);
+PEN_LAYER_OPTIONS(additive_attention, attention_options,
+                  PEN_LAYER_BOOL(attention_options, use_scale, "true",
+                                 "whether scores have trained factors"),
+                  ATTENTION_DROPOUT,
+                  PEN_LAYER_BOOL(attention_options, causal, "false",
+                                 "whether a row sees those before it only"));
 
 // Bahdanau et al., "Neural Machine Translation by Jointly Learning to Align and Translate", 2015:
 // the score of a pair is the sum of scale * tanh(query + key).
-pen_status pen_layer_additive_attention_build(pen_layer_builder *builder,
-                                              const pen_layer_call *call,
+pen_status pen_layer_additive_attention_build(const pen_layer_call *call,
                                               pen_layer_result *out_result) {
     const attention_options *options = call->options;
     pen_layer_tensor inputs[3];
-    PEN_TRY(attention_inputs(builder, call, inputs));
+    PEN_TRY(attention_inputs(call, inputs));
     const int64_t width = inputs[0].shape.dims[2];
     const int64_t rows = inputs[0].shape.dims[1], columns = inputs[2].shape.dims[1], last = -1;
     const attention_parts parts = {.value = inputs[1].value,
@@ -268,51 +235,39 @@ pen_status pen_layer_additive_attention_build(pen_layer_builder *builder,
                          inputs[2].shape.dims[2]);
     }
     for (uint32_t i = 0; i < 2; i++) {
-        PEN_TRY(pen_layer_reshape(builder, call, inputs[2 * i].value, &apart[i], "apart",
-                                  &operands[i]));
+        PEN_TRY(pen_layer_reshape(call, inputs[2 * i].value, &apart[i], "apart", &operands[i]));
     }
-    PEN_TRY(pen_layer_pair(builder, call, "add", "pairs", operands, &scores));
-    PEN_TRY(pen_layer_map(builder, call, "tanh", "pairs", scores, &operands[0]));
+    PEN_TRY(pen_layer_pair(call, "add", "pairs", operands[0], operands[1], &scores));
+    PEN_TRY(pen_layer_map(call, "tanh", "pairs", scores, &operands[0]));
     if (options->use_scale) {
         const pen_layer_whole_weight scale = {.name = "scale",
                                               .shape = {1, {width}},
                                               .contents.options.initializer.kind =
                                                   PEN_LAYER_GLOROT_UNIFORM};
-        PEN_TRY(pen_layer_add_whole_weight(builder, call, &scale, &operands[1]));
-        PEN_TRY(pen_layer_pair(builder, call, "mul", "scaled", operands, &operands[0]));
+        PEN_TRY(pen_layer_add_whole_weight(call, &scale, &operands[1]));
+        PEN_TRY(pen_layer_pair(call, "mul", "scaled", operands[0], operands[1], &operands[0]));
     }
-    PEN_TRY(pen_layer_ints(builder, call, "numbers", 1, &last, &operands[1]));
-    const pen_attribute_given keep = pen_attribute_int("keepdims", 0);
-    const pen_layer_node sum = {.op = "reduce_sum",
-                                .suffix = "scores",
-                                .inputs = operands,
-                                .input_count = 2,
-                                .attributes = &keep,
-                                .attribute_count = 1};
-    PEN_TRY(pen_layer_add_node(builder, call, &sum, &scores));
-    PEN_TRY(attention_mix(builder, call, &parts, scores, &operands[0]));
-    return attention_finish(builder, call, inputs, operands[0], out_result);
+    PEN_TRY(pen_layer_ints(call, "numbers", 1, &last, &operands[1]));
+    PEN_TRY(pen_layer_add(call, "reduce_sum", "scores", PEN_INPUTS(operands[0], operands[1]),
+                          PEN_WITH(pen_attribute_int("keepdims", 0)), &scores));
+    PEN_TRY(attention_mix(call, &parts, scores, &operands[0]));
+    return attention_finish(call, inputs, operands[0], out_result);
 }
 
 // ---- several heads
 
-static const pen_option_field multi_head_attention_fields[] = {
-    PEN_LAYER_COMMON_FIELDS(attention_options),
+PEN_LAYER_OPTIONS(
+    multi_head_attention, attention_options,
     PEN_LAYER_SIZE(attention_options, num_heads, NULL, "how many heads"),
     PEN_LAYER_SIZE(attention_options, key_dim, NULL, "numbers of a head's queries and keys"),
-    {.key = "value_dim",
-     .kind = PEN_OPTION_INTEGER,
-     .offset = offsetof(attention_options, value_dim),
-     .minimum = PEN_OPTION_FROM(1),
-     .maximum = PEN_OPTION_TO(1e9),
-     .help = "numbers of a head's values; when left out, as of keys"},
+    PEN_LAYER_FIELD(attention_options, value_dim, INTEGER,
+                    "numbers of a head's values; when left out, as of keys",
+                    .minimum = PEN_OPTION_FROM(1), .maximum = PEN_OPTION_TO(1e9)),
     ATTENTION_DROPOUT,
     PEN_LAYER_BOOL(attention_options, use_bias, "true", "whether its products add a bias"),
     PEN_LAYER_BOOL(attention_options, causal, "false", "whether a row sees those before it only"),
     PEN_LAYER_WEIGHT(attention_options, kernel, "glorot_uniform"),
-    PEN_LAYER_WEIGHT(attention_options, bias, "zeros"),
-};
-PEN_LAYER_TABLE(multi_head_attention, attention_options, multi_head_attention_fields);
+    PEN_LAYER_WEIGHT(attention_options, bias, "zeros"));
 
 // A product with a kernel of Keras' shape (rows, heads, numbers), or (heads, numbers, columns).
 typedef struct attention_product {
@@ -321,11 +276,11 @@ typedef struct attention_product {
     bool is_output; // heads come in, not out
 } attention_product;
 
-static pen_status attention_weights(pen_layer_builder *builder, const pen_layer_call *call,
-                                    const attention_product *product, pen_value_id out_values[2]) {
+static pen_status attention_weights(const pen_layer_call *call, const attention_product *product,
+                                    pen_value_id out_values[2]) {
     const attention_options *options = call->options;
     const int64_t *dims = product->kernel.dims;
-    pen_arena *arena = pen_graph_arena(pen_layer_graph(builder));
+    pen_arena *arena = pen_layer_arena(call);
     const pen_layer_contents kernel = {.options = options->kernel};
     const pen_layer_contents bias = {.options = options->bias};
     pen_layer_weight weight = {.shape = product->kernel,
@@ -335,32 +290,28 @@ static pen_status attention_weights(pen_layer_builder *builder, const pen_layer_
     out_values[0] = PEN_VALUE_NONE;
     out_values[1] = PEN_VALUE_NONE;
     PEN_TRY(pen_arena_format(arena, &weight.name, "%s/kernel", product->part));
-    PEN_TRY(pen_layer_add_weight(builder, call, &weight, &kernel, &stored, &out_values[0]));
+    PEN_TRY(pen_layer_add_weight(call, &weight, &kernel, &stored, &out_values[0]));
     if (!options->use_bias) return PEN_OK;
     const pen_shape flat = {1, {stored.dims[1]}};
     pen_layer_weight sum = {.shape = {2, {dims[1], dims[2]}}, .strides = {dims[2], 1}};
     if (product->is_output) sum.shape = flat;
     if (product->is_output) sum.strides[0] = 1;
     PEN_TRY(pen_arena_format(arena, &sum.name, "%s/bias", product->part));
-    return pen_layer_add_weight(builder, call, &sum, &bias, &flat, &out_values[1]);
+    return pen_layer_add_weight(call, &sum, &bias, &flat, &out_values[1]);
 }
 
-static pen_status attention_multiply(pen_layer_builder *builder, const pen_layer_call *call,
-                                     const attention_product *product, pen_value_id x,
-                                     pen_value_id *out_value) {
-    pen_value_id weights[2], operands[2] = {x};
-    PEN_TRY(attention_weights(builder, call, product, weights));
-    operands[1] = weights[0];
-    PEN_TRY(pen_layer_pair(builder, call, "matmul", product->part, operands, &operands[0]));
-    *out_value = operands[0];
+static pen_status attention_multiply(const pen_layer_call *call, const attention_product *product,
+                                     pen_value_id x, pen_value_id *out_value) {
+    pen_value_id weights[2];
+    PEN_TRY(attention_weights(call, product, weights));
+    PEN_TRY(pen_layer_pair(call, "matmul", product->part, x, weights[0], out_value));
     if (!pen_value_is(weights[1])) return PEN_OK;
-    operands[1] = weights[1];
-    return pen_layer_pair(builder, call, "add", product->part, operands, out_value);
+    return pen_layer_pair(call, "add", product->part, *out_value, weights[1], out_value);
 }
 
 // x times a kernel, its heads as a dimension of their own: (batch, heads, rows, numbers).
-static pen_status attention_project(pen_layer_builder *builder, const pen_layer_call *call,
-                                    const char *part, const pen_layer_tensor *x, int64_t numbers,
+static pen_status attention_project(const pen_layer_call *call, const char *part,
+                                    const pen_layer_tensor *x, int64_t numbers,
                                     pen_layer_tensor *out_tensor) {
     static const int64_t axes[4] = {0, 2, 1, 3};
     const attention_options *options = call->options;
@@ -370,27 +321,26 @@ static pen_status attention_project(pen_layer_builder *builder, const pen_layer_
     const pen_shape split = {4, {PEN_LAYER_BATCH, rows, options->num_heads, numbers}};
     const pen_shape apart = {4, {PEN_LAYER_BATCH, options->num_heads, rows, numbers}};
     pen_value_id value;
-    PEN_TRY(attention_multiply(builder, call, &product, x->value, &value));
-    PEN_TRY(pen_layer_reshape(builder, call, value, &split, "split", &value));
-    PEN_TRY(pen_layer_transpose(builder, call, value, &split, axes, &value));
+    PEN_TRY(attention_multiply(call, &product, x->value, &value));
+    PEN_TRY(pen_layer_reshape(call, value, &split, "split", &value));
+    PEN_TRY(pen_layer_transpose(call, value, &split, axes, &value));
     *out_tensor = pen_layer_tensor_make(value, &apart);
     return PEN_OK;
 }
 
-pen_status pen_layer_multi_head_attention_build(pen_layer_builder *builder,
-                                                const pen_layer_call *call,
+pen_status pen_layer_multi_head_attention_build(const pen_layer_call *call,
                                                 pen_layer_result *out_result) {
     static const int64_t axes[4] = {0, 2, 1, 3};
     const attention_options *options = call->options;
     const int64_t heads = options->num_heads;
     const int64_t values = options->value_dim > 0 ? options->value_dim : options->key_dim;
     pen_layer_tensor inputs[3], query, key, value;
-    PEN_TRY(attention_inputs(builder, call, inputs));
+    PEN_TRY(attention_inputs(call, inputs));
     const int64_t rows = inputs[0].shape.dims[1];
     const int64_t width = inputs[0].shape.dims[2];
-    PEN_TRY(attention_project(builder, call, "query", &inputs[0], options->key_dim, &query));
-    PEN_TRY(attention_project(builder, call, "key", &inputs[2], options->key_dim, &key));
-    PEN_TRY(attention_project(builder, call, "value", &inputs[1], values, &value));
+    PEN_TRY(attention_project(call, "query", &inputs[0], options->key_dim, &query));
+    PEN_TRY(attention_project(call, "key", &inputs[2], options->key_dim, &key));
+    PEN_TRY(attention_project(call, "value", &inputs[1], values, &value));
     const attention_parts parts = {.query = query.value,
                                    .key = key.value,
                                    .value = value.value,
@@ -401,14 +351,13 @@ pen_status pen_layer_multi_head_attention_build(pen_layer_builder *builder,
                                               attention_masked(&inputs[1]),
                                               attention_masked(&inputs[2])}};
     pen_value_id mixed;
-    PEN_TRY(attention_compute(builder, call, &parts, &mixed));
+    PEN_TRY(attention_compute(call, &parts, &mixed));
     const pen_shape apart = {4, {PEN_LAYER_BATCH, heads, rows, values}};
     const pen_shape joined = {3, {PEN_LAYER_BATCH, rows, heads * values}};
     const pen_shape whole = {3, {PEN_LAYER_BATCH, rows, width}};
-    PEN_TRY(pen_layer_transpose(builder, call, mixed, &apart, axes, &mixed));
-    PEN_TRY(pen_layer_reshape(builder, call, mixed, &joined, "joined", &mixed));
+    PEN_TRY(pen_layer_transpose(call, mixed, &apart, axes, &mixed));
+    PEN_TRY(pen_layer_reshape(call, mixed, &joined, "joined", &mixed));
     const attention_product product = {"attention_output", {3, {heads, values, width}}, true};
-    PEN_TRY(attention_multiply(builder, call, &product, mixed, &mixed));
-    pen_layer_give(out_result, pen_layer_tensor_make(mixed, &whole));
-    return PEN_OK;
+    PEN_TRY(attention_multiply(call, &product, mixed, &mixed));
+    return pen_layer_give(out_result, pen_layer_tensor_make(mixed, &whole));
 }

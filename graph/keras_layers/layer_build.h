@@ -11,15 +11,17 @@
 #include "graph/graph_types.h"
 #include "graph/keras_layers/layer.h"
 #include "graph/keras_layers/layer_choices.h"
+#include "graph/node_parts.h"
 #include "graph/tensor_type.h"
 
-pen_graph *pen_layer_graph(const pen_layer_builder *builder);
+pen_graph *pen_layer_graph(const pen_layer_call *call);
+pen_arena *pen_layer_arena(const pen_layer_call *call); // the graph's
 
 // "[?,28,28,1]": a shape as the user sees it. Returns `out_text`.
 const char *pen_layer_shape_format(const pen_shape *shape, char out_text[PEN_SHAPE_TEXT_BYTES]);
 
-// The first result, which is most layers' only one.
-void pen_layer_give(pen_layer_result *result, pen_layer_tensor tensor);
+// One more result, after those there are. Always PEN_OK, to end a build function with.
+pen_status pen_layer_give(pen_layer_result *result, pen_layer_tensor tensor);
 
 // A float32 tensor of a shape, whose value lies as the user sees it.
 pen_layer_tensor pen_layer_tensor_make(pen_value_id value, const pen_shape *shape);
@@ -35,55 +37,57 @@ PEN_NODISCARD pen_status pen_layer_refuse_inner(const pen_layer_common *common);
 
 // ---- nodes
 
-// A node of one output. Pointers are borrowed for the call.
+// Adds a node of one output, called "<layer>/<suffix>", or as the layer where `suffix` is NULL.
+PEN_NODISCARD pen_status pen_layer_add(const pen_layer_call *call, const char *op,
+                                       const char *suffix, pen_node_inputs inputs,
+                                       pen_node_attributes attributes, pen_value_id *out_value);
+// The same of several outputs, [output_count].
 typedef struct pen_layer_node {
     const char *op;
-    const char *suffix; // NULL: the node has the layer's own name
-    const pen_value_id *inputs;
-    uint32_t input_count;
-    const pen_attribute_given *attributes;
-    uint32_t attribute_count;
+    const char *suffix;
+    pen_node_inputs inputs;
+    pen_node_attributes attributes;
+    uint32_t output_count;
 } pen_layer_node;
+PEN_NODISCARD pen_status pen_layer_add_node(const pen_layer_call *call, const pen_layer_node *node,
+                                            const pen_value_id **out_values);
 
-PEN_NODISCARD pen_status pen_layer_add_node(pen_layer_builder *builder, const pen_layer_call *call,
-                                            const pen_layer_node *node, pen_value_id *out_value);
-// `node`, whose op and attributes are filled in: its inputs behind each other along `axis`.
-PEN_NODISCARD pen_status pen_layer_concat(pen_layer_builder *builder, const pen_layer_call *call,
-                                          pen_layer_node node, int64_t axis,
-                                          pen_value_id *out_value);
-// The spec of such a node, for those with more outputs.
-PEN_NODISCARD pen_status pen_layer_node_spec(pen_layer_builder *builder, const pen_layer_call *call,
-                                             const pen_layer_node *node, pen_node_spec *out_spec);
-
-// op(x), op(a, b), op(a, number), without attributes, called "<layer>/<suffix>".
-PEN_NODISCARD pen_status pen_layer_map(pen_layer_builder *builder, const pen_layer_call *call,
-                                       const char *op, const char *suffix, pen_value_id x,
-                                       pen_value_id *out_value);
-PEN_NODISCARD pen_status pen_layer_pair(pen_layer_builder *builder, const pen_layer_call *call,
-                                        const char *op, const char *suffix,
-                                        const pen_value_id operands[2], pen_value_id *out_value);
-PEN_NODISCARD pen_status pen_layer_number(pen_layer_builder *builder, const pen_layer_call *call,
-                                          const char *suffix, double number,
-                                          pen_value_id *out_value);
-PEN_NODISCARD pen_status pen_layer_cast(pen_layer_builder *builder, const pen_layer_call *call,
-                                        pen_value_id value, const char *element,
+// op(x), op(a, b), without attributes; inputs behind each other along `axis`.
+PEN_NODISCARD pen_status pen_layer_map(const pen_layer_call *call, const char *op,
+                                       const char *suffix, pen_value_id x, pen_value_id *out_value);
+PEN_NODISCARD pen_status pen_layer_pair(const pen_layer_call *call, const char *op,
+                                        const char *suffix, pen_value_id a, pen_value_id b,
                                         pen_value_id *out_value);
-PEN_NODISCARD pen_status pen_layer_ints(pen_layer_builder *builder, const pen_layer_call *call,
-                                        const char *suffix, uint32_t count, const int64_t *integers,
+PEN_NODISCARD pen_status pen_layer_concat(const pen_layer_call *call, const char *suffix,
+                                          pen_node_inputs inputs, int64_t axis,
+                                          pen_value_id *out_value);
+
+// Constants "<layer>/<suffix>".
+PEN_NODISCARD pen_status pen_layer_number(const pen_layer_call *call, const char *suffix,
+                                          double number, pen_value_id *out_value);
+PEN_NODISCARD pen_status pen_layer_number_of(const pen_layer_call *call, const char *suffix,
+                                             pen_element_type element, double number,
+                                             pen_value_id *out_value);
+PEN_NODISCARD pen_status pen_layer_cast(const pen_layer_call *call, pen_value_id value,
+                                        const char *element, pen_value_id *out_value);
+PEN_NODISCARD pen_status pen_layer_ints(const pen_layer_call *call, const char *suffix,
+                                        uint32_t count, const int64_t *integers,
                                         pen_value_id *out_value);
 
-// Whether a layer may make a constant of the type. INVALID_INPUT: it is too large.
-PEN_NODISCARD pen_status pen_layer_check_constant(const pen_tensor_type *type);
+// A float32 constant of zeros for the caller to fill. INVALID_INPUT: it is too large.
+PEN_NODISCARD pen_status pen_layer_floats(const pen_layer_call *call, const char *suffix,
+                                          const pen_shape *shape, float **out_numbers,
+                                          pen_value_id *out_value);
 
 // The value under another shape; a dimension of PEN_LAYER_BATCH in front stays the batch.
-PEN_NODISCARD pen_status pen_layer_reshape(pen_layer_builder *builder, const pen_layer_call *call,
-                                           pen_value_id value, const pen_shape *shape,
-                                           const char *suffix, pen_value_id *out_value);
+PEN_NODISCARD pen_status pen_layer_reshape(const pen_layer_call *call, pen_value_id value,
+                                           const pen_shape *shape, const char *suffix,
+                                           pen_value_id *out_value);
 // Dimension i of the result is dimension axes[i] of `value`, which has `shape`. A view where only
 // dimensions of 1 move.
-PEN_NODISCARD pen_status pen_layer_transpose(pen_layer_builder *builder, const pen_layer_call *call,
-                                             pen_value_id value, const pen_shape *shape,
-                                             const int64_t *axes, pen_value_id *out_value);
+PEN_NODISCARD pen_status pen_layer_transpose(const pen_layer_call *call, pen_value_id value,
+                                             const pen_shape *shape, const int64_t *axes,
+                                             pen_value_id *out_value);
 // Elements [start, end) of an axis, every step-th.
 typedef struct pen_layer_range {
     int64_t axis;
@@ -91,15 +95,14 @@ typedef struct pen_layer_range {
     int64_t end;
     int64_t step;
 } pen_layer_range;
-PEN_NODISCARD pen_status pen_layer_slice(pen_layer_builder *builder, const pen_layer_call *call,
-                                         pen_value_id value, const char *suffix,
-                                         pen_layer_range range, pen_value_id *out_value);
+PEN_NODISCARD pen_status pen_layer_slice(const pen_layer_call *call, pen_value_id value,
+                                         const char *suffix, pen_layer_range range,
+                                         pen_value_id *out_value);
 
 // ---- layouts
 
 // The tensor with its value as the user sees it.
-PEN_NODISCARD pen_status pen_layer_plain(pen_layer_builder *builder, const pen_layer_call *call,
-                                         const pen_layer_tensor *tensor,
+PEN_NODISCARD pen_status pen_layer_plain(const pen_layer_call *call, const pen_layer_tensor *tensor,
                                          pen_layer_tensor *out_tensor);
 
 // A tensor as kernels want it: (batch, channels, spatial…).
@@ -110,8 +113,7 @@ typedef struct pen_layer_spatial {
     int64_t sizes[PEN_LAYER_SPATIAL_LIMIT];
 } pen_layer_spatial;
 
-PEN_NODISCARD pen_status pen_layer_take_spatial(pen_layer_builder *builder,
-                                                const pen_layer_call *call,
+PEN_NODISCARD pen_status pen_layer_take_spatial(const pen_layer_call *call,
                                                 const pen_layer_tensor *tensor,
                                                 pen_layer_format format,
                                                 pen_layer_spatial *out_spatial);
@@ -121,24 +123,22 @@ pen_layer_tensor pen_layer_give_spatial(const pen_layer_spatial *spatial, pen_la
 // ---- activations
 
 // Suffixes are the activation's name. PEN_LAYER_LINEAR adds nothing.
-PEN_NODISCARD pen_status pen_layer_activate(pen_layer_builder *builder, const pen_layer_call *call,
+PEN_NODISCARD pen_status pen_layer_activate(const pen_layer_call *call,
                                             pen_layer_activation activation,
                                             const pen_layer_tensor *tensor,
                                             pen_layer_tensor *out_tensor);
 
 // Drops elements of a value in training. A rate of 0 adds nothing.
-PEN_NODISCARD pen_status pen_layer_add_dropout(pen_layer_builder *builder,
-                                               const pen_layer_call *call, const char *suffix,
+PEN_NODISCARD pen_status pen_layer_add_dropout(const pen_layer_call *call, const char *suffix,
                                                double rate, pen_value_id *io_value);
 
 // Makes a value of length 1 along some of its axes.
-PEN_NODISCARD pen_status pen_layer_add_unit(pen_layer_builder *builder, const pen_layer_call *call,
-                                            uint32_t count, const int64_t *axes,
-                                            pen_value_id *io_value);
+PEN_NODISCARD pen_status pen_layer_add_unit(const pen_layer_call *call, uint32_t count,
+                                            const int64_t *axes, pen_value_id *io_value);
 
 // (batch, sizes…) of ones, with as many examples as `like`.
-PEN_NODISCARD pen_status pen_layer_add_ones(pen_layer_builder *builder, const pen_layer_call *call,
-                                            pen_value_id like, uint32_t count, const int64_t *sizes,
+PEN_NODISCARD pen_status pen_layer_add_ones(const pen_layer_call *call, pen_value_id like,
+                                            uint32_t count, const int64_t *sizes,
                                             pen_value_id *out_value);
 
 // ---- weights
@@ -158,16 +158,19 @@ typedef struct pen_layer_whole_weight {
     pen_layer_contents contents;
 } pen_layer_whole_weight;
 
-PEN_NODISCARD pen_status pen_layer_add_whole_weight(pen_layer_builder *builder,
-                                                    const pen_layer_call *call,
+PEN_NODISCARD pen_status pen_layer_add_whole_weight(const pen_layer_call *call,
                                                     const pen_layer_whole_weight *spec,
                                                     pen_value_id *out_value);
+
+// The vector "bias" of `count` elements; PEN_VALUE_NONE where `options` is NULL.
+PEN_NODISCARD pen_status pen_layer_add_bias(const pen_layer_call *call,
+                                            const pen_layer_weight_options *options, int64_t count,
+                                            pen_value_id *out_value);
 
 // A weight that is part of a parameter of shape `stored`. `weight` is copied; its layer and value
 // are set here. *io_value is the parameter, or PEN_VALUE_NONE to make it. A weight that the layer
 // has from an earlier application is found again.
-PEN_NODISCARD pen_status pen_layer_add_weight(pen_layer_builder *builder,
-                                              const pen_layer_call *call,
+PEN_NODISCARD pen_status pen_layer_add_weight(const pen_layer_call *call,
                                               const pen_layer_weight *weight,
                                               const pen_layer_contents *contents,
                                               const pen_shape *stored, pen_value_id *io_value);
@@ -181,30 +184,25 @@ PEN_NODISCARD pen_status pen_layer_initialize(const pen_layer_initializer *initi
 // ---- what the loss has besides (layer_penalty.c)
 
 // Adds l1 * sum |x| + l2 * sum x^2 of a parameter, `name` being its weight's.
-PEN_NODISCARD pen_status pen_layer_penalize_weight(pen_layer_builder *builder,
-                                                   const pen_layer_call *call, const char *name,
+PEN_NODISCARD pen_status pen_layer_penalize_weight(const pen_layer_call *call, const char *name,
                                                    const pen_layer_regularizer *regularizer,
                                                    pen_value_id parameter);
 // The same of what a layer gives: the mean over the batch of the sums of its examples.
-PEN_NODISCARD pen_status pen_layer_penalize_result(pen_layer_builder *builder,
-                                                   const pen_layer_call *call,
+PEN_NODISCARD pen_status pen_layer_penalize_result(const pen_layer_call *call,
                                                    const pen_layer_regularizer *regularizer,
                                                    const pen_layer_tensor *result);
 
 // ---- masks (layer_mask.c)
 
 // Sets the masks of a layer's results: those that the layer passes on.
-PEN_NODISCARD pen_status pen_layer_pass_masks(pen_layer_builder *builder,
-                                              const pen_layer_call *call,
+PEN_NODISCARD pen_status pen_layer_pass_masks(const pen_layer_call *call,
                                               pen_layer_result *io_result);
 // Gives a tensor the mask that holds where those of all inputs do.
 //   INVALID_INPUT  they are of different ranks
-PEN_NODISCARD pen_status pen_layer_join_masks(pen_layer_builder *builder,
-                                              const pen_layer_call *call,
+PEN_NODISCARD pen_status pen_layer_join_masks(const pen_layer_call *call,
                                               pen_layer_tensor *io_tensor);
 // (batch, steps) as (batch, steps, 1, …) of `rank` dimensions, of numbers.
-PEN_NODISCARD pen_status pen_layer_mask_column(pen_layer_builder *builder,
-                                               const pen_layer_call *call,
+PEN_NODISCARD pen_status pen_layer_mask_column(const pen_layer_call *call,
                                                const pen_layer_tensor *tensor, uint32_t rank,
                                                pen_value_id *out_value);
 

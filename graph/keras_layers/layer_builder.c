@@ -23,8 +23,12 @@ pen_status pen_layer_builder_new(pen_graph *graph, uint64_t seed, pen_layer_buil
     return PEN_OK;
 }
 
-pen_graph *pen_layer_graph(const pen_layer_builder *builder) {
-    return builder->graph;
+pen_graph *pen_layer_graph(const pen_layer_call *call) {
+    return call->builder->graph;
+}
+
+pen_arena *pen_layer_arena(const pen_layer_call *call) {
+    return call->builder->arena;
 }
 
 const char *pen_layer_shape_format(const pen_shape *shape, char out_text[PEN_SHAPE_TEXT_BYTES]) {
@@ -117,12 +121,12 @@ const pen_tensor_type *pen_layer_output_types(const pen_layer_builder *builder) 
 
 pen_status pen_layer_add_output(pen_layer_builder *builder, const pen_layer_tensor *tensor,
                                 const char *name) {
-    const pen_layer_call call = {.name = name};
+    const pen_layer_call call = {.builder = builder, .name = name};
     pen_layer_tensor output;
     PEN_TRY(layer_note_output(builder, tensor));
-    PEN_TRY(pen_layer_plain(builder, &call, tensor, &output));
+    PEN_TRY(pen_layer_plain(&call, tensor, &output));
     if (!layer_is_free(builder->graph, output.value)) {
-        PEN_TRY(pen_layer_map(builder, &call, "identity", "output", output.value, &output.value));
+        PEN_TRY(pen_layer_map(&call, "identity", "output", output.value, &output.value));
     }
     PEN_TRY(pen_graph_rename_value(builder->graph, output.value, name));
     return pen_graph_add_output(builder->graph, output.value);
@@ -155,7 +159,8 @@ static pen_status layer_check_inputs(const pen_layer_call *call) {
     return PEN_OK;
 }
 
-static pen_status layer_note(pen_layer_builder *builder, const pen_layer_call *call) {
+static pen_status layer_note(const pen_layer_call *call) {
+    pen_layer_builder *builder = call->builder;
     const uint32_t index = (uint32_t)(call->layer - pen_layer_at(0));
     const uint32_t before = pen_name_map_find(&builder->layer_names, call->name);
     builder->is_again = before != PEN_NAME_MAP_NONE;
@@ -187,25 +192,27 @@ void pen_layer_builder_set_dry(pen_layer_builder *builder) {
     builder->is_dry = true;
 }
 
-static pen_status layer_build(pen_layer_builder *builder, const pen_layer_call *call,
-                              pen_layer_result *out_result) {
+static pen_status layer_build(const pen_layer_call *call, pen_layer_result *out_result) {
     PEN_TRY(layer_check_inputs(call));
-    PEN_TRY(layer_note(builder, call));
-    builder->trains = ((const pen_layer_common *)call->options)->trainable;
-    PEN_TRY(call->layer->build(builder, call, out_result));
+    PEN_TRY(layer_note(call));
+    call->builder->trains = ((const pen_layer_common *)call->options)->trainable;
+    PEN_TRY(call->layer->build(call, out_result));
     for (uint32_t i = 0; i < out_result->count; i++) {
         const pen_layer_common *common = call->options;
         PEN_TRY(layer_check_result(&out_result->tensors[i].shape));
-        PEN_TRY(pen_layer_penalize_result(builder, call, &common->activity_regularizer,
+        PEN_TRY(pen_layer_penalize_result(call, &common->activity_regularizer,
                                           &out_result->tensors[i]));
     }
-    return pen_layer_pass_masks(builder, call, out_result);
+    return pen_layer_pass_masks(call, out_result);
 }
 
-pen_status pen_layer_apply(pen_layer_builder *builder, const pen_layer_call *call,
+pen_status pen_layer_apply(pen_layer_builder *builder, const pen_layer_call *given,
                            pen_layer_result *out_result) {
+    pen_layer_call own = *given;
+    const pen_layer_call *call = &own;
+    own.builder = builder;
     *out_result = (pen_layer_result){.count = 0};
-    const pen_status status = layer_build(builder, call, out_result);
+    const pen_status status = layer_build(call, out_result);
     if (status == PEN_OK || pen_status_get_code(status) == PEN_OUT_OF_MEMORY) return status;
     const pen_status whole = pen_error(pen_status_get_code(status), "%s '%.100s': %s",
                                        call->layer->name, call->name, pen_status_message(status));

@@ -146,46 +146,32 @@ extern const pen_option_field pen_layer_integer_item; // any
          .help = "whether its weights are trained"},                                               \
         PEN_LAYER_REGULARIZER("activity_regularizer", offsetof(type, common.activity_regularizer))
 
+// The member of that name, of kind PEN_OPTION_<option_kind>; at least one more initialiser follows.
+#define PEN_LAYER_FIELD(type, member, option_kind, says, ...)                                      \
+    {                                                                                              \
+        .key = #member, .kind = PEN_OPTION_##option_kind, .offset = offsetof(type, member),        \
+        .help = (says), __VA_ARGS__                                                                \
+    }
 #define PEN_LAYER_BOOL(type, member, standard, says)                                               \
-    {                                                                                              \
-        .key = #member, .kind = PEN_OPTION_BOOL, .offset = offsetof(type, member),                 \
-        .default_text = (standard), .help = (says)                                                 \
-    }
+    PEN_LAYER_FIELD(type, member, BOOL, says, .default_text = (standard))
 #define PEN_LAYER_NUMBER(type, member, standard, says)                                             \
-    {                                                                                              \
-        .key = #member, .kind = PEN_OPTION_NUMBER, .offset = offsetof(type, member),               \
-        .default_text = (standard), .help = (says)                                                 \
-    }
+    PEN_LAYER_FIELD(type, member, NUMBER, says, .default_text = (standard))
 #define PEN_LAYER_INTEGER(type, member, standard, says)                                            \
-    {                                                                                              \
-        .key = #member, .kind = PEN_OPTION_INTEGER, .offset = offsetof(type, member),              \
-        .default_text = (standard), .help = (says)                                                 \
-    }
+    PEN_LAYER_FIELD(type, member, INTEGER, says, .default_text = (standard))
 #define PEN_LAYER_SIZE(type, member, standard, says)                                               \
-    {                                                                                              \
-        .key = #member, .kind = PEN_OPTION_INTEGER, .offset = offsetof(type, member),              \
-        .minimum = PEN_OPTION_FROM(1), .maximum = PEN_OPTION_TO(1e9), .default_text = (standard),  \
-        .is_required = (standard) == NULL, .help = (says)                                          \
-    }
+    PEN_LAYER_FIELD(type, member, INTEGER, says, .minimum = PEN_OPTION_FROM(1),                    \
+                    .maximum = PEN_OPTION_TO(1e9), .default_text = (standard),                     \
+                    .is_required = (standard) == NULL)
 #define PEN_LAYER_SIZES(type, member, standard, required, says)                                    \
-    {                                                                                              \
-        .key = #member, .kind = PEN_OPTION_LIST, .offset = offsetof(type, member),                 \
-        .item = &pen_layer_size_item, .count_minimum = 1, .count_maximum = 8,                      \
-        .is_list_optional = true, .default_text = (standard), .is_required = (required),           \
-        .help = (says)                                                                             \
-    }
+    PEN_LAYER_FIELD(type, member, LIST, says, .item = &pen_layer_size_item, .count_minimum = 1,    \
+                    .count_maximum = 8, .is_list_optional = true, .default_text = (standard),      \
+                    .is_required = (required))
 #define PEN_LAYER_WINDOW(type, member, standard, required, says)                                   \
-    {                                                                                              \
-        .key = #member, .kind = PEN_OPTION_LIST, .offset = offsetof(type, member),                 \
-        .item = &pen_layer_window_item, .count_minimum = 1,                                        \
-        .count_maximum = PEN_LAYER_SPATIAL_LIMIT, .is_list_optional = true,                        \
-        .default_text = (standard), .is_required = (required), .help = (says)                      \
-    }
+    PEN_LAYER_FIELD(type, member, LIST, says, .item = &pen_layer_window_item, .count_minimum = 1,  \
+                    .count_maximum = PEN_LAYER_SPATIAL_LIMIT, .is_list_optional = true,            \
+                    .default_text = (standard), .is_required = (required))
 #define PEN_LAYER_CHOICE(type, member, names, standard, says)                                      \
-    {                                                                                              \
-        .key = #member, .kind = PEN_OPTION_CHOICE, .offset = offsetof(type, member),               \
-        .choices = (names), .default_text = (standard), .help = (says)                             \
-    }
+    PEN_LAYER_FIELD(type, member, CHOICE, says, .choices = (names), .default_text = (standard))
 #define PEN_LAYER_FORMAT(type)                                                                     \
     PEN_LAYER_CHOICE(type, data_format, pen_layer_format_names, "channels_last",                   \
                      "where the channels stand in shapes")
@@ -210,12 +196,20 @@ extern const pen_option_field pen_layer_integer_item; // any
     PEN_LAYER_INITIALIZER(name "_initializer", offsetof(type, member.initializer), standard),      \
         PEN_LAYER_REGULARIZER(name "_regularizer", offsetof(type, member.regularizer))
 
-// Defines the table pen_layer_<symbol>_options of `fields` for `type`.
-#define PEN_LAYER_TABLE(symbol, type, array)                                                       \
+// Defines the table pen_layer_<symbol>_options, for `type`, of the fields that follow and those
+// that every layer has; the second form is of these alone.
+#define PEN_LAYER_OPTIONS(symbol, type, ...)                                                       \
+    static const pen_option_field symbol##_fields[] = {PEN_LAYER_COMMON_FIELDS(type),              \
+                                                       __VA_ARGS__};                               \
+    PEN_LAYER_TABLE(symbol, type)
+#define PEN_LAYER_OPTIONS_NONE(symbol, type)                                                       \
+    static const pen_option_field symbol##_fields[] = {PEN_LAYER_COMMON_FIELDS(type)};             \
+    PEN_LAYER_TABLE(symbol, type)
+#define PEN_LAYER_TABLE(symbol, type)                                                              \
     _Static_assert(sizeof(type) <= PEN_LAYER_OPTIONS_BYTES, "PEN_LAYER_OPTIONS_BYTES");            \
     const pen_option_table pen_layer_##symbol##_options = {.name = #symbol,                        \
                                                            .size = sizeof(type),                   \
-                                                           PEN_OPTION_FIELDS(array),               \
+                                                           PEN_OPTION_FIELDS(symbol##_fields),     \
                                                            .may_stand_alone = true,                \
                                                            .explain = pen_layer_explain_option}
 

@@ -39,58 +39,35 @@ typedef struct conv_options {
         PEN_LAYER_BOOL(conv_options, use_bias, "true", "whether it adds a bias"),                  \
         PEN_LAYER_WEIGHT(conv_options, bias, "zeros")
 #define CONV_FIELDS(paddings)                                                                      \
-    PEN_LAYER_COMMON_FIELDS(conv_options),                                                         \
-        PEN_LAYER_SIZE(conv_options, filters, NULL, "channels of the result"),                     \
+    PEN_LAYER_SIZE(conv_options, filters, NULL, "channels of the result"),                         \
         CONV_WINDOW_FIELDS(paddings),                                                              \
         PEN_LAYER_SIZE(conv_options, groups, "1", "groups of channels that do not mix"),           \
         PEN_LAYER_WEIGHT(conv_options, kernel, "glorot_uniform"), CONV_RESULT_FIELDS
 
-static const pen_option_field conv_fields[] = {
-    CONV_FIELDS(pen_layer_padding_names),
-};
-PEN_LAYER_TABLE(conv, conv_options, conv_fields);
+PEN_LAYER_OPTIONS(conv, conv_options, CONV_FIELDS(pen_layer_padding_names));
+PEN_LAYER_OPTIONS(conv1d, conv_options, CONV_FIELDS(pen_layer_causal_padding_names));
 
-static const pen_option_field conv1d_fields[] = {
-    CONV_FIELDS(pen_layer_causal_padding_names),
-};
-PEN_LAYER_TABLE(conv1d, conv_options, conv1d_fields);
-
-static const pen_option_field conv_transpose_fields[] = {
-    PEN_LAYER_COMMON_FIELDS(conv_options),
+PEN_LAYER_OPTIONS(
+    conv_transpose, conv_options,
     PEN_LAYER_SIZE(conv_options, filters, NULL, "channels of the result"),
     CONV_WINDOW_FIELDS(pen_layer_padding_names),
-    {.key = "output_padding",
-     .kind = PEN_OPTION_LIST,
-     .offset = offsetof(conv_options, output_padding),
-     .item = &pen_layer_integer_item,
-     .is_list_optional = true,
-     .count_minimum = 1,
-     .count_maximum = PEN_LAYER_SPATIAL_LIMIT,
-     .help = "elements that the result has more; when left out, as many as strides"},
-    PEN_LAYER_WEIGHT(conv_options, kernel, "glorot_uniform"),
-    CONV_RESULT_FIELDS,
-};
-PEN_LAYER_TABLE(conv_transpose, conv_options, conv_transpose_fields);
+    PEN_LAYER_FIELD(conv_options, output_padding, LIST,
+                    "elements that the result has more; when left out, as many as strides",
+                    .item = &pen_layer_integer_item, .is_list_optional = true, .count_minimum = 1,
+                    .count_maximum = PEN_LAYER_SPATIAL_LIMIT),
+    PEN_LAYER_WEIGHT(conv_options, kernel, "glorot_uniform"), CONV_RESULT_FIELDS);
 
-static const pen_option_field depthwise_conv_fields[] = {
-    PEN_LAYER_COMMON_FIELDS(conv_options),
-    CONV_WINDOW_FIELDS(pen_layer_padding_names),
-    PEN_LAYER_SIZE(conv_options, depth_multiplier, "1", "results of each channel"),
-    PEN_LAYER_WEIGHT(conv_options, depthwise, "glorot_uniform"),
-    CONV_RESULT_FIELDS,
-};
-PEN_LAYER_TABLE(depthwise_conv, conv_options, depthwise_conv_fields);
+PEN_LAYER_OPTIONS(depthwise_conv, conv_options, CONV_WINDOW_FIELDS(pen_layer_padding_names),
+                  PEN_LAYER_SIZE(conv_options, depth_multiplier, "1", "results of each channel"),
+                  PEN_LAYER_WEIGHT(conv_options, depthwise, "glorot_uniform"), CONV_RESULT_FIELDS);
 
-static const pen_option_field separable_conv_fields[] = {
-    PEN_LAYER_COMMON_FIELDS(conv_options),
-    PEN_LAYER_SIZE(conv_options, filters, NULL, "channels of the result"),
-    CONV_WINDOW_FIELDS(pen_layer_padding_names),
-    PEN_LAYER_SIZE(conv_options, depth_multiplier, "1", "results of each channel, in between"),
-    PEN_LAYER_WEIGHT(conv_options, depthwise, "glorot_uniform"),
-    PEN_LAYER_WEIGHT(conv_options, pointwise, "glorot_uniform"),
-    CONV_RESULT_FIELDS,
-};
-PEN_LAYER_TABLE(separable_conv, conv_options, separable_conv_fields);
+PEN_LAYER_OPTIONS(separable_conv, conv_options,
+                  PEN_LAYER_SIZE(conv_options, filters, NULL, "channels of the result"),
+                  CONV_WINDOW_FIELDS(pen_layer_padding_names),
+                  PEN_LAYER_SIZE(conv_options, depth_multiplier, "1",
+                                 "results of each channel, in between"),
+                  PEN_LAYER_WEIGHT(conv_options, depthwise, "glorot_uniform"),
+                  PEN_LAYER_WEIGHT(conv_options, pointwise, "glorot_uniform"), CONV_RESULT_FIELDS);
 
 static pen_status conv_window(const conv_options *options, const pen_layer_spatial *x,
                               pen_layer_window *out_window) {
@@ -104,15 +81,17 @@ static pen_status conv_window(const conv_options *options, const pen_layer_spati
     return PEN_OK;
 }
 
-static pen_status conv_bias(pen_layer_builder *builder, const pen_layer_call *call,
-                            const conv_options *options, int64_t channels,
-                            pen_value_id *out_value) {
-    *out_value = PEN_VALUE_NONE;
-    if (!options->use_bias) return PEN_OK;
-    const pen_layer_whole_weight bias = {.name = "bias",
-                                         .shape = {.rank = 1, .dims = {channels}},
-                                         .contents.options = options->bias};
-    return pen_layer_add_whole_weight(builder, call, &bias, out_value);
+// What every convolution begins with: its operand, with channels second, and its window.
+static pen_status conv_open(const pen_layer_call *call, pen_layer_spatial *out_x,
+                            pen_layer_window *out_window) {
+    const conv_options *options = call->options;
+    PEN_TRY(pen_layer_take_spatial(call, &call->inputs[0], options->data_format, out_x));
+    return conv_window(options, out_x, out_window);
+}
+
+static pen_status conv_bias(const pen_layer_call *call, int64_t channels, pen_value_id *out_value) {
+    const conv_options *options = call->options;
+    return pen_layer_add_bias(call, options->use_bias ? &options->bias : NULL, channels, out_value);
 }
 
 // One convolution: operands are x, the kernel, the bias or PEN_VALUE_NONE.
@@ -125,41 +104,27 @@ typedef struct conv_step {
     pen_value_id bias;
 } conv_step;
 
-static pen_status conv_add(pen_layer_builder *builder, const pen_layer_call *call,
-                           const conv_step *step, pen_layer_spatial *io_spatial) {
-    const pen_value_id operands[3] = {io_spatial->value, step->kernel, step->bias};
+static pen_status conv_add(const pen_layer_call *call, const conv_step *step,
+                           pen_layer_spatial *io_spatial) {
+    pen_node_inputs inputs = PEN_INPUTS(io_spatial->value, step->kernel, step->bias);
     pen_layer_window_attributes attributes;
+    if (!pen_value_is(step->bias)) inputs.count = 2;
     PEN_TRY(pen_layer_window_resolve(step->window, io_spatial->sizes, &attributes));
     attributes.given[attributes.count++] = pen_attribute_int("group", step->groups);
-    const pen_layer_node node = {.op = "conv",
-                                 .suffix = step->suffix,
-                                 .inputs = operands,
-                                 .input_count = pen_value_is(step->bias) ? 3 : 2,
-                                 .attributes = attributes.given,
-                                 .attribute_count = attributes.count};
-    PEN_TRY(pen_layer_add_node(builder, call, &node, &io_spatial->value));
+    PEN_TRY(pen_layer_add(call, "conv", step->suffix, inputs,
+                          (pen_node_attributes){attributes.given, attributes.count},
+                          &io_spatial->value));
     memcpy(io_spatial->sizes, attributes.output, sizeof io_spatial->sizes);
     io_spatial->channels = step->channels;
     return PEN_OK;
 }
 
-static pen_status conv_give(pen_layer_builder *builder, const pen_layer_call *call,
-                            const pen_layer_spatial *spatial, pen_layer_result *out_result) {
+static pen_status conv_give(const pen_layer_call *call, const pen_layer_spatial *spatial,
+                            pen_layer_result *out_result) {
     const conv_options *options = call->options;
     pen_layer_tensor result = pen_layer_give_spatial(spatial, options->data_format);
-    PEN_TRY(pen_layer_activate(builder, call, options->activation, &result, &result));
-    pen_layer_give(out_result, result);
-    return PEN_OK;
-}
-
-// Where dimension i of Keras' kernel, (spatial…, inputs, outputs), stands in ours. Of transposed
-// ones, Keras' are (spatial…, outputs, inputs) and ours (inputs, outputs, spatial…): the same.
-static void conv_axes(uint32_t spatial_rank, uint32_t *out_axes) {
-    for (uint32_t i = 0; i < spatial_rank; i++) {
-        out_axes[i] = i + 2;
-    }
-    out_axes[spatial_rank] = 1;
-    out_axes[spatial_rank + 1] = 0;
+    PEN_TRY(pen_layer_activate(call, options->activation, &result, &result));
+    return pen_layer_give(out_result, result);
 }
 
 // A kernel over `window` of Keras' last two dimensions.
@@ -170,27 +135,30 @@ typedef struct conv_kernel_spec {
     pen_layer_weight_options options;
 } conv_kernel_spec;
 
-static pen_status conv_kernel(pen_layer_builder *builder, const pen_layer_call *call,
-                              const conv_kernel_spec *spec, pen_value_id *out_value) {
-    uint32_t axes[PEN_RANK_LIMIT];
-    const pen_layer_window *window = spec->window;
-    pen_layer_whole_weight kernel = {
-        .name = spec->name, .axes = axes, .contents.options = spec->options};
-    conv_axes(window->rank, axes);
-    kernel.shape.rank = window->rank + 2;
-    memcpy(kernel.shape.dims, window->kernel, window->rank * sizeof window->kernel[0]);
-    kernel.shape.dims[window->rank] = spec->channels[0];
-    kernel.shape.dims[window->rank + 1] = spec->channels[1];
-    return pen_layer_add_whole_weight(builder, call, &kernel, out_value);
+// Dimension i of Keras' kernel, (spatial…, inputs, outputs), stands at axes[i] of ours. Of
+// transposed ones, Keras' are (spatial…, outputs, inputs) and ours (inputs, outputs, spatial…): the
+// same.
+static pen_status conv_kernel(const pen_layer_call *call, const conv_kernel_spec *spec,
+                              pen_value_id *out_value) {
+    const uint32_t rank = spec->window->rank;
+    uint32_t axes[PEN_RANK_LIMIT] = {2, 3, 4};
+    pen_layer_whole_weight kernel = {.name = spec->name,
+                                     .shape.rank = rank + 2,
+                                     .axes = axes,
+                                     .contents.options = spec->options};
+    memcpy(kernel.shape.dims, spec->window->kernel, rank * sizeof spec->window->kernel[0]);
+    for (uint32_t i = 0; i < 2; i++) {
+        axes[rank + i] = 1 - i;
+        kernel.shape.dims[rank + i] = spec->channels[i];
+    }
+    return pen_layer_add_whole_weight(call, &kernel, out_value);
 }
 
-pen_status pen_layer_conv_build(pen_layer_builder *builder, const pen_layer_call *call,
-                                pen_layer_result *out_result) {
+pen_status pen_layer_conv_build(const pen_layer_call *call, pen_layer_result *out_result) {
     const conv_options *options = call->options;
     pen_layer_spatial x;
     pen_layer_window window;
-    PEN_TRY(pen_layer_take_spatial(builder, call, &call->inputs[0], options->data_format, &x));
-    PEN_TRY(conv_window(options, &x, &window));
+    PEN_TRY(conv_open(call, &x, &window));
     if (x.channels % options->groups != 0 || options->filters % options->groups != 0) {
         return pen_error(PEN_INVALID_INPUT,
                          "%" PRId64 " groups divide neither %" PRId64 " channels nor %" PRId64
@@ -200,16 +168,16 @@ pen_status pen_layer_conv_build(pen_layer_builder *builder, const pen_layer_call
     conv_step step = {.window = &window, .groups = options->groups, .channels = options->filters};
     const conv_kernel_spec kernel = {
         "kernel", &window, {x.channels / options->groups, options->filters}, options->kernel};
-    PEN_TRY(conv_kernel(builder, call, &kernel, &step.kernel));
-    PEN_TRY(conv_bias(builder, call, options, options->filters, &step.bias));
-    PEN_TRY(conv_add(builder, call, &step, &x));
-    return conv_give(builder, call, &x, out_result);
+    PEN_TRY(conv_kernel(call, &kernel, &step.kernel));
+    PEN_TRY(conv_bias(call, options->filters, &step.bias));
+    PEN_TRY(conv_add(call, &step, &x));
+    return conv_give(call, &x, out_result);
 }
 
 // Keras has (spatial…, channels, multiplier), ours is (channels * multiplier, 1, spatial…).
-static pen_status conv_depthwise_kernel(pen_layer_builder *builder, const pen_layer_call *call,
-                                        const char *name, const pen_layer_window *window,
-                                        int64_t channels, pen_value_id *out_value) {
+static pen_status conv_depthwise_kernel(const pen_layer_call *call, const char *name,
+                                        const pen_layer_window *window, int64_t channels,
+                                        pen_value_id *out_value) {
     const conv_options *options = call->options;
     const uint32_t rank = window->rank;
     const pen_layer_contents contents = {.options = options->depthwise};
@@ -229,33 +197,30 @@ static pen_status conv_depthwise_kernel(pen_layer_builder *builder, const pen_la
     weight.shape.dims[rank + 1] = options->depth_multiplier;
     weight.strides[rank + 1] = area;
     *out_value = PEN_VALUE_NONE;
-    return pen_layer_add_weight(builder, call, &weight, &contents, &stored, out_value);
+    return pen_layer_add_weight(call, &weight, &contents, &stored, out_value);
 }
 
-pen_status pen_layer_depthwise_conv_build(pen_layer_builder *builder, const pen_layer_call *call,
+pen_status pen_layer_depthwise_conv_build(const pen_layer_call *call,
                                           pen_layer_result *out_result) {
     const conv_options *options = call->options;
     pen_layer_spatial x;
     pen_layer_window window;
-    PEN_TRY(pen_layer_take_spatial(builder, call, &call->inputs[0], options->data_format, &x));
-    PEN_TRY(conv_window(options, &x, &window));
+    PEN_TRY(conv_open(call, &x, &window));
     conv_step step = {.window = &window,
                       .groups = x.channels,
                       .channels = x.channels * options->depth_multiplier};
-    PEN_TRY(conv_depthwise_kernel(builder, call, "depthwise_kernel", &window, x.channels,
-                                  &step.kernel));
-    PEN_TRY(conv_bias(builder, call, options, step.channels, &step.bias));
-    PEN_TRY(conv_add(builder, call, &step, &x));
-    return conv_give(builder, call, &x, out_result);
+    PEN_TRY(conv_depthwise_kernel(call, "depthwise_kernel", &window, x.channels, &step.kernel));
+    PEN_TRY(conv_bias(call, step.channels, &step.bias));
+    PEN_TRY(conv_add(call, &step, &x));
+    return conv_give(call, &x, out_result);
 }
 
-pen_status pen_layer_separable_conv_build(pen_layer_builder *builder, const pen_layer_call *call,
+pen_status pen_layer_separable_conv_build(const pen_layer_call *call,
                                           pen_layer_result *out_result) {
     const conv_options *options = call->options;
     pen_layer_spatial x;
     pen_layer_window window;
-    PEN_TRY(pen_layer_take_spatial(builder, call, &call->inputs[0], options->data_format, &x));
-    PEN_TRY(conv_window(options, &x, &window));
+    PEN_TRY(conv_open(call, &x, &window));
     const pen_layer_window point = {
         .rank = x.rank, .kernel = {1, 1, 1}, .strides = {1, 1, 1}, .dilations = {1, 1, 1}};
     const int64_t middle = x.channels * options->depth_multiplier;
@@ -267,13 +232,13 @@ pen_status pen_layer_separable_conv_build(pen_layer_builder *builder, const pen_
                            .channels = middle,
                            .bias = PEN_VALUE_NONE};
     conv_step pointwise = {.window = &point, .groups = 1, .channels = options->filters};
-    PEN_TRY(conv_depthwise_kernel(builder, call, "depthwise_kernel", &window, x.channels,
-                                  &depthwise.kernel));
-    PEN_TRY(conv_kernel(builder, call, &mixing, &pointwise.kernel));
-    PEN_TRY(conv_bias(builder, call, options, options->filters, &pointwise.bias));
-    PEN_TRY(conv_add(builder, call, &depthwise, &x));
-    PEN_TRY(conv_add(builder, call, &pointwise, &x));
-    return conv_give(builder, call, &x, out_result);
+    PEN_TRY(
+        conv_depthwise_kernel(call, "depthwise_kernel", &window, x.channels, &depthwise.kernel));
+    PEN_TRY(conv_kernel(call, &mixing, &pointwise.kernel));
+    PEN_TRY(conv_bias(call, options->filters, &pointwise.bias));
+    PEN_TRY(conv_add(call, &depthwise, &x));
+    PEN_TRY(conv_add(call, &pointwise, &x));
+    return conv_give(call, &x, out_result);
 }
 
 // ---- transposed
@@ -319,35 +284,29 @@ static pen_status conv_transpose_size(const conv_options *options, const pen_lay
     return PEN_OK;
 }
 
-pen_status pen_layer_conv_transpose_build(pen_layer_builder *builder, const pen_layer_call *call,
+pen_status pen_layer_conv_transpose_build(const pen_layer_call *call,
                                           pen_layer_result *out_result) {
     const conv_options *options = call->options;
     pen_layer_spatial x;
     pen_layer_window window;
     conv_transpose_sizes sizes;
     pen_value_id operands[3];
-    PEN_TRY(pen_layer_take_spatial(builder, call, &call->inputs[0], options->data_format, &x));
-    PEN_TRY(conv_window(options, &x, &window));
+    PEN_TRY(conv_open(call, &x, &window));
     PEN_TRY(conv_transpose_size(options, &window, &x, &sizes));
     const conv_kernel_spec kernel = {
         "kernel", &window, {options->filters, x.channels}, options->kernel};
     operands[0] = x.value;
-    PEN_TRY(conv_kernel(builder, call, &kernel, &operands[1]));
-    PEN_TRY(conv_bias(builder, call, options, options->filters, &operands[2]));
-    const pen_attribute_given attributes[] = {
-        pen_attribute_ints("kernel_shape", x.rank, window.kernel),
-        pen_attribute_ints("strides", x.rank, window.strides),
-        pen_attribute_ints("dilations", x.rank, window.dilations),
-        pen_attribute_ints("pads", 2 * x.rank, sizes.pads),
-        pen_attribute_ints("output_padding", x.rank, sizes.output_padding),
-    };
-    const pen_layer_node node = {.op = "conv_transpose",
-                                 .inputs = operands,
-                                 .input_count = options->use_bias ? 3 : 2,
-                                 .attributes = attributes,
-                                 .attribute_count = 5};
-    PEN_TRY(pen_layer_add_node(builder, call, &node, &x.value));
+    PEN_TRY(conv_kernel(call, &kernel, &operands[1]));
+    PEN_TRY(conv_bias(call, options->filters, &operands[2]));
+    PEN_TRY(pen_layer_add(
+        call, "conv_transpose", NULL, (pen_node_inputs){operands, options->use_bias ? 3 : 2},
+        PEN_WITH(pen_attribute_ints("kernel_shape", x.rank, window.kernel),
+                 pen_attribute_ints("strides", x.rank, window.strides),
+                 pen_attribute_ints("dilations", x.rank, window.dilations),
+                 pen_attribute_ints("pads", 2 * x.rank, sizes.pads),
+                 pen_attribute_ints("output_padding", x.rank, sizes.output_padding)),
+        &x.value));
     memcpy(x.sizes, sizes.output, sizeof x.sizes);
     x.channels = options->filters;
-    return conv_give(builder, call, &x, out_result);
+    return conv_give(call, &x, out_result);
 }

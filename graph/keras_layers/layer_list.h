@@ -99,12 +99,12 @@
     X(thresholded_relu, "ThresholdedReLU", thresholded_relu, thresholded_relu, 0, 1, 1,            \
       "x, or 0 where it is not above theta")                                                       \
     X(softmax, "Softmax", softmax, softmax, 0, 1, 1, "shares that sum to 1 over a dimension")      \
-    X(add, "Add", merge, add, 0, 2, PEN_LAYERS_ANY, "the sum of several")                          \
-    X(subtract, "Subtract", merge, subtract, 0, 2, 2, "the first less the second")                 \
-    X(multiply, "Multiply", merge, multiply, 0, 2, PEN_LAYERS_ANY, "the product of several")       \
+    X(add, "Add", merge, merge, 0, 2, PEN_LAYERS_ANY, "the sum of several")                        \
+    X(subtract, "Subtract", merge, merge, 0, 2, 2, "the first less the second")                    \
+    X(multiply, "Multiply", merge, merge, 0, 2, PEN_LAYERS_ANY, "the product of several")          \
     X(average, "Average", merge, average, 0, 2, PEN_LAYERS_ANY, "the mean of several")             \
-    X(maximum, "Maximum", merge, maximum, 0, 2, PEN_LAYERS_ANY, "the largest of several")          \
-    X(minimum, "Minimum", merge, minimum, 0, 2, PEN_LAYERS_ANY, "the smallest of several")         \
+    X(maximum, "Maximum", merge, merge, 0, 2, PEN_LAYERS_ANY, "the largest of several")            \
+    X(minimum, "Minimum", merge, merge, 0, 2, PEN_LAYERS_ANY, "the smallest of several")           \
     X(concatenate, "Concatenate", concatenate, concatenate, 0, 1, PEN_LAYERS_ANY,                  \
       "several, one behind the other along a dimension")                                           \
     X(dot, "Dot", dot, dot, 0, 2, 2, "products of two, summed over a dimension of each")           \
@@ -145,8 +145,8 @@ typedef enum pen_layer_index {
 
 #define PEN_LAYERS_DECLARE(name, class_name, table, function, rank, least, most, summary)          \
     extern const pen_option_table pen_layer_##table##_options;                                     \
-    PEN_NODISCARD pen_status pen_layer_##function##_build(                                         \
-        pen_layer_builder *builder, const pen_layer_call *call, pen_layer_result *out_result);
+    PEN_NODISCARD pen_status pen_layer_##function##_build(const pen_layer_call *call,              \
+                                                          pen_layer_result *out_result);
 PEN_LAYERS(PEN_LAYERS_DECLARE)
 #undef PEN_LAYERS_DECLARE
 

@@ -53,8 +53,7 @@ static const uint8_t mask_rules[PEN_LAYER_AT_END] = {
     [PEN_LAYER_AT_time_distributed] = MASK_OWN,
 };
 
-pen_status pen_layer_join_masks(pen_layer_builder *builder, const pen_layer_call *call,
-                                pen_layer_tensor *io_tensor) {
+pen_status pen_layer_join_masks(const pen_layer_call *call, pen_layer_tensor *io_tensor) {
     io_tensor->mask_rank = 0;
     for (uint32_t i = 0; i < call->input_count; i++) {
         const pen_layer_tensor *input = &call->inputs[i];
@@ -69,19 +68,18 @@ pen_status pen_layer_join_masks(pen_layer_builder *builder, const pen_layer_call
                              io_tensor->mask_rank, input->mask_rank);
         }
         const pen_value_id both[2] = {io_tensor->mask, input->mask};
-        PEN_TRY(pen_layer_pair(builder, call, "and", "mask", both, &io_tensor->mask));
+        PEN_TRY(pen_layer_pair(call, "and", "mask", both[0], both[1], &io_tensor->mask));
     }
     return PEN_OK;
 }
 
-pen_status pen_layer_pass_masks(pen_layer_builder *builder, const pen_layer_call *call,
-                                pen_layer_result *io_result) {
+pen_status pen_layer_pass_masks(const pen_layer_call *call, pen_layer_result *io_result) {
     const mask_rule rule = mask_rules[call->layer - pen_layer_at(0)];
     for (uint32_t i = 0; i < io_result->count; i++) {
         pen_layer_tensor *tensor = &io_result->tensors[i];
         if (rule == MASK_OWN) continue;
         tensor->mask_rank = 0;
-        if (rule == MASK_ALL) PEN_TRY(pen_layer_join_masks(builder, call, tensor));
+        if (rule == MASK_ALL) PEN_TRY(pen_layer_join_masks(call, tensor));
         if (rule == MASK_FIRST && call->inputs[0].mask_rank <= tensor->shape.rank) {
             tensor->mask_rank = call->inputs[0].mask_rank;
             tensor->mask = call->inputs[0].mask;
@@ -90,25 +88,18 @@ pen_status pen_layer_pass_masks(pen_layer_builder *builder, const pen_layer_call
     return PEN_OK;
 }
 
-pen_status pen_layer_cast(pen_layer_builder *builder, const pen_layer_call *call,
-                          pen_value_id value, const char *element, pen_value_id *out_value) {
-    const pen_attribute_given to = pen_attribute_text("to", element);
-    const pen_layer_node node = {.op = "cast",
-                                 .suffix = "cast",
-                                 .inputs = &value,
-                                 .input_count = 1,
-                                 .attributes = &to,
-                                 .attribute_count = 1};
-    return pen_layer_add_node(builder, call, &node, out_value);
+pen_status pen_layer_cast(const pen_layer_call *call, pen_value_id value, const char *element,
+                          pen_value_id *out_value) {
+    return pen_layer_add(call, "cast", "cast", PEN_INPUTS(value),
+                         PEN_WITH(pen_attribute_text("to", element)), out_value);
 }
 
-pen_status pen_layer_mask_column(pen_layer_builder *builder, const pen_layer_call *call,
-                                 const pen_layer_tensor *tensor, uint32_t rank,
-                                 pen_value_id *out_value) {
+pen_status pen_layer_mask_column(const pen_layer_call *call, const pen_layer_tensor *tensor,
+                                 uint32_t rank, pen_value_id *out_value) {
     pen_shape shape = {.rank = rank};
     for (uint32_t i = 0; i < rank; i++) {
         shape.dims[i] = i < tensor->mask_rank ? tensor->shape.dims[i] : 1;
     }
-    PEN_TRY(pen_layer_cast(builder, call, tensor->mask, "float32", out_value));
-    return pen_layer_reshape(builder, call, *out_value, &shape, "mask_column", out_value);
+    PEN_TRY(pen_layer_cast(call, tensor->mask, "float32", out_value));
+    return pen_layer_reshape(call, *out_value, &shape, "mask_column", out_value);
 }

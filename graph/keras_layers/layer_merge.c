@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "graph/graph.h"
 #include "graph/keras_layers/layer_build.h"
 #include "graph/keras_layers/layer_list.h"
 
@@ -14,26 +13,23 @@ typedef struct merge_options {
     bool normalize;
 } merge_options;
 
-static const pen_option_field merge_fields[] = {
-    PEN_LAYER_COMMON_FIELDS(merge_options),
-};
-PEN_LAYER_TABLE(merge, merge_options, merge_fields);
+PEN_LAYER_OPTIONS_NONE(merge, merge_options);
 
 // The operands' values in one layout: moved only if all are, and of one shape where `is_equal`.
-static pen_status merge_values(pen_layer_builder *builder, const pen_layer_call *call,
-                               bool is_equal, bool *out_is_moved, pen_value_id **out_values) {
+static pen_status merge_values(const pen_layer_call *call, bool is_equal, bool *out_is_moved,
+                               pen_value_id **out_values) {
     bool is_moved = true;
     pen_value_id *values = NULL;
     for (uint32_t i = 0; i < call->input_count; i++) {
         is_moved = is_moved && call->inputs[i].is_moved &&
                    (!is_equal || pen_shape_equal(&call->inputs[i].shape, &call->inputs[0].shape));
     }
-    PEN_TRY(PEN_NEW(pen_graph_arena(pen_layer_graph(builder)), call->input_count, &values));
+    PEN_TRY(PEN_NEW(pen_layer_arena(call), call->input_count, &values));
     for (uint32_t i = 0; i < call->input_count; i++) {
         values[i] = call->inputs[i].value;
         if (is_moved) continue;
         pen_layer_tensor plain;
-        PEN_TRY(pen_layer_plain(builder, call, &call->inputs[i], &plain));
+        PEN_TRY(pen_layer_plain(call, &call->inputs[i], &plain));
         values[i] = plain.value;
     }
     *out_is_moved = is_moved;
@@ -60,66 +56,42 @@ static pen_status merge_shape(const pen_layer_call *call, pen_shape *out_shape) 
     return PEN_OK;
 }
 
-static pen_status merge_build(pen_layer_builder *builder, const pen_layer_call *call,
-                              const char *op, pen_layer_result *out_result) {
+// Operators of two, applied one after the other from the first input to the last.
+pen_status pen_layer_merge_build(const pen_layer_call *call, pen_layer_result *out_result) {
+    static const char *const ops[PEN_LAYER_AT_END] = {[PEN_LAYER_AT_add] = "add",
+                                                      [PEN_LAYER_AT_subtract] = "sub",
+                                                      [PEN_LAYER_AT_multiply] = "mul",
+                                                      [PEN_LAYER_AT_maximum] = "max",
+                                                      [PEN_LAYER_AT_minimum] = "min"};
+    const char *op = ops[call->layer - pen_layer_at(0)];
     pen_value_id *values = NULL;
     pen_layer_tensor result = {.element = call->inputs[0].element};
     PEN_TRY(merge_shape(call, &result.shape));
-    PEN_TRY(merge_values(builder, call, true, &result.is_moved, &values));
+    PEN_TRY(merge_values(call, true, &result.is_moved, &values));
     result.value = values[0];
     for (uint32_t i = 1; i < call->input_count; i++) {
-        const pen_value_id pair[2] = {result.value, values[i]};
         const bool is_last = i + 1 == call->input_count;
-        PEN_TRY(pen_layer_pair(builder, call, op, is_last ? NULL : op, pair, &result.value));
+        PEN_TRY(
+            pen_layer_pair(call, op, is_last ? NULL : op, result.value, values[i], &result.value));
     }
-    pen_layer_give(out_result, result);
-    return PEN_OK;
+    return pen_layer_give(out_result, result);
 }
 
-pen_status pen_layer_add_build(pen_layer_builder *builder, const pen_layer_call *call,
-                               pen_layer_result *out_result) {
-    return merge_build(builder, call, "add", out_result);
-}
-
-pen_status pen_layer_subtract_build(pen_layer_builder *builder, const pen_layer_call *call,
-                                    pen_layer_result *out_result) {
-    return merge_build(builder, call, "sub", out_result);
-}
-
-pen_status pen_layer_multiply_build(pen_layer_builder *builder, const pen_layer_call *call,
-                                    pen_layer_result *out_result) {
-    return merge_build(builder, call, "mul", out_result);
-}
-
-pen_status pen_layer_maximum_build(pen_layer_builder *builder, const pen_layer_call *call,
-                                   pen_layer_result *out_result) {
-    return merge_build(builder, call, "max", out_result);
-}
-
-pen_status pen_layer_minimum_build(pen_layer_builder *builder, const pen_layer_call *call,
-                                   pen_layer_result *out_result) {
-    return merge_build(builder, call, "min", out_result);
-}
-
-pen_status pen_layer_average_build(pen_layer_builder *builder, const pen_layer_call *call,
-                                   pen_layer_result *out_result) {
+pen_status pen_layer_average_build(const pen_layer_call *call, pen_layer_result *out_result) {
     pen_value_id *values = NULL;
     pen_layer_tensor result = {.element = call->inputs[0].element};
     PEN_TRY(merge_shape(call, &result.shape));
-    PEN_TRY(merge_values(builder, call, true, &result.is_moved, &values));
-    const pen_layer_node node = {.op = "mean", .inputs = values, .input_count = call->input_count};
-    PEN_TRY(pen_layer_add_node(builder, call, &node, &result.value));
-    pen_layer_give(out_result, result);
-    return PEN_OK;
+    PEN_TRY(merge_values(call, true, &result.is_moved, &values));
+    PEN_TRY(pen_layer_add(call, "mean", NULL, (pen_node_inputs){values, call->input_count},
+                          PEN_NO_ATTRIBUTES, &result.value));
+    return pen_layer_give(out_result, result);
 }
 
 // ---- concatenate
 
-static const pen_option_field concatenate_fields[] = {
-    PEN_LAYER_COMMON_FIELDS(merge_options),
-    PEN_LAYER_INTEGER(merge_options, axis, "-1", "the dimension along which they are put together"),
-};
-PEN_LAYER_TABLE(concatenate, merge_options, concatenate_fields);
+PEN_LAYER_OPTIONS(concatenate, merge_options,
+                  PEN_LAYER_INTEGER(merge_options, axis, "-1",
+                                    "the dimension along which they are put together"));
 
 static pen_status concatenate_shape(const pen_layer_call *call, uint32_t axis,
                                     pen_shape *out_shape) {
@@ -146,31 +118,29 @@ static pen_status concatenate_shape(const pen_layer_call *call, uint32_t axis,
 
 // Where steps are put behind each other, so are masks, which all must have then; else all must
 // hold.
-static pen_status concatenate_masks(pen_layer_builder *builder, const pen_layer_call *call,
-                                    uint32_t axis, pen_layer_tensor *io_tensor) {
+static pen_status concatenate_masks(const pen_layer_call *call, uint32_t axis,
+                                    pen_layer_tensor *io_tensor) {
     pen_value_id *masks = NULL;
     uint32_t masked = 0;
     for (uint32_t i = 0; i < call->input_count; i++) {
         masked += call->inputs[i].mask_rank > axis ? 1 : 0;
     }
-    if (masked == 0) return pen_layer_join_masks(builder, call, io_tensor);
+    if (masked == 0) return pen_layer_join_masks(call, io_tensor);
     if (masked != call->input_count) {
         return pen_error(PEN_INVALID_INPUT,
                          "inputs with and without a mask cannot be put behind each other along "
                          "dimension %u",
                          axis);
     }
-    PEN_TRY(PEN_NEW(pen_graph_arena(pen_layer_graph(builder)), masked, &masks));
+    PEN_TRY(PEN_NEW(pen_layer_arena(call), masked, &masks));
     for (uint32_t i = 0; i < masked; i++) {
         masks[i] = call->inputs[i].mask;
     }
-    const pen_layer_node node = {.suffix = "mask", .inputs = masks, .input_count = masked};
     io_tensor->mask_rank = call->inputs[0].mask_rank;
-    return pen_layer_concat(builder, call, node, axis, &io_tensor->mask);
+    return pen_layer_concat(call, "mask", (pen_node_inputs){masks, masked}, axis, &io_tensor->mask);
 }
 
-pen_status pen_layer_concatenate_build(pen_layer_builder *builder, const pen_layer_call *call,
-                                       pen_layer_result *out_result) {
+pen_status pen_layer_concatenate_build(const pen_layer_call *call, pen_layer_result *out_result) {
     const merge_options *options = call->options;
     const int64_t rank = call->inputs[0].shape.rank;
     const int64_t axis = options->axis < 0 ? options->axis + rank : options->axis;
@@ -181,32 +151,27 @@ pen_status pen_layer_concatenate_build(pen_layer_builder *builder, const pen_lay
                          options->axis, rank - 1);
     }
     PEN_TRY(concatenate_shape(call, (uint32_t)axis, &result.shape));
-    PEN_TRY(merge_values(builder, call, false, &result.is_moved, &values));
+    PEN_TRY(merge_values(call, false, &result.is_moved, &values));
     const int64_t moved = axis == rank - 1 ? 1 : axis + 1;
-    const pen_layer_node node = {.inputs = values, .input_count = call->input_count};
-    PEN_TRY(pen_layer_concat(builder, call, node, result.is_moved ? moved : axis, &result.value));
-    PEN_TRY(concatenate_masks(builder, call, (uint32_t)axis, &result));
-    pen_layer_give(out_result, result);
-    return PEN_OK;
+    PEN_TRY(pen_layer_concat(call, NULL, (pen_node_inputs){values, call->input_count},
+                             result.is_moved ? moved : axis, &result.value));
+    PEN_TRY(concatenate_masks(call, (uint32_t)axis, &result));
+    return pen_layer_give(out_result, result);
 }
 
 // ---- dot
 
-static const pen_option_field dot_fields[] = {
-    PEN_LAYER_COMMON_FIELDS(merge_options),
-    PEN_LAYER_SIZES(merge_options, axes, NULL, true,
-                    "the dimension of each, or of both, over which it sums"),
-    PEN_LAYER_BOOL(merge_options, normalize, "false",
-                   "whether both are made of length 1 first: their cosine"),
-};
-PEN_LAYER_TABLE(dot, merge_options, dot_fields);
+PEN_LAYER_OPTIONS(dot, merge_options,
+                  PEN_LAYER_SIZES(merge_options, axes, NULL, true,
+                                  "the dimension of each, or of both, over which it sums"),
+                  PEN_LAYER_BOOL(merge_options, normalize, "false",
+                                 "whether both are made of length 1 first: their cosine"));
 
 // (batch, k) or (batch, rows, k), the summed dimension brought to where matmul has it.
-static pen_status dot_operand(pen_layer_builder *builder, const pen_layer_call *call,
-                              uint32_t index, int64_t axis, int64_t *out_rows,
-                              pen_value_id *out_value) {
+static pen_status dot_operand(const pen_layer_call *call, uint32_t index, int64_t axis,
+                              int64_t *out_rows, pen_value_id *out_value) {
     pen_layer_tensor x;
-    PEN_TRY(pen_layer_plain(builder, call, &call->inputs[index], &x));
+    PEN_TRY(pen_layer_plain(call, &call->inputs[index], &x));
     const uint32_t rank = x.shape.rank;
     const merge_options *options = call->options;
     if (rank < 2 || rank > 3 || axis >= rank) {
@@ -216,25 +181,24 @@ static pen_status dot_operand(pen_layer_builder *builder, const pen_layer_call *
                          index, pen_layer_shape_format(&x.shape, text), axis);
     }
     const bool is_first = index == 0;
-    if (options->normalize) PEN_TRY(pen_layer_add_unit(builder, call, 1, &axis, &x.value));
+    if (options->normalize) PEN_TRY(pen_layer_add_unit(call, 1, &axis, &x.value));
     pen_value_id value = x.value;
     const int64_t swap[3] = {0, 2, 1};
     *out_rows = 1;
     if (rank == 2) {
         const int64_t k = x.shape.dims[1];
         const pen_shape wide = {3, {PEN_LAYER_BATCH, is_first ? 1 : k, is_first ? k : 1}};
-        PEN_TRY(pen_layer_reshape(builder, call, value, &wide, "wide", &value));
+        PEN_TRY(pen_layer_reshape(call, value, &wide, "wide", &value));
     } else {
         *out_rows = x.shape.dims[axis == 1 ? 2 : 1];
         const bool is_there = is_first ? axis == 2 : axis == 1;
-        if (!is_there) PEN_TRY(pen_layer_transpose(builder, call, value, &x.shape, swap, &value));
+        if (!is_there) PEN_TRY(pen_layer_transpose(call, value, &x.shape, swap, &value));
     }
     *out_value = value;
     return PEN_OK;
 }
 
-pen_status pen_layer_dot_build(pen_layer_builder *builder, const pen_layer_call *call,
-                               pen_layer_result *out_result) {
+pen_status pen_layer_dot_build(const pen_layer_call *call, pen_layer_result *out_result) {
     const merge_options *options = call->options;
     const int64_t *axes = options->axes.items;
     const int64_t both[2] = {axes[0], options->axes.count > 1 ? axes[1] : axes[0]};
@@ -242,21 +206,20 @@ pen_status pen_layer_dot_build(pen_layer_builder *builder, const pen_layer_call 
     pen_value_id operands[2], product;
     pen_layer_tensor result = {.element = PEN_FLOAT32};
     for (uint32_t i = 0; i < 2; i++) {
-        PEN_TRY(dot_operand(builder, call, i, both[i], &rows[i], &operands[i]));
+        PEN_TRY(dot_operand(call, i, both[i], &rows[i], &operands[i]));
     }
     if (call->inputs[0].shape.dims[both[0]] != call->inputs[1].shape.dims[both[1]]) {
         return pen_error(PEN_INVALID_INPUT,
                          "the dimensions over which it sums are %" PRId64 " and %" PRId64,
                          call->inputs[0].shape.dims[both[0]], call->inputs[1].shape.dims[both[1]]);
     }
-    PEN_TRY(pen_layer_pair(builder, call, "matmul", NULL, operands, &product));
+    PEN_TRY(pen_layer_pair(call, "matmul", NULL, operands[0], operands[1], &product));
     result.shape = (pen_shape){3, {PEN_LAYER_BATCH, rows[0], rows[1]}};
     result.value = product;
     const bool is_flat = call->inputs[0].shape.rank == 2 || call->inputs[1].shape.rank == 2;
     if (is_flat) {
         result.shape = (pen_shape){2, {PEN_LAYER_BATCH, rows[0] * rows[1]}};
-        PEN_TRY(pen_layer_reshape(builder, call, product, &result.shape, "flat", &result.value));
+        PEN_TRY(pen_layer_reshape(call, product, &result.shape, "flat", &result.value));
     }
-    pen_layer_give(out_result, result);
-    return PEN_OK;
+    return pen_layer_give(out_result, result);
 }

@@ -7,10 +7,8 @@
 #include "graph/keras_layers/layer_list.h"
 
 #define LAYER_EPSILON(type)                                                                        \
-    {                                                                                              \
-        .key = "epsilon", .kind = PEN_OPTION_NUMBER, .offset = offsetof(type, epsilon),            \
-        .default_text = "0.001", .minimum = PEN_OPTION_FROM(0), .help = "added to variances"       \
-    }
+    PEN_LAYER_FIELD(type, epsilon, NUMBER, "added to variances", .default_text = "0.001",          \
+                    .minimum = PEN_OPTION_FROM(0))
 
 // ---- batch
 
@@ -27,16 +25,12 @@ typedef struct batch_normalization_options {
     pen_layer_initializer moving_variance;
 } batch_normalization_options;
 
-static const pen_option_field batch_normalization_fields[] = {
-    PEN_LAYER_COMMON_FIELDS(batch_normalization_options),
+PEN_LAYER_OPTIONS(
+    batch_normalization, batch_normalization_options,
     PEN_LAYER_INTEGER(batch_normalization_options, axis, "-1", "the dimension of the channels"),
-    {.key = "momentum",
-     .kind = PEN_OPTION_NUMBER,
-     .offset = offsetof(batch_normalization_options, momentum),
-     .default_text = "0.99",
-     .minimum = PEN_OPTION_FROM(0),
-     .maximum = PEN_OPTION_TO(1),
-     .help = "how much of a running statistic stays in a step"},
+    PEN_LAYER_FIELD(batch_normalization_options, momentum, NUMBER,
+                    "how much of a running statistic stays in a step", .default_text = "0.99",
+                    .minimum = PEN_OPTION_FROM(0), .maximum = PEN_OPTION_TO(1)),
     LAYER_EPSILON(batch_normalization_options),
     PEN_LAYER_BOOL(batch_normalization_options, center, "true", "whether beta is added"),
     PEN_LAYER_BOOL(batch_normalization_options, scale, "true", "whether gamma is a factor"),
@@ -45,9 +39,7 @@ static const pen_option_field batch_normalization_fields[] = {
     PEN_LAYER_INITIALIZER("moving_mean_initializer",
                           offsetof(batch_normalization_options, moving_mean), "zeros"),
     PEN_LAYER_INITIALIZER("moving_variance_initializer",
-                          offsetof(batch_normalization_options, moving_variance), "ones"),
-};
-PEN_LAYER_TABLE(batch_normalization, batch_normalization_options, batch_normalization_fields);
+                          offsetof(batch_normalization_options, moving_variance), "ones"));
 
 // What is in a weight, or in the constant in its place.
 static pen_layer_contents normalization_contents(const pen_layer_weight_options *options,
@@ -60,25 +52,17 @@ static pen_layer_contents normalization_contents(const pen_layer_weight_options 
 }
 
 // A weight of the channels, or a constant in its place.
-static pen_status normalization_weight(pen_layer_builder *builder, const pen_layer_call *call,
+static pen_status normalization_weight(const pen_layer_call *call,
                                        const pen_layer_whole_weight *weight, bool is_there,
                                        pen_value_id *out_value) {
-    if (is_there) return pen_layer_add_whole_weight(builder, call, weight, out_value);
-    const char *name;
+    if (is_there) return pen_layer_add_whole_weight(call, weight, out_value);
     float *numbers = NULL;
-    pen_graph *graph = pen_layer_graph(builder);
-    const pen_tensor_type type = {PEN_FLOAT32, weight->shape};
-    PEN_TRY(pen_layer_check_constant(&type));
-    const int64_t count = pen_shape_element_count(&weight->shape);
-    PEN_TRY(PEN_NEW(pen_graph_arena(graph), (size_t)count, &numbers));
-    PEN_TRY(pen_layer_initialize(&weight->contents.options.initializer, 0, "", &weight->shape,
-                                 numbers));
-    PEN_TRY(pen_arena_format(pen_graph_arena(graph), &name, "%s/%s", call->name, weight->name));
-    return pen_graph_constant(graph, name, &type, numbers, out_value);
+    PEN_TRY(pen_layer_floats(call, weight->name, &weight->shape, &numbers, out_value));
+    return pen_layer_initialize(&weight->contents.options.initializer, 0, "", &weight->shape,
+                                numbers);
 }
 
-static pen_status batch_normalization_weights(pen_layer_builder *builder,
-                                              const pen_layer_call *call, int64_t channels,
+static pen_status batch_normalization_weights(const pen_layer_call *call, int64_t channels,
                                               pen_value_id out_operands[5]) {
     const batch_normalization_options *options = call->options;
     const pen_shape shape = {.rank = 1, .dims = {channels}};
@@ -88,36 +72,30 @@ static pen_status batch_normalization_weights(pen_layer_builder *builder,
         {"moving_mean", shape, NULL, {{.initializer = options->moving_mean}, true, false}},
         {"moving_variance", shape, NULL, {{.initializer = options->moving_variance}, true, false}},
     };
-    PEN_TRY(normalization_weight(builder, call, &weights[0], options->scale, &out_operands[1]));
-    PEN_TRY(normalization_weight(builder, call, &weights[1], options->center, &out_operands[2]));
-    PEN_TRY(normalization_weight(builder, call, &weights[2], true, &out_operands[3]));
-    return normalization_weight(builder, call, &weights[3], true, &out_operands[4]);
+    PEN_TRY(normalization_weight(call, &weights[0], options->scale, &out_operands[1]));
+    PEN_TRY(normalization_weight(call, &weights[1], options->center, &out_operands[2]));
+    PEN_TRY(normalization_weight(call, &weights[2], true, &out_operands[3]));
+    return normalization_weight(call, &weights[3], true, &out_operands[4]);
 }
 
 // In training, unless the layer is frozen: then Keras takes the running statistics.
-static pen_status batch_normalization_node(pen_layer_builder *builder, const pen_layer_call *call,
+static pen_status batch_normalization_node(const pen_layer_call *call,
                                            const pen_value_id operands[5], bool is_unbiased,
                                            pen_value_id *out_value) {
     const batch_normalization_options *options = call->options;
-    pen_graph *graph = pen_layer_graph(builder);
+    pen_graph *graph = pen_layer_graph(call);
     const bool trains = options->common.trainable;
-    const pen_attribute_given attributes[] = {
-        pen_attribute_float("epsilon", options->epsilon),
-        pen_attribute_float("momentum", options->momentum),
-        pen_attribute_int("training_mode", trains ? 1 : 0),
-        pen_attribute_int("unbiased", is_unbiased && trains ? 1 : 0),
+    const pen_layer_node node = {
+        .op = "batch_normalization",
+        .inputs = {operands, 5},
+        .attributes = PEN_WITH(pen_attribute_float("epsilon", options->epsilon),
+                               pen_attribute_float("momentum", options->momentum),
+                               pen_attribute_int("training_mode", trains ? 1 : 0),
+                               pen_attribute_int("unbiased", is_unbiased && trains ? 1 : 0)),
+        .output_count = trains ? 5 : 1,
     };
-    const pen_layer_node node = {.op = "batch_normalization",
-                                 .inputs = operands,
-                                 .input_count = 5,
-                                 .attributes = attributes,
-                                 .attribute_count = 4};
-    pen_node_spec spec;
-    pen_node_id made;
-    PEN_TRY(pen_layer_node_spec(builder, call, &node, &spec));
-    spec.output_count = trains ? 5 : 1;
-    PEN_TRY(pen_graph_add_node(graph, &spec, &made));
-    const pen_value_id *outputs = pen_graph_node(graph, made)->outputs;
+    const pen_value_id *outputs;
+    PEN_TRY(pen_layer_add_node(call, &node, &outputs));
     *out_value = outputs[0];
     for (uint32_t i = 1; trains && i <= 2; i++) {
         const pen_tensor_type type = *pen_value_type(graph, operands[i + 2]);
@@ -127,8 +105,7 @@ static pen_status batch_normalization_node(pen_layer_builder *builder, const pen
     return PEN_OK;
 }
 
-pen_status pen_layer_batch_normalization_build(pen_layer_builder *builder,
-                                               const pen_layer_call *call,
+pen_status pen_layer_batch_normalization_build(const pen_layer_call *call,
                                                pen_layer_result *out_result) {
     const batch_normalization_options *options = call->options;
     const pen_shape *shape = &call->inputs[0].shape;
@@ -150,13 +127,12 @@ pen_status pen_layer_batch_normalization_build(pen_layer_builder *builder,
                          "its input has a mask, and statistics of steps that count alone are not "
                          "possible; layer_normalization is");
     }
-    PEN_TRY(pen_layer_take_spatial(builder, call, &call->inputs[0], format, &x));
-    PEN_TRY(batch_normalization_weights(builder, call, x.channels, operands));
+    PEN_TRY(pen_layer_take_spatial(call, &call->inputs[0], format, &x));
+    PEN_TRY(batch_normalization_weights(call, x.channels, operands));
     operands[0] = x.value;
     // Keras' fused kernels, which it takes for pictures and volumes, have the unbiased variance
-    PEN_TRY(batch_normalization_node(builder, call, operands, rank >= 4, &x.value));
-    pen_layer_give(out_result, pen_layer_give_spatial(&x, format));
-    return PEN_OK;
+    PEN_TRY(batch_normalization_node(call, operands, rank >= 4, &x.value));
+    return pen_layer_give(out_result, pen_layer_give_spatial(&x, format));
 }
 
 // ---- layer
@@ -179,37 +155,26 @@ typedef struct layer_normalization_options {
         PEN_LAYER_WEIGHT(layer_normalization_options, gamma, "ones"),                              \
         PEN_LAYER_WEIGHT(layer_normalization_options, beta, "zeros")
 
-static const pen_option_field layer_normalization_fields[] = {
-    PEN_LAYER_COMMON_FIELDS(layer_normalization_options),
-    {.key = "axis",
-     .kind = PEN_OPTION_LIST,
-     .offset = offsetof(layer_normalization_options, axis),
-     .item = &pen_layer_integer_item,
-     .is_list_optional = true,
-     .count_minimum = 1,
-     .default_text = "-1",
-     .help = "the dimensions of mean and variance, the last ones"},
-    LAYER_NORMALIZATION_FIELDS,
-};
-PEN_LAYER_TABLE(layer_normalization, layer_normalization_options, layer_normalization_fields);
+PEN_LAYER_OPTIONS(layer_normalization, layer_normalization_options,
+                  PEN_LAYER_FIELD(layer_normalization_options, axis, LIST,
+                                  "the dimensions of mean and variance, the last ones",
+                                  .item = &pen_layer_integer_item, .is_list_optional = true,
+                                  .count_minimum = 1, .default_text = "-1"),
+                  LAYER_NORMALIZATION_FIELDS);
 
-static const pen_option_field group_normalization_fields[] = {
-    PEN_LAYER_COMMON_FIELDS(layer_normalization_options),
-    PEN_LAYER_SIZE(layer_normalization_options, groups, "32", "groups of channels"),
-    LAYER_NORMALIZATION_FIELDS,
-};
-PEN_LAYER_TABLE(group_normalization, layer_normalization_options, group_normalization_fields);
+PEN_LAYER_OPTIONS(group_normalization, layer_normalization_options,
+                  PEN_LAYER_SIZE(layer_normalization_options, groups, "32", "groups of channels"),
+                  LAYER_NORMALIZATION_FIELDS);
 
-static pen_status layer_normalization_weights(pen_layer_builder *builder,
-                                              const pen_layer_call *call, const pen_shape *shape,
+static pen_status layer_normalization_weights(const pen_layer_call *call, const pen_shape *shape,
                                               pen_value_id out_operands[3]) {
     const layer_normalization_options *options = call->options;
     const pen_layer_whole_weight weights[2] = {
         {"gamma", *shape, NULL, normalization_contents(&options->gamma, options->scale, 1)},
         {"beta", *shape, NULL, normalization_contents(&options->beta, options->center, 0)},
     };
-    PEN_TRY(normalization_weight(builder, call, &weights[0], options->scale, &out_operands[1]));
-    return normalization_weight(builder, call, &weights[1], options->center, &out_operands[2]);
+    PEN_TRY(normalization_weight(call, &weights[0], options->scale, &out_operands[1]));
+    return normalization_weight(call, &weights[1], options->center, &out_operands[2]);
 }
 
 // The first of the dimensions, which are the last ones.
@@ -233,69 +198,55 @@ static pen_status layer_normalization_axis(const pen_option_list *given, int64_t
                      rank);
 }
 
-pen_status pen_layer_layer_normalization_build(pen_layer_builder *builder,
-                                               const pen_layer_call *call,
+pen_status pen_layer_layer_normalization_build(const pen_layer_call *call,
                                                pen_layer_result *out_result) {
     const layer_normalization_options *options = call->options;
     pen_layer_tensor x;
     pen_value_id operands[3];
     int64_t axis = 0;
-    PEN_TRY(pen_layer_plain(builder, call, &call->inputs[0], &x));
+    PEN_TRY(pen_layer_plain(call, &call->inputs[0], &x));
     PEN_TRY(layer_normalization_axis(&options->axis, x.shape.rank, &axis));
     pen_shape weights = {.rank = x.shape.rank - (uint32_t)axis};
     for (uint32_t i = 0; i < weights.rank; i++) {
         weights.dims[i] = x.shape.dims[(uint32_t)axis + i];
     }
     operands[0] = x.value;
-    PEN_TRY(layer_normalization_weights(builder, call, &weights, operands));
-    const pen_attribute_given attributes[] = {pen_attribute_int("axis", axis),
-                                              pen_attribute_float("epsilon", options->epsilon)};
-    const pen_layer_node node = {.op = "layer_normalization",
-                                 .inputs = operands,
-                                 .input_count = 3,
-                                 .attributes = attributes,
-                                 .attribute_count = 2};
+    PEN_TRY(layer_normalization_weights(call, &weights, operands));
     pen_layer_tensor result = x;
-    PEN_TRY(pen_layer_add_node(builder, call, &node, &result.value));
-    pen_layer_give(out_result, result);
-    return PEN_OK;
+    PEN_TRY(pen_layer_add(
+        call, "layer_normalization", NULL, PEN_INPUTS(operands[0], operands[1], operands[2]),
+        PEN_WITH(pen_attribute_int("axis", axis), pen_attribute_float("epsilon", options->epsilon)),
+        &result.value));
+    return pen_layer_give(out_result, result);
 }
 
 // ---- length
 
-static const pen_option_field unit_normalization_fields[] = {
-    PEN_LAYER_COMMON_FIELDS(layer_normalization_options),
-    {.key = "axis",
-     .kind = PEN_OPTION_LIST,
-     .offset = offsetof(layer_normalization_options, axis),
-     .item = &pen_layer_integer_item,
-     .is_list_optional = true,
-     .count_minimum = 1,
-     .count_maximum = PEN_RANK_LIMIT,
-     .default_text = "-1",
-     .help = "the dimensions over which squares are summed"},
-};
-PEN_LAYER_TABLE(unit_normalization, layer_normalization_options, unit_normalization_fields);
+PEN_LAYER_OPTIONS(unit_normalization, layer_normalization_options,
+                  PEN_LAYER_FIELD(layer_normalization_options, axis, LIST,
+                                  "the dimensions over which squares are summed",
+                                  .item = &pen_layer_integer_item, .is_list_optional = true,
+                                  .count_minimum = 1, .count_maximum = PEN_RANK_LIMIT,
+                                  .default_text = "-1"));
 
 // x / sqrt(max(sum x^2, 1e-12)), as TensorFlow's l2_normalize
-pen_status pen_layer_add_unit(pen_layer_builder *builder, const pen_layer_call *call,
-                              uint32_t count, const int64_t *axes, pen_value_id *io_value) {
-    pen_value_id operands[2] = {*io_value}, least[2];
-    PEN_TRY(pen_layer_ints(builder, call, "unit_axes", count, axes, &operands[1]));
-    PEN_TRY(pen_layer_pair(builder, call, "reduce_sum_square", "squares", operands, &least[0]));
-    PEN_TRY(pen_layer_number(builder, call, "least", 1e-12, &least[1]));
-    PEN_TRY(pen_layer_pair(builder, call, "max", "squares", least, &operands[1]));
-    PEN_TRY(pen_layer_map(builder, call, "sqrt", "length", operands[1], &operands[1]));
-    return pen_layer_pair(builder, call, "div", "unit", operands, io_value);
+pen_status pen_layer_add_unit(const pen_layer_call *call, uint32_t count, const int64_t *axes,
+                              pen_value_id *io_value) {
+    pen_value_id over, length, least;
+    PEN_TRY(pen_layer_ints(call, "unit_axes", count, axes, &over));
+    PEN_TRY(pen_layer_pair(call, "reduce_sum_square", "squares", *io_value, over, &length));
+    PEN_TRY(pen_layer_number(call, "least", 1e-12, &least));
+    PEN_TRY(pen_layer_pair(call, "max", "squares", length, least, &length));
+    PEN_TRY(pen_layer_map(call, "sqrt", "length", length, &length));
+    return pen_layer_pair(call, "div", "unit", *io_value, length, io_value);
 }
 
-pen_status pen_layer_unit_normalization_build(pen_layer_builder *builder,
-                                              const pen_layer_call *call,
+pen_status pen_layer_unit_normalization_build(const pen_layer_call *call,
                                               pen_layer_result *out_result) {
     const layer_normalization_options *options = call->options;
     const int64_t *axes = options->axis.items;
     pen_layer_tensor x;
-    PEN_TRY(pen_layer_plain(builder, call, &call->inputs[0], &x));
+    PEN_TRY(pen_layer_plain(call, &call->inputs[0], &x));
     for (uint32_t i = 0; i < options->axis.count; i++) {
         const int64_t rank = x.shape.rank;
         const int64_t axis = axes[i] < 0 ? axes[i] + rank : axes[i];
@@ -303,15 +254,13 @@ pen_status pen_layer_unit_normalization_build(pen_layer_builder *builder,
         return pen_error(PEN_INVALID_INPUT, "axis is %" PRId64 ", expected 1 to %" PRId64, axes[i],
                          rank - 1);
     }
-    PEN_TRY(pen_layer_add_unit(builder, call, options->axis.count, axes, &x.value));
-    pen_layer_give(out_result, x);
-    return PEN_OK;
+    PEN_TRY(pen_layer_add_unit(call, options->axis.count, axes, &x.value));
+    return pen_layer_give(out_result, x);
 }
 
 // ---- groups
 
-pen_status pen_layer_group_normalization_build(pen_layer_builder *builder,
-                                               const pen_layer_call *call,
+pen_status pen_layer_group_normalization_build(const pen_layer_call *call,
                                                pen_layer_result *out_result) {
     const layer_normalization_options *options = call->options;
     pen_layer_spatial x;
@@ -320,7 +269,7 @@ pen_status pen_layer_group_normalization_build(pen_layer_builder *builder,
     if (rank < 3 || rank > 5) {
         return pen_error(PEN_INVALID_INPUT, "its input has %u dimensions, expected 3 to 5", rank);
     }
-    PEN_TRY(pen_layer_take_spatial(builder, call, &call->inputs[0], PEN_LAYER_CHANNELS_LAST, &x));
+    PEN_TRY(pen_layer_take_spatial(call, &call->inputs[0], PEN_LAYER_CHANNELS_LAST, &x));
     if (x.channels % options->groups != 0) {
         return pen_error(PEN_INVALID_INPUT,
                          "%" PRId64 " groups do not divide %" PRId64 " channels evenly",
@@ -328,15 +277,11 @@ pen_status pen_layer_group_normalization_build(pen_layer_builder *builder,
     }
     const pen_shape weights = {1, {x.channels}};
     operands[0] = x.value;
-    PEN_TRY(layer_normalization_weights(builder, call, &weights, operands));
-    const pen_attribute_given attributes[] = {pen_attribute_int("num_groups", options->groups),
-                                              pen_attribute_float("epsilon", options->epsilon)};
-    const pen_layer_node node = {.op = "group_normalization",
-                                 .inputs = operands,
-                                 .input_count = 3,
-                                 .attributes = attributes,
-                                 .attribute_count = 2};
-    PEN_TRY(pen_layer_add_node(builder, call, &node, &x.value));
-    pen_layer_give(out_result, pen_layer_give_spatial(&x, PEN_LAYER_CHANNELS_LAST));
-    return PEN_OK;
+    PEN_TRY(layer_normalization_weights(call, &weights, operands));
+    PEN_TRY(pen_layer_add(call, "group_normalization", NULL,
+                          PEN_INPUTS(operands[0], operands[1], operands[2]),
+                          PEN_WITH(pen_attribute_int("num_groups", options->groups),
+                                   pen_attribute_float("epsilon", options->epsilon)),
+                          &x.value));
+    return pen_layer_give(out_result, pen_layer_give_spatial(&x, PEN_LAYER_CHANNELS_LAST));
 }

@@ -30,36 +30,29 @@ typedef struct penalty_part {
     pen_value_id axes;
 } penalty_part;
 
-static pen_status penalty_reduce(pen_layer_builder *builder, const pen_layer_call *call,
-                                 const char *op, const char *suffix, const pen_value_id operands[2],
-                                 pen_value_id *out_value) {
-    const pen_attribute_given keep = pen_attribute_int("keepdims", 0);
-    const pen_layer_node node = {.op = op,
-                                 .suffix = suffix,
-                                 .inputs = operands,
-                                 .input_count = pen_value_is(operands[1]) ? 2 : 1,
-                                 .attributes = &keep,
-                                 .attribute_count = 1};
-    return pen_layer_add_node(builder, call, &node, out_value);
+static pen_status penalty_reduce(const pen_layer_call *call, const char *op, const char *suffix,
+                                 const pen_value_id operands[2], pen_value_id *out_value) {
+    return pen_layer_add(call, op, suffix,
+                         (pen_node_inputs){operands, pen_value_is(operands[1]) ? 2 : 1},
+                         PEN_WITH(pen_attribute_int("keepdims", 0)), out_value);
 }
 
 // `part` has a factor.
-static pen_status penalty_add(pen_layer_builder *builder, const pen_layer_call *call,
-                              const penalty_part *part) {
+static pen_status penalty_add(const pen_layer_call *call, const penalty_part *part) {
     pen_value_id operands[2] = {part->value, part->axes}, sum;
-    PEN_TRY(penalty_reduce(builder, call, part->op, part->name, operands, &sum));
+    PEN_TRY(penalty_reduce(call, part->op, part->name, operands, &sum));
     if (pen_value_is(part->axes)) {
         const pen_value_id batch[2] = {sum, PEN_VALUE_NONE};
-        PEN_TRY(penalty_reduce(builder, call, "reduce_mean", part->name, batch, &sum));
+        PEN_TRY(penalty_reduce(call, "reduce_mean", part->name, batch, &sum));
     }
     operands[0] = sum;
-    PEN_TRY(pen_layer_number(builder, call, part->name, part->factor, &operands[1]));
-    PEN_TRY(pen_layer_pair(builder, call, "mul", part->name, operands, &sum));
-    return penalty_note(builder, sum);
+    PEN_TRY(pen_layer_number(call, part->name, part->factor, &operands[1]));
+    PEN_TRY(pen_layer_pair(call, "mul", part->name, operands[0], operands[1], &sum));
+    return penalty_note(call->builder, sum);
 }
 
-static pen_status penalty_add_both(pen_layer_builder *builder, const pen_layer_call *call,
-                                   const char *name, const pen_layer_regularizer *regularizer,
+static pen_status penalty_add_both(const pen_layer_call *call, const char *name,
+                                   const pen_layer_regularizer *regularizer,
                                    const pen_value_id operands[2]) {
     penalty_part parts[2] = {
         {.op = "reduce_l1", .factor = regularizer->l1},
@@ -67,27 +60,27 @@ static pen_status penalty_add_both(pen_layer_builder *builder, const pen_layer_c
     };
     for (uint32_t i = 0; i < 2; i++) {
         if (parts[i].factor == 0) continue;
-        PEN_TRY(
-            pen_arena_format(builder->arena, &parts[i].name, "%s/%s", name, i == 0 ? "l1" : "l2"));
+        PEN_TRY(pen_arena_format(call->builder->arena, &parts[i].name, "%s/%s", name,
+                                 i == 0 ? "l1" : "l2"));
         parts[i].value = operands[0];
         parts[i].axes = operands[1];
-        PEN_TRY(penalty_add(builder, call, &parts[i]));
+        PEN_TRY(penalty_add(call, &parts[i]));
     }
     return PEN_OK;
 }
 
-pen_status pen_layer_penalize_weight(pen_layer_builder *builder, const pen_layer_call *call,
-                                     const char *name, const pen_layer_regularizer *regularizer,
+pen_status pen_layer_penalize_weight(const pen_layer_call *call, const char *name,
+                                     const pen_layer_regularizer *regularizer,
                                      pen_value_id parameter) {
     const pen_value_id operands[2] = {parameter, PEN_VALUE_NONE};
-    return penalty_add_both(builder, call, name, regularizer, operands);
+    return penalty_add_both(call, name, regularizer, operands);
 }
 
 static bool penalty_is_none(const pen_layer_regularizer *regularizer) {
     return regularizer->l1 == 0 && regularizer->l2 == 0;
 }
 
-pen_status pen_layer_penalize_result(pen_layer_builder *builder, const pen_layer_call *call,
+pen_status pen_layer_penalize_result(const pen_layer_call *call,
                                      const pen_layer_regularizer *regularizer,
                                      const pen_layer_tensor *result) {
     int64_t axes[PEN_RANK_LIMIT] = {0};
@@ -100,9 +93,8 @@ pen_status pen_layer_penalize_result(pen_layer_builder *builder, const pen_layer
     for (uint32_t i = 1; i < result->shape.rank; i++) {
         axes[i - 1] = i;
     }
-    PEN_TRY(
-        pen_layer_ints(builder, call, "activity_axes", result->shape.rank - 1, axes, &operands[1]));
-    return penalty_add_both(builder, call, "activity", regularizer, operands);
+    PEN_TRY(pen_layer_ints(call, "activity_axes", result->shape.rank - 1, axes, &operands[1]));
+    return penalty_add_both(call, "activity", regularizer, operands);
 }
 
 pen_status pen_layer_refuse_inner(const pen_layer_common *common) {
@@ -113,13 +105,13 @@ pen_status pen_layer_refuse_inner(const pen_layer_common *common) {
 
 // Adds up all, after the last layer.
 static pen_status penalty_sum(pen_layer_builder *builder, const char **out_name) {
-    const pen_layer_call call = {.name = "penalty"};
+    const pen_layer_call call = {.builder = builder, .name = "penalty"};
     pen_value_id sum = PEN_VALUE_NONE;
     *out_name = NULL;
     for (uint32_t i = 0; i < builder->penalty_count; i++) {
-        const pen_value_id operands[2] = {sum, builder->penalties[i]};
-        if (i == 0) sum = builder->penalties[i];
-        if (i > 0) PEN_TRY(pen_layer_pair(builder, &call, "add", NULL, operands, &sum));
+        const pen_value_id next = builder->penalties[i];
+        if (i > 0) PEN_TRY(pen_layer_pair(&call, "add", NULL, sum, next, &sum));
+        if (i == 0) sum = next;
     }
     if (pen_value_is(sum)) *out_name = pen_value_name(builder->graph, sum);
     return PEN_OK;

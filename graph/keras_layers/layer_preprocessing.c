@@ -19,25 +19,21 @@ typedef struct category_options {
     unsigned output_mode;
 } category_options;
 
-static const pen_option_field category_fields[] = {
-    PEN_LAYER_COMMON_FIELDS(category_options),
+PEN_LAYER_OPTIONS(
+    category_encoding, category_options,
     PEN_LAYER_SIZE(category_options, num_tokens, NULL, "how many there are: indices are below"),
     PEN_LAYER_CHOICE(category_options, output_mode, category_modes, "multi_hot",
-                     "a 1 for the only one, for each that is there, or how often each is"),
-};
-PEN_LAYER_TABLE(category_encoding, category_options, category_fields);
+                     "a 1 for the only one, for each that is there, or how often each is"));
 
-static pen_status category_reduce(pen_layer_builder *builder, const pen_layer_call *call,
-                                  const char *op, int64_t axis, pen_value_id *io_value) {
-    const pen_attribute_given keep = pen_attribute_int("keepdims", 0);
-    pen_value_id operands[2] = {*io_value};
-    PEN_TRY(pen_layer_ints(builder, call, "over", 1, &axis, &operands[1]));
-    const pen_layer_node node = {
-        .op = op, .inputs = operands, .input_count = 2, .attributes = &keep, .attribute_count = 1};
-    return pen_layer_add_node(builder, call, &node, io_value);
+static pen_status category_reduce(const pen_layer_call *call, const char *op, int64_t axis,
+                                  pen_value_id *io_value) {
+    pen_value_id over;
+    PEN_TRY(pen_layer_ints(call, "over", 1, &axis, &over));
+    return pen_layer_add(call, op, NULL, PEN_INPUTS(*io_value, over),
+                         PEN_WITH(pen_attribute_int("keepdims", 0)), io_value);
 }
 
-pen_status pen_layer_category_encoding_build(pen_layer_builder *builder, const pen_layer_call *call,
+pen_status pen_layer_category_encoding_build(const pen_layer_call *call,
                                              pen_layer_result *out_result) {
     static const float values[2] = {0, 1};
     const category_options *options = call->options;
@@ -54,20 +50,19 @@ pen_status pen_layer_category_encoding_build(pen_layer_builder *builder, const p
                          options->output_mode == CATEGORY_ONE_HOT ? "one of each example"
                                                                   : "of each example");
     }
-    pen_graph *graph = pen_layer_graph(builder);
-    PEN_TRY(pen_layer_cast(builder, call, x->value, "int64", &value));
-    PEN_TRY(pen_layer_reshape(builder, call, value, &row, "row", &operands[0]));
-    PEN_TRY(pen_layer_ints(builder, call, "num_tokens", 1, &options->num_tokens, &operands[1]));
+    pen_graph *graph = pen_layer_graph(call);
+    PEN_TRY(pen_layer_cast(call, x->value, "int64", &value));
+    PEN_TRY(pen_layer_reshape(call, value, &row, "row", &operands[0]));
+    PEN_TRY(pen_layer_ints(call, "num_tokens", 1, &options->num_tokens, &operands[1]));
     PEN_TRY(pen_arena_format(pen_graph_arena(graph), &name, "%s/values", call->name));
     PEN_TRY(pen_graph_constant(graph, name, &pair, values, &operands[2]));
-    const pen_layer_node one_hot = {
-        .op = "one_hot", .suffix = "one_hot", .inputs = operands, .input_count = 3};
-    PEN_TRY(pen_layer_add_node(builder, call, &one_hot, &value));
+    PEN_TRY(pen_layer_add(call, "one_hot", "one_hot",
+                          PEN_INPUTS(operands[0], operands[1], operands[2]), PEN_NO_ATTRIBUTES,
+                          &value));
     const char *op = options->output_mode == CATEGORY_COUNT ? "reduce_sum" : "reduce_max";
-    PEN_TRY(category_reduce(builder, call, op, 1, &value));
+    PEN_TRY(category_reduce(call, op, 1, &value));
     const pen_shape shape = {2, {PEN_LAYER_BATCH, options->num_tokens}};
-    pen_layer_give(out_result, pen_layer_tensor_make(value, &shape));
-    return PEN_OK;
+    return pen_layer_give(out_result, pen_layer_tensor_make(value, &shape));
 }
 
 // ---- bins
@@ -81,34 +76,27 @@ typedef struct bins_options {
     unsigned output_mode;
 } bins_options;
 
-static const pen_option_field bins_fields[] = {
-    PEN_LAYER_COMMON_FIELDS(bins_options),
-    {.key = "bin_boundaries",
-     .kind = PEN_OPTION_LIST,
-     .offset = offsetof(bins_options, bin_boundaries),
-     .item = &bins_number_item,
-     .is_required = true,
-     .count_minimum = 1,
-     .count_maximum = 4096,
-     .help = "where bins begin, but the first, upwards"},
-    PEN_LAYER_CHOICE(bins_options, output_mode, bins_modes, "int",
-                     "the bin's index; category_encoding makes more of it"),
-};
-PEN_LAYER_TABLE(discretization, bins_options, bins_fields);
+PEN_LAYER_OPTIONS(discretization, bins_options,
+                  PEN_LAYER_FIELD(bins_options, bin_boundaries, LIST,
+                                  "where bins begin, but the first, upwards",
+                                  .item = &bins_number_item, .is_required = true,
+                                  .count_minimum = 1, .count_maximum = 4096),
+                  PEN_LAYER_CHOICE(bins_options, output_mode, bins_modes, "int",
+                                   "the bin's index; category_encoding makes more of it"));
 
 // How many boundaries are not above x.
-pen_status pen_layer_discretization_build(pen_layer_builder *builder, const pen_layer_call *call,
+pen_status pen_layer_discretization_build(const pen_layer_call *call,
                                           pen_layer_result *out_result) {
     const bins_options *options = call->options;
     const double *bounds = options->bin_boundaries.items;
     const uint32_t count = options->bin_boundaries.count;
     const pen_tensor_type type = {PEN_FLOAT32, {1, {count}}};
-    pen_graph *graph = pen_layer_graph(builder);
+    pen_graph *graph = pen_layer_graph(call);
     pen_layer_tensor x;
     pen_value_id operands[2];
     float *numbers = NULL;
     const char *name;
-    PEN_TRY(pen_layer_plain(builder, call, &call->inputs[0], &x));
+    PEN_TRY(pen_layer_plain(call, &call->inputs[0], &x));
     if (x.shape.rank >= PEN_RANK_LIMIT) {
         return pen_error(PEN_INVALID_INPUT, "its input has too many dimensions");
     }
@@ -123,16 +111,16 @@ pen_status pen_layer_discretization_build(pen_layer_builder *builder, const pen_
     }
     pen_shape wide = x.shape;
     wide.dims[wide.rank++] = 1;
-    PEN_TRY(pen_layer_cast(builder, call, x.value, "float32", &operands[0]));
-    PEN_TRY(pen_layer_reshape(builder, call, operands[0], &wide, "wide", &operands[0]));
+    PEN_TRY(pen_layer_cast(call, x.value, "float32", &operands[0]));
+    PEN_TRY(pen_layer_reshape(call, operands[0], &wide, "wide", &operands[0]));
     PEN_TRY(pen_arena_format(pen_graph_arena(graph), &name, "%s/bin_boundaries", call->name));
     PEN_TRY(pen_graph_constant(graph, name, &type, numbers, &operands[1]));
-    PEN_TRY(pen_layer_pair(builder, call, "greater_or_equal", "above", operands, &operands[0]));
-    PEN_TRY(pen_layer_cast(builder, call, operands[0], "int64", &operands[0]));
-    PEN_TRY(category_reduce(builder, call, "reduce_sum", -1, &operands[0]));
+    PEN_TRY(
+        pen_layer_pair(call, "greater_or_equal", "above", operands[0], operands[1], &operands[0]));
+    PEN_TRY(pen_layer_cast(call, operands[0], "int64", &operands[0]));
+    PEN_TRY(category_reduce(call, "reduce_sum", -1, &operands[0]));
     pen_layer_tensor result = {.element = PEN_INT64, .shape = x.shape, .value = operands[0]};
-    pen_layer_give(out_result, result);
-    return PEN_OK;
+    return pen_layer_give(out_result, result);
 }
 
 // ---- means and variances
@@ -146,60 +134,49 @@ typedef struct scaling_options {
 } scaling_options;
 
 #define SCALING_NUMBERS(member, says)                                                              \
-    {                                                                                              \
-        .key = #member, .kind = PEN_OPTION_LIST, .offset = offsetof(scaling_options, member),      \
-        .item = &bins_number_item, .is_list_optional = true, .help = (says)                        \
-    }
-static const pen_option_field scaling_fields[] = {
-    PEN_LAYER_COMMON_FIELDS(scaling_options),
+    PEN_LAYER_FIELD(scaling_options, member, LIST, says, .item = &bins_number_item,                \
+                    .is_list_optional = true)
+PEN_LAYER_OPTIONS(
+    normalization, scaling_options,
     PEN_LAYER_INTEGER(scaling_options, axis, "-1", "the dimension of which each has its own"),
     SCALING_NUMBERS(mean, "what is subtracted: one, or one of each; when left out, a weight"),
     SCALING_NUMBERS(variance, "by whose root it is then divided"),
-    PEN_LAYER_BOOL(scaling_options, invert, "false", "whether it goes the other way"),
-};
-PEN_LAYER_TABLE(normalization, scaling_options, scaling_fields);
+    PEN_LAYER_BOOL(scaling_options, invert, "false", "whether it goes the other way"));
 
 // A constant of one number, or one for each, under a shape that goes with x's.
-static pen_status scaling_constant(pen_layer_builder *builder, const pen_layer_call *call,
-                                   const char *option, const pen_option_list *given,
-                                   const pen_shape *shape, pen_value_id *out_value) {
+static pen_status scaling_constant(const pen_layer_call *call, const char *option,
+                                   const pen_option_list *given, const pen_shape *shape,
+                                   pen_value_id *out_value) {
     const double *from = given->items;
     const int64_t count = pen_shape_element_count(shape);
-    const pen_tensor_type type = {PEN_FLOAT32, *shape};
-    pen_graph *graph = pen_layer_graph(builder);
-    const char *name;
     float *numbers = NULL;
     if (given->count != 1 && given->count != count) {
         return pen_error(PEN_INVALID_INPUT, "%s has %u numbers, expected 1 or %" PRId64, option,
                          given->count, count);
     }
-    PEN_TRY(pen_layer_check_constant(&type));
-    PEN_TRY(PEN_NEW(pen_graph_arena(graph), (size_t)count, &numbers));
+    PEN_TRY(pen_layer_floats(call, option, shape, &numbers, out_value));
     for (int64_t i = 0; i < count; i++) {
         numbers[i] = (float)from[given->count == 1 ? 0 : i];
     }
-    PEN_TRY(pen_arena_format(pen_graph_arena(graph), &name, "%s/%s", call->name, option));
-    return pen_graph_constant(graph, name, &type, numbers, out_value);
+    return PEN_OK;
 }
 
-static pen_status scaling_weight(pen_layer_builder *builder, const pen_layer_call *call,
-                                 const char *name, double number, const pen_shape *shape,
-                                 pen_value_id *out_value) {
+static pen_status scaling_weight(const pen_layer_call *call, const char *name, double number,
+                                 const pen_shape *shape, pen_value_id *out_value) {
     pen_layer_whole_weight weight = {
         .name = name, .shape = {1, {pen_shape_element_count(shape)}}, .contents.is_state = true};
     weight.contents.options.initializer.kind = PEN_LAYER_CONSTANT;
     weight.contents.options.initializer.numbers.value = number;
-    PEN_TRY(pen_layer_add_whole_weight(builder, call, &weight, out_value));
-    return pen_layer_reshape(builder, call, *out_value, shape, name, out_value);
+    PEN_TRY(pen_layer_add_whole_weight(call, &weight, out_value));
+    return pen_layer_reshape(call, *out_value, shape, name, out_value);
 }
 
 // (x - mean) / max(sqrt(variance), 1e-7)
-pen_status pen_layer_normalization_build(pen_layer_builder *builder, const pen_layer_call *call,
-                                         pen_layer_result *out_result) {
+pen_status pen_layer_normalization_build(const pen_layer_call *call, pen_layer_result *out_result) {
     const scaling_options *options = call->options;
     pen_layer_tensor x;
     pen_value_id mean, deviation, operands[2];
-    PEN_TRY(pen_layer_plain(builder, call, &call->inputs[0], &x));
+    PEN_TRY(pen_layer_plain(call, &call->inputs[0], &x));
     const int64_t rank = x.shape.rank;
     const int64_t axis = options->axis < 0 ? options->axis + rank : options->axis;
     if (axis < 1 || axis >= rank) {
@@ -215,23 +192,21 @@ pen_status pen_layer_normalization_build(pen_layer_builder *builder, const pen_l
         shape.dims[i] = i == axis ? x.shape.dims[i] : 1;
     }
     if (options->mean.count > 0) {
-        PEN_TRY(scaling_constant(builder, call, "mean", &options->mean, &shape, &mean));
-        PEN_TRY(
-            scaling_constant(builder, call, "variance", &options->variance, &shape, &deviation));
+        PEN_TRY(scaling_constant(call, "mean", &options->mean, &shape, &mean));
+        PEN_TRY(scaling_constant(call, "variance", &options->variance, &shape, &deviation));
     } else {
-        PEN_TRY(scaling_weight(builder, call, "mean", 0, &shape, &mean));
-        PEN_TRY(scaling_weight(builder, call, "variance", 1, &shape, &deviation));
+        PEN_TRY(scaling_weight(call, "mean", 0, &shape, &mean));
+        PEN_TRY(scaling_weight(call, "variance", 1, &shape, &deviation));
     }
-    PEN_TRY(pen_layer_map(builder, call, "sqrt", "deviation", deviation, &operands[0]));
-    PEN_TRY(pen_layer_number(builder, call, "least", 1e-7, &operands[1]));
-    PEN_TRY(pen_layer_pair(builder, call, "max", "deviation", operands, &deviation));
-    PEN_TRY(pen_layer_cast(builder, call, x.value, "float32", &operands[0]));
+    PEN_TRY(pen_layer_map(call, "sqrt", "deviation", deviation, &operands[0]));
+    PEN_TRY(pen_layer_number(call, "least", 1e-7, &operands[1]));
+    PEN_TRY(pen_layer_pair(call, "max", "deviation", operands[0], operands[1], &deviation));
+    PEN_TRY(pen_layer_cast(call, x.value, "float32", &operands[0]));
     operands[1] = options->invert ? deviation : mean;
-    PEN_TRY(pen_layer_pair(builder, call, options->invert ? "mul" : "sub", "part", operands,
+    PEN_TRY(pen_layer_pair(call, options->invert ? "mul" : "sub", "part", operands[0], operands[1],
                            &operands[0]));
     operands[1] = options->invert ? mean : deviation;
-    PEN_TRY(pen_layer_pair(builder, call, options->invert ? "add" : "div", NULL, operands,
+    PEN_TRY(pen_layer_pair(call, options->invert ? "add" : "div", NULL, operands[0], operands[1],
                            &operands[0]));
-    pen_layer_give(out_result, pen_layer_tensor_make(operands[0], &x.shape));
-    return PEN_OK;
+    return pen_layer_give(out_result, pen_layer_tensor_make(operands[0], &x.shape));
 }

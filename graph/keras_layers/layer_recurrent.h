@@ -40,8 +40,7 @@ typedef struct pen_recurrent_net {
 pen_recurrent_net pen_recurrent_net_of(const pen_layer *layer, const void *options);
 
 // Sets w, r and b of the operands; b is PEN_VALUE_NONE without biases.
-PEN_NODISCARD pen_status pen_recurrent_weights(pen_layer_builder *builder,
-                                               const pen_layer_call *call,
+PEN_NODISCARD pen_status pen_recurrent_weights(const pen_layer_call *call,
                                                const pen_recurrent_net *net,
                                                pen_value_id *out_operands);
 
@@ -54,20 +53,18 @@ typedef struct pen_recurrent_run {
 } pen_recurrent_run;
 
 // Adds the net with its weights to the graph.
-PEN_NODISCARD pen_status pen_recurrent_add(pen_layer_builder *builder, const pen_layer_call *call,
-                                           const pen_recurrent_net *net,
+PEN_NODISCARD pen_status pen_recurrent_add(const pen_layer_call *call, const pen_recurrent_net *net,
                                            pen_recurrent_run *out_run);
 
 // Step by step, with nodes for each, for nets that drop what goes from step to step. Operands are
 // those of the op. *out_outputs as of pen_recurrent_run (layer_recurrent_steps.c).
-PEN_NODISCARD pen_status pen_recurrent_add_steps(pen_layer_builder *builder,
-                                                 const pen_layer_call *call,
+PEN_NODISCARD pen_status pen_recurrent_add_steps(const pen_layer_call *call,
                                                  const pen_recurrent_net *net,
                                                  const pen_value_id *operands,
                                                  pen_value_id *out_outputs);
 
 // All steps of one direction, (batch, steps, units), at their own places.
-PEN_NODISCARD pen_status pen_recurrent_steps(pen_layer_builder *builder, const pen_layer_call *call,
+PEN_NODISCARD pen_status pen_recurrent_steps(const pen_layer_call *call,
                                              const pen_recurrent_net *net,
                                              const pen_recurrent_run *run, uint32_t direction,
                                              pen_layer_tensor *out_tensor);

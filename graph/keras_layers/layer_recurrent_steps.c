@@ -3,7 +3,6 @@
 // (Gal and Ghahramani, "A Theoretically Grounded Application of Dropout in Recurrent Neural
 // Networks", 2016), one for all gates.
 
-#include "graph/graph.h"
 #include "graph/keras_layers/layer_builder.h"
 #include "graph/keras_layers/layer_recurrent.h"
 
@@ -12,7 +11,6 @@
 
 // One direction.
 typedef struct steps_walk {
-    pen_layer_builder *builder;
     const pen_layer_call *call;
     const pen_recurrent_net *net;
     int64_t units;
@@ -27,8 +25,7 @@ typedef struct steps_walk {
 
 static pen_status steps_op(const steps_walk *walk, const char *op, pen_value_id a, pen_value_id b,
                            pen_value_id *out_value) {
-    const pen_value_id operands[2] = {a, b};
-    return pen_layer_pair(walk->builder, walk->call, op, "step", operands, out_value);
+    return pen_layer_pair(walk->call, op, "step", a, b, out_value);
 }
 
 // Gate `index` of (batch, gates * units).
@@ -36,14 +33,14 @@ static pen_status steps_gate(const steps_walk *walk, pen_value_id gates, int64_t
                              pen_value_id *out_value) {
     const pen_layer_range range = {
         .axis = -1, .start = index * walk->units, .end = (index + 1) * walk->units, .step = 1};
-    return pen_layer_slice(walk->builder, walk->call, gates, "gate", range, out_value);
+    return pen_layer_slice(walk->call, gates, "gate", range, out_value);
 }
 
 static pen_status steps_activate(const steps_walk *walk, pen_layer_activation activation,
                                  pen_value_id *io_value) {
     const pen_shape shape = {2, {PEN_LAYER_BATCH, walk->units}};
     pen_layer_tensor tensor = pen_layer_tensor_make(*io_value, &shape);
-    PEN_TRY(pen_layer_activate(walk->builder, walk->call, activation, &tensor, &tensor));
+    PEN_TRY(pen_layer_activate(walk->call, activation, &tensor, &tensor));
     *io_value = tensor.value;
     return PEN_OK;
 }
@@ -117,26 +114,21 @@ static pen_status steps_rnn(const steps_walk *walk, pen_value_id x, pen_value_id
 static pen_status steps_choose(const steps_walk *walk, int64_t step, pen_value_id old,
                                pen_value_id *io_new) {
     const pen_shape column = {2, {PEN_LAYER_BATCH, 1}};
-    pen_graph *graph = pen_layer_graph(walk->builder);
-    const char *name;
-    pen_value_id operands[3] = {PEN_VALUE_NONE, *io_new, old};
+    pen_value_id there;
     if (!pen_value_is(walk->lengths)) return PEN_OK;
-    PEN_TRY(pen_arena_format(pen_graph_arena(graph), &name, "%s/step", walk->call->name));
-    PEN_TRY(pen_graph_constant_number(graph, name, PEN_INT32, (double)step, &operands[0]));
-    PEN_TRY(steps_op(walk, "greater", walk->lengths, operands[0], &operands[0]));
-    PEN_TRY(
-        pen_layer_reshape(walk->builder, walk->call, operands[0], &column, "there", &operands[0]));
-    const pen_layer_node where = {
-        .op = "where", .suffix = "step", .inputs = operands, .input_count = 3};
-    return pen_layer_add_node(walk->builder, walk->call, &where, io_new);
+    PEN_TRY(pen_layer_number_of(walk->call, "step", PEN_INT32, (double)step, &there));
+    PEN_TRY(steps_op(walk, "greater", walk->lengths, there, &there));
+    PEN_TRY(pen_layer_reshape(walk->call, there, &column, "there", &there));
+    return pen_layer_add(walk->call, "where", "step", PEN_INPUTS(there, *io_new, old),
+                         PEN_NO_ATTRIBUTES, io_new);
 }
 
 static pen_status steps_take(steps_walk *walk, int64_t step) {
     const pen_layer_range range = {.axis = 1, .start = step, .end = step + 1, .step = 1};
     const pen_shape flat = {2, {PEN_LAYER_BATCH, walk->net->gates * walk->units}};
     pen_value_id x, state, h = PEN_VALUE_NONE, c = walk->c;
-    PEN_TRY(pen_layer_slice(walk->builder, walk->call, walk->inputs, "step", range, &x));
-    PEN_TRY(pen_layer_reshape(walk->builder, walk->call, x, &flat, "step", &x));
+    PEN_TRY(pen_layer_slice(walk->call, walk->inputs, "step", range, &x));
+    PEN_TRY(pen_layer_reshape(walk->call, x, &flat, "step", &x));
     PEN_TRY(steps_op(walk, "mul", walk->h, walk->mask, &state));
     switch (walk->net->kind) {
     case PEN_RECURRENT_LSTM:
@@ -164,9 +156,9 @@ static pen_status steps_matrix(const steps_walk *walk, pen_value_id whole, uint3
     static const int64_t swap[2] = {1, 0};
     const pen_layer_range range = {.axis = 0, .start = direction, .end = direction + 1, .step = 1};
     const pen_shape shape = {2, {walk->net->gates * walk->units, columns}};
-    PEN_TRY(pen_layer_slice(walk->builder, walk->call, whole, "direction", range, out_value));
-    PEN_TRY(pen_layer_reshape(walk->builder, walk->call, *out_value, &shape, "matrix", out_value));
-    return pen_layer_transpose(walk->builder, walk->call, *out_value, &shape, swap, out_value);
+    PEN_TRY(pen_layer_slice(walk->call, whole, "direction", range, out_value));
+    PEN_TRY(pen_layer_reshape(walk->call, *out_value, &shape, "matrix", out_value));
+    return pen_layer_transpose(walk->call, *out_value, &shape, swap, out_value);
 }
 
 // A half of the biases of a direction.
@@ -177,9 +169,9 @@ static pen_status steps_bias(const steps_walk *walk, pen_value_id whole, uint32_
     const pen_layer_range part = {
         .axis = 1, .start = half * count, .end = (half + 1) * count, .step = 1};
     const pen_shape flat = {1, {count}};
-    PEN_TRY(pen_layer_slice(walk->builder, walk->call, whole, "direction", row, out_value));
-    PEN_TRY(pen_layer_slice(walk->builder, walk->call, *out_value, "half", part, out_value));
-    return pen_layer_reshape(walk->builder, walk->call, *out_value, &flat, "half", out_value);
+    PEN_TRY(pen_layer_slice(walk->call, whole, "direction", row, out_value));
+    PEN_TRY(pen_layer_slice(walk->call, *out_value, "half", part, out_value));
+    return pen_layer_reshape(walk->call, *out_value, &flat, "half", out_value);
 }
 
 // (batch, units): a state given, or zeros.
@@ -187,10 +179,10 @@ static pen_status steps_first(const steps_walk *walk, pen_value_id given, pen_va
                               pen_value_id *out_value) {
     const pen_shape flat = {2, {PEN_LAYER_BATCH, walk->units}};
     if (pen_value_is(given)) {
-        return pen_layer_reshape(walk->builder, walk->call, given, &flat, "first", out_value);
+        return pen_layer_reshape(walk->call, given, &flat, "first", out_value);
     }
     pen_value_id zero;
-    PEN_TRY(pen_layer_number(walk->builder, walk->call, "zero", 0, &zero));
+    PEN_TRY(pen_layer_number(walk->call, "zero", 0, &zero));
     return steps_op(walk, "mul", ones, zero, out_value);
 }
 
@@ -210,18 +202,17 @@ static pen_status steps_open(steps_walk *walk, const pen_value_id *operands, uin
     if (options->use_bias && walk->net->kind == PEN_RECURRENT_GRU && options->reset_after) {
         PEN_TRY(steps_bias(walk, operands[PEN_RECURRENT_B], direction, 1, &walk->state_bias));
     }
-    PEN_TRY(pen_layer_add_ones(walk->builder, walk->call, x, 1, &walk->units, &ones));
+    PEN_TRY(pen_layer_add_ones(walk->call, x, 1, &walk->units, &ones));
     walk->mask = ones;
-    PEN_TRY(pen_layer_add_dropout(walk->builder, walk->call, "recurrent_dropout",
-                                  options->recurrent_dropout, &walk->mask));
+    PEN_TRY(pen_layer_add_dropout(walk->call, "recurrent_dropout", options->recurrent_dropout,
+                                  &walk->mask));
     PEN_TRY(steps_first(walk, operands[PEN_RECURRENT_INITIAL_H], ones, &walk->h));
     return steps_first(walk, operands[PEN_RECURRENT_INITIAL_C], ones, &walk->c);
 }
 
 static pen_status steps_join(const steps_walk *walk, int64_t axis, uint32_t count,
                              const pen_value_id *parts, pen_value_id *out_value) {
-    const pen_layer_node node = {.suffix = "joined", .inputs = parts, .input_count = count};
-    return pen_layer_concat(walk->builder, walk->call, node, axis, out_value);
+    return pen_layer_concat(walk->call, "joined", (pen_node_inputs){parts, count}, axis, out_value);
 }
 
 // All steps of a direction: (batch, steps, 1, units), and (batch, 1, units) of the states.
@@ -233,22 +224,19 @@ static pen_status steps_run(steps_walk *walk, bool is_back, pen_value_id *scratc
     for (int64_t i = 0; i < steps; i++) {
         const int64_t step = is_back ? steps - 1 - i : i;
         PEN_TRY(steps_take(walk, step));
-        PEN_TRY(
-            pen_layer_reshape(walk->builder, walk->call, walk->h, &wide, "wide", &scratch[step]));
+        PEN_TRY(pen_layer_reshape(walk->call, walk->h, &wide, "wide", &scratch[step]));
     }
     PEN_TRY(steps_join(walk, 1, (uint32_t)steps, scratch, &out_outputs[PEN_RECURRENT_Y]));
-    PEN_TRY(pen_layer_reshape(walk->builder, walk->call, walk->h, &state, "last",
-                              &out_outputs[PEN_RECURRENT_LAST_H]));
-    return pen_layer_reshape(walk->builder, walk->call, walk->c, &state, "last",
+    PEN_TRY(
+        pen_layer_reshape(walk->call, walk->h, &state, "last", &out_outputs[PEN_RECURRENT_LAST_H]));
+    return pen_layer_reshape(walk->call, walk->c, &state, "last",
                              &out_outputs[PEN_RECURRENT_LAST_C]);
 }
 
-pen_status pen_recurrent_add_steps(pen_layer_builder *builder, const pen_layer_call *call,
-                                   const pen_recurrent_net *net, const pen_value_id *operands,
-                                   pen_value_id *out_outputs) {
+pen_status pen_recurrent_add_steps(const pen_layer_call *call, const pen_recurrent_net *net,
+                                   const pen_value_id *operands, pen_value_id *out_outputs) {
     static const int64_t axes[PEN_RECURRENT_OUTPUT_COUNT] = {2, 1, 1};
-    steps_walk walk = {.builder = builder,
-                       .call = call,
+    steps_walk walk = {.call = call,
                        .net = net,
                        .units = net->options->units,
                        .lengths = operands[PEN_RECURRENT_LENGTHS]};
@@ -260,13 +248,13 @@ pen_status pen_recurrent_add_steps(pen_layer_builder *builder, const pen_layer_c
                          "with recurrent_dropout, at most %d steps are possible, and it has %lld",
                          STEPS_LIMIT, (long long)steps);
     }
-    builder->steps_written += (uint64_t)steps * net->directions;
-    if (builder->steps_written > STEPS_MODEL_LIMIT) {
+    call->builder->steps_written += (uint64_t)steps * net->directions;
+    if (call->builder->steps_written > STEPS_MODEL_LIMIT) {
         return pen_error(PEN_UNSUPPORTED,
                          "the model's layers with recurrent_dropout have more than %d steps",
                          STEPS_MODEL_LIMIT);
     }
-    PEN_TRY(PEN_NEW(pen_graph_arena(pen_layer_graph(builder)), (size_t)steps, &scratch));
+    PEN_TRY(PEN_NEW(pen_layer_arena(call), (size_t)steps, &scratch));
     for (uint32_t d = 0; d < net->directions; d++) {
         const bool is_back = d == 1 || net->options->go_backwards;
         PEN_TRY(steps_open(&walk, operands, d));

@@ -6,7 +6,6 @@
 
 #include <string.h>
 
-#include "graph/graph.h"
 #include "graph/keras_layers/layer_recurrent.h"
 
 static const char *recurrent_weight_name(const pen_recurrent_net *net, uint32_t direction,
@@ -15,9 +14,8 @@ static const char *recurrent_weight_name(const pen_recurrent_net *net, uint32_t 
 }
 
 // A part [rows, gates * units] of a parameter [directions, gates * units, rows].
-static pen_status recurrent_matrix(pen_layer_builder *builder, const pen_layer_call *call,
-                                   const pen_recurrent_net *net, uint32_t direction, bool is_state,
-                                   pen_value_id *io_value) {
+static pen_status recurrent_matrix(const pen_layer_call *call, const pen_recurrent_net *net,
+                                   uint32_t direction, bool is_state, pen_value_id *io_value) {
     static const char *const kernel[3] = {"kernel", "forward/kernel", "backward/kernel"};
     static const char *const state[3] = {"recurrent_kernel", "forward/recurrent_kernel",
                                          "backward/recurrent_kernel"};
@@ -38,7 +36,7 @@ static pen_status recurrent_matrix(pen_layer_builder *builder, const pen_layer_c
         weight.block_count = 4;
         memcpy(weight.block_order, (const uint32_t[4]){0, 2, 3, 1}, sizeof weight.block_order);
     }
-    return pen_layer_add_weight(builder, call, &weight, &contents, &stored, io_value);
+    return pen_layer_add_weight(call, &weight, &contents, &stored, io_value);
 }
 
 // With reset_after, gru has a bias of the input's half and one of the state's.
@@ -46,9 +44,8 @@ static bool recurrent_has_two_biases(const pen_recurrent_net *net) {
     return net->kind == PEN_RECURRENT_GRU && net->options->reset_after;
 }
 
-static pen_status recurrent_bias_part(pen_layer_builder *builder, const pen_layer_call *call,
-                                      const pen_recurrent_net *net, uint32_t direction,
-                                      pen_value_id *io_value) {
+static pen_status recurrent_bias_part(const pen_layer_call *call, const pen_recurrent_net *net,
+                                      uint32_t direction, pen_value_id *io_value) {
     static const char *const names[3] = {"bias", "forward/bias", "backward/bias"};
     const pen_recurrent_options *options = net->options;
     const int64_t columns = net->gates * options->units;
@@ -66,38 +63,31 @@ static pen_status recurrent_bias_part(pen_layer_builder *builder, const pen_laye
         weight.block_count = 4;
         memcpy(weight.block_order, (const uint32_t[4]){0, 2, 3, 1}, sizeof weight.block_order);
     }
-    return pen_layer_add_weight(builder, call, &weight, &contents, &stored, io_value);
+    return pen_layer_add_weight(call, &weight, &contents, &stored, io_value);
 }
 
 // The state's half of the bias, all 0, behind what is trained.
-static pen_status recurrent_complete_bias(pen_layer_builder *builder, const pen_layer_call *call,
-                                          const pen_recurrent_net *net, pen_value_id *io_value) {
+static pen_status recurrent_complete_bias(const pen_layer_call *call, const pen_recurrent_net *net,
+                                          pen_value_id *io_value) {
     if (recurrent_has_two_biases(net)) return PEN_OK;
-    pen_graph *graph = pen_layer_graph(builder);
-    const pen_tensor_type type = {PEN_FLOAT32,
-                                  {2, {net->directions, net->gates * net->options->units}}};
-    const char *name;
-    float *zeros = NULL;
-    pen_value_id operands[2] = {*io_value};
-    PEN_TRY(pen_arena_format(pen_graph_arena(graph), &name, "%s/no_bias", call->name));
-    PEN_TRY(pen_layer_check_constant(&type));
-    PEN_TRY(PEN_NEW(pen_graph_arena(graph), (size_t)pen_shape_element_count(&type.shape), &zeros));
-    PEN_TRY(pen_graph_constant(graph, name, &type, zeros, &operands[1]));
-    const pen_layer_node node = {.suffix = "whole_bias", .inputs = operands, .input_count = 2};
-    return pen_layer_concat(builder, call, node, 1, io_value);
+    const pen_shape shape = {2, {net->directions, net->gates * net->options->units}};
+    float *zeros;
+    pen_value_id half;
+    PEN_TRY(pen_layer_floats(call, "no_bias", &shape, &zeros, &half));
+    return pen_layer_concat(call, "whole_bias", PEN_INPUTS(*io_value, half), 1, io_value);
 }
 
-pen_status pen_recurrent_weights(pen_layer_builder *builder, const pen_layer_call *call,
-                                 const pen_recurrent_net *net, pen_value_id *out_operands) {
+pen_status pen_recurrent_weights(const pen_layer_call *call, const pen_recurrent_net *net,
+                                 pen_value_id *out_operands) {
     out_operands[PEN_RECURRENT_W] = PEN_VALUE_NONE;
     out_operands[PEN_RECURRENT_R] = PEN_VALUE_NONE;
     out_operands[PEN_RECURRENT_B] = PEN_VALUE_NONE;
     for (uint32_t d = 0; d < net->directions; d++) { // in Keras' order
-        PEN_TRY(recurrent_matrix(builder, call, net, d, false, &out_operands[PEN_RECURRENT_W]));
-        PEN_TRY(recurrent_matrix(builder, call, net, d, true, &out_operands[PEN_RECURRENT_R]));
+        PEN_TRY(recurrent_matrix(call, net, d, false, &out_operands[PEN_RECURRENT_W]));
+        PEN_TRY(recurrent_matrix(call, net, d, true, &out_operands[PEN_RECURRENT_R]));
         if (!net->options->use_bias) continue;
-        PEN_TRY(recurrent_bias_part(builder, call, net, d, &out_operands[PEN_RECURRENT_B]));
+        PEN_TRY(recurrent_bias_part(call, net, d, &out_operands[PEN_RECURRENT_B]));
     }
     if (!net->options->use_bias) return PEN_OK;
-    return recurrent_complete_bias(builder, call, net, &out_operands[PEN_RECURRENT_B]);
+    return recurrent_complete_bias(call, net, &out_operands[PEN_RECURRENT_B]);
 }

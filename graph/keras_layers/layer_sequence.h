@@ -19,21 +19,18 @@ typedef struct pen_layer_sequence {
 } pen_layer_sequence;
 
 // Of the mask of `tensor`, which has two dimensions.
-PEN_NODISCARD pen_status pen_layer_sequence_open(pen_layer_builder *builder,
-                                                 const pen_layer_call *call,
+PEN_NODISCARD pen_status pen_layer_sequence_open(const pen_layer_call *call,
                                                  const pen_layer_tensor *tensor,
                                                  pen_layer_sequence *out_sequence);
 
 // (batch, steps, numbers) with the steps that count in front.
-PEN_NODISCARD pen_status pen_layer_sequence_pack(pen_layer_builder *builder,
-                                                 const pen_layer_call *call,
+PEN_NODISCARD pen_status pen_layer_sequence_pack(const pen_layer_call *call,
                                                  const pen_layer_sequence *sequence,
                                                  const pen_layer_tensor *x,
                                                  pen_value_id *out_value);
 
 // The lengths as recurrent nodes want them: int32, (batch).
-PEN_NODISCARD pen_status pen_layer_sequence_lengths(pen_layer_builder *builder,
-                                                    const pen_layer_call *call,
+PEN_NODISCARD pen_status pen_layer_sequence_lengths(const pen_layer_call *call,
                                                     const pen_layer_sequence *sequence,
                                                     pen_value_id *out_value);
 
@@ -44,8 +41,10 @@ typedef enum pen_layer_filler {
 } pen_layer_filler;
 
 // (batch, steps, numbers), packed, at the steps' own places.
-PEN_NODISCARD pen_status pen_layer_sequence_unpack(
-    pen_layer_builder *builder, const pen_layer_call *call, const pen_layer_sequence *sequence,
-    const pen_layer_tensor *packed, pen_layer_filler filler, pen_value_id *out_value);
+PEN_NODISCARD pen_status pen_layer_sequence_unpack(const pen_layer_call *call,
+                                                   const pen_layer_sequence *sequence,
+                                                   const pen_layer_tensor *packed,
+                                                   pen_layer_filler filler,
+                                                   pen_value_id *out_value);
 
 #endif // PEN_GRAPH_KERAS_LAYERS_LAYER_SEQUENCE_H

@@ -21,32 +21,24 @@ static const pen_option_field space_count_item = {
     .kind = PEN_OPTION_INTEGER, .minimum = PEN_OPTION_FROM(0), .maximum = PEN_OPTION_TO(1e9)};
 
 #define SPACE_COUNTS(member, says)                                                                 \
-    {                                                                                              \
-        .key = #member, .kind = PEN_OPTION_LIST, .offset = offsetof(space_options, member),        \
-        .item = &space_count_item, .is_list_optional = true, .count_minimum = 1,                   \
-        .count_maximum = 2 * PEN_LAYER_SPATIAL_LIMIT, .default_text = "1", .help = (says)          \
-    }
+    PEN_LAYER_FIELD(space_options, member, LIST, says, .item = &space_count_item,                  \
+                    .is_list_optional = true, .count_minimum = 1,                                  \
+                    .count_maximum = 2 * PEN_LAYER_SPATIAL_LIMIT, .default_text = "1")
 
-static const pen_option_field zero_padding_fields[] = {
-    PEN_LAYER_COMMON_FIELDS(space_options),
-    SPACE_COUNTS(padding, "zeros on all sides, of each dimension, or before and after each"),
-    PEN_LAYER_FORMAT(space_options),
-};
-PEN_LAYER_TABLE(zero_padding, space_options, zero_padding_fields);
+PEN_LAYER_OPTIONS(zero_padding, space_options,
+                  SPACE_COUNTS(padding,
+                               "zeros on all sides, of each dimension, or before and after each"),
+                  PEN_LAYER_FORMAT(space_options));
 
-static const pen_option_field cropping_fields[] = {
-    PEN_LAYER_COMMON_FIELDS(space_options),
-    SPACE_COUNTS(cropping, "dropped on all sides, of each dimension, or before and after each"),
-    PEN_LAYER_FORMAT(space_options),
-};
-PEN_LAYER_TABLE(cropping, space_options, cropping_fields);
+PEN_LAYER_OPTIONS(cropping, space_options,
+                  SPACE_COUNTS(cropping,
+                               "dropped on all sides, of each dimension, or before and after each"),
+                  PEN_LAYER_FORMAT(space_options));
 
-static const pen_option_field up_sampling_fields[] = {
-    PEN_LAYER_COMMON_FIELDS(space_options),
-    PEN_LAYER_WINDOW(space_options, size, "2", false, "how often each row and column stands"),
-    PEN_LAYER_FORMAT(space_options),
-};
-PEN_LAYER_TABLE(up_sampling, space_options, up_sampling_fields);
+PEN_LAYER_OPTIONS(up_sampling, space_options,
+                  PEN_LAYER_WINDOW(space_options, size, "2", false,
+                                   "how often each row and column stands"),
+                  PEN_LAYER_FORMAT(space_options));
 
 enum { SPACE_NEAREST, SPACE_BILINEAR };
 static const char *const space_interpolations[] = {"nearest", "bilinear", NULL};
@@ -54,28 +46,19 @@ static const char *const space_interpolations[] = {"nearest", "bilinear", NULL};
     PEN_LAYER_CHOICE(space_options, interpolation, space_interpolations, standard,                 \
                      "what stands between the pixels there are")
 
-static const pen_option_field up_sampling2d_fields[] = {
-    PEN_LAYER_COMMON_FIELDS(space_options),
-    PEN_LAYER_WINDOW(space_options, size, "2", false, "how often each row and column stands"),
-    PEN_LAYER_FORMAT(space_options),
-    SPACE_INTERPOLATION("nearest"),
-};
-PEN_LAYER_TABLE(up_sampling2d, space_options, up_sampling2d_fields);
+PEN_LAYER_OPTIONS(up_sampling2d, space_options,
+                  PEN_LAYER_WINDOW(space_options, size, "2", false,
+                                   "how often each row and column stands"),
+                  PEN_LAYER_FORMAT(space_options), SPACE_INTERPOLATION("nearest"));
 
-static const pen_option_field resizing_fields[] = {
-    PEN_LAYER_COMMON_FIELDS(space_options),
-    PEN_LAYER_SIZE(space_options, height, NULL, "rows of the result"),
-    PEN_LAYER_SIZE(space_options, width, NULL, "columns of the result"),
-    SPACE_INTERPOLATION("bilinear"),
-};
-PEN_LAYER_TABLE(resizing, space_options, resizing_fields);
+PEN_LAYER_OPTIONS(resizing, space_options,
+                  PEN_LAYER_SIZE(space_options, height, NULL, "rows of the result"),
+                  PEN_LAYER_SIZE(space_options, width, NULL, "columns of the result"),
+                  SPACE_INTERPOLATION("bilinear"));
 
-static const pen_option_field center_crop_fields[] = {
-    PEN_LAYER_COMMON_FIELDS(space_options),
-    PEN_LAYER_SIZE(space_options, height, NULL, "rows of the result"),
-    PEN_LAYER_SIZE(space_options, width, NULL, "columns of the result"),
-};
-PEN_LAYER_TABLE(center_crop, space_options, center_crop_fields);
+PEN_LAYER_OPTIONS(center_crop, space_options,
+                  PEN_LAYER_SIZE(space_options, height, NULL, "rows of the result"),
+                  PEN_LAYER_SIZE(space_options, width, NULL, "columns of the result"));
 
 // Counts before and after each dimension: from one number, one for each dimension, or all.
 static pen_status space_counts(const pen_option_list *given, const char *option, uint32_t rank,
@@ -93,37 +76,33 @@ static pen_status space_counts(const pen_option_list *given, const char *option,
     return PEN_OK;
 }
 
-pen_status pen_layer_zero_padding_build(pen_layer_builder *builder, const pen_layer_call *call,
-                                        pen_layer_result *out_result) {
+pen_status pen_layer_zero_padding_build(const pen_layer_call *call, pen_layer_result *out_result) {
     const space_options *options = call->options;
     int64_t before[PEN_LAYER_SPATIAL_LIMIT], after[PEN_LAYER_SPATIAL_LIMIT];
     int64_t pads[2 * PEN_RANK_LIMIT] = {0};
-    pen_value_id operands[2];
+    pen_value_id counts;
     pen_layer_spatial x;
-    PEN_TRY(pen_layer_take_spatial(builder, call, &call->inputs[0], options->data_format, &x));
+    PEN_TRY(pen_layer_take_spatial(call, &call->inputs[0], options->data_format, &x));
     PEN_TRY(space_counts(&options->padding, "padding", x.rank, before, after));
     for (uint32_t i = 0; i < x.rank; i++) {
         pads[2 + i] = before[i];
         pads[x.rank + 4 + i] = after[i];
         x.sizes[i] += before[i] + after[i];
     }
-    operands[0] = x.value;
-    PEN_TRY(pen_layer_ints(builder, call, "pads", 2 * (x.rank + 2), pads, &operands[1]));
-    PEN_TRY(pen_layer_pair(builder, call, "pad", NULL, operands, &x.value));
+    PEN_TRY(pen_layer_ints(call, "pads", 2 * (x.rank + 2), pads, &counts));
+    PEN_TRY(pen_layer_pair(call, "pad", NULL, x.value, counts, &x.value));
     pen_layer_tensor result = pen_layer_give_spatial(&x, options->data_format);
     result.element = call->inputs[0].element;
-    pen_layer_give(out_result, result);
-    return PEN_OK;
+    return pen_layer_give(out_result, result);
 }
 
-pen_status pen_layer_cropping_build(pen_layer_builder *builder, const pen_layer_call *call,
-                                    pen_layer_result *out_result) {
+pen_status pen_layer_cropping_build(const pen_layer_call *call, pen_layer_result *out_result) {
     const space_options *options = call->options;
     int64_t before[PEN_LAYER_SPATIAL_LIMIT], after[PEN_LAYER_SPATIAL_LIMIT];
     int64_t ends[PEN_LAYER_SPATIAL_LIMIT], axes[PEN_LAYER_SPATIAL_LIMIT];
-    pen_value_id operands[4];
+    pen_value_id bounds[3];
     pen_layer_spatial x;
-    PEN_TRY(pen_layer_take_spatial(builder, call, &call->inputs[0], options->data_format, &x));
+    PEN_TRY(pen_layer_take_spatial(call, &call->inputs[0], options->data_format, &x));
     PEN_TRY(space_counts(&options->cropping, "cropping", x.rank, before, after));
     for (uint32_t i = 0; i < x.rank; i++) {
         if (before[i] + after[i] >= x.sizes[i]) {
@@ -135,27 +114,24 @@ pen_status pen_layer_cropping_build(pen_layer_builder *builder, const pen_layer_
         axes[i] = i + 2;
         x.sizes[i] -= before[i] + after[i];
     }
-    operands[0] = x.value;
-    PEN_TRY(pen_layer_ints(builder, call, "starts", x.rank, before, &operands[1]));
-    PEN_TRY(pen_layer_ints(builder, call, "ends", x.rank, ends, &operands[2]));
-    PEN_TRY(pen_layer_ints(builder, call, "axes", x.rank, axes, &operands[3]));
-    const pen_layer_node node = {.op = "slice", .inputs = operands, .input_count = 4};
-    PEN_TRY(pen_layer_add_node(builder, call, &node, &x.value));
+    PEN_TRY(pen_layer_ints(call, "starts", x.rank, before, &bounds[0]));
+    PEN_TRY(pen_layer_ints(call, "ends", x.rank, ends, &bounds[1]));
+    PEN_TRY(pen_layer_ints(call, "axes", x.rank, axes, &bounds[2]));
+    PEN_TRY(pen_layer_add(call, "slice", NULL, PEN_INPUTS(x.value, bounds[0], bounds[1], bounds[2]),
+                          PEN_NO_ATTRIBUTES, &x.value));
     pen_layer_tensor result = pen_layer_give_spatial(&x, options->data_format);
     result.element = call->inputs[0].element;
-    pen_layer_give(out_result, result);
-    return PEN_OK;
+    return pen_layer_give(out_result, result);
 }
 
 // (n, c, h, w) as (n, c, h, 1, w, 1), tiled, as (n, c, h * size, w * size)
-pen_status pen_layer_up_sampling_build(pen_layer_builder *builder, const pen_layer_call *call,
-                                       pen_layer_result *out_result) {
+pen_status pen_layer_up_sampling_build(const pen_layer_call *call, pen_layer_result *out_result) {
     static const int64_t ones[PEN_LAYER_SPATIAL_LIMIT] = {1, 1, 1};
     const space_options *options = call->options;
     int64_t size[PEN_LAYER_SPATIAL_LIMIT], repeats[PEN_RANK_LIMIT] = {1, 1};
-    pen_value_id operands[2];
+    pen_value_id counts;
     pen_layer_spatial x;
-    PEN_TRY(pen_layer_take_spatial(builder, call, &call->inputs[0], options->data_format, &x));
+    PEN_TRY(pen_layer_take_spatial(call, &call->inputs[0], options->data_format, &x));
     PEN_TRY(pen_layer_sizes(&options->size, "size", x.rank, ones, size));
     pen_shape wide = {.rank = 2 + 2 * x.rank, .dims = {PEN_LAYER_BATCH, x.channels}};
     pen_shape whole = {.rank = 2 + x.rank, .dims = {PEN_LAYER_BATCH, x.channels}};
@@ -167,78 +143,65 @@ pen_status pen_layer_up_sampling_build(pen_layer_builder *builder, const pen_lay
         x.sizes[i] *= size[i];
         whole.dims[2 + i] = x.sizes[i];
     }
-    PEN_TRY(pen_layer_reshape(builder, call, x.value, &wide, "wide", &operands[0]));
-    PEN_TRY(pen_layer_ints(builder, call, "repeats", wide.rank, repeats, &operands[1]));
-    PEN_TRY(pen_layer_pair(builder, call, "tile", NULL, operands, &operands[0]));
-    PEN_TRY(pen_layer_reshape(builder, call, operands[0], &whole, "whole", &x.value));
-    pen_layer_give(out_result, pen_layer_give_spatial(&x, options->data_format));
-    return PEN_OK;
+    PEN_TRY(pen_layer_reshape(call, x.value, &wide, "wide", &x.value));
+    PEN_TRY(pen_layer_ints(call, "repeats", wide.rank, repeats, &counts));
+    PEN_TRY(pen_layer_pair(call, "tile", NULL, x.value, counts, &x.value));
+    PEN_TRY(pen_layer_reshape(call, x.value, &whole, "whole", &x.value));
+    return pen_layer_give(out_result, pen_layer_give_spatial(&x, options->data_format));
 }
 
 // ---- other sizes
 
 // Pixels stand in the middle of their squares, as TensorFlow's resize has them.
-static pen_status space_resize(pen_layer_builder *builder, const pen_layer_call *call,
-                               const int64_t *sizes, bool is_bilinear,
+static pen_status space_resize(const pen_layer_call *call, const int64_t *sizes, bool is_bilinear,
                                pen_layer_spatial *io_spatial) {
     const pen_layer_range front = {.axis = 0, .start = 0, .end = 2, .step = 1};
     pen_value_id operands[4] = {io_spatial->value, PEN_VALUE_NONE, PEN_VALUE_NONE}, parts[2];
-    PEN_TRY(pen_layer_map(builder, call, "shape", "sizes", io_spatial->value, &parts[0]));
-    PEN_TRY(pen_layer_slice(builder, call, parts[0], "front", front, &parts[0]));
-    PEN_TRY(pen_layer_ints(builder, call, "sizes", 2, sizes, &parts[1]));
-    const pen_layer_node whole = {.suffix = "sizes", .inputs = parts, .input_count = 2};
-    PEN_TRY(pen_layer_concat(builder, call, whole, 0, &operands[3]));
-    const pen_attribute_given attributes[] = {
-        pen_attribute_text("mode", is_bilinear ? "linear" : "nearest"),
-        pen_attribute_text("coordinate_transformation_mode", "half_pixel"),
-        pen_attribute_text("nearest_mode", "round_prefer_ceil"),
-    };
-    const pen_layer_node node = {.op = "resize",
-                                 .inputs = operands,
-                                 .input_count = 4,
-                                 .attributes = attributes,
-                                 .attribute_count = 3};
-    PEN_TRY(pen_layer_add_node(builder, call, &node, &io_spatial->value));
+    PEN_TRY(pen_layer_map(call, "shape", "sizes", io_spatial->value, &parts[0]));
+    PEN_TRY(pen_layer_slice(call, parts[0], "front", front, &parts[0]));
+    PEN_TRY(pen_layer_ints(call, "sizes", 2, sizes, &parts[1]));
+    PEN_TRY(pen_layer_concat(call, "sizes", PEN_INPUTS(parts[0], parts[1]), 0, &operands[3]));
+    PEN_TRY(
+        pen_layer_add(call, "resize", NULL, (pen_node_inputs){operands, 4},
+                      PEN_WITH(pen_attribute_text("mode", is_bilinear ? "linear" : "nearest"),
+                               pen_attribute_text("coordinate_transformation_mode", "half_pixel"),
+                               pen_attribute_text("nearest_mode", "round_prefer_ceil")),
+                      &io_spatial->value));
     memcpy(io_spatial->sizes, sizes, 2 * sizeof *sizes);
     return PEN_OK;
 }
 
-pen_status pen_layer_up_sampling2d_build(pen_layer_builder *builder, const pen_layer_call *call,
-                                         pen_layer_result *out_result) {
+pen_status pen_layer_up_sampling2d_build(const pen_layer_call *call, pen_layer_result *out_result) {
     static const int64_t ones[PEN_LAYER_SPATIAL_LIMIT] = {1, 1, 1};
     const space_options *options = call->options;
     int64_t size[PEN_LAYER_SPATIAL_LIMIT];
     pen_layer_spatial x;
     if (options->interpolation == SPACE_NEAREST) {
-        return pen_layer_up_sampling_build(builder, call, out_result);
+        return pen_layer_up_sampling_build(call, out_result);
     }
-    PEN_TRY(pen_layer_take_spatial(builder, call, &call->inputs[0], options->data_format, &x));
+    PEN_TRY(pen_layer_take_spatial(call, &call->inputs[0], options->data_format, &x));
     PEN_TRY(pen_layer_sizes(&options->size, "size", x.rank, ones, size));
     for (uint32_t i = 0; i < x.rank; i++) {
         size[i] *= x.sizes[i];
     }
-    PEN_TRY(space_resize(builder, call, size, true, &x));
-    pen_layer_give(out_result, pen_layer_give_spatial(&x, options->data_format));
-    return PEN_OK;
+    PEN_TRY(space_resize(call, size, true, &x));
+    return pen_layer_give(out_result, pen_layer_give_spatial(&x, options->data_format));
 }
 
-pen_status pen_layer_resizing_build(pen_layer_builder *builder, const pen_layer_call *call,
-                                    pen_layer_result *out_result) {
+pen_status pen_layer_resizing_build(const pen_layer_call *call, pen_layer_result *out_result) {
     const space_options *options = call->options;
     const int64_t sizes[2] = {options->height, options->width};
     pen_layer_spatial x;
-    PEN_TRY(pen_layer_take_spatial(builder, call, &call->inputs[0], PEN_LAYER_CHANNELS_LAST, &x));
-    PEN_TRY(space_resize(builder, call, sizes, options->interpolation == SPACE_BILINEAR, &x));
-    pen_layer_give(out_result, pen_layer_give_spatial(&x, PEN_LAYER_CHANNELS_LAST));
-    return PEN_OK;
+    PEN_TRY(pen_layer_take_spatial(call, &call->inputs[0], PEN_LAYER_CHANNELS_LAST, &x));
+    PEN_TRY(space_resize(call, sizes, options->interpolation == SPACE_BILINEAR, &x));
+    return pen_layer_give(out_result, pen_layer_give_spatial(&x, PEN_LAYER_CHANNELS_LAST));
 }
 
-pen_status pen_layer_center_crop_build(pen_layer_builder *builder, const pen_layer_call *call,
-                                       pen_layer_result *out_result) {
+pen_status pen_layer_center_crop_build(const pen_layer_call *call, pen_layer_result *out_result) {
     const space_options *options = call->options;
     const int64_t sizes[2] = {options->height, options->width};
     pen_layer_spatial x;
-    PEN_TRY(pen_layer_take_spatial(builder, call, &call->inputs[0], PEN_LAYER_CHANNELS_LAST, &x));
+    PEN_TRY(pen_layer_take_spatial(call, &call->inputs[0], PEN_LAYER_CHANNELS_LAST, &x));
     for (uint32_t i = 0; i < 2; i++) {
         const int64_t start = (x.sizes[i] - sizes[i]) / 2;
         const pen_layer_range range = {
@@ -249,9 +212,8 @@ pen_status pen_layer_center_crop_build(pen_layer_builder *builder, const pen_lay
                              "resizing makes more",
                              x.sizes[i], sizes[i]);
         }
-        PEN_TRY(pen_layer_slice(builder, call, x.value, "cropped", range, &x.value));
+        PEN_TRY(pen_layer_slice(call, x.value, "cropped", range, &x.value));
         x.sizes[i] = sizes[i];
     }
-    pen_layer_give(out_result, pen_layer_give_spatial(&x, PEN_LAYER_CHANNELS_LAST));
-    return PEN_OK;
+    return pen_layer_give(out_result, pen_layer_give_spatial(&x, PEN_LAYER_CHANNELS_LAST));
 }

@@ -83,9 +83,9 @@ static pen_status weight_append(pen_layer_builder *builder, const char *name,
 }
 
 // The parameter itself, with room for its contents.
-static pen_status weight_make_value(pen_layer_builder *builder, const pen_layer_call *call,
-                                    const char *name, bool is_state, const pen_shape *stored,
-                                    pen_value_id *out_value) {
+static pen_status weight_make_value(const pen_layer_call *call, const char *name, bool is_state,
+                                    const pen_shape *stored, pen_value_id *out_value) {
+    pen_layer_builder *builder = call->builder;
     float *contents = NULL;
     pen_value spec = {.name = name,
                       .kind = is_state ? PEN_VALUE_STATE : PEN_VALUE_PARAMETER,
@@ -147,9 +147,10 @@ static pen_status weight_first_contents(pen_layer_builder *builder, const char *
     return status;
 }
 
-pen_status pen_layer_add_weight(pen_layer_builder *builder, const pen_layer_call *call,
-                                const pen_layer_weight *weight, const pen_layer_contents *contents,
-                                const pen_shape *stored, pen_value_id *io_value) {
+pen_status pen_layer_add_weight(const pen_layer_call *call, const pen_layer_weight *weight,
+                                const pen_layer_contents *contents, const pen_shape *stored,
+                                pen_value_id *io_value) {
+    pen_layer_builder *builder = call->builder;
     const char *name;
     pen_layer_record *record = NULL;
     PEN_TRY(pen_arena_format(builder->arena, &name, "%s/%s", call->name, weight->name));
@@ -158,9 +159,9 @@ pen_status pen_layer_add_weight(pen_layer_builder *builder, const pen_layer_call
         return weight_found_again(builder->weights[before], weight, io_value);
     }
     if (!pen_value_is(*io_value)) {
-        PEN_TRY(weight_make_value(builder, call, name, contents->is_state, stored, io_value));
-        PEN_TRY(pen_layer_penalize_weight(builder, call, weight->name,
-                                          &contents->options.regularizer, *io_value));
+        PEN_TRY(weight_make_value(call, name, contents->is_state, stored, io_value));
+        PEN_TRY(pen_layer_penalize_weight(call, weight->name, &contents->options.regularizer,
+                                          *io_value));
     }
     PEN_TRY(PEN_NEW(builder->arena, 1, &record));
     record->weight = *weight;
@@ -177,7 +178,16 @@ pen_status pen_layer_add_weight(pen_layer_builder *builder, const pen_layer_call
     return weight_first_contents(builder, name, contents, record);
 }
 
-pen_status pen_layer_add_whole_weight(pen_layer_builder *builder, const pen_layer_call *call,
+pen_status pen_layer_add_bias(const pen_layer_call *call, const pen_layer_weight_options *options,
+                              int64_t count, pen_value_id *out_value) {
+    *out_value = PEN_VALUE_NONE;
+    if (options == NULL) return PEN_OK;
+    const pen_layer_whole_weight bias = {
+        .name = "bias", .shape = {1, {count}}, .contents.options = *options};
+    return pen_layer_add_whole_weight(call, &bias, out_value);
+}
+
+pen_status pen_layer_add_whole_weight(const pen_layer_call *call,
                                       const pen_layer_whole_weight *spec, pen_value_id *out_value) {
     pen_layer_weight weight = {.name = spec->name, .shape = spec->shape};
     const pen_tensor_type type = {PEN_FLOAT32, spec->shape};
@@ -191,5 +201,5 @@ pen_status pen_layer_add_whole_weight(pen_layer_builder *builder, const pen_laye
         weight.strides[d] = pen_shape_count(&stored, axis + 1, stored.rank);
     }
     *out_value = PEN_VALUE_NONE;
-    return pen_layer_add_weight(builder, call, &weight, &spec->contents, &stored, out_value);
+    return pen_layer_add_weight(call, &weight, &spec->contents, &stored, out_value);
 }

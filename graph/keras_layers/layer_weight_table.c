@@ -35,12 +35,9 @@ static const pen_option_field weight_uniform_fields[] = {
     WEIGHT_SEED,
 };
 static const pen_option_field weight_scaling_fields[] = {
-    {.key = "scale",
-     .kind = PEN_OPTION_NUMBER,
-     .offset = offsetof(weight_numbers, scale),
-     .minimum = PEN_OPTION_ABOVE(0),
-     .default_text = "1",
-     .help = "the variance is this by the number of inputs or outputs"},
+    PEN_LAYER_FIELD(weight_numbers, scale, NUMBER,
+                    "the variance is this by the number of inputs or outputs",
+                    .minimum = PEN_OPTION_ABOVE(0), .default_text = "1"),
     PEN_LAYER_CHOICE(weight_numbers, mode, weight_fans, "fan_in", "of what the number is"),
     PEN_LAYER_CHOICE(weight_numbers, distribution, weight_spreads, "truncated_normal",
                      "how they spread"),

@@ -73,40 +73,32 @@ static const pen_option_table wrapper_choice_table = {
     .explain = pen_layer_explain_layer,
 };
 
-static const pen_option_field time_distributed_fields[] = {
-    PEN_LAYER_COMMON_FIELDS(time_distributed_options),
-    {.key = "layer",
-     .kind = PEN_OPTION_ONE_OF,
-     .offset = offsetof(time_distributed_options, layer),
-     .table = &wrapper_choice_table,
-     .is_required = true,
-     .help = "the layer"},
-};
-PEN_LAYER_TABLE(time_distributed, time_distributed_options, time_distributed_fields);
+PEN_LAYER_OPTIONS(time_distributed, time_distributed_options,
+                  PEN_LAYER_FIELD(time_distributed_options, layer, ONE_OF, "the layer",
+                                  .table = &wrapper_choice_table, .is_required = true));
 
 // A reshape in which the first dimension is what the others leave.
-static pen_status wrapper_reshape(pen_layer_builder *builder, const pen_layer_call *call,
-                                  pen_value_id value, const pen_shape *shape, const char *suffix,
+static pen_status wrapper_reshape(const pen_layer_call *call, pen_value_id value,
+                                  const pen_shape *shape, const char *suffix,
                                   pen_value_id *out_value) {
-    pen_value_id operands[2] = {value};
-    PEN_TRY(pen_layer_ints(builder, call, "shape", shape->rank, shape->dims, &operands[1]));
-    return pen_layer_pair(builder, call, "reshape", suffix, operands, out_value);
+    pen_value_id dims;
+    PEN_TRY(pen_layer_ints(call, "shape", shape->rank, shape->dims, &dims));
+    return pen_layer_pair(call, "reshape", suffix, value, dims, out_value);
 }
 
 // (batch, steps, …) as (batch * steps, …)
-static pen_status wrapper_fold(pen_layer_builder *builder, const pen_layer_call *call,
-                               pen_layer_tensor *out_tensor) {
+static pen_status wrapper_fold(const pen_layer_call *call, pen_layer_tensor *out_tensor) {
     pen_layer_tensor x;
-    PEN_TRY(pen_layer_plain(builder, call, &call->inputs[0], &x));
+    PEN_TRY(pen_layer_plain(call, &call->inputs[0], &x));
     pen_shape folded = {.rank = x.shape.rank - 1, .dims = {PEN_LAYER_BATCH}};
     for (uint32_t i = 1; i < folded.rank; i++) {
         folded.dims[i] = x.shape.dims[i + 1];
     }
     *out_tensor = (pen_layer_tensor){.element = x.element, .shape = folded};
-    return wrapper_reshape(builder, call, x.value, &folded, "fold", &out_tensor->value);
+    return wrapper_reshape(call, x.value, &folded, "fold", &out_tensor->value);
 }
 
-pen_status pen_layer_time_distributed_build(pen_layer_builder *builder, const pen_layer_call *call,
+pen_status pen_layer_time_distributed_build(const pen_layer_call *call,
                                             pen_layer_result *out_result) {
     const time_distributed_options *options = call->options;
     const pen_layer *layer = pen_layer_at(wrapper_layers[options->layer.chosen]);
@@ -126,16 +118,15 @@ pen_status pen_layer_time_distributed_build(pen_layer_builder *builder, const pe
                          "is possible",
                          call->inputs[0].mask_rank);
     }
-    PEN_TRY(wrapper_fold(builder, call, &folded));
+    PEN_TRY(wrapper_fold(call, &folded));
     pen_layer_call step = *call;
     step.layer = layer;
     step.options = options->layer.options;
     step.inputs = &folded;
     const pen_layer_common *common = step.options;
-    PEN_TRY(layer->build(builder, &step, &inner));
-    PEN_TRY(pen_layer_penalize_result(builder, &step, &common->activity_regularizer,
-                                      &inner.tensors[0]));
-    PEN_TRY(pen_layer_plain(builder, &step, &inner.tensors[0], &plain));
+    PEN_TRY(layer->build(&step, &inner));
+    PEN_TRY(pen_layer_penalize_result(&step, &common->activity_regularizer, &inner.tensors[0]));
+    PEN_TRY(pen_layer_plain(&step, &inner.tensors[0], &plain));
     if (plain.shape.rank + 1 > PEN_RANK_LIMIT) {
         return pen_error(PEN_INVALID_INPUT, "its results have too many dimensions");
     }
@@ -144,9 +135,8 @@ pen_status pen_layer_time_distributed_build(pen_layer_builder *builder, const pe
     for (uint32_t i = 1; i < plain.shape.rank; i++) {
         result.shape.dims[i + 1] = plain.shape.dims[i];
     }
-    PEN_TRY(wrapper_reshape(builder, call, plain.value, &result.shape, "unfold", &result.value));
+    PEN_TRY(wrapper_reshape(call, plain.value, &result.shape, "unfold", &result.value));
     result.mask_rank = call->inputs[0].mask_rank;
     result.mask = call->inputs[0].mask;
-    pen_layer_give(out_result, result);
-    return PEN_OK;
+    return pen_layer_give(out_result, result);
 }
