@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Draws the pictures of docs/architecture.md.
 
   docs/pictures/draw.py            writes the .svg files beside it

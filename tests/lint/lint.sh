@@ -167,6 +167,13 @@ style_sheets() {
     chosen '\.css$' | xargs -r /usr/bin/python3 tests/lint/style_sheet.py
 }
 
+# Texts that people read: columns, links, and names of files and functions, in them and in pictures.
+documents() {
+    chosen '\.md$' | grep -v -E '^(base|graph|partition|scheduler|device|cli)/' |
+        xargs -r /usr/bin/python3 tests/lint/texts.py
+    [ ${#paths[@]} -ne 0 ] || /usr/bin/python3 docs/pictures/draw.py --check
+}
+
 static_analysis() {
     all_of products cppcheck --quiet --std=c11 --language=c --inline-suppr -j "$jobs" \
         --enable=warning,performance,portability --suppressions-list=tests/lint/cppcheck.txt \
@@ -182,6 +189,7 @@ check 'include guards' guards
 check 'banned calls' banned_calls
 check 'clean text' clean_text
 check 'a README in each folder' folder_readmes
+check 'texts and pictures' documents
 check 'every header alone' headers_alone
 check 'script of the page' page_script
 check 'style sheets' style_sheets

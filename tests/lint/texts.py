@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Checks of the texts that people read: README files, docs/, CONTRIBUTING.md.
 
   texts.py FILE...     prints each finding as FILE:LINE: text
