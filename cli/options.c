@@ -5,20 +5,9 @@
 #define CLI_OPTION_COLUMNS 24
 
 static const pen_cli_option cli_common_options[] = {
-    {.field = {.key = "json",
-               .kind = PEN_OPTION_BOOL,
-               .offset = offsetof(pen_cli_common, json),
-               .help = "one JSON object on standard output"}},
-    {.letter = 'q',
-     .field = {.key = "quiet",
-               .kind = PEN_OPTION_BOOL,
-               .offset = offsetof(pen_cli_common, quiet),
-               .help = "warnings and errors only"}},
-    {.letter = 'h',
-     .field = {.key = "help",
-               .kind = PEN_OPTION_BOOL,
-               .offset = offsetof(pen_cli_common, help),
-               .help = "this text"}},
+    PEN_CLI_FLAG(0, "json", pen_cli_common, json, "one JSON object on standard output"),
+    PEN_CLI_FLAG('q', "quiet", pen_cli_common, quiet, "warnings and errors only"),
+    PEN_CLI_FLAG('h', "help", pen_cli_common, help, "this text"),
 };
 #define CLI_COMMON_COUNT (sizeof cli_common_options / sizeof *cli_common_options)
 

@@ -32,6 +32,13 @@ typedef struct pen_cli_table {
     const char *details; // more text of --help, or NULL
 } pen_cli_table;
 
+// --written, or -letter (0: none): a flag, or an option with a value that help calls `value`. What
+// describes the value is as of PEN_OPTION.
+#define PEN_CLI_FLAG(short_name, written, type, member, ...)                                       \
+    { .letter = (short_name), .field = PEN_OPTION_AS(written, BOOL, type, member, __VA_ARGS__) }
+#define PEN_CLI_VALUE(short_name, written, value, ...)                                             \
+    { .letter = (short_name), .value_name = (value), .field = PEN_OPTION_AS(written, __VA_ARGS__) }
+
 #define PEN_CLI_OPTIONS(array) .options = (array), .option_count = sizeof(array) / sizeof *(array)
 
 // What every verb gets, and the start of its own struct:

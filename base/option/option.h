@@ -80,6 +80,8 @@ typedef struct pen_option_bound {
 #define PEN_OPTION_BELOW(number)                                                                   \
     { .is_set = true, .is_excluded = true, .value = (number) }
 
+#define PEN_OPTION_RANGE(low, high) .minimum = PEN_OPTION_FROM(low), .maximum = PEN_OPTION_TO(high)
+
 typedef struct pen_option_table pen_option_table;
 typedef struct pen_option_field pen_option_field;
 
@@ -134,7 +136,20 @@ struct pen_option_table {
     pen_status (*check)(const void *object, const pen_option_source *source);
 };
 
-#define PEN_OPTION_FIELDS(array) .fields = (array), .field_count = sizeof(array) / sizeof *(array)
+// A field: a member of struct `type` under its own name, or under `written`. Its help comes next,
+// then what else there is to say:
+//   PEN_OPTION(NUMBER, sgd_options, lr, "learning rate", .minimum = PEN_OPTION_ABOVE(0))
+#define PEN_OPTION(kind_name, type, member, ...)                                                   \
+    PEN_OPTION_AS(#member, kind_name, type, member, __VA_ARGS__)
+#define PEN_OPTION_AS(written, kind_name, type, member, ...)                                       \
+    {                                                                                              \
+        .key = (written), .kind = PEN_OPTION_##kind_name, .offset = offsetof(type, member),        \
+        .help = __VA_ARGS__                                                                        \
+    }
+
+// The struct that a table fills, and its fields.
+#define PEN_OPTION_FIELDS(type, array)                                                             \
+    .size = sizeof(type), .fields = (array), .field_count = sizeof(array) / sizeof *(array)
 #define PEN_OPTION_VARIANTS(array)                                                                 \
     .variants = (array), .variant_count = sizeof(array) / sizeof *(array)
 

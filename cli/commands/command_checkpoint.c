@@ -246,23 +246,12 @@ static pen_status checkpoint_run_action(pen_command_context *context, const void
 }
 
 static const pen_cli_option checkpoint_cli_options[] = {
-    {.value_name = "N",
-     .field = {.key = "step",
-               .kind = PEN_OPTION_INTEGER,
-               .offset = offsetof(checkpoint_options, step),
-               .default_text = "-1",
-               .minimum = PEN_OPTION_FROM(-1),
-               .help = "export: the checkpoint of that step; -1: the newest"}},
-    {.letter = 'o',
-     .value_name = "FILE",
-     .field = {.key = "output",
-               .kind = PEN_OPTION_TEXT,
-               .offset = offsetof(checkpoint_options, output),
-               .help = "export: where the tensors go, as safetensors"}},
-    {.field = {.key = "all",
-               .kind = PEN_OPTION_BOOL,
-               .offset = offsetof(checkpoint_options, all),
-               .help = "export: the optimizer's states, too"}},
+    PEN_CLI_VALUE(0, "step", "N", INTEGER, checkpoint_options, step,
+                  "export: the checkpoint of that step; -1: the newest", .default_text = "-1",
+                  .minimum = PEN_OPTION_FROM(-1)),
+    PEN_CLI_VALUE('o', "output", "FILE", TEXT, checkpoint_options, output,
+                  "export: where the tensors go, as safetensors"),
+    PEN_CLI_FLAG(0, "all", checkpoint_options, all, "export: the optimizer's states, too"),
 };
 
 extern const pen_command pen_command_checkpoint;

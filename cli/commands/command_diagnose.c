@@ -243,18 +243,11 @@ static pen_status diagnose_run(pen_command_context *context, const void *options
 }
 
 static const pen_cli_option diagnose_cli_options[] = {
-    {.value_name = "N",
-     .field = {.key = "events",
-               .kind = PEN_OPTION_INTEGER,
-               .offset = offsetof(diagnose_options, events),
-               .minimum = PEN_OPTION_FROM(1),
-               .maximum = PEN_OPTION_TO(1000000),
-               .default_text = "40",
-               .help = "how many of the last events are shown"}},
-    {.field = {.key = "replay",
-               .kind = PEN_OPTION_BOOL,
-               .offset = offsetof(diagnose_options, replay),
-               .help = "show every event and what the protocol does on it"}},
+    PEN_CLI_VALUE(0, "events", "N", INTEGER, diagnose_options, events,
+                  "how many of the last events are shown", PEN_OPTION_RANGE(1, 1000000),
+                  .default_text = "40"),
+    PEN_CLI_FLAG(0, "replay", diagnose_options, replay,
+                 "show every event and what the protocol does on it"),
 };
 
 extern const pen_command pen_command_diagnose;

@@ -60,21 +60,12 @@ static pen_status eval_run(pen_command_context *context, const void *options_giv
 }
 
 static const pen_cli_option eval_cli_options[] = {
-    {.value_name = "FILE",
-     .field = {.key = "parameters",
-               .kind = PEN_OPTION_PATH,
-               .offset = offsetof(eval_options, parameters),
-               .help = "safetensors file; else what training left in the job's outputs folder"}},
-    {.value_name = "N",
-     .field = {.key = "batch",
-               .kind = PEN_OPTION_INTEGER,
-               .offset = offsetof(eval_options, batch),
-               .minimum = PEN_OPTION_FROM(1),
-               .help = "examples at a time; else the job's"}},
-    {.field = {.key = "insecure",
-               .kind = PEN_OPTION_BOOL,
-               .offset = offsetof(eval_options, insecure),
-               .help = "reach workers on other machines without TLS"}},
+    PEN_CLI_VALUE(0, "parameters", "FILE", PATH, eval_options, parameters,
+                  "safetensors file; else what training left in the job's outputs folder"),
+    PEN_CLI_VALUE(0, "batch", "N", INTEGER, eval_options, batch,
+                  "examples at a time; else the job's", .minimum = PEN_OPTION_FROM(1)),
+    PEN_CLI_FLAG(0, "insecure", eval_options, insecure,
+                 "reach workers on other machines without TLS"),
 };
 
 extern const pen_command pen_command_eval;

@@ -67,11 +67,8 @@ static pen_status explain_run(pen_command_context *context, const void *options_
 }
 
 static const pen_cli_option explain_cli_options[] = {
-    {.value_name = "JOB",
-     .field = {.key = "job",
-               .kind = PEN_OPTION_TEXT,
-               .offset = offsetof(explain_options, job),
-               .help = "the job that was planned, in place of the one that the plan names"}},
+    PEN_CLI_VALUE(0, "job", "JOB", TEXT, explain_options, job,
+                  "the job that was planned, in place of the one that the plan names"),
 };
 
 extern const pen_command pen_command_explain;

@@ -97,18 +97,10 @@ static pen_status export_run(pen_command_context *context, const void *options_g
 }
 
 static const pen_cli_option export_cli_options[] = {
-    {.letter = 'o',
-     .value_name = "FILE",
-     .field = {.key = "output",
-               .kind = PEN_OPTION_PATH,
-               .offset = offsetof(export_options, output),
-               .is_required = true,
-               .help = "the file to write: FILE.onnx, or FILE.pb for TensorFlow"}},
-    {.value_name = "FILE",
-     .field = {.key = "parameters",
-               .kind = PEN_OPTION_PATH,
-               .offset = offsetof(export_options, parameters),
-               .help = "safetensors file; else what training left in the job's outputs folder"}},
+    PEN_CLI_VALUE('o', "output", "FILE", PATH, export_options, output,
+                  "the file to write: FILE.onnx, or FILE.pb for TensorFlow", .is_required = true),
+    PEN_CLI_VALUE(0, "parameters", "FILE", PATH, export_options, parameters,
+                  "safetensors file; else what training left in the job's outputs folder"),
 };
 
 extern const pen_command pen_command_export;

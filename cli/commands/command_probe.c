@@ -185,12 +185,8 @@ static pen_status probe_run_verb(pen_command_context *context, const void *optio
 }
 
 static const pen_cli_option probe_cli_options[] = {
-    {.letter = 'o',
-     .value_name = "FILE",
-     .field = {.key = "output",
-               .kind = PEN_OPTION_PATH,
-               .offset = offsetof(probe_options, output),
-               .help = "cost table to add to, made if need be; else the job's `costs`"}},
+    PEN_CLI_VALUE('o', "output", "FILE", PATH, probe_options, output,
+                  "cost table to add to, made if need be; else the job's `costs`"),
 };
 
 extern const pen_command pen_command_probe;

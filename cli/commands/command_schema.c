@@ -14,10 +14,8 @@ typedef struct schema_options {
 } schema_options;
 
 static const pen_cli_option schema_table[] = {
-    {.field = {.key = "keys",
-               .kind = PEN_OPTION_BOOL,
-               .offset = offsetof(schema_options, keys),
-               .help = "a list of the keys to read, in place of JSON Schema"}},
+    PEN_CLI_FLAG(0, "keys", schema_options, keys,
+                 "a list of the keys to read, in place of JSON Schema"),
 };
 
 // What files there are.

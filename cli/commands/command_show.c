@@ -262,50 +262,23 @@ static pen_status show_run(pen_command_context *context, const void *options_giv
 }
 
 static const pen_cli_option show_cli_options[] = {
-    {.letter = 'o',
-     .value_name = "FILE",
-     .field = {.key = "output",
-               .kind = PEN_OPTION_TEXT,
-               .offset = offsetof(show_options, output),
-               .help = "the picture: FILE.dot, .svg, .html or .json; of a plan, FILE.onnx too: the "
-                       "model, whose nodes say where they run"}},
-    {.value_name = "JOB",
-     .field = {.key = "job",
-               .kind = PEN_OPTION_TEXT,
-               .offset = offsetof(show_options, job),
-               .help = "the job that was planned, in place of the one that the plan names"}},
-    {.value_name = "FILE",
-     .field = {.key = "trace",
-               .kind = PEN_OPTION_PATH,
-               .offset = offsetof(show_options, trace),
-               .help = "a trace of a run (train --trace), shown beside the plan"}},
-    {.value_name = "N",
-     .field = {.key = "batch",
-               .kind = PEN_OPTION_INTEGER,
-               .offset = offsetof(show_options, batch),
-               .default_text = "1",
-               .minimum = PEN_OPTION_FROM(1),
-               .help = "examples in a batch, for a model"}},
-    {.value_name = "NAME=N,…",
-     .field = {.key = "sizes",
-               .kind = PEN_OPTION_TEXT,
-               .offset = offsetof(show_options, sizes),
-               .help = "sizes of the model's other symbolic dimensions"}},
-    {.field =
-         {.key = "fused",
-          .kind = PEN_OPTION_BOOL,
-          .offset = offsetof(show_options, fused),
-          .help =
-              "a model as it runs: operators that the exporter wrote in several nodes are one"}},
-    {.value_name = "N",
-     .field = {.key = "boxes",
-               .kind = PEN_OPTION_INTEGER,
-               .offset = offsetof(show_options, boxes),
-               .default_text = "0",
-               .minimum = PEN_OPTION_FROM(0),
-               .maximum = PEN_OPTION_TO(1000000),
-               .help = "nodes drawn one by one at most; beyond, those whose names begin alike are "
-                       "one box; 0: 1500, in pages 40000"}},
+    PEN_CLI_VALUE('o', "output", "FILE", TEXT, show_options, output,
+                  "the picture: FILE.dot, .svg, .html or .json; of a plan, FILE.onnx too: the "
+                  "model, whose nodes say where they run"),
+    PEN_CLI_VALUE(0, "job", "JOB", TEXT, show_options, job,
+                  "the job that was planned, in place of the one that the plan names"),
+    PEN_CLI_VALUE(0, "trace", "FILE", PATH, show_options, trace,
+                  "a trace of a run (train --trace), shown beside the plan"),
+    PEN_CLI_VALUE(0, "batch", "N", INTEGER, show_options, batch, "examples in a batch, for a model",
+                  .default_text = "1", .minimum = PEN_OPTION_FROM(1)),
+    PEN_CLI_VALUE(0, "sizes", "NAME=N,…", TEXT, show_options, sizes,
+                  "sizes of the model's other symbolic dimensions"),
+    PEN_CLI_FLAG(0, "fused", show_options, fused,
+                 "a model as it runs: operators that the exporter wrote in several nodes are one"),
+    PEN_CLI_VALUE(0, "boxes", "N", INTEGER, show_options, boxes,
+                  "nodes drawn one by one at most; beyond, those whose names begin alike are "
+                  "one box; 0: 1500, in pages 40000",
+                  .default_text = "0", PEN_OPTION_RANGE(0, 1000000)),
 };
 
 extern const pen_command pen_command_show;

@@ -147,17 +147,10 @@ static pen_status simulate_run(pen_command_context *context, const void *options
 }
 
 static const pen_cli_option simulate_cli_options[] = {
-    {.value_name = "NAME",
-     .field = {.key = "schedule",
-               .kind = PEN_OPTION_TEXT,
-               .offset = offsetof(simulate_options, schedule),
-               .help = "in place of the plan's: 1f1b, gpipe, interleaved, zero_bubble, auto"}},
-    {.letter = 'o',
-     .value_name = "FILE",
-     .field = {.key = "output",
-               .kind = PEN_OPTION_TEXT,
-               .offset = offsetof(simulate_options, output),
-               .help = "draw the time line there, as SVG"}},
+    PEN_CLI_VALUE(0, "schedule", "NAME", TEXT, simulate_options, schedule,
+                  "in place of the plan's: 1f1b, gpipe, interleaved, zero_bubble, auto"),
+    PEN_CLI_VALUE('o', "output", "FILE", TEXT, simulate_options, output,
+                  "draw the time line there, as SVG"),
 };
 
 extern const pen_command pen_command_simulate;

@@ -126,30 +126,16 @@ static pen_status verify_run_verb(pen_command_context *context, const void *opti
 }
 
 static const pen_cli_option verify_cli_options[] = {
-    {.value_name = "N",
-     .field = {.key = "steps",
-               .kind = PEN_OPTION_INTEGER,
-               .offset = offsetof(verify_options, steps),
-               .minimum = PEN_OPTION_FROM(1),
-               .maximum = PEN_OPTION_TO(1000000),
-               .default_text = "1",
-               .help = "steps to compare"}},
-    {.value_name = "R",
-     .field = {.key = "tolerance",
-               .kind = PEN_OPTION_NUMBER,
-               .offset = offsetof(verify_options, tolerance),
-               .minimum = PEN_OPTION_FROM(0),
-               .default_text = "0",
-               .help = "largest error that passes, as part of a tensor's largest element: for "
-                       "machines of different kinds; 0: every bit must be equal"}},
-    {.field = {.key = "no-memory-check",
-               .kind = PEN_OPTION_BOOL,
-               .offset = offsetof(verify_options, no_memory_check),
-               .help = "run what is planned not to fit"}},
-    {.field = {.key = "insecure",
-               .kind = PEN_OPTION_BOOL,
-               .offset = offsetof(verify_options, insecure),
-               .help = "reach workers on other machines without TLS"}},
+    PEN_CLI_VALUE(0, "steps", "N", INTEGER, verify_options, steps, "steps to compare",
+                  PEN_OPTION_RANGE(1, 1000000), .default_text = "1"),
+    PEN_CLI_VALUE(0, "tolerance", "R", NUMBER, verify_options, tolerance,
+                  "largest error that passes, as part of a tensor's largest element: for "
+                  "machines of different kinds; 0: every bit must be equal",
+                  .minimum = PEN_OPTION_FROM(0), .default_text = "0"),
+    PEN_CLI_FLAG(0, "no-memory-check", verify_options, no_memory_check,
+                 "run what is planned not to fit"),
+    PEN_CLI_FLAG(0, "insecure", verify_options, insecure,
+                 "reach workers on other machines without TLS"),
 };
 
 extern const pen_command pen_command_verify;

@@ -25,8 +25,7 @@ static const pen_option_field recurrent_choice_fields[] = {
     RECURRENT_ALTERNATIVE(simple_rnn, "the state goes back into itself"),
 };
 static const pen_option_table recurrent_choice_table = {
-    .size = sizeof(recurrent_choice),
-    PEN_OPTION_FIELDS(recurrent_choice_fields),
+    PEN_OPTION_FIELDS(recurrent_choice, recurrent_choice_fields),
     .chosen_offset = offsetof(recurrent_choice, chosen),
 };
 

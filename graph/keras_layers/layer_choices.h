@@ -207,10 +207,10 @@ extern const pen_option_field pen_layer_integer_item; // any
     PEN_LAYER_TABLE(symbol, type)
 #define PEN_LAYER_TABLE(symbol, type)                                                              \
     _Static_assert(sizeof(type) <= PEN_LAYER_OPTIONS_BYTES, "PEN_LAYER_OPTIONS_BYTES");            \
-    const pen_option_table pen_layer_##symbol##_options = {.name = #symbol,                        \
-                                                           .size = sizeof(type),                   \
-                                                           PEN_OPTION_FIELDS(symbol##_fields),     \
-                                                           .may_stand_alone = true,                \
-                                                           .explain = pen_layer_explain_option}
+    const pen_option_table pen_layer_##symbol##_options = {                                        \
+        .name = #symbol,                                                                           \
+        PEN_OPTION_FIELDS(type, symbol##_fields),                                                  \
+        .may_stand_alone = true,                                                                   \
+        .explain = pen_layer_explain_option}
 
 #endif // PEN_GRAPH_KERAS_LAYERS_LAYER_CHOICES_H

@@ -21,8 +21,7 @@ static const pen_option_field layer_entry_fields[] = {
 #undef LAYER_FIELD
 };
 static const pen_option_table layer_entry_table = {
-    .size = sizeof(pen_layer_entry),
-    PEN_OPTION_FIELDS(layer_entry_fields),
+    PEN_OPTION_FIELDS(pen_layer_entry, layer_entry_fields),
     .chosen_offset = offsetof(pen_layer_entry, chosen),
     .explain = pen_layer_explain_layer,
 };
@@ -37,9 +36,7 @@ static const pen_option_field layer_input_fields[] = {
                      "type of its elements"),
 };
 static const pen_option_table layer_input_table = {
-    .size = sizeof(pen_layer_model_input),
-    PEN_OPTION_FIELDS(layer_input_fields),
-};
+    PEN_OPTION_FIELDS(pen_layer_model_input, layer_input_fields)};
 const pen_option_field pen_layer_model_input_item = {.kind = PEN_OPTION_MAPPING,
                                                      .table = &layer_input_table};
 
@@ -51,10 +48,7 @@ static const pen_option_field layer_model_fields[] = {
     PEN_LAYER_MODEL_FIELDS(layer_model_whole, model),
 };
 const pen_option_table pen_layer_model_table = {
-    .help = "A model of layers.",
-    .size = sizeof(pen_layer_model),
-    PEN_OPTION_FIELDS(layer_model_fields),
-};
+    .help = "A model of layers.", PEN_OPTION_FIELDS(pen_layer_model, layer_model_fields)};
 
 // ---- building
 

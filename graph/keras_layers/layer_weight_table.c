@@ -52,7 +52,7 @@ static const pen_option_field weight_orthogonal_fields[] = {
 };
 
 #define WEIGHT_TABLE(array)                                                                        \
-    { .size = sizeof(weight_numbers), PEN_OPTION_FIELDS(array) }
+    { PEN_OPTION_FIELDS(weight_numbers, array) }
 static const pen_option_table weight_nothing_table = {.size = sizeof(weight_numbers)};
 static const pen_option_table weight_seed_table = WEIGHT_TABLE(weight_seed_fields);
 static const pen_option_table weight_constant_table = WEIGHT_TABLE(weight_constant_fields);
@@ -92,8 +92,7 @@ static const pen_option_field weight_initializers[] = {
 };
 const pen_option_table pen_layer_initializer_table = {
     .name = "initializer",
-    .size = sizeof(pen_layer_initializer),
-    PEN_OPTION_FIELDS(weight_initializers),
+    PEN_OPTION_FIELDS(pen_layer_initializer, weight_initializers),
     .chosen_offset = offsetof(pen_layer_initializer, kind),
 };
 
@@ -109,7 +108,6 @@ static const pen_option_field weight_regularizer_fields[] = {
 };
 const pen_option_table pen_layer_regularizer_table = {
     .name = "regularizer",
-    .size = sizeof(pen_layer_regularizer),
-    PEN_OPTION_FIELDS(weight_regularizer_fields),
+    PEN_OPTION_FIELDS(pen_layer_regularizer, weight_regularizer_fields),
     .explain = pen_layer_explain_option,
 };

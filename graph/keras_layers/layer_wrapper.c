@@ -67,8 +67,7 @@ static const pen_option_field wrapper_choice_fields[] = {
 #undef WRAPPER_FIELD
 };
 static const pen_option_table wrapper_choice_table = {
-    .size = sizeof(wrapper_choice),
-    PEN_OPTION_FIELDS(wrapper_choice_fields),
+    PEN_OPTION_FIELDS(wrapper_choice, wrapper_choice_fields),
     .chosen_offset = offsetof(wrapper_choice, chosen),
     .explain = pen_layer_explain_layer,
 };

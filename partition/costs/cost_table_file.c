@@ -41,107 +41,45 @@ typedef struct cost_file {
 } cost_file;
 
 #define COST_THREADS_FIELD(structure)                                                              \
-    {                                                                                              \
-        .key = "threads", .kind = PEN_OPTION_INTEGER, .offset = offsetof(structure, threads),      \
-        .is_required = true, .minimum = PEN_OPTION_FROM(1),                                        \
-        .maximum = PEN_OPTION_TO(PEN_COST_THREADS_LIMIT), .help = "of its kernel team"             \
-    }
+    PEN_OPTION(INTEGER, structure, threads, "of its kernel team", .is_required = true,             \
+               PEN_OPTION_RANGE(1, PEN_COST_THREADS_LIMIT))
 
 static const pen_option_field cost_operator_fields[] = {
-    {.key = "op",
-     .kind = PEN_OPTION_TEXT,
-     .offset = offsetof(cost_file_operator, op),
-     .is_required = true,
-     .help = "the operator, as inspect names it"},
-    {.key = "shape",
-     .kind = PEN_OPTION_TEXT,
-     .offset = offsetof(cost_file_operator, shape),
-     .is_required = true,
-     .help = "types of its operands and results, and its attributes"},
-    {.key = "kind",
-     .kind = PEN_OPTION_TEXT,
-     .offset = offsetof(cost_file_operator, kind),
-     .is_required = true,
-     .help = "of the device that was measured"},
+    PEN_OPTION(TEXT, cost_file_operator, op, "the operator, as inspect names it",
+               .is_required = true),
+    PEN_OPTION(TEXT, cost_file_operator, shape,
+               "types of its operands and results, and its attributes", .is_required = true),
+    PEN_OPTION(TEXT, cost_file_operator, kind, "of the device that was measured",
+               .is_required = true),
     COST_THREADS_FIELD(cost_file_operator),
-    {.key = "seconds",
-     .kind = PEN_OPTION_SECONDS,
-     .offset = offsetof(cost_file_operator, seconds),
-     .is_required = true,
-     .minimum = PEN_OPTION_FROM(0),
-     .maximum = PEN_OPTION_TO(PEN_COST_SECONDS_LIMIT),
-     .help = "median time of one run"},
-    {.key = "workspace",
-     .kind = PEN_OPTION_BYTES,
-     .offset = offsetof(cost_file_operator, workspace),
-     .maximum = PEN_OPTION_TO(PEN_COST_BYTES_LIMIT),
-     .default_text = "0B",
-     .help = "memory it needs while it runs"},
-    {.key = "runs",
-     .kind = PEN_OPTION_INTEGER,
-     .offset = offsetof(cost_file_operator, runs),
-     .minimum = PEN_OPTION_FROM(0),
-     .maximum = PEN_OPTION_TO(PEN_COST_RUNS_LIMIT),
-     .default_text = "0",
-     .help = "that the median is of; 0: stated, not measured"},
+    PEN_OPTION(SECONDS, cost_file_operator, seconds, "median time of one run", .is_required = true,
+               PEN_OPTION_RANGE(0, PEN_COST_SECONDS_LIMIT)),
+    PEN_OPTION(BYTES, cost_file_operator, workspace, "memory it needs while it runs",
+               .maximum = PEN_OPTION_TO(PEN_COST_BYTES_LIMIT), .default_text = "0B"),
+    PEN_OPTION(INTEGER, cost_file_operator, runs, "that the median is of; 0: stated, not measured",
+               PEN_OPTION_RANGE(0, PEN_COST_RUNS_LIMIT), .default_text = "0"),
 };
 static const pen_option_table cost_operator_table = {
-    .size = sizeof(cost_file_operator),
-    PEN_OPTION_FIELDS(cost_operator_fields),
-};
+    PEN_OPTION_FIELDS(cost_file_operator, cost_operator_fields)};
 
 static const pen_option_field cost_rates_fields[] = {
-    {.key = "kind",
-     .kind = PEN_OPTION_TEXT,
-     .offset = offsetof(cost_file_rates, kind),
-     .is_required = true,
-     .help = "of the device that was measured"},
+    PEN_OPTION(TEXT, cost_file_rates, kind, "of the device that was measured", .is_required = true),
     COST_THREADS_FIELD(cost_file_rates),
-    {.key = "flops",
-     .kind = PEN_OPTION_RATE,
-     .offset = offsetof(cost_file_rates, flops),
-     .is_required = true,
-     .minimum = PEN_OPTION_FROM(PEN_COST_RATE_MINIMUM),
-     .maximum = PEN_OPTION_TO(PEN_COST_RATE_LIMIT),
-     .help = "floating-point operations a second"},
-    {.key = "memory_bandwidth",
-     .kind = PEN_OPTION_BANDWIDTH,
-     .offset = offsetof(cost_file_rates, memory_bandwidth),
-     .is_required = true,
-     .minimum = PEN_OPTION_FROM(PEN_COST_RATE_MINIMUM),
-     .maximum = PEN_OPTION_TO(PEN_COST_RATE_LIMIT),
-     .help = "bytes read and written a second"},
+    PEN_OPTION(RATE, cost_file_rates, flops, "floating-point operations a second",
+               .is_required = true, PEN_OPTION_RANGE(PEN_COST_RATE_MINIMUM, PEN_COST_RATE_LIMIT)),
+    PEN_OPTION(BANDWIDTH, cost_file_rates, memory_bandwidth, "bytes read and written a second",
+               .is_required = true, PEN_OPTION_RANGE(PEN_COST_RATE_MINIMUM, PEN_COST_RATE_LIMIT)),
 };
 static const pen_option_table cost_rates_table = {
-    .size = sizeof(cost_file_rates),
-    PEN_OPTION_FIELDS(cost_rates_fields),
-};
+    PEN_OPTION_FIELDS(cost_file_rates, cost_rates_fields)};
 
 static const pen_option_field cost_link_fields[] = {
-    {.key = "from",
-     .kind = PEN_OPTION_TEXT,
-     .offset = offsetof(pen_cost_link, from),
-     .is_required = true,
-     .help = "name of a device"},
-    {.key = "to",
-     .kind = PEN_OPTION_TEXT,
-     .offset = offsetof(pen_cost_link, to),
-     .is_required = true,
-     .help = "name of another"},
-    {.key = "bandwidth",
-     .kind = PEN_OPTION_BANDWIDTH,
-     .offset = offsetof(pen_cost_link, bandwidth),
-     .is_required = true,
-     .minimum = PEN_OPTION_FROM(PEN_COST_RATE_MINIMUM),
-     .maximum = PEN_OPTION_TO(PEN_COST_RATE_LIMIT),
-     .help = "in this direction"},
-    {.key = "latency",
-     .kind = PEN_OPTION_SECONDS,
-     .offset = offsetof(pen_cost_link, latency),
-     .is_required = true,
-     .minimum = PEN_OPTION_FROM(0),
-     .maximum = PEN_OPTION_TO(PEN_COST_SECONDS_LIMIT),
-     .help = "of a message without content"},
+    PEN_OPTION(TEXT, pen_cost_link, from, "name of a device", .is_required = true),
+    PEN_OPTION(TEXT, pen_cost_link, to, "name of another", .is_required = true),
+    PEN_OPTION(BANDWIDTH, pen_cost_link, bandwidth, "in this direction", .is_required = true,
+               PEN_OPTION_RANGE(PEN_COST_RATE_MINIMUM, PEN_COST_RATE_LIMIT)),
+    PEN_OPTION(SECONDS, pen_cost_link, latency, "of a message without content", .is_required = true,
+               PEN_OPTION_RANGE(0, PEN_COST_SECONDS_LIMIT)),
 };
 
 static pen_status cost_check_link(const void *object, const pen_option_source *source) {
@@ -155,8 +93,7 @@ static pen_status cost_check_link(const void *object, const pen_option_source *s
 }
 
 static const pen_option_table cost_link_table = {
-    .size = sizeof(pen_cost_link),
-    PEN_OPTION_FIELDS(cost_link_fields),
+    PEN_OPTION_FIELDS(pen_cost_link, cost_link_fields),
     .check = cost_check_link,
 };
 
@@ -168,35 +105,16 @@ static const pen_option_field cost_link_item = {.kind = PEN_OPTION_MAPPING,
                                                 .table = &cost_link_table};
 
 static const pen_option_field cost_file_fields[] = {
-    {.key = "version",
-     .kind = PEN_OPTION_INTEGER,
-     .offset = offsetof(cost_file, version),
-     .is_required = true,
-     .minimum = PEN_OPTION_FROM(1),
-     .maximum = PEN_OPTION_TO(1),
-     .help = "of this format"},
-    {.key = "rates",
-     .kind = PEN_OPTION_LIST,
-     .offset = offsetof(cost_file, rates),
-     .item = &cost_rates_item,
-     .help = "of devices, by kind and threads"},
-    {.key = "operators",
-     .kind = PEN_OPTION_LIST,
-     .offset = offsetof(cost_file, operators),
-     .item = &cost_operator_item,
-     .help = "measured times"},
-    {.key = "links",
-     .kind = PEN_OPTION_LIST,
-     .offset = offsetof(cost_file, links),
-     .item = &cost_link_item,
-     .help = "between devices, by their names"},
+    PEN_OPTION(INTEGER, cost_file, version, "of this format", .is_required = true,
+               PEN_OPTION_RANGE(1, 1)),
+    PEN_OPTION(LIST, cost_file, rates, "of devices, by kind and threads", .item = &cost_rates_item),
+    PEN_OPTION(LIST, cost_file, operators, "measured times", .item = &cost_operator_item),
+    PEN_OPTION(LIST, cost_file, links, "between devices, by their names", .item = &cost_link_item),
 };
 
 const pen_option_table pen_cost_table_keys = {
     .help = "Measured costs: rates of devices, operators, links.",
-    .size = sizeof(cost_file),
-    PEN_OPTION_FIELDS(cost_file_fields),
-};
+    PEN_OPTION_FIELDS(cost_file, cost_file_fields)};
 
 // ---- reading
 

@@ -7,6 +7,20 @@
 #include "partition/plan/plan_file.h"
 #include "partition/problem/problem.h"
 
+// Figures of a plan, which its reader may leave out, and indices, which it may not.
+#define FILE_BYTES(type, member, says)                                                             \
+    PEN_OPTION(BYTES, type, member, says, .maximum = PEN_OPTION_TO(FILE_BYTES_LIMIT),              \
+               .default_text = "0B")
+#define FILE_SECONDS(type, member, says)                                                           \
+    PEN_OPTION(SECONDS, type, member, says, PEN_OPTION_RANGE(0, FILE_FIGURE_LIMIT),                \
+               .default_text = "0s")
+#define FILE_COUNT(type, member, says)                                                             \
+    PEN_OPTION(INTEGER, type, member, says, PEN_OPTION_RANGE(0, FILE_COUNT_LIMIT),                 \
+               .default_text = "0")
+#define FILE_INDEX(type, member, says)                                                             \
+    PEN_OPTION(INTEGER, type, member, says, PEN_OPTION_RANGE(0, FILE_COUNT_LIMIT),                 \
+               .is_required = true)
+
 typedef struct file_model {
     const char *file;
     const char *hash;

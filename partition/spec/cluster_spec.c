@@ -24,89 +24,48 @@ const char *pen_cluster_device_kind_name(pen_cluster_device_kind kind) {
 }
 
 static const pen_option_field cluster_device_fields[] = {
-    {.key = "name",
-     .kind = PEN_OPTION_TEXT,
-     .offset = offsetof(pen_cluster_device_spec, name),
-     .is_required = true,
-     .help = "unlike any other device's; n[01-16]/cpu0 stands for 16 devices"},
-    {.key = "kind",
-     .kind = PEN_OPTION_CHOICE,
-     .offset = offsetof(pen_cluster_device_spec, kind),
-     .choices = cluster_device_kinds,
-     .default_text = "cpu",
-     .help = "reference is slow and exact, to compare with"},
-    {.key = "host",
-     .kind = PEN_OPTION_TEXT,
-     .offset = offsetof(pen_cluster_device_spec, host),
-     .help = "address of the process that it is in, NAME:PORT, with the ranges of the name; this "
-             "process when not given"},
-    {.key = "memory",
-     .kind = PEN_OPTION_BYTES,
-     .offset = offsetof(pen_cluster_device_spec, memory_bytes),
-     .minimum = PEN_OPTION_FROM(1),
-     .help = "most that may be used; what the machine has when not given"},
-    {.key = "reserve",
-     .kind = PEN_OPTION_BYTES,
-     .offset = offsetof(pen_cluster_device_spec, reserve_bytes),
-     .help = "of the memory, kept for others"},
-    {.key = "threads",
-     .kind = PEN_OPTION_INTEGER,
-     .offset = offsetof(pen_cluster_device_spec, threads),
-     .minimum = PEN_OPTION_FROM(1),
-     .maximum = PEN_OPTION_TO(CLUSTER_THREAD_COUNT_LIMIT),
-     .help = "threads that compute; all cores when not given"},
-    {.key = "flops",
-     .kind = PEN_OPTION_RATE,
-     .offset = offsetof(pen_cluster_device_spec, flops),
-     .minimum = PEN_OPTION_ABOVE(0),
-     .maximum = PEN_OPTION_TO(CLUSTER_RATE_LIMIT),
-     .help = "operations a second, for plans"},
-    {.key = "memory_bandwidth",
-     .kind = PEN_OPTION_BANDWIDTH,
-     .offset = offsetof(pen_cluster_device_spec, memory_bandwidth),
-     .minimum = PEN_OPTION_ABOVE(0),
-     .maximum = PEN_OPTION_TO(CLUSTER_RATE_LIMIT),
-     .help = "bytes a second from and to its memory, for plans"},
+    PEN_OPTION(TEXT, pen_cluster_device_spec, name,
+               "unlike any other device's; n[01-16]/cpu0 stands for 16 devices",
+               .is_required = true),
+    PEN_OPTION(CHOICE, pen_cluster_device_spec, kind,
+               "reference is slow and exact, to compare with", .choices = cluster_device_kinds,
+               .default_text = "cpu"),
+    PEN_OPTION(TEXT, pen_cluster_device_spec, host,
+               "address of the process that it is in, NAME:PORT, with the ranges of the name; this "
+               "process when not given"),
+    PEN_OPTION_AS("memory", BYTES, pen_cluster_device_spec, memory_bytes,
+                  "most that may be used; what the machine has when not given",
+                  .minimum = PEN_OPTION_FROM(1)),
+    PEN_OPTION_AS("reserve", BYTES, pen_cluster_device_spec, reserve_bytes,
+                  "of the memory, kept for others"),
+    PEN_OPTION(INTEGER, pen_cluster_device_spec, threads,
+               "threads that compute; all cores when not given",
+               PEN_OPTION_RANGE(1, CLUSTER_THREAD_COUNT_LIMIT)),
+    PEN_OPTION(RATE, pen_cluster_device_spec, flops, "operations a second, for plans",
+               .minimum = PEN_OPTION_ABOVE(0), .maximum = PEN_OPTION_TO(CLUSTER_RATE_LIMIT)),
+    PEN_OPTION(BANDWIDTH, pen_cluster_device_spec, memory_bandwidth,
+               "bytes a second from and to its memory, for plans", .minimum = PEN_OPTION_ABOVE(0),
+               .maximum = PEN_OPTION_TO(CLUSTER_RATE_LIMIT)),
 };
 static const pen_option_table cluster_device_table = {
-    .size = sizeof(pen_cluster_device_spec),
-    PEN_OPTION_FIELDS(cluster_device_fields),
-};
-const pen_option_field pen_cluster_device_item = {
-    .kind = PEN_OPTION_MAPPING,
-    .table = &cluster_device_table,
-};
+    PEN_OPTION_FIELDS(pen_cluster_device_spec, cluster_device_fields)};
+const pen_option_field pen_cluster_device_item = {.kind = PEN_OPTION_MAPPING,
+                                                  .table = &cluster_device_table};
 
 static const pen_option_field cluster_end_item = {.kind = PEN_OPTION_TEXT};
 static const pen_option_field cluster_link_fields[] = {
-    {.key = "between",
-     .kind = PEN_OPTION_LIST,
-     .offset = offsetof(pen_cluster_link_spec, between),
-     .item = &cluster_end_item,
-     .count_minimum = 2,
-     .count_maximum = 2,
-     .help = "two devices by name, n[01-16]/cpu0, or pattern; both directions"},
-    {.key = "from",
-     .kind = PEN_OPTION_TEXT,
-     .offset = offsetof(pen_cluster_link_spec, from),
-     .help = "in place of between, one direction: from these devices"},
-    {.key = "to",
-     .kind = PEN_OPTION_TEXT,
-     .offset = offsetof(pen_cluster_link_spec, to),
-     .help = "to these"},
-    {.key = "bandwidth",
-     .kind = PEN_OPTION_BANDWIDTH,
-     .offset = offsetof(pen_cluster_link_spec, bandwidth),
-     .is_required = true,
-     .minimum = PEN_OPTION_ABOVE(0),
-     .maximum = PEN_OPTION_TO(CLUSTER_RATE_LIMIT),
-     .help = "of each pair of devices"},
-    {.key = "latency",
-     .kind = PEN_OPTION_SECONDS,
-     .offset = offsetof(pen_cluster_link_spec, latency),
-     .present_offset = offsetof(pen_cluster_link_spec, has_latency),
-     .maximum = PEN_OPTION_TO(CLUSTER_LATENCY_LIMIT),
-     .help = "before the first byte arrives"},
+    PEN_OPTION(LIST, pen_cluster_link_spec, between,
+               "two devices by name, n[01-16]/cpu0, or pattern; both directions",
+               .item = &cluster_end_item, .count_minimum = 2, .count_maximum = 2),
+    PEN_OPTION(TEXT, pen_cluster_link_spec, from,
+               "in place of between, one direction: from these devices"),
+    PEN_OPTION(TEXT, pen_cluster_link_spec, to, "to these"),
+    PEN_OPTION(BANDWIDTH, pen_cluster_link_spec, bandwidth, "of each pair of devices",
+               .is_required = true, .minimum = PEN_OPTION_ABOVE(0),
+               .maximum = PEN_OPTION_TO(CLUSTER_RATE_LIMIT)),
+    PEN_OPTION(SECONDS, pen_cluster_link_spec, latency, "before the first byte arrives",
+               .present_offset = offsetof(pen_cluster_link_spec, has_latency),
+               .maximum = PEN_OPTION_TO(CLUSTER_LATENCY_LIMIT)),
 };
 
 static pen_status cluster_check_link(const void *object, const pen_option_source *source) {
@@ -131,38 +90,24 @@ static pen_status cluster_check_link(const void *object, const pen_option_source
 }
 
 static const pen_option_table cluster_link_table = {
-    .size = sizeof(pen_cluster_link_spec),
-    PEN_OPTION_FIELDS(cluster_link_fields),
+    PEN_OPTION_FIELDS(pen_cluster_link_spec, cluster_link_fields),
     .check = cluster_check_link,
 };
-const pen_option_field pen_cluster_link_item = {
-    .kind = PEN_OPTION_MAPPING,
-    .table = &cluster_link_table,
-};
+const pen_option_field pen_cluster_link_item = {.kind = PEN_OPTION_MAPPING,
+                                                .table = &cluster_link_table};
 
 static const pen_option_field cluster_fields[] = {
-    {.key = "devices",
-     .kind = PEN_OPTION_LIST,
-     .offset = offsetof(pen_cluster_spec, written_devices),
-     .item = &pen_cluster_device_item,
-     .is_required = true,
-     .count_minimum = 1,
-     .count_maximum = PEN_CLUSTER_DEVICE_LIMIT,
-     .may_be_file = true,
-     .help = "where it runs"},
-    {.key = "links",
-     .kind = PEN_OPTION_LIST,
-     .offset = offsetof(pen_cluster_spec, written_links),
-     .item = &pen_cluster_link_item,
-     .count_maximum = PEN_CLUSTER_DEVICE_LIMIT,
-     .may_be_file = true,
-     .help = "how fast devices reach each other; later ones win"},
+    PEN_OPTION_AS("devices", LIST, pen_cluster_spec, written_devices, "where it runs",
+                  .item = &pen_cluster_device_item, .is_required = true, .count_minimum = 1,
+                  .count_maximum = PEN_CLUSTER_DEVICE_LIMIT, .may_be_file = true),
+    PEN_OPTION_AS("links", LIST, pen_cluster_spec, written_links,
+                  "how fast devices reach each other; later ones win",
+                  .item = &pen_cluster_link_item, .count_maximum = PEN_CLUSTER_DEVICE_LIMIT,
+                  .may_be_file = true),
 };
-const pen_option_table pen_cluster_table = {
-    .help = "A cluster: devices, and the links between them.",
-    .size = sizeof(pen_cluster_spec),
-    PEN_OPTION_FIELDS(cluster_fields),
-};
+const pen_option_table pen_cluster_table = {.help =
+                                                "A cluster: devices, and the links between them.",
+                                            PEN_OPTION_FIELDS(pen_cluster_spec, cluster_fields)};
 
 // Ranges of an entry's name and host.
 typedef struct cluster_names {

@@ -11,96 +11,52 @@
 static const pen_option_field placement_nodes_item = {.kind = PEN_OPTION_PATTERN};
 
 static const pen_option_field placement_pin_fields[] = {
-    {.key = "nodes",
-     .kind = PEN_OPTION_PATTERN,
-     .offset = offsetof(pen_constraint_pin, nodes),
-     .is_required = true,
-     .help = "a node's name, or a pattern of names"},
-    {.key = "to",
-     .kind = PEN_OPTION_TEXT,
-     .offset = offsetof(pen_constraint_pin, to),
-     .is_required = true,
-     .help = "name of a device"},
+    PEN_OPTION(PATTERN, pen_constraint_pin, nodes, "a node's name, or a pattern of names",
+               .is_required = true),
+    PEN_OPTION(TEXT, pen_constraint_pin, to, "name of a device", .is_required = true),
 };
 static const pen_option_table placement_pin_table = {
-    .size = sizeof(pen_constraint_pin),
-    PEN_OPTION_FIELDS(placement_pin_fields),
-};
-static const pen_option_field placement_pin_item = {
-    .kind = PEN_OPTION_MAPPING,
-    .table = &placement_pin_table,
-};
+    PEN_OPTION_FIELDS(pen_constraint_pin, placement_pin_fields)};
+static const pen_option_field placement_pin_item = {.kind = PEN_OPTION_MAPPING,
+                                                    .table = &placement_pin_table};
 
 static const pen_option_field placement_colocate_fields[] = {
-    {.key = "nodes",
-     .kind = PEN_OPTION_LIST,
-     .offset = offsetof(pen_constraint_colocate, nodes),
-     .item = &placement_nodes_item,
-     .is_required = true,
-     .count_minimum = 1,
-     .count_maximum = PLACEMENT_ENTRY_LIMIT,
-     .is_list_optional = true,
-     .help = "names and patterns; all that they mean share a device"},
+    PEN_OPTION(LIST, pen_constraint_colocate, nodes,
+               "names and patterns; all that they mean share a device",
+               .item = &placement_nodes_item, .is_required = true, .count_minimum = 1,
+               .count_maximum = PLACEMENT_ENTRY_LIMIT, .is_list_optional = true),
 };
 static const pen_option_table placement_colocate_table = {
-    .size = sizeof(pen_constraint_colocate),
-    PEN_OPTION_FIELDS(placement_colocate_fields),
-};
-static const pen_option_field placement_colocate_item = {
-    .kind = PEN_OPTION_MAPPING,
-    .table = &placement_colocate_table,
-};
+    PEN_OPTION_FIELDS(pen_constraint_colocate, placement_colocate_fields)};
+static const pen_option_field placement_colocate_item = {.kind = PEN_OPTION_MAPPING,
+                                                         .table = &placement_colocate_table};
 
 static const pen_option_field placement_no_split_fields[] = {
-    {.key = "nodes",
-     .kind = PEN_OPTION_PATTERN,
-     .offset = offsetof(pen_constraint_no_split, nodes),
-     .is_required = true,
-     .help = "a name or pattern; what lies between two that it means stays with them"},
+    PEN_OPTION(PATTERN, pen_constraint_no_split, nodes,
+               "a name or pattern; what lies between two that it means stays with them",
+               .is_required = true),
 };
 static const pen_option_table placement_no_split_table = {
-    .size = sizeof(pen_constraint_no_split),
-    PEN_OPTION_FIELDS(placement_no_split_fields),
-};
-static const pen_option_field placement_no_split_item = {
-    .kind = PEN_OPTION_MAPPING,
-    .table = &placement_no_split_table,
-};
+    PEN_OPTION_FIELDS(pen_constraint_no_split, placement_no_split_fields)};
+static const pen_option_field placement_no_split_item = {.kind = PEN_OPTION_MAPPING,
+                                                         .table = &placement_no_split_table};
 
 static const pen_option_field placement_forbid_fields[] = {
-    {.key = "nodes",
-     .kind = PEN_OPTION_PATTERN,
-     .offset = offsetof(pen_constraint_forbid, nodes),
-     .is_required = true,
-     .help = "a node's name, or a pattern of names"},
-    {.key = "on",
-     .kind = PEN_OPTION_TEXT,
-     .offset = offsetof(pen_constraint_forbid, on),
-     .is_required = true,
-     .help = "a device's name, n[01-16]/cpu0, or a pattern"},
+    PEN_OPTION(PATTERN, pen_constraint_forbid, nodes, "a node's name, or a pattern of names",
+               .is_required = true),
+    PEN_OPTION(TEXT, pen_constraint_forbid, on, "a device's name, n[01-16]/cpu0, or a pattern",
+               .is_required = true),
 };
 static const pen_option_table placement_forbid_table = {
-    .size = sizeof(pen_constraint_forbid),
-    PEN_OPTION_FIELDS(placement_forbid_fields),
-};
-static const pen_option_field placement_forbid_item = {
-    .kind = PEN_OPTION_MAPPING,
-    .table = &placement_forbid_table,
-};
+    PEN_OPTION_FIELDS(pen_constraint_forbid, placement_forbid_fields)};
+static const pen_option_field placement_forbid_item = {.kind = PEN_OPTION_MAPPING,
+                                                       .table = &placement_forbid_table};
 
 static const pen_option_field placement_stages_fields[] = {
-    {.key = "minimum",
-     .kind = PEN_OPTION_INTEGER,
-     .offset = offsetof(pen_stage_bounds, minimum),
-     .minimum = PEN_OPTION_FROM(1),
-     .maximum = PEN_OPTION_TO(PEN_CLUSTER_DEVICE_LIMIT),
-     .help = "devices that are used at least"},
-    {.key = "maximum",
-     .kind = PEN_OPTION_INTEGER,
-     .offset = offsetof(pen_stage_bounds, maximum),
-     .minimum = PEN_OPTION_FROM(1),
-     .maximum = PEN_OPTION_TO(PEN_CLUSTER_DEVICE_LIMIT),
-     .help = "and at most"},
+    PEN_OPTION(INTEGER, pen_stage_bounds, minimum, "devices that are used at least",
+               PEN_OPTION_RANGE(1, PEN_CLUSTER_DEVICE_LIMIT)),
+    PEN_OPTION(INTEGER, pen_stage_bounds, maximum, "and at most",
+               PEN_OPTION_RANGE(1, PEN_CLUSTER_DEVICE_LIMIT)),
 };
 
 static pen_status placement_check_stages(const void *object, const pen_option_source *source) {
@@ -114,59 +70,36 @@ static pen_status placement_check_stages(const void *object, const pen_option_so
 }
 
 static const pen_option_table placement_stages_table = {
-    .size = sizeof(pen_stage_bounds),
-    PEN_OPTION_FIELDS(placement_stages_fields),
+    PEN_OPTION_FIELDS(pen_stage_bounds, placement_stages_fields),
     .check = placement_check_stages,
 };
 
 #define PLACEMENT_ENTRIES(name, member, item_field, text)                                          \
-    {                                                                                              \
-        .key = (name), .kind = PEN_OPTION_LIST,                                                    \
-        .offset = offsetof(pen_placement_spec, constraints.member), .item = &(item_field),         \
-        .count_maximum = PLACEMENT_ENTRY_LIMIT, .help = (text)                                     \
-    }
+    PEN_OPTION_AS(name, LIST, pen_placement_spec, constraints.member, text, .item = &(item_field), \
+                  .count_maximum = PLACEMENT_ENTRY_LIMIT)
 
 static const pen_option_field placement_fields[] = {
-    {.key = "strategy",
-     .kind = PEN_OPTION_TEXT,
-     .offset = offsetof(pen_placement_spec, strategy),
-     .default_text = "auto",
-     .help = "how a placement is looked for; `penstock place --help` lists them"},
-    {.key = "objective",
-     .kind = PEN_OPTION_CHOICE,
-     .offset = offsetof(pen_placement_spec, objective),
-     .choices = pen_objective_names,
-     .default_text = "step_time",
-     .help = "what is made small"},
-    {.key = "time_limit",
-     .kind = PEN_OPTION_SECONDS,
-     .offset = offsetof(pen_placement_spec, time_limit_seconds),
-     .minimum = PEN_OPTION_ABOVE(0),
-     .maximum = PEN_OPTION_TO(PLACEMENT_TIME_LIMIT),
-     .default_text = "5s",
-     .help = "for the search"},
-    {.key = "seed",
-     .kind = PEN_OPTION_INTEGER,
-     .offset = offsetof(pen_placement_spec, seed),
-     .minimum = PEN_OPTION_FROM(0),
-     .default_text = "0",
-     .help = "of the search; same seed, same plan"},
-    {.key = "contiguous",
-     .kind = PEN_OPTION_BOOL,
-     .offset = offsetof(pen_placement_spec, contiguous),
-     .default_text = "false",
-     .help = "devices have an order that no tensor of the forward pass goes against"},
+    PEN_OPTION(TEXT, pen_placement_spec, strategy,
+               "how a placement is looked for; `penstock place --help` lists them",
+               .default_text = "auto"),
+    PEN_OPTION(CHOICE, pen_placement_spec, objective, "what is made small",
+               .choices = pen_objective_names, .default_text = "step_time"),
+    PEN_OPTION_AS("time_limit", SECONDS, pen_placement_spec, time_limit_seconds, "for the search",
+                  .minimum = PEN_OPTION_ABOVE(0), .maximum = PEN_OPTION_TO(PLACEMENT_TIME_LIMIT),
+                  .default_text = "5s"),
+    PEN_OPTION(INTEGER, pen_placement_spec, seed, "of the search; same seed, same plan",
+               .minimum = PEN_OPTION_FROM(0), .default_text = "0"),
+    PEN_OPTION(BOOL, pen_placement_spec, contiguous,
+               "devices have an order that no tensor of the forward pass goes against",
+               .default_text = "false"),
     PLACEMENT_ENTRIES("pin", pins, placement_pin_item, "nodes that must be on a device"),
     PLACEMENT_ENTRIES("colocate", colocated, placement_colocate_item, "nodes that share a device"),
     PLACEMENT_ENTRIES("no_split", no_splits, placement_no_split_item,
                       "blocks of nodes that stay whole"),
     PLACEMENT_ENTRIES("forbid", forbidden, placement_forbid_item,
                       "devices that nodes may not be on"),
-    {.key = "stages",
-     .kind = PEN_OPTION_MAPPING,
-     .offset = offsetof(pen_placement_spec, constraints.stages),
-     .table = &placement_stages_table,
-     .help = "how many devices are used"},
+    PEN_OPTION_AS("stages", MAPPING, pen_placement_spec, constraints.stages,
+                  "how many devices are used", .table = &placement_stages_table),
 };
 
 // The list of strategies says which there are; its names are not repeated here.
@@ -191,7 +124,6 @@ static pen_status placement_check(const void *object, const pen_option_source *s
 
 const pen_option_table pen_placement_table = {
     .help = "How a graph is placed on devices.",
-    .size = sizeof(pen_placement_spec),
-    PEN_OPTION_FIELDS(placement_fields),
+    PEN_OPTION_FIELDS(pen_placement_spec, placement_fields),
     .check = placement_check,
 };

@@ -6,43 +6,25 @@
 #include "scheduler/transport/address.h"
 
 static const pen_option_field job_checkpoint_fields[] = {
-    {.key = "dir",
-     .kind = PEN_OPTION_PATH,
-     .offset = offsetof(pen_job_checkpoint, dir),
-     .is_required = true,
-     .help = "folder that `penstock train --resume` goes on from"},
-    {.key = "every",
-     .kind = PEN_OPTION_INTERVAL,
-     .offset = offsetof(pen_job_checkpoint, every),
-     .minimum = PEN_OPTION_FROM(1),
-     .default_text = "1 epoch",
-     .help = "how often one is written; one also after the last step"},
-    {.key = "mtbf",
-     .kind = PEN_OPTION_SECONDS,
-     .offset = offsetof(pen_job_checkpoint, mtbf_seconds),
-     .minimum = PEN_OPTION_FROM(0),
-     .maximum = PEN_OPTION_TO(1e9),
-     .default_text = "0 s",
-     .help = "mean time between failures, from which how often is computed (Young, Daly); 0 s: as "
-             "`every` says"},
-    {.key = "shared",
-     .kind = PEN_OPTION_BOOL,
-     .offset = offsetof(pen_job_checkpoint, shared),
-     .default_text = "true",
-     .help = "whether `dir` is one folder that all workers see; false: each writes into its own, "
-             "and the coordinator copies all into `dir` on its machine"},
-    {.key = "keep",
-     .kind = PEN_OPTION_INTEGER,
-     .offset = offsetof(pen_job_checkpoint, keep),
-     .minimum = PEN_OPTION_FROM(2),
-     .maximum = PEN_OPTION_TO(1000000),
-     .default_text = "2",
-     .help = "checkpoints that stay"},
+    PEN_OPTION(PATH, pen_job_checkpoint, dir, "folder that `penstock train --resume` goes on from",
+               .is_required = true),
+    PEN_OPTION(INTERVAL, pen_job_checkpoint, every,
+               "how often one is written; one also after the last step",
+               .minimum = PEN_OPTION_FROM(1), .default_text = "1 epoch"),
+    PEN_OPTION_AS(
+        "mtbf", SECONDS, pen_job_checkpoint, mtbf_seconds,
+        "mean time between failures, from which how often is computed (Young, Daly); 0 s: as "
+        "`every` says",
+        PEN_OPTION_RANGE(0, 1e9), .default_text = "0 s"),
+    PEN_OPTION(BOOL, pen_job_checkpoint, shared,
+               "whether `dir` is one folder that all workers see; false: each writes into its own, "
+               "and the coordinator copies all into `dir` on its machine",
+               .default_text = "true"),
+    PEN_OPTION(INTEGER, pen_job_checkpoint, keep, "checkpoints that stay",
+               PEN_OPTION_RANGE(2, 1000000), .default_text = "2"),
 };
 const pen_option_table pen_job_checkpoint_table = {
-    .size = sizeof(pen_job_checkpoint),
-    PEN_OPTION_FIELDS(job_checkpoint_fields),
-};
+    PEN_OPTION_FIELDS(pen_job_checkpoint, job_checkpoint_fields)};
 
 static const char *const job_on_loss_names[] = {
     [PEN_JOB_ON_LOSS_WAIT] = "wait",
@@ -55,48 +37,27 @@ static const char *const job_on_loss_names[] = {
 static const pen_option_field job_spare_item = {.kind = PEN_OPTION_TEXT, .help = "HOST:PORT"};
 
 static const pen_option_field job_recovery_fields[] = {
-    {.key = "on_loss",
-     .kind = PEN_OPTION_CHOICE,
-     .offset = offsetof(pen_job_recovery, on_loss),
-     .choices = job_on_loss_names,
-     .default_text = "replan",
-     .help = "when a worker is lost: wait until it is back; let a spare take its place; replan, on "
-             "the devices that are left; or stop"},
-    {.key = "grace",
-     .kind = PEN_OPTION_SECONDS,
-     .offset = offsetof(pen_job_recovery, grace_seconds),
-     .minimum = PEN_OPTION_FROM(0),
-     .maximum = PEN_OPTION_TO(1e9),
-     .default_text = "30 s",
-     .help = "how long a lost worker has to come back; wait: then the training ends"},
-    {.key = "lease",
-     .kind = PEN_OPTION_SECONDS,
-     .offset = offsetof(pen_job_recovery, lease_seconds),
-     .minimum = PEN_OPTION_FROM(0.1),
-     .maximum = PEN_OPTION_TO(1e6),
-     .default_text = "10 s",
-     .help = "how long nothing may be heard of a worker before it is lost"},
-    {.key = "progress",
-     .kind = PEN_OPTION_SECONDS,
-     .offset = offsetof(pen_job_recovery, progress_seconds),
-     .minimum = PEN_OPTION_FROM(0),
-     .maximum = PEN_OPTION_TO(1e6),
-     .default_text = "0 s",
-     .help = "how long a step may take without anything being done; 0 s: ten planned steps, at "
-             "least 20 s"},
-    {.key = "attempts",
-     .kind = PEN_OPTION_INTEGER,
-     .offset = offsetof(pen_job_recovery, attempts),
-     .minimum = PEN_OPTION_FROM(1),
-     .maximum = PEN_OPTION_TO(1000000),
-     .default_text = "3",
-     .help = "recoveries, one after another, in which no step is done, before the training ends"},
-    {.key = "spares",
-     .kind = PEN_OPTION_LIST,
-     .offset = offsetof(pen_job_recovery, spares),
-     .item = &job_spare_item,
-     .count_maximum = 256,
-     .help = "where workers listen that take a lost one's place"},
+    PEN_OPTION(
+        CHOICE, pen_job_recovery, on_loss,
+        "when a worker is lost: wait until it is back; let a spare take its place; replan, on "
+        "the devices that are left; or stop",
+        .choices = job_on_loss_names, .default_text = "replan"),
+    PEN_OPTION_AS("grace", SECONDS, pen_job_recovery, grace_seconds,
+                  "how long a lost worker has to come back; wait: then the training ends",
+                  PEN_OPTION_RANGE(0, 1e9), .default_text = "30 s"),
+    PEN_OPTION_AS("lease", SECONDS, pen_job_recovery, lease_seconds,
+                  "how long nothing may be heard of a worker before it is lost",
+                  PEN_OPTION_RANGE(0.1, 1e6), .default_text = "10 s"),
+    PEN_OPTION_AS(
+        "progress", SECONDS, pen_job_recovery, progress_seconds,
+        "how long a step may take without anything being done; 0 s: ten planned steps, at "
+        "least 20 s",
+        PEN_OPTION_RANGE(0, 1e6), .default_text = "0 s"),
+    PEN_OPTION(INTEGER, pen_job_recovery, attempts,
+               "recoveries, one after another, in which no step is done, before the training ends",
+               PEN_OPTION_RANGE(1, 1000000), .default_text = "3"),
+    PEN_OPTION(LIST, pen_job_recovery, spares, "where workers listen that take a lost one's place",
+               .item = &job_spare_item, .count_maximum = 256),
 };
 static pen_status job_check_recovery(const void *object, const pen_option_source *source) {
     const pen_job_recovery *recovery = object;
@@ -118,7 +79,6 @@ static pen_status job_check_recovery(const void *object, const pen_option_source
 }
 
 const pen_option_table pen_job_recovery_table = {
-    .size = sizeof(pen_job_recovery),
-    PEN_OPTION_FIELDS(job_recovery_fields),
+    PEN_OPTION_FIELDS(pen_job_recovery, job_recovery_fields),
     .check = job_check_recovery,
 };

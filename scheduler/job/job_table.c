@@ -5,32 +5,16 @@
 #include "partition/costs/cluster.h"
 
 #define JOB_BATCH_LIMIT 1073741824 // 2^30 examples
+#define JOB_SHARE .minimum = PEN_OPTION_FROM(0), .maximum = PEN_OPTION_BELOW(1)
 
 static const pen_option_field job_sgd_fields[] = {
-    {.key = "lr",
-     .kind = PEN_OPTION_NUMBER,
-     .offset = offsetof(pen_job_sgd, lr),
-     .is_required = true,
-     .minimum = PEN_OPTION_ABOVE(0),
-     .help = "learning rate"},
-    {.key = "momentum",
-     .kind = PEN_OPTION_NUMBER,
-     .offset = offsetof(pen_job_sgd, momentum),
-     .minimum = PEN_OPTION_FROM(0),
-     .maximum = PEN_OPTION_BELOW(1),
-     .default_text = "0",
-     .help = "of the running sum of gradients"},
-    {.key = "nesterov",
-     .kind = PEN_OPTION_BOOL,
-     .offset = offsetof(pen_job_sgd, nesterov),
-     .default_text = "false",
-     .help = "Nesterov's momentum"},
-    {.key = "weight_decay",
-     .kind = PEN_OPTION_NUMBER,
-     .offset = offsetof(pen_job_sgd, weight_decay),
-     .minimum = PEN_OPTION_FROM(0),
-     .default_text = "0",
-     .help = "times the weight, added to its gradient"},
+    PEN_OPTION(NUMBER, pen_job_sgd, lr, "learning rate", .is_required = true,
+               .minimum = PEN_OPTION_ABOVE(0)),
+    PEN_OPTION(NUMBER, pen_job_sgd, momentum, "of the running sum of gradients", JOB_SHARE,
+               .default_text = "0"),
+    PEN_OPTION(BOOL, pen_job_sgd, nesterov, "Nesterov's momentum", .default_text = "false"),
+    PEN_OPTION(NUMBER, pen_job_sgd, weight_decay, "times the weight, added to its gradient",
+               .minimum = PEN_OPTION_FROM(0), .default_text = "0"),
 };
 
 static pen_status job_check_sgd(const void *object, const pen_option_source *source) {
@@ -43,140 +27,79 @@ static pen_status job_check_sgd(const void *object, const pen_option_source *sou
 }
 
 static const pen_option_table job_sgd_table = {
-    .size = sizeof(pen_job_sgd),
-    PEN_OPTION_FIELDS(job_sgd_fields),
+    PEN_OPTION_FIELDS(pen_job_sgd, job_sgd_fields),
     .check = job_check_sgd,
 };
 
-#define JOB_ADAM_FIELDS(decay_default, decay_help)                                                 \
-    {.key = "lr",                                                                                  \
-     .kind = PEN_OPTION_NUMBER,                                                                    \
-     .offset = offsetof(pen_job_adam, lr),                                                         \
-     .minimum = PEN_OPTION_ABOVE(0),                                                               \
-     .default_text = "0.001",                                                                      \
-     .help = "learning rate"},                                                                     \
-        {.key = "beta1",                                                                           \
-         .kind = PEN_OPTION_NUMBER,                                                                \
-         .offset = offsetof(pen_job_adam, beta1),                                                  \
-         .minimum = PEN_OPTION_FROM(0),                                                            \
-         .maximum = PEN_OPTION_BELOW(1),                                                           \
-         .default_text = "0.9",                                                                    \
-         .help = "decay of the mean of gradients"},                                                \
-        {.key = "beta2",                                                                           \
-         .kind = PEN_OPTION_NUMBER,                                                                \
-         .offset = offsetof(pen_job_adam, beta2),                                                  \
-         .minimum = PEN_OPTION_FROM(0),                                                            \
-         .maximum = PEN_OPTION_BELOW(1),                                                           \
-         .default_text = "0.999",                                                                  \
-         .help = "decay of the mean of squared gradients"},                                        \
-        {.key = "epsilon",                                                                         \
-         .kind = PEN_OPTION_NUMBER,                                                                \
-         .offset = offsetof(pen_job_adam, epsilon),                                                \
-         .minimum = PEN_OPTION_ABOVE(0),                                                           \
-         .default_text = "1e-8",                                                                   \
-         .help = "keeps the division finite"},                                                     \
-    {                                                                                              \
-        .key = "weight_decay", .kind = PEN_OPTION_NUMBER,                                          \
-        .offset = offsetof(pen_job_adam, weight_decay), .minimum = PEN_OPTION_FROM(0),             \
-        .default_text = (decay_default), .help = (decay_help)                                      \
-    }
+#define JOB_ADAM_FIELDS                                                                            \
+    PEN_OPTION(NUMBER, pen_job_adam, lr, "learning rate", .minimum = PEN_OPTION_ABOVE(0),          \
+               .default_text = "0.001"),                                                           \
+        PEN_OPTION(NUMBER, pen_job_adam, beta1, "decay of the mean of gradients", JOB_SHARE,       \
+                   .default_text = "0.9"),                                                         \
+        PEN_OPTION(NUMBER, pen_job_adam, beta2, "decay of the mean of squared gradients",          \
+                   JOB_SHARE, .default_text = "0.999"),                                            \
+        PEN_OPTION(NUMBER, pen_job_adam, epsilon, "keeps the division finite",                     \
+                   .minimum = PEN_OPTION_ABOVE(0), .default_text = "1e-8")
 
 static const pen_option_field job_adam_fields[] = {
-    JOB_ADAM_FIELDS("0", "times the weight, added to its gradient"),
+    JOB_ADAM_FIELDS,
+    PEN_OPTION(NUMBER, pen_job_adam, weight_decay, "times the weight, added to its gradient",
+               .minimum = PEN_OPTION_FROM(0), .default_text = "0"),
 };
 static const pen_option_field job_adamw_fields[] = {
-    JOB_ADAM_FIELDS("0.01", "times learning rate and weight, taken off the weight"),
+    JOB_ADAM_FIELDS,
+    PEN_OPTION(NUMBER, pen_job_adam, weight_decay,
+               "times learning rate and weight, taken off the weight",
+               .minimum = PEN_OPTION_FROM(0), .default_text = "0.01"),
 };
-static const pen_option_table job_adam_table = {
-    .size = sizeof(pen_job_adam),
-    PEN_OPTION_FIELDS(job_adam_fields),
-};
-static const pen_option_table job_adamw_table = {
-    .size = sizeof(pen_job_adam),
-    PEN_OPTION_FIELDS(job_adamw_fields),
-};
+static const pen_option_table job_adam_table = {PEN_OPTION_FIELDS(pen_job_adam, job_adam_fields)};
+static const pen_option_table job_adamw_table = {PEN_OPTION_FIELDS(pen_job_adam, job_adamw_fields)};
 
 static const pen_option_field job_optimizer_fields[] = {
-    [PEN_JOB_SGD] = {.key = "sgd",
-                     .kind = PEN_OPTION_MAPPING,
-                     .offset = offsetof(pen_job_optimizer, sgd),
-                     .table = &job_sgd_table,
-                     .help = "gradient descent, with momentum if asked"},
-    [PEN_JOB_ADAM] = {.key = "adam",
-                      .kind = PEN_OPTION_MAPPING,
-                      .offset = offsetof(pen_job_optimizer, adam),
-                      .table = &job_adam_table,
-                      .help = "Adam"},
-    [PEN_JOB_ADAMW] = {.key = "adamw",
-                       .kind = PEN_OPTION_MAPPING,
-                       .offset = offsetof(pen_job_optimizer, adamw),
-                       .table = &job_adamw_table,
-                       .help = "Adam with decoupled weight decay"},
+    [PEN_JOB_SGD] = PEN_OPTION(MAPPING, pen_job_optimizer, sgd,
+                               "gradient descent, with momentum if asked", .table = &job_sgd_table),
+    [PEN_JOB_ADAM] = PEN_OPTION(MAPPING, pen_job_optimizer, adam, "Adam", .table = &job_adam_table),
+    [PEN_JOB_ADAMW] = PEN_OPTION(MAPPING, pen_job_optimizer, adamw,
+                                 "Adam with decoupled weight decay", .table = &job_adamw_table),
 };
 static const pen_option_table job_optimizer_table = {
-    .size = sizeof(pen_job_optimizer),
-    PEN_OPTION_FIELDS(job_optimizer_fields),
+    PEN_OPTION_FIELDS(pen_job_optimizer, job_optimizer_fields),
     .chosen_offset = offsetof(pen_job_optimizer, kind),
 };
 
 static const pen_option_table job_constant_table = {.size = 0};
 
 static const pen_option_field job_step_fields[] = {
-    {.key = "every",
-     .kind = PEN_OPTION_INTERVAL,
-     .offset = offsetof(pen_job_step_rate, every),
-     .is_required = true,
-     .minimum = PEN_OPTION_FROM(1),
-     .help = "how long a rate is kept"},
-    {.key = "factor",
-     .kind = PEN_OPTION_NUMBER,
-     .offset = offsetof(pen_job_step_rate, factor),
-     .minimum = PEN_OPTION_ABOVE(0),
-     .default_text = "0.1",
-     .help = "by which it is multiplied then"},
+    PEN_OPTION(INTERVAL, pen_job_step_rate, every, "how long a rate is kept", .is_required = true,
+               .minimum = PEN_OPTION_FROM(1)),
+    PEN_OPTION(NUMBER, pen_job_step_rate, factor, "by which it is multiplied then",
+               .minimum = PEN_OPTION_ABOVE(0), .default_text = "0.1"),
 };
 static const pen_option_table job_step_table = {
-    .size = sizeof(pen_job_step_rate),
-    PEN_OPTION_FIELDS(job_step_fields),
-};
+    PEN_OPTION_FIELDS(pen_job_step_rate, job_step_fields)};
 
 static const pen_option_field job_final_fields[] = {
-    {.key = "final",
-     .kind = PEN_OPTION_NUMBER,
-     .offset = offsetof(pen_job_final_rate, final),
-     .minimum = PEN_OPTION_FROM(0),
-     .default_text = "0",
-     .help = "learning rate at the end of the training"},
+    PEN_OPTION(NUMBER, pen_job_final_rate, final, "learning rate at the end of the training",
+               .minimum = PEN_OPTION_FROM(0), .default_text = "0"),
 };
 static const pen_option_table job_final_table = {
-    .size = sizeof(pen_job_final_rate),
-    PEN_OPTION_FIELDS(job_final_fields),
-};
+    PEN_OPTION_FIELDS(pen_job_final_rate, job_final_fields)};
 
 static const pen_option_field job_learning_rate_fields[] = {
     [PEN_LEARNING_RATE_CONSTANT] = {.key = "constant",
                                     .kind = PEN_OPTION_MAPPING,
                                     .table = &job_constant_table,
                                     .help = "stays"},
-    [PEN_LEARNING_RATE_STEP] = {.key = "step",
-                                .kind = PEN_OPTION_MAPPING,
-                                .offset = offsetof(pen_job_learning_rate, step),
-                                .table = &job_step_table,
-                                .help = "is multiplied by a factor from time to time"},
-    [PEN_LEARNING_RATE_COSINE] = {.key = "cosine",
-                                  .kind = PEN_OPTION_MAPPING,
-                                  .offset = offsetof(pen_job_learning_rate, cosine),
-                                  .table = &job_final_table,
-                                  .help = "falls along half a cosine"},
-    [PEN_LEARNING_RATE_LINEAR] = {.key = "linear",
-                                  .kind = PEN_OPTION_MAPPING,
-                                  .offset = offsetof(pen_job_learning_rate, linear),
-                                  .table = &job_final_table,
-                                  .help = "falls along a line"},
+    [PEN_LEARNING_RATE_STEP] =
+        PEN_OPTION(MAPPING, pen_job_learning_rate, step,
+                   "is multiplied by a factor from time to time", .table = &job_step_table),
+    [PEN_LEARNING_RATE_COSINE] = PEN_OPTION(MAPPING, pen_job_learning_rate, cosine,
+                                            "falls along half a cosine", .table = &job_final_table),
+    [PEN_LEARNING_RATE_LINEAR] = PEN_OPTION(MAPPING, pen_job_learning_rate, linear,
+                                            "falls along a line", .table = &job_final_table),
 };
 static const pen_option_table job_learning_rate_table = {
-    .size = sizeof(pen_job_learning_rate),
-    PEN_OPTION_FIELDS(job_learning_rate_fields),
+    PEN_OPTION_FIELDS(pen_job_learning_rate, job_learning_rate_fields),
     .chosen_offset = offsetof(pen_job_learning_rate, kind),
 };
 
@@ -190,83 +113,35 @@ static const char *const job_losses[] = {
     NULL,
 };
 static const pen_option_field job_train_fields[] = {
-    {.key = "loss",
-     .kind = PEN_OPTION_CHOICE,
-     .offset = offsetof(pen_job_train, loss),
-     .is_required = true,
-     .choices = job_losses,
-     .help = "what is made small; output: the model computes it"},
-    {.key = "loss_output",
-     .kind = PEN_OPTION_TEXT,
-     .offset = offsetof(pen_job_train, loss_output),
-     .help = "with loss: output, the model's output that is the loss, when it has several"},
-    {.key = "optimizer",
-     .kind = PEN_OPTION_ONE_OF,
-     .offset = offsetof(pen_job_train, optimizer),
-     .is_required = true,
-     .table = &job_optimizer_table,
-     .help = "how weights follow their gradients"},
-    {.key = "learning_rate",
-     .kind = PEN_OPTION_ONE_OF,
-     .offset = offsetof(pen_job_train, learning_rate),
-     .table = &job_learning_rate_table,
-     .default_text = "constant",
-     .help = "how the optimizer's lr changes"},
-    {.key = "warmup",
-     .kind = PEN_OPTION_INTERVAL,
-     .offset = offsetof(pen_job_train, warmup),
-     .default_text = "0 steps",
-     .help = "how long the learning rate rises at first"},
-    {.key = "clip_norm",
-     .kind = PEN_OPTION_NUMBER,
-     .offset = offsetof(pen_job_train, clip_norm),
-     .minimum = PEN_OPTION_FROM(1e-30), // below, float32 gradients would be scaled to nothing
-     .help = "all gradients together are scaled to this norm when above"},
-    {.key = "batch",
-     .kind = PEN_OPTION_INTEGER,
-     .offset = offsetof(pen_job_train, batch),
-     .is_required = true,
-     .minimum = PEN_OPTION_FROM(1),
-     .maximum = PEN_OPTION_TO(JOB_BATCH_LIMIT),
-     .help = "examples a step"},
-    {.key = "microbatches",
-     .kind = PEN_OPTION_INTEGER,
-     .offset = offsetof(pen_job_train, microbatches),
-     .minimum = PEN_OPTION_FROM(1),
-     .maximum = PEN_OPTION_TO(JOB_BATCH_LIMIT),
-     .default_text = "1",
-     .help = "equal parts of a batch, one after the other"},
-    {.key = "epochs",
-     .kind = PEN_OPTION_INTEGER,
-     .offset = offsetof(pen_job_train, epochs),
-     .minimum = PEN_OPTION_FROM(1),
-     .maximum = PEN_OPTION_TO(JOB_BATCH_LIMIT),
-     .help = "times through the data; 1 when steps is not given either"},
-    {.key = "steps",
-     .kind = PEN_OPTION_INTEGER,
-     .offset = offsetof(pen_job_train, steps),
-     .minimum = PEN_OPTION_FROM(1),
-     .help = "most steps"},
-    {.key = "seed",
-     .kind = PEN_OPTION_INTEGER,
-     .offset = offsetof(pen_job_train, seed),
-     .minimum = PEN_OPTION_FROM(0),
-     .default_text = "0",
-     .help = "of everything random"},
-    {.key = "freeze",
-     .kind = PEN_OPTION_PATTERN,
-     .offset = offsetof(pen_job_train, freeze),
-     .help = "parameters whose names match stay as they are"},
-    {.key = "shuffle",
-     .kind = PEN_OPTION_BOOL,
-     .offset = offsetof(pen_job_train, shuffle),
-     .default_text = "true",
-     .help = "a new order of the examples in each epoch"},
-    {.key = "drop_last",
-     .kind = PEN_OPTION_BOOL,
-     .offset = offsetof(pen_job_train, drop_last),
-     .default_text = "false",
-     .help = "leave out a last batch that is not full"},
+    PEN_OPTION(CHOICE, pen_job_train, loss, "what is made small; output: the model computes it",
+               .is_required = true, .choices = job_losses),
+    PEN_OPTION(TEXT, pen_job_train, loss_output,
+               "with loss: output, the model's output that is the loss, when it has several"),
+    PEN_OPTION(ONE_OF, pen_job_train, optimizer, "how weights follow their gradients",
+               .is_required = true, .table = &job_optimizer_table),
+    PEN_OPTION(ONE_OF, pen_job_train, learning_rate, "how the optimizer's lr changes",
+               .table = &job_learning_rate_table, .default_text = "constant"),
+    PEN_OPTION(INTERVAL, pen_job_train, warmup, "how long the learning rate rises at first",
+               .default_text = "0 steps"),
+    // below its minimum, float32 gradients would be scaled to nothing
+    PEN_OPTION(NUMBER, pen_job_train, clip_norm,
+               "all gradients together are scaled to this norm when above",
+               .minimum = PEN_OPTION_FROM(1e-30)),
+    PEN_OPTION(INTEGER, pen_job_train, batch, "examples a step", .is_required = true,
+               PEN_OPTION_RANGE(1, JOB_BATCH_LIMIT)),
+    PEN_OPTION(INTEGER, pen_job_train, microbatches, "equal parts of a batch, one after the other",
+               PEN_OPTION_RANGE(1, JOB_BATCH_LIMIT), .default_text = "1"),
+    PEN_OPTION(INTEGER, pen_job_train, epochs,
+               "times through the data; 1 when steps is not given either",
+               PEN_OPTION_RANGE(1, JOB_BATCH_LIMIT)),
+    PEN_OPTION(INTEGER, pen_job_train, steps, "most steps", .minimum = PEN_OPTION_FROM(1)),
+    PEN_OPTION(INTEGER, pen_job_train, seed, "of everything random", .minimum = PEN_OPTION_FROM(0),
+               .default_text = "0"),
+    PEN_OPTION(PATTERN, pen_job_train, freeze, "parameters whose names match stay as they are"),
+    PEN_OPTION(BOOL, pen_job_train, shuffle, "a new order of the examples in each epoch",
+               .default_text = "true"),
+    PEN_OPTION(BOOL, pen_job_train, drop_last, "leave out a last batch that is not full",
+               .default_text = "false"),
 };
 
 static pen_status job_check_train(const void *object, const pen_option_source *source) {
@@ -289,8 +164,7 @@ static pen_status job_check_train(const void *object, const pen_option_source *s
 }
 
 static const pen_option_table job_train_table = {
-    .size = sizeof(pen_job_train),
-    PEN_OPTION_FIELDS(job_train_fields),
+    PEN_OPTION_FIELDS(pen_job_train, job_train_fields),
     .check = job_check_train,
 };
 
@@ -315,188 +189,91 @@ static const char *const job_recompute_names[] = {
 };
 
 static const pen_option_field job_pipeline_fields[] = {
-    {.key = "schedule",
-     .kind = PEN_OPTION_CHOICE,
-     .offset = offsetof(pen_job_pipeline, schedule),
-     .choices = pen_job_schedule_names,
-     .default_text = "auto",
-     .help = "order of the microbatches on each device; auto: the fastest that fits"},
-    {.key = "recompute",
-     .kind = PEN_OPTION_CHOICE,
-     .offset = offsetof(pen_job_pipeline, recompute),
-     .choices = job_recompute_names,
-     .default_text = "none",
-     .help = "stages that run forward once more before backward, to keep less; stage: all; auto: "
-             "as few as make it fit"},
-    {.key = "time_limit",
-     .kind = PEN_OPTION_SECONDS,
-     .offset = offsetof(pen_job_pipeline, time_limit_seconds),
-     .minimum = PEN_OPTION_FROM(0),
-     .maximum = PEN_OPTION_TO(86400),
-     .default_text = "1 s",
-     .help = "for the search of a schedule; 0 s: only those that have a name"},
-    {.key = "rendezvous_timeout",
-     .kind = PEN_OPTION_SECONDS,
-     .offset = offsetof(pen_job_pipeline, rendezvous_timeout_seconds),
-     .minimum = PEN_OPTION_ABOVE(0),
-     .maximum = PEN_OPTION_TO(86400),
-     .default_text = "60 s",
-     .help = "how long workers may take to be there"},
+    PEN_OPTION(CHOICE, pen_job_pipeline, schedule,
+               "order of the microbatches on each device; auto: the fastest that fits",
+               .choices = pen_job_schedule_names, .default_text = "auto"),
+    PEN_OPTION(CHOICE, pen_job_pipeline, recompute,
+               "stages that run forward once more before backward, to keep less; stage: all; auto: "
+               "as few as make it fit",
+               .choices = job_recompute_names, .default_text = "none"),
+    PEN_OPTION_AS("time_limit", SECONDS, pen_job_pipeline, time_limit_seconds,
+                  "for the search of a schedule; 0 s: only those that have a name",
+                  PEN_OPTION_RANGE(0, 86400), .default_text = "1 s"),
+    PEN_OPTION_AS("rendezvous_timeout", SECONDS, pen_job_pipeline, rendezvous_timeout_seconds,
+                  "how long workers may take to be there", .minimum = PEN_OPTION_ABOVE(0),
+                  .maximum = PEN_OPTION_TO(86400), .default_text = "60 s"),
 };
 static const pen_option_table job_pipeline_table = {
-    .size = sizeof(pen_job_pipeline),
-    PEN_OPTION_FIELDS(job_pipeline_fields),
-};
+    PEN_OPTION_FIELDS(pen_job_pipeline, job_pipeline_fields)};
 
 static const pen_option_field job_tls_name = {.kind = PEN_OPTION_TEXT,
                                               .help = "as in the certificate"};
 
 static const pen_option_field job_tls_fields[] = {
-    {.key = "ca",
-     .kind = PEN_OPTION_PATH,
-     .offset = offsetof(pen_job_tls, ca),
-     .is_required = true,
-     .help = "certificates (PEM) of those who sign for workers and coordinator"},
-    {.key = "cert",
-     .kind = PEN_OPTION_PATH,
-     .offset = offsetof(pen_job_tls, cert),
-     .is_required = true,
-     .help = "certificate (PEM) of the coordinator"},
-    {.key = "key",
-     .kind = PEN_OPTION_PATH,
-     .offset = offsetof(pen_job_tls, key),
-     .is_required = true,
-     .help = "its private key (PEM)"},
-    {.key = "coordinators",
-     .kind = PEN_OPTION_LIST,
-     .offset = offsetof(pen_job_tls, coordinators),
-     .item = &job_tls_name,
-     .is_list_optional = true,
-     .help = "names of certificates that workers started by this job take as a coordinator's; any, "
-             "when not given"},
-    {.key = "workers",
-     .kind = PEN_OPTION_LIST,
-     .offset = offsetof(pen_job_tls, workers),
-     .item = &job_tls_name,
-     .is_list_optional = true,
-     .help = "names of certificates that are taken as a worker's (workers started by this job have "
-             "its own); any, when not given"},
+    PEN_OPTION(PATH, pen_job_tls, ca,
+               "certificates (PEM) of those who sign for workers and coordinator",
+               .is_required = true),
+    PEN_OPTION(PATH, pen_job_tls, cert, "certificate (PEM) of the coordinator",
+               .is_required = true),
+    PEN_OPTION(PATH, pen_job_tls, key, "its private key (PEM)", .is_required = true),
+    PEN_OPTION(
+        LIST, pen_job_tls, coordinators,
+        "names of certificates that workers started by this job take as a coordinator's; any, "
+        "when not given",
+        .item = &job_tls_name, .is_list_optional = true),
+    PEN_OPTION(
+        LIST, pen_job_tls, workers,
+        "names of certificates that are taken as a worker's (workers started by this job have "
+        "its own); any, when not given",
+        .item = &job_tls_name, .is_list_optional = true),
 };
-static const pen_option_table job_tls_table = {
-    .size = sizeof(pen_job_tls),
-    PEN_OPTION_FIELDS(job_tls_fields),
-};
+static const pen_option_table job_tls_table = {PEN_OPTION_FIELDS(pen_job_tls, job_tls_fields)};
 
 static const pen_option_field job_outputs_fields[] = {
-    {.key = "dir",
-     .kind = PEN_OPTION_PATH,
-     .offset = offsetof(pen_job_outputs, dir),
-     .help = "folder for what a run leaves behind"},
-    {.key = "export",
-     .kind = PEN_OPTION_PATH,
-     .offset = offsetof(pen_job_outputs, export),
-     .help = "ONNX file of the trained model"},
+    PEN_OPTION(PATH, pen_job_outputs, dir, "folder for what a run leaves behind"),
+    PEN_OPTION(PATH, pen_job_outputs, export, "ONNX file of the trained model"),
 };
 static const pen_option_table job_outputs_table = {
-    .size = sizeof(pen_job_outputs),
-    PEN_OPTION_FIELDS(job_outputs_fields),
-};
+    PEN_OPTION_FIELDS(pen_job_outputs, job_outputs_fields)};
 
 static const pen_option_field job_fields[] = {
-    {.key = "version",
-     .kind = PEN_OPTION_INTEGER,
-     .offset = offsetof(pen_job, version),
-     .is_required = true,
-     .minimum = PEN_OPTION_FROM(1),
-     .maximum = PEN_OPTION_TO(1),
-     .help = "of the job file's format"},
-    {.key = "model",
-     .kind = PEN_OPTION_MAPPING,
-     .offset = offsetof(pen_job, model),
-     .is_required = true,
-     .table = &pen_job_model_table,
-     .may_be_file = true,
-     .help = "what is trained"},
-    {.key = "data",
-     .kind = PEN_OPTION_MAPPING,
-     .offset = offsetof(pen_job, data),
-     .is_required = true,
-     .table = &pen_job_data_table,
-     .may_be_file = true,
-     .help = "the examples"},
-    {.key = "train",
-     .kind = PEN_OPTION_MAPPING,
-     .offset = offsetof(pen_job, train),
-     .is_required = true,
-     .table = &job_train_table,
-     .may_be_file = true,
-     .help = "how it is trained"},
-    {.key = "devices",
-     .kind = PEN_OPTION_LIST,
-     .offset = offsetof(pen_job, cluster.written_devices),
-     .item = &pen_cluster_device_item,
-     .count_minimum = 1,
-     .count_maximum = PEN_CLUSTER_DEVICE_LIMIT,
-     .may_be_file = true,
-     .help = "where it runs; one cpu when not given"},
-    {.key = "links",
-     .kind = PEN_OPTION_LIST,
-     .offset = offsetof(pen_job, cluster.written_links),
-     .item = &pen_cluster_link_item,
-     .count_maximum = PEN_CLUSTER_DEVICE_LIMIT,
-     .may_be_file = true,
-     .help = "how fast devices reach each other; later ones win"},
-    {.key = "cluster",
-     .kind = PEN_OPTION_MAPPING,
-     .offset = offsetof(pen_job, cluster),
-     .present_offset = offsetof(pen_job, has_cluster),
-     .table = &pen_cluster_table,
-     .may_be_file = true,
-     .help = "in place of devices and links, most often a file with both"},
-    {.key = "placement",
-     .kind = PEN_OPTION_MAPPING,
-     .offset = offsetof(pen_job, placement),
-     .table = &pen_placement_table,
-     .may_be_file = true,
-     .help = "how the model is placed on several devices"},
-    {.key = "pipeline",
-     .kind = PEN_OPTION_MAPPING,
-     .offset = offsetof(pen_job, pipeline),
-     .table = &job_pipeline_table,
-     .may_be_file = true,
-     .help = "how microbatches go through several devices"},
-    {.key = "tls",
-     .kind = PEN_OPTION_MAPPING,
-     .offset = offsetof(pen_job, tls),
-     .table = &job_tls_table,
-     .may_be_file = true,
-     .help = "certificates for links to workers on other machines"},
-    {.key = "costs",
-     .kind = PEN_OPTION_PATH,
-     .offset = offsetof(pen_job, costs),
-     .help = "cost table, measured by `penstock profile` and `penstock probe`, for plans"},
-    {.key = "checkpoint",
-     .kind = PEN_OPTION_MAPPING,
-     .offset = offsetof(pen_job, checkpoint),
-     .table = &pen_job_checkpoint_table,
-     .may_be_file = true,
-     .help = "where a training stands, kept so that it can go on from there"},
-    {.key = "recovery",
-     .kind = PEN_OPTION_MAPPING,
-     .offset = offsetof(pen_job, recovery),
-     .table = &pen_job_recovery_table,
-     .may_be_file = true,
-     .help = "what is done when a worker is lost"},
-    {.key = "outputs",
-     .kind = PEN_OPTION_MAPPING,
-     .offset = offsetof(pen_job, outputs),
-     .table = &job_outputs_table,
-     .may_be_file = true,
-     .help = "what is written"},
+    PEN_OPTION(INTEGER, pen_job, version, "of the job file's format", .is_required = true,
+               PEN_OPTION_RANGE(1, 1)),
+    PEN_OPTION(MAPPING, pen_job, model, "what is trained", .is_required = true,
+               .table = &pen_job_model_table, .may_be_file = true),
+    PEN_OPTION(MAPPING, pen_job, data, "the examples", .is_required = true,
+               .table = &pen_job_data_table, .may_be_file = true),
+    PEN_OPTION(MAPPING, pen_job, train, "how it is trained", .is_required = true,
+               .table = &job_train_table, .may_be_file = true),
+    PEN_OPTION_AS("devices", LIST, pen_job, cluster.written_devices,
+                  "where it runs; one cpu when not given", .item = &pen_cluster_device_item,
+                  .count_minimum = 1, .count_maximum = PEN_CLUSTER_DEVICE_LIMIT,
+                  .may_be_file = true),
+    PEN_OPTION_AS("links", LIST, pen_job, cluster.written_links,
+                  "how fast devices reach each other; later ones win",
+                  .item = &pen_cluster_link_item, .count_maximum = PEN_CLUSTER_DEVICE_LIMIT,
+                  .may_be_file = true),
+    PEN_OPTION(MAPPING, pen_job, cluster,
+               "in place of devices and links, most often a file with both",
+               .present_offset = offsetof(pen_job, has_cluster), .table = &pen_cluster_table,
+               .may_be_file = true),
+    PEN_OPTION(MAPPING, pen_job, placement, "how the model is placed on several devices",
+               .table = &pen_placement_table, .may_be_file = true),
+    PEN_OPTION(MAPPING, pen_job, pipeline, "how microbatches go through several devices",
+               .table = &job_pipeline_table, .may_be_file = true),
+    PEN_OPTION(MAPPING, pen_job, tls, "certificates for links to workers on other machines",
+               .table = &job_tls_table, .may_be_file = true),
+    PEN_OPTION(PATH, pen_job, costs,
+               "cost table, measured by `penstock profile` and `penstock probe`, for plans"),
+    PEN_OPTION(MAPPING, pen_job, checkpoint,
+               "where a training stands, kept so that it can go on from there",
+               .table = &pen_job_checkpoint_table, .may_be_file = true),
+    PEN_OPTION(MAPPING, pen_job, recovery, "what is done when a worker is lost",
+               .table = &pen_job_recovery_table, .may_be_file = true),
+    PEN_OPTION(MAPPING, pen_job, outputs, "what is written", .table = &job_outputs_table,
+               .may_be_file = true),
 };
 
 const pen_option_table pen_job_table = {
     .help = "A Penstock job: a model, its data, and how it is trained.",
-    .size = sizeof(pen_job),
-    PEN_OPTION_FIELDS(job_fields),
-};
+    PEN_OPTION_FIELDS(pen_job, job_fields)};

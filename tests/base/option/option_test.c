@@ -33,8 +33,7 @@ static const pen_option_field test_link_fields[] = {
      .default_text = "1Gbit/s"},
     {.key = "latency", .kind = PEN_OPTION_SECONDS, .offset = offsetof(test_link, latency)},
 };
-static const pen_option_table test_link_table = {.size = sizeof(test_link),
-                                                 PEN_OPTION_FIELDS(test_link_fields)};
+static const pen_option_table test_link_table = {PEN_OPTION_FIELDS(test_link, test_link_fields)};
 static const pen_option_field test_link_item = {.kind = PEN_OPTION_MAPPING,
                                                 .table = &test_link_table};
 static const pen_option_field test_name_item = {.kind = PEN_OPTION_TEXT};
@@ -65,8 +64,7 @@ static const pen_option_field test_fields[] = {
      .offset = offsetof(test_spec, links),
      .item = &test_link_item},
 };
-static const pen_option_table test_table = {.size = sizeof(test_spec),
-                                            PEN_OPTION_FIELDS(test_fields)};
+static const pen_option_table test_table = {PEN_OPTION_FIELDS(test_spec, test_fields)};
 
 static pen_status read_text(pen_arena *arena, const char *text, test_spec *out_spec,
                             const pen_option_source **out_source) {
