@@ -66,6 +66,8 @@ static bool name_map_is_free(const pen_name_map *map, const char *wanted, uint32
     return pen_name_map_find(map, scratch) == PEN_NAME_MAP_NONE;
 }
 
+// Finds a free suffix by doubling and halving, not one by one: a model with 10,000 nodes of one
+// name would need 50 million look-ups otherwise. It need not be the least free one.
 pen_status pen_name_map_free_name(const pen_name_map *map, const char *wanted,
                                   const char **out_name) {
     if (pen_name_map_find(map, wanted) == PEN_NAME_MAP_NONE) {

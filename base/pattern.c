@@ -91,6 +91,9 @@ static size_t pattern_take(pattern_size *size, const char *text, size_t index) {
     return sign == '\\' && text[index + 1] != '\0' ? index + 2 : index + 1;
 }
 
+// The C library's compiler of patterns takes time and memory by the size of the pattern with all
+// repetitions written out, seconds for a few bytes of nested ones. So that size is bounded before
+// it sees the text.
 static pen_status pattern_check_bounds(const char *text) {
     pattern_size size = {.depth = 0};
     if (strlen(text) > PEN_PATTERN_BYTES_LIMIT) {

@@ -23,6 +23,8 @@ uint64_t pen_random_stream(const char *name, uint64_t first, uint64_t second) {
     return hash;
 }
 
+// Philox4x32-10 as in the paper, section 3.3: ten rounds of two 32-bit products, keys raised by the
+// Weyl constants.
 void pen_random_block(pen_random_key key, uint64_t counter, uint32_t out_numbers[4]) {
     uint32_t c0 = (uint32_t)counter, c1 = (uint32_t)(counter >> 32);
     uint32_t c2 = (uint32_t)key.stream, c3 = (uint32_t)(key.stream >> 32);

@@ -126,6 +126,7 @@ pen_status_code pen_status_get_code(pen_status status) {
     return status == PEN_OK ? PEN_CODE_OK : status->code;
 }
 
+// For logs and dumps; messages for people have their own words.
 const char *pen_status_code_name(pen_status_code code) {
     switch (code) {
     case PEN_CODE_OK:
@@ -195,6 +196,8 @@ const char *pen_status_message(pen_status status) {
     return status == PEN_OK ? "" : status->message;
 }
 
+// Exit codes are documented and scripts depend on them. An input error with a line in it is one of
+// the job file (3), whatever the verb was given.
 int pen_status_exit_code(pen_status status, int input_exit_code) {
     switch (pen_status_get_code(status)) {
     case PEN_CODE_OK:

@@ -79,6 +79,8 @@ static size_t text_min(size_t a, size_t b) {
     return a < b ? a : b;
 }
 
+// How far a misspelt key is from a right one, for "did you mean". Swapping two neighbours counts as
+// one change, case as none.
 size_t pen_text_distance(const char *a, const char *b) {
     // Optimal string alignment: three rows of the dynamic programme are enough.
     size_t rows[3][PEN_TEXT_DISTANCE_LIMIT + 1];
@@ -175,6 +177,8 @@ void pen_text_add_names(pen_text *text, const char *wanted, const char *const *n
     if (written < count) pen_text_print(text, " and %zu more", count - written);
 }
 
+// For messages: what a user wrote, in quotes, cut where it is long, and with nothing that a
+// terminal would obey.
 void pen_text_add_quoted(pen_text *text, const char *bytes, size_t length) {
     pen_text_add(text, "\"");
     size_t shown = text_min(length, TEXT_QUOTED_LIMIT);
@@ -235,6 +239,8 @@ const char *pen_bytes_format(uint64_t bytes, char out_text[PEN_QUANTITY_TEXT_BYT
     return out_text;
 }
 
+// Three digits and a unit: 310 us, 1.25 s, 3 min 20 s. Limits are where rounding would give a
+// fourth digit.
 const char *pen_seconds_format(double seconds, char out_text[PEN_QUANTITY_TEXT_BYTES]) {
     if (!isfinite(seconds) || seconds < 0 || seconds >= 1e12) {
         snprintf(out_text, PEN_QUANTITY_TEXT_BYTES, "%g s", seconds);

@@ -12,6 +12,8 @@ pen_status pen_host_buffer_allocate(void *context, pen_host_buffer *buffer) {
     return buffer->bytes == NULL ? pen_error_out_of_memory() : PEN_OK;
 }
 
+// A device's limit is kept by counting here, so that two devices of one process cannot take each
+// other's share.
 pen_status pen_host_buffer_create(pen_host_memory *memory, uint64_t bytes,
                                   pen_host_buffer_fill fill, void *context,
                                   pen_buffer **out_buffer) {

@@ -8,6 +8,8 @@
 
 #define FILL_PATTERN_BYTES 65536 // of elements that are random; then they repeat
 
+// Contents decide which way kernels branch and whether numbers become subnormal: magnitudes stay
+// between 0.1 and 0.9, and negatives of a relu's result are zeros.
 static void fill_element(const pen_measure_contents *contents, const uint32_t random[2],
                          void *out) {
     const bool is_negative = contents->is_signed && (random[1] & 1) != 0;
@@ -50,6 +52,8 @@ static bool fill_has_lengths(const pen_op *op) {
            strncmp(op->name, "rnn", 3) == 0;
 }
 
+// Made-up integers are often indices. What they index is not known in general, so they stay below
+// every size of the node; operators that index more get more.
 uint64_t pen_measure_integer_limit(const pen_graph *graph, pen_node_id id) {
     const pen_node *node = pen_graph_node(graph, id);
     uint64_t limit = UINT64_MAX;

@@ -279,6 +279,8 @@ static pen_status measure_run(measure_state *state, uint32_t turn, double *out_s
     return PEN_OK;
 }
 
+// Two runs do not count, since libraries and threads start in them. Then at least run_minimum runs
+// and as many as the time allows; slow operators end after ten times that.
 static pen_status measure_time(measure_state *state, pen_op_measurement *out) {
     const pen_measure_options *options = &state->options;
     double spent = 0, seconds;

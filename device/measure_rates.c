@@ -56,6 +56,8 @@ static pen_status rates_measure_sum(pen_device *device, pen_arena *arena, pen_de
     return PEN_OK;
 }
 
+// Larger and larger products until one takes long enough; the best rate counts, since smaller ones
+// do not fill the machine.
 static pen_status rates_measure_in(pen_device *device, pen_arena *arena, pen_device_rates *out) {
     pen_op_measurement measured = {0};
     double flops;

@@ -140,6 +140,7 @@ static void element_store(void *elements, int64_t index, size_t bytes, uint64_t 
     }
 }
 
+// As a double, which holds every element exactly but integers above 2^53.
 double pen_element_read(pen_element_type element, const void *elements, int64_t index) {
     const size_t bytes = element_rows[element].bytes;
     PEN_ASSERT(bytes > 0);

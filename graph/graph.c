@@ -219,6 +219,8 @@ pen_node_spec pen_node_spec_make(const char *op_name, const char *node_name) {
     return spec;
 }
 
+// Counts and required operands are checked when a node is made, so that shape rules and kernels can
+// rely on them.
 static pen_status graph_check_counts(const pen_node_spec *spec) {
     const pen_op *op = spec->op;
     if (spec->input_count < op->input_min || spec->input_count > op->input_max ||
@@ -244,6 +246,8 @@ static pen_status graph_check_counts(const pen_node_spec *spec) {
     return PEN_OK;
 }
 
+// Texts and lists move into the graph's arena: what the caller gave may be gone when the node is
+// read.
 static pen_status graph_copy_attribute(pen_graph *graph, const pen_attribute_given *given,
                                        pen_attribute_value *out_value) {
     *out_value = given->value;
@@ -280,6 +284,8 @@ static pen_status graph_attribute_unknown(const pen_node_spec *spec, const char 
     return status;
 }
 
+// Attributes are stored in the schema's order, whatever order they were given in, so that kernels
+// and hashes find them by place.
 static pen_status graph_fill_attributes(pen_graph *graph, const pen_node_spec *spec,
                                         pen_attribute_value *values) {
     const pen_op *op = spec->op;
@@ -351,6 +357,9 @@ static bool graph_inputs_typed(const pen_graph *graph, const pen_node *node) {
     return true;
 }
 
+// All that can fail comes before the node counts: after an error the graph is as it was, but for
+// names and memory. Where the types of all inputs are known, those of the outputs are inferred at
+// once.
 pen_status pen_graph_add_node(pen_graph *graph, const pen_node_spec *spec, pen_node_id *out_node) {
     PEN_TRY(graph_check_counts(spec));
     if (graph->node_count >= PEN_NODE_COUNT_LIMIT) {
@@ -502,6 +511,8 @@ pen_status pen_graph_add_output(pen_graph *graph, pen_value_id value) {
     return PEN_OK;
 }
 
+// Unknown sizes are negative dimensions, -1 for the first symbol. Equal names are one symbol, since
+// they stand for one size.
 pen_status pen_graph_add_symbol(pen_graph *graph, const char *name, int64_t *out_dimension) {
     for (uint32_t i = 0; i < graph->symbol_count; i++) {
         if (strcmp(graph->symbols[i], name) != 0) continue;

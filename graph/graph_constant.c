@@ -49,6 +49,8 @@ static pen_status constant_check(const pen_graph *graph, pen_value_id value) {
                      constant->name);
 }
 
+// Constants that steer operators (shapes, axes, indices) as int64, whatever integers the file has
+// them in.
 pen_status pen_value_read_ints(const pen_graph *graph, pen_value_id value, uint32_t *out_count,
                                const int64_t **out_integers) {
     PEN_TRY(constant_check(graph, value));

@@ -82,6 +82,8 @@ static pen_status layers_add_name(pen_layers *layers, const char *name) {
     return pen_name_map_add(&layers->names, copy, count);
 }
 
+// The C interface writes the YAML that a user would have written, so that one reader checks both
+// and a model can be saved as it is.
 static pen_status layers_input(pen_layers *layers, const char *name, uint32_t rank,
                                const int64_t *dims, const char *element) {
     PEN_TRY(layers_check_name(name));
@@ -199,6 +201,7 @@ static void layers_add_lines(pen_text *text, const char *indent, const pen_text 
     }
 }
 
+// The model alone, or as part of a job, which indents it by one level more.
 static pen_status layers_text(const pen_layers *layers, const char *job, pen_arena *arena,
                               const char **out_text) {
     const char *indent = job == NULL ? "  " : "    ";

@@ -41,6 +41,8 @@ uint64_t pen_tensor_type_bytes(const pen_tensor_type *type) {
     return (uint64_t)pen_shape_element_count(&type->shape) * pen_element_bytes(type->element);
 }
 
+// Every shape from outside comes through here: later code multiplies dimensions without checking
+// again.
 pen_status pen_tensor_type_check(const pen_tensor_type *type) {
     if (type->shape.rank > PEN_RANK_LIMIT) {
         return pen_error(PEN_INVALID_INPUT, "rank %u is above the limit of %d", type->shape.rank,

@@ -79,6 +79,8 @@ static bool verify_is_output(const verifier *v, pen_value_id id) {
            pen_value_same(node->outputs[value->producer_output], id);
 }
 
+// What must be so for a value by itself: its producer names it, and a constant has the bytes that
+// its type needs.
 static pen_status verify_value(const verifier *v, pen_value_id id) {
     const pen_value *value = pen_graph_value(v->graph, id);
     if (v->options->types) PEN_TRY(verify_type(value));
@@ -131,6 +133,8 @@ static pen_status verify_role_read(const verifier *v, const pen_node *reader,
                              value->name, producer->name, pen_role_name(producer->role));
 }
 
+// Operands exist, come from earlier nodes, and are constants where the operator's rule was read
+// from them.
 static pen_status verify_input(const verifier *v, pen_node_id id, uint32_t input) {
     const pen_node *node = pen_graph_node(v->graph, id);
     const pen_value_id operand = node->inputs[input];
@@ -157,6 +161,8 @@ static pen_status verify_input(const verifier *v, pen_node_id id, uint32_t input
     return verify_role_read(v, node, value);
 }
 
+// A node and its outputs name each other. A folded output is a constant, which has no producer any
+// more.
 static pen_status verify_outputs(const verifier *v, pen_node_id id) {
     const pen_node *node = pen_graph_node(v->graph, id);
     for (uint32_t i = 0; i < node->output_count; i++) {

@@ -23,6 +23,8 @@ static const char *json_skip_text(const char *at, const char *end) {
     return at < end ? at + 1 : end;
 }
 
+// Counts values and depth before jansson parses, which has no limit of its own: it takes memory for
+// each value, and stack for each level.
 static json_extent json_measure(const char *at, const char *end) {
     json_extent extent = {.values = 1};
     size_t depth = 0;
@@ -61,6 +63,8 @@ static pen_status json_check_extent(const char *bytes, size_t length, pen_status
                      extent.values, extent.containers, length);
 }
 
+// jansson's message quotes the file, so control characters in it are replaced before it reaches a
+// terminal.
 pen_status pen_json_load(const char *name, const void *bytes, size_t length, pen_status_code code,
                          json_t **out_root) {
     json_error_t error;

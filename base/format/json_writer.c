@@ -80,6 +80,7 @@ void pen_json_end_array(pen_json_writer *json) {
     json_end(json, false);
 }
 
+// The two letters with a short form that occur often; all others as \u00XX.
 static void json_put_escape(pen_json_writer *json, unsigned char letter) {
     char escape[8];
     switch (letter) {
@@ -102,6 +103,8 @@ static void json_put_escape(pen_json_writer *json, unsigned char letter) {
     json_put(json, escape, 6);
 }
 
+// Writes runs of plain letters at once. What is not UTF-8 becomes U+FFFD: the output is JSON
+// whatever a file's names hold.
 static void json_put_string(pen_json_writer *json, const char *bytes, size_t length) {
     const unsigned char *letters = (const unsigned char *)bytes;
     size_t plain = 0; // first byte not yet written

@@ -46,6 +46,8 @@ void pen_markup_close(pen_markup_writer *markup, const char *element) {
     pen_text_add(markup->text, ">");
 }
 
+// Names come from files and from the network: signs with a meaning in HTML and SVG are escaped, and
+// control characters and invalid UTF-8 become the replacement character.
 static void markup_add_escaped(pen_text *text, const char *string) {
     const unsigned char *bytes = (const unsigned char *)string;
     size_t left = strlen(string);
@@ -88,6 +90,7 @@ void pen_markup_text(pen_markup_writer *markup, const char *text) {
     markup_add_escaped(markup->text, text);
 }
 
+// Most texts fit into the small buffer; the others are formatted a second time, into the arena.
 void pen_markup_print(pen_markup_writer *markup, const char *format, ...) {
     char small[256];
     va_list arguments;

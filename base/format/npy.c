@@ -79,6 +79,8 @@ static pen_status npy_take_string(npy_cursor *cursor, char *out_text, size_t siz
     return PEN_OK;
 }
 
+// The element type of `descr`, such as '<f4'. Byte order counts only where an element has several
+// bytes.
 static pen_status npy_take_element(npy_cursor *cursor, pen_npy_element *out_element) {
     char descr[NPY_DESCR_BYTES_LIMIT];
     npy_skip_spaces(cursor);
@@ -175,6 +177,8 @@ static pen_status npy_take_dictionary(npy_cursor *cursor, pen_npy_header *header
     return PEN_OK;
 }
 
+// The bytes that the shape announces must be exactly those that follow the header: a file that was
+// cut short, or has a wrong shape, is found before anything reads it.
 static pen_status npy_measure(pen_npy_header *header, size_t size, const char *path) {
     uint64_t count = 1;
     bool empty = false;
@@ -198,6 +202,8 @@ static pen_status npy_measure(pen_npy_header *header, size_t size, const char *p
     return PEN_OK;
 }
 
+// Versions 1, 2 and 3 differ in the size of the length field and in the header's text encoding
+// only.
 pen_status pen_npy_read_header(const void *bytes, size_t size, const char *path,
                                pen_npy_header *out_header) {
     const uint8_t *start = bytes;
@@ -233,6 +239,8 @@ pen_status pen_npy_read_header(const void *bytes, size_t size, const char *path,
     return PEN_OK;
 }
 
+// Version 1, padded with spaces to a multiple of 64 bytes as NumPy does, so that the data can be
+// mapped aligned.
 pen_status pen_npy_write_header(FILE *file, pen_npy_element element, uint32_t rank,
                                 const int64_t *shape) {
     // the longest: 10 fixed bytes, 60 of keys, 8 dimensions of 19 digits and a comma

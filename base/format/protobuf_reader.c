@@ -72,6 +72,8 @@ static pen_status protobuf_span(pen_protobuf_reader *reader, pen_protobuf_field 
     return PEN_OK;
 }
 
+// The next field of a message. Groups (wire types 3 and 4) are refused: they are deprecated, and no
+// format that is read here has them.
 pen_status pen_protobuf_next(pen_protobuf_reader *reader, pen_protobuf_field *out_field) {
     *out_field = (pen_protobuf_field){0};
     if (reader->cursor == reader->end) return PEN_OK;
@@ -190,6 +192,8 @@ pen_status pen_protobuf_scalars_open(const pen_protobuf_reader *reader,
     return PEN_OK;
 }
 
+// How many numbers a packed field has, without reading them: the caller allocates once. Of varints
+// the last byte alone has its high bit clear.
 pen_status pen_protobuf_scalars_count(const pen_protobuf_scalars *scalars, uint64_t *out_count) {
     const size_t bytes = protobuf_left(&scalars->reader);
     if (scalars->is_single) {

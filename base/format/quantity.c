@@ -143,6 +143,7 @@ const char *pen_unit_pattern(pen_unit unit) {
     return quantity_units[unit].pattern;
 }
 
+// "100 steps", "3 epochs": the unit must be said, since a bare number could mean either.
 bool pen_interval_parse(const char *text, pen_interval *out_interval) {
     static const struct {
         const char *name;

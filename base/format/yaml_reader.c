@@ -92,6 +92,8 @@ static pen_status yaml_attach(yaml_builder *builder, pen_yaml_node *node) {
     return PEN_OK;
 }
 
+// Every node knows its line and column, which messages name, and counts against the limit of a
+// file.
 static pen_status yaml_add_node(yaml_builder *builder, const yaml_event_t *event,
                                 pen_yaml_kind kind, pen_yaml_node **out_node) {
     builder->node_count += 1;
@@ -152,6 +154,8 @@ static bool yaml_has_anchor(const yaml_event_t *event) {
     return event->type == YAML_MAPPING_START_EVENT && event->data.mapping_start.anchor != NULL;
 }
 
+// One event of libyaml. Tags, anchors and aliases are refused: a job needs none, and aliases let a
+// small file grow without bound.
 static pen_status yaml_take_event(yaml_builder *builder, const yaml_event_t *event) {
     if (yaml_has_tag(event)) return yaml_refuse(builder, event, "tags (!...) are not supported");
     if (yaml_has_anchor(event) || event->type == YAML_ALIAS_EVENT) {

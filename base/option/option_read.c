@@ -128,6 +128,8 @@ static bool option_takes_quotes(pen_option_kind kind) {
     return kind != PEN_OPTION_INTEGER && kind != PEN_OPTION_NUMBER && kind != PEN_OPTION_BOOL;
 }
 
+// The message of a value that is refused begins with the path of keys to it. Paths are made
+// relative to the file that names them.
 static pen_status option_read_scalar(option_reader *reader, const pen_option_field *field,
                                      const pen_yaml_node *node, void *out_value) {
     if (node->kind != PEN_YAML_SCALAR || pen_yaml_is_nothing(node) ||
@@ -162,6 +164,8 @@ static pen_status option_check_count(const option_reader *reader, const pen_opti
     return option_end_message(&message, node);
 }
 
+// Items lie one after another in the arena. Where the table allows it, one value stands for a list
+// of it.
 static pen_status option_read_list(option_reader *reader, const pen_option_field *field,
                                    const pen_yaml_node *node, pen_option_list *out_list) {
     const size_t item_bytes = pen_option_value_bytes(field->item);
@@ -258,6 +262,8 @@ static pen_status option_refuse_missing(const option_reader *reader, const pen_o
     return option_end_message(&message, node);
 }
 
+// Defaults are texts in the table and go through the same parser as the user's, so that the list of
+// keys shows what is really used.
 static pen_status option_set_default(const pen_option_field *field, pen_arena *arena,
                                      void *out_value) {
     switch (field->kind) {
@@ -417,6 +423,8 @@ static pen_status option_empty_mapping(option_reader *reader, const pen_yaml_nod
     return PEN_OK;
 }
 
+// One key of several, such as `optimizer: {sgd: {...}}`. The name alone means that one with all its
+// defaults.
 static pen_status option_read_one_of(option_reader *reader, const pen_option_field *field,
                                      const pen_yaml_node *node, void *out_object) {
     const pen_option_table *table = field->table;
@@ -468,6 +476,8 @@ static pen_status option_open_part(option_reader *reader, const pen_option_field
     return pen_yaml_blame(node, status); // unless it has a position in the other file
 }
 
+// Notes where each value was read from before it reads it: pen_option_blame finds the line of any
+// field by this.
 static pen_status option_read_value(option_reader *reader, const pen_option_field *field,
                                     const pen_yaml_node *node, void *out_value) {
     PEN_TRY(option_open_part(reader, field, node, &node));

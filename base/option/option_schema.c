@@ -112,6 +112,8 @@ static bool schema_has_required(const pen_option_table *table) {
     return false;
 }
 
+// Two forms: the name alone, for those that need nothing, or a mapping with exactly one of the
+// keys.
 static void schema_write_one_of(const pen_option_table *table, pen_json_writer *json) {
     pen_json_key(json, "oneOf");
     pen_json_begin_array(json);
@@ -185,6 +187,7 @@ static void schema_write_list(const pen_option_field *field, pen_json_writer *js
     pen_json_end_object(json);
 }
 
+// What JSON Schema can say of a kind: quantities are texts with a pattern, since JSON has no units.
 static void schema_write_kind(const pen_option_field *field, pen_json_writer *json) {
     switch (field->kind) {
     case PEN_OPTION_TEXT:
@@ -249,6 +252,8 @@ static void schema_write_kind(const pen_option_field *field, pen_json_writer *js
     }
 }
 
+// A field with two forms becomes anyOf: one value for a list of one, or the path of a file that
+// holds the part.
 static void schema_write_field(const pen_option_field *field, pen_json_writer *json) {
     if (field->help != NULL) pen_json_key_text(json, "description", field->help);
     schema_write_default(field, json);
@@ -278,6 +283,8 @@ typedef struct schema_names {
     uint32_t count;
 } schema_names;
 
+// Tables with a name become definitions, which others refer to: layers hold layers, so that writing
+// them out would never end.
 static void schema_find_names(const pen_option_table *table, schema_names *names) {
     const uint32_t count = table->field_count + table->variant_count;
     for (uint32_t i = 0; i < count; i++) {

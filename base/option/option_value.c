@@ -7,6 +7,8 @@
 
 #include "base/pattern.h"
 
+// The size of a field in the struct that a table fills, by its kind: lists are allocated from it,
+// and places of fields are found by it.
 size_t pen_option_value_bytes(const pen_option_field *field) {
     switch (field->kind) {
     case PEN_OPTION_TEXT:
@@ -45,6 +47,7 @@ static void option_describe_choices(const char *const *choices, pen_text *text) 
     }
 }
 
+// The range as it goes on after a kind: " from 1 to 8", " of at least 0", " above 0 and below 1".
 static void option_describe_range(const pen_option_field *field, pen_text *text) {
     const pen_option_bound *minimum = &field->minimum;
     const pen_option_bound *maximum = &field->maximum;
@@ -92,6 +95,7 @@ static void option_describe_list(const pen_option_field *field, pen_text *text) 
     pen_option_describe(field->item, text);
 }
 
+// What may stand there, in words: for messages ("expected ...") and for the list of keys.
 void pen_option_describe(const pen_option_field *field, pen_text *text) {
     switch (field->kind) {
     case PEN_OPTION_TEXT:
@@ -233,6 +237,8 @@ static bool option_parse_interval(const pen_option_field *field, const char *tex
     return true;
 }
 
+// A text, path or pattern. A pattern is compiled here once, so that a mistake is told with its line
+// and not when it is first used.
 static pen_status option_parse_text(const pen_option_field *field, const char *text,
                                     pen_arena *arena, void *out_value) {
     if (text[0] == '\0') return option_refuse(field, text, arena, NULL);
@@ -254,6 +260,8 @@ static pen_status option_parse_text(const pen_option_field *field, const char *t
     return PEN_OK;
 }
 
+// Scalars of YAML and words of the command line go through here both, so ranges, units and messages
+// are the same.
 pen_status pen_option_parse(const pen_option_field *field, const char *text, pen_arena *arena,
                             void *out_value) {
     bool understood = false;

@@ -59,6 +59,8 @@ static bool failpoint_read(char *text, failpoint *point) {
     return failpoint_read_deed(end + 1, point);
 }
 
+// Reads the environment before there are threads. A text that cannot be read ends the program: a
+// test that names a wrong place would pass otherwise.
 bool pen_failpoints_init(void) {
     const char *text = getenv("PENSTOCK_FAILPOINT");
     if (text == NULL || text[0] == '\0') return true;
@@ -80,6 +82,7 @@ bool pen_failpoints_init(void) {
     return true;
 }
 
+// Returns true where the call at this place is to fail.
 static bool failpoint_do(const failpoint *point) {
     const struct timespec time = {
         .tv_sec = (time_t)point->seconds,

@@ -28,6 +28,8 @@ static pen_status file_error(const char *doing, const char *path, int error_numb
     return pen_error(code, "cannot %s '%s': %s", doing, path, strerror(error_number));
 }
 
+// Opens without waiting, then sets the descriptor to wait: reads of a pipe that has a writer must
+// not fail.
 static pen_status file_open_to_read(const char *path, int *out_descriptor, struct stat *out_about) {
     if (PEN_FAILPOINT("file.opened")) return file_error("read", path, EIO);
     // a pipe that nobody writes to is an empty file, not a wait without end
@@ -50,6 +52,7 @@ static pen_status file_open_to_read(const char *path, int *out_descriptor, struc
     return PEN_OK;
 }
 
+// An empty file cannot be mapped: it gets an address that is valid and no bytes.
 pen_status pen_mapping_open(const char *path, pen_mapping *out_mapping) {
     static const uint8_t nothing[1] = {0};
     int descriptor = -1;
@@ -113,6 +116,8 @@ static pen_status file_fill(int descriptor, const char *path, char *bytes, size_
     return PEN_OK;
 }
 
+// Reads into buffers of four times the size each. The arena keeps the smaller ones, which are a
+// third of the last at most.
 static pen_status file_read_all(int descriptor, const char *path, size_t bytes_limit,
                                 pen_arena *arena, const char **out_bytes, size_t *out_length) {
     char *bytes = NULL;
@@ -169,6 +174,8 @@ static int file_open_beside(pen_file *file, size_t temporary_bytes) {
     return -1;
 }
 
+// The file gets its name when it is whole (pen_file_commit), so that a reader, or a crash, never
+// sees half of it. Pipes and devices have no beside.
 pen_status pen_file_create_beside(const char *path, pen_file **out_file) {
     struct stat about;
     if (stat(path, &about) == 0 && !S_ISREG(about.st_mode)) {

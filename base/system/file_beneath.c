@@ -36,6 +36,8 @@ static bool beneath_has_parent(const char *location) {
     return false;
 }
 
+// Refuses locations that lead out of the folder before the kernel is asked. It refuses them again
+// (openat2), which also stops links.
 static pen_status beneath_check(const char *folder, const char *location) {
     if (folder[0] == '\0') {
         return pen_error(PEN_INVALID_INPUT, "location '%s' has no folder that it is in", location);
@@ -93,6 +95,8 @@ static int beneath_open(int folder, const char *location) {
     return beneath_walk(folder, location);
 }
 
+// A file with a second name could be one of elsewhere that was linked into the folder, which no
+// check of the path can see.
 static pen_status beneath_map(int descriptor, const char *folder, const char *location,
                               pen_mapping *out_mapping) {
     static const uint8_t nothing[1] = {0};

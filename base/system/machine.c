@@ -44,6 +44,8 @@ static const char *machine_find(const char *text, const char *key, size_t *out_l
     return "";
 }
 
+// What `doctor` prints and what levels are chosen by. The compiler's names are asked first, since
+// they also know whether the system saves the registers.
 static pen_status machine_detect_processor(pen_arena *arena, pen_machine *machine) {
     const char *text;
     size_t length;
@@ -133,6 +135,7 @@ static void machine_apply_limits(pen_machine *machine) {
     }
 }
 
+// The least of what the machine has, cgroups grant (version 2, then 1) and resource limits allow.
 static pen_status machine_detect_memory(pen_arena *arena, pen_machine *machine) {
     const char *text;
     size_t length;

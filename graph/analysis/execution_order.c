@@ -36,6 +36,8 @@ static pen_status order_drop_dead(order_builder *builder, const pen_execution_op
     return PEN_OK;
 }
 
+// Views count as readers of what they look at, not of themselves: memory is free when the last
+// reader of the value below is done.
 static pen_status order_init(order_builder *builder, const pen_execution_options *options,
                              pen_arena *arena) {
     const uint32_t value_count = pen_graph_value_count(builder->graph);
@@ -124,6 +126,8 @@ static uint32_t order_first_update(const pen_graph *graph) {
     return n;
 }
 
+// Forward and backward nodes come in the graph's order, and updates last, or, with mix_updates,
+// each as soon as all that read the old parameter are done, which frees its gradient.
 pen_status pen_execution_order_build(const pen_graph *graph, const pen_execution_options *options,
                                      pen_arena *arena, pen_execution_order *out_order) {
     order_builder builder = {.graph = graph};

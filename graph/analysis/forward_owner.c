@@ -128,6 +128,8 @@ static void homes_assign(homes_builder *builder, uint32_t fallback) {
     }
 }
 
+// Which value a view looks at in the end, and which values depend on what the model is fed: only
+// those can wait for another device.
 static void homes_find_roots(homes_builder *builder) {
     for (uint32_t v = 0; v < builder->homes->value_count; v++) {
         builder->root[v] = v;
@@ -235,6 +237,8 @@ static bool homes_is_read_back(const homes_builder *builder, const pen_node *nod
     return false;
 }
 
+// Helpers of one reader, reorders and views go with a neighbour: alone on another device, they
+// would cost a transfer and compute nothing.
 static void homes_join_forward(homes_builder *builder, uint32_t n) {
     const pen_node *node = homes_node(builder, n);
     if (homes_is_helper(builder, node) || homes_is_reorder(node)) {
@@ -310,6 +314,8 @@ static pen_status homes_list_users(const homes_builder *builder, pen_arena *aren
     return PEN_OK;
 }
 
+// Reorders are not shown to strategies: they follow the node whose value they turn, or else the
+// first node of their group.
 static pen_status homes_finish(homes_builder *builder, pen_arena *arena) {
     pen_node_homes *homes = builder->homes;
     uint32_t *group, *listed, *first;
@@ -344,6 +350,8 @@ static pen_status homes_finish(homes_builder *builder, pen_arena *arena) {
     return PEN_OK;
 }
 
+// Backward nodes, updates and sums get the forward node that they belong to; then nodes that cannot
+// be apart are joined into groups.
 pen_status pen_node_homes_build(const pen_graph *graph, pen_arena *arena,
                                 const pen_node_homes **out_homes) {
     pen_node_homes *homes;

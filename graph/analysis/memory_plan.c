@@ -58,6 +58,8 @@ static bool memory_reads_early(const pen_node *node, uint32_t input) {
     return input < 64 && (node->op->constant_inputs >> input & 1) != 0;
 }
 
+// A kept value lives to the end of its list, or of all. Views do not own memory: what they look at
+// lives as long as they do, and they may be views of views, hence backwards.
 static void memory_find_last_uses(memory_planner *planner) {
     const pen_memory_request *request = planner->request;
     for (uint32_t p = 0; p < request->order_count; p++) {
@@ -382,6 +384,7 @@ static pen_status memory_live_peak(const memory_planner *planner, uint64_t *out_
     return PEN_OK;
 }
 
+// From storages, which several values may share, to a slot for each value.
 static pen_status memory_fill_plan(const memory_planner *planner, pen_memory_plan *plan) {
     const pen_graph *graph = planner->request->graph;
     const uint32_t node_count = pen_graph_node_count(graph);
@@ -424,6 +427,8 @@ static pen_status memory_check_lists(const memory_planner *planner) {
     return PEN_OK;
 }
 
+// Lives first, then storages (in place, views, copies), then offsets. Nothing is allocated on a
+// device here: the plan is numbers.
 pen_status pen_memory_plan_build(const pen_memory_request *request, pen_arena *arena,
                                  pen_memory_plan **out_plan) {
     const uint32_t node_count = pen_graph_node_count(request->graph);

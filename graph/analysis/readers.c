@@ -20,6 +20,8 @@ static pen_status readers_find_visible(const pen_graph *graph, uint32_t kept_cou
     return PEN_OK;
 }
 
+// Counts, then sums, then fills: readers of value v are nodes[first[v]] to nodes[first[v + 1] - 1],
+// in the order of nodes.
 pen_status pen_readers_build(const pen_graph *graph, uint32_t kept_count, const pen_value_id *kept,
                              pen_arena *arena, pen_readers *out_readers) {
     const uint32_t value_count = pen_graph_value_count(graph);

@@ -26,7 +26,7 @@ def functions(lines):
         if line and not line[0].isspace():
             first = i if HEAD.match(line) and not line.startswith(("#", "typedef")) else None
         if first is not None and line.rstrip().endswith(") {"):
-            head = " ".join(lines[first : i + 1])
+            head = re.sub(r"__attribute__\(\(.*?\)\)+", "", " ".join(lines[first : i + 1]))
             if "=" not in head.split("(")[0]:
                 body = re.search(r"(\w+)\s*\(", head).group(1)
         if first is not None and body is None and line.rstrip().endswith((";", "};", "= {")):
