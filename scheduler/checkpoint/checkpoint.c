@@ -246,6 +246,8 @@ pen_status pen_checkpoint_store_newest(pen_checkpoint_store *store, uint32_t ind
     return status;
 }
 
+// A damaged checkpoint falls back to the one before, with a warning; when none is left, the first
+// error is told. Errors of another kind, such as a model that does not fit, end the search.
 pen_status pen_checkpoint_store_load_newest(pen_checkpoint_store *store,
                                             const pen_tensor_store *tensors,
                                             pen_checkpoint *out_checkpoint) {
@@ -274,6 +276,8 @@ pen_status pen_checkpoint_store_load_newest(pen_checkpoint_store *store,
 
 // ---- writing
 
+// The record holds all that has to be equal to go on with the same numbers: where the data stand,
+// the seed, the batch, the model's hash.
 static pen_status store_publish(pen_checkpoint_store *store, const pen_checkpoint *checkpoint,
                                 const pen_shard_summary *shards, uint32_t shard_count) {
     const pen_checkpoint_subject *subject = store->subject;

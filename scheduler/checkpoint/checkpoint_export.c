@@ -80,6 +80,8 @@ static int export_compare(const void *left, const void *right) {
     return strcmp(a->name, b->name);
 }
 
+// Without `all`, what belongs to the optimizer stays out: tensors whose name is that of another one
+// and a state's suffix.
 static pen_status export_choose(export_state *state, const pen_checkpoint_parts *parts, bool all,
                                 pen_arena *scratch) {
     pen_name_map names;
@@ -152,6 +154,8 @@ pen_status pen_checkpoint_store_export(pen_checkpoint_store *store, uint32_t ind
 
 // ---- looking
 
+// Looks at all shards, also after one was found damaged, so that one run names everything that is
+// wrong.
 pen_status pen_checkpoint_store_verify(pen_checkpoint_store *store, uint32_t index) {
     const pen_commit_record *record = pen_checkpoint_store_record(store, index);
     PEN_ASSERT(record != NULL);

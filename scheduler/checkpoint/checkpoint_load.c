@@ -47,6 +47,8 @@ static void load_check_part(load_state *load, const pen_checkpoint_part *part,
                                   pen_tensor_type_format(&tensor->type, texts[1])));
 }
 
+// Which tensor of the program each part of the checkpoint goes to. All that does not fit is
+// collected, so that one message has it.
 static pen_status load_match(load_state *load, pen_arena *scratch) {
     const pen_tensor_store *tensors = load->tensors;
     pen_name_map names;

@@ -53,6 +53,8 @@ static bool parts_read_range(const char *name, pen_checkpoint_part *part, size_t
            parts_read_shape(at, &part->type.shape);
 }
 
+// A name may say which range of a tensor the entry is. It comes from a file: the range must lie
+// within the tensor and begin at a multiple of what copies are aligned to.
 static pen_status parts_add(parts_builder *builder, uint32_t shard,
                             const pen_safetensors_entry *entry, const char *path) {
     if (builder->count == builder->room) {
@@ -86,6 +88,8 @@ static pen_status parts_add(parts_builder *builder, uint32_t shard,
     return PEN_OK;
 }
 
+// The prefix first, which says how long the header is; every byte is compared with the manifest's
+// checksums before it is believed.
 static pen_status parts_read_header(parts_builder *builder, pen_shard_reader *reader,
                                     uint32_t shard) {
     unsigned char prefix[8];
@@ -159,6 +163,8 @@ static pen_status parts_check_tensor(const pen_checkpoint_part *parts, uint32_t 
     return pen_error(PEN_CORRUPT, "no shard has byte %" PRIu64 " of '%s'", at, parts[first].name);
 }
 
+// Parts of all shards sorted by name and place: then the ranges of each tensor must follow each
+// other without gap or overlap.
 pen_status pen_checkpoint_parts_read(const pen_shard_place *place,
                                      const pen_commit_manifest *manifest, pen_arena *arena,
                                      pen_checkpoint_parts *out_parts) {
@@ -194,6 +200,7 @@ static int parts_compare_places(const void *left, const void *right) {
     return (a->index > b->index) - (a->index < b->index);
 }
 
+// In the order in which they lie in the file, so that it is read from front to end.
 pen_status pen_checkpoint_parts_of_shard(const pen_checkpoint_parts *parts, uint32_t shard,
                                          pen_arena *arena, const uint32_t **out_order,
                                          uint32_t *out_count) {

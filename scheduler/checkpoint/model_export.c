@@ -39,6 +39,7 @@ static const char *export_device(void *context, const char *node_name) {
     return place != NULL ? place->device : NULL;
 }
 
+// The end of the file's name says the format; with a plan each node says its device.
 static pen_status export_write_in(pen_safetensors *tensors, const pen_model *model,
                                   const pen_plan *plan, const char *path, pen_arena *scratch) {
     pen_node_places places = {0};

@@ -32,6 +32,7 @@ pen_status pen_tensor_file_save(const char *path, const pen_tensor_store *store,
     return status;
 }
 
+// All tensors that are missing or have another shape are named at once, before any is loaded.
 static pen_status tensor_file_check(const pen_safetensors *file, const char *path,
                                     const pen_tensor_store *store, uint32_t count) {
     pen_status status = PEN_OK;

@@ -35,6 +35,8 @@ static pen_status array_source_measure(pen_array_source *source, pen_dataset_ele
     return PEN_OK;
 }
 
+// Integers become int64, which embeddings take, but bytes become float32: they are pictures far
+// more often. `wanted` says otherwise.
 pen_status pen_array_source_open_inputs(pen_array_source *source,
                                         const pen_dataset_options *options,
                                         pen_dataset_element wanted, bool pictures, pen_arena *arena,
@@ -101,6 +103,7 @@ static double array_source_real(pen_npy_element element, uint64_t bits) {
     return value;
 }
 
+// From the bits of one element, sign extended where its type has a sign.
 static int64_t array_source_integer(pen_npy_element element, uint64_t bits) {
     switch (element) {
     case PEN_NPY_BOOL:
@@ -129,6 +132,7 @@ static float array_source_float(pen_npy_element element, uint64_t bits) {
     return (float)array_source_integer(element, bits);
 }
 
+// One example. float32 in the machine's order, the common case, is copied.
 static void array_source_convert(const pen_array_source *source, const uint8_t *data,
                                  void *out_elements) {
     const uint64_t count = source->example_elements;

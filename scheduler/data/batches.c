@@ -102,6 +102,8 @@ static void batches_publish(pen_batches *batches, pen_status error, bool filled,
     pen_mutex_unlock(&batches->lock);
 }
 
+// The thread that reads. It waits for a free buffer, and ends with the data, with an error, or when
+// it is stopped.
 static void batches_read_ahead(void *context) {
     pen_batches *batches = context;
     const uint64_t epoch_count = batches->options.epoch_count;
@@ -123,6 +125,8 @@ static void batches_read_ahead(void *context) {
     }
 }
 
+// Gives back the oldest batch that the caller holds when it may hold no more, then waits for one.
+// An error of the reading comes after the batches that were read before it.
 pen_status pen_batches_next(pen_batches *batches, const pen_batch **out_batch) {
     pen_status status = PEN_OK;
     *out_batch = NULL;
@@ -184,6 +188,8 @@ static pen_status batches_check(const pen_batches *batches) {
     return PEN_OK;
 }
 
+// All memory is taken here: reading batches allocates nothing. A start at the end of an epoch is
+// the beginning of the next.
 static pen_status batches_start(pen_batches *batches) {
     const pen_batches_options *options = &batches->options;
     PEN_TRY(batches_check(batches));
@@ -219,6 +225,7 @@ static pen_status batches_start(pen_batches *batches) {
     return pen_thread_create("penstock-data", batches_read_ahead, batches, &batches->thread);
 }
 
+// order_epoch is one that never comes, so that the order of the first epoch is made.
 pen_status pen_batches_create(pen_dataset *dataset, const pen_batches_options *options,
                               pen_batches **out_batches) {
     pen_batches *batches = pen_memory_allocate(1, sizeof *batches);

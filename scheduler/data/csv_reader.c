@@ -117,6 +117,8 @@ static void csv_take_plain(csv_cursor *cursor, csv_field *field) {
         field->length--;
 }
 
+// A field knows its line and column for messages. A quoted one may hold the delimiter and line
+// ends.
 static pen_status csv_take_field(csv_cursor *cursor, csv_field *field) {
     csv_skip_spaces(cursor);
     *field = (csv_field){.line = cursor->line,
@@ -308,6 +310,7 @@ static pen_status csv_find_label(const char *path, const char *wanted, const cha
     return PEN_OK;
 }
 
+// Numbers are parsed in a locale of their own, since the process's may have a decimal comma.
 static pen_status csv_read_row(csv_cursor *cursor, const csv_layout *layout, float *out_values,
                                double *out_label) {
     for (uint64_t i = 0; i < layout->field_count; i++) {
@@ -356,6 +359,8 @@ static pen_status csv_read_rows(csv_cursor *cursor, const csv_layout *layout,
     return PEN_OK;
 }
 
+// Measured first, then read into memory of the right size. The label column is taken out of the
+// others.
 static pen_status csv_read(csv_cursor cursor, const pen_dataset_options *options,
                            csv_layout *layout, pen_arena *arena, pen_csv_table *table) {
     const char **names = NULL;

@@ -125,6 +125,8 @@ static pen_status dataset_check_options(const pen_dataset_options *options) {
     return PEN_OK;
 }
 
+// Holdout and limits are the same for every format, so they stand here: formats know examples by
+// number alone.
 static pen_status dataset_open(pen_dataset *dataset, const pen_dataset_options *options) {
     PEN_TRY(dataset_check_options(options));
     PEN_TRY(pen_arena_create(&dataset->arena));
@@ -204,6 +206,8 @@ static void *dataset_advance(void *memory, uint64_t bytes) {
     return memory == NULL ? NULL : (char *)memory + bytes;
 }
 
+// In chunks, so that the numbers of a subset can be looked up on the stack whatever the size of the
+// batch.
 pen_status pen_dataset_read(pen_dataset *dataset, const uint64_t *indices, uint64_t count,
                             void *const *out_inputs, void *out_labels) {
     const pen_dataset_info *info = &dataset->info;

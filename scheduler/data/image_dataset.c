@@ -114,6 +114,8 @@ static void image_skip(image_state *state, const char *path) {
     state->skipped_count += 1;
 }
 
+// What is no picture is passed over and counted, but a folder within a class is refused: it would
+// mean that classes are one level deeper.
 static pen_status image_list_class(image_state *state, const char *path, pen_arena *arena) {
     const uint64_t first = state->paths.count;
     uint64_t kept = first;
@@ -211,6 +213,8 @@ static pen_status image_set_channels_last(image_state *state, pen_dataset_field 
     return PEN_OK;
 }
 
+// Only names are read now; pictures are decoded when they are needed. Classes are numbered by their
+// folders' names in order.
 static pen_status image_open(pen_dataset *dataset, const pen_dataset_options *options) {
     pen_arena *arena = dataset->arena;
     image_state *state;

@@ -48,6 +48,8 @@ static pen_status normalization_check_count(const pen_dataset_options *options,
     return options->blame_normalization(options->blame_context, is_mean, status);
 }
 
+// Mean and deviation are one number for all, or one for each channel. For bytes a table of 256
+// results takes the place of arithmetic.
 pen_status pen_normalization_init(pen_normalization *normalization,
                                   const pen_dataset_options *options,
                                   const pen_dataset_field *field, double default_scale, bool bytes,

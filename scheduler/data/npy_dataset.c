@@ -34,6 +34,7 @@ static pen_status npy_file_open(const char *path, pen_arena *arena, npy_file *fi
     return PEN_OK;
 }
 
+// The first file decides how many examples there are; the others must have as many.
 static pen_status npy_open_input(pen_dataset *dataset, const pen_dataset_options *options,
                                  uint32_t index, pen_dataset_field *field) {
     const npy_state *state = dataset->state;
@@ -75,6 +76,8 @@ static pen_status npy_open_labels(pen_dataset *dataset, const pen_dataset_option
     return PEN_OK;
 }
 
+// A file for each input of the model. Names are not checked here: the model is compiled later, and
+// says which inputs it has.
 static pen_status npy_open(pen_dataset *dataset, const pen_dataset_options *options) {
     const uint32_t count = options->input_count;
     npy_state *state;

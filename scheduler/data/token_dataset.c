@@ -24,6 +24,8 @@ typedef struct token_state {
     int64_t *scratch; // [sequence + 1]
 } token_state;
 
+// Options that make no sense for tokens are refused; overlapping sequences with holdout would test
+// on what was trained.
 static pen_status token_check_options(const pen_dataset_options *options) {
     const uint64_t limit = PEN_SEQUENCE_LIMIT;
     if (options->path == NULL) {

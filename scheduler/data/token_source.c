@@ -87,6 +87,7 @@ pen_status pen_token_source_read_text(const uint8_t *bytes, size_t size, const c
     return token_inflate(bytes, size, path, out_source, out_inflated);
 }
 
+// The element type of an NPY file as tokens have it; numbers with a fraction are none.
 static pen_status token_npy_element(pen_npy_element element, const char *path,
                                     pen_token_element *out_element) {
     switch (element) {
@@ -141,6 +142,7 @@ static pen_status token_read_npy(const uint8_t *bytes, size_t size, const char *
                      pen_npy_element_name(header.element));
 }
 
+// A file that begins as NPY says its own type; any other is little-endian numbers without a header.
 pen_status pen_token_source_read_tokens(const uint8_t *bytes, size_t size, const char *path,
                                         pen_token_element element, pen_token_source *out_source) {
     static const uint8_t npy[6] = {0x93, 'N', 'U', 'M', 'P', 'Y'};
@@ -163,6 +165,7 @@ pen_status pen_token_source_read_tokens(const uint8_t *bytes, size_t size, const
     return PEN_OK;
 }
 
+// By memcpy: the data of a mapped file need not be aligned.
 static int64_t token_load(const pen_token_source *source, uint64_t index) {
     const uint8_t *data = source->data;
     uint16_t two;

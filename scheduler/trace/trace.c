@@ -25,6 +25,8 @@ struct pen_trace_recorder {
     pen_trace_event *events; // of all rows
 };
 
+// Rows are rings of fixed size, taken before the training: recording an event allocates nothing and
+// takes no lock, a row a thread.
 pen_status pen_trace_recorder_create(uint32_t row_count, uint32_t row_limit,
                                      pen_trace_recorder **out_recorder) {
     size_t count;
@@ -78,6 +80,7 @@ static int trace_compare(const void *left, const void *right) {
     return trace_compare_u64(a->task.microbatch, b->task.microbatch);
 }
 
+// What the rings still hold, in the order of time, and how many events they have overwritten.
 pen_status pen_trace_recorder_read(const pen_trace_recorder *recorder, pen_arena *arena,
                                    const pen_trace_event **out_events, uint32_t *out_count,
                                    uint64_t *out_lost) {
@@ -144,6 +147,7 @@ static double trace_take_seconds(const uint8_t **at) {
     return seconds;
 }
 
+// Events as a worker sends them to the coordinator: fixed size, little-endian.
 pen_status pen_trace_encode(const pen_trace_event *events, uint32_t count, pen_arena *arena,
                             const void **out_bytes, uint64_t *out_byte_count) {
     const size_t byte_count = PEN_TRACE_HEAD_BYTES + (size_t)count * PEN_TRACE_EVENT_BYTES;
@@ -178,6 +182,7 @@ static bool trace_is_in_order(const pen_trace_event *event) {
            event->start_seconds <= event->end_seconds;
 }
 
+// Comes from another process: counts, kinds and times are checked before anything uses them.
 pen_status pen_trace_decode(const void *bytes, uint64_t byte_count, pen_arena *arena,
                             const pen_trace_event **out_events, uint32_t *out_count) {
     const uint8_t *at = bytes;
@@ -228,6 +233,7 @@ pen_status pen_trace_decode(const void *bytes, uint64_t byte_count, pen_arena *a
 
 // ---- as a whole
 
+// A trace may come from a file: numbers in it index tables, so each is compared with its table.
 static pen_status trace_check_event(const pen_trace *trace, const pen_trace_worker *worker,
                                     uint32_t index) {
     const pen_trace_event *event = &worker->events[index];
@@ -253,6 +259,7 @@ static pen_status trace_check_event(const pen_trace *trace, const pen_trace_work
                      worker->name, wrong);
 }
 
+// The tables before the events that point into them.
 static pen_status trace_check_tables(const pen_trace *trace) {
     if (trace->worker_count > PEN_TRACE_DEVICE_LIMIT ||
         trace->device_count > PEN_TRACE_DEVICE_LIMIT ||
@@ -306,6 +313,7 @@ pen_status pen_trace_check(const pen_trace *trace) {
     return PEN_OK;
 }
 
+// All workers' events on one clock, which begins at 0 with the first of them.
 pen_status pen_trace_merge(const pen_trace *trace, pen_arena *arena,
                            const pen_trace_entry **out_entries, uint32_t *out_count) {
     pen_trace_entry *entries;

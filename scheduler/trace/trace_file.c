@@ -216,6 +216,8 @@ static void file_name(trace_file *file, const char *what, uint32_t worker, uint3
     pen_json_end_object(json);
 }
 
+// Viewers show rows in the order of thread_sort_index: compute, send and receive of a device stand
+// together, devices in the job's order.
 static pen_status file_write_names(trace_file *file) {
     static const char *const groups[FILE_GROUP_COUNT] = {"compute", "send", "receive"};
     for (uint32_t w = 0; w < file->trace->worker_count; w++) {
@@ -277,6 +279,8 @@ static pen_status file_event_name(const trace_file *file, const pen_trace_event 
                             event->kind == PEN_TRACE_WAIT ? "%s for %s" : "%s %s", kind, value);
 }
 
+// What a viewer shows of an event that is clicked; reading the file back takes the event from
+// these.
 static void file_write_arguments(trace_file *file, const pen_trace_event *event) {
     const bool is_move = event->kind == PEN_TRACE_SEND || event->kind == PEN_TRACE_RECEIVE;
     const char *value = file_value(file, event);
@@ -303,6 +307,7 @@ static void file_write_arguments(trace_file *file, const pen_trace_event *event)
     pen_json_end_object(json);
 }
 
+// Colours are names that Chrome's viewer knows; other viewers ignore them.
 static pen_status file_write_event(trace_file *file, const file_mark *mark) {
     static const char *const colors[PEN_TASK_KIND_COUNT] = {
         "thread_state_running", "thread_state_iowait", "thread_state_iowait", "rail_animation",
@@ -338,6 +343,7 @@ static void file_write_arrow(trace_file *file, const file_mark *mark) {
     pen_json_end_object(json);
 }
 
+// Counters: microbatches in flight, and memory where the trace knows what is taken from the start.
 static pen_status file_write_level(trace_file *file, const file_mark *mark) {
     const pen_trace_level *level = &file->levels[mark->index];
     const char *device = file->trace->device_names[level->device];
@@ -364,6 +370,7 @@ static pen_status file_write_level(trace_file *file, const file_mark *mark) {
 
 // ---- the tables
 
+// Also part of the report's page, hence apart from the file.
 void pen_trace_write_channels(pen_json_writer *json, const pen_trace *trace) {
     pen_json_key(json, "channels");
     pen_json_begin_array(json);
@@ -385,6 +392,7 @@ void pen_trace_write_channels(pen_json_writer *json, const pen_trace *trace) {
     pen_json_end_array(json);
 }
 
+// What the events' numbers mean. Viewers ignore this key; reading the file back needs it.
 static void file_write_tables(pen_json_writer *json, const pen_trace *trace) {
     pen_json_key(json, "penstock");
     pen_json_begin_object(json);
@@ -426,6 +434,7 @@ static void file_write_tables(pen_json_writer *json, const pen_trace *trace) {
     pen_json_end_object(json);
 }
 
+// Marks are sorted by time, as viewers expect events and arrows to be.
 static pen_status file_write_all(trace_file *file) {
     pen_json_writer *json = &file->json;
     pen_json_begin_object(json);

@@ -105,6 +105,7 @@ static pen_status reader_workers(trace_reader *reader, const json_t *tables) {
     return PEN_OK;
 }
 
+// fixed_bytes is all or nothing: levels of memory need it for every device.
 static pen_status reader_devices(trace_reader *reader, const json_t *tables) {
     const json_t *list = NULL;
     const char **names;
@@ -130,6 +131,7 @@ static pen_status reader_devices(trace_reader *reader, const json_t *tables) {
     return PEN_OK;
 }
 
+// An end that is not said is the coordinator's host, which feeds inputs and takes losses.
 static pen_status reader_channels(trace_reader *reader, const json_t *tables) {
     const json_t *list = NULL;
     pen_trace_channel *channels;
@@ -239,6 +241,8 @@ static bool reader_is_span(const json_t *event) {
     return phase != NULL && strcmp(phase, "X") == 0;
 }
 
+// Two passes: counts for each worker, then the events. Other programs may have added events of
+// their own, which are passed over.
 static pen_status reader_events(trace_reader *reader, const json_t *root) {
     const json_t *list = NULL;
     uint32_t *counts;

@@ -64,6 +64,8 @@ static void level_add_task(level_finder *finder, const pen_trace_event *event) {
     }
 }
 
+// Forward tasks take memory and backward tasks give it back, at their ends. A stage without a
+// backward pass holds its values for the task alone, so these stages are found first.
 static pen_status level_collect(const pen_trace_entry *entries, uint32_t count, pen_arena *arena,
                                 level_finder *finder) {
     uint32_t form_count = 1;
@@ -95,6 +97,8 @@ static pen_status level_collect(const pen_trace_entry *entries, uint32_t count, 
     return PEN_OK;
 }
 
+// Memory and microbatches in flight over time: a running sum of the changes of each device. A trace
+// may begin in the middle of a step, so levels never fall below 0.
 pen_status pen_trace_levels(const pen_trace *trace, const pen_trace_entry *entries,
                             uint32_t entry_count, pen_arena *arena,
                             const pen_trace_level **out_levels, uint32_t *out_count) {

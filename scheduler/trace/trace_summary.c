@@ -67,6 +67,8 @@ static uint32_t summary_count_tasks(const summary_maker *maker, uint32_t first, 
     return count;
 }
 
+// Steps overlap in a pipeline: own_seconds counts from the end of the step before, and the bubble
+// is what its devices leave of that time.
 static pen_status summary_fill_step(summary_maker *maker, uint32_t first, uint32_t end,
                                     const bool *computes, pen_trace_step *step) {
     const uint32_t device_count = maker->trace->device_count;
@@ -184,6 +186,8 @@ static int summary_compare_sends(const void *left, const void *right) {
     return summary_compare_seconds(&a->end_seconds, &b->end_seconds);
 }
 
+// Sorted by link and time, so that frames under way at once count once in the time for which a link
+// was busy.
 static pen_status summary_make_links(summary_maker *maker) {
     pen_trace_summary *summary = maker->summary;
     const double steps = maker->step_count;
@@ -258,6 +262,7 @@ static uint32_t summary_make_cost(const pen_trace_event *const *tasks, uint32_t 
     return end;
 }
 
+// The median of each task of a stage, and the stage whose tasks take longest in a step.
 static pen_status summary_make_costs(summary_maker *maker) {
     pen_trace_summary *summary = maker->summary;
     const pen_trace_event **tasks;
@@ -288,6 +293,7 @@ static pen_status summary_make_costs(summary_maker *maker) {
     return PEN_OK;
 }
 
+// The first step, in which caches and connections warm up, does not count where there are others.
 pen_status pen_trace_summarize(const pen_trace *trace, pen_arena *arena,
                                const pen_trace_summary **out_summary) {
     summary_maker maker = {.trace = trace, .arena = arena, .last_end = -INFINITY};
