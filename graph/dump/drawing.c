@@ -8,6 +8,7 @@
 #include "graph/dump/drawing_collapse.h"
 #include "graph/op.h"
 
+// As "float32[N,64,28,28]"; nothing where the type is not known yet.
 static pen_status drawing_type_text(const pen_graph *graph, pen_value_id id, pen_arena *arena,
                                     const char **out_text) {
     pen_text text;
@@ -45,6 +46,7 @@ static pen_status drawing_add_value_box(pen_drawing *drawing, const pen_graph *g
     return drawing_type_text(graph, id, arena, &box->shape);
 }
 
+// A bundle of several nodes says how many; a single one its operator and shape.
 static pen_status drawing_add_bundles(pen_drawing *drawing, const pen_graph *graph,
                                       const pen_drawing_options *options,
                                       const pen_bundling *bundling, pen_arena *arena) {
@@ -86,6 +88,8 @@ static pen_status drawing_bundle_singly(const pen_graph *graph, const uint32_t *
     return PEN_OK;
 }
 
+// Forward nodes alone are drawn: backward nodes and updates go where these go. Above the limit,
+// nodes become bundles by their names.
 static pen_status drawing_add_boxes(pen_drawing *drawing, const pen_graph *graph,
                                     const pen_drawing_options *options, pen_arena *arena) {
     const uint32_t node_count = pen_graph_node_count(graph);
@@ -149,6 +153,7 @@ static uint32_t drawing_box_of_value(const pen_drawing *drawing, const pen_graph
     return drawing->box_of_node[value->producer.index];
 }
 
+// Every value that leaves a box, before those between the same two boxes become one arrow.
 static pen_status drawing_find_flows(const pen_drawing *drawing, const pen_graph *graph,
                                      pen_arena *arena, drawing_flow **out_flows,
                                      uint32_t *out_count) {
@@ -223,6 +228,7 @@ pen_status pen_drawing_new(const pen_graph *graph, const pen_drawing_options *op
 
 // ---- colours
 
+// Equal numbers have equal colours on all pictures and pages.
 const char *pen_drawing_color(uint32_t number, char out_color[PEN_DRAWING_COLOR_BYTES]) {
     // light, of equal weight; past them, hues turned by the golden angle
     static const char *const colors[] = {"#a9c9ec", "#f6c48f", "#a8d8a8", "#f2a7a5",

@@ -165,6 +165,7 @@ static int collapse_compare_orders(const void *left, const void *right) {
     return a->first < b->first ? -1 : a->first > b->first;
 }
 
+// Bundles in the order of their first nodes, so that the picture reads as the graph does.
 static pen_status collapse_write(const collapse_state *state, const uint32_t *nodes,
                                  pen_arena *arena, pen_bundling *bundling) {
     collapse_order *order;
@@ -192,6 +193,8 @@ static pen_status collapse_write(const collapse_state *state, const uint32_t *no
     return PEN_OK;
 }
 
+// Begins with one bundle for each group and splits the largest by the next part of its nodes' names
+// while the limit allows; at last by position.
 pen_status pen_drawing_collapse(const pen_graph *graph, const pen_drawing_options *options,
                                 const uint32_t *nodes, uint32_t node_count, pen_arena *arena,
                                 pen_bundling *out_bundling) {

@@ -72,6 +72,8 @@ static void dot_add_values(pen_text *text, const pen_graph *graph) {
     }
 }
 
+// Constants are left out: they are many and small. An update points at the parameter that it
+// replaces by a dashed line that does not bend the layout.
 static void dot_add_edges(pen_text *text, const pen_graph *graph, uint32_t n) {
     const pen_node *node = pen_graph_node(graph, (pen_node_id){n});
     for (uint32_t i = 0; i < node->input_count; i++) {

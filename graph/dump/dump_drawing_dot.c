@@ -32,6 +32,8 @@ static void dot_add_cluster(pen_text *text, const pen_drawing *drawing, const pe
     pen_text_add(text, "  }\n");
 }
 
+// Groups are clusters, which Graphviz draws around their boxes; clusters within clusters come with
+// their parents.
 pen_status pen_dump_drawing_dot(const pen_drawing *drawing, const pen_graph *graph,
                                 pen_arena *arena, const char **out_text) {
     pen_text text;

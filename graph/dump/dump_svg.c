@@ -65,6 +65,8 @@ static void svg_color_rect(svg_graph_page *page, double x, double y, double widt
     pen_markup_attribute(&page->markup, "fill", pen_drawing_color(color, text));
 }
 
+// The label is cut to the box's width; the whole name stands in the title, which browsers show on
+// hovering.
 static void svg_box(svg_graph_page *page, const pen_drawing_box *box) {
     char label[64];
     const bool is_value = box->kind == PEN_DRAWING_INPUT || box->kind == PEN_DRAWING_OUTPUT;
@@ -129,6 +131,8 @@ static void svg_arrow_head(svg_graph_page *page) {
     pen_markup_close(&page->markup, "marker");
 }
 
+// Arrows come before boxes, so that boxes lie on top of them. The legend is measured first, for it
+// may take several lines.
 pen_status pen_dump_svg(const pen_drawing *drawing, const pen_graph *graph, pen_arena *arena,
                         const char **out_text) {
     svg_graph_page page = {.drawing = drawing, .graph = graph};

@@ -64,6 +64,7 @@ static void dump_type(text_dump *dump, const pen_value *value) {
     pen_text_add(&dump->text, "]");
 }
 
+// Notes stand only where a value is not as most are, so that dumps stay short.
 static void dump_value_notes(text_dump *dump, const pen_value *value) {
     dump_type(dump, value);
     if (value->layout != PEN_LAYOUT_PLAIN) pen_text_print(&dump->text, " layout %u", value->layout);
@@ -123,6 +124,7 @@ static void dump_value(text_dump *dump, const pen_value *value) {
     pen_text_add(&dump->text, "\n");
 }
 
+// Floats with nine digits, which tell all float32 numbers apart.
 static void dump_attribute(pen_text *text, const pen_attribute_schema *schema,
                            const pen_attribute_value *value) {
     pen_text_print(text, " %s=", schema->name);
@@ -164,6 +166,7 @@ static void dump_operands(text_dump *dump, const pen_node *node) {
     pen_text_add(&dump->text, ")");
 }
 
+// One line for the node and one for each output: diffs of golden files show what changed.
 static void dump_node(text_dump *dump, const pen_node *node) {
     pen_text *text = &dump->text;
     pen_text_print(text, "%s ", pen_role_name(node->role));
@@ -194,6 +197,8 @@ static void dump_node(text_dump *dump, const pen_node *node) {
     }
 }
 
+// Symbols, values that no node makes, nodes with what they make, outputs: the order of ids, so that
+// equal graphs have equal texts.
 pen_status pen_dump_text(const pen_graph *graph, pen_arena *arena, const char **out_text) {
     text_dump dump = {.graph = graph};
     bool *made; // by a node: constants that were folded are shown where they were made

@@ -59,6 +59,8 @@ static void layout_sort_layer(pen_layout_layers *layers, uint32_t layer, bool ab
     }
 }
 
+// Sorts layers by where their neighbours are, down and up in turn: few arrows cross after some
+// sweeps (Sugiyama and others, 1981).
 static pen_status layout_order(pen_layout_layers *layers, pen_arena *arena) {
     layout_key *keys;
     double *at;
@@ -126,6 +128,8 @@ static void layout_place_layer(const pen_layout_layers *layers, uint32_t layer, 
     }
 }
 
+// Starts packed to the left, then moves boxes towards their neighbours, down and up in turn,
+// without changing their order.
 static pen_status layout_place(const pen_layout_layers *layers, pen_arena *arena, double *x) {
     layout_block *blocks;
     PEN_TRY(PEN_NEW(arena, layers->item_count, &blocks));

@@ -22,6 +22,8 @@ typedef struct columns_state {
     uint32_t *column_of;               // [layer_count]
 } columns_state;
 
+// How wide each layer is and how many arrows cross from one to the next: a long drawing is cut into
+// columns where few do.
 static void columns_measure(columns_state *columns, const pen_drawing *drawing, const double *x) {
     const pen_layout_layers *layers = columns->layers;
     for (uint32_t l = 0; l < layers->layer_count; l++) {
@@ -141,6 +143,8 @@ static void columns_step(const columns_route *route, uint32_t from, uint32_t to)
     columns_add_point(route->drawing, gap + away, above);
 }
 
+// An arrow goes through its bends, and through the gap between columns where it changes them.
+// Upward ones go through their bends backwards.
 static pen_status columns_route_arrows(const columns_route *route, pen_arena *arena) {
     pen_drawing *drawing = route->drawing;
     const pen_layout_layers *layers = route->columns->layers;
@@ -172,6 +176,7 @@ static pen_status columns_route_arrows(const columns_route *route, pen_arena *ar
     return PEN_OK;
 }
 
+// A deep network is a tall strip: cut into columns beside each other it fits on a page.
 pen_status pen_layout_columns(pen_drawing *drawing, const pen_layout_layers *layers,
                               const double *x, pen_arena *arena) {
     columns_state columns = {.layers = layers};

@@ -159,6 +159,8 @@ static pen_status layers_sort_items(pen_layout_layers *layers, pen_arena *arena)
     return PEN_OK;
 }
 
+// Boxes get layers, arrows over several layers get a bend in each, and every item gets lists of its
+// neighbours above and below.
 pen_status pen_layout_layers_new(const pen_drawing *drawing, pen_arena *arena,
                                  pen_layout_layers *out_layers) {
     pen_layout_layers layers = {.drawing = drawing, .box_count = drawing->box_count};

@@ -19,6 +19,7 @@ static pen_status runner_hint_column(const pen_job *job, pen_dataset_part part, 
                                           "the labels: its name, or \"-1\" for the last");
 }
 
+// Errors of compiling name the line of the job that asked for it, and what stood there.
 static pen_status runner_blame_part(const void *context, pen_compile_part part, pen_status status) {
     const runner_blame *blame = context;
     const pen_job_train *train = &blame->job->train;
@@ -106,6 +107,7 @@ static pen_status runner_memory(const pen_cluster_spec *cluster, pen_arena *aren
                                   pen_cluster_reserve_error(device, bytes));
 }
 
+// A missing `from` is every name, a missing `to` nothing: the beginning is taken away.
 pen_status pen_job_weights(const pen_job *job, pen_arena *arena,
                            const pen_weight_options **out_weights) {
     const pen_job_model *model = &job->model;
@@ -129,6 +131,8 @@ pen_status pen_job_weights(const pen_job *job, pen_arena *arena,
     return PEN_OK;
 }
 
+// What training, planning and evaluating a job have in common; callers set the mode, the size of
+// microbatches and the device.
 pen_status pen_job_compile_request(const pen_job *job, pen_dataset_part part,
                                    const pen_dataset_info *info, pen_arena *arena,
                                    pen_compile_request *out_request) {

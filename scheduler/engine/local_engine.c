@@ -149,6 +149,8 @@ static pen_status local_prepare_checksums(local_again *again, pen_executor_inspe
     return PEN_OK;
 }
 
+// One microbatch of a bad step, or, after the last one, its update, run node by node under
+// inspection.
 static pen_status local_run_again(void *context, uint32_t part, pen_node_inspection *nodes,
                                   uint32_t *out_bad, double *out_loss) {
     local_again *again = context;
@@ -238,6 +240,8 @@ static uint32_t local_node_limit(const local_engine *local) {
     return limit;
 }
 
+// The same search serves a device of this process and the step of a pipeline that was computed
+// elsewhere, whose checksums are compared instead.
 static pen_status local_explain_as(local_engine *local, const pen_engine_step *step,
                                    const pen_local_elsewhere *elsewhere) {
     char device[160];

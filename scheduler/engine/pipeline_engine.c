@@ -77,6 +77,8 @@ static void pipeline_note_begun(pipeline_engine *p, uint64_t round,
     p->rounds_begun = round + 1;
 }
 
+// The weight of a microbatch's loss is its share of the step's examples, so that a short last one
+// counts less.
 static pen_status pipeline_begin_round(pipeline_engine *p, const pen_engine_step *step,
                                        pen_coordinator_round *round, pipeline_rounds *rounds) {
     const pen_program *program = p->forms.forms[round->form].program;
@@ -102,6 +104,8 @@ static pen_status pipeline_begin_round(pipeline_engine *p, const pen_engine_step
 
 // ---- steps
 
+// A step is one round, or two where the last microbatch is short: that has other shapes, so a form
+// of its own. The second round has the update.
 static pen_status pipeline_begin(pen_engine *engine, const pen_engine_step *step) {
     pipeline_engine *p = pipeline_of(engine);
     const pen_feed_split split =
@@ -131,6 +135,8 @@ static pen_status pipeline_begin(pen_engine *engine, const pen_engine_step *step
     return PEN_OK;
 }
 
+// Losses are added in the order of microbatches, as one device adds them: the sum has the same
+// bits.
 static pen_status pipeline_finish(pipeline_engine *p, pen_engine_result *out_result) {
     const pipeline_rounds rounds = p->begun[p->begun_first];
     pen_engine_result result = {0};
@@ -175,6 +181,7 @@ typedef struct pipeline_evaluation {
     pen_evaluation result;
 } pipeline_evaluation;
 
+// Several batches are under way at once, so that the pipeline is full while examples are evaluated.
 static pen_status pipeline_evaluate_begin(pipeline_evaluation *e, const pen_batch *batch) {
     pipeline_engine *p = e->p;
     const uint32_t slot = (uint32_t)(e->begun % PIPELINE_STEPS_AHEAD);
@@ -199,6 +206,7 @@ static pen_status pipeline_evaluate_begin(pipeline_evaluation *e, const pen_batc
     return PEN_OK;
 }
 
+// The oldest batch under way. An example that is not finite is blamed before the model is.
 static pen_status pipeline_evaluate_finish(pipeline_evaluation *e) {
     pipeline_engine *p = e->p;
     const uint32_t slot = (uint32_t)(e->finished % PIPELINE_STEPS_AHEAD);
@@ -245,6 +253,7 @@ static pen_status pipeline_evaluate_end(pipeline_engine *p, pen_status status) {
     return status;
 }
 
+// Holds as many batches as steps are under way: their inputs are read until the workers have them.
 static pen_status pipeline_evaluate(pen_engine *engine, pen_dataset *dataset, uint64_t batch,
                                     pen_evaluation *out_evaluation) {
     pipeline_evaluation e = {
@@ -303,6 +312,7 @@ static const pen_engine_kind pipeline_kind = {
     .plan = pipeline_plan,
 };
 
+// Members before placing: processes that are started here take a while to come up.
 pen_status pen_pipeline_engine_create(const pen_engine_options *options, pen_engine **out_engine) {
     pipeline_engine *p = pen_memory_allocate(1, sizeof *p);
     if (p == NULL) return pen_error_out_of_memory();

@@ -132,6 +132,8 @@ static pen_status explain_ask(pipeline_engine *p, pen_arena *arena, const explai
     return PEN_OK;
 }
 
+// Computes the step again on one device of this machine with the parameters as they are. When even
+// that cannot be done, the error says so instead of a node.
 static pen_status explain_here(explain_step *explain, const pen_engine_step *step) {
     pipeline_engine *p = explain->p;
     char devices[512];

@@ -43,6 +43,7 @@ static pen_value_id forms_find_kept(const pen_part *part, const pen_graph *whole
     return PEN_VALUE_NONE;
 }
 
+// A part may lack the loss or the learning rate: then the worker has nothing to report, or to set.
 static pen_status forms_describe_parts(forms_builder *b, const pen_pipeline_form *form,
                                        const pen_part_buffers *buffers,
                                        const pen_run_spec_part **out_parts) {
@@ -91,6 +92,8 @@ static pen_status forms_cut(forms_builder *b, pen_pipeline_form *form) {
                            b->arena, &form->cut);
 }
 
+// A form is one program in one size, cut and turned into tasks: whole microbatches, the short one,
+// evaluation. All share their parameters by name.
 static pen_status forms_add(forms_builder *b, const pen_program *program, bool trains,
                             uint32_t microbatch_count, uint32_t *out_index) {
     const uint32_t index = b->forms->form_count;

@@ -59,6 +59,7 @@ static bool generation_is_gone(void *context, uint32_t worker) {
     return false;
 }
 
+// Clocks are compared once links are there: traces of all workers are put on this one's clock.
 static pen_status generation_connect(pipeline_engine *p, const pen_transport_kind *transport,
                                      double seconds) {
     const pen_engine_log *log = p->options.log;

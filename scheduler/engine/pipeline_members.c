@@ -32,6 +32,8 @@ static pen_status members_check_spares(const pen_job *job) {
     return PEN_OK;
 }
 
+// Which devices are threads of this process, processes that it starts, or workers elsewhere. The
+// heap is prepared for gRPC only where there are links.
 pen_status pen_pipeline_find_members(pipeline_engine *p) {
     const pen_job *job = p->options.job;
     const pen_cluster_spec *cluster = &job->cluster;
@@ -86,6 +88,8 @@ static pen_status members_reduce_constraints(pipeline_engine *p, pen_constraints
     return PEN_OK;
 }
 
+// The job without the devices that are lost, and with spares in their places: then it is planned as
+// any other job. Constraints that ask for more devices than are left are loosened.
 pen_status pen_pipeline_reduce_job(pipeline_engine *p) {
     const pen_job *given = p->options.job;
     const uint32_t count = given->cluster.device_count;

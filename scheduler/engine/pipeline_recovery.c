@@ -26,6 +26,7 @@ static uint64_t recovery_now(void) {
     return (uint64_t)(pen_clock_seconds() * 1e9);
 }
 
+// The policy speaks of seats, the workers of the job's own plan: who sits there may change.
 pen_status pen_pipeline_begin_policy(pipeline_engine *p) {
     const pen_job_recovery *recovery = &p->options.job->recovery;
     static const pen_recovery_on_loss on_loss[] = {
@@ -268,6 +269,8 @@ static bool recovery_goes_without(const pipeline_engine *p) {
            log->next_generation(log->context) > 1;
 }
 
+// The first generation may be tried again until the deadline. Where the job may go on without
+// somebody, it waits for `grace` alone and then recovers as after a loss.
 pen_status pen_pipeline_start(pipeline_engine *p) {
     const pen_job *job = p->options.job;
     const bool goes_without = recovery_goes_without(p);
@@ -292,6 +295,8 @@ pen_status pen_pipeline_start(pipeline_engine *p) {
     }
 }
 
+// Ends the generation, asks the policy who takes part, places anew, and begins the next one, until
+// one begins or the policy says stop.
 pen_status pen_pipeline_recover(pen_engine *engine, const pen_engine_loss *loss) {
     pipeline_engine *p = pipeline_of(engine);
     uint64_t step = loss->step;

@@ -96,6 +96,7 @@ static pen_status report_inquire(pipeline_engine *p, uint32_t worker, pen_arena 
         p->workers[worker].name);
 }
 
+// What was planned, and what the workers say they took. The peak counts this process's part alone.
 static pen_status report_memory(pipeline_engine *p, pen_arena *arena,
                                 pen_engine_memory *out_memory) {
     *out_memory = (pen_engine_memory){.resident_bytes_peak = p->plan->process_bytes};
@@ -301,6 +302,7 @@ static pen_status trace_add_stages(const pipeline_engine *p, pen_arena *arena, p
     return pen_planned_memory(&p->plan->stages, arena, &trace->stages, &trace->fixed_bytes);
 }
 
+// Workers are asked when nothing runs, so that their rings do not change while they are read.
 pen_status pen_pipeline_trace(pen_engine *engine, pen_arena *arena, const pen_trace **out_trace) {
     pipeline_engine *p = pipeline_of(engine);
     pen_trace *trace;

@@ -19,6 +19,8 @@ static pen_status save_read(void *context, uint32_t index, uint64_t first, void 
     return p->tensors.read(p->tensors.context, p->homeless[index], first, out, bytes);
 }
 
+// Tensors that no worker holds are part of the checkpoint all the same: this process writes them as
+// shard 0.
 static pen_status save_homeless(pipeline_engine *p, uint64_t step, const char *folder) {
     const uint32_t count = save_count_homeless(p);
     pen_disk *disk = pen_disk_of_machine();
@@ -70,6 +72,7 @@ static void save_add_homeless(pipeline_engine *p, const pen_coordinator_saved *s
     out_saved->shard_count = saved->summary_count + 1;
 }
 
+// The coordinator's word about the workers' shards, with this process's own shard added.
 pen_status pen_pipeline_poll_saved(pen_engine *engine, bool waits, pen_engine_saved *out_saved) {
     static const pen_engine_save_state states[] = {
         [PEN_SAVE_NONE] = PEN_ENGINE_SAVE_NONE,

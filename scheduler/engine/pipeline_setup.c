@@ -104,6 +104,8 @@ static pen_status setup_check_addresses(const pipeline_engine *p) {
     return PEN_OK;
 }
 
+// Workers are numbered by how far they are: this process, processes of this machine, others. The
+// lower number calls, so nobody has to call back here.
 static pen_status setup_number_workers(pipeline_engine *p) {
     const pen_cluster *cluster = p->request->cluster;
     PEN_TRY(PEN_NEW(p->placed, cluster->device_count, &p->worker_of_device));
@@ -143,6 +145,7 @@ pen_status pen_pipeline_name_workers(pipeline_engine *p) {
 
 // ---- all
 
+// The plan's own program is used for whole microbatches; others are compiled for their sizes.
 static pen_status setup_build_forms(pipeline_engine *p) {
     pen_compile_request compile;
     PEN_TRY(pen_job_compile_request(p->job, p->options.part, p->info, p->placed, &compile));

@@ -20,6 +20,7 @@ static pen_status tensors_check_idle(const pipeline_engine *p) {
     return pen_error(PEN_INTERNAL, "a tensor is asked for within a step");
 }
 
+// From the first worker that holds the tensor; tensors that no part reads stay on this side.
 static pen_status tensors_read(void *context, uint32_t index, uint64_t first, void *host,
                                uint64_t bytes) {
     pipeline_engine *p = context;
@@ -41,6 +42,7 @@ static pen_status tensors_read(void *context, uint32_t index, uint64_t first, vo
     return PEN_OK;
 }
 
+// To every worker that holds the tensor, for parameters that several read have copies.
 static pen_status tensors_write(void *context, uint32_t index, uint64_t first, const void *host,
                                 uint64_t bytes) {
     pipeline_engine *p = context;

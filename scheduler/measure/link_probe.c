@@ -216,6 +216,8 @@ static void probe_run_far(void *context) {
     if (pair->far_status != PEN_OK) (void)shutdown(pair->far, SHUT_RDWR);
 }
 
+// Latency is half the median round trip of a small message. A tensor's time has one round trip in
+// it, which is taken off where it is not most of the time.
 static pen_status probe_ask(const probe_pair *pair, const unsigned char *sent,
                             pen_link_probe *out_probe) {
     unsigned char small[PROBE_SMALL_BYTES] = {0};

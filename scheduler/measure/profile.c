@@ -77,6 +77,8 @@ static bool profile_is_free(const pen_graph *graph, pen_node_id node) {
            (pen_node_flops(graph, node) == 0 && pen_node_bytes(graph, node) == 0);
 }
 
+// Nodes with equal cost keys share a row and are measured once. Nodes before the updates run once
+// for each microbatch.
 static pen_status profile_find_row(pen_profiler *profiler, pen_name_map *map, uint32_t position) {
     const pen_program *program = profiler->program;
     const pen_node_id id = program->order[position];
@@ -190,6 +192,8 @@ static pen_status profile_measure_row(pen_profiler *profiler, pen_profile_row *r
                                                        .runs = measured.runs});
 }
 
+// What the table has is not measured again unless asked; past the time limit the rest is left as it
+// is, and counted.
 pen_status pen_profiler_measure(pen_profiler *profiler, pen_cost_table *table,
                                 const pen_profile_options *options) {
     const double started = pen_clock_seconds();
@@ -395,6 +399,8 @@ static int profile_compare_rows(const void *a, const void *b) {
     return left->node.index < right->node.index ? -1 : 1;
 }
 
+// Two errors: of all operators weighted by their time, which says how far a step is off, and the
+// mean over those that matter, which says how good the costs are.
 static void profile_judge(const pen_profiler *profiler, pen_profile_summary *summary) {
     double difference = 0, relative = 0;
     uint32_t judged = 0;
@@ -417,6 +423,7 @@ static void profile_judge(const pen_profiler *profiler, pen_profile_summary *sum
     if (judged > 0) summary->error_mean = relative / judged;
 }
 
+// A copy of the rows, sorted by time: the profiler's own order stays that of the table.
 pen_status pen_profiler_summarize(pen_profiler *profiler, pen_profile_summary *out_summary) {
     pen_profile_row *rows;
     PEN_TRY(PEN_NEW(profiler->arena, profiler->row_count, &rows));

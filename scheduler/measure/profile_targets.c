@@ -47,6 +47,8 @@ static void targets_add(const pen_cluster_device *device, pen_profile_target *it
                                              .device_count = 1};
 }
 
+// Devices of this machine, each kind and number of threads once. Those of other machines are
+// listed, since `profile` must run there.
 pen_status pen_profile_find_targets(const pen_job *job, const char *device_name, pen_arena *arena,
                                     pen_profile_targets *out) {
     const pen_cluster *cluster;

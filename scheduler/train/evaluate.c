@@ -56,6 +56,8 @@ typedef struct evaluate_state {
     pen_evaluation evaluation;
 } evaluate_state;
 
+// Before a loss that is not finite is blamed on the model, the examples are looked at, and the one
+// that is not finite is named.
 static pen_status evaluate_count(void *context, const pen_runner_form *form, const pen_batch *batch,
                                  uint64_t first) {
     evaluate_state *state = context;

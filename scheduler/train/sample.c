@@ -69,6 +69,8 @@ static pen_status sample_check_model(sample_state *state) {
     return PEN_OK;
 }
 
+// All memory is taken before the first token; tokens of the beginning must be ones that the model
+// knows.
 static pen_status sample_prepare(sample_state *state, pen_arena *arena) {
     const pen_sample_request *request = state->request;
     uint64_t total, scores;

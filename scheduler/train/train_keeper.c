@@ -80,6 +80,8 @@ const pen_engine_log *pen_train_keeper_log(pen_train_keeper *keeper) {
 
 // ---- what is there
 
+// A folder with checkpoints is used only when the user says how: --continue or --overwrite. Where
+// the job names the folder, the error names its line.
 static pen_status keeper_open(pen_train_keeper *keeper) {
     const pen_train_keeper_options *options = &keeper->options;
     keeper->subject =
@@ -186,6 +188,9 @@ static pen_status keeper_begin_publishing(pen_train_keeper *keeper, pen_engine *
     return keeper_give_up(keeper, status);
 }
 
+// A checkpoint goes through three states beside the training: shards are written by the workers,
+// then the record by a thread of ours, then the engine hears of it. Without `waits` this looks once
+// and returns.
 pen_status pen_train_keeper_go_on(pen_train_keeper *keeper, pen_engine *engine, bool waits) {
     const struct timespec pause = {.tv_nsec = (long)(KEEPER_POLL_SECONDS * 1e9)};
     for (; keeper->is_under_way; nanosleep(&pause, NULL)) {

@@ -13,6 +13,8 @@ static double losses_value(uint64_t bits) {
     return value;
 }
 
+// A step that is done again, after a loss of a worker, must give the same bits: other bits mean
+// that some machine computes wrongly. The last losses are kept in a ring.
 pen_status pen_train_losses_add(pen_train_losses *losses, uint64_t step, double loss) {
     uint64_t bits;
     memcpy(&bits, &loss, sizeof bits);

@@ -105,6 +105,8 @@ static pen_status verify_compare(pen_arena *arena, const pen_tensor_store *store
     return pen_arena_copy_text(arena, stored->name, strlen(stored->name), &tensor->name);
 }
 
+// Both runs are of one job, so tensors that differ in number or shape are a mistake of ours, not a
+// difference to report.
 static pen_status verify_compare_all(const pen_safetensors *file, const pen_tensor_store *store,
                                      pen_arena *arena, const pen_verify_tensor **out_tensors) {
     pen_verify_tensor *tensors;
@@ -177,6 +179,8 @@ static void verify_judge(const verify_state *state, pen_verification *verificati
     if (tolerance == 0) verification->is_within = verification->is_equal;
 }
 
+// First the job's devices, whose tensors go into a file, then one device beside that file: both at
+// once would need the memory of two trainings.
 pen_status pen_verify(const pen_job *job, const pen_verify_options *options, pen_arena *arena,
                       const pen_verification **out_verification) {
     PEN_ASSERT(options->step_count > 0 && options->step_count <= UINT32_MAX);
