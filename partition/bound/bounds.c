@@ -6,6 +6,8 @@
 #include "partition/bound/step_bound.h"
 #include "partition/bound/traffic_bound.h"
 
+// The least that a node can cost on any device that may have it: the fastest of each kind, or the
+// one it is pinned to.
 pen_status pen_bound_least_costs(const pen_problem *problem, pen_arena *arena, double *out_least) {
     const pen_problem_given *given = &problem->given;
     double *slowness; // [kind_count] least of the devices of the kind

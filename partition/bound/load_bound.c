@@ -47,6 +47,8 @@ static bool load_bound_two_fit(const load_bound_item *items, uint32_t count,
     return left <= load * classes->classes[0].device_count;
 }
 
+// With two classes of devices the relaxed problem is a knapsack: sorted by how much each class is
+// better at a group, it is solved exactly, and the bound found by halving.
 static pen_status load_bound_two(const pen_problem *problem, const pen_device_classes *classes,
                                  double high, pen_arena *arena, double *out_bound) {
     load_bound_item *items;
@@ -149,6 +151,8 @@ static void load_bound_climb(load_bound_dual *dual, double bound, double stride)
 #define LOAD_BOUND_ROUNDS 160
 #define LOAD_BOUND_WORK 1500000.0 // groups times classes over all rounds: milliseconds
 
+// Weights of the classes' times make a linear relaxation; any weights give a bound, and climbing
+// finds better ones.
 static pen_status load_bound_classes(const pen_problem *problem, const pen_device_classes *classes,
                                      const double *ratio, pen_arena *arena, double *io_bound) {
     load_bound_dual dual = {.problem = problem, .classes = classes};
@@ -198,6 +202,8 @@ static double load_bound_capacity(const pen_problem *problem, const pen_device_c
     return capacity;
 }
 
+// The largest of several bounds: all work shared out evenly by speed, two classes solved exactly,
+// the hardest group alone, and the relaxation with weights.
 pen_status pen_load_bound(const pen_problem *problem, pen_arena *arena, double *out_bound) {
     pen_device_classes *classes;
     double *ratio; // of each class: least cost there for each unit of the cheapest

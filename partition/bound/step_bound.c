@@ -48,6 +48,8 @@ static bool step_bound_keeps(const pen_problem *problem, uint32_t u, uint32_t v)
     PEN_NEVER("problems have no transfer nodes");
 }
 
+// Two bounds: the longest path of one microbatch, and for each group the time until it can begin
+// and then all its work for all microbatches on one device.
 static pen_status step_bound_paths(const pen_problem *problem, pen_arena *arena,
                                    double *out_bound) {
     const pen_problem_given *given = &problem->given;

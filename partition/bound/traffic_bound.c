@@ -33,6 +33,7 @@ static int traffic_compare_ascending(const void *left, const void *right) {
     return traffic_compare_descending(right, left);
 }
 
+// Parts of the graph between which nothing flows: they may be on different devices for nothing.
 pen_status pen_traffic_parts(const pen_problem *problem, pen_arena *arena,
                              uint32_t *out_part_of_group, uint32_t *out_part_count) {
     const uint32_t count = problem->group_count;
@@ -143,6 +144,8 @@ static pen_status traffic_sum_cheapest(const traffic_parts *parts, uint32_t part
     return PEN_OK;
 }
 
+// A part whose pins lie on several devices must be cut at least once less than these; and when more
+// devices must be used than there are parts, something has to be cut.
 pen_status pen_traffic_bound(const pen_problem *problem, pen_arena *arena, double *out_bound) {
     traffic_parts parts = {.problem = problem};
     const uint32_t least = problem->given.devices_used_minimum;

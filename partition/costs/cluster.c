@@ -58,6 +58,8 @@ static pen_status cluster_number(pen_name_map *map, const char *name, uint32_t *
     return pen_name_map_add(map, name, map->count);
 }
 
+// Which devices share a process and which a host: default links and shares of memory follow from
+// it. A started device is a process of its own.
 static pen_status cluster_seat_devices(cluster_builder *builder) {
     pen_name_map processes;
     pen_name_map hosts;
@@ -111,6 +113,7 @@ static void cluster_share(cluster_builder *builder) {
     builder->core_share = threads > (double)cores ? (double)cores / threads : 1.0;
 }
 
+// Of another host nothing can be asked, so its memory must be stated; of this one it is shared out.
 static pen_status cluster_refuse_memory(const cluster_builder *builder, uint32_t index) {
     const pen_cluster_device_spec *spec = &builder->spec->devices[index];
     const pen_cluster_device_spec *blamed = spec->written;
@@ -181,6 +184,8 @@ static double cluster_choose_rate(const cluster_rate *rate, bool is_here,
     return is_measured ? rate->measured : rate->stated > 0 ? rate->stated : rate->assumed;
 }
 
+// Measured, stated or assumed, in an order that differs for this machine and others. More threads
+// than cores share the cores.
 static void cluster_set_rates(const cluster_builder *builder, uint32_t index) {
     const pen_cluster_device_spec *spec = &builder->spec->devices[index];
     pen_cluster_device *device = &builder->devices[index];
@@ -207,6 +212,7 @@ static void cluster_set_rates(const cluster_builder *builder, uint32_t index) {
 
 // ---- links
 
+// Three classes by how near the devices are. A link to itself costs nothing.
 static void cluster_assume_links(const cluster_builder *builder, pen_cluster_link *links) {
     const uint32_t count = builder->spec->device_count;
     for (uint32_t from = 0; from < count; from++) {
@@ -267,6 +273,8 @@ static uint64_t cluster_set_links(const pen_cluster_link_spec *spec, uint32_t de
     return count;
 }
 
+// Later entries win, so a general pattern can come first. An entry that names one device at both
+// ends means nothing and is refused.
 static pen_status cluster_state_links(const cluster_builder *builder, const pen_name_set *names,
                                       pen_cluster_link *links) {
     const pen_cluster_link_spec *specs = builder->spec->written_links.items;
@@ -335,6 +343,8 @@ static pen_status cluster_build_links(const cluster_builder *builder,
     return PEN_OK;
 }
 
+// From what was written, the machine and a cost table to figures for every device and link, each
+// with where it comes from.
 pen_status pen_cluster_build_on(const pen_machine *machine, const pen_cluster_spec *spec,
                                 const pen_cost_table *costs, pen_arena *arena,
                                 const pen_cluster **out_cluster) {

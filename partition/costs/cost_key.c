@@ -65,6 +65,7 @@ static void cost_key_add_letters(pen_text *text, const char *letters) {
     }
 }
 
+// Attributes choose kernels and work, so they are part of the key.
 static void cost_key_add_attribute(pen_text *text, const pen_attribute_schema *schema,
                                    const pen_attribute_value *value) {
     pen_text_print(text, " %s=", schema->name);
@@ -102,6 +103,8 @@ static pen_status cost_key_cut(const char *whole, pen_arena *arena, const char *
                             cost_key_hash(whole + kept, length - kept));
 }
 
+// Two nodes with equal keys take the same time: types, sizes, layouts, accumulating, attributes,
+// and constants that steer the operator.
 pen_status pen_cost_key(const pen_graph *graph, pen_node_id id, pen_arena *arena,
                         const char **out_shape) {
     const pen_node *node = pen_graph_node(graph, id);

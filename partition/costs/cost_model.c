@@ -99,6 +99,7 @@ static void cost_model_count(pen_cost_model *model, pen_figure_source source) {
     }
 }
 
+// Devices that compute alike share a row, so that a thousand equal ones cost as much as one.
 pen_status pen_cost_model_build(const pen_graph *graph, const pen_cluster *cluster,
                                 const pen_cost_table *table, pen_arena *arena,
                                 const pen_cost_model **out_model) {

@@ -150,6 +150,8 @@ static pen_status cost_check_number(const char *what, double number, double mini
                      minimum, maximum);
 }
 
+// Checks before it stores: a table may come from a file, and its figures go into sums that must
+// stay finite.
 pen_status pen_cost_table_set(pen_cost_table *table, const pen_cost_entry *entry) {
     PEN_TRY(cost_check_text("op", entry->op));
     PEN_TRY(cost_check_text("shape", entry->shape));
@@ -198,6 +200,7 @@ pen_status pen_cost_table_set_rates(pen_cost_table *table, const pen_cost_rates 
     return PEN_OK;
 }
 
+// Directed: both directions of a link are entries of their own.
 pen_status pen_cost_table_set_link(pen_cost_table *table, const pen_cost_link *link) {
     PEN_TRY(cost_check_text("from", link->from));
     PEN_TRY(cost_check_text("to", link->to));

@@ -118,6 +118,7 @@ const pen_option_table pen_cost_table_keys = {
 
 // ---- reading
 
+// An operator that is given twice is refused: which of the times holds would be chance.
 static pen_status cost_file_take_operators(const cost_file *file, const pen_option_source *source,
                                            pen_cost_table *table) {
     const cost_file_operator *items = file->operators.items;
@@ -232,6 +233,7 @@ static int cost_compare_links(const void *a, const void *b) {
     return order != 0 ? order : strcmp(left->to, right->to);
 }
 
+// Sorted, so that equal tables are equal files.
 static pen_status cost_write_rates(const pen_cost_table *table, pen_arena *arena, pen_text *text) {
     const uint32_t count = pen_cost_table_rates_count(table);
     pen_cost_rates *items;
@@ -253,6 +255,7 @@ static pen_status cost_write_rates(const pen_cost_table *table, pen_arena *arena
     return PEN_OK;
 }
 
+// Sorted, so that a new measurement shows as a small diff.
 static pen_status cost_write_operators(const pen_cost_table *table, pen_arena *arena,
                                        pen_text *text) {
     const uint32_t count = pen_cost_table_count(table);
@@ -276,6 +279,7 @@ static pen_status cost_write_operators(const pen_cost_table *table, pen_arena *a
     return PEN_OK;
 }
 
+// Sorted, as all parts of the file.
 static pen_status cost_write_links(const pen_cost_table *table, pen_arena *arena, pen_text *text) {
     const uint32_t count = pen_cost_table_link_count(table);
     pen_cost_link *items;

@@ -229,6 +229,8 @@ static pen_status segment_search_run(segment_search *search) {
     return PEN_OK;
 }
 
+// Looks for placements along a line that take little memory by the exact model, where searches by
+// the linear one found none that fits.
 pen_status pen_memory_segments_find(const pen_planner *planner, const pen_problem *problem,
                                     double deadline, pen_arena *arena, uint32_t *device_of_group,
                                     double *out_fullness) {

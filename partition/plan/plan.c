@@ -25,6 +25,7 @@ static uint64_t hash_number(uint64_t hash, double number) {
     return hash;
 }
 
+// What the user stated, not what was measured: the same file means the same cluster on a busy day.
 uint64_t pen_cluster_hash(const pen_cluster *cluster) {
     uint64_t hash = 0xcbf29ce484222325u;
     for (uint32_t d = 0; d < cluster->device_count; d++) {
@@ -51,6 +52,7 @@ static bool plan_is_amount(double number) {
     return number >= 0.0 && number < INFINITY;
 }
 
+// A plan may have been edited: memory must be the sum of its kinds and within the limit.
 static pen_status plan_check_devices(const pen_plan *plan, pen_arena *arena) {
     pen_name_map map;
     pen_name_map_init(&map, arena);
@@ -82,6 +84,8 @@ static pen_status plan_check_devices(const pen_plan *plan, pen_arena *arena) {
     return PEN_OK;
 }
 
+// Edges lead to later stages only, so stages cannot wait for each other; gradients go where both
+// ends have a backward pass.
 static pen_status plan_check_edges(const pen_stage_graph *stages) {
     for (uint32_t e = 0; e < stages->edge_count; e++) {
         const pen_stage_edge *edge = &stages->edges[e];
@@ -121,6 +125,7 @@ static pen_status plan_check_edges(const pen_stage_graph *stages) {
     return PEN_OK;
 }
 
+// Every figure is finite and not negative, and a stage has times only for what it does.
 static pen_status plan_check_stages(const pen_plan *plan) {
     const pen_stage_graph *stages = &plan->stages;
     if (stages->stage_count == 0) return pen_error(PEN_INVALID_INPUT, "the plan has no stage");
@@ -199,6 +204,8 @@ static pen_status plan_check_counts(const pen_plan *plan, const uint32_t *count,
     return PEN_OK;
 }
 
+// Each node once, in a stage that is there. The counts of an edited plan are made anew and not
+// compared.
 static pen_status plan_check_nodes(const pen_plan *plan, bool is_edited, pen_arena *arena) {
     pen_name_map map;
     uint32_t *count;

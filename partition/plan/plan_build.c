@@ -28,6 +28,7 @@ static pen_status writer_lower(plan_writer *w) {
     return pen_planner_lower(w->planner, &wish, w->arena, &w->given);
 }
 
+// Nodes are counted as they are listed: helpers that follow a node do not count.
 static pen_status writer_devices(plan_writer *w) {
     const pen_plan_solution *solution = w->solution;
     const uint32_t device_count = w->request->cluster->device_count;
@@ -66,6 +67,7 @@ static pen_status writer_stages(plan_writer *w) {
     return PEN_OK;
 }
 
+// Transfers within a device are none.
 static pen_status writer_transfers(plan_writer *w) {
     const pen_stage_transfers *found = &w->solution->transfers;
     pen_plan_transfer *transfers;
@@ -103,6 +105,8 @@ static void writer_count_source(pen_plan *plan, pen_figure_source source) {
     }
 }
 
+// A listed node has the times and bytes of all that follows it: its backward nodes, sums and
+// helpers.
 static pen_status writer_nodes(plan_writer *w) {
     const pen_node_homes *homes = w->planner->homes;
     const pen_plan_solution *solution = w->solution;
@@ -140,6 +144,7 @@ static pen_status writer_nodes(plan_writer *w) {
     return PEN_OK;
 }
 
+// What was made is checked as if it came from a file: nothing that plans is trusted.
 static pen_status build_write(const pen_planner *planner, const pen_plan_placed *placed,
                               pen_arena *arena, pen_plan **out_plan) {
     const pen_plan_request *request = planner->request;
@@ -192,6 +197,7 @@ pen_status pen_plan_build(const pen_plan_request *request, pen_arena *arena, pen
 
 // ---- from a plan that is given
 
+// Names first, which say more than a hash, then the hash.
 static pen_status build_check_devices(const pen_cluster *cluster, const pen_plan *plan) {
     if (plan->device_count != cluster->device_count) {
         return pen_error(PEN_INVALID_INPUT,
@@ -265,6 +271,8 @@ static pen_status build_match_nodes(const pen_planner *planner, const pen_plan *
     return PEN_OK;
 }
 
+// A plan holds for one model, cluster and size of microbatch. Names are compared first, since they
+// say what differs.
 pen_status pen_plan_check_model(const pen_planner *planner, const pen_plan *plan,
                                 pen_arena *arena) {
     uint32_t *stage_of_node;
@@ -314,6 +322,8 @@ static pen_status build_check_node(const pen_planner *planner, const pen_plan_so
     return PEN_OK;
 }
 
+// Of an edited plan, whose nodes somebody moved by hand. Listed nodes are named before those that
+// follow them.
 static pen_status build_check_constraints(const pen_planner *planner,
                                           const pen_plan_solution *solution) {
     const pen_node_homes *homes = planner->homes;

@@ -11,6 +11,7 @@ static const char *diff_device(const pen_plan *plan, uint32_t node) {
     return plan->devices[plan->stages.stages[plan->nodes[node].stage].device].name;
 }
 
+// Nodes are the same when they are called the same: ids differ between two runs of the compiler.
 static pen_status diff_nodes(const pen_plan *before, const pen_plan *after, pen_arena *arena,
                              pen_plan_diff *diff) {
     pen_name_map in_before, in_after;
@@ -89,6 +90,7 @@ static uint64_t diff_traffic(const pen_plan *plan) {
     return bytes;
 }
 
+// What is equal in both plans is not said, but for the figures.
 static void diff_dump_summary(const pen_plan_diff *diff, pen_text *text) {
     const pen_plan *before = diff->before, *after = diff->after;
     char from[PEN_QUANTITY_TEXT_BYTES], to[PEN_QUANTITY_TEXT_BYTES];
@@ -123,6 +125,7 @@ static void diff_dump_summary(const pen_plan_diff *diff, pen_text *text) {
                    pen_bytes_format(diff_traffic(after), to));
 }
 
+// Devices of both plans, matched by name; those that only one of them has show zeros in the other.
 void pen_plan_diff_dump(const pen_plan_diff *diff, pen_text *text) {
     diff_dump_summary(diff, text);
     size_t width = pen_plan_device_columns(diff->before);
@@ -158,6 +161,7 @@ void pen_plan_diff_dump(const pen_plan_diff *diff, pen_text *text) {
     }
 }
 
+// The figures that a script compares, under the keys that `plan --json` has.
 static void diff_json_plan(const pen_plan *plan, pen_json_writer *json) {
     pen_json_begin_object(json);
     pen_json_key_text(json, "strategy", plan->strategy);
@@ -182,6 +186,7 @@ static void diff_json_plan(const pen_plan *plan, pen_json_writer *json) {
     pen_json_end_object(json);
 }
 
+// A node that only one plan has lacks "before" or "after".
 void pen_plan_diff_write_json(const pen_plan_diff *diff, pen_json_writer *json) {
     pen_json_key_bool(json, "same_model", diff->is_same_model);
     pen_json_key_bool(json, "same_cluster", diff->is_same_cluster);

@@ -29,6 +29,7 @@ size_t pen_plan_device_columns(const pen_plan *plan) {
     return most;
 }
 
+// What the plan is for, what it promises, and how far that can be from the best.
 static void dump_summary(const pen_plan *plan, pen_text *text) {
     char seconds[PEN_QUANTITY_TEXT_BYTES], bound[PEN_QUANTITY_TEXT_BYTES];
     const bool is_bytes = strcmp(plan->objective, "traffic") == 0;
@@ -98,6 +99,7 @@ static void dump_process(const pen_plan *plan, pen_text *text) {
     pen_text_print(text, "%s in those of the devices\n", pen_bytes_format(high, bytes));
 }
 
+// A row for each device, its memory by kind, in the order in which the kinds are told everywhere.
 static void dump_devices(const pen_plan *plan, pen_text *text) {
     const size_t width = pen_plan_device_columns(plan);
     pen_text_add(text, "\n");
@@ -130,6 +132,7 @@ static void dump_node_count(const pen_plan *plan, pen_text *text) {
                    placed, plan->node_count);
 }
 
+// The last line counts the nodes: every one of the model is in exactly one stage.
 static void dump_stages(const pen_plan *plan, pen_text *text) {
     const size_t width = pen_plan_device_columns(plan);
     pen_text_print(text, "\n%-10s ", "stage");
@@ -181,6 +184,8 @@ static void dump_transfers(const pen_plan *plan, pen_text *text) {
     }
 }
 
+// Columns are as wide as the longest name, up to a limit; names are cut by what a terminal makes of
+// them, not by bytes.
 static void dump_nodes(const pen_plan *plan, pen_text *text) {
     const size_t width = pen_plan_device_columns(plan);
     size_t name_width = 40;
@@ -245,6 +250,7 @@ static void json_devices(const pen_plan *plan, pen_json_writer *json) {
     pen_json_end_array(json);
 }
 
+// Halves of the backward pass are told apart: schedules run them apart.
 static void json_stages(const pen_plan *plan, pen_json_writer *json) {
     pen_json_key(json, "stages");
     pen_json_begin_array(json);
@@ -284,6 +290,7 @@ static void json_transfers(const pen_plan *plan, pen_json_writer *json) {
     pen_json_end_array(json);
 }
 
+// The keys are documented and scripts read them: they stay, and new ones are added.
 void pen_plan_write_json(const pen_plan *plan, pen_json_writer *json) {
     pen_json_key_text(json, "model", plan->model);
     json_hash(json, "model_hash", plan->model_hash);

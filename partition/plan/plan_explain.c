@@ -21,6 +21,7 @@ typedef struct explainer {
     uint32_t *device_of_node; // [node_count], as now but for what moves
 } explainer;
 
+// Names near to what was asked, or else some that there are.
 static pen_status explain_refuse(const pen_plan *plan, const char *name, pen_arena *arena) {
     const char **names;
     uint32_t near[EXPLAIN_NAMES_SHOWN];
@@ -137,6 +138,8 @@ static bool explain_is_for(const pen_plan *plan, pen_objective objective) {
     return strcmp(plan->objective, pen_objective_names[objective]) == 0;
 }
 
+// The whole plan is worked out with the node, and all that must go with it, on another device:
+// time, memory, and what forbids it.
 static pen_status explain_device(explainer *e, uint32_t node, uint32_t device,
                                  pen_plan_alternative *alternative) {
     const pen_node_homes *homes = e->planner->homes;
@@ -196,6 +199,7 @@ static pen_status explain_members(const explainer *e, pen_plan_explanation *expl
     return PEN_OK;
 }
 
+// The plan is checked against the model first: figures of another model would explain nothing.
 pen_status pen_plan_explain(const pen_planner *planner, const pen_plan *plan, const char *node,
                             pen_arena *arena, pen_plan_explanation *out_explanation) {
     explainer e = {.planner = planner, .plan = plan, .arena = arena};
@@ -245,6 +249,7 @@ static const char *explain_change(const pen_plan_explanation *x, const pen_plan_
     return out_text;
 }
 
+// Where a node was asked for that follows another, the answer says which.
 void pen_plan_explanation_dump(const pen_plan_explanation *x, pen_text *text) {
     const pen_plan *plan = x->plan;
     if (strcmp(x->asked, x->node->name) != 0) {
@@ -288,6 +293,7 @@ void pen_plan_explanation_dump(const pen_plan_explanation *x, pen_text *text) {
     }
 }
 
+// `change` is the objective's value there less the value here, in its own unit.
 void pen_plan_explanation_write_json(const pen_plan_explanation *x, pen_json_writer *json) {
     pen_json_key_text(json, "asked", x->asked);
     pen_json_key_text(json, "node", x->node->name);

@@ -63,6 +63,7 @@ static pen_status file_check_stage(const file_reader *r, const int64_t *stage) {
                                 r->file->stages.count));
 }
 
+// Where tasks were written is kept: they are parsed later, and errors in them name the line.
 static pen_status file_take_devices(file_reader *r) {
     const file_device *items = r->file->devices.items;
     const uint32_t count = r->file->devices.count;
@@ -113,6 +114,8 @@ static pen_status file_find_device(const file_reader *r, const char *const *name
     return file_blame(r, name, pen_error(PEN_INVALID_INPUT, "%s", whole));
 }
 
+// Devices are named in the file, so that it can be edited; a stage has a list of them with one
+// entry today.
 static pen_status file_take_stages(file_reader *r) {
     const file_stage *items = r->file->stages.items;
     const uint32_t count = r->file->stages.count;
@@ -147,6 +150,7 @@ static pen_status file_take_stages(file_reader *r) {
     return PEN_OK;
 }
 
+// Ends are checked here, with the line; that stages are in order is part of the check of any plan.
 static pen_status file_take_edges(file_reader *r) {
     const file_edge *items = r->file->edges.items;
     const uint32_t count = r->file->edges.count;
@@ -188,6 +192,7 @@ static pen_status file_take_step_edges(file_reader *r) {
     return PEN_OK;
 }
 
+// What travels between stages: for people, and for the check that a plan is of this model.
 static pen_status file_take_transfers(file_reader *r) {
     const file_transfer *items = r->file->transfers.items;
     const uint32_t count = r->file->transfers.count;
@@ -228,6 +233,8 @@ static pen_status file_take_nodes(file_reader *r) {
     return PEN_OK;
 }
 
+// From the mapping as it was read to a plan; later parts look up devices and stages of earlier
+// ones.
 static pen_status file_take(file_reader *r) {
     const plan_file *file = r->file;
     pen_plan *plan = r->plan;
@@ -324,6 +331,7 @@ static void write_bytes(pen_text *text, const char *key, double bytes) {
     pen_yaml_add_quantity(text, bytes, PEN_UNIT_BYTES);
 }
 
+// A comment at the top says what the file is and how it is edited.
 static void write_head(const pen_plan *plan, pen_text *text) {
     const pen_unit unit = strcmp(plan->objective, pen_objective_names[PEN_OBJECTIVE_TRAFFIC]) == 0
                               ? PEN_UNIT_BYTES
@@ -359,6 +367,7 @@ static void write_head(const pen_plan *plan, pen_text *text) {
                    plan->bubble, plan->measured_count, plan->stated_count, plan->assumed_count);
 }
 
+// Quantities have units, and as many digits as give the same number back.
 static void write_devices(const pen_plan *plan, pen_text *text) {
     pen_text_add(text, "devices:\n");
     for (uint32_t d = 0; d < plan->device_count; d++) {
@@ -384,6 +393,8 @@ static void write_devices(const pen_plan *plan, pen_text *text) {
     }
 }
 
+// Stages, then the edges between them, which the schedule is made from: a plan can be simulated
+// without its model.
 static void write_stages(const pen_plan *plan, pen_text *text) {
     pen_text_add(text, "stages:\n");
     for (uint32_t s = 0; s < plan->stages.stage_count; s++) {

@@ -506,6 +506,9 @@ static pen_status place_lines_first(place_rounds *rounds) {
     return PEN_OK;
 }
 
+// Placement and memory depend on each other: how many microbatches are in flight follows from the
+// schedule, and that from the placement. So there are rounds: place, work out the memory, place
+// again within it. Lines of devices come first with `auto`, since they are cheap to judge.
 pen_status pen_plan_place(const pen_planner *planner, pen_arena *arena,
                           pen_plan_placed *out_placed) {
     place_rounds rounds;

@@ -107,6 +107,8 @@ static pen_status reason_evaluate(reason_builder *b, uint32_t color, uint32_t de
         name, pen_seconds_format(-more, text));
 }
 
+// The reason of a group of nodes, by what can be said for certain first (a pin, nothing else near
+// it); working out the step with the group elsewhere costs time and comes last.
 static pen_status reason_color(reason_builder *b, uint32_t color) {
     const pen_cluster *cluster = b->planner->request->cluster;
     const uint32_t device = b->solution->device_of_node[color];
@@ -148,6 +150,8 @@ static uint32_t reason_limit(const reason_builder *b) {
     return fitting < REASON_EVALUATIONS_LEAST ? REASON_EVALUATIONS_LEAST : (uint32_t)fitting;
 }
 
+// The number of steps that are worked out for reasons is bounded: they are for people, and must not
+// take longer than the plan.
 static pen_status reason_init(reason_builder *b) {
     b->evaluation_limit = reason_limit(b);
     const pen_problem *problem = b->planner->forming->problem;

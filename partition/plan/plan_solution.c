@@ -7,6 +7,8 @@
 
 #define SOLUTION_STAGES_TRIED 6u // of a device, that may be recomputed
 
+// The problem as strategies get it. Where stages may be recomputed, activations count for one
+// microbatch only.
 pen_status pen_planner_lower(const pen_planner *planner, const pen_planner_wish *wish,
                              pen_arena *arena, pen_problem_given *out_given) {
     const pen_plan_request *request = planner->request;
@@ -51,6 +53,8 @@ static pen_status planner_form(pen_planner *planner, pen_arena *arena) {
     return pen_stage_forming_new(problem, arena, &planner->forming);
 }
 
+// What does not change between rounds is worked out once: which nodes go together, constraints,
+// limits.
 pen_status pen_planner_new(const pen_plan_request *request, pen_arena *arena,
                            pen_planner **out_planner) {
     const pen_cluster *cluster = request->cluster;
@@ -112,6 +116,8 @@ static pen_status solution_predict(const pen_planner *planner, pen_arena *arena,
     return PEN_OK;
 }
 
+// Memory of each device by kind, with what halves of backward tasks keep, and the device that
+// exceeds its limit most.
 static pen_status solution_add_memory(const pen_planner *planner, pen_arena *arena,
                                       pen_plan_solution *solution) {
     const uint32_t device_count = planner->request->cluster->device_count;
@@ -235,6 +241,8 @@ static pen_status work_recompute_device(solution_work *work, uint32_t device) {
     return PEN_OK;
 }
 
+// Recomputing is decided last: first stages that were asked for, then, with `auto`, those of
+// devices that do not fit.
 static pen_status solution_finish(const pen_planner *planner, const bool *recomputed_nodes,
                                   pen_arena *arena, pen_plan_solution *solution) {
     const pen_plan_request *request = planner->request;
@@ -277,6 +285,8 @@ pen_status pen_plan_solve(const pen_planner *planner, const uint32_t *device_of_
     return PEN_OK;
 }
 
+// Stages are put in order, whatever order they were given in: their numbers are those of the
+// forward pass.
 pen_status pen_plan_solve_stages(const pen_planner *planner, const pen_stage_split *split,
                                  const bool *is_recomputed, pen_arena *arena,
                                  pen_plan_solution *out_solution) {

@@ -22,6 +22,8 @@ static pen_status value_lower(const pen_planner *planner, pen_objective objectiv
     return pen_problem_build(given, arena, out_problem);
 }
 
+// A bound above a value would be a proof of the impossible: once it is worked out without memory
+// limits, then it is a mistake of ours.
 pen_status pen_plan_bound(const pen_planner *planner, double value, double proved, pen_arena *arena,
                           double *out_lower_bound) {
     const pen_objective objective = planner->request->placement->objective;
@@ -74,6 +76,7 @@ pen_status pen_plan_latency(const pen_planner *planner, const pen_plan_solution 
     return value_of(problem, device_of_node, arena, out_seconds);
 }
 
+// The job's `stages` counts devices that are used, which only a whole plan tells.
 static pen_status value_check_used(const pen_problem_given *given, const uint32_t *device_of_node,
                                    pen_arena *arena) {
     bool *is_used;
@@ -97,6 +100,7 @@ static pen_status value_check_used(const pen_problem_given *given, const uint32_
     return PEN_OK;
 }
 
+// The value of a plan that was given, as the strategies would have valued it.
 pen_status pen_plan_value(const pen_planner *planner, const pen_plan_solution *solution,
                           pen_arena *arena, double *out_value, double *out_lower_bound) {
     pen_problem *problem;

@@ -15,6 +15,8 @@ static const pen_node *assign_node(const assigner *a, uint32_t node) {
     return pen_graph_node(a->graph, (pen_node_id){node});
 }
 
+// The graph was compiled for another size or mode than the plan's: nodes are found by their names.
+// Evaluation may lack nodes of the training, but not have others.
 static pen_status assign_by_name(assigner *a, pen_arena *scratch) {
     pen_name_map map;
     pen_name_map_init(&map, scratch);

@@ -68,6 +68,7 @@ static const pen_option_field cluster_link_fields[] = {
                .maximum = PEN_OPTION_TO(CLUSTER_LATENCY_LIMIT)),
 };
 
+// Either `between` or `from` and `to`: both at once would say two things.
 static pen_status cluster_check_link(const void *object, const pen_option_source *source) {
     const pen_cluster_link_spec *link = object;
     const bool is_symmetric = link->between.count > 0;
@@ -195,6 +196,8 @@ static pen_status cluster_refuse_name(const cluster_expansion *expansion, uint32
                                             index, name, other_index));
 }
 
+// One entry with ranges becomes as many devices as its names stand for; each remembers the entry,
+// so that errors name the line that was written.
 static pen_status cluster_expand_entry(cluster_expansion *expansion, uint32_t index) {
     const pen_cluster_device_spec *items = expansion->spec->written_devices.items;
     const pen_cluster_device_spec *written = &items[index];

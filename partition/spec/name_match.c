@@ -73,6 +73,8 @@ static pen_status match_find_near(const pen_name_set *set, const char *text, pen
     return PEN_OK;
 }
 
+// A text that means nothing is answered with near names, or the first few, and with the pattern
+// that was perhaps meant.
 static pen_status match_refuse(const pen_name_set *set, const char *text, pen_arena *arena) {
     uint32_t near[MATCH_NEAR_COUNT];
     uint32_t near_count = 0;
@@ -112,6 +114,7 @@ static bool match_find_name(const pen_name_set *set, const char *name, uint32_t 
     return false;
 }
 
+// A pattern that matches nothing is an error: a pin that does nothing would go unnoticed.
 static pen_status match_pattern(const pen_name_set *set, const char *text, pen_arena *arena,
                                 pen_name_matches *out_matches) {
     uint32_t *indices;

@@ -49,6 +49,8 @@ static pen_status range_read(const char *text, const char *open, pen_name_range 
     return PEN_OK;
 }
 
+// A bracket that holds anything but digits and a dash is an ordinary sign: patterns and names of
+// other programs have such.
 pen_status pen_name_ranges_parse(const char *text, pen_name_ranges *out_ranges) {
     pen_name_ranges ranges = {.text = text, .total = 1};
     const char *at = text;
