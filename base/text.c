@@ -177,6 +177,22 @@ void pen_text_add_names(pen_text *text, const char *wanted, const char *const *n
     if (written < count) pen_text_print(text, " and %zu more", count - written);
 }
 
+pen_status pen_text_find_name(const char *what, const char *name, const char *const *names,
+                              size_t count, pen_arena *arena, size_t *out_index) {
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(names[i], name) != 0) continue;
+        *out_index = i;
+        return PEN_OK;
+    }
+    pen_text text;
+    const char *whole;
+    pen_text_init(&text, arena);
+    pen_text_print(&text, "unknown %s '%.100s', possible: ", what, name);
+    pen_text_add_names(&text, name, names, count, count);
+    PEN_TRY(pen_text_finish(&text, &whole));
+    return pen_error(PEN_NOT_FOUND, "%s", whole);
+}
+
 // For messages: what a user wrote, in quotes, cut where it is long, and with nothing that a
 // terminal would obey.
 void pen_text_add_quoted(pen_text *text, const char *bytes, size_t length) {

@@ -42,17 +42,11 @@ static pen_status command_find(const char *name, pen_arena *arena,
     const char *names[COMMAND_COUNT];
     for (size_t i = 0; i < COMMAND_COUNT; i++) {
         names[i] = pen_commands[i]->name;
-        if (strcmp(names[i], name) != 0) continue;
-        *out_command = pen_commands[i];
-        return PEN_OK;
     }
-    pen_text text;
-    const char *whole;
-    pen_text_init(&text, arena);
-    pen_text_print(&text, "unknown verb '%.100s', possible: ", name);
-    pen_text_add_names(&text, name, names, COMMAND_COUNT, COMMAND_COUNT);
-    PEN_TRY(pen_text_finish(&text, &whole));
-    return pen_error(PEN_NOT_FOUND, "%s", whole);
+    size_t index;
+    PEN_TRY(pen_text_find_name("verb", name, names, COMMAND_COUNT, arena, &index));
+    *out_command = pen_commands[index];
+    return PEN_OK;
 }
 
 static bool command_has_json; // begun on standard output

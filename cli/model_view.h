@@ -6,11 +6,14 @@
 #include "cli/command.h"
 #include "graph/graph_types.h"
 #include "graph/import/import.h"
+#include "scheduler/compile/compile.h"
 
 typedef struct pen_model_view_sizes {
     int64_t batch;
     const char *sizes; // "NAME=N,…" of other symbolic dimensions, or NULL
     bool fused;        // as it runs: layers and attention found, normalization with what follows
+    pen_compile_watch_fn watch; // is told of the graph after each pass; NULL: nobody is
+    void *watch_context;
 } pen_model_view_sizes;
 
 // *out_graph goes with the model. Sets the context's input_exit_code. Errors of shapes name the

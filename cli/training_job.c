@@ -214,10 +214,26 @@ void pen_session_close(pen_job_session *session) {
     pen_dataset_close(session->dataset);
 }
 
-pen_status pen_command_is_plan(const char *path, pen_arena *arena, bool *out_is_plan) {
+// Whether a file of YAML has a key at the top; the rest of it is not read.
+static pen_status training_has_key(const char *path, const char *key, pen_arena *arena,
+                                   bool *out_has) {
     const char *bytes;
     size_t length;
     PEN_TRY(pen_file_read(path, PEN_PLAN_BYTES_LIMIT, arena, &bytes, &length));
-    *out_is_plan = strncmp(bytes, "stages:", 7) == 0 || strstr(bytes, "\nstages:") != NULL;
+    *out_has = false;
+    for (const char *line = bytes; line != NULL && !*out_has; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        *out_has = strncmp(line, key, strlen(key)) == 0;
+    }
     return PEN_OK;
+}
+
+pen_status pen_command_is_plan(const char *path, pen_arena *arena, bool *out_is_plan) {
+    return training_has_key(path, "stages:", arena, out_is_plan);
+}
+
+pen_status pen_command_is_job(const char *path, pen_arena *arena, bool *out_is_job) {
+    const char *end = strrchr(path, '.');
+    *out_is_job = end != NULL && (strcmp(end, ".yaml") == 0 || strcmp(end, ".yml") == 0);
+    return *out_is_job ? training_has_key(path, "model:", arena, out_is_job) : PEN_OK;
 }

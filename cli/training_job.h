@@ -32,6 +32,9 @@ PEN_NODISCARD pen_status pen_job_check_folder(const char *folder, pen_arena *are
 // Whether a file is a plan, and no job: it lists stages. NOT_FOUND, IO, OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_command_is_plan(const char *path, pen_arena *arena, bool *out_is_plan);
 
+// Whether a file is a job, and no model of layers, which is YAML too: it names its model.
+PEN_NODISCARD pen_status pen_command_is_job(const char *path, pen_arena *arena, bool *out_is_job);
+
 // Tells the user of files that a dataset left out.
 void pen_command_warn_skipped(const pen_dataset_info *info);
 

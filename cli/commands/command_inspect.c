@@ -6,10 +6,9 @@
 
 #include "cli/command.h"
 #include "cli/model_view.h"
+#include "cli/pass_view.h"
 #include "device/reference/reference_evaluate.h"
 #include "graph/analysis/training_types.h"
-#include "graph/dump/dump_dot.h"
-#include "graph/dump/dump_text.h"
 #include "graph/import/import.h"
 #include "graph/op.h"
 
@@ -26,6 +25,8 @@ typedef struct inspect_options {
     inspect_dump dump;
     bool nodes;
     bool fused;
+    bool passes;
+    const char *dump_after;
 } inspect_options;
 
 // What one operator does in the model.
@@ -220,23 +221,14 @@ static pen_status inspect_print_json(const inspect_options *options, const pen_m
     return pen_json_finish(&json);
 }
 
-static pen_status inspect_print_dump(inspect_dump dump, const pen_graph *graph, pen_arena *arena) {
-    const char *text;
-    PEN_TRY(dump == INSPECT_DUMP_DOT ? pen_dump_dot(graph, arena, &text)
-                                     : pen_dump_text(graph, arena, &text));
-    if (fputs(text, stdout) == EOF || fflush(stdout) != 0) {
-        return pen_error(PEN_IO, "cannot write to standard output");
-    }
-    return PEN_OK;
-}
-
 static pen_status inspect_model(pen_command_context *context, const inspect_options *options,
                                 pen_model *model) {
     const pen_graph *graph;
-    const pen_model_view_sizes sizes = {options->batch, options->sizes, options->fused};
+    const pen_model_view_sizes sizes = {
+        .batch = options->batch, .sizes = options->sizes, .fused = options->fused};
     PEN_TRY(pen_model_view(context, &sizes, model, &graph));
     if (options->dump != INSPECT_DUMP_NONE) {
-        return inspect_print_dump(options->dump, graph, context->arena);
+        return pen_command_print_graph(graph, options->dump == INSPECT_DUMP_DOT, context->arena);
     }
     inspect_totals totals = {0};
     inspect_count_parameters(graph, &totals);
@@ -249,6 +241,14 @@ static pen_status inspect_model(pen_command_context *context, const inspect_opti
 static pen_status inspect_run(pen_command_context *context, const void *options_given) {
     const inspect_options *options = options_given;
     pen_model *model;
+    if (options->passes || options->dump_after != NULL) {
+        return pen_pass_view_print(
+            context, &(pen_pass_view){.path = options->common.operands[0],
+                                      .after = options->dump_after,
+                                      .is_dot = options->dump == INSPECT_DUMP_DOT,
+                                      .json = options->common.json,
+                                      .sizes = {.batch = options->batch, .sizes = options->sizes}});
+    }
     context->input_exit_code = PEN_EXIT_MODEL;
     const pen_import_options import = {.evaluate = pen_reference_evaluate};
     PEN_TRY(pen_model_open(options->common.operands[0], &import, &model));
@@ -267,6 +267,10 @@ static const pen_cli_option inspect_cli_options[] = {
     PEN_CLI_VALUE(0, "dump", "FORM", CHOICE, inspect_options, dump,
                   "print the graph instead: as text, or for graphviz",
                   .choices = inspect_dump_names, .default_text = "none"),
+    PEN_CLI_VALUE(0, "dump-after", "PASS", TEXT, inspect_options, dump_after,
+                  "print the graph as it is after a pass of the compiler"),
+    PEN_CLI_FLAG(0, "passes", inspect_options, passes,
+                 "list the compiler's passes, and which of them run"),
     PEN_CLI_FLAG(0, "fused", inspect_options, fused,
                  "as it runs: operators that the exporter wrote in several nodes are one"),
     PEN_CLI_FLAG(0, "nodes", inspect_options, nodes, "list every node"),
@@ -279,7 +283,9 @@ const pen_command pen_command_inspect = {
     .table = {.operands = "MODEL",
               .operand_count_minimum = 1,
               .operand_count_maximum = 1,
-              PEN_CLI_OPTIONS(inspect_cli_options)},
+              PEN_CLI_OPTIONS(inspect_cli_options),
+              .details = "With --passes and --dump-after, MODEL may be a JOB: its model is then "
+                         "compiled to be trained.\n"},
     .options_bytes = sizeof(inspect_options),
     .run = inspect_run,
 };

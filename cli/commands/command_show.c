@@ -128,7 +128,8 @@ static pen_status show_model(pen_command_context *context, const show_options *o
     pen_model *model;
     pen_report report = {0};
     const pen_drawing_options groups = {0};
-    const pen_model_view_sizes sizes = {options->batch, options->sizes, options->fused};
+    const pen_model_view_sizes sizes = {
+        .batch = options->batch, .sizes = options->sizes, .fused = options->fused};
     context->input_exit_code = PEN_EXIT_MODEL;
     const pen_import_options import = {.evaluate = pen_reference_evaluate};
     PEN_TRY(pen_model_open(options->common.operands[0], &import, &model));

@@ -34,17 +34,11 @@ pen_status pen_strategy_find(const char *name, pen_arena *arena,
     const char *names[STRATEGY_COUNT];
     for (size_t i = 0; i < STRATEGY_COUNT; i++) {
         names[i] = pen_strategies[i]->name;
-        if (strcmp(names[i], name) != 0) continue;
-        *out_strategy = pen_strategies[i];
-        return PEN_OK;
     }
-    pen_text text;
-    const char *whole;
-    pen_text_init(&text, arena);
-    pen_text_print(&text, "unknown strategy '%.100s', possible: ", name);
-    pen_text_add_names(&text, name, names, STRATEGY_COUNT, STRATEGY_COUNT);
-    PEN_TRY(pen_text_finish(&text, &whole));
-    return pen_error(PEN_NOT_FOUND, "%s", whole);
+    size_t index;
+    PEN_TRY(pen_text_find_name("strategy", name, names, STRATEGY_COUNT, arena, &index));
+    *out_strategy = pen_strategies[index];
+    return PEN_OK;
 }
 
 #define STRATEGY_FITTING_VISITS 200000 // some milliseconds

@@ -1,10 +1,8 @@
-// From a model to a program: the data flow of the compiler on one page.
+// From a model to a program: a graph with everything in it that runs, and the order in which it
+// runs.
 //
-//   import ─► freeze ─► infer_shapes ─► attach_loss ─► build_gradients ─► build_updates
-//          ─► merge_duplicates ─► remove_dead ─► fuse ─► assign_layouts ─► split_backward ─►
-//          verify ─► order
-//
-// A program is a graph with everything in it that runs, and the order in which it runs.
+// The compiler is a list of passes (compile.c). Which of them run follows from the request.
+// `penstock inspect` lists them, and prints the graph after any of them.
 //
 // Lifetime: a program owns its memory and the mapping of its model file.
 // Threads:  immutable once returned.
@@ -20,12 +18,15 @@
 #include "graph/import/import.h"
 #include "graph/passes/gradient/attach_loss.h"
 #include "graph/passes/gradient/build_updates.h"
+#include "graph/passes/infer_shapes.h"
 #include "scheduler/compile/weight_file.h"
 
 typedef enum pen_compile_mode {
-    PEN_COMPILE_TRAIN,    // forward, loss, backward, update
-    PEN_COMPILE_EVALUATE, // forward in inference mode, loss
-    PEN_COMPILE_PREDICT,  // forward in inference mode
+    PEN_COMPILE_TRAIN,      // forward, loss, backward, update
+    PEN_COMPILE_EVALUATE,   // forward in inference mode, loss
+    PEN_COMPILE_PREDICT,    // forward in inference mode
+    PEN_COMPILE_LOOK,       // not to be run, only looked at: in inference mode, with shapes
+    PEN_COMPILE_LOOK_FUSED, // likewise, as PREDICT would run it
 } pen_compile_mode;
 
 // What one example of a graph input looks like, from the data.
@@ -37,9 +38,11 @@ typedef struct pen_compile_input {
 
 // What the user wrote that an error is about, for pen_compile_request.blame.
 typedef enum pen_compile_part {
+    PEN_COMPILE_PART_NONE,
     PEN_COMPILE_PART_MODEL,
     PEN_COMPILE_PART_WEIGHTS,
     PEN_COMPILE_PART_INPUTS, // the examples
+    PEN_COMPILE_PART_SHAPES, // of the inputs, and the model that they do not suit
     PEN_COMPILE_PART_LOSS,
     PEN_COMPILE_PART_FREEZE,
 } pen_compile_part;
@@ -48,6 +51,12 @@ typedef enum pen_compile_part {
 typedef pen_status (*pen_compile_blame_fn)(const void *context, pen_compile_part part,
                                            pen_status status);
 
+typedef struct pen_compile_pass pen_compile_pass; // compile_pass.h
+
+// Is told of the graph after each pass. An error ends the compilation.
+typedef pen_status (*pen_compile_watch_fn)(void *context, const pen_compile_pass *pass,
+                                           const pen_graph *graph);
+
 // Everything borrowed for the call.
 typedef struct pen_compile_request {
     const char *model_path;
@@ -55,13 +64,16 @@ typedef struct pen_compile_request {
         import; // all zero: as the file says; dropout_trains and evaluate are not looked at
     const pen_weight_options *weights; // first contents from another file; NULL: the model's own
     pen_compile_mode mode;
-    uint64_t microbatch_size; // examples: what the first dimension of the inputs becomes
+    uint64_t microbatch_size; // examples: what the first dimension of the inputs becomes; 0: the
+                              // model's own
     bool accumulate;          // training: gradients add up over several microbatches a step
     uint32_t microbatches;    // training: of a step, at most; 0: not known
     uint64_t most_examples;   // of any of them
     bool is_whole;            // training: the program runs on one device as it is, and is not cut
     const pen_compile_input *inputs; // [input_count]; those not listed must have no unknown size
     uint32_t input_count;
+    const pen_symbol_binding *sizes; // [size_count], of the model's dimensions by their names
+    uint32_t size_count;
     pen_loss_kind loss;         // not for PREDICT
     const char *loss_output;    // name of the output that the loss is taken of; NULL: the first
     pen_optimizer optimizer;    // TRAIN
@@ -69,6 +81,8 @@ typedef struct pen_compile_request {
     pen_device *device;         // whose layouts are used; NULL: plain
     pen_compile_blame_fn blame; // or NULL
     const void *blame_context;
+    pen_compile_watch_fn watch; // or NULL
+    void *watch_context;
 } pen_compile_request;
 
 typedef struct pen_program {
@@ -105,6 +119,11 @@ typedef struct pen_program {
 //                                        the data does not suit it; with the model's own names
 PEN_NODISCARD pen_status pen_compile(const pen_compile_request *request,
                                      const pen_program **out_program);
+// A model that is open, as the request's mode LOOK or LOOK_FUSED has it. The graph goes with the
+// model, whose own is changed. As pen_compile, without the context of its errors.
+PEN_NODISCARD pen_status pen_compile_look(const pen_compile_request *request, pen_model *model,
+                                          const pen_graph **out_graph);
+
 // Lets the system drop the model's file from memory, once its tensors are on a device.
 void pen_program_forget(const pen_program *program);
 // Accepts NULL.

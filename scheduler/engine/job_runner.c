@@ -24,6 +24,9 @@ static pen_status runner_blame_part(const void *context, pen_compile_part part, 
     const runner_blame *blame = context;
     const pen_job_train *train = &blame->job->train;
     switch (part) {
+    case PEN_COMPILE_PART_NONE:
+    case PEN_COMPILE_PART_SHAPES: // as likely the model's fault as the data's
+        break;
     case PEN_COMPILE_PART_MODEL:
         return pen_job_blame(blame->job, &blame->job->model.file, status);
     case PEN_COMPILE_PART_WEIGHTS:
@@ -141,6 +144,10 @@ pen_status pen_job_compile_request(const pen_job *job, pen_dataset_part part,
     *blame = (runner_blame){job, part};
     pen_compile_request request = {.model_path = job->model.file,
                                    .import = pen_job_import_options(job),
+                                   .mode = PEN_COMPILE_TRAIN,
+                                   .microbatch_size =
+                                       (uint64_t)(job->train.batch / job->train.microbatches),
+                                   .accumulate = job->train.microbatches > 1,
                                    .loss = runner_loss_kind(job->train.loss),
                                    .loss_output = job->train.loss_output,
                                    .optimizer = runner_optimizer(&job->train),

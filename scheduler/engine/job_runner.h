@@ -14,8 +14,8 @@
 PEN_NODISCARD pen_status pen_job_weights(const pen_job *job, pen_arena *arena,
                                          const pen_weight_options **out_weights);
 
-// Model, loss, optimizer, and the inputs of `info`, which is that of `part`. Mode, microbatch_size,
-// accumulate and device are for the caller to set. What it points to lives in `arena`; the job
+// The form that trains, with the inputs of `info`, which is that of `part`. The device, and whether
+// the program is cut, are for the caller to set. What it points to lives in `arena`; the job
 // outlives it. OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_job_compile_request(const pen_job *job, pen_dataset_part part,
                                                  const pen_dataset_info *info, pen_arena *arena,

@@ -53,14 +53,10 @@ static pen_status profile_open(pen_profiler *profiler) {
 }
 
 static pen_status profile_compile(pen_profiler *profiler, const pen_dataset_info *info) {
-    const pen_job_train *train = &profiler->job->train;
     pen_compile_request request;
     PEN_TRY(pen_job_compile_request(profiler->job, PEN_DATASET_PART_TRAIN, info, profiler->arena,
                                     &request));
-    profiler->microbatch_count = (uint32_t)train->microbatches;
-    request.mode = PEN_COMPILE_TRAIN;
-    request.microbatch_size = (uint64_t)(train->batch / train->microbatches);
-    request.accumulate = train->microbatches > 1;
+    profiler->microbatch_count = (uint32_t)profiler->job->train.microbatches;
     request.device = profiler->device;
     PEN_TRY(pen_compile(&request, &profiler->program));
     const pen_program *program = profiler->program;

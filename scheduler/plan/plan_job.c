@@ -77,7 +77,6 @@ static pen_status plan_open_device(pen_plan_job *p, bool *out_is_uniform) {
 }
 
 static pen_status plan_compile(pen_plan_job *p) {
-    const pen_job_train *train = &p->job->train;
     const pen_dataset_info none = {.format = "none"};
     pen_compile_request request;
     bool is_uniform;
@@ -85,9 +84,6 @@ static pen_status plan_compile(pen_plan_job *p) {
     PEN_TRY(plan_open_device(p, &is_uniform));
     PEN_TRY(pen_job_compile_request(p->job, p->options->part, p->info == NULL ? &none : p->info,
                                     p->arena, &request));
-    request.mode = PEN_COMPILE_TRAIN;
-    request.microbatch_size = (uint64_t)(train->batch / train->microbatches);
-    request.accumulate = train->microbatches > 1;
     request.device = is_uniform ? p->device : NULL;
     return pen_compile(&request, &p->program);
 }

@@ -27,15 +27,9 @@ pen_status pen_schedule_generator_find(const char *name, pen_arena *arena,
     const char *names[SCHEDULE_COUNT];
     for (size_t i = 0; i < SCHEDULE_COUNT; i++) {
         names[i] = pen_schedule_generators[i]->name;
-        if (strcmp(names[i], name) != 0) continue;
-        *out_generator = pen_schedule_generators[i];
-        return PEN_OK;
     }
-    pen_text text;
-    const char *whole;
-    pen_text_init(&text, arena);
-    pen_text_print(&text, "unknown schedule '%.100s', possible: ", name);
-    pen_text_add_names(&text, name, names, SCHEDULE_COUNT, SCHEDULE_COUNT);
-    PEN_TRY(pen_text_finish(&text, &whole));
-    return pen_error(PEN_NOT_FOUND, "%s", whole);
+    size_t index;
+    PEN_TRY(pen_text_find_name("schedule", name, names, SCHEDULE_COUNT, arena, &index));
+    *out_generator = pen_schedule_generators[index];
+    return PEN_OK;
 }

@@ -4,6 +4,7 @@
 
 #include "graph/op.h"
 #include "graph/verify.h"
+#include "scheduler/compile/compile_pass.h"
 #include "tests/support/check.h"
 #include "tests/support/tiny_model.h"
 
@@ -175,6 +176,91 @@ static void what_is_wrong_is_said(void **state) {
     CHECK_ERROR(pen_compile(&request, &program), PEN_INVALID_INPUT, "limit");
 }
 
+// What is told of the passes: which ran, and whether what each left is a sound graph. Before the
+// shapes are known and what they left unread is gone, there is too little to prove.
+typedef struct pass_watch {
+    uint32_t next; // position in the list of those that may still run
+    bool has_types;
+    uint32_t count;
+} pass_watch;
+
+static pen_status watch_pass(void *context, const pen_compile_pass *pass, const pen_graph *graph) {
+    pass_watch *watch = context;
+    while (&pen_compile_passes[watch->next] != pass) {
+        watch->next++;
+        CHECK(watch->next < pen_compile_pass_count, "%s is out of order", pass->name);
+    }
+    watch->has_types = watch->has_types || strcmp(pass->name, "remove_unread") == 0;
+    watch->count++;
+    if (!watch->has_types) return PEN_OK;
+    return pen_status_add_context(pen_graph_verify(graph, &(pen_verify_options){.types = true}),
+                                  "after %s", pass->name);
+}
+
+static void every_pass_leaves_a_sound_graph(void **state) {
+    (void)state;
+    for (int mode = PEN_COMPILE_TRAIN; mode <= PEN_COMPILE_PREDICT; mode++) {
+        pass_watch watch = {0};
+        const pen_program *program;
+        pen_compile_request request = tiny_request((pen_compile_mode)mode);
+        request.watch = watch_pass;
+        request.watch_context = &watch;
+        CHECK_OK(pen_compile(&request, &program));
+        pen_program_destroy(program);
+        uint32_t expected = 0;
+        for (uint32_t i = 0; i < pen_compile_pass_count; i++) {
+            expected += pen_compile_pass_runs(&pen_compile_passes[i], &request);
+        }
+        assert_int_equal(watch.count, expected);
+    }
+}
+
+static void every_pass_leaves_larger_models_sound(void **state) {
+    (void)state;
+    static const char *const paths[] = {
+        "tests/reference/resnet18/model.onnx", "tests/reference/branching_cnn/model.onnx",
+        "tests/reference/normed_mlp/model.onnx", "tests/reference/recurrent/model.onnx",
+        "tests/reference/tensorflow/branches.pb"};
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        pass_watch watch = {0};
+        const pen_program *program;
+        const pen_compile_request request = {.model_path = paths[i],
+                                             .mode = PEN_COMPILE_PREDICT,
+                                             .microbatch_size = 2,
+                                             .watch = watch_pass,
+                                             .watch_context = &watch};
+        CHECK_OK(pen_compile(&request, &program));
+        pen_program_destroy(program);
+    }
+}
+
+static void passes_are_one_thing_each_under_a_name_of_their_own(void **state) {
+    (void)state;
+    for (uint32_t i = 0; i < pen_compile_pass_count; i++) {
+        const pen_compile_pass *pass = &pen_compile_passes[i];
+        const int ways = (pass->run != NULL) + (pass->change != NULL) + (pass->rewrite != NULL);
+        CHECK(ways == 1 && pass->modes != 0, "%s", pass->name);
+        for (uint32_t j = 0; j < i; j++) {
+            CHECK(strcmp(pass->name, pen_compile_passes[j].name) != 0, "%s", pass->name);
+        }
+    }
+}
+
+// An error of who watches ends the compilation.
+static pen_status refuse_pass(void *context, const pen_compile_pass *pass, const pen_graph *graph) {
+    (void)context;
+    (void)graph;
+    return pen_error(PEN_CANCELLED, "seen enough after %s", pass->name);
+}
+
+static void who_watches_may_end_it(void **state) {
+    (void)state;
+    const pen_program *program;
+    pen_compile_request request = tiny_request(PEN_COMPILE_TRAIN);
+    request.watch = refuse_pass;
+    CHECK_ERROR(pen_compile(&request, &program), PEN_CANCELLED, "seen enough after import");
+}
+
 PEN_NODISCARD static uint64_t hash_graph(const pen_graph *graph) {
     uint64_t hash = 0xcbf29ce484222325u;
     for (uint32_t n = 0; n < pen_graph_node_count(graph); n++) {
@@ -223,6 +309,10 @@ int main(void) {
         cmocka_unit_test(models_of_fixed_batch_are_cut_to_size),
         cmocka_unit_test(what_is_wrong_is_said),
         cmocka_unit_test(all_sizes_share_what_persists),
+        cmocka_unit_test(every_pass_leaves_a_sound_graph),
+        cmocka_unit_test(every_pass_leaves_larger_models_sound),
+        cmocka_unit_test(passes_are_one_thing_each_under_a_name_of_their_own),
+        cmocka_unit_test(who_watches_may_end_it),
     };
     return cmocka_run_group_tests(tests, write_files, NULL);
 }

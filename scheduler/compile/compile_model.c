@@ -1,0 +1,38 @@
+// The model: its file and first weights, whether it can run at all, and what of it stays as it is.
+#include "device/reference/reference_evaluate.h"
+#include "graph/analysis/training_types.h"
+#include "graph/graph.h"
+#include "graph/passes/gradient/freeze_matching.h"
+#include "scheduler/compile/compile_pass.h"
+
+pen_status pen_compile_import(pen_compilation *compilation) {
+    const pen_compile_request *request = compilation->request;
+    pen_program *program = &compilation->program;
+    if (compilation->model == NULL) {
+        pen_import_options options = request->import;
+        options.dropout_trains = request->mode == PEN_COMPILE_TRAIN;
+        options.evaluate = pen_reference_evaluate;
+        PEN_TRY(pen_model_open(request->model_path, &options, &compilation->model));
+    }
+    const pen_model *model = compilation->model;
+    compilation->arena = model->arena;
+    compilation->graph = model->graph;
+    program->batch_symbol = model->batch_symbol;
+    program->pins = model->pins;
+    program->pin_count = model->pin_count;
+    return PEN_OK;
+}
+
+pen_status pen_compile_load_weights(pen_compilation *compilation) {
+    return pen_weight_file_apply(compilation->request->weights, compilation->model,
+                                 &compilation->weights);
+}
+
+pen_status pen_compile_check_types(pen_compilation *compilation) {
+    PEN_TRY(pen_check_parameter_types(compilation->graph));
+    return pen_check_input_types(compilation->graph);
+}
+
+pen_status pen_compile_freeze(pen_compilation *compilation) {
+    return pen_freeze_matching(compilation->graph, compilation->request->freeze);
+}
