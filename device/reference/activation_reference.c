@@ -1,5 +1,4 @@
-// Activation functions. In backward functions v is x or y, as graph/ops/elementwise/activation_op.c
-// says.
+// Activation functions. In derivatives v is x or y, as graph/ops/elementwise/activation_op.c says.
 
 #include <math.h>
 
@@ -12,148 +11,61 @@
 static double activation_unit(double x) {
     return x < 0 ? 0 : x > 1 ? 1 : x;
 }
-static double activation_relu(double x, const double *p) {
-    (void)p;
-    return x > 0 || isnan(x) ? x : 0;
+// Of two forms that are equal, the one that does not overflow.
+static double activation_sigmoid(double x) {
+    return x >= 0 ? 1 / (1 + exp(-x)) : exp(x) / (1 + exp(x));
 }
-static double activation_relu_backward(double dy, double v, const double *p) {
-    (void)p;
-    return v > 0 ? dy : 0;
+static double activation_softplus(double x) {
+    return fmax(x, 0) + log1p(exp(-fabs(x)));
 }
 static int64_t activation_relu_integer(int64_t x, bool is_signed) {
     (void)is_signed;
     return x > 0 ? x : 0;
 }
-static double activation_leaky_relu(double x, const double *p) {
-    return x >= 0 ? x : p[0] * x;
-}
-static double activation_leaky_relu_backward(double dy, double v, const double *p) {
-    return v > 0 ? dy : p[0] * dy;
-}
-static double activation_sigmoid(double x, const double *p) {
-    (void)p;
-    return x >= 0 ? 1 / (1 + exp(-x)) : exp(x) / (1 + exp(x));
-}
-static double activation_sigmoid_backward(double dy, double v, const double *p) {
-    (void)p;
-    return dy * v * (1 - v);
-}
-static double activation_tanh(double x, const double *p) {
-    (void)p;
-    return tanh(x);
-}
-static double activation_tanh_backward(double dy, double v, const double *p) {
-    (void)p;
-    return dy * (1 - v * v);
-}
-static double activation_elu(double x, const double *p) {
-    return x >= 0 ? x : p[0] * expm1(x);
-}
-static double activation_elu_backward(double dy, double v, const double *p) {
-    return v > 0 ? dy : dy * p[0] * exp(v);
-}
-static double activation_celu(double x, const double *p) {
-    return x >= 0 ? x : p[0] * expm1(x / p[0]);
-}
-static double activation_celu_backward(double dy, double v, const double *p) {
-    return v > 0 ? dy : dy * exp(v / p[0]);
-}
-static double activation_selu(double x, const double *p) {
-    return x > 0 ? p[1] * x : p[1] * p[0] * expm1(x);
-}
-static double activation_selu_backward(double dy, double v, const double *p) {
-    return v > 0 ? dy * p[1] : dy * p[1] * p[0] * exp(v);
-}
-static double activation_softplus(double x, const double *p) {
-    (void)p;
-    return fmax(x, 0) + log1p(exp(-fabs(x)));
-}
-static double activation_softplus_backward(double dy, double v, const double *p) {
-    (void)p;
-    return dy / (1 + exp(-v));
-}
-static double activation_mish(double x, const double *p) {
-    return x * tanh(activation_softplus(x, p));
-}
 // With t = tanh(softplus(v)): t + v (1 - t²) sigmoid(v).
-static double activation_mish_backward(double dy, double v, const double *p) {
-    const double t = tanh(activation_softplus(v, p));
-    return dy * (t + v * (1 - t * t) / (1 + exp(-v)));
-}
-static double activation_softsign(double x, const double *p) {
-    (void)p;
-    return x / (1 + fabs(x));
-}
-static double activation_softsign_backward(double dy, double v, const double *p) {
-    (void)p;
-    return dy / ((1 + fabs(v)) * (1 + fabs(v)));
-}
-static double activation_hard_sigmoid(double x, const double *p) {
-    return activation_unit(p[0] * x + p[1]);
-}
-static double activation_hard_sigmoid_backward(double dy, double v, const double *p) {
-    return v > 0 && v < 1 ? dy * p[0] : 0;
-}
-static double activation_hard_swish(double x, const double *p) {
-    (void)p;
-    return x * activation_unit(x / 6 + 0.5);
-}
-static double activation_hard_swish_backward(double dy, double v, const double *p) {
-    (void)p;
-    return v <= -3 ? 0 : v >= 3 ? dy : dy * (v / 3 + 0.5);
-}
-static double activation_thresholded_relu(double x, const double *p) {
-    return x <= p[0] ? 0 : x;
-}
-static double activation_thresholded_relu_backward(double dy, double v, const double *p) {
-    return v > p[0] ? dy : 0;
-}
-static double activation_shrink(double x, const double *p) {
-    return x < -p[0] ? x + p[1] : x > p[0] ? x - p[1] : 0;
-}
-static double activation_shrink_backward(double dy, double v, const double *p) {
-    return v < -p[0] || v > p[0] ? dy : 0;
+static double activation_mish_slope(double v) {
+    const double t = tanh(activation_softplus(v));
+    return t + v * (1 - t * t) / (1 + exp(-v));
 }
 
-static const reference_map activation_maps[] = {
-    {"relu", activation_relu, activation_relu_backward, activation_relu_integer, {NULL}},
-    {"leaky_relu", activation_leaky_relu, activation_leaky_relu_backward, NULL, {"alpha"}},
-    {"sigmoid", activation_sigmoid, activation_sigmoid_backward, NULL, {NULL}},
-    {"tanh", activation_tanh, activation_tanh_backward, NULL, {NULL}},
-    {"elu", activation_elu, activation_elu_backward, NULL, {"alpha"}},
-    {"celu", activation_celu, activation_celu_backward, NULL, {"alpha"}},
-    {"selu", activation_selu, activation_selu_backward, NULL, {"alpha", "gamma"}},
-    {"softplus", activation_softplus, activation_softplus_backward, NULL, {NULL}},
-    {"mish", activation_mish, activation_mish_backward, NULL, {NULL}},
-    {"softsign", activation_softsign, activation_softsign_backward, NULL, {NULL}},
-    {"hard_sigmoid",
-     activation_hard_sigmoid,
-     activation_hard_sigmoid_backward,
-     NULL,
-     {"alpha", "beta"}},
-    {"hard_swish", activation_hard_swish, activation_hard_swish_backward, NULL, {NULL}},
-    {"thresholded_relu",
-     activation_thresholded_relu,
-     activation_thresholded_relu_backward,
-     NULL,
-     {"alpha"}},
-    {"shrink", activation_shrink, activation_shrink_backward, NULL, {"lambd", "bias"}},
-};
+#define PLAIN REFERENCE_MAP_PLAIN
+#define ALPHA .parameters = {"alpha"}
+#define ALPHA_BETA .parameters = {"alpha", "beta"}
+#define ALPHA_GAMMA .parameters = {"alpha", "gamma"}
+#define LAMBD_BIAS .parameters = {"lambd", "bias"}
 
-static pen_status activation_run(const pen_reference_call *call) {
-    return reference_map_run(call, activation_maps,
-                             sizeof activation_maps / sizeof *activation_maps);
-}
+// An activation is a row here.
+#define ACTIVATIONS(ROW)                                                                           \
+    ROW(relu, (x > 0 || isnan(x) ? x : 0), (v > 0 ? dy : 0), .integer = activation_relu_integer)   \
+    ROW(leaky_relu, (x >= 0 ? x : p[0] * x), (v > 0 ? dy : p[0] * dy), ALPHA)                      \
+    ROW(sigmoid, (activation_sigmoid(x)), (dy * v * (1 - v)), PLAIN)                               \
+    ROW(tanh, (tanh(x)), (dy * (1 - v * v)), PLAIN)                                                \
+    ROW(elu, (x >= 0 ? x : p[0] * expm1(x)), (v > 0 ? dy : dy * p[0] * exp(v)), ALPHA)             \
+    ROW(celu, (x >= 0 ? x : p[0] * expm1(x / p[0])), (v > 0 ? dy : dy * exp(v / p[0])), ALPHA)     \
+    ROW(selu, (x > 0 ? p[1] * x : p[1] * p[0] * expm1(x)),                                         \
+        (v > 0 ? dy * p[1] : dy * p[1] * p[0] * exp(v)), ALPHA_GAMMA)                              \
+    ROW(softplus, (activation_softplus(x)), (dy / (1 + exp(-v))), PLAIN)                           \
+    ROW(mish, (x * tanh(activation_softplus(x))), (dy * activation_mish_slope(v)), PLAIN)          \
+    ROW(softsign, (x / (1 + fabs(x))), (dy / ((1 + fabs(v)) * (1 + fabs(v)))), PLAIN)              \
+    ROW(hard_sigmoid, (activation_unit(p[0] * x + p[1])), (v > 0 && v < 1 ? dy * p[0] : 0),        \
+        ALPHA_BETA)                                                                                \
+    ROW(hard_swish, (x * activation_unit(x / 6 + 0.5)),                                            \
+        (v <= -3  ? 0                                                                              \
+         : v >= 3 ? dy                                                                             \
+                  : dy * (v / 3 + 0.5)),                                                           \
+        PLAIN)                                                                                     \
+    ROW(thresholded_relu, (x <= p[0] ? 0 : x), (v > p[0] ? dy : 0), ALPHA)                         \
+    ROW(shrink,                                                                                    \
+        (x < -p[0]  ? x + p[1]                                                                     \
+         : x > p[0] ? x - p[1]                                                                     \
+                    : 0),                                                                          \
+        (v < -p[0] || v > p[0] ? dy : 0), LAMBD_BIAS)
 
-// A limit of clip, NULL when left out.
-static const pen_tensor *clip_limit(const pen_reference_call *call, uint32_t input) {
-    const bool is_there = input < call->node->input_count && call->inputs[input].data != NULL;
-    return is_there ? &call->inputs[input] : NULL;
-}
+ACTIVATIONS(REFERENCE_MAP_FUNCTIONS)
 
 static pen_status activation_clip(const pen_reference_call *call) {
     const pen_tensor *x = &call->inputs[0], *y = &call->outputs[0];
-    const pen_tensor *low = clip_limit(call, 1), *high = clip_limit(call, 2);
+    const pen_tensor *low = pen_reference_input(call, 1), *high = pen_reference_input(call, 2);
     for (int64_t k = 0; k < pen_tensor_count(y); k++) {
         const pen_tensor *chosen = x;
         int64_t index = k;
@@ -172,7 +84,7 @@ static pen_status activation_clip(const pen_reference_call *call) {
 
 static pen_status activation_clip_backward(const pen_reference_call *call) {
     const pen_tensor *dy = &call->inputs[0], *y = &call->inputs[1], *dx = &call->outputs[0];
-    const pen_tensor *low = clip_limit(call, 2), *high = clip_limit(call, 3);
+    const pen_tensor *low = pen_reference_input(call, 2), *high = pen_reference_input(call, 3);
     for (int64_t k = 0; k < pen_tensor_count(dx); k++) {
         const double at = pen_tensor_get(y, k);
         const bool is_held = (low != NULL && at <= pen_tensor_get(low, 0)) ||
@@ -225,40 +137,14 @@ static pen_status activation_prelu_backward_slope(const pen_reference_call *call
 }
 
 static const pen_reference_kernel activation_kernels[] = {
-    {"relu", activation_run},
-    {"relu_backward", activation_run},
-    {"leaky_relu", activation_run},
-    {"leaky_relu_backward", activation_run},
-    {"sigmoid", activation_run},
-    {"sigmoid_backward", activation_run},
-    {"tanh", activation_run},
-    {"tanh_backward", activation_run},
-    {"elu", activation_run},
-    {"elu_backward", activation_run},
-    {"celu", activation_run},
-    {"celu_backward", activation_run},
-    {"selu", activation_run},
-    {"selu_backward", activation_run},
-    {"softplus", activation_run},
-    {"softplus_backward", activation_run},
-    {"mish", activation_run},
-    {"mish_backward", activation_run},
-    {"softsign", activation_run},
-    {"softsign_backward", activation_run},
-    {"hard_sigmoid", activation_run},
-    {"hard_sigmoid_backward", activation_run},
-    {"hard_swish", activation_run},
-    {"hard_swish_backward", activation_run},
-    {"thresholded_relu", activation_run},
-    {"thresholded_relu_backward", activation_run},
-    {"shrink", activation_run},
-    {"shrink_backward", activation_run},
-    {"clip", activation_clip},
-    {"clip_backward", activation_clip_backward},
-    {"prelu", activation_prelu},
-    {"prelu_backward", activation_prelu_backward},
-    {"prelu_backward_slope", activation_prelu_backward_slope},
+    // clang-format off
+    ACTIVATIONS(REFERENCE_MAP_KERNELS)
+    // clang-format on
+    {"clip", activation_clip, NULL},
+    {"clip_backward", activation_clip_backward, NULL},
+    {"prelu", activation_prelu, NULL},
+    {"prelu_backward", activation_prelu_backward, NULL},
+    {"prelu_backward_slope", activation_prelu_backward_slope, NULL},
 };
 
-const pen_reference_family pen_activation_reference = {
-    activation_kernels, sizeof activation_kernels / sizeof *activation_kernels};
+PEN_REFERENCE_FAMILY(activation);

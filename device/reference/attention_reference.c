@@ -117,7 +117,7 @@ static void attention_backward_row(const pen_reference_call *call, const attenti
             attention_add(&call->outputs[0], q_at + i, at->scale * ds * k);
             attention_add(&call->outputs[1], k_at + i, at->scale * ds * q);
         }
-        if (call->node->output_count < 4 || call->outputs[3].data == NULL) continue;
+        if (pen_reference_output(call, 3) == NULL) continue;
         attention_add(&call->outputs[3], attention_mask_at(at, key), ds);
     }
 }
@@ -169,9 +169,8 @@ static pen_status attention_backward(const pen_reference_call *call) {
 }
 
 static const pen_reference_kernel attention_kernels[] = {
-    {"attention", attention_forward},
-    {"attention_backward", attention_backward},
+    {"attention", attention_forward, NULL},
+    {"attention_backward", attention_backward, NULL},
 };
 
-const pen_reference_family pen_attention_reference = {
-    attention_kernels, sizeof attention_kernels / sizeof *attention_kernels};
+PEN_REFERENCE_FAMILY(attention);

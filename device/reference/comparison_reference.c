@@ -4,15 +4,18 @@
 #include "device/reference/reference_position.h"
 #include "graph/op.h"
 
-typedef bool (*comparison_test)(const pen_tensor *a, int64_t i, const pen_tensor *b, int64_t j);
+typedef struct comparison_rule {
+    bool (*holds)(const pen_tensor *a, int64_t i, const pen_tensor *b, int64_t j);
+} comparison_rule;
 
-static pen_status comparison_run(const pen_reference_call *call, comparison_test test) {
+static pen_status comparison_run(const pen_reference_call *call) {
+    const comparison_rule *rule = call->rule;
     const pen_tensor *a = &call->inputs[0], *b = &call->inputs[1], *y = &call->outputs[0];
     const pen_shape *shapes[2] = {&a->type.shape, &b->type.shape};
     pen_broadcast_walk walk;
     for (pen_broadcast_start(&walk, &y->type.shape, 2, shapes); pen_broadcast_more(&walk);
          pen_broadcast_next(&walk)) {
-        pen_tensor_set_int(y, walk.position, test(a, walk.index[0], b, walk.index[1]));
+        pen_tensor_set_int(y, walk.position, rule->holds(a, walk.index[0], b, walk.index[1]));
     }
     return PEN_OK;
 }
@@ -41,31 +44,6 @@ static bool test_or(const pen_tensor *a, int64_t i, const pen_tensor *b, int64_t
 }
 static bool test_xor(const pen_tensor *a, int64_t i, const pen_tensor *b, int64_t j) {
     return pen_tensor_get_int(a, i) != pen_tensor_get_int(b, j);
-}
-
-static pen_status comparison_equal(const pen_reference_call *call) {
-    return comparison_run(call, test_equal);
-}
-static pen_status comparison_less(const pen_reference_call *call) {
-    return comparison_run(call, test_less);
-}
-static pen_status comparison_less_or_equal(const pen_reference_call *call) {
-    return comparison_run(call, test_less_or_equal);
-}
-static pen_status comparison_greater(const pen_reference_call *call) {
-    return comparison_run(call, test_greater);
-}
-static pen_status comparison_greater_or_equal(const pen_reference_call *call) {
-    return comparison_run(call, test_greater_or_equal);
-}
-static pen_status comparison_and(const pen_reference_call *call) {
-    return comparison_run(call, test_and);
-}
-static pen_status comparison_or(const pen_reference_call *call) {
-    return comparison_run(call, test_or);
-}
-static pen_status comparison_xor(const pen_reference_call *call) {
-    return comparison_run(call, test_xor);
 }
 
 static pen_status comparison_not(const pen_reference_call *call) {
@@ -118,21 +96,22 @@ static pen_status comparison_where_backward(const pen_reference_call *call) {
     return PEN_OK;
 }
 
+#define COMPARISON(test) comparison_run, PEN_REFERENCE_RULE(comparison_rule, test)
+
 static const pen_reference_kernel comparison_kernels[] = {
-    {"equal", comparison_equal},
-    {"less", comparison_less},
-    {"less_or_equal", comparison_less_or_equal},
-    {"greater", comparison_greater},
-    {"greater_or_equal", comparison_greater_or_equal},
-    {"and", comparison_and},
-    {"or", comparison_or},
-    {"xor", comparison_xor},
-    {"not", comparison_not},
-    {"isnan", comparison_isnan},
-    {"isinf", comparison_isinf},
-    {"where", comparison_where},
-    {"where_backward", comparison_where_backward},
+    {"equal", COMPARISON(test_equal)},
+    {"less", COMPARISON(test_less)},
+    {"less_or_equal", COMPARISON(test_less_or_equal)},
+    {"greater", COMPARISON(test_greater)},
+    {"greater_or_equal", COMPARISON(test_greater_or_equal)},
+    {"and", COMPARISON(test_and)},
+    {"or", COMPARISON(test_or)},
+    {"xor", COMPARISON(test_xor)},
+    {"not", comparison_not, NULL},
+    {"isnan", comparison_isnan, NULL},
+    {"isinf", comparison_isinf, NULL},
+    {"where", comparison_where, NULL},
+    {"where_backward", comparison_where_backward, NULL},
 };
 
-const pen_reference_family pen_comparison_reference = {
-    comparison_kernels, sizeof comparison_kernels / sizeof *comparison_kernels};
+PEN_REFERENCE_FAMILY(comparison);

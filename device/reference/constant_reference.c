@@ -108,11 +108,10 @@ static pen_status non_zero_run(const pen_reference_call *call) {
 }
 
 static const pen_reference_kernel constant_kernels[] = {
-    {"shape", shape_run},     {"size", size_run},
-    {"range", range_run},     {"constant_of_shape", constant_of_shape_run},
-    {"cast", cast_run},       {"eye_like", eye_like_run},
-    {"one_hot", one_hot_run}, {"non_zero", non_zero_run},
+    {"shape", shape_run, NULL},     {"size", size_run, NULL},
+    {"range", range_run, NULL},     {"constant_of_shape", constant_of_shape_run, NULL},
+    {"cast", cast_run, NULL},       {"eye_like", eye_like_run, NULL},
+    {"one_hot", one_hot_run, NULL}, {"non_zero", non_zero_run, NULL},
 };
 
-const pen_reference_family pen_constant_reference = {
-    constant_kernels, sizeof constant_kernels / sizeof *constant_kernels};
+PEN_REFERENCE_FAMILY(constant);

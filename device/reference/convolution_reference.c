@@ -103,7 +103,7 @@ static pen_status conv_run_sums(const pen_reference_call *call, const pen_conv_g
     conv_walk(geometry, visit, call->inputs, sums);
     const int64_t channel_size = pen_shape_count(&y->type.shape, 2, y->type.shape.rank);
     for (int64_t i = 0; i < count; i++) {
-        if (bias != NULL && bias->data != NULL) {
+        if (bias != NULL) {
             sums[i] += pen_tensor_get(bias, i / channel_size % y->type.shape.dims[1]);
         }
         pen_tensor_set(y, i, sums[i]);
@@ -153,14 +153,11 @@ static pen_status conv_backward_bias_run(const pen_reference_call *call) {
 }
 
 static const pen_reference_kernel convolution_kernels[] = {
-    {"conv", conv_run},
-    {"conv_transpose", conv_transpose_run},
-    {"conv_backward_input", conv_backward_input_run},
-    {"conv_backward_weight", conv_backward_weight_run},
-    {"conv_backward_bias", conv_backward_bias_run},
+    {"conv", conv_run, NULL},
+    {"conv_transpose", conv_transpose_run, NULL},
+    {"conv_backward_input", conv_backward_input_run, NULL},
+    {"conv_backward_weight", conv_backward_weight_run, NULL},
+    {"conv_backward_bias", conv_backward_bias_run, NULL},
 };
 
-const pen_reference_family pen_convolution_reference = {
-    convolution_kernels,
-    sizeof convolution_kernels / sizeof *convolution_kernels,
-};
+PEN_REFERENCE_FAMILY(convolution);

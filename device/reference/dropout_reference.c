@@ -8,7 +8,7 @@ static double dropout_number(const pen_reference_call *call, uint32_t input, dou
 
 static pen_status dropout_run(const pen_reference_call *call) {
     const pen_tensor *x = &call->inputs[0];
-    const pen_tensor *mask = call->node->output_count > 1 ? &call->outputs[1] : NULL;
+    const pen_tensor *mask = pen_reference_output(call, 1);
     const bool training = dropout_number(call, 2, 0) != 0;
     const double ratio = training ? dropout_number(call, 1, 0.5) : 0;
     const pen_random_key key = {
@@ -19,7 +19,7 @@ static pen_status dropout_run(const pen_reference_call *call) {
         const bool keeps = (double)pen_random_uniform(key, (uint64_t)i) >= ratio;
         const double number = pen_tensor_get(x, i);
         pen_tensor_set(&call->outputs[0], i, keeps ? number / (1 - ratio) : 0);
-        if (mask != NULL && mask->data != NULL) pen_tensor_set_int(mask, i, keeps);
+        if (mask != NULL) pen_tensor_set_int(mask, i, keeps);
     }
     return PEN_OK;
 }
@@ -35,11 +35,8 @@ static pen_status dropout_backward_run(const pen_reference_call *call) {
 }
 
 static const pen_reference_kernel dropout_kernels[] = {
-    {"dropout", dropout_run},
-    {"dropout_backward", dropout_backward_run},
+    {"dropout", dropout_run, NULL},
+    {"dropout_backward", dropout_backward_run, NULL},
 };
 
-const pen_reference_family pen_dropout_reference = {
-    dropout_kernels,
-    sizeof dropout_kernels / sizeof *dropout_kernels,
-};
+PEN_REFERENCE_FAMILY(dropout);

@@ -101,8 +101,7 @@ static pen_status einsum_run(const pen_reference_call *call) {
 }
 
 static const pen_reference_kernel einsum_kernels[] = {
-    {"einsum", einsum_run},
+    {"einsum", einsum_run, NULL},
 };
 
-const pen_reference_family pen_einsum_reference = {einsum_kernels,
-                                                   sizeof einsum_kernels / sizeof *einsum_kernels};
+PEN_REFERENCE_FAMILY(einsum);

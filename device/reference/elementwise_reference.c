@@ -5,28 +5,43 @@
 #include "device/reference/reference_position.h"
 #include "graph/op.h"
 
-typedef double (*binary_number)(double a, double b);
-typedef int64_t (*binary_integer)(const pen_reference_call *call, int64_t a, int64_t b);
+typedef struct binary_rule {
+    double (*number)(double a, double b); // NULL: of integers alone
+    int64_t (*integer)(const pen_reference_call *call, int64_t a, int64_t b);
+    bool divides; // integers must not be 0
+} binary_rule;
+
+static pen_status binary_check_divisors(const pen_reference_call *call) {
+    const pen_tensor *b = &call->inputs[1];
+    if (!pen_element_is_integer(b->type.element)) return PEN_OK;
+    for (int64_t k = 0; k < pen_tensor_count(b); k++) {
+        if (pen_tensor_get_int(b, k) != 0) continue;
+        return pen_error(PEN_INVALID_INPUT, "%s '%s': division of an integer by 0",
+                         call->node->op->name, call->node->name);
+    }
+    return PEN_OK;
+}
 
 // y = f(a, b) in double, or, for integer types, in int64.
-static pen_status binary_run(const pen_reference_call *call, binary_number number,
-                             binary_integer integer) {
+static pen_status binary_run(const pen_reference_call *call) {
+    const binary_rule *rule = call->rule;
     const pen_tensor *a = &call->inputs[0], *b = &call->inputs[1], *y = &call->outputs[0];
     const bool is_exact =
         pen_element_is_integer(a->type.element) && pen_element_is_integer(b->type.element);
     const pen_shape *shapes[2] = {&a->type.shape, &b->type.shape};
-    PEN_ASSERT(is_exact || number != NULL); // shifts are of integers alone
+    PEN_ASSERT(is_exact || rule->number != NULL);
+    if (rule->divides) PEN_TRY(binary_check_divisors(call));
     pen_broadcast_walk walk;
     for (pen_broadcast_start(&walk, &y->type.shape, 2, shapes); pen_broadcast_more(&walk);
          pen_broadcast_next(&walk)) {
         if (is_exact) {
             pen_tensor_set_int(y, walk.position,
-                               integer(call, pen_tensor_get_int(a, walk.index[0]),
-                                       pen_tensor_get_int(b, walk.index[1])));
+                               rule->integer(call, pen_tensor_get_int(a, walk.index[0]),
+                                             pen_tensor_get_int(b, walk.index[1])));
         } else {
             pen_tensor_set(
                 y, walk.position,
-                number(pen_tensor_get(a, walk.index[0]), pen_tensor_get(b, walk.index[1])));
+                rule->number(pen_tensor_get(a, walk.index[0]), pen_tensor_get(b, walk.index[1])));
         }
     }
     return PEN_OK;
@@ -95,53 +110,22 @@ static double div_number(double a, double b) {
     return a / b;
 }
 
-static pen_status elementwise_add(const pen_reference_call *call) {
-    return binary_run(call, add_number, add_integer);
-}
-static pen_status elementwise_sub(const pen_reference_call *call) {
-    return binary_run(call, sub_number, sub_integer);
-}
-static pen_status elementwise_mul(const pen_reference_call *call) {
-    return binary_run(call, mul_number, mul_integer);
-}
-static pen_status elementwise_check_divisors(const pen_reference_call *call) {
-    const pen_tensor *b = &call->inputs[1];
-    if (!pen_element_is_integer(b->type.element)) return PEN_OK;
-    for (int64_t k = 0; k < pen_tensor_count(b); k++) {
-        if (pen_tensor_get_int(b, k) != 0) continue;
-        return pen_error(PEN_INVALID_INPUT, "%s '%s': division of an integer by 0",
-                         call->node->op->name, call->node->name);
-    }
-    return PEN_OK;
-}
-
-static pen_status elementwise_div(const pen_reference_call *call) {
-    PEN_TRY(elementwise_check_divisors(call));
-    return binary_run(call, div_number, div_integer);
-}
-static pen_status elementwise_pow(const pen_reference_call *call) {
-    return binary_run(call, pow, pow_integer);
-}
-static pen_status elementwise_mod(const pen_reference_call *call) {
-    PEN_TRY(elementwise_check_divisors(call));
-    return binary_run(call, fmod, mod_integer);
-}
-static pen_status elementwise_shift(const pen_reference_call *call) {
-    return binary_run(call, NULL, shift_integer); // integers alone
-}
+typedef struct binary_gradient {
+    double (*gradient)(double dy, double a, double b);
+} binary_gradient;
 
 // dx = f(dy, a, b) at each position of dy, to which a and b broadcast.
-static pen_status binary_backward_run(const pen_reference_call *call,
-                                      double (*gradient)(double dy, double a, double b)) {
+static pen_status binary_backward_run(const pen_reference_call *call) {
+    const binary_gradient *rule = call->rule;
     const pen_tensor *in = call->inputs, *out = &call->outputs[0];
     const pen_shape *shapes[2] = {&in[1].type.shape, &in[2].type.shape};
     pen_broadcast_walk walk;
     for (pen_broadcast_start(&walk, &out->type.shape, 2, shapes); pen_broadcast_more(&walk);
          pen_broadcast_next(&walk)) {
         pen_tensor_set(out, walk.position,
-                       gradient(pen_tensor_get(&in[0], walk.position),
-                                pen_tensor_get(&in[1], walk.index[0]),
-                                pen_tensor_get(&in[2], walk.index[1])));
+                       rule->gradient(pen_tensor_get(&in[0], walk.position),
+                                      pen_tensor_get(&in[1], walk.index[0]),
+                                      pen_tensor_get(&in[2], walk.index[1])));
     }
     return PEN_OK;
 }
@@ -156,16 +140,6 @@ static double pow_gradient_of_base(double dy, double a, double b) {
 // 0 where 0 is raised to a power that is not negative.
 static double pow_gradient_of_exponent(double dy, double a, double b) {
     return a == 0 && b >= 0 ? 0 : dy * pow(a, b) * log(a);
-}
-
-static pen_status elementwise_div_backward(const pen_reference_call *call) {
-    return binary_backward_run(call, div_gradient_of_divisor);
-}
-static pen_status elementwise_pow_backward_base(const pen_reference_call *call) {
-    return binary_backward_run(call, pow_gradient_of_base);
-}
-static pen_status elementwise_pow_backward_exponent(const pen_reference_call *call) {
-    return binary_backward_run(call, pow_gradient_of_exponent);
 }
 
 // Walks over any number of operands in step.
@@ -193,7 +167,10 @@ static void variadic_next(variadic_walk *walk) {
     }
 }
 
-static pen_status variadic_add(const pen_reference_call *call, double scale) {
+// The rule says whether the sum is divided by the number of operands.
+static pen_status variadic_add(const pen_reference_call *call) {
+    const bool is_mean = *(const bool *)call->rule;
+    const double scale = is_mean ? 1.0 / call->node->input_count : 1;
     variadic_walk walk;
     PEN_TRY(variadic_start(&walk, call, 0));
     for (; pen_broadcast_more(&walk.walks[0]); variadic_next(&walk)) {
@@ -204,13 +181,6 @@ static pen_status variadic_add(const pen_reference_call *call, double scale) {
         pen_tensor_set(&call->outputs[0], walk.walks[0].position, sum * scale);
     }
     return PEN_OK;
-}
-
-static pen_status elementwise_sum(const pen_reference_call *call) {
-    return variadic_add(call, 1);
-}
-static pen_status elementwise_mean(const pen_reference_call *call) {
-    return variadic_add(call, 1.0 / call->node->input_count);
 }
 
 // The operand that has the extremum at the current position: the first of equals.
@@ -225,7 +195,9 @@ static uint32_t variadic_winner(const variadic_walk *walk, bool largest) {
     return best;
 }
 
-static pen_status extremum_run(const pen_reference_call *call, bool largest) {
+// The rule says whether the largest is wanted, or the smallest.
+static pen_status extremum_run(const pen_reference_call *call) {
+    const bool largest = *(const bool *)call->rule;
     variadic_walk walk;
     PEN_TRY(variadic_start(&walk, call, 0));
     for (; pen_broadcast_more(&walk.walks[0]); variadic_next(&walk)) {
@@ -236,7 +208,8 @@ static pen_status extremum_run(const pen_reference_call *call, bool largest) {
     return PEN_OK;
 }
 
-static pen_status extremum_backward_run(const pen_reference_call *call, bool largest) {
+static pen_status extremum_backward_run(const pen_reference_call *call) {
+    const bool largest = *(const bool *)call->rule;
     const uint32_t subject = (uint32_t)pen_node_int(call->node, "index");
     variadic_walk walk;
     PEN_TRY(variadic_start(&walk, call, 1));
@@ -257,37 +230,26 @@ static pen_status extremum_backward_run(const pen_reference_call *call, bool lar
     return PEN_OK;
 }
 
-static pen_status elementwise_max(const pen_reference_call *call) {
-    return extremum_run(call, true);
-}
-static pen_status elementwise_min(const pen_reference_call *call) {
-    return extremum_run(call, false);
-}
-static pen_status elementwise_max_backward(const pen_reference_call *call) {
-    return extremum_backward_run(call, true);
-}
-static pen_status elementwise_min_backward(const pen_reference_call *call) {
-    return extremum_backward_run(call, false);
-}
+#define BINARY(...) binary_run, PEN_REFERENCE_RULE(binary_rule, __VA_ARGS__)
+#define BINARY_GRADIENT(of) binary_backward_run, PEN_REFERENCE_RULE(binary_gradient, of)
 
 static const pen_reference_kernel elementwise_kernels[] = {
-    {"add", elementwise_add},
-    {"sub", elementwise_sub},
-    {"mul", elementwise_mul},
-    {"div", elementwise_div},
-    {"pow", elementwise_pow},
-    {"mod", elementwise_mod},
-    {"bit_shift", elementwise_shift},
-    {"div_backward_divisor", elementwise_div_backward},
-    {"pow_backward_base", elementwise_pow_backward_base},
-    {"pow_backward_exponent", elementwise_pow_backward_exponent},
-    {"sum", elementwise_sum},
-    {"mean", elementwise_mean},
-    {"max", elementwise_max},
-    {"min", elementwise_min},
-    {"max_backward", elementwise_max_backward},
-    {"min_backward", elementwise_min_backward},
+    {"add", BINARY(.number = add_number, .integer = add_integer)},
+    {"sub", BINARY(.number = sub_number, .integer = sub_integer)},
+    {"mul", BINARY(.number = mul_number, .integer = mul_integer)},
+    {"div", BINARY(.number = div_number, .integer = div_integer, .divides = true)},
+    {"pow", BINARY(.number = pow, .integer = pow_integer)},
+    {"mod", BINARY(.number = fmod, .integer = mod_integer, .divides = true)},
+    {"bit_shift", BINARY(.integer = shift_integer)},
+    {"div_backward_divisor", BINARY_GRADIENT(div_gradient_of_divisor)},
+    {"pow_backward_base", BINARY_GRADIENT(pow_gradient_of_base)},
+    {"pow_backward_exponent", BINARY_GRADIENT(pow_gradient_of_exponent)},
+    {"sum", variadic_add, PEN_REFERENCE_RULE(bool, false)},
+    {"mean", variadic_add, PEN_REFERENCE_RULE(bool, true)},
+    {"max", extremum_run, PEN_REFERENCE_RULE(bool, true)},
+    {"min", extremum_run, PEN_REFERENCE_RULE(bool, false)},
+    {"max_backward", extremum_backward_run, PEN_REFERENCE_RULE(bool, true)},
+    {"min_backward", extremum_backward_run, PEN_REFERENCE_RULE(bool, false)},
 };
 
-const pen_reference_family pen_elementwise_reference = {
-    elementwise_kernels, sizeof elementwise_kernels / sizeof *elementwise_kernels};
+PEN_REFERENCE_FAMILY(elementwise);

@@ -52,11 +52,10 @@ static pen_status gelu_backward(const pen_reference_call *call) {
 }
 
 static const pen_reference_kernel gelu_kernels[] = {
-    {"gelu", gelu_forward},
-    {"gelu_backward", gelu_backward},
-    {"swish", gelu_forward},
-    {"swish_backward", gelu_backward},
+    {"gelu", gelu_forward, NULL},
+    {"gelu_backward", gelu_backward, NULL},
+    {"swish", gelu_forward, NULL},
+    {"swish_backward", gelu_backward, NULL},
 };
 
-const pen_reference_family pen_gelu_reference = {gelu_kernels,
-                                                 sizeof gelu_kernels / sizeof *gelu_kernels};
+PEN_REFERENCE_FAMILY(gelu);

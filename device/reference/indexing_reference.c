@@ -68,7 +68,7 @@ static pen_status gather_backward_run(const pen_reference_call *call) {
     const int64_t count = pen_tensor_count(dx);
     double *sums;
     PEN_TRY(PEN_NEW(call->scratch, (size_t)count, &sums));
-    const bool adds = call->node->input_count > 2 && call->inputs[2].data != NULL;
+    const bool adds = pen_reference_input(call, 2) != NULL;
     for (int64_t k = 0; adds && k < count; k++) {
         sums[k] = pen_tensor_get(&call->inputs[2], k);
     }
@@ -172,11 +172,10 @@ static pen_status scatter_run(const pen_reference_call *call) {
 }
 
 static const pen_reference_kernel indexing_kernels[] = {
-    {"gather", gather_run},         {"gather_backward", gather_backward_run},
-    {"stack_rows", stack_rows_run}, {"gather_elements", gather_at_run},
-    {"gather_nd", gather_at_run},   {"scatter_elements", scatter_run},
-    {"scatter_nd", scatter_run},
+    {"gather", gather_run, NULL},         {"gather_backward", gather_backward_run, NULL},
+    {"stack_rows", stack_rows_run, NULL}, {"gather_elements", gather_at_run, NULL},
+    {"gather_nd", gather_at_run, NULL},   {"scatter_elements", scatter_run, NULL},
+    {"scatter_nd", scatter_run, NULL},
 };
 
-const pen_reference_family pen_indexing_reference = {
-    indexing_kernels, sizeof indexing_kernels / sizeof *indexing_kernels};
+PEN_REFERENCE_FAMILY(indexing);

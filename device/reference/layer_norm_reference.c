@@ -28,12 +28,8 @@ static layer_norm_row layer_norm_statistics(const pen_reference_call *call,
 
 static double layer_norm_get(const pen_reference_call *call, uint32_t input, int64_t index,
                              double absent) {
-    if (input >= call->node->input_count || call->inputs[input].data == NULL) return absent;
+    if (pen_reference_input(call, input) == NULL) return absent;
     return pen_tensor_get(&call->inputs[input], index);
-}
-
-static bool layer_norm_wants(const pen_reference_call *call, uint32_t output) {
-    return output < call->node->output_count && call->outputs[output].data != NULL;
 }
 
 static pen_status layer_norm_forward(const pen_reference_call *call) {
@@ -48,8 +44,9 @@ static pen_status layer_norm_forward(const pen_reference_call *call) {
             pen_tensor_set(&call->outputs[0], at,
                            normal * layer_norm_get(call, 1, w, 1) + layer_norm_get(call, 2, w, 0));
         }
-        if (layer_norm_wants(call, 1)) pen_tensor_set(&call->outputs[1], r, row.mean);
-        if (layer_norm_wants(call, 2)) pen_tensor_set(&call->outputs[2], r, row.inverse);
+        if (pen_reference_output(call, 1) != NULL) pen_tensor_set(&call->outputs[1], r, row.mean);
+        if (pen_reference_output(call, 2) != NULL)
+            pen_tensor_set(&call->outputs[2], r, row.inverse);
     }
     return PEN_OK;
 }
@@ -91,7 +88,8 @@ static pen_status layer_norm_backward(const pen_reference_call *call) {
         layer_norm_backward_row(call, &norm, r, sums[0], sums[1]);
     }
     for (uint32_t i = 0; i < 2; i++) {
-        for (int64_t w = 0; layer_norm_wants(call, i + 1) && w < norm.weight_count; w++) {
+        for (int64_t w = 0; pen_reference_output(call, i + 1) != NULL && w < norm.weight_count;
+             w++) {
             pen_tensor_set(&call->outputs[i + 1], w, sums[i][w]);
         }
     }
@@ -99,15 +97,14 @@ static pen_status layer_norm_backward(const pen_reference_call *call) {
 }
 
 static const pen_reference_kernel layer_norm_kernels[] = {
-    {"layer_normalization", layer_norm_forward},
-    {"layer_normalization_backward", layer_norm_backward},
-    {"rms_normalization", layer_norm_forward},
-    {"rms_normalization_backward", layer_norm_backward},
-    {"instance_normalization", layer_norm_forward},
-    {"instance_normalization_backward", layer_norm_backward},
-    {"group_normalization", layer_norm_forward},
-    {"group_normalization_backward", layer_norm_backward},
+    {"layer_normalization", layer_norm_forward, NULL},
+    {"layer_normalization_backward", layer_norm_backward, NULL},
+    {"rms_normalization", layer_norm_forward, NULL},
+    {"rms_normalization_backward", layer_norm_backward, NULL},
+    {"instance_normalization", layer_norm_forward, NULL},
+    {"instance_normalization_backward", layer_norm_backward, NULL},
+    {"group_normalization", layer_norm_forward, NULL},
+    {"group_normalization_backward", layer_norm_backward, NULL},
 };
 
-const pen_reference_family pen_layer_norm_reference = {
-    layer_norm_kernels, sizeof layer_norm_kernels / sizeof *layer_norm_kernels};
+PEN_REFERENCE_FAMILY(layer_norm);

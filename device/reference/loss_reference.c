@@ -86,10 +86,12 @@ static bool loss_reduction_is(const pen_reference_call *call, const char *reduct
     return strcmp(pen_node_text(call->node, "reduction"), reduction) == 0;
 }
 
-// Both losses over classes: with scores, or with logarithms of probabilities as they are.
-static pen_status loss_run_classes(const pen_reference_call *call, bool takes_scores) {
+// Both losses over classes: the rule says whether they take scores, or logarithms of probabilities
+// as they are.
+static pen_status loss_run_classes(const pen_reference_call *call) {
+    const bool takes_scores = *(const bool *)call->rule;
     const pen_tensor *scores = &call->inputs[0], *loss = &call->outputs[0];
-    const pen_tensor *logs = call->node->output_count > 1 ? &call->outputs[1] : NULL;
+    const pen_tensor *logs = pen_reference_output(call, 1);
     const loss_targets targets = loss_targets_make(call, &scores->type.shape, 1);
     const bool each = loss_reduction_is(call, "none");
     double sum = 0, weight = 0;
@@ -97,7 +99,7 @@ static pen_status loss_run_classes(const pen_reference_call *call, bool takes_sc
         loss_target target;
         PEN_TRY(loss_target_at(&targets, t, &target));
         const double log_sum = takes_scores ? loss_log_sum(&targets, scores, &target) : 0;
-        for (int64_t c = 0; logs != NULL && logs->data != NULL && c < targets.class_count; c++) {
+        for (int64_t c = 0; logs != NULL && c < targets.class_count; c++) {
             const int64_t at = target.first + c * targets.stride;
             pen_tensor_set(logs, at, pen_tensor_get(scores, at) - log_sum);
         }
@@ -112,13 +114,6 @@ static pen_status loss_run_classes(const pen_reference_call *call, bool takes_sc
     }
     if (!each) pen_tensor_set(loss, 0, loss_reduction_is(call, "mean") ? sum / weight : sum);
     return PEN_OK;
-}
-
-static pen_status loss_softmax_cross_entropy(const pen_reference_call *call) {
-    return loss_run_classes(call, true);
-}
-static pen_status loss_negative_log_likelihood(const pen_reference_call *call) {
-    return loss_run_classes(call, false);
 }
 
 // The sum of the weights of all targets.
@@ -145,10 +140,12 @@ static void loss_write_gradient(const loss_targets *targets, const pen_tensor *s
     }
 }
 
-static pen_status loss_run_backward(const pen_reference_call *call, const pen_tensor *scores,
-                                    uint32_t labels) {
+static pen_status loss_run_classes_backward(const pen_reference_call *call) {
+    const bool takes_scores = *(const bool *)call->rule;
+    const pen_tensor *scores = takes_scores ? &call->inputs[1] : NULL;
     const pen_tensor *dy = &call->inputs[0];
-    const loss_targets targets = loss_targets_make(call, &call->outputs[0].type.shape, labels);
+    const loss_targets targets =
+        loss_targets_make(call, &call->outputs[0].type.shape, takes_scores ? 2 : 1);
     const bool each = loss_reduction_is(call, "none");
     double divisor = 1;
     if (loss_reduction_is(call, "mean")) PEN_TRY(loss_total_weight(&targets, &divisor));
@@ -161,34 +158,32 @@ static pen_status loss_run_backward(const pen_reference_call *call, const pen_te
     return PEN_OK;
 }
 
-static pen_status loss_softmax_cross_entropy_backward(const pen_reference_call *call) {
-    return loss_run_backward(call, &call->inputs[1], 2);
-}
-static pen_status loss_negative_log_likelihood_backward(const pen_reference_call *call) {
-    return loss_run_backward(call, NULL, 1);
-}
+// The loss of one number, or its derivative.
+typedef struct loss_pair {
+    double (*of)(double x, double target);
+} loss_pair;
 
-// The mean of f(x, target).
-static pen_status loss_pair_run(const pen_reference_call *call,
-                                double (*loss)(double x, double target)) {
+// The mean over all pairs.
+static pen_status loss_pair_run(const pen_reference_call *call) {
+    const loss_pair *loss = call->rule;
     const pen_tensor *x = &call->inputs[0], *target = &call->inputs[1];
     const int64_t count = pen_tensor_count(x);
     double sum = 0;
     for (int64_t k = 0; k < count; k++) {
-        sum += loss(pen_tensor_get(x, k), pen_tensor_get(target, k));
+        sum += loss->of(pen_tensor_get(x, k), pen_tensor_get(target, k));
     }
     pen_tensor_set(&call->outputs[0], 0, sum / (double)count);
     return PEN_OK;
 }
 
-static pen_status loss_pair_backward(const pen_reference_call *call,
-                                     double (*slope)(double x, double target)) {
+static pen_status loss_pair_backward(const pen_reference_call *call) {
+    const loss_pair *slope = call->rule;
     const pen_tensor *x = &call->inputs[1], *target = &call->inputs[2];
     const int64_t count = pen_tensor_count(x);
     const double dy = pen_tensor_get(&call->inputs[0], 0) / (double)count;
     for (int64_t k = 0; k < count; k++) {
         pen_tensor_set(&call->outputs[0], k,
-                       dy * slope(pen_tensor_get(x, k), pen_tensor_get(target, k)));
+                       dy * slope->of(pen_tensor_get(x, k), pen_tensor_get(target, k)));
     }
     return PEN_OK;
 }
@@ -217,25 +212,6 @@ static double logits_slope(double x, double target) {
     return 1 / (1 + exp(-x)) - target;
 }
 
-static pen_status loss_mean_squared_error(const pen_reference_call *call) {
-    return loss_pair_run(call, square_loss);
-}
-static pen_status loss_mean_squared_error_backward(const pen_reference_call *call) {
-    return loss_pair_backward(call, square_slope);
-}
-static pen_status loss_binary(const pen_reference_call *call) {
-    return loss_pair_run(call, binary_loss);
-}
-static pen_status loss_binary_backward(const pen_reference_call *call) {
-    return loss_pair_backward(call, binary_slope);
-}
-static pen_status loss_logits(const pen_reference_call *call) {
-    return loss_pair_run(call, logits_loss);
-}
-static pen_status loss_logits_backward(const pen_reference_call *call) {
-    return loss_pair_backward(call, logits_slope);
-}
-
 static pen_status loss_accuracy_count(const pen_reference_call *call) {
     const pen_tensor *scores = &call->inputs[0];
     const loss_targets targets = loss_targets_make(call, &scores->type.shape, 1);
@@ -256,19 +232,22 @@ static pen_status loss_accuracy_count(const pen_reference_call *call) {
     return PEN_OK;
 }
 
+#define LOSS_PAIR(loss) loss_pair_run, PEN_REFERENCE_RULE(loss_pair, loss)
+#define LOSS_PAIR_BACKWARD(slope) loss_pair_backward, PEN_REFERENCE_RULE(loss_pair, slope)
+#define LOSS_CLASSES(run, takes_scores) run, PEN_REFERENCE_RULE(bool, takes_scores)
+
 static const pen_reference_kernel loss_kernels[] = {
-    {"softmax_cross_entropy_loss", loss_softmax_cross_entropy},
-    {"softmax_cross_entropy_loss_backward", loss_softmax_cross_entropy_backward},
-    {"negative_log_likelihood_loss", loss_negative_log_likelihood},
-    {"negative_log_likelihood_loss_backward", loss_negative_log_likelihood_backward},
-    {"mean_squared_error", loss_mean_squared_error},
-    {"mean_squared_error_backward", loss_mean_squared_error_backward},
-    {"binary_cross_entropy", loss_binary},
-    {"binary_cross_entropy_backward", loss_binary_backward},
-    {"binary_cross_entropy_with_logits", loss_logits},
-    {"binary_cross_entropy_with_logits_backward", loss_logits_backward},
-    {"accuracy_count", loss_accuracy_count},
+    {"softmax_cross_entropy_loss", LOSS_CLASSES(loss_run_classes, true)},
+    {"softmax_cross_entropy_loss_backward", LOSS_CLASSES(loss_run_classes_backward, true)},
+    {"negative_log_likelihood_loss", LOSS_CLASSES(loss_run_classes, false)},
+    {"negative_log_likelihood_loss_backward", LOSS_CLASSES(loss_run_classes_backward, false)},
+    {"mean_squared_error", LOSS_PAIR(square_loss)},
+    {"mean_squared_error_backward", LOSS_PAIR_BACKWARD(square_slope)},
+    {"binary_cross_entropy", LOSS_PAIR(binary_loss)},
+    {"binary_cross_entropy_backward", LOSS_PAIR_BACKWARD(binary_slope)},
+    {"binary_cross_entropy_with_logits", LOSS_PAIR(logits_loss)},
+    {"binary_cross_entropy_with_logits_backward", LOSS_PAIR_BACKWARD(logits_slope)},
+    {"accuracy_count", loss_accuracy_count, NULL},
 };
 
-const pen_reference_family pen_loss_reference = {loss_kernels,
-                                                 sizeof loss_kernels / sizeof *loss_kernels};
+PEN_REFERENCE_FAMILY(loss);

@@ -64,7 +64,7 @@ static pen_status matmul_run(const pen_reference_call *call) {
 static void gemm_store(const pen_reference_call *call, const pen_matmul_geometry *g, int64_t at,
                        int64_t c_at) {
     const pen_tensor *y = &call->outputs[0];
-    const bool has_c = call->node->input_count > 2 && call->inputs[2].data != NULL;
+    const bool has_c = pen_reference_input(call, 2) != NULL;
     const double alpha = pen_node_float(call->node, "alpha");
     const double beta = pen_node_float(call->node, "beta");
     const int64_t row = at / g->n, column = at % g->n;
@@ -82,7 +82,7 @@ static void gemm_store(const pen_reference_call *call, const pen_matmul_geometry
 static pen_status gemm_run(const pen_reference_call *call) {
     pen_matmul_geometry geometry;
     PEN_TRY(pen_gemm_geometry_of(call->graph, call->node, &geometry));
-    const bool has_c = call->node->input_count > 2 && call->inputs[2].data != NULL;
+    const bool has_c = pen_reference_input(call, 2) != NULL;
     const pen_shape none = {0};
     const pen_shape *const operands[] = {has_c ? &call->inputs[2].type.shape : &none};
     pen_broadcast_walk walk;
@@ -94,11 +94,8 @@ static pen_status gemm_run(const pen_reference_call *call) {
 }
 
 static const pen_reference_kernel matmul_kernels[] = {
-    {"matmul", matmul_run},
-    {"gemm", gemm_run},
+    {"matmul", matmul_run, NULL},
+    {"gemm", gemm_run, NULL},
 };
 
-const pen_reference_family pen_matmul_reference = {
-    matmul_kernels,
-    sizeof matmul_kernels / sizeof *matmul_kernels,
-};
+PEN_REFERENCE_FAMILY(matmul);

@@ -40,7 +40,7 @@ static pen_status concat_run(const pen_reference_call *call) {
 static pen_status split_run(const pen_reference_call *call) {
     const pen_tensor *x = &call->inputs[0];
     const uint32_t axis = movement_axis(call, &x->type.shape);
-    const bool has_sizes = call->node->input_count > 1 && call->inputs[1].data != NULL;
+    const bool has_sizes = pen_reference_input(call, 1) != NULL;
     int64_t start = 0;
     for (uint32_t i = 0; i < call->node->output_count; i++) {
         if (call->outputs[i].data != NULL) {
@@ -138,15 +138,14 @@ static pen_status space_run(const pen_reference_call *call) {
 }
 
 static const pen_reference_kernel movement_kernels[] = {
-    {"concat", concat_run},
-    {"split", split_run},
-    {"transpose", transpose_run},
-    {"expand", expand_run},
-    {"tile", tile_run},
-    {"tile_backward", tile_backward_run},
-    {"space_to_depth", space_run},
-    {"depth_to_space", space_run},
+    {"concat", concat_run, NULL},
+    {"split", split_run, NULL},
+    {"transpose", transpose_run, NULL},
+    {"expand", expand_run, NULL},
+    {"tile", tile_run, NULL},
+    {"tile_backward", tile_backward_run, NULL},
+    {"space_to_depth", space_run, NULL},
+    {"depth_to_space", space_run, NULL},
 };
 
-const pen_reference_family pen_movement_reference = {
-    movement_kernels, sizeof movement_kernels / sizeof *movement_kernels};
+PEN_REFERENCE_FAMILY(movement);

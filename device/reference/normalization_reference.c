@@ -46,7 +46,7 @@ static void batch_statistics(const pen_tensor *x, const normalization_channel *c
 
 static void normalization_set_output(const pen_reference_call *call, uint32_t output, int64_t index,
                                      double number) {
-    if (output >= call->node->output_count || call->outputs[output].data == NULL) return;
+    if (pen_reference_output(call, output) == NULL) return;
     pen_tensor_set(&call->outputs[output], index, number);
 }
 
@@ -178,7 +178,7 @@ static pen_status batch_normalization_relu_backward_run(const pen_reference_call
 
 static pen_status batch_normalization_add_relu_backward_run(const pen_reference_call *call) {
     const pen_tensor *y = &call->inputs[1];
-    const bool adds = call->node->input_count > 6 && call->inputs[6].data != NULL;
+    const bool adds = pen_reference_input(call, 6) != NULL;
     for (int64_t i = 0; i < pen_tensor_count(y); i++) {
         double dy = pen_tensor_get(&call->inputs[0], i);
         if (adds) dy += pen_tensor_get(&call->inputs[6], i);
@@ -259,17 +259,14 @@ static pen_status lrn_backward_run(const pen_reference_call *call) {
 }
 
 static const pen_reference_kernel normalization_kernels[] = {
-    {"batch_normalization", batch_normalization_run},
-    {"batch_normalization_backward", batch_normalization_backward_run},
-    {"batch_normalization_relu", batch_normalization_run},
-    {"batch_normalization_add_relu", batch_normalization_run},
-    {"batch_normalization_relu_backward", batch_normalization_relu_backward_run},
-    {"batch_normalization_add_relu_backward", batch_normalization_add_relu_backward_run},
-    {"lrn", lrn_run},
-    {"lrn_backward", lrn_backward_run},
+    {"batch_normalization", batch_normalization_run, NULL},
+    {"batch_normalization_backward", batch_normalization_backward_run, NULL},
+    {"batch_normalization_relu", batch_normalization_run, NULL},
+    {"batch_normalization_add_relu", batch_normalization_run, NULL},
+    {"batch_normalization_relu_backward", batch_normalization_relu_backward_run, NULL},
+    {"batch_normalization_add_relu_backward", batch_normalization_add_relu_backward_run, NULL},
+    {"lrn", lrn_run, NULL},
+    {"lrn_backward", lrn_backward_run, NULL},
 };
 
-const pen_reference_family pen_normalization_reference = {
-    normalization_kernels,
-    sizeof normalization_kernels / sizeof *normalization_kernels,
-};
+PEN_REFERENCE_FAMILY(normalization);

@@ -8,7 +8,7 @@
 
 // The scalar operand `input`, or `otherwise` where it is left out.
 static double optimizer_scalar(const pen_reference_call *call, uint32_t input, double otherwise) {
-    if (input >= call->node->input_count || call->inputs[input].data == NULL) return otherwise;
+    if (pen_reference_input(call, input) == NULL) return otherwise;
     return pen_tensor_get(&call->inputs[input], 0);
 }
 
@@ -39,7 +39,7 @@ static pen_status optimizer_gather_rows(const pen_reference_call *call, const pe
 static pen_status optimizer_gather(const pen_reference_call *call, uint32_t rows,
                                    double **out_gradient) {
     *out_gradient = NULL;
-    if (rows >= call->node->input_count || call->inputs[rows].data == NULL) return PEN_OK;
+    if (pen_reference_input(call, rows) == NULL) return PEN_OK;
     return optimizer_gather_rows(call, &call->inputs[0].type.shape, &call->inputs[1], rows,
                                  out_gradient);
 }
@@ -58,7 +58,7 @@ static pen_status sgd_update_run(const pen_reference_call *call) {
     const pen_tensor *velocity = &call->inputs[2];
     double *gathered;
     PEN_TRY(optimizer_gather(call, PEN_SGD_ROWS, &gathered));
-    const bool gives_velocity = call->node->output_count > 1 && call->outputs[1].data != NULL;
+    const bool gives_velocity = pen_reference_output(call, 1) != NULL;
     for (int64_t k = 0; k < pen_tensor_count(&call->inputs[0]); k++) {
         const double p = pen_tensor_get(&call->inputs[0], k);
         double g = optimizer_gradient(call, gathered, k) * scale;
@@ -108,7 +108,7 @@ static pen_status squared_norm_run(const pen_reference_call *call) {
     const uint32_t rows = PEN_NORM_ROWS;
     int64_t count = pen_tensor_count(x);
     double *gathered = NULL;
-    if (rows < call->node->input_count && call->inputs[rows].data != NULL) {
+    if (pen_reference_input(call, rows) != NULL) {
         pen_shape shape = {0};
         const int64_t *dims = pen_node_ints(call->node, "shape", &shape.rank);
         for (uint32_t d = 0; d < shape.rank; d++) {
@@ -141,11 +141,10 @@ static pen_status clip_scale_run(const pen_reference_call *call) {
 }
 
 static const pen_reference_kernel optimizer_kernels[] = {
-    {"sgd_update", sgd_update_run},
-    {"adam_update", adam_update_run},
-    {"squared_norm", squared_norm_run},
-    {"clip_scale", clip_scale_run},
+    {"sgd_update", sgd_update_run, NULL},
+    {"adam_update", adam_update_run, NULL},
+    {"squared_norm", squared_norm_run, NULL},
+    {"clip_scale", clip_scale_run, NULL},
 };
 
-const pen_reference_family pen_optimizer_reference = {
-    optimizer_kernels, sizeof optimizer_kernels / sizeof *optimizer_kernels};
+PEN_REFERENCE_FAMILY(optimizer);

@@ -73,12 +73,12 @@ static pen_status max_pool_run(const pen_reference_call *call) {
     PEN_TRY(pen_pool_geometry(call->graph, call->node, &geometry));
     const pen_tensor *x = &call->inputs[0];
     const pen_tensor *y = &call->outputs[0];
-    const pen_tensor *indices = call->node->output_count > 1 ? &call->outputs[1] : NULL;
+    const pen_tensor *indices = pen_reference_output(call, 1);
     for (int64_t i = 0; i < pen_tensor_count(y); i++) {
         const pool_window window = pool_window_of(&geometry, i);
         const int64_t best = pool_maximum(&window, x);
         pen_tensor_set(y, i, best < 0 ? pool_lowest(x->type.element) : pen_tensor_get(x, best));
-        if (indices != NULL && indices->data != NULL) pen_tensor_set_int(indices, i, best);
+        if (indices != NULL) pen_tensor_set_int(indices, i, best);
     }
     return PEN_OK;
 }
@@ -210,17 +210,14 @@ static pen_status global_max_pool_backward_run(const pen_reference_call *call) {
 }
 
 static const pen_reference_kernel pooling_kernels[] = {
-    {"max_pool", max_pool_run},
-    {"average_pool", average_pool_run},
-    {"global_average_pool", global_average_pool_run},
-    {"global_max_pool", global_max_pool_run},
-    {"max_pool_backward", max_pool_backward_run},
-    {"average_pool_backward", average_pool_backward_run},
-    {"global_average_pool_backward", global_average_pool_backward_run},
-    {"global_max_pool_backward", global_max_pool_backward_run},
+    {"max_pool", max_pool_run, NULL},
+    {"average_pool", average_pool_run, NULL},
+    {"global_average_pool", global_average_pool_run, NULL},
+    {"global_max_pool", global_max_pool_run, NULL},
+    {"max_pool_backward", max_pool_backward_run, NULL},
+    {"average_pool_backward", average_pool_backward_run, NULL},
+    {"global_average_pool_backward", global_average_pool_backward_run, NULL},
+    {"global_max_pool_backward", global_max_pool_backward_run, NULL},
 };
 
-const pen_reference_family pen_pooling_reference = {
-    pooling_kernels,
-    sizeof pooling_kernels / sizeof *pooling_kernels,
-};
+PEN_REFERENCE_FAMILY(pooling);

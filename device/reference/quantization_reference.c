@@ -23,7 +23,7 @@ typedef struct quantization_pair {
 
 static quantization_pair quantization_of(const pen_reference_call *call, int64_t k) {
     const pen_tensor *scale = &call->inputs[1];
-    const bool has_zero = call->node->input_count > 2 && call->inputs[2].data != NULL;
+    const bool has_zero = pen_reference_input(call, 2) != NULL;
     const int64_t slice = quantization_slice(call, k);
     quantization_pair pair = {.scale =
                                   pen_tensor_get(scale, pen_tensor_count(scale) == 1 ? 0 : slice)};
@@ -80,10 +80,9 @@ static pen_status dynamic_quantize_linear_run(const pen_reference_call *call) {
 }
 
 static const pen_reference_kernel quantization_kernels[] = {
-    {"quantize_linear", quantize_linear_run},
-    {"dequantize_linear", dequantize_linear_run},
-    {"dynamic_quantize_linear", dynamic_quantize_linear_run},
+    {"quantize_linear", quantize_linear_run, NULL},
+    {"dequantize_linear", dequantize_linear_run, NULL},
+    {"dynamic_quantize_linear", dynamic_quantize_linear_run, NULL},
 };
 
-const pen_reference_family pen_quantization_reference = {
-    quantization_kernels, sizeof quantization_kernels / sizeof *quantization_kernels};
+PEN_REFERENCE_FAMILY(quantization);

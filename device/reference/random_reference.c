@@ -76,10 +76,9 @@ static pen_status random_normal_run(const pen_reference_call *call) {
 }
 
 static const pen_reference_kernel random_kernels[] = {
-    {"bernoulli", bernoulli_run},           {"multinomial", multinomial_run},
-    {"random_uniform", random_uniform_run}, {"random_uniform_like", random_uniform_run},
-    {"random_normal", random_normal_run},   {"random_normal_like", random_normal_run},
+    {"bernoulli", bernoulli_run, NULL},           {"multinomial", multinomial_run, NULL},
+    {"random_uniform", random_uniform_run, NULL}, {"random_uniform_like", random_uniform_run, NULL},
+    {"random_normal", random_normal_run, NULL},   {"random_normal_like", random_normal_run, NULL},
 };
 
-const pen_reference_family pen_random_reference = {random_kernels,
-                                                   sizeof random_kernels / sizeof *random_kernels};
+PEN_REFERENCE_FAMILY(random);

@@ -27,12 +27,12 @@ typedef struct recurrent_walk {
 
 // NULL when there is no such operand.
 static const pen_tensor *recurrent_operand(const pen_reference_call *call, uint32_t input) {
-    const bool is_there = input < call->node->input_count && call->inputs[input].data != NULL;
+    const bool is_there = pen_reference_input(call, input) != NULL;
     return is_there ? &call->inputs[input] : NULL;
 }
 
 static const pen_tensor *recurrent_result(const pen_reference_call *call, uint32_t output) {
-    const bool is_there = output < call->node->output_count && call->outputs[output].data != NULL;
+    const bool is_there = pen_reference_output(call, output) != NULL;
     return is_there ? &call->outputs[output] : NULL;
 }
 
@@ -474,13 +474,12 @@ static pen_status recurrent_backward_run(const pen_reference_call *call) {
 }
 
 static const pen_reference_kernel recurrent_kernels[] = {
-    {"lstm", recurrent_run},
-    {"gru", recurrent_run},
-    {"rnn", recurrent_run},
-    {"lstm_backward", recurrent_backward_run},
-    {"gru_backward", recurrent_backward_run},
-    {"rnn_backward", recurrent_backward_run},
+    {"lstm", recurrent_run, NULL},
+    {"gru", recurrent_run, NULL},
+    {"rnn", recurrent_run, NULL},
+    {"lstm_backward", recurrent_backward_run, NULL},
+    {"gru_backward", recurrent_backward_run, NULL},
+    {"rnn_backward", recurrent_backward_run, NULL},
 };
 
-const pen_reference_family pen_recurrent_reference = {
-    recurrent_kernels, sizeof recurrent_kernels / sizeof *recurrent_kernels};
+PEN_REFERENCE_FAMILY(recurrent);

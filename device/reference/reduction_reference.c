@@ -1,5 +1,4 @@
 #include <math.h>
-#include <string.h>
 
 #include "device/reference/reference_compare.h"
 #include "device/reference/reference_position.h"
@@ -8,7 +7,6 @@
 
 // A reduction that takes in one element after the other.
 typedef struct reduction_rule {
-    const char *op_name;
     double start;
     double (*step)(double sum, double x);
     double (*finish)(double sum, double count);      // NULL: the sum
@@ -49,18 +47,8 @@ static int64_t integer_square(int64_t sum, int64_t x) {
     return (int64_t)((uint64_t)sum + (uint64_t)x * (uint64_t)x);
 }
 
-static const reduction_rule reduction_rules[] = {
-    {"reduce_sum", 0, step_sum, NULL, integer_sum},
-    {"reduce_mean", 0, step_sum, finish_mean, NULL},
-    {"reduce_prod", 1, step_product, NULL, integer_product},
-    {"reduce_l1", 0, step_absolute, NULL, NULL},
-    {"reduce_l2", 0, step_square, finish_root, NULL},
-    {"reduce_sum_square", 0, step_square, NULL, integer_square},
-    {"reduce_log_sum", 0, step_sum, finish_log, NULL},
-};
-
 static pen_status reduction_axes(const pen_reference_call *call, pen_reduction_axes *out_axes) {
-    const bool has_axes = call->node->input_count > 1 && call->inputs[1].data != NULL;
+    const bool has_axes = pen_reference_input(call, 1) != NULL;
     const int64_t count = has_axes ? pen_tensor_count(&call->inputs[1]) : 0;
     int64_t axes[PEN_RANK_LIMIT];
     PEN_ASSERT(count <= PEN_RANK_LIMIT); // the shape rule found none given twice
@@ -96,10 +84,7 @@ static void reduction_run_integer(const pen_reference_call *call, const reductio
 
 static pen_status reduction_run(const pen_reference_call *call) {
     const pen_tensor *x = &call->inputs[0], *y = &call->outputs[0];
-    const reduction_rule *rule = reduction_rules;
-    while (strcmp(rule->op_name, call->node->op->name) != 0) {
-        rule++;
-    }
+    const reduction_rule *rule = call->rule;
     pen_reduction_axes axes;
     double *sums;
     PEN_TRY(reduction_axes(call, &axes));
@@ -150,18 +135,19 @@ static pen_status reduction_find_extrema(const pen_reference_call *call,
     return PEN_OK;
 }
 
-static pen_status extremum_run(const pen_reference_call *call, bool largest) {
+// The rules of this and of argument_run say whether the largest is wanted, or the smallest.
+static pen_status extremum_run(const pen_reference_call *call) {
     pen_reduction_axes axes;
     int64_t *best;
     PEN_TRY(reduction_axes(call, &axes));
-    PEN_TRY(reduction_find_extrema(call, &axes, largest, false, &best));
+    PEN_TRY(reduction_find_extrema(call, &axes, *(const bool *)call->rule, false, &best));
     for (int64_t k = 0; k < pen_tensor_count(&call->outputs[0]); k++) {
         reference_copy_element(&call->outputs[0], k, &call->inputs[0], best[k]);
     }
     return PEN_OK;
 }
 
-static pen_status argument_run(const pen_reference_call *call, bool largest) {
+static pen_status argument_run(const pen_reference_call *call) {
     const pen_shape *shape = &call->inputs[0].type.shape;
     pen_reduction_axes axes = {.kept = *shape};
     uint32_t axis;
@@ -169,26 +155,13 @@ static pen_status argument_run(const pen_reference_call *call, bool largest) {
     PEN_TRY(pen_shape_axis(shape->rank, pen_node_int(call->node, "axis"), &axis));
     axes.kept.dims[axis] = 1;
     const bool last = pen_node_int(call->node, "select_last_index") != 0;
-    PEN_TRY(reduction_find_extrema(call, &axes, largest, last, &best));
+    PEN_TRY(reduction_find_extrema(call, &axes, *(const bool *)call->rule, last, &best));
     for (int64_t k = 0; k < pen_tensor_count(&call->outputs[0]); k++) {
         int64_t at[PEN_RANK_LIMIT];
         reference_position_of(shape, best[k], at);
         pen_tensor_set_int(&call->outputs[0], k, at[axis]);
     }
     return PEN_OK;
-}
-
-static pen_status reduction_max(const pen_reference_call *call) {
-    return extremum_run(call, true);
-}
-static pen_status reduction_min(const pen_reference_call *call) {
-    return extremum_run(call, false);
-}
-static pen_status reduction_arg_max(const pen_reference_call *call) {
-    return argument_run(call, true);
-}
-static pen_status reduction_arg_min(const pen_reference_call *call) {
-    return argument_run(call, false);
 }
 
 // log(sum of exp(x)) = m + log(sum of exp(x - m)), with the largest x for m.
@@ -229,18 +202,22 @@ static pen_status reduction_sum_backward(const pen_reference_call *call) {
     return PEN_OK;
 }
 
+typedef struct reduction_gradient {
+    double (*of)(double dy, double x, double y);
+} reduction_gradient;
+
 // dx = f(dy, x, y) at each position of x, to which dy and y broadcast; y is 0 where not given.
-static pen_status reduction_backward(const pen_reference_call *call,
-                                     double (*gradient)(double dy, double x, double y)) {
+static pen_status reduction_backward(const pen_reference_call *call) {
+    const reduction_gradient *gradient = call->rule;
     const pen_tensor *in = call->inputs, *dx = &call->outputs[0];
     const bool has_y = call->node->input_count > 2;
     pen_broadcast_walk walk;
     for (reduction_start(&walk, &dx->type.shape, &in[0].type.shape); pen_broadcast_more(&walk);
          pen_broadcast_next(&walk)) {
         pen_tensor_set(dx, walk.position,
-                       gradient(pen_tensor_get(&in[0], walk.index[0]),
-                                pen_tensor_get(&in[1], walk.position),
-                                has_y ? pen_tensor_get(&in[2], walk.index[0]) : 0));
+                       gradient->of(pen_tensor_get(&in[0], walk.index[0]),
+                                    pen_tensor_get(&in[1], walk.position),
+                                    has_y ? pen_tensor_get(&in[2], walk.index[0]) : 0));
     }
     return PEN_OK;
 }
@@ -258,19 +235,6 @@ static double gradient_sum_square(double dy, double x, double y) {
 }
 static double gradient_log_sum_exp(double dy, double x, double y) {
     return dy * exp(x - y);
-}
-
-static pen_status reduction_l1_backward(const pen_reference_call *call) {
-    return reduction_backward(call, gradient_l1);
-}
-static pen_status reduction_l2_backward(const pen_reference_call *call) {
-    return reduction_backward(call, gradient_l2);
-}
-static pen_status reduction_sum_square_backward(const pen_reference_call *call) {
-    return reduction_backward(call, gradient_sum_square);
-}
-static pen_status reduction_log_sum_exp_backward(const pen_reference_call *call) {
-    return reduction_backward(call, gradient_log_sum_exp);
 }
 
 static pen_status reduction_extremum_backward(const pen_reference_call *call) {
@@ -323,28 +287,32 @@ static pen_status reduction_prod_backward(const pen_reference_call *call) {
     return PEN_OK;
 }
 
+#define REDUCTION(...) reduction_run, PEN_REFERENCE_RULE(reduction_rule, __VA_ARGS__)
+#define REDUCTION_GRADIENT(of) reduction_backward, PEN_REFERENCE_RULE(reduction_gradient, of)
+#define REDUCTION_LARGEST PEN_REFERENCE_RULE(bool, true)
+#define REDUCTION_SMALLEST PEN_REFERENCE_RULE(bool, false)
+
 static const pen_reference_kernel reduction_kernels[] = {
-    {"reduce_sum", reduction_run},
-    {"reduce_mean", reduction_run},
-    {"reduce_max", reduction_max},
-    {"reduce_min", reduction_min},
-    {"reduce_prod", reduction_run},
-    {"reduce_l1", reduction_run},
-    {"reduce_l2", reduction_run},
-    {"reduce_sum_square", reduction_run},
-    {"reduce_log_sum", reduction_run},
-    {"reduce_log_sum_exp", reduction_log_sum_exp},
-    {"arg_max", reduction_arg_max},
-    {"arg_min", reduction_arg_min},
-    {"reduce_sum_backward", reduction_sum_backward},
-    {"reduce_max_backward", reduction_extremum_backward},
-    {"reduce_min_backward", reduction_extremum_backward},
-    {"reduce_prod_backward", reduction_prod_backward},
-    {"reduce_l1_backward", reduction_l1_backward},
-    {"reduce_l2_backward", reduction_l2_backward},
-    {"reduce_sum_square_backward", reduction_sum_square_backward},
-    {"reduce_log_sum_exp_backward", reduction_log_sum_exp_backward},
+    {"reduce_sum", REDUCTION(.step = step_sum, .integer_step = integer_sum)},
+    {"reduce_mean", REDUCTION(.step = step_sum, .finish = finish_mean)},
+    {"reduce_max", extremum_run, REDUCTION_LARGEST},
+    {"reduce_min", extremum_run, REDUCTION_SMALLEST},
+    {"reduce_prod", REDUCTION(.start = 1, .step = step_product, .integer_step = integer_product)},
+    {"reduce_l1", REDUCTION(.step = step_absolute)},
+    {"reduce_l2", REDUCTION(.step = step_square, .finish = finish_root)},
+    {"reduce_sum_square", REDUCTION(.step = step_square, .integer_step = integer_square)},
+    {"reduce_log_sum", REDUCTION(.step = step_sum, .finish = finish_log)},
+    {"reduce_log_sum_exp", reduction_log_sum_exp, NULL},
+    {"arg_max", argument_run, REDUCTION_LARGEST},
+    {"arg_min", argument_run, REDUCTION_SMALLEST},
+    {"reduce_sum_backward", reduction_sum_backward, NULL},
+    {"reduce_max_backward", reduction_extremum_backward, NULL},
+    {"reduce_min_backward", reduction_extremum_backward, NULL},
+    {"reduce_prod_backward", reduction_prod_backward, NULL},
+    {"reduce_l1_backward", REDUCTION_GRADIENT(gradient_l1)},
+    {"reduce_l2_backward", REDUCTION_GRADIENT(gradient_l2)},
+    {"reduce_sum_square_backward", REDUCTION_GRADIENT(gradient_sum_square)},
+    {"reduce_log_sum_exp_backward", REDUCTION_GRADIENT(gradient_log_sum_exp)},
 };
 
-const pen_reference_family pen_reduction_reference = {
-    reduction_kernels, sizeof reduction_kernels / sizeof *reduction_kernels};
+PEN_REFERENCE_FAMILY(reduction);

@@ -1,24 +1,13 @@
 #include "device/reference/reference_kernel.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "graph/graph.h"
 #include "graph/op.h"
 
+#define REFERENCE_ADDRESS(name) &pen_##name##_reference,
 static const pen_reference_family *const reference_families[] = {
-    &pen_elementwise_reference,  &pen_unary_reference,      &pen_activation_reference,
-    &pen_gelu_reference,         &pen_comparison_reference, &pen_reduction_reference,
-    &pen_softmax_reference,      &pen_loss_reference,       &pen_matmul_reference,
-    &pen_convolution_reference,  &pen_pooling_reference,    &pen_normalization_reference,
-    &pen_layer_norm_reference,   &pen_dropout_reference,    &pen_reshape_reference,
-    &pen_movement_reference,     &pen_slice_reference,      &pen_indexing_reference,
-    &pen_constant_reference,     &pen_optimizer_reference,  &pen_transfer_reference,
-    &pen_recurrent_reference,    &pen_attention_reference,  &pen_series_reference,
-    &pen_selection_reference,    &pen_einsum_reference,     &pen_resize_reference,
-    &pen_quantization_reference, &pen_random_reference,     &pen_spectrum_reference,
-    &pen_unpool_reference,
-};
+    PEN_REFERENCE_FAMILIES(REFERENCE_ADDRESS)};
 
 const pen_reference_kernel *pen_reference_kernel_find(const char *op_name) {
     for (size_t f = 0; f < sizeof reference_families / sizeof *reference_families; f++) {
@@ -28,6 +17,16 @@ const pen_reference_kernel *pen_reference_kernel_find(const char *op_name) {
         }
     }
     return NULL;
+}
+
+const pen_tensor *pen_reference_input(const pen_reference_call *call, uint32_t input) {
+    const bool is_there = input < call->node->input_count && call->inputs[input].data != NULL;
+    return is_there ? &call->inputs[input] : NULL;
+}
+
+const pen_tensor *pen_reference_output(const pen_reference_call *call, uint32_t output) {
+    const bool is_there = output < call->node->output_count && call->outputs[output].data != NULL;
+    return is_there ? &call->outputs[output] : NULL;
 }
 
 int64_t pen_tensor_count(const pen_tensor *tensor) {
@@ -66,8 +65,10 @@ pen_status pen_reference_run(const pen_reference_call *call, bool first_microbat
         return pen_error(PEN_UNSUPPORTED, "the reference device has no kernel for '%s'",
                          call->node->op->name);
     }
-    if (call->node->accumulates && !first_microbatch) return reference_run_adding(call, kernel);
-    return kernel->run(call);
+    pen_reference_call ruled = *call;
+    ruled.rule = kernel->rule;
+    if (call->node->accumulates && !first_microbatch) return reference_run_adding(&ruled, kernel);
+    return kernel->run(&ruled);
 }
 
 void pen_broadcast_start(pen_broadcast_walk *walk, const pen_shape *shape, uint32_t operand_count,

@@ -32,11 +32,14 @@ typedef struct pen_reference_call {
     uint64_t seed; // random ops: {seed, pen_random_stream(pen_node_stream(node), step, microbatch)}
     uint64_t step;
     uint64_t microbatch;
+    const void *rule; // the kernel's
 } pen_reference_call;
 
 typedef struct pen_reference_kernel {
     const char *op_name;
     pen_status (*run)(const pen_reference_call *call);
+    const void
+        *rule; // what `run` needs to know to be this kernel, where it serves several; or NULL
 } pen_reference_kernel;
 
 typedef struct pen_reference_family {
@@ -44,37 +47,24 @@ typedef struct pen_reference_family {
     uint32_t kernel_count;
 } pen_reference_family;
 
-extern const pen_reference_family pen_elementwise_reference;
-extern const pen_reference_family pen_unary_reference;
-extern const pen_reference_family pen_activation_reference;
-extern const pen_reference_family pen_gelu_reference;
-extern const pen_reference_family pen_comparison_reference;
-extern const pen_reference_family pen_reduction_reference;
-extern const pen_reference_family pen_softmax_reference;
-extern const pen_reference_family pen_loss_reference;
-extern const pen_reference_family pen_matmul_reference;
-extern const pen_reference_family pen_convolution_reference;
-extern const pen_reference_family pen_pooling_reference;
-extern const pen_reference_family pen_normalization_reference;
-extern const pen_reference_family pen_layer_norm_reference;
-extern const pen_reference_family pen_dropout_reference;
-extern const pen_reference_family pen_reshape_reference;
-extern const pen_reference_family pen_movement_reference;
-extern const pen_reference_family pen_slice_reference;
-extern const pen_reference_family pen_indexing_reference;
-extern const pen_reference_family pen_constant_reference;
-extern const pen_reference_family pen_optimizer_reference;
-extern const pen_reference_family pen_attention_reference;
-extern const pen_reference_family pen_transfer_reference;
-extern const pen_reference_family pen_recurrent_reference;
-extern const pen_reference_family pen_series_reference;
-extern const pen_reference_family pen_selection_reference;
-extern const pen_reference_family pen_einsum_reference;
-extern const pen_reference_family pen_resize_reference;
-extern const pen_reference_family pen_unpool_reference;
-extern const pen_reference_family pen_spectrum_reference;
-extern const pen_reference_family pen_random_reference;
-extern const pen_reference_family pen_quantization_reference;
+// Defines the family `name` of the table <name>_kernels, with which its file ends.
+#define PEN_REFERENCE_FAMILY(name)                                                                 \
+    const pen_reference_family pen_##name##_reference = {                                          \
+        name##_kernels, sizeof name##_kernels / sizeof *name##_kernels}
+
+// The address of a rule, for a row of such a table.
+#define PEN_REFERENCE_RULE(type, ...) (&(const type){__VA_ARGS__})
+
+// clang-format off
+#define PEN_REFERENCE_FAMILIES(X)                                                                  \
+    X(elementwise) X(unary) X(activation) X(gelu) X(comparison) X(reduction) X(softmax) X(loss)    \
+    X(matmul) X(convolution) X(pooling) X(normalization) X(layer_norm) X(dropout) X(reshape)       \
+    X(movement) X(slice) X(indexing) X(constant) X(optimizer) X(transfer) X(recurrent)             \
+    X(attention) X(series) X(selection) X(einsum) X(resize) X(quantization) X(random) X(spectrum)  \
+    X(unpool)
+// clang-format on
+#define PEN_REFERENCE_DECLARE(name) extern const pen_reference_family pen_##name##_reference;
+PEN_REFERENCE_FAMILIES(PEN_REFERENCE_DECLARE)
 
 // NULL when no kernel has that op.
 const pen_reference_kernel *pen_reference_kernel_find(const char *op_name);
@@ -82,6 +72,10 @@ const pen_reference_kernel *pen_reference_kernel_find(const char *op_name);
 // Runs one node on host tensors. A node that accumulates is handled here: its outputs become
 // old + new, unless `first_microbatch`. UNSUPPORTED when there is no kernel for the op.
 PEN_NODISCARD pen_status pen_reference_run(const pen_reference_call *call, bool first_microbatch);
+
+// An operand, or NULL where it is left out; the same for a result that nobody wants.
+const pen_tensor *pen_reference_input(const pen_reference_call *call, uint32_t input);
+const pen_tensor *pen_reference_output(const pen_reference_call *call, uint32_t output);
 
 // Element `index` as pen_element_read and the others there have it.
 static inline double pen_tensor_get(const pen_tensor *tensor, int64_t index) {

@@ -12,9 +12,9 @@ static pen_status reshape_copy(const pen_reference_call *call) {
 }
 
 static const pen_reference_kernel reshape_kernels[] = {
-    {"reshape", reshape_copy},   {"flatten", reshape_copy},  {"squeeze", reshape_copy},
-    {"unsqueeze", reshape_copy}, {"identity", reshape_copy}, {"stop_gradient", reshape_copy},
+    {"reshape", reshape_copy, NULL},  {"flatten", reshape_copy, NULL},
+    {"squeeze", reshape_copy, NULL},  {"unsqueeze", reshape_copy, NULL},
+    {"identity", reshape_copy, NULL}, {"stop_gradient", reshape_copy, NULL},
 };
 
-const pen_reference_family pen_reshape_reference = {reshape_kernels, sizeof reshape_kernels /
-                                                                         sizeof *reshape_kernels};
+PEN_REFERENCE_FAMILY(reshape);

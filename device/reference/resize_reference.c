@@ -351,10 +351,11 @@ static pen_status roi_align_run(const pen_reference_call *call) {
 }
 
 static const pen_reference_kernel resize_kernels[] = {
-    {"resize", resize_run},           {"resize_backward", resize_backward_run},
-    {"grid_sample", grid_sample_run}, {"grid_sample_backward", grid_sample_backward_run},
-    {"roi_align", roi_align_run},
+    {"resize", resize_run, NULL},
+    {"resize_backward", resize_backward_run, NULL},
+    {"grid_sample", grid_sample_run, NULL},
+    {"grid_sample_backward", grid_sample_backward_run, NULL},
+    {"roi_align", roi_align_run, NULL},
 };
 
-const pen_reference_family pen_resize_reference = {resize_kernels,
-                                                   sizeof resize_kernels / sizeof *resize_kernels};
+PEN_REFERENCE_FAMILY(resize);

@@ -51,7 +51,7 @@ static void top_find(const top_row *row, int64_t *best) {
 
 static pen_status top_k_run(const pen_reference_call *call) {
     const pen_tensor *x = &call->inputs[0], *y = &call->outputs[0];
-    const pen_tensor *indices = call->node->output_count > 1 ? &call->outputs[1] : NULL;
+    const pen_tensor *indices = pen_reference_output(call, 1);
     const pen_shape *shape = &x->type.shape;
     uint32_t axis;
     int64_t *best;
@@ -70,7 +70,7 @@ static pen_status top_k_run(const pen_reference_call *call) {
         for (int64_t k = 0; k < row.k; k++) {
             const int64_t to = (r / inner * row.k + k) * inner + r % inner;
             reference_copy_element(y, to, x, row.first + best[k] * inner);
-            if (indices != NULL && indices->data != NULL) {
+            if (indices != NULL) {
                 pen_tensor_set_int(indices, to, best[k]);
             }
         }
@@ -179,7 +179,7 @@ static pen_status boxes_read(const pen_reference_call *call, uint32_t input,
 }
 
 static double boxes_number(const pen_reference_call *call, uint32_t input) {
-    const bool has = call->node->input_count > input && call->inputs[input].data != NULL;
+    const bool has = pen_reference_input(call, input) != NULL;
     return has ? pen_tensor_get(&call->inputs[input], 0) : 0;
 }
 
@@ -193,7 +193,7 @@ static pen_status non_max_suppression_run(const pen_reference_call *call) {
         .limit = limit >= (double)boxes->dims[1] ? boxes->dims[1] : (int64_t)limit,
         .overlap_limit = boxes_number(call, 3),
         .score_limit = boxes_number(call, 4),
-        .has_score_limit = call->node->input_count > 4 && call->inputs[4].data != NULL,
+        .has_score_limit = pen_reference_input(call, 4) != NULL,
         .is_centered = pen_node_int(call->node, "center_point_box") != 0,
     };
     int64_t count;
@@ -209,11 +209,10 @@ static pen_status non_max_suppression_run(const pen_reference_call *call) {
 }
 
 static const pen_reference_kernel selection_kernels[] = {
-    {"top_k", top_k_run},
-    {"compress", compress_run},
-    {"unique", unique_run},
-    {"non_max_suppression", non_max_suppression_run},
+    {"top_k", top_k_run, NULL},
+    {"compress", compress_run, NULL},
+    {"unique", unique_run, NULL},
+    {"non_max_suppression", non_max_suppression_run, NULL},
 };
 
-const pen_reference_family pen_selection_reference = {
-    selection_kernels, sizeof selection_kernels / sizeof *selection_kernels};
+PEN_REFERENCE_FAMILY(selection);

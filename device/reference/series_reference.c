@@ -9,7 +9,7 @@ static pen_status trilu_run(const pen_reference_call *call) {
     const pen_shape *shape = &x->type.shape;
     const size_t bytes = pen_element_bytes(x->type.element);
     const bool upper = pen_node_int(call->node, "upper") != 0;
-    const bool has_k = call->node->input_count > 1 && call->inputs[1].data != NULL;
+    const bool has_k = pen_reference_input(call, 1) != NULL;
     const int64_t k = has_k ? pen_tensor_get_int(&call->inputs[1], 0) : 0;
     const int64_t rows = shape->dims[shape->rank - 2], columns = shape->dims[shape->rank - 1];
     for (int64_t i = 0; i < pen_tensor_count(x); i++) {
@@ -90,10 +90,9 @@ static pen_status reverse_sequence_run(const pen_reference_call *call) {
 }
 
 static const pen_reference_kernel series_kernels[] = {
-    {"trilu", trilu_run},
-    {"cum_sum", cum_sum_run},
-    {"reverse_sequence", reverse_sequence_run},
+    {"trilu", trilu_run, NULL},
+    {"cum_sum", cum_sum_run, NULL},
+    {"reverse_sequence", reverse_sequence_run, NULL},
 };
 
-const pen_reference_family pen_series_reference = {series_kernels,
-                                                   sizeof series_kernels / sizeof *series_kernels};
+PEN_REFERENCE_FAMILY(series);

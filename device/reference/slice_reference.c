@@ -7,7 +7,7 @@
 // Operand `input` as integers: 0 of them where it is left out. The shape rule checked their count.
 static const int64_t *slice_integers(const pen_reference_call *call, uint32_t input,
                                      int64_t out_integers[PEN_RANK_LIMIT]) {
-    if (input >= call->node->input_count || call->inputs[input].data == NULL) return NULL;
+    if (pen_reference_input(call, input) == NULL) return NULL;
     for (int64_t k = 0; k < pen_tensor_count(&call->inputs[input]); k++) {
         out_integers[k] = pen_tensor_get_int(&call->inputs[input], k);
     }
@@ -85,7 +85,7 @@ static int64_t pad_source(const pen_reference_call *call, const pen_shape *shape
 
 static pen_status pad_run(const pen_reference_call *call) {
     const pen_tensor *x = &call->inputs[0], *y = &call->outputs[0];
-    const bool has_value = call->node->input_count > 2 && call->inputs[2].data != NULL;
+    const bool has_value = pen_reference_input(call, 2) != NULL;
     reference_fill_zero(y);
     for (int64_t k = 0; k < pen_tensor_count(y); k++) {
         const int64_t source = pad_source(call, &x->type.shape, &y->type.shape, k);
@@ -114,11 +114,10 @@ static pen_status pad_backward_run(const pen_reference_call *call) {
 }
 
 static const pen_reference_kernel slice_kernels[] = {
-    {"slice", slice_run},
-    {"slice_backward", slice_backward_run},
-    {"pad", pad_run},
-    {"pad_backward", pad_backward_run},
+    {"slice", slice_run, NULL},
+    {"slice_backward", slice_backward_run, NULL},
+    {"pad", pad_run, NULL},
+    {"pad_backward", pad_backward_run, NULL},
 };
 
-const pen_reference_family pen_slice_reference = {slice_kernels,
-                                                  sizeof slice_kernels / sizeof *slice_kernels};
+PEN_REFERENCE_FAMILY(slice);

@@ -10,9 +10,12 @@ typedef struct softmax_line {
     int64_t count;
 } softmax_line;
 
-typedef void (*softmax_line_fn)(const pen_reference_call *call, softmax_line line);
+typedef struct softmax_rule {
+    void (*run)(const pen_reference_call *call, softmax_line line);
+} softmax_rule;
 
-static pen_status softmax_run(const pen_reference_call *call, softmax_line_fn run) {
+static pen_status softmax_run(const pen_reference_call *call) {
+    const softmax_rule *rule = call->rule;
     const pen_shape *shape = &call->outputs[0].type.shape;
     uint32_t axis;
     PEN_TRY(pen_shape_axis(shape->rank, pen_node_int(call->node, "axis"), &axis));
@@ -21,7 +24,7 @@ static pen_status softmax_run(const pen_reference_call *call, softmax_line_fn ru
     const int64_t count = shape->dims[axis];
     for (int64_t o = 0; o < outer && count > 0; o++) {
         for (int64_t i = 0; i < inner; i++) {
-            run(call, (softmax_line){o * count * inner + i, inner, count});
+            rule->run(call, (softmax_line){o * count * inner + i, inner, count});
         }
     }
     return PEN_OK;
@@ -101,29 +104,12 @@ static void line_log_softmax_backward(const pen_reference_call *call, softmax_li
     }
 }
 
-static pen_status softmax_softmax(const pen_reference_call *call) {
-    return softmax_run(call, line_softmax);
-}
-static pen_status softmax_log_softmax(const pen_reference_call *call) {
-    return softmax_run(call, line_log_softmax);
-}
-static pen_status softmax_hardmax(const pen_reference_call *call) {
-    return softmax_run(call, line_hardmax);
-}
-static pen_status softmax_softmax_backward(const pen_reference_call *call) {
-    return softmax_run(call, line_softmax_backward);
-}
-static pen_status softmax_log_softmax_backward(const pen_reference_call *call) {
-    return softmax_run(call, line_log_softmax_backward);
-}
+#define SOFTMAX(line) softmax_run, PEN_REFERENCE_RULE(softmax_rule, line)
 
 static const pen_reference_kernel softmax_kernels[] = {
-    {"softmax", softmax_softmax},
-    {"log_softmax", softmax_log_softmax},
-    {"hardmax", softmax_hardmax},
-    {"softmax_backward", softmax_softmax_backward},
-    {"log_softmax_backward", softmax_log_softmax_backward},
+    {"softmax", SOFTMAX(line_softmax)}, {"log_softmax", SOFTMAX(line_log_softmax)},
+    {"hardmax", SOFTMAX(line_hardmax)}, {"softmax_backward", SOFTMAX(line_softmax_backward)},
+    {"log_softmax_backward", SOFTMAX(line_log_softmax_backward)},
 };
 
-const pen_reference_family pen_softmax_reference = {softmax_kernels, sizeof softmax_kernels /
-                                                                         sizeof *softmax_kernels};
+PEN_REFERENCE_FAMILY(softmax);

@@ -34,7 +34,7 @@ static pen_status dft_run(const pen_reference_call *call) {
     const pen_tensor *x = &call->inputs[0], *y = &call->outputs[0];
     const pen_shape *shape = &x->type.shape;
     const bool inverse = pen_node_int(call->node, "inverse") != 0;
-    const bool has_length = call->node->input_count > 1 && call->inputs[1].data != NULL;
+    const bool has_length = pen_reference_input(call, 1) != NULL;
     uint32_t axis;
     PEN_TRY(pen_shape_axis(shape->rank, pen_node_int(call->node, "axis"), &axis));
     const int64_t parts = shape->dims[shape->rank - 1], count = shape->dims[axis];
@@ -59,8 +59,8 @@ static pen_status dft_run(const pen_reference_call *call) {
 static pen_status stft_run(const pen_reference_call *call) {
     const pen_tensor *x = &call->inputs[0], *y = &call->outputs[0];
     const pen_shape *from = &x->type.shape, *to = &y->type.shape;
-    const bool has_window = call->node->input_count > 2 && call->inputs[2].data != NULL;
-    const bool has_length = call->node->input_count > 3 && call->inputs[3].data != NULL;
+    const bool has_window = pen_reference_input(call, 2) != NULL;
+    const bool has_length = pen_reference_input(call, 3) != NULL;
     const pen_tensor *window = has_window ? &call->inputs[2] : NULL;
     const int64_t step = pen_tensor_get_int(&call->inputs[1], 0);
     const int64_t length =
@@ -202,15 +202,14 @@ static pen_status det_backward_run(const pen_reference_call *call) {
 }
 
 static const pen_reference_kernel spectrum_kernels[] = {
-    {"dft", dft_run},
-    {"stft", stft_run},
-    {"hann_window", hann_window_run},
-    {"hamming_window", hamming_window_run},
-    {"blackman_window", blackman_window_run},
-    {"mel_weight_matrix", mel_run},
-    {"det", det_run},
-    {"det_backward", det_backward_run},
+    {"dft", dft_run, NULL},
+    {"stft", stft_run, NULL},
+    {"hann_window", hann_window_run, NULL},
+    {"hamming_window", hamming_window_run, NULL},
+    {"blackman_window", blackman_window_run, NULL},
+    {"mel_weight_matrix", mel_run, NULL},
+    {"det", det_run, NULL},
+    {"det_backward", det_backward_run, NULL},
 };
 
-const pen_reference_family pen_spectrum_reference = {
-    spectrum_kernels, sizeof spectrum_kernels / sizeof *spectrum_kernels};
+PEN_REFERENCE_FAMILY(spectrum);

@@ -10,7 +10,7 @@ static pen_status transfer_run(const pen_reference_call *call) {
     return PEN_OK;
 }
 
-static const pen_reference_kernel transfer_kernels[] = {{"reorder", transfer_run},
-                                                        {"copy", transfer_run}};
+static const pen_reference_kernel transfer_kernels[] = {{"reorder", transfer_run, NULL},
+                                                        {"copy", transfer_run, NULL}};
 
-const pen_reference_family pen_transfer_reference = {transfer_kernels, 2};
+PEN_REFERENCE_FAMILY(transfer);

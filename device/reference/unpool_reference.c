@@ -49,9 +49,8 @@ static pen_status max_unpool_backward_run(const pen_reference_call *call) {
 }
 
 static const pen_reference_kernel unpool_kernels[] = {
-    {"max_unpool", max_unpool_run},
-    {"max_unpool_backward", max_unpool_backward_run},
+    {"max_unpool", max_unpool_run, NULL},
+    {"max_unpool_backward", max_unpool_backward_run, NULL},
 };
 
-const pen_reference_family pen_unpool_reference = {unpool_kernels,
-                                                   sizeof unpool_kernels / sizeof *unpool_kernels};
+PEN_REFERENCE_FAMILY(unpool);
