@@ -194,7 +194,7 @@ static pen_status cpu_prepare(pen_device *base, const pen_graph *graph, pen_node
                               pen_arena *arena, pen_kernel **out_kernel) {
     const cpu_device *device = cpu_device_of(base);
     cpu_take_team(device);
-    const pen_cpu_request request = {
+    pen_cpu_request request = {
         .device = base,
         .graph = graph,
         .node = pen_graph_node(graph, node),
@@ -208,6 +208,7 @@ static pen_status cpu_prepare(pen_device *base, const pen_graph *graph, pen_node
     kernel->graph = graph;
     kernel->node = request.node;
     kernel->entry = pen_cpu_choose(&request);
+    request.rule = kernel->entry->rule;
     kernel->adds = request.node->accumulates && !kernel->entry->can_accumulate;
     if (kernel->entry->prepare != NULL) {
         PEN_TRY(pen_status_add_context(

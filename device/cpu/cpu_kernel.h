@@ -22,7 +22,7 @@
 #endif
 #define PEN_CPU_JOIN_(a, b) a##_##b
 #define PEN_CPU_JOIN(a, b) PEN_CPU_JOIN_(a, b)
-// The family symbol of this file at this level: const pen_cpu_family PEN_CPU_FAMILY(softmax) = …
+// The symbol of a family at this level.
 #define PEN_CPU_FAMILY(name) PEN_CPU_JOIN(pen_##name##_cpu, PEN_CPU_LEVEL)
 
 // What a kernel is made from. Everything is borrowed for the call but `arena`.
@@ -34,6 +34,7 @@ typedef struct pen_cpu_request {
     pen_arena *arena;      // for state
     uint32_t thread_count; // the calling thread's team has this size
     pen_cpu_level level;
+    const void *rule; // the entry's, for its supports and prepare
 } pen_cpu_request;
 
 typedef struct pen_cpu_call {
@@ -67,11 +68,26 @@ typedef struct pen_cpu_kernel {
                           uint64_t *out_workspace_bytes);
     pen_status (*run)(const pen_cpu_call *call);
     void (*release)(void *state); // NULL: nothing held
+    const void *rule; // what its functions need to know to be this entry, where they serve several
 } pen_cpu_kernel;
+
+// The members that most entries have, for a row {PEN_CPU_ENTRY("lrn", "tiles", …)}. The functions
+// are supports, prepare and run; NULL as above.
+#define PEN_CPU_ENTRY(op, title, supports_op, prepare_op, run_op)                                  \
+    .op_name = (op), .name = (title), .supports = (supports_op), .prepare = (prepare_op),          \
+    .run = (run_op)
+// The address of a rule, for such a row.
+#define PEN_CPU_RULE(type, ...) (&(const type){__VA_ARGS__})
 
 typedef struct pen_cpu_family {
     const pen_cpu_kernel *kernels; // [kernel_count]
     uint32_t kernel_count;
 } pen_cpu_family;
+
+// Defines the family `name` of the table <name>_kernels, with which its file ends.
+#define PEN_CPU_FAMILY_OF(name)                                                                    \
+    extern const pen_cpu_family PEN_CPU_FAMILY(name);                                              \
+    const pen_cpu_family PEN_CPU_FAMILY(name) = {name##_kernels,                                   \
+                                                 sizeof name##_kernels / sizeof *name##_kernels}
 
 #endif // PEN_DEVICE_CPU_CPU_KERNEL_H

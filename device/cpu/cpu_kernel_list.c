@@ -120,8 +120,10 @@ static bool cpu_can_add(const pen_cpu_request *request) {
 static bool cpu_entry_can(const pen_cpu_request *request, const pen_cpu_kernel *entry) {
     if (strcmp(entry->op_name, request->node->op->name) != 0) return false;
     if (request->node->accumulates && !entry->can_accumulate && !cpu_can_add(request)) return false;
-    return entry->supports == NULL ? cpu_supports_by_default(request, entry->takes_any_layout)
-                                   : entry->supports(request);
+    if (entry->supports == NULL) return cpu_supports_by_default(request, entry->takes_any_layout);
+    pen_cpu_request ruled = *request;
+    ruled.rule = entry->rule;
+    return entry->supports(&ruled);
 }
 
 uint32_t pen_cpu_candidates(const pen_cpu_request *request,

@@ -1,129 +1,93 @@
-// Functions of one number and activations, forward and backward. In backward functions a is the
-// gradient of the output, and b the operand that graph/ops/{unary,activation}_op.c name.
+// Functions of one number and activations, forward and backward. In derivatives b is the operand
+// that graph/ops/elementwise/{unary,activation}_op.c name.
 #include <math.h>
 
 #include "device/cpu/kernels/map_entry.h"
 #include "device/cpu/kernels/vector_math.h"
 
-#define ACTIVATION_SIGN(v) ((float)((v) > 0.0f) - (float)((v) < 0.0f))
+static inline float activation_sign(float v) {
+    return (float)(v > 0.0f) - (float)(v < 0.0f);
+}
+// Clipped to [0, 1]. A macro: as a function, it makes the loops around it longer.
 #define ACTIVATION_UNIT(v) ((v) < 0.0f ? 0.0f : (v) > 1.0f ? 1.0f : (v))
-
-#define ACTIVATION_UNARY(X)                                                                        \
-    X(neg, (-a))                                                                                   \
-    X(sign, (a != a ? a : ACTIVATION_SIGN(a)))                                                     \
-    X(floor, (floorf(a)))                                                                          \
-    X(ceil, (ceilf(a)))                                                                            \
-    X(round, (rintf(a)))                                                                           \
-    X(abs, (fabsf(a)))                                                                             \
-    X(reciprocal, (1.0f / a))                                                                      \
-    X(exp, (vector_exp(a)))                                                                        \
-    X(log, (vector_log(a)))                                                                        \
-    X(sqrt, (sqrtf(a)))                                                                            \
-    X(erf, (vector_erf(a)))                                                                        \
-    X(sin, (sinf(a)))                                                                              \
-    X(cos, (cosf(a)))                                                                              \
-    X(tan, (tanf(a)))                                                                              \
-    X(relu, (a > 0.0f || a != a ? a : 0.0f))                                                       \
-    X(sigmoid, (vector_sigmoid(a)))                                                                \
-    X(tanh, (vector_tanh(a)))                                                                      \
-    X(softplus, (vector_softplus(a)))                                                              \
-    X(softsign, (a / (1.0f + fabsf(a))))                                                           \
-    X(hard_swish, (a * ACTIVATION_UNIT(a * (1.0f / 6.0f) + 0.5f)))
-
-#define ACTIVATION_UNARY_BACKWARD(X)                                                               \
-    X(abs_backward, (a * ACTIVATION_SIGN(b)))                                                      \
-    X(reciprocal_backward, (-a * b * b))                                                           \
-    X(exp_backward, (a * b))                                                                       \
-    X(log_backward, (a / b))                                                                       \
-    X(sqrt_backward, (a / (2.0f * b)))                                                             \
-    X(erf_backward, (a * 1.12837916709551257390f * vector_exp(-b * b)))                            \
-    X(sin_backward, (a * cosf(b)))                                                                 \
-    X(cos_backward, (-a * sinf(b)))                                                                \
-    X(tan_backward, (a * (1.0f + b * b)))                                                          \
-    X(relu_backward, (b > 0.0f ? a : 0.0f))                                                        \
-    X(sigmoid_backward, (a * b * (1.0f - b)))                                                      \
-    X(tanh_backward, (a * (1.0f - b * b)))                                                         \
-    X(softplus_backward, (a * vector_sigmoid(b)))                                                  \
-    X(softsign_backward, (a / ((1.0f + fabsf(b)) * (1.0f + fabsf(b)))))                            \
-    X(hard_swish_backward, (b <= -3.0f ? 0.0f : b >= 3.0f ? a : a * (b * (1.0f / 3.0f) + 0.5f)))
 
 // The factor is read in any case, so that the compiler needs no branch.
 static inline float activation_scale_if(bool is_scaled, float a, float factor) {
     const float scaled = factor * a;
     return is_scaled ? scaled : a;
 }
+#define ALPHA .attribute_names = {"alpha"}
+#define ALPHA_BETA .attribute_names = {"alpha", "beta"}
+#define ALPHA_GAMMA .attribute_names = {"alpha", "gamma"}
 
-// p[0], p[1]: the attributes named in the second table.
-#define ACTIVATION_WITH_PARAMETERS(X)                                                              \
-    X(leaky_relu, activation_scale_if(a < 0.0f, a, p[0]))                                          \
-    X(elu, (a >= 0.0f ? a : p[0] * vector_expm1(a)))                                               \
-    X(celu, (a >= 0.0f ? a : p[0] * vector_expm1(a / p[0])))                                       \
-    X(selu, (a > 0.0f ? p[1] * a : p[1] * p[0] * vector_expm1(a)))                                 \
-    X(hard_sigmoid, (ACTIVATION_UNIT(p[0] * a + p[1])))                                            \
-    X(thresholded_relu, (a <= p[0] ? 0.0f : a))
+// Of these the derivative is 0, or another op.
+#define ACTIVATION_FLAT(ROW)                                                                       \
+    ROW(neg, (-a), MAP_PLAIN)                                                                      \
+    ROW(sign, (a != a ? a : activation_sign(a)), MAP_PLAIN)                                        \
+    ROW(floor, (floorf(a)), MAP_PLAIN)                                                             \
+    ROW(ceil, (ceilf(a)), MAP_PLAIN)                                                               \
+    ROW(round, (rintf(a)), MAP_PLAIN)
 
-#define ACTIVATION_WITH_PARAMETERS_BACKWARD(X)                                                     \
-    X(leaky_relu_backward, activation_scale_if(!(b > 0.0f), a, p[0]))                              \
-    X(elu_backward, (b > 0.0f ? a : a * p[0] * vector_exp(b)))                                     \
-    X(celu_backward, (b > 0.0f ? a : a * vector_exp(b / p[0])))                                    \
-    X(selu_backward, (b > 0.0f ? a * p[1] : a * p[1] * p[0] * vector_exp(b)))                      \
-    X(hard_sigmoid_backward, (b > 0.0f && b < 1.0f ? a * p[0] : 0.0f))                             \
-    X(thresholded_relu_backward, (b > p[0] ? a : 0.0f))
+// A function of one number, or an activation, is a row here.
+#define ACTIVATIONS(ROW)                                                                           \
+    ROW(abs, (fabsf(a)), (a * activation_sign(b)), MAP_PLAIN)                                      \
+    ROW(reciprocal, (1.0f / a), (-a * b * b), MAP_PLAIN)                                           \
+    ROW(exp, (vector_exp(a)), (a * b), MAP_PLAIN)                                                  \
+    ROW(log, (vector_log(a)), (a / b), MAP_PLAIN)                                                  \
+    ROW(sqrt, (sqrtf(a)), (a / (2.0f * b)), MAP_PLAIN)                                             \
+    ROW(erf, (vector_erf(a)), (a * 1.12837916709551257390f * vector_exp(-b * b)), MAP_PLAIN)       \
+    ROW(sin, (sinf(a)), (a * cosf(b)), MAP_PLAIN)                                                  \
+    ROW(cos, (cosf(a)), (-a * sinf(b)), MAP_PLAIN)                                                 \
+    ROW(tan, (tanf(a)), (a * (1.0f + b * b)), MAP_PLAIN)                                           \
+    ROW(relu, (a > 0.0f || a != a ? a : 0.0f), (b > 0.0f ? a : 0.0f), MAP_PLAIN)                   \
+    ROW(sigmoid, (vector_sigmoid(a)), (a * b * (1.0f - b)), MAP_PLAIN)                             \
+    ROW(tanh, (vector_tanh(a)), (a * (1.0f - b * b)), MAP_PLAIN)                                   \
+    ROW(softplus, (vector_softplus(a)), (a * vector_sigmoid(b)), MAP_PLAIN)                        \
+    ROW(softsign, (a / (1.0f + fabsf(a))), (a / ((1.0f + fabsf(b)) * (1.0f + fabsf(b)))),          \
+        MAP_PLAIN)                                                                                 \
+    ROW(hard_swish, (a * ACTIVATION_UNIT(a * (1.0f / 6.0f) + 0.5f)),                               \
+        (b <= -3.0f  ? 0.0f                                                                        \
+         : b >= 3.0f ? a                                                                           \
+                     : a * (b * (1.0f / 3.0f) + 0.5f)),                                            \
+        MAP_PLAIN)                                                                                 \
+    ROW(leaky_relu, (activation_scale_if(a < 0.0f, a, p[0])),                                      \
+        (activation_scale_if(!(b > 0.0f), a, p[0])), ALPHA)                                        \
+    ROW(elu, (a >= 0.0f ? a : p[0] * vector_expm1(a)), (b > 0.0f ? a : a * p[0] * vector_exp(b)),  \
+        ALPHA)                                                                                     \
+    ROW(celu, (a >= 0.0f ? a : p[0] * vector_expm1(a / p[0])),                                     \
+        (b > 0.0f ? a : a * vector_exp(b / p[0])), ALPHA)                                          \
+    ROW(selu, (a > 0.0f ? p[1] * a : p[1] * p[0] * vector_expm1(a)),                               \
+        (b > 0.0f ? a * p[1] : a * p[1] * p[0] * vector_exp(b)), ALPHA_GAMMA)                      \
+    ROW(hard_sigmoid, (ACTIVATION_UNIT(p[0] * a + p[1])),                                          \
+        (b > 0.0f && b < 1.0f ? a * p[0] : 0.0f), ALPHA_BETA)                                      \
+    ROW(thresholded_relu, (a <= p[0] ? 0.0f : a), (b > p[0] ? a : 0.0f), ALPHA)
 
-ACTIVATION_UNARY(MAP_DEFINE_1)
-ACTIVATION_UNARY_BACKWARD(MAP_DEFINE_2)
-ACTIVATION_WITH_PARAMETERS(MAP_DEFINE_1)
-ACTIVATION_WITH_PARAMETERS_BACKWARD(MAP_DEFINE_2)
-MAP_DEFINE_3(clip, (a < b ? b : a) > c ? c : (a < b ? b : a))
+ACTIVATION_FLAT(MAP_DEFINE_1)
+ACTIVATIONS(MAP_DEFINE_PAIR)
+MAP_DEFINE_2(prelu, (a < 0.0f ? a * b : a), )
+MAP_DEFINE_3(clip, ((a < b ? b : a) > c ? c : (a < b ? b : a)), )
+
 // dy where min < y < max: 0 also at the limits
-static void map_clip_backward(int64_t count, const void *const *x, void *out, const float *p){
-    MAP_LOOP_(float,
-              MAP_LOAD_(float, dy, 0) MAP_LOAD_(float, v, 1) MAP_LOAD_(float, low, 2)
-                  MAP_LOAD_(float, high, 3),
-              v <= low || v >= high ? 0.0f : dy)} MAP_DEFINE_2(prelu, a < 0.0f ? a * b : a)
-
-#define ACTIVATION_OP(op, count, ...)                                                              \
-    {                                                                                              \
-        .op_name = #op, .run = map_##op, .operand_count = count, .attribute_names = {              \
-            __VA_ARGS__                                                                            \
-        }                                                                                          \
+MAP_FUNCTION(clip_backward) {
+    const float *dy = x[0], *v = x[1], *low = x[2], *high = x[3];
+    float *dx = out;
+    (void)p;
+#pragma omp simd
+    for (int64_t i = 0; i < count; i++) {
+        const float passed = dy[i], at = v[i], from = low[i], to = high[i]; // without a branch
+        dx[i] = at <= from || at >= to ? 0.0f : passed;
     }
-
-    static const map_op activation_ops[] = {
-        ACTIVATION_UNARY(MAP_OP_1) ACTIVATION_UNARY_BACKWARD(MAP_OP_2)
-            ACTIVATION_OP(leaky_relu, 1, "alpha"),
-        ACTIVATION_OP(leaky_relu_backward, 2, "alpha"),
-        ACTIVATION_OP(elu, 1, "alpha"),
-        ACTIVATION_OP(elu_backward, 2, "alpha"),
-        ACTIVATION_OP(celu, 1, "alpha"),
-        ACTIVATION_OP(celu_backward, 2, "alpha"),
-        ACTIVATION_OP(selu, 1, "alpha", "gamma"),
-        ACTIVATION_OP(selu_backward, 2, "alpha", "gamma"),
-        ACTIVATION_OP(hard_sigmoid, 1, "alpha", "beta"),
-        ACTIVATION_OP(hard_sigmoid_backward, 2, "alpha", "beta"),
-        ACTIVATION_OP(thresholded_relu, 1, "alpha"),
-        ACTIVATION_OP(thresholded_relu_backward, 2, "alpha"),
-        MAP_OP_2(prelu, ){
-            .op_name = "clip",
-            .run = map_clip,
-            .operand_count = 3,
-            .absent = {0, -INFINITY, INFINITY},
-        },
-        {
-            .op_name = "clip_backward",
-            .run = map_clip_backward,
-            .operand_count = 4,
-            .absent = {0, 0, -INFINITY, INFINITY},
-        },
-};
-
-MAP_ENTRY_FUNCTIONS(activation_ops)
+}
 
 static const pen_cpu_kernel activation_kernels[] = {
-    ACTIVATION_UNARY(MAP_ENTRY) ACTIVATION_UNARY_BACKWARD(MAP_ENTRY)
-        ACTIVATION_WITH_PARAMETERS(MAP_ENTRY) ACTIVATION_WITH_PARAMETERS_BACKWARD(MAP_ENTRY)
-            MAP_ENTRY(prelu, ) MAP_ENTRY(clip, ) MAP_ENTRY(clip_backward, )};
+    // clang-format off
+    ACTIVATION_FLAT(MAP_KERNEL_1)
+    ACTIVATIONS(MAP_KERNEL_PAIR)
+    MAP_KERNEL_2(prelu, , MAP_PLAIN)
+    MAP_KERNEL_3(clip, , .absent = {0, -INFINITY, INFINITY})
+    MAP_KERNEL(clip_backward, map_supports, map_clip_backward, 4,
+               .absent = {0, 0, -INFINITY, INFINITY})
+    // clang-format on
+};
 
-extern const pen_cpu_family PEN_CPU_FAMILY(activation);
-const pen_cpu_family PEN_CPU_FAMILY(activation) = {
-    activation_kernels, sizeof activation_kernels / sizeof *activation_kernels};
+PEN_CPU_FAMILY_OF(activation);

@@ -313,16 +313,9 @@ static pen_status attention_backward_run(const pen_cpu_call *call) {
     return first;
 }
 
-static const pen_cpu_kernel attention_kernels[] = {
-    {
-        .op_name = "attention_backward",
-        .name = "cpu",
-        .supports = attention_backward_supports,
-        .prepare = attention_backward_prepare,
-        .run = attention_backward_run,
-    },
+static const pen_cpu_kernel attention_backward_kernels[] = {
+    {PEN_CPU_ENTRY("attention_backward", "cpu", attention_backward_supports,
+                   attention_backward_prepare, attention_backward_run)},
 };
 
-extern const pen_cpu_family PEN_CPU_FAMILY(attention_backward);
-const pen_cpu_family PEN_CPU_FAMILY(attention_backward) = {
-    attention_kernels, sizeof attention_kernels / sizeof *attention_kernels};
+PEN_CPU_FAMILY_OF(attention_backward);

@@ -59,15 +59,7 @@ static pen_status attention_run(const pen_cpu_call *call) {
 }
 
 static const pen_cpu_kernel attention_kernels[] = {
-    {
-        .op_name = "attention",
-        .name = "cpu",
-        .supports = attention_supports,
-        .prepare = attention_prepare,
-        .run = attention_run,
-    },
+    {PEN_CPU_ENTRY("attention", "cpu", attention_supports, attention_prepare, attention_run)},
 };
 
-extern const pen_cpu_family PEN_CPU_FAMILY(attention);
-const pen_cpu_family PEN_CPU_FAMILY(attention) = {attention_kernels, sizeof attention_kernels /
-                                                                         sizeof *attention_kernels};
+PEN_CPU_FAMILY_OF(attention);

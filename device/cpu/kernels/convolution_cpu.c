@@ -97,15 +97,8 @@ static pen_status bias_prepare(const pen_cpu_request *request, void **out_state,
 }
 
 static const pen_cpu_kernel convolution_kernels[] = {
-    {
-        .op_name = "conv_backward_bias",
-        .name = "lanes",
-        .can_accumulate = true,
-        .supports = bias_supports,
-        .prepare = bias_prepare,
-        .run = bias_run,
-    },
+    {PEN_CPU_ENTRY("conv_backward_bias", "lanes", bias_supports, bias_prepare, bias_run),
+     .can_accumulate = true},
 };
 
-extern const pen_cpu_family PEN_CPU_FAMILY(convolution);
-const pen_cpu_family PEN_CPU_FAMILY(convolution) = {convolution_kernels, 1};
+PEN_CPU_FAMILY_OF(convolution);

@@ -171,16 +171,9 @@ static bool depthwise_prefers(const pen_cpu_request *request) {
 }
 
 static const pen_cpu_kernel depthwise_kernels[] = {
-    {
-        .op_name = "conv_backward_weight",
-        .name = "depthwise",
-        .can_accumulate = true,
-        .supports = depthwise_supports,
-        .prefers = depthwise_prefers,
-        .prepare = depthwise_prepare,
-        .run = depthwise_run,
-    },
+    {PEN_CPU_ENTRY("conv_backward_weight", "depthwise", depthwise_supports, depthwise_prepare,
+                   depthwise_run),
+     .can_accumulate = true, .prefers = depthwise_prefers},
 };
 
-extern const pen_cpu_family PEN_CPU_FAMILY(depthwise);
-const pen_cpu_family PEN_CPU_FAMILY(depthwise) = {depthwise_kernels, 1};
+PEN_CPU_FAMILY_OF(depthwise);

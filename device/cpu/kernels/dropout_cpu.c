@@ -128,22 +128,9 @@ static pen_status dropout_backward_run(const pen_cpu_call *call) {
 }
 
 static const pen_cpu_kernel dropout_kernels[] = {
-    {
-        .op_name = "dropout",
-        .name = "cpu",
-        .supports = dropout_supports,
-        .prepare = dropout_prepare,
-        .run = dropout_run,
-    },
-    {
-        .op_name = "dropout_backward",
-        .name = "cpu",
-        .supports = dropout_supports,
-        .prepare = dropout_backward_prepare,
-        .run = dropout_backward_run,
-    },
+    {PEN_CPU_ENTRY("dropout", "cpu", dropout_supports, dropout_prepare, dropout_run)},
+    {PEN_CPU_ENTRY("dropout_backward", "cpu", dropout_supports, dropout_backward_prepare,
+                   dropout_backward_run)},
 };
 
-extern const pen_cpu_family PEN_CPU_FAMILY(dropout);
-const pen_cpu_family PEN_CPU_FAMILY(dropout) = {dropout_kernels,
-                                                sizeof dropout_kernels / sizeof *dropout_kernels};
+PEN_CPU_FAMILY_OF(dropout);

@@ -48,7 +48,8 @@ static uint8_t map_operand_type(const map_op *op, uint32_t operand) {
     return op->operand_types[op->is_variadic ? 0 : operand];
 }
 
-bool map_supports(const pen_cpu_request *request, const map_op *op) {
+bool map_supports(const pen_cpu_request *request) {
+    const map_op *op = request->rule;
     const pen_node *node = request->node;
     const pen_value *y = pen_graph_value(request->graph, node->outputs[0]);
     if (y->type.element != map_element(op->result_type)) return false;
@@ -142,8 +143,9 @@ static void map_walk_as_it_lies(const pen_value *y, map_state *state) {
     }
 }
 
-pen_status map_prepare(const pen_cpu_request *request, const map_op *op, void **out_state,
+pen_status map_prepare(const pen_cpu_request *request, void **out_state,
                        uint64_t *out_workspace_bytes) {
+    const map_op *op = request->rule;
     const pen_node *node = request->node;
     const pen_shape *y = &pen_value_type(request->graph, node->outputs[0])->shape;
     map_state *state;

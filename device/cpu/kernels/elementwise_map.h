@@ -18,8 +18,8 @@ typedef void (*map_fn)(int64_t count, const void *const *x, void *y, const float
 #define MAP_FLOAT 0
 #define MAP_BOOL 1
 
+// The rule of an entry.
 typedef struct map_op {
-    const char *op_name;
     map_fn run;
     uint8_t operand_count; // of these types; variadic: of one application
     uint8_t operand_types[MAP_OPERAND_LIMIT];
@@ -30,11 +30,12 @@ typedef struct map_op {
     float absent[MAP_OPERAND_LIMIT];                  // stands for an operand left out
 } map_op;
 
-// The members of a pen_cpu_kernel for a map_op. Several levels are compiled, hence the macros.
+// The members of a pen_cpu_kernel whose rule is a map_op. Several levels are compiled, hence the
+// macros.
 #define map_supports PEN_CPU_JOIN(pen_map_supports, PEN_CPU_LEVEL)
-bool map_supports(const pen_cpu_request *request, const map_op *op);
+bool map_supports(const pen_cpu_request *request);
 #define map_prepare PEN_CPU_JOIN(pen_map_prepare, PEN_CPU_LEVEL)
-pen_status map_prepare(const pen_cpu_request *request, const map_op *op, void **out_state,
+pen_status map_prepare(const pen_cpu_request *request, void **out_state,
                        uint64_t *out_workspace_bytes);
 #define map_run PEN_CPU_JOIN(pen_map_run, PEN_CPU_LEVEL)
 pen_status map_run(const pen_cpu_call *call);

@@ -1,6 +1,7 @@
 // Gelu and swish, forward and backward: in backward functions a is the gradient of the output, and
 // b is x.
 #include <math.h>
+#include <string.h>
 
 #include "device/cpu/kernels/map_entry.h"
 #include "device/cpu/kernels/vector_math.h"
@@ -55,56 +56,29 @@ static inline float gelu_tanh_slope(float x) {
     return fabsf(x) < 20.0f || x != x ? gelu_gate_slope(x, s, u_slope) : s;
 }
 
-MAP_DEFINE_1(gelu, a *gelu_distribution(a))
-MAP_DEFINE_1(gelu_tanh, a *gelu_tanh_gate(a))
-MAP_DEFINE_1(swish, a *vector_sigmoid(p[0] * a))
-MAP_DEFINE_2(gelu_backward, a *gelu_slope(b))
-MAP_DEFINE_2(gelu_tanh_backward, a *gelu_tanh_slope(b))
-MAP_DEFINE_2(swish_backward, a *gelu_gate_slope(b, vector_sigmoid(p[0] * b), p[0]))
+static bool gelu_is_tanh(const pen_cpu_request *request) {
+    return strcmp(pen_node_text(request->node, "approximate"), "tanh") == 0;
+}
+static bool gelu_supports(const pen_cpu_request *request) {
+    return !gelu_is_tanh(request) && map_supports(request);
+}
+static bool gelu_tanh_supports(const pen_cpu_request *request) {
+    return gelu_is_tanh(request) && map_supports(request);
+}
 
-static const map_op gelu_exact_ops[] = {
-    {.op_name = "gelu", .run = map_gelu, .operand_count = 1},
-    {.op_name = "gelu_backward", .run = map_gelu_backward, .operand_count = 2},
-    {.op_name = "swish", .run = map_swish, .operand_count = 1, .attribute_names = {"alpha"}},
-    {.op_name = "swish_backward",
-     .run = map_swish_backward,
-     .operand_count = 2,
-     .attribute_names = {"alpha"}},
+MAP_DEFINE_PAIR(gelu, (a * gelu_distribution(a)), (a * gelu_slope(b)), )
+MAP_DEFINE_PAIR(gelu_tanh, (a * gelu_tanh_gate(a)), (a * gelu_tanh_slope(b)), )
+MAP_DEFINE_PAIR(swish, (a * vector_sigmoid(p[0] * a)),
+                (a * gelu_gate_slope(b, vector_sigmoid(p[0] * b), p[0])), )
+
+static const pen_cpu_kernel gelu_kernels[] = {
+    // clang-format off
+    MAP_KERNEL(gelu, gelu_supports, map_gelu, 1, MAP_PLAIN)
+    MAP_KERNEL(gelu, gelu_tanh_supports, map_gelu_tanh, 1, MAP_PLAIN)
+    MAP_KERNEL(gelu_backward, gelu_supports, map_gelu_backward, 2, MAP_PLAIN)
+    MAP_KERNEL(gelu_backward, gelu_tanh_supports, map_gelu_tanh_backward, 2, MAP_PLAIN)
+    MAP_KERNEL_PAIR(swish, , , .attribute_names = {"alpha"})
+    // clang-format on
 };
-static const map_op gelu_tanh_ops[] = {
-    {.op_name = "gelu", .run = map_gelu_tanh, .operand_count = 1},
-    {.op_name = "gelu_backward", .run = map_gelu_tanh_backward, .operand_count = 2},
-};
 
-static const map_op *gelu_find_in(const map_op *ops, size_t count, const char *op_name) {
-    for (size_t i = 0; i < count; i++) {
-        if (strcmp(ops[i].op_name, op_name) == 0) return &ops[i];
-    }
-    return NULL;
-}
-
-static const map_op *gelu_find(const pen_node *node) {
-    if (strncmp(node->op->name, "gelu", 4) == 0 &&
-        strcmp(pen_node_text(node, "approximate"), "tanh") == 0) {
-        return gelu_find_in(gelu_tanh_ops, sizeof gelu_tanh_ops / sizeof *gelu_tanh_ops,
-                            node->op->name);
-    }
-    return gelu_find_in(gelu_exact_ops, sizeof gelu_exact_ops / sizeof *gelu_exact_ops,
-                        node->op->name);
-}
-
-static bool map_entry_supports(const pen_cpu_request *request) {
-    return map_supports(request, gelu_find(request->node));
-}
-
-static pen_status map_entry_prepare(const pen_cpu_request *request, void **out_state,
-                                    uint64_t *out_workspace_bytes) {
-    return map_prepare(request, gelu_find(request->node), out_state, out_workspace_bytes);
-}
-
-static const pen_cpu_kernel gelu_kernels[] = {MAP_ENTRY(gelu, ) MAP_ENTRY(gelu_backward, )
-                                                  MAP_ENTRY(swish, ) MAP_ENTRY(swish_backward, )};
-
-extern const pen_cpu_family PEN_CPU_FAMILY(gelu);
-const pen_cpu_family PEN_CPU_FAMILY(gelu) = {gelu_kernels,
-                                             sizeof gelu_kernels / sizeof *gelu_kernels};
+PEN_CPU_FAMILY_OF(gelu);

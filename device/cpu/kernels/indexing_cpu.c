@@ -222,31 +222,13 @@ static pen_status stack_run(const pen_cpu_call *call) {
 }
 
 static const pen_cpu_kernel indexing_kernels[] = {
-    {
-        .op_name = "gather",
-        .name = "cpu",
-        .supports = indexing_supports,
-        .prepare = indexing_gather_prepare,
-        .run = indexing_gather_run,
-    },
-    {
-        .op_name = "stack_rows",
-        .name = "cpu",
-        .can_accumulate = true,
-        .supports = stack_supports,
-        .prepare = stack_prepare,
-        .run = stack_run,
-    },
-    {
-        .op_name = "gather_backward",
-        .name = "cpu",
-        .can_accumulate = true,
-        .supports = indexing_backward_supports,
-        .prepare = indexing_backward_prepare,
-        .run = indexing_backward_run,
-    },
+    {PEN_CPU_ENTRY("gather", "cpu", indexing_supports, indexing_gather_prepare,
+                   indexing_gather_run)},
+    {PEN_CPU_ENTRY("stack_rows", "cpu", stack_supports, stack_prepare, stack_run),
+     .can_accumulate = true},
+    {PEN_CPU_ENTRY("gather_backward", "cpu", indexing_backward_supports, indexing_backward_prepare,
+                   indexing_backward_run),
+     .can_accumulate = true},
 };
 
-extern const pen_cpu_family PEN_CPU_FAMILY(indexing);
-const pen_cpu_family PEN_CPU_FAMILY(indexing) = {indexing_kernels, sizeof indexing_kernels /
-                                                                       sizeof *indexing_kernels};
+PEN_CPU_FAMILY_OF(indexing);

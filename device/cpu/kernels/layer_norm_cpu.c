@@ -374,24 +374,18 @@ static pen_status layer_norm_prepare(const pen_cpu_request *request, void **out_
     return PEN_OK;
 }
 
-#define LAYER_NORM_KERNELS(op)                                                                     \
-    {.op_name = op,                                                                                \
-     .name = "rows",                                                                               \
-     .supports = layer_norm_supports,                                                              \
-     .prepare = layer_norm_prepare,                                                                \
-     .run = layer_norm_forward_run},                                                               \
-    {                                                                                              \
-        .op_name = op "_backward", .name = "rows", .supports = layer_norm_supports,                \
-        .prepare = layer_norm_prepare, .run = layer_norm_backward_run                              \
-    }
+#define LAYER_NORM_ENTRY(op, run)                                                                  \
+    PEN_CPU_ENTRY(op, "rows", layer_norm_supports, layer_norm_prepare, run)
 
 static const pen_cpu_kernel layer_norm_kernels[] = {
-    LAYER_NORM_KERNELS("layer_normalization"),
-    LAYER_NORM_KERNELS("rms_normalization"),
-    LAYER_NORM_KERNELS("instance_normalization"),
-    LAYER_NORM_KERNELS("group_normalization"),
+    {LAYER_NORM_ENTRY("layer_normalization", layer_norm_forward_run)},
+    {LAYER_NORM_ENTRY("layer_normalization_backward", layer_norm_backward_run)},
+    {LAYER_NORM_ENTRY("rms_normalization", layer_norm_forward_run)},
+    {LAYER_NORM_ENTRY("rms_normalization_backward", layer_norm_backward_run)},
+    {LAYER_NORM_ENTRY("instance_normalization", layer_norm_forward_run)},
+    {LAYER_NORM_ENTRY("instance_normalization_backward", layer_norm_backward_run)},
+    {LAYER_NORM_ENTRY("group_normalization", layer_norm_forward_run)},
+    {LAYER_NORM_ENTRY("group_normalization_backward", layer_norm_backward_run)},
 };
 
-extern const pen_cpu_family PEN_CPU_FAMILY(layer_norm);
-const pen_cpu_family PEN_CPU_FAMILY(layer_norm) = {
-    layer_norm_kernels, sizeof layer_norm_kernels / sizeof *layer_norm_kernels};
+PEN_CPU_FAMILY_OF(layer_norm);

@@ -335,20 +335,22 @@ static float loss_logits(float a, float b) {
     return (a > 0.0f ? a : 0.0f) - a * b + vector_log1p(vector_exp(-fabsf(a)));
 }
 
+// The loss of one number.
+typedef struct loss_pair {
+    float (*of)(float x, float target);
+} loss_pair;
+
 typedef struct loss_pair_state {
-    float (*loss)(float a, float b);
+    const loss_pair *loss;
     int64_t count;
     int64_t block_count;
 } loss_pair_state;
 
 static pen_status loss_pair_prepare(const pen_cpu_request *request, void **out_state,
                                     uint64_t *out_workspace_bytes) {
-    const char *op_name = request->node->op->name;
     loss_pair_state *state;
     PEN_TRY(PEN_NEW(request->arena, 1, &state));
-    state->loss = strcmp(op_name, "mean_squared_error") == 0     ? loss_square
-                  : strcmp(op_name, "binary_cross_entropy") == 0 ? loss_binary
-                                                                 : loss_logits;
+    state->loss = request->rule;
     state->count =
         pen_shape_element_count(&pen_value_type(request->graph, request->node->inputs[0])->shape);
     state->block_count = (state->count + LOSS_BLOCK - 1) / LOSS_BLOCK;
@@ -367,7 +369,7 @@ static pen_status loss_pair_run(const pen_cpu_call *call) {
         const int64_t last = first + LOSS_BLOCK < state->count ? first + LOSS_BLOCK : state->count;
         double sum = 0;
         for (int64_t k = first; k < last; k++) {
-            sum += (double)state->loss(x[k], target[k]);
+            sum += (double)state->loss->of(x[k], target[k]);
         }
         sums[block] = sum;
     }
@@ -380,37 +382,35 @@ static pen_status loss_pair_run(const pen_cpu_call *call) {
 }
 
 // Gradients: a is dy, b is x, c the target, p[0] one over the count of elements.
-#define LOSS_PAIR_BACKWARDS(X)                                                                     \
-    X(mean_squared_error_backward, (a * p[0] * 2.0f * (b - c)))                                    \
-    X(binary_cross_entropy_backward,                                                               \
-      (a * p[0] * (b - c) / (b * (1.0f - b) < 1e-12f ? 1e-12f : b * (1.0f - b))))                  \
-    X(binary_cross_entropy_with_logits_backward, (a * p[0] * (vector_sigmoid(b) - c)))
+#define LOSS_PAIR_BACKWARDS(ROW)                                                                   \
+    ROW(mean_squared_error_backward, (a * p[0] * 2.0f * (b - c)), .is_mean = true)                 \
+    ROW(binary_cross_entropy_backward,                                                             \
+        (a * p[0] * (b - c) / (b * (1.0f - b) < 1e-12f ? 1e-12f : b * (1.0f - b))),                \
+        .is_mean = true)                                                                           \
+    ROW(binary_cross_entropy_with_logits_backward, (a * p[0] * (vector_sigmoid(b) - c)),           \
+        .is_mean = true)
 
 LOSS_PAIR_BACKWARDS(MAP_DEFINE_3)
 
-#define LOSS_PAIR_OP(op, result)                                                                   \
-    {.op_name = #op, .run = map_##op, .operand_count = 3, .is_mean = true},
-static const map_op loss_maps[] = {LOSS_PAIR_BACKWARDS(LOSS_PAIR_OP)};
-
-MAP_ENTRY_FUNCTIONS(loss_maps)
-
-#define LOSS_ENTRY(op, supports_fn, prepare_fn, run_fn)                                            \
-    { .op_name = #op, .name = "cpu", .supports = supports_fn, .prepare = prepare_fn, .run = run_fn }
+#define LOSS_PAIR_ENTRY(op, loss)                                                                  \
+    PEN_CPU_ENTRY(op, "cpu", NULL, loss_pair_prepare, loss_pair_run),                              \
+        .rule = PEN_CPU_RULE(loss_pair, loss)
 
 static const pen_cpu_kernel loss_kernels[] = {
-    LOSS_PAIR_BACKWARDS(MAP_ENTRY)
-        LOSS_ENTRY(softmax_cross_entropy_loss, loss_supports, loss_prepare, loss_run),
-    LOSS_ENTRY(negative_log_likelihood_loss, loss_supports, loss_prepare, loss_run),
-    LOSS_ENTRY(softmax_cross_entropy_loss_backward, loss_supports, loss_backward_prepare,
-               loss_backward_run),
-    LOSS_ENTRY(negative_log_likelihood_loss_backward, loss_supports, loss_backward_prepare,
-               loss_backward_run),
-    LOSS_ENTRY(accuracy_count, loss_supports, loss_accuracy_prepare, loss_accuracy_run),
-    LOSS_ENTRY(mean_squared_error, NULL, loss_pair_prepare, loss_pair_run),
-    LOSS_ENTRY(binary_cross_entropy, NULL, loss_pair_prepare, loss_pair_run),
-    LOSS_ENTRY(binary_cross_entropy_with_logits, NULL, loss_pair_prepare, loss_pair_run),
+    // clang-format off
+    LOSS_PAIR_BACKWARDS(MAP_KERNEL_3)
+    // clang-format on
+    {PEN_CPU_ENTRY("softmax_cross_entropy_loss", "cpu", loss_supports, loss_prepare, loss_run)},
+    {PEN_CPU_ENTRY("negative_log_likelihood_loss", "cpu", loss_supports, loss_prepare, loss_run)},
+    {PEN_CPU_ENTRY("softmax_cross_entropy_loss_backward", "cpu", loss_supports,
+                   loss_backward_prepare, loss_backward_run)},
+    {PEN_CPU_ENTRY("negative_log_likelihood_loss_backward", "cpu", loss_supports,
+                   loss_backward_prepare, loss_backward_run)},
+    {PEN_CPU_ENTRY("accuracy_count", "cpu", loss_supports, loss_accuracy_prepare,
+                   loss_accuracy_run)},
+    {LOSS_PAIR_ENTRY("mean_squared_error", loss_square)},
+    {LOSS_PAIR_ENTRY("binary_cross_entropy", loss_binary)},
+    {LOSS_PAIR_ENTRY("binary_cross_entropy_with_logits", loss_logits)},
 };
 
-extern const pen_cpu_family PEN_CPU_FAMILY(loss);
-const pen_cpu_family PEN_CPU_FAMILY(loss) = {loss_kernels,
-                                             sizeof loss_kernels / sizeof *loss_kernels};
+PEN_CPU_FAMILY_OF(loss);

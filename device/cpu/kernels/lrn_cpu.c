@@ -172,9 +172,8 @@ static pen_status lrn_prepare(const pen_cpu_request *request, void **out_state,
 }
 
 static const pen_cpu_kernel lrn_kernels[] = {
-    {.op_name = "lrn", .name = "tiles", .prepare = lrn_prepare, .run = lrn_run},
-    {.op_name = "lrn_backward", .name = "tiles", .prepare = lrn_prepare, .run = lrn_backward_run},
+    {PEN_CPU_ENTRY("lrn", "tiles", NULL, lrn_prepare, lrn_run)},
+    {PEN_CPU_ENTRY("lrn_backward", "tiles", NULL, lrn_prepare, lrn_backward_run)},
 };
 
-extern const pen_cpu_family PEN_CPU_FAMILY(lrn);
-const pen_cpu_family PEN_CPU_FAMILY(lrn) = {lrn_kernels, 2};
+PEN_CPU_FAMILY_OF(lrn);

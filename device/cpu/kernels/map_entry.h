@@ -1,15 +1,17 @@
-// One line an elementwise op: X(name, result) lists expand to functions, map_ops and entries.
+// One row an elementwise op: lists of rows ROW(op, result, rest) expand to functions, and to
+// entries.
 //
-// In `result`, a, b and c are the operands' elements and p the parameters. A file that uses these
-// defines MAP_FIND (its lookup) by MAP_FAMILY at its end.
+// In `result`, a, b and c are the operands' elements and p the parameters. `rest` are members of
+// the map_op; MAP_PLAIN: none. A row (op, result, derivative, rest) is an op of one operand and its
+// backward op: in `derivative` a is the gradient of the result, and b what the op takes besides.
 #ifndef PEN_DEVICE_CPU_KERNELS_MAP_ENTRY_H
 #define PEN_DEVICE_CPU_KERNELS_MAP_ENTRY_H
-
-#include <string.h>
 
 #include "device/cpu/kernels/elementwise_map.h"
 #include "graph/graph.h"
 #include "graph/op.h"
+
+#define MAP_PLAIN .is_variadic = false
 
 #define MAP_LOOP_(result_type, loads, result)                                                      \
     {                                                                                              \
@@ -20,64 +22,37 @@
         }                                                                                          \
     }
 #define MAP_LOAD_(type, name, operand) const type name = ((const type *)x[operand])[i];
+// The head of a map_fn.
+#define MAP_FUNCTION(name)                                                                         \
+    static void map_##name(int64_t count, const void *const *x, void *out, const float *p)
 
-#define MAP_DEFINE_1(name, result)                                                                 \
-    static void map_##name(int64_t count, const void *const *x, void *out, const float *p)         \
-        MAP_LOOP_(float, MAP_LOAD_(float, a, 0), result)
-#define MAP_DEFINE_2(name, result)                                                                 \
-    static void map_##name(int64_t count, const void *const *x, void *out, const float *p)         \
-        MAP_LOOP_(float, MAP_LOAD_(float, a, 0) MAP_LOAD_(float, b, 1), result)
-#define MAP_DEFINE_3(name, result)                                                                 \
-    static void map_##name(int64_t count, const void *const *x, void *out, const float *p)         \
-        MAP_LOOP_(float, MAP_LOAD_(float, a, 0) MAP_LOAD_(float, b, 1) MAP_LOAD_(float, c, 2),     \
-                  result)
+#define MAP_DEFINE_1(name, result, ...)                                                            \
+    MAP_FUNCTION(name) MAP_LOOP_(float, MAP_LOAD_(float, a, 0), result)
+#define MAP_DEFINE_2(name, result, ...)                                                            \
+    MAP_FUNCTION(name) MAP_LOOP_(float, MAP_LOAD_(float, a, 0) MAP_LOAD_(float, b, 1), result)
+#define MAP_DEFINE_3(name, result, ...)                                                            \
+    MAP_FUNCTION(name)                                                                             \
+    MAP_LOOP_(float, MAP_LOAD_(float, a, 0) MAP_LOAD_(float, b, 1) MAP_LOAD_(float, c, 2), result)
 // Two floats to a bool.
 #define MAP_DEFINE_TEST(name, result)                                                              \
-    static void map_##name(int64_t count, const void *const *x, void *out, const float *p)         \
-        MAP_LOOP_(uint8_t, MAP_LOAD_(float, a, 0) MAP_LOAD_(float, b, 1), result)
+    MAP_FUNCTION(name) MAP_LOOP_(uint8_t, MAP_LOAD_(float, a, 0) MAP_LOAD_(float, b, 1), result)
+#define MAP_DEFINE_PAIR(name, result, derivative, ...)                                             \
+    MAP_DEFINE_1(name, result, ) MAP_DEFINE_2(name##_backward, derivative, )
 
-#define MAP_OP_1(op, result) {.op_name = #op, .run = map_##op, .operand_count = 1},
-#define MAP_OP_2(op, result) {.op_name = #op, .run = map_##op, .operand_count = 2},
-#define MAP_OP_3(op, result) {.op_name = #op, .run = map_##op, .operand_count = 3},
-#define MAP_OP_TEST(op, result)                                                                    \
-    {.op_name = #op, .run = map_##op, .operand_count = 2, .result_type = MAP_BOOL},
-
-// The entry of an op, whichever of the lists it is in.
-#define MAP_ENTRY(op, result)                                                                      \
-    {                                                                                              \
-        .op_name = #op,                                                                            \
-        .name = "cpu",                                                                             \
-        .can_accumulate = true,                                                                    \
-        .takes_any_layout = true,                                                                  \
-        .supports = map_entry_supports,                                                            \
-        .prepare = map_entry_prepare,                                                              \
-        .run = map_run,                                                                            \
-    },
+// An entry that runs `function`; the rest as above.
+#define MAP_KERNEL(op, supports_op, function, count, ...)                                          \
+    {PEN_CPU_ENTRY(#op, "cpu", supports_op, map_prepare, map_run), .can_accumulate = true,         \
+     .takes_any_layout = true,                                                                     \
+     .rule = PEN_CPU_RULE(map_op, .run = function, .operand_count = count, __VA_ARGS__)},
+#define MAP_KERNEL_1(op, result, ...) MAP_KERNEL(op, map_supports, map_##op, 1, __VA_ARGS__)
+#define MAP_KERNEL_2(op, result, ...) MAP_KERNEL(op, map_supports, map_##op, 2, __VA_ARGS__)
+#define MAP_KERNEL_3(op, result, ...) MAP_KERNEL(op, map_supports, map_##op, 3, __VA_ARGS__)
+#define MAP_KERNEL_PAIR(op, result, derivative, ...)                                               \
+    MAP_KERNEL_1(op, result, __VA_ARGS__)                                                          \
+    MAP_KERNEL_2(op##_backward, derivative, __VA_ARGS__)
 // Of a result that cannot be added to.
-#define MAP_ENTRY_TEST(op, result)                                                                 \
-    {                                                                                              \
-        .op_name = #op,                                                                            \
-        .name = "cpu",                                                                             \
-        .supports = map_entry_supports,                                                            \
-        .prepare = map_entry_prepare,                                                              \
-        .run = map_run,                                                                            \
-    },
-
-// The functions that entries refer to, for a table of map_ops.
-#define MAP_ENTRY_FUNCTIONS(table)                                                                 \
-    static const map_op *map_find(const char *op_name) {                                           \
-        for (size_t i = 0; i < sizeof(table) / sizeof *(table); i++) {                             \
-            if (strcmp((table)[i].op_name, op_name) == 0) return &(table)[i];                      \
-        }                                                                                          \
-        return NULL;                                                                               \
-    }                                                                                              \
-    static bool map_entry_supports(const pen_cpu_request *request) {                               \
-        return map_supports(request, map_find(request->node->op->name));                           \
-    }                                                                                              \
-    static pen_status map_entry_prepare(const pen_cpu_request *request, void **out_state,          \
-                                        uint64_t *out_workspace_bytes) {                           \
-        return map_prepare(request, map_find(request->node->op->name), out_state,                  \
-                           out_workspace_bytes);                                                   \
-    }
+#define MAP_KERNEL_TEST(op, result)                                                                \
+    {PEN_CPU_ENTRY(#op, "cpu", map_supports, map_prepare, map_run),                                \
+     .rule = PEN_CPU_RULE(map_op, .run = map_##op, .operand_count = 2, .result_type = MAP_BOOL)},
 
 #endif // PEN_DEVICE_CPU_KERNELS_MAP_ENTRY_H

@@ -266,21 +266,21 @@ static pen_status matmul_run(const pen_cpu_call *call) {
     return status;
 }
 
-#define MATMUL_KERNEL(op, library, supports_fn, prefers_fn)                                        \
-    {                                                                                              \
-        .op_name = op, .name = #library, .can_accumulate = true, .supports = supports_fn,          \
-        .prefers = prefers_fn, .prepare = matmul_prepare_##library, .run = matmul_run              \
-    }
-
 static const pen_cpu_kernel matmul_kernels[] = {
-    MATMUL_KERNEL("matmul", onednn, matmul_supports, NULL),
-    MATMUL_KERNEL("matmul", openblas, matmul_openblas_supports, matmul_openblas_prefers),
-    MATMUL_KERNEL("matmul", rows, matmul_rows_supports, matmul_rows_prefers),
-    MATMUL_KERNEL("gemm", onednn, matmul_supports, NULL),
-    MATMUL_KERNEL("gemm", openblas, matmul_openblas_supports, matmul_openblas_prefers),
-    MATMUL_KERNEL("gemm", rows, matmul_rows_supports, matmul_rows_prefers),
+    {PEN_CPU_ENTRY("matmul", "onednn", matmul_supports, matmul_prepare_onednn, matmul_run),
+     .can_accumulate = true},
+    {PEN_CPU_ENTRY("matmul", "openblas", matmul_openblas_supports, matmul_prepare_openblas,
+                   matmul_run),
+     .can_accumulate = true, .prefers = matmul_openblas_prefers},
+    {PEN_CPU_ENTRY("matmul", "rows", matmul_rows_supports, matmul_prepare_rows, matmul_run),
+     .can_accumulate = true, .prefers = matmul_rows_prefers},
+    {PEN_CPU_ENTRY("gemm", "onednn", matmul_supports, matmul_prepare_onednn, matmul_run),
+     .can_accumulate = true},
+    {PEN_CPU_ENTRY("gemm", "openblas", matmul_openblas_supports, matmul_prepare_openblas,
+                   matmul_run),
+     .can_accumulate = true, .prefers = matmul_openblas_prefers},
+    {PEN_CPU_ENTRY("gemm", "rows", matmul_rows_supports, matmul_prepare_rows, matmul_run),
+     .can_accumulate = true, .prefers = matmul_rows_prefers},
 };
 
-extern const pen_cpu_family PEN_CPU_FAMILY(matmul);
-const pen_cpu_family PEN_CPU_FAMILY(matmul) = {matmul_kernels,
-                                               sizeof matmul_kernels / sizeof *matmul_kernels};
+PEN_CPU_FAMILY_OF(matmul);

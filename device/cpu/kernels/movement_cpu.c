@@ -329,23 +329,16 @@ static pen_status movement_run(const pen_cpu_call *call) {
     return PEN_OK;
 }
 
-#define MOVEMENT_KERNEL(op, supports_fn, prepare_fn)                                               \
-    {                                                                                              \
-        .op_name = op, .name = "cpu", .supports = supports_fn, .prepare = prepare_fn,              \
-        .run = movement_run,                                                                       \
-    }
-
 static const pen_cpu_kernel movement_kernels[] = {
-    MOVEMENT_KERNEL("transpose", movement_supports, movement_transpose),
-    MOVEMENT_KERNEL("expand", movement_supports, movement_expand),
-    MOVEMENT_KERNEL("tile", movement_supports, movement_tile),
-    MOVEMENT_KERNEL("concat", movement_joins_support, movement_concat),
-    MOVEMENT_KERNEL("split", movement_joins_support, movement_split),
-    MOVEMENT_KERNEL("slice", movement_supports, movement_slice),
-    MOVEMENT_KERNEL("slice_backward", movement_supports, movement_slice_backward),
-    MOVEMENT_KERNEL("pad", movement_pad_supports, movement_pad),
+    {PEN_CPU_ENTRY("transpose", "cpu", movement_supports, movement_transpose, movement_run)},
+    {PEN_CPU_ENTRY("expand", "cpu", movement_supports, movement_expand, movement_run)},
+    {PEN_CPU_ENTRY("tile", "cpu", movement_supports, movement_tile, movement_run)},
+    {PEN_CPU_ENTRY("concat", "cpu", movement_joins_support, movement_concat, movement_run)},
+    {PEN_CPU_ENTRY("split", "cpu", movement_joins_support, movement_split, movement_run)},
+    {PEN_CPU_ENTRY("slice", "cpu", movement_supports, movement_slice, movement_run)},
+    {PEN_CPU_ENTRY("slice_backward", "cpu", movement_supports, movement_slice_backward,
+                   movement_run)},
+    {PEN_CPU_ENTRY("pad", "cpu", movement_pad_supports, movement_pad, movement_run)},
 };
 
-extern const pen_cpu_family PEN_CPU_FAMILY(movement);
-const pen_cpu_family PEN_CPU_FAMILY(movement) = {movement_kernels, sizeof movement_kernels /
-                                                                       sizeof *movement_kernels};
+PEN_CPU_FAMILY_OF(movement);

@@ -304,19 +304,13 @@ static pen_status norm_backward_prepare(const pen_cpu_request *request, void **o
     return norm_prepare(request, sizeof(norm_sums), out_state, out_workspace_bytes);
 }
 
-#define NORM_KERNEL(op, run_op)                                                                    \
-    {                                                                                              \
-        .op_name = op, .name = "segments", .supports = norm_supports,                              \
-        .prepare = norm_backward_prepare, .run = run_op,                                           \
-    }
-
 static const pen_cpu_kernel normalization_backward_kernels[] = {
-    NORM_KERNEL("batch_normalization_backward", norm_backward_run),
-    NORM_KERNEL("batch_normalization_relu_backward", norm_backward_run),
-    NORM_KERNEL("batch_normalization_add_relu_backward", norm_add_backward_run),
+    {PEN_CPU_ENTRY("batch_normalization_backward", "segments", norm_supports, norm_backward_prepare,
+                   norm_backward_run)},
+    {PEN_CPU_ENTRY("batch_normalization_relu_backward", "segments", norm_supports,
+                   norm_backward_prepare, norm_backward_run)},
+    {PEN_CPU_ENTRY("batch_normalization_add_relu_backward", "segments", norm_supports,
+                   norm_backward_prepare, norm_add_backward_run)},
 };
 
-extern const pen_cpu_family PEN_CPU_FAMILY(normalization_backward);
-const pen_cpu_family PEN_CPU_FAMILY(normalization_backward) = {
-    normalization_backward_kernels,
-    sizeof normalization_backward_kernels / sizeof *normalization_backward_kernels};
+PEN_CPU_FAMILY_OF(normalization_backward);

@@ -226,18 +226,13 @@ static pen_status norm_forward_prepare(const pen_cpu_request *request, void **ou
     return norm_prepare(request, sizeof(norm_moments), out_state, out_workspace_bytes);
 }
 
-#define NORM_KERNEL(op, run_op)                                                                    \
-    {                                                                                              \
-        .op_name = op, .name = "segments", .supports = norm_supports,                              \
-        .prepare = norm_forward_prepare, .run = run_op,                                            \
-    }
-
 static const pen_cpu_kernel normalization_kernels[] = {
-    NORM_KERNEL("batch_normalization", norm_forward_run),
-    NORM_KERNEL("batch_normalization_relu", norm_forward_run),
-    NORM_KERNEL("batch_normalization_add_relu", norm_forward_run),
+    {PEN_CPU_ENTRY("batch_normalization", "segments", norm_supports, norm_forward_prepare,
+                   norm_forward_run)},
+    {PEN_CPU_ENTRY("batch_normalization_relu", "segments", norm_supports, norm_forward_prepare,
+                   norm_forward_run)},
+    {PEN_CPU_ENTRY("batch_normalization_add_relu", "segments", norm_supports, norm_forward_prepare,
+                   norm_forward_run)},
 };
 
-extern const pen_cpu_family PEN_CPU_FAMILY(normalization);
-const pen_cpu_family PEN_CPU_FAMILY(normalization) = {
-    normalization_kernels, sizeof normalization_kernels / sizeof *normalization_kernels};
+PEN_CPU_FAMILY_OF(normalization);

@@ -417,29 +417,12 @@ static pen_status optimizer_norm_run(const pen_cpu_call *call) {
 }
 
 static const pen_cpu_kernel optimizer_kernels[] = {
-    {
-        .op_name = "sgd_update",
-        .name = "cpu",
-        .supports = optimizer_sgd_supports,
-        .prepare = optimizer_sgd_prepare,
-        .run = optimizer_sgd_run,
-    },
-    {
-        .op_name = "adam_update",
-        .name = "cpu",
-        .supports = optimizer_adam_supports,
-        .prepare = optimizer_adam_prepare,
-        .run = optimizer_adam_run,
-    },
-    {
-        .op_name = "squared_norm",
-        .name = "cpu",
-        .supports = optimizer_norm_supports,
-        .prepare = optimizer_norm_prepare,
-        .run = optimizer_norm_run,
-    },
+    {PEN_CPU_ENTRY("sgd_update", "cpu", optimizer_sgd_supports, optimizer_sgd_prepare,
+                   optimizer_sgd_run)},
+    {PEN_CPU_ENTRY("adam_update", "cpu", optimizer_adam_supports, optimizer_adam_prepare,
+                   optimizer_adam_run)},
+    {PEN_CPU_ENTRY("squared_norm", "cpu", optimizer_norm_supports, optimizer_norm_prepare,
+                   optimizer_norm_run)},
 };
 
-extern const pen_cpu_family PEN_CPU_FAMILY(optimizer);
-const pen_cpu_family PEN_CPU_FAMILY(optimizer) = {optimizer_kernels, sizeof optimizer_kernels /
-                                                                         sizeof *optimizer_kernels};
+PEN_CPU_FAMILY_OF(optimizer);

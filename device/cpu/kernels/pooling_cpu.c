@@ -391,22 +391,17 @@ static pen_status pool_prepare_global(const pen_cpu_request *request, void **out
     return PEN_OK;
 }
 
-#define POOL_KERNEL(op, prepare_state, run_op)                                                     \
-    {                                                                                              \
-        .op_name = op, .name = "lanes", .supports = pool_supports, .prepare = prepare_state,       \
-        .run = run_op,                                                                             \
-    }
-
 static const pen_cpu_kernel pooling_kernels[] = {
-    POOL_KERNEL("max_pool", pool_prepare_forward, max_pool_run),
-    POOL_KERNEL("average_pool", pool_prepare_forward, average_pool_run),
-    POOL_KERNEL("global_average_pool", pool_prepare_global, global_average_pool_run),
-    POOL_KERNEL("max_pool_backward", pool_prepare_backward, max_pool_backward_run),
-    POOL_KERNEL("average_pool_backward", pool_prepare_backward, average_pool_backward_run),
-    POOL_KERNEL("global_average_pool_backward", pool_prepare_global,
-                global_average_pool_backward_run),
+    {PEN_CPU_ENTRY("max_pool", "lanes", pool_supports, pool_prepare_forward, max_pool_run)},
+    {PEN_CPU_ENTRY("average_pool", "lanes", pool_supports, pool_prepare_forward, average_pool_run)},
+    {PEN_CPU_ENTRY("global_average_pool", "lanes", pool_supports, pool_prepare_global,
+                   global_average_pool_run)},
+    {PEN_CPU_ENTRY("max_pool_backward", "lanes", pool_supports, pool_prepare_backward,
+                   max_pool_backward_run)},
+    {PEN_CPU_ENTRY("average_pool_backward", "lanes", pool_supports, pool_prepare_backward,
+                   average_pool_backward_run)},
+    {PEN_CPU_ENTRY("global_average_pool_backward", "lanes", pool_supports, pool_prepare_global,
+                   global_average_pool_backward_run)},
 };
 
-extern const pen_cpu_family PEN_CPU_FAMILY(pooling);
-const pen_cpu_family PEN_CPU_FAMILY(pooling) = {pooling_kernels,
-                                                sizeof pooling_kernels / sizeof *pooling_kernels};
+PEN_CPU_FAMILY_OF(pooling);

@@ -329,18 +329,19 @@ static pen_status recurrent_forward_run(const pen_cpu_call *call) {
     return PEN_OK;
 }
 
-#define RECURRENT_KERNEL(op, way)                                                                  \
-    {                                                                                              \
-        .op_name = op, .name = "panels", .supports = recurrent_##way##_supports,                   \
-        .prepare = recurrent_##way##_prepare, .run = recurrent_##way##_run                         \
-    }
-
 static const pen_cpu_kernel recurrent_kernels[] = {
-    RECURRENT_KERNEL("lstm", forward),          RECURRENT_KERNEL("gru", forward),
-    RECURRENT_KERNEL("rnn", forward),           RECURRENT_KERNEL("lstm_backward", backward),
-    RECURRENT_KERNEL("gru_backward", backward), RECURRENT_KERNEL("rnn_backward", backward),
+    {PEN_CPU_ENTRY("lstm", "panels", recurrent_forward_supports, recurrent_forward_prepare,
+                   recurrent_forward_run)},
+    {PEN_CPU_ENTRY("gru", "panels", recurrent_forward_supports, recurrent_forward_prepare,
+                   recurrent_forward_run)},
+    {PEN_CPU_ENTRY("rnn", "panels", recurrent_forward_supports, recurrent_forward_prepare,
+                   recurrent_forward_run)},
+    {PEN_CPU_ENTRY("lstm_backward", "panels", recurrent_backward_supports,
+                   recurrent_backward_prepare, recurrent_backward_run)},
+    {PEN_CPU_ENTRY("gru_backward", "panels", recurrent_backward_supports,
+                   recurrent_backward_prepare, recurrent_backward_run)},
+    {PEN_CPU_ENTRY("rnn_backward", "panels", recurrent_backward_supports,
+                   recurrent_backward_prepare, recurrent_backward_run)},
 };
 
-extern const pen_cpu_family PEN_CPU_FAMILY(recurrent);
-const pen_cpu_family PEN_CPU_FAMILY(recurrent) = {recurrent_kernels, sizeof recurrent_kernels /
-                                                                         sizeof *recurrent_kernels};
+PEN_CPU_FAMILY_OF(recurrent);

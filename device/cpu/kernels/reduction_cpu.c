@@ -27,21 +27,10 @@ typedef enum reduction_rule {
 } reduction_rule;
 
 typedef struct reduction_entry {
-    const char *op_name;
     reduction_rule rule;
     bool is_mean;
     bool is_root;
 } reduction_entry;
-
-static const reduction_entry reduction_entries[] = {
-    {"reduce_sum", REDUCTION_SUM, false, false},
-    {"reduce_mean", REDUCTION_SUM, true, false},
-    {"reduce_l1", REDUCTION_ABSOLUTE, false, false},
-    {"reduce_l2", REDUCTION_SQUARE, false, true},
-    {"reduce_sum_square", REDUCTION_SQUARE, false, false},
-    {"reduce_max", REDUCTION_MAX, false, false},
-    {"reduce_min", REDUCTION_MIN, false, false},
-};
 
 // Some dimensions of the operand, walked as one.
 typedef struct reduction_dims {
@@ -253,18 +242,10 @@ static void reduction_split(reduction_state *state, const pen_shape *shape, cons
     }
 }
 
-static const reduction_entry *reduction_find(const pen_node *node) {
-    const reduction_entry *entry = reduction_entries;
-    while (strcmp(entry->op_name, node->op->name) != 0) {
-        entry++;
-    }
-    return entry;
-}
-
 static pen_status reduction_prepare(const pen_cpu_request *request, void **out_state,
                                     uint64_t *out_workspace_bytes) {
     const pen_node *node = request->node;
-    const reduction_entry *entry = reduction_find(node);
+    const reduction_entry *entry = request->rule;
     const pen_shape *shape = &pen_value_type(request->graph, node->inputs[0])->shape;
     uint32_t axis_count = 0;
     const int64_t *integers = NULL;
@@ -360,45 +341,36 @@ static pen_status reduction_run(const pen_cpu_call *call) {
 }
 
 // Gradients, repeated over the reduced dimensions: a is dy, b is x, c is y.
-#define REDUCTION_BACKWARDS_2(X)                                                                   \
-    X(reduce_l1_backward, (a * ((float)(b > 0.0f) - (float)(b < 0.0f))))                           \
-    X(reduce_sum_square_backward, (a * 2.0f * b))
-#define REDUCTION_BACKWARDS_3(X)                                                                   \
-    X(reduce_l2_backward, (c == 0.0f ? 0.0f : a * b / c))                                          \
-    X(reduce_log_sum_exp_backward, (a * vector_exp(b - c)))
+#define REDUCTION_BACKWARDS_1(ROW)                                                                 \
+    ROW(reduce_sum_backward, (a * p[0]), .attribute_names = {"scale"})
+#define REDUCTION_BACKWARDS_2(ROW)                                                                 \
+    ROW(reduce_l1_backward, (a * ((float)(b > 0.0f) - (float)(b < 0.0f))), MAP_PLAIN)              \
+    ROW(reduce_sum_square_backward, (a * 2.0f * b), MAP_PLAIN)
+#define REDUCTION_BACKWARDS_3(ROW)                                                                 \
+    ROW(reduce_l2_backward, (c == 0.0f ? 0.0f : a * b / c), MAP_PLAIN)                             \
+    ROW(reduce_log_sum_exp_backward, (a * vector_exp(b - c)), MAP_PLAIN)
 
-MAP_DEFINE_1(reduce_sum_backward, (a * p[0]))
+REDUCTION_BACKWARDS_1(MAP_DEFINE_1)
 REDUCTION_BACKWARDS_2(MAP_DEFINE_2)
 REDUCTION_BACKWARDS_3(MAP_DEFINE_3)
 
-static const map_op reduction_maps[] = {
-    REDUCTION_BACKWARDS_2(MAP_OP_2) REDUCTION_BACKWARDS_3(MAP_OP_3){
-        .op_name = "reduce_sum_backward",
-        .run = map_reduce_sum_backward,
-        .operand_count = 1,
-        .attribute_names = {"scale"},
-    },
-};
-
-MAP_ENTRY_FUNCTIONS(reduction_maps)
-
-#define REDUCTION_ENTRY(op)                                                                        \
-    {                                                                                              \
-        .op_name = #op, .name = "cpu", .can_accumulate = true, .prepare = reduction_prepare,       \
-        .run = reduction_run                                                                       \
-    }
+#define REDUCTION_ENTRY(op, ...)                                                                   \
+    PEN_CPU_ENTRY(op, "cpu", NULL, reduction_prepare, reduction_run),                              \
+        .can_accumulate = true, .rule = PEN_CPU_RULE(reduction_entry, __VA_ARGS__)
 
 static const pen_cpu_kernel reduction_kernels[] = {
-    REDUCTION_BACKWARDS_2(MAP_ENTRY) REDUCTION_BACKWARDS_3(MAP_ENTRY)
-        MAP_ENTRY(reduce_sum_backward, ) REDUCTION_ENTRY(reduce_sum),
-    REDUCTION_ENTRY(reduce_mean),
-    REDUCTION_ENTRY(reduce_l1),
-    REDUCTION_ENTRY(reduce_l2),
-    REDUCTION_ENTRY(reduce_sum_square),
-    REDUCTION_ENTRY(reduce_max),
-    REDUCTION_ENTRY(reduce_min),
+    // clang-format off
+    REDUCTION_BACKWARDS_1(MAP_KERNEL_1)
+    REDUCTION_BACKWARDS_2(MAP_KERNEL_2)
+    REDUCTION_BACKWARDS_3(MAP_KERNEL_3)
+    // clang-format on
+    {REDUCTION_ENTRY("reduce_sum", .rule = REDUCTION_SUM)},
+    {REDUCTION_ENTRY("reduce_mean", .rule = REDUCTION_SUM, .is_mean = true)},
+    {REDUCTION_ENTRY("reduce_l1", .rule = REDUCTION_ABSOLUTE)},
+    {REDUCTION_ENTRY("reduce_l2", .rule = REDUCTION_SQUARE, .is_root = true)},
+    {REDUCTION_ENTRY("reduce_sum_square", .rule = REDUCTION_SQUARE)},
+    {REDUCTION_ENTRY("reduce_max", .rule = REDUCTION_MAX)},
+    {REDUCTION_ENTRY("reduce_min", .rule = REDUCTION_MIN)},
 };
 
-extern const pen_cpu_family PEN_CPU_FAMILY(reduction);
-const pen_cpu_family PEN_CPU_FAMILY(reduction) = {reduction_kernels, sizeof reduction_kernels /
-                                                                         sizeof *reduction_kernels};
+PEN_CPU_FAMILY_OF(reduction);

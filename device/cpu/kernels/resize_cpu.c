@@ -187,22 +187,8 @@ static pen_status resize_backward_run(const pen_cpu_call *call) {
 }
 
 static const pen_cpu_kernel resize_kernels[] = {
-    {
-        .op_name = "resize",
-        .name = "cpu",
-        .supports = resize_supports,
-        .prepare = resize_prepare,
-        .run = resize_run,
-    },
-    {
-        .op_name = "resize_backward",
-        .name = "cpu",
-        .supports = resize_supports,
-        .prepare = resize_prepare,
-        .run = resize_backward_run,
-    },
+    {PEN_CPU_ENTRY("resize", "cpu", resize_supports, resize_prepare, resize_run)},
+    {PEN_CPU_ENTRY("resize_backward", "cpu", resize_supports, resize_prepare, resize_backward_run)},
 };
 
-extern const pen_cpu_family PEN_CPU_FAMILY(resize);
-const pen_cpu_family PEN_CPU_FAMILY(resize) = {resize_kernels,
-                                               sizeof resize_kernels / sizeof *resize_kernels};
+PEN_CPU_FAMILY_OF(resize);

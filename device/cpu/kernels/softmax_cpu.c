@@ -1,6 +1,5 @@
 // Softmax and log_softmax along an axis, and their gradients, a line at a time.
 #include <math.h>
-#include <string.h>
 
 #include "device/cpu/cpu_kernel.h"
 #include "device/cpu/kernels/class_line.h"
@@ -8,18 +7,19 @@
 
 #define SOFTMAX_TEAM_ELEMENTS 8192
 
-typedef struct softmax_state softmax_state;
-typedef void (*softmax_line_fn)(const softmax_state *state, const float *a, const float *b,
-                                float *y);
-
 // Lines are `count` numbers, `stride` apart; line i of `line_count` begins at
 // (i / stride) * count * stride + i % stride.
-struct softmax_state {
-    softmax_line_fn run;
+typedef struct softmax_state {
+    const struct softmax_rule *rule;
     int64_t count;
     int64_t stride;
     int64_t line_count;
-};
+} softmax_state;
+
+typedef struct softmax_rule {
+    void (*run)(const softmax_state *state, const float *a, const float *b, float *y);
+    bool takes_two; // else operand 1 is there for the gradients alone
+} softmax_rule;
 
 // y[i] = result for the line, vectorised where it is contiguous.
 #define SOFTMAX_WRITE(state, result)                                                               \
@@ -88,24 +88,13 @@ static void softmax_log_backward_line(const softmax_state *state, const float *d
 
 static pen_status softmax_prepare(const pen_cpu_request *request, void **out_state,
                                   uint64_t *out_workspace_bytes) {
-    static const struct {
-        const char *op_name;
-        softmax_line_fn run;
-    } lines[] = {
-        {"softmax", softmax_line},
-        {"log_softmax", softmax_log_line},
-        {"softmax_backward", softmax_backward_line},
-        {"log_softmax_backward", softmax_log_backward_line},
-    };
     const pen_node *node = request->node;
     const pen_shape *shape = &pen_value_type(request->graph, node->outputs[0])->shape;
     const int64_t given = pen_node_int(node, "axis");
     const uint32_t axis = (uint32_t)(given < 0 ? given + shape->rank : given);
     softmax_state *state;
     PEN_TRY(PEN_NEW(request->arena, 1, &state));
-    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
-        if (strcmp(lines[i].op_name, node->op->name) == 0) state->run = lines[i].run;
-    }
+    state->rule = request->rule;
     state->count = shape->dims[axis];
     state->stride = pen_shape_count(shape, axis + 1, shape->rank);
     state->line_count = pen_shape_count(shape, 0, axis) * state->stride;
@@ -116,7 +105,7 @@ static pen_status softmax_prepare(const pen_cpu_request *request, void **out_sta
 
 static pen_status softmax_run(const pen_cpu_call *call) {
     const softmax_state *state = call->state;
-    const float *a = call->inputs[0], *b = call->inputs[1];
+    const float *a = call->inputs[0], *b = state->rule->takes_two ? call->inputs[1] : NULL;
     float *y = call->outputs[0];
     if (state->count == 0) return PEN_OK;
 #pragma omp parallel for schedule(static) if (state->count * state->line_count >                   \
@@ -124,29 +113,20 @@ static pen_status softmax_run(const pen_cpu_call *call) {
     for (int64_t line = 0; line < state->line_count; line++) {
         const int64_t first =
             line / state->stride * state->count * state->stride + line % state->stride;
-        state->run(state, a + first, b == NULL ? NULL : b + first, y + first);
+        state->rule->run(state, a + first, b == NULL ? NULL : b + first, y + first);
     }
     return PEN_OK;
 }
 
-// Operand 1 is there for the gradients alone.
-static pen_status softmax_run_one(const pen_cpu_call *call) {
-    void *const inputs[2] = {call->inputs[0], NULL};
-    pen_cpu_call both = *call;
-    both.inputs = inputs;
-    return softmax_run(&both);
-}
-
-#define SOFTMAX_ENTRY(op, run_fn)                                                                  \
-    { .op_name = #op, .name = "cpu", .prepare = softmax_prepare, .run = run_fn }
+#define SOFTMAX_ENTRY(op, ...)                                                                     \
+    PEN_CPU_ENTRY(op, "cpu", NULL, softmax_prepare, softmax_run),                                  \
+        .rule = PEN_CPU_RULE(softmax_rule, __VA_ARGS__)
 
 static const pen_cpu_kernel softmax_kernels[] = {
-    SOFTMAX_ENTRY(softmax, softmax_run_one),
-    SOFTMAX_ENTRY(log_softmax, softmax_run_one),
-    SOFTMAX_ENTRY(softmax_backward, softmax_run),
-    SOFTMAX_ENTRY(log_softmax_backward, softmax_run),
+    {SOFTMAX_ENTRY("softmax", softmax_line, false)},
+    {SOFTMAX_ENTRY("log_softmax", softmax_log_line, false)},
+    {SOFTMAX_ENTRY("softmax_backward", softmax_backward_line, true)},
+    {SOFTMAX_ENTRY("log_softmax_backward", softmax_log_backward_line, true)},
 };
 
-extern const pen_cpu_family PEN_CPU_FAMILY(softmax);
-const pen_cpu_family PEN_CPU_FAMILY(softmax) = {softmax_kernels,
-                                                sizeof softmax_kernels / sizeof *softmax_kernels};
+PEN_CPU_FAMILY_OF(softmax);

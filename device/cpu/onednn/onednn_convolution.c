@@ -375,7 +375,7 @@ pen_status pen_onednn_convolution_layouts(const pen_graph *graph, pen_node_id id
         .release = pen_onednn_operation_release,                                                   \
     }
 
-static const pen_cpu_kernel conv_kernels[] = {
+static const pen_cpu_kernel onednn_convolution_kernels[] = {
     CONV_KERNEL("conv"),
     CONV_KERNEL("conv_transpose"),
     CONV_KERNEL("conv_backward_input"),
@@ -385,6 +385,4 @@ static const pen_cpu_kernel conv_kernels[] = {
     CONV_KERNEL_WINOGRAD("conv_backward_weight"),
 };
 
-extern const pen_cpu_family PEN_CPU_FAMILY(onednn_convolution);
-const pen_cpu_family PEN_CPU_FAMILY(onednn_convolution) = {conv_kernels, sizeof conv_kernels /
-                                                                             sizeof *conv_kernels};
+PEN_CPU_FAMILY_OF(onednn_convolution);

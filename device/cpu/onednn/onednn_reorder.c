@@ -46,26 +46,13 @@ static pen_status reorder_prepare(const pen_cpu_request *request, void **out_sta
     return PEN_OK;
 }
 
-static const pen_cpu_kernel reorder_kernels[] = {
-    {
-        .op_name = "reorder",
-        .name = "onednn",
-        .supports = reorder_supports,
-        .prepare = reorder_prepare,
-        .run = pen_onednn_operation_run,
-        .release = pen_onednn_operation_release,
-    },
-    {
-        // in a layout of its own; plain ones are the reference kernel's
-        .op_name = "copy",
-        .name = "onednn",
-        .supports = copy_supports,
-        .prepare = reorder_prepare,
-        .run = pen_onednn_operation_run,
-        .release = pen_onednn_operation_release,
-    },
+static const pen_cpu_kernel onednn_reorder_kernels[] = {
+    {PEN_CPU_ENTRY("reorder", "onednn", reorder_supports, reorder_prepare,
+                   pen_onednn_operation_run),
+     .release = pen_onednn_operation_release},
+    // in a layout of its own; plain ones are the reference kernel's
+    {PEN_CPU_ENTRY("copy", "onednn", copy_supports, reorder_prepare, pen_onednn_operation_run),
+     .release = pen_onednn_operation_release},
 };
 
-extern const pen_cpu_family PEN_CPU_FAMILY(onednn_reorder);
-const pen_cpu_family PEN_CPU_FAMILY(onednn_reorder) = {
-    reorder_kernels, sizeof reorder_kernels / sizeof *reorder_kernels};
+PEN_CPU_FAMILY_OF(onednn_reorder);
