@@ -21,6 +21,7 @@ typedef struct constraints_builder {
     uint32_t forbidden_count;
 } constraints_builder;
 
+// Users name nodes as `inspect` lists them; nodes that follow others have no say of their own.
 static pen_status constraints_list_names(constraints_builder *builder) {
     const pen_node_homes *homes = builder->homes;
     const char **names, **devices;
@@ -144,6 +145,7 @@ static pen_status constraints_refuse_pin(const constraints_builder *builder, uin
                            pen_constraints_blame(builder->constraints, &other->to, there));
 }
 
+// Pins hold for all that must share the device. Two that contradict are refused with both lines.
 static pen_status constraints_pin(constraints_builder *builder, const pen_constraint_pin *entry) {
     pen_name_matches matches, device;
     PEN_TRY(pen_constraints_blame(builder->constraints, &entry->nodes,
@@ -168,6 +170,7 @@ static pen_status constraints_pin(constraints_builder *builder, const pen_constr
     return PEN_OK;
 }
 
+// A pattern of nodes times a pattern of devices. What is pinned there already is a contradiction.
 static pen_status constraints_forbid(constraints_builder *builder,
                                      const pen_constraint_forbid *entry) {
     pen_name_matches matches, devices;
@@ -227,6 +230,7 @@ static pen_status constraints_check_forbidden(constraints_builder *builder,
     return PEN_OK;
 }
 
+// What joins nodes comes before pins, since a pin holds for a whole group.
 static pen_status constraints_apply(constraints_builder *builder) {
     const pen_constraints *given = builder->constraints;
     const pen_constraint_colocate *colocated = given->colocated.items;
@@ -249,6 +253,7 @@ static pen_status constraints_apply(constraints_builder *builder) {
     return constraints_check_forbidden(builder, &forbidden[given->forbidden.count - 1]);
 }
 
+// From patterns to a colour and a pin for each node: nodes of one colour share a device.
 pen_status pen_graph_constraints_resolve(const pen_node_homes *homes, const pen_cluster *cluster,
                                          const pen_constraints *constraints, pen_arena *arena,
                                          pen_graph_constraints *out_resolved) {
@@ -322,6 +327,8 @@ static pen_status line_refuse(const pen_node_homes *homes, const pen_cluster *cl
                      names[0], a, names[1], b, names[2], b, names[3], a);
 }
 
+// A line of devices is impossible when pinned nodes flow from a to b and others from b to a; told
+// before any search, with the nodes.
 pen_status pen_graph_constraints_check_line(const pen_node_homes *homes, const pen_cluster *cluster,
                                             const pen_graph_constraints *resolved,
                                             pen_arena *arena) {

@@ -81,6 +81,8 @@ static double lowering_transfer(const lowering *l, uint32_t value) {
     return 2.0 * bytes * lowering_step_share(l);
 }
 
+// A value of a node with several results becomes a node of its own, so that each can be sent by
+// itself; it goes with its maker's colour.
 static void lowering_fill_nodes(lowering *l) {
     const pen_graph_constraints *constraints = l->request->constraints;
     for (uint32_t n = 0; n < l->homes->node_count; n++) {
@@ -157,6 +159,7 @@ static void lowering_charge_results(lowering *l) {
     }
 }
 
+// Links cost seconds a byte and a latency.
 static pen_status lowering_devices(const lowering *l, pen_problem_given *given) {
     const pen_graph_problem_request *request = l->request;
     const pen_cluster *cluster = request->cluster;
@@ -223,6 +226,8 @@ static pen_status lowering_allocate(lowering *l) {
     return PEN_NEW(l->arena, edge_count, &l->edges);
 }
 
+// From a graph with costs, a cluster and constraints to plain arrays of numbers: strategies see
+// nothing else.
 pen_status pen_graph_problem_build(const pen_graph_problem_request *request, pen_arena *arena,
                                    pen_problem_given *out_given) {
     lowering l = {.request = request,
@@ -268,6 +273,7 @@ static uint64_t hash_text(uint64_t hash, const char *text) {
     return hash_bytes(hash, text, strlen(text) + 1);
 }
 
+// Names and contents: another attribute is another model.
 static uint64_t hash_attribute(uint64_t hash, const pen_attribute_schema *schema,
                                const pen_attribute_value *value) {
     if (!value->present) return hash;

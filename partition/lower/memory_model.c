@@ -275,6 +275,8 @@ static void model_count_copies(memory_modeller *m, uint32_t stage, pen_stage_mem
     }
 }
 
+// Plans the stage's memory as its executor will, with lists for its tasks, so that the figure is
+// exact and not an estimate.
 static pen_status model_pipeline_stage(memory_modeller *m, uint32_t stage,
                                        pen_stage_memory *memory) {
     model_list_tasks(m, stage);
@@ -301,6 +303,8 @@ static pen_status model_pipeline_stage(memory_modeller *m, uint32_t stage,
     return PEN_OK;
 }
 
+// On one device of this process the lists are those of the local engine: a microbatch and the
+// update.
 static pen_status model_stage(memory_modeller *m, uint32_t stage, pen_stage_memory *memory) {
     if (!m->planned->is_local) return model_pipeline_stage(m, stage, memory);
     model_list_nodes(m, stage);
@@ -356,6 +360,7 @@ static pen_status model_find_updaters(memory_modeller *m) {
     return PEN_OK;
 }
 
+// All scratch is in one arena that goes at the end: searches ask this for many placements.
 pen_status pen_memory_model_stages(const pen_planned_graph *planned, const pen_node_homes *homes,
                                    const pen_stage_split *split, pen_arena *arena,
                                    pen_stage_memory **out_memory) {

@@ -102,6 +102,8 @@ static pen_status transfer_find_phases(const pen_planned_graph *planned,
     return PEN_OK;
 }
 
+// Counted, then filled: each value that another stage reads, once for each reading stage, with its
+// time on the link between the devices.
 pen_status pen_stage_split_transfers(const pen_planned_graph *planned, const pen_node_homes *homes,
                                      const pen_cluster *cluster, const pen_stage_split *split,
                                      pen_arena *arena, pen_stage_transfers *out_transfers) {
@@ -139,6 +141,7 @@ pen_status pen_stage_split_transfers(const pen_planned_graph *planned, const pen
     return PEN_OK;
 }
 
+// Roles decide which task of a stage a node belongs to.
 static void costs_add_nodes(const pen_stage_costs_request *request, pen_stage *stages) {
     const pen_stage_split *split = request->split;
     for (uint32_t p = 0; p < request->planned->order_count; p++) {
@@ -207,6 +210,8 @@ static void costs_add_step_transfer(costs_builder *b, const pen_stage_transfer *
                                                                 .seconds = transfer->seconds};
 }
 
+// Activations flow up and gradients down the order of stages; a gradient that flows up would mean
+// that stages wait for each other.
 static pen_status costs_add_transfers(const pen_stage_costs_request *request, costs_builder *b) {
     const uint32_t stage_count = request->split->stage_count;
     for (uint32_t i = 0; i < request->transfers->count; i++) {
@@ -259,6 +264,8 @@ static void costs_round_all(costs_builder *b, uint32_t stage_count) {
     }
 }
 
+// The numbers that schedules are made from: times, bytes and edges of stages. Rounded as they are
+// in a plan's file, so that a plan that is read again gives the same schedule.
 pen_status pen_stage_split_costs(const pen_stage_costs_request *request, pen_arena *arena,
                                  pen_stage_graph *out_graph) {
     const pen_stage_split *split = request->split;

@@ -38,6 +38,8 @@ static void extra_add(pen_stage_extra *extra, pen_role maker_role, bool is_own, 
     if (is_forward && !is_own && uses == EXTRA_FORWARD) extra->received_again += bytes;
 }
 
+// Values that the half for inputs leaves for the half for weights: they live longer than with whole
+// backward tasks.
 pen_status pen_stage_memory_extra(const pen_planned_graph *planned, const pen_node_homes *homes,
                                   const pen_stage_split *split, pen_arena *arena,
                                   pen_stage_extra **out_extra) {

@@ -211,6 +211,7 @@ pen_status pen_stage_split_order(const pen_node_homes *homes, pen_stage_split *s
     return status;
 }
 
+// Stages of a placement, numbered in the order of the forward pass.
 pen_status pen_stage_split_build(const pen_node_homes *homes, pen_stage_forming *forming,
                                  const uint32_t *device_of_node, pen_arena *arena,
                                  pen_stage_split *out_split) {

@@ -20,6 +20,7 @@ struct pen_latency {
     uint32_t piece_count;
 };
 
+// Arrays by node; positions in one topological order are found once.
 pen_status pen_latency_new(const pen_problem *problem, pen_arena *arena,
                            pen_latency **out_latency) {
     pen_latency *latency;
@@ -91,6 +92,8 @@ static void latency_cut_device(pen_latency *latency, const uint32_t *device_of_n
     }
 }
 
+// A device computes one piece at a time, and a piece waits for all that it reads: pieces are cut so
+// that no two wait for each other. Cores run every node by itself.
 static void latency_cut(pen_latency *latency, const uint32_t *device_of_node) {
     const pen_problem_given *given = &latency->problem->given;
     for (uint32_t d = 0; d < given->device_count; d++)

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+// Where groups and devices are few, readers are a table; else they are hashed.
 pen_status pen_load_state_new(const pen_problem *problem, const uint32_t *device_of_group,
                               pen_arena *arena, pen_load_state **out_state) {
     pen_load_state *state;
@@ -41,6 +42,7 @@ void pen_load_state_set(pen_load_state *state, const uint32_t *device_of_group) 
     pen_load_state_refresh(state);
 }
 
+// Sums anew from nothing: roundings of many moves would gather otherwise.
 void pen_load_state_refresh(pen_load_state *state) {
     const pen_problem *problem = state->problem;
     const pen_problem_device *devices = problem->given.devices;
@@ -172,6 +174,8 @@ void pen_load_state_weigh(pen_load_state *state, uint32_t group, uint32_t device
     load_state_weigh_reads(state, group, from, device);
 }
 
+// Uses the changes of the loads that the weighing of this very move left behind, and brings the
+// counts of readers up to date.
 void pen_load_state_move(pen_load_state *state, uint32_t group, uint32_t device) {
     const pen_problem *problem = state->problem;
     const uint32_t from = state->device_of_group[group];

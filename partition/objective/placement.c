@@ -55,6 +55,7 @@ static double placement_worst_load(const pen_placement *placement) {
     return worst;
 }
 
+// The one place that says what each objective is.
 static pen_status placement_evaluate(const pen_problem *problem, pen_arena *arena,
                                      pen_placement *placement) {
     pen_latency *latency;
@@ -80,6 +81,7 @@ static pen_status placement_evaluate(const pen_problem *problem, pen_arena *aren
     PEN_NEVER("an objective is one of the enum");
 }
 
+// Figures from nodes and devices as they were given, independent of what the search reckoned with.
 pen_status pen_placement_new(const pen_problem *problem, const uint32_t *device_of_node,
                              pen_arena *arena, pen_placement **out_placement) {
     pen_placement *placement;
@@ -105,6 +107,8 @@ pen_status pen_placement_new(const pen_problem *problem, const uint32_t *device_
     return PEN_OK;
 }
 
+// Every node is placed, can run where it is, is where it is pinned, and shares its device with its
+// group.
 static pen_status placement_check_nodes(const pen_problem *problem,
                                         const uint32_t *device_of_node) {
     const pen_problem_given *given = &problem->given;
@@ -161,6 +165,8 @@ static pen_status placement_check_used(const pen_problem *problem, uint32_t used
     return PEN_OK;
 }
 
+// Devices as nodes, with an edge where a forward value goes from one to the other: acyclic where
+// every component is one device.
 pen_status pen_placement_is_acyclic(const pen_problem *problem, const uint32_t *device_of_node,
                                     pen_arena *arena, bool *out_is_acyclic) {
     const pen_problem_given *given = &problem->given;
@@ -218,6 +224,8 @@ static pen_status placement_check_figures(const pen_problem *problem,
     return PEN_OK;
 }
 
+// Works all figures out again: a strategy that reckons wrongly is found out here, before anything
+// runs.
 pen_status pen_placement_check(const pen_problem *problem, const pen_placement *placement) {
     pen_arena *scratch = NULL;
     pen_placement *again;

@@ -53,6 +53,8 @@ void pen_reader_counts_close_slot(pen_reader_counts *counts, uint32_t output,
     slots[hole] = (pen_reader_slot){PEN_PROBLEM_ANY, 0};
 }
 
+// The devices that read an output: a table where it is small, else a hash table for each output as
+// large as its readers.
 bool pen_reader_counts_next(const pen_reader_counts *counts, uint32_t output, uint32_t *io_cursor,
                             uint32_t *out_device) {
     if (counts->table != NULL) {

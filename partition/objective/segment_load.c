@@ -20,6 +20,8 @@ static inline uint32_t segment_reader_count(const pen_problem *problem, uint32_t
     return problem->readers.first[output + 1] - problem->readers.first[output];
 }
 
+// One group joins a contiguous segment: what it sends and receives changes by its own results and
+// by those it reads.
 void pen_segment_load_add(pen_segment_load *segment, uint32_t group) {
     const pen_problem *problem = segment->problem;
     for (uint32_t o = problem->own_first[group]; o < problem->own_first[group + 1]; o++) {
@@ -71,6 +73,8 @@ static void segment_load_settle(pen_segment_load *segment) {
     segment->sent_fixed = segment->received_fixed = 0.0;
 }
 
+// The reverse of adding, in the reverse order. An empty segment is set to exact zeros, so that
+// roundings do not gather.
 void pen_segment_load_remove(pen_segment_load *segment, uint32_t group) {
     const pen_problem *problem = segment->problem;
     for (uint32_t r = problem->reads.first[group]; r < problem->reads.first[group + 1]; r++) {

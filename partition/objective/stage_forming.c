@@ -6,6 +6,7 @@
 
 #define FORMING_NONE UINT32_MAX
 
+// Room for as many stages as nodes: the search evaluates thousands of placements with it.
 pen_status pen_stage_forming_new(const pen_problem *problem, pen_arena *arena,
                                  pen_stage_forming **out_forming) {
     pen_stage_forming *forming;

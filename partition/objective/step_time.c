@@ -21,6 +21,7 @@ struct pen_step_time {
     pen_step_prediction prediction;
 };
 
+// Room for the worst case is taken once: evaluating a placement allocates nothing but scratch.
 pen_status pen_step_time_new(const pen_problem *problem, pen_arena *arena,
                              pen_step_time **out_step) {
     pen_step_time *step;
@@ -66,6 +67,7 @@ static double *step_time_seconds_of(pen_stage *stage, pen_role role) {
     PEN_NEVER("problems have no transfer nodes");
 }
 
+// Stages' times and bytes are sums over their nodes, on the device where they are.
 static void step_time_sum_stages(pen_step_time *step) {
     const pen_problem_given *given = &step->problem->given;
     const pen_stage_forming *forming = step->forming;
@@ -185,6 +187,8 @@ static void step_time_receive(pen_step_time *step, uint32_t s, uint32_t *read) {
     }
 }
 
+// Arrays that mark what was seen are cleared, then each stage's transfers are counted once for each
+// reading stage.
 pen_status pen_step_time_stages(pen_step_time *step, const uint32_t *device_of_node,
                                 const pen_stage_graph **out_graph,
                                 const uint32_t **out_stage_of_node) {

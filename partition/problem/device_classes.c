@@ -30,6 +30,8 @@ static bool device_classes_same(const pen_problem_given *given, const bool *is_p
            given->link == NULL;
 }
 
+// Devices that cannot be told apart are one class: exact searches then try one of them instead of
+// all. A device that something is pinned to stands alone.
 static pen_status device_classes_group(const pen_problem *problem, pen_arena *arena,
                                        pen_device_classes *classes) {
     const pen_problem_given *given = &problem->given;
@@ -99,6 +101,8 @@ static int device_classes_compare(const void *left, const void *right) {
     return a->device < b->device ? -1 : a->device > b->device;
 }
 
+// Devices in one fixed order, the fastest first or as the seed has it: searches that go along it
+// have device_count + 1 states instead of one for each multiset of classes.
 static pen_status device_classes_put_in_sequence(const pen_problem *problem, uint64_t seed,
                                                  pen_arena *arena, pen_device_classes *classes) {
     const uint32_t device_count = problem->given.device_count;

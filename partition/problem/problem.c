@@ -28,6 +28,7 @@ static bool problem_is_amount(double number) {
     return number >= 0.0 && number < PEN_PROBLEM_COST_LIMIT;
 }
 
+// Figures come from users and files; sums over them must stay finite and positive.
 static pen_status problem_check_devices(const pen_problem_given *given) {
     char name[PEN_PROBLEM_NAME_BYTES];
     if (given->device_count == 0) return pen_error(PEN_INVALID_INPUT, "there is no device");
@@ -196,6 +197,8 @@ static pen_status problem_link_groups(pen_problem *problem, pen_arena *arena) {
                                    &problem->before);
 }
 
+// What strategies move is a group, so costs, bytes and pins are summed once. Two pins of one group
+// contradict each other.
 static pen_status problem_sum_groups(pen_problem *problem, pen_arena *arena) {
     const pen_problem_given *given = &problem->given;
     const uint32_t group_count = problem->group_count;
@@ -314,6 +317,8 @@ static pen_status problem_form_groups(pen_problem *problem, uint32_t *label, pen
     return pen_problem_form_outputs(problem, arena);
 }
 
+// Checks, then groups: nodes of one colour share a device, and where contiguity asks for it, so do
+// nodes that wait for each other.
 pen_status pen_problem_build(const pen_problem_given *given, pen_arena *arena,
                              pen_problem **out_problem) {
     pen_problem *problem;

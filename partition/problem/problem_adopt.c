@@ -54,6 +54,8 @@ static pen_status adopt_bans_init(adopt_bans *bans, const pen_problem_given *giv
     return PEN_OK;
 }
 
+// A device that is forbidden to some nodes becomes a kind of its own on which they cost infinitely
+// much: strategies need to know nothing of it.
 static pen_status adopt_forbidden(const pen_problem_given *given, pen_arena *arena,
                                   pen_problem_device *devices, pen_problem_given *out_given) {
     adopt_bans bans;
@@ -94,6 +96,8 @@ pen_status pen_problem_adopt(const pen_problem_given *given, pen_arena *arena,
 
 // ---- other objectives
 
+// Updates run once a step and the rest once a microbatch, so their share of a microbatch is what a
+// load counts.
 pen_status pen_problem_as_throughput(const pen_problem *problem, pen_arena *arena,
                                      const pen_problem **out_problem) {
     const pen_problem_given *given = &problem->given;

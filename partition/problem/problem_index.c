@@ -81,6 +81,7 @@ static void components_leave(components_search *search, uint32_t v) {
     search->component_count += 1;
 }
 
+// Tarjan's algorithm with a stack of its own: a graph may be deeper than the call stack.
 static void components_visit(components_search *search, uint32_t root) {
     uint32_t depth = 0;
     search->path[depth++] = root;
@@ -177,6 +178,8 @@ static bool outputs_have_same_readers(const outputs_build *build, const outputs_
 // How far back an output looks for one of its group with the same readers.
 #define OUTPUTS_LOOK_BACK 64
 
+// Results of one group with the same readers become one output with the sum of their costs: moves
+// then look at it once.
 static pen_status outputs_write(pen_problem *problem, const outputs_build *build,
                                 pen_arena *arena) {
     uint32_t reader_count = 0;

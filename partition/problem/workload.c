@@ -24,6 +24,7 @@ static pen_status workload_blame(const workload_place *place, const char *key, c
                      place->index, key, what);
 }
 
+// For messages that say what was found.
 static const char *workload_kind_name(const json_t *value) {
     if (value == NULL) return "nothing";
     switch (json_typeof(value)) {
@@ -176,6 +177,8 @@ static pen_status workload_sort_ids(const pen_workload *workload, pen_arena *are
 
 // ---- parts of the file
 
+// The benchmark has two kinds of devices: accelerators with memory, and cores that run any number
+// of nodes at once.
 static pen_status workload_read_devices(workload_reader *reader, const json_t *root) {
     const workload_place top = {.file = reader->name};
     pen_workload *workload = reader->workload;
@@ -216,6 +219,7 @@ static pen_status workload_check_entry(const workload_place *place, const json_t
                      place->list, place->index, workload_kind_name(entry));
 }
 
+// What an accelerator does not support costs infinitely much there.
 static pen_status workload_read_node(workload_reader *reader, const workload_place *place,
                                      const json_t *object) {
     PEN_TRY(workload_check_entry(place, object));
@@ -261,6 +265,7 @@ static pen_status workload_read_colors(workload_reader *reader, const json_t *li
     return PEN_OK;
 }
 
+// Ids are any integers and need not be in order, so they are sorted for the edges to find them.
 static pen_status workload_read_nodes(workload_reader *reader, const json_t *root) {
     const workload_place top = {.file = reader->name};
     pen_workload *workload = reader->workload;
@@ -300,6 +305,8 @@ static pen_status workload_read_end(const workload_reader *reader, const workloa
 // Costs of one source may differ by this much and are then taken for equal.
 #define WORKLOAD_COST_TOLERANCE 1e-6
 
+// The benchmark gives each edge a cost, but a node's result is sent once: all edges of a node must
+// have the same.
 static pen_status workload_read_edges(workload_reader *reader, const json_t *root) {
     const workload_place top = {.file = reader->name};
     const json_t *list = NULL;
@@ -408,6 +415,7 @@ void pen_workload_write_placement(const pen_workload *workload, const uint32_t *
     pen_json_end_object(json);
 }
 
+// An object of ids and devices, alone or as `place --json` prints it.
 static pen_status workload_read_devices_of_nodes(const pen_workload *workload, const char *path,
                                                  json_t *root, pen_arena *arena,
                                                  uint32_t *out_device_of_node) {

@@ -90,6 +90,8 @@ static pen_status plan_compile(pen_plan_job *p) {
 
 // ---- what the device says of the graph
 
+// Kernels say how large values are in their layouts and what workspace they need: a plan is exact
+// because the device that runs it was asked.
 static pen_status plan_ask_device(pen_plan_job *p) {
     const pen_program *program = p->program;
     const pen_graph *graph = program->graph;
@@ -123,6 +125,8 @@ static pen_status plan_ask_device(pen_plan_job *p) {
 
 // ---- the request
 
+// The schedule that was asked for, or, with auto, all of them, to be compared on the stages that
+// come out.
 static pen_status plan_find_schedules(pen_plan_job *p) {
     const pen_job_schedule schedule = p->job->pipeline.schedule;
     const pen_schedule_generator *generator;
@@ -191,6 +195,8 @@ static pen_status plan_check_stages(const pen_plan_job *p) {
                                    (long long)*minimum, device_count));
 }
 
+// Everything that does not depend on the placement: costs, cluster, program, sizes. Errors of it
+// name their line of the job.
 static pen_status plan_start(pen_plan_job *p) {
     const pen_job *job = p->job;
     const char *costs = p->options->cost_table != NULL ? p->options->cost_table : job->costs;

@@ -43,6 +43,7 @@ static bool parse_task(const char **cursor, pen_task *out_task) {
     return **cursor == ' ' || **cursor == '\0';
 }
 
+// Tasks as a plan's file has them, "F0.1 B0.1 U0": people edit it, so errors say where.
 static pen_status parse_device(const char *text, uint32_t device, pen_schedule *schedule) {
     const char *cursor = text;
     while (*cursor == ' ') {
@@ -64,6 +65,7 @@ static pen_status parse_device(const char *text, uint32_t device, pen_schedule *
     return PEN_OK;
 }
 
+// Lengths of the texts bound the number of tasks, so memory is taken once.
 pen_status pen_schedule_parse(const char *const *texts, uint32_t device_count, pen_arena *arena,
                               const pen_schedule **out_schedule) {
     pen_schedule *schedule;

@@ -127,6 +127,8 @@ static uint64_t process_example_bytes(const pen_dataset_info *info) {
     return info->labels == NULL ? bytes : bytes + info->labels->bytes;
 }
 
+// What a process takes besides buffers, as a sum of parts whose constants were measured. A
+// coordinator has no kernels, but keeps the whole graph.
 pen_status pen_process_memory_estimate(const pen_process_memory_request *request, pen_arena *arena,
                                        uint64_t *out_bytes) {
     process_needs needs = {.arena = arena};
