@@ -19,6 +19,9 @@ pen_status pen_load_state_new(const pen_problem *problem, const uint32_t *device
     PEN_TRY(PEN_NEW(arena, device_count, &state->change));
     PEN_TRY(PEN_NEW(arena, device_count, &state->touched));
     PEN_TRY(PEN_NEW(arena, device_count, &state->is_touched));
+    PEN_TRY(PEN_NEW(arena, device_count, &state->load_kept));
+    PEN_TRY(PEN_NEW(arena, device_count, &state->changed));
+    PEN_TRY(PEN_NEW(arena, device_count, &state->is_changed));
     pen_load_state_set(state, device_of_group);
     *out_state = state;
     return PEN_OK;
@@ -201,6 +204,35 @@ void pen_load_state_move(pen_load_state *state, uint32_t group, uint32_t device)
             state->away_total[o] += 1;
         }
     }
+}
+
+void pen_load_state_begin(pen_load_state *state) {
+    for (uint32_t i = 0; i < state->changed_count; i++)
+        state->is_changed[state->changed[i]] = false;
+    state->changed_count = 0;
+}
+
+void pen_load_state_step(pen_load_state *state, uint32_t group, uint32_t device) {
+    if (state->device_of_group[group] == device) return;
+    pen_load_state_weigh(state, group, device);
+    for (uint32_t i = 0; i < state->touched_count; i++) {
+        const uint32_t d = state->touched[i];
+        if (state->is_changed[d]) continue;
+        state->is_changed[d] = true;
+        state->load_kept[d] = state->load[d];
+        state->changed[state->changed_count++] = d;
+    }
+    pen_load_state_move(state, group, device);
+}
+
+// Steps back restore the counts of readers; loads are put back as they were, since adding and
+// taking away fractions would leave a little.
+void pen_load_state_undo(pen_load_state *state, const uint32_t *groups, const uint32_t *homes,
+                         uint32_t count) {
+    for (uint32_t i = count; i-- > 0;)
+        pen_load_state_step(state, groups[i], homes[i]);
+    for (uint32_t i = 0; i < state->changed_count; i++)
+        state->load[state->changed[i]] = state->load_kept[state->changed[i]];
 }
 
 double pen_load_state_worst(const pen_load_state *state) {

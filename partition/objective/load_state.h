@@ -27,6 +27,12 @@ typedef struct pen_load_state {
     uint32_t *touched; // [device_count]
     bool *is_touched;  // [device_count]
     uint32_t touched_count;
+
+    // the move of several groups that was last begun: loads before it of changed[i]
+    double *load_kept; // [device_count]
+    uint32_t *changed; // [device_count]
+    bool *is_changed;  // [device_count]
+    uint32_t changed_count;
 } pen_load_state;
 
 // A state with all groups placed as in `device_of_group`. OUT_OF_MEMORY
@@ -46,6 +52,14 @@ void pen_load_state_weigh(pen_load_state *state, uint32_t group, uint32_t device
 
 // Makes the move that was weighed just before.
 void pen_load_state_move(pen_load_state *state, uint32_t group, uint32_t device);
+
+// A move of several groups, made step by step: begins it, moves a group unless it is on `device`,
+// and takes all of it back, given the groups [count] in the order of the steps and their devices
+// before.
+void pen_load_state_begin(pen_load_state *state);
+void pen_load_state_step(pen_load_state *state, uint32_t group, uint32_t device);
+void pen_load_state_undo(pen_load_state *state, const uint32_t *groups, const uint32_t *homes,
+                         uint32_t count);
 
 // The largest load.
 double pen_load_state_worst(const pen_load_state *state);

@@ -7,7 +7,7 @@
 #include "base/thread.h"
 #include "partition/bound/bounds.h"
 #include "partition/objective/load_state.h"
-#include "partition/search/large_refine.h"
+#include "partition/search/large_anneal.h"
 #include "partition/search/line_fill.h"
 #include "partition/search/linear_orders.h"
 
@@ -315,12 +315,12 @@ static void large_work_search(void *context) {
     large_worker *worker = context;
     const large_search *search = worker->search;
     const double left = search->span * (1.0 - LARGE_FILL_SHARE - LARGE_PARTITION_SHARE);
-    const pen_large_refine_options refine = {.seed = search->options->seed * 100 + worker->index,
-                                             .step_count = (uint64_t)(left / LARGE_STEP_SECONDS),
-                                             .deadline = search->options->deadline,
-                                             .warmth_first = LARGE_WARMTH_FIRST,
-                                             .warmth_last = LARGE_WARMTH_LAST};
-    worker->status = pen_large_refine(search->problem, worker->line, &refine,
+    const pen_annealing_options refine = {.seed = search->options->seed * 100 + worker->index,
+                                          .step_count = (uint64_t)(left / LARGE_STEP_SECONDS),
+                                          .deadline = search->options->deadline,
+                                          .warmth_first = LARGE_WARMTH_FIRST,
+                                          .warmth_last = LARGE_WARMTH_LAST};
+    worker->status = pen_large_anneal(search->problem, worker->line, &refine,
                                       worker->device_of_group, &worker->value);
     worker->is_cut = worker->is_cut || pen_clock_seconds() >= search->options->deadline;
 }

@@ -5,7 +5,8 @@
 
 #include "base/clock.h"
 #include "partition/search/coarsen.h"
-#include "partition/search/latency_search.h"
+#include "partition/search/latency_anneal.h"
+#include "partition/search/load_anneal.h"
 #include "partition/search/objective_anneal.h"
 
 #define MULTILEVEL_LEVEL_LIMIT 24
@@ -70,7 +71,7 @@ static pen_status multilevel_coarsen(multilevel_cycle *cycle) {
         pen_problem *problem;
         if (count <= cycle->options->group_target) return PEN_OK;
         PEN_TRY(PEN_NEW(cycle->arena, count, &class));
-        const pen_coarsen_options pairs = {cycle->options->seed, fine->device_of_group, limit};
+        const pen_coarsen_options pairs = {cycle->options->run.seed, fine->device_of_group, limit};
         PEN_TRY(pen_coarsen_pairs(fine->problem, &pairs, cycle->arena, class, &joined));
         if (joined <= MULTILEVEL_SHRINK_LEAST * count) return PEN_OK;
         PEN_TRY(pen_problem_merge(fine->problem, class, fine->problem->given.is_contiguous,
@@ -82,48 +83,39 @@ static pen_status multilevel_coarsen(multilevel_cycle *cycle) {
     return PEN_OK;
 }
 
-static pen_status multilevel_anneal(multilevel_cycle *cycle, const multilevel_level *level,
-                                    const pen_anneal_options *run, double *out_value) {
-    pen_anneal *anneal;
+static pen_status multilevel_anneal(const multilevel_level *level, const pen_annealing_options *run,
+                                    double *out_value) {
     switch (level->problem->given.objective) {
     case PEN_OBJECTIVE_THROUGHPUT:
-        PEN_TRY(pen_anneal_new(level->problem, level->line, cycle->arena, &anneal));
-        *out_value = pen_anneal_run(anneal, run, level->device_of_group);
-        return PEN_OK;
+        return pen_load_anneal(level->problem, level->line, run, level->device_of_group, out_value);
     case PEN_OBJECTIVE_LATENCY:
-        return pen_latency_search(level->problem, level->line, run, level->device_of_group,
+        return pen_latency_anneal(level->problem, level->line, run, level->device_of_group,
                                   out_value);
     case PEN_OBJECTIVE_STEP_TIME:
     case PEN_OBJECTIVE_TRAFFIC:
-        return pen_judged_search(level->problem, level->line, run, level->device_of_group,
-                                 out_value);
+        return pen_objective_anneal(level->problem, level->line, run, level->device_of_group,
+                                    out_value);
     }
     PEN_NEVER("an objective is one of the enum");
 }
 
 static pen_status multilevel_refine(multilevel_cycle *cycle, double *out_value) {
-    const pen_multilevel_options *options = cycle->options;
+    const pen_annealing_options *options = &cycle->options->run;
     for (uint32_t i = cycle->level_count; i-- > 0;) {
         multilevel_level *level = &cycle->levels[i];
         // a level gets its share of what is left: the finest as much as two others
         const double share = i == 0 ? 1.0 : 1.0 / (i + 2.0);
         const double now = options->deadline < INFINITY ? pen_clock_seconds() : 0.0;
-        const double heat =
-            fmax(options->warmth * pow(0.5, cycle->level_count - 1 - i), options->warmth_least);
-        const pen_anneal_options run = {
-            .seed = options->seed + i,
-            .step_count = options->step_count / (cycle->level_count + 1) * (i == 0 ? 2 : 1),
-            .deadline = options->deadline < INFINITY && !options->is_counted
-                            ? now + (options->deadline - now) * share
-                            : options->deadline,
-            .is_counted = options->is_counted,
-            .warmth_first = heat,
-            .warmth_last = i == 0 ? options->warmth_last : heat * MULTILEVEL_COOLING,
-            .is_sharp = options->is_sharp,
-            .enough = options->enough,
-            .stop = options->stop,
-        };
-        PEN_TRY(multilevel_anneal(cycle, level, &run, out_value));
+        const double cooled = options->warmth_first * pow(0.5, cycle->level_count - 1 - i);
+        pen_annealing_options run = *options;
+        run.seed += i;
+        run.step_count = options->step_count / (cycle->level_count + 1) * (i == 0 ? 2 : 1);
+        if (options->deadline < INFINITY && !options->is_counted) {
+            run.deadline = now + (options->deadline - now) * share;
+        }
+        run.warmth_first = fmax(cooled, cycle->options->warmth_least);
+        if (i > 0) run.warmth_last = run.warmth_first * MULTILEVEL_COOLING;
+        PEN_TRY(multilevel_anneal(level, &run, out_value));
         if (i == 0) return PEN_OK;
         multilevel_level *fine = &cycle->levels[i - 1];
         for (uint32_t g = 0; g < fine->problem->group_count; g++) {

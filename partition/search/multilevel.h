@@ -7,20 +7,14 @@
 #ifndef PEN_PARTITION_SEARCH_MULTILEVEL_H
 #define PEN_PARTITION_SEARCH_MULTILEVEL_H
 
-#include "partition/search/anneal.h"
+#include "base/annealing.h"
+#include "partition/problem/problem.h"
 
 typedef struct pen_multilevel_options {
-    uint64_t seed;
-    uint64_t step_count;     // of all levels together
-    double deadline;         // see pen_anneal_options
-    bool is_counted;         // likewise
-    double warmth;           // of the coarsest level; halved from level to level
-    double warmth_least;     // no level starts cooler
-    double warmth_last;      // at the end
-    bool is_sharp;           // see pen_anneal_options
-    double enough;           // stops at this value
-    uint32_t group_target;   // of the coarsest level
-    const atomic_bool *stop; // see pen_anneal_options
+    pen_annealing_options run; // of all levels together; warmth_first is the coarsest level's,
+                               // which is halved from level to level
+    double warmth_least;   // no level starts cooler
+    uint32_t group_target; // of the coarsest level
 } pen_multilevel_options;
 
 // One cycle on `problem` from `device_of_group`, a right placement; leaves the best placement

@@ -6,10 +6,10 @@
 #include "base/clock.h"
 #include "partition/bound/traffic_bound.h"
 #include "partition/objective/placement.h"
-#include "partition/search/anneal.h"
 #include "partition/search/memory_blame.h"
 #include "partition/search/objective_anneal.h"
 #include "partition/search/reduced_problem.h"
+#include "partition/search/region.h"
 #include "partition/search/required_devices.h"
 
 #define JUDGED_WEIGHINGS 4 // steps of the search that weighing a candidate takes as long as
@@ -40,7 +40,7 @@ static pen_status judged_starts_judge(judged_starts *starts, const uint32_t *lin
     const pen_problem *problem = starts->problem;
     pen_placement *placement;
     double *work = starts->options->work;
-    if (work != NULL) *work -= JUDGED_WEIGHINGS * pen_judged_search_step_seconds(problem);
+    if (work != NULL) *work -= JUDGED_WEIGHINGS * pen_objective_anneal_step_seconds(problem);
     const pen_status spread = pen_spread(problem, starts->scratch, starts->device_of_group);
     if (pen_status_get_code(spread) == PEN_DOES_NOT_FIT) {
         pen_status_ignore(starts->missed, "the next candidate's reason is as good");
@@ -133,13 +133,16 @@ static pen_status judged_starts_try_counts(judged_starts *starts, uint32_t least
 // Traffic: all groups that outputs tie together go to one device, where they all fit.
 static pen_status judged_starts_try_parts(judged_starts *starts) {
     const pen_problem *problem = starts->problem;
-    uint32_t *part_of_group, *device_of_merged, *rank, *line, part_count;
+    uint32_t *part_of_group, *device_of_merged, *line, part_count;
+    uint32_t *group_total;
+    double *rank;
     pen_problem *merged;
     double excess;
     pen_arena_reset(starts->scratch);
     PEN_TRY(PEN_NEW(starts->scratch, problem->group_count, &line));
     PEN_TRY(PEN_NEW(starts->scratch, problem->group_count, &part_of_group));
     PEN_TRY(PEN_NEW(starts->scratch, problem->given.device_count, &rank));
+    PEN_TRY(PEN_NEW(starts->scratch, problem->given.device_count, &group_total));
     PEN_TRY(pen_traffic_parts(problem, starts->scratch, part_of_group, &part_count));
     const pen_status status = pen_problem_merge(
         problem, part_of_group, problem->given.is_contiguous, starts->scratch, &merged);
@@ -159,7 +162,7 @@ static pen_status judged_starts_try_parts(judged_starts *starts) {
         line[g] = g;
     }
     for (uint32_t g = 0; g < problem->group_count; g++) {
-        if (rank[starts->device_of_group[g]]++ == 0) used_count += 1;
+        if (group_total[starts->device_of_group[g]]++ == 0) used_count += 1;
     }
     const uint32_t most = problem->given.devices_used_maximum;
     if ((most > 0 && used_count > most) ||

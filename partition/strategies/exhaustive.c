@@ -20,8 +20,8 @@
 #include "partition/objective/latency.h"
 #include "partition/objective/step_time.h"
 #include "partition/problem/device_classes.h"
-#include "partition/search/anneal.h"
 #include "partition/search/memory_blame.h"
+#include "partition/search/region.h"
 #include "partition/strategies/strategies.h"
 
 #define EXHAUSTIVE_GROUP_LIMIT 24
@@ -51,7 +51,7 @@ typedef struct exhaustive_search {
     double *begin;     // [device_count]
     bool *has_forward; // [group_count]
     uint32_t *device_of_node;
-    uint32_t *rank;
+    double *rank;
     uint64_t visits_left;
     double deadline;
     pen_status status;

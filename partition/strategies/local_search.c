@@ -63,7 +63,7 @@ static local_way local_choose_way(const pen_problem *problem) {
                            .cycle_seconds = 0.14,
                            .warmth_least = 0.002,
                            .warmth_last = 0.00002,
-                           .step_seconds = pen_judged_search_step_seconds(problem)};
+                           .step_seconds = pen_objective_anneal_step_seconds(problem)};
     }
     PEN_NEVER("an objective is one of the enum");
 }
@@ -102,18 +102,18 @@ pen_status pen_local_search_run(const pen_problem *problem, const uint32_t *line
         const uint32_t variant = i + (uint32_t)(options->seed % 20);
         const double target = targets[variant % 5] * problem->given.device_count;
         const pen_multilevel_options cycle = {
-            .seed = options->seed * 1000 + i,
-            .step_count = 1 + (uint64_t)(span / cycle_count / way.step_seconds),
-            .deadline = options->is_counted ? options->deadline
-                                            : now + (options->deadline - now) / (cycle_count - i),
-            .is_counted = options->is_counted,
-            .warmth = way.warmths[variant % 4],
+            .run = {.seed = options->seed * 1000 + i,
+                    .step_count = 1 + (uint64_t)(span / cycle_count / way.step_seconds),
+                    .deadline = options->is_counted
+                                    ? options->deadline
+                                    : now + (options->deadline - now) / (cycle_count - i),
+                    .is_counted = options->is_counted,
+                    .warmth_first = way.warmths[variant % 4],
+                    .warmth_last = way.warmth_last,
+                    .enough = options->enough,
+                    .stop = options->stop},
             .warmth_least = way.warmth_least,
-            .warmth_last = way.warmth_last,
-            .is_sharp = true,
-            .enough = options->enough,
             .group_target = (uint32_t)target,
-            .stop = options->stop,
         };
         if (i > 0 && (now >= options->deadline || value <= options->enough)) break;
         if (options->stop != NULL && atomic_load(options->stop)) break;

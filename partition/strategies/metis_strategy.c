@@ -15,11 +15,11 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "partition/search/anneal.h"
 #include "partition/search/initial_placement.h"
-#include "partition/search/large_refine.h"
+#include "partition/search/large_anneal.h"
 #include "partition/search/large_search.h"
 #include "partition/search/linear_orders.h"
+#include "partition/search/load_anneal.h"
 #include "partition/strategies/strategies.h"
 
 #define METIS_BYTES_SPREAD 1.25      // share of the bytes, over share of the work, at most
@@ -209,7 +209,7 @@ static pen_status metis_run(metis_input *input, uint64_t seed, uint32_t variant)
 typedef struct metis_refine {
     const pen_problem *problem;
     const uint32_t *line;
-    pen_anneal *anneal; // NULL: the problem is large
+    bool is_large;
     uint64_t seed;
     uint64_t step_count;
     double deadline;
@@ -226,22 +226,15 @@ static pen_status metis_try(const metis_refine *refine, const metis_input *input
         device_of_group[g] = (uint32_t)input->part[g];
     }
     PEN_TRY(pen_start_repair(problem, refine->line, arena, device_of_group));
-    if (refine->anneal != NULL) {
-        const pen_anneal_options options = {.seed = refine->seed + try,
-                                            .step_count = refine->step_count,
-                                            .deadline = refine->deadline,
-                                            .is_counted = true,
-                                            .warmth_first = METIS_WARMTH_FIRST,
-                                            .warmth_last = METIS_WARMTH_LAST};
-        value = pen_anneal_run(refine->anneal, &options, device_of_group);
-    } else {
-        const pen_large_refine_options options = {.seed = refine->seed + try,
-                                                  .step_count = refine->step_count,
-                                                  .deadline = refine->deadline,
-                                                  .warmth_first = 0.1 * METIS_WARMTH_FIRST,
-                                                  .warmth_last = 0.1 * METIS_WARMTH_LAST};
-        PEN_TRY(pen_large_refine(problem, refine->line, &options, device_of_group, &value));
-    }
+    const double cooler = refine->is_large ? 0.1 : 1.0;
+    const pen_annealing_options options = {.seed = refine->seed + try,
+                                           .step_count = refine->step_count,
+                                           .deadline = refine->deadline,
+                                           .is_counted = true,
+                                           .warmth_first = cooler * METIS_WARMTH_FIRST,
+                                           .warmth_last = cooler * METIS_WARMTH_LAST};
+    PEN_TRY((refine->is_large ? pen_large_anneal : pen_load_anneal)(problem, refine->line, &options,
+                                                                    device_of_group, &value));
     if (value >= *io_value) return PEN_OK;
     *io_value = value;
     memcpy(out_best, device_of_group, problem->group_count * sizeof *out_best);
@@ -292,15 +285,15 @@ static pen_status metis_place(const pen_problem *problem, const pen_strategy_opt
     const bool is_large = pen_problem_is_large(problem);
     const double steps =
         METIS_REFINE_SHARE * options->time_limit_seconds / METIS_STEP_SECONDS / try_count;
-    metis_refine refine = {
+    const metis_refine refine = {
         .problem = problem,
+        .is_large = is_large,
         .line = line,
         .seed = options->seed,
         .step_count =
             !is_large && steps > METIS_STEPS_LIMIT ? METIS_STEPS_LIMIT : 1 + (uint64_t)steps,
         .deadline = begin + options->time_limit_seconds,
     };
-    if (!is_large) PEN_TRY(pen_anneal_new(problem, line, arena, &refine.anneal));
     for (uint32_t i = 0; i < try_count; i++) {
         PEN_TRY(metis_run(&input, options->seed, i));
         PEN_TRY(metis_try(&refine, &input, i, arena, out_result->device_of_group, &value));

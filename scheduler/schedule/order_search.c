@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/annealing.h"
+
 #define SEARCH_ARC_LIMIT 512u     // of a critical path, looked at
 #define SEARCH_HEAT 0.01          // of a step, that the first orders taken may be worse
 #define SEARCH_CLOCK_INTERVAL 64u // simulations from one look at the clock to the next
@@ -29,19 +31,13 @@ typedef struct search_state {
     double seconds;   // of `order`
     double best_seconds;
     uint64_t work;
-    uint64_t random;
+    uint32_t from, to; // of the move that is weighed
+    pen_annealing annealing;
     search_memory memory;
 } search_state;
 
-static uint32_t search_random(search_state *search) { // xorshift64*
-    search->random ^= search->random >> 12;
-    search->random ^= search->random << 25;
-    search->random ^= search->random >> 27;
-    return (uint32_t)((search->random * 0x2545f4914f6cdd1du) >> 32);
-}
-
 static uint32_t search_below(search_state *search, uint32_t limit) {
-    return (uint32_t)(((uint64_t)search_random(search) * limit) >> 32);
+    return pen_random_next_below(&search->annealing.random, limit);
 }
 
 static uint32_t search_device(const search_state *search, uint32_t number) {
@@ -184,33 +180,61 @@ static void search_draw(search_state *search, uint32_t *out_from, uint32_t *out_
     }
 }
 
-// Whether an order that is `worse` seconds slower than the one at hand is taken.
-static bool search_takes(search_state *search, double worse, double heat) {
-    if (worse <= 0) return true;
-    if (!(worse < INFINITY) || heat <= 0) return false;
-    return search_random(search) * 0x1p-32 < exp(-worse / heat);
+static bool search_propose(void *context) {
+    search_state *search = context;
+    uint32_t to;
+    search_draw(search, &search->from, &to);
+    search->to = search_reach(search, search->from, to);
+    search->work += 1; // so that draws without a move end too
+    return search->from != search->to;
 }
 
-static void search_step(search_state *search, double heat) {
-    uint32_t from, to;
-    search_draw(search, &from, &to);
-    to = search_reach(search, from, to);
-    search->work += 1; // so that draws without a move end too
-    if (from == to) return;
-    search_shift(search, from, to);
-    if (search_fits(search, search_device(search, search->order[to]))) {
-        search_simulate(search);
-        if (search_takes(search, search->run.step_seconds - search->seconds, heat)) {
-            search->seconds = search->run.step_seconds;
-            search_find_arcs(search);
-            if (search->seconds >= search->best_seconds) return;
-            search->best_seconds = search->seconds;
-            memcpy(search->best, search->order, search->task_count * sizeof *search->best);
-            return;
-        }
-    }
-    search_shift(search, to, from);
+static double search_weigh(void *context, double bearable) {
+    search_state *search = context;
+    (void)bearable;
+    search_shift(search, search->from, search->to);
+    if (!search_fits(search, search_device(search, search->order[search->to]))) return INFINITY;
+    search_simulate(search);
+    return search->run.step_seconds - search->seconds;
 }
+
+static void search_keep(void *context) {
+    search_state *search = context;
+    search->seconds = search->run.step_seconds;
+    search_find_arcs(search);
+    if (search->seconds >= search->best_seconds) return;
+    search->best_seconds = search->seconds;
+    memcpy(search->best, search->order, search->task_count * sizeof *search->best);
+}
+
+static void search_refuse(void *context) {
+    search_state *search = context;
+    search_shift(search, search->to, search->from);
+}
+
+// Cools with the square of the work that is left: by the time that most of it is done, little is
+// accepted that is worse.
+static bool search_look(void *context, uint64_t step) {
+    search_state *search = context;
+    const pen_order_search *options = search->options;
+    if (search->work >= options->work_limit || search->best_seconds <= options->lower_bound) {
+        return false;
+    }
+    if (step % SEARCH_CLOCK_INTERVAL == 0 && options->is_over != NULL &&
+        options->is_over(options->context)) {
+        return false;
+    }
+    const double left = 1 - (double)search->work / (double)options->work_limit;
+    search->annealing.warmth = search->annealing.options->warmth_first * left * left;
+    return true;
+}
+
+static const pen_annealing_objective search_objective = {.look_steps = 1,
+                                                         .look = search_look,
+                                                         .propose = search_propose,
+                                                         .weigh = search_weigh,
+                                                         .keep = search_keep,
+                                                         .refuse = search_refuse};
 
 static pen_status search_init(search_state *search, pen_arena *arena) {
     const pen_task_graph *graph = search->graph;
@@ -233,16 +257,12 @@ static pen_status search_init(search_state *search, pen_arena *arena) {
 pen_status pen_order_search_run(const pen_task_graph *graph, const pen_order_search *options,
                                 const uint32_t *first_task, uint32_t *order, pen_arena *arena,
                                 double *out_seconds) {
-    search_state search = {
-        .graph = graph,
-        .options = options,
-        .first_task = first_task,
-        .task_count = first_task[graph->index->graph->device_count],
-        .order = order,
-        .random = options->seed * 0x9e3779b97f4a7c15u + 0x853c49e6748fea9bu,
-    };
+    search_state search = {.graph = graph,
+                           .options = options,
+                           .first_task = first_task,
+                           .task_count = first_task[graph->index->graph->device_count],
+                           .order = order};
     *out_seconds = 0;
-    if (search.random == 0) search.random = 1;
     if (search.task_count == 0) return PEN_OK;
     PEN_TRY(search_init(&search, arena));
     search_simulate(&search);
@@ -250,14 +270,10 @@ pen_status pen_order_search_run(const pen_task_graph *graph, const pen_order_sea
     search.seconds = search.run.step_seconds;
     search.best_seconds = search.seconds;
     const double heat = SEARCH_HEAT * search.seconds;
-    for (uint32_t step = 0; search.work < options->work_limit; step++) {
-        const double left = 1 - (double)search.work / (double)options->work_limit;
-        if (search.best_seconds <= options->lower_bound) break;
-        if (step % SEARCH_CLOCK_INTERVAL == 0 && options->is_over != NULL &&
-            options->is_over(options->context))
-            break;
-        search_step(&search, heat * left * left);
-    }
+    const pen_annealing_options cooling = {
+        .seed = options->seed, .deadline = INFINITY, .warmth_first = heat, .warmth_last = heat};
+    pen_annealing_begin(&search.annealing, "order search", &cooling);
+    pen_annealing_run(&search.annealing, &search_objective, &search);
     memcpy(order, search.best, search.task_count * sizeof *order);
     *out_seconds = search.best_seconds;
     return PEN_OK;

@@ -1,12 +1,13 @@
 // Searches leave right placements, no worse than what they began with, say their true value, find
 // the best of small problems, and do the same when asked the same.
-#include "partition/search/anneal.h"
+#include "partition/search/load_anneal.h"
 
 #include <math.h>
 
 #include "partition/search/initial_placement.h"
-#include "partition/search/latency_search.h"
+#include "partition/search/latency_anneal.h"
 #include "partition/search/multilevel.h"
+#include "partition/search/region.h"
 #include "partition/strategies/exhaustive.h"
 #include "tests/support/check.h"
 #include "tests/support/placement_generator.h"
@@ -17,31 +18,24 @@
 typedef enum search_kind { ANNEAL, MULTILEVEL, LATENCY } search_kind;
 
 static double run_search(search_kind kind, const pen_problem *problem, const uint32_t *line,
-                         uint64_t steps, uint32_t *devices, pen_arena *arena) {
-    pen_anneal *anneal;
+                         uint64_t steps, uint32_t *devices) {
     double value = 0.0;
-    const pen_anneal_options options = {.seed = 5,
-                                        .step_count = steps,
-                                        .deadline = INFINITY,
-                                        .warmth_first = 0.05,
-                                        .warmth_last = 0.0005};
-    const pen_multilevel_options levels = {.seed = 5,
+    const pen_annealing_options options = {.seed = 5,
                                            .step_count = steps,
                                            .deadline = INFINITY,
-                                           .warmth = 0.05,
-                                           .warmth_least = 0.003,
-                                           .warmth_last = 0.0005,
-                                           .group_target = 8};
+                                           .warmth_first = 0.05,
+                                           .warmth_last = 0.0005};
+    const pen_multilevel_options levels = {
+        .run = options, .warmth_least = 0.003, .group_target = 8};
     switch (kind) {
     case ANNEAL:
-        CHECK_OK(pen_anneal_new(problem, line, arena, &anneal));
-        value = pen_anneal_run(anneal, &options, devices);
+        CHECK_OK(pen_load_anneal(problem, line, &options, devices, &value));
         break;
     case MULTILEVEL:
         CHECK_OK(pen_multilevel_cycle(problem, line, &levels, devices, &value));
         break;
     case LATENCY:
-        CHECK_OK(pen_latency_search(problem, line, &options, devices, &value));
+        CHECK_OK(pen_latency_anneal(problem, line, &options, devices, &value));
         break;
     }
     return value;
@@ -79,7 +73,7 @@ static void try_search(search_kind kind, uint64_t first_seed, int count) {
             const uint32_t *spread = placement_case_spread(problem, devices, arena);
             const double before = placement_judge_value(&problem->given, spread, arena);
             memcpy(again, devices, sizeof again);
-            const double value = run_search(kind, problem, line, steps, devices, arena);
+            const double value = run_search(kind, problem, line, steps, devices);
             spread = placement_case_spread(problem, devices, arena);
             const char *fault = placement_judge_fault(&problem->given, spread);
             CHECK(fault == NULL, "seed %llu: %s", (unsigned long long)seed, fault);
@@ -87,7 +81,7 @@ static void try_search(search_kind kind, uint64_t first_seed, int count) {
             CHECK(placement_judge_same(after, value) || fabs(after - value) < 1e-6,
                   "seed %llu: says %.17g, is %.17g", (unsigned long long)seed, value, after);
             assert_true(after <= before * (1.0 + 1e-9) + 1e-9);
-            assert_true(run_search(kind, problem, line, steps, again, arena) == value);
+            assert_true(run_search(kind, problem, line, steps, again) == value);
             assert_memory_equal(again, devices, problem->group_count * sizeof *devices);
         }
         pen_arena_destroy(arena);
@@ -131,8 +125,7 @@ static void small_optima_are_found(void **state) {
             CHECK_OK(
                 pen_exhaustive_search(problem, &all, arena, best_devices, &best, &is_complete));
             assert_true(is_complete);
-            const double value =
-                run_search((search_kind)kind, problem, line, 20000, devices, arena);
+            const double value = run_search((search_kind)kind, problem, line, 20000, devices);
             assert_true(value >= best * (1.0 - 1e-9));
             found += value <= best * (1.0 + 1e-9) + 1e-12;
             pen_arena_destroy(arena);
@@ -177,21 +170,19 @@ static void memory_is_filled_well(void **state) {
                                      .nodes = nodes,
                                      .compute = compute};
     pen_problem *problem;
-    pen_anneal *anneal;
+    double value;
     uint32_t line[LOAD_NODES], placed[LOAD_NODES];
     CHECK_OK(pen_problem_build(&given, arena, &problem));
     for (uint32_t g = 0; g < LOAD_NODES; g++) {
         line[g] = g;
         placed[g] = 2;
     }
-    const pen_anneal_options options = {.seed = 5,
-                                        .step_count = 300000,
-                                        .deadline = INFINITY,
-                                        .warmth_first = 0.05,
-                                        .warmth_last = 0.0005,
-                                        .is_sharp = true};
-    CHECK_OK(pen_anneal_new(problem, line, arena, &anneal));
-    const double value = pen_anneal_run(anneal, &options, placed);
+    const pen_annealing_options options = {.seed = 5,
+                                           .step_count = 300000,
+                                           .deadline = INFINITY,
+                                           .warmth_first = 0.05,
+                                           .warmth_last = 0.0005};
+    CHECK_OK(pen_load_anneal(problem, line, &options, placed, &value));
     CHECK(value >= bound * (1.0 - 1e-9) && value <= bound * 1.1, "%g, bound %g", value, bound);
     pen_arena_destroy(arena);
 }
@@ -206,7 +197,8 @@ static void ranks_rise(void **state) {
         const placement_wish wish = {
             .node_count_most = 12, .device_count_most = 4, .is_contiguous = true};
         const pen_problem *problem = placement_case_build(&seed, &wish, arena);
-        uint32_t devices[12], rank[4];
+        uint32_t devices[12];
+        double rank[4];
         placement_case_scatter(problem, seed, devices);
         const uint32_t *spread = placement_case_spread(problem, devices, arena);
         pen_problem_given free = problem->given; // of constraints but the order

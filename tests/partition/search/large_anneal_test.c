@@ -1,4 +1,4 @@
-#include "partition/search/large_refine.h"
+#include "partition/search/large_anneal.h"
 
 #include <math.h>
 
@@ -50,12 +50,12 @@ static void check_refined(bool is_contiguous) {
         CHECK_OK(status);
         const double before = value_of(problem, device_of_group, arena);
         double value;
-        const pen_large_refine_options options = {.seed = seed,
-                                                  .step_count = 5000,
-                                                  .deadline = INFINITY,
-                                                  .warmth_first = 0.01,
-                                                  .warmth_last = 0.0001};
-        CHECK_OK(pen_large_refine(problem, line, &options, device_of_group, &value));
+        const pen_annealing_options options = {.seed = seed,
+                                               .step_count = 5000,
+                                               .deadline = INFINITY,
+                                               .warmth_first = 0.01,
+                                               .warmth_last = 0.0001};
+        CHECK_OK(pen_large_anneal(problem, line, &options, device_of_group, &value));
         const uint32_t *devices = placement_case_spread(problem, device_of_group, arena);
         const char *fault = placement_judge_fault(&problem->given, devices);
         CHECK(fault == NULL, "seed %u: %s", (unsigned)seed, fault);
