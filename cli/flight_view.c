@@ -24,6 +24,7 @@ typedef struct flight_paths {
     const char **paths;
 } flight_paths;
 
+// One dump may be named as a file and found again in a folder: it counts once.
 static pen_status flight_add_path(flight_paths *paths, const char *path) {
     for (uint32_t i = 0; i < paths->count; i++) {
         if (strcmp(paths->paths[i], path) == 0) return PEN_OK;
@@ -105,6 +106,7 @@ static int flight_compare(const void *a, const void *b) {
     return order != 0 ? order : strcmp(first->path, second->path);
 }
 
+// Dumps come from processes that crashed: they are read as files of strangers, with limits.
 pen_status pen_flight_views_read(const char *const *paths, uint32_t path_count, pen_arena *arena,
                                  pen_flight_view **out_views, uint32_t *out_count) {
     flight_paths found = {.arena = arena};
@@ -147,6 +149,8 @@ static void flight_say_action(void *context, const char *text) {
     fprintf(speaker->file, "a%s\n", text);
 }
 
+// What a replay proved, one line each. The first letter tells the reader on the other end of the
+// pipe which kind of line it is.
 static void flight_say_verdict(FILE *file, const pen_flight_dump_file *dump,
                                const pen_flight_replay_result *result) {
     if (!result->is_whole) {
@@ -243,6 +247,8 @@ static void flight_add_verdict(pen_flight_view *view, pen_flight_line *lines, co
     lines[view->line_count++] = (pen_flight_line){PEN_FLIGHT_LINE_VERDICT, text};
 }
 
+// In a process of its own: what made the core fail then may well fail an assertion again, and the
+// other dumps are to be seen all the same.
 pen_status pen_flight_view_replay(pen_flight_view *view, bool is_full, pen_arena *arena) {
     int ends[2], how = 0;
     char *text = NULL;

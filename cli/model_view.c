@@ -7,6 +7,8 @@
 
 #define VIEW_SIZES_LIMIT 64
 
+// NAME=NUMBER, separated by commas, for `inspect` and `show`, which have no data to take sizes
+// from.
 static pen_status view_bind(const pen_model_view_sizes *sizes, const pen_model *model,
                             pen_arena *arena, pen_symbol_binding *bindings, uint32_t *out_count) {
     const char *given = sizes->sizes != NULL ? sizes->sizes : "";

@@ -73,6 +73,8 @@ static const pen_cli_option *cli_find(const pen_cli_table *table, const char *ar
     return NULL;
 }
 
+// The value after "=" or the next argument. Messages begin with the option's name, since a command
+// line has no lines to point at.
 static pen_status cli_take_value(cli_parser *parser, const pen_cli_option *option,
                                  const char *value) {
     const pen_option_field *field = &option->field;
@@ -95,6 +97,8 @@ static pen_status cli_take_value(cli_parser *parser, const pen_cli_option *optio
     return named;
 }
 
+// Options without a value are switches; of the others it is noted that they were given, so that
+// defaults can be told from what was said.
 static pen_status cli_take_option(cli_parser *parser, const char *argument) {
     const char *value;
     const pen_cli_option *option = cli_find(parser->table, argument, &value);
@@ -157,6 +161,7 @@ static pen_status cli_set_defaults(const cli_parser *parser) {
     return PEN_OK;
 }
 
+// --help wins over everything else, also over mistakes before it. After "--" all is operands.
 pen_status pen_cli_parse(const pen_cli_table *table, int argument_count, char *const *arguments,
                          pen_arena *arena, void *out_options) {
     cli_parser parser = {.table = table,
@@ -189,6 +194,7 @@ pen_status pen_cli_parse(const pen_cli_table *table, int argument_count, char *c
     return cli_check_required(&parser);
 }
 
+// One line of --help: what the table says, in the words that messages use.
 static pen_status cli_write_option(const pen_cli_option *option, pen_arena *arena, pen_text *text) {
     const pen_option_field *field = &option->field;
     const char *left;

@@ -89,6 +89,7 @@ static pen_status sample_read_prompt(const pen_predict_sample *sample, bool is_t
     return PEN_OK;
 }
 
+// Tokens always, and the text they make where tokens are bytes.
 static pen_status sample_write_json(const sample_writing *writing,
                                     const pen_sample_request *request) {
     pen_json_writer json;
@@ -123,6 +124,8 @@ static pen_status sample_run(sample_writing *writing, const pen_sample_request *
     return PEN_OK;
 }
 
+// Tokens are written as they are drawn, to the terminal too; a file gets its name when the sample
+// is whole.
 pen_status pen_predict_write_sample(pen_command_context *context, const pen_predict_sample *sample,
                                     pen_job_session *session) {
     const char *format = pen_dataset_get_info(session->dataset)->format;

@@ -48,6 +48,8 @@ static void progress_cut(char *line, size_t columns) {
     }
 }
 
+// One line that is written over on a terminal, and a line each where the output goes into a file.
+// What does not fit is left out from the least important on.
 static void progress_show(pen_progress *progress, const pen_training_size *size,
                           const pen_step_report *report, const pen_engine *engine) {
     const double now = pen_clock_seconds();

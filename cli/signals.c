@@ -42,6 +42,8 @@ void pen_signals_answer(uint64_t step) {
     (void)pen_flight_dump("somebody asked (SIGUSR1)"); // a single device has nothing to write
 }
 
+// Dumps help where processes did not understand each other. Mistakes of users and full disks
+// explain themselves.
 static bool signals_is_worth_dumping(pen_status_code code) {
     switch (code) {
     case PEN_CODE_OK:

@@ -86,6 +86,7 @@ pen_status pen_training_step(pen_training *training, pen_training_step_report *o
     return PEN_OK;
 }
 
+// Where the job has no evaluation data, opening them gives the error that says what it lacks.
 pen_status pen_training_evaluate(pen_training *training, pen_training_evaluation *out_evaluation) {
     pen_evaluation evaluation = {0};
     pen_engine *engine = pen_trainer_engine(training->trainer);

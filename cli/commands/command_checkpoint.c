@@ -80,6 +80,7 @@ static pen_status checkpoint_json_end(checkpoint_run *run) {
     return pen_json_finish(&run->json);
 }
 
+// Opens the object and leaves it open: `ls` and `verify` add a key each.
 static void checkpoint_json_describe(checkpoint_run *run, const pen_commit_record *record) {
     char text[32];
     const pen_commit_manifest *manifest = &record->manifest;
@@ -151,6 +152,8 @@ static pen_status checkpoint_format(const checkpoint_run *run, pen_status damage
     return PEN_OK;
 }
 
+// Damage is the answer here, not an error: it is told by the exit code, and the next checkpoint is
+// looked at.
 static pen_status checkpoint_verify_one(checkpoint_run *run, uint32_t index) {
     const pen_commit_record *record = pen_checkpoint_store_record(run->store, index);
     char bytes[PEN_QUANTITY_TEXT_BYTES];
@@ -193,6 +196,7 @@ static pen_status checkpoint_verify(checkpoint_run *run) {
 
 // ---- export
 
+// A step that has no checkpoint is answered with those that have.
 static pen_status checkpoint_export(checkpoint_run *run) {
     const int64_t step = run->options->step;
     PEN_TRY(checkpoint_require(run));

@@ -116,6 +116,7 @@ static void diagnose_print_view(const pen_flight_view *view) {
     printf("    %s\n", view->path);
 }
 
+// Events, what came of them, and where the core of today does something else than the process did.
 static void diagnose_print_replay(const pen_flight_view *view) {
     char who[PEN_FLIGHT_LINE_BYTES];
     pen_flight_who_format(&view->dump, view->dump.worker, who);
@@ -140,6 +141,7 @@ static void diagnose_print_replay(const pen_flight_view *view) {
     }
 }
 
+// The last events of all processes on one clock, which is what shows who waited for whom.
 static pen_status diagnose_print(const diagnose *d) {
     for (uint32_t v = 0; v < d->view_count; v++) {
         diagnose_print_view(&d->views[v]);
@@ -175,6 +177,7 @@ static void diagnose_write_lines(pen_json_writer *json, const char *key,
     pen_json_end_array(json);
 }
 
+// One dump: who wrote it, why, and what it waited for.
 static void diagnose_write_view(pen_json_writer *json, const pen_flight_view *view) {
     const pen_flight_dump_file *dump = &view->dump;
     pen_json_begin_object(json);
@@ -200,6 +203,7 @@ static void diagnose_write_view(pen_json_writer *json, const pen_flight_view *vi
     pen_json_end_object(json);
 }
 
+// All dumps, then the merged events.
 static pen_status diagnose_write(const diagnose *d) {
     pen_json_writer json;
     pen_command_begin_json(&json, "diagnose");

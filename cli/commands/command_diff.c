@@ -10,6 +10,7 @@ typedef struct diff_options {
     pen_cli_common common;
 } diff_options;
 
+// Two plans need neither job nor model to be compared.
 static pen_status diff_run(pen_command_context *context, const void *options_given) {
     const diff_options *options = options_given;
     pen_plan *before, *after;

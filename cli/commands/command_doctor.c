@@ -49,6 +49,7 @@ static pen_status doctor_describe_device(pen_arena *arena, const char **out_text
     return copied;
 }
 
+// The libraries that are used, with the versions found at run time.
 static pen_status doctor_print_json(const pen_machine *machine, const char *device) {
     pen_json_writer json;
     pen_command_begin_json(&json, "doctor");
@@ -73,6 +74,7 @@ static pen_status doctor_print_json(const pen_machine *machine, const char *devi
     return pen_json_finish(&json);
 }
 
+// What to send along with a question: versions, instruction sets, and what the system grants.
 static pen_status doctor_print_text(const pen_machine *machine, const char *device) {
     char total[PEN_QUANTITY_TEXT_BYTES];
     char allowed[PEN_QUANTITY_TEXT_BYTES];

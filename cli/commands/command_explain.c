@@ -43,6 +43,7 @@ static pen_status explain_with(const explain_options *options, pen_plan_job *pla
     return explain_print(options, &explanation, arena);
 }
 
+// A plan names its job and its costs, so that the figures are those it was made with.
 static pen_status explain_run(pen_command_context *context, const void *options_given) {
     const explain_options *options = options_given;
     const char *path = options->common.operands[0];

@@ -68,6 +68,7 @@ static pen_status export_apply_weights(const pen_job *job, pen_model *model, pen
     return pen_job_blame(job, &job->model.weights, pen_weight_file_apply(weights, model, out_file));
 }
 
+// Needs no device and no data: parameters go from a file into the model's file.
 static pen_status export_run(pen_command_context *context, const void *options_given) {
     const export_options *options = options_given;
     pen_arena *arena = context->arena;

@@ -54,6 +54,7 @@ static int inspect_compare(const void *left, const void *right) {
     return strcmp(a->op->name, b->op->name);
 }
 
+// Sums by operator, the most expensive first. Views take no memory.
 static pen_status inspect_count_nodes(const pen_graph *graph, pen_arena *arena,
                                       inspect_totals *totals) {
     const uint32_t node_count = pen_graph_node_count(graph);
@@ -133,6 +134,8 @@ static void inspect_print_nodes(const pen_graph *graph) {
     }
 }
 
+// What a user asks of a model before training it: whether it can be trained, how large it is, and
+// what it spends its time on.
 static pen_status inspect_print_text(const inspect_options *options, const pen_model *model,
                                      const pen_graph *graph, const inspect_totals *totals) {
     char bytes[PEN_QUANTITY_TEXT_BYTES];
@@ -189,6 +192,7 @@ static void inspect_json_values(pen_json_writer *json, const char *key, const pe
     pen_json_end_array(json);
 }
 
+// The keys stay: scripts read them.
 static pen_status inspect_print_json(const inspect_options *options, const pen_model *model,
                                      const pen_graph *graph, const inspect_totals *totals) {
     pen_json_writer json;

@@ -79,6 +79,8 @@ static pen_status plan_print(const plan_options *options, const pen_plan *plan, 
     return PEN_OK;
 }
 
+// Which part of the input an error is about (command line, job, model) decides the exit code, so it
+// is set before each step.
 static pen_status plan_run(pen_command_context *context, const void *options_given) {
     const plan_options *options = options_given;
     pen_plan_job_options job_options = {.strategy = options->strategy,

@@ -126,6 +126,7 @@ static pen_status predict_choose_form(predict_run *run) {
                      run->options->output);
 }
 
+// A sample needs no evaluation data: where there are none, the training's say what tokens are.
 static pen_status predict_sample(pen_command_context *context, const predict_options *options) {
     pen_predict_sample sample = options->sample;
     sample.output = options->output;
@@ -170,6 +171,7 @@ static pen_status predict_check_options(const predict_options *options) {
     return PEN_OK;
 }
 
+// Everything that can be wrong with the command line is told before the model is read.
 static pen_status predict_run_verb(pen_command_context *context, const void *options_given) {
     const predict_options *options = options_given;
     predict_run run = {.context = context, .options = options};

@@ -44,6 +44,8 @@ static probe_medium probe_between(const pen_cluster_device *a, const pen_cluster
     return strcmp(a->host, b->host) == 0 ? PROBE_MEMORY : PROBE_LOOPBACK;
 }
 
+// Each kind of device and number of threads once, opened alone so that nothing else takes its
+// cores.
 static pen_status probe_measure_rates(probe_run *run) {
     for (uint32_t t = 0; t < run->targets.count; t++) {
         const pen_profile_target *target = &run->targets.items[t];
@@ -111,6 +113,7 @@ static pen_status probe_measure_links(probe_run *run) {
     return probe_store_links(run);
 }
 
+// Links of one medium are measured once and told together.
 static pen_status probe_print(const probe_run *run) {
     char first[PEN_QUANTITY_TEXT_BYTES], second[PEN_QUANTITY_TEXT_BYTES];
     for (uint32_t t = 0; t < run->targets.count; t++) {
@@ -149,6 +152,7 @@ static void probe_json_rates(const probe_run *run, pen_json_writer *json) {
     pen_json_end_array(json);
 }
 
+// Media that were not measured, networks, are listed as such: a script can tell.
 static pen_status probe_print_json(const probe_run *run) {
     pen_json_writer json;
     pen_command_begin_json(&json, "probe");

@@ -81,6 +81,7 @@ static void profile_print_steps(const pen_profile_summary *summary) {
            pen_bytes_format(summary->memory.arena_bytes, text[4]));
 }
 
+// The most expensive operators first, as many as asked for.
 static void profile_print(const profile_run *run, const pen_profile_target *target,
                           const pen_cost_rates *rates, const pen_profile_summary *summary) {
     char flops[PEN_QUANTITY_TEXT_BYTES], bandwidth[PEN_QUANTITY_TEXT_BYTES];
@@ -121,6 +122,7 @@ static void profile_json_row(pen_json_writer *json, const pen_profile_row *row, 
     pen_json_end_object(json);
 }
 
+// All operators, whatever the table shows.
 static void profile_json(profile_run *run, const pen_profile_target *target,
                          const pen_cost_rates *rates, const pen_profile_summary *summary) {
     pen_json_writer *json = &run->json;
@@ -185,6 +187,7 @@ static pen_status profile_measure(profile_run *run, pen_profiler *profiler,
     return options->in_step ? pen_profiler_store_steps(profiler, run->costs.table) : PEN_OK;
 }
 
+// One device at a time: two would take each other's cores.
 static pen_status profile_target(profile_run *run, const pen_profile_target *target) {
     pen_profiler *profiler;
     pen_profile_summary summary;
@@ -214,6 +217,7 @@ static pen_status profile_targets(profile_run *run) {
     return PEN_OK;
 }
 
+// Devices on other machines cannot be measured from here, which is a warning and not an error.
 static pen_status profile_all(profile_run *run) {
     pen_arena *arena = run->context->arena;
     PEN_TRY(pen_job_read(run->options->common.operands[0], arena, &run->job));

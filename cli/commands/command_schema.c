@@ -33,6 +33,7 @@ static const schema_file schema_files[] = {
 };
 #define SCHEMA_FILE_COUNT (sizeof schema_files / sizeof *schema_files)
 
+// Which file's schema: the job's when nothing is said.
 static pen_status schema_find(const schema_options *options, pen_arena *arena,
                               const schema_file **out_file) {
     const char *names[SCHEMA_FILE_COUNT];
@@ -67,6 +68,7 @@ static pen_status schema_print_keys(const schema_file *file, pen_arena *arena) {
     return PEN_OK;
 }
 
+// JSON Schema alone is what editors take; with --json it is wrapped as every verb's answer.
 static pen_status schema_run(pen_command_context *context, const void *options_given) {
     const schema_options *options = options_given;
     const schema_file *file;

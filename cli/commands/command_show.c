@@ -79,6 +79,8 @@ static pen_status show_find_form(const char *output, show_form *out_form) {
                      output);
 }
 
+// Pictures hold fewer boxes than pages, which can be searched and zoomed; more than that are drawn
+// together by name.
 static pen_status show_make(const show_options *options, show_form form, pen_report *report,
                             const pen_drawing_options *groups, pen_arena *arena) {
     const bool is_picture = form == SHOW_DOT || form == SHOW_SVG;
@@ -235,6 +237,8 @@ static pen_status show_plan_file(pen_command_context *context, const show_option
     return pen_status_add_context(status, "in %s", path);
 }
 
+// What the operand is, a model, job or plan, is told by its contents; what is written, by the name
+// of the output.
 static pen_status show_run(pen_command_context *context, const void *options_given) {
     const show_options *options = options_given;
     const char *path = options->common.operands[0];

@@ -18,6 +18,7 @@ typedef struct simulate_options {
     const char *output;
 } simulate_options;
 
+// Tasks in each device's order, then transfers: enough to draw the time line elsewhere.
 static void simulate_write_tasks(pen_json_writer *json, const pen_timeline *timeline) {
     const pen_schedule *schedule = timeline->schedule;
     pen_json_key(json, "tasks");
@@ -53,6 +54,7 @@ static void simulate_write_tasks(pen_json_writer *json, const pen_timeline *time
     pen_json_end_array(json);
 }
 
+// Times in seconds from the beginning of the step; devices and stages by their numbers in the plan.
 static pen_status simulate_print_json(const pen_plan *plan, const char *schedule,
                                       const pen_timeline *timeline) {
     pen_json_writer json;
@@ -101,6 +103,7 @@ static pen_status simulate_print_json(const pen_plan *plan, const char *schedule
     return pen_json_finish(&json);
 }
 
+// The picture is written before anything is printed, so that a failure leaves no half answer.
 static pen_status simulate_output(const simulate_options *options, const pen_plan *plan,
                                   const char *schedule, const pen_timeline *timeline,
                                   pen_arena *arena) {
@@ -122,6 +125,8 @@ static pen_status simulate_output(const simulate_options *options, const pen_pla
     return PEN_OK;
 }
 
+// The plan's own schedule, or another one for the same stages, which is checked first: it may need
+// more memory.
 static pen_status simulate_run(pen_command_context *context, const void *options_given) {
     const simulate_options *options = options_given;
     pen_arena *arena = context->arena;

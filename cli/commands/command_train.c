@@ -230,6 +230,7 @@ static pen_status train_say_kept(const train_run *run, pen_status status) {
         (unsigned long long)step, run->checkpoint);
 }
 
+// Ctrl-C is looked at between steps; a pipeline first finishes the steps that are under way.
 static pen_status train_loop(train_run *run) {
     const bool is_json = run->options->common.json;
     pen_progress progress;
@@ -313,6 +314,8 @@ static void train_write_predicted(pen_json_writer *json, const pen_engine_memory
     pen_json_end_object(json);
 }
 
+// The end of the object whose steps were written while they ran. The hash is what tests of equal
+// numbers compare.
 static pen_status train_write_result(train_run *run) {
     pen_json_writer *json = &run->json;
     pen_json_end_array(json);
@@ -370,6 +373,7 @@ static void train_report(const train_run *run) {
     }
 }
 
+// Data for evaluation are opened first: a pipeline plans room for them.
 static pen_status train_create(train_run *run) {
     PEN_TRY(train_open_evaluation(run));
     const pen_trainer_options options = {
@@ -440,6 +444,8 @@ static pen_status train_check_outputs(const train_run *run) {
     return PEN_OK;
 }
 
+// In the order in which mistakes are cheap: options, job, folders, model, then the training. JSON
+// is one object even when the training fails in the middle.
 static pen_status train_all(train_run *run) {
     PEN_TRY(train_read(run));
     if (run->options->save != NULL) {

@@ -24,6 +24,7 @@ static void verify_print_step(const pen_verify_step *step, uint32_t number) {
            step->is_equal ? "" : "  DIFFERS");
 }
 
+// Every tensor gets a line, also those that are equal: the proof is that nothing was left out.
 static pen_status verify_print(const pen_job *job, const pen_verification *verification) {
     size_t width = strlen("tensor");
     uint32_t equal_count = 0;
@@ -53,6 +54,7 @@ static pen_status verify_print(const pen_job *job, const pen_verification *verif
     return PEN_OK;
 }
 
+// The same as the table; `of` tells parameters from the optimizer's states.
 static pen_status verify_print_json(const pen_job *job, const pen_verification *verification) {
     pen_json_writer json;
     pen_command_begin_json(&json, "verify");

@@ -117,6 +117,8 @@ static void worker_serve(pen_worker *worker, const sigset_t *signals, bool has_p
     }
 }
 
+// Signals are blocked in all threads and taken by this one in turn: gRPC's threads must not be
+// interrupted by them.
 static pen_status worker_run_verb(pen_command_context *context, const void *options_given) {
     const worker_options *options = options_given;
     pen_worker_options made = {.address = options->listen,
