@@ -8,7 +8,7 @@
 #include "graph/dump/dump_dot.h"
 #include "graph/dump/dump_text.h"
 #include "scheduler/compile/compile_pass.h"
-#include "scheduler/engine/job_runner.h"
+#include "scheduler/job/job_runner.h"
 
 #define PASS_COUNT_LIMIT 64
 

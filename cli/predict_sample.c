@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/system/file.h"
-#include "scheduler/train/sample.h"
+#include "scheduler/runner/sample.h"
 
 typedef struct sample_writing {
     const pen_sample_request *request;

@@ -5,8 +5,8 @@
 
 #include <stdbool.h>
 
+#include "scheduler/train/metrics.h"
 #include "scheduler/train/train.h"
-#include "scheduler/training/metrics.h"
 
 typedef struct pen_progress {
     bool is_terminal;

@@ -3,11 +3,11 @@
 #define PEN_CLI_TRAINING_JOB_H
 
 #include "cli/command.h"
-#include "scheduler/compile/runner.h"
 #include "scheduler/data/dataset.h"
 #include "scheduler/engine/engine.h"
 #include "scheduler/job/job.h"
-#include "scheduler/train/evaluate.h"
+#include "scheduler/runner/evaluate.h"
+#include "scheduler/runner/runner.h"
 
 // The file that `train` leaves in the job's outputs folder, and the others start from. NULL when
 // the job names no folder. Lives in `arena`.

@@ -4,7 +4,7 @@
 
 #include "cli/command.h"
 #include "cli/training_job.h"
-#include "scheduler/train/evaluate.h"
+#include "scheduler/runner/evaluate.h"
 
 typedef struct eval_options {
     pen_cli_common common;

@@ -11,7 +11,7 @@
 #include "partition/plan/plan_file.h"
 #include "scheduler/checkpoint/model_export.h"
 #include "scheduler/compile/weight_file.h"
-#include "scheduler/engine/job_runner.h"
+#include "scheduler/job/job_runner.h"
 
 typedef struct export_options {
     pen_cli_common common;

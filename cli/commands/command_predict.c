@@ -13,7 +13,7 @@
 #include "cli/training_job.h"
 #include "graph/graph.h"
 #include "scheduler/data/csv_writer.h"
-#include "scheduler/train/evaluate.h"
+#include "scheduler/runner/evaluate.h"
 
 #define PREDICT_SAMPLE_LIMIT 10000000 // tokens
 

@@ -14,7 +14,7 @@
 #include "partition/plan/plan_file.h"
 #include "scheduler/checkpoint/model_export.h"
 #include "scheduler/checkpoint/parameter_file.h"
-#include "scheduler/engine/job_runner.h"
+#include "scheduler/job/job_runner.h"
 #include "scheduler/report/run_report.h"
 #include "scheduler/train/train.h"
 

@@ -18,10 +18,10 @@
 
 #include "base/arena.h"
 #include "base/status.h"
-#include "scheduler/checkpoint/tensor_store.h"
 #include "scheduler/data/batches.h"
 #include "scheduler/job/job.h"
 #include "scheduler/store/shard.h"
+#include "scheduler/store/tensor_store.h"
 
 typedef struct pen_checkpoint {
     uint64_t step;             // that were done; at least 1

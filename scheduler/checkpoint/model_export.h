@@ -6,7 +6,7 @@
 #include "base/status.h"
 #include "graph/import/import.h"
 #include "partition/plan/plan.h"
-#include "scheduler/checkpoint/tensor_store.h"
+#include "scheduler/store/tensor_store.h"
 
 // What is exported.
 typedef struct pen_model_export_source {

@@ -3,8 +3,8 @@
 #define PEN_SCHEDULER_CHECKPOINT_PARAMETER_FILE_H
 
 #include "base/status.h"
-#include "scheduler/checkpoint/tensor_store.h"
 #include "scheduler/store/safetensors.h"
+#include "scheduler/store/tensor_store.h"
 
 // Writes every tensor of the model as it is now.
 PEN_NODISCARD pen_status pen_parameter_file_save(const char *path, const pen_tensor_store *store);

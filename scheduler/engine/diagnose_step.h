@@ -12,7 +12,7 @@
 
 // A step that can be computed again. A part is a microbatch, or, behind them, what follows all of
 // them without changing anything (norms of gradients).
-typedef struct pen_inspect_step {
+typedef struct pen_diagnosed_step {
     uint64_t step;
     const char *device; // "device 'a'", for people: who computed it, and computes it again
     const char *first;  // who computed it first, where that is another; NULL: device
@@ -34,11 +34,11 @@ typedef struct pen_inspect_step {
     // first, and of what: "device 'a'", "value 'x'". *out_who NULL: not known. NULL member: never.
     PEN_NODISCARD pen_status (*find_odd)(void *context, uint32_t part, pen_arena *arena,
                                          const char **out_who, const char **out_what);
-} pen_inspect_step;
+} pen_diagnosed_step;
 
 // Never PEN_OK.
 //   NOT_FINITE   the numbers: names the node, what is wrong and where that came from
 //   UNAVAILABLE  the same thing was computed differently: the hardware
-PEN_NODISCARD pen_status pen_inspect_step_explain(const pen_inspect_step *step);
+PEN_NODISCARD pen_status pen_diagnose_step(const pen_diagnosed_step *step);
 
 #endif // PEN_SCHEDULER_ENGINE_DIAGNOSE_STEP_H

@@ -12,14 +12,14 @@
 #include "base/arena.h"
 #include "base/status.h"
 #include "partition/plan/plan.h"
-#include "scheduler/checkpoint/tensor_store.h"
 #include "scheduler/compile/compile.h"
 #include "scheduler/data/batches.h"
 #include "scheduler/data/dataset.h"
 #include "scheduler/job/job.h"
+#include "scheduler/runner/evaluate.h"
 #include "scheduler/store/shard.h"
+#include "scheduler/store/tensor_store.h"
 #include "scheduler/trace/trace.h"
-#include "scheduler/train/evaluate.h"
 
 typedef struct pen_engine {
     const struct pen_engine_kind *kind;
@@ -203,7 +203,7 @@ typedef struct pen_engine_kind {
     // The plan that is run, of the nodes of program(). NULL member: none.
     const struct pen_plan *(*plan)(const pen_engine *engine);
     // After a step whose loss or gradient is not finite: computes it again, and says why
-    // (inspect_step.h). Nothing but `destroy` may follow. Never PEN_OK. NULL member: not known.
+    // (diagnose_step.h). Nothing but `destroy` may follow. Never PEN_OK. NULL member: not known.
     //   NOT_FINITE   names the node
     //   UNAVAILABLE  the hardware does not compute the same thing twice
     PEN_NODISCARD pen_status (*explain)(pen_engine *engine, const pen_engine_step *step);

@@ -6,10 +6,10 @@
 #include "base/memory.h"
 #include "graph/graph.h"
 #include "scheduler/engine/diagnose_step.h"
-#include "scheduler/engine/feed.h"
-#include "scheduler/engine/job_runner.h"
 #include "scheduler/engine/local_save.h"
+#include "scheduler/job/job_runner.h"
 #include "scheduler/plan/process_memory.h"
+#include "scheduler/runner/feed.h"
 
 typedef struct local_engine {
     pen_engine engine; // first: an engine is its owner
@@ -250,21 +250,21 @@ static pen_status local_explain_as(local_engine *local, const pen_engine_step *s
     again.split = pen_feed_cut(step->batch->count, local->microbatch_size);
     const uint64_t count = again.split.whole_count + (again.split.rest > 0);
     snprintf(device, sizeof device, "device '%.100s'", local->job->cluster.devices[0].name);
-    const pen_inspect_step inspected = {.step = step->step,
-                                        .device = elsewhere == NULL ? device
-                                                                    : "the coordinator's machine",
-                                        .first = elsewhere == NULL ? NULL : elsewhere->where,
-                                        .part_count = (uint32_t)count + local->accumulate,
-                                        .loss_count = local->loss_count,
-                                        .losses = local->losses,
-                                        .node_limit = local_node_limit(local),
-                                        .context = &again,
-                                        .run = local_run_again,
-                                        .describe_bad = local_describe_bad,
-                                        .describe_node = local_describe_node,
-                                        .find_odd = elsewhere == NULL ? NULL : local_find_odd};
+    const pen_diagnosed_step inspected = {.step = step->step,
+                                          .device = elsewhere == NULL ? device
+                                                                      : "the coordinator's machine",
+                                          .first = elsewhere == NULL ? NULL : elsewhere->where,
+                                          .part_count = (uint32_t)count + local->accumulate,
+                                          .loss_count = local->loss_count,
+                                          .losses = local->losses,
+                                          .node_limit = local_node_limit(local),
+                                          .context = &again,
+                                          .run = local_run_again,
+                                          .describe_bad = local_describe_bad,
+                                          .describe_node = local_describe_node,
+                                          .find_odd = elsewhere == NULL ? NULL : local_find_odd};
     PEN_TRY(pen_arena_create(&again.arena));
-    const pen_status status = pen_inspect_step_explain(&inspected);
+    const pen_status status = pen_diagnose_step(&inspected);
     pen_arena_destroy(again.arena);
     return status;
 }

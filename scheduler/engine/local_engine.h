@@ -7,8 +7,8 @@
 #ifndef PEN_SCHEDULER_ENGINE_LOCAL_ENGINE_H
 #define PEN_SCHEDULER_ENGINE_LOCAL_ENGINE_H
 
-#include "scheduler/compile/runner.h"
 #include "scheduler/engine/engine.h"
+#include "scheduler/runner/runner.h"
 
 // On the job's first device, which must be its only one and in this process. Errors carry the
 // job's or the model's position.

@@ -6,8 +6,8 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "graph/graph.h"
-#include "scheduler/engine/feed.h"
 #include "scheduler/engine/pipeline_state.h"
+#include "scheduler/runner/feed.h"
 
 static void pipeline_destroy(pen_engine *engine) {
     pipeline_engine *p = pipeline_of(engine);

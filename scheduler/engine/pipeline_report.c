@@ -7,7 +7,7 @@
 
 #include "base/integer.h"
 #include "scheduler/engine/pipeline_state.h"
-#include "scheduler/report/planned_trace.h"
+#include "scheduler/plan/planned_trace.h"
 #include "scheduler/runtime/run/run_wire.h"
 
 // ---- rounds that are done

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "scheduler/engine/job_runner.h"
 #include "scheduler/engine/pipeline_state.h"
+#include "scheduler/job/job_runner.h"
 #include "scheduler/plan/plan_schedule.h"
 #include "scheduler/protocol/admission.h"
 #include "scheduler/transport/address.h"

@@ -40,7 +40,7 @@
 #include "scheduler/data/dataset.h"
 #include "scheduler/job/job_data.h"
 #include "scheduler/job/job_model.h"
-#include "scheduler/training/learning_rate.h"
+#include "scheduler/job/learning_rate.h"
 
 typedef enum pen_job_loss {
     PEN_JOB_SOFTMAX_CROSS_ENTROPY,

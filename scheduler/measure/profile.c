@@ -11,8 +11,8 @@
 #include "base/system/machine.h"
 #include "device/measure_fill.h"
 #include "graph/op.h"
-#include "scheduler/engine/feed.h"
-#include "scheduler/engine/job_runner.h"
+#include "scheduler/job/job_runner.h"
+#include "scheduler/runner/feed.h"
 
 #define PROFILE_WARM_STEPS 3
 #define PROFILE_STEPS_LIMIT 1000

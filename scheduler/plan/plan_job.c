@@ -10,7 +10,7 @@
 #include "graph/op.h"
 #include "partition/plan/plan_place.h"
 #include "scheduler/compile/model_pins.h"
-#include "scheduler/engine/job_runner.h"
+#include "scheduler/job/job_runner.h"
 #include "scheduler/plan/kernel_sizes.h"
 #include "scheduler/plan/plan_memory.h"
 #include "scheduler/plan/plan_schedule.h"

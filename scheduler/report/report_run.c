@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "scheduler/report/planned_trace.h"
+#include "scheduler/plan/planned_trace.h"
 #include "scheduler/report/run_figures.h"
 #include "scheduler/report/run_report.h"
 #include "scheduler/trace/trace_file.h"

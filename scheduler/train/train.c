@@ -9,11 +9,11 @@
 #include "base/memory.h"
 #include "scheduler/checkpoint/parameter_file.h"
 #include "scheduler/data/batches.h"
-#include "scheduler/engine/feed.h"
-#include "scheduler/engine/job_runner.h"
+#include "scheduler/job/job_runner.h"
+#include "scheduler/job/learning_rate.h"
+#include "scheduler/runner/feed.h"
 #include "scheduler/train/train_keeper.h"
 #include "scheduler/train/train_losses.h"
-#include "scheduler/training/learning_rate.h"
 
 #define LOST_LEVEL "error: " // which it is not, if the training goes on
 

@@ -12,8 +12,8 @@
 
 #include "base/arena.h"
 #include "base/status.h"
-#include "scheduler/checkpoint/tensor_store.h"
 #include "scheduler/job/job.h"
+#include "scheduler/store/tensor_store.h"
 
 typedef struct pen_verify_options {
     uint64_t step_count;  // at least 1

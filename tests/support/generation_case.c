@@ -2,8 +2,8 @@
 
 #include "base/checksum.h"
 #include "graph/graph.h"
-#include "scheduler/engine/job_runner.h"
 #include "scheduler/engine/pipeline_state.h"
+#include "scheduler/job/job_runner.h"
 #include "scheduler/train/train.h"
 #include "tests/support/check.h"
 #include "tests/support/scratch.h"

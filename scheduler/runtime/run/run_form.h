@@ -7,7 +7,7 @@
 #define PEN_SCHEDULER_RUNTIME_RUN_RUN_FORM_H
 
 #include "scheduler/protocol/run_table.h"
-#include "scheduler/runtime/executor/part_buffers.h"
+#include "scheduler/runtime/run/part_buffers.h"
 #include "scheduler/schedule/schedule.h"
 
 // Bytes of a value as a device holds it.

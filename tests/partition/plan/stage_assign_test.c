@@ -2,7 +2,7 @@
 
 #include "graph/passes/cut/cut_stages.h"
 #include "scheduler/compile/compile.h"
-#include "scheduler/engine/job_runner.h"
+#include "scheduler/job/job_runner.h"
 #include "tests/support/check.h"
 #include "tests/support/dice.h"
 #include "tests/support/planned.h"

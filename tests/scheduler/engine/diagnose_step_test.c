@@ -45,17 +45,17 @@ static pen_status told_describe(void *context, uint32_t part, uint32_t position,
 
 static pen_status explain(told_step *step, double first, double second) {
     const double losses[] = {first, second};
-    const pen_inspect_step inspected = {.step = 5,
-                                        .device = "device 'a'",
-                                        .part_count = PARTS,
-                                        .loss_count = PARTS,
-                                        .losses = losses,
-                                        .node_limit = NODES,
-                                        .context = step,
-                                        .run = told_compute,
-                                        .describe_bad = told_describe,
-                                        .describe_node = told_describe};
-    return pen_inspect_step_explain(&inspected);
+    const pen_diagnosed_step inspected = {.step = 5,
+                                          .device = "device 'a'",
+                                          .part_count = PARTS,
+                                          .loss_count = PARTS,
+                                          .losses = losses,
+                                          .node_limit = NODES,
+                                          .context = step,
+                                          .run = told_compute,
+                                          .describe_bad = told_describe,
+                                          .describe_node = told_describe};
+    return pen_diagnose_step(&inspected);
 }
 
 static const told_run good = {NO_NODE, NO_NODE, 1.5};
@@ -90,19 +90,19 @@ static void who_sent_other_bits_is_named(void **state) {
     (void)state;
     const double losses[] = {1.5, NAN};
     told_step step = {.runs = {{good}, {good, good}}};
-    const pen_inspect_step inspected = {.step = 5,
-                                        .device = "this machine",
-                                        .first = "device 'a' or 'b'",
-                                        .part_count = PARTS,
-                                        .loss_count = PARTS,
-                                        .losses = losses,
-                                        .node_limit = NODES,
-                                        .context = &step,
-                                        .run = told_compute,
-                                        .describe_bad = told_describe,
-                                        .describe_node = told_describe,
-                                        .find_odd = told_find_odd};
-    CHECK_ERROR(pen_inspect_step_explain(&inspected), PEN_UNAVAILABLE,
+    const pen_diagnosed_step inspected = {.step = 5,
+                                          .device = "this machine",
+                                          .first = "device 'a' or 'b'",
+                                          .part_count = PARTS,
+                                          .loss_count = PARTS,
+                                          .losses = losses,
+                                          .node_limit = NODES,
+                                          .context = &step,
+                                          .run = told_compute,
+                                          .describe_bad = told_describe,
+                                          .describe_node = told_describe,
+                                          .find_odd = told_find_odd};
+    CHECK_ERROR(pen_diagnose_step(&inspected), PEN_UNAVAILABLE,
                 "microbatch 1: device 'b' of worker 1 gave other bits of 'x' the first time than "
                 "this machine twice since: the hardware of device 'b' of worker 1");
 }

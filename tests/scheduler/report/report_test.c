@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "graph/dump/layered_layout.h"
-#include "scheduler/report/planned_trace.h"
+#include "scheduler/plan/planned_trace.h"
 #include "scheduler/report/report_plan.h"
 #include "tests/support/chain_graph.h"
 #include "tests/support/check.h"

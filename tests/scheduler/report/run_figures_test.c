@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "scheduler/report/planned_trace.h"
+#include "scheduler/plan/planned_trace.h"
 #include "scheduler/trace/trace_levels.h"
 #include "tests/support/check.h"
 #include "tests/support/made_plan.h"

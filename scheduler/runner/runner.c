@@ -1,4 +1,4 @@
-#include "scheduler/compile/runner.h"
+#include "scheduler/runner/runner.h"
 
 #include "base/memory.h"
 #include "graph/graph.h"

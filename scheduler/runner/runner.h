@@ -3,14 +3,14 @@
 //
 // Lifetime: pen_runner_create to pen_runner_destroy; the job outlives it.
 // Threads:  one.
-#ifndef PEN_SCHEDULER_COMPILE_RUNNER_H
-#define PEN_SCHEDULER_COMPILE_RUNNER_H
+#ifndef PEN_SCHEDULER_RUNNER_RUNNER_H
+#define PEN_SCHEDULER_RUNNER_RUNNER_H
 
 #include "base/status.h"
 #include "device/device.h"
-#include "scheduler/checkpoint/tensor_store.h"
 #include "scheduler/compile/compile.h"
 #include "scheduler/runtime/executor/executor.h"
+#include "scheduler/store/tensor_store.h"
 
 typedef struct pen_runner pen_runner;
 
@@ -48,4 +48,4 @@ const pen_tensor_store *pen_runner_tensors(const pen_runner *runner);
 // Buffers of all forms together, in bytes: what the device holds for them.
 uint64_t pen_runner_device_bytes(const pen_runner *runner);
 
-#endif // PEN_SCHEDULER_COMPILE_RUNNER_H
+#endif // PEN_SCHEDULER_RUNNER_RUNNER_H

@@ -1,4 +1,4 @@
-#include "scheduler/training/learning_rate.h"
+#include "scheduler/job/learning_rate.h"
 
 #include <math.h>
 

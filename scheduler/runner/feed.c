@@ -1,4 +1,4 @@
-#include "scheduler/engine/feed.h"
+#include "scheduler/runner/feed.h"
 
 #include <string.h>
 

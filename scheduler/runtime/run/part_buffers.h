@@ -7,8 +7,8 @@
 // is free by then, since tasks of a kind run in microbatch order. What updates read has one copy.
 //
 // Lifetime: in the arena it was made with. Threads: immutable once returned.
-#ifndef PEN_SCHEDULER_RUNTIME_EXECUTOR_PART_BUFFERS_H
-#define PEN_SCHEDULER_RUNTIME_EXECUTOR_PART_BUFFERS_H
+#ifndef PEN_SCHEDULER_RUNTIME_RUN_PART_BUFFERS_H
+#define PEN_SCHEDULER_RUNTIME_RUN_PART_BUFFERS_H
 
 #include "graph/passes/cut/cut_stages.h"
 #include "graph/task.h"
@@ -45,4 +45,4 @@ pen_value_id pen_part_value_root(const pen_graph *graph, pen_value_id value);
 uint32_t pen_part_task_position(const pen_part_buffers_request *request, uint32_t list,
                                 uint32_t microbatch);
 
-#endif // PEN_SCHEDULER_RUNTIME_EXECUTOR_PART_BUFFERS_H
+#endif // PEN_SCHEDULER_RUNTIME_RUN_PART_BUFFERS_H

@@ -2,8 +2,8 @@
 // the caller says what time it is, in seconds from any fixed moment.
 //
 // Threads: a pen_metrics belongs to one thread at a time.
-#ifndef PEN_SCHEDULER_TRAINING_METRICS_H
-#define PEN_SCHEDULER_TRAINING_METRICS_H
+#ifndef PEN_SCHEDULER_TRAIN_METRICS_H
+#define PEN_SCHEDULER_TRAIN_METRICS_H
 
 #include <stdint.h>
 
@@ -35,4 +35,4 @@ double pen_metrics_accuracy(const pen_metrics *metrics);
 // Examples a second since the start; 0 if no time has passed.
 double pen_metrics_samples_per_second(const pen_metrics *metrics, double now_seconds);
 
-#endif // PEN_SCHEDULER_TRAINING_METRICS_H
+#endif // PEN_SCHEDULER_TRAIN_METRICS_H

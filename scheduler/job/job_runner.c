@@ -1,8 +1,8 @@
-#include "scheduler/engine/job_runner.h"
+#include "scheduler/job/job_runner.h"
 
 #include "base/integer.h"
 #include "base/system/machine.h"
-#include "scheduler/engine/feed.h"
+#include "scheduler/runner/feed.h"
 
 // What a compile error is blamed on.
 typedef struct runner_blame {
@@ -142,21 +142,20 @@ pen_status pen_job_compile_request(const pen_job *job, pen_dataset_part part,
     runner_blame *blame;
     PEN_TRY(PEN_NEW(arena, 1, &blame));
     *blame = (runner_blame){job, part};
-    pen_compile_request request = {.model_path = job->model.file,
-                                   .import = pen_job_import_options(job),
-                                   .mode = PEN_COMPILE_TRAIN,
-                                   .microbatch_size =
-                                       (uint64_t)(job->train.batch / job->train.microbatches),
-                                   .accumulate = job->train.microbatches > 1,
-                                   .loss = runner_loss_kind(job->train.loss),
-                                   .loss_output = job->train.loss_output,
-                                   .optimizer = runner_optimizer(&job->train),
-                                   .freeze = job->train.freeze,
-                                   .microbatches = (uint32_t)job->train.microbatches,
-                                   .most_examples =
-                                       (uint64_t)(job->train.batch / job->train.microbatches),
-                                   .blame = runner_blame_part,
-                                   .blame_context = blame};
+    pen_compile_request request = {
+        .model_path = job->model.file,
+        .import = pen_job_import_options(job),
+        .mode = PEN_COMPILE_TRAIN,
+        .microbatch_size = (uint64_t)(job->train.batch / job->train.microbatches),
+        .accumulate = job->train.microbatches > 1,
+        .loss = runner_loss_kind(job->train.loss),
+        .loss_output = job->train.loss_output,
+        .optimizer = runner_optimizer(&job->train),
+        .freeze = job->train.freeze,
+        .microbatches = (uint32_t)job->train.microbatches,
+        .most_examples = (uint64_t)(job->train.batch / job->train.microbatches),
+        .blame = runner_blame_part,
+        .blame_context = blame};
     PEN_TRY(pen_feed_describe(info, arena, &request.inputs, &request.input_count));
     PEN_TRY(pen_job_weights(job, arena, &request.weights));
     *out_request = request;

@@ -1,13 +1,13 @@
 // How a job describes the runner of its model, and whether its data suits the model.
 //
 // Errors have the position in the job at which what they are about was written.
-#ifndef PEN_SCHEDULER_ENGINE_JOB_RUNNER_H
-#define PEN_SCHEDULER_ENGINE_JOB_RUNNER_H
+#ifndef PEN_SCHEDULER_JOB_JOB_RUNNER_H
+#define PEN_SCHEDULER_JOB_JOB_RUNNER_H
 
 #include "base/arena.h"
 #include "base/status.h"
-#include "scheduler/compile/runner.h"
 #include "scheduler/job/job.h"
+#include "scheduler/runner/runner.h"
 
 // The file of first contents that a job names; NULL: none. Lives in `arena`; the job outlives it.
 // OUT_OF_MEMORY
@@ -42,4 +42,4 @@ PEN_NODISCARD pen_status pen_job_blame_memory(const pen_job *job, pen_status sta
 PEN_NODISCARD pen_status pen_job_check_data(const pen_job *job, pen_dataset_part part,
                                             const pen_program *program, pen_dataset *dataset);
 
-#endif // PEN_SCHEDULER_ENGINE_JOB_RUNNER_H
+#endif // PEN_SCHEDULER_JOB_JOB_RUNNER_H

@@ -1,11 +1,11 @@
-#include "scheduler/train/evaluate.h"
+#include "scheduler/runner/evaluate.h"
 
 #include <math.h>
 
 #include "base/clock.h"
 #include "graph/graph.h"
 #include "scheduler/data/batches.h"
-#include "scheduler/engine/feed.h"
+#include "scheduler/runner/feed.h"
 
 // What is done with a microbatch that has run.
 typedef pen_status (*evaluate_take)(void *context, const pen_runner_form *form,

@@ -2,8 +2,8 @@
 // what was measured (trace_summary.h, trace_levels.h, trace_file.h).
 //
 // Threads: pure.
-#ifndef PEN_SCHEDULER_REPORT_PLANNED_TRACE_H
-#define PEN_SCHEDULER_REPORT_PLANNED_TRACE_H
+#ifndef PEN_SCHEDULER_PLAN_PLANNED_TRACE_H
+#define PEN_SCHEDULER_PLAN_PLANNED_TRACE_H
 
 #include "partition/plan/plan.h"
 #include "scheduler/schedule/schedule_simulate.h"
@@ -20,4 +20,4 @@ PEN_NODISCARD pen_status pen_planned_memory(const pen_stage_graph *stages, pen_a
                                             const pen_trace_stage **out_stages,
                                             const double **out_fixed_bytes);
 
-#endif // PEN_SCHEDULER_REPORT_PLANNED_TRACE_H
+#endif // PEN_SCHEDULER_PLAN_PLANNED_TRACE_H

@@ -1,4 +1,4 @@
-#include "scheduler/runtime/executor/part_buffers.h"
+#include "scheduler/runtime/run/part_buffers.h"
 
 #include "graph/op.h"
 

@@ -1,4 +1,4 @@
-#include "scheduler/train/sample.h"
+#include "scheduler/runner/sample.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -1,13 +1,13 @@
 // From batches of a dataset to microbatches of a program: which values get which bytes.
 //
 // Threads: one.
-#ifndef PEN_SCHEDULER_ENGINE_FEED_H
-#define PEN_SCHEDULER_ENGINE_FEED_H
+#ifndef PEN_SCHEDULER_RUNNER_FEED_H
+#define PEN_SCHEDULER_RUNNER_FEED_H
 
 #include "base/arena.h"
 #include "base/status.h"
-#include "scheduler/compile/runner.h"
 #include "scheduler/data/batches.h"
+#include "scheduler/runner/runner.h"
 
 // The examples of `info` as the compiler wants to know them. Lives in `arena`.
 PEN_NODISCARD pen_status pen_feed_describe(const pen_dataset_info *info, pen_arena *arena,
@@ -43,4 +43,4 @@ typedef struct pen_feed_split {
 } pen_feed_split;
 pen_feed_split pen_feed_cut(uint64_t count, uint64_t microbatch_size);
 
-#endif // PEN_SCHEDULER_ENGINE_FEED_H
+#endif // PEN_SCHEDULER_RUNNER_FEED_H

@@ -1,4 +1,4 @@
-#include "scheduler/training/metrics.h"
+#include "scheduler/train/metrics.h"
 
 #include <math.h>
 

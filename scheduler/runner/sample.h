@@ -6,15 +6,15 @@
 // there are fewer, the rest of the row is 0, which a model that looks back only never sees.
 //
 // Threads: one.
-#ifndef PEN_SCHEDULER_TRAIN_SAMPLE_H
-#define PEN_SCHEDULER_TRAIN_SAMPLE_H
+#ifndef PEN_SCHEDULER_RUNNER_SAMPLE_H
+#define PEN_SCHEDULER_RUNNER_SAMPLE_H
 
 #include <stdint.h>
 
 #include "base/arena.h"
 #include "base/status.h"
-#include "scheduler/compile/runner.h"
-#include "scheduler/training/token_sampling.h"
+#include "scheduler/runner/runner.h"
+#include "scheduler/runner/token_sampling.h"
 
 typedef struct pen_sample_request {
     const int64_t *prompt; // [prompt_count], at least one
@@ -35,4 +35,4 @@ typedef pen_status (*pen_sample_fn)(void *context, uint32_t token);
 PEN_NODISCARD pen_status pen_sample(pen_runner *runner, const pen_sample_request *request,
                                     pen_arena *arena, pen_sample_fn take, void *context);
 
-#endif // PEN_SCHEDULER_TRAIN_SAMPLE_H
+#endif // PEN_SCHEDULER_RUNNER_SAMPLE_H

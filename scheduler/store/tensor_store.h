@@ -3,8 +3,8 @@
 //
 // Lifetime: as long as what holds the tensors.
 // Threads:  one.
-#ifndef PEN_SCHEDULER_CHECKPOINT_TENSOR_STORE_H
-#define PEN_SCHEDULER_CHECKPOINT_TENSOR_STORE_H
+#ifndef PEN_SCHEDULER_STORE_TENSOR_STORE_H
+#define PEN_SCHEDULER_STORE_TENSOR_STORE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -53,4 +53,4 @@ PEN_NODISCARD pen_status pen_tensor_store_write(const pen_tensor_store *store, u
 // of a tensor filled up with zeros. OUT_OF_MEMORY; as the store's read
 PEN_NODISCARD pen_status pen_tensor_store_hash(const pen_tensor_store *store, uint64_t *out_hash);
 
-#endif // PEN_SCHEDULER_CHECKPOINT_TENSOR_STORE_H
+#endif // PEN_SCHEDULER_STORE_TENSOR_STORE_H

@@ -1,4 +1,4 @@
-#include "scheduler/training/token_sampling.h"
+#include "scheduler/runner/token_sampling.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -8,8 +8,8 @@
 // decides is a function of the seed and the position alone, so the same scores give the same text.
 //
 // Threads: functions share nothing.
-#ifndef PEN_SCHEDULER_TRAINING_TOKEN_SAMPLING_H
-#define PEN_SCHEDULER_TRAINING_TOKEN_SAMPLING_H
+#ifndef PEN_SCHEDULER_RUNNER_TOKEN_SAMPLING_H
+#define PEN_SCHEDULER_RUNNER_TOKEN_SAMPLING_H
 
 #include <stdint.h>
 
@@ -32,4 +32,4 @@ PEN_NODISCARD pen_status pen_token_sample(const pen_token_sampling *sampling, co
                                           uint32_t count, uint64_t position,
                                           pen_token_score *scratch, uint32_t *out_token);
 
-#endif // PEN_SCHEDULER_TRAINING_TOKEN_SAMPLING_H
+#endif // PEN_SCHEDULER_RUNNER_TOKEN_SAMPLING_H

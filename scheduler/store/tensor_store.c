@@ -1,4 +1,4 @@
-#include "scheduler/checkpoint/tensor_store.h"
+#include "scheduler/store/tensor_store.h"
 
 #include <string.h>
 

@@ -1,12 +1,12 @@
 // Inference over a dataset: loss and accuracy, or the outputs themselves.
-#ifndef PEN_SCHEDULER_TRAIN_EVALUATE_H
-#define PEN_SCHEDULER_TRAIN_EVALUATE_H
+#ifndef PEN_SCHEDULER_RUNNER_EVALUATE_H
+#define PEN_SCHEDULER_RUNNER_EVALUATE_H
 
 #include <stdint.h>
 
 #include "base/status.h"
-#include "scheduler/compile/runner.h"
 #include "scheduler/data/dataset.h"
+#include "scheduler/runner/runner.h"
 
 typedef struct pen_evaluation {
     uint64_t example_count;
@@ -34,4 +34,4 @@ typedef pen_status (*pen_prediction_fn)(void *context, const pen_program *progra
 PEN_NODISCARD pen_status pen_predict(pen_runner *runner, pen_dataset *dataset, uint64_t batch_size,
                                      uint64_t example_limit, pen_prediction_fn take, void *context);
 
-#endif // PEN_SCHEDULER_TRAIN_EVALUATE_H
+#endif // PEN_SCHEDULER_RUNNER_EVALUATE_H

@@ -12,8 +12,8 @@
 // so decay begins where the warm-up ends, and F would be reached at step T, one after the last.
 //
 // Threads: functions share nothing.
-#ifndef PEN_SCHEDULER_TRAINING_LEARNING_RATE_H
-#define PEN_SCHEDULER_TRAINING_LEARNING_RATE_H
+#ifndef PEN_SCHEDULER_JOB_LEARNING_RATE_H
+#define PEN_SCHEDULER_JOB_LEARNING_RATE_H
 
 #include <stdint.h>
 
@@ -42,4 +42,4 @@ PEN_NODISCARD pen_status pen_learning_rate_check(const pen_learning_rate_options
 double pen_learning_rate_at(const pen_learning_rate_options *options, uint64_t step,
                             uint64_t total_steps);
 
-#endif // PEN_SCHEDULER_TRAINING_LEARNING_RATE_H
+#endif // PEN_SCHEDULER_JOB_LEARNING_RATE_H

@@ -1,4 +1,4 @@
-#include "scheduler/report/planned_trace.h"
+#include "scheduler/plan/planned_trace.h"
 
 #include <math.h>
 
