@@ -24,29 +24,29 @@ static pen_status control_spend(pen_graphdef_importer *inner, uint32_t nodes) {
                      limit);
 }
 
-static pen_status control_open(pen_graphdef_importer *outer, const pen_graphdef_body *body,
+static pen_status control_open(pen_graphdef_importer *outer, const pen_graphdef_block *block,
                                const char *name, pen_graphdef_importer *out_inner) {
     *out_inner = *outer;
     out_inner->is_inner = true;
-    out_inner->body = body;
+    out_inner->block = block;
     out_inner->prefix = out_inner->prefix_kept = name;
-    PEN_TRY(control_spend(out_inner, body->flat->count));
-    PEN_TRY(PEN_NEW(outer->arena, body->flat->count, &out_inner->is_kept));
+    PEN_TRY(control_spend(out_inner, block->flat->count));
+    PEN_TRY(PEN_NEW(outer->arena, block->flat->count, &out_inner->is_kept));
     return pen_graphdef_importer_init(out_inner);
 }
 
 static void control_give(pen_graphdef_importer *inner, pen_graphdef_result *const *given,
                          uint32_t argument) {
-    inner->results[inner->body->arguments[argument]][0] = given[argument];
+    inner->results[inner->block->arguments[argument]][0] = given[argument];
 }
 
 // Imports nodes of an inner list: those that are kept, or the others.
 static pen_status control_run(pen_graphdef_importer *inner, bool kept) {
-    const pen_graphdef_body *body = inner->body;
-    PEN_TRY(control_spend(inner, body->order.count));
-    for (uint32_t i = 0; i < body->order.count; i++) {
-        const uint32_t n = body->order.nodes[i];
-        const bool is_argument = strcmp(body->flat->nodes[n].op, PEN_GRAPHDEF_ARGUMENT) == 0;
+    const pen_graphdef_block *block = inner->block;
+    PEN_TRY(control_spend(inner, block->order.count));
+    for (uint32_t i = 0; i < block->order.count; i++) {
+        const uint32_t n = block->order.nodes[i];
+        const bool is_argument = strcmp(block->flat->nodes[n].op, PEN_GRAPHDEF_ARGUMENT) == 0;
         if (is_argument || inner->is_kept[n] != kept) continue;
         PEN_TRY(pen_graphdef_importer_renew(inner, n));
         PEN_TRY(pen_graphdef_importer_at(inner, n));
@@ -56,13 +56,13 @@ static pen_status control_run(pen_graphdef_importer *inner, bool kept) {
 
 static pen_status control_output(pen_graphdef_importer *inner, uint32_t output,
                                  pen_graphdef_result **out_result) {
-    return pen_graphdef_importer_operand(inner, &inner->body->outputs[output], out_result);
+    return pen_graphdef_importer_operand(inner, &inner->block->outputs[output], out_result);
 }
 
 // Room for the arguments' results.
 static pen_status control_arguments(pen_graphdef_importer *inner) {
-    for (uint32_t a = 0; a < inner->body->argument_count; a++) {
-        PEN_TRY(pen_graphdef_importer_renew(inner, inner->body->arguments[a]));
+    for (uint32_t a = 0; a < inner->block->argument_count; a++) {
+        PEN_TRY(pen_graphdef_importer_renew(inner, inner->block->arguments[a]));
     }
     return PEN_OK;
 }
@@ -70,12 +70,12 @@ static pen_status control_arguments(pen_graphdef_importer *inner) {
 // ---- what stays the same between rounds
 
 // The argument that output `output` of a body is; UINT32_MAX: none, it is computed.
-static uint32_t control_passed(const pen_graphdef_body *body, uint32_t output) {
-    const pen_graphdef_input *input = &body->outputs[output];
-    for (uint32_t steps = 0; steps < body->flat->count; steps++) {
-        const uint32_t n = pen_graphdef_flat_find(body->flat, input->node);
+static uint32_t control_passed(const pen_graphdef_block *block, uint32_t output) {
+    const pen_graphdef_input *input = &block->outputs[output];
+    for (uint32_t steps = 0; steps < block->flat->count; steps++) {
+        const uint32_t n = pen_graphdef_flat_find(block->flat, input->node);
         if (n == UINT32_MAX) return UINT32_MAX;
-        const pen_graphdef_node *node = &body->flat->nodes[n];
+        const pen_graphdef_node *node = &block->flat->nodes[n];
         const bool is_many = strcmp(node->op, "IdentityN") == 0;
         const uint32_t next = is_many ? input->output : 0;
         if (strcmp(node->op, PEN_GRAPHDEF_ARGUMENT) == 0) return n; // they stand first, in order
@@ -91,17 +91,17 @@ static bool control_is_random(const pen_graphdef_node *node) {
 }
 
 static void control_find_kept(pen_graphdef_importer *round, const bool *kept_arguments) {
-    const pen_graphdef_body *body = round->body;
-    for (uint32_t i = 0; i < body->order.count; i++) {
-        const uint32_t n = body->order.nodes[i];
-        const pen_graphdef_node *node = &body->flat->nodes[n];
+    const pen_graphdef_block *block = round->block;
+    for (uint32_t i = 0; i < block->order.count; i++) {
+        const uint32_t n = block->order.nodes[i];
+        const pen_graphdef_node *node = &block->flat->nodes[n];
         if (strcmp(node->op, PEN_GRAPHDEF_ARGUMENT) == 0) {
             round->is_kept[n] = kept_arguments[n];
             continue;
         }
         bool is_kept = !control_is_random(node) && strcmp(node->op, "IdentityN") != 0;
         for (uint32_t k = 0; is_kept && k < pen_graphdef_data_inputs(node); k++) {
-            const uint32_t read = pen_graphdef_flat_find(body->flat, node->inputs[k].node);
+            const uint32_t read = pen_graphdef_flat_find(block->flat, node->inputs[k].node);
             is_kept = read != UINT32_MAX && round->is_kept[read];
         }
         round->is_kept[n] = is_kept;
@@ -165,8 +165,8 @@ static pen_status loop_round(control_loop *loop) {
 
 static pen_status loop_open(pen_graphdef_importer *outer, const pen_graphdef_control *control,
                             control_loop *loop) {
-    const pen_graphdef_body *condition = &control->parts[PEN_GRAPHDEF_CONDITION];
-    const pen_graphdef_body *round = &control->parts[PEN_GRAPHDEF_ROUND];
+    const pen_graphdef_block *condition = &control->parts[PEN_GRAPHDEF_CONDITION];
+    const pen_graphdef_block *round = &control->parts[PEN_GRAPHDEF_ROUND];
     const char *name = loop->draft->node->name;
     loop->count = loop->draft->operand_count;
     if (condition->argument_count != loop->count || round->argument_count != loop->count ||
@@ -226,19 +226,19 @@ static pen_status control_if(pen_graphdef_importer *outer, const pen_graphdef_co
                          "its predicate depends on data, or on a size that the model leaves open");
     }
     const bool is_true = ints->integers[0] != 0;
-    const pen_graphdef_body *body =
+    const pen_graphdef_block *block =
         &control->parts[is_true ? PEN_GRAPHDEF_THEN : PEN_GRAPHDEF_ELSE];
-    if (body->argument_count + 1 != draft->operand_count) {
+    if (block->argument_count + 1 != draft->operand_count) {
         return pen_error(PEN_INVALID_INPUT, "its branch takes %u values, %u are given",
-                         body->argument_count, draft->operand_count - 1);
+                         block->argument_count, draft->operand_count - 1);
     }
-    PEN_TRY(control_open(outer, body, draft->node->name, &branch));
+    PEN_TRY(control_open(outer, block, draft->node->name, &branch));
     PEN_TRY(control_arguments(&branch));
-    for (uint32_t a = 0; a < body->argument_count; a++) {
+    for (uint32_t a = 0; a < block->argument_count; a++) {
         control_give(&branch, draft->operands + 1, a);
     }
     PEN_TRY(control_run(&branch, false));
-    for (uint32_t i = 0; i < body->output_count && i < draft->result_count; i++) {
+    for (uint32_t i = 0; i < block->output_count && i < draft->result_count; i++) {
         PEN_TRY(control_output(&branch, i, &draft->results[i]));
     }
     return PEN_OK;
@@ -246,7 +246,7 @@ static pen_status control_if(pen_graphdef_importer *outer, const pen_graphdef_co
 
 pen_status pen_graphdef_control_convert(pen_graphdef_importer *import, uint32_t n,
                                         pen_graphdef_draft *draft) {
-    const pen_graphdef_control *control = import->body->controls[n];
+    const pen_graphdef_control *control = import->block->controls[n];
     return control->is_while ? control_while(import, control, draft)
                              : control_if(import, control, draft);
 }

@@ -58,21 +58,21 @@ static pen_status coverage_check_input(coverage *c, const pen_graphdef_node *nod
     return PEN_OK;
 }
 
-static pen_status coverage_check_body(coverage *c, const pen_graphdef_body *body, bool is_inner);
+static pen_status coverage_check_block(coverage *c, const pen_graphdef_block *block, bool is_inner);
 
 static pen_status coverage_check_control(coverage *c, const pen_graphdef_control *control) {
     for (uint32_t p = 0; p < PEN_GRAPHDEF_PART_COUNT; p++) {
-        PEN_TRY(coverage_check_body(c, &control->parts[p], true));
+        PEN_TRY(coverage_check_block(c, &control->parts[p], true));
     }
     return PEN_OK;
 }
 
-static pen_status coverage_check_node(coverage *c, const pen_graphdef_body *body, uint32_t n) {
-    const pen_graphdef_node *node = &body->flat->nodes[n];
+static pen_status coverage_check_node(coverage *c, const pen_graphdef_block *block, uint32_t n) {
+    const pen_graphdef_node *node = &block->flat->nodes[n];
     const bool is_merge = strcmp(node->op, "Merge") == 0 || strcmp(node->op, "RefMerge") == 0;
     if (strcmp(node->op, "Const") == 0 || pen_graphdef_is_variable(node)) return PEN_OK;
-    if (body->controls[n] != NULL) return coverage_check_control(c, body->controls[n]);
-    if (is_merge && body->order.merged[n] == UINT32_MAX) {
+    if (block->controls[n] != NULL) return coverage_check_control(c, block->controls[n]);
+    if (is_merge && block->order.merged[n] == UINT32_MAX) {
         coverage_add(c, "Merge of branches, both of which may run: its predicate is not constant",
                      node);
         return PEN_OK;
@@ -85,24 +85,25 @@ static pen_status coverage_check_node(coverage *c, const pen_graphdef_body *body
     return PEN_OK;
 }
 
-static pen_status coverage_check_body(coverage *c, const pen_graphdef_body *body, bool is_inner) {
-    for (uint32_t i = 0; i < body->order.count; i++) {
-        const uint32_t n = body->order.nodes[i];
-        const pen_graphdef_node *node = &body->flat->nodes[n];
+static pen_status coverage_check_block(coverage *c, const pen_graphdef_block *block,
+                                       bool is_inner) {
+    for (uint32_t i = 0; i < block->order.count; i++) {
+        const uint32_t n = block->order.nodes[i];
+        const pen_graphdef_node *node = &block->flat->nodes[n];
         if (is_inner && strcmp(node->op, PEN_GRAPHDEF_ARGUMENT) == 0) continue;
         if (!is_inner && coverage_is_input(c, node)) {
             PEN_TRY(coverage_check_input(c, node));
         } else {
-            PEN_TRY(coverage_check_node(c, body, n));
+            PEN_TRY(coverage_check_node(c, block, n));
         }
     }
     return PEN_OK;
 }
 
 pen_status pen_graphdef_coverage_check(const pen_graphdef_request *request,
-                                       const pen_graphdef_body *body, pen_arena *arena) {
+                                       const pen_graphdef_block *block, pen_arena *arena) {
     coverage c = {.request = request, .arena = arena};
-    PEN_TRY(coverage_check_body(&c, body, false));
+    PEN_TRY(coverage_check_block(&c, block, false));
     if (c.count == 0) return PEN_OK;
     pen_text text;
     pen_text_init(&text, arena);

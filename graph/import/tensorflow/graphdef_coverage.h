@@ -6,13 +6,13 @@
 
 #include "base/arena.h"
 #include "base/status.h"
-#include "graph/import/tensorflow/graphdef_body.h"
+#include "graph/import/tensorflow/graphdef_block.h"
 #include "graph/import/tensorflow/graphdef_import.h"
 
 // UNSUPPORTED: lists operators that have no entry in the table, conditionals whose predicate is
 // not constant, and inputs of types that Penstock has not, once each, with count and a node.
 PEN_NODISCARD pen_status pen_graphdef_coverage_check(const pen_graphdef_request *request,
-                                                     const pen_graphdef_body *body,
+                                                     const pen_graphdef_block *block,
                                                      pen_arena *arena);
 
 // Whether the node is a variable, of either generation.

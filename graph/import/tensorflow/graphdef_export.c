@@ -7,7 +7,7 @@
 #include "base/limits.h"
 #include "base/system/file.h"
 #include "graph/graph.h"
-#include "graph/import/tensorflow/graphdef_body.h"
+#include "graph/import/tensorflow/graphdef_block.h"
 #include "graph/import/tensorflow/graphdef_coverage.h"
 #include "graph/import/tensorflow/graphdef_import.h"
 #include "graph/import/tensorflow/graphdef_tensor.h"

@@ -13,7 +13,7 @@
 // ---- preparations
 
 static uint32_t import_read(const pen_graphdef_importer *import, const pen_graphdef_input *input) {
-    return pen_graphdef_flat_find(import->body->flat, input->node);
+    return pen_graphdef_flat_find(import->block->flat, input->node);
 }
 
 static void import_count_result(pen_graphdef_importer *import, const pen_graphdef_input *input) {
@@ -23,31 +23,31 @@ static void import_count_result(pen_graphdef_importer *import, const pen_graphde
 }
 
 static void import_count_results(pen_graphdef_importer *import) {
-    const pen_graphdef_body *body = import->body;
-    for (uint32_t i = 0; i < body->order.count; i++) {
-        const pen_graphdef_node *node = &body->flat->nodes[body->order.nodes[i]];
-        import->result_counts[body->order.nodes[i]] = 1;
+    const pen_graphdef_block *block = import->block;
+    for (uint32_t i = 0; i < block->order.count; i++) {
+        const pen_graphdef_node *node = &block->flat->nodes[block->order.nodes[i]];
+        import->result_counts[block->order.nodes[i]] = 1;
         for (uint32_t k = 0; k < pen_graphdef_data_inputs(node); k++) {
             import_count_result(import, &node->inputs[k]);
         }
     }
-    for (uint32_t i = 0; i < body->output_count; i++) {
-        import_count_result(import, &body->outputs[i]);
+    for (uint32_t i = 0; i < block->output_count; i++) {
+        import_count_result(import, &block->outputs[i]);
     }
-    for (uint32_t a = 0; a < body->argument_count; a++) { // those that nobody reads, too
-        import->result_counts[body->arguments[a]] = 1;
+    for (uint32_t a = 0; a < block->argument_count; a++) { // those that nobody reads, too
+        import->result_counts[block->arguments[a]] = 1;
     }
 }
 
 // The name of a node in the graph.
 static pen_status import_name(const pen_graphdef_importer *import, uint32_t n,
                               const char **out_name) {
-    const char *name = import->body->flat->nodes[n].name;
-    const size_t shared = import->body->shared_bytes;
+    const char *name = import->block->flat->nodes[n].name;
+    const size_t shared = import->block->shared_bytes;
     *out_name = name;
     if (!import->is_inner) return PEN_OK;
     const bool is_kept = import->is_kept[n];
-    const bool shares = strncmp(name, import->body->shared_name, shared) == 0;
+    const bool shares = strncmp(name, import->block->shared_name, shared) == 0;
     return pen_arena_format(import->arena, out_name, "%s/%s",
                             is_kept ? import->prefix_kept : import->prefix,
                             shares ? name + shared : name);
@@ -80,10 +80,10 @@ static bool import_passes_on(const pen_graphdef_node *node) {
 
 // Follows an operand to the constant or variable it is, and marks that.
 static void import_mark_statistic(pen_graphdef_importer *import, const pen_graphdef_input *input) {
-    for (uint32_t steps = 0; steps < import->body->flat->count; steps++) {
+    for (uint32_t steps = 0; steps < import->block->flat->count; steps++) {
         const uint32_t n = import_read(import, input);
         if (n == UINT32_MAX) return;
-        const pen_graphdef_node *node = &import->body->flat->nodes[n];
+        const pen_graphdef_node *node = &import->block->flat->nodes[n];
         const uint32_t next = strcmp(node->op, "IdentityN") == 0 ? input->output : 0;
         if (!import_passes_on(node) || next >= node->input_count) {
             import->is_statistic[n] = true;
@@ -94,12 +94,12 @@ static void import_mark_statistic(pen_graphdef_importer *import, const pen_graph
 }
 
 static void import_mark_statistics(pen_graphdef_importer *import) {
-    for (uint32_t i = 0; i < import->body->order.count; i++) {
-        const pen_graphdef_node *node = &import->body->flat->nodes[import->body->order.nodes[i]];
+    for (uint32_t i = 0; i < import->block->order.count; i++) {
+        const pen_graphdef_node *node = &import->block->flat->nodes[import->block->order.nodes[i]];
         const pen_graphdef_mapping *mapping = pen_graphdef_mapping_find(node->op);
         pen_graphdef_norm norm;
         if (import->request->options->train_batch_norm &&
-            pen_graphdef_norm_match(import->body, import->body->order.nodes[i], &norm)) {
+            pen_graphdef_norm_match(import->block, import->block->order.nodes[i], &norm)) {
             import->is_statistic[norm.mean.node] = import->is_statistic[norm.variance.node] = true;
         }
         if (mapping == NULL || mapping->statistics == 0) continue;
@@ -171,15 +171,15 @@ pen_status pen_graphdef_importer_operand(pen_graphdef_importer *import,
     return pen_error(PEN_UNSUPPORTED,
                      "it reads output %u of '%.100s' (%.100s), which Penstock has not",
                      input->output, input->node,
-                     read != UINT32_MAX ? import->body->flat->nodes[read].op : "no node");
+                     read != UINT32_MAX ? import->block->flat->nodes[read].op : "no node");
 }
 
 static pen_status import_operands(pen_graphdef_importer *import, uint32_t n,
                                   pen_graphdef_draft *draft) {
     const pen_graphdef_node *node = draft->node;
     uint32_t first = 0, count = pen_graphdef_data_inputs(node);
-    if (import->body->order.merged[n] != UINT32_MAX) {
-        first = import->body->order.merged[n];
+    if (import->block->order.merged[n] != UINT32_MAX) {
+        first = import->block->order.merged[n];
         count = 1;
     } else if (pen_graphdef_reads_first(node) && count > 1) {
         count = 1;
@@ -196,7 +196,7 @@ static pen_status import_operands(pen_graphdef_importer *import, uint32_t n,
 // The node, under its name in the graph.
 static pen_status import_named(const pen_graphdef_importer *import, uint32_t n,
                                const pen_graphdef_node **out_node) {
-    const pen_graphdef_node *node = &import->body->flat->nodes[n];
+    const pen_graphdef_node *node = &import->block->flat->nodes[n];
     pen_graphdef_node *named;
     *out_node = node;
     if (!import->is_inner) return PEN_OK;
@@ -212,7 +212,7 @@ static pen_status import_norm(pen_graphdef_importer *import, uint32_t n, pen_gra
                               bool *out_is_done) {
     pen_graphdef_norm norm;
     const bool is_one = import->request->options->train_batch_norm && !import->is_inner &&
-                        pen_graphdef_norm_match(import->body, n, &norm);
+                        pen_graphdef_norm_match(import->block, n, &norm);
     return is_one ? pen_graphdef_norm_convert(import, &norm, draft, out_is_done) : PEN_OK;
 }
 
@@ -224,13 +224,13 @@ static pen_status import_convert(pen_graphdef_importer *import, uint32_t n) {
                                 .path = import->path,
                                 .options = import->request->options,
                                 .mapping =
-                                    pen_graphdef_mapping_find(import->body->flat->nodes[n].op),
+                                    pen_graphdef_mapping_find(import->block->flat->nodes[n].op),
                                 .result_count = import->result_counts[n],
                                 .results = import->results[n]};
     memcpy(draft.graphs, import->graphs, sizeof draft.graphs);
     PEN_TRY(import_named(import, n, &draft.node));
     PEN_TRY(import_operands(import, n, &draft));
-    if (import->body->controls[n] != NULL) {
+    if (import->block->controls[n] != NULL) {
         return pen_graphdef_control_convert(import, n, &draft);
     }
     PEN_TRY(import_norm(import, n, &draft, &is_done));
@@ -254,7 +254,7 @@ static const pen_graphdef_port *import_find_port(const pen_graphdef_importer *im
 }
 
 static pen_status import_node(pen_graphdef_importer *import, uint32_t n) {
-    const pen_graphdef_node *node = &import->body->flat->nodes[n];
+    const pen_graphdef_node *node = &import->block->flat->nodes[n];
     const pen_graphdef_port *port = import_find_port(import, n);
     if (import->results[n][0]->is_made) return PEN_OK; // an input or argument
     if (import->is_inner && strcmp(node->op, "Placeholder") == 0) {
@@ -269,7 +269,7 @@ static pen_status import_node(pen_graphdef_importer *import, uint32_t n) {
 }
 
 pen_status pen_graphdef_importer_at(pen_graphdef_importer *import, uint32_t n) {
-    const pen_graphdef_node *node = &import->body->flat->nodes[n];
+    const pen_graphdef_node *node = &import->block->flat->nodes[n];
     return pen_status_add_context(import_node(import, n), "in node %u, %.100s '%.100s'",
                                   node->position, node->op, node->name);
 }
@@ -282,8 +282,8 @@ static pen_status import_inputs(pen_graphdef_importer *import) {
             PEN_TRY(pen_graphdef_importer_at(import, n));
     }
     if (import->request->input_count > 0) return PEN_OK;
-    for (uint32_t n = 0; n < import->body->flat->count; n++) {
-        const bool is_input = strcmp(import->body->flat->nodes[n].op, "Placeholder") == 0;
+    for (uint32_t n = 0; n < import->block->flat->count; n++) {
+        const bool is_input = strcmp(import->block->flat->nodes[n].op, "Placeholder") == 0;
         if (is_input && import->results[n] != NULL) PEN_TRY(pen_graphdef_importer_at(import, n));
     }
     return PEN_OK;
@@ -323,7 +323,7 @@ static pen_status import_output(pen_graphdef_importer *import, uint32_t index,
     PEN_TRY(pen_graphdef_importer_operand(import, &port->at, &operand));
     pen_graphdef_draft draft = {.arena = import->arena,
                                 .path = import->path,
-                                .node = &import->body->flat->nodes[n],
+                                .node = &import->block->flat->nodes[n],
                                 .operand_count = 1,
                                 .operands = operands};
     memcpy(draft.graphs, import->graphs, sizeof draft.graphs);
@@ -358,21 +358,21 @@ static pen_status import_outputs(pen_graphdef_importer *import, pen_model *model
 // ---- all of it
 
 pen_status pen_graphdef_importer_init(pen_graphdef_importer *import) {
-    const pen_graphdef_body *body = import->body;
-    const uint32_t count = body->flat->count;
+    const pen_graphdef_block *block = import->block;
+    const uint32_t count = block->flat->count;
     PEN_TRY(PEN_NEW(import->arena, count, &import->result_counts));
     PEN_TRY(PEN_NEW(import->arena, count, &import->results));
     PEN_TRY(PEN_NEW(import->arena, count, &import->is_statistic));
     import_count_results(import);
     if (import->is_inner) return PEN_OK; // each round makes its own
-    for (uint32_t i = 0; i < body->order.count; i++) {
-        PEN_TRY(pen_graphdef_importer_renew(import, body->order.nodes[i]));
+    for (uint32_t i = 0; i < block->order.count; i++) {
+        PEN_TRY(pen_graphdef_importer_renew(import, block->order.nodes[i]));
     }
     return PEN_OK;
 }
 
 static pen_status import_init(pen_graphdef_importer *import) {
-    const uint32_t count = import->body->flat->count;
+    const uint32_t count = import->block->flat->count;
     PEN_TRY(PEN_NEW(import->arena, 1, &import->totals->origin));
     PEN_TRY(PEN_NEW(import->arena, count, &import->totals->origin->value_names));
     PEN_TRY(PEN_NEW(import->arena, count, &import->totals->origin->data_types));
@@ -385,8 +385,8 @@ static pen_status import_init(pen_graphdef_importer *import) {
 static pen_status import_all(pen_graphdef_importer *import, pen_model *model) {
     import_mark_statistics(import);
     PEN_TRY(import_inputs(import));
-    for (uint32_t i = 0; i < import->body->order.count; i++) {
-        PEN_TRY(pen_graphdef_importer_at(import, import->body->order.nodes[i]));
+    for (uint32_t i = 0; i < import->block->order.count; i++) {
+        PEN_TRY(pen_graphdef_importer_at(import, import->block->order.nodes[i]));
     }
     PEN_TRY(import_outputs(import, model));
     if (import->totals->unfreeze == NULL || import->totals->unfrozen_count > 0) return PEN_OK;
@@ -404,8 +404,8 @@ static void import_batch(const pen_graphdef_importer *import, pen_model *model) 
     model->batch_symbol = pen_graph_symbol_name(import->graphs[0], shape->dims[0]);
 }
 
-static pen_status import_body(const pen_graphdef_request *request, pen_arena *arena,
-                              pen_graphdef_body *body) {
+static pen_status import_block(const pen_graphdef_request *request, pen_arena *arena,
+                               pen_graphdef_block *block) {
     pen_graphdef_input *outputs;
     if (request->output_count == 0) return pen_error(PEN_INVALID_INPUT, "the model has no outputs");
     PEN_TRY(pen_graphdef_frames_fold(request->flat));
@@ -413,19 +413,19 @@ static pen_status import_body(const pen_graphdef_request *request, pen_arena *ar
     for (uint32_t i = 0; i < request->output_count; i++) {
         outputs[i] = request->outputs[i].at;
     }
-    *body = (pen_graphdef_body){
+    *block = (pen_graphdef_block){
         .flat = request->flat, .outputs = outputs, .output_count = request->output_count};
-    PEN_TRY(pen_graphdef_body_prepare(body));
-    return pen_graphdef_coverage_check(request, body, arena);
+    PEN_TRY(pen_graphdef_block_prepare(block));
+    return pen_graphdef_coverage_check(request, block, arena);
 }
 
 pen_status pen_graphdef_import(const pen_graphdef_request *request, pen_model *model) {
     pen_graphdef_totals totals = {0};
-    pen_graphdef_body body;
-    PEN_TRY(import_body(request, model->arena, &body));
+    pen_graphdef_block block;
+    PEN_TRY(import_block(request, model->arena, &block));
     pen_graphdef_importer import = {.totals = &totals,
                                     .request = request,
-                                    .body = &body,
+                                    .block = &block,
                                     .arena = model->arena,
                                     .path = model->path};
     PEN_TRY(import_init(&import));
@@ -439,7 +439,7 @@ pen_status pen_graphdef_import(const pen_graphdef_request *request, pen_model *m
     model->graph = import.graphs[0];
     import_batch(&import, model);
     *totals.origin = (pen_graphdef_origin){.flat = request->flat,
-                                           .order = body.order,
+                                           .order = block.order,
                                            .inputs = request->inputs,
                                            .input_count = request->input_count,
                                            .outputs = request->outputs,

@@ -13,8 +13,8 @@
 #include <stdint.h>
 
 #include "base/pattern.h"
-#include "graph/import/tensorflow/graphdef_body.h"
-#include "graph/import/tensorflow/graphdef_draft.h"
+#include "graph/import/tensorflow/graphdef_block.h"
+#include "graph/import/tensorflow/graphdef_convert.h"
 #include "graph/import/tensorflow/graphdef_import.h"
 
 // Shared by all lists.
@@ -35,7 +35,7 @@ typedef struct pen_graphdef_importer {
     const char *path;
     pen_graph *graphs[PEN_GRAPHDEF_COPIES];
     bool is_inner; // a loop's or a conditional's
-    const pen_graphdef_body *body;
+    const pen_graphdef_block *block;
     const char *prefix;             // of the names of nodes, of inner lists
     const char *prefix_kept;        // of those that stay
     bool *is_kept;                  // [flat's count], inner: imported once for all rounds
@@ -44,7 +44,7 @@ typedef struct pen_graphdef_importer {
     bool *is_statistic;             // [flat's count]
 } pen_graphdef_importer;
 
-// ---- graphdef_given.c: what the model brings
+// ---- graphdef_sources.c: what the model brings
 
 PEN_NODISCARD pen_status pen_graphdef_import_constant(pen_graphdef_importer *import, uint32_t n);
 PEN_NODISCARD pen_status pen_graphdef_import_variable(pen_graphdef_importer *import, uint32_t n);

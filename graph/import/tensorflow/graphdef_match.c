@@ -4,12 +4,12 @@
 
 static const pen_graphdef_place match_none = {UINT32_MAX, 0};
 
-pen_graphdef_place pen_graphdef_match(const pen_graphdef_body *body,
+pen_graphdef_place pen_graphdef_match(const pen_graphdef_block *block,
                                       const pen_graphdef_input *input) {
-    for (uint32_t steps = 0; steps < body->flat->count; steps++) {
-        const uint32_t n = pen_graphdef_flat_find(body->flat, input->node);
+    for (uint32_t steps = 0; steps < block->flat->count; steps++) {
+        const uint32_t n = pen_graphdef_flat_find(block->flat, input->node);
         if (n == UINT32_MAX) return match_none;
-        const pen_graphdef_node *node = &body->flat->nodes[n];
+        const pen_graphdef_node *node = &block->flat->nodes[n];
         const bool is_many = strcmp(node->op, "IdentityN") == 0;
         const bool passes =
             is_many || strcmp(node->op, "Identity") == 0 || strcmp(node->op, "ReadVariableOp") == 0;
@@ -21,29 +21,29 @@ pen_graphdef_place pen_graphdef_match(const pen_graphdef_body *body,
     return match_none;
 }
 
-pen_graphdef_place pen_graphdef_match_operand(const pen_graphdef_body *body,
+pen_graphdef_place pen_graphdef_match_operand(const pen_graphdef_block *block,
                                               pen_graphdef_place place, uint32_t input) {
     if (place.node == UINT32_MAX) return match_none;
-    const pen_graphdef_node *node = &body->flat->nodes[place.node];
+    const pen_graphdef_node *node = &block->flat->nodes[place.node];
     if (input >= pen_graphdef_data_inputs(node)) return match_none;
-    return pen_graphdef_match(body, &node->inputs[input]);
+    return pen_graphdef_match(block, &node->inputs[input]);
 }
 
-bool pen_graphdef_match_op(const pen_graphdef_body *body, pen_graphdef_place place,
+bool pen_graphdef_match_op(const pen_graphdef_block *block, pen_graphdef_place place,
                            const char *op) {
-    return place.node != UINT32_MAX && strcmp(body->flat->nodes[place.node].op, op) == 0;
+    return place.node != UINT32_MAX && strcmp(block->flat->nodes[place.node].op, op) == 0;
 }
 
-bool pen_graphdef_match_two(const pen_graphdef_body *body, pen_graphdef_place place, const char *op,
-                            pen_graphdef_place out_operands[2]) {
-    out_operands[0] = pen_graphdef_match_operand(body, place, 0);
-    out_operands[1] = pen_graphdef_match_operand(body, place, 1);
-    return pen_graphdef_match_op(body, place, op) && out_operands[1].node != UINT32_MAX;
+bool pen_graphdef_match_two(const pen_graphdef_block *block, pen_graphdef_place place,
+                            const char *op, pen_graphdef_place out_operands[2]) {
+    out_operands[0] = pen_graphdef_match_operand(block, place, 0);
+    out_operands[1] = pen_graphdef_match_operand(block, place, 1);
+    return pen_graphdef_match_op(block, place, op) && out_operands[1].node != UINT32_MAX;
 }
 
-bool pen_graphdef_match_argument(const pen_graphdef_body *body, pen_graphdef_place place,
+bool pen_graphdef_match_argument(const pen_graphdef_block *block, pen_graphdef_place place,
                                  uint32_t argument) {
-    return argument < body->argument_count && place.node == body->arguments[argument];
+    return argument < block->argument_count && place.node == block->arguments[argument];
 }
 
 bool pen_graphdef_match_same(pen_graphdef_place a, pen_graphdef_place b) {

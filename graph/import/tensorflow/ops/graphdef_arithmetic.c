@@ -4,7 +4,7 @@
 
 #include "base/integer.h"
 #include "graph/graph.h"
-#include "graph/import/tensorflow/graphdef_draft.h"
+#include "graph/import/tensorflow/graphdef_convert.h"
 #include "graph/import/tensorflow/graphdef_mapping.h"
 #include "graph/import/tensorflow/ops/graphdef_broadcast.h"
 #include "graph/import/tensorflow/ops/graphdef_random.h"

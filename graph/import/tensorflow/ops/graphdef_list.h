@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-#include "graph/import/tensorflow/graphdef_draft.h"
+#include "graph/import/tensorflow/graphdef_convert.h"
 
 struct pen_graphdef_list {
     int64_t counts[PEN_GRAPHDEF_TRIALS]; // elements; -1: not known

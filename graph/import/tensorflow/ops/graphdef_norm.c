@@ -170,45 +170,46 @@ const pen_graphdef_family pen_graphdef_norms = {
 
 // ---- in several nodes
 
-static bool norm_two(const pen_graphdef_body *body, pen_graphdef_place at, const char *op,
+static bool norm_two(const pen_graphdef_block *block, pen_graphdef_place at, const char *op,
                      pen_graphdef_place operands[2]) {
-    return pen_graphdef_match_two(body, at, op, operands);
+    return pen_graphdef_match_two(block, at, op, operands);
 }
 
 // 1 / sqrt(variance + epsilon)
-static bool norm_match_inverse(const pen_graphdef_body *body, pen_graphdef_place at,
+static bool norm_match_inverse(const pen_graphdef_block *block, pen_graphdef_place at,
                                pen_graphdef_norm *norm) {
     pen_graphdef_place sum[2];
-    if (!pen_graphdef_match_op(body, at, "Rsqrt")) return false;
-    if (!norm_two(body, pen_graphdef_match_operand(body, at, 0), "AddV2", sum)) return false;
+    if (!pen_graphdef_match_op(block, at, "Rsqrt")) return false;
+    if (!norm_two(block, pen_graphdef_match_operand(block, at, 0), "AddV2", sum)) return false;
     norm->variance = sum[0];
     norm->epsilon = sum[1];
-    return pen_graphdef_match_op(body, sum[1], "Const");
+    return pen_graphdef_match_op(block, sum[1], "Const");
 }
 
-bool pen_graphdef_norm_match(const pen_graphdef_body *body, uint32_t n,
+bool pen_graphdef_norm_match(const pen_graphdef_block *block, uint32_t n,
                              pen_graphdef_norm *out_norm) {
     const pen_graphdef_place none = {UINT32_MAX, 0}, at = {n, 0};
     pen_graphdef_norm norm = {.scale = none, .offset = none};
     pen_graphdef_place sum[2], product[2], shift[2], moved[2], factor[2];
-    if (!norm_two(body, at, "AddV2", sum) || !norm_two(body, sum[0], "Mul", product)) return false;
-    if (norm_two(body, sum[1], "Sub", shift)) {
+    if (!norm_two(block, at, "AddV2", sum) || !norm_two(block, sum[0], "Mul", product))
+        return false;
+    if (norm_two(block, sum[1], "Sub", shift)) {
         norm.offset = shift[0];
-        if (!norm_two(body, shift[1], "Mul", moved)) return false;
+        if (!norm_two(block, shift[1], "Mul", moved)) return false;
         norm.mean = moved[0];
     } else {
-        if (!norm_two(body, sum[1], "Mul", moved)) return false;
-        if (!pen_graphdef_match_op(body, moved[0], "Neg")) return false;
-        norm.mean = pen_graphdef_match_operand(body, moved[0], 0);
+        if (!norm_two(block, sum[1], "Mul", moved)) return false;
+        if (!pen_graphdef_match_op(block, moved[0], "Neg")) return false;
+        norm.mean = pen_graphdef_match_operand(block, moved[0], 0);
     }
     norm.x = product[0];
     if (!pen_graphdef_match_same(product[1], moved[1])) return false;
     pen_graphdef_place inverse = product[1];
-    if (norm_two(body, inverse, "Mul", factor)) {
+    if (norm_two(block, inverse, "Mul", factor)) {
         inverse = factor[0];
         norm.scale = factor[1];
     }
-    if (!norm_match_inverse(body, inverse, &norm)) return false;
+    if (!norm_match_inverse(block, inverse, &norm)) return false;
     *out_norm = norm;
     return true;
 }

@@ -20,7 +20,7 @@ typedef struct pen_graphdef_norm {
 } pen_graphdef_norm;
 
 // Whether node `n` is the last one of those.
-bool pen_graphdef_norm_match(const pen_graphdef_body *body, uint32_t n,
+bool pen_graphdef_norm_match(const pen_graphdef_block *block, uint32_t n,
                              pen_graphdef_norm *out_norm);
 
 // Puts one node in their place. *out_is_done: false where they are better left alone.

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "graph/import/tensorflow/graphdef_draft.h"
+#include "graph/import/tensorflow/graphdef_convert.h"
 #include "graph/op.h"
 
 // ---- random numbers: those of the node's own stream, whatever seeds and keys say

@@ -24,7 +24,7 @@ typedef pen_graphdef_place place;
 
 typedef struct recurrent_match {
     const pen_graphdef_rounds *rounds;
-    const pen_graphdef_body *body;
+    const pen_graphdef_block *block;
     pen_recurrent_kind kind;
     uint32_t h, c, time, limit, list; // arguments; RECURRENT_NO: there is none
     place new_h, new_c;
@@ -35,11 +35,11 @@ typedef struct recurrent_match {
 } recurrent_match;
 
 static place match_operand(const recurrent_match *m, place at, uint32_t input) {
-    return pen_graphdef_match_operand(m->body, at, input);
+    return pen_graphdef_match_operand(m->block, at, input);
 }
 
 static bool match_two(const recurrent_match *m, place at, const char *op, place operands[2]) {
-    return pen_graphdef_match_two(m->body, at, op, operands);
+    return pen_graphdef_match_two(m->block, at, op, operands);
 }
 
 static bool match_add(const recurrent_match *m, place at, place operands[2]) {
@@ -57,7 +57,7 @@ static bool match_function(const recurrent_match *m, place *at, const char **nam
     static const char *const functions[] = {"Sigmoid", "Tanh",     "Relu",
                                             "Elu",     "Softplus", "Softsign"};
     for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++) {
-        if (!pen_graphdef_match_op(m->body, *at, functions[i])) continue;
+        if (!pen_graphdef_match_op(m->block, *at, functions[i])) continue;
         if ((*name)[0] != '\0' && strcmp(*name, functions[i]) != 0) return false;
         *name = functions[i];
         *at = match_operand(m, *at, 0);
@@ -79,7 +79,7 @@ static bool match_gated(recurrent_match *m, place at, place *out_gate, place *ou
 static bool match_product(const recurrent_match *m, place at, place *out_a, place *out_weights) {
     place two[2];
     if (!match_two(m, at, "MatMul", two)) return false;
-    const pen_graphdef_node *node = &m->body->flat->nodes[at.node];
+    const pen_graphdef_node *node = &m->block->flat->nodes[at.node];
     *out_a = two[0];
     *out_weights = two[1];
     return pen_graphdef_int(node, "transpose_a", 0) == 0 &&
@@ -92,17 +92,17 @@ static bool match_x_product(recurrent_match *m, place at, place *out_weights) {
     if (!match_product(m, at, &x, out_weights)) return false;
     list = match_operand(m, x, 0);
     index = match_operand(m, x, 1);
-    if (!pen_graphdef_match_op(m->body, x, "TensorListGetItem")) return false;
-    for (uint32_t a = 0; a < m->body->argument_count; a++) {
-        if (pen_graphdef_match_argument(m->body, list, a)) m->list = a;
-        if (pen_graphdef_match_argument(m->body, index, a)) m->time = a;
+    if (!pen_graphdef_match_op(m->block, x, "TensorListGetItem")) return false;
+    for (uint32_t a = 0; a < m->block->argument_count; a++) {
+        if (pen_graphdef_match_argument(m->block, list, a)) m->list = a;
+        if (pen_graphdef_match_argument(m->block, index, a)) m->time = a;
     }
     return m->list != RECURRENT_NO && m->time != RECURRENT_NO && m->rounds->is_kept[m->list];
 }
 
 static bool match_h_product(const recurrent_match *m, place at, place *out_weights) {
     place h;
-    return match_product(m, at, &h, out_weights) && pen_graphdef_match_argument(m->body, h, m->h);
+    return match_product(m, at, &h, out_weights) && pen_graphdef_match_argument(m->block, h, m->h);
 }
 
 // Takes a bias away, if there is one.
@@ -117,7 +117,7 @@ static bool match_bias(const recurrent_match *m, place *at, place *out_bias) {
 // Part `output` of `count` of what is split along axis 1.
 static bool match_part(const recurrent_match *m, place at, const char *op, uint32_t output,
                        place *out_whole) {
-    if (!pen_graphdef_match_op(m->body, at, op) || at.output != output) return false;
+    if (!pen_graphdef_match_op(m->block, at, op) || at.output != output) return false;
     *out_whole = match_operand(m, at, strcmp(op, "Split") == 0 ? 1 : 0);
     return out_whole->node != UINT32_MAX;
 }
@@ -140,8 +140,8 @@ static bool match_lstm(recurrent_match *m) {
     if (!match_function(m, &other, &m->state) || !match_add(m, other, two)) return false;
     m->new_c = other;
     if (!match_gated(m, two[0], &gate_f, &other)) return false;
-    for (uint32_t a = 0; a < m->body->argument_count; a++) {
-        if (pen_graphdef_match_argument(m->body, other, a)) m->c = a;
+    for (uint32_t a = 0; a < m->block->argument_count; a++) {
+        if (pen_graphdef_match_argument(m->block, other, a)) m->c = a;
     }
     if (m->c == RECURRENT_NO || !match_gated(m, two[1], &gate_i, &g)) return false;
     if (!match_function(m, &g, &m->state)) return false;
@@ -167,7 +167,7 @@ static bool match_gru_gate(recurrent_match *m, place at, uint32_t output, place 
 static bool match_is_one(const recurrent_match *m, place at) {
     const pen_graphdef_importer *round = m->rounds->round;
     float number;
-    if (!match_is_kept(m, at) || !pen_graphdef_match_op(m->body, at, "Const")) return false;
+    if (!match_is_kept(m, at) || !pen_graphdef_match_op(m->block, at, "Const")) return false;
     const pen_value *value =
         pen_graph_value(round->graphs[0], round->results[at.node][at.output]->plain.in[0]);
     if (value->type.element != PEN_FLOAT32 || value->data_bytes != sizeof number) return false;
@@ -184,7 +184,7 @@ static bool match_gru_frame(recurrent_match *m, place *out_z, place *out_n) {
     }
     *out_z = kept[0];
     *out_n = made[1];
-    return pen_graphdef_match_argument(m->body, kept[1], m->h) &&
+    return pen_graphdef_match_argument(m->block, kept[1], m->h) &&
            pen_graphdef_match_same(rest[1], kept[0]) && match_is_one(m, rest[0]) &&
            match_function(m, out_n, &m->state);
 }
@@ -194,7 +194,7 @@ static bool match_gru(recurrent_match *m) {
     place z, n, two[2], reset[2], x_whole = none, h_whole = none, r, h_again;
     if (!match_gru_frame(m, &z, &n) || !match_add(m, n, two)) return false;
     if (!match_part_of(m, two[0], "Split", 2, &x_whole)) return false;
-    m->resets_after = pen_graphdef_match_op(m->body, two[1], "Mul");
+    m->resets_after = pen_graphdef_match_op(m->block, two[1], "Mul");
     if (m->resets_after) {
         if (!match_two(m, two[1], "Mul", reset)) return false;
         r = reset[0];
@@ -205,7 +205,7 @@ static bool match_gru(recurrent_match *m) {
         if (!match_two(m, product, "Mul", reset)) return false;
         r = reset[0];
         h_again = reset[1];
-        if (!pen_graphdef_match_argument(m->body, h_again, m->h)) return false;
+        if (!pen_graphdef_match_argument(m->block, h_again, m->h)) return false;
     }
     return match_gru_gate(m, z, 0, &x_whole, &h_whole) &&
            match_gru_gate(m, r, 1, &x_whole, &h_whole) && match_bias(m, &x_whole, &m->x_bias) &&
@@ -229,7 +229,7 @@ static bool match_cell(recurrent_match *m, uint32_t h) {
     static const place none = {UINT32_MAX, 0};
     for (uint32_t kind = 0; kind < sizeof cells / sizeof cells[0]; kind++) {
         *m = (recurrent_match){.rounds = m->rounds,
-                               .body = m->body,
+                               .block = m->block,
                                .kind = (pen_recurrent_kind)kind,
                                .h = h,
                                .c = RECURRENT_NO,
@@ -242,7 +242,7 @@ static bool match_cell(recurrent_match *m, uint32_t h) {
                                .h_bias = none,
                                .gate = "",
                                .state = "",
-                               .new_h = pen_graphdef_match(m->body, &m->body->outputs[h])};
+                               .new_h = pen_graphdef_match(m->block, &m->block->outputs[h])};
         if (cells[kind](m)) return true;
     }
     return false;
@@ -260,26 +260,26 @@ static bool match_constant_is(const recurrent_match *m, place at, int64_t intege
 // argument + 1
 static bool match_counter(const recurrent_match *m, uint32_t argument) {
     place two[2];
-    const place at = pen_graphdef_match(m->body, &m->body->outputs[argument]);
-    return match_add(m, at, two) && pen_graphdef_match_argument(m->body, two[0], argument) &&
+    const place at = pen_graphdef_match(m->block, &m->block->outputs[argument]);
+    return match_add(m, at, two) && pen_graphdef_match_argument(m->block, two[0], argument) &&
            match_constant_is(m, two[1], 1);
 }
 
 // The list with h' set, at the counter or at 0.
 static bool match_output(const recurrent_match *m, uint32_t argument, bool *out_is_all) {
-    const place at = pen_graphdef_match(m->body, &m->body->outputs[argument]);
+    const place at = pen_graphdef_match(m->block, &m->block->outputs[argument]);
     const place index = match_operand(m, at, 1);
-    if (!pen_graphdef_match_op(m->body, at, "TensorListSetItem")) return false;
+    if (!pen_graphdef_match_op(m->block, at, "TensorListSetItem")) return false;
     if (m->rounds->initial[argument]->list == NULL) return false;
-    if (!pen_graphdef_match_argument(m->body, match_operand(m, at, 0), argument)) return false;
+    if (!pen_graphdef_match_argument(m->block, match_operand(m, at, 0), argument)) return false;
     if (!pen_graphdef_match_same(match_operand(m, at, 2), m->new_h)) return false;
-    *out_is_all = pen_graphdef_match_argument(m->body, index, m->time);
+    *out_is_all = pen_graphdef_match_argument(m->block, index, m->time);
     return *out_is_all || match_constant_is(m, index, 0);
 }
 
 // The condition: counter < limit, which is the number of elements.
 static bool match_limit(const recurrent_match *m) {
-    const pen_graphdef_body *condition = &m->rounds->control->parts[PEN_GRAPHDEF_CONDITION];
+    const pen_graphdef_block *condition = &m->rounds->control->parts[PEN_GRAPHDEF_CONDITION];
     const place at = pen_graphdef_match(condition, &condition->outputs[0]);
     const pen_graphdef_list *list = m->rounds->initial[m->list]->list;
     const pen_graphdef_result *start = m->rounds->initial[m->time], *limit = NULL;
@@ -304,20 +304,20 @@ static bool match_limit(const recurrent_match *m) {
 
 // Everything else that the loop carries is a counter, a list of results, or stays.
 static bool match_rest(const recurrent_match *m) {
-    const pen_graphdef_body *body = m->body;
-    for (uint32_t a = 0; a < body->argument_count; a++) {
+    const pen_graphdef_block *block = m->block;
+    for (uint32_t a = 0; a < block->argument_count; a++) {
         bool is_all;
         if (m->rounds->is_kept[a] || a == m->h || a == m->c) continue;
         if (!match_counter(m, a) && !match_output(m, a, &is_all)) return false;
     }
     if (m->c == RECURRENT_NO) return match_counter(m, m->time);
-    const place new_c = pen_graphdef_match(body, &body->outputs[m->c]);
+    const place new_c = pen_graphdef_match(block, &block->outputs[m->c]);
     return match_counter(m, m->time) && pen_graphdef_match_same(new_c, m->new_c);
 }
 
 static bool recurrent_find(recurrent_match *m) {
-    if (m->body->output_count != m->body->argument_count) return false;
-    for (uint32_t a = 0; a < m->body->argument_count; a++) {
+    if (m->block->output_count != m->block->argument_count) return false;
+    for (uint32_t a = 0; a < m->block->argument_count; a++) {
         if (m->rounds->is_kept[a] || !match_cell(m, a)) continue;
         if (match_rest(m) && match_limit(m)) return true;
     }
@@ -505,7 +505,7 @@ static pen_status node_results(const recurrent_node *node, pen_graphdef_value *m
     if (m->kind == PEN_RECURRENT_LSTM) {
         PEN_TRY(node_squeeze(node, "last_cell", 0, &made[PEN_RECURRENT_LAST_C]));
     }
-    for (uint32_t a = 0; a < m->body->argument_count && a < draft->result_count; a++) {
+    for (uint32_t a = 0; a < m->block->argument_count && a < draft->result_count; a++) {
         bool is_all = false;
         pen_graphdef_list *list;
         if (m->rounds->is_kept[a]) {
@@ -551,7 +551,7 @@ static pen_status recurrent_build(const recurrent_match *m, pen_graphdef_draft *
 
 pen_status pen_graphdef_recurrent_convert(const pen_graphdef_rounds *rounds,
                                           pen_graphdef_draft *draft, bool *out_is_one) {
-    recurrent_match m = {.rounds = rounds, .body = &rounds->control->parts[PEN_GRAPHDEF_ROUND]};
+    recurrent_match m = {.rounds = rounds, .block = &rounds->control->parts[PEN_GRAPHDEF_ROUND]};
     *out_is_one = recurrent_find(&m);
     return *out_is_one ? recurrent_build(&m, draft) : PEN_OK;
 }

@@ -1,13 +1,13 @@
-// A list of nodes that is imported as a whole: the model's, or that of a loop's function.
+// A block: a list of nodes that is imported as a whole, the model's or that of a loop's function.
 //
-// A loop (While) has two lists of its own, its condition and its body; a conditional (If) the lists
-// of its two branches. They are made before anything is built, so that what cannot be imported is
+// A loop (While) has two blocks of its own, its condition and its body; a conditional (If) those of
+// its two branches. They are made before anything is built, so that what cannot be imported is
 // known of all of them at once.
 //
 // Lifetime: in the flat list's arena.
 // Threads:  one thread at a time.
-#ifndef PEN_GRAPH_IMPORT_TENSORFLOW_GRAPHDEF_BODY_H
-#define PEN_GRAPH_IMPORT_TENSORFLOW_GRAPHDEF_BODY_H
+#ifndef PEN_GRAPH_IMPORT_TENSORFLOW_GRAPHDEF_BLOCK_H
+#define PEN_GRAPH_IMPORT_TENSORFLOW_GRAPHDEF_BLOCK_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,7 +21,7 @@
 
 typedef struct pen_graphdef_control pen_graphdef_control;
 
-typedef struct pen_graphdef_body {
+typedef struct pen_graphdef_block {
     pen_graphdef_flat *flat;
     uint32_t output_count;
     const pen_graphdef_input *outputs; // [output_count]
@@ -31,7 +31,7 @@ typedef struct pen_graphdef_body {
     pen_graphdef_control **controls; // [flat's count]; NULL for all that is no While and no If
     const char *shared_name;         // inner: the names of most nodes begin as this one does,
     size_t shared_bytes;             // for so many bytes
-} pen_graphdef_body;
+} pen_graphdef_block;
 
 enum {
     PEN_GRAPHDEF_CONDITION = 0, // parts of a While
@@ -42,18 +42,19 @@ enum {
 };
 struct pen_graphdef_control {
     bool is_while;
-    pen_graphdef_body parts[PEN_GRAPHDEF_PART_COUNT];
+    pen_graphdef_block parts[PEN_GRAPHDEF_PART_COUNT];
 };
 
-// Fills in order and controls of a body that has its flat list and outputs.
+// Fills in order and controls of a block that has its flat list and outputs.
 //   INVALID_INPUT, UNSUPPORTED (as in flattening and resolving), OUT_OF_MEMORY
-PEN_NODISCARD pen_status pen_graphdef_body_prepare(pen_graphdef_body *body);
+PEN_NODISCARD pen_status pen_graphdef_block_prepare(pen_graphdef_block *block);
 
 // Whether the node is a While or an If.
 bool pen_graphdef_is_control(const pen_graphdef_node *node);
 
 // Whether what output `input` names depends on data, and not only on shapes: a guess that holds
 // for all that is not a function's argument.
-bool pen_graphdef_body_reads_data(const pen_graphdef_body *body, const pen_graphdef_input *input);
+bool pen_graphdef_block_reads_data(const pen_graphdef_block *block,
+                                   const pen_graphdef_input *input);
 
-#endif // PEN_GRAPH_IMPORT_TENSORFLOW_GRAPHDEF_BODY_H
+#endif // PEN_GRAPH_IMPORT_TENSORFLOW_GRAPHDEF_BLOCK_H

@@ -1,8 +1,8 @@
-// What graphdef_import.c and graphdef_draft.c share: values of TensorFlow on their way.
+// What graphdef_import.c and graphdef_convert.c share: values of TensorFlow on their way.
 //
 // Threads: one thread at a time.
-#ifndef PEN_GRAPH_IMPORT_TENSORFLOW_GRAPHDEF_DRAFT_H
-#define PEN_GRAPH_IMPORT_TENSORFLOW_GRAPHDEF_DRAFT_H
+#ifndef PEN_GRAPH_IMPORT_TENSORFLOW_GRAPHDEF_CONVERT_H
+#define PEN_GRAPH_IMPORT_TENSORFLOW_GRAPHDEF_CONVERT_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -52,4 +52,4 @@ PEN_NODISCARD pen_status pen_graphdef_ints_constant(pen_graph *graph, const char
                                                     pen_element_type element,
                                                     pen_value_id *out_value);
 
-#endif // PEN_GRAPH_IMPORT_TENSORFLOW_GRAPHDEF_DRAFT_H
+#endif // PEN_GRAPH_IMPORT_TENSORFLOW_GRAPHDEF_CONVERT_H

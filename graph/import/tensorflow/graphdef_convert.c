@@ -1,4 +1,4 @@
-#include "graph/import/tensorflow/graphdef_draft.h"
+#include "graph/import/tensorflow/graphdef_convert.h"
 
 #include <string.h>
 

@@ -55,7 +55,7 @@ static bool import_unfreezes(pen_graphdef_importer *import, const char *name) {
 }
 
 pen_status pen_graphdef_import_constant(pen_graphdef_importer *import, uint32_t n) {
-    const pen_graphdef_node *node = &import->body->flat->nodes[n];
+    const pen_graphdef_node *node = &import->block->flat->nodes[n];
     const pen_graphdef_attribute *value = pen_graphdef_attribute_find(node, "value");
     pen_graphdef_result *result = import->results[n][0];
     int64_t data_type;
@@ -88,7 +88,7 @@ pen_status pen_graphdef_import_constant(pen_graphdef_importer *import, uint32_t 
 }
 
 pen_status pen_graphdef_import_variable(pen_graphdef_importer *import, uint32_t n) {
-    const pen_graphdef_node *node = &import->body->flat->nodes[n];
+    const pen_graphdef_node *node = &import->block->flat->nodes[n];
     const pen_graphdef_request *request = import->request;
     pen_graphdef_contents contents = {.name = node->name};
     if (request->find_variable != NULL) {
@@ -149,7 +149,7 @@ static pen_status import_narrow(pen_graphdef_importer *import, uint32_t n, pen_e
     const pen_attribute_given to = pen_attribute_text("to", pen_element_name(element));
     const pen_graphdef_value wide = *value;
     pen_graphdef_draft draft = {
-        .arena = import->arena, .path = import->path, .node = &import->body->flat->nodes[n]};
+        .arena = import->arena, .path = import->path, .node = &import->block->flat->nodes[n]};
     memcpy(draft.graphs, import->graphs, sizeof draft.graphs);
     return pen_graphdef_emit(&draft,
                              &(pen_graphdef_emission){.op_name = "cast",
@@ -162,7 +162,7 @@ static pen_status import_narrow(pen_graphdef_importer *import, uint32_t n, pen_e
 }
 
 pen_status pen_graphdef_import_input(pen_graphdef_importer *import, uint32_t n, const char *name) {
-    const pen_graphdef_node *node = &import->body->flat->nodes[n];
+    const pen_graphdef_node *node = &import->block->flat->nodes[n];
     const pen_graphdef_attribute *shape = pen_graphdef_attribute_find(node, "shape");
     pen_value spec = {.name = name != NULL ? name : node->name,
                       .kind = PEN_VALUE_INPUT,
