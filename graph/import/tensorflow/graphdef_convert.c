@@ -8,26 +8,6 @@
 
 #define DRAFT_NODES_LIMIT (2 * PEN_INLINED_NODES_LIMIT) // of the graph that is made
 
-const pen_graphdef_node *pen_graphdef_draft_node(const pen_graphdef_draft *draft) {
-    return draft->node;
-}
-
-const pen_graphdef_mapping *pen_graphdef_draft_mapping(const pen_graphdef_draft *draft) {
-    return draft->mapping;
-}
-
-pen_arena *pen_graphdef_draft_arena(const pen_graphdef_draft *draft) {
-    return draft->arena;
-}
-
-pen_graph *pen_graphdef_draft_graph(const pen_graphdef_draft *draft, uint32_t copy) {
-    return draft->graphs[copy];
-}
-
-uint32_t pen_graphdef_draft_count(const pen_graphdef_draft *draft) {
-    return draft->operand_count;
-}
-
 pen_status pen_graphdef_draft_need(const pen_graphdef_draft *draft, uint32_t count) {
     if (draft->operand_count >= count) return PEN_OK;
     return pen_error(PEN_INVALID_INPUT, "it has %u operands, expected %u", draft->operand_count,
@@ -117,8 +97,8 @@ static pen_status draft_output_names(const pen_graphdef_draft *draft,
     return PEN_OK;
 }
 
-pen_status pen_graphdef_emit(pen_graphdef_draft *draft, const pen_graphdef_emission *emission,
-                             pen_graphdef_value *out_values) {
+pen_status pen_graphdef_emit_node(pen_graphdef_draft *draft, const pen_graphdef_emission *emission,
+                                  pen_graphdef_value *out_values) {
     const char *name = draft->node->name;
     if (pen_graph_node_count(draft->graphs[0]) >= DRAFT_NODES_LIMIT) {
         return pen_error(PEN_UNSUPPORTED, "the model comes to more than %u operators",
@@ -129,40 +109,76 @@ pen_status pen_graphdef_emit(pen_graphdef_draft *draft, const pen_graphdef_emiss
     }
     pen_node_spec spec = pen_node_spec_make(emission->op_name, name);
     spec.source = (pen_source){.file = draft->path, .position = draft->node->position};
-    spec.input_count = emission->input_count;
+    spec.input_count = emission->inputs.count;
     spec.output_count = emission->output_count == 0 ? 1 : emission->output_count;
-    spec.attributes = emission->attributes;
-    spec.attribute_count = emission->attribute_count;
+    spec.attributes = emission->attributes.given;
+    spec.attribute_count = emission->attributes.count;
     const char **names;
     PEN_TRY(draft_output_names(draft, emission, name, spec.output_count, &names));
     spec.output_names = names;
     for (uint32_t copy = 0; copy < PEN_GRAPHDEF_COPIES; copy++) {
-        PEN_TRY(draft_add(draft, copy, &spec, emission->inputs, out_values));
+        PEN_TRY(draft_add(draft, copy, &spec, emission->inputs.values, out_values));
     }
     return PEN_OK;
 }
 
-pen_status pen_graphdef_emit_set(pen_graphdef_draft *draft, const pen_graphdef_emission *emission) {
+pen_status pen_graphdef_emit(pen_graphdef_draft *draft, const char *op_name, const char *suffix,
+                             pen_graphdef_inputs inputs, pen_node_attributes attributes,
+                             pen_graphdef_value *out_value) {
+    const pen_graphdef_emission emission = {op_name, suffix, inputs, attributes, 1, false};
+    return pen_graphdef_emit_node(draft, &emission, out_value);
+}
+
+pen_status pen_graphdef_give_form(pen_graphdef_draft *draft, bool is_first, const char *op_name,
+                                  pen_graphdef_inputs inputs, pen_node_attributes attributes) {
+    const pen_graphdef_emission emission = {op_name, NULL, inputs, attributes, 1, is_first};
     pen_graphdef_value result;
-    PEN_TRY(pen_graphdef_emit(draft, emission, &result));
-    if (emission->is_first) {
-        pen_graphdef_set_first(draft, 0, result);
-    } else {
-        pen_graphdef_set(draft, 0, result);
-    }
-    return PEN_OK;
+    PEN_TRY(pen_graphdef_emit_node(draft, &emission, &result));
+    return pen_graphdef_set_form(draft, is_first, result);
 }
 
-pen_status pen_graphdef_emit_simple(pen_graphdef_draft *draft, const char *op_name,
-                                    const char *suffix, pen_graphdef_value a,
-                                    const pen_graphdef_value *b, pen_graphdef_value *out_value) {
-    const pen_graphdef_value inputs[] = {a, b != NULL ? *b : PEN_GRAPHDEF_VALUE_NONE};
-    return pen_graphdef_emit(draft,
-                             &(pen_graphdef_emission){.op_name = op_name,
-                                                      .suffix = suffix,
-                                                      .inputs = inputs,
-                                                      .input_count = b != NULL ? 2 : 1},
+pen_status pen_graphdef_give(pen_graphdef_draft *draft, const char *op_name,
+                             pen_graphdef_inputs inputs, pen_node_attributes attributes) {
+    return pen_graphdef_give_form(draft, false, op_name, inputs, attributes);
+}
+
+pen_status pen_graphdef_give_map(pen_graphdef_draft *draft, bool is_first, const char *op_name,
+                                 pen_graphdef_value a) {
+    return pen_graphdef_give_form(draft, is_first, op_name, PEN_GRAPHDEF_INPUTS(a),
+                                  PEN_NO_ATTRIBUTES);
+}
+
+pen_status pen_graphdef_give_pair(pen_graphdef_draft *draft, bool is_first, const char *op_name,
+                                  pen_graphdef_value a, pen_graphdef_value b) {
+    return pen_graphdef_give_form(draft, is_first, op_name, PEN_GRAPHDEF_INPUTS(a, b),
+                                  PEN_NO_ATTRIBUTES);
+}
+
+pen_status pen_graphdef_map(pen_graphdef_draft *draft, const char *op_name, const char *suffix,
+                            pen_graphdef_value a, pen_graphdef_value *out_value) {
+    return pen_graphdef_emit(draft, op_name, suffix, PEN_GRAPHDEF_INPUTS(a), PEN_NO_ATTRIBUTES,
                              out_value);
+}
+
+pen_status pen_graphdef_pair(pen_graphdef_draft *draft, const char *op_name, const char *suffix,
+                             pen_graphdef_value a, pen_graphdef_value b,
+                             pen_graphdef_value *out_value) {
+    return pen_graphdef_emit(draft, op_name, suffix, PEN_GRAPHDEF_INPUTS(a, b), PEN_NO_ATTRIBUTES,
+                             out_value);
+}
+
+pen_status pen_graphdef_cast(pen_graphdef_draft *draft, const char *suffix, pen_graphdef_value a,
+                             pen_element_type element, pen_graphdef_value *out_value) {
+    return pen_graphdef_emit(draft, "cast", suffix, PEN_GRAPHDEF_INPUTS(a),
+                             PEN_WITH(pen_attribute_text("to", pen_element_name(element))),
+                             out_value);
+}
+
+pen_status pen_graphdef_concat(pen_graphdef_draft *draft, const char *suffix,
+                               pen_graphdef_inputs inputs, int64_t axis,
+                               pen_graphdef_value *out_value) {
+    return pen_graphdef_emit(draft, "concat", suffix, inputs,
+                             PEN_WITH(pen_attribute_int("axis", axis)), out_value);
 }
 
 pen_status pen_graphdef_emit_with_ints(pen_graphdef_draft *draft, const char *op_name,
@@ -172,21 +188,14 @@ pen_status pen_graphdef_emit_with_ints(pen_graphdef_draft *draft, const char *op
     pen_graphdef_value operand;
     PEN_TRY(pen_graphdef_ints_value(draft, suffix != NULL ? suffix : op_name, integers.count,
                                     integers.values, &operand));
-    return pen_graphdef_emit_simple(draft, op_name, suffix, a, &operand, out_value);
+    return pen_graphdef_pair(draft, op_name, suffix, a, operand, out_value);
 }
 
 pen_status pen_graphdef_emit_transpose(pen_graphdef_draft *draft, const char *suffix,
                                        pen_graphdef_value a, uint32_t rank,
                                        const int64_t *permutation, pen_graphdef_value *out_value) {
-    const pen_attribute_given attribute = pen_attribute_ints("perm", rank, permutation);
-    return pen_graphdef_emit(draft,
-                             &(pen_graphdef_emission){.op_name = "transpose",
-                                                      .suffix = suffix,
-                                                      .inputs = &a,
-                                                      .input_count = 1,
-                                                      .attributes = &attribute,
-                                                      .attribute_count = 1},
-                             out_value);
+    return pen_graphdef_emit(draft, "transpose", suffix, PEN_GRAPHDEF_INPUTS(a),
+                             PEN_WITH(pen_attribute_ints("perm", rank, permutation)), out_value);
 }
 
 // ---- constants
@@ -264,22 +273,50 @@ static pen_status draft_transposed(pen_graphdef_draft *draft, pen_graphdef_resul
     return PEN_OK;
 }
 
-pen_status pen_graphdef_operand(pen_graphdef_draft *draft, uint32_t input,
-                                pen_graphdef_value *out_value) {
+pen_status pen_graphdef_operand_form(pen_graphdef_draft *draft, uint32_t input, bool is_first,
+                                     pen_graphdef_value *out_value) {
     PEN_TRY(draft_check_operand(draft, input));
     pen_graphdef_result *result = draft->operands[input];
-    if (!pen_value_is(result->plain.in[0])) PEN_TRY(draft_transposed(draft, result, false));
-    *out_value = result->plain;
+    const pen_graphdef_value *form = is_first ? &result->first : &result->plain;
+    if (!pen_value_is(form->in[0])) PEN_TRY(draft_transposed(draft, result, is_first));
+    *out_value = *form;
+    return PEN_OK;
+}
+
+pen_status pen_graphdef_operand(pen_graphdef_draft *draft, uint32_t input,
+                                pen_graphdef_value *out_value) {
+    return pen_graphdef_operand_form(draft, input, false, out_value);
+}
+
+pen_status pen_graphdef_result_value(const pen_graphdef_draft *draft, pen_graphdef_result *result,
+                                     pen_graphdef_value *out_value) {
+    pen_graphdef_draft reader = *draft;
+    reader.operand_count = 1;
+    reader.operands = &result;
+    return pen_graphdef_operand(&reader, 0, out_value);
+}
+
+pen_status pen_graphdef_operands(pen_graphdef_draft *draft, uint32_t count,
+                                 pen_graphdef_value *out_values) {
+    for (uint32_t i = 0; i < count; i++) {
+        PEN_TRY(pen_graphdef_operand(draft, i, &out_values[i]));
+    }
     return PEN_OK;
 }
 
 pen_status pen_graphdef_operand_first(pen_graphdef_draft *draft, uint32_t input,
                                       pen_graphdef_value *out_value) {
-    PEN_TRY(draft_check_operand(draft, input));
-    pen_graphdef_result *result = draft->operands[input];
-    if (!pen_value_is(result->first.in[0])) PEN_TRY(draft_transposed(draft, result, true));
-    *out_value = result->first;
-    return PEN_OK;
+    return pen_graphdef_operand_form(draft, input, true, out_value);
+}
+
+pen_status pen_graphdef_operand_found(pen_graphdef_draft *draft, uint32_t input, bool *out_is_first,
+                                      pen_graphdef_value *out_value) {
+    *out_is_first = pen_graphdef_operand_is_first(draft, input);
+    return pen_graphdef_operand_form(draft, input, *out_is_first, out_value);
+}
+
+pen_element_type pen_graphdef_draft_element(const pen_graphdef_draft *draft) {
+    return pen_graphdef_type(draft->node, "T", PEN_FLOAT32);
 }
 
 bool pen_graphdef_operand_is_first(const pen_graphdef_draft *draft, uint32_t input) {
@@ -374,15 +411,7 @@ pen_status pen_graphdef_operand_int64s(pen_graphdef_draft *draft, uint32_t input
     }
     pen_graphdef_value plain;
     PEN_TRY(pen_graphdef_operand(draft, input, &plain));
-    const pen_attribute_given to = pen_attribute_text("to", "int64");
-    PEN_TRY(pen_graphdef_emit(draft,
-                              &(pen_graphdef_emission){.op_name = "cast",
-                                                       .suffix = "operand",
-                                                       .inputs = &plain,
-                                                       .input_count = 1,
-                                                       .attributes = &to,
-                                                       .attribute_count = 1},
-                              out_value));
+    PEN_TRY(pen_graphdef_cast(draft, "operand", plain, PEN_INT64, out_value));
     for (uint32_t trial = 0; trial < PEN_GRAPHDEF_TRIALS; trial++) {
         const pen_graphdef_ints_known *ints = result->ints[trial];
         if (ints == NULL) continue;
@@ -394,18 +423,23 @@ pen_status pen_graphdef_operand_int64s(pen_graphdef_draft *draft, uint32_t input
 
 // ---- results
 
-void pen_graphdef_set(pen_graphdef_draft *draft, uint32_t output, pen_graphdef_value value) {
-    if (output >= draft->result_count) return;
+pen_status pen_graphdef_set(pen_graphdef_draft *draft, uint32_t output, pen_graphdef_value value) {
+    if (output >= draft->result_count) return PEN_OK;
     draft->results[output]->plain = value;
     draft->results[output]->is_made = true;
+    return PEN_OK;
 }
 
-void pen_graphdef_set_first(pen_graphdef_draft *draft, uint32_t output, pen_graphdef_value value) {
-    if (output >= draft->result_count) return;
-    draft->results[output]->first = value;
-    draft->results[output]->is_made = true;
+pen_status pen_graphdef_set_form(pen_graphdef_draft *draft, bool is_first,
+                                 pen_graphdef_value value) {
+    if (!is_first) return pen_graphdef_set(draft, 0, value);
+    if (draft->result_count == 0) return PEN_OK;
+    draft->results[0]->first = value;
+    draft->results[0]->is_made = true;
+    return PEN_OK;
 }
 
-void pen_graphdef_pass(pen_graphdef_draft *draft, uint32_t output, uint32_t input) {
+pen_status pen_graphdef_pass(pen_graphdef_draft *draft, uint32_t output, uint32_t input) {
     if (output < draft->result_count) draft->results[output] = draft->operands[input];
+    return PEN_OK;
 }

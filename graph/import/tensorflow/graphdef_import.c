@@ -7,6 +7,7 @@
 #include "graph/import/tensorflow/graphdef_coverage.h"
 #include "graph/import/tensorflow/graphdef_frames.h"
 #include "graph/import/tensorflow/graphdef_importer.h"
+#include "graph/import/tensorflow/graphdef_mapping.h"
 #include "graph/import/tensorflow/ops/graphdef_norm.h"
 #include "graph/op.h"
 
@@ -331,7 +332,7 @@ static pen_status import_output(pen_graphdef_importer *import, uint32_t index,
     PEN_TRY(pen_graphdef_operand(&draft, 0, &value));
     pen_graph *graph = import->graphs[0];
     if (pen_graph_value(graph, value.in[0])->kind != PEN_VALUE_COMPUTED) {
-        PEN_TRY(pen_graphdef_emit_simple(&draft, "identity", "output", value, NULL, &value));
+        PEN_TRY(pen_graphdef_map(&draft, "identity", "output", value, &value));
     }
     const char *name = port->name;
     if (name == NULL && port->at.output == 0) name = port->at.node;

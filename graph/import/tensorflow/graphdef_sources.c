@@ -146,19 +146,11 @@ static pen_status import_input_type(pen_graphdef_importer *import, const char *n
 // Data sets give integers as int64: so does the graph's input, whatever TensorFlow's is.
 static pen_status import_narrow(pen_graphdef_importer *import, uint32_t n, pen_element_type element,
                                 pen_graphdef_value *value) {
-    const pen_attribute_given to = pen_attribute_text("to", pen_element_name(element));
     const pen_graphdef_value wide = *value;
     pen_graphdef_draft draft = {
         .arena = import->arena, .path = import->path, .node = &import->block->flat->nodes[n]};
     memcpy(draft.graphs, import->graphs, sizeof draft.graphs);
-    return pen_graphdef_emit(&draft,
-                             &(pen_graphdef_emission){.op_name = "cast",
-                                                      .suffix = "narrow",
-                                                      .inputs = &wide,
-                                                      .input_count = 1,
-                                                      .attributes = &to,
-                                                      .attribute_count = 1},
-                             value);
+    return pen_graphdef_cast(&draft, "narrow", wide, element, value);
 }
 
 pen_status pen_graphdef_import_input(pen_graphdef_importer *import, uint32_t n, const char *name) {

@@ -9,127 +9,71 @@
 #include "graph/import/tensorflow/ops/graphdef_broadcast.h"
 #include "graph/import/tensorflow/ops/graphdef_random.h"
 
-static const char *arithmetic_op(const pen_graphdef_draft *draft) {
-    return pen_graphdef_draft_mapping(draft)->op_name;
-}
-
-static pen_element_type arithmetic_element(const pen_graphdef_draft *draft) {
-    return pen_graphdef_type(pen_graphdef_draft_node(draft), "T", PEN_FLOAT32);
-}
-
 // ---- maps of one tensor, in the form it is found in
 
-// The operand, and whether its channels are first.
-static pen_status map_operand(pen_graphdef_draft *draft, uint32_t input, bool *out_is_first,
-                              pen_graphdef_value *out_value) {
-    *out_is_first = pen_graphdef_operand_is_first(draft, input);
-    return *out_is_first ? pen_graphdef_operand_first(draft, input, out_value)
-                         : pen_graphdef_operand(draft, input, out_value);
-}
-
-static void map_set(pen_graphdef_draft *draft, bool is_first, pen_graphdef_value value) {
-    if (is_first) {
-        pen_graphdef_set_first(draft, 0, value);
-    } else {
-        pen_graphdef_set(draft, 0, value);
-    }
-}
-
-static pen_status map_emit(pen_graphdef_draft *draft, pen_graphdef_emission emission,
-                           bool is_first) {
-    pen_graphdef_value result;
-    emission.is_first = is_first;
-    PEN_TRY(pen_graphdef_emit(draft, &emission, &result));
-    map_set(draft, is_first, result);
-    return PEN_OK;
-}
-
-static pen_status map_with_attribute(pen_graphdef_draft *draft,
-                                     const pen_attribute_given *attribute) {
+static pen_status convert_unary(pen_graphdef_draft *draft) {
     bool is_first;
     pen_graphdef_value x;
-    PEN_TRY(map_operand(draft, 0, &is_first, &x));
-    return map_emit(draft,
-                    (pen_graphdef_emission){.op_name = arithmetic_op(draft),
-                                            .inputs = &x,
-                                            .input_count = 1,
-                                            .attributes = attribute,
-                                            .attribute_count = attribute != NULL ? 1 : 0},
-                    is_first);
-}
-
-static pen_status convert_unary(pen_graphdef_draft *draft) {
-    return map_with_attribute(draft, NULL);
+    PEN_TRY(pen_graphdef_operand_found(draft, 0, &is_first, &x));
+    return pen_graphdef_give_map(draft, is_first, draft->mapping->op_name, x);
 }
 
 static pen_status convert_leaky_relu(pen_graphdef_draft *draft) {
-    const double alpha = pen_graphdef_float(pen_graphdef_draft_node(draft), "alpha", 0.2);
-    const pen_attribute_given attribute = pen_attribute_float("alpha", alpha);
-    return map_with_attribute(draft, &attribute);
+    const double alpha = pen_graphdef_float(draft->node, "alpha", 0.2);
+    bool is_first;
+    pen_graphdef_value x;
+    PEN_TRY(pen_graphdef_operand_found(draft, 0, &is_first, &x));
+    return pen_graphdef_give_form(draft, is_first, "leaky_relu", PEN_GRAPHDEF_INPUTS(x),
+                                  PEN_WITH(pen_attribute_float("alpha", alpha)));
 }
 
 static pen_status convert_relu6(pen_graphdef_draft *draft) {
     bool is_first;
     pen_graphdef_value operands[3];
-    const pen_element_type element = arithmetic_element(draft);
-    PEN_TRY(map_operand(draft, 0, &is_first, &operands[0]));
+    const pen_element_type element = pen_graphdef_draft_element(draft);
+    PEN_TRY(pen_graphdef_operand_found(draft, 0, &is_first, &operands[0]));
     PEN_TRY(pen_graphdef_number_value(draft, "zero", element, 0, &operands[1]));
     PEN_TRY(pen_graphdef_number_value(draft, "six", element, 6, &operands[2]));
-    return map_emit(
-        draft, (pen_graphdef_emission){.op_name = "clip", .inputs = operands, .input_count = 3},
-        is_first);
-}
-
-// x * x, and (a - b) * (a - b).
-static pen_status arithmetic_square(pen_graphdef_draft *draft, bool is_first,
-                                    pen_graphdef_value x) {
-    const pen_graphdef_value operands[] = {x, x};
-    return map_emit(draft,
-                    (pen_graphdef_emission){.op_name = "mul", .inputs = operands, .input_count = 2},
-                    is_first);
+    return pen_graphdef_give_form(draft, is_first, "clip",
+                                  PEN_GRAPHDEF_INPUTS(operands[0], operands[1], operands[2]),
+                                  PEN_NO_ATTRIBUTES);
 }
 
 static pen_status convert_square(pen_graphdef_draft *draft) {
     bool is_first;
     pen_graphdef_value x;
-    PEN_TRY(map_operand(draft, 0, &is_first, &x));
-    return arithmetic_square(draft, is_first, x);
+    PEN_TRY(pen_graphdef_operand_found(draft, 0, &is_first, &x));
+    return pen_graphdef_give_pair(draft, is_first, "mul", x, x);
 }
 
 // 1 / sqrt(x)
 static pen_status convert_rsqrt(pen_graphdef_draft *draft) {
     bool is_first;
     pen_graphdef_value x, root;
-    PEN_TRY(map_operand(draft, 0, &is_first, &x));
-    PEN_TRY(pen_graphdef_emit_simple(draft, "sqrt", "sqrt", x, NULL, &root));
-    return map_emit(
-        draft, (pen_graphdef_emission){.op_name = "reciprocal", .inputs = &root, .input_count = 1},
-        is_first);
+    PEN_TRY(pen_graphdef_operand_found(draft, 0, &is_first, &x));
+    PEN_TRY(pen_graphdef_map(draft, "sqrt", "sqrt", x, &root));
+    return pen_graphdef_give_map(draft, is_first, "reciprocal", root);
 }
 
 // log(1 + x)
 static pen_status convert_log1p(pen_graphdef_draft *draft) {
     bool is_first;
     pen_graphdef_value x, one, sum;
-    PEN_TRY(map_operand(draft, 0, &is_first, &x));
-    PEN_TRY(pen_graphdef_number_value(draft, "one", arithmetic_element(draft), 1, &one));
-    PEN_TRY(pen_graphdef_emit_simple(draft, "add", "add", x, &one, &sum));
-    return map_emit(draft,
-                    (pen_graphdef_emission){.op_name = "log", .inputs = &sum, .input_count = 1},
-                    is_first);
+    PEN_TRY(pen_graphdef_operand_found(draft, 0, &is_first, &x));
+    PEN_TRY(pen_graphdef_number_value(draft, "one", pen_graphdef_draft_element(draft), 1, &one));
+    PEN_TRY(pen_graphdef_pair(draft, "add", "add", x, one, &sum));
+    return pen_graphdef_give_map(draft, is_first, "log", sum);
 }
 
 // exp(x) - 1, and 1 - erf(x)
 static pen_status arithmetic_less_one(pen_graphdef_draft *draft, const char *op, bool is_negated) {
     bool is_first;
     pen_graphdef_value x, one, map;
-    PEN_TRY(map_operand(draft, 0, &is_first, &x));
-    PEN_TRY(pen_graphdef_number_value(draft, "one", arithmetic_element(draft), 1, &one));
-    PEN_TRY(pen_graphdef_emit_simple(draft, op, op, x, NULL, &map));
-    const pen_graphdef_value operands[] = {is_negated ? one : map, is_negated ? map : one};
-    return map_emit(draft,
-                    (pen_graphdef_emission){.op_name = "sub", .inputs = operands, .input_count = 2},
-                    is_first);
+    PEN_TRY(pen_graphdef_operand_found(draft, 0, &is_first, &x));
+    PEN_TRY(pen_graphdef_number_value(draft, "one", pen_graphdef_draft_element(draft), 1, &one));
+    PEN_TRY(pen_graphdef_map(draft, op, op, x, &map));
+    return is_negated ? pen_graphdef_give_pair(draft, is_first, "sub", one, map)
+                      : pen_graphdef_give_pair(draft, is_first, "sub", map, one);
 }
 
 static pen_status convert_expm1(pen_graphdef_draft *draft) {
@@ -141,18 +85,13 @@ static pen_status convert_erfc(pen_graphdef_draft *draft) {
 }
 
 static pen_status convert_pass(pen_graphdef_draft *draft) {
-    const uint32_t count = pen_graphdef_draft_count(draft);
     PEN_TRY(pen_graphdef_draft_need(draft, 1));
-    if (strcmp(pen_graphdef_draft_node(draft)->op, "IdentityN") != 0) {
-        pen_graphdef_pass(draft, 0, 0);
-        // both outputs of a Switch are its data; which of them lives was decided
-        if (strcmp(pen_graphdef_draft_node(draft)->op, "Switch") == 0) {
-            pen_graphdef_pass(draft, 1, 0);
-        }
-        return PEN_OK;
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        pen_graphdef_pass(draft, i, i);
+    PEN_TRY(pen_graphdef_pass(draft, 0, 0));
+    // both outputs of a Switch are its data; which of them lives was decided
+    if (strcmp(draft->node->op, "Switch") == 0) return pen_graphdef_pass(draft, 1, 0);
+    if (strcmp(draft->node->op, "IdentityN") != 0) return PEN_OK;
+    for (uint32_t i = 1; i < draft->operand_count; i++) {
+        PEN_TRY(pen_graphdef_pass(draft, i, i));
     }
     return PEN_OK;
 }
@@ -161,13 +100,11 @@ static pen_status convert_pass(pen_graphdef_draft *draft) {
 static pen_status convert_stop(pen_graphdef_draft *draft) {
     bool is_first;
     pen_graphdef_value x;
-    if (!pen_element_is_float(arithmetic_element(draft))) return convert_pass(draft);
-    PEN_TRY(map_operand(draft, 0, &is_first, &x));
+    if (!pen_element_is_float(pen_graphdef_draft_element(draft))) return convert_pass(draft);
+    PEN_TRY(pen_graphdef_operand_found(draft, 0, &is_first, &x));
     const pen_value_kind kind = pen_graph_value(draft->graphs[0], x.in[0])->kind;
     if (kind != PEN_VALUE_COMPUTED && kind != PEN_VALUE_PARAMETER) return convert_pass(draft);
-    return map_emit(
-        draft, (pen_graphdef_emission){.op_name = "stop_gradient", .inputs = &x, .input_count = 1},
-        is_first);
+    return pen_graphdef_give_map(draft, is_first, "stop_gradient", x);
 }
 
 // ---- maps of two tensors
@@ -176,10 +113,8 @@ static pen_status convert_binary(pen_graphdef_draft *draft) {
     bool is_first;
     pen_graphdef_value operands[2];
     PEN_TRY(pen_graphdef_broadcast(draft, 0, 1, &is_first, operands));
-    return map_emit(draft,
-                    (pen_graphdef_emission){
-                        .op_name = arithmetic_op(draft), .inputs = operands, .input_count = 2},
-                    is_first);
+    return pen_graphdef_give_pair(draft, is_first, draft->mapping->op_name, operands[0],
+                                  operands[1]);
 }
 
 static pen_status convert_mul(pen_graphdef_draft *draft) {
@@ -192,42 +127,36 @@ static pen_status convert_squared_difference(pen_graphdef_draft *draft) {
     bool is_first;
     pen_graphdef_value operands[2], difference;
     PEN_TRY(pen_graphdef_broadcast(draft, 0, 1, &is_first, operands));
-    PEN_TRY(pen_graphdef_emit_simple(draft, "sub", "sub", operands[0], &operands[1], &difference));
-    return arithmetic_square(draft, is_first, difference);
+    PEN_TRY(pen_graphdef_pair(draft, "sub", "sub", operands[0], operands[1], &difference));
+    return pen_graphdef_give_pair(draft, is_first, "mul", difference, difference);
 }
 
 static pen_status convert_not_equal(pen_graphdef_draft *draft) {
     bool is_first;
     pen_graphdef_value operands[2], equal;
     PEN_TRY(pen_graphdef_broadcast(draft, 0, 1, &is_first, operands));
-    PEN_TRY(pen_graphdef_emit_simple(draft, "equal", "equal", operands[0], &operands[1], &equal));
-    return map_emit(draft,
-                    (pen_graphdef_emission){.op_name = "not", .inputs = &equal, .input_count = 1},
-                    is_first);
+    PEN_TRY(pen_graphdef_pair(draft, "equal", "equal", operands[0], operands[1], &equal));
+    return pen_graphdef_give_map(draft, is_first, "not", equal);
 }
 
 // Of integers, whose quotients are rounded towards 0: (a - (a mod b)) / b, which leaves no rest.
 static pen_status arithmetic_floor_integers(pen_graphdef_draft *draft, bool is_first,
                                             const pen_graphdef_value operands[2]) {
-    pen_graphdef_value rest, parts[2] = {operands[0], operands[1]};
-    PEN_TRY(pen_graphdef_emit_simple(draft, "mod", "rest", operands[0], &operands[1], &rest));
-    PEN_TRY(pen_graphdef_emit_simple(draft, "sub", "sub", operands[0], &rest, &parts[0]));
-    return map_emit(draft,
-                    (pen_graphdef_emission){.op_name = "div", .inputs = parts, .input_count = 2},
-                    is_first);
+    pen_graphdef_value rest, whole;
+    PEN_TRY(pen_graphdef_pair(draft, "mod", "rest", operands[0], operands[1], &rest));
+    PEN_TRY(pen_graphdef_pair(draft, "sub", "sub", operands[0], rest, &whole));
+    return pen_graphdef_give_pair(draft, is_first, "div", whole, operands[1]);
 }
 
 static pen_status convert_floor_div(pen_graphdef_draft *draft) {
     bool is_first;
     pen_graphdef_value operands[2], quotient;
     PEN_TRY(pen_graphdef_broadcast(draft, 0, 1, &is_first, operands));
-    if (!pen_element_is_float(arithmetic_element(draft))) {
+    if (!pen_element_is_float(pen_graphdef_draft_element(draft))) {
         return arithmetic_floor_integers(draft, is_first, operands);
     }
-    PEN_TRY(pen_graphdef_emit_simple(draft, "div", "div", operands[0], &operands[1], &quotient));
-    return map_emit(
-        draft, (pen_graphdef_emission){.op_name = "floor", .inputs = &quotient, .input_count = 1},
-        is_first);
+    PEN_TRY(pen_graphdef_pair(draft, "div", "div", operands[0], operands[1], &quotient));
+    return pen_graphdef_give_map(draft, is_first, "floor", quotient);
 }
 
 // a - floor(a / b) b; of integers `mod`, whose sign is that of b.
@@ -235,50 +164,41 @@ static pen_status convert_floor_mod(pen_graphdef_draft *draft) {
     bool is_first;
     pen_graphdef_value operands[2], quotient, floor, product;
     PEN_TRY(pen_graphdef_broadcast(draft, 0, 1, &is_first, operands));
-    if (!pen_element_is_float(arithmetic_element(draft))) {
-        return map_emit(
-            draft, (pen_graphdef_emission){.op_name = "mod", .inputs = operands, .input_count = 2},
-            is_first);
+    if (!pen_element_is_float(pen_graphdef_draft_element(draft))) {
+        return pen_graphdef_give_pair(draft, is_first, "mod", operands[0], operands[1]);
     }
-    PEN_TRY(pen_graphdef_emit_simple(draft, "div", "div", operands[0], &operands[1], &quotient));
-    PEN_TRY(pen_graphdef_emit_simple(draft, "floor", "floor", quotient, NULL, &floor));
-    PEN_TRY(pen_graphdef_emit_simple(draft, "mul", "mul", floor, &operands[1], &product));
-    operands[1] = product;
-    return map_emit(draft,
-                    (pen_graphdef_emission){.op_name = "sub", .inputs = operands, .input_count = 2},
-                    is_first);
+    PEN_TRY(pen_graphdef_pair(draft, "div", "div", operands[0], operands[1], &quotient));
+    PEN_TRY(pen_graphdef_map(draft, "floor", "floor", quotient, &floor));
+    PEN_TRY(pen_graphdef_pair(draft, "mul", "mul", floor, operands[1], &product));
+    return pen_graphdef_give_pair(draft, is_first, "sub", operands[0], product);
 }
 
 // The sum of any number of tensors.
 static pen_status convert_add_n(pen_graphdef_draft *draft) {
-    const uint32_t count = pen_graphdef_draft_count(draft);
+    const uint32_t count = draft->operand_count;
     bool is_first = count > 0;
     pen_graphdef_value *operands;
     PEN_TRY(pen_graphdef_draft_need(draft, 1));
-    PEN_TRY(PEN_NEW(pen_graphdef_draft_arena(draft), count, &operands));
+    PEN_TRY(PEN_NEW(draft->arena, count, &operands));
     for (uint32_t i = 0; i < count; i++) {
         is_first = is_first && pen_graphdef_operand_is_first(draft, i);
     }
     for (uint32_t i = 0; i < count; i++) {
-        PEN_TRY(is_first ? pen_graphdef_operand_first(draft, i, &operands[i])
-                         : pen_graphdef_operand(draft, i, &operands[i]));
+        PEN_TRY(pen_graphdef_operand_form(draft, i, is_first, &operands[i]));
     }
-    return map_emit(
-        draft, (pen_graphdef_emission){.op_name = "sum", .inputs = operands, .input_count = count},
-        is_first);
+    return pen_graphdef_give_form(draft, is_first, "sum", (pen_graphdef_inputs){operands, count},
+                                  PEN_NO_ATTRIBUTES);
 }
 
 static pen_status convert_select(pen_graphdef_draft *draft) {
-    pen_graphdef_value operands[3], result;
+    pen_graphdef_value operands[3];
     uint32_t condition_rank, rank;
     bool is_dropout;
     PEN_TRY(pen_graphdef_dropout_convert(draft, 0, 1, &is_dropout));
     if (is_dropout) return PEN_OK;
-    for (uint32_t i = 0; i < 3; i++) {
-        PEN_TRY(pen_graphdef_operand(draft, i, &operands[i]));
-    }
+    PEN_TRY(pen_graphdef_operands(draft, 3, operands));
     // the older Select takes a vector for the first dimension
-    const bool is_old = strcmp(pen_graphdef_draft_node(draft)->op, "Select") == 0;
+    const bool is_old = strcmp(draft->node->op, "Select") == 0;
     if (is_old && pen_graphdef_operand_rank(draft, 0, &condition_rank) &&
         pen_graphdef_operand_rank(draft, 1, &rank) && condition_rank == 1 && rank > 1) {
         int64_t axes[PEN_RANK_LIMIT];
@@ -288,11 +208,9 @@ static pen_status convert_select(pen_graphdef_draft *draft) {
         PEN_TRY(pen_graphdef_emit_with_ints(draft, "unsqueeze", "condition", operands[0],
                                             (pen_graphdef_integers){rank - 1, axes}, &operands[0]));
     }
-    PEN_TRY(pen_graphdef_emit(
-        draft, &(pen_graphdef_emission){.op_name = "where", .inputs = operands, .input_count = 3},
-        &result));
-    pen_graphdef_set(draft, 0, result);
-    return PEN_OK;
+    return pen_graphdef_give(draft, "where",
+                             PEN_GRAPHDEF_INPUTS(operands[0], operands[1], operands[2]),
+                             PEN_NO_ATTRIBUTES);
 }
 
 // ---- reductions
@@ -312,29 +230,22 @@ static bool reduce_axes_first(const pen_graphdef_ints_known *axes, bool keeps, i
 }
 
 static pen_status convert_reduce(pen_graphdef_draft *draft) {
-    const bool keeps = pen_graphdef_int(pen_graphdef_draft_node(draft), "keep_dims", 0) != 0;
-    const pen_attribute_given attribute = pen_attribute_int("keepdims", keeps);
+    const bool keeps = pen_graphdef_int(draft->node, "keep_dims", 0) != 0;
     const pen_graphdef_ints_known *axes;
     pen_graphdef_value operands[2];
     int64_t first_axes[PEN_GRAPHDEF_INTS_LIMIT];
     PEN_TRY(pen_graphdef_operand_ints(draft, 1, &axes));
     if (axes->count == 0) {
-        pen_graphdef_pass(draft, 0, 0);
-        return PEN_OK;
+        return pen_graphdef_pass(draft, 0, 0);
     }
     const bool from_first = pen_graphdef_operand_is_first(draft, 0) && axes->count <= 4 &&
                             reduce_axes_first(axes, keeps, first_axes);
-    PEN_TRY(from_first ? pen_graphdef_operand_first(draft, 0, &operands[0])
-                       : pen_graphdef_operand(draft, 0, &operands[0]));
+    PEN_TRY(pen_graphdef_operand_form(draft, 0, from_first, &operands[0]));
     PEN_TRY(pen_graphdef_ints_value(draft, "axes", axes->count,
                                     from_first ? first_axes : axes->integers, &operands[1]));
-    return map_emit(draft,
-                    (pen_graphdef_emission){.op_name = arithmetic_op(draft),
-                                            .inputs = operands,
-                                            .input_count = 2,
-                                            .attributes = &attribute,
-                                            .attribute_count = 1},
-                    from_first && keeps);
+    return pen_graphdef_give_form(draft, from_first && keeps, draft->mapping->op_name,
+                                  PEN_GRAPHDEF_INPUTS(operands[0], operands[1]),
+                                  PEN_WITH(pen_attribute_int("keepdims", keeps)));
 }
 
 // ---- integers
@@ -377,7 +288,8 @@ static void evaluate_pairs(const char *op, evaluate_fn evaluate, const pen_graph
 
 static pen_status evaluate_binary(pen_graphdef_draft *draft, uint32_t trial,
                                   pen_graphdef_ints_known *out_ints) {
-    evaluate_pairs(arithmetic_op(draft), evaluate_one, pen_graphdef_operand_trial(draft, 0, trial),
+    evaluate_pairs(draft->mapping->op_name, evaluate_one,
+                   pen_graphdef_operand_trial(draft, 0, trial),
                    pen_graphdef_operand_trial(draft, 1, trial), out_ints);
     return PEN_OK;
 }
@@ -399,7 +311,7 @@ static bool evaluate_one_truth(const char *op, int64_t a, int64_t b, int64_t *ou
 // Comparisons of integers, and what is made of them.
 static pen_status evaluate_truth(pen_graphdef_draft *draft, uint32_t trial,
                                  pen_graphdef_ints_known *out_ints) {
-    const char *op = pen_graphdef_draft_node(draft)->op;
+    const char *op = draft->node->op;
     const uint32_t second = strcmp(op, "LogicalNot") == 0 ? 0 : 1;
     evaluate_pairs(op, evaluate_one_truth, pen_graphdef_operand_trial(draft, 0, trial),
                    pen_graphdef_operand_trial(draft, second, trial), out_ints);
@@ -423,7 +335,7 @@ static pen_status evaluate_reduce(pen_graphdef_draft *draft, uint32_t trial,
                                   pen_graphdef_ints_known *out_ints) {
     const pen_graphdef_ints_known *a = pen_graphdef_operand_trial(draft, 0, trial);
     const pen_graphdef_ints_known *axes = pen_graphdef_operand_trial(draft, 1, trial);
-    const char *op = arithmetic_op(draft);
+    const char *op = draft->mapping->op_name;
     if (a == NULL || axes == NULL || a->is_scalar || axes->count != 1) return PEN_OK;
     const bool is_product = strcmp(op, "reduce_prod") == 0, is_sum = strcmp(op, "reduce_sum") == 0;
     if (!is_product && !is_sum && a->count == 0) return PEN_OK;
@@ -436,7 +348,7 @@ static pen_status evaluate_reduce(pen_graphdef_draft *draft, uint32_t trial,
     for (uint32_t i = 0; i < a->count; i++) {
         if (!evaluate_one(step, result, a->integers[i], &result)) return PEN_OK;
     }
-    out_ints->is_scalar = pen_graphdef_int(pen_graphdef_draft_node(draft), "keep_dims", 0) == 0;
+    out_ints->is_scalar = pen_graphdef_int(draft->node, "keep_dims", 0) == 0;
     out_ints->count = 1;
     out_ints->integers[0] = result;
     out_ints->is_known = true;

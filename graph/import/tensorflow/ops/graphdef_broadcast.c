@@ -1,4 +1,5 @@
 #include "graph/import/tensorflow/ops/graphdef_broadcast.h"
+#include "graph/import/tensorflow/graphdef_mapping.h"
 
 pen_status pen_graphdef_channel_vector(pen_graphdef_draft *draft, const char *suffix,
                                        pen_graphdef_value vector, pen_graphdef_value *out_value) {

@@ -4,7 +4,7 @@
 #ifndef PEN_GRAPH_IMPORT_TENSORFLOW_OPS_GRAPHDEF_BROADCAST_H
 #define PEN_GRAPH_IMPORT_TENSORFLOW_OPS_GRAPHDEF_BROADCAST_H
 
-#include "graph/import/tensorflow/graphdef_mapping.h"
+#include "graph/import/tensorflow/graphdef_convert.h"
 
 // Operands `a` and `b`. When one is an image with channels first, and the other can be made to
 // suit it (a scalar, a number a channel, another image), both have channels first.

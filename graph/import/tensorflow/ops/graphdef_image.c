@@ -1,4 +1,5 @@
 #include "graph/import/tensorflow/ops/graphdef_image.h"
+#include "graph/import/tensorflow/graphdef_mapping.h"
 
 #include <math.h>
 #include <string.h>
@@ -14,20 +15,8 @@ typedef struct image_window {
 } image_window;
 
 bool pen_graphdef_image_is_last(const pen_graphdef_draft *draft) {
-    const char *format = pen_graphdef_text(pen_graphdef_draft_node(draft), "data_format", "NHWC");
+    const char *format = pen_graphdef_text(draft->node, "data_format", "NHWC");
     return strcmp(format, "NCHW") != 0;
-}
-
-pen_status pen_graphdef_image_operand(pen_graphdef_draft *draft, uint32_t input, bool is_last,
-                                      pen_graphdef_value *out_value) {
-    return is_last ? pen_graphdef_operand_first(draft, input, out_value)
-                   : pen_graphdef_operand(draft, input, out_value);
-}
-
-pen_status pen_graphdef_image_emit(pen_graphdef_draft *draft, pen_graphdef_emission emission,
-                                   bool is_last) {
-    emission.is_first = is_last;
-    return pen_graphdef_emit_set(draft, &emission);
 }
 
 // The two sides of a list of one number a dimension; `fallback` where there is none.
@@ -36,8 +25,7 @@ static pen_status image_sides(const pen_graphdef_draft *draft, const char *name,
     uint32_t count;
     int64_t *integers;
     const uint32_t first = is_last ? 1 : 2;
-    PEN_TRY(pen_graphdef_ints(pen_graphdef_draft_node(draft), name, pen_graphdef_draft_arena(draft),
-                              &count, &integers));
+    PEN_TRY(pen_graphdef_ints(draft->node, name, draft->arena, &count, &integers));
     out_sides[0] = out_sides[1] = fallback;
     if (count == 0) return PEN_OK;
     if (count != 4) {
@@ -56,7 +44,7 @@ static pen_status image_sides(const pen_graphdef_draft *draft, const char *name,
 }
 
 static pen_status image_padding(const pen_graphdef_draft *draft, image_window *window) {
-    const pen_graphdef_node *node = pen_graphdef_draft_node(draft);
+    const pen_graphdef_node *node = draft->node;
     const char *padding = pen_graphdef_text(node, "padding", "");
     const uint32_t first = window->is_last ? 2 : 4;
     uint32_t count;
@@ -67,8 +55,7 @@ static pen_status image_padding(const pen_graphdef_draft *draft, image_window *w
         return PEN_OK;
     }
     if (strcmp(padding, "VALID") == 0) return PEN_OK;
-    PEN_TRY(pen_graphdef_ints(node, "explicit_paddings", pen_graphdef_draft_arena(draft), &count,
-                              &pads));
+    PEN_TRY(pen_graphdef_ints(node, "explicit_paddings", draft->arena, &count, &pads));
     if (strcmp(padding, "EXPLICIT") != 0 || count != 8) {
         return pen_error(PEN_UNSUPPORTED,
                          "padding is '%.32s' with %u numbers; possible are SAME, "
@@ -93,22 +80,21 @@ static pen_status image_window_read(const pen_graphdef_draft *draft, image_windo
 }
 
 // Adds the op: the attributes that convolutions and pools share, and its own, at most 2.
-static pen_status image_emit_window(pen_graphdef_draft *draft, const image_window *window,
-                                    pen_graphdef_emission emission) {
-    pen_attribute_given attributes[5];
-    uint32_t count = 0;
-    PEN_ASSERT(emission.attribute_count <= 2);
-    attributes[count++] = pen_attribute_ints("strides", 2, window->strides);
-    attributes[count++] = pen_attribute_text("auto_pad", window->auto_pad);
+static pen_status image_give(pen_graphdef_draft *draft, const image_window *window,
+                             const char *op_name, pen_graphdef_inputs inputs,
+                             pen_node_attributes own) {
+    pen_attribute_given attributes[5] = {pen_attribute_ints("strides", 2, window->strides),
+                                         pen_attribute_text("auto_pad", window->auto_pad)};
+    uint32_t count = 2;
+    PEN_ASSERT(own.count <= 2);
     if (strcmp(window->auto_pad, "NOTSET") == 0) {
         attributes[count++] = pen_attribute_ints("pads", 4, window->pads);
     }
-    for (uint32_t i = 0; i < emission.attribute_count; i++) {
-        attributes[count++] = emission.attributes[i];
+    for (uint32_t i = 0; i < own.count; i++) {
+        attributes[count++] = own.given[i];
     }
-    emission.attributes = attributes;
-    emission.attribute_count = count;
-    return pen_graphdef_image_emit(draft, emission, window->is_last);
+    return pen_graphdef_give_form(draft, window->is_last, op_name, inputs,
+                                  (pen_node_attributes){attributes, count});
 }
 
 // ---- pads before a convolution
@@ -143,8 +129,8 @@ static void image_take_pads(const pen_graphdef_draft *draft, image_window *windo
     int64_t pads[8] = {0}, others[8] = {0};
     if (strcmp(window->auto_pad, "NOTSET") != 0) return;
     for (uint32_t copy = 0; copy < PEN_GRAPHDEF_COPIES; copy++) {
-        const pen_node *node = image_padding_node(pen_graphdef_draft_graph(draft, copy),
-                                                  x->in[copy], copy == 0 ? pads : others);
+        const pen_node *node =
+            image_padding_node(draft->graphs[copy], x->in[copy], copy == 0 ? pads : others);
         if (node == NULL || (copy > 0 && memcmp(pads, others, sizeof pads) != 0)) return;
         inner.in[copy] = node->inputs[0];
     }
@@ -157,18 +143,13 @@ static void image_take_pads(const pen_graphdef_draft *draft, image_window *windo
 
 // ---- convolutions
 
-// `operands`: the images and the filter, in our order of axes. `own`: an attribute of the op alone.
-static pen_status image_emit_filter(pen_graphdef_draft *draft, const image_window *window,
-                                    const char *op_name, const pen_graphdef_value operands[2],
-                                    pen_attribute_given own) {
-    const pen_attribute_given attributes[] = {pen_attribute_ints("dilations", 2, window->dilations),
-                                              own};
-    return image_emit_window(draft, window,
-                             (pen_graphdef_emission){.op_name = op_name,
-                                                     .inputs = operands,
-                                                     .input_count = 2,
-                                                     .attributes = attributes,
-                                                     .attribute_count = 2});
+// Its result is of the images and the filter, in our order of axes. `own`: an attribute of the op
+// alone.
+static pen_status image_give_filtered(pen_graphdef_draft *draft, const image_window *window,
+                                      const char *op_name, const pen_graphdef_value operands[2],
+                                      pen_attribute_given own) {
+    return image_give(draft, window, op_name, (pen_graphdef_inputs){operands, 2},
+                      PEN_WITH(pen_attribute_ints("dilations", 2, window->dilations), own));
 }
 
 // Channels of the input that a filter sees, from its shape; -1: not known.
@@ -183,7 +164,7 @@ static pen_status convert_conv(pen_graphdef_draft *draft) {
     image_window window;
     pen_graphdef_value operands[2], filter;
     PEN_TRY(image_window_read(draft, &window));
-    PEN_TRY(pen_graphdef_image_operand(draft, 0, window.is_last, &operands[0]));
+    PEN_TRY(pen_graphdef_operand_form(draft, 0, window.is_last, &operands[0]));
     image_take_pads(draft, &window, &operands[0]);
     PEN_TRY(pen_graphdef_operand(draft, 1, &filter));
     const int64_t channels = image_dimension(draft, &operands[0], 1);
@@ -194,8 +175,8 @@ static pen_status convert_conv(pen_graphdef_draft *draft) {
                          (long long)seen, (long long)channels);
     }
     PEN_TRY(pen_graphdef_emit_transpose(draft, "filter", filter, 4, filter_axes, &operands[1]));
-    return image_emit_filter(draft, &window, "conv", operands,
-                             pen_attribute_int("group", channels / seen));
+    return image_give_filtered(draft, &window, "conv", operands,
+                               pen_attribute_int("group", channels / seen));
 }
 
 // (height, width, channels, multiples) to (channels * multiples, 1, height, width)
@@ -205,7 +186,7 @@ static pen_status convert_depthwise(pen_graphdef_draft *draft) {
     pen_graphdef_value operands[2], filter;
     pen_shape shape;
     PEN_TRY(image_window_read(draft, &window));
-    PEN_TRY(pen_graphdef_image_operand(draft, 0, window.is_last, &operands[0]));
+    PEN_TRY(pen_graphdef_operand_form(draft, 0, window.is_last, &operands[0]));
     image_take_pads(draft, &window, &operands[0]);
     PEN_TRY(pen_graphdef_operand(draft, 1, &filter));
     PEN_TRY(pen_graphdef_value_shape(draft, &filter, &shape));
@@ -216,8 +197,8 @@ static pen_status convert_depthwise(pen_graphdef_draft *draft) {
     PEN_TRY(pen_graphdef_emit_transpose(draft, "filter", filter, 4, filter_axes, &filter));
     PEN_TRY(pen_graphdef_emit_with_ints(draft, "reshape", "filters", filter,
                                         (pen_graphdef_integers){4, wanted}, &operands[1]));
-    return image_emit_filter(draft, &window, "conv", operands,
-                             pen_attribute_int("group", shape.dims[2]));
+    return image_give_filtered(draft, &window, "conv", operands,
+                               pen_attribute_int("group", shape.dims[2]));
 }
 
 // Pads and output padding of a transposed convolution, whose result has `size` along a side.
@@ -250,7 +231,7 @@ static pen_status convert_conv_transposed(pen_graphdef_draft *draft) {
     a = pen_graphdef_operand_trial(draft, 0, 0);
     b = pen_graphdef_operand_trial(draft, 0, 1);
     PEN_TRY(pen_graphdef_operand(draft, 1, &filter));
-    PEN_TRY(pen_graphdef_image_operand(draft, 2, window.is_last, &operands[0]));
+    PEN_TRY(pen_graphdef_operand_form(draft, 2, window.is_last, &operands[0]));
     const uint32_t sides_at = window.is_last ? 1 : 2;
     const bool is_same = strcmp(window.auto_pad, "NOTSET") != 0;
     for (uint32_t i = 0; i < 2; i++) {
@@ -266,8 +247,8 @@ static pen_status convert_conv_transposed(pen_graphdef_draft *draft) {
     }
     window.auto_pad = "NOTSET";
     PEN_TRY(pen_graphdef_emit_transpose(draft, "filter", filter, 4, filter_axes, &operands[1]));
-    return image_emit_filter(draft, &window, "conv_transpose", operands,
-                             pen_attribute_ints("output_padding", 2, output_padding));
+    return image_give_filtered(draft, &window, "conv_transpose", operands,
+                               pen_attribute_ints("output_padding", 2, output_padding));
 }
 
 // ---- pools
@@ -276,15 +257,9 @@ static pen_status convert_pool(pen_graphdef_draft *draft) {
     image_window window;
     pen_graphdef_value x;
     PEN_TRY(image_window_read(draft, &window));
-    PEN_TRY(pen_graphdef_image_operand(draft, 0, window.is_last, &x));
-    const pen_attribute_given kernel = pen_attribute_ints("kernel_shape", 2, window.kernel);
-    return image_emit_window(
-        draft, &window,
-        (pen_graphdef_emission){.op_name = pen_graphdef_draft_mapping(draft)->op_name,
-                                .inputs = &x,
-                                .input_count = 1,
-                                .attributes = &kernel,
-                                .attribute_count = 1});
+    PEN_TRY(pen_graphdef_operand_form(draft, 0, window.is_last, &x));
+    return image_give(draft, &window, draft->mapping->op_name, PEN_GRAPHDEF_INPUTS(x),
+                      PEN_WITH(pen_attribute_ints("kernel_shape", 2, window.kernel)));
 }
 
 // ---- biases
@@ -292,16 +267,13 @@ static pen_status convert_pool(pen_graphdef_draft *draft) {
 static pen_status convert_bias_add(pen_graphdef_draft *draft) {
     const bool is_last = pen_graphdef_image_is_last(draft);
     bool is_first;
-    pen_graphdef_value operands[2], result;
+    pen_graphdef_value operands[2];
     uint32_t rank;
     if (is_last) {
         PEN_TRY(pen_graphdef_broadcast(draft, 0, 1, &is_first, operands));
-        return pen_graphdef_image_emit(
-            draft, (pen_graphdef_emission){.op_name = "add", .inputs = operands, .input_count = 2},
-            is_first);
+        return pen_graphdef_give_pair(draft, is_first, "add", operands[0], operands[1]);
     }
-    PEN_TRY(pen_graphdef_operand(draft, 0, &operands[0]));
-    PEN_TRY(pen_graphdef_operand(draft, 1, &operands[1]));
+    PEN_TRY(pen_graphdef_operands(draft, 2, operands));
     if (!pen_graphdef_operand_rank(draft, 0, &rank)) {
         return pen_error(PEN_UNSUPPORTED, "the rank of its operand is not known");
     }
@@ -313,51 +285,36 @@ static pen_status convert_bias_add(pen_graphdef_draft *draft) {
                          "possible",
                          rank);
     }
-    PEN_TRY(pen_graphdef_emit_simple(draft, "add", NULL, operands[0], &operands[1], &result));
-    pen_graphdef_set(draft, 0, result);
-    return PEN_OK;
+    return pen_graphdef_give_pair(draft, false, "add", operands[0], operands[1]);
 }
 
 // ---- the rest
 
 // TensorFlow's alpha is for each neighbour, ONNX's for all of them.
 static pen_status convert_lrn(pen_graphdef_draft *draft) {
-    const pen_graphdef_node *node = pen_graphdef_draft_node(draft);
+    const pen_graphdef_node *node = draft->node;
     const int64_t radius = pen_graphdef_int(node, "depth_radius", 5);
     if (radius < 0 || radius > 1 << 20) {
         return pen_error(PEN_INVALID_INPUT, "depth_radius is %lld", (long long)radius);
     }
     const int64_t size = 2 * radius + 1;
     const double alpha = pen_graphdef_float(node, "alpha", 1) * (double)size;
-    const pen_attribute_given attributes[] = {
-        pen_attribute_int("size", size), pen_attribute_float("alpha", alpha),
-        pen_attribute_float("beta", pen_graphdef_float(node, "beta", 0.5)),
-        pen_attribute_float("bias", pen_graphdef_float(node, "bias", 1))};
     pen_graphdef_value x;
     PEN_TRY(pen_graphdef_operand_first(draft, 0, &x));
-    return pen_graphdef_image_emit(draft,
-                                   (pen_graphdef_emission){.op_name = "lrn",
-                                                           .inputs = &x,
-                                                           .input_count = 1,
-                                                           .attributes = attributes,
-                                                           .attribute_count = 4},
-                                   true);
+    return pen_graphdef_give_form(
+        draft, true, "lrn", PEN_GRAPHDEF_INPUTS(x),
+        PEN_WITH(pen_attribute_int("size", size), pen_attribute_float("alpha", alpha),
+                 pen_attribute_float("beta", pen_graphdef_float(node, "beta", 0.5)),
+                 pen_attribute_float("bias", pen_graphdef_float(node, "bias", 1))));
 }
 
 static pen_status convert_blocks(pen_graphdef_draft *draft) {
     const bool is_last = pen_graphdef_image_is_last(draft);
-    const pen_attribute_given attribute = pen_attribute_int(
-        "blocksize", pen_graphdef_int(pen_graphdef_draft_node(draft), "block_size", 0));
     pen_graphdef_value x;
-    PEN_TRY(pen_graphdef_image_operand(draft, 0, is_last, &x));
-    return pen_graphdef_image_emit(
-        draft,
-        (pen_graphdef_emission){.op_name = pen_graphdef_draft_mapping(draft)->op_name,
-                                .inputs = &x,
-                                .input_count = 1,
-                                .attributes = &attribute,
-                                .attribute_count = 1},
-        is_last);
+    PEN_TRY(pen_graphdef_operand_form(draft, 0, is_last, &x));
+    return pen_graphdef_give_form(
+        draft, is_last, draft->mapping->op_name, PEN_GRAPHDEF_INPUTS(x),
+        PEN_WITH(pen_attribute_int("blocksize", pen_graphdef_int(draft->node, "block_size", 0))));
 }
 
 // ---- other sizes
@@ -387,41 +344,33 @@ static pen_status resize_scales(pen_graphdef_draft *draft, const pen_graphdef_va
         return pen_error(PEN_UNSUPPORTED, "the sizes of its image, or of its result, are not "
                                           "known, or above 2^20");
     }
-    PEN_TRY(PEN_NEW(pen_graphdef_draft_arena(draft), 4, &scales));
+    PEN_TRY(PEN_NEW(draft->arena, 4, &scales));
     scales[0] = scales[1] = 1;
     scales[2] = resize_scale(shape.dims[2], size->integers[0]);
     scales[3] = resize_scale(shape.dims[3], size->integers[1]);
-    PEN_TRY(pen_arena_format(pen_graphdef_draft_arena(draft), &name, "%s/scales",
-                             pen_graphdef_draft_node(draft)->name));
+    PEN_TRY(pen_arena_format(draft->arena, &name, "%s/scales", draft->node->name));
     for (uint32_t copy = 0; copy < PEN_GRAPHDEF_COPIES; copy++) {
-        PEN_TRY(pen_graph_constant(pen_graphdef_draft_graph(draft, copy), name, &type, scales,
-                                   &out_value->in[copy]));
+        PEN_TRY(pen_graph_constant(draft->graphs[copy], name, &type, scales, &out_value->in[copy]));
     }
     return PEN_OK;
 }
 
 static pen_status convert_resize(pen_graphdef_draft *draft) {
-    const pen_graphdef_node *node = pen_graphdef_draft_node(draft);
+    const pen_graphdef_node *node = draft->node;
     const bool aligns = pen_graphdef_int(node, "align_corners", 0) != 0;
     const bool is_half = pen_graphdef_int(node, "half_pixel_centers", 0) != 0;
     const bool is_linear = strcmp(node->op, "ResizeBilinear") == 0;
-    const pen_attribute_given attributes[] = {
-        pen_attribute_text("mode", is_linear ? "linear" : "nearest"),
-        pen_attribute_text("coordinate_transformation_mode", aligns    ? "align_corners"
-                                                             : is_half ? "half_pixel"
-                                                                       : "asymmetric"),
-        pen_attribute_text("nearest_mode", aligns || is_half ? "round_prefer_ceil" : "floor")};
-    pen_graphdef_value operands[3] = {
-        {{{0}, {0}, {0}}}, PEN_GRAPHDEF_VALUE_NONE, {{{0}, {0}, {0}}}};
-    PEN_TRY(pen_graphdef_operand_first(draft, 0, &operands[0]));
-    PEN_TRY(resize_scales(draft, &operands[0], &operands[2]));
-    return pen_graphdef_image_emit(draft,
-                                   (pen_graphdef_emission){.op_name = "resize",
-                                                           .inputs = operands,
-                                                           .input_count = 3,
-                                                           .attributes = attributes,
-                                                           .attribute_count = 3},
-                                   true);
+    pen_graphdef_value x, scales;
+    PEN_TRY(pen_graphdef_operand_first(draft, 0, &x));
+    PEN_TRY(resize_scales(draft, &x, &scales));
+    return pen_graphdef_give_form(
+        draft, true, "resize", PEN_GRAPHDEF_INPUTS(x, PEN_GRAPHDEF_VALUE_NONE, scales),
+        PEN_WITH(
+            pen_attribute_text("mode", is_linear ? "linear" : "nearest"),
+            pen_attribute_text("coordinate_transformation_mode", aligns    ? "align_corners"
+                                                                 : is_half ? "half_pixel"
+                                                                           : "asymmetric"),
+            pen_attribute_text("nearest_mode", aligns || is_half ? "round_prefer_ceil" : "floor")));
 }
 
 static const pen_graphdef_mapping image_mappings[] = {

@@ -9,7 +9,6 @@ static pen_status index_gather_in_batches(pen_graphdef_draft *draft, int64_t axi
                                           int64_t batch_dims) {
     uint32_t rank = 0, index_rank = 0;
     const int64_t last = -1;
-    const pen_attribute_given to = pen_attribute_text("to", "int64");
     pen_graphdef_value operands[2], at;
     if (axis < 0 && pen_graphdef_operand_rank(draft, 0, &rank)) axis += rank;
     if (batch_dims < 0 && pen_graphdef_operand_rank(draft, 1, &index_rank)) {
@@ -20,41 +19,24 @@ static pen_status index_gather_in_batches(pen_graphdef_draft *draft, int64_t axi
                          "batch_dims is %lld and axis %lld; possible are 0 and the same number",
                          (long long)batch_dims, (long long)axis);
     }
-    PEN_TRY(pen_graphdef_operand(draft, 0, &operands[0]));
-    PEN_TRY(pen_graphdef_operand(draft, 1, &operands[1]));
-    PEN_TRY(pen_graphdef_emit(draft,
-                              &(pen_graphdef_emission){.op_name = "cast",
-                                                       .suffix = "indices",
-                                                       .inputs = &operands[1],
-                                                       .input_count = 1,
-                                                       .attributes = &to,
-                                                       .attribute_count = 1},
-                              &at));
+    PEN_TRY(pen_graphdef_operands(draft, 2, operands));
+    PEN_TRY(pen_graphdef_cast(draft, "indices", operands[1], PEN_INT64, &at));
     PEN_TRY(pen_graphdef_emit_with_ints(draft, "unsqueeze", "unsqueeze", at,
                                         (pen_graphdef_integers){1, &last}, &operands[1]));
-    const pen_attribute_given attribute = pen_attribute_int("batch_dims", batch_dims);
-    return pen_graphdef_emit_set(draft, &(pen_graphdef_emission){.op_name = "gather_nd",
-                                                                 .inputs = operands,
-                                                                 .input_count = 2,
-                                                                 .attributes = &attribute,
-                                                                 .attribute_count = 1});
+    return pen_graphdef_give(draft, "gather_nd", PEN_GRAPHDEF_INPUTS(operands[0], operands[1]),
+                             PEN_WITH(pen_attribute_int("batch_dims", batch_dims)));
 }
 
 static pen_status convert_gather(pen_graphdef_draft *draft) {
-    const pen_graphdef_node *node = pen_graphdef_draft_node(draft);
+    const pen_graphdef_node *node = draft->node;
     int64_t axis = 0;
     pen_graphdef_value operands[2];
     if (strcmp(node->op, "GatherV2") == 0) PEN_TRY(pen_graphdef_operand_int(draft, 2, &axis));
     const int64_t batch_dims = pen_graphdef_int(node, "batch_dims", 0);
     if (batch_dims != 0) return index_gather_in_batches(draft, axis, batch_dims);
-    PEN_TRY(pen_graphdef_operand(draft, 0, &operands[0]));
-    PEN_TRY(pen_graphdef_operand(draft, 1, &operands[1]));
-    const pen_attribute_given attribute = pen_attribute_int("axis", axis);
-    return pen_graphdef_emit_set(draft, &(pen_graphdef_emission){.op_name = "gather",
-                                                                 .inputs = operands,
-                                                                 .input_count = 2,
-                                                                 .attributes = &attribute,
-                                                                 .attribute_count = 1});
+    PEN_TRY(pen_graphdef_operands(draft, 2, operands));
+    return pen_graphdef_give(draft, "gather", PEN_GRAPHDEF_INPUTS(operands[0], operands[1]),
+                             PEN_WITH(pen_attribute_int("axis", axis)));
 }
 
 static pen_status evaluate_gather(pen_graphdef_draft *draft, uint32_t trial,
@@ -74,22 +56,12 @@ static pen_status evaluate_gather(pen_graphdef_draft *draft, uint32_t trial,
 
 static pen_status convert_gather_nd(pen_graphdef_draft *draft) {
     pen_graphdef_value x, at;
-    const pen_attribute_given to = pen_attribute_text("to", "int64");
     PEN_TRY(pen_graphdef_operand(draft, 0, &x));
     PEN_TRY(pen_graphdef_operand(draft, 1, &at));
     const pen_graphdef_value narrow = at;
-    PEN_TRY(pen_graphdef_emit(draft,
-                              &(pen_graphdef_emission){.op_name = "cast",
-                                                       .suffix = "indices",
-                                                       .inputs = &narrow,
-                                                       .input_count = 1,
-                                                       .attributes = &to,
-                                                       .attribute_count = 1},
-                              &at));
+    PEN_TRY(pen_graphdef_cast(draft, "indices", narrow, PEN_INT64, &at));
     const pen_graphdef_value operands[] = {x, at};
-    return pen_graphdef_emit_set(
-        draft,
-        &(pen_graphdef_emission){.op_name = "gather_nd", .inputs = operands, .input_count = 2});
+    return pen_graphdef_give_pair(draft, false, "gather_nd", operands[0], operands[1]);
 }
 
 // TensorFlow makes a row of `off` of negative indices, as of any that are not below the depth; ours
@@ -100,23 +72,17 @@ static pen_status index_below_depth(pen_graphdef_draft *draft, int64_t depth,
     const pen_element_type element = type != NULL ? type->element : PEN_INT64;
     pen_graphdef_value operands[3] = {*indices};
     PEN_TRY(pen_graphdef_number_value(draft, "zero", element, 0, &operands[1]));
-    PEN_TRY(pen_graphdef_emit(
-        draft,
-        &(pen_graphdef_emission){
-            .op_name = "less", .suffix = "negative", .inputs = operands, .input_count = 2},
-        &operands[0]));
+    PEN_TRY(pen_graphdef_emit(draft, "less", "negative",
+                              PEN_GRAPHDEF_INPUTS(operands[0], operands[1]), PEN_NO_ATTRIBUTES,
+                              &operands[0]));
     PEN_TRY(pen_graphdef_number_value(draft, "outside", element, (double)depth, &operands[1]));
     operands[2] = *indices;
-    return pen_graphdef_emit(
-        draft,
-        &(pen_graphdef_emission){
-            .op_name = "where", .suffix = "indices", .inputs = operands, .input_count = 3},
-        indices);
+    return pen_graphdef_emit(draft, "where", "indices",
+                             PEN_GRAPHDEF_INPUTS(operands[0], operands[1], operands[2]),
+                             PEN_NO_ATTRIBUTES, indices);
 }
 
 static pen_status convert_one_hot(pen_graphdef_draft *draft) {
-    const pen_attribute_given axis =
-        pen_attribute_int("axis", pen_graphdef_int(pen_graphdef_draft_node(draft), "axis", -1));
     static const int64_t one = 1;
     int64_t depth;
     pen_graphdef_value operands[3], on, off, parts[2];
@@ -130,20 +96,11 @@ static pen_status convert_one_hot(pen_graphdef_draft *draft) {
                                         (pen_graphdef_integers){1, &one}, &parts[0]));
     PEN_TRY(pen_graphdef_emit_with_ints(draft, "reshape", "on", on,
                                         (pen_graphdef_integers){1, &one}, &parts[1]));
-    const pen_attribute_given first = pen_attribute_int("axis", 0);
-    PEN_TRY(pen_graphdef_emit(draft,
-                              &(pen_graphdef_emission){.op_name = "concat",
-                                                       .suffix = "values",
-                                                       .inputs = parts,
-                                                       .input_count = 2,
-                                                       .attributes = &first,
-                                                       .attribute_count = 1},
-                              &operands[2]));
-    return pen_graphdef_emit_set(draft, &(pen_graphdef_emission){.op_name = "one_hot",
-                                                                 .inputs = operands,
-                                                                 .input_count = 3,
-                                                                 .attributes = &axis,
-                                                                 .attribute_count = 1});
+    PEN_TRY(pen_graphdef_concat(draft, "values", PEN_GRAPHDEF_INPUTS(parts[0], parts[1]), 0,
+                                &operands[2]));
+    return pen_graphdef_give(
+        draft, "one_hot", PEN_GRAPHDEF_INPUTS(operands[0], operands[1], operands[2]),
+        PEN_WITH(pen_attribute_int("axis", pen_graphdef_int(draft->node, "axis", -1))));
 }
 
 // The elements of `x` from `start` up to `end` along an axis; roll `round` of the node.
@@ -151,7 +108,7 @@ static pen_status index_roll_part(pen_graphdef_draft *draft, uint32_t round, pen
                                   const int64_t range[3], const char *part,
                                   pen_graphdef_value *out_value) {
     static const char *const words[] = {"start", "end", "axis"};
-    pen_arena *arena = pen_graphdef_draft_arena(draft);
+    pen_arena *arena = draft->arena;
     pen_graphdef_value operands[4] = {x};
     const char *suffix;
     for (uint32_t i = 0; i < 3; i++) {
@@ -159,11 +116,8 @@ static pen_status index_roll_part(pen_graphdef_draft *draft, uint32_t round, pen
         PEN_TRY(pen_graphdef_ints_value(draft, suffix, 1, &range[i], &operands[1 + i]));
     }
     PEN_TRY(pen_arena_format(arena, &suffix, "%s_%u", part, round));
-    return pen_graphdef_emit(
-        draft,
-        &(pen_graphdef_emission){
-            .op_name = "slice", .suffix = suffix, .inputs = operands, .input_count = 4},
-        out_value);
+    return pen_graphdef_emit(draft, "slice", suffix, (pen_graphdef_inputs){operands, 4},
+                             PEN_NO_ATTRIBUTES, out_value);
 }
 
 // Along one axis: what is behind the cut, then what is before it.
@@ -189,16 +143,8 @@ static pen_status index_roll(pen_graphdef_draft *draft, uint32_t round, int64_t 
                             &parts[0]));
     PEN_TRY(
         index_roll_part(draft, round, *x, (const int64_t[]){0, cut, axis}, "before", &parts[1]));
-    const pen_attribute_given attribute = pen_attribute_int("axis", axis);
-    PEN_TRY(pen_arena_format(pen_graphdef_draft_arena(draft), &suffix, "rolled_%u", round));
-    return pen_graphdef_emit(draft,
-                             &(pen_graphdef_emission){.op_name = "concat",
-                                                      .suffix = suffix,
-                                                      .inputs = parts,
-                                                      .input_count = 2,
-                                                      .attributes = &attribute,
-                                                      .attribute_count = 1},
-                             x);
+    PEN_TRY(pen_arena_format(draft->arena, &suffix, "rolled_%u", round));
+    return pen_graphdef_concat(draft, suffix, PEN_GRAPHDEF_INPUTS(parts[0], parts[1]), axis, x);
 }
 
 static pen_status convert_roll(pen_graphdef_draft *draft) {
@@ -214,8 +160,7 @@ static pen_status convert_roll(pen_graphdef_draft *draft) {
     for (uint32_t i = 0; i < axes->count; i++) {
         PEN_TRY(index_roll(draft, i, axes->integers[i], shifts->integers[i], &x));
     }
-    pen_graphdef_set(draft, 0, x);
-    return PEN_OK;
+    return pen_graphdef_set(draft, 0, x);
 }
 
 static const pen_graphdef_mapping index_mappings[] = {

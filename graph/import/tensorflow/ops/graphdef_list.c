@@ -1,4 +1,5 @@
 #include "graph/import/tensorflow/ops/graphdef_list.h"
+#include "graph/import/tensorflow/graphdef_mapping.h"
 
 #include <string.h>
 
@@ -15,10 +16,12 @@ pen_status pen_graphdef_operand_list(const pen_graphdef_draft *draft, uint32_t i
                      draft->operands[input]->name);
 }
 
-void pen_graphdef_set_list(pen_graphdef_draft *draft, uint32_t output, pen_graphdef_list *list) {
-    if (output >= draft->result_count) return;
+pen_status pen_graphdef_set_list(pen_graphdef_draft *draft, uint32_t output,
+                                 pen_graphdef_list *list) {
+    if (output >= draft->result_count) return PEN_OK;
     draft->results[output]->list = list;
     draft->results[output]->is_made = true;
+    return PEN_OK;
 }
 
 static pen_status list_new(const pen_graphdef_draft *draft, pen_graphdef_list **out_list) {
@@ -80,19 +83,17 @@ static pen_status list_item(const pen_graphdef_draft *draft, pen_graphdef_value 
 static pen_status list_take_apart(pen_graphdef_draft *draft, pen_graphdef_list *list,
                                   uint32_t count) {
     static const int64_t axis = 0;
-    const pen_attribute_given attribute = pen_attribute_int("axis", axis);
     pen_graphdef_value *parts;
     PEN_TRY(PEN_NEW(draft->arena, (size_t)count + 1, &parts));
     PEN_TRY(PEN_NEW(draft->arena, (size_t)count + 1, &list->parts));
-    PEN_TRY(pen_graphdef_emit(draft,
-                              &(pen_graphdef_emission){.op_name = "split",
-                                                       .suffix = "elements",
-                                                       .inputs = &list->whole,
-                                                       .input_count = 1,
-                                                       .attributes = &attribute,
-                                                       .attribute_count = 1,
-                                                       .output_count = count},
-                              parts));
+    PEN_TRY(pen_graphdef_emit_node(
+        draft,
+        &(pen_graphdef_emission){.op_name = "split",
+                                 .suffix = "elements",
+                                 .inputs = PEN_GRAPHDEF_INPUTS(list->whole),
+                                 .attributes = PEN_WITH(pen_attribute_int("axis", axis)),
+                                 .output_count = count},
+        parts));
     for (uint32_t i = 0; i < count; i++) {
         PEN_TRY(pen_graphdef_emit_with_ints(draft, "squeeze", "element", parts[i],
                                             (pen_graphdef_integers){1, &axis}, &parts[i]));
@@ -139,7 +140,6 @@ static pen_status list_get(pen_graphdef_draft *draft, pen_graphdef_list *list, u
 static pen_status list_stack(pen_graphdef_draft *draft, pen_graphdef_list *list,
                              pen_graphdef_value *out_value) {
     static const int64_t axis = 0;
-    const pen_attribute_given attribute = pen_attribute_int("axis", axis);
     pen_graphdef_result **items;
     pen_graphdef_value *parts;
     uint32_t count;
@@ -150,23 +150,14 @@ static pen_status list_stack(pen_graphdef_draft *draft, pen_graphdef_list *list,
     PEN_TRY(PEN_NEW(draft->arena, count, &items));
     PEN_TRY(PEN_NEW(draft->arena, count, &parts));
     (void)list_origin(list, items, count);
-    pen_graphdef_draft reader = *draft; // reads one element after the other
-    reader.operand_count = 1;
     for (uint32_t i = 0; i < count; i++) {
         if (items[i] == NULL) PEN_TRY(list_get(draft, list, i, &items[i]));
-        reader.operands = &items[i];
-        PEN_TRY(pen_graphdef_operand(&reader, 0, &parts[i]));
+        PEN_TRY(pen_graphdef_result_value(draft, items[i], &parts[i]));
         PEN_TRY(pen_graphdef_emit_with_ints(draft, "unsqueeze", "element", parts[i],
                                             (pen_graphdef_integers){1, &axis}, &parts[i]));
     }
-    return pen_graphdef_emit(draft,
-                             &(pen_graphdef_emission){.op_name = "concat",
-                                                      .suffix = "whole",
-                                                      .inputs = parts,
-                                                      .input_count = count,
-                                                      .attributes = &attribute,
-                                                      .attribute_count = 1},
-                             out_value);
+    return pen_graphdef_concat(draft, "whole", (pen_graphdef_inputs){parts, count}, axis,
+                               out_value);
 }
 
 // ---- TensorList
@@ -198,16 +189,14 @@ static pen_status list_reserve(const pen_graphdef_draft *draft, uint32_t input,
 static pen_status convert_reserve(pen_graphdef_draft *draft) {
     pen_graphdef_list *list;
     PEN_TRY(list_reserve(draft, 1, &list));
-    pen_graphdef_set_list(draft, 0, list);
-    return PEN_OK;
+    return pen_graphdef_set_list(draft, 0, list);
 }
 
 static pen_status convert_empty(pen_graphdef_draft *draft) {
     pen_graphdef_list *list;
     PEN_TRY(list_new(draft, &list));
     list->counts[0] = list->counts[1] = 0;
-    pen_graphdef_set_list(draft, 0, list);
-    return PEN_OK;
+    return pen_graphdef_set_list(draft, 0, list);
 }
 
 static pen_status convert_from_tensor(pen_graphdef_draft *draft) {
@@ -215,8 +204,7 @@ static pen_status convert_from_tensor(pen_graphdef_draft *draft) {
     pen_graphdef_list *list;
     PEN_TRY(pen_graphdef_operand(draft, 0, &whole));
     PEN_TRY(pen_graphdef_list_of(draft, whole, &list));
-    pen_graphdef_set_list(draft, 0, list);
-    return PEN_OK;
+    return pen_graphdef_set_list(draft, 0, list);
 }
 
 static pen_status list_set_item(pen_graphdef_draft *draft, uint32_t output, uint32_t input,
@@ -226,8 +214,7 @@ static pen_status list_set_item(pen_graphdef_draft *draft, uint32_t output, uint
     PEN_TRY(pen_graphdef_operand_list(draft, input, &list));
     PEN_TRY(list_index(draft, 1, list, &index));
     PEN_TRY(pen_graphdef_list_set(draft, list, index, item, &changed));
-    pen_graphdef_set_list(draft, output, changed);
-    return PEN_OK;
+    return pen_graphdef_set_list(draft, output, changed);
 }
 
 static pen_status convert_set_item(pen_graphdef_draft *draft) {
@@ -253,8 +240,7 @@ static pen_status convert_stack(pen_graphdef_draft *draft) {
     pen_graphdef_value whole;
     PEN_TRY(pen_graphdef_operand_list(draft, 0, &list));
     PEN_TRY(list_stack(draft, list, &whole));
-    pen_graphdef_set(draft, 0, whole);
-    return PEN_OK;
+    return pen_graphdef_set(draft, 0, whole);
 }
 
 static pen_status convert_push_back(pen_graphdef_draft *draft) {
@@ -265,8 +251,7 @@ static pen_status convert_push_back(pen_graphdef_draft *draft) {
     PEN_TRY(list_count(list, &count));
     PEN_TRY(pen_graphdef_list_set(draft, list, count, draft->operands[1], &longer));
     longer->counts[0] = longer->counts[1] = (int64_t)count + 1;
-    pen_graphdef_set_list(draft, 0, longer);
-    return PEN_OK;
+    return pen_graphdef_set_list(draft, 0, longer);
 }
 
 // The node's result is how many items the list of operand `input` has.
@@ -277,8 +262,7 @@ static pen_status list_give_length(pen_graphdef_draft *draft, uint32_t input) {
     PEN_TRY(pen_graphdef_operand_list(draft, input, &list));
     PEN_TRY(list_count(list, &count));
     PEN_TRY(pen_graphdef_number_value(draft, "count", PEN_INT32, count, &value));
-    pen_graphdef_set(draft, 0, value);
-    return PEN_OK;
+    return pen_graphdef_set(draft, 0, value);
 }
 
 static pen_status convert_length(pen_graphdef_draft *draft) {
@@ -306,8 +290,7 @@ static pen_status convert_array(pen_graphdef_draft *draft) {
     pen_graphdef_list *list;
     PEN_TRY(list_reserve(draft, 0, &list));
     pen_graphdef_set_list(draft, 0, list);
-    pen_graphdef_set_list(draft, 1, list);
-    return PEN_OK;
+    return pen_graphdef_set_list(draft, 1, list);
 }
 
 static pen_status convert_array_write(pen_graphdef_draft *draft) {
@@ -343,8 +326,7 @@ static pen_status convert_array_scatter(pen_graphdef_draft *draft) {
     PEN_TRY(pen_graphdef_operand(draft, 2, &whole));
     PEN_TRY(pen_graphdef_list_of(draft, whole, &list));
     PEN_TRY(list_check_all(draft, list));
-    pen_graphdef_set_list(draft, 0, list);
-    return PEN_OK;
+    return pen_graphdef_set_list(draft, 0, list);
 }
 
 static pen_status convert_array_gather(pen_graphdef_draft *draft) {
@@ -353,8 +335,7 @@ static pen_status convert_array_gather(pen_graphdef_draft *draft) {
     PEN_TRY(pen_graphdef_operand_list(draft, 2, &list));
     PEN_TRY(list_check_all(draft, list));
     PEN_TRY(list_stack(draft, list, &whole));
-    pen_graphdef_set(draft, 0, whole);
-    return PEN_OK;
+    return pen_graphdef_set(draft, 0, whole);
 }
 
 static pen_status convert_array_size(pen_graphdef_draft *draft) {

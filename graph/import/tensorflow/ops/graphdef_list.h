@@ -39,7 +39,8 @@ PEN_NODISCARD pen_status pen_graphdef_list_set(const pen_graphdef_draft *draft,
                                                pen_graphdef_result *item,
                                                pen_graphdef_list **out_list);
 
-// Output `output` of the node is the list.
-void pen_graphdef_set_list(pen_graphdef_draft *draft, uint32_t output, pen_graphdef_list *list);
+// Output `output` of the node is the list. Always PEN_OK.
+pen_status pen_graphdef_set_list(pen_graphdef_draft *draft, uint32_t output,
+                                 pen_graphdef_list *list);
 
 #endif // PEN_GRAPH_IMPORT_TENSORFLOW_OPS_GRAPHDEF_LIST_H

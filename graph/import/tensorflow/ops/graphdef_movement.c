@@ -17,11 +17,8 @@ static pen_status movement_slice(pen_graphdef_draft *draft, const char *suffix,
     PEN_TRY(pen_graphdef_ints_value(draft, "ends", slice->count, slice->ends, &operands[2]));
     PEN_TRY(pen_graphdef_ints_value(draft, "axes", slice->count, slice->axes, &operands[3]));
     PEN_TRY(pen_graphdef_ints_value(draft, "steps", slice->count, slice->steps, &operands[4]));
-    return pen_graphdef_emit(
-        draft,
-        &(pen_graphdef_emission){
-            .op_name = "slice", .suffix = suffix, .inputs = operands, .input_count = 5},
-        out_value);
+    return pen_graphdef_emit(draft, "slice", suffix, (pen_graphdef_inputs){operands, 5},
+                             PEN_NO_ATTRIBUTES, out_value);
 }
 
 static pen_status convert_strided_slice(pen_graphdef_draft *draft) {
@@ -33,8 +30,7 @@ static pen_status convert_strided_slice(pen_graphdef_draft *draft) {
     PEN_TRY(pen_graphdef_operand_ints(draft, 2, &end));
     PEN_TRY(pen_graphdef_operand_ints(draft, 3, &strides));
     if (!pen_graphdef_operand_rank(draft, 0, &rank)) rank = 0;
-    PEN_TRY(
-        pen_graphdef_slice_read(pen_graphdef_draft_node(draft), begin, end, strides, rank, &slice));
+    PEN_TRY(pen_graphdef_slice_read(draft->node, begin, end, strides, rank, &slice));
     PEN_TRY(pen_graphdef_operand(draft, 0, &x));
     if (slice.count > 0) PEN_TRY(movement_slice(draft, "slice", x, &slice, &x));
     if (slice.squeezed_count > 0) {
@@ -47,8 +43,7 @@ static pen_status convert_strided_slice(pen_graphdef_draft *draft) {
                                             (pen_graphdef_integers){slice.added_count, slice.added},
                                             &x));
     }
-    pen_graphdef_set(draft, 0, x);
-    return PEN_OK;
+    return pen_graphdef_set(draft, 0, x);
 }
 
 // Of a list: an element, or a range.
@@ -61,8 +56,7 @@ static pen_status evaluate_strided_slice(pen_graphdef_draft *draft, uint32_t tri
         if (in[i] == NULL) return PEN_OK;
     }
     if (in[0]->is_scalar || in[1]->count != 1) return PEN_OK;
-    PEN_TRY(
-        pen_graphdef_slice_read(pen_graphdef_draft_node(draft), in[1], in[2], in[3], 1, &slice));
+    PEN_TRY(pen_graphdef_slice_read(draft->node, in[1], in[2], in[3], 1, &slice));
     if (slice.added_count > 0) return PEN_OK;
     const int64_t count = in[0]->count;
     int64_t start = 0, end = count, step = 1;
@@ -125,8 +119,7 @@ static pen_status convert_slice(pen_graphdef_draft *draft) {
         slice.count++;
     }
     PEN_TRY(movement_slice(draft, NULL, x, &slice, &result));
-    pen_graphdef_set(draft, 0, result);
-    return PEN_OK;
+    return pen_graphdef_set(draft, 0, result);
 }
 
 static pen_status evaluate_slice(pen_graphdef_draft *draft, uint32_t trial,
@@ -160,8 +153,7 @@ static pen_status convert_reverse(pen_graphdef_draft *draft) {
         slice.count++;
     }
     PEN_TRY(movement_slice(draft, NULL, x, &slice, &result));
-    pen_graphdef_set(draft, 0, result);
-    return PEN_OK;
+    return pen_graphdef_set(draft, 0, result);
 }
 
 // ---- side by side
@@ -179,33 +171,27 @@ static pen_status movement_concat(pen_graphdef_draft *draft, uint32_t first, uin
     bool is_first = count > 0;
     pen_graphdef_value *operands;
     PEN_TRY(pen_graphdef_operand_int(draft, axis_input, &axis));
-    PEN_TRY(PEN_NEW(pen_graphdef_draft_arena(draft), (size_t)count + 1, &operands));
+    PEN_TRY(PEN_NEW(draft->arena, (size_t)count + 1, &operands));
     for (uint32_t i = 0; i < count; i++) {
         is_first = is_first && pen_graphdef_operand_is_first(draft, first + i);
     }
     for (uint32_t i = 0; i < count; i++) {
-        PEN_TRY(is_first ? pen_graphdef_operand_first(draft, first + i, &operands[i])
-                         : pen_graphdef_operand(draft, first + i, &operands[i]));
+        PEN_TRY(pen_graphdef_operand_form(draft, first + i, is_first, &operands[i]));
     }
-    const pen_attribute_given attribute =
-        pen_attribute_int("axis", is_first ? movement_axis_first(axis) : axis);
-    return pen_graphdef_emit_set(draft, &(pen_graphdef_emission){.op_name = "concat",
-                                                                 .inputs = operands,
-                                                                 .input_count = count,
-                                                                 .attributes = &attribute,
-                                                                 .attribute_count = 1,
-                                                                 .is_first = is_first});
+    return pen_graphdef_give_form(
+        draft, is_first, "concat", (pen_graphdef_inputs){operands, count},
+        PEN_WITH(pen_attribute_int("axis", is_first ? movement_axis_first(axis) : axis)));
 }
 
 static pen_status convert_concat_v2(pen_graphdef_draft *draft) {
     PEN_TRY(pen_graphdef_draft_need(draft, 2));
-    const uint32_t count = pen_graphdef_draft_count(draft) - 1;
+    const uint32_t count = draft->operand_count - 1;
     return movement_concat(draft, 0, count, count);
 }
 
 static pen_status convert_concat(pen_graphdef_draft *draft) {
     PEN_TRY(pen_graphdef_draft_need(draft, 2));
-    return movement_concat(draft, 1, pen_graphdef_draft_count(draft) - 1, 0);
+    return movement_concat(draft, 1, draft->operand_count - 1, 0);
 }
 
 // Lists one after the other; of scalars, for Pack.
@@ -226,55 +212,49 @@ static pen_status movement_join(pen_graphdef_draft *draft, uint32_t trial, uint3
 
 static pen_status evaluate_concat_v2(pen_graphdef_draft *draft, uint32_t trial,
                                      pen_graphdef_ints_known *out_ints) {
-    const uint32_t count = pen_graphdef_draft_count(draft);
+    const uint32_t count = draft->operand_count;
     return count == 0 ? PEN_OK : movement_join(draft, trial, count - 1, false, out_ints);
 }
 
 static pen_status evaluate_pack(pen_graphdef_draft *draft, uint32_t trial,
                                 pen_graphdef_ints_known *out_ints) {
-    return movement_join(draft, trial, pen_graphdef_draft_count(draft), true, out_ints);
+    return movement_join(draft, trial, draft->operand_count, true, out_ints);
 }
 
 static pen_status convert_pack(pen_graphdef_draft *draft) {
-    const int64_t axis = pen_graphdef_int(pen_graphdef_draft_node(draft), "axis", 0);
-    const pen_attribute_given attribute = pen_attribute_int("axis", axis);
-    const uint32_t count = pen_graphdef_draft_count(draft);
+    const int64_t axis = pen_graphdef_int(draft->node, "axis", 0);
+    const uint32_t count = draft->operand_count;
     pen_graphdef_value *operands;
     PEN_TRY(pen_graphdef_draft_need(draft, 1));
-    PEN_TRY(PEN_NEW(pen_graphdef_draft_arena(draft), count, &operands));
+    PEN_TRY(PEN_NEW(draft->arena, count, &operands));
     for (uint32_t i = 0; i < count; i++) {
         PEN_TRY(pen_graphdef_operand(draft, i, &operands[i]));
         PEN_TRY(pen_graphdef_emit_with_ints(draft, "unsqueeze", "part", operands[i],
                                             (pen_graphdef_integers){1, &axis}, &operands[i]));
     }
-    return pen_graphdef_emit_set(draft, &(pen_graphdef_emission){.op_name = "concat",
-                                                                 .inputs = operands,
-                                                                 .input_count = count,
-                                                                 .attributes = &attribute,
-                                                                 .attribute_count = 1});
+    return pen_graphdef_give(draft, "concat", (pen_graphdef_inputs){operands, count},
+                             PEN_WITH(pen_attribute_int("axis", axis)));
 }
 
 // ---- apart
 
 static pen_status movement_split(pen_graphdef_draft *draft, pen_graphdef_value x, int64_t axis,
                                  const pen_graphdef_value *sizes, uint32_t count, bool squeezes) {
-    const pen_attribute_given attribute = pen_attribute_int("axis", axis);
     const pen_graphdef_value operands[] = {x, sizes != NULL ? *sizes : x};
     pen_graphdef_value *parts;
     if (count == 0 || count > PEN_NODE_ARITY_LIMIT) {
         return pen_error(PEN_INVALID_INPUT, "it has %u parts; from 1 to %d are possible", count,
                          PEN_NODE_ARITY_LIMIT);
     }
-    PEN_TRY(PEN_NEW(pen_graphdef_draft_arena(draft), count, &parts));
-    PEN_TRY(pen_graphdef_emit(draft,
-                              &(pen_graphdef_emission){.op_name = "split",
-                                                       .suffix = squeezes ? "parts" : NULL,
-                                                       .inputs = operands,
-                                                       .input_count = sizes != NULL ? 2 : 1,
-                                                       .attributes = &attribute,
-                                                       .attribute_count = 1,
-                                                       .output_count = count},
-                              parts));
+    PEN_TRY(PEN_NEW(draft->arena, count, &parts));
+    PEN_TRY(pen_graphdef_emit_node(
+        draft,
+        &(pen_graphdef_emission){.op_name = "split",
+                                 .suffix = squeezes ? "parts" : NULL,
+                                 .inputs = (pen_graphdef_inputs){operands, sizes != NULL ? 2 : 1},
+                                 .attributes = PEN_WITH(pen_attribute_int("axis", axis)),
+                                 .output_count = count},
+        parts));
     for (uint32_t i = 0; i < count; i++) {
         if (squeezes) {
             PEN_TRY(pen_graphdef_emit_with_ints(draft, "squeeze", "part", parts[i],
@@ -286,7 +266,7 @@ static pen_status movement_split(pen_graphdef_draft *draft, pen_graphdef_value x
 }
 
 static uint32_t movement_part_count(const pen_graphdef_draft *draft, const char *name) {
-    const int64_t count = pen_graphdef_int(pen_graphdef_draft_node(draft), name, 0);
+    const int64_t count = pen_graphdef_int(draft->node, name, 0);
     return count > 0 && count <= PEN_NODE_ARITY_LIMIT ? (uint32_t)count : 0;
 }
 
@@ -327,7 +307,7 @@ static pen_status convert_split_v(pen_graphdef_draft *draft) {
 }
 
 static pen_status convert_unpack(pen_graphdef_draft *draft) {
-    const int64_t axis = pen_graphdef_int(pen_graphdef_draft_node(draft), "axis", 0);
+    const int64_t axis = pen_graphdef_int(draft->node, "axis", 0);
     pen_graphdef_value x;
     PEN_TRY(pen_graphdef_operand(draft, 0, &x));
     return movement_split(draft, x, axis, NULL, movement_part_count(draft, "num"), true);
@@ -345,34 +325,31 @@ static pen_status convert_transpose(pen_graphdef_draft *draft) {
         permutation->count == 4 && memcmp(permutation->integers, to_first, sizeof to_first) == 0;
     if (is_to_first && pen_graphdef_operand_is_first(draft, 0)) {
         PEN_TRY(pen_graphdef_operand_first(draft, 0, &x));
-        pen_graphdef_set(draft, 0, x);
-        return PEN_OK;
+        return pen_graphdef_set(draft, 0, x);
     }
     PEN_TRY(pen_graphdef_operand(draft, 0, &x));
     PEN_TRY(pen_graphdef_emit_transpose(draft, NULL, x, permutation->count, permutation->integers,
                                         &result));
-    pen_graphdef_set(draft, 0, result);
-    return PEN_OK;
+    return pen_graphdef_set(draft, 0, result);
 }
 
 static pen_status convert_tile(pen_graphdef_draft *draft) {
     pen_graphdef_value operands[2];
     PEN_TRY(pen_graphdef_operand(draft, 0, &operands[0]));
     PEN_TRY(pen_graphdef_operand_int64s(draft, 1, &operands[1]));
-    return pen_graphdef_emit_set(
-        draft, &(pen_graphdef_emission){.op_name = "tile", .inputs = operands, .input_count = 2});
+    return pen_graphdef_give_pair(draft, false, "tile", operands[0], operands[1]);
 }
 
 // Pairs of pads, one a dimension, to all begins and then all ends.
 static pen_status movement_pads(pen_graphdef_draft *draft, bool is_first, int64_t *out_pads,
                                 uint32_t *out_count) {
     static const uint32_t places[] = {0, 2, 3, 1};
-    const pen_graphdef_node *node = pen_graphdef_draft_node(draft);
+    const pen_graphdef_node *node = draft->node;
     pen_graphdef_value value;
     pen_shape shape;
     PEN_TRY(pen_graphdef_operand(draft, 1, &value));
     PEN_TRY(pen_graphdef_value_shape(draft, &value, &shape));
-    const pen_graph *graph = pen_graphdef_draft_graph(draft, 0);
+    const pen_graph *graph = draft->graphs[0];
     const pen_value *pads = pen_graph_value(graph, value.in[0]);
     if (pads->kind != PEN_VALUE_CONSTANT || shape.rank != 2 || shape.dims[1] != 2 ||
         shape.dims[0] > PEN_RANK_LIMIT || (is_first && shape.dims[0] != 4)) {
@@ -398,7 +375,7 @@ static pen_status movement_turned_end(pen_graphdef_draft *draft, uint32_t axis, 
     static const char *const words[] = {"starts", "ends", "axes", "steps"};
     const int64_t range[] = {is_back ? INT64_MAX : count - 1, is_back ? -count - 1 : INT64_MIN,
                              axis, -1};
-    pen_arena *arena = pen_graphdef_draft_arena(draft);
+    pen_arena *arena = draft->arena;
     const char *end = is_back ? "back" : "front", *suffix;
     pen_graphdef_value operands[5] = {x};
     for (uint32_t i = 0; i < 4; i++) {
@@ -406,11 +383,8 @@ static pen_status movement_turned_end(pen_graphdef_draft *draft, uint32_t axis, 
         PEN_TRY(pen_graphdef_ints_value(draft, suffix, 1, &range[i], &operands[1 + i]));
     }
     PEN_TRY(pen_arena_format(arena, &suffix, "%s_%u", end, axis));
-    return pen_graphdef_emit(
-        draft,
-        &(pen_graphdef_emission){
-            .op_name = "slice", .suffix = suffix, .inputs = operands, .input_count = 5},
-        out_value);
+    return pen_graphdef_emit(draft, "slice", suffix, (pen_graphdef_inputs){operands, 5},
+                             PEN_NO_ATTRIBUTES, out_value);
 }
 
 // Mirrored with the border itself: the ends, turned round, before and behind, axis by axis.
@@ -444,22 +418,15 @@ static pen_status movement_mirror(pen_graphdef_draft *draft) {
             PEN_TRY(movement_turned_end(draft, d, true, behind, x, &parts[part_count++]));
         }
         const pen_attribute_given axis = pen_attribute_int("axis", d);
-        PEN_TRY(pen_arena_format(pen_graphdef_draft_arena(draft), &suffix, "mirrored_%u", d));
-        PEN_TRY(pen_graphdef_emit(draft,
-                                  &(pen_graphdef_emission){.op_name = "concat",
-                                                           .suffix = suffix,
-                                                           .inputs = parts,
-                                                           .input_count = part_count,
-                                                           .attributes = &axis,
-                                                           .attribute_count = 1},
-                                  &x));
+        PEN_TRY(pen_arena_format(draft->arena, &suffix, "mirrored_%u", d));
+        PEN_TRY(pen_graphdef_emit(draft, "concat", suffix, (pen_graphdef_inputs){parts, part_count},
+                                  PEN_WITH(axis), &x));
     }
-    pen_graphdef_set(draft, 0, x);
-    return PEN_OK;
+    return pen_graphdef_set(draft, 0, x);
 }
 
 static pen_status convert_pad(pen_graphdef_draft *draft) {
-    const pen_graphdef_node *node = pen_graphdef_draft_node(draft);
+    const pen_graphdef_node *node = draft->node;
     const bool is_first = pen_graphdef_operand_is_first(draft, 0);
     const bool has_value = strcmp(node->op, "PadV2") == 0;
     const char *mode = "constant";
@@ -476,36 +443,25 @@ static pen_status convert_pad(pen_graphdef_draft *draft) {
                              pen_graphdef_text(node, "mode", ""));
         }
     }
-    PEN_TRY(is_first ? pen_graphdef_operand_first(draft, 0, &operands[0])
-                     : pen_graphdef_operand(draft, 0, &operands[0]));
+    PEN_TRY(pen_graphdef_operand_form(draft, 0, is_first, &operands[0]));
     PEN_TRY(movement_pads(draft, is_first, pads, &count));
     PEN_TRY(pen_graphdef_ints_value(draft, "pads", count, pads, &operands[1]));
     if (has_value) PEN_TRY(pen_graphdef_operand(draft, 2, &operands[2]));
-    const pen_attribute_given attribute = pen_attribute_text("mode", mode);
-    return pen_graphdef_emit_set(draft, &(pen_graphdef_emission){.op_name = "pad",
-                                                                 .inputs = operands,
-                                                                 .input_count = has_value ? 3 : 2,
-                                                                 .attributes = &attribute,
-                                                                 .attribute_count = 1,
-                                                                 .is_first = is_first});
+    return pen_graphdef_give_form(draft, is_first, "pad",
+                                  (pen_graphdef_inputs){operands, has_value ? 3 : 2},
+                                  PEN_WITH(pen_attribute_text("mode", mode)));
 }
 
 // ---- along matrices and axes
 
 static pen_status movement_triangle(pen_graphdef_draft *draft, bool is_upper, int64_t diagonal,
                                     pen_graphdef_value *x) {
-    const pen_attribute_given attribute = pen_attribute_int("upper", is_upper);
     pen_graphdef_value operands[2] = {*x};
     PEN_TRY(
         pen_graphdef_number_value(draft, "diagonal", PEN_INT64, (double)diagonal, &operands[1]));
-    return pen_graphdef_emit(draft,
-                             &(pen_graphdef_emission){.op_name = "trilu",
-                                                      .suffix = is_upper ? "upper" : "lower",
-                                                      .inputs = operands,
-                                                      .input_count = 2,
-                                                      .attributes = &attribute,
-                                                      .attribute_count = 1},
-                             x);
+    return pen_graphdef_emit(draft, "trilu", is_upper ? "upper" : "lower",
+                             PEN_GRAPHDEF_INPUTS(operands[0], operands[1]),
+                             PEN_WITH(pen_attribute_int("upper", is_upper)), x);
 }
 
 // A band of a matrix is one triangle of another of its triangles.
@@ -521,42 +477,31 @@ static pen_status convert_band(pen_graphdef_draft *draft) {
     }
     if (upper >= 0) PEN_TRY(movement_triangle(draft, false, upper, &x));
     if (lower >= 0) PEN_TRY(movement_triangle(draft, true, -lower, &x));
-    pen_graphdef_set(draft, 0, x);
-    return PEN_OK;
+    return pen_graphdef_set(draft, 0, x);
 }
 
 static pen_status convert_cumulate(pen_graphdef_draft *draft) {
-    const pen_graphdef_node *node = pen_graphdef_draft_node(draft);
-    const pen_attribute_given attributes[] = {
-        pen_attribute_int("exclusive", pen_graphdef_int(node, "exclusive", 0)),
-        pen_attribute_int("reverse", pen_graphdef_int(node, "reverse", 0))};
+    const pen_graphdef_node *node = draft->node;
     int64_t axis;
     pen_graphdef_value operands[2];
     PEN_TRY(pen_graphdef_operand_int(draft, 1, &axis));
     PEN_TRY(pen_graphdef_operand(draft, 0, &operands[0]));
     PEN_TRY(pen_graphdef_number_value(draft, "axis", PEN_INT64, (double)axis, &operands[1]));
-    return pen_graphdef_emit_set(draft, &(pen_graphdef_emission){.op_name = "cum_sum",
-                                                                 .inputs = operands,
-                                                                 .input_count = 2,
-                                                                 .attributes = attributes,
-                                                                 .attribute_count = 2});
+    return pen_graphdef_give(
+        draft, "cum_sum", PEN_GRAPHDEF_INPUTS(operands[0], operands[1]),
+        PEN_WITH(pen_attribute_int("exclusive", pen_graphdef_int(node, "exclusive", 0)),
+                 pen_attribute_int("reverse", pen_graphdef_int(node, "reverse", 0))));
 }
 
 static pen_status convert_einsum(pen_graphdef_draft *draft) {
-    const pen_attribute_given attribute = pen_attribute_text(
-        "equation", pen_graphdef_text(pen_graphdef_draft_node(draft), "equation", ""));
-    const uint32_t count = pen_graphdef_draft_count(draft);
+    const uint32_t count = draft->operand_count;
     pen_graphdef_value *operands;
     PEN_TRY(pen_graphdef_draft_need(draft, 1));
-    PEN_TRY(PEN_NEW(pen_graphdef_draft_arena(draft), count, &operands));
-    for (uint32_t i = 0; i < count; i++) {
-        PEN_TRY(pen_graphdef_operand(draft, i, &operands[i]));
-    }
-    return pen_graphdef_emit_set(draft, &(pen_graphdef_emission){.op_name = "einsum",
-                                                                 .inputs = operands,
-                                                                 .input_count = count,
-                                                                 .attributes = &attribute,
-                                                                 .attribute_count = 1});
+    PEN_TRY(PEN_NEW(draft->arena, count, &operands));
+    PEN_TRY(pen_graphdef_operands(draft, count, operands));
+    return pen_graphdef_give(
+        draft, "einsum", (pen_graphdef_inputs){operands, count},
+        PEN_WITH(pen_attribute_text("equation", pen_graphdef_text(draft->node, "equation", ""))));
 }
 
 static const pen_graphdef_mapping movement_mappings[] = {

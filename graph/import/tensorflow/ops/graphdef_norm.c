@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "graph/graph.h"
+#include "graph/import/tensorflow/graphdef_mapping.h"
 #include "graph/import/tensorflow/ops/graphdef_broadcast.h"
 #include "graph/import/tensorflow/ops/graphdef_image.h"
 
@@ -21,54 +22,37 @@ static bool image_is_one(pen_graphdef_draft *draft) {
 
 // The statistics of a batch of one are its own, in evaluation too: so Keras normalises layers.
 static pen_status convert_one_image(pen_graphdef_draft *draft, double epsilon) {
-    const pen_attribute_given attributes[] = {pen_attribute_float("epsilon", epsilon)};
     pen_graphdef_value operands[3];
-    for (uint32_t i = 0; i < 3; i++) {
-        PEN_TRY(pen_graphdef_operand(draft, i, &operands[i]));
-    }
-    return pen_graphdef_image_emit(draft,
-                                   (pen_graphdef_emission){.op_name = "instance_normalization",
-                                                           .inputs = operands,
-                                                           .input_count = 3,
-                                                           .attributes = attributes,
-                                                           .attribute_count = 1},
-                                   false);
+    PEN_TRY(pen_graphdef_operands(draft, 3, operands));
+    return pen_graphdef_give_form(draft, false, "instance_normalization",
+                                  PEN_GRAPHDEF_INPUTS(operands[0], operands[1], operands[2]),
+                                  PEN_WITH(pen_attribute_float("epsilon", epsilon)));
 }
 
 // By the statistics of the batch, which nobody keeps. Only the first result is there.
 static pen_status norm_by_batch(pen_graphdef_draft *draft, bool is_last, double epsilon) {
     static const int64_t axes[] = {0, 2, 3};
-    const pen_element_type element =
-        pen_graphdef_type(pen_graphdef_draft_node(draft), "T", PEN_FLOAT32);
-    const pen_attribute_given keeps = pen_attribute_int("keepdims", 1);
-    pen_graphdef_value x, scale, offset, small, mean, square, operands[2];
-    pen_graphdef_emission reduction = {.op_name = "reduce_mean",
-                                       .suffix = "mean",
-                                       .inputs = operands,
-                                       .input_count = 2,
-                                       .attributes = &keeps,
-                                       .attribute_count = 1};
-    PEN_TRY(pen_graphdef_image_operand(draft, 0, is_last, &x));
+    const pen_element_type element = pen_graphdef_draft_element(draft);
+    const pen_node_attributes keeps = PEN_WITH(pen_attribute_int("keepdims", 1));
+    pen_graphdef_value x, scale, offset, small, mean, square, over;
+    PEN_TRY(pen_graphdef_operand_form(draft, 0, is_last, &x));
     PEN_TRY(pen_graphdef_operand(draft, 1, &scale));
     PEN_TRY(pen_graphdef_operand(draft, 2, &offset));
     PEN_TRY(pen_graphdef_channel_vector(draft, "scale", scale, &scale));
     PEN_TRY(pen_graphdef_channel_vector(draft, "offset", offset, &offset));
     PEN_TRY(pen_graphdef_number_value(draft, "epsilon", element, epsilon, &small));
-    operands[0] = x;
-    PEN_TRY(pen_graphdef_ints_value(draft, "axes", 3, axes, &operands[1]));
-    PEN_TRY(pen_graphdef_emit(draft, &reduction, &mean));
-    PEN_TRY(pen_graphdef_emit_simple(draft, "sub", "centred", x, &mean, &x));
-    PEN_TRY(pen_graphdef_emit_simple(draft, "mul", "square", x, &x, &operands[0]));
-    reduction.suffix = "variance";
-    PEN_TRY(pen_graphdef_emit(draft, &reduction, &square));
-    PEN_TRY(pen_graphdef_emit_simple(draft, "add", "above_zero", square, &small, &square));
-    PEN_TRY(pen_graphdef_emit_simple(draft, "sqrt", "deviation", square, NULL, &square));
-    PEN_TRY(pen_graphdef_emit_simple(draft, "div", "normal", x, &square, &x));
-    PEN_TRY(pen_graphdef_emit_simple(draft, "mul", "scaled", x, &scale, &operands[0]));
-    operands[1] = offset;
-    return pen_graphdef_image_emit(
-        draft, (pen_graphdef_emission){.op_name = "add", .inputs = operands, .input_count = 2},
-        is_last);
+    PEN_TRY(pen_graphdef_ints_value(draft, "axes", 3, axes, &over));
+    PEN_TRY(pen_graphdef_emit(draft, "reduce_mean", "mean", PEN_GRAPHDEF_INPUTS(x, over), keeps,
+                              &mean));
+    PEN_TRY(pen_graphdef_pair(draft, "sub", "centred", x, mean, &x));
+    PEN_TRY(pen_graphdef_pair(draft, "mul", "square", x, x, &square));
+    PEN_TRY(pen_graphdef_emit(draft, "reduce_mean", "variance", PEN_GRAPHDEF_INPUTS(square, over),
+                              keeps, &square));
+    PEN_TRY(pen_graphdef_pair(draft, "add", "above_zero", square, small, &square));
+    PEN_TRY(pen_graphdef_map(draft, "sqrt", "deviation", square, &square));
+    PEN_TRY(pen_graphdef_pair(draft, "div", "normal", x, square, &x));
+    PEN_TRY(pen_graphdef_pair(draft, "mul", "scaled", x, scale, &x));
+    return pen_graphdef_give_pair(draft, is_last, "add", x, offset);
 }
 
 typedef struct norm_operands {
@@ -91,11 +75,6 @@ static bool norm_trains(const pen_graphdef_draft *draft, const norm_operands *op
 static pen_status norm_emit_training(pen_graphdef_draft *draft, const norm_operands *operands,
                                      bool is_first, pen_graphdef_value *out_value) {
     pen_graph *graph = draft->graphs[0];
-    const pen_attribute_given attributes[] = {
-        pen_attribute_float("epsilon", operands->epsilon),
-        pen_attribute_float("momentum", draft->options->batch_norm_momentum),
-        pen_attribute_int("training_mode", 1),
-        pen_attribute_int("unbiased", operands->is_unbiased)};
     pen_graphdef_value made[5];
     for (uint32_t i = 3; i < 5; i++) {
         if (pen_graph_value(graph, operands->values[i].in[0])->kind == PEN_VALUE_STATE) continue;
@@ -104,15 +83,19 @@ static pen_status norm_emit_training(pen_graphdef_draft *draft, const norm_opera
                          "needs a variable or constant",
                          pen_value_name(graph, operands->values[i].in[0]));
     }
-    PEN_TRY(pen_graphdef_emit(draft,
-                              &(pen_graphdef_emission){.op_name = "batch_normalization",
-                                                       .inputs = operands->values,
-                                                       .input_count = 5,
-                                                       .attributes = attributes,
-                                                       .attribute_count = 4,
-                                                       .output_count = 5,
-                                                       .is_first = is_first},
-                              made));
+    PEN_TRY(pen_graphdef_emit_node(
+        draft,
+        &(pen_graphdef_emission){
+            .op_name = "batch_normalization",
+            .inputs = (pen_graphdef_inputs){operands->values, 5},
+            .attributes =
+                PEN_WITH(pen_attribute_float("epsilon", operands->epsilon),
+                         pen_attribute_float("momentum", draft->options->batch_norm_momentum),
+                         pen_attribute_int("training_mode", 1),
+                         pen_attribute_int("unbiased", operands->is_unbiased)),
+            .output_count = 5,
+            .is_first = is_first},
+        made));
     for (uint32_t i = 1; i < 3; i++) {
         const pen_value_id statistic = operands->values[i + 2].in[0];
         const pen_tensor_type type = *pen_value_type(graph, statistic);
@@ -124,37 +107,29 @@ static pen_status norm_emit_training(pen_graphdef_draft *draft, const norm_opera
 }
 
 static pen_status convert_batch_norm(pen_graphdef_draft *draft) {
-    const pen_graphdef_node *node = pen_graphdef_draft_node(draft);
+    const pen_graphdef_node *node = draft->node;
     const bool is_last = pen_graphdef_image_is_last(draft);
     const bool is_training = pen_graphdef_int(node, "is_training", 1) != 0;
     // version 1 says 0.0001 where it says nothing
     norm_operands operands = {.epsilon = pen_graphdef_float(node, "epsilon", 0.0001),
                               .is_unbiased = true};
-    const pen_attribute_given attributes[] = {pen_attribute_float("epsilon", operands.epsilon),
-                                              pen_attribute_int("training_mode", 0),
-                                              pen_attribute_int("unbiased", 1)};
     if (is_training && !is_last && image_is_one(draft)) {
         return convert_one_image(draft, operands.epsilon);
     }
     if (is_training) return norm_by_batch(draft, is_last, operands.epsilon);
-    PEN_TRY(pen_graphdef_image_operand(draft, 0, is_last, &operands.values[0]));
+    PEN_TRY(pen_graphdef_operand_form(draft, 0, is_last, &operands.values[0]));
     for (uint32_t i = 1; i < 5; i++) {
         PEN_TRY(pen_graphdef_operand(draft, i, &operands.values[i]));
     }
     if (norm_trains(draft, &operands)) {
         pen_graphdef_value result;
         PEN_TRY(norm_emit_training(draft, &operands, is_last, &result));
-        if (is_last) pen_graphdef_set_first(draft, 0, result);
-        if (!is_last) pen_graphdef_set(draft, 0, result);
-        return PEN_OK;
+        return pen_graphdef_set_form(draft, is_last, result);
     }
-    return pen_graphdef_image_emit(draft,
-                                   (pen_graphdef_emission){.op_name = "batch_normalization",
-                                                           .inputs = operands.values,
-                                                           .input_count = 5,
-                                                           .attributes = attributes,
-                                                           .attribute_count = 3},
-                                   is_last);
+    return pen_graphdef_give_form(
+        draft, is_last, "batch_normalization", (pen_graphdef_inputs){operands.values, 5},
+        PEN_WITH(pen_attribute_float("epsilon", operands.epsilon),
+                 pen_attribute_int("training_mode", 0), pen_attribute_int("unbiased", 1)));
 }
 
 static const pen_graphdef_mapping norm_mappings[] = {
@@ -216,10 +191,7 @@ bool pen_graphdef_norm_match(const pen_graphdef_block *block, uint32_t n,
 
 static pen_status norm_value(pen_graphdef_importer *import, const pen_graphdef_draft *draft,
                              pen_graphdef_place at, pen_graphdef_value *out_value) {
-    pen_graphdef_draft reader = *draft;
-    reader.operand_count = 1;
-    reader.operands = &import->results[at.node][at.output];
-    return pen_graphdef_operand(&reader, 0, out_value);
+    return pen_graphdef_result_value(draft, import->results[at.node][at.output], out_value);
 }
 
 // A vector of one number, where the graph has none.
@@ -228,7 +200,7 @@ static pen_status norm_vector(pen_graphdef_draft *draft, const char *suffix, int
     pen_graphdef_value scalar, shape;
     PEN_TRY(pen_graphdef_number_value(draft, suffix, PEN_FLOAT32, number, &scalar));
     PEN_TRY(pen_graphdef_ints_value(draft, suffix, 1, &channels, &shape));
-    return pen_graphdef_emit_simple(draft, "expand", suffix, scalar, &shape, out_value);
+    return pen_graphdef_pair(draft, "expand", suffix, scalar, shape, out_value);
 }
 
 static pen_status norm_vectors(pen_graphdef_importer *import, const pen_graphdef_norm *norm,
@@ -281,6 +253,5 @@ pen_status pen_graphdef_norm_convert(pen_graphdef_importer *import, const pen_gr
     if (shape.rank > 2) PEN_TRY(norm_transpose(draft, shape.rank, true, &operands.values[0]));
     PEN_TRY(norm_emit_training(draft, &operands, shape.rank > 2, &result));
     if (shape.rank > 2) PEN_TRY(norm_transpose(draft, shape.rank, false, &result));
-    pen_graphdef_set(draft, 0, result);
-    return PEN_OK;
+    return pen_graphdef_set(draft, 0, result);
 }

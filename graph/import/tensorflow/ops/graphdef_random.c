@@ -1,4 +1,5 @@
 #include "graph/import/tensorflow/ops/graphdef_random.h"
+#include "graph/import/tensorflow/graphdef_mapping.h"
 
 #include <math.h>
 #include <string.h>
@@ -10,38 +11,23 @@
 
 static pen_status random_emit(pen_graphdef_draft *draft, const char *op_name,
                               pen_element_type element) {
-    const pen_attribute_given attributes[] = {
-        pen_attribute_float("value", 0), pen_attribute_text("element", pen_element_name(element))};
-    const pen_attribute_given dtype = pen_attribute_text("dtype", pen_element_name(element));
-    pen_graphdef_value shape, zeros, result;
+    pen_graphdef_value shape, zeros;
     PEN_TRY(pen_graphdef_operand_int64s(draft, 0, &shape));
-    PEN_TRY(pen_graphdef_emit(draft,
-                              &(pen_graphdef_emission){.op_name = "constant_of_shape",
-                                                       .suffix = "shape",
-                                                       .inputs = &shape,
-                                                       .input_count = 1,
-                                                       .attributes = attributes,
-                                                       .attribute_count = 2},
+    PEN_TRY(pen_graphdef_emit(draft, "constant_of_shape", "shape", PEN_GRAPHDEF_INPUTS(shape),
+                              PEN_WITH(pen_attribute_float("value", 0),
+                                       pen_attribute_text("element", pen_element_name(element))),
                               &zeros));
-    PEN_TRY(pen_graphdef_emit(draft,
-                              &(pen_graphdef_emission){.op_name = op_name,
-                                                       .inputs = &zeros,
-                                                       .input_count = 1,
-                                                       .attributes = &dtype,
-                                                       .attribute_count = 1},
-                              &result));
-    pen_graphdef_set(draft, 0, result);
-    return PEN_OK;
+    return pen_graphdef_give(draft, op_name, PEN_GRAPHDEF_INPUTS(zeros),
+                             PEN_WITH(pen_attribute_text("dtype", pen_element_name(element))));
 }
 
 static pen_status convert_random(pen_graphdef_draft *draft) {
-    const pen_element_type element =
-        pen_graphdef_type(pen_graphdef_draft_node(draft), "dtype", PEN_FLOAT32);
+    const pen_element_type element = pen_graphdef_type(draft->node, "dtype", PEN_FLOAT32);
     if (!pen_element_is_float(element)) {
         return pen_error(PEN_UNSUPPORTED, "random numbers of type %s; possible are floating ones",
                          pen_element_name(element));
     }
-    return random_emit(draft, pen_graphdef_draft_mapping(draft)->op_name, element);
+    return random_emit(draft, draft->mapping->op_name, element);
 }
 
 // Keys and counters of random numbers, which nothing here reads.
@@ -148,15 +134,14 @@ pen_status pen_graphdef_dropout_convert(pen_graphdef_draft *draft, uint32_t mask
     PEN_TRY(pen_graphdef_number_value(draft, "ratio", PEN_FLOAT32, rate, &operands[1]));
     PEN_TRY(pen_graphdef_number_value(draft, "training_mode", PEN_BOOL,
                                       draft->options->dropout_trains ? 1 : 0, &operands[2]));
-    PEN_TRY(pen_graphdef_emit(draft,
-                              &(pen_graphdef_emission){.op_name = "dropout",
-                                                       .inputs = operands,
-                                                       .input_count = 3,
-                                                       .output_count = 2,
-                                                       .is_first = is_first},
-                              made));
-    if (is_first) pen_graphdef_set_first(draft, 0, made[0]);
-    if (!is_first) pen_graphdef_set(draft, 0, made[0]);
+    PEN_TRY(pen_graphdef_emit_node(
+        draft,
+        &(pen_graphdef_emission){.op_name = "dropout",
+                                 .inputs =
+                                     PEN_GRAPHDEF_INPUTS(operands[0], operands[1], operands[2]),
+                                 .output_count = 2,
+                                 .is_first = is_first},
+        made));
     *out_is_one = true;
-    return PEN_OK;
+    return pen_graphdef_set_form(draft, is_first, made[0]);
 }

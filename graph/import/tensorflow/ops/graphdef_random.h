@@ -10,7 +10,7 @@
 
 #include <stdbool.h>
 
-#include "graph/import/tensorflow/graphdef_mapping.h"
+#include "graph/import/tensorflow/graphdef_convert.h"
 
 // Makes one dropout of a Mul or Select that is the last node of one. *out_is_one: it was; then its
 // result is there.

@@ -14,6 +14,7 @@
 #include "base/integer.h"
 #include "graph/graph.h"
 #include "graph/import/tensorflow/graphdef_importer.h"
+#include "graph/import/tensorflow/graphdef_mapping.h"
 #include "graph/import/tensorflow/graphdef_match.h"
 #include "graph/import/tensorflow/ops/graphdef_list.h"
 #include "graph/ops/product/recurrent_geometry.h"
@@ -334,10 +335,8 @@ typedef struct recurrent_node {
 } recurrent_node;
 
 static pen_status node_value(const recurrent_node *node, place at, pen_graphdef_value *out_value) {
-    pen_graphdef_draft reader = *node->draft;
-    reader.operand_count = 1;
-    reader.operands = &node->m->rounds->round->results[at.node][at.output];
-    return pen_graphdef_operand(&reader, 0, out_value);
+    return pen_graphdef_result_value(
+        node->draft, node->m->rounds->round->results[at.node][at.output], out_value);
 }
 
 static pen_status node_state(const recurrent_node *node, uint32_t argument,
@@ -352,32 +351,23 @@ static pen_status node_state(const recurrent_node *node, uint32_t argument,
 static pen_status node_concat(const recurrent_node *node, const char *suffix,
                               const pen_graphdef_value *parts, uint32_t count, int64_t axis,
                               pen_graphdef_value *out_value) {
-    const pen_attribute_given attribute = pen_attribute_int("axis", axis);
-    return pen_graphdef_emit(node->draft,
-                             &(pen_graphdef_emission){.op_name = "concat",
-                                                      .suffix = suffix,
-                                                      .inputs = parts,
-                                                      .input_count = count,
-                                                      .attributes = &attribute,
-                                                      .attribute_count = 1},
-                             out_value);
+    return pen_graphdef_concat(node->draft, suffix, (pen_graphdef_inputs){parts, count}, axis,
+                               out_value);
 }
 
 // Gates of an lstm, in our order (i, o, f, g), of Keras' (i, f, g, o) along the last axis.
 static pen_status node_order(const recurrent_node *node, const char *suffix,
                              pen_graphdef_value *value) {
-    const pen_attribute_given attribute = pen_attribute_int("axis", -1);
     pen_graphdef_value gates[4];
     if (node->m->kind != PEN_RECURRENT_LSTM) return PEN_OK;
-    PEN_TRY(pen_graphdef_emit(node->draft,
-                              &(pen_graphdef_emission){.op_name = "split",
-                                                       .suffix = suffix,
-                                                       .inputs = value,
-                                                       .input_count = 1,
-                                                       .attributes = &attribute,
-                                                       .attribute_count = 1,
-                                                       .output_count = 4},
-                              gates));
+    PEN_TRY(pen_graphdef_emit_node(
+        node->draft,
+        &(pen_graphdef_emission){.op_name = "split",
+                                 .suffix = suffix,
+                                 .inputs = PEN_GRAPHDEF_INPUTS(value[0]),
+                                 .attributes = PEN_WITH(pen_attribute_int("axis", -1)),
+                                 .output_count = 4},
+        gates));
     const pen_graphdef_value ordered[] = {gates[0], gates[3], gates[1], gates[2]};
     return node_concat(node, suffix, ordered, 4, -1, value);
 }
@@ -427,17 +417,11 @@ static pen_status node_bias(recurrent_node *node) {
     if (has_x && has_h) {
         PEN_TRY(node_concat(node, "biases", halves, 2, 0, &all));
     } else {
-        const pen_attribute_given mode = pen_attribute_text("mode", "constant");
         pen_graphdef_value operands[2] = {all};
         PEN_TRY(pen_graphdef_ints_value(node->draft, "pads", 2, pads, &operands[1]));
-        PEN_TRY(pen_graphdef_emit(node->draft,
-                                  &(pen_graphdef_emission){.op_name = "pad",
-                                                           .suffix = "biases",
-                                                           .inputs = operands,
-                                                           .input_count = 2,
-                                                           .attributes = &mode,
-                                                           .attribute_count = 1},
-                                  &all));
+        PEN_TRY(pen_graphdef_emit(node->draft, "pad", "biases",
+                                  PEN_GRAPHDEF_INPUTS(operands[0], operands[1]),
+                                  PEN_WITH(pen_attribute_text("mode", "constant")), &all));
     }
     return pen_graphdef_emit_with_ints(node->draft, "unsqueeze", "biases", all,
                                        (pen_graphdef_integers){1, &axis},
@@ -460,15 +444,14 @@ static pen_status node_emit(recurrent_node *node, pen_graphdef_value *out_values
         pen_attribute_int("linear_before_reset", m->resets_after ? 1 : 0),
     };
     const bool is_lstm = m->kind == PEN_RECURRENT_LSTM;
-    return pen_graphdef_emit(
+    return pen_graphdef_emit_node(
         node->draft,
-        &(pen_graphdef_emission){.op_name = names[m->kind],
-                                 .inputs = node->operands,
-                                 .input_count = is_lstm ? PEN_RECURRENT_INITIAL_C + 1
-                                                        : PEN_RECURRENT_INITIAL_C,
-                                 .attributes = attributes,
-                                 .attribute_count = m->kind == PEN_RECURRENT_GRU ? 3 : 2,
-                                 .output_count = output_counts[m->kind]},
+        &(pen_graphdef_emission){
+            .op_name = names[m->kind],
+            .inputs = (pen_graphdef_inputs){node->operands, is_lstm ? PEN_RECURRENT_INITIAL_C + 1
+                                                                    : PEN_RECURRENT_INITIAL_C},
+            .attributes = (pen_node_attributes){attributes, m->kind == PEN_RECURRENT_GRU ? 3 : 2},
+            .output_count = output_counts[m->kind]},
         out_values);
 }
 

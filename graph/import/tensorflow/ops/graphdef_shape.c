@@ -31,7 +31,7 @@ static bool shape_in_trial(pen_graphdef_draft *draft, uint32_t trial, pen_shape 
 static pen_status evaluate_shape(pen_graphdef_draft *draft, uint32_t trial,
                                  pen_graphdef_ints_known *out_ints) {
     pen_shape shape;
-    const char *op = pen_graphdef_draft_node(draft)->op;
+    const char *op = draft->node->op;
     if (!shape_in_trial(draft, trial, &shape)) return PEN_OK;
     out_ints->is_known = true;
     if (strcmp(op, "Shape") == 0) {
@@ -48,31 +48,21 @@ static pen_status evaluate_shape(pen_graphdef_draft *draft, uint32_t trial,
 
 static pen_status shape_cast(pen_graphdef_draft *draft, pen_graphdef_value value,
                              pen_element_type element) {
-    const pen_attribute_given to = pen_attribute_text("to", pen_element_name(element));
-    pen_graphdef_value result;
-    PEN_TRY(pen_graphdef_emit(draft,
-                              &(pen_graphdef_emission){.op_name = "cast",
-                                                       .inputs = &value,
-                                                       .input_count = 1,
-                                                       .attributes = &to,
-                                                       .attribute_count = 1},
-                              &result));
-    pen_graphdef_set(draft, 0, result);
-    return PEN_OK;
+    return pen_graphdef_give(draft, "cast", PEN_GRAPHDEF_INPUTS(value),
+                             PEN_WITH(pen_attribute_text("to", pen_element_name(element))));
 }
 
 static pen_status convert_shape(pen_graphdef_draft *draft) {
     pen_graphdef_value x, shape;
-    const char *op_name = pen_graphdef_draft_mapping(draft)->op_name;
+    const char *op_name = draft->mapping->op_name;
     PEN_TRY(pen_graphdef_operand(draft, 0, &x));
     if (op_name == NULL) return pen_error(PEN_UNSUPPORTED, "the rank of its operand is not known");
-    PEN_TRY(pen_graphdef_emit_simple(draft, op_name, "wide", x, NULL, &shape));
-    return shape_cast(draft, shape,
-                      pen_graphdef_type(pen_graphdef_draft_node(draft), "out_type", PEN_INT32));
+    PEN_TRY(pen_graphdef_map(draft, op_name, "wide", x, &shape));
+    return shape_cast(draft, shape, pen_graphdef_type(draft->node, "out_type", PEN_INT32));
 }
 
 static pen_status convert_cast(pen_graphdef_draft *draft) {
-    const pen_graphdef_node *node = pen_graphdef_draft_node(draft);
+    const pen_graphdef_node *node = draft->node;
     const pen_element_type to = pen_graphdef_type(node, "DstT", PEN_ELEMENT_UNKNOWN);
     pen_graphdef_value x;
     if (to == PEN_ELEMENT_UNKNOWN) {
@@ -80,8 +70,7 @@ static pen_status convert_cast(pen_graphdef_draft *draft) {
     }
     if (to == pen_graphdef_type(node, "SrcT", PEN_ELEMENT_UNKNOWN)) {
         PEN_TRY(pen_graphdef_draft_need(draft, 1));
-        pen_graphdef_pass(draft, 0, 0);
-        return PEN_OK;
+        return pen_graphdef_pass(draft, 0, 0);
     }
     PEN_TRY(pen_graphdef_operand(draft, 0, &x));
     return shape_cast(draft, x, to);
@@ -113,26 +102,17 @@ static bool reshape_is_almost_known(const pen_graphdef_ints_known *a,
 static pen_status convert_reshape(pen_graphdef_draft *draft) {
     pen_graphdef_value operands[2], result;
     int64_t dims[PEN_RANK_LIMIT];
-    const pen_attribute_given allow_zero = pen_attribute_int("allowzero", 1);
     PEN_TRY(pen_graphdef_operand(draft, 0, &operands[0]));
     PEN_TRY(pen_graphdef_draft_need(draft, 2));
     const pen_graphdef_ints_known *a = pen_graphdef_operand_trial(draft, 1, 0);
     if (reshape_is_almost_known(a, pen_graphdef_operand_trial(draft, 1, 1), dims)) {
         PEN_TRY(pen_graphdef_emit_with_ints(draft, "reshape", NULL, operands[0],
                                             (pen_graphdef_integers){a->count, dims}, &result));
-        pen_graphdef_set(draft, 0, result);
-        return PEN_OK;
+        return pen_graphdef_set(draft, 0, result);
     }
     PEN_TRY(pen_graphdef_operand_int64s(draft, 1, &operands[1]));
-    PEN_TRY(pen_graphdef_emit(draft,
-                              &(pen_graphdef_emission){.op_name = "reshape",
-                                                       .inputs = operands,
-                                                       .input_count = 2,
-                                                       .attributes = &allow_zero,
-                                                       .attribute_count = 1},
-                              &result));
-    pen_graphdef_set(draft, 0, result);
-    return PEN_OK;
+    return pen_graphdef_give(draft, "reshape", PEN_GRAPHDEF_INPUTS(operands[0], operands[1]),
+                             PEN_WITH(pen_attribute_int("allowzero", 1)));
 }
 
 // Of a list or scalar to a list or scalar.
@@ -154,8 +134,7 @@ static pen_status convert_expand_dims(pen_graphdef_draft *draft) {
     PEN_TRY(pen_graphdef_operand(draft, 0, &x));
     PEN_TRY(pen_graphdef_emit_with_ints(draft, "unsqueeze", NULL, x,
                                         (pen_graphdef_integers){1, &axis}, &result));
-    pen_graphdef_set(draft, 0, result);
-    return PEN_OK;
+    return pen_graphdef_set(draft, 0, result);
 }
 
 static pen_status evaluate_expand_dims(pen_graphdef_draft *draft, uint32_t trial,
@@ -168,13 +147,13 @@ static pen_status evaluate_expand_dims(pen_graphdef_draft *draft, uint32_t trial
 }
 
 static pen_status convert_squeeze(pen_graphdef_draft *draft) {
-    const pen_graphdef_node *node = pen_graphdef_draft_node(draft);
+    const pen_graphdef_node *node = draft->node;
     const char *name = "squeeze_dims";
     pen_graphdef_value x, result;
     uint32_t count;
     int64_t *axes;
     if (pen_graphdef_attribute_find(node, name) == NULL) name = "axis";
-    PEN_TRY(pen_graphdef_ints(node, name, pen_graphdef_draft_arena(draft), &count, &axes));
+    PEN_TRY(pen_graphdef_ints(node, name, draft->arena, &count, &axes));
     // the pooled image, without its sides: no need to put its channels last before
     const bool is_pooled = count == 2 && pen_graphdef_operand_is_first(draft, 0) &&
                            (axes[0] == 1 || axes[0] == -3) && (axes[1] == 2 || axes[1] == -2);
@@ -182,16 +161,14 @@ static pen_status convert_squeeze(pen_graphdef_draft *draft) {
         axes[0] = 2;
         axes[1] = 3;
     }
-    PEN_TRY(is_pooled ? pen_graphdef_operand_first(draft, 0, &x)
-                      : pen_graphdef_operand(draft, 0, &x));
+    PEN_TRY(pen_graphdef_operand_form(draft, 0, is_pooled, &x));
     if (count == 0) {
-        PEN_TRY(pen_graphdef_emit_simple(draft, "squeeze", NULL, x, NULL, &result));
+        PEN_TRY(pen_graphdef_map(draft, "squeeze", NULL, x, &result));
     } else {
         PEN_TRY(pen_graphdef_emit_with_ints(draft, "squeeze", NULL, x,
                                             (pen_graphdef_integers){count, axes}, &result));
     }
-    pen_graphdef_set(draft, 0, result);
-    return PEN_OK;
+    return pen_graphdef_set(draft, 0, result);
 }
 
 static pen_status evaluate_squeeze(pen_graphdef_draft *draft, uint32_t trial,
@@ -206,12 +183,10 @@ static pen_status evaluate_squeeze(pen_graphdef_draft *draft, uint32_t trial,
 // ---- making
 
 static pen_status convert_fill(pen_graphdef_draft *draft) {
-    pen_graphdef_value shape, value, result;
+    pen_graphdef_value shape, value;
     PEN_TRY(pen_graphdef_operand_int64s(draft, 0, &shape));
     PEN_TRY(pen_graphdef_operand(draft, 1, &value));
-    PEN_TRY(pen_graphdef_emit_simple(draft, "expand", NULL, value, &shape, &result));
-    pen_graphdef_set(draft, 0, result);
-    return PEN_OK;
+    return pen_graphdef_give_pair(draft, false, "expand", value, shape);
 }
 
 static pen_status evaluate_fill(pen_graphdef_draft *draft, uint32_t trial,
@@ -231,12 +206,10 @@ static pen_status evaluate_fill(pen_graphdef_draft *draft, uint32_t trial,
 }
 
 static pen_status convert_broadcast_to(pen_graphdef_draft *draft) {
-    pen_graphdef_value x, shape, result;
+    pen_graphdef_value x, shape;
     PEN_TRY(pen_graphdef_operand(draft, 0, &x));
     PEN_TRY(pen_graphdef_operand_int64s(draft, 1, &shape));
-    PEN_TRY(pen_graphdef_emit_simple(draft, "expand", NULL, x, &shape, &result));
-    pen_graphdef_set(draft, 0, result);
-    return PEN_OK;
+    return pen_graphdef_give_pair(draft, false, "expand", x, shape);
 }
 
 // In the trials, where it is known, the shape of `x` is a constant.
@@ -245,46 +218,31 @@ static pen_status shape_settle(pen_graphdef_draft *draft, const pen_graphdef_val
     for (uint32_t trial = 0; trial < PEN_GRAPHDEF_TRIALS; trial++) {
         const pen_tensor_type *type = pen_graphdef_value_type(draft, x, trial);
         if (type == NULL) continue;
-        PEN_TRY(pen_graph_constant_ints(pen_graphdef_draft_graph(draft, trial + 1),
-                                        pen_graphdef_draft_node(draft)->name, type->shape.rank,
-                                        type->shape.dims, &shape->in[trial + 1]));
+        PEN_TRY(pen_graph_constant_ints(draft->graphs[trial + 1], draft->node->name,
+                                        type->shape.rank, type->shape.dims, &shape->in[trial + 1]));
     }
     return PEN_OK;
 }
 
 // Zeros or ones, of the shape of the operand.
 static pen_status convert_like(pen_graphdef_draft *draft) {
-    const bool is_one = strcmp(pen_graphdef_draft_node(draft)->op, "OnesLike") == 0;
-    const pen_element_type element =
-        pen_graphdef_type(pen_graphdef_draft_node(draft), "T", PEN_FLOAT32);
-    const pen_attribute_given attributes[] = {
-        pen_attribute_float("value", is_one ? 1 : 0),
-        pen_attribute_text("element", pen_element_name(element))};
-    pen_graphdef_value x, shape, result;
+    const bool is_one = strcmp(draft->node->op, "OnesLike") == 0;
+    const pen_element_type element = pen_graphdef_draft_element(draft);
+    pen_graphdef_value x, shape;
     PEN_TRY(pen_graphdef_operand(draft, 0, &x));
-    PEN_TRY(pen_graphdef_emit_simple(draft, "shape", "shape", x, NULL, &shape));
+    PEN_TRY(pen_graphdef_map(draft, "shape", "shape", x, &shape));
     PEN_TRY(shape_settle(draft, &x, &shape));
-    PEN_TRY(pen_graphdef_emit(draft,
-                              &(pen_graphdef_emission){.op_name = "constant_of_shape",
-                                                       .inputs = &shape,
-                                                       .input_count = 1,
-                                                       .attributes = attributes,
-                                                       .attribute_count = 2},
-                              &result));
-    pen_graphdef_set(draft, 0, result);
-    return PEN_OK;
+    return pen_graphdef_give(draft, "constant_of_shape", PEN_GRAPHDEF_INPUTS(shape),
+                             PEN_WITH(pen_attribute_float("value", is_one ? 1 : 0),
+                                      pen_attribute_text("element", pen_element_name(element))));
 }
 
 static pen_status convert_range(pen_graphdef_draft *draft) {
-    pen_graphdef_value operands[3], result;
-    for (uint32_t i = 0; i < 3; i++) {
-        PEN_TRY(pen_graphdef_operand(draft, i, &operands[i]));
-    }
-    PEN_TRY(pen_graphdef_emit(
-        draft, &(pen_graphdef_emission){.op_name = "range", .inputs = operands, .input_count = 3},
-        &result));
-    pen_graphdef_set(draft, 0, result);
-    return PEN_OK;
+    pen_graphdef_value operands[3];
+    PEN_TRY(pen_graphdef_operands(draft, 3, operands));
+    return pen_graphdef_give(draft, "range",
+                             PEN_GRAPHDEF_INPUTS(operands[0], operands[1], operands[2]),
+                             PEN_NO_ATTRIBUTES);
 }
 
 static pen_status evaluate_range(pen_graphdef_draft *draft, uint32_t trial,

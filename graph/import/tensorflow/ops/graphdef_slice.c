@@ -1,4 +1,5 @@
 #include "graph/import/tensorflow/ops/graphdef_slice.h"
+#include "graph/import/tensorflow/graphdef_mapping.h"
 
 typedef struct slice_masks {
     int64_t begin, end, ellipsis, new_axis, shrink;

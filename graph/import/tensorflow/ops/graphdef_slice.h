@@ -4,7 +4,7 @@
 #ifndef PEN_GRAPH_IMPORT_TENSORFLOW_OPS_GRAPHDEF_SLICE_H
 #define PEN_GRAPH_IMPORT_TENSORFLOW_OPS_GRAPHDEF_SLICE_H
 
-#include "graph/import/tensorflow/graphdef_mapping.h"
+#include "graph/import/tensorflow/graphdef_convert.h"
 
 // What a strided slice does: a slice along `axes`, then squeezed and unsqueezed axes.
 typedef struct pen_graphdef_slice {

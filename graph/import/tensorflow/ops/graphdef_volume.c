@@ -18,8 +18,7 @@ static pen_status volume_sides(const pen_graphdef_draft *draft, const char *name
                                int64_t out_sides[3]) {
     uint32_t count;
     int64_t *integers;
-    PEN_TRY(pen_graphdef_ints(pen_graphdef_draft_node(draft), name, pen_graphdef_draft_arena(draft),
-                              &count, &integers));
+    PEN_TRY(pen_graphdef_ints(draft->node, name, draft->arena, &count, &integers));
     for (uint32_t i = 0; i < 3; i++) {
         out_sides[i] = count == 5 ? integers[(is_last ? 1 : 2) + i] : 1;
     }
@@ -33,7 +32,7 @@ static pen_status volume_sides(const pen_graphdef_draft *draft, const char *name
 }
 
 static pen_status volume_window_read(const pen_graphdef_draft *draft, volume_window *out_window) {
-    const pen_graphdef_node *node = pen_graphdef_draft_node(draft);
+    const pen_graphdef_node *node = draft->node;
     const char *padding = pen_graphdef_text(node, "padding", "");
     const bool is_same = strcmp(padding, "SAME") == 0;
     volume_window window = {
@@ -59,15 +58,14 @@ static pen_status volume_operand(pen_graphdef_draft *draft, bool is_last,
                                        out_value);
 }
 
-static pen_status volume_emit(pen_graphdef_draft *draft, pen_graphdef_emission emission,
-                              bool is_last) {
+static pen_status volume_give(pen_graphdef_draft *draft, bool is_last, const char *op_name,
+                              pen_graphdef_inputs inputs, pen_node_attributes attributes) {
     static const int64_t to_last[] = {0, 2, 3, 4, 1};
     pen_graphdef_value result;
-    emission.suffix = is_last ? "volume" : NULL;
-    PEN_TRY(pen_graphdef_emit(draft, &emission, &result));
+    PEN_TRY(
+        pen_graphdef_emit(draft, op_name, is_last ? "volume" : NULL, inputs, attributes, &result));
     if (is_last) PEN_TRY(pen_graphdef_emit_transpose(draft, NULL, result, 5, to_last, &result));
-    pen_graphdef_set(draft, 0, result);
-    return PEN_OK;
+    return pen_graphdef_set(draft, 0, result);
 }
 
 static pen_status convert_conv(pen_graphdef_draft *draft) {
@@ -84,18 +82,11 @@ static pen_status convert_conv(pen_graphdef_draft *draft) {
                       filter_shape.dims[3] > 0 && shape.dims[1] % filter_shape.dims[3] == 0;
     if (!fits) return pen_error(PEN_UNSUPPORTED, "the channels that its filter sees do not fit");
     PEN_TRY(pen_graphdef_emit_transpose(draft, "filter", filter, 5, filter_axes, &operands[1]));
-    const pen_attribute_given attributes[] = {
-        pen_attribute_ints("strides", 3, window.strides),
-        pen_attribute_ints("dilations", 3, window.dilations),
-        pen_attribute_text("auto_pad", window.auto_pad),
-        pen_attribute_int("group", shape.dims[1] / filter_shape.dims[3])};
-    return volume_emit(draft,
-                       (pen_graphdef_emission){.op_name = "conv",
-                                               .inputs = operands,
-                                               .input_count = 2,
-                                               .attributes = attributes,
-                                               .attribute_count = 4},
-                       window.is_last);
+    return volume_give(draft, window.is_last, "conv", PEN_GRAPHDEF_INPUTS(operands[0], operands[1]),
+                       PEN_WITH(pen_attribute_ints("strides", 3, window.strides),
+                                pen_attribute_ints("dilations", 3, window.dilations),
+                                pen_attribute_text("auto_pad", window.auto_pad),
+                                pen_attribute_int("group", shape.dims[1] / filter_shape.dims[3])));
 }
 
 static pen_status convert_pool(pen_graphdef_draft *draft) {
@@ -103,17 +94,10 @@ static pen_status convert_pool(pen_graphdef_draft *draft) {
     pen_graphdef_value x;
     PEN_TRY(volume_window_read(draft, &window));
     PEN_TRY(volume_operand(draft, window.is_last, &x));
-    const pen_attribute_given attributes[] = {pen_attribute_ints("strides", 3, window.strides),
-                                              pen_attribute_ints("kernel_shape", 3, window.kernel),
-                                              pen_attribute_text("auto_pad", window.auto_pad)};
-    return volume_emit(
-        draft,
-        (pen_graphdef_emission){.op_name = pen_graphdef_draft_mapping(draft)->op_name,
-                                .inputs = &x,
-                                .input_count = 1,
-                                .attributes = attributes,
-                                .attribute_count = 3},
-        window.is_last);
+    return volume_give(draft, window.is_last, draft->mapping->op_name, PEN_GRAPHDEF_INPUTS(x),
+                       PEN_WITH(pen_attribute_ints("strides", 3, window.strides),
+                                pen_attribute_ints("kernel_shape", 3, window.kernel),
+                                pen_attribute_text("auto_pad", window.auto_pad)));
 }
 
 // ---- blocks: of images and sequences, whose parts go into the batch, or come from it
@@ -134,8 +118,7 @@ static pen_status blocks_read(pen_graphdef_draft *draft, const pen_graphdef_valu
     PEN_TRY(pen_graphdef_operand_ints(draft, 1, &sizes));
     PEN_TRY(pen_graphdef_operand(draft, 2, &edges));
     PEN_TRY(pen_graphdef_value_shape(draft, x, &out_blocks->shape));
-    PEN_TRY(
-        pen_value_read_ints(pen_graphdef_draft_graph(draft, 0), edges.in[0], &count, &integers));
+    PEN_TRY(pen_value_read_ints(draft->graphs[0], edges.in[0], &count, &integers));
     out_blocks->count = sizes->count;
     if (sizes->count < 1 || sizes->count > 3 || count != 2 * sizes->count ||
         out_blocks->shape.rank != sizes->count + 2) {
@@ -170,7 +153,6 @@ static pen_status blocks_move(pen_graphdef_draft *draft, pen_graphdef_value *x, 
 }
 
 static pen_status convert_space_to_batch(pen_graphdef_draft *draft) {
-    const pen_attribute_given mode = pen_attribute_text("mode", "constant");
     pen_graphdef_value operands[2];
     volume_blocks blocks;
     int64_t pads[2 * PEN_RANK_LIMIT] = {0}, dims[PEN_RANK_LIMIT], axes[PEN_RANK_LIMIT];
@@ -192,18 +174,11 @@ static pen_status convert_space_to_batch(pen_graphdef_draft *draft) {
     axes[2 * count + 1] = 2 * count + 1;
     dims[2 * count + 1] = then[count + 1] = blocks.shape.dims[count + 1];
     PEN_TRY(pen_graphdef_ints_value(draft, "pads", 2 * rank, pads, &operands[1]));
-    PEN_TRY(pen_graphdef_emit(draft,
-                              &(pen_graphdef_emission){.op_name = "pad",
-                                                       .suffix = "padded",
-                                                       .inputs = operands,
-                                                       .input_count = 2,
-                                                       .attributes = &mode,
-                                                       .attribute_count = 1},
-                              &operands[0]));
+    PEN_TRY(pen_graphdef_emit(draft, "pad", "padded", PEN_GRAPHDEF_INPUTS(operands[0], operands[1]),
+                              PEN_WITH(pen_attribute_text("mode", "constant")), &operands[0]));
     PEN_TRY(blocks_move(draft, &operands[0], 2 * count + 2,
                         (const int64_t *const[]){dims, axes, then}, rank));
-    pen_graphdef_set(draft, 0, operands[0]);
-    return PEN_OK;
+    return pen_graphdef_set(draft, 0, operands[0]);
 }
 
 static pen_status convert_batch_to_space(pen_graphdef_draft *draft) {
@@ -234,12 +209,7 @@ static pen_status convert_batch_to_space(pen_graphdef_draft *draft) {
     PEN_TRY(pen_graphdef_ints_value(draft, "starts", count, starts, &operands[1]));
     PEN_TRY(pen_graphdef_ints_value(draft, "ends", count, ends, &operands[2]));
     PEN_TRY(pen_graphdef_ints_value(draft, "axes", count, places, &operands[3]));
-    pen_graphdef_value result;
-    PEN_TRY(pen_graphdef_emit(
-        draft, &(pen_graphdef_emission){.op_name = "slice", .inputs = operands, .input_count = 4},
-        &result));
-    pen_graphdef_set(draft, 0, result);
-    return PEN_OK;
+    return pen_graphdef_give(draft, "slice", (pen_graphdef_inputs){operands, 4}, PEN_NO_ATTRIBUTES);
 }
 
 static const pen_graphdef_mapping volume_mappings[] = {
