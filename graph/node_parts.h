@@ -32,4 +32,8 @@ typedef struct pen_node_attributes {
                            PEN_LISTED(pen_attribute_given, __VA_ARGS__)})
 #define PEN_NO_ATTRIBUTES ((pen_node_attributes){0})
 
+// Sets both of the spec of a node to be added.
+void pen_node_spec_fill(pen_node_spec *spec, pen_node_inputs inputs,
+                        pen_node_attributes attributes);
+
 #endif // PEN_GRAPH_NODE_PARTS_H

@@ -48,10 +48,7 @@ pen_status pen_layer_add_node(const pen_layer_call *call, const pen_layer_node *
     PEN_TRY(node_name(call, node->suffix, &name));
     pen_node_spec spec = pen_node_spec_make(node->op, name);
     spec.source = call->source;
-    spec.inputs = node->inputs.values;
-    spec.input_count = node->inputs.count;
-    spec.attributes = node->attributes.given;
-    spec.attribute_count = node->attributes.count;
+    pen_node_spec_fill(&spec, node->inputs, node->attributes);
     spec.output_count = node->output_count;
     PEN_TRY(pen_graph_add_node(graph, &spec, &made));
     *out_values = pen_graph_node(graph, made)->outputs;

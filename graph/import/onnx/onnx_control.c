@@ -184,18 +184,15 @@ static pen_status loop_collect(control_loop *loop, uint32_t scan, int64_t axis, 
     PEN_TRY(PEN_NEW(loop->import->arena, (size_t)loop->round_count, &parts));
     for (int64_t i = 0; i < loop->round_count; i++) {
         const int64_t from = reverse ? loop->round_count - 1 - i : i;
-        const pen_value_id inputs[] = {loop->collected[from * loop->scan_count + scan], axes};
-        const pen_onnx_extra extra = {
-            .op_name = "unsqueeze", .suffix = "part", .inputs = inputs, .input_count = 2};
+        const pen_value_id part = loop->collected[from * loop->scan_count + scan];
+        const pen_onnx_extra extra = {"unsqueeze", "part", PEN_INPUTS(part, axes),
+                                      PEN_NO_ATTRIBUTES};
         PEN_TRY(pen_onnx_importer_emit(loop->import, loop->node, &extra, &parts[i]));
     }
-    const pen_attribute_given along = pen_attribute_int("axis", axis);
-    const pen_onnx_extra concat = {.op_name = "concat",
-                                   .suffix = "collected",
-                                   .inputs = parts,
-                                   .input_count = (uint32_t)loop->round_count,
-                                   .attributes = &along,
-                                   .attribute_count = 1};
+    const pen_onnx_extra concat = {"concat",
+                                   "collected",
+                                   {parts, (uint32_t)loop->round_count},
+                                   PEN_WITH(pen_attribute_int("axis", axis))};
     return pen_onnx_importer_emit(loop->import, loop->node, &concat, &out->value);
 }
 
@@ -215,6 +212,32 @@ static pen_status loop_init(control_loop *loop, uint32_t first_state) {
         const pen_onnx_name *given;
         PEN_TRY(pen_onnx_importer_read(loop->import, loop->node, first_state + i, &given));
         loop->states[i] = *given;
+    }
+    if (loop->body.input_count == loop->node->input_count) return PEN_OK;
+    return pen_error(PEN_INVALID_INPUT, "its body has %u inputs, not %u", loop->body.input_count,
+                     loop->node->input_count);
+}
+
+// Entry `index` of a list attribute; 0 without it.
+static int64_t scan_choice(const pen_onnx_node *node, const char *name, uint32_t index) {
+    const pen_onnx_attribute *list = pen_onnx_attribute_find(node, name);
+    if (list == NULL || list->type != PEN_ONNX_INTS || index >= list->count) return 0;
+    return list->integers[index];
+}
+
+// The node's outputs: the last states, then what the rounds collected. A scan says along which axis
+// and in which order, a loop collects along the first one.
+static pen_status loop_bind(control_loop *loop, bool is_scan) {
+    const pen_onnx_node *node = loop->node;
+    for (uint32_t i = 0; i < loop->state_count; i++) {
+        PEN_TRY(control_bind(loop->import, node, i, loop->prefix, &loop->states[i]));
+    }
+    for (uint32_t i = 0; loop->state_count + i < node->output_count; i++) {
+        const int64_t axis = is_scan ? scan_choice(node, "scan_output_axes", i) : 0;
+        const bool turns = is_scan && scan_choice(node, "scan_output_directions", i) != 0;
+        pen_onnx_name collected;
+        PEN_TRY(loop_collect(loop, i, axis, turns, &collected));
+        PEN_TRY(control_bind(loop->import, node, loop->state_count + i, loop->prefix, &collected));
     }
     return PEN_OK;
 }
@@ -240,10 +263,6 @@ static pen_status control_loop_of(pen_onnx_importer *import, const pen_onnx_node
     }
     loop.state_count = node->input_count - 2;
     PEN_TRY(loop_init(&loop, 2));
-    if (loop.body.input_count != node->input_count) {
-        return pen_error(PEN_INVALID_INPUT, "its body has %u inputs, not %u", loop.body.input_count,
-                         node->input_count);
-    }
     PEN_TRY(pen_onnx_importer_open_body(import, &loop.body, prefix, &frame));
     PEN_TRY(PEN_NEW(import->arena, loop.body.input_count, &arguments));
     while (loop.round_count < trip && goes_on != 0) {
@@ -255,23 +274,7 @@ static pen_status control_loop_of(pen_onnx_importer *import, const pen_onnx_node
         PEN_TRY(loop_round(&loop, &frame, arguments));
         PEN_TRY(control_number(import, &loop.results[0], "condition", &goes_on));
     }
-    for (uint32_t i = 0; i < loop.state_count; i++) {
-        PEN_TRY(control_bind(import, node, i, prefix, &loop.states[i]));
-    }
-    for (uint32_t i = 0; loop.state_count + i < node->output_count; i++) {
-        pen_onnx_name collected;
-        PEN_TRY(loop_collect(&loop, i, 0, false, &collected));
-        PEN_TRY(control_bind(import, node, loop.state_count + i, prefix, &collected));
-    }
-    return PEN_OK;
-}
-
-// Entry `index` of a list attribute; `fallback` without it.
-static int64_t scan_choice(const pen_onnx_node *node, const char *name, uint32_t index,
-                           int64_t fallback) {
-    const pen_onnx_attribute *list = pen_onnx_attribute_find(node, name);
-    if (list == NULL || list->type != PEN_ONNX_INTS || index >= list->count) return fallback;
-    return list->integers[index];
+    return loop_bind(&loop, false);
 }
 
 // Scanned input `index`, cut into slices along its axis.
@@ -292,8 +295,8 @@ static pen_status scan_cut(control_loop *loop, uint32_t input, uint32_t index, i
                          "read",
                          input);
     }
-    PEN_TRY(pen_shape_axis(type->shape.rank, scan_choice(loop->node, "scan_input_axes", index, 0),
-                           &axis));
+    PEN_TRY(
+        pen_shape_axis(type->shape.rank, scan_choice(loop->node, "scan_input_axes", index), &axis));
     const int64_t dim = type->shape.dims[axis];
     if (dim < 0 || dim > PEN_LOOP_ROUNDS_LIMIT || (*length >= 0 && dim != *length)) {
         return pen_error(PEN_UNSUPPORTED,
@@ -302,7 +305,7 @@ static pen_status scan_cut(control_loop *loop, uint32_t input, uint32_t index, i
                          input, (long long)dim, PEN_LOOP_ROUNDS_LIMIT);
     }
     *length = dim;
-    const bool reverse = scan_choice(loop->node, "scan_input_directions", index, 0) != 0;
+    const bool reverse = scan_choice(loop->node, "scan_input_directions", index) != 0;
     const int64_t along = axis;
     PEN_TRY(pen_arena_format(loop->import->arena, &name, "%s/axis", loop->prefix));
     PEN_TRY(pen_graph_constant_ints(loop->import->graph, name, 1, &along, &axes));
@@ -312,13 +315,12 @@ static pen_status scan_cut(control_loop *loop, uint32_t input, uint32_t index, i
         pen_value_id bounds;
         PEN_TRY(pen_graph_constant_ints(loop->import->graph, name, 1, &at, &index_value));
         PEN_TRY(pen_graph_constant_ints(loop->import->graph, name, 1, &end, &bounds));
-        const pen_value_id cut[] = {given->value, index_value, bounds, axes};
-        const pen_onnx_extra slice = {
-            .op_name = "slice", .suffix = "slice", .inputs = cut, .input_count = 4};
+        const pen_onnx_extra slice = {"slice", "slice",
+                                      PEN_INPUTS(given->value, index_value, bounds, axes),
+                                      PEN_NO_ATTRIBUTES};
         PEN_TRY(pen_onnx_importer_emit(loop->import, loop->node, &slice, &(*out_slices)[i]));
-        const pen_value_id flat[] = {(*out_slices)[i], axes};
-        const pen_onnx_extra squeeze = {
-            .op_name = "squeeze", .suffix = "scanned", .inputs = flat, .input_count = 2};
+        const pen_onnx_extra squeeze = {"squeeze", "scanned", PEN_INPUTS((*out_slices)[i], axes),
+                                        PEN_NO_ATTRIBUTES};
         PEN_TRY(pen_onnx_importer_emit(loop->import, loop->node, &squeeze, &(*out_slices)[i]));
     }
     return PEN_OK;
@@ -339,10 +341,6 @@ static pen_status control_scan(pen_onnx_importer *import, const pen_onnx_node *n
     const uint32_t scan_inputs = (uint32_t)scanned->integer;
     loop.state_count = node->input_count - scan_inputs;
     PEN_TRY(loop_init(&loop, 0));
-    if (loop.body.input_count != node->input_count) {
-        return pen_error(PEN_INVALID_INPUT, "its body has %u inputs, not %u", loop.body.input_count,
-                         node->input_count);
-    }
     PEN_TRY(PEN_NEW(import->arena, scan_inputs, &slices));
     for (uint32_t i = 0; i < scan_inputs; i++) {
         PEN_TRY(scan_cut(&loop, loop.state_count + i, i, &length, &slices[i]));
@@ -359,16 +357,7 @@ static pen_status control_scan(pen_onnx_importer *import, const pen_onnx_node *n
         }
         PEN_TRY(loop_round(&loop, &frame, arguments));
     }
-    for (uint32_t i = 0; i < loop.state_count; i++) {
-        PEN_TRY(control_bind(import, node, i, prefix, &loop.states[i]));
-    }
-    for (uint32_t i = 0; loop.state_count + i < node->output_count; i++) {
-        pen_onnx_name collected;
-        PEN_TRY(loop_collect(&loop, i, scan_choice(node, "scan_output_axes", i, 0),
-                             scan_choice(node, "scan_output_directions", i, 0) != 0, &collected));
-        PEN_TRY(control_bind(import, node, loop.state_count + i, prefix, &collected));
-    }
-    return PEN_OK;
+    return loop_bind(&loop, true);
 }
 
 // ---- Gradient
@@ -382,9 +371,8 @@ static pen_status gradient_total(pen_onnx_importer *import, const pen_onnx_node 
     }
     *out_total = gradient->uses[0];
     for (uint32_t i = 1; i < gradient->use_count; i++) {
-        const pen_value_id inputs[] = {*out_total, gradient->uses[i]};
-        const pen_onnx_extra extra = {
-            .op_name = "add", .suffix = "gradient", .inputs = inputs, .input_count = 2};
+        const pen_onnx_extra extra = {"add", "gradient", PEN_INPUTS(*out_total, gradient->uses[i]),
+                                      PEN_NO_ATTRIBUTES};
         PEN_TRY(pen_onnx_importer_emit(import, node, &extra, out_total));
     }
     return PEN_OK;

@@ -268,13 +268,10 @@ static pen_status convert_align(pen_onnx_draft *draft, int64_t axis) {
         count++;
     }
     if (count == 0) return PEN_OK;
-    const char *name;
-    pen_value_id axes_value, aligned;
-    PEN_TRY(pen_arena_format(pen_graph_arena(draft->graph), &name, "%s/axes", draft->name));
-    PEN_TRY(pen_graph_constant_ints(draft->graph, name, count, axes, &axes_value));
-    const pen_value_id inputs[] = {draft->inputs[1], axes_value};
-    const pen_onnx_extra extra = {
-        .op_name = "unsqueeze", .suffix = "aligned", .inputs = inputs, .input_count = 2};
+    pen_value_id list, aligned;
+    PEN_TRY(pen_onnx_draft_list(draft, "axes", count, axes, &list));
+    const pen_onnx_extra extra = {"unsqueeze", "aligned", PEN_INPUTS(draft->inputs[1], list),
+                                  PEN_NO_ATTRIBUTES};
     PEN_TRY(pen_onnx_draft_extra(draft, &extra, &aligned));
     pen_onnx_draft_set_input(draft, 1, aligned);
     return PEN_OK;
@@ -340,25 +337,15 @@ pen_status pen_onnx_convert_softmax(pen_onnx_draft *draft) {
         pen_onnx_draft_add_attribute(draft, pen_attribute_int("axis", old ? -1 : axis));
         return PEN_OK;
     }
-    const pen_attribute_given flat = pen_attribute_int("axis", axis);
-    const pen_attribute_given last = pen_attribute_int("axis", -1);
     pen_value_id shape, matrix, result;
-    const pen_onnx_extra take_shape = {
-        .op_name = "shape", .suffix = "shape", .inputs = draft->inputs, .input_count = 1};
+    const pen_node_inputs x = PEN_INPUTS(draft->inputs[0]);
+    const pen_onnx_extra take_shape = {"shape", "shape", x, PEN_NO_ATTRIBUTES};
     PEN_TRY(pen_onnx_draft_extra(draft, &take_shape, &shape));
-    const pen_onnx_extra flatten = {.op_name = "flatten",
-                                    .suffix = "matrix",
-                                    .inputs = draft->inputs,
-                                    .input_count = 1,
-                                    .attributes = &flat,
-                                    .attribute_count = 1};
+    const pen_onnx_extra flatten = {"flatten", "matrix", x,
+                                    PEN_WITH(pen_attribute_int("axis", axis))};
     PEN_TRY(pen_onnx_draft_extra(draft, &flatten, &matrix));
-    const pen_onnx_extra apply = {.op_name = draft->op_name,
-                                  .suffix = "rows",
-                                  .inputs = &matrix,
-                                  .input_count = 1,
-                                  .attributes = &last,
-                                  .attribute_count = 1};
+    const pen_onnx_extra apply = {draft->op_name, "rows", PEN_INPUTS(matrix),
+                                  PEN_WITH(pen_attribute_int("axis", -1))};
     PEN_TRY(pen_onnx_draft_extra(draft, &apply, &result));
     draft->op_name = "reshape"; // the node itself
     pen_onnx_draft_set_input(draft, 0, result);

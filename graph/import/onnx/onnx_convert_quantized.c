@@ -7,24 +7,18 @@
 
 #include "graph/import/onnx/onnx_mapping.h"
 
-// A node in front of the draft's, of one or two operands and at most one attribute.
+// A node in front of the draft's, of two operands.
 static pen_status quantized_apply(pen_onnx_draft *draft, const char *op_name, pen_value_id a,
-                                  pen_value_id b, const pen_attribute_given *attribute,
-                                  pen_value_id *out_value) {
-    const pen_value_id inputs[] = {a, b};
-    const pen_onnx_extra extra = {.op_name = op_name,
-                                  .suffix = op_name,
-                                  .inputs = inputs,
-                                  .input_count = pen_value_is(b) ? 2 : 1,
-                                  .attributes = attribute,
-                                  .attribute_count = attribute != NULL ? 1 : 0};
+                                  pen_value_id b, pen_value_id *out_value) {
+    const pen_onnx_extra extra = {op_name, op_name, PEN_INPUTS(a, b), PEN_NO_ATTRIBUTES};
     return pen_onnx_draft_extra(draft, &extra, out_value);
 }
 
 static pen_status quantized_cast(pen_onnx_draft *draft, pen_value_id value, const char *element,
                                  pen_value_id *out_value) {
-    const pen_attribute_given to = pen_attribute_text("to", element);
-    return quantized_apply(draft, "cast", value, PEN_VALUE_NONE, &to, out_value);
+    const pen_onnx_extra cast = {"cast", "cast", PEN_INPUTS(value),
+                                 PEN_WITH(pen_attribute_text("to", element))};
+    return pen_onnx_draft_extra(draft, &cast, out_value);
 }
 
 // `value` with dimensions of size 1 behind its own, so that it goes along an axis in front of
@@ -33,14 +27,12 @@ static pen_status quantized_align(pen_onnx_draft *draft, pen_value_id value, uin
                                   pen_value_id *out_value) {
     static const int64_t axes[] = {1, 2, 3};
     const pen_shape *shape = &pen_value_type(draft->graph, value)->shape;
-    const char *name;
     pen_value_id list;
     *out_value = value;
     if (shape->rank != 1 || shape->dims[0] == 1 || count == 0) return PEN_OK;
     PEN_ASSERT(count <= 3);
-    PEN_TRY(pen_arena_format(pen_graph_arena(draft->graph), &name, "%s/axes", draft->name));
-    PEN_TRY(pen_graph_constant_ints(draft->graph, name, count, axes, &list));
-    return quantized_apply(draft, "unsqueeze", value, list, NULL, out_value);
+    PEN_TRY(pen_onnx_draft_list(draft, "axes", count, axes, &list));
+    return quantized_apply(draft, "unsqueeze", value, list, out_value);
 }
 
 // Operand `input` less its zero point (operand `zero`, if there), as `element`. A zero point for
@@ -55,7 +47,7 @@ static pen_status quantized_center(pen_onnx_draft *draft, uint32_t input, uint32
     if (!pen_onnx_draft_has(draft, zero)) return PEN_OK;
     PEN_TRY(quantized_align(draft, draft->inputs[zero], behind, &offset));
     PEN_TRY(quantized_cast(draft, offset, element, &offset));
-    return quantized_apply(draft, "sub", *out_value, offset, NULL, out_value);
+    return quantized_apply(draft, "sub", *out_value, offset, out_value);
 }
 
 // The node itself becomes `op_name` of these operands, without attributes.
@@ -85,13 +77,11 @@ static pen_status quantized_convolve(pen_onnx_draft *draft, uint32_t x_zero, uin
     PEN_TRY(quantized_center(draft, 0, x_zero, 0, "float64", &inputs[0]));
     PEN_TRY(quantized_center(draft, weight, weight_zero, rank - 1 > 3 ? 3 : rank - 1, "float64",
                              &inputs[1]));
-    const pen_onnx_extra extra = {.op_name = "conv",
-                                  .suffix = "conv",
-                                  .inputs = inputs,
-                                  .input_count = pen_value_is(bias) ? 3 : 2,
-                                  .attributes = draft->attributes,
-                                  .attribute_count = draft->attribute_count};
-    return pen_onnx_draft_extra(draft, &extra, out_value);
+    const pen_onnx_extra conv = {.op_name = "conv",
+                                 .suffix = "conv",
+                                 .inputs = {inputs, pen_value_is(bias) ? 3 : 2},
+                                 .attributes = {draft->attributes, draft->attribute_count}};
+    return pen_onnx_draft_extra(draft, &conv, out_value);
 }
 
 pen_status pen_onnx_convert_conv_integer(pen_onnx_draft *draft) {
@@ -107,8 +97,8 @@ static pen_status quantized_rescale(pen_onnx_draft *draft, pen_value_id sums, pe
                                     pen_value_id b_scale, uint32_t scale) {
     pen_value_id factor, numbers;
     PEN_TRY(quantized_cast(draft, sums, "float32", &numbers));
-    PEN_TRY(quantized_apply(draft, "mul", a_scale, b_scale, NULL, &factor));
-    PEN_TRY(quantized_apply(draft, "mul", numbers, factor, NULL, &numbers));
+    PEN_TRY(quantized_apply(draft, "mul", a_scale, b_scale, &factor));
+    PEN_TRY(quantized_apply(draft, "mul", numbers, factor, &numbers));
     const pen_value_id inputs[] = {numbers, draft->inputs[scale], draft->inputs[scale + 1]};
     quantized_finish(draft, "quantize_linear", 3, inputs);
     return PEN_OK;
@@ -128,7 +118,7 @@ pen_status pen_onnx_convert_qlinear_matmul(pen_onnx_draft *draft) {
     PEN_TRY(quantized_check_arity(draft));
     PEN_TRY(quantized_center(draft, 0, 2, 1, "int32", &operands[0]));
     PEN_TRY(quantized_center(draft, 3, 5, 0, "int32", &operands[1]));
-    PEN_TRY(quantized_apply(draft, "matmul", operands[0], operands[1], NULL, &product));
+    PEN_TRY(quantized_apply(draft, "matmul", operands[0], operands[1], &product));
     PEN_TRY(quantized_align(draft, draft->inputs[1], 1, &a_scale));
     return quantized_rescale(draft, product, a_scale, draft->inputs[4], 6);
 }

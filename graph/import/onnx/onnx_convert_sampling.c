@@ -57,13 +57,10 @@ pen_status pen_onnx_convert_roi_align(pen_onnx_draft *draft) {
     return PEN_OK;
 }
 
-// A node of one or two operands in front of the draft's.
+// A node in front of the draft's.
 static pen_status convert_apply(pen_onnx_draft *draft, const char *op_name, const char *suffix,
-                                const pen_value_id *inputs, pen_value_id *out_value) {
-    const pen_onnx_extra extra = {.op_name = op_name,
-                                  .suffix = suffix,
-                                  .inputs = inputs,
-                                  .input_count = pen_value_is(inputs[1]) ? 2 : 1};
+                                pen_node_inputs inputs, pen_value_id *out_value) {
+    const pen_onnx_extra extra = {op_name, suffix, inputs, PEN_NO_ATTRIBUTES};
     return pen_onnx_draft_extra(draft, &extra, out_value);
 }
 
@@ -79,17 +76,13 @@ pen_status pen_onnx_convert_mean_variance(pen_onnx_draft *draft) {
                                 given ? axes->integers : planes));
     PEN_TRY(pen_onnx_draft_number(draft, 2, "epsilon", 1e-9));
     const pen_value_id axes_value = draft->inputs[1], epsilon = draft->inputs[2];
-    PEN_TRY(
-        convert_apply(draft, "reduce_mean", "mean", (const pen_value_id[]){x, axes_value}, &mean));
-    PEN_TRY(convert_apply(draft, "sub", "centered", (const pen_value_id[]){x, mean}, &centered));
-    PEN_TRY(convert_apply(draft, "mul", "squares", (const pen_value_id[]){centered, centered},
+    PEN_TRY(convert_apply(draft, "reduce_mean", "mean", PEN_INPUTS(x, axes_value), &mean));
+    PEN_TRY(convert_apply(draft, "sub", "centered", PEN_INPUTS(x, mean), &centered));
+    PEN_TRY(convert_apply(draft, "mul", "squares", PEN_INPUTS(centered, centered), &variance));
+    PEN_TRY(convert_apply(draft, "reduce_mean", "variance", PEN_INPUTS(variance, axes_value),
                           &variance));
-    PEN_TRY(convert_apply(draft, "reduce_mean", "variance",
-                          (const pen_value_id[]){variance, axes_value}, &variance));
-    PEN_TRY(convert_apply(draft, "sqrt", "deviation",
-                          (const pen_value_id[]){variance, PEN_VALUE_NONE}, &deviation));
-    PEN_TRY(convert_apply(draft, "add", "divisor", (const pen_value_id[]){deviation, epsilon},
-                          &deviation));
+    PEN_TRY(convert_apply(draft, "sqrt", "deviation", PEN_INPUTS(variance), &deviation));
+    PEN_TRY(convert_apply(draft, "add", "divisor", PEN_INPUTS(deviation, epsilon), &deviation));
     draft->inputs[0] = centered;
     draft->inputs[1] = deviation;
     draft->input_count = 2;

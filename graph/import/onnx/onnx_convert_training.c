@@ -17,11 +17,8 @@ typedef struct training_step {
 
 static pen_status training_apply(const training_step *step, const char *op_name, pen_value_id a,
                                  pen_value_id b, pen_value_id *out_value) {
-    const pen_value_id inputs[] = {a, b};
-    const pen_onnx_extra extra = {.op_name = op_name,
-                                  .suffix = op_name,
-                                  .inputs = inputs,
-                                  .input_count = pen_value_is(b) ? 2 : 1};
+    pen_onnx_extra extra = {op_name, op_name, PEN_INPUTS(a, b), PEN_NO_ATTRIBUTES};
+    if (!pen_value_is(b)) extra.inputs.count = 1;
     return pen_onnx_draft_extra(step->draft, &extra, out_value);
 }
 
@@ -67,10 +64,9 @@ static pen_status training_after_first(const training_step *step, pen_value_id l
     pen_value_id zero, condition;
     PEN_TRY(training_number(step, "zero", 0, &zero));
     PEN_TRY(training_apply(step, "greater", step->steps, zero, &condition));
-    const pen_value_id inputs[] = {condition, later, first};
-    const pen_onnx_extra extra = {
-        .op_name = "where", .suffix = "where", .inputs = inputs, .input_count = 3};
-    return pen_onnx_draft_extra(step->draft, &extra, out_value);
+    const pen_onnx_extra where = {"where", "where", PEN_INPUTS(condition, later, first),
+                                  PEN_NO_ATTRIBUTES};
+    return pen_onnx_draft_extra(step->draft, &where, out_value);
 }
 
 // Tensor `index` of group `group` (values, gradients, moments).
@@ -108,13 +104,9 @@ static pen_status training_init(pen_onnx_draft *draft, uint32_t group_count, tra
     }
     step->rate = draft->inputs[0];
     const bool is_double = pen_value_type(draft->graph, step->rate)->element == PEN_FLOAT64;
-    const pen_attribute_given to = pen_attribute_text("to", is_double ? "float64" : "float32");
-    const pen_onnx_extra cast = {.op_name = "cast",
-                                 .suffix = "steps",
-                                 .inputs = &draft->inputs[1],
-                                 .input_count = 1,
-                                 .attributes = &to,
-                                 .attribute_count = 1};
+    const pen_onnx_extra cast = {
+        "cast", "steps", PEN_INPUTS(draft->inputs[1]),
+        PEN_WITH(pen_attribute_text("to", is_double ? "float64" : "float32"))};
     PEN_TRY(pen_onnx_draft_extra(draft, &cast, &step->steps));
     draft->value_count = draft->node->output_count;
     return PEN_NEW(pen_graph_arena(draft->graph), draft->value_count, &draft->values);

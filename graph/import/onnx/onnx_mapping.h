@@ -16,6 +16,7 @@
 #include "graph/graph.h"
 #include "graph/import/import.h"
 #include "graph/import/onnx/onnx_model.h"
+#include "graph/node_parts.h"
 
 #define PEN_ONNX_DRAFT_ROOM 8 // operands and attributes that a conversion may add
 
@@ -93,13 +94,15 @@ PEN_NODISCARD pen_status pen_onnx_draft_number(pen_onnx_draft *draft, uint32_t i
 typedef struct pen_onnx_extra {
     const char *op_name;
     const char *suffix;
-    const pen_value_id *inputs;
-    uint32_t input_count;
-    const pen_attribute_given *attributes;
-    uint32_t attribute_count;
+    pen_node_inputs inputs;
+    pen_node_attributes attributes;
 } pen_onnx_extra;
 PEN_NODISCARD pen_status pen_onnx_draft_extra(pen_onnx_draft *draft, const pen_onnx_extra *extra,
                                               pen_value_id *out_value);
+// A constant "<node>/<suffix>" in front, of integers.
+PEN_NODISCARD pen_status pen_onnx_draft_list(pen_onnx_draft *draft, const char *suffix,
+                                             uint32_t count, const int64_t *integers,
+                                             pen_value_id *out_value);
 
 // ---- the conversions, named by operator
 pen_status pen_onnx_convert_adagrad(pen_onnx_draft *draft);

@@ -401,12 +401,17 @@ static pen_status draft_suffixed(const pen_onnx_draft *draft, const char *suffix
     return pen_arena_format(pen_graph_arena(draft->graph), out_name, "%s/%s", draft->name, suffix);
 }
 
+pen_status pen_onnx_draft_list(pen_onnx_draft *draft, const char *suffix, uint32_t count,
+                               const int64_t *integers, pen_value_id *out_value) {
+    const char *name;
+    PEN_TRY(draft_suffixed(draft, suffix, &name));
+    return pen_graph_constant_ints(draft->graph, name, count, integers, out_value);
+}
+
 pen_status pen_onnx_draft_ints(pen_onnx_draft *draft, uint32_t input, const char *suffix,
                                uint32_t count, const int64_t *integers) {
-    const char *name;
     pen_value_id value;
-    PEN_TRY(draft_suffixed(draft, suffix, &name));
-    PEN_TRY(pen_graph_constant_ints(draft->graph, name, count, integers, &value));
+    PEN_TRY(pen_onnx_draft_list(draft, suffix, count, integers, &value));
     pen_onnx_draft_set_input(draft, input, value);
     return PEN_OK;
 }
@@ -449,9 +454,6 @@ pen_status pen_onnx_draft_extra(pen_onnx_draft *draft, const pen_onnx_extra *ext
     PEN_TRY(draft_suffixed(draft, extra->suffix, &name));
     pen_node_spec spec = pen_node_spec_make(extra->op_name, name);
     spec.source = draft->source;
-    spec.inputs = extra->inputs;
-    spec.input_count = extra->input_count;
-    spec.attributes = extra->attributes;
-    spec.attribute_count = extra->attribute_count;
+    pen_node_spec_fill(&spec, extra->inputs, extra->attributes);
     return pen_graph_add_simple(draft->graph, &spec, out_value);
 }

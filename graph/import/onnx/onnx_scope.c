@@ -84,9 +84,6 @@ pen_status pen_onnx_importer_emit(pen_onnx_importer *import, const pen_onnx_node
     PEN_TRY(pen_arena_format(import->arena, &name, "%s/%s", name, extra->suffix));
     pen_node_spec spec = pen_node_spec_make(extra->op_name, name);
     spec.source = (pen_source){.file = import->path, .position = node->position};
-    spec.inputs = extra->inputs;
-    spec.input_count = extra->input_count;
-    spec.attributes = extra->attributes;
-    spec.attribute_count = extra->attribute_count;
+    pen_node_spec_fill(&spec, extra->inputs, extra->attributes);
     return pen_graph_add_simple(import->graph, &spec, out_value);
 }

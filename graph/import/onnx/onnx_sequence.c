@@ -208,21 +208,15 @@ static pen_status sequence_concat(pen_onnx_importer *import, const pen_onnx_node
     PEN_TRY(PEN_NEW(import->arena, from->item_count, &parts));
     PEN_TRY(sequence_constant(import, node, "axis", 1, &axis, &axes));
     for (uint32_t i = 0; i < from->item_count; i++) {
-        const pen_value_id inputs[] = {from->items[i], axes};
-        const pen_onnx_extra extra = {
-            .op_name = "unsqueeze", .suffix = "part", .inputs = inputs, .input_count = 2};
+        const pen_onnx_extra extra = {"unsqueeze", "part", PEN_INPUTS(from->items[i], axes),
+                                      PEN_NO_ATTRIBUTES};
         parts[i] = from->items[i];
         if (sequence_attribute(node, "new_axis", 0) != 0) {
             PEN_TRY(pen_onnx_importer_emit(import, node, &extra, &parts[i]));
         }
     }
-    const pen_attribute_given along = pen_attribute_int("axis", axis);
-    const pen_onnx_extra concat = {.op_name = "concat",
-                                   .suffix = "concat",
-                                   .inputs = parts,
-                                   .input_count = from->item_count,
-                                   .attributes = &along,
-                                   .attribute_count = 1};
+    const pen_onnx_extra concat = {
+        "concat", "concat", {parts, from->item_count}, PEN_WITH(pen_attribute_int("axis", axis))};
     PEN_TRY(pen_onnx_importer_emit(import, node, &concat, &value));
     return sequence_bind_value(import, node, value);
 }
@@ -282,14 +276,10 @@ static pen_status sequence_split(pen_onnx_importer *import, const pen_onnx_node 
     const char *name;
     PEN_TRY(pen_onnx_importer_name(import, node, &name));
     pen_node_spec spec = pen_node_spec_make("split", name);
-    const pen_value_id inputs[] = {x, sizes_value};
-    const pen_attribute_given along = pen_attribute_int("axis", axis);
     spec.source = (pen_source){.file = import->path, .position = node->position};
-    spec.inputs = inputs;
-    spec.input_count = 2;
     spec.output_count = count;
-    spec.attributes = &along;
-    spec.attribute_count = 1;
+    pen_node_spec_fill(&spec, PEN_INPUTS(x, sizes_value),
+                       PEN_WITH(pen_attribute_int("axis", axis)));
     pen_node_id split;
     PEN_TRY(pen_graph_add_node(import->graph, &spec, &split));
     const bool squeezes = !sequence_has(node, 1) && sequence_attribute(node, "keepdims", 1) == 0;
@@ -297,9 +287,8 @@ static pen_status sequence_split(pen_onnx_importer *import, const pen_onnx_node 
     PEN_TRY(sequence_constant(import, node, "axis", 1, &squeezed, &axes));
     for (uint32_t i = 0; i < count; i++) {
         items[i] = pen_graph_node(import->graph, split)->outputs[i];
-        const pen_value_id parts[] = {items[i], axes};
-        const pen_onnx_extra extra = {
-            .op_name = "squeeze", .suffix = "item", .inputs = parts, .input_count = 2};
+        const pen_onnx_extra extra = {"squeeze", "item", PEN_INPUTS(items[i], axes),
+                                      PEN_NO_ATTRIBUTES};
         if (squeezes) PEN_TRY(pen_onnx_importer_emit(import, node, &extra, &items[i]));
     }
     return sequence_bind(import, node, &made);
