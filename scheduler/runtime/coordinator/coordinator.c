@@ -138,6 +138,8 @@ bool pen_coordinator_get_figures(pen_coordinator *coordinator, uint64_t round,
 
 // ---- making
 
+// Everything a round needs is taken before the first: places of frames, their checksums, and
+// figures of rounds under way.
 static pen_status coordinator_prepare_frames(pen_coordinator *c) {
     const pen_run_table *table = c->table;
     uint32_t checksum_limit = 1;
@@ -191,6 +193,7 @@ static pen_status coordinator_start_recorder(pen_coordinator *c,
     return pen_flight_recorder_create(&setup, &c->recorder);
 }
 
+// Build and kernels are part of what workers are compared with: numbers would differ otherwise.
 static pen_status coordinator_make_core(pen_coordinator *c) {
     const char *numerics;
     uint32_t action_limit;
@@ -319,6 +322,7 @@ static pen_status coordinator_start(pen_coordinator *c) {
     return coordinator_recruit(c);
 }
 
+// Returns when all workers are ready, or when the generation has failed.
 pen_status pen_coordinator_create(const pen_coordinator_setup *setup,
                                   pen_coordinator **out_coordinator) {
     PEN_ASSERT(setup->generation > 0);

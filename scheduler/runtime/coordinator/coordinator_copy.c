@@ -105,6 +105,8 @@ static bool copy_await(pen_coordinator *c) {
     return is_wanted;
 }
 
+// The thread that copies shards from workers' own disks. The checkpoint counts as durable only when
+// all copies are; a failure reaches the core as one of publishing.
 static void copy_run(void *context) {
     pen_coordinator *c = context;
     coordinator_save *save = &c->save;

@@ -62,6 +62,8 @@ static void link_announce(pen_coordinator *c, const pen_coordinator_action *acti
     pen_coordinator_tell(c, action->worker, &message);
 }
 
+// Inputs are lent to the transport where the batch has them, with checksums that were made when the
+// round was announced. The batch is held until all of it was let go.
 static void link_feed(pen_coordinator *c, const pen_coordinator_action *action) {
     const pen_run_channel *channel = &c->table->forms[action->form].channels[action->channel];
     const pen_run_spec_channel *spec = &c->spec->forms[action->form].channels[action->channel];
@@ -112,6 +114,8 @@ static void link_snapshot(pen_coordinator *c, const pen_coordinator_action *acti
     pen_coordinator_tell(c, action->worker, &message);
 }
 
+// What the core says, as messages. Actions that only this process needs to know were noted under
+// the lock already.
 static void link_carry_out(pen_coordinator *c, const pen_coordinator_action *action) {
     pen_message message = {0};
     switch (action->kind) {
@@ -212,6 +216,8 @@ static bool link_is_movement(pen_coordinator_event_kind kind) {
     return kind != PEN_COORDINATOR_EVENT_TICK && kind != PEN_COORDINATOR_EVENT_HEARD;
 }
 
+// Events come from several threads. One at a time steps the core and carries out what it said, so
+// that messages leave in the order of the core's actions; the lock is not held while they are sent.
 void pen_coordinator_step(pen_coordinator *c, const pen_coordinator_event *event) {
     uint32_t count = 0;
     bool is_noted = false;

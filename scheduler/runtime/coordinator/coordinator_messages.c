@@ -42,6 +42,8 @@ static bool link_may_return(const pen_coordinator *c, pen_status reason, bool wa
     return was_up || pen_status_get_code(reason) == PEN_UNAVAILABLE;
 }
 
+// A link is down. Whether the worker is lost, left on purpose, or may come back is read from the
+// reason and from what is going on.
 void pen_coordinator_lose(pen_coordinator *c, uint32_t peer, pen_status take_reason) {
     coordinator_worker *worker = &c->workers[peer];
     pen_mutex_lock(&c->lock);
@@ -305,6 +307,8 @@ static bool link_take_event(pen_coordinator *c, uint32_t peer, const pen_message
     return true;
 }
 
+// What does not belong to this generation is dropped here, before anything looks at it. HELLO is
+// the exception: by it a worker says which generation it is in.
 static pen_status link_take(pen_coordinator *c, uint32_t peer, const pen_message *message) {
     pen_message shard;
     if (message->generation != c->generation && message->kind != PEN_MESSAGE_HELLO) {

@@ -33,6 +33,7 @@ static void question_note(pen_coordinator *c, const char *who, const char *line,
     pen_log(PEN_LOG_NOTE, "  %s: %.*s", who, length, line);
 }
 
+// A worker that does not answer is a line of the answer, too.
 static void question_ask_worker(pen_coordinator *c, uint32_t worker, pen_arena *arena) {
     const void *answer;
     uint64_t count;

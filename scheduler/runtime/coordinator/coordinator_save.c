@@ -61,6 +61,8 @@ static void save_give_up(pen_coordinator *c, pen_status take_status) {
     pen_status_ignore(take_status, "a save that fails is told by poll, and the run goes on");
 }
 
+// Waits until nothing runs, then until all workers have copied their tensors; from then on rounds
+// go on while shards are written. A save that cannot begin fails by itself, not the training.
 pen_status pen_coordinator_save(pen_coordinator *coordinator, uint64_t step, const char *folder) {
     pen_coordinator *c = coordinator;
     if (strlen(folder) >= sizeof c->save.folder) {
@@ -146,6 +148,8 @@ static pen_status save_read_summary(pen_coordinator *c, uint32_t peer, const pen
     return PEN_OK;
 }
 
+// A worker's word about its shard may come twice or late: only one that is awaited counts. The
+// first failure's text is kept, for it is the cause of the others.
 void pen_coordinator_read_shard(pen_coordinator *c, uint32_t peer, const pen_message *message,
                                 uint32_t *out_code) {
     coordinator_save *save = &c->save;

@@ -57,6 +57,7 @@ static void tensors_drop(pen_coordinator *c) {
     pen_mutex_unlock(&c->lock);
 }
 
+// A piece is lent to the transport, with a checksum, until the worker has it.
 static pen_status tensors_send(pen_coordinator *c, coordinator_piece *piece, uint32_t number,
                                const pen_tensor_piece *what, const char *memory) {
     const pen_frame frame = {.kind = PEN_FRAME_TENSOR,

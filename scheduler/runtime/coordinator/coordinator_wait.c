@@ -73,6 +73,8 @@ static bool coordinator_is_patient(const pen_coordinator *c, double quiet_since)
     return pen_clock_seconds() - quiet_since < c->setup.load_seconds;
 }
 
+// Every wait of the training goes through here: it ends by what it waits for, by a failure, or by
+// the deadline for progress, and meanwhile answers SIGUSR1 and looks for workers that are gone.
 pen_status pen_coordinator_await(pen_coordinator *c, pen_coordinator_test is_done,
                                  uint64_t argument) {
     uint64_t moved = c->moved_count;
@@ -140,6 +142,8 @@ static uint64_t coordinator_answer_limit(const pen_coordinator *c, pen_run_inqui
     return base;
 }
 
+// Answers longer than a message come in parts. Their length is bounded by what the question can
+// have as an answer.
 pen_status pen_coordinator_inquire(pen_coordinator *coordinator, uint32_t worker,
                                    pen_run_inquiry what, pen_arena *arena, const void **out_bytes,
                                    uint64_t *out_count) {
@@ -172,6 +176,8 @@ pen_status pen_coordinator_inquire(pen_coordinator *coordinator, uint32_t worker
     return PEN_OK;
 }
 
+// The difference of two clocks, taken at the middle of a round trip. Of five tries the quickest has
+// the least error.
 pen_status pen_coordinator_compare_clocks(pen_coordinator *coordinator, uint32_t worker,
                                           double *out_seconds) {
     pen_coordinator *c = coordinator;
@@ -204,6 +210,7 @@ pen_status pen_coordinator_compare_clocks(pen_coordinator *coordinator, uint32_t
 
 // ---- why it failed
 
+// For messages: a user knows stages from the plan, not workers' numbers.
 static const char *coordinator_stages_of(const pen_coordinator *c, uint32_t worker, char *text,
                                          size_t size) {
     const pen_run_form *form = &c->table->forms[0];
@@ -257,6 +264,7 @@ static pen_status coordinator_add_waits(pen_coordinator *c, pen_status status, d
     return status;
 }
 
+// All that are missing are named at once, with why each could not be reached, and how to start one.
 static pen_status coordinator_explain_missing(pen_coordinator *c) {
     pen_text text;
     pen_arena *arena;
@@ -397,6 +405,8 @@ static bool coordinator_is_riddle(pen_coordinator_reason reason) {
     return false;
 }
 
+// The core says that a run failed and why in one word; here it becomes an error for people, which
+// asks the others who waited for whom.
 static pen_status coordinator_explain_reason(pen_coordinator *c, double deadline) {
     const uint32_t w = c->failed_worker;
     const char *why = pen_coordinator_reason_text(c->reason);

@@ -131,6 +131,7 @@ static pen_status executor_check_operands(const pen_executor *executor, const pe
     return PEN_OK;
 }
 
+// Addresses of one combination of places. Kernels keep them: enqueueing looks nothing up.
 static pen_status executor_bind_node(const pen_executor *executor, uint32_t position,
                                      uint32_t microbatch, pen_launch **out_launch) {
     const pen_node *node = executor_node(executor, position);
@@ -155,6 +156,7 @@ static pen_status executor_bind_node(const pen_executor *executor, uint32_t posi
                               out_launch);
 }
 
+// Counts first, so that all launches lie in one array by node and microbatch.
 pen_status pen_executor_bind(pen_executor *executor) {
     const uint32_t order_count = executor->spec.order_count;
     PEN_ASSERT(executor->launches == NULL);

@@ -118,6 +118,8 @@ static const guard_gradient *guard_find_shared(const pen_executor *executor, pen
     return NULL;
 }
 
+// A gradient made by a product of finite factors that are not too large is finite: then looking at
+// the factors, which are smaller, takes the place of looking at it.
 static void guard_add(const pen_executor *executor, struct executor_guards *guards,
                       const uint32_t *position_of, uint32_t update) {
     const pen_value_id value = guard_node(executor, update)->inputs[1];
@@ -143,6 +145,8 @@ static void guard_add(const pen_executor *executor, struct executor_guards *guar
     if (guard->is_product) guards->made_at[product] = guards->made_at[guard->maker] = index;
 }
 
+// Every update that applies a gradient unclipped gets a guard. Clipped ones are guarded by their
+// norm, a single number.
 static pen_status guard_find(pen_executor *executor, struct executor_guards *guards) {
     const uint32_t order_count = executor->spec.order_count;
     PEN_TRY(PEN_NEW(executor->arena, order_count, &guards->gradients));

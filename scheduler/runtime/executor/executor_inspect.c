@@ -58,6 +58,8 @@ static void inspect_sum(const pen_executor *executor, const pen_node *node, uint
     }
 }
 
+// Runs a list node by node and looks at what each makes, for the first that is not finite. Where
+// the loss was finite, values of the forward pass may be infinite on purpose, as masks are.
 pen_status pen_executor_inspect(pen_executor *executor, uint32_t list_index, uint64_t microbatch,
                                 const pen_run_context *run, pen_executor_inspection *inspection) {
     pen_device *device = executor->spec.device;

@@ -100,6 +100,8 @@ static pen_status places_mark_lent(pen_executor *executor) {
     return PEN_OK;
 }
 
+// What another executor has a place for needs none here. Kernels are prepared before memory is
+// planned, since they say what workspace they need.
 pen_status executor_plan(pen_executor *executor) {
     const pen_executor_spec *spec = &executor->spec;
     const uint32_t value_count = pen_graph_value_count(spec->graph);
@@ -198,6 +200,8 @@ static pen_status places_place_working(pen_executor *executor) {
     return PEN_OK;
 }
 
+// When memory does not fit, the error says which kind took how much: that is what a user can
+// change.
 pen_status executor_place_values(pen_executor *executor) {
     const pen_memory_plan *plan = executor->plan;
     char kept[PEN_QUANTITY_TEXT_BYTES], fed[PEN_QUANTITY_TEXT_BYTES];
@@ -256,6 +260,8 @@ pen_operand executor_operand(const pen_executor *executor, pen_value_id value,
     return (pen_operand){place->buffer, place->offset + copy * place->stride};
 }
 
+// The maker's memory is wrapped as a buffer of this device. Devices with memory of their own cannot
+// do so.
 pen_status pen_executor_lend(pen_executor *executor, pen_value_id value, const pen_executor *maker,
                              pen_value_id from) {
     pen_device *device = executor->spec.device;

@@ -12,6 +12,8 @@
 typedef int32_t finite_lanes __attribute__((vector_size(4 * FINITE_LANES)));
 #define FINITE_STREAMS 4 // that do not wait for each other
 
+// The largest magnitude as bits: for floats without sign, the order of the bits is that of the
+// numbers, with infinity and NaN above all. Several streams keep loads in flight.
 static inline __attribute__((always_inline)) int32_t finite_scan(const char *at, uint64_t count) {
     finite_lanes most[FINITE_STREAMS];
     memset(most, 0, sizeof most);

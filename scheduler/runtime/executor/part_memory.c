@@ -33,6 +33,7 @@ static pen_status measure_sizes(part_measure *m) {
     return PEN_OK;
 }
 
+// As an executor would be set up for the part, so that both plan the same memory.
 static pen_status measure_lists(part_measure *m) {
     const pen_part *part = m->request->part;
     PEN_TRY(PEN_NEW(m->arena, (size_t)m->value_count + part->kept_count, &m->kept));
@@ -89,6 +90,7 @@ static uint64_t *measure_kind(const part_measure *m, const pen_value *value,
     return producer->accumulates ? &memory->gradients : &memory->activations;
 }
 
+// Makes the executor's own memory plan without a device and sorts its bytes by kind.
 static pen_status measure_plan(part_measure *m, pen_device_memory *memory) {
     PEN_TRY(measure_sizes(m));
     PEN_TRY(measure_lists(m));

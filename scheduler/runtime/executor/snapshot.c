@@ -87,6 +87,8 @@ static pen_status snapshot_reserve(pen_snapshot_writer *writer) {
     return PEN_OK;
 }
 
+// Memory for the copy is taken and touched here, once; fresh memory in a step would cost several
+// times the copy.
 pen_status pen_snapshot_writer_create(const pen_snapshot_options *options,
                                       pen_snapshot_writer **out_writer) {
     pen_snapshot_writer *writer = pen_memory_allocate(1, sizeof *writer);

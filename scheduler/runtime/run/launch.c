@@ -37,6 +37,8 @@ struct pen_launched {
     bool is_insecure;
 };
 
+// posix_spawn and not fork: gRPC does not survive a fork. The worker ends with its parent, and says
+// on a pipe which port it has.
 static pen_status launch_spawn(launched_worker *worker, const pen_launched *launched,
                                int announce) {
     char number[16], parent[24];
@@ -233,6 +235,7 @@ static void launch_signal(const pen_launched *launched, int number) {
     }
 }
 
+// Asks, waits a moment, then kills: a training that ends leaves no process behind.
 void pen_launched_end(pen_launched *launched) {
     if (launched == NULL) return;
     if (launched->workers != NULL) {

@@ -51,6 +51,8 @@ static uint32_t *buffers_position(const buffers_builder *b, uint32_t list, uint3
     return &b->position[(size_t)list * b->request->microbatch_count + microbatch];
 }
 
+// Where each list stands in the device's order for every microbatch: how many places a value needs
+// follows from it.
 static pen_status buffers_find_tasks(buffers_builder *b) {
     const uint32_t microbatch_count = b->request->microbatch_count;
     PEN_TRY(PEN_NEW(b->arena, (size_t)b->part->list_count * microbatch_count, &b->position));
@@ -248,6 +250,9 @@ static void buffers_follow_views(buffers_builder *b) {
     }
 }
 
+// How many microbatches' values live at once, value by value. A node is bound once for each
+// combination of its operands' places, so where these are too many the numbers are rounded up to
+// fewer different ones.
 static pen_status buffers_build(buffers_builder *b) {
     b->part = &b->request->cut->parts[b->request->device];
     b->value_count = pen_graph_value_count(b->part->graph);

@@ -157,6 +157,8 @@ static void form_share(form_builder *b, const pen_channel *channel) {
     form_set_copies(b, channel->source, channel->from, needed);
 }
 
+// Places at both ends. Between devices of one process the reader uses the maker's places, so both
+// have as many.
 static void form_set_channel(form_builder *b, uint32_t c) {
     const pen_run_form_request *request = b->request;
     const pen_channel *channel = &request->cut->channels[c];
@@ -240,6 +242,8 @@ static pen_status form_find_leaving(form_builder *b) {
     return PEN_OK;
 }
 
+// Which list reads which channel, also through views: a place is free when the last of them is
+// done.
 static pen_status form_find_reads(form_builder *b, uint32_t d) {
     const pen_cut *cut = b->request->cut;
     const pen_part *part = &cut->parts[d];
@@ -305,6 +309,8 @@ static bool form_makes_kept(const pen_part *part, uint32_t list) {
     return false;
 }
 
+// A task waits for its receives, then runs, sends, and releases what no later task of its
+// microbatch reads.
 static pen_status form_write_task(form_builder *b, uint32_t d, uint32_t t) {
     const pen_cut *cut = b->request->cut;
     const uint32_t list = b->devices[d].list_of_task[t];
@@ -372,6 +378,8 @@ static pen_status form_make_room(form_builder *b, const pen_run_form *form) {
     }
 }
 
+// Tasks in the schedule's order, channels with their places, and then more room where the order
+// would block itself.
 pen_status pen_run_form_build(const pen_run_form_request *request, pen_arena *arena,
                               pen_run_form_built *out_built) {
     const uint32_t device_count = request->cut->device_count;

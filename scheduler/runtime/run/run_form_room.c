@@ -123,6 +123,8 @@ static void room_blame_frames(const room_walk *walk, bool *is_blocked) {
     }
 }
 
+// Runs the form in no time with the places there are. Channels that stand in the way get more
+// places, until it finishes.
 pen_status pen_run_form_find_blocked(const pen_run_form *form, uint32_t device_count,
                                      pen_arena *arena, bool *is_blocked, bool *out_is_stuck) {
     room_walk walk = {.form = form, .device_count = device_count};

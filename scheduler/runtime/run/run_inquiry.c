@@ -49,6 +49,7 @@ static void inquiry_dump(pen_worker_run *run, const pen_message *ask) {
     (void)pen_flight_dump("the coordinator asked"); // where there is no folder, none is wanted
 }
 
+// What the process and its devices took, as measured here: the coordinator puts it beside the plan.
 static pen_status inquiry_figures(pen_worker_run *run, pen_transport *transport,
                                   const pen_message *ask, pen_arena *arena) {
     const uint32_t count = pen_worker_run_device_count(run);
@@ -119,6 +120,7 @@ static pen_status inquiry_shard(pen_worker_run *run, pen_transport *transport,
     return transport->kind->send_message(transport, 0, encoded, size);
 }
 
+// The question's kind comes from outside, so it is a number until it was looked at.
 pen_status pen_run_inquiry_answer(pen_worker_run *run, pen_transport *transport,
                                   const pen_message *ask) {
     pen_arena *arena;

@@ -2,6 +2,7 @@
 
 #include "scheduler/runtime/run/run_spec.h"
 
+// For admission and dumps, which know numbers alone but speak to people.
 pen_status pen_run_spec_name(const pen_run_spec *spec, pen_arena *arena,
                              const char *const **out_workers,
                              const char *const *const **out_channels) {

@@ -108,6 +108,7 @@ static pen_status worker_read_spec(pen_worker *worker, uint32_t number,
                      (*out_spec)->table->worker_count);
 }
 
+// The description is borrowed by the run and lives in the worker's arena until it leaves.
 static pen_status worker_load_run(pen_worker *worker, const worker_load_order *order,
                                   const pen_run_spec *spec, pen_worker_run **out_run) {
     const pen_worker_run_options options = {.spec = spec,
@@ -242,6 +243,7 @@ static pen_worker_run *worker_take_run(pen_worker *worker) {
     return run;
 }
 
+// Until nothing of the old run is used by anybody: only then may the member core begin another.
 static void worker_leave(pen_worker *worker) {
     const pen_introduction nobody = {.peer = PEN_TRANSPORT_ANY_PEER,
                                      .incarnation = worker->incarnation};
@@ -263,6 +265,8 @@ static void worker_leave(pen_worker *worker) {
     pen_worker_step(worker, &left);
 }
 
+// The worker's own thread does what takes long, one at a time, so that the transport's thread never
+// waits. Leaving comes before loading.
 static void worker_main(void *context) {
     pen_worker *worker = context;
     pen_mutex_lock(&worker->lock);
@@ -325,6 +329,7 @@ static pen_status worker_start(pen_worker *worker, uint16_t *out_port) {
     return options->transport->listen(worker->transport, options->address, out_port);
 }
 
+// The incarnation tells this process from one at the same address before it.
 pen_status pen_worker_create(const pen_worker_options *options, pen_worker **out_worker,
                              uint16_t *out_port) {
     pen_worker *worker = pen_memory_allocate(1, sizeof *worker);
@@ -383,6 +388,8 @@ void pen_worker_close(pen_worker *worker) {
     pen_mutex_unlock(&worker->lock);
 }
 
+// In the order in which threads depend on each other: the worker's own, its clock, then the
+// transport's.
 void pen_worker_destroy(pen_worker *worker) {
     if (worker == NULL) return;
     pen_worker_close(worker);

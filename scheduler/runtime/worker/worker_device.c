@@ -49,6 +49,7 @@ static bool device_makes(const pen_part *part, uint32_t list, pen_value_id value
     return false;
 }
 
+// A part may have the loss, the count of right answers, both or neither; the loss may be float64.
 static pen_status device_read_loss(worker_device *device, const pen_run_round *round,
                                    const pen_run_task *task) {
     const pen_run_spec_part *part = &device->run->spec->forms[round->form].parts[device->index];
@@ -116,6 +117,8 @@ static void device_note_start(worker_device *device, double started) {
     pen_mutex_unlock(&device->run->lock);
 }
 
+// Computes outside of every lock, notes the times, and tells the core, which answers with what to
+// do next.
 static pen_status device_run_task(worker_device *device, const pen_run_round *round,
                                   uint32_t task_index) {
     pen_worker_run *run = device->run;

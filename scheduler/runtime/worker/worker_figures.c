@@ -9,6 +9,8 @@
 
 #define FIGURES_WAITS_BYTES 8192
 
+// One line for a device: what it runs, or for what and for whom it waits, in the names that the
+// user knows.
 static int run_format_wait(const pen_worker_run *run, const worker_device *device,
                            const pen_worker_wait *wait, char *text, size_t size) {
     char task[PEN_TASK_TEXT_BYTES];

@@ -29,6 +29,7 @@ static uint64_t frames_place(const pen_run_form *form, const pen_run_channel *ch
     return sequence % pen_run_slots(form, channel);
 }
 
+// The step of a round is read under the lock, for the ring of rounds is written by another thread.
 static void frames_record(pen_worker_run *run, pen_trace_kind kind, const worker_send *what,
                           double started) {
     if (run->recorder == NULL) return;
@@ -97,6 +98,8 @@ pen_status pen_worker_run_list_sent(pen_worker_run *run, pen_arena *arena,
     return PEN_OK;
 }
 
+// By the thread of the device that made the value, which also makes the checksum: the transport's
+// thread computes nothing.
 pen_status pen_worker_run_send(pen_worker_run *run, const worker_send *send) {
     const pen_run_form *form = &run->table->forms[send->form];
     const pen_run_channel *channel = &form->channels[send->channel];
@@ -152,6 +155,8 @@ void pen_worker_run_let_go(pen_worker_run *run, uint64_t token) {
 
 // ---- receiving
 
+// Everything a frame says of itself is compared with the run description before a byte of it is let
+// into memory.
 static pen_status frames_check_value(const pen_worker_run *run, uint32_t peer,
                                      const pen_frame *frame) {
     const pen_run_table *table = run->table;
@@ -192,6 +197,8 @@ static pen_status frames_check_value(const pen_worker_run *run, uint32_t peer,
     return PEN_OK;
 }
 
+// Where the value goes: straight into the place that the reading executor has for it. The core says
+// first that the place is free.
 static pen_status frames_begin_value(pen_worker_run *run, uint32_t peer, const pen_frame *frame,
                                      void **out_memory) {
     PEN_TRY(frames_check_value(run, peer, frame));
@@ -219,6 +226,8 @@ static pen_status frames_begin_value(pen_worker_run *run, uint32_t peer, const p
     return PEN_OK;
 }
 
+// Pieces of parameters and states alone can be asked for or sent; numbers come from outside and are
+// checked.
 pen_status pen_worker_run_find_tensor(pen_worker_run *run, const pen_tensor_piece *piece,
                                       void **out_memory) {
     const worker_device *device = frames_device(run, piece->device);
@@ -305,6 +314,7 @@ static pen_tensor_piece frames_piece(const pen_frame *frame) {
                               .sequence = frame->sequence};
 }
 
+// The transport asks where a frame's bytes go. An error here ends the link.
 pen_status pen_worker_run_begin(pen_worker_run *run, uint32_t peer, const pen_frame *frame,
                                 void **out_memory) {
     if (frame->generation != run->options.generation) {
@@ -342,6 +352,8 @@ static void frames_end_piece(pen_worker_run *run, const pen_frame *frame, uint32
     pen_mutex_unlock(&run->lock);
 }
 
+// All bytes are there. Checksums are kept and compared by the device that reads the value, not by
+// the transport's thread.
 void pen_worker_run_end(pen_worker_run *run, uint32_t peer, const pen_frame *frame,
                         const uint32_t *checksums) {
     (void)peer;
@@ -455,6 +467,8 @@ static pen_status frames_new_slots(pen_worker_run *run, uint32_t count, uint64_t
     return PEN_OK;
 }
 
+// Places for what this worker sends and receives, as many as the channel's credit; none while
+// rounds run.
 static pen_status frames_prepare_form(pen_worker_run *run, uint32_t f) {
     const pen_run_form *form = &run->table->forms[f];
     const uint32_t me = run->options.worker;
@@ -477,6 +491,8 @@ static pen_status frames_prepare_form(pen_worker_run *run, uint32_t f) {
     return PEN_OK;
 }
 
+// Sends are numbered over all forms and channels: the number comes back when the transport lets go
+// of the memory.
 pen_status pen_worker_frames_prepare(pen_worker_run *run) {
     const uint32_t form_count = run->table->form_count;
     PEN_TRY(PEN_NEW(run->arena, form_count, &run->channels));

@@ -69,6 +69,8 @@ static pen_status worker_answer(const pen_worker *worker, pen_member_answer answ
                      (unsigned long long)who->generation);
 }
 
+// Somebody calls. The member core judges whether it may; the link is pending until the transport
+// says that it is up.
 static pen_status worker_accept(void *context, const pen_introduction *introduction,
                                 const char *address) {
     pen_worker *worker = context;
@@ -256,6 +258,8 @@ static pen_status worker_expect_blob(pen_worker *worker, uint64_t bytes) {
     return PEN_OK;
 }
 
+// The assignment sets the lease that this worker keeps, and the size of the description to expect,
+// before it is pulled.
 static pen_status worker_assign(pen_worker *worker, const pen_message *message) {
     const pen_member_event assign = {.kind = PEN_MEMBER_EVENT_ASSIGN,
                                      .now = pen_worker_now(),
@@ -394,6 +398,8 @@ static void worker_answer_ping(pen_worker *worker, const pen_message *ping) {
     pen_worker_tell(worker, 0, &pong);
 }
 
+// Messages of another generation are dropped; other workers may only grant credit. Everything that
+// needs the run holds it while it is used.
 static pen_status worker_take_message(pen_worker *worker, uint32_t peer,
                                       const pen_message *message) {
     pen_mutex_lock(&worker->lock);

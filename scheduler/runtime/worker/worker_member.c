@@ -16,6 +16,8 @@ uint64_t pen_worker_now(void) {
     return (uint64_t)(pen_clock_seconds() * 1e9);
 }
 
+// Messages are encoded on the stack, but for the few that are longer. One that cannot be sent is
+// dropped: the coordinator notices by its lease.
 void pen_worker_tell(pen_worker *worker, uint32_t peer, pen_message *message) {
     uint8_t room[2 * PEN_MESSAGE_ROOM];
     uint8_t *bytes = room, *heap = NULL;
@@ -101,6 +103,8 @@ static void member_tell_stopped(pen_worker *worker, uint64_t generation) {
     pen_worker_tell(worker, 0, &message);
 }
 
+// Loading and leaving take long and are done by the worker's own thread; the rest is a message
+// each.
 void pen_worker_carry_out(pen_worker *worker, const pen_member_action *actions, uint32_t count) {
     for (uint32_t i = 0; i < count; i++) {
         switch (actions[i].kind) {
@@ -138,6 +142,8 @@ void pen_worker_step(pen_worker *worker, const pen_member_event *event) {
     pen_worker_carry_out(worker, actions, count);
 }
 
+// The coordinator is told first, with what this worker waited for; then the member core decides how
+// to leave the run.
 void pen_worker_fail(pen_worker *worker, pen_status take_status) {
     const pen_member_event failed = {.kind = PEN_MEMBER_EVENT_FAILED};
     pen_message message = {.kind = PEN_MESSAGE_FAIL,

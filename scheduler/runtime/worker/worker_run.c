@@ -109,6 +109,8 @@ static void run_carry_out(pen_worker_run *run, const pen_worker_action *actions,
     }
 }
 
+// As the coordinator's step: the core is stepped under the lock, and what it says is done after it,
+// in order. Each device thread has actions of its own, so that devices do not wait for each other.
 pen_status pen_worker_run_step(pen_worker_run *run, const pen_worker_event *event,
                                worker_device *device) {
     pen_worker_action *actions = device == NULL ? NULL : device->actions;
@@ -183,6 +185,7 @@ pen_status pen_worker_run_add_round(pen_worker_run *run, const pen_run_round *ro
 
 // ---- loading, on the devices' threads
 
+// One executor for each form; forms after the first share its parameters.
 static pen_status run_load_form(worker_device *device, uint32_t form) {
     pen_worker_run *run = device->run;
     const pen_run_spec_part *spec = &run->spec->forms[form].parts[device->index];
@@ -253,6 +256,8 @@ static pen_status run_check_bytes(const worker_device *device, uint32_t form, ui
         is_source ? channel->copies : channel->capacity, (unsigned long long)channel->bytes);
 }
 
+// Values of other devices of this process are bound where they lie, which is only possible when all
+// executors have their places.
 static pen_status run_bind_device(worker_device *device) {
     pen_worker_run *run = device->run;
     for (uint32_t f = 0; f < run->table->form_count; f++) {
@@ -367,6 +372,8 @@ static pen_status run_start_recorder(pen_worker_run *run) {
     return pen_flight_recorder_create(&setup, &run->flight);
 }
 
+// Everything is allocated here, before the first round; then the threads of the devices start and
+// wait.
 static pen_status run_build(pen_worker_run *run) {
     const pen_run_table *table = run->table;
     PEN_TRY(run_check_parts(run));
@@ -442,6 +449,7 @@ uint32_t pen_worker_run_lent_count(pen_worker_run *run) {
     return count;
 }
 
+// Devices release their memory on their own threads, which took it; then all else goes.
 void pen_worker_run_destroy(pen_worker_run *run) {
     if (run == NULL) return;
     pen_worker_run_rest(run);

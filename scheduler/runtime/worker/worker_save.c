@@ -50,6 +50,8 @@ static bool save_has_room(const pen_worker_run *run) {
     return true;
 }
 
+// Where there is no room for a copy beside the tensors, saves write directly, and the training
+// waits for them.
 pen_status pen_worker_run_prepare_save(pen_worker_run *run) {
     const pen_run_spec *spec = run->spec;
     PEN_TRY(PEN_NEW(run->arena, spec->saved_count, &run->saved));
@@ -101,6 +103,8 @@ static pen_status save_take(pen_worker_run *run, const pen_run_save *save, pen_a
     return pen_snapshot_take(run->writer, save->step, save->folder, name);
 }
 
+// Only between rounds, when no device computes. A worker with nothing to save answers at once, so
+// that the coordinator need not know.
 pen_status pen_worker_run_save(pen_worker_run *run, const pen_run_save *save) {
     const pen_worker_run_events *events = &run->options.events;
     pen_arena *arena;
