@@ -363,6 +363,8 @@ static pen_status log_try(pen_commit_log *log, pen_commit_record *record, bool *
     return status;
 }
 
+// The number after the last known one, by an atomic create. Where another has it, what it is
+// decides: a higher generation supersedes, anything else is read and the next number tried.
 static pen_status log_append(pen_commit_log *log, pen_commit_record *record) {
     if (log->is_uncertain) PEN_TRY(log_scan(log));
     if (log->job[0] != 0 && strcmp(log->job, record->job) != 0) {
@@ -420,6 +422,7 @@ static void log_mark_kept(pen_commit_log *log, uint32_t keep) {
     }
 }
 
+// What could not be removed stays in the list and is tried again the next time.
 static pen_status log_remove_records(pen_commit_log *log) {
     uint32_t kept = 0;
     pen_status status = PEN_OK;
@@ -485,6 +488,8 @@ static pen_status log_remove_shards(pen_commit_log *log, const pen_shard_place *
     return PEN_OK;
 }
 
+// Nothing is removed before the newest checkpoint was read back and is whole, and not by a
+// coordinator that was superseded.
 static pen_status log_prune(pen_commit_log *log, const pen_shard_place *shards, uint32_t keep) {
     PEN_TRY(log_scan(log));
     if (!log_is_own(log)) {

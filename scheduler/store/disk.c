@@ -43,6 +43,8 @@ static bool disk_fails(const char *place) {
     return true;
 }
 
+// A new file, also where one of that name is there: another record may be linked to the old one's
+// contents.
 static pen_status disk_create(pen_disk *disk, const char *path, pen_disk_file **out_file) {
     (void)disk;
     const size_t length = strlen(path) + 1;
@@ -166,6 +168,7 @@ static int disk_compare(const void *left, const void *right) {
     return strcmp(*a, *b);
 }
 
+// Sorted, for the system's order is none; limited, for the folder may be anything.
 static pen_status disk_list_open(DIR *folder, const char *path, uint32_t limit, pen_arena *arena,
                                  const char ***out_names, uint32_t *out_count) {
     const char **names = NULL;

@@ -29,6 +29,7 @@ static pen_status safetensors_corrupt(const pen_safetensors *file, const char *n
     return pen_error(PEN_CORRUPT, "%s: tensor '%s' %s", file->path, name, what);
 }
 
+// Sizes are checked as those of any tensor: files come from anywhere.
 static pen_status safetensors_read_type(const pen_safetensors *file, const char *name,
                                         const json_t *value, pen_tensor_type *out_type) {
     const char *dtype = json_string_value(json_object_get(value, "dtype"));
@@ -56,6 +57,7 @@ static pen_status safetensors_read_type(const pen_safetensors *file, const char 
     return PEN_OK;
 }
 
+// Offsets must lie in the file and have exactly the bytes of the shape.
 static pen_status safetensors_read_entry(pen_safetensors *file, const char *name,
                                          const json_t *value) {
     pen_safetensors_entry *entry = &file->entries[file->count];

@@ -44,6 +44,8 @@ static void header_write_item(pen_json_writer *json, const pen_safetensors_item 
     pen_json_end_object(json);
 }
 
+// Length, then JSON, padded to eight bytes as the format recommends, so that data can be mapped
+// aligned.
 pen_status pen_safetensors_header(const pen_safetensors_item *items, uint32_t count,
                                   pen_arena *arena, const char **out_bytes, uint64_t *out_count) {
     static const char no_length[sizeof(uint64_t)]; // written when it is known

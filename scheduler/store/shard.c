@@ -99,6 +99,7 @@ static pen_status shard_describe(const pen_shard_tensor *tensor, pen_arena *aren
                             pen_shape_format(&tensor->type.shape, shape));
 }
 
+// Names must be different within a shard: whoever reads it finds tensors by them.
 static pen_status shard_header(const pen_shard_source *source, pen_arena *arena,
                                const char **out_bytes, uint64_t *out_count) {
     pen_safetensors_item *items;
@@ -212,6 +213,8 @@ static pen_status shard_settle(pen_disk *disk, const char *folder, const char *f
     return status;
 }
 
+// Written beside, synced, renamed, the folder synced: only then the summary is given out. A failure
+// leaves nothing under the final name.
 pen_status pen_shard_write(pen_disk *disk, const pen_shard_source *source, const char *folder,
                            const char *name, pen_arena *arena, pen_shard_summary *out_summary) {
     const char *header, *from, *to;
@@ -242,6 +245,8 @@ pen_status pen_shard_write(pen_disk *disk, const pen_shard_source *source, const
 
 // ---- copying
 
+// A shard from another machine, chunk by chunk: each is compared with the manifest's checksum
+// before it is written.
 static pen_status shard_fill_copy(pen_disk *disk, pen_disk_file *file,
                                   const pen_shard_summary *summary, pen_shard_fetch fetch,
                                   void *context) {

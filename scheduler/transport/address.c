@@ -33,6 +33,7 @@ static bool address_is_host(const char *host) {
     return true;
 }
 
+// HOST:PORT, with brackets around addresses that have colons. "*" is all addresses of the machine.
 pen_status pen_address_read(const char *text, pen_address *out_address) {
     const char *colon = strrchr(text, ':'), *host = text;
     if (colon == NULL || colon == text) return address_error(text);

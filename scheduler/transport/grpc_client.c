@@ -45,6 +45,8 @@ static void client_ended(void *owner, bool success) {
     }
 }
 
+// One attempt to connect, with a channel of its own, and both batches of a call started at once:
+// gRPC answers them as they happen.
 void pen_grpc_client_call(pen_grpc_link *link) {
     pen_grpc *transport = link->transport;
     pen_grpc_link_set_state(link, PEN_GRPC_CALLING);
@@ -147,6 +149,7 @@ static void client_explain(const pen_grpc_link *link, char *out_text, size_t siz
     snprintf(out_text, size, "%s", text);
 }
 
+// Why there is no link, in one sentence, by how far it had come.
 pen_status pen_grpc_client_reason(const pen_grpc_link *link) {
     char text[PEN_WIRE_TEXT_LIMIT];
     if (link->state == PEN_GRPC_WAITING && link->session->is_open) {
@@ -250,6 +253,8 @@ void pen_grpc_client_call_again(pen_grpc_link *link) {
     pen_grpc_link_set_deadline(link, 0);
 }
 
+// Whether it is worth trying again: refusals that will not change end it, the rest waits a little
+// and calls again until the deadline.
 void pen_grpc_client_attempt_over(pen_grpc_link *link) {
     const double now = pen_clock_seconds();
     if (link->session->is_open) {

@@ -56,6 +56,7 @@ void pen_grpc_link_set_deadline(pen_grpc_link *link, double deadline) {
     pen_grpc_io_watch(link->transport, deadline);
 }
 
+// A caller waits for its first attempt; a link that was called exists because a call is there.
 pen_status pen_grpc_link_create(pen_grpc *transport, bool is_caller, pen_grpc_link **out_link) {
     pen_grpc_link *link = pen_memory_allocate(1, sizeof *link);
     if (link == NULL) return pen_error_out_of_memory();
@@ -186,6 +187,8 @@ static bool link_is_known(const pen_grpc_link *link) {
     PEN_NEVER("a link is in one of its states");
 }
 
+// Whoever notices first says why. The other end is told the reason where the stream still carries
+// it, and frames that wait are let go at once.
 void pen_grpc_link_down(pen_grpc_link *link, pen_status take_reason, bool is_told) {
     pen_grpc *transport = link->transport;
     const bool is_known = link_is_known(link);
@@ -306,6 +309,8 @@ static void link_leave_stream(pen_grpc_link *link) {
     }
 }
 
+// What is possible now, after any event: send, talk, close, release. A link is released when gRPC
+// holds none of its tags any more.
 void pen_grpc_link_go_on(pen_grpc_link *link) {
     if (link_take_unwanted(link)) {
         pen_grpc_link_down(link, pen_error(PEN_CANCELLED, "the link was closed"), true);
@@ -334,6 +339,8 @@ void pen_grpc_link_go_on(pen_grpc_link *link) {
     if (link->state == PEN_GRPC_ENDING && link->tag_count == 0) link_release(link);
 }
 
+// Deadlines by state: the next attempt, an introduction, a broken stream that did not come back, a
+// farewell that nobody takes.
 void pen_grpc_link_tick(pen_grpc_link *link, double now) {
     if (link->deadline > now) { // an acknowledgement is due
         pen_grpc_link_go_on(link);

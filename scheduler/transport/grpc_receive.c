@@ -47,6 +47,8 @@ static pen_status receive_judge(pen_grpc_link *link, const pen_wire_envelope *en
                      pen_link_verdict_text(verdict));
 }
 
+// A message may lie in several pieces of gRPC's buffer; only then it is put together, in memory
+// that is kept for the next.
 static pen_status receive_message(pen_grpc_link *link, pen_wire_pieces pieces,
                                   const pen_wire_envelope *envelope) {
     pen_grpc *transport = link->transport;
@@ -71,6 +73,8 @@ static pen_status receive_message(pen_grpc_link *link, pen_wire_pieces pieces,
     return PEN_OK;
 }
 
+// The receiver names the memory. That lasts over streams: a frame that breaks off goes on where it
+// was.
 static pen_status receive_begin(pen_grpc_link *link, const pen_frame *frame) {
     pen_grpc *transport = link->transport;
     pen_grpc_session *session = link->session;
@@ -93,6 +97,8 @@ static pen_status receive_begin(pen_grpc_link *link, const pen_frame *frame) {
     return PEN_OK;
 }
 
+// Position and size must be exactly what comes next, before a byte is copied: the one copy, from
+// gRPC's slice to where the reader wants it.
 static pen_status receive_chunk(pen_grpc_link *link, pen_wire_pieces pieces,
                                 const pen_wire_envelope *envelope) {
     pen_grpc *transport = link->transport;
@@ -214,6 +220,8 @@ static void receive_end(pen_grpc_link *link) {
                        true);
 }
 
+// What cannot be understood ends the link with a reason that both ends hear. The next read starts
+// when this one is done with.
 static void receive_done(void *owner, bool success) {
     pen_grpc_link *link = owner;
     if (!success || link->incoming == NULL) {

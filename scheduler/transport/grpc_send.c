@@ -40,6 +40,8 @@ static grpc_slice send_slice(size_t head_count, const uint8_t *head, const void 
             *(out_element) = pen_memory_allocate(1, sizeof **(out_element));                       \
     } while (0)
 
+// Any thread: the bytes are copied into a slice before the lock is taken, and the I/O thread is
+// woken only when it sleeps.
 pen_status pen_grpc_send_queue_message(pen_grpc *transport, uint32_t peer, const void *bytes,
                                        uint64_t count) {
     pen_grpc_letter *letter;
@@ -71,6 +73,8 @@ pen_status pen_grpc_send_queue_message(pen_grpc *transport, uint32_t peer, const
     return link != NULL ? PEN_OK : send_no_link(peer);
 }
 
+// Any thread. The payload is lent until every slice of it was destroyed and the frame acknowledged;
+// use_count counts both.
 pen_status pen_grpc_send_queue_frame(pen_grpc *transport, uint32_t peer,
                                      const pen_grpc_loan *spec) {
     pen_grpc_loan *loan;
@@ -322,6 +326,7 @@ static bool send_offer(pen_grpc_link *link) {
     return true;
 }
 
+// One write at a time, as gRPC wants it. Messages go before frames, between two chunks of one too.
 bool pen_grpc_send_next(pen_grpc_link *link) {
     pen_link_session *core = &link->session->core;
     pen_link_item *item;

@@ -62,6 +62,8 @@ static void server_get_address(grpc_call *call, char *out_text, size_t size) {
     gpr_free(uri);
 }
 
+// A stranger's call takes a link of a limited number, and a deadline by which it must have
+// introduced itself.
 static pen_status server_take_link(pen_grpc *transport, grpc_call *call) {
     uint32_t count = 0;
     for (const pen_grpc_link *at = transport->links; at != NULL; at = at->next)
@@ -220,6 +222,8 @@ static void server_request(pen_grpc_server *server) {
     PEN_ASSERT(error == GRPC_CALL_OK);
 }
 
+// Three kinds of calls: health checks, links, and what is refused, which is counted and logged with
+// the caller's address.
 static void server_requested(void *owner, bool success) {
     pen_grpc_server *server = owner;
     grpc_slice method = grpc_slice_ref(server->details.method);
@@ -249,6 +253,8 @@ static void server_is_shut_down(void *owner, bool success) {
     server->is_down = true;
 }
 
+// The I/O thread may sleep in a queue that does not know the server yet, so it is woken to look
+// again.
 pen_status pen_grpc_server_listen(pen_grpc *transport, const pen_address *address,
                                   uint16_t *out_port) {
     pen_grpc_server *server = pen_memory_allocate(1, sizeof *server);

@@ -102,6 +102,8 @@ grpc_channel_credentials *pen_grpc_credentials_of_channels(pen_grpc_credentials 
 
 // gRPC asks before each handshake.
 static grpc_ssl_certificate_config_reload_status
+// gRPC asks before each handshake. Files that changed but cannot be read are complained of, and the
+// old ones stay in force: a certificate half written must not close the door.
 tls_fetch(void *context, grpc_ssl_server_certificate_config **out_config) {
     pen_grpc_credentials *credentials = context;
     pen_pem_files files;
@@ -206,6 +208,8 @@ static bool tls_is_listed(const pen_transport_names *allowed, const grpc_auth_pr
     return false;
 }
 
+// The authority says "one of ours"; whether it may be a coordinator or a worker is said by the
+// names in its certificate.
 pen_status pen_grpc_tls_check_role(grpc_call *call, const pen_transport_tls *tls, uint32_t peer) {
     const bool is_coordinator = peer == 0;
     const pen_transport_names *allowed = is_coordinator ? &tls->coordinators : &tls->workers;

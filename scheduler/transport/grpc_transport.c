@@ -50,6 +50,8 @@ static pen_status transport_set_up(pen_grpc *transport) {
     return pen_thread_create("penstock-io", pen_grpc_io_run, transport, &transport->thread);
 }
 
+// gRPC is initialised with the first transport; the log is hooked before, so that handshakes that
+// fail are seen.
 static pen_status transport_create(const pen_transport_options *options,
                                    const pen_transport_events *events,
                                    pen_transport **out_transport) {
@@ -123,6 +125,7 @@ static pen_status transport_add_caller(pen_grpc *transport, pen_grpc_link *link)
     return pen_error(PEN_INVALID_INPUT, "there is a link to peer %u already", link->peer);
 }
 
+// Returns at once: that the link is up, or why not, comes as an event.
 static pen_status transport_connect(pen_transport *self, uint32_t peer, const char *address,
                                     double deadline_seconds) {
     pen_grpc *transport = transport_of(self);

@@ -135,6 +135,7 @@ static pen_status hub_copy_job(pen_hub_end *end, const pen_introduction *who) {
     return PEN_OK;
 }
 
+// The job's name is copied: an end may outlive what it was made with.
 pen_status pen_hub_end_create(pen_hub *hub, const pen_transport_kind *kind,
                               const pen_transport_options *options,
                               const pen_transport_events *events, pen_hub_end **out_end) {
@@ -190,6 +191,7 @@ static pen_hub_end *hub_find_listener(const pen_hub *hub, uint16_t port) {
     return NULL;
 }
 
+// Port 0 takes a free one, as sockets do; addresses mean nothing inside a process but their ports.
 pen_status pen_hub_listen(pen_transport *self, const char *address, uint16_t *out_port) {
     pen_hub_end *end = pen_hub_end_of(self);
     pen_hub *hub = end->hub;
@@ -228,6 +230,7 @@ static pen_status hub_add_caller(pen_hub_end *end, pen_hub_link *link) {
     return PEN_OK;
 }
 
+// Each side of a link holds a reference: it goes when both have let it go.
 pen_status pen_hub_connect(pen_transport *self, uint32_t peer, const char *address,
                            double deadline_seconds) {
     pen_hub_end *end = pen_hub_end_of(self);
@@ -297,6 +300,7 @@ pen_status pen_hub_send_message(pen_transport *self, uint32_t peer, const void *
     return status;
 }
 
+// Lends the payload: it is copied when it is delivered, and let go after that.
 pen_status pen_hub_send_frame(pen_transport *self, uint32_t peer, const pen_frame *frame,
                               const void *payload, const uint32_t *checksums, uint64_t token) {
     pen_hub_end *end = pen_hub_end_of(self);

@@ -112,6 +112,8 @@ static void hub_refuse(pen_hub_end *listener, pen_hub_link *link, pen_status sta
     pen_mutex_unlock(&listener->hub->lock);
 }
 
+// Callbacks run without the lock, so what is read under it is read again after them: the link may
+// be down, or the listener closing.
 static void hub_deliver_ask(pen_hub_end *listener, pen_hub_link *link) {
     pen_hub *hub = listener->hub;
     char job[PEN_HUB_JOB_BYTES], own_job[PEN_HUB_JOB_BYTES];
@@ -157,6 +159,7 @@ static void hub_deliver_ask(pen_hub_end *listener, pen_hub_link *link) {
     if (is_taken) listener->events.up(listener->events.context, who.peer);
 }
 
+// One that is not available yet is called again until the deadline; any other refusal is final.
 static void hub_deliver_refused(pen_hub_link *link, pen_status status) {
     char failure[256];
     snprintf(failure, sizeof failure, "it refuses: %s", pen_status_message(status));
@@ -206,6 +209,8 @@ static void hub_refuse_frame(pen_hub_link *link, uint32_t side, pen_status statu
     pen_mutex_unlock(&link->hub->lock);
 }
 
+// The receiver says where the bytes go; after they were copied the sender gets its memory back,
+// also when they were not taken.
 static void hub_deliver_frame(pen_hub_item *item) {
     pen_hub_end *end = item->target;
     pen_hub_link *link = item->link;
@@ -265,6 +270,7 @@ static void hub_deliver_down(pen_hub_item *item) {
     if (!is_told) end->events.down(end->events.context, peer, status);
 }
 
+// The one place that calls back, for real and for simulated time.
 void pen_hub_deliver(pen_hub_item *item) {
     pen_hub_end *end = item->target;
     pen_hub_link *link = item->link;

@@ -8,6 +8,7 @@
 
 #define LINK_RESEND_SHIFT_LIMIT 4u
 
+// What is wrong with a piece, for the error that ends the link.
 const char *pen_link_verdict_text(pen_link_verdict verdict) {
     switch (verdict) {
     case PEN_LINK_NOTHING:
@@ -115,6 +116,8 @@ void pen_link_drain(pen_link_session *session) {
 
 // ---- sending
 
+// Messages are kept until they are acknowledged, so their bytes are bounded; frames are bounded by
+// the protocol's credit.
 bool pen_link_offer(pen_link_session *session, pen_link_item *item) {
     PEN_ASSERT(item->lane < PEN_LINK_LANE_COUNT);
     PEN_ASSERT(item->piece_count >= 1);
@@ -297,6 +300,8 @@ static void link_count(pen_link_session *session, const pen_link_head *head, boo
     link_owe_ack(session, is_due ? now : now + options->ack_delay);
 }
 
+// What comes next is taken, what came before is acknowledged again and dropped, and what comes too
+// early is dropped on packets and an error on a stream.
 static pen_link_verdict link_take_content(pen_link_session *session, uint64_t now,
                                           const pen_link_head *head) {
     pen_link_lane_state *lane = &session->lanes[head->lane];
@@ -372,6 +377,8 @@ void pen_link_suspend(pen_link_session *session) {
     session->is_suspended = true;
 }
 
+// The other end told in its introduction what it has: sending begins again behind that, and nothing
+// is sent twice to the reader.
 pen_link_verdict pen_link_resume(pen_link_session *session, uint64_t now,
                                  const pen_link_ack *received) {
     PEN_ASSERT(session->is_suspended);

@@ -65,6 +65,8 @@ static uint64_t simulated_latency(pen_simulated_network *network) {
            pen_random_below(key, network->drawn++, options->latency_max - options->latency_min + 1);
 }
 
+// Messages and frames have lanes of their own, and each lane keeps its order, as a stream does;
+// frames also wait for the link's rate.
 static uint64_t simulated_due(pen_simulated_network *network, pen_hub_item *item) {
     pen_hub_link *link = item->link;
     const uint32_t side = item->side;
