@@ -4,6 +4,7 @@
 
 #include "scheduler/runtime/run/run_form.h"
 
+// What a plan says of stages, in the arrays that the cut takes; labels are fed like inputs.
 pen_status pen_program_cut(const pen_program *program, const pen_stage_graph *stages,
                            const pen_schedule *schedule, const uint32_t *stage_of_node,
                            pen_arena *arena, const pen_cut **out_cut) {

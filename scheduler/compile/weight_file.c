@@ -144,6 +144,8 @@ static pen_status weight_convert(weight_loader *loader, const weight_entry *entr
     return PEN_OK;
 }
 
+// Halves and doubles become the model's float32; everything else must agree. What does not is
+// collected, so that one error has all of it.
 static pen_status weight_set(weight_loader *loader, pen_value_id id, weight_entry *entry) {
     const pen_value *value = pen_graph_value(loader->model->graph, id);
     const pen_tensor_type *type = &value->type;
@@ -264,6 +266,8 @@ static pen_status weight_look(weight_loader *loader, const pen_layer_weight *wei
     return PEN_OK;
 }
 
+// A file's layout is told by the shapes in it. Where they fit both layouts nothing is guessed: the
+// job must say it, for a wrong guess would train on transposed kernels.
 static pen_status weight_choose_layout(weight_loader *loader, bool *out_is_keras) {
     const pen_layer_builder *layers = loader->model->layers;
     const char *path = loader->options->path;

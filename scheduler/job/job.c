@@ -196,6 +196,7 @@ static pen_status job_set_npy(const pen_job_npy *npy, pen_arena *arena,
     return PEN_OK;
 }
 
+// From the job's words for a format to the options of that format.
 static pen_status job_set_files(const pen_job_dataset *dataset, pen_arena *arena,
                                 pen_dataset_options *options) {
     switch (dataset->format) {
@@ -241,6 +242,8 @@ static pen_status job_blame_normalization(const void *context, bool is_mean, pen
     return pen_job_blame(job, is_mean ? (const void *)&normalize->mean : &normalize->std, status);
 }
 
+// Evaluation data are those of `eval`, or the held out part of `train`, chosen by the same seed so
+// that the two never overlap.
 pen_status pen_job_get_dataset(const pen_job *job, pen_dataset_part part, pen_arena *arena,
                                pen_dataset_options *out_options) {
     const pen_job_data *data = &job->data;

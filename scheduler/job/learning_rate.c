@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+// Values of the C interface come here without the job's table having looked at them.
 pen_status pen_learning_rate_check(const pen_learning_rate_options *options) {
     if (!(options->base > 0 && isfinite(options->base))) {
         return pen_error(PEN_INVALID_INPUT, "the learning rate is %g, expected a positive number",
@@ -24,6 +25,8 @@ pen_status pen_learning_rate_check(const pen_learning_rate_options *options) {
     return PEN_OK;
 }
 
+// A function of the step alone: nothing has to be kept in a checkpoint. Warm-up rises linearly and
+// reaches the full rate at its last step.
 double pen_learning_rate_at(const pen_learning_rate_options *options, uint64_t step,
                             uint64_t total_steps) {
     const double base = options->base;

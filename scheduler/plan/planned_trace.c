@@ -12,6 +12,7 @@ typedef struct planned_maker {
     uint32_t event_count;
 } planned_maker;
 
+// What a device holds all the time, and what a microbatch in flight adds, by stage.
 pen_status pen_planned_memory(const pen_stage_graph *stages, pen_arena *arena,
                               const pen_trace_stage **out_stages, const double **out_fixed_bytes) {
     pen_trace_stage *made;
@@ -65,6 +66,8 @@ static pen_status planned_channel(planned_maker *maker, uint32_t number, uint32_
     return planned_name(maker, source, target, channel, &made->value);
 }
 
+// Numbered as the simulation numbers its transfers: forward edges, backward edges, then those once
+// a step.
 static pen_status planned_channels(planned_maker *maker, uint32_t count) {
     const pen_stage_graph *graph = maker->timeline->graph;
     PEN_TRY(PEN_NEW(maker->arena, count, &maker->channels));
@@ -122,6 +125,8 @@ static void planned_transfers(planned_maker *maker) {
     }
 }
 
+// The plan's step as one worker's events: what draws and sums up measured traces serves for plans
+// too.
 pen_status pen_planned_trace(const pen_plan *plan, const pen_timeline *timeline, pen_arena *arena,
                              const pen_trace **out_trace) {
     const pen_stage_graph *graph = timeline->graph;

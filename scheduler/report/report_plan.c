@@ -21,6 +21,8 @@ static pen_status report_groups(const pen_plan *plan, pen_arena *arena,
     return PEN_OK;
 }
 
+// Nodes of the model and of the plan are matched by name. Reorders stand in no plan and go where
+// their nodes are.
 static pen_status report_find_nodes(const pen_graph *graph, const pen_plan *plan, pen_arena *arena,
                                     uint32_t *plan_node_of_node,
                                     const uint32_t **out_group_of_node) {

@@ -126,6 +126,7 @@ static void run_write_levels(const run_writer *writer, const run_side *side,
     }
 }
 
+// Times relative to the step's beginning, as the page draws them.
 static pen_status run_write_step(const run_writer *writer, const run_side *side,
                                  const pen_trace_step *step) {
     pen_json_writer *json = writer->json;
@@ -170,6 +171,8 @@ static uint32_t run_typical(const pen_trace_summary *summary) {
     return best;
 }
 
+// A long training has more steps than a page can hold: every n-th is shown, and always the one that
+// took the median time.
 static pen_status run_write_side(const run_writer *writer, const run_side *side, const char *key) {
     pen_json_writer *json = writer->json;
     const pen_trace_summary *summary = side->summary;
@@ -246,6 +249,7 @@ static void run_write_links(pen_json_writer *json, const run_side *planned,
 
 // ---- what tasks take
 
+// Only tasks that one of the two sides has.
 static void run_write_costs(pen_json_writer *json, const run_side *planned,
                             const run_side *measured, uint32_t stage_count) {
     run_begin_list(json, "costs");
@@ -319,6 +323,8 @@ static pen_status run_measured(const run_writer *writer, const pen_trace *planne
     return run_prepare(&trace, writer->arena, side);
 }
 
+// The plan's side needs no run; with one, the plan's schedule is also simulated with the measured
+// times, which tells wrong costs from waiting.
 pen_status pen_report_run_json(pen_json_writer *json, const pen_report *report, pen_arena *arena) {
     const run_writer writer = {json, report, arena};
     const pen_engine_report *figures = report->figures;

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+// A trace of another run beside a plan would show differences that are none.
 pen_status pen_run_check_trace(const pen_plan *plan, const pen_trace *trace) {
     if (trace->device_count != plan->device_count) {
         return pen_error(PEN_INVALID_INPUT, "the trace has %u devices, the plan %u",
@@ -30,6 +31,7 @@ pen_status pen_run_check_trace(const pen_plan *plan, const pen_trace *trace) {
     return PEN_OK;
 }
 
+// Figures that are not known are -1, and shown as a dash.
 static void figures_of_plan(const pen_plan *plan, const pen_timeline *timeline,
                             pen_engine_device_report *devices) {
     for (uint32_t d = 0; d < plan->device_count; d++) {
@@ -55,6 +57,7 @@ static void figures_of_plan(const pen_plan *plan, const pen_timeline *timeline,
     }
 }
 
+// From a plan alone, or a plan and a trace; whoever has run it fills in bytes and processes.
 pen_status pen_run_figures(const pen_plan *plan, const pen_timeline *timeline,
                            const pen_trace *trace, const pen_trace_summary *summary,
                            pen_arena *arena, pen_engine_report **out_report) {

@@ -111,6 +111,8 @@ static void run_add_spaces(pen_text *text, size_t count) {
     }
 }
 
+// Names to the left, numbers to the right; widths are what a terminal makes of the texts. No spaces
+// at the ends of lines.
 static void run_print(const run_table *table, pen_text *text) {
     size_t widths[RUN_COLUMN_COUNT] = {0};
     for (uint32_t r = 0; r < table->row_count; r++) {
@@ -163,6 +165,7 @@ static void run_key(pen_json_writer *json, const char *key, double figure) {
     if (figure >= 0) pen_json_key_number(json, key, figure);
 }
 
+// The keys of both sides are the same, so that a script can compare them.
 void pen_run_report_json(pen_json_writer *json, const pen_engine_report *report,
                          pen_run_report_side side) {
     const bool is_measured = side == PEN_RUN_REPORT_MEASURED;

@@ -96,6 +96,7 @@ static void runner_forget_file(const void *program) {
     pen_program_forget(program);
 }
 
+// The first form holds the parameters; others use its memory.
 static pen_status runner_build(pen_runner *runner, runner_entry *entry) {
     pen_compile_request request = runner->options.compile;
     request.mode = entry->mode;
@@ -122,6 +123,8 @@ static pen_status runner_build(pen_runner *runner, runner_entry *entry) {
     return status;
 }
 
+// Forms are compiled when they are first needed and kept: sizes of batches are few, the whole one
+// and the last.
 pen_status pen_runner_get(pen_runner *runner, pen_compile_mode mode, uint64_t microbatch_size,
                           bool accumulate, const pen_runner_form **out_form) {
     for (uint32_t i = 0; i < runner->entry_count; i++) {

@@ -37,6 +37,8 @@ static uint32_t sampling_draw(const pen_token_sampling *sampling, const pen_toke
     return sorted[0].token; // rounding at the end
 }
 
+// Scores are sorted, equal ones by token, so that the same seed gives the same text on every
+// machine with equal scores.
 pen_status pen_token_sample(const pen_token_sampling *sampling, const float *scores, uint32_t count,
                             uint64_t position, pen_token_score *scratch, uint32_t *out_token) {
     PEN_ASSERT(count > 0);

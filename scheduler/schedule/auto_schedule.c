@@ -191,6 +191,8 @@ static void auto_set_windows(const auto_search *search, auto_hold hold,
     }
 }
 
+// One rule of list scheduling. One that does not fit costs work too, so that the count stays the
+// same on every machine.
 static pen_status auto_try_list(auto_search *search, auto_halves halves, auto_hold hold,
                                 const pen_list_scheduling *options) {
     pen_stage_windows windows;
@@ -285,6 +287,8 @@ static pen_status auto_try_lists(auto_search *search) {
 
 // ---- the search
 
+// Each kept candidate is improved with a seed of its own, so that they do not all walk the same
+// way.
 static pen_status auto_improve(auto_search *search, uint32_t which, uint64_t work) {
     auto_candidate *candidate = &search->kept[which];
     pen_task_graph *graph;

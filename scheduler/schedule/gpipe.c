@@ -7,6 +7,8 @@
 #include "scheduler/schedule/list_scheduling.h"
 #include "scheduler/schedule/schedule_memory.h"
 
+// All forward tasks first, as Huang and others have it (2019). Nothing can be shrunk where memory
+// is short: then it is refused.
 static pen_status gpipe_generate(const pen_stage_graph *graph, pen_arena *arena,
                                  const pen_schedule **out_schedule) {
     const pen_stage_index *index;

@@ -72,6 +72,8 @@ static void interleaved_set_keys(const pen_stage_graph *graph, uint32_t group, p
     }
 }
 
+// Where stages are not dealt out to devices in turn, there are no groups to interleave: then it is
+// 1F1B.
 static pen_status interleaved_generate(const pen_stage_graph *graph, pen_arena *arena,
                                        const pen_schedule **out_schedule) {
     pen_list_scheduling options = {0};

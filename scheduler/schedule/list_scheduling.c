@@ -128,6 +128,8 @@ static bool list_may_go_back(const list_stage *stage) {
     return !stage->is_halved || m - stage->next[PEN_LIST_WEIGHT] < stage->halved;
 }
 
+// What a free device does next: the best of the tasks that are ready, or will be first, by their
+// keys. Backward before forward, as it frees memory.
 static void list_choose(list_state *state, uint32_t d) {
     const pen_stage_index *index = state->index;
     list_device *device = &state->devices[d];
@@ -233,6 +235,7 @@ pen_status pen_list_keys_new(const pen_stage_graph *graph, const double rank[PEN
     return PEN_OK;
 }
 
+// How many tasks each stage has, how many it may hold, and what they wait for at the beginning.
 static void list_stages_init(list_state *state) {
     const pen_stage_index *index = state->index;
     const pen_stage_graph *graph = index->graph;
@@ -262,6 +265,7 @@ static void list_stages_init(list_state *state) {
     }
 }
 
+// Arrays by stage and microbatch; devices wait in a heap by when their next task can start.
 static pen_status list_state_init(list_state *state, pen_arena *arena) {
     const pen_stage_graph *graph = state->index->graph;
     const pen_list_scheduling *options = state->options;
@@ -292,6 +296,8 @@ static pen_status list_state_init(list_state *state, pen_arena *arena) {
     return PEN_OK;
 }
 
+// Room for every task, counted: passes by whether there is a backward pass and whether it is
+// halved, and updates by phase.
 pen_status pen_schedule_new(const pen_stage_index *index, const bool *is_halved, pen_arena *arena,
                             pen_schedule **out_schedule) {
     const pen_stage_graph *graph = index->graph;
@@ -325,6 +331,8 @@ static void list_add_updates(list_state *state) {
     }
 }
 
+// Takes the device that can start first, again and again. At the end every task has run: stages are
+// in order, so nothing can wait for ever.
 pen_status pen_list_schedule(const pen_stage_index *index, const pen_list_scheduling *options,
                              pen_arena *arena, const pen_schedule **out_schedule) {
     list_state state = {

@@ -55,6 +55,8 @@ static bool search_is_fixed(const search_state *search, uint32_t before, uint32_
     return a.stage == b.stage && (a.kind == b.kind || a.microbatch == b.microbatch);
 }
 
+// What a task changes in what its stage holds. The same counting as in schedule_memory.c, on
+// numbers that the search keeps.
 static void search_count(search_memory *memory, pen_task task, bool has_backward) {
     const uint32_t s = task.stage;
     switch (task.kind) {
@@ -77,6 +79,8 @@ static void search_count(search_memory *memory, pen_task task, bool has_backward
     }
 }
 
+// Of one device alone, since a move changes one device's order; devices without a limit are not
+// looked at.
 static bool search_fits(search_state *search, uint32_t device) {
     const pen_stage_index *index = search->graph->index;
     const pen_stage_graph *stages = index->graph;
@@ -254,6 +258,8 @@ static pen_status search_init(search_state *search, pen_arena *arena) {
     return PEN_OK;
 }
 
+// Moves tasks within their device's order and simulates again. The warmth stays the same
+// throughout: the best order found is kept aside.
 pen_status pen_order_search_run(const pen_task_graph *graph, const pen_order_search *options,
                                 const uint32_t *first_task, uint32_t *order, pen_arena *arena,
                                 double *out_seconds) {

@@ -31,6 +31,7 @@ static pen_status check_shape(const pen_stage_graph *graph, const pen_schedule *
     return PEN_OK;
 }
 
+// One task by itself: it exists, is needed, stands on its stage's device, and has not been seen.
 static pen_status check_task(check_state *check, uint32_t device, pen_task task) {
     const pen_stage_index *index = check->index;
     const pen_stage_graph *graph = index->graph;
@@ -147,6 +148,7 @@ static pen_status check_updates(const pen_schedule *schedule, uint32_t device) {
     return PEN_OK;
 }
 
+// Each task once, none missing, in microbatch order where sums depend on it, updates last.
 static pen_status check_tasks(const pen_stage_index *index, const pen_schedule *schedule,
                               pen_arena *arena) {
     const pen_stage_graph *graph = index->graph;

@@ -39,6 +39,7 @@ static const char *dump_device_name(const char *const *device_names, uint32_t de
     return out_text;
 }
 
+// Two lines of a fixed number of columns: kinds of tasks, and the last digit of the microbatch.
 static void dump_device(const pen_timeline *timeline, const char *name, uint32_t device,
                         pen_text *text) {
     const pen_stage_graph *graph = timeline->graph;
@@ -67,6 +68,7 @@ static void dump_device(const pen_timeline *timeline, const char *name, uint32_t
     if (length > 0) pen_text_print(text, "  %.*s\n", (int)length, digits);
 }
 
+// For terminals and golden files: equal time lines give equal texts.
 pen_status pen_schedule_dump_text(const pen_timeline *timeline, const char *const *device_names,
                                   pen_arena *arena, const char **out_text) {
     const pen_stage_graph *graph = timeline->graph;

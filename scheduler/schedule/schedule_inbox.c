@@ -93,6 +93,8 @@ static bool inbox_find_cause(const inbox_walk *walk, uint32_t device, pen_task *
     return false;
 }
 
+// Follows causes from device to device until one comes again: that is the circle, and the message
+// goes around it once.
 static pen_status inbox_name_circle(const inbox_walk *walk, uint32_t device, pen_arena *arena) {
     const pen_stage_graph *graph = walk->index->graph;
     char name[PEN_TASK_TEXT_BYTES];
@@ -126,6 +128,7 @@ static pen_status inbox_name_circle(const inbox_walk *walk, uint32_t device, pen
     return pen_error(PEN_INVALID_INPUT, "%s", whole);
 }
 
+// Counts of what each task waits for; the walk takes them down.
 static pen_status inbox_walk_new(const pen_stage_index *index, const pen_schedule *schedule,
                                  const pen_schedule_inboxes *inboxes, pen_arena *arena,
                                  inbox_walk *out_walk) {

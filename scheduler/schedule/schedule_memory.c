@@ -15,6 +15,8 @@ static void memory_take(uint32_t *now, uint32_t *most) {
     if (*now > *most) *most = *now;
 }
 
+// A forward task takes memory that the backward task gives back; a halved one keeps part of it
+// until its second half.
 static void memory_count(const pen_stage_graph *graph, pen_task task, memory_held *held) {
     const uint32_t s = task.stage;
     switch (task.kind) {
@@ -37,6 +39,8 @@ static void memory_count(const pen_stage_graph *graph, pen_task task, memory_hel
     }
 }
 
+// The peak follows from the order of a device's tasks alone, whatever they take: so what is proved
+// here holds for every timing.
 pen_status pen_schedule_memory(const pen_stage_graph *graph, const pen_schedule *schedule,
                                pen_arena *arena, uint32_t *out_in_flight, uint32_t *out_halved,
                                double *out_bytes_peak) {

@@ -35,6 +35,7 @@ static uint32_t simulate_link(const pen_stage_index *index, const pen_transfer_t
                                  : index->forward_link[transfer->edge];
 }
 
+// Only links that something goes over are listed, in the order of their first use.
 static pen_status simulate_add_links(pen_timeline *timeline, const pen_stage_index *index,
                                      pen_arena *arena) {
     const pen_stage_graph *graph = timeline->graph;
@@ -58,6 +59,7 @@ static pen_status simulate_add_links(pen_timeline *timeline, const pen_stage_ind
     return PEN_OK;
 }
 
+// Checks the tasks first, for a schedule may come from a file; then times, memory and sums.
 pen_status pen_schedule_simulate(const pen_stage_graph *graph, const pen_schedule *schedule,
                                  pen_arena *arena, const pen_timeline **out_timeline) {
     const pen_stage_index *index;

@@ -38,6 +38,8 @@ static void step_time_put(const pen_schedule_step_time_context *context, pen_are
     pen_arena_destroy(arena);
 }
 
+// Slots for threads of the search: each keeps an arena there, so that thousands of evaluations take
+// memory once.
 pen_status pen_schedule_step_time_create(const char *schedule_name,
                                          pen_schedule_step_time_context **out_context) {
     pen_arena *arena = NULL;
@@ -80,6 +82,7 @@ void pen_schedule_step_time_give(pen_schedule_step_time_context *context,
     context->given = schedule;
 }
 
+// What a placement is judged by: the schedule that it would run under, simulated.
 static pen_status step_time_predict(const pen_schedule_step_time_context *context,
                                     const pen_stage_graph *graph, pen_arena *arena,
                                     pen_step_prediction *out_prediction) {

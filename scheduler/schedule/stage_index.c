@@ -9,6 +9,7 @@ static bool index_amount_is_valid(double amount) {
     return isfinite(amount) && amount >= 0;
 }
 
+// Figures may come from a plan that was edited by hand.
 static pen_status index_check_stage(const pen_stage_graph *graph, uint32_t s) {
     const pen_stage *stage = &graph->stages[s];
     if (stage->device >= graph->device_count) {
@@ -36,6 +37,7 @@ static pen_status index_check_stage(const pen_stage_graph *graph, uint32_t s) {
     return PEN_OK;
 }
 
+// Edges go from lower to higher stages, which makes circles impossible.
 static pen_status index_check_edge(const pen_stage_graph *graph, uint32_t e) {
     const pen_stage_edge *edge = &graph->edges[e];
     if (edge->target >= graph->stage_count || edge->source >= edge->target) {
@@ -64,6 +66,7 @@ static pen_status index_check_edge(const pen_stage_graph *graph, uint32_t e) {
     return PEN_OK;
 }
 
+// Between two stages with updates, and to a phase that is not the last.
 static pen_status index_check_step_edge(const pen_stage_graph *graph, uint32_t e) {
     const pen_stage_step_edge *edge = &graph->step_edges[e];
     if (edge->source >= graph->stage_count || edge->target >= graph->stage_count ||
@@ -89,6 +92,7 @@ static pen_status index_check_step_edge(const pen_stage_graph *graph, uint32_t e
                      e, edge->source, edge->target, edge->bytes, edge->seconds);
 }
 
+// The number of tasks is bounded before anything is allocated for them.
 static pen_status index_check(const pen_stage_graph *graph) {
     if (graph->microbatch_count == 0) {
         return pen_error(PEN_INVALID_INPUT, "a step has 0 microbatches, expected at least 1");
@@ -122,6 +126,7 @@ static void index_sum(uint32_t *first, uint32_t count) {
     }
 }
 
+// Stages by device, edges by both ends: counts, sums, then places.
 static void index_sort(pen_stage_index *index, uint32_t *cursor) {
     const pen_stage_graph *graph = index->graph;
     for (uint32_t s = 0; s < graph->stage_count; s++) {
@@ -192,6 +197,7 @@ static uint32_t index_link(index_links *links, uint32_t source, uint32_t target)
     return links->numbers[slot] - 1;
 }
 
+// A hash table and not a matrix: thousands of devices use few of their pairs.
 static pen_status index_number_links(pen_stage_index *index, pen_arena *arena) {
     const pen_stage_graph *graph = index->graph;
     const size_t edge_count = (size_t)graph->edge_count + graph->step_edge_count;
@@ -217,6 +223,8 @@ static pen_status index_number_links(pen_stage_index *index, pen_arena *arena) {
     return PEN_OK;
 }
 
+// Everything that generators, check and simulation look up, built once from a graph that was
+// checked.
 pen_status pen_stage_index_new(const pen_stage_graph *graph, pen_arena *arena,
                                const pen_stage_index **out_index) {
     PEN_TRY(index_check(graph));

@@ -31,6 +31,8 @@ static pen_status windows_period(const pen_stage_index *index, pen_arena *arena,
     return PEN_OK;
 }
 
+// A stage may hold as many microbatches as it takes until the first comes back: by depth, or by
+// time where stages are uneven.
 static pen_status windows_fill(const pen_stage_index *index, pen_arena *arena,
                                uint32_t *out_window) {
     const pen_stage_graph *graph = index->graph;
@@ -186,6 +188,7 @@ static bool fit_make_room(const windows_fit *fit) {
     return shrank;
 }
 
+// Schedules, looks at the memory, and shrinks what holds most, until it fits or nothing can shrink.
 pen_status pen_stage_windows_schedule(const pen_stage_index *index,
                                       const pen_list_scheduling *options,
                                       pen_stage_windows *windows, pen_arena *arena,

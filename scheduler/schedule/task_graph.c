@@ -83,6 +83,8 @@ static void builder_update(task_graph_builder *b, uint32_t s, uint32_t phase) {
     builder_send(b, (pen_task){PEN_TASK_UPDATE, s, phase + 1}, PEN_LINK_NONE, 0);
 }
 
+// A task's number, time, and what it sends on to: plain arrays, which the search simulates
+// thousands of times.
 static void builder_add(task_graph_builder *b, pen_task task) {
     pen_task_graph *graph = b->graph;
     const uint32_t number = pen_task_graph_number(graph, task);
@@ -111,6 +113,8 @@ static void builder_add(task_graph_builder *b, pen_task task) {
     graph->first_send[number + 1] = b->send_count;
 }
 
+// Tasks are numbered by kind, stage and microbatch, so that a number can be computed and need not
+// be looked up.
 pen_status pen_task_graph_new(const pen_stage_index *index, const bool *is_halved, pen_arena *arena,
                               pen_task_graph **out_graph) {
     const pen_stage_graph *stages = index->graph;
@@ -202,6 +206,7 @@ static void graph_walk_device(graph_walk *walk, uint32_t d) {
     }
 }
 
+// One simulation of an order; infinite when it gets stuck. Allocates nothing.
 void pen_task_graph_run(const pen_task_graph *graph, const uint32_t *first_task,
                         const uint32_t *order, pen_task_run *run) {
     const uint32_t device_count = graph->index->graph->device_count;

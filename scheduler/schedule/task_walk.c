@@ -140,6 +140,8 @@ static void walk_device(walk_state *walk, uint32_t d) {
     walk->task_next[d] = t;
 }
 
+// What each task waits for: inputs, gradients and its own forward task, the halves before, and for
+// updates all microbatches.
 static pen_status walk_init(walk_state *walk, pen_arena *arena) {
     const pen_stage_index *index = walk->index;
     const pen_stage_graph *graph = index->graph;

@@ -18,6 +18,7 @@
 // Of a weight half that has to be over before the next task comes: at 1, stages lag behind others.
 #define ZERO_BUBBLE_PATIENCE 0.5
 
+// The windows of 1F1B, with more to hold for stages behind, as the formula at the top has it.
 static pen_status zero_bubble_generate(const pen_stage_graph *graph, pen_arena *arena,
                                        const pen_schedule **out_schedule) {
     static const double rank[PEN_LIST_KIND_COUNT] = {0, 1, 2};
