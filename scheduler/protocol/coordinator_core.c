@@ -29,6 +29,8 @@ static void coordinator_transition(pen_coordinator_core *core, pen_coordinator_s
     core->state = to;
 }
 
+// Everything is sized from the run table here, the actions of a step included: a step allocates
+// nothing.
 pen_status pen_coordinator_core_new(const pen_run_table *table,
                                     const pen_coordinator_options *options, pen_arena *arena,
                                     pen_coordinator_core **out_core, uint32_t *out_action_limit) {
@@ -85,6 +87,8 @@ void pen_coordinator_fail(pen_coordinator_core *core, pen_coordinator_reason rea
 
 // ---- recruiting
 
+// Whether a worker may take part. Another build or instruction set is refused, for its numbers
+// would differ.
 static pen_coordinator_refusal coordinator_judge(const pen_coordinator_core *core, uint32_t worker,
                                                  const pen_coordinator_identity *identity) {
     const pen_coordinator_identity *self = &core->options.self;
@@ -142,6 +146,7 @@ static void coordinator_assign(pen_coordinator_core *core) {
     }
 }
 
+// HELLO may come twice, over two links; from a process that takes part already it changes nothing.
 static void coordinator_welcome(pen_coordinator_core *core, const pen_coordinator_event *event) {
     PEN_ASSERT(core->actions != NULL);
     PEN_ASSERT(event->identity != NULL);
@@ -246,6 +251,7 @@ static void coordinator_fail_loading(pen_coordinator_core *core) {
     pen_coordinator_fail(core, PEN_COORDINATOR_REASON_LOAD, late);
 }
 
+// The deadlines of each state. Those that links notice come as events of their own.
 static void coordinator_tick(pen_coordinator_core *core) {
     const pen_coordinator_options *options = &core->options;
     PEN_ASSERT(core->actions != NULL);
@@ -293,6 +299,8 @@ static bool coordinator_hears(pen_coordinator_core *core, const pen_coordinator_
            event->generation == core->options.generation || PEN_PLANTED(accept_stale_generation);
 }
 
+// Events of workers are heard only when they are of this generation and incarnation; after the end
+// only memory that is let go counts.
 static void coordinator_take(pen_coordinator_core *core, const pen_coordinator_event *event) {
     PEN_ASSERT(core->action_count == 0);
     PEN_ASSERT(core->first_round <= core->end_round);

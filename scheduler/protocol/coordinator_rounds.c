@@ -38,6 +38,7 @@ static void coordinator_find_reporters(const pen_run_table *table, const pen_run
     }
 }
 
+// Room for the losses of all rounds that may be under way, of the form that has most.
 pen_status pen_coordinator_rounds_init(pen_coordinator_core *core, pen_arena *arena) {
     const pen_run_table *table = core->table;
     PEN_ASSERT(core->forms == NULL);
@@ -82,6 +83,8 @@ static coordinator_round *coordinator_find_round(const pen_coordinator_core *cor
     return number < core->end_round && round->number == number ? round : NULL;
 }
 
+// A round takes the slot of one that is done. The clock for progress starts when nothing was under
+// way before.
 void pen_coordinator_begin(pen_coordinator_core *core, const pen_coordinator_event *event) {
     uint64_t number;
     PEN_ASSERT(pen_coordinator_core_can_begin(core, &number));
@@ -124,6 +127,8 @@ static int64_t coordinator_loss_index(const pen_coordinator_core *core,
     return -1;
 }
 
+// A loss that comes again must have the same bits. One that is not finite, in training, ends the
+// updates: no `go` is given any more.
 void pen_coordinator_take_loss(pen_coordinator_core *core, const pen_coordinator_event *event) {
     PEN_ASSERT(event->kind == PEN_COORDINATOR_EVENT_LOSS);
     PEN_ASSERT(event->generation == core->options.generation);

@@ -111,6 +111,8 @@ void pen_coordinator_take_published(pen_coordinator_core *core,
     coordinator_save_transition(core, PEN_COORDINATOR_SAVE_NONE);
 }
 
+// From copied to written to published, each step when all workers have reached it. A save that
+// failed ends only when every worker is done with its part.
 void pen_coordinator_advance_save(pen_coordinator_core *core) {
     PEN_ASSERT(core->state == PEN_COORDINATOR_RUN);
     PEN_ASSERT(core->has_saved || core->save_state == PEN_COORDINATOR_SAVE_NONE);

@@ -3,6 +3,7 @@
 
 #include "scheduler/protocol/coordinator_state.h"
 
+// Said after the name of the worker that is to blame.
 const char *pen_coordinator_reason_text(pen_coordinator_reason reason) {
     switch (reason) {
     case PEN_COORDINATOR_REASON_NONE:
@@ -35,6 +36,7 @@ const char *pen_coordinator_reason_text(pen_coordinator_reason reason) {
     PEN_NEVER("a reason of the coordinator");
 }
 
+// Both sides of what differs, so that the user sees which of the two is to be changed.
 void pen_coordinator_refusal_format(const pen_coordinator_core *core, uint32_t worker,
                                     pen_coordinator_refusal refusal,
                                     const pen_coordinator_identity *identity, char *out_text,

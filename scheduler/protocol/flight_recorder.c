@@ -167,6 +167,8 @@ static void flight_unregister(pen_flight_recorder *recorder) {
     }
 }
 
+// What a reader needs to know (the run table, names, options) is encoded now: when something fails
+// there may be no memory for it.
 pen_status pen_flight_recorder_create(const pen_flight_setup *setup,
                                       pen_flight_recorder **out_recorder) {
     PEN_ASSERT(setup->worker <= setup->table->worker_count);
@@ -348,6 +350,7 @@ static void flight_write_events(flight_file *file, const pen_flight_recorder *re
     }
 }
 
+// Safe in a signal handler: no allocation, no lock, no buffered output.
 static void flight_write_all(flight_file *file, const pen_flight_recorder *recorder,
                              const char *reason) {
     const uint64_t length = strnlen(reason, FLIGHT_REASON_BYTES - 1);

@@ -152,6 +152,8 @@ static void flight_tell_actions(const flight_replay *replay, const pen_flight_ev
     }
 }
 
+// Feeds the recorded events to a new core and compares what comes of them. An event that the core
+// would not allow ends the replay instead of failing an assertion.
 static void flight_feed(flight_replay *replay) {
     const pen_flight_replay_options *options = replay->options;
     pen_flight_replay_result *result = replay->result;
@@ -226,6 +228,7 @@ static const char *flight_save_name(pen_coordinator_save_state state) {
     return "";
 }
 
+// How things stood when the dump was made, in lines.
 static pen_status flight_tell_workers(flight_replay *replay, const char **lines, uint32_t *count) {
     const pen_flight_dump_file *dump = replay->dump;
     char text[PEN_FLIGHT_LINE_BYTES];

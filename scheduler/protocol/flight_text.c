@@ -76,6 +76,7 @@ static void flight_print_task(flight_text *out, const pen_task *task) {
 
 // ---- events
 
+// An event as a line of `diagnose`, with the names that the user knows.
 static void flight_print_worker_event(flight_text *out, const pen_flight_dump_file *dump,
                                       const pen_worker_event *event) {
     flight_print(out, "%s", flight_worker_event_name((uint64_t)event->kind));
@@ -182,6 +183,7 @@ void pen_flight_event_format(const pen_flight_dump_file *dump, const pen_flight_
 
 // ---- actions
 
+// Numbers may come from a damaged dump, so tables are looked up only within their bounds.
 void pen_flight_worker_action_format(const pen_flight_dump_file *dump,
                                      const pen_worker_action *action,
                                      char out_text[PEN_FLIGHT_LINE_BYTES]) {
@@ -219,6 +221,7 @@ void pen_flight_worker_action_format(const pen_flight_dump_file *dump,
     }
 }
 
+// A dump of another version may have actions that this one does not know.
 static const char *flight_coordinator_action_name(uint64_t kind) {
     static const char *const names[] = {
         [PEN_COORDINATOR_ACTION_REFUSE] = "refuse",
@@ -244,6 +247,7 @@ static const char *flight_coordinator_action_name(uint64_t kind) {
     return name == NULL ? "another action" : name;
 }
 
+// The action, and what belongs to it: a frame, a reason, a round, a step.
 void pen_flight_coordinator_action_format(const pen_flight_dump_file *dump,
                                           const pen_coordinator_action *action,
                                           char out_text[PEN_FLIGHT_LINE_BYTES]) {
@@ -285,6 +289,7 @@ void pen_flight_who_format(const pen_flight_dump_file *dump, uint32_t worker,
 
 // ---- waits
 
+// What a device waits for and from whom: the line that explains a training that stands still.
 void pen_flight_wait_format(const pen_flight_dump_file *dump, uint32_t device,
                             const pen_worker_wait *wait, char out_text[PEN_FLIGHT_LINE_BYTES]) {
     flight_text out = {.text = out_text};

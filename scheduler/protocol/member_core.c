@@ -73,6 +73,7 @@ static bool member_is_own_job(const pen_member_core *core, uint32_t job) {
     return core->call_count > 0 && job == core->job;
 }
 
+// Another worker may link only for the run that both are in.
 static pen_member_answer member_judge_worker(const pen_member_core *core, uint32_t job,
                                              uint64_t generation) {
     PEN_ASSERT(job <= PEN_MEMBER_JOB_LIMIT);
@@ -95,6 +96,9 @@ static pen_member_answer member_judge_worker(const pen_member_core *core, uint32
     PEN_NEVER("a state of a member");
 }
 
+// Which of several coordinators to listen to: the one with the highest generation of a job. While
+// another job's run is going on, and while an old run is being left, callers are asked to come
+// again.
 pen_member_answer pen_member_core_judge(const pen_member_core *core, uint32_t peer, const char *job,
                                         uint64_t generation, uint64_t incarnation,
                                         bool *out_leaves) {
@@ -154,6 +158,8 @@ void pen_member_core_supersede(pen_member_core *core, pen_member_action *out_act
 
 // ---- events
 
+// The highest generation seen of each job is remembered, for a limited number of jobs; the one not
+// used for longest makes room.
 static void member_take_call(pen_member_core *core, const pen_member_event *event) {
     uint32_t job = member_find_job(core, event->job);
     PEN_ASSERT(core->state == PEN_MEMBER_IDLE || core->state == PEN_MEMBER_GREETED);
@@ -255,6 +261,7 @@ static void member_tick(pen_member_core *core, uint64_t now, member_step *step) 
     member_act(core, step, PEN_MEMBER_ACTION_BEAT);
 }
 
+// Events that come too late for a state are passed over: they are of a run that is over.
 static void member_take(pen_member_core *core, const pen_member_event *event, member_step *step) {
     switch (event->kind) {
     case PEN_MEMBER_EVENT_CALL:

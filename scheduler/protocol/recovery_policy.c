@@ -170,6 +170,8 @@ static void recovery_do_without(pen_recovery *recovery, const pen_recovery_situa
     recovery_decided(recovery);
 }
 
+// Waits while somebody may still come back, then while failures follow each other too fast; then
+// decides what to do without those who are missing.
 void pen_recovery_decide(pen_recovery *recovery, const pen_recovery_situation *situation,
                          pen_recovery_decision *out_decision) {
     PEN_ASSERT(!recovery->has_decided);

@@ -95,6 +95,8 @@ static uint32_t worker_action_limit(const pen_worker_core *core) {
     return most + core->device_count + PEN_WORKER_ROUND_LIMIT + 4;
 }
 
+// Channels and places of all forms, and the turn of each stage and kind of task, by which their
+// order is asserted.
 pen_status pen_worker_core_new(const pen_run_table *table, uint32_t worker, pen_arena *arena,
                                pen_worker_core **out_core, uint32_t *out_action_limit) {
     PEN_ASSERT(worker > 0);
@@ -187,6 +189,8 @@ static bool worker_is_foreign(const pen_worker_core *core, uint64_t generation) 
     return generation != core->generation;
 }
 
+// A round is the next one, of a form that the run has, and only as many are announced as have
+// slots. One that is known already changes nothing.
 static pen_worker_fault worker_begin_round(pen_worker_core *core, const pen_worker_event *event) {
     PEN_ASSERT(core->first_round <= core->end_round);
     PEN_ASSERT(!worker_is_foreign(core, event->generation));
@@ -229,6 +233,8 @@ static pen_worker_fault worker_go(pen_worker_core *core, uint64_t number) {
     return PEN_WORKER_FAULT_NONE;
 }
 
+// Asked before a frame's bytes are let in: whether it is for this worker, within the window, and
+// not here already.
 pen_worker_fault pen_worker_core_check_frame(const pen_worker_core *core,
                                              const pen_worker_event *event, bool *out_is_seen) {
     PEN_ASSERT(event->kind == PEN_WORKER_EVENT_FRAME);
@@ -330,6 +336,7 @@ static void worker_stop(pen_worker_core *core) {
     worker_transition(core, WORKER_STOPPING);
 }
 
+// What comes from outside must be of this generation, but for ASSIGN, which may begin a higher one.
 static pen_worker_fault worker_take(pen_worker_core *core, const pen_worker_event *event) {
     PEN_ASSERT(core->action_count == 0);
     const bool is_ours =

@@ -130,6 +130,8 @@ void pen_worker_send_waiting(pen_worker_core *core, uint32_t form, uint32_t chan
     }
 }
 
+// What a task made is handed over or sent, what it read last is released, and the credit for it
+// granted.
 void pen_worker_complete(pen_worker_core *core, worker_device *device, worker_round *round) {
     const pen_run_task *task = worker_task(core, device, round->form);
     PEN_ASSERT(task != NULL);
@@ -266,6 +268,8 @@ void pen_worker_advance(pen_worker_core *core) {
     }
 }
 
+// What a device is waiting for, found from the state as it is, so that nothing has to be kept for
+// it.
 pen_worker_wait pen_worker_core_get_wait(const pen_worker_core *core, uint32_t number) {
     const worker_device *device = NULL;
     for (uint32_t i = 0; i < core->device_count; i++) {
