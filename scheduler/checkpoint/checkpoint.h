@@ -1,3 +1,5 @@
+// The contract of this folder, defined in checkpoint_*.c.
+//
 // Where a training stands, in a folder, so that it goes on from there as if it had never stopped,
 // on whatever devices, in whatever number.
 //

@@ -10,7 +10,7 @@
 #define PEN_SCHEDULER_COMPILE_COMPILE_PASS_H
 
 #include "graph/passes/gradient/build_gradients.h"
-#include "scheduler/compile/compile.h"
+#include "scheduler/compile/compile_request.h"
 
 #define PEN_COMPILE_WARNINGS_LIMIT 8
 

@@ -1,3 +1,5 @@
+// The contract of this folder towards its users, defined in dataset_open.c.
+//
 // Examples to learn from: one interface over the file formats (idx, npy, csv, images,
 // text, tokens).
 //

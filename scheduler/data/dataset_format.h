@@ -1,4 +1,6 @@
-// What a file format gives to dataset.c: a const struct of functions, named in the list there.
+// The contract of this folder towards its formats, the *_dataset.c.
+//
+// What a file format gives to dataset_open.c: a const struct of functions, named in the list there.
 //
 // Lifetime: a format allocates what lives as long as the dataset from `dataset->arena`, or from
 //           the heap and frees it in `close`.

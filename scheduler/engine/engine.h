@@ -1,3 +1,5 @@
+// The contract of this folder: engine_create.c chooses among what implements it.
+//
 // What runs the steps of a training: on one device of this process (local_engine.c), or as a
 // pipeline over several devices and machines (pipeline_engine.c). pen_trainer drives either.
 //

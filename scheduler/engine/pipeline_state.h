@@ -1,3 +1,5 @@
+// The contract of the pipeline_*.c of this folder.
+//
 // The inside of the pipeline engine, for its files.
 #ifndef PEN_SCHEDULER_ENGINE_PIPELINE_STATE_H
 #define PEN_SCHEDULER_ENGINE_PIPELINE_STATE_H

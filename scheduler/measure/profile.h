@@ -1,3 +1,5 @@
+// The contract of profile.c and profile_targets.c.
+//
 // What the training program of a job costs on a device of this machine, operator by operator, and
 // what it costs in a real step: so that predictions can be checked, and plans made anew.
 //

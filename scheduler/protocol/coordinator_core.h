@@ -1,5 +1,5 @@
 // What the coordinator does, without doing it: events in, actions out. No I/O, threads, clock or
-// heap; time comes inside the events. The driver (runtime/coordinator.c), plan admission and the
+// heap; time comes inside the events. The driver (runtime/coordinator/), plan admission and the
 // simulator drive the same code.
 //
 //   RECRUIT ──all are here──► FENCE ──durable──► ASSIGN ──all are ready──► RUN ──stop──► DONE

@@ -1,5 +1,5 @@
 // What a worker does, without doing it: events in, actions out. No I/O, threads, clock or heap; all
-// arrays are sized from the run table when the core is made. The driver (runtime/worker.c) and the
+// arrays are sized from the run table when the core is made. The driver (runtime/worker/) and the
 // simulator drive the same code.
 //
 //   IDLE ──assign──► LOADING ──loaded──► READY ──start──► RUNNING ──stop──► STOPPED

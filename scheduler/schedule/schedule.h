@@ -1,3 +1,5 @@
+// The contract of this folder: generators, one a file, listed in schedule_list.c.
+//
 // A schedule is data: for each device, the order in which it runs its tasks.
 //
 // A task is a stage's work of one kind for one microbatch, or for one phase of the updates. Each

@@ -1,3 +1,5 @@
+// The contract of schedule_dump.c and schedule_dump_svg.c.
+//
 // Time lines for people: as rows of text, and as a picture.
 //
 // Equal time lines give equal texts, which live in `arena`.

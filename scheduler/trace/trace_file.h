@@ -1,3 +1,5 @@
+// The contract of trace_file.c and trace_file_read.c.
+//
 // A trace as a file in Chrome's trace event format, for ui.perfetto.dev and chrome://tracing, and
 // back.
 //

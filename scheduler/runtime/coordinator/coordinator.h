@@ -1,3 +1,5 @@
+// The contract of this folder towards its users, defined in coordinator_*.c.
+//
 // The coordinator's side of a generation: one run of the pipeline by a fixed set of workers. Links
 // to them, the protocol core that says what is to be done when, rounds with what they are fed,
 // tensors to and from the devices that hold them, checkpoints.

@@ -1,3 +1,5 @@
+// The contract of the coordinator_*.c of this folder among themselves.
+//
 // The inside of a coordinator, for its files.
 #ifndef PEN_SCHEDULER_RUNTIME_COORDINATOR_COORDINATOR_LINK_H
 #define PEN_SCHEDULER_RUNTIME_COORDINATOR_COORDINATOR_LINK_H

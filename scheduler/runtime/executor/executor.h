@@ -1,3 +1,5 @@
+// The contract of this folder towards its users, defined in executor_*.c.
+//
 // Runs the nodes of one graph on one device: kernels prepared, memory planned and bound once, then
 // lists of nodes run any number of times: on one device one list for each microbatch and one for
 // the update of a step; as part of a pipeline one for each task of each stage.

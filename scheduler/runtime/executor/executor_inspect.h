@@ -1,3 +1,5 @@
+// The contract of executor_inspect.c and executor_guard.c.
+//
 // Looking at what an executor computes: guards, which stop it before a gradient that is not finite
 // is applied, and inspection, which looks at all that every node makes.
 //

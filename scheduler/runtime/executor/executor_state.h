@@ -1,5 +1,7 @@
-// What an executor is made of: shared by executor.c (life, running) and executor_places.c (where
-// its values lie).
+// The contract of the executor_*.c of this folder among themselves.
+//
+// What an executor is made of: shared by executor_life.c (life, running) and executor_places.c
+// (where its values lie).
 //
 // Threads: as in executor.h.
 #ifndef PEN_SCHEDULER_RUNTIME_EXECUTOR_EXECUTOR_STATE_H

@@ -1,3 +1,5 @@
+// The contract of this folder towards its users, defined in worker_life.c.
+//
 // A worker: takes links from a coordinator and from other workers, and runs what it is assigned.
 //
 //   IDLE ──coordinator links up──► GREETED ──assign──► LOADING ──links, ready──► RUNNING

@@ -1,3 +1,5 @@
+// The contract of worker_life.c, worker_member.c and worker_link.c among themselves.
+//
 // The inside of a worker, for its files.
 #ifndef PEN_SCHEDULER_RUNTIME_WORKER_WORKER_INSIDE_H
 #define PEN_SCHEDULER_RUNTIME_WORKER_WORKER_INSIDE_H

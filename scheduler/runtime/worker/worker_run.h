@@ -1,3 +1,5 @@
+// The contract of worker_*.c about a run: worker_run.c, _frames, _save and _figures define it.
+//
 // One run at a worker: its devices with their threads and executors, the protocol core that says
 // which task runs when, and the frames that come and go.
 //

@@ -1,0 +1,111 @@
+// What the compiler is asked, and what it makes: plain data that compile.h and the passes share.
+#ifndef PEN_SCHEDULER_COMPILE_COMPILE_REQUEST_H
+#define PEN_SCHEDULER_COMPILE_COMPILE_REQUEST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/status.h"
+#include "device/device.h"
+#include "graph/graph_types.h"
+#include "graph/import/import.h"
+#include "graph/passes/gradient/attach_loss.h"
+#include "graph/passes/gradient/build_updates.h"
+#include "graph/passes/infer_shapes.h"
+#include "scheduler/compile/weight_file.h"
+
+typedef enum pen_compile_mode {
+    PEN_COMPILE_TRAIN,      // forward, loss, backward, update
+    PEN_COMPILE_EVALUATE,   // forward in inference mode, loss
+    PEN_COMPILE_PREDICT,    // forward in inference mode
+    PEN_COMPILE_LOOK,       // not to be run, only looked at: in inference mode, with shapes
+    PEN_COMPILE_LOOK_FUSED, // likewise, as PREDICT would run it
+} pen_compile_mode;
+
+// What one example of a graph input looks like, from the data.
+typedef struct pen_compile_input {
+    const char *name; // "" stands for the model's only input
+    uint32_t rank;    // without the batch dimension
+    const int64_t *dims;
+} pen_compile_input;
+
+// What the user wrote that an error is about, for pen_compile_request.blame.
+typedef enum pen_compile_part {
+    PEN_COMPILE_PART_NONE,
+    PEN_COMPILE_PART_MODEL,
+    PEN_COMPILE_PART_WEIGHTS,
+    PEN_COMPILE_PART_INPUTS, // the examples
+    PEN_COMPILE_PART_SHAPES, // of the inputs, and the model that they do not suit
+    PEN_COMPILE_PART_LOSS,
+    PEN_COMPILE_PART_FREEZE,
+} pen_compile_part;
+
+// Gives an error the position at which `part` was written, unless it has one.
+typedef pen_status (*pen_compile_blame_fn)(const void *context, pen_compile_part part,
+                                           pen_status status);
+
+typedef struct pen_compile_pass pen_compile_pass; // compile_pass.h
+
+// Is told of the graph after each pass. An error ends the compilation.
+typedef pen_status (*pen_compile_watch_fn)(void *context, const pen_compile_pass *pass,
+                                           const pen_graph *graph);
+
+// Everything borrowed for the call.
+typedef struct pen_compile_request {
+    const char *model_path;
+    pen_import_options
+        import; // all zero: as the file says; dropout_trains and evaluate are not looked at
+    const pen_weight_options *weights; // first contents from another file; NULL: the model's own
+    pen_compile_mode mode;
+    uint64_t microbatch_size; // examples: what the first dimension of the inputs becomes; 0: the
+                              // model's own
+    bool accumulate;          // training: gradients add up over several microbatches a step
+    uint32_t microbatches;    // training: of a step, at most; 0: not known
+    uint64_t most_examples;   // of any of them
+    bool is_whole;            // training: the program runs on one device as it is, and is not cut
+    const pen_compile_input *inputs; // [input_count]; those not listed must have no unknown size
+    uint32_t input_count;
+    const pen_symbol_binding *sizes; // [size_count], of the model's dimensions by their names
+    uint32_t size_count;
+    pen_loss_kind loss;         // not for PREDICT
+    const char *loss_output;    // name of the output that the loss is taken of; NULL: the first
+    pen_optimizer optimizer;    // TRAIN
+    const char *freeze;         // POSIX extended regular expression of parameter names; or NULL
+    pen_device *device;         // whose layouts are used; NULL: plain
+    pen_compile_blame_fn blame; // or NULL
+    const void *blame_context;
+    pen_compile_watch_fn watch; // or NULL
+    void *watch_context;
+} pen_compile_request;
+
+typedef struct pen_program {
+    const pen_graph *graph;
+    const pen_model_pin *pins; // [pin_count], what the model's file wants; some of the nodes may
+                               // be gone
+    uint32_t pin_count;
+    const char *batch_symbol; // name of the model's batch dimension; NULL: it was a number
+    uint64_t microbatch_size;
+    uint32_t input_count;
+    const pen_value_id *inputs; // [input_count], the model's
+    uint32_t output_count;
+    const pen_value_id *outputs; // [output_count], the model's; kept
+    pen_value_id labels;         // these four may be PEN_VALUE_NONE
+    pen_value_id loss;           // kept
+    pen_value_id accuracy;       // kept
+    uint32_t class_count;        // that labels are indices of; 0 when the loss is over no classes
+    pen_value_id loss_weight;    // scalar: share of the step's examples in this microbatch
+    pen_value_id learning_rate;  // scalar
+    pen_value_id step;           // scalar, counted from 1
+    const pen_node_id *order;    // [order_count], what runs for a microbatch, then what updates
+    uint32_t order_count;
+    uint32_t update_first;    // position in `order`; equal to order_count when updates are inside
+    const pen_value_id *kept; // [kept_count]
+    uint32_t kept_count;
+    uint32_t trainable_count;    // parameters that are updated
+    uint64_t trainable_elements; // in all of them
+    const char *const *warnings; // [warning_count], for the user
+    uint32_t warning_count;
+    uint64_t held_bytes; // by the model and all that was made of it, without files that are mapped
+} pen_program;
+
+#endif // PEN_SCHEDULER_COMPILE_COMPILE_REQUEST_H
