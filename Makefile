@@ -65,16 +65,18 @@ headers := $(call find_files,$(folders) cli tests examples,*.h)
 
 objects = $(patsubst %.c,$(BUILD)/%.o,$(1))
 
-# The report's page: a style sheet, and a script in parts. They become lines of C, and so part of the library.
+# The report's page: its frame, a style sheet, and a script in parts. They become lines of C, and so part of the library.
 page_folder := scheduler/report/page
+page_frame := $(page_folder)/frame.html
 page_style := $(page_folder)/style.css
 page_script := $(addprefix $(page_folder)/,drawing.js panel.js timeline.js overview.js)
 as_lines = printf 'const char *const $(1)[] = {\n'; sed 's/[\\"?]/\\&/g; s/.*/    "&",/' $(2); printf '    NULL,\n};\n'
-build/page_text.c: $(page_style) $(page_script)
+page_files := $(page_frame) $(page_style) $(page_script)
+build/page_text.c: $(page_files)
 	@mkdir -p $(@D)
 	$(call say,page,$@)
-	$(Q){ printf '#include "$(page_folder)/page_text.h"\n'; $(call as_lines,pen_page_style,$(page_style)); \
-	  $(call as_lines,pen_page_script,$(page_script)); } >$@
+	$(Q){ printf '#include "$(page_folder)/page_text.h"\n'; $(call as_lines,pen_page_frame,$(page_frame)); \
+	  $(call as_lines,pen_page_style,$(page_style)); $(call as_lines,pen_page_script,$(page_script)); } >$@
 
 # cpu kernels are compiled once for each x86-64 level, elsewhere once
 kernel_sources := $(wildcard device/cpu/kernels/*.c)
@@ -98,7 +100,7 @@ all: $(BUILD)/penstock $(BUILD)/libpenstock.so #! the command and the library (u
 # What a build is known by: sources, compiler and flags.
 library_headers := $(call find_files,$(folders),*.h)
 build_hash = $(shell { echo '$(CC) $(CFLAGS_COMMON) $(DEBUG) $(KERNEL_FLAGS)'; $(CC) --version | head -n 1; \
-  cat $(library_sources) $(library_headers) $(page_style) $(page_script); } | sha256sum | cut -c 1-8)
+  cat $(library_sources) $(library_headers) $(page_files); } | sha256sum | cut -c 1-8)
 
 # How objects come about under folder $(1), with compiler $(2) and flags $(3).
 define compile_kernel_rule
@@ -117,7 +119,7 @@ $(foreach level,$(kernel_levels),$(call compile_kernel_rule,$(1),$(2),$(3),$(lev
 
 )
 $(1)/base/system/build.o: CPPFLAGS += -DPEN_BUILD=\"$$(build_hash)\"
-$(1)/base/system/build.o: $(library_sources) $(library_headers) $(page_style) $(page_script)
+$(1)/base/system/build.o: $(library_sources) $(library_headers) $(page_files)
 $(1)/page_text.o: build/page_text.c | build/.has-build
 	@mkdir -p $$(@D)
 	$$(call say,cc,$$<)

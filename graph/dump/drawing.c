@@ -228,28 +228,6 @@ pen_status pen_drawing_new(const pen_graph *graph, const pen_drawing_options *op
 
 // ---- colours
 
-// Equal numbers have equal colours on all pictures and pages.
-const char *pen_drawing_color(uint32_t number, char out_color[PEN_DRAWING_COLOR_BYTES]) {
-    // light, of equal weight; past them, hues turned by the golden angle
-    static const char *const colors[] = {"#a9c9ec", "#f6c48f", "#a8d8a8", "#f2a7a5",
-                                         "#cbb3e0", "#e3d27a", "#8fd5d5", "#eeb0d3",
-                                         "#c9b59a", "#b9c2cc", "#c3e08a", "#9fb0f0"};
-    const uint32_t count = sizeof colors / sizeof *colors;
-    if (number < count) {
-        snprintf(out_color, PEN_DRAWING_COLOR_BYTES, "%s", colors[number]);
-        return out_color;
-    }
-    const uint32_t turn = (uint32_t)((uint64_t)number * 137508 % 360000); // thousandths of a degree
-    const uint32_t sector = turn / 60000;
-    const uint32_t rising = 150 + turn % 60000 * 90 / 60000;
-    const uint32_t falling = 240 - turn % 60000 * 90 / 60000;
-    const uint32_t rgb[6][3] = {{240, rising, 150},  {falling, 240, 150}, {150, 240, rising},
-                                {150, falling, 240}, {rising, 150, 240},  {240, 150, falling}};
-    snprintf(out_color, PEN_DRAWING_COLOR_BYTES, "#%02x%02x%02x", rgb[sector][0] & 0xffu,
-             rgb[sector][1] & 0xffu, rgb[sector][2] & 0xffu);
-    return out_color;
-}
-
 uint32_t pen_drawing_box_color(const pen_drawing *drawing, const pen_graph *graph,
                                const pen_drawing_box *box) {
     if (box->group != PEN_DRAWING_NONE) return drawing->groups[box->group].color;

@@ -54,7 +54,7 @@ typedef struct pen_drawing_arrow {
 typedef struct pen_drawing_group {
     const char *name;
     uint32_t parent; // a lower group that contains it, or PEN_DRAWING_NONE
-    uint32_t color;  // number of a colour: pen_drawing_color
+    uint32_t color;  // number of a colour: pen_palette_series
 } pen_drawing_group;
 
 typedef struct pen_drawing_options {
@@ -82,10 +82,6 @@ typedef struct pen_drawing {
 // OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_drawing_new(const pen_graph *graph, const pen_drawing_options *options,
                                          pen_arena *arena, pen_drawing **out_drawing);
-
-// "#rrggbb" of colour `number`; neighbours are told apart well, black letters can be read on them.
-#define PEN_DRAWING_COLOR_BYTES 8
-const char *pen_drawing_color(uint32_t number, char out_color[PEN_DRAWING_COLOR_BYTES]);
 
 // The colour of a box: of its group, or grey outside of all; without groups, of its operator's
 // family.

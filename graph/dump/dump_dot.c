@@ -1,14 +1,15 @@
 #include "graph/dump/dump_dot.h"
 
+#include "base/format/palette.h"
 #include "base/text.h"
 #include "graph/op.h"
 
 #define DOT_ROLE_COUNT (PEN_ROLE_TRANSFER + 1)
 
-static const char *const dot_role_colors[DOT_ROLE_COUNT] = {
-    [PEN_ROLE_FORWARD] = "#dbe9f6",         [PEN_ROLE_BACKWARD_INPUT] = "#fde0c5",
-    [PEN_ROLE_BACKWARD_WEIGHT] = "#f9d5e5", [PEN_ROLE_UPDATE] = "#d9ead3",
-    [PEN_ROLE_TRANSFER] = "#eeeeee",
+// Of the palette's series: blue, orange, pink, green, grey.
+static const uint32_t dot_role_colors[DOT_ROLE_COUNT] = {
+    [PEN_ROLE_FORWARD] = 0, [PEN_ROLE_BACKWARD_INPUT] = 1, [PEN_ROLE_BACKWARD_WEIGHT] = 7,
+    [PEN_ROLE_UPDATE] = 2,  [PEN_ROLE_TRANSFER] = 9,
 };
 
 void pen_dot_add_escaped(pen_text *text, const char *string) {
@@ -45,13 +46,15 @@ static void dot_add_type(pen_text *text, const pen_graph *graph, const pen_value
 
 static void dot_add_cluster(pen_text *text, const pen_graph *graph, pen_role role) {
     bool opened = false;
+    char color[PEN_PALETTE_TEXT_BYTES];
     for (uint32_t n = 0; n < pen_graph_node_count(graph); n++) {
         const pen_node *node = pen_graph_node(graph, (pen_node_id){n});
         if (node->role != role) continue;
         if (!opened) {
             pen_text_print(text, "  subgraph cluster_%s {\n    label=\"%s\";\n",
                            pen_role_name(role), pen_role_name(role));
-            pen_text_print(text, "    node [fillcolor=\"%s\"];\n", dot_role_colors[role]);
+            pen_text_print(text, "    node [fillcolor=\"%s\"];\n",
+                           pen_palette_series(dot_role_colors[role], color));
             opened = true;
         }
         pen_text_print(text, "    n%u [label=\"%s\\n", n, node->op->name);

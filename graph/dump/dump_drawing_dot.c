@@ -1,3 +1,4 @@
+#include "base/format/palette.h"
 #include "base/text.h"
 #include "graph/dump/dump_dot.h"
 #include "graph/dump/dump_svg.h"
@@ -6,12 +7,13 @@ static void dot_add_box(pen_text *text, const pen_drawing *drawing, const pen_gr
                         uint32_t b) {
     const pen_drawing_box *box = &drawing->boxes[b];
     const bool is_value = box->kind == PEN_DRAWING_INPUT || box->kind == PEN_DRAWING_OUTPUT;
-    char color[PEN_DRAWING_COLOR_BYTES];
+    char color[PEN_PALETTE_TEXT_BYTES];
     pen_text_print(text, "  b%u [label=\"%s\\n", b, box->op);
     pen_dot_add_escaped(text, box->name);
     pen_text_print(text, "\", fillcolor=\"%s\"",
-                   is_value ? "#ffffff"
-                            : pen_drawing_color(pen_drawing_box_color(drawing, graph, box), color));
+                   is_value
+                       ? "#ffffff"
+                       : pen_palette_series(pen_drawing_box_color(drawing, graph, box), color));
     if (is_value) pen_text_add(text, ", shape=ellipse");
     if (box->kind == PEN_DRAWING_NODES) pen_text_add(text, ", peripheries=2");
     pen_text_add(text, "];\n");
@@ -40,10 +42,11 @@ pen_status pen_dump_drawing_dot(const pen_drawing *drawing, const pen_graph *gra
     pen_text_init(&text, arena);
     pen_text_add(&text, "digraph \"");
     pen_dot_add_escaped(&text, drawing->title);
-    pen_text_add(&text, "\" {\n"
-                        "  node [shape=box, style=filled, fontname=\"sans-serif\"];\n"
-                        "  edge [fontname=\"sans-serif\", fontsize=9];\n"
-                        "  graph [fontname=\"sans-serif\", style=rounded, color=\"#7a828c\"];\n");
+    pen_palette_add(&text,
+                    "\" {\n"
+                    "  node [shape=box, style=filled, fontname=\"sans-serif\"];\n"
+                    "  edge [fontname=\"sans-serif\", fontsize=9];\n"
+                    "  graph [fontname=\"sans-serif\", style=rounded, color=\"var(--arrow)\"];\n");
     for (uint32_t g = 0; g < drawing->group_count; g++) {
         if (drawing->groups[g].parent == PEN_DRAWING_NONE)
             dot_add_cluster(&text, drawing, graph, g);

@@ -3,7 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/format/markup_writer.h"
+#include "base/format/palette.h"
+#include "base/format/svg_writer.h"
 #include "base/text.h"
 
 #define SVG_LEGEND 24.0 // pixels, a row of it
@@ -44,25 +45,9 @@ static void svg_fit(const char *name, double width, char out_name[64]) {
     snprintf(out_name, 64, "%.*s..%s", head, name, name + length - (size_t)tail);
 }
 
-static void svg_text(svg_graph_page *page, double x, double y, const char *class,
-                     const char *label) {
-    pen_markup_open(&page->markup, "text");
-    pen_markup_attribute_number(&page->markup, "x", x);
-    pen_markup_attribute_number(&page->markup, "y", y);
-    if (class != NULL) pen_markup_attribute(&page->markup, "class", class);
-    pen_markup_text(&page->markup, label);
-    pen_markup_close(&page->markup, "text");
-}
-
-static void svg_color_rect(svg_graph_page *page, double x, double y, double width, double height,
-                           uint32_t color) {
-    char text[PEN_DRAWING_COLOR_BYTES];
-    pen_markup_open(&page->markup, "rect");
-    pen_markup_attribute_number(&page->markup, "x", x);
-    pen_markup_attribute_number(&page->markup, "y", y);
-    pen_markup_attribute_number(&page->markup, "width", width);
-    pen_markup_attribute_number(&page->markup, "height", height);
-    pen_markup_attribute(&page->markup, "fill", pen_drawing_color(color, text));
+static void svg_fill(svg_graph_page *page, uint32_t color) {
+    char text[PEN_PALETTE_TEXT_BYTES];
+    pen_markup_attribute(&page->markup, "fill", pen_palette_series(color, text));
 }
 
 // The label is cut to the box's width; the whole name stands in the title, which browsers show on
@@ -80,16 +65,19 @@ static void svg_box(svg_graph_page *page, const pen_drawing_box *box) {
         pen_markup_text(&page->markup, page->drawing->groups[g].name);
     }
     pen_markup_close(&page->markup, "title");
-    svg_color_rect(page, box->x, box->y + page->top, box->width, box->height,
-                   pen_drawing_box_color(page->drawing, page->graph, box));
-    if (is_value) pen_markup_attribute(&page->markup, "class", "v");
+    pen_svg_open_rect(&page->markup, box->x, box->y + page->top, box->width, box->height);
+    if (is_value) {
+        pen_markup_attribute(&page->markup, "class", "v");
+    } else {
+        svg_fill(page, pen_drawing_box_color(page->drawing, page->graph, box));
+    }
     pen_markup_attribute_number(&page->markup, "rx", is_value ? box->height / 2 : 4);
     pen_markup_close(&page->markup, "rect");
     const double middle = box->x + box->width / 2;
     svg_fit(box->op, box->width, label);
-    svg_text(page, middle, box->y + page->top + 14, "o", label);
+    pen_svg_text(&page->markup, middle, box->y + page->top + 14, "o", label);
     svg_fit(box->name, box->width, label);
-    svg_text(page, middle, box->y + page->top + 27, NULL, label);
+    pen_svg_text(&page->markup, middle, box->y + page->top + 27, NULL, label);
     pen_markup_close(&page->markup, "g");
 }
 
@@ -108,9 +96,10 @@ static double svg_legend(svg_graph_page *page, double width, bool is_drawn) {
         }
         any = true;
         if (is_drawn) {
-            svg_color_rect(page, x, y, 14, 14, group->color);
+            pen_svg_open_rect(&page->markup, x, y, 14, 14);
+            svg_fill(page, group->color);
             pen_markup_close(&page->markup, "rect");
-            svg_text(page, x + 20, y + 11, "l", group->name);
+            pen_svg_text(&page->markup, x + 20, y + 11, "l", group->name);
         }
         x += room;
     }
@@ -137,31 +126,19 @@ pen_status pen_dump_svg(const pen_drawing *drawing, const pen_graph *graph, pen_
                         const char **out_text) {
     svg_graph_page page = {.drawing = drawing, .graph = graph};
     pen_text text;
-    char view[96];
     const double width = drawing->width < 260 ? 260 : drawing->width;
     page.top = svg_legend(&page, width, false);
     pen_text_init(&text, arena);
     pen_markup_init(&page.markup, &text);
-    snprintf(view, sizeof view, "0 0 %.6g %.6g", width, drawing->height + page.top);
-    pen_markup_open(&page.markup, "svg");
-    pen_markup_attribute(&page.markup, "xmlns", "http://www.w3.org/2000/svg");
-    pen_markup_attribute_number(&page.markup, "width", width);
-    pen_markup_attribute_number(&page.markup, "height", drawing->height + page.top);
-    pen_markup_attribute(&page.markup, "viewBox", view);
-    pen_markup_open(&page.markup, "style");
-    pen_markup_raw(&page.markup,
-                   "text{font:10px sans-serif;fill:#333;text-anchor:middle}"
-                   ".o{font-size:11px;font-weight:bold;fill:#111}.l{font-size:12px;"
-                   "text-anchor:start}.h{font-size:14px;font-weight:bold;text-anchor:start}"
-                   "path{fill:none;stroke:#7a828c;stroke-width:1.1;marker-end:url(#a)}"
-                   "#a path{fill:#7a828c;stroke:none}rect{stroke:#5b636d;stroke-width:.7}"
-                   ".b{fill:#fff;stroke:none}.v{fill:#fff}");
-    pen_markup_close(&page.markup, "style");
+    pen_svg_begin(&page.markup, width, drawing->height + page.top,
+                  "text{font:10px sans-serif;fill:var(--label);text-anchor:middle}"
+                  ".o{font-size:11px;font-weight:bold}.l{font-size:12px;text-anchor:start}"
+                  ".h{font-size:14px;font-weight:bold;text-anchor:start}"
+                  "path{fill:none;stroke:var(--arrow);stroke-width:1.1;marker-end:url(#a)}"
+                  "#a path{fill:var(--arrow);stroke:none}"
+                  "rect{stroke:var(--outline);stroke-width:.7}.v{fill:var(--box)}");
     svg_arrow_head(&page);
-    svg_color_rect(&page, 0, 0, width, drawing->height + page.top, 0);
-    pen_markup_attribute(&page.markup, "class", "b");
-    pen_markup_close(&page.markup, "rect");
-    svg_text(&page, 12, 20, "h", drawing->title);
+    pen_svg_text(&page.markup, 12, 20, "h", drawing->title);
     svg_legend(&page, width, true);
     for (uint32_t a = 0; a < drawing->arrow_count; a++) {
         svg_arrow(&page, &drawing->arrows[a]);

@@ -1,12 +1,14 @@
 #include "scheduler/report/report.h"
 
 #include <math.h>
-#include <stdio.h>
+#include <string.h>
 
 #include "base/format/json_writer.h"
 #include "base/format/markup_writer.h"
+#include "base/format/palette.h"
 #include "base/text.h"
 #include "graph/op.h"
+#include "partition/costs/device_memory.h"
 #include "scheduler/report/page/page_text.h"
 #include "scheduler/report/report_run.h"
 
@@ -58,7 +60,7 @@ static pen_status report_sum_up(const pen_report *report, pen_arena *arena,
 
 static void report_box_json(pen_json_writer *json, const pen_report *report,
                             const pen_drawing_box *box, const report_box *sums) {
-    char color[PEN_DRAWING_COLOR_BYTES];
+    char color[PEN_PALETTE_TEXT_BYTES];
     pen_json_begin_object(json);
     pen_json_key_text(json, "name", box->name);
     pen_json_key_text(json, "op", box->op);
@@ -72,7 +74,7 @@ static void report_box_json(pen_json_writer *json, const pen_report *report,
     pen_json_end_array(json);
     if (box->node_count > 0) {
         const uint32_t number = pen_drawing_box_color(report->drawing, report->graph, box);
-        pen_json_key_text(json, "color", pen_drawing_color(number, color));
+        pen_json_key_text(json, "color", pen_palette_series(number, color));
         if (box->node_count > 1) pen_json_key_unsigned(json, "nodes", box->node_count);
         pen_json_key_unsigned(json, "flops", sums->flops);
         pen_json_key_unsigned(json, "bytes_moved", sums->bytes_moved);
@@ -110,7 +112,7 @@ static void report_arrow_json(pen_json_writer *json, const pen_drawing *drawing,
 }
 
 static void report_devices_json(pen_json_writer *json, const pen_plan *plan) {
-    char color[PEN_DRAWING_COLOR_BYTES];
+    char color[PEN_PALETTE_TEXT_BYTES];
     pen_json_key(json, "devices");
     pen_json_begin_array(json);
     for (uint32_t d = 0; d < plan->device_count; d++) {
@@ -118,19 +120,12 @@ static void report_devices_json(pen_json_writer *json, const pen_plan *plan) {
         const double limit = plan->stages.bytes_limit[d];
         pen_json_begin_object(json);
         pen_json_key_text(json, "name", device->name);
-        pen_json_key_text(json, "color", pen_drawing_color(d, color));
+        pen_json_key_text(json, "color", pen_palette_series(d, color));
         pen_json_key_unsigned(json, "nodes", device->node_count);
         pen_json_key_number(json, "load_seconds", device->load_seconds);
         if (isfinite(limit)) pen_json_key_number(json, "bytes_limit", limit);
         pen_json_key(json, "memory");
-        pen_json_begin_object(json);
-        pen_json_key_unsigned(json, "parameters", device->memory.parameters);
-        pen_json_key_unsigned(json, "gradients", device->memory.gradients);
-        pen_json_key_unsigned(json, "optimizer state", device->memory.optimizer_state);
-        pen_json_key_unsigned(json, "activations", device->memory.activations);
-        pen_json_key_unsigned(json, "receive buffers", device->memory.receive_buffers);
-        pen_json_key_unsigned(json, "workspace", device->memory.workspace);
-        pen_json_end_object(json);
+        pen_device_memory_write_json(&device->memory, json);
         pen_json_end_object(json);
     }
     pen_json_end_array(json);
@@ -228,47 +223,16 @@ pen_status pen_report_json(const pen_report *report, pen_arena *arena, const cha
     return report_json(report, 1, arena, out_text);
 }
 
-static void report_lines(pen_markup_writer *markup, const char *const *lines) {
+// ---- as a page
+
+static void report_lines(pen_text *text, const char *const *lines) {
     for (size_t i = 0; lines[i] != NULL; i++) {
-        pen_markup_raw(markup, lines[i]);
-        pen_markup_line(markup);
+        pen_text_add(text, lines[i]);
+        pen_text_add(text, "\n");
     }
 }
 
-static void report_body(pen_markup_writer *markup, const char *id, const char *element) {
-    pen_markup_open(markup, element);
-    pen_markup_attribute(markup, "id", id);
-    pen_markup_close(markup, element);
-}
-
-static void report_head(pen_markup_writer *markup, const pen_report *report) {
-    pen_text_add(markup->text, "<!DOCTYPE html>\n");
-    pen_markup_open(markup, "html");
-    pen_markup_attribute(markup, "lang", "en");
-    pen_markup_open(markup, "head");
-    pen_markup_open(markup, "meta");
-    pen_markup_attribute(markup, "charset", "utf-8");
-    pen_markup_close(markup, "meta");
-    // nothing is loaded from anywhere, whatever stands in the page
-    pen_markup_open(markup, "meta");
-    pen_markup_attribute(markup, "http-equiv", "Content-Security-Policy");
-    pen_markup_attribute(markup, "content",
-                         "default-src 'none'; style-src 'unsafe-inline'; script-src "
-                         "'unsafe-inline'");
-    pen_markup_close(markup, "meta");
-    pen_markup_open(markup, "meta");
-    pen_markup_attribute(markup, "name", "viewport");
-    pen_markup_attribute(markup, "content", "width=device-width, initial-scale=1");
-    pen_markup_close(markup, "meta");
-    pen_markup_element(markup, "title", report->drawing->title);
-    pen_markup_open(markup, "style");
-    pen_markup_line(markup);
-    report_lines(markup, pen_page_style);
-    pen_markup_close(markup, "style");
-    pen_markup_close(markup, "head");
-    pen_markup_line(markup);
-}
-
+// The page's frame has a line for each thing that is put into it.
 pen_status pen_report_html(const pen_report *report, pen_arena *arena, const char **out_text) {
     const char *json;
     pen_text text;
@@ -276,34 +240,21 @@ pen_status pen_report_html(const pen_report *report, pen_arena *arena, const cha
     PEN_TRY(report_json(report, 0, arena, &json));
     pen_text_init(&text, arena);
     pen_markup_init(&markup, &text);
-    report_head(&markup, report);
-    pen_markup_open(&markup, "body");
-    report_body(&markup, "bar", "header");
-    pen_markup_open(&markup, "main");
-    pen_markup_attribute(&markup, "id", "graph");
-    pen_markup_open(&markup, "section");
-    pen_markup_attribute(&markup, "id", "view");
-    report_body(&markup, "canvas", "canvas");
-    report_body(&markup, "legend", "div");
-    pen_markup_close(&markup, "section");
-    report_body(&markup, "side", "aside");
-    pen_markup_close(&markup, "main");
-    report_body(&markup, "run", "section");
-    pen_markup_line(&markup);
-    pen_markup_open(&markup, "script");
-    pen_markup_attribute(&markup, "type", "application/json");
-    pen_markup_attribute(&markup, "id", "data");
-    pen_markup_json(&markup, json);
-    pen_markup_close(&markup, "script");
-    pen_markup_line(&markup);
-    pen_markup_open(&markup, "script");
-    pen_markup_line(&markup);
-    pen_markup_raw(&markup, "(function () {\n'use strict';\n");
-    report_lines(&markup, pen_page_script);
-    pen_markup_raw(&markup, "})();\n");
-    pen_markup_close(&markup, "script");
-    pen_markup_close(&markup, "body");
-    pen_markup_close(&markup, "html");
-    pen_markup_line(&markup);
+    for (size_t i = 0; pen_page_frame[i] != NULL; i++) {
+        const char *line = pen_page_frame[i];
+        if (strcmp(line, "<title></title>") == 0) {
+            pen_markup_element(&markup, "title", report->drawing->title);
+            pen_markup_line(&markup);
+        } else if (strcmp(line, "@style") == 0) {
+            pen_palette_add_variables(&text);
+            report_lines(&text, pen_page_style);
+        } else if (strcmp(line, "@data") == 0) {
+            pen_markup_json(&markup, json);
+        } else if (strcmp(line, "@script") == 0) {
+            report_lines(&text, pen_page_script);
+        } else {
+            pen_text_print(&text, "%s\n", line);
+        }
+    }
     return pen_text_finish(&text, out_text);
 }

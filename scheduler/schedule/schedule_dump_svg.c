@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/format/markup_writer.h"
+#include "base/format/svg_writer.h"
 #include "base/text.h"
 #include "scheduler/schedule/schedule_dump.h"
 
@@ -17,12 +17,22 @@
 #define SVG_LETTER 6.2     // a digit of 10 pixels, wide
 #define SVG_NAME_LIMIT 48u // letters; beyond, a name is cut, and told to the mouse
 
-static const char *const svg_colors[PEN_TASK_KIND_COUNT] = {
-    [PEN_TASK_FORWARD] = "#3b73b9",        [PEN_TASK_BACKWARD] = "#e08a1e",
-    [PEN_TASK_BACKWARD_INPUT] = "#e3c53f", [PEN_TASK_BACKWARD_WEIGHT] = "#a65aa8",
-    [PEN_TASK_UPDATE] = "#3f9a55",
+#define SVG_GAP 0.8       // between tasks that touch, where there is room for one
+#define SVG_GAP_WIDTH 3.0 // and from which width on there is
+#define SVG_THINNEST 1.0  // whatever takes time is seen
+
+// Classes of the style sheet, the last that of sends.
+static const char *const svg_classes[PEN_TASK_KIND_COUNT + 1] = {
+    [PEN_TASK_FORWARD] = "f",         [PEN_TASK_BACKWARD] = "b", [PEN_TASK_BACKWARD_INPUT] = "x",
+    [PEN_TASK_BACKWARD_WEIGHT] = "w", [PEN_TASK_UPDATE] = "u",   [PEN_TASK_KIND_COUNT] = "s",
 };
-#define SVG_SEND_COLOR "#8a929c"
+static const char svg_style[] =
+    "text{font:11px sans-serif;fill:var(--ink)}"
+    ".m{font-size:10px;fill:var(--digit);text-anchor:middle;pointer-events:none}"
+    ".d{font-weight:bold}.n,.t{fill:var(--soft);font-size:10px}.t{text-anchor:middle}"
+    ".h{font-size:13px;font-weight:bold}line{stroke:var(--line);stroke-width:.6}"
+    ".i{fill:var(--row)}.s{fill:var(--transfer)}.f{fill:var(--forward)}.b{fill:var(--backward)}"
+    ".x{fill:var(--backward-inputs)}.w{fill:var(--backward-weights)}.u{fill:var(--update)}";
 
 typedef struct svg_page {
     const pen_timeline *timeline;
@@ -32,27 +42,6 @@ typedef struct svg_page {
     double scale;  // pixels a second
     bool *several; // [device_count], has more than one stage
 } svg_page;
-
-static void svg_rect(svg_page *page, double x, double y, double width, double height) {
-    pen_markup_open(&page->markup, "rect");
-    pen_markup_attribute_number(&page->markup, "x", x);
-    pen_markup_attribute_number(&page->markup, "y", y);
-    pen_markup_attribute_number(&page->markup, "width", width);
-    pen_markup_attribute_number(&page->markup, "height", height);
-}
-
-static void svg_begin_label(svg_page *page, double x, double y, const char *class) {
-    pen_markup_open(&page->markup, "text");
-    pen_markup_attribute_number(&page->markup, "x", x);
-    pen_markup_attribute_number(&page->markup, "y", y);
-    if (class != NULL) pen_markup_attribute(&page->markup, "class", class);
-}
-
-static void svg_label(svg_page *page, double x, double y, const char *class, const char *label) {
-    svg_begin_label(page, x, y, class);
-    pen_markup_text(&page->markup, label);
-    pen_markup_close(&page->markup, "text");
-}
 
 // What the mouse is told about a span.
 static void svg_tell(svg_page *page, const char *what, double start, double end) {
@@ -85,6 +74,12 @@ static double svg_row(uint32_t device) {
     return SVG_HEAD + SVG_ROW * device;
 }
 
+// Opens the rect of what takes time.
+static void svg_span(svg_page *page, double x, double y, double width, double height) {
+    const double drawn = width > SVG_GAP_WIDTH ? width - SVG_GAP : fmax(width, SVG_THINNEST);
+    pen_svg_open_rect(&page->markup, x, y, drawn, height);
+}
+
 static void svg_task(svg_page *page, uint32_t device, uint32_t t) {
     const pen_task task = page->timeline->schedule->tasks[t];
     const double start = page->timeline->times.start_seconds[t];
@@ -94,8 +89,8 @@ static void svg_task(svg_page *page, uint32_t device, uint32_t t) {
     char name[PEN_TASK_TEXT_BYTES];
     if (width <= 0) return;
     pen_markup_line(&page->markup);
-    svg_rect(page, x, svg_row(device), width, SVG_TASK);
-    pen_markup_attribute(&page->markup, "fill", svg_colors[task.kind]);
+    svg_span(page, x, svg_row(device), width, SVG_TASK);
+    pen_markup_attribute(&page->markup, "class", svg_classes[task.kind]);
     svg_tell(page, pen_task_format(task, name), start, end);
     pen_markup_close(&page->markup, "rect");
     if (task.kind == PEN_TASK_UPDATE) return;
@@ -109,7 +104,7 @@ static void svg_task(svg_page *page, uint32_t device, uint32_t t) {
         }
     }
     if (length * SVG_LETTER + 2 > width) return;
-    svg_label(page, x + width / 2, svg_row(device) + SVG_TASK / 2 + 3.5, "m", name);
+    pen_svg_text(&page->markup, x + width / 2, svg_row(device) + SVG_TASK / 2 + 3.5, "m", name);
 }
 
 static void svg_transfer(svg_page *page, const pen_transfer_time *transfer) {
@@ -128,7 +123,7 @@ static void svg_transfer(svg_page *page, const pen_transfer_time *transfer) {
                  to);
     }
     pen_markup_line(&page->markup);
-    svg_rect(page, page->left + transfer->start_seconds * page->scale,
+    svg_span(page, page->left + transfer->start_seconds * page->scale,
              svg_row(graph->stages[from].device) + SVG_TASK + 2, width, SVG_SEND);
     pen_markup_attribute(&page->markup, "class", "s");
     svg_tell(page, what, transfer->start_seconds, transfer->end_seconds);
@@ -145,7 +140,7 @@ static void svg_device(svg_page *page, uint32_t device) {
         snprintf(name, sizeof name, "device %u", device);
     }
     pen_markup_line(&page->markup);
-    svg_begin_label(page, SVG_MARGIN, svg_row(device) + 11, "d");
+    pen_svg_open_text(&page->markup, SVG_MARGIN, svg_row(device) + 11, "d");
     pen_markup_text(&page->markup, name);
     if (page->device_names != NULL && strcmp(name, page->device_names[device]) != 0) {
         pen_markup_element(&page->markup, "title", page->device_names[device]);
@@ -154,8 +149,8 @@ static void svg_device(svg_page *page, uint32_t device) {
     const double share =
         timeline->step_seconds > 0 ? timeline->busy_seconds[device] / timeline->step_seconds : 0;
     snprintf(name, sizeof name, "%.0f %% busy", 100 * share);
-    svg_label(page, SVG_MARGIN, svg_row(device) + 24, "n", name);
-    svg_rect(page, page->left, svg_row(device), SVG_TIME_WIDTH, SVG_TASK);
+    pen_svg_text(&page->markup, SVG_MARGIN, svg_row(device) + 24, "n", name);
+    pen_svg_open_rect(&page->markup, page->left, svg_row(device), SVG_TIME_WIDTH, SVG_TASK);
     pen_markup_attribute(&page->markup, "class", "i");
     pen_markup_close(&page->markup, "rect");
     for (uint32_t t = schedule->first_task[device]; t < schedule->first_task[device + 1]; t++) {
@@ -176,10 +171,10 @@ static void svg_legend(svg_page *page) {
         }
         if (!is_there) continue;
         const char *name = is_send ? "transfer" : pen_task_kind_name((pen_task_kind)kind);
-        svg_rect(page, x, 32, 11, 11);
-        pen_markup_attribute(&page->markup, "fill", is_send ? SVG_SEND_COLOR : svg_colors[kind]);
+        pen_svg_open_rect(&page->markup, x, 32, 11, 11);
+        pen_markup_attribute(&page->markup, "class", svg_classes[kind]);
         pen_markup_close(&page->markup, "rect");
-        svg_label(page, x + 16, 41.5, NULL, name);
+        pen_svg_text(&page->markup, x + 16, 41.5, NULL, name);
         x += 34 + SVG_LETTER * (double)strlen(name);
     }
 }
@@ -203,39 +198,22 @@ static void svg_scale(svg_page *page) {
         pen_markup_attribute_number(&page->markup, "y1", SVG_HEAD - 4);
         pen_markup_attribute_number(&page->markup, "y2", bottom);
         pen_markup_close(&page->markup, "line");
-        svg_label(page, x, bottom + 13, "t",
-                  i == 0 ? "0" : pen_seconds_format(i * interval, label));
+        pen_svg_text(&page->markup, x, bottom + 13, "t",
+                     i == 0 ? "0" : pen_seconds_format(i * interval, label));
     }
 }
 
 static void svg_head(svg_page *page, double width, double height) {
     const pen_timeline *timeline = page->timeline;
     const pen_stage_graph *graph = timeline->graph;
-    char view[96];
     char quantity[PEN_QUANTITY_TEXT_BYTES];
     char title[256];
-    snprintf(view, sizeof view, "0 0 %.6g %.6g", width, height);
-    pen_markup_open(&page->markup, "svg");
-    pen_markup_attribute(&page->markup, "xmlns", "http://www.w3.org/2000/svg");
-    pen_markup_attribute_number(&page->markup, "width", width);
-    pen_markup_attribute_number(&page->markup, "height", height);
-    pen_markup_attribute(&page->markup, "viewBox", view);
-    pen_markup_open(&page->markup, "style");
-    pen_markup_raw(&page->markup,
-                   "text{font:11px sans-serif;fill:#222}.m{font-size:10px;fill:#fff;"
-                   "text-anchor:middle;pointer-events:none}.d{font-weight:bold}.n,.t{fill:#666;"
-                   "font-size:10px}.t{text-anchor:middle}.i{fill:#f0f1f3}.s{fill:" SVG_SEND_COLOR
-                   "}.h{font-size:13px;font-weight:bold}line{stroke:#d5d8dc;stroke-width:.6}"
-                   "rect{shape-rendering:geometricPrecision;stroke:#fff;stroke-width:.5}");
-    pen_markup_close(&page->markup, "style");
-    svg_rect(page, 0, 0, width, height);
-    pen_markup_attribute(&page->markup, "fill", "#fff");
-    pen_markup_close(&page->markup, "rect");
+    pen_svg_begin(&page->markup, width, height, svg_style);
     snprintf(title, sizeof title,
              "step %s, bubble %.1f %% (stages: %u, devices: %u, microbatches: %u)",
              pen_seconds_format(timeline->step_seconds, quantity), 100 * timeline->bubble,
              graph->stage_count, graph->device_count, graph->microbatch_count);
-    svg_label(page, SVG_MARGIN, 19, "h", title);
+    pen_svg_text(&page->markup, SVG_MARGIN, 19, "h", title);
 }
 
 pen_status pen_schedule_dump_svg(const pen_timeline *timeline, const char *const *device_names,

@@ -57,8 +57,9 @@ for page in run shown; do
     [ "$(grep -o '<script' <"$page.html" | wc -l)" -eq 2 ] || die "$page.html: a name became a script"
     [ -n "$browser" ] || continue
     timeout 120 "$browser" --headless --no-sandbox --disable-gpu --virtual-time-budget=5000 \
-        --user-data-dir="$work/browser" --dump-dom "file://$work/$page.html" >dom 2>browser.err ||
+        --enable-logging=stderr --user-data-dir="$work/browser" --dump-dom "file://$work/$page.html" >dom 2>browser.err ||
         die "$page.html: the browser fails: $(tail -n 3 browser.err)"
+    if grep -q ':CONSOLE' browser.err; then die "$page.html: $(grep ':CONSOLE' browser.err)"; fi
     for text in 'data-tab="run"' '&lt;b&gt;first&lt;/b&gt;' 'Devices, predicted and measured' \
         'with the measured costs' '(typical)' 'What the tasks of each stage take'; do
         grep -qF -- "$text" dom || die "$page.html: '$text' is missing"

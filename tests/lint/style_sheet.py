@@ -1,5 +1,6 @@
 """Checks style sheets: what cannot be read, what is said twice in a rule, variables that nobody sets."""
 
+import re
 import sys
 
 import tinycss2
@@ -53,6 +54,9 @@ def check_sheet(path, set_elsewhere):
     return [f"{path}:{line}: {message}" for line, message in sorted(findings)]
 
 
-found = [line for path in sys.argv[1:] for line in check_sheet(path, set())]
+# the palette is written before the sheet
+with open("base/format/palette.c", encoding="utf-8") as source:
+    palette = {"--" + name for name in re.findall(r'^ *\{"([a-z-]+)", "#', source.read(), re.M)}
+found = [line for path in sys.argv[1:] for line in check_sheet(path, palette)]
 print(*found, sep="\n", end="\n" if found else "")
 sys.exit(1 if found else 0)

@@ -4,17 +4,16 @@ var canvas = document.getElementById('canvas'), ctx = canvas.getContext('2d');
 var side = document.getElementById('side');
 var view = {x: 0, y: 0, scale: 1};
 var selected = -1, matches = [], matchAt = -1;
-var theme = {}, isFitted = false, isMoved = false;
-function readTheme() {
+var theme = new Map(), isFitted = false, isMoved = false;
+// The page's style sheet has the palette; its colours differ on light and on dark screens.
+function color(name) {
     var style = getComputedStyle(document.documentElement);
-    ['ink', 'soft', 'line', 'row', 'area', 'mark', 'warning', 'box'].forEach(function (name) {
-        theme[name] = style.getPropertyValue('--' + name).trim();
-    });
-    if (boxes.length > 0 && boxes[0].fill) recolor();
+    if (!theme.has(name)) theme.set(name, style.getPropertyValue('--' + name).trim());
+    return theme.get(name);
 }
 var CELL = 512, cells = new Map(), stageColors = [], opColors = new Map();
-var PALETTE = ['#a9c9ec', '#f6c48f', '#a8d8a8', '#f2a7a5', '#cbb3e0', '#e3d27a',
-    '#8fd5d5', '#eeb0d3', '#c9b59a', '#b9c2cc', '#c3e08a', '#9fb0f0'];
+var PALETTE = [];
+while (color('series-' + PALETTE.length)) PALETTE.push(color('series-' + PALETTE.length));
 
 function make(element, text, className) {
     var made = document.createElement(element);
@@ -25,6 +24,19 @@ function make(element, text, className) {
 function add(parent) {
     for (var i = 1; i < arguments.length; i++) parent.appendChild(arguments[i]);
     return parent;
+}
+// Fills an element with a square of a colour and a text.
+function swatched(element, fill, text) {
+    var swatch = make('i', null, 'swatch');
+    swatch.style.background = fill;
+    return add(element, swatch, document.createTextNode(text));
+}
+// A list of what `entry` makes of each, and how many more there are.
+function listed(list, limit, entry) {
+    var items = make('ul'), rest = list.length - limit;
+    list.slice(0, limit).forEach(function (each) { add(items, entry(each)); });
+    if (rest > 0) add(items, make('li', 'and ' + rest + ' more', 'soft'));
+    return items;
 }
 function digits(number) {
     return number >= 100 ? number.toFixed(0) : number >= 10 ? number.toFixed(1) : number.toFixed(2);
@@ -107,8 +119,8 @@ var modes = {
 };
 var mode = plan ? 'device' : 'family';
 function colorOf(box) {
-    if (!box.color) return theme.box;
-    if (mode === 'stage') return box.stage === undefined ? '#e6e8eb' : stageColors[box.stage];
+    if (!box.color) return color('box');
+    if (mode === 'stage') return box.stage === undefined ? color('unplaced') : stageColors[box.stage];
     if (mode === 'op') return opColors.get(box.op);
     if (mode === 'cost') {
         if (mostSeconds > 0) return heat((box.seconds || 0) / mostSeconds);
@@ -120,19 +132,15 @@ function recolor() {
     boxes.forEach(function (box) { box.fill = colorOf(box); });
     var legend = document.getElementById('legend');
     legend.textContent = '';
-    function entry(color, name) {
-        var swatch = make('i', null, 'swatch');
-        swatch.style.background = color;
-        add(legend, add(make('span'), swatch, document.createTextNode(name)));
-    }
+    function entry(fill, name) { add(legend, swatched(make('span'), fill, name)); }
     if (mode === 'device') plan.devices.forEach(function (device) {
         entry(device.color, device.name);
     });
     if (mode === 'stage') plan.stages.forEach(function (stage, index) {
         entry(stageColors[index], stage.name);
     });
-    if (mode === 'op') opColors.forEach(function (color, op) {
-        if (legend.childNodes.length < 40) entry(color, op);
+    if (mode === 'op') opColors.forEach(function (fill, op) {
+        if (legend.childNodes.length < 40) entry(fill, op);
     });
     if (mode === 'cost') {
         entry(heat(0), '0');
@@ -169,8 +177,8 @@ function fit(text, width) {
 function drawArrows(area) {
     var detailed = view.scale > 0.3;
     ctx.lineWidth = Math.max(1, 0.7 / view.scale);
-    ctx.strokeStyle = view.scale > 0.15 ? '#8d959e' : '#c3c8ce';
-    ctx.fillStyle = '#8d959e';
+    ctx.strokeStyle = color(view.scale > 0.15 ? 'arrow' : 'arrow-far');
+    ctx.fillStyle = color('arrow');
     ctx.beginPath();
     var heads = [];
     for (var i = 0; i < arrows.length; i++) {
@@ -200,14 +208,14 @@ function drawBoxes(area) {
             });
         }
     }
-    byColor.forEach(function (list, color) {
-        ctx.fillStyle = color;
+    byColor.forEach(function (list, fill) {
+        ctx.fillStyle = fill;
         ctx.beginPath();
         list.forEach(function (box) { ctx.rect(box.x, box.y, box.w, box.h); });
         ctx.fill();
     });
     if (view.scale > 0.2) {
-        ctx.strokeStyle = '#5b636d';
+        ctx.strokeStyle = color('outline');
         ctx.lineWidth = 0.8;
         ctx.beginPath();
         shown.forEach(function (index) {
@@ -216,7 +224,7 @@ function drawBoxes(area) {
         ctx.stroke();
     }
     if (view.scale > 0.4) {
-        ctx.fillStyle = '#16191d';
+        ctx.fillStyle = color('label');
         ctx.textAlign = 'center';
         shown.forEach(function (index) {
             var box = boxes[index], middle = box.x + box.w / 2;
@@ -227,27 +235,27 @@ function drawBoxes(area) {
         });
     }
 }
-function outline(box, color) {
+function outline(box, stroke) {
     var width = Math.max(2.5, 2 / view.scale);
-    ctx.strokeStyle = color;
+    ctx.strokeStyle = stroke;
     ctx.lineWidth = width;
     ctx.strokeRect(box.x - width / 2, box.y - width / 2, box.w + width, box.h + width);
 }
 function drawMarks() {
-    matches.forEach(function (index) { outline(boxes[index], '#d0322d'); });
+    matches.forEach(function (index) { outline(boxes[index], color('match')); });
     if (selected < 0) return;
     var box = boxes[selected];
     ctx.lineWidth = Math.max(2, 1.5 / view.scale);
-    [['from', '#2a7a3b'], ['to', '#1b5fae']].forEach(function (way) {
-        ctx.strokeStyle = ctx.fillStyle = way[1];
+    ['from', 'to'].forEach(function (way) {
+        ctx.strokeStyle = ctx.fillStyle = color(way);
         ctx.beginPath();
-        box[way[0]].forEach(function (index) { path(arrows[index].points); });
+        box[way].forEach(function (index) { path(arrows[index].points); });
         ctx.stroke();
         ctx.beginPath();
-        box[way[0]].forEach(function (index) { arrowHead(arrows[index].points); });
+        box[way].forEach(function (index) { arrowHead(arrows[index].points); });
         ctx.fill();
     });
-    outline(box, theme.ink);
+    outline(box, color('ink'));
 }
 function draw() {
     var ratio = window.devicePixelRatio || 1;

@@ -65,9 +65,7 @@ var FIGURES = [['busy in a step', 'busy_seconds', secondsText],
     ['sent in a step', 'sent_bytes', bytesText], ['buffers', 'bytes', bytesText],
     ['process, at its peak', 'process_bytes', bytesText]];
 function deviceCell(index) {
-    var swatch = make('i', null, 'swatch');
-    swatch.style.background = plan.devices[index].color;
-    return add(make('td'), swatch, document.createTextNode(plan.devices[index].name));
+    return swatched(make('td'), plan.devices[index].color, plan.devices[index].name);
 }
 function isKnown(list, key) {
     return list.some(function (entry) { return entry[key] !== undefined; });
@@ -130,16 +128,14 @@ function bars(link, most) {
     return cell;
 }
 function tensorsOf(link) {
-    var side = run.measured || run.planned, items = make('ul');
-    var list = side.channels.filter(function (channel) {
+    var list = (run.measured || run.planned).channels.filter(function (channel) {
         return channel.from === link.from && channel.to === link.to && channel.bytes > 0;
     });
-    list.slice(0, 100).forEach(function (channel) {
-        add(items, add(make('li', channel.value), make('span', ' ' + bytesText(channel.bytes) +
+    var items = listed(list, 100, function (channel) {
+        return add(make('li', channel.value), make('span', ' ' + bytesText(channel.bytes) +
             (channel.once_a_step ? ' once a step' : ' a microbatch') +
-            (channel.backward ? ', backward' : ''), 'soft')));
+            (channel.backward ? ', backward' : ''), 'soft'));
     });
-    if (list.length > 100) add(items, make('li', 'and ' + (list.length - 100) + ' more', 'soft'));
     return add(make('details'), make('summary', nameOf(link.from) + ' \u2192 ' + nameOf(link.to)), items);
 }
 function showLinks(area) {
@@ -322,9 +318,9 @@ function follow() {
 }
 window.addEventListener('hashchange', follow);
 window.addEventListener('resize', redrawTime);
-readTheme();
 window.matchMedia('(prefers-color-scheme: dark)').addEventListener('change', function () {
-    readTheme();
+    theme.clear();
+    recolor();
     redraw();
     redrawTime();
 });

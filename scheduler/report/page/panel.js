@@ -12,15 +12,10 @@ function link(index, text) {
 }
 function neighbours(title, list, end) {
     if (list.length === 0) return;
-    var items = make('ul');
-    list.slice(0, 50).forEach(function (index) {
-        var arrow = arrows[index];
-        add(items, add(make('li'), link(arrow[end]),
-            make('span', arrow.shape ? ' ' + arrow.shape : '', 'soft')));
-    });
-    var rest = list.length - 50;
-    if (rest > 0) add(items, make('li', 'and ' + rest + ' more', 'soft'));
-    add(side, make('h2', title), items);
+    add(side, make('h2', title), listed(list, 50, function (index) {
+        var shape = arrows[index].shape;
+        return add(make('li'), link(arrows[index][end]), make('span', shape ? ' ' + shape : '', 'soft'));
+    }));
 }
 function showNode() {
     if (selected < 0) {
@@ -51,50 +46,42 @@ function showNode() {
 function showMatches() {
     var wanted = document.getElementById('search').value;
     if (wanted === '') return;
-    var items = make('ul');
-    matches.slice(0, 30).forEach(function (index) {
-        add(items, add(make('li'), link(index), make('span', ' ' + boxes[index].op, 'soft')));
-    });
-    if (matches.length > 30) add(items, make('li', 'and ' + (matches.length - 30) + ' more', 'soft'));
-    add(side, make('h2', matches.length + ' found'), items);
+    add(side, make('h2', matches.length + ' found'), listed(matches, 30, function (index) {
+        return add(make('li'), link(index), make('span', ' ' + boxes[index].op, 'soft'));
+    }));
 }
-function addCells(rowMade, values, kind) {
-    values.forEach(function (value, index) {
-        add(rowMade, make(kind, value, index > 0 ? 'number' : ''));
-    });
-    return rowMade;
+function addCells(line, values, kind) {
+    values.forEach(function (value) { add(line, make(kind, value, 'number')); });
+    return line;
 }
 function showStages() {
     var table = make('table');
-    var heads = ['stage', 'forward', 'backward', 'update', 'in flight'];
-    add(table, addCells(make('tr'), heads, 'th'));
+    add(table, addCells(add(make('tr'), make('th', 'stage')), ['forward', 'backward', 'update', 'in flight'], 'th'));
     plan.stages.forEach(function (stage) {
-        var swatch = make('i', null, 'swatch');
-        swatch.style.background = plan.devices[stage.device].color;
-        var made = addCells(make('tr'), [stage.name, secondsText(stage.forward_seconds),
-            secondsText(stage.backward_seconds), secondsText(stage.update_seconds), stage.in_flight], 'td');
-        made.firstChild.insertBefore(swatch, made.firstChild.firstChild);
-        add(table, made);
+        var name = swatched(make('td'), plan.devices[stage.device].color, stage.name);
+        add(table, addCells(add(make('tr'), name), [secondsText(stage.forward_seconds),
+            secondsText(stage.backward_seconds), secondsText(stage.update_seconds), stage.in_flight], 'td'));
     });
     add(side, make('h2', 'Stages, for a microbatch'), table);
 }
-var MEMORY = {'parameters': '#3b73b9', 'gradients': '#6fa3dc', 'optimizer state': '#9d8bd0',
-    'activations': '#e08a1e', 'receive buffers': '#e3c53f', 'workspace': '#8a929c'};
+var MEMORY = ['parameters', 'gradients', 'optimizer_state', 'activations', 'receive_buffers', 'workspace'];
+function memoryColor(kind) { return color('memory-' + kind.replace('_', '-')); }
+function memoryName(kind) { return kind.replace('_', ' '); }
 function showMemory() {
     add(side, make('h2', 'Memory at its peak'));
     var most = 0;
     plan.devices.forEach(function (device) {
         device.total = 0;
-        Object.keys(MEMORY).forEach(function (kind) { device.total += device.memory[kind]; });
+        MEMORY.forEach(function (kind) { device.total += device.memory[kind]; });
         most = Math.max(most, device.total);
     });
     plan.devices.forEach(function (device) {
         var whole = device.bytes_limit || most || 1, stack = make('div', null, 'stack');
-        Object.keys(MEMORY).forEach(function (kind) {
+        MEMORY.forEach(function (kind) {
             var part = make('i');
             part.style.width = 100 * device.memory[kind] / Math.max(whole, device.total) + '%';
-            part.style.background = MEMORY[kind];
-            part.title = kind + ': ' + bytesText(device.memory[kind]);
+            part.style.background = memoryColor(kind);
+            part.title = memoryName(kind) + ': ' + bytesText(device.memory[kind]);
             add(stack, part);
         });
         var caption = add(make('div', null, 'caption'), make('span', device.name),
@@ -103,10 +90,8 @@ function showMemory() {
         add(side, add(make('div', null, 'memory'), caption, stack));
     });
     var legend = make('div', null, 'soft');
-    Object.keys(MEMORY).forEach(function (kind) {
-        var swatch = make('i', null, 'swatch');
-        swatch.style.background = MEMORY[kind];
-        add(legend, add(make('span'), swatch, document.createTextNode(kind + '  ')));
+    MEMORY.forEach(function (kind) {
+        add(legend, swatched(make('span'), memoryColor(kind), memoryName(kind) + '  '));
     });
     add(side, legend);
 }

@@ -2,8 +2,8 @@
 
 var run = data.run || null;
 var KINDS = ['forward', 'backward', 'backward, inputs', 'backward, weights', 'update'];
-var KIND_COLORS = ['#3569ad', '#b85c00', '#9a7400', '#8e4a97', '#2f7d43'];
-var SEND_COLOR = '#7d8792', LEFT = 66, RIGHT = 10, TASK = 20, SEND = 5, STRIP = 36;
+var KIND_COLORS = KINDS.map(function (kind) { return color(kind.replace(', ', '-')); });
+var LEFT = 66, RIGHT = 10, TASK = 20, SEND = 5, STRIP = 36;
 var lanes = [], sides = [], span = {from: 0, to: 1, whole: 1}, hover = null, cursor = -1;
 var timeArea = null, tip = make('div', null, 'tip');
 
@@ -54,7 +54,7 @@ function drawTasks(c, lane, side, top, width) {
         end = Math.min(end, width - RIGHT);
         var wide = end - x;
         c.fillStyle = KIND_COLORS[tasks[i]];
-        c.fillRect(x, top, Math.max(wide - (wide > 3 ? 0.8 : 0), 0.6), TASK);
+        c.fillRect(x, top, wide > 3 ? wide - 0.8 : Math.max(wide, 1), TASK);
         if (lane.several && wide > 3) {
             c.fillStyle = stageColors[tasks[i + 1]];
             c.fillRect(x, top, wide - 0.8, 3);
@@ -63,17 +63,17 @@ function drawTasks(c, lane, side, top, width) {
         if (tasks[i] === 4) continue;
         if (lane.several && both.length * 6 + 3 < wide) label = both;
         if (label.length * 6 + 3 > wide) continue;
-        c.fillStyle = '#fff';
+        c.fillStyle = color('digit');
         c.fillText(label, x + wide / 2, top + TASK / 2 + (lane.several ? 5 : 3.5));
     }
 }
 function drawSends(c, lane, side, top, width) {
     var sends = stepOf(side).devices[lane.device].sends;
-    c.fillStyle = SEND_COLOR;
+    c.fillStyle = color('transfer');
     for (var i = 0; i < sends.length; i += 4) {
         var x = Math.max(xOf(sends[i + 2], width), LEFT);
         var end = Math.min(xOf(sends[i + 3], width), width - RIGHT);
-        if (end >= LEFT && x <= width - RIGHT) c.fillRect(x, top, Math.max(end - x, 0.8), SEND - 1);
+        if (end >= LEFT && x <= width - RIGHT) c.fillRect(x, top, Math.max(end - x, 1), SEND - 1);
     }
 }
 function levelPath(c, lane, side, top, width, isArea) {
@@ -93,9 +93,9 @@ function levelPath(c, lane, side, top, width, isArea) {
     c.lineTo(xOf(stepOf(side).length, width), y);
     if (isArea) c.lineTo(xOf(stepOf(side).length, width), low);
 }
-function drawLevel(c, lane, bytes, top, width, color) {
+function drawLevel(c, lane, bytes, top, width, stroke) {
     var y = top + STRIP - bytes / lane.most * (STRIP - 2);
-    c.strokeStyle = color;
+    c.strokeStyle = stroke;
     c.setLineDash([]);
     c.beginPath();
     c.moveTo(LEFT, y);
@@ -108,23 +108,23 @@ function drawMemory(c, lane, top, width) {
     c.beginPath();
     c.rect(LEFT, top - 1, width - LEFT - RIGHT, STRIP + 2);
     c.clip();
-    c.fillStyle = theme.row;
+    c.fillStyle = color('row');
     c.fillRect(LEFT, top, width - LEFT - RIGHT, STRIP);
     levelPath(c, lane, last, top, width, true);
-    c.fillStyle = theme.area;
+    c.fillStyle = color('area');
     c.fill();
     levelPath(c, lane, last, top, width, false);
-    c.strokeStyle = theme.mark;
+    c.strokeStyle = color('mark');
     c.lineWidth = 1.2;
     c.stroke();
     if (sides.length > 1) {
         levelPath(c, lane, sides[0], top, width, false);
-        c.strokeStyle = theme.soft;
+        c.strokeStyle = color('soft');
         c.setLineDash([4, 3]);
         c.stroke();
     }
-    drawLevel(c, lane, lane.reserved, top, width, theme.soft);
-    if (lane.limit > 0 && lane.limit <= lane.most) drawLevel(c, lane, lane.limit, top, width, theme.warning);
+    drawLevel(c, lane, lane.reserved, top, width, color('soft'));
+    if (lane.limit > 0 && lane.limit <= lane.most) drawLevel(c, lane, lane.limit, top, width, color('warning'));
     c.restore();
 }
 function drawHover(c, lane, width) {
@@ -137,22 +137,22 @@ function drawHover(c, lane, width) {
             var x = Math.max(LEFT, xOf(tasks[i + 3], width));
             var end = Math.min(width - RIGHT, xOf(tasks[i + 4], width));
             if (end < x) continue;
-            c.strokeStyle = theme.ink;
+            c.strokeStyle = color('ink');
             c.lineWidth = 2;
             c.strokeRect(x - 1, top - 1, Math.max(end - x, 1) + 2, TASK + 2);
         }
     });
     if (cursor < LEFT || cursor > width - RIGHT) return;
-    c.fillStyle = theme.ink;
+    c.fillStyle = color('ink');
     c.fillRect(cursor, 0, 1, laneHeight(lane));
 }
 function sized(canvas, height) {
     var ratio = window.devicePixelRatio || 1, width = canvas.parentNode.clientWidth;
     canvas.style.height = height + 'px';
-    if (canvas.width !== Math.round(width * ratio) || canvas.height !==
-    Math.round(height * ratio)) {
-        canvas.width = Math.round(width * ratio);
-        canvas.height = Math.round(height * ratio);
+    var across = Math.round(width * ratio), down = Math.round(height * ratio);
+    if (canvas.width !== across || canvas.height !== down) {
+        canvas.width = across;
+        canvas.height = down;
     }
     var c = canvas.getContext('2d');
     c.setTransform(ratio, 0, 0, ratio, 0, 0);
@@ -163,12 +163,12 @@ function drawLane(lane) {
     var c = sized(lane.canvas, laneHeight(lane)), width = lane.canvas.parentNode.clientWidth;
     var top = 2;
     sides.forEach(function (side) {
-        c.fillStyle = theme.row;
+        c.fillStyle = color('row');
         c.fillRect(LEFT, top, width - LEFT - RIGHT, TASK);
         drawTasks(c, lane, side, top, width);
         drawSends(c, lane, side, top + TASK + 2, width);
         rowLabel(c, side.name, top + TASK / 2 + 3.5);
-        c.fillStyle = theme.soft;
+        c.fillStyle = color('soft');
         var end = xOf(stepOf(side).length, width);
         if (lane.most > 0 && end >= LEFT && end <= width - RIGHT) c.fillRect(end, top - 2, 1, TASK + SEND + 5);
         top += TASK + SEND + 6;
@@ -180,7 +180,7 @@ function drawLane(lane) {
     drawHover(c, lane, width);
 }
 function rowLabel(c, text, y) {
-    c.fillStyle = theme.soft;
+    c.fillStyle = color('soft');
     c.font = '11px system-ui,sans-serif';
     c.textAlign = 'right';
     c.fillText(text, LEFT - 7, y);
@@ -195,9 +195,9 @@ function drawAxis() {
     c.textAlign = 'center';
     for (var i = Math.ceil(span.from / step); i * step <= span.to; i++) {
         var x = xOf(i * step, width);
-        c.fillStyle = theme.line;
+        c.fillStyle = color('line');
         c.fillRect(x, 17, 1, 7);
-        c.fillStyle = theme.soft;
+        c.fillStyle = color('soft');
         c.fillText(i === 0 ? '0' : timeText(i * step), Math.min(x, width - 26), 13);
     }
 }
@@ -329,9 +329,7 @@ function listenTo(lane) {
 function laneHead(lane) {
     var head = lane.head, device = plan.devices[lane.device], last = sides[sides.length - 1];
     head.textContent = '';
-    var swatch = make('i', null, 'swatch');
-    swatch.style.background = device.color;
-    add(head, add(make('b'), swatch, document.createTextNode(device.name)));
+    add(head, swatched(make('b'), device.color, device.name));
     var names = plan.stages.filter(function (stage) { return stage.device === lane.device; })
         .map(function (stage) { return stage.name; });
     var listed = names.length > 4 ? names.length + ' stages' : names.join(', ');
@@ -383,14 +381,10 @@ function kindLegend() {
             for (var i = 0; i < device.tasks.length; i += 5) seen[device.tasks[i]] = true;
         });
     });
-    function entry(color, name) {
-        var swatch = make('i', null, 'swatch');
-        swatch.style.background = color;
-        add(legend, add(make('span'), swatch, document.createTextNode(name)));
-    }
-    KINDS.forEach(function (name, kind) { if (seen[kind]) entry(KIND_COLORS[kind], name); });
-    entry(SEND_COLOR, 'transfer');
-    return legend;
+    KINDS.forEach(function (name, kind) {
+        if (seen[kind]) add(legend, swatched(make('span'), KIND_COLORS[kind], name));
+    });
+    return add(legend, swatched(make('span'), color('transfer'), 'transfer'));
 }
 function showTimeLine(area) {
     ['planned', 'measured'].forEach(function (name) {

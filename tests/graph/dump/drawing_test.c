@@ -49,15 +49,4 @@ static void collapses_what_is_alike(void **state) {
     pen_arena_destroy(arena);
 }
 
-static void has_a_color_for_every_number(void **state) {
-    (void)state;
-    char color[PEN_DRAWING_COLOR_BYTES];
-    for (uint32_t number = 0; number < 5000; number++) {
-        const char *text = pen_drawing_color(number, color);
-        CHECK(strlen(text) == 7 && text[0] == '#' && strspn(text + 1, "0123456789abcdef") == 6,
-              "%u: %s", number, text);
-    }
-}
-
-PEN_TEST_MAIN(cmocka_unit_test(draws_forward_nodes), cmocka_unit_test(collapses_what_is_alike),
-              cmocka_unit_test(has_a_color_for_every_number))
+PEN_TEST_MAIN(cmocka_unit_test(draws_forward_nodes), cmocka_unit_test(collapses_what_is_alike))

@@ -69,6 +69,18 @@ static void draws_every_task_that_takes_time(void **state) {
     }
 }
 
+// Forward passes and sends take a ten thousandth of a pixel.
+static void shows_what_is_thinner_than_a_pixel(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    const char *text;
+    CHECK_OK(pen_schedule_dump_svg(simulate(stage_chain(arena, 2, 1, 1e-7, 2, 1e-7), arena), NULL,
+                                   arena, &text));
+    CHECK(count(text, "width=\"1\" height=\"22\" class=\"f\"") == 2, "%s", text);
+    CHECK(count(text, "width=\"1\" height=\"5\" class=\"s\"") == 2, "%s", text);
+    pen_arena_destroy(arena);
+}
+
 // Long names are cut between letters, and told whole to the mouse.
 static void cuts_long_names(void **state) {
     (void)state;
@@ -91,4 +103,5 @@ static void cuts_long_names(void **state) {
 }
 
 PEN_TEST_MAIN(cmocka_unit_test(cuts_long_names), cmocka_unit_test(draws_text),
-              cmocka_unit_test(draws_pictures), cmocka_unit_test(draws_every_task_that_takes_time))
+              cmocka_unit_test(draws_pictures), cmocka_unit_test(draws_every_task_that_takes_time),
+              cmocka_unit_test(shows_what_is_thinner_than_a_pixel))
