@@ -5,6 +5,7 @@
 #include "base/integer.h"
 #include "base/random.h"
 #include "graph/op.h"
+#include "graph/op_known.h"
 
 #define FILL_PATTERN_BYTES 65536 // of elements that are random; then they repeat
 
@@ -47,11 +48,6 @@ void pen_measure_fill(const pen_measure_contents *contents, void *out_bytes, uin
     }
 }
 
-static bool fill_has_lengths(const pen_op *op) {
-    return strncmp(op->name, "lstm", 4) == 0 || strncmp(op->name, "gru", 3) == 0 ||
-           strncmp(op->name, "rnn", 3) == 0;
-}
-
 // Made-up integers are often indices. What they index is not known in general, so they stay below
 // every size of the node; operators that index more get more.
 uint64_t pen_measure_integer_limit(const pen_graph *graph, pen_node_id id) {
@@ -67,36 +63,17 @@ uint64_t pen_measure_integer_limit(const pen_graph *graph, pen_node_id id) {
             limit = pen_min_u64(limit, (uint64_t)type->shape.dims[d]);
         }
     }
-    if (strcmp(node->op->name, "gather") == 0) { // rows of a table: all of them
+    if (node->op == PEN_OP(gather)) { // rows of a table: all of them
         const pen_shape *table = &pen_value_type(graph, node->inputs[0])->shape;
         int64_t axis = pen_node_int(node, "axis");
         if (axis < 0) axis += table->rank;
         if (axis >= 0 && axis < (int64_t)table->rank) limit = (uint64_t)table->dims[axis];
     }
-    if (fill_has_lengths(node->op)) { // of sequences: up to all steps
+    if (node->op->work == PEN_WORK_RECURRENT) { // of sequences: up to all steps
         const pen_shape *x = &pen_value_type(graph, node->inputs[0])->shape;
         limit = (uint64_t)x->dims[pen_node_int(node, "layout") != 0 ? 1 : 0] + 1;
     }
     return limit == UINT64_MAX ? 2 : limit;
-}
-
-// Operators that want what is positive: roots, logarithms, probabilities.
-static bool fill_wants_positive(const pen_op *op) {
-    static const char *const names[] = {
-        "log",   "sqrt",  "pow",        "binary_cross_entropy", "binary_cross_entropy_backward",
-        "acosh", "atanh", "adam_update"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (strcmp(op->name, names[i]) == 0) return true;
-    }
-    return false;
-}
-
-static bool fill_is_rectified(const pen_graph *graph, const pen_value *value) {
-    if (value->kind != PEN_VALUE_COMPUTED) return false;
-    const char *name = pen_graph_node(graph, value->producer)->op->name;
-    const size_t length = strlen(name);
-    return strcmp(name, "relu") == 0 || (length > 5 && strcmp(name + length - 5, "_relu") == 0 &&
-                                         strcmp(name, "leaky_relu") != 0);
 }
 
 pen_measure_contents pen_measure_contents_of(const pen_graph *graph, pen_node_id node,
@@ -106,9 +83,10 @@ pen_measure_contents pen_measure_contents_of(const pen_graph *graph, pen_node_id
                         value->kind == PEN_VALUE_INPUT;
     return (pen_measure_contents){.element = value->type.element,
                                   // vectors may be variances
-                                  .is_signed =
-                                      varies && value->type.shape.rank > 1 &&
-                                      !fill_wants_positive(pen_graph_node(graph, node)->op),
-                                  .is_rectified = fill_is_rectified(graph, value),
+                                  .is_signed = varies && value->type.shape.rank > 1 &&
+                                               !pen_graph_node(graph, node)->op->wants_positive,
+                                  .is_rectified =
+                                      value->kind == PEN_VALUE_COMPUTED &&
+                                      pen_graph_node(graph, value->producer)->op->rectifies,
                                   .limit = pen_measure_integer_limit(graph, node)};
 }

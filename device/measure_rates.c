@@ -2,6 +2,7 @@
 
 #include "device/measure_op.h"
 #include "graph/op.h"
+#include "graph/op_known.h"
 
 #define RATES_SIDE_FIRST 128
 #define RATES_SIDE_LAST 2048
@@ -15,8 +16,8 @@ static pen_status rates_add_input(pen_graph *graph, const char *name, pen_tensor
     return pen_graph_add_value(graph, &value, out_value);
 }
 
-// `op_name` of two inputs of `type`.
-static pen_status rates_measure(pen_device *device, const char *op_name, pen_tensor_type type,
+// `op` of two inputs of `type`.
+static pen_status rates_measure(pen_device *device, const pen_op *op, pen_tensor_type type,
                                 pen_arena *arena, pen_op_measurement *out_measurement,
                                 double *out_flops) {
     pen_graph *graph;
@@ -25,7 +26,7 @@ static pen_status rates_measure(pen_device *device, const char *op_name, pen_ten
     PEN_TRY(pen_graph_create(arena, "rates", &graph));
     PEN_TRY(rates_add_input(graph, "a", type, &inputs[0]));
     PEN_TRY(rates_add_input(graph, "b", type, &inputs[1]));
-    pen_node_spec spec = pen_node_spec_make(op_name, op_name);
+    pen_node_spec spec = pen_node_spec_of(op, op->name);
     spec.inputs = inputs;
     spec.input_count = 2;
     PEN_TRY(pen_graph_add_node(graph, &spec, &node));
@@ -41,7 +42,8 @@ static pen_status rates_measure_sum(pen_device *device, pen_arena *arena, pen_de
     int64_t count = (int64_t)(pen_measure_cache_bytes() / sizeof(float));
     for (;;) {
         const pen_tensor_type type = pen_tensor_type_make(PEN_FLOAT32, 1, &count);
-        const pen_status status = rates_measure(device, "add", type, arena, &measured, &flops);
+        const pen_status status =
+            rates_measure(device, PEN_OP(add), type, arena, &measured, &flops);
         if (pen_status_get_code(status) == PEN_DOES_NOT_FIT && count > RATES_COUNT_LAST) {
             pen_status_ignore(status, "tried again with less");
             count /= 2;
@@ -64,7 +66,8 @@ static pen_status rates_measure_in(pen_device *device, pen_arena *arena, pen_dev
     for (int64_t side = RATES_SIDE_FIRST; side <= RATES_SIDE_LAST; side *= 2) {
         const pen_tensor_type type =
             pen_tensor_type_make(PEN_FLOAT32, 2, (const int64_t[]){side, side});
-        const pen_status status = rates_measure(device, "matmul", type, arena, &measured, &flops);
+        const pen_status status =
+            rates_measure(device, PEN_OP(matmul), type, arena, &measured, &flops);
         if (pen_status_get_code(status) == PEN_DOES_NOT_FIT && out->flops > 0) {
             pen_status_ignore(status, "what fitted was measured");
             break;

@@ -212,11 +212,16 @@ pen_status pen_graph_constant(pen_graph *graph, const char *name, const pen_tens
     return graph_append_value(graph, &value, out_value);
 }
 
+pen_node_spec pen_node_spec_of(const pen_op *op, const char *node_name) {
+    return (pen_node_spec){
+        .op = op, .name = node_name, .gradient_of = PEN_NODE_NONE, .output_count = 1};
+}
+
 pen_node_spec pen_node_spec_make(const char *op_name, const char *node_name) {
-    pen_node_spec spec = {.name = node_name, .gradient_of = PEN_NODE_NONE, .output_count = 1};
-    const pen_status status = pen_op_find(op_name, &spec.op);
+    const pen_op *op = NULL;
+    const pen_status status = pen_op_find(op_name, &op);
     PEN_ASSERT(status == PEN_OK);
-    return spec;
+    return pen_node_spec_of(op, node_name);
 }
 
 // Counts and required operands are checked when a node is made, so that shape rules and kernels can

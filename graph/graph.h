@@ -97,8 +97,9 @@ PEN_NODISCARD pen_status pen_graph_add_value(pen_graph *graph, const pen_value *
 PEN_NODISCARD pen_status pen_graph_add_own_value(pen_graph *graph, const pen_value *spec,
                                                  pen_value_id *out_value);
 
-// A spec for op `op_name`, forward, without operands or attributes. An op that is not in the
-// table is our mistake: asserted.
+// A spec for an op, forward, without operands or attributes.
+pen_node_spec pen_node_spec_of(const pen_op *op, const char *node_name);
+// The same by the op's name, for importers. One that is not in the table is our mistake: asserted.
 pen_node_spec pen_node_spec_make(const char *op_name, const char *node_name);
 
 // Adds a node and its computed outputs. Checks operand counts and attributes against the op's

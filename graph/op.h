@@ -1,7 +1,8 @@
 // Operators: one entry of one table each.
 //
 // An op has a name, an attribute schema, a shape rule, a gradient rule, and counts of flops and
-// bytes. Kernels for it are one entry per device (device/). Families share a file in graph/ops/;
+// bytes. What others must know of it stands here too, as facts: nobody else compares names of ops.
+// Kernels for it are one entry per device (device/). Families share a file in graph/ops/;
 // graph/op_table.c lists the families. Adding an op: an entry in its family, a kernel in
 // device/reference/, and, where speed matters, one in device/cpu/kernels/.
 //
@@ -34,6 +35,26 @@ typedef struct pen_attribute_schema {
 typedef struct pen_infer_context pen_infer_context;
 typedef struct pen_gradient_context pen_gradient_context;
 
+// What a kernel of the op spends its time in, and which library does it.
+typedef enum pen_op_work {
+    PEN_WORK_OTHER,
+    PEN_WORK_PRODUCT,     // matrix products, of which input 1 is an operand
+    PEN_WORK_RECURRENT,   // layers over sequences: many such products, likewise
+    PEN_WORK_CONVOLUTION, // with code of its own for each kind
+    PEN_WORK_POOLING,     // from the library of convolutions, without such code
+} pen_op_work;
+
+// Inputs of an update; 0 where it has none. Input 0 is the parameter, which output 0 takes the
+// place of. States stand from input `state` up to `rate`, and state i comes out as output 1 + i.
+typedef struct pen_op_update {
+    uint32_t gradient;
+    uint32_t state;
+    uint32_t rate;  // the learning rate
+    uint32_t step;  // the number of the step, from 1
+    uint32_t scale; // that gradients are multiplied by; may be left out
+    uint32_t rows;  // of the parameter, of which the gradient has one each; may be left out
+} pen_op_update;
+
 struct pen_op {
     const char *name;
     const char *summary; // one line
@@ -52,9 +73,25 @@ struct pen_op {
     uint64_t statistics_inputs; // bit i: input i, a running statistic, goes into nothing but the
                                 // output that replaces it
 
+    // ---- facts that passes, estimates, guards and devices ask
+    pen_op_work work;
+    bool is_update; // changes a parameter by its gradient, which must be finite: as `update` says
+    pen_op_update update;
+    bool is_product;     // output 0 is sums of products of an element of input 0 and one of input 1
+    const char *factor;  // the attribute that such sums are multiplied by; NULL: none
+    bool reads_no_data;  // outputs follow from the types of the inputs
+    bool keeps_zeros;    // zeros at a place of all tensors give a zero at this place of the output
+    bool rectifies;      // about half of the output is zeros
+    bool wants_positive; // a root, logarithm or probability: negative operands give no numbers
+    // bit i: input (output) i lies in memory as the other masked ones do, in whatever layout a
+    // device gives the first of them; all else lies plain
+    uint64_t alike_inputs;
+    uint64_t alike_outputs;
+
     // Sets the types of the outputs. All inputs' types are known, constant_inputs are constants.
     pen_status (*infer)(pen_infer_context *context);
-    // Emits backward nodes, see below. NULL: no gradient flows through (comparisons, shapes).
+    // Emits backward nodes: graph/ops/shared/gradient_rule.h. NULL: no gradient flows through
+    // (comparisons, shapes).
     pen_status (*gradient)(pen_gradient_context *context);
     // Multiplications and additions, each counted. NULL: 0.
     uint64_t (*flops)(const pen_graph *graph, pen_node_id node);
@@ -62,11 +99,38 @@ struct pen_op {
     uint64_t (*bytes)(const pen_graph *graph, pen_node_id node);
 };
 
+// Attributes of a family's schema: one that may be left out, one that must be given, and one that
+// has a default.
+#define PEN_MAY(called, of)                                                                        \
+    { .name = (called), .kind = PEN_ATTRIBUTE_##of }
+#define PEN_MUST(called, of)                                                                       \
+    { .name = (called), .kind = PEN_ATTRIBUTE_##of, .required = true }
+#define PEN_INT_OR(called, value)                                                                  \
+    { .name = (called), .kind = PEN_ATTRIBUTE_INT, .has_default = true, .integer = (value) }
+#define PEN_FLOAT_OR(called, value)                                                                \
+    { .name = (called), .kind = PEN_ATTRIBUTE_FLOAT, .has_default = true, .number = (value) }
+#define PEN_TEXT_OR(called, value)                                                                 \
+    { .name = (called), .kind = PEN_ATTRIBUTE_TEXT, .has_default = true, .text = (value) }
+
+// For the rows of families: name, summary, then
+//   PEN_TAKES(1, 2), PEN_GIVES(1, 1), PEN_ATTRIBUTES(pad_attributes), .infer = …
+#define PEN_TAKES(least, most) .input_min = (least), .input_max = (most)
+#define PEN_GIVES(least, most) .output_min = (least), .output_max = (most)
+#define PEN_ATTRIBUTES(array)                                                                      \
+    .attributes = (array), .attribute_count = sizeof(array) / sizeof *(array)
+// Without the last one, which is the backward op's.
+#define PEN_ATTRIBUTES_BUT_LAST(array)                                                             \
+    .attributes = (array), .attribute_count = sizeof(array) / sizeof *(array)-1
+
 typedef struct pen_op_family {
     const char *name;  // "elementwise"
     const pen_op *ops; // [op_count]
     uint32_t op_count;
 } pen_op_family;
+// pen_NAME_family of NAME_ops.
+#define PEN_OP_FAMILY(family)                                                                      \
+    const pen_op_family pen_##family##_family = {#family, family##_ops,                            \
+                                                 sizeof family##_ops / sizeof *family##_ops}
 
 // NOT_FOUND.
 PEN_NODISCARD pen_status pen_op_find(const char *name, const pen_op **out_op);
@@ -106,48 +170,5 @@ PEN_NODISCARD pen_status pen_infer_set(pen_infer_context *context, uint32_t outp
 PEN_NODISCARD pen_status pen_infer_error_at(const char *file, int line,
                                             const pen_infer_context *context, pen_status_code code,
                                             const char *format, ...) PEN_PRINTF(5, 6);
-
-// ---- for gradient rules
-//
-// A rule is called once for a node of which some output has a gradient and some input needs one.
-// It emits nodes that compute, from gradients of the outputs, those of the inputs that need them.
-// Sums over several readers of one value are made by the caller, not by the rule.
-pen_graph *pen_gradient_graph(pen_gradient_context *context);
-// Valid until the next node is added: fetch again after emitting.
-const pen_node *pen_gradient_node(const pen_gradient_context *context);
-pen_value_id pen_gradient_input(const pen_gradient_context *context, uint32_t input);
-pen_value_id pen_gradient_output(const pen_gradient_context *context, uint32_t output);
-// The gradient that flows into an output: PEN_VALUE_NONE when nothing that counts reads it.
-pen_value_id pen_gradient_of_output(const pen_gradient_context *context, uint32_t output);
-// Whether input `input` is there and needs a gradient.
-bool pen_gradient_needed(const pen_gradient_context *context, uint32_t input);
-// Says what the gradient of an input is: same shape and element type as the input.
-void pen_gradient_set(pen_gradient_context *context, uint32_t input, pen_value_id gradient);
-
-// A backward node. Its name is "<forward name>/<suffix>"; its role follows from `for_input`: the
-// weight half when that input is a parameter, else the input half.
-typedef struct pen_gradient_emission {
-    const char *op_name;
-    const char *suffix; // NULL: op_name
-    uint32_t for_input;
-    const pen_value_id *inputs;
-    uint32_t input_count;
-    const pen_attribute_given *attributes; // or NULL
-    uint32_t attribute_count;
-    uint32_t output_count; // 0 stands for 1
-} pen_gradient_emission;
-// Adds the node; writes output_count ids.
-PEN_NODISCARD pen_status pen_gradient_emit(pen_gradient_context *context,
-                                           const pen_gradient_emission *emission,
-                                           pen_value_id *out_outputs);
-// Undoes broadcasting: `gradient` summed down to the shape of input `for_input` (the same value
-// when the shapes are equal).
-PEN_NODISCARD pen_status pen_gradient_unbroadcast(pen_gradient_context *context, uint32_t for_input,
-                                                  pen_value_id gradient, pen_value_id *out_output);
-// Every attribute of the forward node that is present, to pass to a backward op whose schema
-// repeats it. Lives in the graph's arena.
-PEN_NODISCARD pen_status pen_gradient_attributes(pen_gradient_context *context,
-                                                 const pen_attribute_given **out_attributes,
-                                                 uint32_t *out_count);
 
 #endif // PEN_GRAPH_OP_H

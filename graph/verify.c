@@ -5,6 +5,7 @@
 
 #include "base/integer.h"
 #include "graph/op.h"
+#include "graph/op_known.h"
 
 typedef struct verifier {
     const pen_graph *graph;
@@ -241,6 +242,12 @@ static pen_status verify_replacement(const verifier *v, pen_value_id id,
         return pen_error(PEN_INTERNAL, "value '%s' is %s, but replaces '%s', which is %s",
                          value->name, pen_tensor_type_format(&value->type, new_text), old->name,
                          pen_tensor_type_format(&old->type, old_text));
+    }
+    const pen_node *maker = pen_graph_node(v->graph, value->producer);
+    if (maker->role == PEN_ROLE_UPDATE && old->kind == PEN_VALUE_PARAMETER &&
+        !maker->op->is_update && maker->op != PEN_OP(copy)) { // it would escape the guards
+        return pen_error(PEN_INTERNAL, "'%s' replaces the parameter '%s', but %s is no update",
+                         value->name, old->name, maker->op->name);
     }
     pen_value_id *slot = &replacement[value->replaces.index];
     if (pen_value_is(*slot)) {

@@ -1,10 +1,9 @@
 #include "device/cpu/cpu_layout.h"
 
-#include <string.h>
-
 #include "device/cpu/cpu_kernel_list.h"
 #include "device/cpu/onednn/onednn_convolution.h"
 #include "graph/op.h"
+#include "graph/op_known.h"
 
 uint32_t pen_cpu_layout_block(pen_layout layout) {
     if (layout == PEN_CPU_LAYOUT_BLOCKED_8) return 8;
@@ -27,80 +26,6 @@ uint64_t pen_cpu_value_bytes(const pen_graph *graph, pen_value_id id) {
            pen_element_bytes(value->type.element);
 }
 
-// The op's masked operands lie alike, in whatever layout the first of them comes in that is not
-// plain; all else is plain.
-typedef struct layout_follower {
-    const char *op_name;
-    uint32_t inputs;  // bit i: input i
-    uint32_t outputs; // bit i: output i
-} layout_follower;
-
-static const layout_follower layout_followers[] = {
-    {"conv_backward_bias", 1, 0},
-    {"max_pool", 1, 1},
-    {"average_pool", 1, 1},
-    {"global_average_pool", 1, 1},
-    {"max_pool_backward", 7, 1},
-    {"average_pool_backward", 1, 1},
-    {"batch_normalization", 1, 1},
-    {"batch_normalization_relu", 1, 1},
-    {"batch_normalization_add_relu", 1 | 1 << 5, 1},
-    {"batch_normalization_backward", 3, 1},
-    {"batch_normalization_relu_backward", 3, 1},
-    {"batch_normalization_add_relu_backward", 7 | 1 << 6, 3},
-};
-
-// Elementwise ops that make zeros of zeros: those that may work on blocked tensors whose last block
-// is not full.
-static const char *const layout_zero_keepers[] = {
-    "abs",
-    "add",
-    "celu",
-    "celu_backward",
-    "clip_backward",
-    "elu",
-    "elu_backward",
-    "erf",
-    "hard_sigmoid_backward",
-    "hard_swish",
-    "hard_swish_backward",
-    "leaky_relu",
-    "leaky_relu_backward",
-    "max",
-    "mean",
-    "min",
-    "mul",
-    "neg",
-    "relu",
-    "relu_backward",
-    "selu",
-    "selu_backward",
-    "sigmoid_backward",
-    "softplus_backward",
-    "softsign",
-    "softsign_backward",
-    "sqrt",
-    "sub",
-    "sum",
-    "tanh",
-    "tanh_backward",
-    "thresholded_relu",
-};
-
-static bool layout_keeps_zeros(const char *op_name) {
-    for (size_t i = 0; i < sizeof layout_zero_keepers / sizeof *layout_zero_keepers; i++) {
-        if (strcmp(layout_zero_keepers[i], op_name) == 0) return true;
-    }
-    return false;
-}
-
-static const layout_follower *layout_follower_find(const char *op_name) {
-    for (size_t i = 0; i < sizeof layout_followers / sizeof *layout_followers; i++) {
-        if (strcmp(layout_followers[i].op_name, op_name) == 0) return &layout_followers[i];
-    }
-    return NULL;
-}
-
 static bool layout_is_possible(const pen_graph *graph, pen_value_id value) {
     if (!pen_value_is(value)) return true;
     const pen_tensor_type *type = pen_value_type(graph, value);
@@ -108,36 +33,38 @@ static bool layout_is_possible(const pen_graph *graph, pen_value_id value) {
            pen_shape_element_count(&type->shape) > 0;
 }
 
-static bool layout_is_masked(uint32_t mask, uint32_t index) {
-    return index < 32 && (mask >> index & 1) != 0;
+static bool layout_is_masked(uint64_t mask, uint32_t index) {
+    return index < 64 && (mask >> index & 1) != 0;
 }
 
-static void layout_follow(const layout_follower *follower, const pen_graph *graph,
-                          const pen_node *node, pen_layout *inputs, pen_layout *outputs) {
+// Operands that must lie alike take the layout of the first of them that is not plain. All else is
+// plain.
+static void layout_follow(const pen_graph *graph, const pen_node *node, pen_layout *inputs,
+                          pen_layout *outputs) {
     pen_layout layout = PEN_LAYOUT_PLAIN;
     bool possible = true;
     for (uint32_t i = 0; i < node->input_count; i++) {
         const pen_layout found = inputs[i];
         inputs[i] = PEN_LAYOUT_PLAIN;
-        if (!layout_is_masked(follower->inputs, i)) continue;
+        if (!layout_is_masked(node->op->alike_inputs, i)) continue;
         possible = possible && layout_is_possible(graph, node->inputs[i]);
         if (pen_cpu_layout_block(layout) == 1) layout = found;
     }
     for (uint32_t i = 0; i < node->output_count; i++) {
         // an output that should not be there: only the plain kernel makes it
-        if (!layout_is_masked(follower->outputs, i) && pen_value_is(node->outputs[i]) &&
+        if (!layout_is_masked(node->op->alike_outputs, i) && pen_value_is(node->outputs[i]) &&
             pen_value_type(graph, node->outputs[i])->element != PEN_FLOAT32) {
             possible = false;
         }
-        if (!layout_is_masked(follower->outputs, i)) continue;
+        if (!layout_is_masked(node->op->alike_outputs, i)) continue;
         possible = possible && layout_is_possible(graph, node->outputs[i]);
     }
     if (!possible || pen_cpu_layout_block(layout) == 1) return;
     for (uint32_t i = 0; i < node->input_count; i++) {
-        if (layout_is_masked(follower->inputs, i)) inputs[i] = layout;
+        if (layout_is_masked(node->op->alike_inputs, i)) inputs[i] = layout;
     }
     for (uint32_t i = 0; i < node->output_count; i++) {
-        if (layout_is_masked(follower->outputs, i)) outputs[i] = layout;
+        if (layout_is_masked(node->op->alike_outputs, i)) outputs[i] = layout;
     }
 }
 
@@ -147,7 +74,7 @@ static bool layout_is_scalar(const pen_graph *graph, pen_value_id value) {
 
 // Whether a clip keeps zeros: its limits are constants with 0 between them.
 static bool layout_clips_around_zero(const pen_graph *graph, const pen_node *node) {
-    if (strcmp(node->op->name, "clip") != 0) return false;
+    if (node->op != PEN_OP(clip)) return false;
     for (uint32_t i = 1; i < node->input_count; i++) {
         double limit;
         if (!pen_value_is(node->inputs[i])) continue;
@@ -174,8 +101,7 @@ static pen_layout layout_common(const pen_graph *graph, const pen_node *node,
         if (!pen_shape_equal(&pen_value_type(graph, input)->shape, shape)) return PEN_LAYOUT_PLAIN;
         if (layout == PEN_LAYOUT_PLAIN) layout = inputs[i];
     }
-    const bool may_be_padded =
-        layout_keeps_zeros(node->op->name) || layout_clips_around_zero(graph, node);
+    const bool may_be_padded = node->op->keeps_zeros || layout_clips_around_zero(graph, node);
     const bool is_full = shape->dims[1] % pen_cpu_layout_block(layout) == 0;
     return is_full || may_be_padded ? layout : PEN_LAYOUT_PLAIN;
 }
@@ -244,23 +170,16 @@ static void layout_spread(pen_cpu_level level, const pen_graph *graph, const pen
 pen_status pen_cpu_layout_choose(pen_cpu_level level, const pen_graph *graph, pen_node_id id,
                                  pen_layout *inputs, pen_layout *outputs) {
     const pen_node *node = pen_graph_node(graph, id);
-    const char *name = node->op->name;
-    if (strcmp(name, "conv") == 0 || strcmp(name, "conv_transpose") == 0 ||
-        strcmp(name, "conv_backward_input") == 0 || strcmp(name, "conv_backward_weight") == 0) {
+    const pen_op *op = node->op;
+    if (op->alike_inputs != 0) {
+        layout_follow(graph, node, inputs, outputs);
+    } else if (op->work == PEN_WORK_CONVOLUTION) {
         return pen_onednn_convolution_layouts(graph, id, inputs, outputs);
-    }
-    if (strcmp(name, "global_average_pool_backward") == 0) {
+    } else if (op == PEN_OP(global_average_pool_backward)) {
         layout_spread(level, graph, node, inputs, outputs);
-        return PEN_OK;
-    }
-    const layout_follower *follower = layout_follower_find(name);
-    if (follower != NULL) {
-        layout_follow(follower, graph, node, inputs, outputs);
-        return PEN_OK;
-    }
-    if (strcmp(name, "concat") == 0 || strcmp(name, "split") == 0) {
-        layout_join(graph, node, name[0] == 's', inputs, outputs);
-    } else if (pen_cpu_takes_any_layout(level, name)) {
+    } else if (op == PEN_OP(concat) || op == PEN_OP(split)) {
+        layout_join(graph, node, op == PEN_OP(split), inputs, outputs);
+    } else if (pen_cpu_takes_any_layout(level, op->name)) {
         layout_elementwise(graph, node, inputs, outputs);
     } else {
         for (uint32_t i = 0; i < node->input_count; i++) {

@@ -1,8 +1,7 @@
 #include "graph/analysis/forward_owner.h"
 
-#include <string.h>
-
 #include "graph/op.h"
+#include "graph/op_known.h"
 
 pen_status pen_disjoint_sets_new(uint32_t count, pen_arena *arena, pen_disjoint_sets *out_sets) {
     PEN_TRY(PEN_NEW(arena, count, &out_sets->parent));
@@ -46,7 +45,7 @@ static const pen_node *homes_node(const homes_builder *builder, uint32_t node) {
 }
 
 static bool homes_is_reorder(const pen_node *node) {
-    return strcmp(node->op->name, "reorder") == 0;
+    return node->op == PEN_OP(reorder);
 }
 
 // The producer of the first operand that is computed; PEN_ID_NONE without one.

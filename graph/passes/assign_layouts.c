@@ -1,6 +1,7 @@
 #include "graph/passes/assign_layouts.h"
 
 #include "graph/op.h"
+#include "graph/op_known.h"
 #include "graph/passes/copy_graph.h"
 
 #define LAYOUT_END UINT32_MAX
@@ -76,7 +77,7 @@ static pen_status layout_reorder(layout_assigner *assigner, pen_node_id reader, 
                              pen_value_name(copy->from, old), (unsigned)layout));
     if (name == NULL) name = node_name;
     pen_node_spec spec;
-    PEN_TRY(pen_graph_copy_spec(copy, reader, "reorder", node_name, &spec));
+    PEN_TRY(pen_graph_copy_spec(copy, reader, PEN_OP(reorder), node_name, &spec));
     const pen_attribute_given attributes[] = {
         pen_attribute_int("from_layout", native),
         pen_attribute_int("to_layout", layout),

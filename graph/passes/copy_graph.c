@@ -73,10 +73,10 @@ pen_status pen_graph_copy_attributes(const pen_graph_copy *copy, pen_node_id id,
     return PEN_OK;
 }
 
-pen_status pen_graph_copy_spec(const pen_graph_copy *copy, pen_node_id id, const char *op_name,
+pen_status pen_graph_copy_spec(const pen_graph_copy *copy, pen_node_id id, const pen_op *op,
                                const char *name, pen_node_spec *out_spec) {
     const pen_node *node = pen_graph_node(copy->from, id);
-    *out_spec = pen_node_spec_make(op_name, name);
+    *out_spec = pen_node_spec_of(op, name);
     out_spec->role = node->role;
     out_spec->source = node->source;
     if (pen_node_is(node->gradient_of)) {
@@ -112,7 +112,7 @@ pen_status pen_graph_copy_node_as(pen_graph_copy *copy, pen_node_id id, const pe
     if (!pen_graph_copy_computes(copy->from, id)) return PEN_OK;
     const pen_node *node = pen_graph_node(copy->from, id);
     pen_node_spec spec;
-    PEN_TRY(pen_graph_copy_spec(copy, id, node->op->name, node->name, &spec));
+    PEN_TRY(pen_graph_copy_spec(copy, id, node->op, node->name, &spec));
     spec.inputs = inputs;
     spec.input_count = node->input_count;
     spec.output_count = node->output_count;

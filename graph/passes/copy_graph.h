@@ -42,7 +42,7 @@ PEN_NODISCARD pen_status pen_graph_copy_node_as(pen_graph_copy *copy, pen_node_i
 // A spec for a new node in the copy that does the work of `node`, an old one: its role, source and
 // the forward node that it is the gradient of.
 PEN_NODISCARD pen_status pen_graph_copy_spec(const pen_graph_copy *copy, pen_node_id node,
-                                             const char *op_name, const char *name,
+                                             const pen_op *op, const char *name,
                                              pen_node_spec *out_spec);
 
 // Gives a spec the attributes of `node`, an old one, that are present.

@@ -1,8 +1,7 @@
 #include "graph/passes/fold_transposes.h"
 
-#include <string.h>
-
 #include "graph/op.h"
+#include "graph/op_known.h"
 
 // What a transpose of the last two dimensions alone transposes; NONE where `value` is not of one.
 static pen_value_id fold_source(const pen_graph *graph, pen_value_id value) {
@@ -10,7 +9,7 @@ static pen_value_id fold_source(const pen_graph *graph, pen_value_id value) {
     if (!pen_node_is(producer)) return PEN_VALUE_NONE;
     const pen_node *node = pen_graph_node(graph, producer);
     const uint32_t rank = pen_value_type(graph, value)->shape.rank;
-    if (strcmp(node->op->name, "transpose") != 0 || rank < 2) return PEN_VALUE_NONE;
+    if (node->op != PEN_OP(transpose) || rank < 2) return PEN_VALUE_NONE;
     uint32_t count;
     const int64_t *perm = pen_node_ints(node, "perm", &count);
     if (perm == NULL) return rank == 2 ? node->inputs[0] : PEN_VALUE_NONE;
@@ -25,8 +24,7 @@ void pen_fold_transposes(pen_graph *graph) {
     for (uint32_t n = 0; n < pen_graph_node_count(graph); n++) {
         const pen_node_id id = {n};
         const pen_node *node = pen_graph_node(graph, id);
-        const bool is_product =
-            strcmp(node->op->name, "matmul") == 0 || strcmp(node->op->name, "gemm") == 0;
+        const bool is_product = node->op == PEN_OP(matmul) || node->op == PEN_OP(gemm);
         for (uint32_t i = 0; is_product && i < 2; i++) {
             const pen_value_id source = fold_source(graph, node->inputs[i]);
             if (!pen_value_is(source)) continue;

@@ -35,7 +35,7 @@ static pen_status infer_bind(pen_graph *graph, const pen_infer_options *options)
 // Whether the node's result is known now: constants in, or only a shape asked for.
 static bool infer_is_constant(const pen_graph *graph, const pen_node *node) {
     if (node->op->is_random) return false;
-    if (strcmp(node->op->name, "shape") == 0 || strcmp(node->op->name, "size") == 0) return true;
+    if (node->op->reads_no_data) return true;
     for (uint32_t i = 0; i < node->input_count; i++) {
         if (!pen_value_is(node->inputs[i])) continue;
         if (pen_graph_value(graph, node->inputs[i])->kind != PEN_VALUE_CONSTANT) return false;

@@ -1,8 +1,7 @@
 #include "graph/passes/set_inference.h"
 
-#include <string.h>
-
 #include "graph/op.h"
+#include "graph/op_known.h"
 
 // Whether a node reads the value, or the model gives it out.
 static bool inference_is_read(const pen_graph *graph, pen_value_id value) {
@@ -33,11 +32,6 @@ pen_status pen_set_inference_normalization(pen_graph *graph, pen_node_id id) {
     return PEN_OK;
 }
 
-static bool inference_is_recurrent(const pen_node *node) {
-    return strcmp(node->op->name, "lstm") == 0 || strcmp(node->op->name, "gru") == 0 ||
-           strcmp(node->op->name, "rnn") == 0;
-}
-
 // Leaves out outputs that nothing reads: what is saved for a gradient, and states.
 static void inference_drop_unread(pen_graph *graph, pen_node_id id) {
     const pen_node *node = pen_graph_node(graph, id);
@@ -52,11 +46,11 @@ pen_status pen_set_inference(pen_graph *graph) {
     for (uint32_t n = 0; n < pen_graph_node_count(graph); n++) {
         const pen_node_id id = {n};
         const pen_node *node = pen_graph_node(graph, id);
-        if (strcmp(node->op->name, "batch_normalization") == 0) {
+        if (node->op == PEN_OP(batch_normalization)) {
             PEN_TRY(pen_set_inference_normalization(graph, id));
         }
-        if (inference_is_recurrent(node)) inference_drop_unread(graph, id);
-        if (strcmp(node->op->name, "dropout") != 0 || node->input_count < 3) continue;
+        if (node->op->work == PEN_WORK_RECURRENT) inference_drop_unread(graph, id);
+        if (node->op != PEN_OP(dropout) || node->input_count < 3) continue;
         if (!pen_value_is(off)) {
             PEN_TRY(pen_graph_constant_number(graph, "inference", PEN_BOOL, 0, &off));
         }

@@ -1,8 +1,7 @@
 #include "graph/passes/skip_dropout.h"
 
-#include <string.h>
-
 #include "graph/op.h"
+#include "graph/op_known.h"
 
 // Whether a constant operand is there and 0.
 static bool skip_is_zero(const pen_graph *graph, const pen_node *node, uint32_t input) {
@@ -16,7 +15,7 @@ static bool skip_is_zero(const pen_graph *graph, const pen_node *node, uint32_t 
 }
 
 static bool skip_passes_on(const pen_graph *graph, const pen_node *node) {
-    if (strcmp(node->op->name, "dropout") != 0) return false;
+    if (node->op != PEN_OP(dropout)) return false;
     const bool may_train = node->input_count > 2 && pen_value_is(node->inputs[2]);
     return !may_train || skip_is_zero(graph, node, 2) || skip_is_zero(graph, node, 1);
 }

@@ -1,9 +1,8 @@
 #include "graph/wire/part_check.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "graph/op.h"
+#include "graph/op_known.h"
+#include <stdlib.h>
 
 typedef struct part_checker {
     const part_claims *claims;
@@ -15,12 +14,12 @@ static const pen_node *check_node(const part_checker *c, uint32_t node) {
     return pen_graph_node(c->claims->graph, (pen_node_id){node});
 }
 
-static bool check_is(const pen_node *node, const char *op) {
-    return strcmp(node->op->name, op) == 0;
+static bool check_is(const pen_node *node, const pen_op *op) {
+    return node->op == op;
 }
 
 static bool check_is_moved(const pen_node *node) {
-    return check_is(node, "send") || check_is(node, "receive");
+    return check_is(node, PEN_OP(send)) || check_is(node, PEN_OP(receive));
 }
 
 static pen_status check_lists(const part_claims *claims) {
@@ -46,9 +45,9 @@ static pen_status check_reads(const part_checker *c, uint32_t n) {
     for (uint32_t i = 0; i < node->input_count; i++) {
         if (!pen_value_is(node->inputs[i])) continue;
         const pen_node_id maker = pen_graph_value(c->claims->graph, node->inputs[i])->producer;
-        if (!pen_node_is(maker) || check_is(check_node(c, maker.index), "receive")) continue;
+        if (!pen_node_is(maker) || check_is(check_node(c, maker.index), PEN_OP(receive))) continue;
         const uint32_t made = c->position[maker.index];
-        if (check_is(node, "send") || made < c->position[n]) continue;
+        if (check_is(node, PEN_OP(send)) || made < c->position[n]) continue;
         return pen_error(PEN_CORRUPT, "node '%s' runs before '%s', which it reads", node->name,
                          check_node(c, maker.index)->name);
     }
@@ -106,7 +105,7 @@ static pen_status check_ends(const part_checker *c, pen_arena *arena, pen_wired_
     for (uint32_t n = 0; n < c->node_count; n++) {
         const pen_node *node = check_node(c, n);
         if (!check_is_moved(node)) continue;
-        const bool is_source = check_is(node, "send");
+        const bool is_source = check_is(node, PEN_OP(send));
         ends[count++] = (pen_part_end){
             .channel = (uint32_t)pen_node_int(node, "channel"),
             .value = is_source ? node->inputs[0] : node->outputs[0],

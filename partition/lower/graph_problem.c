@@ -5,6 +5,7 @@
 #include "base/integer.h"
 #include "graph/analysis/memory_plan.h"
 #include "graph/op.h"
+#include "graph/op_known.h"
 
 #define HASH_CONSTANT_BYTES 4096 // of a constant whose contents are part of what the graph is
 
@@ -302,7 +303,7 @@ static uint64_t hash_operand(uint64_t hash, const pen_graph *graph, pen_value_id
     const pen_value *value = pen_graph_value(graph, id);
     while (pen_node_is(value->producer)) {
         const pen_node *producer = pen_graph_node(graph, value->producer);
-        if (strcmp(producer->op->name, "reorder") != 0) break;
+        if (producer->op != PEN_OP(reorder)) break;
         value = pen_graph_value(graph, producer->inputs[0]);
     }
     hash = hash_text(hash, value->name);
@@ -326,7 +327,7 @@ uint64_t pen_graph_hash(const pen_node_homes *homes) {
     uint64_t hash = 0xcbf29ce484222325u;
     for (uint32_t n = 0; n < homes->node_count; n++) {
         const pen_node *node = pen_graph_node(homes->graph, (pen_node_id){n});
-        if (strcmp(node->op->name, "reorder") == 0) continue;
+        if (node->op == PEN_OP(reorder)) continue;
         hash = hash_text(hash, node->name);
         hash = hash_text(hash, node->op->name);
         const uint8_t role = (uint8_t)node->role;

@@ -1,10 +1,9 @@
 // The loss: what of the graph it will read, whether it is taken of the output that the job likely
 // means, and its nodes.
-#include <string.h>
-
 #include "base/text.h"
 #include "graph/graph.h"
 #include "graph/op.h"
+#include "graph/op_known.h"
 #include "scheduler/compile/compile_pass.h"
 
 // Names shown of a model's outputs.
@@ -74,7 +73,7 @@ static pen_status loss_check_softmax(pen_compilation *compilation, pen_value_id 
     const char *warning;
     if (compilation->request->loss != PEN_LOSS_NEGATIVE_LOG_LIKELIHOOD) return PEN_OK;
     if (!pen_node_is(producer)) return PEN_OK;
-    if (strcmp(pen_graph_node(graph, producer)->op->name, "softmax") != 0) return PEN_OK;
+    if (pen_graph_node(graph, producer)->op != PEN_OP(softmax)) return PEN_OK;
     PEN_TRY(pen_arena_format(compilation->arena, &warning,
                              "the model's output '%s' is a softmax, but negative_log_likelihood "
                              "takes its logarithm: train a model that ends with log_softmax, or "

@@ -4,6 +4,7 @@
 
 #include "graph/graph.h"
 #include "graph/op.h"
+#include "graph/op_known.h"
 #include "scheduler/compile/compile_pass.h"
 
 static pen_status training_find_trainable(const pen_graph *graph, pen_arena *arena,
@@ -91,7 +92,7 @@ pen_status pen_compile_check_statistics(pen_compilation *compilation) {
     const char *text = training_kept_statistics(compilation->model);
     for (uint32_t n = 0; text != NULL && n < pen_graph_node_count(graph); n++) {
         const pen_node *node = pen_graph_node(graph, (pen_node_id){n});
-        if (strcmp(node->op->name, "batch_normalization") != 0) continue;
+        if (node->op != PEN_OP(batch_normalization)) continue;
         if (pen_node_int(node, "training_mode") != 0) continue;
         if (!pen_graph_value(graph, node->inputs[1])->trainable) continue;
         pen_compilation_warn(compilation, text);

@@ -1,7 +1,5 @@
 #include "scheduler/plan/process_memory.h"
 
-#include <string.h>
-
 #include "base/integer.h"
 #include "base/name_map.h"
 #include "graph/op.h"
@@ -55,20 +53,29 @@ typedef struct process_needs {
     uint64_t held_bytes;   // by programs, beyond what is usual for their nodes
 } process_needs;
 
+// Notes which libraries a node brings into the process, and what these keep for it. Nodes of equal
+// work share the code of a convolution, which the key of their costs tells.
 static pen_status process_add_node(process_needs *needs, const pen_graph *graph, pen_node_id id) {
     const pen_node *node = pen_graph_node(graph, id);
     const pen_op *op = node->op;
     const char *shape, *kind;
-    const bool is_recurrent = strcmp(op->name, "lstm") == 0 || strcmp(op->name, "gru") == 0;
-    if (strcmp(op->name, "matmul") == 0 || strcmp(op->name, "gemm") == 0 || is_recurrent) {
-        const uint64_t bytes = pen_tensor_type_bytes(pen_value_type(graph, node->inputs[1]));
+    switch (op->work) {
+    case PEN_WORK_PRODUCT:
+    case PEN_WORK_RECURRENT:
         needs->has_products = true;
-        needs->packed_bytes = pen_max_u64(needs->packed_bytes, bytes / PROCESS_PACKED_SHARE);
-    }
-    if (strstr(op->name, "conv") != NULL || strstr(op->name, "pool") != NULL) {
+        needs->packed_bytes = pen_max_u64(
+            needs->packed_bytes,
+            pen_tensor_type_bytes(pen_value_type(graph, node->inputs[1])) / PROCESS_PACKED_SHARE);
+        return PEN_OK;
+    case PEN_WORK_POOLING:
         needs->has_convolutions = true;
+        return PEN_OK;
+    case PEN_WORK_CONVOLUTION:
+        needs->has_convolutions = true;
+        break;
+    case PEN_WORK_OTHER:
+        return PEN_OK;
     }
-    if (strncmp(op->name, "conv", 4) != 0) return PEN_OK;
     PEN_TRY(pen_cost_key(graph, id, needs->arena, &shape));
     PEN_TRY(pen_arena_format(needs->arena, &kind, "%s %s", op->name, shape));
     if (pen_name_map_find(&needs->kinds, kind) != PEN_NAME_MAP_NONE) return PEN_OK;

@@ -185,6 +185,7 @@ check 'file lengths' lengths
 check 'unique file names' unique_names
 check 'include directions' all_of sources awk -f tests/lint/includes.awk
 check 'circles of modules' circles
+check 'names of operators' all_of products awk -f tests/lint/op_names.awk
 check 'include guards' guards
 check 'banned calls' banned_calls
 check 'clean text' clean_text

@@ -58,7 +58,7 @@ static pen_status clip_gradient(pen_gradient_context *context) {
         pen_gradient_input(context, 2),
     };
     const pen_gradient_emission emission = {
-        .op_name = "clip_backward", .suffix = "backward", .inputs = operands, .input_count = 4};
+        .op_name = "clip_backward", .inputs = operands, .input_count = 4};
     return pen_gradient_emit_set(context, &emission);
 }
 
@@ -86,10 +86,8 @@ static pen_status prelu_gradient(pen_gradient_context *context) {
         pen_gradient_input(context, 1),
     };
     if (pen_gradient_needed(context, 0)) {
-        PEN_TRY(pen_gradient_emit_set(context, &(pen_gradient_emission){.op_name = "prelu_backward",
-                                                                        .suffix = "backward",
-                                                                        .inputs = operands,
-                                                                        .input_count = 3}));
+        PEN_TRY(pen_gradient_emit_set(
+            context, &(pen_gradient_emission){.inputs = operands, .input_count = 3}));
     }
     if (!pen_gradient_needed(context, 1)) return PEN_OK;
     pen_value_id gradient;
@@ -98,123 +96,72 @@ static pen_status prelu_gradient(pen_gradient_context *context) {
     return pen_gradient_set_summed(context, 1, gradient);
 }
 
-#define ACTIVATION_FLOAT(attribute, value)                                                         \
-    { .name = attribute, .kind = PEN_ATTRIBUTE_FLOAT, .has_default = true, .number = value }
-
-static const pen_attribute_schema leaky_relu_attributes[] = {ACTIVATION_FLOAT("alpha", 0.01)};
-static const pen_attribute_schema alpha_attributes[] = {ACTIVATION_FLOAT("alpha", 1)};
+static const pen_attribute_schema leaky_relu_attributes[] = {PEN_FLOAT_OR("alpha", 0.01)};
+static const pen_attribute_schema alpha_attributes[] = {PEN_FLOAT_OR("alpha", 1)};
 static const pen_attribute_schema selu_attributes[] = {
-    ACTIVATION_FLOAT("alpha", 1.67326319217681884765625),
-    ACTIVATION_FLOAT("gamma", 1.05070102214813232421875),
+    PEN_FLOAT_OR("alpha", 1.67326319217681884765625),
+    PEN_FLOAT_OR("gamma", 1.05070102214813232421875),
 };
 static const pen_attribute_schema hard_sigmoid_attributes[] = {
-    ACTIVATION_FLOAT("alpha", 0.2),
-    ACTIVATION_FLOAT("beta", 0.5),
+    PEN_FLOAT_OR("alpha", 0.2),
+    PEN_FLOAT_OR("beta", 0.5),
 };
 static const pen_attribute_schema shrink_attributes[] = {
-    ACTIVATION_FLOAT("lambd", 0.5),
-    ACTIVATION_FLOAT("bias", 0),
+    PEN_FLOAT_OR("lambd", 0.5),
+    PEN_FLOAT_OR("bias", 0),
 };
 
-// An op of one operand and, behind it, its backward op.
-#define ACTIVATION(op, does, infer_rule, gradient_rule, operand, schema, schema_count)             \
-    {.name = #op,                                                                                  \
-     .summary = does,                                                                              \
-     .input_min = 1,                                                                               \
-     .input_max = 1,                                                                               \
-     .output_min = 1,                                                                              \
-     .output_max = 1,                                                                              \
-     .attributes = schema,                                                                         \
-     .attribute_count = schema_count,                                                              \
-     .in_place_inputs = 1,                                                                         \
-     .infer = infer_rule,                                                                          \
-     .gradient = gradient_rule,                                                                    \
-     .flops = pen_flops_of_output},                                                                \
-    {                                                                                              \
-        .name = #op "_backward",                                                                   \
-        .summary = "gradient of " #op " from that of its output, and its " operand,                \
-        .input_min = 2, .input_max = 2, .output_min = 1, .output_max = 1, .attributes = schema,    \
-        .attribute_count = schema_count, .in_place_inputs = 3, .infer = pen_infer_alike,           \
-        .flops = pen_flops_of_output                                                               \
-    }
+// An op of one operand and, behind it, its backward op: without attributes, and with.
+#define ACTIVATION_ROWS(op, does, infer_rule, gradient_rule, operand, facts, schema, count)        \
+    PEN_MAP_OP(op, does, infer_rule, gradient_rule, facts, schema, count),                         \
+        PEN_MAP_BACKWARD(op, operand, facts, schema, count)
+#define ACTIVATION(op, does, from, facts)                                                          \
+    ACTIVATION_ROWS(op, does, pen_infer_float_map, pen_gradient_from_##from, #from, facts, NULL, 0)
+#define ACTIVATION_WITH(schema, op, does, from, facts)                                             \
+    ACTIVATION_ROWS(op, does, pen_infer_float_map, pen_gradient_from_##from, #from, facts, schema, \
+                    sizeof(schema) / sizeof *(schema))
 
 static const pen_op activation_ops[] = {
-    ACTIVATION(relu, "max(x, 0)", pen_infer_signed_map, pen_gradient_from_output, "output", NULL,
-               0),
-    ACTIVATION(leaky_relu, "x where x >= 0, else alpha x", pen_infer_float_map, leaky_relu_gradient,
-               "input or output", leaky_relu_attributes, 1),
-    ACTIVATION(sigmoid, "1 / (1 + exp(-x))", pen_infer_float_map, pen_gradient_from_output,
-               "output", NULL, 0),
-    ACTIVATION(tanh, "hyperbolic tangent", pen_infer_float_map, pen_gradient_from_output, "output",
-               NULL, 0),
-    ACTIVATION(elu, "x where x >= 0, else alpha (exp(x) - 1)", pen_infer_float_map,
-               pen_gradient_from_input, "input", alpha_attributes, 1),
-    ACTIVATION(celu, "max(x, 0) + min(0, alpha (exp(x / alpha) - 1))", pen_infer_float_map,
-               pen_gradient_from_input, "input", alpha_attributes, 1),
-    ACTIVATION(selu, "gamma x where x > 0, else gamma alpha (exp(x) - 1)", pen_infer_float_map,
-               pen_gradient_from_input, "input", selu_attributes, 2),
-    ACTIVATION(softplus, "log(1 + exp(x))", pen_infer_float_map, pen_gradient_from_input, "input",
-               NULL, 0),
-    ACTIVATION(mish, "x tanh(log(1 + exp(x)))", pen_infer_float_map, pen_gradient_from_input,
-               "input", NULL, 0),
-    ACTIVATION(softsign, "x / (1 + |x|)", pen_infer_float_map, pen_gradient_from_input, "input",
-               NULL, 0),
-    ACTIVATION(hard_sigmoid, "alpha x + beta, clipped to [0, 1]", pen_infer_float_map,
-               pen_gradient_from_output, "output", hard_sigmoid_attributes, 2),
-    ACTIVATION(hard_swish, "x times x / 6 + 1 / 2 clipped to [0, 1]", pen_infer_float_map,
-               pen_gradient_from_input, "input", NULL, 0),
-    ACTIVATION(thresholded_relu, "x where x > alpha, else 0", pen_infer_float_map,
-               pen_gradient_from_input, "input", alpha_attributes, 1),
-    ACTIVATION(shrink, "x - bias above lambd, x + bias below -lambd, else 0", pen_infer_number_map,
-               pen_gradient_from_input, "input", shrink_attributes, 2),
-    {.name = "clip",
-     .summary = "x held between the optional inputs min and max",
-     .input_min = 1,
-     .input_max = 3,
-     .output_min = 1,
-     .output_max = 1,
-     .in_place_inputs = 1,
-     .infer = clip_infer,
-     .gradient = clip_gradient,
+    ACTIVATION_ROWS(relu, "max(x, 0)", pen_infer_signed_map, pen_gradient_from_output, "output",
+                    PEN_MAP_ZEROS_BOTH | PEN_MAP_RECTIFIES, NULL, 0),
+    ACTIVATION_ROWS(leaky_relu, "x where x >= 0, else alpha x", pen_infer_float_map,
+                    leaky_relu_gradient, "input or output", PEN_MAP_ZEROS_BOTH,
+                    leaky_relu_attributes, 1),
+    ACTIVATION(sigmoid, "1 / (1 + exp(-x))", output, PEN_MAP_ZEROS_BACK),
+    ACTIVATION(tanh, "hyperbolic tangent", output, PEN_MAP_ZEROS_BOTH),
+    ACTIVATION_WITH(alpha_attributes, elu, "x where x >= 0, else alpha (exp(x) - 1)", input,
+                    PEN_MAP_ZEROS_BOTH),
+    ACTIVATION_WITH(alpha_attributes, celu, "max(x, 0) + min(0, alpha (exp(x / alpha) - 1))", input,
+                    PEN_MAP_ZEROS_BOTH),
+    ACTIVATION_WITH(selu_attributes, selu, "gamma x where x > 0, else gamma alpha (exp(x) - 1)",
+                    input, PEN_MAP_ZEROS_BOTH),
+    ACTIVATION(softplus, "log(1 + exp(x))", input, PEN_MAP_ZEROS_BACK),
+    ACTIVATION(mish, "x tanh(log(1 + exp(x)))", input, PEN_MAP_PLAIN),
+    ACTIVATION(softsign, "x / (1 + |x|)", input, PEN_MAP_ZEROS_BOTH),
+    ACTIVATION_WITH(hard_sigmoid_attributes, hard_sigmoid, "alpha x + beta, clipped to [0, 1]",
+                    output, PEN_MAP_ZEROS_BACK),
+    ACTIVATION(hard_swish, "x times x / 6 + 1 / 2 clipped to [0, 1]", input, PEN_MAP_ZEROS_BOTH),
+    ACTIVATION_WITH(alpha_attributes, thresholded_relu, "x where x > alpha, else 0", input,
+                    PEN_MAP_ZEROS | PEN_MAP_RECTIFIES),
+    ACTIVATION_ROWS(shrink, "x - bias above lambd, x + bias below -lambd, else 0",
+                    pen_infer_number_map, pen_gradient_from_input, "input", PEN_MAP_PLAIN,
+                    shrink_attributes, 2),
+    {"clip", "x held between the optional inputs min and max", PEN_TAKES(1, 3), PEN_GIVES(1, 1),
+     .in_place_inputs = 1, .infer = clip_infer, .gradient = clip_gradient,
      .flops = pen_flops_of_output},
-    {.name = "clip_backward",
-     .summary = "gradient of clip from that of its output, its output, min and max",
-     .input_min = 2,
-     .input_max = 4,
-     .output_min = 1,
-     .output_max = 1,
-     .in_place_inputs = 3,
-     .infer = clip_backward_infer,
+    {"clip_backward", "gradient of clip from that of its output, its output, min and max",
+     PEN_TAKES(2, 4), PEN_GIVES(1, 1), .in_place_inputs = 3, .infer = clip_backward_infer,
+     .flops = pen_flops_of_output, .keeps_zeros = true},
+    {"prelu", "x where x >= 0, else slope x", PEN_TAKES(2, 2), PEN_GIVES(1, 1),
+     .in_place_inputs = 1, .infer = prelu_infer, .gradient = prelu_gradient,
      .flops = pen_flops_of_output},
-    {.name = "prelu",
-     .summary = "x where x >= 0, else slope x",
-     .input_min = 2,
-     .input_max = 2,
-     .output_min = 1,
-     .output_max = 1,
-     .in_place_inputs = 1,
-     .infer = prelu_infer,
-     .gradient = prelu_gradient,
+    {"prelu_backward", "gradient of x in prelu from that of its output, x and slope",
+     PEN_TAKES(3, 3), PEN_GIVES(1, 1), .in_place_inputs = 3, .infer = prelu_backward_infer,
      .flops = pen_flops_of_output},
-    {.name = "prelu_backward",
-     .summary = "gradient of x in prelu from that of its output, x and slope",
-     .input_min = 3,
-     .input_max = 3,
-     .output_min = 1,
-     .output_max = 1,
-     .in_place_inputs = 3,
-     .infer = prelu_backward_infer,
-     .flops = pen_flops_of_output},
-    {.name = "prelu_backward_slope",
-     .summary = "gradient of slope in prelu, not yet summed, from that of its output, and x",
-     .input_min = 2,
-     .input_max = 2,
-     .output_min = 1,
-     .output_max = 1,
-     .in_place_inputs = 3,
-     .infer = prelu_backward_infer,
+    {"prelu_backward_slope",
+     "gradient of slope in prelu, not yet summed, from that of its output, and x", PEN_TAKES(2, 2),
+     PEN_GIVES(1, 1), .in_place_inputs = 3, .infer = prelu_backward_infer,
      .flops = pen_flops_of_output},
 };
 
-const pen_op_family pen_activation_family = {"activation", activation_ops,
-                                             sizeof activation_ops / sizeof *activation_ops};
+PEN_OP_FAMILY(activation);

@@ -45,7 +45,6 @@ static pen_status where_gradient(pen_gradient_context *context) {
         const pen_attribute_given when = pen_attribute_int("when", i == 1);
         const pen_gradient_emission emission = {
             .op_name = "where_backward",
-            .suffix = "backward",
             .for_input = i,
             .inputs = operands,
             .input_count = 2,
@@ -68,18 +67,17 @@ static pen_status where_backward_infer(pen_infer_context *context) {
 }
 
 static const pen_attribute_schema isinf_attributes[] = {
-    {.name = "detect_negative", .kind = PEN_ATTRIBUTE_INT, .has_default = true, .integer = 1},
-    {.name = "detect_positive", .kind = PEN_ATTRIBUTE_INT, .has_default = true, .integer = 1},
+    PEN_INT_OR("detect_negative", 1),
+    PEN_INT_OR("detect_positive", 1),
 };
 static const pen_attribute_schema when_attributes[] = {
-    {.name = "when", .kind = PEN_ATTRIBUTE_INT, .required = true},
+    PEN_MUST("when", INT),
 };
 
 #define COMPARISON(op, does, infer_rule, in_place)                                                 \
     {                                                                                              \
-        .name = #op, .summary = does, .input_min = 2, .input_max = 2, .output_min = 1,             \
-        .output_max = 1, .in_place_inputs = in_place, .infer = infer_rule,                         \
-        .flops = pen_flops_of_output                                                               \
+        .name = #op, .summary = does, PEN_TAKES(2, 2), PEN_GIVES(1, 1),                            \
+        .in_place_inputs = in_place, .infer = infer_rule, .flops = pen_flops_of_output             \
     }
 
 static const pen_op comparison_ops[] = {
@@ -91,53 +89,16 @@ static const pen_op comparison_ops[] = {
     COMPARISON(and, "whether a and b", logic_infer, 3),
     COMPARISON(or, "whether a or b", logic_infer, 3),
     COMPARISON(xor, "whether a differs from b", logic_infer, 3),
-    {.name = "not",
-     .summary = "whether not x",
-     .input_min = 1,
-     .input_max = 1,
-     .output_min = 1,
-     .output_max = 1,
-     .in_place_inputs = 1,
-     .infer = logic_infer,
-     .flops = pen_flops_of_output},
-    {.name = "isnan",
-     .summary = "whether x is not a number",
-     .input_min = 1,
-     .input_max = 1,
-     .output_min = 1,
-     .output_max = 1,
-     .infer = float_test_infer,
-     .flops = pen_flops_of_output},
-    {.name = "isinf",
-     .summary = "whether x is infinite",
-     .input_min = 1,
-     .input_max = 1,
-     .output_min = 1,
-     .output_max = 1,
-     .attributes = isinf_attributes,
-     .attribute_count = 2,
-     .infer = float_test_infer,
-     .flops = pen_flops_of_output},
-    {.name = "where",
-     .summary = "a where the condition holds, else b",
-     .input_min = 3,
-     .input_max = 3,
-     .output_min = 1,
-     .output_max = 1,
-     .in_place_inputs = 6,
-     .infer = where_infer,
-     .gradient = where_gradient},
-    {.name = "where_backward",
-     .summary = "dy where the condition is `when`, else 0",
-     .input_min = 2,
-     .input_max = 2,
-     .output_min = 1,
-     .output_max = 1,
-     .attributes = when_attributes,
-     .attribute_count = 1,
-     .in_place_inputs = 1,
-     .infer = where_backward_infer},
+    {"not", "whether not x", PEN_TAKES(1, 1), PEN_GIVES(1, 1), .in_place_inputs = 1,
+     .infer = logic_infer, .flops = pen_flops_of_output},
+    {"isnan", "whether x is not a number", PEN_TAKES(1, 1), PEN_GIVES(1, 1),
+     .infer = float_test_infer, .flops = pen_flops_of_output},
+    {"isinf", "whether x is infinite", PEN_TAKES(1, 1), PEN_GIVES(1, 1),
+     PEN_ATTRIBUTES(isinf_attributes), .infer = float_test_infer, .flops = pen_flops_of_output},
+    {"where", "a where the condition holds, else b", PEN_TAKES(3, 3), PEN_GIVES(1, 1),
+     .in_place_inputs = 6, .infer = where_infer, .gradient = where_gradient},
+    {"where_backward", "dy where the condition is `when`, else 0", PEN_TAKES(2, 2), PEN_GIVES(1, 1),
+     PEN_ATTRIBUTES(when_attributes), .in_place_inputs = 1, .infer = where_backward_infer},
 };
 
-const pen_op_family pen_comparison_family = {"comparison", comparison_ops,
-                                             sizeof comparison_ops / sizeof *comparison_ops};
+PEN_OP_FAMILY(comparison);

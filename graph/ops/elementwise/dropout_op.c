@@ -82,7 +82,6 @@ static pen_status dropout_gradient(pen_gradient_context *context) {
     const pen_attribute_given attribute = pen_attribute_float("ratio", ratio);
     const pen_gradient_emission emission = {
         .op_name = "dropout_backward",
-        .suffix = "backward",
         .inputs = (const pen_value_id[]){pen_gradient_of_output(context, 0), node->outputs[1]},
         .input_count = 2,
         .attributes = &attribute,
@@ -92,48 +91,22 @@ static pen_status dropout_gradient(pen_gradient_context *context) {
 }
 
 static const pen_attribute_schema dropout_attributes[] = {
-    {.name = "seed", .kind = PEN_ATTRIBUTE_INT},
-    {.name = "stream", .kind = PEN_ATTRIBUTE_TEXT},
+    PEN_MAY("seed", INT),
+    PEN_MAY("stream", TEXT),
 };
 
 static const pen_attribute_schema dropout_backward_attributes[] = {
-    {.name = "ratio", .kind = PEN_ATTRIBUTE_FLOAT, .required = true},
+    PEN_MUST("ratio", FLOAT),
 };
 
 static const pen_op dropout_ops[] = {
-    {
-        .name = "dropout",
-        .summary = "set random elements to 0 in training, and scale the others up",
-        .input_min = 1,
-        .input_max = 3,
-        .output_min = 1,
-        .output_max = 2,
-        .attributes = dropout_attributes,
-        .attribute_count = 2,
-        .constant_inputs = 6,
-        .in_place_inputs = 1,
-        .is_random = true,
-        .infer = dropout_infer,
-        .gradient = dropout_gradient,
-        .flops = dropout_flops,
-    },
-    {
-        .name = "dropout_backward",
-        .summary = "gradient of dropout from dy and the mask",
-        .input_min = 2,
-        .input_max = 2,
-        .output_min = 1,
-        .output_max = 1,
-        .attributes = dropout_backward_attributes,
-        .attribute_count = 1,
-        .in_place_inputs = 1,
-        .infer = dropout_backward_infer,
-        .flops = dropout_flops,
-    },
+    {"dropout", "set random elements to 0 in training, and scale the others up", PEN_TAKES(1, 3),
+     PEN_GIVES(1, 2), PEN_ATTRIBUTES(dropout_attributes), .constant_inputs = 6,
+     .in_place_inputs = 1, .is_random = true, .infer = dropout_infer, .gradient = dropout_gradient,
+     .flops = dropout_flops},
+    {"dropout_backward", "gradient of dropout from dy and the mask", PEN_TAKES(2, 2),
+     PEN_GIVES(1, 1), PEN_ATTRIBUTES(dropout_backward_attributes), .in_place_inputs = 1,
+     .infer = dropout_backward_infer, .flops = dropout_flops},
 };
 
-const pen_op_family pen_dropout_family = {
-    .name = "dropout",
-    .ops = dropout_ops,
-    .op_count = sizeof dropout_ops / sizeof *dropout_ops,
-};
+PEN_OP_FAMILY(dropout);

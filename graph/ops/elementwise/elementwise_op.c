@@ -83,8 +83,11 @@ static pen_status mul_gradient(pen_gradient_context *context) {
 static pen_status gradient_of_pair(pen_gradient_context *context, uint32_t for_input,
                                    const char *op_name, pen_value_id a, pen_value_id b) {
     const pen_value_id operands[3] = {pen_gradient_of_output(context, 0), a, b};
-    const pen_gradient_emission emission = {
-        .op_name = op_name, .for_input = for_input, .inputs = operands, .input_count = 3};
+    const pen_gradient_emission emission = {.op_name = op_name,
+                                            .suffix = op_name,
+                                            .for_input = for_input,
+                                            .inputs = operands,
+                                            .input_count = 3};
     pen_value_id gradient;
     PEN_TRY(pen_gradient_emit(context, &emission, &gradient));
     return pen_gradient_set_summed(context, for_input, gradient);
@@ -171,7 +174,6 @@ static pen_status mean_gradient(pen_gradient_context *context) {
         if (!pen_gradient_needed(context, i)) continue;
         const pen_gradient_emission emission = {
             .op_name = "reduce_sum_backward",
-            .suffix = "backward",
             .for_input = i,
             .inputs = &dy,
             .input_count = 1,
@@ -198,6 +200,7 @@ static pen_status extremum_gradient(pen_gradient_context *context, const char *o
         const pen_attribute_given index = pen_attribute_int("index", i);
         const pen_gradient_emission emission = {
             .op_name = op_name,
+            .suffix = op_name,
             .for_input = i,
             .inputs = operands,
             .input_count = count + 1,
@@ -238,79 +241,62 @@ static uint64_t variadic_flops(const pen_graph *graph, pen_node_id node) {
 }
 
 static const pen_attribute_schema mod_attributes[] = {
-    {.name = "fmod", .kind = PEN_ATTRIBUTE_INT, .has_default = true},
+    PEN_INT_OR("fmod", 0),
 };
 static const pen_attribute_schema shift_attributes[] = {
-    {.name = "direction", .kind = PEN_ATTRIBUTE_TEXT, .required = true},
+    PEN_MUST("direction", TEXT),
 };
 static const pen_attribute_schema index_attributes[] = {
-    {.name = "index", .kind = PEN_ATTRIBUTE_INT, .required = true},
+    PEN_MUST("index", INT),
 };
 
-#define BINARY_OP(op, does, in_place, infer_rule, gradient_rule)                                   \
+#define BINARY_OP(op, does, in_place, zeros, infer_rule, gradient_rule)                            \
     {                                                                                              \
-        .name = #op, .summary = does, .input_min = 2, .input_max = 2, .output_min = 1,             \
-        .output_max = 1, .in_place_inputs = in_place, .infer = infer_rule,                         \
-        .gradient = gradient_rule, .flops = pen_flops_of_output                                    \
+        .name = #op, .summary = does, PEN_TAKES(2, 2), PEN_GIVES(1, 1),                            \
+        .in_place_inputs = in_place, .infer = infer_rule, .gradient = gradient_rule,               \
+        .flops = pen_flops_of_output, .keeps_zeros = zeros                                         \
     }
 #define BINARY_BACKWARD(op, does, in_place, infer_rule)                                            \
     {                                                                                              \
-        .name = #op, .summary = does, .input_min = 3, .input_max = 3, .output_min = 1,             \
-        .output_max = 1, .in_place_inputs = in_place, .infer = infer_rule,                         \
-        .flops = pen_flops_of_output                                                               \
+        .name = #op, .summary = does, PEN_TAKES(3, 3), PEN_GIVES(1, 1),                            \
+        .in_place_inputs = in_place, .infer = infer_rule, .flops = pen_flops_of_output             \
     }
 #define VARIADIC_OP(op, does, infer_rule, gradient_rule)                                           \
     {                                                                                              \
-        .name = #op, .summary = does, .input_min = 1, .input_max = PEN_VARIADIC, .output_min = 1,  \
-        .output_max = 1, .in_place_inputs = 3, .infer = infer_rule, .gradient = gradient_rule,     \
-        .flops = variadic_flops                                                                    \
+        .name = #op, .summary = does, PEN_TAKES(1, PEN_VARIADIC), PEN_GIVES(1, 1),                 \
+        .in_place_inputs = 3, .infer = infer_rule, .gradient = gradient_rule,                      \
+        .flops = variadic_flops, .keeps_zeros = true                                               \
     }
 #define EXTREMUM_BACKWARD(op)                                                                      \
     {                                                                                              \
         .name = #op "_backward",                                                                   \
         .summary = "gradient of operand `index` of " #op " from that of its output, and all "      \
                    "operands; equals share it evenly",                                             \
-        .input_min = 2, .input_max = PEN_VARIADIC, .output_min = 1, .output_max = 1,               \
-        .attributes = index_attributes, .attribute_count = 1, .in_place_inputs = 1,                \
-        .infer = extremum_backward_infer, .flops = variadic_flops                                  \
+        PEN_TAKES(2, PEN_VARIADIC), PEN_GIVES(1, 1), PEN_ATTRIBUTES(index_attributes),             \
+        .in_place_inputs = 1, .infer = extremum_backward_infer, .flops = variadic_flops            \
     }
 
 // In place only on operands of the result's element type: of others, equal bytes do not mean equal
 // positions.
 static const pen_op elementwise_ops[] = {
-    BINARY_OP(add, "a + b", 3, number_infer, add_gradient),
-    BINARY_OP(sub, "a - b", 3, number_infer, sub_gradient),
-    BINARY_OP(mul, "a b", 3, number_infer, mul_gradient),
-    BINARY_OP(div, "a / b; of integers, rounded towards 0", 3, number_infer, div_gradient),
-    BINARY_OP(pow, "a to the power of b, in the type of a", 1, pow_infer, pow_gradient),
+    BINARY_OP(add, "a + b", 3, true, number_infer, add_gradient),
+    BINARY_OP(sub, "a - b", 3, true, number_infer, sub_gradient),
+    BINARY_OP(mul, "a b", 3, true, number_infer, mul_gradient),
+    BINARY_OP(div, "a / b; of integers, rounded towards 0", 3, false, number_infer, div_gradient),
+    {"pow", "a to the power of b, in the type of a", PEN_TAKES(2, 2), PEN_GIVES(1, 1),
+     .in_place_inputs = 1, .infer = pow_infer, .gradient = pow_gradient,
+     .flops = pen_flops_of_output, .wants_positive = true},
     BINARY_BACKWARD(div_backward_divisor, "-dy y / b, the gradient of b in y = a / b", 7,
                     pair_backward_infer),
     BINARY_BACKWARD(pow_backward_base, "dy b a^(b-1), the gradient of a in a^b", 3,
                     pow_backward_base_infer),
     BINARY_BACKWARD(pow_backward_exponent, "dy a^b log(a), the gradient of b in a^b", 1,
                     pow_backward_exponent_infer),
-    {.name = "mod",
-     .summary = "remainder with the sign of b, or of a if fmod is 1",
-     .input_min = 2,
-     .input_max = 2,
-     .output_min = 1,
-     .output_max = 1,
-     .attributes = mod_attributes,
-     .attribute_count = 1,
-     .in_place_inputs = 3,
-     .infer = mod_infer,
-     .gradient = mod_gradient,
-     .flops = pen_flops_of_output},
-    {.name = "bit_shift",
-     .summary = "the bits of a moved by b",
-     .input_min = 2,
-     .input_max = 2,
-     .output_min = 1,
-     .output_max = 1,
-     .attributes = shift_attributes,
-     .attribute_count = 1,
-     .in_place_inputs = 3,
-     .infer = shift_infer,
+    {"mod", "remainder with the sign of b, or of a if fmod is 1", PEN_TAKES(2, 2), PEN_GIVES(1, 1),
+     PEN_ATTRIBUTES(mod_attributes), .in_place_inputs = 3, .infer = mod_infer,
+     .gradient = mod_gradient, .flops = pen_flops_of_output},
+    {"bit_shift", "the bits of a moved by b", PEN_TAKES(2, 2), PEN_GIVES(1, 1),
+     PEN_ATTRIBUTES(shift_attributes), .in_place_inputs = 3, .infer = shift_infer,
      .flops = pen_flops_of_output},
     VARIADIC_OP(sum, "the sum of all operands", float_infer, add_gradient),
     VARIADIC_OP(mean, "the mean of all operands", float_infer, mean_gradient),
@@ -320,5 +306,4 @@ static const pen_op elementwise_ops[] = {
     EXTREMUM_BACKWARD(min),
 };
 
-const pen_op_family pen_elementwise_family = {"elementwise", elementwise_ops,
-                                              sizeof elementwise_ops / sizeof *elementwise_ops};
+PEN_OP_FAMILY(elementwise);

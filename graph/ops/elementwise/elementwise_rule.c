@@ -1,7 +1,5 @@
 #include "graph/ops/elementwise/elementwise_rule.h"
 
-#include <stdio.h>
-
 #include "graph/ops/shared/shape_rule.h"
 
 static pen_status infer_map(pen_infer_context *context, uint32_t elements) {
@@ -64,53 +62,6 @@ pen_status pen_infer_same_elements(const pen_infer_context *context, uint32_t fi
         PEN_TRY(pen_infer_check_same_element(context, i, first));
     }
     return PEN_OK;
-}
-
-pen_status pen_gradient_is_zero(pen_gradient_context *context) {
-    (void)context;
-    return PEN_OK;
-}
-
-pen_status pen_gradient_apply(pen_gradient_context *context, uint32_t for_input,
-                              const char *op_name, pen_value_id a, pen_value_id b,
-                              pen_value_id *out_output) {
-    const pen_value_id operands[2] = {a, b};
-    const pen_gradient_emission emission = {
-        .op_name = op_name,
-        .for_input = for_input,
-        .inputs = operands,
-        .input_count = pen_value_is(b) ? 2 : 1,
-    };
-    return pen_gradient_emit(context, &emission, out_output);
-}
-
-pen_status pen_gradient_set_summed(pen_gradient_context *context, uint32_t for_input,
-                                   pen_value_id gradient) {
-    PEN_TRY(pen_gradient_unbroadcast(context, for_input, gradient, &gradient));
-    pen_gradient_set(context, for_input, gradient);
-    return PEN_OK;
-}
-
-static pen_status gradient_from(pen_gradient_context *context, pen_value_id operand) {
-    char op_name[64];
-    snprintf(op_name, sizeof op_name, "%s_backward", pen_gradient_node(context)->op->name);
-    const pen_value_id operands[2] = {pen_gradient_of_output(context, 0), operand};
-    pen_gradient_emission emission = {
-        .op_name = op_name,
-        .suffix = "backward",
-        .inputs = operands,
-        .input_count = 2,
-    };
-    PEN_TRY(pen_gradient_attributes(context, &emission.attributes, &emission.attribute_count));
-    return pen_gradient_emit_set(context, &emission);
-}
-
-pen_status pen_gradient_from_input(pen_gradient_context *context) {
-    return gradient_from(context, pen_gradient_input(context, 0));
-}
-
-pen_status pen_gradient_from_output(pen_gradient_context *context) {
-    return gradient_from(context, pen_gradient_output(context, 0));
 }
 
 static uint64_t value_elements(const pen_graph *graph, pen_value_id value) {

@@ -1,5 +1,5 @@
-// What the rules of elementwise families share: sets of element types, types of results that have
-// the shape of their operands, and small backward nodes.
+// What the rules of elementwise families share: sets of element types, and types of results that
+// have the shape of their operands.
 //
 // Threads: as the graph of the context.
 #ifndef PEN_GRAPH_OPS_ELEMENTWISE_ELEMENTWISE_RULE_H
@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 #include "graph/op.h"
+#include "graph/ops/shared/gradient_rule.h"
 #include "graph/ops/shared/infer_checks.h"
 
 // Shape rules of one operand whose output has its type: floating; signed; any number. INVALID_INPUT
@@ -31,23 +32,33 @@ PEN_NODISCARD pen_status pen_infer_broadcasts_to(const pen_infer_context *contex
 PEN_NODISCARD pen_status pen_infer_same_elements(const pen_infer_context *context, uint32_t first,
                                                  uint32_t elements);
 
-// Gradient rule of ops whose derivative is 0 wherever there is one: no gradient flows.
-PEN_NODISCARD pen_status pen_gradient_is_zero(pen_gradient_context *context);
-
-// A backward node `op_name` of two operands (one, if `b` is PEN_VALUE_NONE) on the way to the
-// gradient of input `for_input`.
-PEN_NODISCARD pen_status pen_gradient_apply(pen_gradient_context *context, uint32_t for_input,
-                                            const char *op_name, pen_value_id a, pen_value_id b,
-                                            pen_value_id *out_output);
-
-// Sums `gradient` to the shape of input `for_input` and sets it.
-PEN_NODISCARD pen_status pen_gradient_set_summed(pen_gradient_context *context, uint32_t for_input,
-                                                 pen_value_id gradient);
-
-// Gradient rules of ops with one floating operand and a backward op "<name>_backward" of the same
-// attributes that takes the output's gradient and the operand, or the output's and the output.
-PEN_NODISCARD pen_status pen_gradient_from_input(pen_gradient_context *context);
-PEN_NODISCARD pen_status pen_gradient_from_output(pen_gradient_context *context);
+// Rows of an op of one operand, and of its backward op "<name>_backward", which takes the gradient
+// of the output and one more operand: "input", or "output" where the derivative can be had from
+// that (then the input may be overwritten in place). `facts` says what holds of the op, and which
+// of both keeps zeros (graph/op.h).
+enum {
+    PEN_MAP_PLAIN = 0,
+    PEN_MAP_ZEROS = 1,
+    PEN_MAP_ZEROS_BACK = 2,
+    PEN_MAP_ZEROS_BOTH = 3,
+    PEN_MAP_POSITIVE = 4,
+    PEN_MAP_RECTIFIES = 8,
+};
+#define PEN_MAP_OP(op, does, infer_rule, gradient_rule, facts, schema, count)                      \
+    {                                                                                              \
+        .name = #op, .summary = does, PEN_TAKES(1, 1), PEN_GIVES(1, 1), .attributes = schema,      \
+        .attribute_count = count, .in_place_inputs = 1, .infer = infer_rule,                       \
+        .gradient = gradient_rule, .flops = pen_flops_of_output, .keeps_zeros = ((facts)&1) != 0,  \
+        .wants_positive = ((facts)&4) != 0, .rectifies = ((facts)&8) != 0                          \
+    }
+#define PEN_MAP_BACKWARD(op, operand, facts, schema, count)                                        \
+    {                                                                                              \
+        .name = #op "_backward",                                                                   \
+        .summary = "gradient of " #op " from that of its output, and its " operand,                \
+        PEN_TAKES(2, 2), PEN_GIVES(1, 1), .attributes = schema, .attribute_count = count,          \
+        .in_place_inputs = 3, .infer = pen_infer_alike, .flops = pen_flops_of_output,              \
+        .keeps_zeros = ((facts)&2) != 0                                                            \
+    }
 
 // flops: one for each element of output 0, or of input 0.
 uint64_t pen_flops_of_output(const pen_graph *graph, pen_node_id node);

@@ -38,38 +38,31 @@ static uint64_t gelu_backward_flops(const pen_graph *graph, pen_node_id node) {
 }
 
 static const pen_attribute_schema gelu_attributes[] = {
-    {.name = "approximate", .kind = PEN_ATTRIBUTE_TEXT, .has_default = true, .text = "none"},
+    PEN_TEXT_OR("approximate", "none"),
 };
 static const pen_attribute_schema swish_attributes[] = {
-    {.name = "alpha", .kind = PEN_ATTRIBUTE_FLOAT, .has_default = true, .number = 1},
+    PEN_FLOAT_OR("alpha", 1),
 };
 
-#define GELU(op, does, infer_rule, backward_rule, schema)                                          \
-    {.name = #op,                                                                                  \
-     .summary = does,                                                                              \
-     .input_min = 1,                                                                               \
-     .input_max = 1,                                                                               \
-     .output_min = 1,                                                                              \
-     .output_max = 1,                                                                              \
-     .attributes = schema,                                                                         \
-     .attribute_count = 1,                                                                         \
-     .in_place_inputs = 1,                                                                         \
-     .infer = infer_rule,                                                                          \
-     .gradient = pen_gradient_from_input,                                                          \
-     .flops = gelu_flops},                                                                         \
+#define GELU_OP(op, does, infer_rule, schema)                                                      \
+    {                                                                                              \
+        .name = #op, .summary = does, PEN_TAKES(1, 1), PEN_GIVES(1, 1), PEN_ATTRIBUTES(schema),    \
+        .in_place_inputs = 1, .infer = infer_rule, .gradient = pen_gradient_from_input,            \
+        .flops = gelu_flops                                                                        \
+    }
+#define GELU_BACKWARD(op, infer_rule, schema)                                                      \
     {                                                                                              \
         .name = #op "_backward",                                                                   \
-        .summary = "gradient of " #op " from that of its output, and its input", .input_min = 2,   \
-        .input_max = 2, .output_min = 1, .output_max = 1, .attributes = schema,                    \
-        .attribute_count = 1, .in_place_inputs = 3, .infer = backward_rule,                        \
+        .summary = "gradient of " #op " from that of its output, and its input", PEN_TAKES(2, 2),  \
+        PEN_GIVES(1, 1), PEN_ATTRIBUTES(schema), .in_place_inputs = 3, .infer = infer_rule,        \
         .flops = gelu_backward_flops                                                               \
     }
 
 static const pen_op gelu_ops[] = {
-    GELU(gelu, "x times the normal distribution of x", gelu_infer, gelu_backward_infer,
-         gelu_attributes),
-    GELU(swish, "x times the sigmoid of alpha x", pen_infer_float_map, pen_infer_alike,
-         swish_attributes),
+    GELU_OP(gelu, "x times the normal distribution of x", gelu_infer, gelu_attributes),
+    GELU_BACKWARD(gelu, gelu_backward_infer, gelu_attributes),
+    GELU_OP(swish, "x times the sigmoid of alpha x", pen_infer_float_map, swish_attributes),
+    GELU_BACKWARD(swish, pen_infer_alike, swish_attributes),
 };
 
-const pen_op_family pen_gelu_family = {"gelu", gelu_ops, sizeof gelu_ops / sizeof *gelu_ops};
+PEN_OP_FAMILY(gelu);

@@ -68,45 +68,19 @@ static pen_status dynamic_quantize_linear_infer(pen_infer_context *context) {
 }
 
 static const pen_attribute_schema quantization_attributes[] = {
-    {.name = "axis", .kind = PEN_ATTRIBUTE_INT, .has_default = true, .integer = 1},
+    PEN_INT_OR("axis", 1),
 };
 
 static const pen_op quantization_ops[] = {
-    {
-        .name = "quantize_linear",
-        .summary = "numbers as small integers of a scale and a zero point",
-        .input_min = 2,
-        .input_max = 3,
-        .output_min = 1,
-        .output_max = 1,
-        .attributes = quantization_attributes,
-        .attribute_count = 1,
-        .infer = quantize_linear_infer,
-        .flops = pen_flops_of_output,
-    },
-    {
-        .name = "dequantize_linear",
-        .summary = "numbers of small integers, a scale and a zero point",
-        .input_min = 2,
-        .input_max = 3,
-        .output_min = 1,
-        .output_max = 1,
-        .attributes = quantization_attributes,
-        .attribute_count = 1,
-        .infer = dequantize_linear_infer,
-        .flops = pen_flops_of_output,
-    },
-    {
-        .name = "dynamic_quantize_linear",
-        .summary = "numbers as uint8, with the scale and zero point that their range gives",
-        .input_min = 1,
-        .input_max = 1,
-        .output_min = 3,
-        .output_max = 3,
-        .infer = dynamic_quantize_linear_infer,
-        .flops = pen_flops_of_output,
-    },
+    {"quantize_linear", "numbers as small integers of a scale and a zero point", PEN_TAKES(2, 3),
+     PEN_GIVES(1, 1), PEN_ATTRIBUTES(quantization_attributes), .infer = quantize_linear_infer,
+     .flops = pen_flops_of_output},
+    {"dequantize_linear", "numbers of small integers, a scale and a zero point", PEN_TAKES(2, 3),
+     PEN_GIVES(1, 1), PEN_ATTRIBUTES(quantization_attributes), .infer = dequantize_linear_infer,
+     .flops = pen_flops_of_output},
+    {"dynamic_quantize_linear",
+     "numbers as uint8, with the scale and zero point that their range gives", PEN_TAKES(1, 1),
+     PEN_GIVES(3, 3), .infer = dynamic_quantize_linear_infer, .flops = pen_flops_of_output},
 };
 
-const pen_op_family pen_quantization_family = {"quantization", quantization_ops,
-                                               sizeof quantization_ops / sizeof *quantization_ops};
+PEN_OP_FAMILY(quantization);

@@ -80,35 +80,27 @@ static pen_status multinomial_infer(pen_infer_context *context) {
     return pen_infer_set(context, 0, &type);
 }
 
-#define RANDOM_COMMON                                                                              \
-    {.name = "seed", .kind = PEN_ATTRIBUTE_FLOAT}, {.name = "stream", .kind = PEN_ATTRIBUTE_TEXT}, \
-    {                                                                                              \
-        .name = "dtype", .kind = PEN_ATTRIBUTE_TEXT                                                \
-    }
+#define RANDOM_COMMON PEN_MAY("seed", FLOAT), PEN_MAY("stream", TEXT), PEN_MAY("dtype", TEXT)
 
 static const pen_attribute_schema bernoulli_attributes[] = {RANDOM_COMMON};
 static const pen_attribute_schema multinomial_attributes[] = {
     RANDOM_COMMON,
-    {.name = "sample_size", .kind = PEN_ATTRIBUTE_INT, .has_default = true, .integer = 1},
+    PEN_INT_OR("sample_size", 1),
 };
 static const pen_attribute_schema uniform_attributes[] = {
-    RANDOM_COMMON,
-    {.name = "low", .kind = PEN_ATTRIBUTE_FLOAT, .has_default = true},
-    {.name = "high", .kind = PEN_ATTRIBUTE_FLOAT, .has_default = true, .number = 1},
-    {.name = "shape", .kind = PEN_ATTRIBUTE_INTS, .required = true}, // not those like another
+    RANDOM_COMMON, PEN_FLOAT_OR("low", 0), PEN_FLOAT_OR("high", 1),
+    PEN_MUST("shape", INTS), // not those like another
 };
 static const pen_attribute_schema normal_attributes[] = {
-    RANDOM_COMMON,
-    {.name = "mean", .kind = PEN_ATTRIBUTE_FLOAT, .has_default = true},
-    {.name = "scale", .kind = PEN_ATTRIBUTE_FLOAT, .has_default = true, .number = 1},
-    {.name = "shape", .kind = PEN_ATTRIBUTE_INTS, .required = true}, // not those like another
+    RANDOM_COMMON, PEN_FLOAT_OR("mean", 0), PEN_FLOAT_OR("scale", 1),
+    PEN_MUST("shape", INTS), // not those like another
 };
 
 #define RANDOM_OP(op, does, inputs, schema, count, rule)                                           \
     {                                                                                              \
-        .name = #op, .summary = does, .input_min = inputs, .input_max = inputs, .output_min = 1,   \
-        .output_max = 1, .attributes = schema, .attribute_count = count, .is_random = true,        \
-        .infer = rule, .gradient = (inputs) == 0 ? NULL : pen_gradient_is_zero                     \
+        .name = #op, .summary = does, PEN_TAKES(inputs, inputs), PEN_GIVES(1, 1),                  \
+        .attributes = schema, .attribute_count = count, .is_random = true, .infer = rule,          \
+        .gradient = (inputs) == 0 ? NULL : pen_gradient_is_zero                                    \
     }
 
 static const pen_op random_ops[] = {
@@ -126,5 +118,4 @@ static const pen_op random_ops[] = {
               normal_attributes, 5, random_like_infer),
 };
 
-const pen_op_family pen_random_family = {"random", random_ops,
-                                         sizeof random_ops / sizeof *random_ops};
+PEN_OP_FAMILY(random);

@@ -116,8 +116,6 @@ static pen_status gather_gradient(pen_gradient_context *context) {
     };
     return pen_gradient_emit_set(context, &(pen_gradient_emission){
                                               .op_name = "gather_backward",
-                                              .suffix = "backward",
-                                              .for_input = 0,
                                               .inputs = operands,
                                               .input_count = 2,
                                               .attributes = attributes,
@@ -281,7 +279,6 @@ static pen_status scatter_gradient(pen_gradient_context *context) {
                                  &(pen_gradient_emission){
                                      .op_name = by_element ? "scatter_elements" : "scatter_nd",
                                      .suffix = "backward_data",
-                                     .for_input = 0,
                                      .inputs = operands,
                                      .input_count = 3,
                                      .attributes = attributes,
@@ -311,116 +308,45 @@ static uint64_t stack_rows_bytes(const pen_graph *graph, pen_node_id id) {
 }
 
 static const pen_attribute_schema stack_attributes[] = {
-    {.name = "tail", .kind = PEN_ATTRIBUTE_INT, .required = true},
-    {.name = "each", .kind = PEN_ATTRIBUTE_INT, .required = true},
-    {.name = "capacity", .kind = PEN_ATTRIBUTE_INT, .required = true},
+    PEN_MUST("tail", INT),
+    PEN_MUST("each", INT),
+    PEN_MUST("capacity", INT),
 };
 static const pen_attribute_schema gather_attributes[] = {
-    {.name = "axis", .kind = PEN_ATTRIBUTE_INT, .has_default = true},
-    {.name = "shape", .kind = PEN_ATTRIBUTE_INTS, .required = true}, // gather_backward only
+    PEN_INT_OR("axis", 0), PEN_MUST("shape", INTS), // gather_backward only
 };
 static const pen_attribute_schema elements_attributes[] = {
-    {.name = "axis", .kind = PEN_ATTRIBUTE_INT, .has_default = true},
-    {.name = "reduction", .kind = PEN_ATTRIBUTE_TEXT, .has_default = true, .text = "none"},
+    PEN_INT_OR("axis", 0),
+    PEN_TEXT_OR("reduction", "none"),
 };
 static const pen_attribute_schema nd_attributes[] = {
-    {.name = "batch_dims", .kind = PEN_ATTRIBUTE_INT, .has_default = true},
-    {.name = "reduction", .kind = PEN_ATTRIBUTE_TEXT, .has_default = true, .text = "none"},
+    PEN_INT_OR("batch_dims", 0),
+    PEN_TEXT_OR("reduction", "none"),
 };
 
 // The gathers lack the last attribute of their schema.
 static const pen_op indexing_ops[] = {
-    {
-        .name = "gather",
-        .summary = "slices of the first operand, picked by index",
-        .input_min = 2,
-        .input_max = 2,
-        .output_min = 1,
-        .output_max = 1,
-        .attributes = gather_attributes,
-        .attribute_count = 1,
-        .infer = gather_infer,
-        .gradient = gather_gradient,
-        .bytes = gather_bytes,
-    },
-    {
-        .name = "gather_backward",
-        .summary = "a gather's gradient: added into zeros, or to what is given",
-        .input_min = 2,
-        .input_max = 3,
-        .output_min = 1,
-        .output_max = 1,
-        .attributes = gather_attributes,
-        .attribute_count = 2,
-        .in_place_inputs = 4,
-        .infer = gather_backward_infer,
-        .bytes = gather_backward_bytes,
-    },
-    {
-        .name = "stack_rows",
-        .summary = "the rows of a microbatch behind those of the ones before",
-        .input_min = 1,
-        .input_max = 1,
-        .output_min = 1,
-        .output_max = 1,
-        .attributes = stack_attributes,
-        .attribute_count = 3,
-        .infer = stack_rows_infer,
-        .bytes = stack_rows_bytes,
-    },
-    {
-        .name = "gather_elements",
-        .summary = "elements picked one by one along an axis",
-        .input_min = 2,
-        .input_max = 2,
-        .output_min = 1,
-        .output_max = 1,
-        .attributes = elements_attributes,
-        .attribute_count = 1,
-        .infer = gather_elements_infer,
-        .gradient = gather_at_gradient,
-        .bytes = gather_bytes,
-    },
-    {
-        .name = "gather_nd",
-        .summary = "slices picked by several indices at once",
-        .input_min = 2,
-        .input_max = 2,
-        .output_min = 1,
-        .output_max = 1,
-        .attributes = nd_attributes,
-        .attribute_count = 1,
-        .infer = gather_nd_infer,
-        .gradient = gather_at_gradient,
-        .bytes = gather_bytes,
-    },
-    {
-        .name = "scatter_elements",
-        .summary = "data with elements replaced, or combined, one by one along an axis",
-        .input_min = 3,
-        .input_max = 3,
-        .output_min = 1,
-        .output_max = 1,
-        .attributes = elements_attributes,
-        .attribute_count = 2,
-        .in_place_inputs = 1,
-        .infer = scatter_elements_infer,
-        .gradient = scatter_gradient,
-    },
-    {
-        .name = "scatter_nd",
-        .summary = "data with slices replaced, or combined, at several indices at once",
-        .input_min = 3,
-        .input_max = 3,
-        .output_min = 1,
-        .output_max = 1,
-        .attributes = nd_attributes,
-        .attribute_count = 2,
-        .in_place_inputs = 1,
-        .infer = scatter_nd_infer,
-        .gradient = scatter_gradient,
-    },
+    {"gather", "slices of the first operand, picked by index", PEN_TAKES(2, 2), PEN_GIVES(1, 1),
+     PEN_ATTRIBUTES_BUT_LAST(gather_attributes), .infer = gather_infer, .gradient = gather_gradient,
+     .bytes = gather_bytes},
+    {"gather_backward", "a gather's gradient: added into zeros, or to what is given",
+     PEN_TAKES(2, 3), PEN_GIVES(1, 1), PEN_ATTRIBUTES(gather_attributes), .in_place_inputs = 4,
+     .infer = gather_backward_infer, .bytes = gather_backward_bytes},
+    {"stack_rows", "the rows of a microbatch behind those of the ones before", PEN_TAKES(1, 1),
+     PEN_GIVES(1, 1), PEN_ATTRIBUTES(stack_attributes), .infer = stack_rows_infer,
+     .bytes = stack_rows_bytes},
+    {"gather_elements", "elements picked one by one along an axis", PEN_TAKES(2, 2),
+     PEN_GIVES(1, 1), PEN_ATTRIBUTES_BUT_LAST(elements_attributes), .infer = gather_elements_infer,
+     .gradient = gather_at_gradient, .bytes = gather_bytes},
+    {"gather_nd", "slices picked by several indices at once", PEN_TAKES(2, 2), PEN_GIVES(1, 1),
+     PEN_ATTRIBUTES_BUT_LAST(nd_attributes), .infer = gather_nd_infer,
+     .gradient = gather_at_gradient, .bytes = gather_bytes},
+    {"scatter_elements", "data with elements replaced, or combined, one by one along an axis",
+     PEN_TAKES(3, 3), PEN_GIVES(1, 1), PEN_ATTRIBUTES(elements_attributes), .in_place_inputs = 1,
+     .infer = scatter_elements_infer, .gradient = scatter_gradient},
+    {"scatter_nd", "data with slices replaced, or combined, at several indices at once",
+     PEN_TAKES(3, 3), PEN_GIVES(1, 1), PEN_ATTRIBUTES(nd_attributes), .in_place_inputs = 1,
+     .infer = scatter_nd_infer, .gradient = scatter_gradient},
 };
 
-const pen_op_family pen_indexing_family = {"indexing", indexing_ops,
-                                           sizeof indexing_ops / sizeof *indexing_ops};
+PEN_OP_FAMILY(indexing);

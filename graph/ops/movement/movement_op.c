@@ -52,7 +52,6 @@ static pen_status concat_gradient_of(pen_gradient_context *context, uint32_t inp
     PEN_TRY(pen_gradient_ints(context, "axes", 1, &axis, &operands[3]));
     return pen_gradient_emit_set(context, &(pen_gradient_emission){
                                               .op_name = "slice",
-                                              .suffix = "backward",
                                               .for_input = input,
                                               .inputs = operands,
                                               .input_count = 4,
@@ -146,8 +145,6 @@ static pen_status split_gradient(pen_gradient_context *context) {
     const pen_attribute_given attribute = pen_attribute_int("axis", axis);
     return pen_gradient_emit_set(context, &(pen_gradient_emission){
                                               .op_name = "concat",
-                                              .suffix = "backward",
-                                              .for_input = 0,
                                               .inputs = parts,
                                               .input_count = count,
                                               .attributes = &attribute,
@@ -192,8 +189,6 @@ static pen_status transpose_gradient(pen_gradient_context *context) {
     const pen_attribute_given attribute = pen_attribute_ints("perm", count, inverse);
     return pen_gradient_emit_set(context, &(pen_gradient_emission){
                                               .op_name = "transpose",
-                                              .suffix = "backward",
-                                              .for_input = 0,
                                               .inputs = &dy,
                                               .input_count = 1,
                                               .attributes = &attribute,
@@ -265,8 +260,6 @@ static pen_status tile_gradient(pen_gradient_context *context) {
     const pen_attribute_given attribute = pen_attribute_ints("shape", shape.rank, shape.dims);
     return pen_gradient_emit_set(context, &(pen_gradient_emission){
                                               .op_name = "tile_backward",
-                                              .suffix = "backward",
-                                              .for_input = 0,
                                               .inputs = &dy,
                                               .input_count = 1,
                                               .attributes = &attribute,
@@ -320,135 +313,51 @@ static pen_status space_gradient(pen_gradient_context *context) {
     if (!pen_gradient_needed(context, 0)) return PEN_OK;
     const bool deeper = strcmp(pen_gradient_node(context)->op->name, "space_to_depth") == 0;
     const pen_value_id dy = pen_gradient_of_output(context, 0);
-    const pen_attribute_given *attributes;
-    uint32_t count;
-    PEN_TRY(pen_gradient_attributes(context, &attributes, &count));
     return pen_gradient_emit_set(context,
                                  &(pen_gradient_emission){
                                      .op_name = deeper ? "depth_to_space" : "space_to_depth",
-                                     .suffix = "backward",
-                                     .for_input = 0,
                                      .inputs = &dy,
                                      .input_count = 1,
-                                     .attributes = attributes,
-                                     .attribute_count = count,
+                                     .repeats_attributes = true,
                                  });
 }
 
 static const pen_attribute_schema concat_attributes[] = {
-    {.name = "axis", .kind = PEN_ATTRIBUTE_INT, .required = true},
+    PEN_MUST("axis", INT),
 };
 static const pen_attribute_schema split_attributes[] = {
-    {.name = "axis", .kind = PEN_ATTRIBUTE_INT, .has_default = true, .integer = 0},
+    PEN_INT_OR("axis", 0),
 };
 static const pen_attribute_schema transpose_attributes[] = {
-    {.name = "perm", .kind = PEN_ATTRIBUTE_INTS},
+    PEN_MAY("perm", INTS),
 };
 static const pen_attribute_schema tile_backward_attributes[] = {
-    {.name = "shape", .kind = PEN_ATTRIBUTE_INTS, .required = true},
+    PEN_MUST("shape", INTS),
 };
 static const pen_attribute_schema space_attributes[] = {
-    {.name = "blocksize", .kind = PEN_ATTRIBUTE_INT, .required = true},
-    {.name = "mode", .kind = PEN_ATTRIBUTE_TEXT, .has_default = true, .text = "DCR"},
+    PEN_MUST("blocksize", INT),
+    PEN_TEXT_OR("mode", "DCR"),
 };
 
 static const pen_op movement_ops[] = {
-    {
-        .name = "concat",
-        .summary = "tensors side by side along an axis",
-        .input_min = 1,
-        .input_max = PEN_VARIADIC,
-        .output_min = 1,
-        .output_max = 1,
-        .attributes = concat_attributes,
-        .attribute_count = 1,
-        .infer = concat_infer,
-        .gradient = concat_gradient,
-    },
-    {
-        .name = "split",
-        .summary = "parts along an axis, of given or of equal sizes",
-        .input_min = 1,
-        .input_max = 2,
-        .output_min = 1,
-        .output_max = PEN_VARIADIC,
-        .attributes = split_attributes,
-        .attribute_count = 1,
-        .constant_inputs = 1u << 1,
-        .infer = split_infer,
-        .gradient = split_gradient,
-        .bytes = pen_bytes_moved,
-    },
-    {
-        .name = "transpose",
-        .summary = "dimensions in another order",
-        .input_min = 1,
-        .input_max = 1,
-        .output_min = 1,
-        .output_max = 1,
-        .attributes = transpose_attributes,
-        .attribute_count = 1,
-        .infer = transpose_infer,
-        .gradient = transpose_gradient,
-    },
-    {
-        .name = "expand",
-        .summary = "broadcast to a shape",
-        .input_min = 2,
-        .input_max = 2,
-        .output_min = 1,
-        .output_max = 1,
-        .constant_inputs = 1u << 1,
-        .infer = expand_infer,
-        .gradient = expand_gradient,
-    },
-    {
-        .name = "tile",
-        .summary = "repeated along each dimension",
-        .input_min = 2,
-        .input_max = 2,
-        .output_min = 1,
-        .output_max = 1,
-        .constant_inputs = 1u << 1,
-        .infer = tile_infer,
-        .gradient = tile_gradient,
-    },
-    {
-        .name = "tile_backward",
-        .summary = "the sum of all repetitions",
-        .input_min = 1,
-        .input_max = 1,
-        .output_min = 1,
-        .output_max = 1,
-        .attributes = tile_backward_attributes,
-        .attribute_count = 1,
-        .infer = tile_backward_infer,
-    },
-    {
-        .name = "space_to_depth",
-        .summary = "blocks of the plane into channels",
-        .input_min = 1,
-        .input_max = 1,
-        .output_min = 1,
-        .output_max = 1,
-        .attributes = space_attributes,
-        .attribute_count = 2,
-        .infer = space_to_depth_infer,
-        .gradient = space_gradient,
-    },
-    {
-        .name = "depth_to_space",
-        .summary = "channels into blocks of the plane",
-        .input_min = 1,
-        .input_max = 1,
-        .output_min = 1,
-        .output_max = 1,
-        .attributes = space_attributes,
-        .attribute_count = 2,
-        .infer = depth_to_space_infer,
-        .gradient = space_gradient,
-    },
+    {"concat", "tensors side by side along an axis", PEN_TAKES(1, PEN_VARIADIC), PEN_GIVES(1, 1),
+     PEN_ATTRIBUTES(concat_attributes), .infer = concat_infer, .gradient = concat_gradient},
+    {"split", "parts along an axis, of given or of equal sizes", PEN_TAKES(1, 2),
+     PEN_GIVES(1, PEN_VARIADIC), PEN_ATTRIBUTES(split_attributes), .constant_inputs = 1u << 1,
+     .infer = split_infer, .gradient = split_gradient, .bytes = pen_bytes_moved},
+    {"transpose", "dimensions in another order", PEN_TAKES(1, 1), PEN_GIVES(1, 1),
+     PEN_ATTRIBUTES(transpose_attributes), .infer = transpose_infer,
+     .gradient = transpose_gradient},
+    {"expand", "broadcast to a shape", PEN_TAKES(2, 2), PEN_GIVES(1, 1), .constant_inputs = 1u << 1,
+     .infer = expand_infer, .gradient = expand_gradient},
+    {"tile", "repeated along each dimension", PEN_TAKES(2, 2), PEN_GIVES(1, 1),
+     .constant_inputs = 1u << 1, .infer = tile_infer, .gradient = tile_gradient},
+    {"tile_backward", "the sum of all repetitions", PEN_TAKES(1, 1), PEN_GIVES(1, 1),
+     PEN_ATTRIBUTES(tile_backward_attributes), .infer = tile_backward_infer},
+    {"space_to_depth", "blocks of the plane into channels", PEN_TAKES(1, 1), PEN_GIVES(1, 1),
+     PEN_ATTRIBUTES(space_attributes), .infer = space_to_depth_infer, .gradient = space_gradient},
+    {"depth_to_space", "channels into blocks of the plane", PEN_TAKES(1, 1), PEN_GIVES(1, 1),
+     PEN_ATTRIBUTES(space_attributes), .infer = depth_to_space_infer, .gradient = space_gradient},
 };
 
-const pen_op_family pen_movement_family = {"movement", movement_ops,
-                                           sizeof movement_ops / sizeof *movement_ops};
+PEN_OP_FAMILY(movement);

@@ -115,8 +115,6 @@ static pen_status compress_gradient(pen_gradient_context *context) {
     PEN_TRY(pen_gradient_ints(context, "kept", kept, indices, &operands[1]));
     const pen_gradient_emission emission = {
         .op_name = "gather_backward",
-        .suffix = "backward",
-        .for_input = 0,
         .inputs = operands,
         .input_count = 2,
         .attributes = attributes,
@@ -239,75 +237,34 @@ static pen_status non_max_suppression_infer(pen_infer_context *context) {
 }
 
 static const pen_attribute_schema top_k_attributes[] = {
-    {.name = "axis", .kind = PEN_ATTRIBUTE_INT, .has_default = true, .integer = -1},
-    {.name = "largest", .kind = PEN_ATTRIBUTE_INT, .has_default = true, .integer = 1},
-    {.name = "sorted", .kind = PEN_ATTRIBUTE_INT, .has_default = true, .integer = 1},
+    PEN_INT_OR("axis", -1),
+    PEN_INT_OR("largest", 1),
+    PEN_INT_OR("sorted", 1),
 };
 static const pen_attribute_schema compress_attributes[] = {
-    {.name = "axis", .kind = PEN_ATTRIBUTE_INT},
+    PEN_MAY("axis", INT),
 };
 static const pen_attribute_schema unique_attributes[] = {
-    {.name = "axis", .kind = PEN_ATTRIBUTE_INT},
-    {.name = "sorted", .kind = PEN_ATTRIBUTE_INT, .has_default = true, .integer = 1},
+    PEN_MAY("axis", INT),
+    PEN_INT_OR("sorted", 1),
 };
 static const pen_attribute_schema boxes_attributes[] = {
-    {.name = "center_point_box", .kind = PEN_ATTRIBUTE_INT, .has_default = true},
+    PEN_INT_OR("center_point_box", 0),
 };
 
 static const pen_op selection_ops[] = {
-    {
-        .name = "top_k",
-        .summary = "the k largest or smallest elements along an axis, in order, and where they are",
-        .input_min = 2,
-        .input_max = 2,
-        .output_min = 1,
-        .output_max = 2,
-        .attributes = top_k_attributes,
-        .attribute_count = 3,
-        .constant_inputs = 1u << 1,
-        .infer = top_k_infer,
-        .gradient = top_k_gradient,
-        .flops = pen_flops_of_input,
-    },
-    {
-        .name = "compress",
-        .summary = "slices along an axis, or elements, whose constant condition is true",
-        .input_min = 2,
-        .input_max = 2,
-        .output_min = 1,
-        .output_max = 1,
-        .attributes = compress_attributes,
-        .attribute_count = 1,
-        .constant_inputs = 1u << 1,
-        .infer = compress_infer,
-        .gradient = compress_gradient,
-        .bytes = pen_bytes_moved,
-    },
-    {
-        .name = "unique",
-        .summary = "the different elements or slices of a constant",
-        .input_min = 1,
-        .input_max = 1,
-        .output_min = 1,
-        .output_max = 4,
-        .attributes = unique_attributes,
-        .attribute_count = 2,
-        .constant_inputs = 1,
-        .infer = unique_infer,
-    },
-    {
-        .name = "non_max_suppression",
-        .summary = "the best of constant boxes that overlap",
-        .input_min = 2,
-        .input_max = 5,
-        .output_min = 1,
-        .output_max = 1,
-        .attributes = boxes_attributes,
-        .attribute_count = 1,
-        .constant_inputs = 0x1f,
-        .infer = non_max_suppression_infer,
-    },
+    {"top_k", "the k largest or smallest elements along an axis, in order, and where they are",
+     PEN_TAKES(2, 2), PEN_GIVES(1, 2), PEN_ATTRIBUTES(top_k_attributes), .constant_inputs = 1u << 1,
+     .infer = top_k_infer, .gradient = top_k_gradient, .flops = pen_flops_of_input},
+    {"compress", "slices along an axis, or elements, whose constant condition is true",
+     PEN_TAKES(2, 2), PEN_GIVES(1, 1), PEN_ATTRIBUTES(compress_attributes),
+     .constant_inputs = 1u << 1, .infer = compress_infer, .gradient = compress_gradient,
+     .bytes = pen_bytes_moved},
+    {"unique", "the different elements or slices of a constant", PEN_TAKES(1, 1), PEN_GIVES(1, 4),
+     PEN_ATTRIBUTES(unique_attributes), .constant_inputs = 1, .infer = unique_infer},
+    {"non_max_suppression", "the best of constant boxes that overlap", PEN_TAKES(2, 5),
+     PEN_GIVES(1, 1), PEN_ATTRIBUTES(boxes_attributes), .constant_inputs = 0x1f,
+     .infer = non_max_suppression_infer},
 };
 
-const pen_op_family pen_selection_family = {"selection", selection_ops,
-                                            sizeof selection_ops / sizeof *selection_ops};
+PEN_OP_FAMILY(selection);

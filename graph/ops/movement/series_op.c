@@ -74,28 +74,23 @@ static pen_status reverse_sequence_infer(pen_infer_context *context) {
     return pen_infer_set(context, 0, type);
 }
 
-// The op itself on dy, with the same second operand; `attributes` are the node's, changed or not.
+// The op itself on dy, with the same second operand; NULL: with the same attributes, too.
 static pen_status series_again(pen_gradient_context *context, const pen_attribute_given *attributes,
                                uint32_t attribute_count) {
     const pen_value_id operands[] = {pen_gradient_of_output(context, 0),
                                      pen_gradient_input(context, 1)};
     return pen_gradient_emit_set(context, &(pen_gradient_emission){
                                               .op_name = pen_gradient_node(context)->op->name,
-                                              .suffix = "backward",
-                                              .for_input = 0,
                                               .inputs = operands,
                                               .input_count = pen_value_is(operands[1]) ? 2 : 1,
+                                              .repeats_attributes = attributes == NULL,
                                               .attributes = attributes,
                                               .attribute_count = attribute_count,
                                           });
 }
 
 static pen_status series_gradient(pen_gradient_context *context) {
-    const pen_attribute_given *attributes;
-    uint32_t count;
-    if (!pen_gradient_needed(context, 0)) return PEN_OK;
-    PEN_TRY(pen_gradient_attributes(context, &attributes, &count));
-    return series_again(context, attributes, count);
+    return pen_gradient_needed(context, 0) ? series_again(context, NULL, 0) : PEN_OK;
 }
 
 static pen_status cum_sum_gradient(pen_gradient_context *context) {
@@ -109,59 +104,27 @@ static pen_status cum_sum_gradient(pen_gradient_context *context) {
 }
 
 static const pen_attribute_schema trilu_attributes[] = {
-    {.name = "upper", .kind = PEN_ATTRIBUTE_INT, .has_default = true, .integer = 1},
+    PEN_INT_OR("upper", 1),
 };
 static const pen_attribute_schema cum_sum_attributes[] = {
-    {.name = "exclusive", .kind = PEN_ATTRIBUTE_INT, .has_default = true},
-    {.name = "reverse", .kind = PEN_ATTRIBUTE_INT, .has_default = true},
+    PEN_INT_OR("exclusive", 0),
+    PEN_INT_OR("reverse", 0),
 };
 static const pen_attribute_schema reverse_sequence_attributes[] = {
-    {.name = "batch_axis", .kind = PEN_ATTRIBUTE_INT, .has_default = true, .integer = 1},
-    {.name = "time_axis", .kind = PEN_ATTRIBUTE_INT, .has_default = true, .integer = 0},
+    PEN_INT_OR("batch_axis", 1),
+    PEN_INT_OR("time_axis", 0),
 };
 
 static const pen_op series_ops[] = {
-    {
-        .name = "trilu",
-        .summary = "the upper or lower triangle of matrices, zeros elsewhere",
-        .input_min = 1,
-        .input_max = 2,
-        .output_min = 1,
-        .output_max = 1,
-        .attributes = trilu_attributes,
-        .attribute_count = 1,
-        .constant_inputs = 1u << 1,
-        .in_place_inputs = 1,
-        .infer = trilu_infer,
-        .gradient = series_gradient,
-    },
-    {
-        .name = "cum_sum",
-        .summary = "running sums along an axis",
-        .input_min = 2,
-        .input_max = 2,
-        .output_min = 1,
-        .output_max = 1,
-        .attributes = cum_sum_attributes,
-        .attribute_count = 2,
-        .constant_inputs = 1u << 1,
-        .infer = cum_sum_infer,
-        .gradient = cum_sum_gradient,
-        .flops = pen_flops_of_output,
-    },
-    {
-        .name = "reverse_sequence",
-        .summary = "the beginning of each sequence backwards, as long as its length says",
-        .input_min = 2,
-        .input_max = 2,
-        .output_min = 1,
-        .output_max = 1,
-        .attributes = reverse_sequence_attributes,
-        .attribute_count = 2,
-        .infer = reverse_sequence_infer,
-        .gradient = series_gradient,
-    },
+    {"trilu", "the upper or lower triangle of matrices, zeros elsewhere", PEN_TAKES(1, 2),
+     PEN_GIVES(1, 1), PEN_ATTRIBUTES(trilu_attributes), .constant_inputs = 1u << 1,
+     .in_place_inputs = 1, .infer = trilu_infer, .gradient = series_gradient},
+    {"cum_sum", "running sums along an axis", PEN_TAKES(2, 2), PEN_GIVES(1, 1),
+     PEN_ATTRIBUTES(cum_sum_attributes), .constant_inputs = 1u << 1, .infer = cum_sum_infer,
+     .gradient = cum_sum_gradient, .flops = pen_flops_of_output},
+    {"reverse_sequence", "the beginning of each sequence backwards, as long as its length says",
+     PEN_TAKES(2, 2), PEN_GIVES(1, 1), PEN_ATTRIBUTES(reverse_sequence_attributes),
+     .infer = reverse_sequence_infer, .gradient = series_gradient},
 };
 
-const pen_op_family pen_series_family = {"series", series_ops,
-                                         sizeof series_ops / sizeof *series_ops};
+PEN_OP_FAMILY(series);

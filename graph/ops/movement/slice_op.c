@@ -74,8 +74,6 @@ static pen_status slice_gradient(pen_gradient_context *context) {
     const pen_attribute_given attribute = pen_attribute_ints("shape", shape.rank, shape.dims);
     return pen_gradient_emit_set(context, &(pen_gradient_emission){
                                               .op_name = "slice_backward",
-                                              .suffix = "backward",
-                                              .for_input = 0,
                                               .inputs = operands,
                                               .input_count = input_count,
                                               .attributes = &attribute,
@@ -157,8 +155,7 @@ static pen_status pad_gradient_of_data(pen_gradient_context *context, pen_value_
     const char *mode = pen_node_text(pen_gradient_node(context), "mode");
     const pen_shape shape = pen_value_type(graph, pen_gradient_input(context, 0))->shape;
     pen_value_id operands[2] = {pen_gradient_of_output(context, 0), pen_gradient_input(context, 1)};
-    pen_gradient_emission emission = {
-        .suffix = "backward", .for_input = 0, .inputs = operands, .input_count = 2};
+    pen_gradient_emission emission = {.for_input = 0, .inputs = operands, .input_count = 2};
     if (strcmp(mode, "constant") != 0) {
         const pen_attribute_given attributes[] = {
             pen_attribute_text("mode", mode),
@@ -229,67 +226,29 @@ static pen_status pad_gradient(pen_gradient_context *context) {
 }
 
 static const pen_attribute_schema slice_backward_attributes[] = {
-    {.name = "shape", .kind = PEN_ATTRIBUTE_INTS, .required = true},
+    PEN_MUST("shape", INTS),
 };
 static const pen_attribute_schema pad_attributes[] = {
-    {.name = "mode", .kind = PEN_ATTRIBUTE_TEXT, .has_default = true, .text = "constant"},
+    PEN_TEXT_OR("mode", "constant"),
 };
 static const pen_attribute_schema pad_backward_attributes[] = {
-    {.name = "mode", .kind = PEN_ATTRIBUTE_TEXT, .required = true},
-    {.name = "shape", .kind = PEN_ATTRIBUTE_INTS, .required = true},
+    PEN_MUST("mode", TEXT),
+    PEN_MUST("shape", INTS),
 };
 
 static const pen_op slice_ops[] = {
-    {
-        .name = "slice",
-        .summary = "every step-th element from start to end along axes",
-        .input_min = 3,
-        .input_max = 5,
-        .output_min = 1,
-        .output_max = 1,
-        .constant_inputs = 0x1e,
-        .infer = slice_infer,
-        .gradient = slice_gradient,
-        .bytes = pen_bytes_moved,
-    },
-    {
-        .name = "slice_backward",
-        .summary = "a slice's gradient: written into zeros",
-        .input_min = 3,
-        .input_max = 5,
-        .output_min = 1,
-        .output_max = 1,
-        .attributes = slice_backward_attributes,
-        .attribute_count = 1,
-        .constant_inputs = 0x1e,
-        .infer = slice_backward_infer,
-    },
-    {
-        .name = "pad",
-        .summary = "its input with a border (negative: without one)",
-        .input_min = 2,
-        .input_max = 3,
-        .output_min = 1,
-        .output_max = 1,
-        .attributes = pad_attributes,
-        .attribute_count = 1,
-        .constant_inputs = 1u << 1,
-        .infer = pad_infer,
-        .gradient = pad_gradient,
-        .bytes = pen_bytes_moved,
-    },
-    {
-        .name = "pad_backward",
-        .summary = "the gradient of a border of repeated elements",
-        .input_min = 2,
-        .input_max = 2,
-        .output_min = 1,
-        .output_max = 1,
-        .attributes = pad_backward_attributes,
-        .attribute_count = 2,
-        .constant_inputs = 1u << 1,
-        .infer = pad_backward_infer,
-    },
+    {"slice", "every step-th element from start to end along axes", PEN_TAKES(3, 5),
+     PEN_GIVES(1, 1), .constant_inputs = 0x1e, .infer = slice_infer, .gradient = slice_gradient,
+     .bytes = pen_bytes_moved},
+    {"slice_backward", "a slice's gradient: written into zeros", PEN_TAKES(3, 5), PEN_GIVES(1, 1),
+     PEN_ATTRIBUTES(slice_backward_attributes), .constant_inputs = 0x1e,
+     .infer = slice_backward_infer},
+    {"pad", "its input with a border (negative: without one)", PEN_TAKES(2, 3), PEN_GIVES(1, 1),
+     PEN_ATTRIBUTES(pad_attributes), .constant_inputs = 1u << 1, .infer = pad_infer,
+     .gradient = pad_gradient, .bytes = pen_bytes_moved},
+    {"pad_backward", "the gradient of a border of repeated elements", PEN_TAKES(2, 2),
+     PEN_GIVES(1, 1), PEN_ATTRIBUTES(pad_backward_attributes), .constant_inputs = 1u << 1,
+     .infer = pad_backward_infer},
 };
 
-const pen_op_family pen_slice_family = {"slice", slice_ops, sizeof slice_ops / sizeof *slice_ops};
+PEN_OP_FAMILY(slice);

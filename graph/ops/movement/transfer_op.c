@@ -55,60 +55,28 @@ static pen_status receive_infer(pen_infer_context *context) {
 }
 
 static const pen_attribute_schema send_attributes[] = {
-    {.name = "channel", .kind = PEN_ATTRIBUTE_INT, .required = true},
+    PEN_MUST("channel", INT),
 };
 
 static const pen_attribute_schema receive_attributes[] = {
-    {.name = "channel", .kind = PEN_ATTRIBUTE_INT, .required = true},
-    {.name = "element", .kind = PEN_ATTRIBUTE_TEXT, .required = true},
-    {.name = "shape", .kind = PEN_ATTRIBUTE_INTS}, // left out: a scalar
+    PEN_MUST("channel", INT), PEN_MUST("element", TEXT),
+    PEN_MAY("shape", INTS), // left out: a scalar
 };
 
 static const pen_attribute_schema reorder_attributes[] = {
-    {.name = "from_layout", .kind = PEN_ATTRIBUTE_INT, .required = true},
-    {.name = "to_layout", .kind = PEN_ATTRIBUTE_INT, .required = true},
+    PEN_MUST("from_layout", INT),
+    PEN_MUST("to_layout", INT),
 };
 
 static const pen_op transfer_ops[] = {
-    {
-        .name = "reorder",
-        .summary = "its input in another memory layout",
-        .input_min = 1,
-        .input_max = 1,
-        .output_min = 1,
-        .output_max = 1,
-        .attributes = reorder_attributes,
-        .attribute_count = 2,
-        .infer = reorder_infer,
-    },
-    {
-        .name = "copy",
-        .summary = "its input, in memory of its own",
-        .input_min = 1,
-        .input_max = 1,
-        .output_min = 1,
-        .output_max = 1,
-        .infer = copy_infer,
-    },
-    {
-        .name = "send",
-        .summary = "its input goes to another device",
-        .input_min = 1,
-        .input_max = 1,
-        .attributes = send_attributes,
-        .attribute_count = 1,
-        .infer = send_infer,
-    },
-    {
-        .name = "receive",
-        .summary = "what comes from another device",
-        .output_min = 1,
-        .output_max = 1,
-        .attributes = receive_attributes,
-        .attribute_count = 3,
-        .infer = receive_infer,
-    },
+    {"reorder", "its input in another memory layout", PEN_TAKES(1, 1), PEN_GIVES(1, 1),
+     PEN_ATTRIBUTES(reorder_attributes), .infer = reorder_infer},
+    {"copy", "its input, in memory of its own", PEN_TAKES(1, 1), PEN_GIVES(1, 1),
+     .infer = copy_infer},
+    {"send", "its input goes to another device", PEN_TAKES(1, 1), PEN_ATTRIBUTES(send_attributes),
+     .infer = send_infer},
+    {"receive", "what comes from another device", PEN_GIVES(1, 1),
+     PEN_ATTRIBUTES(receive_attributes), .infer = receive_infer},
 };
 
-const pen_op_family pen_transfer_family = {"transfer", transfer_ops,
-                                           sizeof transfer_ops / sizeof *transfer_ops};
+PEN_OP_FAMILY(transfer);

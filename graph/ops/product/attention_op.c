@@ -106,9 +106,7 @@ static pen_status attention_backward_infer(pen_infer_context *context) {
 }
 
 static pen_status attention_gradient(pen_gradient_context *context) {
-    const pen_attribute_given *attributes;
-    uint32_t attribute_count, for_input = 0;
-    PEN_TRY(pen_gradient_attributes(context, &attributes, &attribute_count));
+    uint32_t for_input = 0;
     while (!pen_gradient_needed(context, for_input)) {
         for_input++;
     }
@@ -118,13 +116,10 @@ static pen_status attention_gradient(pen_gradient_context *context) {
         pen_gradient_output(context, 0),    pen_gradient_input(context, ATTENTION_MASK)};
     const bool mask_is_needed = pen_gradient_needed(context, ATTENTION_MASK);
     const pen_gradient_emission emission = {
-        .op_name = "attention_backward",
-        .suffix = "backward",
         .for_input = for_input,
         .inputs = inputs,
         .input_count = 6,
-        .attributes = attributes,
-        .attribute_count = attribute_count,
+        .repeats_attributes = true,
         .output_count = mask_is_needed ? 4 : 3,
     };
     pen_value_id outputs[4];
@@ -157,45 +152,19 @@ static uint64_t attention_backward_flops(const pen_graph *graph, pen_node_id nod
 }
 
 static const pen_attribute_schema attention_attributes[] = {
-    {.name = "scale", .kind = PEN_ATTRIBUTE_FLOAT, .has_default = true, .number = 1},
-    {.name = "causal", .kind = PEN_ATTRIBUTE_INT, .has_default = true},
-    {.name = "fill", .kind = PEN_ATTRIBUTE_FLOAT},
-    {.name = "dropout", .kind = PEN_ATTRIBUTE_FLOAT, .has_default = true},
-    {.name = "seed", .kind = PEN_ATTRIBUTE_INT},
-    {.name = "stream", .kind = PEN_ATTRIBUTE_TEXT},
-    {.name = "q_by_row", .kind = PEN_ATTRIBUTE_INT, .has_default = true},
-    {.name = "k_by_row", .kind = PEN_ATTRIBUTE_INT, .has_default = true},
-    {.name = "v_by_row", .kind = PEN_ATTRIBUTE_INT, .has_default = true},
-    {.name = "y_by_row", .kind = PEN_ATTRIBUTE_INT, .has_default = true},
+    PEN_FLOAT_OR("scale", 1),   PEN_INT_OR("causal", 0),   PEN_MAY("fill", FLOAT),
+    PEN_FLOAT_OR("dropout", 0), PEN_MAY("seed", INT),      PEN_MAY("stream", TEXT),
+    PEN_INT_OR("q_by_row", 0),  PEN_INT_OR("k_by_row", 0), PEN_INT_OR("v_by_row", 0),
+    PEN_INT_OR("y_by_row", 0),
 };
 
 static const pen_op attention_ops[] = {
-    {
-        .name = "attention",
-        .summary = "softmax(scale * q k^T + mask) v",
-        .input_min = 3,
-        .input_max = 4,
-        .output_min = 1,
-        .output_max = 1,
-        .attributes = attention_attributes,
-        .attribute_count = sizeof attention_attributes / sizeof *attention_attributes,
-        .infer = attention_infer,
-        .gradient = attention_gradient,
-        .flops = attention_flops,
-    },
-    {
-        .name = "attention_backward",
-        .summary = "gradients of q, k, v and the mask from (dy, q, k, v, y, mask)",
-        .input_min = 5,
-        .input_max = 6,
-        .output_min = 3,
-        .output_max = 4,
-        .attributes = attention_attributes,
-        .attribute_count = sizeof attention_attributes / sizeof *attention_attributes,
-        .infer = attention_backward_infer,
-        .flops = attention_backward_flops,
-    },
+    {"attention", "softmax(scale * q k^T + mask) v", PEN_TAKES(3, 4), PEN_GIVES(1, 1),
+     PEN_ATTRIBUTES(attention_attributes), .infer = attention_infer, .gradient = attention_gradient,
+     .flops = attention_flops},
+    {"attention_backward", "gradients of q, k, v and the mask from (dy, q, k, v, y, mask)",
+     PEN_TAKES(5, 6), PEN_GIVES(3, 4), PEN_ATTRIBUTES(attention_attributes),
+     .infer = attention_backward_infer, .flops = attention_backward_flops},
 };
 
-const pen_op_family pen_attention_family = {"attention", attention_ops,
-                                            sizeof attention_ops / sizeof *attention_ops};
+PEN_OP_FAMILY(attention);

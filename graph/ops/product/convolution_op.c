@@ -211,94 +211,40 @@ static pen_status conv_transpose_gradient(pen_gradient_context *context) {
 }
 
 #define CONV_ATTRIBUTES                                                                            \
-    {.name = "auto_pad", .kind = PEN_ATTRIBUTE_TEXT, .has_default = true, .text = "NOTSET"},       \
-        {.name = "dilations", .kind = PEN_ATTRIBUTE_INTS},                                         \
-        {.name = "group", .kind = PEN_ATTRIBUTE_INT, .has_default = true, .integer = 1},           \
-        {.name = "kernel_shape", .kind = PEN_ATTRIBUTE_INTS},                                      \
-        {.name = "pads", .kind = PEN_ATTRIBUTE_INTS}, {                                            \
-        .name = "strides", .kind = PEN_ATTRIBUTE_INTS                                              \
-    }
+    PEN_TEXT_OR("auto_pad", "NOTSET"), PEN_MAY("dilations", INTS), PEN_INT_OR("group", 1),         \
+        PEN_MAY("kernel_shape", INTS), PEN_MAY("pads", INTS), PEN_MAY("strides", INTS)
 
 static const pen_attribute_schema conv_attributes[] = {CONV_ATTRIBUTES};
 
 static const pen_attribute_schema conv_transpose_attributes[] = {
     CONV_ATTRIBUTES,
-    {.name = "output_padding", .kind = PEN_ATTRIBUTE_INTS},
-    {.name = "output_shape", .kind = PEN_ATTRIBUTE_INTS},
+    PEN_MAY("output_padding", INTS),
+    PEN_MAY("output_shape", INTS),
 };
 
 static const pen_attribute_schema conv_backward_input_attributes[] = {
     CONV_ATTRIBUTES,
-    {.name = "input_shape", .kind = PEN_ATTRIBUTE_INTS, .required = true},
+    PEN_MUST("input_shape", INTS),
 };
-
-#define CONV_COUNT(array) (sizeof(array) / sizeof *(array))
 
 static const pen_op convolution_ops[] = {
-    {
-        .name = "conv",
-        .summary = "convolution over one to three spatial dimensions",
-        .input_min = 2,
-        .input_max = 3,
-        .output_min = 1,
-        .output_max = 1,
-        .attributes = conv_attributes,
-        .attribute_count = CONV_COUNT(conv_attributes),
-        .infer = conv_infer,
-        .gradient = conv_gradient,
-        .flops = conv_flops,
-    },
-    {
-        .name = "conv_transpose",
-        .summary = "transposed convolution",
-        .input_min = 2,
-        .input_max = 3,
-        .output_min = 1,
-        .output_max = 1,
-        .attributes = conv_transpose_attributes,
-        .attribute_count = CONV_COUNT(conv_transpose_attributes),
-        .infer = conv_transpose_infer,
-        .gradient = conv_transpose_gradient,
-        .flops = conv_transpose_flops,
-    },
-    {
-        .name = "conv_backward_input",
-        .summary = "gradient of a convolution's input from dy and w",
-        .input_min = 2,
-        .input_max = 2,
-        .output_min = 1,
-        .output_max = 1,
-        .attributes = conv_backward_input_attributes,
-        .attribute_count = CONV_COUNT(conv_backward_input_attributes),
-        .infer = conv_backward_input_infer,
-        .flops = conv_backward_input_flops,
-    },
-    {
-        .name = "conv_backward_weight",
-        .summary = "gradient of a convolution's weight from x and dy",
-        .input_min = 2,
-        .input_max = 2,
-        .output_min = 1,
-        .output_max = 1,
-        .attributes = conv_attributes,
-        .attribute_count = CONV_COUNT(conv_attributes),
-        .infer = conv_backward_weight_infer,
-        .flops = conv_backward_weight_flops,
-    },
-    {
-        .name = "conv_backward_bias",
-        .summary = "gradient of a convolution's bias from dy",
-        .input_min = 1,
-        .input_max = 1,
-        .output_min = 1,
-        .output_max = 1,
-        .infer = conv_backward_bias_infer,
-        .flops = conv_backward_bias_flops,
-    },
+    {"conv", "convolution over one to three spatial dimensions", PEN_TAKES(2, 3), PEN_GIVES(1, 1),
+     PEN_ATTRIBUTES(conv_attributes), .infer = conv_infer, .gradient = conv_gradient,
+     .flops = conv_flops, .work = PEN_WORK_CONVOLUTION},
+    {"conv_transpose", "transposed convolution", PEN_TAKES(2, 3), PEN_GIVES(1, 1),
+     PEN_ATTRIBUTES(conv_transpose_attributes), .infer = conv_transpose_infer,
+     .gradient = conv_transpose_gradient, .flops = conv_transpose_flops,
+     .work = PEN_WORK_CONVOLUTION},
+    {"conv_backward_input", "gradient of a convolution's input from dy and w", PEN_TAKES(2, 2),
+     PEN_GIVES(1, 1), PEN_ATTRIBUTES(conv_backward_input_attributes),
+     .infer = conv_backward_input_infer, .flops = conv_backward_input_flops,
+     .work = PEN_WORK_CONVOLUTION},
+    {"conv_backward_weight", "gradient of a convolution's weight from x and dy", PEN_TAKES(2, 2),
+     PEN_GIVES(1, 1), PEN_ATTRIBUTES(conv_attributes), .infer = conv_backward_weight_infer,
+     .flops = conv_backward_weight_flops, .work = PEN_WORK_CONVOLUTION, .is_product = true},
+    {"conv_backward_bias", "gradient of a convolution's bias from dy", PEN_TAKES(1, 1),
+     PEN_GIVES(1, 1), .infer = conv_backward_bias_infer, .flops = conv_backward_bias_flops,
+     .work = PEN_WORK_CONVOLUTION, .alike_inputs = 1},
 };
 
-const pen_op_family pen_convolution_family = {
-    .name = "convolution",
-    .ops = convolution_ops,
-    .op_count = CONV_COUNT(convolution_ops),
-};
+PEN_OP_FAMILY(convolution);

@@ -186,24 +186,13 @@ static pen_status einsum_gradient(pen_gradient_context *context) {
 }
 
 static const pen_attribute_schema einsum_attributes[] = {
-    {.name = "equation", .kind = PEN_ATTRIBUTE_TEXT, .required = true},
+    PEN_MUST("equation", TEXT),
 };
 
 static const pen_op einsum_ops[] = {
-    {
-        .name = "einsum",
-        .summary = "sums of products by an equation",
-        .input_min = 1,
-        .input_max = PEN_VARIADIC,
-        .output_min = 1,
-        .output_max = 1,
-        .attributes = einsum_attributes,
-        .attribute_count = 1,
-        .infer = einsum_infer,
-        .gradient = einsum_gradient,
-        .flops = einsum_flops,
-    },
+    {"einsum", "sums of products by an equation", PEN_TAKES(1, PEN_VARIADIC), PEN_GIVES(1, 1),
+     PEN_ATTRIBUTES(einsum_attributes), .infer = einsum_infer, .gradient = einsum_gradient,
+     .flops = einsum_flops},
 };
 
-const pen_op_family pen_einsum_family = {"einsum", einsum_ops,
-                                         sizeof einsum_ops / sizeof *einsum_ops};
+PEN_OP_FAMILY(einsum);

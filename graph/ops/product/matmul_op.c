@@ -274,48 +274,24 @@ static pen_status gemm_gradient(pen_gradient_context *context) {
 }
 
 static const pen_attribute_schema matmul_attributes[] = {
-    {.name = "transA", .kind = PEN_ATTRIBUTE_INT, .has_default = true},
-    {.name = "transB", .kind = PEN_ATTRIBUTE_INT, .has_default = true},
+    PEN_INT_OR("transA", 0),
+    PEN_INT_OR("transB", 0),
 };
 
 static const pen_attribute_schema gemm_attributes[] = {
-    {.name = "alpha", .kind = PEN_ATTRIBUTE_FLOAT, .has_default = true, .number = 1},
-    {.name = "beta", .kind = PEN_ATTRIBUTE_FLOAT, .has_default = true, .number = 1},
-    {.name = "transA", .kind = PEN_ATTRIBUTE_INT, .has_default = true},
-    {.name = "transB", .kind = PEN_ATTRIBUTE_INT, .has_default = true},
+    PEN_FLOAT_OR("alpha", 1),
+    PEN_FLOAT_OR("beta", 1),
+    PEN_INT_OR("transA", 0),
+    PEN_INT_OR("transB", 0),
 };
 
 static const pen_op matmul_ops[] = {
-    {
-        .name = "matmul",
-        .summary = "matrix product, batched over leading dimensions",
-        .input_min = 2,
-        .input_max = 2,
-        .output_min = 1,
-        .output_max = 1,
-        .attributes = matmul_attributes,
-        .attribute_count = sizeof matmul_attributes / sizeof *matmul_attributes,
-        .infer = matmul_infer,
-        .gradient = matmul_gradient,
-        .flops = matmul_flops,
-    },
-    {
-        .name = "gemm",
-        .summary = "alpha * op(a) * op(b) + beta * c",
-        .input_min = 2,
-        .input_max = 3,
-        .output_min = 1,
-        .output_max = 1,
-        .attributes = gemm_attributes,
-        .attribute_count = sizeof gemm_attributes / sizeof *gemm_attributes,
-        .infer = gemm_infer,
-        .gradient = gemm_gradient,
-        .flops = gemm_flops,
-    },
+    {"matmul", "matrix product, batched over leading dimensions", PEN_TAKES(2, 2), PEN_GIVES(1, 1),
+     PEN_ATTRIBUTES(matmul_attributes), .infer = matmul_infer, .gradient = matmul_gradient,
+     .flops = matmul_flops, .work = PEN_WORK_PRODUCT, .is_product = true},
+    {"gemm", "alpha * op(a) * op(b) + beta * c", PEN_TAKES(2, 3), PEN_GIVES(1, 1),
+     PEN_ATTRIBUTES(gemm_attributes), .infer = gemm_infer, .gradient = gemm_gradient,
+     .flops = gemm_flops, .work = PEN_WORK_PRODUCT, .is_product = true, .factor = "alpha"},
 };
 
-const pen_op_family pen_matmul_family = {
-    .name = "matmul",
-    .ops = matmul_ops,
-    .op_count = sizeof matmul_ops / sizeof *matmul_ops,
-};
+PEN_OP_FAMILY(matmul);

@@ -172,7 +172,7 @@ static pen_status recurrent_backward_operands(pen_gradient_context *context,
     return PEN_OK;
 }
 
-static pen_status recurrent_gradient_as(pen_gradient_context *context, const char *op_name) {
+static pen_status recurrent_gradient(pen_gradient_context *context) {
     pen_graph *graph = pen_gradient_graph(context);
     pen_recurrent_geometry g;
     PEN_TRY(pen_recurrent_geometry_of(graph, pen_gradient_node(context), &g));
@@ -182,18 +182,12 @@ static pen_status recurrent_gradient_as(pen_gradient_context *context, const cha
                             pen_value_is(operands[PEN_RECURRENT_BACKWARD_DH]) ||
                             pen_value_is(operands[PEN_RECURRENT_BACKWARD_DC]);
     if (!is_reached) return PEN_OK; // only what is saved is read
-    const pen_attribute_given *attributes;
-    uint32_t attribute_count;
-    PEN_TRY(pen_gradient_attributes(context, &attributes, &attribute_count));
     pen_value_id made[PEN_RECURRENT_BACKWARD_OUTPUT_COUNT];
     const pen_gradient_emission emission = {
-        .op_name = op_name,
-        .suffix = "backward",
         .for_input = PEN_RECURRENT_X,
         .inputs = operands,
         .input_count = PEN_RECURRENT_BACKWARD_INPUT_COUNT,
-        .attributes = attributes,
-        .attribute_count = attribute_count,
+        .repeats_attributes = true,
         .output_count = PEN_RECURRENT_BACKWARD_OUTPUT_COUNT,
     };
     PEN_TRY(pen_gradient_emit(context, &emission, made));
@@ -207,18 +201,6 @@ static pen_status recurrent_gradient_as(pen_gradient_context *context, const cha
         }
     }
     return PEN_OK;
-}
-
-static pen_status lstm_gradient(pen_gradient_context *context) {
-    return recurrent_gradient_as(context, "lstm_backward");
-}
-
-static pen_status gru_gradient(pen_gradient_context *context) {
-    return recurrent_gradient_as(context, "gru_backward");
-}
-
-static pen_status rnn_gradient(pen_gradient_context *context) {
-    return recurrent_gradient_as(context, "rnn_backward");
 }
 
 // ---- costs
@@ -250,43 +232,35 @@ static uint64_t recurrent_backward_flops(const pen_graph *graph, pen_node_id id)
 
 // ---- the table
 
-// clang-format off
 #define RECURRENT_ATTRIBUTES                                                                       \
-    {.name = "activation_alpha", .kind = PEN_ATTRIBUTE_FLOATS},                                    \
-    {.name = "activation_beta", .kind = PEN_ATTRIBUTE_FLOATS},                                     \
-    {.name = "activations", .kind = PEN_ATTRIBUTE_TEXT},                                           \
-    {.name = "clip", .kind = PEN_ATTRIBUTE_FLOAT},                                                 \
-    {.name = "direction", .kind = PEN_ATTRIBUTE_TEXT, .has_default = true, .text = "forward"},     \
-    {.name = "hidden_size", .kind = PEN_ATTRIBUTE_INT},                                            \
-    {.name = "layout", .kind = PEN_ATTRIBUTE_INT, .has_default = true}
+    PEN_MAY("activation_alpha", FLOATS), PEN_MAY("activation_beta", FLOATS),                       \
+        PEN_MAY("activations", TEXT), PEN_MAY("clip", FLOAT), PEN_TEXT_OR("direction", "forward"), \
+        PEN_MAY("hidden_size", INT), PEN_INT_OR("layout", 0)
 
 static const pen_attribute_schema lstm_attributes[] = {
     RECURRENT_ATTRIBUTES,
-    {.name = "input_forget", .kind = PEN_ATTRIBUTE_INT, .has_default = true},
+    PEN_INT_OR("input_forget", 0),
 };
 static const pen_attribute_schema gru_attributes[] = {
     RECURRENT_ATTRIBUTES,
-    {.name = "linear_before_reset", .kind = PEN_ATTRIBUTE_INT, .has_default = true},
+    PEN_INT_OR("linear_before_reset", 0),
 };
 static const pen_attribute_schema rnn_attributes[] = {RECURRENT_ATTRIBUTES};
-// clang-format on
 
 #define RECURRENT_OP(op, text, inputs, outputs)                                                    \
     {                                                                                              \
-        .name = #op, .summary = text, .input_min = 3, .input_max = (inputs), .output_min = 1,      \
-        .output_max = (outputs), .attributes = op##_attributes,                                    \
-        .attribute_count = RECURRENT_COUNT(op##_attributes), .infer = recurrent_infer,             \
-        .gradient = op##_gradient, .flops = recurrent_forward_flops                                \
+        .name = #op, .summary = text, PEN_TAKES(3, (inputs)), PEN_GIVES(1, (outputs)),             \
+        PEN_ATTRIBUTES(op##_attributes), .infer = recurrent_infer, .gradient = recurrent_gradient, \
+        .flops = recurrent_forward_flops, .work = PEN_WORK_RECURRENT                               \
     }
 
 #define RECURRENT_BACKWARD_OP(op)                                                                  \
     {                                                                                              \
         .name = #op "_backward", .summary = "gradients of " #op "'s weights, input and states",    \
-        .input_min = PEN_RECURRENT_BACKWARD_Y + 1,                                                 \
-        .input_max = PEN_RECURRENT_BACKWARD_INPUT_COUNT, .output_min = 1,                          \
-        .output_max = PEN_RECURRENT_BACKWARD_OUTPUT_COUNT, .attributes = op##_attributes,          \
-        .attribute_count = RECURRENT_COUNT(op##_attributes), .infer = recurrent_backward_infer,    \
-        .flops = recurrent_backward_flops                                                          \
+        PEN_TAKES(PEN_RECURRENT_BACKWARD_Y + 1, PEN_RECURRENT_BACKWARD_INPUT_COUNT),               \
+        PEN_GIVES(1, PEN_RECURRENT_BACKWARD_OUTPUT_COUNT), PEN_ATTRIBUTES(op##_attributes),        \
+        .infer = recurrent_backward_infer, .flops = recurrent_backward_flops,                      \
+        .work = PEN_WORK_RECURRENT                                                                 \
     }
 
 static const pen_op recurrent_ops[] = {
@@ -299,8 +273,4 @@ static const pen_op recurrent_ops[] = {
     RECURRENT_BACKWARD_OP(rnn),
 };
 
-const pen_op_family pen_recurrent_family = {
-    .name = "recurrent",
-    .ops = recurrent_ops,
-    .op_count = RECURRENT_COUNT(recurrent_ops),
-};
+PEN_OP_FAMILY(recurrent);

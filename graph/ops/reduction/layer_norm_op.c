@@ -96,23 +96,13 @@ static pen_status layer_norm_gradient(pen_gradient_context *context) {
     if (!pen_value_is(dy)) return PEN_OK;
     const bool needs_bias = pen_gradient_needed(context, 2);
     const bool needs_weights = pen_gradient_needed(context, 1) || needs_bias;
-    const char *op_name;
-    PEN_TRY(pen_arena_format(pen_graph_arena(pen_gradient_graph(context)), &op_name, "%s_backward",
-                             node->op->name));
-    const pen_attribute_given *attributes;
-    uint32_t attribute_count;
-    PEN_TRY(pen_gradient_attributes(context, &attributes, &attribute_count));
     const pen_value_id inputs[] = {dy, pen_gradient_input(context, 0),
-                                   node->input_count > 1 ? pen_gradient_input(context, 1)
-                                                         : PEN_VALUE_NONE};
+                                   pen_gradient_input(context, 1)};
     const pen_gradient_emission emission = {
-        .op_name = op_name,
-        .suffix = "backward",
         .for_input = 0, // the input half, also for the weights
         .inputs = inputs,
         .input_count = pen_value_is(inputs[2]) ? 3 : 2,
-        .attributes = attributes,
-        .attribute_count = attribute_count,
+        .repeats_attributes = true,
         .output_count = needs_bias      ? 3
                         : needs_weights ? 2
                                         : 1,
@@ -133,17 +123,16 @@ static uint64_t layer_norm_backward_flops(const pen_graph *graph, pen_node_id no
     return 14 * pen_flops_of_input(graph, node);
 }
 
-#define LAYER_NORM_EPSILON                                                                         \
-    { .name = "epsilon", .kind = PEN_ATTRIBUTE_FLOAT, .has_default = true, .number = 1e-5 }
+#define LAYER_NORM_EPSILON PEN_FLOAT_OR("epsilon", 1e-5)
 
 static const pen_attribute_schema layer_norm_attributes[] = {
     LAYER_NORM_EPSILON,
-    {.name = "axis", .kind = PEN_ATTRIBUTE_INT, .has_default = true, .integer = -1},
+    PEN_INT_OR("axis", -1),
 };
 static const pen_attribute_schema instance_norm_attributes[] = {LAYER_NORM_EPSILON};
 static const pen_attribute_schema group_norm_attributes[] = {
     LAYER_NORM_EPSILON,
-    {.name = "num_groups", .kind = PEN_ATTRIBUTE_INT, .required = true},
+    PEN_MUST("num_groups", INT),
 };
 
 // An op and, behind it, its backward op. In place: a row is read as a whole before its first
@@ -151,20 +140,16 @@ static const pen_attribute_schema group_norm_attributes[] = {
 #define LAYER_NORM(op, does, inputs_from, weights, outputs, schema)                                \
     {.name = #op,                                                                                  \
      .summary = does,                                                                              \
-     .input_min = inputs_from,                                                                     \
-     .input_max = 1 + (weights),                                                                   \
-     .output_min = 1,                                                                              \
-     .output_max = outputs,                                                                        \
-     .attributes = schema,                                                                         \
-     .attribute_count = sizeof(schema) / sizeof *(schema),                                         \
+     PEN_TAKES(inputs_from, 1 + (weights)),                                                        \
+     PEN_GIVES(1, outputs),                                                                        \
+     PEN_ATTRIBUTES(schema),                                                                       \
      .in_place_inputs = 1,                                                                         \
      .infer = layer_norm_infer,                                                                    \
      .gradient = layer_norm_gradient,                                                              \
      .flops = layer_norm_flops},                                                                   \
     {                                                                                              \
-        .name = #op "_backward", .summary = "gradients of the operands of " #op, .input_min = 2,   \
-        .input_max = 3, .output_min = 1, .output_max = 1 + (weights), .attributes = schema,        \
-        .attribute_count = sizeof(schema) / sizeof *(schema), .in_place_inputs = 3,                \
+        .name = #op "_backward", .summary = "gradients of the operands of " #op, PEN_TAKES(2, 3),  \
+        PEN_GIVES(1, 1 + (weights)), PEN_ATTRIBUTES(schema), .in_place_inputs = 3,                 \
         .infer = layer_norm_backward_infer, .flops = layer_norm_backward_flops                     \
     }
 
@@ -179,5 +164,4 @@ static const pen_op layer_norm_ops[] = {
                group_norm_attributes),
 };
 
-const pen_op_family pen_layer_norm_family = {"layer_norm", layer_norm_ops,
-                                             sizeof layer_norm_ops / sizeof *layer_norm_ops};
+PEN_OP_FAMILY(layer_norm);

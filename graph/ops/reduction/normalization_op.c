@@ -173,7 +173,6 @@ static pen_status batch_normalization_gradient(pen_gradient_context *context) {
     const bool any_weight = pen_gradient_needed(context, 1) || pen_gradient_needed(context, 2);
     const pen_gradient_emission emission = {
         .op_name = "batch_normalization_backward",
-        .suffix = "backward",
         .for_input = 0, // the input half, also for dscale and dbias
         .inputs = (const pen_value_id[]){dy, node->inputs[0], node->inputs[1],
                                          training ? node->outputs[3] : node->inputs[3],
@@ -230,155 +229,59 @@ static uint64_t lrn_backward_flops(const pen_graph *graph, pen_node_id node) {
     return (2 * size + 8) * normalization_count(graph, node);
 }
 
-static pen_status lrn_gradient(pen_gradient_context *context) {
-    const pen_attribute_given *attributes;
-    uint32_t attribute_count;
-    PEN_TRY(pen_gradient_attributes(context, &attributes, &attribute_count));
-    const pen_gradient_emission emission = {
-        .op_name = "lrn_backward",
-        .suffix = "backward",
-        .inputs = (const pen_value_id[]){pen_gradient_of_output(context, 0),
-                                         pen_gradient_input(context, 0)},
-        .input_count = 2,
-        .attributes = attributes,
-        .attribute_count = attribute_count,
-    };
-    return pen_gradient_emit_set(context, &emission);
-}
-
 static const pen_attribute_schema batch_normalization_attributes[] = {
-    {.name = "epsilon", .kind = PEN_ATTRIBUTE_FLOAT, .has_default = true, .number = 1e-5},
-    {.name = "momentum", .kind = PEN_ATTRIBUTE_FLOAT, .has_default = true, .number = 0.9},
-    {.name = "training_mode", .kind = PEN_ATTRIBUTE_INT, .has_default = true},
-    {.name = "unbiased", .kind = PEN_ATTRIBUTE_INT, .has_default = true},
+    PEN_FLOAT_OR("epsilon", 1e-5),
+    PEN_FLOAT_OR("momentum", 0.9),
+    PEN_INT_OR("training_mode", 0),
+    PEN_INT_OR("unbiased", 0),
 };
 
 static const pen_attribute_schema batch_normalization_backward_attributes[] = {
-    {.name = "epsilon", .kind = PEN_ATTRIBUTE_FLOAT, .has_default = true, .number = 1e-5},
-    {.name = "training_mode", .kind = PEN_ATTRIBUTE_INT, .has_default = true},
+    PEN_FLOAT_OR("epsilon", 1e-5),
+    PEN_INT_OR("training_mode", 0),
 };
 
 static const pen_attribute_schema lrn_attributes[] = {
-    {.name = "alpha", .kind = PEN_ATTRIBUTE_FLOAT, .has_default = true, .number = 1e-4},
-    {.name = "beta", .kind = PEN_ATTRIBUTE_FLOAT, .has_default = true, .number = 0.75},
-    {.name = "bias", .kind = PEN_ATTRIBUTE_FLOAT, .has_default = true, .number = 1},
-    {.name = "size", .kind = PEN_ATTRIBUTE_INT, .required = true},
+    PEN_FLOAT_OR("alpha", 1e-4),
+    PEN_FLOAT_OR("beta", 0.75),
+    PEN_FLOAT_OR("bias", 1),
+    PEN_MUST("size", INT),
 };
-
-#define NORMALIZATION_COUNT(array) (sizeof(array) / sizeof *(array))
 
 static const pen_op normalization_ops[] = {
-    {
-        .name = "batch_normalization",
-        .summary = "normalise each channel by its mean and variance over the batch",
-        .input_min = 5,
-        .input_max = 5,
-        .output_min = 1,
-        .output_max = 5,
-        .attributes = batch_normalization_attributes,
-        .attribute_count = NORMALIZATION_COUNT(batch_normalization_attributes),
-        .in_place_inputs = 1,
-        .statistics_inputs = 1u << 3 | 1u << 4,
-        .infer = batch_normalization_infer,
-        .gradient = batch_normalization_gradient,
-        .flops = batch_normalization_flops,
-    },
-    {
-        .name = "batch_normalization_backward",
-        .summary = "gradients of batch_normalization's input, scale and bias",
-        .input_min = 5,
-        .input_max = 5,
-        .output_min = 1,
-        .output_max = 3,
-        .attributes = batch_normalization_backward_attributes,
-        .attribute_count = NORMALIZATION_COUNT(batch_normalization_backward_attributes),
-        .in_place_inputs = 3,
-        .infer = batch_normalization_backward_infer,
-        .flops = batch_normalization_backward_flops,
-    },
-    {
-        .name = "batch_normalization_relu",
-        .summary = "batch_normalization, then relu",
-        .input_min = 5,
-        .input_max = 5,
-        .output_min = 1,
-        .output_max = 5,
-        .attributes = batch_normalization_attributes,
-        .attribute_count = NORMALIZATION_COUNT(batch_normalization_attributes),
-        .in_place_inputs = 1,
-        .statistics_inputs = 1u << 3 | 1u << 4,
-        .infer = batch_normalization_infer,
-        .flops = batch_normalization_flops,
-    },
-    {
-        .name = "batch_normalization_add_relu",
-        .summary = "batch_normalization, then relu of the sum with a residual",
-        .input_min = 6,
-        .input_max = 6,
-        .output_min = 1,
-        .output_max = 5,
-        .attributes = batch_normalization_attributes,
-        .attribute_count = NORMALIZATION_COUNT(batch_normalization_attributes),
-        .in_place_inputs = 1 | 1 << 5,
-        .statistics_inputs = 1u << 3 | 1u << 4,
-        .infer = batch_normalization_add_relu_infer,
-        .flops = batch_normalization_flops,
-    },
-    {
-        .name = "batch_normalization_relu_backward",
-        .summary = "gradients of batch_normalization_relu's input, scale and bias",
-        .input_min = 6,
-        .input_max = 6,
-        .output_min = 1,
-        .output_max = 3,
-        .attributes = batch_normalization_backward_attributes,
-        .attribute_count = NORMALIZATION_COUNT(batch_normalization_backward_attributes),
-        .in_place_inputs = 3,
-        .infer = batch_normalization_relu_backward_infer,
-        .flops = batch_normalization_backward_flops,
-    },
-    {
-        .name = "batch_normalization_add_relu_backward",
-        .summary = "gradients of batch_normalization_add_relu's residual, input, scale and bias",
-        .input_min = 6,
-        .input_max = 7,
-        .output_min = 2,
-        .output_max = 4,
-        .attributes = batch_normalization_backward_attributes,
-        .attribute_count = NORMALIZATION_COUNT(batch_normalization_backward_attributes),
-        .in_place_inputs = 3 | 1 << 6,
-        .infer = batch_normalization_add_relu_backward_infer,
-        .flops = batch_normalization_backward_flops,
-    },
-    {
-        .name = "lrn",
-        .summary = "normalise by the squares of neighbouring channels",
-        .input_min = 1,
-        .input_max = 1,
-        .output_min = 1,
-        .output_max = 1,
-        .attributes = lrn_attributes,
-        .attribute_count = NORMALIZATION_COUNT(lrn_attributes),
-        .infer = lrn_infer,
-        .gradient = lrn_gradient,
-        .flops = lrn_flops,
-    },
-    {
-        .name = "lrn_backward",
-        .summary = "gradient of lrn from dy and x",
-        .input_min = 2,
-        .input_max = 2,
-        .output_min = 1,
-        .output_max = 1,
-        .attributes = lrn_attributes,
-        .attribute_count = NORMALIZATION_COUNT(lrn_attributes),
-        .infer = lrn_backward_infer,
-        .flops = lrn_backward_flops,
-    },
+    {"batch_normalization", "normalise each channel by its mean and variance over the batch",
+     PEN_TAKES(5, 5), PEN_GIVES(1, 5), PEN_ATTRIBUTES(batch_normalization_attributes),
+     .in_place_inputs = 1, .statistics_inputs = 1u << 3 | 1u << 4,
+     .infer = batch_normalization_infer, .gradient = batch_normalization_gradient,
+     .flops = batch_normalization_flops, .alike_inputs = 1, .alike_outputs = 1},
+    {"batch_normalization_backward", "gradients of batch_normalization's input, scale and bias",
+     PEN_TAKES(5, 5), PEN_GIVES(1, 3), PEN_ATTRIBUTES(batch_normalization_backward_attributes),
+     .in_place_inputs = 3, .infer = batch_normalization_backward_infer,
+     .flops = batch_normalization_backward_flops, .alike_inputs = 3, .alike_outputs = 1},
+    {"batch_normalization_relu", "batch_normalization, then relu", PEN_TAKES(5, 5), PEN_GIVES(1, 5),
+     PEN_ATTRIBUTES(batch_normalization_attributes), .in_place_inputs = 1,
+     .statistics_inputs = 1u << 3 | 1u << 4, .infer = batch_normalization_infer,
+     .flops = batch_normalization_flops, .alike_inputs = 1, .alike_outputs = 1, .rectifies = true},
+    {"batch_normalization_add_relu", "batch_normalization, then relu of the sum with a residual",
+     PEN_TAKES(6, 6), PEN_GIVES(1, 5), PEN_ATTRIBUTES(batch_normalization_attributes),
+     .in_place_inputs = 1 | 1 << 5, .statistics_inputs = 1u << 3 | 1u << 4,
+     .infer = batch_normalization_add_relu_infer, .flops = batch_normalization_flops,
+     .alike_inputs = 1 | 1 << 5, .alike_outputs = 1, .rectifies = true},
+    {"batch_normalization_relu_backward",
+     "gradients of batch_normalization_relu's input, scale and bias", PEN_TAKES(6, 6),
+     PEN_GIVES(1, 3), PEN_ATTRIBUTES(batch_normalization_backward_attributes), .in_place_inputs = 3,
+     .infer = batch_normalization_relu_backward_infer, .flops = batch_normalization_backward_flops,
+     .alike_inputs = 3, .alike_outputs = 1},
+    {"batch_normalization_add_relu_backward",
+     "gradients of batch_normalization_add_relu's residual, input, scale and bias", PEN_TAKES(6, 7),
+     PEN_GIVES(2, 4), PEN_ATTRIBUTES(batch_normalization_backward_attributes),
+     .in_place_inputs = 3 | 1 << 6, .infer = batch_normalization_add_relu_backward_infer,
+     .flops = batch_normalization_backward_flops, .alike_inputs = 7 | 1 << 6, .alike_outputs = 3},
+    {"lrn", "normalise by the squares of neighbouring channels", PEN_TAKES(1, 1), PEN_GIVES(1, 1),
+     PEN_ATTRIBUTES(lrn_attributes), .infer = lrn_infer, .gradient = pen_gradient_from_input,
+     .flops = lrn_flops},
+    {"lrn_backward", "gradient of lrn from dy and x", PEN_TAKES(2, 2), PEN_GIVES(1, 1),
+     PEN_ATTRIBUTES(lrn_attributes), .infer = lrn_backward_infer, .flops = lrn_backward_flops},
 };
 
-const pen_op_family pen_normalization_family = {
-    .name = "normalization",
-    .ops = normalization_ops,
-    .op_count = NORMALIZATION_COUNT(normalization_ops),
-};
+PEN_OP_FAMILY(normalization);

@@ -113,6 +113,7 @@ static pen_status reduction_repeat(const reduction_gradient *work, pen_gradient_
     };
     const pen_gradient_emission emission = {
         .op_name = "reduce_sum_backward",
+        .suffix = "reduce_sum_backward",
         .inputs = &gradient,
         .input_count = 1,
         .attributes = attributes,
@@ -160,7 +161,6 @@ static pen_status reduction_gradient_from(pen_gradient_context *context, bool wi
     snprintf(op_name, sizeof op_name, "%s_backward", pen_gradient_node(context)->op->name);
     const pen_gradient_emission emission = {
         .op_name = op_name,
-        .suffix = "backward",
         .inputs = operands,
         .input_count = with_output ? 3 : 2,
     };
@@ -195,37 +195,35 @@ static pen_status backward_infer(pen_infer_context *context) {
 }
 
 static const pen_attribute_schema reduction_attributes[] = {
-    {.name = "keepdims", .kind = PEN_ATTRIBUTE_INT, .has_default = true, .integer = 1},
-    {.name = "noop_with_empty_axes", .kind = PEN_ATTRIBUTE_INT, .has_default = true},
+    PEN_INT_OR("keepdims", 1),
+    PEN_INT_OR("noop_with_empty_axes", 0),
 };
 static const pen_attribute_schema argument_attributes[] = {
-    {.name = "axis", .kind = PEN_ATTRIBUTE_INT, .has_default = true},
-    {.name = "keepdims", .kind = PEN_ATTRIBUTE_INT, .has_default = true, .integer = 1},
-    {.name = "select_last_index", .kind = PEN_ATTRIBUTE_INT, .has_default = true},
+    PEN_INT_OR("axis", 0),
+    PEN_INT_OR("keepdims", 1),
+    PEN_INT_OR("select_last_index", 0),
 };
 static const pen_attribute_schema sum_backward_attributes[] = {
-    {.name = "shape", .kind = PEN_ATTRIBUTE_INTS, .required = true},
-    {.name = "scale", .kind = PEN_ATTRIBUTE_FLOAT, .has_default = true, .number = 1},
+    PEN_MUST("shape", INTS),
+    PEN_FLOAT_OR("scale", 1),
 };
 
 #define REDUCTION(op, does, infer_rule, gradient_rule)                                             \
     {                                                                                              \
-        .name = #op, .summary = does, .input_min = 1, .input_max = 2, .output_min = 1,             \
-        .output_max = 1, .attributes = reduction_attributes, .attribute_count = 2,                 \
-        .constant_inputs = 2, .infer = infer_rule, .gradient = gradient_rule,                      \
-        .flops = pen_flops_of_input                                                                \
+        .name = #op, .summary = does, PEN_TAKES(1, 2), PEN_GIVES(1, 1),                            \
+        PEN_ATTRIBUTES(reduction_attributes), .constant_inputs = 2, .infer = infer_rule,           \
+        .gradient = gradient_rule, .flops = pen_flops_of_input                                     \
     }
 #define ARGUMENT(op, does)                                                                         \
     {                                                                                              \
-        .name = #op, .summary = does, .input_min = 1, .input_max = 1, .output_min = 1,             \
-        .output_max = 1, .attributes = argument_attributes, .attribute_count = 3,                  \
-        .infer = argument_infer, .flops = pen_flops_of_input                                       \
+        .name = #op, .summary = does, PEN_TAKES(1, 1), PEN_GIVES(1, 1),                            \
+        PEN_ATTRIBUTES(argument_attributes), .infer = argument_infer, .flops = pen_flops_of_input  \
     }
 #define REDUCTION_BACKWARD(op, inputs)                                                             \
     {                                                                                              \
-        .name = #op "_backward", .summary = "gradient of " #op, .input_min = inputs,               \
-        .input_max = inputs, .output_min = 1, .output_max = 1, .in_place_inputs = 2,               \
-        .infer = backward_infer, .flops = pen_flops_of_output                                      \
+        .name = #op "_backward", .summary = "gradient of " #op, PEN_TAKES(inputs, inputs),         \
+        PEN_GIVES(1, 1), .in_place_inputs = 2, .infer = backward_infer,                            \
+        .flops = pen_flops_of_output                                                               \
     }
 
 static const pen_op reduction_ops[] = {
@@ -242,17 +240,9 @@ static const pen_op reduction_ops[] = {
               gradient_from_both),
     ARGUMENT(arg_max, "position of the largest element along an axis"),
     ARGUMENT(arg_min, "position of the smallest element along an axis"),
-    {.name = "reduce_sum_backward",
-     .summary = "dy times `scale`, broadcast to `shape`",
-     .input_min = 1,
-     .input_max = 1,
-     .output_min = 1,
-     .output_max = 1,
-     .attributes = sum_backward_attributes,
-     .attribute_count = 2,
-     .in_place_inputs = 1,
-     .infer = sum_backward_infer,
-     .flops = pen_flops_of_output},
+    {"reduce_sum_backward", "dy times `scale`, broadcast to `shape`", PEN_TAKES(1, 1),
+     PEN_GIVES(1, 1), PEN_ATTRIBUTES(sum_backward_attributes), .in_place_inputs = 1,
+     .infer = sum_backward_infer, .flops = pen_flops_of_output},
     REDUCTION_BACKWARD(reduce_max, 3),
     REDUCTION_BACKWARD(reduce_min, 3),
     REDUCTION_BACKWARD(reduce_prod, 2),
@@ -262,5 +252,4 @@ static const pen_op reduction_ops[] = {
     REDUCTION_BACKWARD(reduce_log_sum_exp, 3),
 };
 
-const pen_op_family pen_reduction_family = {"reduction", reduction_ops,
-                                            sizeof reduction_ops / sizeof *reduction_ops};
+PEN_OP_FAMILY(reduction);

@@ -30,23 +30,21 @@ static uint64_t softmax_flops(const pen_graph *graph, pen_node_id node) {
 }
 
 static const pen_attribute_schema softmax_attributes[] = {
-    {.name = "axis", .kind = PEN_ATTRIBUTE_INT, .has_default = true, .integer = -1},
+    PEN_INT_OR("axis", -1),
 };
 
 #define SOFTMAX_OP(op, does, gradient_rule)                                                        \
     {                                                                                              \
-        .name = #op, .summary = does, .input_min = 1, .input_max = 1, .output_min = 1,             \
-        .output_max = 1, .attributes = softmax_attributes, .attribute_count = 1,                   \
-        .in_place_inputs = 1, .infer = softmax_infer, .gradient = gradient_rule,                   \
-        .flops = softmax_flops                                                                     \
+        .name = #op, .summary = does, PEN_TAKES(1, 1), PEN_GIVES(1, 1),                            \
+        PEN_ATTRIBUTES(softmax_attributes), .in_place_inputs = 1, .infer = softmax_infer,          \
+        .gradient = gradient_rule, .flops = softmax_flops                                          \
     }
 #define SOFTMAX_BACKWARD(op)                                                                       \
     {                                                                                              \
         .name = #op "_backward",                                                                   \
-        .summary = "gradient of " #op " from that of its output, and its output", .input_min = 2,  \
-        .input_max = 2, .output_min = 1, .output_max = 1, .attributes = softmax_attributes,        \
-        .attribute_count = 1, .in_place_inputs = 3, .infer = softmax_backward_infer,               \
-        .flops = softmax_flops                                                                     \
+        .summary = "gradient of " #op " from that of its output, and its output", PEN_TAKES(2, 2), \
+        PEN_GIVES(1, 1), PEN_ATTRIBUTES(softmax_attributes), .in_place_inputs = 3,                 \
+        .infer = softmax_backward_infer, .flops = softmax_flops                                    \
     }
 
 // In place: a line along the axis is read as a whole before its first element is written.
@@ -59,5 +57,4 @@ static const pen_op softmax_ops[] = {
     SOFTMAX_BACKWARD(log_softmax),
 };
 
-const pen_op_family pen_softmax_family = {"softmax", softmax_ops,
-                                          sizeof softmax_ops / sizeof *softmax_ops};
+PEN_OP_FAMILY(softmax);

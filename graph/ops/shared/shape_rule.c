@@ -1,7 +1,5 @@
 #include "graph/ops/shared/shape_rule.h"
 
-#include <stddef.h>
-
 #include "graph/tensor_type.h"
 
 pen_status pen_infer_wrap(const pen_infer_context *context, pen_status status) {
@@ -46,60 +44,6 @@ pen_status pen_infer_shape_attribute(const pen_infer_context *context, const cha
     }
     *out_type = pen_tensor_type_make(pen_infer_input(context, 0)->element, count, dims);
     return pen_infer_wrap(context, pen_tensor_type_check(out_type));
-}
-
-pen_status pen_gradient_ints(pen_gradient_context *context, const char *suffix, uint32_t count,
-                             const int64_t *integers, pen_value_id *out_value) {
-    pen_graph *graph = pen_gradient_graph(context);
-    const char *name;
-    PEN_TRY(pen_arena_format(pen_graph_arena(graph), &name, "%s/%s",
-                             pen_gradient_node(context)->name, suffix));
-    return pen_graph_constant_ints(graph, name, count, integers, out_value);
-}
-
-pen_status pen_gradient_zeros(pen_gradient_context *context, uint32_t for_input,
-                              const pen_tensor_type *type, pen_value_id *out_value) {
-    pen_value_id shape;
-    PEN_TRY(pen_gradient_ints(context, "zeros_shape", type->shape.rank, type->shape.dims, &shape));
-    const pen_attribute_given attributes[] = {
-        pen_attribute_text("element", pen_element_name(type->element)),
-        pen_attribute_float("value", 0),
-    };
-    const pen_gradient_emission emission = {
-        .op_name = "constant_of_shape",
-        .suffix = "zeros",
-        .for_input = for_input,
-        .inputs = &shape,
-        .input_count = 1,
-        .attributes = attributes,
-        .attribute_count = 2,
-    };
-    return pen_gradient_emit(context, &emission, out_value);
-}
-
-pen_status pen_gradient_scatter(pen_gradient_context *context, const char *op_name,
-                                pen_value_id indices, const pen_attribute_given *attributes) {
-    const pen_tensor_type type =
-        *pen_value_type(pen_gradient_graph(context), pen_gradient_input(context, 0));
-    pen_value_id operands[] = {PEN_VALUE_NONE, indices, pen_gradient_of_output(context, 0)};
-    PEN_TRY(pen_gradient_zeros(context, 0, &type, &operands[0]));
-    return pen_gradient_emit_set(context, &(pen_gradient_emission){
-                                              .op_name = op_name,
-                                              .suffix = "backward",
-                                              .for_input = 0,
-                                              .inputs = operands,
-                                              .input_count = 3,
-                                              .attributes = attributes,
-                                              .attribute_count = 2,
-                                          });
-}
-
-pen_status pen_gradient_emit_set(pen_gradient_context *context,
-                                 const pen_gradient_emission *emission) {
-    pen_value_id gradient;
-    PEN_TRY(pen_gradient_emit(context, emission, &gradient));
-    pen_gradient_set(context, emission->for_input, gradient);
-    return PEN_OK;
 }
 
 uint64_t pen_bytes_moved(const pen_graph *graph, pen_node_id node) {

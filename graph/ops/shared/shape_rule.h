@@ -1,4 +1,4 @@
-// What shape rules and gradient rules of several families share.
+// What shape rules of several families share.
 //
 // Threads: as the graph of the context.
 #ifndef PEN_GRAPH_OPS_SHARED_SHAPE_RULE_H
@@ -8,6 +8,7 @@
 
 #include "base/status.h"
 #include "graph/op.h"
+#include "graph/ops/shared/gradient_rule.h"
 
 // Turns an error of a function that does not know the node into one that begins with it. Takes
 // `status`; PEN_OK stays PEN_OK.
@@ -28,25 +29,6 @@ PEN_NODISCARD pen_status pen_infer_dims(const pen_infer_context *context, uint32
 // operand that a backward op no longer sees). INVALID_INPUT: more than PEN_RANK_LIMIT numbers.
 PEN_NODISCARD pen_status pen_infer_shape_attribute(const pen_infer_context *context,
                                                    const char *name, pen_tensor_type *out_type);
-
-// An int64 constant "<forward name>/<suffix>" as an operand of a backward node.
-PEN_NODISCARD pen_status pen_gradient_ints(pen_gradient_context *context, const char *suffix,
-                                           uint32_t count, const int64_t *integers,
-                                           pen_value_id *out_value);
-
-// A tensor of zeros of `type`, made by a node for the gradient of input `for_input`.
-PEN_NODISCARD pen_status pen_gradient_zeros(pen_gradient_context *context, uint32_t for_input,
-                                            const pen_tensor_type *type, pen_value_id *out_value);
-
-// Sets as the gradient of input 0 zeros into which `op_name`, scatter_elements or scatter_nd, puts
-// the gradient of output 0 where `indices` say. [2] attributes.
-PEN_NODISCARD pen_status pen_gradient_scatter(pen_gradient_context *context, const char *op_name,
-                                              pen_value_id indices,
-                                              const pen_attribute_given *attributes);
-
-// Emits a node of one output and sets it as the gradient of its `for_input`.
-PEN_NODISCARD pen_status pen_gradient_emit_set(pen_gradient_context *context,
-                                               const pen_gradient_emission *emission);
 
 // `bytes` of ops that read as much of their operands as they write: twice the outputs.
 uint64_t pen_bytes_moved(const pen_graph *graph, pen_node_id node);

@@ -115,13 +115,8 @@ static pen_status softmax_cross_entropy_of_loss(pen_gradient_context *context,
     const pen_value_id operands[4] = {dy, pen_gradient_input(context, 0),
                                       pen_gradient_input(context, 1),
                                       pen_gradient_input(context, 2)};
-    pen_gradient_emission emission = {
-        .op_name = "softmax_cross_entropy_loss_backward",
-        .suffix = "backward",
-        .inputs = operands,
-        .input_count = 4,
-    };
-    PEN_TRY(pen_gradient_attributes(context, &emission.attributes, &emission.attribute_count));
+    const pen_gradient_emission emission = {
+        .inputs = operands, .input_count = 4, .repeats_attributes = true};
     return pen_gradient_emit(context, &emission, out_gradient);
 }
 
@@ -135,6 +130,7 @@ static pen_status softmax_cross_entropy_of_log(pen_gradient_context *context,
     const pen_attribute_given axis = pen_attribute_int("axis", 1);
     const pen_gradient_emission emission = {
         .op_name = "log_softmax_backward",
+        .suffix = "log_softmax_backward",
         .inputs = operands,
         .input_count = 2,
         .attributes = &axis,
@@ -166,20 +162,13 @@ static pen_status negative_log_likelihood_gradient(pen_gradient_context *context
                                       pen_gradient_input(context, 2)};
     pen_graph *graph = pen_gradient_graph(context);
     const pen_shape shape = pen_value_type(graph, pen_gradient_input(context, 0))->shape;
-    const pen_attribute_given *attributes;
-    uint32_t count;
-    PEN_TRY(pen_gradient_attributes(context, &attributes, &count));
-    pen_attribute_given *with_shape;
-    PEN_TRY(PEN_NEW(pen_graph_arena(graph), count + 1, &with_shape));
-    if (count > 0) memcpy(with_shape, attributes, count * sizeof *attributes);
-    with_shape[count] = pen_attribute_ints("shape", shape.rank, shape.dims);
+    const pen_attribute_given attribute = pen_attribute_ints("shape", shape.rank, shape.dims);
     const pen_gradient_emission emission = {
-        .op_name = "negative_log_likelihood_loss_backward",
-        .suffix = "backward",
         .inputs = operands,
         .input_count = 3,
-        .attributes = with_shape,
-        .attribute_count = count + 1,
+        .repeats_attributes = true,
+        .attributes = &attribute,
+        .attribute_count = 1,
     };
     return pen_gradient_emit_set(context, &emission);
 }
@@ -207,35 +196,31 @@ static pen_status pair_backward_infer(pen_infer_context *context) {
 }
 
 // A backward op (dy, x, target) as the gradient of `for_input`, which is its x.
-static pen_status pair_emit(pen_gradient_context *context, const char *op_name,
-                            uint32_t for_input) {
+static pen_status pair_emit(pen_gradient_context *context, uint32_t for_input) {
     const pen_value_id operands[3] = {pen_gradient_of_output(context, 0),
                                       pen_gradient_input(context, for_input),
                                       pen_gradient_input(context, 1 - for_input)};
-    const pen_gradient_emission emission = {.op_name = op_name,
-                                            .suffix = "backward",
-                                            .for_input = for_input,
-                                            .inputs = operands,
-                                            .input_count = 3};
+    const pen_gradient_emission emission = {
+        .for_input = for_input, .inputs = operands, .input_count = 3};
     return pen_gradient_emit_set(context, &emission);
 }
 
 static pen_status mean_squared_error_gradient(pen_gradient_context *context) {
     for (uint32_t i = 0; i < 2; i++) { // (x - t)² is symmetric
         if (!pen_gradient_needed(context, i)) continue;
-        PEN_TRY(pair_emit(context, "mean_squared_error_backward", i));
+        PEN_TRY(pair_emit(context, i));
     }
     return PEN_OK;
 }
 
 static pen_status binary_cross_entropy_gradient(pen_gradient_context *context) {
     PEN_TRY(loss_refuse(context, 1, "target"));
-    return pair_emit(context, "binary_cross_entropy_backward", 0);
+    return pair_emit(context, 0);
 }
 
 static pen_status logits_gradient(pen_gradient_context *context) {
     PEN_TRY(loss_refuse(context, 1, "target"));
-    return pair_emit(context, "binary_cross_entropy_with_logits_backward", 0);
+    return pair_emit(context, 0);
 }
 
 static pen_status accuracy_infer(pen_infer_context *context) {
@@ -263,86 +248,53 @@ static uint64_t loss_pair_backward_flops(const pen_graph *graph, pen_node_id nod
 }
 
 static const pen_attribute_schema classes_attributes[] = {
-    {.name = "ignore_index", .kind = PEN_ATTRIBUTE_INT},
-    {.name = "reduction", .kind = PEN_ATTRIBUTE_TEXT, .has_default = true, .text = "mean"},
+    PEN_MAY("ignore_index", INT),
+    PEN_TEXT_OR("reduction", "mean"),
 };
 static const pen_attribute_schema shaped_attributes[] = {
-    {.name = "ignore_index", .kind = PEN_ATTRIBUTE_INT},
-    {.name = "reduction", .kind = PEN_ATTRIBUTE_TEXT, .has_default = true, .text = "mean"},
-    {.name = "shape", .kind = PEN_ATTRIBUTE_INTS, .required = true},
+    PEN_MAY("ignore_index", INT),
+    PEN_TEXT_OR("reduction", "mean"),
+    PEN_MUST("shape", INTS),
 };
 
-#define LOSS_PAIR(op, does, gradient_rule)                                                         \
-    {.name = #op,                                                                                  \
-     .summary = does,                                                                              \
-     .input_min = 2,                                                                               \
-     .input_max = 2,                                                                               \
-     .output_min = 1,                                                                              \
-     .output_max = 1,                                                                              \
-     .infer = pair_infer,                                                                          \
-     .gradient = gradient_rule,                                                                    \
-     .flops = loss_pair_flops},                                                                    \
+// An op and, behind it, its backward op. Of probabilities, or not.
+#define LOSS_PAIR(op, does, gradient_rule, of_probabilities)                                       \
+    LOSS_OP(op, does, gradient_rule, of_probabilities), LOSS_BACKWARD(op, of_probabilities)
+#define LOSS_OP(op, does, gradient_rule, of_probabilities)                                         \
+    {                                                                                              \
+        .name = #op, .summary = does, PEN_TAKES(2, 2), PEN_GIVES(1, 1), .infer = pair_infer,       \
+        .gradient = gradient_rule, .flops = loss_pair_flops, .wants_positive = of_probabilities    \
+    }
+#define LOSS_BACKWARD(op, of_probabilities)                                                        \
     {                                                                                              \
         .name = #op "_backward", .summary = "gradient of x in " #op " from (dy, x, target)",       \
-        .input_min = 3, .input_max = 3, .output_min = 1, .output_max = 1, .in_place_inputs = 6,    \
-        .infer = pair_backward_infer, .flops = loss_pair_backward_flops                            \
+        PEN_TAKES(3, 3), PEN_GIVES(1, 1), .in_place_inputs = 6, .infer = pair_backward_infer,      \
+        .flops = loss_pair_backward_flops, .wants_positive = of_probabilities                      \
     }
 
 static const pen_op loss_ops[] = {
-    {.name = "softmax_cross_entropy_loss",
-     .summary = "negative logarithm of the softmax of the scores at the labels",
-     .input_min = 2,
-     .input_max = 3,
-     .output_min = 1,
-     .output_max = 2,
-     .attributes = classes_attributes,
-     .attribute_count = 2,
-     .infer = classes_infer,
-     .gradient = softmax_cross_entropy_gradient,
-     .flops = softmax_cross_entropy_flops},
-    {.name = "softmax_cross_entropy_loss_backward",
-     .summary = "gradient of the scores from (dy, scores, labels, weights)",
-     .input_min = 3,
-     .input_max = 4,
-     .output_min = 1,
-     .output_max = 1,
-     .attributes = classes_attributes,
-     .attribute_count = 2,
-     .in_place_inputs = 2,
-     .infer = softmax_cross_entropy_backward_infer,
-     .flops = softmax_cross_entropy_backward_flops},
-    {.name = "negative_log_likelihood_loss",
-     .summary = "negative logarithms of probabilities at the labels",
-     .input_min = 2,
-     .input_max = 3,
-     .output_min = 1,
-     .output_max = 1,
-     .attributes = classes_attributes,
-     .attribute_count = 2,
-     .infer = classes_infer,
+    {"softmax_cross_entropy_loss", "negative logarithm of the softmax of the scores at the labels",
+     PEN_TAKES(2, 3), PEN_GIVES(1, 2), PEN_ATTRIBUTES(classes_attributes), .infer = classes_infer,
+     .gradient = softmax_cross_entropy_gradient, .flops = softmax_cross_entropy_flops},
+    {"softmax_cross_entropy_loss_backward",
+     "gradient of the scores from (dy, scores, labels, weights)", PEN_TAKES(3, 4), PEN_GIVES(1, 1),
+     PEN_ATTRIBUTES(classes_attributes), .in_place_inputs = 2,
+     .infer = softmax_cross_entropy_backward_infer, .flops = softmax_cross_entropy_backward_flops},
+    {"negative_log_likelihood_loss", "negative logarithms of probabilities at the labels",
+     PEN_TAKES(2, 3), PEN_GIVES(1, 1), PEN_ATTRIBUTES(classes_attributes), .infer = classes_infer,
      .gradient = negative_log_likelihood_gradient},
-    {.name = "negative_log_likelihood_loss_backward",
-     .summary = "gradient of the logarithms, of `shape`, from (dy, labels, weights)",
-     .input_min = 2,
-     .input_max = 3,
-     .output_min = 1,
-     .output_max = 1,
-     .attributes = shaped_attributes,
-     .attribute_count = 3,
+    {"negative_log_likelihood_loss_backward",
+     "gradient of the logarithms, of `shape`, from (dy, labels, weights)", PEN_TAKES(2, 3),
+     PEN_GIVES(1, 1), PEN_ATTRIBUTES(shaped_attributes),
      .infer = negative_log_likelihood_backward_infer},
-    LOSS_PAIR(mean_squared_error, "mean of (x - target)^2", mean_squared_error_gradient),
+    LOSS_PAIR(mean_squared_error, "mean of (x - target)^2", mean_squared_error_gradient, false),
     LOSS_PAIR(binary_cross_entropy,
               "mean of -(target log(x) + (1 - target) log(1 - x)), x in [0, 1]",
-              binary_cross_entropy_gradient),
+              binary_cross_entropy_gradient, true),
     LOSS_PAIR(binary_cross_entropy_with_logits, "binary_cross_entropy of sigmoid(x)",
-              logits_gradient),
-    {.name = "accuracy_count",
-     .summary = "how many targets have the largest score at their label",
-     .input_min = 2,
-     .input_max = 2,
-     .output_min = 1,
-     .output_max = 1,
-     .infer = accuracy_infer},
+              logits_gradient, false),
+    {"accuracy_count", "how many targets have the largest score at their label", PEN_TAKES(2, 2),
+     PEN_GIVES(1, 1), .infer = accuracy_infer},
 };
 
-const pen_op_family pen_loss_family = {"loss", loss_ops, sizeof loss_ops / sizeof *loss_ops};
+PEN_OP_FAMILY(loss);

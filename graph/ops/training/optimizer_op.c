@@ -176,78 +176,42 @@ static uint64_t squared_norm_flops(const pen_graph *graph, pen_node_id node) {
 }
 
 static const pen_attribute_schema sgd_update_attributes[] = {
-    {.name = "momentum", .kind = PEN_ATTRIBUTE_FLOAT, .has_default = true},
-    {.name = "nesterov", .kind = PEN_ATTRIBUTE_INT, .has_default = true},
-    {.name = "weight_decay", .kind = PEN_ATTRIBUTE_FLOAT, .has_default = true},
+    PEN_FLOAT_OR("momentum", 0),
+    PEN_INT_OR("nesterov", 0),
+    PEN_FLOAT_OR("weight_decay", 0),
 };
 static const pen_attribute_schema adam_update_attributes[] = {
-    {.name = "beta1", .kind = PEN_ATTRIBUTE_FLOAT, .has_default = true, .number = 0.9},
-    {.name = "beta2", .kind = PEN_ATTRIBUTE_FLOAT, .has_default = true, .number = 0.999},
-    {.name = "epsilon", .kind = PEN_ATTRIBUTE_FLOAT, .has_default = true, .number = 1e-8},
-    {.name = "weight_decay", .kind = PEN_ATTRIBUTE_FLOAT, .has_default = true},
-    {.name = "decoupled", .kind = PEN_ATTRIBUTE_INT, .has_default = true},
+    PEN_FLOAT_OR("beta1", 0.9),      PEN_FLOAT_OR("beta2", 0.999), PEN_FLOAT_OR("epsilon", 1e-8),
+    PEN_FLOAT_OR("weight_decay", 0), PEN_INT_OR("decoupled", 0),
 };
 static const pen_attribute_schema clip_scale_attributes[] = {
-    {.name = "limit", .kind = PEN_ATTRIBUTE_FLOAT, .required = true},
+    PEN_MUST("limit", FLOAT),
 };
 
 static const pen_attribute_schema squared_norm_attributes[] = {
-    {.name = "shape", .kind = PEN_ATTRIBUTE_INTS}, // with rows
+    PEN_MAY("shape", INTS), // with rows
 };
 
 static const pen_op optimizer_ops[] = {
-    {
-        .name = "sgd_update",
-        .summary = "stochastic gradient descent: parameter, gradient, velocity or none, learning "
-                   "rate, gradient scale or none, rows or none",
-        .input_min = 2,
-        .input_max = 6,
-        .output_min = 1,
-        .output_max = 2,
-        .attributes = sgd_update_attributes,
-        .attribute_count = 3,
-        .in_place_inputs = 1,
-        .infer = sgd_update_infer,
-        .flops = sgd_update_flops,
-    },
-    {
-        .name = "adam_update",
-        .summary = "Adam and AdamW: parameter, gradient, two moments, learning rate, step from 1, "
-                   "gradient scale or none, rows or none",
-        .input_min = 6,
-        .input_max = 8,
-        .output_min = 3,
-        .output_max = 3,
-        .attributes = adam_update_attributes,
-        .attribute_count = 5,
-        .in_place_inputs = 1,
-        .infer = adam_update_infer,
-        .flops = adam_update_flops,
-    },
-    {
-        .name = "squared_norm",
-        .summary = "sum of squares, in fixed blocks; rows or none",
-        .input_min = 1,
-        .input_max = 2,
-        .output_min = 1,
-        .output_max = 1,
-        .attributes = squared_norm_attributes,
-        .attribute_count = 1,
-        .infer = squared_norm_infer,
-        .flops = squared_norm_flops,
-    },
-    {
-        .name = "clip_scale",
-        .summary = "the factor that brings gradients of these squared norms under a limit",
-        .input_min = 1,
-        .input_max = PEN_VARIADIC,
-        .output_min = 1,
-        .output_max = 1,
-        .attributes = clip_scale_attributes,
-        .attribute_count = 1,
-        .infer = clip_scale_infer,
-    },
+    {"sgd_update",
+     "stochastic gradient descent: parameter, gradient, velocity or none, learning "
+     "rate, gradient scale or none, rows or none",
+     PEN_TAKES(2, 6), PEN_GIVES(1, 2), PEN_ATTRIBUTES(sgd_update_attributes), .in_place_inputs = 1,
+     .infer = sgd_update_infer, .flops = sgd_update_flops, .is_update = true,
+     .update = {.gradient = 1, .state = 2, .rate = 3, .scale = 4, .rows = 5}},
+    {"adam_update",
+     "Adam and AdamW: parameter, gradient, two moments, learning rate, step from 1, "
+     "gradient scale or none, rows or none",
+     PEN_TAKES(6, 8), PEN_GIVES(3, 3), PEN_ATTRIBUTES(adam_update_attributes), .in_place_inputs = 1,
+     .infer = adam_update_infer, .flops = adam_update_flops, .wants_positive = true,
+     .is_update = true,
+     .update = {.gradient = 1, .state = 2, .rate = 4, .step = 5, .scale = 6, .rows = 7}},
+    {"squared_norm", "sum of squares, in fixed blocks; rows or none", PEN_TAKES(1, 2),
+     PEN_GIVES(1, 1), PEN_ATTRIBUTES(squared_norm_attributes), .infer = squared_norm_infer,
+     .flops = squared_norm_flops},
+    {"clip_scale", "the factor that brings gradients of these squared norms under a limit",
+     PEN_TAKES(1, PEN_VARIADIC), PEN_GIVES(1, 1), PEN_ATTRIBUTES(clip_scale_attributes),
+     .infer = clip_scale_infer},
 };
 
-const pen_op_family pen_optimizer_family = {"optimizer", optimizer_ops,
-                                            sizeof optimizer_ops / sizeof *optimizer_ops};
+PEN_OP_FAMILY(optimizer);

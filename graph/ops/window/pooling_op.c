@@ -174,7 +174,6 @@ static pen_status max_pool_gradient(pen_gradient_context *context) {
     pool_window_attributes(context, &geometry, &attributes);
     const pen_gradient_emission emission = {
         .op_name = "max_pool_backward",
-        .suffix = "backward",
         .inputs =
             (const pen_value_id[]){pen_gradient_of_output(context, 0),
                                    pen_gradient_input(context, 0), pen_gradient_output(context, 0)},
@@ -199,7 +198,6 @@ static pen_status average_pool_gradient(pen_gradient_context *context) {
     const pen_value_id dy = pen_gradient_of_output(context, 0);
     const pen_gradient_emission emission = {
         .op_name = "average_pool_backward",
-        .suffix = "backward",
         .inputs = &dy,
         .input_count = 1,
         .attributes = attributes.given,
@@ -215,7 +213,6 @@ static pen_status global_average_pool_gradient(pen_gradient_context *context) {
     const pen_value_id dy = pen_gradient_of_output(context, 0);
     const pen_gradient_emission emission = {
         .op_name = "global_average_pool_backward",
-        .suffix = "backward",
         .inputs = &dy,
         .input_count = 1,
         .attributes = &attribute,
@@ -227,7 +224,6 @@ static pen_status global_average_pool_gradient(pen_gradient_context *context) {
 static pen_status global_max_pool_gradient(pen_gradient_context *context) {
     const pen_gradient_emission emission = {
         .op_name = "global_max_pool_backward",
-        .suffix = "backward",
         .inputs =
             (const pen_value_id[]){pen_gradient_of_output(context, 0),
                                    pen_gradient_input(context, 0), pen_gradient_output(context, 0)},
@@ -237,131 +233,49 @@ static pen_status global_max_pool_gradient(pen_gradient_context *context) {
 }
 
 static const pen_attribute_schema max_pool_attributes[] = {
-    {.name = "auto_pad", .kind = PEN_ATTRIBUTE_TEXT, .has_default = true, .text = "NOTSET"},
-    {.name = "ceil_mode", .kind = PEN_ATTRIBUTE_INT, .has_default = true},
-    {.name = "dilations", .kind = PEN_ATTRIBUTE_INTS},
-    {.name = "kernel_shape", .kind = PEN_ATTRIBUTE_INTS, .required = true},
-    {.name = "pads", .kind = PEN_ATTRIBUTE_INTS},
-    {.name = "storage_order", .kind = PEN_ATTRIBUTE_INT, .has_default = true},
-    {.name = "strides", .kind = PEN_ATTRIBUTE_INTS},
+    PEN_TEXT_OR("auto_pad", "NOTSET"), PEN_INT_OR("ceil_mode", 0), PEN_MAY("dilations", INTS),
+    PEN_MUST("kernel_shape", INTS),    PEN_MAY("pads", INTS),      PEN_INT_OR("storage_order", 0),
+    PEN_MAY("strides", INTS),
 };
 
 static const pen_attribute_schema average_pool_attributes[] = {
-    {.name = "auto_pad", .kind = PEN_ATTRIBUTE_TEXT, .has_default = true, .text = "NOTSET"},
-    {.name = "ceil_mode", .kind = PEN_ATTRIBUTE_INT, .has_default = true},
-    {.name = "count_include_pad", .kind = PEN_ATTRIBUTE_INT, .has_default = true},
-    {.name = "dilations", .kind = PEN_ATTRIBUTE_INTS},
-    {.name = "kernel_shape", .kind = PEN_ATTRIBUTE_INTS, .required = true},
-    {.name = "pads", .kind = PEN_ATTRIBUTE_INTS},
-    {.name = "strides", .kind = PEN_ATTRIBUTE_INTS},
-    {.name = "input_shape", .kind = PEN_ATTRIBUTE_INTS, .required = true}, // backward only
+    PEN_TEXT_OR("auto_pad", "NOTSET"),  PEN_INT_OR("ceil_mode", 0),
+    PEN_INT_OR("count_include_pad", 0), PEN_MAY("dilations", INTS),
+    PEN_MUST("kernel_shape", INTS),     PEN_MAY("pads", INTS),
+    PEN_MAY("strides", INTS),           PEN_MUST("input_shape", INTS), // backward only
 };
 
 static const pen_attribute_schema input_shape_attribute[] = {
-    {.name = "input_shape", .kind = PEN_ATTRIBUTE_INTS, .required = true},
+    PEN_MUST("input_shape", INTS),
 };
-
-#define POOL_COUNT(array) (sizeof(array) / sizeof *(array))
 
 static const pen_op pooling_ops[] = {
-    {
-        .name = "max_pool",
-        .summary = "largest element of each window",
-        .input_min = 1,
-        .input_max = 1,
-        .output_min = 1,
-        .output_max = 2,
-        .attributes = max_pool_attributes,
-        .attribute_count = POOL_COUNT(max_pool_attributes),
-        .infer = max_pool_infer,
-        .gradient = max_pool_gradient,
-        .flops = pool_flops,
-    },
-    {
-        .name = "average_pool",
-        .summary = "mean of each window",
-        .input_min = 1,
-        .input_max = 1,
-        .output_min = 1,
-        .output_max = 1,
-        .attributes = average_pool_attributes,
-        .attribute_count = POOL_COUNT(average_pool_attributes) - 1,
-        .infer = average_pool_infer,
-        .gradient = average_pool_gradient,
-        .flops = pool_flops,
-    },
-    {
-        .name = "global_average_pool",
-        .summary = "mean of each channel",
-        .input_min = 1,
-        .input_max = 1,
-        .output_min = 1,
-        .output_max = 1,
-        .infer = global_pool_infer,
-        .gradient = global_average_pool_gradient,
-        .flops = global_pool_flops,
-    },
-    {
-        .name = "global_max_pool",
-        .summary = "largest element of each channel",
-        .input_min = 1,
-        .input_max = 1,
-        .output_min = 1,
-        .output_max = 1,
-        .infer = global_pool_infer,
-        .gradient = global_max_pool_gradient,
-        .flops = global_pool_flops,
-    },
-    {
-        .name = "max_pool_backward",
-        .summary = "gradient of max_pool from dy, x and y",
-        .input_min = 3,
-        .input_max = 3,
-        .output_min = 1,
-        .output_max = 1,
-        .attributes = max_pool_attributes,
-        .attribute_count = POOL_COUNT(max_pool_attributes),
-        .infer = pool_backward_infer,
-        .flops = pool_backward_flops,
-    },
-    {
-        .name = "average_pool_backward",
-        .summary = "gradient of average_pool from dy",
-        .input_min = 1,
-        .input_max = 1,
-        .output_min = 1,
-        .output_max = 1,
-        .attributes = average_pool_attributes,
-        .attribute_count = POOL_COUNT(average_pool_attributes),
-        .infer = pool_backward_infer,
-        .flops = pool_backward_flops,
-    },
-    {
-        .name = "global_average_pool_backward",
-        .summary = "gradient of global_average_pool from dy",
-        .input_min = 1,
-        .input_max = 1,
-        .output_min = 1,
-        .output_max = 1,
-        .attributes = input_shape_attribute,
-        .attribute_count = POOL_COUNT(input_shape_attribute),
-        .infer = global_average_pool_backward_infer,
-        .flops = global_pool_backward_flops,
-    },
-    {
-        .name = "global_max_pool_backward",
-        .summary = "gradient of global_max_pool from dy, x and y",
-        .input_min = 3,
-        .input_max = 3,
-        .output_min = 1,
-        .output_max = 1,
-        .infer = global_max_pool_backward_infer,
-        .flops = global_pool_backward_flops,
-    },
+    {"max_pool", "largest element of each window", PEN_TAKES(1, 1), PEN_GIVES(1, 2),
+     PEN_ATTRIBUTES(max_pool_attributes), .infer = max_pool_infer, .gradient = max_pool_gradient,
+     .flops = pool_flops, .work = PEN_WORK_POOLING, .alike_inputs = 1, .alike_outputs = 1},
+    {"average_pool", "mean of each window", PEN_TAKES(1, 1), PEN_GIVES(1, 1),
+     PEN_ATTRIBUTES_BUT_LAST(average_pool_attributes), .infer = average_pool_infer,
+     .gradient = average_pool_gradient, .flops = pool_flops, .work = PEN_WORK_POOLING,
+     .alike_inputs = 1, .alike_outputs = 1},
+    {"global_average_pool", "mean of each channel", PEN_TAKES(1, 1), PEN_GIVES(1, 1),
+     .infer = global_pool_infer, .gradient = global_average_pool_gradient,
+     .flops = global_pool_flops, .work = PEN_WORK_POOLING, .alike_inputs = 1, .alike_outputs = 1},
+    {"global_max_pool", "largest element of each channel", PEN_TAKES(1, 1), PEN_GIVES(1, 1),
+     .infer = global_pool_infer, .gradient = global_max_pool_gradient, .flops = global_pool_flops,
+     .work = PEN_WORK_POOLING},
+    {"max_pool_backward", "gradient of max_pool from dy, x and y", PEN_TAKES(3, 3), PEN_GIVES(1, 1),
+     PEN_ATTRIBUTES(max_pool_attributes), .infer = pool_backward_infer,
+     .flops = pool_backward_flops, .work = PEN_WORK_POOLING, .alike_inputs = 7, .alike_outputs = 1},
+    {"average_pool_backward", "gradient of average_pool from dy", PEN_TAKES(1, 1), PEN_GIVES(1, 1),
+     PEN_ATTRIBUTES(average_pool_attributes), .infer = pool_backward_infer,
+     .flops = pool_backward_flops, .work = PEN_WORK_POOLING, .alike_inputs = 1, .alike_outputs = 1},
+    {"global_average_pool_backward", "gradient of global_average_pool from dy", PEN_TAKES(1, 1),
+     PEN_GIVES(1, 1), PEN_ATTRIBUTES(input_shape_attribute),
+     .infer = global_average_pool_backward_infer, .flops = global_pool_backward_flops,
+     .work = PEN_WORK_POOLING},
+    {"global_max_pool_backward", "gradient of global_max_pool from dy, x and y", PEN_TAKES(3, 3),
+     PEN_GIVES(1, 1), .infer = global_max_pool_backward_infer, .flops = global_pool_backward_flops,
+     .work = PEN_WORK_POOLING},
 };
 
-const pen_op_family pen_pooling_family = {
-    .name = "pooling",
-    .ops = pooling_ops,
-    .op_count = POOL_COUNT(pooling_ops),
-};
+PEN_OP_FAMILY(pooling);

@@ -43,37 +43,27 @@ static pen_status resize_backward_infer(pen_infer_context *context) {
 }
 
 // "<name>_backward" of dy and the other operands, with the node's attributes and x's shape.
-static pen_status sampling_gradient(pen_gradient_context *context, const char *op_name) {
+static pen_status sampling_gradient(pen_gradient_context *context) {
     const pen_node *node = pen_gradient_node(context);
     const pen_shape shape =
         pen_value_type(pen_gradient_graph(context), pen_gradient_input(context, 0))->shape;
-    const pen_attribute_given *forward;
-    pen_attribute_given attributes[16];
+    const pen_attribute_given attribute = pen_attribute_ints("shape", shape.rank, shape.dims);
     pen_value_id operands[4] = {pen_gradient_of_output(context, 0)};
-    uint32_t count;
-    PEN_TRY(pen_gradient_attributes(context, &forward, &count));
-    PEN_ASSERT(count < 16 && node->input_count <= 4);
-    for (uint32_t i = 0; i < count; i++) {
-        attributes[i] = forward[i];
-    }
-    attributes[count++] = pen_attribute_ints("shape", shape.rank, shape.dims);
+    PEN_ASSERT(node->input_count <= 4);
     for (uint32_t i = 1; i < node->input_count; i++) {
         operands[i] = node->inputs[i];
     }
     return pen_gradient_emit_set(context, &(pen_gradient_emission){
-                                              .op_name = op_name,
-                                              .suffix = "backward",
-                                              .for_input = 0,
                                               .inputs = operands,
                                               .input_count = node->input_count,
-                                              .attributes = attributes,
-                                              .attribute_count = count,
+                                              .repeats_attributes = true,
+                                              .attributes = &attribute,
+                                              .attribute_count = 1,
                                           });
 }
 
 static pen_status resize_gradient(pen_gradient_context *context) {
-    if (!pen_gradient_needed(context, 0)) return PEN_OK;
-    return sampling_gradient(context, "resize_backward");
+    return pen_gradient_needed(context, 0) ? sampling_gradient(context) : PEN_OK;
 }
 
 static uint64_t resize_taps(const pen_node *node) {
@@ -151,7 +141,7 @@ static pen_status grid_sample_gradient(pen_gradient_context *context) {
                          pen_gradient_node(context)->name);
     }
     if (!pen_gradient_needed(context, 0)) return PEN_OK;
-    return sampling_gradient(context, "grid_sample_backward");
+    return sampling_gradient(context);
 }
 
 // ---- roi_align
@@ -200,118 +190,41 @@ static pen_status roi_align_infer(pen_infer_context *context) {
 }
 
 #define RESIZE_SCHEMA                                                                              \
-    {.name = "mode", .kind = PEN_ATTRIBUTE_TEXT, .has_default = true, .text = "nearest"},          \
-        {.name = "coordinate_transformation_mode",                                                 \
-         .kind = PEN_ATTRIBUTE_TEXT,                                                               \
-         .has_default = true,                                                                      \
-         .text = "half_pixel"},                                                                    \
-        {.name = "nearest_mode",                                                                   \
-         .kind = PEN_ATTRIBUTE_TEXT,                                                               \
-         .has_default = true,                                                                      \
-         .text = "round_prefer_floor"},                                                            \
-        {.name = "cubic_coeff_a",                                                                  \
-         .kind = PEN_ATTRIBUTE_FLOAT,                                                              \
-         .has_default = true,                                                                      \
-         .number = -0.75},                                                                         \
-        {.name = "exclude_outside", .kind = PEN_ATTRIBUTE_INT, .has_default = true}, {             \
-        .name = "extrapolation_value", .kind = PEN_ATTRIBUTE_FLOAT, .has_default = true            \
-    }
+    PEN_TEXT_OR("mode", "nearest"), PEN_TEXT_OR("coordinate_transformation_mode", "half_pixel"),   \
+        PEN_TEXT_OR("nearest_mode", "round_prefer_floor"), PEN_FLOAT_OR("cubic_coeff_a", -0.75),   \
+        PEN_INT_OR("exclude_outside", 0), PEN_FLOAT_OR("extrapolation_value", 0)
 
 #define GRID_SCHEMA                                                                                \
-    {.name = "mode", .kind = PEN_ATTRIBUTE_TEXT, .has_default = true, .text = "bilinear"},         \
-        {.name = "padding_mode",                                                                   \
-         .kind = PEN_ATTRIBUTE_TEXT,                                                               \
-         .has_default = true,                                                                      \
-         .text = "zeros"},                                                                         \
-    {                                                                                              \
-        .name = "align_corners", .kind = PEN_ATTRIBUTE_INT, .has_default = true                    \
-    }
+    PEN_TEXT_OR("mode", "bilinear"), PEN_TEXT_OR("padding_mode", "zeros"),                         \
+        PEN_INT_OR("align_corners", 0)
 
 static const pen_attribute_schema resize_attributes[] = {
-    RESIZE_SCHEMA,
-    {.name = "shape", .kind = PEN_ATTRIBUTE_INTS, .required = true}, // resize_backward only
+    RESIZE_SCHEMA, PEN_MUST("shape", INTS), // resize_backward only
 };
 static const pen_attribute_schema grid_attributes[] = {
-    GRID_SCHEMA,
-    {.name = "shape", .kind = PEN_ATTRIBUTE_INTS, .required = true}, // the backward op only
+    GRID_SCHEMA, PEN_MUST("shape", INTS), // the backward op only
 };
 static const pen_attribute_schema roi_attributes[] = {
-    {.name = "mode", .kind = PEN_ATTRIBUTE_TEXT, .has_default = true, .text = "avg"},
-    {.name = "coordinate_transformation_mode",
-     .kind = PEN_ATTRIBUTE_TEXT,
-     .has_default = true,
-     .text = "half_pixel"},
-    {.name = "output_height", .kind = PEN_ATTRIBUTE_INT, .has_default = true, .integer = 1},
-    {.name = "output_width", .kind = PEN_ATTRIBUTE_INT, .has_default = true, .integer = 1},
-    {.name = "sampling_ratio", .kind = PEN_ATTRIBUTE_INT, .has_default = true},
-    {.name = "spatial_scale", .kind = PEN_ATTRIBUTE_FLOAT, .has_default = true, .number = 1},
+    PEN_TEXT_OR("mode", "avg"),      PEN_TEXT_OR("coordinate_transformation_mode", "half_pixel"),
+    PEN_INT_OR("output_height", 1),  PEN_INT_OR("output_width", 1),
+    PEN_INT_OR("sampling_ratio", 0), PEN_FLOAT_OR("spatial_scale", 1),
 };
 
 static const pen_op resize_ops[] = {
-    {
-        .name = "resize",
-        .summary = "more or fewer elements along each axis, between those there are",
-        .input_min = 1,
-        .input_max = 4,
-        .output_min = 1,
-        .output_max = 1,
-        .attributes = resize_attributes,
-        .attribute_count = 6,
-        .constant_inputs = 0xe,
-        .infer = resize_infer,
-        .gradient = resize_gradient,
-        .flops = resize_flops,
-    },
-    {
-        .name = "resize_backward",
-        .summary = "gradient of resize",
-        .input_min = 1,
-        .input_max = 4,
-        .output_min = 1,
-        .output_max = 1,
-        .attributes = resize_attributes,
-        .attribute_count = 7,
-        .constant_inputs = 0xe,
-        .infer = resize_backward_infer,
-        .flops = sampling_backward_flops,
-    },
-    {
-        .name = "grid_sample",
-        .summary = "planes at the places that a grid says",
-        .input_min = 2,
-        .input_max = 2,
-        .output_min = 1,
-        .output_max = 1,
-        .attributes = grid_attributes,
-        .attribute_count = 3,
-        .infer = grid_sample_infer,
-        .gradient = grid_sample_gradient,
-        .flops = resize_flops,
-    },
-    {
-        .name = "grid_sample_backward",
-        .summary = "gradient of grid_sample to the planes",
-        .input_min = 2,
-        .input_max = 2,
-        .output_min = 1,
-        .output_max = 1,
-        .attributes = grid_attributes,
-        .attribute_count = 4,
-        .infer = grid_sample_backward_infer,
-        .flops = sampling_backward_flops,
-    },
-    {
-        .name = "roi_align",
-        .summary = "means or maxima over the bins of regions",
-        .input_min = 3,
-        .input_max = 3,
-        .output_min = 1,
-        .output_max = 1,
-        .attributes = roi_attributes,
-        .attribute_count = 6,
-        .infer = roi_align_infer,
-    },
+    {"resize", "more or fewer elements along each axis, between those there are", PEN_TAKES(1, 4),
+     PEN_GIVES(1, 1), PEN_ATTRIBUTES_BUT_LAST(resize_attributes), .constant_inputs = 0xe,
+     .infer = resize_infer, .gradient = resize_gradient, .flops = resize_flops},
+    {"resize_backward", "gradient of resize", PEN_TAKES(1, 4), PEN_GIVES(1, 1),
+     PEN_ATTRIBUTES(resize_attributes), .constant_inputs = 0xe, .infer = resize_backward_infer,
+     .flops = sampling_backward_flops},
+    {"grid_sample", "planes at the places that a grid says", PEN_TAKES(2, 2), PEN_GIVES(1, 1),
+     PEN_ATTRIBUTES_BUT_LAST(grid_attributes), .infer = grid_sample_infer,
+     .gradient = grid_sample_gradient, .flops = resize_flops},
+    {"grid_sample_backward", "gradient of grid_sample to the planes", PEN_TAKES(2, 2),
+     PEN_GIVES(1, 1), PEN_ATTRIBUTES(grid_attributes), .infer = grid_sample_backward_infer,
+     .flops = sampling_backward_flops},
+    {"roi_align", "means or maxima over the bins of regions", PEN_TAKES(3, 3), PEN_GIVES(1, 1),
+     PEN_ATTRIBUTES(roi_attributes), .infer = roi_align_infer},
 };
 
-const pen_op_family pen_resize_family = {"resize", resize_ops,
-                                         sizeof resize_ops / sizeof *resize_ops};
+PEN_OP_FAMILY(resize);

@@ -169,78 +169,39 @@ static uint64_t det_flops(const pen_graph *graph, pen_node_id id) {
 }
 
 static const pen_attribute_schema dft_attributes[] = {
-    {.name = "axis", .kind = PEN_ATTRIBUTE_INT, .has_default = true, .integer = 1},
-    {.name = "inverse", .kind = PEN_ATTRIBUTE_INT, .has_default = true},
-    {.name = "onesided", .kind = PEN_ATTRIBUTE_INT, .has_default = true},
+    PEN_INT_OR("axis", 1),
+    PEN_INT_OR("inverse", 0),
+    PEN_INT_OR("onesided", 0),
 };
 static const pen_attribute_schema stft_attributes[] = {
-    {.name = "onesided", .kind = PEN_ATTRIBUTE_INT, .has_default = true, .integer = 1},
+    PEN_INT_OR("onesided", 1),
 };
 static const pen_attribute_schema window_attributes[] = {
-    {.name = "periodic", .kind = PEN_ATTRIBUTE_INT, .has_default = true, .integer = 1},
-    {.name = "output_datatype", .kind = PEN_ATTRIBUTE_TEXT, .has_default = true, .text = "float32"},
+    PEN_INT_OR("periodic", 1),
+    PEN_TEXT_OR("output_datatype", "float32"),
 };
 
 #define WINDOW(op, does)                                                                           \
     {                                                                                              \
-        .name = #op, .summary = does, .input_min = 1, .input_max = 1, .output_min = 1,             \
-        .output_max = 1, .attributes = window_attributes, .attribute_count = 2,                    \
-        .constant_inputs = 1, .infer = window_infer                                                \
+        .name = #op, .summary = does, PEN_TAKES(1, 1), PEN_GIVES(1, 1),                            \
+        PEN_ATTRIBUTES(window_attributes), .constant_inputs = 1, .infer = window_infer             \
     }
 
 static const pen_op spectrum_ops[] = {
-    {.name = "dft",
-     .summary = "discrete Fourier transform along an axis",
-     .input_min = 1,
-     .input_max = 2,
-     .output_min = 1,
-     .output_max = 1,
-     .attributes = dft_attributes,
-     .attribute_count = 3,
-     .constant_inputs = 2,
-     .infer = dft_infer,
-     .flops = dft_flops},
-    {.name = "stft",
-     .summary = "discrete Fourier transforms of overlapping frames",
-     .input_min = 2,
-     .input_max = 4,
-     .output_min = 1,
-     .output_max = 1,
-     .attributes = stft_attributes,
-     .attribute_count = 1,
-     .constant_inputs = 0xa,
-     .infer = stft_infer},
+    {"dft", "discrete Fourier transform along an axis", PEN_TAKES(1, 2), PEN_GIVES(1, 1),
+     PEN_ATTRIBUTES(dft_attributes), .constant_inputs = 2, .infer = dft_infer, .flops = dft_flops},
+    {"stft", "discrete Fourier transforms of overlapping frames", PEN_TAKES(2, 4), PEN_GIVES(1, 1),
+     PEN_ATTRIBUTES(stft_attributes), .constant_inputs = 0xa, .infer = stft_infer},
     WINDOW(hann_window, "a raised cosine"),
     WINDOW(hamming_window, "a raised cosine that does not reach 0"),
     WINDOW(blackman_window, "a sum of two cosines"),
-    {.name = "mel_weight_matrix",
-     .summary = "weights that make bands of the mel scale of a spectrum",
-     .input_min = 5,
-     .input_max = 5,
-     .output_min = 1,
-     .output_max = 1,
-     .attributes = &window_attributes[1],
-     .attribute_count = 1,
-     .constant_inputs = 0x1f,
-     .infer = mel_infer},
-    {.name = "det",
-     .summary = "determinants of the matrices in the last two dimensions",
-     .input_min = 1,
-     .input_max = 1,
-     .output_min = 1,
-     .output_max = 1,
-     .infer = det_infer,
-     .gradient = pen_gradient_from_input,
-     .flops = det_flops},
-    {.name = "det_backward",
-     .summary = "gradient of det from dy and the matrices",
-     .input_min = 2,
-     .input_max = 2,
-     .output_min = 1,
-     .output_max = 1,
-     .infer = det_backward_infer,
-     .flops = det_flops},
+    {"mel_weight_matrix", "weights that make bands of the mel scale of a spectrum", PEN_TAKES(5, 5),
+     PEN_GIVES(1, 1), .attributes = &window_attributes[1], .attribute_count = 1,
+     .constant_inputs = 0x1f, .infer = mel_infer},
+    {"det", "determinants of the matrices in the last two dimensions", PEN_TAKES(1, 1),
+     PEN_GIVES(1, 1), .infer = det_infer, .gradient = pen_gradient_from_input, .flops = det_flops},
+    {"det_backward", "gradient of det from dy and the matrices", PEN_TAKES(2, 2), PEN_GIVES(1, 1),
+     .infer = det_backward_infer, .flops = det_flops},
 };
 
-const pen_op_family pen_spectrum_family = {"spectrum", spectrum_ops,
-                                           sizeof spectrum_ops / sizeof *spectrum_ops};
+PEN_OP_FAMILY(spectrum);

@@ -41,36 +41,24 @@ static pen_status max_unpool_backward_infer(pen_infer_context *context) {
 }
 
 static pen_status max_unpool_gradient(pen_gradient_context *context) {
-    const pen_node *node = pen_gradient_node(context);
-    const pen_attribute_given *attributes;
-    uint32_t count;
     if (!pen_gradient_needed(context, 0)) return PEN_OK;
-    PEN_TRY(pen_gradient_attributes(context, &attributes, &count));
-    const pen_value_id operands[] = {pen_gradient_of_output(context, 0), node->inputs[1],
+    const pen_value_id operands[] = {pen_gradient_of_output(context, 0),
+                                     pen_gradient_input(context, 1),
                                      pen_gradient_input(context, 2)};
-    return pen_gradient_emit_set(context, &(pen_gradient_emission){
-                                              .op_name = "max_unpool_backward",
-                                              .suffix = "backward",
-                                              .for_input = 0,
-                                              .inputs = operands,
-                                              .input_count = node->input_count,
-                                              .attributes = attributes,
-                                              .attribute_count = count,
-                                          });
+    return pen_gradient_emit_backward(context, pen_gradient_node(context)->input_count, operands);
 }
 
 static const pen_attribute_schema unpool_attributes[] = {
-    {.name = "kernel_shape", .kind = PEN_ATTRIBUTE_INTS, .required = true},
-    {.name = "pads", .kind = PEN_ATTRIBUTE_INTS},
-    {.name = "strides", .kind = PEN_ATTRIBUTE_INTS},
+    PEN_MUST("kernel_shape", INTS),
+    PEN_MAY("pads", INTS),
+    PEN_MAY("strides", INTS),
 };
 
 #define UNPOOL(op, does, rule, gradient_rule)                                                      \
     {                                                                                              \
-        .name = #op, .summary = does, .input_min = 2, .input_max = 3, .output_min = 1,             \
-        .output_max = 1, .attributes = unpool_attributes, .attribute_count = 3,                    \
-        .constant_inputs = 1u << 2, .infer = rule, .gradient = gradient_rule,                      \
-        .bytes = pen_bytes_moved                                                                   \
+        .name = #op, .summary = does, PEN_TAKES(2, 3), PEN_GIVES(1, 1),                            \
+        PEN_ATTRIBUTES(unpool_attributes), .constant_inputs = 1u << 2, .infer = rule,              \
+        .gradient = gradient_rule, .bytes = pen_bytes_moved, .work = PEN_WORK_POOLING              \
     }
 
 static const pen_op unpool_ops[] = {
@@ -79,5 +67,4 @@ static const pen_op unpool_ops[] = {
     UNPOOL(max_unpool_backward, "gradient of max_unpool", max_unpool_backward_infer, NULL),
 };
 
-const pen_op_family pen_unpool_family = {"unpool", unpool_ops,
-                                         sizeof unpool_ops / sizeof *unpool_ops};
+PEN_OP_FAMILY(unpool);

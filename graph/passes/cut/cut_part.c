@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "graph/op.h"
+#include "graph/op_known.h"
 #include "graph/passes/cut/cut_plan.h"
 #include "graph/verify.h"
 
@@ -140,7 +141,7 @@ static pen_status part_receive(part_builder *b, pen_value_id value) {
         pen_attribute_int("channel", channel),
         pen_attribute_text("element", pen_element_name(from->type.element)),
         pen_attribute_ints("shape", shape->rank, shape->dims)};
-    pen_node_spec spec = pen_node_spec_make("receive", NULL);
+    pen_node_spec spec = pen_node_spec_of(PEN_OP(receive), NULL);
     PEN_TRY(part_name(b, &b->plan->node_names, from->name, "receive", &spec.name));
     spec.role = PEN_ROLE_TRANSFER;
     spec.source = from->source;
@@ -295,7 +296,7 @@ static pen_status part_add_node(part_builder *b, uint32_t n, bool is_again) {
 static pen_status part_add_copy(part_builder *b, const cut_copy *copy) {
     const char *name = pen_value_name(b->plan->graph, copy->parameter), *output_name;
     if (!pen_value_is(b->values[copy->updated.index])) PEN_TRY(part_receive(b, copy->updated));
-    pen_node_spec spec = pen_node_spec_make("copy", NULL);
+    pen_node_spec spec = pen_node_spec_of(PEN_OP(copy), NULL);
     PEN_TRY(part_name(b, &b->plan->node_names, name, "copy", &spec.name));
     PEN_TRY(part_name(b, &b->plan->value_names, name, "copied", &output_name));
     spec.role = PEN_ROLE_UPDATE;
@@ -329,7 +330,7 @@ static pen_status part_add_relay(part_builder *b, uint32_t channel, pen_value_id
         &b->plan->keys[b->plan->first_list[b->device] + b->plan->channels[channel].source_list]
              .list;
     const char *name = pen_value_name(b->to, *value), *output_name;
-    pen_node_spec spec = pen_node_spec_make("copy", NULL);
+    pen_node_spec spec = pen_node_spec_of(PEN_OP(copy), NULL);
     PEN_TRY(part_name(b, &b->plan->node_names, name, "relay", &spec.name));
     PEN_TRY(part_name(b, &b->plan->value_names, name, "relayed", &output_name));
     if (list->kind != PEN_TASK_FORWARD) spec.role = PEN_ROLE_BACKWARD_INPUT;
@@ -352,7 +353,7 @@ static pen_status part_add_send(part_builder *b, uint32_t channel) {
     pen_value_id from = b->values[value.index];
     PEN_ASSERT(pen_value_is(from));
     if (part_is_received(b, from)) PEN_TRY(part_add_relay(b, channel, &from));
-    pen_node_spec spec = pen_node_spec_make("send", NULL);
+    pen_node_spec spec = pen_node_spec_of(PEN_OP(send), NULL);
     PEN_TRY(part_name(b, &b->plan->node_names, pen_value_name(b->plan->graph, value), "send",
                       &spec.name));
     spec.role = PEN_ROLE_TRANSFER;

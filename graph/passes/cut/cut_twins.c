@@ -81,7 +81,7 @@ static pen_status twins_add(twins_builder *b, uint32_t n, uint32_t stage) {
     pen_value_id *inputs;
     const char *name;
     PEN_TRY(pen_arena_format(b->plan->scratch, &name, "%s/twin", node->name));
-    PEN_TRY(pen_graph_copy_spec(&b->copy, (pen_node_id){n}, node->op->name, name, &spec));
+    PEN_TRY(pen_graph_copy_spec(&b->copy, (pen_node_id){n}, node->op, name, &spec));
     spec.gradient_of = PEN_NODE_NONE;
     PEN_TRY(pen_graph_copy_attributes(&b->copy, (pen_node_id){n}, &spec));
     PEN_TRY(twins_inputs(b, node, stage, &inputs));

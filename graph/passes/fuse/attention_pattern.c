@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "graph/op.h"
+#include "graph/op_known.h"
 
 // Scores that this much or more is taken from do not count: their exponentials are 0.
 #define PATTERN_HIDDEN (-1e4)
@@ -15,12 +16,12 @@ typedef struct pattern {
     const pen_readers *readers;
 } pattern;
 
-static const pen_node *pattern_producer(const pattern *p, pen_value_id value, const char *op_name) {
+static const pen_node *pattern_producer(const pattern *p, pen_value_id value, const pen_op *op) {
     if (!pen_value_is(value)) return NULL;
     const pen_node_id producer = pen_graph_value(p->graph, value)->producer;
     if (!pen_node_is(producer)) return NULL;
     const pen_node *node = pen_graph_node(p->graph, producer);
-    return strcmp(node->op->name, op_name) == 0 ? node : NULL;
+    return node->op == op ? node : NULL;
 }
 
 static const pen_shape *pattern_shape(const pattern *p, pen_value_id value) {
@@ -41,7 +42,7 @@ static bool pattern_number(const pattern *p, pen_value_id value, double *out_num
 // Whether `value` is another value of its type times a number.
 static bool pattern_scaled(const pattern *p, pen_value_id value, pen_value_id *out_source,
                            double *out_factor) {
-    const pen_node *node = pattern_producer(p, value, "mul");
+    const pen_node *node = pattern_producer(p, value, PEN_OP(mul));
     double number;
     uint32_t of = 0;
     if (node != NULL) {
@@ -49,7 +50,7 @@ static bool pattern_scaled(const pattern *p, pen_value_id value, pen_value_id *o
         if (of == 0 && !pattern_number(p, node->inputs[1], &number)) return false;
         *out_factor = number;
     } else {
-        node = pattern_producer(p, value, "div");
+        node = pattern_producer(p, value, PEN_OP(div));
         if (node == NULL || !pattern_number(p, node->inputs[1], &number) || number == 0) {
             return false;
         }
@@ -63,7 +64,7 @@ static bool pattern_scaled(const pattern *p, pen_value_id value, pen_value_id *o
 // counted from the rank; dimensions before stay.
 static bool pattern_transposed(const pattern *p, pen_value_id value, const uint32_t from_end[3],
                                pen_value_id *out_source) {
-    const pen_node *node = pattern_producer(p, value, "transpose");
+    const pen_node *node = pattern_producer(p, value, PEN_OP(transpose));
     const uint32_t rank = pattern_shape(p, value)->rank;
     if (node == NULL || rank < 3) return false;
     uint32_t count;
@@ -110,7 +111,7 @@ static bool pattern_expanded(const pattern *p, pen_value_id value, uint32_t axis
     const pen_shape *shape = pattern_shape(p, value);
     pen_value_id wide;
     if (!pattern_view(p, value, &wide)) return false;
-    const pen_node *node = pattern_producer(p, wide, "expand");
+    const pen_node *node = pattern_producer(p, wide, PEN_OP(expand));
     const pen_shape *to = pattern_shape(p, wide);
     if (node == NULL || to->rank != shape->rank + 1) return false;
     pen_shape from = *to, source = *shape;
@@ -127,7 +128,7 @@ static bool pattern_expanded(const pattern *p, pen_value_id value, uint32_t axis
 // The same where the heads were split, each expanded, and all joined again.
 static bool pattern_interleaved(const pattern *p, pen_value_id value, uint32_t axis,
                                 pen_value_id *out_source) {
-    const pen_node *join = pattern_producer(p, value, "concat");
+    const pen_node *join = pattern_producer(p, value, PEN_OP(concat));
     const int64_t rank = pattern_shape(p, value)->rank;
     const pen_node *split = NULL;
     if (join == NULL || (pen_node_int(join, "axis") + rank) % rank != (int64_t)axis) return false;
@@ -136,7 +137,7 @@ static bool pattern_interleaved(const pattern *p, pen_value_id value, uint32_t a
         pen_value_id head;
         if (pattern_shape(p, join->inputs[i])->dims[axis] != times) return false;
         if (!pattern_expanded(p, join->inputs[i], axis, &head)) return false;
-        const pen_node *of = pattern_producer(p, head, "split");
+        const pen_node *of = pattern_producer(p, head, PEN_OP(split));
         if (of == NULL || (i > 0 && of != split)) return false;
         if (of->output_count != join->input_count || !pen_value_same(of->outputs[i], head)) {
             return false;
@@ -222,7 +223,7 @@ static bool pattern_note_shape(const pattern *p, pen_value_id scores, pen_attent
 // ---- the scores
 
 static bool pattern_product(const pattern *p, pen_value_id scores, pen_attention_match *match) {
-    const pen_node *node = pattern_producer(p, scores, "matmul");
+    const pen_node *node = pattern_producer(p, scores, PEN_OP(matmul));
     if (node == NULL || pen_node_int(node, "transA") != 0) return false;
     match->q = node->inputs[0];
     match->k = node->inputs[1];
@@ -403,8 +404,8 @@ static bool pattern_scores(const pattern *p, pen_value_id scores, double factor,
     if (pattern_scaled(p, scores, &source, &own)) {
         return pattern_scores(p, source, factor * own, depth - 1, match);
     }
-    const pen_node *where = pattern_producer(p, scores, "where");
-    const pen_node *sum = pattern_producer(p, scores, "add");
+    const pen_node *where = pattern_producer(p, scores, PEN_OP(where));
+    const pen_node *sum = pattern_producer(p, scores, PEN_OP(add));
     for (uint32_t i = 0; (where != NULL || sum != NULL) && i < 2; i++) {
         source = where != NULL ? where->inputs[1 + i] : sum->inputs[i];
         if (!pen_shape_equal(pattern_shape(p, source), pattern_shape(p, scores))) continue;
@@ -452,7 +453,7 @@ static bool pattern_fits(const pattern *p, const pen_attention_match *match) {
 // The dropout that makes `value`, read once; what it drops.
 static bool pattern_dropout(const pattern *p, pen_value_id value, pen_attention_match *match,
                             pen_value_id *out_source) {
-    const pen_node *node = pattern_producer(p, value, "dropout");
+    const pen_node *node = pattern_producer(p, value, PEN_OP(dropout));
     double training;
     if (node == NULL || pen_node_is(match->dropout) || node->input_count < 3) return false;
     if (!pattern_number(p, node->inputs[2], &training) || training == 0) return false;
@@ -479,7 +480,7 @@ static bool pattern_weights(const pattern *p, pen_value_id weights, pen_attentio
         if (p->readers->is_visible[weights.index]) return false;
         if (pen_readers_count(p->readers, weights) != 1) return false;
         if (!pattern_note_shape(p, weights, match)) return false;
-        const pen_node *softmax = pattern_producer(p, weights, "softmax");
+        const pen_node *softmax = pattern_producer(p, weights, PEN_OP(softmax));
         if (softmax == NULL) {
             if (pattern_dropout(p, weights, match, &weights)) continue;
             if (pattern_view(p, weights, &weights)) continue;
@@ -496,7 +497,7 @@ bool pen_attention_find(const pen_graph *graph, const pen_readers *readers, pen_
                         pen_attention_match *out_match) {
     const pattern p = {graph, readers};
     const pen_node *product = pen_graph_node(graph, node);
-    if (strcmp(product->op->name, "matmul") != 0) return false;
+    if (product->op != PEN_OP(matmul)) return false;
     if (pen_node_int(product, "transA") != 0 || pen_node_int(product, "transB") != 0) return false;
     pen_attention_match match = {.v = product->inputs[1],
                                  .y = product->outputs[0],

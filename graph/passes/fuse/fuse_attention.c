@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "graph/op.h"
+#include "graph/op_known.h"
 #include "graph/passes/copy_graph.h"
 #include "graph/passes/fuse/attention_pattern.h"
 
@@ -32,7 +33,7 @@ static pen_status attention_add(attention_fuser *f, const pen_attention_match *m
     const char *name;
     PEN_TRY(pen_arena_format(pen_graph_arena(f->graph), &name, "%s/%s",
                              pen_node_name(f->graph, match->last), like->name));
-    PEN_TRY(pen_graph_copy_spec(&f->copy, match->last, like->op->name, name, &spec));
+    PEN_TRY(pen_graph_copy_spec(&f->copy, match->last, like->op, name, &spec));
     spec.inputs = like->inputs;
     spec.input_count = like->input_count;
     spec.output_names = like->output_names;
@@ -46,7 +47,7 @@ static pen_status attention_reshape(attention_fuser *f, const pen_attention_matc
     pen_value_id wanted;
     PEN_TRY(pen_graph_constant_ints(f->copy.to, "shape", shape->rank, shape->dims, &wanted));
     const pen_value_id inputs[2] = {*value, wanted};
-    pen_node_spec like = pen_node_spec_make("reshape", "split");
+    pen_node_spec like = pen_node_spec_of(PEN_OP(reshape), "split");
     like.inputs = inputs;
     like.input_count = 2;
     like.output_names = name != NULL ? &name : NULL;
@@ -59,7 +60,7 @@ static pen_status attention_condition(attention_fuser *f, const pen_attention_ma
     *out_mask = f->copy.values[mask->condition.index];
     if (!mask->filled_where_true) return PEN_OK;
     const pen_value_id hidden = *out_mask;
-    pen_node_spec like = pen_node_spec_make("not", "mask");
+    pen_node_spec like = pen_node_spec_of(PEN_OP(not ), "mask");
     like.inputs = &hidden;
     like.input_count = 1;
     return attention_add(f, match, &like, out_mask);
@@ -85,7 +86,7 @@ static pen_status attention_make_mask(attention_fuser *f, const pen_attention_ma
         if (pen_value_is(*out_mask)) {
             const pen_value_id inputs[2] = {*out_mask, mask};
             pen_node_spec like =
-                pen_node_spec_make(pen_value_is(m->added) ? "add" : "and", "masks");
+                pen_node_spec_of(pen_value_is(m->added) ? PEN_OP(add) : PEN_OP(and), "masks");
             like.inputs = inputs;
             like.input_count = 2;
             PEN_TRY(attention_add(f, match, &like, &mask));
@@ -130,7 +131,7 @@ static pen_status attention_make_node(attention_fuser *f, const pen_attention_ma
     if (output == NULL) { // else that of the value behind it would be taken
         PEN_TRY(pen_arena_format(pen_graph_arena(f->graph), &name, "%s/whole", name));
     }
-    PEN_TRY(pen_graph_copy_spec(&f->copy, match->last, "attention", name, &spec));
+    PEN_TRY(pen_graph_copy_spec(&f->copy, match->last, PEN_OP(attention), name, &spec));
     spec.inputs = inputs;
     spec.input_count = pen_value_is(inputs[3]) ? 4 : 3;
     spec.output_count = 1;

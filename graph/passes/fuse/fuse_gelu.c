@@ -2,9 +2,8 @@
 // into the gate is taken apart as a polynomial in x, and what comes out of it as a product of x and
 // numbers, so that the order and grouping that an exporter chose do not matter.
 
-#include <string.h>
-
 #include "graph/op.h"
+#include "graph/op_known.h"
 #include "graph/passes/fuse/fuse_layers.h"
 
 #define GELU_DEGREE 3
@@ -48,15 +47,15 @@ static bool polynomial_is_number(const gelu_polynomial *a) {
     return a->of[1] == 0 && a->of[2] == 0 && a->of[3] == 0;
 }
 
-static bool polynomial_combine(const char *op_name, const gelu_polynomial *a,
-                               const gelu_polynomial *b, gelu_polynomial *out) {
-    if (strcmp(op_name, "mul") == 0) return polynomial_multiply(a, b, out);
-    if (strcmp(op_name, "pow") == 0) {
+static bool polynomial_combine(const pen_op *op, const gelu_polynomial *a, const gelu_polynomial *b,
+                               gelu_polynomial *out) {
+    if (op == PEN_OP(mul)) return polynomial_multiply(a, b, out);
+    if (op == PEN_OP(pow)) {
         return polynomial_is_number(b) && polynomial_power(a, b->of[0], out);
     }
-    const bool divides = strcmp(op_name, "div") == 0;
+    const bool divides = op == PEN_OP(div);
     if (divides && (!polynomial_is_number(b) || b->of[0] == 0)) return false;
-    const double sign = strcmp(op_name, "sub") == 0 ? -1 : 1;
+    const double sign = op == PEN_OP(sub) ? -1 : 1;
     for (uint32_t i = 0; i <= GELU_DEGREE; i++) {
         out->of[i] = divides ? a->of[i] / b->of[0] : a->of[i] + sign * b->of[i];
     }
@@ -66,7 +65,7 @@ static bool polynomial_combine(const char *op_name, const gelu_polynomial *a,
 // The node that makes `value`, of arithmetic that polynomials are made of.
 static bool polynomial_of_node(pen_fuse_match *match, pen_value_id value, pen_value_id x,
                                uint32_t depth, gelu_polynomial *out) {
-    static const char *const ops[] = {"mul", "add", "sub", "div", "pow"};
+    const pen_op *const ops[] = {PEN_OP(mul), PEN_OP(add), PEN_OP(sub), PEN_OP(div), PEN_OP(pow)};
     for (uint32_t i = 0; i < sizeof ops / sizeof *ops; i++) {
         const pen_node_id node = pen_fuse_made_by(match, value, ops[i]);
         if (!pen_node_is(node)) continue;
@@ -75,7 +74,7 @@ static bool polynomial_of_node(pen_fuse_match *match, pen_value_id value, pen_va
                polynomial_of(match, pen_fuse_input(match, node, 1), x, depth + 1, &b) &&
                polynomial_combine(ops[i], &a, &b, out);
     }
-    const pen_node_id node = pen_fuse_made_by(match, value, "neg");
+    const pen_node_id node = pen_fuse_made_by(match, value, PEN_OP(neg));
     if (!pen_node_is(node)) return false;
     const gelu_polynomial minus = {{-1}};
     return polynomial_of(match, pen_fuse_input(match, node, 0), x, depth + 1, out) &&
@@ -118,7 +117,7 @@ static bool product_take(pen_fuse_match *match, gelu_product *product, pen_value
 static bool product_split(pen_fuse_match *match, gelu_product *product) {
     double number;
     const pen_value_id factor = product->x;
-    const pen_node_id node = pen_fuse_made_by(match, factor, "mul");
+    const pen_node_id node = pen_fuse_made_by(match, factor, PEN_OP(mul));
     if (pen_node_is(node)) {
         for (uint32_t i = 0; i < 2; i++) {
             if (!pen_fuse_number(match, pen_fuse_input(match, node, i), &number)) continue;
@@ -128,7 +127,7 @@ static bool product_split(pen_fuse_match *match, gelu_product *product) {
         }
         return false;
     }
-    const pen_node_id quotient = pen_fuse_made_by(match, factor, "div");
+    const pen_node_id quotient = pen_fuse_made_by(match, factor, PEN_OP(div));
     if (!pen_node_is(quotient)) return false;
     if (!pen_fuse_number(match, pen_fuse_input(match, quotient, 1), &number) || number == 0) {
         return false;
@@ -145,8 +144,8 @@ static bool product_follow(pen_fuse_match *match, pen_value_id value, double num
     while (!match->is_full) {
         pen_value_id read;
         const pen_node_id reader = pen_fuse_reader(match, value, &read);
-        const bool divides = pen_fuse_is(match, reader, "div");
-        if (!divides && !pen_fuse_is(match, reader, "mul")) return false;
+        const bool divides = pen_fuse_is(match, reader, PEN_OP(div));
+        if (!divides && !pen_fuse_is(match, reader, PEN_OP(mul))) return false;
         pen_fuse_join(match, reader);
         double divisor;
         if (divides) {
@@ -180,16 +179,16 @@ static bool polynomial_is(const gelu_polynomial *a, double c0, double c1, double
 
 typedef struct gelu_gate gelu_gate;
 struct gelu_gate {
-    const char *op_name; // that makes the gate
-    bool adds_one;       // to what this makes
-    double number;       // that the product is multiplied by
+    pen_known_op op; // that makes the gate
+    bool adds_one;   // to what this makes
+    double number;   // that the product is multiplied by
     // Whether `into`, what goes into `node`, makes it the gate; says what stands for it all.
     bool (*is)(pen_fuse_match *match, pen_node_id node, const gelu_polynomial *into);
 };
 
 static bool gelu_is_erf(pen_fuse_match *match, pen_node_id node, const gelu_polynomial *into) {
     (void)node;
-    match->op_name = "gelu";
+    match->op = PEN_OP(gelu);
     match->attributes[match->attribute_count++] = pen_attribute_text("approximate", "none");
     return polynomial_is(into, 0, 0.70710678118654752, 0);
 }
@@ -197,14 +196,14 @@ static bool gelu_is_erf(pen_fuse_match *match, pen_node_id node, const gelu_poly
 static bool gelu_is_tanh(pen_fuse_match *match, pen_node_id node, const gelu_polynomial *into) {
     const double k = 0.79788456080286536; // sqrt(2 / pi)
     (void)node;
-    match->op_name = "gelu";
+    match->op = PEN_OP(gelu);
     match->attributes[match->attribute_count++] = pen_attribute_text("approximate", "tanh");
     return polynomial_is(into, 0, k, k * 0.044715);
 }
 
 static bool gelu_is_sigmoid(pen_fuse_match *match, pen_node_id node, const gelu_polynomial *into) {
     (void)node;
-    match->op_name = "swish";
+    match->op = PEN_OP(swish);
     match->attributes[match->attribute_count++] = pen_attribute_float("alpha", into->of[1]);
     return into->of[1] != 0 && polynomial_is(into, 0, into->of[1], 0);
 }
@@ -212,7 +211,7 @@ static bool gelu_is_sigmoid(pen_fuse_match *match, pen_node_id node, const gelu_
 // hard_sigmoid: x / 6 + 1/2, held between 0 and 1.
 static bool gelu_is_hard(pen_fuse_match *match, pen_node_id id, const gelu_polynomial *into) {
     const pen_node *node = pen_graph_node(match->graph, id);
-    match->op_name = "hard_swish";
+    match->op = PEN_OP(hard_swish);
     return pen_fuse_near(pen_node_float(node, "alpha"), 1.0 / 6) &&
            pen_node_float(node, "beta") == 0.5 && polynomial_is(into, 0, 1, 0);
 }
@@ -220,21 +219,23 @@ static bool gelu_is_hard(pen_fuse_match *match, pen_node_id id, const gelu_polyn
 // The same as 1/6 of x + 3, held between 0 and 6.
 static bool gelu_is_clip(pen_fuse_match *match, pen_node_id node, const gelu_polynomial *into) {
     double low, high;
-    match->op_name = "hard_swish";
+    match->op = PEN_OP(hard_swish);
     return pen_fuse_number(match, pen_fuse_input(match, node, 1), &low) && low == 0 &&
            pen_fuse_number(match, pen_fuse_input(match, node, 2), &high) && high == 6 &&
            polynomial_is(into, 3, 1, 0);
 }
 
 static const gelu_gate gelu_gates[] = {
-    {"erf", true, 0.5, gelu_is_erf},        {"tanh", true, 0.5, gelu_is_tanh},
-    {"sigmoid", false, 1, gelu_is_sigmoid}, {"hard_sigmoid", false, 1, gelu_is_hard},
-    {"clip", false, 1.0 / 6, gelu_is_clip},
+    {PEN_KNOWN_erf, true, 0.5, gelu_is_erf},
+    {PEN_KNOWN_tanh, true, 0.5, gelu_is_tanh},
+    {PEN_KNOWN_sigmoid, false, 1, gelu_is_sigmoid},
+    {PEN_KNOWN_hard_sigmoid, false, 1, gelu_is_hard},
+    {PEN_KNOWN_clip, false, 1.0 / 6, gelu_is_clip},
 };
 
 static const gelu_gate *gelu_gate_of(const pen_fuse_match *match, pen_node_id node) {
     for (size_t i = 0; i < sizeof gelu_gates / sizeof *gelu_gates; i++) {
-        if (pen_fuse_is(match, node, gelu_gates[i].op_name)) return &gelu_gates[i];
+        if (pen_fuse_is(match, node, pen_op_known(gelu_gates[i].op))) return &gelu_gates[i];
     }
     return NULL;
 }
@@ -247,7 +248,7 @@ bool pen_fuse_gelu(pen_fuse_match *match, pen_node_id anchor) {
     if (gate->adds_one) {
         pen_value_id read;
         const pen_node_id sum = pen_fuse_reader(match, value, &read);
-        if (!pen_fuse_is(match, sum, "add")) return false;
+        if (!pen_fuse_is(match, sum, PEN_OP(add))) return false;
         if (!pen_fuse_is_number(match, pen_fuse_other(match, sum, read), 1)) return false;
         pen_fuse_join(match, sum);
         value = pen_fuse_output(match, sum);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "graph/op.h"
+#include "graph/op_known.h"
 #include "graph/passes/fuse/fuse_layers.h"
 
 // ---- upwards
@@ -45,7 +46,7 @@ static bool norm_trailing_axes(pen_fuse_match *match, pen_node_id mean, uint32_t
 }
 
 static bool norm_find_mean(pen_fuse_match *match, pen_value_id value, norm_mean *out_mean) {
-    const pen_node_id node = pen_fuse_made_by(match, value, "reduce_mean");
+    const pen_node_id node = pen_fuse_made_by(match, value, PEN_OP(reduce_mean));
     if (!pen_node_is(node)) return false;
     if (pen_node_int(pen_graph_node(match->graph, node), "keepdims") == 0) return false;
     out_mean->node = node;
@@ -57,9 +58,9 @@ static bool norm_find_mean(pen_fuse_match *match, pen_value_id value, norm_mean 
 // Two values are alike if they are one, or differences of the same two.
 static bool norm_alike(pen_fuse_match *match, pen_value_id a, pen_value_id b) {
     if (pen_fuse_same(match, a, b)) return true;
-    const pen_node_id first = pen_fuse_made_by(match, a, "sub");
+    const pen_node_id first = pen_fuse_made_by(match, a, PEN_OP(sub));
     if (!pen_node_is(first)) return false;
-    const pen_node_id second = pen_fuse_made_by(match, b, "sub");
+    const pen_node_id second = pen_fuse_made_by(match, b, PEN_OP(sub));
     return pen_node_is(second) &&
            pen_fuse_same(match, pen_fuse_input(match, first, 0),
                          pen_fuse_input(match, second, 0)) &&
@@ -68,12 +69,12 @@ static bool norm_alike(pen_fuse_match *match, pen_value_id a, pen_value_id b) {
 
 // value is root², written as a power or as a product.
 static bool norm_find_square(pen_fuse_match *match, pen_value_id value, pen_value_id *out_root) {
-    const pen_node_id power = pen_fuse_made_by(match, value, "pow");
+    const pen_node_id power = pen_fuse_made_by(match, value, PEN_OP(pow));
     if (pen_node_is(power)) {
         *out_root = pen_fuse_behind(match, pen_fuse_input(match, power, 0));
         return pen_fuse_is_number(match, pen_fuse_input(match, power, 1), 2);
     }
-    const pen_node_id product = pen_fuse_made_by(match, value, "mul");
+    const pen_node_id product = pen_fuse_made_by(match, value, PEN_OP(mul));
     if (!pen_node_is(product)) return false;
     *out_root = pen_fuse_behind(match, pen_fuse_input(match, product, 0));
     return norm_alike(match, *out_root, pen_fuse_input(match, product, 1));
@@ -81,12 +82,12 @@ static bool norm_find_square(pen_fuse_match *match, pen_value_id value, pen_valu
 
 // value is sqrt(of).
 static bool norm_find_root(pen_fuse_match *match, pen_value_id value, pen_value_id *out_of) {
-    const pen_node_id root = pen_fuse_made_by(match, value, "sqrt");
+    const pen_node_id root = pen_fuse_made_by(match, value, PEN_OP(sqrt));
     if (pen_node_is(root)) {
         *out_of = pen_fuse_input(match, root, 0);
         return true;
     }
-    const pen_node_id power = pen_fuse_made_by(match, value, "pow");
+    const pen_node_id power = pen_fuse_made_by(match, value, PEN_OP(pow));
     if (!pen_node_is(power)) return false;
     *out_of = pen_fuse_input(match, power, 0);
     return pen_fuse_is_number(match, pen_fuse_input(match, power, 1), 0.5);
@@ -95,16 +96,16 @@ static bool norm_find_root(pen_fuse_match *match, pen_value_id value, pen_value_
 // value is 1 / sqrt(of).
 static bool norm_find_inverse_root(pen_fuse_match *match, pen_value_id value,
                                    pen_value_id *out_of) {
-    const pen_node_id reciprocal = pen_fuse_made_by(match, value, "reciprocal");
+    const pen_node_id reciprocal = pen_fuse_made_by(match, value, PEN_OP(reciprocal));
     if (pen_node_is(reciprocal)) {
         return norm_find_root(match, pen_fuse_input(match, reciprocal, 0), out_of);
     }
-    const pen_node_id quotient = pen_fuse_made_by(match, value, "div");
+    const pen_node_id quotient = pen_fuse_made_by(match, value, PEN_OP(div));
     if (pen_node_is(quotient)) {
         return pen_fuse_is_number(match, pen_fuse_input(match, quotient, 0), 1) &&
                norm_find_root(match, pen_fuse_input(match, quotient, 1), out_of);
     }
-    const pen_node_id power = pen_fuse_made_by(match, value, "pow");
+    const pen_node_id power = pen_fuse_made_by(match, value, PEN_OP(pow));
     if (!pen_node_is(power)) return false;
     *out_of = pen_fuse_input(match, power, 0);
     return pen_fuse_is_number(match, pen_fuse_input(match, power, 1), -0.5);
@@ -113,11 +114,11 @@ static bool norm_find_inverse_root(pen_fuse_match *match, pen_value_id value,
 // What the anchor divides, and the square of what it divides by.
 static bool norm_find_division(pen_fuse_match *match, pen_node_id anchor, pen_value_id *out_top,
                                pen_value_id *out_square) {
-    if (pen_fuse_is(match, anchor, "div")) {
+    if (pen_fuse_is(match, anchor, PEN_OP(div))) {
         *out_top = pen_fuse_input(match, anchor, 0);
         return norm_find_root(match, pen_fuse_input(match, anchor, 1), out_square);
     }
-    if (!pen_fuse_is(match, anchor, "mul")) return false;
+    if (!pen_fuse_is(match, anchor, PEN_OP(mul))) return false;
     for (uint32_t i = 0; i < 2; i++) {
         const pen_fuse_match before = *match;
         *out_top = pen_fuse_input(match, anchor, 1 - i);
@@ -138,7 +139,7 @@ typedef struct norm_found {
 
 static bool norm_find_epsilon(pen_fuse_match *match, pen_value_id sum, pen_value_id *out_variance,
                               double *out_epsilon) {
-    const pen_node_id node = pen_fuse_made_by(match, sum, "add");
+    const pen_node_id node = pen_fuse_made_by(match, sum, PEN_OP(add));
     if (!pen_node_is(node)) return false;
     for (uint32_t i = 0; i < 2; i++) {
         if (!pen_fuse_number(match, pen_fuse_input(match, node, i), out_epsilon)) continue;
@@ -161,7 +162,7 @@ static bool norm_find(pen_fuse_match *match, pen_node_id anchor, norm_found *fou
     found->axis = squares.axis;
     found->is_centred = false;
     const pen_fuse_match before = *match;
-    const pen_node_id difference = pen_fuse_made_by(match, root, "sub");
+    const pen_node_id difference = pen_fuse_made_by(match, root, PEN_OP(sub));
     if (pen_node_is(difference) &&
         norm_find_mean(match, pen_fuse_input(match, difference, 1), &mean) &&
         pen_fuse_same(match, mean.of, pen_fuse_input(match, difference, 0)) &&
@@ -191,12 +192,12 @@ static bool norm_weight_fits(const pen_tensor_type *weight, const pen_tensor_typ
     return true;
 }
 
-// The operand that the only reader of the last node, an `op_name`, combines its result with; NONE
+// The operand that the only reader of the last node, an `op`, combines its result with; NONE
 // when there is no such reader.
-static pen_node_id norm_next(pen_fuse_match *match, const char *op_name, pen_value_id *out_other) {
+static pen_node_id norm_next(pen_fuse_match *match, const pen_op *op, pen_value_id *out_other) {
     pen_value_id read;
     const pen_node_id reader = pen_fuse_reader(match, pen_fuse_output(match, match->last), &read);
-    if (!pen_fuse_is(match, reader, op_name)) return PEN_NODE_NONE;
+    if (!pen_fuse_is(match, reader, op)) return PEN_NODE_NONE;
     const pen_value_id first = pen_fuse_input(match, reader, 0);
     *out_other = pen_value_same(first, read) ? pen_fuse_input(match, reader, 1) : first;
     return reader;
@@ -207,12 +208,12 @@ bool pen_fuse_layer_norm(pen_fuse_match *match, pen_node_id anchor) {
     if (!norm_find(match, anchor, &found)) return false;
     const pen_tensor_type *x = pen_fuse_type(match, found.x);
     match->last = anchor;
-    match->op_name = found.is_centred ? "layer_normalization" : "rms_normalization";
+    match->op = found.is_centred ? PEN_OP(layer_normalization) : PEN_OP(rms_normalization);
     match->attributes[match->attribute_count++] = pen_attribute_float("epsilon", found.epsilon);
     match->attributes[match->attribute_count++] = pen_attribute_int("axis", found.axis);
     match->inputs[match->input_count++] = found.x;
     pen_value_id weight;
-    pen_node_id next = norm_next(match, "mul", &weight);
+    pen_node_id next = norm_next(match, PEN_OP(mul), &weight);
     if (!pen_node_is(next) || !norm_weight_fits(pen_fuse_type(match, weight), x, found.axis)) {
         return pen_tensor_type_equal(x, pen_fuse_type(match, pen_fuse_output(match, anchor)));
     }
@@ -220,7 +221,7 @@ bool pen_fuse_layer_norm(pen_fuse_match *match, pen_node_id anchor) {
     match->last = next;
     match->inputs[match->input_count++] = weight;
     const pen_tensor_type *scale = pen_fuse_type(match, weight);
-    next = found.is_centred ? norm_next(match, "add", &weight) : PEN_NODE_NONE;
+    next = found.is_centred ? norm_next(match, PEN_OP(add), &weight) : PEN_NODE_NONE;
     if (pen_node_is(next) && pen_tensor_type_equal(pen_fuse_type(match, weight), scale)) {
         pen_fuse_join(match, next);
         match->last = next;
@@ -239,11 +240,11 @@ typedef struct norm_affine {
 
 // value is bias - mean * m.
 static bool norm_find_offset(pen_fuse_match *match, pen_value_id value, norm_affine *affine) {
-    const pen_node_id difference = pen_fuse_made_by(match, value, "sub");
+    const pen_node_id difference = pen_fuse_made_by(match, value, PEN_OP(sub));
     if (!pen_node_is(difference)) return false;
     affine->bias = pen_fuse_input(match, difference, 0);
     const pen_node_id product =
-        pen_fuse_made_by(match, pen_fuse_input(match, difference, 1), "mul");
+        pen_fuse_made_by(match, pen_fuse_input(match, difference, 1), PEN_OP(mul));
     for (uint32_t i = 0; pen_node_is(product) && i < 2; i++) {
         affine->m = pen_fuse_input(match, product, 1 - i);
         if (norm_find_mean(match, pen_fuse_input(match, product, i), &affine->mean)) return true;
@@ -257,7 +258,7 @@ static bool norm_find_factor(pen_fuse_match *match, norm_affine *affine, pen_val
     pen_fuse_match before = *match;
     if (norm_find_inverse_root(match, affine->m, out_of)) return true;
     *match = before;
-    const pen_node_id product = pen_fuse_made_by(match, affine->m, "mul");
+    const pen_node_id product = pen_fuse_made_by(match, affine->m, PEN_OP(mul));
     for (uint32_t i = 0; pen_node_is(product) && i < 2; i++) {
         before = *match;
         affine->scale = pen_fuse_input(match, product, 1 - i);
@@ -275,7 +276,7 @@ static bool norm_find_variance(pen_fuse_match *match, pen_value_id sum, const no
     if (!norm_find_epsilon(match, sum, &variance, out_epsilon)) return false;
     if (!norm_find_mean(match, variance, &squares) || squares.axis != mean->axis) return false;
     if (!norm_find_square(match, squares.of, &root)) return false;
-    const pen_node_id difference = pen_fuse_made_by(match, root, "sub");
+    const pen_node_id difference = pen_fuse_made_by(match, root, PEN_OP(sub));
     return pen_node_is(difference) &&
            pen_fuse_same(match, pen_fuse_input(match, difference, 0), mean->of) &&
            pen_fuse_same(match, pen_fuse_input(match, difference, 1),
@@ -289,7 +290,7 @@ static bool norm_find_affine(pen_fuse_match *match, pen_node_id anchor, uint32_t
         return false;
     }
     const pen_node_id product =
-        pen_fuse_made_by(match, pen_fuse_input(match, anchor, product_input), "mul");
+        pen_fuse_made_by(match, pen_fuse_input(match, anchor, product_input), PEN_OP(mul));
     if (!pen_node_is(product)) return false;
     const pen_value_id other = pen_fuse_other(match, product, affine->mean.of);
     if (!pen_fuse_same(match, other, affine->m)) return false;
@@ -301,7 +302,7 @@ bool pen_fuse_affine_norm(pen_fuse_match *match, pen_node_id anchor) {
     norm_affine affine;
     double epsilon = 0;
     bool is_found = false;
-    if (!pen_fuse_is(match, anchor, "add")) return false;
+    if (!pen_fuse_is(match, anchor, PEN_OP(add))) return false;
     for (uint32_t i = 0; i < 2 && !is_found; i++) {
         *match = pen_fuse_match_begin(match->graph, match->readers);
         is_found = norm_find_affine(match, anchor, i, &affine, &epsilon);
@@ -314,7 +315,7 @@ bool pen_fuse_affine_norm(pen_fuse_match *match, pen_node_id anchor) {
     if (!pen_tensor_type_equal(pen_fuse_type(match, affine.scale), bias)) return false;
     pen_fuse_join(match, anchor);
     match->last = anchor;
-    match->op_name = "layer_normalization";
+    match->op = PEN_OP(layer_normalization);
     match->attributes[match->attribute_count++] = pen_attribute_float("epsilon", epsilon);
     match->attributes[match->attribute_count++] = pen_attribute_int("axis", axis);
     const pen_value_id inputs[] = {affine.mean.of, affine.scale, affine.bias};
@@ -351,8 +352,8 @@ static pen_value_id group_weight(pen_fuse_match *match, pen_value_id value,
     }
     if (pen_fuse_type(match, value)->element != x->element) return PEN_VALUE_NONE;
     if (pen_graph_value(match->graph, value)->kind != PEN_VALUE_COMPUTED) return value;
-    pen_node_id view = pen_fuse_made_by(match, value, "unsqueeze");
-    if (!pen_node_is(view)) view = pen_fuse_made_by(match, value, "reshape");
+    pen_node_id view = pen_fuse_made_by(match, value, PEN_OP(unsqueeze));
+    if (!pen_node_is(view)) view = pen_fuse_made_by(match, value, PEN_OP(reshape));
     if (!pen_node_is(view)) return PEN_VALUE_NONE;
     const pen_value_id vector = pen_fuse_behind(match, pen_fuse_input(match, view, 0));
     const pen_tensor_type *type = pen_fuse_type(match, vector);
@@ -368,23 +369,24 @@ typedef struct norm_reshaped {
     const pen_shape *parts;      // the shape in between
 } norm_reshaped;
 
-// Joins these nodes, and begins the match of `op_name` with x and epsilon.
-static bool norm_find_reshaped(pen_fuse_match *match, pen_node_id anchor, const char *op_name,
+// Joins these nodes, and begins the match of `op` with x and epsilon.
+static bool norm_find_reshaped(pen_fuse_match *match, pen_node_id anchor, const pen_op *op,
                                norm_reshaped *out) {
-    if (!pen_fuse_is(match, anchor, "instance_normalization")) return false;
+    if (!pen_fuse_is(match, anchor, PEN_OP(instance_normalization))) return false;
     if (!group_is_all(match, pen_fuse_input(match, anchor, 1), 1)) return false;
     if (!group_is_all(match, pen_fuse_input(match, anchor, 2), 0)) return false;
-    const pen_node_id parts = pen_fuse_made_by(match, pen_fuse_input(match, anchor, 0), "reshape");
+    const pen_node_id parts =
+        pen_fuse_made_by(match, pen_fuse_input(match, anchor, 0), PEN_OP(reshape));
     pen_value_id read;
     const pen_node_id whole = pen_fuse_reader(match, pen_fuse_output(match, anchor), &read);
-    if (!pen_node_is(parts) || !pen_fuse_is(match, whole, "reshape")) return false;
+    if (!pen_node_is(parts) || !pen_fuse_is(match, whole, PEN_OP(reshape))) return false;
     out->x = pen_fuse_behind(match, pen_fuse_input(match, parts, 0));
     out->type = pen_fuse_type(match, out->x);
     out->parts = &pen_fuse_type(match, pen_fuse_output(match, parts))->shape;
     pen_fuse_join(match, anchor);
     pen_fuse_join(match, whole);
     match->last = whole;
-    match->op_name = op_name;
+    match->op = op;
     match->attributes[match->attribute_count++] = pen_attribute_float(
         "epsilon", pen_node_float(pen_graph_node(match->graph, anchor), "epsilon"));
     match->inputs[match->input_count++] = out->x;
@@ -403,12 +405,12 @@ static uint32_t row_axis(const pen_shape *x, int64_t columns) {
 // Keras' way: reshape to [1, rows, columns, 1], normalise these, reshape back, and weigh.
 bool pen_fuse_row_norm(pen_fuse_match *match, pen_node_id anchor) {
     norm_reshaped found;
-    if (!norm_find_reshaped(match, anchor, "layer_normalization", &found)) return false;
+    if (!norm_find_reshaped(match, anchor, PEN_OP(layer_normalization), &found)) return false;
     const int64_t columns = pen_shape_count(found.parts, 2, found.parts->rank);
     const uint32_t axis = row_axis(&found.type->shape, columns);
     if (axis == found.type->shape.rank) return false;
     match->attributes[match->attribute_count++] = pen_attribute_int("axis", axis);
-    static const char *const steps[] = {"mul", "add"};
+    const pen_op *const steps[] = {PEN_OP(mul), PEN_OP(add)};
     for (uint32_t i = 0; i < 2; i++) {
         pen_value_id weight = PEN_VALUE_NONE;
         const pen_node_id next = norm_next(match, steps[i], &weight);
@@ -428,14 +430,14 @@ bool pen_fuse_row_norm(pen_fuse_match *match, pen_node_id anchor) {
 // reshape back, and weigh the channels.
 bool pen_fuse_group_norm(pen_fuse_match *match, pen_node_id anchor) {
     norm_reshaped found;
-    if (!norm_find_reshaped(match, anchor, "group_normalization", &found)) return false;
+    if (!norm_find_reshaped(match, anchor, PEN_OP(group_normalization), &found)) return false;
     const pen_shape *shape = &found.type->shape, *parts = found.parts;
     if (parts->rank != 3 || shape->rank < 2 || parts->dims[0] != shape->dims[0] ||
         parts->dims[1] < 1 || shape->dims[1] % parts->dims[1] != 0) {
         return false;
     }
     match->attributes[match->attribute_count++] = pen_attribute_int("num_groups", parts->dims[1]);
-    static const char *const steps[] = {"mul", "add"};
+    const pen_op *const steps[] = {PEN_OP(mul), PEN_OP(add)};
     for (uint32_t i = 0; i < 2; i++) {
         pen_value_id weight = PEN_VALUE_NONE;
         const pen_node_id next = norm_next(match, steps[i], &weight);

@@ -59,7 +59,7 @@ static pen_status fuser_make(layer_fuser *f, const pen_fuse_match *match) {
     }
     const char *names[] = {pen_value_name(f->graph, output)};
     pen_node_spec spec;
-    PEN_TRY(pen_graph_copy_spec(&f->copy, match->last, match->op_name,
+    PEN_TRY(pen_graph_copy_spec(&f->copy, match->last, match->op,
                                 pen_node_name(f->graph, match->last), &spec));
     spec.inputs = inputs;
     spec.input_count = match->input_count;

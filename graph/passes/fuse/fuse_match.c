@@ -1,10 +1,9 @@
 #include "graph/passes/fuse/fuse_match.h"
 
-#include <math.h>
-#include <string.h>
-
 #include "graph/op.h"
+#include "graph/op_known.h"
 #include "graph/passes/copy_graph.h"
+#include <math.h>
 
 pen_fuse_match pen_fuse_match_begin(const pen_graph *graph, const pen_readers *readers) {
     return (pen_fuse_match){.graph = graph, .readers = readers, .last = PEN_NODE_NONE};
@@ -63,7 +62,7 @@ bool pen_fuse_is_closed(const pen_fuse_match *match) {
 // Whether a node's output is its operand.
 static bool match_passes(const pen_fuse_match *match, pen_node_id id) {
     const pen_node *node = pen_graph_node(match->graph, id);
-    if (strcmp(node->op->name, "identity") != 0 && strcmp(node->op->name, "cast") != 0) {
+    if (node->op != PEN_OP(identity) && node->op != PEN_OP(cast)) {
         return false;
     }
     return pen_tensor_type_equal(pen_value_type(match->graph, node->inputs[0]),
@@ -86,15 +85,15 @@ bool pen_fuse_same(pen_fuse_match *match, pen_value_id a, pen_value_id b) {
     return pen_value_same(pen_fuse_behind(match, a), pen_fuse_behind(match, b));
 }
 
-bool pen_fuse_is(const pen_fuse_match *match, pen_node_id node, const char *op_name) {
-    return pen_node_is(node) && strcmp(pen_graph_node(match->graph, node)->op->name, op_name) == 0;
+bool pen_fuse_is(const pen_fuse_match *match, pen_node_id node, const pen_op *op) {
+    return pen_node_is(node) && pen_graph_node(match->graph, node)->op == op;
 }
 
-pen_node_id pen_fuse_made_by(pen_fuse_match *match, pen_value_id value, const char *op_name) {
+pen_node_id pen_fuse_made_by(pen_fuse_match *match, pen_value_id value, const pen_op *op) {
     if (!pen_value_is(value)) return PEN_NODE_NONE;
     const pen_value *found = pen_graph_value(match->graph, pen_fuse_behind(match, value));
     if (found->kind != PEN_VALUE_COMPUTED || found->producer_output != 0) return PEN_NODE_NONE;
-    if (!pen_fuse_is(match, found->producer, op_name)) return PEN_NODE_NONE;
+    if (!pen_fuse_is(match, found->producer, op)) return PEN_NODE_NONE;
     pen_fuse_join(match, found->producer);
     return found->producer;
 }

@@ -25,7 +25,7 @@ typedef struct pen_fuse_match {
     pen_node_id nodes[PEN_FUSE_NODE_LIMIT];
     bool passes[PEN_FUSE_NODE_LIMIT]; // changes nothing: others may read it too
     bool is_full;                     // there were more nodes
-    const char *op_name;
+    const pen_op *op;
     pen_node_id last; // of one output
     pen_value_id inputs[PEN_FUSE_OPERAND_LIMIT];
     uint32_t input_count;
@@ -45,15 +45,15 @@ bool pen_fuse_is_closed(const pen_fuse_match *match);
 pen_value_id pen_fuse_behind(pen_fuse_match *match, pen_value_id value);
 bool pen_fuse_same(pen_fuse_match *match, pen_value_id a, pen_value_id b);
 
-// The operator `op_name` that makes `value`, which joins; PEN_NODE_NONE when another makes it.
-pen_node_id pen_fuse_made_by(pen_fuse_match *match, pen_value_id value, const char *op_name);
+// The operator `op` that makes `value`, which joins; PEN_NODE_NONE when another makes it.
+pen_node_id pen_fuse_made_by(pen_fuse_match *match, pen_value_id value, const pen_op *op);
 
 // The only node that reads `value`, past nodes that change nothing, which join; it does not.
 // *out_value is what it reads. PEN_NODE_NONE when none does, or several do.
 pen_node_id pen_fuse_reader(pen_fuse_match *match, pen_value_id value, pen_value_id *out_value);
 void pen_fuse_join(pen_fuse_match *match, pen_node_id node);
 
-bool pen_fuse_is(const pen_fuse_match *match, pen_node_id node, const char *op_name);
+bool pen_fuse_is(const pen_fuse_match *match, pen_node_id node, const pen_op *op);
 pen_value_id pen_fuse_input(const pen_fuse_match *match, pen_node_id node, uint32_t input);
 pen_value_id pen_fuse_output(const pen_fuse_match *match, pen_node_id node);
 const pen_tensor_type *pen_fuse_type(const pen_fuse_match *match, pen_value_id value);

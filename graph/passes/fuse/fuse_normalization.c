@@ -1,9 +1,8 @@
 #include "graph/passes/fuse/fuse_normalization.h"
 
-#include <string.h>
-
 #include "graph/analysis/readers.h"
 #include "graph/op.h"
+#include "graph/op_known.h"
 #include "graph/passes/copy_graph.h"
 
 // What becomes of a node of the old graph.
@@ -29,8 +28,8 @@ typedef struct fuser {
     pen_graph_copy copy;
 } fuser;
 
-static bool fuse_is(const fuser *f, pen_node_id node, const char *op_name) {
-    return pen_node_is(node) && strcmp(pen_graph_node(f->graph, node)->op->name, op_name) == 0 &&
+static bool fuse_is(const fuser *f, pen_node_id node, const pen_op *op) {
+    return pen_node_is(node) && pen_graph_node(f->graph, node)->op == op &&
            f->plans[node.index].fate == FUSE_COPIED;
 }
 
@@ -58,7 +57,7 @@ static void fuse_find_backward(fuser *f, pen_node_id normalization, pen_node_id 
     const pen_value_id y = pen_graph_node(f->graph, relu)->outputs[0];
     for (uint32_t i = f->readers.first[y.index]; i < f->readers.first[y.index + 1]; i++) {
         const pen_node_id back = f->readers.nodes[i];
-        if (!fuse_is(f, back, "relu_backward")) continue;
+        if (!fuse_is(f, back, PEN_OP(relu_backward))) continue;
         const pen_node *back_node = pen_graph_node(f->graph, back);
         const pen_value_id d = back_node->outputs[0];
         if (!pen_value_same(back_node->inputs[1], y) || f->readers.is_visible[d.index]) continue;
@@ -66,13 +65,15 @@ static void fuse_find_backward(fuser *f, pen_node_id normalization, pen_node_id 
         for (uint32_t k = f->readers.first[d.index]; k < f->readers.first[d.index + 1]; k++) {
             const pen_node_id inner = f->readers.nodes[k];
             const pen_node *node = pen_graph_node(f->graph, inner);
-            if (!fuse_is(f, inner, "batch_normalization_backward") || node->accumulates) continue;
+            if (!fuse_is(f, inner, PEN_OP(batch_normalization_backward)) || node->accumulates)
+                continue;
             if (node->gradient_of.index != normalization.index) continue;
             if (!pen_value_same(node->inputs[0], d)) continue;
             fuse_plan plan = {FUSE_BACKWARD, inner, PEN_NODE_NONE, PEN_VALUE_NONE, adds};
             const pen_value_id dy = back_node->inputs[0];
             const pen_node_id sum = fuse_producer(f, dy);
-            if (adds && fuse_is(f, sum, "add") && pen_node_is(pen_readers_only(&f->readers, dy)) &&
+            if (adds && fuse_is(f, sum, PEN_OP(add)) &&
+                pen_node_is(pen_readers_only(&f->readers, dy)) &&
                 fuse_same_type(f, pen_graph_node(f->graph, sum)->inputs[0], dy) &&
                 fuse_same_type(f, pen_graph_node(f->graph, sum)->inputs[1], dy)) {
                 plan.addition = sum;
@@ -86,19 +87,19 @@ static void fuse_find_backward(fuser *f, pen_node_id normalization, pen_node_id 
 }
 
 static void fuse_find(fuser *f, pen_node_id normalization) {
-    if (!fuse_is(f, normalization, "batch_normalization")) return;
+    if (!fuse_is(f, normalization, PEN_OP(batch_normalization))) return;
     const pen_node *node = pen_graph_node(f->graph, normalization);
     const pen_value_id y = node->outputs[0];
     pen_node_id relu = pen_readers_only(&f->readers, y);
     fuse_plan plan = {FUSE_FORWARD, normalization, PEN_NODE_NONE, PEN_VALUE_NONE, false};
-    if (fuse_is(f, relu, "add")) {
+    if (fuse_is(f, relu, PEN_OP(add))) {
         const pen_node *sum = pen_graph_node(f->graph, relu);
         plan.addition = relu;
         plan.residual = sum->inputs[pen_value_same(sum->inputs[0], y) ? 1 : 0];
         if (!fuse_same_type(f, plan.residual, y)) return;
         relu = pen_readers_only(&f->readers, sum->outputs[0]);
     }
-    if (!fuse_is(f, relu, "relu") || node->accumulates) return;
+    if (!fuse_is(f, relu, PEN_OP(relu)) || node->accumulates) return;
     if (!fuse_statistics_can_wait(f, node, relu)) return;
     f->plans[normalization.index].fate = FUSE_GONE;
     if (pen_node_is(plan.addition)) f->plans[plan.addition.index].fate = FUSE_GONE;
@@ -114,7 +115,7 @@ typedef struct fuse_operands {
 } fuse_operands;
 
 // Makes the fused node in place of `normalization`.
-static pen_status fuse_make(fuser *f, pen_node_id normalization, const char *op_name,
+static pen_status fuse_make(fuser *f, pen_node_id normalization, const pen_op *op,
                             const fuse_operands *operands) {
     const pen_value_id *inputs = operands->inputs, *outputs = operands->outputs;
     const uint32_t input_count = operands->input_count, output_count = operands->output_count;
@@ -131,7 +132,7 @@ static pen_status fuse_make(fuser *f, pen_node_id normalization, const char *op_
         if (pen_value_is(outputs[i])) names[i] = pen_value_name(f->graph, outputs[i]);
     }
     pen_node_spec spec;
-    PEN_TRY(pen_graph_copy_spec(copy, normalization, op_name, node->name, &spec));
+    PEN_TRY(pen_graph_copy_spec(copy, normalization, op, node->name, &spec));
     PEN_TRY(pen_graph_copy_attributes(copy, normalization, &spec));
     spec.inputs = moved;
     spec.input_count = input_count;
@@ -161,9 +162,9 @@ static pen_status fuse_forward(fuser *f, pen_node_id relu) {
         outputs[i] = node->outputs[i];
     }
     const fuse_operands operands = {adds ? 6 : 5, node->output_count, inputs, outputs};
-    PEN_TRY(fuse_make(f, plan->normalization,
-                      adds ? "batch_normalization_add_relu" : "batch_normalization_relu",
-                      &operands));
+    PEN_TRY(fuse_make(
+        f, plan->normalization,
+        adds ? PEN_OP(batch_normalization_add_relu) : PEN_OP(batch_normalization_relu), &operands));
     const pen_node_id made = f->copy.nodes[plan->normalization.index];
     f->copy.nodes[relu.index] = made;
     if (adds) f->copy.nodes[plan->addition.index] = made;
@@ -181,7 +182,8 @@ static pen_status fuse_backward(fuser *f, pen_node_id id) {
         const pen_value_id inputs[] = {back->inputs[0],    of[1], of[2],
                                        forward->inputs[2], of[3], of[4]};
         const fuse_operands operands = {6, node->output_count, inputs, node->outputs};
-        return fuse_make(f, plan->normalization, "batch_normalization_relu_backward", &operands);
+        return fuse_make(f, plan->normalization, PEN_OP(batch_normalization_relu_backward),
+                         &operands);
     }
     pen_value_id dy = back->inputs[0], dy_2 = PEN_VALUE_NONE;
     if (pen_node_is(plan->addition)) {
@@ -194,7 +196,8 @@ static pen_status fuse_backward(fuser *f, pen_node_id id) {
     }
     const fuse_operands operands = {pen_value_is(dy_2) ? 7 : 6, node->output_count + 1, inputs,
                                     outputs};
-    return fuse_make(f, plan->normalization, "batch_normalization_add_relu_backward", &operands);
+    return fuse_make(f, plan->normalization, PEN_OP(batch_normalization_add_relu_backward),
+                     &operands);
 }
 
 static pen_status fuse_write(fuser *f) {

@@ -1,11 +1,12 @@
 #include "graph/passes/fuse/fuse_rows.h"
 
-#include <string.h>
-
 #include "graph/analysis/readers.h"
 #include "graph/op.h"
-#include "graph/ops/training/optimizer_op.h"
+#include "graph/op_known.h"
 #include "graph/passes/copy_graph.h"
+
+// Of any update; it has fewer outputs.
+#define ROWS_UPDATE_INPUTS 16
 
 typedef struct rows_fuser {
     const pen_graph *graph;
@@ -15,11 +16,6 @@ typedef struct rows_fuser {
     pen_graph_copy copy;
 } rows_fuser;
 
-static uint32_t rows_operand(const char *op_name) {
-    if (strcmp(op_name, "sgd_update") == 0) return PEN_SGD_ROWS;
-    return strcmp(op_name, "adam_update") == 0 ? PEN_ADAM_ROWS : 0;
-}
-
 // The gather_backward into zeros that makes `value` for one reader alone; NONE if that is not so.
 static pen_node_id rows_gather(const rows_fuser *f, pen_value_id value) {
     const pen_node_id producer = pen_graph_value(f->graph, value)->producer;
@@ -27,7 +23,7 @@ static pen_node_id rows_gather(const rows_fuser *f, pen_value_id value) {
         return PEN_NODE_NONE;
     }
     const pen_node *node = pen_graph_node(f->graph, producer);
-    const bool is_gather = strcmp(node->op->name, "gather_backward") == 0;
+    const bool is_gather = node->op == PEN_OP(gather_backward);
     if (!is_gather || node->input_count > 2 || node->accumulates || f->is_gone[producer.index]) {
         return PEN_NODE_NONE;
     }
@@ -63,7 +59,7 @@ static void rows_find_sum(rows_fuser *f, pen_node_id sum) {
 
 static void rows_find_update(rows_fuser *f, pen_node_id update) {
     const pen_node *node = pen_graph_node(f->graph, update);
-    const pen_node_id gather = rows_gather(f, node->inputs[1]);
+    const pen_node_id gather = rows_gather(f, node->inputs[node->op->update.gradient]);
     if (!pen_node_is(gather)) return;
     const int64_t axis = pen_node_int(pen_graph_node(f->graph, gather), "axis");
     if (axis != 0) return;
@@ -81,7 +77,7 @@ static pen_status rows_make_sum(rows_fuser *f, pen_node_id sum) {
                                     copy->values[node->inputs[1].index], copy->values[other.index]};
     const char *name = pen_value_name(f->graph, of->outputs[0]);
     pen_node_spec spec;
-    PEN_TRY(pen_graph_copy_spec(copy, gather, "gather_backward", node->name, &spec));
+    PEN_TRY(pen_graph_copy_spec(copy, gather, PEN_OP(gather_backward), node->name, &spec));
     PEN_TRY(pen_graph_copy_attributes(copy, gather, &spec));
     spec.inputs = inputs;
     spec.input_count = 3;
@@ -98,21 +94,21 @@ static pen_status rows_make_update(rows_fuser *f, pen_node_id update) {
     pen_graph_copy *copy = &f->copy;
     const pen_node *node = pen_graph_node(f->graph, update);
     const pen_node *gather = pen_graph_node(f->graph, f->gathers[update.index]);
-    const uint32_t rows = rows_operand(node->op->name);
-    pen_value_id inputs[PEN_ADAM_ROWS + 1];
-    const char *names[3] = {NULL};
-    PEN_ASSERT(node->output_count <= 3 && node->input_count <= rows);
+    const uint32_t rows = node->op->update.rows;
+    pen_value_id inputs[ROWS_UPDATE_INPUTS];
+    const char *names[ROWS_UPDATE_INPUTS] = {NULL};
+    PEN_ASSERT(rows < ROWS_UPDATE_INPUTS && node->input_count <= rows);
     for (uint32_t i = 0; i < rows; i++) {
         const bool is_there = i < node->input_count && pen_value_is(node->inputs[i]);
         inputs[i] = is_there ? copy->values[node->inputs[i].index] : PEN_VALUE_NONE;
     }
-    inputs[1] = copy->values[gather->inputs[0].index];
+    inputs[node->op->update.gradient] = copy->values[gather->inputs[0].index];
     inputs[rows] = copy->values[gather->inputs[1].index];
     for (uint32_t i = 0; i < node->output_count; i++) {
         if (pen_value_is(node->outputs[i])) names[i] = pen_value_name(f->graph, node->outputs[i]);
     }
     pen_node_spec spec;
-    PEN_TRY(pen_graph_copy_spec(copy, update, node->op->name, node->name, &spec));
+    PEN_TRY(pen_graph_copy_spec(copy, update, node->op, node->name, &spec));
     PEN_TRY(pen_graph_copy_attributes(copy, update, &spec));
     spec.inputs = inputs;
     spec.input_count = rows + 1;
@@ -134,7 +130,7 @@ static pen_status rows_write(rows_fuser *f) {
         if (f->is_gone[n]) continue;
         if (!pen_node_is(f->gathers[n])) {
             PEN_TRY(pen_graph_copy_node(&f->copy, node));
-        } else if (strcmp(pen_graph_node(f->graph, node)->op->name, "add") == 0) {
+        } else if (pen_graph_node(f->graph, node)->op == PEN_OP(add)) {
             PEN_TRY(rows_make_sum(f, node));
         } else {
             PEN_TRY(rows_make_update(f, node));
@@ -157,9 +153,9 @@ pen_status pen_fuse_rows(const pen_graph *graph, uint32_t kept_count, const pen_
     }
     for (uint32_t n = 0; n < node_count; n++) {
         const pen_node *node = pen_graph_node(graph, (pen_node_id){n});
-        if (strcmp(node->op->name, "add") == 0) {
+        if (node->op == PEN_OP(add)) {
             rows_find_sum(&f, (pen_node_id){n});
-        } else if (into_updates && rows_operand(node->op->name) != 0) {
+        } else if (into_updates && node->op->update.rows != 0) {
             rows_find_update(&f, (pen_node_id){n});
         }
     }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "graph/op.h"
+#include "graph/op_known.h"
 #include "graph/ops/product/einsum_equation.h"
 #include "graph/passes/copy_graph.h"
 
@@ -51,7 +52,7 @@ static int64_t lower_size(const lowering *work, const pen_einsum_term *term) {
 // ---- nodes
 
 typedef struct lower_node {
-    const char *op_name;
+    const pen_op *op;
     uint32_t input_count;
     pen_value_id inputs[2];
     uint32_t attribute_count;
@@ -63,9 +64,9 @@ static pen_status lower_emit(lowering *work, const lower_node *wanted, pen_value
     const char *name;
     pen_node_spec spec;
     PEN_TRY(pen_arena_format(pen_graph_arena(copy->to), &name, "%s/%s_%u",
-                             pen_graph_node(copy->from, work->node)->name, wanted->op_name,
+                             pen_graph_node(copy->from, work->node)->name, wanted->op->name,
                              work->emitted));
-    PEN_TRY(pen_graph_copy_spec(copy, work->node, wanted->op_name, name, &spec));
+    PEN_TRY(pen_graph_copy_spec(copy, work->node, wanted->op, name, &spec));
     spec.inputs = wanted->inputs;
     spec.input_count = wanted->input_count;
     spec.attributes = &wanted->attribute;
@@ -75,15 +76,15 @@ static pen_status lower_emit(lowering *work, const lower_node *wanted, pen_value
 }
 
 // A node whose second operand is a list of integers.
-static pen_status lower_emit_by(lowering *work, const char *op_name, pen_value_id value,
+static pen_status lower_emit_by(lowering *work, const pen_op *op, pen_value_id value,
                                 uint32_t count, const int64_t *integers, pen_value_id *out_value) {
     const char *name;
-    lower_node node = {.op_name = op_name, .input_count = 2, .inputs = {value}};
+    lower_node node = {.op = op, .input_count = 2, .inputs = {value}};
     PEN_TRY(pen_arena_format(pen_graph_arena(work->copy->to), &name, "%s/%s_%u/list",
-                             pen_graph_node(work->copy->from, work->node)->name, op_name,
+                             pen_graph_node(work->copy->from, work->node)->name, op->name,
                              work->emitted));
     PEN_TRY(pen_graph_constant_ints(work->copy->to, name, count, integers, &node.inputs[1]));
-    if (strcmp(op_name, "reduce_sum") == 0) {
+    if (op == PEN_OP(reduce_sum)) {
         node.attribute_count = 1;
         node.attribute = pen_attribute_int("keepdims", 0);
     }
@@ -92,7 +93,7 @@ static pen_status lower_emit_by(lowering *work, const char *op_name, pen_value_i
 
 static pen_status lower_reshape(lowering *work, const pen_shape *shape, pen_value_id *value) {
     if (pen_shape_equal(&pen_value_type(work->copy->to, *value)->shape, shape)) return PEN_OK;
-    return lower_emit_by(work, "reshape", *value, shape->rank, shape->dims, value);
+    return lower_emit_by(work, PEN_OP(reshape), *value, shape->rank, shape->dims, value);
 }
 
 // Dimensions in the order of `term`, which has the operand's labels.
@@ -107,7 +108,7 @@ static pen_status lower_order(lowering *work, const pen_einsum_term *term, lower
     }
     operand->term = *term;
     if (!moves) return PEN_OK;
-    const lower_node node = {.op_name = "transpose",
+    const lower_node node = {.op = PEN_OP(transpose),
                              .input_count = 1,
                              .inputs = {operand->value},
                              .attribute_count = 1,
@@ -133,7 +134,7 @@ static pen_status lower_sum(lowering *work, const pen_einsum_term *other, uint32
     }
     if (count == 0) return PEN_OK;
     operand->term = left;
-    return lower_emit_by(work, "reduce_sum", operand->value, count, axes, &operand->value);
+    return lower_emit_by(work, PEN_OP(reduce_sum), operand->value, count, axes, &operand->value);
 }
 
 // ---- products of two operands
@@ -202,9 +203,9 @@ static pen_status lower_multiply(lowering *work, const lower_groups *groups, low
     static const pen_einsum_term none = {0};
     const pen_einsum_term result = lower_join(&groups->batch, &groups->rows, &groups->columns);
     const pen_shape shape = pen_einsum_shape(&work->einsum, &result);
-    lower_node node = {.op_name = "mul", .input_count = 2};
+    lower_node node = {.op = PEN_OP(mul), .input_count = 2};
     if (groups->inner.rank > 0) {
-        node.op_name = "matmul";
+        node.op = PEN_OP(matmul);
         PEN_TRY(lower_matrices(work, &groups->batch, &groups->rows, &groups->inner, a));
         PEN_TRY(lower_matrices(work, &groups->batch, &groups->inner, &groups->columns, b));
     } else {
@@ -283,7 +284,7 @@ static pen_status lower_node_of(pen_graph_copy *copy, pen_node_id id) {
     const pen_node *node = pen_graph_node(copy->from, id);
     const pen_value_id output = node->outputs[0];
     lowering work = {.copy = copy, .node = id};
-    if (strcmp(node->op->name, "einsum") != 0 || !pen_graph_copy_computes(copy->from, id) ||
+    if (node->op != PEN_OP(einsum) || !pen_graph_copy_computes(copy->from, id) ||
         !pen_element_is_float(pen_value_type(copy->from, output)->element)) {
         return pen_graph_copy_node(copy, id);
     }
@@ -305,7 +306,7 @@ pen_status pen_lower_einsum(pen_graph *graph, pen_graph **out_graph,
     *out_graph = graph;
     *out_values = NULL;
     for (uint32_t n = 0; n < pen_graph_node_count(graph); n++) {
-        any |= strcmp(pen_graph_node(graph, (pen_node_id){n})->op->name, "einsum") == 0;
+        any |= pen_graph_node(graph, (pen_node_id){n})->op == PEN_OP(einsum);
     }
     if (!any) return PEN_OK;
     PEN_TRY(pen_graph_copy_begin(graph, &copy));

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "graph/op.h"
+#include "graph/op_known.h"
 #include "graph/ops/product/recurrent_geometry.h"
 #include "graph/passes/copy_graph.h"
 
@@ -26,14 +27,14 @@ static pen_value_id spell_input(const layer_speller *s, uint32_t input) {
 }
 
 // Adds a node of up to two operands.
-static pen_status spell_apply(layer_speller *s, const char *op_name, pen_value_id a, pen_value_id b,
+static pen_status spell_apply(layer_speller *s, const pen_op *op, pen_value_id a, pen_value_id b,
                               pen_value_id *out_value) {
     const char *name;
     const pen_value_id inputs[] = {a, b};
     pen_node_spec spec;
-    PEN_TRY(pen_arena_format(pen_graph_arena(s->graph), &name, "%s/%s_%u", s->node->name, op_name,
+    PEN_TRY(pen_arena_format(pen_graph_arena(s->graph), &name, "%s/%s_%u", s->node->name, op->name,
                              s->made++));
-    PEN_TRY(pen_graph_copy_spec(&s->copy, s->id, op_name, name, &spec));
+    PEN_TRY(pen_graph_copy_spec(&s->copy, s->id, op, name, &spec));
     spec.inputs = inputs;
     spec.input_count = pen_value_is(b) ? 2 : 1;
     return pen_graph_add_simple(s->copy.to, &spec, out_value);
@@ -49,25 +50,25 @@ static pen_element_type spell_element(const layer_speller *s) {
 }
 
 // a op number.
-static pen_status spell_number(layer_speller *s, const char *op_name, pen_value_id a, double number,
+static pen_status spell_number(layer_speller *s, const pen_op *op, pen_value_id a, double number,
                                pen_value_id *out_value) {
     const char *name;
     pen_value_id constant;
     PEN_TRY(
         pen_arena_format(pen_graph_arena(s->graph), &name, "%s/number_%u", s->node->name, s->made));
     PEN_TRY(pen_graph_constant_number(s->copy.to, name, spell_element(s), number, &constant));
-    return spell_apply(s, op_name, a, constant, out_value);
+    return spell_apply(s, op, a, constant, out_value);
 }
 
 // op with integers as second operand.
-static pen_status spell_ints(layer_speller *s, const char *op_name, pen_value_id a, uint32_t count,
+static pen_status spell_ints(layer_speller *s, const pen_op *op, pen_value_id a, uint32_t count,
                              const int64_t *integers, pen_value_id *out_value) {
     const char *name;
     pen_value_id constant;
     PEN_TRY(pen_arena_format(pen_graph_arena(s->graph), &name, "%s/integers_%u", s->node->name,
                              s->made));
     PEN_TRY(pen_graph_constant_ints(s->copy.to, name, count, integers, &constant));
-    return spell_apply(s, op_name, a, constant, out_value);
+    return spell_apply(s, op, a, constant, out_value);
 }
 
 // ---- activations
@@ -75,39 +76,39 @@ static pen_status spell_ints(layer_speller *s, const char *op_name, pen_value_id
 // x (1 + y) / 2
 static pen_status spell_half_gate(layer_speller *s, pen_value_id x, pen_value_id y,
                                   pen_value_id *out_y) {
-    PEN_TRY(spell_number(s, "add", y, 1, &y));
-    PEN_TRY(spell_apply(s, "mul", x, y, &y));
-    return spell_number(s, "mul", y, 0.5, out_y);
+    PEN_TRY(spell_number(s, PEN_OP(add), y, 1, &y));
+    PEN_TRY(spell_apply(s, PEN_OP(mul), x, y, &y));
+    return spell_number(s, PEN_OP(mul), y, 0.5, out_y);
 }
 
 static pen_status spell_gelu(layer_speller *s, pen_value_id x, pen_value_id *out_y) {
     const bool is_tanh = strcmp(pen_node_text(s->node, "approximate"), "tanh") == 0;
     pen_value_id y;
     if (is_tanh) {
-        PEN_TRY(spell_number(s, "pow", x, 3, &y));
-        PEN_TRY(spell_number(s, "mul", y, 0.044715, &y));
-        PEN_TRY(spell_apply(s, "add", x, y, &y));
-        PEN_TRY(spell_number(s, "mul", y, 0.79788456080286536, &y)); // sqrt(2 / pi)
+        PEN_TRY(spell_number(s, PEN_OP(pow), x, 3, &y));
+        PEN_TRY(spell_number(s, PEN_OP(mul), y, 0.044715, &y));
+        PEN_TRY(spell_apply(s, PEN_OP(add), x, y, &y));
+        PEN_TRY(spell_number(s, PEN_OP(mul), y, 0.79788456080286536, &y)); // sqrt(2 / pi)
     } else {
-        PEN_TRY(spell_number(s, "div", x, 1.4142135623730951, &y)); // sqrt(2)
+        PEN_TRY(spell_number(s, PEN_OP(div), x, 1.4142135623730951, &y)); // sqrt(2)
     }
-    PEN_TRY(spell_apply(s, is_tanh ? "tanh" : "erf", y, PEN_VALUE_NONE, &y));
+    PEN_TRY(spell_apply(s, is_tanh ? PEN_OP(tanh) : PEN_OP(erf), y, PEN_VALUE_NONE, &y));
     return spell_half_gate(s, x, y, out_y);
 }
 
 static pen_status spell_swish(layer_speller *s, pen_value_id x, pen_value_id *out_y) {
     const double alpha = pen_node_float(s->node, "alpha");
     pen_value_id y = x;
-    if (alpha != 1) PEN_TRY(spell_number(s, "mul", y, alpha, &y));
-    PEN_TRY(spell_apply(s, "sigmoid", y, PEN_VALUE_NONE, &y));
-    return spell_apply(s, "mul", x, y, out_y);
+    if (alpha != 1) PEN_TRY(spell_number(s, PEN_OP(mul), y, alpha, &y));
+    PEN_TRY(spell_apply(s, PEN_OP(sigmoid), y, PEN_VALUE_NONE, &y));
+    return spell_apply(s, PEN_OP(mul), x, y, out_y);
 }
 
 static pen_status spell_mish(layer_speller *s, pen_value_id x, pen_value_id *out_y) {
     pen_value_id y;
-    PEN_TRY(spell_apply(s, "softplus", x, PEN_VALUE_NONE, &y));
-    PEN_TRY(spell_apply(s, "tanh", y, PEN_VALUE_NONE, &y));
-    return spell_apply(s, "mul", x, y, out_y);
+    PEN_TRY(spell_apply(s, PEN_OP(softplus), x, PEN_VALUE_NONE, &y));
+    PEN_TRY(spell_apply(s, PEN_OP(tanh), y, PEN_VALUE_NONE, &y));
+    return spell_apply(s, PEN_OP(mul), x, y, out_y);
 }
 
 // ---- normalisations
@@ -129,18 +130,18 @@ static uint32_t spell_axes(const layer_speller *s, int64_t *axes) {
 static pen_status spell_mean(layer_speller *s, pen_value_id x, pen_value_id *out_mean) {
     int64_t axes[PEN_RANK_LIMIT];
     const uint32_t count = spell_axes(s, axes);
-    return spell_ints(s, "reduce_mean", x, count, axes, out_mean);
+    return spell_ints(s, PEN_OP(reduce_mean), x, count, axes, out_mean);
 }
 
 // y / sqrt(mean of y² + epsilon), then the weights.
 static pen_status spell_divide(layer_speller *s, pen_value_id y, pen_value_id *out_y) {
-    static const char *const steps[] = {"mul", "add"};
+    const pen_op *const steps[] = {PEN_OP(mul), PEN_OP(add)};
     pen_value_id root;
-    PEN_TRY(spell_number(s, "pow", y, 2, &root));
+    PEN_TRY(spell_number(s, PEN_OP(pow), y, 2, &root));
     PEN_TRY(spell_mean(s, root, &root));
-    PEN_TRY(spell_number(s, "add", root, pen_node_float(s->node, "epsilon"), &root));
-    PEN_TRY(spell_apply(s, "sqrt", root, PEN_VALUE_NONE, &root));
-    PEN_TRY(spell_apply(s, "div", y, root, &y));
+    PEN_TRY(spell_number(s, PEN_OP(add), root, pen_node_float(s->node, "epsilon"), &root));
+    PEN_TRY(spell_apply(s, PEN_OP(sqrt), root, PEN_VALUE_NONE, &root));
+    PEN_TRY(spell_apply(s, PEN_OP(div), y, root, &y));
     for (uint32_t i = 0; i < 2; i++) {
         const pen_value_id weight = spell_input(s, i + 1);
         if (pen_value_is(weight)) PEN_TRY(spell_apply(s, steps[i], y, weight, &y));
@@ -156,7 +157,7 @@ static pen_status spell_rms_norm(layer_speller *s, pen_value_id x, pen_value_id 
 static pen_status spell_layer_norm(layer_speller *s, pen_value_id x, pen_value_id *out_y) {
     pen_value_id y;
     PEN_TRY(spell_mean(s, x, &y));
-    PEN_TRY(spell_apply(s, "sub", x, y, &y));
+    PEN_TRY(spell_apply(s, PEN_OP(sub), x, y, &y));
     return spell_divide(s, y, out_y);
 }
 
@@ -187,7 +188,7 @@ static pen_status spell_instance_norm(layer_speller *s, pen_value_id x, int64_t 
     const char *name;
     pen_node_spec spec;
     PEN_TRY(pen_arena_format(pen_graph_arena(s->graph), &name, "%s/instances", s->node->name));
-    PEN_TRY(pen_graph_copy_spec(&s->copy, s->id, "instance_normalization", name, &spec));
+    PEN_TRY(pen_graph_copy_spec(&s->copy, s->id, PEN_OP(instance_normalization), name, &spec));
     spec.inputs = inputs;
     spec.input_count = 3;
     spec.attributes = &epsilon;
@@ -197,7 +198,7 @@ static pen_status spell_instance_norm(layer_speller *s, pen_value_id x, int64_t 
 
 // Weights of [count] become [count, 1, …], of one dimension less than x.
 static pen_status spell_weigh(layer_speller *s, uint32_t rank, pen_value_id *io_y) {
-    static const char *const steps[] = {"mul", "add"};
+    const pen_op *const steps[] = {PEN_OP(mul), PEN_OP(add)};
     int64_t axes[PEN_RANK_LIMIT];
     for (uint32_t d = 0; d + 2 < rank; d++) {
         axes[d] = d + 1;
@@ -205,7 +206,7 @@ static pen_status spell_weigh(layer_speller *s, uint32_t rank, pen_value_id *io_
     for (uint32_t i = 0; i < 2; i++) {
         pen_value_id weight = spell_input(s, i + 1);
         if (!pen_value_is(weight)) continue;
-        if (rank > 2) PEN_TRY(spell_ints(s, "unsqueeze", weight, rank - 2, axes, &weight));
+        if (rank > 2) PEN_TRY(spell_ints(s, PEN_OP(unsqueeze), weight, rank - 2, axes, &weight));
         PEN_TRY(spell_apply(s, steps[i], *io_y, weight, io_y));
     }
     return PEN_OK;
@@ -222,18 +223,18 @@ static pen_status spell_group_norm(layer_speller *s, pen_value_id x, pen_value_i
         count = pen_shape_element_count(&pen_value_type(s->copy.to, scale)->shape);
     const bool by_channel = is_known && s->x->type.shape.dims[1] == count;
     pen_value_id y, shape;
-    PEN_TRY(spell_ints(s, "reshape", x, 3, (const int64_t[]){0, groups, -1}, &y));
+    PEN_TRY(spell_ints(s, PEN_OP(reshape), x, 3, (const int64_t[]){0, groups, -1}, &y));
     PEN_TRY(spell_instance_norm(s, y, groups, &y));
-    PEN_TRY(spell_apply(s, "shape", x, PEN_VALUE_NONE, &shape));
+    PEN_TRY(spell_apply(s, PEN_OP(shape), x, PEN_VALUE_NONE, &shape));
     if (by_channel) {
-        PEN_TRY(spell_apply(s, "reshape", y, shape, &y));
+        PEN_TRY(spell_apply(s, PEN_OP(reshape), y, shape, &y));
         PEN_TRY(spell_weigh(s, s->x->type.shape.rank, &y));
     } else {
         if (count != groups) {
-            PEN_TRY(spell_ints(s, "reshape", y, 3, (const int64_t[]){0, count, -1}, &y));
+            PEN_TRY(spell_ints(s, PEN_OP(reshape), y, 3, (const int64_t[]){0, count, -1}, &y));
         }
         PEN_TRY(spell_weigh(s, 3, &y));
-        PEN_TRY(spell_apply(s, "reshape", y, shape, &y));
+        PEN_TRY(spell_apply(s, PEN_OP(reshape), y, shape, &y));
     }
     *out_y = y;
     return PEN_OK;
@@ -242,11 +243,7 @@ static pen_status spell_group_norm(layer_speller *s, pen_value_id x, pen_value_i
 // ---- recurrent nets
 
 static bool spell_is_batch_first(const pen_node *node) {
-    static const char *const names[] = {"lstm", "gru", "rnn"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (strcmp(node->op->name, names[i]) == 0) return pen_node_int(node, "layout") == 1;
-    }
-    return false;
+    return node->op->work == PEN_WORK_RECURRENT && pen_node_int(node, "layout") == 1;
 }
 
 static pen_status spell_transpose(layer_speller *s, pen_value_id x, uint32_t rank,
@@ -256,7 +253,7 @@ static pen_status spell_transpose(layer_speller *s, pen_value_id x, uint32_t ran
     pen_node_spec spec;
     PEN_TRY(pen_arena_format(pen_graph_arena(s->graph), &name, "%s/transpose_%u", s->node->name,
                              s->made++));
-    PEN_TRY(pen_graph_copy_spec(&s->copy, s->id, "transpose", name, &spec));
+    PEN_TRY(pen_graph_copy_spec(&s->copy, s->id, PEN_OP(transpose), name, &spec));
     spec.inputs = &x;
     spec.input_count = 1;
     spec.attributes = &perm;
@@ -283,10 +280,10 @@ static pen_status spell_recurrent_inputs(layer_speller *s, pen_value_id *inputs)
 static pen_status spell_recurrent_node(layer_speller *s, const pen_value_id *inputs,
                                        pen_node_id *out_node) {
     static const char *const suffixes[] = {"y", "last_h", "last_c"};
-    const uint32_t last = strcmp(s->node->op->name, "lstm") == 0 ? 3 : 2;
+    const uint32_t last = s->node->op == PEN_OP(lstm) ? 3 : 2;
     const char *names[PEN_RECURRENT_OUTPUT_COUNT] = {NULL};
     pen_node_spec spec;
-    PEN_TRY(pen_graph_copy_spec(&s->copy, s->id, s->node->op->name, s->node->name, &spec));
+    PEN_TRY(pen_graph_copy_spec(&s->copy, s->id, s->node->op, s->node->name, &spec));
     for (uint32_t i = 0; i < last && i < s->node->output_count; i++) {
         if (!pen_value_is(s->node->outputs[i])) continue;
         PEN_TRY(pen_arena_format(pen_graph_arena(s->graph), &names[i], "%s/%s", s->node->name,
@@ -334,15 +331,15 @@ static pen_status spell_recurrent(layer_speller *s) {
 // ---- the graph
 
 static const struct {
-    const char *op_name;
+    pen_known_op op;
     spell_rule rule;
 } spell_rules[] = {
-    {"gelu", spell_gelu},
-    {"swish", spell_swish},
-    {"mish", spell_mish},
-    {"rms_normalization", spell_rms_norm},
-    {"layer_normalization", spell_layer_norm},
-    {"group_normalization", spell_group_norm},
+    {PEN_KNOWN_gelu, spell_gelu},
+    {PEN_KNOWN_swish, spell_swish},
+    {PEN_KNOWN_mish, spell_mish},
+    {PEN_KNOWN_rms_normalization, spell_rms_norm},
+    {PEN_KNOWN_layer_normalization, spell_layer_norm},
+    {PEN_KNOWN_group_normalization, spell_group_norm},
 };
 
 // NULL for what stays as it is.
@@ -352,7 +349,7 @@ static spell_rule spell_rule_of(layer_speller *s, pen_node_id id) {
     s->id = id;
     s->node = pen_graph_node(s->graph, id);
     for (size_t i = 0; i < sizeof spell_rules / sizeof *spell_rules && rule == NULL; i++) {
-        if (strcmp(s->node->op->name, spell_rules[i].op_name) == 0) rule = spell_rules[i].rule;
+        if (s->node->op == pen_op_known(spell_rules[i].op)) rule = spell_rules[i].rule;
     }
     if (rule == NULL || s->node->role != PEN_ROLE_FORWARD) return NULL;
     s->x = pen_graph_value(s->graph, s->node->inputs[0]);

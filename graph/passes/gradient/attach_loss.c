@@ -1,36 +1,35 @@
 #include "graph/passes/gradient/attach_loss.h"
 
-#include <string.h>
-
 #include "graph/op.h"
+#include "graph/op_known.h"
 
 #define LOSS_IGNORED (-100) // a label that is no class
 
+// How a job calls a loss, and the operator that computes it.
+static const struct {
+    const char *name;
+    pen_known_op op;
+} loss_kinds[PEN_LOSS_KIND_COUNT] = {
+    [PEN_LOSS_SOFTMAX_CROSS_ENTROPY] = {"softmax_cross_entropy",
+                                        PEN_KNOWN_softmax_cross_entropy_loss},
+    [PEN_LOSS_NEGATIVE_LOG_LIKELIHOOD] = {"negative_log_likelihood",
+                                          PEN_KNOWN_negative_log_likelihood_loss},
+    [PEN_LOSS_MEAN_SQUARED_ERROR] = {"mean_squared_error", PEN_KNOWN_mean_squared_error},
+    [PEN_LOSS_BINARY_CROSS_ENTROPY] = {"binary_cross_entropy", PEN_KNOWN_binary_cross_entropy},
+    [PEN_LOSS_BINARY_CROSS_ENTROPY_WITH_LOGITS] = {"binary_cross_entropy_with_logits",
+                                                   PEN_KNOWN_binary_cross_entropy_with_logits},
+    [PEN_LOSS_OUTPUT] = {"output", PEN_KNOWN_COUNT}, // the model computes it
+};
+
 const char *pen_loss_kind_name(pen_loss_kind kind) {
-    switch (kind) {
-    case PEN_LOSS_SOFTMAX_CROSS_ENTROPY:
-        return "softmax_cross_entropy";
-    case PEN_LOSS_NEGATIVE_LOG_LIKELIHOOD:
-        return "negative_log_likelihood";
-    case PEN_LOSS_MEAN_SQUARED_ERROR:
-        return "mean_squared_error";
-    case PEN_LOSS_BINARY_CROSS_ENTROPY:
-        return "binary_cross_entropy";
-    case PEN_LOSS_BINARY_CROSS_ENTROPY_WITH_LOGITS:
-        return "binary_cross_entropy_with_logits";
-    case PEN_LOSS_OUTPUT:
-        return "output";
-    case PEN_LOSS_KIND_COUNT:
-        break;
-    }
-    return "unknown";
+    return (unsigned)kind < PEN_LOSS_KIND_COUNT ? loss_kinds[kind].name : "unknown";
 }
 
-static pen_status loss_node(pen_graph *graph, const char *op_name, uint32_t input_count,
+static pen_status loss_node(pen_graph *graph, const pen_op *op, uint32_t input_count,
                             const pen_value_id *inputs, pen_value_id *out_output) {
     const char *name;
-    PEN_TRY(pen_arena_format(pen_graph_arena(graph), &name, "loss/%s", op_name));
-    pen_node_spec spec = pen_node_spec_make(op_name, name);
+    PEN_TRY(pen_arena_format(pen_graph_arena(graph), &name, "loss/%s", op->name));
+    pen_node_spec spec = pen_node_spec_of(op, name);
     spec.inputs = inputs;
     spec.input_count = input_count;
     return pen_graph_add_simple(graph, &spec, out_output);
@@ -46,7 +45,7 @@ static pen_status loss_reshape(pen_graph *graph, pen_value_id value, const char 
                                uint32_t rank, const int64_t *dims, pen_value_id *out_value) {
     pen_value_id operands[2] = {value, PEN_VALUE_NONE};
     PEN_TRY(pen_graph_constant_ints(graph, name, rank, dims, &operands[1]));
-    return loss_node(graph, "reshape", 2, operands, out_value);
+    return loss_node(graph, PEN_OP(reshape), 2, operands, out_value);
 }
 
 // What a softmax over the classes reads: a model that ends with one, as Keras' do, is trained by
@@ -55,7 +54,7 @@ static pen_value_id loss_find_logits(const pen_graph *graph, pen_value_id output
     const pen_value *value = pen_graph_value(graph, output);
     if (!pen_node_is(value->producer)) return output;
     const pen_node *node = pen_graph_node(graph, value->producer);
-    if (strcmp(node->op->name, "softmax") != 0) return output;
+    if (node->op != PEN_OP(softmax)) return output;
     const int64_t axis = pen_node_int(node, "axis");
     const bool is_last = axis == -1 || axis == (int64_t)value->type.shape.rank - 1;
     return is_last ? node->inputs[0] : output;
@@ -63,7 +62,7 @@ static pen_value_id loss_find_logits(const pen_graph *graph, pen_value_id output
 
 // ---- masks
 
-static pen_status loss_pair(pen_graph *graph, const char *op, pen_value_id a, pen_value_id b,
+static pen_status loss_pair(pen_graph *graph, const pen_op *op, pen_value_id a, pen_value_id b,
                             pen_value_id *out_value) {
     const pen_value_id operands[2] = {a, b};
     return loss_node(graph, op, 2, operands, out_value);
@@ -74,7 +73,7 @@ static pen_status loss_where(pen_graph *graph, pen_value_id mask, pen_value_id v
     pen_value_id operands[3] = {mask, value};
     const pen_element_type element = pen_value_type(graph, value)->element;
     PEN_TRY(pen_graph_constant_number(graph, "loss/masked", element, other, &operands[2]));
-    return loss_node(graph, "where", 3, operands, out_value);
+    return loss_node(graph, PEN_OP(where), 3, operands, out_value);
 }
 
 // The mask under a shape of `rank` dimensions that goes with the output's.
@@ -98,7 +97,7 @@ static pen_status loss_shape_mask(pen_graph *graph, pen_value_id output, uint32_
 static pen_status loss_cast(pen_graph *graph, pen_value_id value, const char *element,
                             pen_value_id *out_value) {
     const pen_attribute_given to = pen_attribute_text("to", element);
-    pen_node_spec cast = pen_node_spec_make("cast", "loss/cast");
+    pen_node_spec cast = pen_node_spec_of(PEN_OP(cast), "loss/cast");
     cast.inputs = &value;
     cast.input_count = 1;
     cast.attributes = &to;
@@ -109,7 +108,7 @@ static pen_status loss_cast(pen_graph *graph, pen_value_id value, const char *el
 // The sum of all elements.
 static pen_status loss_count(pen_graph *graph, pen_value_id value, pen_value_id *out_sum) {
     const pen_attribute_given keep = pen_attribute_int("keepdims", 0);
-    pen_node_spec sum = pen_node_spec_make("reduce_sum", "loss/count");
+    pen_node_spec sum = pen_node_spec_of(PEN_OP(reduce_sum), "loss/count");
     sum.inputs = &value;
     sum.input_count = 1;
     sum.attributes = &keep;
@@ -124,9 +123,9 @@ static pen_status loss_mask_share(pen_graph *graph, pen_value_id mask, pen_value
     PEN_TRY(loss_cast(graph, mask, "float32", &count));
     PEN_TRY(loss_count(graph, count, &count));
     PEN_TRY(pen_graph_constant_number(graph, "loss/mask_least", PEN_FLOAT32, 1, &least));
-    PEN_TRY(loss_pair(graph, "max", count, least, &count));
+    PEN_TRY(loss_pair(graph, PEN_OP(max), count, least, &count));
     PEN_TRY(pen_graph_constant_number(graph, "loss/mask_total", PEN_FLOAT32, total, &all));
-    return loss_pair(graph, "div", all, count, out_share);
+    return loss_pair(graph, PEN_OP(div), all, count, out_share);
 }
 
 // Right answers of those that count, as if all counted.
@@ -135,19 +134,19 @@ static pen_status loss_count_masked(pen_graph *graph, pen_value_id output, pen_v
     const pen_attribute_given attributes[] = {pen_attribute_int("axis", -1),
                                               pen_attribute_int("keepdims", 0)};
     pen_value_id share, right;
-    pen_node_spec best = pen_node_spec_make("arg_max", "loss/best");
+    pen_node_spec best = pen_node_spec_of(PEN_OP(arg_max), "loss/best");
     best.inputs = &output;
     best.input_count = 1;
     best.attributes = attributes;
     best.attribute_count = 2;
     PEN_TRY(pen_graph_add_simple(graph, &best, &right));
-    PEN_TRY(loss_pair(graph, "equal", right, labels, &right));
-    PEN_TRY(loss_pair(graph, "and", right, mask, &right));
+    PEN_TRY(loss_pair(graph, PEN_OP(equal), right, labels, &right));
+    PEN_TRY(loss_pair(graph, PEN_OP(and), right, mask, &right));
     PEN_TRY(loss_cast(graph, right, "float32", &right));
     PEN_TRY(loss_count(graph, right, &right));
     PEN_TRY(loss_mask_share(graph, mask, &share));
-    PEN_TRY(loss_pair(graph, "mul", right, share, &right));
-    PEN_TRY(loss_node(graph, "round", 1, &right, &right));
+    PEN_TRY(loss_pair(graph, PEN_OP(mul), right, share, &right));
+    PEN_TRY(loss_node(graph, PEN_OP(round), 1, &right, &right));
     return loss_cast(graph, right, "int64", out_accuracy);
 }
 
@@ -155,7 +154,7 @@ static pen_status loss_count_masked(pen_graph *graph, pen_value_id output, pen_v
 
 // Losses over classes: leading dimensions are flattened into one of targets. What the mask leaves
 // out gets a label that is no class.
-static pen_status loss_attach_classes(pen_graph *graph, const char *op_name, pen_value_id output,
+static pen_status loss_attach_classes(pen_graph *graph, const pen_op *op, pen_value_id output,
                                       pen_value_id mask, pen_attached_loss *out_loss) {
     const pen_tensor_type type = *pen_value_type(graph, output);
     const uint32_t rank = type.shape.rank;
@@ -178,14 +177,14 @@ static pen_status loss_attach_classes(pen_graph *graph, const char *op_name, pen
         PEN_TRY(loss_reshape(graph, operands[1], "loss/labels_shape", 1, &targets, &operands[1]));
     }
     if (!pen_value_is(mask)) {
-        PEN_TRY(loss_node(graph, "accuracy_count", 2, operands, &out_loss->accuracy));
-        return loss_node(graph, op_name, 2, operands, &out_loss->loss);
+        PEN_TRY(loss_node(graph, PEN_OP(accuracy_count), 2, operands, &out_loss->accuracy));
+        return loss_node(graph, op, 2, operands, &out_loss->loss);
     }
     PEN_TRY(loss_count_masked(graph, output, out_loss->labels, mask, &out_loss->accuracy));
     const pen_attribute_given ignored = pen_attribute_int("ignore_index", LOSS_IGNORED);
     const char *name;
-    PEN_TRY(pen_arena_format(pen_graph_arena(graph), &name, "loss/%s", op_name));
-    pen_node_spec spec = pen_node_spec_make(op_name, name);
+    PEN_TRY(pen_arena_format(pen_graph_arena(graph), &name, "loss/%s", op->name));
+    pen_node_spec spec = pen_node_spec_of(op, name);
     spec.inputs = operands;
     spec.input_count = 2;
     spec.attributes = &ignored;
@@ -196,19 +195,19 @@ static pen_status loss_attach_classes(pen_graph *graph, const char *op_name, pen
 // What the mask leaves out becomes a target that is met: its loss is 0.
 static pen_status loss_attach_elements(pen_graph *graph, pen_loss_kind kind, pen_value_id output,
                                        pen_value_id mask, pen_attached_loss *out_loss) {
-    const char *op_name = pen_loss_kind_name(kind);
+    const pen_op *op = pen_op_known(loss_kinds[kind].op);
     const pen_tensor_type type = *pen_value_type(graph, output);
     PEN_TRY(loss_add_labels(graph, &type, &out_loss->labels));
     pen_value_id operands[2] = {output, out_loss->labels};
-    if (!pen_value_is(mask)) return loss_node(graph, op_name, 2, operands, &out_loss->loss);
+    if (!pen_value_is(mask)) return loss_node(graph, op, 2, operands, &out_loss->loss);
     const double met = kind == PEN_LOSS_BINARY_CROSS_ENTROPY_WITH_LOGITS ? -1e4 : 0;
     pen_value_id share, loss;
     PEN_TRY(loss_shape_mask(graph, output, type.shape.rank, &mask));
     PEN_TRY(loss_where(graph, mask, operands[0], met, &operands[0]));
     PEN_TRY(loss_where(graph, mask, operands[1], 0, &operands[1]));
-    PEN_TRY(loss_node(graph, op_name, 2, operands, &loss));
+    PEN_TRY(loss_node(graph, op, 2, operands, &loss));
     PEN_TRY(loss_mask_share(graph, mask, &share));
-    return loss_pair(graph, "mul", loss, share, &out_loss->loss);
+    return loss_pair(graph, PEN_OP(mul), loss, share, &out_loss->loss);
 }
 
 static pen_status loss_attach_output(const pen_graph *graph, pen_value_id output,
@@ -229,7 +228,7 @@ pen_status pen_attach_penalty(pen_graph *graph, pen_value_id penalty, pen_value_
         return pen_error(PEN_UNSUPPORTED, "the loss is %s: regularizers need float32",
                          pen_element_name(pen_value_type(graph, *io_loss)->element));
     }
-    return loss_pair(graph, "add", *io_loss, penalty, io_loss);
+    return loss_pair(graph, PEN_OP(add), *io_loss, penalty, io_loss);
 }
 
 pen_status pen_attach_loss(pen_graph *graph, pen_loss_kind kind, pen_value_id output,
@@ -242,10 +241,11 @@ pen_status pen_attach_loss(pen_graph *graph, pen_loss_kind kind, pen_value_id ou
     }
     switch (kind) {
     case PEN_LOSS_SOFTMAX_CROSS_ENTROPY:
-        return loss_attach_classes(graph, "softmax_cross_entropy_loss",
+        return loss_attach_classes(graph, pen_op_known(loss_kinds[kind].op),
                                    loss_find_logits(graph, output), mask, out_loss);
     case PEN_LOSS_NEGATIVE_LOG_LIKELIHOOD:
-        return loss_attach_classes(graph, "negative_log_likelihood_loss", output, mask, out_loss);
+        return loss_attach_classes(graph, pen_op_known(loss_kinds[kind].op), output, mask,
+                                   out_loss);
     case PEN_LOSS_MEAN_SQUARED_ERROR:
     case PEN_LOSS_BINARY_CROSS_ENTROPY:
     case PEN_LOSS_BINARY_CROSS_ENTROPY_WITH_LOGITS:

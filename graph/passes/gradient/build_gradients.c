@@ -3,7 +3,8 @@
 #include <string.h>
 
 #include "graph/op.h"
-#include "graph/passes/gradient/gradient_context.h"
+#include "graph/op_known.h"
+#include "graph/ops/shared/gradient_context.h"
 
 // One gradient that flows into a value, from the rule of one reader. Contributions are found with
 // readers in descending order, so a list built by pushing in front is in node order.
@@ -123,7 +124,7 @@ static pen_status gradients_sum(gradients_builder *builder, pen_value_id value,
         const char *name;
         PEN_TRY(pen_arena_format(builder->arena, &name, "%s/gradient_sum",
                                  pen_value_name(builder->graph, value)));
-        pen_node_spec spec = pen_node_spec_make("add", name);
+        pen_node_spec spec = pen_node_spec_of(PEN_OP(add), name);
         const pen_value_id operands[2] = {*out_sum, contribution->gradient};
         spec.role = PEN_ROLE_BACKWARD_INPUT;
         spec.gradient_of = producer;

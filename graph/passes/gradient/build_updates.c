@@ -5,6 +5,7 @@
 
 #include "base/integer.h"
 #include "graph/op.h"
+#include "graph/op_known.h"
 #include "graph/ops/training/optimizer_op.h"
 
 typedef struct updates_builder {
@@ -75,7 +76,7 @@ static pen_status updates_accumulate(updates_builder *builder, const pen_gradien
     }
     const pen_attribute_given layouts[2] = {pen_attribute_int("from_layout", PEN_LAYOUT_PLAIN),
                                             pen_attribute_int("to_layout", PEN_LAYOUT_PLAIN)};
-    pen_node_spec spec = pen_node_spec_make("reorder", "");
+    pen_node_spec spec = pen_node_spec_of(PEN_OP(reorder), "");
     spec.role = PEN_ROLE_BACKWARD_WEIGHT;
     spec.gradient_of = gradient->readers[index]; // as the node that adds where it need not copy
     spec.inputs = &use;
@@ -97,8 +98,8 @@ static bool updates_is_fed(const updates_builder *builder, pen_value_id id) {
     const pen_value *value = pen_graph_value(builder->graph, id);
     while (value->kind == PEN_VALUE_COMPUTED) {
         const pen_node *node = pen_graph_node(builder->graph, value->producer);
-        const char *op = node->op->name;
-        if (!node->op->is_view && strcmp(op, "cast") != 0 && strcmp(op, "transpose") != 0) {
+        const pen_op *op = node->op;
+        if (!op->is_view && op != PEN_OP(cast) && op != PEN_OP(transpose)) {
             return false;
         }
         value = pen_graph_value(builder->graph, node->inputs[0]);
@@ -116,7 +117,7 @@ static int64_t updates_row_count(const updates_builder *builder, const pen_gradi
     const pen_value *value = pen_graph_value(builder->graph, use);
     if (step == NULL || step->examples == 0 || !pen_node_is(value->producer)) return 0;
     const pen_node *node = pen_graph_node(builder->graph, value->producer);
-    if (strcmp(node->op->name, "gather_backward") != 0 || node->input_count > 2) return 0;
+    if (node->op != PEN_OP(gather_backward) || node->input_count > 2) return 0;
     if (builder->reader_count[use.index] != 1 || pen_node_int(node, "axis") != 0) return 0;
     if (!updates_is_fed(builder, node->inputs[1])) return 0;
     const pen_shape *indices = &pen_value_type(builder->graph, node->inputs[1])->shape;
@@ -141,7 +142,7 @@ static pen_status updates_stack(updates_builder *builder, const pen_gradient *gr
         pen_attribute_int("tail", rank - pen_value_type(builder->graph, indices)->shape.rank),
         pen_attribute_int("each", most),
         pen_attribute_int("capacity", most * (int64_t)builder->step->microbatches)};
-    pen_node_spec spec = pen_node_spec_make("stack_rows", "");
+    pen_node_spec spec = pen_node_spec_of(PEN_OP(stack_rows), "");
     spec.role = PEN_ROLE_BACKWARD_WEIGHT;
     spec.gradient_of = gradient->readers[index];
     spec.inputs = &value;
@@ -187,7 +188,7 @@ static pen_status updates_append_rows(updates_builder *builder, const updates_it
     const pen_value_id more[2] = {rows->gradient, rows->rows};
     for (int i = 0; i < 2; i++) {
         const pen_value_id operands[2] = {*sums[i], more[i]};
-        pen_node_spec spec = pen_node_spec_make("concat", "");
+        pen_node_spec spec = pen_node_spec_of(PEN_OP(concat), "");
         spec.inputs = operands;
         spec.input_count = 2;
         spec.attributes = &axis;
@@ -204,7 +205,7 @@ static pen_status updates_add_rows(updates_builder *builder, const updates_item 
     const pen_attribute_given attributes[2] = {
         pen_attribute_int("axis", 0), pen_attribute_ints("shape", shape->rank, shape->dims)};
     const pen_value_id operands[3] = {rows->gradient, rows->rows, item->gradient};
-    pen_node_spec spec = pen_node_spec_make("gather_backward", "");
+    pen_node_spec spec = pen_node_spec_of(PEN_OP(gather_backward), "");
     spec.inputs = operands;
     spec.input_count = 3;
     spec.attributes = attributes;
@@ -217,7 +218,7 @@ static pen_status updates_add_use(updates_builder *builder, pen_value_id use, up
         item->gradient = use;
         return PEN_OK;
     }
-    pen_node_spec spec = pen_node_spec_make("add", "");
+    pen_node_spec spec = pen_node_spec_of(PEN_OP(add), "");
     const pen_value_id operands[2] = {item->gradient, use};
     spec.inputs = operands;
     spec.input_count = 2;
@@ -288,7 +289,7 @@ static pen_status updates_clip(updates_builder *builder, uint32_t count,
         const pen_attribute_given whole = pen_attribute_ints("shape", shape->rank, shape->dims);
         const pen_value_id operands[2] = {item->gradient, item->rows};
         const bool has_rows = pen_value_is(item->rows);
-        pen_node_spec spec = pen_node_spec_make("squared_norm", "");
+        pen_node_spec spec = pen_node_spec_of(PEN_OP(squared_norm), "");
         spec.role = PEN_ROLE_UPDATE;
         spec.inputs = operands;
         spec.input_count = has_rows ? 2 : 1;
@@ -298,7 +299,7 @@ static pen_status updates_clip(updates_builder *builder, uint32_t count,
         PEN_TRY(updates_node(builder, &spec, item->parameter, "squared_norm", &node));
         norms[i] = pen_graph_node(builder->graph, node)->outputs[0];
     }
-    pen_node_spec spec = pen_node_spec_make("clip_scale", "clip_scale");
+    pen_node_spec spec = pen_node_spec_of(PEN_OP(clip_scale), "clip_scale");
     const pen_attribute_given limit = pen_attribute_float("limit", builder->optimizer->clip_norm);
     spec.role = PEN_ROLE_UPDATE;
     spec.inputs = norms;
@@ -342,7 +343,7 @@ static pen_status updates_sgd(updates_builder *builder, const updates_item *item
         pen_attribute_float("momentum", optimizer->momentum),
         pen_attribute_int("nesterov", optimizer->nesterov),
         pen_attribute_float("weight_decay", optimizer->weight_decay)};
-    pen_node_spec spec = pen_node_spec_make("sgd_update", "");
+    pen_node_spec spec = pen_node_spec_of(PEN_OP(sgd_update), "");
     spec.role = PEN_ROLE_UPDATE;
     spec.inputs = operands;
     spec.input_count = pen_value_is(item->rows) ? 6 : pen_value_is(builder->scale) ? 5 : 4;
@@ -370,7 +371,7 @@ static pen_status updates_adam(updates_builder *builder, const updates_item *ite
         pen_attribute_float("epsilon", optimizer->epsilon),
         pen_attribute_float("weight_decay", optimizer->weight_decay),
         pen_attribute_int("decoupled", optimizer->kind == PEN_OPTIMIZER_ADAMW)};
-    pen_node_spec spec = pen_node_spec_make("adam_update", "");
+    pen_node_spec spec = pen_node_spec_of(PEN_OP(adam_update), "");
     spec.role = PEN_ROLE_UPDATE;
     spec.inputs = operands;
     spec.input_count = pen_value_is(item->rows) ? 8 : pen_value_is(builder->scale) ? 7 : 6;

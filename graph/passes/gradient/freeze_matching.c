@@ -1,10 +1,9 @@
 #include "graph/passes/gradient/freeze_matching.h"
 
-#include <regex.h>
-#include <string.h>
-
 #include "graph/op.h"
+#include "graph/op_known.h"
 #include "graph/passes/set_inference.h"
+#include <regex.h>
 
 static pen_status freeze_parameters(pen_graph *graph, const char *text, const regex_t *pattern) {
     uint32_t matched = 0;
@@ -26,7 +25,7 @@ static pen_status freeze_parameters(pen_graph *graph, const char *text, const re
 static pen_status freeze_statistics(pen_graph *graph, const regex_t *pattern) {
     for (uint32_t n = 0; n < pen_graph_node_count(graph); n++) {
         const pen_node *node = pen_graph_node(graph, (pen_node_id){n});
-        if (strcmp(node->op->name, "batch_normalization") != 0) continue;
+        if (node->op != PEN_OP(batch_normalization)) continue;
         if (pen_node_int(node, "training_mode") == 0) continue;
         const char *mean = pen_value_name(graph, node->inputs[3]);
         const char *variance = pen_value_name(graph, node->inputs[4]);

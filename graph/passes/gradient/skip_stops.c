@@ -4,10 +4,11 @@
 
 #include "graph/analysis/readers.h"
 #include "graph/op.h"
+#include "graph/op_known.h"
 #include "graph/ops/reduction/reduction_axes.h"
 
-static bool skip_is(const pen_node *node, const char *op_name) {
-    return strcmp(node->op->name, op_name) == 0;
+static bool skip_is(const pen_node *node, const pen_op *op) {
+    return node->op == op;
 }
 
 // ---- the mean in a variance
@@ -45,7 +46,7 @@ static bool skip_is_summed(const pen_graph *graph, const pen_readers *readers, p
     for (uint32_t i = readers->first[value.index]; i < end; i++) {
         const pen_node *node = pen_graph_node(graph, readers->nodes[i]);
         pen_reduction_axes found;
-        if (!skip_is(node, "reduce_mean") && !skip_is(node, "reduce_sum")) return false;
+        if (!skip_is(node, PEN_OP(reduce_mean)) && !skip_is(node, PEN_OP(reduce_sum))) return false;
         if (!skip_find_axes(graph, node, &found)) return false;
         if (!skip_same_axes(&found, axes)) return false;
     }
@@ -59,7 +60,7 @@ static bool skip_is_squared(const pen_graph *graph, const pen_readers *readers,
     const uint32_t end = readers->first[difference.index + 1];
     for (uint32_t i = readers->first[difference.index]; i < end; i++) {
         const pen_node *node = pen_graph_node(graph, readers->nodes[i]);
-        const bool is_square = skip_is(node, "mul") &&
+        const bool is_square = skip_is(node, PEN_OP(mul)) &&
                                pen_value_same(node->inputs[0], difference) &&
                                pen_value_same(node->inputs[1], difference);
         if (!is_square || !skip_is_summed(graph, readers, node->outputs[0], axes)) return false;
@@ -73,12 +74,12 @@ static bool skip_is_idle(const pen_graph *graph, const pen_readers *readers, con
     if (readers->is_visible[output.index] || !pen_node_is(source->producer)) return false;
     const pen_node *mean = pen_graph_node(graph, source->producer);
     pen_reduction_axes axes;
-    if (!skip_is(mean, "reduce_mean") || pen_node_int(mean, "keepdims") == 0) return false;
+    if (!skip_is(mean, PEN_OP(reduce_mean)) || pen_node_int(mean, "keepdims") == 0) return false;
     if (!skip_find_axes(graph, mean, &axes)) return false;
     const pen_value_id x = mean->inputs[0];
     for (uint32_t i = readers->first[output.index]; i < readers->first[output.index + 1]; i++) {
         const pen_node *node = pen_graph_node(graph, readers->nodes[i]);
-        if (!skip_is(node, "sub")) return false;
+        if (!skip_is(node, PEN_OP(sub))) return false;
         const uint32_t other = pen_value_same(node->inputs[0], output) ? 1 : 0;
         if (!pen_value_same(node->inputs[other], x)) return false;
         if (!skip_is_squared(graph, readers, node->outputs[0], &axes)) return false;

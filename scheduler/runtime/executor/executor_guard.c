@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "graph/op.h"
+#include "graph/op_known.h"
 #include "scheduler/runtime/executor/executor_inspect.h"
 #include "scheduler/runtime/executor/executor_state.h"
 
@@ -37,13 +38,9 @@ static const pen_node *guard_node(const pen_executor *executor, uint32_t positio
     return pen_graph_node(executor->spec.graph, executor->spec.order[position]);
 }
 
-bool executor_is_update(const pen_node *node) {
-    return strcmp(node->op->name, "sgd_update") == 0 || strcmp(node->op->name, "adam_update") == 0;
-}
-
 // Whether the update scales gradients by what came of their norms.
 static bool guard_is_clipped(const pen_node *node) {
-    const uint32_t scale = strcmp(node->op->name, "sgd_update") == 0 ? 4 : 6;
+    const uint32_t scale = node->op->update.scale;
     return node->input_count > scale && pen_value_is(node->inputs[scale]);
 }
 
@@ -67,14 +64,9 @@ static double guard_magnitude(const pen_executor *executor, pen_value_id value,
 // ---- which
 
 static bool guard_is_product(const pen_executor *executor, const pen_node *node) {
-    const char *name = node->op->name;
-    const bool is_gemm = strcmp(name, "gemm") == 0;
-    if (!is_gemm && strcmp(name, "matmul") != 0 && strcmp(name, "conv_backward_weight") != 0) {
-        return false;
-    }
-    if (node->input_count != 2 || (is_gemm && fabs(pen_node_float(node, "alpha")) > 1)) {
-        return false;
-    }
+    if (!node->op->is_product || node->input_count != 2) return false;
+    const char *factor = node->op->factor;
+    if (factor != NULL && fabs(pen_node_float(node, factor)) > 1) return false;
     uint64_t factors = 0;
     for (uint32_t i = 0; i < 2; i++) {
         uint64_t bytes;
@@ -87,7 +79,7 @@ static bool guard_is_product(const pen_executor *executor, const pen_node *node)
 
 // The product to whose result the maker of a gradient adds rows; PEN_NODE_NONE where it does not.
 static pen_node_id guard_sum(const pen_executor *executor, const pen_node *maker) {
-    if (strcmp(maker->op->name, "gather_backward") != 0) return PEN_NODE_NONE;
+    if (maker->op != PEN_OP(gather_backward)) return PEN_NODE_NONE;
     if (maker->input_count < 3 || !pen_value_is(maker->inputs[2])) return PEN_NODE_NONE;
     uint64_t bytes;
     if (executor_look(executor, maker->inputs[0], 0, &bytes) == NULL) return PEN_NODE_NONE;
@@ -122,7 +114,8 @@ static const guard_gradient *guard_find_shared(const pen_executor *executor, pen
 // the factors, which are smaller, takes the place of looking at it.
 static void guard_add(const pen_executor *executor, struct executor_guards *guards,
                       const uint32_t *position_of, uint32_t update) {
-    const pen_value_id value = guard_node(executor, update)->inputs[1];
+    const pen_node *node = guard_node(executor, update);
+    const pen_value_id value = node->inputs[node->op->update.gradient];
     const pen_value *gradient = pen_graph_value(executor->spec.graph, value);
     const uint32_t index = guards->gradient_count++;
     guard_gradient *guard = &guards->gradients[index];
@@ -160,8 +153,8 @@ static pen_status guard_find(pen_executor *executor, struct executor_guards *gua
     }
     for (uint32_t p = 0; p < order_count; p++) {
         const pen_node *node = guard_node(executor, p);
-        if (strcmp(node->op->name, "squared_norm") == 0) guards->is_scalar_at[p] = true;
-        if (executor_is_update(node) && !guard_is_clipped(node)) {
+        if (node->op == PEN_OP(squared_norm)) guards->is_scalar_at[p] = true;
+        if (node->op->is_update && !guard_is_clipped(node)) {
             guard_add(executor, guards, position_of, p);
         }
     }

@@ -73,7 +73,7 @@ pen_status pen_executor_inspect(pen_executor *executor, uint32_t list_index, uin
         const pen_node *node = inspect_node(executor, p);
         const pen_launch *launch = executor_launch(executor, p, microbatch);
         pen_node_inspection *found = &inspection->nodes[p];
-        if (launch == NULL || executor_is_update(node)) continue;
+        if (launch == NULL || node->op->is_update) continue;
         PEN_TRY(device->kind->enqueue(device, launch, run));
         PEN_TRY(device->kind->synchronize(device));
         executor_spoil(executor, p, microbatch);

@@ -57,8 +57,6 @@ PEN_NODISCARD pen_status executor_guard_after(const pen_executor *executor, uint
 // The memory of a value, for looking at every element; NULL: not here, or elements do not fill it.
 const void *executor_look(const pen_executor *executor, pen_value_id value, uint64_t microbatch,
                           uint64_t *out_bytes);
-// Whether the node is an optimizer's, which changes parameters and states.
-bool executor_is_update(const pen_node *node);
 
 // Where a test plants a fault of hardware (failpoint "executor.node_run"): a bit of what the node
 // has made is another.

@@ -1,6 +1,8 @@
-// What build_gradients keeps while it calls gradient rules. Rules see it through graph/op.h only.
-#ifndef PEN_GRAPH_PASSES_GRADIENT_GRADIENT_CONTEXT_H
-#define PEN_GRAPH_PASSES_GRADIENT_GRADIENT_CONTEXT_H
+// What build_gradients keeps while it calls gradient rules. Rules see it through
+// graph/ops/shared/gradient_rule.h only. The contract of these two: gradient_rule.c has the
+// functions.
+#ifndef PEN_GRAPH_OPS_SHARED_GRADIENT_CONTEXT_H
+#define PEN_GRAPH_OPS_SHARED_GRADIENT_CONTEXT_H
 
 #include <stdbool.h>
 
@@ -14,4 +16,4 @@ struct pen_gradient_context {
     pen_value_id *of_input;        // [input_count of node], set by the rule
 };
 
-#endif // PEN_GRAPH_PASSES_GRADIENT_GRADIENT_CONTEXT_H
+#endif // PEN_GRAPH_OPS_SHARED_GRADIENT_CONTEXT_H

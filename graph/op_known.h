@@ -1,0 +1,41 @@
+// Operators that passes and others name: an op is told from others by its address,
+//
+//   if (node->op == PEN_OP(matmul)) …
+//   pen_node_spec spec = pen_node_spec_of(PEN_OP(matmul), name);
+//
+// and a name that is not in the list below does not compile. The list has what somebody names, not
+// all ops: adding an op needs no line here. What can be said without knowing which op it is stands
+// as a fact at the op (graph/op.h).
+//
+// Threads: any.
+#ifndef PEN_GRAPH_OP_KNOWN_H
+#define PEN_GRAPH_OP_KNOWN_H
+
+#include "graph/graph.h"
+
+// clang-format off
+#define PEN_KNOWN_OPS(X) \
+    X(accuracy_count) X(adam_update) X(add) X(and) X(arg_max) X(attention) X(batch_normalization) \
+    X(batch_normalization_add_relu) X(batch_normalization_add_relu_backward) \
+    X(batch_normalization_backward) X(batch_normalization_relu) \
+    X(batch_normalization_relu_backward) X(binary_cross_entropy) \
+    X(binary_cross_entropy_with_logits) X(cast) X(clip) X(clip_scale) X(concat) X(copy) X(div) \
+    X(dropout) X(einsum) X(equal) X(erf) X(expand) X(gather) X(gather_backward) X(gelu) X(gemm) \
+    X(global_average_pool_backward) X(group_normalization) X(hard_sigmoid) X(hard_swish) \
+    X(identity) X(instance_normalization) X(layer_normalization) X(lstm) X(matmul) X(max) \
+    X(mean_squared_error) X(mish) X(mul) X(neg) X(negative_log_likelihood_loss) X(not) X(pow) \
+    X(receive) X(reciprocal) X(reduce_mean) X(reduce_sum) X(relu) X(relu_backward) X(reorder) \
+    X(reshape) X(rms_normalization) X(round) X(send) X(sgd_update) X(shape) X(sigmoid) X(softmax) \
+    X(softmax_cross_entropy_loss) X(softplus) X(split) X(sqrt) X(squared_norm) X(stack_rows) \
+    X(sub) X(swish) X(tanh) X(transpose) X(unsqueeze) X(where)
+// clang-format on
+
+#define PEN_KNOWN_MEMBER(name) PEN_KNOWN_##name,
+typedef enum pen_known_op { PEN_KNOWN_OPS(PEN_KNOWN_MEMBER) PEN_KNOWN_COUNT } pen_known_op;
+#undef PEN_KNOWN_MEMBER
+
+// The op itself. For tables, which want constants: PEN_KNOWN_matmul, and this when they are read.
+const pen_op *pen_op_known(pen_known_op known);
+#define PEN_OP(name) pen_op_known(PEN_KNOWN_##name)
+
+#endif // PEN_GRAPH_OP_KNOWN_H
