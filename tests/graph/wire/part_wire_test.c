@@ -5,6 +5,7 @@
 #include "tests/support/check.h"
 #include "tests/support/cut_case.h"
 #include "tests/support/random_graph.h"
+#include "tests/support/record_bytes.h"
 
 typedef struct wire_bytes {
     const void *bytes;
@@ -80,6 +81,26 @@ static void check_case(cut_model_kind kind, uint64_t seed) {
     }
     CHECK(cut_case_run(&c, parts) > 0 || kind == CUT_MODEL_RANDOM, "nothing was compared");
     pen_arena_destroy(c.arena);
+}
+
+static void have_the_same_bytes_as_ever(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    pen_text text;
+    pen_text_init(&text, arena);
+    for (int kind = 0; kind < CUT_MODEL_COUNT; kind++) {
+        for (uint64_t seed = 0; seed < 6; seed++) {
+            cut_case c = cut_case_make((cut_model_kind)kind, seed);
+            CHECK_OK(cut_case_cut(&c));
+            for (uint32_t d = 0; d < c.device_count; d++) {
+                const wire_bytes sent = encode_device(&c, d);
+                record_bytes_add(&text, "part", sent.bytes, sent.count);
+            }
+            pen_arena_destroy(c.arena);
+        }
+    }
+    record_bytes_check(&text, "part_bytes.txt");
+    pen_arena_destroy(arena);
 }
 
 static void parts_that_were_sent_run_to_the_same_bits(void **state) {
@@ -331,7 +352,8 @@ static void errors_name_what_does_not_hold(void **state) {
     check_wrong(&part, "value 7 is to be kept");
 }
 
-PEN_TEST_MAIN(cmocka_unit_test(parts_that_were_sent_run_to_the_same_bits),
+PEN_TEST_MAIN(cmocka_unit_test(have_the_same_bytes_as_ever),
+              cmocka_unit_test(parts_that_were_sent_run_to_the_same_bits),
               cmocka_unit_test(damaged_parts_are_refused),
               cmocka_unit_test(large_contents_stay_behind),
               cmocka_unit_test(errors_name_what_does_not_hold))

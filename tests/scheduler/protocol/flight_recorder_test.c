@@ -10,8 +10,10 @@
 #include "base/system/build.h"
 #include "base/system/file.h"
 #include "scheduler/protocol/flight_dump.h"
+#include "scheduler/protocol/flight_wire.h"
 #include "tests/support/check.h"
 #include "tests/support/random_run_table.h"
+#include "tests/support/record_bytes.h"
 #include "tests/support/scratch.h"
 
 // ---- a run of all cores, with recorders, where everything arrives at once
@@ -452,7 +454,48 @@ static void all_fields_are_recorded(void **state) {
           sizeof(pen_coordinator_options));
 }
 
-PEN_TEST_MAIN(cmocka_unit_test(a_replay_does_what_was_done),
+static void events_have_the_same_bytes_as_ever(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    const pen_worker_event of_worker = {.kind = PEN_WORKER_EVENT_CREDIT,
+                                        .generation = 1,
+                                        .round = 2,
+                                        .sequence = (uint64_t)3 << 40,
+                                        .form = 4,
+                                        .count = 5,
+                                        .channel = 6,
+                                        .device = 7,
+                                        .updates = true};
+    const pen_coordinator_event of_coordinator = {
+        .kind = PEN_COORDINATOR_EVENT_SHARD,
+        .worker = 1,
+        .incarnation = UINT64_MAX,
+        .generation = 2,
+        .round = 3,
+        .sequence = 4,
+        .now = 5,
+        .step = 6,
+        .form = 7,
+        .count = 8,
+        .channel = 9,
+        .microbatch = 10,
+        .stage = 11,
+        .code = 12,
+        .updates = true,
+        .loss = {.value = 13, .correct_count = 14, .target_count = 15}};
+    uint64_t words[FLIGHT_PAYLOAD_WORDS];
+    pen_text text;
+    pen_text_init(&text, arena);
+    flight_pack_worker(&of_worker, words);
+    record_bytes_add(&text, "worker", words, sizeof words);
+    flight_pack_coordinator(&of_coordinator, 16, words);
+    record_bytes_add(&text, "coordinator", words, sizeof words);
+    record_bytes_check(&text, "flight_bytes.txt");
+    pen_arena_destroy(arena);
+}
+
+PEN_TEST_MAIN(cmocka_unit_test(events_have_the_same_bytes_as_ever),
+              cmocka_unit_test(a_replay_does_what_was_done),
               cmocka_unit_test(a_replay_says_where_a_run_stands),
               cmocka_unit_test(a_full_ring_keeps_the_last), cmocka_unit_test(a_changed_event_shows),
               cmocka_unit_test(damage_is_found), cmocka_unit_test(a_failed_assertion_dumps),

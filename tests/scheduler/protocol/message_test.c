@@ -1,6 +1,7 @@
 #include "scheduler/protocol/message.h"
 
 #include "tests/support/check.h"
+#include "tests/support/record_bytes.h"
 
 static pen_message full_message(pen_message_kind kind) {
     static const char bytes[] = "the bytes of a part";
@@ -144,5 +145,26 @@ static void refuses_what_is_wrong(void **state) {
     CHECK(read.kind == PEN_MESSAGE_READY, "unknown fields are passed over");
 }
 
-PEN_TEST_MAIN(cmocka_unit_test(reads_back_every_kind), cmocka_unit_test(reads_the_fields_of_some),
-              cmocka_unit_test(refuses_what_is_wrong))
+// Not a byte on the wire changes unseen.
+static void has_the_same_bytes_as_ever(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    pen_text text;
+    pen_text_init(&text, arena);
+    for (uint32_t kind = 0; kind < PEN_MESSAGE_KIND_COUNT; kind++) {
+        uint8_t bytes[2 * PEN_MESSAGE_ROOM];
+        pen_message message = full_message((pen_message_kind)kind);
+        message.first_microbatch = 300;
+        message.is_local = true;
+        memcpy(message.text, "a text", 7);
+        const char *name = pen_message_kind_name(message.kind);
+        record_bytes_add(&text, name, bytes, encode(&message, bytes));
+        message = (pen_message){.kind = message.kind};
+        record_bytes_add(&text, name, bytes, encode(&message, bytes));
+    }
+    record_bytes_check(&text, "message_bytes.txt");
+    pen_arena_destroy(arena);
+}
+
+PEN_TEST_MAIN(cmocka_unit_test(has_the_same_bytes_as_ever), cmocka_unit_test(reads_back_every_kind),
+              cmocka_unit_test(reads_the_fields_of_some), cmocka_unit_test(refuses_what_is_wrong))

@@ -1,6 +1,8 @@
 #include "scheduler/protocol/run_table_wire.h"
 
 #include "tests/support/check.h"
+#include "tests/support/random_run_table.h"
+#include "tests/support/record_bytes.h"
 
 // Two devices on two workers: the host feeds device 0, which sends to device 1 and back.
 static pen_run_table small_table(pen_arena *arena) {
@@ -192,7 +194,25 @@ static void refuses_an_update_before_the_last_backward_pass(void **state) {
     }
 }
 
-PEN_TEST_MAIN(cmocka_unit_test(refuses_an_update_before_the_last_backward_pass),
+static void has_the_same_bytes_as_ever(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    pen_text text;
+    pen_text_init(&text, arena);
+    pen_run_table table = small_table(arena);
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        const void *bytes;
+        uint64_t count;
+        if (seed > 0) table = *random_run_table(arena, seed, seed % 2 == 0);
+        CHECK_OK(pen_run_table_encode(&table, arena, &bytes, &count));
+        record_bytes_add(&text, seed == 0 ? "small" : "random", bytes, count);
+    }
+    record_bytes_check(&text, "run_table_bytes.txt");
+    pen_arena_destroy(arena);
+}
+
+PEN_TEST_MAIN(cmocka_unit_test(has_the_same_bytes_as_ever),
+              cmocka_unit_test(refuses_an_update_before_the_last_backward_pass),
               cmocka_unit_test(reads_back_what_it_wrote),
               cmocka_unit_test(refuses_what_is_cut_short), cmocka_unit_test(checks_what_is_flipped),
               cmocka_unit_test(names_what_is_out_of_range))

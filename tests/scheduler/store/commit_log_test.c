@@ -8,6 +8,7 @@
 #include "scheduler/store/shard.h"
 #include "tests/support/check.h"
 #include "tests/support/failing_disk.h"
+#include "tests/support/record_bytes.h"
 #include "tests/support/scratch.h"
 
 #define RACE_NUMBERS 20000
@@ -334,7 +335,55 @@ static void survives_each_call(void **state) {
     pen_log_set_level(PEN_LOG_NOTE);
 }
 
-PEN_TEST_MAIN(cmocka_unit_test(keeps_what_was_appended), cmocka_unit_test(supersedes),
+static void records_have_the_same_bytes_as_ever(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    static const uint32_t checksums[] = {0x01234567, 0x89abcdef};
+    static const pen_shard_summary shards[] = {{.file = "g1-s1-w0.safetensors",
+                                                .holders = "",
+                                                .bytes = 5,
+                                                .chunk_count = 1,
+                                                .checksums = checksums},
+                                               {.file = "g1-s1-w1.safetensors",
+                                                .holders = "a:1 b:2",
+                                                .bytes = PEN_SHARD_CHUNK_BYTES + 1,
+                                                .chunk_count = 2,
+                                                .checksums = checksums}};
+    pen_commit_record records[] = {fence(3, 0xfedcba9876543210), manifest(4, 12)};
+    const char *bytes;
+    uint64_t count;
+    pen_text text;
+    pen_text_init(&text, arena);
+    records[0].number = 1;
+    records[0].begins = true;
+    records[1].number = 2;
+    records[1].manifest = (pen_commit_manifest){.step = 12,
+                                                .epoch = 1,
+                                                .batch_index = 2,
+                                                .rate_steps = 3,
+                                                .loss = 0x7ff8000000000001,
+                                                .losses_hash = 4,
+                                                .seed = UINT64_MAX,
+                                                .examples = 6,
+                                                .batch = 7,
+                                                .microbatches = 8,
+                                                .shuffle = true,
+                                                .model_hash = "0a0b",
+                                                .build = "gcc 12",
+                                                .shard_count = 2,
+                                                .shards = shards};
+    for (uint32_t i = 0; i < 2; i++) {
+        CHECK_OK(pen_commit_record_encode(&records[i], arena, &bytes, &count));
+        pen_text_append(&text, bytes, count);
+        CHECK_OK(pen_shard_summary_encode(&shards[i], arena, &bytes, &count));
+        pen_text_append(&text, bytes, count);
+    }
+    record_bytes_check(&text, "commit_record_bytes.txt");
+    pen_arena_destroy(arena);
+}
+
+PEN_TEST_MAIN(cmocka_unit_test(records_have_the_same_bytes_as_ever),
+              cmocka_unit_test(keeps_what_was_appended), cmocka_unit_test(supersedes),
               cmocka_unit_test(passes_removed_numbers), cmocka_unit_test(falls_back_from_damage),
               cmocka_unit_test(sees_each_byte), cmocka_unit_test(one_wins_each_number),
               cmocka_unit_test(one_wins_each_generation), cmocka_unit_test(survives_each_call))

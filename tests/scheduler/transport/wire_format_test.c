@@ -3,6 +3,7 @@
 
 #include "base/random.h"
 #include "tests/support/check.h"
+#include "tests/support/record_bytes.h"
 
 #define MIB ((uint64_t)1 << 20)
 
@@ -235,6 +236,39 @@ static void wrong_ones_are_refused(void **state) {
     free(large);
 }
 
-PEN_TEST_MAIN(cmocka_unit_test(chunks_come_back), cmocka_unit_test(heads_fit),
+static void heads_have_the_same_bytes_as_ever(void **state) {
+    (void)state;
+    const pen_random_key key = {5, pen_random_stream("wire", 1, 0)};
+    pen_arena *arena = check_arena();
+    pen_text text;
+    uint8_t head[PEN_WIRE_HEAD_LIMIT];
+    uint64_t draw = 0;
+    pen_text_init(&text, arena);
+    for (uint32_t i = 0; i < 12; i++) {
+        const pen_frame frame = random_frame(key, &draw);
+        record_bytes_add(&text, "chunk", head,
+                         pen_wire_write_chunk(i % 4 == 3 ? NULL : &frame, i * MIB, i, i, head));
+    }
+    for (uint32_t i = 0; i < 3; i++) {
+        const pen_introduction self = {"resnet", 3 * i, 8 * i, 0x1122334455667788 * i, NULL};
+        const pen_wire_stream stream = {
+            .session = 0x99aabbccddeeff00 * i,
+            .resumes = 7 * i,
+            .received.lanes = {[PEN_LINK_MESSAGES] = {.number = 300 * i},
+                               [PEN_LINK_FRAMES] = {.number = 5 * i, .pieces = 6 * i}}};
+        record_bytes_add(&text, "introduction", head,
+                         pen_wire_write_introduction(&self, i, &stream, 6 * i, head));
+        record_bytes_add(&text, "numbers", head,
+                         pen_wire_write_numbers(9 * i, &stream.received, head));
+        record_bytes_add(&text, "message", head, pen_wire_write_message(1000 * i, head));
+        record_bytes_add(&text, "farewell", head,
+                         pen_wire_write_farewell(i == 0 ? PEN_CODE_OK : PEN_CORRUPT, i, head));
+    }
+    record_bytes_check(&text, "envelope_bytes.txt");
+    pen_arena_destroy(arena);
+}
+
+PEN_TEST_MAIN(cmocka_unit_test(heads_have_the_same_bytes_as_ever),
+              cmocka_unit_test(chunks_come_back), cmocka_unit_test(heads_fit),
               cmocka_unit_test(others_come_back), cmocka_unit_test(codes_come_back),
               cmocka_unit_test(wrong_ones_are_refused))

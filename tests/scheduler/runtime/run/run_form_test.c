@@ -10,6 +10,7 @@
 #include "tests/support/check.h"
 #include "tests/support/cut_models.h"
 #include "tests/support/random_case.h"
+#include "tests/support/record_bytes.h"
 
 #define STAGES 8
 #define DEVICES 5
@@ -464,6 +465,29 @@ static void spec_break(form_case *c, const void *bytes, uint64_t count) {
     }
 }
 
+static void descriptions_have_the_same_bytes_as_ever(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    pen_text text;
+    pen_text_init(&text, arena);
+    for (uint64_t seed = 1; seed <= 12; seed++) {
+        form_case c = case_make((cut_model_kind)(seed % CUT_MODEL_COUNT), seed);
+        pen_run_spec spec = *spec_make(&c);
+        const pen_run_spec_saved saved[] = {{0, {1}, "w"}, {c.device_count - 1, {0}, "b"}};
+        spec.saved = saved;
+        spec.saved_count = 2;
+        for (uint32_t worker = 1; worker <= 2; worker++) {
+            const void *bytes;
+            uint64_t count;
+            CHECK_OK(pen_run_spec_encode(&spec, worker, c.arena, &bytes, &count));
+            record_bytes_add(&text, "run", bytes, count);
+        }
+        pen_arena_destroy(c.arena);
+    }
+    record_bytes_check(&text, "run_spec_bytes.txt");
+    pen_arena_destroy(arena);
+}
+
 static void descriptions_come_back(void **state) {
     (void)state;
     for (uint64_t seed = 1; seed <= 12; seed++) {
@@ -491,4 +515,5 @@ static void descriptions_come_back(void **state) {
 }
 
 PEN_TEST_MAIN(cmocka_unit_test(keeps_every_value_until_it_is_read),
+              cmocka_unit_test(descriptions_have_the_same_bytes_as_ever),
               cmocka_unit_test(descriptions_come_back))
