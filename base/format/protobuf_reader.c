@@ -17,8 +17,8 @@ pen_status pen_protobuf_error_at(const char *file, int line, const pen_protobuf_
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    return pen_error_at(file, line, PEN_CORRUPT, "at byte %zu: %s",
-                        (size_t)(reader->cursor - reader->origin), text);
+    return pen_error_at(file, line, PEN_CORRUPT, "at byte %zu: %s", pen_protobuf_position(reader),
+                        text);
 }
 
 void pen_protobuf_init(pen_protobuf_reader *reader, const void *bytes, size_t length) {
@@ -27,14 +27,41 @@ void pen_protobuf_init(pen_protobuf_reader *reader, const void *bytes, size_t le
     *reader = (pen_protobuf_reader){.origin = first, .cursor = first, .end = first + length};
 }
 
+void pen_protobuf_init_pieces(pen_protobuf_reader *reader, const pen_protobuf_piece *pieces,
+                              uint64_t length) {
+    pen_protobuf_init(reader, NULL, 0);
+    reader->next = pieces;
+    reader->beyond = length;
+}
+
+size_t pen_protobuf_position(const pen_protobuf_reader *reader) {
+    return (size_t)reader->before + (size_t)(reader->cursor - reader->origin);
+}
+
 static size_t protobuf_left(const pen_protobuf_reader *reader) {
-    return (size_t)(reader->end - reader->cursor);
+    return (size_t)(reader->end - reader->cursor) + (size_t)reader->beyond;
+}
+
+// Whether a byte is left; goes on to the piece that has it.
+static bool protobuf_has_byte(pen_protobuf_reader *reader) {
+    while (reader->cursor == reader->end) {
+        if (reader->beyond == 0) return false;
+        const pen_protobuf_piece *piece = reader->next++;
+        const uint64_t here = piece->count < reader->beyond ? piece->count : reader->beyond;
+        if (here == 0) continue;
+        reader->before += (uint64_t)(reader->end - reader->origin);
+        reader->beyond -= here;
+        reader->origin = piece->bytes;
+        reader->cursor = piece->bytes;
+        reader->end = piece->bytes + here;
+    }
+    return true;
 }
 
 static pen_status protobuf_varint(pen_protobuf_reader *reader, uint64_t *out_integer) {
     uint64_t integer = 0;
     for (unsigned shift = 0; shift < 70; shift += 7) {
-        if (reader->cursor == reader->end) {
+        if (reader->cursor == reader->end && !protobuf_has_byte(reader)) {
             return pen_protobuf_error(reader, "the data ends inside a number");
         }
         const uint8_t byte = *reader->cursor++;
@@ -53,9 +80,11 @@ static pen_status protobuf_fixed(pen_protobuf_reader *reader, size_t bytes, uint
         return pen_protobuf_error(reader, "a number of %zu bytes, but only %zu are left", bytes,
                                   protobuf_left(reader));
     }
-    *out_integer = 0;
-    memcpy(out_integer, reader->cursor, bytes);
-    reader->cursor += bytes;
+    uint8_t number[8] = {0};
+    for (size_t i = 0; i < bytes && protobuf_has_byte(reader); i++) {
+        number[i] = *reader->cursor++;
+    }
+    memcpy(out_integer, number, sizeof number);
     return PEN_OK;
 }
 
@@ -66,17 +95,41 @@ static pen_status protobuf_span(pen_protobuf_reader *reader, pen_protobuf_field 
         return pen_protobuf_error(reader, "field %u has %llu bytes, but only %zu are left",
                                   field->number, (unsigned long long)length, protobuf_left(reader));
     }
+    if (length > 0 && !protobuf_has_byte(reader)) PEN_NEVER("bytes are left");
+    const size_t here = (size_t)(reader->end - reader->cursor);
     field->bytes = reader->cursor;
     field->length = (size_t)length;
-    reader->cursor += length;
+    field->position = pen_protobuf_position(reader);
+    field->first = length < here ? (size_t)length : here;
+    field->next = reader->next;
+    reader->cursor += field->first;
+    for (length -= field->first; length > 0;) {
+        if (!protobuf_has_byte(reader)) PEN_NEVER("bytes are left");
+        const size_t more = (size_t)(reader->end - reader->cursor);
+        const size_t taken = length < more ? (size_t)length : more;
+        reader->cursor += taken;
+        length -= taken;
+    }
     return PEN_OK;
+}
+
+// A reader of the bytes of a field that `reader` just passed.
+static pen_protobuf_reader protobuf_within(const pen_protobuf_reader *reader,
+                                           const pen_protobuf_field *field) {
+    return (pen_protobuf_reader){.origin = field->bytes,
+                                 .cursor = field->bytes,
+                                 .end = field->bytes + field->first,
+                                 .next = field->next,
+                                 .beyond = field->length - field->first,
+                                 .before = field->position,
+                                 .depth = reader->depth};
 }
 
 // The next field of a message. Groups (wire types 3 and 4) are refused: they are deprecated, and no
 // format that is read here has them.
 pen_status pen_protobuf_next(pen_protobuf_reader *reader, pen_protobuf_field *out_field) {
     *out_field = (pen_protobuf_field){0};
-    if (reader->cursor == reader->end) return PEN_OK;
+    if (!protobuf_has_byte(reader)) return PEN_OK;
     uint64_t key;
     PEN_TRY(protobuf_varint(reader, &key));
     if (key >> 3 == 0 || key >> 3 >= PROTOBUF_FIELD_NUMBER_LIMIT) {
@@ -135,10 +188,8 @@ pen_status pen_protobuf_open(const pen_protobuf_reader *reader, const pen_protob
     if (reader->depth + 1 >= PEN_NESTING_LIMIT) {
         return pen_protobuf_error(reader, "messages nest deeper than %d", PEN_NESTING_LIMIT);
     }
-    *out_message = (pen_protobuf_reader){.origin = reader->origin,
-                                         .cursor = field->bytes,
-                                         .end = field->bytes + field->length,
-                                         .depth = reader->depth + 1};
+    *out_message = protobuf_within(reader, field);
+    out_message->depth += 1;
     return PEN_OK;
 }
 
@@ -187,8 +238,7 @@ pen_status pen_protobuf_scalars_open(const pen_protobuf_reader *reader,
         out_scalars->single = field->integer;
         return PEN_OK;
     }
-    out_scalars->reader.cursor = field->bytes;
-    out_scalars->reader.end = field->bytes + field->length;
+    out_scalars->reader = protobuf_within(reader, field);
     return PEN_OK;
 }
 
@@ -202,8 +252,8 @@ pen_status pen_protobuf_scalars_count(const pen_protobuf_scalars *scalars, uint6
     }
     if (scalars->wire == PEN_PROTOBUF_VARINT) {
         uint64_t count = 0;
-        for (size_t i = 0; i < bytes; i++) {
-            count += (scalars->reader.cursor[i] & 0x80) == 0; // the last byte of a number
+        for (pen_protobuf_reader walk = scalars->reader; protobuf_has_byte(&walk);) {
+            count += (*walk.cursor++ & 0x80) == 0; // the last byte of a number
         }
         *out_count = count;
         return PEN_OK;
@@ -226,10 +276,11 @@ pen_status pen_protobuf_scalars_next(pen_protobuf_scalars *scalars, uint64_t *ou
         *out_bits = scalars->single;
         scalars->is_single = false;
         reader->cursor = reader->end;
+        reader->beyond = 0;
         *out_more = true;
         return PEN_OK;
     }
-    *out_more = reader->cursor != reader->end;
+    *out_more = protobuf_has_byte(reader);
     if (!*out_more) return PEN_OK;
     if (scalars->wire == PEN_PROTOBUF_VARINT) return protobuf_varint(reader, out_bits);
     return protobuf_fixed(reader, scalars->wire == PEN_PROTOBUF_FIXED64 ? 8 : 4, out_bits);

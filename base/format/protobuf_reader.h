@@ -36,10 +36,19 @@ typedef enum pen_protobuf_wire {
     PEN_PROTOBUF_FIXED32 = 5,
 } pen_protobuf_wire;
 
+// Bytes of a message that lie in pieces, one behind the other.
+typedef struct pen_protobuf_piece {
+    const uint8_t *bytes;
+    uint64_t count;
+} pen_protobuf_piece;
+
 typedef struct pen_protobuf_reader {
-    const uint8_t *origin; // of the outermost message: positions count from here
+    const uint8_t *origin; // positions count from here, and from `before` on
     const uint8_t *cursor;
-    const uint8_t *end;
+    const uint8_t *end;             // of what lies in one piece
+    const pen_protobuf_piece *next; // where the message goes on
+    uint64_t beyond;                // bytes of the message that are in those
+    uint64_t before;
     uint32_t depth; // messages around this one
 } pen_protobuf_reader;
 
@@ -49,9 +58,18 @@ typedef struct pen_protobuf_field {
     uint64_t integer;     // of a varint or fixed field
     const uint8_t *bytes; // [length], of a field of bytes
     size_t length;
+    size_t position;                // of `bytes`
+    size_t first;                   // bytes that lie in one piece: `length` where there is but one
+    const pen_protobuf_piece *next; // where the others are
 } pen_protobuf_field;
 
 void pen_protobuf_init(pen_protobuf_reader *reader, const void *bytes, size_t length);
+// A message in pieces, which are borrowed. Names and bytes of its fields are not to be asked for:
+// they may lie in several.
+void pen_protobuf_init_pieces(pen_protobuf_reader *reader, const pen_protobuf_piece *pieces,
+                              uint64_t length);
+// Bytes before where `reader` is, from the first byte of the outermost message.
+size_t pen_protobuf_position(const pen_protobuf_reader *reader);
 
 // The next field; its number is 0 at the end.
 PEN_NODISCARD pen_status pen_protobuf_next(pen_protobuf_reader *reader,

@@ -8,13 +8,27 @@ void pen_protobuf_writer_init(pen_protobuf_writer *writer, FILE *stream) {
     *writer = (pen_protobuf_writer){.stream = stream};
 }
 
-static void writer_put(pen_protobuf_writer *writer, const void *bytes, size_t length) {
-    writer->length += length;
-    if (writer->stream == NULL || length == 0 || writer->failed) return;
-    writer->failed = fwrite(bytes, 1, length, writer->stream) != length;
+void pen_protobuf_writer_init_bytes(pen_protobuf_writer *writer, void *bytes, size_t size) {
+    *writer = (pen_protobuf_writer){.bytes = bytes, .size = bytes != NULL ? size : 0};
 }
 
-static void writer_varint(pen_protobuf_writer *writer, uint64_t integer) {
+static bool writer_only_counts(const pen_protobuf_writer *writer) {
+    return writer->stream == NULL && writer->bytes == NULL;
+}
+
+static void writer_put(pen_protobuf_writer *writer, const void *bytes, size_t length) {
+    const uint64_t at = writer->length;
+    writer->length += length;
+    if (length == 0 || writer->failed) return;
+    if (writer->stream != NULL) {
+        writer->failed = fwrite(bytes, 1, length, writer->stream) != length;
+    } else if (at < writer->size) {
+        const size_t room = writer->size - (size_t)at;
+        memcpy(writer->bytes + at, bytes, length < room ? length : room);
+    }
+}
+
+void pen_protobuf_write_varint(pen_protobuf_writer *writer, uint64_t integer) {
     uint8_t bytes[10];
     size_t length = 0;
     for (; integer >= 0x80; integer >>= 7) {
@@ -25,22 +39,35 @@ static void writer_varint(pen_protobuf_writer *writer, uint64_t integer) {
 }
 
 static void writer_key(pen_protobuf_writer *writer, uint32_t number, pen_protobuf_wire wire) {
-    writer_varint(writer, (uint64_t)number << 3 | (uint64_t)wire);
+    pen_protobuf_write_varint(writer, (uint64_t)number << 3 | (uint64_t)wire);
+}
+
+static void writer_head(pen_protobuf_writer *writer, uint32_t number, uint64_t length) {
+    writer_key(writer, number, PEN_PROTOBUF_BYTES);
+    pen_protobuf_write_varint(writer, length);
 }
 
 void pen_protobuf_write_int(pen_protobuf_writer *writer, uint32_t number, int64_t integer) {
     writer_key(writer, number, PEN_PROTOBUF_VARINT);
-    writer_varint(writer, (uint64_t)integer);
+    pen_protobuf_write_varint(writer, (uint64_t)integer);
+}
+
+void pen_protobuf_write_fixed(pen_protobuf_writer *writer, uint32_t number, uint64_t bits,
+                              size_t size) {
+    writer_key(writer, number, size == 8 ? PEN_PROTOBUF_FIXED64 : PEN_PROTOBUF_FIXED32);
+    writer_put(writer, &bits, size);
 }
 
 void pen_protobuf_write_float(pen_protobuf_writer *writer, uint32_t number, float single) {
-    writer_key(writer, number, PEN_PROTOBUF_FIXED32);
-    writer_put(writer, &single, sizeof single);
+    uint32_t bits;
+    memcpy(&bits, &single, sizeof bits);
+    pen_protobuf_write_fixed(writer, number, bits, sizeof bits);
 }
 
 void pen_protobuf_write_double(pen_protobuf_writer *writer, uint32_t number, double real) {
-    writer_key(writer, number, PEN_PROTOBUF_FIXED64);
-    writer_put(writer, &real, sizeof real);
+    uint64_t bits;
+    memcpy(&bits, &real, sizeof bits);
+    pen_protobuf_write_fixed(writer, number, bits, sizeof bits);
 }
 
 void pen_protobuf_write_text(pen_protobuf_writer *writer, uint32_t number, const char *text) {
@@ -50,9 +77,8 @@ void pen_protobuf_write_text(pen_protobuf_writer *writer, uint32_t number, const
 void pen_protobuf_write_bytes(pen_protobuf_writer *writer, uint32_t number, const void *bytes,
                               uint64_t length) {
     static const uint8_t zeros[4096];
-    writer_key(writer, number, PEN_PROTOBUF_BYTES);
-    writer_varint(writer, length);
-    if (bytes != NULL || writer->stream == NULL) {
+    writer_head(writer, number, length);
+    if (bytes != NULL || writer_only_counts(writer)) {
         writer_put(writer, bytes, length); // counting looks at no byte
         return;
     }
@@ -63,14 +89,18 @@ void pen_protobuf_write_bytes(pen_protobuf_writer *writer, uint32_t number, cons
     }
 }
 
+void pen_protobuf_write_hole(pen_protobuf_writer *writer, uint32_t number, uint64_t length) {
+    writer_head(writer, number, length);
+    writer->length += length;
+}
+
 void pen_protobuf_write_message(pen_protobuf_writer *writer, uint32_t number,
                                 pen_protobuf_body body, const void *context) {
     pen_protobuf_writer counter;
     pen_protobuf_writer_init(&counter, NULL);
     body(&counter, context);
-    writer_key(writer, number, PEN_PROTOBUF_BYTES);
-    writer_varint(writer, counter.length);
-    if (writer->stream == NULL) {
+    writer_head(writer, number, counter.length);
+    if (writer_only_counts(writer)) {
         writer->length += counter.length;
         return;
     }

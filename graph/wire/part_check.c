@@ -1,17 +1,20 @@
 #include "graph/wire/part_check.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 #include "graph/op.h"
 #include "graph/op_known.h"
-#include <stdlib.h>
 
 typedef struct part_checker {
-    const part_claims *claims;
+    const part_record *record;
+    const pen_graph *graph;
     uint32_t node_count;
     uint32_t *position; // [node_count] in the order; PEN_ID_NONE
 } part_checker;
 
 static const pen_node *check_node(const part_checker *c, uint32_t node) {
-    return pen_graph_node(c->claims->graph, (pen_node_id){node});
+    return pen_graph_node(c->graph, (pen_node_id){node});
 }
 
 static bool check_is(const pen_node *node, const pen_op *op) {
@@ -22,29 +25,29 @@ static bool check_is_moved(const pen_node *node) {
     return check_is(node, PEN_OP(send)) || check_is(node, PEN_OP(receive));
 }
 
-static pen_status check_lists(const part_claims *claims) {
+static pen_status check_lists(const part_record *record) {
     uint32_t at = 0;
-    for (uint32_t l = 0; l < claims->list_count; l++) {
-        const pen_part_list *list = &claims->lists[l];
-        if (list->first != at || list->end < at || list->end > claims->order_count) {
+    for (uint32_t l = 0; l < record->list_count; l++) {
+        const pen_part_list *list = &record->lists[l];
+        if (list->first != at || list->end < at || list->end > record->order_count) {
             return pen_error(PEN_CORRUPT,
                              "list %u is from %u to %u, expected from %u to at most %u", l,
-                             list->first, list->end, at, claims->order_count);
+                             list->first, list->end, at, record->order_count);
         }
         if (list->phase != 0 && list->kind != PEN_TASK_UPDATE) {
             return pen_error(PEN_CORRUPT, "list %u is no update, but of phase %u", l, list->phase);
         }
         at = list->end;
     }
-    if (at == claims->order_count) return PEN_OK;
-    return pen_error(PEN_CORRUPT, "lists end at %u, but %u nodes run", at, claims->order_count);
+    if (at == record->order_count) return PEN_OK;
+    return pen_error(PEN_CORRUPT, "lists end at %u, but %u nodes run", at, record->order_count);
 }
 
 static pen_status check_reads(const part_checker *c, uint32_t n) {
     const pen_node *node = check_node(c, n);
     for (uint32_t i = 0; i < node->input_count; i++) {
         if (!pen_value_is(node->inputs[i])) continue;
-        const pen_node_id maker = pen_graph_value(c->claims->graph, node->inputs[i])->producer;
+        const pen_node_id maker = pen_graph_value(c->graph, node->inputs[i])->producer;
         if (!pen_node_is(maker) || check_is(check_node(c, maker.index), PEN_OP(receive))) continue;
         const uint32_t made = c->position[maker.index];
         if (check_is(node, PEN_OP(send)) || made < c->position[n]) continue;
@@ -55,12 +58,12 @@ static pen_status check_reads(const part_checker *c, uint32_t n) {
 }
 
 static pen_status check_order(part_checker *c) {
-    const part_claims *claims = c->claims;
+    const part_record *record = c->record;
     for (uint32_t n = 0; n < c->node_count; n++) {
         c->position[n] = PEN_ID_NONE;
     }
-    for (uint32_t p = 0; p < claims->order_count; p++) {
-        const uint32_t n = claims->order[p];
+    for (uint32_t p = 0; p < record->order_count; p++) {
+        const uint32_t n = record->order[p].index;
         if (n >= c->node_count) {
             return pen_error(PEN_CORRUPT, "node %u is to run, there are %u", n, c->node_count);
         }
@@ -85,12 +88,12 @@ static int check_compare_ends(const void *left, const void *right) {
     return (a->channel > b->channel) - (a->channel < b->channel);
 }
 
-static pen_status check_fed(const part_claims *claims, const pen_part_end *end) {
-    if (end->value.index >= pen_graph_value_count(claims->graph)) {
+static pen_status check_fed(const pen_graph *graph, const pen_part_end *end) {
+    if (end->value.index >= pen_graph_value_count(graph)) {
         return pen_error(PEN_CORRUPT, "channel %u feeds value %u, which is not there", end->channel,
                          end->value.index);
     }
-    const pen_value *value = pen_graph_value(claims->graph, end->value);
+    const pen_value *value = pen_graph_value(graph, end->value);
     if (value->kind == PEN_VALUE_INPUT) return PEN_OK;
     return pen_error(PEN_CORRUPT, "channel %u feeds '%s', which is no input", end->channel,
                      value->name);
@@ -98,10 +101,10 @@ static pen_status check_fed(const part_claims *claims, const pen_part_end *end) 
 
 // The ends of transfer nodes and of what is fed, by channel.
 static pen_status check_ends(const part_checker *c, pen_arena *arena, pen_wired_part *part) {
-    const part_claims *claims = c->claims;
+    const part_record *record = c->record;
     pen_part_end *ends;
     uint32_t count = 0;
-    PEN_TRY(PEN_NEW(arena, (size_t)c->node_count + claims->fed_count, &ends));
+    PEN_TRY(PEN_NEW(arena, (size_t)c->node_count + record->fed_count, &ends));
     for (uint32_t n = 0; n < c->node_count; n++) {
         const pen_node *node = check_node(c, n);
         if (!check_is_moved(node)) continue;
@@ -112,58 +115,56 @@ static pen_status check_ends(const part_checker *c, pen_arena *arena, pen_wired_
             .is_source = is_source,
         };
     }
-    for (uint32_t f = 0; f < claims->fed_count; f++) {
-        PEN_TRY(check_fed(claims, &claims->fed[f]));
-        ends[count++] = claims->fed[f];
+    for (uint32_t f = 0; f < record->fed_count; f++) {
+        PEN_TRY(check_fed(c->graph, &record->fed[f]));
+        ends[count++] = record->fed[f];
     }
     qsort(ends, count, sizeof *ends, check_compare_ends);
     for (uint32_t e = 1; e < count; e++) {
         if (ends[e].channel != ends[e - 1].channel) continue;
         return pen_error(PEN_CORRUPT, "channel %u ends at '%s' and at '%s'", ends[e].channel,
-                         pen_value_name(claims->graph, ends[e - 1].value),
-                         pen_value_name(claims->graph, ends[e].value));
+                         pen_value_name(c->graph, ends[e - 1].value),
+                         pen_value_name(c->graph, ends[e].value));
     }
     part->ends = ends;
     part->end_count = count;
     return PEN_OK;
 }
 
-static pen_status check_kept(const part_checker *c, pen_arena *arena, pen_part *part) {
-    const part_claims *claims = c->claims;
-    pen_value_id *kept;
-    PEN_TRY(PEN_NEW(arena, claims->kept_count, &kept));
-    for (uint32_t k = 0; k < claims->kept_count; k++) {
-        const uint32_t v = claims->kept[k];
-        const bool is_there = v < pen_graph_value_count(claims->graph);
-        if (!is_there ||
-            pen_graph_value(claims->graph, (pen_value_id){v})->kind != PEN_VALUE_COMPUTED) {
-            return pen_error(PEN_CORRUPT, "value %u is to be kept, but not computed", v);
+static pen_status check_kept(const part_checker *c) {
+    for (uint32_t k = 0; k < c->record->kept_count; k++) {
+        const pen_value_id value = c->record->kept[k];
+        if (value.index < pen_graph_value_count(c->graph) &&
+            pen_graph_value(c->graph, value)->kind == PEN_VALUE_COMPUTED) {
+            continue;
         }
-        kept[k] = (pen_value_id){v};
+        return pen_error(PEN_CORRUPT, "value %u is to be kept, but not computed", value.index);
     }
-    part->kept = kept;
-    part->kept_count = claims->kept_count;
     return PEN_OK;
 }
 
-pen_status pen_part_check(const part_claims *claims, pen_arena *arena, pen_arena *scratch,
-                          pen_wired_part *out_part) {
-    part_checker c = {.claims = claims, .node_count = pen_graph_node_count(claims->graph)};
+pen_status pen_part_check(const part_record *record, pen_graph *graph, pen_arena *arena,
+                          pen_arena *scratch, pen_wired_part *out_part) {
+    part_checker c = {.record = record, .graph = graph, .node_count = pen_graph_node_count(graph)};
+    pen_part_list *lists;
     pen_node_id *order;
+    pen_value_id *kept;
     PEN_TRY(PEN_NEW(scratch, c.node_count, &c.position));
-    PEN_TRY(check_lists(claims));
+    PEN_TRY(check_lists(record));
     PEN_TRY(check_order(&c));
-    pen_wired_part part = {.part = {.graph = claims->graph,
-                                    .lists = claims->lists,
-                                    .list_count = claims->list_count,
-                                    .order_count = claims->order_count}};
-    PEN_TRY(PEN_NEW(arena, claims->order_count, &order));
-    for (uint32_t p = 0; p < claims->order_count; p++) {
-        order[p] = (pen_node_id){claims->order[p]};
-    }
-    part.part.order = order;
-    PEN_TRY(check_kept(&c, arena, &part.part));
-    PEN_TRY(check_ends(&c, arena, &part));
-    *out_part = part;
-    return PEN_OK;
+    PEN_TRY(check_kept(&c));
+    PEN_TRY(PEN_NEW(arena, record->list_count, &lists));
+    PEN_TRY(PEN_NEW(arena, record->order_count, &order));
+    PEN_TRY(PEN_NEW(arena, record->kept_count, &kept));
+    memcpy(lists, record->lists, record->list_count * sizeof *lists);
+    memcpy(order, record->order, record->order_count * sizeof *order);
+    memcpy(kept, record->kept, record->kept_count * sizeof *kept);
+    *out_part = (pen_wired_part){.part = {.graph = graph,
+                                          .order = order,
+                                          .order_count = record->order_count,
+                                          .lists = lists,
+                                          .list_count = record->list_count,
+                                          .kept = kept,
+                                          .kept_count = record->kept_count}};
+    return check_ends(&c, arena, out_part);
 }

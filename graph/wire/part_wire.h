@@ -1,3 +1,5 @@
+// The contract of this folder: a part as bytes, and back.
+//
 // A part (graph/passes/cut/cut_stages.h) as bytes, and back: what a worker is told to run.
 //
 // The bytes are protobuf messages, those of part.proto. They have the graph with types, layouts,
@@ -10,6 +12,7 @@
 #ifndef PEN_GRAPH_WIRE_PART_WIRE_H
 #define PEN_GRAPH_WIRE_PART_WIRE_H
 
+#include "base/record/record.h"
 #include "graph/graph.h"
 #include "graph/passes/cut/cut_stages.h"
 
@@ -34,6 +37,9 @@ PEN_NODISCARD pen_status pen_wired_part_make(const pen_cut *cut, uint32_t device
 // whose contents are to be sent. [value_count], in `arena`. OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_part_find_apart(const pen_graph *graph, pen_arena *arena,
                                              const bool **out_is_apart);
+
+// Its fields: the messages of part.proto.
+extern const pen_record pen_part_record;
 
 // Equal parts give equal bytes, whatever the machine. Bytes live in the arena.
 //   UNSUPPORTED  more than PEN_PART_BYTES_LIMIT

@@ -5,7 +5,7 @@
 #include "graph/graph.h"
 #include "partition/plan/stage_assign.h"
 #include "scheduler/compile/program_cut.h"
-#include "scheduler/protocol/run_table_wire.h"
+#include "scheduler/protocol/run_table_check.h"
 #include "scheduler/runtime/run/run_form.h"
 
 typedef struct forms_builder {

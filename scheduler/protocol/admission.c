@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "scheduler/protocol/coordinator_core.h"
-#include "scheduler/protocol/run_table_wire.h"
+#include "scheduler/protocol/run_table_check.h"
 #include "scheduler/protocol/worker_core.h"
 
 #define ADMISSION_GENERATION 1

@@ -1,85 +1,77 @@
 #include "scheduler/protocol/flight_wire.h"
 
+#include <string.h>
+
+#include "base/record/record.h"
+
 #define FLIGHT_PRIME 0x100000001b3u
 
-static uint64_t flight_pair(uint32_t low, uint32_t high) {
-    return (uint64_t)high << 32 | low;
-}
+// The payload of each kind of event: members behind each other, little endian, and zeros.
+#define WORKER(member) PEN_RECORD_ROW(NUMBER, 0, #member, pen_worker_event, member, NULL)
+#define WORKER_WORD(member)                                                                        \
+    PEN_RECORD_ROW(NUMBER, 0, #member, pen_worker_event, member, NULL, .packed_size = 8)
+#define COORDINATOR(name, member)                                                                  \
+    PEN_RECORD_ROW(NUMBER, 0, name, flight_coordinator_event, member, NULL)
+#define EVENT(member) COORDINATOR(#member, event.member)
 
-static uint32_t flight_low(uint64_t word) {
-    return (uint32_t)word;
-}
+static const pen_record_field worker_fields[] = {
+    WORKER_WORD(kind), WORKER(generation), WORKER(round),  WORKER(sequence),     WORKER(form),
+    WORKER(count),     WORKER(channel),    WORKER(device), WORKER_WORD(updates),
+};
+static const pen_record worker_record = {.name = "worker", PEN_RECORD_FIELDS(worker_fields)};
 
-static uint32_t flight_high(uint64_t word) {
-    return (uint32_t)(word >> 32);
-}
+typedef struct flight_coordinator_event {
+    pen_coordinator_event event;
+    uint32_t identity;
+} flight_coordinator_event;
+
+static const pen_record_field coordinator_fields[] = {
+    EVENT(kind),
+    EVENT(worker),
+    EVENT(incarnation),
+    EVENT(generation),
+    EVENT(round),
+    EVENT(sequence),
+    EVENT(now),
+    EVENT(form),
+    EVENT(count),
+    EVENT(channel),
+    EVENT(microbatch),
+    EVENT(stage),
+    PEN_RECORD_ROW(NUMBER, 0, "updates", flight_coordinator_event, event.updates, NULL,
+                   .packed_size = 4),
+    EVENT(loss.value),
+    EVENT(loss.correct_count),
+    EVENT(loss.target_count),
+    COORDINATOR("identity", identity),
+    EVENT(code),
+    EVENT(step),
+};
+static const pen_record coordinator_record = {.name = "coordinator",
+                                              PEN_RECORD_FIELDS(coordinator_fields)};
 
 void flight_pack_worker(const pen_worker_event *event, uint64_t words[FLIGHT_PAYLOAD_WORDS]) {
-    words[0] = (uint64_t)event->kind;
-    words[1] = event->generation;
-    words[2] = event->round;
-    words[3] = event->sequence;
-    words[4] = flight_pair(event->form, event->count);
-    words[5] = flight_pair(event->channel, event->device);
-    words[6] = event->updates;
-    for (uint32_t i = 7; i < FLIGHT_PAYLOAD_WORDS; i++) {
-        words[i] = 0;
-    }
+    memset(words, 0, FLIGHT_PAYLOAD_WORDS * sizeof *words);
+    pen_record_pack(&worker_record, event, words);
 }
 
 void flight_unpack_worker(const uint64_t words[FLIGHT_PAYLOAD_WORDS], pen_worker_event *out_event) {
-    *out_event = (pen_worker_event){.kind = (pen_worker_event_kind)words[0],
-                                    .generation = words[1],
-                                    .round = words[2],
-                                    .sequence = words[3],
-                                    .form = flight_low(words[4]),
-                                    .count = flight_high(words[4]),
-                                    .channel = flight_low(words[5]),
-                                    .device = flight_high(words[5]),
-                                    .updates = words[6] != 0};
+    *out_event = (pen_worker_event){0};
+    pen_record_unpack(&worker_record, words, out_event);
 }
 
 void flight_pack_coordinator(const pen_coordinator_event *event, uint32_t identity,
                              uint64_t words[FLIGHT_PAYLOAD_WORDS]) {
-    words[0] = flight_pair((uint32_t)event->kind, event->worker);
-    words[1] = event->incarnation;
-    words[2] = event->generation;
-    words[3] = event->round;
-    words[4] = event->sequence;
-    words[5] = event->now;
-    words[6] = flight_pair(event->form, event->count);
-    words[7] = flight_pair(event->channel, event->microbatch);
-    words[8] = flight_pair(event->stage, event->updates);
-    words[9] = event->loss.value;
-    words[10] = event->loss.correct_count;
-    words[11] = event->loss.target_count;
-    words[12] = flight_pair(identity, event->code);
-    words[13] = event->step;
-    for (uint32_t i = 14; i < FLIGHT_PAYLOAD_WORDS; i++) {
-        words[i] = 0;
-    }
+    memset(words, 0, FLIGHT_PAYLOAD_WORDS * sizeof *words);
+    pen_record_pack(&coordinator_record, &(flight_coordinator_event){*event, identity}, words);
 }
 
 void flight_unpack_coordinator(const uint64_t words[FLIGHT_PAYLOAD_WORDS],
                                pen_coordinator_event *out_event, uint32_t *out_identity) {
-    *out_event = (pen_coordinator_event){
-        .kind = (pen_coordinator_event_kind)flight_low(words[0]),
-        .worker = flight_high(words[0]),
-        .incarnation = words[1],
-        .generation = words[2],
-        .round = words[3],
-        .sequence = words[4],
-        .now = words[5],
-        .form = flight_low(words[6]),
-        .count = flight_high(words[6]),
-        .channel = flight_low(words[7]),
-        .microbatch = flight_high(words[7]),
-        .stage = flight_low(words[8]),
-        .updates = flight_high(words[8]) != 0,
-        .code = flight_high(words[12]),
-        .step = words[13],
-        .loss = {.value = words[9], .correct_count = words[10], .target_count = words[11]}};
-    *out_identity = flight_low(words[12]);
+    flight_coordinator_event read = {.identity = 0};
+    pen_record_unpack(&coordinator_record, words, &read);
+    *out_event = read.event;
+    *out_identity = read.identity;
 }
 
 uint64_t flight_checksum(uint64_t checksum, const void *bytes, uint64_t count) {

@@ -32,6 +32,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/record/record.h"
 #include "base/status.h"
 
 #define PEN_PROTOCOL_VERSION 1u
@@ -123,6 +124,9 @@ typedef struct pen_message {
                          // what was decoded
     size_t bytes_length; //
 } pen_message;
+
+// Its fields: what a kind has on the wire, and with which numbers.
+extern const pen_record pen_message_record;
 
 // "hello", "round_done".
 const char *pen_message_kind_name(pen_message_kind kind);

@@ -1,6 +1,7 @@
-#include "scheduler/protocol/run_table_wire.h"
+#include "scheduler/protocol/run_table_check.h"
 
 #include "base/limits.h"
+#include "scheduler/protocol/run_table_order.h"
 
 static pen_status check_channel(const pen_run_table *table, const pen_run_form *form, uint32_t c) {
     const pen_run_channel *channel = &form->channels[c];

@@ -1,6 +1,8 @@
-#include "scheduler/protocol/run_table_wire.h"
+#include "scheduler/protocol/run_table_order.h"
 
 #include <inttypes.h>
+
+#include "base/arena.h"
 
 static const char *const task_names[PEN_TASK_KIND_COUNT] = {
     [PEN_TASK_FORWARD] = "forward",

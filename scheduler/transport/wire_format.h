@@ -1,4 +1,4 @@
-// The bytes between two peers: penstock.proto beside this file, read and written by hand.
+// The bytes between two peers: the envelopes of penstock.proto beside this file.
 //
 // Written are only heads: the payload of a chunk and the text of a message are the last field of
 // their envelope, so they follow from wherever they lie. Read is from pieces, as they came from
@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/record/record.h"
 #include "base/status.h"
 #include "scheduler/transport/link_session.h"
 #include "scheduler/transport/transport.h"
@@ -25,20 +26,13 @@
 // Bytes of any envelope that is taken.
 #define PEN_WIRE_ENVELOPE_LIMIT ((uint64_t)(1 << 20) + 4096)
 
-typedef struct pen_wire_piece {
-    const uint8_t *bytes;
-    uint64_t count;
-} pen_wire_piece;
-
+typedef pen_protobuf_piece pen_wire_piece;
 typedef struct pen_wire_pieces {  // one behind the other
     const pen_wire_piece *pieces; // [count]
     size_t count;
 } pen_wire_pieces;
 
-typedef struct pen_wire_span {
-    uint64_t offset; // from the first byte of the first piece
-    uint64_t count;
-} pen_wire_span;
+typedef pen_record_span pen_wire_span;
 
 typedef enum pen_wire_kind {
     PEN_WIRE_NOTHING, // acknowledges alone, or is of a later version
@@ -73,6 +67,11 @@ typedef struct pen_wire_chunk {
     pen_wire_span payload;
 } pen_wire_chunk;
 
+typedef struct pen_wire_farewell {
+    uint32_t code; // pen_wire_code_read
+    pen_wire_span reason;
+} pen_wire_farewell;
+
 typedef struct pen_wire_envelope {
     uint64_t number; // of the message, or the frame of the chunk; 0: none
     bool has_ack;
@@ -81,11 +80,10 @@ typedef struct pen_wire_envelope {
     pen_wire_introduction introduction;
     pen_wire_span message;
     pen_wire_chunk chunk;
-    struct {
-        uint32_t code; // pen_wire_code_read
-        pen_wire_span reason;
-    } farewell;
+    pen_wire_farewell farewell;
 } pen_wire_envelope;
+
+extern const pen_record pen_wire_envelope_record;
 
 // Reads one envelope. CORRUPT
 PEN_NODISCARD pen_status pen_wire_read(pen_wire_pieces pieces, pen_wire_envelope *out_envelope);

@@ -1,6 +1,7 @@
 // Fuzzes the reader of what workers are told of a run: any bytes give a description or an error
 // with a message.
 #include "scheduler/runtime/run/run_spec.h"
+#include "scheduler/runtime/run/run_spec_wire.h"
 #include "tests/fuzz/fuzz.h"
 
 // Whether the parts of all devices of a worker are there: what was told to another has none.

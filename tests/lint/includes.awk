@@ -13,8 +13,7 @@ BEGIN {
     # stage_graph.h and task.h are plain data
     may["scheduler/schedule"] = "base scheduler/schedule partition/problem/stage_graph.h graph/task.h"
     may["scheduler/transport"] = "base scheduler/transport graph/element.h graph/tensor_type.h"
-    may["scheduler/protocol"] = "base scheduler/protocol graph/task.h base/format/protobuf_reader.h " \
-        "base/format/protobuf_writer.h"
+    may["scheduler/protocol"] = "base scheduler/protocol graph/task.h"
     may["scheduler/store"] = "base scheduler/store graph/element.h graph/tensor_type.h"
     may["scheduler/data"] = "base graph scheduler/data scheduler/store"
     may["scheduler/trace"] = "base graph scheduler/trace scheduler/store"

@@ -10,6 +10,7 @@
 #include "base/system/build.h"
 #include "base/system/failpoint.h"
 #include "scheduler/runtime/coordinator/coordinator_link.h"
+#include "scheduler/runtime/run/run_spec_wire.h"
 #include "scheduler/runtime/worker/worker.h"
 
 #define COORDINATOR_TICK_SECONDS 0.05

@@ -78,12 +78,4 @@ static inline uint32_t pen_run_tensor_number(uint32_t device, pen_value_id value
     return device * PEN_RUN_TENSOR_VALUES + value.index;
 }
 
-// What is told to worker `worker`: parts of other workers' devices are left out. In `arena`.
-PEN_NODISCARD pen_status pen_run_spec_encode(const pen_run_spec *spec, uint32_t worker,
-                                             pen_arena *arena, const void **out_bytes,
-                                             uint64_t *out_byte_count);
-// Bytes are not trusted. CORRUPT says what; OUT_OF_MEMORY
-PEN_NODISCARD pen_status pen_run_spec_decode(const void *bytes, uint64_t byte_count,
-                                             pen_arena *arena, const pen_run_spec **out_spec);
-
 #endif // PEN_SCHEDULER_RUNTIME_RUN_RUN_SPEC_H

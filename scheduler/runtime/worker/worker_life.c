@@ -10,6 +10,7 @@
 #include "base/random.h"
 #include "base/system/failpoint.h"
 #include "device/device.h"
+#include "scheduler/runtime/run/run_spec_wire.h"
 #include "scheduler/runtime/worker/worker_inside.h"
 
 #define WORKER_LINK_SECONDS 60.0

@@ -1,7 +1,7 @@
 #include "scheduler/protocol/admission.h"
 
 #include "base/clock.h"
-#include "scheduler/protocol/run_table_wire.h"
+#include "scheduler/protocol/run_table_check.h"
 #include "tests/support/check.h"
 #include "tests/support/random_run_table.h"
 

@@ -120,24 +120,24 @@ static void refuses_what_is_wrong(void **state) {
     CHECK(read.protocol == 7, "it is told");
     static const uint8_t wide_form[] = {8, 1, 0x9a, 1, 6, 8, 0xff, 0xff, 0xff, 0xff, 0x1f};
     CHECK_ERROR(pen_message_decode(wide_form, sizeof wide_form, &read), PEN_CORRUPT,
-                "field 1 is 8589934591");
+                "field 1 (form) is 8589934591, at most 4294967295 can be");
     static const uint8_t zero_in_job[] = {8, 1, 0x12, 2, 'a', 0, 0x6a, 0};
     CHECK_ERROR(pen_message_decode(zero_in_job, sizeof zero_in_job, &read), PEN_CORRUPT,
                 "zero byte");
     static const uint8_t fixed_form[] = {8, 1, 0x9a, 1, 9, 9, 1, 2, 3, 4, 5, 6, 7, 8};
     CHECK_ERROR(pen_message_decode(fixed_form, sizeof fixed_form, &read), PEN_CORRUPT,
-                "field 1 has wire type 1, expected 0");
+                "field 1 (form) has wire type 1, expected 0");
     uint8_t long_job[3 + PEN_MESSAGE_JOB_BYTES + 1] = {8, 1, 0x12, PEN_MESSAGE_JOB_BYTES};
     memset(long_job + 4, 'j', PEN_MESSAGE_JOB_BYTES);
     CHECK_ERROR(pen_message_decode(long_job, sizeof long_job, &read), PEN_CORRUPT,
-                "a text of 64 bytes, at most 63 can be");
+                "field 2 (job) has 64 bytes, at most 63 can be");
     static uint8_t part[PEN_MESSAGE_PART_LIMIT + 1], encoded[sizeof part + PEN_MESSAGE_ROOM];
     message = full_message(PEN_MESSAGE_SHARD);
     message.bytes = part;
     message.bytes_length = sizeof part;
     const size_t size = pen_message_encode(&message, encoded, sizeof encoded);
     CHECK_ERROR(pen_message_decode(encoded, size, &read), PEN_CORRUPT,
-                "a part of 524289 bytes, at most 524288 can be");
+                "field 4 (summary) has 524289 bytes, at most 524288 can be");
     static const uint8_t nothing[] = {8, 1};
     CHECK_ERROR(pen_message_decode(nothing, sizeof nothing, &read), PEN_CORRUPT, "says nothing");
     static const uint8_t unknown[] = {8, 1, 0x6a, 2, 0x48, 1, 0xd8, 7, 1};

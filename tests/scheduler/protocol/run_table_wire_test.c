@@ -1,5 +1,6 @@
 #include "scheduler/protocol/run_table_wire.h"
 
+#include "scheduler/protocol/run_table_check.h"
 #include "tests/support/check.h"
 #include "tests/support/random_run_table.h"
 #include "tests/support/record_bytes.h"

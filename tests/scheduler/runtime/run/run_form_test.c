@@ -7,6 +7,7 @@
 #include "graph/analysis/forward_owner.h"
 #include "graph/op.h"
 #include "scheduler/runtime/run/run_spec.h"
+#include "scheduler/runtime/run/run_spec_wire.h"
 #include "tests/support/check.h"
 #include "tests/support/cut_models.h"
 #include "tests/support/random_case.h"

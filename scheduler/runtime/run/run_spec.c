@@ -1,6 +1,6 @@
-#include <string.h>
-
 #include "scheduler/runtime/run/run_spec.h"
+
+#include <string.h>
 
 // For admission and dumps, which know numbers alone but speak to people.
 pen_status pen_run_spec_name(const pen_run_spec *spec, pen_arena *arena,

@@ -1,0 +1,82 @@
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/record/record.h"
+
+static void text_add_number(const pen_record_field *field, uint64_t bits, pen_text *text) {
+    double real;
+    if (field->choices != NULL) {
+        pen_text_add(text, field->choices[bits]);
+    } else if (field->is_real) {
+        memcpy(&real, &bits, sizeof real);
+        pen_text_print(text, "%.17g", real);
+    } else if (field->kind == PEN_RECORD_FIXED) {
+        pen_text_print(text, "%0*" PRIx64, (int)field->size * 2, bits);
+    } else if (field->size == 1) {
+        pen_text_add(text, bits != 0 ? "true" : "false");
+    } else if (field->kind == PEN_RECORD_INDEX && bits == 0) {
+        pen_text_add(text, "none");
+    } else {
+        pen_text_print(text, "%" PRIu64, bits - (field->kind == PEN_RECORD_INDEX));
+    }
+}
+
+static void text_add_value(const pen_record_field *field, const char *object, const char *at,
+                           pen_text *text) {
+    const char *name = at;
+    size_t count = 0;
+    pen_record_span span;
+    switch (field->kind) {
+    case PEN_RECORD_NUMBER:
+    case PEN_RECORD_SIGNED:
+    case PEN_RECORD_INDEX:
+    case PEN_RECORD_FIXED:
+        text_add_number(field, pen_record_get_bits(field, at), text);
+        return;
+    case PEN_RECORD_NAME:
+        memcpy(&name, at, sizeof name);
+        pen_text_add(text, name != NULL ? name : "");
+        return;
+    case PEN_RECORD_TEXT:
+        pen_text_append(text, at, strnlen(at, field->size));
+        return;
+    case PEN_RECORD_BYTES:
+        memcpy(&count, object + field->count_offset, sizeof count);
+        pen_text_print(text, "%zu bytes", count);
+        return;
+    case PEN_RECORD_SPAN:
+        memcpy(&span, at, sizeof span);
+        pen_text_print(text, "%" PRIu64 " bytes", span.count);
+        return;
+    case PEN_RECORD_MESSAGE:
+        return;
+    }
+}
+
+static bool text_is_there(const pen_record *record, const pen_record_field *field,
+                          const char *object) {
+    uint32_t chosen;
+    if (field->present != 0) return *((const bool *)object + field->present - 1);
+    if (!field->is_choice) return true;
+    memcpy(&chosen, object + record->chosen_offset, sizeof chosen);
+    return chosen == field->chosen;
+}
+
+void pen_record_print(const pen_record *record, const void *object, uint32_t indent,
+                      pen_text *text) {
+    for (uint32_t f = 0; f < record->field_count; f++) {
+        const pen_record_field *field = &record->fields[f];
+        uint32_t count;
+        if (!text_is_there(record, field, object)) continue;
+        const char *items = pen_record_find_items(field, object, &count);
+        for (uint32_t i = 0; i < count; i++) {
+            const char *at = items + i * field->size;
+            pen_text_print(text, "%*s%s: ", (int)indent, "", field->name);
+            text_add_value(field, object, at, text);
+            pen_text_add(text, "\n");
+            if (field->kind == PEN_RECORD_MESSAGE) {
+                pen_record_print(field->record, at, indent + 2, text);
+            }
+        }
+    }
+}
