@@ -105,7 +105,9 @@ static pen_status drawing_add_boxes(pen_drawing *drawing, const pen_graph *graph
         if (pen_graph_node(graph, (pen_node_id){n})->role == PEN_ROLE_FORWARD) nodes[count++] = n;
     }
     if (options->box_limit > 0 && count > options->box_limit) {
-        PEN_TRY(pen_drawing_collapse(graph, options, nodes, count, arena, &bundling));
+        const pen_bundling_request request = {nodes, count, options->box_limit,
+                                              options->group_of_node};
+        PEN_TRY(pen_drawing_collapse(graph, &request, arena, &bundling));
     } else {
         PEN_TRY(drawing_bundle_singly(graph, nodes, count, arena, &bundling));
     }

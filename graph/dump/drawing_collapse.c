@@ -173,7 +173,7 @@ static pen_status collapse_write(const collapse_state *state, const uint32_t *no
     PEN_TRY(PEN_NEW(arena, state->range_count, &bundling->bundles));
     bundling->bundle_count = state->range_count;
     for (uint32_t r = 0; r < state->range_count; r++) {
-        order[r] = (collapse_order){PEN_DRAWING_NONE, r};
+        order[r] = (collapse_order){UINT32_MAX, r};
         for (uint32_t i = state->ranges[r].first; i < state->ranges[r].end; i++) {
             if (state->entries[i].position < order[r].first)
                 order[r].first = state->entries[i].position;
@@ -195,10 +195,11 @@ static pen_status collapse_write(const collapse_state *state, const uint32_t *no
 
 // Begins with one bundle for each group and splits the largest by the next part of its nodes' names
 // while the limit allows; at last by position.
-pen_status pen_drawing_collapse(const pen_graph *graph, const pen_drawing_options *options,
-                                const uint32_t *nodes, uint32_t node_count, pen_arena *arena,
-                                pen_bundling *out_bundling) {
-    collapse_state state = {.limit = options->box_limit};
+pen_status pen_drawing_collapse(const pen_graph *graph, const pen_bundling_request *request,
+                                pen_arena *arena, pen_bundling *out_bundling) {
+    const uint32_t *nodes = request->nodes;
+    const uint32_t node_count = request->node_count;
+    collapse_state state = {.limit = request->limit};
     *out_bundling = (pen_bundling){0};
     PEN_TRY(PEN_NEW(arena, node_count, &state.entries));
     PEN_TRY(PEN_NEW(arena, (size_t)node_count + 1, &state.ranges));
@@ -206,8 +207,8 @@ pen_status pen_drawing_collapse(const pen_graph *graph, const pen_drawing_option
     for (uint32_t i = 0; i < node_count; i++) {
         state.entries[i].name = pen_node_name(graph, (pen_node_id){nodes[i]});
         state.entries[i].position = i;
-        if (options->group_of_node != NULL) {
-            state.entries[i].group = options->group_of_node[nodes[i]];
+        if (request->group_of_node != NULL) {
+            state.entries[i].group = request->group_of_node[nodes[i]];
         }
     }
     if (node_count > 0) {

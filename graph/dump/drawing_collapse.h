@@ -7,7 +7,11 @@
 #ifndef PEN_GRAPH_DUMP_DRAWING_COLLAPSE_H
 #define PEN_GRAPH_DUMP_DRAWING_COLLAPSE_H
 
-#include "graph/dump/drawing.h"
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/status.h"
+#include "graph/graph_types.h"
 
 typedef struct pen_bundle {
     const char *name; // what its nodes' names begin with, and "*"; the name of a single node
@@ -21,11 +25,16 @@ typedef struct pen_bundling {
     uint32_t *bundle_of; // [node_count], in the order given
 } pen_bundling;
 
-// Bundles the `node_count` nodes given, lowest first, into options->box_limit at most; but nodes of
-// two groups are never in one bundle. OUT_OF_MEMORY
+typedef struct pen_bundling_request {
+    const uint32_t *nodes; // [node_count], lowest first
+    uint32_t node_count;
+    uint32_t limit;                // of bundles
+    const uint32_t *group_of_node; // [nodes of the graph]; or NULL
+} pen_bundling_request;
+
+// Bundles nodes; those of two groups are never in one bundle. OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_drawing_collapse(const pen_graph *graph,
-                                              const pen_drawing_options *options,
-                                              const uint32_t *nodes, uint32_t node_count,
-                                              pen_arena *arena, pen_bundling *out_bundling);
+                                              const pen_bundling_request *request, pen_arena *arena,
+                                              pen_bundling *out_bundling);
 
 #endif // PEN_GRAPH_DUMP_DRAWING_COLLAPSE_H

@@ -1,4 +1,4 @@
-// A kind of model file: how it is told, and how it becomes a graph.
+// The contract of model formats: how a kind of file is told, and how it becomes a graph.
 //
 // The formats stand in one list, in import.c; adding one is a file and a line there. A model's
 // kind is told by the end of its name, and by its first bytes where the name fits several kinds,
@@ -16,7 +16,9 @@
 
 #include "base/status.h"
 #include "graph/import/external_files.h"
-#include "graph/import/import.h"
+
+typedef struct pen_import_options pen_import_options; // graph/import/import.h
+typedef struct pen_model pen_model;
 
 // What a model is read from.
 typedef struct pen_model_input {
@@ -45,7 +47,7 @@ typedef struct pen_model_format {
 } pen_model_format;
 
 extern const pen_model_format pen_model_format_onnx;        // onnx_import.c
-extern const pen_model_format pen_model_format_layers;      // graph/keras_layers/layer_import.c
+extern const pen_model_format pen_model_format_layers;      // layers_format.c
 extern const pen_model_format pen_model_format_graphdef;    // tensorflow/graphdef_format.c
 extern const pen_model_format pen_model_format_saved_model; // tensorflow/saved_model.c
 extern const pen_model_format pen_model_format_keras;       // keras/keras_import.c

@@ -1,4 +1,5 @@
-// Layers: the vocabulary of Keras, one entry of one table each.
+// The contract of this folder: layers, which are the vocabulary of Keras, one entry of one table
+// each. The table is in layer.c, building in layer_builder.c, weights are in layer_weight.c.
 //
 // A layer has a name ("conv2d"), Keras' class ("Conv2D"), options with Keras' defaults, and a
 // function that adds its nodes and weights to a graph. What is written for it (a mapping of YAML,

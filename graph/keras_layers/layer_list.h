@@ -6,7 +6,13 @@
 #ifndef PEN_GRAPH_KERAS_LAYERS_LAYER_LIST_H
 #define PEN_GRAPH_KERAS_LAYERS_LAYER_LIST_H
 
-#include "graph/keras_layers/layer.h"
+#include <stdint.h>
+
+#include "base/option/option.h"
+#include "base/status.h"
+
+typedef struct pen_layer_call pen_layer_call; // graph/keras_layers/layer.h
+typedef struct pen_layer_result pen_layer_result;
 
 #define PEN_LAYERS_ANY UINT32_MAX
 

@@ -25,6 +25,7 @@ BEGIN {
     # never one after. A top folder with a list names all its floors here; files beside the floors are not checked.
     floors["scheduler"] = "schedule store data trace transport protocol runtime compile runner job plan checkpoint " \
         "engine train measure report"
+    floors["graph"] = "ops analysis passes dump wire keras_layers import"
     floors["partition"] = "spec costs problem objective bound search strategies lower plan"
 
     # header: where it may be included (tests may include all)

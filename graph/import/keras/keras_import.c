@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/format/json_reader.h"
+#include "graph/import/import.h"
 #include "graph/import/keras/hdf5_file.h"
 #include "graph/import/keras/keras_build.h"
 #include "graph/import/keras/keras_compiled.h"

@@ -4,6 +4,7 @@
 // onnx_coverage.c lists what cannot be imported, onnx_import.c builds the graph, with the mapping
 // of operators in onnx_ops.c and the conversions of older forms in onnx_convert.c.
 
+#include "graph/import/import.h"
 #include "graph/import/model_format.h"
 
 #include <inttypes.h>

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/limits.h"
+#include "graph/import/import.h"
 #include "graph/import/model_format.h"
 #include "graph/import/tensorflow/graphdef_coverage.h"
 

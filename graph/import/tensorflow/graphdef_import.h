@@ -1,4 +1,5 @@
-// From a flat list of TensorFlow's nodes to a graph.
+// The contract of the import: from a flat list of TensorFlow's nodes to a graph
+// (graphdef_importer.c).
 //
 // Constants become constants, those that `unfreeze` matches trainable parameters, variables
 // parameters too (the running statistics of batch normalization: states). Parameters have the

@@ -1,5 +1,5 @@
-// What the files of the import from TensorFlow share: one list of nodes on its way to a graph, the
-// model's or that of a loop.
+// The contract of what builds: one block of nodes on its way to a graph, the model's or that of a
+// loop. Each group below names the file that it is in.
 //
 // A loop's list is imported once for each round. What does not change between rounds (constants,
 // and what is made of them and of arguments that stay) is imported once.
@@ -54,7 +54,7 @@ PEN_NODISCARD pen_status pen_graphdef_import_input(pen_graphdef_importer *import
 // The size of a batch in the trials.
 int64_t pen_graphdef_trial_batch(uint32_t trial);
 
-// ---- graphdef_import.c
+// ---- graphdef_importer.c
 
 // Results for all nodes, none of them made.
 PEN_NODISCARD pen_status pen_graphdef_importer_init(pen_graphdef_importer *import);

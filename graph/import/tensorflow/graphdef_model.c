@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/limits.h"
-#include "graph/import/tensorflow/graphdef_tensor.h"
+#include "graph/import/tensorflow/graphdef_types.h"
 
 // Field numbers.
 enum {

@@ -13,18 +13,8 @@
 #include "base/arena.h"
 #include "base/format/protobuf_reader.h"
 #include "base/status.h"
+#include "graph/import/tensorflow/graphdef_types.h"
 #include "graph/tensor_type.h"
-
-#define PEN_GRAPHDEF_STRING 7 // data types that are no element types of ours
-#define PEN_GRAPHDEF_RESOURCE 20
-
-// The element type with that number in TensorFlow, references as what they refer to;
-// PEN_ELEMENT_UNKNOWN when Penstock has none.
-pen_element_type pen_graphdef_element_type(int64_t data_type);
-// The number of an element type; 0 for PEN_ELEMENT_UNKNOWN.
-int64_t pen_graphdef_data_type(pen_element_type element);
-// What TensorFlow calls the type: "float", "string", "of unknown number".
-const char *pen_graphdef_data_type_name(int64_t data_type);
 
 // A shape; dimensions that are not known become -1. *out_is_known: whether the rank is.
 //   CORRUPT; UNSUPPORTED  too many dimensions

@@ -8,6 +8,7 @@
 
 #include "base/limits.h"
 #include "base/text.h"
+#include "graph/import/import.h"
 #include "graph/import/model_format.h"
 #include "graph/import/tensorflow/bundle_table.h"
 #include "graph/import/tensorflow/graphdef_coverage.h"

@@ -15,7 +15,8 @@ static pen_bundling collapse(const pen_graph *graph, const pen_drawing_options *
     for (uint32_t n = 0; n < count; n++) {
         nodes[n] = n;
     }
-    CHECK_OK(pen_drawing_collapse(graph, options, nodes, count, arena, &bundling));
+    const pen_bundling_request request = {nodes, count, options->box_limit, options->group_of_node};
+    CHECK_OK(pen_drawing_collapse(graph, &request, arena, &bundling));
     // every node is in one bundle, and the bundles say so
     uint32_t counts[NODE_LIMIT] = {0};
     uint32_t firsts[NODE_LIMIT];

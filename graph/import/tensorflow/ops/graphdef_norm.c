@@ -189,11 +189,6 @@ bool pen_graphdef_norm_match(const pen_graphdef_block *block, uint32_t n,
     return true;
 }
 
-static pen_status norm_value(pen_graphdef_importer *import, const pen_graphdef_draft *draft,
-                             pen_graphdef_place at, pen_graphdef_value *out_value) {
-    return pen_graphdef_result_value(draft, import->results[at.node][at.output], out_value);
-}
-
 // A vector of one number, where the graph has none.
 static pen_status norm_vector(pen_graphdef_draft *draft, const char *suffix, int64_t channels,
                               double number, pen_graphdef_value *out_value) {
@@ -203,25 +198,30 @@ static pen_status norm_vector(pen_graphdef_draft *draft, const char *suffix, int
     return pen_graphdef_pair(draft, "expand", suffix, scalar, shape, out_value);
 }
 
-static pen_status norm_vectors(pen_graphdef_importer *import, const pen_graphdef_norm *norm,
+static pen_status norm_value(pen_graphdef_result ***results, const pen_graphdef_draft *draft,
+                             pen_graphdef_place at, pen_graphdef_value *out_value) {
+    return pen_graphdef_result_value(draft, results[at.node][at.output], out_value);
+}
+
+static pen_status norm_vectors(pen_graphdef_result ***results, const pen_graphdef_norm *norm,
                                pen_graphdef_draft *draft, norm_operands *operands, bool *out_fits) {
     const pen_graphdef_place places[] = {norm->x, norm->scale, norm->offset, norm->mean,
                                          norm->variance};
     pen_graphdef_value epsilon;
     pen_shape shape;
     *out_fits = false;
-    PEN_TRY(norm_value(import, draft, norm->mean, &operands->values[3]));
+    PEN_TRY(norm_value(results, draft, norm->mean, &operands->values[3]));
     PEN_TRY(pen_graphdef_value_shape(draft, &operands->values[3], &shape));
     if (shape.rank != 1 || shape.dims[0] < 1) return PEN_OK;
     for (uint32_t i = 0; i < 5; i++) {
         if (places[i].node != UINT32_MAX) {
-            PEN_TRY(norm_value(import, draft, places[i], &operands->values[i]));
+            PEN_TRY(norm_value(results, draft, places[i], &operands->values[i]));
         } else {
             PEN_TRY(norm_vector(draft, i == 1 ? "scale" : "offset", shape.dims[0], i == 1,
                                 &operands->values[i]));
         }
     }
-    PEN_TRY(norm_value(import, draft, norm->epsilon, &epsilon));
+    PEN_TRY(norm_value(results, draft, norm->epsilon, &epsilon));
     const pen_value *value = pen_graph_value(draft->graphs[0], epsilon.in[0]);
     if (value->kind != PEN_VALUE_CONSTANT || pen_shape_element_count(&value->type.shape) != 1) {
         return PEN_OK;
@@ -242,12 +242,12 @@ static pen_status norm_transpose(pen_graphdef_draft *draft, uint32_t rank, bool 
                                        *value, rank, axes, value);
 }
 
-pen_status pen_graphdef_norm_convert(pen_graphdef_importer *import, const pen_graphdef_norm *norm,
+pen_status pen_graphdef_norm_convert(pen_graphdef_result ***results, const pen_graphdef_norm *norm,
                                      pen_graphdef_draft *draft, bool *out_is_done) {
     norm_operands operands = {0};
     pen_graphdef_value result;
     pen_shape shape;
-    PEN_TRY(norm_vectors(import, norm, draft, &operands, out_is_done));
+    PEN_TRY(norm_vectors(results, norm, draft, &operands, out_is_done));
     if (!*out_is_done) return PEN_OK;
     PEN_TRY(pen_graphdef_value_shape(draft, &operands.values[0], &shape));
     if (shape.rank > 2) PEN_TRY(norm_transpose(draft, shape.rank, true, &operands.values[0]));

@@ -10,7 +10,7 @@
 
 #include <stdbool.h>
 
-#include "graph/import/tensorflow/graphdef_importer.h"
+#include "graph/import/tensorflow/graphdef_convert.h"
 #include "graph/import/tensorflow/graphdef_match.h"
 
 // x * m + (offset - mean * m), m = scale / sqrt(variance + epsilon)
@@ -23,8 +23,9 @@ typedef struct pen_graphdef_norm {
 bool pen_graphdef_norm_match(const pen_graphdef_block *block, uint32_t n,
                              pen_graphdef_norm *out_norm);
 
-// Puts one node in their place. *out_is_done: false where they are better left alone.
-PEN_NODISCARD pen_status pen_graphdef_norm_convert(pen_graphdef_importer *import,
+// Puts one node in their place; `results` [node][output] is what the block's nodes gave.
+// *out_is_done: false where they are better left alone.
+PEN_NODISCARD pen_status pen_graphdef_norm_convert(pen_graphdef_result ***results,
                                                    const pen_graphdef_norm *norm,
                                                    pen_graphdef_draft *draft, bool *out_is_done);
 

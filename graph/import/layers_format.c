@@ -5,6 +5,7 @@
 #include "base/integer.h"
 #include "base/system/file.h"
 #include "graph/graph.h"
+#include "graph/import/import.h"
 #include "graph/import/model_format.h"
 #include "graph/keras_layers/layer_model.h"
 

@@ -1,4 +1,4 @@
-#include "graph/import/tensorflow/graphdef_import.h"
+#include "graph/import/tensorflow/graphdef_importer.h"
 
 #include <string.h>
 
@@ -6,7 +6,6 @@
 #include "base/text.h"
 #include "graph/import/tensorflow/graphdef_coverage.h"
 #include "graph/import/tensorflow/graphdef_frames.h"
-#include "graph/import/tensorflow/graphdef_importer.h"
 #include "graph/import/tensorflow/graphdef_mapping.h"
 #include "graph/import/tensorflow/ops/graphdef_norm.h"
 #include "graph/op.h"
@@ -214,7 +213,7 @@ static pen_status import_norm(pen_graphdef_importer *import, uint32_t n, pen_gra
     pen_graphdef_norm norm;
     const bool is_one = import->request->options->train_batch_norm && !import->is_inner &&
                         pen_graphdef_norm_match(import->block, n, &norm);
-    return is_one ? pen_graphdef_norm_convert(import, &norm, draft, out_is_done) : PEN_OK;
+    return is_one ? pen_graphdef_norm_convert(import->results, &norm, draft, out_is_done) : PEN_OK;
 }
 
 static pen_status import_convert(pen_graphdef_importer *import, uint32_t n) {
