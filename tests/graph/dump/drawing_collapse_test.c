@@ -1,5 +1,6 @@
 #include "graph/dump/drawing_collapse.h"
 
+#include "graph/dump/drawing.h"
 #include "tests/support/chain_graph.h"
 #include "tests/support/check.h"
 #include "tests/support/dice.h"
