@@ -44,6 +44,8 @@ static bool blas_take_symbols(void) {
            blas_symbol("openblas_get_corename", &blas.get_corename);
 }
 
+// The OpenMP build first, so that there is one pool of threads. The level chooses the core:
+// OpenBLAS's own detection knows no processor newer than itself.
 static void blas_load_once(void) {
     static const char *const core_types[PEN_CPU_LEVEL_COUNT] = {NULL, "NEHALEM", "HASWELL",
                                                                 "SKYLAKEX"};

@@ -85,6 +85,7 @@ static uint64_t cpu_value_bytes(pen_device *device, const pen_graph *graph, pen_
     return pen_cpu_value_bytes(graph, value);
 }
 
+// Settles the kernel level of the process: the first device decides, and others must agree.
 static pen_status cpu_open_in(const pen_device_options *options, pen_arena *arena,
                               pen_device **out_device) {
     cpu_device *device;
@@ -190,6 +191,7 @@ static bool cpu_supports(pen_device *base, const pen_graph *graph, pen_node_id n
     return pen_cpu_candidates(&request, entries) > 0 || pen_cpu_fallback_kernel.supports(&request);
 }
 
+// The kernel with the best rule for the shape; what has none gets the reference kernel.
 static pen_status cpu_prepare(pen_device *base, const pen_graph *graph, pen_node_id node,
                               pen_arena *arena, pen_kernel **out_kernel) {
     const cpu_device *device = cpu_device_of(base);
@@ -251,6 +253,7 @@ static pen_status cpu_bind_shadows(const cpu_kernel *kernel, pen_arena *arena, v
     return PEN_OK;
 }
 
+// Buffers are host memory, so operands become plain addresses once.
 static pen_status cpu_bind(pen_device *device, const pen_kernel *handle, const pen_binding *binding,
                            pen_arena *arena, pen_launch **out_launch) {
     const cpu_kernel *kernel = (const cpu_kernel *)handle;

@@ -126,6 +126,7 @@ static bool cpu_entry_can(const pen_cpu_request *request, const pen_cpu_kernel *
     return entry->supports(&ruled);
 }
 
+// All entries that can do the node; one whose rule of thumb prefers the shape moves to the front.
 uint32_t pen_cpu_candidates(const pen_cpu_request *request,
                             const pen_cpu_kernel *out_entries[PEN_CPU_CANDIDATE_LIMIT]) {
     uint32_t count = 0;

@@ -167,6 +167,8 @@ static void layout_spread(pen_cpu_level level, const pen_graph *graph, const pen
     inputs[0] = outputs[0] = is_possible ? layout : PEN_LAYOUT_PLAIN;
 }
 
+// What computes no elements of its own follows the layouts of its neighbours; only convolutions
+// have a wish.
 pen_status pen_cpu_layout_choose(pen_cpu_level level, const pen_graph *graph, pen_node_id id,
                                  pen_layout *inputs, pen_layout *outputs) {
     const pen_node *node = pen_graph_node(graph, id);

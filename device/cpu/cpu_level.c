@@ -41,6 +41,8 @@ static pen_status cpu_level_find(const char *name, pen_cpu_level *out_level) {
                      "no kernel level is called '%s'; there are base, v2, v3, v4", name);
 }
 
+// One process runs at one level, since libraries choose their code once: whoever comes first
+// settles it.
 pen_status pen_cpu_level_settle(const char *name, pen_cpu_level *out_level) {
     const pen_cpu_level best = level_best();
     pen_cpu_level wanted = best;

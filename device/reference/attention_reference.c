@@ -96,6 +96,8 @@ static void attention_add(const pen_tensor *to, int64_t at, double number) {
     pen_tensor_set(to, at, pen_tensor_get(to, at) + number);
 }
 
+// Scores of the row are made again from q and k; a dot of dy and y stands for the sum over keys in
+// softmax's gradient.
 static void attention_backward_row(const pen_reference_call *call, const attention_row *at,
                                    double *scores) {
     const pen_attention_geometry *g = at->g;
@@ -125,6 +127,7 @@ static void attention_backward_row(const pen_reference_call *call, const attenti
 typedef void (*attention_row_fn)(const pen_reference_call *call, const attention_row *at,
                                  double *scores);
 
+// One row of queries at a time, so that scratch holds scores of one row alone.
 static pen_status attention_run(const pen_reference_call *call, uint32_t first, uint32_t mask,
                                 attention_row_fn run) {
     pen_attention_geometry g;

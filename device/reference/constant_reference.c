@@ -69,6 +69,7 @@ static pen_status eye_like_run(const pen_reference_call *call) {
     return PEN_OK;
 }
 
+// The axis is taken out of a position of the result: what remains is the position of its index.
 static pen_status one_hot_run(const pen_reference_call *call) {
     const pen_tensor *indices = &call->inputs[0], *values = &call->inputs[2];
     const pen_tensor *y = &call->outputs[0];

@@ -67,6 +67,8 @@ static bool einsum_step(const einsum_loops *loops, uint32_t first, uint32_t end,
     return false;
 }
 
+// Loops over all labels, as the definition says; integers are multiplied unsigned, where they may
+// wrap.
 static pen_status einsum_run(const pen_reference_call *call) {
     const pen_tensor *y = &call->outputs[0];
     const bool is_float = pen_element_is_float(y->type.element);

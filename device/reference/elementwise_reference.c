@@ -208,6 +208,7 @@ static pen_status extremum_run(const pen_reference_call *call) {
     return PEN_OK;
 }
 
+// Operands that tie share the gradient equally.
 static pen_status extremum_backward_run(const pen_reference_call *call) {
     const bool largest = *(const bool *)call->rule;
     const uint32_t subject = (uint32_t)pen_node_int(call->node, "index");

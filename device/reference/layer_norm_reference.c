@@ -51,6 +51,8 @@ static pen_status layer_norm_forward(const pen_reference_call *call) {
     return PEN_OK;
 }
 
+// Two passes: the second needs the row's sums of the gradient and of its product with the
+// normalised values.
 static void layer_norm_backward_row(const pen_reference_call *call, const pen_layer_norm *norm,
                                     int64_t r, double *dscale, double *dbias) {
     const pen_tensor *dy = &call->inputs[0], *x = &call->inputs[1];

@@ -44,6 +44,7 @@ static loss_targets loss_targets_make(const pen_reference_call *call, const pen_
     };
 }
 
+// A target that is ignored may hold any number; any other that is no class is an error of the data.
 static pen_status loss_target_at(const loss_targets *targets, int64_t index,
                                  loss_target *out_target) {
     const int64_t label = pen_tensor_get_int(targets->labels, index);

@@ -154,6 +154,8 @@ static pen_status batch_normalization_backward_of(const pen_reference_call *call
     return batch_normalization_backward_run(&inner);
 }
 
+// Which values relu cut is found by making its input again, as the fused kernel does: the mask is
+// not kept.
 static pen_status batch_normalization_relu_backward_run(const pen_reference_call *call) {
     const pen_tensor *x = &call->inputs[1];
     const bool training = pen_node_int(call->node, "training_mode") != 0;

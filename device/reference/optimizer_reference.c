@@ -49,6 +49,7 @@ static double optimizer_gradient(const pen_reference_call *call, const double *g
     return gathered != NULL ? gathered[k] : pen_tensor_get(&call->inputs[1], k);
 }
 
+// In PyTorch's order: scale, decay, velocity, step.
 static pen_status sgd_update_run(const pen_reference_call *call) {
     const double momentum = pen_node_float(call->node, "momentum");
     const double weight_decay = pen_node_float(call->node, "weight_decay");
@@ -73,6 +74,7 @@ static pen_status sgd_update_run(const pen_reference_call *call) {
     return PEN_OK;
 }
 
+// Adam, or AdamW if decoupled: then the decay does not pass through the moments.
 static pen_status adam_update_run(const pen_reference_call *call) {
     const double beta1 = pen_node_float(call->node, "beta1");
     const double beta2 = pen_node_float(call->node, "beta2");
@@ -103,6 +105,8 @@ static pen_status adam_update_run(const pen_reference_call *call) {
     return PEN_OK;
 }
 
+// Added up in the same blocks as the fast kernels do it, for the clipping factor to agree in every
+// bit.
 static pen_status squared_norm_run(const pen_reference_call *call) {
     const pen_tensor *x = &call->inputs[0];
     const uint32_t rows = PEN_NORM_ROWS;

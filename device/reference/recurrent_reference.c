@@ -164,6 +164,8 @@ static void gru_forward(const pen_reference_call *call, recurrent_walk *walk, in
     }
 }
 
+// ONNX's formulas with gates in its order i, o, f, c; the gates are kept if a backward pass will
+// read them.
 static void lstm_forward(const pen_reference_call *call, recurrent_walk *walk, int64_t saved) {
     const int64_t h = walk->g.hidden;
     const uint32_t p = PEN_RECURRENT_PEEPHOLES;
@@ -271,6 +273,8 @@ static void rnn_backward(const pen_reference_call *call, recurrent_walk *walk, i
     }
 }
 
+// Gradients of z, r and h of one step; where the reset stands decides what the state's product
+// receives.
 static void gru_backward(const pen_reference_call *call, recurrent_walk *walk, int64_t saved) {
     const int64_t h = walk->g.hidden;
     const bool linear = walk->g.linear_before_reset;
@@ -317,6 +321,7 @@ static void lstm_backward_peepholes(const pen_reference_call *call, recurrent_wa
     dpeepholes[2 * h + j] += df * walk->c[j];
 }
 
+// Gradients of the four gates of one step, and of the cell and peepholes before it.
 static void lstm_backward(const pen_reference_call *call, recurrent_walk *walk, int64_t row) {
     const int64_t h = walk->g.hidden, saved = row * 4 * h;
     const pen_tensor *gates = &call->inputs[PEN_RECURRENT_BACKWARD_GATES];
@@ -390,6 +395,7 @@ static void recurrent_read_before(const pen_reference_call *call, recurrent_walk
                    pen_recurrent_row_saved(g, walk->d, before, walk->n), g->hidden, walk->c);
 }
 
+// From the gates' gradients to those of the step's input, state, weights and biases.
 static void recurrent_step_backward(const pen_reference_call *call, recurrent_walk *walk,
                                     int64_t t) {
     const pen_recurrent_geometry *g = &walk->g;
@@ -448,6 +454,7 @@ static void recurrent_example_backward(const pen_reference_call *call, recurrent
     recurrent_write(recurrent_result(call, PEN_RECURRENT_DINITIAL_C), state, g->hidden, walk->dc);
 }
 
+// Weights' gradients are added over all examples and steps in double, and written at the end.
 static pen_status recurrent_backward_run(const pen_reference_call *call) {
     recurrent_walk walk = {0};
     PEN_TRY(recurrent_backward_make(call, &walk));

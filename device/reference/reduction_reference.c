@@ -82,6 +82,7 @@ static void reduction_run_integer(const pen_reference_call *call, const reductio
     }
 }
 
+// Integers are added as integers, everything else in double.
 static pen_status reduction_run(const pen_reference_call *call) {
     const pen_tensor *x = &call->inputs[0], *y = &call->outputs[0];
     const reduction_rule *rule = call->rule;

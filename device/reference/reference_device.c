@@ -95,6 +95,7 @@ static pen_status reference_describe_operand(const pen_reference_node *made, pen
     return PEN_OK;
 }
 
+// Types and rules are looked up once, when the node is prepared; addresses come when it is bound.
 pen_status pen_reference_node_make(const pen_graph *graph, pen_node_id id, pen_arena *arena,
                                    pen_reference_node **out_node) {
     const pen_node *node = pen_graph_node(graph, id);
@@ -157,6 +158,7 @@ static uint64_t reference_workspace_bytes(const pen_kernel *kernel) {
     return 0;
 }
 
+// Buffers of this device are host memory, so that an operand is an address.
 static pen_status reference_bind(pen_device *device, const pen_kernel *kernel,
                                  const pen_binding *binding, pen_arena *arena,
                                  pen_launch **out_launch) {

@@ -5,6 +5,8 @@
 #include "device/reference/reference_kernel.h"
 #include "graph/graph.h"
 
+// Inputs are constants of a graph, but kernels take tensors that may be written: so they get
+// copies.
 static pen_status evaluate_in(pen_arena *scratch, const pen_graph *graph, pen_node_id id,
                               void *const *out_data) {
     const pen_node *node = pen_graph_node(graph, id);

@@ -56,6 +56,7 @@ static int64_t resize_tap(const resize_work *work, const int64_t *at, uint32_t t
     return index;
 }
 
+// One tap copies the element, so that integers of 64 bits stay exact.
 static pen_status resize_run(const pen_reference_call *call) {
     const pen_tensor *x = &call->inputs[0], *y = &call->outputs[0];
     resize_work work = {0};
@@ -89,6 +90,7 @@ static void sums_write(const double *sums, const pen_tensor *to) {
     }
 }
 
+// The forward pass the other way round: each gradient is spread over the taps that it came from.
 static pen_status resize_backward_run(const pen_reference_call *call) {
     const pen_tensor *dy = &call->inputs[0], *dx = &call->outputs[0];
     resize_work work = {0};
@@ -148,6 +150,7 @@ static void grid_set_tap(const grid_axis *axis, uint32_t tap, double place, doub
     taps->weight[tap] = is_inside ? weight : 0;
 }
 
+// Cubic pads each tap, the others the place itself, as ONNX and PyTorch have it.
 static pen_resize_taps grid_find_taps(const grid_axis *axis, const char *mode, double coordinate) {
     const double size = (double)axis->size;
     const double place =
@@ -247,6 +250,7 @@ typedef struct roi_region {
     int64_t batch;
 } roi_region;
 
+// Bins are limited in size, since the number of samples follows from them and regions are data.
 static pen_status roi_read(const pen_reference_call *call, int64_t region, roi_region *out) {
     const pen_node *node = call->node;
     const pen_tensor *regions = &call->inputs[1];

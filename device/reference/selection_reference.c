@@ -49,6 +49,7 @@ static void top_find(const top_row *row, int64_t *best) {
     }
 }
 
+// Row by row along the axis; equal values come in the order of their indices.
 static pen_status top_k_run(const pen_reference_call *call) {
     const pen_tensor *x = &call->inputs[0], *y = &call->outputs[0];
     const pen_tensor *indices = pen_reference_output(call, 1);
@@ -80,6 +81,7 @@ static pen_status top_k_run(const pen_reference_call *call) {
 
 // ---- compress
 
+// Without an axis the input counts as one row.
 static pen_status compress_run(const pen_reference_call *call) {
     const pen_tensor *x = &call->inputs[0], *condition = &call->inputs[1], *y = &call->outputs[0];
     const pen_shape *shape = &x->type.shape;
@@ -134,6 +136,7 @@ static pen_status unique_write(const pen_reference_call *call, const unique_cut 
     return PEN_OK;
 }
 
+// Rows are compared by keys, integers that sort as the values do, whatever their type.
 static pen_status unique_run(const pen_reference_call *call) {
     const pen_tensor *x = &call->inputs[0];
     const pen_shape *shape = &x->type.shape;
@@ -183,6 +186,7 @@ static double boxes_number(const pen_reference_call *call, uint32_t input) {
     return has ? pen_tensor_get(&call->inputs[input], 0) : 0;
 }
 
+// The choice is made by the rule that shape inference uses too, since the count must agree.
 static pen_status non_max_suppression_run(const pen_reference_call *call) {
     const pen_shape *boxes = &call->inputs[0].type.shape;
     const double limit = boxes_number(call, 2);

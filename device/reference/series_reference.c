@@ -4,6 +4,7 @@
 #include "device/reference/reference_position.h"
 #include "graph/op.h"
 
+// What lies outside of the triangle is zero.
 static pen_status trilu_run(const pen_reference_call *call) {
     const pen_tensor *x = &call->inputs[0], *y = &call->outputs[0];
     const pen_shape *shape = &x->type.shape;
@@ -65,6 +66,7 @@ static pen_status cum_sum_run(const pen_reference_call *call) {
     return PEN_OK;
 }
 
+// Lengths are checked before anything is written: behind a length elements stay where they are.
 static pen_status reverse_sequence_run(const pen_reference_call *call) {
     const pen_tensor *x = &call->inputs[0], *lengths = &call->inputs[1], *y = &call->outputs[0];
     const pen_shape *shape = &x->type.shape;

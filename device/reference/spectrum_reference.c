@@ -30,6 +30,7 @@ static void spectrum_term(const spectrum_row *row, const pen_tensor *window, int
     }
 }
 
+// Straight from the definition, each term a sum over the row; inputs may be real or complex.
 static pen_status dft_run(const pen_reference_call *call) {
     const pen_tensor *x = &call->inputs[0], *y = &call->outputs[0];
     const pen_shape *shape = &x->type.shape;
@@ -56,6 +57,7 @@ static pen_status dft_run(const pen_reference_call *call) {
     return PEN_OK;
 }
 
+// A transform of each frame; terms beyond half of a real frame are not asked for.
 static pen_status stft_run(const pen_reference_call *call) {
     const pen_tensor *x = &call->inputs[0], *y = &call->outputs[0];
     const pen_shape *from = &x->type.shape, *to = &y->type.shape;

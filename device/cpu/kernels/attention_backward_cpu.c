@@ -52,6 +52,7 @@ static pen_status attention_order_by_mask(pen_arena *arena, attention_backward_s
     return PEN_OK;
 }
 
+// Heads that share keys and values form a unit, whose sums one thread makes in a fixed order.
 static pen_status attention_backward_prepare(const pen_cpu_request *request, void **out_state,
                                              uint64_t *out_workspace_bytes) {
     const pen_node *node = request->node;
@@ -291,6 +292,8 @@ static void attention_sum_masks(const pen_cpu_call *call) {
     }
 }
 
+// Units are shared out in fixed shares; gradients of masks are summed in parts of fixed number, so
+// that no sum depends on the team.
 static pen_status attention_backward_run(const pen_cpu_call *call) {
     const attention_backward_state *state = call->state;
     const pen_attention_geometry *g = &state->forward.g;

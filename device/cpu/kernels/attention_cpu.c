@@ -15,6 +15,8 @@ static pen_status attention_prepare(const pen_cpu_request *request, void **out_s
     return PEN_OK;
 }
 
+// Scores of a block, softmax, dropout, and the product with the values: the scores live no longer
+// than that.
 static pen_status attention_forward_block(const attention_block *b, pen_random_key key,
                                           float *scores, float *y) {
     const pen_attention_geometry *g = &b->state->g;
@@ -36,6 +38,8 @@ static pen_status attention_forward_block(const attention_block *b, pen_random_k
     return pen_onednn_sgemm(&product);
 }
 
+// The team shares out blocks of rows; each thread has scores of one block in its part of the
+// workspace.
 static pen_status attention_run(const pen_cpu_call *call) {
     const attention_state *state = call->state;
     const pen_attention_geometry *g = &state->g;

@@ -40,6 +40,7 @@ static inline void bias_add_rows(const float *x, int64_t rows, double *sums) {
     }
 }
 
+// Sums of one group of channels, in double and in a fixed order of rows and lanes.
 static void bias_group(const bias_state *state, const float *dy, int64_t group, float *db,
                        bool accumulate) {
     double sums[BIAS_LANES] = {0};

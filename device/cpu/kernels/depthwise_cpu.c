@@ -93,6 +93,7 @@ static bool depthwise_supports(const pen_cpu_request *request) {
            g.kernel_size[DEPTHWISE_Y] * g.kernel_size[DEPTHWISE_X] <= DEPTHWISE_KERNEL;
 }
 
+// Planes are copied with room around them, so that the loops need no bounds.
 static pen_status depthwise_prepare(const pen_cpu_request *request, void **out_state,
                                     uint64_t *out_workspace_bytes) {
     depthwise_state *state;

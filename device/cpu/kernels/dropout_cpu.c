@@ -79,6 +79,8 @@ static void dropout_piece(const dropout_state *state, pen_random_key key, const 
     }
 }
 
+// The mask follows from seed, node, step and microbatch by counters, so pieces can be made in any
+// order by any thread.
 static pen_status dropout_run(const pen_cpu_call *call) {
     const dropout_state *state = call->state;
     const float *x = call->inputs[0];

@@ -143,6 +143,7 @@ static void map_walk_as_it_lies(const pen_value *y, map_state *state) {
     }
 }
 
+// Which operands are broadcast, and the parameters as floats: running a piece looks nothing up.
 pen_status map_prepare(const pen_cpu_request *request, void **out_state,
                        uint64_t *out_workspace_bytes) {
     const map_op *op = request->rule;
@@ -296,6 +297,8 @@ static void map_piece_variadic(const map_state *state, const pen_cpu_call *call,
     }
 }
 
+// A piece that fits the first cache: operands that are broadcast are spread into buffers, then one
+// vector loop.
 static void map_piece_run(const map_state *state, const pen_cpu_call *call, int64_t index) {
     _Alignas(64) float buffers[MAP_OPERAND_LIMIT][MAP_PIECE];
     _Alignas(64) float fresh[MAP_PIECE];

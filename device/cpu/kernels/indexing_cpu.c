@@ -33,6 +33,7 @@ static bool indexing_backward_supports(const pen_cpu_request *request) {
            pen_value_type(request->graph, node->inputs[0])->element == PEN_FLOAT32;
 }
 
+// The shape as outer, indexed and inner dimensions, which is all that the loops need.
 static pen_status indexing_prepare_for(const pen_cpu_request *request, pen_value_id data,
                                        void **out_state) {
     indexing_state *state;

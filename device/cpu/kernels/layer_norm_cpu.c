@@ -112,6 +112,8 @@ static void layer_norm_map_runs(const layer_norm_state *state, const float *x, f
     }
 }
 
+// A row each: moments, then the result; means and inverses are kept where the backward pass asks
+// for them.
 static pen_status layer_norm_forward_run(const pen_cpu_call *call) {
     const layer_norm_state *state = call->state;
     const pen_layer_norm *norm = &state->norm;
@@ -181,6 +183,7 @@ static layer_norm_sums layer_norm_sum_plain(const layer_norm_back *b, int64_t co
     return (layer_norm_sums){(double)g_sum, (double)product};
 }
 
+// Two passes over a row: sums, then the gradient; weights' gradients are added up on the way.
 static void layer_norm_back_row(const layer_norm_state *state, const layer_norm_back *row) {
     const int64_t columns = state->norm.columns;
     const layer_norm_moments m = layer_norm_find_moments(state, row->x);
@@ -232,6 +235,7 @@ static layer_norm_sums layer_norm_sum_run(const float *dy, const float *x, int64
     return total;
 }
 
+// As for rows, where a weight serves a run of elements.
 static void layer_norm_back_runs(const layer_norm_state *state, const layer_norm_back *row) {
     const int64_t run = state->norm.run, segments = state->norm.segments;
     const layer_norm_moments m = layer_norm_find_moments(state, row->x);
@@ -259,6 +263,7 @@ static void layer_norm_back_runs(const layer_norm_state *state, const layer_norm
     }
 }
 
+// A fixed share of the rows with sums of its own, which are added in order afterwards.
 static void layer_norm_back_part(const layer_norm_state *state, const pen_cpu_call *call,
                                  int64_t part) {
     const pen_layer_norm *norm = &state->norm;
@@ -296,6 +301,8 @@ static void layer_norm_add_parts(const layer_norm_state *state, const float *sum
     }
 }
 
+// Parts are as many as were settled when the kernel was prepared, so sums do not depend on which
+// thread is faster.
 static pen_status layer_norm_backward_run(const pen_cpu_call *call) {
     const layer_norm_state *state = call->state;
     const pen_layer_norm *norm = &state->norm;
@@ -345,6 +352,7 @@ static int64_t layer_norm_parts(const pen_layer_norm *norm) {
     return held < 1 ? 1 : held > norm->rows && norm->rows > 0 ? norm->rows : held;
 }
 
+// Missing weights become ones and zeros, so that the loops have no cases.
 static pen_status layer_norm_prepare(const pen_cpu_request *request, void **out_state,
                                      uint64_t *out_workspace_bytes) {
     const pen_node *node = request->node;

@@ -223,6 +223,7 @@ static void loss_write_gradient(const loss_state *state, const float *scores, in
     dx[label * stride] -= factor;
 }
 
+// The divisor is the sum of the weights of the targets that count, as in the forward pass.
 static pen_status loss_backward_run(const pen_cpu_call *call) {
     const loss_state *state = call->state;
     PEN_TRY(loss_check_labels(state, call));
@@ -359,6 +360,7 @@ static pen_status loss_pair_prepare(const pen_cpu_request *request, void **out_s
     return PEN_OK;
 }
 
+// Blocks of fixed size are summed by the team and then added in order.
 static pen_status loss_pair_run(const pen_cpu_call *call) {
     const loss_pair_state *state = call->state;
     const float *x = call->inputs[0], *target = call->inputs[1];

@@ -146,6 +146,7 @@ static pen_status lrn_backward_run(const pen_cpu_call *call) {
     return PEN_OK;
 }
 
+// Sizes of the window and of tiles of positions that fit the cache.
 static pen_status lrn_prepare(const pen_cpu_request *request, void **out_state,
                               uint64_t *out_workspace_bytes) {
     const pen_node *node = request->node;

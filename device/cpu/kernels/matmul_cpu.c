@@ -229,6 +229,7 @@ static pen_status matmul_products(const matmul_state *state, const pen_gemm *bas
     return first;
 }
 
+// c is put into the result first, so that one product adds to it; empty sums are zeros.
 static pen_status matmul_run(const pen_cpu_call *call) {
     const matmul_state *state = call->state;
     const pen_matmul_geometry *g = &state->geometry;

@@ -199,6 +199,7 @@ static pen_status movement_concat(const pen_cpu_request *request, void **out_sta
     return movement_finish(state, out_state, out_workspace_bytes);
 }
 
+// Each output is a strided copy of its part of the input.
 static pen_status movement_split(const pen_cpu_request *request, void **out_state,
                                  uint64_t *out_workspace_bytes) {
     movement_state *state;
@@ -288,6 +289,7 @@ static bool movement_pad_supports(const pen_cpu_request *request) {
            movement_supports(request);
 }
 
+// The copy of what stays; negative pads cut.
 static pen_status movement_pad(const pen_cpu_request *request, void **out_state,
                                uint64_t *out_workspace_bytes) {
     movement_state *state;

@@ -51,6 +51,8 @@ bool norm_supports(const pen_cpu_request *request) {
     return true;
 }
 
+// Values lie in segments of one channel or block of channels of one sample: statistics are made by
+// segment, for the team to share out.
 pen_status norm_prepare(const pen_cpu_request *request, size_t bytes_of_segment, void **out_state,
                         uint64_t *out_workspace_bytes) {
     const pen_node *node = request->node;

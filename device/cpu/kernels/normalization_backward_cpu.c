@@ -33,6 +33,8 @@ typedef enum norm_pass {
     NORM_BY_Y_OF_TWO,
 } norm_pass;
 
+// Sums of the gradient and of its product with the distance from the mean, two rows at a time to
+// hide the latency of adding.
 static inline __attribute__((always_inline)) void norm_sum_rows(const norm_operands *o,
                                                                 int64_t rows, const norm_lanes *l,
                                                                 norm_sums *sums,
@@ -182,6 +184,7 @@ static void norm_backward_lanes(const norm_state *state, const norm_operands *o,
     }
 }
 
+// From sums of segments, in order and in double, to the factors of the last pass.
 static void norm_settle_backward(const norm_state *state, const norm_operands *o, int64_t g,
                                  const norm_sums *segments, norm_lanes *lanes) {
     const int64_t size = state->segment / state->block; // of a sample's channel
@@ -224,6 +227,8 @@ static void norm_backward_groups(const norm_state *state, const norm_operands *o
     }
 }
 
+// One team for three loops with barriers between, since starting a team costs as much as a small
+// loop.
 static void norm_backward_segments(const norm_state *state, const norm_operands *o, norm_sums *all,
                                    norm_lanes *lanes) {
     const int64_t count = state->groups * state->batch;

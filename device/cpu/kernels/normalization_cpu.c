@@ -173,6 +173,7 @@ static void norm_forward_groups(const norm_state *state, const norm_operands *o,
     }
 }
 
+// Moments of segments, factors of groups, then the result, by one team.
 static void norm_forward_segments(const norm_state *state, const norm_operands *o,
                                   norm_moments *all, norm_lanes *lanes) {
     const int64_t count = state->groups * state->batch;
@@ -197,6 +198,7 @@ static void norm_forward_segments(const norm_state *state, const norm_operands *
     }
 }
 
+// Operands by name; outputs that nobody reads are NULL.
 static pen_status norm_forward_run(const pen_cpu_call *call) {
     const norm_prepared *prepared = call->state;
     const norm_state *state = &prepared->state;

@@ -96,6 +96,7 @@ static uint64_t optimizer_set_rows(const pen_cpu_request *request, const pen_sha
     return (uint64_t)(state->row_count + state->index_count) * sizeof(int32_t);
 }
 
+// Scalars may be float or double; rows come where the gradient is that of an embedding.
 static pen_status optimizer_make_state(const pen_cpu_request *request, uint32_t rows,
                                        optimizer_state **out_state, uint64_t *out_workspace_bytes) {
     optimizer_state *state;
@@ -250,6 +251,7 @@ static void optimizer_sgd_forgetful(const optimizer_step *s, int64_t first, int6
     }
 }
 
+// As PyTorch has it; the loop without velocity reads and writes one array less.
 static pen_status optimizer_sgd_run(const pen_cpu_call *call) {
     const optimizer_state *state = call->state;
     optimizer_step s = {
@@ -303,6 +305,7 @@ static void optimizer_adam(const optimizer_step *s, int64_t first, int64_t count
     }
 }
 
+// Corrections for the step are folded into factors in double, once for all elements.
 static pen_status optimizer_adam_run(const pen_cpu_call *call) {
     const optimizer_state *state = call->state;
     const double rate = optimizer_scalar(call, state, 4, 0);
@@ -390,6 +393,7 @@ static double optimizer_norm_rows(const pen_cpu_call *call, const int32_t *heads
     return any ? optimizer_norm_block(block, last - first) : 0;
 }
 
+// Blocks of fixed size, added in order: the norm is the same wherever the gradient was made.
 static pen_status optimizer_norm_run(const pen_cpu_call *call) {
     const optimizer_state *state = call->state;
     const float *x = call->inputs[0];

@@ -290,6 +290,7 @@ static pen_status global_average_pool_run(const pen_cpu_call *call) {
     return PEN_OK;
 }
 
+// Every position of a plane gets the same share.
 static pen_status global_average_pool_backward_run(const pen_cpu_call *call) {
     const pool_state *state = call->state;
     const float *dy = call->inputs[0];

@@ -33,6 +33,7 @@ typedef struct backward_pass {
 // Every cell takes dh and dc, by the state after the step, and leaves what goes straight to the
 // state before it; the product with the state's weights is then added.
 
+// The usual cell written out, so that the compiler makes one vector loop of it.
 static void lstm_cell_back(const backward_units *u) {
     PEN_ASSERT(u->gates != NULL && u->dc != NULL);
     const int64_t h = u->hidden;
@@ -64,6 +65,7 @@ static void lstm_cell_back(const backward_units *u) {
     }
 }
 
+// As lstm_cell_back, for the form that resets after the product.
 static void gru_cell_back(const backward_units *u) {
     PEN_ASSERT(u->gates != NULL);
     const int64_t h = u->hidden;
@@ -151,6 +153,7 @@ static const float *backward_cells_before(const backward_pass *pass, int64_t t, 
     return pass->c0 + pen_recurrent_row_state(g, pass->d, n) * g->hidden;
 }
 
+// Steps behind an example's length pass the gradient of the state on unchanged.
 static void backward_apply_cell(const backward_pass *pass, bool resets, int64_t t, int64_t n,
                                 int64_t first, int64_t count) {
     const recurrent_plan *plan = pass->plan;
@@ -400,6 +403,7 @@ static void backward_give_state(const backward_pass *pass, const float *from, fl
     }
 }
 
+// Steps backwards, then the products for inputs and weights over all steps at once.
 static pen_status backward_direction(const pen_cpu_call *call, backward_pass *pass, float *dx) {
     const recurrent_plan *plan = pass->plan;
     const pen_recurrent_geometry *g = &plan->g;
@@ -442,6 +446,7 @@ static void backward_give_batch_first(const recurrent_plan *plan, const float *f
     }
 }
 
+// Directions one after the other: they share the workspace.
 pen_status recurrent_backward_run(const pen_cpu_call *call) {
     const recurrent_plan *plan = call->state;
     const pen_recurrent_geometry *g = &plan->g;

@@ -82,6 +82,8 @@ static void cell_add_product(int64_t count, const float *a, const float *b, floa
 
 // ---- forward
 
+// Any activations, peepholes and limits, number by number: slower than the usual cell, which has a
+// loop of its own.
 static void lstm_any_cell(const recurrent_plan *plan, const recurrent_units *u) {
     const int64_t h = u->hidden, count = u->count;
     float *i = u->row, *o = i + h, *f = i + 2 * h, *fresh = i + 3 * h, *c = u->c;
@@ -115,6 +117,7 @@ static void lstm_any_cell(const recurrent_plan *plan, const recurrent_units *u) 
     if (u->cells != NULL) memcpy(u->cells, c, (size_t)count * sizeof *c);
 }
 
+// Any activations and both places of the reset; the usual GRU has a loop of its own.
 static void gru_any_cell(const recurrent_plan *plan, recurrent_stage stage,
                          const recurrent_units *u) {
     const int64_t h = u->hidden, count = u->count;
@@ -189,6 +192,7 @@ static void lstm_peepholes_back(const backward_units *u) {
     cell_add_product(count, df, u->cells_before, u->dpeepholes + 2 * h);
 }
 
+// Derivatives from the kept gates; a limit that cut a value passes no gradient on.
 static void lstm_any_cell_back(const recurrent_plan *plan, const backward_units *u) {
     const int64_t h = u->hidden, count = u->count;
     const float *i = u->gates, *o = i + h, *f = i + 2 * h, *fresh = i + 3 * h;
@@ -238,6 +242,7 @@ static void gru_any_reset_back(const recurrent_plan *plan, const backward_units 
     cell_finish(count, slopes, dr, u->dbias + h);
 }
 
+// As gru_any_cell, backwards: where the reset stands decides what the state's product receives.
 static void gru_any_cell_back(const recurrent_plan *plan, recurrent_stage stage,
                               const backward_units *u) {
     const int64_t h = u->hidden, count = u->count;
@@ -272,6 +277,7 @@ static void rnn_any_cell_back(const recurrent_plan *plan, const backward_units *
     memset(u->dh, 0, (size_t)u->count * sizeof *u->dh);
 }
 
+// The kind of cell is looked up once per step and example, not per number.
 void recurrent_any_cell_back(const recurrent_plan *plan, recurrent_stage stage,
                              const backward_units *units) {
     switch (plan->g.kind) {

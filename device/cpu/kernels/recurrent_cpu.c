@@ -23,6 +23,7 @@ typedef struct recurrent_pass {
 
 // Cells with the usual functions.
 
+// The usual cell as one vector loop.
 static void lstm_cell(const recurrent_units *u) {
     PEN_ASSERT(u->c != NULL);
     const int64_t h = u->hidden;
@@ -143,6 +144,7 @@ static void recurrent_add_state(const recurrent_pass *pass, recurrent_stage stag
     }
 }
 
+// Where the numbers of one step and example lie, for whichever cell it is.
 static void recurrent_apply_cell(const recurrent_pass *pass, recurrent_stage stage, int64_t t,
                                  int64_t n, int64_t first, int64_t count) {
     const recurrent_plan *plan = pass->plan;
@@ -253,6 +255,8 @@ static void recurrent_add_biases(const recurrent_plan *plan, const float *b, int
     }
 }
 
+// The inputs' half of all steps is one product; then each step adds the state's half and applies
+// the cell.
 static pen_status recurrent_direction(const pen_cpu_call *call, recurrent_pass *pass,
                                       const float *x) {
     const recurrent_plan *plan = pass->plan;
@@ -299,6 +303,7 @@ static pen_status recurrent_direction(const pen_cpu_call *call, recurrent_pass *
     return PEN_OK;
 }
 
+// Gates and cells are kept only where a backward pass reads them.
 static pen_status recurrent_forward_run(const pen_cpu_call *call) {
     const recurrent_plan *plan = call->state;
     const pen_recurrent_geometry *g = &plan->g;

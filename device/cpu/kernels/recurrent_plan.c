@@ -79,6 +79,7 @@ static int64_t recurrent_take(recurrent_plan *plan, int64_t floats) {
     return at;
 }
 
+// What lies where in the workspace, for both passes.
 static pen_status recurrent_plan_make(const pen_cpu_request *request, uint32_t lengths,
                                       uint32_t peepholes, recurrent_plan **out_plan) {
     const pen_node *node = request->node;

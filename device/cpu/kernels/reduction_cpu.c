@@ -242,6 +242,7 @@ static void reduction_split(reduction_state *state, const pen_shape *shape, cons
     }
 }
 
+// How the reduced rows are divided into parts is settled here, by sizes and team.
 static pen_status reduction_prepare(const pen_cpu_request *request, void **out_state,
                                     uint64_t *out_workspace_bytes) {
     const pen_node *node = request->node;
@@ -315,6 +316,7 @@ static void reduction_task(const reduction_state *state, const float *x, int64_t
     }
 }
 
+// Partial results in double, joined in the order of the parts.
 static pen_status reduction_run(const pen_cpu_call *call) {
     const reduction_state *state = call->state;
     double *partial = call->workspace;

@@ -56,6 +56,7 @@ static bool resize_supports(const pen_cpu_request *request) {
            resize.axes[resize.rank - 2].from <= INT32_MAX;
 }
 
+// Taps and weights of each row or column are computed once.
 static pen_status resize_line_make(const pen_cpu_request *request, const pen_resize *resize,
                                    uint32_t axis, resize_line *line) {
     const size_t to = (size_t)resize->axes[axis].to;
@@ -132,6 +133,7 @@ static void resize_plane(const resize_state *state, const float *x, float *mixed
     }
 }
 
+// Spreads gradients back over the taps, columns first, then rows.
 static void resize_plane_backward(const resize_state *state, const float *dy, float *mixed,
                                   float *dx) {
     const resize_line *rows = &state->rows, *columns = &state->columns;
@@ -156,6 +158,7 @@ static void resize_plane_backward(const resize_state *state, const float *dy, fl
     }
 }
 
+// Planes are shared out in fixed pieces, each with a line of scratch.
 static pen_status resize_run_all(const pen_cpu_call *call, bool is_backward) {
     const resize_state *state = call->state;
     const float *in = call->inputs[0];

@@ -15,6 +15,8 @@ static void strided_remove_dim(strided_copy *copy, uint32_t dim) {
     copy->rank -= 1;
 }
 
+// Dimensions of size 1 go, and neighbours that lie without gaps become one: most copies end as a
+// few long runs.
 void strided_copy_settle(strided_copy *copy) {
     copy->element_count = 1;
     for (uint32_t d = 0; d < copy->rank; d++) {

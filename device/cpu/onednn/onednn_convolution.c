@@ -305,6 +305,7 @@ static bool conv_prefers_winograd(const pen_cpu_request *request) {
     return tiles >= least && g->input_channels >= 64 && g->output_channels >= 64;
 }
 
+// The same operands for both algorithms.
 static pen_status conv_prepare_with(const pen_cpu_request *request, dnnl_alg_kind_t algorithm,
                                     void **out_state, uint64_t *out_workspace_bytes) {
     conv_problem problem;
@@ -336,6 +337,7 @@ static pen_status conv_prepare_winograd(const pen_cpu_request *request, void **o
     return conv_prepare_with(request, dnnl_convolution_winograd, out_state, out_workspace_bytes);
 }
 
+// Asks oneDNN which layouts it likes for the shape; weights and biases stay plain.
 pen_status pen_onednn_convolution_layouts(const pen_graph *graph, pen_node_id id,
                                           pen_layout *inputs, pen_layout *outputs) {
     const pen_node *node = pen_graph_node(graph, id);

@@ -51,6 +51,8 @@ static pen_status operation_reorder(const dnnl_memory_desc_t *from, const dnnl_m
     return pen_onednn_status(status, "making a reorder");
 }
 
+// Where an operand lies otherwise than oneDNN wants it, or results are added, it goes through a
+// staged copy in the workspace.
 static pen_status operation_take(pen_onednn_operation *operation, const pen_onednn_operand *operand,
                                  bool accumulates, const_dnnl_primitive_desc_t description,
                                  uint64_t *workspace_bytes) {
@@ -77,6 +79,7 @@ static pen_status operation_take(pen_onednn_operation *operation, const pen_oned
     return PEN_OK;
 }
 
+// oneDNN's scratch memory is part of our workspace, so that it allocates nothing while running.
 static pen_status operation_fill(pen_onednn_operation *operation,
                                  const pen_onednn_operation_spec *spec, uint64_t *workspace_bytes) {
     PEN_ASSERT(spec->operand_count <= PEN_ONEDNN_OPERAND_LIMIT);
@@ -150,6 +153,7 @@ static dnnl_status_t operation_take_away(const operation_operand *operand,
                           operand->value);
 }
 
+// Arguments are copied onto the stack: several launches of one kernel differ in addresses alone.
 static dnnl_status_t operation_execute(const pen_onednn_operation *operation,
                                        const pen_cpu_call *call) {
     dnnl_exec_arg_t arguments[PEN_ONEDNN_OPERAND_LIMIT + 1];

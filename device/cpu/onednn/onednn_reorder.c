@@ -18,6 +18,7 @@ static bool copy_supports(const pen_cpu_request *request) {
     return reorder_supports(request) && x->layout != PEN_LAYOUT_PLAIN && x->layout == y->layout;
 }
 
+// A reorder is a primitive like any other, with both layouts given.
 static pen_status reorder_prepare(const pen_cpu_request *request, void **out_state,
                                   uint64_t *out_workspace_bytes) {
     const pen_node *node = request->node;
