@@ -101,6 +101,7 @@ PEN_LAYER_OPTIONS(softmax, activations_options,
                   PEN_LAYER_INTEGER(activations_options, axis, "-1",
                                     "the dimension over which it sums to 1"));
 
+// Any axis but the batch's.
 pen_status pen_layer_softmax_build(const pen_layer_call *call, pen_layer_result *out_result) {
     const activations_options *options = call->options;
     pen_layer_tensor x;
@@ -131,6 +132,7 @@ PEN_LAYER_OPTIONS(prelu, activations_options,
                                   "dimensions, from 1, along which a slope holds for all",
                                   .item = &pen_layer_size_item, .is_list_optional = true));
 
+// Dimensions that share a slope have size 1 in the weight, and broadcasting does the rest.
 pen_status pen_layer_prelu_build(const pen_layer_call *call, pen_layer_result *out_result) {
     const activations_options *options = call->options;
     const int64_t *shared = options->shared_axes.items;

@@ -181,6 +181,7 @@ static pen_status attention_finish(const pen_layer_call *call, const pen_layer_t
     return pen_layer_give(out_result, pen_layer_tensor_make(value, &shape));
 }
 
+// Attention without projections: one head, scaled by a weight if at all.
 pen_status pen_layer_attention_build(const pen_layer_call *call, pen_layer_result *out_result) {
     const attention_options *options = call->options;
     pen_layer_tensor inputs[3];
@@ -276,6 +277,8 @@ typedef struct attention_product {
     bool is_output; // heads come in, not out
 } attention_product;
 
+// Keras has the heads as a dimension of their own, the graph has matrices: strides say how one lies
+// in the other.
 static pen_status attention_weights(const pen_layer_call *call, const attention_product *product,
                                     pen_value_id out_values[2]) {
     const attention_options *options = call->options;
@@ -328,6 +331,7 @@ static pen_status attention_project(const pen_layer_call *call, const char *part
     return PEN_OK;
 }
 
+// Projections, attention of all heads at once, and the product that joins them.
 pen_status pen_layer_multi_head_attention_build(const pen_layer_call *call,
                                                 pen_layer_result *out_result) {
     static const int64_t axes[4] = {0, 2, 1, 3};

@@ -95,6 +95,8 @@ static pen_status bidirectional_states(const pen_layer_call *call, const pen_rec
     return PEN_OK;
 }
 
+// One recurrent op of two directions. If the results are to be joined end to end and nothing is
+// masked, they lie so already.
 pen_status pen_layer_bidirectional_build(const pen_layer_call *call, pen_layer_result *out_result) {
     static const pen_layer_index layers[] = {PEN_LAYER_AT_lstm, PEN_LAYER_AT_gru,
                                              PEN_LAYER_AT_simple_rnn};

@@ -94,6 +94,7 @@ static bool layer_is_free(const pen_graph *graph, pen_value_id value) {
     return pen_graph_value(graph, value)->kind == PEN_VALUE_COMPUTED;
 }
 
+// Types are kept with the batch as a named dimension, as they are shown to the caller.
 static pen_status layer_note_output(pen_layer_builder *builder, const pen_layer_tensor *tensor) {
     const uint32_t count = pen_graph_output_count(builder->graph);
     pen_tensor_type type = {tensor->element, tensor->shape};
@@ -134,6 +135,7 @@ pen_status pen_layer_add_output(pen_layer_builder *builder, const pen_layer_tens
 
 // ---- layers
 
+// Ranks are checked once for all layers, with the meaning of the dimensions in the message.
 static pen_status layer_check_inputs(const pen_layer_call *call) {
     const pen_layer *layer = call->layer;
     if (call->input_count < layer->input_min || call->input_count > layer->input_max) {

@@ -215,6 +215,8 @@ pen_status pen_layer_depthwise_conv_build(const pen_layer_call *call,
     return conv_give(call, &x, out_result);
 }
 
+// A convolution in groups of one channel, then one of size 1 that mixes channels: the bias comes at
+// the end.
 pen_status pen_layer_separable_conv_build(const pen_layer_call *call,
                                           pen_layer_result *out_result) {
     const conv_options *options = call->options;
@@ -251,6 +253,7 @@ typedef struct conv_transpose_sizes {
     int64_t output_padding[PEN_LAYER_SPATIAL_LIMIT];
 } conv_transpose_sizes;
 
+// Keras' rule for sizes, put into pads as ONNX counts them.
 static pen_status conv_transpose_size(const conv_options *options, const pen_layer_window *window,
                                       const pen_layer_spatial *x, conv_transpose_sizes *out_sizes) {
     static const int64_t none[PEN_LAYER_SPATIAL_LIMIT] = {-1, -1, -1};
@@ -284,6 +287,7 @@ static pen_status conv_transpose_size(const conv_options *options, const pen_lay
     return PEN_OK;
 }
 
+// Sizes are settled before, so that the op is given pads and never has to guess them.
 pen_status pen_layer_conv_transpose_build(const pen_layer_call *call,
                                           pen_layer_result *out_result) {
     const conv_options *options = call->options;

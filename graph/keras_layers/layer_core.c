@@ -66,6 +66,8 @@ static pen_status dense_product(const pen_layer_call *call, pen_value_id operand
     return pen_layer_pair(call, "add", "bias_add", *out_value, operands[2], out_value);
 }
 
+// Keras stores the kernel as (inputs, units), which is the order of our product: nothing is
+// transposed.
 pen_status pen_layer_dense_build(const pen_layer_call *call, pen_layer_result *out_result) {
     const dense_options *options = call->options;
     pen_layer_tensor x;
@@ -227,6 +229,7 @@ static pen_status reshape_check_unknown(const pen_option_list *wanted) {
                      unknown);
 }
 
+// One size may be -1; products are compared by division, so that they cannot overflow.
 static pen_status reshape_resolve(const pen_layer_tensor *x, const pen_option_list *wanted,
                                   pen_shape *out_shape) {
     const int64_t *sizes = wanted->items;
@@ -280,6 +283,7 @@ PEN_LAYER_OPTIONS(
     PEN_LAYER_SIZES(permute_options, dims, NULL, true,
                     "which dimension comes where, counted from 1, without the batch"));
 
+// A set of bits shows that each dimension comes once.
 pen_status pen_layer_permute_build(const pen_layer_call *call, pen_layer_result *out_result) {
     const permute_options *options = call->options;
     const int64_t *dims = options->dims.items;
@@ -355,6 +359,7 @@ static pen_status core_differs(const pen_layer_call *call, const pen_layer_tenso
     return pen_layer_map(call, "not", "mask", *out_value, out_value);
 }
 
+// A gather of rows; with mask_zero, a step of index 0 is masked for the layers behind.
 pen_status pen_layer_embedding_build(const pen_layer_call *call, pen_layer_result *out_result) {
     const embedding_options *options = call->options;
     pen_layer_tensor x;

@@ -134,6 +134,7 @@ static void initializer_orthonormalize(const initializer_vectors *vectors) {
     }
 }
 
+// The longer side holds the vectors, since no more than their length can be at right angles.
 static pen_status initializer_orthogonal(const initializer_draw *draw, double gain) {
     const pen_random_key key = {draw->seed, pen_random_stream(draw->stream, 0, 0)};
     const pen_shape *shape = draw->shape;
@@ -199,6 +200,8 @@ static double initializer_variance(const pen_layer_initializer *initializer,
     return numbers->scale / mean;
 }
 
+// The stream is the weight's name, so that a weight starts the same whatever stands before it in
+// the model.
 pen_status pen_layer_initialize(const pen_layer_initializer *initializer, uint64_t seed,
                                 const char *stream, const pen_shape *shape, float *out_numbers) {
     const pen_layer_initializer_numbers *numbers = &initializer->numbers;

@@ -23,6 +23,8 @@ static pen_status json_node_text(json_nodes *nodes, const char *text, size_t len
     return PEN_OK;
 }
 
+// A model in JSON is read by the reader of options, so that a number becomes text as it would stand
+// in YAML.
 static pen_status json_node_scalar(json_nodes *nodes, const json_t *value,
                                    pen_yaml_node **out_node) {
     const char *text = "";
@@ -90,6 +92,7 @@ static pen_status json_node_array(json_nodes *nodes, const json_t *value, uint32
     return PEN_OK;
 }
 
+// The depth is limited, since the file comes from somebody else and this calls itself.
 static pen_status json_node_make(json_nodes *nodes, const json_t *value, uint32_t depth,
                                  pen_yaml_node **out_node) {
     if (!json_is_object(value) && !json_is_array(value)) {

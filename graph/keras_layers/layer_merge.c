@@ -93,6 +93,7 @@ PEN_LAYER_OPTIONS(concatenate, merge_options,
                   PEN_LAYER_INTEGER(merge_options, axis, "-1",
                                     "the dimension along which they are put together"));
 
+// Checked here, where the message can name the layer's inputs.
 static pen_status concatenate_shape(const pen_layer_call *call, uint32_t axis,
                                     pen_shape *out_shape) {
     pen_shape shape = call->inputs[0].shape;
@@ -198,6 +199,8 @@ static pen_status dot_operand(const pen_layer_call *call, uint32_t index, int64_
     return PEN_OK;
 }
 
+// A product of matrices per example; vectors take part as matrices of one row, and the result is
+// flattened.
 pen_status pen_layer_dot_build(const pen_layer_call *call, pen_layer_result *out_result) {
     const merge_options *options = call->options;
     const int64_t *axes = options->axes.items;

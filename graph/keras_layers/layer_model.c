@@ -79,6 +79,7 @@ static pen_source assembly_source(const layer_assembly *assembly, const void *fi
     return (pen_source){.file = node->file, .line = node->line, .column = node->column};
 }
 
+// Inputs and results of layers share one space of names.
 static pen_status assembly_add(layer_assembly *assembly, const char *name,
                                const pen_layer_tensor *tensor) {
     if (pen_name_map_find(&assembly->names, name) != PEN_NAME_MAP_NONE) {
@@ -221,6 +222,8 @@ static pen_status assembly_apply(layer_assembly *assembly, const char *name, pen
     return pen_layer_apply(assembly->builder, call, out_result);
 }
 
+// Adds a layer to the graph and its results to the names; without a name it gets one as Keras makes
+// them.
 static pen_status assembly_layer(layer_assembly *assembly, const pen_layer_entry *entry) {
     const pen_layer *layer = pen_layer_at(entry->chosen);
     const pen_layer_common *common = (const pen_layer_common *)(const void *)entry->options;
@@ -242,6 +245,7 @@ static pen_status assembly_layer(layer_assembly *assembly, const pen_layer_entry
     return assembly_results(assembly, name, &result);
 }
 
+// Without `outputs`, the last layer is the model's output.
 static pen_status assembly_outputs(layer_assembly *assembly, const pen_layer_model *model) {
     const char *const *names = model->outputs.items;
     for (uint32_t i = 0; i < model->outputs.count; i++) {
@@ -263,6 +267,7 @@ static pen_status assembly_outputs(layer_assembly *assembly, const pen_layer_mod
                                 assembly->tensor_names[last]);
 }
 
+// Every error is blamed on the line of the entry that caused it.
 pen_status pen_layer_model_build(const pen_layer_model *model, const pen_option_source *source,
                                  pen_graph *graph, pen_layer_builder **out_builder) {
     layer_assembly assembly = {.source = source,

@@ -105,6 +105,7 @@ static pen_status batch_normalization_node(const pen_layer_call *call,
     return PEN_OK;
 }
 
+// Channels are the last dimension or the second, the two layouts that images have.
 pen_status pen_layer_batch_normalization_build(const pen_layer_call *call,
                                                pen_layer_result *out_result) {
     const batch_normalization_options *options = call->options;
@@ -198,6 +199,7 @@ static pen_status layer_normalization_axis(const pen_option_list *given, int64_t
                      rank);
 }
 
+// The normalised dimensions are the last ones, which is what the op expects.
 pen_status pen_layer_layer_normalization_build(const pen_layer_call *call,
                                                pen_layer_result *out_result) {
     const layer_normalization_options *options = call->options;
@@ -260,6 +262,7 @@ pen_status pen_layer_unit_normalization_build(const pen_layer_call *call,
 
 // ---- groups
 
+// The op expects channels second: the input is turned, and turned back at the end.
 pen_status pen_layer_group_normalization_build(const pen_layer_call *call,
                                                pen_layer_result *out_result) {
     const layer_normalization_options *options = call->options;

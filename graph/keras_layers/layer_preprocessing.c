@@ -33,6 +33,7 @@ static pen_status category_reduce(const pen_layer_call *call, const char *op, in
                          PEN_WITH(pen_attribute_int("keepdims", 0)), io_value);
 }
 
+// Rows of one_hot, reduced over the indices of an example.
 pen_status pen_layer_category_encoding_build(const pen_layer_call *call,
                                              pen_layer_result *out_result) {
     static const float values[2] = {0, 1};

@@ -123,6 +123,7 @@ static pen_status steps_choose(const steps_walk *walk, int64_t step, pen_value_i
                          PEN_NO_ATTRIBUTES, io_new);
 }
 
+// One step of the cell, as ops of its own; a masked step keeps the state before it.
 static pen_status steps_take(steps_walk *walk, int64_t step) {
     const pen_layer_range range = {.axis = 1, .start = step, .end = step + 1, .step = 1};
     const pen_shape flat = {2, {PEN_LAYER_BATCH, walk->net->gates * walk->units}};
@@ -186,6 +187,7 @@ static pen_status steps_first(const steps_walk *walk, pen_value_id given, pen_va
     return steps_op(walk, "mul", ones, zero, out_value);
 }
 
+// The inputs' half of all steps is one product; what is left for each step is the state's half.
 static pen_status steps_open(steps_walk *walk, const pen_value_id *operands, uint32_t direction) {
     const pen_recurrent_options *options = walk->net->options;
     const int64_t columns = walk->call->inputs[0].shape.dims[2];
@@ -233,6 +235,7 @@ static pen_status steps_run(steps_walk *walk, bool is_back, pen_value_id *scratc
                              &out_outputs[PEN_RECURRENT_LAST_C]);
 }
 
+// The recurrent op has no dropout inside, so with recurrent_dropout every step is written out.
 pen_status pen_recurrent_add_steps(const pen_layer_call *call, const pen_recurrent_net *net,
                                    const pen_value_id *operands, pen_value_id *out_outputs) {
     static const int64_t axes[PEN_RECURRENT_OUTPUT_COUNT] = {2, 1, 1};

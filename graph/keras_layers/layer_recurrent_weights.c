@@ -44,6 +44,8 @@ static bool recurrent_has_two_biases(const pen_recurrent_net *net) {
     return net->kind == PEN_RECURRENT_GRU && net->options->reset_after;
 }
 
+// Keras has a bias for each direction, the op one value for both; an LSTM's gates come in another
+// order there.
 static pen_status recurrent_bias_part(const pen_layer_call *call, const pen_recurrent_net *net,
                                       uint32_t direction, pen_value_id *io_value) {
     static const char *const names[3] = {"bias", "forward/bias", "backward/bias"};

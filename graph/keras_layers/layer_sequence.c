@@ -19,6 +19,8 @@ static pen_status sequence_before(const pen_layer_call *call, pen_value_id value
                          PEN_WITH(pen_attribute_int("exclusive", 1)), out_value);
 }
 
+// How many steps of each example count, and where its rows begin among those of all: what a packed
+// batch needs.
 pen_status pen_layer_sequence_open(const pen_layer_call *call, const pen_layer_tensor *tensor,
                                    pen_layer_sequence *out_sequence) {
     pen_layer_sequence sequence = {.steps = tensor->shape.dims[1]};
@@ -88,6 +90,7 @@ pen_status pen_layer_sequence_lengths(const pen_layer_call *call,
     return pen_layer_reshape(call, *out_value, &flat, "lengths", out_value);
 }
 
+// Each step takes the row of its place, and a factor of 0 clears what the filler does not want.
 pen_status pen_layer_sequence_unpack(const pen_layer_call *call, const pen_layer_sequence *sequence,
                                      const pen_layer_tensor *packed, pen_layer_filler filler,
                                      pen_value_id *out_value) {

@@ -96,6 +96,7 @@ pen_status pen_layer_zero_padding_build(const pen_layer_call *call, pen_layer_re
     return pen_layer_give(out_result, result);
 }
 
+// A slice of the spatial dimensions.
 pen_status pen_layer_cropping_build(const pen_layer_call *call, pen_layer_result *out_result) {
     const space_options *options = call->options;
     int64_t before[PEN_LAYER_SPATIAL_LIMIT], after[PEN_LAYER_SPATIAL_LIMIT];
@@ -197,6 +198,7 @@ pen_status pen_layer_resizing_build(const pen_layer_call *call, pen_layer_result
     return pen_layer_give(out_result, pen_layer_give_spatial(&x, PEN_LAYER_CHANNELS_LAST));
 }
 
+// Keras resizes what is too small for the crop; that is refused.
 pen_status pen_layer_center_crop_build(const pen_layer_call *call, pen_layer_result *out_result) {
     const space_options *options = call->options;
     const int64_t sizes[2] = {options->height, options->width};

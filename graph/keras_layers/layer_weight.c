@@ -122,6 +122,8 @@ static pen_status weight_found_again(const pen_layer_record *record, const pen_l
     return PEN_OK;
 }
 
+// Weights that stay zero and weights that a file will fill need no numbers drawn. An LSTM's forget
+// gate starts at 1.
 static pen_status weight_first_contents(pen_layer_builder *builder, const char *name,
                                         const pen_layer_contents *contents,
                                         const pen_layer_record *record) {
@@ -147,6 +149,7 @@ static pen_status weight_first_contents(pen_layer_builder *builder, const char *
     return status;
 }
 
+// A layer that is applied twice finds its weights by name and shares them.
 pen_status pen_layer_add_weight(const pen_layer_call *call, const pen_layer_weight *weight,
                                 const pen_layer_contents *contents, const pen_shape *stored,
                                 pen_value_id *io_value) {

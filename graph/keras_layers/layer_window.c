@@ -20,6 +20,7 @@ static int64_t window_pads(pen_layer_padding padding, int64_t reach, int64_t str
     return 0;
 }
 
+// From Keras' padding to pads in numbers; 'same' puts the odd one behind.
 pen_status pen_layer_window_resolve(const pen_layer_window *window, const int64_t *sizes,
                                     pen_layer_window_attributes *out_attributes) {
     const uint32_t rank = window->rank;

@@ -97,6 +97,7 @@ static pen_status wrapper_fold(const pen_layer_call *call, pen_layer_tensor *out
     return wrapper_reshape(call, x.value, &folded, "fold", &out_tensor->value);
 }
 
+// Steps join the batch while the inner layer runs, and leave it afterwards.
 pen_status pen_layer_time_distributed_build(const pen_layer_call *call,
                                             pen_layer_result *out_result) {
     const time_distributed_options *options = call->options;
