@@ -7,6 +7,7 @@
 #include "base/system/file.h"
 #include "base/system/machine.h"
 #include "cli/command.h"
+#include "partition/problem/problem_build.h"
 #include "partition/problem/workload.h"
 #include "partition/strategies/strategies.h"
 

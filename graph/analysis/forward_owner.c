@@ -1,37 +1,14 @@
 #include "graph/analysis/forward_owner.h"
 
+#include "base/disjoint_sets.h"
 #include "graph/op.h"
 #include "graph/op_known.h"
 
-pen_status pen_disjoint_sets_new(uint32_t count, pen_arena *arena, pen_disjoint_sets *out_sets) {
-    PEN_TRY(PEN_NEW(arena, count, &out_sets->parent));
-    out_sets->count = count;
-    for (uint32_t i = 0; i < count; i++) {
-        out_sets->parent[i] = i;
-    }
-    return PEN_OK;
-}
-
-uint32_t pen_disjoint_sets_find(pen_disjoint_sets *sets, uint32_t member) {
-    while (sets->parent[member] != member) {
-        sets->parent[member] = sets->parent[sets->parent[member]];
-        member = sets->parent[member];
-    }
-    return member;
-}
-
-void pen_disjoint_sets_join(pen_disjoint_sets *sets, uint32_t a, uint32_t b) {
-    a = pen_disjoint_sets_find(sets, a);
-    b = pen_disjoint_sets_find(sets, b);
-    if (a < b) sets->parent[b] = a;
-    if (b < a) sets->parent[a] = b;
-}
-
-#define HOMES_ANCHOR_STEPS 4 // layout changes that follow each other
+#define OWNER_ANCHOR_STEPS 4 // layout changes that follow each other
 
 typedef struct homes_builder {
     const pen_graph *graph;
-    pen_node_homes *homes;
+    pen_forward_owners *owners;
     uint32_t *home;
     uint32_t *root;
     uint32_t *anchor;   // [node_count], whom a layout change goes with; itself for others
@@ -60,7 +37,7 @@ static uint32_t homes_first_producer(const homes_builder *builder, const pen_nod
 
 // The first forward node that reads a parameter or state; PEN_ID_NONE without one.
 static uint32_t homes_first_reader(const homes_builder *builder, pen_value_id value) {
-    const pen_readers *readers = &builder->homes->readers;
+    const pen_readers *readers = &builder->owners->readers;
     for (uint32_t r = readers->first[value.index]; r < readers->first[value.index + 1]; r++) {
         const uint32_t reader = readers->nodes[r].index;
         if (homes_node(builder, reader)->role == PEN_ROLE_FORWARD) return reader;
@@ -81,7 +58,7 @@ static uint32_t homes_of_update(const homes_builder *builder, const pen_node *no
 
 // Whether another node of the same gradient reads what a view looks at: the stage has it already.
 static bool homes_has_viewed(const homes_builder *builder, const pen_node *node, uint32_t view) {
-    const pen_readers *readers = &builder->homes->readers;
+    const pen_readers *readers = &builder->owners->readers;
     const uint32_t v = node->inputs[0].index;
     if (!pen_node_is(node->gradient_of)) return false;
     for (uint32_t r = readers->first[v]; r < readers->first[v + 1]; r++) {
@@ -106,7 +83,7 @@ static uint32_t homes_viewed(const homes_builder *builder, const pen_node *node,
 // Nodes come after what they are made from, so one walk upwards is enough. `fallback` is any
 // forward node.
 static void homes_assign(homes_builder *builder, uint32_t fallback) {
-    for (uint32_t n = 0; n < builder->homes->node_count; n++) {
+    for (uint32_t n = 0; n < builder->owners->node_count; n++) {
         const pen_node *node = homes_node(builder, n);
         const uint32_t viewed = homes_viewed(builder, node, n);
         uint32_t home = PEN_ID_NONE;
@@ -130,12 +107,12 @@ static void homes_assign(homes_builder *builder, uint32_t fallback) {
 // Which value a view looks at in the end, and which values depend on what the model is fed: only
 // those can wait for another device.
 static void homes_find_roots(homes_builder *builder) {
-    for (uint32_t v = 0; v < builder->homes->value_count; v++) {
+    for (uint32_t v = 0; v < builder->owners->value_count; v++) {
         builder->root[v] = v;
         builder->from_input[v] =
             pen_graph_value(builder->graph, (pen_value_id){v})->kind == PEN_VALUE_INPUT;
     }
-    for (uint32_t n = 0; n < builder->homes->node_count; n++) {
+    for (uint32_t n = 0; n < builder->owners->node_count; n++) {
         const pen_node *node = homes_node(builder, n);
         if (node->op->is_view) {
             builder->root[node->outputs[0].index] = builder->root[node->inputs[0].index];
@@ -152,7 +129,7 @@ static void homes_find_roots(homes_builder *builder) {
 
 // The home that all forward readers of a node's results have; PEN_ID_NONE when there are several.
 static uint32_t homes_only_reader(const homes_builder *builder, const pen_node *node) {
-    const pen_readers *readers = &builder->homes->readers;
+    const pen_readers *readers = &builder->owners->readers;
     uint32_t only = PEN_ID_NONE;
     for (uint32_t i = 0; i < node->output_count; i++) {
         if (!pen_value_is(node->outputs[i])) continue;
@@ -198,10 +175,10 @@ static void homes_join_report(homes_builder *builder, uint32_t n) {
     for (uint32_t i = 0; i < node->output_count; i++) {
         if (!pen_value_is(node->outputs[i])) continue;
         const pen_value_id output = node->outputs[i];
-        if (pen_readers_count(&builder->homes->readers, output) > 0) return;
+        if (pen_readers_count(&builder->owners->readers, output) > 0) return;
         if (pen_value_is(pen_graph_value(builder->graph, output)->replaces)) return;
     }
-    const pen_readers *readers = &builder->homes->readers;
+    const pen_readers *readers = &builder->owners->readers;
     for (uint32_t i = 0; i < node->input_count; i++) {
         if (!pen_value_is(node->inputs[i])) continue;
         const uint32_t v = node->inputs[i].index;
@@ -218,7 +195,7 @@ static void homes_join_report(homes_builder *builder, uint32_t n) {
 // Whether the backward pass of the node that made what is laid out anew reads it as it is then:
 // with the reader, it would have to travel back.
 static bool homes_is_read_back(const homes_builder *builder, const pen_node *node) {
-    const pen_readers *readers = &builder->homes->readers;
+    const pen_readers *readers = &builder->owners->readers;
     uint32_t source = homes_first_producer(builder, node);
     while (source != PEN_ID_NONE && (homes_node(builder, source)->op->is_view ||
                                      homes_is_reorder(homes_node(builder, source)))) {
@@ -252,7 +229,7 @@ static void homes_join_forward(homes_builder *builder, uint32_t n) {
     homes_join_report(builder, n);
     if (!node->op->is_view && !homes_is_reorder(node)) return;
     const pen_node_id producer = pen_graph_value(builder->graph, node->inputs[0])->producer;
-    const pen_readers *readers = &builder->homes->readers;
+    const pen_readers *readers = &builder->owners->readers;
     const uint32_t output = node->outputs[0].index;
     // a view of an input, or of another such view, has nothing computed before it
     const pen_value_id root = {builder->root[node->inputs[0].index]};
@@ -268,8 +245,8 @@ static void homes_join_forward(homes_builder *builder, uint32_t n) {
 
 // Running statistics are written by the node that reads them: who shares one, shares a device.
 static void homes_join_states(homes_builder *builder) {
-    const pen_readers *readers = &builder->homes->readers;
-    for (uint32_t v = 0; v < builder->homes->value_count; v++) {
+    const pen_readers *readers = &builder->owners->readers;
+    for (uint32_t v = 0; v < builder->owners->value_count; v++) {
         if (pen_graph_value(builder->graph, (pen_value_id){v})->kind != PEN_VALUE_STATE) continue;
         for (uint32_t r = readers->first[v] + 1; r < readers->first[v + 1]; r++) {
             pen_disjoint_sets_join(&builder->sets, readers->nodes[readers->first[v]].index,
@@ -280,7 +257,7 @@ static void homes_join_states(homes_builder *builder) {
 
 // Counts the users of roots into counts[root + 1], or lists them from where counts[root] says.
 static void homes_visit_users(const homes_builder *builder, uint32_t *counts, uint32_t *nodes) {
-    for (uint32_t n = 0; n < builder->homes->node_count; n++) {
+    for (uint32_t n = 0; n < builder->owners->node_count; n++) {
         const pen_node *node = homes_node(builder, n);
         for (uint32_t i = 0; i < node->input_count && !node->op->is_view; i++) {
             const bool is_early = i < 64 && (node->op->constant_inputs >> i & 1) != 0;
@@ -296,8 +273,8 @@ static void homes_visit_users(const homes_builder *builder, uint32_t *counts, ui
 }
 
 static pen_status homes_list_users(const homes_builder *builder, pen_arena *arena) {
-    pen_node_homes *homes = builder->homes;
-    const uint32_t value_count = homes->value_count;
+    pen_forward_owners *owners = builder->owners;
+    const uint32_t value_count = owners->value_count;
     uint32_t *first, *next, *nodes;
     PEN_TRY(PEN_NEW(arena, (size_t)value_count + 1, &first));
     PEN_TRY(PEN_NEW(arena, value_count, &next));
@@ -308,75 +285,75 @@ static pen_status homes_list_users(const homes_builder *builder, pen_arena *aren
     }
     PEN_TRY(PEN_NEW(arena, first[value_count], &nodes));
     homes_visit_users(builder, next, nodes);
-    homes->user_first = first;
-    homes->user_nodes = nodes;
+    owners->user_first = first;
+    owners->user_nodes = nodes;
     return PEN_OK;
 }
 
 // Reorders are not shown to strategies: they follow the node whose value they turn, or else the
 // first node of their group.
 static pen_status homes_finish(homes_builder *builder, pen_arena *arena) {
-    pen_node_homes *homes = builder->homes;
+    pen_forward_owners *owners = builder->owners;
     uint32_t *group, *listed, *first;
     bool *is_listed;
-    PEN_TRY(PEN_NEW(arena, homes->node_count, &group));
-    PEN_TRY(PEN_NEW(arena, homes->node_count, &is_listed));
-    PEN_TRY(PEN_NEW(arena, homes->node_count, &listed));
-    PEN_TRY(PEN_NEW(arena, homes->node_count, &first));
-    for (uint32_t n = 0; n < homes->node_count; n++) {
+    PEN_TRY(PEN_NEW(arena, owners->node_count, &group));
+    PEN_TRY(PEN_NEW(arena, owners->node_count, &is_listed));
+    PEN_TRY(PEN_NEW(arena, owners->node_count, &listed));
+    PEN_TRY(PEN_NEW(arena, owners->node_count, &first));
+    for (uint32_t n = 0; n < owners->node_count; n++) {
         const pen_node *node = homes_node(builder, n);
         group[n] = pen_disjoint_sets_find(&builder->sets, n);
         is_listed[n] = node->role == PEN_ROLE_FORWARD && !homes_is_reorder(node);
     }
-    for (uint32_t n = 0; n < homes->node_count; n++) {
+    for (uint32_t n = 0; n < owners->node_count; n++) {
         first[n] = n;
     }
-    for (uint32_t n = homes->node_count; n-- > 0;) {
+    for (uint32_t n = owners->node_count; n-- > 0;) {
         if (is_listed[n]) first[group[n]] = n;
     }
-    for (uint32_t n = 0; n < homes->node_count; n++) {
+    for (uint32_t n = 0; n < owners->node_count; n++) {
         uint32_t node = builder->home[n];
-        for (uint32_t step = 0; step < HOMES_ANCHOR_STEPS && !is_listed[node]; step++) {
+        for (uint32_t step = 0; step < OWNER_ANCHOR_STEPS && !is_listed[node]; step++) {
             node = builder->anchor[node];
         }
         listed[n] = is_listed[node] ? node : first[group[n]];
     }
-    homes->listed = listed;
-    homes->home = builder->home;
-    homes->root = builder->root;
-    homes->group = group;
-    homes->is_listed = is_listed;
+    owners->listed = listed;
+    owners->home = builder->home;
+    owners->root = builder->root;
+    owners->group = group;
+    owners->is_listed = is_listed;
     return PEN_OK;
 }
 
 // Backward nodes, updates and sums get the forward node that they belong to; then nodes that cannot
 // be apart are joined into groups.
-pen_status pen_node_homes_build(const pen_graph *graph, pen_arena *arena,
-                                const pen_node_homes **out_homes) {
-    pen_node_homes *homes;
-    PEN_TRY(PEN_NEW(arena, 1, &homes));
-    homes->graph = graph;
-    homes->node_count = pen_graph_node_count(graph);
-    homes->value_count = pen_graph_value_count(graph);
-    homes_builder builder = {.graph = graph, .homes = homes};
-    PEN_TRY(pen_readers_build(graph, 0, NULL, arena, &homes->readers));
-    PEN_TRY(PEN_NEW(arena, homes->node_count, &builder.home));
-    PEN_TRY(PEN_NEW(arena, homes->node_count, &builder.anchor));
-    PEN_TRY(PEN_NEW(arena, homes->node_count, &builder.has_gradient));
-    PEN_TRY(PEN_NEW(arena, homes->value_count, &builder.root));
-    PEN_TRY(PEN_NEW(arena, homes->value_count, &builder.from_input));
-    PEN_TRY(pen_disjoint_sets_new(homes->node_count, arena, &builder.sets));
+pen_status pen_forward_owners_build(const pen_graph *graph, pen_arena *arena,
+                                    const pen_forward_owners **out_owners) {
+    pen_forward_owners *owners;
+    PEN_TRY(PEN_NEW(arena, 1, &owners));
+    owners->graph = graph;
+    owners->node_count = pen_graph_node_count(graph);
+    owners->value_count = pen_graph_value_count(graph);
+    homes_builder builder = {.graph = graph, .owners = owners};
+    PEN_TRY(pen_readers_build(graph, 0, NULL, arena, &owners->readers));
+    PEN_TRY(PEN_NEW(arena, owners->node_count, &builder.home));
+    PEN_TRY(PEN_NEW(arena, owners->node_count, &builder.anchor));
+    PEN_TRY(PEN_NEW(arena, owners->node_count, &builder.has_gradient));
+    PEN_TRY(PEN_NEW(arena, owners->value_count, &builder.root));
+    PEN_TRY(PEN_NEW(arena, owners->value_count, &builder.from_input));
+    PEN_TRY(pen_disjoint_sets_new(owners->node_count, arena, &builder.sets));
     uint32_t fallback = 0;
-    while (fallback < homes->node_count &&
+    while (fallback < owners->node_count &&
            homes_node(&builder, fallback)->role != PEN_ROLE_FORWARD) {
         fallback++;
     }
-    if (fallback == homes->node_count) {
+    if (fallback == owners->node_count) {
         return pen_error(PEN_INVALID_INPUT, "the graph has no forward node: nothing to place");
     }
     homes_assign(&builder, fallback);
     homes_find_roots(&builder);
-    for (uint32_t n = 0; n < homes->node_count; n++) {
+    for (uint32_t n = 0; n < owners->node_count; n++) {
         builder.anchor[n] = n;
         pen_disjoint_sets_join(&builder.sets, n, builder.home[n]);
         if (homes_node(&builder, n)->role == PEN_ROLE_FORWARD) homes_join_forward(&builder, n);
@@ -384,21 +361,21 @@ pen_status pen_node_homes_build(const pen_graph *graph, pen_arena *arena,
     homes_join_states(&builder);
     PEN_TRY(homes_list_users(&builder, arena));
     PEN_TRY(homes_finish(&builder, arena));
-    *out_homes = homes;
+    *out_owners = owners;
     return PEN_OK;
 }
 
-bool pen_node_homes_is_kept(const pen_node_homes *homes, uint32_t root) {
-    for (uint32_t u = homes->user_first[root]; u < homes->user_first[root + 1]; u++) {
-        const pen_node_id user = {homes->user_nodes[u]};
-        if (pen_graph_node(homes->graph, user)->role != PEN_ROLE_FORWARD) return true;
+bool pen_forward_owners_is_kept(const pen_forward_owners *owners, uint32_t root) {
+    for (uint32_t u = owners->user_first[root]; u < owners->user_first[root + 1]; u++) {
+        const pen_node_id user = {owners->user_nodes[u]};
+        if (pen_graph_node(owners->graph, user)->role != PEN_ROLE_FORWARD) return true;
     }
     return false;
 }
 
-bool pen_node_homes_is_per_step(const pen_node_homes *homes, pen_value_id value) {
-    const pen_node_id producer = pen_graph_value(homes->graph, value)->producer;
+bool pen_forward_owners_is_per_step(const pen_forward_owners *owners, pen_value_id value) {
+    const pen_node_id producer = pen_graph_value(owners->graph, value)->producer;
     if (!pen_node_is(producer)) return false;
-    const pen_role role = pen_graph_node(homes->graph, producer)->role;
+    const pen_role role = pen_graph_node(owners->graph, producer)->role;
     return role == PEN_ROLE_UPDATE || role == PEN_ROLE_BACKWARD_WEIGHT;
 }

@@ -26,7 +26,7 @@
 #include "graph/analysis/readers.h"
 #include "graph/graph_types.h"
 
-typedef struct pen_node_homes {
+typedef struct pen_forward_owners {
     const pen_graph *graph;
     uint32_t node_count;
     uint32_t value_count;
@@ -42,32 +42,21 @@ typedef struct pen_node_homes {
     // not including, user_nodes[user_first[v + 1]], ascending; a node may be there twice.
     const uint32_t *user_first; // [value_count + 1]
     const uint32_t *user_nodes;
-} pen_node_homes;
+} pen_forward_owners;
 
 // INVALID_INPUT: a graph without forward nodes. OUT_OF_MEMORY
-PEN_NODISCARD pen_status pen_node_homes_build(const pen_graph *graph, pen_arena *arena,
-                                              const pen_node_homes **out_homes);
-
-// Sets of numbers below `count` that are joined; each is known by its lowest member.
-typedef struct pen_disjoint_sets {
-    uint32_t count;
-    uint32_t *parent; // [count]
-} pen_disjoint_sets;
-
-PEN_NODISCARD pen_status pen_disjoint_sets_new(uint32_t count, pen_arena *arena,
-                                               pen_disjoint_sets *out_sets);
-uint32_t pen_disjoint_sets_find(pen_disjoint_sets *sets, uint32_t member);
-void pen_disjoint_sets_join(pen_disjoint_sets *sets, uint32_t a, uint32_t b);
+PEN_NODISCARD pen_status pen_forward_owners_build(const pen_graph *graph, pen_arena *arena,
+                                                  const pen_forward_owners **out_owners);
 
 static inline bool pen_role_is_backward(pen_role role) {
     return role == PEN_ROLE_BACKWARD_INPUT || role == PEN_ROLE_BACKWARD_WEIGHT;
 }
 
 // Whether some node behind the forward pass reads the bytes of a root.
-bool pen_node_homes_is_kept(const pen_node_homes *homes, uint32_t root);
+bool pen_forward_owners_is_kept(const pen_forward_owners *owners, uint32_t root);
 
 // Whether a value is passed on once a step, and not for every microbatch: it is a sum over
 // microbatches, or comes after one, or leads to updates only.
-bool pen_node_homes_is_per_step(const pen_node_homes *homes, pen_value_id value);
+bool pen_forward_owners_is_per_step(const pen_forward_owners *owners, pen_value_id value);
 
 #endif // PEN_GRAPH_ANALYSIS_FORWARD_OWNER_H

@@ -12,9 +12,4 @@
 // OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_bound(const pen_problem *problem, pen_arena *arena, double *out_bound);
 
-// The least that each node costs on any device that its group may be on ([node_count]).
-// OUT_OF_MEMORY
-PEN_NODISCARD pen_status pen_bound_least_costs(const pen_problem *problem, pen_arena *arena,
-                                               double *out_least);
-
 #endif // PEN_PARTITION_BOUND_BOUNDS_H

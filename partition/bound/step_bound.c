@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "graph/graph.h"
-#include "partition/bound/bounds.h"
+#include "partition/bound/least_costs.h"
 #include "partition/bound/load_bound.h"
 
 // Whether a forward node of group `reader` reads one of group `owner`.

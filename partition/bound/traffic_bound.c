@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "partition/problem/problem_index.h"
+#include "base/disjoint_sets.h"
+#include "partition/problem/problem_lists.h"
 
 // Groups of a problem, in parts.
 typedef struct traffic_parts {
@@ -15,14 +16,6 @@ typedef struct traffic_parts {
     double *limits;  // [device_count] of bytes, descending
     uint32_t *asked; // [device_count] 1 + the last part with a group pinned there
 } traffic_parts;
-
-static uint32_t traffic_root(uint32_t *parent, uint32_t g) {
-    while (parent[g] != g) {
-        parent[g] = parent[parent[g]];
-        g = parent[g];
-    }
-    return g;
-}
 
 static int traffic_compare_descending(const void *left, const void *right) {
     const double a = *(const double *)left, b = *(const double *)right;
@@ -37,21 +30,15 @@ static int traffic_compare_ascending(const void *left, const void *right) {
 pen_status pen_traffic_parts(const pen_problem *problem, pen_arena *arena,
                              uint32_t *out_part_of_group, uint32_t *out_part_count) {
     const uint32_t count = problem->group_count;
-    uint32_t *parent;
-    PEN_TRY(PEN_NEW(arena, count, &parent));
-    for (uint32_t g = 0; g < count; g++)
-        parent[g] = g;
+    pen_disjoint_sets sets;
+    PEN_TRY(pen_disjoint_sets_new(count, arena, &sets));
     for (uint32_t o = 0; o < problem->output_count; o++) {
-        for (uint32_t r = problem->readers.first[o]; r < problem->readers.first[o + 1]; r++) {
-            const uint32_t a = traffic_root(parent, problem->output_owner[o]);
-            const uint32_t b = traffic_root(parent, problem->readers.ids[r]);
-            if (a < b) parent[b] = a; // roots come first
-            if (b < a) parent[a] = b;
-        }
+        for (uint32_t r = problem->readers.first[o]; r < problem->readers.first[o + 1]; r++)
+            pen_disjoint_sets_join(&sets, problem->output_owner[o], problem->readers.ids[r]);
     }
     *out_part_count = 0;
     for (uint32_t g = 0; g < count; g++) {
-        const uint32_t root = traffic_root(parent, g);
+        const uint32_t root = pen_disjoint_sets_find(&sets, g);
         out_part_of_group[g] = root == g ? (*out_part_count)++ : out_part_of_group[root];
     }
     return PEN_OK;

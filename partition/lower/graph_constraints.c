@@ -2,11 +2,12 @@
 
 #include <string.h>
 
+#include "base/disjoint_sets.h"
 #include "graph/graph.h"
 #include "partition/spec/name_match.h"
 
 typedef struct constraints_builder {
-    const pen_node_homes *homes;
+    const pen_forward_owners *owners;
     const pen_cluster *cluster;
     const pen_constraints *constraints;
     pen_arena *arena;
@@ -23,15 +24,15 @@ typedef struct constraints_builder {
 
 // Users name nodes as `inspect` lists them; nodes that follow others have no say of their own.
 static pen_status constraints_list_names(constraints_builder *builder) {
-    const pen_node_homes *homes = builder->homes;
+    const pen_forward_owners *owners = builder->owners;
     const char **names, **devices;
     uint32_t *listed, count = 0;
-    PEN_TRY(PEN_NEW(builder->arena, homes->node_count, &names));
-    PEN_TRY(PEN_NEW(builder->arena, homes->node_count, &listed));
+    PEN_TRY(PEN_NEW(builder->arena, owners->node_count, &names));
+    PEN_TRY(PEN_NEW(builder->arena, owners->node_count, &listed));
     PEN_TRY(PEN_NEW(builder->arena, builder->cluster->device_count, &devices));
-    for (uint32_t n = 0; n < homes->node_count; n++) {
-        if (!homes->is_listed[n]) continue;
-        names[count] = pen_node_name(homes->graph, (pen_node_id){n});
+    for (uint32_t n = 0; n < owners->node_count; n++) {
+        if (!owners->is_listed[n]) continue;
+        names[count] = pen_node_name(owners->graph, (pen_node_id){n});
         listed[count++] = n;
     }
     for (uint32_t d = 0; d < builder->cluster->device_count; d++) {
@@ -73,8 +74,8 @@ static pen_status constraints_colocate(constraints_builder *builder,
 
 // Marks the forward nodes that some marked one leads to.
 static void constraints_flow(const constraints_builder *builder, bool *marks) {
-    const pen_graph *graph = builder->homes->graph;
-    for (uint32_t n = 0; n < builder->homes->node_count; n++) {
+    const pen_graph *graph = builder->owners->graph;
+    for (uint32_t n = 0; n < builder->owners->node_count; n++) {
         const pen_node *node = pen_graph_node(graph, (pen_node_id){n});
         if (node->role != PEN_ROLE_FORWARD) continue;
         for (uint32_t i = 0; i < node->input_count && !marks[n]; i++) {
@@ -87,8 +88,8 @@ static void constraints_flow(const constraints_builder *builder, bool *marks) {
 
 // Marks the forward nodes that lead to some marked one.
 static void constraints_flow_back(const constraints_builder *builder, bool *marks) {
-    const pen_graph *graph = builder->homes->graph;
-    for (uint32_t n = builder->homes->node_count; n-- > 0;) {
+    const pen_graph *graph = builder->owners->graph;
+    for (uint32_t n = builder->owners->node_count; n-- > 0;) {
         const pen_node *node = pen_graph_node(graph, (pen_node_id){n});
         if (node->role != PEN_ROLE_FORWARD || !marks[n]) continue;
         for (uint32_t i = 0; i < node->input_count; i++) {
@@ -106,8 +107,8 @@ static pen_status constraints_no_split(constraints_builder *builder,
     PEN_TRY(pen_constraints_blame(builder->constraints, &entry->nodes,
                                   constraints_match(builder, entry->nodes, &matches)));
     bool *after, *before;
-    PEN_TRY(PEN_NEW(builder->arena, builder->homes->node_count, &after));
-    PEN_TRY(PEN_NEW(builder->arena, builder->homes->node_count, &before));
+    PEN_TRY(PEN_NEW(builder->arena, builder->owners->node_count, &after));
+    PEN_TRY(PEN_NEW(builder->arena, builder->owners->node_count, &before));
     for (uint32_t i = 0; i < matches.count; i++) {
         after[constraints_node(builder, &matches, i)] = true;
         before[constraints_node(builder, &matches, i)] = true;
@@ -115,7 +116,7 @@ static pen_status constraints_no_split(constraints_builder *builder,
     constraints_flow(builder, after);
     constraints_flow_back(builder, before);
     const uint32_t first = constraints_node(builder, &matches, 0);
-    for (uint32_t n = 0; n < builder->homes->node_count; n++) {
+    for (uint32_t n = 0; n < builder->owners->node_count; n++) {
         if (after[n] && before[n]) pen_disjoint_sets_join(&builder->sets, first, n);
     }
     return PEN_OK;
@@ -125,7 +126,7 @@ static pen_status constraints_no_split(constraints_builder *builder,
 static pen_status constraints_refuse_pin(const constraints_builder *builder, uint32_t group,
                                          const pen_constraint_pin *entry, uint32_t node,
                                          uint32_t device) {
-    const pen_graph *graph = builder->homes->graph;
+    const pen_graph *graph = builder->owners->graph;
     const pen_constraint_pin *other = builder->pin_entry[group];
     const uint32_t other_node = builder->pin_node[group];
     const char *name = pen_node_name(graph, (pen_node_id){node});
@@ -209,8 +210,8 @@ static pen_status constraints_check_forbidden(constraints_builder *builder,
     const uint32_t device_count = builder->cluster->device_count;
     uint32_t *count;
     bool *is_counted;
-    PEN_TRY(PEN_NEW(builder->arena, builder->homes->node_count, &count));
-    PEN_TRY(PEN_NEW(builder->arena, builder->homes->node_count, &is_counted));
+    PEN_TRY(PEN_NEW(builder->arena, builder->owners->node_count, &count));
+    PEN_TRY(PEN_NEW(builder->arena, builder->owners->node_count, &is_counted));
     for (uint32_t d = 0; d < device_count; d++) {
         for (uint32_t i = 0; i < builder->forbidden_count; i++) {
             const pen_problem_forbidden *f = &builder->forbidden[i];
@@ -222,10 +223,10 @@ static pen_status constraints_check_forbidden(constraints_builder *builder,
                 builder->constraints, &entry->on,
                 pen_error(PEN_INVALID_INPUT,
                           "'%s' and what must share its device are forbidden on all %u devices",
-                          pen_node_name(builder->homes->graph, (pen_node_id){f->node}),
+                          pen_node_name(builder->owners->graph, (pen_node_id){f->node}),
                           device_count));
         }
-        memset(is_counted, 0, builder->homes->node_count * sizeof *is_counted);
+        memset(is_counted, 0, builder->owners->node_count * sizeof *is_counted);
     }
     return PEN_OK;
 }
@@ -254,27 +255,28 @@ static pen_status constraints_apply(constraints_builder *builder) {
 }
 
 // From patterns to a colour and a pin for each node: nodes of one colour share a device.
-pen_status pen_graph_constraints_resolve(const pen_node_homes *homes, const pen_cluster *cluster,
+pen_status pen_graph_constraints_resolve(const pen_forward_owners *owners,
+                                         const pen_cluster *cluster,
                                          const pen_constraints *constraints, pen_arena *arena,
                                          pen_graph_constraints *out_resolved) {
     constraints_builder builder = {
-        .homes = homes, .cluster = cluster, .constraints = constraints, .arena = arena};
+        .owners = owners, .cluster = cluster, .constraints = constraints, .arena = arena};
     uint32_t *color, *pin;
-    PEN_TRY(pen_disjoint_sets_new(homes->node_count, arena, &builder.sets));
-    PEN_TRY(PEN_NEW(arena, homes->node_count, &builder.pin));
-    PEN_TRY(PEN_NEW(arena, homes->node_count, &builder.pin_entry));
-    PEN_TRY(PEN_NEW(arena, homes->node_count, &builder.pin_node));
-    PEN_TRY(PEN_NEW(arena, homes->node_count, &color));
-    PEN_TRY(PEN_NEW(arena, homes->node_count, &pin));
-    for (uint32_t n = 0; n < homes->node_count; n++) {
-        pen_disjoint_sets_join(&builder.sets, n, homes->group[n]);
+    PEN_TRY(pen_disjoint_sets_new(owners->node_count, arena, &builder.sets));
+    PEN_TRY(PEN_NEW(arena, owners->node_count, &builder.pin));
+    PEN_TRY(PEN_NEW(arena, owners->node_count, &builder.pin_entry));
+    PEN_TRY(PEN_NEW(arena, owners->node_count, &builder.pin_node));
+    PEN_TRY(PEN_NEW(arena, owners->node_count, &color));
+    PEN_TRY(PEN_NEW(arena, owners->node_count, &pin));
+    for (uint32_t n = 0; n < owners->node_count; n++) {
+        pen_disjoint_sets_join(&builder.sets, n, owners->group[n]);
         builder.pin[n] = PEN_PROBLEM_ANY;
     }
     if (constraints != NULL) {
         PEN_TRY(constraints_list_names(&builder));
         PEN_TRY(constraints_apply(&builder));
     }
-    for (uint32_t n = 0; n < homes->node_count; n++) {
+    for (uint32_t n = 0; n < owners->node_count; n++) {
         color[n] = pen_disjoint_sets_find(&builder.sets, n);
         pin[n] = builder.pin[color[n]];
     }
@@ -290,16 +292,16 @@ pen_status pen_graph_constraints_resolve(const pen_node_homes *homes, const pen_
 #define LINE_DEVICES_LIMIT 256 // with pins
 
 // Marks what nodes pinned to `device` lead to by the pinned node they come from.
-static void line_flow(const pen_node_homes *homes, const uint32_t *pin, uint32_t device,
+static void line_flow(const pen_forward_owners *owners, const uint32_t *pin, uint32_t device,
                       uint32_t *origin) {
-    for (uint32_t n = 0; n < homes->node_count; n++) {
-        const pen_node *node = pen_graph_node(homes->graph, (pen_node_id){n});
+    for (uint32_t n = 0; n < owners->node_count; n++) {
+        const pen_node *node = pen_graph_node(owners->graph, (pen_node_id){n});
         origin[n] = PEN_ID_NONE;
         if (node->role != PEN_ROLE_FORWARD) continue;
         if (pin[n] == device) origin[n] = n;
         for (uint32_t i = 0; i < node->input_count && origin[n] == PEN_ID_NONE; i++) {
             if (!pen_value_is(node->inputs[i])) continue;
-            const pen_node_id producer = pen_graph_value(homes->graph, node->inputs[i])->producer;
+            const pen_node_id producer = pen_graph_value(owners->graph, node->inputs[i])->producer;
             if (pen_node_is(producer)) origin[n] = origin[producer.index];
         }
     }
@@ -311,13 +313,13 @@ typedef struct line_pins {
     uint32_t to;
 } line_pins;
 
-static pen_status line_refuse(const pen_node_homes *homes, const pen_cluster *cluster,
+static pen_status line_refuse(const pen_forward_owners *owners, const pen_cluster *cluster,
                               const line_pins *there, const line_pins *back, const uint32_t *pin) {
-    const pen_graph *graph = homes->graph;
+    const pen_graph *graph = owners->graph;
     const uint32_t nodes[] = {there->from, there->to, back->from, back->to};
     const char *names[4];
     for (size_t i = 0; i < 4; i++) {
-        names[i] = pen_node_name(graph, (pen_node_id){homes->listed[nodes[i]]});
+        names[i] = pen_node_name(graph, (pen_node_id){owners->listed[nodes[i]]});
     }
     const char *a = cluster->devices[pin[nodes[0]]].name;
     const char *b = cluster->devices[pin[nodes[1]]].name;
@@ -329,15 +331,16 @@ static pen_status line_refuse(const pen_node_homes *homes, const pen_cluster *cl
 
 // A line of devices is impossible when pinned nodes flow from a to b and others from b to a; told
 // before any search, with the nodes.
-pen_status pen_graph_constraints_check_line(const pen_node_homes *homes, const pen_cluster *cluster,
+pen_status pen_graph_constraints_check_line(const pen_forward_owners *owners,
+                                            const pen_cluster *cluster,
                                             const pen_graph_constraints *resolved,
                                             pen_arena *arena) {
     const uint32_t device_count = cluster->device_count;
     uint32_t *origin, *number, count = 0;
     line_pins *pins;
-    PEN_TRY(PEN_NEW(arena, homes->node_count, &origin));
+    PEN_TRY(PEN_NEW(arena, owners->node_count, &origin));
     PEN_TRY(PEN_NEW(arena, device_count, &number)); // from 1, of devices with pins
-    for (uint32_t n = 0; n < homes->node_count; n++) {
+    for (uint32_t n = 0; n < owners->node_count; n++) {
         const uint32_t pin = resolved->pin[n];
         if (pin == PEN_PROBLEM_ANY || number[pin] != 0 || count == LINE_DEVICES_LIMIT) continue;
         number[pin] = ++count;
@@ -348,15 +351,15 @@ pen_status pen_graph_constraints_check_line(const pen_node_homes *homes, const p
     }
     for (uint32_t d = 0; d < device_count; d++) {
         if (number[d] == 0) continue;
-        line_flow(homes, resolved->pin, d, origin);
-        for (uint32_t n = 0; n < homes->node_count; n++) {
+        line_flow(owners, resolved->pin, d, origin);
+        for (uint32_t n = 0; n < owners->node_count; n++) {
             const uint32_t pin = resolved->pin[n];
             if (origin[n] == PEN_ID_NONE || pin == PEN_PROBLEM_ANY || pin == d) continue;
             line_pins *there = &pins[(size_t)number[d] * (count + 1) + number[pin]];
             const line_pins *back = &pins[(size_t)number[pin] * (count + 1) + number[d]];
             if (there->from == PEN_ID_NONE) *there = (line_pins){origin[n], n};
             if (number[pin] == 0 || back->from == PEN_ID_NONE) continue;
-            return line_refuse(homes, cluster, back, there, resolved->pin);
+            return line_refuse(owners, cluster, back, there, resolved->pin);
         }
     }
     return PEN_OK;

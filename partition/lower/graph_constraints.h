@@ -22,7 +22,7 @@ typedef struct pen_graph_constraints {
 //   INVALID_INPUT  a pattern that is none, two pins for nodes that share a device, a pin to a
 //                  device that is forbidden, nodes forbidden everywhere
 //   OUT_OF_MEMORY
-PEN_NODISCARD pen_status pen_graph_constraints_resolve(const pen_node_homes *homes,
+PEN_NODISCARD pen_status pen_graph_constraints_resolve(const pen_forward_owners *owners,
                                                        const pen_cluster *cluster,
                                                        const pen_constraints *constraints,
                                                        pen_arena *arena,
@@ -32,7 +32,7 @@ PEN_NODISCARD pen_status pen_graph_constraints_resolve(const pen_node_homes *hom
 // other and back. For placements that must be contiguous. Longer circles are not looked for.
 //   INVALID_INPUT  names the pinned nodes
 //   OUT_OF_MEMORY
-PEN_NODISCARD pen_status pen_graph_constraints_check_line(const pen_node_homes *homes,
+PEN_NODISCARD pen_status pen_graph_constraints_check_line(const pen_forward_owners *owners,
                                                           const pen_cluster *cluster,
                                                           const pen_graph_constraints *resolved,
                                                           pen_arena *arena);

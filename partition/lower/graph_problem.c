@@ -12,7 +12,7 @@
 typedef struct lowering {
     const pen_graph_problem_request *request;
     const pen_graph *graph;
-    const pen_node_homes *homes;
+    const pen_forward_owners *owners;
     const uint32_t *color;
     pen_arena *arena;
     bool *is_moved;          // [value_count], roots that another colour reads
@@ -36,13 +36,13 @@ static double lowering_bytes(const lowering *l, uint32_t value) {
 // The computed value behind an operand; PEN_ID_NONE where it is fed, persistent or left out.
 static uint32_t lowering_source(const lowering *l, const pen_node *node, uint32_t input) {
     if (!pen_value_is(node->inputs[input])) return PEN_ID_NONE;
-    const uint32_t root = l->homes->root[node->inputs[input].index];
+    const uint32_t root = l->owners->root[node->inputs[input].index];
     const pen_value *value = pen_graph_value(l->graph, (pen_value_id){root});
     return pen_node_is(value->producer) ? root : PEN_ID_NONE;
 }
 
 static void lowering_find_moved(lowering *l) {
-    for (uint32_t n = 0; n < l->homes->node_count; n++) {
+    for (uint32_t n = 0; n < l->owners->node_count; n++) {
         const pen_node *node = lowering_node(l, n);
         for (uint32_t i = 0; i < node->input_count; i++) {
             const uint32_t root = lowering_source(l, node, i);
@@ -56,14 +56,14 @@ static void lowering_find_moved(lowering *l) {
 
 // The first result that leaves a node's colour is the node's own, the others get nodes.
 static void lowering_number_values(lowering *l) {
-    l->node_count = l->homes->node_count;
-    for (uint32_t n = 0; n < l->homes->node_count; n++) {
+    l->node_count = l->owners->node_count;
+    for (uint32_t n = 0; n < l->owners->node_count; n++) {
         const pen_node *node = lowering_node(l, n);
         bool is_first = true;
         for (uint32_t i = 0; i < node->output_count; i++) {
             if (!pen_value_is(node->outputs[i])) continue;
             const uint32_t v = node->outputs[i].index;
-            if (l->homes->root[v] != v || !l->is_moved[v]) continue;
+            if (l->owners->root[v] != v || !l->is_moved[v]) continue;
             l->node_of_value[v] = is_first ? n : l->node_count++;
             is_first = false;
         }
@@ -78,7 +78,7 @@ static double lowering_step_share(const lowering *l) {
 
 static double lowering_transfer(const lowering *l, uint32_t value) {
     const double bytes = (double)l->request->planned->bytes_of_value[value];
-    if (!pen_node_homes_is_per_step(l->homes, (pen_value_id){value})) return bytes;
+    if (!pen_forward_owners_is_per_step(l->owners, (pen_value_id){value})) return bytes;
     return 2.0 * bytes * lowering_step_share(l);
 }
 
@@ -86,7 +86,7 @@ static double lowering_transfer(const lowering *l, uint32_t value) {
 // itself; it goes with its maker's colour.
 static void lowering_fill_nodes(lowering *l) {
     const pen_graph_constraints *constraints = l->request->constraints;
-    for (uint32_t n = 0; n < l->homes->node_count; n++) {
+    for (uint32_t n = 0; n < l->owners->node_count; n++) {
         const pen_node *node = lowering_node(l, n);
         l->names[n] = node->name;
         l->nodes[n].color = l->color[n];
@@ -94,12 +94,12 @@ static void lowering_fill_nodes(lowering *l) {
         l->nodes[n].role = node->role == PEN_ROLE_TRANSFER ? PEN_ROLE_FORWARD : node->role;
         l->nodes[n].workspace_bytes = (double)l->request->planned->workspace_of_node[n];
     }
-    for (uint32_t v = 0; v < l->homes->value_count; v++) {
+    for (uint32_t v = 0; v < l->owners->value_count; v++) {
         if (!l->is_moved[v]) continue;
         const pen_value *value = pen_graph_value(l->graph, (pen_value_id){v});
         const uint32_t node = l->node_of_value[v];
         l->nodes[node].transfer = lowering_transfer(l, v);
-        if (node < l->homes->node_count) continue;
+        if (node < l->owners->node_count) continue;
         l->names[node] = value->name;
         l->nodes[node].color = l->color[value->producer.index];
         l->nodes[node].pin = constraints->pin[value->producer.index];
@@ -109,7 +109,7 @@ static void lowering_fill_nodes(lowering *l) {
 }
 
 static void lowering_fill_edges(lowering *l) {
-    for (uint32_t n = 0; n < l->homes->node_count; n++) {
+    for (uint32_t n = 0; n < l->owners->node_count; n++) {
         const pen_node *node = lowering_node(l, n);
         for (uint32_t i = 0; i < node->input_count; i++) {
             const uint32_t root = lowering_source(l, node, i);
@@ -124,12 +124,12 @@ static void lowering_fill_edges(lowering *l) {
 
 // Charges what is fed or persistent to the first node of each colour that reads it.
 static void lowering_charge_sources(lowering *l) {
-    const pen_node_homes *homes = l->homes;
-    for (uint32_t v = 0; v < homes->value_count; v++) {
+    const pen_forward_owners *owners = l->owners;
+    for (uint32_t v = 0; v < owners->value_count; v++) {
         const pen_value *value = pen_graph_value(l->graph, (pen_value_id){v});
         if (value->kind == PEN_VALUE_COMPUTED || value->kind == PEN_VALUE_SCALAR) continue;
-        for (uint32_t u = homes->user_first[v]; u < homes->user_first[v + 1]; u++) {
-            const uint32_t user = homes->user_nodes[u];
+        for (uint32_t u = owners->user_first[v]; u < owners->user_first[v + 1]; u++) {
+            const uint32_t user = owners->user_nodes[u];
             if (l->stamp[l->color[user]] == v + 1) continue;
             l->stamp[l->color[user]] = v + 1;
             if (value->kind == PEN_VALUE_INPUT) {
@@ -144,15 +144,15 @@ static void lowering_charge_sources(lowering *l) {
 // Charges what nodes make: sums over microbatches once, what the backward pass reads for every
 // microbatch, the rest while it runs.
 static void lowering_charge_results(lowering *l) {
-    for (uint32_t v = 0; v < l->homes->value_count; v++) {
+    for (uint32_t v = 0; v < l->owners->value_count; v++) {
         const pen_value *value = pen_graph_value(l->graph, (pen_value_id){v});
         if (!pen_node_is(value->producer) || pen_value_is(value->replaces)) continue;
-        if (l->homes->root[v] != v) continue;
+        if (l->owners->root[v] != v) continue;
         const pen_node *producer = pen_graph_node(l->graph, value->producer);
         pen_problem_node *charged = &l->nodes[value->producer.index];
         if (producer->accumulates) {
             charged->bytes += lowering_bytes(l, v);
-        } else if (producer->role == PEN_ROLE_FORWARD && pen_node_homes_is_kept(l->homes, v)) {
+        } else if (producer->role == PEN_ROLE_FORWARD && pen_forward_owners_is_kept(l->owners, v)) {
             charged->bytes_in_flight += lowering_bytes(l, v);
         } else {
             charged->workspace_bytes += lowering_bytes(l, v);
@@ -200,7 +200,7 @@ static pen_status lowering_costs(const lowering *l, pen_problem_given *given) {
     double *compute;
     PEN_TRY(PEN_NEW(l->arena, (size_t)costs->row_count * l->node_count, &compute));
     for (uint32_t row = 0; row < costs->row_count; row++) {
-        for (uint32_t n = 0; n < l->homes->node_count; n++) {
+        for (uint32_t n = 0; n < l->owners->node_count; n++) {
             const double seconds = costs->costs[(size_t)row * costs->node_count + n].seconds;
             compute[(size_t)row * l->node_count + n] =
                 l->nodes[n].role == PEN_ROLE_UPDATE ? seconds * share : seconds;
@@ -212,13 +212,13 @@ static pen_status lowering_costs(const lowering *l, pen_problem_given *given) {
 }
 
 static pen_status lowering_allocate(lowering *l) {
-    const uint32_t node_count = l->homes->node_count;
-    uint64_t edge_count = l->homes->value_count;
+    const uint32_t node_count = l->owners->node_count;
+    uint64_t edge_count = l->owners->value_count;
     for (uint32_t n = 0; n < node_count; n++) {
         edge_count += lowering_node(l, n)->input_count;
     }
-    PEN_TRY(PEN_NEW(l->arena, l->homes->value_count, &l->is_moved));
-    PEN_TRY(PEN_NEW(l->arena, l->homes->value_count, &l->node_of_value));
+    PEN_TRY(PEN_NEW(l->arena, l->owners->value_count, &l->is_moved));
+    PEN_TRY(PEN_NEW(l->arena, l->owners->value_count, &l->node_of_value));
     PEN_TRY(PEN_NEW(l->arena, node_count, &l->stamp));
     lowering_find_moved(l);
     lowering_number_values(l);
@@ -233,7 +233,7 @@ pen_status pen_graph_problem_build(const pen_graph_problem_request *request, pen
                                    pen_problem_given *out_given) {
     lowering l = {.request = request,
                   .graph = request->planned->graph,
-                  .homes = request->homes,
+                  .owners = request->owners,
                   .color = request->constraints->color,
                   .arena = arena};
     PEN_TRY(lowering_allocate(&l));
@@ -323,20 +323,20 @@ static uint64_t hash_wiring(uint64_t hash, const pen_graph *graph, const pen_nod
     return hash;
 }
 
-uint64_t pen_graph_hash(const pen_node_homes *homes) {
+uint64_t pen_graph_hash(const pen_forward_owners *owners) {
     uint64_t hash = 0xcbf29ce484222325u;
-    for (uint32_t n = 0; n < homes->node_count; n++) {
-        const pen_node *node = pen_graph_node(homes->graph, (pen_node_id){n});
+    for (uint32_t n = 0; n < owners->node_count; n++) {
+        const pen_node *node = pen_graph_node(owners->graph, (pen_node_id){n});
         if (node->op == PEN_OP(reorder)) continue;
         hash = hash_text(hash, node->name);
         hash = hash_text(hash, node->op->name);
         const uint8_t role = (uint8_t)node->role;
         hash = hash_bytes(hash, &role, 1);
-        if (node->role == PEN_ROLE_FORWARD) hash = hash_wiring(hash, homes->graph, node);
+        if (node->role == PEN_ROLE_FORWARD) hash = hash_wiring(hash, owners->graph, node);
         for (uint32_t i = 0; i < node->output_count; i++) {
             if (!pen_value_is(node->outputs[i])) continue;
             char text[PEN_SHAPE_TEXT_BYTES];
-            pen_tensor_type_format(pen_value_type(homes->graph, node->outputs[i]), text);
+            pen_tensor_type_format(pen_value_type(owners->graph, node->outputs[i]), text);
             hash = hash_text(hash, text);
         }
     }

@@ -35,7 +35,7 @@ typedef struct pen_planned_graph {
 
 typedef struct pen_graph_problem_request {
     const pen_planned_graph *planned;
-    const pen_node_homes *homes;
+    const pen_forward_owners *owners;
     const pen_graph_constraints *constraints;
     const pen_cluster *cluster;
     const pen_cost_model *costs;
@@ -56,6 +56,6 @@ PEN_NODISCARD pen_status pen_graph_problem_build(const pen_graph_problem_request
 // What of the graph a user would call the same model: names, operators, shapes and roles, what
 // forward nodes read, their attributes and small constants; without the numbers of an optimizer,
 // the layouts that a device chose and what they add. The same on every machine.
-uint64_t pen_graph_hash(const pen_node_homes *homes);
+uint64_t pen_graph_hash(const pen_forward_owners *owners);
 
 #endif // PEN_PARTITION_LOWER_GRAPH_PROBLEM_H

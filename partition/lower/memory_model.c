@@ -11,7 +11,7 @@
 typedef struct memory_modeller {
     const pen_planned_graph *planned;
     const pen_graph *graph;
-    const pen_node_homes *homes;
+    const pen_forward_owners *owners;
     const uint32_t *device_of_stage;
     const uint32_t *stage_of_node;
     uint32_t *held_by; // [value_count], device that counts a persistent value already, plus 1
@@ -43,18 +43,18 @@ static uint32_t model_maker(const memory_modeller *m, uint32_t root) {
 }
 
 static bool model_is_sent(const memory_modeller *m, uint32_t root, uint32_t stage) {
-    const pen_node_homes *homes = m->homes;
-    for (uint32_t u = homes->user_first[root]; u < homes->user_first[root + 1]; u++) {
-        if (m->stage_of_node[homes->user_nodes[u]] != stage) return true;
+    const pen_forward_owners *owners = m->owners;
+    for (uint32_t u = owners->user_first[root]; u < owners->user_first[root + 1]; u++) {
+        if (m->stage_of_node[owners->user_nodes[u]] != stage) return true;
     }
     return false;
 }
 
 // Whether the backward pass or the update of `stage` reads a root in memory.
 static bool model_is_read_later(const memory_modeller *m, uint32_t root, uint32_t stage) {
-    const pen_node_homes *homes = m->homes;
-    for (uint32_t u = homes->user_first[root]; u < homes->user_first[root + 1]; u++) {
-        const uint32_t user = homes->user_nodes[u];
+    const pen_forward_owners *owners = m->owners;
+    for (uint32_t u = owners->user_first[root]; u < owners->user_first[root + 1]; u++) {
+        const uint32_t user = owners->user_nodes[u];
         if (m->stage_of_node[user] != stage) continue;
         if (pen_graph_node(m->graph, (pen_node_id){user})->role != PEN_ROLE_FORWARD) return true;
     }
@@ -75,17 +75,17 @@ static void model_list_nodes(memory_modeller *m, uint32_t stage) {
 static void model_list_kept(memory_modeller *m, uint32_t stage) {
     m->kept_count = 0;
     for (uint32_t i = 0; i < m->planned->kept_count; i++) {
-        const uint32_t root = m->homes->root[m->planned->kept[i].index];
+        const uint32_t root = m->owners->root[m->planned->kept[i].index];
         if (model_maker(m, root) == stage) m->kept[m->kept_count++] = m->planned->kept[i];
     }
-    for (uint32_t v = 0; v < m->homes->value_count; v++) {
+    for (uint32_t v = 0; v < m->owners->value_count; v++) {
         const pen_value *value = model_value(m, v);
         const bool persists = value->kind == PEN_VALUE_PARAMETER || value->kind == PEN_VALUE_STATE;
-        const bool is_unread = m->homes->user_first[v] == m->homes->user_first[v + 1];
+        const bool is_unread = m->owners->user_first[v] == m->owners->user_first[v + 1];
         if (persists && is_unread && value->data != NULL && stage == 0) {
             m->kept[m->kept_count++] = (pen_value_id){v};
         }
-        if (m->homes->root[v] != v || model_maker(m, v) != stage) continue;
+        if (m->owners->root[v] != v || model_maker(m, v) != stage) continue;
         if (model_is_sent(m, v, stage)) m->kept[m->kept_count++] = (pen_value_id){v};
     }
 }
@@ -119,7 +119,7 @@ static void model_count_received(memory_modeller *m, uint32_t stage, pen_stage_m
         const pen_node *node = pen_graph_node(m->graph, m->order[p]);
         for (uint32_t i = 0; i < node->input_count; i++) {
             if (!pen_value_is(node->inputs[i])) continue;
-            const uint32_t root = m->homes->root[node->inputs[i].index];
+            const uint32_t root = m->owners->root[node->inputs[i].index];
             const uint32_t maker = model_maker(m, root);
             if (maker == PEN_ID_NONE || maker == stage || m->stamp[root] == stage + 1) continue;
             m->stamp[root] = stage + 1;
@@ -129,7 +129,7 @@ static void model_count_received(memory_modeller *m, uint32_t stage, pen_stage_m
                 pen_graph_node(m->graph, model_value(m, root)->producer)->role == PEN_ROLE_FORWARD;
             const bool arrives = m->device_of_stage[maker] != m->device_of_stage[stage] &&
                                  m->planned->microbatch_count > 1 &&
-                                 !pen_node_homes_is_per_step(m->homes, (pen_value_id){root});
+                                 !pen_forward_owners_is_per_step(m->owners, (pen_value_id){root});
             *(is_kept ? &memory->received_kept : &memory->received_passing) += bytes;
             if (arrives) memory->received_passing += bytes;
         }
@@ -179,13 +179,13 @@ typedef struct model_use {
 } model_use;
 
 static model_use model_find_use(const memory_modeller *m, uint32_t root, uint32_t stage) {
-    const pen_node_homes *homes = m->homes;
+    const pen_forward_owners *owners = m->owners;
     const pen_node_id producer = model_value(m, root)->producer;
     const bool is_made = pen_node_is(producer) && m->stage_of_node[producer.index] == stage;
     const uint32_t made = is_made ? model_list_of_node(m, producer.index) : MODEL_LISTS;
     model_use use = {0};
-    for (uint32_t u = homes->user_first[root]; u < homes->user_first[root + 1]; u++) {
-        const uint32_t user = homes->user_nodes[u], reader = m->stage_of_node[user];
+    for (uint32_t u = owners->user_first[root]; u < owners->user_first[root + 1]; u++) {
+        const uint32_t user = owners->user_nodes[u], reader = m->stage_of_node[user];
         const uint32_t list = model_list_of_node(m, user);
         if (reader != stage || list != made) use.crosses_lists = true;
         if (m->device_of_stage[reader] != m->device_of_stage[stage]) {
@@ -208,7 +208,7 @@ static void model_count_made(memory_modeller *m, uint32_t root, const model_use 
                              pen_stage_memory *memory) {
     const uint64_t bytes = model_bytes(m, root);
     const bool is_per_step = m->planned->microbatch_count == 1 ||
-                             pen_node_homes_is_per_step(m->homes, (pen_value_id){root});
+                             pen_forward_owners_is_per_step(m->owners, (pen_value_id){root});
     const bool is_forward = model_list_of_node(m, model_value(m, root)->producer.index) == 0;
     if (is_forward && (use->is_kept || !use->is_sent)) {
         memory->activations += bytes;
@@ -228,7 +228,7 @@ static void model_count_arriving(memory_modeller *m, uint32_t root, uint32_t sta
     const bool is_forward =
         maker == PEN_ID_NONE || model_list_of_node(m, model_value(m, root)->producer.index) == 0;
     const bool is_per_step = m->planned->microbatch_count == 1 ||
-                             pen_node_homes_is_per_step(m->homes, (pen_value_id){root});
+                             pen_forward_owners_is_per_step(m->owners, (pen_value_id){root});
     *(is_forward && use->is_kept ? &memory->received_kept : &memory->received_passing) += bytes;
     if (!is_per_step) memory->received_passing += bytes;
 }
@@ -245,14 +245,14 @@ static void model_count_copy(memory_modeller *m, uint32_t parameter, uint32_t st
 
 // Counts what has places of its own, and marks it for the plan of the rest.
 static void model_count_copies(memory_modeller *m, uint32_t stage, pen_stage_memory *memory) {
-    memset(m->copies, 0, m->homes->value_count * sizeof *m->copies);
+    memset(m->copies, 0, m->owners->value_count * sizeof *m->copies);
     for (uint32_t p = 0; p < m->order_count; p++) {
         const pen_node *node = pen_graph_node(m->graph, m->order[p]);
         for (uint32_t i = 0; i < node->input_count + node->output_count; i++) {
             const pen_value_id operand =
                 i < node->input_count ? node->inputs[i] : node->outputs[i - node->input_count];
             if (!pen_value_is(operand)) continue;
-            const uint32_t root = m->homes->root[operand.index];
+            const uint32_t root = m->owners->root[operand.index];
             const bool is_made = model_maker(m, root) == stage;
             if (m->copies[root] > 0) continue;
             if (model_value(m, root)->kind == PEN_VALUE_PARAMETER) {
@@ -295,7 +295,7 @@ static pen_status model_pipeline_stage(memory_modeller *m, uint32_t stage,
     pen_memory_plan *plan;
     pen_arena_reset(m->scratch);
     PEN_TRY(pen_memory_plan_build(&request, m->scratch, &plan));
-    for (uint32_t v = 0; v < m->homes->value_count; v++) {
+    for (uint32_t v = 0; v < m->owners->value_count; v++) {
         if (plan->values[v].region != PEN_MEMORY_PERSISTENT) continue;
         model_count_persistent(m, v, stage, memory);
     }
@@ -319,11 +319,11 @@ static pen_status model_stage(memory_modeller *m, uint32_t stage, pen_stage_memo
     pen_memory_plan *plan;
     pen_arena_reset(m->scratch);
     PEN_TRY(pen_memory_plan_build(&request, m->scratch, &plan));
-    for (uint32_t v = 0; v < m->homes->value_count; v++) {
+    for (uint32_t v = 0; v < m->owners->value_count; v++) {
         if (plan->values[v].region == PEN_MEMORY_PERSISTENT) {
             model_count_persistent(m, v, stage, memory);
         }
-        if (plan->values[v].region != PEN_MEMORY_ARENA || m->homes->root[v] != v) continue;
+        if (plan->values[v].region != PEN_MEMORY_ARENA || m->owners->root[v] != v) continue;
         const pen_node_id producer = model_value(m, v)->producer;
         const bool is_forward = pen_graph_node(m->graph, producer)->role == PEN_ROLE_FORWARD;
         if (is_forward && model_is_read_later(m, v, stage))
@@ -350,9 +350,9 @@ static pen_status model_devices(memory_modeller *m, uint32_t stage_count,
 }
 
 static pen_status model_find_updaters(memory_modeller *m) {
-    PEN_TRY(PEN_NEW(m->arena, m->homes->value_count, &m->updater));
-    memset(m->updater, 0xff, m->homes->value_count * sizeof *m->updater);
-    for (uint32_t v = 0; v < m->homes->value_count; v++) {
+    PEN_TRY(PEN_NEW(m->arena, m->owners->value_count, &m->updater));
+    memset(m->updater, 0xff, m->owners->value_count * sizeof *m->updater);
+    for (uint32_t v = 0; v < m->owners->value_count; v++) {
         const pen_value *value = model_value(m, v);
         if (value->kind != PEN_VALUE_COMPUTED || !pen_value_is(value->replaces)) continue;
         m->updater[value->replaces.index] = m->stage_of_node[value->producer.index];
@@ -361,25 +361,25 @@ static pen_status model_find_updaters(memory_modeller *m) {
 }
 
 // All scratch is in one arena that goes at the end: searches ask this for many placements.
-pen_status pen_memory_model_stages(const pen_planned_graph *planned, const pen_node_homes *homes,
-                                   const pen_stage_split *split, pen_arena *arena,
-                                   pen_stage_memory **out_memory) {
+pen_status pen_memory_model_stages(const pen_planned_graph *planned,
+                                   const pen_forward_owners *owners, const pen_stage_split *split,
+                                   pen_arena *arena, pen_stage_memory **out_memory) {
     memory_modeller m = {.planned = planned,
                          .graph = planned->graph,
-                         .homes = homes,
+                         .owners = owners,
                          .device_of_stage = split->device_of_stage,
                          .stage_of_node = split->stage_of_node};
     pen_stage_memory *memory;
     PEN_TRY(PEN_NEW(arena, split->stage_count, &memory));
     PEN_TRY(pen_arena_create(&m.arena));
     pen_status status = pen_arena_create_within(m.arena, &m.scratch);
-    if (status == PEN_OK) status = PEN_NEW(m.arena, homes->value_count, &m.held_by);
-    if (status == PEN_OK) status = PEN_NEW(m.arena, homes->value_count, &m.stamp);
-    if (status == PEN_OK) status = PEN_NEW(m.arena, homes->value_count, &m.copies);
+    if (status == PEN_OK) status = PEN_NEW(m.arena, owners->value_count, &m.held_by);
+    if (status == PEN_OK) status = PEN_NEW(m.arena, owners->value_count, &m.stamp);
+    if (status == PEN_OK) status = PEN_NEW(m.arena, owners->value_count, &m.copies);
     if (status == PEN_OK) status = model_find_updaters(&m);
-    if (status == PEN_OK) status = PEN_NEW(m.arena, homes->node_count, &m.order);
+    if (status == PEN_OK) status = PEN_NEW(m.arena, owners->node_count, &m.order);
     if (status == PEN_OK) {
-        status = PEN_NEW(m.arena, 2 * (size_t)homes->value_count + planned->kept_count, &m.kept);
+        status = PEN_NEW(m.arena, 2 * (size_t)owners->value_count + planned->kept_count, &m.kept);
     }
     if (status == PEN_OK) status = model_devices(&m, split->stage_count, memory);
     pen_arena_destroy(m.arena);

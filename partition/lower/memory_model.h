@@ -46,7 +46,7 @@ typedef struct pen_stage_memory {
 
 // out_memory: [stage_count]. OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_memory_model_stages(const pen_planned_graph *planned,
-                                                 const pen_node_homes *homes,
+                                                 const pen_forward_owners *owners,
                                                  const pen_stage_split *split, pen_arena *arena,
                                                  pen_stage_memory **out_memory);
 

@@ -16,7 +16,7 @@ static int transfer_compare(const void *left, const void *right) {
 // What the visits of all roots share.
 typedef struct transfer_visits {
     const pen_planned_graph *planned;
-    const pen_node_homes *homes;
+    const pen_forward_owners *owners;
     const pen_stage_split *split;
     const uint32_t *updater; // [value_count] of parameters: the node that updates them, or none
     const uint32_t *phase;   // [node_count] of the updates
@@ -27,19 +27,19 @@ typedef struct transfer_visits {
 // goes, once updated, to the other stages that hold a copy of it.
 static uint32_t transfer_visit(const transfer_visits *visits, uint32_t root,
                                pen_stage_transfer *out_items) {
-    const pen_node_homes *homes = visits->homes;
+    const pen_forward_owners *owners = visits->owners;
     const pen_stage_split *split = visits->split;
     uint32_t *stamp = visits->stamp;
-    pen_node_id producer = pen_graph_value(homes->graph, (pen_value_id){root})->producer;
+    pen_node_id producer = pen_graph_value(owners->graph, (pen_value_id){root})->producer;
     const bool is_parameter = !pen_node_is(producer);
     if (is_parameter) producer.index = visits->updater[root];
-    if (!pen_node_is(producer) || homes->root[root] != root) return 0;
+    if (!pen_node_is(producer) || owners->root[root] != root) return 0;
     const uint32_t source = split->stage_of_node[producer.index];
-    const bool is_forward = pen_graph_node(homes->graph, producer)->role == PEN_ROLE_FORWARD;
+    const bool is_forward = pen_graph_node(owners->graph, producer)->role == PEN_ROLE_FORWARD;
     uint32_t count = 0;
     stamp[source] = root + 1;
-    for (uint32_t u = homes->user_first[root]; u < homes->user_first[root + 1]; u++) {
-        const uint32_t target = split->stage_of_node[homes->user_nodes[u]];
+    for (uint32_t u = owners->user_first[root]; u < owners->user_first[root + 1]; u++) {
+        const uint32_t target = split->stage_of_node[owners->user_nodes[u]];
         if (stamp[target] == root + 1) continue;
         stamp[target] = root + 1;
         if (out_items != NULL) {
@@ -51,25 +51,25 @@ static uint32_t transfer_visit(const transfer_visits *visits, uint32_t root,
                 .is_backward = !is_forward || target < source,
                 .phase = visits->phase[producer.index],
                 .is_per_step =
-                    is_parameter || pen_node_homes_is_per_step(homes, (pen_value_id){root})};
+                    is_parameter || pen_forward_owners_is_per_step(owners, (pen_value_id){root})};
         }
         count++;
     }
     return count;
 }
 
-static pen_status transfer_find_updaters(const pen_node_homes *homes, pen_arena *arena,
+static pen_status transfer_find_updaters(const pen_forward_owners *owners, pen_arena *arena,
                                          const uint32_t **out_updater) {
     uint32_t *updater;
-    PEN_TRY(PEN_NEW(arena, homes->value_count, &updater));
-    for (uint32_t v = 0; v < homes->value_count; v++) {
+    PEN_TRY(PEN_NEW(arena, owners->value_count, &updater));
+    for (uint32_t v = 0; v < owners->value_count; v++) {
         updater[v] = PEN_ID_NONE;
     }
-    for (uint32_t v = 0; v < homes->value_count; v++) {
-        const pen_value *value = pen_graph_value(homes->graph, (pen_value_id){v});
+    for (uint32_t v = 0; v < owners->value_count; v++) {
+        const pen_value *value = pen_graph_value(owners->graph, (pen_value_id){v});
         if (!pen_node_is(value->producer) || !pen_value_is(value->replaces)) continue;
-        if (pen_graph_node(homes->graph, value->producer)->role != PEN_ROLE_UPDATE) continue;
-        const pen_value *old = pen_graph_value(homes->graph, value->replaces);
+        if (pen_graph_node(owners->graph, value->producer)->role != PEN_ROLE_UPDATE) continue;
+        const pen_value *old = pen_graph_value(owners->graph, value->replaces);
         if (old->kind != PEN_VALUE_PARAMETER) continue;
         updater[value->replaces.index] = value->producer.index;
     }
@@ -80,19 +80,20 @@ static pen_status transfer_find_updaters(const pen_node_homes *homes, pen_arena 
 // The phase of each update: above that of what other stages pass on to it, not below that of what
 // its own stage does. So for sums of gradients; all else is of phase 0.
 static pen_status transfer_find_phases(const pen_planned_graph *planned,
-                                       const pen_node_homes *homes, const pen_stage_split *split,
-                                       pen_arena *arena, uint32_t **out_phase) {
+                                       const pen_forward_owners *owners,
+                                       const pen_stage_split *split, pen_arena *arena,
+                                       uint32_t **out_phase) {
     uint32_t *phase;
-    PEN_TRY(PEN_NEW(arena, homes->node_count, &phase));
+    PEN_TRY(PEN_NEW(arena, owners->node_count, &phase));
     for (uint32_t p = 0; p < planned->order_count; p++) {
         const pen_node_id id = planned->order[p];
-        const pen_node *node = pen_graph_node(homes->graph, id);
+        const pen_node *node = pen_graph_node(owners->graph, id);
         if (node->role != PEN_ROLE_UPDATE && node->role != PEN_ROLE_BACKWARD_WEIGHT) continue;
         for (uint32_t i = 0; i < node->input_count; i++) {
             if (!pen_value_is(node->inputs[i])) continue;
-            const pen_value_id input = {homes->root[node->inputs[i].index]};
-            const pen_node_id maker = pen_graph_value(homes->graph, input)->producer;
-            if (!pen_node_is(maker) || !pen_node_homes_is_per_step(homes, input)) continue;
+            const pen_value_id input = {owners->root[node->inputs[i].index]};
+            const pen_node_id maker = pen_graph_value(owners->graph, input)->producer;
+            if (!pen_node_is(maker) || !pen_forward_owners_is_per_step(owners, input)) continue;
             const bool is_own = split->stage_of_node[maker.index] == split->stage_of_node[id.index];
             const uint32_t least = phase[maker.index] + (is_own ? 0 : 1);
             if (least > phase[id.index]) phase[id.index] = least;
@@ -104,18 +105,19 @@ static pen_status transfer_find_phases(const pen_planned_graph *planned,
 
 // Counted, then filled: each value that another stage reads, once for each reading stage, with its
 // time on the link between the devices.
-pen_status pen_stage_split_transfers(const pen_planned_graph *planned, const pen_node_homes *homes,
-                                     const pen_cluster *cluster, const pen_stage_split *split,
-                                     pen_arena *arena, pen_stage_transfers *out_transfers) {
-    transfer_visits visits = {.planned = planned, .homes = homes, .split = split};
+pen_status pen_stage_split_transfers(const pen_planned_graph *planned,
+                                     const pen_forward_owners *owners, const pen_cluster *cluster,
+                                     const pen_stage_split *split, pen_arena *arena,
+                                     pen_stage_transfers *out_transfers) {
+    transfer_visits visits = {.planned = planned, .owners = owners, .split = split};
     uint32_t count = 0, phase_count = 1;
     pen_stage_transfer *items;
     uint32_t *phase;
     PEN_TRY(PEN_NEW(arena, split->stage_count, &visits.stamp));
-    PEN_TRY(transfer_find_updaters(homes, arena, &visits.updater));
-    PEN_TRY(transfer_find_phases(planned, homes, split, arena, &phase));
+    PEN_TRY(transfer_find_updaters(owners, arena, &visits.updater));
+    PEN_TRY(transfer_find_phases(planned, owners, split, arena, &phase));
     visits.phase = phase;
-    for (uint32_t v = 0; v < homes->value_count; v++) {
+    for (uint32_t v = 0; v < owners->value_count; v++) {
         count += transfer_visit(&visits, v, NULL);
     }
     for (uint32_t s = 0; s < split->stage_count; s++) {
@@ -123,7 +125,7 @@ pen_status pen_stage_split_transfers(const pen_planned_graph *planned, const pen
     }
     PEN_TRY(PEN_NEW(arena, count, &items));
     uint32_t filled = 0;
-    for (uint32_t v = 0; v < homes->value_count; v++) {
+    for (uint32_t v = 0; v < owners->value_count; v++) {
         filled += transfer_visit(&visits, v, &items[filled]);
     }
     for (uint32_t i = 0; i < count; i++) {

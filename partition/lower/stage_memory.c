@@ -40,28 +40,28 @@ static void extra_add(pen_stage_extra *extra, pen_role maker_role, bool is_own, 
 
 // Values that the half for inputs leaves for the half for weights: they live longer than with whole
 // backward tasks.
-pen_status pen_stage_memory_extra(const pen_planned_graph *planned, const pen_node_homes *homes,
-                                  const pen_stage_split *split, pen_arena *arena,
-                                  pen_stage_extra **out_extra) {
+pen_status pen_stage_memory_extra(const pen_planned_graph *planned,
+                                  const pen_forward_owners *owners, const pen_stage_split *split,
+                                  pen_arena *arena, pen_stage_extra **out_extra) {
     pen_stage_extra *extra;
     uint8_t *uses; // [stage_count] of the root at hand
     PEN_TRY(PEN_NEW(arena, split->stage_count, &extra));
     PEN_TRY(PEN_NEW(arena, split->stage_count, &uses));
-    for (uint32_t v = 0; v < homes->value_count; v++) {
-        const pen_value *value = pen_graph_value(homes->graph, (pen_value_id){v});
+    for (uint32_t v = 0; v < owners->value_count; v++) {
+        const pen_value *value = pen_graph_value(owners->graph, (pen_value_id){v});
         const bool is_made = pen_node_is(value->producer);
-        if (homes->root[v] != v || (!is_made && value->kind != PEN_VALUE_INPUT)) continue;
+        if (owners->root[v] != v || (!is_made && value->kind != PEN_VALUE_INPUT)) continue;
         const pen_role role =
-            is_made ? pen_graph_node(homes->graph, value->producer)->role : PEN_ROLE_FORWARD;
+            is_made ? pen_graph_node(owners->graph, value->producer)->role : PEN_ROLE_FORWARD;
         const uint32_t maker = is_made ? split->stage_of_node[value->producer.index] : PEN_ID_NONE;
         const uint64_t bytes = pen_align_up(planned->bytes_of_value[v], PEN_MEMORY_ALIGNMENT);
-        for (uint32_t u = homes->user_first[v]; u < homes->user_first[v + 1]; u++) {
-            const pen_node_id user = {homes->user_nodes[u]};
+        for (uint32_t u = owners->user_first[v]; u < owners->user_first[v + 1]; u++) {
+            const pen_node_id user = {owners->user_nodes[u]};
             const uint32_t s = split->stage_of_node[user.index];
-            uses[s] = (uint8_t)(uses[s] | extra_use_of(pen_graph_node(homes->graph, user)->role));
+            uses[s] = (uint8_t)(uses[s] | extra_use_of(pen_graph_node(owners->graph, user)->role));
         }
-        for (uint32_t u = homes->user_first[v]; u < homes->user_first[v + 1]; u++) {
-            const uint32_t s = split->stage_of_node[homes->user_nodes[u]];
+        for (uint32_t u = owners->user_first[v]; u < owners->user_first[v + 1]; u++) {
+            const uint32_t s = split->stage_of_node[owners->user_nodes[u]];
             if (uses[s] != 0) extra_add(&extra[s], role, s == maker, uses[s], bytes);
             uses[s] = 0;
         }

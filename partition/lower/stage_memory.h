@@ -16,7 +16,7 @@ typedef struct pen_stage_extra {
 
 // out_extra: [stage_count]. OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_stage_memory_extra(const pen_planned_graph *planned,
-                                                const pen_node_homes *homes,
+                                                const pen_forward_owners *owners,
                                                 const pen_stage_split *split, pen_arena *arena,
                                                 pen_stage_extra **out_extra);
 

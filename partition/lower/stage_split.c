@@ -6,7 +6,7 @@
 
 // A directed graph of pieces, as lists of edges.
 typedef struct split_builder {
-    const pen_node_homes *homes;
+    const pen_forward_owners *owners;
     pen_arena *arena;
     uint32_t piece_count;
     uint32_t *piece_of_node; // [node_count], of forward nodes
@@ -18,7 +18,7 @@ typedef struct split_builder {
 } split_builder;
 
 static const pen_node *split_node(const split_builder *b, uint32_t node) {
-    return pen_graph_node(b->homes->graph, (pen_node_id){node});
+    return pen_graph_node(b->owners->graph, (pen_node_id){node});
 }
 
 static bool split_is_forward(const split_builder *b, uint32_t node) {
@@ -28,9 +28,9 @@ static bool split_is_forward(const split_builder *b, uint32_t node) {
 // The forward node whose result operand `input` is, through views; of what nobody computes, the
 // view; PEN_ID_NONE without one.
 static uint32_t split_source(const split_builder *b, const pen_node *node, uint32_t input) {
-    const pen_graph *graph = b->homes->graph;
+    const pen_graph *graph = b->owners->graph;
     if (!pen_value_is(node->inputs[input])) return PEN_ID_NONE;
-    const pen_value_id root = {b->homes->root[node->inputs[input].index]};
+    const pen_value_id root = {b->owners->root[node->inputs[input].index]};
     const pen_node_id source = pen_graph_value(graph, root)->producer;
     if (pen_node_is(source)) return source.index;
     return pen_graph_value(graph, node->inputs[input])->producer.index;
@@ -38,7 +38,7 @@ static uint32_t split_source(const split_builder *b, const pen_node *node, uint3
 
 // Counts edges between pieces in first[source + 1], or lists them.
 static void split_visit_edges(const split_builder *b, uint32_t *first, uint32_t *next) {
-    for (uint32_t n = 0; n < b->homes->node_count; n++) {
+    for (uint32_t n = 0; n < b->owners->node_count; n++) {
         if (!split_is_forward(b, n)) continue;
         const pen_node *node = split_node(b, n);
         for (uint32_t i = 0; i < node->input_count; i++) {
@@ -132,7 +132,7 @@ static pen_status split_sort(split_builder *b, uint32_t *out_sorted) {
 // in the piece of the node it goes with.
 static pen_status split_number(split_builder *b, const uint32_t *piece_of_node,
                                const uint32_t *device_of_piece, uint32_t limit) {
-    const uint32_t node_count = b->homes->node_count;
+    const uint32_t node_count = b->owners->node_count;
     uint32_t *dense;
     PEN_TRY(PEN_NEW(b->arena, limit, &dense));
     PEN_TRY(PEN_NEW(b->arena, limit, &b->device));
@@ -141,7 +141,7 @@ static pen_status split_number(split_builder *b, const uint32_t *piece_of_node,
     b->piece_count = 0;
     for (uint32_t n = 0; n < node_count; n++) {
         if (!split_is_forward(b, n)) continue;
-        const uint32_t given = piece_of_node[b->homes->listed[n]];
+        const uint32_t given = piece_of_node[b->owners->listed[n]];
         uint32_t *piece = &dense[given];
         if (*piece == PEN_ID_NONE) {
             *piece = b->piece_count++;
@@ -163,12 +163,12 @@ static void split_write(const split_builder *b, pen_stage_split *split) {
     for (uint32_t s = 0; s < b->piece_count; s++) {
         stage_of_piece[b->order[s]] = s;
     }
-    for (uint32_t n = 0; n < b->homes->node_count; n++) {
+    for (uint32_t n = 0; n < b->owners->node_count; n++) {
         if (split_is_forward(b, n)) split->stage_of_node[n] = stage_of_piece[b->piece_of_node[n]];
     }
-    for (uint32_t n = 0; n < b->homes->node_count; n++) {
+    for (uint32_t n = 0; n < b->owners->node_count; n++) {
         if (!split_is_forward(b, n)) {
-            split->stage_of_node[n] = split->stage_of_node[b->homes->home[n]];
+            split->stage_of_node[n] = split->stage_of_node[b->owners->home[n]];
         }
     }
     split->stage_count = b->piece_count;
@@ -196,11 +196,11 @@ static pen_status split_error_cycle(const split_builder *b, uint32_t sorted) {
                      split_node(b, b->first_node[second])->name);
 }
 
-pen_status pen_stage_split_order(const pen_node_homes *homes, pen_stage_split *split) {
-    split_builder b = {.homes = homes};
+pen_status pen_stage_split_order(const pen_forward_owners *owners, pen_stage_split *split) {
+    split_builder b = {.owners = owners};
     uint32_t sorted;
     PEN_TRY(pen_arena_create(&b.arena));
-    pen_status status = PEN_NEW(b.arena, homes->node_count, &b.piece_of_node);
+    pen_status status = PEN_NEW(b.arena, owners->node_count, &b.piece_of_node);
     if (status == PEN_OK) {
         status = split_number(&b, split->stage_of_node, split->device_of_stage, split->stage_count);
     }
@@ -212,7 +212,7 @@ pen_status pen_stage_split_order(const pen_node_homes *homes, pen_stage_split *s
 }
 
 // Stages of a placement, numbered in the order of the forward pass.
-pen_status pen_stage_split_build(const pen_node_homes *homes, pen_stage_forming *forming,
+pen_status pen_stage_split_build(const pen_forward_owners *owners, pen_stage_forming *forming,
                                  const uint32_t *device_of_node, pen_arena *arena,
                                  pen_stage_split *out_split) {
     const uint32_t given_count = forming->problem->given.node_count;
@@ -220,10 +220,10 @@ pen_status pen_stage_split_build(const pen_node_homes *homes, pen_stage_forming 
     uint32_t *device;
     PEN_TRY(PEN_NEW(arena, given_count, &device));
     PEN_TRY(PEN_NEW(arena, given_count, &split.device_of_stage));
-    PEN_TRY(PEN_NEW(arena, homes->node_count, &split.stage_of_node));
+    PEN_TRY(PEN_NEW(arena, owners->node_count, &split.stage_of_node));
     for (uint32_t v = 0; v < given_count; v++) {
         // behind the graph's nodes are further results, which go with their colour
-        const uint32_t node = v < homes->node_count ? v : forming->problem->given.nodes[v].color;
+        const uint32_t node = v < owners->node_count ? v : forming->problem->given.nodes[v].color;
         device[v] = device_of_node[node];
     }
     PEN_TRY(pen_stage_forming_run(forming, device));
@@ -231,10 +231,10 @@ pen_status pen_stage_split_build(const pen_node_homes *homes, pen_stage_forming 
     for (uint32_t s = 0; s < split.stage_count; s++) {
         split.device_of_stage[s] = forming->device_of_stage[s];
     }
-    for (uint32_t n = 0; n < homes->node_count; n++) {
+    for (uint32_t n = 0; n < owners->node_count; n++) {
         split.stage_of_node[n] = forming->stage_of_node[n];
     }
-    PEN_TRY(pen_stage_split_order(homes, &split));
+    PEN_TRY(pen_stage_split_order(owners, &split));
     *out_split = split;
     return PEN_OK;
 }

@@ -18,7 +18,7 @@
 
 // `device_of_node` [node_count of the graph]; nodes of a colour are on one device. `forming` is of
 // the problem that the graph was lowered to, in which colours are numbers of nodes. OUT_OF_MEMORY
-PEN_NODISCARD pen_status pen_stage_split_build(const pen_node_homes *homes,
+PEN_NODISCARD pen_status pen_stage_split_build(const pen_forward_owners *owners,
                                                pen_stage_forming *forming,
                                                const uint32_t *device_of_node, pen_arena *arena,
                                                pen_stage_split *out_split);
@@ -27,7 +27,8 @@ PEN_NODISCARD pen_status pen_stage_split_build(const pen_node_homes *homes,
 // theirs. `device_of_stage` and `stage_of_node` are overwritten.
 //   INVALID_INPUT  stages that wait for each other: names a node of each
 //   OUT_OF_MEMORY
-PEN_NODISCARD pen_status pen_stage_split_order(const pen_node_homes *homes, pen_stage_split *split);
+PEN_NODISCARD pen_status pen_stage_split_order(const pen_forward_owners *owners,
+                                               pen_stage_split *split);
 
 // A value that one stage makes and another reads; a parameter: that one stage updates, and that
 // another has a copy of.
@@ -50,14 +51,14 @@ typedef struct pen_stage_transfers {
 
 // OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_stage_split_transfers(const pen_planned_graph *planned,
-                                                   const pen_node_homes *homes,
+                                                   const pen_forward_owners *owners,
                                                    const pen_cluster *cluster,
                                                    const pen_stage_split *split, pen_arena *arena,
                                                    pen_stage_transfers *out_transfers);
 
 typedef struct pen_stage_costs_request {
     const pen_planned_graph *planned;
-    const pen_node_homes *homes;
+    const pen_forward_owners *owners;
     const pen_cluster *cluster;
     const pen_cost_model *costs;
     const pen_stage_split *split;

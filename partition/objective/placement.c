@@ -5,7 +5,7 @@
 
 #include "partition/objective/latency.h"
 #include "partition/objective/step_time.h"
-#include "partition/problem/problem_index.h"
+#include "partition/problem/problem_lists.h"
 
 // What moving a result over a link adds to the load of each end.
 static double placement_link_cost(const pen_problem_given *given, double transfer, uint32_t from,
@@ -221,6 +221,19 @@ static pen_status placement_check_figures(const pen_problem *problem,
         return pen_error(PEN_INVALID_INPUT, "the value is %.17g, not %.17g", again->value,
                          placement->value);
     }
+    return PEN_OK;
+}
+
+pen_status pen_placement_weigh(const pen_problem *problem, const uint32_t *device_of_group,
+                               pen_arena *arena, double *out_value) {
+    uint32_t *device_of_node;
+    pen_placement *placement;
+    PEN_TRY(PEN_NEW(arena, problem->given.node_count, &device_of_node));
+    pen_problem_place_nodes(problem, device_of_group, device_of_node);
+    const pen_status status = pen_placement_new(problem, device_of_node, arena, &placement);
+    *out_value = status == PEN_OK ? placement->value : INFINITY;
+    if (pen_status_get_code(status) != PEN_DOES_NOT_FIT) return status;
+    pen_status_ignore(status, "another placement may fit");
     return PEN_OK;
 }
 

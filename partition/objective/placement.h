@@ -30,6 +30,12 @@ PEN_NODISCARD pen_status pen_placement_new(const pen_problem *problem,
                                            const uint32_t *device_of_node, pen_arena *arena,
                                            pen_placement **out_placement);
 
+// The value of a placement of groups; INFINITY where no order of tasks keeps the memory of the
+// devices. OUT_OF_MEMORY, and the step-time function's other errors.
+PEN_NODISCARD pen_status pen_placement_weigh(const pen_problem *problem,
+                                             const uint32_t *device_of_group, pen_arena *arena,
+                                             double *out_value);
+
 // Proves a placement right, from the nodes and edges as they were given: each node on a device that
 // can run it, pins kept, colours together, no device over its memory, as many devices used as may
 // be, and the graph of devices acyclic where that was asked. Loads and value are added up anew and

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "partition/problem/problem_index.h"
+#include "partition/problem/problem_lists.h"
 
 #define FORMING_NONE UINT32_MAX
 

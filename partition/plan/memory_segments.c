@@ -45,7 +45,7 @@ static void segment_mark(segment_search *search, uint32_t first, uint32_t end, u
         const uint32_t g = search->line[i];
         for (uint32_t m = problem->members.first[g]; m < problem->members.first[g + 1]; m++) {
             const uint32_t node = problem->members.ids[m];
-            if (node < search->planner->homes->node_count) search->stage_of_node[node] = stage;
+            if (node < search->planner->owners->node_count) search->stage_of_node[node] = stage;
         }
     }
 }
@@ -63,7 +63,7 @@ static pen_status segment_bytes(segment_search *search, uint32_t first, uint32_t
         pen_stage_memory *memory;
         pen_arena_reset(search->scratch);
         segment_mark(search, first, end, 0);
-        PEN_TRY(pen_memory_model_stages(search->planner->request->planned, search->planner->homes,
+        PEN_TRY(pen_memory_model_stages(search->planner->request->planned, search->planner->owners,
                                         &split, search->scratch, &memory));
         segment_mark(search, first, end, 1);
         const pen_device_memory sum = pen_memory_model_device(memory, &split, in_flight, 0);
@@ -247,11 +247,11 @@ pen_status pen_memory_segments_find(const pen_planner *planner, const pen_proble
     PEN_TRY(pen_arena_create_within(arena, &search.scratch));
     PEN_TRY(PEN_NEW(arena, problem->group_count, &search.line));
     PEN_TRY(PEN_NEW(arena, problem->group_count, &search.filled));
-    PEN_TRY(PEN_NEW(arena, planner->homes->node_count, &search.stage_of_node));
+    PEN_TRY(PEN_NEW(arena, planner->owners->node_count, &search.stage_of_node));
     PEN_TRY(PEN_NEW(arena, SEGMENTS_MEASURES, &search.measures));
     PEN_TRY(PEN_NEW(arena, device_count, &search.devices));
     PEN_TRY(PEN_NEW(arena, device_count, &search.length));
-    for (uint32_t n = 0; n < planner->homes->node_count; n++)
+    for (uint32_t n = 0; n < planner->owners->node_count; n++)
         search.stage_of_node[n] = 1;
     PEN_TRY(segment_search_run(&search));
     *out_fullness = search.fullness;

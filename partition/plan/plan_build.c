@@ -42,8 +42,8 @@ static pen_status writer_devices(plan_writer *w) {
         devices[d].memory = solution->device_memory[d];
         devices[d].load_seconds = load[d];
     }
-    for (uint32_t n = 0; n < w->planner->homes->node_count; n++) {
-        devices[solution->device_of_node[n]].node_count += w->planner->homes->is_listed[n];
+    for (uint32_t n = 0; n < w->planner->owners->node_count; n++) {
+        devices[solution->device_of_node[n]].node_count += w->planner->owners->is_listed[n];
     }
     w->plan->devices = devices;
     w->plan->device_count = device_count;
@@ -59,8 +59,8 @@ static pen_status writer_stages(plan_writer *w) {
         stages[s].in_flight = solution->prediction.in_flight[s];
         stages[s].parameter_bytes = solution->stage_memory[s].parameters;
     }
-    for (uint32_t n = 0; n < w->planner->homes->node_count; n++) {
-        stages[solution->split.stage_of_node[n]].node_count += w->planner->homes->is_listed[n];
+    for (uint32_t n = 0; n < w->planner->owners->node_count; n++) {
+        stages[solution->split.stage_of_node[n]].node_count += w->planner->owners->is_listed[n];
     }
     w->plan->stages = solution->stages;
     w->plan->stage_figures = stages;
@@ -78,7 +78,7 @@ static pen_status writer_transfers(plan_writer *w) {
         const uint32_t *device_of_stage = w->solution->split.device_of_stage;
         if (device_of_stage[transfer->source] == device_of_stage[transfer->target]) continue;
         transfers[count++] =
-            (pen_plan_transfer){.value = pen_value_name(w->planner->homes->graph, transfer->value),
+            (pen_plan_transfer){.value = pen_value_name(w->planner->owners->graph, transfer->value),
                                 .source = transfer->source,
                                 .target = transfer->target,
                                 .bytes = transfer->bytes,
@@ -108,14 +108,14 @@ static void writer_count_source(pen_plan *plan, pen_figure_source source) {
 // A listed node has the times and bytes of all that follows it: its backward nodes, sums and
 // helpers.
 static pen_status writer_nodes(plan_writer *w) {
-    const pen_node_homes *homes = w->planner->homes;
+    const pen_forward_owners *owners = w->planner->owners;
     const pen_plan_solution *solution = w->solution;
     const pen_planned_graph *planned = w->request->planned;
     pen_plan_node *all, *nodes;
     const char *const *reasons;
     uint32_t count = 0;
-    PEN_TRY(PEN_NEW(w->arena, homes->node_count, &all));
-    PEN_TRY(PEN_NEW(w->arena, homes->node_count, &nodes));
+    PEN_TRY(PEN_NEW(w->arena, owners->node_count, &all));
+    PEN_TRY(PEN_NEW(w->arena, owners->node_count, &nodes));
     PEN_TRY(pen_plan_reasons(w->planner, solution, w->arena, &reasons));
     for (uint32_t p = 0; p < planned->order_count; p++) {
         const uint32_t n = planned->order[p].index;
@@ -123,16 +123,16 @@ static pen_status writer_nodes(plan_writer *w) {
             pen_cost_model_at(w->request->costs, solution->device_of_node[n], planned->order[p]);
         const pen_problem_node *bytes = &w->given.nodes[n];
         const uint32_t in_flight = solution->prediction.in_flight[solution->split.stage_of_node[n]];
-        pen_plan_node *node = &all[homes->listed[n]];
-        const pen_role role = pen_graph_node(homes->graph, planned->order[p])->role;
+        pen_plan_node *node = &all[owners->listed[n]];
+        const pen_role role = pen_graph_node(owners->graph, planned->order[p])->role;
         if (role != PEN_ROLE_UPDATE) node->seconds += cost->seconds;
         node->bytes += (uint64_t)(bytes->bytes + bytes->bytes_in_flight * in_flight);
         if (cost->seconds > 0.0) writer_count_source(w->plan, cost->source);
     }
-    for (uint32_t n = 0; n < homes->node_count; n++) {
-        if (!homes->is_listed[n]) continue;
+    for (uint32_t n = 0; n < owners->node_count; n++) {
+        if (!owners->is_listed[n]) continue;
         nodes[count] = all[n];
-        nodes[count].name = pen_node_name(homes->graph, (pen_node_id){n});
+        nodes[count].name = pen_node_name(owners->graph, (pen_node_id){n});
         nodes[count].stage = solution->split.stage_of_node[n];
         nodes[count].source =
             pen_cost_model_at(w->request->costs, solution->device_of_node[n], (pen_node_id){n})
@@ -156,7 +156,7 @@ static pen_status build_write(const pen_planner *planner, const pen_plan_placed 
         (pen_plan){.job = request->job,
                    .model = request->model,
                    .costs = request->cost_table,
-                   .model_hash = pen_graph_hash(planner->homes),
+                   .model_hash = pen_graph_hash(planner->owners),
                    .cluster_hash = pen_cluster_hash(request->cluster),
                    .seed = (uint64_t)request->placement->seed,
                    .strategy = placed->strategy,
@@ -237,17 +237,17 @@ static pen_status build_check_limits(const pen_planner *planner, const pen_plan 
 // Maps the plan's nodes to the graph's. Also says which are missing or too many.
 static pen_status build_match_nodes(const pen_planner *planner, const pen_plan *plan,
                                     pen_arena *arena, uint32_t *stage_of_node) {
-    const pen_node_homes *homes = planner->homes;
+    const pen_forward_owners *owners = planner->owners;
     pen_name_map map;
     pen_name_map_init(&map, arena);
     for (uint32_t i = 0; i < plan->node_count; i++) {
         PEN_TRY(pen_name_map_add(&map, plan->nodes[i].name, i));
     }
     uint32_t found = 0;
-    for (uint32_t n = 0; n < homes->node_count; n++) {
+    for (uint32_t n = 0; n < owners->node_count; n++) {
         stage_of_node[n] = PEN_ID_NONE;
-        if (!homes->is_listed[n]) continue;
-        const char *name = pen_node_name(homes->graph, (pen_node_id){n});
+        if (!owners->is_listed[n]) continue;
+        const char *name = pen_node_name(owners->graph, (pen_node_id){n});
         const uint32_t at = pen_name_map_find(&map, name);
         if (at == PEN_NAME_MAP_NONE) {
             return pen_error(PEN_INVALID_INPUT, "node '%s' of the model is in no stage of the plan",
@@ -256,14 +256,14 @@ static pen_status build_match_nodes(const pen_planner *planner, const pen_plan *
         stage_of_node[n] = plan->nodes[at].stage;
         found++;
     }
-    for (uint32_t n = 0; n < homes->node_count; n++) {
-        stage_of_node[n] = stage_of_node[homes->listed[n]];
+    for (uint32_t n = 0; n < owners->node_count; n++) {
+        stage_of_node[n] = stage_of_node[owners->listed[n]];
     }
     if (found == plan->node_count) return PEN_OK;
     for (uint32_t i = 0; i < plan->node_count; i++) {
         pen_node_id node;
-        const pen_status status = pen_graph_find_node(homes->graph, plan->nodes[i].name, &node);
-        if (status == PEN_OK && homes->is_listed[node.index]) continue;
+        const pen_status status = pen_graph_find_node(owners->graph, plan->nodes[i].name, &node);
+        if (status == PEN_OK && owners->is_listed[node.index]) continue;
         pen_status_ignore(status, "told below");
         return pen_error(PEN_INVALID_INPUT, "the plan's node '%s' is none of the model's",
                          plan->nodes[i].name);
@@ -276,7 +276,7 @@ static pen_status build_match_nodes(const pen_planner *planner, const pen_plan *
 pen_status pen_plan_check_model(const pen_planner *planner, const pen_plan *plan,
                                 pen_arena *arena) {
     uint32_t *stage_of_node;
-    PEN_TRY(PEN_NEW(arena, planner->homes->node_count, &stage_of_node));
+    PEN_TRY(PEN_NEW(arena, planner->owners->node_count, &stage_of_node));
     PEN_TRY(build_check_devices(planner->request->cluster, plan));
     PEN_TRY(build_check_limits(planner, plan));
     if (plan->microbatch_count != planner->request->planned->microbatch_count ||
@@ -289,7 +289,7 @@ pen_status pen_plan_check_model(const pen_planner *planner, const pen_plan *plan
                          (unsigned long long)planner->request->microbatch_size);
     }
     PEN_TRY(build_match_nodes(planner, plan, arena, stage_of_node));
-    const uint64_t hash = pen_graph_hash(planner->homes);
+    const uint64_t hash = pen_graph_hash(planner->owners);
     if (hash == plan->model_hash) return PEN_OK;
     return pen_error(PEN_INVALID_INPUT,
                      "the model has changed since the plan was made (its hash is %016llx, the "
@@ -302,17 +302,17 @@ pen_status pen_plan_check_model(const pen_planner *planner, const pen_plan *plan
 // that it goes with.
 static pen_status build_check_node(const pen_planner *planner, const pen_plan_solution *solution,
                                    uint32_t n) {
-    const pen_node_homes *homes = planner->homes;
+    const pen_forward_owners *owners = planner->owners;
     const pen_cluster_device *devices = planner->request->cluster->devices;
     const uint32_t device = solution->device_of_node[n];
     const uint32_t color = planner->constraints.color[n], pin = planner->constraints.pin[n];
-    const char *name = pen_node_name(homes->graph, (pen_node_id){homes->listed[n]});
+    const char *name = pen_node_name(owners->graph, (pen_node_id){owners->listed[n]});
     if (solution->device_of_node[color] != device) {
         return pen_error(PEN_INVALID_INPUT,
                          "'%s' is on device '%s', but it must share one with '%s', which is on "
                          "'%s'",
                          name, devices[device].name,
-                         pen_node_name(homes->graph, (pen_node_id){homes->listed[color]}),
+                         pen_node_name(owners->graph, (pen_node_id){owners->listed[color]}),
                          devices[solution->device_of_node[color]].name);
     }
     if (pin != PEN_PROBLEM_ANY && pin != device) {
@@ -326,20 +326,20 @@ static pen_status build_check_node(const pen_planner *planner, const pen_plan_so
 // follow them.
 static pen_status build_check_constraints(const pen_planner *planner,
                                           const pen_plan_solution *solution) {
-    const pen_node_homes *homes = planner->homes;
+    const pen_forward_owners *owners = planner->owners;
     const pen_cluster_device *devices = planner->request->cluster->devices;
     const pen_graph_constraints *constraints = &planner->constraints;
-    for (uint32_t n = 0; n < homes->node_count; n++) {
-        if (homes->is_listed[n]) PEN_TRY(build_check_node(planner, solution, n));
+    for (uint32_t n = 0; n < owners->node_count; n++) {
+        if (owners->is_listed[n]) PEN_TRY(build_check_node(planner, solution, n));
     }
-    for (uint32_t n = 0; n < homes->node_count; n++) {
+    for (uint32_t n = 0; n < owners->node_count; n++) {
         PEN_TRY(build_check_node(planner, solution, n));
     }
     for (uint32_t i = 0; i < constraints->forbidden_count; i++) {
         const pen_problem_forbidden *forbidden = &constraints->forbidden[i];
         if (solution->device_of_node[forbidden->node] != forbidden->device) continue;
         return pen_error(PEN_INVALID_INPUT, "'%s' is on device '%s', which is forbidden",
-                         pen_node_name(homes->graph, (pen_node_id){forbidden->node}),
+                         pen_node_name(owners->graph, (pen_node_id){forbidden->node}),
                          devices[forbidden->device].name);
     }
     return PEN_OK;
@@ -351,13 +351,13 @@ pen_status pen_plan_solve_given(const pen_planner *planner, const pen_plan *plan
     bool *is_recomputed;
     PEN_TRY(pen_plan_check_model(planner, plan, arena));
     PEN_TRY(PEN_NEW(arena, split.stage_count, &split.device_of_stage));
-    PEN_TRY(PEN_NEW(arena, planner->homes->node_count, &split.stage_of_node));
+    PEN_TRY(PEN_NEW(arena, planner->owners->node_count, &split.stage_of_node));
     for (uint32_t s = 0; s < split.stage_count; s++) {
         split.device_of_stage[s] = plan->stages.stages[s].device;
     }
     PEN_TRY(build_match_nodes(planner, plan, arena, split.stage_of_node));
-    PEN_TRY(PEN_NEW(arena, planner->homes->node_count, &is_recomputed));
-    for (uint32_t n = 0; n < planner->homes->node_count; n++) {
+    PEN_TRY(PEN_NEW(arena, planner->owners->node_count, &is_recomputed));
+    for (uint32_t n = 0; n < planner->owners->node_count; n++) {
         is_recomputed[n] = plan->stages.stages[split.stage_of_node[n]].is_recomputed;
     }
     PEN_TRY(pen_plan_solve_stages(planner, &split, is_recomputed, arena, out_solution));

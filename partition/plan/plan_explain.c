@@ -47,12 +47,13 @@ static pen_status explain_refuse(const pen_plan *plan, const char *name, pen_are
 }
 
 // The node that a value of the graph goes with; PEN_ID_NONE: none.
-static uint32_t explain_node_of_value(const pen_node_homes *homes, pen_value_id value) {
-    const pen_node_id producer = pen_graph_value(homes->graph, value)->producer;
+static uint32_t explain_node_of_value(const pen_forward_owners *owners, pen_value_id value) {
+    const pen_node_id producer = pen_graph_value(owners->graph, value)->producer;
     if (pen_node_is(producer)) return producer.index;
-    for (uint32_t u = homes->user_first[value.index]; u < homes->user_first[value.index + 1]; u++) {
-        const uint32_t user = homes->user_nodes[u];
-        if (pen_graph_node(homes->graph, (pen_node_id){user})->role == PEN_ROLE_FORWARD) {
+    for (uint32_t u = owners->user_first[value.index]; u < owners->user_first[value.index + 1];
+         u++) {
+        const uint32_t user = owners->user_nodes[u];
+        if (pen_graph_node(owners->graph, (pen_node_id){user})->role == PEN_ROLE_FORWARD) {
             return user;
         }
     }
@@ -60,19 +61,19 @@ static uint32_t explain_node_of_value(const pen_node_homes *homes, pen_value_id 
 }
 
 // The listed node that is called so, or that goes with what is. The plan is one of this graph.
-static pen_status explain_find(const pen_node_homes *homes, const pen_plan *plan, const char *name,
-                               pen_arena *arena, uint32_t *out_node) {
+static pen_status explain_find(const pen_forward_owners *owners, const pen_plan *plan,
+                               const char *name, pen_arena *arena, uint32_t *out_node) {
     pen_node_id node;
     pen_value_id value;
-    pen_status status = pen_graph_find_node(homes->graph, name, &node);
+    pen_status status = pen_graph_find_node(owners->graph, name, &node);
     if (pen_status_get_code(status) == PEN_NOT_FOUND) {
         pen_status_ignore(status, "it may be a value");
         node = PEN_NODE_NONE;
-        status = pen_graph_find_value(homes->graph, name, &value);
-        if (status == PEN_OK) node.index = explain_node_of_value(homes, value);
+        status = pen_graph_find_value(owners->graph, name, &value);
+        if (status == PEN_OK) node.index = explain_node_of_value(owners, value);
     }
     if (status == PEN_OK && pen_node_is(node)) {
-        *out_node = homes->listed[node.index];
+        *out_node = owners->listed[node.index];
         return PEN_OK;
     }
     pen_status_ignore(status, "told with near names");
@@ -142,14 +143,14 @@ static bool explain_is_for(const pen_plan *plan, pen_objective objective) {
 // time, memory, and what forbids it.
 static pen_status explain_device(explainer *e, uint32_t node, uint32_t device,
                                  pen_plan_alternative *alternative) {
-    const pen_node_homes *homes = e->planner->homes;
+    const pen_forward_owners *owners = e->planner->owners;
     const pen_plan_request *request = e->planner->request;
     pen_plan_solution solution;
-    for (uint32_t n = 0; n < homes->node_count; n++) {
+    for (uint32_t n = 0; n < owners->node_count; n++) {
         e->device_of_node[n] = e->now.device_of_node[n];
         if (e->planner->constraints.color[n] != e->color) continue;
         e->device_of_node[n] = device;
-        if (pen_graph_node(homes->graph, (pen_node_id){n})->role == PEN_ROLE_UPDATE) continue;
+        if (pen_graph_node(owners->graph, (pen_node_id){n})->role == PEN_ROLE_UPDATE) continue;
         alternative->node_seconds +=
             pen_cost_model_at(request->costs, device, (pen_node_id){n})->seconds;
     }
@@ -188,12 +189,12 @@ static pen_status explain_device(explainer *e, uint32_t node, uint32_t device,
 }
 
 static pen_status explain_members(const explainer *e, pen_plan_explanation *explanation) {
-    const pen_node_homes *homes = e->planner->homes;
+    const pen_forward_owners *owners = e->planner->owners;
     const char **members;
-    PEN_TRY(PEN_NEW(e->arena, homes->node_count, &members));
-    for (uint32_t n = 0; n < homes->node_count; n++) {
-        if (!homes->is_listed[n] || e->planner->constraints.color[n] != e->color) continue;
-        members[explanation->member_count++] = pen_node_name(homes->graph, (pen_node_id){n});
+    PEN_TRY(PEN_NEW(e->arena, owners->node_count, &members));
+    for (uint32_t n = 0; n < owners->node_count; n++) {
+        if (!owners->is_listed[n] || e->planner->constraints.color[n] != e->color) continue;
+        members[explanation->member_count++] = pen_node_name(owners->graph, (pen_node_id){n});
     }
     explanation->members = members;
     return PEN_OK;
@@ -207,15 +208,15 @@ pen_status pen_plan_explain(const pen_planner *planner, const pen_plan *plan, co
     pen_plan_alternative *devices;
     uint32_t id = PEN_ID_NONE;
     PEN_TRY(pen_plan_check_model(planner, plan, arena));
-    PEN_TRY(explain_find(planner->homes, plan, node, arena, &id));
+    PEN_TRY(explain_find(planner->owners, plan, node, arena, &id));
     PEN_TRY(pen_plan_solve_given(planner, plan, arena, &e.now));
-    const char *name = pen_node_name(planner->homes->graph, (pen_node_id){id});
+    const char *name = pen_node_name(planner->owners->graph, (pen_node_id){id});
     for (uint32_t n = 0; n < plan->node_count; n++) {
         if (strcmp(plan->nodes[n].name, name) == 0) explanation.node = &plan->nodes[n];
     }
     PEN_TRY(pen_plan_reason(planner, &e.now, id, arena, &explanation.reason));
     e.color = planner->constraints.color[id];
-    PEN_TRY(PEN_NEW(arena, planner->homes->node_count, &e.device_of_node));
+    PEN_TRY(PEN_NEW(arena, planner->owners->node_count, &e.device_of_node));
     PEN_TRY(PEN_NEW(arena, plan->device_count, &devices));
     PEN_TRY(explain_members(&e, &explanation));
     for (uint32_t d = 0; d < plan->device_count; d++) {

@@ -14,14 +14,10 @@
 #ifndef PEN_PARTITION_PLAN_PLAN_FILE_H
 #define PEN_PARTITION_PLAN_PLAN_FILE_H
 
-#include "base/option/option.h"
 #include "partition/plan/plan.h"
 
 #define PEN_PLAN_BYTES_LIMIT ((size_t)128 << 20)
 #define PEN_PLAN_NODES_LIMIT (1u << 22) // of YAML: a node of a plan is 13
-
-// The keys of the file, for its schema.
-extern const pen_option_table pen_plan_table;
 
 // INVALID_INPUT with position; DOES_NOT_FIT, NOT_FOUND, IO, OUT_OF_MEMORY.
 PEN_NODISCARD pen_status pen_plan_read(const char *path, pen_arena *arena, pen_plan **out_plan);

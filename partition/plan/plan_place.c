@@ -10,6 +10,7 @@
 #include "partition/objective/step_time.h"
 #include "partition/plan/memory_segments.h"
 #include "partition/plan/plan_value.h"
+#include "partition/problem/problem_build.h"
 #include "partition/strategies/strategies.h"
 
 #define PLACE_ROUNDS 8
@@ -163,7 +164,7 @@ static pen_status place_estimate(place_rounds *rounds, const pen_plan_solution *
     const pen_problem_given *given = &rounds->given;
     double *workspace;
     if (given->objective != PEN_OBJECTIVE_STEP_TIME) {
-        for (uint32_t n = 0; n < planner->homes->node_count; n++) {
+        for (uint32_t n = 0; n < planner->owners->node_count; n++) {
             const uint32_t d = solution->device_of_node[n];
             out_bytes[d] +=
                 given->nodes[n].bytes + given->nodes[n].bytes_in_flight * rounds->microbatches[d];
@@ -332,7 +333,7 @@ static int place_compare_bytes(const void *left, const void *right) {
 // The nodes of a device that take most, with what goes with them.
 static pen_status place_name_nodes(const pen_planner *planner, const pen_plan_solution *solution,
                                    pen_arena *arena, pen_text *text) {
-    const uint32_t node_count = planner->homes->node_count;
+    const uint32_t node_count = planner->owners->node_count;
     const uint32_t device = solution->worst_device;
     place_rounds rounds = {
         .planner = planner, .arena = arena, .objective = planner->request->placement->objective};
@@ -347,14 +348,14 @@ static pen_status place_name_nodes(const pen_planner *planner, const pen_plan_so
         if (solution->device_of_node[n] != device) continue;
         const pen_problem_node *node = &rounds.given.nodes[n];
         const uint32_t stage = solution->split.stage_of_node[n];
-        nodes[planner->homes->listed[n]].bytes +=
+        nodes[planner->owners->listed[n]].bytes +=
             node->bytes + node->bytes_in_flight * solution->prediction.in_flight[stage];
     }
     qsort(nodes, node_count, sizeof *nodes, place_compare_bytes);
     for (uint32_t i = 0; i < node_count && i < PLACE_NODES_NAMED && nodes[i].bytes > 0.0; i++) {
         char bytes[PEN_QUANTITY_TEXT_BYTES];
         pen_text_print(text, "%s'%s' (%s)", i > 0 ? ", " : "",
-                       pen_node_name(planner->homes->graph, (pen_node_id){nodes[i].node}),
+                       pen_node_name(planner->owners->graph, (pen_node_id){nodes[i].node}),
                        pen_bytes_format((uint64_t)nodes[i].bytes, bytes));
     }
     return PEN_OK;

@@ -13,7 +13,7 @@
 typedef struct reason_builder {
     const pen_planner *planner;
     const pen_plan_solution *solution;
-    const pen_node_homes *homes;
+    const pen_forward_owners *owners;
     const uint32_t *color;
     pen_arena *arena;
     pen_step_time *step;
@@ -28,9 +28,9 @@ typedef struct reason_builder {
 
 // Notes for each colour a device that a neighbour is on and it is not.
 static void reason_find_edges(reason_builder *b) {
-    const pen_graph *graph = b->homes->graph;
+    const pen_graph *graph = b->owners->graph;
     const uint32_t *device_of_node = b->solution->device_of_node;
-    for (uint32_t n = 0; n < b->homes->node_count; n++) {
+    for (uint32_t n = 0; n < b->owners->node_count; n++) {
         const pen_node *node = pen_graph_node(graph, (pen_node_id){n});
         for (uint32_t i = 0; i < node->input_count; i++) {
             if (!pen_value_is(node->inputs[i])) continue;
@@ -155,7 +155,7 @@ static uint32_t reason_limit(const reason_builder *b) {
 static pen_status reason_init(reason_builder *b) {
     b->evaluation_limit = reason_limit(b);
     const pen_problem *problem = b->planner->forming->problem;
-    const uint32_t node_count = b->homes->node_count;
+    const uint32_t node_count = b->owners->node_count;
     PEN_TRY(PEN_NEW(b->arena, problem->given.node_count, &b->device));
     PEN_TRY(PEN_NEW(b->arena, node_count, &b->reason_of_color));
     PEN_TRY(PEN_NEW(b->arena, node_count, &b->other_device));
@@ -178,7 +178,7 @@ static reason_builder reason_begin(const pen_planner *planner, const pen_plan_so
                                    pen_arena *arena) {
     return (reason_builder){.planner = planner,
                             .solution = solution,
-                            .homes = planner->homes,
+                            .owners = planner->owners,
                             .color = planner->constraints.color,
                             .arena = arena};
 }
@@ -187,11 +187,11 @@ pen_status pen_plan_reasons(const pen_planner *planner, const pen_plan_solution 
                             pen_arena *arena, const char *const **out_reasons) {
     reason_builder b = reason_begin(planner, solution, arena);
     const char **reasons;
-    PEN_TRY(PEN_NEW(arena, b.homes->node_count, &reasons));
+    PEN_TRY(PEN_NEW(arena, b.owners->node_count, &reasons));
     PEN_TRY(reason_init(&b));
-    for (uint32_t n = 0; n < b.homes->node_count; n++) {
+    for (uint32_t n = 0; n < b.owners->node_count; n++) {
         const uint32_t color = b.color[n];
-        if (!b.homes->is_listed[n]) continue;
+        if (!b.owners->is_listed[n]) continue;
         if (b.reason_of_color[color] == NULL) PEN_TRY(reason_color(&b, color));
         reasons[n] = b.reason_of_color[color];
     }

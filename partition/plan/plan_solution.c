@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "graph/graph.h"
+#include "partition/problem/problem_build.h"
 
 #define SOLUTION_STAGES_TRIED 6u // of a device, that may be recomputed
 
@@ -15,7 +16,7 @@ pen_status pen_planner_lower(const pen_planner *planner, const pen_planner_wish 
     const pen_stage_bounds *stages = &request->placement->constraints.stages;
     const pen_graph_problem_request lowering = {
         .planned = request->planned,
-        .homes = planner->homes,
+        .owners = planner->owners,
         .constraints = &planner->constraints,
         .cluster = request->cluster,
         .costs = request->costs,
@@ -61,11 +62,11 @@ pen_status pen_planner_new(const pen_plan_request *request, pen_arena *arena,
     pen_planner *planner;
     PEN_TRY(PEN_NEW(arena, 1, &planner));
     planner->request = request;
-    PEN_TRY(pen_node_homes_build(request->planned->graph, arena, &planner->homes));
-    PEN_TRY(pen_graph_constraints_resolve(planner->homes, cluster, &request->placement->constraints,
-                                          arena, &planner->constraints));
+    PEN_TRY(pen_forward_owners_build(request->planned->graph, arena, &planner->owners));
+    PEN_TRY(pen_graph_constraints_resolve(
+        planner->owners, cluster, &request->placement->constraints, arena, &planner->constraints));
     if (request->placement->contiguous) {
-        PEN_TRY(pen_graph_constraints_check_line(planner->homes, cluster, &planner->constraints,
+        PEN_TRY(pen_graph_constraints_check_line(planner->owners, cluster, &planner->constraints,
                                                  arena));
     }
     PEN_TRY(PEN_NEW(arena, cluster->device_count, &planner->bytes_limit));
@@ -171,7 +172,7 @@ static pen_status work_evaluate(solution_work *work) {
     }
     solution->stage_memory = memory;
     const pen_stage_costs_request costs = {.planned = request->planned,
-                                           .homes = planner->homes,
+                                           .owners = planner->owners,
                                            .cluster = request->cluster,
                                            .costs = request->costs,
                                            .split = &solution->split,
@@ -251,14 +252,14 @@ static pen_status solution_finish(const pen_planner *planner, const bool *recomp
     pen_stage_memory *memory;
     pen_stage_extra *extra;
     PEN_TRY(PEN_NEW(arena, split->stage_count, &work.is_recomputed));
-    PEN_TRY(pen_stage_split_transfers(request->planned, planner->homes, request->cluster, split,
+    PEN_TRY(pen_stage_split_transfers(request->planned, planner->owners, request->cluster, split,
                                       arena, &solution->transfers));
-    PEN_TRY(pen_memory_model_stages(request->planned, planner->homes, split, arena, &memory));
-    PEN_TRY(pen_stage_memory_extra(request->planned, planner->homes, split, arena, &extra));
+    PEN_TRY(pen_memory_model_stages(request->planned, planner->owners, split, arena, &memory));
+    PEN_TRY(pen_stage_memory_extra(request->planned, planner->owners, split, arena, &extra));
     work.plain = memory;
     work.extra = extra;
-    for (uint32_t n = 0; n < planner->homes->node_count; n++) {
-        const pen_role role = pen_graph_node(planner->homes->graph, (pen_node_id){n})->role;
+    for (uint32_t n = 0; n < planner->owners->node_count; n++) {
+        const pen_role role = pen_graph_node(planner->owners->graph, (pen_node_id){n})->role;
         const bool is_asked =
             request->recompute == PEN_RECOMPUTE_STAGE && pen_role_is_backward(role);
         if (is_asked || (recomputed_nodes != NULL && recomputed_nodes[n])) {
@@ -278,7 +279,7 @@ static pen_status solution_finish(const pen_planner *planner, const bool *recomp
 pen_status pen_plan_solve(const pen_planner *planner, const uint32_t *device_of_node,
                           pen_arena *arena, pen_plan_solution *out_solution) {
     pen_plan_solution solution = {.device_of_node = device_of_node};
-    PEN_TRY(pen_stage_split_build(planner->homes, planner->forming, device_of_node, arena,
+    PEN_TRY(pen_stage_split_build(planner->owners, planner->forming, device_of_node, arena,
                                   &solution.split));
     PEN_TRY(solution_finish(planner, NULL, arena, &solution));
     *out_solution = solution;
@@ -290,7 +291,7 @@ pen_status pen_plan_solve(const pen_planner *planner, const uint32_t *device_of_
 pen_status pen_plan_solve_stages(const pen_planner *planner, const pen_stage_split *split,
                                  const bool *is_recomputed, pen_arena *arena,
                                  pen_plan_solution *out_solution) {
-    const uint32_t node_count = planner->homes->node_count;
+    const uint32_t node_count = planner->owners->node_count;
     pen_plan_solution solution = {.split = {.stage_count = split->stage_count}};
     uint32_t *device_of_node;
     PEN_TRY(PEN_NEW(arena, node_count, &solution.split.device_of_stage));
@@ -302,7 +303,7 @@ pen_status pen_plan_solve_stages(const pen_planner *planner, const pen_stage_spl
     for (uint32_t n = 0; n < node_count; n++) {
         solution.split.stage_of_node[n] = split->stage_of_node[n];
     }
-    PEN_TRY(pen_stage_split_order(planner->homes, &solution.split));
+    PEN_TRY(pen_stage_split_order(planner->owners, &solution.split));
     for (uint32_t n = 0; n < node_count; n++) {
         device_of_node[n] = solution.split.device_of_stage[solution.split.stage_of_node[n]];
     }

@@ -39,7 +39,7 @@ typedef struct pen_plan_request {
 
 typedef struct pen_planner {
     const pen_plan_request *request;
-    const pen_node_homes *homes;
+    const pen_forward_owners *owners;
     pen_graph_constraints constraints;
     double *bytes_limit;        // [device_count]
     double *no_limit;           // [device_count] INFINITY

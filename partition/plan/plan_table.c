@@ -4,6 +4,48 @@
 
 static const char *const file_source_names[] = {"assumed", "stated", "measured", NULL};
 
+const char *const pen_plan_transfer_names[] = {"forward", "backward", "each step", NULL};
+
+static const pen_option_field file_edge_fields[] = {
+    FILE_INDEX(file_edge, from, "the lower stage"),
+    FILE_INDEX(file_edge, to, "the higher stage"),
+    FILE_BYTES(file_edge, forward_bytes, "of a microbatch"),
+    FILE_SECONDS(file_edge, forward, "to move them"),
+    PEN_OPTION(BOOL, file_edge, has_gradient, "gradients flow back", .default_text = "false"),
+    FILE_BYTES(file_edge, backward_bytes, "of a microbatch"),
+    FILE_SECONDS(file_edge, backward, "to move them"),
+};
+static const pen_option_table file_edge_table = {PEN_OPTION_FIELDS(file_edge, file_edge_fields)};
+static const pen_option_field file_edge_item = {.kind = PEN_OPTION_MAPPING,
+                                                .table = &file_edge_table};
+
+static const pen_option_field file_step_edge_fields[] = {
+    FILE_INDEX(file_step_edge, from, "stage"),
+    FILE_INDEX(file_step_edge, to, "stage"),
+    PEN_OPTION(INTEGER, file_step_edge, phase, "of the updates, that it leaves with",
+               PEN_OPTION_RANGE(0, FILE_PHASE_LIMIT), .default_text = "0"),
+    FILE_BYTES(file_step_edge, bytes, "of a step"),
+    FILE_SECONDS(file_step_edge, seconds, "to move them"),
+};
+static const pen_option_table file_step_edge_table = {
+    PEN_OPTION_FIELDS(file_step_edge, file_step_edge_fields)};
+static const pen_option_field file_step_edge_item = {.kind = PEN_OPTION_MAPPING,
+                                                     .table = &file_step_edge_table};
+
+static const pen_option_field file_transfer_fields[] = {
+    PEN_OPTION(TEXT, file_transfer, value, "the tensor's name", .is_required = true),
+    FILE_INDEX(file_transfer, from, "stage"),
+    FILE_INDEX(file_transfer, to, "stage"),
+    PEN_OPTION(CHOICE, file_transfer, when, "in which pass", .choices = pen_plan_transfer_names,
+               .default_text = "forward"),
+    FILE_BYTES(file_transfer, bytes, "of a microbatch, or of a step"),
+    FILE_SECONDS(file_transfer, seconds, "to move them"),
+};
+static const pen_option_table file_transfer_table = {
+    PEN_OPTION_FIELDS(file_transfer, file_transfer_fields)};
+static const pen_option_field file_transfer_item = {.kind = PEN_OPTION_MAPPING,
+                                                    .table = &file_transfer_table};
+
 static const pen_option_field file_model_fields[] = {
     PEN_OPTION(PATH, file_model, file, "the model's file", .is_required = true),
     PEN_OPTION(TEXT, file_model, hash, "of its nodes, operators and shapes", .is_required = true),
@@ -128,11 +170,11 @@ static const pen_option_field plan_file_fields[] = {
                .count_minimum = 1, .count_maximum = PEN_CLUSTER_DEVICE_LIMIT, .is_required = true),
     PEN_OPTION(LIST, plan_file, stages, "in order: no edge leads to a lower one",
                .item = &file_stage_item, .count_minimum = 1, .is_required = true),
-    PEN_OPTION(LIST, plan_file, edges, "between stages", .item = &pen_plan_edge_item),
+    PEN_OPTION(LIST, plan_file, edges, "between stages", .item = &file_edge_item),
     PEN_OPTION(LIST, plan_file, step_edges, "between the updates of stages, once a step",
-               .item = &pen_plan_step_edge_item),
+               .item = &file_step_edge_item),
     PEN_OPTION(LIST, plan_file, transfers, "tensors that go from device to device",
-               .item = &pen_plan_transfer_item),
+               .item = &file_transfer_item),
     PEN_OPTION(LIST, plan_file, nodes, "of the model; what belongs to them follows",
                .item = &file_node_item, .count_minimum = 1, .is_required = true),
 };

@@ -1,10 +1,9 @@
-// A plan file as it is read, before it is a plan. For plan_table.c, plan_edge_table.c and
-// plan_file.c.
+// The keys of a plan file, and what they are read into before it is a plan.
 #ifndef PEN_PARTITION_PLAN_PLAN_TABLE_H
 #define PEN_PARTITION_PLAN_PLAN_TABLE_H
 
 #include "base/option/option.h"
-#include "partition/plan/plan_file.h"
+#include "partition/plan/plan.h"
 #include "partition/problem/problem.h"
 
 // Figures of a plan, which its reader may leave out, and indices, which it may not.
@@ -136,14 +135,12 @@ typedef struct plan_file {
 // "forward", "backward", "each step", NULL: as file_when.
 extern const char *const pen_plan_transfer_names[];
 
-// The keys of file_edge, file_step_edge and file_transfer (plan_edge_table.c).
-extern const pen_option_field pen_plan_edge_item;
-extern const pen_option_field pen_plan_step_edge_item;
-extern const pen_option_field pen_plan_transfer_item;
-
 #define FILE_PHASE_LIMIT 64
 #define FILE_COUNT_LIMIT 4294967294.0
 #define FILE_FIGURE_LIMIT 1e12 // seconds
 #define FILE_BYTES_LIMIT 9e15  // whole numbers of bytes are exact
+
+// The keys of the file; fills plan_file.
+extern const pen_option_table pen_plan_table;
 
 #endif // PEN_PARTITION_PLAN_PLAN_TABLE_H

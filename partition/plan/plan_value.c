@@ -4,6 +4,7 @@
 
 #include "partition/bound/bounds.h"
 #include "partition/objective/placement.h"
+#include "partition/problem/problem_build.h"
 
 #define VALUE_ROUNDING 1e-9
 #define VALUE_STEP_ROUNDING 1e-4 // steps are simulated with rounded costs (stage_split.h)

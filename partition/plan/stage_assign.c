@@ -7,7 +7,7 @@
 typedef struct assigner {
     const pen_graph *graph;
     const pen_plan *plan;
-    const pen_node_homes *homes;
+    const pen_forward_owners *owners;
     uint32_t *stages; // [node_count], PEN_ID_NONE: not known yet
 } assigner;
 
@@ -33,10 +33,10 @@ static pen_status assign_by_name(assigner *a, pen_arena *scratch) {
     }
     uint32_t found_count = 0, missing = PEN_ID_NONE;
     bool trains = false;
-    for (uint32_t n = 0; n < a->homes->node_count; n++) {
+    for (uint32_t n = 0; n < a->owners->node_count; n++) {
         a->stages[n] = PEN_ID_NONE;
         trains |= assign_node(a, n)->role != PEN_ROLE_FORWARD;
-        if (!a->homes->is_listed[n]) continue;
+        if (!a->owners->is_listed[n]) continue;
         const uint32_t at = pen_name_map_find(&map, assign_node(a, n)->name);
         if (at != PEN_NAME_MAP_NONE) {
             a->stages[n] = a->plan->nodes[at].stage;
@@ -58,7 +58,7 @@ static pen_status assign_by_name(assigner *a, pen_arena *scratch) {
 
 // The stage of the node that a listed node's operand comes from, a layout change's own.
 static uint32_t assign_stage(const assigner *a, uint32_t node) {
-    return a->stages[a->homes->listed[node]];
+    return a->stages[a->owners->listed[node]];
 }
 
 // The last stage that makes an operand of the node; PEN_ID_NONE where none is computed.
@@ -66,7 +66,7 @@ static uint32_t assign_after_operands(const assigner *a, const pen_node *node) {
     uint32_t last = PEN_ID_NONE;
     for (uint32_t i = 0; i < node->input_count; i++) {
         if (!pen_value_is(node->inputs[i])) continue;
-        const pen_value_id root = {a->homes->root[node->inputs[i].index]};
+        const pen_value_id root = {a->owners->root[node->inputs[i].index]};
         const pen_node_id maker = pen_graph_value(a->graph, root)->producer;
         if (!pen_node_is(maker)) continue;
         const uint32_t stage = assign_stage(a, maker.index);
@@ -82,7 +82,7 @@ static uint32_t assign_before_readers(const assigner *a, const pen_node *node) {
     for (uint32_t i = 0; i < node->output_count; i++) {
         if (!pen_value_is(node->outputs[i])) continue;
         const uint32_t v = node->outputs[i].index;
-        const pen_readers *readers = &a->homes->readers;
+        const pen_readers *readers = &a->owners->readers;
         for (uint32_t r = readers->first[v]; r < readers->first[v + 1]; r++) {
             const uint32_t reader = readers->nodes[r].index;
             if (assign_node(a, reader)->role != PEN_ROLE_FORWARD) continue;
@@ -96,26 +96,26 @@ static uint32_t assign_before_readers(const assigner *a, const pen_node *node) {
 // Nodes come after what they read: one walk upwards, then one downwards for those that read nothing
 // computed, and another upwards for those behind them.
 static void assign_rest(assigner *a) {
-    const uint32_t node_count = a->homes->node_count;
+    const uint32_t node_count = a->owners->node_count;
     for (uint32_t n = 0; n < node_count; n++) {
-        if (!a->homes->is_listed[n] || a->stages[n] != PEN_ID_NONE) continue;
+        if (!a->owners->is_listed[n] || a->stages[n] != PEN_ID_NONE) continue;
         a->stages[n] = assign_after_operands(a, assign_node(a, n));
     }
     for (uint32_t n = node_count; n-- > 0;) {
-        if (!a->homes->is_listed[n] || a->stages[n] != PEN_ID_NONE) continue;
+        if (!a->owners->is_listed[n] || a->stages[n] != PEN_ID_NONE) continue;
         a->stages[n] = assign_before_readers(a, assign_node(a, n));
     }
     for (uint32_t n = 0; n < node_count; n++) {
-        if (!a->homes->is_listed[n] || a->stages[n] != PEN_ID_NONE) continue;
+        if (!a->owners->is_listed[n] || a->stages[n] != PEN_ID_NONE) continue;
         a->stages[n] = 0; // nobody needs it
     }
     for (uint32_t n = 0; n < node_count; n++) {
-        if (!a->homes->is_listed[n]) a->stages[n] = assign_stage(a, a->homes->home[n]);
+        if (!a->owners->is_listed[n]) a->stages[n] = assign_stage(a, a->owners->home[n]);
     }
 }
 
 static pen_status assign_run(assigner *a, pen_arena *scratch) {
-    PEN_TRY(pen_node_homes_build(a->graph, scratch, &a->homes));
+    PEN_TRY(pen_forward_owners_build(a->graph, scratch, &a->owners));
     PEN_TRY(assign_by_name(a, scratch));
     assign_rest(a);
     return PEN_OK;

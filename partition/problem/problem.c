@@ -2,11 +2,7 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-#include "partition/problem/problem_adopt.h"
-#include "partition/problem/problem_index.h"
 
 const char *pen_problem_node_name(const pen_problem_given *given, uint32_t node,
                                   char out_text[PEN_PROBLEM_NAME_BYTES]) {
@@ -24,346 +20,122 @@ const char *pen_problem_device_name(const pen_problem_given *given, uint32_t dev
 
 const char *const pen_objective_names[] = {"throughput", "latency", "step_time", "traffic", NULL};
 
-static bool problem_is_amount(double number) {
-    return number >= 0.0 && number < PEN_PROBLEM_COST_LIMIT;
+// ---- forbidden nodes
+
+// The nodes forbidden on each device, and the kinds that follow.
+typedef struct adopt_bans {
+    pen_problem_lists nodes;  // of devices
+    uint32_t *kind_of_device; // [device_count]
+    uint32_t *model;          // [kind_count + device_count] of a new kind: a device that has it
+    uint32_t kind_count;
+} adopt_bans;
+
+static bool adopt_bans_same(const adopt_bans *bans, uint32_t a, uint32_t b) {
+    const uint32_t *first = bans->nodes.first;
+    const uint32_t count = first[a + 1] - first[a];
+    return count == first[b + 1] - first[b] &&
+           memcmp(bans->nodes.ids + first[a], bans->nodes.ids + first[b],
+                  count * sizeof *bans->nodes.ids) == 0;
 }
 
-// Figures come from users and files; sums over them must stay finite and positive.
-static pen_status problem_check_devices(const pen_problem_given *given) {
-    char name[PEN_PROBLEM_NAME_BYTES];
-    if (given->device_count == 0) return pen_error(PEN_INVALID_INPUT, "there is no device");
-    if (given->device_count > PEN_PROBLEM_DEVICE_LIMIT) {
-        return pen_error(PEN_INVALID_INPUT, "%u devices, at most %d are possible",
-                         given->device_count, PEN_PROBLEM_DEVICE_LIMIT);
+// Gives each device with something forbidden a kind of its own, or that of another device of the
+// same kind for which the same is forbidden.
+static pen_status adopt_bans_init(adopt_bans *bans, const pen_problem_given *given,
+                                  pen_arena *arena) {
+    pen_problem_edge *pairs; // device, node
+    PEN_TRY(PEN_NEW(arena, given->forbidden_count, &pairs));
+    for (uint32_t i = 0; i < given->forbidden_count; i++) {
+        PEN_ASSERT(given->forbidden[i].node < given->node_count);
+        PEN_ASSERT(given->forbidden[i].device < given->device_count);
+        pairs[i] = (pen_problem_edge){given->forbidden[i].device, given->forbidden[i].node};
     }
+    PEN_TRY(pen_problem_lists_build(given->device_count, pairs, given->forbidden_count, false,
+                                    arena, &bans->nodes));
+    PEN_TRY(PEN_NEW(arena, given->device_count, &bans->kind_of_device));
+    PEN_TRY(PEN_NEW(arena, (size_t)given->kind_count + given->device_count, &bans->model));
+    bans->kind_count = given->kind_count;
     for (uint32_t d = 0; d < given->device_count; d++) {
-        const pen_problem_device *device = &given->devices[d];
-        PEN_ASSERT(device->kind < given->kind_count);
-        if (!problem_is_amount(device->send) || !problem_is_amount(device->receive) ||
-            !problem_is_amount(device->slowness) || device->slowness == 0.0 ||
-            !(device->bytes_limit >= 0.0)) {
-            return pen_error(PEN_INVALID_INPUT, "device %s: its figures must be positive numbers",
-                             pen_problem_device_name(given, d, name));
+        bans->kind_of_device[d] = given->devices[d].kind;
+        if (bans->nodes.first[d] == bans->nodes.first[d + 1]) continue;
+        uint32_t k = given->kind_count;
+        while (k < bans->kind_count &&
+               !(given->devices[bans->model[k]].kind == given->devices[d].kind &&
+                 adopt_bans_same(bans, bans->model[k], d))) {
+            k++;
         }
-    }
-    PEN_ASSERT(given->link != NULL || given->link_latency == NULL);
-    if (given->link == NULL) return PEN_OK;
-    for (uint64_t i = 0; i < (uint64_t)given->device_count * given->device_count; i++) {
-        if (!problem_is_amount(given->link[i])) {
-            return pen_error(PEN_INVALID_INPUT, "links must cost finite amounts, found %g",
-                             given->link[i]);
-        }
-        if (given->link_latency != NULL && !problem_is_amount(given->link_latency[i])) {
-            return pen_error(PEN_INVALID_INPUT, "links must have a finite latency, found %g",
-                             given->link_latency[i]);
-        }
+        if (k == bans->kind_count) bans->model[bans->kind_count++] = d;
+        bans->kind_of_device[d] = k;
     }
     return PEN_OK;
 }
 
-// What is asked of the whole: objective and number of devices.
-static pen_status problem_check_wishes(const pen_problem_given *given) {
-    const uint32_t least = given->devices_used_minimum, most = given->devices_used_maximum;
-    if (least > given->device_count) {
-        return pen_error(PEN_INVALID_INPUT, "at least %u devices are to be used, there are %u",
-                         least, given->device_count);
+// A device that is forbidden to some nodes becomes a kind of its own on which they cost infinitely
+// much: strategies need to know nothing of it.
+static pen_status adopt_forbidden(const pen_problem_given *given, pen_arena *arena,
+                                  pen_problem_device *devices, pen_problem_given *out_given) {
+    adopt_bans bans;
+    double *compute;
+    const size_t count = given->node_count;
+    PEN_TRY(adopt_bans_init(&bans, given, arena));
+    PEN_TRY(PEN_NEW(arena, bans.kind_count * count, &compute));
+    if (count > 0) memcpy(compute, given->compute, given->kind_count * count * sizeof *compute);
+    for (uint32_t k = given->kind_count; k < bans.kind_count; k++) {
+        const uint32_t model = bans.model[k];
+        double *row = compute + k * count;
+        memcpy(row, given->compute + given->devices[model].kind * count, count * sizeof *row);
+        for (uint32_t i = bans.nodes.first[model]; i < bans.nodes.first[model + 1]; i++) {
+            row[bans.nodes.ids[i]] = INFINITY;
+        }
     }
-    if (most > 0 && least > most) {
-        return pen_error(PEN_INVALID_INPUT,
-                         "at least %u devices are to be used, but at most %u may be", least, most);
-    }
-    if (given->objective != PEN_OBJECTIVE_STEP_TIME) return PEN_OK;
-    if (given->step_time == NULL) {
-        return pen_error(PEN_INVALID_INPUT, "the objective step_time needs a schedule to judge by");
-    }
-    if (given->microbatch_count == 0) {
-        return pen_error(PEN_INVALID_INPUT, "the objective step_time needs at least 1 microbatch");
-    }
+    for (uint32_t d = 0; d < given->device_count; d++)
+        devices[d].kind = bans.kind_of_device[d];
+    out_given->compute = compute;
+    out_given->kind_count = bans.kind_count;
+    out_given->forbidden = NULL;
+    out_given->forbidden_count = 0;
     return PEN_OK;
 }
 
-// Also checks that all sums stay finite.
-static pen_status problem_check_nodes(const pen_problem_given *given) {
-    char name[PEN_PROBLEM_NAME_BYTES];
-    double total = 0.0;
-    for (uint32_t v = 0; v < given->node_count; v++) {
-        const pen_problem_node *node = &given->nodes[v];
-        PEN_ASSERT(node->pin == PEN_PROBLEM_ANY || node->pin < given->device_count);
-        PEN_ASSERT(node->role != PEN_ROLE_TRANSFER);
-        bool is_right = problem_is_amount(node->bytes) && problem_is_amount(node->transfer) &&
-                        problem_is_amount(node->bytes_in_flight) &&
-                        problem_is_amount(node->workspace_bytes);
-        for (uint32_t k = 0; k < given->kind_count; k++) {
-            const double cost = given->compute[(uint64_t)k * given->node_count + v];
-            is_right = is_right && cost >= 0.0;
-            if (cost < INFINITY) total += cost;
-        }
-        total += node->bytes + node->transfer + node->bytes_in_flight;
-        if (!is_right || !problem_is_amount(total)) {
-            return pen_error(PEN_INVALID_INPUT,
-                             "node %s: costs and bytes must be numbers from 0 to %g, sums too",
-                             pen_problem_node_name(given, v, name), PEN_PROBLEM_COST_LIMIT);
-        }
+pen_status pen_problem_adopt(const pen_problem_given *given, pen_arena *arena,
+                             pen_problem_given *out_given) {
+    pen_problem_device *devices;
+    PEN_TRY(PEN_NEW(arena, given->device_count, &devices));
+    for (uint32_t d = 0; d < given->device_count; d++) {
+        devices[d] = given->devices[d];
+        if (devices[d].microbatches == 0) devices[d].microbatches = 1;
     }
-    return PEN_OK;
+    *out_given = *given;
+    out_given->devices = devices;
+    return given->forbidden_count == 0 ? PEN_OK : adopt_forbidden(given, arena, devices, out_given);
 }
 
-// Topological order of the nodes; the smallest of those that are ready need not come first.
-static pen_status problem_order_nodes(pen_problem *problem, pen_arena *arena) {
-    const uint32_t count = problem->given.node_count;
-    uint32_t *waits;
-    PEN_TRY(PEN_NEW(arena, count, &waits));
-    PEN_TRY(PEN_NEW(arena, count, &problem->node_order));
-    uint32_t filled = 0;
-    for (uint32_t v = 0; v < count; v++) {
-        waits[v] = problem->predecessors.first[v + 1] - problem->predecessors.first[v];
-        if (waits[v] == 0) problem->node_order[filled++] = v;
-    }
-    for (uint32_t i = 0; i < filled; i++) {
-        const uint32_t v = problem->node_order[i];
-        for (uint32_t e = problem->successors.first[v]; e < problem->successors.first[v + 1]; e++) {
-            const uint32_t target = problem->successors.ids[e];
-            if (--waits[target] == 0) problem->node_order[filled++] = target;
-        }
-    }
-    if (filled == count) return PEN_OK;
-    uint32_t on_cycle = 0;
-    while (waits[on_cycle] == 0)
-        on_cycle++;
-    char name[PEN_PROBLEM_NAME_BYTES];
-    return pen_error(PEN_INVALID_INPUT, "the graph has a cycle: node %s waits for itself",
-                     pen_problem_node_name(&problem->given, on_cycle, name));
-}
+// ---- other objectives
 
-// ---- groups
-
-// Numbers the groups by their first node, so that equal partitions of the nodes are equal arrays.
-static uint32_t problem_number_groups(uint32_t node_count, const uint32_t *label, uint32_t *scratch,
-                                      uint32_t *out_group) {
-    uint32_t group_count = 0;
-    memset(scratch, 0xff, node_count * sizeof *scratch);
-    for (uint32_t v = 0; v < node_count; v++) {
-        if (scratch[label[v]] == UINT32_MAX) scratch[label[v]] = group_count++;
-        out_group[v] = scratch[label[v]];
-    }
-    return group_count;
-}
-
-static int problem_compare_pairs(const void *left, const void *right) {
-    const pen_problem_edge *a = left, *b = right;
-    if (a->source != b->source) return a->source < b->source ? -1 : 1;
-    return a->target < b->target ? -1 : a->target > b->target;
-}
-
-// Labels nodes by their colour: label[v] is the first node of v's colour.
-static pen_status problem_label_colors(const pen_problem_given *given, pen_arena *arena,
-                                       uint32_t *label) {
-    pen_problem_edge *pairs; // colour, node
-    PEN_TRY(PEN_NEW(arena, given->node_count, &pairs));
-    uint32_t count = 0;
-    for (uint32_t v = 0; v < given->node_count; v++) {
-        label[v] = v;
-        if (given->nodes[v].color == PEN_PROBLEM_ANY) continue;
-        pairs[count++] = (pen_problem_edge){given->nodes[v].color, v};
-    }
-    if (count > 1) qsort(pairs, count, sizeof *pairs, problem_compare_pairs);
-    for (uint32_t i = 1; i < count; i++) {
-        if (pairs[i].source == pairs[i - 1].source) {
-            label[pairs[i].target] = label[pairs[i - 1].target];
-        }
-    }
-    return PEN_OK;
-}
-
-// The edges between groups that forward nodes make: `after` and `before`.
-static pen_status problem_link_groups(pen_problem *problem, pen_arena *arena) {
+// Updates run once a step and the rest once a microbatch, so their share of a microbatch is what a
+// load counts.
+pen_status pen_problem_as_throughput(const pen_problem *problem, pen_arena *arena,
+                                     const pen_problem **out_problem) {
     const pen_problem_given *given = &problem->given;
-    pen_problem_edge *edges;
-    PEN_TRY(PEN_NEW(arena, problem->successors.first[given->node_count], &edges));
-    uint32_t count = 0;
-    for (uint32_t u = 0; u < given->node_count; u++) {
-        if (!pen_problem_is_forward(given, u)) continue;
-        for (uint32_t e = problem->successors.first[u]; e < problem->successors.first[u + 1]; e++) {
-            const uint32_t v = problem->successors.ids[e];
-            const pen_problem_edge edge = {problem->group_of_node[u], problem->group_of_node[v]};
-            if (edge.source != edge.target && pen_problem_is_forward(given, v)) {
-                edges[count++] = edge;
-            }
+    pen_problem *other;
+    PEN_TRY(PEN_NEW(arena, 1, &other));
+    *other = *problem;
+    other->given.objective = PEN_OBJECTIVE_THROUGHPUT;
+    *out_problem = other;
+    if (given->objective != PEN_OBJECTIVE_STEP_TIME || given->microbatch_count == 1) return PEN_OK;
+    double *compute;
+    const size_t cells = (size_t)given->kind_count * given->node_count;
+    const size_t group_cells = (size_t)given->kind_count * problem->group_count;
+    PEN_TRY(PEN_NEW(arena, cells, &compute));
+    PEN_TRY(PEN_NEW(arena, group_cells, &other->group_compute));
+    for (uint32_t k = 0; k < given->kind_count; k++) {
+        for (uint32_t v = 0; v < given->node_count; v++) {
+            const size_t at = (size_t)k * given->node_count + v;
+            const bool is_update = given->nodes[v].role == PEN_ROLE_UPDATE;
+            compute[at] = given->compute[at] / (is_update ? given->microbatch_count : 1);
+            other->group_compute[(size_t)k * problem->group_count + problem->group_of_node[v]] +=
+                compute[at];
         }
     }
-    PEN_TRY(
-        pen_problem_lists_build(problem->group_count, edges, count, false, arena, &problem->after));
-    return pen_problem_lists_build(problem->group_count, edges, count, true, arena,
-                                   &problem->before);
-}
-
-// What strategies move is a group, so costs, bytes and pins are summed once. Two pins of one group
-// contradict each other.
-static pen_status problem_sum_groups(pen_problem *problem, pen_arena *arena) {
-    const pen_problem_given *given = &problem->given;
-    const uint32_t group_count = problem->group_count;
-    PEN_TRY(PEN_NEW(arena, (uint64_t)given->kind_count * group_count, &problem->group_compute));
-    PEN_TRY(PEN_NEW(arena, group_count, &problem->group_bytes));
-    problem->group_bytes_in_flight = NULL;
-    for (uint32_t v = 0; v < given->node_count; v++) {
-        if (given->nodes[v].bytes_in_flight == 0.0) continue;
-        PEN_TRY(PEN_NEW(arena, group_count, &problem->group_bytes_in_flight));
-        break;
-    }
-    PEN_TRY(PEN_NEW(arena, group_count, &problem->group_pin));
-    for (uint32_t g = 0; g < group_count; g++)
-        problem->group_pin[g] = PEN_PROBLEM_ANY;
-    for (uint32_t v = 0; v < given->node_count; v++) {
-        const pen_problem_node *node = &given->nodes[v];
-        const uint32_t g = problem->group_of_node[v];
-        problem->group_bytes[g] += node->bytes;
-        if (problem->group_bytes_in_flight != NULL) {
-            problem->group_bytes_in_flight[g] += node->bytes_in_flight;
-        }
-        for (uint32_t k = 0; k < given->kind_count; k++) {
-            problem->group_compute[(uint64_t)k * group_count + g] +=
-                given->compute[(uint64_t)k * given->node_count + v];
-        }
-        if (node->pin == PEN_PROBLEM_ANY) continue;
-        if (problem->group_pin[g] != PEN_PROBLEM_ANY && problem->group_pin[g] != node->pin) {
-            char name[PEN_PROBLEM_NAME_BYTES], first[PEN_PROBLEM_NAME_BYTES];
-            char second[PEN_PROBLEM_NAME_BYTES];
-            return pen_error(PEN_INVALID_INPUT,
-                             "node %s is pinned to device %s, but nodes that must share its device "
-                             "are pinned to device %s",
-                             pen_problem_node_name(given, v, name),
-                             pen_problem_device_name(given, node->pin, first),
-                             pen_problem_device_name(given, problem->group_pin[g], second));
-        }
-        problem->group_pin[g] = node->pin;
-    }
-    return PEN_OK;
-}
-
-static pen_status problem_list_members(pen_problem *problem, pen_arena *arena) {
-    pen_problem_edge *pairs;
-    const uint32_t count = problem->given.node_count;
-    PEN_TRY(PEN_NEW(arena, count, &pairs));
-    for (uint32_t v = 0; v < count; v++) {
-        pairs[v] = (pen_problem_edge){problem->group_of_node[v], v};
-    }
-    return pen_problem_lists_build(problem->group_count, pairs, count, false, arena,
-                                   &problem->members);
-}
-
-// Every group must run somewhere, taken alone.
-static pen_status problem_check_homes(const pen_problem *problem) {
-    const pen_problem_given *given = &problem->given;
-    for (uint32_t g = 0; g < problem->group_count; g++) {
-        uint32_t nearest = PEN_PROBLEM_ANY; // of the devices that may run it
-        double missing = INFINITY;
-        for (uint32_t d = 0; d < given->device_count && missing > 0.0; d++) {
-            if (!pen_problem_allows(problem, g, d)) continue;
-            const double lack =
-                pen_problem_bytes(problem, g, d) - pen_problem_bytes_limit(problem, d);
-            if (lack >= missing) continue;
-            missing = lack;
-            nearest = d;
-        }
-        if (missing <= 0.0) continue;
-        char name[PEN_PROBLEM_NAME_BYTES], device[PEN_PROBLEM_NAME_BYTES];
-        const uint32_t first = problem->members.first[g];
-        const uint32_t others = problem->members.first[g + 1] - first - 1;
-        const char *node = pen_problem_node_name(given, problem->members.ids[first], name);
-        char with[64] = ""; // the others of the group
-        if (others > 0) {
-            snprintf(with, sizeof with, " and the %u others that must share its device", others);
-        }
-        if (nearest == PEN_PROBLEM_ANY) {
-            return pen_error(PEN_DOES_NOT_FIT, "no device can run node %s%s", node, with);
-        }
-        return pen_error(PEN_DOES_NOT_FIT,
-                         "node %s%s: %.15g bytes are needed, the device that comes nearest, %s, "
-                         "has %.15g",
-                         node, with, pen_problem_bytes(problem, g, nearest),
-                         pen_problem_device_name(given, nearest, device),
-                         given->devices[nearest].bytes_limit);
-    }
-    return PEN_OK;
-}
-
-// Fills in all about groups from group_of_node. Scratch stays in the arena.
-static pen_status problem_form_groups(pen_problem *problem, uint32_t *label, pen_arena *arena) {
-    const pen_problem_given *given = &problem->given;
-    uint32_t *scratch;
-    PEN_TRY(PEN_NEW(arena, given->node_count, &scratch));
-    PEN_TRY(PEN_NEW(arena, given->node_count, &problem->group_of_node));
-    problem->group_count =
-        problem_number_groups(given->node_count, label, scratch, problem->group_of_node);
-    PEN_TRY(problem_link_groups(problem, arena));
-    if (given->is_contiguous) {
-        uint32_t *component; // of each group
-        uint32_t component_count;
-        PEN_TRY(PEN_NEW(arena, problem->group_count, &component));
-        PEN_TRY(pen_problem_components(problem->group_count, &problem->after, arena, component,
-                                       &component_count));
-        if (component_count < problem->group_count) {
-            for (uint32_t v = 0; v < given->node_count; v++) {
-                label[v] = component[problem->group_of_node[v]];
-            }
-            problem->group_count =
-                problem_number_groups(given->node_count, label, scratch, problem->group_of_node);
-            PEN_TRY(problem_link_groups(problem, arena));
-        }
-    }
-    PEN_TRY(problem_sum_groups(problem, arena));
-    PEN_TRY(problem_list_members(problem, arena));
-    PEN_TRY(problem_check_homes(problem));
-    return pen_problem_form_outputs(problem, arena);
-}
-
-// Checks, then groups: nodes of one colour share a device, and where contiguity asks for it, so do
-// nodes that wait for each other.
-pen_status pen_problem_build(const pen_problem_given *given, pen_arena *arena,
-                             pen_problem **out_problem) {
-    pen_problem *problem;
-    pen_problem_edge *edges;
-    uint32_t *label;
-    PEN_TRY(problem_check_devices(given));
-    PEN_TRY(problem_check_nodes(given));
-    PEN_TRY(problem_check_wishes(given));
-    PEN_TRY(PEN_NEW(arena, 1, &problem));
-    PEN_TRY(PEN_NEW(arena, given->node_count, &label));
-    PEN_TRY(PEN_NEW(arena, given->edge_count, &edges));
-    PEN_TRY(pen_problem_adopt(given, arena, &problem->given));
-    uint32_t edge_count = 0; // without loops
-    for (uint32_t e = 0; e < given->edge_count; e++) {
-        PEN_ASSERT(given->edges[e].source < given->node_count);
-        PEN_ASSERT(given->edges[e].target < given->node_count);
-        if (given->edges[e].source != given->edges[e].target) edges[edge_count++] = given->edges[e];
-    }
-    PEN_TRY(pen_problem_lists_build(given->node_count, edges, edge_count, false, arena,
-                                    &problem->successors));
-    PEN_TRY(pen_problem_lists_build(given->node_count, edges, edge_count, true, arena,
-                                    &problem->predecessors));
-    PEN_TRY(problem_order_nodes(problem, arena));
-    PEN_TRY(problem_label_colors(given, arena, label));
-    PEN_TRY(problem_form_groups(problem, label, arena));
-    *out_problem = problem;
-    return PEN_OK;
-}
-
-pen_status pen_problem_merge(const pen_problem *problem, const uint32_t *class_of_group,
-                             bool is_contiguous, pen_arena *arena, pen_problem **out_problem) {
-    pen_problem *merged;
-    uint32_t *label;
-    PEN_TRY(PEN_NEW(arena, 1, &merged));
-    PEN_TRY(PEN_NEW(arena, problem->given.node_count, &label));
-    merged->given = problem->given;
-    merged->given.is_contiguous = is_contiguous;
-    merged->successors = problem->successors;
-    merged->predecessors = problem->predecessors;
-    merged->node_order = problem->node_order;
-    for (uint32_t v = 0; v < problem->given.node_count; v++) {
-        label[v] = class_of_group[problem->group_of_node[v]];
-        PEN_ASSERT(label[v] < problem->group_count);
-    }
-    PEN_TRY(problem_form_groups(merged, label, arena));
-    *out_problem = merged;
+    other->given.compute = compute;
     return PEN_OK;
 }

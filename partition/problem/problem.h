@@ -43,6 +43,7 @@
 #include "base/arena.h"
 #include "base/status.h"
 #include "graph/graph_types.h"
+#include "partition/problem/problem_lists.h"
 #include "partition/problem/stage_graph.h"
 
 #define PEN_PROBLEM_ANY UINT32_MAX // no pin, no colour
@@ -89,18 +90,6 @@ typedef struct pen_problem_forbidden {
     uint32_t node;
     uint32_t device;
 } pen_problem_forbidden;
-
-typedef struct pen_problem_edge {
-    uint32_t source;
-    uint32_t target;
-} pen_problem_edge;
-
-// Lists of ids, one for each of `count` owners: those of owner i are
-// ids[first[i]] … ids[first[i + 1] - 1].
-typedef struct pen_problem_lists {
-    uint32_t *first; // [count + 1]
-    uint32_t *ids;
-} pen_problem_lists;
 
 // What a problem is made from.
 typedef struct pen_problem_given {
@@ -157,22 +146,11 @@ typedef struct pen_problem {
     pen_problem_lists reads;   // of groups: outputs of other groups
 } pen_problem;
 
-// Forms the groups: nodes of one colour, and of a contiguous problem all that lie on cycles then.
-// What is forbidden by name is infinite in the costs of the problem's own copy of `given`, which
-// may have more kinds.
-//   INVALID_INPUT  a cycle of nodes, two pins in one group, costs that are no numbers, bounds of
-//                  devices used that contradict, step time without function or microbatches
-//   DOES_NOT_FIT   a group that can run nowhere: no device takes all its nodes, or has the memory
-//   OUT_OF_MEMORY
-PEN_NODISCARD pen_status pen_problem_build(const pen_problem_given *given, pen_arena *arena,
-                                           pen_problem **out_problem);
-
-// The same problem with groups put together: the nodes of all groups g with equal `class_of_group`
-// form one. Classes are any numbers below group_count. Contiguous or not as asked; cycles are
-// merged as in pen_problem_build, and errors are the same.
-PEN_NODISCARD pen_status pen_problem_merge(const pen_problem *problem,
-                                           const uint32_t *class_of_group, bool is_contiguous,
-                                           pen_arena *arena, pen_problem **out_problem);
+// A copy of `given`, right as far as its figures are, in which nothing is left unsaid: every device
+// has a microbatch in flight, and what is forbidden by name costs infinitely much. Devices for
+// which the same is forbidden go on sharing a kind. OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_problem_adopt(const pen_problem_given *given, pen_arena *arena,
+                                           pen_problem_given *out_given);
 
 // The same problem for another objective; its groups are shared. Step time becomes throughput with
 // updates spread over the microbatches of a step, which is how searches that weigh loads see it.
@@ -211,6 +189,18 @@ static inline double pen_problem_link_cost(const pen_problem *problem, uint32_t 
     const double moved = problem->output_cost[output] * problem->given.link[at];
     if (problem->given.link_latency == NULL) return moved;
     return moved + problem->output_results[output] * problem->given.link_latency[at];
+}
+
+// How many devices a placement may use: at least 1, and no more than there are groups but for what
+// is asked for.
+static inline void pen_problem_devices_used(const pen_problem *problem, uint32_t *out_least,
+                                            uint32_t *out_most) {
+    const pen_problem_given *given = &problem->given;
+    const uint32_t asked = given->devices_used_maximum;
+    const uint32_t count = problem->group_count;
+    *out_least = given->devices_used_minimum > 1 ? given->devices_used_minimum : 1;
+    *out_most = asked > 0 && asked < given->device_count ? asked : given->device_count;
+    if (count > 0 && count < *out_most) *out_most = count > *out_least ? count : *out_least;
 }
 
 // Where nodes are, when groups are there: fills device_of_node [node_count].

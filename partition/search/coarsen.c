@@ -1,36 +1,12 @@
 #include "partition/search/coarsen.h"
 
+#include "base/disjoint_sets.h"
 #include "base/random.h"
 
-static uint32_t coarsen_find(uint32_t *class, uint32_t group) {
-    while (class[group] != group) {
-        class[group] = class[class[group]];
-        group = class[group];
-    }
-    return group;
-}
-
-// Joins the classes of a and b; the smaller number stays. Returns whether they were two.
-static bool coarsen_join(uint32_t *class, uint32_t a, uint32_t b) {
-    a = coarsen_find(class, a);
-    b = coarsen_find(class, b);
-    if (a == b) return false;
-    if (a < b) {
-        class[b] = a;
-    } else {
-        class[a] = b;
-    }
-    return true;
-}
-
-static void coarsen_begin(const pen_problem *problem, uint32_t *out_class) {
-    for (uint32_t g = 0; g < problem->group_count; g++)
-        out_class[g] = g;
-}
-
-static void coarsen_finish(const pen_problem *problem, uint32_t *out_class) {
-    for (uint32_t g = 0; g < problem->group_count; g++)
-        out_class[g] = coarsen_find(out_class, g);
+// Each group's class becomes the number of the lowest group in it.
+static void coarsen_finish(pen_disjoint_sets *classes) {
+    for (uint32_t g = 0; g < classes->count; g++)
+        classes->parent[g] = pen_disjoint_sets_find(classes, g);
 }
 
 // ---- groups without order
@@ -96,13 +72,14 @@ pen_status pen_coarsen_unordered(const pen_problem *problem, pen_arena *arena, u
     coarsen_bond bond = {0};
     PEN_TRY(PEN_NEW(arena, problem->group_count, &bond.weight));
     PEN_TRY(PEN_NEW(arena, problem->group_count, &bond.touched));
-    coarsen_begin(problem, out_class);
+    pen_disjoint_sets classes = pen_disjoint_sets_in(problem->group_count, out_class);
     *out_count = 0;
     for (uint32_t g = 0; g < problem->group_count; g++) {
         if (coarsen_has_forward(problem, g)) continue;
-        if (coarsen_join(out_class, g, coarsen_partner(problem, g, &bond))) *out_count += 1;
+        if (pen_disjoint_sets_join(&classes, g, coarsen_partner(problem, g, &bond)))
+            *out_count += 1;
     }
-    coarsen_finish(problem, out_class);
+    coarsen_finish(&classes);
     return PEN_OK;
 }
 
@@ -172,7 +149,7 @@ pen_status pen_coarsen_pairs(const pen_problem *problem, const pen_coarsen_optio
         order[g] = g;
     }
     pairing.compute_mean = total / (count + 1.0);
-    coarsen_begin(problem, out_class);
+    pen_disjoint_sets classes = pen_disjoint_sets_in(problem->group_count, out_class);
     *out_count = 0;
     for (uint32_t i = count; i > 0; i--) { // in random order
         const uint32_t j = (uint32_t)pen_random_below(pairing.key, i, i);
@@ -182,9 +159,9 @@ pen_status pen_coarsen_pairs(const pen_problem *problem, const pen_coarsen_optio
         const uint32_t mate = coarsen_mate(&pairing, group);
         if (mate == group) continue;
         pairing.is_taken[group] = pairing.is_taken[mate] = true;
-        coarsen_join(out_class, group, mate);
+        pen_disjoint_sets_join(&classes, group, mate);
         *out_count += 1;
     }
-    coarsen_finish(problem, out_class);
+    coarsen_finish(&classes);
     return PEN_OK;
 }

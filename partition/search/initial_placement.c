@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "partition/bound/bounds.h"
+#include "partition/problem/problem_build.h"
 #include "partition/search/coarsen.h"
 #include "partition/search/fitting.h"
 #include "partition/search/line_fill.h"
@@ -88,8 +89,8 @@ static pen_status start_chunk(const pen_problem *chained, pen_arena *arena,
     return PEN_OK;
 }
 
-pen_status pen_start_chain(const pen_problem *problem, pen_arena *arena,
-                           const pen_problem **out_chained) {
+pen_status pen_initial_chain(const pen_problem *problem, pen_arena *arena,
+                             const pen_problem **out_chained) {
     const pen_problem *chained = problem;
     uint32_t *class, joined;
     PEN_TRY(PEN_NEW(arena, problem->group_count, &class));
@@ -165,12 +166,12 @@ static pen_status start_climb(start_line *line, const uint32_t *order, const pen
     return start_try(line, sets, INFINITY, arena, &is_finished, out_is_better);
 }
 
-static bool start_is_late(const pen_start_options *options) {
+static bool start_is_late(const pen_initial_options *options) {
     return pen_clock_seconds() >= options->deadline ||
            (options->work != NULL && *options->work <= 0.0);
 }
 
-static pen_status start_try_orders(start_line *line, const pen_start_options *options,
+static pen_status start_try_orders(start_line *line, const pen_initial_options *options,
                                    pen_arena *arena) {
     const uint32_t count = line->chained->group_count;
     bool is_finished, is_better;
@@ -199,7 +200,7 @@ static pen_status start_try_orders(start_line *line, const pen_start_options *op
 #define START_FEW_SETS 4096 // tried before as many as are allowed
 
 // Over all lines at once, then over all down-sets.
-static pen_status start_try_families(start_line *line, const pen_start_options *options,
+static pen_status start_try_families(start_line *line, const pen_initial_options *options,
                                      pen_arena *arena, double *out_bound) {
     pen_down_sets *sets;
     bool is_finished, is_better;
@@ -224,7 +225,8 @@ static pen_status start_try_families(start_line *line, const pen_start_options *
     return PEN_OK;
 }
 
-static pen_status start_read(const start_line *line, pen_arena *arena, pen_start *out_start) {
+static pen_status start_read(const start_line *line, pen_arena *arena,
+                             pen_initial_placement *out_start) {
     const pen_problem *problem = line->problem, *chained = line->chained;
     const uint32_t *order = line->orders + (size_t)line->best_order * chained->group_count;
     bool *is_met;
@@ -248,16 +250,17 @@ static pen_status start_read(const start_line *line, pen_arena *arena, pen_start
     return PEN_OK;
 }
 
-pen_status pen_start_segments(const pen_problem *problem, const pen_start_options *options,
-                              pen_arena *arena, pen_start *out_start, double *out_bound) {
+pen_status pen_initial_segments(const pen_problem *problem, const pen_initial_options *options,
+                                pen_arena *arena, pen_initial_placement *out_start,
+                                double *out_bound) {
     start_line line = {.problem = problem, .value = INFINITY, .work = options->work};
     pen_device_classes *classes;
     *out_bound = 0.0;
-    const pen_status status = pen_start_chain(problem, arena, &line.chained);
+    const pen_status status = pen_initial_chain(problem, arena, &line.chained);
     if (start_is_impossible(status) && !problem->given.is_contiguous) {
         // a cycle of groups can be on no device, which does not matter here
         pen_status_ignore(status, "other ways of starting need no order");
-        *out_start = (pen_start){.value = INFINITY};
+        *out_start = (pen_initial_placement){.value = INFINITY};
         PEN_TRY(PEN_NEW(arena, problem->group_count, &out_start->line));
         PEN_TRY(PEN_NEW(arena, problem->group_count, &out_start->device_of_group));
         for (uint32_t g = 0; g < problem->group_count; g++)
@@ -447,11 +450,11 @@ static pen_status start_repair_step_by_step(const pen_problem *problem, const ui
     if (!problem->given.is_contiguous) return PEN_OK;
     PEN_TRY(start_straighten(problem, line, arena, device_of_group));
     if (start_is_right(&repair)) return PEN_OK;
-    pen_start start;
+    pen_initial_placement start;
     double bound;
-    const pen_start_options options = {
+    const pen_initial_options options = {
         .seed = 1, .order_count = START_REPAIR_ORDERS, .deadline = INFINITY, .set_limit = 20000};
-    PEN_TRY(pen_start_segments(problem, &options, arena, &start, &bound));
+    PEN_TRY(pen_initial_segments(problem, &options, arena, &start, &bound));
     if (!start.is_found) {
         return pen_memory_blame(problem,
                                 "no order of the devices was found that keeps their memory", arena);
@@ -462,8 +465,8 @@ static pen_status start_repair_step_by_step(const pen_problem *problem, const ui
 
 #define START_FITTING_VISITS 100000 // some milliseconds
 
-pen_status pen_start_repair(const pen_problem *problem, const uint32_t *line, pen_arena *arena,
-                            uint32_t *device_of_group) {
+pen_status pen_initial_repair(const pen_problem *problem, const uint32_t *line, pen_arena *arena,
+                              uint32_t *device_of_group) {
     const pen_status status = start_repair_step_by_step(problem, line, arena, device_of_group);
     if (pen_status_get_code(status) != PEN_DOES_NOT_FIT) return status;
     pen_fitting fitting;

@@ -154,7 +154,7 @@ static pen_status large_fill(large_worker *worker, uint32_t try, pen_arena *aren
     double value = result.value;
     PEN_TRY(large_expand(search, order, device_of_chained, arena, line, device_of_group));
     if (search->filled != search->chained) {
-        PEN_TRY(pen_start_repair(problem, line, arena, device_of_group));
+        PEN_TRY(pen_initial_repair(problem, line, arena, device_of_group));
     }
     if (search->filled != search->chained || problem->given.link != NULL) {
         PEN_TRY(large_weigh(problem, device_of_group, arena, &value));
@@ -213,7 +213,7 @@ static pen_status large_overlook(const pen_problem *chained, pen_arena *arena,
 
 // The problem made ready for lines. Not for one whose cycles fit on no device.
 static pen_status large_chain(large_search *search, pen_arena *arena) {
-    const pen_status status = pen_start_chain(search->problem, arena, &search->chained);
+    const pen_status status = pen_initial_chain(search->problem, arena, &search->chained);
     const pen_status_code code = pen_status_get_code(status);
     const bool is_impossible = code == PEN_DOES_NOT_FIT || code == PEN_INVALID_INPUT; // if merged
     if (is_impossible && !search->problem->given.is_contiguous) {
@@ -241,7 +241,7 @@ static pen_status large_try_partition(large_search *search, pen_arena *arena) {
     pen_status status =
         search->options->partition(problem, search->options->seed, arena, device_of_group);
     if (status == PEN_OK)
-        status = pen_start_repair(problem, search->workers[0].line, arena, device_of_group);
+        status = pen_initial_repair(problem, search->workers[0].line, arena, device_of_group);
     const pen_status_code code = pen_status_get_code(status);
     if (code == PEN_UNSUPPORTED || code == PEN_DOES_NOT_FIT) {
         pen_status_ignore(status, "it is one start of several");
@@ -303,7 +303,7 @@ static pen_status large_find_start(large_search *search, pen_arena *arena) {
     }
     for (uint32_t g = 0; g < search->problem->group_count; g++)
         first->device_of_group[g] = PEN_PROBLEM_ANY;
-    PEN_TRY(pen_start_repair(search->problem, first->line, arena, first->device_of_group));
+    PEN_TRY(pen_initial_repair(search->problem, first->line, arena, first->device_of_group));
     PEN_TRY(large_weigh(search->problem, first->device_of_group, arena, &first->value));
     large_share_best(search);
     return PEN_OK;
@@ -326,7 +326,7 @@ static void large_work_search(void *context) {
 }
 
 pen_status pen_large_search(const pen_problem *problem, const pen_large_search_options *options,
-                            pen_arena *arena, pen_start *out_start) {
+                            pen_arena *arena, pen_initial_placement *out_start) {
     large_search search = {.problem = problem, .options = options};
     const uint32_t wished = options->thread_count;
     // whole microseconds: the same, whenever it begins
@@ -348,10 +348,10 @@ pen_status pen_large_search(const pen_problem *problem, const pen_large_search_o
         PEN_TRY(large_run(&search, large_work_search));
     }
     large_share_best(&search);
-    *out_start = (pen_start){.device_of_group = search.workers[0].device_of_group,
-                             .line = search.workers[0].line,
-                             .value = search.workers[0].value,
-                             .is_found = true};
+    *out_start = (pen_initial_placement){.device_of_group = search.workers[0].device_of_group,
+                                         .line = search.workers[0].line,
+                                         .value = search.workers[0].value,
+                                         .is_found = true};
     for (uint32_t i = 0; i < search.worker_count; i++)
         out_start->is_cut = out_start->is_cut || search.workers[i].is_cut;
     return PEN_OK;

@@ -30,6 +30,6 @@ bool pen_problem_is_large(const pen_problem *problem);
 //   OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_large_search(const pen_problem *problem,
                                           const pen_large_search_options *options, pen_arena *arena,
-                                          pen_start *out_start);
+                                          pen_initial_placement *out_start);
 
 #endif // PEN_PARTITION_SEARCH_LARGE_SEARCH_H

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "partition/problem/problem_build.h"
 #include "partition/search/coarsen.h"
 #include "partition/search/latency_anneal.h"
 #include "partition/search/load_anneal.h"

@@ -13,8 +13,8 @@
 typedef struct pen_multilevel_options {
     pen_annealing_options run; // of all levels together; warmth_first is the coarsest level's,
                                // which is halved from level to level
-    double warmth_least;   // no level starts cooler
-    uint32_t group_target; // of the coarsest level
+    double warmth_least;       // no level starts cooler
+    uint32_t group_target;     // of the coarsest level
 } pen_multilevel_options;
 
 // One cycle on `problem` from `device_of_group`, a right placement; leaves the best placement

@@ -6,54 +6,50 @@
 #include "base/clock.h"
 #include "partition/bound/traffic_bound.h"
 #include "partition/objective/placement.h"
+#include "partition/problem/problem_build.h"
 #include "partition/search/memory_blame.h"
 #include "partition/search/objective_anneal.h"
 #include "partition/search/reduced_problem.h"
 #include "partition/search/region.h"
 #include "partition/search/required_devices.h"
 
-#define JUDGED_WEIGHINGS 4 // steps of the search that weighing a candidate takes as long as
+#define STARTS_WEIGHINGS 4 // steps of the search that weighing a candidate takes as long as
 
-typedef struct judged_starts {
+typedef struct objective_starts {
     const pen_problem *problem;
-    const pen_problem *stand_in;
-    const pen_start_options *options;
-    pen_start *start;
-    uint32_t *device_of_node;  // [node_count]
+    const pen_problem *reduced;
+    const pen_initial_options *options;
+    pen_initial_placement *start;
     uint32_t *device_of_group; // [group_count] the candidate
     uint32_t *devices;         // [device_count] those that it may use
     uint32_t *devices_before;  // [device_count] those of the candidate before
     uint32_t before_count;
     pen_arena *scratch;
     pen_status missed; // why the last candidate was none
-} judged_starts;
+} objective_starts;
 
-static bool judged_starts_is_in_time(const judged_starts *starts) {
-    const pen_start_options *options = starts->options;
+static bool objective_starts_is_in_time(const objective_starts *starts) {
+    const pen_initial_options *options = starts->options;
     return !starts->start->is_found || (pen_clock_seconds() < options->deadline &&
                                         (options->work == NULL || *options->work > 0.0));
 }
 
 // Weighs the candidate, a right placement but for the number of devices, and keeps it when it is
 // the best.
-static pen_status judged_starts_judge(judged_starts *starts, const uint32_t *line) {
+static pen_status objective_starts_judge(objective_starts *starts, const uint32_t *line) {
     const pen_problem *problem = starts->problem;
-    pen_placement *placement;
     double *work = starts->options->work;
-    if (work != NULL) *work -= JUDGED_WEIGHINGS * pen_objective_anneal_step_seconds(problem);
-    const pen_status spread = pen_spread(problem, starts->scratch, starts->device_of_group);
+    if (work != NULL) *work -= STARTS_WEIGHINGS * pen_objective_anneal_step_seconds(problem);
+    const pen_status spread =
+        pen_use_required_devices(problem, starts->scratch, starts->device_of_group);
     if (pen_status_get_code(spread) == PEN_DOES_NOT_FIT) {
         pen_status_ignore(starts->missed, "the next candidate's reason is as good");
         starts->missed = spread;
         return PEN_OK;
     }
     if (spread != PEN_OK) return spread;
-    pen_problem_place_nodes(problem, starts->device_of_group, starts->device_of_node);
-    const pen_status status =
-        pen_placement_new(problem, starts->device_of_node, starts->scratch, &placement);
-    if (status != PEN_OK && pen_status_get_code(status) != PEN_DOES_NOT_FIT) return status;
-    pen_status_ignore(status, "the search begins from what does not fit if it must");
-    const double value = status == PEN_OK ? placement->value : INFINITY;
+    double value; // INFINITY: the search begins from what does not fit if it must
+    PEN_TRY(pen_placement_weigh(problem, starts->device_of_group, starts->scratch, &value));
     if (starts->start->is_found && value >= starts->start->value) return PEN_OK;
     starts->start->is_found = true;
     starts->start->value = value;
@@ -64,19 +60,21 @@ static pen_status judged_starts_judge(judged_starts *starts, const uint32_t *lin
 }
 
 // Segments on the devices that are chosen.
-static pen_status judged_starts_try_on(judged_starts *starts, uint32_t count) {
+static pen_status objective_starts_try_on(objective_starts *starts, uint32_t count) {
     const pen_problem *some;
-    pen_start found;
+    pen_initial_placement found;
     double bound;
     const uint32_t group_count = starts->problem->group_count;
-    PEN_TRY(pen_stand_in_on(starts->stand_in, starts->devices, count, starts->scratch, &some));
-    pen_status status = pen_start_segments(some, starts->options, starts->scratch, &found, &bound);
+    PEN_TRY(
+        pen_reduced_problem_on(starts->reduced, starts->devices, count, starts->scratch, &some));
+    pen_status status =
+        pen_initial_segments(some, starts->options, starts->scratch, &found, &bound);
     if (status == PEN_OK && !found.is_found) {
         for (uint32_t g = 0; g < group_count; g++)
             found.device_of_group[g] = PEN_PROBLEM_ANY;
         status = starts->start->is_found
                      ? pen_error(PEN_DOES_NOT_FIT, "there is a start already")
-                     : pen_start_repair(some, found.line, starts->scratch, found.device_of_group);
+                     : pen_initial_repair(some, found.line, starts->scratch, found.device_of_group);
     }
     if (pen_status_get_code(status) == PEN_DOES_NOT_FIT) {
         pen_status_ignore(starts->missed, "the next candidate's reason is as good");
@@ -86,16 +84,16 @@ static pen_status judged_starts_try_on(judged_starts *starts, uint32_t count) {
     if (status != PEN_OK) return status;
     for (uint32_t g = 0; g < group_count; g++)
         starts->device_of_group[g] = starts->devices[found.device_of_group[g]];
-    return judged_starts_judge(starts, found.line);
+    return objective_starts_judge(starts, found.line);
 }
 
-static pen_status judged_starts_try_count(judged_starts *starts, uint32_t count) {
+static pen_status objective_starts_try_count(objective_starts *starts, uint32_t count) {
     for (int taste = 0; taste < PEN_DEVICE_TASTE_COUNT; taste++) {
         bool is_possible;
-        if (!judged_starts_is_in_time(starts)) return PEN_OK;
+        if (!objective_starts_is_in_time(starts)) return PEN_OK;
         pen_arena_reset(starts->scratch);
-        PEN_TRY(pen_stand_in_choose(starts->stand_in, count, (pen_device_taste)taste,
-                                    starts->scratch, starts->devices, &is_possible));
+        PEN_TRY(pen_reduced_problem_choose(starts->reduced, count, (pen_device_taste)taste,
+                                           starts->scratch, starts->devices, &is_possible));
         if (!is_possible) return PEN_OK;
         if (starts->before_count == count &&
             memcmp(starts->devices_before, starts->devices, count * sizeof *starts->devices) == 0) {
@@ -103,35 +101,36 @@ static pen_status judged_starts_try_count(judged_starts *starts, uint32_t count)
         }
         starts->before_count = count;
         memcpy(starts->devices_before, starts->devices, count * sizeof *starts->devices);
-        PEN_TRY(judged_starts_try_on(starts, count));
+        PEN_TRY(objective_starts_try_on(starts, count));
     }
     return PEN_OK;
 }
 
-#define JUDGED_COUNTS_ALL 8 // up to so many devices all numbers are tried
+#define STARTS_COUNTS_ALL 8 // up to so many devices all numbers are tried
 
 // Numbers of devices from `most` down to `least`: all, or some where there are many. Traffic wants
 // few, step time many, and each the time that there is.
-static pen_status judged_starts_try_counts(judged_starts *starts, uint32_t least, uint32_t most) {
+static pen_status objective_starts_try_counts(objective_starts *starts, uint32_t least,
+                                              uint32_t most) {
     uint32_t counts[64];
     uint32_t filled = 0;
     for (uint32_t count = most; filled < 63;) {
         counts[filled++] = count;
         if (count == least) break;
-        const uint32_t next = count <= JUDGED_COUNTS_ALL ? count - 1 : count - count / 4;
+        const uint32_t next = count <= STARTS_COUNTS_ALL ? count - 1 : count - count / 4;
         count = next < least ? least : next;
     }
     const bool is_upward = starts->problem->given.objective == PEN_OBJECTIVE_TRAFFIC;
     for (uint32_t i = 0; i < filled; i++) {
         const double before = starts->start->value;
-        PEN_TRY(judged_starts_try_count(starts, counts[is_upward ? filled - 1 - i : i]));
+        PEN_TRY(objective_starts_try_count(starts, counts[is_upward ? filled - 1 - i : i]));
         if (is_upward && starts->start->is_found && starts->start->value >= before) break;
     }
     return PEN_OK;
 }
 
 // Traffic: all groups that outputs tie together go to one device, where they all fit.
-static pen_status judged_starts_try_parts(judged_starts *starts) {
+static pen_status objective_starts_try_parts(objective_starts *starts) {
     const pen_problem *problem = starts->problem;
     uint32_t *part_of_group, *device_of_merged, *line, part_count;
     uint32_t *group_total;
@@ -170,41 +169,34 @@ static pen_status judged_starts_try_parts(judged_starts *starts) {
          !pen_rank_devices(problem, starts->device_of_group, rank))) {
         return PEN_OK;
     }
-    return judged_starts_judge(starts, line);
+    return objective_starts_judge(starts, line);
 }
 
-static pen_status judged_starts_run(judged_starts *starts) {
+static pen_status objective_starts_run(objective_starts *starts) {
     const pen_problem_given *given = &starts->problem->given;
-    uint32_t most = given->device_count;
-    uint32_t least = given->devices_used_minimum > 1 ? given->devices_used_minimum : 1;
-    if (given->devices_used_maximum > 0 && given->devices_used_maximum < most) {
-        most = given->devices_used_maximum;
-    }
-    if (starts->problem->group_count < most && starts->problem->group_count > 0) {
-        const uint32_t count = starts->problem->group_count;
-        most = count > least ? count : least;
-    }
-    if (given->objective == PEN_OBJECTIVE_TRAFFIC) PEN_TRY(judged_starts_try_parts(starts));
+    uint32_t least, most;
+    pen_problem_devices_used(starts->problem, &least, &most);
+    if (given->objective == PEN_OBJECTIVE_TRAFFIC) PEN_TRY(objective_starts_try_parts(starts));
     if (starts->start->is_found && starts->start->value <= 0.0) return PEN_OK;
-    PEN_TRY(judged_starts_try_counts(starts, least, most));
+    PEN_TRY(objective_starts_try_counts(starts, least, most));
     if (starts->start->is_found || most == given->device_count) return PEN_OK;
-    return given->devices_used_maximum > 0 ? PEN_OK
-                                           : judged_starts_try_count(starts, given->device_count);
+    return given->devices_used_maximum > 0
+               ? PEN_OK
+               : objective_starts_try_count(starts, given->device_count);
 }
 
-pen_status pen_judged_start(const pen_problem *problem, const pen_start_options *options,
-                            pen_arena *arena, pen_start *out_start) {
-    judged_starts starts = {.problem = problem, .options = options, .start = out_start};
-    *out_start = (pen_start){.value = INFINITY};
+pen_status pen_objective_start(const pen_problem *problem, const pen_initial_options *options,
+                               pen_arena *arena, pen_initial_placement *out_start) {
+    objective_starts starts = {.problem = problem, .options = options, .start = out_start};
+    *out_start = (pen_initial_placement){.value = INFINITY};
     PEN_TRY(pen_arena_create_within(arena, &starts.scratch));
-    PEN_TRY(pen_stand_in_new(problem, arena, &starts.stand_in));
+    PEN_TRY(pen_reduced_problem_new(problem, arena, &starts.reduced));
     PEN_TRY(PEN_NEW(arena, problem->group_count, &out_start->device_of_group));
     PEN_TRY(PEN_NEW(arena, problem->group_count, &out_start->line));
-    PEN_TRY(PEN_NEW(arena, problem->given.node_count, &starts.device_of_node));
     PEN_TRY(PEN_NEW(arena, problem->group_count, &starts.device_of_group));
     PEN_TRY(PEN_NEW(arena, problem->given.device_count, &starts.devices));
     PEN_TRY(PEN_NEW(arena, problem->given.device_count, &starts.devices_before));
-    const pen_status status = judged_starts_run(&starts);
+    const pen_status status = objective_starts_run(&starts);
     if (status != PEN_OK) return pen_status_join(status, starts.missed);
     out_start->is_cut = pen_clock_seconds() >= options->deadline;
     if (out_start->is_found) {

@@ -10,8 +10,8 @@
 //   DOES_NOT_FIT   no right placement was found
 //   OUT_OF_MEMORY
 //   others         the step-time function's
-PEN_NODISCARD pen_status pen_judged_start(const pen_problem *problem,
-                                          const pen_start_options *options, pen_arena *arena,
-                                          pen_start *out_start);
+PEN_NODISCARD pen_status pen_objective_start(const pen_problem *problem,
+                                             const pen_initial_options *options, pen_arena *arena,
+                                             pen_initial_placement *out_start);
 
 #endif // PEN_PARTITION_SEARCH_OBJECTIVE_STARTS_H

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static pen_status stand_in_for_traffic(const pen_problem *problem, pen_arena *arena,
-                                       const pen_problem **out_problem) {
+static pen_status reduced_for_traffic(const pen_problem *problem, pen_arena *arena,
+                                      const pen_problem **out_problem) {
     const pen_problem_given *given = &problem->given;
     const size_t cells = (size_t)given->kind_count * given->node_count;
     const size_t group_cells = (size_t)given->kind_count * problem->group_count;
@@ -39,8 +39,8 @@ static pen_status stand_in_for_traffic(const pen_problem *problem, pen_arena *ar
     return PEN_OK;
 }
 
-pen_status pen_stand_in_new(const pen_problem *problem, pen_arena *arena,
-                            const pen_problem **out_problem) {
+pen_status pen_reduced_problem_new(const pen_problem *problem, pen_arena *arena,
+                                   const pen_problem **out_problem) {
     switch (problem->given.objective) {
     case PEN_OBJECTIVE_THROUGHPUT:
     case PEN_OBJECTIVE_LATENCY:
@@ -49,15 +49,15 @@ pen_status pen_stand_in_new(const pen_problem *problem, pen_arena *arena,
     case PEN_OBJECTIVE_STEP_TIME:
         return pen_problem_as_throughput(problem, arena, out_problem);
     case PEN_OBJECTIVE_TRAFFIC:
-        return stand_in_for_traffic(problem, arena, out_problem);
+        return reduced_for_traffic(problem, arena, out_problem);
     }
     PEN_NEVER("an objective is one of the enum");
 }
 
 // ---- some devices
 
-static pen_status stand_in_cut(const double *square, uint32_t side, const uint32_t *rows,
-                               uint32_t count, pen_arena *arena, const double **out_square) {
+static pen_status reduced_cut(const double *square, uint32_t side, const uint32_t *rows,
+                              uint32_t count, pen_arena *arena, const double **out_square) {
     double *cut;
     *out_square = NULL;
     if (square == NULL) return PEN_OK;
@@ -71,7 +71,7 @@ static pen_status stand_in_cut(const double *square, uint32_t side, const uint32
 }
 
 // Pins by the new numbers, `number_of` [device_count].
-static pen_status stand_in_pin(pen_problem *other, const uint32_t *number_of, pen_arena *arena) {
+static pen_status reduced_pin(pen_problem *other, const uint32_t *number_of, pen_arena *arena) {
     const uint32_t *group_pin = other->group_pin;
     pen_problem_node *nodes;
     PEN_TRY(PEN_NEW(arena, other->group_count, &other->group_pin));
@@ -90,8 +90,9 @@ static pen_status stand_in_pin(pen_problem *other, const uint32_t *number_of, pe
     return PEN_OK;
 }
 
-pen_status pen_stand_in_on(const pen_problem *problem, const uint32_t *devices, uint32_t count,
-                           pen_arena *arena, const pen_problem **out_problem) {
+pen_status pen_reduced_problem_on(const pen_problem *problem, const uint32_t *devices,
+                                  uint32_t count, pen_arena *arena,
+                                  const pen_problem **out_problem) {
     const pen_problem_given *given = &problem->given;
     pen_problem *other;
     pen_problem_device *chosen;
@@ -114,37 +115,37 @@ pen_status pen_stand_in_on(const pen_problem *problem, const uint32_t *devices, 
     other->given.devices_used_maximum = 0;
     if (other->given.devices_used_minimum > count) other->given.devices_used_minimum = count;
     PEN_TRY(
-        stand_in_cut(given->link, given->device_count, devices, count, arena, &other->given.link));
-    PEN_TRY(stand_in_cut(given->link_latency, given->device_count, devices, count, arena,
-                         &other->given.link_latency));
-    PEN_TRY(stand_in_pin(other, number_of, arena));
+        reduced_cut(given->link, given->device_count, devices, count, arena, &other->given.link));
+    PEN_TRY(reduced_cut(given->link_latency, given->device_count, devices, count, arena,
+                        &other->given.link_latency));
+    PEN_TRY(reduced_pin(other, number_of, arena));
     *out_problem = other;
     return PEN_OK;
 }
 
-typedef struct stand_in_device {
+typedef struct reduced_device {
     bool is_pinned;
     double cost; // the smaller, the sooner it is taken
     double next; // where that is equal
     uint32_t device;
-} stand_in_device;
+} reduced_device;
 
-static int stand_in_compare(const void *left, const void *right) {
-    const stand_in_device *a = left, *b = right;
+static int reduced_compare(const void *left, const void *right) {
+    const reduced_device *a = left, *b = right;
     if (a->is_pinned != b->is_pinned) return a->is_pinned ? -1 : 1;
     if (a->cost != b->cost) return a->cost < b->cost ? -1 : 1;
     if (a->next != b->next) return a->next < b->next ? -1 : 1;
     return a->device < b->device ? -1 : a->device > b->device;
 }
 
-static int stand_in_compare_ids(const void *left, const void *right) {
+static int reduced_compare_ids(const void *left, const void *right) {
     const uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
     return a < b ? -1 : a > b;
 }
 
 // Time for all groups; what a kind cannot run counts as the dearest of all.
-static pen_status stand_in_kind_times(const pen_problem *problem, pen_arena *arena,
-                                      double **out_time) {
+static pen_status reduced_kind_times(const pen_problem *problem, pen_arena *arena,
+                                     double **out_time) {
     double *time;
     PEN_TRY(PEN_NEW(arena, problem->given.kind_count, &time));
     for (uint32_t g = 0; g < problem->group_count; g++) {
@@ -162,19 +163,20 @@ static pen_status stand_in_kind_times(const pen_problem *problem, pen_arena *are
     return PEN_OK;
 }
 
-pen_status pen_stand_in_choose(const pen_problem *problem, uint32_t count, pen_device_taste taste,
-                               pen_arena *arena, uint32_t *out_devices, bool *out_is_possible) {
+pen_status pen_reduced_problem_choose(const pen_problem *problem, uint32_t count,
+                                      pen_device_taste taste, pen_arena *arena,
+                                      uint32_t *out_devices, bool *out_is_possible) {
     const pen_problem_given *given = &problem->given;
-    stand_in_device *order;
+    reduced_device *order;
     double *kind_time;
     PEN_ASSERT(count <= given->device_count);
     PEN_TRY(PEN_NEW(arena, given->device_count, &order));
-    PEN_TRY(stand_in_kind_times(problem, arena, &kind_time));
+    PEN_TRY(reduced_kind_times(problem, arena, &kind_time));
     for (uint32_t d = 0; d < given->device_count; d++) {
         const pen_problem_device *device = &given->devices[d];
         const double time = kind_time[device->kind] * device->slowness;
         const double bytes = fmin(device->bytes_limit, 1e300);
-        order[d] = (stand_in_device){.device = d, .cost = time, .next = -bytes};
+        order[d] = (reduced_device){.device = d, .cost = time, .next = -bytes};
         if (taste == PEN_DEVICE_TASTE_LARGE) {
             order[d].cost = -bytes;
             order[d].next = time;
@@ -189,9 +191,9 @@ pen_status pen_stand_in_choose(const pen_problem *problem, uint32_t count, pen_d
         pinned_count += 1;
     }
     *out_is_possible = pinned_count <= count;
-    qsort(order, given->device_count, sizeof *order, stand_in_compare);
+    qsort(order, given->device_count, sizeof *order, reduced_compare);
     for (uint32_t i = 0; i < count; i++)
         out_devices[i] = order[i].device;
-    if (count > 1) qsort(out_devices, count, sizeof *out_devices, stand_in_compare_ids);
+    if (count > 1) qsort(out_devices, count, sizeof *out_devices, reduced_compare_ids);
     return PEN_OK;
 }

@@ -11,14 +11,14 @@
 // Throughput and latency stand for themselves. Step time becomes throughput, as
 // pen_problem_as_throughput has it. Traffic becomes latency on devices that compute for nothing and
 // pay for what they receive: the sum of a chain of segments is its traffic. OUT_OF_MEMORY
-PEN_NODISCARD pen_status pen_stand_in_new(const pen_problem *problem, pen_arena *arena,
-                                          const pen_problem **out_problem);
+PEN_NODISCARD pen_status pen_reduced_problem_new(const pen_problem *problem, pen_arena *arena,
+                                                 const pen_problem **out_problem);
 
 // The problem on `count` of its devices alone, in the order given; no more of them than that may be
 // used. Groups must not be pinned to others. OUT_OF_MEMORY
-PEN_NODISCARD pen_status pen_stand_in_on(const pen_problem *problem, const uint32_t *devices,
-                                         uint32_t count, pen_arena *arena,
-                                         const pen_problem **out_problem);
+PEN_NODISCARD pen_status pen_reduced_problem_on(const pen_problem *problem, const uint32_t *devices,
+                                                uint32_t count, pen_arena *arena,
+                                                const pen_problem **out_problem);
 
 // How devices are chosen when not all may be used.
 typedef enum pen_device_taste {
@@ -30,8 +30,8 @@ typedef enum pen_device_taste {
 
 // The `count` devices to use first ([count], ascending): those that groups are pinned to, then by
 // taste. False when more are pinned to. OUT_OF_MEMORY
-PEN_NODISCARD pen_status pen_stand_in_choose(const pen_problem *problem, uint32_t count,
-                                             pen_device_taste taste, pen_arena *arena,
-                                             uint32_t *out_devices, bool *out_is_possible);
+PEN_NODISCARD pen_status pen_reduced_problem_choose(const pen_problem *problem, uint32_t count,
+                                                    pen_device_taste taste, pen_arena *arena,
+                                                    uint32_t *out_devices, bool *out_is_possible);
 
 #endif // PEN_PARTITION_SEARCH_REDUCED_PROBLEM_H

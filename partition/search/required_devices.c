@@ -31,7 +31,8 @@ static uint32_t spread_find_room(const pen_problem *problem, const uint32_t *gro
     return PEN_PROBLEM_ANY;
 }
 
-pen_status pen_spread(const pen_problem *problem, pen_arena *arena, uint32_t *device_of_group) {
+pen_status pen_use_required_devices(const pen_problem *problem, pen_arena *arena,
+                                    uint32_t *device_of_group) {
     const uint32_t least_count = problem->given.devices_used_minimum;
     uint32_t *group_total, used_count = 0;
     PEN_TRY(PEN_NEW(arena, problem->given.device_count, &group_total));

@@ -9,7 +9,7 @@
 // only groups that nothing on their device waits for, or that wait for nothing there, are taken.
 //   DOES_NOT_FIT   no such groups are left
 //   OUT_OF_MEMORY
-PEN_NODISCARD pen_status pen_spread(const pen_problem *problem, pen_arena *arena,
-                                    uint32_t *device_of_group);
+PEN_NODISCARD pen_status pen_use_required_devices(const pen_problem *problem, pen_arena *arena,
+                                                  uint32_t *device_of_group);
 
 #endif // PEN_PARTITION_SEARCH_REQUIRED_DEVICES_H

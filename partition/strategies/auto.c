@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/thread.h"
 #include "partition/bound/bounds.h"
+#include "partition/objective/placement.h"
 #include "partition/search/large_search.h"
 #include "partition/search/linear_orders.h"
 #include "partition/search/memory_blame.h"
@@ -18,25 +19,38 @@
 #include "partition/strategies/local_search.h"
 #include "partition/strategies/metis_strategy.h"
 #include "partition/strategies/objective_portfolio.h"
-#include "partition/strategies/strategies.h"
+#include "partition/strategies/strategy.h"
 
-#define AUTO_THREAD_LIMIT 16
+#define AUTO_THREAD_LIMIT 16 // beyond, threads find the same
+
+// What is looked at whole, since that proves the answer: all placements of few groups, and all
+// down-sets of a contiguous problem that has few of them.
+#define AUTO_GROUPS_EXHAUSTIVE 14
+#define AUTO_VISITS 3000000   // of placements, tens of milliseconds
+#define AUTO_GROUPS_TINY 12   // up to so many groups it goes on as long as AUTO_TINY_SHARE allows
+#define AUTO_SET_LIMIT 200000 // down-sets: what memory and the time of one thread bear
+
+// Lines along which segments are tried: more of them close little of the gap, but the exact search
+// bounds itself by the best of them.
 #define AUTO_ORDERS_FIRST 8
 #define AUTO_ORDERS_EXACT 32
-#define AUTO_SET_LIMIT 200000
-#define AUTO_VISITS 3000000 // of the exhaustive search, tens of milliseconds
-#define AUTO_GROUPS_TINY 12 // up to so many it may go on for AUTO_TINY_SHARE of the time
-#define AUTO_TINY_SHARE 0.8
-#define AUTO_START_SHARE 0.2 // of the time, for starts that the clock ends
-#define AUTO_GROUPS_EXHAUSTIVE 14
-#define AUTO_EXACT_SHARE 0.7   // of the time of the thread that tries for the exact answer
-#define AUTO_ROUND_SECONDS 2.5 // a round is about so long; at least two
+
+#define AUTO_ROUND_SECONDS 2.5 // threads share what they found after about so long; at least twice
 #define AUTO_CELLS 1000000     // groups times devices; beyond, the search is that of large problems
-#define AUTO_LARGE_START_SHARE 0.4
-#define AUTO_LARGE_TIME_SHARE 0.9 // of the limit, for large problems: checking takes longer
-#define AUTO_WORK_SHARE 0.05      // nominal, of the time, for starts in counted steps
-#define AUTO_COUNTED_SHARE 0.3    // likewise, for the search
-#define AUTO_TIME_SHARE 0.95      // of the limit; the rest is for checking and for late threads
+
+// Shares of the time limit, by the clock, measured so that the whole ends in time on a machine that
+// others use too:
+#define AUTO_TIME_SHARE 0.95       // all; the rest is for checking and for late threads
+#define AUTO_LARGE_TIME_SHARE 0.9  // all of a large problem, which takes longer to check
+#define AUTO_LARGE_START_SHARE 0.4 // its start, where the portfolio goes on from there
+#define AUTO_START_SHARE 0.2       // the start of any other
+#define AUTO_TINY_SHARE 0.8        // looking at all placements of a tiny problem
+#define AUTO_EXACT_SHARE 0.7       // of what is left then, for the thread that tries down-sets
+
+// Shares of the time limit in nominal seconds, for what is counted in steps and must end by itself
+// well before the clock would end it.
+#define AUTO_WORK_SHARE 0.05   // starts
+#define AUTO_COUNTED_SHARE 0.3 // the search
 
 typedef struct auto_worker {
     const pen_problem *problem;
@@ -55,9 +69,9 @@ typedef struct auto_worker {
 // Contiguous problems: all lines together, then all down-sets.
 static pen_status auto_work_exactly(auto_worker *worker) {
     pen_arena *arena;
-    pen_start start;
+    pen_initial_placement start;
     PEN_TRY(pen_arena_create(&arena));
-    const pen_start_options options = {
+    const pen_initial_options options = {
         .seed = worker->search.seed,
         .order_count = AUTO_ORDERS_EXACT,
         .deadline = worker->search.is_counted
@@ -67,7 +81,7 @@ static pen_status auto_work_exactly(auto_worker *worker) {
         .work = worker->search.is_counted ? &worker->work : NULL,
         .set_limit = AUTO_SET_LIMIT};
     const pen_status status =
-        pen_start_segments(worker->problem, &options, arena, &start, &worker->bound);
+        pen_initial_segments(worker->problem, &options, arena, &start, &worker->bound);
     if (status == PEN_OK && start.is_found && start.value < worker->value) {
         worker->value = start.value;
         memcpy(worker->device_of_group, start.device_of_group,
@@ -122,16 +136,18 @@ typedef struct auto_search {
     const pen_problem *problem;
     const pen_strategy_options *options;
     pen_arena *arena;
-    pen_start start;
+    pen_initial_placement start;
     uint32_t *origin; // [group_count] placement of the start
     double begin;
     double deadline;
-    double bound;     // proved
-    double work;      // nominal seconds that starts may take in counted steps
-    double seconds;   // likewise, of a round
-    bool is_counted;  // nothing follows the clock
-    bool is_cut;      // but it did, or it ended something
-    atomic_bool stop; // all workers: the exact answer is there
+    double bound;      // proved
+    double work;       // nominal seconds that starts may take in counted steps
+    double seconds;    // likewise, of a round
+    bool is_counted;   // nothing follows the clock
+    bool is_cut;       // but it did, or it ended something
+    bool is_answered;  // the start is what there is to answer
+    pen_status missed; // why there was no start
+    atomic_bool stop;  // all workers: the exact answer is there
     uint32_t round_count;
     uint32_t worker_count;
     auto_worker workers[AUTO_THREAD_LIMIT];
@@ -193,24 +209,19 @@ static pen_status auto_run_round(auto_search *search, uint32_t round) {
 // The value of the start by the objective; a plan's is only a sum of segments for latency.
 static pen_status auto_weigh_start(auto_search *search) {
     const pen_problem *problem = search->problem;
-    uint32_t *device_of_node;
-    pen_placement *placement;
     if (problem->given.objective == PEN_OBJECTIVE_STEP_TIME ||
         problem->given.objective == PEN_OBJECTIVE_TRAFFIC) { // its value is known
         PEN_TRY(pen_bound(problem, search->arena, &search->bound));
         if (search->start.value <= search->bound) return PEN_OK;
         search->work = fmax(search->work, AUTO_WORK_SHARE * search->options->time_limit_seconds);
         const pen_status status =
-            pen_judged_portfolio(problem, search->options, search->deadline, &search->work,
-                                 search->arena, &search->start);
+            pen_objective_portfolio(problem, search->options, search->deadline, &search->work,
+                                    search->arena, &search->start);
         search->is_cut = search->is_cut || search->start.is_cut;
         return status;
     }
-    PEN_TRY(PEN_NEW(search->arena, problem->given.node_count, &device_of_node));
-    pen_problem_place_nodes(problem, search->start.device_of_group, device_of_node);
-    PEN_TRY(pen_placement_new(problem, device_of_node, search->arena, &placement));
-    search->start.value = placement->value;
-    return PEN_OK;
+    return pen_placement_weigh(problem, search->start.device_of_group, search->arena,
+                               &search->start.value);
 }
 
 static pen_status auto_search_long(auto_search *search) {
@@ -240,7 +251,7 @@ static pen_status auto_search_long(auto_search *search) {
 }
 
 // What is too large for the start of the portfolio, and perhaps for all of it.
-static pen_status auto_place_large(auto_search *search, pen_strategy_result *out_result) {
+static pen_status auto_search_large(auto_search *search) {
     const pen_problem *problem = search->problem;
     const pen_strategy_options *options = search->options;
     const bool is_searched_on =
@@ -255,15 +266,10 @@ static pen_status auto_place_large(auto_search *search, pen_strategy_result *out
     };
     PEN_TRY(pen_large_search(problem, &large, search->arena, &search->start));
     search->is_cut = search->start.is_cut;
-    if (is_searched_on) {
-        PEN_TRY(auto_weigh_start(search));
-        PEN_TRY(auto_search_long(search));
-    }
-    memcpy(out_result->device_of_group, search->start.device_of_group,
-           problem->group_count * sizeof *out_result->device_of_group);
-    out_result->lower_bound = search->bound;
-    out_result->is_cut = search->is_cut;
-    return PEN_OK;
+    search->is_answered = true;
+    if (!is_searched_on) return PEN_OK;
+    PEN_TRY(auto_weigh_start(search));
+    return auto_search_long(search);
 }
 
 // A small problem: looks at all placements, if the time suffices.
@@ -302,7 +308,7 @@ static pen_status auto_line_known(const pen_problem *problem, pen_arena *arena, 
 static pen_status auto_take_known(auto_search *search) {
     const pen_problem *problem = search->problem;
     const uint32_t *known = search->options->known;
-    pen_start *start = &search->start;
+    pen_initial_placement *start = &search->start;
     pen_placement *placement;
     if (known == NULL) return PEN_OK;
     pen_status status = pen_placement_new(problem, known, search->arena, &placement);
@@ -326,54 +332,67 @@ static pen_status auto_take_known(auto_search *search) {
     return PEN_OK;
 }
 
+// A start by segments, or what is known where that is better; none and `missed` where nothing fits.
+static pen_status auto_find_start(auto_search *search) {
+    const pen_strategy_options *options = search->options;
+    search->work = AUTO_WORK_SHARE * options->time_limit_seconds;
+    const pen_initial_options start_options = {
+        .seed = options->seed,
+        .order_count = AUTO_ORDERS_FIRST,
+        .deadline = search->is_counted
+                        ? search->deadline
+                        : search->begin + AUTO_START_SHARE * options->time_limit_seconds,
+        .work = search->is_counted ? &search->work : NULL};
+    const pen_status status = pen_local_search_start(search->problem, &start_options, search->arena,
+                                                     &search->start, &search->bound);
+    if (pen_status_get_code(status) == PEN_DOES_NOT_FIT) {
+        search->missed = status;
+        search->start = (pen_initial_placement){.value = INFINITY};
+    } else if (status != PEN_OK) {
+        return status;
+    }
+    search->is_cut = search->start.is_cut;
+    PEN_TRY(auto_take_known(search));
+    return search->start.is_found ? auto_weigh_start(search) : PEN_OK;
+}
+
+// A start, then all placements of a small problem, or a search as long as there is time.
+static pen_status auto_search_from_start(auto_search *search) {
+    const bool is_small = search->problem->group_count <= AUTO_GROUPS_EXHAUSTIVE;
+    bool is_complete = false;
+    PEN_TRY(auto_find_start(search));
+    if (!is_small && !search->start.is_found) return PEN_OK;
+    if (is_small) PEN_TRY(auto_search_all(search, &is_complete));
+    if (!(search->start.value < INFINITY)) {
+        if (search->missed != PEN_OK) return PEN_OK;
+        if (is_complete) {
+            return pen_memory_blame(search->problem, "of all placements none is right",
+                                    search->arena);
+        }
+    }
+    search->is_answered = true;
+    if (!is_complete) return auto_search_long(search);
+    search->bound = search->start.value * (1.0 - 1e-12);
+    search->is_cut = false; // however it came there, it is the best
+    return PEN_OK;
+}
+
 static pen_status auto_place(const pen_problem *problem, const pen_strategy_options *options,
                              pen_arena *arena, pen_strategy_result *out_result) {
     auto_search search = {.problem = problem,
                           .options = options,
                           .arena = arena,
-                          .is_counted = options->is_counted || pen_local_search_counts(problem)};
-    bool is_complete = false;
-    search.begin = pen_clock_seconds();
-    search.deadline = search.begin + AUTO_TIME_SHARE * options->time_limit_seconds;
-    if (search.is_counted && options->cut_seconds > 0.0) {
-        search.deadline = search.begin + AUTO_TIME_SHARE * options->cut_seconds;
-    }
-    if (pen_problem_is_large(problem) && problem->given.objective != PEN_OBJECTIVE_TRAFFIC) {
-        return auto_place_large(&search, out_result);
-    }
-    search.work = AUTO_WORK_SHARE * options->time_limit_seconds;
-    const pen_start_options start_options = {
-        .seed = options->seed,
-        .order_count = AUTO_ORDERS_FIRST,
-        .deadline = search.is_counted
-                        ? search.deadline
-                        : search.begin + AUTO_START_SHARE * options->time_limit_seconds,
-        .work = search.is_counted ? &search.work : NULL};
-    pen_status status =
-        pen_local_search_start(problem, &start_options, arena, &search.start, &search.bound);
-    const bool is_small = problem->group_count <= AUTO_GROUPS_EXHAUSTIVE;
-    if (status != PEN_OK && pen_status_get_code(status) != PEN_DOES_NOT_FIT) return status;
-    if (status != PEN_OK) search.start = (pen_start){.value = INFINITY};
-    search.is_cut = search.start.is_cut;
-    const pen_status taken = auto_take_known(&search);
-    if (taken != PEN_OK) return pen_status_join(status, taken);
-    if (status != PEN_OK && !is_small && !search.start.is_found) return status;
-    if (status == PEN_OK || search.start.is_found) PEN_TRY(auto_weigh_start(&search));
-    if (is_small) {
-        const pen_status searched = auto_search_all(&search, &is_complete);
-        if (searched != PEN_OK) return pen_status_join(status, searched);
-    }
-    if (!(search.start.value < INFINITY)) {
-        if (status != PEN_OK) return status;
-        if (is_complete) return pen_memory_blame(problem, "of all placements none is right", arena);
-    }
-    pen_status_ignore(status, "there is a placement although the start found none");
-    if (is_complete) {
-        search.bound = search.start.value * (1.0 - 1e-12);
-        search.is_cut = false; // however it came there, it is the best
-    } else {
-        PEN_TRY(auto_search_long(&search));
-    }
+                          .is_counted = options->is_counted || pen_local_search_counts(problem),
+                          .begin = pen_clock_seconds()};
+    const bool has_cut = search.is_counted && options->cut_seconds > 0.0;
+    search.deadline = search.begin + AUTO_TIME_SHARE * (has_cut ? options->cut_seconds
+                                                                : options->time_limit_seconds);
+    const bool is_large =
+        pen_problem_is_large(problem) && problem->given.objective != PEN_OBJECTIVE_TRAFFIC;
+    const pen_status status =
+        is_large ? auto_search_large(&search) : auto_search_from_start(&search);
+    if (status != PEN_OK || !search.is_answered) return pen_status_join(search.missed, status);
+    pen_status_ignore(search.missed, "there is a placement although the start found none");
     memcpy(out_result->device_of_group, search.start.device_of_group,
            problem->group_count * sizeof *out_result->device_of_group);
     out_result->lower_bound = search.bound;

@@ -6,27 +6,27 @@
 
 #include "base/clock.h"
 #include "partition/search/initial_placement.h"
-#include "partition/strategies/strategies.h"
+#include "partition/strategies/strategy.h"
 
 #define DYNAMIC_ORDER_COUNT 24
 #define DYNAMIC_SET_LIMIT 200000
 
 static pen_status dynamic_place(const pen_problem *problem, const pen_strategy_options *options,
                                 pen_arena *arena, pen_strategy_result *out_result) {
-    pen_start start;
+    pen_initial_placement start;
     double bound;
-    const pen_start_options start_options = {
+    const pen_initial_options start_options = {
         .seed = options->seed,
         .order_count = DYNAMIC_ORDER_COUNT,
         .deadline = pen_clock_seconds() + options->time_limit_seconds,
         .set_limit = DYNAMIC_SET_LIMIT,
     };
-    PEN_TRY(pen_start_segments(problem, &start_options, arena, &start, &bound));
+    PEN_TRY(pen_initial_segments(problem, &start_options, arena, &start, &bound));
     out_result->is_cut = start.is_cut;
     if (!start.is_found) { // what fits may need devices to wait for each other
         for (uint32_t g = 0; g < problem->group_count; g++)
             out_result->device_of_group[g] = PEN_PROBLEM_ANY;
-        return pen_start_repair(problem, start.line, arena, out_result->device_of_group);
+        return pen_initial_repair(problem, start.line, arena, out_result->device_of_group);
     }
     memcpy(out_result->device_of_group, start.device_of_group,
            problem->group_count * sizeof *start.device_of_group);

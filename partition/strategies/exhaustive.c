@@ -16,13 +16,13 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "partition/bound/bounds.h"
+#include "partition/bound/least_costs.h"
 #include "partition/objective/latency.h"
 #include "partition/objective/step_time.h"
 #include "partition/problem/device_classes.h"
 #include "partition/search/memory_blame.h"
 #include "partition/search/region.h"
-#include "partition/strategies/strategies.h"
+#include "partition/strategies/strategy.h"
 
 #define EXHAUSTIVE_GROUP_LIMIT 24
 #define EXHAUSTIVE_LOOK_VISITS 64 // between two looks at the clock

@@ -15,7 +15,7 @@
 #include "partition/search/initial_placement.h"
 #include "partition/search/line_fill.h"
 #include "partition/search/linear_orders.h"
-#include "partition/strategies/strategies.h"
+#include "partition/strategies/strategy.h"
 
 // ---- earliest finish
 
@@ -92,7 +92,7 @@ static pen_status greedy_place_free(const pen_problem *problem, const uint32_t *
         }
         if (best != PEN_PROBLEM_ANY) greedy_take(&state, g, best);
     }
-    return pen_start_repair(problem, line, arena, device_of_group);
+    return pen_initial_repair(problem, line, arena, device_of_group);
 }
 
 // ---- filling along a line
@@ -120,7 +120,7 @@ static pen_status greedy_fill_chained(const pen_problem *problem, pen_arena *are
     const pen_problem *chained;
     uint32_t *order, *device_of_chained;
     *out_is_found = false;
-    const pen_status status = pen_start_chain(problem, arena, &chained);
+    const pen_status status = pen_initial_chain(problem, arena, &chained);
     const pen_status_code code = pen_status_get_code(status);
     if (code == PEN_DOES_NOT_FIT || code == PEN_INVALID_INPUT) { // of groups put together
         pen_status_ignore(status, "there are other ways");
@@ -146,7 +146,7 @@ static pen_status greedy_place_contiguous(const pen_problem *problem, const uint
     if (is_found) return PEN_OK;
     for (uint32_t g = 0; g < problem->group_count; g++)
         device_of_group[g] = PEN_PROBLEM_ANY;
-    return pen_start_repair(problem, line, arena, device_of_group);
+    return pen_initial_repair(problem, line, arena, device_of_group);
 }
 
 static pen_status greedy_worst(const pen_problem *problem, const uint32_t *device_of_group,

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "partition/objective/placement.h"
 #include "partition/search/large_search.h"
 #include "partition/search/memory_blame.h"
 #include "partition/search/reduced_problem.h"
@@ -14,21 +15,6 @@
 static bool limited_is_judged(const pen_problem *problem) {
     return problem->given.objective == PEN_OBJECTIVE_STEP_TIME ||
            problem->given.objective == PEN_OBJECTIVE_TRAFFIC;
-}
-
-// The value of a placement, INFINITY where no schedule fits it.
-static pen_status limited_weigh(const pen_problem *problem, const uint32_t *device_of_group,
-                                pen_arena *arena, double *out_value) {
-    uint32_t *device_of_node;
-    pen_placement *placement;
-    PEN_TRY(PEN_NEW(arena, problem->given.node_count, &device_of_node));
-    pen_problem_place_nodes(problem, device_of_group, device_of_node);
-    *out_value = INFINITY;
-    const pen_status status = pen_placement_new(problem, device_of_node, arena, &placement);
-    if (status == PEN_OK) *out_value = placement->value;
-    if (pen_status_get_code(status) != PEN_DOES_NOT_FIT) return status;
-    pen_status_ignore(status, "another choice of devices may fit");
-    return PEN_OK;
 }
 
 typedef struct limited_choice {
@@ -51,19 +37,20 @@ static pen_status limited_try(limited_choice *choice, const uint32_t *devices, p
     pen_strategy_result result = {0};
     double value;
     PEN_TRY(PEN_NEW(arena, group_count, &result.device_of_group));
-    PEN_TRY(pen_stand_in_on(choice->seen, devices, choice->count, arena, &some));
+    PEN_TRY(pen_reduced_problem_on(choice->seen, devices, choice->count, arena, &some));
     pen_status status = choice->strategy->place(some, &choice->options, arena, &result);
     choice->is_cut = choice->is_cut || result.is_cut;
     for (uint32_t g = 0; status == PEN_OK && g < group_count; g++)
         result.device_of_group[g] = devices[result.device_of_group[g]];
-    if (status == PEN_OK) status = pen_spread(choice->problem, arena, result.device_of_group);
+    if (status == PEN_OK)
+        status = pen_use_required_devices(choice->problem, arena, result.device_of_group);
     if (status != PEN_OK) {
         if (pen_status_get_code(status) != PEN_DOES_NOT_FIT) return status;
         pen_status_ignore(choice->missed, "the next choice's reason is as good");
         choice->missed = status;
         return PEN_OK;
     }
-    PEN_TRY(limited_weigh(choice->problem, result.device_of_group, arena, &value));
+    PEN_TRY(pen_placement_weigh(choice->problem, result.device_of_group, arena, &value));
     if (choice->is_found && value >= choice->value) return PEN_OK;
     choice->is_found = true;
     choice->value = value;
@@ -78,8 +65,8 @@ static pen_status limited_list(limited_choice *choice, pen_arena *arena, uint32_
     for (int taste = 0; taste < PEN_DEVICE_TASTE_COUNT; taste++) {
         uint32_t *devices = choice->devices + (size_t)*out_count * choice->count;
         bool is_possible, is_known = false;
-        PEN_TRY(pen_stand_in_choose(choice->seen, choice->count, (pen_device_taste)taste, arena,
-                                    devices, &is_possible));
+        PEN_TRY(pen_reduced_problem_choose(choice->seen, choice->count, (pen_device_taste)taste,
+                                           arena, devices, &is_possible));
         if (!is_possible) {
             return pen_error(PEN_DOES_NOT_FIT,
                              "nodes are pinned to more than the %u devices that may be used",
@@ -153,7 +140,7 @@ pen_status pen_limited_place(const pen_problem *problem, const pen_strategy *str
                                                   given->objective == PEN_OBJECTIVE_STEP_TIME);
     const pen_problem *seen = problem;
     bool is_done = false;
-    if (is_judged && !judges) PEN_TRY(pen_stand_in_new(problem, arena, &seen));
+    if (is_judged && !judges) PEN_TRY(pen_reduced_problem_new(problem, arena, &seen));
     const bool has_most =
         given->devices_used_maximum > 0 && given->devices_used_maximum < given->device_count;
     const bool has_bounds = has_most || given->devices_used_minimum > 1;
@@ -170,7 +157,7 @@ pen_status pen_limited_place(const pen_problem *problem, const pen_strategy *str
         PEN_TRY(strategy->place(seen, options, arena, out_result));
         out_result->is_cut = out_result->is_cut || is_cut;
         if (given->devices_used_minimum > 1 && !counts) {
-            PEN_TRY(pen_spread(problem, arena, out_result->device_of_group));
+            PEN_TRY(pen_use_required_devices(problem, arena, out_result->device_of_group));
         }
     }
     if (seen != problem || (has_most && !counts)) out_result->lower_bound = 0.0;

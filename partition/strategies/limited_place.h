@@ -6,7 +6,7 @@
 #ifndef PEN_PARTITION_STRATEGIES_LIMITED_PLACE_H
 #define PEN_PARTITION_STRATEGIES_LIMITED_PLACE_H
 
-#include "partition/strategies/strategies.h"
+#include "partition/strategies/strategy.h"
 
 // As the strategy's `place`, for any objective and any bounds of devices used.
 PEN_NODISCARD pen_status pen_limited_place(const pen_problem *problem, const pen_strategy *strategy,

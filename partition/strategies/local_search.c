@@ -15,14 +15,14 @@
 #include "partition/search/multilevel.h"
 #include "partition/search/objective_anneal.h"
 #include "partition/search/objective_starts.h"
-#include "partition/strategies/strategies.h"
+#include "partition/strategies/strategy.h"
 
 #define LOCAL_STEP_SECONDS 120e-9       // nominal time of a step: this,
 #define LOCAL_TIE_SECONDS 12e-9         // and this for each output that a group makes or reads
 #define LOCAL_LATENCY_SECONDS 4e-7      // latency: a step takes this,
 #define LOCAL_LATENCY_NODE_SECONDS 3e-9 // and this for each node and edge
 #define LOCAL_STEPS_ENOUGH 60000        // for each group: more find little
-#define LOCAL_JUDGED_STEPS_ENOUGH 2000  // likewise, of steps that weigh step time or traffic
+#define LOCAL_WEIGHED_STEPS_ENOUGH 2000 // likewise, of steps that weigh step time or traffic
 #define LOCAL_CYCLES_LIMIT 24           // of one run
 
 // How an objective is searched.
@@ -76,7 +76,7 @@ bool pen_local_search_counts(const pen_problem *problem) {
 double pen_local_search_enough_seconds(const pen_problem *problem) {
     const local_way way = local_choose_way(problem);
     const double steps =
-        pen_local_search_counts(problem) ? LOCAL_JUDGED_STEPS_ENOUGH : LOCAL_STEPS_ENOUGH;
+        pen_local_search_counts(problem) ? LOCAL_WEIGHED_STEPS_ENOUGH : LOCAL_STEPS_ENOUGH;
     return steps * (problem->group_count + 1.0) * way.step_seconds;
 }
 
@@ -131,19 +131,20 @@ pen_status pen_local_search_run(const pen_problem *problem, const uint32_t *line
     return status;
 }
 
-pen_status pen_local_search_start(const pen_problem *problem, const pen_start_options *options,
-                                  pen_arena *arena, pen_start *out_start, double *out_bound) {
+pen_status pen_local_search_start(const pen_problem *problem, const pen_initial_options *options,
+                                  pen_arena *arena, pen_initial_placement *out_start,
+                                  double *out_bound) {
     if (problem->given.objective == PEN_OBJECTIVE_STEP_TIME ||
         problem->given.objective == PEN_OBJECTIVE_TRAFFIC) {
         *out_bound = 0.0;
-        return pen_judged_start(problem, options, arena, out_start);
+        return pen_objective_start(problem, options, arena, out_start);
     }
-    PEN_TRY(pen_start_segments(problem, options, arena, out_start, out_bound));
+    PEN_TRY(pen_initial_segments(problem, options, arena, out_start, out_bound));
     if (out_start->is_found) return PEN_OK;
     for (uint32_t g = 0; g < problem->group_count; g++) {
         out_start->device_of_group[g] = PEN_PROBLEM_ANY;
     }
-    PEN_TRY(pen_start_repair(problem, out_start->line, arena, out_start->device_of_group));
+    PEN_TRY(pen_initial_repair(problem, out_start->line, arena, out_start->device_of_group));
     out_start->is_found = true;
     return PEN_OK;
 }
@@ -161,10 +162,10 @@ static pen_status local_search_place(const pen_problem *problem,
     const double deadline =
         begin + (is_counted && options->cut_seconds > 0.0 ? options->cut_seconds
                                                           : options->time_limit_seconds);
-    pen_start start;
+    pen_initial_placement start;
     double value;
     double work = LOCAL_START_SHARE * options->time_limit_seconds;
-    const pen_start_options start_options = {
+    const pen_initial_options start_options = {
         .seed = options->seed,
         .order_count = LOCAL_ORDER_COUNT,
         .deadline =

@@ -34,7 +34,8 @@ PEN_NODISCARD pen_status pen_local_search_run(const pen_problem *problem, const 
 // A right placement to search from: segments where they fit, or whatever fits. DOES_NOT_FIT,
 // OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_local_search_start(const pen_problem *problem,
-                                                const pen_start_options *options, pen_arena *arena,
-                                                pen_start *out_start, double *out_bound);
+                                                const pen_initial_options *options,
+                                                pen_arena *arena, pen_initial_placement *out_start,
+                                                double *out_bound);
 
 #endif // PEN_PARTITION_STRATEGIES_LOCAL_SEARCH_H

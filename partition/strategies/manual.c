@@ -6,7 +6,7 @@
 #include "partition/search/fitting.h"
 #include "partition/search/initial_placement.h"
 #include "partition/search/linear_orders.h"
-#include "partition/strategies/strategies.h"
+#include "partition/strategies/strategy.h"
 
 #define MANUAL_FITTING_VISITS 200000 // some milliseconds
 
@@ -91,7 +91,7 @@ static pen_status manual_place(const pen_problem *problem, const pen_strategy_op
         out_result->device_of_group[g] = pinned->group_pin[g];
     }
     if (problem->given.is_contiguous) PEN_TRY(pen_linear_order(problem, 0, 0, arena, line));
-    PEN_TRY(pen_start_repair(pinned, line, arena, out_result->device_of_group));
+    PEN_TRY(pen_initial_repair(pinned, line, arena, out_result->device_of_group));
     PEN_TRY(manual_count(pinned, out_result->device_of_group, arena, &is_right));
     if (is_right) return PEN_OK;
     pen_fitting fitting;

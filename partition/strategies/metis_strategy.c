@@ -20,7 +20,7 @@
 #include "partition/search/large_search.h"
 #include "partition/search/linear_orders.h"
 #include "partition/search/load_anneal.h"
-#include "partition/strategies/strategies.h"
+#include "partition/strategies/strategy.h"
 
 #define METIS_BYTES_SPREAD 1.25      // share of the bytes, over share of the work, at most
 #define METIS_BYTES_LEAST 1e-9       // so that not all is 0
@@ -225,7 +225,7 @@ static pen_status metis_try(const metis_refine *refine, const metis_input *input
     for (uint32_t g = 0; g < problem->group_count; g++) {
         device_of_group[g] = (uint32_t)input->part[g];
     }
-    PEN_TRY(pen_start_repair(problem, refine->line, arena, device_of_group));
+    PEN_TRY(pen_initial_repair(problem, refine->line, arena, device_of_group));
     const double cooler = refine->is_large ? 0.1 : 1.0;
     const pen_annealing_options options = {.seed = refine->seed + try,
                                            .step_count = refine->step_count,
@@ -278,7 +278,7 @@ static pen_status metis_place(const pen_problem *problem, const pen_strategy_opt
         for (uint32_t g = 0; g < problem->group_count; g++) {
             out_result->device_of_group[g] = g % problem->given.device_count;
         }
-        return pen_start_repair(problem, line, arena, out_result->device_of_group);
+        return pen_initial_repair(problem, line, arena, out_result->device_of_group);
     }
     PEN_TRY(metis_prepare(problem, arena, &input));
     const uint32_t try_count = problem->group_count <= METIS_SMALL ? METIS_TRIES_SMALL : 1;

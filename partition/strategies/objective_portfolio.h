@@ -3,14 +3,15 @@
 #define PEN_PARTITION_STRATEGIES_OBJECTIVE_PORTFOLIO_H
 
 #include "partition/search/initial_placement.h"
-#include "partition/strategies/strategies.h"
+#include "partition/strategies/strategy.h"
 
-// Runs quick strategies, on as many devices as may be used and on fewer, as long as `deadline` has
+// Runs a quick strategy on as many devices as may be used and on fewer, as long as `deadline` has
 // not come and some of the nominal seconds `*work`, from which each run is taken, are left, and
-// puts the best of what they find in place of the start when it is better by the problem's
-// objective. Never DOES_NOT_FIT. Strategies' other errors.
-PEN_NODISCARD pen_status pen_judged_portfolio(const pen_problem *problem,
-                                              const pen_strategy_options *options, double deadline,
-                                              double *work, pen_arena *arena, pen_start *io_start);
+// puts the best of what it finds in place of the start when it is better by the problem's
+// objective. Never DOES_NOT_FIT. The strategy's other errors.
+PEN_NODISCARD pen_status pen_objective_portfolio(const pen_problem *problem,
+                                                 const pen_strategy_options *options,
+                                                 double deadline, double *work, pen_arena *arena,
+                                                 pen_initial_placement *io_start);
 
 #endif // PEN_PARTITION_STRATEGIES_OBJECTIVE_PORTFOLIO_H

@@ -6,7 +6,7 @@
 #include "base/random.h"
 #include "partition/search/initial_placement.h"
 #include "partition/search/linear_orders.h"
-#include "partition/strategies/strategies.h"
+#include "partition/strategies/strategy.h"
 
 static pen_status random_place(const pen_problem *problem, const pen_strategy_options *options,
                                pen_arena *arena, pen_strategy_result *out_result) {
@@ -32,7 +32,7 @@ static pen_status random_place(const pen_problem *problem, const pen_strategy_op
             out_result->device_of_group[line[i]] = device;
         }
     }
-    return pen_start_repair(problem, line, arena, out_result->device_of_group);
+    return pen_initial_repair(problem, line, arena, out_result->device_of_group);
 }
 
 extern const pen_strategy pen_strategy_random;

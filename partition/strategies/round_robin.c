@@ -3,7 +3,7 @@
 
 #include "partition/search/initial_placement.h"
 #include "partition/search/linear_orders.h"
-#include "partition/strategies/strategies.h"
+#include "partition/strategies/strategy.h"
 
 static pen_status round_robin_place(const pen_problem *problem, const pen_strategy_options *options,
                                     pen_arena *arena, pen_strategy_result *out_result) {
@@ -20,7 +20,7 @@ static pen_status round_robin_place(const pen_problem *problem, const pen_strate
                                                    ? (uint32_t)(i * (uint64_t)device_count / count)
                                                    : i % device_count;
     }
-    return pen_start_repair(problem, line, arena, out_result->device_of_group);
+    return pen_initial_repair(problem, line, arena, out_result->device_of_group);
 }
 
 extern const pen_strategy pen_strategy_round_robin;

@@ -40,12 +40,12 @@ static pen_status report_find_nodes(const pen_graph *graph, const pen_plan *plan
         group_of_node[node.index] = plan->device_count + plan->nodes[i].stage;
     }
     // changes of layout, which no plan lists, are where the nodes are that they go with
-    const pen_node_homes *homes;
-    PEN_TRY(pen_node_homes_build(graph, arena, &homes));
-    for (uint32_t n = 0; n < homes->node_count; n++) {
+    const pen_forward_owners *owners;
+    PEN_TRY(pen_forward_owners_build(graph, arena, &owners));
+    for (uint32_t n = 0; n < owners->node_count; n++) {
         if (pen_graph_node(graph, (pen_node_id){n})->role != PEN_ROLE_FORWARD) continue;
-        if (homes->is_listed[n]) continue;
-        group_of_node[n] = group_of_node[homes->listed[n]];
+        if (owners->is_listed[n]) continue;
+        group_of_node[n] = group_of_node[owners->listed[n]];
     }
     *out_group_of_node = group_of_node;
     return PEN_OK;

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "partition/bound/bounds.h"
+#include "partition/problem/problem_build.h"
 #include "partition/strategies/metis_strategy.h"
 #include "partition/strategies/strategies.h"
 #include "tests/support/giant_graph.h"

@@ -3,6 +3,7 @@
 // problem that every check accepts, and be placed.
 #include <string.h>
 
+#include "partition/problem/problem_build.h"
 #include "partition/problem/workload.h"
 #include "partition/strategies/strategies.h"
 #include "tests/fuzz/fuzz.h"

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "partition/bound/bounds.h"
+#include "partition/problem/problem_build.h"
 #include "partition/strategies/strategies.h"
 #include "scheduler/schedule/schedule_step_time.h"
 #include "tests/support/check.h"

@@ -10,8 +10,8 @@ static const pen_node *case_node(const cut_case *c, uint32_t n) {
 // Stages at random, but none before what its nodes are made from.
 static void case_place(cut_case *c) {
     const pen_graph *graph = c->model.graph;
-    const pen_node_homes *homes;
-    CHECK_OK(pen_node_homes_build(graph, c->arena, &homes));
+    const pen_forward_owners *owners;
+    CHECK_OK(pen_forward_owners_build(graph, c->arena, &owners));
     const uint32_t node_count = pen_graph_node_count(graph);
     CHECK_OK(PEN_NEW(c->arena, node_count, &c->stage_of_node));
     const int64_t step_chance = random_between(&c->dice, 5, 60);
@@ -34,7 +34,7 @@ static void case_place(cut_case *c) {
     }
     for (uint32_t n = 0; n < node_count; n++) {
         if (case_node(c, n)->role == PEN_ROLE_FORWARD) continue;
-        c->stage_of_node[n] = c->stage_of_node[homes->home[n]];
+        c->stage_of_node[n] = c->stage_of_node[owners->home[n]];
     }
 }
 

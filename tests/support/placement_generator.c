@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "graph/graph.h"
+#include "partition/problem/problem_build.h"
 #include "tests/support/check.h"
 #include "tests/support/random_case.h"
 

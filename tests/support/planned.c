@@ -67,7 +67,7 @@ pen_planner *planned_planner(pen_plan_job *plan_job, pen_arena *arena) {
 
 uint32_t planned_node(const pen_planner *planner, const char *name) {
     pen_node_id node = PEN_NODE_NONE;
-    CHECK_OK(pen_graph_find_node(planner->homes->graph, name, &node));
-    CHECK(planner->homes->is_listed[node.index], "'%s' is not listed", name);
+    CHECK_OK(pen_graph_find_node(planner->owners->graph, name, &node));
+    CHECK(planner->owners->is_listed[node.index], "'%s' is not listed", name);
     return node.index;
 }

@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "partition/bound/least_costs.h"
 #include "tests/support/check.h"
 #include "tests/support/placement_generator.h"
 #include "tests/support/placement_judge.h"

@@ -33,10 +33,10 @@ static void constraints_become_facts(void **state) {
     assert_int_equal(found->forbidden[0].device, 0);
     assert_int_equal(found->forbidden[1].device, 1);
     // what goes with a pinned node is pinned too
-    const pen_node_homes *homes = planner->homes;
+    const pen_forward_owners *owners = planner->owners;
     uint32_t followers = 0;
-    for (uint32_t n = 0; n < homes->node_count; n++) {
-        if (homes->home[n] != planned_node(planner, "/conv1/Conv")) continue;
+    for (uint32_t n = 0; n < owners->node_count; n++) {
+        if (owners->home[n] != planned_node(planner, "/conv1/Conv")) continue;
         assert_int_equal(found->pin[n], 1);
         followers++;
     }

@@ -3,6 +3,7 @@
 #include "graph/graph.h"
 #include "partition/lower/graph_problem.h"
 #include "partition/lower/memory_model.h"
+#include "partition/problem/problem_build.h"
 #include "tests/support/check.h"
 #include "tests/support/planned.h"
 
@@ -17,7 +18,7 @@ static pen_problem_given lower(const pen_planner *planner, pen_arena *arena, uin
         in_flight[d] = microbatches;
     }
     const pen_graph_problem_request lowering = {.planned = request->planned,
-                                                .homes = planner->homes,
+                                                .owners = planner->owners,
                                                 .constraints = &planner->constraints,
                                                 .cluster = request->cluster,
                                                 .costs = request->costs,
@@ -33,16 +34,16 @@ static pen_problem_given lower(const pen_planner *planner, pen_arena *arena, uin
 
 // What the problem counts more than once: each colour that reads a parameter has its own.
 static double copies(const pen_planner *planner, pen_arena *arena) {
-    const pen_node_homes *homes = planner->homes;
+    const pen_forward_owners *owners = planner->owners;
     uint32_t *seen;
     double bytes = 0.0;
-    CHECK_OK(PEN_NEW(arena, homes->node_count, &seen));
-    for (uint32_t v = 0; v < homes->value_count; v++) {
-        const pen_value *value = pen_graph_value(homes->graph, (pen_value_id){v});
+    CHECK_OK(PEN_NEW(arena, owners->node_count, &seen));
+    for (uint32_t v = 0; v < owners->value_count; v++) {
+        const pen_value *value = pen_graph_value(owners->graph, (pen_value_id){v});
         uint32_t colors = 0;
         if (value->kind == PEN_VALUE_COMPUTED || value->kind == PEN_VALUE_SCALAR) continue;
-        for (uint32_t u = homes->user_first[v]; u < homes->user_first[v + 1]; u++) {
-            uint32_t *color = &seen[planner->constraints.color[homes->user_nodes[u]]];
+        for (uint32_t u = owners->user_first[v]; u < owners->user_first[v + 1]; u++) {
+            uint32_t *color = &seen[planner->constraints.color[owners->user_nodes[u]]];
             colors += *color != v + 1;
             *color = v + 1;
         }
@@ -64,7 +65,7 @@ static void sums_are_what_one_device_holds(void **state) {
         const pen_problem_given given = lower(planner, arena, 1, PEN_OBJECTIVE_THROUGHPUT);
         uint32_t *device_of_node;
         pen_plan_solution solution;
-        CHECK_OK(PEN_NEW(arena, planner->homes->node_count, &device_of_node));
+        CHECK_OK(PEN_NEW(arena, planner->owners->node_count, &device_of_node));
         CHECK_OK(pen_plan_solve(planner, device_of_node, arena, &solution));
         const pen_stage_memory *memory = &solution.stage_memory[0];
         double once = 0.0, in_flight = 0.0;
@@ -94,12 +95,12 @@ static void the_problem_is_one(void **state) {
         const pen_problem_given given = lower(planner, arena, 2, PEN_OBJECTIVE_STEP_TIME);
         pen_problem *problem;
         CHECK_OK(pen_problem_build(&given, arena, &problem));
-        CHECK(given.node_count >= planner->homes->node_count, "%s", planned_models[m]);
+        CHECK(given.node_count >= planner->owners->node_count, "%s", planned_models[m]);
         CHECK(problem->group_count > 4, "%s: %u groups", planned_models[m], problem->group_count);
         double seconds = 0.0;
-        for (uint32_t v = 0; v < planner->homes->node_count; v++) {
+        for (uint32_t v = 0; v < planner->owners->node_count; v++) {
             assert_string_equal(given.names[v],
-                                pen_node_name(planner->homes->graph, (pen_node_id){v}));
+                                pen_node_name(planner->owners->graph, (pen_node_id){v}));
             seconds += given.compute[v];
         }
         CHECK(seconds > 0.0, "%s costs nothing", planned_models[m]);
@@ -122,7 +123,7 @@ static void updates_are_shared_by_microbatches(void **state) {
     const pen_problem_given whole = lower(planner, arena, 1, PEN_OBJECTIVE_STEP_TIME);
     const pen_problem_given shared = lower(planner, arena, 1, PEN_OBJECTIVE_THROUGHPUT);
     uint32_t updates = 0;
-    for (uint32_t n = 0; n < planner->homes->node_count; n++) {
+    for (uint32_t n = 0; n < planner->owners->node_count; n++) {
         const double share = whole.nodes[n].role == PEN_ROLE_UPDATE ? 3.0 : 1.0;
         updates += share > 1.0;
         CHECK(fabs(whole.compute[n] - share * shared.compute[n]) <= 1e-12 * whole.compute[n],
@@ -144,7 +145,7 @@ static void hashes_are_of_the_model(void **state) {
                                          "devices: [{name: r, kind: reference, threads: 1}]\n"};
     for (size_t i = 0; i < 4; i++) {
         pen_plan_job *plan_job = planned_start(planned_reference(arena, models[i], 3, rests[i]));
-        hashes[i] = pen_graph_hash(planned_planner(plan_job, arena)->homes);
+        hashes[i] = pen_graph_hash(planned_planner(plan_job, arena)->owners);
         pen_plan_job_destroy(plan_job);
     }
     assert_true(hashes[0] != hashes[1]);
@@ -187,8 +188,8 @@ static uint64_t hash_of_variant(const variant *v) {
     spec.attribute_count = 1;
     pen_value_id product;
     CHECK_OK(pen_graph_add_simple(graph, &spec, &product));
-    const pen_node_homes homes = {.graph = graph, .node_count = pen_graph_node_count(graph)};
-    const uint64_t hash = pen_graph_hash(&homes);
+    const pen_forward_owners owners = {.graph = graph, .node_count = pen_graph_node_count(graph)};
+    const uint64_t hash = pen_graph_hash(&owners);
     pen_arena_destroy(arena);
     return hash;
 }

@@ -32,10 +32,10 @@ static void one_device_takes_what_the_executor_takes(void **state) {
 
 // Every node with its home on device n % 3 of its group, in runs.
 static void place_in_thirds(const pen_planner *planner, uint32_t *device_of_node) {
-    const uint32_t node_count = planner->homes->node_count;
+    const uint32_t node_count = planner->owners->node_count;
     uint32_t forward_count = 0;
     for (uint32_t n = 0; n < node_count; n++) {
-        forward_count += planner->homes->home[n] == n;
+        forward_count += planner->owners->home[n] == n;
     }
     for (uint32_t n = 0; n < node_count; n++) {
         device_of_node[n] = 3 * planner->constraints.color[n] / (forward_count + 1);
@@ -54,10 +54,10 @@ static void stages_share_what_one_device_holds(void **state) {
         const pen_planner *planner = planned_planner(plan_job, arena);
         uint32_t *devices;
         pen_plan_solution whole, cut;
-        CHECK_OK(PEN_NEW(arena, planner->homes->node_count, &devices));
+        CHECK_OK(PEN_NEW(arena, planner->owners->node_count, &devices));
         CHECK_OK(pen_plan_solve(planner, devices, arena, &whole));
         uint32_t *thirds;
-        CHECK_OK(PEN_NEW(arena, planner->homes->node_count, &thirds));
+        CHECK_OK(PEN_NEW(arena, planner->owners->node_count, &thirds));
         place_in_thirds(planner, thirds);
         CHECK_OK(pen_plan_solve(planner, thirds, arena, &cut));
         CHECK(cut.split.stage_count >= 3, "%s: %u stages", planned_models[m],
@@ -89,29 +89,30 @@ static void devices_hold_a_parameter_once(void **state) {
     pen_plan_job *plan_job = planned_start(
         planned_tiny(arena, 3, PLANNED_FOUR_DEVICES "placement: {time_limit: 100ms}\n"));
     const pen_planner *planner = planned_planner(plan_job, arena);
-    const pen_node_homes *homes = planner->homes;
+    const pen_forward_owners *owners = planner->owners;
     uint32_t devices[3] = {0, 0, 0};
     pen_value_id twice;
     pen_stage_split split = {.stage_count = 3, .device_of_stage = devices};
     pen_stage_memory *one, *two;
-    CHECK_OK(pen_graph_find_value(homes->graph, "twice", &twice));
-    CHECK_OK(PEN_NEW(arena, homes->node_count, &split.stage_of_node));
-    for (uint32_t n = 0; n < homes->node_count; n++) {
-        if (pen_graph_node(homes->graph, (pen_node_id){n})->role != PEN_ROLE_FORWARD) {
+    CHECK_OK(pen_graph_find_value(owners->graph, "twice", &twice));
+    CHECK_OK(PEN_NEW(arena, owners->node_count, &split.stage_of_node));
+    for (uint32_t n = 0; n < owners->node_count; n++) {
+        if (pen_graph_node(owners->graph, (pen_node_id){n})->role != PEN_ROLE_FORWARD) {
             split.stage_of_node[n] = 2;
         }
     }
-    for (uint32_t u = homes->user_first[twice.index]; u < homes->user_first[twice.index + 1]; u++) {
-        const uint32_t user = homes->user_nodes[u];
+    for (uint32_t u = owners->user_first[twice.index]; u < owners->user_first[twice.index + 1];
+         u++) {
+        const uint32_t user = owners->user_nodes[u];
         if (split.stage_of_node[user] == 0) {
             split.stage_of_node[user] = 1;
             break;
         }
     }
     const pen_planned_graph *planned = planner->request->planned;
-    CHECK_OK(pen_memory_model_stages(planned, homes, &split, arena, &one));
+    CHECK_OK(pen_memory_model_stages(planned, owners, &split, arena, &one));
     devices[1] = 1;
-    CHECK_OK(pen_memory_model_stages(planned, homes, &split, arena, &two));
+    CHECK_OK(pen_memory_model_stages(planned, owners, &split, arena, &two));
     assert_true(two[1].parameters > 0);
     CHECK(two[0].parameters + two[2].parameters <=
               one[0].parameters + one[1].parameters + one[2].parameters,

@@ -14,7 +14,7 @@
 // A placement of colours by `choose`, solved.
 static pen_plan_solution solve(const pen_planner *planner, pen_arena *arena,
                                const uint32_t *device_of_color) {
-    const uint32_t node_count = planner->homes->node_count;
+    const uint32_t node_count = planner->owners->node_count;
     uint32_t *devices;
     pen_plan_solution solution;
     CHECK_OK(PEN_NEW(arena, node_count, &devices));
@@ -26,32 +26,32 @@ static pen_plan_solution solve(const pen_planner *planner, pen_arena *arena,
 }
 
 // The value that node `n` reads as operand `i`, if it is a gradient of another stage.
-static pen_value_id gradient_from_afar(const pen_node_homes *homes, const pen_stage_split *split,
-                                       uint32_t n, uint32_t i) {
-    const pen_node *node = pen_graph_node(homes->graph, (pen_node_id){n});
+static pen_value_id gradient_from_afar(const pen_forward_owners *owners,
+                                       const pen_stage_split *split, uint32_t n, uint32_t i) {
+    const pen_node *node = pen_graph_node(owners->graph, (pen_node_id){n});
     if (i >= node->input_count || !pen_value_is(node->inputs[i])) return PEN_VALUE_NONE;
-    const pen_node_id producer = pen_graph_value(homes->graph, node->inputs[i])->producer;
+    const pen_node_id producer = pen_graph_value(owners->graph, node->inputs[i])->producer;
     if (!pen_node_is(producer) || !pen_role_is_backward(node->role)) return PEN_VALUE_NONE;
-    if (!pen_role_is_backward(pen_graph_node(homes->graph, producer)->role)) return PEN_VALUE_NONE;
+    if (!pen_role_is_backward(pen_graph_node(owners->graph, producer)->role)) return PEN_VALUE_NONE;
     const bool is_near = split->stage_of_node[producer.index] == split->stage_of_node[n];
     return is_near ? PEN_VALUE_NONE : node->inputs[i];
 }
 
 // What a node's gradient is made from does not come twice, under two shapes.
-static void check_views(const pen_node_homes *homes, const pen_stage_split *split) {
-    for (uint32_t n = 0; n < homes->node_count; n++) {
-        for (uint32_t m = n + 1; m < homes->node_count; m++) {
-            const pen_node_id of = pen_graph_node(homes->graph, (pen_node_id){n})->gradient_of;
+static void check_views(const pen_forward_owners *owners, const pen_stage_split *split) {
+    for (uint32_t n = 0; n < owners->node_count; n++) {
+        for (uint32_t m = n + 1; m < owners->node_count; m++) {
+            const pen_node_id of = pen_graph_node(owners->graph, (pen_node_id){n})->gradient_of;
             if (!pen_node_is(of)) break;
-            if (pen_graph_node(homes->graph, (pen_node_id){m})->gradient_of.index != of.index)
+            if (pen_graph_node(owners->graph, (pen_node_id){m})->gradient_of.index != of.index)
                 continue;
-            const pen_value_id a = gradient_from_afar(homes, split, n, 0);
-            const pen_value_id b = gradient_from_afar(homes, split, m, 0);
-            const pen_value_id c = gradient_from_afar(homes, split, m, 1);
+            const pen_value_id a = gradient_from_afar(owners, split, n, 0);
+            const pen_value_id b = gradient_from_afar(owners, split, m, 0);
+            const pen_value_id c = gradient_from_afar(owners, split, m, 1);
             if (!pen_value_is(a)) break;
-            if (pen_value_is(b) && homes->root[a.index] == homes->root[b.index])
+            if (pen_value_is(b) && owners->root[a.index] == owners->root[b.index])
                 assert_int_equal(a.index, b.index);
-            if (pen_value_is(c) && homes->root[a.index] == homes->root[c.index])
+            if (pen_value_is(c) && owners->root[a.index] == owners->root[c.index])
                 assert_int_equal(a.index, c.index);
         }
     }
@@ -59,19 +59,19 @@ static void check_views(const pen_node_homes *homes, const pen_stage_split *spli
 
 // Every forward tensor goes up, every node is in a stage of its device, and goes with its home.
 static void check_split(const pen_planner *planner, const pen_plan_solution *solution) {
-    const pen_node_homes *homes = planner->homes;
+    const pen_forward_owners *owners = planner->owners;
     const pen_stage_split *split = &solution->split;
-    for (uint32_t n = 0; n < homes->node_count; n++) {
-        const pen_node *node = pen_graph_node(homes->graph, (pen_node_id){n});
+    for (uint32_t n = 0; n < owners->node_count; n++) {
+        const pen_node *node = pen_graph_node(owners->graph, (pen_node_id){n});
         const uint32_t stage = split->stage_of_node[n];
         CHECK(stage < split->stage_count, "'%s' is in stage %u", node->name, stage);
         CHECK(split->device_of_stage[stage] == solution->device_of_node[n],
               "'%s' is in a stage of another device", node->name);
-        CHECK(stage == split->stage_of_node[homes->home[n]], "'%s' is not with its home",
+        CHECK(stage == split->stage_of_node[owners->home[n]], "'%s' is not with its home",
               node->name);
         for (uint32_t i = 0; node->role == PEN_ROLE_FORWARD && i < node->input_count; i++) {
             if (!pen_value_is(node->inputs[i])) continue;
-            const pen_node_id producer = pen_graph_value(homes->graph, node->inputs[i])->producer;
+            const pen_node_id producer = pen_graph_value(owners->graph, node->inputs[i])->producer;
             if (!pen_node_is(producer)) continue;
             CHECK(split->stage_of_node[producer.index] <= stage, "'%s' reads of a later stage",
                   node->name);
@@ -114,15 +114,15 @@ static void check_random_placements(const pen_job *job, pen_arena *arena) {
     pen_plan_job *plan_job = planned_start(job);
     const pen_planner *planner = planned_planner(plan_job, arena);
     uint32_t *device_of_color;
-    CHECK_OK(PEN_NEW(arena, planner->homes->node_count, &device_of_color));
+    CHECK_OK(PEN_NEW(arena, planner->owners->node_count, &device_of_color));
     dice d = {.seed = 7};
     for (uint32_t round = 0; round < RANDOM_PLACEMENTS; round++) {
-        for (uint32_t n = 0; n < planner->homes->node_count; n++) {
+        for (uint32_t n = 0; n < planner->owners->node_count; n++) {
             device_of_color[n] = (uint32_t)dice_between(&d, 0, round % 4);
         }
         const pen_plan_solution solution = solve(planner, arena, device_of_color);
         check_split(planner, &solution);
-        check_views(planner->homes, &solution.split);
+        check_views(planner->owners, &solution.split);
         check_costs(planner, &solution);
     }
     pen_plan_job_destroy(plan_job);
@@ -180,16 +180,16 @@ static void transfers_are_what_crosses(void **state) {
         planned_start(planned_reference(arena, "lenet", 3, PLANNED_FOUR_DEVICES));
     const pen_planner *planner = planned_planner(plan_job, arena);
     uint32_t *device_of_color;
-    CHECK_OK(PEN_NEW(arena, planner->homes->node_count, &device_of_color));
+    CHECK_OK(PEN_NEW(arena, planner->owners->node_count, &device_of_color));
     const uint32_t first_late = planned_node(planner, "/fc2/Gemm");
-    for (uint32_t n = 0; n < planner->homes->node_count; n++) {
+    for (uint32_t n = 0; n < planner->owners->node_count; n++) {
         device_of_color[n] = n >= first_late;
     }
     const pen_plan_solution solution = solve(planner, arena, device_of_color);
     assert_int_equal(solution.split.stage_count, 2);
     assert_int_equal(solution.transfers.count, 2); // an activation there, its gradient back
     const pen_stage_transfer *there = &solution.transfers.items[0];
-    assert_string_equal(pen_value_name(planner->homes->graph, there->value), "/Tanh_1_output_0");
+    assert_string_equal(pen_value_name(planner->owners->graph, there->value), "/Tanh_1_output_0");
     assert_int_equal(there->bytes, 4 * 40 * 4); // a microbatch of 4
     assert_false(there->is_backward);
     assert_true(fabs(there->seconds - (640.0 / 2e9 + 20e-6)) < 1e-12);
@@ -210,14 +210,14 @@ static void circles_are_refused(void **state) {
     pen_plan_job *plan_job =
         planned_start(planned_reference(arena, "lenet", 3, PLANNED_FOUR_DEVICES));
     const pen_planner *planner = planned_planner(plan_job, arena);
-    const uint32_t node_count = planner->homes->node_count;
+    const uint32_t node_count = planner->owners->node_count;
     uint32_t *stages, *devices;
     CHECK_OK(PEN_NEW(arena, node_count, &stages));
     CHECK_OK(PEN_NEW(arena, node_count, &devices));
     devices[1] = 1;
     stages[planned_node(planner, "/Tanh_1")] = 1; // between fc1 and fc2
     pen_stage_split split = {.stage_count = 2, .device_of_stage = devices, .stage_of_node = stages};
-    CHECK_ERROR(pen_stage_split_order(planner->homes, &split), PEN_INVALID_INPUT,
+    CHECK_ERROR(pen_stage_split_order(planner->owners, &split), PEN_INVALID_INPUT,
                 "wait for each other");
     pen_plan_job_destroy(plan_job);
     pen_arena_destroy(arena);
@@ -230,7 +230,7 @@ static void stages_are_numbered_in_order(void **state) {
     pen_plan_job *plan_job =
         planned_start(planned_reference(arena, "lenet", 3, PLANNED_FOUR_DEVICES));
     const pen_planner *planner = planned_planner(plan_job, arena);
-    const uint32_t node_count = planner->homes->node_count;
+    const uint32_t node_count = planner->owners->node_count;
     uint32_t *stages, *devices;
     CHECK_OK(PEN_NEW(arena, node_count, &stages));
     CHECK_OK(PEN_NEW(arena, node_count, &devices));
@@ -242,7 +242,7 @@ static void stages_are_numbered_in_order(void **state) {
     devices[1] = 1;
     devices[2] = 2;
     pen_stage_split split = {.stage_count = 3, .device_of_stage = devices, .stage_of_node = stages};
-    CHECK_OK(pen_stage_split_order(planner->homes, &split));
+    CHECK_OK(pen_stage_split_order(planner->owners, &split));
     assert_int_equal(split.stage_count, 2);
     assert_int_equal(split.device_of_stage[0], 2);
     assert_int_equal(split.device_of_stage[1], 3);

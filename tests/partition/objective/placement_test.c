@@ -1,4 +1,5 @@
 #include "partition/objective/placement.h"
+#include "partition/problem/problem_build.h"
 
 #include <math.h>
 

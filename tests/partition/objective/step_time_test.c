@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "partition/objective/placement.h"
+#include "partition/problem/problem_build.h"
 #include "tests/support/check.h"
 #include "tests/support/placement_generator.h"
 

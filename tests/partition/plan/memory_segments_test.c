@@ -1,4 +1,5 @@
 #include "partition/plan/memory_segments.h"
+#include "partition/problem/problem_build.h"
 
 #include <math.h>
 
@@ -29,15 +30,15 @@ static double find(const char *model, const char *rest, uint32_t *out_used) {
     uint32_t *device_of_group, *device_of_node, *ones;
     double fullness, found = 0.0;
     CHECK_OK(PEN_NEW(arena, problem->group_count, &device_of_group));
-    CHECK_OK(PEN_NEW(arena, planner->homes->node_count, &device_of_node));
-    CHECK_OK(PEN_NEW(arena, planner->homes->node_count, &ones));
+    CHECK_OK(PEN_NEW(arena, planner->owners->node_count, &device_of_node));
+    CHECK_OK(PEN_NEW(arena, planner->owners->node_count, &ones));
     CHECK_OK(
         pen_memory_segments_find(planner, problem, INFINITY, arena, device_of_group, &fullness));
     *out_used = 0;
     if (fullness < INFINITY) {
         pen_plan_solution solution;
         bool is_used[16] = {false};
-        for (uint32_t n = 0; n < planner->homes->node_count; n++) {
+        for (uint32_t n = 0; n < planner->owners->node_count; n++) {
             const uint32_t g = problem->group_of_node[n];
             device_of_node[n] = device_of_group[g];
             is_used[device_of_node[n]] = true;

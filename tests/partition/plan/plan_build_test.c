@@ -132,15 +132,16 @@ static void shared_weights_are_cut(void **state) {
     pen_plan_job *plan_job = planned_start(planned_tiny(
         arena, 3, PLANNED_FOUR_DEVICES "placement: {strategy: round_robin, time_limit: 100ms}\n"));
     const pen_planner *planner = planned_planner(plan_job, arena);
-    const pen_node_homes *homes = planner->homes;
+    const pen_forward_owners *owners = planner->owners;
     pen_value_id twice;
-    CHECK_OK(pen_graph_find_value(homes->graph, "twice", &twice));
+    CHECK_OK(pen_graph_find_value(owners->graph, "twice", &twice));
     uint32_t *devices, users[2], count = 0;
-    CHECK_OK(PEN_NEW(arena, homes->node_count, &devices));
-    for (uint32_t u = homes->user_first[twice.index]; u < homes->user_first[twice.index + 1]; u++) {
-        if (count < 2) users[count++] = homes->user_nodes[u];
+    CHECK_OK(PEN_NEW(arena, owners->node_count, &devices));
+    for (uint32_t u = owners->user_first[twice.index]; u < owners->user_first[twice.index + 1];
+         u++) {
+        if (count < 2) users[count++] = owners->user_nodes[u];
     }
-    for (uint32_t n = 0; n < homes->node_count; n++) {
+    for (uint32_t n = 0; n < owners->node_count; n++) {
         devices[n] = planner->constraints.color[n] >= planner->constraints.color[users[1]];
     }
     pen_plan_solution solution;
@@ -160,7 +161,7 @@ static void shared_weights_are_cut(void **state) {
     const uint64_t bytes = 64 * ((5 * 5 * 4 + 63) / 64); // float32[5,5], on both devices
     pen_plan_solution whole;
     uint32_t *zeros;
-    CHECK_OK(PEN_NEW(arena, homes->node_count, &zeros));
+    CHECK_OK(PEN_NEW(arena, owners->node_count, &zeros));
     CHECK_OK(pen_plan_solve(planner, zeros, arena, &whole));
     assert_int_equal(solution.device_memory[0].parameters + solution.device_memory[1].parameters,
                      whole.device_memory[0].parameters + bytes);

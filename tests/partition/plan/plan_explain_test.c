@@ -49,9 +49,9 @@ static void alternatives_are_worked_out(void **state) {
     assert_true(fabs(found.devices[found.here].step_seconds - x.plan->step_seconds) <=
                 1e-9 * x.plan->step_seconds);
     uint32_t *devices;
-    CHECK_OK(PEN_NEW(x.arena, x.planner->homes->node_count, &devices));
+    CHECK_OK(PEN_NEW(x.arena, x.planner->owners->node_count, &devices));
     for (uint32_t d = 0; d < 4; d++) {
-        for (uint32_t n = 0; n < x.planner->homes->node_count; n++) {
+        for (uint32_t n = 0; n < x.planner->owners->node_count; n++) {
             devices[n] = x.planner->constraints.color[n] == color ? d : now.device_of_node[n];
         }
         pen_plan_solution there;
@@ -120,16 +120,16 @@ static void near_names_are_listed(void **state) {
 static void what_goes_with_a_node_is_known(void **state) {
     (void)state;
     explained x = explained_start("false");
-    const pen_node_homes *homes = x.planner->homes;
+    const pen_forward_owners *owners = x.planner->owners;
     pen_plan_explanation found;
     CHECK_OK(pen_plan_explain(x.planner, x.plan, "fc1.weight", x.arena, &found));
     assert_string_equal(found.node->name, "/fc1/Gemm");
     assert_string_equal(found.asked, "fc1.weight");
-    for (uint32_t n = 0; n < homes->node_count; n++) {
-        const char *name = pen_node_name(homes->graph, (pen_node_id){n});
+    for (uint32_t n = 0; n < owners->node_count; n++) {
+        const char *name = pen_node_name(owners->graph, (pen_node_id){n});
         CHECK_OK(pen_plan_explain(x.planner, x.plan, name, x.arena, &found));
         CHECK(strcmp(found.node->name,
-                     pen_node_name(homes->graph, (pen_node_id){homes->listed[n]})) == 0,
+                     pen_node_name(owners->graph, (pen_node_id){owners->listed[n]})) == 0,
               "'%s' is explained by '%s'", name, found.node->name);
     }
     explained_end(&x);

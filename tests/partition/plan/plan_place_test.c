@@ -74,7 +74,7 @@ static void what_is_in_the_way_is_named(void **state) {
     const pen_planner *planner = planned_planner(plan_job, arena);
     uint32_t *devices;
     pen_plan_solution solution;
-    CHECK_OK(PEN_NEW(arena, planner->homes->node_count, &devices));
+    CHECK_OK(PEN_NEW(arena, planner->owners->node_count, &devices));
     CHECK_OK(pen_plan_solve(planner, devices, arena, &solution));
     assert_false(solution.fits);
     assert_int_equal(solution.worst_device, 0);
@@ -105,7 +105,7 @@ static uint64_t kibibytes_on_one(const char *model, uint32_t count) {
     const pen_planner *planner = planned_planner(plan_job, arena);
     uint32_t *devices, one = 1;
     pen_plan_solution solution;
-    CHECK_OK(PEN_NEW(arena, planner->homes->node_count, &devices));
+    CHECK_OK(PEN_NEW(arena, planner->owners->node_count, &devices));
     CHECK_OK(pen_plan_solve(planner, devices, arena, &solution));
     assert_int_equal(solution.split.stage_count, 1);
     const uint64_t bytes =

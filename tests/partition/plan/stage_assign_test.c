@@ -104,25 +104,25 @@ static void check_persistent(const forms *f, const form *other) {
 
 // The plan of a placement of colours at random.
 static pen_plan plan_at_random(forms *f, const pen_planner *planner, uint32_t *stage_of_node) {
-    const pen_node_homes *homes = planner->homes;
+    const pen_forward_owners *owners = planner->owners;
     uint32_t *devices, *device_of_color;
     pen_plan_solution solution;
-    CHECK_OK(PEN_NEW(f->arena, homes->node_count, &devices));
-    CHECK_OK(PEN_NEW(f->arena, homes->node_count, &device_of_color));
-    for (uint32_t n = 0; n < homes->node_count; n++) {
+    CHECK_OK(PEN_NEW(f->arena, owners->node_count, &devices));
+    CHECK_OK(PEN_NEW(f->arena, owners->node_count, &device_of_color));
+    for (uint32_t n = 0; n < owners->node_count; n++) {
         device_of_color[n] = (uint32_t)dice_between(&f->dice, 0, 3);
     }
-    for (uint32_t n = 0; n < homes->node_count; n++) {
+    for (uint32_t n = 0; n < owners->node_count; n++) {
         devices[n] = device_of_color[planner->constraints.color[n]];
     }
     CHECK_OK(pen_plan_solve(planner, devices, f->arena, &solution));
     pen_plan_node *nodes;
     pen_plan plan = {.stages = solution.stages};
-    CHECK_OK(PEN_NEW(f->arena, homes->node_count, &nodes));
-    for (uint32_t n = 0; n < homes->node_count; n++) {
+    CHECK_OK(PEN_NEW(f->arena, owners->node_count, &nodes));
+    for (uint32_t n = 0; n < owners->node_count; n++) {
         stage_of_node[n] = solution.split.stage_of_node[n];
-        if (!homes->is_listed[n]) continue;
-        nodes[plan.node_count].name = pen_node_name(homes->graph, (pen_node_id){n});
+        if (!owners->is_listed[n]) continue;
+        nodes[plan.node_count].name = pen_node_name(owners->graph, (pen_node_id){n});
         nodes[plan.node_count++].stage = stage_of_node[n];
     }
     plan.nodes = nodes;
@@ -144,12 +144,12 @@ static void check_model(const char *model) {
     for (int i = 0; i < RANDOM_PLACEMENTS; i++) {
         const uint32_t *found;
         uint32_t *expected;
-        CHECK_OK(PEN_NEW(f.arena, planner->homes->node_count, &expected));
+        CHECK_OK(PEN_NEW(f.arena, planner->owners->node_count, &expected));
         const pen_plan plan = plan_at_random(&f, planner, expected);
-        CHECK_OK(pen_stage_assign(planner->homes->graph, &plan, f.arena, &found));
-        for (uint32_t n = 0; n < planner->homes->node_count; n++) {
+        CHECK_OK(pen_stage_assign(planner->owners->graph, &plan, f.arena, &found));
+        for (uint32_t n = 0; n < planner->owners->node_count; n++) {
             CHECK(found[n] == expected[n], "'%s' is in stage %u, not %u",
-                  pen_node_name(planner->homes->graph, (pen_node_id){n}), found[n], expected[n]);
+                  pen_node_name(planner->owners->graph, (pen_node_id){n}), found[n], expected[n]);
         }
         for (int k = 0; k < 4; k++) {
             form_cut(&f, &f.items[k], &plan);

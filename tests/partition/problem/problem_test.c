@@ -1,4 +1,5 @@
 #include "partition/problem/problem.h"
+#include "partition/problem/problem_build.h"
 
 #include <math.h>
 

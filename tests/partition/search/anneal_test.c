@@ -1,5 +1,6 @@
 // Searches leave right placements, no worse than what they began with, say their true value, find
 // the best of small problems, and do the same when asked the same.
+#include "partition/problem/problem_build.h"
 #include "partition/search/load_anneal.h"
 
 #include <math.h>
@@ -46,12 +47,12 @@ static bool begin_search(const pen_problem *problem, pen_arena *arena, uint32_t 
                          uint32_t *devices) {
     for (uint32_t g = 0; g < problem->group_count; g++)
         line[g] = devices[g] = PEN_PROBLEM_ANY;
-    pen_start start;
+    pen_initial_placement start;
     double bound;
-    const pen_start_options options = {.seed = 1, .order_count = 1, .deadline = INFINITY};
-    CHECK_OK(pen_start_segments(problem, &options, arena, &start, &bound));
+    const pen_initial_options options = {.seed = 1, .order_count = 1, .deadline = INFINITY};
+    CHECK_OK(pen_initial_segments(problem, &options, arena, &start, &bound));
     memcpy(line, start.line, problem->group_count * sizeof *line);
-    const pen_status status = pen_start_repair(problem, line, arena, devices);
+    const pen_status status = pen_initial_repair(problem, line, arena, devices);
     const bool is_right = status == PEN_OK;
     pen_status_ignore(status, "a case that cannot be placed");
     return is_right;

@@ -20,11 +20,11 @@ static void segments_are_right(void **state) {
                                      .placement_count_most = i % 3 == 0 ? 2500 : 0,
                                      .is_contiguous = i % 2 == 0};
         const pen_problem *problem = placement_case_build(&seed, &wish, arena);
-        pen_start start;
+        pen_initial_placement start;
         double bound;
-        const pen_start_options options = {
+        const pen_initial_options options = {
             .seed = 1, .order_count = 6, .deadline = INFINITY, .set_limit = 500};
-        CHECK_OK(pen_start_segments(problem, &options, arena, &start, &bound));
+        CHECK_OK(pen_initial_segments(problem, &options, arena, &start, &bound));
         bool is_met[NODES] = {false};
         for (uint32_t j = 0; j < problem->group_count; j++) {
             assert_false(is_met[start.line[j]]);
@@ -61,13 +61,13 @@ static void repairs_are_right(void **state) {
             .node_count_most = NODES, .device_count_most = 6, .is_contiguous = i % 2 == 0};
         const pen_problem *problem = placement_case_build(&seed, &wish, arena);
         uint32_t devices[NODES];
-        pen_start start;
+        pen_initial_placement start;
         double bound;
-        const pen_start_options options = {.seed = 1, .order_count = 1, .deadline = INFINITY};
-        CHECK_OK(pen_start_segments(problem, &options, arena, &start, &bound));
+        const pen_initial_options options = {.seed = 1, .order_count = 1, .deadline = INFINITY};
+        CHECK_OK(pen_initial_segments(problem, &options, arena, &start, &bound));
         placement_case_scatter(problem, seed, devices);
         devices[0] = PEN_PROBLEM_ANY; // a group that has none yet
-        const pen_status status = pen_start_repair(problem, start.line, arena, devices);
+        const pen_status status = pen_initial_repair(problem, start.line, arena, devices);
         if (status == PEN_OK) {
             const uint32_t *spread = placement_case_spread(problem, devices, arena);
             const char *fault = placement_judge_fault(&problem->given, spread);

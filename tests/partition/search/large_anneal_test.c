@@ -41,7 +41,7 @@ static void check_refined(bool is_contiguous) {
         const uint32_t *line = make_line(problem, arena);
         CHECK_OK(PEN_NEW(arena, problem->group_count, &device_of_group));
         placement_case_scatter(problem, seed, device_of_group);
-        const pen_status status = pen_start_repair(problem, line, arena, device_of_group);
+        const pen_status status = pen_initial_repair(problem, line, arena, device_of_group);
         if (pen_status_get_code(status) == PEN_DOES_NOT_FIT) {
             pen_status_ignore(status, "a case with nothing to refine");
             pen_arena_destroy(arena);
@@ -84,7 +84,7 @@ static void search_is_right_on_small_problems(void **state) {
     (void)state;
     for (uint64_t seed = 1; seed <= CASE_COUNT; seed++) {
         pen_arena *arena = check_arena();
-        pen_start start;
+        pen_initial_placement start;
         const placement_wish wish = {.node_count_most = 9,
                                      .device_count_most = 4,
                                      .placement_count_most = 50000.0,

@@ -1,3 +1,4 @@
+#include "partition/problem/problem_build.h"
 #include "partition/search/large_search.h"
 
 #include <math.h>

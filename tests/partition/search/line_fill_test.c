@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "partition/bound/load_bound.h"
+#include "partition/problem/problem_build.h"
 #include "partition/search/initial_placement.h"
 #include "partition/search/linear_orders.h"
 #include "tests/support/check.h"
@@ -26,7 +27,7 @@ static pen_line_fill_result fill(const pen_problem *problem, uint64_t seed, pen_
     uint32_t *line, *device_of_group;
     double bound;
     pen_line_fill_result result = {0};
-    const pen_status status = pen_start_chain(problem, arena, &chained);
+    const pen_status status = pen_initial_chain(problem, arena, &chained);
     if (pen_status_get_code(status) == PEN_DOES_NOT_FIT) {
         pen_status_ignore(status, "a case with nothing to find");
         return result;

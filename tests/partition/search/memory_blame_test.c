@@ -1,3 +1,4 @@
+#include "partition/problem/problem_build.h"
 #include "partition/search/memory_blame.h"
 
 #include <math.h>

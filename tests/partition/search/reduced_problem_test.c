@@ -5,6 +5,7 @@
 #include "partition/bound/load_bound.h"
 #include "partition/bound/traffic_bound.h"
 #include "partition/objective/placement.h"
+#include "partition/problem/problem_build.h"
 #include "partition/search/required_devices.h"
 #include "tests/support/check.h"
 
@@ -52,14 +53,17 @@ static void chooses_devices_by_taste(void **state) {
     nodes[0].pin = 1;
     const pen_problem_given given = chain_given(nodes);
     CHECK_OK(pen_problem_build(&given, arena, &problem));
-    CHECK_OK(pen_stand_in_choose(problem, 2, PEN_DEVICE_TASTE_FAST, arena, chosen, &is_possible));
+    CHECK_OK(
+        pen_reduced_problem_choose(problem, 2, PEN_DEVICE_TASTE_FAST, arena, chosen, &is_possible));
     assert_true(is_possible && chosen[0] == 1 && chosen[1] == 3);
-    CHECK_OK(pen_stand_in_choose(problem, 2, PEN_DEVICE_TASTE_LARGE, arena, chosen, &is_possible));
+    CHECK_OK(pen_reduced_problem_choose(problem, 2, PEN_DEVICE_TASTE_LARGE, arena, chosen,
+                                        &is_possible));
     assert_true(is_possible && chosen[0] == 0 && chosen[1] == 1);
     nodes[1].pin = 2;
     nodes[2].pin = 3;
     CHECK_OK(pen_problem_build(&given, arena, &problem));
-    CHECK_OK(pen_stand_in_choose(problem, 2, PEN_DEVICE_TASTE_FAST, arena, chosen, &is_possible));
+    CHECK_OK(
+        pen_reduced_problem_choose(problem, 2, PEN_DEVICE_TASTE_FAST, arena, chosen, &is_possible));
     assert_false(is_possible);
     pen_arena_destroy(arena);
 }
@@ -79,7 +83,7 @@ static void some_devices_cost_what_they_did(void **state) {
     const uint32_t there[NODE_COUNT] = {0, 0, 0, 1, 1, 1};
     uint32_t here[NODE_COUNT];
     CHECK_OK(pen_problem_build(&given, arena, &problem));
-    CHECK_OK(pen_stand_in_on(problem, chosen, 2, arena, &some));
+    CHECK_OK(pen_reduced_problem_on(problem, chosen, 2, arena, &some));
     assert_int_equal(some->given.device_count, 2);
     assert_int_equal(some->group_pin[5], 1);
     for (uint32_t v = 0; v < NODE_COUNT; v++)
@@ -106,7 +110,7 @@ static void stands_in_for_step_time_and_traffic(void **state) {
     given.link = NULL;
     given.objective = PEN_OBJECTIVE_TRAFFIC;
     CHECK_OK(pen_problem_build(&given, arena, &problem));
-    CHECK_OK(pen_stand_in_new(problem, arena, &other));
+    CHECK_OK(pen_reduced_problem_new(problem, arena, &other));
     const uint32_t device_of_node[NODE_COUNT] = {0, 0, 1, 1, 2, 3};
     CHECK_OK(pen_placement_new(other, device_of_node, arena, &placement));
     double received = 0.0;
@@ -116,7 +120,7 @@ static void stands_in_for_step_time_and_traffic(void **state) {
     assert_true(placement->traffic == received);
     problem->given.objective = PEN_OBJECTIVE_STEP_TIME;
     problem->given.microbatch_count = 3;
-    CHECK_OK(pen_stand_in_new(problem, arena, &other));
+    CHECK_OK(pen_reduced_problem_new(problem, arena, &other));
     assert_int_equal(other->given.objective, PEN_OBJECTIVE_THROUGHPUT);
     assert_true(pen_problem_compute(other, 5, 3) == 2.0);
     assert_true(pen_problem_compute(other, 4, 3) == 1.0);
@@ -134,14 +138,14 @@ static void spreads_over_as_many_devices_as_must_be(void **state) {
     given.devices_used_minimum = 4;
     CHECK_OK(pen_problem_build(&given, arena, &problem));
     uint32_t device_of_group[NODE_COUNT] = {0};
-    CHECK_OK(pen_spread(problem, arena, device_of_group));
+    CHECK_OK(pen_use_required_devices(problem, arena, device_of_group));
     CHECK_OK(pen_placement_new(problem, device_of_group, arena, &placement));
     CHECK_OK(pen_placement_check(problem, placement));
     assert_int_equal(placement->used_count, 4);
     nodes[0].pin = nodes[1].pin = nodes[2].pin = nodes[3].pin = nodes[4].pin = 0;
     CHECK_OK(pen_problem_build(&given, arena, &problem));
     uint32_t stuck[NODE_COUNT] = {0};
-    CHECK_ERROR(pen_spread(problem, arena, stuck), PEN_DOES_NOT_FIT,
+    CHECK_ERROR(pen_use_required_devices(problem, arena, stuck), PEN_DOES_NOT_FIT,
                 "no placement was found that uses 4 devices, as is asked; 2 are the most");
     pen_arena_destroy(arena);
 }

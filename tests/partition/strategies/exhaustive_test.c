@@ -1,3 +1,4 @@
+#include "partition/problem/problem_build.h"
 #include "partition/strategies/exhaustive.h"
 
 #include <math.h>

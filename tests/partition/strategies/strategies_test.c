@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "partition/bound/bounds.h"
+#include "partition/problem/problem_build.h"
 #include "tests/support/check.h"
 #include "tests/support/placement_generator.h"
 #include "tests/support/placement_judge.h"

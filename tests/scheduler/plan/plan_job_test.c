@@ -187,11 +187,11 @@ static void cost_tables_are_used(void **state) {
     const pen_planner *planner = planned_planner(plan_job, arena);
     const uint32_t node = planned_node(planner, "/layers.0/Gemm");
     const char *shape, *text;
-    CHECK_OK(pen_cost_key(planner->homes->graph, (pen_node_id){node}, arena, &shape));
+    CHECK_OK(pen_cost_key(planner->owners->graph, (pen_node_id){node}, arena, &shape));
     CHECK_OK(pen_arena_format(arena, &text,
                               "version: 1\noperators:\n  - {op: %s, shape: \"%s\", kind: cpu, "
                               "threads: 2, seconds: 1.5s, runs: 5}\n",
-                              pen_graph_node(planner->homes->graph, (pen_node_id){node})->op->name,
+                              pen_graph_node(planner->owners->graph, (pen_node_id){node})->op->name,
                               shape));
     const char *costs = scratch_file("costs.yaml", text, strlen(text));
     pen_plan_job_destroy(plan_job);

@@ -46,7 +46,7 @@ static pen_status device_workspace(const void *context, const pen_graph *graph, 
 // every device in turn.
 static const uint32_t *place_in_runs(const pen_planner *planner, pen_arena *arena,
                                      uint32_t device_count, bool turns) {
-    const uint32_t node_count = planner->homes->node_count;
+    const uint32_t node_count = planner->owners->node_count;
     const uint32_t runs = turns ? 2 * device_count : device_count;
     uint32_t *device_of_node, color_count = 1;
     CHECK_OK(PEN_NEW(arena, node_count, &device_of_node));
@@ -63,7 +63,7 @@ static const uint32_t *place_in_runs(const pen_planner *planner, pen_arena *aren
 // Groups of nodes on any device.
 static const uint32_t *place_at_random(const pen_planner *planner, pen_arena *arena,
                                        uint64_t seed) {
-    const uint32_t node_count = planner->homes->node_count;
+    const uint32_t node_count = planner->owners->node_count;
     const pen_random_key key = {seed, pen_random_stream("place", 0, 0)};
     uint32_t *device_of_node;
     CHECK_OK(PEN_NEW(arena, node_count, &device_of_node));

@@ -35,8 +35,8 @@ typedef struct form_case {
 // Stages at random, but none before what its nodes are made from.
 static void case_place(form_case *c) {
     const pen_graph *graph = c->model.graph;
-    const pen_node_homes *homes;
-    CHECK_OK(pen_node_homes_build(graph, c->arena, &homes));
+    const pen_forward_owners *owners;
+    CHECK_OK(pen_forward_owners_build(graph, c->arena, &owners));
     const uint32_t node_count = pen_graph_node_count(graph);
     CHECK_OK(PEN_NEW(c->arena, node_count, &c->stage_of_node));
     for (uint32_t n = 0; n < node_count; n++) {
@@ -55,7 +55,7 @@ static void case_place(form_case *c) {
     }
     for (uint32_t n = 0; n < node_count; n++) {
         if (pen_graph_node(graph, (pen_node_id){n})->role == PEN_ROLE_FORWARD) continue;
-        c->stage_of_node[n] = c->stage_of_node[homes->home[n]];
+        c->stage_of_node[n] = c->stage_of_node[owners->home[n]];
     }
 }
 

@@ -1,10 +1,24 @@
-// The parts of a problem that are found by sorting and searching: lists, components, outputs.
-//
-// Only problem.c, and strategies that make graphs of their own, need this.
-#ifndef PEN_PARTITION_PROBLEM_PROBLEM_INDEX_H
-#define PEN_PARTITION_PROBLEM_PROBLEM_INDEX_H
+// Lists of ids, as the edges of graphs whose nodes are numbers, and the circles in them.
+#ifndef PEN_PARTITION_PROBLEM_PROBLEM_LISTS_H
+#define PEN_PARTITION_PROBLEM_PROBLEM_LISTS_H
 
-#include "partition/problem/problem.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/status.h"
+
+typedef struct pen_problem_edge {
+    uint32_t source;
+    uint32_t target;
+} pen_problem_edge;
+
+// Lists of ids, one for each of `count` owners: those of owner i are
+// ids[first[i]] … ids[first[i + 1] - 1].
+typedef struct pen_problem_lists {
+    uint32_t *first; // [count + 1]
+    uint32_t *ids;
+} pen_problem_lists;
 
 // The targets of each source (`reversed`: the sources of each target), ascending and each once.
 // OUT_OF_MEMORY
@@ -19,7 +33,4 @@ PEN_NODISCARD pen_status pen_problem_components(uint32_t count, const pen_proble
                                                 pen_arena *arena, uint32_t *out_component,
                                                 uint32_t *out_component_count);
 
-// Fills in the outputs of a problem whose groups are known. OUT_OF_MEMORY
-PEN_NODISCARD pen_status pen_problem_form_outputs(pen_problem *problem, pen_arena *arena);
-
-#endif // PEN_PARTITION_PROBLEM_PROBLEM_INDEX_H
+#endif // PEN_PARTITION_PROBLEM_PROBLEM_LISTS_H

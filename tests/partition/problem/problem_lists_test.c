@@ -1,4 +1,4 @@
-#include "partition/problem/problem_index.h"
+#include "partition/problem/problem_lists.h"
 
 #include <math.h>
 
