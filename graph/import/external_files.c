@@ -34,6 +34,8 @@ void pen_external_files_deinit(pen_external_files *files) {
     files->first = NULL;
 }
 
+// A file is mapped once, however many tensors lie in it, and only if it lies beneath the model's
+// folder.
 pen_status pen_external_files_open(pen_external_files *files, const char *location,
                                    const pen_mapping **out_mapping) {
     for (const pen_external_file *file = files->first; file != NULL; file = file->next) {

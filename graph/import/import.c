@@ -113,6 +113,8 @@ static const pen_model_format *model_find_format(const pen_model_input *input) {
     return seen != NULL ? seen : named;
 }
 
+// Formats that are known by name and cannot be read are named, so that nobody takes the file for
+// damaged.
 static pen_status model_refuse(const char *path, bool is_folder, pen_arena *arena) {
     static const char *const others[][2] = {
         {".pbtxt", "a TensorFlow graph in text"},
@@ -238,6 +240,8 @@ pen_status pen_model_open(const char *path, const pen_import_options *options,
     return PEN_OK;
 }
 
+// Bytes have no folder, so contents in other files are refused; bytes of unknown kind are read as
+// ONNX, whose errors then say why not.
 pen_status pen_model_open_bytes(const void *bytes, size_t length, const char *name,
                                 const pen_import_options *options, pen_model **out_model) {
     pen_model *model = NULL;

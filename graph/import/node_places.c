@@ -31,6 +31,7 @@ static const pen_node_place *place_of_inputs(const pen_graph *graph, const pen_n
     return NULL;
 }
 
+// Nodes without a place get that of what they read, then, from the end, of what reads them.
 pen_status pen_node_places_resolve(const pen_node_places *places, const pen_graph *graph,
                                    pen_arena *arena, const pen_node_place *const **out_places) {
     const uint32_t count = pen_graph_node_count(graph);

@@ -44,6 +44,7 @@ pen_status pen_tensor_borrow(const pen_tensor_type *type, const uint8_t *bytes, 
     return PEN_OK;
 }
 
+// Counts without a buffer, fills with one; a list may come in several fields.
 pen_status pen_tensor_read_list(const pen_protobuf_reader *message,
                                 const pen_tensor_element *element, uint8_t *out_bytes,
                                 uint64_t room, uint64_t *out_count) {

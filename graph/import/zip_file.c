@@ -82,6 +82,7 @@ static pen_status zip_error(const char *name, zip_error_t *error, const char *wh
     return status;
 }
 
+// The archive borrows the bytes: the mapping has to outlive it.
 static pen_status zip_open_bytes(pen_zip *zip, const void *bytes) {
     zip_error_t error;
     if (zip->length < ZIP_BYTES_MINIMUM) {
@@ -152,6 +153,8 @@ const char *pen_zip_member_name(const pen_zip *zip, uint32_t index) {
     return name != NULL ? name : "";
 }
 
+// A member that claims more bytes than deflate can pack into its size is refused before room is
+// made for it.
 static pen_status zip_check(const pen_zip *zip, const char *member, const zip_stat_t *stat) {
     const zip_uint64_t wanted = ZIP_STAT_SIZE | ZIP_STAT_COMP_SIZE | ZIP_STAT_COMP_METHOD;
     if ((stat->valid & wanted) != wanted) {
@@ -194,6 +197,7 @@ static pen_status zip_read_all(const pen_zip *zip, const char *member, zip_file_
                      libzip.file_strerror(file));
 }
 
+// One byte more than the member is made, so that an empty one has an address.
 pen_status pen_zip_read(const pen_zip *zip, const char *member, pen_arena *arena,
                         const uint8_t **out_bytes, size_t *out_length) {
     zip_stat_t stat;

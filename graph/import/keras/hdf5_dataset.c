@@ -7,6 +7,8 @@
 #include "base/limits.h"
 #include "graph/import/keras/hdf5_stream.h"
 
+// HDF5 describes floats by their bits. It converts 32 and 64 bits on reading; those of 16 are taken
+// as they lie.
 static pen_element_type dataset_float_element(const pen_hdf5_library *h5, hid_t type,
                                               hid_t *out_memory) {
     size_t sign, exponent, exponent_bits, mantissa, mantissa_bits;
@@ -30,6 +32,7 @@ static pen_element_type dataset_float_element(const pen_hdf5_library *h5, hid_t 
     return PEN_ELEMENT_UNKNOWN;
 }
 
+// HDF5 converts to little-endian on reading.
 static pen_element_type dataset_integer_element(const pen_hdf5_library *h5, hid_t type,
                                                 hid_t *out_memory) {
     const bool is_signed = h5->H5Tget_sign(type) == H5T_SGN_2;
@@ -209,6 +212,7 @@ void pen_hdf5_dataset_close(pen_hdf5_dataset *dataset) {
     (void)h5->H5Eclear2(H5E_DEFAULT);
 }
 
+// Rows of a large dataset are read in pieces, so that this process never holds all of it.
 pen_status pen_hdf5_dataset_read(const pen_hdf5_dataset *dataset, uint64_t first, uint64_t count,
                                  void *rows) {
     const pen_hdf5_library *h5 = dataset->reader->h5;

@@ -125,6 +125,8 @@ static pen_status file_add_object(pen_hdf5 *file, file_object **out_object) {
     return PEN_OK;
 }
 
+// The other process has read a file from somebody else, so its answers are checked as a file would
+// be.
 static pen_status file_take_entries(pen_hdf5 *file, uint32_t group) {
     uint32_t entry_count;
     const char *before = NULL;
@@ -166,6 +168,7 @@ static pen_status file_take_texts(pen_hdf5 *file, file_attribute *attribute) {
     return PEN_OK;
 }
 
+// An attribute that could not be read is no error until somebody asks for it.
 static pen_status file_take_attributes(pen_hdf5 *file, uint32_t group) {
     file_attribute *attributes;
     uint32_t count;
@@ -191,6 +194,7 @@ static pen_status file_take_attributes(pen_hdf5 *file, uint32_t group) {
     return PEN_OK;
 }
 
+// Contents either lie in the file as they are, then they are borrowed, or are asked for later.
 static pen_status file_take_dataset(pen_hdf5 *file, file_object *object) {
     uint8_t element, rank;
     pen_tensor_type *type = &object->of.dataset.type;
@@ -217,6 +221,7 @@ static pen_status file_take_dataset(pen_hdf5 *file, file_object *object) {
     return PEN_OK;
 }
 
+// What comes must be of the kind that the listing said.
 static pen_status file_take_object(pen_hdf5 *file, uint32_t index) {
     char tag = 0;
     const pen_hdf5_kind kind = file->objects[index].kind;
@@ -393,6 +398,8 @@ static pen_status file_take_contents(pen_hdf5 *file, uint8_t *data, uint64_t len
     return PEN_OK;
 }
 
+// What lies unpacked in the file is borrowed from its mapping; the rest is asked of the other
+// process.
 pen_status pen_hdf5_read_dataset(pen_hdf5 *file, const char *path, pen_arena *arena,
                                  pen_tensor_type *out_type, const void **out_data) {
     const file_object *dataset;

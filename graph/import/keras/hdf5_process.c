@@ -164,6 +164,7 @@ static pen_status process_receive(pen_hdf5_process *process, void *bytes, size_t
     return PEN_OK;
 }
 
+// Small reads go through the buffer; large ones go straight to where they are wanted.
 static pen_status process_read(void *context, void *bytes, size_t length) {
     pen_hdf5_process *process = context;
     uint8_t *at = bytes;

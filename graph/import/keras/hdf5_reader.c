@@ -75,6 +75,7 @@ static herr_t reader_context_free(void *context) {
     return 0;
 }
 
+// The library reads the mapping as it lies: callbacks keep it from making a copy of the file.
 pen_status pen_hdf5_reader_open(const char *name, const void *bytes, size_t length,
                                 pen_hdf5_reader *out_reader) {
     *out_reader = (pen_hdf5_reader){.name = name, .bytes = bytes, .length = length};
@@ -108,6 +109,7 @@ typedef struct reader_names {
     pen_status status;
 } reader_names;
 
+// Limits here keep a damaged file from filling memory.
 static pen_status reader_add_name(reader_names *names, const char *name) {
     const char *copy;
     const size_t length = strlen(name);

@@ -149,6 +149,7 @@ static pen_status serve_kind(const serve_listing *listing, hid_t group, const ch
     return PEN_OK;
 }
 
+// The order of names is checked, since the other side searches them by halving.
 static pen_status serve_add_entry(serve_listing *listing, hid_t group, const char *name,
                                   const H5L_info_t *link) {
     serve_file *file = listing->file;

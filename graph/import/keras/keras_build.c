@@ -100,6 +100,7 @@ static pen_status build_input_size(const pen_keras_layer *layer, size_t index,
         layer->name, index, layer->name, json_array_size(layer->shape) == 2 ? "80" : "80, …");
 }
 
+// Sizes that the file leaves open come from the job's input_shapes.
 static pen_status build_input_shape(const build_state *state, const pen_keras_layer *layer,
                                     pen_shape *out_shape) {
     const pen_import_input_shape *given = build_find_shape(state, layer->name);
@@ -123,6 +124,7 @@ static pen_status build_input_shape(const build_state *state, const pen_keras_la
     return PEN_OK;
 }
 
+// A model inside a model takes its inputs from the call, the outermost one adds them to the graph.
 static pen_status build_add_input(build_model *build, uint32_t input) {
     const pen_keras_model *model = build->model;
     const uint32_t index = model->inputs[input].layer;
@@ -174,6 +176,7 @@ static pen_status build_gather(const build_model *build, const char *where,
     return PEN_OK;
 }
 
+// A model as a layer is built where it is called; its weights are shared between calls by name.
 static pen_status build_apply_model(build_model *build, pen_keras_layer *layer,
                                     const pen_layer_tensor *inputs, uint32_t input_count,
                                     pen_layer_result *result) {
@@ -277,6 +280,8 @@ static pen_status build_reach(build_model *build, uint32_t call) {
 
 // ---- models
 
+// Calls of all layers are numbered through, so that results and marks are plain arrays. The limit
+// covers models in models, too.
 static pen_status build_number_calls(build_model *build) {
     const pen_keras_model *model = build->model;
     pen_arena *arena = build->state->arena;

@@ -39,6 +39,7 @@ static const json_t *config_shape(const json_t *config) {
     return json_is_array(shape) ? shape : NULL;
 }
 
+// Versions of Keras keep the name and `trainable` in either of two places.
 static pen_status config_read_layer(config_reader *reader, const json_t *item, uint32_t depth,
                                     pen_keras_layer *layer) {
     const json_t *config = json_object_get(item, "config");
@@ -142,6 +143,7 @@ static void config_fail(config_list *list, pen_status error) {
     }
 }
 
+// Called twice for each list: once to count, once to fill.
 static void config_take(config_list *list, const json_t *name, const json_t *call,
                         const json_t *tensor) {
     const config_name wanted = {json_string_value(name), 0};
@@ -302,6 +304,7 @@ static pen_status config_check_reference(const pen_keras_model *model,
                      reference->call, layer->name, layer->call_count);
 }
 
+// Checked after all layers are read, since a reference may point to a later one.
 static pen_status config_check(const pen_keras_model *model) {
     for (uint32_t l = 0; l < model->layer_count; l++) {
         const pen_keras_layer *layer = &model->layers[l];
@@ -343,6 +346,7 @@ static pen_status config_connect(const config_reader *reader, const json_t *conf
 
 // ---- models
 
+// Calls itself for models inside of models, to a limited depth.
 static pen_status config_read_model(const json_t *root, pen_arena *arena, uint32_t depth,
                                     pen_keras_model **out_model) {
     const char *class_name = config_text(root, "class_name");

@@ -237,6 +237,8 @@ static bool options_may_be_null(const pen_layer *layer, const char *key) {
     return true;
 }
 
+// Options of Keras become ours by name. What we do not know is complained of, unless it changes
+// nothing.
 static json_t *options_convert(options_reader *reader, const pen_keras_layer *named,
                                const pen_layer *layer, const json_t *config) {
     json_t *converted = json_object();
@@ -291,6 +293,7 @@ static bool options_asks_for_causal(const pen_keras_layer *layer) {
     return options_is_causal(layer, "use_causal_mask", value);
 }
 
+// Problems are collected over all layers, so that one run shows everything that is missing.
 static pen_status options_read_layer(options_reader *reader, pen_keras_layer *layer) {
     const pen_status found = pen_layer_find_class(layer->class_name, &layer->builds);
     if (found != PEN_OK) {

@@ -91,6 +91,7 @@ static pen_status control_number(pen_onnx_importer *import, const pen_onnx_name 
 
 // ---- If
 
+// The condition is known while the model is read, so only the branch taken comes into the graph.
 static pen_status control_if(pen_onnx_importer *import, const pen_onnx_node *node,
                              const char *prefix) {
     const pen_onnx_name *condition;
@@ -196,6 +197,7 @@ static pen_status loop_collect(control_loop *loop, uint32_t scan, int64_t axis, 
     return pen_onnx_importer_emit(loop->import, loop->node, &concat, &out->value);
 }
 
+// The body's outputs are a condition if there is one, states, and values collected over rounds.
 static pen_status loop_init(control_loop *loop, uint32_t first_state) {
     PEN_TRY(control_body(loop->import, loop->node, "body", &loop->body));
     const uint32_t outputs = loop->body.output_count;
@@ -242,6 +244,7 @@ static pen_status loop_bind(control_loop *loop, bool is_scan) {
     return PEN_OK;
 }
 
+// A loop is written out round by round; its condition has to be a number that is known here.
 static pen_status control_loop_of(pen_onnx_importer *import, const pen_onnx_node *node,
                                   const char *prefix) {
     control_loop loop = {.import = import, .node = node, .prefix = prefix, .first_result = 1};
@@ -326,6 +329,7 @@ static pen_status scan_cut(control_loop *loop, uint32_t input, uint32_t index, i
     return PEN_OK;
 }
 
+// As control_loop_of, with as many rounds as the scanned inputs have slices.
 static pen_status control_scan(pen_onnx_importer *import, const pen_onnx_node *node,
                                const char *prefix) {
     const pen_onnx_attribute *scanned = pen_onnx_attribute_find(node, "num_scan_inputs");
@@ -404,6 +408,8 @@ static pen_status gradient_seed(pen_onnx_importer *import, const char *prefix, p
     return pen_graph_constant(import->graph, name, &type, data, out_seed);
 }
 
+// The op asks for a gradient inside the model: our own builder makes it, and its nodes count as
+// forward ones.
 static pen_status control_gradient(pen_onnx_importer *import, const pen_onnx_node *node,
                                    const char *prefix) {
     const pen_onnx_attribute *xs = pen_onnx_attribute_find(node, "xs");

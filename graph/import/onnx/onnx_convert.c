@@ -23,6 +23,8 @@ pen_status pen_onnx_convert_axes(pen_onnx_draft *draft) {
 
 // ---- normalisation and dropout
 
+// Whether it trains was said in three ways over the versions; moments are given out for the
+// gradient.
 pen_status pen_onnx_convert_batch_normalization(pen_onnx_draft *draft) {
     static const char *const suffixes[] = {"y", "running_mean", "running_variance", "batch_mean",
                                            "batch_inverse_deviation"};
@@ -61,6 +63,8 @@ static pen_status dropout_set_training(pen_onnx_draft *draft, bool trains) {
     return PEN_OK;
 }
 
+// The ratio was an attribute before version 12 and is an operand since; a mask is added where the
+// gradient will want it.
 pen_status pen_onnx_convert_dropout(pen_onnx_draft *draft) {
     const bool has_operands = draft->node->opset >= 12;
     bool trains = draft->options->dropout_trains;
@@ -183,6 +187,7 @@ pen_status pen_onnx_convert_constant(pen_onnx_draft *draft) {
     return pen_error(PEN_INVALID_INPUT, "attribute '%s' is no value", value->name);
 }
 
+// The value is a tensor of one element, whose type is that of the result.
 pen_status pen_onnx_convert_constant_of_shape(pen_onnx_draft *draft) {
     const pen_onnx_attribute *value = pen_onnx_draft_attribute(draft, "value");
     if (value == NULL) return PEN_OK; // zeros of float32, as with us

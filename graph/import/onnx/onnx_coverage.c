@@ -27,6 +27,7 @@ typedef struct coverage {
     uint32_t count, capacity;
 } coverage;
 
+// Troubles of a kind are counted together, with the first few places.
 static pen_status coverage_add(coverage *list, const char *what, const char *where) {
     uint32_t index = pen_name_map_find(&list->kinds, what);
     if (index == PEN_NAME_MAP_NONE) {
@@ -214,6 +215,7 @@ static pen_status coverage_node(coverage *list, const pen_onnx_node *node) {
 
 // ---- types
 
+// Types are looked at before anything is imported, to be told together with unknown operators.
 static pen_status coverage_types(coverage *list, const pen_onnx_model *model) {
     char what[COVERAGE_TEXT_BYTES];
     for (uint32_t i = 0; i < model->tensor_count; i++) {
@@ -242,6 +244,7 @@ static pen_status coverage_types(coverage *list, const pen_onnx_model *model) {
     return coverage_add(list, "sparse initializer", "");
 }
 
+// Everything that is not supported is told at once, not one thing a run.
 pen_status pen_onnx_coverage_check(const pen_onnx_model *model, pen_arena *arena) {
     coverage list = {.model = model, .arena = arena};
     pen_name_map_init(&list.kinds, arena);

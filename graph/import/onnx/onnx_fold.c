@@ -27,6 +27,7 @@ static pen_status fold_operands(pen_onnx_importer *import, const pen_node *node,
     return PEN_OK;
 }
 
+// Limits on work and bytes, since a small file can ask for a huge computation.
 static pen_status fold_node(pen_onnx_importer *import, pen_node_id id) {
     pen_graph *graph = import->graph;
     const pen_node *node = pen_graph_node(graph, id);

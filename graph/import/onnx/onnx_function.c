@@ -107,6 +107,7 @@ typedef struct function_call {
     pen_arena *arena;
 } function_call;
 
+// Nodes of the function are named behind the caller, so that two calls do not collide.
 static pen_status function_call_init(function_call *call, const pen_onnx_function *function,
                                      const pen_onnx_node *caller, pen_arena *arena) {
     *call = (function_call){.function = function, .caller = caller, .arena = arena};

@@ -7,6 +7,7 @@
 
 // ---- attributes
 
+// Twice through the message, to count and to fill: lists may be packed or not, or both.
 static pen_status attribute_read_list(const pen_protobuf_reader *message, uint32_t number,
                                       pen_arena *arena, pen_onnx_attribute *attribute) {
     const pen_protobuf_wire wire = number == 8 ? PEN_PROTOBUF_VARINT : PEN_PROTOBUF_FIXED32;
@@ -60,6 +61,7 @@ static pen_status attribute_read_texts(const pen_protobuf_reader *message, uint3
     }
 }
 
+// What we map nothing of is passed over; lists are read later, when the type is known.
 static pen_status attribute_read_field(const pen_protobuf_reader *reader,
                                        const pen_protobuf_field *field, pen_arena *arena,
                                        pen_onnx_attribute *attribute) {
@@ -126,6 +128,7 @@ static pen_onnx_attribute_type attribute_type(int64_t stated, const uint32_t *co
     return PEN_ONNX_UNDEFINED;
 }
 
+// Old files leave the type out: then it follows from the fields that are there.
 static pen_status attribute_read(const pen_protobuf_reader *message, pen_arena *arena,
                                  pen_onnx_attribute *out_attribute) {
     pen_onnx_attribute attribute = {.name = "", .text = ""};
@@ -207,6 +210,8 @@ static pen_status metadata_is(const pen_protobuf_reader *message, const char *ke
     return PEN_OK;
 }
 
+// Fields are counted first, so that arrays are made once and limits hold before anything is
+// allocated.
 static pen_status node_read(const pen_protobuf_reader *message, pen_arena *arena,
                             pen_onnx_node *out_node) {
     pen_onnx_node node = {.name = "", .op_type = "", .domain = ""};
@@ -270,6 +275,7 @@ static pen_status opset_read(const pen_protobuf_reader *message, pen_arena *aren
 
 // ---- types of inputs and outputs
 
+// A dimension is a number, a name, or neither; -1 stands for the last two.
 static pen_status value_read_dim(const pen_protobuf_reader *message, pen_arena *arena,
                                  pen_onnx_value *value) {
     if (value->shape.rank == PEN_RANK_LIMIT) {
@@ -362,6 +368,7 @@ static pen_status value_read(const pen_protobuf_reader *message, pen_arena *aren
 
 // ---- functions, graph and model
 
+// Room for the lists was made by function_read, which counted the fields.
 static pen_status function_read_field(const pen_protobuf_reader *reader,
                                       const pen_protobuf_field *field, pen_arena *arena,
                                       pen_onnx_function *function) {
@@ -384,6 +391,7 @@ static pen_status function_read_field(const pen_protobuf_reader *reader,
     }
 }
 
+// Nodes get their versions at the end, for the list of operator sets may follow them.
 static pen_status function_read(const pen_protobuf_reader *message, pen_arena *arena,
                                 pen_onnx_function *out_function) {
     pen_onnx_function function = {.name = "", .domain = ""};
@@ -424,6 +432,7 @@ static pen_status function_read(const pen_protobuf_reader *message, pen_arena *a
     return PEN_OK;
 }
 
+// Room for the lists was made by graph_read, which counted the fields.
 static pen_status graph_read_field(const pen_protobuf_reader *reader,
                                    const pen_protobuf_field *field, pen_arena *arena,
                                    pen_onnx_model *model) {
@@ -454,6 +463,7 @@ static pen_status graph_read_field(const pen_protobuf_reader *reader,
     }
 }
 
+// Counts, then reads: limits hold before anything is allocated.
 static pen_status graph_read(const pen_protobuf_reader *message, pen_arena *arena,
                              pen_onnx_model *model) {
     uint32_t counts[MODEL_FIELD_LIMIT];
@@ -537,6 +547,8 @@ static pen_status model_check_opset(pen_onnx_model *model) {
                      model->opset, PEN_ONNX_OPSET_FIRST, PEN_ONNX_OPSET_LAST);
 }
 
+// Operator sets and functions are read before the graph, whose nodes depend on them and may stand
+// before them.
 pen_status pen_onnx_model_read(const void *bytes, size_t length, pen_arena *arena,
                                pen_onnx_model *out_model) {
     pen_onnx_model model = {.producer = "", .graph_name = ""};

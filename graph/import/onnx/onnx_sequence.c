@@ -117,6 +117,7 @@ static pen_status sequence_construct(pen_onnx_importer *import, const pen_onnx_n
     return sequence_bind(import, node, &made);
 }
 
+// Sequences exist only while the model is read: they are lists of values, and no op is made here.
 static pen_status sequence_insert(pen_onnx_importer *import, const pen_onnx_node *node) {
     const pen_onnx_name *from;
     pen_value_id *items, item;
@@ -199,6 +200,7 @@ static pen_status sequence_constant(pen_onnx_importer *import, const pen_onnx_no
     return pen_graph_constant_ints(import->graph, name, count, integers, out_value);
 }
 
+// The items become operands of one concat, with an axis added before if asked for.
 static pen_status sequence_concat(pen_onnx_importer *import, const pen_onnx_node *node) {
     const pen_onnx_name *from;
     const int64_t axis = sequence_attribute(node, "axis", 0);
@@ -254,6 +256,7 @@ static pen_status split_sizes(pen_onnx_importer *import, const pen_onnx_node *no
     return PEN_OK;
 }
 
+// A split with as many outputs as there will be items, which is why the size must be known.
 static pen_status sequence_split(pen_onnx_importer *import, const pen_onnx_node *node) {
     pen_value_id x, sizes_value, axes, *items;
     pen_onnx_name made;
@@ -296,6 +299,7 @@ static pen_status sequence_split(pen_onnx_importer *import, const pen_onnx_node 
 
 // ---- the body applied to each item
 
+// The body is written out once for each item, as rounds of a loop are.
 static pen_status sequence_map(pen_onnx_importer *import, const pen_onnx_node *node) {
     const pen_onnx_attribute *given = pen_onnx_attribute_find(node, "body");
     const pen_onnx_name *first, *other;

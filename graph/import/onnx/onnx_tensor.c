@@ -75,6 +75,7 @@ static pen_status tensor_read_dims(const pen_protobuf_reader *reader,
     }
 }
 
+// Type and name alone: contents are looked for when somebody wants them.
 pen_status pen_onnx_tensor_open(const pen_protobuf_reader *message, pen_arena *arena,
                                 pen_onnx_tensor *out_tensor) {
     pen_onnx_tensor tensor = {.name = "", .message = *message};
@@ -154,6 +155,8 @@ static pen_status tensor_read_external(const pen_protobuf_reader *reader,
     return PEN_OK; // "checksum" and what may come
 }
 
+// Contents may be raw bytes, a list of numbers, or in another file: all are noted, the caller
+// chooses.
 static pen_status tensor_find_contents(const pen_onnx_tensor *tensor,
                                        const pen_tensor_element *element, pen_arena *arena,
                                        tensor_contents *out_contents) {
@@ -184,6 +187,7 @@ static pen_status tensor_find_contents(const pen_onnx_tensor *tensor,
     return PEN_OK;
 }
 
+// Borrowed from the mapped file, after its bounds are checked without sums that might overflow.
 static pen_status tensor_data_external(const pen_onnx_tensor *tensor,
                                        const tensor_contents *contents, pen_external_files *files,
                                        pen_arena *arena, const void **out_data) {
@@ -215,6 +219,8 @@ static pen_status tensor_find_list(const pen_onnx_tensor *tensor, const pen_tens
     return PEN_OK;
 }
 
+// A packed list of fixed width lies in the file as it will in memory, and is borrowed; others are
+// unpacked.
 static pen_status tensor_data_list(const pen_onnx_tensor *tensor, const pen_tensor_element *element,
                                    const tensor_contents *contents, pen_arena *arena,
                                    const void **out_data) {
@@ -239,6 +245,7 @@ static pen_status tensor_data_list(const pen_onnx_tensor *tensor, const pen_tens
     return PEN_OK;
 }
 
+// Borrows where it can, so that weights are not copied.
 static pen_status tensor_data(const pen_onnx_tensor *tensor, pen_external_files *files,
                               pen_arena *arena, const void **out_data) {
     if (tensor->type.element == PEN_ELEMENT_UNKNOWN) {

@@ -66,6 +66,7 @@ static bool table_varint(const uint8_t *bytes, size_t length, size_t *at, uint64
 
 // ---- blocks
 
+// A block is checked by bounds and checksum before anything in it is believed.
 static pen_status table_open_block(const uint8_t *bytes, size_t length, uint64_t offset,
                                    uint64_t size, table_block *out_block) {
     if (offset > length || size > length - offset || length - offset - size < TABLE_TRAILER_BYTES ||
@@ -135,6 +136,7 @@ typedef struct table_reader {
     bool has_header;
 } table_reader;
 
+// The entry with an empty key says how many files hold contents.
 static pen_status table_read_header(table_reader *reader, const table_cursor *cursor) {
     pen_protobuf_reader message;
     int64_t shards = 0, endianness = 0;
@@ -167,6 +169,7 @@ static pen_status table_read_type(const pen_protobuf_reader *message,
     return is_known ? PEN_OK : pen_error(PEN_CORRUPT, "a tensor without a shape");
 }
 
+// Unknown fields are passed over, as protobuf wants it.
 static pen_status table_read_entry_fields(pen_protobuf_reader *message, pen_bundle_entry *entry) {
     while (true) {
         pen_protobuf_field field;
@@ -207,6 +210,7 @@ static pen_status table_grow(table_reader *reader) {
     return PEN_OK;
 }
 
+// A type that we do not know is no error until somebody asks for the variable.
 static pen_status table_read_entry(table_reader *reader, const table_cursor *cursor) {
     pen_bundle *bundle = reader->bundle;
     pen_bundle_entry entry = {0};
@@ -233,6 +237,7 @@ static pen_status table_read_entry(table_reader *reader, const table_cursor *cur
     return PEN_OK;
 }
 
+// Blocks must follow each other, so that a small file cannot make us read for ever.
 static pen_status table_read_block(table_reader *reader, const table_cursor *index) {
     table_cursor cursor = {0};
     uint64_t offset, size;
@@ -259,6 +264,7 @@ static pen_status table_read_block(table_reader *reader, const table_cursor *ind
     }
 }
 
+// The footer names the index of blocks, which names the blocks of entries.
 pen_status pen_bundle_read(const uint8_t *bytes, size_t length, pen_arena *arena,
                            pen_bundle *out_bundle) {
     table_reader reader = {.bytes = bytes, .length = length, .arena = arena, .bundle = out_bundle};
@@ -318,6 +324,7 @@ pen_status pen_bundle_open_shards(const pen_bundle *bundle, pen_external_files *
     return PEN_OK;
 }
 
+// Borrowed from the mapped shard, after bounds and checksum are checked.
 static pen_status bundle_contents(const pen_bundle *bundle, const pen_bundle_entry *entry,
                                   pen_external_files *files, const char *prefix,
                                   const void **out_data) {

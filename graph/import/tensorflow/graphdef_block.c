@@ -66,6 +66,8 @@ static pen_status block_argument(pen_graphdef_flat *from, uint32_t index,
     return PEN_OK;
 }
 
+// A graph of the arguments and one call: so branches and bodies are made flat by the same code as
+// calls.
 static pen_status block_part_graph(pen_graphdef_flat *from, const pen_graphdef_node *control,
                                    const pen_graphdef_function *function, pen_graphdef *out_graph) {
     pen_graphdef_node *nodes;
@@ -101,6 +103,7 @@ static pen_status block_outputs(pen_graphdef_flat *from, const pen_graphdef_func
 
 static pen_status block_prepare(pen_graphdef_block *block, uint32_t depth, block_work *work);
 
+// Nodes of all parts count together, since loops in loops multiply.
 static pen_status block_part(pen_graphdef_flat *from, const pen_graphdef_node *control,
                              const char *attribute, uint32_t depth, block_work *work,
                              pen_graphdef_block *part) {

@@ -163,6 +163,8 @@ static pen_status loop_round(control_loop *loop) {
     return PEN_OK;
 }
 
+// Values that a round passes on unchanged are kept aside: they are known inside as they are
+// outside.
 static pen_status loop_open(pen_graphdef_importer *outer, const pen_graphdef_control *control,
                             control_loop *loop) {
     const pen_graphdef_block *condition = &control->parts[PEN_GRAPHDEF_CONDITION];
@@ -215,6 +217,7 @@ static pen_status control_while(pen_graphdef_importer *outer, const pen_graphdef
 
 // ---- conditionals
 
+// The predicate is known while the model is read, so only the branch taken comes into the graph.
 static pen_status control_if(pen_graphdef_importer *outer, const pen_graphdef_control *control,
                              pen_graphdef_draft *draft) {
     pen_graphdef_importer branch;

@@ -229,6 +229,7 @@ static void export_axis_name(const pen_graphdef_node *node, char *out_text, size
     snprintf(out_text, size, "%s/axis", node->name);
 }
 
+// A node that stands for a trained value is written as a constant; the rest as it was read.
 static void export_write_node(pen_protobuf_writer *writer, const void *context) {
     const export_node *written = context;
     const exporter *export = written->export;

@@ -112,6 +112,8 @@ static pen_status flatten_name(flatten_call *work, const char *name, const char 
     return flatten_count_bytes(flat, length + 1);
 }
 
+// In functions, an input names an output by word and number; in the flat graph there is only a
+// number.
 static pen_status flatten_input(flatten_call *work, const pen_graphdef_input *from,
                                 pen_graphdef_input *out_input) {
     *out_input = *from;
@@ -166,6 +168,7 @@ static pen_status flatten_body(flatten_call *work, const pen_graphdef_node *from
 
 // ---- calls
 
+// Each argument becomes an Identity, so that names inside the function keep working.
 static pen_status flatten_arguments(flatten_call *work, uint32_t first_input) {
     pen_graphdef_flat *flat = work->flat;
     const pen_graphdef_node *call = work->call;
@@ -242,6 +245,7 @@ static pen_status flatten_measure(const pen_graphdef_flat *flat, uint32_t f, uin
     return PEN_OK;
 }
 
+// The size is measured before, since calls of calls can grow without end.
 static pen_status flatten_inline(pen_graphdef_flat *flat, uint32_t call_index, uint32_t function,
                                  uint32_t first_input) {
     const pen_graphdef_node call = flat->nodes[call_index]; // the list may move
@@ -347,6 +351,7 @@ pen_status pen_graphdef_flatten_part(pen_graphdef_flat *whole, const pen_graphde
 
 // ---- truths
 
+// Read into an arena of its own: what decides a branch is asked for often and kept nowhere.
 static pen_status flatten_constant_truth(const pen_graphdef_node *node,
                                          pen_graphdef_truth *out_truth) {
     const pen_graphdef_attribute *value = pen_graphdef_attribute_find(node, "value");
@@ -377,6 +382,7 @@ static pen_graphdef_truth flatten_join(bool is_and, pen_graphdef_truth a, pen_gr
 static pen_status flatten_truth(pen_graphdef_flat *flat, const pen_graphdef_input *input,
                                 uint32_t depth, pen_graphdef_truth *out_truth);
 
+// A placeholder that asks whether we train is taken as false, as when the model is used.
 static pen_status flatten_node_truth(pen_graphdef_flat *flat, const pen_graphdef_node *node,
                                      uint32_t output, uint32_t depth,
                                      pen_graphdef_truth *out_truth) {

@@ -53,6 +53,7 @@ static pen_status frame_incomplete(const frame *f, const pen_graphdef_node *node
 
 // ---- what a loop carries
 
+// A variable of a loop is a Merge of Enter and NextIteration before a Switch.
 static pen_status frame_read_variable(frame *f, uint32_t split, frame_variable *out_variable) {
     const pen_graphdef_node *nodes = f->flat->nodes;
     const uint32_t merge = frame_find(f, &nodes[split].inputs[0]);
@@ -89,6 +90,7 @@ static void frame_number(frame *f, uint32_t index) {
     f->argument[variable->split] = index + 1;
 }
 
+// Variables first, then values that enter and never change.
 static pen_status frame_read(frame *f) {
     const pen_graphdef_node *nodes = f->flat->nodes;
     const uint32_t count = f->flat->count;
@@ -197,6 +199,7 @@ static pen_status frame_function(frame *f, const char *what, uint32_t count,
     return frame_nodes(f, function);
 }
 
+// The source may be shared with other graphs, so lists are copied and not grown in place.
 static pen_status frame_add_functions(frame *f, const pen_graphdef_function *added,
                                       uint32_t count) {
     pen_graphdef_flat *flat = f->flat;
@@ -228,6 +231,7 @@ static pen_status frame_add_functions(frame *f, const pen_graphdef_function *add
 
 // ---- the loop
 
+// From here on, an old loop looks like a While of version 2.
 static pen_status frame_loop(frame *f, const pen_graphdef_function functions[2],
                              const char **out_name) {
     static const char *const names[] = {"cond", "body"};
@@ -268,6 +272,7 @@ static pen_status frame_exits(frame *f, const char *loop, uint32_t count) {
     return PEN_OK;
 }
 
+// A loop with another loop inside waits until that one is folded.
 static pen_status frame_fold(frame *f, bool *out_is_folded) {
     pen_graphdef_flat *flat = f->flat;
     const uint32_t condition = f->condition;
@@ -296,6 +301,7 @@ static pen_status frame_fold(frame *f, bool *out_is_folded) {
     return frame_exits(f, loop, count);
 }
 
+// Visits are limited, for each round may fold only one of many loops.
 pen_status pen_graphdef_frames_fold(pen_graphdef_flat *flat) {
     uint32_t conditions[FRAMES_LIMIT], count = 0;
     uint64_t visits = 0;

@@ -50,6 +50,7 @@ typedef struct resolve_frame {
     uint32_t next; // input
 } resolve_frame;
 
+// Depth first with a stack of its own: a graph may be deeper than a thread's stack.
 static pen_status resolve_walk(resolver *r, uint32_t root, uint8_t *state, resolve_frame *stack) {
     uint32_t depth = 0;
     if (state[root] == 2) return PEN_OK;
@@ -93,6 +94,7 @@ static bool resolve_input_is_dead(const resolver *r, const pen_graphdef_input *i
     return (dead & RESOLVE_DEAD(input->output)) != 0;
 }
 
+// What a Switch does not choose is dead, and so is all that reads it, up to a Merge.
 static pen_status resolve_deadness(resolver *r, uint32_t n) {
     const pen_graphdef_node *node = &r->flat->nodes[n];
     const bool is_merge = resolve_is_merge(node);
@@ -147,6 +149,7 @@ static pen_status resolve_init(resolver *r) {
     return PEN_NEW(arena, r->count, &r->merged);
 }
 
+// An order of what the outputs need, without the branches that are never taken.
 pen_status pen_graphdef_resolve(pen_graphdef_flat *flat, const pen_graphdef_input *outputs,
                                 uint32_t output_count, pen_graphdef_order *out_order) {
     resolver r = {.flat = flat, .count = flat->count};

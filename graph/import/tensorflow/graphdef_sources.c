@@ -22,6 +22,7 @@ static pen_status import_add_value(pen_graphdef_importer *import, const pen_valu
     return PEN_OK;
 }
 
+// Small integers are noted, since TensorFlow gives shapes and axes as operands.
 static pen_status import_note_ints(pen_graphdef_importer *import, const pen_tensor_type *type,
                                    const void *data, pen_graphdef_result *result) {
     const bool has_ints = pen_element_is_integer(type->element) || type->element == PEN_BOOL;
@@ -54,6 +55,7 @@ static bool import_unfreezes(pen_graphdef_importer *import, const char *name) {
     return true;
 }
 
+// A frozen graph has weights as constants: those that the job names can be trained again.
 pen_status pen_graphdef_import_constant(pen_graphdef_importer *import, uint32_t n) {
     const pen_graphdef_node *node = &import->block->flat->nodes[n];
     const pen_graphdef_attribute *value = pen_graphdef_attribute_find(node, "value");
@@ -87,6 +89,7 @@ pen_status pen_graphdef_import_constant(pen_graphdef_importer *import, uint32_t 
     return import_add_value(import, &spec, &result->plain);
 }
 
+// Moments of batch normalization are states, other floats are parameters.
 pen_status pen_graphdef_import_variable(pen_graphdef_importer *import, uint32_t n) {
     const pen_graphdef_node *node = &import->block->flat->nodes[n];
     const pen_graphdef_request *request = import->request;
@@ -153,6 +156,7 @@ static pen_status import_narrow(pen_graphdef_importer *import, uint32_t n, pen_e
     return pen_graphdef_cast(&draft, "narrow", wide, element, value);
 }
 
+// Narrow integers come in as int64, which our data reader gives, and are cast behind the input.
 pen_status pen_graphdef_import_input(pen_graphdef_importer *import, uint32_t n, const char *name) {
     const pen_graphdef_node *node = &import->block->flat->nodes[n];
     const pen_graphdef_attribute *shape = pen_graphdef_attribute_find(node, "shape");

@@ -43,6 +43,7 @@ static pen_status image_sides(const pen_graphdef_draft *draft, const char *name,
     return PEN_OK;
 }
 
+// Explicit numbers come for all four dimensions; which two are the image's depends on the layout.
 static pen_status image_padding(const pen_graphdef_draft *draft, image_window *window) {
     const pen_graphdef_node *node = draft->node;
     const char *padding = pen_graphdef_text(node, "padding", "");
@@ -220,6 +221,7 @@ static pen_status image_transposed_side(int64_t size, int64_t input, int64_t ker
                      (long long)input, (long long)size);
 }
 
+// TensorFlow gives the size of the result, we give pads: they are worked out from both.
 static pen_status convert_conv_transposed(pen_graphdef_draft *draft) {
     static const int64_t filter_axes[] = {3, 2, 0, 1};
     image_window window;
@@ -264,6 +266,7 @@ static pen_status convert_pool(pen_graphdef_draft *draft) {
 
 // ---- biases
 
+// Channels last need nothing but broadcasting; channels first need the vector turned.
 static pen_status convert_bias_add(pen_graphdef_draft *draft) {
     const bool is_last = pen_graphdef_image_is_last(draft);
     bool is_first;
@@ -328,6 +331,7 @@ static float resize_scale(int64_t input, int64_t size) {
     return scale;
 }
 
+// Our op takes scales. They are chosen so that rounding gives exactly the wanted sizes.
 static pen_status resize_scales(pen_graphdef_draft *draft, const pen_graphdef_value *x,
                                 pen_graphdef_value *out_value) {
     static const int64_t four = 4;

@@ -117,6 +117,7 @@ static pen_status convert_all(pen_graphdef_draft *draft) {
 
 // ---- the largest
 
+// Our indices are int64, TensorFlow's of the type it says.
 static pen_status convert_top_k(pen_graphdef_draft *draft) {
     const pen_graphdef_node *node = draft->node;
     pen_graphdef_value operands[2], made[2];

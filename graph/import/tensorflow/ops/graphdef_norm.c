@@ -106,6 +106,8 @@ static pen_status norm_emit_training(pen_graphdef_draft *draft, const norm_opera
     return PEN_OK;
 }
 
+// Training by moments of the batch, training with kept moments, or use: each becomes another op or
+// form.
 static pen_status convert_batch_norm(pen_graphdef_draft *draft) {
     const pen_graphdef_node *node = draft->node;
     const bool is_last = pen_graphdef_image_is_last(draft);
@@ -161,6 +163,8 @@ static bool norm_match_inverse(const pen_graphdef_block *block, pen_graphdef_pla
     return pen_graphdef_match_op(block, sum[1], "Const");
 }
 
+// Keras writes batch normalization out as arithmetic: this recognises it, with and without scale
+// and offset.
 bool pen_graphdef_norm_match(const pen_graphdef_block *block, uint32_t n,
                              pen_graphdef_norm *out_norm) {
     const pen_graphdef_place none = {UINT32_MAX, 0}, at = {n, 0};
@@ -203,6 +207,8 @@ static pen_status norm_value(pen_graphdef_result ***results, const pen_graphdef_
     return pen_graphdef_result_value(draft, results[at.node][at.output], out_value);
 }
 
+// Missing scale and offset become ones and zeros; if a shape does not fit, the arithmetic stays as
+// it was.
 static pen_status norm_vectors(pen_graphdef_result ***results, const pen_graphdef_norm *norm,
                                pen_graphdef_draft *draft, norm_operands *operands, bool *out_fits) {
     const pen_graphdef_place places[] = {norm->x, norm->scale, norm->offset, norm->mean,

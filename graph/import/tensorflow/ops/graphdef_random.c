@@ -111,6 +111,7 @@ static bool dropout_fits(const pen_graphdef_draft *draft, const pen_graphdef_val
     return true;
 }
 
+// A product with a random mask becomes our dropout only if it is the same in every trial copy.
 pen_status pen_graphdef_dropout_convert(pen_graphdef_draft *draft, uint32_t mask, uint32_t scaled,
                                         bool *out_is_one) {
     *out_is_one = false;

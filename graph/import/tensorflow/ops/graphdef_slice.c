@@ -36,6 +36,7 @@ static pen_status slice_add(const slice_masks *masks, uint32_t i, int64_t axis,
     return PEN_OK;
 }
 
+// Bits of five masks say what each entry means: a range, a new axis, one index, or "all between".
 pen_status pen_graphdef_slice_read(const pen_graphdef_node *node,
                                    const pen_graphdef_ints_known *begin,
                                    const pen_graphdef_ints_known *end,

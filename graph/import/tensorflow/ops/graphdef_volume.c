@@ -68,6 +68,7 @@ static pen_status volume_give(pen_graphdef_draft *draft, bool is_last, const cha
     return pen_graphdef_set(draft, 0, result);
 }
 
+// Groups are not given: they follow from channels and filter.
 static pen_status convert_conv(pen_graphdef_draft *draft) {
     static const int64_t filter_axes[] = {4, 3, 0, 1, 2};
     volume_window window;
@@ -109,6 +110,7 @@ typedef struct volume_blocks {
     pen_shape shape;                      // of x
 } volume_blocks;
 
+// Sizes are limited, so that their products stay within 64 bits.
 static pen_status blocks_read(pen_graphdef_draft *draft, const pen_graphdef_value *x,
                               volume_blocks *out_blocks) {
     const pen_graphdef_ints_known *sizes;
@@ -152,6 +154,7 @@ static pen_status blocks_move(pen_graphdef_draft *draft, pen_graphdef_value *x, 
                                        (pen_graphdef_integers){then_rank, lists[2]}, x);
 }
 
+// Pad, split each side into blocks, and move the blocks before the batch.
 static pen_status convert_space_to_batch(pen_graphdef_draft *draft) {
     pen_graphdef_value operands[2];
     volume_blocks blocks;
@@ -181,6 +184,7 @@ static pen_status convert_space_to_batch(pen_graphdef_draft *draft) {
     return pen_graphdef_set(draft, 0, operands[0]);
 }
 
+// The steps of convert_space_to_batch backwards, with a crop at the end.
 static pen_status convert_batch_to_space(pen_graphdef_draft *draft) {
     pen_graphdef_value operands[4];
     volume_blocks blocks;
