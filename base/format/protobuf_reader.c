@@ -60,6 +60,10 @@ static bool protobuf_has_byte(pen_protobuf_reader *reader) {
 
 static pen_status protobuf_varint(pen_protobuf_reader *reader, uint64_t *out_integer) {
     uint64_t integer = 0;
+    if (reader->cursor != reader->end && *reader->cursor < 0x80) { // most are small
+        *out_integer = *reader->cursor++;
+        return PEN_OK;
+    }
     for (unsigned shift = 0; shift < 70; shift += 7) {
         if (reader->cursor == reader->end && !protobuf_has_byte(reader)) {
             return pen_protobuf_error(reader, "the data ends inside a number");
@@ -136,26 +140,21 @@ pen_status pen_protobuf_next(pen_protobuf_reader *reader, pen_protobuf_field *ou
         return pen_protobuf_error(reader, "field number %llu is not possible",
                                   (unsigned long long)(key >> 3));
     }
-    pen_protobuf_field field = {.number = (uint32_t)(key >> 3)};
-    const unsigned wire = key & 7;
-    if (wire == PEN_PROTOBUF_VARINT) {
-        field.wire = PEN_PROTOBUF_VARINT;
-        PEN_TRY(protobuf_varint(reader, &field.integer));
-    } else if (wire == PEN_PROTOBUF_FIXED64) {
-        field.wire = PEN_PROTOBUF_FIXED64;
-        PEN_TRY(protobuf_fixed(reader, 8, &field.integer));
-    } else if (wire == PEN_PROTOBUF_BYTES) {
-        field.wire = PEN_PROTOBUF_BYTES;
-        PEN_TRY(protobuf_span(reader, &field));
-    } else if (wire == PEN_PROTOBUF_FIXED32) {
-        field.wire = PEN_PROTOBUF_FIXED32;
-        PEN_TRY(protobuf_fixed(reader, 4, &field.integer));
-    } else {
+    out_field->number = (uint32_t)(key >> 3);
+    out_field->wire = (pen_protobuf_wire)(key & 7);
+    switch (key & 7) {
+    case PEN_PROTOBUF_VARINT:
+        return protobuf_varint(reader, &out_field->integer);
+    case PEN_PROTOBUF_FIXED64:
+        return protobuf_fixed(reader, 8, &out_field->integer);
+    case PEN_PROTOBUF_BYTES:
+        return protobuf_span(reader, out_field);
+    case PEN_PROTOBUF_FIXED32:
+        return protobuf_fixed(reader, 4, &out_field->integer);
+    default:
         return pen_protobuf_error(reader, "field %u has wire type %u; 0, 1, 2 and 5 are possible",
-                                  field.number, wire);
+                                  out_field->number, (unsigned)(key & 7));
     }
-    *out_field = field;
-    return PEN_OK;
 }
 
 pen_status pen_protobuf_count(const pen_protobuf_reader *reader, uint32_t limit,

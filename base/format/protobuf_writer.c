@@ -19,42 +19,51 @@ static bool writer_only_counts(const pen_protobuf_writer *writer) {
 static void writer_put(pen_protobuf_writer *writer, const void *bytes, size_t length) {
     const uint64_t at = writer->length;
     writer->length += length;
+    if (at >= writer->size && writer->stream == NULL) return; // only counts
     if (length == 0 || writer->failed) return;
     if (writer->stream != NULL) {
         writer->failed = fwrite(bytes, 1, length, writer->stream) != length;
-    } else if (at < writer->size) {
+    } else {
         const size_t room = writer->size - (size_t)at;
         memcpy(writer->bytes + at, bytes, length < room ? length : room);
     }
 }
 
-void pen_protobuf_write_varint(pen_protobuf_writer *writer, uint64_t integer) {
-    uint8_t bytes[10];
+static size_t writer_varint(uint8_t *out_bytes, uint64_t integer) {
     size_t length = 0;
     for (; integer >= 0x80; integer >>= 7) {
-        bytes[length++] = (uint8_t)(integer | 0x80);
+        out_bytes[length++] = (uint8_t)(integer | 0x80);
     }
-    bytes[length++] = (uint8_t)integer;
+    out_bytes[length++] = (uint8_t)integer;
+    return length;
+}
+
+void pen_protobuf_write_varint(pen_protobuf_writer *writer, uint64_t integer) {
+    uint8_t bytes[10];
+    writer_put(writer, bytes, writer_varint(bytes, integer));
+}
+
+// A key and the number behind it: a value, or a length.
+static void writer_pair(pen_protobuf_writer *writer, uint32_t number, pen_protobuf_wire wire,
+                        uint64_t integer) {
+    uint8_t bytes[20];
+    size_t length = writer_varint(bytes, (uint64_t)number << 3 | (uint64_t)wire);
+    length += writer_varint(bytes + length, integer);
     writer_put(writer, bytes, length);
 }
 
-static void writer_key(pen_protobuf_writer *writer, uint32_t number, pen_protobuf_wire wire) {
-    pen_protobuf_write_varint(writer, (uint64_t)number << 3 | (uint64_t)wire);
-}
-
 static void writer_head(pen_protobuf_writer *writer, uint32_t number, uint64_t length) {
-    writer_key(writer, number, PEN_PROTOBUF_BYTES);
-    pen_protobuf_write_varint(writer, length);
+    writer_pair(writer, number, PEN_PROTOBUF_BYTES, length);
 }
 
 void pen_protobuf_write_int(pen_protobuf_writer *writer, uint32_t number, int64_t integer) {
-    writer_key(writer, number, PEN_PROTOBUF_VARINT);
-    pen_protobuf_write_varint(writer, (uint64_t)integer);
+    writer_pair(writer, number, PEN_PROTOBUF_VARINT, (uint64_t)integer);
 }
 
 void pen_protobuf_write_fixed(pen_protobuf_writer *writer, uint32_t number, uint64_t bits,
                               size_t size) {
-    writer_key(writer, number, size == 8 ? PEN_PROTOBUF_FIXED64 : PEN_PROTOBUF_FIXED32);
+    const pen_protobuf_wire wire = size == 8 ? PEN_PROTOBUF_FIXED64 : PEN_PROTOBUF_FIXED32;
+    pen_protobuf_write_varint(writer, (uint64_t)number << 3 | (uint64_t)wire);
     writer_put(writer, &bits, size);
 }
 

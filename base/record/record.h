@@ -85,6 +85,7 @@ typedef struct pen_record_field {
     bool is_packed;      // a list of numbers in one field
     bool is_required;    // NAME: not empty
     bool is_real;        // FIXED: a double
+    bool is_text;        // SPAN: a text, for the .proto
     uint8_t packed_size; // bytes in a layout without numbers; 0: those of the member
 } pen_record_field;
 
@@ -165,6 +166,9 @@ void pen_record_unpack(const pen_record *record, const void *bytes, void *out_ob
 // The bits of a NUMBER, SIGNED, INDEX or FIXED at `at`, as they travel; and back.
 uint64_t pen_record_get_bits(const pen_record_field *field, const void *at);
 void pen_record_set_bits(const pen_record_field *field, void *at, uint64_t bits);
+static inline bool pen_record_is_present(const pen_record_field *field, const void *object) {
+    return field->present == 0 || ((const bool *)object)[field->present - 1];
+}
 // The first item of a list, or the member; and how many there are.
 const char *pen_record_find_items(const pen_record_field *field, const void *object,
                                   uint32_t *out_count);

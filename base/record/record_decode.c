@@ -12,8 +12,14 @@ typedef struct decode_target {
 
 void pen_record_set_bits(const pen_record_field *field, void *at, uint64_t bits) {
     if (field->kind == PEN_RECORD_INDEX) bits -= 1;
-    if (field->size == 1) bits = bits != 0;
-    memcpy(at, &bits, field->size);
+    if (field->size == 8) {
+        memcpy(at, &bits, 8);
+    } else if (field->size == 4) {
+        memcpy(at, &bits, 4);
+    } else {
+        if (field->size == 1) bits = bits != 0;
+        memcpy(at, &bits, field->size);
+    }
 }
 
 static uint64_t decode_number_limit(const pen_record_field *field) {
@@ -233,13 +239,20 @@ static pen_status decode_make_lists(const decode_target *to, pen_protobuf_reader
 
 // ---- records
 
-// What members are before anything is read. Returns whether the record has lists to be made.
-static bool decode_begin(const decode_target *to, const pen_protobuf_reader *reader) {
+// What a table asks for, beside reading field by field.
+typedef struct decode_needs {
+    bool lists;    // items are to be counted first
+    bool required; // something has to be there at the end
+} decode_needs;
+
+// Sets members to what they are when they are left out.
+static decode_needs decode_begin(const decode_target *to, const pen_protobuf_reader *reader) {
     static const char *const empty = "";
-    bool has_items = false;
+    decode_needs needs = {.lists = false};
     for (uint32_t f = 0; f < to->record->field_count; f++) {
         const pen_record_field *field = &to->record->fields[f];
-        has_items = has_items || field->list == PEN_RECORD_ITEMS;
+        needs.lists = needs.lists || field->list == PEN_RECORD_ITEMS;
+        needs.required = needs.required || field->is_required;
         if (field->list != PEN_RECORD_ONE) continue;
         char *at = to->object + field->offset;
         if (field->kind == PEN_RECORD_INDEX) pen_record_set_bits(field, at, 0);
@@ -252,7 +265,7 @@ static bool decode_begin(const decode_target *to, const pen_protobuf_reader *rea
         const size_t position = pen_protobuf_position(reader);
         memcpy(to->object + to->record->position_offset, &position, sizeof position);
     }
-    return has_items;
+    return needs;
 }
 
 static const char *decode_find_chosen(const pen_record *record, uint32_t chosen) {
@@ -260,7 +273,7 @@ static const char *decode_find_chosen(const pen_record *record, uint32_t chosen)
         const pen_record_field *field = &record->fields[f];
         if (field->is_choice && field->chosen == chosen) return field->name;
     }
-    return NULL;
+    PEN_NEVER("one of the rows was chosen");
 }
 
 static pen_status decode_choose(const decode_target *to, const pen_record_field *field,
@@ -268,9 +281,9 @@ static pen_status decode_choose(const decode_target *to, const pen_record_field 
     char *at = to->object + to->record->chosen_offset;
     uint32_t chosen;
     memcpy(&chosen, at, sizeof chosen);
-    const char *other = decode_find_chosen(to->record, chosen);
-    if (other != NULL) {
-        return pen_protobuf_error(reader, "%s is %s and %s", to->record->name, other, field->name);
+    if (chosen != to->record->chosen_none) {
+        return pen_protobuf_error(reader, "%s is %s and %s", to->record->name,
+                                  decode_find_chosen(to->record, chosen), field->name);
     }
     memcpy(at, &field->chosen, sizeof field->chosen);
     return PEN_OK;
@@ -302,11 +315,12 @@ pen_status pen_record_read(const pen_record *record, pen_protobuf_reader *reader
                            void *out_object) {
     const decode_target to = {.record = record, .arena = arena, .object = out_object};
     uint32_t next = 0;
-    if (decode_begin(&to, reader)) PEN_TRY(decode_make_lists(&to, *reader));
+    const decode_needs needs = decode_begin(&to, reader);
+    if (needs.lists) PEN_TRY(decode_make_lists(&to, *reader));
     for (;;) {
         pen_protobuf_field given;
         PEN_TRY(pen_protobuf_next(reader, &given));
-        if (given.number == 0) return decode_check_required(&to, reader);
+        if (given.number == 0) return needs.required ? decode_check_required(&to, reader) : PEN_OK;
         const pen_record_field *field = decode_find(record, given.number, &next);
         if (field != NULL) PEN_TRY(decode_field(&to, field, reader, &given));
     }

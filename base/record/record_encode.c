@@ -7,7 +7,13 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "members are copied as
 
 uint64_t pen_record_get_bits(const pen_record_field *field, const void *at) {
     uint64_t bits = 0;
-    memcpy(&bits, at, field->size);
+    if (field->size == 8) { // sizes that are known are copied without a call
+        memcpy(&bits, at, 8);
+    } else if (field->size == 4) {
+        memcpy(&bits, at, 4);
+    } else {
+        memcpy(&bits, at, field->size);
+    }
     return field->kind == PEN_RECORD_INDEX ? (uint32_t)(bits + 1) : bits;
 }
 
@@ -19,19 +25,6 @@ const char *pen_record_find_items(const pen_record_field *field, const void *obj
     memcpy(out_count, (const char *)object + field->count_offset, sizeof *out_count);
     if (field->list == PEN_RECORD_ITEMS) memcpy(&items, items, sizeof items);
     return items;
-}
-
-// ---- whether a field is written
-
-static bool encode_is_there(const pen_record *record, const pen_record_field *field,
-                            const void *object) {
-    if (field->is_choice) {
-        uint32_t chosen;
-        memcpy(&chosen, (const char *)object + record->chosen_offset, sizeof chosen);
-        return chosen == field->chosen;
-    }
-    if (field->present != 0) return *((const bool *)object + field->present - 1);
-    return true;
 }
 
 // ---- writing
@@ -111,10 +104,13 @@ static void encode_packed(pen_protobuf_writer *writer, const void *context) {
 
 static void encode_record(pen_protobuf_writer *writer, const void *context) {
     const encode_item *item = context;
+    uint32_t chosen;
+    memcpy(&chosen, (const char *)item->object + item->record->chosen_offset, sizeof chosen);
     for (uint32_t f = 0; f < item->record->field_count; f++) {
         const pen_record_field *field = &item->record->fields[f];
         uint32_t count;
-        if (!encode_is_there(item->record, field, item->object)) continue;
+        if (field->is_choice && field->chosen != chosen) continue;
+        if (!pen_record_is_present(field, item->object)) continue;
         const char *items = pen_record_find_items(field, item->object, &count);
         if (field->is_packed) {
             const pen_record alone = {.fields = field, .field_count = 1};

@@ -53,21 +53,15 @@ static void text_add_value(const pen_record_field *field, const char *object, co
     }
 }
 
-static bool text_is_there(const pen_record *record, const pen_record_field *field,
-                          const char *object) {
-    uint32_t chosen;
-    if (field->present != 0) return *((const bool *)object + field->present - 1);
-    if (!field->is_choice) return true;
-    memcpy(&chosen, object + record->chosen_offset, sizeof chosen);
-    return chosen == field->chosen;
-}
-
 void pen_record_print(const pen_record *record, const void *object, uint32_t indent,
                       pen_text *text) {
+    uint32_t chosen;
+    memcpy(&chosen, (const char *)object + record->chosen_offset, sizeof chosen);
     for (uint32_t f = 0; f < record->field_count; f++) {
         const pen_record_field *field = &record->fields[f];
         uint32_t count;
-        if (!text_is_there(record, field, object)) continue;
+        if (field->is_choice && field->chosen != chosen) continue;
+        if (!pen_record_is_present(field, object)) continue;
         const char *items = pen_record_find_items(field, object, &count);
         for (uint32_t i = 0; i < count; i++) {
             const char *at = items + i * field->size;

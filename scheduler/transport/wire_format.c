@@ -35,7 +35,7 @@ static const pen_record_field introduction_fields[] = {
     INTRODUCTION(NUMBER, 10, "frames_received", stream.received.FRAMES, NULL),
     INTRODUCTION(NUMBER, 11, "pieces_received", stream.received.PIECES, NULL),
     INTRODUCTION(SPAN, 6, "job", job, "both sides must name the same one",
-                 .limit = PEN_WIRE_TEXT_LIMIT),
+                 .limit = PEN_WIRE_TEXT_LIMIT, .is_text = true),
 };
 static const pen_record introduction_record = {.name = "Introduction",
                                                PEN_RECORD_FIELDS(introduction_fields)};
@@ -89,7 +89,7 @@ static const pen_record chunk_record = {
 
 static const pen_record_field farewell_fields[] = {
     FAREWELL(NUMBER, 1, code, NULL),
-    FAREWELL(SPAN, 2, reason, NULL),
+    FAREWELL(SPAN, 2, reason, NULL, .is_text = true),
 };
 static const pen_record farewell_record = {
     .name = "Farewell",

@@ -134,7 +134,7 @@ def check_lies(channel, pb):
 def send_tensor(out, pb):
     data = bytes(i * 7 % 251 for i in range(CHUNK + 12))
     frame = pb.Frame(kind=pb.Frame.VALUE, generation=3, incarnation=99, step=4, microbatch=1,
-                     channel=5, element=pb.FLOAT32, shape=[262147], bytes=len(data))
+                     channel=5, element=pb.Frame.FLOAT32, shape=[262147], bytes=len(data))
     first, second = data[:CHUNK], data[CHUNK:]
     out.put(pb.Envelope(number=1, chunk=pb.Chunk(
         frame=frame, checksum=crc32c(first), payload=first)))
@@ -184,7 +184,7 @@ def main():
     send_tensor(out, pb)
     messages, frame, data = receive_tensor(call)
     assert messages == [b"to python"], messages
-    assert (frame.element, list(frame.shape), frame.sequence) == (pb.UINT8, [3, 5], 0)
+    assert (frame.element, list(frame.shape), frame.sequence) == (pb.Frame.UINT8, [3, 5], 0)
     assert data == bytes(range(15))
     out.put(pb.Envelope(messages_received=1, frames_received=1))
     out.put(pb.Envelope(farewell=pb.Farewell(code=0, reason="all is said")))
