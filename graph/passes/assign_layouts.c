@@ -185,6 +185,7 @@ static pen_status layout_settle_outputs(layout_assigner *assigner, pen_node_id i
     return PEN_OK;
 }
 
+// Operands come in the layout that the node wants; a reorder is added where one lies otherwise.
 static pen_status layout_node(layout_assigner *assigner, pen_node_id id) {
     pen_graph_copy *copy = &assigner->copy;
     if (!pen_graph_copy_computes(copy->from, id)) return PEN_OK;

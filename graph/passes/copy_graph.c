@@ -107,6 +107,7 @@ static pen_status copy_output_names(const pen_graph_copy *copy, const pen_node *
     return PEN_OK;
 }
 
+// Passes that change operands or names copy with this; everything else about the node stays.
 pen_status pen_graph_copy_node_as(pen_graph_copy *copy, pen_node_id id, const pen_value_id *inputs,
                                   const char *const *output_names) {
     if (!pen_graph_copy_computes(copy->from, id)) return PEN_OK;

@@ -21,6 +21,7 @@ typedef struct merger {
     bool *left_out;     // [value count]: constants that another stands for
 } merger;
 
+// Numbers are written so that every bit counts, and texts with their length.
 static void merge_add_attribute(pen_text *text, pen_attribute_kind kind,
                                 const pen_attribute_value *value) {
     pen_text_print(text, "|%d%d", (int)value->present, (int)kind);
@@ -160,6 +161,7 @@ static pen_status merge_start(merger *m, const pen_graph *graph) {
     return PEN_OK;
 }
 
+// Values that somebody outside asks for by name stay, even if they are equal to others.
 pen_status pen_merge_duplicates(const pen_graph *graph, uint32_t kept_count,
                                 const pen_value_id *kept, pen_graph **out_graph,
                                 const pen_value_id **out_values) {

@@ -28,6 +28,7 @@ static void dead_mark(const pen_graph *graph, bool *live) {
     }
 }
 
+// Inputs, parameters and states stay even if unread: they are what the model promises.
 pen_status pen_remove_dead(const pen_graph *graph, uint32_t kept_count, const pen_value_id *kept,
                            pen_graph **out_graph, const pen_value_id **out_values) {
     const uint32_t value_count = pen_graph_value_count(graph);

@@ -57,6 +57,7 @@ static pen_status check_reads(const part_checker *c, uint32_t n) {
     return PEN_OK;
 }
 
+// Each node runs once, and after everything that it reads.
 static pen_status check_order(part_checker *c) {
     const part_record *record = c->record;
     for (uint32_t n = 0; n < c->node_count; n++) {
@@ -143,6 +144,7 @@ static pen_status check_kept(const part_checker *c) {
     return PEN_OK;
 }
 
+// A part comes from outside: nothing in it is believed before these checks.
 pen_status pen_part_check(const part_record *record, pen_graph *graph, pen_arena *arena,
                           pen_arena *scratch, pen_wired_part *out_part) {
     part_checker c = {.record = record, .graph = graph, .node_count = pen_graph_node_count(graph)};

@@ -203,6 +203,7 @@ static pen_attribute_given build_attribute(const part_attribute *given) {
     return attribute;
 }
 
+// The graph infers types anew, so that a part cannot claim types that its nodes do not give.
 static pen_status build_node(part_builder *b, const part_node *node) {
     pen_node_spec spec = {.name = node->name,
                           .role = node->role,

@@ -29,6 +29,7 @@ static pen_status encode_source(part_encoder *e, const pen_source *source, bool 
     return PEN_OK;
 }
 
+// Large constants travel apart, as parameters do: then the part itself stays a small message.
 static pen_status encode_value(part_encoder *e, uint32_t index, part_value *out_value) {
     const pen_value *value = pen_graph_value(e->graph, (pen_value_id){index});
     const bool is_constant = value->kind == PEN_VALUE_CONSTANT && !e->is_apart[index];
@@ -52,6 +53,7 @@ static pen_status encode_value(part_encoder *e, uint32_t index, part_value *out_
     return PEN_OK;
 }
 
+// A record leaves zeros out; a number is marked as given, so that it is written even then.
 static part_attribute encode_attribute(const pen_attribute_schema *schema,
                                        const pen_attribute_value *value) {
     part_attribute attribute = {.name = schema->name, .kind = schema->kind};
@@ -78,6 +80,7 @@ static part_attribute encode_attribute(const pen_attribute_schema *schema,
     return attribute;
 }
 
+// Only attributes that were given: defaults are the same on the other side.
 static pen_status encode_node(part_encoder *e, uint32_t index, part_node *out_node) {
     const pen_node *node = pen_graph_node(e->graph, (pen_node_id){index});
     part_attribute *attributes;
@@ -100,6 +103,7 @@ static pen_status encode_node(part_encoder *e, uint32_t index, part_node *out_no
     return encode_source(e, &node->source, &out_node->has_position, &out_node->position);
 }
 
+// Constants that steer shapes stay inside, however large: the part cannot be built without them.
 pen_status pen_part_find_apart(const pen_graph *graph, pen_arena *arena,
                                const bool **out_is_apart) {
     const uint32_t value_count = pen_graph_value_count(graph);
@@ -135,6 +139,7 @@ static pen_status encode_fed(const part_encoder *e, const pen_wired_part *part,
     return PEN_OK;
 }
 
+// A record borrows from the graph and copies nothing.
 static pen_status encode_record(part_encoder *e, const pen_wired_part *part,
                                 part_record *out_record) {
     const uint32_t value_count = pen_graph_value_count(e->graph);

@@ -37,6 +37,7 @@ static pen_status where_infer(pen_infer_context *context) {
     return pen_infer_set(context, 0, &type);
 }
 
+// The gradient goes where the condition let the operand through; the other side gets zeros.
 static pen_status where_gradient(pen_gradient_context *context) {
     const pen_value_id operands[2] = {pen_gradient_of_output(context, 0),
                                       pen_gradient_input(context, 0)};

@@ -29,6 +29,7 @@ static pen_status dropout_read(const pen_graph *graph, const pen_node *node, dou
     return pen_value_read_number(graph, node->inputs[1], out_ratio);
 }
 
+// Ratio and mode have to be known: whether there is a mask depends on them.
 static pen_status dropout_infer(pen_infer_context *context) {
     double ratio;
     PEN_TRY(pen_infer_check_element(context, 0, PEN_ELEMENTS_FLOAT));
@@ -68,6 +69,7 @@ static uint64_t dropout_flops(const pen_graph *graph, pen_node_id node) {
     return (uint64_t)pen_shape_element_count(&pen_value_type(graph, x)->shape);
 }
 
+// With ratio 0 nothing was dropped, and the gradient passes through.
 static pen_status dropout_gradient(pen_gradient_context *context) {
     const pen_node *node = pen_gradient_node(context);
     double ratio;

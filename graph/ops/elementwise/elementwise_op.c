@@ -162,6 +162,7 @@ static pen_status mod_gradient(pen_gradient_context *context) {
     return pen_gradient_set_summed(context, 1, gradient);
 }
 
+// The gradient of a mean's reduction, with the number of operands for the number of elements.
 static pen_status mean_gradient(pen_gradient_context *context) {
     const uint32_t count = pen_gradient_node(context)->input_count;
     const pen_value_id dy = pen_gradient_of_output(context, 0);
@@ -187,6 +188,7 @@ static pen_status mean_gradient(pen_gradient_context *context) {
     return PEN_OK;
 }
 
+// Each needs all operands, since those that tie share the gradient.
 static pen_status extremum_gradient(pen_gradient_context *context, const char *op_name) {
     const uint32_t count = pen_gradient_node(context)->input_count;
     pen_value_id *operands;

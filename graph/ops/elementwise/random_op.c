@@ -59,6 +59,7 @@ static pen_status bernoulli_infer(pen_infer_context *context) {
     return pen_infer_set(context, 0, &type);
 }
 
+// The kind of integer is an attribute, as the result has nothing to take it from.
 static pen_status multinomial_infer(pen_infer_context *context) {
     pen_tensor_type type = *pen_infer_input(context, 0);
     const int64_t samples = pen_node_int(pen_infer_node(context), "sample_size");

@@ -121,6 +121,7 @@ static pen_status eye_like_infer(pen_infer_context *context) {
     return pen_infer_set(context, 0, &type);
 }
 
+// The depth is part of the result's shape, so it has to be known while shapes are inferred.
 static pen_status one_hot_infer(pen_infer_context *context) {
     const pen_shape *indices = &pen_infer_input(context, 0)->shape;
     const pen_tensor_type *values = pen_infer_input(context, 2);

@@ -80,6 +80,7 @@ static pen_status gather_backward_infer(pen_infer_context *context) {
     return pen_infer_set(context, 0, &type);
 }
 
+// Room for the rows of all microbatches is made at once; each writes its own part.
 static pen_status stack_rows_infer(pen_infer_context *context) {
     const pen_node *node = pen_infer_node(context);
     const pen_tensor_type *x = pen_infer_input(context, 0);

@@ -10,6 +10,7 @@
 #include "graph/op_table.h"
 #include "graph/ops/shared/shape_rule.h"
 
+// Sizes along the axis are added, all others must agree.
 static pen_status concat_infer(pen_infer_context *context) {
     pen_tensor_type type = *pen_infer_input(context, 0);
     const pen_node *node = pen_infer_node(context);
@@ -58,6 +59,7 @@ static pen_status concat_gradient_of(pen_gradient_context *context, uint32_t inp
                                           });
 }
 
+// Each operand's gradient is a slice of the result's; operands that need none cost nothing.
 static pen_status concat_gradient(pen_gradient_context *context) {
     const pen_graph *graph = pen_gradient_graph(context);
     const uint32_t input_count = pen_gradient_node(context)->input_count;
@@ -80,6 +82,7 @@ static pen_status concat_gradient(pen_gradient_context *context) {
     return PEN_OK;
 }
 
+// Without sizes the parts are equal; with sizes these must use up the axis.
 static pen_status split_infer(pen_infer_context *context) {
     const pen_node *node = pen_infer_node(context);
     pen_tensor_type type = *pen_infer_input(context, 0);
@@ -152,6 +155,7 @@ static pen_status split_gradient(pen_gradient_context *context) {
                                           });
 }
 
+// Without perm all dimensions are reversed, as ONNX has it.
 static pen_status transpose_infer(pen_infer_context *context) {
     const pen_tensor_type *data = pen_infer_input(context, 0);
     const uint32_t rank = data->shape.rank;

@@ -7,6 +7,7 @@
 #include "graph/op_table.h"
 #include "graph/ops/shared/shape_rule.h"
 
+// 0 copies a dimension of the input and -1 stands for what is left.
 static pen_status reshape_infer(pen_infer_context *context) {
     const pen_tensor_type *data = pen_infer_input(context, 0);
     uint32_t count;
@@ -85,6 +86,7 @@ static pen_status reshape_mark_axes(const pen_infer_context *context, uint32_t r
     return PEN_OK;
 }
 
+// Without axes, every dimension of size 1 goes.
 static pen_status squeeze_infer(pen_infer_context *context) {
     const pen_tensor_type *data = pen_infer_input(context, 0);
     bool drop[PEN_RANK_LIMIT] = {false};
@@ -106,6 +108,7 @@ static pen_status squeeze_infer(pen_infer_context *context) {
     return pen_infer_set(context, 0, &type);
 }
 
+// Axes count in the result, so the rank after adding is needed first.
 static pen_status unsqueeze_infer(pen_infer_context *context) {
     const pen_tensor_type *data = pen_infer_input(context, 0);
     uint32_t added;

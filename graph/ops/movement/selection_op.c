@@ -17,6 +17,7 @@
 
 // ---- top_k
 
+// k is part of the result's shape, so it has to be known while shapes are inferred.
 static pen_status top_k_infer(pen_infer_context *context) {
     const pen_node *node = pen_infer_node(context);
     pen_tensor_type type = *pen_infer_input(context, 0);
@@ -64,6 +65,7 @@ static pen_status compress_axis(const pen_infer_context *context, const pen_shap
     return pen_infer_axis(context, shape->rank, pen_node_int(node, "axis"), out_axis);
 }
 
+// The condition decides the shape: its true elements are counted here.
 static pen_status compress_infer(pen_infer_context *context) {
     pen_tensor_type type = *pen_infer_input(context, 0);
     uint32_t count, axis = 0;
@@ -154,6 +156,7 @@ static pen_status unique_read(const pen_graph *graph, pen_value_id value, uint64
     return PEN_OK;
 }
 
+// How many rows there are is known only by finding them, with the rule that the kernel uses too.
 static pen_status unique_infer(pen_infer_context *context) {
     const pen_graph *graph = pen_infer_graph(context);
     const pen_node *node = pen_infer_node(context);
@@ -200,6 +203,7 @@ static pen_status boxes_number(const pen_infer_context *context, uint32_t input,
                                                          out_number));
 }
 
+// How many boxes stay is known only by selecting them, with the rule that the kernel uses too.
 static pen_status non_max_suppression_infer(pen_infer_context *context) {
     const pen_graph *graph = pen_infer_graph(context);
     const pen_node *node = pen_infer_node(context);

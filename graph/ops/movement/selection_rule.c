@@ -76,6 +76,7 @@ static pen_status unique_by_appearance(const pen_unique_rows *rows, pen_arena *a
     return PEN_OK;
 }
 
+// Sorted by value first; if the order of appearance is wanted, the classes are numbered anew.
 pen_status pen_unique_find(const pen_unique_rows *rows, pen_arena *arena,
                            pen_unique_found *out_found) {
     const size_t count = (size_t)rows->row_count;
@@ -142,6 +143,7 @@ static int64_t box_order(const pen_box_request *request, const double *scores, i
     return count;
 }
 
+// Best scores first; a box stays if it overlaps none of the same class that stayed before it.
 pen_status pen_boxes_select(const pen_box_request *request, pen_arena *arena, int64_t *out_count,
                             int64_t **out_triples) {
     const int64_t boxes = request->box_count, classes = request->class_count;

@@ -51,6 +51,7 @@ static pen_status cum_sum_infer(pen_infer_context *context) {
     return pen_infer_set(context, 0, type);
 }
 
+// Only shapes are checked here: lengths are data, which the kernel checks.
 static pen_status reverse_sequence_infer(pen_infer_context *context) {
     const pen_node *node = pen_infer_node(context);
     const pen_tensor_type *type = pen_infer_input(context, 0);

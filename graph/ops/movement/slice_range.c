@@ -11,6 +11,7 @@ static int64_t slice_clamp(int64_t position, int64_t dim, int64_t low, int64_t h
     return pen_max_i64(low, pen_min_i64(position, high));
 }
 
+// Starts and ends are clamped as NumPy does it, so any numbers are possible.
 pen_status pen_slice_resolve(const pen_slice_spec *spec, const pen_shape *shape,
                              pen_slice_range *out_range) {
     pen_slice_range range = {.shape = *shape};

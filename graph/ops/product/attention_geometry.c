@@ -43,6 +43,7 @@ static pen_attention_strides attention_strides(const pen_shape *shape, bool by_r
     };
 }
 
+// q may have more heads than k and v, which are shared then.
 static pen_status attention_check(const pen_shape *q, const pen_shape *k, const pen_shape *v) {
     const uint32_t rank = q->rank;
     if (k->rank != rank) return attention_mismatch("q and k differ in rank", q, k);
@@ -87,6 +88,7 @@ static pen_status attention_set_mask(const pen_shape *mask, pen_attention_geomet
     return PEN_OK;
 }
 
+// Operands may lie by head or by row: strides hide that from the kernels.
 pen_status pen_attention_geometry_of(const pen_graph *graph, const pen_node *node, uint32_t first,
                                      uint32_t mask, pen_attention_geometry *out_geometry) {
     const bool q_by_row = pen_node_int(node, "q_by_row") != 0;

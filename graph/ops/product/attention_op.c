@@ -105,6 +105,8 @@ static pen_status attention_backward_infer(pen_infer_context *context) {
     return pen_infer_set(context, 3, pen_infer_input(context, ATTENTION_BACKWARD_MASK));
 }
 
+// One node makes all gradients, because they share the scores; the mask's is made only if it is
+// needed.
 static pen_status attention_gradient(pen_gradient_context *context) {
     uint32_t for_input = 0;
     while (!pen_gradient_needed(context, for_input)) {

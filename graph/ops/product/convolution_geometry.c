@@ -313,6 +313,7 @@ static pen_status conv_transpose_wanted(const pen_conv_geometry *geometry, const
     return PEN_OK;
 }
 
+// Described as the convolution whose gradient it is: so the same kernels can run it.
 pen_status pen_conv_transpose_geometry(const pen_graph *graph, const pen_node *node,
                                        pen_conv_geometry *out_geometry) {
     const pen_shape *x = &pen_value_type(graph, node->inputs[0])->shape;

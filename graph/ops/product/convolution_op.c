@@ -148,6 +148,7 @@ static pen_status conv_emit_bias(pen_gradient_context *context) {
     return pen_gradient_emit_set(context, &emission);
 }
 
+// The two gradients are nodes of their own, so that the weight's can be put off.
 static pen_status conv_gradient(pen_gradient_context *context) {
     const pen_node *node = pen_gradient_node(context);
     pen_conv_geometry geometry;
@@ -184,6 +185,7 @@ static bool conv_transpose_returns(const pen_conv_geometry *geometry) {
     return true;
 }
 
+// With the operands of a convolution changed about: its input gradient is a convolution.
 static pen_status conv_transpose_gradient(pen_gradient_context *context) {
     const pen_node *node = pen_gradient_node(context);
     pen_conv_geometry geometry;

@@ -110,6 +110,7 @@ static pen_status einsum_default_output(const char *equation, uint32_t dot_count
     return PEN_OK;
 }
 
+// What follows the arrow: each letter once, and none that no operand has.
 static pen_status einsum_given_output(const char *equation, const char *text, uint32_t dot_count,
                                       pen_einsum *einsum) {
     einsum_text term;
@@ -133,6 +134,7 @@ static pen_status einsum_given_output(const char *equation, const char *text, ui
     return PEN_OK;
 }
 
+// Dimensions under "..." count from the end, so the longest run of them is found first.
 pen_status pen_einsum_read(const char *equation, uint32_t operand_count,
                            const pen_shape *const *shapes, pen_einsum *out_einsum) {
     pen_einsum einsum = {.operand_count = operand_count};
@@ -190,6 +192,7 @@ pen_shape pen_einsum_shape(const pen_einsum *einsum, const pen_einsum_term *term
     return shape;
 }
 
+// Labels become letters in the order of their appearance, so that equal equations get equal text.
 pen_status pen_einsum_write(const pen_einsum_term *operands, uint32_t operand_count,
                             const pen_einsum_term *output, char out_text[PEN_EINSUM_TEXT_BYTES]) {
     uint8_t letters[PEN_EINSUM_LABELS + PEN_RANK_LIMIT];

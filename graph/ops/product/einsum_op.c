@@ -150,6 +150,8 @@ static pen_status back_aim(einsum_back *back) {
     return PEN_OK;
 }
 
+// The gradient of a product of sums is such a product, with the result's gradient in place of the
+// operand.
 static pen_status einsum_gradient_of(pen_gradient_context *context, uint32_t input) {
     einsum_back back = {.context = context, .for_input = input};
     pen_graph *graph = pen_gradient_graph(context);

@@ -41,6 +41,7 @@ static void matmul_set_products(pen_matmul_geometry *geometry) {
     geometry->stride_b = b_repeats ? 0 : geometry->k * geometry->n;
 }
 
+// Vectors count as matrices of one row or column, and lose it in the result.
 static pen_status matmul_geometry_make(const pen_shape *a_given, const pen_shape *b_given,
                                        bool trans_a, bool trans_b, pen_matmul_geometry *geometry) {
     if (a_given->rank == 0 || b_given->rank == 0) {

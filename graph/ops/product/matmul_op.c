@@ -28,6 +28,7 @@ static pen_status matmul_infer(pen_infer_context *context) {
     return pen_infer_set(context, 0, &type);
 }
 
+// c may be smaller than the product, but not stretch it.
 static pen_status gemm_infer(pen_infer_context *context) {
     PEN_TRY(pen_infer_check_element(context, 0, MATMUL_ELEMENTS));
     PEN_TRY(pen_infer_check_same_element(context, 1, 0));
@@ -205,6 +206,7 @@ static pen_status matmul_promote_operands(pen_gradient_context *context,
     return PEN_OK;
 }
 
+// A weight shared by a batch gets one product over all rows, instead of one for each and a sum.
 static pen_status matmul_gradient(pen_gradient_context *context) {
     const pen_node *node = pen_gradient_node(context);
     matmul_backward backward = {

@@ -58,6 +58,7 @@ const char *pen_recurrent_activation_name(const char *word) {
     return geometry_find_function(word, &function) ? geometry_functions[function].name : NULL;
 }
 
+// ONNX's activations, in double: the fast kernels have their own for the usual ones.
 double pen_recurrent_apply(const pen_recurrent_activation *activation, double x) {
     const double alpha = activation->alpha, beta = activation->beta;
     switch (activation->function) {
@@ -87,6 +88,7 @@ double pen_recurrent_apply(const pen_recurrent_activation *activation, double x)
     PEN_NEVER("a function");
 }
 
+// By the result and not by the argument: results are what is kept for the backward pass.
 double pen_recurrent_slope(const pen_recurrent_activation *activation, double y) {
     const double alpha = activation->alpha, beta = activation->beta;
     switch (activation->function) {
@@ -220,6 +222,7 @@ static pen_status geometry_read_attributes(const pen_node *node, pen_recurrent_g
 
 // ---- shapes
 
+// The hidden size is given or follows from the state's weights; then everything else is settled.
 static pen_status geometry_check_weights(const pen_node *node, const pen_shape *w,
                                          const pen_shape *r, const pen_recurrent_geometry *g) {
     char found[PEN_SHAPE_TEXT_BYTES], wanted[PEN_SHAPE_TEXT_BYTES];
@@ -255,6 +258,7 @@ static void geometry_make_types(pen_element_type element, pen_recurrent_geometry
     g->cell_type = pen_tensor_type_make(element, 4, cells);
 }
 
+// One description for three kinds of cells and both passes.
 pen_status pen_recurrent_geometry_of(const pen_graph *graph, const pen_node *node,
                                      pen_recurrent_geometry *out_geometry) {
     pen_recurrent_geometry g = {0};

@@ -87,6 +87,7 @@ static pen_status recurrent_backward_check_saved(const pen_infer_context *contex
     return PEN_OK;
 }
 
+// Each gradient has the type of what it is the gradient of.
 static pen_status recurrent_backward_infer(pen_infer_context *context) {
     pen_recurrent_geometry g;
     PEN_TRY(recurrent_geometry(context, &g));
@@ -140,6 +141,7 @@ static pen_value_id recurrent_output(const pen_node *node, uint32_t output) {
     return output < node->output_count ? node->outputs[output] : PEN_VALUE_NONE;
 }
 
+// Gates and cells that the forward pass kept come in; without them there is no gradient.
 static pen_status recurrent_backward_operands(pen_gradient_context *context,
                                               const pen_recurrent_geometry *g,
                                               pen_value_id *operands) {
@@ -172,6 +174,7 @@ static pen_status recurrent_backward_operands(pen_gradient_context *context,
     return PEN_OK;
 }
 
+// One node makes all gradients; outputs that nobody needs are dropped, the last ones first.
 static pen_status recurrent_gradient(pen_gradient_context *context) {
     pen_graph *graph = pen_gradient_graph(context);
     pen_recurrent_geometry g;

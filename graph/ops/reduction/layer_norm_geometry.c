@@ -62,6 +62,7 @@ static bool layer_norm_is_vector(const pen_shape *weights, int64_t count) {
     return found && pen_shape_element_count(weights) == count;
 }
 
+// Instance and group normalization are rows of channels: the same kernels run them.
 static pen_status layer_norm_find_channels(const pen_node *node, const pen_shape *x,
                                            const pen_shape *weights, pen_layer_norm *norm) {
     char text[PEN_SHAPE_TEXT_BYTES];

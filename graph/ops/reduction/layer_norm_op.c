@@ -85,6 +85,7 @@ static pen_status layer_norm_backward_infer(pen_infer_context *context) {
     return PEN_OK;
 }
 
+// One node for all: gradients of the weights come out of the same pass over the rows.
 static pen_status layer_norm_gradient(pen_gradient_context *context) {
     const pen_node *node = pen_gradient_node(context);
     for (uint32_t i = 1; i < node->output_count; i++) {

@@ -57,6 +57,8 @@ static pen_status batch_normalization_check(const pen_infer_context *context, ui
     return PEN_OK;
 }
 
+// A batch of one value per channel has no unbiased variance, which is said here and not by a NaN
+// later.
 static pen_status batch_normalization_infer(pen_infer_context *context) {
     PEN_TRY(pen_infer_check_element(context, 0, PEN_ELEMENTS_FLOAT));
     const pen_tensor_type *x = pen_infer_input(context, 0);
@@ -148,6 +150,7 @@ static uint64_t batch_normalization_backward_flops(const pen_graph *graph, pen_n
     return (training ? 9 : 5) * normalization_count(graph, node);
 }
 
+// While training, the gradient reads the moments that the forward pass kept.
 static pen_status batch_normalization_gradient(pen_gradient_context *context) {
     const pen_node *node = pen_gradient_node(context);
     const bool training = pen_node_int(node, "training_mode") != 0;

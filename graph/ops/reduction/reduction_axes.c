@@ -2,6 +2,7 @@
 
 #include "graph/op.h"
 
+// No axes mean all, unless the node says that they mean none.
 pen_status pen_reduction_axes_find(const pen_node *node, const pen_shape *shape,
                                    uint32_t axis_count, const int64_t *axes,
                                    pen_reduction_axes *out_axes) {

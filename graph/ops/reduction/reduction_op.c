@@ -19,6 +19,7 @@
 #include "graph/ops/reduction/reduction_axes.h"
 #include "graph/ops/shared/shape_rule.h"
 
+// A mean or maximum of nothing is refused; a sum of nothing is zero.
 static pen_status reduction_infer_of(pen_infer_context *context, uint32_t elements,
                                      bool needs_elements) {
     PEN_TRY(pen_infer_check_element(context, 0, elements));

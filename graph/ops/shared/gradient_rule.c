@@ -75,6 +75,8 @@ static pen_status gradient_spec(const pen_gradient_context *context,
     return PEN_OK;
 }
 
+// A node for the gradient of a parameter gets another role: it may wait, since only the update
+// reads it.
 pen_status pen_gradient_emit(pen_gradient_context *context, const pen_gradient_emission *emission,
                              pen_value_id *out_outputs) {
     const pen_value_id input = pen_gradient_input(context, emission->for_input);
@@ -144,6 +146,7 @@ static uint32_t gradient_broadcast_axes(const pen_shape *from, const pen_shape *
     return count;
 }
 
+// Where an operand was stretched, its gradient is the sum over the stretched dimensions.
 pen_status pen_gradient_unbroadcast(pen_gradient_context *context, uint32_t for_input,
                                     pen_value_id gradient, pen_value_id *out_output) {
     const pen_graph *graph = context->graph;

@@ -184,6 +184,7 @@ static pen_status max_pool_gradient(pen_gradient_context *context) {
     return pen_gradient_emit_set(context, &emission);
 }
 
+// The gradient needs only sizes, so the input need not be kept for it.
 static pen_status average_pool_gradient(pen_gradient_context *context) {
     pen_conv_geometry geometry;
     pen_window_attributes attributes;

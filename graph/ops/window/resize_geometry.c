@@ -94,6 +94,7 @@ static pen_status resize_set_sizes(const double *sizes, pen_resize *resize) {
     return PEN_OK;
 }
 
+// Scales or sizes are given: the other follows, in the ways that ONNX has for it.
 pen_status pen_resize_of(const pen_graph *graph, const pen_node *node, const pen_shape *shape,
                          pen_resize *out_resize) {
     pen_resize resize = {.rank = shape->rank};
@@ -171,6 +172,8 @@ static void resize_set_taps(const pen_resize *resize, const pen_resize_axis *axi
     }
 }
 
+// For one position along one axis: which input elements count and how much. Axes are independent,
+// so that kernels make a table for each.
 void pen_resize_find_taps(const pen_resize *resize, uint32_t axis_index, int64_t position,
                           pen_resize_taps *out_taps) {
     const pen_resize_axis *axis = &resize->axes[axis_index];

@@ -82,6 +82,7 @@ static uint64_t sampling_backward_flops(const pen_graph *graph, pen_node_id node
 
 // ---- grid_sample
 
+// Modes are texts, checked here once, so that kernels may compare them without a last case.
 static pen_status grid_check(const pen_infer_context *context, const pen_shape *x) {
     static const char *const modes[] = {"bilinear", "nearest", "bicubic"};
     static const char *const paddings[] = {"zeros", "border", "reflection"};
@@ -146,6 +147,7 @@ static pen_status grid_sample_gradient(pen_gradient_context *context) {
 
 // ---- roi_align
 
+// Regions and their batch come in two inputs that must agree in number.
 static pen_status roi_align_infer(pen_infer_context *context) {
     const pen_node *node = pen_infer_node(context);
     pen_tensor_type type = *pen_infer_input(context, 0);

@@ -34,6 +34,7 @@ static pen_status spectrum_length(const pen_infer_context *context, uint32_t inp
     return PEN_OK;
 }
 
+// Complex numbers are a last dimension of 2; of a real signal, half the terms may be left out.
 static pen_status dft_infer(pen_infer_context *context) {
     const pen_node *node = pen_infer_node(context);
     pen_tensor_type type = *pen_infer_input(context, 0);
@@ -70,6 +71,7 @@ static uint64_t dft_flops(const pen_graph *graph, pen_node_id id) {
     return 4 * pen_flops_of_output(graph, id) * (uint64_t)x->dims[axis];
 }
 
+// Window and length may each be left out if the other is there.
 static pen_status stft_infer(pen_infer_context *context) {
     const pen_tensor_type *x = pen_infer_input(context, 0);
     int64_t step, length = 0;
@@ -111,6 +113,7 @@ static pen_status window_infer(pen_infer_context *context) {
     return pen_infer_set(context, 0, &type);
 }
 
+// All inputs are numbers that have to be known, since the shape follows from them.
 static pen_status mel_infer(pen_infer_context *context) {
     const pen_node *node = pen_infer_node(context);
     int64_t bins, length, rate;

@@ -11,6 +11,7 @@ static bool unpool_fits(uint32_t count, const int64_t *numbers, int64_t least) {
     return true;
 }
 
+// The inverse of a pooling's shape; the size may also be given, where pooling dropped a rest.
 pen_status pen_unpool_shape_of(const pen_graph *graph, const pen_node *node, const pen_shape *x,
                                pen_unpool_shape *out_shape) {
     uint32_t kernel_count, stride_count, pad_count, dim_count = 0;

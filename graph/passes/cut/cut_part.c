@@ -52,6 +52,7 @@ static void part_step_add(part_builder *b, uint32_t key, part_step_kind kind, ui
     }
 }
 
+// Called twice: to count the steps of each list, then to put them in.
 static void part_visit_steps(part_builder *b) {
     const cut_plan *plan = b->plan;
     const pen_cut_request *request = plan->request;
@@ -132,6 +133,7 @@ static pen_status part_name(const part_builder *b, const pen_name_map *taken, co
     return pen_name_map_free_name(taken, wanted, out_name);
 }
 
+// Takes the name of the value that it receives, so that messages name what the user knows.
 static pen_status part_receive(part_builder *b, pen_value_id value) {
     const uint32_t channel = b->channel_of[value.index];
     PEN_ASSERT(channel != PEN_ID_NONE);
@@ -384,6 +386,7 @@ static pen_status part_take_step(part_builder *b, part_step step, uint32_t *coun
 
 // ---- the part
 
+// Values that arrive from elsewhere get their channel before any node is copied.
 static pen_status part_begin(part_builder *b) {
     const cut_plan *plan = b->plan;
     PEN_TRY(pen_graph_create(plan->arena, pen_graph_name(plan->graph), &b->to));
@@ -419,6 +422,7 @@ static pen_status part_keep(const part_builder *b, pen_part *part) {
     return PEN_OK;
 }
 
+// List by list, in the order in which the lists run: so every node finds its operands made.
 pen_status pen_cut_part_make(cut_plan *plan, uint32_t device, pen_part *out_part, uint32_t *count) {
     part_builder b = {.plan = plan, .device = device};
     const uint32_t first_list = plan->first_list[device];

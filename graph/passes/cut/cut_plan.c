@@ -197,6 +197,8 @@ static void plan_set_phases(cut_plan *plan) {
 
 // ---- copies of parameters
 
+// A device that reads a parameter which another one updates gets a copy, refreshed when its readers
+// are done.
 static void plan_copy_parameter(cut_plan *plan, uint32_t v, uint32_t *lowest_stage) {
     const pen_value_id updated = plan->successor[v];
     const uint32_t maker = pen_graph_value(plan->graph, updated)->producer.index;
@@ -330,6 +332,7 @@ static int plan_compare_channels(const void *left, const void *right) {
     return plan_compare_numbers(a->from.index, b->from.index);
 }
 
+// Sorted, so that the same cut always numbers its channels alike.
 static pen_status plan_find_channels(cut_plan *plan) {
     const size_t limit = (size_t)plan->readers.first[plan->value_count] + plan->copy_count;
     plan_reading *readings;
@@ -417,6 +420,7 @@ uint32_t pen_cut_plan_update_list(const cut_plan *plan, uint32_t stage, uint32_t
     return plan_find_key(plan, &key);
 }
 
+// A list for each stage, pass and phase in which a device has something to do.
 static pen_status plan_gather_keys(cut_plan *plan) {
     const pen_cut_request *request = plan->request;
     const size_t limit = (size_t)request->order_count + plan->copy_count + plan->channel_count;
@@ -484,6 +488,7 @@ static pen_status plan_begin(const pen_cut_request *request, cut_plan *plan) {
     return plan_classify(plan);
 }
 
+// Twins change the graph, so after them the plan begins anew.
 pen_status pen_cut_plan_make(const pen_cut_request *request, pen_arena *arena, pen_arena *scratch,
                              cut_plan *out_plan) {
     cut_plan plan = {.arena = arena, .scratch = scratch};

@@ -2,6 +2,7 @@
 
 #include "graph/passes/cut/cut_plan.h"
 
+// The assertions say what a cut is: each node in one list, each channel with two ends.
 static pen_status cut_run(const pen_cut_request *request, pen_arena *arena, pen_arena *scratch,
                           pen_cut *cut) {
     cut_plan plan;

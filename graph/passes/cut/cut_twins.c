@@ -75,6 +75,7 @@ static pen_status twins_inputs(const twins_builder *b, const pen_node *node, uin
     return PEN_OK;
 }
 
+// A twin reads what the reader's own stage has, twins of its operands among it.
 static pen_status twins_add(twins_builder *b, uint32_t n, uint32_t stage) {
     const pen_node *node = twins_node(b, n);
     pen_node_spec spec;
@@ -116,6 +117,7 @@ typedef struct twins_frame {
     uint32_t input;
 } twins_frame;
 
+// A stack of its own, since chains of twins may be long.
 static pen_status twins_add_all(twins_builder *b, uint32_t reader, twins_frame *stack) {
     const uint32_t stage = cut_stage(b->plan, reader);
     uint32_t depth = 1;

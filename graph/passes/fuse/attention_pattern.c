@@ -222,6 +222,7 @@ static bool pattern_note_shape(const pattern *p, pen_value_id scores, pen_attent
 
 // ---- the scores
 
+// Transpositions before the product are taken in: the op reads operands by row or by head.
 static bool pattern_product(const pattern *p, pen_value_id scores, pen_attention_match *match) {
     const pen_node *node = pattern_producer(p, scores, PEN_OP(matmul));
     if (node == NULL || pen_node_int(node, "transA") != 0) return false;
@@ -493,6 +494,7 @@ static bool pattern_weights(const pattern *p, pen_value_id weights, pen_attentio
     return false;
 }
 
+// From the last product backwards, as that is where all ways of writing attention agree.
 bool pen_attention_find(const pen_graph *graph, const pen_readers *readers, pen_node_id node,
                         pen_attention_match *out_match) {
     const pattern p = {graph, readers};

@@ -240,6 +240,8 @@ static const gelu_gate *gelu_gate_of(const pen_fuse_match *match, pen_node_id no
     return NULL;
 }
 
+// Exporters write GELU in different orders: products and sums are followed whichever side they
+// stand on.
 bool pen_fuse_gelu(pen_fuse_match *match, pen_node_id anchor) {
     const gelu_gate *gate = gelu_gate_of(match, anchor);
     if (gate == NULL) return false;

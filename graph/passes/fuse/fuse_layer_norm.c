@@ -16,6 +16,7 @@ typedef struct norm_mean {
     uint32_t axis;
 } norm_mean;
 
+// The op normalises the last dimensions, so the mean's axes must be those, without a gap.
 static bool norm_trailing_axes(pen_fuse_match *match, pen_node_id mean, uint32_t rank,
                                uint32_t *out_axis) {
     const pen_value_id axes = pen_fuse_input(match, mean, 1);
@@ -149,6 +150,7 @@ static bool norm_find_epsilon(pen_fuse_match *match, pen_value_id sum, pen_value
     return false;
 }
 
+// RMS normalization, and layer normalization if its input is a distance from the mean.
 static bool norm_find(pen_fuse_match *match, pen_node_id anchor, norm_found *found) {
     pen_value_id top, sum, variance, root;
     norm_mean squares, mean;
@@ -203,6 +205,7 @@ static pen_node_id norm_next(pen_fuse_match *match, const pen_op *op, pen_value_
     return reader;
 }
 
+// Weight and bias are taken in if they fit; without them it stays a normalization.
 bool pen_fuse_layer_norm(pen_fuse_match *match, pen_node_id anchor) {
     norm_found found;
     if (!norm_find(match, anchor, &found)) return false;
@@ -298,6 +301,7 @@ static bool norm_find_affine(pen_fuse_match *match, pen_node_id anchor, uint32_t
            norm_find_variance(match, sum, &affine->mean, out_epsilon);
 }
 
+// The same arithmetic multiplied out, into a factor and an offset, as some exporters write it.
 bool pen_fuse_affine_norm(pen_fuse_match *match, pen_node_id anchor) {
     norm_affine affine;
     double epsilon = 0;

@@ -50,6 +50,7 @@ static pen_status fuser_find(layer_fuser *f, pen_node_id anchor) {
     return PEN_OK;
 }
 
+// The new node keeps name and value of the last one, so that readers and messages find it.
 static pen_status fuser_make(layer_fuser *f, const pen_fuse_match *match) {
     const pen_value_id output = pen_fuse_output(match, match->last);
     pen_value_id inputs[PEN_FUSE_OPERAND_LIMIT];
@@ -74,6 +75,7 @@ static pen_status fuser_make(layer_fuser *f, const pen_fuse_match *match) {
     return PEN_OK;
 }
 
+// If nothing is found, the graph comes back as it is.
 pen_status pen_fuse_layers(pen_graph *graph, uint32_t kept_count, const pen_value_id *kept,
                            pen_graph **out_graph, const pen_value_id **out_values) {
     *out_graph = graph;

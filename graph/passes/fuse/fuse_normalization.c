@@ -86,6 +86,7 @@ static void fuse_find_backward(fuser *f, pen_node_id normalization, pen_node_id 
     }
 }
 
+// Only if relu is the one reader, or else the value between would be missing.
 static void fuse_find(fuser *f, pen_node_id normalization) {
     if (!fuse_is(f, normalization, PEN_OP(batch_normalization))) return;
     const pen_node *node = pen_graph_node(f->graph, normalization);
@@ -148,6 +149,7 @@ static pen_status fuse_make(fuser *f, pen_node_id normalization, const pen_op *o
     return PEN_OK;
 }
 
+// Takes the place of the normalization, so that its moments exist where they did before.
 static pen_status fuse_forward(fuser *f, pen_node_id relu) {
     const fuse_plan *plan = &f->plans[relu.index];
     const pen_node *node = pen_graph_node(f->graph, plan->normalization);
@@ -171,6 +173,7 @@ static pen_status fuse_forward(fuser *f, pen_node_id relu) {
     return PEN_OK;
 }
 
+// Relu's gradient goes into that of the normalization, which makes the mask again from its input.
 static pen_status fuse_backward(fuser *f, pen_node_id id) {
     const fuse_plan *plan = &f->plans[id.index];
     const pen_node *back = pen_graph_node(f->graph, id);

@@ -67,6 +67,7 @@ static void rows_find_update(rows_fuser *f, pen_node_id update) {
     f->is_gone[gather.index] = true;
 }
 
+// The sum's other operand goes into the gather's gradient, which adds its rows to it.
 static pen_status rows_make_sum(rows_fuser *f, pen_node_id sum) {
     pen_graph_copy *copy = &f->copy;
     const pen_node_id gather = f->gathers[sum.index];
@@ -90,6 +91,7 @@ static pen_status rows_make_sum(rows_fuser *f, pen_node_id sum) {
     return PEN_OK;
 }
 
+// The update reads rows and indices, and the gradient of the table's size is never made.
 static pen_status rows_make_update(rows_fuser *f, pen_node_id update) {
     pen_graph_copy *copy = &f->copy;
     const pen_node *node = pen_graph_node(f->graph, update);
@@ -139,6 +141,7 @@ static pen_status rows_write(rows_fuser *f) {
     return pen_graph_copy_end(&f->copy);
 }
 
+// First everything is found, then written: a graph is only added to, so the result is a copy.
 pen_status pen_fuse_rows(const pen_graph *graph, uint32_t kept_count, const pen_value_id *kept,
                          bool into_updates, pen_graph **out_graph,
                          const pen_value_id **out_values) {

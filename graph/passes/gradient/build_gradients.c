@@ -168,6 +168,7 @@ static pen_status gradients_visit(gradients_builder *builder, uint32_t n) {
     return PEN_OK;
 }
 
+// Uses are kept apart, with their readers, since whoever sums them decides where.
 static pen_status gradients_collect(gradients_builder *builder, pen_value_id value,
                                     pen_gradient *out_gradient) {
     uint32_t count = 0;
@@ -190,6 +191,8 @@ static pen_status gradients_collect(gradients_builder *builder, pen_value_id val
     return PEN_OK;
 }
 
+// Backwards over nodes that lie between the wanted values and the loss; rules are checked before a
+// node is added.
 pen_status pen_build_gradients(pen_graph *graph, pen_value_id loss, pen_value_id seed,
                                uint32_t wanted_count, const pen_value_id *wanted,
                                pen_gradients **out_gradients) {
