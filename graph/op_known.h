@@ -23,7 +23,7 @@
     X(dropout) X(einsum) X(equal) X(erf) X(expand) X(gather) X(gather_backward) X(gelu) X(gemm) \
     X(global_average_pool_backward) X(group_normalization) X(hard_sigmoid) X(hard_swish) \
     X(identity) X(instance_normalization) X(layer_normalization) X(lstm) X(matmul) X(max) \
-    X(mean_squared_error) X(mish) X(mul) X(neg) X(negative_log_likelihood_loss) X(not) X(pow) \
+    X(mean_squared_error) X(mul) X(neg) X(negative_log_likelihood_loss) X(not) X(pow) \
     X(receive) X(reciprocal) X(reduce_mean) X(reduce_sum) X(relu) X(relu_backward) X(reorder) \
     X(reshape) X(rms_normalization) X(round) X(send) X(sgd_update) X(shape) X(sigmoid) X(softmax) \
     X(softmax_cross_entropy_loss) X(softplus) X(split) X(sqrt) X(squared_norm) X(stack_rows) \

@@ -4,11 +4,8 @@ const char *const pen_layer_format_names[] = {"channels_last", "channels_first",
 const char *const pen_layer_padding_names[] = {"valid", "same", NULL};
 const char *const pen_layer_causal_padding_names[] = {"valid", "same", "causal", NULL};
 
-const char *const pen_layer_activation_names[] = {
-    "linear",       "relu", "relu6",       "leaky_relu",  "elu",      "selu",     "sigmoid",
-    "hard_sigmoid", "tanh", "softmax",     "log_softmax", "softplus", "softsign", "gelu",
-    "swish",        "silu", "exponential", "mish",        NULL,
-};
+#define ACTIVATION_NAME(constant, name, make, op, recurrent) name,
+const char *const pen_layer_activation_names[] = {PEN_LAYER_ACTIVATIONS(ACTIVATION_NAME) NULL};
 
 const pen_option_field pen_layer_text_item = {.kind = PEN_OPTION_TEXT};
 const pen_option_field pen_layer_size_item = {

@@ -21,26 +21,31 @@ typedef enum pen_layer_padding {
     PEN_LAYER_PADDING_CAUSAL, // conv1d
 } pen_layer_padding;
 
+// Keras' activations, a row each: ROW(constant, name, how layer_activate.c makes nodes of it, op of
+// ours, its name in ONNX' recurrent nets; NULL: none).
+#define PEN_LAYER_ACTIVATIONS(ROW)                                                                 \
+    ROW(LINEAR, "linear", activate_nothing, NULL, "Affine")                                        \
+    ROW(RELU, "relu", activate_op, "relu", "Relu")                                                 \
+    ROW(RELU6, "relu6", activate_relu6, NULL, NULL)                                                \
+    ROW(LEAKY_RELU, "leaky_relu", activate_op_with_alpha, "leaky_relu", NULL)                      \
+    ROW(ELU, "elu", activate_op, "elu", "Elu")                                                     \
+    ROW(SELU, "selu", activate_op, "selu", NULL)                                                   \
+    ROW(SIGMOID, "sigmoid", activate_op, "sigmoid", "Sigmoid")                                     \
+    ROW(HARD_SIGMOID, "hard_sigmoid", activate_op_with_alpha, "hard_sigmoid", "HardSigmoid")       \
+    ROW(TANH, "tanh", activate_op, "tanh", "Tanh")                                                 \
+    ROW(SOFTMAX, "softmax", activate_softmax, "softmax", NULL)                                     \
+    ROW(LOG_SOFTMAX, "log_softmax", activate_softmax, "log_softmax", NULL)                         \
+    ROW(SOFTPLUS, "softplus", activate_op, "softplus", "Softplus")                                 \
+    ROW(SOFTSIGN, "softsign", activate_op, "softsign", "Softsign")                                 \
+    ROW(GELU, "gelu", activate_gelu, NULL, NULL)                                                   \
+    ROW(SWISH, "swish", activate_swish, NULL, NULL)                                                \
+    ROW(SILU, "silu", activate_swish, NULL, NULL)                                                  \
+    ROW(EXPONENTIAL, "exponential", activate_op, "exp", NULL)                                      \
+    ROW(MISH, "mish", activate_mish, NULL, NULL)
+
+#define PEN_LAYER_ACTIVATION_CONSTANT(constant, name, make, op, recurrent) PEN_LAYER_##constant,
 typedef enum pen_layer_activation {
-    PEN_LAYER_LINEAR,
-    PEN_LAYER_RELU,
-    PEN_LAYER_RELU6,
-    PEN_LAYER_LEAKY_RELU,
-    PEN_LAYER_ELU,
-    PEN_LAYER_SELU,
-    PEN_LAYER_SIGMOID,
-    PEN_LAYER_HARD_SIGMOID,
-    PEN_LAYER_TANH,
-    PEN_LAYER_SOFTMAX,
-    PEN_LAYER_LOG_SOFTMAX,
-    PEN_LAYER_SOFTPLUS,
-    PEN_LAYER_SOFTSIGN,
-    PEN_LAYER_GELU,
-    PEN_LAYER_SWISH,
-    PEN_LAYER_SILU,
-    PEN_LAYER_EXPONENTIAL,
-    PEN_LAYER_MISH,
-    PEN_LAYER_ACTIVATION_COUNT,
+    PEN_LAYER_ACTIVATIONS(PEN_LAYER_ACTIVATION_CONSTANT) PEN_LAYER_ACTIVATION_COUNT,
 } pen_layer_activation;
 
 // In the order of the names in which they are written.

@@ -54,12 +54,8 @@ pen_recurrent_net pen_recurrent_net_of(const pen_layer *layer, const void *optio
 
 // ONNX' name of an activation; NULL when it is not one of a recurrent net.
 static const char *recurrent_function(pen_layer_activation activation) {
-    static const char *const names[PEN_LAYER_ACTIVATION_COUNT] = {
-        [PEN_LAYER_LINEAR] = "Affine",     [PEN_LAYER_RELU] = "Relu",
-        [PEN_LAYER_SIGMOID] = "Sigmoid",   [PEN_LAYER_HARD_SIGMOID] = "HardSigmoid",
-        [PEN_LAYER_TANH] = "Tanh",         [PEN_LAYER_ELU] = "Elu",
-        [PEN_LAYER_SOFTPLUS] = "Softplus", [PEN_LAYER_SOFTSIGN] = "Softsign",
-    };
+#define RECURRENT_NAME(constant, name, make, op, recurrent) recurrent,
+    static const char *const names[] = {PEN_LAYER_ACTIVATIONS(RECURRENT_NAME)};
     return names[activation];
 }
 

@@ -16,6 +16,12 @@ static inline float activation_scale_if(bool is_scaled, float a, float factor) {
     const float scaled = factor * a;
     return is_scaled ? scaled : a;
 }
+// With t = tanh(softplus(v)): t + v (1 - t²) sigmoid(v).
+static inline float activation_mish_slope(float v) {
+    const float t = vector_tanh(vector_softplus(v));
+    return t + v * (1.0f - t * t) * vector_sigmoid(v);
+}
+
 #define ALPHA .attribute_names = {"alpha"}
 #define ALPHA_BETA .attribute_names = {"alpha", "beta"}
 #define ALPHA_GAMMA .attribute_names = {"alpha", "gamma"}
@@ -43,6 +49,7 @@ static inline float activation_scale_if(bool is_scaled, float a, float factor) {
     ROW(sigmoid, (vector_sigmoid(a)), (a * b * (1.0f - b)), MAP_PLAIN)                             \
     ROW(tanh, (vector_tanh(a)), (a * (1.0f - b * b)), MAP_PLAIN)                                   \
     ROW(softplus, (vector_softplus(a)), (a * vector_sigmoid(b)), MAP_PLAIN)                        \
+    ROW(mish, (a * vector_tanh(vector_softplus(a))), (a * activation_mish_slope(b)), MAP_PLAIN)    \
     ROW(softsign, (a / (1.0f + fabsf(a))), (a / ((1.0f + fabsf(b)) * (1.0f + fabsf(b)))),          \
         MAP_PLAIN)                                                                                 \
     ROW(hard_swish, (a * ACTIVATION_UNIT(a * (1.0f / 6.0f) + 0.5f)),                               \

@@ -572,7 +572,8 @@ pen_status pen_onnx_export(const pen_graph *graph, const pen_onnx_export_options
     pen_arena *arena = NULL;
     PEN_TRY(pen_arena_create(&arena));
     exporter export = {.options = options != NULL ? options : &plain};
-    pen_status status = pen_spell_layers(graph, &export.graph);
+    pen_status status =
+        pen_spell_layers(graph, pen_onnx_spellings, pen_onnx_spelling_count, &export.graph);
     if (status == PEN_OK) status = export_all(&export, path, arena);
     pen_arena_destroy(arena);
     return path == NULL ? status : pen_status_add_context(status, "while writing '%s'", path);

@@ -17,6 +17,7 @@
 #include "graph/import/import.h"
 #include "graph/import/onnx/onnx_model.h"
 #include "graph/node_parts.h"
+#include "graph/passes/fuse/spell_layers.h"
 
 #define PEN_ONNX_DRAFT_ROOM 8 // operands and attributes that a conversion may add
 
@@ -68,6 +69,10 @@ const pen_onnx_mapping *pen_onnx_mapping_at(uint32_t index);
 
 // What is known of an operator of ours by its ONNX name, for export. NULL as above.
 const pen_onnx_mapping *pen_onnx_mapping_of_op(const char *op_name);
+
+// Ops that ONNX lacks, or has only behind the operator set that is written.
+extern const pen_spelling pen_onnx_spellings[]; // [pen_onnx_spelling_count]
+extern const uint32_t pen_onnx_spelling_count;
 
 // ---- for conversions
 const pen_onnx_attribute *pen_onnx_draft_attribute(const pen_onnx_draft *draft, const char *name);

@@ -323,6 +323,11 @@ static const pen_onnx_mapping ops_table[] = {
     SAME("Where", "where", 9),
     BROADCAST("Xor", "xor"),
 };
+
+const pen_spelling pen_onnx_spellings[] = {
+    {.op_name = "mish", .chain = {"softplus", "tanh"}, .with = "mul"},
+};
+const uint32_t pen_onnx_spelling_count = sizeof pen_onnx_spellings / sizeof *pen_onnx_spellings;
 #define OPS_COUNT (sizeof ops_table / sizeof ops_table[0])
 
 static int ops_compare(const void *key, const void *entry) {

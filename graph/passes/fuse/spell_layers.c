@@ -14,7 +14,10 @@ typedef struct layer_speller {
     const pen_node *node;
     pen_node_id id;
     const pen_value *x;
-    uint32_t made; // nodes so far: part of their names
+    uint32_t made;                 // nodes so far: part of their names
+    const pen_spelling *spellings; // [spelling_count]
+    uint32_t spelling_count;
+    const pen_spelling *spelling; // of the node, or NULL
 } layer_speller;
 
 typedef pen_status (*spell_rule)(layer_speller *s, pen_value_id x, pen_value_id *out_y);
@@ -104,11 +107,20 @@ static pen_status spell_swish(layer_speller *s, pen_value_id x, pen_value_id *ou
     return spell_apply(s, PEN_OP(mul), x, y, out_y);
 }
 
-static pen_status spell_mish(layer_speller *s, pen_value_id x, pen_value_id *out_y) {
-    pen_value_id y;
-    PEN_TRY(spell_apply(s, PEN_OP(softplus), x, PEN_VALUE_NONE, &y));
-    PEN_TRY(spell_apply(s, PEN_OP(tanh), y, PEN_VALUE_NONE, &y));
-    return spell_apply(s, PEN_OP(mul), x, y, out_y);
+// Of x the spelling's ops of one operand, one behind the other; then x and that by its op of two.
+static pen_status spell_chain(layer_speller *s, pen_value_id x, pen_value_id *out_y) {
+    const pen_op *op;
+    pen_value_id y = x;
+    for (uint32_t i = 0; i < PEN_SPELLING_LIMIT && s->spelling->chain[i] != NULL; i++) {
+        PEN_TRY(pen_op_find(s->spelling->chain[i], &op));
+        PEN_TRY(spell_apply(s, op, y, PEN_VALUE_NONE, &y));
+    }
+    if (s->spelling->with != NULL) {
+        PEN_TRY(pen_op_find(s->spelling->with, &op));
+        PEN_TRY(spell_apply(s, op, x, y, &y));
+    }
+    *out_y = y;
+    return PEN_OK;
 }
 
 // ---- normalisations
@@ -336,11 +348,18 @@ static const struct {
 } spell_rules[] = {
     {PEN_KNOWN_gelu, spell_gelu},
     {PEN_KNOWN_swish, spell_swish},
-    {PEN_KNOWN_mish, spell_mish},
     {PEN_KNOWN_rms_normalization, spell_rms_norm},
     {PEN_KNOWN_layer_normalization, spell_layer_norm},
     {PEN_KNOWN_group_normalization, spell_group_norm},
 };
+
+// The spelling of the node; NULL: none.
+static const pen_spelling *spell_find(const layer_speller *s) {
+    for (uint32_t i = 0; i < s->spelling_count; i++) {
+        if (strcmp(s->spellings[i].op_name, s->node->op->name) == 0) return &s->spellings[i];
+    }
+    return NULL;
+}
 
 // NULL for what stays as it is.
 static spell_rule spell_rule_of(layer_speller *s, pen_node_id id) {
@@ -348,6 +367,8 @@ static spell_rule spell_rule_of(layer_speller *s, pen_node_id id) {
     int64_t axes[PEN_RANK_LIMIT];
     s->id = id;
     s->node = pen_graph_node(s->graph, id);
+    s->spelling = spell_find(s);
+    if (s->spelling != NULL) rule = spell_chain;
     for (size_t i = 0; i < sizeof spell_rules / sizeof *spell_rules && rule == NULL; i++) {
         if (s->node->op == pen_op_known(spell_rules[i].op)) rule = spell_rules[i].rule;
     }
@@ -373,8 +394,9 @@ static pen_status spell_node(layer_speller *s, spell_rule rule) {
     return PEN_OK;
 }
 
-pen_status pen_spell_layers(const pen_graph *graph, const pen_graph **out_graph) {
-    layer_speller s = {.graph = graph};
+pen_status pen_spell_layers(const pen_graph *graph, const pen_spelling *spellings, uint32_t count,
+                            const pen_graph **out_graph) {
+    layer_speller s = {.graph = graph, .spellings = spellings, .spelling_count = count};
     const uint32_t node_count = pen_graph_node_count(graph);
     bool any = false;
     for (uint32_t n = 0; n < node_count && !any; n++) {

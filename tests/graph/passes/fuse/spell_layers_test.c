@@ -8,6 +8,7 @@
 #include "device/reference/reference_evaluate.h"
 #include "graph/import/import.h"
 #include "graph/import/onnx/onnx_export.h"
+#include "graph/import/onnx/onnx_mapping.h"
 #include "graph/op.h"
 #include "graph/passes/fuse/fuse_layers.h"
 #include "graph/passes/infer_shapes.h"
@@ -137,7 +138,7 @@ static void spellings_say_the_same(void **state) {
     for (uint32_t i = 0; i < count; i++) {
         pen_graph *graph = build(&cases[i]), *fused, *tidy;
         const pen_graph *spelled;
-        CHECK_OK(pen_spell_layers(graph, &spelled));
+        CHECK_OK(pen_spell_layers(graph, pen_onnx_spellings, pen_onnx_spelling_count, &spelled));
         CHECK((spelled == graph) == (cases[i].node_count == 1), "case %u", i);
         CHECK(pen_graph_node_count(spelled) == cases[i].node_count, "case %u: %u nodes", i,
               pen_graph_node_count(spelled));
@@ -219,7 +220,7 @@ static void recurrent_nets_have_time_first(void **state) {
     }
     CHECK_OK(pen_infer_shapes(graph, &options));
     const pen_graph *spelled;
-    CHECK_OK(pen_spell_layers(graph, &spelled));
+    CHECK_OK(pen_spell_layers(graph, pen_onnx_spellings, pen_onnx_spelling_count, &spelled));
     memcpy(&writable, &spelled, sizeof writable); // it was made here
     CHECK_OK(pen_infer_shapes(writable, &options));
     assert_int_equal(pen_graph_node_count(spelled), 7);
