@@ -42,6 +42,11 @@ static const activation_case activation_cases[] = {
      {NULL},
      {0},
      {-0.07259174079202552, -0.22074377465173, 0, 0.1695724096638176, 4.999552077529406}},
+    {"log_sigmoid",
+     {NULL},
+     {0},
+     {-4.0181499279178094, -0.9740769841801067, -0.6931471805599453, -0.5759394198788436,
+      -0.006715348489118068}},
     {"softsign", {NULL}, {0}, {-0.8, -1.0 / 3, 0, 0.2, 5.0 / 6}},
     {"hard_sigmoid", {NULL}, {0}, {0, 0.4, 0.5, 0.55, 1}},
     {"hard_sigmoid", {"alpha", "beta"}, {0.5, 0.25}, {0, 0, 0.25, 0.375, 1}},
@@ -67,6 +72,19 @@ static void values(void **state) {
         const op_case c = activation(&activation_cases[i], op_type(PEN_FLOAT64, 1, 5), x);
         op_check_values(&c, 0, activation_cases[i].expected, 5, 1e-13);
     }
+}
+
+// What exp(x) would overflow, or 1 + exp(x) lose. Values at small x are those of Keras 3.15.
+static void far_from_zero(void **state) {
+    (void)state;
+    const double x[] = {-1000, -40, 40, 1000};
+    const op_case sigmoid = {.op = "log_sigmoid",
+                             .input_count = 1,
+                             .inputs = {{.type = op_type(PEN_FLOAT64, 1, 4), .data = x}}};
+    op_check_values(&sigmoid, 0, (const double[]){-1000, -40, -4.248354255291589e-18, 0}, 4, 1e-30);
+    op_case mish = sigmoid;
+    mish.op = "mish";
+    op_check_values(&mish, 0, (const double[]){0, -1.6993417021166356e-16, 40, 1000}, 4, 1e-28);
 }
 
 static void not_a_number_stays(void **state) {
@@ -190,7 +208,8 @@ static void wrong_operands_are_refused(void **state) {
     op_built_free(&built);
 }
 
-PEN_TEST_MAIN(cmocka_unit_test(values), cmocka_unit_test(not_a_number_stays),
-              cmocka_unit_test(gradients), cmocka_unit_test(clip_holds),
-              cmocka_unit_test(clip_gradients), cmocka_unit_test(prelu_values_and_gradients),
-              cmocka_unit_test(integer_relu), cmocka_unit_test(wrong_operands_are_refused))
+PEN_TEST_MAIN(cmocka_unit_test(values), cmocka_unit_test(far_from_zero),
+              cmocka_unit_test(not_a_number_stays), cmocka_unit_test(gradients),
+              cmocka_unit_test(clip_holds), cmocka_unit_test(clip_gradients),
+              cmocka_unit_test(prelu_values_and_gradients), cmocka_unit_test(integer_relu),
+              cmocka_unit_test(wrong_operands_are_refused))

@@ -53,6 +53,7 @@ static const spelled_case *all_cases(uint32_t *out_count) {
         {"swish", STATES, VECTOR(1), 0, 0, {{0}}, 2, true},
         {"swish", STATES, VECTOR(1), 0, 1, {{0}}, 3, true},
         {"mish", STATES, VECTOR(1), 0, 0, {{0}}, 3, false},
+        {"log_sigmoid", STATES, VECTOR(1), 0, 0, {{0}}, 3, false},
         {"rms_normalization", STATES, VECTOR(6), 1, 1, {{0}}, 6, true},
         {"rms_normalization", STATES, VECTOR(6), 0, 0, {{0}}, 5, true},
         {"rms_normalization", STATES, {PEN_FLOAT32, {2, {4, 6}}}, 1, 1, {{0}}, 6, true},
@@ -64,11 +65,11 @@ static const spelled_case *all_cases(uint32_t *out_count) {
     };
     cases[1].attributes[0] = pen_attribute_text("approximate", "tanh");
     cases[3].attributes[0] = pen_attribute_float("alpha", 1.5);
-    cases[5].attributes[0] = pen_attribute_float("epsilon", 0.25);
-    cases[7].attributes[0] = pen_attribute_int("axis", 1);
-    cases[8].attributes[0] = pen_attribute_int("axis", 2);
+    cases[6].attributes[0] = pen_attribute_float("epsilon", 0.25);
+    cases[8].attributes[0] = pen_attribute_int("axis", 1);
     cases[9].attributes[0] = pen_attribute_int("axis", 2);
-    for (uint32_t i = 10; i < 13; i++) {
+    cases[10].attributes[0] = pen_attribute_int("axis", 2);
+    for (uint32_t i = 11; i < 14; i++) {
         cases[i].attributes[0] = pen_attribute_int("num_groups", 2);
         cases[i].attributes[1] = pen_attribute_float("epsilon", 0.25);
     }
