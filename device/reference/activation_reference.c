@@ -47,6 +47,7 @@ static double activation_mish_slope(double v) {
     ROW(softplus, (activation_softplus(x)), (dy / (1 + exp(-v))), PLAIN)                           \
     ROW(mish, (x * tanh(activation_softplus(x))), (dy * activation_mish_slope(v)), PLAIN)          \
     ROW(log_sigmoid, (fmin(x, 0) - log1p(exp(-fabs(x)))), (dy / (1 + exp(v))), PLAIN)              \
+    ROW(tanh_shrink, (x - tanh(x)), (dy * tanh(v) * tanh(v)), PLAIN)                               \
     ROW(softsign, (x / (1 + fabs(x))), (dy / ((1 + fabs(v)) * (1 + fabs(v)))), PLAIN)              \
     ROW(hard_sigmoid, (activation_unit(p[0] * x + p[1])), (v > 0 && v < 1 ? dy * p[0] : 0),        \
         ALPHA_BETA)                                                                                \

@@ -42,7 +42,8 @@ typedef enum pen_layer_padding {
     ROW(SILU, "silu", activate_swish, NULL, NULL)                                                  \
     ROW(EXPONENTIAL, "exponential", activate_op, "exp", NULL)                                      \
     ROW(MISH, "mish", activate_mish, NULL, NULL)                                                   \
-    ROW(LOG_SIGMOID, "log_sigmoid", activate_op, "log_sigmoid", NULL)
+    ROW(LOG_SIGMOID, "log_sigmoid", activate_op, "log_sigmoid", NULL)                              \
+    ROW(TANH_SHRINK, "tanh_shrink", activate_op, "tanh_shrink", NULL)
 
 #define PEN_LAYER_ACTIVATION_CONSTANT(constant, name, make, op, recurrent) PEN_LAYER_##constant,
 typedef enum pen_layer_activation {

@@ -51,6 +51,7 @@ static inline float activation_mish_slope(float v) {
     ROW(softplus, (vector_softplus(a)), (a * vector_sigmoid(b)), MAP_PLAIN)                        \
     ROW(mish, (a * vector_tanh(vector_softplus(a))), (a * activation_mish_slope(b)), MAP_PLAIN)    \
     ROW(log_sigmoid, (-vector_softplus(-a)), (a * vector_sigmoid(-b)), MAP_PLAIN)                  \
+    ROW(tanh_shrink, (a - vector_tanh(a)), (a * vector_tanh(b) * vector_tanh(b)), MAP_PLAIN)       \
     ROW(softsign, (a / (1.0f + fabsf(a))), (a / ((1.0f + fabsf(b)) * (1.0f + fabsf(b)))),          \
         MAP_PLAIN)                                                                                 \
     ROW(hard_swish, (a * ACTIVATION_UNIT(a * (1.0f / 6.0f) + 0.5f)),                               \

@@ -327,6 +327,7 @@ static const pen_onnx_mapping ops_table[] = {
 const pen_spelling pen_onnx_spellings[] = {
     {.op_name = "mish", .chain = {"softplus", "tanh"}, .with = "mul"},
     {.op_name = "log_sigmoid", .chain = {"neg", "softplus", "neg"}},
+    {.op_name = "tanh_shrink", .chain = {"tanh"}, .with = "sub"},
 };
 const uint32_t pen_onnx_spelling_count = sizeof pen_onnx_spellings / sizeof *pen_onnx_spellings;
 #define OPS_COUNT (sizeof ops_table / sizeof ops_table[0])

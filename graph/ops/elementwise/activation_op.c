@@ -138,6 +138,7 @@ static const pen_op activation_ops[] = {
     ACTIVATION(softplus, "log(1 + exp(x))", input, PEN_MAP_ZEROS_BACK),
     ACTIVATION(mish, "x tanh(log(1 + exp(x)))", input, PEN_MAP_ZEROS_BOTH),
     ACTIVATION(log_sigmoid, "log(1 / (1 + exp(-x)))", input, PEN_MAP_ZEROS_BACK),
+    ACTIVATION(tanh_shrink, "x - tanh(x)", input, PEN_MAP_ZEROS_BOTH),
     ACTIVATION(softsign, "x / (1 + |x|)", input, PEN_MAP_ZEROS_BOTH),
     ACTIVATION_WITH(hard_sigmoid_attributes, hard_sigmoid, "alpha x + beta, clipped to [0, 1]",
                     output, PEN_MAP_ZEROS_BACK),

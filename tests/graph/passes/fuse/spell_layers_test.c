@@ -54,6 +54,7 @@ static const spelled_case *all_cases(uint32_t *out_count) {
         {"swish", STATES, VECTOR(1), 0, 1, {{0}}, 3, true},
         {"mish", STATES, VECTOR(1), 0, 0, {{0}}, 3, false},
         {"log_sigmoid", STATES, VECTOR(1), 0, 0, {{0}}, 3, false},
+        {"tanh_shrink", STATES, VECTOR(1), 0, 0, {{0}}, 2, false},
         {"rms_normalization", STATES, VECTOR(6), 1, 1, {{0}}, 6, true},
         {"rms_normalization", STATES, VECTOR(6), 0, 0, {{0}}, 5, true},
         {"rms_normalization", STATES, {PEN_FLOAT32, {2, {4, 6}}}, 1, 1, {{0}}, 6, true},
@@ -65,11 +66,11 @@ static const spelled_case *all_cases(uint32_t *out_count) {
     };
     cases[1].attributes[0] = pen_attribute_text("approximate", "tanh");
     cases[3].attributes[0] = pen_attribute_float("alpha", 1.5);
-    cases[6].attributes[0] = pen_attribute_float("epsilon", 0.25);
-    cases[8].attributes[0] = pen_attribute_int("axis", 1);
-    cases[9].attributes[0] = pen_attribute_int("axis", 2);
+    cases[7].attributes[0] = pen_attribute_float("epsilon", 0.25);
+    cases[9].attributes[0] = pen_attribute_int("axis", 1);
     cases[10].attributes[0] = pen_attribute_int("axis", 2);
-    for (uint32_t i = 11; i < 14; i++) {
+    cases[11].attributes[0] = pen_attribute_int("axis", 2);
+    for (uint32_t i = 12; i < 15; i++) {
         cases[i].attributes[0] = pen_attribute_int("num_groups", 2);
         cases[i].attributes[1] = pen_attribute_float("epsilon", 0.25);
     }
