@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+// The best placement begins as the given one, so that a search that finds nothing gives it back.
 pen_status pen_candidate_init(pen_candidate *candidate, const pen_problem *problem,
                               const uint32_t *line, uint32_t *device_of_group, pen_arena *arena) {
     candidate->problem = problem;

@@ -123,6 +123,8 @@ static uint32_t coarsen_mate(coarsen_pairing *pairing, uint32_t group) {
     return mate;
 }
 
+// Each group, in an order drawn by chance, is joined with the one that its ties weigh most with,
+// measured by their work.
 pen_status pen_coarsen_pairs(const pen_problem *problem, const pen_coarsen_options *options,
                              pen_arena *arena, uint32_t *out_class, uint32_t *out_count) {
     const uint32_t count = problem->group_count;

@@ -30,6 +30,8 @@ typedef struct down_sets_build {
     uint32_t link_capacity;
 } down_sets_build;
 
+// Sets are known by a hash of their members, each of which has a number drawn by chance: adding one
+// is an exclusive or.
 static pen_status down_sets_begin(const pen_problem *problem, uint32_t capacity,
                                   uint32_t link_capacity, pen_arena *arena,
                                   down_sets_build *out_build) {
@@ -209,6 +211,8 @@ static bool walk_all(down_sets_walk *walk) {
     }
 }
 
+// The order of visits keeps long chains together, so that neighbouring sets share most of their
+// members.
 static pen_status walk_begin(const pen_problem *problem, const pen_problem_lists *after,
                              uint32_t limit, pen_arena *arena, down_sets_walk *walk) {
     const uint32_t count = problem->group_count;
@@ -271,6 +275,7 @@ static int down_sets_compare(const void *left, const void *right) {
     return a->target < b->target ? -1 : a->target > b->target;
 }
 
+// Prefixes of a few orders instead of all down-sets, of which there may be too many.
 pen_status pen_down_sets_of_orders(const pen_problem *problem, const uint32_t *orders,
                                    uint32_t order_count, pen_arena *arena,
                                    pen_down_sets **out_sets) {

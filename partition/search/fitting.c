@@ -123,6 +123,8 @@ static bool fitting_may_use(const fitting_search *search, uint32_t placed) {
            given->devices_used_minimum;
 }
 
+// Depth first with a limited number of visits. Devices that are alike are tried once, and what
+// cannot succeed any more is cut.
 static bool fitting_visit(fitting_search *search, uint32_t i) {
     const pen_problem *problem = search->problem;
     if (i == problem->group_count) return true;
@@ -149,6 +151,7 @@ static bool fitting_visit(fitting_search *search, uint32_t i) {
     return false;
 }
 
+// For small problems on which other ways found nothing that fits.
 pen_status pen_fitting_find(const pen_problem *problem, uint64_t visit_limit, pen_arena *arena,
                             uint32_t *device_of_group, pen_fitting *out_fitting) {
     fitting_search search = {.problem = problem, .visits_left = visit_limit};

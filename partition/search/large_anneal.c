@@ -215,6 +215,7 @@ static double large_sharpness(const pen_load_state *state) {
     return fmin(LARGE_SHARPNESS_EVEN / (1.0 - even + 1e-9), LARGE_SHARPNESS_MOST);
 }
 
+// Sums kept up to date drift over many steps, so a round begins and ends with fresh ones.
 static pen_status large_round(const pen_problem *problem, const uint32_t *line,
                               const pen_annealing_options *options, pen_arena *arena,
                               uint32_t *device_of_group, double *out_value) {
@@ -238,6 +239,8 @@ static pen_status large_round(const pen_problem *problem, const uint32_t *line,
     return PEN_OK;
 }
 
+// Rounds of counted steps, until one gains next to nothing: so the result does not depend on the
+// machine's speed.
 pen_status pen_large_anneal(const pen_problem *problem, const uint32_t *line,
                             const pen_annealing_options *options, uint32_t *device_of_group,
                             double *out_value) {

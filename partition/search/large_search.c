@@ -279,6 +279,7 @@ static void large_share_best(large_search *search) {
     }
 }
 
+// Lines that are filled, and a partition by METIS: each worker starts from the best of them.
 static pen_status large_find_start(large_search *search, pen_arena *arena) {
     large_worker *first = &search->workers[0];
     const double fills = LARGE_FILL_SHARE * search->span * search->worker_count /
@@ -325,6 +326,8 @@ static void large_work_search(void *context) {
     worker->is_cut = worker->is_cut || pen_clock_seconds() >= search->options->deadline;
 }
 
+// Workers have seeds of their own and share what they found after the fills and at the end, so that
+// their number alone decides the result.
 pen_status pen_large_search(const pen_problem *problem, const pen_large_search_options *options,
                             pen_arena *arena, pen_initial_placement *out_start) {
     large_search search = {.problem = problem, .options = options};

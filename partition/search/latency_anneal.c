@@ -126,6 +126,7 @@ static const pen_annealing_objective latency_objective = {.look_steps = LATENCY_
                                                           .keep = latency_keep,
                                                           .refuse = latency_refuse};
 
+// Every move is judged by the whole evaluation, as a longest path has no small changes.
 pen_status pen_latency_anneal(const pen_problem *problem, const uint32_t *line,
                               const pen_annealing_options *options, uint32_t *device_of_group,
                               double *out_value) {

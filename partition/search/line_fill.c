@@ -49,6 +49,8 @@ typedef struct line_fill {
     uint32_t candidate_count;
 } line_fill;
 
+// What a group costs at least on any device, for a guess at how far the line still has to be
+// filled.
 static pen_status line_fill_weigh(line_fill *fill, pen_arena *arena) {
     const pen_problem *problem = fill->problem;
     const pen_device_classes *classes = fill->classes;
@@ -227,6 +229,8 @@ static void line_fill_keep(const line_fill *fill, uint32_t *device_of_group,
         device_of_group[fill->line[i]] = fill->device_of_at[i];
 }
 
+// Looks for the smallest load at which filling devices along the line uses up all groups: upwards
+// in growing steps, then by halving.
 pen_status pen_line_fill(const pen_problem *problem, const uint32_t *line,
                          const pen_line_fill_options *options, pen_arena *arena,
                          uint32_t *device_of_group, pen_line_fill_result *out_result) {

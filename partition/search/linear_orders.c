@@ -76,6 +76,7 @@ static uint32_t order_take(order_build *build, bool is_greedy) {
     return group;
 }
 
+// Variants: from the front or from the back, by chains or by open values, and by chance.
 pen_status pen_linear_order(const pen_problem *problem, uint64_t seed, uint32_t variant,
                             pen_arena *arena, uint32_t *out_order) {
     const uint32_t count = problem->group_count;

@@ -342,6 +342,7 @@ static void load_refuse(void *search) {
     }
 }
 
+// A kept move changes the terms of the devices that it touched, and no others.
 static void load_keep(void *search) {
     load_anneal *anneal = search;
     pen_load_state *state = anneal->state;

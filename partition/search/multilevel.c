@@ -63,6 +63,7 @@ static double multilevel_compute_limit(const pen_problem *problem) {
     return total / (2.0 * problem->given.device_count);
 }
 
+// Ends when few groups are left or joining gains little.
 static pen_status multilevel_coarsen(multilevel_cycle *cycle) {
     const double limit = multilevel_compute_limit(cycle->levels[0].problem);
     while (cycle->level_count < MULTILEVEL_LEVEL_LIMIT) {
@@ -100,6 +101,8 @@ static pen_status multilevel_anneal(const multilevel_level *level, const pen_ann
     PEN_NEVER("an objective is one of the enum");
 }
 
+// From the coarsest level to the finest, each cooler than the one before: large moves first,
+// details last.
 static pen_status multilevel_refine(multilevel_cycle *cycle, double *out_value) {
     const pen_annealing_options *options = &cycle->options->run;
     for (uint32_t i = cycle->level_count; i-- > 0;) {

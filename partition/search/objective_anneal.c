@@ -321,6 +321,8 @@ static const pen_annealing_objective objective_traffic = {.look_steps = OBJECTIV
                                                           .keep = objective_keep,
                                                           .refuse = objective_refuse};
 
+// Step time is judged in two stages, a cheap sum of work before the whole evaluation; traffic has
+// sums that moves keep up to date.
 static pen_status objective_begin(objective_anneal *anneal, const pen_problem *problem,
                                   const uint32_t *line, uint32_t *device_of_group,
                                   pen_arena *arena) {
@@ -359,6 +361,7 @@ static pen_status objective_run(objective_anneal *anneal, const pen_problem *pro
     return anneal->status;
 }
 
+// Steps are counted by what they cost to judge, not by the clock.
 pen_status pen_objective_anneal(const pen_problem *problem, const uint32_t *line,
                                 const pen_annealing_options *options, uint32_t *device_of_group,
                                 double *out_value) {

@@ -185,6 +185,8 @@ static pen_status objective_starts_run(objective_starts *starts) {
                : objective_starts_try_count(starts, given->device_count);
 }
 
+// Starts come from a reduced problem that dynamic programming can solve; the true objective chooses
+// among them.
 pen_status pen_objective_start(const pen_problem *problem, const pen_initial_options *options,
                                pen_arena *arena, pen_initial_placement *out_start) {
     objective_starts starts = {.problem = problem, .options = options, .start = out_start};

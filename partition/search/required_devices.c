@@ -31,6 +31,7 @@ static uint32_t spread_find_room(const pen_problem *problem, const uint32_t *gro
     return PEN_PROBLEM_ANY;
 }
 
+// Each device that must be used gets the group that can be spared most cheaply.
 pen_status pen_use_required_devices(const pen_problem *problem, pen_arena *arena,
                                     uint32_t *device_of_group) {
     const uint32_t least_count = problem->given.devices_used_minimum;

@@ -63,6 +63,8 @@ static double plan_base_cost(const plan_search *search, uint32_t g) {
     return least;
 }
 
+// A lower bound for what is left in each set, and what the devices left can take: together they cut
+// most of the search.
 static pen_status plan_weigh_rest(plan_search *search, pen_arena *arena) {
     const pen_problem *problem = search->problem;
     const pen_device_classes *classes = search->classes;
@@ -162,6 +164,8 @@ static bool plan_may_grow(const plan_search *search) {
     return false;
 }
 
+// A segment grows group by group as a path of down-sets; its load is kept up to date on the way
+// there and back.
 static void plan_grow(plan_search *search, uint32_t source) {
     const pen_down_sets *sets = search->sets;
     uint32_t depth = 0;
@@ -259,6 +263,7 @@ static void plan_read(const plan_search *search, uint32_t state, uint32_t *out_d
     }
 }
 
+// Dynamic programming over down-sets: the best way to place each, by the devices used up.
 pen_status pen_segment_plan_find(const pen_problem *problem, const pen_device_classes *classes,
                                  const pen_down_sets *sets, const pen_segment_plan_options *options,
                                  pen_arena *arena, pen_segment_plan *out_plan) {

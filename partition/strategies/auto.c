@@ -153,6 +153,8 @@ typedef struct auto_search {
     auto_worker workers[AUTO_THREAD_LIMIT];
 } auto_search;
 
+// Workers begin from the same start with seeds of their own. If one proves its result, what the
+// others found does not count, for that is a matter of time.
 static pen_status auto_run_round(auto_search *search, uint32_t round) {
     const pen_problem *problem = search->problem;
     const double now = pen_clock_seconds();
@@ -224,6 +226,7 @@ static pen_status auto_weigh_start(auto_search *search) {
                                &search->start.value);
 }
 
+// Rounds let the workers go on from the best that any of them found.
 static pen_status auto_search_long(auto_search *search) {
     const uint32_t wished = search->options->thread_count;
     search->worker_count = wished < AUTO_THREAD_LIMIT ? wished : AUTO_THREAD_LIMIT;
@@ -377,6 +380,7 @@ static pen_status auto_search_from_start(auto_search *search) {
     return PEN_OK;
 }
 
+// Large problems have a search of their own, whose steps cost less per node.
 static pen_status auto_place(const pen_problem *problem, const pen_strategy_options *options,
                              pen_arena *arena, pen_strategy_result *out_result) {
     auto_search search = {.problem = problem,

@@ -11,6 +11,7 @@
 #define DYNAMIC_ORDER_COUNT 24
 #define DYNAMIC_SET_LIMIT 200000
 
+// Along one order, so the bound holds only if devices must not wait for each other anyway.
 static pen_status dynamic_place(const pen_problem *problem, const pen_strategy_options *options,
                                 pen_arena *arena, pen_strategy_result *out_result) {
     pen_initial_placement start;

@@ -215,6 +215,8 @@ static double exhaustive_spent_on_steps(exhaustive_search *search, uint32_t dept
     return spent;
 }
 
+// A lower bound for everything that begins like this: at or above the best, nothing behind it need
+// be visited.
 static double exhaustive_spent(exhaustive_search *search, uint32_t depth) {
     const pen_problem_given *given = &search->problem->given;
     const double *compute = search->compute + (size_t)depth * given->device_count;
@@ -241,6 +243,7 @@ static double exhaustive_spent(exhaustive_search *search, uint32_t depth) {
 
 // ---- complete placements
 
+// The true value of a whole placement; one that does not fit counts as infinite.
 static double exhaustive_value(exhaustive_search *search) {
     const pen_problem *problem = search->problem;
     const pen_step_prediction *prediction;
@@ -347,6 +350,7 @@ static bool exhaustive_take_visit(exhaustive_search *search) {
 
 static void exhaustive_visit(exhaustive_search *search, uint32_t group);
 
+// Places, visits and takes back: what is added on the way down is subtracted on the way up.
 static void exhaustive_try(exhaustive_search *search, uint32_t group, uint32_t device) {
     const pen_problem *problem = search->problem;
     const size_t device_count = problem->given.device_count;
@@ -402,6 +406,7 @@ static pen_status exhaustive_begin_steps(exhaustive_search *search, pen_arena *a
     return pen_step_time_new(problem, arena, &search->step);
 }
 
+// Each depth has loads of its own, so that going back costs nothing and sums do not drift.
 static pen_status exhaustive_begin(exhaustive_search *search, pen_arena *arena) {
     const pen_problem *problem = search->problem;
     const size_t device_count = problem->given.device_count;
@@ -454,6 +459,7 @@ pen_status pen_exhaustive_search(const pen_problem *problem, const pen_exhaustiv
 
 #define EXHAUSTIVE_VISIT_LIMIT 2000000000ull
 
+// An answer of this strategy is proved, so a search that is not finished is no answer.
 static pen_status exhaustive_place(const pen_problem *problem, const pen_strategy_options *options,
                                    pen_arena *arena, pen_strategy_result *out_result) {
     double value = INFINITY;

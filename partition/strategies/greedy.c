@@ -67,6 +67,7 @@ static void greedy_take(greedy_state *state, uint32_t group, uint32_t d) {
     state->device_of_group[group] = d;
 }
 
+// Each group goes where it would be done first among the devices that have room.
 static pen_status greedy_place_free(const pen_problem *problem, const uint32_t *line,
                                     pen_arena *arena, uint32_t *device_of_group) {
     const uint32_t device_count = problem->given.device_count;
@@ -173,6 +174,8 @@ static pen_status greedy_prefer_fill(const pen_problem *problem, pen_arena *aren
     return PEN_OK;
 }
 
+// In the order in which nodes run; devices that must not wait for each other are filled one after
+// the other.
 static pen_status greedy_place(const pen_problem *problem, const pen_strategy_options *options,
                                pen_arena *arena, pen_strategy_result *out_result) {
     uint32_t *line;

@@ -31,6 +31,7 @@ typedef struct limited_choice {
     pen_status missed;
 } limited_choice;
 
+// A choice that does not fit is no error as long as another one fits.
 static pen_status limited_try(limited_choice *choice, const uint32_t *devices, pen_arena *arena) {
     const uint32_t group_count = choice->problem->group_count;
     const pen_problem *some;
@@ -81,6 +82,7 @@ static pen_status limited_list(limited_choice *choice, pen_arena *arena, uint32_
     return PEN_OK;
 }
 
+// The time is shared out evenly between the choices of devices.
 static pen_status limited_place_on_some(const pen_problem *problem, const pen_problem *seen,
                                         const pen_strategy *strategy,
                                         const pen_strategy_options *options, pen_arena *arena,
@@ -130,6 +132,8 @@ static pen_status limited_try_all(const pen_problem *problem, const pen_strategy
     return PEN_OK;
 }
 
+// What a strategy cannot do itself is done around it: counting devices, and judging by step time or
+// traffic.
 pen_status pen_limited_place(const pen_problem *problem, const pen_strategy *strategy,
                              const pen_strategy_options *options, pen_arena *arena,
                              pen_strategy_result *out_result) {

@@ -35,6 +35,8 @@ typedef struct local_way {
     double step_seconds;
 } local_way;
 
+// Warmths differ between objectives; step_seconds turn time into a number of steps, so that results
+// do not depend on the machine.
 static local_way local_choose_way(const pen_problem *problem) {
     const pen_problem_given *given = &problem->given;
     const uint32_t groups = problem->group_count > 0 ? problem->group_count : 1;
@@ -85,6 +87,8 @@ static uint32_t local_cycle_count(const local_way *way, double span) {
     return count < 1.0 ? 1 : count > LOCAL_CYCLES_LIMIT ? LOCAL_CYCLES_LIMIT : (uint32_t)count;
 }
 
+// Cycles of joining and refining differ in seed, warmth and coarseness, as no single setting is
+// best for all problems.
 pen_status pen_local_search_run(const pen_problem *problem, const uint32_t *line,
                                 const pen_local_search_options *options, uint32_t *device_of_group,
                                 double *out_value) {
@@ -154,6 +158,7 @@ pen_status pen_local_search_start(const pen_problem *problem, const pen_initial_
 #define LOCAL_TIMED_START_SHARE 0.2 // and by the clock
 #define LOCAL_COUNTED_SHARE 0.45    // likewise, for the search in counted steps
 
+// Counted searches do a fixed amount of work, timed ones go on until the deadline.
 static pen_status local_search_place(const pen_problem *problem,
                                      const pen_strategy_options *options, pen_arena *arena,
                                      pen_strategy_result *out_result) {

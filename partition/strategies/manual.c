@@ -79,6 +79,7 @@ static pen_status manual_count(const pen_problem *problem, const uint32_t *devic
     return PEN_OK;
 }
 
+// What is wished for becomes pins, and the rest is put where it fits.
 static pen_status manual_place(const pen_problem *problem, const pen_strategy_options *options,
                                pen_arena *arena, pen_strategy_result *out_result) {
     pen_problem *pinned;

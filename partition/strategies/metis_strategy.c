@@ -143,6 +143,7 @@ static pen_status metis_fill_shares(const pen_problem *problem, pen_arena *arena
     return PEN_OK;
 }
 
+// Memory is a second constraint only where it may be short, because METIS balances both.
 static pen_status metis_prepare(const pen_problem *problem, pen_arena *arena, metis_input *input) {
     const size_t group_count = problem->group_count;
     const size_t edge_count =
@@ -262,6 +263,8 @@ pen_status pen_metis_partition(const pen_problem *problem, uint64_t seed, pen_ar
     return PEN_OK;
 }
 
+// METIS knows nothing of directions and links: its parts are repaired and refined, and the best try
+// stays.
 static pen_status metis_place(const pen_problem *problem, const pen_strategy_options *options,
                               pen_arena *arena, pen_strategy_result *out_result) {
     metis_input input = {0};

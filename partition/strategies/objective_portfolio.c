@@ -36,6 +36,8 @@ static pen_status portfolio_try(const pen_problem *problem, const pen_strategy *
     return PEN_OK;
 }
 
+// Fewer devices may be better if links are slow, which greedy placement on ever fewer of them finds
+// out.
 pen_status pen_objective_portfolio(const pen_problem *problem, const pen_strategy_options *options,
                                    double deadline, double *work, pen_arena *arena,
                                    pen_initial_placement *io_start) {

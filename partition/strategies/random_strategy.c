@@ -8,6 +8,8 @@
 #include "partition/search/linear_orders.h"
 #include "partition/strategies/strategy.h"
 
+// Devices by chance, or cuts of a line by chance where devices must not wait for each other; then
+// repaired like any placement.
 static pen_status random_place(const pen_problem *problem, const pen_strategy_options *options,
                                pen_arena *arena, pen_strategy_result *out_result) {
     const pen_random_key key = {options->seed, pen_random_stream("random strategy", 0, 0)};

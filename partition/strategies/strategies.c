@@ -70,6 +70,7 @@ static pen_status strategy_run(const pen_problem *problem, const pen_strategy *s
     return PEN_OK;
 }
 
+// Whatever a strategy says is checked here: the placement, its value and the bound.
 pen_status pen_place(const pen_problem *problem, const pen_strategy *strategy,
                      const pen_strategy_options *options, pen_arena *arena,
                      pen_placement **out_placement) {
