@@ -58,6 +58,8 @@ static bool protobuf_has_byte(pen_protobuf_reader *reader) {
     return true;
 }
 
+// One byte is by far the most frequent case and comes first; the loop ends at ten bytes, whatever
+// the data are.
 static pen_status protobuf_varint(pen_protobuf_reader *reader, uint64_t *out_integer) {
     uint64_t integer = 0;
     if (reader->cursor != reader->end && *reader->cursor < 0x80) { // most are small
@@ -92,6 +94,8 @@ static pen_status protobuf_fixed(pen_protobuf_reader *reader, size_t bytes, uint
     return PEN_OK;
 }
 
+// Data may lie in several pieces: the field remembers where it begins, and the cursor moves behind
+// it.
 static pen_status protobuf_span(pen_protobuf_reader *reader, pen_protobuf_field *field) {
     uint64_t length;
     PEN_TRY(protobuf_varint(reader, &length));

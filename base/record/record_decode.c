@@ -99,6 +99,7 @@ static pen_status decode_bytes(const decode_target *to, const pen_record_field *
     return PEN_OK;
 }
 
+// The wire type is checked against the table first; then each kind is read in one way only.
 static pen_status decode_one(const decode_target *to, const pen_record_field *field,
                              const pen_protobuf_reader *reader, const pen_protobuf_field *given,
                              char *at) {

@@ -102,6 +102,7 @@ static void encode_packed(pen_protobuf_writer *writer, const void *context) {
     }
 }
 
+// In the order of the table, so that equal records have equal bytes.
 static void encode_record(pen_protobuf_writer *writer, const void *context) {
     const encode_item *item = context;
     uint32_t chosen;

@@ -21,6 +21,7 @@ static void text_add_number(const pen_record_field *field, uint64_t bits, pen_te
     }
 }
 
+// Bytes are told by their number alone, as nobody reads them in a line of text.
 static void text_add_value(const pen_record_field *field, const char *object, const char *at,
                            pen_text *text) {
     const char *name = at;
@@ -53,6 +54,7 @@ static void text_add_value(const pen_record_field *field, const char *object, co
     }
 }
 
+// For people and for golden files: what a message would leave out is left out here, too.
 void pen_record_print(const pen_record *record, const void *object, uint32_t indent,
                       pen_text *text) {
     uint32_t chosen;

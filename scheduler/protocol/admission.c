@@ -67,6 +67,7 @@ static pen_status admission_tell_coordinator(admission *a, uint32_t from,
 
 // ---- what actions lead to
 
+// Plays the network: what one core sends, the other gets in its queue, and computing takes no time.
 static pen_status admission_do_worker(admission *a, uint32_t worker,
                                       const pen_worker_action *action) {
     const pen_run_form *form = &a->table->forms[action->form];
@@ -125,6 +126,7 @@ static pen_status admission_do_worker(admission *a, uint32_t worker,
     PEN_NEVER("an action of a worker");
 }
 
+// As for workers. An action that a trial has no need for means that the run would fail.
 static pen_status admission_do_coordinator(admission *a, const pen_coordinator_action *action) {
     switch (action->kind) {
     case PEN_COORDINATOR_ACTION_ASSIGN:

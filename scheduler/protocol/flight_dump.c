@@ -96,6 +96,7 @@ static pen_status dump_identity(dump_cursor *cursor, pen_coordinator_identity *o
     return PEN_OK;
 }
 
+// Only a coordinator has options: they are what its core was made with, to be made again.
 static pen_status dump_options(dump_cursor *cursor, pen_arena *arena,
                                const pen_coordinator_options **out_options) {
     bool is_there;
@@ -154,6 +155,7 @@ static pen_status dump_kinds_read(dump_cursor *cursor, pen_arena *arena,
     return PEN_OK;
 }
 
+// One name for each worker and channel of the table, which was read before.
 static pen_status dump_names(dump_cursor *cursor, pen_arena *arena, pen_flight_dump_file *dump) {
     const pen_run_table *table = dump->table;
     const char **workers, *const **channels;
@@ -175,6 +177,7 @@ static pen_status dump_names(dump_cursor *cursor, pen_arena *arena, pen_flight_d
     return PEN_OK;
 }
 
+// A dump is written by a process that fails and may be cut anywhere: every number is checked.
 static pen_status dump_head(dump_cursor *cursor, pen_arena *arena, pen_flight_dump_file *dump,
                             dump_kinds *kinds) {
     uint64_t head_count, table_count, offset;
@@ -240,6 +243,8 @@ static void dump_note(const uint64_t words[FLIGHT_PAYLOAD_WORDS], pen_flight_eve
     }
 }
 
+// Kinds are translated by their names, because the build that wrote them may have numbered them
+// otherwise.
 static pen_status dump_event(dump_cursor *cursor, const pen_flight_dump_file *dump,
                              const dump_context *identities, pen_flight_event *event) {
     uint64_t words[FLIGHT_EVENT_WORDS];
@@ -282,6 +287,7 @@ static pen_status dump_event(dump_cursor *cursor, const pen_flight_dump_file *du
                      (unsigned long long)event->number);
 }
 
+// Identities are written once and referred to by number, before the events that need them.
 static pen_status dump_tagged(dump_cursor *cursor, pen_arena *arena, const dump_kinds *kinds,
                               pen_flight_dump_file *dump) {
     // every event is at least its words long: nothing is allocated that the bytes do not hold
@@ -319,6 +325,8 @@ static pen_status dump_tagged(dump_cursor *cursor, pen_arena *arena, const dump_
     return PEN_OK;
 }
 
+// The version before the checksum, so that a dump of another version is called that and not
+// damaged.
 static pen_status dump_decode(dump_cursor *cursor, pen_arena *arena, pen_flight_dump_file *dump) {
     const uint8_t *start = cursor->bytes;
     const uint64_t all = cursor->count;

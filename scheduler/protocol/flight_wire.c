@@ -103,6 +103,7 @@ const char *flight_worker_event_name(uint64_t kind) {
     return kind < sizeof names / sizeof *names ? names[kind] : NULL;
 }
 
+// Names are written into each dump, so that a later build with other numbers can read it.
 const char *flight_coordinator_event_name(uint64_t kind) {
     static const char *const names[] = {
         [PEN_COORDINATOR_EVENT_HELLO] = "hello",

@@ -3,6 +3,8 @@
 #include "base/limits.h"
 #include "scheduler/protocol/run_table_order.h"
 
+// Devices and workers must agree with each other; a shared channel has as many places on both
+// sides.
 static pen_status check_channel(const pen_run_table *table, const pen_run_form *form, uint32_t c) {
     const pen_run_channel *channel = &form->channels[c];
     const bool is_host = channel->source_device == PEN_CHANNEL_HOST;
@@ -28,6 +30,7 @@ static pen_status check_channel(const pen_run_table *table, const pen_run_form *
     return PEN_OK;
 }
 
+// A task may wait, release and send only at its own device's ends of channels.
 static pen_status check_task(const pen_run_form *form, uint32_t device, uint32_t t) {
     const pen_run_task *task = &form->tasks[t];
     const bool is_ordered =
@@ -58,6 +61,8 @@ static uint64_t check_span(uint32_t first, uint32_t end) {
     return first < end ? end - first : 0;
 }
 
+// Tasks of all devices fill the list without a gap, and each place of the lists belongs to one
+// task.
 static pen_status check_form(const pen_run_table *table, const pen_run_form *form) {
     if (form->microbatch_count == 0 || form->microbatch_count > PEN_RUN_MICROBATCH_LIMIT ||
         form->microbatch_size == 0) {

@@ -100,6 +100,7 @@ pen_status pen_run_table_encode(const pen_run_table *table, pen_arena *arena,
     return pen_record_encode_new(&pen_run_table_record, &wire, arena, out_bytes, out_byte_count);
 }
 
+// A table from outside counts only after its check: everything behind it relies on its numbers.
 pen_status pen_run_table_decode(const void *bytes, uint64_t byte_count, pen_arena *arena,
                                 const pen_run_table **out_table) {
     wire_table wire = {0};

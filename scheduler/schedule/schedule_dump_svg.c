@@ -80,6 +80,7 @@ static void svg_span(svg_page *page, double x, double y, double width, double he
     pen_svg_open_rect(&page->markup, x, y, drawn, height);
 }
 
+// The label is left out where it would not fit; the tooltip has it anyway.
 static void svg_task(svg_page *page, uint32_t device, uint32_t t) {
     const pen_task task = page->timeline->schedule->tasks[t];
     const double start = page->timeline->times.start_seconds[t];
@@ -107,6 +108,7 @@ static void svg_task(svg_page *page, uint32_t device, uint32_t t) {
     pen_svg_text(&page->markup, x + width / 2, svg_row(device) + SVG_TASK / 2 + 3.5, "m", name);
 }
 
+// Drawn below the device that sends, where the value was made.
 static void svg_transfer(svg_page *page, const pen_transfer_time *transfer) {
     const pen_stage_graph *graph = page->timeline->graph;
     const uint32_t from = pen_transfer_source(graph, transfer);
@@ -130,6 +132,7 @@ static void svg_transfer(svg_page *page, const pen_transfer_time *transfer) {
     pen_markup_close(&page->markup, "rect");
 }
 
+// A long name is cut in the picture and whole in the tooltip.
 static void svg_device(svg_page *page, uint32_t device) {
     const pen_timeline *timeline = page->timeline;
     const pen_schedule *schedule = timeline->schedule;
@@ -216,6 +219,8 @@ static void svg_head(svg_page *page, double width, double height) {
     pen_svg_text(&page->markup, SVG_MARGIN, 19, "h", title);
 }
 
+// Everything is measured from the longest name and the time of a step, so that all plans fit the
+// same width.
 pen_status pen_schedule_dump_svg(const pen_timeline *timeline, const char *const *device_names,
                                  pen_arena *arena, const char **out_text) {
     const pen_stage_graph *graph = timeline->graph;

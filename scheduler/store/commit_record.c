@@ -81,6 +81,7 @@ static uint64_t record_chunk_count(uint64_t bytes) {
 
 // ---- writing
 
+// Driven by tables of fields, so that reading and writing cannot come to differ.
 static pen_status record_write_fields(pen_text *text, const pen_commit_record *record,
                                       const record_field *fields, size_t count) {
     for (size_t i = 0; i < count; i++) {
@@ -109,6 +110,7 @@ static pen_status record_write_fields(pen_text *text, const pen_commit_record *r
     return PEN_OK;
 }
 
+// What the reader would refuse is refused when writing, while the old record is still the last one.
 static pen_status record_write_shard(pen_text *text, const pen_shard_summary *shard) {
     if (!record_is_file_name(shard->file, strlen(shard->file)) ||
         strlen(shard->holders) > RECORD_HOLDERS_BYTES_LIMIT ||
@@ -142,6 +144,7 @@ static pen_status record_finish(pen_text *text, const char **out_bytes, uint64_t
                      PEN_COMMIT_RECORD_BYTES_LIMIT);
 }
 
+// Text, so that a record can be read by a person when something went wrong.
 pen_status pen_commit_record_encode(const pen_commit_record *record, pen_arena *arena,
                                     const char **out_bytes, uint64_t *out_count) {
     pen_text text;
@@ -230,6 +233,7 @@ static bool record_read_bits(const char *bytes, uint64_t count, uint64_t *out_bi
     return true;
 }
 
+// One form for each value: a record that was edited into another form is not believed.
 static bool record_read_value(const record_cursor *cursor, record_field_kind kind, void *out) {
     const char *value = cursor->value;
     const uint64_t count = cursor->value_count;
@@ -262,6 +266,7 @@ static pen_status record_read_fields(record_cursor *cursor, const record_field *
     return PEN_OK;
 }
 
+// Lines in a fixed order and form; how many checksums there are follows from the bytes.
 static pen_status record_read_shard(record_cursor *cursor, pen_arena *arena,
                                     pen_shard_summary *shard) {
     PEN_TRY(record_next(cursor, "shard"));
@@ -344,6 +349,8 @@ static pen_status record_check(const char *bytes, uint64_t count, record_cursor 
     return PEN_OK;
 }
 
+// The checksum over the whole comes first, then each line in its order: nothing may be missing, or
+// too much.
 pen_status pen_commit_record_decode(const char *bytes, uint64_t count, pen_arena *arena,
                                     pen_commit_record *out_record) {
     record_cursor cursor;

@@ -317,6 +317,8 @@ static pen_status spell_recurrent_node(layer_speller *s, const pen_value_id *inp
     return pen_graph_add_node(s->copy.to, &spec, out_node);
 }
 
+// For targets without batch-first sequences: transposed before and after, with the old names on
+// what readers see.
 static pen_status spell_recurrent(layer_speller *s) {
     pen_value_id inputs[PEN_RECURRENT_INPUT_COUNT];
     pen_node_id made;
@@ -394,6 +396,7 @@ static pen_status spell_node(layer_speller *s, spell_rule rule) {
     return PEN_OK;
 }
 
+// If there is nothing to spell out, the graph comes back as it is.
 pen_status pen_spell_layers(const pen_graph *graph, const pen_spelling *spellings, uint32_t count,
                             const pen_graph **out_graph) {
     layer_speller s = {.graph = graph, .spellings = spellings, .spelling_count = count};

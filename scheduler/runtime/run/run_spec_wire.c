@@ -245,6 +245,7 @@ static pen_status decode_check_scalar(const wire_part *given, const pen_graph *g
     return wire_error(given, "'%s' is not a number", pen_value_name(graph, value));
 }
 
+// A part comes once for each device, and what it says about its values must be true of its graph.
 static pen_status decode_part(const wire_part *given, uint32_t device_count, pen_arena *arena,
                               pen_run_spec_part *parts) {
     const pen_wired_part *wired;
@@ -300,6 +301,7 @@ static pen_status decode_check_lists(const pen_run_form *run, uint32_t device,
     return PEN_OK;
 }
 
+// Ends of channels are checked when all parts are there, since a channel joins two of them.
 static pen_status decode_form(const wire_form *given, const pen_run_table *table,
                               const pen_run_form *run, pen_arena *arena,
                               pen_run_spec_form *out_form) {
@@ -361,6 +363,7 @@ static pen_status decode_saved(const wire_spec *given, const pen_run_spec *spec,
     return PEN_OK;
 }
 
+// The table is decoded first: it says how many of everything there must be.
 static pen_status decode_spec(const void *bytes, uint64_t byte_count, pen_arena *arena,
                               pen_run_spec *spec) {
     wire_spec wire = {0};
