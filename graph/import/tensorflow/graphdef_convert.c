@@ -191,6 +191,13 @@ pen_status pen_graphdef_emit_with_ints(pen_graphdef_draft *draft, const char *op
     return pen_graphdef_pair(draft, op_name, suffix, a, operand, out_value);
 }
 
+pen_status pen_graphdef_emit_with_int(pen_graphdef_draft *draft, const char *op_name,
+                                      const char *suffix, pen_graphdef_value a, int64_t integer,
+                                      pen_graphdef_value *out_value) {
+    return pen_graphdef_emit_with_ints(draft, op_name, suffix, a,
+                                       (pen_graphdef_integers){1, &integer}, out_value);
+}
+
 pen_status pen_graphdef_emit_transpose(pen_graphdef_draft *draft, const char *suffix,
                                        pen_graphdef_value a, uint32_t rank,
                                        const int64_t *permutation, pen_graphdef_value *out_value) {

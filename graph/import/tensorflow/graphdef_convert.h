@@ -188,6 +188,10 @@ PEN_NODISCARD pen_status pen_graphdef_emit_with_ints(pen_graphdef_draft *draft, 
                                                      const char *suffix, pen_graphdef_value a,
                                                      pen_graphdef_integers integers,
                                                      pen_graphdef_value *out_value);
+// op(a, [integer]): along one axis, say.
+PEN_NODISCARD pen_status pen_graphdef_emit_with_int(pen_graphdef_draft *draft, const char *op_name,
+                                                    const char *suffix, pen_graphdef_value a,
+                                                    int64_t integer, pen_graphdef_value *out_value);
 PEN_NODISCARD pen_status pen_graphdef_emit_transpose(pen_graphdef_draft *draft, const char *suffix,
                                                      pen_graphdef_value a, uint32_t rank,
                                                      const int64_t *permutation,

@@ -137,7 +137,7 @@ static pen_status import_evaluate(pen_graphdef_importer *import, pen_graphdef_dr
     for (uint32_t trial = 0; trial < PEN_GRAPHDEF_TRIALS; trial++) {
         pen_graphdef_ints_known *ints;
         PEN_TRY(PEN_NEW(import->arena, 1, &ints));
-        PEN_TRY(draft->mapping->evaluate(draft, trial, ints));
+        PEN_TRY(draft->mapping->evaluate(&(pen_graphdef_evaluation){draft, trial, ints}));
         if (ints->is_known) result->ints[trial] = ints;
     }
     return PEN_OK;

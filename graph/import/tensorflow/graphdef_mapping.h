@@ -12,17 +12,28 @@
 
 #include "graph/import/tensorflow/graphdef_convert.h"
 
-typedef struct pen_graphdef_mapping {
+// Integers that result from a node's in one trial.
+typedef struct pen_graphdef_evaluation {
+    pen_graphdef_draft *draft;
+    uint32_t trial;
+    pen_graphdef_ints_known *out; // stays as it is, not known, where it cannot be told
+} pen_graphdef_evaluation;
+
+// Operand `input` there; NULL when it is not known.
+static inline const pen_graphdef_ints_known *
+pen_graphdef_known(const pen_graphdef_evaluation *evaluation, uint32_t input) {
+    return pen_graphdef_operand_trial(evaluation->draft, input, evaluation->trial);
+}
+
+struct pen_graphdef_mapping {
     const char *op;      // of TensorFlow
     const char *op_name; // ours, for conversions that serve several; or NULL
     pen_status (*convert)(pen_graphdef_draft *draft);
-    // Integers that result from integers, in one trial. NULL: they are not followed. Leaves
-    // out_ints as it is where it cannot tell.
-    pen_status (*evaluate)(pen_graphdef_draft *draft, uint32_t trial,
-                           pen_graphdef_ints_known *out_ints);
+    // NULL: integers are not followed.
+    pen_status (*evaluate)(const pen_graphdef_evaluation *known);
     uint32_t statistics; // bit i: operand i is a running statistic
     bool is_truth;       // it makes bools
-} pen_graphdef_mapping;
+};
 
 // NULL when the operator is not known.
 const pen_graphdef_mapping *pen_graphdef_mapping_find(const char *op);

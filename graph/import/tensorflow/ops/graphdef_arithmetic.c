@@ -286,11 +286,9 @@ static void evaluate_pairs(const char *op, evaluate_fn evaluate, const pen_graph
     out_ints->is_known = true;
 }
 
-static pen_status evaluate_binary(pen_graphdef_draft *draft, uint32_t trial,
-                                  pen_graphdef_ints_known *out_ints) {
-    evaluate_pairs(draft->mapping->op_name, evaluate_one,
-                   pen_graphdef_operand_trial(draft, 0, trial),
-                   pen_graphdef_operand_trial(draft, 1, trial), out_ints);
+static pen_status evaluate_binary(const pen_graphdef_evaluation *known) {
+    evaluate_pairs(known->draft->mapping->op_name, evaluate_one, pen_graphdef_known(known, 0),
+                   pen_graphdef_known(known, 1), known->out);
     return PEN_OK;
 }
 
@@ -309,33 +307,30 @@ static bool evaluate_one_truth(const char *op, int64_t a, int64_t b, int64_t *ou
 }
 
 // Comparisons of integers, and what is made of them.
-static pen_status evaluate_truth(pen_graphdef_draft *draft, uint32_t trial,
-                                 pen_graphdef_ints_known *out_ints) {
-    const char *op = draft->node->op;
+static pen_status evaluate_truth(const pen_graphdef_evaluation *known) {
+    const char *op = known->draft->node->op;
     const uint32_t second = strcmp(op, "LogicalNot") == 0 ? 0 : 1;
-    evaluate_pairs(op, evaluate_one_truth, pen_graphdef_operand_trial(draft, 0, trial),
-                   pen_graphdef_operand_trial(draft, second, trial), out_ints);
+    evaluate_pairs(op, evaluate_one_truth, pen_graphdef_known(known, 0),
+                   pen_graphdef_known(known, second), known->out);
     return PEN_OK;
 }
 
-static pen_status evaluate_negative(pen_graphdef_draft *draft, uint32_t trial,
-                                    pen_graphdef_ints_known *out_ints) {
-    const pen_graphdef_ints_known *a = pen_graphdef_operand_trial(draft, 0, trial);
+static pen_status evaluate_negative(const pen_graphdef_evaluation *known) {
+    const pen_graphdef_ints_known *a = pen_graphdef_known(known, 0);
     if (a == NULL) return PEN_OK;
-    *out_ints = *a;
+    *known->out = *a;
     for (uint32_t i = 0; i < a->count; i++) {
-        if (a->integers[i] == INT64_MIN) out_ints->is_known = false;
-        if (a->integers[i] != INT64_MIN) out_ints->integers[i] = -a->integers[i];
+        if (a->integers[i] == INT64_MIN) known->out->is_known = false;
+        if (a->integers[i] != INT64_MIN) known->out->integers[i] = -a->integers[i];
     }
     return PEN_OK;
 }
 
 // Of a list, all of it.
-static pen_status evaluate_reduce(pen_graphdef_draft *draft, uint32_t trial,
-                                  pen_graphdef_ints_known *out_ints) {
-    const pen_graphdef_ints_known *a = pen_graphdef_operand_trial(draft, 0, trial);
-    const pen_graphdef_ints_known *axes = pen_graphdef_operand_trial(draft, 1, trial);
-    const char *op = draft->mapping->op_name;
+static pen_status evaluate_reduce(const pen_graphdef_evaluation *known) {
+    const pen_graphdef_ints_known *a = pen_graphdef_known(known, 0);
+    const pen_graphdef_ints_known *axes = pen_graphdef_known(known, 1);
+    const char *op = known->draft->mapping->op_name;
     if (a == NULL || axes == NULL || a->is_scalar || axes->count != 1) return PEN_OK;
     const bool is_product = strcmp(op, "reduce_prod") == 0, is_sum = strcmp(op, "reduce_sum") == 0;
     if (!is_product && !is_sum && a->count == 0) return PEN_OK;
@@ -348,10 +343,10 @@ static pen_status evaluate_reduce(pen_graphdef_draft *draft, uint32_t trial,
     for (uint32_t i = 0; i < a->count; i++) {
         if (!evaluate_one(step, result, a->integers[i], &result)) return PEN_OK;
     }
-    out_ints->is_scalar = pen_graphdef_int(draft->node, "keep_dims", 0) == 0;
-    out_ints->count = 1;
-    out_ints->integers[0] = result;
-    out_ints->is_known = true;
+    known->out->is_scalar = pen_graphdef_int(known->draft->node, "keep_dims", 0) == 0;
+    known->out->count = 1;
+    known->out->integers[0] = result;
+    known->out->is_known = true;
     return PEN_OK;
 }
 

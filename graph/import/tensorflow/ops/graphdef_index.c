@@ -8,7 +8,6 @@
 static pen_status index_gather_in_batches(pen_graphdef_draft *draft, int64_t axis,
                                           int64_t batch_dims) {
     uint32_t rank = 0, index_rank = 0;
-    const int64_t last = -1;
     pen_graphdef_value operands[2], at;
     if (axis < 0 && pen_graphdef_operand_rank(draft, 0, &rank)) axis += rank;
     if (batch_dims < 0 && pen_graphdef_operand_rank(draft, 1, &index_rank)) {
@@ -21,8 +20,7 @@ static pen_status index_gather_in_batches(pen_graphdef_draft *draft, int64_t axi
     }
     PEN_TRY(pen_graphdef_operands(draft, 2, operands));
     PEN_TRY(pen_graphdef_cast(draft, "indices", operands[1], PEN_INT64, &at));
-    PEN_TRY(pen_graphdef_emit_with_ints(draft, "unsqueeze", "unsqueeze", at,
-                                        (pen_graphdef_integers){1, &last}, &operands[1]));
+    PEN_TRY(pen_graphdef_emit_with_int(draft, "unsqueeze", "unsqueeze", at, -1, &operands[1]));
     return pen_graphdef_give(draft, "gather_nd", PEN_GRAPHDEF_INPUTS(operands[0], operands[1]),
                              PEN_WITH(pen_attribute_int("batch_dims", batch_dims)));
 }
@@ -39,18 +37,17 @@ static pen_status convert_gather(pen_graphdef_draft *draft) {
                              PEN_WITH(pen_attribute_int("axis", axis)));
 }
 
-static pen_status evaluate_gather(pen_graphdef_draft *draft, uint32_t trial,
-                                  pen_graphdef_ints_known *out_ints) {
-    const pen_graphdef_ints_known *x = pen_graphdef_operand_trial(draft, 0, trial);
-    const pen_graphdef_ints_known *at = pen_graphdef_operand_trial(draft, 1, trial);
+static pen_status evaluate_gather(const pen_graphdef_evaluation *known) {
+    const pen_graphdef_ints_known *x = pen_graphdef_known(known, 0);
+    const pen_graphdef_ints_known *at = pen_graphdef_known(known, 1);
     if (x == NULL || at == NULL || x->is_scalar) return PEN_OK;
     for (uint32_t i = 0; i < at->count; i++) {
         if (at->integers[i] < 0 || at->integers[i] >= (int64_t)x->count) return PEN_OK;
-        out_ints->integers[i] = x->integers[at->integers[i]];
+        known->out->integers[i] = x->integers[at->integers[i]];
     }
-    out_ints->count = at->count;
-    out_ints->is_scalar = at->is_scalar;
-    out_ints->is_known = true;
+    known->out->count = at->count;
+    known->out->is_scalar = at->is_scalar;
+    known->out->is_known = true;
     return PEN_OK;
 }
 
@@ -83,7 +80,6 @@ static pen_status index_below_depth(pen_graphdef_draft *draft, int64_t depth,
 }
 
 static pen_status convert_one_hot(pen_graphdef_draft *draft) {
-    static const int64_t one = 1;
     int64_t depth;
     pen_graphdef_value operands[3], on, off, parts[2];
     PEN_TRY(pen_graphdef_operand(draft, 0, &operands[0]));
@@ -92,10 +88,8 @@ static pen_status convert_one_hot(pen_graphdef_draft *draft) {
     PEN_TRY(pen_graphdef_operand(draft, 3, &off));
     PEN_TRY(index_below_depth(draft, depth, &operands[0]));
     PEN_TRY(pen_graphdef_number_value(draft, "depth", PEN_INT64, (double)depth, &operands[1]));
-    PEN_TRY(pen_graphdef_emit_with_ints(draft, "reshape", "off", off,
-                                        (pen_graphdef_integers){1, &one}, &parts[0]));
-    PEN_TRY(pen_graphdef_emit_with_ints(draft, "reshape", "on", on,
-                                        (pen_graphdef_integers){1, &one}, &parts[1]));
+    PEN_TRY(pen_graphdef_emit_with_int(draft, "reshape", "off", off, 1, &parts[0]));
+    PEN_TRY(pen_graphdef_emit_with_int(draft, "reshape", "on", on, 1, &parts[1]));
     PEN_TRY(pen_graphdef_concat(draft, "values", PEN_GRAPHDEF_INPUTS(parts[0], parts[1]), 0,
                                 &operands[2]));
     return pen_graphdef_give(

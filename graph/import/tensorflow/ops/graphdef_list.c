@@ -82,7 +82,6 @@ static pen_status list_item(const pen_graphdef_draft *draft, pen_graphdef_value 
 // Takes a whole apart.
 static pen_status list_take_apart(pen_graphdef_draft *draft, pen_graphdef_list *list,
                                   uint32_t count) {
-    static const int64_t axis = 0;
     pen_graphdef_value *parts;
     PEN_TRY(PEN_NEW(draft->arena, (size_t)count + 1, &parts));
     PEN_TRY(PEN_NEW(draft->arena, (size_t)count + 1, &list->parts));
@@ -91,12 +90,11 @@ static pen_status list_take_apart(pen_graphdef_draft *draft, pen_graphdef_list *
         &(pen_graphdef_emission){.op_name = "split",
                                  .suffix = "elements",
                                  .inputs = PEN_GRAPHDEF_INPUTS(list->whole),
-                                 .attributes = PEN_WITH(pen_attribute_int("axis", axis)),
+                                 .attributes = PEN_WITH(pen_attribute_int("axis", 0)),
                                  .output_count = count},
         parts));
     for (uint32_t i = 0; i < count; i++) {
-        PEN_TRY(pen_graphdef_emit_with_ints(draft, "squeeze", "element", parts[i],
-                                            (pen_graphdef_integers){1, &axis}, &parts[i]));
+        PEN_TRY(pen_graphdef_emit_with_int(draft, "squeeze", "element", parts[i], 0, &parts[i]));
         PEN_TRY(list_item(draft, parts[i], &list->parts[i]));
     }
     return PEN_OK;
@@ -139,7 +137,6 @@ static pen_status list_get(pen_graphdef_draft *draft, pen_graphdef_list *list, u
 // All elements, one after the other along a new first axis.
 static pen_status list_stack(pen_graphdef_draft *draft, pen_graphdef_list *list,
                              pen_graphdef_value *out_value) {
-    static const int64_t axis = 0;
     pen_graphdef_result **items;
     pen_graphdef_value *parts;
     uint32_t count;
@@ -153,10 +150,9 @@ static pen_status list_stack(pen_graphdef_draft *draft, pen_graphdef_list *list,
     for (uint32_t i = 0; i < count; i++) {
         if (items[i] == NULL) PEN_TRY(list_get(draft, list, i, &items[i]));
         PEN_TRY(pen_graphdef_result_value(draft, items[i], &parts[i]));
-        PEN_TRY(pen_graphdef_emit_with_ints(draft, "unsqueeze", "element", parts[i],
-                                            (pen_graphdef_integers){1, &axis}, &parts[i]));
+        PEN_TRY(pen_graphdef_emit_with_int(draft, "unsqueeze", "element", parts[i], 0, &parts[i]));
     }
-    return pen_graphdef_concat(draft, "whole", (pen_graphdef_inputs){parts, count}, axis,
+    return pen_graphdef_concat(draft, "whole", (pen_graphdef_inputs){parts, count}, 0,
                                out_value);
 }
 
@@ -269,19 +265,17 @@ static pen_status convert_length(pen_graphdef_draft *draft) {
     return list_give_length(draft, 0);
 }
 
-static pen_status list_evaluate_length(pen_graphdef_draft *draft, uint32_t input, uint32_t trial,
-                                       pen_graphdef_ints_known *out_ints) {
-    if (input >= draft->operand_count) return PEN_OK;
-    const pen_graphdef_list *list = draft->operands[input]->list;
-    if (list == NULL || list->counts[trial] < 0) return PEN_OK;
-    *out_ints = (pen_graphdef_ints_known){
-        .is_known = true, .is_scalar = true, .count = 1, .integers = {list->counts[trial]}};
+static pen_status list_evaluate_length(const pen_graphdef_evaluation *known, uint32_t input) {
+    if (input >= known->draft->operand_count) return PEN_OK;
+    const pen_graphdef_list *list = known->draft->operands[input]->list;
+    if (list == NULL || list->counts[known->trial] < 0) return PEN_OK;
+    *known->out = (pen_graphdef_ints_known){
+        .is_known = true, .is_scalar = true, .count = 1, .integers = {list->counts[known->trial]}};
     return PEN_OK;
 }
 
-static pen_status evaluate_length(pen_graphdef_draft *draft, uint32_t trial,
-                                  pen_graphdef_ints_known *out_ints) {
-    return list_evaluate_length(draft, 0, trial, out_ints);
+static pen_status evaluate_length(const pen_graphdef_evaluation *known) {
+    return list_evaluate_length(known, 0);
 }
 
 // ---- TensorArray: its contents go with the "flow", which every operation reads and gives
@@ -342,9 +336,8 @@ static pen_status convert_array_size(pen_graphdef_draft *draft) {
     return list_give_length(draft, 1);
 }
 
-static pen_status evaluate_array_size(pen_graphdef_draft *draft, uint32_t trial,
-                                      pen_graphdef_ints_known *out_ints) {
-    return list_evaluate_length(draft, 1, trial, out_ints);
+static pen_status evaluate_array_size(const pen_graphdef_evaluation *known) {
+    return list_evaluate_length(known, 1);
 }
 
 static const pen_graphdef_mapping list_mappings[] = {

@@ -47,16 +47,15 @@ static pen_status convert_strided_slice(pen_graphdef_draft *draft) {
 }
 
 // Of a list: an element, or a range.
-static pen_status evaluate_strided_slice(pen_graphdef_draft *draft, uint32_t trial,
-                                         pen_graphdef_ints_known *out_ints) {
+static pen_status evaluate_strided_slice(const pen_graphdef_evaluation *known) {
     const pen_graphdef_ints_known *in[4];
     pen_graphdef_slice slice;
     for (uint32_t i = 0; i < 4; i++) {
-        in[i] = pen_graphdef_operand_trial(draft, i, trial);
+        in[i] = pen_graphdef_known(known, i);
         if (in[i] == NULL) return PEN_OK;
     }
     if (in[0]->is_scalar || in[1]->count != 1) return PEN_OK;
-    PEN_TRY(pen_graphdef_slice_read(draft->node, in[1], in[2], in[3], 1, &slice));
+    PEN_TRY(pen_graphdef_slice_read(known->draft->node, in[1], in[2], in[3], 1, &slice));
     if (slice.added_count > 0) return PEN_OK;
     const int64_t count = in[0]->count;
     int64_t start = 0, end = count, step = 1;
@@ -70,11 +69,11 @@ static pen_status evaluate_strided_slice(pen_graphdef_draft *draft, uint32_t tri
     start = pen_max_i64(lowest, pen_min_i64(highest, start));
     end = pen_max_i64(lowest, pen_min_i64(highest, end));
     for (int64_t i = start; step > 0 ? i < end : i > end; i += step) {
-        out_ints->integers[out_ints->count++] = in[0]->integers[i];
+        known->out->integers[known->out->count++] = in[0]->integers[i];
         if (step > count || step < -count) break;
     }
-    out_ints->is_scalar = slice.squeezed_count > 0;
-    out_ints->is_known = !out_ints->is_scalar || out_ints->count == 1;
+    known->out->is_scalar = slice.squeezed_count > 0;
+    known->out->is_known = !known->out->is_scalar || known->out->count == 1;
     return PEN_OK;
 }
 
@@ -122,19 +121,18 @@ static pen_status convert_slice(pen_graphdef_draft *draft) {
     return pen_graphdef_set(draft, 0, result);
 }
 
-static pen_status evaluate_slice(pen_graphdef_draft *draft, uint32_t trial,
-                                 pen_graphdef_ints_known *out_ints) {
-    const pen_graphdef_ints_known *x = pen_graphdef_operand_trial(draft, 0, trial);
-    const pen_graphdef_ints_known *begin = pen_graphdef_operand_trial(draft, 1, trial);
-    const pen_graphdef_ints_known *size = pen_graphdef_operand_trial(draft, 2, trial);
+static pen_status evaluate_slice(const pen_graphdef_evaluation *known) {
+    const pen_graphdef_ints_known *x = pen_graphdef_known(known, 0);
+    const pen_graphdef_ints_known *begin = pen_graphdef_known(known, 1);
+    const pen_graphdef_ints_known *size = pen_graphdef_known(known, 2);
     if (x == NULL || begin == NULL || size == NULL || x->is_scalar) return PEN_OK;
     if (begin->count != 1 || size->count != 1) return PEN_OK;
     const int64_t first = begin->integers[0], count = x->count;
     const int64_t taken = size->integers[0] < 0 ? count - first : size->integers[0];
     if (first < 0 || first > count || taken < 0 || taken > count - first) return PEN_OK;
-    memcpy(out_ints->integers, x->integers + first, (size_t)taken * sizeof x->integers[0]);
-    out_ints->count = (uint32_t)taken;
-    out_ints->is_known = true;
+    memcpy(known->out->integers, x->integers + first, (size_t)taken * sizeof x->integers[0]);
+    known->out->count = (uint32_t)taken;
+    known->out->is_known = true;
     return PEN_OK;
 }
 
@@ -195,30 +193,29 @@ static pen_status convert_concat(pen_graphdef_draft *draft) {
 }
 
 // Lists one after the other; of scalars, for Pack.
-static pen_status movement_join(pen_graphdef_draft *draft, uint32_t trial, uint32_t count,
-                                bool of_scalars, pen_graphdef_ints_known *out_ints) {
+static pen_status movement_join(const pen_graphdef_evaluation *known, uint32_t count,
+                                bool of_scalars) {
     uint32_t total = 0;
     for (uint32_t i = 0; i < count; i++) {
-        const pen_graphdef_ints_known *part = pen_graphdef_operand_trial(draft, i, trial);
+        const pen_graphdef_ints_known *part = pen_graphdef_known(known, i);
         if (part == NULL || part->is_scalar != of_scalars) return PEN_OK;
         if (part->count > PEN_GRAPHDEF_INTS_LIMIT - total) return PEN_OK;
-        memcpy(out_ints->integers + total, part->integers, part->count * sizeof part->integers[0]);
+        memcpy(known->out->integers + total, part->integers,
+               part->count * sizeof part->integers[0]);
         total += part->count;
     }
-    out_ints->count = total;
-    out_ints->is_known = true;
+    known->out->count = total;
+    known->out->is_known = true;
     return PEN_OK;
 }
 
-static pen_status evaluate_concat_v2(pen_graphdef_draft *draft, uint32_t trial,
-                                     pen_graphdef_ints_known *out_ints) {
-    const uint32_t count = draft->operand_count;
-    return count == 0 ? PEN_OK : movement_join(draft, trial, count - 1, false, out_ints);
+static pen_status evaluate_concat_v2(const pen_graphdef_evaluation *known) {
+    const uint32_t count = known->draft->operand_count;
+    return count == 0 ? PEN_OK : movement_join(known, count - 1, false);
 }
 
-static pen_status evaluate_pack(pen_graphdef_draft *draft, uint32_t trial,
-                                pen_graphdef_ints_known *out_ints) {
-    return movement_join(draft, trial, draft->operand_count, true, out_ints);
+static pen_status evaluate_pack(const pen_graphdef_evaluation *known) {
+    return movement_join(known, known->draft->operand_count, true);
 }
 
 static pen_status convert_pack(pen_graphdef_draft *draft) {
@@ -229,8 +226,8 @@ static pen_status convert_pack(pen_graphdef_draft *draft) {
     PEN_TRY(PEN_NEW(draft->arena, count, &operands));
     for (uint32_t i = 0; i < count; i++) {
         PEN_TRY(pen_graphdef_operand(draft, i, &operands[i]));
-        PEN_TRY(pen_graphdef_emit_with_ints(draft, "unsqueeze", "part", operands[i],
-                                            (pen_graphdef_integers){1, &axis}, &operands[i]));
+        PEN_TRY(pen_graphdef_emit_with_int(draft, "unsqueeze", "part", operands[i], axis,
+                                           &operands[i]));
     }
     return pen_graphdef_give(draft, "concat", (pen_graphdef_inputs){operands, count},
                              PEN_WITH(pen_attribute_int("axis", axis)));
@@ -257,8 +254,8 @@ static pen_status movement_split(pen_graphdef_draft *draft, pen_graphdef_value x
         parts));
     for (uint32_t i = 0; i < count; i++) {
         if (squeezes) {
-            PEN_TRY(pen_graphdef_emit_with_ints(draft, "squeeze", "part", parts[i],
-                                                (pen_graphdef_integers){1, &axis}, &parts[i]));
+            PEN_TRY(
+                pen_graphdef_emit_with_int(draft, "squeeze", "part", parts[i], axis, &parts[i]));
         }
         pen_graphdef_set(draft, i, parts[i]);
     }

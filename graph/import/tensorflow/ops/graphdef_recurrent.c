@@ -341,11 +341,9 @@ static pen_status node_value(const recurrent_node *node, place at, pen_graphdef_
 
 static pen_status node_state(const recurrent_node *node, uint32_t argument,
                              pen_graphdef_value *out_value) {
-    static const int64_t axis = 0;
     pen_graphdef_value state;
     PEN_TRY(pen_graphdef_operand(node->draft, argument, &state));
-    return pen_graphdef_emit_with_ints(node->draft, "unsqueeze", "initial", state,
-                                       (pen_graphdef_integers){1, &axis}, out_value);
+    return pen_graphdef_emit_with_int(node->draft, "unsqueeze", "initial", state, 0, out_value);
 }
 
 static pen_status node_concat(const recurrent_node *node, const char *suffix,
@@ -375,11 +373,10 @@ static pen_status node_order(const recurrent_node *node, const char *suffix,
 // (in, gates) to (1, gates, in)
 static pen_status node_weights(const recurrent_node *node, const char *suffix,
                                pen_graphdef_value weights, pen_graphdef_value *out_value) {
-    static const int64_t swapped[] = {1, 0}, axis = 0;
+    static const int64_t swapped[] = {1, 0};
     PEN_TRY(node_order(node, suffix, &weights));
     PEN_TRY(pen_graphdef_emit_transpose(node->draft, suffix, weights, 2, swapped, &weights));
-    return pen_graphdef_emit_with_ints(node->draft, "unsqueeze", suffix, weights,
-                                       (pen_graphdef_integers){1, &axis}, out_value);
+    return pen_graphdef_emit_with_int(node->draft, "unsqueeze", suffix, weights, 0, out_value);
 }
 
 static pen_status node_all_weights(recurrent_node *node) {
@@ -403,7 +400,6 @@ static pen_status node_all_weights(recurrent_node *node) {
 
 // One vector of the input's half and the state's; what is not there is zero.
 static pen_status node_bias(recurrent_node *node) {
-    static const int64_t axis = 0;
     const recurrent_match *m = node->m;
     const int64_t gates = m->kind == PEN_RECURRENT_LSTM ? 4 : m->kind == PEN_RECURRENT_GRU ? 3 : 1;
     const bool has_x = m->x_bias.node != UINT32_MAX, has_h = m->h_bias.node != UINT32_MAX;
@@ -423,9 +419,8 @@ static pen_status node_bias(recurrent_node *node) {
                                   PEN_GRAPHDEF_INPUTS(operands[0], operands[1]),
                                   PEN_WITH(pen_attribute_text("mode", "constant")), &all));
     }
-    return pen_graphdef_emit_with_ints(node->draft, "unsqueeze", "biases", all,
-                                       (pen_graphdef_integers){1, &axis},
-                                       &node->operands[PEN_RECURRENT_B]);
+    return pen_graphdef_emit_with_int(node->draft, "unsqueeze", "biases", all, 0,
+                                      &node->operands[PEN_RECURRENT_B]);
 }
 
 static pen_status node_emit(recurrent_node *node, pen_graphdef_value *out_values) {
@@ -459,8 +454,7 @@ static pen_status node_emit(recurrent_node *node, pen_graphdef_value *out_values
 
 static pen_status node_squeeze(const recurrent_node *node, const char *suffix, int64_t axis,
                                pen_graphdef_value *value) {
-    return pen_graphdef_emit_with_ints(node->draft, "squeeze", suffix, *value,
-                                       (pen_graphdef_integers){1, &axis}, value);
+    return pen_graphdef_emit_with_int(node->draft, "squeeze", suffix, *value, axis, value);
 }
 
 // A counter's last value: the number of rounds above its first one, where that is known.

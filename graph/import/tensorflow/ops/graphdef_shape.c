@@ -28,20 +28,19 @@ static bool shape_in_trial(pen_graphdef_draft *draft, uint32_t trial, pen_shape 
     return true;
 }
 
-static pen_status evaluate_shape(pen_graphdef_draft *draft, uint32_t trial,
-                                 pen_graphdef_ints_known *out_ints) {
+static pen_status evaluate_shape(const pen_graphdef_evaluation *known) {
     pen_shape shape;
-    const char *op = draft->node->op;
-    if (!shape_in_trial(draft, trial, &shape)) return PEN_OK;
-    out_ints->is_known = true;
+    const char *op = known->draft->node->op;
+    if (!shape_in_trial(known->draft, known->trial, &shape)) return PEN_OK;
+    known->out->is_known = true;
     if (strcmp(op, "Shape") == 0) {
-        out_ints->count = shape.rank;
-        memcpy(out_ints->integers, shape.dims, shape.rank * sizeof shape.dims[0]);
+        known->out->count = shape.rank;
+        memcpy(known->out->integers, shape.dims, shape.rank * sizeof shape.dims[0]);
         return PEN_OK;
     }
-    out_ints->is_scalar = true;
-    out_ints->count = 1;
-    out_ints->integers[0] =
+    known->out->is_scalar = true;
+    known->out->count = 1;
+    known->out->integers[0] =
         strcmp(op, "Rank") == 0 ? (int64_t)shape.rank : pen_shape_element_count(&shape);
     return PEN_OK;
 }
@@ -76,10 +75,9 @@ static pen_status convert_cast(pen_graphdef_draft *draft) {
     return shape_cast(draft, x, to);
 }
 
-static pen_status evaluate_same(pen_graphdef_draft *draft, uint32_t trial,
-                                pen_graphdef_ints_known *out_ints) {
-    const pen_graphdef_ints_known *ints = pen_graphdef_operand_trial(draft, 0, trial);
-    if (ints != NULL) *out_ints = *ints;
+static pen_status evaluate_same(const pen_graphdef_evaluation *known) {
+    const pen_graphdef_ints_known *ints = pen_graphdef_known(known, 0);
+    if (ints != NULL) *known->out = *ints;
     return PEN_OK;
 }
 
@@ -116,14 +114,13 @@ static pen_status convert_reshape(pen_graphdef_draft *draft) {
 }
 
 // Of a list or scalar to a list or scalar.
-static pen_status evaluate_reshape(pen_graphdef_draft *draft, uint32_t trial,
-                                   pen_graphdef_ints_known *out_ints) {
-    const pen_graphdef_ints_known *x = pen_graphdef_operand_trial(draft, 0, trial);
-    const pen_graphdef_ints_known *shape = pen_graphdef_operand_trial(draft, 1, trial);
+static pen_status evaluate_reshape(const pen_graphdef_evaluation *known) {
+    const pen_graphdef_ints_known *x = pen_graphdef_known(known, 0);
+    const pen_graphdef_ints_known *shape = pen_graphdef_known(known, 1);
     if (x == NULL || shape == NULL || shape->count > 1) return PEN_OK;
     if (shape->count == 0 && x->count != 1) return PEN_OK;
-    *out_ints = *x;
-    out_ints->is_scalar = shape->count == 0;
+    *known->out = *x;
+    known->out->is_scalar = shape->count == 0;
     return PEN_OK;
 }
 
@@ -132,17 +129,15 @@ static pen_status convert_expand_dims(pen_graphdef_draft *draft) {
     int64_t axis;
     PEN_TRY(pen_graphdef_operand_int(draft, 1, &axis));
     PEN_TRY(pen_graphdef_operand(draft, 0, &x));
-    PEN_TRY(pen_graphdef_emit_with_ints(draft, "unsqueeze", NULL, x,
-                                        (pen_graphdef_integers){1, &axis}, &result));
+    PEN_TRY(pen_graphdef_emit_with_int(draft, "unsqueeze", NULL, x, axis, &result));
     return pen_graphdef_set(draft, 0, result);
 }
 
-static pen_status evaluate_expand_dims(pen_graphdef_draft *draft, uint32_t trial,
-                                       pen_graphdef_ints_known *out_ints) {
-    const pen_graphdef_ints_known *x = pen_graphdef_operand_trial(draft, 0, trial);
+static pen_status evaluate_expand_dims(const pen_graphdef_evaluation *known) {
+    const pen_graphdef_ints_known *x = pen_graphdef_known(known, 0);
     if (x == NULL || !x->is_scalar) return PEN_OK;
-    *out_ints = *x;
-    out_ints->is_scalar = false;
+    *known->out = *x;
+    known->out->is_scalar = false;
     return PEN_OK;
 }
 
@@ -171,12 +166,11 @@ static pen_status convert_squeeze(pen_graphdef_draft *draft) {
     return pen_graphdef_set(draft, 0, result);
 }
 
-static pen_status evaluate_squeeze(pen_graphdef_draft *draft, uint32_t trial,
-                                   pen_graphdef_ints_known *out_ints) {
-    const pen_graphdef_ints_known *x = pen_graphdef_operand_trial(draft, 0, trial);
+static pen_status evaluate_squeeze(const pen_graphdef_evaluation *known) {
+    const pen_graphdef_ints_known *x = pen_graphdef_known(known, 0);
     if (x == NULL || x->count != 1) return PEN_OK;
-    *out_ints = *x;
-    out_ints->is_scalar = true;
+    *known->out = *x;
+    known->out->is_scalar = true;
     return PEN_OK;
 }
 
@@ -189,19 +183,18 @@ static pen_status convert_fill(pen_graphdef_draft *draft) {
     return pen_graphdef_give_pair(draft, false, "expand", value, shape);
 }
 
-static pen_status evaluate_fill(pen_graphdef_draft *draft, uint32_t trial,
-                                pen_graphdef_ints_known *out_ints) {
-    const pen_graphdef_ints_known *shape = pen_graphdef_operand_trial(draft, 0, trial);
-    const pen_graphdef_ints_known *value = pen_graphdef_operand_trial(draft, 1, trial);
+static pen_status evaluate_fill(const pen_graphdef_evaluation *known) {
+    const pen_graphdef_ints_known *shape = pen_graphdef_known(known, 0);
+    const pen_graphdef_ints_known *value = pen_graphdef_known(known, 1);
     if (shape == NULL || value == NULL || shape->count > 1 || value->count != 1) return PEN_OK;
     const int64_t count = shape->count == 0 ? 1 : shape->integers[0];
     if (count < 0 || count > PEN_GRAPHDEF_INTS_LIMIT) return PEN_OK;
     for (int64_t i = 0; i < count; i++) {
-        out_ints->integers[i] = value->integers[0];
+        known->out->integers[i] = value->integers[0];
     }
-    out_ints->count = (uint32_t)count;
-    out_ints->is_scalar = shape->count == 0;
-    out_ints->is_known = true;
+    known->out->count = (uint32_t)count;
+    known->out->is_scalar = shape->count == 0;
+    known->out->is_known = true;
     return PEN_OK;
 }
 
@@ -245,11 +238,10 @@ static pen_status convert_range(pen_graphdef_draft *draft) {
                              PEN_NO_ATTRIBUTES);
 }
 
-static pen_status evaluate_range(pen_graphdef_draft *draft, uint32_t trial,
-                                 pen_graphdef_ints_known *out_ints) {
+static pen_status evaluate_range(const pen_graphdef_evaluation *known) {
     int64_t bounds[3];
     for (uint32_t i = 0; i < 3; i++) {
-        const pen_graphdef_ints_known *bound = pen_graphdef_operand_trial(draft, i, trial);
+        const pen_graphdef_ints_known *bound = pen_graphdef_known(known, i);
         if (bound == NULL || bound->count != 1) return PEN_OK;
         bounds[i] = bound->integers[0];
     }
@@ -258,11 +250,11 @@ static pen_status evaluate_range(pen_graphdef_draft *draft, uint32_t trial,
     uint32_t count = 0;
     while (delta > 0 ? at < bounds[1] : at > bounds[1]) {
         if (delta == 0 || count == PEN_GRAPHDEF_INTS_LIMIT) return PEN_OK;
-        out_ints->integers[count++] = at;
+        known->out->integers[count++] = at;
         if (!pen_i64_add(at, delta, &at)) return PEN_OK;
     }
-    out_ints->count = count;
-    out_ints->is_known = delta != 0;
+    known->out->count = count;
+    known->out->is_known = delta != 0;
     return PEN_OK;
 }
 
