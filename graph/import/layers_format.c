@@ -60,6 +60,7 @@ static pen_status layers_filter(const pen_yaml_node *node, pen_arena *arena,
     return PEN_OK;
 }
 
+// A file of layers alone, or a job, whose other parts are passed over: `inspect job.yaml` works.
 static pen_status layers_read(const pen_model_input *input, pen_arena *arena,
                               pen_layer_model *out_layers, const pen_option_source **out_source) {
     const pen_yaml_node *root;

@@ -82,6 +82,8 @@ static pen_status activate_relu6(const pen_layer_call *call, const char *op,
                          PEN_NO_ATTRIBUTES, io_value);
 }
 
+// Most are one operator; some are spelled in several as exporters spell them, so that the passes
+// find them.
 pen_status pen_layer_activate(const pen_layer_call *call, pen_layer_activation activation,
                               const pen_layer_tensor *tensor, pen_layer_tensor *out_tensor) {
 #define ACTIVATE_ROW(constant, name, make, op, recurrent) {make, op},

@@ -59,6 +59,7 @@ static const char *recurrent_function(pen_layer_activation activation) {
     return names[activation];
 }
 
+// ONNX wants a name for each function of a gate or state, in both directions.
 static pen_status recurrent_activations(const pen_recurrent_net *net, pen_arena *arena,
                                         const char **out_text) {
     const char *state = recurrent_function(net->options->activation);
@@ -166,6 +167,8 @@ static pen_status recurrent_drop(const pen_layer_call *call, double rate,
     return pen_layer_pair(call, "mul", "dropped", product[0], product[1], &io_tensor->value);
 }
 
+// With a mask, the steps that count are moved to the front and the net gets their number; with
+// recurrent_dropout it is written out step by step.
 pen_status pen_recurrent_add(const pen_layer_call *call, const pen_recurrent_net *net,
                              pen_recurrent_run *out_run) {
     pen_layer_tensor x;
@@ -190,6 +193,8 @@ pen_status pen_recurrent_add(const pen_layer_call *call, const pen_recurrent_net
     return recurrent_node(call, net, operands, out_run->outputs);
 }
 
+// What a mask left out goes back to its place: zeros, or the state of the step before, as Keras
+// has it.
 pen_status pen_recurrent_steps(const pen_layer_call *call, const pen_recurrent_net *net,
                                const pen_recurrent_run *run, uint32_t direction,
                                pen_layer_tensor *out_tensor) {

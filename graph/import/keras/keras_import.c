@@ -44,6 +44,8 @@ static pen_status keras_fill_outputs(keras_import *import, const pen_keras_model
     return PEN_OK;
 }
 
+// The way of a Keras file: what it says, its options, the graph of layers, then the weights into
+// their places.
 static pen_status keras_make_graph(keras_import *import) {
     pen_model *model = import->model;
     pen_keras_model *keras;
@@ -96,6 +98,8 @@ static pen_status keras_note_compiled(keras_import *import, const char *text) {
 
 // ---- .h5
 
+// A whole model has its configuration as an attribute of the file, and its weights in a group of
+// that name. A file of weights alone is told from a damaged one.
 static pen_status keras_open_h5(keras_import *import, const pen_model_input *input) {
     uint32_t count;
     const char *const *texts;

@@ -196,6 +196,7 @@ typedef struct export_tensor {
     pen_value_id value;
 } export_tensor;
 
+// Contents stand in the model, or, of large models, in a file beside it that the entries name.
 static void export_write_tensor(pen_protobuf_writer *writer, const void *context) {
     const export_tensor *tensor = context;
     const exporter *export = tensor->export;
@@ -240,6 +241,7 @@ typedef struct export_attribute {
     const pen_attribute_value *value;
 } export_attribute;
 
+// One attribute of ours, whose kinds are also ONNX's.
 static void export_write_attribute(pen_protobuf_writer *writer, const void *context) {
     const export_attribute *attribute = context;
     const pen_attribute_value *value = attribute->value;
@@ -381,6 +383,8 @@ static bool export_trains(const exporter *export, const pen_node *node) {
     return mode->kind != PEN_VALUE_CONSTANT || *(const uint8_t *)mode->data != 0;
 }
 
+// A node under the name and with the operands that ONNX has for it. Operands and outputs at the
+// end that ONNX does not know are left out, other forms written as it wants them.
 static void export_write_node(pen_protobuf_writer *writer, const void *context) {
     const export_node *written = context;
     const pen_node *node = written->node;
@@ -433,6 +437,8 @@ static pen_status export_check_outputs(const exporter *export) {
     return PEN_OK;
 }
 
+// In the order of the message's fields: constants that are nodes, nodes, initializers, inputs,
+// outputs. Only what the outputs depend on.
 static void export_write_graph(pen_protobuf_writer *writer, const void *context) {
     const exporter *export = context;
     const pen_graph *graph = export->graph;
@@ -507,6 +513,8 @@ static pen_status export_write_model(const exporter *export, const char *path) {
 
 // ---- contents in a file of their own
 
+// Contents one behind the other, aligned so that readers can map them; a tensor that has none
+// yet is zeros.
 static pen_status export_fill_data(exporter *export, pen_file *file) {
     static const char zeros[4096];
     uint64_t offset = 0;

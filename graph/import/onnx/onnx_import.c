@@ -188,6 +188,8 @@ static bool import_may_train(const pen_onnx_importer *import, const pen_onnx_nam
     return true;
 }
 
+// An initializer becomes what its readers make of it: a state, a trained parameter, or a
+// constant; and two values where one reader trains it and another needs a constant.
 static pen_status import_make_tensor(pen_onnx_importer *import, pen_onnx_name *entry) {
     const bool is_read = entry->read_as_weight || entry->read_as_constant || entry->read_as_state;
     if (!is_read) return PEN_OK;
@@ -239,6 +241,7 @@ static bool import_attribute_taken(const char *taken, const char *name) {
     return false;
 }
 
+// All attributes but those that the table says the conversion takes.
 static pen_status import_draft_attributes(pen_onnx_importer *import,
                                           const pen_onnx_mapping *mapping, pen_onnx_draft *draft) {
     const pen_onnx_node *node = draft->node;
@@ -264,6 +267,8 @@ static pen_status import_draft_attributes(pen_onnx_importer *import,
     return PEN_OK;
 }
 
+// Operands left out are PEN_VALUE_NONE, those at the end do not count. Where only a constant
+// will do, the constant form of a value is taken.
 static pen_status import_draft_operands(pen_onnx_importer *import, const pen_onnx_mapping *mapping,
                                         const pen_op *op, pen_onnx_draft *draft) {
     const pen_onnx_node *node = draft->node;
@@ -320,6 +325,8 @@ static pen_status import_emit_values(pen_onnx_importer *import, const pen_onnx_d
     return PEN_OK;
 }
 
+// What the conversion has left in the draft: a value, several values, or a node whose outputs
+// get the model's names.
 static pen_status import_emit(pen_onnx_importer *import, const pen_onnx_mapping *mapping,
                               const pen_onnx_draft *draft) {
     if (draft->is_value) {
@@ -358,6 +365,7 @@ static bool import_passes_on(const pen_onnx_importer *import, const pen_onnx_nod
     return source != NULL && (source->is_sequence || source->is_empty);
 }
 
+// One node: control flow by itself, all others by the table and its conversion.
 static pen_status import_node(pen_onnx_importer *import, const pen_onnx_node *node) {
     if (pen_onnx_is_control(node)) return pen_onnx_control_import(import, node);
     const pen_onnx_mapping *mapping = pen_onnx_mapping_of_node(node);
@@ -404,6 +412,8 @@ static int64_t import_find_symbol(const pen_onnx_importer *import, const char *n
     return PEN_DIMENSION_UNKNOWN;
 }
 
+// Types are taken as the file declares them: they name the symbols, and hold where inference
+// knows less.
 static pen_status import_outputs(pen_onnx_importer *import, pen_model *model) {
     const pen_onnx_model *from = import->model;
     pen_tensor_type *types;
@@ -458,6 +468,7 @@ static pen_status import_init(pen_onnx_importer *import) {
 
 // ---- bodies of branches and loops
 
+// The initializers of a body are made once, however many rounds it has.
 pen_status pen_onnx_importer_open_body(pen_onnx_importer *outer, const pen_onnx_model *body,
                                        const char *prefix, pen_onnx_importer *out_frame) {
     pen_onnx_importer frame = *outer;
@@ -482,6 +493,8 @@ pen_status pen_onnx_importer_open_body(pen_onnx_importer *outer, const pen_onnx_
     return PEN_OK;
 }
 
+// A round is a scope of its own within the body's, so that names are free again in the next.
+// What all rounds together add is bounded, since a small file can ask for endless nodes.
 pen_status pen_onnx_importer_run_body(pen_onnx_importer *frame, const char *prefix,
                                       uint32_t argument_count, const pen_onnx_name *arguments,
                                       pen_onnx_name *out_results) {
@@ -520,6 +533,8 @@ pen_status pen_onnx_importer_run_body(pen_onnx_importer *frame, const char *pref
     return PEN_OK;
 }
 
+// The way of an ONNX file. Who reads an initializer is noted before values are made, because it
+// decides what they become.
 static pen_status import_model(const pen_model_input *input, pen_model *model) {
     pen_onnx_model read = {0};
     pen_onnx_unrolled unrolled = {0};

@@ -52,6 +52,8 @@ static pen_status draft_note_pin(pen_graphdef_draft *draft, pen_node_id node) {
     return PEN_OK;
 }
 
+// In one of the three copies. A node that fails in a trial leaves its outputs unknown there; in
+// the graph itself the failure is the model's.
 static pen_status draft_add(pen_graphdef_draft *draft, uint32_t copy, pen_node_spec *spec,
                             const pen_graphdef_value *inputs, pen_graphdef_value *out_values) {
     pen_value_id *ids, *outputs;
@@ -97,6 +99,8 @@ static pen_status draft_output_names(const pen_graphdef_draft *draft,
     return PEN_OK;
 }
 
+// Names: the node's own for what the conversion ends with, "<node>/<suffix>" for what is in
+// between, so that the model's names stay those of its values.
 pen_status pen_graphdef_emit_node(pen_graphdef_draft *draft, const pen_graphdef_emission *emission,
                                   pen_graphdef_value *out_values) {
     const char *name = draft->node->name;

@@ -26,6 +26,8 @@ static bool format_is_no_output(const pen_graphdef_node *node) {
     return pen_graphdef_is_variable(node);
 }
 
+// A graph does not say its outputs: they are what no other node reads, but for nodes that never
+// are outputs.
 static pen_status format_find_sinks(const pen_graphdef_flat *flat, uint32_t *out_count,
                                     pen_graphdef_port **out_ports) {
     bool *is_read;
@@ -57,6 +59,7 @@ static pen_status format_find_sinks(const pen_graphdef_flat *flat, uint32_t *out
                                         "outputs (model: {outputs: NAMES})");
 }
 
+// Those that the options name, else those that nobody reads.
 pen_status pen_graphdef_choose_outputs(const pen_graphdef_flat *flat,
                                        const pen_import_options *options, uint32_t *out_count,
                                        pen_graphdef_port **out_ports) {
@@ -87,6 +90,7 @@ static bool format_recognize(const pen_model_input *input) {
            (input->bytes[0] == 0x0a || input->bytes[0] == 0x12 || input->bytes[0] == 0x22);
 }
 
+// A frozen graph: one message, all contents in it.
 static pen_status format_import(const pen_model_input *input, pen_model *model) {
     pen_protobuf_reader reader;
     pen_graphdef *graph;

@@ -216,6 +216,8 @@ static pen_status import_norm(pen_graphdef_importer *import, uint32_t n, pen_gra
     return is_one ? pen_graphdef_norm_convert(import->results, &norm, draft, out_is_done) : PEN_OK;
 }
 
+// Integers first: where both trials know them and agree, the result is a constant and nothing is
+// built. Else the conversion runs, and what the trials know goes with its result.
 static pen_status import_convert(pen_graphdef_importer *import, uint32_t n) {
     const bool pins = import->request->options->use_device_strings;
     bool is_done = false;
@@ -291,6 +293,8 @@ static pen_status import_inputs(pen_graphdef_importer *import) {
 
 // ---- outputs
 
+// The type by the trials: dimensions that they disagree on are open, and the first one that has
+// the trial's batch is the batch.
 static pen_status import_output_type(const pen_graphdef_importer *import,
                                      const pen_graphdef_value *value, pen_tensor_type *out_type) {
     const pen_graphdef_draft draft = {
@@ -315,6 +319,8 @@ static pen_status import_output_type(const pen_graphdef_importer *import,
     return PEN_OK;
 }
 
+// An output in TensorFlow's form and under its name there. What is not computed gets a node,
+// because a graph's outputs are.
 static pen_status import_output(pen_graphdef_importer *import, uint32_t index,
                                 pen_tensor_type *out_type) {
     const pen_graphdef_port *port = &import->request->outputs[index];
@@ -419,6 +425,7 @@ static pen_status import_block(const pen_graphdef_request *request, pen_arena *a
     return pen_graphdef_coverage_check(request, block, arena);
 }
 
+// The way of a graph of TensorFlow: blocks, coverage, the three copies, then nodes in order.
 pen_status pen_graphdef_import(const pen_graphdef_request *request, pen_model *model) {
     pen_graphdef_totals totals = {0};
     pen_graphdef_block block;

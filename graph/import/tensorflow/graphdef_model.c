@@ -72,6 +72,7 @@ static pen_status model_read_message_value(const pen_protobuf_reader *reader,
     return pen_protobuf_open(reader, field, &attribute->message);
 }
 
+// An AttrValue is one of many; the last field that is there counts, as in protobuf.
 static pen_status model_read_value(const pen_protobuf_reader *reader,
                                    const pen_protobuf_field *field, pen_arena *arena,
                                    pen_graphdef_attribute *attribute) {
@@ -137,6 +138,7 @@ static pen_status model_read_attribute(const pen_protobuf_reader *reader,
 
 // ---- nodes
 
+// An output's name is there in functions only; without a number it is output 0.
 pen_status pen_graphdef_input_parse(const char *text, bool in_function, pen_arena *arena,
                                     pen_graphdef_input *out_input) {
     pen_graphdef_input input = {.is_control = text[0] == '^'};
@@ -161,6 +163,7 @@ pen_status pen_graphdef_input_parse(const char *text, bool in_function, pen_aren
     return PEN_OK;
 }
 
+// Inputs and attributes go into lists that were counted before.
 static pen_status model_read_node_fields(pen_protobuf_reader *reader, bool in_function,
                                          pen_arena *arena, pen_graphdef_node *node) {
     const char *text;
@@ -194,6 +197,7 @@ static pen_status model_read_node_fields(pen_protobuf_reader *reader, bool in_fu
     }
 }
 
+// Counts are checked before memory is taken.
 static pen_status model_read_node(const pen_protobuf_reader *reader,
                                   const pen_protobuf_field *field, bool in_function,
                                   pen_arena *arena, pen_graphdef_node *node) {
@@ -234,6 +238,7 @@ static pen_status model_read_argument(const pen_protobuf_reader *reader,
     }
 }
 
+// Name, arguments and results of a function. Types that an attribute of the call decides are 0.
 static pen_status model_read_signature(const pen_protobuf_reader *reader,
                                        const pen_protobuf_field *field, pen_arena *arena,
                                        pen_graphdef_function *function) {
@@ -290,6 +295,7 @@ static pen_status model_read_result(const pen_protobuf_reader *reader,
     return PEN_OK;
 }
 
+// The results are read last: they name outputs of the signature, which may stand behind them.
 static pen_status model_read_function(const pen_protobuf_reader *reader,
                                       const pen_protobuf_field *field, pen_arena *arena,
                                       pen_graphdef_function *function) {
@@ -327,6 +333,7 @@ static pen_status model_read_function(const pen_protobuf_reader *reader,
     return PEN_OK;
 }
 
+// All functions. One library a graph: a second one would be merged with it, which nobody writes.
 static pen_status model_read_library(const pen_protobuf_reader *reader,
                                      const pen_protobuf_field *field, pen_arena *arena,
                                      pen_graphdef *graph) {
@@ -366,6 +373,7 @@ static pen_status model_read_versions(const pen_protobuf_reader *reader,
     }
 }
 
+// Structure only: tensors stay where they lie until somebody reads them.
 pen_status pen_graphdef_read(const pen_protobuf_reader *message, pen_arena *arena,
                              pen_graphdef *out_graph) {
     pen_graphdef graph = {0};
@@ -434,6 +442,7 @@ pen_element_type pen_graphdef_type(const pen_graphdef_node *node, const char *na
     return pen_graphdef_element_type(attribute->integer);
 }
 
+// The integers of a list attribute, packed or not.
 pen_status pen_graphdef_ints(const pen_graphdef_node *node, const char *name, pen_arena *arena,
                              uint32_t *out_count, int64_t **out_integers) {
     const pen_graphdef_attribute *attribute = pen_graphdef_attribute_find(node, name);
@@ -463,6 +472,7 @@ pen_status pen_graphdef_ints(const pen_graphdef_node *node, const char *name, pe
     }
 }
 
+// Twice over the fields: the first walk counts.
 pen_status pen_graphdef_texts(const pen_protobuf_reader *message, uint32_t number, pen_arena *arena,
                               uint32_t *out_count, const char ***out_texts) {
     pen_protobuf_reader reader = *message;

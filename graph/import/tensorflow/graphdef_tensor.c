@@ -32,6 +32,7 @@ static pen_status tensor_read_dimension(const pen_protobuf_reader *reader,
     return PEN_OK;
 }
 
+// TensorFlow tells shapes of unknown rank from scalars by a flag.
 pen_status pen_graphdef_shape_read(const pen_protobuf_reader *message, pen_shape *out_shape,
                                    bool *out_is_known) {
     pen_protobuf_reader reader = *message;
@@ -56,6 +57,7 @@ pen_status pen_graphdef_shape_read(const pen_protobuf_reader *message, pen_shape
     }
 }
 
+// Type and shape of a TensorProto; contents are read by who needs them.
 pen_status pen_graphdef_tensor_type(const pen_protobuf_reader *message, pen_tensor_type *out_type,
                                     int64_t *out_data_type) {
     pen_protobuf_reader reader = *message;
@@ -107,6 +109,8 @@ static void tensor_repeat(uint8_t *bytes, size_t size, uint64_t count, uint64_t 
     }
 }
 
+// From lists of numbers: TensorFlow leaves out repetitions at the end, so that a file of few
+// bytes can mean a large tensor. All that is filled so is bounded.
 static pen_status tensor_fill(const pen_protobuf_reader *message, const pen_tensor_type *type,
                               pen_arena *arena, uint64_t *splat_bytes, const void **out_data) {
     const pen_tensor_element *element =

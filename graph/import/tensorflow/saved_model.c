@@ -177,6 +177,7 @@ static void saved_sort_ports(pen_graphdef_port *ports, uint32_t count) {
     }
 }
 
+// Inputs and outputs of the signature, in the order of their names: maps have none in protobuf.
 static pen_status saved_read_signature(saved_model *saved, pen_graphdef_request *request) {
     uint32_t counts[3] = {0};
     pen_graphdef_port *inputs, *outputs;
@@ -207,6 +208,7 @@ static pen_status saved_read_signature(saved_model *saved, pen_graphdef_request 
 
 // ---- variables that are not trained, by the list of objects
 
+// A variable of the object graph that says it is not trained.
 static pen_status saved_read_variable(saved_model *saved, const pen_protobuf_reader *object,
                                       const pen_protobuf_field *field) {
     pen_protobuf_reader variable;
@@ -380,6 +382,8 @@ static bool saved_recognize(const pen_model_input *input) {
     return is_one;
 }
 
+// The way of a SavedModel: which graph, which signature, flattened, and whose variable has which
+// contents.
 static pen_status saved_import(const pen_model_input *input, pen_model *model) {
     saved_model *saved;
     const uint8_t *bytes = input->bytes;

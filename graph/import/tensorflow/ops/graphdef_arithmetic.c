@@ -190,6 +190,7 @@ static pen_status convert_add_n(pen_graphdef_draft *draft) {
                                   PEN_NO_ATTRIBUTES);
 }
 
+// Also the last node of a dropout, which is looked for first.
 static pen_status convert_select(pen_graphdef_draft *draft) {
     pen_graphdef_value operands[3];
     uint32_t condition_rank, rank;

@@ -21,6 +21,7 @@ static pen_status movement_slice(pen_graphdef_draft *draft, const char *suffix,
                              PEN_NO_ATTRIBUTES, out_value);
 }
 
+// Slice, then take out the dimensions that single indices pick, then put in the new ones.
 static pen_status convert_strided_slice(pen_graphdef_draft *draft) {
     const pen_graphdef_ints_known *begin, *end, *strides;
     pen_graphdef_slice slice;
@@ -88,6 +89,8 @@ static bool movement_reaches_end(const pen_graphdef_draft *draft, const pen_grap
     return true;
 }
 
+// A size that depends on what the model leaves open is possible where it reaches the end of its
+// dimension in both trials.
 static pen_status convert_slice(pen_graphdef_draft *draft) {
     const pen_graphdef_ints_known *begin, *size;
     pen_graphdef_slice slice = {0};
@@ -235,6 +238,7 @@ static pen_status convert_pack(pen_graphdef_draft *draft) {
 
 // ---- apart
 
+// Split, SplitV and Unpack; the last takes the axis out of each part.
 static pen_status movement_split(pen_graphdef_draft *draft, pen_graphdef_value x, int64_t axis,
                                  const pen_graphdef_value *sizes, uint32_t count, bool squeezes) {
     const pen_graphdef_value operands[] = {x, sizes != NULL ? *sizes : x};
@@ -275,6 +279,7 @@ static pen_status convert_split(pen_graphdef_draft *draft) {
     return movement_split(draft, x, axis, NULL, movement_part_count(draft, "num_split"), false);
 }
 
+// One size may be -1, what is left of the axis, which must be known then.
 static pen_status convert_split_v(pen_graphdef_draft *draft) {
     int64_t axis, total = 0, sizes[PEN_GRAPHDEF_INTS_LIMIT];
     const pen_graphdef_ints_known *given;
@@ -422,6 +427,7 @@ static pen_status movement_mirror(pen_graphdef_draft *draft) {
     return pen_graphdef_set(draft, 0, x);
 }
 
+// Pad, PadV2 and MirrorPad. SYMMETRIC is no mode of ours and is made of slices.
 static pen_status convert_pad(pen_graphdef_draft *draft) {
     const pen_graphdef_node *node = draft->node;
     const bool is_first = pen_graphdef_operand_is_first(draft, 0);

@@ -134,6 +134,8 @@ static bool match_part_of(const recurrent_match *m, place at, const char *op, ui
 
 // ---- cells
 
+// h' = s(o) t(c'), c' = s(f) c + s(i) t(g), where i, f, g and o are parts 0 to 3 of one sum of
+// products.
 static bool match_lstm(recurrent_match *m) {
     static const place none = {UINT32_MAX, 0};
     place two[2], gate_o, gate_f, gate_i, g, whole = none, sum[2], other;
@@ -190,6 +192,8 @@ static bool match_gru_frame(recurrent_match *m, place *out_z, place *out_n) {
            match_function(m, out_n, &m->state);
 }
 
+// The reset gate comes behind the product with the state or before it, which are two layouts of
+// weights in Keras.
 static bool match_gru(recurrent_match *m) {
     static const place none = {UINT32_MAX, 0};
     place z, n, two[2], reset[2], x_whole = none, h_whole = none, r, h_again;
@@ -221,6 +225,7 @@ static bool match_rnn(recurrent_match *m) {
            match_h_product(m, two[1], &m->h_weights[0]);
 }
 
+// Tries the three kinds for the argument that may be h; each begins with nothing found.
 static bool match_cell(recurrent_match *m, uint32_t h) {
     static bool (*const cells[])(recurrent_match *) = {
         [PEN_RECURRENT_RNN] = match_rnn,
@@ -423,6 +428,8 @@ static pen_status node_bias(recurrent_node *node) {
                                       &node->operands[PEN_RECURRENT_B]);
 }
 
+// One of our recurrent operators. Activations have ONNX' names, one or several a gate, as its
+// kind wants.
 static pen_status node_emit(recurrent_node *node, pen_graphdef_value *out_values) {
     static const char *const names[] = {"rnn", "gru", "lstm"};
     static const uint32_t output_counts[] = {2, 3, 5};
@@ -474,6 +481,8 @@ static pen_status node_counter(const recurrent_node *node, uint32_t argument) {
     return PEN_OK;
 }
 
+// What the loop gave, argument by argument: what stayed, the last states, lists of all or of the
+// last one, and counters.
 static pen_status node_results(const recurrent_node *node, pen_graphdef_value *made) {
     const recurrent_match *m = node->m;
     pen_graphdef_draft *draft = node->draft;

@@ -141,6 +141,8 @@ static pen_status evaluate_expand_dims(const pen_graphdef_evaluation *known) {
     return PEN_OK;
 }
 
+// A pooled image is squeezed in the form it has: its sides are elsewhere, but what is left is
+// the same.
 static pen_status convert_squeeze(pen_graphdef_draft *draft) {
     const pen_graphdef_node *node = draft->node;
     const char *name = "squeeze_dims";
