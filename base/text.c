@@ -71,6 +71,12 @@ pen_status pen_text_finish(pen_text *text, const char **out_text) {
                                out_text);
 }
 
+pen_status pen_text_error_at(const char *file, int line, pen_text *text, pen_status_code code) {
+    const char *whole;
+    PEN_TRY(pen_text_finish(text, &whole));
+    return pen_error_at(file, line, code, "%s", whole);
+}
+
 static int text_fold(char letter) {
     return tolower((unsigned char)letter);
 }
@@ -185,12 +191,10 @@ pen_status pen_text_find_name(const char *what, const char *name, const char *co
         return PEN_OK;
     }
     pen_text text;
-    const char *whole;
     pen_text_init(&text, arena);
     pen_text_print(&text, "unknown %s '%.100s', possible: ", what, name);
     pen_text_add_names(&text, name, names, count, count);
-    PEN_TRY(pen_text_finish(&text, &whole));
-    return pen_error(PEN_NOT_FOUND, "%s", whole);
+    return pen_text_error(&text, PEN_NOT_FOUND);
 }
 
 // For messages: what a user wrote, in quotes, cut where it is long, and with nothing that a

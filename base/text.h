@@ -33,6 +33,12 @@ void pen_text_print(pen_text *text, const char *format, ...) PEN_PRINTF(2, 3);
 // then is what it was. OUT_OF_MEMORY when any append failed.
 PEN_NODISCARD pen_status pen_text_finish(pen_text *text, const char **out_text);
 
+// Ends the text and makes an error of it. OUT_OF_MEMORY, or `code`.
+#define pen_text_error(text, code)                                                                 \
+    pen_status_is_error(pen_text_error_at(__FILE__, __LINE__, (text), (code)))
+PEN_NODISCARD pen_status pen_text_error_at(const char *file, int line, pen_text *text,
+                                           pen_status_code code);
+
 // Insertions, deletions, replacements and swaps of neighbours that lead from `a` to `b`, letters
 // compared without case. Only the first PEN_TEXT_DISTANCE_LIMIT bytes of each count.
 #define PEN_TEXT_DISTANCE_LIMIT 96

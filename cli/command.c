@@ -5,34 +5,9 @@
 
 #include "base/log.h"
 
-// The verbs, in the order of --help. Each is pen_command_<name>, in command_<name>.c.
-#define COMMAND_LIST(VERB)                                                                         \
-    VERB(inspect)                                                                                  \
-    VERB(train)                                                                                    \
-    VERB(eval)                                                                                     \
-    VERB(predict)                                                                                  \
-    VERB(export)                                                                                   \
-    VERB(checkpoint)                                                                               \
-    VERB(verify)                                                                                   \
-    VERB(plan)                                                                                     \
-    VERB(explain)                                                                                  \
-    VERB(diff)                                                                                     \
-    VERB(profile)                                                                                  \
-    VERB(probe)                                                                                    \
-    VERB(place)                                                                                    \
-    VERB(simulate)                                                                                 \
-    VERB(show)                                                                                     \
-    VERB(worker)                                                                                   \
-    VERB(diagnose)                                                                                 \
-    VERB(doctor)                                                                                   \
-    VERB(schema)
-
-#define COMMAND_DECLARE(name) extern const pen_command pen_command_##name;
 #define COMMAND_ENTRY(name) &pen_command_##name,
 
-COMMAND_LIST(COMMAND_DECLARE)
-
-const pen_command *const pen_commands[] = {COMMAND_LIST(COMMAND_ENTRY) NULL};
+const pen_command *const pen_commands[] = {PEN_COMMAND_LIST(COMMAND_ENTRY) NULL};
 
 #define COMMAND_COUNT (sizeof pen_commands / sizeof *pen_commands - 1)
 
@@ -70,7 +45,7 @@ pen_status pen_command_fail_json(const pen_command_context *context, pen_json_wr
     return pen_status_join(status, pen_json_finish(json));
 }
 
-static pen_status command_print(pen_text *text) {
+pen_status pen_command_print(pen_text *text) {
     const char *whole;
     PEN_TRY(pen_text_finish(text, &whole));
     if (fputs(whole, stdout) == EOF || fflush(stdout) != 0) {
@@ -92,7 +67,7 @@ static pen_status command_print_help(pen_arena *arena) {
                  "version.\nExit codes: 0 ok, 1 internal, 2 usage, 3 spec, 4 model, 5 does "
                  "not fit or out of memory,\n6 peer lost, superseded or stopped, 7 verification "
                  "failed, 8 numbers not finite.\n");
-    return command_print(&text);
+    return pen_command_print(&text);
 }
 
 // Parses the options of a verb and runs it. context->exit_code says what a success means.
@@ -109,7 +84,7 @@ static pen_status command_run_verb(pen_command_context *context, int argument_co
         pen_text text;
         pen_text_init(&text, context->arena);
         pen_cli_write_help(&command->table, command->name, command->summary, &text);
-        return command_print(&text);
+        return pen_command_print(&text);
     }
     if (common->quiet) pen_log_set_level(PEN_LOG_WARNING);
     context->input_exit_code = PEN_EXIT_SPEC;
@@ -132,7 +107,7 @@ static pen_status command_run(pen_command_context *context, int argument_count,
         pen_text text;
         pen_text_init(&text, context->arena);
         pen_text_print(&text, "penstock %s\n", PEN_VERSION);
-        return command_print(&text);
+        return pen_command_print(&text);
     }
     return command_run_verb(context, argument_count, arguments);
 }

@@ -1,5 +1,5 @@
 // A verb of the command. Adding one is a file, command_<verb>.c, that defines pen_command_<verb>,
-// and a line in the list of command.c.
+// and a line in the list below.
 #ifndef PEN_CLI_COMMAND_H
 #define PEN_CLI_COMMAND_H
 
@@ -43,11 +43,39 @@ typedef struct pen_command {
     pen_status (*run)(pen_command_context *context, const void *options);
 } pen_command;
 
+// The verbs, in the order of --help. Each is pen_command_<name>, in command_<name>.c.
+#define PEN_COMMAND_LIST(VERB)                                                                     \
+    VERB(inspect)                                                                                  \
+    VERB(train)                                                                                    \
+    VERB(eval)                                                                                     \
+    VERB(predict)                                                                                  \
+    VERB(export)                                                                                   \
+    VERB(checkpoint)                                                                               \
+    VERB(verify)                                                                                   \
+    VERB(plan)                                                                                     \
+    VERB(explain)                                                                                  \
+    VERB(diff)                                                                                     \
+    VERB(profile)                                                                                  \
+    VERB(probe)                                                                                    \
+    VERB(place)                                                                                    \
+    VERB(simulate)                                                                                 \
+    VERB(show)                                                                                     \
+    VERB(worker)                                                                                   \
+    VERB(diagnose)                                                                                 \
+    VERB(doctor)                                                                                   \
+    VERB(schema)
+
+#define PEN_COMMAND_DECLARE(name) extern const pen_command pen_command_##name;
+PEN_COMMAND_LIST(PEN_COMMAND_DECLARE)
+
 // The verbs, ended by NULL.
 extern const pen_command *const pen_commands[];
 
 // Runs `penstock ARGUMENTS...`; returns the exit code. Prints errors.
 int pen_command_main(int argument_count, char *const *arguments);
+
+// Ends the text and prints it on standard output. IO, OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_command_print(pen_text *text);
 
 // Begins the JSON object of a verb on standard output: {"schema": "penstock/VERB/1", ...
 // The verb ends the object and calls pen_json_finish. Begun only when there is something to say:

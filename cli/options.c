@@ -40,12 +40,10 @@ static pen_status cli_refuse_name(const cli_parser *parser, const char *argument
         count += 1;
     }
     pen_text text;
-    const char *whole;
     pen_text_init(&text, parser->arena);
     pen_text_print(&text, "unknown option %.100s, possible: ", argument);
     pen_text_add_names(&text, argument, names, count, count);
-    PEN_TRY(pen_text_finish(&text, &whole));
-    return pen_error(PEN_INVALID_INPUT, "%s", whole);
+    return pen_text_error(&text, PEN_INVALID_INPUT);
 }
 
 // The option that "--name" or "--name=value" or "-o" means, or NULL. *out_value is what follows
@@ -81,12 +79,10 @@ static pen_status cli_take_value(cli_parser *parser, const pen_cli_option *optio
     if (value == NULL && parser->index < parser->count) value = parser->arguments[parser->index++];
     if (value == NULL) {
         pen_text text;
-        const char *whole;
         pen_text_init(&text, parser->arena);
         pen_text_print(&text, "--%s: found nothing behind it, expected ", field->key);
         pen_option_describe(field, &text);
-        PEN_TRY(pen_text_finish(&text, &whole));
-        return pen_error(PEN_INVALID_INPUT, "%s", whole);
+        return pen_text_error(&text, PEN_INVALID_INPUT);
     }
     const pen_status status =
         pen_option_parse(field, value, parser->arena, parser->options + field->offset);

@@ -39,6 +39,8 @@ typedef struct pen_cli_table {
 #define PEN_CLI_VALUE(short_name, written, value, ...)                                             \
     { .letter = (short_name), .value_name = (value), .field = PEN_OPTION_AS(written, __VA_ARGS__) }
 
+#define PEN_CLI_OPERANDS(names, least, most)                                                       \
+    .operands = (names), .operand_count_minimum = (least), .operand_count_maximum = (most)
 #define PEN_CLI_OPTIONS(array) .options = (array), .option_count = sizeof(array) / sizeof *(array)
 
 // What every verb gets, and the start of its own struct:

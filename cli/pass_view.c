@@ -44,8 +44,7 @@ static bool pass_runs(const pen_compile_pass *pass, pen_compile_request request,
 static pen_status pass_list_json(const pen_compile_request *request) {
     pen_json_writer json;
     pen_command_begin_json(&json, "inspect");
-    pen_json_key(&json, "passes");
-    pen_json_begin_array(&json);
+    pen_json_key_array(&json, "passes");
     for (uint32_t i = 0; i < pen_compile_pass_count; i++) {
         const pen_compile_pass *pass = &pen_compile_passes[i];
         pen_json_begin_object(&json);

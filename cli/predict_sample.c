@@ -95,8 +95,7 @@ static pen_status sample_write_json(const sample_writing *writing,
     pen_json_writer json;
     pen_command_begin_json(&json, "predict");
     pen_json_key_unsigned(&json, "prompt_tokens", request->prompt_count);
-    pen_json_key(&json, "tokens");
-    pen_json_begin_array(&json);
+    pen_json_key_array(&json, "tokens");
     for (uint64_t i = 0; i < writing->count; i++)
         pen_json_integer(&json, writing->tokens[i]);
     pen_json_end_array(&json);

@@ -182,6 +182,16 @@ void pen_json_null(pen_json_writer *json) {
     json_put_word(json, "null");
 }
 
+void pen_json_key_array(pen_json_writer *json, const char *key) {
+    pen_json_key(json, key);
+    pen_json_begin_array(json);
+}
+
+void pen_json_key_object(pen_json_writer *json, const char *key) {
+    pen_json_key(json, key);
+    pen_json_begin_object(json);
+}
+
 void pen_json_key_text(pen_json_writer *json, const char *key, const char *text) {
     pen_json_key(json, key);
     pen_json_text(json, text);

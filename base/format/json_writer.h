@@ -48,7 +48,9 @@ void pen_json_unsigned(pen_json_writer *json, uint64_t number);
 void pen_json_bool(pen_json_writer *json, bool truth);
 void pen_json_null(pen_json_writer *json);
 
-// A key and its value in one call.
+// A key and its value in one call; arrays and objects are begun.
+void pen_json_key_array(pen_json_writer *json, const char *key);
+void pen_json_key_object(pen_json_writer *json, const char *key);
 void pen_json_key_text(pen_json_writer *json, const char *key, const char *text);
 void pen_json_key_number(pen_json_writer *json, const char *key, double number);
 void pen_json_key_integer(pen_json_writer *json, const char *key, int64_t number);

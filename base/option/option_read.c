@@ -93,9 +93,7 @@ static void option_begin_message(const option_reader *reader, pen_text *message)
 }
 
 static pen_status option_end_message(pen_text *message, const pen_yaml_node *node) {
-    const char *whole;
-    PEN_TRY(pen_text_finish(message, &whole));
-    return pen_yaml_blame(node, pen_error(PEN_INVALID_INPUT, "%s", whole));
+    return pen_yaml_blame(node, pen_text_error(message, PEN_INVALID_INPUT));
 }
 
 static void option_add_found(const pen_yaml_node *node, pen_text *message) {

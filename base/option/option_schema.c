@@ -51,8 +51,7 @@ static void schema_write_default(const pen_option_field *field, pen_json_writer 
 
 static void schema_write_properties(const pen_option_table *table, pen_json_writer *json) {
     for (uint32_t i = 0; i < table->field_count; i++) {
-        pen_json_key(json, table->fields[i].key);
-        pen_json_begin_object(json);
+        pen_json_key_object(json, table->fields[i].key);
         schema_write_field(&table->fields[i], json);
         pen_json_end_object(json);
     }
@@ -69,11 +68,9 @@ static void schema_write_mapping(const pen_option_table *table, const pen_option
                                  pen_json_writer *json) {
     pen_json_key_text(json, "type", "object");
     pen_json_key_bool(json, "additionalProperties", false);
-    pen_json_key(json, "properties");
-    pen_json_begin_object(json);
+    pen_json_key_object(json, "properties");
     if (variant != NULL) {
-        pen_json_key(json, table->tag);
-        pen_json_begin_object(json);
+        pen_json_key_object(json, table->tag);
         pen_json_key_text(json, "description", table->tag_help);
         pen_json_key_text(json, "const", variant->key);
         pen_json_end_object(json);
@@ -81,8 +78,7 @@ static void schema_write_mapping(const pen_option_table *table, const pen_option
     schema_write_properties(table, json);
     if (variant != NULL) schema_write_properties(variant->table, json);
     pen_json_end_object(json);
-    pen_json_key(json, "required");
-    pen_json_begin_array(json);
+    pen_json_key_array(json, "required");
     if (variant != NULL) pen_json_text(json, table->tag);
     schema_write_required(table, json);
     if (variant != NULL) schema_write_required(variant->table, json);
@@ -94,8 +90,7 @@ static void schema_write_table(const pen_option_table *table, pen_json_writer *j
         schema_write_mapping(table, NULL, json);
         return;
     }
-    pen_json_key(json, "oneOf");
-    pen_json_begin_array(json);
+    pen_json_key_array(json, "oneOf");
     for (uint32_t i = 0; i < table->variant_count; i++) {
         pen_json_begin_object(json);
         pen_json_key_text(json, "description", table->variants[i].help);
@@ -115,11 +110,9 @@ static bool schema_has_required(const pen_option_table *table) {
 // Two forms: the name alone, for those that need nothing, or a mapping with exactly one of the
 // keys.
 static void schema_write_one_of(const pen_option_table *table, pen_json_writer *json) {
-    pen_json_key(json, "oneOf");
-    pen_json_begin_array(json);
+    pen_json_key_array(json, "oneOf");
     pen_json_begin_object(json);
-    pen_json_key(json, "enum");
-    pen_json_begin_array(json);
+    pen_json_key_array(json, "enum");
     for (uint32_t i = 0; i < table->field_count; i++) {
         const pen_option_field *field = &table->fields[i];
         if (field->kind == PEN_OPTION_MAPPING && !schema_has_required(field->table)) {
@@ -133,8 +126,7 @@ static void schema_write_one_of(const pen_option_table *table, pen_json_writer *
     pen_json_key_bool(json, "additionalProperties", false);
     pen_json_key_integer(json, "minProperties", 1);
     pen_json_key_integer(json, "maxProperties", 1);
-    pen_json_key(json, "properties");
-    pen_json_begin_object(json);
+    pen_json_key_object(json, "properties");
     schema_write_properties(table, json);
     pen_json_end_object(json);
     pen_json_end_object(json);
@@ -157,8 +149,7 @@ static void schema_write_part(const pen_option_field *field, pen_json_writer *js
     if (alone != NULL) {
         const pen_option_table *table = field->table;
         PEN_ASSERT(table->name != NULL);
-        pen_json_key(json, "anyOf");
-        pen_json_begin_array(json);
+        pen_json_key_array(json, "anyOf");
         pen_json_begin_object(json);
         (void)snprintf(reference, sizeof reference, "#/$defs/%s", table->name);
         pen_json_key_text(json, "$ref", reference);
@@ -181,8 +172,7 @@ static void schema_write_list(const pen_option_field *field, pen_json_writer *js
     pen_json_key_text(json, "type", "array");
     if (field->count_minimum > 0) pen_json_key_integer(json, "minItems", field->count_minimum);
     if (field->count_maximum > 0) pen_json_key_integer(json, "maxItems", field->count_maximum);
-    pen_json_key(json, "items");
-    pen_json_begin_object(json);
+    pen_json_key_object(json, "items");
     schema_write_field(field->item, json);
     pen_json_end_object(json);
 }
@@ -225,8 +215,7 @@ static void schema_write_kind(const pen_option_field *field, pen_json_writer *js
         schema_write_text("^[0-9]+ *(steps?|epochs?)$", json);
         break;
     case PEN_OPTION_CHOICE:
-        pen_json_key(json, "enum");
-        pen_json_begin_array(json);
+        pen_json_key_array(json, "enum");
         for (size_t i = 0; field->choices[i] != NULL; i++) {
             pen_json_text(json, field->choices[i]);
         }
@@ -240,8 +229,7 @@ static void schema_write_kind(const pen_option_field *field, pen_json_writer *js
         if (field->count_minimum > 0) {
             pen_json_key_integer(json, "minProperties", field->count_minimum);
         }
-        pen_json_key(json, "additionalProperties");
-        pen_json_begin_object(json);
+        pen_json_key_object(json, "additionalProperties");
         schema_write_field(field->item, json);
         pen_json_end_object(json);
         break;
@@ -262,8 +250,7 @@ static void schema_write_field(const pen_option_field *field, pen_json_writer *j
         schema_write_kind(field, json);
         return;
     }
-    pen_json_key(json, "anyOf");
-    pen_json_begin_array(json);
+    pen_json_key_array(json, "anyOf");
     pen_json_begin_object(json);
     if (is_single) {
         schema_write_field(field->item, json);
@@ -311,11 +298,9 @@ static void schema_write_names(const pen_option_table *table, pen_json_writer *j
     schema_names names = {.count = 0};
     schema_find_names(table, &names);
     if (names.count == 0) return;
-    pen_json_key(json, "$defs");
-    pen_json_begin_object(json);
+    pen_json_key_object(json, "$defs");
     for (uint32_t i = 0; i < names.count; i++) {
-        pen_json_key(json, names.fields[i]->table->name);
-        pen_json_begin_object(json);
+        pen_json_key_object(json, names.fields[i]->table->name);
         schema_write_whole(names.fields[i]->table, names.fields[i]->kind, json);
         pen_json_end_object(json);
     }

@@ -158,15 +158,13 @@ void pen_option_describe(const pen_option_field *field, pen_text *text) {
 static pen_status option_refuse(const pen_option_field *field, const char *text, pen_arena *arena,
                                 const char *why) {
     pen_text message;
-    const char *whole;
     pen_text_init(&message, arena);
     pen_text_add(&message, "found ");
     pen_text_add_quoted(&message, text, strlen(text));
     pen_text_add(&message, ", expected ");
     pen_option_describe(field, &message);
     if (why != NULL) pen_text_print(&message, ": %s", why);
-    PEN_TRY(pen_text_finish(&message, &whole));
-    return pen_error(PEN_INVALID_INPUT, "%s", whole);
+    return pen_text_error(&message, PEN_INVALID_INPUT);
 }
 
 static bool option_in_range(const pen_option_field *field, double value) {

@@ -70,8 +70,7 @@ static void checkpoint_json_begin(checkpoint_run *run) {
     pen_json_key_unsigned(&run->json, "generation", pen_checkpoint_store_generation(run->store));
     pen_json_key_unsigned(&run->json, "damaged_records",
                           pen_checkpoint_store_damaged_count(run->store));
-    pen_json_key(&run->json, "checkpoints");
-    pen_json_begin_array(&run->json);
+    pen_json_key_array(&run->json, "checkpoints");
 }
 
 static pen_status checkpoint_json_end(checkpoint_run *run) {
@@ -93,8 +92,7 @@ static void checkpoint_json_describe(checkpoint_run *run, const pen_commit_recor
     pen_json_key_number(&run->json, "loss", checkpoint_loss(manifest));
     pen_json_key_text(&run->json, "model_hash", manifest->model_hash);
     pen_json_key_text(&run->json, "build", manifest->build);
-    pen_json_key(&run->json, "shards");
-    pen_json_begin_array(&run->json);
+    pen_json_key_array(&run->json, "shards");
     for (uint32_t s = 0; s < manifest->shard_count; s++) {
         pen_json_begin_object(&run->json);
         pen_json_key_text(&run->json, "file", manifest->shards[s].file);
@@ -258,13 +256,10 @@ static const pen_cli_option checkpoint_cli_options[] = {
     PEN_CLI_FLAG(0, "all", checkpoint_options, all, "export: the optimizer's states, too"),
 };
 
-extern const pen_command pen_command_checkpoint;
 const pen_command pen_command_checkpoint = {
     .name = "checkpoint",
     .summary = "what checkpoints a folder has, whether they are whole, and their parameters",
-    .table = {.operands = "ls|verify|export DIR",
-              .operand_count_minimum = 2,
-              .operand_count_maximum = 2,
+    .table = {PEN_CLI_OPERANDS("ls|verify|export DIR", 2, 2),
               PEN_CLI_OPTIONS(checkpoint_cli_options),
               .details =
                   "  ls      the checkpoints, newest first; complete: all files are there, as "

@@ -169,8 +169,7 @@ static pen_status diagnose_print(const diagnose *d) {
 
 static void diagnose_write_lines(pen_json_writer *json, const char *key,
                                  const pen_flight_view *view, pen_flight_line_kind kind) {
-    pen_json_key(json, key);
-    pen_json_begin_array(json);
+    pen_json_key_array(json, key);
     for (uint32_t i = 0; i < view->line_count; i++) {
         if (view->lines[i].kind == kind) pen_json_text(json, view->lines[i].text);
     }
@@ -193,8 +192,7 @@ static void diagnose_write_view(pen_json_writer *json, const pen_flight_view *vi
     pen_json_key_unsigned(json, "events_kept", dump->event_count);
     diagnose_write_lines(json, "state", view, PEN_FLIGHT_LINE_STATE);
     diagnose_write_lines(json, "replay", view, PEN_FLIGHT_LINE_VERDICT);
-    pen_json_key(json, "waits");
-    pen_json_begin_array(json);
+    pen_json_key_array(json, "waits");
     for (uint32_t i = 0; i < dump->event_count; i++) {
         const pen_flight_event *event = &dump->events[i];
         if (diagnose_is_wait(event)) pen_json_text(json, event->event.note + 7);
@@ -207,14 +205,12 @@ static void diagnose_write_view(pen_json_writer *json, const pen_flight_view *vi
 static pen_status diagnose_write(const diagnose *d) {
     pen_json_writer json;
     pen_command_begin_json(&json, "diagnose");
-    pen_json_key(&json, "dumps");
-    pen_json_begin_array(&json);
+    pen_json_key_array(&json, "dumps");
     for (uint32_t v = 0; v < d->view_count; v++) {
         diagnose_write_view(&json, &d->views[v]);
     }
     pen_json_end_array(&json);
-    pen_json_key(&json, "events");
-    pen_json_begin_array(&json);
+    pen_json_key_array(&json, "events");
     for (uint32_t m = 0; m < d->moment_count; m++) {
         const diagnose_moment *moment = &d->moments[m];
         const pen_flight_dump_file *dump = &d->views[moment->view].dump;
@@ -254,14 +250,10 @@ static const pen_cli_option diagnose_cli_options[] = {
                  "show every event and what the protocol does on it"),
 };
 
-extern const pen_command pen_command_diagnose;
 const pen_command pen_command_diagnose = {
     .name = "diagnose",
     .summary = "what processes did last, from the dumps they left",
-    .table = {.operands = "FILE|FOLDER...",
-              .operand_count_minimum = 1,
-              .operand_count_maximum = 4096,
-              PEN_CLI_OPTIONS(diagnose_cli_options)},
+    .table = {PEN_CLI_OPERANDS("FILE|FOLDER...", 1, 4096), PEN_CLI_OPTIONS(diagnose_cli_options)},
     .options_bytes = sizeof(diagnose_options),
     .run = diagnose_run,
 };

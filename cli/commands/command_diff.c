@@ -26,21 +26,15 @@ static pen_status diff_run(pen_command_context *context, const void *options_giv
         return pen_json_finish(&json);
     }
     pen_text text;
-    const char *whole;
     pen_text_init(&text, context->arena);
     pen_plan_diff_dump(&diff, &text);
-    PEN_TRY(pen_text_finish(&text, &whole));
-    if (fputs(whole, stdout) == EOF || fflush(stdout) != 0) {
-        return pen_error(PEN_IO, "cannot write to standard output");
-    }
-    return PEN_OK;
+    return pen_command_print(&text);
 }
 
-extern const pen_command pen_command_diff;
 const pen_command pen_command_diff = {
     .name = "diff",
     .summary = "what differs between two plans: nodes, stages, memory, times",
-    .table = {.operands = "PLAN PLAN", .operand_count_minimum = 2, .operand_count_maximum = 2},
+    .table = {PEN_CLI_OPERANDS("PLAN PLAN", 2, 2)},
     .options_bytes = sizeof(diff_options),
     .run = diff_run,
 };

@@ -64,8 +64,7 @@ static pen_status doctor_print_json(const pen_machine *machine, const char *devi
     pen_json_key_unsigned(&json, "memory_bytes_allowed", machine->memory_bytes_allowed);
     pen_json_key_unsigned(&json, "memory_bytes_free", machine->memory_bytes_free);
     pen_json_key_text(&json, "device", device);
-    pen_json_key(&json, "libraries");
-    pen_json_begin_object(&json);
+    pen_json_key_object(&json, "libraries");
     for (size_t i = 0; i < DOCTOR_LIBRARY_COUNT; i++) {
         pen_json_key_text(&json, doctor_libraries[i].name, doctor_libraries[i].version());
     }
@@ -107,7 +106,6 @@ static pen_status doctor_run(pen_command_context *context, const void *options_g
                                 : doctor_print_text(&machine, device);
 }
 
-extern const pen_command pen_command_doctor;
 const pen_command pen_command_doctor = {
     .name = "doctor",
     .summary = "say what is installed and what was detected",

@@ -68,14 +68,10 @@ static const pen_cli_option eval_cli_options[] = {
                  "reach workers on other machines without TLS"),
 };
 
-extern const pen_command pen_command_eval;
 const pen_command pen_command_eval = {
     .name = "eval",
     .summary = "loss and accuracy on the evaluation data",
-    .table = {.operands = "JOB",
-              .operand_count_minimum = 1,
-              .operand_count_maximum = 1,
-              PEN_CLI_OPTIONS(eval_cli_options)},
+    .table = {PEN_CLI_OPERANDS("JOB", 1, 1), PEN_CLI_OPTIONS(eval_cli_options)},
     .options_bytes = sizeof(eval_options),
     .run = eval_run,
 };

@@ -22,14 +22,9 @@ static pen_status explain_print(const explain_options *options,
         return pen_json_finish(&json);
     }
     pen_text text;
-    const char *whole;
     pen_text_init(&text, arena);
     pen_plan_explanation_dump(explanation, &text);
-    PEN_TRY(pen_text_finish(&text, &whole));
-    if (fputs(whole, stdout) == EOF || fflush(stdout) != 0) {
-        return pen_error(PEN_IO, "cannot write to standard output");
-    }
-    return PEN_OK;
+    return pen_command_print(&text);
 }
 
 static pen_status explain_with(const explain_options *options, pen_plan_job *plan_job,
@@ -72,14 +67,10 @@ static const pen_cli_option explain_cli_options[] = {
                   "the job that was planned, in place of the one that the plan names"),
 };
 
-extern const pen_command pen_command_explain;
 const pen_command pen_command_explain = {
     .name = "explain",
     .summary = "why a node of a plan is where it is, and what it would cost elsewhere",
-    .table = {.operands = "PLAN NODE",
-              .operand_count_minimum = 2,
-              .operand_count_maximum = 2,
-              PEN_CLI_OPTIONS(explain_cli_options)},
+    .table = {PEN_CLI_OPERANDS("PLAN NODE", 2, 2), PEN_CLI_OPTIONS(explain_cli_options)},
     .options_bytes = sizeof(explain_options),
     .run = explain_run,
 };

@@ -104,14 +104,10 @@ static const pen_cli_option export_cli_options[] = {
                   "safetensors file; else what training left in the job's outputs folder"),
 };
 
-extern const pen_command pen_command_export;
 const pen_command pen_command_export = {
     .name = "export",
     .summary = "write the trained model as ONNX, or as a graph of TensorFlow",
-    .table = {.operands = "JOB|PLAN",
-              .operand_count_minimum = 1,
-              .operand_count_maximum = 1,
-              PEN_CLI_OPTIONS(export_cli_options),
+    .table = {PEN_CLI_OPERANDS("JOB|PLAN", 1, 1), PEN_CLI_OPTIONS(export_cli_options),
               .details = "Of a plan, each node says where it runs: by its metadata, in a graph "
                          "of\nTensorFlow by its device.\n"},
     .options_bytes = sizeof(export_options),

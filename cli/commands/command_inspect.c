@@ -174,15 +174,13 @@ static pen_status inspect_print_text(const inspect_options *options, const pen_m
 
 static void inspect_json_values(pen_json_writer *json, const char *key, const pen_graph *graph,
                                 uint32_t count, pen_value_id (*at)(const pen_graph *, uint32_t)) {
-    pen_json_key(json, key);
-    pen_json_begin_array(json);
+    pen_json_key_array(json, key);
     for (uint32_t i = 0; i < count; i++) {
         const pen_tensor_type *type = pen_value_type(graph, at(graph, i));
         pen_json_begin_object(json);
         pen_json_key_text(json, "name", pen_value_name(graph, at(graph, i)));
         pen_json_key_text(json, "type", pen_element_name(type->element));
-        pen_json_key(json, "shape");
-        pen_json_begin_array(json);
+        pen_json_key_array(json, "shape");
         for (uint32_t d = 0; d < type->shape.rank; d++) {
             pen_json_integer(json, type->shape.dims[d]);
         }
@@ -211,8 +209,7 @@ static pen_status inspect_print_json(const inspect_options *options, const pen_m
     if (totals->obstacle != NULL) pen_json_key_text(&json, "obstacle", totals->obstacle);
     pen_json_key_unsigned(&json, "flops", totals->flops);
     pen_json_key_unsigned(&json, "activation_bytes", totals->activation_bytes);
-    pen_json_key(&json, "operators");
-    pen_json_begin_array(&json);
+    pen_json_key_array(&json, "operators");
     for (uint32_t i = 0; i < totals->op_count; i++) {
         pen_json_begin_object(&json);
         pen_json_key_text(&json, "name", totals->ops[i].op->name);
@@ -280,14 +277,10 @@ static const pen_cli_option inspect_cli_options[] = {
     PEN_CLI_FLAG(0, "nodes", inspect_options, nodes, "list every node"),
 };
 
-extern const pen_command pen_command_inspect;
 const pen_command pen_command_inspect = {
     .name = "inspect",
     .summary = "operators, shapes, parameters and cost of a model, as it is evaluated",
-    .table = {.operands = "MODEL",
-              .operand_count_minimum = 1,
-              .operand_count_maximum = 1,
-              PEN_CLI_OPTIONS(inspect_cli_options),
+    .table = {PEN_CLI_OPERANDS("MODEL", 1, 1), PEN_CLI_OPTIONS(inspect_cli_options),
               .details = "With --passes and --dump-after, MODEL may be a JOB: its model is then "
                          "compiled to be trained.\n"},
     .options_bytes = sizeof(inspect_options),

@@ -107,8 +107,7 @@ static pen_status place_print_json(const place_options *options, const place_res
     pen_json_key_number(&json, "seconds", result->seconds);
     pen_json_key_text(&json, "strategy", result->strategy->name);
     pen_json_key_integer(&json, "seed", options->seed);
-    pen_json_key(&json, "devices");
-    pen_json_begin_array(&json);
+    pen_json_key_array(&json, "devices");
     for (uint32_t d = 0; d < placement->device_count; d++) {
         pen_json_begin_object(&json);
         pen_json_key_number(&json, "load", placement->load[d]);
@@ -232,14 +231,10 @@ static const pen_cli_option place_cli_options[] = {
     PEN_CLI_VALUE('o', "output", "FILE", TEXT, place_options, output, "write the placement there"),
 };
 
-extern const pen_command pen_command_place;
 const pen_command pen_command_place = {
     .name = "place",
     .summary = "place a weighted graph on devices",
-    .table = {.operands = "WORKLOAD",
-              .operand_count_minimum = 1,
-              .operand_count_maximum = 1,
-              PEN_CLI_OPTIONS(place_cli_options),
+    .table = {PEN_CLI_OPERANDS("WORKLOAD", 1, 1), PEN_CLI_OPTIONS(place_cli_options),
               .details = "WORKLOAD is a JSON file of the public operator-placement benchmark. "
                          "Exit code 5: it does not fit.\n"},
     .options_bytes = sizeof(place_options),

@@ -69,14 +69,9 @@ static pen_status plan_print(const plan_options *options, const pen_plan *plan, 
         return pen_json_finish(&json);
     }
     pen_text text;
-    const char *whole;
     pen_text_init(&text, arena);
     pen_plan_dump(plan, options->nodes, &text);
-    PEN_TRY(pen_text_finish(&text, &whole));
-    if (fputs(whole, stdout) == EOF || fflush(stdout) != 0) {
-        return pen_error(PEN_IO, "cannot write to standard output");
-    }
-    return PEN_OK;
+    return pen_command_print(&text);
 }
 
 // Which part of the input an error is about (command line, job, model) decides the exit code, so it
@@ -144,14 +139,10 @@ static const pen_cli_option plan_cli_options[] = {
     PEN_CLI_VALUE('o', "output", "PLAN", TEXT, plan_options, output, "write the plan there"),
 };
 
-extern const pen_command pen_command_plan;
 const pen_command pen_command_plan = {
     .name = "plan",
     .summary = "place a job's model on its devices, and predict a training step",
-    .table = {.operands = "JOB",
-              .operand_count_minimum = 1,
-              .operand_count_maximum = 1,
-              PEN_CLI_OPTIONS(plan_cli_options),
+    .table = {PEN_CLI_OPERANDS("JOB", 1, 1), PEN_CLI_OPTIONS(plan_cli_options),
               .details = "Exit code 5: the model does not fit on the devices.\n"},
     .options_bytes = sizeof(plan_options),
     .run = plan_run,

@@ -225,14 +225,10 @@ static const pen_cli_option predict_cli_options[] = {
                   .default_text = "0"),
 };
 
-extern const pen_command pen_command_predict;
 const pen_command pen_command_predict = {
     .name = "predict",
     .summary = "write the outputs for the evaluation data",
-    .table = {.operands = "JOB",
-              .operand_count_minimum = 1,
-              .operand_count_maximum = 1,
-              PEN_CLI_OPTIONS(predict_cli_options)},
+    .table = {PEN_CLI_OPERANDS("JOB", 1, 1), PEN_CLI_OPTIONS(predict_cli_options)},
     .options_bytes = sizeof(predict_options),
     .run = predict_run_verb,
 };

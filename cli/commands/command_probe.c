@@ -136,8 +136,7 @@ static pen_status probe_print(const probe_run *run) {
 }
 
 static void probe_json_rates(const probe_run *run, pen_json_writer *json) {
-    pen_json_key(json, "rates");
-    pen_json_begin_array(json);
+    pen_json_key_array(json, "rates");
     for (uint32_t t = 0; t < run->targets.count; t++) {
         const pen_profile_target *target = &run->targets.items[t];
         const pen_cost_rates *rates =
@@ -157,8 +156,7 @@ static pen_status probe_print_json(const probe_run *run) {
     pen_json_writer json;
     pen_command_begin_json(&json, "probe");
     probe_json_rates(run, &json);
-    pen_json_key(&json, "links");
-    pen_json_begin_array(&json);
+    pen_json_key_array(&json, "links");
     for (uint32_t m = 0; m < PROBE_MEDIUM_COUNT; m++) {
         if (run->link_counts[m] == 0) continue;
         pen_json_begin_object(&json);
@@ -193,14 +191,10 @@ static const pen_cli_option probe_cli_options[] = {
                   "cost table to add to, made if need be; else the job's `costs`"),
 };
 
-extern const pen_command pen_command_probe;
 const pen_command pen_command_probe = {
     .name = "probe",
     .summary = "measure the links between a job's devices, and the devices' rates",
-    .table = {.operands = "JOB",
-              .operand_count_minimum = 1,
-              .operand_count_maximum = 1,
-              PEN_CLI_OPTIONS(probe_cli_options),
+    .table = {PEN_CLI_OPERANDS("JOB", 1, 1), PEN_CLI_OPTIONS(probe_cli_options),
               .details = "Measured are links within this process (memory) and this machine (TCP "
                          "over loopback).\nLinks to other machines are stated in the job or "
                          "cluster.\n"},

@@ -149,8 +149,7 @@ static void profile_json(profile_run *run, const pen_profile_target *target,
         pen_json_key_unsigned(json, "arena_bytes", summary->memory.arena_bytes);
         pen_json_key_unsigned(json, "resident_bytes_peak", summary->resident_bytes_peak);
     }
-    pen_json_key(json, "operators");
-    pen_json_begin_array(json);
+    pen_json_key_array(json, "operators");
     for (uint32_t r = 0; r < summary->row_count; r++) {
         profile_json_row(json, &summary->rows[r], has_steps);
     }
@@ -236,8 +235,7 @@ static pen_status profile_all(profile_run *run) {
         return PEN_OK;
     }
     pen_command_begin_json(&run->json, "profile");
-    pen_json_key(&run->json, "devices");
-    pen_json_begin_array(&run->json);
+    pen_json_key_array(&run->json, "devices");
     const pen_status status = profile_targets(run);
     if (status != PEN_OK) return pen_command_fail_json(run->context, &run->json, status);
     pen_json_end_array(&run->json);
@@ -271,14 +269,10 @@ static const pen_cli_option profile_cli_options[] = {
                   PEN_OPTION_RANGE(0, 1000000), .default_text = "20"),
 };
 
-extern const pen_command pen_command_profile;
 const pen_command pen_command_profile = {
     .name = "profile",
     .summary = "measure the operators of a job on the devices of this machine",
-    .table = {.operands = "JOB",
-              .operand_count_minimum = 1,
-              .operand_count_maximum = 1,
-              PEN_CLI_OPTIONS(profile_cli_options),
+    .table = {PEN_CLI_OPERANDS("JOB", 1, 1), PEN_CLI_OPTIONS(profile_cli_options),
               .details = "Operators are measured one at a time, so the model may be larger than "
                          "this machine.\nA table that exists is kept: only what it lacks is "
                          "measured. With --in-step it gets\nthe times that operators had within "

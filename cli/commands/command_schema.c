@@ -46,26 +46,19 @@ static pen_status schema_find(const schema_options *options, pen_arena *arena,
         return PEN_OK;
     }
     pen_text text;
-    const char *whole;
     pen_text_init(&text, arena);
     pen_text_add(&text, "found ");
     pen_text_add_quoted(&text, wanted, strlen(wanted));
     pen_text_add(&text, ", possible: ");
     pen_text_add_names(&text, wanted, names, SCHEMA_FILE_COUNT, SCHEMA_FILE_COUNT);
-    PEN_TRY(pen_text_finish(&text, &whole));
-    return pen_error(PEN_INVALID_INPUT, "%s", whole);
+    return pen_text_error(&text, PEN_INVALID_INPUT);
 }
 
 static pen_status schema_print_keys(const schema_file *file, pen_arena *arena) {
     pen_text text;
-    const char *whole;
     pen_text_init(&text, arena);
     pen_option_write_help(file->table, &text);
-    PEN_TRY(pen_text_finish(&text, &whole));
-    if (fputs(whole, stdout) == EOF || fflush(stdout) != 0) {
-        return pen_error(PEN_IO, "cannot write to standard output");
-    }
-    return PEN_OK;
+    return pen_command_print(&text);
 }
 
 // JSON Schema alone is what editors take; with --json it is wrapped as every verb's answer.
@@ -90,13 +83,10 @@ static pen_status schema_run(pen_command_context *context, const void *options_g
     return pen_json_finish(&json);
 }
 
-extern const pen_command pen_command_schema;
 const pen_command pen_command_schema = {
     .name = "schema",
     .summary = "print the JSON Schema of a job, cluster, cost or plan file, or its keys",
-    .table = {.operands = "[job|cluster|costs|plan]",
-              .operand_count_maximum = 1,
-              PEN_CLI_OPTIONS(schema_table),
+    .table = {PEN_CLI_OPERANDS("[job|cluster|costs|plan]", 0, 1), PEN_CLI_OPTIONS(schema_table),
               .details = "job when not given"},
     .options_bytes = sizeof(schema_options),
     .run = schema_run,

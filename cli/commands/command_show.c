@@ -286,14 +286,10 @@ static const pen_cli_option show_cli_options[] = {
                   .default_text = "0", PEN_OPTION_RANGE(0, 1000000)),
 };
 
-extern const pen_command pen_command_show;
 const pen_command pen_command_show = {
     .name = "show",
     .summary = "a picture of a model or plan: DOT, SVG, a page to look around in, or JSON",
-    .table = {.operands = "PLAN|MODEL|JOB",
-              .operand_count_minimum = 1,
-              .operand_count_maximum = 1,
-              PEN_CLI_OPTIONS(show_cli_options),
+    .table = {PEN_CLI_OPERANDS("PLAN|MODEL|JOB", 1, 1), PEN_CLI_OPTIONS(show_cli_options),
               .details = "A job is planned first. The page needs no network: open it in any "
                          "browser.\n"},
     .options_bytes = sizeof(show_options),

@@ -21,8 +21,7 @@ typedef struct simulate_options {
 // Tasks in each device's order, then transfers: enough to draw the time line elsewhere.
 static void simulate_write_tasks(pen_json_writer *json, const pen_timeline *timeline) {
     const pen_schedule *schedule = timeline->schedule;
-    pen_json_key(json, "tasks");
-    pen_json_begin_array(json);
+    pen_json_key_array(json, "tasks");
     for (uint32_t d = 0; d < schedule->device_count; d++) {
         for (uint32_t t = schedule->first_task[d]; t < schedule->first_task[d + 1]; t++) {
             const pen_task task = schedule->tasks[t];
@@ -37,8 +36,7 @@ static void simulate_write_tasks(pen_json_writer *json, const pen_timeline *time
         }
     }
     pen_json_end_array(json);
-    pen_json_key(json, "transfers");
-    pen_json_begin_array(json);
+    pen_json_key_array(json, "transfers");
     for (uint32_t t = 0; t < timeline->times.transfer_count; t++) {
         const pen_transfer_time *transfer = &timeline->times.transfers[t];
         pen_json_begin_object(json);
@@ -62,8 +60,7 @@ static pen_status simulate_print_json(const pen_plan *plan, const char *schedule
     pen_json_key_text(&json, "schedule", schedule);
     pen_json_key_number(&json, "step_seconds", timeline->step_seconds);
     pen_json_key_number(&json, "bubble", timeline->bubble);
-    pen_json_key(&json, "devices");
-    pen_json_begin_array(&json);
+    pen_json_key_array(&json, "devices");
     for (uint32_t d = 0; d < plan->device_count; d++) {
         pen_json_begin_object(&json);
         pen_json_key_text(&json, "name", plan->devices[d].name);
@@ -75,8 +72,7 @@ static pen_status simulate_print_json(const pen_plan *plan, const char *schedule
         pen_json_end_object(&json);
     }
     pen_json_end_array(&json);
-    pen_json_key(&json, "stages");
-    pen_json_begin_array(&json);
+    pen_json_key_array(&json, "stages");
     for (uint32_t s = 0; s < plan->stages.stage_count; s++) {
         pen_json_begin_object(&json);
         pen_json_key_text(&json, "name", plan->stage_figures[s].name);
@@ -85,8 +81,7 @@ static pen_status simulate_print_json(const pen_plan *plan, const char *schedule
         pen_json_end_object(&json);
     }
     pen_json_end_array(&json);
-    pen_json_key(&json, "links");
-    pen_json_begin_array(&json);
+    pen_json_key_array(&json, "links");
     for (uint32_t l = 0; l < timeline->link_count; l++) {
         const pen_link_traffic *link = &timeline->links[l];
         pen_json_begin_object(&json);
@@ -158,14 +153,10 @@ static const pen_cli_option simulate_cli_options[] = {
                   "draw the time line there, as SVG"),
 };
 
-extern const pen_command pen_command_simulate;
 const pen_command pen_command_simulate = {
     .name = "simulate",
     .summary = "the time line of a plan's step, without running it",
-    .table = {.operands = "PLAN",
-              .operand_count_minimum = 1,
-              .operand_count_maximum = 1,
-              PEN_CLI_OPTIONS(simulate_cli_options),
+    .table = {PEN_CLI_OPERANDS("PLAN", 1, 1), PEN_CLI_OPTIONS(simulate_cli_options),
               .details = "F forward, B backward, I and W its halves (for inputs, for weights), U "
                          "update, with the\n"
                          "last digit of the microbatch.\n"

@@ -303,8 +303,7 @@ static pen_status train_save(train_run *run) {
 // The buffers of the devices, and what the process takes with all else.
 static void train_write_predicted(pen_json_writer *json, const pen_engine_memory *memory,
                                   const pen_engine_report *report) {
-    pen_json_key(json, "predicted");
-    pen_json_begin_object(json);
+    pen_json_key_object(json, "predicted");
     pen_json_key_unsigned(json, "device_bytes", memory->device_bytes);
     pen_json_key_unsigned(json, "persistent_bytes", memory->persistent_bytes);
     pen_json_key_unsigned(json, "arena_bytes", memory->arena_bytes);
@@ -328,8 +327,7 @@ static pen_status train_write_result(train_run *run) {
     snprintf(text, sizeof text, "%016llx", (unsigned long long)hash);
     pen_json_key_text(json, "parameters_hash", text);
     if (run->has_evaluation) {
-        pen_json_key(json, "evaluation");
-        pen_json_begin_object(json);
+        pen_json_key_object(json, "evaluation");
         pen_json_key_number(json, "loss", run->evaluation.loss);
         pen_json_key_unsigned(json, "examples", run->evaluation.example_count);
         if (run->evaluation.target_count > 0) {
@@ -339,15 +337,13 @@ static pen_status train_write_result(train_run *run) {
         }
         pen_json_end_object(json);
     }
-    pen_json_key(json, "devices");
-    pen_json_begin_array(json);
+    pen_json_key_array(json, "devices");
     for (uint32_t i = 0; i < run->job->cluster.device_count; i++) {
         pen_json_text(json, run->job->cluster.devices[i].name);
     }
     pen_json_end_array(json);
     train_write_predicted(json, &memory, run->output.report);
-    pen_json_key(json, "measured");
-    pen_json_begin_object(json);
+    pen_json_key_object(json, "measured");
     pen_json_key_unsigned(json, "resident_bytes_peak", pen_machine_resident_peak());
     pen_json_key_number(json, "seconds", run->seconds);
     pen_json_key_unsigned(json, "recoveries", pen_trainer_recovery_count(run->trainer));
@@ -471,8 +467,7 @@ static pen_status train_all(train_run *run) {
     const bool is_json = run->options->common.json;
     if (is_json) {
         pen_command_begin_json(&run->json, "train");
-        pen_json_key(&run->json, "steps");
-        pen_json_begin_array(&run->json);
+        pen_json_key_array(&run->json, "steps");
     } else {
         PEN_TRY(train_describe(run));
     }
@@ -533,14 +528,10 @@ static const pen_cli_option train_cli_options[] = {
     PEN_CLI_FLAG(0, "no-eval", train_options, no_eval, "do not evaluate at the end"),
 };
 
-extern const pen_command pen_command_train;
 const pen_command pen_command_train = {
     .name = "train",
     .summary = "train the model of a job, by its plan",
-    .table = {.operands = "JOB|PLAN",
-              .operand_count_minimum = 1,
-              .operand_count_maximum = 1,
-              PEN_CLI_OPTIONS(train_cli_options)},
+    .table = {PEN_CLI_OPERANDS("JOB|PLAN", 1, 1), PEN_CLI_OPTIONS(train_cli_options)},
     .options_bytes = sizeof(train_options),
     .run = train_run_verb,
 };

@@ -61,8 +61,7 @@ static pen_status verify_print_json(const pen_job *job, const pen_verification *
     pen_json_key_bool(&json, "equal", verification->is_equal);
     pen_json_key_bool(&json, "within_tolerance", verification->is_within);
     pen_json_key_unsigned(&json, "devices", job->cluster.device_count);
-    pen_json_key(&json, "steps");
-    pen_json_begin_array(&json);
+    pen_json_key_array(&json, "steps");
     for (uint32_t i = 0; i < verification->step_count; i++) {
         const pen_verify_step *step = &verification->steps[i];
         pen_json_begin_object(&json);
@@ -73,8 +72,7 @@ static pen_status verify_print_json(const pen_job *job, const pen_verification *
         pen_json_end_object(&json);
     }
     pen_json_end_array(&json);
-    pen_json_key(&json, "tensors");
-    pen_json_begin_array(&json);
+    pen_json_key_array(&json, "tensors");
     for (uint32_t i = 0; i < verification->tensor_count; i++) {
         const pen_verify_tensor *tensor = &verification->tensors[i];
         pen_json_begin_object(&json);
@@ -140,14 +138,10 @@ static const pen_cli_option verify_cli_options[] = {
                  "reach workers on other machines without TLS"),
 };
 
-extern const pen_command pen_command_verify;
 const pen_command pen_command_verify = {
     .name = "verify",
     .summary = "compare a job's devices with one device: losses and every tensor",
-    .table = {.operands = "JOB",
-              .operand_count_minimum = 1,
-              .operand_count_maximum = 1,
-              PEN_CLI_OPTIONS(verify_cli_options)},
+    .table = {PEN_CLI_OPERANDS("JOB", 1, 1), PEN_CLI_OPTIONS(verify_cli_options)},
     .options_bytes = sizeof(verify_options),
     .run = verify_run_verb,
 };

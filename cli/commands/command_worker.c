@@ -180,7 +180,6 @@ static const pen_cli_option worker_cli_options[] = {
                   "end when this process, which started it, ends", .minimum = PEN_OPTION_FROM(0)),
 };
 
-extern const pen_command pen_command_worker;
 const pen_command pen_command_worker = {
     .name = "worker",
     .summary = "serve the devices of this machine to trainings elsewhere",

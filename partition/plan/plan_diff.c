@@ -172,8 +172,7 @@ static void diff_json_plan(const pen_plan *plan, pen_json_writer *json) {
     pen_json_key_number(json, "bubble", plan->bubble);
     pen_json_key_unsigned(json, "stages", plan->stages.stage_count);
     pen_json_key_unsigned(json, "traffic_bytes", diff_traffic(plan));
-    pen_json_key(json, "devices");
-    pen_json_begin_array(json);
+    pen_json_key_array(json, "devices");
     for (uint32_t d = 0; d < plan->device_count; d++) {
         pen_json_begin_object(json);
         pen_json_key_text(json, "name", plan->devices[d].name);
@@ -194,8 +193,7 @@ void pen_plan_diff_write_json(const pen_plan_diff *diff, pen_json_writer *json) 
     diff_json_plan(diff->before, json);
     pen_json_key(json, "after");
     diff_json_plan(diff->after, json);
-    pen_json_key(json, "moved");
-    pen_json_begin_array(json);
+    pen_json_key_array(json, "moved");
     for (uint32_t n = 0; n < diff->node_count; n++) {
         const pen_plan_node_change *change = &diff->nodes[n];
         pen_json_begin_object(json);

@@ -231,8 +231,7 @@ static void json_hash(pen_json_writer *json, const char *key, uint64_t hash) {
 }
 
 static void json_devices(const pen_plan *plan, pen_json_writer *json) {
-    pen_json_key(json, "devices");
-    pen_json_begin_array(json);
+    pen_json_key_array(json, "devices");
     for (uint32_t d = 0; d < plan->device_count; d++) {
         const pen_plan_device *device = &plan->devices[d];
         pen_json_begin_object(json);
@@ -252,8 +251,7 @@ static void json_devices(const pen_plan *plan, pen_json_writer *json) {
 
 // Halves of the backward pass are told apart: schedules run them apart.
 static void json_stages(const pen_plan *plan, pen_json_writer *json) {
-    pen_json_key(json, "stages");
-    pen_json_begin_array(json);
+    pen_json_key_array(json, "stages");
     for (uint32_t s = 0; s < plan->stages.stage_count; s++) {
         const pen_stage *stage = &plan->stages.stages[s];
         pen_json_begin_object(json);
@@ -274,8 +272,7 @@ static void json_stages(const pen_plan *plan, pen_json_writer *json) {
 }
 
 static void json_transfers(const pen_plan *plan, pen_json_writer *json) {
-    pen_json_key(json, "transfers");
-    pen_json_begin_array(json);
+    pen_json_key_array(json, "transfers");
     for (uint32_t i = 0; i < plan->transfer_count; i++) {
         const pen_plan_transfer *transfer = &plan->transfers[i];
         pen_json_begin_object(json);
@@ -308,8 +305,7 @@ void pen_plan_write_json(const pen_plan *plan, pen_json_writer *json) {
     pen_json_key_number(json, "step_seconds", plan->step_seconds);
     pen_json_key_number(json, "bubble", plan->bubble);
     pen_json_key_unsigned(json, "process_bytes", plan->process_bytes);
-    pen_json_key(json, "costs");
-    pen_json_begin_object(json);
+    pen_json_key_object(json, "costs");
     pen_json_key_unsigned(json, "measured", plan->measured_count);
     pen_json_key_unsigned(json, "stated", plan->stated_count);
     pen_json_key_unsigned(json, "assumed", plan->assumed_count);
@@ -317,8 +313,7 @@ void pen_plan_write_json(const pen_plan *plan, pen_json_writer *json) {
     json_devices(plan, json);
     json_stages(plan, json);
     json_transfers(plan, json);
-    pen_json_key(json, "nodes");
-    pen_json_begin_array(json);
+    pen_json_key_array(json, "nodes");
     for (uint32_t n = 0; n < plan->node_count; n++) {
         const pen_plan_node *node = &plan->nodes[n];
         pen_json_begin_object(json);

@@ -32,7 +32,6 @@ static pen_status explain_refuse(const pen_plan *plan, const char *name, pen_are
     const size_t found =
         pen_text_find_near(name, names, plan->node_count, EXPLAIN_NAMES_SHOWN, near);
     pen_text text;
-    const char *whole;
     pen_text_init(&text, arena);
     pen_text_print(&text, "the plan has no node '%.200s', ", name);
     for (size_t i = 0; i < found; i++) {
@@ -42,8 +41,7 @@ static pen_status explain_refuse(const pen_plan *plan, const char *name, pen_are
         pen_text_add(&text, "possible: ");
         pen_text_add_names(&text, name, names, plan->node_count, EXPLAIN_NAMES_SHOWN);
     }
-    PEN_TRY(pen_text_finish(&text, &whole));
-    return pen_error(PEN_NOT_FOUND, "%s", whole);
+    return pen_text_error(&text, PEN_NOT_FOUND);
 }
 
 // The node that a value of the graph goes with; PEN_ID_NONE: none.
@@ -302,14 +300,12 @@ void pen_plan_explanation_write_json(const pen_plan_explanation *x, pen_json_wri
     pen_json_key_text(json, "device", x->plan->devices[x->here].name);
     pen_json_key_text(json, "reason", x->reason);
     pen_json_key_text(json, "objective", x->plan->objective);
-    pen_json_key(json, "moves_together");
-    pen_json_begin_array(json);
+    pen_json_key_array(json, "moves_together");
     for (uint32_t i = 0; i < x->member_count; i++) {
         pen_json_text(json, x->members[i]);
     }
     pen_json_end_array(json);
-    pen_json_key(json, "devices");
-    pen_json_begin_array(json);
+    pen_json_key_array(json, "devices");
     const double now = explain_value(x, &x->devices[x->here]);
     for (uint32_t d = 0; d < x->plan->device_count; d++) {
         const pen_plan_alternative *a = &x->devices[d];

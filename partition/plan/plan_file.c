@@ -99,7 +99,7 @@ static pen_status file_take_devices(file_reader *r) {
 
 static pen_status file_find_device(const file_reader *r, const char *const *name,
                                    uint32_t *out_device) {
-    const char **names, *whole;
+    const char **names;
     pen_text text;
     *out_device = pen_name_map_find(&r->devices, *name);
     if (*out_device != PEN_NAME_MAP_NONE) return PEN_OK;
@@ -110,8 +110,7 @@ static pen_status file_find_device(const file_reader *r, const char *const *name
     pen_text_init(&text, r->arena);
     pen_text_print(&text, "device '%.100s' is none of the plan's: ", *name);
     pen_text_add_names(&text, *name, names, r->plan->device_count, 8);
-    PEN_TRY(pen_text_finish(&text, &whole));
-    return file_blame(r, name, pen_error(PEN_INVALID_INPUT, "%s", whole));
+    return file_blame(r, name, pen_text_error(&text, PEN_INVALID_INPUT));
 }
 
 // Devices are named in the file, so that it can be edited; a stage has a list of them with one

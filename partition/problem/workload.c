@@ -405,8 +405,7 @@ pen_status pen_workload_read(const char *path, pen_arena *arena, pen_workload **
 
 void pen_workload_write_placement(const pen_workload *workload, const uint32_t *device_of_node,
                                   pen_json_writer *json) {
-    pen_json_key(json, "placement");
-    pen_json_begin_object(json);
+    pen_json_key_object(json, "placement");
     for (uint32_t v = 0; v < workload->given.node_count; v++) {
         char id[24];
         snprintf(id, sizeof id, "%lld", (long long)workload->id_of_node[v]);

@@ -79,7 +79,6 @@ static pen_status match_refuse(const pen_name_set *set, const char *text, pen_ar
     uint32_t near[MATCH_NEAR_COUNT];
     uint32_t near_count = 0;
     pen_text message;
-    const char *whole;
     PEN_TRY(match_find_near(set, text, arena, near, &near_count));
     pen_text_init(&message, arena);
     pen_text_print(&message, "no %s %s ", set->what,
@@ -101,8 +100,7 @@ static pen_status match_refuse(const pen_name_set *set, const char *text, pen_ar
         pen_text_add(&message, "; a text without any of " MATCH_SIGNS " is a whole name: \"");
         pen_text_print(&message, "%.60s.*\" means all that contain it", text);
     }
-    PEN_TRY(pen_text_finish(&message, &whole));
-    return pen_error(PEN_NOT_FOUND, "%s", whole);
+    return pen_text_error(&message, PEN_NOT_FOUND);
 }
 
 static bool match_find_name(const pen_name_set *set, const char *name, uint32_t *out_index) {

@@ -19,7 +19,7 @@ bool pen_profile_is_local(const char *host) {
 
 static pen_status targets_refuse_name(const pen_cluster *cluster, const char *device_name,
                                       pen_arena *arena) {
-    const char **names, *whole;
+    const char **names;
     pen_text text;
     PEN_TRY(PEN_NEW(arena, cluster->device_count, &names));
     for (uint32_t d = 0; d < cluster->device_count; d++) {
@@ -28,8 +28,7 @@ static pen_status targets_refuse_name(const pen_cluster *cluster, const char *de
     pen_text_init(&text, arena);
     pen_text_print(&text, "no device is called '%.100s', possible: ", device_name);
     pen_text_add_names(&text, device_name, names, cluster->device_count, 10);
-    PEN_TRY(pen_text_finish(&text, &whole));
-    return pen_error(PEN_NOT_FOUND, "%s", whole);
+    return pen_text_error(&text, PEN_NOT_FOUND);
 }
 
 static void targets_add(const pen_cluster_device *device, pen_profile_target *items,

@@ -65,8 +65,7 @@ static void report_box_json(pen_json_writer *json, const pen_report *report,
     pen_json_key_text(json, "name", box->name);
     pen_json_key_text(json, "op", box->op);
     if (box->shape[0] != '\0') pen_json_key_text(json, "shape", box->shape);
-    pen_json_key(json, "place");
-    pen_json_begin_array(json);
+    pen_json_key_array(json, "place");
     pen_json_integer(json, lround(box->x));
     pen_json_integer(json, lround(box->y));
     pen_json_integer(json, lround(box->width));
@@ -101,8 +100,7 @@ static void report_arrow_json(pen_json_writer *json, const pen_drawing *drawing,
     pen_json_key_unsigned(json, "from", arrow->source);
     pen_json_key_unsigned(json, "to", arrow->target);
     if (arrow->label[0] != '\0') pen_json_key_text(json, "shape", arrow->label);
-    pen_json_key(json, "points");
-    pen_json_begin_array(json);
+    pen_json_key_array(json, "points");
     for (uint32_t p = 0; p < arrow->point_count; p++) {
         pen_json_integer(json, lround(drawing->points[arrow->point_first + p].x));
         pen_json_integer(json, lround(drawing->points[arrow->point_first + p].y));
@@ -113,8 +111,7 @@ static void report_arrow_json(pen_json_writer *json, const pen_drawing *drawing,
 
 static void report_devices_json(pen_json_writer *json, const pen_plan *plan) {
     char color[PEN_PALETTE_TEXT_BYTES];
-    pen_json_key(json, "devices");
-    pen_json_begin_array(json);
+    pen_json_key_array(json, "devices");
     for (uint32_t d = 0; d < plan->device_count; d++) {
         const pen_plan_device *device = &plan->devices[d];
         const double limit = plan->stages.bytes_limit[d];
@@ -132,8 +129,7 @@ static void report_devices_json(pen_json_writer *json, const pen_plan *plan) {
 }
 
 static void report_stages_json(pen_json_writer *json, const pen_plan *plan) {
-    pen_json_key(json, "stages");
-    pen_json_begin_array(json);
+    pen_json_key_array(json, "stages");
     for (uint32_t s = 0; s < plan->stages.stage_count; s++) {
         const pen_stage *stage = &plan->stages.stages[s];
         pen_json_begin_object(json);
@@ -149,8 +145,7 @@ static void report_stages_json(pen_json_writer *json, const pen_plan *plan) {
         pen_json_end_object(json);
     }
     pen_json_end_array(json);
-    pen_json_key(json, "transfers");
-    pen_json_begin_array(json);
+    pen_json_key_array(json, "transfers");
     for (uint32_t t = 0; t < plan->transfer_count; t++) {
         const pen_plan_transfer *transfer = &plan->transfers[t];
         pen_json_begin_object(json);
@@ -167,8 +162,7 @@ static void report_stages_json(pen_json_writer *json, const pen_plan *plan) {
 }
 
 static void report_plan_json(pen_json_writer *json, const pen_plan *plan) {
-    pen_json_key(json, "plan");
-    pen_json_begin_object(json);
+    pen_json_key_object(json, "plan");
     pen_json_key_text(json, "strategy", plan->strategy);
     pen_json_key_text(json, "objective", plan->objective);
     pen_json_key_number(json, "value", plan->value);
@@ -202,14 +196,12 @@ static pen_status report_json(const pen_report *report, uint32_t indent, pen_are
     pen_json_key_number(&json, "height", ceil(drawing->height));
     if (report->plan != NULL) report_plan_json(&json, report->plan);
     PEN_TRY(pen_report_run_json(&json, report, arena));
-    pen_json_key(&json, "boxes");
-    pen_json_begin_array(&json);
+    pen_json_key_array(&json, "boxes");
     for (uint32_t b = 0; b < drawing->box_count; b++) {
         report_box_json(&json, report, &drawing->boxes[b], &sums[b]);
     }
     pen_json_end_array(&json);
-    pen_json_key(&json, "arrows");
-    pen_json_begin_array(&json);
+    pen_json_key_array(&json, "arrows");
     for (uint32_t a = 0; a < drawing->arrow_count; a++) {
         report_arrow_json(&json, drawing, &drawing->arrows[a]);
     }

@@ -50,11 +50,6 @@ static void run_time(pen_json_writer *json, double seconds) {
     pen_json_integer(json, llround(fmax(-1e9, fmin(1e9, seconds)) * 1e9));
 }
 
-static void run_begin_list(pen_json_writer *json, const char *key) {
-    pen_json_key(json, key);
-    pen_json_begin_array(json);
-}
-
 // ---- a step: flat lists of numbers, for they are many
 
 typedef struct run_events {
@@ -137,16 +132,16 @@ static pen_status run_write_step(const run_writer *writer, const run_side *side,
     pen_json_key(json, "length");
     run_time(json, step->end_seconds - step->start_seconds);
     pen_json_key_number(json, "bubble", step->bubble);
-    run_begin_list(json, "devices");
+    pen_json_key_array(json, "devices");
     for (uint32_t d = 0; d < side->trace.device_count; d++) {
         pen_json_begin_object(json);
-        run_begin_list(json, "tasks");
+        pen_json_key_array(json, "tasks");
         run_write_events(json, &events, step, d, PEN_TRACE_TASK);
         pen_json_end_array(json);
-        run_begin_list(json, "sends");
+        pen_json_key_array(json, "sends");
         run_write_events(json, &events, step, d, PEN_TRACE_SEND);
         pen_json_end_array(json);
-        run_begin_list(json, "levels");
+        pen_json_key_array(json, "levels");
         run_write_levels(writer, side, step, d);
         pen_json_end_array(json);
         pen_json_end_object(json);
@@ -177,8 +172,7 @@ static pen_status run_write_side(const run_writer *writer, const run_side *side,
     pen_json_writer *json = writer->json;
     const pen_trace_summary *summary = side->summary;
     const uint32_t typical = run_typical(summary);
-    pen_json_key(json, key);
-    pen_json_begin_object(json);
+    pen_json_key_object(json, key);
     pen_json_key_number(json, "step_seconds", summary->step_seconds);
     pen_json_key_number(json, "bubble", summary->bubble);
     pen_json_key_unsigned(json, "step_count", summary->step_count);
@@ -187,7 +181,7 @@ static pen_status run_write_side(const run_writer *writer, const run_side *side,
         pen_json_key_unsigned(json, "slowest_stage", summary->slowest_stage);
     }
     pen_trace_write_channels(json, &side->trace);
-    run_begin_list(json, "steps");
+    pen_json_key_array(json, "steps");
     const uint32_t stride = summary->step_count / RUN_STEP_LIMIT + 1;
     uint32_t shown = 0, typical_shown = 0;
     for (uint32_t s = 0; s < summary->step_count; s++) {
@@ -221,8 +215,7 @@ static void run_write_link(pen_json_writer *json, const pen_trace_link *planned,
     for (int side = 0; side < 2; side++) {
         const pen_trace_link *link = side == 0 ? planned : measured;
         if (link == NULL) continue;
-        pen_json_key(json, side == 0 ? "planned" : "measured");
-        pen_json_begin_object(json);
+        pen_json_key_object(json, side == 0 ? "planned" : "measured");
         pen_json_key_number(json, "bytes", link->bytes);
         pen_json_key_number(json, "frames", link->frames);
         pen_json_key_number(json, "seconds", link->seconds);
@@ -233,7 +226,7 @@ static void run_write_link(pen_json_writer *json, const pen_trace_link *planned,
 
 static void run_write_links(pen_json_writer *json, const run_side *planned,
                             const run_side *measured) {
-    run_begin_list(json, "links");
+    pen_json_key_array(json, "links");
     for (uint32_t i = 0; i < planned->summary->link_count; i++) {
         const pen_trace_link *link = &planned->summary->links[i];
         run_write_link(json, link, run_find_link(measured, link->source, link->target));
@@ -252,7 +245,7 @@ static void run_write_links(pen_json_writer *json, const run_side *planned,
 // Only tasks that one of the two sides has.
 static void run_write_costs(pen_json_writer *json, const run_side *planned,
                             const run_side *measured, uint32_t stage_count) {
-    run_begin_list(json, "costs");
+    pen_json_key_array(json, "costs");
     for (uint32_t s = 0; s < stage_count; s++) {
         for (int kind = 0; kind < PEN_TASK_KIND_COUNT; kind++) {
             const pen_task_kind task = (pen_task_kind)kind;
@@ -272,7 +265,7 @@ static void run_write_costs(pen_json_writer *json, const run_side *planned,
 }
 
 static void run_write_edges(pen_json_writer *json, const pen_stage_graph *graph) {
-    run_begin_list(json, "edges");
+    pen_json_key_array(json, "edges");
     for (uint32_t e = 0; e < graph->edge_count; e++) {
         const pen_stage_edge *edge = &graph->edges[e];
         pen_json_begin_object(json);
@@ -295,8 +288,7 @@ static pen_status run_write_again(const run_writer *writer, const run_side *meas
                                     writer->arena, &stages));
     PEN_TRY(pen_schedule_simulate(&stages, writer->report->timeline->schedule, writer->arena,
                                   &timeline));
-    pen_json_key(writer->json, "with_measured_costs");
-    pen_json_begin_object(writer->json);
+    pen_json_key_object(writer->json, "with_measured_costs");
     pen_json_key_number(writer->json, "step_seconds", timeline->step_seconds);
     pen_json_key_number(writer->json, "bubble", timeline->bubble);
     pen_json_end_object(writer->json);
@@ -306,8 +298,7 @@ static pen_status run_write_again(const run_writer *writer, const run_side *meas
 static void run_write_figures(pen_json_writer *json, const pen_engine_report *figures) {
     static const char *const keys[] = {"predicted_figures", "measured_figures"};
     for (int side = 0; side < 2; side++) {
-        pen_json_key(json, keys[side]);
-        pen_json_begin_object(json);
+        pen_json_key_object(json, keys[side]);
         pen_run_report_json(json, figures, (pen_run_report_side)side);
         pen_json_end_object(json);
     }
@@ -343,14 +334,13 @@ pen_status pen_report_run_json(pen_json_writer *json, const pen_report *report, 
     }
     const bool has_steps = measured.summary != NULL && measured.summary->step_count > 0;
     const run_side *shown = has_steps ? &measured : NULL;
-    pen_json_key(json, "run");
-    pen_json_begin_object(json);
+    pen_json_key_object(json, "run");
     PEN_TRY(run_write_side(&writer, &planned, "planned"));
     if (has_steps) {
         PEN_TRY(run_write_side(&writer, &measured, "measured"));
         PEN_TRY(run_write_again(&writer, &measured));
     }
-    run_begin_list(json, "reserved");
+    pen_json_key_array(json, "reserved");
     for (uint32_t d = 0; d < report->plan->device_count; d++) {
         pen_json_integer(json, llround(report->timeline->bytes_peak[d] * run_share(report, d)));
     }

@@ -173,8 +173,7 @@ void pen_run_report_json(pen_json_writer *json, const pen_engine_report *report,
     run_key(json, "step_seconds",
             is_measured ? report->step_seconds : report->step_seconds_predicted);
     run_key(json, "bubble", is_measured ? report->bubble : report->bubble_predicted);
-    pen_json_key(json, "devices");
-    pen_json_begin_array(json);
+    pen_json_key_array(json, "devices");
     for (uint32_t d = 0; d < report->device_count; d++) {
         const pen_engine_device_report *device = &report->devices[d];
         pen_json_begin_object(json);

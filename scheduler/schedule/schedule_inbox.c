@@ -98,7 +98,7 @@ static bool inbox_find_cause(const inbox_walk *walk, uint32_t device, pen_task *
 static pen_status inbox_name_circle(const inbox_walk *walk, uint32_t device, pen_arena *arena) {
     const pen_stage_graph *graph = walk->index->graph;
     char name[PEN_TASK_TEXT_BYTES];
-    const char *whole, *separator = "";
+    const char *separator = "";
     pen_text text;
     pen_task cause;
     bool is_place, *seen;
@@ -124,8 +124,7 @@ static pen_status inbox_name_circle(const inbox_walk *walk, uint32_t device, pen
                        pen_task_format(cause, name));
         separator = "; ";
     } while (device != first);
-    PEN_TRY(pen_text_finish(&text, &whole));
-    return pen_error(PEN_INVALID_INPUT, "%s", whole);
+    return pen_text_error(&text, PEN_INVALID_INPUT);
 }
 
 // Counts of what each task waits for; the walk takes them down.

@@ -252,7 +252,6 @@ static pen_status walk_name_circle(const walk_state *walk, pen_arena *arena) {
         d = graph->stages[cause.stage].device;
     }
     pen_text text;
-    const char *whole;
     const char *separator = "";
     char name[PEN_TASK_TEXT_BYTES];
     pen_text_init(&text, arena);
@@ -271,8 +270,7 @@ static pen_status walk_name_circle(const walk_state *walk, pen_arena *arena) {
         }
         separator = "; ";
     } while (d != first);
-    PEN_TRY(pen_text_finish(&text, &whole));
-    return pen_error(PEN_INVALID_INPUT, "%s", whole);
+    return pen_text_error(&text, PEN_INVALID_INPUT);
 }
 
 pen_status pen_task_walk(const pen_stage_index *index, const pen_schedule *schedule,

@@ -26,17 +26,14 @@ pen_element_type pen_safetensors_element_find(const char *name) {
 
 static void header_write_item(pen_json_writer *json, const pen_safetensors_item *item,
                               uint64_t *offset) {
-    pen_json_key(json, item->name);
-    pen_json_begin_object(json);
+    pen_json_key_object(json, item->name);
     pen_json_key_text(json, "dtype", safetensors_element_name(item->type.element));
-    pen_json_key(json, "shape");
-    pen_json_begin_array(json);
+    pen_json_key_array(json, "shape");
     for (uint32_t d = 0; d < item->type.shape.rank; d++) {
         pen_json_integer(json, item->type.shape.dims[d]);
     }
     pen_json_end_array(json);
-    pen_json_key(json, "data_offsets");
-    pen_json_begin_array(json);
+    pen_json_key_array(json, "data_offsets");
     pen_json_unsigned(json, *offset);
     *offset += pen_tensor_type_bytes(&item->type);
     pen_json_unsigned(json, *offset);

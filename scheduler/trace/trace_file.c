@@ -205,8 +205,7 @@ static void file_name(trace_file *file, const char *what, uint32_t worker, uint3
     const bool is_order = name == NULL;
     pen_json_writer *json = file_begin(file, what, 'M', worker);
     if (row != FILE_NO_ROW) pen_json_key_unsigned(json, "tid", (uint64_t)row + 1);
-    pen_json_key(json, "args");
-    pen_json_begin_object(json);
+    pen_json_key_object(json, "args");
     if (is_order) {
         pen_json_key_unsigned(json, "sort_index", place);
     } else {
@@ -285,8 +284,7 @@ static void file_write_arguments(trace_file *file, const pen_trace_event *event)
     const bool is_move = event->kind == PEN_TRACE_SEND || event->kind == PEN_TRACE_RECEIVE;
     const char *value = file_value(file, event);
     pen_json_writer *json = &file->json;
-    pen_json_key(json, "args");
-    pen_json_begin_object(json);
+    pen_json_key_object(json, "args");
     pen_json_key_unsigned(json, "step", event->step);
     pen_json_key_unsigned(json, "round", event->round);
     if (event->device != PEN_TRACE_HOST) pen_json_key_unsigned(json, "device", event->device);
@@ -355,8 +353,7 @@ static pen_status file_write_level(trace_file *file, const file_mark *mark) {
             pen_arena_format(file->arena, &name, is_memory ? "%s memory" : "%s in flight", device));
         pen_json_writer *json = file_begin(file, name, 'C', worker);
         pen_json_key_number(json, "ts", mark->at);
-        pen_json_key(json, "args");
-        pen_json_begin_object(json);
+        pen_json_key_object(json, "args");
         if (is_memory) {
             pen_json_key_number(json, "bytes", level->bytes);
         } else {
@@ -372,8 +369,7 @@ static pen_status file_write_level(trace_file *file, const file_mark *mark) {
 
 // Also part of the report's page, hence apart from the file.
 void pen_trace_write_channels(pen_json_writer *json, const pen_trace *trace) {
-    pen_json_key(json, "channels");
-    pen_json_begin_array(json);
+    pen_json_key_array(json, "channels");
     for (uint32_t c = 0; c < trace->channel_count; c++) {
         const pen_trace_channel *channel = &trace->channels[c];
         pen_json_begin_object(json);
@@ -394,11 +390,9 @@ void pen_trace_write_channels(pen_json_writer *json, const pen_trace *trace) {
 
 // What the events' numbers mean. Viewers ignore this key; reading the file back needs it.
 static void file_write_tables(pen_json_writer *json, const pen_trace *trace) {
-    pen_json_key(json, "penstock");
-    pen_json_begin_object(json);
+    pen_json_key_object(json, "penstock");
     pen_json_key_text(json, "schema", "penstock/trace/1");
-    pen_json_key(json, "workers");
-    pen_json_begin_array(json);
+    pen_json_key_array(json, "workers");
     for (uint32_t w = 0; w < trace->worker_count; w++) {
         pen_json_begin_object(json);
         pen_json_key_text(json, "name", trace->workers[w].name);
@@ -408,8 +402,7 @@ static void file_write_tables(pen_json_writer *json, const pen_trace *trace) {
         pen_json_end_object(json);
     }
     pen_json_end_array(json);
-    pen_json_key(json, "devices");
-    pen_json_begin_array(json);
+    pen_json_key_array(json, "devices");
     for (uint32_t d = 0; d < trace->device_count; d++) {
         pen_json_begin_object(json);
         pen_json_key_text(json, "name", trace->device_names[d]);
@@ -421,8 +414,7 @@ static void file_write_tables(pen_json_writer *json, const pen_trace *trace) {
     }
     pen_json_end_array(json);
     pen_trace_write_channels(json, trace);
-    pen_json_key(json, "stages");
-    pen_json_begin_array(json);
+    pen_json_key_array(json, "stages");
     for (uint32_t s = 0; s < trace->stage_count; s++) {
         pen_json_begin_object(json);
         pen_json_key_unsigned(json, "device", trace->stages[s].device);
@@ -440,8 +432,7 @@ static pen_status file_write_all(trace_file *file) {
     pen_json_begin_object(json);
     pen_json_key_text(json, "displayTimeUnit", "ms");
     file_write_tables(json, file->trace);
-    pen_json_key(json, "traceEvents");
-    pen_json_begin_array(json);
+    pen_json_key_array(json, "traceEvents");
     PEN_TRY(file_write_names(file));
     for (size_t i = 0; i < file->mark_count; i++) {
         const file_mark *mark = &file->marks[i];
