@@ -25,7 +25,7 @@
     X(identity) X(instance_normalization) X(layer_normalization) X(lstm) X(matmul) X(max) \
     X(mean_squared_error) X(mul) X(neg) X(negative_log_likelihood_loss) X(not) X(pow) \
     X(receive) X(reciprocal) X(reduce_mean) X(reduce_sum) X(relu) X(relu_backward) X(reorder) \
-    X(reshape) X(rms_normalization) X(round) X(send) X(sgd_update) X(shape) X(sigmoid) X(softmax) \
+    X(reshape) X(rms_normalization) X(rmsprop_update) X(round) X(send) X(sgd_update) X(shape) X(sigmoid) X(softmax) \
     X(softmax_cross_entropy_loss) X(softplus) X(split) X(sqrt) X(squared_norm) X(stack_rows) \
     X(sub) X(swish) X(tanh) X(transpose) X(unsqueeze) X(where)
 // clang-format on

@@ -36,8 +36,8 @@ static pen_status optimizer_gather_rows(const pen_reference_call *call, const pe
 }
 
 // The same for an update; NULL where it lies in operand 1 as it is, without rows.
-static pen_status optimizer_gather(const pen_reference_call *call, uint32_t rows,
-                                   double **out_gradient) {
+static pen_status optimizer_gather(const pen_reference_call *call, double **out_gradient) {
+    const uint32_t rows = call->node->op->update.rows;
     *out_gradient = NULL;
     if (pen_reference_input(call, rows) == NULL) return PEN_OK;
     return optimizer_gather_rows(call, &call->inputs[0].type.shape, &call->inputs[1], rows,
@@ -58,7 +58,7 @@ static pen_status sgd_update_run(const pen_reference_call *call) {
     const double scale = optimizer_scalar(call, 4, 1);
     const pen_tensor *velocity = &call->inputs[2];
     double *gathered;
-    PEN_TRY(optimizer_gather(call, PEN_SGD_ROWS, &gathered));
+    PEN_TRY(optimizer_gather(call, &gathered));
     const bool gives_velocity = pen_reference_output(call, 1) != NULL;
     for (int64_t k = 0; k < pen_tensor_count(&call->inputs[0]); k++) {
         const double p = pen_tensor_get(&call->inputs[0], k);
@@ -87,7 +87,7 @@ static pen_status adam_update_run(const pen_reference_call *call) {
     const double step_size = rate / (1 - pow(beta1, step));
     const double correction = sqrt(1 - pow(beta2, step));
     double *gathered;
-    PEN_TRY(optimizer_gather(call, PEN_ADAM_ROWS, &gathered));
+    PEN_TRY(optimizer_gather(call, &gathered));
     for (int64_t k = 0; k < pen_tensor_count(&call->inputs[0]); k++) {
         double p = pen_tensor_get(&call->inputs[0], k);
         double g = optimizer_gradient(call, gathered, k) * scale;
@@ -101,6 +101,39 @@ static pen_status adam_update_run(const pen_reference_call *call) {
         pen_tensor_set(&call->outputs[1], k, m);
         pen_tensor_set(&call->outputs[2], k, v);
         pen_tensor_set(&call->outputs[0], k, p - step_size * m / (sqrt(v) / correction + epsilon));
+    }
+    return PEN_OK;
+}
+
+// As PyTorch's, but for the variance below 0 that rounding may make, whose root is no number there.
+static pen_status rmsprop_update_run(const pen_reference_call *call) {
+    const double alpha = pen_node_float(call->node, "alpha");
+    const double epsilon = pen_node_float(call->node, "epsilon");
+    const double weight_decay = pen_node_float(call->node, "weight_decay");
+    const double momentum = pen_node_float(call->node, "momentum");
+    const bool centered = pen_node_int(call->node, "centered") != 0;
+    const double rate = optimizer_scalar(call, 5, 0);
+    const double scale = optimizer_scalar(call, 6, 1);
+    double *gathered;
+    PEN_TRY(optimizer_gather(call, &gathered));
+    for (int64_t k = 0; k < pen_tensor_count(&call->inputs[0]); k++) {
+        const double p = pen_tensor_get(&call->inputs[0], k);
+        const double g = optimizer_gradient(call, gathered, k) * scale + weight_decay * p;
+        const double v = alpha * pen_tensor_get(&call->inputs[2], k) + (1 - alpha) * g * g;
+        double d = v;
+        pen_tensor_set(&call->outputs[1], k, v);
+        if (centered) {
+            const double a = alpha * pen_tensor_get(&call->inputs[4], k) + (1 - alpha) * g;
+            pen_tensor_set(&call->outputs[3], k, a);
+            d = v - a * a;
+            if (d < 0) d = 0; // by rounding, of gradients that are all alike
+        }
+        double u = g / (sqrt(d) + epsilon);
+        if (momentum != 0) {
+            u += momentum * pen_tensor_get(&call->inputs[3], k);
+            pen_tensor_set(&call->outputs[2], k, u);
+        }
+        pen_tensor_set(&call->outputs[0], k, p - rate * u);
     }
     return PEN_OK;
 }
@@ -145,9 +178,8 @@ static pen_status clip_scale_run(const pen_reference_call *call) {
 }
 
 static const pen_reference_kernel optimizer_kernels[] = {
-    {"sgd_update", sgd_update_run, NULL},
-    {"adam_update", adam_update_run, NULL},
-    {"squared_norm", squared_norm_run, NULL},
+    {"sgd_update", sgd_update_run, NULL},         {"adam_update", adam_update_run, NULL},
+    {"rmsprop_update", rmsprop_update_run, NULL}, {"squared_norm", squared_norm_run, NULL},
     {"clip_scale", clip_scale_run, NULL},
 };
 

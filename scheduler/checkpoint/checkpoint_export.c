@@ -4,6 +4,7 @@
 
 #include "base/integer.h"
 #include "base/name_map.h"
+#include "graph/passes/gradient/optimizer.h"
 #include "scheduler/checkpoint/checkpoint_parts.h"
 #include "scheduler/checkpoint/checkpoint_state.h"
 #include "scheduler/store/safetensors.h"
@@ -56,14 +57,8 @@ static pen_status export_read(void *context, uint32_t index, uint64_t first, voi
 // type, as graph/passes/gradient/build_updates.c makes them.
 static bool export_is_state(const pen_checkpoint_parts *parts, const pen_name_map *names,
                             const pen_checkpoint_part *part, char *scratch) {
-    static const char *const suffixes[] = {"velocity", "first_moment", "second_moment"};
     const char *slash = strrchr(part->name, '/');
-    if (slash == NULL) return false;
-    bool is_suffix = false;
-    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
-        is_suffix = is_suffix || strcmp(slash + 1, suffixes[i]) == 0;
-    }
-    if (!is_suffix) return false;
+    if (slash == NULL || !pen_optimizer_has_state(slash + 1)) return false;
     const size_t length = (size_t)(slash - part->name);
     memcpy(scratch, part->name, length);
     scratch[length] = 0;

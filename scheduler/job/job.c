@@ -291,24 +291,12 @@ static uint64_t job_interval_steps(pen_interval interval, uint64_t epoch_steps) 
     return pen_u64_mul(interval.count, epoch_steps, &steps) ? steps : UINT64_MAX;
 }
 
-static double job_base_rate(const pen_job_optimizer *optimizer) {
-    switch (optimizer->kind) {
-    case PEN_JOB_SGD:
-        return optimizer->sgd.lr;
-    case PEN_JOB_ADAM:
-        return optimizer->adam.lr;
-    case PEN_JOB_ADAMW:
-        return optimizer->adamw.lr;
-    }
-    return 0;
-}
-
 pen_status pen_job_get_learning_rate(const pen_job *job, uint64_t epoch_steps,
                                      pen_learning_rate_options *out_options) {
     const pen_job_learning_rate *rate = &job->train.learning_rate;
     const pen_learning_rate_options options = {
         .kind = rate->kind,
-        .base = job_base_rate(&job->train.optimizer),
+        .base = job->train.optimizer.lr,
         .final = rate->kind == PEN_LEARNING_RATE_LINEAR ? rate->linear.final : rate->cosine.final,
         .warmup = job_interval_steps(job->train.warmup, epoch_steps),
         .every = job_interval_steps(rate->step.every, epoch_steps),

@@ -34,6 +34,7 @@
 #include "base/option/option.h"
 #include "base/status.h"
 #include "graph/import/import.h"
+#include "graph/passes/gradient/optimizer.h"
 #include "partition/problem/stage_graph.h"
 #include "partition/spec/cluster_spec.h"
 #include "partition/strategies/placement_spec.h"
@@ -50,34 +51,6 @@ typedef enum pen_job_loss {
     PEN_JOB_BINARY_CROSS_ENTROPY_WITH_LOGITS,
     PEN_JOB_OUTPUT, // the model computes its own
 } pen_job_loss;
-
-typedef enum pen_job_optimizer_kind {
-    PEN_JOB_SGD,
-    PEN_JOB_ADAM,
-    PEN_JOB_ADAMW,
-} pen_job_optimizer_kind;
-
-typedef struct pen_job_sgd {
-    double lr;
-    double momentum;
-    double weight_decay;
-    bool nesterov;
-} pen_job_sgd;
-
-typedef struct pen_job_adam {
-    double lr;
-    double beta1;
-    double beta2;
-    double epsilon;
-    double weight_decay;
-} pen_job_adam;
-
-typedef struct pen_job_optimizer {
-    pen_job_optimizer_kind kind; // says which of the three below is meant
-    pen_job_sgd sgd;
-    pen_job_adam adam;  // weight decay is added to the gradient
-    pen_job_adam adamw; // weight decay shrinks the weight by itself
-} pen_job_optimizer;
 
 typedef struct pen_job_step_rate {
     pen_interval every;
@@ -98,7 +71,7 @@ typedef struct pen_job_learning_rate {
 typedef struct pen_job_train {
     pen_job_loss loss;
     const char *loss_output; // OUTPUT: name of the model's output; NULL: its only one
-    pen_job_optimizer optimizer;
+    pen_optimizer optimizer; // its clip_norm stays 0: that is below
     pen_job_learning_rate learning_rate;
     pen_interval warmup;
     double clip_norm;     // 0: none

@@ -62,30 +62,8 @@ static pen_loss_kind runner_loss_kind(pen_job_loss loss) {
     return PEN_LOSS_KIND_COUNT;
 }
 
-static pen_optimizer runner_adam(const pen_job_adam *adam, pen_optimizer_kind kind) {
-    return (pen_optimizer){.kind = kind,
-                           .beta1 = adam->beta1,
-                           .beta2 = adam->beta2,
-                           .epsilon = adam->epsilon,
-                           .weight_decay = adam->weight_decay};
-}
-
 static pen_optimizer runner_optimizer(const pen_job_train *train) {
-    pen_optimizer optimizer = {0};
-    switch (train->optimizer.kind) {
-    case PEN_JOB_SGD:
-        optimizer = (pen_optimizer){.kind = PEN_OPTIMIZER_SGD,
-                                    .momentum = train->optimizer.sgd.momentum,
-                                    .nesterov = train->optimizer.sgd.nesterov,
-                                    .weight_decay = train->optimizer.sgd.weight_decay};
-        break;
-    case PEN_JOB_ADAM:
-        optimizer = runner_adam(&train->optimizer.adam, PEN_OPTIMIZER_ADAM);
-        break;
-    case PEN_JOB_ADAMW:
-        optimizer = runner_adam(&train->optimizer.adamw, PEN_OPTIMIZER_ADAMW);
-        break;
-    }
+    pen_optimizer optimizer = train->optimizer;
     optimizer.clip_norm = train->clip_norm;
     return optimizer;
 }

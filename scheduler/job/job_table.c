@@ -8,17 +8,17 @@
 #define JOB_SHARE .minimum = PEN_OPTION_FROM(0), .maximum = PEN_OPTION_BELOW(1)
 
 static const pen_option_field job_sgd_fields[] = {
-    PEN_OPTION(NUMBER, pen_job_sgd, lr, "learning rate", .is_required = true,
+    PEN_OPTION(NUMBER, pen_optimizer, lr, "learning rate", .is_required = true,
                .minimum = PEN_OPTION_ABOVE(0)),
-    PEN_OPTION(NUMBER, pen_job_sgd, momentum, "of the running sum of gradients", JOB_SHARE,
+    PEN_OPTION(NUMBER, pen_optimizer, momentum, "of the running sum of gradients", JOB_SHARE,
                .default_text = "0"),
-    PEN_OPTION(BOOL, pen_job_sgd, nesterov, "Nesterov's momentum", .default_text = "false"),
-    PEN_OPTION(NUMBER, pen_job_sgd, weight_decay, "times the weight, added to its gradient",
+    PEN_OPTION(BOOL, pen_optimizer, nesterov, "Nesterov's momentum", .default_text = "false"),
+    PEN_OPTION(NUMBER, pen_optimizer, weight_decay, "times the weight, added to its gradient",
                .minimum = PEN_OPTION_FROM(0), .default_text = "0"),
 };
 
 static pen_status job_check_sgd(const void *object, const pen_option_source *source) {
-    const pen_job_sgd *sgd = object;
+    const pen_optimizer *sgd = object;
     if (!sgd->nesterov || sgd->momentum > 0) return PEN_OK;
     return pen_option_blame(source, &sgd->nesterov,
                             pen_error(PEN_INVALID_INPUT,
@@ -27,44 +27,64 @@ static pen_status job_check_sgd(const void *object, const pen_option_source *sou
 }
 
 static const pen_option_table job_sgd_table = {
-    PEN_OPTION_FIELDS(pen_job_sgd, job_sgd_fields),
+    PEN_OPTION_FIELDS(pen_optimizer, job_sgd_fields),
     .check = job_check_sgd,
 };
 
 #define JOB_ADAM_FIELDS                                                                            \
-    PEN_OPTION(NUMBER, pen_job_adam, lr, "learning rate", .minimum = PEN_OPTION_ABOVE(0),          \
+    PEN_OPTION(NUMBER, pen_optimizer, lr, "learning rate", .minimum = PEN_OPTION_ABOVE(0),         \
                .default_text = "0.001"),                                                           \
-        PEN_OPTION(NUMBER, pen_job_adam, beta1, "decay of the mean of gradients", JOB_SHARE,       \
+        PEN_OPTION(NUMBER, pen_optimizer, beta1, "decay of the mean of gradients", JOB_SHARE,      \
                    .default_text = "0.9"),                                                         \
-        PEN_OPTION(NUMBER, pen_job_adam, beta2, "decay of the mean of squared gradients",          \
+        PEN_OPTION(NUMBER, pen_optimizer, beta2, "decay of the mean of squared gradients",         \
                    JOB_SHARE, .default_text = "0.999"),                                            \
-        PEN_OPTION(NUMBER, pen_job_adam, epsilon, "keeps the division finite",                     \
+        PEN_OPTION(NUMBER, pen_optimizer, epsilon, "keeps the division finite",                    \
                    .minimum = PEN_OPTION_ABOVE(0), .default_text = "1e-8")
 
 static const pen_option_field job_adam_fields[] = {
     JOB_ADAM_FIELDS,
-    PEN_OPTION(NUMBER, pen_job_adam, weight_decay, "times the weight, added to its gradient",
+    PEN_OPTION(NUMBER, pen_optimizer, weight_decay, "times the weight, added to its gradient",
                .minimum = PEN_OPTION_FROM(0), .default_text = "0"),
 };
 static const pen_option_field job_adamw_fields[] = {
     JOB_ADAM_FIELDS,
-    PEN_OPTION(NUMBER, pen_job_adam, weight_decay,
+    PEN_OPTION(NUMBER, pen_optimizer, weight_decay,
                "times learning rate and weight, taken off the weight",
                .minimum = PEN_OPTION_FROM(0), .default_text = "0.01"),
 };
-static const pen_option_table job_adam_table = {PEN_OPTION_FIELDS(pen_job_adam, job_adam_fields)};
-static const pen_option_table job_adamw_table = {PEN_OPTION_FIELDS(pen_job_adam, job_adamw_fields)};
+static const pen_option_table job_adam_table = {PEN_OPTION_FIELDS(pen_optimizer, job_adam_fields)};
+static const pen_option_table job_adamw_table = {
+    PEN_OPTION_FIELDS(pen_optimizer, job_adamw_fields)};
 
+static const pen_option_field job_rmsprop_fields[] = {
+    PEN_OPTION(NUMBER, pen_optimizer, lr, "learning rate", .minimum = PEN_OPTION_ABOVE(0),
+               .default_text = "0.01"),
+    PEN_OPTION(NUMBER, pen_optimizer, alpha, "decay of the mean of squared gradients", JOB_SHARE,
+               .default_text = "0.99"),
+    PEN_OPTION(NUMBER, pen_optimizer, epsilon, "keeps the division finite",
+               .minimum = PEN_OPTION_ABOVE(0), .default_text = "1e-8"),
+    PEN_OPTION(NUMBER, pen_optimizer, weight_decay, "times the weight, added to its gradient",
+               .minimum = PEN_OPTION_FROM(0), .default_text = "0"),
+    PEN_OPTION(NUMBER, pen_optimizer, momentum, "of the running sum of steps", JOB_SHARE,
+               .default_text = "0"),
+    PEN_OPTION(BOOL, pen_optimizer, centered, "takes the mean of gradients off",
+               .default_text = "false"),
+};
+static const pen_option_table job_rmsprop_table = {
+    PEN_OPTION_FIELDS(pen_optimizer, job_rmsprop_fields)};
+
+// Each fills the same struct; `kind` says which did.
+#define JOB_OPTIMIZER(name, text)                                                                  \
+    { .key = #name, .kind = PEN_OPTION_MAPPING, .help = text, .table = &job_##name##_table }
 static const pen_option_field job_optimizer_fields[] = {
-    [PEN_JOB_SGD] = PEN_OPTION(MAPPING, pen_job_optimizer, sgd,
-                               "gradient descent, with momentum if asked", .table = &job_sgd_table),
-    [PEN_JOB_ADAM] = PEN_OPTION(MAPPING, pen_job_optimizer, adam, "Adam", .table = &job_adam_table),
-    [PEN_JOB_ADAMW] = PEN_OPTION(MAPPING, pen_job_optimizer, adamw,
-                                 "Adam with decoupled weight decay", .table = &job_adamw_table),
+    [PEN_OPTIMIZER_SGD] = JOB_OPTIMIZER(sgd, "gradient descent, with momentum if asked"),
+    [PEN_OPTIMIZER_ADAM] = JOB_OPTIMIZER(adam, "Adam"),
+    [PEN_OPTIMIZER_ADAMW] = JOB_OPTIMIZER(adamw, "Adam with decoupled weight decay"),
+    [PEN_OPTIMIZER_RMSPROP] = JOB_OPTIMIZER(rmsprop, "RMSprop, with momentum or centered if asked"),
 };
 static const pen_option_table job_optimizer_table = {
-    PEN_OPTION_FIELDS(pen_job_optimizer, job_optimizer_fields),
-    .chosen_offset = offsetof(pen_job_optimizer, kind),
+    PEN_OPTION_FIELDS(pen_optimizer, job_optimizer_fields),
+    .chosen_offset = offsetof(pen_optimizer, kind),
 };
 
 static const pen_option_table job_constant_table = {.size = 0};

@@ -49,6 +49,17 @@ OPTIMIZERS = {
     "adamw": lambda p: torch.optim.AdamW(p, lr=1e-3, betas=(0.9, 0.999), eps=1e-8,
                                          weight_decay=0.05),
 }
+# of one model, beside those above: states of every combination but that of momentum and centered,
+# which tests/graph/ops/training/optimizer_op_test.c has
+MORE_OPTIMIZERS = {
+    "mlp": {
+        "rmsprop": lambda p: torch.optim.RMSprop(p, lr=1e-3, alpha=0.9, weight_decay=5e-4,
+                                                 momentum=0.9),
+        "rmsprop_centered": lambda p: torch.optim.RMSprop(p, lr=1e-3, alpha=0.9, centered=True),
+    },
+}
+for more in MORE_OPTIMIZERS.values():
+    OPTIMIZERS.update(more)
 
 
 def make_data(shape, batches, seed):
@@ -184,7 +195,7 @@ def write_optimizer(folder, name, runs, gradients):
     rows = []
     for i, (part, kind, _) in enumerate(wide[1][1]):
         kept = numpy.ones(wide[1][1][i][2].shape, bool)
-        if kind == "parameter" and name.startswith("adam"):
+        if kind == "parameter" and name.startswith(("adam", "rmsprop")):
             kept = numpy.abs(gradients[i]) >= NOISE * largest
         row = [part, kind]
         for step in (1, STEPS):
@@ -239,9 +250,11 @@ def main():
     table, target, optimizers = STORED, os.path.dirname(os.path.abspath(__file__)), OPTIMIZERS
     if options.full:
         table, target, optimizers = FULL, options.full, ("sgd", "adam")
+    special = {name for more in MORE_OPTIMIZERS.values() for name in more}
     for name, specification in table.items():
+        chosen = [o for o in optimizers if o not in special or o in MORE_OPTIMIZERS.get(name, {})]
         if options.only in (None, name):
-            make(f"{target}/{name}", name, specification, optimizers)
+            make(f"{target}/{name}", name, specification, chosen)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@
 typedef struct pytorch_optimizer {
     const char *name;
     const char *spec;
-    bool is_adam;
+    bool divides; // by the size of gradients, so that rounding decides where these are noise
 } pytorch_optimizer;
 
 static const pytorch_optimizer optimizers[] = {
@@ -23,6 +23,12 @@ static const pytorch_optimizer optimizers[] = {
     {"nesterov", "{sgd: {lr: 0.05, momentum: 0.9, nesterov: true, weight_decay: 0.0005}}", false},
     {"adam", "{adam: {lr: 0.001}}", true},
     {"adamw", "{adamw: {lr: 0.001, weight_decay: 0.05}}", true},
+};
+
+// Of one model.
+static const pytorch_optimizer more_optimizers[] = {
+    {"rmsprop", "{rmsprop: {lr: 0.001, alpha: 0.9, weight_decay: 0.0005, momentum: 0.9}}", true},
+    {"rmsprop_centered", "{rmsprop: {lr: 0.001, alpha: 0.9, centered: true}}", true},
 };
 
 // One training beside its reference.
@@ -57,7 +63,7 @@ static void case_choose_elements(pytorch_case *c) {
     bool *kept;
     CHECK_OK(PEN_NEW(c->arena, count, &kept));
     for (uint64_t i = 0; i < count; i++) {
-        kept[i] = !c->optimizer->is_adam || fabsf(gradient[i]) >= 1e-5f * largest;
+        kept[i] = !c->optimizer->divides || fabsf(gradient[i]) >= 1e-5f * largest;
         c->left_out += !kept[i];
     }
     c->kept = kept;
@@ -185,4 +191,13 @@ static void reference_has_the_numbers(void **state) {
     check_models("reference", models, sizeof models / sizeof *models, 2);
 }
 
-PEN_TEST_MAIN(cmocka_unit_test(cpu_has_the_numbers), cmocka_unit_test(reference_has_the_numbers))
+static void rmsprop_has_the_numbers(void **state) {
+    (void)state;
+    static const char *const devices[] = {"cpu", "reference"};
+    for (uint32_t i = 0; i < 4; i++) {
+        check_case("mlp", devices[i / 2], &more_optimizers[i % 2]);
+    }
+}
+
+PEN_TEST_MAIN(cmocka_unit_test(rmsprop_has_the_numbers), cmocka_unit_test(cpu_has_the_numbers),
+              cmocka_unit_test(reference_has_the_numbers))

@@ -36,6 +36,13 @@ static pen_status op_build_in(const op_case *c, op_built *built) {
     spec.inputs = built->inputs;
     spec.input_count = c->input_count;
     spec.output_count = c->output_count == 0 ? 1 : c->output_count;
+    static const char *const all[OP_CASE_OUTPUTS] = {"y0", "y1", "y2", "y3",
+                                                     "y4", "y5", "y6", "y7"};
+    const char *names[OP_CASE_OUTPUTS];
+    for (uint32_t i = 0; i < OP_CASE_OUTPUTS; i++) {
+        names[i] = (c->absent_outputs >> i & 1) != 0 ? NULL : all[i];
+    }
+    if (c->absent_outputs != 0) spec.output_names = names;
     spec.attributes = c->attributes;
     spec.attribute_count = c->attribute_count;
     PEN_TRY(pen_graph_add_node(built->graph, &spec, &built->node));

@@ -26,7 +26,8 @@ typedef struct op_case {
     const char *op;
     uint32_t input_count;
     op_case_input inputs[OP_CASE_INPUTS];
-    uint32_t output_count; // 0 stands for 1
+    uint32_t output_count;   // 0 stands for 1
+    uint64_t absent_outputs; // bit i: output i is left out
     uint32_t attribute_count;
     pen_attribute_given attributes[OP_CASE_ATTRIBUTES];
     double step;          // of the difference quotient; 0: 1e-6

@@ -31,6 +31,8 @@ struct optimizer_state {
     float epsilon;
     double weight_decay_double;
     bool decoupled;
+    // RMSprop, which has a momentum, too
+    double alpha;
     // elements of the scalar operands, by input: float64, else float32
     bool is_double[8];
     // of a gradient of rows
@@ -43,8 +45,9 @@ struct optimizer_state {
 // What one run works with. Letters as in graph/ops/training/optimizer_op.c.
 struct optimizer_step {
     optimizer_span_fn span;
-    const float *p, *m, *v; // SGD: v the velocity, NULL without momentum
-    float *p_new, *m_new, *v_new;
+    const float *p, *m, *v; // SGD: v the velocity, NULL without momentum; RMSprop: m likewise
+    const float *a;         // RMSprop: NULL where it is not centered
+    float *p_new, *m_new, *v_new, *a_new;
     float rate, scale, decay;
     float momentum, ahead, own;                 // SGD
     float beta1, rest1, beta2, rest2;           // Adam
@@ -73,12 +76,10 @@ static bool optimizer_supports(const pen_cpu_request *request, uint32_t tensor_c
     return true;
 }
 
-static bool optimizer_sgd_supports(const pen_cpu_request *request) {
-    return optimizer_supports(request, 3, PEN_SGD_ROWS);
-}
-
-static bool optimizer_adam_supports(const pen_cpu_request *request) {
-    return optimizer_supports(request, 4, PEN_ADAM_ROWS);
+// All operands before the learning rate are tensors.
+static bool optimizer_update_supports(const pen_cpu_request *request) {
+    const pen_op_update *at = &request->node->op->update;
+    return optimizer_supports(request, at->rate, at->rows);
 }
 
 // Workspace with rows: the first index of each row, and the one after each index, as int32.
@@ -97,8 +98,9 @@ static uint64_t optimizer_set_rows(const pen_cpu_request *request, const pen_sha
 }
 
 // Scalars may be float or double; rows come where the gradient is that of an embedding.
-static pen_status optimizer_make_state(const pen_cpu_request *request, uint32_t rows,
-                                       optimizer_state **out_state, uint64_t *out_workspace_bytes) {
+static pen_status optimizer_make_state(const pen_cpu_request *request, optimizer_state **out_state,
+                                       uint64_t *out_workspace_bytes) {
+    const uint32_t rows = request->node->op->update.rows;
     optimizer_state *state;
     PEN_TRY(PEN_NEW(request->arena, 1, &state));
     const pen_node *node = request->node;
@@ -202,7 +204,7 @@ static pen_status optimizer_sgd_prepare(const pen_cpu_request *request, void **o
                                         uint64_t *out_workspace_bytes) {
     const pen_node *node = request->node;
     optimizer_state *state;
-    PEN_TRY(optimizer_make_state(request, PEN_SGD_ROWS, &state, out_workspace_bytes));
+    PEN_TRY(optimizer_make_state(request, &state, out_workspace_bytes));
     state->momentum = (float)pen_node_float(node, "momentum");
     state->weight_decay = (float)pen_node_float(node, "weight_decay");
     state->nesterov = pen_node_int(node, "nesterov") != 0;
@@ -277,7 +279,7 @@ static pen_status optimizer_adam_prepare(const pen_cpu_request *request, void **
                                          uint64_t *out_workspace_bytes) {
     const pen_node *node = request->node;
     optimizer_state *state;
-    PEN_TRY(optimizer_make_state(request, PEN_ADAM_ROWS, &state, out_workspace_bytes));
+    PEN_TRY(optimizer_make_state(request, &state, out_workspace_bytes));
     state->beta1 = pen_node_float(node, "beta1");
     state->beta2 = pen_node_float(node, "beta2");
     state->epsilon = (float)pen_node_float(node, "epsilon");
@@ -327,6 +329,73 @@ static pen_status optimizer_adam_run(const pen_cpu_call *call) {
         .rest2 = (float)(1 - state->beta2),
         .step_size = (float)(rate / (1 - pow(state->beta1, step))),
         .correction = (float)(1 / sqrt(1 - pow(state->beta2, step))),
+        .epsilon = state->epsilon,
+    };
+    return optimizer_run(call, &s);
+}
+
+static pen_status optimizer_rmsprop_prepare(const pen_cpu_request *request, void **out_state,
+                                            uint64_t *out_workspace_bytes) {
+    const pen_node *node = request->node;
+    optimizer_state *state;
+    PEN_TRY(optimizer_make_state(request, &state, out_workspace_bytes));
+    state->alpha = pen_node_float(node, "alpha");
+    state->epsilon = (float)pen_node_float(node, "epsilon");
+    state->momentum = (float)pen_node_float(node, "momentum");
+    state->weight_decay = (float)pen_node_float(node, "weight_decay");
+    *out_state = state;
+    return PEN_OK;
+}
+
+// The compiler makes a loop for each choice of momentum and centered. beta2 is alpha.
+static void optimizer_rmsprop(const optimizer_step *s, int64_t first, int64_t count,
+                              const float *gradient) {
+    const bool is_centered = s->a != NULL, has_momentum = s->m != NULL;
+    const float *p = s->p + first, *v = s->v + first;
+    const float *m = has_momentum ? s->m + first : p, *a = is_centered ? s->a + first : p;
+    float *p_new = s->p_new + first, *v_new = s->v_new + first;
+    float *m_new = has_momentum ? s->m_new + first : NULL;
+    float *a_new = is_centered ? s->a_new + first : NULL;
+    const float scale = s->scale, decay = s->decay, rate = s->rate, epsilon = s->epsilon;
+    const float alpha = s->beta2, rest = s->rest2, mu = s->momentum;
+#pragma omp simd
+    for (int64_t k = 0; k < count; k++) {
+        const float g = gradient[k] * scale + decay * p[k];
+        const float second = alpha * v[k] + rest * g * g;
+        float spread = second;
+        v_new[k] = second;
+        if (is_centered) {
+            const float mean = alpha * a[k] + rest * g;
+            a_new[k] = mean;
+            spread = second - mean * mean;
+            spread = spread < 0 ? 0 : spread; // by rounding, of gradients that are all alike
+        }
+        float step = g / (sqrtf(spread) + epsilon);
+        if (has_momentum) m_new[k] = step = mu * m[k] + step;
+        p_new[k] = p[k] - rate * step;
+    }
+}
+
+static pen_status optimizer_rmsprop_run(const pen_cpu_call *call) {
+    const optimizer_state *state = call->state;
+    const bool has_momentum = state->momentum != 0,
+               is_centered = state->input_count > 4 && call->inputs[4] != NULL;
+    const optimizer_step s = {
+        .span = optimizer_rmsprop,
+        .p = call->inputs[0],
+        .v = call->inputs[2],
+        .m = has_momentum ? call->inputs[3] : NULL,
+        .a = is_centered ? call->inputs[4] : NULL,
+        .p_new = call->outputs[0],
+        .v_new = call->outputs[1],
+        .m_new = has_momentum ? call->outputs[2] : NULL,
+        .a_new = is_centered ? call->outputs[3] : NULL,
+        .rate = (float)optimizer_scalar(call, state, 5, 0),
+        .scale = (float)optimizer_scalar(call, state, 6, 1),
+        .decay = state->weight_decay,
+        .momentum = state->momentum,
+        .beta2 = (float)state->alpha,
+        .rest2 = (float)(1 - state->alpha),
         .epsilon = state->epsilon,
     };
     return optimizer_run(call, &s);
@@ -421,10 +490,12 @@ static pen_status optimizer_norm_run(const pen_cpu_call *call) {
 }
 
 static const pen_cpu_kernel optimizer_kernels[] = {
-    {PEN_CPU_ENTRY("sgd_update", "cpu", optimizer_sgd_supports, optimizer_sgd_prepare,
+    {PEN_CPU_ENTRY("sgd_update", "cpu", optimizer_update_supports, optimizer_sgd_prepare,
                    optimizer_sgd_run)},
-    {PEN_CPU_ENTRY("adam_update", "cpu", optimizer_adam_supports, optimizer_adam_prepare,
+    {PEN_CPU_ENTRY("adam_update", "cpu", optimizer_update_supports, optimizer_adam_prepare,
                    optimizer_adam_run)},
+    {PEN_CPU_ENTRY("rmsprop_update", "cpu", optimizer_update_supports, optimizer_rmsprop_prepare,
+                   optimizer_rmsprop_run)},
     {PEN_CPU_ENTRY("squared_norm", "cpu", optimizer_norm_supports, optimizer_norm_prepare,
                    optimizer_norm_run)},
 };

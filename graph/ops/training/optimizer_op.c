@@ -10,6 +10,10 @@
 //                 m' = beta1 * m + (1 - beta1) * g;  v' = beta2 * v + (1 - beta2) * g * g
 //                 p' = p - rate / (1 - beta1^step) * m' / (sqrt(v') / sqrt(1 - beta2^step) +
 //                 epsilon)
+//   rmsprop_update  g = gradient * scale + weight_decay * p;  v' = alpha * v + (1 - alpha) * g * g
+//                 centered: a' = alpha * a + (1 - alpha) * g, and d = v' - a' * a', at least 0;
+//                 else d = v';  u = g / (sqrt(d) + epsilon);  momentum: u = b' = momentum * b + u
+//                 p' = p - rate * u
 //   With rows (the last operand, indices), row i of the gradient is of row rows[i] of the
 //   parameter, and rows of one index add up, in order; the gradient of all others is 0.
 //   squared_norm  sum of squares, in blocks (graph/ops/training/optimizer_op.h); with rows (operand
@@ -17,7 +21,7 @@
 //                 a parameter of the shape `shape` has for a gradient
 //   clip_scale    min(1, limit / (sqrt(sum of its inputs) + 1e-6))
 //
-// Flops an element: SGD 2 + 1 + 2 + 2 (+ 2 with Nesterov), Adam 16, squared_norm 2.
+// Flops an element: SGD 2 + 1 + 2 + 2 (+ 2 with Nesterov), Adam 16, RMSprop 10, squared_norm 2.
 
 #include "graph/ops/training/optimizer_op.h"
 
@@ -74,7 +78,8 @@ static pen_status optimizer_check_rows(const pen_infer_context *context,
                            pen_tensor_type_format(parameter, texts[2]));
 }
 
-static pen_status optimizer_check_parameter(const pen_infer_context *context, uint32_t rows) {
+static pen_status optimizer_check_parameter(const pen_infer_context *context) {
+    const uint32_t rows = pen_infer_node(context)->op->update.rows;
     const pen_tensor_type *parameter = pen_infer_input(context, 0);
     if (!pen_element_is_float(parameter->element)) {
         return pen_infer_error(context, PEN_INVALID_INPUT,
@@ -89,7 +94,7 @@ static pen_status optimizer_check_parameter(const pen_infer_context *context, ui
 
 static pen_status sgd_update_infer(pen_infer_context *context) {
     const pen_node *node = pen_infer_node(context);
-    PEN_TRY(optimizer_check_parameter(context, PEN_SGD_ROWS));
+    PEN_TRY(optimizer_check_parameter(context));
     const bool has_velocity = pen_infer_has_input(context, 2);
     const bool gives_velocity = node->output_count > 1 && pen_value_is(node->outputs[1]);
     if (has_velocity) PEN_TRY(optimizer_check_like(context, 2, "velocity"));
@@ -106,13 +111,41 @@ static pen_status sgd_update_infer(pen_infer_context *context) {
 }
 
 static pen_status adam_update_infer(pen_infer_context *context) {
-    PEN_TRY(optimizer_check_parameter(context, PEN_ADAM_ROWS));
+    PEN_TRY(optimizer_check_parameter(context));
     PEN_TRY(optimizer_check_like(context, 2, "first moment"));
     PEN_TRY(optimizer_check_like(context, 3, "second moment"));
     PEN_TRY(optimizer_check_scalar(context, 4, "learning rate"));
     PEN_TRY(optimizer_check_scalar(context, 5, "step"));
     PEN_TRY(optimizer_check_scalar(context, 6, "gradient scale"));
     for (uint32_t i = 0; i < 3; i++) {
+        PEN_TRY(pen_infer_set(context, i, pen_infer_input(context, 0)));
+    }
+    return PEN_OK;
+}
+
+// A state that a setting asks for must come in and go out; where it does not, neither.
+static pen_status rmsprop_check_state(const pen_infer_context *context, uint32_t input,
+                                      const char *what, bool is_needed) {
+    const bool comes = pen_infer_has_input(context, input);
+    if (comes != is_needed || pen_infer_has_output(context, input - 1) != is_needed) {
+        return pen_infer_error(context, PEN_INVALID_INPUT, "its %s is %s", what,
+                               is_needed ? "needed, as operand and result" : "not asked for");
+    }
+    return comes ? optimizer_check_like(context, input, what) : PEN_OK;
+}
+
+static pen_status rmsprop_update_infer(pen_infer_context *context) {
+    const pen_node *node = pen_infer_node(context);
+    PEN_TRY(optimizer_check_parameter(context));
+    PEN_TRY(optimizer_check_like(context, 2, "average of squares"));
+    PEN_TRY(rmsprop_check_state(context, 3, "momentum", pen_node_float(node, "momentum") != 0));
+    PEN_TRY(rmsprop_check_state(context, 4, "average", pen_node_int(node, "centered") != 0));
+    if (!pen_infer_has_input(context, 5)) { // behind optional operands, so not counted before
+        return pen_infer_error(context, PEN_INVALID_INPUT, "there is no learning rate (input 5)");
+    }
+    PEN_TRY(optimizer_check_scalar(context, 5, "learning rate"));
+    PEN_TRY(optimizer_check_scalar(context, 6, "gradient scale"));
+    for (uint32_t i = 0; i < 4; i++) {
         PEN_TRY(pen_infer_set(context, i, pen_infer_input(context, 0)));
     }
     return PEN_OK;
@@ -171,6 +204,10 @@ static uint64_t adam_update_flops(const pen_graph *graph, pen_node_id node) {
     return 16 * optimizer_elements(graph, node);
 }
 
+static uint64_t rmsprop_update_flops(const pen_graph *graph, pen_node_id node) {
+    return 10 * optimizer_elements(graph, node);
+}
+
 static uint64_t squared_norm_flops(const pen_graph *graph, pen_node_id node) {
     return 2 * optimizer_elements(graph, node);
 }
@@ -183,6 +220,10 @@ static const pen_attribute_schema sgd_update_attributes[] = {
 static const pen_attribute_schema adam_update_attributes[] = {
     PEN_FLOAT_OR("beta1", 0.9),      PEN_FLOAT_OR("beta2", 0.999), PEN_FLOAT_OR("epsilon", 1e-8),
     PEN_FLOAT_OR("weight_decay", 0), PEN_INT_OR("decoupled", 0),
+};
+static const pen_attribute_schema rmsprop_update_attributes[] = {
+    PEN_FLOAT_OR("alpha", 0.99), PEN_FLOAT_OR("epsilon", 1e-8), PEN_FLOAT_OR("weight_decay", 0),
+    PEN_FLOAT_OR("momentum", 0), PEN_INT_OR("centered", 0),
 };
 static const pen_attribute_schema clip_scale_attributes[] = {
     PEN_MUST("limit", FLOAT),
@@ -206,6 +247,13 @@ static const pen_op optimizer_ops[] = {
      .infer = adam_update_infer, .flops = adam_update_flops, .wants_positive = true,
      .is_update = true,
      .update = {.gradient = 1, .state = 2, .rate = 4, .step = 5, .scale = 6, .rows = 7}},
+    {"rmsprop_update",
+     "RMSprop: parameter, gradient, average of squares, momentum or none, average or none, "
+     "learning rate, gradient scale or none, rows or none",
+     PEN_TAKES(3, 8), PEN_GIVES(2, 4), PEN_ATTRIBUTES(rmsprop_update_attributes),
+     .in_place_inputs = 1, .infer = rmsprop_update_infer, .flops = rmsprop_update_flops,
+     .wants_positive = true, .is_update = true,
+     .update = {.gradient = 1, .state = 2, .rate = 5, .scale = 6, .rows = 7}},
     {"squared_norm", "sum of squares, in fixed blocks; rows or none", PEN_TAKES(1, 2),
      PEN_GIVES(1, 1), PEN_ATTRIBUTES(squared_norm_attributes), .infer = squared_norm_infer,
      .flops = squared_norm_flops},

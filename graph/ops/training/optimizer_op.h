@@ -12,9 +12,8 @@
 
 #define PEN_NORM_BLOCK_ELEMENTS 4096
 
-// Which operand of an update, and of a norm, holds the rows that its gradient is of; it may be left
-// out.
-enum { PEN_SGD_ROWS = 5, PEN_ADAM_ROWS = 7, PEN_NORM_ROWS = 1 };
+// Which operand of a norm holds the rows that its gradient is of; it may be left out.
+enum { PEN_NORM_ROWS = 1 };
 
 // Adds `sums` in pairs as above, destroying them. 0 when there are none.
 static inline double pen_norm_add_pairs(double *sums, size_t count) {

@@ -6,7 +6,8 @@
 #include "base/integer.h"
 #include "graph/op.h"
 #include "graph/op_known.h"
-#include "graph/ops/training/optimizer_op.h"
+
+#define UPDATES_INPUTS 16 // of any update
 
 typedef struct updates_builder {
     pen_graph *graph;
@@ -324,77 +325,82 @@ static pen_status updates_add_state(updates_builder *builder, pen_value_id param
     return pen_graph_add_own_value(builder->graph, &state, out_state);
 }
 
-// Says that an output of the node takes the place of a persistent value.
-static void updates_replace(updates_builder *builder, pen_node_id node, uint32_t output,
-                            pen_value_id persistent) {
-    const pen_value_id value = pen_graph_node(builder->graph, node)->outputs[output];
-    pen_graph_set_replaces(builder->graph, value, persistent);
-}
-
-static pen_status updates_sgd(updates_builder *builder, const updates_item *item) {
-    const pen_optimizer *optimizer = builder->optimizer;
-    const bool has_velocity = optimizer->momentum != 0;
-    pen_value_id velocity = PEN_VALUE_NONE;
-    if (has_velocity) PEN_TRY(updates_add_state(builder, item->parameter, "velocity", &velocity));
-    const pen_value_id operands[PEN_SGD_ROWS + 1] = {
-        item->parameter, item->gradient, velocity, builder->updates.learning_rate,
-        builder->scale,  item->rows};
-    const pen_attribute_given attributes[3] = {
-        pen_attribute_float("momentum", optimizer->momentum),
-        pen_attribute_int("nesterov", optimizer->nesterov),
-        pen_attribute_float("weight_decay", optimizer->weight_decay)};
-    pen_node_spec spec = pen_node_spec_of(PEN_OP(sgd_update), "");
-    spec.role = PEN_ROLE_UPDATE;
-    spec.inputs = operands;
-    spec.input_count = pen_value_is(item->rows) ? 6 : pen_value_is(builder->scale) ? 5 : 4;
-    spec.attributes = attributes;
-    spec.attribute_count = 3;
-    spec.output_count = has_velocity ? 2 : 1;
-    pen_node_id node;
-    PEN_TRY(updates_node(builder, &spec, item->parameter, "update", &node));
-    updates_replace(builder, node, 0, item->parameter);
-    if (has_velocity) updates_replace(builder, node, 1, velocity);
-    return PEN_OK;
-}
-
-static pen_status updates_adam(updates_builder *builder, const updates_item *item) {
-    const pen_optimizer *optimizer = builder->optimizer;
-    pen_value_id first = PEN_VALUE_NONE, second = PEN_VALUE_NONE;
-    PEN_TRY(updates_add_state(builder, item->parameter, "first_moment", &first));
-    PEN_TRY(updates_add_state(builder, item->parameter, "second_moment", &second));
-    const pen_value_id operands[PEN_ADAM_ROWS + 1] = {
-        item->parameter,       item->gradient, first,     second, builder->updates.learning_rate,
-        builder->updates.step, builder->scale, item->rows};
-    const pen_attribute_given attributes[5] = {
-        pen_attribute_float("beta1", optimizer->beta1),
-        pen_attribute_float("beta2", optimizer->beta2),
-        pen_attribute_float("epsilon", optimizer->epsilon),
-        pen_attribute_float("weight_decay", optimizer->weight_decay),
-        pen_attribute_int("decoupled", optimizer->kind == PEN_OPTIMIZER_ADAMW)};
-    pen_node_spec spec = pen_node_spec_of(PEN_OP(adam_update), "");
-    spec.role = PEN_ROLE_UPDATE;
-    spec.inputs = operands;
-    spec.input_count = pen_value_is(item->rows) ? 8 : pen_value_is(builder->scale) ? 7 : 6;
-    spec.attributes = attributes;
-    spec.attribute_count = 5;
-    spec.output_count = 3;
-    pen_node_id node;
-    PEN_TRY(updates_node(builder, &spec, item->parameter, "update", &node));
-    updates_replace(builder, node, 0, item->parameter);
-    updates_replace(builder, node, 1, first);
-    updates_replace(builder, node, 2, second);
-    return PEN_OK;
-}
-
-static pen_status updates_add(updates_builder *builder, const updates_item *item) {
-    switch (builder->optimizer->kind) {
-    case PEN_OPTIMIZER_SGD:
-        return updates_sgd(builder, item);
-    case PEN_OPTIMIZER_ADAM:
-    case PEN_OPTIMIZER_ADAMW:
-        return updates_adam(builder, item);
+// Gives the node the attributes that the optimizer's entry names.
+static uint32_t updates_attributes(const pen_optimizer *optimizer,
+                                   pen_attribute_given out_given[PEN_OPTIMIZER_NUMBERS + 1]) {
+    const pen_optimizer_entry *entry = pen_optimizer_entry_of(optimizer->kind);
+    uint32_t count = 0;
+    for (; count < PEN_OPTIMIZER_NUMBERS && entry->numbers[count].attribute != NULL; count++) {
+        const pen_optimizer_number *number = &entry->numbers[count];
+        const double value = pen_optimizer_read(optimizer, number);
+        out_given[count] = number->is_flag ? pen_attribute_int(number->attribute, (int64_t)value)
+                                           : pen_attribute_float(number->attribute, value);
     }
-    return pen_error(PEN_INTERNAL, "optimizer kind %d", (int)builder->optimizer->kind);
+    if (entry->set != NULL) out_given[count++] = pen_attribute_int(entry->set, 1);
+    return count;
+}
+
+// Makes the states of a parameter, those that are kept: inputs of the update in its op's order. The
+// node has outputs up to that of the last of them. Where one before it is not kept, outputs get
+// names, so that its own can be left out.
+static pen_status updates_add_states(updates_builder *builder, pen_value_id parameter,
+                                     pen_value_id *inputs, pen_node_spec *spec) {
+    const pen_optimizer_entry *entry = pen_optimizer_entry_of(builder->optimizer->kind);
+    const pen_op_update *at = &spec->op->update;
+    const char **names;
+    uint32_t kept = 1;
+    PEN_TRY(PEN_NEW(builder->arena, PEN_OPTIMIZER_STATES + 1, &names));
+    for (uint32_t i = 0; at->state + i < at->rate; i++) {
+        const pen_optimizer_state *state = &entry->states[i];
+        if (!pen_optimizer_keeps(builder->optimizer, state)) continue;
+        PEN_TRY(updates_add_state(builder, parameter, state->suffix, &inputs[at->state + i]));
+        spec->output_count = 2 + i;
+        kept += 1;
+    }
+    if (kept == spec->output_count) return PEN_OK;
+    for (uint32_t i = 0; i < spec->output_count; i++) {
+        if (i > 0 && !pen_value_is(inputs[at->state + i - 1])) continue;
+        PEN_TRY(pen_arena_format(builder->arena, &names[i], "%s/update:%u",
+                                 pen_value_name(builder->graph, parameter), i));
+    }
+    spec->output_names = names;
+    return PEN_OK;
+}
+
+// The update of a parameter: its new value, and those of its states, take the places of the old.
+static pen_status updates_add(updates_builder *builder, const updates_item *item) {
+    const pen_op *op = pen_op_known(pen_optimizer_entry_of(builder->optimizer->kind)->op);
+    const pen_op_update *at = &op->update;
+    pen_value_id inputs[UPDATES_INPUTS];
+    pen_attribute_given attributes[PEN_OPTIMIZER_NUMBERS + 1];
+    PEN_ASSERT(at->rows < UPDATES_INPUTS);
+    for (uint32_t i = 0; i < UPDATES_INPUTS; i++) {
+        inputs[i] = PEN_VALUE_NONE;
+    }
+    inputs[0] = item->parameter;
+    inputs[at->gradient] = item->gradient;
+    inputs[at->rate] = builder->updates.learning_rate;
+    if (at->step != 0) inputs[at->step] = builder->updates.step;
+    inputs[at->scale] = builder->scale;
+    inputs[at->rows] = item->rows;
+    pen_node_spec spec = pen_node_spec_of(op, "");
+    PEN_TRY(updates_add_states(builder, item->parameter, inputs, &spec));
+    spec.role = PEN_ROLE_UPDATE;
+    spec.inputs = inputs;
+    spec.input_count = pen_value_is(item->rows)       ? at->rows + 1
+                       : pen_value_is(builder->scale) ? at->scale + 1
+                                                      : at->scale;
+    spec.attributes = attributes;
+    spec.attribute_count = updates_attributes(builder->optimizer, attributes);
+    pen_node_id node;
+    PEN_TRY(updates_node(builder, &spec, item->parameter, "update", &node));
+    for (uint32_t i = 0; i < spec.output_count; i++) {
+        const pen_value_id old = i == 0 ? item->parameter : inputs[at->state + i - 1];
+        if (!pen_value_is(old)) continue;
+        const pen_value_id made = pen_graph_node(builder->graph, node)->outputs[i];
+        pen_graph_set_replaces(builder->graph, made, old);
+    }
+    return PEN_OK;
 }
 
 pen_status pen_build_updates(pen_graph *graph, const pen_gradients *gradients,
@@ -417,7 +423,7 @@ pen_status pen_build_updates(pen_graph *graph, const pen_gradients *gradients,
         count++;
     }
     PEN_TRY(updates_add_scalar(graph, "learning_rate", &builder.updates.learning_rate));
-    if (optimizer->kind != PEN_OPTIMIZER_SGD) {
+    if (pen_op_known(pen_optimizer_entry_of(optimizer->kind)->op)->update.step != 0) {
         PEN_TRY(updates_add_scalar(graph, "step", &builder.updates.step));
     }
     if (optimizer->clip_norm > 0 && count > 0) PEN_TRY(updates_clip(&builder, count, items));

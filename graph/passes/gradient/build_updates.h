@@ -3,10 +3,6 @@
 // Each use of a parameter accumulates by itself in microbatch order; the uses are then added in
 // node order. Clipping by the global norm adds the parts in order of parameter name. Both sums are
 // therefore the same whatever the placement or schedule.
-//
-//   SGD    g ← scale·g + decay·p;  v ← momentum·v + g;  p ← p − lr·(nesterov ? g + momentum·v : v)
-//   Adam   m ← β₁m + (1−β₁)g;  v ← β₂v + (1−β₂)g²;  p ← p − lr·(m/(1−β₁ᵗ)) / (√(v/(1−β₂ᵗ)) + ε)
-//          (Kingma and Ba, "Adam", ICLR 2015; AdamW: Loshchilov and Hutter, ICLR 2019)
 #ifndef PEN_GRAPH_PASSES_GRADIENT_BUILD_UPDATES_H
 #define PEN_GRAPH_PASSES_GRADIENT_BUILD_UPDATES_H
 
@@ -14,23 +10,7 @@
 
 #include "graph/graph_types.h"
 #include "graph/passes/gradient/build_gradients.h"
-
-typedef enum pen_optimizer_kind {
-    PEN_OPTIMIZER_SGD,
-    PEN_OPTIMIZER_ADAM,  // weight decay added to the gradient
-    PEN_OPTIMIZER_ADAMW, // weight decay apart from it
-} pen_optimizer_kind;
-
-typedef struct pen_optimizer {
-    pen_optimizer_kind kind;
-    double momentum; // SGD
-    bool nesterov;   // SGD
-    double weight_decay;
-    double beta1; // Adam, AdamW
-    double beta2;
-    double epsilon;
-    double clip_norm; // 0: no clipping
-} pen_optimizer;
+#include "graph/passes/gradient/optimizer.h"
 
 typedef struct pen_updates {
     pen_value_id learning_rate; // scalar, float32: fed once a step

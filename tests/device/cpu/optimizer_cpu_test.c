@@ -57,6 +57,37 @@ static void adam_equals_reference(void **state) {
     }
 }
 
+static void rmsprop_equals_reference(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 80; seed++) {
+        random_case random = {seed, 0};
+        const pen_tensor_type type = optimizer_type(&random);
+        const bool has_momentum = random_chance(&random, 50), centered = random_chance(&random, 50);
+        op_case c = {.op = "rmsprop_update", .input_count = 6, .attribute_count = 4};
+        for (int i = 0; i < 5; i++) {
+            c.inputs[i].type = type;
+        }
+        c.inputs[2].low = 1.1; // more than the square of the gradients' average
+        c.inputs[2].high = 2;
+        c.inputs[3].is_absent = !has_momentum;
+        c.inputs[4].is_absent = !centered;
+        c.inputs[5].type = op_type(PEN_FLOAT32, 0);
+        c.inputs[5].low = 0.001;
+        c.inputs[5].high = 0.1;
+        if (random_chance(&random, 50)) {
+            c.input_count = 7;
+            c.inputs[6].type = op_type(PEN_FLOAT32, 0);
+        }
+        c.output_count = centered ? 4 : has_momentum ? 3 : 2;
+        c.absent_outputs = has_momentum ? 0 : 1u << 2;
+        c.attributes[0] = pen_attribute_float("weight_decay", random_chance(&random, 50) ? .01 : 0);
+        c.attributes[1] = pen_attribute_float("momentum", has_momentum ? 0.9 : 0);
+        c.attributes[2] = pen_attribute_int("centered", centered);
+        c.attributes[3] = pen_attribute_float("alpha", 0.9);
+        op_check_device(&c, seed, 1e-5);
+    }
+}
+
 // Gradients of rows: some of the parameter's, some of them several times.
 static void rows_equal_reference(void **state) {
     (void)state;
@@ -126,5 +157,6 @@ static void norms_of_rows_equal_reference(void **state) {
 }
 
 PEN_TEST_MAIN(cmocka_unit_test(sgd_equals_reference), cmocka_unit_test(adam_equals_reference),
-              cmocka_unit_test(rows_equal_reference), cmocka_unit_test(norms_equal_reference),
+              cmocka_unit_test(rmsprop_equals_reference), cmocka_unit_test(rows_equal_reference),
+              cmocka_unit_test(norms_equal_reference),
               cmocka_unit_test(norms_of_rows_equal_reference))

@@ -104,6 +104,62 @@ static void adam(void **state) {
                (const double[]){0.48476002793055545, -1.2491189186038445, 1.994964807637153});
 }
 
+// Operands in the op's order; of the states, those that are not kept are left out.
+static void check_rmsprop(double momentum, bool centered, double weight_decay, double scale,
+                          const double expected[3]) {
+    double parameter[3], states[3][3] = {{0}}, gradient[3];
+    const double rate = 0.01;
+    const bool keeps[3] = {true, momentum != 0, centered};
+    memcpy(parameter, start, sizeof start);
+    op_case c = {
+        .op = "rmsprop_update",
+        .input_count = scale == 1 ? 6 : 7,
+        .inputs = {vector_of(parameter), vector_of(gradient), vector_of(states[0]),
+                   vector_of(states[1]), vector_of(states[2]), scalar_of(&rate), scalar_of(&scale)},
+        .output_count = centered        ? 4
+                        : momentum != 0 ? 3
+                                        : 2,
+        .attribute_count = 5,
+        .attributes = {pen_attribute_float("alpha", 0.9), pen_attribute_float("epsilon", 1e-6),
+                       pen_attribute_float("weight_decay", weight_decay),
+                       pen_attribute_float("momentum", momentum),
+                       pen_attribute_int("centered", centered)},
+    };
+    c.inputs[3].is_absent = !keeps[1];
+    c.inputs[4].is_absent = !keeps[2];
+    c.absent_outputs = keeps[1] ? 0 : 1u << 2;
+    for (int s = 0; s < 3; s++) {
+        op_built built;
+        run_graph run;
+        for (int k = 0; k < 3; k++) {
+            gradient[k] = steps[s][k] / scale;
+        }
+        CHECK_OK(op_build(&c, &built));
+        CHECK_OK(run_graph_init(&run, built.graph, built.arena));
+        op_fill(&c, &built, 1, &run);
+        CHECK_OK(run_graph_all(&run));
+        memcpy(parameter, run.tensors[built.outputs[0].index].data, sizeof parameter);
+        for (uint32_t i = 0; i < 3; i++) {
+            if (!keeps[i]) continue;
+            memcpy(states[i], run.tensors[built.outputs[1 + i].index].data, sizeof states[i]);
+        }
+        op_built_free(&built);
+    }
+    check_vector(parameter, expected);
+}
+
+static void rmsprop(void **state) {
+    (void)state;
+    check_rmsprop(0, false, 0, 1,
+                  (const double[]){0.48358180098208886, -1.2605445490271603, 1.9919914487930781});
+    check_rmsprop(0, true, 0.02, 0.5,
+                  (const double[]){0.47925695290467918, -1.2571653533507292, 1.9872566732766006});
+    check_rmsprop(0.9, false, 0.02, 1,
+                  (const double[]){0.41404956490595263, -1.2289975747019768, 1.9593788138986465});
+    check_rmsprop(0.9, true, 0.02, 0.25,
+                  (const double[]){0.40679119766302063, -1.2251501108628657, 1.9551485331504994});
+}
+
 static void update_refuses(void **state) {
     (void)state;
     const double rate = 0.1;
@@ -194,5 +250,5 @@ static void rows_must_fit(void **state) {
 }
 
 PEN_TEST_MAIN(cmocka_unit_test(rows_must_fit), cmocka_unit_test(sgd), cmocka_unit_test(adam),
-              cmocka_unit_test(update_refuses), cmocka_unit_test(norms), cmocka_unit_test(clips),
-              cmocka_unit_test(reorders))
+              cmocka_unit_test(rmsprop), cmocka_unit_test(update_refuses), cmocka_unit_test(norms),
+              cmocka_unit_test(clips), cmocka_unit_test(reorders))

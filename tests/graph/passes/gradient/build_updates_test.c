@@ -109,6 +109,16 @@ static void states_take_the_place_of_old_ones(void **state) {
     assert_false(pen_value_is(c.updates.step));
     assert_int_equal(node_called(&c, "w/update")->output_count, 2);
     pen_arena_destroy(c.arena);
+    // a state that is not kept leaves a gap
+    const pen_optimizer centered = {.kind = PEN_OPTIMIZER_RMSPROP, .alpha = 0.9, .centered = true};
+    c = update_case_make(&centered, false);
+    update = node_called(&c, "w/update");
+    assert_int_equal(update->output_count, 4);
+    assert_false(pen_value_is(update->inputs[3]) || pen_value_is(update->outputs[2]));
+    const pen_value_id average = pen_graph_value(c.graph, update->outputs[3])->replaces;
+    assert_string_equal(pen_value_name(c.graph, average), "w/gradient_average");
+    assert_false(pen_value_is(c.updates.step));
+    pen_arena_destroy(c.arena);
     const pen_optimizer plain = {.kind = PEN_OPTIMIZER_SGD};
     c = update_case_make(&plain, false);
     assert_int_equal(node_called(&c, "w/update")->output_count, 1);

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "graph/op.h"
+#include "graph/passes/gradient/build_updates.h"
 #include "scheduler/runtime/executor/executor_inspect.h"
 #include "tests/support/check.h"
 
@@ -18,8 +19,8 @@ typedef struct guard_case {
     pen_graph *graph;
     pen_device *device;
     pen_executor *executor;
-    pen_value_id table, rate, a, b, dy, indices;
-    pen_node_id order[3];
+    pen_value_id table, rate, step, a, b, dy, indices;
+    pen_node_id order[4];
     uint32_t order_count;
     float numbers_a[ROWS * INNER], numbers_b[INNER * COLUMNS], numbers_dy[PICKED * COLUMNS];
 } guard_case;
@@ -52,11 +53,10 @@ static pen_value_id guard_node(guard_case *c, const char *op, pen_role role,
     return pen_graph_node(c->graph, c->order[c->order_count++])->outputs[0];
 }
 
-static void guard_begin(guard_case *c, bool is_tied) {
+static void guard_begin_with(guard_case *c, bool is_tied, const pen_optimizer *optimizer) {
     *c = (guard_case){.arena = check_arena()};
     CHECK_OK(pen_graph_create(c->arena, "tied", &c->graph));
     c->table = guard_value(c, "table", PEN_VALUE_PARAMETER, guard_matrix(ROWS, COLUMNS));
-    c->rate = guard_value(c, "rate", PEN_VALUE_SCALAR, pen_tensor_type_make(PEN_FLOAT32, 0, NULL));
     c->a = guard_value(c, "a", PEN_VALUE_INPUT, guard_matrix(ROWS, INNER));
     c->b = guard_value(c, "b", PEN_VALUE_INPUT, guard_matrix(INNER, COLUMNS));
     c->dy = guard_value(c, "dy", PEN_VALUE_INPUT, guard_matrix(PICKED, COLUMNS));
@@ -68,10 +68,14 @@ static void guard_begin(guard_case *c, bool is_tied) {
         gradient = guard_node(c, "gather_backward", PEN_ROLE_BACKWARD_WEIGHT,
                               (const pen_value_id[]){c->dy, c->indices, gradient}, 3);
     }
-    const pen_value_id updated =
-        guard_node(c, "sgd_update", PEN_ROLE_UPDATE,
-                   (const pen_value_id[]){c->table, gradient, PEN_VALUE_NONE, c->rate}, 4);
-    pen_graph_set_replaces(c->graph, updated, c->table);
+    const pen_node_id reader = c->order[c->order_count - 1];
+    const pen_gradients gradients = {
+        1, &(pen_gradient){.value = c->table, .use_count = 1, &gradient, &reader}};
+    pen_updates updates;
+    CHECK_OK(pen_build_updates(c->graph, &gradients, optimizer, false, NULL, &updates));
+    c->rate = updates.learning_rate;
+    c->step = updates.step;
+    c->order[c->order_count++] = (pen_node_id){pen_graph_node_count(c->graph) - 1};
     const pen_device_kind *kind = NULL;
     CHECK_OK(pen_device_kind_find("cpu", &kind));
     CHECK_OK(kind->open(&(pen_device_options){.name = "a", .thread_count = 1}, &c->device));
@@ -86,6 +90,10 @@ static void guard_begin(guard_case *c, bool is_tied) {
     CHECK_OK(pen_executor_create(&spec, &c->executor));
     CHECK_OK(pen_executor_guard(c->executor, PEN_VALUE_NONE));
     assert_true(pen_executor_is_guarded(c->executor));
+}
+
+static void guard_begin(guard_case *c, bool is_tied) {
+    guard_begin_with(c, is_tied, &(pen_optimizer){.kind = PEN_OPTIMIZER_SGD});
 }
 
 static void guard_end(guard_case *c) {
@@ -108,6 +116,14 @@ static void guard_check(guard_case *c, const int64_t indices[PICKED], bool is_re
     guard_fill(table, ROWS * COLUMNS, 1);
     CHECK_OK(pen_executor_write(c->executor, c->table, 0, table, sizeof table));
     CHECK_OK(pen_executor_write(c->executor, c->rate, 0, &rate, sizeof rate));
+    const float step = 1, zeros[ROWS * COLUMNS] = {0};
+    if (pen_value_is(c->step)) {
+        CHECK_OK(pen_executor_write(c->executor, c->step, 0, &step, sizeof step));
+    }
+    for (uint32_t v = 0; v < pen_graph_value_count(c->graph); v++) {
+        if (pen_graph_value(c->graph, (pen_value_id){v})->kind != PEN_VALUE_STATE) continue;
+        CHECK_OK(pen_executor_write(c->executor, (pen_value_id){v}, 0, zeros, sizeof zeros));
+    }
     CHECK_OK(pen_executor_write(c->executor, c->a, 0, c->numbers_a, sizeof c->numbers_a));
     CHECK_OK(pen_executor_write(c->executor, c->b, 0, c->numbers_b, sizeof c->numbers_b));
     if (pen_executor_holds(c->executor, c->dy)) {
@@ -118,6 +134,7 @@ static void guard_check(guard_case *c, const int64_t indices[PICKED], bool is_re
     CHECK((pen_status_get_code(status) == PEN_NOT_FINITE) == is_refused, "%s: %s", what,
           status == PEN_OK ? "was applied" : pen_status_message(status));
     assert_true(pen_executor_has_updated(c->executor) == !is_refused);
+    assert_true(!is_refused || strstr(pen_status_message(status), "' is not finite") != NULL);
     pen_status_ignore(status, "looked at");
     CHECK_OK(pen_executor_read(c->executor, c->table, 0, table, sizeof table));
     for (size_t i = 0; i < ROWS * COLUMNS; i++) {
@@ -178,5 +195,30 @@ static void rows_added_to_a_product_count(void **state) {
     guard_end(&c);
 }
 
-PEN_TEST_MAIN(cmocka_unit_test(products_are_known_by_their_factors),
+// An optimizer is guarded by being listed: no list of the guard's own has it.
+static void every_optimizer_is_guarded(void **state) {
+    (void)state;
+    for (int kind = 0; kind < PEN_OPTIMIZER_COUNT; kind++) {
+        const pen_optimizer optimizer = {.kind = (pen_optimizer_kind)kind,
+                                         .momentum = 0.9,
+                                         .beta1 = 0.9,
+                                         .beta2 = 0.99,
+                                         .alpha = 0.9,
+                                         .epsilon = 1e-8,
+                                         .centered = true};
+        guard_case c;
+        guard_begin_with(&c, false, &optimizer);
+        guard_reset(&c, 1, 2, 0);
+        guard_check(&c, apart, false, "small factors");
+        guard_reset(&c, 1e20f, 1e20f, 0);
+        guard_check(&c, apart, true, "a product that is infinite");
+        guard_reset(&c, 1, 2, 0);
+        c.numbers_a[3] = NAN;
+        guard_check(&c, apart, true, "a factor that is not a number");
+        guard_end(&c);
+    }
+}
+
+PEN_TEST_MAIN(cmocka_unit_test(every_optimizer_is_guarded),
+              cmocka_unit_test(products_are_known_by_their_factors),
               cmocka_unit_test(rows_added_to_a_product_count))

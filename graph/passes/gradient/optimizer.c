@@ -1,0 +1,58 @@
+#include "graph/passes/gradient/optimizer.h"
+
+#include <string.h>
+
+#include "graph/graph.h"
+
+// clang-format off
+#define NUMBER(member) {#member, false, offsetof(pen_optimizer, member)}
+#define FLAG(member) {#member, true, offsetof(pen_optimizer, member)}
+// clang-format on
+
+static const pen_optimizer_entry optimizer_entries[] = {
+    [PEN_OPTIMIZER_SGD] = {.op = PEN_KNOWN_sgd_update,
+                           .states = {{"velocity", NUMBER(momentum)}},
+                           .numbers = {NUMBER(momentum), FLAG(nesterov), NUMBER(weight_decay)}},
+    [PEN_OPTIMIZER_ADAM] = {.op = PEN_KNOWN_adam_update,
+                            .states = {{.suffix = "first_moment"}, {.suffix = "second_moment"}},
+                            .numbers = {NUMBER(beta1), NUMBER(beta2), NUMBER(epsilon),
+                                        NUMBER(weight_decay)}},
+    [PEN_OPTIMIZER_ADAMW] = {.op = PEN_KNOWN_adam_update,
+                             .states = {{.suffix = "first_moment"}, {.suffix = "second_moment"}},
+                             .numbers = {NUMBER(beta1), NUMBER(beta2), NUMBER(epsilon),
+                                         NUMBER(weight_decay)},
+                             .set = "decoupled"},
+    [PEN_OPTIMIZER_RMSPROP] = {.op = PEN_KNOWN_rmsprop_update,
+                               .states = {{.suffix = "square_average"},
+                                          {"momentum_buffer", NUMBER(momentum)},
+                                          {"gradient_average", FLAG(centered)}},
+                               .numbers = {NUMBER(alpha), NUMBER(epsilon), NUMBER(weight_decay),
+                                           NUMBER(momentum), FLAG(centered)}},
+};
+
+const pen_optimizer_entry *pen_optimizer_entry_of(pen_optimizer_kind kind) {
+    PEN_ASSERT(kind < PEN_OPTIMIZER_COUNT);
+    return &optimizer_entries[kind];
+}
+
+double pen_optimizer_read(const pen_optimizer *optimizer, const pen_optimizer_number *number) {
+    const char *member = (const char *)optimizer + number->offset;
+    if (number->is_flag) return *(const bool *)member ? 1 : 0;
+    double value;
+    memcpy(&value, member, sizeof value);
+    return value;
+}
+
+bool pen_optimizer_keeps(const pen_optimizer *optimizer, const pen_optimizer_state *state) {
+    return state->with.attribute == NULL || pen_optimizer_read(optimizer, &state->with) != 0;
+}
+
+bool pen_optimizer_has_state(const char *suffix) {
+    for (int kind = 0; kind < PEN_OPTIMIZER_COUNT; kind++) {
+        for (int i = 0; i < PEN_OPTIMIZER_STATES; i++) {
+            const char *own = optimizer_entries[kind].states[i].suffix;
+            if (own != NULL && strcmp(own, suffix) == 0) return true;
+        }
+    }
+    return false;
+}
