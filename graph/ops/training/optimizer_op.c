@@ -151,6 +151,7 @@ static pen_status rmsprop_update_infer(pen_infer_context *context) {
     return PEN_OK;
 }
 
+// Without rows, any shape; with rows, those must lie in a parameter of the shape that is given.
 static pen_status squared_norm_infer(pen_infer_context *context) {
     const pen_element_type element = pen_infer_input(context, 0)->element;
     if (!pen_element_is_float(element)) {

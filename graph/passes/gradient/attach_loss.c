@@ -231,6 +231,7 @@ pen_status pen_attach_penalty(pen_graph *graph, pen_value_id penalty, pen_value_
     return loss_pair(graph, PEN_OP(add), *io_loss, penalty, io_loss);
 }
 
+// A softmax before its loss is left out of the loss: the logits are surer numbers.
 pen_status pen_attach_loss(pen_graph *graph, pen_loss_kind kind, pen_value_id output,
                            pen_value_id mask, pen_attached_loss *out_loss) {
     *out_loss = (pen_attached_loss){PEN_VALUE_NONE, PEN_VALUE_NONE, PEN_VALUE_NONE};

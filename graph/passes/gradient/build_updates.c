@@ -403,6 +403,7 @@ static pen_status updates_add(updates_builder *builder, const updates_item *item
     return PEN_OK;
 }
 
+// Sums come first, for all parameters, because clipping reads them together.
 pen_status pen_build_updates(pen_graph *graph, const pen_gradients *gradients,
                              const pen_optimizer *optimizer, bool accumulate,
                              const pen_step_shape *step, pen_updates *out_updates) {
