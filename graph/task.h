@@ -29,4 +29,7 @@ typedef struct pen_task {
     uint32_t microbatch; // of an update: its phase
 } pen_task;
 
+// "backward_weight"
+const char *pen_task_kind_name(pen_task_kind kind);
+
 #endif // PEN_GRAPH_TASK_H

@@ -1,6 +1,4 @@
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/integer.h"
 #include "base/memory.h"

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "graph/graph.h"
 #include "graph/passes/fold_transposes.h"
 #include "graph/passes/fuse/fuse_attention.h"
 #include "graph/passes/fuse/fuse_layers.h"

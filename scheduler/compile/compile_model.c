@@ -1,7 +1,6 @@
 // The model: its file and first weights, whether it can run at all, and what of it stays as it is.
 #include "device/reference/reference_evaluate.h"
 #include "graph/analysis/training_types.h"
-#include "graph/graph.h"
 #include "graph/passes/gradient/freeze_matching.h"
 #include "scheduler/compile/compile_pass.h"
 

@@ -1,7 +1,6 @@
 #include "scheduler/compile/model_pins.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "graph/graph.h"

@@ -1,7 +1,6 @@
 #include "scheduler/data/batches.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 #include "base/integer.h"
 #include "base/memory.h"

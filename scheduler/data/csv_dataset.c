@@ -1,6 +1,5 @@
 // Rows of numbers: one column may be the labels, the others are the input.
 
-#include <inttypes.h>
 #include <string.h>
 
 #include "base/system/file.h"

@@ -1,6 +1,5 @@
 #include "scheduler/engine/pipeline_engine.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -22,29 +21,6 @@ static void pipeline_destroy(pen_engine *engine) {
 
 // ---- feeding
 
-// The bytes of example 0 of a batch for a value of the model, and those of an example.
-static pen_status pipeline_find_field(const pen_program *program, const pen_dataset_info *info,
-                                      const pen_batch *batch, const char *value,
-                                      const void **out_bytes, uint64_t *out_stride) {
-    if (pen_value_is(program->labels) &&
-        strcmp(pen_value_name(program->graph, program->labels), value) == 0) {
-        if (info->labels == NULL) {
-            return pen_error(PEN_INVALID_INPUT, "the data has no labels, which the loss needs");
-        }
-        *out_bytes = batch->labels;
-        *out_stride = info->labels->bytes;
-        return PEN_OK;
-    }
-    for (uint32_t i = 0; i < info->input_count; i++) {
-        const bool is_only = info->inputs[i].name[0] == '\0' && info->input_count == 1;
-        if (!is_only && strcmp(info->inputs[i].name, value) != 0) continue;
-        *out_bytes = batch->inputs[i];
-        *out_stride = info->inputs[i].bytes;
-        return PEN_OK;
-    }
-    return pen_error(PEN_INVALID_INPUT, "the data has nothing for the model's input '%s'", value);
-}
-
 // Where the channels from the host find what they are fed from example `first` on.
 static pen_status pipeline_find_feeds(pipeline_engine *p, uint32_t form,
                                       const pen_dataset_info *info, const pen_batch *batch,
@@ -55,9 +31,9 @@ static pen_status pipeline_find_feeds(pipeline_engine *p, uint32_t form,
         const pen_run_channel *channel = &run->channels[c];
         if (channel->source_worker != 0) continue;
         const char *value = p->forms.spec->forms[form].channels[c].value;
-        const void *bytes = NULL;
-        uint64_t stride = 0;
-        PEN_TRY(pipeline_find_field(program, info, batch, value, &bytes, &stride));
+        pen_feed_source source = {0};
+        PEN_TRY(pen_feed_find(program, info, batch, value, &source));
+        const uint64_t stride = source.field->bytes;
         if (stride * program->microbatch_size != channel->bytes) {
             return pen_error(PEN_INVALID_INPUT,
                              "the data gives %llu bytes an example for '%s', which takes %llu for "
@@ -65,7 +41,7 @@ static pen_status pipeline_find_feeds(pipeline_engine *p, uint32_t form,
                              (unsigned long long)stride, value, (unsigned long long)channel->bytes,
                              (unsigned long long)program->microbatch_size);
         }
-        p->feeds[c] = (const char *)bytes + first * stride;
+        p->feeds[c] = (const char *)source.examples + first * stride;
     }
     return PEN_OK;
 }
@@ -211,21 +187,10 @@ static pen_status pipeline_evaluate_finish(pipeline_evaluation *e) {
     pipeline_engine *p = e->p;
     const uint32_t slot = (uint32_t)(e->finished % PIPELINE_STEPS_AHEAD);
     const pen_batch *batch = e->batches[slot];
-    const uint64_t first = e->result.example_count;
     PEN_TRY(pen_coordinator_await_losses(p->coordinator, e->rounds[slot], p->losses, p->correct));
     e->finished += 1;
-    if (!isfinite(p->losses[0])) {
-        PEN_TRY(pen_dataset_check_finite(e->dataset, batch->indices, batch->count, batch->inputs,
-                                         batch->labels));
-        return pen_error(PEN_NOT_FINITE, "the loss of examples %llu to %llu is %s",
-                         (unsigned long long)first, (unsigned long long)(first + batch->count - 1),
-                         isnan(p->losses[0]) ? "not a number" : "infinite");
-    }
-    e->result.loss += p->losses[0] * (double)batch->count; // divided at the end
-    e->result.example_count += batch->count;
-    e->result.correct_count += p->correct[0];
-    e->result.target_count += p->forms.forms[e->forms[slot]].target_count;
-    return PEN_OK;
+    return pen_evaluation_add(&e->result, e->dataset, batch, p->losses[0], p->correct[0],
+                              p->forms.forms[e->forms[slot]].target_count);
 }
 
 static pen_status pipeline_evaluate_batches(pipeline_evaluation *e, pen_batches *batches) {
@@ -269,9 +234,7 @@ static pen_status pipeline_evaluate(pen_engine *engine, pen_dataset *dataset, ui
     if (status != PEN_OK) status = pipeline_evaluate_end(e.p, status);
     pen_batches_destroy(batches);
     PEN_TRY(pen_status_add_context(status, "while evaluating"));
-    if (e.result.example_count > 0) e.result.loss /= (double)e.result.example_count;
-    e.result.seconds = pen_clock_seconds() - started;
-    *out_evaluation = e.result;
+    *out_evaluation = pen_evaluation_finish(&e.result, started);
     return PEN_OK;
 }
 

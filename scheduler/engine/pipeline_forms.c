@@ -1,7 +1,5 @@
 #include "scheduler/engine/pipeline_forms.h"
 
-#include <string.h>
-
 #include "graph/graph.h"
 #include "partition/plan/stage_assign.h"
 #include "scheduler/compile/program_cut.h"

@@ -1,6 +1,5 @@
 // From a job to workers that are ready to run it.
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"

@@ -34,6 +34,7 @@
 #include "base/option/option.h"
 #include "base/status.h"
 #include "graph/import/import.h"
+#include "graph/passes/gradient/attach_loss.h"
 #include "graph/passes/gradient/optimizer.h"
 #include "partition/problem/stage_graph.h"
 #include "partition/spec/cluster_spec.h"
@@ -42,15 +43,6 @@
 #include "scheduler/job/job_data.h"
 #include "scheduler/job/job_model.h"
 #include "scheduler/job/learning_rate.h"
-
-typedef enum pen_job_loss {
-    PEN_JOB_SOFTMAX_CROSS_ENTROPY,
-    PEN_JOB_NEGATIVE_LOG_LIKELIHOOD,
-    PEN_JOB_MEAN_SQUARED_ERROR,
-    PEN_JOB_BINARY_CROSS_ENTROPY,
-    PEN_JOB_BINARY_CROSS_ENTROPY_WITH_LOGITS,
-    PEN_JOB_OUTPUT, // the model computes its own
-} pen_job_loss;
 
 typedef struct pen_job_step_rate {
     pen_interval every;
@@ -69,7 +61,7 @@ typedef struct pen_job_learning_rate {
 } pen_job_learning_rate;
 
 typedef struct pen_job_train {
-    pen_job_loss loss;
+    pen_loss_kind loss;
     const char *loss_output; // OUTPUT: name of the model's output; NULL: its only one
     pen_optimizer optimizer; // its clip_norm stays 0: that is below
     pen_job_learning_rate learning_rate;

@@ -14,7 +14,7 @@ typedef struct runner_blame {
 static pen_status runner_hint_column(const pen_job *job, pen_dataset_part part, pen_status status) {
     const pen_job_dataset *dataset = pen_job_find_dataset(job, part);
     if (dataset->format != PEN_JOB_CSV || dataset->csv.label_column != NULL) return status;
-    if (job->train.loss == PEN_JOB_OUTPUT) return status;
+    if (job->train.loss == PEN_LOSS_OUTPUT) return status;
     return pen_status_add_context(status, "all columns are inputs; label_column says which one has "
                                           "the labels: its name, or \"-1\" for the last");
 }
@@ -42,24 +42,6 @@ static pen_status runner_blame_part(const void *context, pen_compile_part part, 
         return pen_job_blame(blame->job, &train->freeze, status);
     }
     return status;
-}
-
-static pen_loss_kind runner_loss_kind(pen_job_loss loss) {
-    switch (loss) {
-    case PEN_JOB_SOFTMAX_CROSS_ENTROPY:
-        return PEN_LOSS_SOFTMAX_CROSS_ENTROPY;
-    case PEN_JOB_NEGATIVE_LOG_LIKELIHOOD:
-        return PEN_LOSS_NEGATIVE_LOG_LIKELIHOOD;
-    case PEN_JOB_MEAN_SQUARED_ERROR:
-        return PEN_LOSS_MEAN_SQUARED_ERROR;
-    case PEN_JOB_BINARY_CROSS_ENTROPY:
-        return PEN_LOSS_BINARY_CROSS_ENTROPY;
-    case PEN_JOB_BINARY_CROSS_ENTROPY_WITH_LOGITS:
-        return PEN_LOSS_BINARY_CROSS_ENTROPY_WITH_LOGITS;
-    case PEN_JOB_OUTPUT:
-        return PEN_LOSS_OUTPUT;
-    }
-    return PEN_LOSS_KIND_COUNT;
 }
 
 static pen_optimizer runner_optimizer(const pen_job_train *train) {
@@ -126,7 +108,7 @@ pen_status pen_job_compile_request(const pen_job *job, pen_dataset_part part,
         .mode = PEN_COMPILE_TRAIN,
         .microbatch_size = (uint64_t)(job->train.batch / job->train.microbatches),
         .accumulate = job->train.microbatches > 1,
-        .loss = runner_loss_kind(job->train.loss),
+        .loss = job->train.loss,
         .loss_output = job->train.loss_output,
         .optimizer = runner_optimizer(&job->train),
         .freeze = job->train.freeze,

@@ -2,8 +2,6 @@
 
 #include "scheduler/job/job_table.h"
 
-#include "partition/costs/cluster.h"
-
 #define JOB_BATCH_LIMIT 1073741824 // 2^30 examples
 #define JOB_SHARE .minimum = PEN_OPTION_FROM(0), .maximum = PEN_OPTION_BELOW(1)
 
@@ -123,18 +121,9 @@ static const pen_option_table job_learning_rate_table = {
     .chosen_offset = offsetof(pen_job_learning_rate, kind),
 };
 
-static const char *const job_losses[] = {
-    [PEN_JOB_SOFTMAX_CROSS_ENTROPY] = "softmax_cross_entropy",
-    [PEN_JOB_NEGATIVE_LOG_LIKELIHOOD] = "negative_log_likelihood",
-    [PEN_JOB_MEAN_SQUARED_ERROR] = "mean_squared_error",
-    [PEN_JOB_BINARY_CROSS_ENTROPY] = "binary_cross_entropy",
-    [PEN_JOB_BINARY_CROSS_ENTROPY_WITH_LOGITS] = "binary_cross_entropy_with_logits",
-    [PEN_JOB_OUTPUT] = "output",
-    NULL,
-};
 static const pen_option_field job_train_fields[] = {
     PEN_OPTION(CHOICE, pen_job_train, loss, "what is made small; output: the model computes it",
-               .is_required = true, .choices = job_losses),
+               .is_required = true, .choices = pen_loss_kind_names),
     PEN_OPTION(TEXT, pen_job_train, loss_output,
                "with loss: output, the model's output that is the loss, when it has several"),
     PEN_OPTION(ONE_OF, pen_job_train, optimizer, "how weights follow their gradients",
@@ -166,12 +155,12 @@ static const pen_option_field job_train_fields[] = {
 
 static pen_status job_check_train(const void *object, const pen_option_source *source) {
     const pen_job_train *train = object;
-    if (train->loss_output != NULL && train->loss != PEN_JOB_OUTPUT) {
+    if (train->loss_output != NULL && train->loss != PEN_LOSS_OUTPUT) {
         return pen_option_blame(source, &train->loss_output,
                                 pen_error(PEN_INVALID_INPUT,
                                           "train.loss_output: found with loss %s, expected only "
                                           "with loss: output",
-                                          job_losses[train->loss]));
+                                          pen_loss_kind_names[train->loss]));
     }
     if (train->batch % train->microbatches != 0) {
         return pen_option_blame(source, &train->microbatches,

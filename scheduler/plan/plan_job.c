@@ -8,7 +8,6 @@
 #include "base/system/machine.h"
 #include "device/device.h"
 #include "graph/op.h"
-#include "partition/plan/plan_place.h"
 #include "scheduler/compile/model_pins.h"
 #include "scheduler/job/job_runner.h"
 #include "scheduler/plan/kernel_sizes.h"

@@ -4,14 +4,6 @@
 
 #include "base/arena.h"
 
-static const char *const task_names[PEN_TASK_KIND_COUNT] = {
-    [PEN_TASK_FORWARD] = "forward",
-    [PEN_TASK_BACKWARD] = "backward",
-    [PEN_TASK_BACKWARD_INPUT] = "backward_input",
-    [PEN_TASK_BACKWARD_WEIGHT] = "backward_weight",
-    [PEN_TASK_UPDATE] = "update",
-};
-
 // What is known of a channel's frames while the tasks are walked: how many microbatches are made,
 // received and released so far. Since they come in order, a number says it all.
 typedef struct table_frames {
@@ -35,7 +27,7 @@ static pen_status table_refuse(const table_check *check, uint32_t channel, const
     return pen_error(PEN_CORRUPT,
                      "run table, form %" PRIu32 ", device %" PRIu32 ", %s of stage %" PRIu32
                      ", %s %" PRIu32 ": channel %" PRIu32 " %s",
-                     check->form_number, check->device, task_names[check->task->task.kind],
+                     check->form_number, check->device, pen_task_kind_name(check->task->task.kind),
                      check->task->task.stage,
                      check->task->task.kind == PEN_TASK_UPDATE ? "phase" : "microbatch",
                      check->task->task.microbatch, channel, what);
@@ -133,8 +125,9 @@ static pen_status table_check_order(const table_check *check, uint32_t *turns) {
             return pen_error(PEN_CORRUPT,
                              "run table, form %" PRIu32 ", device %" PRIu32 ": %s of stage %" PRIu32
                              " runs %s %" PRIu32 " where %" PRIu32 " was expected",
-                             check->form_number, check->device, task_names[task->kind], task->stage,
-                             is_update ? "phase" : "microbatch", task->microbatch, *turn);
+                             check->form_number, check->device, pen_task_kind_name(task->kind),
+                             task->stage, is_update ? "phase" : "microbatch", task->microbatch,
+                             *turn);
         }
         *turn = task->microbatch + 1;
         if (!is_update) continue;

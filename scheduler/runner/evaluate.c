@@ -4,7 +4,6 @@
 
 #include "base/clock.h"
 #include "graph/graph.h"
-#include "scheduler/data/batches.h"
 #include "scheduler/runner/feed.h"
 
 // What is done with a microbatch that has run.
@@ -56,31 +55,45 @@ typedef struct evaluate_state {
     pen_evaluation evaluation;
 } evaluate_state;
 
-// Before a loss that is not finite is blamed on the model, the examples are looked at, and the one
-// that is not finite is named.
-static pen_status evaluate_count(void *context, const pen_runner_form *form, const pen_batch *batch,
-                                 uint64_t first) {
-    evaluate_state *state = context;
-    pen_evaluation *evaluation = &state->evaluation;
-    const pen_program *program = form->program;
-    double loss;
-    PEN_TRY(pen_feed_read_loss(form, &loss));
+pen_status pen_evaluation_add(pen_evaluation *evaluation, const pen_dataset *dataset,
+                              const pen_batch *batch, double loss, uint64_t correct_count,
+                              uint64_t target_count) {
     if (!isfinite(loss)) {
-        PEN_TRY(pen_dataset_check_finite(state->dataset, batch->indices, batch->count,
-                                         batch->inputs, batch->labels));
+        const uint64_t first = evaluation->example_count;
+        PEN_TRY(pen_dataset_check_finite(dataset, batch->indices, batch->count, batch->inputs,
+                                         batch->labels));
         return pen_error(PEN_NOT_FINITE, "the loss of examples %llu to %llu is %s",
                          (unsigned long long)first, (unsigned long long)(first + batch->count - 1),
                          isnan(loss) ? "not a number" : "infinite");
     }
-    evaluation->loss += loss * (double)program->microbatch_size; // divided at the end
-    evaluation->example_count += program->microbatch_size;
-    if (!pen_value_is(program->accuracy)) return PEN_OK;
-    int64_t correct;
-    PEN_TRY(pen_executor_read(form->executor, program->accuracy, 0, &correct, sizeof correct));
-    evaluation->correct_count += (uint64_t)correct;
-    evaluation->target_count +=
-        (uint64_t)pen_shape_element_count(&pen_value_type(program->graph, program->labels)->shape);
+    evaluation->loss += loss * (double)batch->count; // divided at the end
+    evaluation->example_count += batch->count;
+    evaluation->correct_count += correct_count;
+    evaluation->target_count += target_count;
     return PEN_OK;
+}
+
+pen_evaluation pen_evaluation_finish(const pen_evaluation *evaluation, double started) {
+    pen_evaluation result = *evaluation;
+    if (result.example_count > 0) result.loss /= (double)result.example_count;
+    result.seconds = pen_clock_seconds() - started;
+    return result;
+}
+
+static pen_status evaluate_count(void *context, const pen_runner_form *form, const pen_batch *batch,
+                                 uint64_t first) {
+    evaluate_state *state = context;
+    const pen_program *program = form->program;
+    int64_t correct = 0, targets = 0;
+    double loss;
+    (void)first;
+    PEN_TRY(pen_feed_read_loss(form, &loss));
+    if (pen_value_is(program->accuracy)) {
+        PEN_TRY(pen_executor_read(form->executor, program->accuracy, 0, &correct, sizeof correct));
+        targets = pen_shape_element_count(&pen_value_type(program->graph, program->labels)->shape);
+    }
+    return pen_evaluation_add(&state->evaluation, state->dataset, batch, loss, (uint64_t)correct,
+                              (uint64_t)targets);
 }
 
 pen_status pen_evaluate(pen_runner *runner, pen_dataset *dataset, uint64_t batch_size,
@@ -94,10 +107,7 @@ pen_status pen_evaluate(pen_runner *runner, pen_dataset *dataset, uint64_t batch
                                 .take = evaluate_count,
                                 .context = &state};
     PEN_TRY(pen_status_add_context(evaluate_run(&walk), "while evaluating"));
-    pen_evaluation *evaluation = &state.evaluation;
-    if (evaluation->example_count > 0) evaluation->loss /= (double)evaluation->example_count;
-    evaluation->seconds = pen_clock_seconds() - started;
-    *out_evaluation = *evaluation;
+    *out_evaluation = pen_evaluation_finish(&state.evaluation, started);
     return PEN_OK;
 }
 

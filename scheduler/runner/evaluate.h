@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "scheduler/data/batches.h"
 #include "scheduler/data/dataset.h"
 #include "scheduler/runner/runner.h"
 
@@ -24,6 +25,14 @@ typedef struct pen_evaluation {
 //   else        as pen_runner_get, pen_batches_next and the device
 PEN_NODISCARD pen_status pen_evaluate(pen_runner *runner, pen_dataset *dataset, uint64_t batch_size,
                                       pen_evaluation *out_evaluation);
+
+// What evaluations of several devices share. Adds a batch whose mean loss is known: before a loss
+// that is not finite is blamed on the model, the batch's examples are looked at. NOT_FINITE
+PEN_NODISCARD pen_status pen_evaluation_add(pen_evaluation *evaluation, const pen_dataset *dataset,
+                                            const pen_batch *batch, double loss,
+                                            uint64_t correct_count, uint64_t target_count);
+// Of all batches: the mean, and the time since `started` (pen_clock_seconds).
+pen_evaluation pen_evaluation_finish(const pen_evaluation *evaluation, double started);
 
 // Called with the rows of every output of the model, in order: `count` examples from `first` on.
 // `rows[i]` has the bytes of output i for them.

@@ -49,16 +49,8 @@ static pen_status feed_check_field(const pen_program *program, const pen_dataset
                      pen_shape_format(&type->shape, text), (unsigned long long)count);
 }
 
-// Writes one field of the microbatch to one value.
-static pen_status feed_field(const pen_runner_form *form, const pen_dataset_field *field,
-                             const void *bytes, uint64_t first, pen_value_id value) {
-    PEN_TRY(feed_check_field(form->program, field, value));
-    const char *source = bytes;
-    return pen_executor_write(form->executor, value, 0, source + first * field->bytes,
-                              form->program->microbatch_size * field->bytes);
-}
-
-static pen_status feed_find(const pen_dataset_info *info, const char *name, uint32_t *out_index) {
+static pen_status feed_find_input(const pen_dataset_info *info, const char *name,
+                                  uint32_t *out_index) {
     for (uint32_t i = 0; i < info->input_count; i++) {
         const bool is_only = info->inputs[i].name[0] == '\0' && info->input_count == 1;
         if (!is_only && strcmp(info->inputs[i].name, name) != 0) continue;
@@ -68,10 +60,24 @@ static pen_status feed_find(const pen_dataset_info *info, const char *name, uint
     return pen_error(PEN_INVALID_INPUT, "the data has nothing for the model's input '%s'", name);
 }
 
+pen_status pen_feed_find(const pen_program *program, const pen_dataset_info *info,
+                         const pen_batch *batch, const char *name, pen_feed_source *out_source) {
+    uint32_t index = 0;
+    const bool is_labels = pen_value_is(program->labels) &&
+                           strcmp(pen_value_name(program->graph, program->labels), name) == 0;
+    if (is_labels && info->labels == NULL) {
+        return pen_error(PEN_INVALID_INPUT, "the data has no labels, which the loss needs");
+    }
+    if (!is_labels) PEN_TRY(feed_find_input(info, name, &index));
+    *out_source = is_labels ? (pen_feed_source){info->labels, batch->labels}
+                            : (pen_feed_source){&info->inputs[index], batch->inputs[index]};
+    return PEN_OK;
+}
+
 pen_status pen_feed_check_inputs(const pen_program *program, const pen_dataset_info *info) {
     for (uint32_t i = 0; i < program->input_count; i++) {
         uint32_t field = 0;
-        PEN_TRY(feed_find(info, pen_value_name(program->graph, program->inputs[i]), &field));
+        PEN_TRY(feed_find_input(info, pen_value_name(program->graph, program->inputs[i]), &field));
         PEN_TRY(feed_check_field(program, &info->inputs[field], program->inputs[i]));
     }
     return PEN_OK;
@@ -85,20 +91,26 @@ pen_status pen_feed_check_labels(const pen_program *program, const pen_dataset_i
     return feed_check_field(program, info->labels, program->labels);
 }
 
+static pen_status feed_value(const pen_runner_form *form, const pen_dataset_info *info,
+                             const pen_batch *batch, uint64_t first, pen_value_id value) {
+    const pen_program *program = form->program;
+    pen_feed_source source = {0};
+    PEN_TRY(pen_feed_find(program, info, batch, pen_value_name(program->graph, value), &source));
+    PEN_TRY(feed_check_field(program, source.field, value));
+    const uint64_t stride = source.field->bytes;
+    return pen_executor_write(form->executor, value, 0,
+                              (const char *)source.examples + first * stride,
+                              program->microbatch_size * stride);
+}
+
 pen_status pen_feed_microbatch(const pen_runner_form *form, const pen_dataset_info *info,
                                const pen_batch *batch, uint64_t first) {
     const pen_program *program = form->program;
     for (uint32_t i = 0; i < program->input_count; i++) {
-        uint32_t field = 0;
-        PEN_TRY(feed_find(info, pen_value_name(program->graph, program->inputs[i]), &field));
-        PEN_TRY(feed_field(form, &info->inputs[field], batch->inputs[field], first,
-                           program->inputs[i]));
+        PEN_TRY(feed_value(form, info, batch, first, program->inputs[i]));
     }
     if (!pen_value_is(program->labels)) return PEN_OK;
-    if (info->labels == NULL) {
-        return pen_error(PEN_INVALID_INPUT, "the data has no labels, which the loss needs");
-    }
-    return feed_field(form, info->labels, batch->labels, first, program->labels);
+    return feed_value(form, info, batch, first, program->labels);
 }
 
 pen_status pen_feed_read_loss(const pen_runner_form *form, double *out_loss) {

@@ -22,6 +22,17 @@ PEN_NODISCARD pen_status pen_feed_check_inputs(const pen_program *program,
 PEN_NODISCARD pen_status pen_feed_check_labels(const pen_program *program,
                                                const pen_dataset_info *info);
 
+// What a value of a program is fed from.
+typedef struct pen_feed_source {
+    const pen_dataset_field *field;
+    const void *examples; // those of the batch, `field->bytes` each
+} pen_feed_source;
+
+// INVALID_INPUT  the data has nothing for the input of this name, or no labels
+PEN_NODISCARD pen_status pen_feed_find(const pen_program *program, const pen_dataset_info *info,
+                                       const pen_batch *batch, const char *name,
+                                       pen_feed_source *out_source);
+
 // Writes examples first … first + microbatch_size - 1 of a batch into the form's inputs and, when
 // the program has some, its labels.
 //   INVALID_INPUT  the data's element types or shapes are not those of the model

@@ -16,8 +16,6 @@
 // A uniform chain of p·v stages, stage i on device i mod p, takes m (f + b) + (p - 1)(f + b) / v
 // for m microbatches, a multiple of p; f and b are what a device takes for all its stages.
 
-#include <string.h>
-
 #include "scheduler/schedule/stage_windows.h"
 
 // The stages on the longest way over gradients behind each stage.

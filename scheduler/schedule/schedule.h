@@ -59,9 +59,6 @@ extern const pen_schedule_generator *const pen_schedule_generators[];
 PEN_NODISCARD pen_status pen_schedule_generator_find(const char *name, pen_arena *arena,
                                                      const pen_schedule_generator **out_generator);
 
-// "forward", "backward", "backward_input", "backward_weight", "update".
-const char *pen_task_kind_name(pen_task_kind kind);
-
 // What a task takes. The task's stage is one of the graph's.
 double pen_task_seconds(const pen_stage_graph *graph, pen_task task);
 

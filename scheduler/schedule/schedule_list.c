@@ -1,5 +1,4 @@
 // The schedule generators there are. A new one is a file and a line here.
-#include <string.h>
 
 #include "base/text.h"
 #include "scheduler/schedule/schedule.h"

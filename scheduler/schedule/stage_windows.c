@@ -1,7 +1,6 @@
 #include "scheduler/schedule/stage_windows.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "scheduler/schedule/schedule_memory.h"
 

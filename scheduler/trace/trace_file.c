@@ -1,9 +1,7 @@
 #include "scheduler/trace/trace_file.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/format/json_writer.h"
 #include "base/system/file.h"
@@ -241,22 +239,6 @@ static pen_status file_write_names(trace_file *file) {
     return PEN_OK;
 }
 
-static const char *file_task_name(pen_task_kind kind) {
-    switch (kind) {
-    case PEN_TASK_FORWARD:
-        return "forward";
-    case PEN_TASK_BACKWARD:
-        return "backward";
-    case PEN_TASK_BACKWARD_INPUT:
-        return "backward_input";
-    case PEN_TASK_BACKWARD_WEIGHT:
-        return "backward_weight";
-    case PEN_TASK_UPDATE:
-        return "update";
-    }
-    PEN_NEVER("a task of no kind");
-}
-
 static const char *file_value(const trace_file *file, const pen_trace_event *event) {
     if (event->form != 0 || event->channel == PEN_TRACE_NO_CHANNEL) return NULL;
     return file->trace->channels[event->channel].value;
@@ -267,8 +249,9 @@ static pen_status file_event_name(const trace_file *file, const pen_trace_event 
     const char *value = file_value(file, event);
     const char *kind = pen_trace_kind_name(event->kind);
     if (event->kind == PEN_TRACE_TASK) {
-        return pen_arena_format(file->arena, out_name, "%s %u:%u", file_task_name(event->task.kind),
-                                event->task.stage, event->task.microbatch);
+        return pen_arena_format(file->arena, out_name, "%s %u:%u",
+                                pen_task_kind_name(event->task.kind), event->task.stage,
+                                event->task.microbatch);
     }
     if (value == NULL) {
         *out_name = kind;
@@ -290,7 +273,7 @@ static void file_write_arguments(trace_file *file, const pen_trace_event *event)
     if (event->device != PEN_TRACE_HOST) pen_json_key_unsigned(json, "device", event->device);
     if (event->form != 0) pen_json_key_unsigned(json, "form", event->form);
     if (!is_move) {
-        pen_json_key_text(json, "task", file_task_name(event->task.kind));
+        pen_json_key_text(json, "task", pen_task_kind_name(event->task.kind));
         pen_json_key_unsigned(json, "stage", event->task.stage);
         pen_json_key_unsigned(json, "microbatch", event->task.microbatch);
     }

@@ -1,5 +1,4 @@
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/format/json_reader.h"
@@ -183,10 +182,8 @@ static bool reader_find_kind(const char *name, pen_trace_kind *out_kind) {
 }
 
 static bool reader_find_task(const char *name, pen_task_kind *out_kind) {
-    static const char *const names[PEN_TASK_KIND_COUNT] = {"forward", "backward", "backward_input",
-                                                           "backward_weight", "update"};
     for (int kind = 0; kind < PEN_TASK_KIND_COUNT; kind++) {
-        if (strcmp(name, names[kind]) != 0) continue;
+        if (strcmp(name, pen_task_kind_name((pen_task_kind)kind)) != 0) continue;
         *out_kind = (pen_task_kind)kind;
         return true;
     }

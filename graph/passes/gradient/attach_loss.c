@@ -5,25 +5,24 @@
 
 #define LOSS_IGNORED (-100) // a label that is no class
 
-// How a job calls a loss, and the operator that computes it.
-static const struct {
-    const char *name;
-    pen_known_op op;
-} loss_kinds[PEN_LOSS_KIND_COUNT] = {
-    [PEN_LOSS_SOFTMAX_CROSS_ENTROPY] = {"softmax_cross_entropy",
-                                        PEN_KNOWN_softmax_cross_entropy_loss},
-    [PEN_LOSS_NEGATIVE_LOG_LIKELIHOOD] = {"negative_log_likelihood",
-                                          PEN_KNOWN_negative_log_likelihood_loss},
-    [PEN_LOSS_MEAN_SQUARED_ERROR] = {"mean_squared_error", PEN_KNOWN_mean_squared_error},
-    [PEN_LOSS_BINARY_CROSS_ENTROPY] = {"binary_cross_entropy", PEN_KNOWN_binary_cross_entropy},
-    [PEN_LOSS_BINARY_CROSS_ENTROPY_WITH_LOGITS] = {"binary_cross_entropy_with_logits",
-                                                   PEN_KNOWN_binary_cross_entropy_with_logits},
-    [PEN_LOSS_OUTPUT] = {"output", PEN_KNOWN_COUNT}, // the model computes it
+static const pen_known_op loss_ops[PEN_LOSS_KIND_COUNT] = {
+    [PEN_LOSS_SOFTMAX_CROSS_ENTROPY] = PEN_KNOWN_softmax_cross_entropy_loss,
+    [PEN_LOSS_NEGATIVE_LOG_LIKELIHOOD] = PEN_KNOWN_negative_log_likelihood_loss,
+    [PEN_LOSS_MEAN_SQUARED_ERROR] = PEN_KNOWN_mean_squared_error,
+    [PEN_LOSS_BINARY_CROSS_ENTROPY] = PEN_KNOWN_binary_cross_entropy,
+    [PEN_LOSS_BINARY_CROSS_ENTROPY_WITH_LOGITS] = PEN_KNOWN_binary_cross_entropy_with_logits,
+    [PEN_LOSS_OUTPUT] = PEN_KNOWN_COUNT, // the model computes it
 };
 
-const char *pen_loss_kind_name(pen_loss_kind kind) {
-    return (unsigned)kind < PEN_LOSS_KIND_COUNT ? loss_kinds[kind].name : "unknown";
-}
+const char *const pen_loss_kind_names[] = {
+    [PEN_LOSS_SOFTMAX_CROSS_ENTROPY] = "softmax_cross_entropy",
+    [PEN_LOSS_NEGATIVE_LOG_LIKELIHOOD] = "negative_log_likelihood",
+    [PEN_LOSS_MEAN_SQUARED_ERROR] = "mean_squared_error",
+    [PEN_LOSS_BINARY_CROSS_ENTROPY] = "binary_cross_entropy",
+    [PEN_LOSS_BINARY_CROSS_ENTROPY_WITH_LOGITS] = "binary_cross_entropy_with_logits",
+    [PEN_LOSS_OUTPUT] = "output",
+    NULL,
+};
 
 static pen_status loss_node(pen_graph *graph, const pen_op *op, uint32_t input_count,
                             const pen_value_id *inputs, pen_value_id *out_output) {
@@ -195,7 +194,7 @@ static pen_status loss_attach_classes(pen_graph *graph, const pen_op *op, pen_va
 // What the mask leaves out becomes a target that is met: its loss is 0.
 static pen_status loss_attach_elements(pen_graph *graph, pen_loss_kind kind, pen_value_id output,
                                        pen_value_id mask, pen_attached_loss *out_loss) {
-    const pen_op *op = pen_op_known(loss_kinds[kind].op);
+    const pen_op *op = pen_op_known(loss_ops[kind]);
     const pen_tensor_type type = *pen_value_type(graph, output);
     PEN_TRY(loss_add_labels(graph, &type, &out_loss->labels));
     pen_value_id operands[2] = {output, out_loss->labels};
@@ -242,11 +241,10 @@ pen_status pen_attach_loss(pen_graph *graph, pen_loss_kind kind, pen_value_id ou
     }
     switch (kind) {
     case PEN_LOSS_SOFTMAX_CROSS_ENTROPY:
-        return loss_attach_classes(graph, pen_op_known(loss_kinds[kind].op),
+        return loss_attach_classes(graph, pen_op_known(loss_ops[kind]),
                                    loss_find_logits(graph, output), mask, out_loss);
     case PEN_LOSS_NEGATIVE_LOG_LIKELIHOOD:
-        return loss_attach_classes(graph, pen_op_known(loss_kinds[kind].op), output, mask,
-                                   out_loss);
+        return loss_attach_classes(graph, pen_op_known(loss_ops[kind]), output, mask, out_loss);
     case PEN_LOSS_MEAN_SQUARED_ERROR:
     case PEN_LOSS_BINARY_CROSS_ENTROPY:
     case PEN_LOSS_BINARY_CROSS_ENTROPY_WITH_LOGITS:

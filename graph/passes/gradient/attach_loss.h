@@ -33,7 +33,7 @@ PEN_NODISCARD pen_status pen_attach_loss(pen_graph *graph, pen_loss_kind kind, p
 PEN_NODISCARD pen_status pen_attach_penalty(pen_graph *graph, pen_value_id penalty,
                                             pen_value_id *io_loss);
 
-// "softmax_cross_entropy"
-const char *pen_loss_kind_name(pen_loss_kind kind);
+// "softmax_cross_entropy", …: as jobs write them, ended by NULL.
+extern const char *const pen_loss_kind_names[];
 
 #endif // PEN_GRAPH_PASSES_GRADIENT_ATTACH_LOSS_H

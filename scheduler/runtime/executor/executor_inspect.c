@@ -3,8 +3,6 @@
 #include <float.h>
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/checksum.h"
 #include "base/text.h"

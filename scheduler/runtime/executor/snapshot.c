@@ -1,7 +1,6 @@
 #include "scheduler/runtime/executor/snapshot.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "base/integer.h"
 #include "base/memory.h"

@@ -1,7 +1,6 @@
 #include "scheduler/runtime/worker/worker_device.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/system/failpoint.h"

@@ -1,7 +1,6 @@
 // Frames of a worker's run: where they are written, from where they are sent, and whether they are
 // what the table says.
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/checksum.h"

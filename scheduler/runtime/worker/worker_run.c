@@ -1,7 +1,5 @@
 #include "scheduler/runtime/worker/worker_run.h"
 
-#include <string.h>
-
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/system/failpoint.h"
