@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/system/file.h"
 #include "cli/training_job.h"
+#include "partition/costs/cost_table_file.h"
 
 pen_status pen_cost_file_open(pen_command_context *context, const pen_job *job, const char *output,
                               pen_cost_file *out_file) {

@@ -5,6 +5,7 @@
 
 #include "cli/command.h"
 #include "partition/costs/cost_table.h"
+#include "partition/costs/cost_table_file.h"
 #include "partition/plan/plan_table.h"
 #include "scheduler/job/job.h"
 

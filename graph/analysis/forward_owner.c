@@ -6,7 +6,7 @@
 
 #define OWNER_ANCHOR_STEPS 4 // layout changes that follow each other
 
-typedef struct homes_builder {
+typedef struct owners_builder {
     const pen_graph *graph;
     pen_forward_owners *owners;
     uint32_t *home;
@@ -15,18 +15,18 @@ typedef struct homes_builder {
     bool *has_gradient; // [node_count], some node is its gradient
     bool *from_input;   // [value_count]: computed from what is fed, not from parameters alone
     pen_disjoint_sets sets;
-} homes_builder;
+} owners_builder;
 
-static const pen_node *homes_node(const homes_builder *builder, uint32_t node) {
+static const pen_node *owners_node(const owners_builder *builder, uint32_t node) {
     return pen_graph_node(builder->graph, (pen_node_id){node});
 }
 
-static bool homes_is_reorder(const pen_node *node) {
+static bool owners_is_reorder(const pen_node *node) {
     return node->op == PEN_OP(reorder);
 }
 
 // The producer of the first operand that is computed; PEN_ID_NONE without one.
-static uint32_t homes_first_producer(const homes_builder *builder, const pen_node *node) {
+static uint32_t owners_first_producer(const owners_builder *builder, const pen_node *node) {
     for (uint32_t i = 0; i < node->input_count; i++) {
         if (!pen_value_is(node->inputs[i])) continue;
         const pen_node_id producer = pen_graph_value(builder->graph, node->inputs[i])->producer;
@@ -36,34 +36,34 @@ static uint32_t homes_first_producer(const homes_builder *builder, const pen_nod
 }
 
 // The first forward node that reads a parameter or state; PEN_ID_NONE without one.
-static uint32_t homes_first_reader(const homes_builder *builder, pen_value_id value) {
+static uint32_t owners_first_reader(const owners_builder *builder, pen_value_id value) {
     const pen_readers *readers = &builder->owners->readers;
     for (uint32_t r = readers->first[value.index]; r < readers->first[value.index + 1]; r++) {
         const uint32_t reader = readers->nodes[r].index;
-        if (homes_node(builder, reader)->role == PEN_ROLE_FORWARD) return reader;
+        if (owners_node(builder, reader)->role == PEN_ROLE_FORWARD) return reader;
     }
     return PEN_ID_NONE;
 }
 
-static uint32_t homes_of_update(const homes_builder *builder, const pen_node *node) {
+static uint32_t owners_of_update(const owners_builder *builder, const pen_node *node) {
     for (uint32_t i = 0; i < node->output_count; i++) {
         if (!pen_value_is(node->outputs[i])) continue;
         const pen_value_id old = pen_graph_value(builder->graph, node->outputs[i])->replaces;
         if (!pen_value_is(old)) continue;
-        const uint32_t reader = homes_first_reader(builder, old);
+        const uint32_t reader = owners_first_reader(builder, old);
         if (reader != PEN_ID_NONE) return reader;
     }
     return PEN_ID_NONE;
 }
 
 // Whether another node of the same gradient reads what a view looks at: the stage has it already.
-static bool homes_has_viewed(const homes_builder *builder, const pen_node *node, uint32_t view) {
+static bool owners_has_viewed(const owners_builder *builder, const pen_node *node, uint32_t view) {
     const pen_readers *readers = &builder->owners->readers;
     const uint32_t v = node->inputs[0].index;
     if (!pen_node_is(node->gradient_of)) return false;
     for (uint32_t r = readers->first[v]; r < readers->first[v + 1]; r++) {
         const uint32_t reader = readers->nodes[r].index;
-        const pen_node *other = homes_node(builder, reader);
+        const pen_node *other = owners_node(builder, reader);
         if (reader == view || other->op->is_view || !pen_role_is_backward(other->role)) continue;
         if (other->gradient_of.index == node->gradient_of.index) return true;
     }
@@ -72,20 +72,20 @@ static bool homes_has_viewed(const homes_builder *builder, const pen_node *node,
 
 // The backward node that made what a view of the backward pass looks at: the gradient goes from
 // there to whoever reads it, and not by way of the stage of the forward pass's view.
-static uint32_t homes_viewed(const homes_builder *builder, const pen_node *node, uint32_t view) {
+static uint32_t owners_viewed(const owners_builder *builder, const pen_node *node, uint32_t view) {
     if (!node->op->is_view || !pen_role_is_backward(node->role)) return PEN_ID_NONE;
     const pen_node_id maker = pen_graph_value(builder->graph, node->inputs[0])->producer;
     if (!pen_node_is(maker)) return PEN_ID_NONE;
-    if (!pen_role_is_backward(homes_node(builder, maker.index)->role)) return PEN_ID_NONE;
-    return homes_has_viewed(builder, node, view) ? PEN_ID_NONE : maker.index;
+    if (!pen_role_is_backward(owners_node(builder, maker.index)->role)) return PEN_ID_NONE;
+    return owners_has_viewed(builder, node, view) ? PEN_ID_NONE : maker.index;
 }
 
 // Nodes come after what they are made from, so one walk upwards is enough. `fallback` is any
 // forward node.
-static void homes_assign(homes_builder *builder, uint32_t fallback) {
+static void owners_assign(owners_builder *builder, uint32_t fallback) {
     for (uint32_t n = 0; n < builder->owners->node_count; n++) {
-        const pen_node *node = homes_node(builder, n);
-        const uint32_t viewed = homes_viewed(builder, node, n);
+        const pen_node *node = owners_node(builder, n);
+        const uint32_t viewed = owners_viewed(builder, node, n);
         uint32_t home = PEN_ID_NONE;
         if (node->role == PEN_ROLE_FORWARD) {
             home = n;
@@ -94,9 +94,9 @@ static void homes_assign(homes_builder *builder, uint32_t fallback) {
         } else if (pen_node_is(node->gradient_of) && node->gradient_of.index < n) {
             home = builder->home[node->gradient_of.index];
         } else {
-            if (node->role == PEN_ROLE_UPDATE) home = homes_of_update(builder, node);
+            if (node->role == PEN_ROLE_UPDATE) home = owners_of_update(builder, node);
             const uint32_t producer =
-                home == PEN_ID_NONE ? homes_first_producer(builder, node) : home;
+                home == PEN_ID_NONE ? owners_first_producer(builder, node) : home;
             home = producer == PEN_ID_NONE ? fallback : builder->home[producer];
         }
         builder->home[n] = home;
@@ -106,14 +106,14 @@ static void homes_assign(homes_builder *builder, uint32_t fallback) {
 
 // Which value a view looks at in the end, and which values depend on what the model is fed: only
 // those can wait for another device.
-static void homes_find_roots(homes_builder *builder) {
+static void owners_find_roots(owners_builder *builder) {
     for (uint32_t v = 0; v < builder->owners->value_count; v++) {
         builder->root[v] = v;
         builder->from_input[v] =
             pen_graph_value(builder->graph, (pen_value_id){v})->kind == PEN_VALUE_INPUT;
     }
     for (uint32_t n = 0; n < builder->owners->node_count; n++) {
-        const pen_node *node = homes_node(builder, n);
+        const pen_node *node = owners_node(builder, n);
         if (node->op->is_view) {
             builder->root[node->outputs[0].index] = builder->root[node->inputs[0].index];
         }
@@ -128,7 +128,7 @@ static void homes_find_roots(homes_builder *builder) {
 }
 
 // The home that all forward readers of a node's results have; PEN_ID_NONE when there are several.
-static uint32_t homes_only_reader(const homes_builder *builder, const pen_node *node) {
+static uint32_t owners_only_reader(const owners_builder *builder, const pen_node *node) {
     const pen_readers *readers = &builder->owners->readers;
     uint32_t only = PEN_ID_NONE;
     for (uint32_t i = 0; i < node->output_count; i++) {
@@ -136,7 +136,7 @@ static uint32_t homes_only_reader(const homes_builder *builder, const pen_node *
         const uint32_t v = node->outputs[i].index;
         for (uint32_t r = readers->first[v]; r < readers->first[v + 1]; r++) {
             const uint32_t reader = builder->home[readers->nodes[r].index];
-            if (homes_node(builder, readers->nodes[r].index)->role != PEN_ROLE_FORWARD) continue;
+            if (owners_node(builder, readers->nodes[r].index)->role != PEN_ROLE_FORWARD) continue;
             if (only != PEN_ID_NONE && only != reader) return PEN_ID_NONE;
             only = reader;
         }
@@ -144,7 +144,7 @@ static uint32_t homes_only_reader(const homes_builder *builder, const pen_node *
     return only;
 }
 
-static bool homes_is_helper(const homes_builder *builder, const pen_node *node) {
+static bool owners_is_helper(const owners_builder *builder, const pen_node *node) {
     for (uint32_t i = 0; i < node->output_count; i++) {
         if (!pen_value_is(node->outputs[i])) continue;
         if (builder->from_input[node->outputs[i].index]) return false;
@@ -153,8 +153,8 @@ static bool homes_is_helper(const homes_builder *builder, const pen_node *node) 
 }
 
 // Whether `other` is computed from all that `node` is, and a gradient comes of it.
-static bool homes_is_beside(const homes_builder *builder, const pen_node *node, uint32_t other) {
-    const pen_node *beside = homes_node(builder, other);
+static bool owners_is_beside(const owners_builder *builder, const pen_node *node, uint32_t other) {
+    const pen_node *beside = owners_node(builder, other);
     if (!builder->has_gradient[other] || beside->role != PEN_ROLE_FORWARD) return false;
     for (uint32_t i = 0; i < node->input_count; i++) {
         if (!pen_value_is(node->inputs[i])) continue;
@@ -168,9 +168,9 @@ static bool homes_is_beside(const homes_builder *builder, const pen_node *node, 
 
 // What only reports on the training, the accuracy, say: nobody reads it, and no gradient comes of
 // it. It goes with the loss of the same operands.
-static void homes_join_report(homes_builder *builder, uint32_t n) {
-    const pen_node *node = homes_node(builder, n);
-    const uint32_t producer = homes_first_producer(builder, node);
+static void owners_join_report(owners_builder *builder, uint32_t n) {
+    const pen_node *node = owners_node(builder, n);
+    const uint32_t producer = owners_first_producer(builder, node);
     if (builder->has_gradient[n] || producer == PEN_ID_NONE) return;
     for (uint32_t i = 0; i < node->output_count; i++) {
         if (!pen_value_is(node->outputs[i])) continue;
@@ -184,7 +184,7 @@ static void homes_join_report(homes_builder *builder, uint32_t n) {
         const uint32_t v = node->inputs[i].index;
         for (uint32_t r = readers->first[v]; r < readers->first[v + 1]; r++) {
             const uint32_t other = readers->nodes[r].index;
-            if (!homes_is_beside(builder, node, other)) continue;
+            if (!owners_is_beside(builder, node, other)) continue;
             pen_disjoint_sets_join(&builder->sets, n, other);
             return;
         }
@@ -194,18 +194,18 @@ static void homes_join_report(homes_builder *builder, uint32_t n) {
 
 // Whether the backward pass of the node that made what is laid out anew reads it as it is then:
 // with the reader, it would have to travel back.
-static bool homes_is_read_back(const homes_builder *builder, const pen_node *node) {
+static bool owners_is_read_back(const owners_builder *builder, const pen_node *node) {
     const pen_readers *readers = &builder->owners->readers;
-    uint32_t source = homes_first_producer(builder, node);
-    while (source != PEN_ID_NONE && (homes_node(builder, source)->op->is_view ||
-                                     homes_is_reorder(homes_node(builder, source)))) {
-        source = homes_first_producer(builder, homes_node(builder, source));
+    uint32_t source = owners_first_producer(builder, node);
+    while (source != PEN_ID_NONE && (owners_node(builder, source)->op->is_view ||
+                                     owners_is_reorder(owners_node(builder, source)))) {
+        source = owners_first_producer(builder, owners_node(builder, source));
     }
     if (source == PEN_ID_NONE) return false;
     const uint32_t v = node->outputs[0].index;
     for (uint32_t r = readers->first[v]; r < readers->first[v + 1]; r++) {
         const uint32_t reader = readers->nodes[r].index;
-        if (pen_role_is_backward(homes_node(builder, reader)->role) &&
+        if (pen_role_is_backward(owners_node(builder, reader)->role) &&
             builder->home[reader] == source) {
             return true;
         }
@@ -215,19 +215,19 @@ static bool homes_is_read_back(const homes_builder *builder, const pen_node *nod
 
 // Helpers of one reader, reorders and views go with a neighbour: alone on another device, they
 // would cost a transfer and compute nothing.
-static void homes_join_forward(homes_builder *builder, uint32_t n) {
-    const pen_node *node = homes_node(builder, n);
-    if (homes_is_helper(builder, node) || homes_is_reorder(node)) {
-        const uint32_t reader = homes_only_reader(builder, node);
-        const bool is_read_back = homes_is_reorder(node) && homes_is_read_back(builder, node);
+static void owners_join_forward(owners_builder *builder, uint32_t n) {
+    const pen_node *node = owners_node(builder, n);
+    if (owners_is_helper(builder, node) || owners_is_reorder(node)) {
+        const uint32_t reader = owners_only_reader(builder, node);
+        const bool is_read_back = owners_is_reorder(node) && owners_is_read_back(builder, node);
         if (reader != PEN_ID_NONE && !is_read_back) {
             pen_disjoint_sets_join(&builder->sets, n, reader);
-            if (homes_is_reorder(node)) builder->anchor[n] = reader;
-            if (homes_is_reorder(node)) return;
+            if (owners_is_reorder(node)) builder->anchor[n] = reader;
+            if (owners_is_reorder(node)) return;
         }
     }
-    homes_join_report(builder, n);
-    if (!node->op->is_view && !homes_is_reorder(node)) return;
+    owners_join_report(builder, n);
+    if (!node->op->is_view && !owners_is_reorder(node)) return;
     const pen_node_id producer = pen_graph_value(builder->graph, node->inputs[0])->producer;
     const pen_readers *readers = &builder->owners->readers;
     const uint32_t output = node->outputs[0].index;
@@ -244,7 +244,7 @@ static void homes_join_forward(homes_builder *builder, uint32_t n) {
 }
 
 // Running statistics are written by the node that reads them: who shares one, shares a device.
-static void homes_join_states(homes_builder *builder) {
+static void owners_join_states(owners_builder *builder) {
     const pen_readers *readers = &builder->owners->readers;
     for (uint32_t v = 0; v < builder->owners->value_count; v++) {
         if (pen_graph_value(builder->graph, (pen_value_id){v})->kind != PEN_VALUE_STATE) continue;
@@ -256,9 +256,9 @@ static void homes_join_states(homes_builder *builder) {
 }
 
 // Counts the users of roots into counts[root + 1], or lists them from where counts[root] says.
-static void homes_visit_users(const homes_builder *builder, uint32_t *counts, uint32_t *nodes) {
+static void owners_visit_users(const owners_builder *builder, uint32_t *counts, uint32_t *nodes) {
     for (uint32_t n = 0; n < builder->owners->node_count; n++) {
-        const pen_node *node = homes_node(builder, n);
+        const pen_node *node = owners_node(builder, n);
         for (uint32_t i = 0; i < node->input_count && !node->op->is_view; i++) {
             const bool is_early = i < 64 && (node->op->constant_inputs >> i & 1) != 0;
             if (!pen_value_is(node->inputs[i]) || is_early) continue;
@@ -272,19 +272,19 @@ static void homes_visit_users(const homes_builder *builder, uint32_t *counts, ui
     }
 }
 
-static pen_status homes_list_users(const homes_builder *builder, pen_arena *arena) {
+static pen_status owners_list_users(const owners_builder *builder, pen_arena *arena) {
     pen_forward_owners *owners = builder->owners;
     const uint32_t value_count = owners->value_count;
     uint32_t *first, *next, *nodes;
     PEN_TRY(PEN_NEW(arena, (size_t)value_count + 1, &first));
     PEN_TRY(PEN_NEW(arena, value_count, &next));
-    homes_visit_users(builder, first, NULL);
+    owners_visit_users(builder, first, NULL);
     for (uint32_t v = 0; v < value_count; v++) {
         first[v + 1] += first[v];
         next[v] = first[v];
     }
     PEN_TRY(PEN_NEW(arena, first[value_count], &nodes));
-    homes_visit_users(builder, next, nodes);
+    owners_visit_users(builder, next, nodes);
     owners->user_first = first;
     owners->user_nodes = nodes;
     return PEN_OK;
@@ -292,7 +292,7 @@ static pen_status homes_list_users(const homes_builder *builder, pen_arena *aren
 
 // Reorders are not shown to strategies: they follow the node whose value they turn, or else the
 // first node of their group.
-static pen_status homes_finish(homes_builder *builder, pen_arena *arena) {
+static pen_status owners_finish(owners_builder *builder, pen_arena *arena) {
     pen_forward_owners *owners = builder->owners;
     uint32_t *group, *listed, *first;
     bool *is_listed;
@@ -301,9 +301,9 @@ static pen_status homes_finish(homes_builder *builder, pen_arena *arena) {
     PEN_TRY(PEN_NEW(arena, owners->node_count, &listed));
     PEN_TRY(PEN_NEW(arena, owners->node_count, &first));
     for (uint32_t n = 0; n < owners->node_count; n++) {
-        const pen_node *node = homes_node(builder, n);
+        const pen_node *node = owners_node(builder, n);
         group[n] = pen_disjoint_sets_find(&builder->sets, n);
-        is_listed[n] = node->role == PEN_ROLE_FORWARD && !homes_is_reorder(node);
+        is_listed[n] = node->role == PEN_ROLE_FORWARD && !owners_is_reorder(node);
     }
     for (uint32_t n = 0; n < owners->node_count; n++) {
         first[n] = n;
@@ -335,7 +335,7 @@ pen_status pen_forward_owners_build(const pen_graph *graph, pen_arena *arena,
     owners->graph = graph;
     owners->node_count = pen_graph_node_count(graph);
     owners->value_count = pen_graph_value_count(graph);
-    homes_builder builder = {.graph = graph, .owners = owners};
+    owners_builder builder = {.graph = graph, .owners = owners};
     PEN_TRY(pen_readers_build(graph, 0, NULL, arena, &owners->readers));
     PEN_TRY(PEN_NEW(arena, owners->node_count, &builder.home));
     PEN_TRY(PEN_NEW(arena, owners->node_count, &builder.anchor));
@@ -345,22 +345,22 @@ pen_status pen_forward_owners_build(const pen_graph *graph, pen_arena *arena,
     PEN_TRY(pen_disjoint_sets_new(owners->node_count, arena, &builder.sets));
     uint32_t fallback = 0;
     while (fallback < owners->node_count &&
-           homes_node(&builder, fallback)->role != PEN_ROLE_FORWARD) {
+           owners_node(&builder, fallback)->role != PEN_ROLE_FORWARD) {
         fallback++;
     }
     if (fallback == owners->node_count) {
         return pen_error(PEN_INVALID_INPUT, "the graph has no forward node: nothing to place");
     }
-    homes_assign(&builder, fallback);
-    homes_find_roots(&builder);
+    owners_assign(&builder, fallback);
+    owners_find_roots(&builder);
     for (uint32_t n = 0; n < owners->node_count; n++) {
         builder.anchor[n] = n;
         pen_disjoint_sets_join(&builder.sets, n, builder.home[n]);
-        if (homes_node(&builder, n)->role == PEN_ROLE_FORWARD) homes_join_forward(&builder, n);
+        if (owners_node(&builder, n)->role == PEN_ROLE_FORWARD) owners_join_forward(&builder, n);
     }
-    homes_join_states(&builder);
-    PEN_TRY(homes_list_users(&builder, arena));
-    PEN_TRY(homes_finish(&builder, arena));
+    owners_join_states(&builder);
+    PEN_TRY(owners_list_users(&builder, arena));
+    PEN_TRY(owners_finish(&builder, arena));
     *out_owners = owners;
     return PEN_OK;
 }

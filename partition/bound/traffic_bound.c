@@ -1,10 +1,10 @@
 #include "partition/bound/traffic_bound.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/disjoint_sets.h"
+#include "base/order.h"
 #include "partition/problem/problem_lists.h"
 
 // Groups of a problem, in parts.
@@ -16,15 +16,6 @@ typedef struct traffic_parts {
     double *limits;  // [device_count] of bytes, descending
     uint32_t *asked; // [device_count] 1 + the last part with a group pinned there
 } traffic_parts;
-
-static int traffic_compare_descending(const void *left, const void *right) {
-    const double a = *(const double *)left, b = *(const double *)right;
-    return a > b ? -1 : a < b;
-}
-
-static int traffic_compare_ascending(const void *left, const void *right) {
-    return traffic_compare_descending(right, left);
-}
 
 // Parts of the graph between which nothing flows: they may be on different devices for nothing.
 pen_status pen_traffic_parts(const pen_problem *problem, pen_arena *arena,
@@ -57,8 +48,7 @@ static pen_status traffic_find_parts(traffic_parts *parts, pen_arena *arena) {
     PEN_TRY(PEN_NEW(arena, problem->given.device_count, &parts->limits));
     for (uint32_t d = 0; d < problem->given.device_count; d++)
         parts->limits[d] = pen_problem_bytes_limit(problem, d);
-    qsort(parts->limits, problem->given.device_count, sizeof *parts->limits,
-          traffic_compare_descending);
+    pen_sort_numbers_down(parts->limits, problem->given.device_count);
     return pen_problem_lists_build(parts->part_count, pairs, count, false, arena, &parts->members);
 }
 
@@ -124,10 +114,10 @@ static pen_status traffic_sum_cheapest(const traffic_parts *parts, uint32_t part
                 costs[count++] = problem->output_cost[o];
         }
     }
-    if (count > 1) qsort(costs, count, sizeof *costs, traffic_compare_ascending);
+    pen_sort_numbers_down(costs, count);
     *out_sum = 0.0;
     for (size_t i = 0; i < count && i < moves; i++)
-        *out_sum += costs[i];
+        *out_sum += costs[count - 1 - i];
     return PEN_OK;
 }
 

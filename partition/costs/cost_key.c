@@ -1,11 +1,10 @@
-// The text that stands for the work of a node.
+#include "partition/costs/cost_key.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/text.h"
 #include "graph/op.h"
-#include "partition/costs/cost_table.h"
 
 #define COST_KEY_ELEMENTS 16   // of a constant that are written; others are hashed
 #define COST_KEY_HASH_BYTES 20 // room for "...#0123456789abcdef"

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "graph/op.h"
+#include "partition/costs/cost_key.h"
 
 // What starting any operator costs: a call through the device, and a team that wakes up.
 #define COST_MODEL_OVERHEAD_SECONDS 1e-6

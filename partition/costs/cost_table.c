@@ -34,9 +34,7 @@ struct pen_cost_table {
     cost_slot *slots;
     uint32_t counts[3];     // of each cost_kind
     uint32_t capacities[3]; //
-    pen_cost_entry *entries;
-    pen_cost_rates *rates;
-    pen_cost_link *links;
+    void *items[3];         // likewise: pen_cost_entry, pen_cost_rates, pen_cost_link
 };
 
 pen_status pen_cost_table_new(pen_arena *arena, pen_cost_table **out_table) {
@@ -98,15 +96,19 @@ static pen_status cost_grow_index(pen_cost_table *table) {
     return PEN_OK;
 }
 
-// Room for one more of `item_bytes` in `*items`.
-static pen_status cost_grow_items(pen_cost_table *table, cost_kind kind, size_t item_bytes,
-                                  void **items) {
-    if (table->counts[kind] < table->capacities[kind]) return PEN_OK;
-    const uint32_t capacity = table->capacities[kind] == 0 ? 16 : 2 * table->capacities[kind];
-    void *grown = pen_arena_allocate(table->arena, capacity, item_bytes, alignof(max_align_t));
+// Room for one more of the kind.
+static pen_status cost_grow_items(pen_cost_table *table, cost_kind kind) {
+    static const size_t item_bytes[] = {[COST_OPERATOR] = sizeof(pen_cost_entry),
+                                        [COST_RATES] = sizeof(pen_cost_rates),
+                                        [COST_LINK] = sizeof(pen_cost_link)};
+    const uint32_t count = table->counts[kind];
+    if (count < table->capacities[kind]) return PEN_OK;
+    const uint32_t capacity = count == 0 ? 16 : 2 * count;
+    void *grown =
+        pen_arena_allocate(table->arena, capacity, item_bytes[kind], alignof(max_align_t));
     if (grown == NULL) return pen_error_out_of_memory();
-    if (table->counts[kind] > 0) memcpy(grown, *items, table->counts[kind] * item_bytes);
-    *items = grown;
+    if (count > 0) memcpy(grown, table->items[kind], count * item_bytes[kind]);
+    table->items[kind] = grown;
     table->capacities[kind] = capacity;
     return PEN_OK;
 }
@@ -115,16 +117,18 @@ static pen_status cost_copy_text(pen_cost_table *table, const char **text) {
     return pen_arena_copy_text(table->arena, *text, strlen(*text), text);
 }
 
-// The index of `key`, added if it is new; then *out_is_new, and the item is not set yet.
-static pen_status cost_claim(pen_cost_table *table, cost_key *key, uint32_t *out_index,
-                             bool *out_is_new) {
+// The index of `key`, added if it is new; its texts become the table's.
+static pen_status cost_claim(pen_cost_table *table, cost_key *key, uint32_t *out_index) {
     *out_index = cost_find(table, key);
-    *out_is_new = *out_index == UINT32_MAX;
-    if (!*out_is_new) return PEN_OK;
+    if (*out_index != UINT32_MAX) {
+        *key = cost_slot_of(table->slots, table->slot_count, key)->key;
+        return PEN_OK;
+    }
     if (table->item_count == PEN_COST_TABLE_ENTRY_LIMIT) {
         return pen_error(PEN_DOES_NOT_FIT, "the cost table has %u entries, the most allowed",
                          table->item_count);
     }
+    PEN_TRY(cost_grow_items(table, key->kind));
     if (table->item_count >= table->slot_count / 2) PEN_TRY(cost_grow_index(table));
     PEN_TRY(cost_copy_text(table, &key->first));
     PEN_TRY(cost_copy_text(table, &key->second));
@@ -160,23 +164,14 @@ pen_status pen_cost_table_set(pen_cost_table *table, const pen_cost_entry *entry
     PEN_TRY(cost_check_number("seconds", entry->seconds, 0, PEN_COST_SECONDS_LIMIT));
     PEN_TRY(
         cost_check_number("workspace", (double)entry->workspace_bytes, 0, PEN_COST_BYTES_LIMIT));
-    void *items = table->entries;
-    PEN_TRY(cost_grow_items(table, COST_OPERATOR, sizeof *table->entries, &items));
-    table->entries = items;
     cost_key key = {COST_OPERATOR, entry->op, entry->shape, entry->kind, entry->threads};
     uint32_t index;
-    bool is_new;
-    PEN_TRY(cost_claim(table, &key, &index, &is_new));
-    pen_cost_entry *item = &table->entries[index];
-    if (is_new) {
-        item->op = key.first;
-        item->shape = key.second;
-        item->kind = key.third;
-        item->threads = key.threads;
-    }
-    item->seconds = entry->seconds;
-    item->workspace_bytes = entry->workspace_bytes;
-    item->runs = entry->runs;
+    PEN_TRY(cost_claim(table, &key, &index));
+    pen_cost_entry *item = (pen_cost_entry *)table->items[COST_OPERATOR] + index;
+    *item = *entry;
+    item->op = key.first;
+    item->shape = key.second;
+    item->kind = key.third;
     return PEN_OK;
 }
 
@@ -186,17 +181,12 @@ pen_status pen_cost_table_set_rates(pen_cost_table *table, const pen_cost_rates 
     PEN_TRY(cost_check_number("flops", rates->flops, PEN_COST_RATE_MINIMUM, PEN_COST_RATE_LIMIT));
     PEN_TRY(cost_check_number("memory_bandwidth", rates->memory_bandwidth, PEN_COST_RATE_MINIMUM,
                               PEN_COST_RATE_LIMIT));
-    void *items = table->rates;
-    PEN_TRY(cost_grow_items(table, COST_RATES, sizeof *table->rates, &items));
-    table->rates = items;
     cost_key key = {COST_RATES, rates->kind, "", "", rates->threads};
     uint32_t index;
-    bool is_new;
-    PEN_TRY(cost_claim(table, &key, &index, &is_new));
-    if (is_new) table->rates[index].kind = key.first;
-    table->rates[index].threads = rates->threads;
-    table->rates[index].flops = rates->flops;
-    table->rates[index].memory_bandwidth = rates->memory_bandwidth;
+    PEN_TRY(cost_claim(table, &key, &index));
+    pen_cost_rates *item = (pen_cost_rates *)table->items[COST_RATES] + index;
+    *item = *rates;
+    item->kind = key.first;
     return PEN_OK;
 }
 
@@ -210,19 +200,13 @@ pen_status pen_cost_table_set_link(pen_cost_table *table, const pen_cost_link *l
     if (strcmp(link->from, link->to) == 0) {
         return pen_error(PEN_INVALID_INPUT, "a link leads from '%.100s' to itself", link->from);
     }
-    void *items = table->links;
-    PEN_TRY(cost_grow_items(table, COST_LINK, sizeof *table->links, &items));
-    table->links = items;
     cost_key key = {COST_LINK, link->from, link->to, "", 0};
     uint32_t index;
-    bool is_new;
-    PEN_TRY(cost_claim(table, &key, &index, &is_new));
-    if (is_new) {
-        table->links[index].from = key.first;
-        table->links[index].to = key.second;
-    }
-    table->links[index].bandwidth = link->bandwidth;
-    table->links[index].latency = link->latency;
+    PEN_TRY(cost_claim(table, &key, &index));
+    pen_cost_link *item = (pen_cost_link *)table->items[COST_LINK] + index;
+    *item = *link;
+    item->from = key.first;
+    item->to = key.second;
     return PEN_OK;
 }
 
@@ -232,21 +216,21 @@ const pen_cost_entry *pen_cost_table_find(const pen_cost_table *table, const cha
                                           const char *shape, const char *kind, uint32_t threads) {
     const cost_key key = {COST_OPERATOR, op, shape, kind, threads};
     const uint32_t index = cost_find(table, &key);
-    return index == UINT32_MAX ? NULL : &table->entries[index];
+    return index == UINT32_MAX ? NULL : (const pen_cost_entry *)table->items[COST_OPERATOR] + index;
 }
 
 const pen_cost_rates *pen_cost_table_find_rates(const pen_cost_table *table, const char *kind,
                                                 uint32_t threads) {
     const cost_key key = {COST_RATES, kind, "", "", threads};
     const uint32_t index = cost_find(table, &key);
-    return index == UINT32_MAX ? NULL : &table->rates[index];
+    return index == UINT32_MAX ? NULL : (const pen_cost_rates *)table->items[COST_RATES] + index;
 }
 
 const pen_cost_link *pen_cost_table_find_link(const pen_cost_table *table, const char *from,
                                               const char *to) {
     const cost_key key = {COST_LINK, from, to, "", 0};
     const uint32_t index = cost_find(table, &key);
-    return index == UINT32_MAX ? NULL : &table->links[index];
+    return index == UINT32_MAX ? NULL : (const pen_cost_link *)table->items[COST_LINK] + index;
 }
 
 uint32_t pen_cost_table_count(const pen_cost_table *table) {
@@ -255,7 +239,7 @@ uint32_t pen_cost_table_count(const pen_cost_table *table) {
 
 const pen_cost_entry *pen_cost_table_at(const pen_cost_table *table, uint32_t index) {
     PEN_ASSERT(index < table->counts[COST_OPERATOR]);
-    return &table->entries[index];
+    return (const pen_cost_entry *)table->items[COST_OPERATOR] + index;
 }
 
 uint32_t pen_cost_table_rates_count(const pen_cost_table *table) {
@@ -264,7 +248,7 @@ uint32_t pen_cost_table_rates_count(const pen_cost_table *table) {
 
 const pen_cost_rates *pen_cost_table_rates_at(const pen_cost_table *table, uint32_t index) {
     PEN_ASSERT(index < table->counts[COST_RATES]);
-    return &table->rates[index];
+    return (const pen_cost_rates *)table->items[COST_RATES] + index;
 }
 
 uint32_t pen_cost_table_link_count(const pen_cost_table *table) {
@@ -273,5 +257,5 @@ uint32_t pen_cost_table_link_count(const pen_cost_table *table) {
 
 const pen_cost_link *pen_cost_table_link_at(const pen_cost_table *table, uint32_t index) {
     PEN_ASSERT(index < table->counts[COST_LINK]);
-    return &table->links[index];
+    return (const pen_cost_link *)table->items[COST_LINK] + index;
 }

@@ -1,19 +1,9 @@
-// Measured costs: operators, rates of devices, links. A YAML file that people can read and edit.
-//
-//   version: 1
-//   rates:
-//     - {kind: cpu, threads: 2, flops: 95G, memory_bandwidth: 21GB/s}
-//   operators:
-//     - {op: matmul, shape: "float32[64,784] float32[784,512] -> float32[64,512]", kind: cpu,
-//        threads: 2, seconds: 310us, workspace: 0, runs: 9}
-//   links:
-//     - {from: a, to: b, bandwidth: 9.4Gbit/s, latency: 41us}
+// Measured costs: operators, rates of devices, links (partition/costs/cost_table_file.h).
 //
 // An operator's entry is found by op, the text of its shape (element types, sizes, layouts and
-// attributes; see pen_cost_key), kind of device and threads. `workspace` and `runs` may be left
-// out, and so may each list.
+// attributes; see pen_cost_key), kind of device and threads.
 //
-// Limits: PEN_COST_TABLE_ENTRY_LIMIT operators, rates and links together; a file of 64 MiB.
+// Limits: PEN_COST_TABLE_ENTRY_LIMIT operators, rates and links together.
 //
 // Lifetime: a table lives in the arena it was made with.
 // Threads:  one thread changes it; once it is no longer changed, any may read.
@@ -21,9 +11,7 @@
 #define PEN_PARTITION_COSTS_COST_TABLE_H
 
 #include "base/arena.h"
-#include "base/option/option.h"
 #include "base/status.h"
-#include "graph/graph_types.h"
 
 #define PEN_COST_TABLE_ENTRY_LIMIT (1u << 16)
 #define PEN_COST_THREADS_LIMIT 4096
@@ -59,21 +47,7 @@ typedef struct pen_cost_link {
     double latency;   // seconds
 } pen_cost_link;
 
-// The keys of the file, for its schema.
-extern const pen_option_table pen_cost_table_keys;
-
 PEN_NODISCARD pen_status pen_cost_table_new(pen_arena *arena, pen_cost_table **out_table);
-// INVALID_INPUT with position; NOT_FOUND, IO, OUT_OF_MEMORY.
-PEN_NODISCARD pen_status pen_cost_table_read(const char *path, pen_arena *arena,
-                                             pen_cost_table **out_table);
-PEN_NODISCARD pen_status pen_cost_table_parse(const char *path, const char *bytes, size_t length,
-                                              pen_arena *arena, pen_cost_table **out_table);
-// Written beside and renamed. Entries are sorted, figures have five digits, so equal tables give
-// equal files. IO, NOT_FOUND (no such folder), DOES_NOT_FIT, OUT_OF_MEMORY
-PEN_NODISCARD pen_status pen_cost_table_write(const pen_cost_table *table, const char *path);
-// The text of the file. OUT_OF_MEMORY
-PEN_NODISCARD pen_status pen_cost_table_format(const pen_cost_table *table, pen_arena *arena,
-                                               const char **out_text);
 
 // Adds, or replaces the entry of the same key. Texts are copied.
 //   INVALID_INPUT  a figure that is not finite or out of range, an empty text
@@ -98,15 +72,5 @@ const pen_cost_rates *pen_cost_table_find_rates(const pen_cost_table *table, con
                                                 uint32_t threads);
 const pen_cost_link *pen_cost_table_find_link(const pen_cost_table *table, const char *from,
                                               const char *to);
-
-// What of a node decides how long it runs: types, sizes and layouts of operands, attributes,
-// whether it accumulates, and the contents of constants that steer it. Equal texts, equal work.
-//   float32[8,16,12,12] float32[6,16,3,3] -> float32[8,6,10,10]; pads=0,0,0,0 strides=1,1
-// A layout that is not plain follows its type as "@2", contents of a constant as "=1,0,2", and an
-// operand left out is "-". Bytes that are not printable ASCII are written "\xNN"; a text that
-// would be longer than PEN_COST_KEY_BYTES_LIMIT ends in a hash of what was cut. OUT_OF_MEMORY
-#define PEN_COST_KEY_BYTES_LIMIT 1024
-PEN_NODISCARD pen_status pen_cost_key(const pen_graph *graph, pen_node_id node, pen_arena *arena,
-                                      const char **out_shape);
 
 #endif // PEN_PARTITION_COSTS_COST_TABLE_H

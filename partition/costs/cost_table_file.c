@@ -1,4 +1,4 @@
-// The file of a cost table: its keys, its reader, its writer.
+#include "partition/costs/cost_table_file.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -7,10 +7,8 @@
 
 #include "base/format/yaml_reader.h"
 #include "base/format/yaml_writer.h"
-#include "base/option/option.h"
 #include "base/system/file.h"
 #include "base/text.h"
-#include "partition/costs/cost_table.h"
 
 #define COST_FILE_BYTES_LIMIT ((size_t)64 << 20)
 #define COST_FILE_NODES_LIMIT (1u << 20) // 15 for each operator
@@ -233,16 +231,24 @@ static int cost_compare_links(const void *a, const void *b) {
     return order != 0 ? order : strcmp(left->to, right->to);
 }
 
-// Sorted, so that equal tables are equal files.
+// A copy, sorted: equal tables are equal files, and a new measurement shows as a small diff.
+static pen_status cost_sort(const void *items, uint32_t count, size_t item_bytes,
+                            int (*compare)(const void *, const void *), pen_arena *arena,
+                            void **out_sorted) {
+    *out_sorted = pen_arena_allocate(arena, count, item_bytes, alignof(max_align_t));
+    if (*out_sorted == NULL) return pen_error_out_of_memory();
+    memcpy(*out_sorted, items, count * item_bytes);
+    qsort(*out_sorted, count, item_bytes, compare);
+    return PEN_OK;
+}
+
 static pen_status cost_write_rates(const pen_cost_table *table, pen_arena *arena, pen_text *text) {
     const uint32_t count = pen_cost_table_rates_count(table);
-    pen_cost_rates *items;
     if (count == 0) return PEN_OK;
-    PEN_TRY(PEN_NEW(arena, count, &items));
-    for (uint32_t i = 0; i < count; i++) {
-        items[i] = *pen_cost_table_rates_at(table, i);
-    }
-    qsort(items, count, sizeof *items, cost_compare_rates);
+    void *sorted;
+    PEN_TRY(cost_sort(pen_cost_table_rates_at(table, 0), count, sizeof(pen_cost_rates),
+                      cost_compare_rates, arena, &sorted));
+    const pen_cost_rates *items = sorted;
     pen_text_add(text, "rates:\n");
     for (uint32_t i = 0; i < count; i++) {
         cost_write_text(text, "  - {kind", items[i].kind);
@@ -255,17 +261,14 @@ static pen_status cost_write_rates(const pen_cost_table *table, pen_arena *arena
     return PEN_OK;
 }
 
-// Sorted, so that a new measurement shows as a small diff.
 static pen_status cost_write_operators(const pen_cost_table *table, pen_arena *arena,
                                        pen_text *text) {
     const uint32_t count = pen_cost_table_count(table);
-    pen_cost_entry *items;
     if (count == 0) return PEN_OK;
-    PEN_TRY(PEN_NEW(arena, count, &items));
-    for (uint32_t i = 0; i < count; i++) {
-        items[i] = *pen_cost_table_at(table, i);
-    }
-    qsort(items, count, sizeof *items, cost_compare_entries);
+    void *sorted;
+    PEN_TRY(cost_sort(pen_cost_table_at(table, 0), count, sizeof(pen_cost_entry),
+                      cost_compare_entries, arena, &sorted));
+    const pen_cost_entry *items = sorted;
     pen_text_add(text, "operators:\n");
     for (uint32_t i = 0; i < count; i++) {
         cost_write_text(text, "  - {op", items[i].op);
@@ -279,16 +282,13 @@ static pen_status cost_write_operators(const pen_cost_table *table, pen_arena *a
     return PEN_OK;
 }
 
-// Sorted, as all parts of the file.
 static pen_status cost_write_links(const pen_cost_table *table, pen_arena *arena, pen_text *text) {
     const uint32_t count = pen_cost_table_link_count(table);
-    pen_cost_link *items;
     if (count == 0) return PEN_OK;
-    PEN_TRY(PEN_NEW(arena, count, &items));
-    for (uint32_t i = 0; i < count; i++) {
-        items[i] = *pen_cost_table_link_at(table, i);
-    }
-    qsort(items, count, sizeof *items, cost_compare_links);
+    void *sorted;
+    PEN_TRY(cost_sort(pen_cost_table_link_at(table, 0), count, sizeof(pen_cost_link),
+                      cost_compare_links, arena, &sorted));
+    const pen_cost_link *items = sorted;
     pen_text_add(text, "links:\n");
     for (uint32_t i = 0; i < count; i++) {
         cost_write_text(text, "  - {from", items[i].from);

@@ -1,10 +1,9 @@
-// What stages cost, and what moves between them.
+#include "partition/lower/stage_costs.h"
 
 #include <stdlib.h>
 
 #include "base/format/yaml_writer.h"
 #include "graph/graph.h"
-#include "partition/lower/stage_split.h"
 
 static int transfer_compare(const void *left, const void *right) {
     const pen_stage_transfer *a = left, *b = right;
@@ -105,10 +104,10 @@ static pen_status transfer_find_phases(const pen_planned_graph *planned,
 
 // Counted, then filled: each value that another stage reads, once for each reading stage, with its
 // time on the link between the devices.
-pen_status pen_stage_split_transfers(const pen_planned_graph *planned,
-                                     const pen_forward_owners *owners, const pen_cluster *cluster,
-                                     const pen_stage_split *split, pen_arena *arena,
-                                     pen_stage_transfers *out_transfers) {
+pen_status pen_stage_transfers_find(const pen_planned_graph *planned,
+                                    const pen_forward_owners *owners, const pen_cluster *cluster,
+                                    const pen_stage_split *split, pen_arena *arena,
+                                    pen_stage_transfers *out_transfers) {
     transfer_visits visits = {.planned = planned, .owners = owners, .split = split};
     uint32_t count = 0, phase_count = 1;
     pen_stage_transfer *items;
@@ -268,8 +267,8 @@ static void costs_round_all(costs_builder *b, uint32_t stage_count) {
 
 // The numbers that schedules are made from: times, bytes and edges of stages. Rounded as they are
 // in a plan's file, so that a plan that is read again gives the same schedule.
-pen_status pen_stage_split_costs(const pen_stage_costs_request *request, pen_arena *arena,
-                                 pen_stage_graph *out_graph) {
+pen_status pen_stage_costs_find(const pen_stage_costs_request *request, pen_arena *arena,
+                                pen_stage_graph *out_graph) {
     const pen_stage_split *split = request->split;
     const uint32_t stage_count = split->stage_count;
     costs_builder b = {0};

@@ -206,13 +206,7 @@ void pen_load_state_move(pen_load_state *state, uint32_t group, uint32_t device)
     }
 }
 
-void pen_load_state_begin(pen_load_state *state) {
-    for (uint32_t i = 0; i < state->changed_count; i++)
-        state->is_changed[state->changed[i]] = false;
-    state->changed_count = 0;
-}
-
-void pen_load_state_step(pen_load_state *state, uint32_t group, uint32_t device) {
+static void load_state_step(pen_load_state *state, uint32_t group, uint32_t device) {
     if (state->device_of_group[group] == device) return;
     pen_load_state_weigh(state, group, device);
     for (uint32_t i = 0; i < state->touched_count; i++) {
@@ -225,12 +219,38 @@ void pen_load_state_step(pen_load_state *state, uint32_t group, uint32_t device)
     pen_load_state_move(state, group, device);
 }
 
+// Weighing one group costs half of making and undoing its move, and most moves are of one; what
+// several do together shows only when they are made.
+void pen_load_state_try(pen_load_state *state, const uint32_t *groups, const uint32_t *goals,
+                        uint32_t count) {
+    const pen_problem *problem = state->problem;
+    for (uint32_t i = 0; i < state->changed_count && state->is_made; i++)
+        state->is_changed[state->changed[i]] = false;
+    state->changed_count = 0;
+    state->is_made = count > 1;
+    for (uint32_t i = 0; i < count && state->is_made; i++)
+        load_state_step(state, groups[i], goals[i]);
+    if (state->is_made) return;
+    state->home = state->device_of_group[groups[0]];
+    state->goal = goals[0];
+    state->home_bytes = pen_problem_bytes(problem, groups[0], state->home);
+    state->goal_bytes = pen_problem_bytes(problem, groups[0], state->goal);
+    pen_load_state_weigh(state, groups[0], state->goal);
+    for (uint32_t i = 0; i < state->touched_count; i++)
+        state->changed[state->changed_count++] = state->touched[i];
+}
+
+void pen_load_state_keep(pen_load_state *state, const uint32_t *groups, const uint32_t *goals) {
+    if (!state->is_made) pen_load_state_move(state, groups[0], goals[0]);
+}
+
 // Steps back restore the counts of readers; loads are put back as they were, since adding and
 // taking away fractions would leave a little.
 void pen_load_state_undo(pen_load_state *state, const uint32_t *groups, const uint32_t *homes,
                          uint32_t count) {
+    if (!state->is_made) return;
     for (uint32_t i = count; i-- > 0;)
-        pen_load_state_step(state, groups[i], homes[i]);
+        load_state_step(state, groups[i], homes[i]);
     for (uint32_t i = 0; i < state->changed_count; i++)
         state->load[state->changed[i]] = state->load_kept[state->changed[i]];
 }

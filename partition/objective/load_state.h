@@ -28,10 +28,13 @@ typedef struct pen_load_state {
     bool *is_touched;  // [device_count]
     uint32_t touched_count;
 
-    // the move of several groups that was last begun: loads before it of changed[i]
-    double *load_kept; // [device_count]
-    uint32_t *changed; // [device_count]
-    bool *is_changed;  // [device_count]
+    // the change that was last tried: a move of one group is weighed, of several it is made
+    bool is_made;
+    uint32_t home, goal;           // of the one group
+    double home_bytes, goal_bytes; // that it takes there
+    double *load_kept;             // [device_count] before, of changed[i], when made
+    uint32_t *changed;             // [device_count] devices whose loads change
+    bool *is_changed;              // [device_count]
     uint32_t changed_count;
 } pen_load_state;
 
@@ -53,13 +56,28 @@ void pen_load_state_weigh(pen_load_state *state, uint32_t group, uint32_t device
 // Makes the move that was weighed just before.
 void pen_load_state_move(pen_load_state *state, uint32_t group, uint32_t device);
 
-// A move of several groups, made step by step: begins it, moves a group unless it is on `device`,
-// and takes all of it back, given the groups [count] in the order of the steps and their devices
-// before.
-void pen_load_state_begin(pen_load_state *state);
-void pen_load_state_step(pen_load_state *state, uint32_t group, uint32_t device);
+// Tries a change: groups [count], each once, go to their goals. It is kept or undone after that,
+// `homes` being where they come from.
+void pen_load_state_try(pen_load_state *state, const uint32_t *groups, const uint32_t *goals,
+                        uint32_t count);
+void pen_load_state_keep(pen_load_state *state, const uint32_t *groups, const uint32_t *goals);
 void pen_load_state_undo(pen_load_state *state, const uint32_t *groups, const uint32_t *homes,
                          uint32_t count);
+
+// The load of a device before and after the change that is tried, and its bytes after it.
+static inline double pen_load_state_before(const pen_load_state *state, uint32_t device) {
+    return state->is_made ? state->load_kept[device] : state->load[device];
+}
+static inline double pen_load_state_after(const pen_load_state *state, uint32_t device) {
+    return state->is_made ? state->load[device] : state->load[device] + state->change[device];
+}
+static inline double pen_load_state_bytes_after(const pen_load_state *state, uint32_t device) {
+    const double bytes = state->bytes[device];
+    if (state->is_made) return bytes;
+    return device == state->goal   ? bytes + state->goal_bytes
+           : device == state->home ? bytes - state->home_bytes
+                                   : bytes;
+}
 
 // The largest load.
 double pen_load_state_worst(const pen_load_state *state);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "graph/graph.h"
+#include "partition/lower/stage_costs.h"
 #include "partition/plan/plan_build.h"
 #include "partition/plan/plan_dump.h"
 #include "partition/plan/plan_place.h"

@@ -1,10 +1,10 @@
 #include "partition/plan/plan_place.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/order.h"
 #include "base/text.h"
 #include "graph/graph.h"
 #include "partition/objective/step_time.h"
@@ -319,17 +319,6 @@ static pen_status place_fit(place_rounds *rounds) {
 
 // ---- nothing fits
 
-typedef struct place_node_bytes {
-    uint32_t node;
-    double bytes;
-} place_node_bytes;
-
-static int place_compare_bytes(const void *left, const void *right) {
-    const place_node_bytes *a = left, *b = right;
-    if (a->bytes != b->bytes) return a->bytes < b->bytes ? 1 : -1;
-    return a->node < b->node ? -1 : a->node > b->node;
-}
-
 // The nodes of a device that take most, with what goes with them.
 static pen_status place_name_nodes(const pen_planner *planner, const pen_plan_solution *solution,
                                    pen_arena *arena, pen_text *text) {
@@ -337,26 +326,26 @@ static pen_status place_name_nodes(const pen_planner *planner, const pen_plan_so
     const uint32_t device = solution->worst_device;
     place_rounds rounds = {
         .planner = planner, .arena = arena, .objective = planner->request->placement->objective};
-    place_node_bytes *nodes;
+    pen_ranked *nodes; // by bytes
     PEN_TRY(PEN_NEW(arena, node_count, &nodes));
     PEN_TRY(PEN_NEW(arena, planner->request->cluster->device_count, &rounds.microbatches));
     PEN_TRY(place_lower(&rounds, planner->bytes_limit));
     for (uint32_t n = 0; n < node_count; n++) {
-        nodes[n].node = n;
+        nodes[n].id = n;
     }
     for (uint32_t n = 0; n < node_count; n++) {
         if (solution->device_of_node[n] != device) continue;
         const pen_problem_node *node = &rounds.given.nodes[n];
         const uint32_t stage = solution->split.stage_of_node[n];
-        nodes[planner->owners->listed[n]].bytes +=
+        nodes[planner->owners->listed[n]].key +=
             node->bytes + node->bytes_in_flight * solution->prediction.in_flight[stage];
     }
-    qsort(nodes, node_count, sizeof *nodes, place_compare_bytes);
-    for (uint32_t i = 0; i < node_count && i < PLACE_NODES_NAMED && nodes[i].bytes > 0.0; i++) {
+    pen_ranked_sort_down(nodes, node_count);
+    for (uint32_t i = 0; i < node_count && i < PLACE_NODES_NAMED && nodes[i].key > 0.0; i++) {
         char bytes[PEN_QUANTITY_TEXT_BYTES];
         pen_text_print(text, "%s'%s' (%s)", i > 0 ? ", " : "",
-                       pen_node_name(planner->owners->graph, (pen_node_id){nodes[i].node}),
-                       pen_bytes_format((uint64_t)nodes[i].bytes, bytes));
+                       pen_node_name(planner->owners->graph, (pen_node_id){nodes[i].id}),
+                       pen_bytes_format((uint64_t)nodes[i].key, bytes));
     }
     return PEN_OK;
 }

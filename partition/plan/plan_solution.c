@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "graph/graph.h"
+#include "partition/lower/stage_costs.h"
 #include "partition/problem/problem_build.h"
 
 #define SOLUTION_STAGES_TRIED 6u // of a device, that may be recomputed
@@ -181,7 +182,7 @@ static pen_status work_evaluate(solution_work *work) {
                                            .extra = work->extra,
                                            .is_recomputed = work->is_recomputed,
                                            .bytes_limit = planner->bytes_limit};
-    PEN_TRY(pen_stage_split_costs(&costs, work->arena, &solution->stages));
+    PEN_TRY(pen_stage_costs_find(&costs, work->arena, &solution->stages));
     PEN_TRY(solution_predict(planner, work->arena, solution));
     return solution_add_memory(planner, work->arena, solution);
 }
@@ -252,8 +253,8 @@ static pen_status solution_finish(const pen_planner *planner, const bool *recomp
     pen_stage_memory *memory;
     pen_stage_extra *extra;
     PEN_TRY(PEN_NEW(arena, split->stage_count, &work.is_recomputed));
-    PEN_TRY(pen_stage_split_transfers(request->planned, planner->owners, request->cluster, split,
-                                      arena, &solution->transfers));
+    PEN_TRY(pen_stage_transfers_find(request->planned, planner->owners, request->cluster, split,
+                                     arena, &solution->transfers));
     PEN_TRY(pen_memory_model_stages(request->planned, planner->owners, split, arena, &memory));
     PEN_TRY(pen_stage_memory_extra(request->planned, planner->owners, split, arena, &extra));
     work.plain = memory;

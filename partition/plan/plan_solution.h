@@ -11,6 +11,7 @@
 #define PEN_PARTITION_PLAN_PLAN_SOLUTION_H
 
 #include "partition/lower/graph_problem.h"
+#include "partition/lower/stage_costs.h"
 #include "partition/lower/stage_split.h"
 #include "partition/plan/plan.h"
 #include "partition/strategies/placement_spec.h"

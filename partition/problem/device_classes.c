@@ -1,8 +1,8 @@
 #include "partition/problem/device_classes.h"
 
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "base/random.h"
 
 #define DEVICE_STATE_LIMIT 192 // beyond this many states devices are taken in sequence
@@ -90,24 +90,13 @@ static pen_status device_classes_count_states(pen_device_classes *classes, uint3
     return PEN_OK;
 }
 
-typedef struct device_speed {
-    double slowness; // mean cost of the groups it can run
-    uint32_t device;
-} device_speed;
-
-static int device_classes_compare(const void *left, const void *right) {
-    const device_speed *a = left, *b = right;
-    if (a->slowness != b->slowness) return a->slowness < b->slowness ? -1 : 1;
-    return a->device < b->device ? -1 : a->device > b->device;
-}
-
 // Devices in one fixed order, the fastest first or as the seed has it: searches that go along it
 // have device_count + 1 states instead of one for each multiset of classes.
 static pen_status device_classes_put_in_sequence(const pen_problem *problem, uint64_t seed,
                                                  pen_arena *arena, pen_device_classes *classes) {
     const uint32_t device_count = problem->given.device_count;
-    device_speed *speeds;
-    double *sum; // of each kind
+    pen_ranked *speeds; // by the mean cost of the groups it can run
+    double *sum;        // of each kind
     PEN_TRY(PEN_NEW(arena, device_count, &speeds));
     PEN_TRY(PEN_NEW(arena, problem->given.kind_count, &sum));
     for (size_t i = 0; i < (size_t)problem->given.kind_count * problem->group_count; i++) {
@@ -117,11 +106,11 @@ static pen_status device_classes_put_in_sequence(const pen_problem *problem, uin
     PEN_TRY(PEN_NEW(arena, device_count, &classes->sequence));
     for (uint32_t d = 0; d < device_count; d++) {
         const pen_problem_device *device = &problem->given.devices[d];
-        speeds[d] = (device_speed){sum[device->kind] * device->slowness, d};
+        speeds[d] = (pen_ranked){sum[device->kind] * device->slowness, d};
     }
-    qsort(speeds, device_count, sizeof *speeds, device_classes_compare);
+    pen_ranked_sort_up(speeds, device_count);
     for (uint32_t d = 0; d < device_count; d++)
-        classes->sequence[d] = speeds[d].device;
+        classes->sequence[d] = speeds[d].id;
     const pen_random_key key = {seed, pen_random_stream("device sequence", 0, 0)};
     for (uint32_t i = device_count; seed != 0 && i > 1; i--) {
         const uint32_t j = (uint32_t)pen_random_below(key, i, i);

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
+
 static bool problem_is_amount(double number) {
     return number >= 0.0 && number < PEN_PROBLEM_COST_LIMIT;
 }
@@ -285,11 +287,6 @@ typedef struct outputs_build {
     uint32_t reader_count;
 } outputs_build;
 
-static int outputs_compare_ids(const void *left, const void *right) {
-    const uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
-    return a < b ? -1 : a > b;
-}
-
 // The readers of node u that are in other groups, ascending, each once.
 static void outputs_collect(const pen_problem *problem, uint32_t u, outputs_build *build) {
     const uint32_t owner = problem->group_of_node[u];
@@ -300,7 +297,7 @@ static void outputs_collect(const pen_problem *problem, uint32_t u, outputs_buil
         if (reader != owner) readers[count++] = reader;
     }
     if (count == 0) return;
-    if (count > 1) qsort(readers, count, sizeof *readers, outputs_compare_ids);
+    pen_sort_ids(readers, count);
     uint32_t distinct = 1;
     for (uint32_t i = 1; i < count; i++) {
         if (readers[i] != readers[i - 1]) readers[distinct++] = readers[i];

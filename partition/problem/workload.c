@@ -1,6 +1,7 @@
 #include "partition/problem/workload.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,14 @@ typedef struct workload_place {
     size_t index;
 } workload_place;
 
-static pen_status workload_blame(const workload_place *place, const char *key, const char *what) {
+PEN_PRINTF(3, 4)
+static pen_status workload_blame(const workload_place *place, const char *key, const char *format,
+                                 ...) {
+    char what[192];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(what, sizeof what, format, arguments);
+    va_end(arguments);
     if (place->list == NULL) {
         return pen_error(PEN_INVALID_INPUT, "%s: %s: %s", place->file, key, what);
     }
@@ -49,9 +57,7 @@ static const char *workload_kind_name(const json_t *value) {
 
 static pen_status workload_blame_kind(const workload_place *place, const char *key,
                                       const char *expected, const json_t *found) {
-    char text[96];
-    snprintf(text, sizeof text, "expected %s, found %s", expected, workload_kind_name(found));
-    return workload_blame(place, key, text);
+    return workload_blame(place, key, "expected %s, found %s", expected, workload_kind_name(found));
 }
 
 // A number from 0 to PEN_PROBLEM_COST_LIMIT.
@@ -61,10 +67,8 @@ static pen_status workload_get_amount(const workload_place *place, const json_t 
     if (!json_is_number(value)) return workload_blame_kind(place, key, "a number", value);
     const double number = json_number_value(value);
     if (!(number >= 0.0) || number >= PEN_PROBLEM_COST_LIMIT) {
-        char text[96];
-        snprintf(text, sizeof text, "expected a number from 0 to %g, found %g",
-                 PEN_PROBLEM_COST_LIMIT, number);
-        return workload_blame(place, key, text);
+        return workload_blame(place, key, "expected a number from 0 to %g, found %g",
+                              PEN_PROBLEM_COST_LIMIT, number);
     }
     *out_number = number;
     return PEN_OK;
@@ -81,10 +85,8 @@ static pen_status workload_get_integer(const workload_place *place, const json_t
     int64_t number = 0;
     if (is_integer) number = json_is_integer(value) ? json_integer_value(value) : (int64_t)real;
     if (!is_integer || number < minimum || number > maximum) {
-        char text[128];
-        snprintf(text, sizeof text, "expected an integer from %lld to %lld, found %.17g",
-                 (long long)minimum, (long long)maximum, real);
-        return workload_blame(place, key, text);
+        return workload_blame(place, key, "expected an integer from %lld to %lld, found %.17g",
+                              (long long)minimum, (long long)maximum, real);
     }
     *out_number = number;
     return PEN_OK;
@@ -102,9 +104,7 @@ static pen_status workload_get_flag(const workload_place *place, const json_t *o
     }
     const double number = json_number_value(value);
     if (number != 0.0 && number != 1.0) {
-        char text[64];
-        snprintf(text, sizeof text, "expected 0, 1, false or true, found %.17g", number);
-        return workload_blame(place, key, text);
+        return workload_blame(place, key, "expected 0, 1, false or true, found %.17g", number);
     }
     *out_flag = number != 0.0;
     return PEN_OK;
@@ -115,10 +115,8 @@ static pen_status workload_get_list(const workload_place *place, const json_t *o
     const json_t *value = json_object_get(object, key);
     if (!json_is_array(value)) return workload_blame_kind(place, key, "a list", value);
     if (json_array_size(value) > limit) {
-        char text[96];
-        snprintf(text, sizeof text, "%zu entries, at most %zu are possible", json_array_size(value),
-                 limit);
-        return workload_blame(place, key, text);
+        return workload_blame(place, key, "%zu entries, at most %zu are possible",
+                              json_array_size(value), limit);
     }
     *out_list = value;
     return PEN_OK;
@@ -297,9 +295,7 @@ static pen_status workload_read_end(const workload_reader *reader, const workloa
     int64_t id = 0;
     PEN_TRY(workload_get_integer(place, object, key, INT64_MIN, INT64_MAX, &id));
     if (workload_find(reader->ids, reader->workload->given.node_count, id, out_node)) return PEN_OK;
-    char text[64];
-    snprintf(text, sizeof text, "there is no node %lld", (long long)id);
-    return workload_blame(place, key, text);
+    return workload_blame(place, key, "there is no node %lld", (long long)id);
 }
 
 // Costs of one source may differ by this much and are then taken for equal.
@@ -326,10 +322,9 @@ static pen_status workload_read_edges(workload_reader *reader, const json_t *roo
         PEN_TRY(workload_get_amount(&place, object, "cost", &cost));
         pen_problem_node *source = &reader->nodes[edge->source];
         if (has_cost[edge->source] && fabs(source->transfer - cost) > WORKLOAD_COST_TOLERANCE) {
-            char text[128];
-            snprintf(text, sizeof text, "%.17g, but another edge of node %lld costs %.17g", cost,
-                     (long long)reader->workload->id_of_node[edge->source], source->transfer);
-            return workload_blame(&place, "cost", text);
+            return workload_blame(
+                &place, "cost", "%.17g, but another edge of node %lld costs %.17g", cost,
+                (long long)reader->workload->id_of_node[edge->source], source->transfer);
         }
         if (!has_cost[edge->source]) source->transfer = cost;
         has_cost[edge->source] = true;

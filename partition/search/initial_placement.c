@@ -1,10 +1,10 @@
 #include "partition/search/initial_placement.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/order.h"
 #include "partition/bound/bounds.h"
 #include "partition/problem/problem_build.h"
 #include "partition/search/coarsen.h"
@@ -311,30 +311,19 @@ static uint32_t start_find_room(const start_repair *repair, uint32_t group) {
     return best;
 }
 
-typedef struct start_item {
-    double bytes;
-    uint32_t group;
-} start_item;
-
-static int start_compare(const void *left, const void *right) {
-    const start_item *a = left, *b = right;
-    if (a->bytes != b->bytes) return a->bytes > b->bytes ? -1 : 1;
-    return a->group < b->group ? -1 : a->group > b->group;
-}
-
 // Packs everything anew: largest first where that fits, else for memory alone.
-static pen_status start_pack(start_repair *repair, start_item *items, pen_arena *arena) {
+static pen_status start_pack(start_repair *repair, pen_ranked *items, pen_arena *arena) {
     const uint32_t count = repair->problem->group_count;
     double excess;
     for (uint32_t g = 0; g < count; g++) {
-        items[g] = (start_item){pen_problem_bytes(repair->problem, g, 0), g};
+        items[g] = (pen_ranked){pen_problem_bytes(repair->problem, g, 0), g};
     }
-    qsort(items, count, sizeof *items, start_compare);
+    pen_ranked_sort_down(items, count);
     memset(repair->bytes, 0, repair->problem->given.device_count * sizeof *repair->bytes);
     memset(repair->load, 0, repair->problem->given.device_count * sizeof *repair->load);
     uint32_t placed = 0;
     for (; placed < count; placed++) {
-        const uint32_t group = items[placed].group;
+        const uint32_t group = items[placed].id;
         const uint32_t device = start_find_room(repair, group);
         if (device == PEN_PROBLEM_ANY) break;
         repair->device_of_group[group] = device;
@@ -364,7 +353,7 @@ static bool start_is_right(const start_repair *repair) {
 // Moves groups off devices that may not run them or are too full, largest first.
 static pen_status start_unload(start_repair *repair, pen_arena *arena) {
     const pen_problem *problem = repair->problem;
-    start_item *items;
+    pen_ranked *items;
     uint32_t homeless = 0;
     PEN_TRY(PEN_NEW(arena, problem->group_count, &items));
     for (uint32_t g = 0; g < problem->group_count; g++) {
@@ -372,7 +361,7 @@ static pen_status start_unload(start_repair *repair, pen_arena *arena) {
         if (d < problem->given.device_count && pen_problem_allows(problem, g, d)) {
             start_put(repair, g, d, 1.0);
         } else {
-            items[homeless++] = (start_item){pen_problem_bytes(problem, g, 0), g};
+            items[homeless++] = (pen_ranked){pen_problem_bytes(problem, g, 0), g};
         }
     }
     for (uint32_t g = problem->group_count; g-- > 0;) { // the last come off first
@@ -381,28 +370,17 @@ static pen_status start_unload(start_repair *repair, pen_arena *arena) {
         if (repair->bytes[d] <= pen_problem_bytes_limit(problem, d)) continue;
         if (pen_problem_bytes(problem, g, d) == 0.0) continue;
         start_put(repair, g, d, -1.0);
-        items[homeless++] = (start_item){pen_problem_bytes(problem, g, 0), g};
+        items[homeless++] = (pen_ranked){pen_problem_bytes(problem, g, 0), g};
     }
-    if (homeless > 1) qsort(items, homeless, sizeof *items, start_compare);
+    pen_ranked_sort_down(items, homeless);
     for (uint32_t i = 0; i < homeless; i++) {
-        const uint32_t device = start_find_room(repair, items[i].group);
+        const uint32_t device = start_find_room(repair, items[i].id);
         if (device == PEN_PROBLEM_ANY) return start_pack(repair, items, arena);
-        repair->device_of_group[items[i].group] = device;
-        start_put(repair, items[i].group, device, 1.0);
+        repair->device_of_group[items[i].id] = device;
+        start_put(repair, items[i].id, device, 1.0);
     }
     // what was small beside a group that left is lost in the sums
     return start_is_right(repair) ? PEN_OK : start_pack(repair, items, arena);
-}
-
-typedef struct start_rank {
-    double mean; // position of the device's groups on the line
-    uint32_t device;
-} start_rank;
-
-static int start_compare_ranks(const void *left, const void *right) {
-    const start_rank *a = left, *b = right;
-    if (a->mean != b->mean) return a->mean < b->mean ? -1 : 1;
-    return a->device < b->device ? -1 : a->device > b->device;
 }
 
 // Devices in the order of the mean position of their groups; along the line, a group moves up to
@@ -410,23 +388,23 @@ static int start_compare_ranks(const void *left, const void *right) {
 static pen_status start_straighten(const pen_problem *problem, const uint32_t *line,
                                    pen_arena *arena, uint32_t *device_of_group) {
     const uint32_t device_count = problem->given.device_count;
-    start_rank *ranks;
+    pen_ranked *ranks; // by the mean position of its groups on the line
     uint32_t *rank_of_device, *total;
     PEN_TRY(PEN_NEW(arena, device_count, &ranks));
     PEN_TRY(PEN_NEW(arena, device_count, &rank_of_device));
     PEN_TRY(PEN_NEW(arena, device_count, &total));
     for (uint32_t d = 0; d < device_count; d++)
-        ranks[d].device = d;
+        ranks[d].id = d;
     for (uint32_t i = 0; i < problem->group_count; i++) {
         const uint32_t d = device_of_group[line[i]];
-        ranks[d].mean += i;
+        ranks[d].key += i;
         total[d] += 1;
     }
     for (uint32_t d = 0; d < device_count; d++)
-        ranks[d].mean /= total[d] > 0 ? total[d] : 1;
-    qsort(ranks, device_count, sizeof *ranks, start_compare_ranks);
+        ranks[d].key /= total[d] > 0 ? total[d] : 1;
+    pen_ranked_sort_up(ranks, device_count);
     for (uint32_t i = 0; i < device_count; i++)
-        rank_of_device[ranks[i].device] = i;
+        rank_of_device[ranks[i].id] = i;
     for (uint32_t i = 0; i < problem->group_count; i++) {
         const uint32_t g = line[i];
         for (uint32_t e = problem->before.first[g]; e < problem->before.first[g + 1]; e++) {

@@ -103,8 +103,6 @@ static bool large_propose(void *search) {
 
 // ---- weighing
 
-// A move of one group is weighed without making it; a move of several is made, and undone if it is
-// no good.
 static double large_weigh(void *search, double bearable) {
     large_anneal *anneal = search;
     pen_load_state *state = anneal->state;
@@ -112,21 +110,12 @@ static double large_weigh(void *search, double bearable) {
     double load_change = 0.0;
     (void)bearable;
     anneal->term_change = 0.0;
-    if (region->count == 1) {
-        pen_load_state_weigh(state, region->group[0], region->goal[0]);
-    } else {
-        pen_load_state_begin(state);
-        for (uint32_t i = 0; i < region->count; i++)
-            pen_load_state_step(state, region->group[i], region->goal[i]);
-    }
-    const uint32_t count = region->count == 1 ? state->touched_count : state->changed_count;
-    for (uint32_t i = 0; i < count; i++) {
-        const uint32_t d = region->count == 1 ? state->touched[i] : state->changed[i];
-        const double change =
-            region->count == 1 ? state->change[d] : state->load[d] - state->load_kept[d];
-        const double load = region->count == 1 ? state->load[d] + change : state->load[d];
+    pen_load_state_try(state, region->group, region->goal, region->count);
+    for (uint32_t i = 0; i < state->changed_count; i++) {
+        const uint32_t d = state->changed[i];
+        const double load = pen_load_state_after(state, d);
         anneal->term_change += large_term(anneal, load) - anneal->term[d];
-        load_change += change;
+        load_change += load - pen_load_state_before(state, d);
     }
     return state->device_count * anneal->term_change / (anneal->sharpness * anneal->term_sum) +
            LARGE_MEAN_WEIGHT * load_change / anneal->scale;
@@ -135,19 +124,15 @@ static double large_weigh(void *search, double bearable) {
 static void large_keep(void *search) {
     large_anneal *anneal = search;
     pen_load_state *state = anneal->state;
-    const pen_region *region = &anneal->region;
-    if (region->count == 1) pen_load_state_move(state, region->group[0], region->goal[0]);
-    const uint32_t *devices = region->count == 1 ? state->touched : state->changed;
-    const uint32_t count = region->count == 1 ? state->touched_count : state->changed_count;
-    for (uint32_t i = 0; i < count; i++)
-        anneal->term[devices[i]] = large_term(anneal, state->load[devices[i]]);
+    pen_load_state_keep(state, anneal->region.group, anneal->region.goal);
     anneal->term_sum += anneal->term_change;
+    for (uint32_t i = 0; i < state->changed_count; i++)
+        anneal->term[state->changed[i]] = large_term(anneal, state->load[state->changed[i]]);
 }
 
 static void large_refuse(void *search) {
     large_anneal *anneal = search;
     const pen_region *region = &anneal->region;
-    if (region->count == 1) return;
     pen_load_state_undo(anneal->state, region->group, region->home, region->count);
 }
 

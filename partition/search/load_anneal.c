@@ -13,7 +13,6 @@
 #define LOAD_LOOK_STEPS 256      // between two looks at clock and warmth
 #define LOAD_REFRESH_STEPS 65536 // between two sums of the loads anew
 #define LOAD_PICK_TRIES 12
-#define LOAD_TERMS_KEPT 8 // of the devices that a move of one group touches
 
 typedef struct load_anneal {
     const pen_problem *problem;
@@ -28,9 +27,7 @@ typedef struct load_anneal {
     double *bytes_inverse; // [device_count] 1 / limit
     uint32_t over_count;   // devices over their memory
 
-    double term_change; // of the move that was weighed,
-    double term_new[LOAD_TERMS_KEPT];
-    bool is_made; // which has been made already
+    double term_change; // of the move that was weighed
 
     uint32_t *best; // [group_count] best placement of the run
     double best_worst;
@@ -276,87 +273,49 @@ static bool load_propose(void *search) {
     for (uint32_t i = 0; i < region->count; i++) {
         if (!pen_problem_allows(anneal->problem, region->group[i], region->goal[i])) return false;
     }
-    return region->count > 0;
+    if (region->count != 1) return region->count > 0;
+    const uint32_t goal = region->goal[0];
+    const double bytes = pen_problem_bytes(anneal->problem, region->group[0], goal);
+    return load_bears(anneal, goal, anneal->state->bytes[goal] + bytes);
 }
 
 // ---- weighing
 
-static inline double load_loss(const load_anneal *anneal, double load_change) {
-    return anneal->term_change / (LOAD_NORM * anneal->term_sum) +
-           LOAD_MEAN_WEIGHT * load_change / (anneal->scale * anneal->state->device_count);
-}
-
-// A move of one group is weighed without making it.
-static double load_weigh_group(load_anneal *anneal, uint32_t group, uint32_t device) {
-    pen_load_state *state = anneal->state;
-    const uint32_t home = state->device_of_group[group];
-    const double bytes = pen_problem_bytes(anneal->problem, group, device);
-    const double bytes_home = pen_problem_bytes(anneal->problem, group, home);
-    if (!load_bears(anneal, device, state->bytes[device] + bytes)) return INFINITY;
-    pen_load_state_weigh(state, group, device);
-    double load_change = 0.0;
-    for (uint32_t i = 0; i < state->touched_count; i++) {
-        const uint32_t d = state->touched[i];
-        const double held = state->bytes[d] + (d == device ? bytes : d == home ? -bytes_home : 0.0);
-        const double term = load_term(anneal, d, state->load[d] + state->change[d], held);
-        if (i < LOAD_TERMS_KEPT) anneal->term_new[i] = term;
-        anneal->term_change += term - anneal->term[d];
-        load_change += state->change[d];
-    }
-    return load_loss(anneal, load_change);
-}
-
-// A move of several is made, and taken back if it is no good.
-static double load_weigh_region(load_anneal *anneal) {
+static double load_weigh(void *search, double bearable) {
+    load_anneal *anneal = search;
     pen_load_state *state = anneal->state;
     const pen_region *region = &anneal->region;
     double load_change = 0.0;
-    anneal->is_made = true;
-    pen_load_state_begin(state);
-    for (uint32_t i = 0; i < region->count; i++)
-        pen_load_state_step(state, region->group[i], region->goal[i]);
+    (void)bearable;
+    anneal->term_change = 0.0;
+    pen_load_state_try(state, region->group, region->goal, region->count);
     for (uint32_t i = 0; i < state->changed_count; i++) {
         const uint32_t d = state->changed[i];
-        if (!load_bears(anneal, d, state->bytes[d])) return INFINITY;
-        anneal->term_change +=
-            load_term(anneal, d, state->load[d], state->bytes[d]) - anneal->term[d];
-        load_change += state->load[d] - state->load_kept[d];
+        const double load = pen_load_state_after(state, d);
+        const double bytes = pen_load_state_bytes_after(state, d);
+        if (state->is_made && !load_bears(anneal, d, bytes)) return INFINITY;
+        anneal->term_change += load_term(anneal, d, load, bytes) - anneal->term[d];
+        load_change += load - pen_load_state_before(state, d);
     }
-    return load_loss(anneal, load_change);
-}
-
-static double load_weigh(void *search, double bearable) {
-    load_anneal *anneal = search;
-    (void)bearable;
-    anneal->is_made = false;
-    anneal->term_change = 0.0;
-    if (anneal->region.count > 1) return load_weigh_region(anneal);
-    return load_weigh_group(anneal, anneal->region.group[0], anneal->region.goal[0]);
+    return anneal->term_change / (LOAD_NORM * anneal->term_sum) +
+           LOAD_MEAN_WEIGHT * load_change / (anneal->scale * state->device_count);
 }
 
 static void load_refuse(void *search) {
     load_anneal *anneal = search;
     const pen_region *region = &anneal->region;
-    if (anneal->is_made) {
-        pen_load_state_undo(anneal->state, region->group, region->home, region->count);
-    }
+    pen_load_state_undo(anneal->state, region->group, region->home, region->count);
 }
 
 // A kept move changes the terms of the devices that it touched, and no others.
 static void load_keep(void *search) {
     load_anneal *anneal = search;
     pen_load_state *state = anneal->state;
+    pen_load_state_keep(state, anneal->region.group, anneal->region.goal);
     anneal->term_sum += anneal->term_change;
-    if (!anneal->is_made) {
-        pen_load_state_move(state, anneal->region.group[0], anneal->region.goal[0]);
-    }
-    const uint32_t *devices = anneal->is_made ? state->changed : state->touched;
-    const uint32_t count = anneal->is_made ? state->changed_count : state->touched_count;
-    for (uint32_t i = 0; i < count; i++) {
-        const uint32_t d = devices[i];
-        anneal->term[d] = !anneal->is_made && i < LOAD_TERMS_KEPT
-                              ? anneal->term_new[i]
-                              : load_term(anneal, d, state->load[d], state->bytes[d]);
+    for (uint32_t i = 0; i < state->changed_count; i++) {
+        const uint32_t d = state->changed[i];
+        anneal->term[d] = load_term(anneal, d, state->load[d], state->bytes[d]);
     }
     load_find_worst(anneal);
     if (anneal->worst >= anneal->best_worst || anneal->over_count > 0) return;

@@ -1,26 +1,16 @@
 #include "partition/search/memory_blame.h"
 
 #include <math.h>
-#include <stdlib.h>
+
+#include "base/order.h"
 
 // ---- packing
-
-typedef struct pack_item {
-    double bytes; // on the device where it takes most
-    uint32_t group;
-} pack_item;
 
 typedef struct pack_state {
     const pen_problem *problem;
     uint32_t *device_of_group;
     double *bytes; // [device_count]
 } pack_state;
-
-static int pack_compare(const void *left, const void *right) {
-    const pack_item *a = left, *b = right;
-    if (a->bytes != b->bytes) return a->bytes > b->bytes ? -1 : 1;
-    return a->group < b->group ? -1 : a->group > b->group;
-}
 
 // By how many bytes device `d` would be over its memory with `more` on it.
 static double pack_excess(const pack_state *state, uint32_t d, double more) {
@@ -113,26 +103,26 @@ pen_status pen_memory_pack(const pen_problem *problem, pen_arena *arena, uint32_
                            double *out_excess) {
     const uint32_t count = problem->group_count, device_count = problem->given.device_count;
     pack_state state = {.problem = problem, .device_of_group = device_of_group};
-    pack_item *items;
+    pen_ranked *items;
     PEN_TRY(PEN_NEW(arena, device_count, &state.bytes));
     PEN_TRY(PEN_NEW(arena, count, &items));
     for (uint32_t g = 0; g < count; g++) {
-        items[g].group = g;
+        items[g].id = g;
         for (uint32_t d = 0; d < device_count; d++) {
             if (!pen_problem_allows(problem, g, d)) continue;
-            items[g].bytes = fmax(items[g].bytes, pen_problem_bytes(problem, g, d));
+            items[g].key = fmax(items[g].key, pen_problem_bytes(problem, g, d));
             if (problem->group_bytes_in_flight == NULL) break;
         }
     }
-    if (count > 1) qsort(items, count, sizeof *items, pack_compare);
+    if (count > 1) pen_ranked_sort_down(items, count);
     for (uint32_t i = 0; i < count; i++) {
-        const uint32_t device = pack_choose(&state, items[i].group);
+        const uint32_t device = pack_choose(&state, items[i].id);
         if (device == PEN_PROBLEM_ANY) {
-            device_of_group[items[i].group] = device;
+            device_of_group[items[i].id] = device;
             *out_excess = INFINITY;
             return PEN_OK;
         }
-        pack_put(&state, items[i].group, device);
+        pack_put(&state, items[i].id, device);
     }
     const bool may_swap = count <= PACK_SWAP_GROUPS;
     const double round_work = (double)count * (device_count + (may_swap ? count / 2.0 : 0.0));
@@ -147,11 +137,6 @@ pen_status pen_memory_pack(const pen_problem *problem, pen_arena *arena, uint32_
 
 // ---- proofs
 
-static int blame_compare(const void *left, const void *right) {
-    const double a = *(const double *)left, b = *(const double *)right;
-    return a > b ? -1 : a < b;
-}
-
 // What the nodes need together where they take least, and what the devices that may be used have.
 static pen_status blame_sums(const pen_problem *problem, pen_arena *arena, double *out_need,
                              double *out_room, uint32_t *out_used) {
@@ -163,7 +148,7 @@ static pen_status blame_sums(const pen_problem *problem, pen_arena *arena, doubl
         limits[d] = given->devices[d].bytes_limit;
         if (given->devices[d].microbatches < given->devices[lean].microbatches) lean = d;
     }
-    qsort(limits, given->device_count, sizeof *limits, blame_compare);
+    pen_sort_numbers_down(limits, given->device_count);
     const uint32_t most = given->devices_used_maximum;
     *out_used = most > 0 && most < given->device_count ? most : given->device_count;
     *out_need = *out_room = 0.0;
@@ -201,14 +186,14 @@ static pen_status blame_pins(const pen_problem *problem, pen_arena *arena, uint3
 // "a, b and c": the largest groups of a device, by their first nodes.
 static pen_status blame_name(const pen_problem *problem, const uint32_t *device_of_group,
                              uint32_t device, pen_arena *arena, const char **out_text) {
-    pack_item largest[BLAME_NAMES];
+    pen_ranked largest[BLAME_NAMES];
     uint32_t count = 0;
     for (uint32_t g = 0; g < problem->group_count; g++) {
         if (device_of_group[g] != device) continue;
-        pack_item item = {pen_problem_bytes(problem, g, device), g};
+        pen_ranked item = {pen_problem_bytes(problem, g, device), g};
         for (uint32_t i = 0; i < count; i++) {
-            if (item.bytes <= largest[i].bytes) continue;
-            const pack_item smaller = largest[i];
+            if (item.key <= largest[i].key) continue;
+            const pen_ranked smaller = largest[i];
             largest[i] = item;
             item = smaller;
         }
@@ -217,17 +202,17 @@ static pen_status blame_name(const pen_problem *problem, const uint32_t *device_
     const char *text = "";
     for (uint32_t i = 0; i < count; i++) {
         char name[PEN_PROBLEM_NAME_BYTES];
-        const uint32_t node = problem->members.ids[problem->members.first[largest[i].group]];
-        const uint32_t others = problem->members.first[largest[i].group + 1] -
-                                problem->members.first[largest[i].group] - 1;
+        const uint32_t node = problem->members.ids[problem->members.first[largest[i].id]];
+        const uint32_t others =
+            problem->members.first[largest[i].id + 1] - problem->members.first[largest[i].id] - 1;
         const char *separator = i == 0 ? "" : i + 1 == count ? " and " : ", ";
         const char *shown = pen_problem_node_name(&problem->given, node, name);
         if (others == 0) {
             PEN_TRY(pen_arena_format(arena, &text, "%s%s%s (%.15g)", text, separator, shown,
-                                     largest[i].bytes));
+                                     largest[i].key));
         } else {
             PEN_TRY(pen_arena_format(arena, &text, "%s%s%s with %u that must be with it (%.15g)",
-                                     text, separator, shown, others, largest[i].bytes));
+                                     text, separator, shown, others, largest[i].key));
         }
     }
     *out_text = text;

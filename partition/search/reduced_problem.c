@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
+
 static pen_status reduced_for_traffic(const pen_problem *problem, pen_arena *arena,
                                       const pen_problem **out_problem) {
     const pen_problem_given *given = &problem->given;
@@ -138,11 +140,6 @@ static int reduced_compare(const void *left, const void *right) {
     return a->device < b->device ? -1 : a->device > b->device;
 }
 
-static int reduced_compare_ids(const void *left, const void *right) {
-    const uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
-    return a < b ? -1 : a > b;
-}
-
 // Time for all groups; what a kind cannot run counts as the dearest of all.
 static pen_status reduced_kind_times(const pen_problem *problem, pen_arena *arena,
                                      double **out_time) {
@@ -194,6 +191,6 @@ pen_status pen_reduced_problem_choose(const pen_problem *problem, uint32_t count
     qsort(order, given->device_count, sizeof *order, reduced_compare);
     for (uint32_t i = 0; i < count; i++)
         out_devices[i] = order[i].device;
-    if (count > 1) qsort(out_devices, count, sizeof *out_devices, reduced_compare_ids);
+    pen_sort_ids(out_devices, count);
     return PEN_OK;
 }

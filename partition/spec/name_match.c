@@ -1,8 +1,8 @@
 #include "partition/spec/name_match.h"
 
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "base/pattern.h"
 #include "base/text.h"
 #include "partition/spec/name_range.h"
@@ -151,12 +151,6 @@ pen_status pen_match_names(const pen_name_set *set, const char *text, pen_arena 
     return match_pattern(set, text, arena, out_matches);
 }
 
-static int match_compare(const void *a, const void *b) {
-    const uint32_t left = *(const uint32_t *)a;
-    const uint32_t right = *(const uint32_t *)b;
-    return (left > right) - (left < right);
-}
-
 static pen_status match_ranges(const pen_name_set *set, const pen_name_ranges *ranges,
                                pen_arena *arena, pen_name_matches *out_matches) {
     uint32_t *indices;
@@ -168,7 +162,7 @@ static pen_status match_ranges(const pen_name_set *set, const pen_name_ranges *r
         return pen_status_add_context(match_refuse(set, name, arena), "one of those of \"%.100s\"",
                                       ranges->text);
     }
-    qsort(indices, ranges->total, sizeof *indices, match_compare);
+    pen_sort_ids(indices, ranges->total);
     *out_matches = (pen_name_matches){.indices = indices, .count = ranges->total};
     return PEN_OK;
 }

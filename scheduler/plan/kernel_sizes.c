@@ -5,6 +5,7 @@
 #include "base/name_map.h"
 #include "graph/graph.h"
 #include "graph/op.h"
+#include "partition/costs/cost_key.h"
 #include "partition/costs/cost_table.h"
 
 #define SIZES_FIRST_LIMIT 64

@@ -8,6 +8,7 @@
 #include "base/system/machine.h"
 #include "device/device.h"
 #include "graph/op.h"
+#include "partition/costs/cost_table_file.h"
 #include "scheduler/compile/model_pins.h"
 #include "scheduler/job/job_runner.h"
 #include "scheduler/plan/kernel_sizes.h"

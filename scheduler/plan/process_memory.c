@@ -3,6 +3,7 @@
 #include "base/integer.h"
 #include "base/name_map.h"
 #include "graph/op.h"
+#include "partition/costs/cost_key.h"
 #include "partition/costs/cost_table.h"
 
 // How these were found: VmHWM at the end of trainings of the reference models (31 to 246 nodes) and

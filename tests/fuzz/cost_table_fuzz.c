@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "partition/costs/cost_table.h"
+#include "partition/costs/cost_table_file.h"
 #include "tests/fuzz/fuzz.h"
 
 static void write_and_read(const pen_cost_table *table, pen_arena *arena) {

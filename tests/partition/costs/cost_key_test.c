@@ -1,3 +1,4 @@
+#include "partition/costs/cost_key.h"
 #include "partition/costs/cost_table.h"
 #include "tests/support/check.h"
 #include "tests/support/small_graph.h"

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "graph/op.h"
+#include "partition/costs/cost_key.h"
 #include "tests/support/check.h"
 #include "tests/support/small_graph.h"
 

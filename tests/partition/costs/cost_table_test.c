@@ -1,4 +1,5 @@
 #include "partition/costs/cost_table.h"
+#include "partition/costs/cost_table_file.h"
 
 #include <math.h>
 

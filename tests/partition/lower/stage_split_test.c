@@ -1,3 +1,4 @@
+#include "partition/lower/stage_costs.h"
 #include "partition/lower/stage_split.h"
 
 #include <math.h>

@@ -4,6 +4,7 @@
 
 #include "base/name_map.h"
 #include "graph/op.h"
+#include "partition/lower/stage_costs.h"
 #include "partition/plan/plan_file.h"
 #include "tests/support/check.h"
 #include "tests/support/planned.h"

@@ -1,6 +1,7 @@
 #include "scheduler/plan/plan_job.h"
 
 #include "graph/op.h"
+#include "partition/costs/cost_key.h"
 #include "partition/plan/plan_file.h"
 #include "scheduler/plan/plan_schedule.h"
 #include "scheduler/schedule/schedule_simulate.h"

@@ -1,5 +1,6 @@
 // The schedule of a plan that was read is the one that was planned with.
 #include "base/format/yaml_writer.h"
+#include "partition/lower/stage_costs.h"
 #include "partition/plan/plan_file.h"
 #include "scheduler/plan/plan_schedule.h"
 #include "scheduler/schedule/auto_schedule.h"
