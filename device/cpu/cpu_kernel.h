@@ -37,6 +37,10 @@ typedef struct pen_cpu_request {
     const void *rule; // the entry's, for its supports and prepare
 } pen_cpu_request;
 
+// Whether a value is float32 in the plain layout, or left out; the same of all values of the node.
+bool pen_cpu_is_plain_float(const pen_cpu_request *request, pen_value_id value);
+bool pen_cpu_is_all_plain_float(const pen_cpu_request *request);
+
 typedef struct pen_cpu_call {
     const void *state;    // made by prepare
     void *const *inputs;  // NULL where left out

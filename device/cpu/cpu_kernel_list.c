@@ -67,10 +67,27 @@ static const pen_cpu_family *const cpu_families_v4[] = {NULL};
 static const pen_cpu_family *const *const cpu_families[PEN_CPU_LEVEL_COUNT] = {
     cpu_families_base, cpu_families_v2, cpu_families_v3, cpu_families_v4};
 
-static bool cpu_is_plain_float(const pen_graph *graph, pen_value_id id) {
+bool pen_cpu_is_plain_float(const pen_cpu_request *request, pen_value_id id) {
     if (!pen_value_is(id)) return true;
-    const pen_value *value = pen_graph_value(graph, id);
+    const pen_value *value = pen_graph_value(request->graph, id);
     return value->type.element == PEN_FLOAT32 && value->layout == PEN_LAYOUT_PLAIN;
+}
+
+// The values of the node, but for inputs that are constants of the op.
+static bool cpu_are_plain_floats(const pen_cpu_request *request, uint64_t constant_inputs) {
+    const pen_node *node = request->node;
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        const bool is_constant = i < 64 && (constant_inputs >> i & 1) != 0;
+        if (!is_constant && !pen_cpu_is_plain_float(request, node->inputs[i])) return false;
+    }
+    for (uint32_t i = 0; i < node->output_count; i++) {
+        if (!pen_cpu_is_plain_float(request, node->outputs[i])) return false;
+    }
+    return true;
+}
+
+bool pen_cpu_is_all_plain_float(const pen_cpu_request *request) {
+    return cpu_are_plain_floats(request, 0);
 }
 
 static bool cpu_lies_like(const pen_graph *graph, pen_value_id id, const pen_value *model) {
@@ -94,16 +111,8 @@ static bool cpu_lies_alike(const pen_cpu_request *request) {
 
 // The rule for entries without one of their own.
 static bool cpu_supports_by_default(const pen_cpu_request *request, bool takes_any_layout) {
-    const pen_node *node = request->node;
-    if (takes_any_layout && cpu_lies_alike(request)) return true;
-    for (uint32_t i = 0; i < node->input_count; i++) {
-        const bool is_constant = i < 64 && (node->op->constant_inputs >> i & 1) != 0;
-        if (!is_constant && !cpu_is_plain_float(request->graph, node->inputs[i])) return false;
-    }
-    for (uint32_t i = 0; i < node->output_count; i++) {
-        if (!cpu_is_plain_float(request->graph, node->outputs[i])) return false;
-    }
-    return true;
+    return (takes_any_layout && cpu_lies_alike(request)) ||
+           cpu_are_plain_floats(request, request->node->op->constant_inputs);
 }
 
 // Whether the device can add for an entry that cannot: it knows floats alone.

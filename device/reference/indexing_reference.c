@@ -20,15 +20,10 @@ static pen_status indexing_read(const pen_reference_call *call, int64_t position
     return PEN_OK;
 }
 
-static uint32_t indexing_axis(const pen_reference_call *call, const pen_shape *shape) {
-    const int64_t axis = pen_node_int(call->node, "axis");
-    return (uint32_t)(axis < 0 ? axis + shape->rank : axis);
-}
-
 // The element of data that element `k` of data[…, indices, …] is.
 static pen_status gather_source(const pen_reference_call *call, const pen_shape *data, int64_t k,
                                 int64_t *out_source) {
-    const uint32_t axis = indexing_axis(call, data);
+    const uint32_t axis = reference_axis(call, data);
     const int64_t inner = pen_shape_count(data, axis + 1, data->rank);
     const int64_t index_count = pen_tensor_count(&call->inputs[1]);
     const int64_t dim = data->dims[axis];
@@ -77,16 +72,14 @@ static pen_status gather_backward_run(const pen_reference_call *call) {
         PEN_TRY(gather_source(call, &dx->type.shape, k, &source));
         sums[source] += pen_tensor_get(dy, k);
     }
-    for (int64_t k = 0; k < count; k++) {
-        pen_tensor_set(dx, k, sums[k]);
-    }
+    reference_store_sums(dx, sums);
     return PEN_OK;
 }
 
 // The element of data that element `k` of the indices picks along the axis.
 static pen_status elements_source(const pen_reference_call *call, const pen_shape *data, int64_t k,
                                   int64_t *out_source) {
-    const uint32_t axis = indexing_axis(call, data);
+    const uint32_t axis = reference_axis(call, data);
     int64_t at[PEN_RANK_LIMIT];
     reference_position_of(&call->inputs[1].type.shape, k, at);
     PEN_TRY(indexing_read(call, k, data->dims[axis], &at[axis]));

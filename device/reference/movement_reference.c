@@ -4,12 +4,6 @@
 #include "device/reference/reference_position.h"
 #include "graph/op.h"
 
-// The attribute `axis` as a dimension of `shape`; it has been checked.
-static uint32_t movement_axis(const pen_reference_call *call, const pen_shape *shape) {
-    const int64_t axis = pen_node_int(call->node, "axis");
-    return (uint32_t)(axis < 0 ? axis + shape->rank : axis);
-}
-
 // Copies between `whole` and `part`, whose elements lie from `start` on along `axis` of `whole`.
 static void movement_copy_part(const pen_tensor *whole, const pen_tensor *part, uint32_t axis,
                                int64_t start, bool into_whole) {
@@ -28,7 +22,7 @@ static void movement_copy_part(const pen_tensor *whole, const pen_tensor *part, 
 
 static pen_status concat_run(const pen_reference_call *call) {
     const pen_tensor *y = &call->outputs[0];
-    const uint32_t axis = movement_axis(call, &y->type.shape);
+    const uint32_t axis = reference_axis(call, &y->type.shape);
     int64_t start = 0;
     for (uint32_t i = 0; i < call->node->input_count; i++) {
         movement_copy_part(y, &call->inputs[i], axis, start, true);
@@ -39,7 +33,7 @@ static pen_status concat_run(const pen_reference_call *call) {
 
 static pen_status split_run(const pen_reference_call *call) {
     const pen_tensor *x = &call->inputs[0];
-    const uint32_t axis = movement_axis(call, &x->type.shape);
+    const uint32_t axis = reference_axis(call, &x->type.shape);
     const bool has_sizes = pen_reference_input(call, 1) != NULL;
     int64_t start = 0;
     for (uint32_t i = 0; i < call->node->output_count; i++) {
@@ -105,9 +99,7 @@ static pen_status tile_backward_run(const pen_reference_call *call) {
     for (int64_t k = 0; k < pen_tensor_count(dy); k++) {
         sums[tile_source(&dy->type.shape, &dx->type.shape, k)] += pen_tensor_get(dy, k);
     }
-    for (int64_t k = 0; k < count; k++) {
-        pen_tensor_set(dx, k, sums[k]);
-    }
+    reference_store_sums(dx, sums);
     return PEN_OK;
 }
 

@@ -1,6 +1,6 @@
 #include <math.h>
 
-#include "device/reference/reference_kernel.h"
+#include "device/reference/reference_position.h"
 #include "graph/op.h"
 #include "graph/ops/product/convolution_geometry.h"
 
@@ -112,13 +112,6 @@ static pen_status average_pool_run(const pen_reference_call *call) {
     return PEN_OK;
 }
 
-static pen_status pool_store(const pen_tensor *tensor, const double *sums) {
-    for (int64_t i = 0; i < pen_tensor_count(tensor); i++) {
-        pen_tensor_set(tensor, i, sums[i]);
-    }
-    return PEN_OK;
-}
-
 static pen_status max_pool_backward_run(const pen_reference_call *call) {
     pen_conv_geometry geometry;
     double *sums; // windows overlap
@@ -129,7 +122,8 @@ static pen_status max_pool_backward_run(const pen_reference_call *call) {
         const int64_t best = pool_maximum(&window, &call->inputs[1]);
         if (best >= 0) sums[best] += pen_tensor_get(&call->inputs[0], i);
     }
-    return pool_store(&call->outputs[0], sums);
+    reference_store_sums(&call->outputs[0], sums);
+    return PEN_OK;
 }
 
 static pen_status average_pool_backward_run(const pen_reference_call *call) {
@@ -148,7 +142,8 @@ static pen_status average_pool_backward_run(const pen_reference_call *call) {
             if (at >= 0) sums[at] += share;
         }
     }
-    return pool_store(&call->outputs[0], sums);
+    reference_store_sums(&call->outputs[0], sums);
+    return PEN_OK;
 }
 
 // Elements of a channel of one sample.

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "device/reference/reference_kernel.h"
+#include "graph/op.h"
 #include "graph/tensor_type.h"
 
 // The coordinates of element `index`, and back.
@@ -40,6 +41,19 @@ static inline void reference_add_element(const pen_tensor *to, int64_t index, do
 static inline void reference_fill_zero(const pen_tensor *tensor) {
     const size_t bytes = (size_t)pen_tensor_type_bytes(&tensor->type);
     if (bytes > 0) memset(tensor->data, 0, bytes);
+}
+
+// The attribute `axis` as a dimension of `shape`; it has been checked.
+static inline uint32_t reference_axis(const pen_reference_call *call, const pen_shape *shape) {
+    const int64_t axis = pen_node_int(call->node, "axis");
+    return (uint32_t)(axis < 0 ? axis + shape->rank : axis);
+}
+
+// Rounds sums to the tensor's type.
+static inline void reference_store_sums(const pen_tensor *to, const double *sums) {
+    for (int64_t k = 0; k < pen_tensor_count(to); k++) {
+        pen_tensor_set(to, k, sums[k]);
+    }
 }
 
 #endif // PEN_DEVICE_REFERENCE_REFERENCE_POSITION_H

@@ -84,12 +84,6 @@ static pen_status resize_run(const pen_reference_call *call) {
     return PEN_OK;
 }
 
-static void sums_write(const double *sums, const pen_tensor *to) {
-    for (int64_t k = 0; k < pen_tensor_count(to); k++) {
-        pen_tensor_set(to, k, sums[k]);
-    }
-}
-
 // The forward pass the other way round: each gradient is spread over the taps that it came from.
 static pen_status resize_backward_run(const pen_reference_call *call) {
     const pen_tensor *dy = &call->inputs[0], *dx = &call->outputs[0];
@@ -108,7 +102,7 @@ static pen_status resize_backward_run(const pen_reference_call *call) {
             sums[index] += weight * pen_tensor_get(dy, k);
         }
     }
-    sums_write(sums, dx);
+    reference_store_sums(dx, sums);
     return PEN_OK;
 }
 
@@ -238,7 +232,7 @@ static pen_status grid_sample_backward_run(const pen_reference_call *call) {
     for (int64_t p = 0; p < places; p++) {
         grid_apply(call, &dx->type.shape, p, sums);
     }
-    sums_write(sums, dx);
+    reference_store_sums(dx, sums);
     return PEN_OK;
 }
 

@@ -107,9 +107,7 @@ static pen_status pad_backward_run(const pen_reference_call *call) {
         const int64_t source = pad_source(call, &dx->type.shape, &dy->type.shape, k);
         if (source >= 0) sums[source] += pen_tensor_get(dy, k);
     }
-    for (int64_t k = 0; k < count; k++) {
-        pen_tensor_set(dx, k, sums[k]);
-    }
+    reference_store_sums(dx, sums);
     return PEN_OK;
 }
 

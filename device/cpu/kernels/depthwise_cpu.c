@@ -68,11 +68,6 @@ static depthwise_row_fn depthwise_row_of(int64_t width) {
     return width == 7 ? depthwise_add_row_7 : NULL;
 }
 
-static bool depthwise_is_plain(const pen_cpu_request *request, pen_value_id id) {
-    const pen_value *value = pen_graph_value(request->graph, id);
-    return value->type.element == PEN_FLOAT32 && value->layout == PEN_LAYOUT_PLAIN;
-}
-
 static bool depthwise_supports(const pen_cpu_request *request) {
     const pen_node *node = request->node;
     pen_conv_geometry g;
@@ -84,9 +79,9 @@ static bool depthwise_supports(const pen_cpu_request *request) {
     const int64_t reached = g.output_size[DEPTHWISE_X] + g.kernel_size[DEPTHWISE_X] - 1;
     if (g.pad_begin[DEPTHWISE_Y] < 0 || g.pad_begin[DEPTHWISE_X] < 0) return false;
     if (reached < g.pad_begin[DEPTHWISE_X] + g.input_size[DEPTHWISE_X]) return false;
-    return depthwise_is_plain(request, node->inputs[0]) &&
-           depthwise_is_plain(request, node->inputs[1]) &&
-           depthwise_is_plain(request, node->outputs[0]) && g.spatial_rank == 2 &&
+    return pen_cpu_is_plain_float(request, node->inputs[0]) &&
+           pen_cpu_is_plain_float(request, node->inputs[1]) &&
+           pen_cpu_is_plain_float(request, node->outputs[0]) && g.spatial_rank == 2 &&
            g.group_count == g.input_channels && g.group_count == g.output_channels &&
            g.dilation[DEPTHWISE_Y] == 1 && g.dilation[DEPTHWISE_X] == 1 &&
            g.stride[DEPTHWISE_X] == 1 && depthwise_row_of(g.kernel_size[DEPTHWISE_X]) != NULL &&

@@ -327,20 +327,10 @@ static pen_status layer_norm_backward_run(const pen_cpu_call *call) {
 
 // ---- preparing
 
-static bool layer_norm_is_plain(const pen_graph *graph, uint32_t count, const pen_value_id *ids) {
-    for (uint32_t i = 0; i < count; i++) {
-        if (!pen_value_is(ids[i])) continue;
-        const pen_value *value = pen_graph_value(graph, ids[i]);
-        if (value->type.element != PEN_FLOAT32 || value->layout != PEN_LAYOUT_PLAIN) return false;
-    }
-    return true;
-}
-
 // Weights that repeat within a row are left to the reference kernel.
 static bool layer_norm_supports(const pen_cpu_request *request) {
     const pen_node *node = request->node;
-    if (!layer_norm_is_plain(request->graph, node->input_count, node->inputs)) return false;
-    if (!layer_norm_is_plain(request->graph, node->output_count, node->outputs)) return false;
+    if (!pen_cpu_is_all_plain_float(request)) return false;
     pen_layer_norm norm;
     pen_layer_norm_of(request->graph, node, &norm);
     return norm.segments * norm.run == norm.columns;

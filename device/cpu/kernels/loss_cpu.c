@@ -28,12 +28,6 @@ typedef struct loss_state {
     bool counts_wide; // accuracy_count gives int64, else float32
 } loss_state;
 
-static bool loss_is_float(const pen_cpu_request *request, pen_value_id id) {
-    if (!pen_value_is(id)) return true;
-    const pen_value *value = pen_graph_value(request->graph, id);
-    return value->type.element == PEN_FLOAT32 && value->layout == PEN_LAYOUT_PLAIN;
-}
-
 static uint32_t loss_labels_of(const char *op_name) {
     return strcmp(op_name, "softmax_cross_entropy_loss_backward") == 0 ? 2 : 1;
 }
@@ -42,14 +36,14 @@ static bool loss_supports(const pen_cpu_request *request) {
     const pen_node *node = request->node;
     const uint32_t labels = loss_labels_of(node->op->name);
     for (uint32_t i = 0; i < node->input_count; i++) {
-        if (i != labels && !loss_is_float(request, node->inputs[i])) return false;
+        if (i != labels && !pen_cpu_is_plain_float(request, node->inputs[i])) return false;
     }
     if (strcmp(node->op->name, "accuracy_count") == 0) {
         const pen_element_type element = pen_value_type(request->graph, node->outputs[0])->element;
         return element == PEN_INT64 || element == PEN_FLOAT32;
     }
     for (uint32_t i = 0; i < node->output_count; i++) {
-        if (!loss_is_float(request, node->outputs[i])) return false;
+        if (!pen_cpu_is_plain_float(request, node->outputs[i])) return false;
     }
     return true;
 }

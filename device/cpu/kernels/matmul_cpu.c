@@ -38,16 +38,10 @@ static pen_status matmul_openblas(const pen_gemm *gemm) {
     return PEN_OK;
 }
 
-static bool matmul_is_plain_float(const pen_graph *graph, pen_value_id id) {
-    if (!pen_value_is(id)) return true;
-    const pen_value *value = pen_graph_value(graph, id);
-    return value->type.element == PEN_FLOAT32 && value->layout == PEN_LAYOUT_PLAIN;
-}
-
 static bool matmul_supports(const pen_cpu_request *request) {
     const pen_node *node = request->node;
     for (uint32_t i = 0; i < node->input_count; i++) {
-        if (!matmul_is_plain_float(request->graph, node->inputs[i])) return false;
+        if (!pen_cpu_is_plain_float(request, node->inputs[i])) return false;
         if (!pen_value_is(node->inputs[i])) continue;
         const pen_shape *shape = &pen_value_type(request->graph, node->inputs[i])->shape;
         for (uint32_t d = 0; d < shape->rank; d++) {
@@ -55,7 +49,7 @@ static bool matmul_supports(const pen_cpu_request *request) {
         }
     }
     const pen_shape *y = &pen_value_type(request->graph, node->outputs[0])->shape;
-    return matmul_is_plain_float(request->graph, node->outputs[0]) &&
+    return pen_cpu_is_plain_float(request, node->outputs[0]) &&
            pen_shape_element_count(y) < (int64_t)1 << 40;
 }
 

@@ -55,12 +55,6 @@ struct optimizer_step {
     bool may_skip;                              // elements without gradient stay as they are
 };
 
-static bool optimizer_is_float(const pen_cpu_request *request, pen_value_id id) {
-    if (!pen_value_is(id)) return true;
-    const pen_value *value = pen_graph_value(request->graph, id);
-    return value->type.element == PEN_FLOAT32 && value->layout == PEN_LAYOUT_PLAIN;
-}
-
 // Tensors are float32; scalars (the learning rate, …) may also be float64. Positions of rows are
 // kept as int32.
 static bool optimizer_supports(const pen_cpu_request *request, uint32_t tensor_count,
@@ -71,7 +65,7 @@ static bool optimizer_supports(const pen_cpu_request *request, uint32_t tensor_c
         if (pen_shape_element_count(&indices->type.shape) > INT32_MAX) return false;
     }
     for (uint32_t i = 0; i < tensor_count && i < node->input_count; i++) {
-        if (!optimizer_is_float(request, node->inputs[i])) return false;
+        if (!pen_cpu_is_plain_float(request, node->inputs[i])) return false;
     }
     return true;
 }

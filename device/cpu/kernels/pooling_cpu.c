@@ -351,11 +351,14 @@ static pen_status pool_prepare_state(const pen_cpu_request *request, const pen_s
     return PEN_OK;
 }
 
-static pen_status pool_prepare(const pen_cpu_request *request, bool backward, void **out_state) {
+// The rule says whether it is the way back.
+static pen_status pool_prepare(const pen_cpu_request *request, void **out_state,
+                               uint64_t *out_workspace_bytes) {
+    const bool is_backward = *(const bool *)request->rule;
     pen_conv_geometry geometry = {0};
     pool_state *state;
-    PEN_TRY((backward ? pen_pool_backward_geometry : pen_pool_geometry)(request->graph,
-                                                                        request->node, &geometry));
+    PEN_TRY((is_backward ? pen_pool_backward_geometry
+                         : pen_pool_geometry)(request->graph, request->node, &geometry));
     const pen_shape input = pen_conv_input_shape(&geometry);
     const pen_shape output = pen_conv_output_shape(&geometry);
     PEN_TRY(pool_prepare_state(request, &input, &state));
@@ -365,26 +368,14 @@ static pen_status pool_prepare(const pen_cpu_request *request, bool backward, vo
         state->count_pads = pen_node_int(request->node, "count_include_pad") != 0;
     }
     *out_state = state;
+    *out_workspace_bytes = 0;
     return PEN_OK;
-}
-
-static pen_status pool_prepare_forward(const pen_cpu_request *request, void **out_state,
-                                       uint64_t *out_workspace_bytes) {
-    *out_workspace_bytes = 0;
-    return pool_prepare(request, false, out_state);
-}
-
-static pen_status pool_prepare_backward(const pen_cpu_request *request, void **out_state,
-                                        uint64_t *out_workspace_bytes) {
-    *out_workspace_bytes = 0;
-    return pool_prepare(request, true, out_state);
 }
 
 static pen_status pool_prepare_global(const pen_cpu_request *request, void **out_state,
                                       uint64_t *out_workspace_bytes) {
-    const pen_node *node = request->node;
-    const bool backward = strstr(node->op->name, "backward") != NULL;
-    const pen_value_id whole = backward ? node->outputs[0] : node->inputs[0];
+    const bool is_backward = *(const bool *)request->rule;
+    const pen_value_id whole = is_backward ? request->node->outputs[0] : request->node->inputs[0];
     pool_state *state;
     PEN_TRY(pool_prepare_state(request, &pen_value_type(request->graph, whole)->shape, &state));
     *out_state = state;
@@ -392,17 +383,17 @@ static pen_status pool_prepare_global(const pen_cpu_request *request, void **out
     return PEN_OK;
 }
 
+#define POOL_ENTRY(op, prepare, run, is_backward)                                                  \
+    PEN_CPU_ENTRY(op, "lanes", pool_supports, prepare, run), .rule = PEN_CPU_RULE(bool, is_backward)
+
 static const pen_cpu_kernel pooling_kernels[] = {
-    {PEN_CPU_ENTRY("max_pool", "lanes", pool_supports, pool_prepare_forward, max_pool_run)},
-    {PEN_CPU_ENTRY("average_pool", "lanes", pool_supports, pool_prepare_forward, average_pool_run)},
-    {PEN_CPU_ENTRY("global_average_pool", "lanes", pool_supports, pool_prepare_global,
-                   global_average_pool_run)},
-    {PEN_CPU_ENTRY("max_pool_backward", "lanes", pool_supports, pool_prepare_backward,
-                   max_pool_backward_run)},
-    {PEN_CPU_ENTRY("average_pool_backward", "lanes", pool_supports, pool_prepare_backward,
-                   average_pool_backward_run)},
-    {PEN_CPU_ENTRY("global_average_pool_backward", "lanes", pool_supports, pool_prepare_global,
-                   global_average_pool_backward_run)},
+    {POOL_ENTRY("max_pool", pool_prepare, max_pool_run, false)},
+    {POOL_ENTRY("average_pool", pool_prepare, average_pool_run, false)},
+    {POOL_ENTRY("global_average_pool", pool_prepare_global, global_average_pool_run, false)},
+    {POOL_ENTRY("max_pool_backward", pool_prepare, max_pool_backward_run, true)},
+    {POOL_ENTRY("average_pool_backward", pool_prepare, average_pool_backward_run, true)},
+    {POOL_ENTRY("global_average_pool_backward", pool_prepare_global,
+                global_average_pool_backward_run, true)},
 };
 
 PEN_CPU_FAMILY_OF(pooling);

@@ -29,18 +29,13 @@ static const pen_shape *resize_small_shape(const pen_cpu_request *request) {
     return &pen_value_type(request->graph, small)->shape;
 }
 
-static bool resize_is_plain_float(const pen_cpu_request *request, pen_value_id id) {
-    const pen_value *value = pen_graph_value(request->graph, id);
-    return value->type.element == PEN_FLOAT32 && value->layout == PEN_LAYOUT_PLAIN;
-}
-
 // Only planes change their size, and nothing lies outside.
 static bool resize_supports(const pen_cpu_request *request) {
     const pen_node *node = request->node;
     const pen_shape *small = resize_small_shape(request);
     pen_resize resize;
-    if (!resize_is_plain_float(request, node->inputs[0]) ||
-        !resize_is_plain_float(request, node->outputs[0]) || small->rank < 2) {
+    if (!pen_cpu_is_plain_float(request, node->inputs[0]) ||
+        !pen_cpu_is_plain_float(request, node->outputs[0]) || small->rank < 2) {
         return false;
     }
     const pen_status status = pen_resize_of(request->graph, node, small, &resize);

@@ -362,19 +362,15 @@ pen_status pen_onednn_convolution_layouts(const pen_graph *graph, pen_node_id id
     return PEN_OK;
 }
 
+#define CONV_ENTRY(op, title, supports, prepare)                                                   \
+    PEN_CPU_ENTRY(op, title, supports, prepare, pen_onednn_operation_run),                         \
+        .can_accumulate = true, .release = pen_onednn_operation_release
 #define CONV_KERNEL(op)                                                                            \
-    {                                                                                              \
-        .op_name = op, .name = "onednn", .can_accumulate = true, .supports = conv_supports,        \
-        .prepare = conv_prepare, .run = pen_onednn_operation_run,                                  \
-        .release = pen_onednn_operation_release,                                                   \
-    }
-
+    { CONV_ENTRY(op, "onednn", conv_supports, conv_prepare) }
 #define CONV_KERNEL_WINOGRAD(op)                                                                   \
     {                                                                                              \
-        .op_name = op, .name = "winograd", .can_accumulate = true,                                 \
-        .supports = conv_supports_winograd, .prefers = conv_prefers_winograd,                      \
-        .prepare = conv_prepare_winograd, .run = pen_onednn_operation_run,                         \
-        .release = pen_onednn_operation_release,                                                   \
+        CONV_ENTRY(op, "winograd", conv_supports_winograd, conv_prepare_winograd),                 \
+            .prefers = conv_prefers_winograd                                                       \
     }
 
 static const pen_cpu_kernel onednn_convolution_kernels[] = {
