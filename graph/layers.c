@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "base/name_map.h"
+#include "base/reserve.h"
 #include "base/system/file.h"
 #include "base/text.h"
 #include "graph/graph.h"
@@ -70,14 +71,7 @@ static pen_status layers_add_name(pen_layers *layers, const char *name) {
     const uint32_t count = layers->names.count;
     const char *copy;
     PEN_TRY(pen_arena_copy_text(layers->arena, name, strlen(name), &copy));
-    if (count == layers->listed_capacity) {
-        const uint32_t capacity = count == 0 ? 16 : 2 * count;
-        const char **larger = NULL;
-        PEN_TRY(PEN_NEW(layers->arena, capacity, &larger));
-        if (count > 0) memcpy(larger, layers->listed, count * sizeof *larger);
-        layers->listed = larger;
-        layers->listed_capacity = capacity;
-    }
+    PEN_TRY(PEN_RESERVE(layers->arena, &layers->listed, count, &layers->listed_capacity, 16));
     layers->listed[count] = copy;
     return pen_name_map_add(&layers->names, copy, count);
 }

@@ -27,6 +27,8 @@ typedef struct pen_node_attributes {
 
 #define PEN_INPUTS(...)                                                                            \
     ((pen_node_inputs){(const pen_value_id[]){__VA_ARGS__}, PEN_LISTED(pen_value_id, __VA_ARGS__)})
+// All of an array.
+#define PEN_INPUTS_ALL(array) ((pen_node_inputs){(array), sizeof(array) / sizeof *(array)})
 #define PEN_WITH(...)                                                                              \
     ((pen_node_attributes){(const pen_attribute_given[]){__VA_ARGS__},                             \
                            PEN_LISTED(pen_attribute_given, __VA_ARGS__)})

@@ -62,8 +62,8 @@ pen_status pen_layer_relu_build(const pen_layer_call *call, pen_layer_result *ou
     operands[1] = PEN_VALUE_NONE;
     if (options->negative_slope == 0) PEN_TRY(pen_layer_number(call, "least", 0, &operands[1]));
     PEN_TRY(pen_layer_number(call, "most", options->max_value, &operands[2]));
-    PEN_TRY(pen_layer_add(call, "clip", NULL, PEN_INPUTS(operands[0], operands[1], operands[2]),
-                          PEN_NO_ATTRIBUTES, &result.value));
+    PEN_TRY(pen_layer_add(call, "clip", NULL, PEN_INPUTS_ALL(operands), PEN_NO_ATTRIBUTES,
+                          &result.value));
     return pen_layer_give(out_result, result);
 }
 

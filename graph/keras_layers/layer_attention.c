@@ -249,7 +249,7 @@ pen_status pen_layer_additive_attention_build(const pen_layer_call *call,
         PEN_TRY(pen_layer_pair(call, "mul", "scaled", operands[0], operands[1], &operands[0]));
     }
     PEN_TRY(pen_layer_ints(call, "numbers", 1, &last, &operands[1]));
-    PEN_TRY(pen_layer_add(call, "reduce_sum", "scores", PEN_INPUTS(operands[0], operands[1]),
+    PEN_TRY(pen_layer_add(call, "reduce_sum", "scores", PEN_INPUTS_ALL(operands),
                           PEN_WITH(pen_attribute_int("keepdims", 0)), &scores));
     PEN_TRY(attention_mix(call, &parts, scores, &operands[0]));
     return attention_finish(call, inputs, operands[0], out_result);

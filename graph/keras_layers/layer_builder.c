@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/limits.h"
+#include "base/reserve.h"
 #include "base/text.h"
 #include "graph/graph.h"
 
@@ -98,18 +99,10 @@ static bool layer_is_free(const pen_graph *graph, pen_value_id value) {
 static pen_status layer_note_output(pen_layer_builder *builder, const pen_layer_tensor *tensor) {
     const uint32_t count = pen_graph_output_count(builder->graph);
     pen_tensor_type type = {tensor->element, tensor->shape};
-    if (count == builder->output_capacity) {
-        pen_tensor_type *larger = NULL;
-        pen_value_id *masks = NULL;
-        const uint32_t capacity = count == 0 ? 4 : 2 * count;
-        PEN_TRY(PEN_NEW(builder->arena, capacity, &larger));
-        PEN_TRY(PEN_NEW(builder->arena, capacity, &masks));
-        if (count > 0) memcpy(larger, builder->output_types, count * sizeof *larger);
-        if (count > 0) memcpy(masks, builder->output_masks, count * sizeof *masks);
-        builder->output_types = larger;
-        builder->output_masks = masks;
-        builder->output_capacity = capacity;
-    }
+    uint32_t capacity = builder->output_capacity;
+    PEN_TRY(PEN_RESERVE(builder->arena, &builder->output_types, count, &capacity, 4));
+    PEN_TRY(
+        PEN_RESERVE(builder->arena, &builder->output_masks, count, &builder->output_capacity, 4));
     PEN_TRY(pen_graph_add_symbol(builder->graph, "batch", &type.shape.dims[0]));
     builder->output_types[count] = type;
     builder->output_masks[count] = tensor->mask_rank > 0 ? tensor->mask : PEN_VALUE_NONE;

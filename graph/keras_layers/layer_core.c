@@ -412,8 +412,8 @@ pen_status pen_layer_masking_build(const pen_layer_call *call, pen_layer_result 
     PEN_TRY(core_differs(call, &x, options->mask_value, &operands[0]));
     PEN_TRY(pen_layer_cast(call, operands[0], "float32", &operands[0]));
     PEN_TRY(pen_layer_ints(call, "features", 1, &last, &operands[1]));
-    PEN_TRY(pen_layer_add(call, "reduce_max", "counts", PEN_INPUTS(operands[0], operands[1]),
-                          PEN_NO_ATTRIBUTES, &operands[1]));
+    PEN_TRY(pen_layer_add(call, "reduce_max", "counts", PEN_INPUTS_ALL(operands), PEN_NO_ATTRIBUTES,
+                          &operands[1]));
     operands[0] = x.value;
     pen_layer_tensor result = x;
     PEN_TRY(pen_layer_pair(call, "mul", NULL, operands[0], operands[1], &result.value));

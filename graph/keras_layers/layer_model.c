@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/name_map.h"
+#include "base/reserve.h"
 #include "base/text.h"
 #include "graph/graph.h"
 #include "graph/keras_layers/layer_choices.h"
@@ -85,21 +86,11 @@ static pen_status assembly_add(layer_assembly *assembly, const char *name,
     if (pen_name_map_find(&assembly->names, name) != PEN_NAME_MAP_NONE) {
         return pen_error(PEN_INVALID_INPUT, "two inputs or layers are called '%.100s'", name);
     }
-    if (assembly->tensor_count == assembly->tensor_capacity) {
-        const uint32_t capacity =
-            assembly->tensor_capacity == 0 ? 64 : 2 * assembly->tensor_capacity;
-        pen_layer_tensor *larger = NULL;
-        const char **names = NULL;
-        PEN_TRY(PEN_NEW(assembly->arena, capacity, &larger));
-        PEN_TRY(PEN_NEW(assembly->arena, capacity, &names));
-        for (uint32_t i = 0; i < assembly->tensor_count; i++) {
-            larger[i] = assembly->tensors[i];
-            names[i] = assembly->tensor_names[i];
-        }
-        assembly->tensors = larger;
-        assembly->tensor_names = names;
-        assembly->tensor_capacity = capacity;
-    }
+    uint32_t capacity = assembly->tensor_capacity;
+    PEN_TRY(PEN_RESERVE(assembly->arena, &assembly->tensor_names, assembly->tensor_count, &capacity,
+                        64));
+    PEN_TRY(PEN_RESERVE(assembly->arena, &assembly->tensors, assembly->tensor_count,
+                        &assembly->tensor_capacity, 64));
     PEN_TRY(pen_name_map_add(&assembly->names, name, assembly->tensor_count));
     assembly->tensor_names[assembly->tensor_count] = name;
     assembly->tensors[assembly->tensor_count++] = *tensor;

@@ -189,8 +189,7 @@ static pen_status flip_axis(const pen_layer_call *call, int64_t axis, pen_value_
     PEN_TRY(noise_with_number(call, "greater", coin, 1.5, &operands[0]));
     PEN_TRY(pen_layer_slice(call, *io_value, "turned", back, &operands[1]));
     operands[2] = *io_value;
-    return pen_layer_add(call, "where", "flipped",
-                         PEN_INPUTS(operands[0], operands[1], operands[2]), PEN_NO_ATTRIBUTES,
+    return pen_layer_add(call, "where", "flipped", PEN_INPUTS_ALL(operands), PEN_NO_ATTRIBUTES,
                          io_value);
 }
 

@@ -216,7 +216,7 @@ pen_status pen_layer_layer_normalization_build(const pen_layer_call *call,
     PEN_TRY(layer_normalization_weights(call, &weights, operands));
     pen_layer_tensor result = x;
     PEN_TRY(pen_layer_add(
-        call, "layer_normalization", NULL, PEN_INPUTS(operands[0], operands[1], operands[2]),
+        call, "layer_normalization", NULL, PEN_INPUTS_ALL(operands),
         PEN_WITH(pen_attribute_int("axis", axis), pen_attribute_float("epsilon", options->epsilon)),
         &result.value));
     return pen_layer_give(out_result, result);
@@ -281,8 +281,7 @@ pen_status pen_layer_group_normalization_build(const pen_layer_call *call,
     const pen_shape weights = {1, {x.channels}};
     operands[0] = x.value;
     PEN_TRY(layer_normalization_weights(call, &weights, operands));
-    PEN_TRY(pen_layer_add(call, "group_normalization", NULL,
-                          PEN_INPUTS(operands[0], operands[1], operands[2]),
+    PEN_TRY(pen_layer_add(call, "group_normalization", NULL, PEN_INPUTS_ALL(operands),
                           PEN_WITH(pen_attribute_int("num_groups", options->groups),
                                    pen_attribute_float("epsilon", options->epsilon)),
                           &x.value));

@@ -2,21 +2,13 @@
 
 #include <string.h>
 
+#include "base/reserve.h"
 #include "graph/graph.h"
 #include "graph/keras_layers/layer_builder.h"
 
 static pen_status penalty_note(pen_layer_builder *builder, pen_value_id number) {
-    if (builder->penalty_count == builder->penalty_capacity) {
-        const uint32_t capacity =
-            builder->penalty_capacity == 0 ? 16 : 2 * builder->penalty_capacity;
-        pen_value_id *larger = NULL;
-        PEN_TRY(PEN_NEW(builder->arena, capacity, &larger));
-        if (builder->penalty_count > 0) {
-            memcpy(larger, builder->penalties, builder->penalty_count * sizeof *larger);
-        }
-        builder->penalties = larger;
-        builder->penalty_capacity = capacity;
-    }
+    PEN_TRY(PEN_RESERVE(builder->arena, &builder->penalties, builder->penalty_count,
+                        &builder->penalty_capacity, 16));
     builder->penalties[builder->penalty_count++] = number;
     return PEN_OK;
 }

@@ -104,7 +104,7 @@ static pen_status global_pooling_masked(const pen_layer_call *call, pen_layer_re
     PEN_TRY(pen_layer_ints(call, "steps", 1, &steps, &operands[1]));
     for (uint32_t i = 0; i < 2; i++) {
         operands[0] = sums[i];
-        PEN_TRY(pen_layer_add(call, "reduce_sum", "sum", PEN_INPUTS(operands[0], operands[1]),
+        PEN_TRY(pen_layer_add(call, "reduce_sum", "sum", PEN_INPUTS_ALL(operands),
                               PEN_WITH(pen_attribute_int("keepdims", options->keepdims ? 1 : 0)),
                               &sums[i]));
     }

@@ -57,8 +57,7 @@ pen_status pen_layer_category_encoding_build(const pen_layer_call *call,
     PEN_TRY(pen_layer_ints(call, "num_tokens", 1, &options->num_tokens, &operands[1]));
     PEN_TRY(pen_arena_format(pen_graph_arena(graph), &name, "%s/values", call->name));
     PEN_TRY(pen_graph_constant(graph, name, &pair, values, &operands[2]));
-    PEN_TRY(pen_layer_add(call, "one_hot", "one_hot",
-                          PEN_INPUTS(operands[0], operands[1], operands[2]), PEN_NO_ATTRIBUTES,
+    PEN_TRY(pen_layer_add(call, "one_hot", "one_hot", PEN_INPUTS_ALL(operands), PEN_NO_ATTRIBUTES,
                           &value));
     const char *op = options->output_mode == CATEGORY_COUNT ? "reduce_sum" : "reduce_max";
     PEN_TRY(category_reduce(call, op, 1, &value));

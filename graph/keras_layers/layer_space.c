@@ -161,7 +161,7 @@ static pen_status space_resize(const pen_layer_call *call, const int64_t *sizes,
     PEN_TRY(pen_layer_map(call, "shape", "sizes", io_spatial->value, &parts[0]));
     PEN_TRY(pen_layer_slice(call, parts[0], "front", front, &parts[0]));
     PEN_TRY(pen_layer_ints(call, "sizes", 2, sizes, &parts[1]));
-    PEN_TRY(pen_layer_concat(call, "sizes", PEN_INPUTS(parts[0], parts[1]), 0, &operands[3]));
+    PEN_TRY(pen_layer_concat(call, "sizes", PEN_INPUTS_ALL(parts), 0, &operands[3]));
     PEN_TRY(
         pen_layer_add(call, "resize", NULL, (pen_node_inputs){operands, 4},
                       PEN_WITH(pen_attribute_text("mode", is_bilinear ? "linear" : "nearest"),

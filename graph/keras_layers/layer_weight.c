@@ -4,6 +4,7 @@
 
 #include "base/integer.h"
 #include "base/limits.h"
+#include "base/reserve.h"
 #include "graph/graph.h"
 #include "graph/keras_layers/layer_builder.h"
 
@@ -67,16 +68,8 @@ void pen_layer_weight_fill(pen_layer_builder *builder, const pen_layer_weight *w
 
 static pen_status weight_append(pen_layer_builder *builder, const char *name,
                                 pen_layer_record *record) {
-    if (builder->weight_count == builder->weight_capacity) {
-        const uint32_t capacity = builder->weight_capacity == 0 ? 64 : 2 * builder->weight_capacity;
-        pen_layer_record **larger = NULL;
-        PEN_TRY(PEN_NEW(builder->arena, capacity, &larger));
-        if (builder->weight_count > 0) {
-            memcpy(larger, builder->weights, builder->weight_count * sizeof(*larger));
-        }
-        builder->weights = larger;
-        builder->weight_capacity = capacity;
-    }
+    PEN_TRY(PEN_RESERVE(builder->arena, &builder->weights, builder->weight_count,
+                        &builder->weight_capacity, 64));
     PEN_TRY(pen_name_map_add(&builder->weight_names, name, builder->weight_count));
     builder->weights[builder->weight_count++] = record;
     return PEN_OK;

@@ -5,6 +5,7 @@
 
 #include "base/limits.h"
 #include "base/memory.h"
+#include "base/reserve.h"
 #include "graph/import/keras/hdf5_process.h"
 
 #define FILE_OBJECTS_FIRST 32
@@ -113,14 +114,8 @@ static pen_status file_raise(const file_error *error) {
 
 static pen_status file_add_object(pen_hdf5 *file, file_object **out_object) {
     if (file->count == PEN_HDF5_OBJECTS_LIMIT) return file_nonsense(file);
-    if (file->count == file->capacity) {
-        file_object *grown;
-        const uint32_t capacity = file->capacity == 0 ? FILE_OBJECTS_FIRST : file->capacity * 2;
-        PEN_TRY(PEN_NEW(file->arena, capacity, &grown));
-        if (file->count > 0) memcpy(grown, file->objects, file->count * sizeof *grown);
-        file->objects = grown;
-        file->capacity = capacity;
-    }
+    PEN_TRY(
+        PEN_RESERVE(file->arena, &file->objects, file->count, &file->capacity, FILE_OBJECTS_FIRST));
     *out_object = &file->objects[file->count++];
     return PEN_OK;
 }

@@ -6,6 +6,7 @@
 
 #include "base/integer.h"
 #include "base/limits.h"
+#include "base/reserve.h"
 
 #define READER_COMPLAINT_BYTES 160
 #define READER_IMAGE_NAME "/dev/null/image" // the name of no file
@@ -119,14 +120,7 @@ static pen_status reader_add_name(reader_names *names, const char *name) {
                          "than %d bytes, or of none",
                          names->reader->name, PEN_HDF5_CHILDREN_LIMIT, PEN_NAME_BYTES_LIMIT);
     }
-    if (names->count == names->capacity) {
-        char **grown;
-        const uint32_t capacity = names->capacity * 2 + 16;
-        PEN_TRY(PEN_NEW(names->reader->arena, capacity, &grown));
-        if (names->count > 0) memcpy(grown, names->names, names->count * sizeof *grown);
-        names->names = grown;
-        names->capacity = capacity;
-    }
+    PEN_TRY(PEN_RESERVE(names->reader->arena, &names->names, names->count, &names->capacity, 16));
     PEN_TRY(pen_arena_copy_text(names->reader->arena, name, length, &copy));
     names->names[names->count++] = (char *)(uintptr_t)copy;
     return PEN_OK;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/limits.h"
+#include "base/reserve.h"
 #include "graph/import/keras/hdf5_dataset.h"
 #include "graph/import/keras/hdf5_reader.h"
 #include "graph/import/keras/hdf5_stream.h"
@@ -85,14 +86,7 @@ static pen_status serve_add_object(serve_file *file, serve_object **out_object) 
         return pen_error(PEN_INVALID_INPUT, "%s has more than %u groups and datasets",
                          file->reader.name, PEN_HDF5_OBJECTS_LIMIT);
     }
-    if (file->count == file->capacity) {
-        serve_object *grown;
-        const uint32_t capacity = file->capacity * 2 + 64;
-        PEN_TRY(PEN_NEW(file->reader.arena, capacity, &grown));
-        if (file->count > 0) memcpy(grown, file->objects, file->count * sizeof *grown);
-        file->objects = grown;
-        file->capacity = capacity;
-    }
+    PEN_TRY(PEN_RESERVE(file->reader.arena, &file->objects, file->count, &file->capacity, 64));
     *out_object = &file->objects[file->count++];
     return PEN_OK;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/name_map.h"
+#include "base/reserve.h"
 #include "base/text.h"
 #include "graph/import/onnx/onnx_importer.h"
 #include "graph/import/onnx/onnx_mapping.h"
@@ -31,13 +32,7 @@ typedef struct coverage {
 static pen_status coverage_add(coverage *list, const char *what, const char *where) {
     uint32_t index = pen_name_map_find(&list->kinds, what);
     if (index == PEN_NAME_MAP_NONE) {
-        if (list->count == list->capacity) {
-            coverage_trouble *larger;
-            list->capacity = list->capacity == 0 ? 16 : list->capacity * 2;
-            PEN_TRY(PEN_NEW(list->arena, list->capacity, &larger));
-            if (list->count > 0) memcpy(larger, list->troubles, list->count * sizeof *larger);
-            list->troubles = larger;
-        }
+        PEN_TRY(PEN_RESERVE(list->arena, &list->troubles, list->count, &list->capacity, 16));
         index = list->count++;
         coverage_trouble *trouble = &list->troubles[index];
         *trouble = (coverage_trouble){0};

@@ -7,6 +7,7 @@
 #include "base/checksum.h"
 #include "base/format/protobuf_reader.h"
 #include "base/limits.h"
+#include "base/reserve.h"
 #include "graph/import/tensorflow/graphdef_tensor.h"
 
 // The file: blocks; an index of them, itself a block; a footer of two handles and a magic number.
@@ -201,13 +202,7 @@ static pen_status table_grow(table_reader *reader) {
         return pen_error(PEN_INVALID_INPUT, "it has more than %u tensors",
                          PEN_SAFETENSORS_COUNT_LIMIT);
     }
-    pen_bundle_entry *entries;
-    const uint32_t capacity = reader->capacity < 16 ? 16 : reader->capacity * 2;
-    PEN_TRY(PEN_NEW(reader->arena, capacity, &entries));
-    if (bundle->count > 0) memcpy(entries, bundle->entries, bundle->count * sizeof *entries);
-    bundle->entries = entries;
-    reader->capacity = capacity;
-    return PEN_OK;
+    return PEN_RESERVE(reader->arena, &bundle->entries, bundle->count, &reader->capacity, 16);
 }
 
 // A type that we do not know is no error until somebody asks for the variable.

@@ -4,6 +4,7 @@
 
 #include "base/integer.h"
 #include "base/limits.h"
+#include "base/reserve.h"
 #include "graph/op.h"
 
 #define DRAFT_NODES_LIMIT (2 * PEN_INLINED_NODES_LIMIT) // of the graph that is made
@@ -39,14 +40,7 @@ static pen_status draft_note_pin(pen_graphdef_draft *draft, pen_node_id node) {
     pen_graphdef_pins *pins = draft->pins;
     if (pins == NULL || draft->node->device[0] == '\0') return PEN_OK;
     if (pen_graph_node(draft->graphs[0], node)->op->is_view) return PEN_OK; // goes with another
-    if (pins->count == pins->capacity) {
-        pen_model_pin *grown;
-        const uint32_t capacity = pins->capacity < 16 ? 16 : pins->capacity * 2;
-        PEN_TRY(PEN_NEW(draft->arena, capacity, &grown));
-        if (pins->count > 0) memcpy(grown, pins->pins, pins->count * sizeof *grown);
-        pins->pins = grown;
-        pins->capacity = capacity;
-    }
+    PEN_TRY(PEN_RESERVE(draft->arena, &pins->pins, pins->count, &pins->capacity, 16));
     pins->pins[pins->count++] =
         (pen_model_pin){pen_node_name(draft->graphs[0], node), draft->node->device};
     return PEN_OK;

@@ -147,6 +147,8 @@ typedef struct pen_graphdef_inputs {
 #define PEN_GRAPHDEF_INPUTS(...)                                                                   \
     ((pen_graphdef_inputs){(const pen_graphdef_value[]){__VA_ARGS__},                              \
                            PEN_LISTED(pen_graphdef_value, __VA_ARGS__)})
+// All of an array.
+#define PEN_GRAPHDEF_ALL(array) ((pen_graphdef_inputs){(array), sizeof(array) / sizeof *(array)})
 
 typedef struct pen_graphdef_emission {
     const char *op_name;

@@ -4,6 +4,7 @@
 
 #include "base/integer.h"
 #include "base/limits.h"
+#include "base/reserve.h"
 #include "graph/import/tensorflow/graphdef_tensor.h"
 
 #define FLATTEN_TRUTH_DEPTH_LIMIT 64 // nodes between a predicate and its constant
@@ -12,22 +13,10 @@
 // ---- the list
 
 static pen_status flatten_grow(pen_graphdef_flat *flat) {
-    const uint32_t capacity = flat->capacity < 64 ? 64 : flat->capacity * 2;
-    pen_graphdef_node *nodes;
-    uint8_t *depths, *truths;
-    PEN_TRY(PEN_NEW(flat->arena, capacity, &nodes));
-    PEN_TRY(PEN_NEW(flat->arena, capacity, &depths));
-    PEN_TRY(PEN_NEW(flat->arena, capacity, &truths));
-    if (flat->count > 0) {
-        memcpy(nodes, flat->nodes, flat->count * sizeof *nodes);
-        memcpy(depths, flat->depths, flat->count);
-        memcpy(truths, flat->truths, flat->count);
-    }
-    flat->nodes = nodes;
-    flat->depths = depths;
-    flat->truths = truths;
-    flat->capacity = capacity;
-    return PEN_OK;
+    uint32_t capacities[2] = {flat->capacity, flat->capacity};
+    PEN_TRY(PEN_RESERVE(flat->arena, &flat->depths, flat->count, &capacities[0], 64));
+    PEN_TRY(PEN_RESERVE(flat->arena, &flat->truths, flat->count, &capacities[1], 64));
+    return PEN_RESERVE(flat->arena, &flat->nodes, flat->count, &flat->capacity, 64);
 }
 
 static pen_status flatten_add(pen_graphdef_flat *flat, const pen_graphdef_node *node,

@@ -43,6 +43,8 @@ typedef struct pen_graphdef_family {
     const pen_graphdef_mapping *mappings;
     uint32_t count;
 } pen_graphdef_family;
+#define PEN_GRAPHDEF_FAMILY(name, table)                                                           \
+    const pen_graphdef_family name = {.mappings = (table), .count = sizeof(table) / sizeof *(table)}
 extern const pen_graphdef_family pen_graphdef_arithmetic; // graphdef_arithmetic.c
 extern const pen_graphdef_family pen_graphdef_images;     // graphdef_image.c
 extern const pen_graphdef_family pen_graphdef_lists;      // graphdef_list.c

@@ -34,8 +34,7 @@ static pen_status convert_relu6(pen_graphdef_draft *draft) {
     PEN_TRY(pen_graphdef_operand_found(draft, 0, &is_first, &operands[0]));
     PEN_TRY(pen_graphdef_number_value(draft, "zero", element, 0, &operands[1]));
     PEN_TRY(pen_graphdef_number_value(draft, "six", element, 6, &operands[2]));
-    return pen_graphdef_give_form(draft, is_first, "clip",
-                                  PEN_GRAPHDEF_INPUTS(operands[0], operands[1], operands[2]),
+    return pen_graphdef_give_form(draft, is_first, "clip", PEN_GRAPHDEF_ALL(operands),
                                   PEN_NO_ATTRIBUTES);
 }
 
@@ -209,9 +208,7 @@ static pen_status convert_select(pen_graphdef_draft *draft) {
         PEN_TRY(pen_graphdef_emit_with_ints(draft, "unsqueeze", "condition", operands[0],
                                             (pen_graphdef_integers){rank - 1, axes}, &operands[0]));
     }
-    return pen_graphdef_give(draft, "where",
-                             PEN_GRAPHDEF_INPUTS(operands[0], operands[1], operands[2]),
-                             PEN_NO_ATTRIBUTES);
+    return pen_graphdef_give(draft, "where", PEN_GRAPHDEF_ALL(operands), PEN_NO_ATTRIBUTES);
 }
 
 // ---- reductions
@@ -245,7 +242,7 @@ static pen_status convert_reduce(pen_graphdef_draft *draft) {
     PEN_TRY(pen_graphdef_ints_value(draft, "axes", axes->count,
                                     from_first ? first_axes : axes->integers, &operands[1]));
     return pen_graphdef_give_form(draft, from_first && keeps, draft->mapping->op_name,
-                                  PEN_GRAPHDEF_INPUTS(operands[0], operands[1]),
+                                  PEN_GRAPHDEF_ALL(operands),
                                   PEN_WITH(pen_attribute_int("keepdims", keeps)));
 }
 
@@ -447,7 +444,4 @@ static const pen_graphdef_mapping arithmetic_mappings[] = {
     {.op = "Tanh", .op_name = "tanh", .convert = convert_unary},
 };
 
-const pen_graphdef_family pen_graphdef_arithmetic = {
-    .mappings = arithmetic_mappings,
-    .count = sizeof arithmetic_mappings / sizeof arithmetic_mappings[0],
-};
+PEN_GRAPHDEF_FAMILY(pen_graphdef_arithmetic, arithmetic_mappings);

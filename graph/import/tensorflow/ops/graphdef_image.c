@@ -392,7 +392,4 @@ static const pen_graphdef_mapping image_mappings[] = {
     {.op = "SpaceToDepth", .op_name = "space_to_depth", .convert = convert_blocks},
 };
 
-const pen_graphdef_family pen_graphdef_images = {
-    .mappings = image_mappings,
-    .count = sizeof image_mappings / sizeof image_mappings[0],
-};
+PEN_GRAPHDEF_FAMILY(pen_graphdef_images, image_mappings);

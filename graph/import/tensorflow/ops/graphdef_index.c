@@ -33,7 +33,7 @@ static pen_status convert_gather(pen_graphdef_draft *draft) {
     const int64_t batch_dims = pen_graphdef_int(node, "batch_dims", 0);
     if (batch_dims != 0) return index_gather_in_batches(draft, axis, batch_dims);
     PEN_TRY(pen_graphdef_operands(draft, 2, operands));
-    return pen_graphdef_give(draft, "gather", PEN_GRAPHDEF_INPUTS(operands[0], operands[1]),
+    return pen_graphdef_give(draft, "gather", PEN_GRAPHDEF_ALL(operands),
                              PEN_WITH(pen_attribute_int("axis", axis)));
 }
 
@@ -90,10 +90,9 @@ static pen_status convert_one_hot(pen_graphdef_draft *draft) {
     PEN_TRY(pen_graphdef_number_value(draft, "depth", PEN_INT64, (double)depth, &operands[1]));
     PEN_TRY(pen_graphdef_emit_with_int(draft, "reshape", "off", off, 1, &parts[0]));
     PEN_TRY(pen_graphdef_emit_with_int(draft, "reshape", "on", on, 1, &parts[1]));
-    PEN_TRY(pen_graphdef_concat(draft, "values", PEN_GRAPHDEF_INPUTS(parts[0], parts[1]), 0,
-                                &operands[2]));
+    PEN_TRY(pen_graphdef_concat(draft, "values", PEN_GRAPHDEF_ALL(parts), 0, &operands[2]));
     return pen_graphdef_give(
-        draft, "one_hot", PEN_GRAPHDEF_INPUTS(operands[0], operands[1], operands[2]),
+        draft, "one_hot", PEN_GRAPHDEF_ALL(operands),
         PEN_WITH(pen_attribute_int("axis", pen_graphdef_int(draft->node, "axis", -1))));
 }
 
@@ -138,7 +137,7 @@ static pen_status index_roll(pen_graphdef_draft *draft, uint32_t round, int64_t 
     PEN_TRY(
         index_roll_part(draft, round, *x, (const int64_t[]){0, cut, axis}, "before", &parts[1]));
     PEN_TRY(pen_arena_format(draft->arena, &suffix, "rolled_%u", round));
-    return pen_graphdef_concat(draft, suffix, PEN_GRAPHDEF_INPUTS(parts[0], parts[1]), axis, x);
+    return pen_graphdef_concat(draft, suffix, PEN_GRAPHDEF_ALL(parts), axis, x);
 }
 
 static pen_status convert_roll(pen_graphdef_draft *draft) {
@@ -166,7 +165,4 @@ static const pen_graphdef_mapping index_mappings[] = {
     {.op = "Roll", .convert = convert_roll},
 };
 
-const pen_graphdef_family pen_graphdef_indices = {
-    .mappings = index_mappings,
-    .count = sizeof index_mappings / sizeof index_mappings[0],
-};
+PEN_GRAPHDEF_FAMILY(pen_graphdef_indices, index_mappings);

@@ -152,8 +152,7 @@ static pen_status list_stack(pen_graphdef_draft *draft, pen_graphdef_list *list,
         PEN_TRY(pen_graphdef_result_value(draft, items[i], &parts[i]));
         PEN_TRY(pen_graphdef_emit_with_int(draft, "unsqueeze", "element", parts[i], 0, &parts[i]));
     }
-    return pen_graphdef_concat(draft, "whole", (pen_graphdef_inputs){parts, count}, 0,
-                               out_value);
+    return pen_graphdef_concat(draft, "whole", (pen_graphdef_inputs){parts, count}, 0, out_value);
 }
 
 // ---- TensorList
@@ -357,7 +356,4 @@ static const pen_graphdef_mapping list_mappings[] = {
     {.op = "TensorListStack", .convert = convert_stack},
 };
 
-const pen_graphdef_family pen_graphdef_lists = {
-    .mappings = list_mappings,
-    .count = sizeof list_mappings / sizeof list_mappings[0],
-};
+PEN_GRAPHDEF_FAMILY(pen_graphdef_lists, list_mappings);

@@ -16,8 +16,7 @@ static pen_status loss_cast(pen_graphdef_draft *draft, const char *suffix, pen_e
 static pen_status convert_sparse_cross_entropy(pen_graphdef_draft *draft) {
     pen_graphdef_value operands[2];
     PEN_TRY(pen_graphdef_operands(draft, 2, operands));
-    return pen_graphdef_give(draft, "softmax_cross_entropy_loss",
-                             PEN_GRAPHDEF_INPUTS(operands[0], operands[1]),
+    return pen_graphdef_give(draft, "softmax_cross_entropy_loss", PEN_GRAPHDEF_ALL(operands),
                              PEN_WITH(pen_attribute_text("reduction", "none")));
 }
 
@@ -32,7 +31,7 @@ static pen_status convert_cross_entropy(pen_graphdef_draft *draft) {
     PEN_TRY(pen_graphdef_pair(draft, "mul", "weighed", labels, x, &x));
     PEN_TRY(pen_graphdef_map(draft, "neg", "losses", x, &operands[0]));
     PEN_TRY(pen_graphdef_ints_value(draft, "axes", 1, &last, &operands[1]));
-    return pen_graphdef_give(draft, "reduce_sum", PEN_GRAPHDEF_INPUTS(operands[0], operands[1]),
+    return pen_graphdef_give(draft, "reduce_sum", PEN_GRAPHDEF_ALL(operands),
                              PEN_WITH(pen_attribute_int("keepdims", 0)));
 }
 
@@ -70,14 +69,12 @@ static pen_status convert_div_no_nan(pen_graphdef_draft *draft) {
     parts[0] = is_zero;
     parts[1] = one;
     parts[2] = b;
-    PEN_TRY(pen_graphdef_emit(draft, "where", "divisor",
-                              PEN_GRAPHDEF_INPUTS(parts[0], parts[1], parts[2]), PEN_NO_ATTRIBUTES,
+    PEN_TRY(pen_graphdef_emit(draft, "where", "divisor", PEN_GRAPHDEF_ALL(parts), PEN_NO_ATTRIBUTES,
                               &b));
     PEN_TRY(pen_graphdef_pair(draft, "div", "quotient", a, b, &quotient));
     parts[1] = zero;
     parts[2] = quotient;
-    return pen_graphdef_give(draft, "where", PEN_GRAPHDEF_INPUTS(parts[0], parts[1], parts[2]),
-                             PEN_NO_ATTRIBUTES);
+    return pen_graphdef_give(draft, "where", PEN_GRAPHDEF_ALL(parts), PEN_NO_ATTRIBUTES);
 }
 
 static pen_status convert_test(pen_graphdef_draft *draft) {
@@ -108,8 +105,7 @@ static pen_status convert_all(pen_graphdef_draft *draft) {
     PEN_TRY(loss_cast(draft, "numbers", PEN_INT32, &operands[0]));
     PEN_TRY(pen_graphdef_ints_value(draft, "axes", axes->count, axes->integers, &operands[1]));
     pen_graphdef_value number;
-    PEN_TRY(pen_graphdef_emit(draft, draft->mapping->op_name, "number",
-                              PEN_GRAPHDEF_INPUTS(operands[0], operands[1]),
+    PEN_TRY(pen_graphdef_emit(draft, draft->mapping->op_name, "number", PEN_GRAPHDEF_ALL(operands),
                               PEN_WITH(pen_attribute_int("keepdims", keeps)), &number));
     return pen_graphdef_give(draft, "cast", PEN_GRAPHDEF_INPUTS(number),
                              PEN_WITH(pen_attribute_text("to", "bool")));
@@ -128,7 +124,7 @@ static pen_status convert_top_k(pen_graphdef_draft *draft) {
     PEN_TRY(pen_graphdef_emit_node(
         draft,
         &(pen_graphdef_emission){.op_name = "top_k",
-                                 .inputs = PEN_GRAPHDEF_INPUTS(operands[0], operands[1]),
+                                 .inputs = PEN_GRAPHDEF_ALL(operands),
                                  .attributes = PEN_WITH(pen_attribute_int(
                                      "sorted", pen_graphdef_int(node, "sorted", 1))),
                                  .output_count = 2},
@@ -188,7 +184,4 @@ static const pen_graphdef_mapping loss_mappings[] = {
     {.op = "TopKV2", .convert = convert_top_k},
 };
 
-const pen_graphdef_family pen_graphdef_losses = {
-    .mappings = loss_mappings,
-    .count = sizeof loss_mappings / sizeof loss_mappings[0],
-};
+PEN_GRAPHDEF_FAMILY(pen_graphdef_losses, loss_mappings);

@@ -491,7 +491,7 @@ static pen_status convert_cumulate(pen_graphdef_draft *draft) {
     PEN_TRY(pen_graphdef_operand(draft, 0, &operands[0]));
     PEN_TRY(pen_graphdef_number_value(draft, "axis", PEN_INT64, (double)axis, &operands[1]));
     return pen_graphdef_give(
-        draft, "cum_sum", PEN_GRAPHDEF_INPUTS(operands[0], operands[1]),
+        draft, "cum_sum", PEN_GRAPHDEF_ALL(operands),
         PEN_WITH(pen_attribute_int("exclusive", pen_graphdef_int(node, "exclusive", 0)),
                  pen_attribute_int("reverse", pen_graphdef_int(node, "reverse", 0))));
 }
@@ -527,7 +527,4 @@ static const pen_graphdef_mapping movement_mappings[] = {
     {.op = "Unpack", .convert = convert_unpack},
 };
 
-const pen_graphdef_family pen_graphdef_movement = {
-    .mappings = movement_mappings,
-    .count = sizeof movement_mappings / sizeof movement_mappings[0],
-};
+PEN_GRAPHDEF_FAMILY(pen_graphdef_movement, movement_mappings);

@@ -25,7 +25,7 @@ static pen_status convert_one_image(pen_graphdef_draft *draft, double epsilon) {
     pen_graphdef_value operands[3];
     PEN_TRY(pen_graphdef_operands(draft, 3, operands));
     return pen_graphdef_give_form(draft, false, "instance_normalization",
-                                  PEN_GRAPHDEF_INPUTS(operands[0], operands[1], operands[2]),
+                                  PEN_GRAPHDEF_ALL(operands),
                                   PEN_WITH(pen_attribute_float("epsilon", epsilon)));
 }
 
@@ -140,10 +140,7 @@ static const pen_graphdef_mapping norm_mappings[] = {
     {.op = "FusedBatchNormV3", .convert = convert_batch_norm, .statistics = 3u << 3},
 };
 
-const pen_graphdef_family pen_graphdef_norms = {
-    .mappings = norm_mappings,
-    .count = sizeof norm_mappings / sizeof norm_mappings[0],
-};
+PEN_GRAPHDEF_FAMILY(pen_graphdef_norms, norm_mappings);
 
 // ---- in several nodes
 

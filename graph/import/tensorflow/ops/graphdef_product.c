@@ -93,9 +93,7 @@ static pen_status convert_relu_grad(pen_graphdef_draft *draft) {
     PEN_TRY(pen_graphdef_number_value(draft, "zero", pen_graphdef_draft_element(draft), 0,
                                       &operands[2]));
     PEN_TRY(pen_graphdef_pair(draft, "greater", "passes", y, operands[2], &operands[0]));
-    return pen_graphdef_give(draft, "where",
-                             PEN_GRAPHDEF_INPUTS(operands[0], operands[1], operands[2]),
-                             PEN_NO_ATTRIBUTES);
+    return pen_graphdef_give(draft, "where", PEN_GRAPHDEF_ALL(operands), PEN_NO_ATTRIBUTES);
 }
 
 static pen_status convert_bias_add_grad(pen_graphdef_draft *draft) {
@@ -112,7 +110,7 @@ static pen_status convert_bias_add_grad(pen_graphdef_draft *draft) {
     pen_graphdef_value operands[2];
     PEN_TRY(pen_graphdef_operand(draft, 0, &operands[0]));
     PEN_TRY(pen_graphdef_ints_value(draft, "axes", count, axes, &operands[1]));
-    return pen_graphdef_give(draft, "reduce_sum", PEN_GRAPHDEF_INPUTS(operands[0], operands[1]),
+    return pen_graphdef_give(draft, "reduce_sum", PEN_GRAPHDEF_ALL(operands),
                              PEN_WITH(pen_attribute_int("keepdims", 0)));
 }
 
@@ -131,7 +129,4 @@ static const pen_graphdef_mapping product_mappings[] = {
     {.op = "Softmax", .op_name = "softmax", .convert = convert_softmax},
 };
 
-const pen_graphdef_family pen_graphdef_products = {
-    .mappings = product_mappings,
-    .count = sizeof product_mappings / sizeof product_mappings[0],
-};
+PEN_GRAPHDEF_FAMILY(pen_graphdef_products, product_mappings);

@@ -50,10 +50,7 @@ static const pen_graphdef_mapping random_mappings[] = {
     {.op = "StatelessRandomUniformV2", .op_name = "random_uniform_like", .convert = convert_random},
 };
 
-const pen_graphdef_family pen_graphdef_randoms = {
-    .mappings = random_mappings,
-    .count = sizeof random_mappings / sizeof random_mappings[0],
-};
+PEN_GRAPHDEF_FAMILY(pen_graphdef_randoms, random_mappings);
 
 // ---- dropout
 
@@ -135,14 +132,12 @@ pen_status pen_graphdef_dropout_convert(pen_graphdef_draft *draft, uint32_t mask
     PEN_TRY(pen_graphdef_number_value(draft, "ratio", PEN_FLOAT32, rate, &operands[1]));
     PEN_TRY(pen_graphdef_number_value(draft, "training_mode", PEN_BOOL,
                                       draft->options->dropout_trains ? 1 : 0, &operands[2]));
-    PEN_TRY(pen_graphdef_emit_node(
-        draft,
-        &(pen_graphdef_emission){.op_name = "dropout",
-                                 .inputs =
-                                     PEN_GRAPHDEF_INPUTS(operands[0], operands[1], operands[2]),
-                                 .output_count = 2,
-                                 .is_first = is_first},
-        made));
+    PEN_TRY(pen_graphdef_emit_node(draft,
+                                   &(pen_graphdef_emission){.op_name = "dropout",
+                                                            .inputs = PEN_GRAPHDEF_ALL(operands),
+                                                            .output_count = 2,
+                                                            .is_first = is_first},
+                                   made));
     *out_is_one = true;
     return pen_graphdef_set_form(draft, is_first, made[0]);
 }

@@ -109,7 +109,7 @@ static pen_status convert_reshape(pen_graphdef_draft *draft) {
         return pen_graphdef_set(draft, 0, result);
     }
     PEN_TRY(pen_graphdef_operand_int64s(draft, 1, &operands[1]));
-    return pen_graphdef_give(draft, "reshape", PEN_GRAPHDEF_INPUTS(operands[0], operands[1]),
+    return pen_graphdef_give(draft, "reshape", PEN_GRAPHDEF_ALL(operands),
                              PEN_WITH(pen_attribute_int("allowzero", 1)));
 }
 
@@ -235,9 +235,7 @@ static pen_status convert_like(pen_graphdef_draft *draft) {
 static pen_status convert_range(pen_graphdef_draft *draft) {
     pen_graphdef_value operands[3];
     PEN_TRY(pen_graphdef_operands(draft, 3, operands));
-    return pen_graphdef_give(draft, "range",
-                             PEN_GRAPHDEF_INPUTS(operands[0], operands[1], operands[2]),
-                             PEN_NO_ATTRIBUTES);
+    return pen_graphdef_give(draft, "range", PEN_GRAPHDEF_ALL(operands), PEN_NO_ATTRIBUTES);
 }
 
 static pen_status evaluate_range(const pen_graphdef_evaluation *known) {
@@ -275,7 +273,4 @@ static const pen_graphdef_mapping shape_mappings[] = {
     {.op = "ZerosLike", .convert = convert_like},
 };
 
-const pen_graphdef_family pen_graphdef_shapes = {
-    .mappings = shape_mappings,
-    .count = sizeof shape_mappings / sizeof shape_mappings[0],
-};
+PEN_GRAPHDEF_FAMILY(pen_graphdef_shapes, shape_mappings);

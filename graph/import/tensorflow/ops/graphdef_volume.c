@@ -83,7 +83,7 @@ static pen_status convert_conv(pen_graphdef_draft *draft) {
                       filter_shape.dims[3] > 0 && shape.dims[1] % filter_shape.dims[3] == 0;
     if (!fits) return pen_error(PEN_UNSUPPORTED, "the channels that its filter sees do not fit");
     PEN_TRY(pen_graphdef_emit_transpose(draft, "filter", filter, 5, filter_axes, &operands[1]));
-    return volume_give(draft, window.is_last, "conv", PEN_GRAPHDEF_INPUTS(operands[0], operands[1]),
+    return volume_give(draft, window.is_last, "conv", PEN_GRAPHDEF_ALL(operands),
                        PEN_WITH(pen_attribute_ints("strides", 3, window.strides),
                                 pen_attribute_ints("dilations", 3, window.dilations),
                                 pen_attribute_text("auto_pad", window.auto_pad),
@@ -177,7 +177,7 @@ static pen_status convert_space_to_batch(pen_graphdef_draft *draft) {
     axes[2 * count + 1] = 2 * count + 1;
     dims[2 * count + 1] = then[count + 1] = blocks.shape.dims[count + 1];
     PEN_TRY(pen_graphdef_ints_value(draft, "pads", 2 * rank, pads, &operands[1]));
-    PEN_TRY(pen_graphdef_emit(draft, "pad", "padded", PEN_GRAPHDEF_INPUTS(operands[0], operands[1]),
+    PEN_TRY(pen_graphdef_emit(draft, "pad", "padded", PEN_GRAPHDEF_ALL(operands),
                               PEN_WITH(pen_attribute_text("mode", "constant")), &operands[0]));
     PEN_TRY(blocks_move(draft, &operands[0], 2 * count + 2,
                         (const int64_t *const[]){dims, axes, then}, rank));
@@ -224,7 +224,4 @@ static const pen_graphdef_mapping volume_mappings[] = {
     {.op = "SpaceToBatchND", .convert = convert_space_to_batch},
 };
 
-const pen_graphdef_family pen_graphdef_volumes = {
-    .mappings = volume_mappings,
-    .count = sizeof volume_mappings / sizeof volume_mappings[0],
-};
+PEN_GRAPHDEF_FAMILY(pen_graphdef_volumes, volume_mappings);
