@@ -134,13 +134,13 @@ static pen_status decode_one(const decode_target *to, const pen_record_field *fi
 static pen_status decode_next_item(const decode_target *to, const pen_record_field *field,
                                    const pen_protobuf_reader *reader, char **out_at) {
     uint32_t count;
-    char *items = to->object + field->offset;
+    char *member = to->object + field->offset, *items = member;
     memcpy(&count, to->object + field->count_offset, sizeof count);
     if (field->list == PEN_RECORD_ARRAY && count == field->limit) {
         return pen_protobuf_error(reader, "field %u (%s) has more than %llu items", field->number,
                                   field->name, (unsigned long long)field->limit);
     }
-    if (field->list == PEN_RECORD_ITEMS) memcpy(&items, items, sizeof items);
+    if (field->list == PEN_RECORD_ITEMS) memcpy(&items, member, sizeof items);
     *out_at = items + count * field->size;
     count += 1;
     memcpy(to->object + field->count_offset, &count, sizeof count);

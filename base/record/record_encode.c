@@ -19,11 +19,11 @@ uint64_t pen_record_get_bits(const pen_record_field *field, const void *at) {
 
 const char *pen_record_find_items(const pen_record_field *field, const void *object,
                                   uint32_t *out_count) {
-    const char *items = (const char *)object + field->offset;
+    const char *member = (const char *)object + field->offset, *items = member;
     *out_count = 1;
-    if (field->list == PEN_RECORD_ONE) return items;
+    if (field->list == PEN_RECORD_ONE) return member;
     memcpy(out_count, (const char *)object + field->count_offset, sizeof *out_count);
-    if (field->list == PEN_RECORD_ITEMS) memcpy(&items, items, sizeof items);
+    if (field->list == PEN_RECORD_ITEMS) memcpy(&items, member, sizeof items);
     return items;
 }
 
@@ -57,7 +57,7 @@ static void encode_bytes(pen_protobuf_writer *writer, const pen_record_field *fi
 // A member, or an item of a list.
 static void encode_one(pen_protobuf_writer *writer, const pen_record_field *field,
                        const char *object, const char *at) {
-    const char *name = at;
+    const char *name;
     pen_record_span span;
     switch (field->kind) {
     case PEN_RECORD_NUMBER:

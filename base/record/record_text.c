@@ -24,7 +24,7 @@ static void text_add_number(const pen_record_field *field, uint64_t bits, pen_te
 // Bytes are told by their number alone, as nobody reads them in a line of text.
 static void text_add_value(const pen_record_field *field, const char *object, const char *at,
                            pen_text *text) {
-    const char *name = at;
+    const char *name;
     size_t count = 0;
     pen_record_span span;
     switch (field->kind) {

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/system/process_heap.h"
 #include "cli/command.h"
 #include "cli/signals.h"
 #include "scheduler/protocol/flight_recorder.h"
@@ -133,7 +134,7 @@ static pen_status worker_run_verb(pen_command_context *context, const void *opti
                               &made.tls.coordinators));
     PEN_TRY(worker_read_names(context, "--allow-worker", options->workers, &made.tls.workers));
     PEN_TRY(worker_follow_parent(options->parent));
-    pen_transport_prepare_process();
+    pen_process_heap_prepare();
     PEN_TRY(pen_signals_prepare_flight(NULL, context->arena));
     // taken in turn by this thread alone; threads that are started inherit it
     sigemptyset(&signals);

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/system/process_heap.h"
 #include "partition/costs/cluster.h"
 #include "scheduler/engine/pipeline_state.h"
 
@@ -53,7 +54,7 @@ pen_status pen_pipeline_find_members(pipeline_engine *p) {
     const pen_launch_options options = {.tls = pen_pipeline_tls(p),
                                         .is_insecure = p->options.insecure};
     if (started > 0) PEN_TRY(pen_launch_workers(started, &options, &p->launched));
-    if (linked > 0) pen_transport_prepare_process();
+    if (linked > 0) pen_process_heap_prepare();
     return PEN_OK;
 }
 

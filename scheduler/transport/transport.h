@@ -112,7 +112,7 @@ typedef struct pen_transport_options {
     // not come is sent again, which nobody sees but the counters. 0: a link breaks with its
     // connection. Of two ends, both must want it.
     double resume_seconds;
-    struct pen_simulated_network *network; // "simulated": where it is (simulated_transport.h)
+    struct pen_simulated_network *network; // of a transport of tests, in virtual time; else NULL
 } pen_transport_options;
 
 typedef struct pen_transport_counters {
@@ -169,14 +169,9 @@ static inline uint32_t pen_frame_chunk_count(uint64_t bytes) {
     return (uint32_t)((bytes + PEN_TRANSPORT_CHUNK_BYTES - 1) / PEN_TRANSPORT_CHUNK_BYTES);
 }
 
-// Sets the heap so that memory of messages is kept for the next ones (it would be given back and
-// faulted in anew for each of them), and is shared by all threads. For processes that train over
-// links, before they do anything else.
-void pen_transport_prepare_process(void);
-
 extern const pen_transport_kind *const pen_transport_kinds[]; // ended by NULL
 
-// NOT_FOUND lists the kinds there are: "local", "grpc", "simulated".
+// NOT_FOUND lists the kinds there are: "grpc", "local".
 PEN_NODISCARD pen_status pen_transport_kind_find(const char *name,
                                                  const pen_transport_kind **out_kind);
 

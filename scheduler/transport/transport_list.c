@@ -7,8 +7,7 @@
 // Each is pen_transport_<name>.
 #define TRANSPORT_LIST(TRANSPORT)                                                                  \
     TRANSPORT(grpc)                                                                                \
-    TRANSPORT(local)                                                                               \
-    TRANSPORT(simulated)
+    TRANSPORT(local)
 
 #define TRANSPORT_DECLARE(name) extern const pen_transport_kind pen_transport_##name;
 #define TRANSPORT_ENTRY(name) &pen_transport_##name,

@@ -20,6 +20,7 @@
 
 #include "base/checksum.h"
 #include "base/clock.h"
+#include "base/system/process_heap.h"
 #include "base/thread.h"
 #include "scheduler/transport/transport.h"
 
@@ -260,7 +261,7 @@ static void end_let_go(void *context, uint32_t peer, uint64_t token) {
 static void end_open(end *e, const job *j, bool is_sender) {
     static char ca[512], cert[512], key[512];
     *e = (end){.job = j, .is_sender = is_sender, .peer = is_sender ? 1 : 0};
-    pen_transport_prepare_process();
+    pen_process_heap_prepare();
     pen_mutex_init(&e->lock);
     pen_condition_init(&e->changed);
     e->pool = make_pool();

@@ -268,7 +268,7 @@ static void run_new(protocol_runner *r) {
     };
     uint32_t limit;
     CHECK_OK(pen_simulated_network_create(&network, &r->network));
-    CHECK_OK(pen_transport_kind_find("simulated", &r->kind));
+    r->kind = &pen_transport_simulated;
     CHECK_OK(pen_coordinator_core_new(table, &options, r->arena, &r->coordinator, &limit));
     CHECK_OK(PEN_NEW(r->arena, limit, &r->actions));
     CHECK_OK(PEN_NEW(r->arena, (size_t)table->worker_count + 1, &r->peers));

@@ -8,10 +8,10 @@
 #include "scheduler/protocol/coordinator_core.h"
 #include "scheduler/protocol/message.h"
 #include "scheduler/protocol/worker_core.h"
-#include "scheduler/transport/simulated_transport.h"
 #include "tests/support/check.h"
 #include "tests/support/dice.h"
 #include "tests/support/protocol_run.h"
+#include "tests/support/simulated_transport.h"
 
 #define RUN_GENERATION 4
 

@@ -116,7 +116,9 @@ pen_status station_open(station *s, const char *kind, const pen_transport_option
     pen_mutex_init(&s->lock);
     pen_condition_init(&s->changed);
     s->memory = malloc(memory_bytes + 1);
-    pen_status status = pen_transport_kind_find(kind, &s->kind);
+    pen_status status = PEN_OK;
+    s->kind = &pen_transport_simulated;
+    if (options->network == NULL) status = pen_transport_kind_find(kind, &s->kind);
     if (status == PEN_OK) status = s->kind->create(options, &events, &s->transport);
     if (status == PEN_OK && address != NULL) {
         status = s->kind->listen(s->transport, address, &s->port);

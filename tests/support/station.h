@@ -3,7 +3,7 @@
 #define PEN_TESTS_SUPPORT_STATION_H
 
 #include "base/thread.h"
-#include "scheduler/transport/simulated_transport.h"
+#include "tests/support/simulated_transport.h"
 
 #define STATION_PEER_LIMIT 64
 #define STATION_TEXT_LIMIT 1024

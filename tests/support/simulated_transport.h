@@ -6,10 +6,12 @@
 // back is called from within step (or stop), as are timers.
 //
 // Lifetime: outlives its transports. Threads: one.
-#ifndef PEN_SCHEDULER_TRANSPORT_SIMULATED_TRANSPORT_H
-#define PEN_SCHEDULER_TRANSPORT_SIMULATED_TRANSPORT_H
+#ifndef PEN_TESTS_SUPPORT_SIMULATED_TRANSPORT_H
+#define PEN_TESTS_SUPPORT_SIMULATED_TRANSPORT_H
 
 #include "scheduler/transport/transport.h"
+
+extern const pen_transport_kind pen_transport_simulated;
 
 typedef struct pen_simulated_network pen_simulated_network;
 
@@ -35,4 +37,4 @@ PEN_NODISCARD pen_status pen_simulated_network_call_in(pen_simulated_network *ne
                                                        uint64_t delay, void (*call)(void *context),
                                                        void *context);
 
-#endif // PEN_SCHEDULER_TRANSPORT_SIMULATED_TRANSPORT_H
+#endif // PEN_TESTS_SUPPORT_SIMULATED_TRANSPORT_H

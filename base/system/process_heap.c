@@ -1,6 +1,6 @@
-#include <malloc.h>
+#include "base/system/process_heap.h"
 
-#include "scheduler/transport/transport.h"
+#include <malloc.h>
 
 // Measured over loopback with messages of 1 MiB: 1.4 to 1.9 times the throughput. What gRPC
 // receives lies in pieces of 8 to 64 KiB, and without these the heap grows and shrinks with every
@@ -13,7 +13,7 @@
 #define HEAP_TRIM_BYTES (1 << 30)
 #define HEAP_MAP_BYTES (32 << 20) // the most that glibc takes
 
-void pen_transport_prepare_process(void) {
+void pen_process_heap_prepare(void) {
 #ifdef __GLIBC__
     mallopt(M_ARENA_MAX, HEAP_ARENA_COUNT);
     mallopt(M_TRIM_THRESHOLD, HEAP_TRIM_BYTES);

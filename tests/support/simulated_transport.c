@@ -1,4 +1,4 @@
-#include "scheduler/transport/simulated_transport.h"
+#include "tests/support/simulated_transport.h"
 
 #include "base/integer.h"
 #include "base/memory.h"
@@ -13,8 +13,6 @@ struct pen_simulated_network {
     uint64_t order; // of the next item
     pen_hub_item *heap;
 };
-
-extern const pen_transport_kind pen_transport_simulated;
 
 // ---- what is under way: a skew heap by time, then order
 
