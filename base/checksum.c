@@ -162,43 +162,40 @@ static uint64_t checksum_chunk_bytes(uint64_t count, uint32_t chunk) {
     return left < PEN_CHECKSUM_CHUNK_BYTES ? left : PEN_CHECKSUM_CHUNK_BYTES;
 }
 
+static uint32_t checksum_of_chunk(const void *bytes, uint64_t count, uint32_t c) {
+    return pen_checksum((const uint8_t *)bytes + c * PEN_CHECKSUM_CHUNK_BYTES,
+                        checksum_chunk_bytes(count, c));
+}
+
 void pen_checksum_chunks(const void *bytes, uint64_t count, uint32_t *out_checksums) {
     for (uint32_t c = 0; c < checksum_chunk_count(count); c++) {
-        out_checksums[c] = pen_checksum((const uint8_t *)bytes + c * PEN_CHECKSUM_CHUNK_BYTES,
-                                        checksum_chunk_bytes(count, c));
+        out_checksums[c] = checksum_of_chunk(bytes, count, c);
     }
 }
 
-// FNV-1a over the checksums of chunks.
-#define CHECKSUM_JOIN_BASIS 0xcbf29ce484222325u
-
-static uint64_t checksum_join(uint64_t joined, uint32_t chunk) {
-    return (joined ^ chunk) * 0x100000001b3u;
+// FNV-1a over the checksums of chunks: those that are given, else those of the bytes.
+static uint64_t checksum_join(const uint32_t *checksums, const void *bytes, uint64_t count) {
+    uint64_t joined = 0xcbf29ce484222325u;
+    for (uint32_t c = 0; c < checksum_chunk_count(count); c++) {
+        const uint32_t one = checksums != NULL ? checksums[c] : checksum_of_chunk(bytes, count, c);
+        joined = (joined ^ one) * 0x100000001b3u;
+    }
+    return joined;
 }
 
 uint64_t pen_checksum_join(const uint32_t *checksums, uint64_t count) {
-    uint64_t joined = CHECKSUM_JOIN_BASIS;
-    for (uint32_t c = 0; c < checksum_chunk_count(count); c++) {
-        joined = checksum_join(joined, checksums[c]);
-    }
-    return joined;
+    return checksum_join(checksums, NULL, count);
 }
 
 uint64_t pen_checksum_whole(const void *bytes, uint64_t count) {
-    uint64_t joined = CHECKSUM_JOIN_BASIS;
-    for (uint32_t c = 0; c < checksum_chunk_count(count); c++) {
-        const uint8_t *chunk = (const uint8_t *)bytes + c * PEN_CHECKSUM_CHUNK_BYTES;
-        joined = checksum_join(joined, pen_checksum(chunk, checksum_chunk_bytes(count, c)));
-    }
-    return joined;
+    return checksum_join(NULL, bytes, count);
 }
 
 uint32_t pen_checksum_find_difference(const void *bytes, uint64_t count,
                                       const uint32_t *checksums) {
     const uint32_t chunk_count = checksum_chunk_count(count);
     for (uint32_t c = 0; c < chunk_count; c++) {
-        const uint8_t *chunk = (const uint8_t *)bytes + c * PEN_CHECKSUM_CHUNK_BYTES;
-        if (pen_checksum(chunk, checksum_chunk_bytes(count, c)) != checksums[c]) return c;
+        if (checksum_of_chunk(bytes, count, c) != checksums[c]) return c;
     }
     return chunk_count;
 }

@@ -155,11 +155,13 @@ PEN_NODISCARD pen_status pen_record_decode(const pen_record *record, const void 
 void pen_record_print(const pen_record *record, const void *object, uint32_t indent,
                       pen_text *text);
 
-// ---- layouts without numbers: NUMBER and FIXED rows behind each other, little endian
+// ---- layouts without numbers: NUMBER, FIXED and TEXT rows behind each other, little endian
 
 size_t pen_record_packed_size(const pen_record *record);
 void pen_record_pack(const pen_record *record, const void *object, void *out_bytes);
-void pen_record_unpack(const pen_record *record, const void *bytes, void *out_object);
+// CORRUPT: a number that its member does not hold, a text without an end
+PEN_NODISCARD pen_status pen_record_unpack(const pen_record *record, const void *bytes,
+                                           void *out_object);
 
 // ---- for the files of this folder
 

@@ -198,21 +198,3 @@ pen_status pen_part_encode(const pen_wired_part *part, pen_arena *arena, const v
     pen_arena_destroy(scratch);
     return status;
 }
-
-// ---- ends
-
-pen_status pen_wired_part_make(const pen_cut *cut, uint32_t device, pen_arena *arena,
-                               pen_wired_part *out_part) {
-    pen_part_end *ends;
-    PEN_TRY(PEN_NEW(arena, cut->channel_count, &ends));
-    pen_wired_part part = {.part = cut->parts[device], .ends = ends};
-    for (uint32_t c = 0; c < cut->channel_count; c++) {
-        const pen_channel *channel = &cut->channels[c];
-        const bool is_source = channel->source == device;
-        if (!is_source && channel->target != device) continue;
-        ends[part.end_count++] = (pen_part_end){
-            .channel = c, .value = is_source ? channel->from : channel->to, .is_source = is_source};
-    }
-    *out_part = part;
-    return PEN_OK;
-}

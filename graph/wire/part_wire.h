@@ -29,10 +29,6 @@ typedef struct pen_wired_part {
     const pen_part_end *ends; // [end_count], by channel
 } pen_wired_part;
 
-// The part of a device with its ends of the cut's channels. Borrows the cut. OUT_OF_MEMORY
-PEN_NODISCARD pen_status pen_wired_part_make(const pen_cut *cut, uint32_t device, pen_arena *arena,
-                                             pen_wired_part *out_part);
-
 // Which values of a part are constants that are too large to go with it: they arrive as parameters
 // whose contents are to be sent. [value_count], in `arena`. OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_part_find_apart(const pen_graph *graph, pen_arena *arena,
@@ -54,10 +50,5 @@ PEN_NODISCARD pen_status pen_part_encode(const pen_wired_part *part, pen_arena *
 //   OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_part_decode(const void *bytes, uint64_t byte_count, pen_arena *arena,
                                          const pen_wired_part **out_part);
-
-// Whether contents of a value are to be had by name: it has some, and they are not with it.
-static inline bool pen_part_lacks_contents(const pen_value *value) {
-    return value->kind != PEN_VALUE_COMPUTED && value->data == NULL && value->data_bytes > 0;
-}
 
 #endif // PEN_GRAPH_WIRE_PART_WIRE_H

@@ -78,22 +78,12 @@ static pen_status dump_text(dump_cursor *cursor, const char *what, uint64_t limi
 
 // ---- what was known at the start
 
-static pen_status dump_identity(dump_cursor *cursor, pen_coordinator_identity *out_identity) {
-    pen_coordinator_identity *identity = out_identity;
-    const uint8_t *build = NULL, *isa = NULL;
-    PEN_TRY(dump_small(cursor, "a protocol version", &identity->protocol));
-    PEN_TRY(dump_small(cursor, "a count of devices", &identity->device_count));
-    PEN_TRY(dump_word(cursor, &identity->plan_hash));
-    PEN_TRY(dump_take(cursor, sizeof identity->build, &build));
-    PEN_TRY(dump_take(cursor, sizeof identity->isa, &isa));
-    PEN_ASSERT(build != NULL && isa != NULL);
-    if (memchr(build, 0, sizeof identity->build) == NULL ||
-        memchr(isa, 0, sizeof identity->isa) == NULL) {
-        return pen_error(PEN_CORRUPT, "a name of a build or instruction set does not end");
-    }
-    memcpy(identity->build, build, sizeof identity->build);
-    memcpy(identity->isa, isa, sizeof identity->isa);
-    return PEN_OK;
+static pen_status dump_record(dump_cursor *cursor, const pen_record *record, void *out_object) {
+    const uint8_t *bytes;
+    const uint64_t position = cursor->position;
+    PEN_TRY(dump_take(cursor, pen_record_packed_size(record), &bytes));
+    return pen_status_add_context(pen_record_unpack(record, bytes, out_object),
+                                  "in %s at byte %llu", record->name, (unsigned long long)position);
 }
 
 // Only a coordinator has options: they are what its core was made with, to be made again.
@@ -105,16 +95,7 @@ static pen_status dump_options(dump_cursor *cursor, pen_arena *arena,
     PEN_TRY(dump_flag(cursor, "whether it is a coordinator", &is_there));
     if (!is_there) return PEN_OK;
     PEN_TRY(PEN_NEW(arena, 1, &options));
-    PEN_TRY(dump_word(cursor, &options->generation));
-    PEN_TRY(dump_word(cursor, &options->first_round));
-    PEN_TRY(dump_identity(cursor, &options->self));
-    PEN_TRY(dump_flag(cursor, "a flag", &options->allows_other_build));
-    PEN_TRY(dump_flag(cursor, "a flag", &options->allows_other_isa));
-    PEN_TRY(dump_word(cursor, &options->deadline));
-    PEN_TRY(dump_word(cursor, &options->lease));
-    PEN_TRY(dump_word(cursor, &options->progress));
-    PEN_TRY(dump_word(cursor, &options->load));
-    PEN_TRY(dump_flag(cursor, "a flag", &options->needs_fence));
+    PEN_TRY(dump_record(cursor, &flight_options_record, options));
     if (options->generation == 0 || options->first_round >= PEN_RUN_ROUND_LIMIT) {
         return pen_error(PEN_CORRUPT, "generation %llu with first round %llu",
                          (unsigned long long)options->generation,
@@ -262,13 +243,13 @@ static pen_status dump_event(dump_cursor *cursor, const pen_flight_dump_file *du
     event->kind = (pen_flight_kind)words[3];
     switch (event->kind) {
     case PEN_FLIGHT_WORKER:
-        flight_unpack_worker(words + 4, &event->event.worker);
+        PEN_TRY(flight_unpack_worker(words + 4, &event->event.worker));
         PEN_TRY(dump_translate(identities->kinds->worker, event->number,
                                (uint64_t)event->event.worker.kind, &kind));
         event->event.worker.kind = (pen_worker_event_kind)kind;
         break;
     case PEN_FLIGHT_COORDINATOR:
-        flight_unpack_coordinator(words + 4, &event->event.coordinator, &identity);
+        PEN_TRY(flight_unpack_coordinator(words + 4, &event->event.coordinator, &identity));
         PEN_TRY(dump_translate(identities->kinds->coordinator, event->number,
                                (uint64_t)event->event.coordinator.kind, &kind));
         event->event.coordinator.kind = (pen_coordinator_event_kind)kind;
@@ -305,7 +286,8 @@ static pen_status dump_tagged(dump_cursor *cursor, pen_arena *arena, const dump_
             if (identities.count == PEN_FLIGHT_IDENTITIES) {
                 return pen_error(PEN_CORRUPT, "more than %u identities", PEN_FLIGHT_IDENTITIES);
             }
-            PEN_TRY(dump_identity(cursor, &identities.all[identities.count++]));
+            PEN_TRY(
+                dump_record(cursor, &flight_identity_record, &identities.all[identities.count++]));
             continue;
         }
         if (dump->event_count == most) {

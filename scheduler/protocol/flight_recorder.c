@@ -79,27 +79,13 @@ static void flight_put_text(flight_bytes *out, const char *text) {
     flight_put(out, text, count);
 }
 
-static void flight_put_identity(flight_bytes *out, const pen_coordinator_identity *identity) {
-    flight_put_word(out, identity->protocol);
-    flight_put_word(out, identity->device_count);
-    flight_put_word(out, identity->plan_hash);
-    flight_put(out, identity->build, sizeof identity->build);
-    flight_put(out, identity->isa, sizeof identity->isa);
-}
+#define FLIGHT_PACKED_BYTES 512 // room for any record below
 
-static void flight_put_options(flight_bytes *out, const pen_coordinator_options *options) {
-    flight_put_word(out, options != NULL);
-    if (options == NULL) return;
-    flight_put_word(out, options->generation);
-    flight_put_word(out, options->first_round);
-    flight_put_identity(out, &options->self);
-    flight_put_word(out, options->allows_other_build);
-    flight_put_word(out, options->allows_other_isa);
-    flight_put_word(out, options->deadline);
-    flight_put_word(out, options->lease);
-    flight_put_word(out, options->progress);
-    flight_put_word(out, options->load);
-    flight_put_word(out, options->needs_fence);
+static void flight_put_record(flight_bytes *out, const pen_record *record, const void *object) {
+    uint8_t bytes[FLIGHT_PACKED_BYTES];
+    PEN_ASSERT(pen_record_packed_size(record) <= sizeof bytes);
+    pen_record_pack(record, object, bytes);
+    flight_put(out, bytes, pen_record_packed_size(record));
 }
 
 static void flight_put_kinds(flight_bytes *out, const char *(*name_of)(uint64_t kind)) {
@@ -120,7 +106,8 @@ static void flight_put_head(flight_bytes *out, const pen_flight_setup *setup, co
     flight_put_text(out, pen_build_name());
     flight_put_kinds(out, flight_worker_event_name);
     flight_put_kinds(out, flight_coordinator_event_name);
-    flight_put_options(out, setup->options);
+    flight_put_word(out, setup->options != NULL);
+    if (setup->options != NULL) flight_put_record(out, &flight_options_record, setup->options);
     for (uint32_t w = 0; w <= setup->table->worker_count; w++) {
         flight_put_text(out, setup->worker_names == NULL ? NULL : setup->worker_names[w]);
     }
@@ -325,9 +312,9 @@ static void flight_write_identities(flight_file *file, const pen_flight_recorder
     for (uint32_t i = 0; i < PEN_FLIGHT_IDENTITIES; i++) {
         const flight_identity *kept = &recorder->identities[i];
         if (!atomic_load_explicit(&kept->is_whole, memory_order_acquire)) return;
-        uint8_t bytes[sizeof(pen_coordinator_identity) + 64];
+        uint8_t bytes[FLIGHT_PACKED_BYTES];
         flight_bytes out = {.bytes = bytes};
-        flight_put_identity(&out, &kept->identity);
+        flight_put_record(&out, &flight_identity_record, &kept->identity);
         flight_write_word(file, FLIGHT_TAG_IDENTITY);
         flight_write(file, bytes, out.count);
     }

@@ -55,9 +55,10 @@ void flight_pack_worker(const pen_worker_event *event, uint64_t words[FLIGHT_PAY
     pen_record_pack(&worker_record, event, words);
 }
 
-void flight_unpack_worker(const uint64_t words[FLIGHT_PAYLOAD_WORDS], pen_worker_event *out_event) {
+pen_status flight_unpack_worker(const uint64_t words[FLIGHT_PAYLOAD_WORDS],
+                                pen_worker_event *out_event) {
     *out_event = (pen_worker_event){0};
-    pen_record_unpack(&worker_record, words, out_event);
+    return pen_record_unpack(&worker_record, words, out_event);
 }
 
 void flight_pack_coordinator(const pen_coordinator_event *event, uint32_t identity,
@@ -66,13 +67,46 @@ void flight_pack_coordinator(const pen_coordinator_event *event, uint32_t identi
     pen_record_pack(&coordinator_record, &(flight_coordinator_event){*event, identity}, words);
 }
 
-void flight_unpack_coordinator(const uint64_t words[FLIGHT_PAYLOAD_WORDS],
-                               pen_coordinator_event *out_event, uint32_t *out_identity) {
+pen_status flight_unpack_coordinator(const uint64_t words[FLIGHT_PAYLOAD_WORDS],
+                                     pen_coordinator_event *out_event, uint32_t *out_identity) {
     flight_coordinator_event read = {.identity = 0};
-    pen_record_unpack(&coordinator_record, words, &read);
+    PEN_TRY(pen_record_unpack(&coordinator_record, words, &read));
     *out_event = read.event;
     *out_identity = read.identity;
+    return PEN_OK;
 }
+
+#define IDENTITY(kind, type, member, bytes)                                                        \
+    PEN_RECORD_ROW(kind, 0, #member, type, member, NULL, .packed_size = bytes)
+#define OPTION(member)                                                                             \
+    PEN_RECORD_ROW(NUMBER, 0, #member, pen_coordinator_options, member, NULL, .packed_size = 8)
+
+static const pen_record_field identity_fields[] = {
+    IDENTITY(NUMBER, pen_coordinator_identity, protocol, 8),
+    IDENTITY(NUMBER, pen_coordinator_identity, device_count, 8),
+    IDENTITY(NUMBER, pen_coordinator_identity, plan_hash, 8),
+    IDENTITY(TEXT, pen_coordinator_identity, build, 0),
+    IDENTITY(TEXT, pen_coordinator_identity, isa, 0),
+};
+const pen_record flight_identity_record = {.name = "identity", PEN_RECORD_FIELDS(identity_fields)};
+
+static const pen_record_field options_fields[] = {
+    OPTION(generation),
+    OPTION(first_round),
+    IDENTITY(NUMBER, pen_coordinator_options, self.protocol, 8),
+    IDENTITY(NUMBER, pen_coordinator_options, self.device_count, 8),
+    IDENTITY(NUMBER, pen_coordinator_options, self.plan_hash, 8),
+    IDENTITY(TEXT, pen_coordinator_options, self.build, 0),
+    IDENTITY(TEXT, pen_coordinator_options, self.isa, 0),
+    OPTION(allows_other_build),
+    OPTION(allows_other_isa),
+    OPTION(deadline),
+    OPTION(lease),
+    OPTION(progress),
+    OPTION(load),
+    OPTION(needs_fence),
+};
+const pen_record flight_options_record = {.name = "options", PEN_RECORD_FIELDS(options_fields)};
 
 uint64_t flight_checksum(uint64_t checksum, const void *bytes, uint64_t count) {
     const uint8_t *at = bytes;

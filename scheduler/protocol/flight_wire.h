@@ -5,6 +5,7 @@
 #ifndef PEN_SCHEDULER_PROTOCOL_FLIGHT_WIRE_H
 #define PEN_SCHEDULER_PROTOCOL_FLIGHT_WIRE_H
 
+#include "base/record/record.h"
 #include "scheduler/protocol/coordinator_core.h"
 #include "scheduler/protocol/worker_core.h"
 
@@ -26,12 +27,19 @@ typedef enum flight_tag {
 } flight_tag;
 
 void flight_pack_worker(const pen_worker_event *event, uint64_t words[FLIGHT_PAYLOAD_WORDS]);
-void flight_unpack_worker(const uint64_t words[FLIGHT_PAYLOAD_WORDS], pen_worker_event *out_event);
+// CORRUPT: a number that does not fit
+PEN_NODISCARD pen_status flight_unpack_worker(const uint64_t words[FLIGHT_PAYLOAD_WORDS],
+                                              pen_worker_event *out_event);
 // `identity` is the number of the identity that goes with it.
 void flight_pack_coordinator(const pen_coordinator_event *event, uint32_t identity,
                              uint64_t words[FLIGHT_PAYLOAD_WORDS]);
-void flight_unpack_coordinator(const uint64_t words[FLIGHT_PAYLOAD_WORDS],
-                               pen_coordinator_event *out_event, uint32_t *out_identity);
+PEN_NODISCARD pen_status flight_unpack_coordinator(const uint64_t words[FLIGHT_PAYLOAD_WORDS],
+                                                   pen_coordinator_event *out_event,
+                                                   uint32_t *out_identity);
+
+// What is known of a process, and of a coordinator.
+extern const pen_record flight_identity_record;
+extern const pen_record flight_options_record;
 
 // FNV-1a over bytes: each step is a bijection, so that a single changed byte always shows. Begins
 // with FLIGHT_CHECKSUM_START.

@@ -38,6 +38,8 @@ static uint32_t table_turn(const table_check *check, uint32_t channel) {
     return check->form->channels[channel].is_per_step ? 0 : check->task->task.microbatch;
 }
 
+// What a task waits for was made and is not let go, and what it sends is sent in order: places are
+// reused by microbatch, so a frame out of turn would be written over one that is still read.
 static pen_status table_check_task(const table_check *check) {
     const pen_run_form *form = check->form;
     const pen_run_task *task = check->task;
@@ -79,6 +81,8 @@ static pen_status table_check_task(const table_check *check) {
     return PEN_OK;
 }
 
+// Each device of a form belongs to the worker that it has in all forms, and runs its forward and
+// backward tasks for every microbatch: the cores count rounds by that.
 static pen_status table_check_kinds(const table_check *check, const pen_run_table *table) {
     const pen_run_form *form = check->form;
     const pen_run_device *device = &form->devices[check->device];
@@ -146,6 +150,7 @@ static pen_status table_check_order(const table_check *check, uint32_t *turns) {
     return PEN_OK;
 }
 
+// A frame that is not made or not read in some microbatch would leave its channel waiting for ever.
 static pen_status table_check_ends(const table_check *check) {
     const pen_run_form *form = check->form;
     for (uint32_t i = 0; i < form->channel_count; i++) {
@@ -186,6 +191,7 @@ static pen_status table_check_losses(const table_check *check, pen_arena *arena)
     return PEN_OK;
 }
 
+// Walks a form device by device, as each runs it. Arrays are as large as the tasks ask for.
 static pen_status table_check_form(const pen_run_table *table, uint32_t number, pen_arena *arena) {
     const pen_run_form *form = &table->forms[number];
     table_check check = {.form = form, .form_number = number};

@@ -6,6 +6,7 @@
 
 #include "base/checksum.h"
 #include "base/planted.h"
+#include "base/record/record.h"
 #include "base/text.h"
 #include "scheduler/store/shard.h"
 
@@ -15,51 +16,32 @@
 #define RECORD_WORD_DIGITS 8 // of a checksum
 #define RECORD_BITS_DIGITS 16
 
-static const char *const record_kinds[] = {
-    [PEN_COMMIT_FENCE] = "fence", [PEN_COMMIT_MANIFEST] = "manifest"};
+#define RECORD(row, member) PEN_RECORD_ROW(row, 0, #member, pen_commit_record, member, NULL)
+#define MANIFEST(row, member)                                                                      \
+    PEN_RECORD_ROW(row, 0, #member, pen_commit_record, manifest.member, NULL)
 
-typedef enum record_field_kind {
-    RECORD_NUMBER, // uint64_t, decimal
-    RECORD_BITS,   // uint64_t, hexadecimal
-    RECORD_FLAG,   // bool
-    RECORD_TEXT,   // char [PEN_COMMIT_TEXT_BYTES]
-} record_field_kind;
-
-typedef struct record_field {
-    const char *key;
-    record_field_kind kind;
-    size_t offset; // in pen_commit_record
-} record_field;
-
-#define RECORD_FIELD(key, kind, member)                                                            \
-    { key, kind, offsetof(pen_commit_record, member) }
-
-static const record_field record_head[] = {
-    RECORD_FIELD("number", RECORD_NUMBER, number),
-    RECORD_FIELD("generation", RECORD_NUMBER, generation),
-    RECORD_FIELD("job", RECORD_TEXT, job),
+// Lines in the order in which they stand: FIXED are written as hexadecimal digits.
+static const pen_record_field head_fields[] = {
+    RECORD(NUMBER, number),
+    RECORD(NUMBER, generation),
+    RECORD(TEXT, job),
 };
-static const record_field record_fence[] = {
-    RECORD_FIELD("coordinator", RECORD_BITS, coordinator),
-    RECORD_FIELD("begins", RECORD_FLAG, begins),
+static const pen_record_field fence_fields[] = {
+    RECORD(FIXED, coordinator),
+    RECORD(NUMBER, begins),
 };
-static const record_field record_manifest[] = {
-    RECORD_FIELD("step", RECORD_NUMBER, manifest.step),
-    RECORD_FIELD("epoch", RECORD_NUMBER, manifest.epoch),
-    RECORD_FIELD("batch_index", RECORD_NUMBER, manifest.batch_index),
-    RECORD_FIELD("rate_steps", RECORD_NUMBER, manifest.rate_steps),
-    RECORD_FIELD("loss", RECORD_BITS, manifest.loss),
-    RECORD_FIELD("losses_hash", RECORD_BITS, manifest.losses_hash),
-    RECORD_FIELD("seed", RECORD_NUMBER, manifest.seed),
-    RECORD_FIELD("examples", RECORD_NUMBER, manifest.examples),
-    RECORD_FIELD("batch", RECORD_NUMBER, manifest.batch),
-    RECORD_FIELD("microbatches", RECORD_NUMBER, manifest.microbatches),
-    RECORD_FIELD("shuffle", RECORD_FLAG, manifest.shuffle),
-    RECORD_FIELD("drop_last", RECORD_FLAG, manifest.drop_last),
-    RECORD_FIELD("model_hash", RECORD_TEXT, manifest.model_hash),
-    RECORD_FIELD("build", RECORD_TEXT, manifest.build),
+static const pen_record_field manifest_fields[] = {
+    MANIFEST(NUMBER, step),         MANIFEST(NUMBER, epoch),    MANIFEST(NUMBER, batch_index),
+    MANIFEST(NUMBER, rate_steps),   MANIFEST(FIXED, loss),      MANIFEST(FIXED, losses_hash),
+    MANIFEST(NUMBER, seed),         MANIFEST(NUMBER, examples), MANIFEST(NUMBER, batch),
+    MANIFEST(NUMBER, microbatches), MANIFEST(NUMBER, shuffle),  MANIFEST(NUMBER, drop_last),
+    MANIFEST(TEXT, model_hash),     MANIFEST(TEXT, build),
 };
-#define RECORD_COUNT(fields) (sizeof(fields) / sizeof *(fields))
+static const pen_record record_head = {.name = "record", PEN_RECORD_FIELDS(head_fields)};
+static const pen_record record_bodies[] = {
+    [PEN_COMMIT_FENCE] = {.name = "fence", PEN_RECORD_FIELDS(fence_fields)},
+    [PEN_COMMIT_MANIFEST] = {.name = "manifest", PEN_RECORD_FIELDS(manifest_fields)},
+};
 
 static bool record_is_text(const char *bytes, uint64_t count) {
     for (uint64_t i = 0; i < count; i++) {
@@ -83,30 +65,17 @@ static uint64_t record_chunk_count(uint64_t bytes) {
 
 // Driven by tables of fields, so that reading and writing cannot come to differ.
 static pen_status record_write_fields(pen_text *text, const pen_commit_record *record,
-                                      const record_field *fields, size_t count) {
-    for (size_t i = 0; i < count; i++) {
-        const void *at = (const char *)record + fields[i].offset;
-        pen_text_print(text, "%s: ", fields[i].key);
-        switch (fields[i].kind) {
-        case RECORD_NUMBER:
-            pen_text_print(text, "%" PRIu64, *(const uint64_t *)at);
-            break;
-        case RECORD_BITS:
-            pen_text_print(text, "%016" PRIx64, *(const uint64_t *)at);
-            break;
-        case RECORD_FLAG:
-            pen_text_add(text, *(const bool *)at ? "true" : "false");
-            break;
-        case RECORD_TEXT:
-            if (memchr(at, 0, PEN_COMMIT_TEXT_BYTES) == NULL || !record_is_text(at, strlen(at))) {
-                return pen_error(PEN_INVALID_INPUT, "the %s cannot be written into a record",
-                                 fields[i].key);
-            }
-            pen_text_add(text, at);
-            break;
+                                      const pen_record *table) {
+    for (uint32_t f = 0; f < table->field_count; f++) {
+        const pen_record_field *field = &table->fields[f];
+        const char *at = (const char *)record + field->offset;
+        if (field->kind != PEN_RECORD_TEXT) continue;
+        if (memchr(at, 0, field->size) == NULL || !record_is_text(at, strlen(at))) {
+            return pen_error(PEN_INVALID_INPUT, "the %s cannot be written into a record",
+                             field->name);
         }
-        pen_text_append(text, "\n", 1);
     }
+    pen_record_print(table, record, 0, text);
     return PEN_OK;
 }
 
@@ -152,14 +121,11 @@ pen_status pen_commit_record_encode(const pen_commit_record *record, pen_arena *
     if (record->number == 0 || record->generation == 0) {
         return pen_error(PEN_INVALID_INPUT, "a record without a number or a generation");
     }
-    pen_text_print(&text, RECORD_TITLE "kind: %s\n", record_kinds[record->kind]);
-    PEN_TRY(record_write_fields(&text, record, record_head, RECORD_COUNT(record_head)));
-    if (record->kind == PEN_COMMIT_FENCE) {
-        PEN_TRY(record_write_fields(&text, record, record_fence, RECORD_COUNT(record_fence)));
-        return record_finish(&text, out_bytes, out_count);
-    }
+    pen_text_print(&text, RECORD_TITLE "kind: %s\n", record_bodies[record->kind].name);
+    PEN_TRY(record_write_fields(&text, record, &record_head));
+    PEN_TRY(record_write_fields(&text, record, &record_bodies[record->kind]));
+    if (record->kind == PEN_COMMIT_FENCE) return record_finish(&text, out_bytes, out_count);
     const pen_commit_manifest *manifest = &record->manifest;
-    PEN_TRY(record_write_fields(&text, record, record_manifest, RECORD_COUNT(record_manifest)));
     if (manifest->shard_count > PEN_COMMIT_SHARD_LIMIT) {
         return pen_error(PEN_INVALID_INPUT, "a checkpoint of %u shards, possible are %u",
                          manifest->shard_count, PEN_COMMIT_SHARD_LIMIT);
@@ -207,6 +173,11 @@ static pen_status record_next(record_cursor *cursor, const char *key) {
     return PEN_OK;
 }
 
+static bool record_value_is(const record_cursor *cursor, const char *text) {
+    return cursor->value_count == strlen(text) &&
+           memcmp(cursor->value, text, cursor->value_count) == 0;
+}
+
 static bool record_read_number(const char *bytes, uint64_t count, uint64_t *out_number) {
     if (count == 0 || count > 20 || (count > 1 && bytes[0] == '0')) return false;
     uint64_t number = 0;
@@ -233,34 +204,37 @@ static bool record_read_bits(const char *bytes, uint64_t count, uint64_t *out_bi
     return true;
 }
 
-// One form for each value: a record that was edited into another form is not believed.
-static bool record_read_value(const record_cursor *cursor, record_field_kind kind, void *out) {
-    const char *value = cursor->value;
-    const uint64_t count = cursor->value_count;
-    switch (kind) {
-    case RECORD_NUMBER:
-        return record_read_number(value, count, out);
-    case RECORD_BITS:
-        return count == RECORD_BITS_DIGITS && record_read_bits(value, count, out);
-    case RECORD_FLAG:
-        *(bool *)out = count == 4;
-        return (count == 4 && memcmp(value, "true", 4) == 0) ||
-               (count == 5 && memcmp(value, "false", 5) == 0);
-    case RECORD_TEXT:
-        if (count >= PEN_COMMIT_TEXT_BYTES || !record_is_text(value, count)) return false;
-        memcpy(out, value, count);
-        ((char *)out)[count] = 0;
-        return true;
-    }
-    return false;
+static bool record_read_flag(const char *bytes, uint64_t count, bool *out_flag) {
+    *out_flag = count == 4;
+    return (count == 4 && memcmp(bytes, "true", 4) == 0) ||
+           (count == 5 && memcmp(bytes, "false", 5) == 0);
 }
 
-static pen_status record_read_fields(record_cursor *cursor, const record_field *fields,
-                                     size_t count, pen_commit_record *record) {
-    for (size_t i = 0; i < count; i++) {
-        PEN_TRY(record_next(cursor, fields[i].key));
-        if (!record_read_value(cursor, fields[i].kind, (char *)record + fields[i].offset)) {
-            return record_wrong_value(cursor, fields[i].key);
+// One form for each value: a record that was edited into another form is not believed.
+static bool record_read_value(const record_cursor *cursor, const pen_record_field *field,
+                              void *out) {
+    const char *value = cursor->value;
+    const uint64_t count = cursor->value_count;
+    if (field->kind == PEN_RECORD_FIXED) {
+        return count == RECORD_BITS_DIGITS && record_read_bits(value, count, out);
+    }
+    if (field->kind == PEN_RECORD_NUMBER) {
+        return field->size == sizeof(bool) ? record_read_flag(value, count, out)
+                                           : record_read_number(value, count, out);
+    }
+    if (count >= field->size || !record_is_text(value, count)) return false;
+    memcpy(out, value, count);
+    ((char *)out)[count] = 0;
+    return true;
+}
+
+static pen_status record_read_fields(record_cursor *cursor, const pen_record *table,
+                                     pen_commit_record *record) {
+    for (uint32_t f = 0; f < table->field_count; f++) {
+        const pen_record_field *field = &table->fields[f];
+        PEN_TRY(record_next(cursor, field->name));
+        if (!record_read_value(cursor, field, (char *)record + field->offset)) {
+            return record_wrong_value(cursor, field->name);
         }
     }
     return PEN_OK;
@@ -362,25 +336,18 @@ pen_status pen_commit_record_decode(const char *bytes, uint64_t count, pen_arena
                          RECORD_TITLE);
     }
     PEN_TRY(record_next(&cursor, "kind"));
-    const char *fence = record_kinds[PEN_COMMIT_FENCE];
-    const char *manifest = record_kinds[PEN_COMMIT_MANIFEST];
-    const uint64_t length = cursor.value_count;
-    if (length == strlen(manifest) && memcmp(cursor.value, manifest, length) == 0) {
-        record.kind = PEN_COMMIT_MANIFEST;
-    } else if (length == strlen(fence) && memcmp(cursor.value, fence, length) == 0) {
-        record.kind = PEN_COMMIT_FENCE;
-    } else {
-        return record_wrong_value(&cursor, "kind");
+    uint32_t kind = 0;
+    while (kind <= PEN_COMMIT_MANIFEST && !record_value_is(&cursor, record_bodies[kind].name)) {
+        kind++;
     }
-    PEN_TRY(record_read_fields(&cursor, record_head, RECORD_COUNT(record_head), &record));
+    if (kind > PEN_COMMIT_MANIFEST) return record_wrong_value(&cursor, "kind");
+    record.kind = (pen_commit_kind)kind;
+    PEN_TRY(record_read_fields(&cursor, &record_head, &record));
     if (record.number == 0 || record.generation == 0) {
         return record_corrupt(&cursor, "a number or a generation of 0");
     }
-    if (record.kind == PEN_COMMIT_FENCE) {
-        PEN_TRY(record_read_fields(&cursor, record_fence, RECORD_COUNT(record_fence), &record));
-    } else {
-        PEN_TRY(
-            record_read_fields(&cursor, record_manifest, RECORD_COUNT(record_manifest), &record));
+    PEN_TRY(record_read_fields(&cursor, &record_bodies[kind], &record));
+    if (record.kind == PEN_COMMIT_MANIFEST) {
         PEN_TRY(record_read_shards(&cursor, arena, &record.manifest));
     }
     if (cursor.at != cursor.count) return record_corrupt(&cursor, "more than a record has");

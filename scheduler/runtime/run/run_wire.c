@@ -43,11 +43,14 @@ static void wire_pack(const pen_record *record, const void *items, uint32_t coun
     }
 }
 
+// Every bit of such an item is one of its members': nothing can be wrong in it.
 static void wire_unpack(const pen_record *record, const unsigned char *bytes, uint32_t count,
                         void *out_items) {
     for (uint32_t i = 0; i < count; i++) {
-        pen_record_unpack(record, bytes + i * pen_record_packed_size(record),
-                          (char *)out_items + i * record->size);
+        const pen_status status =
+            pen_record_unpack(record, bytes + i * pen_record_packed_size(record),
+                              (char *)out_items + i * record->size);
+        PEN_ASSERT(status == PEN_OK);
     }
 }
 
