@@ -39,3 +39,9 @@ void pen_sort_ids(uint32_t *ids, size_t count) {
 void pen_sort_numbers_down(double *numbers, size_t count) {
     if (count > 1) qsort(numbers, count, sizeof *numbers, order_compare_numbers_down);
 }
+
+double pen_median(double *numbers, size_t count) {
+    if (count == 0) return 0;
+    pen_sort_numbers_down(numbers, count);
+    return (numbers[(count - 1) / 2] + numbers[count / 2]) / 2;
+}

@@ -20,4 +20,7 @@ void pen_ranked_sort_down(pen_ranked *items, size_t count);
 void pen_sort_ids(uint32_t *ids, size_t count);
 void pen_sort_numbers_down(double *numbers, size_t count);
 
+// The median, of an even count the mean of the two in the middle; 0 of none. Sorts them.
+double pen_median(double *numbers, size_t count);
+
 #endif // PEN_BASE_ORDER_H

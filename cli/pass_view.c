@@ -1,7 +1,6 @@
 #include "cli/pass_view.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "cli/training_job.h"
 #include "device/reference/reference_evaluate.h"

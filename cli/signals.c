@@ -1,8 +1,6 @@
 #include "cli/signals.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/log.h"

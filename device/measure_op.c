@@ -1,12 +1,12 @@
 #include "device/measure_op.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/integer.h"
 #include "base/memory.h"
+#include "base/order.h"
 #include "device/measure_fill.h"
 #include "graph/op.h"
 
@@ -264,11 +264,6 @@ static pen_status measure_derive(measure_state *state) {
 
 // ---- running
 
-static int measure_compare(const void *a, const void *b) {
-    const double left = *(const double *)a, right = *(const double *)b;
-    return (left > right) - (left < right);
-}
-
 static pen_status measure_run(measure_state *state, uint32_t turn, double *out_seconds) {
     pen_device *device = state->device;
     const pen_run_context run = {.seed = 1, .step = 1, .microbatch = 1};
@@ -297,9 +292,7 @@ static pen_status measure_time(measure_state *state, pen_op_measurement *out) {
         state->seconds[runs++] = seconds;
         spent += seconds;
     }
-    qsort(state->seconds, runs, sizeof *state->seconds, measure_compare);
-    const double lower = state->seconds[(runs - 1) / 2], upper = state->seconds[runs / 2];
-    *out = (pen_op_measurement){.seconds = lower + (upper - lower) / 2,
+    *out = (pen_op_measurement){.seconds = pen_median(state->seconds, runs),
                                 .workspace_bytes = state->workspace_bytes,
                                 .runs = runs,
                                 .copies = state->copies};

@@ -1,6 +1,5 @@
 #include "graph/op_table.h"
 
-#include <stddef.h>
 #include <string.h>
 
 static const pen_op_family *const op_table_families[] = {

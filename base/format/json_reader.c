@@ -1,7 +1,5 @@
 #include "base/format/json_reader.h"
 
-#include <stdbool.h>
-
 #include "base/limits.h"
 
 // A text may have one value more for so many bytes, and one list or object.

@@ -2,8 +2,6 @@
 
 #include "base/option/option.h"
 
-#include <string.h>
-
 #define HELP_KEY_COLUMNS 22
 
 #define HELP_NAMES_LIMIT 128u // tables with a name

@@ -3,7 +3,6 @@
 #include "base/option/option.h"
 
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/system/file.h"

@@ -1,8 +1,6 @@
 #include "base/system/machine.h"
 
-#include <inttypes.h>
 #include <sched.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,5 @@
 // penstock diff: what differs between two plans.
 
-#include <stdio.h>
-
 #include "cli/command.h"
 #include "partition/plan/plan_diff.h"
 #include "partition/plan/plan_file.h"

@@ -1,7 +1,5 @@
 // penstock explain: why a node of a plan is where it is, and what it would cost elsewhere.
 
-#include <stdio.h>
-
 #include "cli/command.h"
 #include "partition/plan/plan_explain.h"
 #include "partition/plan/plan_file.h"

@@ -1,6 +1,5 @@
 // penstock profile: what the operators of a job cost on the devices of this machine.
 
-#include <inttypes.h>
 #include <stdio.h>
 
 #include "base/log.h"

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "cli/command.h"
-#include "partition/costs/cost_table.h"
 #include "partition/costs/cost_table_file.h"
 #include "partition/plan/plan_table.h"
 #include "scheduler/job/job.h"

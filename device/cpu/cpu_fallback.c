@@ -1,4 +1,3 @@
-#include <string.h>
 
 #include "device/cpu/cpu_kernel_list.h"
 #include "device/reference/reference_device.h"

@@ -5,7 +5,6 @@
 #include "device/reference/reference_compare.h"
 #include "device/reference/reference_map.h"
 #include "device/reference/reference_position.h"
-#include "graph/graph.h"
 
 // Clipped to [0, 1]; passes what is not a number on.
 static double activation_unit(double x) {

@@ -1,7 +1,5 @@
 // Tensors made from shapes and numbers, and casts.
 
-#include <math.h>
-
 #include "device/reference/reference_kernel.h"
 #include "device/reference/reference_position.h"
 #include "graph/op.h"

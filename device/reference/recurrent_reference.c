@@ -4,7 +4,6 @@
 #include <math.h>
 
 #include "device/reference/reference_kernel.h"
-#include "graph/graph.h"
 #include "graph/ops/product/recurrent_geometry.h"
 
 // One example of one direction, on its way through the steps. Vectors of `hidden` elements, but

@@ -1,8 +1,6 @@
 #include "graph/dump/drawing.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/text.h"
 #include "graph/dump/drawing_collapse.h"

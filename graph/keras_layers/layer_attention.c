@@ -3,7 +3,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <string.h>
 
 #include "graph/keras_layers/layer_build.h"
 #include "graph/keras_layers/layer_list.h"

@@ -7,7 +7,6 @@
 
 #include "base/limits.h"
 #include "base/reserve.h"
-#include "base/text.h"
 #include "graph/graph.h"
 
 pen_status pen_layer_builder_new(pen_graph *graph, uint64_t seed, pen_layer_builder **out_builder) {

@@ -1,6 +1,5 @@
 #include "graph/keras_layers/layer_json.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 #include "base/limits.h"

@@ -1,7 +1,5 @@
 // Masks: which layers pass on those of what they read, as Keras' do.
 
-#include <string.h>
-
 #include "graph/keras_layers/layer_builder.h"
 #include "graph/keras_layers/layer_list.h"
 

@@ -1,7 +1,6 @@
 // Layers that read several.
 
 #include <inttypes.h>
-#include <string.h>
 
 #include "graph/keras_layers/layer_build.h"
 #include "graph/keras_layers/layer_list.h"

@@ -1,6 +1,5 @@
 // Nodes, and the layouts of what they read.
 
-#include <inttypes.h>
 #include <string.h>
 
 #include "base/limits.h"

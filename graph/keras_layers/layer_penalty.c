@@ -1,7 +1,5 @@
 // What regularizers add to the loss, as Keras does.
 
-#include <string.h>
-
 #include "base/reserve.h"
 #include "graph/graph.h"
 #include "graph/keras_layers/layer_builder.h"

@@ -2,7 +2,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <string.h>
 
 #include "graph/graph.h"
 #include "graph/keras_layers/layer_build.h"

@@ -3,7 +3,6 @@
 #include "graph/keras_layers/layer_recurrent.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 #include "graph/keras_layers/layer_list.h"
 

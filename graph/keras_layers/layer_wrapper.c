@@ -1,7 +1,5 @@
 // A layer for every step of a sequence: steps and batch become one dimension.
 
-#include <string.h>
-
 #include "graph/keras_layers/layer_build.h"
 #include "graph/keras_layers/layer_list.h"
 

@@ -1,4 +1,3 @@
-#include <stdlib.h>
 
 #include "base/limits.h"
 #include "base/name_map.h"

@@ -2,7 +2,6 @@
 
 #include <math.h>
 
-#include "graph/graph.h"
 #include "partition/bound/least_costs.h"
 #include "partition/bound/load_bound.h"
 

@@ -1,7 +1,6 @@
 #include "partition/bound/traffic_bound.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "base/disjoint_sets.h"
 #include "base/order.h"

@@ -2,7 +2,6 @@
 
 #include <stddef.h>
 
-#include "base/format/quantity.h"
 #include "base/text.h"
 
 #define DEVICE_MEMORY_KIND(member, text)                                                           \

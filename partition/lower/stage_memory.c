@@ -1,7 +1,5 @@
 #include "partition/lower/stage_memory.h"
 
-#include <string.h>
-
 #include "base/integer.h"
 #include "graph/analysis/memory_plan.h"
 #include "graph/graph.h"

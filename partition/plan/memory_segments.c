@@ -1,7 +1,6 @@
 #include "partition/plan/memory_segments.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"

@@ -6,7 +6,6 @@
 #include "partition/lower/stage_costs.h"
 #include "partition/plan/plan_build.h"
 #include "partition/plan/plan_dump.h"
-#include "partition/plan/plan_place.h"
 #include "partition/plan/plan_reasons.h"
 #include "partition/plan/plan_value.h"
 

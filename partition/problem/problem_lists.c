@@ -1,6 +1,5 @@
 #include "partition/problem/problem_lists.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 // A counting sort by target, then a stable one by source, leaves each list ascending; doubles are

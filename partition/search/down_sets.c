@@ -1,7 +1,6 @@
 #include "partition/search/down_sets.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/random.h"
 

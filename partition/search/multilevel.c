@@ -1,7 +1,6 @@
 #include "partition/search/multilevel.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "partition/problem/problem_build.h"

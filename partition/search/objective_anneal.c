@@ -3,7 +3,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "partition/objective/reader_counts.h"
 #include "partition/objective/step_time.h"
 #include "partition/search/candidate.h"

@@ -8,7 +8,6 @@
 #include "partition/search/segment_plan.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "partition/objective/segment_load.h"

@@ -1,7 +1,6 @@
 #include "partition/spec/name_range.h"
 
 #include <stdbool.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"

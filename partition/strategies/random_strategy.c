@@ -1,8 +1,6 @@
 // Random placement, the baseline: each group on a random device that may run it and has room; of a
 // contiguous problem, random cuts of a random order.
 
-#include <string.h>
-
 #include "base/random.h"
 #include "partition/search/initial_placement.h"
 #include "partition/search/linear_orders.h"

@@ -1,10 +1,7 @@
 #include "scheduler/engine/pipeline_engine.h"
 
-#include <string.h>
-
 #include "base/clock.h"
 #include "base/memory.h"
-#include "graph/graph.h"
 #include "scheduler/engine/pipeline_state.h"
 #include "scheduler/runner/feed.h"
 

@@ -1,11 +1,11 @@
 // What a pipeline was predicted to take, and took.
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/integer.h"
+#include "base/order.h"
 #include "scheduler/engine/pipeline_state.h"
 #include "scheduler/plan/planned_trace.h"
 #include "scheduler/runtime/run/run_wire.h"
@@ -165,11 +165,6 @@ static double report_busy_predicted(const pipeline_engine *p, uint32_t d) {
     return seconds;
 }
 
-static int report_compare(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static pen_status report_median(const pipeline_engine *p, pen_arena *arena, double *out_seconds) {
     const uint64_t count =
         p->step_count < PIPELINE_STEPS_KEPT ? p->step_count : PIPELINE_STEPS_KEPT;
@@ -178,8 +173,7 @@ static pen_status report_median(const pipeline_engine *p, pen_arena *arena, doub
     if (count == 0) return PEN_OK;
     PEN_TRY(PEN_NEW(arena, count, &sorted));
     memcpy(sorted, p->step_seconds, count * sizeof *sorted);
-    qsort(sorted, count, sizeof *sorted, report_compare);
-    *out_seconds = sorted[count / 2];
+    *out_seconds = pen_median(sorted, count);
     return PEN_OK;
 }
 

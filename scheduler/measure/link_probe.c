@@ -5,13 +5,13 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/order.h"
 #include "base/thread.h"
 
 #define PROBE_TENSOR_BYTES ((size_t)8 << 20)
@@ -21,16 +21,6 @@
 #define PROBE_ROUNDS 501
 #define PROBE_SMALL_BYTES 64
 #define PROBE_DEADLINE_SECONDS 10
-
-static int probe_compare(const void *a, const void *b) {
-    const double left = *(const double *)a, right = *(const double *)b;
-    return (left > right) - (left < right);
-}
-
-static double probe_median(double *seconds, uint32_t count) {
-    qsort(seconds, count, sizeof *seconds, probe_compare);
-    return seconds[count / 2];
-}
 
 // ---- memory
 
@@ -78,7 +68,7 @@ static pen_status probe_bell_latency(double *out_latency) {
     pen_thread_join(thread);
     pen_condition_deinit(&bell.changed);
     pen_mutex_deinit(&bell.mutex);
-    if (status == PEN_OK) *out_latency = probe_median(seconds, PROBE_ROUNDS) / 2;
+    if (status == PEN_OK) *out_latency = pen_median(seconds, PROBE_ROUNDS) / 2;
     return status;
 }
 
@@ -93,7 +83,7 @@ static double probe_copy_bandwidth(unsigned char *from, unsigned char *to) {
         memcpy(to + at, from + at, PROBE_TENSOR_BYTES);
         seconds[i] = pen_clock_seconds() - started;
     }
-    return (double)PROBE_TENSOR_BYTES / probe_median(seconds, PROBE_TRANSFERS);
+    return (double)PROBE_TENSOR_BYTES / pen_median(seconds, PROBE_TRANSFERS);
 }
 
 pen_status pen_link_probe_memory(pen_link_probe *out_probe) {
@@ -227,7 +217,7 @@ static pen_status probe_ask(const probe_pair *pair, const unsigned char *sent,
         PEN_TRY(probe_receive(pair->near, small, sizeof small));
         rounds[round] = pen_clock_seconds() - started;
     }
-    const double round_trip = probe_median(rounds, PROBE_ROUNDS);
+    const double round_trip = pen_median(rounds, PROBE_ROUNDS);
     for (uint32_t i = 0; i < PROBE_TRANSFERS; i++) {
         const double started = pen_clock_seconds();
         PEN_TRY(probe_send(pair->near, sent + i % PROBE_RING_TENSORS * PROBE_TENSOR_BYTES,
@@ -235,7 +225,7 @@ static pen_status probe_ask(const probe_pair *pair, const unsigned char *sent,
         PEN_TRY(probe_receive(pair->near, small, sizeof small));
         transfers[i] = pen_clock_seconds() - started;
     }
-    const double transfer = probe_median(transfers, PROBE_TRANSFERS);
+    const double transfer = pen_median(transfers, PROBE_TRANSFERS);
     // the answer to a tensor takes one way of a round trip, as does its first byte
     const double moving = transfer > 2 * round_trip ? transfer - round_trip : transfer;
     *out_probe = (pen_link_probe){.bandwidth = (double)PROBE_TENSOR_BYTES / moving,

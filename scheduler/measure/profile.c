@@ -8,6 +8,7 @@
 #include "base/integer.h"
 #include "base/memory.h"
 #include "base/name_map.h"
+#include "base/order.h"
 #include "base/system/machine.h"
 #include "device/measure_fill.h"
 #include "graph/op.h"
@@ -289,16 +290,6 @@ static pen_status profile_run_step(pen_profiler *profiler, uint64_t step, double
     return PEN_OK;
 }
 
-static int profile_compare_seconds(const void *a, const void *b) {
-    const double left = *(const double *)a, right = *(const double *)b;
-    return (left > right) - (left < right);
-}
-
-static double profile_median(double *seconds, uint32_t count) {
-    qsort(seconds, count, sizeof *seconds, profile_compare_seconds);
-    return (seconds[(count - 1) / 2] + seconds[count / 2]) / 2;
-}
-
 // `samples` are [steps][order_count + 1]: the last of each is the whole step.
 static pen_status profile_take_medians(pen_profiler *profiler, const double *samples,
                                        uint32_t steps) {
@@ -310,7 +301,7 @@ static pen_status profile_take_medians(pen_profiler *profiler, const double *sam
         for (uint32_t s = 0; s < steps; s++) {
             column[s] = samples[(size_t)s * width + p];
         }
-        const double median = profile_median(column, steps);
+        const double median = pen_median(column, steps);
         if (p == program->order_count) {
             profiler->step_seconds = median;
         } else {

@@ -6,7 +6,6 @@
 #include "graph/graph.h"
 #include "graph/op.h"
 #include "partition/costs/cost_key.h"
-#include "partition/costs/cost_table.h"
 
 #define SIZES_FIRST_LIMIT 64
 

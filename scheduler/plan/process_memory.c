@@ -4,7 +4,6 @@
 #include "base/name_map.h"
 #include "graph/op.h"
 #include "partition/costs/cost_key.h"
-#include "partition/costs/cost_table.h"
 
 // How these were found: VmHWM at the end of trainings of the reference models (31 to 246 nodes) and
 // of perceptrons and residual networks of 30 to 600 MiB, less the buffers of the devices: of a

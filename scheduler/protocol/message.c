@@ -1,7 +1,5 @@
 #include "scheduler/protocol/message.h"
 
-#include <string.h>
-
 #define ROW(kind, number, member, ...)                                                             \
     PEN_RECORD_ROW(kind, number, #member, pen_message, member, __VA_ARGS__)
 #define NAMED(kind, number, name, member, ...)                                                     \

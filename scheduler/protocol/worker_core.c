@@ -1,7 +1,5 @@
 #include "scheduler/protocol/worker_core.h"
 
-#include <string.h>
-
 #include "base/planted.h"
 #include "scheduler/protocol/worker_state.h"
 

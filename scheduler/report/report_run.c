@@ -1,7 +1,6 @@
 #include "scheduler/report/report_run.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "scheduler/plan/planned_trace.h"
 #include "scheduler/report/run_figures.h"

@@ -3,6 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/order.h"
+
 typedef struct summary_maker {
     const pen_trace *trace;
     pen_arena *arena;
@@ -20,19 +22,6 @@ static int summary_compare_rounds(const void *left, const void *right) {
     const pen_trace_event *b = *(const pen_trace_event *const *)right;
     if (a->round != b->round) return a->round < b->round ? -1 : 1;
     return (a > b) - (a < b); // they lie in order of their start
-}
-
-static int summary_compare_seconds(const void *left, const void *right) {
-    const double a = *(const double *)left;
-    const double b = *(const double *)right;
-    return (a > b) - (a < b);
-}
-
-static double summary_median(double *seconds, size_t count) {
-    if (count == 0) return 0;
-    qsort(seconds, count, sizeof *seconds, summary_compare_seconds);
-    if (count % 2 == 1) return seconds[count / 2];
-    return (seconds[count / 2 - 1] + seconds[count / 2]) / 2;
 }
 
 static pen_status summary_collect(summary_maker *maker) {
@@ -162,7 +151,7 @@ static pen_status summary_average(summary_maker *maker) {
             summary->wait_seconds[d] += step->wait_seconds[d] / count;
         }
     }
-    summary->step_seconds = summary_median(seconds, count);
+    summary->step_seconds = pen_median(seconds, count);
     summary->bubble = fmax(0, maker->bubble_sum / count);
     return PEN_OK;
 }
@@ -183,7 +172,7 @@ static int summary_compare_sends(const void *left, const void *right) {
     if (a->source != b->source) return a->source < b->source ? -1 : 1;
     if (a->target != b->target) return a->target < b->target ? -1 : 1;
     if (a->start_seconds != b->start_seconds) return a->start_seconds < b->start_seconds ? -1 : 1;
-    return summary_compare_seconds(&a->end_seconds, &b->end_seconds);
+    return (a->end_seconds > b->end_seconds) - (a->end_seconds < b->end_seconds);
 }
 
 // Sorted by link and time, so that frames under way at once count once in the time for which a link
@@ -258,7 +247,7 @@ static uint32_t summary_make_cost(const pen_trace_event *const *tasks, uint32_t 
                              .stage = example->task.stage,
                              .device = example->device,
                              .count = end - first,
-                             .seconds = summary_median(seconds, end - first)};
+                             .seconds = pen_median(seconds, end - first)};
     return end;
 }
 

@@ -1,8 +1,6 @@
 // Envelopes that arrive: frames are copied once, from where gRPC has them to where they belong.
 #include <grpc/byte_buffer.h>
 #include <inttypes.h>
-#include <math.h>
-#include <string.h>
 
 #include "base/integer.h"
 #include "base/memory.h"

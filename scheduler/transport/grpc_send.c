@@ -1,6 +1,5 @@
 // Queues of messages and frames, and how they become envelopes.
 #include <inttypes.h>
-#include <math.h>
 #include <string.h>
 
 #include "base/integer.h"

@@ -3,9 +3,6 @@
 #include <errno.h>
 #include <grpc/grpc_security.h>
 #include <grpc/support/alloc.h>
-#include <inttypes.h>
-#include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"

@@ -4,7 +4,6 @@
 // What one sample has of a channel, or of a block of channels, is contiguous; rows of 16 floats are
 // summed lane by lane in pieces, and pieces, samples and lanes are joined in fixed order, in
 // double. Threads share out the channels, so numbers do not depend on the team.
-#include <string.h>
 
 #include "device/cpu/cpu_kernel.h"
 #include "device/cpu/cpu_layout.h"

@@ -4,7 +4,6 @@
 // shrink to numbers; if it is kept, rows are combined element by element. Tasks are bounded by
 // sizes alone, and their results combined in order, so the team's size does not change a bit.
 #include <math.h>
-#include <string.h>
 
 #include "device/cpu/cpu_kernel.h"
 #include "device/cpu/kernels/map_entry.h"

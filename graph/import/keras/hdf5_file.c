@@ -1,6 +1,5 @@
 #include "graph/import/keras/hdf5_file.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 #include "base/limits.h"

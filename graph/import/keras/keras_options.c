@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/limits.h"
 #include "base/text.h"
 #include "graph/keras_layers/layer_json.h"
 

@@ -8,7 +8,6 @@
 #include "base/integer.h"
 #include "base/system/file.h"
 #include "base/text.h"
-#include "graph/import/import.h"
 #include "graph/import/onnx/onnx_constant.h"
 #include "graph/import/onnx/onnx_mapping.h"
 #include "graph/import/onnx/onnx_place.h"

@@ -7,8 +7,6 @@
 #include "graph/import/import.h"
 #include "graph/import/model_format.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 

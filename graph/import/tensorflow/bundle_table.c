@@ -1,7 +1,6 @@
 #include "graph/import/tensorflow/bundle_table.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/checksum.h"

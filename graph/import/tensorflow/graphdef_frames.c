@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "base/limits.h"
 #include "graph/import/tensorflow/graphdef_resolve.h"
 
 #define FRAMES_LIMIT 1024              // loops of a graph

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/pattern.h"
-#include "base/text.h"
 #include "graph/import/tensorflow/graphdef_coverage.h"
 #include "graph/import/tensorflow/graphdef_frames.h"
 #include "graph/import/tensorflow/graphdef_mapping.h"

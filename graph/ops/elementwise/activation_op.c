@@ -9,9 +9,7 @@
 
 #include <stddef.h>
 
-#include "graph/op_table.h"
 #include "graph/ops/elementwise/elementwise_rule.h"
-#include "graph/ops/shared/shape_rule.h"
 
 static pen_status leaky_relu_gradient(pen_gradient_context *context) {
     if (pen_node_float(pen_gradient_node(context), "alpha") > 0) {

@@ -1,9 +1,6 @@
 // Comparisons and logic, with broadcasting; their results are bool and have no gradient. And
 // `where`, which chooses between two operands and has one.
 
-#include <stddef.h>
-
-#include "graph/op_table.h"
 #include "graph/ops/elementwise/elementwise_rule.h"
 
 static pen_status bool_infer(pen_infer_context *context, uint32_t elements) {

@@ -11,9 +11,6 @@
 // The gradient rule needs the mask: whoever makes a node in training mode to be trained gives it
 // both outputs.
 
-#include <stddef.h>
-
-#include "graph/op_table.h"
 #include "graph/ops/shared/infer_checks.h"
 
 // The ratio, which is 0 where nothing is dropped.

@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#include "graph/op_table.h"
 #include "graph/ops/elementwise/elementwise_rule.h"
 
 static pen_status elementwise_infer(pen_infer_context *context, uint32_t elements) {

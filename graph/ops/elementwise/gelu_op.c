@@ -6,10 +6,8 @@
 //
 // Backward ops take the output's gradient and x. flops an element: 10, backward 20.
 
-#include <stddef.h>
 #include <string.h>
 
-#include "graph/op_table.h"
 #include "graph/ops/elementwise/elementwise_rule.h"
 
 static pen_status gelu_check(const pen_infer_context *context) {

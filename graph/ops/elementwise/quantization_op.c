@@ -10,7 +10,6 @@
 
 #include <stddef.h>
 
-#include "graph/op_table.h"
 #include "graph/ops/elementwise/elementwise_rule.h"
 
 #define QUANTIZED_ELEMENTS (PEN_ELEMENT_BIT(PEN_INT8) | PEN_ELEMENT_BIT(PEN_UINT8))

@@ -12,7 +12,6 @@
 
 #include <stddef.h>
 
-#include "graph/op_table.h"
 #include "graph/ops/elementwise/elementwise_rule.h"
 
 // The element type that `dtype` says; without it, `fallback`.

@@ -2,7 +2,6 @@
 
 #include <stddef.h>
 
-#include "graph/op_table.h"
 #include "graph/ops/elementwise/elementwise_rule.h"
 
 #define UNARY_OP(op, does, infer_rule, gradient_rule, facts)                                       \

@@ -5,10 +5,8 @@
 
 #include <math.h>
 #include <stddef.h>
-#include <string.h>
 
 #include "base/integer.h"
-#include "graph/op_table.h"
 #include "graph/ops/shared/shape_rule.h"
 
 static pen_status shape_infer(pen_infer_context *context) {

@@ -12,7 +12,6 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "graph/op_table.h"
 #include "graph/ops/shared/infer_checks.h"
 #include "graph/ops/shared/shape_rule.h"
 

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/integer.h"
-#include "graph/op_table.h"
 #include "graph/ops/shared/shape_rule.h"
 
 // Sizes along the axis are added, all others must agree.

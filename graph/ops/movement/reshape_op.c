@@ -1,10 +1,7 @@
 // Ops whose output is their input's bytes under another shape. No kernel runs for them; their
 // gradient is the gradient of the output under the shape of the input, or none.
 
-#include <stddef.h>
-
 #include "base/integer.h"
-#include "graph/op_table.h"
 #include "graph/ops/shared/shape_rule.h"
 
 // 0 copies a dimension of the input and -1 stands for what is left.

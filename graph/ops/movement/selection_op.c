@@ -10,7 +10,6 @@
 
 #include <stddef.h>
 
-#include "graph/op_table.h"
 #include "graph/ops/elementwise/elementwise_rule.h"
 #include "graph/ops/movement/selection_rule.h"
 #include "graph/ops/shared/shape_rule.h"

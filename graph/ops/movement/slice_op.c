@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/integer.h"
-#include "graph/op_table.h"
 #include "graph/ops/movement/slice_range.h"
 #include "graph/ops/shared/shape_rule.h"
 

@@ -4,9 +4,6 @@
 // `send` and `receive` are the ends of a channel (graph/passes/cut/cut_stages.h): whoever runs a
 // part moves the bytes; no kernel does.
 
-#include <stddef.h>
-
-#include "graph/op_table.h"
 #include "graph/ops/shared/infer_checks.h"
 
 static pen_status reorder_infer(pen_infer_context *context) {

@@ -25,9 +25,7 @@
 // where p is computed again, rows * keys * (6 * depth + 4 * value depth + 6).
 
 #include <math.h>
-#include <stddef.h>
 
-#include "graph/op_table.h"
 #include "graph/ops/product/attention_geometry.h"
 #include "graph/ops/shared/infer_checks.h"
 

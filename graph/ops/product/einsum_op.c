@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "graph/op_table.h"
 #include "graph/ops/elementwise/elementwise_rule.h"
 #include "graph/ops/product/einsum_equation.h"
 #include "graph/ops/shared/shape_rule.h"

@@ -10,9 +10,6 @@
 //
 // flops = 2 * products * m * n * k, and for gemm 2 * m * n more with c.
 
-#include <stddef.h>
-
-#include "graph/op_table.h"
 #include "graph/ops/product/matmul_geometry.h"
 #include "graph/ops/shared/infer_checks.h"
 

@@ -21,9 +21,7 @@
 // flops per element of x: forward 8, backward 14.
 
 #include <stddef.h>
-#include <string.h>
 
-#include "graph/op_table.h"
 #include "graph/ops/elementwise/elementwise_rule.h"
 #include "graph/ops/reduction/layer_norm_geometry.h"
 #include "graph/ops/shared/shape_rule.h"

@@ -35,9 +35,7 @@
 // backward 2 * size + 8.
 
 #include <inttypes.h>
-#include <stddef.h>
 
-#include "graph/op_table.h"
 #include "graph/ops/shared/infer_checks.h"
 
 // Inputs `first` to `last` are vectors of a number a channel.

@@ -14,7 +14,6 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "graph/op_table.h"
 #include "graph/ops/elementwise/elementwise_rule.h"
 #include "graph/ops/reduction/reduction_axes.h"
 #include "graph/ops/shared/shape_rule.h"

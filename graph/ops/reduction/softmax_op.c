@@ -2,9 +2,6 @@
 //   softmax      dx = y (dy - sum of dy y)
 //   log_softmax  dx = dy - exp(y) (sum of dy)
 
-#include <stddef.h>
-
-#include "graph/op_table.h"
 #include "graph/ops/elementwise/elementwise_rule.h"
 #include "graph/ops/shared/shape_rule.h"
 

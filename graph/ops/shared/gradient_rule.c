@@ -1,7 +1,6 @@
 #include "graph/ops/shared/gradient_rule.h"
 
 #include <stddef.h>
-#include <string.h>
 
 #include "graph/ops/shared/gradient_context.h"
 

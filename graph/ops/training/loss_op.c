@@ -11,10 +11,8 @@
 // binary_cross_entropy_with_logits compare (x, target) of equal shape and give the mean over all
 // elements.
 
-#include <stddef.h>
 #include <string.h>
 
-#include "graph/op_table.h"
 #include "graph/ops/elementwise/elementwise_rule.h"
 #include "graph/ops/shared/shape_rule.h"
 

@@ -27,7 +27,6 @@
 
 #include <stddef.h>
 
-#include "graph/op_table.h"
 #include "graph/ops/shared/shape_rule.h"
 
 // Checks input `input`, called `what`, against the type of the parameter.

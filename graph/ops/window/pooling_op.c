@@ -19,10 +19,8 @@
 //
 // flops: one per tap; max_pool_backward and the average's division are counted as one per tap too.
 
-#include <stddef.h>
 #include <string.h>
 
-#include "graph/op_table.h"
 #include "graph/ops/product/convolution_geometry.h"
 #include "graph/ops/shared/infer_checks.h"
 

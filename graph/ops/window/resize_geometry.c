@@ -1,7 +1,6 @@
 #include "graph/ops/window/resize_geometry.h"
 
 #include <math.h>
-#include <stddef.h>
 #include <string.h>
 
 #include "graph/op.h"

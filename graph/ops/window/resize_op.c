@@ -10,10 +10,8 @@
 //
 // flops: 2 for each tap of each element of the (larger) result.
 
-#include <stddef.h>
 #include <string.h>
 
-#include "graph/op_table.h"
 #include "graph/ops/elementwise/elementwise_rule.h"
 #include "graph/ops/shared/shape_rule.h"
 #include "graph/ops/window/resize_geometry.h"

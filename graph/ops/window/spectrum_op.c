@@ -11,9 +11,6 @@
 //
 // flops: 8 for each element of a dft and term of its sum; 2/3 m^3 for a determinant.
 
-#include <stddef.h>
-
-#include "graph/op_table.h"
 #include "graph/ops/elementwise/elementwise_rule.h"
 #include "graph/ops/shared/shape_rule.h"
 

@@ -9,7 +9,6 @@
 
 #include <stddef.h>
 
-#include "graph/op_table.h"
 #include "graph/ops/elementwise/elementwise_rule.h"
 #include "graph/ops/shared/shape_rule.h"
 #include "graph/ops/window/unpool_shape.h"

@@ -1,7 +1,5 @@
 #include "graph/passes/fuse/fuse_layers.h"
 
-#include <string.h>
-
 #include "graph/op.h"
 #include "graph/passes/copy_graph.h"
 

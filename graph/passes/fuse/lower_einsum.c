@@ -1,6 +1,5 @@
 #include "graph/passes/fuse/lower_einsum.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "graph/op.h"

@@ -1,7 +1,5 @@
 #include "graph/passes/gradient/build_gradients.h"
 
-#include <string.h>
-
 #include "graph/op.h"
 #include "graph/op_known.h"
 #include "graph/ops/shared/gradient_context.h"

@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include "graph/graph.h"
-
 // clang-format off
 #define NUMBER(member) {#member, false, offsetof(pen_optimizer, member)}
 #define FLAG(member) {#member, true, offsetof(pen_optimizer, member)}

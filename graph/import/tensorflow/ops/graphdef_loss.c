@@ -1,7 +1,5 @@
 // Losses of TensorFlow, the largest of a list, truths, and what writes into a tensor.
 
-#include <string.h>
-
 #include "graph/import/tensorflow/graphdef_mapping.h"
 
 static pen_status loss_cast(pen_graphdef_draft *draft, const char *suffix, pen_element_type element,

@@ -1,7 +1,5 @@
 #include "graph/import/tensorflow/ops/graphdef_norm.h"
 
-#include <string.h>
-
 #include "graph/graph.h"
 #include "graph/import/tensorflow/graphdef_mapping.h"
 #include "graph/import/tensorflow/ops/graphdef_broadcast.h"
