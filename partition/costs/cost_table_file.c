@@ -261,6 +261,7 @@ static pen_status cost_write_rates(const pen_cost_table *table, pen_arena *arena
     return PEN_OK;
 }
 
+// Two lines for each operator, as people read them.
 static pen_status cost_write_operators(const pen_cost_table *table, pen_arena *arena,
                                        pen_text *text) {
     const uint32_t count = pen_cost_table_count(table);

@@ -89,6 +89,7 @@ static pen_status start_chunk(const pen_problem *chained, pen_arena *arena,
     return PEN_OK;
 }
 
+// Groups that no forward edge orders, such as those of updates alone, would be anywhere on a line.
 pen_status pen_initial_chain(const pen_problem *problem, pen_arena *arena,
                              const pen_problem **out_chained) {
     const pen_problem *chained = problem;
@@ -171,6 +172,7 @@ static bool start_is_late(const pen_initial_options *options) {
            (options->work != NULL && *options->work <= 0.0);
 }
 
+// The first line is climbed, for a bound that cuts the others short; each is a plan of its own.
 static pen_status start_try_orders(start_line *line, const pen_initial_options *options,
                                    pen_arena *arena) {
     const uint32_t count = line->chained->group_count;
@@ -225,44 +227,43 @@ static pen_status start_try_families(start_line *line, const pen_initial_options
     return PEN_OK;
 }
 
-static pen_status start_read(const start_line *line, pen_arena *arena,
-                             pen_initial_placement *out_start) {
-    const pen_problem *problem = line->problem, *chained = line->chained;
-    const uint32_t *order = line->orders + (size_t)line->best_order * chained->group_count;
+// Chained groups hold several groups of the problem, whose places on the line are those of their
+// first nodes.
+pen_status pen_initial_unchain(const pen_problem *problem, const pen_problem *chained,
+                               const uint32_t *order, const uint32_t *device_of_chained,
+                               pen_arena *arena, pen_initial_placement *io_placement) {
     bool *is_met;
     uint32_t filled = 0;
     PEN_TRY(PEN_NEW(arena, problem->group_count, &is_met));
-    PEN_TRY(PEN_NEW(arena, problem->group_count, &out_start->line));
-    PEN_TRY(PEN_NEW(arena, problem->group_count, &out_start->device_of_group));
     for (uint32_t i = 0; i < chained->group_count; i++) {
         const uint32_t c = order[i];
         for (uint32_t m = chained->members.first[c]; m < chained->members.first[c + 1]; m++) {
             const uint32_t g = problem->group_of_node[chained->members.ids[m]];
-            out_start->device_of_group[g] = line->device_of_chained[c];
+            io_placement->device_of_group[g] = device_of_chained[c];
             if (is_met[g]) continue;
             is_met[g] = true;
-            out_start->line[filled++] = g;
+            io_placement->line[filled++] = g;
         }
     }
     PEN_ASSERT(filled == problem->group_count);
-    out_start->value = line->value;
-    out_start->is_found = line->value < INFINITY;
     return PEN_OK;
 }
 
+// Segments along lines give a start even of a problem that need not be contiguous: such placements
+// are good, and searches go on from there.
 pen_status pen_initial_segments(const pen_problem *problem, const pen_initial_options *options,
                                 pen_arena *arena, pen_initial_placement *out_start,
                                 double *out_bound) {
     start_line line = {.problem = problem, .value = INFINITY, .work = options->work};
     pen_device_classes *classes;
     *out_bound = 0.0;
+    *out_start = (pen_initial_placement){.value = INFINITY};
+    PEN_TRY(PEN_NEW(arena, problem->group_count, &out_start->line));
+    PEN_TRY(PEN_NEW(arena, problem->group_count, &out_start->device_of_group));
     const pen_status status = pen_initial_chain(problem, arena, &line.chained);
     if (start_is_impossible(status) && !problem->given.is_contiguous) {
         // a cycle of groups can be on no device, which does not matter here
         pen_status_ignore(status, "other ways of starting need no order");
-        *out_start = (pen_initial_placement){.value = INFINITY};
-        PEN_TRY(PEN_NEW(arena, problem->group_count, &out_start->line));
-        PEN_TRY(PEN_NEW(arena, problem->group_count, &out_start->device_of_group));
         for (uint32_t g = 0; g < problem->group_count; g++)
             out_start->line[g] = g;
         return PEN_OK;
@@ -274,7 +275,11 @@ pen_status pen_initial_segments(const pen_problem *problem, const pen_initial_op
     PEN_TRY(PEN_NEW(arena, line.chained->group_count, &line.device_of_chained));
     PEN_TRY(start_try_orders(&line, options, arena));
     PEN_TRY(start_try_families(&line, options, arena, out_bound));
-    PEN_TRY(start_read(&line, arena, out_start));
+    const uint32_t *order = line.orders + (size_t)line.best_order * line.chained->group_count;
+    PEN_TRY(pen_initial_unchain(problem, line.chained, order, line.device_of_chained, arena,
+                                out_start));
+    out_start->value = line.value;
+    out_start->is_found = line.value < INFINITY;
     out_start->is_cut = pen_clock_seconds() >= options->deadline;
     return PEN_OK;
 }
@@ -419,6 +424,7 @@ static pen_status start_straighten(const pen_problem *problem, const uint32_t *l
 
 #define START_REPAIR_ORDERS 16
 
+// From cheap to dear: unload what is too full, put the devices in order, begin anew by segments.
 static pen_status start_repair_step_by_step(const pen_problem *problem, const uint32_t *line,
                                             pen_arena *arena, uint32_t *device_of_group) {
     start_repair repair = {.problem = problem, .device_of_group = device_of_group};

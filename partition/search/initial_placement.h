@@ -35,6 +35,13 @@ PEN_NODISCARD pen_status pen_initial_segments(const pen_problem *problem,
                                               const pen_initial_options *options, pen_arena *arena,
                                               pen_initial_placement *out_start, double *out_bound);
 
+// A placement of a chained problem, whose groups are in the order `order`, as one of the problem
+// that it was made from: fills line and device_of_group [group_count of it]. OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_initial_unchain(const pen_problem *problem, const pen_problem *chained,
+                                             const uint32_t *order,
+                                             const uint32_t *device_of_chained, pen_arena *arena,
+                                             pen_initial_placement *io_placement);
+
 // Makes `device_of_group` right: groups leave devices that may not run them, or whose memory is
 // exceeded, for others with room, lightest first; forward edges of a contiguous problem never lead
 // back. `line` is a topological order of the groups, used for the latter.

@@ -106,28 +106,6 @@ static pen_status large_weigh(const pen_problem *problem, const uint32_t *device
     return PEN_OK;
 }
 
-// The groups of the problem along a line of the chained one.
-static pen_status large_expand(const large_search *search, const uint32_t *order,
-                               const uint32_t *device_of_chained, pen_arena *arena, uint32_t *line,
-                               uint32_t *device_of_group) {
-    const pen_problem *problem = search->problem, *chained = search->chained;
-    bool *is_met;
-    uint32_t filled = 0;
-    PEN_TRY(PEN_NEW(arena, problem->group_count, &is_met));
-    for (uint32_t i = 0; i < chained->group_count; i++) {
-        const uint32_t c = order[i];
-        for (uint32_t m = chained->members.first[c]; m < chained->members.first[c + 1]; m++) {
-            const uint32_t g = problem->group_of_node[chained->members.ids[m]];
-            device_of_group[g] = device_of_chained[c];
-            if (is_met[g]) continue;
-            is_met[g] = true;
-            line[filled++] = g;
-        }
-    }
-    PEN_ASSERT(filled == problem->group_count);
-    return PEN_OK;
-}
-
 // One line, filled once; the worker keeps the best.
 static pen_status large_fill(large_worker *worker, uint32_t try, pen_arena *arena) {
     const large_search *search = worker->search;
@@ -152,7 +130,8 @@ static pen_status large_fill(large_worker *worker, uint32_t try, pen_arena *aren
     worker->is_cut = worker->is_cut || pen_clock_seconds() >= fill.deadline;
     if (!result.is_found) return PEN_OK;
     double value = result.value;
-    PEN_TRY(large_expand(search, order, device_of_chained, arena, line, device_of_group));
+    pen_initial_placement tried = {.line = line, .device_of_group = device_of_group};
+    PEN_TRY(pen_initial_unchain(problem, search->chained, order, device_of_chained, arena, &tried));
     if (search->filled != search->chained) {
         PEN_TRY(pen_initial_repair(problem, line, arena, device_of_group));
     }

@@ -99,6 +99,7 @@ static bool pack_relieve(pack_state *state, uint32_t worst, bool may_swap) {
 #define PACK_SWAP_GROUPS 1500 // beyond, swaps are too many
 #define PACK_WORK 4e7
 
+// The largest groups first, then rounds that relieve the fullest device by moves and swaps.
 pen_status pen_memory_pack(const pen_problem *problem, pen_arena *arena, uint32_t *device_of_group,
                            double *out_excess) {
     const uint32_t count = problem->group_count, device_count = problem->given.device_count;
@@ -114,7 +115,7 @@ pen_status pen_memory_pack(const pen_problem *problem, pen_arena *arena, uint32_
             if (problem->group_bytes_in_flight == NULL) break;
         }
     }
-    if (count > 1) pen_ranked_sort_down(items, count);
+    pen_ranked_sort_down(items, count);
     for (uint32_t i = 0; i < count; i++) {
         const uint32_t device = pack_choose(&state, items[i].id);
         if (device == PEN_PROBLEM_ANY) {
@@ -219,6 +220,7 @@ static pen_status blame_name(const pen_problem *problem, const uint32_t *device_
     return PEN_OK;
 }
 
+// Without a proof the message says how near packing by memory alone came.
 static pen_status blame_nearest(const pen_problem *problem, const char *what, pen_arena *arena) {
     const pen_problem_given *given = &problem->given;
     uint32_t *device_of_group;
@@ -257,6 +259,7 @@ static pen_status blame_nearest(const pen_problem *problem, const char *what, pe
         what, held, pen_problem_device_name(given, worst, name), over, nodes);
 }
 
+// Proofs first, since they tell what has to change: too little in all, or what is pinned to one.
 pen_status pen_memory_blame(const pen_problem *problem, const char *what, pen_arena *arena) {
     char name[PEN_PROBLEM_NAME_BYTES];
     double need, room;

@@ -21,9 +21,7 @@ typedef struct objective_starts {
     const pen_initial_options *options;
     pen_initial_placement *start;
     uint32_t *device_of_group; // [group_count] the candidate
-    uint32_t *devices;         // [device_count] those that it may use
-    uint32_t *devices_before;  // [device_count] those of the candidate before
-    uint32_t before_count;
+    uint32_t *devices;         // [PEN_DEVICE_TASTE_COUNT][device_count] choices of those it may use
     pen_arena *scratch;
     pen_status missed; // why the last candidate was none
 } objective_starts;
@@ -60,13 +58,13 @@ static pen_status objective_starts_judge(objective_starts *starts, const uint32_
 }
 
 // Segments on the devices that are chosen.
-static pen_status objective_starts_try_on(objective_starts *starts, uint32_t count) {
+static pen_status objective_starts_try_on(objective_starts *starts, const uint32_t *devices,
+                                          uint32_t count) {
     const pen_problem *some;
     pen_initial_placement found;
     double bound;
     const uint32_t group_count = starts->problem->group_count;
-    PEN_TRY(
-        pen_reduced_problem_on(starts->reduced, starts->devices, count, starts->scratch, &some));
+    PEN_TRY(pen_reduced_problem_on(starts->reduced, devices, count, starts->scratch, &some));
     pen_status status =
         pen_initial_segments(some, starts->options, starts->scratch, &found, &bound);
     if (status == PEN_OK && !found.is_found) {
@@ -83,25 +81,18 @@ static pen_status objective_starts_try_on(objective_starts *starts, uint32_t cou
     }
     if (status != PEN_OK) return status;
     for (uint32_t g = 0; g < group_count; g++)
-        starts->device_of_group[g] = starts->devices[found.device_of_group[g]];
+        starts->device_of_group[g] = devices[found.device_of_group[g]];
     return objective_starts_judge(starts, found.line);
 }
 
 static pen_status objective_starts_try_count(objective_starts *starts, uint32_t count) {
-    for (int taste = 0; taste < PEN_DEVICE_TASTE_COUNT; taste++) {
-        bool is_possible;
-        if (!objective_starts_is_in_time(starts)) return PEN_OK;
+    uint32_t choice_count;
+    pen_arena_reset(starts->scratch);
+    PEN_TRY(pen_reduced_problem_choices(starts->reduced, count, starts->scratch, starts->devices,
+                                        &choice_count));
+    for (uint32_t i = 0; i < choice_count && objective_starts_is_in_time(starts); i++) {
         pen_arena_reset(starts->scratch);
-        PEN_TRY(pen_reduced_problem_choose(starts->reduced, count, (pen_device_taste)taste,
-                                           starts->scratch, starts->devices, &is_possible));
-        if (!is_possible) return PEN_OK;
-        if (starts->before_count == count &&
-            memcmp(starts->devices_before, starts->devices, count * sizeof *starts->devices) == 0) {
-            continue;
-        }
-        starts->before_count = count;
-        memcpy(starts->devices_before, starts->devices, count * sizeof *starts->devices);
-        PEN_TRY(objective_starts_try_on(starts, count));
+        PEN_TRY(objective_starts_try_on(starts, starts->devices + (size_t)i * count, count));
     }
     return PEN_OK;
 }
@@ -196,8 +187,8 @@ pen_status pen_objective_start(const pen_problem *problem, const pen_initial_opt
     PEN_TRY(PEN_NEW(arena, problem->group_count, &out_start->device_of_group));
     PEN_TRY(PEN_NEW(arena, problem->group_count, &out_start->line));
     PEN_TRY(PEN_NEW(arena, problem->group_count, &starts.device_of_group));
-    PEN_TRY(PEN_NEW(arena, problem->given.device_count, &starts.devices));
-    PEN_TRY(PEN_NEW(arena, problem->given.device_count, &starts.devices_before));
+    PEN_TRY(PEN_NEW(arena, (size_t)PEN_DEVICE_TASTE_COUNT * problem->given.device_count,
+                    &starts.devices));
     const pen_status status = objective_starts_run(&starts);
     if (status != PEN_OK) return pen_status_join(status, starts.missed);
     out_start->is_cut = pen_clock_seconds() >= options->deadline;

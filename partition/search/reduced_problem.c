@@ -6,6 +6,7 @@
 
 #include "base/order.h"
 
+// Computing for nothing and paying for what is received makes a sum of segments a sum of traffic.
 static pen_status reduced_for_traffic(const pen_problem *problem, pen_arena *arena,
                                       const pen_problem **out_problem) {
     const pen_problem_given *given = &problem->given;
@@ -92,6 +93,7 @@ static pen_status reduced_pin(pen_problem *other, const uint32_t *number_of, pen
     return PEN_OK;
 }
 
+// Rows and columns of links are cut out, and pins get the new numbers of their devices.
 pen_status pen_reduced_problem_on(const pen_problem *problem, const uint32_t *devices,
                                   uint32_t count, pen_arena *arena,
                                   const pen_problem **out_problem) {
@@ -160,6 +162,7 @@ static pen_status reduced_kind_times(const pen_problem *problem, pen_arena *aren
     return PEN_OK;
 }
 
+// Pinned devices come first, then by taste; the answer is ascending, so that equal choices look so.
 pen_status pen_reduced_problem_choose(const pen_problem *problem, uint32_t count,
                                       pen_device_taste taste, pen_arena *arena,
                                       uint32_t *out_devices, bool *out_is_possible) {
@@ -192,5 +195,22 @@ pen_status pen_reduced_problem_choose(const pen_problem *problem, uint32_t count
     for (uint32_t i = 0; i < count; i++)
         out_devices[i] = order[i].device;
     pen_sort_ids(out_devices, count);
+    return PEN_OK;
+}
+
+pen_status pen_reduced_problem_choices(const pen_problem *problem, uint32_t count, pen_arena *arena,
+                                       uint32_t *out_devices, uint32_t *out_choice_count) {
+    const size_t bytes = count * sizeof *out_devices;
+    *out_choice_count = 0;
+    for (int taste = 0; taste < PEN_DEVICE_TASTE_COUNT; taste++) {
+        uint32_t *devices = out_devices + (size_t)*out_choice_count * count;
+        bool is_possible, is_known = false;
+        PEN_TRY(pen_reduced_problem_choose(problem, count, (pen_device_taste)taste, arena, devices,
+                                           &is_possible));
+        if (!is_possible) return PEN_OK;
+        for (uint32_t *other = out_devices; other < devices; other += count)
+            is_known = is_known || memcmp(other, devices, bytes) == 0;
+        if (!is_known) *out_choice_count += 1;
+    }
     return PEN_OK;
 }

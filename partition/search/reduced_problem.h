@@ -34,4 +34,10 @@ PEN_NODISCARD pen_status pen_reduced_problem_choose(const pen_problem *problem, 
                                                     pen_device_taste taste, pen_arena *arena,
                                                     uint32_t *out_devices, bool *out_is_possible);
 
+// The different choices that there are: fills out_devices [PEN_DEVICE_TASTE_COUNT][count]. None
+// when more are pinned to. OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_reduced_problem_choices(const pen_problem *problem, uint32_t count,
+                                                     pen_arena *arena, uint32_t *out_devices,
+                                                     uint32_t *out_choice_count);
+
 #endif // PEN_PARTITION_SEARCH_REDUCED_PROBLEM_H

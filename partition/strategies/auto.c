@@ -211,8 +211,7 @@ static pen_status auto_run_round(auto_search *search, uint32_t round) {
 // The value of the start by the objective; a plan's is only a sum of segments for latency.
 static pen_status auto_weigh_start(auto_search *search) {
     const pen_problem *problem = search->problem;
-    if (problem->given.objective == PEN_OBJECTIVE_STEP_TIME ||
-        problem->given.objective == PEN_OBJECTIVE_TRAFFIC) { // its value is known
+    if (pen_local_search_counts(problem)) { // its value is known
         PEN_TRY(pen_bound(problem, search->arena, &search->bound));
         if (search->start.value <= search->bound) return PEN_OK;
         search->work = fmax(search->work, AUTO_WORK_SHARE * search->options->time_limit_seconds);

@@ -60,28 +60,6 @@ static pen_status limited_try(limited_choice *choice, const uint32_t *devices, p
     return PEN_OK;
 }
 
-// Chooses devices in each way; returns how many choices differ.
-static pen_status limited_list(limited_choice *choice, pen_arena *arena, uint32_t *out_count) {
-    *out_count = 0;
-    for (int taste = 0; taste < PEN_DEVICE_TASTE_COUNT; taste++) {
-        uint32_t *devices = choice->devices + (size_t)*out_count * choice->count;
-        bool is_possible, is_known = false;
-        PEN_TRY(pen_reduced_problem_choose(choice->seen, choice->count, (pen_device_taste)taste,
-                                           arena, devices, &is_possible));
-        if (!is_possible) {
-            return pen_error(PEN_DOES_NOT_FIT,
-                             "nodes are pinned to more than the %u devices that may be used",
-                             choice->count);
-        }
-        for (uint32_t i = 0; i < *out_count; i++) {
-            is_known = is_known || memcmp(choice->devices + (size_t)i * choice->count, devices,
-                                          choice->count * sizeof *devices) == 0;
-        }
-        if (!is_known) *out_count += 1;
-    }
-    return PEN_OK;
-}
-
 // The time is shared out evenly between the choices of devices.
 static pen_status limited_place_on_some(const pen_problem *problem, const pen_problem *seen,
                                         const pen_strategy *strategy,
@@ -95,7 +73,12 @@ static pen_status limited_place_on_some(const pen_problem *problem, const pen_pr
                              .device_of_group = out_result->device_of_group};
     uint32_t choice_count;
     PEN_TRY(PEN_NEW(arena, (size_t)PEN_DEVICE_TASTE_COUNT * choice.count, &choice.devices));
-    PEN_TRY(limited_list(&choice, arena, &choice_count));
+    PEN_TRY(pen_reduced_problem_choices(seen, choice.count, arena, choice.devices, &choice_count));
+    if (choice_count == 0) {
+        return pen_error(PEN_DOES_NOT_FIT,
+                         "nodes are pinned to more than the %u devices that may be used",
+                         choice.count);
+    }
     choice.options.time_limit_seconds /= choice_count;
     for (uint32_t i = 0; i < choice_count; i++) {
         const pen_status status =

@@ -138,8 +138,7 @@ pen_status pen_local_search_run(const pen_problem *problem, const uint32_t *line
 pen_status pen_local_search_start(const pen_problem *problem, const pen_initial_options *options,
                                   pen_arena *arena, pen_initial_placement *out_start,
                                   double *out_bound) {
-    if (problem->given.objective == PEN_OBJECTIVE_STEP_TIME ||
-        problem->given.objective == PEN_OBJECTIVE_TRAFFIC) {
+    if (pen_local_search_counts(problem)) {
         *out_bound = 0.0;
         return pen_objective_start(problem, options, arena, out_start);
     }
