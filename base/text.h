@@ -76,12 +76,6 @@ void pen_text_add_quoted(pen_text *text, const char *bytes, size_t length);
 // overlong forms). `length` is at least 1.
 size_t pen_text_sequence_length(const unsigned char *bytes, size_t length);
 
-// Columns that a UTF-8 text takes on a terminal: two for each wide letter (of East Asian scripts,
-// and pictures), none for marks that join the letter before, one for anything else.
-size_t pen_text_columns(const char *text);
-// Adds `added` and spaces up to `columns`.
-void pen_text_add_column(pen_text *text, const char *added, size_t columns);
-
 // Room for any of the texts below.
 #define PEN_QUANTITY_TEXT_BYTES 32
 // "512 bytes", "1.50 KiB", "12.0 GiB". Three significant digits. Returns `out_text`.

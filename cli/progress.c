@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/format/text_columns.h"
 #include "base/text.h"
 #include "scheduler/report/run_report.h"
 

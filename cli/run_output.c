@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "cli/training_job.h"
 #include "graph/dump/layered_layout.h"
+#include "scheduler/report/report.h"
 #include "scheduler/report/report_plan.h"
 #include "scheduler/report/run_report.h"
 #include "scheduler/trace/trace_file.h"

@@ -1,6 +1,4 @@
-// What texts take on a terminal.
-
-#include "base/text.h"
+#include "base/format/text_columns.h"
 
 #include <string.h>
 

@@ -1,4 +1,5 @@
-// Option tables: what may stand in a file or on a command line, said once.
+// The contract of this folder. Option tables: what may stand in a file or on a command line, said
+// once.
 //
 // A table describes the fields of a C struct as a user writes them: key, kind, range, default, one
 // line of help, and where the value goes. From the table alone come the reading of a YAML mapping

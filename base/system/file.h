@@ -32,14 +32,6 @@ bool pen_mapping_is_of(const pen_mapping *mapping, const char *path);
 // Lets the system drop what was read of it from memory. It stays readable.
 void pen_mapping_forget(const pen_mapping *mapping);
 
-// Maps the regular file `location` of the folder `folder`, where `location` was read from a file
-// and is not trusted: it is relative, names no "..", no part of it is a symbolic link, and the file
-// has no second name (hard link). `folder` is not empty.
-//   INVALID_INPUT  it is something else
-//   NOT_FOUND, IO
-PEN_NODISCARD pen_status pen_mapping_open_beneath(const char *folder, const char *location,
-                                                  pen_mapping *out_mapping);
-
 // Reads a small file whole into the arena, with a 0 behind it that does not count. Pipes are fine.
 // NOT_FOUND, IO, OUT_OF_MEMORY; INVALID_INPUT when it is longer than `bytes_limit`.
 PEN_NODISCARD pen_status pen_file_read(const char *path, size_t bytes_limit, pen_arena *arena,

@@ -3,7 +3,7 @@
 // Linux 5.6 can promise that in one call (openat2). Older kernels, and sandboxes that refuse the
 // call, get the same promise by opening one component after another, following no link.
 
-#include "base/system/file.h"
+#include "base/system/file_beneath.h"
 
 #include <errno.h>
 #include <fcntl.h>

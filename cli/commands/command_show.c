@@ -9,6 +9,7 @@
 #include "cli/training_job.h"
 #include "device/reference/reference_evaluate.h"
 #include "graph/dump/drawing.h"
+#include "graph/dump/dump_drawing_dot.h"
 #include "graph/dump/dump_svg.h"
 #include "graph/dump/layered_layout.h"
 #include "graph/import/import.h"

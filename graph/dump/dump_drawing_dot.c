@@ -1,7 +1,8 @@
+#include "graph/dump/dump_drawing_dot.h"
+
 #include "base/format/palette.h"
 #include "base/text.h"
 #include "graph/dump/dump_dot.h"
-#include "graph/dump/dump_svg.h"
 
 static void dot_add_box(pen_text *text, const pen_drawing *drawing, const pen_graph *graph,
                         uint32_t b) {

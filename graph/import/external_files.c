@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/limits.h"
+#include "base/system/file_beneath.h"
 
 struct pen_external_file {
     const char *location;

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/format/text_columns.h"
 #include "base/name_map.h"
 #include "partition/plan/plan_dump.h"
 

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/format/text_columns.h"
 #include "partition/problem/problem.h"
 
 #define DUMP_TRANSFERS_SHOWN 20

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/format/text_columns.h"
 #include "graph/graph.h"
 #include "partition/lower/stage_costs.h"
 #include "partition/plan/plan_build.h"

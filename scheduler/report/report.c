@@ -33,6 +33,8 @@ static uint64_t report_parameter_bytes(const pen_graph *graph, const pen_node *n
     return bytes;
 }
 
+// Adds up the nodes of each box: a box may stand for many. Of figures with different sources, the
+// least sure is told.
 static pen_status report_sum_up(const pen_report *report, pen_arena *arena,
                                 report_box **out_boxes) {
     report_box *boxes;
@@ -58,6 +60,7 @@ static pen_status report_sum_up(const pen_report *report, pen_arena *arena,
 
 // ---- as JSON
 
+// Figures of the graph are there for each box, those of the plan only for what it runs.
 static void report_box_json(pen_json_writer *json, const pen_report *report,
                             const pen_drawing_box *box, const report_box *sums) {
     char color[PEN_PALETTE_TEXT_BYTES];
@@ -128,6 +131,7 @@ static void report_devices_json(pen_json_writer *json, const pen_plan *plan) {
     pen_json_end_array(json);
 }
 
+// Stages and transfers are known by their numbers: boxes and the run refer to them so.
 static void report_stages_json(pen_json_writer *json, const pen_plan *plan) {
     pen_json_key_array(json, "stages");
     for (uint32_t s = 0; s < plan->stages.stage_count; s++) {
@@ -180,6 +184,7 @@ static void report_plan_json(pen_json_writer *json, const pen_plan *plan) {
     pen_json_end_object(json);
 }
 
+// The same data for the page, in one line, and for files, indented.
 static pen_status report_json(const pen_report *report, uint32_t indent, pen_arena *arena,
                               const char **out_text) {
     const pen_drawing *drawing = report->drawing;

@@ -1,8 +1,23 @@
-// A report of a plan: its time line, and its devices and stages as groups of the drawing.
+// What a report is made of; of a plan: its time line, and its devices and stages as groups of the
+// drawing.
 #ifndef PEN_SCHEDULER_REPORT_REPORT_PLAN_H
 #define PEN_SCHEDULER_REPORT_REPORT_PLAN_H
 
-#include "scheduler/report/report.h"
+#include "graph/dump/drawing.h"
+#include "partition/plan/plan.h"
+#include "scheduler/engine/engine.h"
+#include "scheduler/schedule/schedule_simulate.h"
+
+typedef struct pen_report {
+    const pen_graph *graph;
+    const pen_drawing *drawing; // of the graph, laid out
+    const pen_plan *plan;       // or NULL
+    // [node_count] of the graph: entries of plan->nodes, PEN_DRAWING_NONE; NULL without a plan
+    const uint32_t *plan_node_of_node;
+    const pen_timeline *timeline;     // of the plan's stages, or NULL
+    const pen_trace *trace;           // of a run of the plan, or NULL
+    const pen_engine_report *figures; // of that run; NULL: those that plan and trace tell
+} pen_report;
 
 // Everything of the report but its drawing, which is to be made with the groups: first the devices,
 // each with a colour of its own, then the stages, within them.

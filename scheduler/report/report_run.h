@@ -3,7 +3,7 @@
 #define PEN_SCHEDULER_REPORT_REPORT_RUN_H
 
 #include "base/format/json_writer.h"
-#include "scheduler/report/report.h"
+#include "scheduler/report/report_plan.h"
 
 // Adds "run": {"planned": {...}, "measured": {...}, ...} to the object that is open; times in
 // nanoseconds since the step's first task. Nothing for a report without a time line.

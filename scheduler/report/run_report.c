@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/format/text_columns.h"
 #include "base/text.h"
 
 // A group of rows: a figure of each device, or of each process.

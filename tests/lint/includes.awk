@@ -23,6 +23,7 @@ BEGIN {
 
     # The floors of a top folder, from the ground up: a file may include its own floor and those before it in the list,
     # never one after. A top folder with a list names all its floors here; files beside the floors are not checked.
+    floors["base"] = "system format record option"
     floors["scheduler"] = "schedule store data trace transport protocol runtime compile runner job plan checkpoint " \
         "engine train measure report"
     floors["graph"] = "ops analysis passes dump wire keras_layers import"

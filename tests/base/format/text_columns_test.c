@@ -1,4 +1,5 @@
-#include "base/text.h"
+#include "base/format/text_columns.h"
+
 #include "tests/support/check.h"
 
 static void columns_are_those_of_a_terminal(void **state) {

@@ -1,3 +1,4 @@
+#include "graph/dump/dump_drawing_dot.h"
 #include "graph/dump/dump_svg.h"
 
 #include "graph/dump/layered_layout.h"

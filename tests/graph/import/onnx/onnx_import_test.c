@@ -1,5 +1,6 @@
 // ONNX models of tests/graph/import/models (made by make_models.py there), read as graphs.
 
+#include "base/system/file_beneath.h"
 #include "graph/import/import.h"
 
 #include <unistd.h>
