@@ -9,6 +9,7 @@ typedef struct assigner {
     const pen_plan *plan;
     const pen_forward_owners *owners;
     uint32_t *stages; // [node_count], PEN_ID_NONE: not known yet
+    bool trains;      // some node is behind the forward pass
 } assigner;
 
 static const pen_node *assign_node(const assigner *a, uint32_t node) {
@@ -32,10 +33,9 @@ static pen_status assign_by_name(assigner *a, pen_arena *scratch) {
         PEN_TRY(pen_name_map_add(&map, node->name, i));
     }
     uint32_t found_count = 0, missing = PEN_ID_NONE;
-    bool trains = false;
     for (uint32_t n = 0; n < a->owners->node_count; n++) {
         a->stages[n] = PEN_ID_NONE;
-        trains |= assign_node(a, n)->role != PEN_ROLE_FORWARD;
+        a->trains |= assign_node(a, n)->role != PEN_ROLE_FORWARD;
         if (!a->owners->is_listed[n]) continue;
         const uint32_t at = pen_name_map_find(&map, assign_node(a, n)->name);
         if (at != PEN_NAME_MAP_NONE) {
@@ -45,7 +45,7 @@ static pen_status assign_by_name(assigner *a, pen_arena *scratch) {
             missing = n;
         }
     }
-    if (missing == PEN_ID_NONE || (found_count > 0 && !trains)) return PEN_OK;
+    if (missing == PEN_ID_NONE || (found_count > 0 && !a->trains)) return PEN_OK;
     const char *name = assign_node(a, missing)->name;
     if (found_count > 0) {
         return pen_error(PEN_INVALID_INPUT, "node '%s' of the model is in no stage of the plan",
@@ -93,6 +93,17 @@ static uint32_t assign_before_readers(const assigner *a, const pen_node *node) {
     return earliest;
 }
 
+// Without dropout, nodes that differ in training may be one: two directions of a recurrent layer
+// that drop different units begin with equal states, say. The one that stays goes to the earliest
+// stage that reads it, where its twin was: what the twin read is there, too.
+static void assign_twins(assigner *a) {
+    for (uint32_t n = a->owners->node_count; n-- > 0;) {
+        if (!a->owners->is_listed[n]) continue;
+        const uint32_t earliest = assign_before_readers(a, assign_node(a, n));
+        if (earliest < a->stages[n]) a->stages[n] = earliest;
+    }
+}
+
 // Nodes come after what they read: one walk upwards, then one downwards for those that read nothing
 // computed, and another upwards for those behind them.
 static void assign_rest(assigner *a) {
@@ -109,6 +120,7 @@ static void assign_rest(assigner *a) {
         if (!a->owners->is_listed[n] || a->stages[n] != PEN_ID_NONE) continue;
         a->stages[n] = 0; // nobody needs it
     }
+    if (!a->trains) assign_twins(a);
     for (uint32_t n = 0; n < node_count; n++) {
         if (!a->owners->is_listed[n]) a->stages[n] = assign_stage(a, a->owners->home[n]);
     }

@@ -6,6 +6,8 @@
 // plan lists and the form lacks is passed over. A form without a backward pass may have nodes that
 // the plan does not list (it fuses some, or no longer does): such a one is of the stage in which
 // the last of its operands is made, or, made from nothing computed, of the earliest that reads it.
+// One that stands for several nodes of the plan, which differ in training alone, is of the earliest
+// stage that reads it.
 //
 // Threads: any.
 #ifndef PEN_PARTITION_PLAN_STAGE_ASSIGN_H
