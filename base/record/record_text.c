@@ -5,6 +5,7 @@
 
 static void text_add_number(const pen_record_field *field, uint64_t bits, pen_text *text) {
     double real;
+    int64_t integer;
     if (field->choices != NULL) {
         pen_text_add(text, field->choices[bits]);
     } else if (field->is_real) {
@@ -12,6 +13,9 @@ static void text_add_number(const pen_record_field *field, uint64_t bits, pen_te
         pen_text_print(text, "%.17g", real);
     } else if (field->kind == PEN_RECORD_FIXED) {
         pen_text_print(text, "%0*" PRIx64, (int)field->size * 2, bits);
+    } else if (field->kind == PEN_RECORD_SIGNED) {
+        memcpy(&integer, &bits, sizeof integer);
+        pen_text_print(text, "%" PRId64, integer);
     } else if (field->size == 1) {
         pen_text_add(text, bits != 0 ? "true" : "false");
     } else if (field->kind == PEN_RECORD_INDEX && bits == 0) {

@@ -11,6 +11,24 @@
 
 #define INQUIRY_TEXT_BYTES 8192
 
+// Sends `length` bytes of an answer that has `count` in all.
+static pen_status inquiry_send_part(pen_transport *transport, const pen_message *ask,
+                                    pen_arena *arena, const void *bytes, uint64_t length,
+                                    uint64_t count) {
+    const pen_message part = {.kind = PEN_MESSAGE_PART,
+                              .protocol = PEN_PROTOCOL_VERSION,
+                              .generation = ask->generation,
+                              .number = ask->number,
+                              .offset = ask->offset,
+                              .byte_count = count,
+                              .bytes = bytes,
+                              .bytes_length = (size_t)length};
+    uint8_t *encoded;
+    PEN_TRY(PEN_NEW(arena, PEN_MESSAGE_ROOM + (size_t)length, &encoded));
+    const size_t size = pen_message_encode(&part, encoded, PEN_MESSAGE_ROOM + (size_t)length);
+    return transport->kind->send_message(transport, 0, encoded, size);
+}
+
 // Sends what is asked for of an answer of `count` bytes.
 static pen_status inquiry_send(pen_transport *transport, const pen_message *ask, pen_arena *arena,
                                const void *bytes, uint64_t count) {
@@ -19,18 +37,8 @@ static pen_status inquiry_send(pen_transport *transport, const pen_message *ask,
                          (unsigned long long)ask->offset, (unsigned long long)count);
     }
     const uint64_t length = pen_min_u64(count - ask->offset, PEN_MESSAGE_PART_LIMIT);
-    const pen_message part = {.kind = PEN_MESSAGE_PART,
-                              .protocol = PEN_PROTOCOL_VERSION,
-                              .generation = ask->generation,
-                              .number = ask->number,
-                              .offset = ask->offset,
-                              .byte_count = count,
-                              .bytes = (const char *)bytes + ask->offset,
-                              .bytes_length = (size_t)length};
-    uint8_t *encoded;
-    PEN_TRY(PEN_NEW(arena, PEN_MESSAGE_ROOM + (size_t)length, &encoded));
-    const size_t size = pen_message_encode(&part, encoded, PEN_MESSAGE_ROOM + (size_t)length);
-    return transport->kind->send_message(transport, 0, encoded, size);
+    return inquiry_send_part(transport, ask, arena, (const char *)bytes + ask->offset, length,
+                             count);
 }
 
 static pen_status inquiry_waits(pen_worker_run *run, pen_transport *transport,
@@ -100,24 +108,14 @@ static pen_status inquiry_sent(pen_worker_run *run, pen_transport *transport,
 // A part of the shard that was written last; an empty one where it cannot be read.
 static pen_status inquiry_shard(pen_worker_run *run, pen_transport *transport,
                                 const pen_message *ask, pen_arena *arena) {
-    uint8_t *bytes = NULL, *encoded = NULL;
+    uint8_t *bytes;
     uint64_t count = 0;
     PEN_TRY(PEN_NEW(arena, PEN_MESSAGE_PART_LIMIT, &bytes));
-    PEN_TRY(PEN_NEW(arena, PEN_MESSAGE_ROOM + PEN_MESSAGE_PART_LIMIT, &encoded));
     const pen_status status =
         pen_worker_run_read_shard(run, ask->offset, bytes, PEN_MESSAGE_PART_LIMIT, &count);
     if (status != PEN_OK) pen_log(PEN_LOG_WARNING, "%s", pen_status_message(status));
     pen_status_ignore(status, "the coordinator gives that checkpoint up");
-    const pen_message part = {.kind = PEN_MESSAGE_PART,
-                              .protocol = PEN_PROTOCOL_VERSION,
-                              .generation = ask->generation,
-                              .number = ask->number,
-                              .offset = ask->offset,
-                              .bytes = bytes,
-                              .bytes_length = (size_t)count};
-    const size_t size =
-        pen_message_encode(&part, encoded, PEN_MESSAGE_ROOM + PEN_MESSAGE_PART_LIMIT);
-    return transport->kind->send_message(transport, 0, encoded, size);
+    return inquiry_send_part(transport, ask, arena, bytes, count, 0);
 }
 
 // The question's kind comes from outside, so it is a number until it was looked at.
