@@ -1,3 +1,5 @@
+// The contract of this folder: record tables, and all that is made from them.
+//
 // Record tables: the fields of a message or record, said once.
 //
 // A table describes the members of a C struct as they travel: number, name, kind, where the member

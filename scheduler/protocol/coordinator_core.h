@@ -1,3 +1,5 @@
+// The contract of coordinator_*.c: the core of a generation, seen from outside.
+//
 // What the coordinator does, without doing it: events in, actions out. No I/O, threads, clock or
 // heap; time comes inside the events. The driver (runtime/coordinator/), plan admission and the
 // simulator drive the same code.

@@ -1,3 +1,5 @@
+// The contract of flight_dump.c, flight_text.c and flight_replay.c.
+//
 // Dumps of flight recorders, read, told in words, and fed to a new core.
 //
 // Threads: any.

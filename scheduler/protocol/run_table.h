@@ -84,9 +84,6 @@ typedef struct pen_run_table {
     const pen_run_form *forms;
 } pen_run_table;
 
-// Whether a form's tasks make losses.
-bool pen_run_form_makes_loss(const pen_run_form *form);
-
 // Whether a channel carries frames in rounds without updates.
 bool pen_run_channel_is_for_updates(const pen_run_form *form, uint32_t channel);
 

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "scheduler/transport/grpc_link.h"
+#include "scheduler/transport/wire_code.h"
 
 #define CLIENT_PAUSE_SECONDS 0.05
 #define CLIENT_PAUSE_SECONDS_MOST 1.0

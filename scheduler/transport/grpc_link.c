@@ -22,6 +22,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "scheduler/transport/wire_code.h"
 
 // How long the other end may take to see that a link ends.
 #define LINK_CLOSING_SECONDS 1.0

@@ -1,3 +1,5 @@
+// The contract of grpc_*.c among themselves.
+//
 // The parts of the gRPC transport know each other through this file.
 //
 // One thread, the I/O thread, waits at one completion queue, and runs all that follows from what

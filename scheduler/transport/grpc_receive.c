@@ -5,6 +5,7 @@
 #include "base/integer.h"
 #include "base/memory.h"
 #include "scheduler/transport/grpc_link.h"
+#include "scheduler/transport/wire_code.h"
 
 // Makes room for `count` elements; what was there is lost.
 static pen_status receive_reserve(void **memory, size_t count, size_t size) {

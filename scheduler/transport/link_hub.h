@@ -1,3 +1,5 @@
+// The contract of link_hub.c and link_hub_deliver.c with transports inside one process.
+//
 // Where transports of one process meet: links, and what is under way on them. For the local
 // transport (a thread an end, no delay) and the simulated one (virtual time, no threads), which
 // differ only in who delivers what is posted, and when.

@@ -1,3 +1,5 @@
+// The contract of this folder: what a transport does. The kinds are in transport_list.c.
+//
 // Moves bytes between processes: small messages, and frames (tensors or parts of them) from memory
 // to memory. Knows no graph.
 //

@@ -1,6 +1,6 @@
-#include <stddef.h>
+#include "scheduler/transport/wire_code.h"
 
-#include "scheduler/transport/wire_format.h"
+#include <stddef.h>
 
 // The codes of gRPC that are nearest; each stands for one of ours.
 static const struct {

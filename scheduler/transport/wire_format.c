@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/integer.h"
+#include "scheduler/transport/wire_code.h"
 
 // Rows stand in the order in which fields are written: what holds the most bytes comes last.
 

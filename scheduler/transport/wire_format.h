@@ -108,8 +108,4 @@ size_t pen_wire_write_chunk(const pen_frame *frame, uint64_t position, uint32_t 
                             uint64_t count, uint8_t *out_head);
 size_t pen_wire_write_farewell(pen_status_code code, size_t reason_bytes, uint8_t *out_head);
 
-// The number that stands for a code in a farewell, and as the status of an RPC: gRPC's.
-uint32_t pen_wire_code(pen_status_code code);
-pen_status_code pen_wire_code_read(uint32_t number);
-
 #endif // PEN_SCHEDULER_TRANSPORT_WIRE_FORMAT_H

@@ -46,6 +46,13 @@ static void run_task_over(void *context) {
                                                       .device = device->number});
 }
 
+static bool run_makes_loss(const pen_run_form *form) {
+    for (uint32_t i = 0; i < form->task_count; i++) {
+        if (form->tasks[i].makes_loss) return true;
+    }
+    return false;
+}
+
 static void run_task(protocol_runner *r, const pen_worker_action *action) {
     run_device *device = &r->devices[action->device];
     const pen_run_form *form = &r->table->forms[action->form];
@@ -61,8 +68,7 @@ static void run_task(protocol_runner *r, const pen_worker_action *action) {
     device->task_round = action->round;
     device->task_form = action->form;
     const pen_run_task *task = &form->tasks[action->task];
-    const uint32_t losses =
-        pen_run_form_makes_loss(form) ? r->options->rounds[action->round].count : 0;
+    const uint32_t losses = run_makes_loss(form) ? r->options->rounds[action->round].count : 0;
     if (task->task.kind == PEN_TASK_UPDATE && r->loss_counts[action->round] < losses) {
         RUN_WRONG(r, "device %u updates before all losses of round %" PRIu64, action->device,
                   action->round);

@@ -2,6 +2,7 @@
 #include "scheduler/transport/wire_format.h"
 
 #include "base/random.h"
+#include "scheduler/transport/wire_code.h"
 #include "tests/support/check.h"
 #include "tests/support/record_bytes.h"
 
