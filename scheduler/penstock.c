@@ -113,13 +113,11 @@ pen_status pen_training_save(pen_training *training, const char *path) {
 }
 
 pen_status pen_training_export(pen_training *training, const char *path) {
-    const char *model = training->job->model.file;
     const pen_engine *engine = pen_trainer_engine(training->trainer);
     const pen_import_options import = pen_job_import_options(training->job);
     const pen_model_export_source source = {
-        .model_path = model,
+        .model_path = training->job->model.file,
         .import = &import,
         .plan = engine->kind->plan != NULL ? engine->kind->plan(engine) : NULL};
-    PEN_TRY(pen_model_check_export(model, &import, path));
     return pen_model_export(pen_trainer_tensors(training->trainer), &source, path);
 }

@@ -70,39 +70,53 @@ static pen_status export_write(pen_safetensors *tensors, const pen_model *model,
     return status;
 }
 
-static pen_status export_open_and_write(pen_safetensors *tensors,
-                                        const pen_model_export_source *source, const char *path) {
-    pen_model *model;
-    PEN_TRY(pen_model_open(source->model_path, source->import, &model));
-    // TensorFlow runs no graph with devices that it has not
-    const bool has_devices = source->import != NULL && source->import->use_device_strings;
-    const pen_plan *plan = export_is_graphdef(path) && !has_devices ? NULL : source->plan;
-    const pen_status status = export_write(tensors, model, plan, path);
-    pen_model_destroy(model);
-    return status;
+static pen_status export_check_end(const char *path) {
+    if (export_has_end(path, ".onnx") || export_is_graphdef(path)) return PEN_OK;
+    return pen_error(PEN_INVALID_INPUT, "found \"%.200s\", expected FILE.onnx, or FILE.pb", path);
+}
+
+// A file that is written must not be one that the model is read from.
+static pen_status export_check_path(const pen_model *model, const char *path) {
+    if (access(path, F_OK) != 0 || !pen_model_reads(model, path)) return PEN_OK;
+    return pen_error(PEN_INVALID_INPUT,
+                     "found \"%.200s\", which the model is read from, expected another file", path);
 }
 
 // `tensors_path` is for the time of the export.
 static pen_status export_through(const char *tensors_path, const pen_tensor_store *store,
-                                 const pen_model_export_source *source, const char *path) {
+                                 const pen_model *model, const pen_plan *plan, const char *path) {
     PEN_TRY(pen_parameter_file_save(tensors_path, store));
     pen_safetensors *tensors;
     pen_status status = pen_safetensors_open(tensors_path, &tensors);
     if (status == PEN_OK) {
-        status = export_open_and_write(tensors, source, path);
+        status = export_write(tensors, model, plan, path);
         pen_safetensors_close(tensors);
     }
     unlink(tensors_path);
     return status;
 }
 
+static pen_status export_all(const pen_tensor_store *store, const pen_model_export_source *source,
+                             const char *path, pen_arena *scratch) {
+    const char *tensors_path;
+    pen_model *model;
+    PEN_TRY(export_check_end(path));
+    PEN_TRY(pen_arena_format(scratch, &tensors_path, "%s.tensors", path));
+    PEN_TRY(pen_model_open(source->model_path, source->import, &model));
+    // TensorFlow runs no graph with devices that it has not
+    const bool has_devices = source->import != NULL && source->import->use_device_strings;
+    const pen_plan *plan = export_is_graphdef(path) && !has_devices ? NULL : source->plan;
+    pen_status status = export_check_path(model, path);
+    if (status == PEN_OK) status = export_through(tensors_path, store, model, plan, path);
+    pen_model_destroy(model);
+    return status;
+}
+
 pen_status pen_model_export(const pen_tensor_store *store, const pen_model_export_source *source,
                             const char *path) {
     pen_arena *scratch;
-    const char *tensors_path;
     PEN_TRY(pen_arena_create(&scratch));
-    pen_status status = pen_arena_format(scratch, &tensors_path, "%s.tensors", path);
-    if (status == PEN_OK) status = export_through(tensors_path, store, source, path);
+    const pen_status status = export_all(store, source, path, scratch);
     pen_arena_destroy(scratch);
     return pen_status_add_context(status, "while exporting %s", path);
 }
@@ -151,21 +165,24 @@ pen_status pen_model_export_file(const pen_model *model, const char *parameters,
     return pen_status_add_context(status, "while exporting %s", path);
 }
 
+// Opens the model to ask about it. One that cannot be opened, NULL, is told of when it is compiled.
+static pen_status export_look(const char *model_path, const pen_import_options *import,
+                              pen_model **out_model) {
+    *out_model = NULL;
+    const pen_status status = pen_model_open(model_path, import, out_model);
+    if (pen_status_get_code(status) == PEN_OUT_OF_MEMORY) return status;
+    pen_status_ignore(status, "said when the model is compiled");
+    return PEN_OK;
+}
+
 pen_status pen_model_check_output(const char *model_path, const char *path) {
     const pen_import_options import = {.evaluate = pen_reference_evaluate};
-    pen_model *model = NULL;
+    pen_model *model;
     if (access(path, F_OK) != 0) return PEN_OK;
-    const pen_status status = pen_model_open(model_path, &import, &model);
-    if (pen_status_get_code(status) == PEN_OUT_OF_MEMORY) return status;
-    if (status != PEN_OK) {
-        pen_status_ignore(status, "said when the model is compiled");
-        return PEN_OK;
-    }
-    const bool is_read = pen_model_reads(model, path);
+    PEN_TRY(export_look(model_path, &import, &model));
+    const pen_status status = model == NULL ? PEN_OK : export_check_path(model, path);
     pen_model_destroy(model);
-    if (!is_read) return PEN_OK;
-    return pen_error(PEN_INVALID_INPUT,
-                     "found \"%.200s\", which the model is read from, expected another file", path);
+    return status;
 }
 
 // Whether the model can be written in the form that the end of the name asks for.
@@ -178,19 +195,12 @@ static pen_status export_check_model(const pen_model *model, const char *path) {
 
 pen_status pen_model_check_export(const char *model_path, const pen_import_options *import,
                                   const char *path) {
-    if (!export_has_end(path, ".onnx") && !export_is_graphdef(path)) {
-        return pen_error(PEN_INVALID_INPUT, "found \"%.200s\", expected FILE.onnx, or FILE.pb",
-                         path);
-    }
-    PEN_TRY(pen_model_check_output(model_path, path));
-    pen_model *model = NULL;
-    pen_status status = pen_model_open(model_path, import, &model);
-    if (status == PEN_OK) {
-        status = export_check_model(model, path);
-        pen_model_destroy(model);
-    } else if (pen_status_get_code(status) != PEN_OUT_OF_MEMORY) {
-        pen_status_ignore(status, "said when the model is compiled");
-        status = PEN_OK;
-    }
+    pen_model *model;
+    PEN_TRY(export_check_end(path));
+    PEN_TRY(export_look(model_path, import, &model));
+    if (model == NULL) return PEN_OK;
+    pen_status status = export_check_path(model, path);
+    if (status == PEN_OK) status = export_check_model(model, path);
+    pen_model_destroy(model);
     return status;
 }

@@ -18,6 +18,7 @@ typedef struct pen_model_export_source {
 // Writes a model in inference form, with its symbols and with the model's tensors of the store, to
 // `path`: beside it, then renamed. The tensors pass through a file beside it, "<path>.tensors", so
 // that they need not be in memory at once.
+//   INVALID_INPUT  as pen_model_check_export
 PEN_NODISCARD pen_status pen_model_export(const pen_tensor_store *store,
                                           const pen_model_export_source *source, const char *path);
 

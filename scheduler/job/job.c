@@ -86,41 +86,28 @@ static const void *job_dataset_whole(const pen_job_dataset *dataset) {
     return dataset->format == PEN_JOB_IDX ? (const void *)&dataset->csv : &dataset->idx;
 }
 
-static const void *job_dataset_inputs(const pen_job_dataset *dataset) {
-    switch (dataset->format) {
-    case PEN_JOB_IDX:
-        return &dataset->idx.images;
-    case PEN_JOB_NPY:
-        return &dataset->npy.inputs;
-    case PEN_JOB_CSV:
-        return &dataset->csv.file;
-    case PEN_JOB_IMAGES:
-        return &dataset->images.folder;
-    case PEN_JOB_TEXT:
-        return &dataset->text.file;
-    case PEN_JOB_TOKENS:
-        return &dataset->tokens.file;
-    }
-    return job_dataset_whole(dataset);
-}
+// Where a dataset's inputs and labels are written, by its format.
+static const struct {
+    size_t inputs, labels; // in a pen_job_dataset; at that of labels is a text
+} job_places[] = {
+    [PEN_JOB_IDX] = {offsetof(pen_job_dataset, idx.images), offsetof(pen_job_dataset, idx.labels)},
+    [PEN_JOB_NPY] = {offsetof(pen_job_dataset, npy.inputs), offsetof(pen_job_dataset, npy.labels)},
+    [PEN_JOB_CSV] = {offsetof(pen_job_dataset, csv.file),
+                     offsetof(pen_job_dataset, csv.label_column)},
+    [PEN_JOB_IMAGES] = {offsetof(pen_job_dataset, images.folder),
+                        offsetof(pen_job_dataset, images.folder)},
+    [PEN_JOB_TEXT] = {offsetof(pen_job_dataset, text.file), offsetof(pen_job_dataset, text.file)},
+    [PEN_JOB_TOKENS] = {offsetof(pen_job_dataset, tokens.file),
+                        offsetof(pen_job_dataset, tokens.file)},
+};
 
-static const void *job_dataset_labels(const pen_job_dataset *dataset) {
-    switch (dataset->format) {
-    case PEN_JOB_IDX:
-        return dataset->idx.labels == NULL ? job_dataset_whole(dataset) : &dataset->idx.labels;
-    case PEN_JOB_NPY:
-        return dataset->npy.labels == NULL ? job_dataset_whole(dataset) : &dataset->npy.labels;
-    case PEN_JOB_CSV:
-        return dataset->csv.label_column == NULL ? job_dataset_whole(dataset)
-                                                 : &dataset->csv.label_column;
-    case PEN_JOB_IMAGES:
-        return &dataset->images.folder;
-    case PEN_JOB_TEXT:
-        return &dataset->text.file;
-    case PEN_JOB_TOKENS:
-        return &dataset->tokens.file;
-    }
-    return job_dataset_whole(dataset);
+// Labels that are not written are the whole dataset's matter.
+static const void *job_dataset_place(const pen_job_dataset *dataset, pen_job_data_part what) {
+    const char *base = (const char *)dataset;
+    const void *labels = base + job_places[dataset->format].labels;
+    if (what == PEN_JOB_DATA_INPUTS) return base + job_places[dataset->format].inputs;
+    const bool is_written = *(const char *const *)labels != NULL;
+    return what == PEN_JOB_DATA_LABELS && is_written ? labels : job_dataset_whole(dataset);
 }
 
 // Evaluation without a dataset of its own takes what is held out of the other.
@@ -131,15 +118,7 @@ const pen_job_dataset *pen_job_find_dataset(const pen_job *job, pen_dataset_part
 pen_status pen_job_blame_data(const pen_job *job, pen_dataset_part part, pen_job_data_part what,
                               pen_status status) {
     const pen_job_dataset *dataset = pen_job_find_dataset(job, part);
-    switch (what) {
-    case PEN_JOB_DATA_WHOLE:
-        return pen_job_blame(job, job_dataset_whole(dataset), status);
-    case PEN_JOB_DATA_INPUTS:
-        return pen_job_blame(job, job_dataset_inputs(dataset), status);
-    case PEN_JOB_DATA_LABELS:
-        return pen_job_blame(job, job_dataset_labels(dataset), status);
-    }
-    return status;
+    return pen_job_blame(job, job_dataset_place(dataset, what), status);
 }
 
 static void job_set_csv(const pen_job_csv *csv, pen_dataset_options *options) {
@@ -224,17 +203,11 @@ static pen_status job_set_files(const pen_job_dataset *dataset, pen_arena *arena
     return PEN_OK;
 }
 
-static pen_dataset_element job_label_element(pen_job_label_type type) {
-    switch (type) {
-    case PEN_JOB_LABEL_AUTO:
-        return PEN_DATASET_AUTO;
-    case PEN_JOB_LABEL_INDEX:
-        return PEN_DATASET_INT64;
-    case PEN_JOB_LABEL_NUMBER:
-        return PEN_DATASET_FLOAT32;
-    }
-    return PEN_DATASET_AUTO;
-}
+static const pen_dataset_element job_label_elements[] = {
+    [PEN_JOB_LABEL_AUTO] = PEN_DATASET_AUTO,
+    [PEN_JOB_LABEL_INDEX] = PEN_DATASET_INT64,
+    [PEN_JOB_LABEL_NUMBER] = PEN_DATASET_FLOAT32,
+};
 
 static pen_status job_blame_normalization(const void *context, bool is_mean, pen_status status) {
     const pen_job *job = context;
@@ -258,7 +231,7 @@ pen_status pen_job_get_dataset(const pen_job *job, pen_dataset_part part, pen_ar
     }
     const pen_job_dataset *dataset = pen_job_find_dataset(job, part);
     pen_dataset_options options = {
-        .label_element = job_label_element(dataset->label_type),
+        .label_element = job_label_elements[dataset->label_type],
         .scale = data->normalize.scale,
         .mean = data->normalize.mean.items,
         .mean_count = data->normalize.mean.count,
