@@ -263,28 +263,10 @@ static pen_status option_refuse_missing(const option_reader *reader, const pen_o
 // keys shows what is really used.
 static pen_status option_set_default(const pen_option_field *field, pen_arena *arena,
                                      void *out_value) {
-    switch (field->kind) {
-    case PEN_OPTION_MAPPING:
+    if (field->kind == PEN_OPTION_MAPPING) {
         return pen_option_set_defaults(field->table, arena, out_value);
-    case PEN_OPTION_MAP:
-        return PEN_OK;
-    case PEN_OPTION_ONE_OF:
-    case PEN_OPTION_LIST:
-    case PEN_OPTION_TEXT:
-    case PEN_OPTION_PATH:
-    case PEN_OPTION_PATTERN:
-    case PEN_OPTION_INTEGER:
-    case PEN_OPTION_NUMBER:
-    case PEN_OPTION_BOOL:
-    case PEN_OPTION_BYTES:
-    case PEN_OPTION_SECONDS:
-    case PEN_OPTION_RATE:
-    case PEN_OPTION_BANDWIDTH:
-    case PEN_OPTION_INTERVAL:
-    case PEN_OPTION_CHOICE:
-        break;
     }
-    if (field->default_text == NULL) return PEN_OK;
+    if (field->kind == PEN_OPTION_MAP || field->default_text == NULL) return PEN_OK;
     if (field->kind == PEN_OPTION_LIST) {
         void *item = pen_arena_allocate(arena, 1, pen_option_value_bytes(field->item), 16);
         if (item == NULL) return pen_error_out_of_memory();
@@ -479,30 +461,13 @@ static pen_status option_read_value(option_reader *reader, const pen_option_fiel
                                     const pen_yaml_node *node, void *out_value) {
     PEN_TRY(option_open_part(reader, field, node, &node));
     PEN_TRY(option_record_node(reader, out_value, pen_option_value_bytes(field), node));
-    switch (field->kind) {
-    case PEN_OPTION_LIST:
-        return option_read_list(reader, field, node, out_value);
-    case PEN_OPTION_MAP:
-        return option_read_map(reader, field, node, out_value);
-    case PEN_OPTION_ONE_OF:
-        return option_read_one_of(reader, field, node, out_value);
-    case PEN_OPTION_MAPPING:
+    if (field->kind == PEN_OPTION_LIST) return option_read_list(reader, field, node, out_value);
+    if (field->kind == PEN_OPTION_MAP) return option_read_map(reader, field, node, out_value);
+    if (field->kind == PEN_OPTION_ONE_OF) return option_read_one_of(reader, field, node, out_value);
+    if (field->kind == PEN_OPTION_MAPPING) {
         PEN_TRY(option_wrap_alone(reader, field->table, node, &node));
         if (node->kind != PEN_YAML_MAPPING) return option_refuse_kind(reader, field, node);
         return option_read_table(reader, field->table, node, out_value);
-    case PEN_OPTION_TEXT:
-    case PEN_OPTION_PATH:
-    case PEN_OPTION_PATTERN:
-    case PEN_OPTION_INTEGER:
-    case PEN_OPTION_NUMBER:
-    case PEN_OPTION_BOOL:
-    case PEN_OPTION_BYTES:
-    case PEN_OPTION_SECONDS:
-    case PEN_OPTION_RATE:
-    case PEN_OPTION_BANDWIDTH:
-    case PEN_OPTION_INTERVAL:
-    case PEN_OPTION_CHOICE:
-        break;
     }
     return option_read_scalar(reader, field, node, out_value);
 }

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/option/option_scalar.h"
+
 #define SCHEMA_NAMES_LIMIT 128u // tables with a name
 
 static void schema_write_field(const pen_option_field *field, pen_json_writer *json);
@@ -177,54 +179,32 @@ static void schema_write_list(const pen_option_field *field, pen_json_writer *js
     pen_json_end_object(json);
 }
 
-// What JSON Schema can say of a kind: quantities are texts with a pattern, since JSON has no units.
-static void schema_write_kind(const pen_option_field *field, pen_json_writer *json) {
-    switch (field->kind) {
-    case PEN_OPTION_TEXT:
-    case PEN_OPTION_PATH:
-        schema_write_text(NULL, json);
-        break;
-    case PEN_OPTION_PATTERN:
-        schema_write_text(NULL, json);
-        pen_json_key_text(json, "format", "regex");
-        break;
-    case PEN_OPTION_INTEGER:
-        pen_json_key_text(json, "type", "integer");
-        schema_write_range(field, json);
-        break;
-    case PEN_OPTION_NUMBER:
-        pen_json_key_text(json, "type", "number");
-        schema_write_range(field, json);
-        break;
-    case PEN_OPTION_BOOL:
-        pen_json_key_text(json, "type", "boolean");
-        break;
-    case PEN_OPTION_BYTES:
-        schema_write_text(pen_unit_pattern(PEN_UNIT_BYTES), json);
-        break;
-    case PEN_OPTION_SECONDS:
-        schema_write_text(pen_unit_pattern(PEN_UNIT_SECONDS), json);
-        break;
-    case PEN_OPTION_RATE:
-        schema_write_text(pen_unit_pattern(PEN_UNIT_RATE), json);
-        break;
-    case PEN_OPTION_BANDWIDTH:
-        schema_write_text(pen_unit_pattern(PEN_UNIT_BANDWIDTH), json);
-        break;
-    case PEN_OPTION_INTERVAL:
-        schema_write_text("^[0-9]+ *(steps?|epochs?)$", json);
-        break;
-    case PEN_OPTION_CHOICE:
+// What JSON Schema can say of a word: quantities are texts with a pattern, since JSON has no units.
+static void schema_write_scalar(const pen_option_field *field, const pen_option_scalar *scalar,
+                                pen_json_writer *json) {
+    if (field->kind == PEN_OPTION_CHOICE) {
         pen_json_key_array(json, "enum");
         for (size_t i = 0; field->choices[i] != NULL; i++) {
             pen_json_text(json, field->choices[i]);
         }
         pen_json_end_array(json);
-        break;
-    case PEN_OPTION_LIST:
+    } else if (strcmp(scalar->schema_type, "string") == 0) {
+        schema_write_text(
+            scalar->is_quantity ? pen_unit_pattern(scalar->unit) : scalar->schema_pattern, json);
+        if (field->kind == PEN_OPTION_PATTERN) pen_json_key_text(json, "format", "regex");
+    } else {
+        pen_json_key_text(json, "type", scalar->schema_type);
+        schema_write_range(field, json);
+    }
+}
+
+static void schema_write_kind(const pen_option_field *field, pen_json_writer *json) {
+    const pen_option_scalar *scalar = pen_option_find_scalar(field->kind);
+    if (scalar != NULL) {
+        schema_write_scalar(field, scalar, json);
+    } else if (field->kind == PEN_OPTION_LIST) {
         schema_write_list(field, json);
-        break;
-    case PEN_OPTION_MAP:
+    } else if (field->kind == PEN_OPTION_MAP) {
         pen_json_key_text(json, "type", "object");
         if (field->count_minimum > 0) {
             pen_json_key_integer(json, "minProperties", field->count_minimum);
@@ -232,11 +212,8 @@ static void schema_write_kind(const pen_option_field *field, pen_json_writer *js
         pen_json_key_object(json, "additionalProperties");
         schema_write_field(field->item, json);
         pen_json_end_object(json);
-        break;
-    case PEN_OPTION_MAPPING:
-    case PEN_OPTION_ONE_OF:
+    } else {
         schema_write_part(field, json);
-        break;
     }
 }
 
