@@ -362,8 +362,9 @@ static bool graph_inputs_typed(const pen_graph *graph, const pen_node *node) {
     return true;
 }
 
-// Makes the name unique and allocates the outputs. Where the types of all inputs are known, those of
-// the outputs are inferred at once, so that a shape that is wrong is told at the node that made it.
+// Makes the name unique and allocates the outputs. Where the types of all inputs are known, those
+// of the outputs are inferred at once, so that a shape that is wrong is told at the node that made
+// it.
 pen_status pen_graph_add_node(pen_graph *graph, const pen_node_spec *spec, pen_node_id *out_node) {
     PEN_TRY(graph_check_counts(spec));
     if (graph->node_count >= PEN_NODE_COUNT_LIMIT) {

@@ -74,6 +74,7 @@ static inline bool attention_supports_with(const pen_cpu_request *request, uint3
            g.k.row < INT_MAX && g.v.row < INT_MAX && g.y.row < INT_MAX;
 }
 
+// Blocks have as many rows as let their scores stay in the cache, for whatever number of keys.
 static inline pen_status attention_prepare_with(const pen_cpu_request *request, uint32_t first,
                                                 uint32_t mask, attention_state **out_state) {
     attention_state *state;
@@ -102,6 +103,7 @@ static inline int64_t attention_lane(const attention_state *state, int64_t squar
     return (elements + 15) / 16 * 16;
 }
 
+// Where the operands of a block begin; keys that no row of it may see are left out.
 static inline attention_block attention_block_of(const attention_state *state,
                                                  void *const *operands, const void *mask,
                                                  int64_t index, int64_t block) {

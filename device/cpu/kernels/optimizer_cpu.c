@@ -370,6 +370,7 @@ static void optimizer_rmsprop(const optimizer_step *s, int64_t first, int64_t co
     }
 }
 
+// As PyTorch has it; arrays for momentum and the mean are read only where the update has them.
 static pen_status optimizer_rmsprop_run(const pen_cpu_call *call) {
     const optimizer_state *state = call->state;
     const bool has_momentum = state->momentum != 0,

@@ -128,6 +128,8 @@ static inline float vector_softplus(float x) {
     return (x > 0.0f ? x : 0.0f) + vector_log1p(vector_exp(-fabsf(x)));
 }
 
+// Two polynomials, near and far, both computed and one chosen, so that a vector's lanes need not
+// part.
 static inline float vector_erf(float x) {
     const float a = fabsf(x);
     const float z = x * x;
