@@ -3,6 +3,8 @@
 
 #include "base/record/record.h"
 
+// By what the table says of the number: a choice has a word, bits have their digits, a flag is true
+// or false.
 static void text_add_number(const pen_record_field *field, uint64_t bits, pen_text *text) {
     double real;
     int64_t integer;

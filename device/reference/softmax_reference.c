@@ -107,8 +107,10 @@ static void line_log_softmax_backward(const pen_reference_call *call, softmax_li
 #define SOFTMAX(line) softmax_run, PEN_REFERENCE_RULE(softmax_rule, line)
 
 static const pen_reference_kernel softmax_kernels[] = {
-    {"softmax", SOFTMAX(line_softmax)}, {"log_softmax", SOFTMAX(line_log_softmax)},
-    {"hardmax", SOFTMAX(line_hardmax)}, {"softmax_backward", SOFTMAX(line_softmax_backward)},
+    {"softmax", SOFTMAX(line_softmax)},
+    {"log_softmax", SOFTMAX(line_log_softmax)},
+    {"hardmax", SOFTMAX(line_hardmax)},
+    {"softmax_backward", SOFTMAX(line_softmax_backward)},
     {"log_softmax_backward", SOFTMAX(line_log_softmax_backward)},
 };
 
