@@ -3,18 +3,19 @@
 #include <string.h>
 
 #include "graph/graph.h"
+#include "partition/problem/problem_lists.h"
 
 // A directed graph of pieces, as lists of edges.
 typedef struct split_builder {
     const pen_forward_owners *owners;
     pen_arena *arena;
     uint32_t piece_count;
-    uint32_t *piece_of_node; // [node_count], of forward nodes
-    uint32_t *device;        // [piece_count]
-    uint32_t *first_node;    // [piece_count], the lowest
-    uint32_t *next_first;    // [piece_count + 1], edges by source
-    uint32_t *next;
-    uint32_t *order; // [piece_count], topological
+    uint32_t *piece_of_node;  // [node_count], of forward nodes
+    uint32_t *device;         // [piece_count]
+    uint32_t *first_node;     // [piece_count], the lowest
+    pen_problem_lists after;  // of pieces: those that read from them
+    uint32_t *order;          // [piece_count], topological
+    uint32_t *stage_of_piece; // [piece_count], its place there; PEN_ID_NONE: on a cycle
 } split_builder;
 
 static const pen_node *split_node(const split_builder *b, uint32_t node) {
@@ -36,8 +37,13 @@ static uint32_t split_source(const split_builder *b, const pen_node *node, uint3
     return pen_graph_value(graph, node->inputs[input])->producer.index;
 }
 
-// Counts edges between pieces in first[source + 1], or lists them.
-static void split_visit_edges(const split_builder *b, uint32_t *first, uint32_t *next) {
+static pen_status split_link_pieces(split_builder *b) {
+    pen_problem_edge *edges;
+    uint32_t count = 0;
+    for (uint32_t n = 0; n < b->owners->node_count; n++)
+        count += split_is_forward(b, n) ? split_node(b, n)->input_count : 0;
+    PEN_TRY(PEN_NEW(b->arena, count, &edges));
+    count = 0;
     for (uint32_t n = 0; n < b->owners->node_count; n++) {
         if (!split_is_forward(b, n)) continue;
         const pen_node *node = split_node(b, n);
@@ -45,28 +51,10 @@ static void split_visit_edges(const split_builder *b, uint32_t *first, uint32_t 
             const uint32_t source = split_source(b, node, i);
             if (source == PEN_ID_NONE) continue;
             const uint32_t from = b->piece_of_node[source], to = b->piece_of_node[n];
-            if (from == to) continue;
-            if (next == NULL) {
-                first[from + 1] += 1;
-            } else {
-                next[first[from]++] = to;
-            }
+            if (from != to) edges[count++] = (pen_problem_edge){from, to};
         }
     }
-}
-
-static pen_status split_link_pieces(split_builder *b) {
-    uint32_t *fill;
-    PEN_TRY(PEN_NEW(b->arena, (size_t)b->piece_count + 1, &b->next_first));
-    PEN_TRY(PEN_NEW(b->arena, (size_t)b->piece_count + 1, &fill));
-    split_visit_edges(b, b->next_first, NULL);
-    for (uint32_t p = 0; p < b->piece_count; p++) {
-        b->next_first[p + 1] += b->next_first[p];
-    }
-    memcpy(fill, b->next_first, ((size_t)b->piece_count + 1) * sizeof *fill);
-    PEN_TRY(PEN_NEW(b->arena, b->next_first[b->piece_count], &b->next));
-    split_visit_edges(b, fill, b->next);
-    return PEN_OK;
+    return pen_problem_lists_build(b->piece_count, edges, count, false, b->arena, &b->after);
 }
 
 // A binary heap of pieces, the one with the lowest first node on top.
@@ -110,18 +98,20 @@ static pen_status split_sort(split_builder *b, uint32_t *out_sorted) {
     PEN_TRY(PEN_NEW(b->arena, b->piece_count, &waiting));
     PEN_TRY(PEN_NEW(b->arena, b->piece_count, &ready.items));
     PEN_TRY(PEN_NEW(b->arena, b->piece_count, &b->order));
-    for (uint32_t e = 0; e < b->next_first[b->piece_count]; e++) {
-        waiting[b->next[e]] += 1;
-    }
+    PEN_TRY(PEN_NEW(b->arena, b->piece_count, &b->stage_of_piece));
+    for (uint32_t e = 0; e < b->after.first[b->piece_count]; e++)
+        waiting[b->after.ids[e]] += 1;
     for (uint32_t p = 0; p < b->piece_count; p++) {
+        b->stage_of_piece[p] = PEN_ID_NONE;
         if (waiting[p] == 0) split_heap_push(&ready, p);
     }
     uint32_t sorted = 0;
     while (ready.count > 0) {
         const uint32_t piece = split_heap_pop(&ready);
+        b->stage_of_piece[piece] = sorted;
         b->order[sorted++] = piece;
-        for (uint32_t e = b->next_first[piece]; e < b->next_first[piece + 1]; e++) {
-            if (--waiting[b->next[e]] == 0) split_heap_push(&ready, b->next[e]);
+        for (uint32_t e = b->after.first[piece]; e < b->after.first[piece + 1]; e++) {
+            if (--waiting[b->after.ids[e]] == 0) split_heap_push(&ready, b->after.ids[e]);
         }
     }
     *out_sorted = sorted;
@@ -156,15 +146,12 @@ static pen_status split_number(split_builder *b, const uint32_t *piece_of_node,
 // ---- the result
 
 static void split_write(const split_builder *b, pen_stage_split *split) {
-    uint32_t *stage_of_piece = b->first_node; // read for the last time
     for (uint32_t s = 0; s < b->piece_count; s++) {
         split->device_of_stage[s] = b->device[b->order[s]];
     }
-    for (uint32_t s = 0; s < b->piece_count; s++) {
-        stage_of_piece[b->order[s]] = s;
-    }
     for (uint32_t n = 0; n < b->owners->node_count; n++) {
-        if (split_is_forward(b, n)) split->stage_of_node[n] = stage_of_piece[b->piece_of_node[n]];
+        if (split_is_forward(b, n))
+            split->stage_of_node[n] = b->stage_of_piece[b->piece_of_node[n]];
     }
     for (uint32_t n = 0; n < b->owners->node_count; n++) {
         if (!split_is_forward(b, n)) {
@@ -175,20 +162,13 @@ static void split_write(const split_builder *b, pen_stage_split *split) {
 }
 
 // Two stages on a cycle, by a node of each.
-static pen_status split_error_cycle(const split_builder *b, uint32_t sorted) {
-    uint32_t first = PEN_ID_NONE, second = PEN_ID_NONE;
-    for (uint32_t p = 0; p < b->piece_count; p++) {
-        bool is_sorted = false;
-        for (uint32_t i = 0; i < sorted && !is_sorted; i++) {
-            is_sorted = b->order[i] == p;
-        }
-        if (is_sorted) continue;
-        if (first == PEN_ID_NONE) {
-            first = p;
-        } else if (second == PEN_ID_NONE) {
-            second = p;
-        }
-    }
+static pen_status split_error_cycle(const split_builder *b) {
+    uint32_t first = 0;
+    while (b->stage_of_piece[first] != PEN_ID_NONE)
+        first++;
+    uint32_t second = first + 1; // a cycle has two
+    while (b->stage_of_piece[second] != PEN_ID_NONE)
+        second++;
     return pen_error(PEN_INVALID_INPUT,
                      "the stages of '%s' and '%s' wait for each other: no order of stages is "
                      "possible",
@@ -205,7 +185,7 @@ pen_status pen_stage_split_order(const pen_forward_owners *owners, pen_stage_spl
         status = split_number(&b, split->stage_of_node, split->device_of_stage, split->stage_count);
     }
     if (status == PEN_OK) status = split_sort(&b, &sorted);
-    if (status == PEN_OK && sorted < b.piece_count) status = split_error_cycle(&b, sorted);
+    if (status == PEN_OK && sorted < b.piece_count) status = split_error_cycle(&b);
     if (status == PEN_OK) split_write(&b, split);
     pen_arena_destroy(b.arena);
     return status;
