@@ -4,9 +4,18 @@
 #include <stdio.h>
 #include <string.h>
 
+static uint64_t op_elements(const pen_graph *graph, const pen_value_id *operands) {
+    return (uint64_t)pen_shape_element_count(&pen_value_type(graph, operands[0])->shape);
+}
+
 uint64_t pen_node_flops(const pen_graph *graph, pen_node_id node) {
-    const pen_op *op = pen_graph_node(graph, node)->op;
-    return op->flops == NULL ? 0 : op->flops(graph, node);
+    const pen_node *subject = pen_graph_node(graph, node);
+    const pen_op *op = subject->op;
+    if (op->flops != NULL) return op->flops(graph, node);
+    uint64_t flops = 0;
+    if (op->output_flops > 0) flops += op->output_flops * op_elements(graph, subject->outputs);
+    if (op->input_flops > 0) flops += op->input_flops * op_elements(graph, subject->inputs);
+    return flops;
 }
 
 static uint64_t op_operand_bytes(const pen_graph *graph, uint32_t count,

@@ -93,8 +93,10 @@ struct pen_op {
     // Emits backward nodes: graph/ops/shared/gradient_rule.h. NULL: no gradient flows through
     // (comparisons, shapes).
     pen_status (*gradient)(pen_gradient_context *context);
-    // Multiplications and additions, each counted. NULL: 0.
+    // Multiplications and additions, each counted. NULL: the numbers below.
     uint64_t (*flops)(const pen_graph *graph, pen_node_id node);
+    uint32_t output_flops; // for each element of output 0
+    uint32_t input_flops;  // for each element of input 0
     // Bytes read and written. NULL: all inputs and outputs once (views: 0).
     uint64_t (*bytes)(const pen_graph *graph, pen_node_id node);
 };

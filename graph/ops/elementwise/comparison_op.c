@@ -75,7 +75,7 @@ static const pen_attribute_schema when_attributes[] = {
 #define COMPARISON(op, does, infer_rule, in_place)                                                 \
     {                                                                                              \
         .name = #op, .summary = does, PEN_TAKES(2, 2), PEN_GIVES(1, 1),                            \
-        .in_place_inputs = in_place, .infer = infer_rule, .flops = pen_flops_of_output             \
+        .in_place_inputs = in_place, .infer = infer_rule, .output_flops = 1                        \
     }
 
 static const pen_op comparison_ops[] = {
@@ -88,11 +88,11 @@ static const pen_op comparison_ops[] = {
     COMPARISON(or, "whether a or b", logic_infer, 3),
     COMPARISON(xor, "whether a differs from b", logic_infer, 3),
     {"not", "whether not x", PEN_TAKES(1, 1), PEN_GIVES(1, 1), .in_place_inputs = 1,
-     .infer = logic_infer, .flops = pen_flops_of_output},
+     .infer = logic_infer, .output_flops = 1},
     {"isnan", "whether x is not a number", PEN_TAKES(1, 1), PEN_GIVES(1, 1),
-     .infer = float_test_infer, .flops = pen_flops_of_output},
+     .infer = float_test_infer, .output_flops = 1},
     {"isinf", "whether x is infinite", PEN_TAKES(1, 1), PEN_GIVES(1, 1),
-     PEN_ATTRIBUTES(isinf_attributes), .infer = float_test_infer, .flops = pen_flops_of_output},
+     PEN_ATTRIBUTES(isinf_attributes), .infer = float_test_infer, .output_flops = 1},
     {"where", "a where the condition holds, else b", PEN_TAKES(3, 3), PEN_GIVES(1, 1),
      .in_place_inputs = 6, .infer = where_infer, .gradient = where_gradient},
     {"where_backward", "dy where the condition is `when`, else 0", PEN_TAKES(2, 2), PEN_GIVES(1, 1),

@@ -255,12 +255,12 @@ static const pen_attribute_schema index_attributes[] = {
     {                                                                                              \
         .name = #op, .summary = does, PEN_TAKES(2, 2), PEN_GIVES(1, 1),                            \
         .in_place_inputs = in_place, .infer = infer_rule, .gradient = gradient_rule,               \
-        .flops = pen_flops_of_output, .keeps_zeros = zeros                                         \
+        .output_flops = 1, .keeps_zeros = zeros                                                    \
     }
 #define BINARY_BACKWARD(op, does, in_place, infer_rule)                                            \
     {                                                                                              \
         .name = #op, .summary = does, PEN_TAKES(3, 3), PEN_GIVES(1, 1),                            \
-        .in_place_inputs = in_place, .infer = infer_rule, .flops = pen_flops_of_output             \
+        .in_place_inputs = in_place, .infer = infer_rule, .output_flops = 1                        \
     }
 #define VARIADIC_OP(op, does, infer_rule, gradient_rule)                                           \
     {                                                                                              \
@@ -285,8 +285,8 @@ static const pen_op elementwise_ops[] = {
     BINARY_OP(mul, "a b", 3, true, number_infer, mul_gradient),
     BINARY_OP(div, "a / b; of integers, rounded towards 0", 3, false, number_infer, div_gradient),
     {"pow", "a to the power of b, in the type of a", PEN_TAKES(2, 2), PEN_GIVES(1, 1),
-     .in_place_inputs = 1, .infer = pow_infer, .gradient = pow_gradient,
-     .flops = pen_flops_of_output, .wants_positive = true},
+     .in_place_inputs = 1, .infer = pow_infer, .gradient = pow_gradient, .output_flops = 1,
+     .wants_positive = true},
     BINARY_BACKWARD(div_backward_divisor, "-dy y / b, the gradient of b in y = a / b", 7,
                     pair_backward_infer),
     BINARY_BACKWARD(pow_backward_base, "dy b a^(b-1), the gradient of a in a^b", 3,
@@ -295,10 +295,10 @@ static const pen_op elementwise_ops[] = {
                     pow_backward_exponent_infer),
     {"mod", "remainder with the sign of b, or of a if fmod is 1", PEN_TAKES(2, 2), PEN_GIVES(1, 1),
      PEN_ATTRIBUTES(mod_attributes), .in_place_inputs = 3, .infer = mod_infer,
-     .gradient = mod_gradient, .flops = pen_flops_of_output},
+     .gradient = mod_gradient, .output_flops = 1},
     {"bit_shift", "the bits of a moved by b", PEN_TAKES(2, 2), PEN_GIVES(1, 1),
      PEN_ATTRIBUTES(shift_attributes), .in_place_inputs = 3, .infer = shift_infer,
-     .flops = pen_flops_of_output},
+     .output_flops = 1},
     VARIADIC_OP(sum, "the sum of all operands", float_infer, add_gradient),
     VARIADIC_OP(mean, "the mean of all operands", float_infer, mean_gradient),
     VARIADIC_OP(max, "the largest of all operands", number_infer, max_gradient),

@@ -48,7 +48,7 @@ enum {
     {                                                                                              \
         .name = #op, .summary = does, PEN_TAKES(1, 1), PEN_GIVES(1, 1), .attributes = schema,      \
         .attribute_count = count, .in_place_inputs = 1, .infer = infer_rule,                       \
-        .gradient = gradient_rule, .flops = pen_flops_of_output, .keeps_zeros = ((facts)&1) != 0,  \
+        .gradient = gradient_rule, .output_flops = 1, .keeps_zeros = ((facts)&1) != 0,             \
         .wants_positive = ((facts)&4) != 0, .rectifies = ((facts)&8) != 0                          \
     }
 #define PEN_MAP_BACKWARD(op, operand, facts, schema, count)                                        \
@@ -56,7 +56,7 @@ enum {
         .name = #op "_backward",                                                                   \
         .summary = "gradient of " #op " from that of its output, and its " operand,                \
         PEN_TAKES(2, 2), PEN_GIVES(1, 1), .attributes = schema, .attribute_count = count,          \
-        .in_place_inputs = 3, .infer = pen_infer_alike, .flops = pen_flops_of_output,              \
+        .in_place_inputs = 3, .infer = pen_infer_alike, .output_flops = 1,                         \
         .keeps_zeros = ((facts)&2) != 0                                                            \
     }
 

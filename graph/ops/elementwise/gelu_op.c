@@ -27,14 +27,6 @@ static pen_status gelu_backward_infer(pen_infer_context *context) {
     return pen_infer_alike(context);
 }
 
-static uint64_t gelu_flops(const pen_graph *graph, pen_node_id node) {
-    return 10 * pen_flops_of_output(graph, node);
-}
-
-static uint64_t gelu_backward_flops(const pen_graph *graph, pen_node_id node) {
-    return 20 * pen_flops_of_output(graph, node);
-}
-
 static const pen_attribute_schema gelu_attributes[] = {
     PEN_TEXT_OR("approximate", "none"),
 };
@@ -46,14 +38,14 @@ static const pen_attribute_schema swish_attributes[] = {
     {                                                                                              \
         .name = #op, .summary = does, PEN_TAKES(1, 1), PEN_GIVES(1, 1), PEN_ATTRIBUTES(schema),    \
         .in_place_inputs = 1, .infer = infer_rule, .gradient = pen_gradient_from_input,            \
-        .flops = gelu_flops                                                                        \
+        .output_flops = 10                                                                         \
     }
 #define GELU_BACKWARD(op, infer_rule, schema)                                                      \
     {                                                                                              \
         .name = #op "_backward",                                                                   \
         .summary = "gradient of " #op " from that of its output, and its input", PEN_TAKES(2, 2),  \
         PEN_GIVES(1, 1), PEN_ATTRIBUTES(schema), .in_place_inputs = 3, .infer = infer_rule,        \
-        .flops = gelu_backward_flops                                                               \
+        .output_flops = 20                                                                         \
     }
 
 static const pen_op gelu_ops[] = {

@@ -73,13 +73,13 @@ static const pen_attribute_schema quantization_attributes[] = {
 static const pen_op quantization_ops[] = {
     {"quantize_linear", "numbers as small integers of a scale and a zero point", PEN_TAKES(2, 3),
      PEN_GIVES(1, 1), PEN_ATTRIBUTES(quantization_attributes), .infer = quantize_linear_infer,
-     .flops = pen_flops_of_output},
+     .output_flops = 1},
     {"dequantize_linear", "numbers of small integers, a scale and a zero point", PEN_TAKES(2, 3),
      PEN_GIVES(1, 1), PEN_ATTRIBUTES(quantization_attributes), .infer = dequantize_linear_infer,
-     .flops = pen_flops_of_output},
+     .output_flops = 1},
     {"dynamic_quantize_linear",
      "numbers as uint8, with the scale and zero point that their range gives", PEN_TAKES(1, 1),
-     PEN_GIVES(3, 3), .infer = dynamic_quantize_linear_infer, .flops = pen_flops_of_output},
+     PEN_GIVES(3, 3), .infer = dynamic_quantize_linear_infer, .output_flops = 1},
 };
 
 PEN_OP_FAMILY(quantization);

@@ -258,7 +258,7 @@ static const pen_attribute_schema boxes_attributes[] = {
 static const pen_op selection_ops[] = {
     {"top_k", "the k largest or smallest elements along an axis, in order, and where they are",
      PEN_TAKES(2, 2), PEN_GIVES(1, 2), PEN_ATTRIBUTES(top_k_attributes), .constant_inputs = 1u << 1,
-     .infer = top_k_infer, .gradient = top_k_gradient, .flops = pen_flops_of_input},
+     .infer = top_k_infer, .gradient = top_k_gradient, .input_flops = 1},
     {"compress", "slices along an axis, or elements, whose constant condition is true",
      PEN_TAKES(2, 2), PEN_GIVES(1, 1), PEN_ATTRIBUTES(compress_attributes),
      .constant_inputs = 1u << 1, .infer = compress_infer, .gradient = compress_gradient,

@@ -121,7 +121,7 @@ static const pen_op series_ops[] = {
      .in_place_inputs = 1, .infer = trilu_infer, .gradient = series_gradient},
     {"cum_sum", "running sums along an axis", PEN_TAKES(2, 2), PEN_GIVES(1, 1),
      PEN_ATTRIBUTES(cum_sum_attributes), .constant_inputs = 1u << 1, .infer = cum_sum_infer,
-     .gradient = cum_sum_gradient, .flops = pen_flops_of_output},
+     .gradient = cum_sum_gradient, .output_flops = 1},
     {"reverse_sequence", "the beginning of each sequence backwards, as long as its length says",
      PEN_TAKES(2, 2), PEN_GIVES(1, 1), PEN_ATTRIBUTES(reverse_sequence_attributes),
      .infer = reverse_sequence_infer, .gradient = series_gradient},

@@ -34,40 +34,39 @@ static pen_status conv_check_elements(const pen_infer_context *context) {
     return pen_infer_check_same_element(context, 1, 0);
 }
 
+typedef pen_status (*conv_geometry_fn)(const pen_graph *graph, const pen_node *node,
+                                       pen_conv_geometry *out_geometry);
+
+static pen_status conv_find(pen_infer_context *context, conv_geometry_fn find,
+                            pen_conv_geometry *out_geometry) {
+    PEN_TRY(conv_check_elements(context));
+    return pen_infer_wrap(context,
+                          find(pen_infer_graph(context), pen_infer_node(context), out_geometry));
+}
+
 static pen_status conv_infer(pen_infer_context *context) {
     pen_conv_geometry geometry;
-    PEN_TRY(conv_check_elements(context));
-    PEN_TRY(pen_infer_wrap(context, pen_conv_geometry_of(pen_infer_graph(context),
-                                                         pen_infer_node(context), &geometry)));
+    PEN_TRY(conv_find(context, pen_conv_geometry_of, &geometry));
     PEN_TRY(conv_check_operands(context, geometry.output_channels));
     return conv_set_shape(context, pen_conv_output_shape(&geometry));
 }
 
 static pen_status conv_transpose_infer(pen_infer_context *context) {
     pen_conv_geometry geometry;
-    PEN_TRY(conv_check_elements(context));
-    PEN_TRY(
-        pen_infer_wrap(context, pen_conv_transpose_geometry(pen_infer_graph(context),
-                                                            pen_infer_node(context), &geometry)));
+    PEN_TRY(conv_find(context, pen_conv_transpose_geometry, &geometry));
     PEN_TRY(conv_check_operands(context, geometry.input_channels));
     return conv_set_shape(context, pen_conv_input_shape(&geometry));
 }
 
 static pen_status conv_backward_input_infer(pen_infer_context *context) {
     pen_conv_geometry geometry;
-    PEN_TRY(conv_check_elements(context));
-    PEN_TRY(pen_infer_wrap(context,
-                           pen_conv_backward_input_geometry(pen_infer_graph(context),
-                                                            pen_infer_node(context), &geometry)));
+    PEN_TRY(conv_find(context, pen_conv_backward_input_geometry, &geometry));
     return conv_set_shape(context, pen_conv_input_shape(&geometry));
 }
 
 static pen_status conv_backward_weight_infer(pen_infer_context *context) {
     pen_conv_geometry geometry;
-    PEN_TRY(conv_check_elements(context));
-    PEN_TRY(pen_infer_wrap(context,
-                           pen_conv_backward_weight_geometry(pen_infer_graph(context),
-                                                             pen_infer_node(context), &geometry)));
+    PEN_TRY(conv_find(context, pen_conv_backward_weight_geometry, &geometry));
     return conv_set_shape(context, pen_conv_weight_shape(&geometry));
 }
 
@@ -79,9 +78,6 @@ static pen_status conv_backward_bias_infer(pen_infer_context *context) {
     }
     return conv_set_shape(context, (pen_shape){1, {dy->dims[1]}});
 }
-
-typedef pen_status (*conv_geometry_fn)(const pen_graph *graph, const pen_node *node,
-                                       pen_conv_geometry *out_geometry);
 
 static uint64_t conv_count_flops(const pen_graph *graph, pen_node_id id, conv_geometry_fn find) {
     const pen_node *node = pen_graph_node(graph, id);

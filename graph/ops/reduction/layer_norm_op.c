@@ -114,14 +114,6 @@ static pen_status layer_norm_gradient(pen_gradient_context *context) {
     return PEN_OK;
 }
 
-static uint64_t layer_norm_flops(const pen_graph *graph, pen_node_id node) {
-    return 8 * pen_flops_of_input(graph, node);
-}
-
-static uint64_t layer_norm_backward_flops(const pen_graph *graph, pen_node_id node) {
-    return 14 * pen_flops_of_input(graph, node);
-}
-
 #define LAYER_NORM_EPSILON PEN_FLOAT_OR("epsilon", 1e-5)
 
 static const pen_attribute_schema layer_norm_attributes[] = {
@@ -145,11 +137,11 @@ static const pen_attribute_schema group_norm_attributes[] = {
      .in_place_inputs = 1,                                                                         \
      .infer = layer_norm_infer,                                                                    \
      .gradient = layer_norm_gradient,                                                              \
-     .flops = layer_norm_flops},                                                                   \
+     .input_flops = 8},                                                                            \
     {                                                                                              \
         .name = #op "_backward", .summary = "gradients of the operands of " #op, PEN_TAKES(2, 3),  \
         PEN_GIVES(1, 1 + (weights)), PEN_ATTRIBUTES(schema), .in_place_inputs = 3,                 \
-        .infer = layer_norm_backward_infer, .flops = layer_norm_backward_flops                     \
+        .infer = layer_norm_backward_infer, .input_flops = 14                                      \
     }
 
 static const pen_op layer_norm_ops[] = {

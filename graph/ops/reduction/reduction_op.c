@@ -212,18 +212,17 @@ static const pen_attribute_schema sum_backward_attributes[] = {
     {                                                                                              \
         .name = #op, .summary = does, PEN_TAKES(1, 2), PEN_GIVES(1, 1),                            \
         PEN_ATTRIBUTES(reduction_attributes), .constant_inputs = 2, .infer = infer_rule,           \
-        .gradient = gradient_rule, .flops = pen_flops_of_input                                     \
+        .gradient = gradient_rule, .input_flops = 1                                                \
     }
 #define ARGUMENT(op, does)                                                                         \
     {                                                                                              \
         .name = #op, .summary = does, PEN_TAKES(1, 1), PEN_GIVES(1, 1),                            \
-        PEN_ATTRIBUTES(argument_attributes), .infer = argument_infer, .flops = pen_flops_of_input  \
+        PEN_ATTRIBUTES(argument_attributes), .infer = argument_infer, .input_flops = 1             \
     }
 #define REDUCTION_BACKWARD(op, inputs)                                                             \
     {                                                                                              \
         .name = #op "_backward", .summary = "gradient of " #op, PEN_TAKES(inputs, inputs),         \
-        PEN_GIVES(1, 1), .in_place_inputs = 2, .infer = backward_infer,                            \
-        .flops = pen_flops_of_output                                                               \
+        PEN_GIVES(1, 1), .in_place_inputs = 2, .infer = backward_infer, .output_flops = 1          \
     }
 
 static const pen_op reduction_ops[] = {
@@ -242,7 +241,7 @@ static const pen_op reduction_ops[] = {
     ARGUMENT(arg_min, "position of the smallest element along an axis"),
     {"reduce_sum_backward", "dy times `scale`, broadcast to `shape`", PEN_TAKES(1, 1),
      PEN_GIVES(1, 1), PEN_ATTRIBUTES(sum_backward_attributes), .in_place_inputs = 1,
-     .infer = sum_backward_infer, .flops = pen_flops_of_output},
+     .infer = sum_backward_infer, .output_flops = 1},
     REDUCTION_BACKWARD(reduce_max, 3),
     REDUCTION_BACKWARD(reduce_min, 3),
     REDUCTION_BACKWARD(reduce_prod, 2),

@@ -22,10 +22,6 @@ static pen_status softmax_backward_infer(pen_infer_context *context) {
 }
 
 // A subtraction, an exponential, an addition and a division an element.
-static uint64_t softmax_flops(const pen_graph *graph, pen_node_id node) {
-    return 4 * pen_flops_of_output(graph, node);
-}
-
 static const pen_attribute_schema softmax_attributes[] = {
     PEN_INT_OR("axis", -1),
 };
@@ -34,14 +30,14 @@ static const pen_attribute_schema softmax_attributes[] = {
     {                                                                                              \
         .name = #op, .summary = does, PEN_TAKES(1, 1), PEN_GIVES(1, 1),                            \
         PEN_ATTRIBUTES(softmax_attributes), .in_place_inputs = 1, .infer = softmax_infer,          \
-        .gradient = gradient_rule, .flops = softmax_flops                                          \
+        .gradient = gradient_rule, .output_flops = 4                                               \
     }
 #define SOFTMAX_BACKWARD(op)                                                                       \
     {                                                                                              \
         .name = #op "_backward",                                                                   \
         .summary = "gradient of " #op " from that of its output, and its output", PEN_TAKES(2, 2), \
         PEN_GIVES(1, 1), PEN_ATTRIBUTES(softmax_attributes), .in_place_inputs = 3,                 \
-        .infer = softmax_backward_infer, .flops = softmax_flops                                    \
+        .infer = softmax_backward_infer, .output_flops = 4                                         \
     }
 
 // In place: a line along the axis is read as a whole before its first element is written.

@@ -229,22 +229,6 @@ static pen_status accuracy_infer(pen_infer_context *context) {
 }
 
 // A subtraction, an exponential and an addition a score.
-static uint64_t softmax_cross_entropy_flops(const pen_graph *graph, pen_node_id node) {
-    return 3 * pen_flops_of_input(graph, node);
-}
-
-static uint64_t softmax_cross_entropy_backward_flops(const pen_graph *graph, pen_node_id node) {
-    return 5 * pen_flops_of_output(graph, node);
-}
-
-static uint64_t loss_pair_flops(const pen_graph *graph, pen_node_id node) {
-    return 3 * pen_flops_of_input(graph, node);
-}
-
-static uint64_t loss_pair_backward_flops(const pen_graph *graph, pen_node_id node) {
-    return 3 * pen_flops_of_output(graph, node);
-}
-
 static const pen_attribute_schema classes_attributes[] = {
     PEN_MAY("ignore_index", INT),
     PEN_TEXT_OR("reduction", "mean"),
@@ -261,23 +245,23 @@ static const pen_attribute_schema shaped_attributes[] = {
 #define LOSS_OP(op, does, gradient_rule, of_probabilities)                                         \
     {                                                                                              \
         .name = #op, .summary = does, PEN_TAKES(2, 2), PEN_GIVES(1, 1), .infer = pair_infer,       \
-        .gradient = gradient_rule, .flops = loss_pair_flops, .wants_positive = of_probabilities    \
+        .gradient = gradient_rule, .input_flops = 3, .wants_positive = of_probabilities            \
     }
 #define LOSS_BACKWARD(op, of_probabilities)                                                        \
     {                                                                                              \
         .name = #op "_backward", .summary = "gradient of x in " #op " from (dy, x, target)",       \
         PEN_TAKES(3, 3), PEN_GIVES(1, 1), .in_place_inputs = 6, .infer = pair_backward_infer,      \
-        .flops = loss_pair_backward_flops, .wants_positive = of_probabilities                      \
+        .output_flops = 3, .wants_positive = of_probabilities                                      \
     }
 
 static const pen_op loss_ops[] = {
     {"softmax_cross_entropy_loss", "negative logarithm of the softmax of the scores at the labels",
      PEN_TAKES(2, 3), PEN_GIVES(1, 2), PEN_ATTRIBUTES(classes_attributes), .infer = classes_infer,
-     .gradient = softmax_cross_entropy_gradient, .flops = softmax_cross_entropy_flops},
+     .gradient = softmax_cross_entropy_gradient, .input_flops = 3},
     {"softmax_cross_entropy_loss_backward",
      "gradient of the scores from (dy, scores, labels, weights)", PEN_TAKES(3, 4), PEN_GIVES(1, 1),
      PEN_ATTRIBUTES(classes_attributes), .in_place_inputs = 2,
-     .infer = softmax_cross_entropy_backward_infer, .flops = softmax_cross_entropy_backward_flops},
+     .infer = softmax_cross_entropy_backward_infer, .output_flops = 5},
     {"negative_log_likelihood_loss", "negative logarithms of probabilities at the labels",
      PEN_TAKES(2, 3), PEN_GIVES(1, 1), PEN_ATTRIBUTES(classes_attributes), .infer = classes_infer,
      .gradient = negative_log_likelihood_gradient},

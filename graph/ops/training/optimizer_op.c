@@ -200,18 +200,6 @@ static uint64_t sgd_update_flops(const pen_graph *graph, pen_node_id node) {
     return (nesterov ? 9u : 7u) * optimizer_elements(graph, node);
 }
 
-static uint64_t adam_update_flops(const pen_graph *graph, pen_node_id node) {
-    return 16 * optimizer_elements(graph, node);
-}
-
-static uint64_t rmsprop_update_flops(const pen_graph *graph, pen_node_id node) {
-    return 10 * optimizer_elements(graph, node);
-}
-
-static uint64_t squared_norm_flops(const pen_graph *graph, pen_node_id node) {
-    return 2 * optimizer_elements(graph, node);
-}
-
 static const pen_attribute_schema sgd_update_attributes[] = {
     PEN_FLOAT_OR("momentum", 0),
     PEN_INT_OR("nesterov", 0),
@@ -244,19 +232,17 @@ static const pen_op optimizer_ops[] = {
      "Adam and AdamW: parameter, gradient, two moments, learning rate, step from 1, "
      "gradient scale or none, rows or none",
      PEN_TAKES(6, 8), PEN_GIVES(3, 3), PEN_ATTRIBUTES(adam_update_attributes), .in_place_inputs = 1,
-     .infer = adam_update_infer, .flops = adam_update_flops, .wants_positive = true,
-     .is_update = true,
+     .infer = adam_update_infer, .input_flops = 16, .wants_positive = true, .is_update = true,
      .update = {.gradient = 1, .state = 2, .rate = 4, .step = 5, .scale = 6, .rows = 7}},
     {"rmsprop_update",
-     "RMSprop: parameter, gradient, average of squares, momentum or none, average or none, "
-     "learning rate, gradient scale or none, rows or none",
+     "RMSprop: parameter, gradient, square average, momentum or none, average or none, rate, scale "
+     "or none, rows or none",
      PEN_TAKES(3, 8), PEN_GIVES(2, 4), PEN_ATTRIBUTES(rmsprop_update_attributes),
-     .in_place_inputs = 1, .infer = rmsprop_update_infer, .flops = rmsprop_update_flops,
-     .wants_positive = true, .is_update = true,
-     .update = {.gradient = 1, .state = 2, .rate = 5, .scale = 6, .rows = 7}},
+     .in_place_inputs = 1, .infer = rmsprop_update_infer, .input_flops = 10, .wants_positive = true,
+     .is_update = true, .update = {.gradient = 1, .state = 2, .rate = 5, .scale = 6, .rows = 7}},
     {"squared_norm", "sum of squares, in fixed blocks; rows or none", PEN_TAKES(1, 2),
      PEN_GIVES(1, 1), PEN_ATTRIBUTES(squared_norm_attributes), .infer = squared_norm_infer,
-     .flops = squared_norm_flops},
+     .input_flops = 2},
     {"clip_scale", "the factor that brings gradients of these squared norms under a limit",
      PEN_TAKES(1, PEN_VARIADIC), PEN_GIVES(1, 1), PEN_ATTRIBUTES(clip_scale_attributes),
      .infer = clip_scale_infer},

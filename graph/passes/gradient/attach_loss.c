@@ -93,26 +93,27 @@ static pen_status loss_shape_mask(pen_graph *graph, pen_value_id output, uint32_
                      pen_tensor_type_format(&type, texts[1]));
 }
 
+// A node of one operand and one attribute.
+static pen_status loss_map(pen_graph *graph, const pen_op *op, const char *name, pen_value_id value,
+                           pen_attribute_given attribute, pen_value_id *out_value) {
+    pen_node_spec spec = pen_node_spec_of(op, name);
+    spec.inputs = &value;
+    spec.input_count = 1;
+    spec.attributes = &attribute;
+    spec.attribute_count = 1;
+    return pen_graph_add_simple(graph, &spec, out_value);
+}
+
 static pen_status loss_cast(pen_graph *graph, pen_value_id value, const char *element,
                             pen_value_id *out_value) {
-    const pen_attribute_given to = pen_attribute_text("to", element);
-    pen_node_spec cast = pen_node_spec_of(PEN_OP(cast), "loss/cast");
-    cast.inputs = &value;
-    cast.input_count = 1;
-    cast.attributes = &to;
-    cast.attribute_count = 1;
-    return pen_graph_add_simple(graph, &cast, out_value);
+    return loss_map(graph, PEN_OP(cast), "loss/cast", value, pen_attribute_text("to", element),
+                    out_value);
 }
 
 // The sum of all elements.
 static pen_status loss_count(pen_graph *graph, pen_value_id value, pen_value_id *out_sum) {
-    const pen_attribute_given keep = pen_attribute_int("keepdims", 0);
-    pen_node_spec sum = pen_node_spec_of(PEN_OP(reduce_sum), "loss/count");
-    sum.inputs = &value;
-    sum.input_count = 1;
-    sum.attributes = &keep;
-    sum.attribute_count = 1;
-    return pen_graph_add_simple(graph, &sum, out_sum);
+    return loss_map(graph, PEN_OP(reduce_sum), "loss/count", value,
+                    pen_attribute_int("keepdims", 0), out_sum);
 }
 
 // How many elements of the mask there are for each that counts, at most all.

@@ -26,15 +26,15 @@ typedef enum pen_optimizer_kind {
 // What a job says of its optimizer. Each reads what its entry names.
 typedef struct pen_optimizer {
     pen_optimizer_kind kind;
-    double lr; // before the schedule of learning rates changes it
     double momentum;
+    bool nesterov;
     double weight_decay;
     double beta1;
     double beta2;
-    double alpha;
     double epsilon;
-    bool nesterov;
+    double alpha;
     bool centered;
+    double lr;        // before the schedule of learning rates changes it
     double clip_norm; // 0: no clipping
 } pen_optimizer;
 
