@@ -1,7 +1,7 @@
 // Convolutions as sums over taps. All three products of a convolution (y from x and w, dx from dy
 // and w, dw from x and dy) visit the same pairs of positions, so one walk serves them all.
 
-#include "device/reference/reference_kernel.h"
+#include "device/reference/reference_position.h"
 #include "graph/graph.h"
 #include "graph/ops/product/convolution_geometry.h"
 
@@ -92,47 +92,28 @@ static void conv_add_to_w(const conv_term *term, const pen_tensor *operands, dou
     sums[term->w] += pen_tensor_get(&operands[0], term->x) * pen_tensor_get(&operands[1], term->y);
 }
 
-// Sums the terms of `visit` in double and stores them, with the bias (if any) of each channel.
-static pen_status conv_run_sums(const pen_reference_call *call, const pen_conv_geometry *geometry,
-                                conv_term_fn visit) {
+typedef struct conv_rule {
+    pen_status (*geometry)(const pen_graph *graph, const pen_node *node, pen_conv_geometry *out);
+    conv_term_fn visit;
+} conv_rule;
+
+// Sums the rule's terms in double and stores them, with the bias (if any) of each channel.
+static pen_status conv_run(const pen_reference_call *call) {
+    const conv_rule *rule = call->rule;
     const pen_tensor *y = &call->outputs[0];
     const pen_tensor *bias = call->node->input_count > 2 ? &call->inputs[2] : NULL;
     const int64_t count = pen_tensor_count(y);
+    pen_conv_geometry geometry;
     double *sums;
+    PEN_TRY(rule->geometry(call->graph, call->node, &geometry));
     PEN_TRY(PEN_NEW(call->scratch, (size_t)count, &sums));
-    conv_walk(geometry, visit, call->inputs, sums);
+    conv_walk(&geometry, rule->visit, call->inputs, sums);
     const int64_t channel_size = pen_shape_count(&y->type.shape, 2, y->type.shape.rank);
-    for (int64_t i = 0; i < count; i++) {
-        if (bias != NULL) {
-            sums[i] += pen_tensor_get(bias, i / channel_size % y->type.shape.dims[1]);
-        }
-        pen_tensor_set(y, i, sums[i]);
+    for (int64_t i = 0; bias != NULL && i < count; i++) {
+        sums[i] += pen_tensor_get(bias, i / channel_size % y->type.shape.dims[1]);
     }
+    reference_store_sums(y, sums);
     return PEN_OK;
-}
-
-static pen_status conv_run(const pen_reference_call *call) {
-    pen_conv_geometry geometry;
-    PEN_TRY(pen_conv_geometry_of(call->graph, call->node, &geometry));
-    return conv_run_sums(call, &geometry, conv_add_to_y);
-}
-
-static pen_status conv_transpose_run(const pen_reference_call *call) {
-    pen_conv_geometry geometry;
-    PEN_TRY(pen_conv_transpose_geometry(call->graph, call->node, &geometry));
-    return conv_run_sums(call, &geometry, conv_add_to_x);
-}
-
-static pen_status conv_backward_input_run(const pen_reference_call *call) {
-    pen_conv_geometry geometry;
-    PEN_TRY(pen_conv_backward_input_geometry(call->graph, call->node, &geometry));
-    return conv_run_sums(call, &geometry, conv_add_to_x);
-}
-
-static pen_status conv_backward_weight_run(const pen_reference_call *call) {
-    pen_conv_geometry geometry;
-    PEN_TRY(pen_conv_backward_weight_geometry(call->graph, call->node, &geometry));
-    return conv_run_sums(call, &geometry, conv_add_to_w);
 }
 
 static pen_status conv_backward_bias_run(const pen_reference_call *call) {
@@ -152,11 +133,13 @@ static pen_status conv_backward_bias_run(const pen_reference_call *call) {
     return PEN_OK;
 }
 
+#define CONV(geometry, visit) conv_run, PEN_REFERENCE_RULE(conv_rule, geometry, visit)
+
 static const pen_reference_kernel convolution_kernels[] = {
-    {"conv", conv_run, NULL},
-    {"conv_transpose", conv_transpose_run, NULL},
-    {"conv_backward_input", conv_backward_input_run, NULL},
-    {"conv_backward_weight", conv_backward_weight_run, NULL},
+    {"conv", CONV(pen_conv_geometry_of, conv_add_to_y)},
+    {"conv_transpose", CONV(pen_conv_transpose_geometry, conv_add_to_x)},
+    {"conv_backward_input", CONV(pen_conv_backward_input_geometry, conv_add_to_x)},
+    {"conv_backward_weight", CONV(pen_conv_backward_weight_geometry, conv_add_to_w)},
     {"conv_backward_bias", conv_backward_bias_run, NULL},
 };
 

@@ -59,9 +59,8 @@ typedef struct pen_reference_family {
 #define PEN_REFERENCE_FAMILIES(X)                                                                  \
     X(elementwise) X(unary) X(activation) X(gelu) X(comparison) X(reduction) X(softmax) X(loss)    \
     X(matmul) X(convolution) X(pooling) X(normalization) X(layer_norm) X(dropout) X(reshape)       \
-    X(movement) X(slice) X(indexing) X(constant) X(optimizer) X(transfer) X(recurrent)             \
-    X(attention) X(series) X(selection) X(einsum) X(resize) X(quantization) X(random) X(spectrum)  \
-    X(unpool)
+    X(movement) X(slice) X(indexing) X(constant) X(optimizer) X(recurrent) X(attention) X(series)  \
+    X(selection) X(einsum) X(resize) X(quantization) X(random) X(spectrum) X(unpool)
 // clang-format on
 #define PEN_REFERENCE_DECLARE(name) extern const pen_reference_family pen_##name##_reference;
 PEN_REFERENCE_FAMILIES(PEN_REFERENCE_DECLARE)

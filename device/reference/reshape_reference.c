@@ -1,4 +1,5 @@
-// Views, for when one has to be computed after all (folding, copies).
+// Copies: views, for when one has to be computed after all (folding); a reorder, which is a copy in
+// the one layout that the reference device knows.
 
 #include <string.h>
 
@@ -15,6 +16,7 @@ static const pen_reference_kernel reshape_kernels[] = {
     {"reshape", reshape_copy, NULL},  {"flatten", reshape_copy, NULL},
     {"squeeze", reshape_copy, NULL},  {"unsqueeze", reshape_copy, NULL},
     {"identity", reshape_copy, NULL}, {"stop_gradient", reshape_copy, NULL},
+    {"reorder", reshape_copy, NULL},  {"copy", reshape_copy, NULL},
 };
 
 PEN_REFERENCE_FAMILY(reshape);
