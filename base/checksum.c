@@ -173,22 +173,26 @@ void pen_checksum_chunks(const void *bytes, uint64_t count, uint32_t *out_checks
     }
 }
 
-// FNV-1a over the checksums of chunks: those that are given, else those of the bytes.
-static uint64_t checksum_join(const uint32_t *checksums, const void *bytes, uint64_t count) {
-    uint64_t joined = 0xcbf29ce484222325u;
-    for (uint32_t c = 0; c < checksum_chunk_count(count); c++) {
-        const uint32_t one = checksums != NULL ? checksums[c] : checksum_of_chunk(bytes, count, c);
-        joined = (joined ^ one) * 0x100000001b3u;
+// FNV-1a over checksums of chunks, from `joined` on.
+static uint64_t checksum_join(uint64_t joined, const uint32_t *checksums, uint32_t chunk_count) {
+    for (uint32_t c = 0; c < chunk_count; c++) {
+        joined = (joined ^ checksums[c]) * 0x100000001b3u;
     }
     return joined;
 }
+#define CHECKSUM_JOIN_BASIS 0xcbf29ce484222325u
 
 uint64_t pen_checksum_join(const uint32_t *checksums, uint64_t count) {
-    return checksum_join(checksums, NULL, count);
+    return checksum_join(CHECKSUM_JOIN_BASIS, checksums, checksum_chunk_count(count));
 }
 
 uint64_t pen_checksum_whole(const void *bytes, uint64_t count) {
-    return checksum_join(NULL, bytes, count);
+    uint64_t joined = CHECKSUM_JOIN_BASIS;
+    for (uint32_t c = 0; c < checksum_chunk_count(count); c++) {
+        const uint32_t one = checksum_of_chunk(bytes, count, c);
+        joined = checksum_join(joined, &one, 1);
+    }
+    return joined;
 }
 
 uint32_t pen_checksum_find_difference(const void *bytes, uint64_t count,

@@ -130,30 +130,31 @@ static pen_status decode_one(const decode_target *to, const pen_record_field *fi
 
 // ---- lists
 
-// The next place of a list.
-static pen_status decode_next_item(const decode_target *to, const pen_record_field *field,
-                                   const pen_protobuf_reader *reader, char **out_at) {
+static pen_status decode_too_many(const pen_record_field *field, const pen_protobuf_reader *reader,
+                                  uint64_t limit) {
+    return pen_protobuf_error(reader, "field %u (%s) has more than %llu items", field->number,
+                              field->name, (unsigned long long)limit);
+}
+
+// The next place of a list; NULL: an array is full.
+static char *decode_next_item(const decode_target *to, const pen_record_field *field) {
     uint32_t count;
     char *member = to->object + field->offset, *items = member;
     memcpy(&count, to->object + field->count_offset, sizeof count);
-    if (field->list == PEN_RECORD_ARRAY && count == field->limit) {
-        return pen_protobuf_error(reader, "field %u (%s) has more than %llu items", field->number,
-                                  field->name, (unsigned long long)field->limit);
-    }
+    if (field->list == PEN_RECORD_ARRAY && count == field->limit) return NULL;
     if (field->list == PEN_RECORD_ITEMS) memcpy(&items, member, sizeof items);
-    *out_at = items + count * field->size;
-    count += 1;
-    memcpy(to->object + field->count_offset, &count, sizeof count);
-    return PEN_OK;
+    const uint32_t more = count + 1;
+    memcpy(to->object + field->count_offset, &more, sizeof more);
+    return items + count * field->size;
 }
 
 // One item, or numbers that are packed.
 static pen_status decode_items(const decode_target *to, const pen_record_field *field,
                                const pen_protobuf_reader *reader, const pen_protobuf_field *given) {
     pen_protobuf_scalars scalars;
-    char *at;
     if (field->kind > PEN_RECORD_FIXED) {
-        PEN_TRY(decode_next_item(to, field, reader, &at));
+        char *at = decode_next_item(to, field);
+        if (at == NULL) return decode_too_many(field, reader, field->limit);
         return decode_one(to, field, reader, given, at);
     }
     PEN_TRY(pen_protobuf_scalars_open(reader, given, decode_wire_of(field), &scalars));
@@ -162,7 +163,8 @@ static pen_status decode_items(const decode_target *to, const pen_record_field *
         bool more;
         PEN_TRY(pen_protobuf_scalars_next(&scalars, &bits, &more));
         if (!more) return PEN_OK;
-        PEN_TRY(decode_next_item(to, field, reader, &at));
+        char *at = decode_next_item(to, field);
+        if (at == NULL) return decode_too_many(field, reader, field->limit);
         PEN_TRY(decode_store(field, reader, bits, at));
     }
 }
@@ -219,10 +221,7 @@ static pen_status decode_make_lists(const decode_target *to, pen_protobuf_reader
         PEN_TRY(decode_count_items(field, &reader, &given, &more));
         memcpy(&count, to->object + field->count_offset, sizeof count);
         const uint64_t limit = field->limit != 0 ? field->limit : PEN_VALUE_COUNT_LIMIT;
-        if (more > limit - count) {
-            return pen_protobuf_error(&reader, "field %u (%s) has more than %llu items",
-                                      field->number, field->name, (unsigned long long)limit);
-        }
+        if (more > limit - count) return decode_too_many(field, &reader, limit);
         count += (uint32_t)more;
         memcpy(to->object + field->count_offset, &count, sizeof count);
     }

@@ -79,9 +79,10 @@ static pen_status dump_text(dump_cursor *cursor, const char *what, uint64_t limi
 // ---- what was known at the start
 
 static pen_status dump_record(dump_cursor *cursor, const pen_record *record, void *out_object) {
-    const uint8_t *bytes;
+    const uint8_t *bytes = NULL;
     const uint64_t position = cursor->position;
     PEN_TRY(dump_take(cursor, pen_record_packed_size(record), &bytes));
+    PEN_ASSERT(bytes != NULL);
     return pen_status_add_context(pen_record_unpack(record, bytes, out_object),
                                   "in %s at byte %llu", record->name, (unsigned long long)position);
 }
