@@ -21,12 +21,13 @@ BEGIN {
     may["tests"] = "base graph partition device scheduler cli tests"
     may["examples"] = "base graph partition device scheduler examples"
 
-    # The floors of a top folder, from the ground up: a file may include its own floor and those before it in the list,
-    # never one after. A top folder with a list names all its floors here; files beside the floors are not checked.
+    # The floors of a folder, from the ground up: a file may include its own floor and those before it in the list,
+    # never one after. A folder with a list names all its floors here; files beside the floors are not checked.
     floors["base"] = "system format record option"
     floors["scheduler"] = "schedule store data trace transport protocol runtime compile runner job plan checkpoint " \
         "engine train measure report"
     floors["graph"] = "ops analysis passes dump wire keras_layers import"
+    floors["scheduler/runtime"] = "run executor worker coordinator"
     floors["partition"] = "spec costs problem objective bound search strategies lower plan"
 
     # header: where it may be included (tests may include all)
@@ -54,21 +55,16 @@ function folder_of(path,    folder) {
     return ""
 }
 
-# The place of PATH's floor in the list of its top folder, from 1; 0: there is no list, or it stands beside the floors.
-function floor_of(path,    parts, count, list, i) {
-    if (split(path, parts, "/") < 3 || !(parts[1] in floors)) return 0
-    count = split(floors[parts[1]], list, " ")
+# The place of PATH's floor in the list of ROOT, from 1; 0: it is not in ROOT, or stands beside the floors.
+function floor_of(path, root,    rest, count, list, i) {
+    if (index(path, root "/") != 1) return 0
+    rest = substr(path, length(root) + 2)
+    if (!sub(/\/.*/, "", rest)) return 0
+    count = split(floors[root], list, " ")
     for (i = 1; i <= count; i++) {
-        if (list[i] == parts[2]) return i
+        if (list[i] == rest) return i
     }
-    complain("floor '" parts[1] "/" parts[2] "' is not in the list of floors")
-    return 0
-}
-
-# The top folder of PATH and its floor: "partition/search".
-function floor_name(path,    parts) {
-    split(path, parts, "/")
-    return parts[1] "/" parts[2]
+    return -1
 }
 
 function complain(text) {
@@ -78,7 +74,9 @@ function complain(text) {
 
 FNR == 1 {
     folder = folder_of(FILENAME)
-    floor = floor_of(FILENAME)
+    for (root in floors) {
+        if (floor_of(FILENAME, root) < 0) complain("its floor is not in the list of floors of " root)
+    }
     own = FILENAME
     sub(/\.c$/, ".h", own)
     has_own = FILENAME ~ /\.c$/ && (getline unused < own) >= 0
@@ -104,10 +102,9 @@ FNR == 1 {
         }
         if (!allowed) complain(folder " may not include " path)
     }
-    top = path
-    sub(/\/.*/, "", top)
-    if (floor > 0 && index(FILENAME, top "/") == 1 && floor_of(path) > floor) {
-        complain(floor_name(FILENAME) " may not include " path ": its floor is above")
+    for (root in floors) {
+        floor = floor_of(FILENAME, root)
+        if (floor > 0 && floor_of(path, root) > floor) complain(folder " may not include " path ": its floor is above")
     }
 }
 

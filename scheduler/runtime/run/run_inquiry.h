@@ -1,12 +1,12 @@
-// What a coordinator asks its workers beside the run: who waits for what, figures, traces. Answers
-// come in parts of a text or of bytes.
+// What a coordinator asks its workers beside the run, and what they tell: who waits for what,
+// figures, traces. Answers come in parts of a text or of bytes (run_wire.h).
 //
-// Threads: any.
+// Threads: plain data.
 #ifndef PEN_SCHEDULER_RUNTIME_RUN_RUN_INQUIRY_H
 #define PEN_SCHEDULER_RUNTIME_RUN_RUN_INQUIRY_H
 
-#include "scheduler/protocol/message.h"
-#include "scheduler/runtime/worker/worker_run.h"
+#include <stdbool.h>
+#include <stdint.h>
 
 typedef enum pen_run_inquiry {
     PEN_RUN_INQUIRY_WAITS,   // 'r' where a device computes, else 'w'; then a text
@@ -31,8 +31,31 @@ typedef struct pen_run_device_figures {
     double wait_seconds;
 } pen_run_device_figures;
 
-// Sends the part that is asked for. CORRUPT; OUT_OF_MEMORY; as send_message
-PEN_NODISCARD pen_status pen_run_inquiry_answer(pen_worker_run *run, pen_transport *transport,
-                                                const pen_message *ask);
+// What a device did in a round, by its process's clock.
+typedef struct pen_round_figures {
+    uint32_t device;
+    double start_seconds; // of its first task
+    double end_seconds;   // of its last
+    double busy_seconds;  // computing
+} pen_round_figures;
+
+// The last frame that was sent of a channel for a microbatch.
+typedef struct pen_run_sent {
+    uint32_t form;
+    uint32_t channel;
+    uint64_t sequence;
+    uint64_t checksum; // pen_checksum_whole of the tensor
+    bool is_sent;      // false: none was yet
+} pen_run_sent;
+
+// A piece of a parameter or state, on its way to or from the coordinator.
+typedef struct pen_tensor_piece {
+    uint32_t device;
+    uint32_t form;  // 0, but for constants of other forms
+    uint32_t value; // in its part
+    uint64_t offset;
+    uint64_t bytes;    // at most PEN_TRANSPORT_CHUNK_BYTES
+    uint64_t sequence; // of its frame
+} pen_tensor_piece;
 
 #endif // PEN_SCHEDULER_RUNTIME_RUN_RUN_INQUIRY_H

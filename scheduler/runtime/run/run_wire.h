@@ -6,8 +6,11 @@
 #ifndef PEN_SCHEDULER_RUNTIME_RUN_RUN_WIRE_H
 #define PEN_SCHEDULER_RUNTIME_RUN_RUN_WIRE_H
 
+#include <stddef.h>
+
+#include "base/arena.h"
+#include "base/status.h"
 #include "scheduler/runtime/run/run_inquiry.h"
-#include "scheduler/runtime/worker/worker_run.h"
 
 // ---- ROUND_DONE: the figures of a worker's devices
 #define PEN_ROUND_FIGURES_BYTES 28 // of each

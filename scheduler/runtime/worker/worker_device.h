@@ -1,6 +1,6 @@
 // The contract of worker_*.c about a device: defined where each part of its work is.
 //
-// The inside of a worker's run, for worker_run.c, worker_device.c and worker_frames.c.
+// The inside of a worker's run, for worker_run_life.c, worker_device.c and worker_frames.c.
 #ifndef PEN_SCHEDULER_RUNTIME_WORKER_WORKER_DEVICE_H
 #define PEN_SCHEDULER_RUNTIME_WORKER_WORKER_DEVICE_H
 

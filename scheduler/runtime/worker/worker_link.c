@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "scheduler/runtime/run/run_inquiry.h"
+#include "scheduler/runtime/worker/worker_answer.h"
 #include "scheduler/runtime/worker/worker_inside.h"
 
 #define WORKER_BLOB_LIMIT ((uint64_t)1 << 32)
@@ -334,7 +334,7 @@ static pen_status worker_on_run_message(pen_worker *worker, pen_worker_run *run,
     case PEN_MESSAGE_PULL:
         return worker_on_pull(run, message);
     case PEN_MESSAGE_ASK:
-        return pen_run_inquiry_answer(run, worker->transport, message);
+        return pen_worker_answer(run, worker->transport, message);
     case PEN_MESSAGE_COMMITTED:
         pen_worker_run_note_committed(run, message->step);
         return PEN_OK;

@@ -1,4 +1,4 @@
-// The contract of worker_*.c about a run: worker_run.c, _frames, _save and _figures define it.
+// The contract of worker_*.c about a run: worker_run_life.c, _frames, _save and _figures define it.
 //
 // One run at a worker: its devices with their threads and executors, the protocol core that says
 // which task runs when, and the frames that come and go.
@@ -20,6 +20,7 @@
 #define PEN_SCHEDULER_RUNTIME_WORKER_WORKER_RUN_H
 
 #include "scheduler/protocol/worker_core.h"
+#include "scheduler/runtime/run/run_inquiry.h"
 #include "scheduler/runtime/run/run_spec.h"
 #include "scheduler/store/commit_log.h"
 #include "scheduler/trace/trace.h"
@@ -40,14 +41,6 @@ typedef struct pen_run_round {
     double loss_weight;        // of each microbatch
     double learning_rate;
 } pen_run_round;
-
-// What a device did in a round, by its process's clock.
-typedef struct pen_round_figures {
-    uint32_t device;
-    double start_seconds; // of its first task
-    double end_seconds;   // of its last
-    double busy_seconds;  // computing
-} pen_round_figures;
 
 // What happens in a run, for whoever talks to the coordinator. On any thread; must not block.
 typedef struct pen_worker_run_events {
@@ -109,14 +102,6 @@ void pen_worker_run_let_go(pen_worker_run *run, uint64_t token);
 PEN_NODISCARD pen_status pen_worker_run_add_round(pen_worker_run *run, const pen_run_round *round);
 // ASSIGN, START, GO, STOP, CREDIT. CORRUPT
 PEN_NODISCARD pen_status pen_worker_run_feed(pen_worker_run *run, const pen_worker_event *event);
-typedef struct pen_tensor_piece {
-    uint32_t device;
-    uint32_t form;  // 0, but for constants of other forms
-    uint32_t value; // in its part
-    uint64_t offset;
-    uint64_t bytes;    // at most PEN_TRANSPORT_CHUNK_BYTES
-    uint64_t sequence; // of its frame
-} pen_tensor_piece;
 // Ends the run: `failed` is called, unless it was before.
 void pen_worker_run_fail(pen_worker_run *run, pen_status take_status);
 // A piece of a parameter or state is to be sent to the coordinator as a TENSOR frame. CORRUPT:
@@ -151,14 +136,6 @@ typedef struct pen_run_pulse {
     double task_seconds; // for which the longest task runs; 0: nothing computes
 } pen_run_pulse;
 pen_run_pulse pen_worker_run_get_pulse(pen_worker_run *run);
-// The last frame that was sent of a channel for a microbatch.
-typedef struct pen_run_sent {
-    uint32_t form;
-    uint32_t channel;
-    uint64_t sequence;
-    uint64_t checksum; // pen_checksum_whole of the tensor
-    bool is_sent;      // false: none was yet
-} pen_run_sent;
 // All of them, in `arena`. OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_worker_run_list_sent(pen_worker_run *run, pen_arena *arena,
                                                   const pen_run_sent **out_sent,
