@@ -17,8 +17,8 @@
 //
 // The job says what is wanted, and is checked as far as that can be done without looking anywhere
 // else: no file but the YAML is opened. Every path is resolved against the folder of the job file,
-// also those within parts. The keys, with ranges and help, are in job_table.c, cluster_table.c and
-// constraints_table.c; `penstock schema` prints them.
+// also those within parts. The keys, with ranges and help, are in job_table.c, cluster_spec.c and
+// placement_spec.c; `penstock schema` prints them.
 //
 // Lifetime: a job lives in the arena it was read into.
 // Threads:  immutable once returned.

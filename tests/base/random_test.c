@@ -100,6 +100,22 @@ static void limits_are_kept(void **state) {
     }
 }
 
-PEN_TEST_MAIN(cmocka_unit_test(blocks_are_those_of_philox),
+// The first numbers are fixed, since placements of a seed are; limits are kept, means are right.
+static void sequences_are_fixed_and_even(void **state) {
+    (void)state;
+    pen_random_sequence one = {1}, some = pen_random_sequence_of(pen_random_stream("x", 1, 2));
+    assert_int_equal(pen_random_next(&one), (uint32_t)((0x2000001u * 0x2545f4914f6cdd1du) >> 32));
+    double sum = 0.0;
+    for (int i = 0; i < 10000; i++) {
+        const uint32_t number = pen_random_next_below(&some, 1000);
+        assert_true(number < 1000);
+        sum += number;
+    }
+    assert_true(sum / 10000 > 490.0 && sum / 10000 < 509.0);
+    assert_int_equal(pen_random_sequence_of(0).state, 1);
+}
+
+PEN_TEST_MAIN(cmocka_unit_test(sequences_are_fixed_and_even),
+              cmocka_unit_test(blocks_are_those_of_philox),
               cmocka_unit_test(streams_differ_in_every_argument),
               cmocka_unit_test(numbers_have_their_distributions), cmocka_unit_test(limits_are_kept))
