@@ -82,7 +82,7 @@ static pen_status attention_unseen(const pen_layer_call *call, const attention_p
     for (uint32_t i = 0; i < 4; i++) {
         const pen_layer_tensor *masked = i < 3 ? parts->masked[i] : NULL;
         if (i < 3 ? masked == NULL : !options->causal) continue;
-        pen_value_id one;
+        pen_value_id one = PEN_VALUE_NONE;
         PEN_TRY(i == 3 ? attention_causal(call, parts, &one)
                        : attention_padding(call, masked, rank, rank - (i == 0 ? 2 : 1), &one));
         if (pen_value_is(all)) PEN_TRY(pen_layer_pair(call, "min", "unseen", all, one, &one));
