@@ -251,6 +251,7 @@ static decode_needs decode_begin(const decode_target *to, const pen_protobuf_rea
     decode_needs needs = {.lists = false};
     for (uint32_t f = 0; f < to->record->field_count; f++) {
         const pen_record_field *field = &to->record->fields[f];
+        if (field->is_choice) continue; // a record is one of many: their rows ask for nothing
         needs.lists = needs.lists || field->list == PEN_RECORD_ITEMS;
         needs.required = needs.required || field->is_required;
         if (field->list != PEN_RECORD_ONE) continue;
