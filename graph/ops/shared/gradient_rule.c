@@ -108,7 +108,7 @@ pen_status pen_gradient_emit(pen_gradient_context *context, const pen_gradient_e
 
 pen_status pen_gradient_emit_set(pen_gradient_context *context,
                                  const pen_gradient_emission *emission) {
-    pen_value_id gradient;
+    pen_value_id gradient = PEN_VALUE_NONE;
     PEN_TRY(pen_gradient_emit(context, emission, &gradient));
     pen_gradient_set(context, emission->for_input, gradient);
     return PEN_OK;
