@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/order.h"
 #include "device/measure_fill.h"
+#include "graph/graph.h"
 #include "graph/op.h"
 
 #define MEASURE_CACHE_BYTES ((uint64_t)32 << 20) // where the system does not say

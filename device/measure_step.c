@@ -6,6 +6,7 @@
 
 #include "device/measure_op.h"
 #include "graph/analysis/memory_plan.h"
+#include "graph/graph.h"
 #include "graph/op.h"
 
 #define STEP_GRAIN_BYTES 4096u

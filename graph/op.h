@@ -1,4 +1,4 @@
-// Operators: one entry of one table each.
+// The contract of operators, one entry of one table each; op_access.c has what is asked of a node.
 //
 // An op has a name, an attribute schema, a shape rule, a gradient rule, and counts of flops and
 // bytes. What others must know of it stands here too, as facts: nobody else compares names of ops.
@@ -17,7 +17,8 @@
 #include <stdint.h>
 
 #include "base/status.h"
-#include "graph/graph.h"
+#include "graph/attribute.h"
+#include "graph/graph_types.h"
 #include "graph/tensor_type.h"
 
 #define PEN_VARIADIC UINT32_MAX

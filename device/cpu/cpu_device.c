@@ -11,6 +11,7 @@
 #include "device/cpu/cpu_kernel_list.h"
 #include "device/cpu/cpu_layout.h"
 #include "device/cpu/cpu_level.h"
+#include "device/cpu/layout_choice.h"
 #include "device/cpu/onednn/onednn.h"
 #include "device/host_buffer.h"
 #include "graph/graph.h"

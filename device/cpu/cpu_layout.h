@@ -1,4 +1,4 @@
-// How values may lie in the cpu device's memory, and which layouts its kernels want.
+// How values may lie in the cpu device's memory.
 //
 // In a blocked layout of block B, channels (dimension 1) are cut into blocks of B that become the
 // innermost dimension: [N][ceil(C / B)][spatial…][B]. Where B does not divide C, the lanes behind
@@ -6,9 +6,7 @@
 #ifndef PEN_DEVICE_CPU_CPU_LAYOUT_H
 #define PEN_DEVICE_CPU_CPU_LAYOUT_H
 
-#include "device/cpu/cpu_level.h"
 #include "graph/graph_types.h"
-#include "graph/passes/assign_layouts.h"
 #include "graph/tensor_type.h"
 
 // Values of pen_layout besides PEN_LAYOUT_PLAIN. All but plain are of ranks 3 to 5.
@@ -28,11 +26,5 @@ uint64_t pen_cpu_layout_element_count(const pen_tensor_type *type, pen_layout la
 
 // Bytes a value occupies in its layout.
 uint64_t pen_cpu_value_bytes(const pen_graph *graph, pen_value_id value);
-
-// pen_layout_rules.choose for a device of kernel level `level`, with the team set that will run
-// the kernels (libraries choose by it).
-PEN_NODISCARD pen_status pen_cpu_layout_choose(pen_cpu_level level, const pen_graph *graph,
-                                               pen_node_id node, pen_layout *inputs,
-                                               pen_layout *outputs);
 
 #endif // PEN_DEVICE_CPU_CPU_LAYOUT_H

@@ -1,6 +1,7 @@
 #include <math.h>
 
 #include "device/reference/reference_kernel.h"
+#include "graph/graph.h"
 #include "graph/op.h"
 #include "graph/ops/product/attention_geometry.h"
 

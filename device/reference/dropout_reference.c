@@ -1,4 +1,5 @@
 #include "device/reference/reference_kernel.h"
+#include "graph/graph.h"
 #include "graph/op.h"
 
 static double dropout_number(const pen_reference_call *call, uint32_t input, double absent) {

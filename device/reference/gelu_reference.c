@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "device/reference/reference_kernel.h"
+#include "graph/graph.h"
 #include "graph/op.h"
 
 // A gate g(x) and its derivative.

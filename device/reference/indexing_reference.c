@@ -4,6 +4,7 @@
 
 #include "device/reference/reference_kernel.h"
 #include "device/reference/reference_position.h"
+#include "graph/graph.h"
 #include "graph/op.h"
 
 // Element `position` of the indices, which points into a dimension of `dim` elements.

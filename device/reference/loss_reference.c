@@ -3,6 +3,7 @@
 
 #include "device/reference/reference_compare.h"
 #include "device/reference/reference_position.h"
+#include "graph/graph.h"
 #include "graph/op.h"
 
 // Scores (N, C, …) and labels (N, …), seen as N times D targets, D being the product of what

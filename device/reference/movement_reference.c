@@ -2,6 +2,7 @@
 
 #include "device/reference/reference_kernel.h"
 #include "device/reference/reference_position.h"
+#include "graph/graph.h"
 #include "graph/op.h"
 
 // Copies between `whole` and `part`, whose elements lie from `start` on along `axis` of `whole`.

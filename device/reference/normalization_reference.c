@@ -3,6 +3,7 @@
 
 #include "base/integer.h"
 #include "device/reference/reference_kernel.h"
+#include "graph/graph.h"
 #include "graph/op.h"
 
 // The elements of one channel: element i of sample n is at (n * channel_count + c) * size + i.

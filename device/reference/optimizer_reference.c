@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "device/reference/reference_kernel.h"
+#include "graph/graph.h"
 #include "graph/op.h"
 #include "graph/ops/training/optimizer_op.h"
 

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "graph/graph.h"
 #include "graph/op.h"
 
 #define REFERENCE_ADDRESS(name) &pen_##name##_reference,

@@ -3,6 +3,7 @@
 #include "device/reference/reference_compare.h"
 #include "device/reference/reference_kernel.h"
 #include "device/reference/reference_position.h"
+#include "graph/graph.h"
 #include "graph/op.h"
 #include "graph/ops/movement/selection_rule.h"
 

@@ -2,6 +2,7 @@
 
 #include "device/reference/reference_kernel.h"
 #include "device/reference/reference_position.h"
+#include "graph/graph.h"
 #include "graph/op.h"
 
 // What lies outside of the triangle is zero.

@@ -2,6 +2,7 @@
 
 #include "device/reference/reference_kernel.h"
 #include "device/reference/reference_position.h"
+#include "graph/graph.h"
 #include "graph/op.h"
 #include "graph/ops/window/unpool_shape.h"
 

@@ -42,7 +42,7 @@ PICTURES = {
              ["`engine/pipeline_engine.c`", "`runtime/coordinator/coordinator_life.c`",
               "`pen_coordinator_begin_round`"]),
             ("worker", 2, 4, "scheduler", "A worker gets its inputs as frames",
-             ["`transport/`, `runtime/worker/`", "`protocol/worker_core.c` says",
+             ["`transport/`, `runtime/worker/`", "`protocol/worker_events.c` says",
               "which task runs now"]),
             ("executor", 1, 4, "scheduler", "Executor: a list of nodes",
              ["`runtime/executor/executor_life.c`", "`pen_executor_run`"]),

@@ -1,3 +1,4 @@
+#include "base/status.h"
 // Builds a convolutional network of layers, trains it on Fashion-MNIST over two devices, evaluates
 // it, and saves it: as ONNX, and its parameters as safetensors.
 //

@@ -1,5 +1,6 @@
 #include "graph/analysis/execution_order.h"
 
+#include "graph/graph.h"
 #include "graph/op.h"
 
 typedef struct order_builder {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/integer.h"
+#include "graph/graph.h"
 #include "graph/op.h"
 
 #define MEMORY_NEVER UINT32_MAX

@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "graph/dump/drawing_collapse.h"
+#include "graph/graph.h"
 #include "graph/op.h"
 
 // As "float32[N,64,28,28]"; nothing where the type is not known yet.

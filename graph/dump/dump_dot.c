@@ -2,6 +2,7 @@
 
 #include "base/format/palette.h"
 #include "base/text.h"
+#include "graph/graph.h"
 #include "graph/op.h"
 
 #define DOT_ROLE_COUNT (PEN_ROLE_TRANSFER + 1)

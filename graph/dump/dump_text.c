@@ -6,6 +6,7 @@
 
 #include "base/integer.h"
 #include "base/text.h"
+#include "graph/graph.h"
 #include "graph/op.h"
 
 #define DUMP_CONSTANT_ELEMENTS 8

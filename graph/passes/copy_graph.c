@@ -1,5 +1,6 @@
 #include "graph/passes/copy_graph.h"
 
+#include "graph/graph.h"
 #include "graph/op.h"
 
 static pen_status copy_values(pen_graph_copy *copy, const bool *left_out) {

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "graph/graph.h"
 #include "graph/op.h"
 
 #define INFER_FOLD_FLOPS_LIMIT (UINT64_C(1) << 33) // of one node: a few bytes may ask for any work

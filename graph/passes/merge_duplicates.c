@@ -7,6 +7,7 @@
 
 #include "base/name_map.h"
 #include "base/text.h"
+#include "graph/graph.h"
 #include "graph/op.h"
 #include "graph/passes/copy_graph.h"
 

@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "graph/graph.h"
 #include "partition/bound/least_costs.h"
 #include "partition/bound/load_bound.h"
 

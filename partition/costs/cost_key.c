@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "graph/graph.h"
 #include "graph/op.h"
 
 #define COST_KEY_ELEMENTS 16   // of a constant that are written; others are hashed

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "graph/analysis/forward_owner.h"
+#include "graph/graph.h"
 #include "partition/objective/stage_forming.h"
 
 struct pen_step_time {

@@ -22,6 +22,7 @@
 #include "base/status.h"
 #include "scheduler/data/batches.h"
 #include "scheduler/job/job.h"
+#include "scheduler/store/commit_log.h"
 #include "scheduler/store/shard.h"
 #include "scheduler/store/tensor_store.h"
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "scheduler/store/commit_log.h"
 #include "scheduler/store/safetensors.h"
 
 #define PARTS_ALIGNMENT 8 // of where ranges begin

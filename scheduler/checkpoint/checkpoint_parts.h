@@ -7,6 +7,7 @@
 #define PEN_SCHEDULER_CHECKPOINT_CHECKPOINT_PARTS_H
 
 #include "base/arena.h"
+#include "scheduler/store/commit_log.h"
 #include "scheduler/store/shard.h"
 
 typedef struct pen_checkpoint_part {

@@ -3,6 +3,7 @@
 #define PEN_SCHEDULER_CHECKPOINT_CHECKPOINT_STATE_H
 
 #include "scheduler/checkpoint/checkpoint.h"
+#include "scheduler/store/commit_log.h"
 
 #define PEN_CHECKPOINT_HASH_BYTES 17
 

@@ -1,6 +1,6 @@
 // The contract of coordinator_*.c among themselves.
 //
-// The inside of the coordinator's core, for coordinator_core.c (workers, states, deadlines),
+// The inside of the coordinator's core, for coordinator_events.c (workers, states, deadlines),
 // coordinator_rounds.c (rounds, losses, feeding), coordinator_saving.c and coordinator_text.c.
 // Nobody else includes this.
 #ifndef PEN_SCHEDULER_PROTOCOL_COORDINATOR_STATE_H

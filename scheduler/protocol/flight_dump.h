@@ -93,10 +93,4 @@ PEN_NODISCARD pen_status pen_flight_replay(const pen_flight_dump_file *dump,
                                            const pen_flight_replay_options *options,
                                            pen_arena *arena, pen_flight_replay_result *out_result);
 
-// Of what came of an event: what pen_flight_add_… records, never 0.
-uint64_t pen_flight_worker_outcome(pen_worker_fault fault, const pen_worker_action *actions,
-                                   uint32_t action_count);
-uint64_t pen_flight_coordinator_outcome(const pen_coordinator_action *actions,
-                                        uint32_t action_count);
-
 #endif // PEN_SCHEDULER_PROTOCOL_FLIGHT_DUMP_H

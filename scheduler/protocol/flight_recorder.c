@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/system/build.h"
-#include "scheduler/protocol/flight_dump.h"
+#include "scheduler/protocol/flight_outcome.h"
 #include "scheduler/protocol/flight_wire.h"
 #include "scheduler/protocol/run_table_wire.h"
 

@@ -1,4 +1,4 @@
-// The contract of worker_core.c and worker_tasks.c: the core of a worker, seen from outside.
+// The contract of worker_events.c and worker_tasks.c: the core of a worker, seen from outside.
 //
 // What a worker does, without doing it: events in, actions out. No I/O, threads, clock or heap; all
 // arrays are sized from the run table when the core is made. The driver (runtime/worker/) and the

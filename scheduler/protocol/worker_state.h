@@ -1,6 +1,6 @@
-// The contract of worker_core.c and worker_tasks.c among themselves.
+// The contract of worker_events.c and worker_tasks.c among themselves.
 //
-// The inside of a worker's core, for worker_core.c (events and states) and worker_tasks.c (what
+// The inside of a worker's core, for worker_events.c (events and states) and worker_tasks.c (what
 // runs next, what is sent). Nobody else includes this.
 #ifndef PEN_SCHEDULER_PROTOCOL_WORKER_STATE_H
 #define PEN_SCHEDULER_PROTOCOL_WORKER_STATE_H

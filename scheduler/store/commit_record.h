@@ -19,7 +19,9 @@
 #ifndef PEN_SCHEDULER_STORE_COMMIT_RECORD_H
 #define PEN_SCHEDULER_STORE_COMMIT_RECORD_H
 
-#include "scheduler/store/commit_log.h"
+#include "base/arena.h"
+#include "base/status.h"
+#include "scheduler/store/commit.h"
 
 //   INVALID_INPUT  a text has a character that cannot be written, or it is longer than the limits
 //   OUT_OF_MEMORY

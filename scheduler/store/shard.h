@@ -15,7 +15,8 @@
 
 #include "base/checksum.h"
 #include "graph/tensor_type.h"
-#include "scheduler/store/commit_log.h"
+#include "scheduler/store/commit.h"
+#include "scheduler/store/disk.h"
 
 #define PEN_SHARD_CHUNK_BYTES PEN_CHECKSUM_CHUNK_BYTES
 

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "scheduler/runtime/executor/snapshot.h"
+#include "scheduler/store/commit_log.h"
 
 #define ROUNDS 9
 #define TENSOR_COUNT 16

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/integer.h"
 #include "device/device.h"
+#include "graph/graph.h"
 #include "graph/op.h"
 #include "graph/passes/assign_layouts.h"
 

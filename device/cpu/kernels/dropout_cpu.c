@@ -3,6 +3,7 @@
 
 #include "device/cpu/cpu_kernel.h"
 #include "device/cpu/kernels/random_lines.h"
+#include "graph/graph.h"
 #include "graph/op.h"
 
 #define DROPOUT_TEAM_ELEMENTS 8192

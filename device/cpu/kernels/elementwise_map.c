@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "device/cpu/cpu_layout.h"
+#include "graph/graph.h"
 #include "graph/op.h"
 
 #define MAP_PIECE 2048    // elements at a time

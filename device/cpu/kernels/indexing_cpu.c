@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "device/cpu/cpu_kernel.h"
+#include "graph/graph.h"
 #include "graph/op.h"
 
 #define INDEXING_TEAM_ELEMENTS 32768

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "device/cpu/cpu_kernel.h"
+#include "graph/graph.h"
 #include "graph/op.h"
 #include "graph/ops/reduction/layer_norm_geometry.h"
 

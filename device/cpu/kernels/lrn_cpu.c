@@ -8,6 +8,7 @@
 #include <omp.h>
 
 #include "device/cpu/cpu_kernel.h"
+#include "graph/graph.h"
 #include "graph/op.h"
 
 #define LRN_TILE 64

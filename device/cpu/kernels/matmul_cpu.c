@@ -12,6 +12,7 @@
 #include "device/cpu/gemm.h"
 #include "device/cpu/kernels/gemm_rows.h"
 #include "device/cpu/onednn/onednn_gemm.h"
+#include "graph/graph.h"
 #include "graph/op.h"
 #include "graph/ops/product/matmul_geometry.h"
 

@@ -3,6 +3,7 @@
 
 #include "device/cpu/cpu_kernel.h"
 #include "device/cpu/kernels/strided_copy.h"
+#include "graph/graph.h"
 #include "graph/op.h"
 #include "graph/ops/movement/slice_range.h"
 

@@ -1,6 +1,7 @@
 #include "device/cpu/kernels/norm_segments.h"
 
 #include "device/cpu/cpu_layout.h"
+#include "graph/graph.h"
 #include "graph/op.h"
 
 // Below this many elements a node is not worth a team.

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "device/cpu/cpu_kernel.h"
+#include "graph/graph.h"
 #include "graph/op.h"
 #include "graph/ops/training/optimizer_op.h"
 

@@ -11,6 +11,7 @@
 #include "base/integer.h"
 #include "device/cpu/cpu_kernel.h"
 #include "device/cpu/cpu_layout.h"
+#include "graph/graph.h"
 #include "graph/op.h"
 #include "graph/ops/product/convolution_geometry.h"
 

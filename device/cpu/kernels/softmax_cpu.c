@@ -3,6 +3,7 @@
 
 #include "device/cpu/cpu_kernel.h"
 #include "device/cpu/kernels/class_line.h"
+#include "graph/graph.h"
 #include "graph/op.h"
 
 #define SOFTMAX_TEAM_ELEMENTS 8192

@@ -5,6 +5,7 @@
 #include "base/integer.h"
 #include "base/limits.h"
 #include "base/reserve.h"
+#include "graph/graph.h"
 #include "graph/op.h"
 
 #define DRAFT_NODES_LIMIT (2 * PEN_INLINED_NODES_LIMIT) // of the graph that is made

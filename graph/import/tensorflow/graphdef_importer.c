@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/pattern.h"
+#include "graph/graph.h"
 #include "graph/import/tensorflow/graphdef_coverage.h"
 #include "graph/import/tensorflow/graphdef_frames.h"
 #include "graph/import/tensorflow/graphdef_mapping.h"

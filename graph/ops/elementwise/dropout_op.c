@@ -11,6 +11,7 @@
 // The gradient rule needs the mask: whoever makes a node in training mode to be trained gives it
 // both outputs.
 
+#include "graph/graph.h"
 #include "graph/ops/shared/infer_checks.h"
 
 // The ratio, which is 0 where nothing is dropped.

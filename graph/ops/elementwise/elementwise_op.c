@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "graph/graph.h"
 #include "graph/ops/elementwise/elementwise_rule.h"
 
 static pen_status elementwise_infer(pen_infer_context *context, uint32_t elements) {

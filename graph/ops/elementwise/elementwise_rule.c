@@ -1,5 +1,6 @@
 #include "graph/ops/elementwise/elementwise_rule.h"
 
+#include "graph/graph.h"
 #include "graph/ops/shared/shape_rule.h"
 
 static pen_status infer_map(pen_infer_context *context, uint32_t elements) {

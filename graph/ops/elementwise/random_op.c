@@ -12,6 +12,7 @@
 
 #include <stddef.h>
 
+#include "graph/graph.h"
 #include "graph/ops/elementwise/elementwise_rule.h"
 
 // The element type that `dtype` says; without it, `fallback`.

@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "base/integer.h"
+#include "graph/graph.h"
 #include "graph/ops/shared/shape_rule.h"
 
 static pen_status shape_infer(pen_infer_context *context) {

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "graph/graph.h"
 #include "graph/ops/shared/infer_checks.h"
 #include "graph/ops/shared/shape_rule.h"
 

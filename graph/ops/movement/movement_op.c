@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/integer.h"
+#include "graph/graph.h"
 #include "graph/ops/shared/shape_rule.h"
 
 // Sizes along the axis are added, all others must agree.

@@ -2,6 +2,7 @@
 // gradient is the gradient of the output under the shape of the input, or none.
 
 #include "base/integer.h"
+#include "graph/graph.h"
 #include "graph/ops/shared/shape_rule.h"
 
 // 0 copies a dimension of the input and -1 stands for what is left.

@@ -10,6 +10,7 @@
 
 #include <stddef.h>
 
+#include "graph/graph.h"
 #include "graph/ops/elementwise/elementwise_rule.h"
 #include "graph/ops/movement/selection_rule.h"
 #include "graph/ops/shared/shape_rule.h"

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/integer.h"
+#include "graph/graph.h"
 #include "graph/ops/movement/slice_range.h"
 #include "graph/ops/shared/shape_rule.h"
 

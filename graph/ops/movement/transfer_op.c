@@ -4,6 +4,7 @@
 // `send` and `receive` are the ends of a channel (graph/passes/cut/cut_stages.h): whoever runs a
 // part moves the bytes; no kernel does.
 
+#include "graph/graph.h"
 #include "graph/ops/shared/infer_checks.h"
 
 static pen_status reorder_infer(pen_infer_context *context) {

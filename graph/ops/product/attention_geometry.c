@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "graph/graph.h"
 #include "graph/op.h"
 
 static pen_status attention_mismatch(const char *what, const pen_shape *a, const pen_shape *b) {

@@ -26,6 +26,7 @@
 
 #include <math.h>
 
+#include "graph/graph.h"
 #include "graph/ops/product/attention_geometry.h"
 #include "graph/ops/shared/infer_checks.h"
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/integer.h"
+#include "graph/graph.h"
 #include "graph/op.h"
 
 // Attributes that describe a window are at most this, so that products of two of them, and sums

@@ -13,6 +13,7 @@
 // flops of each = 2 * batch * M * output positions * (C / groups) * kernel, and one addition per
 // element of y with a bias.
 
+#include "graph/graph.h"
 #include "graph/ops/product/convolution_geometry.h"
 #include "graph/ops/shared/infer_checks.h"
 

@@ -1,5 +1,6 @@
 #include "graph/ops/product/matmul_geometry.h"
 
+#include "graph/graph.h"
 #include "graph/op.h"
 
 static pen_status matmul_mismatch(const char *what, const pen_shape *a, const pen_shape *b) {

@@ -10,6 +10,7 @@
 //
 // flops = 2 * products * m * n * k, and for gemm 2 * m * n more with c.
 
+#include "graph/graph.h"
 #include "graph/ops/product/matmul_geometry.h"
 #include "graph/ops/shared/infer_checks.h"
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/integer.h"
+#include "graph/graph.h"
 #include "graph/op.h"
 
 #define GEOMETRY_WORD_BYTES 32

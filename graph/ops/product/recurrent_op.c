@@ -5,6 +5,7 @@
 // names of activations are one text, separated by spaces. A node of which only outputs of ONNX are
 // asked for saves nothing, and cannot be differentiated.
 
+#include "graph/graph.h"
 #include "graph/ops/product/recurrent_geometry.h"
 #include "graph/ops/shared/infer_checks.h"
 #include "graph/ops/shared/shape_rule.h"

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "graph/graph.h"
 #include "graph/op.h"
 
 static bool layer_norm_begins(const pen_node *node, const char *text) {

@@ -22,6 +22,7 @@
 
 #include <stddef.h>
 
+#include "graph/graph.h"
 #include "graph/ops/elementwise/elementwise_rule.h"
 #include "graph/ops/reduction/layer_norm_geometry.h"
 #include "graph/ops/shared/shape_rule.h"

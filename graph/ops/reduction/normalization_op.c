@@ -36,6 +36,7 @@
 
 #include <inttypes.h>
 
+#include "graph/graph.h"
 #include "graph/ops/shared/infer_checks.h"
 
 // Inputs `first` to `last` are vectors of a number a channel.

@@ -1,5 +1,6 @@
 #include "graph/ops/reduction/reduction_axes.h"
 
+#include "graph/graph.h"
 #include "graph/op.h"
 
 // No axes mean all, unless the node says that they mean none.

@@ -2,6 +2,7 @@
 
 #include <stddef.h>
 
+#include "graph/graph.h"
 #include "graph/ops/shared/gradient_context.h"
 
 pen_graph *pen_gradient_graph(pen_gradient_context *context) {

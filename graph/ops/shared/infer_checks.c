@@ -2,6 +2,8 @@
 
 #include <stdio.h>
 
+#include "graph/graph.h"
+
 static const char *infer_input_name(const pen_infer_context *context, uint32_t input) {
     return pen_value_name(pen_infer_graph(context), pen_infer_node(context)->inputs[input]);
 }

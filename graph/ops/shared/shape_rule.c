@@ -1,5 +1,6 @@
 #include "graph/ops/shared/shape_rule.h"
 
+#include "graph/graph.h"
 #include "graph/tensor_type.h"
 
 pen_status pen_infer_wrap(const pen_infer_context *context, pen_status status) {

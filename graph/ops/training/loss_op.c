@@ -13,6 +13,7 @@
 
 #include <string.h>
 
+#include "graph/graph.h"
 #include "graph/ops/elementwise/elementwise_rule.h"
 #include "graph/ops/shared/shape_rule.h"
 

@@ -27,6 +27,7 @@
 
 #include <stddef.h>
 
+#include "graph/graph.h"
 #include "graph/ops/shared/shape_rule.h"
 
 // Checks input `input`, called `what`, against the type of the parameter.

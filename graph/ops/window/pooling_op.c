@@ -21,6 +21,7 @@
 
 #include <string.h>
 
+#include "graph/graph.h"
 #include "graph/ops/product/convolution_geometry.h"
 #include "graph/ops/shared/infer_checks.h"
 

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "graph/graph.h"
 #include "graph/op.h"
 
 static pen_status resize_choice(const pen_node *node, const char *attribute, uint32_t count,

@@ -12,6 +12,7 @@
 
 #include <string.h>
 
+#include "graph/graph.h"
 #include "graph/ops/elementwise/elementwise_rule.h"
 #include "graph/ops/shared/shape_rule.h"
 #include "graph/ops/window/resize_geometry.h"

@@ -11,6 +11,7 @@
 //
 // flops: 8 for each element of a dft and term of its sum; 2/3 m^3 for a determinant.
 
+#include "graph/graph.h"
 #include "graph/ops/elementwise/elementwise_rule.h"
 #include "graph/ops/shared/shape_rule.h"
 

@@ -1,5 +1,6 @@
 #include "graph/ops/window/unpool_shape.h"
 
+#include "graph/graph.h"
 #include "graph/op.h"
 
 #define UNPOOL_SIZE_LIMIT (1 << 24) // of a kernel, stride or pad

@@ -2,7 +2,7 @@
 
 #include "graph/op.h"
 #include "graph/op_known.h"
-#include "graph/passes/cut/cut_plan.h"
+#include "graph/passes/cut/cut_state.h"
 #include "graph/verify.h"
 
 // What a list of the part is made of.

@@ -1,8 +1,8 @@
-#include "graph/passes/cut/cut_plan.h"
-
 #include <stdlib.h>
 
+#include "graph/graph.h"
 #include "graph/op.h"
+#include "graph/passes/cut/cut_state.h"
 #include "graph/passes/cut/cut_twins.h"
 
 static const pen_node *plan_node(const cut_plan *plan, uint32_t node) {

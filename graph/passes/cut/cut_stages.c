@@ -1,6 +1,6 @@
 #include "graph/passes/cut/cut_stages.h"
 
-#include "graph/passes/cut/cut_plan.h"
+#include "graph/passes/cut/cut_state.h"
 
 // The assertions say what a cut is: each node in one list, each channel with two ends.
 static pen_status cut_run(const pen_cut_request *request, pen_arena *arena, pen_arena *scratch,

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "graph/graph.h"
 #include "graph/op.h"
 #include "graph/passes/copy_graph.h"
 

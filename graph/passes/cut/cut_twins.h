@@ -8,7 +8,7 @@
 #ifndef PEN_GRAPH_PASSES_CUT_CUT_TWINS_H
 #define PEN_GRAPH_PASSES_CUT_CUT_TWINS_H
 
-#include "graph/passes/cut/cut_plan.h"
+#include "graph/passes/cut/cut_state.h"
 
 // Where twins are needed, `twinned` becomes the plan's request about a graph with them, which is in
 // the arena of the old one. Nodes keep their names; twins are called "<node>/twin". The plan has

@@ -1,5 +1,6 @@
 #include "graph/passes/fuse/fuse_layers.h"
 
+#include "graph/graph.h"
 #include "graph/op.h"
 #include "graph/passes/copy_graph.h"
 

@@ -1,5 +1,6 @@
 #include "graph/passes/gradient/split_backward.h"
 
+#include "graph/graph.h"
 #include "graph/op.h"
 
 // What is known of a node's readers, which come after it and so have their roles already.

@@ -6,6 +6,7 @@
 
 #include "base/checksum.h"
 #include "base/text.h"
+#include "graph/graph.h"
 #include "graph/op.h"
 #include "scheduler/runtime/executor/executor_state.h"
 

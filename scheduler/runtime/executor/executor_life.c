@@ -1,9 +1,9 @@
-#include "scheduler/runtime/executor/executor.h"
-
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/system/failpoint.h"
+#include "graph/graph.h"
 #include "graph/op.h"
+#include "scheduler/runtime/executor/executor.h"
 #include "scheduler/runtime/executor/executor_state.h"
 
 // More combinations of copies than this for one node are a mistake of who counted the copies.

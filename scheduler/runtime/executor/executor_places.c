@@ -1,5 +1,6 @@
 #include "base/integer.h"
 #include "base/text.h"
+#include "graph/graph.h"
 #include "graph/op.h"
 #include "scheduler/runtime/executor/executor_state.h"
 

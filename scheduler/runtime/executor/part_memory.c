@@ -1,6 +1,7 @@
 #include "scheduler/runtime/executor/part_memory.h"
 
 #include "graph/analysis/memory_plan.h"
+#include "graph/graph.h"
 #include "graph/op.h"
 
 typedef struct part_measure {

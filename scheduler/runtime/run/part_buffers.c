@@ -1,5 +1,6 @@
 #include "scheduler/runtime/run/part_buffers.h"
 
+#include "graph/graph.h"
 #include "graph/op.h"
 
 // A node is bound once for every combination of its operands' copies: past this many combinations

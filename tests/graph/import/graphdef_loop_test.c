@@ -5,6 +5,7 @@
 
 #include "base/system/file.h"
 #include "device/reference/reference_evaluate.h"
+#include "graph/graph.h"
 #include "graph/import/tensorflow/graphdef_export.h"
 #include "graph/op.h"
 #include "graph/passes/infer_shapes.h"

@@ -1,9 +1,9 @@
 // Models of layers as they are written: names, branches, and what is said of mistakes.
 
-#include "graph/keras_layers/layer_model.h"
-
 #include <math.h>
 
+#include "graph/graph.h"
+#include "graph/keras_layers/layer_model.h"
 #include "graph/op.h"
 #include "tests/support/check.h"
 

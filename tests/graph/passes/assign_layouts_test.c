@@ -1,6 +1,6 @@
-#include "graph/passes/assign_layouts.h"
-
+#include "graph/graph.h"
 #include "graph/op.h"
+#include "graph/passes/assign_layouts.h"
 #include "graph/passes/copy_graph.h"
 #include "tests/support/check.h"
 

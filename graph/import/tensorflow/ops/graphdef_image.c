@@ -1,10 +1,11 @@
 #include "graph/import/tensorflow/ops/graphdef_image.h"
-#include "graph/import/tensorflow/graphdef_mapping.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "base/integer.h"
+#include "graph/graph.h"
+#include "graph/import/tensorflow/graphdef_mapping.h"
 #include "graph/import/tensorflow/ops/graphdef_broadcast.h"
 #include "graph/op.h"
 

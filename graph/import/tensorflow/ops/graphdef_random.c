@@ -1,10 +1,11 @@
 #include "graph/import/tensorflow/ops/graphdef_random.h"
-#include "graph/import/tensorflow/graphdef_mapping.h"
 
 #include <math.h>
 #include <string.h>
 
+#include "graph/graph.h"
 #include "graph/import/tensorflow/graphdef_convert.h"
+#include "graph/import/tensorflow/graphdef_mapping.h"
 #include "graph/op.h"
 
 // ---- random numbers: those of the node's own stream, whatever seeds and keys say

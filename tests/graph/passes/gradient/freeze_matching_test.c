@@ -1,10 +1,10 @@
 // What names match stays as it is: parameters, and batch normalizations by their statistics.
-#include "graph/passes/gradient/freeze_matching.h"
-
 #include <string.h>
 
+#include "graph/graph.h"
 #include "graph/import/import.h"
 #include "graph/op.h"
+#include "graph/passes/gradient/freeze_matching.h"
 #include "tests/support/check.h"
 
 static pen_model *open_training(void) {

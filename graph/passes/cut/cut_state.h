@@ -1,11 +1,16 @@
+// The contract of this folder's files among themselves.
+//
 // What goes where when a graph is cut: the lists of every device, and the channels between them.
-// For cut_stages.c and cut_part.c.
-#ifndef PEN_GRAPH_PASSES_CUT_CUT_PLAN_H
-#define PEN_GRAPH_PASSES_CUT_CUT_PLAN_H
+// cut_plan.c finds it out, cut_twins.c first undoes what the compiler shares, and cut_part.c makes
+// the graph of one device of it.
+#ifndef PEN_GRAPH_PASSES_CUT_CUT_STATE_H
+#define PEN_GRAPH_PASSES_CUT_CUT_STATE_H
 
+#include "base/arena.h"
 #include "base/name_map.h"
+#include "base/status.h"
 #include "graph/analysis/readers.h"
-#include "graph/passes/cut/cut_stages.h"
+#include "graph/passes/cut/cut.h"
 
 // When a node runs.
 typedef enum cut_class {
@@ -89,4 +94,4 @@ static inline bool cut_reads_again(const cut_plan *plan, uint32_t reader, uint32
     return cut_is_backward(plan->classes[reader]);
 }
 
-#endif // PEN_GRAPH_PASSES_CUT_CUT_PLAN_H
+#endif // PEN_GRAPH_PASSES_CUT_CUT_STATE_H

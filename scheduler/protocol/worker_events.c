@@ -1,6 +1,5 @@
-#include "scheduler/protocol/worker_core.h"
-
 #include "base/planted.h"
+#include "scheduler/protocol/worker_core.h"
 #include "scheduler/protocol/worker_state.h"
 
 static bool worker_may_go(worker_state from, worker_state to) {

@@ -1,8 +1,9 @@
-#include "graph/op.h"
-
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "graph/graph.h"
+#include "graph/op.h"
 
 static uint64_t op_elements(const pen_graph *graph, const pen_value_id *operands) {
     return (uint64_t)pen_shape_element_count(&pen_value_type(graph, operands[0])->shape);

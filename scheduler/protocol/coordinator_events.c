@@ -1,8 +1,7 @@
-#include "scheduler/protocol/coordinator_core.h"
-
 #include <string.h>
 
 #include "base/planted.h"
+#include "scheduler/protocol/coordinator_core.h"
 #include "scheduler/protocol/coordinator_state.h"
 
 #define COORDINATOR_TASK_LIMITS 10 // of progress, that one task may run

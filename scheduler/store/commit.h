@@ -1,0 +1,56 @@
+// The contract of the records of a training: what commit_log.c keeps in order, commit_record.c
+// writes as bytes, and shard.c has a summary of. Plain data.
+#ifndef PEN_SCHEDULER_STORE_COMMIT_H
+#define PEN_SCHEDULER_STORE_COMMIT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define PEN_COMMIT_TEXT_BYTES 128
+
+typedef struct pen_shard_summary {
+    const char *file;    // its name in the folder of shards
+    const char *holders; // where it lies, when that is not the folder of the log: addresses of
+                         // workers, separated by spaces; "" else
+    uint64_t bytes;
+    uint32_t chunk_count;      // of PEN_SHARD_CHUNK_BYTES; the last is shorter
+    const uint32_t *checksums; // [chunk_count] CRC32C
+} pen_shard_summary;
+
+// What a checkpoint is of; texts are cut at their arrays. Losses and rates as bits of doubles.
+typedef struct pen_commit_manifest {
+    uint64_t step; // that were done
+    uint64_t epoch;
+    uint64_t batch_index; // of the batch to come in its epoch
+    uint64_t rate_steps;  // over which the learning rate runs its course
+    uint64_t loss;        // of the last step
+    uint64_t losses_hash; // of the losses of all steps so far
+    uint64_t seed;
+    uint64_t examples; // in the training data
+    uint64_t batch;
+    uint64_t microbatches;
+    bool shuffle;
+    bool drop_last;
+    char model_hash[PEN_COMMIT_TEXT_BYTES];
+    char build[PEN_COMMIT_TEXT_BYTES];
+    uint32_t shard_count;
+    const pen_shard_summary *shards; // [shard_count]
+} pen_commit_manifest;
+
+typedef enum pen_commit_kind {
+    PEN_COMMIT_FENCE,
+    PEN_COMMIT_MANIFEST,
+} pen_commit_kind;
+
+typedef struct pen_commit_record {
+    pen_commit_kind kind;
+    uint64_t number;                 // its place in the log, from 1
+    uint64_t generation;             //
+    char job[PEN_COMMIT_TEXT_BYTES]; // the same in all records
+    uint64_t coordinator;            // FENCE: incarnation of the process
+    bool begins;                     // FENCE: a training from its first step: manifests before it
+                                     // are of another
+    pen_commit_manifest manifest;    // MANIFEST
+} pen_commit_record;
+
+#endif // PEN_SCHEDULER_STORE_COMMIT_H
