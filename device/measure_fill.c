@@ -4,6 +4,7 @@
 
 #include "base/integer.h"
 #include "base/random.h"
+#include "graph/graph.h"
 #include "graph/op.h"
 #include "graph/op_known.h"
 

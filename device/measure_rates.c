@@ -1,6 +1,7 @@
 // What a device can do at most, by measuring two operators that nothing else can slow down.
 
 #include "device/measure_op.h"
+#include "graph/graph.h"
 #include "graph/op.h"
 #include "graph/op_known.h"
 

@@ -11,7 +11,7 @@
 #ifndef PEN_GRAPH_OP_KNOWN_H
 #define PEN_GRAPH_OP_KNOWN_H
 
-#include "graph/graph.h"
+#include "graph/graph_types.h"
 
 // clang-format off
 #define PEN_KNOWN_OPS(X) \

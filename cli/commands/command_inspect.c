@@ -9,6 +9,7 @@
 #include "cli/pass_view.h"
 #include "device/reference/reference_evaluate.h"
 #include "graph/analysis/training_types.h"
+#include "graph/graph.h"
 #include "graph/import/import.h"
 #include "graph/op.h"
 

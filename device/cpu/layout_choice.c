@@ -3,6 +3,7 @@
 #include "device/cpu/cpu_kernel_list.h"
 #include "device/cpu/cpu_layout.h"
 #include "device/cpu/onednn/onednn_convolution.h"
+#include "graph/graph.h"
 #include "graph/op.h"
 #include "graph/op_known.h"
 

@@ -1,6 +1,7 @@
 #include "graph/analysis/forward_owner.h"
 
 #include "base/disjoint_sets.h"
+#include "graph/graph.h"
 #include "graph/op.h"
 #include "graph/op_known.h"
 

@@ -1,5 +1,6 @@
 #include "graph/passes/assign_layouts.h"
 
+#include "graph/graph.h"
 #include "graph/op.h"
 #include "graph/op_known.h"
 #include "graph/passes/copy_graph.h"

@@ -1,5 +1,6 @@
 #include "graph/passes/skip_dropout.h"
 
+#include "graph/graph.h"
 #include "graph/op.h"
 #include "graph/op_known.h"
 

@@ -4,6 +4,7 @@
 
 #include "base/integer.h"
 #include "graph/analysis/memory_plan.h"
+#include "graph/graph.h"
 #include "graph/op.h"
 #include "graph/op_known.h"
 

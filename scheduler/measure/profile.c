@@ -11,6 +11,7 @@
 #include "base/order.h"
 #include "base/system/machine.h"
 #include "device/measure_fill.h"
+#include "graph/graph.h"
 #include "graph/op.h"
 #include "partition/costs/cost_key.h"
 #include "scheduler/job/job_runner.h"

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "base/system/machine.h"
 #include "device/device.h"
+#include "graph/graph.h"
 #include "graph/op.h"
 #include "partition/costs/cost_table_file.h"
 #include "scheduler/compile/model_pins.h"

@@ -2,6 +2,7 @@
 
 #include "base/integer.h"
 #include "base/name_map.h"
+#include "graph/graph.h"
 #include "graph/op.h"
 #include "partition/costs/cost_key.h"
 

@@ -7,6 +7,7 @@
 #include "base/format/markup_writer.h"
 #include "base/format/palette.h"
 #include "base/text.h"
+#include "graph/graph.h"
 #include "graph/op.h"
 #include "partition/costs/device_memory.h"
 #include "scheduler/report/page/page_text.h"

@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "graph/graph.h"
 #include "graph/op.h"
 #include "graph/op_known.h"
 #include "graph/passes/cut/cut_state.h"

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "graph/graph.h"
 #include "graph/op.h"
 #include "graph/op_known.h"
 

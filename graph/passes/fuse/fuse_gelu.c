@@ -2,6 +2,7 @@
 // into the gate is taken apart as a polynomial in x, and what comes out of it as a product of x and
 // numbers, so that the order and grouping that an exporter chose do not matter.
 
+#include "graph/graph.h"
 #include "graph/op.h"
 #include "graph/op_known.h"
 #include "graph/passes/fuse/fuse_layers.h"

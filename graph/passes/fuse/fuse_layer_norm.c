@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "graph/graph.h"
 #include "graph/op.h"
 #include "graph/op_known.h"
 #include "graph/passes/fuse/fuse_layers.h"

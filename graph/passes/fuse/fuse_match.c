@@ -1,9 +1,11 @@
 #include "graph/passes/fuse/fuse_match.h"
 
+#include <math.h>
+
+#include "graph/graph.h"
 #include "graph/op.h"
 #include "graph/op_known.h"
 #include "graph/passes/copy_graph.h"
-#include <math.h>
 
 pen_fuse_match pen_fuse_match_begin(const pen_graph *graph, const pen_readers *readers) {
     return (pen_fuse_match){.graph = graph, .readers = readers, .last = PEN_NODE_NONE};

@@ -1,6 +1,7 @@
 #include "graph/passes/fuse/fuse_rows.h"
 
 #include "graph/analysis/readers.h"
+#include "graph/graph.h"
 #include "graph/op.h"
 #include "graph/op_known.h"
 #include "graph/passes/copy_graph.h"

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "graph/graph.h"
 #include "graph/op.h"
 #include "graph/op_known.h"
 #include "graph/ops/product/recurrent_geometry.h"

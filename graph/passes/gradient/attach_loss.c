@@ -1,5 +1,6 @@
 #include "graph/passes/gradient/attach_loss.h"
 
+#include "graph/graph.h"
 #include "graph/op.h"
 #include "graph/op_known.h"
 

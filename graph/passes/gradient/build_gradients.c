@@ -1,5 +1,6 @@
 #include "graph/passes/gradient/build_gradients.h"
 
+#include "graph/graph.h"
 #include "graph/op.h"
 #include "graph/op_known.h"
 #include "graph/ops/shared/gradient_context.h"

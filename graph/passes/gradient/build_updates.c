@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/integer.h"
+#include "graph/graph.h"
 #include "graph/op.h"
 #include "graph/op_known.h"
 

@@ -1,6 +1,7 @@
 #include "graph/passes/gradient/freeze_matching.h"
 
 #include "base/pattern.h"
+#include "graph/graph.h"
 #include "graph/op.h"
 #include "graph/op_known.h"
 #include "graph/passes/set_inference.h"

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "base/status.h"
+
 // clang-format off
 #define NUMBER(member) {#member, false, offsetof(pen_optimizer, member)}
 #define FLAG(member) {#member, true, offsetof(pen_optimizer, member)}

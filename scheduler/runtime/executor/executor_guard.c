@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "graph/graph.h"
 #include "graph/op.h"
 #include "graph/op_known.h"
 #include "scheduler/runtime/executor/executor_inspect.h"

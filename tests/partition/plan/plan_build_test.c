@@ -1,10 +1,10 @@
-#include "partition/plan/plan_build.h"
-
 #include <math.h>
 
 #include "base/name_map.h"
+#include "graph/graph.h"
 #include "graph/op.h"
 #include "partition/lower/stage_costs.h"
+#include "partition/plan/plan_build.h"
 #include "partition/plan/plan_file.h"
 #include "tests/support/check.h"
 #include "tests/support/planned.h"

@@ -1,9 +1,9 @@
-#include "scheduler/compile/compile.h"
-
 #include <string.h>
 
+#include "graph/graph.h"
 #include "graph/op.h"
 #include "graph/verify.h"
+#include "scheduler/compile/compile.h"
 #include "scheduler/compile/compile_pass.h"
 #include "tests/support/check.h"
 #include "tests/support/tiny_model.h"

@@ -1,11 +1,10 @@
-#include "scheduler/plan/plan_job.h"
-
+#include "graph/graph.h"
 #include "graph/op.h"
 #include "partition/costs/cost_key.h"
 #include "partition/plan/plan_file.h"
+#include "scheduler/plan/plan_job.h"
 #include "scheduler/plan/plan_schedule.h"
 #include "scheduler/schedule/schedule_simulate.h"
-
 #include "tests/support/check.h"
 #include "tests/support/planned.h"
 #include "tests/support/scratch.h"

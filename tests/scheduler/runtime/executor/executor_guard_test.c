@@ -3,6 +3,7 @@
 #include <float.h>
 #include <math.h>
 
+#include "graph/graph.h"
 #include "graph/op.h"
 #include "graph/passes/gradient/build_updates.h"
 #include "scheduler/runtime/executor/executor_inspect.h"
