@@ -23,7 +23,7 @@ PEN_NODISCARD pen_status pen_signals_prepare_flight(const char *checkpoints, pen
 void pen_signals_prepare_training(bool is_kept);
 
 // Says after which step a training of one process stands, when somebody has asked (SIGUSR1). One
-// that waits for others says more by itself (runtime/coordinator_question.c).
+// that waits for others says more by itself (scheduler/runtime/coordinator/coordinator_question.c).
 void pen_signals_answer(uint64_t step);
 
 // Leaves dumps because of an error that is the run's, and not the user's; says where.

@@ -1,4 +1,4 @@
-// The device interface: how one operator runs, and where its tensors live.
+// The contract of devices: how one operator runs, and where its tensors live.
 //
 // A device has its own memory and a queue. Buffers are handles, copies between host and device are
 // explicit, kernels are prepared once, bound to memory once, and then enqueued any number of

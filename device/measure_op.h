@@ -1,4 +1,7 @@
-// Measures how long one node of a graph takes on a device, without the rest of the graph.
+// The contract of measuring: how long one node takes on a device, without the rest of its graph.
+//
+// measure_op.c runs the node, measure_step.c says what a step does between two runs of it, and
+// measure_rates.c how fast the machine moves bytes.
 //
 // Memory for the operands of the one node is taken, filled with benign numbers, and given back, so
 // a model larger than the machine can be measured node by node.

@@ -1,4 +1,4 @@
-// The graph: what is computed.
+// The contract of the graph: what is computed.
 //
 // Nodes apply operators to values. Nodes and values are arrays addressed by typed ids, given in
 // order of creation. Every value is made before it is read (the verifier holds us to that), so

@@ -1,5 +1,6 @@
-// Kernels of the cpu device: one entry an op (or several that compete), one file a family in
-// device/cpu/kernels/. What has no entry here runs on the reference kernel.
+// The contract of kernels of the cpu device: one entry an op (or several that compete), one file a
+// family in device/cpu/kernels/, and cpu_kernel_list.c, which has what they share. What has no
+// entry here runs on the reference kernel.
 //
 // Files in kernels/ are compiled once for each kernel level (x86-64-v2, -v3, -v4); the family
 // symbol carries the level, and cpu_device.c takes the families of the level it runs at.

@@ -1,4 +1,4 @@
-// What layers are built with: nodes, weights, layouts and activations.
+// The contract of what layers are built with: nodes, weights, layouts and activations.
 //
 // For the build functions of the table (graph/keras_layers/layer.h). Every node is named after the
 // layer that is being built, "<layer>" or "<layer>/<suffix>", and has its source.

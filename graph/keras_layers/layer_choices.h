@@ -1,4 +1,5 @@
-// Choices that options of several layers have, and pieces for their tables.
+// The contract of options' tables: choices that several layers have, pieces for their tables, and
+// how an option is explained (layer_explain.c).
 //
 // Threads: immutable.
 #ifndef PEN_GRAPH_KERAS_LAYERS_LAYER_CHOICES_H

@@ -1,4 +1,4 @@
-// The list of layers: a line each.
+// The contract between the table of layers and their families: the list of layers, a line each.
 //
 // X(name, Keras' class, option table, build function, input_rank, input_min, input_max, summary)
 // with tables called pen_layer_<table>_options and functions pen_layer_<function>_build, which are

@@ -1,4 +1,4 @@
-// What recurrent layers have in common: options, weights, nodes.
+// The contract of recurrent layers: what they have in common, options, weights, nodes.
 //
 // Lifetime, threads: as the builder.
 #ifndef PEN_GRAPH_KERAS_LAYERS_LAYER_RECURRENT_H

@@ -3,8 +3,9 @@
 // Where a training stands, in a folder, so that it goes on from there as if it had never stopped,
 // on whatever devices, in whatever number.
 //
-//   DIR/commit/  which checkpoints there are, and who coordinates (store/commit_log.h)
-//   DIR/shards/  parameters, running statistics, optimizer states, by name (store/shard.h)
+//   DIR/commit/  which checkpoints there are, and who coordinates (scheduler/store/commit_log.h)
+//   DIR/shards/  parameters, running statistics, optimizer states, by name; see
+//                scheduler/store/shard.h
 //
 // A checkpoint exists when its manifest is in the log; what that names is there whole. Random
 // numbers (order of the data, dropout) depend on seed, step and microbatch alone, so that no state

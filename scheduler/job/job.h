@@ -1,4 +1,5 @@
-// A job: what a user asks for, read from one YAML file and the files that it names as its parts.
+// The contract of jobs. A job is what a user asks for, read from one YAML file and the files that
+// it names as its parts.
 //
 //   version: 1
 //   model: {file: lenet.onnx}

@@ -1,5 +1,5 @@
 // What coordinator and workers tell each other, beside frames: protobuf bytes (ControlMessage in
-// transport/penstock.proto) and a plain struct.
+// scheduler/transport/penstock.proto) and a plain struct.
 //
 //   HELLO       W→C  who I am and what I run
 //   REFUSED     C→W  why I do not take you

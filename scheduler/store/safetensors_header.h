@@ -1,5 +1,5 @@
-// The beginning of a safetensors file (training/safetensors.h says what it looks like): which
-// tensors it has, and where.
+// The beginning of a safetensors file (scheduler/store/safetensors.h says what it looks like):
+// which tensors it has, and where.
 //
 // Threads: any.
 #ifndef PEN_SCHEDULER_STORE_SAFETENSORS_HEADER_H

@@ -1,4 +1,4 @@
-// Calls that come in, and their answers.
+// The contract of the server: calls that come in, and their answers (grpc_health.c: about health).
 #ifndef PEN_SCHEDULER_TRANSPORT_GRPC_SERVER_H
 #define PEN_SCHEDULER_TRANSPORT_GRPC_SERVER_H
 

@@ -15,8 +15,8 @@
 // and must return soon. Memory of a frame is lent from send_frame until `let_go`: until the peer
 // has said that it has the frame, or the link is down. At the receiver it is written into the
 // memory that `begin` names, each byte once. Sending is not limited here: credit is the protocol's
-// (protocol/run_table.h); but who sends 256 MiB of messages that are not acknowledged loses the
-// link.
+// (scheduler/protocol/run_table.h); but who sends 256 MiB of messages that are not acknowledged
+// loses the link.
 //
 // Lifetime: create, listen, connect …, close (refuses new work, returns), stop (waits until nothing
 //           is called back any more), destroy.
@@ -84,7 +84,7 @@ typedef struct pen_transport_events {
     // takes the link down.
     pen_status (*begin)(void *context, uint32_t peer, const pen_frame *frame, void **out_memory);
     // The payload is whole. checksums [chunks] as the sender made them, not yet compared: whoever
-    // computes compares (transport/checksum.h).
+    // computes compares (base/checksum.h).
     void (*end)(void *context, uint32_t peer, const pen_frame *frame, const uint32_t *checksums);
     // The peer has a frame that was sent, or the link is down; its memory is no longer read.
     // `token` is that of send_frame.

@@ -131,6 +131,19 @@ guards() {
     done
 }
 
+# Paths that comments name, and headers that are contracts.
+comments() {
+    all_of sources tests/lint/comments.py
+}
+
+# What a reader can hold in mind: files of C in one folder, and in two that are flat lists of like things.
+folder_sizes() {
+    [ ${#paths[@]} -eq 0 ] || return 0
+    all_of products dirname | sort | uniq -c | awk '
+        { limit = $2 ~ /^device\/(reference|cpu\/kernels)$/ ? 60 : 40 }
+        $1 > limit { print $2 ":1: has " $1 " files of C, at most " limit " are allowed" }'
+}
+
 # Each room, a folder of the product with C files, says what belongs in it and where to begin.
 folder_readmes() {
     local folder
@@ -188,6 +201,8 @@ check 'circles of modules' circles
 check 'names of operators' all_of products awk -f tests/lint/op_names.awk
 check 'reasons above long functions' all_of products tests/lint/reasons.py
 check 'include guards' guards
+check 'files in a folder' folder_sizes
+check 'paths in comments, contracts' comments
 check 'banned calls' banned_calls
 check 'clean text' clean_text
 check 'a README in each folder' folder_readmes

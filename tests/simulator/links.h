@@ -1,6 +1,6 @@
 // Links between processes of a world, each end with a session of the product's
-// (transport/link_session.h), over packets that the network loses, doubles, delays and damages, or
-// over streams that break.
+// (scheduler/transport/link_session.h), over packets that the network loses, doubles, delays and
+// damages, or over streams that break.
 //
 // As with the transports: between two peers the lower number calls, the other listens; what is sent
 // arrives once and in order, or the link is down; memory of a frame is lent until `let_go`.

@@ -1,4 +1,4 @@
-// Which libhdf5 there is.
+// The contract of hdf5_library.c with those who do without <hdf5.h>: which libhdf5 there is.
 #ifndef PEN_GRAPH_IMPORT_KERAS_HDF5_VERSION_H
 #define PEN_GRAPH_IMPORT_KERAS_HDF5_VERSION_H
 

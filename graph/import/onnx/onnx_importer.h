@@ -1,6 +1,6 @@
-// What the parts of the ONNX importer share: onnx_import.c, which makes nodes of nodes, and
-// onnx_control.c and onnx_sequence.c, which do away with branches, loops and sequences while the
-// graph is built, so that none is left in it.
+// The contract of the parts of the ONNX importer among themselves: onnx_import.c, which makes nodes
+// of nodes, and onnx_control.c and onnx_sequence.c, which do away with branches, loops and
+// sequences while the graph is built, so that none is left in it.
 //
 // Names stand for values within a scope: the model's graph, or the body of a branch or loop, whose
 // names may read those of the scopes around it. What a body makes is called

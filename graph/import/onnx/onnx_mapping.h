@@ -1,4 +1,4 @@
-// How one operator of ONNX becomes operators of ours.
+// The contract of mappings and conversions: how one operator of ONNX becomes operators of ours.
 //
 // Most map one to one: same operands, same attributes. For the others a conversion edits a draft
 // of the node before it is added (an attribute of an older operator set becomes an operand, say),

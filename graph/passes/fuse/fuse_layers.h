@@ -1,5 +1,5 @@
-// Finds layers that exporters write as several nodes, and makes one operator of each, which reads
-// and writes less and keeps less for the backward pass:
+// The contract of the rules that fuse layers. Finds layers that exporters write as several nodes,
+// and makes one operator of each, which reads and writes less and keeps less for the backward pass:
 //
 //   (x - mean) / sqrt(variance + epsilon) * scale + bias    → layer_normalization
 //   x * m + (bias - mean * m), m = scale / sqrt(…)          → the same

@@ -46,7 +46,8 @@ typedef struct pen_executor_spec {
     uint32_t update_first;          // without `lists`: position of the first node of the update
     const pen_executor_list *lists; // [list_count], in order and without gaps; NULL: the two above
     uint32_t list_count;
-    const uint32_t *copies_of_value; // [value_count], 0: none (runtime/part_buffers.h); NULL: none
+    const uint32_t *copies_of_value; // [value_count], 0: none; NULL: none; see
+                                     // scheduler/runtime/run/part_buffers.h
     const pen_value_id *lent;        // [lent_count]: pen_executor_lend says where, before bind
     uint32_t lent_count;
     const pen_value_id *kept; // computed values to be read by pen_executor_read; with lists, those

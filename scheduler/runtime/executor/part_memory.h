@@ -15,7 +15,7 @@ typedef pen_status (*pen_node_workspace_fn)(const void *context, const pen_graph
 // Everything borrowed for the call.
 typedef struct pen_part_memory_request {
     const pen_part *part;
-    const uint32_t *copies_of_value; // [value_count] (runtime/part_buffers.h)
+    const uint32_t *copies_of_value; // [value_count] (scheduler/runtime/run/part_buffers.h)
     const pen_value_id *lent;        // [lent_count]: lie in another device's memory
     uint32_t lent_count;
     pen_value_bytes_fn value_bytes;

@@ -35,7 +35,7 @@ typedef struct pen_run_spec_channel {
 // What one device runs of one form.
 typedef struct pen_run_spec_part {
     const pen_part *part;       // NULL: the device is another worker's
-    const uint32_t *copies;     // [value_count] runtime/part_buffers.h
+    const uint32_t *copies;     // [value_count] scheduler/runtime/run/part_buffers.h
     pen_value_id loss;          // these are PEN_VALUE_NONE where the part does not have them
     pen_value_id accuracy;      //
     pen_value_id loss_weight;   // scalars
