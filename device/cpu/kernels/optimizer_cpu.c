@@ -374,7 +374,8 @@ static void optimizer_rmsprop(const optimizer_step *s, int64_t first, int64_t co
 // As PyTorch has it; arrays for momentum and the mean are read only where the update has them.
 static pen_status optimizer_rmsprop_run(const pen_cpu_call *call) {
     const optimizer_state *state = call->state;
-    const bool has_momentum = state->momentum != 0,
+    // by its state, not its value: what is not 0 may be so in float, and the state is still written
+    const bool has_momentum = call->inputs[3] != NULL,
                is_centered = state->input_count > 4 && call->inputs[4] != NULL;
     const optimizer_step s = {
         .span = optimizer_rmsprop,
