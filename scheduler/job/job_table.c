@@ -2,7 +2,13 @@
 
 #include "scheduler/job/job_table.h"
 
+#include <float.h>
+
 #define JOB_BATCH_LIMIT 1073741824 // 2^30 examples
+// less would be 0, or nearly, in float32, and the division no longer finite
+#define JOB_EPSILON                                                                                \
+    PEN_OPTION(NUMBER, pen_optimizer, epsilon, "keeps the division finite",                        \
+               .minimum = PEN_OPTION_FROM(FLT_MIN), .default_text = "1e-8")
 #define JOB_SHARE .minimum = PEN_OPTION_FROM(0), .maximum = PEN_OPTION_BELOW(1)
 
 static const pen_option_field job_sgd_fields[] = {
@@ -36,8 +42,7 @@ static const pen_option_table job_sgd_table = {
                    .default_text = "0.9"),                                                         \
         PEN_OPTION(NUMBER, pen_optimizer, beta2, "decay of the mean of squared gradients",         \
                    JOB_SHARE, .default_text = "0.999"),                                            \
-        PEN_OPTION(NUMBER, pen_optimizer, epsilon, "keeps the division finite",                    \
-                   .minimum = PEN_OPTION_ABOVE(0), .default_text = "1e-8")
+        JOB_EPSILON
 
 static const pen_option_field job_adam_fields[] = {
     JOB_ADAM_FIELDS,
@@ -59,8 +64,7 @@ static const pen_option_field job_rmsprop_fields[] = {
                .default_text = "0.01"),
     PEN_OPTION(NUMBER, pen_optimizer, alpha, "decay of the mean of squared gradients", JOB_SHARE,
                .default_text = "0.99"),
-    PEN_OPTION(NUMBER, pen_optimizer, epsilon, "keeps the division finite",
-               .minimum = PEN_OPTION_ABOVE(0), .default_text = "1e-8"),
+    JOB_EPSILON,
     PEN_OPTION(NUMBER, pen_optimizer, weight_decay, "times the weight, added to its gradient",
                .minimum = PEN_OPTION_FROM(0), .default_text = "0"),
     PEN_OPTION(NUMBER, pen_optimizer, momentum, "of the running sum of steps", JOB_SHARE,
