@@ -127,7 +127,8 @@ static pen_status rmsprop_update_run(const pen_reference_call *call) {
             const double a = alpha * pen_tensor_get(&call->inputs[4], k) + (1 - alpha) * g;
             pen_tensor_set(&call->outputs[3], k, a);
             d = v - a * a;
-            if (d < 0) d = 0; // by rounding, of gradients that are all alike
+            // below 0 by rounding, of gradients that are all alike; no number where both overflow
+            d = d > 0 ? d : 0;
         }
         double u = g / (sqrt(d) + epsilon);
         if (momentum != 0) {

@@ -363,7 +363,8 @@ static void optimizer_rmsprop(const optimizer_step *s, int64_t first, int64_t co
             const float mean = alpha * a[k] + rest * g;
             a_new[k] = mean;
             spread = second - mean * mean;
-            spread = spread < 0 ? 0 : spread; // by rounding, of gradients that are all alike
+            // below 0 by rounding, of gradients that are all alike; no number where both overflow
+            spread = spread > 0 ? spread : 0;
         }
         float step = g / (sqrtf(spread) + epsilon);
         if (has_momentum) m_new[k] = step = mu * m[k] + step;
