@@ -2,24 +2,34 @@
 // of their terms are PyTorch's, so that the numbers are too.
 //
 // Per element, in the order written:
-//   sgd_update    g = gradient * scale + weight_decay * p;  v' = momentum * v + g
-//                 g = nesterov ? g + momentum * v' : v';  p' = p - rate * g
-//   adam_update   g = gradient * scale
-//                 decoupled (AdamW): p = p * (1 - rate * weight_decay)
-//                 else (Adam):       g = g + weight_decay * p
-//                 m' = beta1 * m + (1 - beta1) * g;  v' = beta2 * v + (1 - beta2) * g * g
-//                 p' = p - rate / (1 - beta1^step) * m' / (sqrt(v') / sqrt(1 - beta2^step) +
-//                 epsilon)
-//   rmsprop_update  g = gradient * scale + weight_decay * p;  v' = alpha * v + (1 - alpha) * g * g
-//                 centered: a' = alpha * a + (1 - alpha) * g, and d = v' - a' * a', at least 0;
-//                 else d = v';  u = g / (sqrt(d) + epsilon);  momentum: u = b' = momentum * b + u
-//                 p' = p - rate * u
+//   sgd_update
+//     g  = gradient * scale + weight_decay * p
+//     v' = momentum * v + g
+//     g  = nesterov ? g + momentum * v' : v'
+//     p' = p - rate * g
+//   adam_update
+//     g  = gradient * scale
+//     p  = p * (1 - rate * weight_decay), if decoupled (AdamW)
+//     g  = g + weight_decay * p, if not (Adam)
+//     m' = beta1 * m + (1 - beta1) * g
+//     v' = beta2 * v + (1 - beta2) * g * g
+//     d  = sqrt(v') / sqrt(1 - beta2^step) + epsilon
+//     p' = p - rate / (1 - beta1^step) * m' / d
+//   rmsprop_update
+//     g  = gradient * scale + weight_decay * p
+//     v' = alpha * v + (1 - alpha) * g * g
+//     a' = alpha * a + (1 - alpha) * g, if centered
+//     d  = centered ? v' - a' * a', at least 0 : v'
+//     u  = g / (sqrt(d) + epsilon)
+//     b' = momentum * b + u, and u = b', with momentum
+//     p' = p - rate * u
 //   With rows (the last operand, indices), row i of the gradient is of row rows[i] of the
 //   parameter, and rows of one index add up, in order; the gradient of all others is 0.
-//   squared_norm  sum of squares, in blocks (graph/ops/training/optimizer_op.h); with rows (operand
-//   1) of what
-//                 a parameter of the shape `shape` has for a gradient
-//   clip_scale    min(1, limit / (sqrt(sum of its inputs) + 1e-6))
+//   squared_norm
+//     sum of squares, in blocks (graph/ops/training/optimizer_op.h); with rows (operand 1), of
+//     what a parameter of the shape `shape` has for a gradient
+//   clip_scale
+//     min(1, limit / (sqrt(sum of its inputs) + 1e-6))
 //
 // Flops an element: SGD 2 + 1 + 2 + 2 (+ 2 with Nesterov), Adam 16, RMSprop 10, squared_norm 2.
 

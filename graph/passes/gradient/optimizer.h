@@ -1,11 +1,16 @@
 // Optimizers: the list of those that a training chooses from, one entry each in optimizer.c.
 //
-//   SGD      g ← scale·g + decay·p;  v ← momentum·v + g;  p ← p − lr·(nesterov ? g + momentum·v :
-//   v) Adam     m ← β₁m + (1−β₁)g;  v ← β₂v + (1−β₂)g²;  p ← p − lr·(m/(1−β₁ᵗ)) / (√(v/(1−β₂ᵗ)) +
-//   ε)
+//   SGD      g ← scale·g + decay·p
+//            v ← momentum·v + g
+//            p ← p − lr·(nesterov ? g + momentum·v : v)
+//   Adam     m ← β₁m + (1−β₁)g
+//            v ← β₂v + (1−β₂)g²
+//            p ← p − lr·(m/(1−β₁ᵗ)) / (√(v/(1−β₂ᵗ)) + ε)
 //            (Kingma and Ba, "Adam", ICLR 2015; AdamW: Loshchilov and Hutter, ICLR 2019)
-//   RMSprop  v ← αv + (1−α)g²;  p ← p − lr·g / (√v + ε), as PyTorch's: with `centered` the mean of
-//            gradients is taken off v before the root, with `momentum` the quotients are summed
+//   RMSprop  v ← αv + (1−α)g²
+//            p ← p − lr·g / (√v + ε)
+//            As PyTorch's: with `centered` the square of the mean of gradients is taken off v
+//            before the root, with `momentum` the quotients are summed.
 //            (Hinton, lecture 6e of "Neural Networks for Machine Learning", 2012; Graves, 2013)
 #ifndef PEN_GRAPH_PASSES_GRADIENT_OPTIMIZER_H
 #define PEN_GRAPH_PASSES_GRADIENT_OPTIMIZER_H
