@@ -15,7 +15,7 @@
 
 // clang-format off
 #define PEN_KNOWN_OPS(X) \
-    X(accuracy_count) X(adam_update) X(add) X(and) X(arg_max) X(attention) X(batch_normalization) \
+    X(accuracy_count) X(add) X(and) X(arg_max) X(attention) X(batch_normalization) \
     X(batch_normalization_add_relu) X(batch_normalization_add_relu_backward) \
     X(batch_normalization_backward) X(batch_normalization_relu) \
     X(batch_normalization_relu_backward) X(binary_cross_entropy) \
@@ -25,7 +25,7 @@
     X(identity) X(instance_normalization) X(layer_normalization) X(lstm) X(matmul) X(max) \
     X(mean_squared_error) X(mul) X(neg) X(negative_log_likelihood_loss) X(not) X(pow) \
     X(receive) X(reciprocal) X(reduce_mean) X(reduce_sum) X(relu) X(relu_backward) X(reorder) \
-    X(reshape) X(rms_normalization) X(rmsprop_update) X(round) X(send) X(sgd_update) X(shape) X(sigmoid) X(softmax) \
+    X(reshape) X(rms_normalization) X(round) X(send) X(shape) X(sigmoid) X(softmax) \
     X(softmax_cross_entropy_loss) X(softplus) X(split) X(sqrt) X(squared_norm) X(stack_rows) \
     X(sub) X(swish) X(tanh) X(transpose) X(unsqueeze) X(where)
 // clang-format on

@@ -4,10 +4,11 @@
 #   graph/import     importers and exporters, whose vocabularies are names; so is that of Keras'
 #   graph/keras_layers  layers, from which models are built as importers do
 #   kernels          which stand under the names of their operators in lists of devices
+#   optimizer.c      the list of optimizers, each of which names its op
 #   tests, examples
 BEGIN {
     allowed = "^(graph/(ops|import|keras_layers)|device/reference|device/cpu/(kernels|onednn)|tests|examples)/" \
-        "|^device/cpu/cpu_kernel_list\\.c$"
+        "|^(device/cpu/cpu_kernel_list|graph/passes/gradient/optimizer)\\.c$"
     compares = "(^|[^A-Za-z0-9_])(str(n|case|ncase)?cmp|str(case)?str|memcmp) *\\("
 }
 

@@ -14,6 +14,7 @@ typedef struct updates_builder {
     pen_graph *graph;
     pen_arena *arena;
     const pen_optimizer *optimizer;
+    const pen_op *op; // the optimizer's
     bool accumulate;
     const pen_step_shape *step;
     uint32_t *reader_count; // [value_count when we start], nodes and uses of parameters
@@ -370,8 +371,7 @@ static pen_status updates_add_states(updates_builder *builder, pen_value_id para
 
 // The update of a parameter: its new value, and those of its states, take the places of the old.
 static pen_status updates_add(updates_builder *builder, const updates_item *item) {
-    const pen_op *op = pen_op_known(pen_optimizer_entry_of(builder->optimizer->kind)->op);
-    const pen_op_update *at = &op->update;
+    const pen_op_update *at = &builder->op->update;
     pen_value_id inputs[UPDATES_INPUTS];
     pen_attribute_given attributes[PEN_OPTIMIZER_NUMBERS + 1];
     PEN_ASSERT(at->rows < UPDATES_INPUTS);
@@ -384,7 +384,7 @@ static pen_status updates_add(updates_builder *builder, const updates_item *item
     if (at->step != 0) inputs[at->step] = builder->updates.step;
     inputs[at->scale] = builder->scale;
     inputs[at->rows] = item->rows;
-    pen_node_spec spec = pen_node_spec_of(op, "");
+    pen_node_spec spec = pen_node_spec_of(builder->op, "");
     PEN_TRY(updates_add_states(builder, item->parameter, inputs, &spec));
     spec.role = PEN_ROLE_UPDATE;
     spec.inputs = inputs;
@@ -411,6 +411,7 @@ pen_status pen_build_updates(pen_graph *graph, const pen_gradients *gradients,
     updates_builder builder = {.graph = graph,
                                .arena = pen_graph_arena(graph),
                                .optimizer = optimizer,
+                               .op = pen_optimizer_op(optimizer->kind),
                                .accumulate = accumulate,
                                .step = step,
                                .updates = {.step = PEN_VALUE_NONE},
@@ -425,7 +426,7 @@ pen_status pen_build_updates(pen_graph *graph, const pen_gradients *gradients,
         count++;
     }
     PEN_TRY(updates_add_scalar(graph, "learning_rate", &builder.updates.learning_rate));
-    if (pen_op_known(pen_optimizer_entry_of(optimizer->kind)->op)->update.step != 0) {
+    if (builder.op->update.step != 0) {
         PEN_TRY(updates_add_scalar(graph, "step", &builder.updates.step));
     }
     if (optimizer->clip_norm > 0 && count > 0) PEN_TRY(updates_clip(&builder, count, items));

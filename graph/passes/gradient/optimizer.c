@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "graph/op.h"
 
 // clang-format off
 #define NUMBER(member) {#member, false, offsetof(pen_optimizer, member)}
@@ -10,19 +11,19 @@
 // clang-format on
 
 static const pen_optimizer_entry optimizer_entries[] = {
-    [PEN_OPTIMIZER_SGD] = {.op = PEN_KNOWN_sgd_update,
+    [PEN_OPTIMIZER_SGD] = {.op_name = "sgd_update",
                            .states = {{"velocity", NUMBER(momentum)}},
                            .numbers = {NUMBER(momentum), FLAG(nesterov), NUMBER(weight_decay)}},
-    [PEN_OPTIMIZER_ADAM] = {.op = PEN_KNOWN_adam_update,
+    [PEN_OPTIMIZER_ADAM] = {.op_name = "adam_update",
                             .states = {{.suffix = "first_moment"}, {.suffix = "second_moment"}},
                             .numbers = {NUMBER(beta1), NUMBER(beta2), NUMBER(epsilon),
                                         NUMBER(weight_decay)}},
-    [PEN_OPTIMIZER_ADAMW] = {.op = PEN_KNOWN_adam_update,
+    [PEN_OPTIMIZER_ADAMW] = {.op_name = "adam_update",
                              .states = {{.suffix = "first_moment"}, {.suffix = "second_moment"}},
                              .numbers = {NUMBER(beta1), NUMBER(beta2), NUMBER(epsilon),
                                          NUMBER(weight_decay)},
                              .set = "decoupled"},
-    [PEN_OPTIMIZER_RMSPROP] = {.op = PEN_KNOWN_rmsprop_update,
+    [PEN_OPTIMIZER_RMSPROP] = {.op_name = "rmsprop_update",
                                .states = {{.suffix = "square_average"},
                                           {"momentum_buffer", NUMBER(momentum)},
                                           {"gradient_average", FLAG(centered)}},
@@ -33,6 +34,13 @@ static const pen_optimizer_entry optimizer_entries[] = {
 const pen_optimizer_entry *pen_optimizer_entry_of(pen_optimizer_kind kind) {
     PEN_ASSERT(kind < PEN_OPTIMIZER_COUNT);
     return &optimizer_entries[kind];
+}
+
+const pen_op *pen_optimizer_op(pen_optimizer_kind kind) {
+    const pen_op *op;
+    const pen_status status = pen_op_find(pen_optimizer_entry_of(kind)->op_name, &op);
+    PEN_ASSERT(status == PEN_OK && op->is_update);
+    return op;
 }
 
 double pen_optimizer_read(const pen_optimizer *optimizer, const pen_optimizer_number *number) {

@@ -18,7 +18,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "graph/op_known.h"
+#include "graph/graph_types.h"
 
 typedef enum pen_optimizer_kind {
     PEN_OPTIMIZER_SGD,
@@ -60,13 +60,15 @@ typedef struct pen_optimizer_state {
 } pen_optimizer_state;
 
 typedef struct pen_optimizer_entry {
-    pen_known_op op;                                     // whose `update` facts say what goes where
+    const char *op_name;                                 // whose `update` says what goes where
     pen_optimizer_state states[PEN_OPTIMIZER_STATES];    // in the order of the op's
     pen_optimizer_number numbers[PEN_OPTIMIZER_NUMBERS]; //
     const char *set;                                     // an attribute that is 1; NULL: none
 } pen_optimizer_entry;
 
 const pen_optimizer_entry *pen_optimizer_entry_of(pen_optimizer_kind kind);
+// Searches all operators: keep what it gives.
+const pen_op *pen_optimizer_op(pen_optimizer_kind kind);
 double pen_optimizer_read(const pen_optimizer *optimizer, const pen_optimizer_number *number);
 bool pen_optimizer_keeps(const pen_optimizer *optimizer, const pen_optimizer_state *state);
 
