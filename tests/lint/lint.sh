@@ -193,11 +193,34 @@ static_analysis() {
         -I. -D_GNU_SOURCE -DPEN_VERSION='"0"' -DPEN_CPU_LEVEL=v3 --template='{file}:{line}: {message} [{id}]'
 }
 
+# planted COUNT FILES COMMAND...: in FILES, of tests/lint/planted, COMMAND finds as much as was planted there.
+planted() {
+    local count=$1 files=$2 found
+    shift 2
+    # shellcheck disable=SC2086
+    found=$(cd tests/lint/planted && "$@" $files 2>&1)
+    [ "$(printf '%s' "$found" | grep -c '')" -eq "$count" ] ||
+        printf 'tests/lint/planted: %s: not %d findings in %s:\n%s\n' "$*" "$count" "$files" "$found"
+}
+
+# What is not found where it is would not be missed: each of our own checks is held to what it has to find.
+checks_find() {
+    [ ${#paths[@]} -eq 0 ] || return 0
+    local found
+    found=$(awk -f tests/lint/op_names.awk ./tests/lint/planted/op_names.txt)
+    [ "$(printf '%s\n' "$found" | grep -c .)" -eq 8 ] || printf 'not 8 findings in planted/op_names.txt:\n%s\n' "$found"
+    planted 1 'circle_a.txt circle_b.txt' awk -f ../circles.awk
+    planted 3 'base/format/includes.txt' awk -f ../includes.awk
+    planted 1 'reasons.txt' ../reasons.py
+    planted 1 'comments.txt' ../comments.py
+}
+
 check 'clang-format' format
 check 'file lengths' lengths
 check 'unique file names' unique_names
 check 'include directions' all_of sources awk -f tests/lint/includes.awk
 check 'circles of modules' circles
+check 'own checks' checks_find
 check 'names of operators' all_of products awk -f tests/lint/op_names.awk
 check 'reasons above long functions' all_of products tests/lint/reasons.py
 check 'include guards' guards
