@@ -76,7 +76,7 @@ build/page_text.c: $(page_files)
 	@mkdir -p $(@D)
 	$(call say,page,$@)
 	$(Q){ printf '#include "$(page_folder)/page_text.h"\n'; $(call as_lines,pen_page_frame,$(page_frame)); \
-	  $(call as_lines,pen_page_style,$(page_style)); $(call as_lines,pen_page_script,$(page_script)); } >$@
+	  $(call as_lines,pen_page_style,$(page_style)); $(call as_lines,pen_page_script,$(page_script)); } >$@.$$$$ && mv $@.$$$$ $@
 
 # cpu kernels are compiled once for each x86-64 level, elsewhere once
 kernel_sources := $(wildcard device/cpu/kernels/*.c)
@@ -123,7 +123,7 @@ $(1)/base/system/build.o: $(library_sources) $(library_headers) $(page_files)
 $(1)/page_text.o: build/page_text.c | build/.has-build
 	@mkdir -p $$(@D)
 	$$(call say,cc,$$<)
-	$$(Q)$(2) $$(CPPFLAGS) $(3) -c $$< -o $$@
+	$$(Q)$(2) $$(CPPFLAGS) $(3) -MMD -MP -c $$< -o $$@
 
 $(1)/libpenstock.a: $(call library_objects_in,$(1))
 	$$(call say,ar,$$@)
@@ -349,7 +349,6 @@ coverage: test | build/.has-coverage #! which lines the tests run
 
 # ---- installing
 .PHONY: install uninstall
-public_headers := scheduler/penstock.h graph/layers.h base/status.h
 include_folder := $(DESTDIR)$(prefix)/include/penstock
 library_folder = $(DESTDIR)$(libdir)
 install: all #! DESTDIR= prefix=/usr/local: command, library, header, penstock.pc

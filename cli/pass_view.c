@@ -105,8 +105,10 @@ static pen_status pass_print(void *context, const pen_compile_pass *pass, const 
 // A pass that the compiler left out printed nothing, which the user is told.
 static pen_status pass_check_printed(const pass_dump *dump) {
     if (dump->was_printed) return PEN_OK;
+    PEN_ASSERT(dump->after != NULL);
     return pen_error(PEN_INVALID_INPUT,
-                     "pass '%s' does not run for %s: `penstock inspect --passes` says which do",
+                     "pass '%s' does not run for %s: `penstock inspect --passes` says which do; a "
+                     "model alone is compiled to predict, a JOB to train",
                      dump->after->name, dump->view->path);
 }
 

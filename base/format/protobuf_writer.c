@@ -73,12 +73,6 @@ void pen_protobuf_write_float(pen_protobuf_writer *writer, uint32_t number, floa
     pen_protobuf_write_fixed(writer, number, bits, sizeof bits);
 }
 
-void pen_protobuf_write_double(pen_protobuf_writer *writer, uint32_t number, double real) {
-    uint64_t bits;
-    memcpy(&bits, &real, sizeof bits);
-    pen_protobuf_write_fixed(writer, number, bits, sizeof bits);
-}
-
 void pen_protobuf_write_text(pen_protobuf_writer *writer, uint32_t number, const char *text) {
     pen_protobuf_write_bytes(writer, number, text, strlen(text));
 }

@@ -33,7 +33,6 @@ void pen_protobuf_writer_init_bytes(pen_protobuf_writer *writer, void *bytes, si
 
 void pen_protobuf_write_int(pen_protobuf_writer *writer, uint32_t number, int64_t integer);
 void pen_protobuf_write_float(pen_protobuf_writer *writer, uint32_t number, float single);
-void pen_protobuf_write_double(pen_protobuf_writer *writer, uint32_t number, double real);
 // The low `size` bytes of `bits`, 4 or 8.
 void pen_protobuf_write_fixed(pen_protobuf_writer *writer, uint32_t number, uint64_t bits,
                               size_t size);

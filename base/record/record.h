@@ -169,6 +169,8 @@ PEN_NODISCARD pen_status pen_record_unpack(const pen_record *record, const void 
 
 // The bits of a NUMBER, SIGNED, INDEX or FIXED at `at`, as they travel; and back.
 uint64_t pen_record_get_bits(const pen_record_field *field, const void *at);
+// The largest number that a member may hold: the last of its choices, its limit, or all its bits.
+uint64_t pen_record_number_limit(const pen_record_field *field);
 void pen_record_set_bits(const pen_record_field *field, void *at, uint64_t bits);
 static inline bool pen_record_is_present(const pen_record_field *field, const void *object) {
     return field->present == 0 || ((const bool *)object)[field->present - 1];

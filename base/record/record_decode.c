@@ -22,7 +22,7 @@ void pen_record_set_bits(const pen_record_field *field, void *at, uint64_t bits)
     }
 }
 
-static uint64_t decode_number_limit(const pen_record_field *field) {
+uint64_t pen_record_number_limit(const pen_record_field *field) {
     uint64_t count = 0;
     if (field->choices != NULL) {
         while (field->choices[count] != NULL)
@@ -38,7 +38,7 @@ static uint64_t decode_number_limit(const pen_record_field *field) {
 static pen_status decode_store(const pen_record_field *field, const pen_protobuf_reader *reader,
                                uint64_t bits, void *at) {
     if (field->kind == PEN_RECORD_NUMBER || field->kind == PEN_RECORD_INDEX) {
-        const uint64_t limit = decode_number_limit(field);
+        const uint64_t limit = pen_record_number_limit(field);
         if (bits > limit) {
             return pen_protobuf_error(reader, "field %u (%s) is %llu, at most %llu can be",
                                       field->number, field->name, (unsigned long long)bits,

@@ -60,7 +60,9 @@ static void text_add_value(const pen_record_field *field, const char *object, co
     }
 }
 
-// For people and for golden files: what a message would leave out is left out here, too.
+// For people, for golden files, and for the records of a commit log, which are read back line by
+// line: every row is written, also zeros and empty texts. Only what is not there (an option that
+// was not chosen, a part that is absent) is left out.
 void pen_record_print(const pen_record *record, const void *object, uint32_t indent,
                       pen_text *text) {
     uint32_t chosen;

@@ -10,8 +10,6 @@
 #include "partition/plan/plan_reasons.h"
 #include "partition/plan/plan_value.h"
 
-#define BUILD_NAMES_SHOWN 5
-
 // What a plan is written from.
 typedef struct plan_writer {
     const pen_planner *planner;

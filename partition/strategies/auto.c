@@ -396,6 +396,7 @@ static pen_status auto_place(const pen_problem *problem, const pen_strategy_opti
         is_large ? auto_search_large(&search) : auto_search_from_start(&search);
     if (status != PEN_OK || !search.is_answered) return pen_status_join(search.missed, status);
     pen_status_ignore(search.missed, "there is a placement although the start found none");
+    PEN_ASSERT(search.start.device_of_group != NULL);
     memcpy(out_result->device_of_group, search.start.device_of_group,
            problem->group_count * sizeof *out_result->device_of_group);
     out_result->lower_bound = search.bound;

@@ -10,8 +10,6 @@
 #include "scheduler/transport/address.h"
 
 #define PIPELINE_TRACE_EVENTS ((uint32_t)1 << 16) // that each thread keeps
-#define PIPELINE_LOCAL_ADDRESS "127.0.0.1:0"
-#define PIPELINE_ADDRESS_BYTES 300
 
 // ---- the plan
 

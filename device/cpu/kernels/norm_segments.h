@@ -17,7 +17,6 @@
 
 #define NORM_LANES 16
 #define NORM_PIECE_ROWS 64 // rows of lanes in a piece
-#define NORM_PIECE (NORM_PIECE_ROWS * NORM_LANES)
 typedef float norm_vector __attribute__((vector_size(64), aligned(4), may_alias));
 typedef int32_t norm_mask __attribute__((vector_size(64), aligned(4), may_alias));
 

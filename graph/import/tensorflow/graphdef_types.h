@@ -8,7 +8,6 @@
 
 #include "graph/import/tensor_elements.h"
 
-#define PEN_GRAPHDEF_STRING 7 // data types that are no element types of ours
 #define PEN_GRAPHDEF_RESOURCE 20
 
 // The element type with that number in TensorFlow, references as what they refer to;

@@ -97,12 +97,9 @@ PEN_NODISCARD pen_status pen_coordinator_await_quiet(pen_coordinator *coordinato
 // Lends the memory until pen_coordinator_flush; several may be on their way.
 PEN_NODISCARD pen_status pen_coordinator_write(pen_coordinator *coordinator,
                                                const pen_tensor_piece *piece, const void *memory);
-// The same, to be read: the bytes are there after pen_coordinator_flush. Of the calls before a
-// flush, all write or all read.
-PEN_NODISCARD pen_status pen_coordinator_begin_read(pen_coordinator *coordinator,
-                                                    const pen_tensor_piece *piece, void *memory);
 // Waits until all that was begun is there, and compares checksums.
 PEN_NODISCARD pen_status pen_coordinator_flush(pen_coordinator *coordinator);
+// The bytes are there when it returns. Nothing that is written may be under way.
 PEN_NODISCARD pen_status pen_coordinator_read(pen_coordinator *coordinator,
                                               const pen_tensor_piece *piece, void *memory);
 

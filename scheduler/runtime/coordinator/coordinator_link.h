@@ -171,7 +171,6 @@ void pen_coordinator_look_for_gone(pen_coordinator *c);
 PEN_NODISCARD pen_status pen_coordinator_explain(pen_coordinator *c);
 
 // ---- pieces of tensors (coordinator_tensors.c), from the transport
-uint32_t pen_coordinator_worker_of(const pen_coordinator *c, uint32_t device);
 PEN_NODISCARD pen_status pen_coordinator_begin_piece(pen_coordinator *c, uint32_t peer,
                                                      const pen_frame *frame, void **out_memory);
 void pen_coordinator_end_piece(pen_coordinator *c, const pen_frame *frame,

@@ -7,7 +7,7 @@
 #include "base/integer.h"
 #include "scheduler/runtime/coordinator/coordinator_link.h"
 
-uint32_t pen_coordinator_worker_of(const pen_coordinator *c, uint32_t device) {
+static uint32_t tensors_worker_of(const pen_coordinator *c, uint32_t device) {
     return c->table->forms[0].devices[device].worker;
 }
 
@@ -91,7 +91,7 @@ static pen_status tensors_begin(pen_coordinator *c, const pen_tensor_piece *what
     c->piece_sequence = sequence;
     pen_mutex_lock(&c->lock);
     *piece = (coordinator_piece){.state = state,
-                                 .peer = pen_coordinator_worker_of(c, what->device),
+                                 .peer = tensors_worker_of(c, what->device),
                                  .sequence = sequence,
                                  .bytes = what->bytes,
                                  .memory = memory,
@@ -129,11 +129,6 @@ pen_status pen_coordinator_write(pen_coordinator *coordinator, const pen_tensor_
     return tensors_begin_all(coordinator, piece, COORDINATOR_PIECE_WRITE, bytes);
 }
 
-pen_status pen_coordinator_begin_read(pen_coordinator *coordinator, const pen_tensor_piece *piece,
-                                      void *memory) {
-    return tensors_begin_all(coordinator, piece, COORDINATOR_PIECE_READ, memory);
-}
-
 pen_status pen_coordinator_flush(pen_coordinator *coordinator) {
     pen_status status = PEN_OK;
     for (uint32_t i = 0; i < COORDINATOR_PIECES && status == PEN_OK; i++) {
@@ -145,7 +140,7 @@ pen_status pen_coordinator_flush(pen_coordinator *coordinator) {
 
 pen_status pen_coordinator_read(pen_coordinator *coordinator, const pen_tensor_piece *piece,
                                 void *memory) {
-    PEN_TRY(pen_coordinator_begin_read(coordinator, piece, memory));
+    PEN_TRY(tensors_begin_all(coordinator, piece, COORDINATOR_PIECE_READ, memory));
     return pen_coordinator_flush(coordinator);
 }
 

@@ -26,8 +26,6 @@
 #include "scheduler/trace/trace.h"
 #include "scheduler/transport/transport.h"
 
-#define PEN_RUN_ROUNDS_AHEAD 8 // rounds that may be announced and not done
-
 typedef struct pen_worker_run pen_worker_run;
 
 // What a round is, beyond what the core is told.
