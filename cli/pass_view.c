@@ -120,12 +120,13 @@ static pen_status pass_view_model(pen_command_context *context, const pen_pass_v
     pen_model_view_sizes sizes = view->sizes;
     const pen_graph *graph;
     pen_model *model;
-    if (view->after == NULL) return pass_list(view, &(pen_compile_request){.mode = 0});
     sizes.fused = true;
     sizes.watch = pass_print;
     sizes.watch_context = dump;
     PEN_TRY(pen_model_open(view->path, &import, &model));
-    const pen_status status = pen_model_view(context, &sizes, model, &graph);
+    const pen_status status = view->after == NULL
+                                  ? pass_list(view, &(pen_compile_request){.mode = 0})
+                                  : pen_model_view(context, &sizes, model, &graph);
     pen_model_destroy(model);
     return status;
 }
@@ -180,6 +181,7 @@ pen_status pen_pass_view_print(pen_command_context *context, const pen_pass_view
     pass_dump dump = {.view = view, .arena = context->arena};
     bool is_job;
     context->input_exit_code = PEN_EXIT_USAGE;
+    if (view->path == NULL) return pass_list(view, &(pen_compile_request){.mode = 0});
     if (view->after != NULL) PEN_TRY(pass_find(view->after, context->arena, &dump.after));
     context->input_exit_code = PEN_EXIT_MODEL;
     PEN_TRY(pen_command_is_job(view->path, context->arena, &is_job));

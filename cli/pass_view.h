@@ -7,7 +7,8 @@
 #include "cli/model_view.h"
 
 typedef struct pen_pass_view {
-    const char *path;  // of a model, or of a job, whose model is then compiled to be trained
+    const char *path;  // of a model, or of a job, whose model is then compiled to be trained; NULL:
+                       // the list, as of any model
     const char *after; // print the graph after this pass; NULL: list the passes
     bool is_dot;       // the graph for graphviz, not as text
     bool json;         // the list as JSON

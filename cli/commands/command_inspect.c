@@ -242,10 +242,18 @@ static pen_status inspect_model(pen_command_context *context, const inspect_opti
 
 static pen_status inspect_run(pen_command_context *context, const void *options_given) {
     const inspect_options *options = options_given;
+    const char *path = options->common.operand_count > 0 ? options->common.operands[0] : NULL;
     pen_model *model;
+    context->input_exit_code = PEN_EXIT_USAGE;
+    if (options->passes && options->dump_after != NULL) {
+        return pen_error(PEN_INVALID_INPUT, "--passes and --dump-after: the one or the other");
+    }
+    if (path == NULL && !options->passes) {
+        return pen_error(PEN_INVALID_INPUT, "MODEL is missing; --help says what it is");
+    }
     if (options->passes || options->dump_after != NULL) {
         return pen_pass_view_print(
-            context, &(pen_pass_view){.path = options->common.operands[0],
+            context, &(pen_pass_view){.path = path,
                                       .after = options->dump_after,
                                       .is_dot = options->dump == INSPECT_DUMP_DOT,
                                       .json = options->common.json,
@@ -253,7 +261,7 @@ static pen_status inspect_run(pen_command_context *context, const void *options_
     }
     context->input_exit_code = PEN_EXIT_MODEL;
     const pen_import_options import = {.evaluate = pen_reference_evaluate};
-    PEN_TRY(pen_model_open(options->common.operands[0], &import, &model));
+    PEN_TRY(pen_model_open(path, &import, &model));
     const pen_status status = inspect_model(context, options, model);
     pen_model_destroy(model);
     return status;
@@ -281,9 +289,9 @@ static const pen_cli_option inspect_cli_options[] = {
 const pen_command pen_command_inspect = {
     .name = "inspect",
     .summary = "operators, shapes, parameters and cost of a model, as it is evaluated",
-    .table = {PEN_CLI_OPERANDS("MODEL", 1, 1), PEN_CLI_OPTIONS(inspect_cli_options),
+    .table = {PEN_CLI_OPERANDS("MODEL", 0, 1), PEN_CLI_OPTIONS(inspect_cli_options),
               .details = "With --passes and --dump-after, MODEL may be a JOB: its model is then "
-                         "compiled to be trained.\n"},
+                         "compiled to be trained. --passes alone lists them for any model.\n"},
     .options_bytes = sizeof(inspect_options),
     .run = inspect_run,
 };

@@ -33,4 +33,8 @@ grep -q '^update ' dump || die "the last pass of a training has no updates"
 
 fails 2 "unknown pass 'fuse', possible: fuse_layers, .*, order" "$PENSTOCK" inspect --dump-after fuse "$model"
 fails 2 "pass 'attach_loss' does not run for $model" "$PENSTOCK" inspect --dump-after attach_loss "$model"
+fails 2 'the one or the other' "$PENSTOCK" inspect --passes --dump-after order "$model"
+fails 2 'MODEL is missing' "$PENSTOCK" inspect
+fails 4 'nowhere.onnx' "$PENSTOCK" inspect --passes nowhere.onnx
+penstock inspect --passes | grep -q '^fuse_layers ' || die "no list without a model"
 fails 4 'nowhere.yaml' "$PENSTOCK" inspect --passes nowhere.yaml
