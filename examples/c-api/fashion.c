@@ -1,4 +1,3 @@
-#include "base/status.h"
 // Builds a convolutional network of layers, trains it on Fashion-MNIST over two devices, evaluates
 // it, and saves it: as ONNX, and its parameters as safetensors.
 //
