@@ -240,6 +240,8 @@ static pen_status inspect_model(pen_command_context *context, const inspect_opti
                                 : inspect_print_text(options, model, graph, &totals);
 }
 
+// Passes are listed without a model, too: it is what somebody who meets the compiler asks first.
+// All else needs one.
 static pen_status inspect_run(pen_command_context *context, const void *options_given) {
     const inspect_options *options = options_given;
     const char *path = options->common.operand_count > 0 ? options->common.operands[0] : NULL;
