@@ -132,7 +132,7 @@ code=0
 wait $command || code=$?
 [ $code -eq 6 ] || die "exit code $code after a worker was ended, expected 6: $(cat long.err)"
 grep -q 'the worker was told to end' long.err || die "$(cat long.err)"
-grep -qE 'worker [12] \(127.0.0.1:[0-9]+\), stages [0-9]' long.err || die "$(cat long.err)"
+grep -qE 'worker [12] \(127.0.0.1:[0-9]+\), (which runs )?stages [0-9]' long.err || die "$(cat long.err)"
 none_left 'a worker was ended'
 
 # ---- the command is killed: its workers end
