@@ -79,7 +79,7 @@ build/page_text.c: $(page_files)
 	  $(call as_lines,pen_page_style,$(page_style)); $(call as_lines,pen_page_script,$(page_script)); } >$@.$$$$ && mv $@.$$$$ $@
 
 # cpu kernels are compiled once for each x86-64 level, elsewhere once
-kernel_sources := $(wildcard device/cpu/kernels/*.c)
+kernel_sources := $(call find_files,device/cpu/kernels,*.c)
 kernel_levels := $(if $(filter x86_64%,$(shell $(CC) -dumpmachine 2>/dev/null || uname -m)),v2 v3 v4,base)
 KERNEL_FLAGS := $(if $(DEBUG),,-O3) $(if $(findstring clang,$(CC)),-Wno-pass-failed) -fno-math-errno -fno-trapping-math -ffp-contract=fast
 kernel_flags_v2 := -march=x86-64-v2

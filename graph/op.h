@@ -4,7 +4,7 @@
 // bytes. What others must know of it stands here too, as facts: nobody else compares names of ops.
 // Kernels for it are one entry per device (device/). Families share a file in graph/ops/;
 // graph/op_table.c lists the families. Adding an op: an entry in its family, a kernel in
-// device/reference/, and, where speed matters, one in device/cpu/kernels/.
+// device/reference/kernels/, and, where speed matters, one in device/cpu/kernels/.
 //
 // Names and meaning follow ONNX operator set 17, in snake case (LeakyRelu is leaky_relu), with
 // operands and attributes named and ordered as there, unless the family's file says otherwise.

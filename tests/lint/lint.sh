@@ -136,12 +136,10 @@ comments() {
     all_of sources tests/lint/comments.py
 }
 
-# What a reader can hold in mind: files of C in one folder, and in two that are flat lists of like things.
+# What a reader can hold in mind: files of C in one folder.
 folder_sizes() {
     [ ${#paths[@]} -eq 0 ] || return 0
-    all_of products dirname | sort | uniq -c | awk '
-        { limit = $2 ~ /^device\/(reference|cpu\/kernels)$/ ? 60 : 40 }
-        $1 > limit { print $2 ":1: has " $1 " files of C, at most " limit " are allowed" }'
+    all_of products dirname | sort | uniq -c | awk '$1 > 40 { print $2 ":1: has " $1 " files of C, at most 40 are allowed" }'
 }
 
 # Each room, a folder of the product with C files, says what belongs in it and where to begin.

@@ -2,8 +2,8 @@
 // that graph/ops/elementwise/{unary,activation}_op.c name.
 #include <math.h>
 
-#include "device/cpu/kernels/map_entry.h"
-#include "device/cpu/kernels/vector_math.h"
+#include "device/cpu/kernels/loops/map_entry.h"
+#include "device/cpu/kernels/loops/vector_math.h"
 
 static inline float activation_sign(float v) {
     return (float)(v > 0.0f) - (float)(v < 0.0f);

@@ -2,7 +2,7 @@
 // order because they add to the same numbers: the heads that share a k and v, and, where the mask
 // has a gradient, attentions of one mask. What belongs to a unit depends on the shapes alone, so
 // that the sums are the same on any team.
-#include "device/cpu/kernels/attention_block.h"
+#include "device/cpu/kernels/loops/attention_block.h"
 #include "graph/graph.h"
 
 // Where a mask has a gradient and fewer numbers of its own than this, several units sum parts of

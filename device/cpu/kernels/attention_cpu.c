@@ -1,5 +1,5 @@
 // Attention, a block of rows of q at a time. The team shares out the blocks.
-#include "device/cpu/kernels/attention_block.h"
+#include "device/cpu/kernels/loops/attention_block.h"
 
 static bool attention_supports(const pen_cpu_request *request) {
     return attention_supports_with(request, 0, 3);

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "device/cpu/cpu_kernel.h"
-#include "device/cpu/kernels/random_lines.h"
+#include "device/cpu/kernels/loops/random_lines.h"
 #include "graph/graph.h"
 #include "graph/op.h"
 

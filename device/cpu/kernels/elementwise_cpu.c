@@ -1,7 +1,7 @@
 // Arithmetic of two operands or more, comparisons, and choosing.
 #include <math.h>
 
-#include "device/cpu/kernels/map_entry.h"
+#include "device/cpu/kernels/loops/map_entry.h"
 
 #define ELEMENTWISE_PAIRS(ROW)                                                                     \
     ROW(add, (a + b), MAP_PLAIN)                                                                   \

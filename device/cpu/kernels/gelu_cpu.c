@@ -3,8 +3,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "device/cpu/kernels/map_entry.h"
-#include "device/cpu/kernels/vector_math.h"
+#include "device/cpu/kernels/loops/map_entry.h"
+#include "device/cpu/kernels/loops/vector_math.h"
 #include "graph/op.h"
 
 #define GELU_FAR 5.5f               // the distribution is 0 before and 1 beyond, to float32

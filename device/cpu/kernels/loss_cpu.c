@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "device/cpu/cpu_kernel.h"
-#include "device/cpu/kernels/class_line.h"
-#include "device/cpu/kernels/map_entry.h"
+#include "device/cpu/kernels/loops/class_line.h"
+#include "device/cpu/kernels/loops/map_entry.h"
 #include "graph/op.h"
 
 #define LOSS_TEAM_ELEMENTS 8192

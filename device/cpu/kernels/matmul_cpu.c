@@ -10,7 +10,7 @@
 #include "device/cpu/blas.h"
 #include "device/cpu/cpu_kernel.h"
 #include "device/cpu/gemm.h"
-#include "device/cpu/kernels/gemm_rows.h"
+#include "device/cpu/kernels/loops/gemm_rows.h"
 #include "device/cpu/onednn/onednn_gemm.h"
 #include "graph/graph.h"
 #include "graph/op.h"

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "device/cpu/cpu_kernel.h"
-#include "device/cpu/kernels/strided_copy.h"
+#include "device/cpu/kernels/loops/strided_copy.h"
 #include "graph/graph.h"
 #include "graph/op.h"
 #include "graph/ops/movement/slice_range.h"

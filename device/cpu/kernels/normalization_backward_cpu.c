@@ -4,7 +4,7 @@
 // of which only the first term is left when the statistics are frozen.
 #include <math.h>
 
-#include "device/cpu/kernels/norm_segments.h"
+#include "device/cpu/kernels/loops/norm_segments.h"
 
 // Sums of one segment in a backward pass, a lane each.
 typedef struct norm_sums {

@@ -5,7 +5,7 @@
 // variances", 1979, in double.
 #include <math.h>
 
-#include "device/cpu/kernels/norm_segments.h"
+#include "device/cpu/kernels/loops/norm_segments.h"
 
 // Statistics of one segment, a lane each.
 typedef struct norm_moments {

@@ -5,9 +5,9 @@
 #include <omp.h>
 #include <string.h>
 
-#include "device/cpu/kernels/packed_panels.h"
-#include "device/cpu/kernels/recurrent_cells.h"
-#include "device/cpu/kernels/vector_math.h"
+#include "device/cpu/kernels/loops/packed_panels.h"
+#include "device/cpu/kernels/loops/recurrent_cells.h"
+#include "device/cpu/kernels/loops/vector_math.h"
 
 // One direction on its way back.
 typedef struct backward_pass {

@@ -6,8 +6,8 @@
 #include <math.h>
 
 #include "device/cpu/cpu_kernel.h"
-#include "device/cpu/kernels/map_entry.h"
-#include "device/cpu/kernels/vector_math.h"
+#include "device/cpu/kernels/loops/map_entry.h"
+#include "device/cpu/kernels/loops/vector_math.h"
 #include "graph/graph.h"
 #include "graph/ops/reduction/reduction_axes.h"
 

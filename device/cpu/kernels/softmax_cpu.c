@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "device/cpu/cpu_kernel.h"
-#include "device/cpu/kernels/class_line.h"
+#include "device/cpu/kernels/loops/class_line.h"
 #include "graph/graph.h"
 #include "graph/op.h"
 

@@ -1,7 +1,7 @@
 // The vector functions against the C library's in double, in units of the last place.
 #include <math.h>
 
-#include "device/cpu/kernels/vector_math.h"
+#include "device/cpu/kernels/loops/vector_math.h"
 #include "tests/support/check.h"
 
 static double vector_ulp(double at) {

@@ -8,8 +8,8 @@
 // One thread does all samples of a group, reading it from memory once and again from cache. Where
 // there are fewer groups than threads, segments are shared out instead. Sums are kept per segment
 // and joined in the order of samples either way, so that the numbers do not depend on the team.
-#ifndef PEN_DEVICE_CPU_KERNELS_NORM_SEGMENTS_H
-#define PEN_DEVICE_CPU_KERNELS_NORM_SEGMENTS_H
+#ifndef PEN_DEVICE_CPU_KERNELS_LOOPS_NORM_SEGMENTS_H
+#define PEN_DEVICE_CPU_KERNELS_LOOPS_NORM_SEGMENTS_H
 
 #include <string.h>
 
@@ -107,4 +107,4 @@ bool norm_supports(const pen_cpu_request *request);
 pen_status norm_prepare(const pen_cpu_request *request, size_t bytes_of_segment, void **out_state,
                         uint64_t *out_workspace_bytes);
 
-#endif // PEN_DEVICE_CPU_KERNELS_NORM_SEGMENTS_H
+#endif // PEN_DEVICE_CPU_KERNELS_LOOPS_NORM_SEGMENTS_H

@@ -1,10 +1,10 @@
-#include "device/cpu/kernels/recurrent_cells.h"
+#include "device/cpu/kernels/loops/recurrent_cells.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "device/cpu/kernels/packed_panels.h"
-#include "device/cpu/kernels/vector_math.h"
+#include "device/cpu/kernels/loops/packed_panels.h"
+#include "device/cpu/kernels/loops/vector_math.h"
 
 // ---- functions of a panel's units
 

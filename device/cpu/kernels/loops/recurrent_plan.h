@@ -12,8 +12,8 @@
 //
 // Lifetime: plans live in the arena of the request, all else in the workspace of a call.
 // Threads:  as kernels.
-#ifndef PEN_DEVICE_CPU_KERNELS_RECURRENT_PLAN_H
-#define PEN_DEVICE_CPU_KERNELS_RECURRENT_PLAN_H
+#ifndef PEN_DEVICE_CPU_KERNELS_LOOPS_RECURRENT_PLAN_H
+#define PEN_DEVICE_CPU_KERNELS_LOOPS_RECURRENT_PLAN_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -94,4 +94,4 @@ static inline void *recurrent_output(const recurrent_plan *plan, const pen_cpu_c
     return output < plan->output_count ? call->outputs[output] : NULL;
 }
 
-#endif // PEN_DEVICE_CPU_KERNELS_RECURRENT_PLAN_H
+#endif // PEN_DEVICE_CPU_KERNELS_LOOPS_RECURRENT_PLAN_H

@@ -2,8 +2,8 @@
 // dropout, as the forward and the backward kernel make them. The scores of a block lie in the
 // workspace, and never more of them. The formulas are at the top of
 // graph/ops/product/attention_op.c.
-#ifndef PEN_DEVICE_CPU_KERNELS_ATTENTION_BLOCK_H
-#define PEN_DEVICE_CPU_KERNELS_ATTENTION_BLOCK_H
+#ifndef PEN_DEVICE_CPU_KERNELS_LOOPS_ATTENTION_BLOCK_H
+#define PEN_DEVICE_CPU_KERNELS_LOOPS_ATTENTION_BLOCK_H
 
 #include <limits.h>
 #include <omp.h>
@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "device/cpu/cpu_kernel.h"
-#include "device/cpu/kernels/class_line.h"
-#include "device/cpu/kernels/random_lines.h"
+#include "device/cpu/kernels/loops/class_line.h"
+#include "device/cpu/kernels/loops/random_lines.h"
 #include "device/cpu/onednn/onednn_gemm.h"
 #include "graph/graph.h"
 #include "graph/op.h"
@@ -241,4 +241,4 @@ static inline void attention_drop(const attention_block *b, pen_random_key key, 
     }
 }
 
-#endif // PEN_DEVICE_CPU_KERNELS_ATTENTION_BLOCK_H
+#endif // PEN_DEVICE_CPU_KERNELS_LOOPS_ATTENTION_BLOCK_H

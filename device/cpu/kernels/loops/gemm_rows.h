@@ -3,8 +3,8 @@
 //
 // Libraries copy b into blocks first, which costs as much as the product itself when a has only
 // some dozens of rows: the forward product of a linear layer at a small batch.
-#ifndef PEN_DEVICE_CPU_KERNELS_GEMM_ROWS_H
-#define PEN_DEVICE_CPU_KERNELS_GEMM_ROWS_H
+#ifndef PEN_DEVICE_CPU_KERNELS_LOOPS_GEMM_ROWS_H
+#define PEN_DEVICE_CPU_KERNELS_LOOPS_GEMM_ROWS_H
 
 #include "base/status.h"
 #include "device/cpu/cpu_kernel.h"
@@ -15,4 +15,4 @@
 // order of the additions does not depend on its size.
 PEN_NODISCARD pen_status gemm_rows_run(const pen_gemm *gemm);
 
-#endif // PEN_DEVICE_CPU_KERNELS_GEMM_ROWS_H
+#endif // PEN_DEVICE_CPU_KERNELS_LOOPS_GEMM_ROWS_H

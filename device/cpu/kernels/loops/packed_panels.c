@@ -1,4 +1,4 @@
-#include "device/cpu/kernels/packed_panels.h"
+#include "device/cpu/kernels/loops/packed_panels.h"
 
 #include <string.h>
 

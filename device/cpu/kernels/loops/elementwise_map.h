@@ -4,8 +4,8 @@
 // A value in a device's own layout is walked as it lies: element k of the result belongs to element
 // k of every operand, whatever the order. Only operands of the result's shape and layout, or of one
 // element, can do that.
-#ifndef PEN_DEVICE_CPU_KERNELS_ELEMENTWISE_MAP_H
-#define PEN_DEVICE_CPU_KERNELS_ELEMENTWISE_MAP_H
+#ifndef PEN_DEVICE_CPU_KERNELS_LOOPS_ELEMENTWISE_MAP_H
+#define PEN_DEVICE_CPU_KERNELS_LOOPS_ELEMENTWISE_MAP_H
 
 #include "device/cpu/cpu_kernel.h"
 
@@ -40,4 +40,4 @@ pen_status map_prepare(const pen_cpu_request *request, void **out_state,
 #define map_run PEN_CPU_JOIN(pen_map_run, PEN_CPU_LEVEL)
 pen_status map_run(const pen_cpu_call *call);
 
-#endif // PEN_DEVICE_CPU_KERNELS_ELEMENTWISE_MAP_H
+#endif // PEN_DEVICE_CPU_KERNELS_LOOPS_ELEMENTWISE_MAP_H

@@ -1,11 +1,11 @@
-#include "device/cpu/kernels/recurrent_plan.h"
+#include "device/cpu/kernels/loops/recurrent_plan.h"
 
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
 #include <string.h>
 
-#include "device/cpu/kernels/packed_panels.h"
+#include "device/cpu/kernels/loops/packed_panels.h"
 #include "device/cpu/onednn/onednn_gemm.h"
 #include "graph/graph.h"
 

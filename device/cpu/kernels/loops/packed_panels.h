@@ -6,8 +6,8 @@
 //
 // Threads: pure functions. An element of c is summed in one order, whatever rows and panels a call
 // has.
-#ifndef PEN_DEVICE_CPU_KERNELS_PACKED_PANELS_H
-#define PEN_DEVICE_CPU_KERNELS_PACKED_PANELS_H
+#ifndef PEN_DEVICE_CPU_KERNELS_LOOPS_PACKED_PANELS_H
+#define PEN_DEVICE_CPU_KERNELS_LOOPS_PACKED_PANELS_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -52,4 +52,4 @@ typedef struct panel_product {
 #define panel_multiply PEN_CPU_JOIN(pen_panel_multiply, PEN_CPU_LEVEL)
 void panel_multiply(const panel_product *product);
 
-#endif // PEN_DEVICE_CPU_KERNELS_PACKED_PANELS_H
+#endif // PEN_DEVICE_CPU_KERNELS_LOOPS_PACKED_PANELS_H

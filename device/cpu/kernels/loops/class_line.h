@@ -1,11 +1,11 @@
 // Softmax over one line of numbers that lie `stride` apart.
-#ifndef PEN_DEVICE_CPU_KERNELS_CLASS_LINE_H
-#define PEN_DEVICE_CPU_KERNELS_CLASS_LINE_H
+#ifndef PEN_DEVICE_CPU_KERNELS_LOOPS_CLASS_LINE_H
+#define PEN_DEVICE_CPU_KERNELS_LOOPS_CLASS_LINE_H
 
 #include <math.h>
 #include <stdint.h>
 
-#include "device/cpu/kernels/vector_math.h"
+#include "device/cpu/kernels/loops/vector_math.h"
 
 // Lines longer than this are summed in pieces of it, so that sums in float32 stay exact enough.
 #define CLASS_LINE_PIECE 1024
@@ -48,4 +48,4 @@ static inline double class_line_sum(const float *x, int64_t count, int64_t strid
     return total;
 }
 
-#endif // PEN_DEVICE_CPU_KERNELS_CLASS_LINE_H
+#endif // PEN_DEVICE_CPU_KERNELS_LOOPS_CLASS_LINE_H

@@ -1,4 +1,4 @@
-#include "device/cpu/kernels/strided_copy.h"
+#include "device/cpu/kernels/loops/strided_copy.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 // Copies between two strided views: what transposing, slicing, padding, repeating and joining
 // tensors come down to.
-#ifndef PEN_DEVICE_CPU_KERNELS_STRIDED_COPY_H
-#define PEN_DEVICE_CPU_KERNELS_STRIDED_COPY_H
+#ifndef PEN_DEVICE_CPU_KERNELS_LOOPS_STRIDED_COPY_H
+#define PEN_DEVICE_CPU_KERNELS_LOOPS_STRIDED_COPY_H
 
 #include <stdint.h>
 
@@ -33,4 +33,4 @@ void strided_copy_settle(strided_copy *copy);
 #define strided_copy_run PEN_CPU_JOIN(pen_strided_copy_run, PEN_CPU_LEVEL)
 void strided_copy_run(const strided_copy *copy, const void *from, void *to);
 
-#endif // PEN_DEVICE_CPU_KERNELS_STRIDED_COPY_H
+#endif // PEN_DEVICE_CPU_KERNELS_LOOPS_STRIDED_COPY_H

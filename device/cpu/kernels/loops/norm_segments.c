@@ -1,4 +1,4 @@
-#include "device/cpu/kernels/norm_segments.h"
+#include "device/cpu/kernels/loops/norm_segments.h"
 
 #include "device/cpu/cpu_layout.h"
 #include "graph/graph.h"

@@ -1,4 +1,4 @@
-#include "device/cpu/kernels/elementwise_map.h"
+#include "device/cpu/kernels/loops/elementwise_map.h"
 
 #include <string.h>
 

@@ -4,8 +4,8 @@
 // on the intervals named.
 //
 // Include after nothing in particular; all functions are static inline.
-#ifndef PEN_DEVICE_CPU_KERNELS_VECTOR_MATH_H
-#define PEN_DEVICE_CPU_KERNELS_VECTOR_MATH_H
+#ifndef PEN_DEVICE_CPU_KERNELS_LOOPS_VECTOR_MATH_H
+#define PEN_DEVICE_CPU_KERNELS_LOOPS_VECTOR_MATH_H
 
 #include <math.h>
 #include <stdint.h>
@@ -153,4 +153,4 @@ static inline float vector_erf(float x) {
     return a < 1.0f ? x + x * p : a >= 1.0f ? far : x;
 }
 
-#endif // PEN_DEVICE_CPU_KERNELS_VECTOR_MATH_H
+#endif // PEN_DEVICE_CPU_KERNELS_LOOPS_VECTOR_MATH_H

@@ -4,10 +4,10 @@
 // In `result`, a, b and c are the operands' elements and p the parameters. `rest` are members of
 // the map_op; MAP_PLAIN: none. A row (op, result, derivative, rest) is an op of one operand and its
 // backward op: in `derivative` a is the gradient of the result, and b what the op takes besides.
-#ifndef PEN_DEVICE_CPU_KERNELS_MAP_ENTRY_H
-#define PEN_DEVICE_CPU_KERNELS_MAP_ENTRY_H
+#ifndef PEN_DEVICE_CPU_KERNELS_LOOPS_MAP_ENTRY_H
+#define PEN_DEVICE_CPU_KERNELS_LOOPS_MAP_ENTRY_H
 
-#include "device/cpu/kernels/elementwise_map.h"
+#include "device/cpu/kernels/loops/elementwise_map.h"
 #include "graph/graph.h"
 #include "graph/op.h"
 
@@ -55,4 +55,4 @@
     {PEN_CPU_ENTRY(#op, "cpu", map_supports, map_prepare, map_run),                                \
      .rule = PEN_CPU_RULE(map_op, .run = map_##op, .operand_count = 2, .result_type = MAP_BOOL)},
 
-#endif // PEN_DEVICE_CPU_KERNELS_MAP_ENTRY_H
+#endif // PEN_DEVICE_CPU_KERNELS_LOOPS_MAP_ENTRY_H

@@ -1,4 +1,4 @@
-#include "device/cpu/kernels/gemm_rows.h"
+#include "device/cpu/kernels/loops/gemm_rows.h"
 
 #include <string.h>
 

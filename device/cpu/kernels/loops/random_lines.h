@@ -1,7 +1,7 @@
 // The numbers of pen_random_uniform, a line of them at a time: sixteen blocks of Philox side by
 // side.
-#ifndef PEN_DEVICE_CPU_KERNELS_RANDOM_LINES_H
-#define PEN_DEVICE_CPU_KERNELS_RANDOM_LINES_H
+#ifndef PEN_DEVICE_CPU_KERNELS_LOOPS_RANDOM_LINES_H
+#define PEN_DEVICE_CPU_KERNELS_LOOPS_RANDOM_LINES_H
 
 #include <math.h>
 #include <stdint.h>
@@ -47,4 +47,4 @@ static inline void random_line(pen_random_key key, uint64_t first_block, float *
     }
 }
 
-#endif // PEN_DEVICE_CPU_KERNELS_RANDOM_LINES_H
+#endif // PEN_DEVICE_CPU_KERNELS_LOOPS_RANDOM_LINES_H

@@ -2,12 +2,12 @@
 // what recurrent_cpu.c and recurrent_backward_cpu.c have no loops of their own for.
 //
 // Threads:  as kernels; units of different threads lie apart.
-#ifndef PEN_DEVICE_CPU_KERNELS_RECURRENT_CELLS_H
-#define PEN_DEVICE_CPU_KERNELS_RECURRENT_CELLS_H
+#ifndef PEN_DEVICE_CPU_KERNELS_LOOPS_RECURRENT_CELLS_H
+#define PEN_DEVICE_CPU_KERNELS_LOOPS_RECURRENT_CELLS_H
 
 #include <stdint.h>
 
-#include "device/cpu/kernels/recurrent_plan.h"
+#include "device/cpu/kernels/loops/recurrent_plan.h"
 
 // What is done of a step at a time.
 typedef enum recurrent_stage {
@@ -49,4 +49,4 @@ void recurrent_any_cell(const recurrent_plan *plan, recurrent_stage stage,
 void recurrent_any_cell_back(const recurrent_plan *plan, recurrent_stage stage,
                              const backward_units *units);
 
-#endif // PEN_DEVICE_CPU_KERNELS_RECURRENT_CELLS_H
+#endif // PEN_DEVICE_CPU_KERNELS_LOOPS_RECURRENT_CELLS_H
