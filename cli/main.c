@@ -5,6 +5,7 @@
 #include "base/system/failpoint.h"
 #include "cli/command.h"
 #include "device/cpu/cpu_device.h"
+#include "scheduler/runtime/run/worker_program.h"
 
 // Waiting threads of a team spin for so long before they sleep: some 20 microseconds, longer than
 // most of the gaps between operators. The OpenMP runtime's own choice, 150 times that, makes
@@ -24,6 +25,7 @@ int main(int argument_count, char **arguments) {
     main_choose_waiting(arguments);
     (void)signal(SIGXFSZ, SIG_IGN); // a file over the limit is an error like a full disk
     pen_cpu_process_init();
+    pen_worker_program_use_self();
     if (!pen_failpoints_init()) return 2;
     return pen_command_main(argument_count > 0 ? argument_count - 1 : 0, arguments + 1);
 }

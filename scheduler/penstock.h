@@ -61,9 +61,12 @@ typedef struct pen_training_evaluation {
 } pen_training_evaluation;
 
 // Reads the job, imports and compiles its model, allocates, and starts reading data. `options` may
-// be NULL. Errors name the file and line at fault.
+// be NULL. Errors name the file and line at fault. Devices with `host: localhost` are processes of
+// the installed command `penstock` (or the file that PENSTOCK_WORKER in the environment names);
+// they end with the thread that opened the training, at the latest.
 //   INVALID_INPUT, NOT_FOUND, UNSUPPORTED, CORRUPT, IO  the job, the model or the data
 //   DOES_NOT_FIT, OUT_OF_MEMORY                         the device's memory is too small
+//   UNAVAILABLE, DEADLINE                               a worker is not there, or of another build
 PEN_NODISCARD pen_status pen_training_open(const char *job_path,
                                            const pen_training_options *options,
                                            pen_training **out_training);

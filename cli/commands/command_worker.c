@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/system/build.h"
 #include "base/system/process_heap.h"
 #include "cli/command.h"
 #include "cli/signals.h"
@@ -86,9 +87,9 @@ static pen_status worker_follow_parent(int64_t parent) {
 }
 
 static pen_status worker_announce(int64_t pipe, uint16_t port) {
-    char text[16];
+    char text[128];
     if (pipe == 0) return PEN_OK;
-    const int length = snprintf(text, sizeof text, "%u\n", port);
+    const int length = snprintf(text, sizeof text, "%u\n%s\n", port, pen_build_name());
     const ssize_t written = write((int)pipe, text, (size_t)length);
     (void)close((int)pipe);
     if (written == length) return PEN_OK;
@@ -176,7 +177,7 @@ static const pen_cli_option worker_cli_options[] = {
                  "take links from other machines without TLS"),
     PEN_CLI_FLAG(0, "once", worker_options, once, "end after the first run"),
     PEN_CLI_VALUE(0, "announce", "FD", INTEGER, worker_options, announce,
-                  "write the port to this open file", PEN_OPTION_RANGE(0, 65535)),
+                  "write the port, then the build, to this open file", PEN_OPTION_RANGE(0, 65535)),
     PEN_CLI_VALUE(0, "parent", "PID", INTEGER, worker_options, parent,
                   "end when this process, which started it, ends", .minimum = PEN_OPTION_FROM(0)),
 };

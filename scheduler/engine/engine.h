@@ -56,6 +56,8 @@ typedef struct pen_engine_options {
     bool trace;                // record one
     bool no_memory_check;      // run what is planned not to fit
     bool insecure;             // without TLS over networks
+    // What `host: localhost` starts, as pen_worker_program_find takes it; NULL: it is looked for.
+    const char *worker_program;
     // On one device of this process whatever devices the job has, with kind and threads of its
     // first, and all memory of the machine: what others are compared with.
     bool as_reference;

@@ -52,7 +52,8 @@ pen_status pen_pipeline_find_members(pipeline_engine *p) {
         linked += host != NULL;
     }
     const pen_launch_options options = {.tls = pen_pipeline_tls(p),
-                                        .is_insecure = p->options.insecure};
+                                        .is_insecure = p->options.insecure,
+                                        .program = p->options.worker_program};
     if (started > 0) PEN_TRY(pen_launch_workers(started, &options, &p->launched));
     if (linked > 0) pen_process_heap_prepare();
     return PEN_OK;

@@ -90,6 +90,7 @@ static pen_status train_create_engine(pen_trainer *trainer, const pen_trainer_op
         .trace = options->trace,
         .no_memory_check = options->no_memory_check,
         .insecure = options->insecure,
+        .worker_program = options->worker_program,
         .plan = options->plan,
         .log = trainer->keeper == NULL ? NULL : pen_train_keeper_log(trainer->keeper),
         .as_reference = options->as_reference};

@@ -42,6 +42,7 @@ typedef struct pen_trainer_options {
     bool no_memory_check;              //
     bool insecure;                     //
     bool as_reference;                 //
+    const char *worker_program;        //
     const pen_plan *plan;              // that several devices run; NULL: one is made
     bool runs_ahead; // a step may begin before the one before it is reported: nothing is asked of
                      // the tensors unless pen_trainer_is_ahead says no

@@ -12,12 +12,18 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/arena.h"
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/system/build.h"
+#include "scheduler/runtime/run/worker_program.h"
 
-#define LAUNCH_PROGRAM "/proc/self/exe"
 #define LAUNCH_SECONDS 30.0    // for a worker to take links
 #define LAUNCH_END_SECONDS 5.0 // between asking and killing
+#define LAUNCH_SAY_SECONDS 1.0 // for one that closed its pipe to end
+#define LAUNCH_ANNOUNCE_FD 3
+#define LAUNCH_ARGUMENT_LIMIT 16
+#define LAUNCH_TEXT_BYTES 128 // of what a worker announces
 
 extern char **environ;
 
@@ -30,47 +36,56 @@ typedef struct launched_worker {
 
 struct pen_launched {
     uint32_t count;
-    launched_worker *workers;   // [count]
-    char *tls;                  // "CA,CERT,KEY"; NULL: without
-    char *allowed_coordinators; // "NAME,NAME"; NULL: any
-    char *allowed_workers;
-    bool is_insecure;
+    launched_worker *workers; // [count]
+    pen_arena *arena;         // what follows
+    pen_worker_program program;
+    const char *library;      // the file that this code is in
+    char *const *arguments;   // of the program, with NULL behind them
+    char *const *environment; // of the program, as well
 };
+
+static bool launch_has_ended(launched_worker *worker) {
+    if (worker->process == 0) return true;
+    const pid_t ended = waitpid(worker->process, &worker->end, WNOHANG);
+    if (ended != worker->process && !(ended < 0 && errno == ECHILD)) return false;
+    worker->process = 0;
+    return true;
+}
+
+static void launch_format_end(const launched_worker *worker, char *out_end, size_t size) {
+    if (WIFSIGNALED(worker->end)) {
+        snprintf(out_end, size, "killed by signal %d", WTERMSIG(worker->end));
+    } else {
+        snprintf(out_end, size, "ended with code %d", WEXITSTATUS(worker->end));
+    }
+}
+
+// It reads nothing, writes its messages where this process does, announces itself on one pipe, and
+// has nothing else that is open here.
+static int launch_fill_files(posix_spawn_file_actions_t *actions, int announce) {
+    int code = posix_spawn_file_actions_addopen(actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    if (code == 0) code = posix_spawn_file_actions_adddup2(actions, STDERR_FILENO, STDOUT_FILENO);
+    if (code == 0) code = posix_spawn_file_actions_adddup2(actions, announce, LAUNCH_ANNOUNCE_FD);
+    if (code != 0) return code;
+    return posix_spawn_file_actions_addclosefrom_np(actions, LAUNCH_ANNOUNCE_FD + 1);
+}
 
 // posix_spawn and not fork: gRPC does not survive a fork. The worker ends with its parent, and says
 // on a pipe which port it has.
 static pen_status launch_spawn(launched_worker *worker, const pen_launched *launched,
                                int announce) {
-    char number[16], parent[24];
     posix_spawn_file_actions_t actions;
-    snprintf(number, sizeof number, "%d", announce);
-    snprintf(parent, sizeof parent, "%ld", (long)getpid());
-    char name[] = "penstock", verb[] = "worker", listen[] = "--listen", any[] = "127.0.0.1:0";
-    char announce_option[] = "--announce", parent_option[] = "--parent";
-    char tls_option[] = "--tls", insecure_option[] = "--insecure";
-    char coordinators_option[] = "--allow-coordinator", workers_option[] = "--allow-worker";
-    char *arguments[16] = {name, verb, listen, any, announce_option, number, parent_option, parent};
-    size_t count = 8;
-    if (launched->tls != NULL) arguments[count++] = tls_option;
-    if (launched->tls != NULL) arguments[count++] = launched->tls;
-    if (launched->allowed_coordinators != NULL) arguments[count++] = coordinators_option;
-    if (launched->allowed_coordinators != NULL) arguments[count++] = launched->allowed_coordinators;
-    if (launched->allowed_workers != NULL) arguments[count++] = workers_option;
-    if (launched->allowed_workers != NULL) arguments[count++] = launched->allowed_workers;
-    if (launched->is_insecure) arguments[count++] = insecure_option;
     if (posix_spawn_file_actions_init(&actions) != 0) return pen_error_out_of_memory();
-    // it reads nothing, and writes its messages where this process does
-    int code = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    int code = launch_fill_files(&actions, announce);
     if (code == 0) {
-        code = posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
-    }
-    if (code == 0) {
-        code = posix_spawn(&worker->process, LAUNCH_PROGRAM, &actions, NULL, arguments, environ);
+        code = posix_spawn(&worker->process, launched->program.path, &actions, NULL,
+                           launched->arguments, launched->environment);
     }
     posix_spawn_file_actions_destroy(&actions);
     if (code == 0) return PEN_OK;
     worker->process = 0;
-    return pen_error(PEN_UNAVAILABLE, "the system starts no worker process: %s", strerror(code));
+    return pen_error(PEN_UNAVAILABLE, "the system does not start the worker program '%s' (%s): %s",
+                     launched->program.path, launched->program.source, strerror(code));
 }
 
 static pen_status launch_start(launched_worker *worker, const pen_launched *launched) {
@@ -79,19 +94,28 @@ static pen_status launch_start(launched_worker *worker, const pen_launched *laun
         return pen_error(PEN_UNAVAILABLE, "the system gives no pipe: %s", strerror(errno));
     }
     worker->pipe = ends[0];
-    // the end for writing is the worker's; other workers must not have it
-    if (fcntl(ends[1], F_SETFD, 0) != 0) {
-        close(ends[1]);
-        return pen_error(PEN_UNAVAILABLE, "the system gives no pipe: %s", strerror(errno));
-    }
     const pen_status status = launch_spawn(worker, launched, ends[1]);
     close(ends[1]);
     return status;
 }
 
-// Reads "PORT\n".
-static pen_status launch_await(launched_worker *worker, double deadline) {
-    char text[16];
+// Why a worker's pipe was closed before all was said: most often it has ended, or is about to.
+static pen_status launch_blame(launched_worker *worker, const pen_launched *launched) {
+    const struct timespec pause = {.tv_nsec = 2000000};
+    const double deadline = pen_clock_seconds() + LAUNCH_SAY_SECONDS;
+    char end[64] = "said nothing of it";
+    while (!launch_has_ended(worker) && pen_clock_seconds() < deadline)
+        (void)nanosleep(&pause, NULL);
+    if (worker->process == 0) launch_format_end(worker, end, sizeof end);
+    return pen_error(PEN_UNAVAILABLE,
+                     "the worker program '%s' (%s) took no links and %s, expected the command "
+                     "`penstock` of build %s; what it printed says more",
+                     launched->program.path, launched->program.source, end, pen_build_name());
+}
+
+// Reads "PORT\nBUILD\n": until the second end of line.
+static pen_status launch_read(launched_worker *worker, const pen_launched *launched,
+                              double deadline, char text[LAUNCH_TEXT_BYTES]) {
     size_t length = 0;
     for (;;) {
         const double left = deadline - pen_clock_seconds();
@@ -99,24 +123,44 @@ static pen_status launch_await(launched_worker *worker, double deadline) {
         const int code = left <= 0 ? 0 : poll(&ready, 1, (int)(left * 1e3) + 1);
         if (code < 0 && errno == EINTR) continue;
         if (code <= 0) {
-            return pen_error(PEN_DEADLINE, "a worker process took no links within %.0f s",
-                             LAUNCH_SECONDS);
+            return pen_error(PEN_DEADLINE,
+                             "the worker program '%s' (%s) took no links within %.0f s",
+                             launched->program.path, launched->program.source, LAUNCH_SECONDS);
         }
-        const ssize_t count = read(worker->pipe, text + length, sizeof text - 1 - length);
+        const ssize_t count = read(worker->pipe, text + length, LAUNCH_TEXT_BYTES - 1 - length);
         if (count < 0 && errno == EINTR) continue;
-        if (count <= 0) {
-            return pen_error(PEN_UNAVAILABLE, "a worker process ended before it took links");
-        }
+        if (count <= 0) return launch_blame(worker, launched);
         length += (size_t)count;
         text[length] = '\0';
-        if (strchr(text, '\n') != NULL) break;
-        if (length == sizeof text - 1) {
-            return pen_error(PEN_CORRUPT, "a worker process announced no port");
+        const char *line = strchr(text, '\n');
+        if (line != NULL && strchr(line + 1, '\n') != NULL) return PEN_OK;
+        if (length == LAUNCH_TEXT_BYTES - 1) {
+            return pen_error(PEN_CORRUPT,
+                             "the worker program '%s' (%s) announced no port and build",
+                             launched->program.path, launched->program.source);
         }
     }
-    const unsigned long port = strtoul(text, NULL, 10);
-    if (port == 0 || port > UINT16_MAX) {
-        return pen_error(PEN_CORRUPT, "a worker process announced port %lu", port);
+}
+
+// Two builds may not train together: told here by the names of both, not by a link that fails.
+static pen_status launch_await(launched_worker *worker, const pen_launched *launched,
+                               double deadline) {
+    char text[LAUNCH_TEXT_BYTES];
+    char *rest;
+    PEN_TRY(launch_read(worker, launched, deadline, text));
+    const unsigned long port = strtoul(text, &rest, 10);
+    if (port == 0 || port > UINT16_MAX || *rest != '\n') {
+        return pen_error(PEN_CORRUPT, "the worker program '%s' (%s) announced no port",
+                         launched->program.path, launched->program.source);
+    }
+    const char *build = rest + 1;
+    rest[1 + strcspn(build, "\n")] = '\0';
+    if (strcmp(build, pen_build_name()) != 0) {
+        return pen_error(PEN_UNAVAILABLE,
+                         "the worker program '%s' (%s) is of build %s, but '%s' is of build %s: "
+                         "expected one build",
+                         launched->program.path, launched->program.source, build, launched->library,
+                         pen_build_name());
     }
     snprintf(worker->address, sizeof worker->address, "127.0.0.1:%lu", port);
     close(worker->pipe);
@@ -130,34 +174,84 @@ static pen_status launch_all(pen_launched *launched) {
     }
     const double deadline = pen_clock_seconds() + LAUNCH_SECONDS;
     for (uint32_t i = 0; i < launched->count; i++) {
-        PEN_TRY(launch_await(&launched->workers[i], deadline));
+        PEN_TRY(launch_await(&launched->workers[i], launched, deadline));
     }
     return PEN_OK;
 }
 
-// "ONE,TWO", as the command takes it. NULL for none.
-static pen_status launch_join(const char *const *texts, size_t count, char **out_text) {
-    size_t size = 1, used = 0;
-    for (size_t i = 0; i < count; i++)
-        size += strlen(texts[i]) + 1;
-    if (count == 0) return PEN_OK;
-    *out_text = pen_memory_allocate(size, 1);
-    if (*out_text == NULL) return pen_error_out_of_memory();
-    for (size_t i = 0; i < count; i++)
-        used +=
-            (size_t)snprintf(*out_text + used, size - used, "%s%s", i == 0 ? "" : ",", texts[i]);
+// "ONE,TWO", as the command takes it.
+static pen_status launch_join(const char *const *texts, size_t count, pen_arena *arena,
+                              const char **out_text) {
+    const char *text = "";
+    for (size_t i = 0; i < count; i++) {
+        PEN_TRY(pen_arena_format(arena, &text, "%s%s%s", text, i == 0 ? "" : ",", texts[i]));
+    }
+    *out_text = text;
     return PEN_OK;
 }
 
-static pen_status launch_name_files(pen_launched *launched, const pen_launch_options *options) {
+typedef struct launch_list {
+    const char *items[LAUNCH_ARGUMENT_LIMIT + 1];
+    size_t count;
+} launch_list;
+
+static pen_status launch_add_names(launch_list *list, const char *option,
+                                   const pen_transport_names *names, pen_arena *arena) {
+    if (names->count == 0) return PEN_OK;
+    list->items[list->count++] = option;
+    return launch_join(names->names, names->count, arena, &list->items[list->count++]);
+}
+
+// posix_spawn takes texts that might be written to, but writes none.
+static pen_status launch_keep(const char *const *items, size_t count, pen_arena *arena,
+                              char *const **out_items) {
+    char **kept;
+    PEN_TRY(PEN_NEW(arena, count + 1, &kept));
+    if (count > 0) memcpy(kept, items, count * sizeof *kept);
+    *out_items = kept;
+    return PEN_OK;
+}
+
+static pen_status launch_fill_arguments(pen_launched *launched, const pen_launch_options *options) {
     const pen_transport_tls *tls = &options->tls;
     const char *const files[3] = {tls->ca, tls->cert, tls->key};
-    launched->is_insecure = options->is_insecure;
-    if (tls->ca == NULL) return PEN_OK;
-    PEN_TRY(launch_join(files, 3, &launched->tls));
-    PEN_TRY(launch_join(tls->coordinators.names, tls->coordinators.count,
-                        &launched->allowed_coordinators));
-    return launch_join(tls->workers.names, tls->workers.count, &launched->allowed_workers);
+    pen_arena *arena = launched->arena;
+    launch_list list = {{"penstock", "worker", "--listen", "127.0.0.1:0"}, 4};
+    list.items[list.count++] = "--announce";
+    PEN_TRY(pen_arena_format(arena, &list.items[list.count++], "%d", LAUNCH_ANNOUNCE_FD));
+    list.items[list.count++] = "--parent";
+    PEN_TRY(pen_arena_format(arena, &list.items[list.count++], "%ld", (long)getpid()));
+    if (tls->ca != NULL) {
+        list.items[list.count++] = "--tls";
+        PEN_TRY(launch_join(files, 3, arena, &list.items[list.count++]));
+        PEN_TRY(launch_add_names(&list, "--allow-coordinator", &tls->coordinators, arena));
+        PEN_TRY(launch_add_names(&list, "--allow-worker", &tls->workers, arena));
+    }
+    if (options->is_insecure) list.items[list.count++] = "--insecure";
+    PEN_ASSERT(list.count <= LAUNCH_ARGUMENT_LIMIT);
+    return launch_keep(list.items, list.count, arena, &launched->arguments);
+}
+
+static pen_status launch_fill_environment(pen_launched *launched) {
+    const char **items;
+    size_t count = 0;
+    while (environ[count] != NULL)
+        count++;
+    PEN_TRY(PEN_NEW(launched->arena, count + 1, &items));
+    for (size_t i = 0; i < count; i++)
+        items[i] = environ[i];
+    items[count] = PEN_WORKER_PROGRAM_MARK "=1";
+    return launch_keep(items, count + 1, launched->arena, &launched->environment);
+}
+
+static pen_status launch_prepare(pen_launched *launched, const pen_launch_options *options) {
+    PEN_TRY(pen_arena_create(&launched->arena));
+    PEN_TRY(pen_worker_program_library(launched->arena, &launched->library));
+    PEN_TRY(pen_worker_program_find(options->program, launched->arena, &launched->program));
+    PEN_TRY(pen_arena_copy_text(launched->arena, launched->program.path,
+                                strlen(launched->program.path), &launched->program.path));
+    PEN_TRY(launch_fill_arguments(launched, options));
+    return launch_fill_environment(launched);
 }
 
 pen_status pen_launch_workers(uint32_t count, const pen_launch_options *options,
@@ -170,7 +264,7 @@ pen_status pen_launch_workers(uint32_t count, const pen_launch_options *options,
     for (uint32_t i = 0; launched->workers != NULL && i < count; i++) {
         launched->workers[i].pipe = -1;
     }
-    if (status == PEN_OK) status = launch_name_files(launched, options);
+    if (status == PEN_OK) status = launch_prepare(launched, options);
     if (status == PEN_OK) status = launch_all(launched);
     if (status != PEN_OK) {
         pen_launched_end(launched);
@@ -185,24 +279,12 @@ const char *pen_launched_address(const pen_launched *launched, uint32_t index) {
     return launched->workers[index].address;
 }
 
-static bool launch_has_ended(launched_worker *worker) {
-    if (worker->process == 0) return true;
-    const pid_t ended = waitpid(worker->process, &worker->end, WNOHANG);
-    if (ended != worker->process && !(ended < 0 && errno == ECHILD)) return false;
-    worker->process = 0;
-    return true;
-}
-
 bool pen_launched_is_alive(pen_launched *launched, uint32_t index, char *out_end, size_t size) {
     PEN_ASSERT(index < launched->count);
     launched_worker *worker = &launched->workers[index];
     if (size > 0) out_end[0] = '\0';
     if (!launch_has_ended(worker)) return true;
-    if (WIFSIGNALED(worker->end)) {
-        snprintf(out_end, size, "killed by signal %d", WTERMSIG(worker->end));
-    } else {
-        snprintf(out_end, size, "ended with code %d", WEXITSTATUS(worker->end));
-    }
+    launch_format_end(worker, out_end, size);
     return false;
 }
 
@@ -218,7 +300,7 @@ pen_status pen_launched_restart(pen_launched *launched, uint32_t index) {
     worker->pipe = -1;
     worker->end = 0;
     PEN_TRY(launch_start(worker, launched));
-    return launch_await(worker, pen_clock_seconds() + LAUNCH_SECONDS);
+    return launch_await(worker, launched, pen_clock_seconds() + LAUNCH_SECONDS);
 }
 
 static bool launch_have_ended(pen_launched *launched) {
@@ -254,8 +336,6 @@ void pen_launched_end(pen_launched *launched) {
         }
     }
     pen_memory_free(launched->workers);
-    pen_memory_free(launched->tls);
-    pen_memory_free(launched->allowed_coordinators);
-    pen_memory_free(launched->allowed_workers);
+    pen_arena_destroy(launched->arena);
     pen_memory_free(launched);
 }

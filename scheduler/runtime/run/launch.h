@@ -1,7 +1,8 @@
 // Worker processes on this machine, which this process starts and ends.
 //
-// Each is this program run again, `penstock worker --listen 127.0.0.1:0 --announce FD`: it writes
-// its port to the pipe FD. It ends when told to, and when this process dies.
+// Each is the worker program (worker_program.h), run as `penstock worker --listen 127.0.0.1:0
+// --announce FD`: it writes its port and its build to the pipe FD. It ends when told to, and when
+// the thread that started it ends, however that comes.
 //
 // Lifetime: pen_launch_workers to pen_launched_end.
 // Threads:  one, that which started them (they end when it does).
@@ -17,15 +18,19 @@
 
 typedef struct pen_launched pen_launched;
 
-// What workers are told about links: they and this process show each other the same certificate.
+// What is started, and what it is told about links: workers and this process show each other the
+// same certificate.
 typedef struct pen_launch_options {
     pen_transport_tls tls;
     bool is_insecure;
+    const char *program; // as pen_worker_program_find takes it; NULL: it is looked for
 } pen_launch_options;
 
 // Starts `count` workers and waits until each takes links.
-//   UNAVAILABLE  the system starts none, or one ended before it took links
+//   UNAVAILABLE  there is no worker program, the system starts none, one ended before it took
+//                links, or is of another build than this library
 //   DEADLINE     none took links in time
+//   CORRUPT      what was started is no worker
 PEN_NODISCARD pen_status pen_launch_workers(uint32_t count, const pen_launch_options *options,
                                             pen_launched **out_launched);
 // Where worker `index` takes links: "127.0.0.1:40123".
