@@ -12,7 +12,7 @@ packages_of() {
         libyaml-dev libjansson-dev libmetis-dev libturbojpeg0-dev libpng-dev zlib1g-dev \
         libgrpc-dev libhdf5-dev libzip-dev ;;
     demo) echo dataset-fashion-mnist ;;
-    test) echo libcmocka-dev libonnx-testdata openssl protobuf-compiler python3 python3-grpcio \
+    test) echo g++ libcmocka-dev libonnx-testdata openssl protobuf-compiler python3 python3-grpcio \
         python3-jsonschema python3-numpy python3-onnx python3-yaml ;;
     lint) echo clang clang-format clang-tidy cppcheck eslint libomp-dev libcmocka-dev python3-tinycss2 ;;
     fuzz) echo clang libclang-rt-14-dev libomp-dev ;;

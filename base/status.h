@@ -13,6 +13,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define PEN_NODISCARD __attribute__((warn_unused_result))
 #define PEN_PRINTF(format_index, first_index)                                                      \
     __attribute__((format(printf, format_index, first_index)))
@@ -109,5 +113,9 @@ __attribute__((noreturn)) void pen_assert_failed(const char *file, int line, con
 // Called once by the first assertion that fails, before the process is aborted: for leaving what
 // helps to find out why. May be called on any thread, in any state. NULL: nothing.
 void pen_assert_set_hook(void (*hook)(const char *claim));
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif // PEN_BASE_STATUS_H

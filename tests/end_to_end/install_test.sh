@@ -28,6 +28,55 @@ gcc -std=c11 -pedantic -Wall -Werror "$folder/program.c" "${flags[@]}" -o "$fold
 found=$(cd "$folder" && LD_LIBRARY_PATH=$folder/opt/penstock/lib ./program)
 [ "$found" = "$("$PENSTOCK" --version | cut -d' ' -f2): not found" ] || { echo "the program printed: $found" && exit 1; }
 
+# the same from C++, and every header that is installed alone
+if command -v g++ >/dev/null; then
+    plus=(g++ -std=c++17 -Wall -Wextra -pedantic -Werror)
+    (cd "$folder/opt/penstock/include" && find penstock -name '*.h') | while read -r header; do
+        printf '#include <%s>\n' "$header" | "${plus[@]}" -fsyntax-only -x c++ - "${flags[@]}" ||
+            { echo "$header does not compile as C++" && exit 1; }
+    done
+    cat >"$folder/program.cpp" <<'END'
+#include <penstock/layers.h>
+#include <penstock/penstock.h>
+
+#include <iostream>
+#include <string>
+
+static pen_status build(const char *layer) {
+    pen_layers *layers = nullptr;
+    const int64_t dims[] = {4};
+    PEN_TRY(pen_layers_create(&layers));
+    pen_status status = pen_layers_input(layers, "x", 1, dims);
+    if (status == PEN_OK) status = pen_layers_add(layers, layer, "units: 2");
+    if (status == PEN_OK) status = pen_layers_check(layers);
+    pen_layers_destroy(layers);
+    return status;
+}
+
+static std::string text_of(pen_status status) {
+    char text[1000] = "ok\n";
+    if (status != PEN_OK) pen_status_format(status, text, sizeof text);
+    pen_status_ignore(status, "printed");
+    return text;
+}
+
+int main() {
+    pen_training *training = nullptr;
+    pen_training_options options = {};
+    options.step_limit = 1;
+    std::cout << pen_version() << " " << text_of(build("dense"));
+    std::cout << text_of(pen_training_open("none.yaml", &options, &training));
+    std::cout << text_of(pen_error(PEN_NOT_FOUND, "no %s", "bread"));
+    pen_training_close(training);
+    return pen_status_exit_code(PEN_OK, 3);
+}
+END
+    "${plus[@]}" "$folder/program.cpp" "${flags[@]}" -o "$folder/program_cpp"
+    found=$(cd "$folder" && LD_LIBRARY_PATH=$folder/opt/penstock/lib ./program_cpp)
+    [ "$(sed -n 1p <<<"$found")" = "$("$PENSTOCK" --version | cut -d' ' -f2) ok" ] || { echo "C++ printed: $found" && exit 1; }
+    [[ $found == *"none.yaml"* && $found == *"error: no bread"* ]] || { echo "C++ printed: $found" && exit 1; }
+fi
+
 # a model of layers, built by a program: the example, on made data and few steps
 cp examples/c-api/fashion.c "$folder/fashion.c"
 python3 "$PWD/tests/end_to_end/make_pictures.py" "$folder"
