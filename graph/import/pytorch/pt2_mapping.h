@@ -1,0 +1,64 @@
+// The table of PyTorch's operators: how each becomes operators of ours.
+//
+// An operator is called as in the file, without "torch.ops.": "aten.add.Tensor". Families are one
+// file each under ops/. What changes its first argument in place, "aten.add_.Tensor", needs no row
+// of its own: that of "aten.add.Tensor" is taken.
+//
+// Threads: immutable.
+#ifndef PEN_GRAPH_IMPORT_PYTORCH_PT2_MAPPING_H
+#define PEN_GRAPH_IMPORT_PYTORCH_PT2_MAPPING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "graph/import/pytorch/pt2_convert.h"
+
+// Whether the result shows the bytes of argument 0, so that a change of one is a change of both.
+typedef enum pen_pt2_view {
+    PEN_PT2_VIEW_NEVER,
+    PEN_PT2_VIEW_ALWAYS,        // slice, transpose, view
+    PEN_PT2_VIEW_IF_CONTIGUOUS, // reshape, flatten, contiguous: where argument 0 is contiguous
+    PEN_PT2_VIEW_IF_SAME_TYPE,  // to.dtype, type_as: where the element stays the same
+} pen_pt2_view;
+
+// A change of what a view shows. The draft is that of the view's own node, argument 0 being as it
+// was before.
+typedef struct pen_pt2_change {
+    pen_value_id changed; // what the view shows now
+    uint32_t result;      // which of the node's results it is: of split, unbind
+} pen_pt2_change;
+
+typedef struct pen_pt2_mapping {
+    const char *target;  // "aten.relu.default"
+    const char *op_name; // ours, for conversions that serve several; or NULL
+    pen_status (*convert)(pen_pt2_draft *draft);
+    pen_pt2_view view;
+    // What argument 0 becomes when the view is changed. NULL: a scatter does it, which is right for
+    // any view, and slow for large ones.
+    pen_status (*write_back)(pen_pt2_draft *draft, const pen_pt2_change *change,
+                             pen_value_id *out_value);
+    bool is_symbolic; // it makes a symbol, not a tensor: sym_size, _operator.mul
+    bool is_nothing;  // it has no results that anything reads: an assertion
+} pen_pt2_mapping;
+
+// The row of an operator; NULL when it is not known. *out_in_place: it changes argument 0.
+const pen_pt2_mapping *pen_pt2_mapping_find(const char *target, bool *out_in_place);
+// Entry `index` of the table; NULL behind its end.
+const pen_pt2_mapping *pen_pt2_mapping_at(uint32_t index);
+
+// The families of the table.
+typedef struct pen_pt2_family {
+    const pen_pt2_mapping *mappings;
+    uint32_t count;
+} pen_pt2_family;
+// At the end of a family's file: PEN_PT2_FAMILY(pen_pt2_products, product_rows);
+#define PEN_PT2_FAMILY(name, table)                                                                \
+    const pen_pt2_family name = {.mappings = (table), .count = sizeof(table) / sizeof *(table)}
+extern const pen_pt2_family pen_pt2_symbols; // pt2_symbol.c
+
+// Conversions for rows of several families: op(self) and op(self, other) in the result's element,
+// `op_name` being the row's. The argument may be called "input" in place of "self".
+pen_status pen_pt2_convert_unary(pen_pt2_draft *draft);
+pen_status pen_pt2_convert_binary(pen_pt2_draft *draft);
+
+#endif // PEN_GRAPH_IMPORT_PYTORCH_PT2_MAPPING_H
