@@ -65,7 +65,7 @@ void pen_model_destroy(pen_model *model) {
 // In the order in which they are tried.
 static const pen_model_format *const model_formats[] = {
     &pen_model_format_onnx,     &pen_model_format_keras,       &pen_model_format_layers,
-    &pen_model_format_graphdef, &pen_model_format_saved_model,
+    &pen_model_format_graphdef, &pen_model_format_saved_model, &pen_model_format_pt2,
 };
 #define MODEL_FORMAT_COUNT (sizeof model_formats / sizeof model_formats[0])
 
@@ -118,7 +118,6 @@ static const pen_model_format *model_find_format(const pen_model_input *input) {
 static pen_status model_refuse(const char *path, bool is_folder, pen_arena *arena) {
     static const char *const others[][2] = {
         {".pbtxt", "a TensorFlow graph in text"},
-        {".pt", "a PyTorch archive"},
         {".pth", "a PyTorch archive"},
         {".tflite", "a TFLite model"},
         {".safetensors", "a file of weights"},

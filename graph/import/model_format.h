@@ -51,5 +51,6 @@ extern const pen_model_format pen_model_format_layers;      // layers_format.c
 extern const pen_model_format pen_model_format_graphdef;    // tensorflow/graphdef_format.c
 extern const pen_model_format pen_model_format_saved_model; // tensorflow/saved_model.c
 extern const pen_model_format pen_model_format_keras;       // keras/keras_import.c
+extern const pen_model_format pen_model_format_pt2;         // pytorch/pt2_import.c
 
 #endif // PEN_GRAPH_IMPORT_MODEL_FORMAT_H

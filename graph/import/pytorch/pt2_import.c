@@ -1,0 +1,188 @@
+// PyTorch's `.pt2` files in: what torch.export.save writes. See import.h for what comes out.
+
+#include "graph/import/import.h"
+#include "graph/import/model_format.h"
+
+#include <string.h>
+
+#include "graph/import/pytorch/pt2_importer.h"
+
+#define IMPORT_RECIPE                                                                              \
+    "torch.export.save(torch.export.export(model.train(), args, dynamic_shapes=({0: "              \
+    "torch.export.Dim.DYNAMIC},)), 'net.pt2')"
+
+// ---- the archive
+
+// Text of a small file of the archive; "" when there is none.
+static pen_status import_note_of(const pen_pt2_archive *archive, const char *name, pen_arena *arena,
+                                 const char **out_text) {
+    const pen_pt2_entry *entry = pen_pt2_archive_find(archive, name);
+    *out_text = "";
+    if (entry == NULL || entry->length > 64) return PEN_OK;
+    return pen_arena_copy_text(arena, (const char *)archive->bytes + entry->offset, entry->length,
+                               out_text);
+}
+
+// Other files of PyTorch's are zip archives, too, and end on ".pt" as a rule.
+static pen_status import_check_archive(const pen_pt2_archive *archive, pen_arena *arena) {
+    const char *format, *order;
+    if (pen_pt2_archive_find(archive, "data.pkl") != NULL) {
+        return pen_error(PEN_UNSUPPORTED,
+                         "it is what torch.save or torch.jit.save writes: a pickle, which is a "
+                         "program and is never read. A model is exported by " IMPORT_RECIPE);
+    }
+    if (pen_pt2_archive_find(archive, "serialized_exported_program.json") != NULL) {
+        return pen_error(PEN_UNSUPPORTED, "it was written by a PyTorch before 2.8: export the "
+                                          "model again with a later one");
+    }
+    PEN_TRY(import_note_of(archive, "archive_format", arena, &format));
+    if (strcmp(format, "pt2") != 0) {
+        return pen_error(PEN_UNSUPPORTED,
+                         "its archive_format is '%.20s', expected: 'pt2'. A model is exported "
+                         "by " IMPORT_RECIPE,
+                         format);
+    }
+    PEN_TRY(import_note_of(archive, "byteorder", arena, &order));
+    if (order[0] == '\0' || strcmp(order, "little") == 0) return PEN_OK;
+    return pen_error(PEN_UNSUPPORTED, "its byteorder is '%.20s', expected: 'little'", order);
+}
+
+// ---- outputs
+
+static pen_status import_output_name(const pen_pt2_importer *import, const char *path,
+                                     const char **out_name) {
+    *out_name = path;
+    if (path[0] == '\0') *out_name = "output";
+    if (path[0] < '0' || path[0] > '9') return PEN_OK;
+    return pen_arena_format(import->arena, out_name, "output.%s", path);
+}
+
+static bool import_is_output(const pen_graph *graph, pen_value_id value) {
+    for (uint32_t i = 0; i < pen_graph_output_count(graph); i++) {
+        if (pen_value_same(pen_graph_output(graph, i), value)) return true;
+    }
+    return false;
+}
+
+// Outputs are computed values, each once; what is none gets a node.
+static pen_status import_output_value(pen_pt2_importer *import, const char *name,
+                                      pen_value_id *value) {
+    pen_graph *graph = import->graph;
+    const pen_value *found = pen_graph_value(graph, *value);
+    if (found->kind == PEN_VALUE_COMPUTED && !pen_value_is(found->replaces) &&
+        !import_is_output(graph, *value)) {
+        return PEN_OK;
+    }
+    pen_node_spec spec = pen_node_spec_make("identity", name);
+    spec.output_count = 1;
+    pen_node_spec_fill(&spec, PEN_INPUTS(*value), PEN_NO_ATTRIBUTES);
+    return pen_graph_add_simple(graph, &spec, value);
+}
+
+static void import_output_type(const pen_pt2_importer *import, const pen_pt2_tensor_meta *meta,
+                               pen_tensor_type *out_type) {
+    if (meta == NULL) return; // the element stays unknown
+    *out_type = (pen_tensor_type){pen_pt2_element_of(meta->element_number, true), meta->shape};
+    for (uint32_t d = 0; d < meta->shape.rank; d++) {
+        if (meta->shape.dims[d] >= 0) continue;
+        out_type->shape.dims[d] = pen_pt2_sources_dimension(import, meta->symbols[d]);
+    }
+}
+
+static pen_status import_read_output(pen_pt2_importer *import, uint32_t i,
+                                     pen_value_id *out_value) {
+    const pen_pt2_item *item = &import->model->graph.outputs[i];
+    pen_pt2_slot *slot = pen_pt2_scope_find(&import->top, item->text);
+    if (slot != NULL) return pen_pt2_slot_read(import, slot, out_value);
+    return pen_error(PEN_INVALID_INPUT, "output '%.100s' is made by no node", item->text);
+}
+
+// The new contents of a buffer, which are an output of graphs that change nothing in place.
+static pen_status import_output_buffer(pen_pt2_importer *import, uint32_t i) {
+    const char *buffer = import->model->output_buffers[i];
+    pen_value_id value;
+    PEN_TRY(import_read_output(import, i, &value));
+    for (uint32_t p = 0; p < import->model->graph.input_count; p++) {
+        const pen_pt2_port *port = &import->model->ports[p];
+        if (port->role != PEN_PT2_BUFFER || strcmp(port->name, buffer) != 0) continue;
+        return pen_pt2_slot_write(import, import->ports[p], value);
+    }
+    return pen_error(PEN_CORRUPT, "there is no buffer '%.100s', which an output is for", buffer);
+}
+
+static pen_status import_outputs(pen_pt2_importer *import, pen_model *model) {
+    const pen_pt2_graph_part *graph = &import->model->graph;
+    pen_tensor_type *types;
+    PEN_TRY(PEN_NEW(import->arena, graph->output_count, &types));
+    for (uint32_t i = 0; i < graph->output_count; i++) {
+        pen_value_id value;
+        const char *name;
+        if (graph->outputs[i].kind != PEN_PT2_TENSOR) continue; // None, or a number
+        if (import->model->output_names[i] == NULL) {
+            PEN_TRY(import_output_buffer(import, i));
+            continue;
+        }
+        PEN_TRY(import_output_name(import, import->model->output_names[i], &name));
+        PEN_TRY(import_read_output(import, i, &value));
+        PEN_TRY(import_output_value(import, name, &value));
+        PEN_TRY(pen_graph_rename_value(import->graph, value, name));
+        import_output_type(import, pen_pt2_graph_tensor(graph, graph->outputs[i].text),
+                           &types[pen_graph_output_count(import->graph)]);
+        PEN_TRY(pen_graph_add_output(import->graph, value));
+    }
+    model->output_types = types;
+    if (pen_graph_output_count(import->graph) > 0) return PEN_OK;
+    return pen_error(PEN_INVALID_INPUT, "the model gives no tensor");
+}
+
+// ---- all of it
+
+static void import_batch(const pen_pt2_importer *import, pen_model *model) {
+    if (pen_graph_input_count(import->graph) == 0) return;
+    const pen_value_id first = pen_graph_input(import->graph, 0);
+    const pen_shape *shape = &pen_value_type(import->graph, first)->shape;
+    if (shape->rank == 0) return;
+    model->batch_symbol = pen_graph_symbol_name(import->graph, shape->dims[0]);
+}
+
+static pen_status import_graph(pen_pt2_importer *import, pen_model *model) {
+    PEN_TRY(pen_pt2_coverage_check(import->model, import->arena));
+    PEN_TRY(pen_graph_create(import->arena, "pytorch", &import->graph));
+    PEN_TRY(pen_pt2_scope_init(&import->top, &import->model->graph, import->arena));
+    PEN_TRY(pen_pt2_sources_make(import));
+    PEN_TRY(pen_pt2_importer_walk(import, &import->top));
+    PEN_TRY(import_outputs(import, model));
+    PEN_TRY(pen_pt2_sources_finish(import));
+    model->graph = import->graph;
+    model->producer = "pytorch";
+    import_batch(import, model);
+    return PEN_OK;
+}
+
+static pen_status import_model(const pen_model_input *input, pen_model *model) {
+    pen_pt2_archive archive;
+    pen_pt2_model read;
+    pen_pt2_weights weights;
+    const pen_pt2_entry *entry;
+    PEN_TRY(pen_pt2_archive_read(input->bytes, input->length, model->arena, &archive));
+    PEN_TRY(import_check_archive(&archive, model->arena));
+    PEN_TRY(pen_pt2_archive_open(&archive, "models/model.json", &entry));
+    PEN_TRY(pen_status_add_context(
+        pen_pt2_model_read(input->bytes + entry->offset, entry->length, model->arena, &read),
+        "in file 'models/model.json' of the archive"));
+    PEN_TRY(pen_pt2_weights_read(&archive, model->arena, &weights));
+    pen_pt2_importer import = {.arena = model->arena,
+                               .path = model->path,
+                               .options = input->options,
+                               .archive = &archive,
+                               .model = &read,
+                               .weights = &weights};
+    return import_graph(&import, model);
+}
+
+const pen_model_format pen_model_format_pt2 = {
+    .name = "pt2",
+    .summary = "a PyTorch export",
+    .suffixes = ".pt2 .pt",
+    .import = import_model,
+};

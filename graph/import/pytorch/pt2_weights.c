@@ -1,0 +1,244 @@
+#include "graph/import/pytorch/pt2_weights.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/format/json_reader.h"
+#include "base/integer.h"
+#include "base/limits.h"
+#include "graph/import/import.h"
+#include "graph/import/pytorch/pt2_json.h"
+#include "graph/import/tensor_elements.h"
+
+// The lists, and the folders of what they name.
+typedef struct weights_list {
+    const char *file;
+    const char *folder;
+    bool is_constant;
+} weights_list;
+
+static const weights_list weights_lists[] = {
+    {"data/weights/model_weights_config.json", "data/weights", false},
+    {"data/constants/model_constants_config.json", "data/constants", true},
+};
+
+// ---- where a tensor lies
+
+// The bytes of its file that a tensor takes: from its first element to behind its last one.
+typedef struct weights_extent {
+    uint64_t first, end;
+} weights_extent;
+
+// The elements must lie in the file. Sizes are checked before they are multiplied.
+static pen_status weights_find_extent(const pen_pt2_weight *tensor, weights_extent *out_extent) {
+    const pen_pt2_tensor_meta *meta = &tensor->meta;
+    const int64_t width = (int64_t)pen_element_bytes(meta->element);
+    int64_t last = meta->storage_offset, step, end;
+    bool fits = last >= 0, is_empty = false;
+    for (uint32_t d = 0; d < meta->shape.rank && fits; d++) {
+        if (meta->shape.dims[d] == 0) is_empty = true;
+        if (meta->shape.dims[d] == 0 || meta->shape.dims[d] == 1) continue;
+        fits = pen_i64_mul(meta->shape.dims[d] - 1, meta->strides[d], &step) &&
+               pen_i64_add(last, step, &last);
+    }
+    if (is_empty) {
+        *out_extent = (weights_extent){0, 0};
+        return PEN_OK;
+    }
+    fits = fits && pen_i64_add(last, 1, &end) && pen_i64_mul(end, width, &end) &&
+           (uint64_t)end <= tensor->entry->length;
+    if (!fits) {
+        char text[PEN_SHAPE_TEXT_BYTES];
+        return pen_error(PEN_CORRUPT,
+                         "%s%s from element %" PRId64 " on does not lie in file '%s' of the "
+                         "archive, which has %" PRIu64 " bytes",
+                         pen_pt2_element_name(meta->element_number),
+                         pen_shape_format(&meta->shape, text), meta->storage_offset,
+                         tensor->entry->name, tensor->entry->length);
+    }
+    *out_extent = (weights_extent){(uint64_t)meta->storage_offset * (uint64_t)width, (uint64_t)end};
+    return PEN_OK;
+}
+
+static bool weights_is_same(const pen_pt2_tensor_meta *a, const pen_pt2_tensor_meta *b) {
+    return a->element == b->element && a->storage_offset == b->storage_offset &&
+           pen_shape_equal(&a->shape, &b->shape) &&
+           memcmp(a->strides, b->strides, a->shape.rank * sizeof a->strides[0]) == 0;
+}
+
+// Tied weights are one tensor under two names. Others that share bytes would be trained apart.
+static pen_status weights_find_same(pen_pt2_weights *weights, uint32_t index) {
+    pen_pt2_weight *tensor = &weights->entries[index];
+    weights_extent own, other;
+    PEN_TRY(weights_find_extent(tensor, &own));
+    tensor->same_as = index;
+    for (uint32_t i = 0; i < index; i++) {
+        const pen_pt2_weight *before = &weights->entries[i];
+        if (before->entry != tensor->entry) continue;
+        if (weights_is_same(&before->meta, &tensor->meta)) {
+            tensor->same_as = before->same_as;
+            return PEN_OK;
+        }
+        PEN_TRY(weights_find_extent(before, &other));
+        const bool overlaps = own.first < other.end && other.first < own.end;
+        if (!overlaps || (!before->meta.requires_grad && !tensor->meta.requires_grad)) continue;
+        return pen_error(PEN_CORRUPT,
+                         "it shares bytes of file '%s' of the archive with '%.100s', and is not "
+                         "the same tensor",
+                         tensor->entry->name, before->name);
+    }
+    return PEN_OK;
+}
+
+// ---- the lists
+
+// What is copied may be larger than what is there, by strides of 0: only so much.
+static pen_status weights_check_size(pen_pt2_weight *tensor) {
+    const pen_pt2_tensor_meta *meta = &tensor->meta;
+    for (uint32_t d = 0; d < meta->shape.rank; d++) {
+        if (meta->shape.dims[d] >= 0 && meta->strides[d] >= 0) continue;
+        return pen_error(PEN_CORRUPT, "size %u of it is no number", d);
+    }
+    if (!meta->is_strided || meta->element == PEN_ELEMENT_UNKNOWN) {
+        return pen_error(PEN_UNSUPPORTED, "it is %s%s, which Penstock has not",
+                         meta->is_strided ? "of type " : "a sparse tensor of type ",
+                         pen_pt2_element_name(meta->element_number));
+    }
+    tensor->type = (pen_tensor_type){pen_pt2_element_of(meta->element_number, true), meta->shape};
+    PEN_TRY(pen_tensor_type_check(&tensor->type));
+    const uint64_t bytes = pen_tensor_type_bytes(&tensor->type);
+    if (bytes <= PEN_SPLAT_BYTES_LIMIT || bytes / 2 <= tensor->entry->length) return PEN_OK;
+    return pen_error(PEN_CORRUPT, "it has %" PRIu64 " bytes, its file in the archive %" PRIu64,
+                     bytes, tensor->entry->length);
+}
+
+static pen_status weights_read_one(const pen_pt2_archive *archive, const weights_list *list,
+                                   const json_t *from, pen_arena *arena, pen_pt2_weight *tensor) {
+    const char *path, *whole;
+    const json_t *meta;
+    PEN_TRY(pen_pt2_json_name(from, "path_name", arena, &path));
+    PEN_TRY(pen_arena_format(arena, &whole, "%s/%s", list->folder, path));
+    tensor->is_constant = list->is_constant;
+    tensor->is_parameter = json_is_true(json_object_get(from, "is_param"));
+    if (json_is_true(json_object_get(from, "use_pickle"))) {
+        return pen_error(PEN_UNSUPPORTED,
+                         "it is a pickle, which is a program and is never read: save it as a plain "
+                         "tensor");
+    }
+    PEN_TRY(pen_pt2_json_get(from, "tensor_meta", JSON_OBJECT, &meta));
+    PEN_TRY(pen_pt2_json_tensor(meta, arena, &tensor->meta));
+    tensor->entry = pen_pt2_archive_find(archive, whole);
+    if (tensor->entry == NULL) {
+        return pen_error(PEN_NOT_FOUND, "the archive has no file '%s'", whole);
+    }
+    return weights_check_size(tensor);
+}
+
+static pen_status weights_read_config(const pen_pt2_archive *archive, const weights_list *list,
+                                      const json_t *root, pen_arena *arena,
+                                      pen_pt2_weights *weights) {
+    const json_t *config;
+    PEN_TRY(pen_pt2_json_get(root, "config", JSON_OBJECT, &config));
+    const uint64_t count = (uint64_t)weights->count + json_object_size(config);
+    pen_pt2_weight *entries;
+    if (count > PEN_SAFETENSORS_COUNT_LIMIT) {
+        return pen_error(PEN_CORRUPT, "there are more than %u tensors",
+                         PEN_SAFETENSORS_COUNT_LIMIT);
+    }
+    PEN_TRY(PEN_NEW(arena, count, &entries));
+    if (weights->count > 0) memcpy(entries, weights->entries, weights->count * sizeof *entries);
+    weights->entries = entries;
+    json_t *whole = (json_t *)(uintptr_t)config;
+    for (void *at = json_object_iter(whole); at != NULL; at = json_object_iter_next(whole, at)) {
+        const char *key = json_object_iter_key(at);
+        pen_pt2_weight *tensor = &entries[weights->count];
+        PEN_TRY(pen_arena_copy_text(arena, key, strlen(key), &tensor->name));
+        if (pen_name_map_find(&weights->index, key) != PEN_NAME_MAP_NONE) {
+            return pen_error(PEN_CORRUPT, "tensor '%.100s' is there twice", key);
+        }
+        PEN_TRY(pen_name_map_add(&weights->index, tensor->name, weights->count));
+        pen_status status =
+            weights_read_one(archive, list, json_object_iter_value(at), arena, tensor);
+        if (status == PEN_OK) status = weights_find_same(weights, weights->count);
+        PEN_TRY(pen_status_add_context(status, "in tensor '%.100s'", key));
+        weights->count++;
+        if (!list->is_constant && pen_element_is_half(tensor->meta.element)) {
+            weights->widened_count++;
+        }
+    }
+    return PEN_OK;
+}
+
+static pen_status weights_read_list(const pen_pt2_archive *archive, const weights_list *list,
+                                    pen_arena *arena, pen_pt2_weights *weights) {
+    const pen_pt2_entry *entry;
+    json_t *root;
+    if (list->is_constant && pen_pt2_archive_find(archive, list->file) == NULL) return PEN_OK;
+    PEN_TRY(pen_pt2_archive_open(archive, list->file, &entry));
+    PEN_TRY(pen_json_load(list->file, archive->bytes + entry->offset, entry->length, PEN_CORRUPT,
+                          &root));
+    const pen_status status = weights_read_config(archive, list, root, arena, weights);
+    json_decref(root);
+    return pen_status_add_context(status, "in file '%s' of the archive", list->file);
+}
+
+pen_status pen_pt2_weights_read(const pen_pt2_archive *archive, pen_arena *arena,
+                                pen_pt2_weights *out_weights) {
+    *out_weights = (pen_pt2_weights){0};
+    pen_name_map_init(&out_weights->index, arena);
+    for (size_t i = 0; i < sizeof weights_lists / sizeof weights_lists[0]; i++) {
+        PEN_TRY(weights_read_list(archive, &weights_lists[i], arena, out_weights));
+    }
+    return PEN_OK;
+}
+
+pen_pt2_weight *pen_pt2_weights_find(const pen_pt2_weights *weights, const char *name) {
+    const uint32_t index = pen_name_map_find(&weights->index, name);
+    return index == PEN_NAME_MAP_NONE ? NULL : &weights->entries[index];
+}
+
+// ---- contents
+
+// Copies element by element, in the order of rows: `index` counts up like the hand of a clock.
+static void weights_copy(const pen_pt2_weight *tensor, const uint8_t *from, uint8_t *to) {
+    const pen_shape *shape = &tensor->type.shape;
+    const int64_t count = pen_shape_element_count(shape);
+    const size_t width = pen_element_bytes(tensor->meta.element);
+    const bool widens = tensor->type.element != tensor->meta.element;
+    int64_t index[PEN_RANK_LIMIT] = {0}, at = tensor->meta.storage_offset;
+    for (int64_t i = 0; i < count; i++) {
+        if (widens) {
+            const double number = pen_element_read(tensor->meta.element, from, at);
+            pen_element_write(tensor->type.element, to, i, number);
+        } else {
+            memcpy(to + (size_t)i * width, from + (size_t)at * width, width);
+        }
+        for (uint32_t d = shape->rank; d-- > 0;) {
+            at += tensor->meta.strides[d];
+            if (++index[d] < shape->dims[d]) break;
+            at -= index[d] * tensor->meta.strides[d];
+            index[d] = 0;
+        }
+    }
+}
+
+pen_status pen_pt2_weights_data(const pen_pt2_archive *archive, pen_pt2_weight *entry,
+                                pen_arena *arena, const void **out_data) {
+    const uint8_t *from = archive->bytes + entry->entry->offset;
+    const size_t width = pen_element_bytes(entry->meta.element);
+    const uint64_t bytes = pen_tensor_type_bytes(&entry->type);
+    const void *plain = from + (size_t)entry->meta.storage_offset * width;
+    uint8_t *copy;
+    if (entry->data == NULL && bytes == 0) plain = "";
+    if (entry->data == NULL && bytes > 0 &&
+        (!entry->meta.is_contiguous || entry->type.element != entry->meta.element)) {
+        PEN_TRY(PEN_NEW(arena, bytes, &copy));
+        weights_copy(entry, from, copy);
+        plain = copy;
+    }
+    if (entry->data == NULL) {
+        PEN_TRY(pen_tensor_borrow(&entry->type, plain, arena, &entry->data));
+    }
+    *out_data = entry->data;
+    return PEN_OK;
+}
