@@ -1,0 +1,194 @@
+// Pools of a fixed number of windows: window i of m along n elements has those from floor(i n / m)
+// up to ceil((i + 1) n / m). Where m divides n, that is a plain pool. Elsewhere windows differ in
+// size, and overlap: means are products with a matrix for each dimension, largest elements those of
+// windows that are made equal in size by naming their last element again.
+
+#include <string.h>
+
+#include "graph/graph.h"
+#include "graph/import/import.h"
+#include "graph/import/pytorch/ops/pt2_spatial.h"
+#include "graph/import/pytorch/pt2_mapping.h"
+
+#define ADAPTIVE_LIMIT ((int64_t)1 << 24) // windows times elements, of a dimension
+
+typedef struct adaptive {
+    pen_pt2_spatial spatial;
+    int64_t to[PEN_PT2_SPATIAL_LIMIT];
+} adaptive;
+
+static pen_status adaptive_read(pen_pt2_draft *draft, adaptive *work) {
+    const char *digit = strpbrk(pen_pt2_target(draft), "123");
+    const uint32_t rank = digit == NULL ? 0 : (uint32_t)(*digit - '0');
+    PEN_TRY(pen_pt2_spatial_read(draft, "self", rank, &work->spatial));
+    pen_pt2_ints_each(draft, "output_size", rank, 1, work->to);
+    for (uint32_t i = 0; i < rank; i++) {
+        if (work->to[i] < 1) return pen_pt2_refuse(draft, "its output_size is not above 0");
+    }
+    return PEN_OK;
+}
+
+// Whether a dimension's windows are one, or all of the same size without overlap.
+static bool adaptive_is_even(const adaptive *work, uint32_t i) {
+    const int64_t from = work->spatial.sizes[i];
+    return from != PEN_DIMENSION_UNKNOWN && from % work->to[i] == 0;
+}
+
+static bool adaptive_is_whole(const adaptive *work) {
+    for (uint32_t i = 0; i < work->spatial.rank; i++) {
+        if (work->to[i] != 1) return false;
+    }
+    return true;
+}
+
+// Sizes are those that the file says, so what is made of them is bounded here.
+static pen_status adaptive_check_known(const pen_pt2_draft *draft, const adaptive *work) {
+    for (uint32_t i = 0; i < work->spatial.rank; i++) {
+        const int64_t from = work->spatial.sizes[i], to = work->to[i];
+        if (from == PEN_DIMENSION_UNKNOWN) {
+            return pen_pt2_refuse(draft,
+                                  "its operand's size is open; only one window goes with that");
+        }
+        if (from < 1 || from > ADAPTIVE_LIMIT || to > ADAPTIVE_LIMIT / from) {
+            return pen_pt2_refuse(draft, "it has %lld windows along %lld elements", (long long)to,
+                                  (long long)from);
+        }
+    }
+    return PEN_OK;
+}
+
+static pen_status adaptive_give_even(pen_pt2_draft *draft, const adaptive *work,
+                                     const char *op_name) {
+    const uint32_t rank = work->spatial.rank;
+    int64_t kernel[PEN_PT2_SPATIAL_LIMIT];
+    for (uint32_t i = 0; i < rank; i++) {
+        kernel[i] = work->spatial.sizes[i] / work->to[i];
+    }
+    return pen_pt2_spatial_give(draft, &work->spatial, op_name, PEN_INPUTS(work->spatial.input),
+                                PEN_WITH(pen_attribute_ints("kernel_shape", rank, kernel),
+                                         pen_attribute_ints("strides", rank, kernel)));
+}
+
+static int64_t adaptive_start(int64_t window, int64_t from, int64_t to) {
+    return window * from / to;
+}
+
+static int64_t adaptive_end(int64_t window, int64_t from, int64_t to) {
+    return ((window + 1) * from + to - 1) / to;
+}
+
+// [to, from]: 1 / (size of the window) where an element lies in it.
+static pen_status adaptive_matrix(pen_pt2_draft *draft, int64_t from, int64_t to,
+                                  pen_element_type element, pen_value_id *out_value) {
+    const int64_t dims[] = {to, from};
+    const pen_tensor_type type = pen_tensor_type_make(element, 2, dims);
+    uint8_t *data;
+    PEN_TRY(pen_tensor_type_check(&type));
+    PEN_TRY(PEN_NEW(pen_pt2_arena(draft), pen_tensor_type_bytes(&type), &data));
+    for (int64_t window = 0; window < to; window++) {
+        const int64_t start = adaptive_start(window, from, to);
+        const int64_t end = adaptive_end(window, from, to);
+        for (int64_t k = 0; k < from; k++) {
+            const bool is_inside = k >= start && k < end;
+            pen_element_write(element, data, window * from + k,
+                              is_inside ? 1.0 / (double)(end - start) : 0);
+        }
+    }
+    return pen_graph_constant(pen_pt2_graph(draft), "adaptive_windows", &type, data, out_value);
+}
+
+static pen_status adaptive_average(pen_pt2_draft *draft, const adaptive *work) {
+    static const char *const equations[PEN_PT2_SPATIAL_LIMIT][PEN_PT2_SPATIAL_LIMIT] = {
+        {"ncx,ox->nco"},
+        {"ncxw,ox->ncow", "nchx,ox->ncho"},
+        {"ncxhw,ox->ncohw", "ncdxw,ox->ncdow", "ncdhx,ox->ncdho"},
+    };
+    pen_value_id value = work->spatial.input, matrix;
+    for (uint32_t i = 0; i < work->spatial.rank; i++) {
+        if (work->spatial.sizes[i] == work->to[i]) continue;
+        const pen_attribute_given equation =
+            pen_attribute_text("equation", equations[work->spatial.rank - 1][i]);
+        PEN_TRY(adaptive_matrix(draft, work->spatial.sizes[i], work->to[i],
+                                pen_pt2_result_type(draft, 0)->element, &matrix));
+        PEN_TRY(pen_pt2_emit(draft, "einsum", "windows", PEN_INPUTS(value, matrix),
+                             PEN_WITH(equation), &value));
+    }
+    return pen_pt2_spatial_set(draft, &work->spatial, 0, value);
+}
+
+static pen_status convert_average(pen_pt2_draft *draft) {
+    adaptive work;
+    PEN_TRY(adaptive_read(draft, &work));
+    if (adaptive_is_whole(&work)) {
+        return pen_pt2_spatial_give(draft, &work.spatial, "global_average_pool",
+                                    PEN_INPUTS(work.spatial.input), PEN_NO_ATTRIBUTES);
+    }
+    PEN_TRY(adaptive_check_known(draft, &work));
+    for (uint32_t i = 0; i < work.spatial.rank; i++) {
+        if (!adaptive_is_even(&work, i)) return adaptive_average(draft, &work);
+    }
+    return adaptive_give_even(draft, &work, "average_pool");
+}
+
+// The elements of all windows of dimension `i`, each window as long as the longest.
+static pen_status adaptive_gather(pen_pt2_draft *draft, const adaptive *work, uint32_t i,
+                                  pen_value_id *value, int64_t *out_size) {
+    const int64_t from = work->spatial.sizes[i], to = work->to[i];
+    int64_t size = 0, *indices;
+    pen_value_id list;
+    for (int64_t window = 0; window < to; window++) {
+        const int64_t own = adaptive_end(window, from, to) - adaptive_start(window, from, to);
+        size = own > size ? own : size;
+    }
+    PEN_TRY(PEN_NEW(pen_pt2_arena(draft), (size_t)(to * size), &indices));
+    for (int64_t window = 0; window < to; window++) {
+        const int64_t last = adaptive_end(window, from, to) - 1;
+        for (int64_t k = 0; k < size; k++) {
+            const int64_t index = adaptive_start(window, from, to) + k;
+            indices[window * size + k] = index < last ? index : last;
+        }
+    }
+    PEN_TRY(pen_pt2_constant_ints(draft, (uint32_t)(to * size), indices, &list));
+    PEN_TRY(pen_pt2_emit(draft, "gather", "windows", PEN_INPUTS(*value, list),
+                         PEN_WITH(pen_attribute_int("axis", 2 + i)), value));
+    *out_size = size;
+    return PEN_OK;
+}
+
+// Of equals the first has the gradient, as in a plain pool: the one named again comes behind.
+static pen_status adaptive_largest(pen_pt2_draft *draft, const adaptive *work) {
+    const uint32_t rank = work->spatial.rank;
+    int64_t kernel[PEN_PT2_SPATIAL_LIMIT];
+    pen_value_id value = work->spatial.input;
+    for (uint32_t i = 0; i < rank; i++) {
+        kernel[i] = work->spatial.sizes[i] / work->to[i];
+        if (adaptive_is_even(work, i)) continue;
+        PEN_TRY(adaptive_gather(draft, work, i, &value, &kernel[i]));
+    }
+    return pen_pt2_spatial_give(draft, &work->spatial, "max_pool", PEN_INPUTS(value),
+                                PEN_WITH(pen_attribute_ints("kernel_shape", rank, kernel),
+                                         pen_attribute_ints("strides", rank, kernel)));
+}
+
+static pen_status convert_largest(pen_pt2_draft *draft) {
+    adaptive work;
+    PEN_TRY(adaptive_read(draft, &work));
+    if (adaptive_is_whole(&work)) {
+        return pen_pt2_spatial_give(draft, &work.spatial, "global_max_pool",
+                                    PEN_INPUTS(work.spatial.input), PEN_NO_ATTRIBUTES);
+    }
+    PEN_TRY(adaptive_check_known(draft, &work));
+    return adaptive_largest(draft, &work);
+}
+
+#define ROW(aten, of)                                                                              \
+    { .target = "aten." aten ".default", .convert = convert_##of }
+
+static const pen_pt2_mapping adaptive_rows[] = {
+    ROW("adaptive_avg_pool1d", average),  ROW("adaptive_avg_pool2d", average),
+    ROW("adaptive_avg_pool3d", average),  ROW("_adaptive_avg_pool2d", average),
+    ROW("_adaptive_avg_pool3d", average), ROW("adaptive_max_pool1d", largest),
+    ROW("adaptive_max_pool2d", largest),  ROW("adaptive_max_pool3d", largest),
+};
+
+PEN_PT2_FAMILY(pen_pt2_adaptive_pools, adaptive_rows);

@@ -1,0 +1,238 @@
+// Normalization over batches, layers, groups, channels; and of weights.
+
+#include "graph/import/pytorch/pt2_mapping.h"
+
+static pen_element_type normalization_element(pen_pt2_draft *draft) {
+    return pen_pt2_result_type(draft, 0)->element;
+}
+
+// A vector of one number for each of the channels, which are dimension 1.
+static pen_status normalization_vector(pen_pt2_draft *draft, double number,
+                                       pen_value_id *out_value) {
+    const pen_shape *shape = &pen_pt2_type(draft, "input")->shape;
+    if (shape->rank < 2 || shape->dims[1] < 0) {
+        return pen_pt2_refuse(draft, "the number of its channels is open");
+    }
+    PEN_TRY(pen_pt2_constant_number(draft, normalization_element(draft), number, out_value));
+    return pen_pt2_with_int(draft, "expand", number == 0 ? "zeros" : "ones", *out_value,
+                            shape->dims[1], out_value);
+}
+
+// An operand of a number a channel; where it is left out, `number` for all.
+static pen_status normalization_operand(pen_pt2_draft *draft, const char *name, double number,
+                                        pen_value_id *out_value) {
+    PEN_TRY(pen_pt2_tensor_or_none(draft, name, out_value));
+    if (pen_value_is(*out_value)) return PEN_OK;
+    return normalization_vector(draft, number, out_value);
+}
+
+typedef struct batch_norm {
+    pen_value_id inputs[5]; // x, scale, bias, mean, variance
+    pen_value_id outputs[5];
+} batch_norm;
+
+static pen_status batch_norm_read(pen_pt2_draft *draft, batch_norm *work) {
+    PEN_TRY(pen_pt2_operand(draft, "input", normalization_element(draft), &work->inputs[0]));
+    PEN_TRY(normalization_operand(draft, "weight", 1, &work->inputs[1]));
+    PEN_TRY(normalization_operand(draft, "bias", 0, &work->inputs[2]));
+    PEN_TRY(normalization_operand(draft, "running_mean", 0, &work->inputs[3]));
+    return normalization_operand(draft, "running_var", 1, &work->inputs[4]);
+}
+
+static pen_status batch_norm_emit(pen_pt2_draft *draft, batch_norm *work, bool is_training) {
+    const pen_attribute_given attributes[] = {
+        pen_attribute_float("epsilon", pen_pt2_float(draft, "eps", 1e-5)),
+        pen_attribute_float("momentum", 1 - pen_pt2_float(draft, "momentum", 0.1)),
+        pen_attribute_int("training_mode", is_training),
+        pen_attribute_int("unbiased", is_training),
+    };
+    const pen_pt2_emission emission = {.op_name = "batch_normalization",
+                                       .inputs = PEN_INPUTS_ALL(work->inputs),
+                                       .attributes = {attributes, 4},
+                                       .output_count = is_training ? 5 : 1};
+    return pen_pt2_emit_many(draft, &emission, work->outputs);
+}
+
+// x with its mean over `axes` taken off and divided by its deviation: what our operator would not
+// do in an evaluation.
+static pen_status batch_norm_standardize(pen_pt2_draft *draft, pen_value_id x, pen_pt2_list axes,
+                                         pen_value_id *out_value) {
+    pen_value_id list, mean, variance, epsilon;
+    const double eps = pen_pt2_float(draft, "eps", 1e-5);
+    PEN_TRY(pen_pt2_constant_ints(draft, axes.count, axes.integers, &list));
+    PEN_TRY(pen_pt2_pair(draft, "reduce_mean", "mean", x, list, &mean));
+    PEN_TRY(pen_pt2_pair(draft, "sub", "centred", x, mean, &x));
+    PEN_TRY(pen_pt2_pair(draft, "mul", "squares", x, x, &variance));
+    PEN_TRY(pen_pt2_pair(draft, "reduce_mean", "variance", variance, list, &variance));
+    PEN_TRY(pen_pt2_constant_number(draft, normalization_element(draft), eps, &epsilon));
+    PEN_TRY(pen_pt2_pair(draft, "add", "held", variance, epsilon, &variance));
+    PEN_TRY(pen_pt2_map(draft, "sqrt", "deviation", variance, &variance));
+    return pen_pt2_pair(draft, "div", "standard", x, variance, out_value);
+}
+
+// Without running statistics those of the batch are taken in evaluations, too.
+static pen_status batch_norm_without_statistics(pen_pt2_draft *draft) {
+    const uint32_t rank = pen_pt2_rank(draft, "input");
+    int64_t axes[PEN_RANK_LIMIT] = {0}, shape[PEN_RANK_LIMIT];
+    pen_value_id x, weights[2];
+    for (uint32_t d = 0; d < rank; d++) {
+        shape[d] = d == 1 ? -1 : 1;
+        if (d >= 2) axes[d - 1] = d;
+    }
+    PEN_TRY(pen_pt2_operand(draft, "input", normalization_element(draft), &x));
+    PEN_TRY(normalization_operand(draft, "weight", 1, &weights[0]));
+    PEN_TRY(normalization_operand(draft, "bias", 0, &weights[1]));
+    for (uint32_t i = 0; i < 2; i++) {
+        PEN_TRY(pen_pt2_with_ints(draft, "reshape", "channels", weights[i],
+                                  (pen_pt2_list){rank, shape}, &weights[i]));
+    }
+    PEN_TRY(batch_norm_standardize(draft, x, (pen_pt2_list){rank - 1, axes}, &x));
+    PEN_TRY(pen_pt2_pair(draft, "mul", "scaled", x, weights[0], &x));
+    return pen_pt2_give_pair(draft, "add", x, weights[1]);
+}
+
+// In training, what the running statistics become is what the buffers hold from then on.
+static pen_status convert_batch_norm(pen_pt2_draft *draft) {
+    const bool is_training = pen_pt2_bool(draft, "training", false);
+    batch_norm work;
+    if (!pen_pt2_has(draft, "running_mean")) return batch_norm_without_statistics(draft);
+    PEN_TRY(batch_norm_read(draft, &work));
+    PEN_TRY(batch_norm_emit(draft, &work, is_training));
+    if (is_training) {
+        PEN_TRY(pen_pt2_mutate(draft, "running_mean", work.outputs[1]));
+        PEN_TRY(pen_pt2_mutate(draft, "running_var", work.outputs[2]));
+    }
+    return pen_pt2_set(draft, 0, work.outputs[0]);
+}
+
+// The same with the running statistics among its results.
+static pen_status convert_functional_batch_norm(pen_pt2_draft *draft) {
+    batch_norm work;
+    PEN_TRY(batch_norm_read(draft, &work));
+    if (!pen_pt2_bool(draft, "training", false)) {
+        PEN_TRY(batch_norm_emit(draft, &work, false));
+        work.outputs[1] = work.inputs[3];
+        work.outputs[2] = work.inputs[4];
+    } else {
+        PEN_TRY(batch_norm_emit(draft, &work, true));
+    }
+    PEN_TRY(pen_pt2_set(draft, 3, work.outputs[1]));
+    PEN_TRY(pen_pt2_set(draft, 4, work.outputs[2]));
+    return pen_pt2_set(draft, 0, work.outputs[0]);
+}
+
+// A row of `op_name` with the operand's own scale and bias, or a bias alone, added behind it.
+static pen_status normalization_give(pen_pt2_draft *draft, const char *op_name, pen_value_id x,
+                                     pen_node_attributes attributes) {
+    pen_value_id inputs[3] = {x}, y;
+    PEN_TRY(pen_pt2_tensor_or_none(draft, "weight", &inputs[1]));
+    PEN_TRY(pen_pt2_tensor_or_none(draft, "bias", &inputs[2]));
+    const bool has_scale = pen_value_is(inputs[1]), has_bias = pen_value_is(inputs[2]);
+    const uint32_t count = !has_scale ? 1 : has_bias ? 3 : 2;
+    const bool adds = has_bias && !has_scale;
+    PEN_TRY(pen_pt2_emit(draft, op_name, adds ? "normalized" : NULL,
+                         (pen_node_inputs){inputs, count}, attributes, &y));
+    return adds ? pen_pt2_give_pair(draft, "add", y, inputs[2]) : pen_pt2_set(draft, 0, y);
+}
+
+// The first dimension of those that normalized_shape names, which are the last ones.
+static int64_t normalization_axis(pen_pt2_draft *draft) {
+    return -(int64_t)pen_pt2_ints(draft, "normalized_shape").count;
+}
+
+static pen_status convert_layer_norm(pen_pt2_draft *draft) {
+    pen_value_id x;
+    PEN_TRY(pen_pt2_operand(draft, "input", normalization_element(draft), &x));
+    return normalization_give(
+        draft, "layer_normalization", x,
+        PEN_WITH(pen_attribute_int("axis", normalization_axis(draft)),
+                 pen_attribute_float("epsilon", pen_pt2_float(draft, "eps", 1e-5))));
+}
+
+// Without an epsilon: the distance of 1 to the next number.
+static pen_status convert_rms_norm(pen_pt2_draft *draft) {
+    const double smallest = normalization_element(draft) == PEN_FLOAT64 ? 0x1p-52 : 0x1p-23;
+    pen_value_id x;
+    PEN_TRY(pen_pt2_operand(draft, "input", normalization_element(draft), &x));
+    return normalization_give(
+        draft, "rms_normalization", x,
+        PEN_WITH(pen_attribute_int("axis", normalization_axis(draft)),
+                 pen_attribute_float("epsilon", pen_pt2_float(draft, "eps", smallest))));
+}
+
+// The number of groups is called `group` by the native operator.
+static pen_status convert_group_norm(pen_pt2_draft *draft) {
+    const int64_t groups = pen_pt2_int(draft, "num_groups", pen_pt2_int(draft, "group", 1));
+    pen_value_id x;
+    if (pen_pt2_has(draft, "bias") && !pen_pt2_has(draft, "weight")) {
+        return pen_pt2_refuse(draft, "it has a bias, but no weight");
+    }
+    PEN_TRY(pen_pt2_operand(draft, "input", normalization_element(draft), &x));
+    return normalization_give(
+        draft, "group_normalization", x,
+        PEN_WITH(pen_attribute_int("num_groups", groups),
+                 pen_attribute_float("epsilon", pen_pt2_float(draft, "eps", 1e-5))));
+}
+
+// With running statistics it would train by one formula and be evaluated by another.
+static pen_status convert_instance_norm(pen_pt2_draft *draft) {
+    batch_norm work;
+    pen_value_id x;
+    if (!pen_pt2_bool(draft, "use_input_stats", true)) {
+        PEN_TRY(batch_norm_read(draft, &work));
+        PEN_TRY(batch_norm_emit(draft, &work, false));
+        return pen_pt2_set(draft, 0, work.outputs[0]);
+    }
+    if (pen_pt2_has(draft, "running_mean")) {
+        return pen_pt2_refuse(draft, "it keeps running statistics (track_running_stats)");
+    }
+    PEN_TRY(pen_pt2_operand(draft, "input", normalization_element(draft), &x));
+    return normalization_give(
+        draft, "instance_normalization", x,
+        PEN_WITH(pen_attribute_float("epsilon", pen_pt2_float(draft, "eps", 1e-5))));
+}
+
+// v · g / |v|, the norm being taken over all dimensions but one, or over all where that is -1.
+static pen_status convert_weight_norm(pen_pt2_draft *draft) {
+    const uint32_t rank = pen_pt2_rank(draft, "v");
+    const int64_t kept = pen_pt2_int(draft, "dim", 0);
+    int64_t axes[PEN_RANK_LIMIT];
+    uint32_t count = 0;
+    pen_value_id v, g, list, norm;
+    for (uint32_t d = 0; d < rank; d++) {
+        if (d != kept) axes[count++] = d;
+    }
+    PEN_TRY(pen_pt2_tensor(draft, "v", &v));
+    PEN_TRY(pen_pt2_tensor(draft, "g", &g));
+    if (count == 0) {
+        PEN_TRY(pen_pt2_map(draft, "abs", "norm", v, &norm));
+    } else {
+        PEN_TRY(pen_pt2_constant_ints(draft, count, axes, &list));
+        PEN_TRY(pen_pt2_pair(draft, "reduce_l2", "norm", v, list, &norm));
+    }
+    PEN_TRY(pen_pt2_pair(draft, "div", "factor", g, norm, &g));
+    PEN_TRY(pen_pt2_set(draft, 1, norm));
+    return pen_pt2_give_pair(draft, "mul", v, g);
+}
+
+#define ROW(aten, of)                                                                              \
+    { .target = "aten." aten, .convert = convert_##of }
+
+static const pen_pt2_mapping normalization_rows[] = {
+    ROW("batch_norm.default", batch_norm),
+    ROW("native_batch_norm.default", batch_norm),
+    ROW("_native_batch_norm_legit.default", batch_norm),
+    ROW("_native_batch_norm_legit.no_stats", batch_norm),
+    ROW("_native_batch_norm_legit_no_training.default", batch_norm),
+    ROW("_native_batch_norm_legit_functional.default", functional_batch_norm),
+    ROW("layer_norm.default", layer_norm),
+    ROW("native_layer_norm.default", layer_norm),
+    ROW("rms_norm.default", rms_norm),
+    ROW("group_norm.default", group_norm),
+    ROW("native_group_norm.default", group_norm),
+    ROW("instance_norm.default", instance_norm),
+    ROW("_weight_norm.default", weight_norm),
+    ROW("_weight_norm_interface.default", weight_norm),
+};
+
+PEN_PT2_FAMILY(pen_pt2_normalizations, normalization_rows);

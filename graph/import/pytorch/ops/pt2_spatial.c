@@ -1,0 +1,36 @@
+#include "graph/import/pytorch/ops/pt2_spatial.h"
+
+pen_status pen_pt2_spatial_read(pen_pt2_draft *draft, const char *name, uint32_t rank,
+                                pen_pt2_spatial *out_spatial) {
+    const pen_shape *shape = &pen_pt2_type(draft, name)->shape;
+    pen_pt2_spatial spatial = {.rank = rank, .is_single = shape->rank == rank + 1};
+    if (rank < 1 || rank > PEN_PT2_SPATIAL_LIMIT ||
+        (shape->rank != rank + 1 && shape->rank != rank + 2)) {
+        return pen_pt2_refuse(draft, "its operand has %u dimensions", shape->rank);
+    }
+    for (uint32_t i = 0; i < rank; i++) {
+        spatial.sizes[i] = shape->dims[shape->rank - rank + i];
+    }
+    PEN_TRY(pen_pt2_tensor(draft, name, &spatial.input));
+    if (spatial.is_single) {
+        PEN_TRY(pen_pt2_with_int(draft, "unsqueeze", "batch", spatial.input, 0, &spatial.input));
+    }
+    *out_spatial = spatial;
+    return PEN_OK;
+}
+
+pen_status pen_pt2_spatial_set(pen_pt2_draft *draft, const pen_pt2_spatial *spatial,
+                               uint32_t result, pen_value_id value) {
+    if (spatial->is_single) {
+        PEN_TRY(pen_pt2_with_int(draft, "squeeze", "single", value, 0, &value));
+    }
+    return pen_pt2_set(draft, result, value);
+}
+
+pen_status pen_pt2_spatial_give(pen_pt2_draft *draft, const pen_pt2_spatial *spatial,
+                                const char *op_name, pen_node_inputs inputs,
+                                pen_node_attributes attributes) {
+    pen_value_id value;
+    PEN_TRY(pen_pt2_emit(draft, op_name, NULL, inputs, attributes, &value));
+    return pen_pt2_spatial_set(draft, spatial, 0, value);
+}

@@ -1,0 +1,33 @@
+// What operators with windows over the last dimensions share: convolutions, pools, resizing.
+//
+// PyTorch takes such an operand with a batch or without, ours want one: it is put in front of a
+// single example, and taken away from the result.
+//
+// Threads: as the draft.
+#ifndef PEN_GRAPH_IMPORT_PYTORCH_OPS_PT2_SPATIAL_H
+#define PEN_GRAPH_IMPORT_PYTORCH_OPS_PT2_SPATIAL_H
+
+#include "graph/import/pytorch/pt2_convert.h"
+
+#define PEN_PT2_SPATIAL_LIMIT 3
+
+typedef struct pen_pt2_spatial {
+    pen_value_id input;                   // [batch, channels, …]
+    uint32_t rank;                        // dimensions besides these two
+    bool is_single;                       // the operand has no batch
+    int64_t sizes[PEN_PT2_SPATIAL_LIMIT]; // PEN_DIMENSION_UNKNOWN where the file leaves them open
+} pen_pt2_spatial;
+
+// The operand `name`, of `rank` dimensions besides channels and batch. UNSUPPORTED for others.
+PEN_NODISCARD pen_status pen_pt2_spatial_read(pen_pt2_draft *draft, const char *name, uint32_t rank,
+                                              pen_pt2_spatial *out_spatial);
+
+// Result 0 of the node is `value`, whose batch is taken away again where it was put in.
+PEN_NODISCARD pen_status pen_pt2_spatial_set(pen_pt2_draft *draft, const pen_pt2_spatial *spatial,
+                                             uint32_t result, pen_value_id value);
+// Adds the node itself, of one output, likewise.
+PEN_NODISCARD pen_status pen_pt2_spatial_give(pen_pt2_draft *draft, const pen_pt2_spatial *spatial,
+                                              const char *op_name, pen_node_inputs inputs,
+                                              pen_node_attributes attributes);
+
+#endif // PEN_GRAPH_IMPORT_PYTORCH_OPS_PT2_SPATIAL_H
