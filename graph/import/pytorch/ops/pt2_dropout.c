@@ -4,12 +4,14 @@
 #include <math.h>
 
 #include "graph/import/import.h"
+#include "graph/import/pytorch/ops/pt2_dropout.h"
 #include "graph/import/pytorch/pt2_mapping.h"
 
 static pen_element_type dropout_element(pen_pt2_draft *draft) {
     return pen_pt2_result_type(draft, 0)->element;
 }
 
+// Both outputs: what is left, and the mask, which the gradient needs.
 static pen_status dropout_emit(pen_pt2_draft *draft, const char *suffix, pen_value_id x, double p,
                                pen_value_id out_values[2]) {
     pen_value_id ratio, training;
@@ -20,6 +22,14 @@ static pen_status dropout_emit(pen_pt2_draft *draft, const char *suffix, pen_val
                                        .inputs = PEN_INPUTS(x, ratio, training),
                                        .output_count = 2};
     return pen_pt2_emit_many(draft, &emission, out_values);
+}
+
+pen_status pen_pt2_dropout(pen_pt2_draft *draft, const char *suffix, pen_value_id x, double ratio,
+                           pen_value_id *out_value) {
+    pen_value_id values[2];
+    PEN_TRY(dropout_emit(draft, suffix, x, ratio, values));
+    *out_value = values[0];
+    return PEN_OK;
 }
 
 static pen_status dropout_ones(pen_pt2_draft *draft, double number, pen_value_id sizes,
@@ -77,11 +87,9 @@ static pen_status dropout_channel_sizes(pen_pt2_draft *draft, pen_value_id *out_
 // What is dropped of ones: 0 or 1 / (1 - p); in evaluations 1.
 static pen_status dropout_noise(pen_pt2_draft *draft, pen_value_id sizes, double p,
                                 pen_value_id *out_value) {
-    pen_value_id ones, values[2];
+    pen_value_id ones;
     PEN_TRY(dropout_ones(draft, 1, sizes, &ones));
-    PEN_TRY(dropout_emit(draft, "noise", ones, p, values));
-    *out_value = values[0];
-    return PEN_OK;
+    return pen_pt2_dropout(draft, "noise", ones, p, out_value);
 }
 
 static pen_status convert_feature_dropout(pen_pt2_draft *draft) {
