@@ -1,10 +1,6 @@
-// penstock export: the trained model of a job as ONNX, with the places of a plan.
-
-#include <string.h>
-#include <strings.h>
+// penstock export: the trained model of a job, as ONNX or as it came, with the places of a plan.
 
 #include "base/log.h"
-#include "base/system/file.h"
 #include "cli/command.h"
 #include "cli/training_job.h"
 #include "graph/import/import.h"
@@ -34,13 +30,10 @@ static pen_status export_report(const export_options *options, const char *from,
 }
 
 static pen_status export_check_name(pen_command_context *context, const char *path) {
-    const char *dot = strrchr(pen_path_name(path), '.');
-    if (dot != NULL && (strcasecmp(dot, ".onnx") == 0 || strcasecmp(dot, ".pb") == 0)) {
-        return PEN_OK;
-    }
+    if (pen_model_export_is_named(path)) return PEN_OK;
     context->input_exit_code = PEN_EXIT_USAGE;
     return pen_error(PEN_INVALID_INPUT,
-                     "--output: found \"%.200s\", expected FILE.onnx, or FILE.pb", path);
+                     "--output: found \"%.200s\", expected " PEN_MODEL_EXPORT_NAMES, path);
 }
 
 // A job, or a plan and the job that it names.
@@ -99,14 +92,16 @@ static pen_status export_run(pen_command_context *context, const void *options_g
 
 static const pen_cli_option export_cli_options[] = {
     PEN_CLI_VALUE('o', "output", "FILE", PATH, export_options, output,
-                  "the file to write: FILE.onnx, or FILE.pb for TensorFlow", .is_required = true),
+                  "the file to write: FILE.onnx; FILE.pt2 or FILE.pb where the model came as one",
+                  .is_required = true),
     PEN_CLI_VALUE(0, "parameters", "FILE", PATH, export_options, parameters,
                   "safetensors file; else what training left in the job's outputs folder"),
 };
 
 const pen_command pen_command_export = {
     .name = "export",
-    .summary = "write the trained model as ONNX, or as a graph of TensorFlow",
+    .summary =
+        "write the trained model as ONNX, or into the file of PyTorch or TensorFlow it came from",
     .table = {PEN_CLI_OPERANDS("JOB|PLAN", 1, 1), PEN_CLI_OPTIONS(export_cli_options),
               .details = "Of a plan, each node says where it runs: by its metadata, in a graph "
                          "of\nTensorFlow by its device.\n"},

@@ -105,6 +105,7 @@ typedef struct pen_model {
     const pen_model_pin *pins; // [pin_count], if they were asked for
     uint32_t pin_count;
     const struct pen_graphdef_origin *tensorflow; // the graph it came from; NULL for other formats
+    const struct pen_pt2_origin *pytorch;         // the .pt2 file; NULL for other formats
     struct pen_layer_builder *layers;             // that made it; NULL for other formats
     pen_arena *arena;                             // of the graph; more may be put there
     pen_model_files *files;                       // what is mapped

@@ -10,6 +10,7 @@
 #include "graph/analysis/training_types.h"
 #include "graph/import/import.h"
 #include "graph/import/onnx/onnx_export.h"
+#include "graph/import/pytorch/pt2_export.h"
 #include "graph/import/tensorflow/graphdef_export.h"
 #include "partition/plan/plan_places.h"
 #include "scheduler/checkpoint/parameter_file.h"
@@ -31,6 +32,10 @@ static bool export_has_end(const char *path, const char *end) {
 
 static bool export_is_graphdef(const char *path) {
     return export_has_end(path, ".pb");
+}
+
+static bool export_is_pt2(const char *path) {
+    return export_has_end(path, ".pt2");
 }
 
 // The device of a node, from a plan's places.
@@ -58,6 +63,10 @@ static pen_status export_write_in(pen_safetensors *tensors, const pen_model *mod
                                                       .device_context = &places};
         return pen_graphdef_export(model, &graphdef, path);
     }
+    if (export_is_pt2(path)) {
+        const pen_pt2_export_options pt2 = {.contents = export_find, .contents_context = tensors};
+        return pen_pt2_export(model, &pt2, path);
+    }
     return pen_onnx_export(model->graph, &options, path);
 }
 
@@ -70,9 +79,13 @@ static pen_status export_write(pen_safetensors *tensors, const pen_model *model,
     return status;
 }
 
+bool pen_model_export_is_named(const char *path) {
+    return export_has_end(path, ".onnx") || export_is_graphdef(path) || export_is_pt2(path);
+}
+
 static pen_status export_check_end(const char *path) {
-    if (export_has_end(path, ".onnx") || export_is_graphdef(path)) return PEN_OK;
-    return pen_error(PEN_INVALID_INPUT, "found \"%.200s\", expected FILE.onnx, or FILE.pb", path);
+    if (pen_model_export_is_named(path)) return PEN_OK;
+    return pen_error(PEN_INVALID_INPUT, "found \"%.200s\", expected " PEN_MODEL_EXPORT_NAMES, path);
 }
 
 // A file that is written must not be one that the model is read from.
@@ -190,6 +203,7 @@ static pen_status export_check_model(const pen_model *model, const char *path) {
     const pen_onnx_export_options options = {.output_types = model->output_types,
                                              .for_inference = true};
     if (export_is_graphdef(path)) return pen_graphdef_export(model, NULL, NULL);
+    if (export_is_pt2(path)) return pen_pt2_export(model, NULL, NULL);
     return pen_onnx_export(model->graph, &options, NULL);
 }
 

@@ -1,12 +1,18 @@
-// The trained model back to ONNX, or to the TensorFlow graph it came from: the end of the name says
-// which, .onnx or .pb.
+// The trained model out: as ONNX, or back into the file of PyTorch or the graph of TensorFlow that
+// it came from. The end of the name says which: .onnx, .pt2 or .pb.
 #ifndef PEN_SCHEDULER_CHECKPOINT_MODEL_EXPORT_H
 #define PEN_SCHEDULER_CHECKPOINT_MODEL_EXPORT_H
+
+#include <stdbool.h>
 
 #include "base/status.h"
 #include "graph/import/import.h"
 #include "partition/plan/plan.h"
 #include "scheduler/store/tensor_store.h"
+
+#define PEN_MODEL_EXPORT_NAMES "FILE.onnx, FILE.pt2, or FILE.pb"
+// Whether the end of a name is one of these.
+bool pen_model_export_is_named(const char *path);
 
 // What is exported.
 typedef struct pen_model_export_source {
@@ -31,7 +37,7 @@ PEN_NODISCARD pen_status pen_model_export_file(const pen_model *model, const cha
 
 // Whether something may be written to `path` when the model is read from `model_path`, and whether
 // that something may be the model, as it is imported.
-//   INVALID_INPUT  it is a file that the model is read from; it ends neither in .onnx nor in .pb
+//   INVALID_INPUT  it is a file that the model is read from; its name has another end
 //   UNSUPPORTED    the model cannot be written so
 //   OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_model_check_output(const char *model_path, const char *path);

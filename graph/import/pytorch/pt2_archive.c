@@ -11,8 +11,11 @@
 // The records of a zip archive: the marks they begin with, and their lengths without what varies.
 #define ZIP_LOCAL_MARK 0x04034b50u
 #define ZIP_LOCAL_BYTES 30u
+#define ZIP_LOCAL_CHECKSUM 14u // its place
+#define ZIP_BEHIND_MARK 0x08074b50u
 #define ZIP_CENTRAL_MARK 0x02014b50u
 #define ZIP_CENTRAL_BYTES 46u
+#define ZIP_CENTRAL_CHECKSUM 16u
 #define ZIP_END_MARK 0x06054b50u
 #define ZIP_END_BYTES 22u
 #define ZIP_END64_MARK 0x06064b50u
@@ -157,7 +160,8 @@ static pen_status zip_check_local(const pen_pt2_archive *archive, const char *wh
     }
     if ((zip_16(local + 6) & ZIP_FLAG_SIZES_BEHIND) != 0) return PEN_OK;
     const bool is_wide = zip_32(local + 22) == UINT32_MAX;
-    if (zip_32(local + 14) == entry->checksum && (is_wide || zip_32(local + 22) == entry->length)) {
+    if (zip_32(local + ZIP_LOCAL_CHECKSUM) == entry->checksum &&
+        (is_wide || zip_32(local + 22) == entry->length)) {
         return PEN_OK;
     }
     return pen_error(PEN_CORRUPT, "its size or checksum is another at byte %" PRIu64,
@@ -174,7 +178,7 @@ static pen_status zip_read_entry(pen_pt2_archive *archive, const uint8_t *centra
                          "archive was packed again: save the model anew",
                          method);
     }
-    entry->checksum = zip_32(central + 16);
+    entry->checksum = zip_32(central + ZIP_CENTRAL_CHECKSUM);
     entry->length = zip_32(central + 24);
     entry->header_offset = zip_32(central + 42);
     PEN_TRY(zip_read_wide_sizes(central, entry));
@@ -290,4 +294,18 @@ pen_status pen_pt2_archive_open(const pen_pt2_archive *archive, const char *name
     }
     *out_entry = entry;
     return PEN_OK;
+}
+
+uint32_t pen_pt2_archive_checksum_places(const pen_pt2_archive *archive, const pen_pt2_entry *entry,
+                                         uint64_t out_places[PEN_PT2_CHECKSUM_PLACES]) {
+    const uint8_t *local = archive->bytes + entry->header_offset;
+    uint64_t place = entry->header_offset + ZIP_LOCAL_CHECKSUM;
+    if ((zip_16(local + 6) & ZIP_FLAG_SIZES_BEHIND) != 0) {
+        place = entry->offset + entry->length; // the list of files follows, so there are bytes
+        if (zip_32(archive->bytes + place) == ZIP_BEHIND_MARK) place += 4;
+    }
+    out_places[0] = entry->central_offset + ZIP_CENTRAL_CHECKSUM;
+    if (zip_32(archive->bytes + place) != entry->checksum) return 1;
+    out_places[1] = place;
+    return 2;
 }

@@ -55,6 +55,12 @@ const pen_pt2_entry *pen_pt2_archive_find(const pen_pt2_archive *archive, const 
 PEN_NODISCARD pen_status pen_pt2_archive_open(const pen_pt2_archive *archive, const char *name,
                                               const pen_pt2_entry **out_entry);
 
+// Where the checksum of an entry stands: in the list, and before or behind the contents. Returns
+// how many places these are; the bytes of each are the four of the checksum.
+#define PEN_PT2_CHECKSUM_PLACES 2
+uint32_t pen_pt2_archive_checksum_places(const pen_pt2_archive *archive, const pen_pt2_entry *entry,
+                                         uint64_t out_places[PEN_PT2_CHECKSUM_PLACES]);
+
 // The checksum that zip archives have (CRC-32), of `length` bytes that follow those of `before`
 // (0: none).
 uint32_t pen_pt2_checksum(uint32_t before, const void *bytes, uint64_t length);

@@ -1,11 +1,11 @@
 #include "graph/import/pytorch/pt2_export.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/order.h"
 #include "base/system/file.h"
 #include "graph/graph.h"
-#include "graph/import/pytorch/pt2_import.h"
 
 // A stretch of the file that changes: the contents of an entry, or a checksum of them.
 typedef struct export_change {

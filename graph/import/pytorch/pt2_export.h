@@ -8,6 +8,14 @@
 
 #include "base/status.h"
 #include "graph/import/import.h"
+#include "graph/import/pytorch/pt2_archive.h"
+#include "graph/import/pytorch/pt2_weights.h"
+
+// What a model remembers of the file that it came from. Lives in the model's arena.
+typedef struct pen_pt2_origin {
+    pen_pt2_archive archive;
+    pen_pt2_weights weights;
+} pen_pt2_origin;
 
 typedef struct pen_pt2_export_options {
     // The contents of a parameter or state, of the bytes of its type; NULL for those it has in the

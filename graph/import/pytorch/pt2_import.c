@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "graph/import/pytorch/pt2_export.h"
 #include "graph/import/pytorch/pt2_importer.h"
 
 #define IMPORT_RECIPE                                                                              \
@@ -160,23 +161,24 @@ static pen_status import_graph(pen_pt2_importer *import, pen_model *model) {
 }
 
 static pen_status import_model(const pen_model_input *input, pen_model *model) {
-    pen_pt2_archive archive;
+    pen_pt2_origin *origin;
     pen_pt2_model read;
-    pen_pt2_weights weights;
     const pen_pt2_entry *entry;
-    PEN_TRY(pen_pt2_archive_read(input->bytes, input->length, model->arena, &archive));
-    PEN_TRY(import_check_archive(&archive, model->arena));
-    PEN_TRY(pen_pt2_archive_open(&archive, "models/model.json", &entry));
+    PEN_TRY(PEN_NEW(model->arena, 1, &origin));
+    PEN_TRY(pen_pt2_archive_read(input->bytes, input->length, model->arena, &origin->archive));
+    PEN_TRY(import_check_archive(&origin->archive, model->arena));
+    PEN_TRY(pen_pt2_archive_open(&origin->archive, "models/model.json", &entry));
     PEN_TRY(pen_status_add_context(
         pen_pt2_model_read(input->bytes + entry->offset, entry->length, model->arena, &read),
         "in file 'models/model.json' of the archive"));
-    PEN_TRY(pen_pt2_weights_read(&archive, model->arena, &weights));
+    PEN_TRY(pen_pt2_weights_read(&origin->archive, model->arena, &origin->weights));
+    model->pytorch = origin;
     pen_pt2_importer import = {.arena = model->arena,
                                .path = model->path,
                                .options = input->options,
-                               .archive = &archive,
+                               .archive = &origin->archive,
                                .model = &read,
-                               .weights = &weights};
+                               .weights = &origin->weights};
     return import_graph(&import, model);
 }
 

@@ -42,7 +42,7 @@ typedef struct recurrent_call {
 #define RECURRENT_NAME 64
 // "layer2/weights", in `text`, which is RECURRENT_NAME large.
 static const char *recurrent_name(const recurrent_call *call, const char *what, char *text) {
-    snprintf(text, RECURRENT_NAME, "layer%u/%s", call->layer, what);
+    snprintf(text, RECURRENT_NAME, "layer%u/%.40s", call->layer, what);
     return text;
 }
 
@@ -61,7 +61,7 @@ static pen_status recurrent_gates(const recurrent_call *call, uint32_t direction
     for (uint32_t i = 0; i < count; i++) {
         rows[i] = call->hidden;
     }
-    snprintf(parts, sizeof parts, "%s%u_gates", what, direction);
+    snprintf(parts, sizeof parts, "%.30s%u_gates", what, direction);
     PEN_TRY(pen_pt2_constant_ints(draft, count, rows, &sizes));
     const pen_pt2_emission split = {"split", recurrent_name(call, parts, name),
                                     PEN_INPUTS(given, sizes),
@@ -70,7 +70,7 @@ static pen_status recurrent_gates(const recurrent_call *call, uint32_t direction
     for (uint32_t i = 0; i < count; i++) {
         ordered[i] = gates[call->kind->order[i]];
     }
-    snprintf(parts, sizeof parts, "%s%u", what, direction);
+    snprintf(parts, sizeof parts, "%.30s%u", what, direction);
     return pen_pt2_emit(draft, "concat", recurrent_name(call, parts, name),
                         (pen_node_inputs){ordered, count}, PEN_WITH(pen_attribute_int("axis", 0)),
                         out_value);
@@ -80,9 +80,9 @@ static pen_status recurrent_gates(const recurrent_call *call, uint32_t direction
 static pen_status recurrent_stack(const recurrent_call *call, const char *what,
                                   const pen_value_id *each, pen_value_id *out_value) {
     char name[RECURRENT_NAME], part[RECURRENT_NAME];
-    pen_value_id apart[2];
+    pen_value_id apart[2] = {PEN_VALUE_NONE, PEN_VALUE_NONE};
     for (uint32_t d = 0; d < call->directions; d++) {
-        snprintf(part, sizeof part, "%s%u_apart", what, d);
+        snprintf(part, sizeof part, "%.30s%u_apart", what, d);
         PEN_TRY(pen_pt2_with_int(call->draft, "unsqueeze", recurrent_name(call, part, name),
                                  each[d], 0, &apart[d]));
     }
