@@ -349,7 +349,7 @@ static void wrong_models_are_refused_by_name(void **state) {
 static void other_kinds_of_file_are_named(void **state) {
     (void)state;
     pen_model *model = NULL;
-    CHECK_ERROR(pen_model_open("model.pt", NULL, &model), PEN_UNSUPPORTED, "a PyTorch archive");
+    CHECK_ERROR(pen_model_open("model.pth", NULL, &model), PEN_UNSUPPORTED, "a PyTorch archive");
     CHECK_ERROR(pen_model_open("a.b/model", NULL, &model), PEN_UNSUPPORTED, "which is ''");
     CHECK_ERROR(pen_model_open("a.b/model", NULL, &model), PEN_UNSUPPORTED, "(.onnx)");
     const char *text = scratch_file("text.onnx", "hello, world", 12);
