@@ -4,7 +4,7 @@
 
 #include "base/integer.h"
 #include "base/name_map.h"
-#include "graph/passes/gradient/optimizer.h"
+#include "graph/ops/training/optimizer.h"
 #include "scheduler/checkpoint/checkpoint_parts.h"
 #include "scheduler/checkpoint/checkpoint_state.h"
 #include "scheduler/store/safetensors.h"

@@ -4,13 +4,12 @@
 #   graph/import     importers and exporters, whose vocabularies are names; so is that of Keras'
 #   graph/keras_layers  layers, from which models are built as importers do
 #   kernels          which stand under the names of their operators in lists of devices
-#   optimizer.c      the list of optimizers, each of which names its op
 #   tests, examples
 # and for single statements, below. Statements are looked at whole, over as many lines as they have.
 # Names of operators are read from graph/op_known.h and the tables in graph/ops.
 BEGIN {
     allowed = "^(graph/(ops|import|keras_layers)|device/reference|device/cpu/(kernels|onednn)|tests|examples)/" \
-        "|^(device/cpu/cpu_kernel_list|graph/passes/gradient/optimizer)\\.c$"
+        "|^device/cpu/cpu_kernel_list\\.c$"
     compares = "(^|[^A-Za-z0-9_])(str(n|case|ncase)?cmp|str(case)?str|memcmp) *\\("
     # what makes a node of an operator or finds one, by the words in its name; who gives it an operator names the node
     makes = "(^|[^A-Za-z0-9_])([a-z_]*_)?(node|op|emit|apply)(_[a-z_]*)? *\\("

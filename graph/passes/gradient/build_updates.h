@@ -9,8 +9,8 @@
 #include <stdbool.h>
 
 #include "graph/graph_types.h"
+#include "graph/ops/training/optimizer.h"
 #include "graph/passes/gradient/build_gradients.h"
-#include "graph/passes/gradient/optimizer.h"
 
 typedef struct pen_updates {
     pen_value_id learning_rate; // scalar, float32: fed once a step

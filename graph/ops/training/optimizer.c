@@ -1,4 +1,4 @@
-#include "graph/passes/gradient/optimizer.h"
+#include "graph/ops/training/optimizer.h"
 
 #include <string.h>
 

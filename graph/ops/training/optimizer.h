@@ -12,8 +12,8 @@
 //            As PyTorch's: with `centered` the square of the mean of gradients is taken off v
 //            before the root, with `momentum` the quotients are summed.
 //            (Hinton, lecture 6e of "Neural Networks for Machine Learning", 2012; Graves, 2013)
-#ifndef PEN_GRAPH_PASSES_GRADIENT_OPTIMIZER_H
-#define PEN_GRAPH_PASSES_GRADIENT_OPTIMIZER_H
+#ifndef PEN_GRAPH_OPS_TRAINING_OPTIMIZER_H
+#define PEN_GRAPH_OPS_TRAINING_OPTIMIZER_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -62,7 +62,7 @@ typedef struct pen_optimizer_state {
 typedef struct pen_optimizer_entry {
     const char *op_name;                                 // whose `update` says what goes where
     pen_optimizer_state states[PEN_OPTIMIZER_STATES];    // in the order of the op's
-    pen_optimizer_number numbers[PEN_OPTIMIZER_NUMBERS]; //
+    pen_optimizer_number numbers[PEN_OPTIMIZER_NUMBERS]; // in any order
     const char *set;                                     // an attribute that is 1; NULL: none
 } pen_optimizer_entry;
 
@@ -75,4 +75,4 @@ bool pen_optimizer_keeps(const pen_optimizer *optimizer, const pen_optimizer_sta
 // Whether some optimizer keeps a state under this suffix.
 bool pen_optimizer_has_state(const char *suffix);
 
-#endif // PEN_GRAPH_PASSES_GRADIENT_OPTIMIZER_H
+#endif // PEN_GRAPH_OPS_TRAINING_OPTIMIZER_H
