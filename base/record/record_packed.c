@@ -30,9 +30,7 @@ void pen_record_pack(const pen_record *record, const void *object, void *out_byt
 }
 
 static pen_status packed_check_number(const pen_record_field *field, uint64_t bits) {
-    const uint64_t limit = field->choices != NULL ? pen_record_number_limit(field)
-                           : field->size == 1     ? 1
-                                                  : UINT64_MAX >> (64 - 8 * field->size);
+    const uint64_t limit = pen_record_number_limit(field);
     if (bits <= limit) return PEN_OK;
     return pen_error(PEN_CORRUPT, "%s is %llu, at most %llu can be", field->name,
                      (unsigned long long)bits, (unsigned long long)limit);
