@@ -183,14 +183,19 @@ void pen_text_add_names(pen_text *text, const char *wanted, const char *const *n
     if (written < count) pen_text_print(text, " and %zu more", count - written);
 }
 
-pen_status pen_text_find_name(const char *what, const char *name, const char *const *names,
+pen_status pen_text_find_name(const char *what, const char *name, pen_text_name_fn *name_at,
                               size_t count, pen_arena *arena, size_t *out_index) {
+    const char **names;
+    pen_text text;
     for (size_t i = 0; i < count; i++) {
-        if (strcmp(names[i], name) != 0) continue;
+        if (strcmp(name_at(i), name) != 0) continue;
         *out_index = i;
         return PEN_OK;
     }
-    pen_text text;
+    PEN_TRY(PEN_NEW(arena, count, &names));
+    for (size_t i = 0; i < count; i++) {
+        names[i] = name_at(i);
+    }
     pen_text_init(&text, arena);
     pen_text_print(&text, "unknown %s '%.100s', possible: ", what, name);
     pen_text_add_names(&text, name, names, count, count);

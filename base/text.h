@@ -62,10 +62,13 @@ size_t pen_text_find_near(const char *wanted, const char *const *names, size_t c
 void pen_text_add_names(pen_text *text, const char *wanted, const char *const *names, size_t count,
                         size_t limit);
 
-// The index of `name` in a list. NOT_FOUND: "unknown WHAT 'NAME', possible: …", nearest first, of
-// which the text is put together in `arena`.
+// The name of the entry at `index` of one of our lists: strategies, schedules, verbs.
+typedef const char *pen_text_name_fn(size_t index);
+
+// The index of `name` in a list of `count` entries. NOT_FOUND: "unknown WHAT 'NAME', possible: …",
+// nearest first, of which the text is put together in `arena`.
 PEN_NODISCARD pen_status pen_text_find_name(const char *what, const char *name,
-                                            const char *const *names, size_t count,
+                                            pen_text_name_fn *name_at, size_t count,
                                             pen_arena *arena, size_t *out_index);
 
 // Adds found text in double quotes, control characters and quotes escaped, cut with "..." at 60

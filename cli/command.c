@@ -11,15 +11,15 @@ const pen_command *const pen_commands[] = {PEN_COMMAND_LIST(COMMAND_ENTRY) NULL}
 
 #define COMMAND_COUNT (sizeof pen_commands / sizeof *pen_commands - 1)
 
+static const char *command_name(size_t index) {
+    return pen_commands[index]->name;
+}
+
 // Finds a verb. NOT_FOUND lists the names, nearest first.
 static pen_status command_find(const char *name, pen_arena *arena,
                                const pen_command **out_command) {
-    const char *names[COMMAND_COUNT];
-    for (size_t i = 0; i < COMMAND_COUNT; i++) {
-        names[i] = pen_commands[i]->name;
-    }
     size_t index;
-    PEN_TRY(pen_text_find_name("verb", name, names, COMMAND_COUNT, arena, &index));
+    PEN_TRY(pen_text_find_name("verb", name, command_name, COMMAND_COUNT, arena, &index));
     *out_command = pen_commands[index];
     return PEN_OK;
 }

@@ -9,16 +9,13 @@
 #include "scheduler/compile/compile_pass.h"
 #include "scheduler/job/job_runner.h"
 
-#define PASS_COUNT_LIMIT 64
+static const char *pass_name(size_t index) {
+    return pen_compile_passes[index].name;
+}
 
 static pen_status pass_find(const char *name, pen_arena *arena, const pen_compile_pass **out_pass) {
-    const char *names[PASS_COUNT_LIMIT];
-    PEN_ASSERT(pen_compile_pass_count <= PASS_COUNT_LIMIT);
-    for (uint32_t i = 0; i < pen_compile_pass_count; i++) {
-        names[i] = pen_compile_passes[i].name;
-    }
     size_t index;
-    PEN_TRY(pen_text_find_name("pass", name, names, pen_compile_pass_count, arena, &index));
+    PEN_TRY(pen_text_find_name("pass", name, pass_name, pen_compile_pass_count, arena, &index));
     *out_pass = &pen_compile_passes[index];
     return PEN_OK;
 }

@@ -29,14 +29,14 @@ const pen_strategy *const pen_strategies[] = {STRATEGY_LIST(STRATEGY_ENTRY) NULL
 
 #define STRATEGY_COUNT (sizeof pen_strategies / sizeof *pen_strategies - 1)
 
+static const char *strategy_name(size_t index) {
+    return pen_strategies[index]->name;
+}
+
 pen_status pen_strategy_find(const char *name, pen_arena *arena,
                              const pen_strategy **out_strategy) {
-    const char *names[STRATEGY_COUNT];
-    for (size_t i = 0; i < STRATEGY_COUNT; i++) {
-        names[i] = pen_strategies[i]->name;
-    }
     size_t index;
-    PEN_TRY(pen_text_find_name("strategy", name, names, STRATEGY_COUNT, arena, &index));
+    PEN_TRY(pen_text_find_name("strategy", name, strategy_name, STRATEGY_COUNT, arena, &index));
     *out_strategy = pen_strategies[index];
     return PEN_OK;
 }

@@ -21,14 +21,14 @@ const pen_schedule_generator *const pen_schedule_generators[] = {SCHEDULE_LIST(S
 
 #define SCHEDULE_COUNT (sizeof pen_schedule_generators / sizeof *pen_schedule_generators - 1)
 
+static const char *schedule_name(size_t index) {
+    return pen_schedule_generators[index]->name;
+}
+
 pen_status pen_schedule_generator_find(const char *name, pen_arena *arena,
                                        const pen_schedule_generator **out_generator) {
-    const char *names[SCHEDULE_COUNT];
-    for (size_t i = 0; i < SCHEDULE_COUNT; i++) {
-        names[i] = pen_schedule_generators[i]->name;
-    }
     size_t index;
-    PEN_TRY(pen_text_find_name("schedule", name, names, SCHEDULE_COUNT, arena, &index));
+    PEN_TRY(pen_text_find_name("schedule", name, schedule_name, SCHEDULE_COUNT, arena, &index));
     *out_generator = pen_schedule_generators[index];
     return PEN_OK;
 }
