@@ -135,6 +135,38 @@ static pen_status block_part(pen_graphdef_flat *from, const pen_graphdef_node *c
     return status;
 }
 
+// ---- what depends on data
+
+static bool block_asks_shape(const pen_graphdef_node *node) {
+    return block_is(node, "Shape") || block_is(node, "Size") || block_is(node, "Rank") ||
+           block_is(node, "Const") || block_is(node, PEN_GRAPHDEF_ARGUMENT);
+}
+
+static bool block_reads(const pen_graphdef_block *block, const pen_graphdef_input *input,
+                        uint32_t *steps) {
+    const uint32_t n = pen_graphdef_flat_find(block->flat, input->node);
+    if (n == UINT32_MAX || *steps == BODY_STEPS_LIMIT) return true;
+    const pen_graphdef_node *node = &block->flat->nodes[n];
+    const uint32_t count = pen_graphdef_data_inputs(node);
+    *steps += 1;
+    if (block_asks_shape(node)) return false;
+    if (count == 0) return true;
+    if (block_is(node, "IdentityN") && input->output < count) {
+        return block_reads(block, &node->inputs[input->output], steps);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        if (block_reads(block, &node->inputs[i], steps)) return true;
+    }
+    return false;
+}
+
+// Whether what output `input` names depends on data, and not only on shapes: a guess that holds
+// for all that is not a function's argument.
+static bool block_reads_data(const pen_graphdef_block *block, const pen_graphdef_input *input) {
+    uint32_t steps = 0;
+    return block_reads(block, input, &steps);
+}
+
 // ---- controls
 
 static pen_status block_control(pen_graphdef_block *block, uint32_t n, uint32_t depth,
@@ -166,7 +198,7 @@ static pen_status block_prepare(pen_graphdef_block *block, uint32_t depth, block
         const uint32_t n = block->order.nodes[i];
         const pen_graphdef_node *node = &flat->nodes[n];
         const bool is_decidable = block_is_if(node) && node->input_count > 0 &&
-                                  !pen_graphdef_block_reads_data(block, &node->inputs[0]);
+                                  !block_reads_data(block, &node->inputs[0]);
         if (!block_is_while(node) && !is_decidable) continue;
         PEN_TRY(pen_status_add_context(block_control(block, n, depth, work),
                                        "in node %u, %.100s '%.100s'", node->position, node->op,
@@ -178,35 +210,4 @@ static pen_status block_prepare(pen_graphdef_block *block, uint32_t depth, block
 pen_status pen_graphdef_block_prepare(pen_graphdef_block *block) {
     block_work work = {0};
     return block_prepare(block, 0, &work);
-}
-
-// ---- what depends on data
-
-static bool block_asks_shape(const pen_graphdef_node *node) {
-    return block_is(node, "Shape") || block_is(node, "Size") || block_is(node, "Rank") ||
-           block_is(node, "Const") || block_is(node, PEN_GRAPHDEF_ARGUMENT);
-}
-
-static bool block_reads(const pen_graphdef_block *block, const pen_graphdef_input *input,
-                        uint32_t *steps) {
-    const uint32_t n = pen_graphdef_flat_find(block->flat, input->node);
-    if (n == UINT32_MAX || *steps == BODY_STEPS_LIMIT) return true;
-    const pen_graphdef_node *node = &block->flat->nodes[n];
-    const uint32_t count = pen_graphdef_data_inputs(node);
-    *steps += 1;
-    if (block_asks_shape(node)) return false;
-    if (count == 0) return true;
-    if (block_is(node, "IdentityN") && input->output < count) {
-        return block_reads(block, &node->inputs[input->output], steps);
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        if (block_reads(block, &node->inputs[i], steps)) return true;
-    }
-    return false;
-}
-
-bool pen_graphdef_block_reads_data(const pen_graphdef_block *block,
-                                   const pen_graphdef_input *input) {
-    uint32_t steps = 0;
-    return block_reads(block, input, &steps);
 }

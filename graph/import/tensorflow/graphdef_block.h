@@ -52,9 +52,4 @@ PEN_NODISCARD pen_status pen_graphdef_block_prepare(pen_graphdef_block *block);
 // Whether the node is a While or an If.
 bool pen_graphdef_is_control(const pen_graphdef_node *node);
 
-// Whether what output `input` names depends on data, and not only on shapes: a guess that holds
-// for all that is not a function's argument.
-bool pen_graphdef_block_reads_data(const pen_graphdef_block *block,
-                                   const pen_graphdef_input *input);
-
 #endif // PEN_GRAPH_IMPORT_TENSORFLOW_GRAPHDEF_BLOCK_H

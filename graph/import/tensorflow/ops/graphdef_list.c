@@ -7,8 +7,9 @@
 
 // ---- lists
 
-pen_status pen_graphdef_operand_list(const pen_graphdef_draft *draft, uint32_t input,
-                                     pen_graphdef_list **out_list) {
+// Operand `input` as a list. UNSUPPORTED: it is none.
+static pen_status list_of_operand(const pen_graphdef_draft *draft, uint32_t input,
+                                  pen_graphdef_list **out_list) {
     PEN_TRY(pen_graphdef_draft_need(draft, input + 1));
     *out_list = draft->operands[input]->list;
     if (*out_list != NULL) return PEN_OK;
@@ -206,7 +207,7 @@ static pen_status list_set_item(pen_graphdef_draft *draft, uint32_t output, uint
                                 pen_graphdef_result *item) {
     pen_graphdef_list *list, *changed;
     uint32_t index;
-    PEN_TRY(pen_graphdef_operand_list(draft, input, &list));
+    PEN_TRY(list_of_operand(draft, input, &list));
     PEN_TRY(list_index(draft, 1, list, &index));
     PEN_TRY(pen_graphdef_list_set(draft, list, index, item, &changed));
     return pen_graphdef_set_list(draft, output, changed);
@@ -220,7 +221,7 @@ static pen_status convert_set_item(pen_graphdef_draft *draft) {
 static pen_status list_get_item(pen_graphdef_draft *draft, uint32_t input) {
     pen_graphdef_list *list;
     uint32_t index;
-    PEN_TRY(pen_graphdef_operand_list(draft, input, &list));
+    PEN_TRY(list_of_operand(draft, input, &list));
     PEN_TRY(list_index(draft, 1, list, &index));
     if (draft->result_count > 0) PEN_TRY(list_get(draft, list, index, &draft->results[0]));
     return PEN_OK;
@@ -233,7 +234,7 @@ static pen_status convert_get_item(pen_graphdef_draft *draft) {
 static pen_status convert_stack(pen_graphdef_draft *draft) {
     pen_graphdef_list *list;
     pen_graphdef_value whole;
-    PEN_TRY(pen_graphdef_operand_list(draft, 0, &list));
+    PEN_TRY(list_of_operand(draft, 0, &list));
     PEN_TRY(list_stack(draft, list, &whole));
     return pen_graphdef_set(draft, 0, whole);
 }
@@ -241,7 +242,7 @@ static pen_status convert_stack(pen_graphdef_draft *draft) {
 static pen_status convert_push_back(pen_graphdef_draft *draft) {
     pen_graphdef_list *list, *longer;
     uint32_t count;
-    PEN_TRY(pen_graphdef_operand_list(draft, 0, &list));
+    PEN_TRY(list_of_operand(draft, 0, &list));
     PEN_TRY(pen_graphdef_draft_need(draft, 2));
     PEN_TRY(list_count(list, &count));
     PEN_TRY(pen_graphdef_list_set(draft, list, count, draft->operands[1], &longer));
@@ -254,7 +255,7 @@ static pen_status list_give_length(pen_graphdef_draft *draft, uint32_t input) {
     pen_graphdef_list *list;
     uint32_t count;
     pen_graphdef_value value;
-    PEN_TRY(pen_graphdef_operand_list(draft, input, &list));
+    PEN_TRY(list_of_operand(draft, input, &list));
     PEN_TRY(list_count(list, &count));
     PEN_TRY(pen_graphdef_number_value(draft, "count", PEN_INT32, count, &value));
     return pen_graphdef_set(draft, 0, value);
@@ -315,7 +316,7 @@ static pen_status list_check_all(const pen_graphdef_draft *draft, const pen_grap
 static pen_status convert_array_scatter(pen_graphdef_draft *draft) {
     pen_graphdef_list *list;
     pen_graphdef_value whole;
-    PEN_TRY(pen_graphdef_operand_list(draft, 3, &list));
+    PEN_TRY(list_of_operand(draft, 3, &list));
     PEN_TRY(pen_graphdef_operand(draft, 2, &whole));
     PEN_TRY(pen_graphdef_list_of(draft, whole, &list));
     PEN_TRY(list_check_all(draft, list));
@@ -325,7 +326,7 @@ static pen_status convert_array_scatter(pen_graphdef_draft *draft) {
 static pen_status convert_array_gather(pen_graphdef_draft *draft) {
     pen_graphdef_list *list;
     pen_graphdef_value whole;
-    PEN_TRY(pen_graphdef_operand_list(draft, 2, &list));
+    PEN_TRY(list_of_operand(draft, 2, &list));
     PEN_TRY(list_check_all(draft, list));
     PEN_TRY(list_stack(draft, list, &whole));
     return pen_graphdef_set(draft, 0, whole);

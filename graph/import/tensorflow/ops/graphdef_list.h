@@ -24,10 +24,6 @@ struct pen_graphdef_list {
     pen_graphdef_result **parts; // [counts], its elements, once one was asked for; else NULL
 };
 
-// Operand `input` as a list. UNSUPPORTED: it is none.
-PEN_NODISCARD pen_status pen_graphdef_operand_list(const pen_graphdef_draft *draft, uint32_t input,
-                                                   pen_graphdef_list **out_list);
-
 // A list of which all elements are in `whole`.
 PEN_NODISCARD pen_status pen_graphdef_list_of(const pen_graphdef_draft *draft,
                                               pen_graphdef_value whole,
