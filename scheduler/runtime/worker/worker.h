@@ -42,16 +42,14 @@ typedef struct pen_worker_options {
 // Listens. *out_port is the port taken. As the transport's listen; OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_worker_create(const pen_worker_options *options,
                                            pen_worker **out_worker, uint16_t *out_port);
-// Waits until it ends: after its first run (is_once), or by pen_worker_close. An error that ended
-// the only run.
+// Waits until it ends, which only one that `is_once` does by itself: after its first run. An error
+// that ended that run.
 PEN_NODISCARD pen_status pen_worker_join(pen_worker *worker);
 bool pen_worker_is_over(pen_worker *worker);
 // Tells the coordinator, if there is a run, that this worker ends because of `why`; then it is to
-// be closed.
+// be destroyed.
 void pen_worker_leave(pen_worker *worker, const char *why);
-// Ends what runs. Returns at once. Not for signal handlers.
-void pen_worker_close(pen_worker *worker);
-// Closes and waits. Accepts NULL.
+// Ends what runs, and waits for it. Accepts NULL.
 void pen_worker_destroy(pen_worker *worker);
 
 // What must be alike at both ends for equal numbers: instruction set and libraries. In `arena`.

@@ -381,7 +381,7 @@ void pen_worker_leave(pen_worker *worker, const char *why) {
     pen_worker_fail(worker, pen_error(PEN_UNAVAILABLE, "%s", why));
 }
 
-void pen_worker_close(pen_worker *worker) {
+static void worker_close(pen_worker *worker) {
     pen_mutex_lock(&worker->lock);
     worker->is_closed = true;
     pen_condition_broadcast(&worker->changed);
@@ -393,7 +393,7 @@ void pen_worker_close(pen_worker *worker) {
 // transport's.
 void pen_worker_destroy(pen_worker *worker) {
     if (worker == NULL) return;
-    pen_worker_close(worker);
+    worker_close(worker);
     pen_thread_join(worker->thread);
     pen_mutex_lock(&worker->lock);
     worker->is_over = true; // also where there was no thread
