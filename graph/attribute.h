@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/text.h"
+
 typedef enum pen_attribute_kind {
     PEN_ATTRIBUTE_INT,
     PEN_ATTRIBUTE_FLOAT,
@@ -47,5 +49,10 @@ static inline pen_attribute_given pen_attribute_ints(const char *name, uint32_t 
                                                      const int64_t *integers) {
     return (pen_attribute_given){name, PEN_ATTRIBUTE_INTS, {.count = count, .integers = integers}};
 }
+
+// Adds the number or, "1,2,3", the numbers; nothing of a TEXT. Floats have nine digits, which tell
+// all float32 numbers apart.
+void pen_attribute_add_numbers(pen_text *text, pen_attribute_kind kind,
+                               const pen_attribute_value *value);
 
 #endif // PEN_GRAPH_ATTRIBUTE_H

@@ -125,33 +125,13 @@ static void dump_value(text_dump *dump, const pen_value *value) {
     pen_text_add(&dump->text, "\n");
 }
 
-// Floats with nine digits, which tell all float32 numbers apart.
 static void dump_attribute(pen_text *text, const pen_attribute_schema *schema,
                            const pen_attribute_value *value) {
-    pen_text_print(text, " %s=", schema->name);
-    switch (schema->kind) {
-    case PEN_ATTRIBUTE_INT:
-        pen_text_print(text, "%" PRId64, value->integer);
-        break;
-    case PEN_ATTRIBUTE_FLOAT:
-        pen_text_print(text, "%.9g", value->number);
-        break;
-    case PEN_ATTRIBUTE_TEXT:
-        dump_name(text, value->text);
-        break;
-    case PEN_ATTRIBUTE_INTS:
-        for (uint32_t i = 0; i < value->count; i++) {
-            pen_text_print(text, "%s%" PRId64, i == 0 ? "[" : ",", value->integers[i]);
-        }
-        pen_text_add(text, value->count == 0 ? "[]" : "]");
-        break;
-    case PEN_ATTRIBUTE_FLOATS:
-        for (uint32_t i = 0; i < value->count; i++) {
-            pen_text_print(text, "%s%.9g", i == 0 ? "[" : ",", value->numbers[i]);
-        }
-        pen_text_add(text, value->count == 0 ? "[]" : "]");
-        break;
-    }
+    const bool is_list = schema->kind == PEN_ATTRIBUTE_INTS || schema->kind == PEN_ATTRIBUTE_FLOATS;
+    pen_text_print(text, " %s=%s", schema->name, is_list ? "[" : "");
+    if (schema->kind == PEN_ATTRIBUTE_TEXT) dump_name(text, value->text);
+    pen_attribute_add_numbers(text, schema->kind, value);
+    if (is_list) pen_text_add(text, "]");
 }
 
 static void dump_operands(text_dump *dump, const pen_node *node) {

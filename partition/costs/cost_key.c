@@ -69,27 +69,8 @@ static void cost_key_add_letters(pen_text *text, const char *letters) {
 static void cost_key_add_attribute(pen_text *text, const pen_attribute_schema *schema,
                                    const pen_attribute_value *value) {
     pen_text_print(text, " %s=", schema->name);
-    switch (schema->kind) {
-    case PEN_ATTRIBUTE_INT:
-        pen_text_print(text, "%" PRId64, value->integer);
-        break;
-    case PEN_ATTRIBUTE_FLOAT:
-        pen_text_print(text, "%.9g", value->number);
-        break;
-    case PEN_ATTRIBUTE_TEXT:
-        cost_key_add_letters(text, value->text);
-        break;
-    case PEN_ATTRIBUTE_INTS:
-        for (uint32_t i = 0; i < value->count; i++) {
-            pen_text_print(text, "%s%" PRId64, i > 0 ? "," : "", value->integers[i]);
-        }
-        break;
-    case PEN_ATTRIBUTE_FLOATS:
-        for (uint32_t i = 0; i < value->count; i++) {
-            pen_text_print(text, "%s%.9g", i > 0 ? "," : "", value->numbers[i]);
-        }
-        break;
-    }
+    if (schema->kind == PEN_ATTRIBUTE_TEXT) cost_key_add_letters(text, value->text);
+    pen_attribute_add_numbers(text, schema->kind, value);
 }
 
 static pen_status cost_key_cut(const char *whole, pen_arena *arena, const char **out_shape) {
