@@ -3,6 +3,7 @@
 #include "graph/graph.h"
 #include "graph/op.h"
 #include "graph/op_known.h"
+#include "graph/passes/bypass_nodes.h"
 
 // Whether a constant operand is there and 0.
 static bool skip_is_zero(const pen_graph *graph, const pen_node *node, uint32_t input) {
@@ -22,20 +23,10 @@ static bool skip_passes_on(const pen_graph *graph, const pen_node *node) {
 }
 
 pen_status pen_skip_dropout(pen_graph *graph) {
-    pen_value_id *source; // of what a dropout passes on, else the value itself
-    PEN_TRY(PEN_NEW(pen_graph_arena(graph), pen_graph_value_count(graph), &source));
-    for (uint32_t v = 0; v < pen_graph_value_count(graph); v++) {
-        source[v] = (pen_value_id){v};
-    }
+    bool *is_idle;
+    PEN_TRY(PEN_NEW(pen_graph_arena(graph), pen_graph_node_count(graph), &is_idle));
     for (uint32_t n = 0; n < pen_graph_node_count(graph); n++) {
-        const pen_node_id id = {n};
-        for (uint32_t i = 0; i < pen_graph_node(graph, id)->input_count; i++) {
-            const pen_value_id input = pen_graph_node(graph, id)->inputs[i];
-            if (!pen_value_is(input) || pen_value_same(source[input.index], input)) continue;
-            pen_graph_set_input(graph, id, i, source[input.index]);
-        }
-        const pen_node *node = pen_graph_node(graph, id);
-        if (skip_passes_on(graph, node)) source[node->outputs[0].index] = node->inputs[0];
+        is_idle[n] = skip_passes_on(graph, pen_graph_node(graph, (pen_node_id){n}));
     }
-    return PEN_OK;
+    return pen_bypass_nodes(graph, is_idle);
 }

@@ -7,6 +7,7 @@
 #include "graph/op.h"
 #include "graph/op_known.h"
 #include "graph/ops/reduction/reduction_axes.h"
+#include "graph/passes/bypass_nodes.h"
 
 static bool skip_is(const pen_node *node, const pen_op *op) {
     return node->op == op;
@@ -92,26 +93,14 @@ static bool skip_is_idle(const pen_graph *graph, const pen_readers *readers, con
 
 // `readers` NULL: whatever the stop stands before.
 static pen_status skip_where(pen_graph *graph, const pen_readers *readers) {
-    pen_value_id *source; // of what a stop passes on, else the value itself
-    PEN_TRY(PEN_NEW(pen_graph_arena(graph), pen_graph_value_count(graph), &source));
-    for (uint32_t v = 0; v < pen_graph_value_count(graph); v++) {
-        source[v] = (pen_value_id){v};
-    }
+    bool *is_idle;
+    PEN_TRY(PEN_NEW(pen_graph_arena(graph), pen_graph_node_count(graph), &is_idle));
     for (uint32_t n = 0; n < pen_graph_node_count(graph); n++) {
         const pen_node *node = pen_graph_node(graph, (pen_node_id){n});
-        if (!node->op->stops_gradient) continue;
-        if (readers != NULL && !skip_is_idle(graph, readers, node)) continue;
-        source[node->outputs[0].index] = source[node->inputs[0].index];
+        is_idle[n] =
+            node->op->stops_gradient && (readers == NULL || skip_is_idle(graph, readers, node));
     }
-    for (uint32_t n = 0; n < pen_graph_node_count(graph); n++) {
-        const pen_node_id id = {n};
-        for (uint32_t i = 0; i < pen_graph_node(graph, id)->input_count; i++) {
-            const pen_value_id input = pen_graph_node(graph, id)->inputs[i];
-            if (!pen_value_is(input) || pen_value_same(source[input.index], input)) continue;
-            pen_graph_set_input(graph, id, i, source[input.index]);
-        }
-    }
-    return PEN_OK;
+    return pen_bypass_nodes(graph, is_idle);
 }
 
 pen_status pen_skip_idle_stops(pen_graph *graph) {
