@@ -276,26 +276,32 @@ static void model_count_copies(memory_modeller *m, uint32_t stage, pen_stage_mem
     }
 }
 
-// Plans the stage's memory as its executor will, with lists for its tasks, so that the figure is
-// exact and not an estimate.
+// Plans what is listed as its executor will, so that the figure is exact and not an estimate. On
+// one device of this process the lists are those of the local engine: a microbatch and the update.
+static pen_status model_plan(const memory_modeller *m, pen_memory_plan **out_plan) {
+    pen_memory_request request = {.graph = m->graph,
+                                  .order = m->order,
+                                  .order_count = m->order_count,
+                                  .bytes_of_value = m->planned->bytes_of_value,
+                                  .workspace_of_node = m->planned->workspace_of_node,
+                                  .kept = m->kept,
+                                  .kept_count = m->kept_count};
+    if (!m->planned->is_local) {
+        request.lists = m->lists;
+        request.list_count = MODEL_LISTS;
+        request.copies_of_value = m->copies;
+    }
+    pen_arena_reset(m->scratch);
+    return pen_memory_plan_build(&request, m->scratch, out_plan);
+}
+
 static pen_status model_pipeline_stage(memory_modeller *m, uint32_t stage,
                                        pen_stage_memory *memory) {
+    pen_memory_plan *plan;
     model_list_tasks(m, stage);
     model_list_kept(m, stage);
     model_count_copies(m, stage, memory);
-    const pen_memory_request request = {.graph = m->graph,
-                                        .order = m->order,
-                                        .order_count = m->order_count,
-                                        .bytes_of_value = m->planned->bytes_of_value,
-                                        .workspace_of_node = m->planned->workspace_of_node,
-                                        .kept = m->kept,
-                                        .kept_count = m->kept_count,
-                                        .lists = m->lists,
-                                        .list_count = MODEL_LISTS,
-                                        .copies_of_value = m->copies};
-    pen_memory_plan *plan;
-    pen_arena_reset(m->scratch);
-    PEN_TRY(pen_memory_plan_build(&request, m->scratch, &plan));
+    PEN_TRY(model_plan(m, &plan));
     for (uint32_t v = 0; v < m->owners->value_count; v++) {
         if (plan->values[v].region != PEN_MEMORY_PERSISTENT) continue;
         model_count_persistent(m, v, stage, memory);
@@ -304,22 +310,13 @@ static pen_status model_pipeline_stage(memory_modeller *m, uint32_t stage,
     return PEN_OK;
 }
 
-// On one device of this process the lists are those of the local engine: a microbatch and the
-// update.
+// Of one device of this process. What is read after its list is activations, the rest workspace.
 static pen_status model_stage(memory_modeller *m, uint32_t stage, pen_stage_memory *memory) {
+    pen_memory_plan *plan;
     if (!m->planned->is_local) return model_pipeline_stage(m, stage, memory);
     model_list_nodes(m, stage);
     model_list_kept(m, stage);
-    const pen_memory_request request = {.graph = m->graph,
-                                        .order = m->order,
-                                        .order_count = m->order_count,
-                                        .bytes_of_value = m->planned->bytes_of_value,
-                                        .workspace_of_node = m->planned->workspace_of_node,
-                                        .kept = m->kept,
-                                        .kept_count = m->kept_count};
-    pen_memory_plan *plan;
-    pen_arena_reset(m->scratch);
-    PEN_TRY(pen_memory_plan_build(&request, m->scratch, &plan));
+    PEN_TRY(model_plan(m, &plan));
     for (uint32_t v = 0; v < m->owners->value_count; v++) {
         if (plan->values[v].region == PEN_MEMORY_PERSISTENT) {
             model_count_persistent(m, v, stage, memory);
