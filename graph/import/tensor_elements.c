@@ -19,6 +19,11 @@ int32_t pen_tensor_elements_number(const pen_tensor_elements *elements, pen_elem
     return 0;
 }
 
+pen_protobuf_wire pen_tensor_element_wire(const pen_tensor_element *element) {
+    if (element->element == PEN_FLOAT32) return PEN_PROTOBUF_FIXED32;
+    return element->element == PEN_FLOAT64 ? PEN_PROTOBUF_FIXED64 : PEN_PROTOBUF_VARINT;
+}
+
 static pen_status tensor_check_bools(const uint8_t *bytes, size_t count) {
     for (size_t i = 0; i < count; i++) {
         if (bytes[i] <= 1) continue;
@@ -49,6 +54,7 @@ pen_status pen_tensor_read_list(const pen_protobuf_reader *message,
                                 const pen_tensor_element *element, uint8_t *out_bytes,
                                 uint64_t room, uint64_t *out_count) {
     const size_t size = pen_element_bytes(element->element);
+    const pen_protobuf_wire wire = pen_tensor_element_wire(element);
     pen_protobuf_reader reader = *message;
     *out_count = 0;
     while (true) {
@@ -59,7 +65,7 @@ pen_status pen_tensor_read_list(const pen_protobuf_reader *message,
         PEN_TRY(pen_protobuf_next(&reader, &field));
         if (field.number == 0) return PEN_OK;
         if (field.number != element->field) continue;
-        PEN_TRY(pen_protobuf_scalars_open(&reader, &field, element->wire, &list));
+        PEN_TRY(pen_protobuf_scalars_open(&reader, &field, wire, &list));
         while (true) {
             PEN_TRY(pen_protobuf_scalars_next(&list, &bits, &more));
             if (!more) break;

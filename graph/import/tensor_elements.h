@@ -13,8 +13,7 @@
 typedef struct pen_tensor_element {
     pen_element_type element; // PEN_ELEMENT_UNKNOWN: known by name only
     const char *name;
-    uint32_t field; // the list that its numbers are in
-    pen_protobuf_wire wire;
+    uint32_t field; // the list that its numbers are in; 0: none
 } pen_tensor_element;
 
 // Those of a format.
@@ -28,6 +27,8 @@ const pen_tensor_element *pen_tensor_elements_at(const pen_tensor_elements *elem
                                                  int64_t number);
 // The way back; 0 where the format has no such type.
 int32_t pen_tensor_elements_number(const pen_tensor_elements *elements, pen_element_type element);
+// How a number in its list travels.
+pen_protobuf_wire pen_tensor_element_wire(const pen_tensor_element *element);
 
 // The contents that `bytes` (as many as the type says) are: borrowed, or a copy where they are
 // misaligned and few.

@@ -25,23 +25,23 @@ enum {
 
 // Indexed by the number in ONNX.
 static const pen_tensor_element tensor_element_list[] = {
-    {PEN_ELEMENT_UNKNOWN, "undefined", 0, PEN_PROTOBUF_VARINT},
-    {PEN_FLOAT32, "float", TENSOR_FLOAT_DATA, PEN_PROTOBUF_FIXED32},
-    {PEN_UINT8, "uint8", TENSOR_INT32_DATA, PEN_PROTOBUF_VARINT},
-    {PEN_INT8, "int8", TENSOR_INT32_DATA, PEN_PROTOBUF_VARINT},
-    {PEN_UINT16, "uint16", TENSOR_INT32_DATA, PEN_PROTOBUF_VARINT},
-    {PEN_INT16, "int16", TENSOR_INT32_DATA, PEN_PROTOBUF_VARINT},
-    {PEN_INT32, "int32", TENSOR_INT32_DATA, PEN_PROTOBUF_VARINT},
-    {PEN_INT64, "int64", TENSOR_INT64_DATA, PEN_PROTOBUF_VARINT},
-    {PEN_ELEMENT_UNKNOWN, "string", 0, PEN_PROTOBUF_VARINT},
-    {PEN_BOOL, "bool", TENSOR_INT32_DATA, PEN_PROTOBUF_VARINT},
-    {PEN_FLOAT16, "float16", TENSOR_INT32_DATA, PEN_PROTOBUF_VARINT},
-    {PEN_FLOAT64, "double", TENSOR_DOUBLE_DATA, PEN_PROTOBUF_FIXED64},
-    {PEN_UINT32, "uint32", TENSOR_UINT64_DATA, PEN_PROTOBUF_VARINT},
-    {PEN_UINT64, "uint64", TENSOR_UINT64_DATA, PEN_PROTOBUF_VARINT},
-    {PEN_ELEMENT_UNKNOWN, "complex64", 0, PEN_PROTOBUF_VARINT},
-    {PEN_ELEMENT_UNKNOWN, "complex128", 0, PEN_PROTOBUF_VARINT},
-    {PEN_BFLOAT16, "bfloat16", TENSOR_INT32_DATA, PEN_PROTOBUF_VARINT},
+    {PEN_ELEMENT_UNKNOWN, "undefined", 0},
+    {PEN_FLOAT32, "float", TENSOR_FLOAT_DATA},
+    {PEN_UINT8, "uint8", TENSOR_INT32_DATA},
+    {PEN_INT8, "int8", TENSOR_INT32_DATA},
+    {PEN_UINT16, "uint16", TENSOR_INT32_DATA},
+    {PEN_INT16, "int16", TENSOR_INT32_DATA},
+    {PEN_INT32, "int32", TENSOR_INT32_DATA},
+    {PEN_INT64, "int64", TENSOR_INT64_DATA},
+    {PEN_ELEMENT_UNKNOWN, "string", 0},
+    {PEN_BOOL, "bool", TENSOR_INT32_DATA},
+    {PEN_FLOAT16, "float16", TENSOR_INT32_DATA},
+    {PEN_FLOAT64, "double", TENSOR_DOUBLE_DATA},
+    {PEN_UINT32, "uint32", TENSOR_UINT64_DATA},
+    {PEN_UINT64, "uint64", TENSOR_UINT64_DATA},
+    {PEN_ELEMENT_UNKNOWN, "complex64", 0},
+    {PEN_ELEMENT_UNKNOWN, "complex128", 0},
+    {PEN_BFLOAT16, "bfloat16", TENSOR_INT32_DATA},
 };
 static const pen_tensor_elements tensor_elements = {
     tensor_element_list, sizeof tensor_element_list / sizeof tensor_element_list[0]};
@@ -177,7 +177,8 @@ static pen_status tensor_find_contents(const pen_onnx_tensor *tensor,
         } else if (field.number == element->field) {
             pen_protobuf_scalars list;
             uint64_t count;
-            PEN_TRY(pen_protobuf_scalars_open(&reader, &field, element->wire, &list));
+            PEN_TRY(pen_protobuf_scalars_open(&reader, &field, pen_tensor_element_wire(element),
+                                              &list));
             PEN_TRY(pen_protobuf_scalars_count(&list, &count));
             contents.list_count += count; // at most one a byte of the file
             contents.list_field_count += 1;
@@ -229,7 +230,8 @@ static pen_status tensor_data_list(const pen_onnx_tensor *tensor, const pen_tens
         return pen_error(PEN_CORRUPT, "%" PRIu64 " elements, expected %" PRIu64,
                          contents->list_count, count);
     }
-    if (contents->list_field_count == 1 && element->wire != PEN_PROTOBUF_VARINT) {
+    if (contents->list_field_count == 1 &&
+        pen_tensor_element_wire(element) != PEN_PROTOBUF_VARINT) {
         pen_protobuf_field field;
         PEN_TRY(tensor_find_list(tensor, element, &field));
         if (field.wire == PEN_PROTOBUF_BYTES) {
