@@ -272,16 +272,20 @@ static void json_stages(const pen_plan *plan, pen_json_writer *json) {
     pen_json_end_array(json);
 }
 
+void pen_plan_write_transfer(const pen_plan_transfer *transfer, pen_json_writer *json) {
+    pen_json_key_text(json, "value", transfer->value);
+    pen_json_key_unsigned(json, "from", transfer->source);
+    pen_json_key_unsigned(json, "to", transfer->target);
+    pen_json_key_unsigned(json, "bytes", transfer->bytes);
+    pen_json_key_number(json, "seconds", transfer->seconds);
+}
+
 static void json_transfers(const pen_plan *plan, pen_json_writer *json) {
     pen_json_key_array(json, "transfers");
     for (uint32_t i = 0; i < plan->transfer_count; i++) {
         const pen_plan_transfer *transfer = &plan->transfers[i];
         pen_json_begin_object(json);
-        pen_json_key_text(json, "value", transfer->value);
-        pen_json_key_unsigned(json, "from", transfer->source);
-        pen_json_key_unsigned(json, "to", transfer->target);
-        pen_json_key_unsigned(json, "bytes", transfer->bytes);
-        pen_json_key_number(json, "seconds", transfer->seconds);
+        pen_plan_write_transfer(transfer, json);
         pen_json_key_text(json, "when", dump_direction(transfer));
         pen_json_end_object(json);
     }

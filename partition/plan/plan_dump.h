@@ -12,6 +12,9 @@ void pen_plan_dump(const pen_plan *plan, bool nodes, pen_text *text);
 // Writes the keys of an object that the caller began and ends.
 void pen_plan_write_json(const pen_plan *plan, pen_json_writer *json);
 
+// Writes what all tell of a transfer, as keys of an object likewise.
+void pen_plan_write_transfer(const pen_plan_transfer *transfer, pen_json_writer *json);
+
 // Columns that the names of devices take in tables.
 size_t pen_plan_device_columns(const pen_plan *plan);
 

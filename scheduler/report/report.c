@@ -10,6 +10,7 @@
 #include "graph/graph.h"
 #include "graph/op.h"
 #include "partition/costs/device_memory.h"
+#include "partition/plan/plan_dump.h"
 #include "scheduler/report/page/page_text.h"
 #include "scheduler/report/report_run.h"
 
@@ -154,11 +155,7 @@ static void report_stages_json(pen_json_writer *json, const pen_plan *plan) {
     for (uint32_t t = 0; t < plan->transfer_count; t++) {
         const pen_plan_transfer *transfer = &plan->transfers[t];
         pen_json_begin_object(json);
-        pen_json_key_text(json, "value", transfer->value);
-        pen_json_key_unsigned(json, "from", transfer->source);
-        pen_json_key_unsigned(json, "to", transfer->target);
-        pen_json_key_unsigned(json, "bytes", transfer->bytes);
-        pen_json_key_number(json, "seconds", transfer->seconds);
+        pen_plan_write_transfer(transfer, json);
         pen_json_key_bool(json, "backward", transfer->is_backward);
         pen_json_key_bool(json, "once_a_step", transfer->is_per_step);
         pen_json_end_object(json);
