@@ -11,6 +11,11 @@ static pen_element_type dropout_element(pen_pt2_draft *draft) {
     return pen_pt2_result_type(draft, 0)->element;
 }
 
+// What is dropped from is called `self` by operators that work in place.
+static const char *dropout_name(pen_pt2_draft *draft) {
+    return pen_pt2_is_tensor(draft, "input") ? "input" : "self";
+}
+
 // Both outputs: what is left, and the mask, which the gradient needs.
 static pen_status dropout_emit(pen_pt2_draft *draft, const char *suffix, pen_value_id x, double p,
                                pen_value_id out_values[2]) {
@@ -61,7 +66,7 @@ static pen_status convert_dropout(pen_pt2_draft *draft) {
     double p;
     bool drops;
     PEN_TRY(dropout_read(draft, &drops, &p));
-    PEN_TRY(pen_pt2_operand(draft, "input", dropout_element(draft), &x));
+    PEN_TRY(pen_pt2_operand(draft, dropout_name(draft), dropout_element(draft), &x));
     if (!drops) return pen_pt2_set(draft, 0, x);
     if (p == 1) return dropout_nothing_left(draft, x);
     PEN_TRY(dropout_emit(draft, NULL, x, p, values));
@@ -71,10 +76,10 @@ static pen_status convert_dropout(pen_pt2_draft *draft) {
 
 // The first two sizes of the operand, and 1 for all others: a number for each channel.
 static pen_status dropout_channel_sizes(pen_pt2_draft *draft, pen_value_id *out_value) {
-    const uint32_t rank = pen_pt2_rank(draft, "input");
+    const uint32_t rank = pen_pt2_rank(draft, dropout_name(draft));
     const int64_t ones[PEN_RANK_LIMIT] = {1, 1, 1, 1, 1, 1, 1, 1};
     pen_value_id x, sizes, rest;
-    PEN_TRY(pen_pt2_tensor(draft, "input", &x));
+    PEN_TRY(pen_pt2_tensor(draft, dropout_name(draft), &x));
     PEN_TRY(pen_pt2_emit(draft, "shape", "channel_sizes", PEN_INPUTS(x),
                          PEN_WITH(pen_attribute_int("end", 2)), &sizes));
     *out_value = sizes;
@@ -97,7 +102,7 @@ static pen_status convert_feature_dropout(pen_pt2_draft *draft) {
     double p;
     bool drops;
     PEN_TRY(dropout_read(draft, &drops, &p));
-    PEN_TRY(pen_pt2_operand(draft, "input", dropout_element(draft), &x));
+    PEN_TRY(pen_pt2_operand(draft, dropout_name(draft), dropout_element(draft), &x));
     if (!drops) return pen_pt2_set(draft, 0, x);
     if (p == 1) return dropout_nothing_left(draft, x);
     PEN_TRY(dropout_channel_sizes(draft, &sizes));
@@ -132,7 +137,7 @@ static pen_status convert_alpha_dropout(pen_pt2_draft *draft) {
     double p;
     bool drops;
     PEN_TRY(dropout_read(draft, &drops, &p));
-    PEN_TRY(pen_pt2_operand(draft, "input", dropout_element(draft), &x));
+    PEN_TRY(pen_pt2_operand(draft, dropout_name(draft), dropout_element(draft), &x));
     if (!drops) return pen_pt2_set(draft, 0, x);
     if (p == 1) return dropout_nothing_left(draft, x);
     if (pen_pt2_op_name(draft) == NULL) {

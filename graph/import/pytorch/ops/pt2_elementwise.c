@@ -288,20 +288,23 @@ static pen_status elementwise_where(pen_pt2_draft *draft, const char *suffix, pe
                         out_value);
 }
 
-// Not `clip`: at a limit that it equals, an element has a gradient here, and none there.
+// Of numbers as limits: nothing that equals one has a gradient. Of tensors: what is equal shares
+// it.
 static pen_status convert_clamp(pen_pt2_draft *draft) {
-    static const char *const names[] = {"min", "max"}, *const tests[] = {"less", "greater"};
-    pen_value_id x;
-    PEN_TRY(elementwise_operand(draft, "self", &x));
+    static const char *const names[] = {"min", "max"}, *const choices[] = {"max", "min"};
+    const bool is_by_tensors = pen_pt2_is_tensor(draft, "min") || pen_pt2_is_tensor(draft, "max");
+    pen_value_id inputs[3] = {PEN_VALUE_NONE, PEN_VALUE_NONE, PEN_VALUE_NONE};
+    PEN_TRY(elementwise_operand(draft, "self", &inputs[0]));
     for (uint32_t i = 0; i < 2; i++) {
         if (!pen_pt2_has(draft, names[i])) continue;
+        PEN_TRY(elementwise_operand(draft, names[i], &inputs[1 + i]));
+        if (!is_by_tensors) continue;
         const bool is_last = i == 1 || !pen_pt2_has(draft, "max");
-        pen_value_id limit, is_outside;
-        PEN_TRY(elementwise_operand(draft, names[i], &limit));
-        PEN_TRY(pen_pt2_pair(draft, tests[i], tests[i], x, limit, &is_outside));
-        PEN_TRY(elementwise_where(draft, is_last ? NULL : "held", is_outside, limit, x, &x));
+        PEN_TRY(pen_pt2_pair(draft, choices[i], is_last ? NULL : "held", inputs[0], inputs[1 + i],
+                             &inputs[0]));
     }
-    return pen_pt2_set(draft, 0, x);
+    if (is_by_tensors) return pen_pt2_set(draft, 0, inputs[0]);
+    return pen_pt2_give(draft, "clip", PEN_INPUTS_ALL(inputs), PEN_NO_ATTRIBUTES);
 }
 
 static pen_status convert_where(pen_pt2_draft *draft) {
@@ -341,13 +344,15 @@ static pen_status convert_nan_to_num(pen_pt2_draft *draft) {
     return pen_pt2_set(draft, 0, x);
 }
 
-// self log(other), and 0 where self is 0, whatever other is.
+// self log(other), and 0 where self is 0 and the logarithm no number.
 static pen_status convert_xlogy(pen_pt2_draft *draft) {
-    pen_value_id a, b, zero, one, is_zero;
+    pen_value_id a, b, zero, one, is_zero, has_no_log;
     PEN_TRY(elementwise_operands(draft, "self", "other", &a, &b));
     PEN_TRY(elementwise_number(draft, 0, &zero));
     PEN_TRY(elementwise_number(draft, 1, &one));
     PEN_TRY(pen_pt2_pair(draft, "equal", "is_zero", a, zero, &is_zero));
+    PEN_TRY(pen_pt2_pair(draft, "less_or_equal", "has_no_log", b, zero, &has_no_log));
+    PEN_TRY(pen_pt2_pair(draft, "and", "is_nothing", is_zero, has_no_log, &is_zero));
     PEN_TRY(elementwise_where(draft, "argument", is_zero, one, b, &b));
     PEN_TRY(pen_pt2_map(draft, "log", "log", b, &b));
     return pen_pt2_give_pair(draft, "mul", a, b);

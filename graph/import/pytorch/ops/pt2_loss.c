@@ -32,14 +32,6 @@ static pen_status loss_where(pen_pt2_draft *draft, const char *suffix, pen_value
                         out_value);
 }
 
-// max(value, 0), where 0 itself has a gradient.
-static pen_status loss_hold(pen_pt2_draft *draft, pen_value_id value, pen_value_id *out_value) {
-    pen_value_id zero, is_below;
-    PEN_TRY(loss_number(draft, 0, &zero));
-    PEN_TRY(pen_pt2_pair(draft, "less", "is_below", value, zero, &is_below));
-    return loss_where(draft, "held", is_below, zero, value, out_value);
-}
-
 // The losses of all elements, their mean or their sum.
 static pen_status loss_reduce(pen_pt2_draft *draft, pen_value_id losses) {
     const int64_t reduction = pen_pt2_int(draft, "reduction", 1);
@@ -394,7 +386,7 @@ static pen_status convert_margin_ranking(pen_pt2_draft *draft) {
     PEN_TRY(pen_pt2_pair(draft, "sub", "difference", b, a, &a));
     PEN_TRY(pen_pt2_pair(draft, "mul", "product", t, a, &a));
     PEN_TRY(pen_pt2_pair(draft, "add", "moved", a, margin, &a));
-    PEN_TRY(loss_hold(draft, a, &a));
+    PEN_TRY(pen_pt2_map(draft, "relu", "held", a, &a));
     return loss_reduce(draft, a);
 }
 
@@ -409,7 +401,7 @@ static pen_status convert_hinge_embedding(pen_pt2_draft *draft) {
         PEN_TRY(pen_pt2_pair(draft, "equal", "is_one", t, ones[i], &is_one[i]));
     }
     PEN_TRY(pen_pt2_pair(draft, "sub", "missing", margin, x, &held));
-    PEN_TRY(loss_hold(draft, held, &held));
+    PEN_TRY(pen_pt2_map(draft, "relu", "held", held, &held));
     PEN_TRY(loss_where(draft, "apart", is_one[0], zero, held, &held));
     PEN_TRY(loss_where(draft, "together", is_one[1], zero, x, &x));
     PEN_TRY(pen_pt2_pair(draft, "add", "losses", held, x, &x));

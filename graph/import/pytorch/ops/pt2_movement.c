@@ -275,6 +275,20 @@ static pen_status convert_meshgrid(pen_pt2_draft *draft) {
     return PEN_OK;
 }
 
+// All tensors in the shape that all results have.
+static pen_status convert_broadcast_tensors(pen_pt2_draft *draft) {
+    const pen_value_id *tensors;
+    uint32_t count;
+    PEN_TRY(pen_pt2_tensors(draft, "tensors", &count, &tensors));
+    for (uint32_t i = 0; i < count; i++) {
+        pen_value_id sizes, value;
+        PEN_TRY(pen_pt2_sizes_of_result(draft, i, &sizes));
+        PEN_TRY(pen_pt2_pair(draft, "expand", "broadcast", tensors[i], sizes, &value));
+        PEN_TRY(pen_pt2_set(draft, i, value));
+    }
+    return PEN_OK;
+}
+
 // ---- channels and planes
 
 // An operand of four dimensions, those before channels being one.
@@ -394,6 +408,7 @@ static const pen_pt2_mapping movement_rows[] = {
     ROW("repeat.default", tile),
     ROW("tile.default", tile),
     ROW("repeat_interleave.self_int", repeat_interleave),
+    ROW("broadcast_tensors.default", broadcast_tensors),
     ROW("meshgrid.default", meshgrid),
     ROW("meshgrid.indexing", meshgrid),
     SHUFFLE("pixel_shuffle", "depth_to_space"),

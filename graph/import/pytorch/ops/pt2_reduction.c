@@ -242,6 +242,16 @@ static pen_status convert_norm(pen_pt2_draft *draft) {
     return norm_give(draft, &work, pen_pt2_float(draft, name, 2));
 }
 
+// The norm of vectors, and of matrices where no order is given.
+static pen_status convert_linalg_norm(pen_pt2_draft *draft) {
+    const uint32_t rank = pen_pt2_rank(draft, "self");
+    const uint32_t count = pen_pt2_has(draft, "dim") ? pen_pt2_ints(draft, "dim").count : rank;
+    if (pen_pt2_has(draft, "ord") && count > 1) {
+        return pen_pt2_refuse(draft, "it is a norm of matrices of an order");
+    }
+    return convert_norm(draft);
+}
+
 // ‖x1 - x2 + eps‖ over the last dimension.
 static pen_status convert_pairwise_distance(pen_pt2_draft *draft) {
     const pen_tensor_type *a = pen_pt2_type(draft, "x1"), *b = pen_pt2_type(draft, "x2");
@@ -322,6 +332,7 @@ static const pen_pt2_mapping reduction_rows[] = {
     ROW("norm.ScalarOpt_dtype", NULL, norm),
     ROW("linalg_vector_norm.default", NULL, norm),
     ROW("frobenius_norm.dim", NULL, norm),
+    ROW("linalg_norm.default", NULL, linalg_norm),
     ROW("pairwise_distance.default", NULL, pairwise_distance),
     ROW("cosine_similarity.default", NULL, cosine_similarity),
 };

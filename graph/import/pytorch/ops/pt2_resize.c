@@ -17,8 +17,25 @@ static pen_status resize_sizes(pen_pt2_draft *draft, const pen_pt2_spatial *spat
                         PEN_WITH(pen_attribute_int("axis", 0)), out_value);
 }
 
+// Sizes of all dimensions, of a result that the file has all of.
+static pen_status resize_result_sizes(pen_pt2_draft *draft, const pen_pt2_spatial *spatial,
+                                      pen_value_id *out_value) {
+    const pen_shape *result = &pen_pt2_result_type(draft, 0)->shape;
+    const int64_t *plane = &result->dims[result->rank - spatial->rank];
+    pen_value_id shape, sizes;
+    for (uint32_t i = 0; i < spatial->rank; i++) {
+        if (plane[i] >= 0) continue;
+        return pen_pt2_refuse(draft, "it has scales and align_corners, and its sizes are open");
+    }
+    PEN_TRY(pen_pt2_emit(draft, "shape", "leading_sizes", PEN_INPUTS(spatial->input),
+                         PEN_WITH(pen_attribute_int("end", 2)), &shape));
+    PEN_TRY(pen_pt2_constant_ints(draft, spatial->rank, plane, &sizes));
+    return pen_pt2_emit(draft, "concat", "sizes", PEN_INPUTS(shape, sizes),
+                        PEN_WITH(pen_attribute_int("axis", 0)), out_value);
+}
+
 // Scales of all dimensions: `scale_factors` is a list, or scales come one by one. Places are found
-// by them even where the size is given beside.
+// by them even where the size is given beside; but not where corners are aligned.
 static pen_status resize_scales(pen_pt2_draft *draft, const pen_pt2_spatial *spatial,
                                 pen_value_id *out_value) {
     static const char *const names[] = {"scales_d", "scales_h", "scales_w"};
@@ -66,7 +83,13 @@ static pen_status convert_upsample(pen_pt2_draft *draft) {
     resize_attributes(draft, attributes);
     inputs[0] = spatial.input;
     PEN_TRY(resize_scales(draft, &spatial, &inputs[2]));
-    if (!pen_value_is(inputs[2])) PEN_TRY(resize_sizes(draft, &spatial, &inputs[3]));
+    const bool has_scales = pen_value_is(inputs[2]);
+    if (has_scales && pen_pt2_bool(draft, "align_corners", false)) {
+        inputs[2] = PEN_VALUE_NONE;
+        PEN_TRY(resize_result_sizes(draft, &spatial, &inputs[3]));
+    } else if (!has_scales) {
+        PEN_TRY(resize_sizes(draft, &spatial, &inputs[3]));
+    }
     return pen_pt2_spatial_give(draft, &spatial, "resize",
                                 (pen_node_inputs){inputs, pen_value_is(inputs[2]) ? 3 : 4},
                                 (pen_node_attributes){attributes, 3});

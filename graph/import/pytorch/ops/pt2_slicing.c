@@ -200,6 +200,29 @@ static pen_status convert_stack(pen_pt2_draft *draft) {
                         PEN_WITH(pen_attribute_int("axis", axis)));
 }
 
+// Side by side along the first dimension of tensors of one, along the second of others; or, below
+// each other, along the first, tensors of one dimension being rows. The row's `op_name` says which.
+static pen_status convert_hstack(pen_pt2_draft *draft) {
+    const pen_tensor_type *type = pen_pt2_result_type(draft, 0);
+    const bool is_below = pen_pt2_op_name(draft) != NULL;
+    const pen_value_id *tensors;
+    pen_value_id *parts;
+    uint32_t count;
+    PEN_TRY(pen_pt2_tensors_as(draft, "tensors", type->element, &count, &tensors));
+    PEN_TRY(PEN_NEW(pen_pt2_arena(draft), count, &parts));
+    for (uint32_t i = 0; i < count; i++) {
+        parts[i] = tensors[i];
+        const uint32_t rank = pen_pt2_type_at(draft, "tensors", i)->shape.rank;
+        for (uint32_t d = rank; d < type->shape.rank; d++) {
+            PEN_TRY(pen_pt2_with_int(draft, "unsqueeze", "part", parts[i], 0, &parts[i]));
+        }
+    }
+    if (count == 0) return pen_pt2_refuse(draft, "it has no tensors");
+    const int64_t axis = is_below || type->shape.rank == 1 ? 0 : 1;
+    return pen_pt2_give(draft, "concat", (pen_node_inputs){parts, count},
+                        PEN_WITH(pen_attribute_int("axis", axis)));
+}
+
 // ---- other orders
 
 // `x` with the elements of `axis` moved on by `shift`; those at the end come to the front.
@@ -426,6 +449,8 @@ static const pen_pt2_mapping slicing_rows[] = {
     ROW("concat.default", cat),
     ROW("concatenate.default", cat),
     ROW("stack.default", stack),
+    ROW("hstack.default", hstack),
+    {.target = "aten.vstack.default", .op_name = "below", .convert = convert_hstack},
     ROW("roll.default", roll),
     ROW("flip.default", flip),
     VIEW("unfold.default", unfold),
