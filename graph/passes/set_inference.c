@@ -18,9 +18,25 @@ static bool inference_is_read(const pen_graph *graph, pen_value_id value) {
     return false;
 }
 
+// What an evaluation leaves of a running statistic is that statistic: so for a layer that the model
+// calls a second time.
+static void inference_keep_statistic(pen_graph *graph, pen_value_id before, pen_value_id after) {
+    for (uint32_t n = 0; n < pen_graph_node_count(graph); n++) {
+        const pen_node_id id = {n};
+        for (uint32_t i = 0; i < pen_graph_node(graph, id)->input_count; i++) {
+            if (!pen_value_same(pen_graph_node(graph, id)->inputs[i], after)) continue;
+            pen_graph_set_input(graph, id, i, before);
+        }
+    }
+}
+
 pen_status pen_set_inference_normalization(pen_graph *graph, pen_node_id id) {
     const pen_node *node = pen_graph_node(graph, id);
     pen_graph_set_int(graph, id, "training_mode", 0);
+    for (uint32_t i = 1; i < 3 && i < node->output_count; i++) {
+        if (!pen_value_is(node->outputs[i])) continue;
+        inference_keep_statistic(graph, node->inputs[i + 2], node->outputs[i]);
+    }
     for (uint32_t i = node->output_count; i-- > 1;) {
         if (pen_value_is(node->outputs[i]) && inference_is_read(graph, node->outputs[i])) {
             return pen_error(PEN_UNSUPPORTED,
