@@ -351,8 +351,9 @@ coverage: test | build/.has-coverage #! which lines the tests run
 .PHONY: install uninstall
 include_folder := $(DESTDIR)$(prefix)/include/penstock
 library_folder = $(DESTDIR)$(libdir)
-install: all #! DESTDIR= prefix=/usr/local: command, library, header, penstock.pc
-	install -d $(DESTDIR)$(prefix)/bin $(library_folder)/pkgconfig $(include_folder)/base
+licence_folder := $(DESTDIR)$(prefix)/share/doc/penstock
+install: all #! DESTDIR= prefix=/usr/local: command, library, headers, penstock.pc, licences
+	install -d $(DESTDIR)$(prefix)/bin $(library_folder)/pkgconfig $(include_folder)/base $(licence_folder)
 	install -m 755 $(BUILD)/penstock $(DESTDIR)$(prefix)/bin/penstock
 	install -m 755 $(BUILD)/libpenstock.so $(library_folder)/libpenstock.so.$(VERSION)
 	ln -sf libpenstock.so.$(VERSION) $(library_folder)/libpenstock.so.$(SO_VERSION)
@@ -360,13 +361,14 @@ install: all #! DESTDIR= prefix=/usr/local: command, library, header, penstock.p
 	install -m 644 scheduler/penstock.h $(include_folder)/penstock.h
 	install -m 644 graph/layers.h $(include_folder)/layers.h
 	install -m 644 base/status.h $(include_folder)/base/status.h
+	install -m 644 LICENSE docs/licences.md $(licence_folder)
 	sed -e 's|@prefix@|$(prefix)|; s|@libdir@|$(libdir)|; s|@version@|$(VERSION)|' scheduler/penstock.pc.in \
 	  >$(library_folder)/pkgconfig/penstock.pc
 
 uninstall: #! remove what install put there
 	rm -f $(DESTDIR)$(prefix)/bin/penstock $(library_folder)/pkgconfig/penstock.pc \
 	  $(library_folder)/libpenstock.so $(library_folder)/libpenstock.so.$(SO_VERSION) $(library_folder)/libpenstock.so.$(VERSION)
-	rm -rf $(include_folder)
+	rm -rf $(include_folder) $(licence_folder)
 
 .PHONY: clean help
 clean: #! remove build/

@@ -99,3 +99,13 @@ for name in pen_version pen_training_open pen_training_step pen_training_evaluat
     pen_training_export pen_layers_create pen_layers_input pen_layers_add pen_layers_save pen_layers_destroy; do
     grep -q -x "$name" <<<"$exported" || { echo "does not export $name" && exit 1; }
 done
+
+# every library that it is linked to, or looks for, has its licence told
+docs=$folder/opt/penstock/share/doc/penstock
+grep -q 'Apache License' "$docs/LICENSE"
+{
+    readelf -d "$library" | sed -n 's/.*NEEDED.*\[\(lib[a-z]*[0-9]*\).*/\1/p'
+    grep -rhoE '"lib[a-z0-9_]+\.so' --include='*.c' --include='*.h' base graph partition scheduler device | sed 's/^"//; s/\.so$//'
+} | sort -u | while read -r name; do
+    grep -q "\`$name\`" "$docs/licences.md" || { echo "docs/licences.md says nothing of $name" && exit 1; }
+done
