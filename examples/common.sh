@@ -13,6 +13,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cp -r "examples/$example/." "$work"
 cd "$work"
+rm -rf run run-* # what somebody trained there
 
 penstock() {
     "$PENSTOCK" "$@"

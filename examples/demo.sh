@@ -22,7 +22,7 @@ losses() {
 workers=$(grep -c '^  - {name:' "$job")
 echo "training the network of examples/fashion-cnn on Fashion-MNIST over $workers workers"
 start=$(date +%s)
-"$penstock" train "$job" --json --progress --report "$page" >"$folder/workers.json"
+"$penstock" train "$job" --json --progress --report "$page" --save "$folder/workers.safetensors" >"$folder/workers.json"
 seconds=$(($(date +%s) - start))
 
 echo "the first $compared steps again on one device"
@@ -30,7 +30,7 @@ echo "the first $compared steps again on one device"
     sed -e '/^devices:/,$d' -e "s#file: fashion_cnn#file: $PWD/examples/fashion-cnn/fashion_cnn#" "$job"
     echo 'devices: [{name: one, threads: 1}]'
 } >"$folder/one.yaml"
-"$penstock" train "$folder/one.yaml" --json --steps "$compared" --no-eval >"$folder/one.json"
+"$penstock" train "$folder/one.yaml" --json --steps "$compared" --no-eval --save "$folder/one.safetensors" >"$folder/one.json"
 losses "$folder/workers.json" | sed -n "1,${compared}p" >"$folder/workers"
 losses "$folder/one.json" >"$folder/one"
 same=yes

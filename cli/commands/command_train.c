@@ -1,6 +1,7 @@
 // penstock train: trains the model of a job, evaluates it, and leaves its parameters.
 
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/log.h"
 #include "base/system/file.h"
@@ -73,6 +74,15 @@ static pen_status train_warn_threads(const train_run *run) {
     return PEN_OK;
 }
 
+static void train_warn_unkept(const train_run *run) {
+    const pen_job_outputs *outputs = &run->job->outputs;
+    const bool is_kept = run->options->save != NULL || outputs->dir != NULL ||
+                         outputs->export != NULL || run->checkpoint != NULL;
+    if (is_kept) return;
+    pen_log(PEN_LOG_WARNING, "nothing of what is trained will be kept: `outputs: {dir: run1}` in "
+                             "the job, or --save FILE.safetensors, would");
+}
+
 // What is likely not meant, said before the work begins.
 static pen_status train_warn(const train_run *run) {
     const pen_job *job = run->job;
@@ -96,6 +106,7 @@ static pen_status train_warn(const train_run *run) {
             "end",
             (unsigned long long)run->size.warmup_steps, (unsigned long long)run->size.step_count);
     }
+    train_warn_unkept(run);
     return train_warn_threads(run);
 }
 
@@ -418,24 +429,57 @@ static pen_status train_read(train_run *run) {
                                   "while reading the job of %s", path);
 }
 
-// No two files that the training leaves may be one.
-static pen_status train_check_outputs(const train_run *run) {
+// A file that the training leaves.
+typedef struct train_left {
+    const char *name, *path; // path NULL: it is not asked for
+    bool is_trained;         // what was learned is in it
+} train_left;
+#define TRAIN_LEFT_COUNT 5
+
+static pen_status train_list_left(const train_run *run, train_left out_left[TRAIN_LEFT_COUNT]) {
     const char *parameters;
     PEN_TRY(pen_job_parameters_path(run->job, run->context->arena, &parameters));
-    const struct {
-        const char *name, *path;
-    } outputs[] = {{"--save", run->options->save},
-                   {"--trace", run->options->trace},
-                   {"--report", run->options->report},
-                   {"outputs.dir", parameters},
-                   {"outputs.export", run->job->outputs.export}};
-    for (uint32_t i = 0; i < sizeof outputs / sizeof outputs[0]; i++) {
+    const train_left left[TRAIN_LEFT_COUNT] = {{"--save", run->options->save, true},
+                                               {"--trace", run->options->trace, false},
+                                               {"--report", run->options->report, false},
+                                               {"outputs.dir", parameters, true},
+                                               {"outputs.export", run->job->outputs.export, true}};
+    memcpy(out_left, left, sizeof left);
+    return PEN_OK;
+}
+
+// No two files that the training leaves may be one.
+static pen_status train_check_outputs(const train_run *run) {
+    train_left left[TRAIN_LEFT_COUNT];
+    PEN_TRY(train_list_left(run, left));
+    for (uint32_t i = 0; i < TRAIN_LEFT_COUNT; i++) {
         for (uint32_t k = 0; k < i; k++) {
-            if (outputs[i].path == NULL || outputs[k].path == NULL) continue;
-            if (!pen_path_is_same(outputs[i].path, outputs[k].path)) continue;
+            if (left[i].path == NULL || left[k].path == NULL) continue;
+            if (!pen_path_is_same(left[i].path, left[k].path)) continue;
             return pen_error(PEN_INVALID_INPUT, "%s and %s: found %s for both, expected two files",
-                             outputs[k].name, outputs[i].name, outputs[i].path);
+                             left[k].name, left[i].name, left[i].path);
         }
+    }
+    return PEN_OK;
+}
+
+// What another training learned is only replaced by somebody who says so: it may have taken days,
+// and no program can make it again. One that goes on replaces what it goes on from.
+static pen_status train_check_earlier(const train_run *run) {
+    train_left left[TRAIN_LEFT_COUNT];
+    if (run->options->overwrites || run->continues || run->resume != NULL) return PEN_OK;
+    PEN_TRY(train_list_left(run, left));
+    for (uint32_t i = 0; i < TRAIN_LEFT_COUNT; i++) {
+        struct stat about;
+        if (!left[i].is_trained || left[i].path == NULL) continue;
+        if (stat(left[i].path, &about) != 0 || about.st_size == 0) continue;
+        run->context->input_exit_code = PEN_EXIT_USAGE;
+        return pen_error(PEN_INVALID_INPUT,
+                         "%s: found %s, which is there from before; another name keeps both, "
+                         "--overwrite replaces it%s",
+                         left[i].name, left[i].path,
+                         run->checkpoint == NULL ? ""
+                                                 : ", and --continue goes on from the checkpoints");
     }
     return PEN_OK;
 }
@@ -453,6 +497,7 @@ static pen_status train_all(train_run *run) {
     PEN_TRY(train_plan_checkpoints(run));
     PEN_TRY(train_plan_start(run));
     PEN_TRY(pen_job_prepare_outputs(run->job, run->context->arena));
+    PEN_TRY(train_check_earlier(run));
     run->output.title = pen_path_name(run->options->common.operands[0]);
     run->output.trace = run->options->trace;
     run->output.page = run->options->report;
@@ -514,7 +559,7 @@ static const pen_cli_option train_cli_options[] = {
     PEN_CLI_FLAG(0, "continue", train_options, continues,
                  "go on from the newest checkpoint kept, or begin if there is none"),
     PEN_CLI_FLAG(0, "overwrite", train_options, overwrites,
-                 "forget the checkpoints in the folder that they are kept in"),
+                 "replace the parameters and forget the checkpoints that are there from before"),
     PEN_CLI_VALUE(0, "trace", "FILE", PATH, train_options, trace,
                   "what each device did when, for ui.perfetto.dev (FILE.json)"),
     PEN_CLI_VALUE(0, "report", "FILE", PATH, train_options, report,

@@ -4,11 +4,10 @@
 needs /usr/share/datasets/fashion-mnist dataset-fashion-mnist
 
 say "training layers one after the other"
-echo 'outputs: {dir: run, export: trained.onnx}' >>job.yaml
 penstock train --json job.yaml >train.json
 least "accuracy on test pictures" "$(figure train.json evaluation accuracy)" 0.885
 say "the trained model as ONNX"
-sed -e '/^model:$/,/name: scores}$/c\model: {file: trained.onnx}' -e '/^outputs:/d' job.yaml >read_back.yaml
+sed -e '/^model:$/,/name: scores}$/c\model: {file: run/trained.onnx}' -e '/^outputs:/d' job.yaml >read_back.yaml
 penstock eval --json read_back.yaml >eval.json
 least "its accuracy" "$(figure eval.json accuracy)" "$(python3 -c 'import sys; print(float(sys.argv[1]) - 0.0005)' "$(figure train.json evaluation accuracy)")"
 say "training branches"

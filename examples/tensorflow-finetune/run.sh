@@ -13,7 +13,7 @@ after=$(figure train.json evaluation accuracy)
 least "accuracy after an epoch on all pictures" "$after" 0.84
 
 say "the graph that was written back says the same as the trained parameters"
-sed -e 's/file: clothes.pb/file: tuned.pb/' -e '/^outputs:/d' job.yaml >again.yaml
+sed -e 's/file: clothes.pb/file: run\/tuned.pb/' -e '/^outputs:/d' job.yaml >again.yaml
 penstock predict -q job.yaml --limit 100 -o own.npy
 penstock predict -q again.yaml --limit 100 -o again.npy
 cmp own.npy again.npy || fail "tuned.pb gives other outputs"

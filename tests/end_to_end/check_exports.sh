@@ -16,7 +16,7 @@ data:
 train: {loss: softmax_cross_entropy, optimizer: {sgd: {lr: 0.05, momentum: 0.9}}, batch: 8, steps: 10}
 outputs: {dir: run, export: $model.onnx}
 END
-    penstock train -q job.yaml
+    penstock train -q --overwrite job.yaml
     penstock predict -q job.yaml -o outputs.npy
     /usr/bin/python3 "$top/tests/end_to_end/check_export.py" "reference/$model/model.onnx" "$model.onnx" \
         "reference/$model/inputs.npy" outputs.npy --relative 1e-4
@@ -46,6 +46,6 @@ data:
 train: {loss: softmax_cross_entropy, optimizer: {sgd: {lr: 0.05, momentum: 0.9}}, batch: 8, steps: 10}
 outputs: {dir: run_layers, export: layers.onnx}
 END
-penstock train -q layers.yaml
+penstock train -q --overwrite layers.yaml
 penstock predict -q layers.yaml -o outputs.npy
 /usr/bin/python3 "$top/tests/end_to_end/check_export.py" layers.onnx layers.onnx pictures.npy outputs.npy --relative 1e-4

@@ -36,7 +36,7 @@ assert len(states) == 2 * len(model), (model, states)
 print("\n".join(model))
 PYTHON
 # what was exported is what the training ended with
-penstock train -q --json job.yaml --checkpoint again --steps 10 >ended.json
+penstock train -q --json job.yaml --checkpoint again --overwrite --steps 10 >ended.json
 cat >started.yaml <<YAML
 $(sed -n '1,3p' job.yaml)
 train: {loss: softmax_cross_entropy, seed: 1, optimizer: {sgd: {lr: 1.0e-30}}, batch: 20, steps: 1}

@@ -19,5 +19,5 @@ penstock plan -q job.yaml -o made.plan >/dev/null 2>said || die "plan: $(cat sai
 penstock export -q made.plan -o placed.pb 2>said || die "export: $(cat said)"
 grep -aq /job:second placed.pb || die "no devices of the plan"
 job ', use_device_strings: true' >pinned.yaml
-penstock train -q pinned.yaml 2>said || die "train: $(cat said)"
+penstock train -q --overwrite pinned.yaml 2>said || die "train: $(cat said)"
 grep -aq /job:first trained.pb || die "no devices where they are asked for"

@@ -74,7 +74,7 @@ penstock train --json named.yaml >named.json
 [ "$(json 'd["parameters_hash"]' <one.json)" = "$(json 'd["parameters_hash"]' <named.json)" ] || die "a file of its own is another model"
 penstock inspect net.yaml | grep -q 'lstm  *1 ' || die "inspect does not know the model"
 
-sed 's/kernel_size: 1,/kernel_size: 99,/' one.yaml >wrong.yaml
+sed -e 's/kernel_size: 1,/kernel_size: 99,/' -e '/^outputs:/d' one.yaml >wrong.yaml
 fails 3 "^wrong.yaml:10:7: error: conv2d 'right': a window of 99 does not fit" "$PENSTOCK" train wrong.yaml
 
 # padded texts: masks, regularizers and dropout between steps, over one device and three, and back
@@ -112,7 +112,7 @@ for kind in labels:whole tags:steps; do
     texts ${kind%:*} ${kind#*:} '{name: a, threads: 1}' >text.yaml
     texts ${kind%:*} ${kind#*:} "$three" >text3.yaml
     echo 'outputs: {dir: run_text, export: text.onnx}' >>text.yaml
-    penstock train --json text.yaml >text.json
+    penstock train --json --overwrite text.yaml >text.json
     penstock train --json text3.yaml >text3.json
     [ "$(json 'd["parameters_hash"]' <text.json)" = "$(json 'd["parameters_hash"]' <text3.json)" ] || die "three devices trained other words"
     check 'd["steps"][-1]["loss"] < d["steps"][0]["loss"]' text.json
@@ -126,7 +126,7 @@ assert a.shape == b.shape == (24, 12, 4) and abs(a - b).max() < 1e-5, abs(a - b)
 done
 
 # a job of layers goes on under another name
-penstock train -q text.yaml --checkpoint goes --every 2 --steps 4 >none.txt
+penstock train -q --overwrite text.yaml --checkpoint goes --every 2 --steps 4 >none.txt
 cp text.yaml renamed.yaml
 penstock train -q --continue renamed.yaml --checkpoint goes --every 2 --json >renamed.json
 [ "$(json 'd["parameters_hash"]' <text.json)" = "$(json 'd["parameters_hash"]' <renamed.json)" ] || die "went on with other numbers"

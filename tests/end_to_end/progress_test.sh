@@ -31,8 +31,8 @@ sed 's/lr: 0.05/lr: 1000000000/' job.yaml >wild.yaml
 script -qec "$PENSTOCK train wild.yaml" /dev/null </dev/null | tr '\r' '\n' | sed 's/\x1b\[K//g' >lines || true
 grep -q '^error: step 3, microbatch 0' lines || die "an error on a terminal: $(cat lines)"
 
-penstock train --quiet job.yaml >out 2>quiet
+penstock train --quiet job.yaml --save trained.safetensors >out 2>quiet
 [ ! -s out ] && [ ! -s quiet ] || die "--quiet: $(cat out quiet)"
-penstock train --json job.yaml >out 2>messages
+penstock train --json job.yaml --overwrite --save trained.safetensors >out 2>messages
 check 'len(d["steps"]) == 12' out
 [ ! -s messages ] || die "--json: $(cat messages)"

@@ -59,11 +59,11 @@ END
     penstock train --json --no-eval again.yaml >again.json 2>messages || die "$model: cannot go on: $(cat messages)"
 
     # and training goes on from saved parameters
-    penstock train --json --no-eval --parameters "$model.safetensors" --steps 1 "$model.yaml" >on.json 2>/dev/null
+    penstock train --json --no-eval --overwrite --parameters "$model.safetensors" --steps 1 "$model.yaml" >on.json 2>/dev/null
     check "d['steps'][0]['loss'] < $(json 'd["steps"][0]["loss"]' <train.json)" on.json "$model goes on"
 done
 
 # an old file is replaced whole or not at all, and nothing else is left
 touch -d 2000-01-01 lenet.safetensors
-penstock train -q --steps 1 --save lenet.safetensors lenet.yaml
+penstock train -q --steps 1 --overwrite --save lenet.safetensors lenet.yaml
 [ "$(find . -name '*.part' | wc -l)" = 0 ] || die "left: $(find . -name '*.part')"

@@ -99,7 +99,7 @@ again='--continue --checkpoint kept --save out.safetensors'
 
 # ---- a disk that is full from the start, or a limit on the size of files
 code=0
-(ulimit -f 8 && "$PENSTOCK" train --json job.yaml --save out.safetensors >run.json 2>run.err) || code=$?
+(ulimit -f 8 && "$PENSTOCK" train --json job.yaml --overwrite --save out.safetensors >run.json 2>run.err) || code=$?
 judge 'a limit on the size of files' '3 4'
 rm -rf kept
 code=0

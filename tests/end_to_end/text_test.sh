@@ -62,8 +62,8 @@ fails 2 "needs a --prompt" "$PENSTOCK" predict -q tokens.yaml --sample 3
 fails 3 "token 1 of the beginning is 128, expected 0 to 127" "$PENSTOCK" predict -q tokens.yaml --sample 3 --prompt "5 128"
 fails 2 "temperature" "$PENSTOCK" predict -q text.yaml --sample 3 --temperature -1
 sed 's/sequence: 32/sequence: 16/' text.yaml >short.yaml
-fails 3 "16" "$PENSTOCK" train -q short.yaml
+fails 3 "16" "$PENSTOCK" train -q --overwrite short.yaml
 printf 'a \303\244' >>text.txt
-fails 3 "has the token 195, but the model's vocabulary is 0 to 127" "$PENSTOCK" train -q text.yaml
+fails 3 "has the token 195, but the model's vocabulary is 0 to 127" "$PENSTOCK" train -q --overwrite text.yaml
 sed 's/sequence: 32}/sequence: 32, limit: 1}/' text.yaml | sed 's/text.txt/none.txt/' >none.yaml
-fails 3 "none.txt" "$PENSTOCK" train -q none.yaml
+fails 3 "none.txt" "$PENSTOCK" train -q --overwrite none.yaml

@@ -31,7 +31,7 @@ figures() {
 
 # left JOB: everything that the verbs leave, in a folder of the job's name
 left() {
-    timeout 120 "$PENSTOCK" train -q "$1.yaml" || die "train $1"
+    timeout 120 "$PENSTOCK" train -q --overwrite "$1.yaml" || die "train $1"
     rm "$1/inputs.npy" "$1/labels.npy" # that is over: what comes needs no training data
     figures "$1.yaml" >"$1/figures"
     figures "$1.yaml" --batch 40 >"$1/figures.whole"
@@ -47,7 +47,7 @@ for model in mlp batchnorm_cnn; do
     job one $model '{name: a, threads: 1}'
     job threads $model "$(three 'kind: cpu')"
     job processes $model "$(three "$own")"
-    penstock train -q --no-eval --steps 1 --save first.safetensors one.yaml
+    penstock train -q --no-eval --overwrite --steps 1 --save first.safetensors one.yaml
     for name in one threads processes; do
         left $name
     done

@@ -248,7 +248,7 @@ def check(name, command, folder):
     for devices in DEVICES:
         job = write_job(folder, f"train{devices}.yaml", inputs, batch, optimizer, devices,
                         f"run{devices}")
-        report = json.loads(penstock(command, "train", "--json", "--no-eval", job))
+        report = json.loads(penstock(command, "train", "--json", "--no-eval", "--overwrite", job))
         loss = report["steps"][0]["loss"]
         runs[devices] = read_safetensors(os.path.join(folder, f"run{devices}",
                                                       "parameters.safetensors"))
