@@ -61,6 +61,7 @@ typedef struct pen_command {
     VERB(simulate)                                                                                 \
     VERB(show)                                                                                     \
     VERB(worker)                                                                                   \
+    VERB(certs)                                                                                    \
     VERB(diagnose)                                                                                 \
     VERB(doctor)                                                                                   \
     VERB(schema)

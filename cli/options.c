@@ -222,3 +222,24 @@ void pen_cli_write_help(const pen_cli_table *table, const char *verb, const char
     }
     if (table->details != NULL) pen_text_print(text, "\n%s", table->details);
 }
+
+pen_status pen_cli_read_list(const char *option, const char *text, pen_arena *arena,
+                             const char *const **out_items, size_t *out_count) {
+    const char **items;
+    size_t count = 1;
+    for (const char *at = text; *at != '\0'; at++)
+        count += *at == ',';
+    PEN_TRY(PEN_NEW(arena, count, &items));
+    for (size_t i = 0; i < count; i++) {
+        const size_t length = strcspn(text, ",");
+        if (length == 0) {
+            return pen_error(PEN_INVALID_INPUT, "--%s: expected names, with a comma between two",
+                             option);
+        }
+        PEN_TRY(pen_arena_copy_text(arena, text, length, &items[i]));
+        text += length + 1;
+    }
+    *out_items = items;
+    *out_count = count;
+    return PEN_OK;
+}

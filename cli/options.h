@@ -58,6 +58,10 @@ typedef struct pen_cli_common {
 PEN_NODISCARD pen_status pen_cli_parse(const pen_cli_table *table, int argument_count,
                                        char *const *arguments, pen_arena *arena, void *out_options);
 
+// The items of "ONE,TWO", the value of `option`. INVALID_INPUT: one is empty; OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_cli_read_list(const char *option, const char *text, pen_arena *arena,
+                                           const char *const **out_items, size_t *out_count);
+
 // Adds usage and options.
 void pen_cli_write_help(const pen_cli_table *table, const char *verb, const char *summary,
                         pen_text *text);

@@ -58,22 +58,9 @@ static pen_status worker_read_tls(pen_command_context *context, const char *text
 static pen_status worker_read_names(pen_command_context *context, const char *option,
                                     const char *text, pen_transport_names *out_names) {
     if (text == NULL) return PEN_OK;
-    size_t count = 1;
-    for (const char *at = text; *at != '\0'; at++)
-        count += *at == ',';
-    const char **names;
-    PEN_TRY(PEN_NEW(context->arena, count, &names));
-    for (size_t i = 0; i < count; i++) {
-        const size_t length = strcspn(text, ",");
-        if (length == 0) {
-            context->input_exit_code = PEN_EXIT_USAGE;
-            return pen_error(PEN_INVALID_INPUT, "%s: expected names, with a comma between two",
-                             option);
-        }
-        PEN_TRY(pen_arena_copy_text(context->arena, text, length, &names[i]));
-        text += length + 1;
-    }
-    *out_names = (pen_transport_names){names, count};
+    context->input_exit_code = PEN_EXIT_USAGE;
+    PEN_TRY(pen_cli_read_list(option, text, context->arena, &out_names->names, &out_names->count));
+    context->input_exit_code = PEN_EXIT_SPEC;
     return PEN_OK;
 }
 
@@ -131,9 +118,9 @@ static pen_status worker_run_verb(pen_command_context *context, const void *opti
     sigset_t signals;
     uint16_t port;
     PEN_TRY(worker_read_tls(context, options->tls, &made.tls));
-    PEN_TRY(worker_read_names(context, "--allow-coordinator", options->coordinators,
+    PEN_TRY(worker_read_names(context, "allow-coordinator", options->coordinators,
                               &made.tls.coordinators));
-    PEN_TRY(worker_read_names(context, "--allow-worker", options->workers, &made.tls.workers));
+    PEN_TRY(worker_read_names(context, "allow-worker", options->workers, &made.tls.workers));
     PEN_TRY(worker_follow_parent(options->parent));
     pen_process_heap_prepare();
     PEN_TRY(pen_signals_prepare_flight(NULL, context->arena));

@@ -71,7 +71,9 @@ struct pen_grpc_link {
     bool is_over;                      // the call is
     bool is_adopted;                   // one of the transport's links
     bool is_cancelled;
-    bool is_denied; // its certificate's name may not do this
+    bool is_loopback; // caller: the address is this machine's
+    bool expects_own; // the other end is to show this process's own certificate
+    bool is_denied;   // its certificate's name may not do this
     pen_grpc_last_word last_word;
     grpc_metadata mark; // of our status: gRPC makes statuses of its own, which have none
     grpc_metadata_array head, trailer;

@@ -1,5 +1,7 @@
 #include "scheduler/transport/grpc_settings.h"
 
+#include <string.h>
+
 #include "scheduler/transport/wire_format.h"
 
 typedef enum setting_side { SETTING_BOTH, SETTING_CLIENT, SETTING_SERVER } setting_side;
@@ -70,4 +72,15 @@ void pen_grpc_settings_fill(pen_grpc_settings *settings, int is_server,
                    .value.pointer = {.p = quota, .vtable = grpc_resource_quota_arg_vtable()}};
     PEN_ASSERT(count <= PEN_GRPC_SETTING_LIMIT);
     settings->list = (grpc_channel_args){.num_args = count, .args = settings->args};
+}
+
+void pen_grpc_settings_expect(pen_grpc_settings *settings, const pen_grpc_settings *from,
+                              const char *name) {
+    const size_t count = from->list.num_args;
+    PEN_ASSERT(count <= PEN_GRPC_SETTING_LIMIT);
+    memcpy(settings->args, from->args, sizeof settings->args);
+    settings->args[count] = (grpc_arg){.type = GRPC_ARG_STRING,
+                                       .key = (char *)(uintptr_t)GRPC_SSL_TARGET_NAME_OVERRIDE_ARG,
+                                       .value.string = (char *)(uintptr_t)name};
+    settings->list = (grpc_channel_args){.num_args = count + 1, .args = settings->args};
 }

@@ -86,6 +86,9 @@ static pen_status tls_make_channel(pen_grpc_credentials *credentials) {
             grpc_channel_credentials_release(credentials->of_channels);
         }
         if (made != NULL) credentials->of_channels = made;
+        if (made != NULL) {
+            pen_pem_find_name(files.texts[PEN_PEM_CERTIFICATE], credentials->own_name);
+        }
     }
     pen_arena_destroy(arena);
     return status;
@@ -100,7 +103,6 @@ grpc_channel_credentials *pen_grpc_credentials_of_channels(pen_grpc_credentials 
     return credentials->of_channels;
 }
 
-// gRPC asks before each handshake.
 static grpc_ssl_certificate_config_reload_status
 // gRPC asks before each handshake. Files that changed but cannot be read are complained of, and the
 // old ones stay in force: a certificate half written must not close the door.

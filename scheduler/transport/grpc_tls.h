@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 #include "scheduler/transport/address.h"
+#include "scheduler/transport/pem_file.h"
 #include "scheduler/transport/transport.h"
 
 // What a file was like when it was read.
@@ -21,6 +22,7 @@ typedef struct pen_grpc_credentials { // NULL: not made
     char *paths[3];                   // NULL: without TLS
     // the I/O thread's
     grpc_channel_credentials *of_channels;
+    char own_name[PEN_PEM_NAME_BYTES]; // in the certificate of these
     pen_grpc_stamp channel_stamps[3];
     // gRPC's, which serves one connection at a time with it
     grpc_server_credentials *of_servers;

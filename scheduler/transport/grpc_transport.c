@@ -143,6 +143,7 @@ static pen_status transport_connect(pen_transport *self, uint32_t peer, const ch
     PEN_TRY(pen_grpc_link_create(transport, true, &link));
     link->peer = peer;
     memcpy(link->address, where.text, sizeof where.text);
+    link->is_loopback = link->expects_own = pen_address_is_loopback(&where);
     link->began_at = pen_clock_seconds();
     link->give_up_at = link->began_at + deadline_seconds;
     const pen_status status = transport_add_caller(transport, link);

@@ -1,9 +1,11 @@
 #include "scheduler/transport/pem_file.h"
 
+#include <arpa/inet.h>
 #include <openssl/bio.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
-#include <openssl/x509.h>
+#include <openssl/x509v3.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -156,6 +158,42 @@ void pen_pem_warn(const pen_pem_files *files) {
         pen_log(PEN_LOG_WARNING, "tls: the certificate '%s' is not signed by '%s'",
                 paths[PEN_PEM_CERTIFICATE], paths[PEN_PEM_AUTHORITIES]);
     }
+}
+
+static bool pem_take_alternative(const GENERAL_NAME *name, char out_name[PEN_PEM_NAME_BYTES]) {
+    if (name->type == GEN_DNS) {
+        const char *text = (const char *)ASN1_STRING_get0_data(name->d.dNSName);
+        const int length = ASN1_STRING_length(name->d.dNSName);
+        if (length <= 0 || length >= PEN_PEM_NAME_BYTES - 8) return false;
+        // one for any host of a domain is also for this one
+        const bool is_any = text[0] == '*';
+        snprintf(out_name, PEN_PEM_NAME_BYTES, "%s%.*s", is_any ? "own" : "", length - is_any,
+                 text + is_any);
+        return true;
+    }
+    if (name->type != GEN_IPADD) return false;
+    const int family = ASN1_STRING_length(name->d.iPAddress) == 4 ? AF_INET : AF_INET6;
+    return inet_ntop(family, ASN1_STRING_get0_data(name->d.iPAddress), out_name,
+                     PEN_PEM_NAME_BYTES) != NULL;
+}
+
+void pen_pem_find_name(const char *certificate, char out_name[PEN_PEM_NAME_BYTES]) {
+    BIO *from = pem_open(certificate);
+    X509 *leaf = pem_certificate(from);
+    GENERAL_NAMES *names =
+        leaf == NULL ? NULL : X509_get_ext_d2i(leaf, NID_subject_alt_name, NULL, NULL);
+    bool is_found = false;
+    out_name[0] = '\0';
+    for (int i = 0; names != NULL && !is_found && i < sk_GENERAL_NAME_num(names); i++)
+        is_found = pem_take_alternative(sk_GENERAL_NAME_value(names, i), out_name);
+    if (leaf != NULL && !is_found) {
+        (void)X509_NAME_get_text_by_NID(X509_get_subject_name(leaf), NID_commonName, out_name,
+                                        PEN_PEM_NAME_BYTES);
+    }
+    GENERAL_NAMES_free(names);
+    X509_free(leaf);
+    BIO_free(from);
+    ERR_clear_error();
 }
 
 pen_status pen_pem_read_all(const char *const paths[3], pen_arena *arena,

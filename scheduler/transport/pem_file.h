@@ -29,6 +29,11 @@ PEN_NODISCARD pen_status pen_pem_check(const pen_pem_files *files);
 // take it.
 void pen_pem_warn(const pen_pem_files *files);
 
+// A name that a certificate is for, as whoever checks it would be told: that of a host, an address,
+// or, where it has neither, its common name. "" when there is none.
+#define PEN_PEM_NAME_BYTES 256
+void pen_pem_find_name(const char *certificate, char out_name[PEN_PEM_NAME_BYTES]);
+
 // Both, for three paths; out_files may be NULL. INVALID_INPUT: also when one is NULL.
 PEN_NODISCARD pen_status pen_pem_read_all(const char *const paths[3], pen_arena *arena,
                                           pen_pem_files *out_files);
