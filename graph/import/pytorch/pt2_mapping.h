@@ -57,6 +57,7 @@ typedef struct pen_pt2_family {
 extern const pen_pt2_family pen_pt2_activations;    // pt2_activation.c
 extern const pen_pt2_family pen_pt2_adaptive_pools; // pt2_adaptive.c
 extern const pen_pt2_family pen_pt2_attentions;     // ops/pt2_attention.c
+extern const pen_pt2_family pen_pt2_cells;          // ops/pt2_cell.c
 extern const pen_pt2_family pen_pt2_convolutions;   // pt2_convolution.c
 extern const pen_pt2_family pen_pt2_creations;      // ops/pt2_creation.c
 extern const pen_pt2_family pen_pt2_dropouts;       // pt2_dropout.c
