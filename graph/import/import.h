@@ -85,6 +85,12 @@ typedef struct pen_model_pin {
     const char *device; // as in the file: "/job:worker/task:1"
 } pen_model_pin;
 
+// What sizes a symbol of the inputs may have.
+typedef struct pen_model_range {
+    const char *symbol;
+    int64_t least, most; // INT64_MAX: any
+} pen_model_range;
+
 typedef struct pen_model {
     pen_graph *graph;
     const char *path;                    // as given
@@ -104,6 +110,12 @@ typedef struct pen_model {
                           // they are what no other node reads
     const pen_model_pin *pins; // [pin_count], if they were asked for
     uint32_t pin_count;
+    const char *const *warnings; // [warning_count], what a user should know of the file
+    uint32_t warning_count;
+    const pen_model_range *ranges; // [range_count]; symbols without one may have any size
+    uint32_t range_count;
+    const char *batch_recipe; // how the model is exported with an open batch, of files in which a
+                              // batch that is a number cannot be another; NULL: it may be tried
     const struct pen_graphdef_origin *tensorflow; // the graph it came from; NULL for other formats
     const struct pen_pt2_origin *pytorch;         // the .pt2 file; NULL for other formats
     struct pen_layer_builder *layers;             // that made it; NULL for other formats
