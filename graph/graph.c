@@ -464,18 +464,33 @@ void pen_graph_set_input(pen_graph *graph, pen_node_id node, uint32_t input, pen
     inputs[input] = value;
 }
 
-void pen_graph_set_int(pen_graph *graph, pen_node_id node, const char *name, int64_t integer) {
-    pen_node *subject = graph_node(graph, node);
+// Attribute `name` of the node's schema, which is of that kind, as one that is given.
+static pen_attribute_value *graph_attribute(pen_graph *graph, pen_node_id node, const char *name,
+                                            pen_attribute_kind kind) {
+    const pen_node *subject = graph_node(graph, node);
     pen_attribute_value *attributes;
     memcpy(&attributes, &subject->attributes, sizeof attributes); // as in pen_graph_set_input
-    for (uint32_t i = 0; i < subject->op->attribute_count; i++) {
-        if (strcmp(subject->op->attributes[i].name, name) != 0) continue;
-        PEN_ASSERT(subject->op->attributes[i].kind == PEN_ATTRIBUTE_INT);
-        attributes[i].present = true;
-        attributes[i].integer = integer;
-        return;
+    uint32_t i = 0;
+    while (i < subject->op->attribute_count && strcmp(subject->op->attributes[i].name, name) != 0) {
+        i++;
     }
-    PEN_NEVER("an attribute of the schema");
+    PEN_ASSERT(i < subject->op->attribute_count); // an attribute of the schema
+    PEN_ASSERT(subject->op->attributes[i].kind == kind);
+    attributes[i].present = true;
+    return &attributes[i];
+}
+
+void pen_graph_set_int(pen_graph *graph, pen_node_id node, const char *name, int64_t integer) {
+    graph_attribute(graph, node, name, PEN_ATTRIBUTE_INT)->integer = integer;
+}
+
+void pen_graph_settle_type(pen_graph *graph, pen_node_id node) {
+    pen_node *subject = graph_node(graph, node);
+    const uint32_t input = subject->op->type_input;
+    if (input == 0 || subject->input_count <= input) return;
+    const pen_element_type element = pen_value_type(graph, subject->outputs[0])->element;
+    graph_attribute(graph, node, "to", PEN_ATTRIBUTE_TEXT)->text = pen_element_name(element);
+    subject->input_count = input;
 }
 
 void pen_graph_drop_output(pen_graph *graph, pen_node_id node, uint32_t output) {

@@ -151,6 +151,9 @@ void pen_graph_set_input(pen_graph *graph, pen_node_id node, uint32_t input, pen
 // Gives a value another name, made unique by a suffix if need be. The old one stays taken.
 PEN_NODISCARD pen_status pen_graph_rename_value(pen_graph *graph, pen_value_id value,
                                                 const char *name);
+// Says in the node itself, as attribute `to`, the element type that its output 0 has, and leaves
+// out the operand that said it (pen_op.type_input). Does nothing where there is no such operand.
+void pen_graph_settle_type(pen_graph *graph, pen_node_id node);
 // Sets an integer attribute of the node's schema.
 void pen_graph_set_int(pen_graph *graph, pen_node_id node, const char *name, int64_t integer);
 // Leaves an optional output out from now on; nothing may read it.

@@ -68,6 +68,8 @@ struct pen_op {
     uint64_t constant_inputs; // bit i: input i must be a constant; rules and kernels read it early
     uint64_t in_place_inputs; // bit i: output 0 may take the storage of input i, if equal in bytes:
                               // kernels read element k of it before they write element k
+    uint32_t type_input;      // this input is read for its element type alone, which the text
+                              // attribute `to` says as well; 0: there is none
     bool is_view;             // output 0 is input 0's bytes with another shape; no kernel runs
     bool stops_gradient;      // outputs are as if they depended on nothing: `gradient` is NULL
     bool is_random;           // depends on seed, step and microbatch: never folded or merged

@@ -12,6 +12,7 @@
 #include "graph/graph.h"
 #include "graph/import/import.h"
 #include "graph/op.h"
+#include "graph/op_known.h"
 
 typedef enum inspect_dump {
     INSPECT_DUMP_NONE,
@@ -45,6 +46,8 @@ typedef struct inspect_totals {
     uint64_t activation_bytes; // everything computed, for one batch
     inspect_op *ops;           // [op_count], most flops first
     uint32_t op_count;
+    const char *notes[2]; // [note_count], what the file does not say of training
+    uint32_t note_count;
     const char *obstacle; // why the model cannot be trained; NULL: as far as types go it can
 } inspect_totals;
 
@@ -95,6 +98,28 @@ static pen_status inspect_find_obstacle(const pen_graph *graph, pen_arena *arena
     return copied;
 }
 
+// What PyTorch's exporters leave out of a model that is not exported for training.
+static void inspect_find_notes(const pen_model *model, inspect_totals *totals) {
+    bool has_dropout = false, has_kept = false, learns = false;
+    if (model->opset == 0 || strcmp(model->producer, "pytorch") != 0) return;
+    for (uint32_t n = 0; n < pen_graph_node_count(model->graph); n++) {
+        const pen_node *node = pen_graph_node(model->graph, (pen_node_id){n});
+        has_dropout = has_dropout || node->op == PEN_OP(dropout);
+        if (node->op != PEN_OP(batch_normalization)) continue;
+        const bool trains = pen_node_int(node, "training_mode") != 0;
+        has_kept = has_kept || !trains;
+        learns = learns || trains;
+    }
+    if (has_kept) {
+        totals->notes[totals->note_count++] =
+            "batch normalization has the form of inference and keeps its statistics; a file "
+            "exported from model.train(), or `model: {train_batch_norm: true}`, has it learn";
+    }
+    if (has_dropout || learns) return; // it was exported for training
+    totals->notes[totals->note_count++] =
+        "there is no dropout; where the model has some, export it from model.train()";
+}
+
 static void inspect_count_parameters(const pen_graph *graph, inspect_totals *totals) {
     for (uint32_t v = 0; v < pen_graph_value_count(graph); v++) {
         const pen_value *value = pen_graph_value(graph, (pen_value_id){v});
@@ -135,6 +160,53 @@ static void inspect_print_nodes(const pen_graph *graph) {
     }
 }
 
+// How many of the weights are trained for a reason, and the first few of them.
+static void inspect_print_reason(const pen_model *model, uint32_t first) {
+    enum { INSPECT_NAMES_SHOWN = 3 };
+    const pen_model_weight *like = &model->weights[first];
+    uint32_t count = 0;
+    for (uint32_t i = first; i < model->weight_count; i++) {
+        const pen_model_weight *weight = &model->weights[i];
+        if (weight->is_trained != like->is_trained) continue;
+        count += strcmp(weight->reason, like->reason) == 0;
+    }
+    printf("%-12s %u (%s):", like->is_trained ? "trained" : "constant", count, like->reason);
+    count = 0;
+    for (uint32_t i = first; i < model->weight_count; i++) {
+        const pen_model_weight *weight = &model->weights[i];
+        if (weight->is_trained != like->is_trained) continue;
+        if (strcmp(weight->reason, like->reason) != 0) continue;
+        if (count < INSPECT_NAMES_SHOWN) {
+            printf("%s %s", count > 0 ? "," : "", weight->name);
+            if (weight->of != NULL) printf(" of %s", weight->of);
+        }
+        count++;
+    }
+    printf("%s\n", count > INSPECT_NAMES_SHOWN ? ", …" : "");
+}
+
+// What the weights of an ONNX file became, by reasons; and what the file has lost of its model.
+static void inspect_print_weights(const pen_model *model) {
+    enum { INSPECT_LOST_SHOWN = 8 };
+    for (uint32_t i = 0; i < model->weight_count; i++) {
+        uint32_t before = 0;
+        while (before < i &&
+               (model->weights[before].is_trained != model->weights[i].is_trained ||
+                strcmp(model->weights[before].reason, model->weights[i].reason) != 0)) {
+            before++;
+        }
+        if (before == i) inspect_print_reason(model, i);
+    }
+    for (uint32_t i = 0; i < model->lost_count && i < INSPECT_LOST_SHOWN; i++) {
+        printf("%-12s %s: %s\n", "lost", model->lost[i].name, model->lost[i].what);
+    }
+    if (model->lost_count == 0) return;
+    if (model->lost_count > INSPECT_LOST_SHOWN) {
+        printf("%-12s %u more\n", "lost", model->lost_count - INSPECT_LOST_SHOWN);
+    }
+    printf("%-12s %s\n", "recipe", PEN_MODEL_RECIPE);
+}
+
 // What a user asks of a model before training it: whether it can be trained, how large it is, and
 // what it spends its time on.
 static pen_status inspect_print_text(const inspect_options *options, const pen_model *model,
@@ -154,7 +226,11 @@ static pen_status inspect_print_text(const inspect_options *options, const pen_m
     printf("parameters   %llu, %s", (unsigned long long)totals->parameter_count,
            pen_bytes_format(totals->parameter_bytes, bytes));
     printf("\n");
-    if (totals->parameter_count == 0 && model->tensorflow != NULL) {
+    inspect_print_weights(model);
+    for (uint32_t i = 0; i < totals->note_count; i++) {
+        printf("%-12s %s\n", "note", totals->notes[i]);
+    }
+    if (totals->parameter_count == 0 && (model->tensorflow != NULL || model->weight_count > 0)) {
         printf("             its weights are constants: with `model: {unfreeze: PATTERN}`, a job "
                "trains those whose names match\n");
     }
@@ -191,6 +267,28 @@ static void inspect_json_values(pen_json_writer *json, const char *key, const pe
     pen_json_end_array(json);
 }
 
+static void inspect_json_weights(pen_json_writer *json, const pen_model *model) {
+    pen_json_key_array(json, "weights");
+    for (uint32_t i = 0; i < model->weight_count; i++) {
+        pen_json_begin_object(json);
+        pen_json_key_text(json, "name", model->weights[i].name);
+        pen_json_key_bool(json, "trained", model->weights[i].is_trained);
+        pen_json_key_text(json, "reason", model->weights[i].reason);
+        if (model->weights[i].of != NULL) pen_json_key_text(json, "of", model->weights[i].of);
+        pen_json_end_object(json);
+    }
+    pen_json_end_array(json);
+    pen_json_key_array(json, "lost");
+    for (uint32_t i = 0; i < model->lost_count; i++) {
+        pen_json_begin_object(json);
+        pen_json_key_text(json, "name", model->lost[i].name);
+        pen_json_key_text(json, "what", model->lost[i].what);
+        pen_json_end_object(json);
+    }
+    pen_json_end_array(json);
+    if (model->lost_count > 0) pen_json_key_text(json, "recipe", PEN_MODEL_RECIPE);
+}
+
 // The keys stay: scripts read them.
 static pen_status inspect_print_json(const inspect_options *options, const pen_model *model,
                                      const pen_graph *graph, const inspect_totals *totals) {
@@ -206,8 +304,14 @@ static pen_status inspect_print_json(const inspect_options *options, const pen_m
     pen_json_key_unsigned(&json, "parameters", totals->parameter_count);
     pen_json_key_unsigned(&json, "parameter_bytes", totals->parameter_bytes);
     pen_json_key_unsigned(&json, "trainable_parameters", totals->trainable_count);
-    pen_json_key_bool(&json, "can_be_trained", totals->obstacle == NULL);
+    pen_json_key_bool(&json, "can_be_trained", totals->obstacle == NULL && model->lost_count == 0);
     if (totals->obstacle != NULL) pen_json_key_text(&json, "obstacle", totals->obstacle);
+    inspect_json_weights(&json, model);
+    pen_json_key_array(&json, "notes");
+    for (uint32_t i = 0; i < totals->note_count; i++) {
+        pen_json_text(&json, totals->notes[i]);
+    }
+    pen_json_end_array(&json);
     pen_json_key_unsigned(&json, "flops", totals->flops);
     pen_json_key_unsigned(&json, "activation_bytes", totals->activation_bytes);
     pen_json_key_array(&json, "operators");
@@ -228,11 +332,12 @@ static pen_status inspect_model(pen_command_context *context, const inspect_opti
     const pen_graph *graph;
     const pen_model_view_sizes sizes = {
         .batch = options->batch, .sizes = options->sizes, .fused = options->fused};
+    inspect_totals totals = {0};
+    inspect_find_notes(model, &totals); // before the model is made one that evaluates
     PEN_TRY(pen_model_view(context, &sizes, model, &graph));
     if (options->dump != INSPECT_DUMP_NONE) {
         return pen_command_print_graph(graph, options->dump == INSPECT_DUMP_DOT, context->arena);
     }
-    inspect_totals totals = {0};
     inspect_count_parameters(graph, &totals);
     PEN_TRY(inspect_count_nodes(graph, context->arena, &totals));
     PEN_TRY(inspect_find_obstacle(model->graph, context->arena, &totals));

@@ -181,6 +181,15 @@ static pen_status model_open_files(pen_model *model, pen_model_input *out_input)
     return PEN_OK;
 }
 
+// The models that an option is for.
+static const char *model_option_home(const char *option) {
+    if (strcmp(option, "signature") == 0) return "a SavedModel of TensorFlow only";
+    if (strcmp(option, "input_shapes") == 0) return "a Keras model only";
+    if (strcmp(option, "train_what_is_left") == 0) return "an ONNX model only";
+    const bool is_onnx = strcmp(option, "unfreeze") == 0 || strcmp(option, "train_batch_norm") == 0;
+    return is_onnx ? "an ONNX model or a graph of TensorFlow only" : "a graph of TensorFlow only";
+}
+
 // Options that this kind of model has no use for are mistakes.
 static pen_status model_check_options(const pen_model_format *format,
                                       const pen_import_options *options) {
@@ -189,18 +198,19 @@ static pen_status model_check_options(const pen_model_format *format,
     if (options->signature != NULL && !is_saved) option = "signature";
     if (!format->is_tensorflow) {
         if (options->use_device_strings) option = "use_device_strings";
-        if (options->train_batch_norm) option = "train_batch_norm";
         if (options->output_count > 0) option = "outputs";
+    }
+    const bool is_onnx = strcmp(format->name, "onnx") == 0;
+    if (options->train_what_is_left && !is_onnx) option = "train_what_is_left";
+    if (!format->is_tensorflow && !is_onnx) {
+        if (options->train_batch_norm) option = "train_batch_norm";
         if (options->unfreeze != NULL) option = "unfreeze";
     }
     const bool is_keras = strcmp(format->name, "keras") == 0;
     if (options->input_shape_count > 0 && !is_keras) option = "input_shapes";
     if (option == NULL) return PEN_OK;
     return pen_error(PEN_INVALID_INPUT, "model.%s: found with %s, expected with %s", option,
-                     format->summary,
-                     strcmp(option, "signature") == 0      ? "a SavedModel of TensorFlow only"
-                     : strcmp(option, "input_shapes") == 0 ? "a Keras model only"
-                                                           : "a graph of TensorFlow only");
+                     format->summary, model_option_home(option));
 }
 
 static pen_status model_import(const pen_model_format *format, const pen_model_input *input,

@@ -7,10 +7,10 @@
 // What comes out is canonical: operators are those of ONNX operator set 17, in our spelling, and
 // older forms were converted. Inputs, parameters and constants have types, computed values get
 // theirs from pen_infer_shapes, after symbols are bound.
-//   Floating initializers are trainable parameters, under their own names; single numbers whose
-//   names are those of an exporter's constants, those that no operator
-//   reads but as an operand that must be constant (a bound of clip, the value of pad), and all of
-//   integer or bool type, are constants. Means and variances of batch normalization are states.
+//   Floating initializers are trainable parameters under their own names, or constants, as
+//   onnx/onnx_weights.h says; those that no operator reads but as an operand that must be constant
+//   (a bound of clip, the value of pad), and all of integer or bool type, are constants. Means and
+//   variances of batch normalization are states.
 //   An initializer that a model passes through `Identity` under another name becomes a parameter
 //   of its own: exporters merge equal weights so, and training must not tie them.
 //   Dimensions without a number are symbols: their own name, or "<input>_<axis>".
@@ -47,24 +47,35 @@ typedef struct pen_import_input_shape {
     pen_option_list sizes; // of int64_t, without the batch
 } pen_import_input_shape;
 
+// What keeps all that a PyTorch model has, for those who are told that their file does not.
+#define PEN_MODEL_RECIPE                                                                           \
+    "torch.export.save(torch.export.export(model.train(), inputs), \"model.pt2\") keeps all of a " \
+    "model; torch.onnx.export(model.train(), inputs, \"model.onnx\", optimize=False) all that "    \
+    "ONNX "                                                                                        \
+    "has"
+
 typedef struct pen_import_options {
     // Dropouts of operator sets before 12 do not say whether they train: whether they do.
     bool dropout_trains;
     // Inputs that become constants of the given type and contents.
     const pen_import_fixed_input *fixed_inputs;
     uint32_t fixed_input_count;
-    // TensorFlow: constants whose names match this regular expression become trainable parameters.
-    // NULL: none.
+    // ONNX, TensorFlow: floating constants whose names match this regular expression become
+    // trainable parameters. NULL: none.
     const char *unfreeze;
     // TensorFlow: names of outputs, "dense/Relu" or "Split:1". None: what no other node reads, or
     // what the signature says.
     const char *const *outputs; // [output_count]
     uint32_t output_count;
     bool use_device_strings; // what nodes say of their devices goes into the model's pins
-    // TensorFlow: batch normalization whose scale or offset is trained is in training mode: it
-    // takes the batch's statistics, and updates the running ones, which keep so much of themselves.
+    // ONNX, TensorFlow: batch normalization whose scale or offset is trained is in training mode:
+    // it takes the batch's statistics, and updates the running ones, which keep so much of
+    // themselves (in ONNX as much as the node says).
     bool train_batch_norm;
     double batch_norm_momentum; // 0 to 1
+    bool widens_inputs; // ONNX: inputs of bool and of other integers are int64, which data are,
+                        // with a cast behind them
+    bool train_what_is_left; // ONNX: a file that has lost parameters may be trained as it is
     // TensorFlow: nodes that the rounds of loops may lead to. 0: PEN_INLINED_NODES_LIMIT.
     uint32_t round_nodes_limit;
     const char *signature; // of a SavedModel; NULL: "serving_default", or the first there is
@@ -79,17 +90,25 @@ typedef struct pen_import_options {
 
 typedef struct pen_model_files pen_model_files;
 
+// A floating tensor of an ONNX file that may be trained, and what it became.
+typedef struct pen_model_weight {
+    const char *name;
+    bool is_trained;    // a parameter; else a constant
+    const char *reason; // "the file marks it as a parameter"
+    const char *of;     // the parameter that the exporter made it of; NULL: none
+} pen_model_weight;
+
+// A tensor that the model had when it was exported, and the file has no more.
+typedef struct pen_model_lost {
+    const char *name;
+    const char *what; // "folded into 'val_7'"
+} pen_model_lost;
+
 // A node of the graph that the model's file wants on some device.
 typedef struct pen_model_pin {
     const char *node;
     const char *device; // as in the file: "/job:worker/task:1"
 } pen_model_pin;
-
-// What sizes a symbol of the inputs may have.
-typedef struct pen_model_range {
-    const char *symbol;
-    int64_t least, most; // INT64_MAX: any
-} pen_model_range;
 
 typedef struct pen_model {
     pen_graph *graph;
@@ -110,12 +129,10 @@ typedef struct pen_model {
                           // they are what no other node reads
     const pen_model_pin *pins; // [pin_count], if they were asked for
     uint32_t pin_count;
-    const char *const *warnings; // [warning_count], what a user should know of the file
-    uint32_t warning_count;
-    const pen_model_range *ranges; // [range_count]; symbols without one may have any size
-    uint32_t range_count;
-    const char *batch_recipe; // how the model is exported with an open batch, of files in which a
-                              // batch that is a number cannot be another; NULL: it may be tried
+    const pen_model_weight *weights; // [weight_count], ONNX
+    uint32_t weight_count;
+    const pen_model_lost *lost; // [lost_count], ONNX: training is not that of the model
+    uint32_t lost_count;
     const struct pen_graphdef_origin *tensorflow; // the graph it came from; NULL for other formats
     const struct pen_pt2_origin *pytorch;         // the .pt2 file; NULL for other formats
     struct pen_layer_builder *layers;             // that made it; NULL for other formats

@@ -91,6 +91,7 @@ pen_status pen_infer_shapes(pen_graph *graph, const pen_infer_options *options) 
         const pen_node_id node = {n};
         PEN_TRY(
             pen_status_add_context(pen_graph_infer_node(graph, node), "while inferring shapes"));
+        pen_graph_settle_type(graph, node);
         if (options->evaluate != NULL) PEN_TRY(infer_fold(graph, node, options, &folded));
     }
     return PEN_OK;

@@ -63,6 +63,8 @@ static pen_status compile_verify(pen_graph *graph) {
 const pen_compile_pass pen_compile_passes[] = {
     {"import", "the model's file becomes a graph", IN_ALL, //
      .blamed = PEN_COMPILE_PART_MODEL, .run = pen_compile_import},
+    {"check_lost", "refuses to train what an exporter has left of a model", IN_TRAIN,
+     .blamed = PEN_COMPILE_PART_MODEL, .run = pen_compile_check_lost},
     {"load_weights", "first contents of parameters, from another file", IN_RUN,
      .runs = compile_has_weights, .blamed = PEN_COMPILE_PART_WEIGHTS,
      .run = pen_compile_load_weights},

@@ -11,6 +11,7 @@ pen_status pen_compile_import(pen_compilation *compilation) {
         pen_import_options options = request->import;
         options.dropout_trains = request->mode == PEN_COMPILE_TRAIN;
         options.evaluate = pen_reference_evaluate;
+        options.widens_inputs = true;
         PEN_TRY(pen_model_open(request->model_path, &options, &compilation->model));
     }
     const pen_model *model = compilation->model;
@@ -19,9 +20,6 @@ pen_status pen_compile_import(pen_compilation *compilation) {
     program->batch_symbol = model->batch_symbol;
     program->pins = model->pins;
     program->pin_count = model->pin_count;
-    for (uint32_t i = 0; i < model->warning_count; i++) {
-        pen_compilation_warn(compilation, model->warnings[i]);
-    }
     return PEN_OK;
 }
 

@@ -80,6 +80,7 @@ PEN_NODISCARD pen_status pen_compile_attach_loss(pen_compilation *compilation);
 // compile_training.c:
 PEN_NODISCARD pen_status pen_compile_build_gradients(pen_compilation *compilation);
 PEN_NODISCARD pen_status pen_compile_build_updates(pen_compilation *compilation);
+PEN_NODISCARD pen_status pen_compile_check_lost(pen_compilation *compilation);
 PEN_NODISCARD pen_status pen_compile_check_statistics(pen_compilation *compilation);
 // compile_results.c:
 PEN_NODISCARD pen_status pen_compile_keep_results(pen_compilation *compilation);

@@ -2,6 +2,7 @@
 // meant to stay as it is.
 #include <string.h>
 
+#include "base/text.h"
 #include "graph/graph.h"
 #include "graph/op.h"
 #include "graph/op_known.h"
@@ -71,13 +72,45 @@ pen_status pen_compile_build_updates(pen_compilation *compilation) {
     return PEN_OK;
 }
 
+// A file that lacks parameters of its model can be trained, but to other numbers than the model:
+// that has to be asked for.
+pen_status pen_compile_check_lost(pen_compilation *compilation) {
+    enum { TRAINING_LOST_SHOWN = 6 };
+    const pen_model *model = compilation->model;
+    pen_text text;
+    const char *list;
+    if (model->lost_count == 0) return PEN_OK;
+    if (compilation->request->import.train_what_is_left) {
+        PEN_TRY(pen_arena_format(compilation->arena, &list,
+                                 "the model file has lost %u tensors of the model ('%s': %s%s); "
+                                 "what is left of it is trained",
+                                 model->lost_count, model->lost[0].name, model->lost[0].what,
+                                 model->lost_count > 1 ? "; …" : ""));
+        pen_compilation_warn(compilation, list);
+        return PEN_OK;
+    }
+    pen_text_init(&text, compilation->arena);
+    for (uint32_t i = 0; i < model->lost_count && i < TRAINING_LOST_SHOWN; i++) {
+        pen_text_print(&text, "\n  '%s': %s", model->lost[i].name, model->lost[i].what);
+    }
+    if (model->lost_count > TRAINING_LOST_SHOWN) pen_text_add(&text, "\n  …");
+    PEN_TRY(pen_text_finish(&text, &list));
+    return pen_error(
+        PEN_INVALID_INPUT,
+        "the model file has lost %u tensors of the model that it was exported from, so "
+        "that training it would give other numbers:%s\n%s; model: "
+        "{train_what_is_left: true} trains the file as it is",
+        model->lost_count, list, PEN_MODEL_RECIPE);
+}
+
 // What is to be said of batch normalizations that keep their statistics although what they scale
 // trains; NULL of layers, which are so because the model says so.
 static const char *training_kept_statistics(const pen_model *model) {
     if (strcmp(model->format, "onnx") == 0) {
         return "the model's batch normalizations keep their stored statistics: the file has the "
-               "form of inference; one exported for training (in PyTorch, with "
-               "training=TrainingMode.TRAINING) has them learn";
+               "form of inference; model: {train_batch_norm: true} has them learn, and so does a "
+               "file that was exported for training (from model.train(); with PyTorch's older "
+               "exporter, training=TrainingMode.TRAINING)";
     }
     if (model->tensorflow != NULL) {
         return "the model's batch normalizations keep their stored statistics: a TensorFlow graph "

@@ -18,14 +18,15 @@ typedef struct pen_job_weight_name {
 typedef struct pen_job_model {
     const char *file;       // with layers: that of the job, or the part of it that has them
     pen_layer_model layers; // or none; `outputs` is for files of TensorFlow, too
-    const char *unfreeze;   // TensorFlow: pattern of constants that become parameters; or NULL
+    const char *unfreeze;   // ONNX, TensorFlow: pattern of constants that become parameters; or NULL
     const char *signature;  // of a SavedModel; NULL: serving_default
     const char *weights;    // a file of first contents; NULL: the model's own
     pen_option_list weight_names; // of pen_job_weight_name
     bool weights_partial;         // the file may lack tensors, and have others
     pen_weight_layout weights_layout;
     bool use_device_strings; // TensorFlow: the devices of nodes are pins
-    bool train_batch_norm;   // TensorFlow: batch normalization is in training mode
+    bool train_batch_norm;   // ONNX, TensorFlow: batch normalization is in training mode
+    bool train_what_is_left; // ONNX: though the file has lost parameters of the model
     double batch_norm_momentum;
     pen_option_list input_shapes; // of pen_import_input_shape
 } pen_job_model;

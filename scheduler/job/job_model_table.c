@@ -32,7 +32,7 @@ static const pen_option_field job_input_shape_item = {
 static const pen_option_field job_model_fields[] = {
     PEN_OPTION(PATH, pen_job_model, file, "the model's file; or layers, below"),
     PEN_OPTION(PATTERN, pen_job_model, unfreeze,
-               "of a TensorFlow graph: constants whose names match are trained"),
+               "of an ONNX model or a TensorFlow graph: constants whose names match are trained"),
     PEN_OPTION(MAP, pen_job_model, input_shapes,
                "of a Keras model: shapes of inputs, without the batch, where its file says None",
                .item = &job_input_shape_item, .entry_bytes = sizeof(pen_import_input_shape),
@@ -40,13 +40,18 @@ static const pen_option_field job_model_fields[] = {
     PEN_OPTION(BOOL, pen_job_model, use_device_strings,
                "of a TensorFlow graph: the devices that its nodes name are pins",
                .default_text = "false"),
-    PEN_OPTION(BOOL, pen_job_model, train_batch_norm,
-               "of a TensorFlow graph: batch normalization whose scale or offset is trained takes "
-               "the batch's statistics, and updates the running ones",
-               .default_text = "false"),
+    PEN_OPTION(
+        BOOL, pen_job_model, train_batch_norm,
+        "of an ONNX model or a TensorFlow graph: batch normalization whose scale or offset is "
+        "trained takes the batch's statistics, and updates the running ones",
+        .default_text = "false"),
     PEN_OPTION(NUMBER, pen_job_model, batch_norm_momentum,
-               "what running statistics keep of themselves in a step, with train_batch_norm",
+               "what running statistics keep of themselves in a step, with train_batch_norm; an "
+               "ONNX model says it itself",
                .default_text = "0.99", PEN_OPTION_RANGE(0, 1)),
+    PEN_OPTION(BOOL, pen_job_model, train_what_is_left,
+               "of an ONNX model that lost parameters when it was exported: it is trained as it is",
+               .default_text = "false"),
     PEN_OPTION(TEXT, pen_job_model, signature, "of a SavedModel; when left out, serving_default"),
     PEN_LAYER_MODEL_FIELDS(pen_job_model, layers),
     PEN_OPTION(PATH, pen_job_model, weights,

@@ -23,6 +23,17 @@ pen_status pen_onnx_convert_axes(pen_onnx_draft *draft) {
 
 // ---- normalisation and dropout
 
+// PyTorch's new exporter writes the form of inference in any case, but says which statistics a run
+// of the model changes. A job may ask for the form of training, too, where the scale is trained.
+static bool convert_learns(const pen_onnx_draft *draft) {
+    const pen_onnx_node *node = draft->node;
+    if (node->input_count > 3 && pen_onnx_weights_is_updated(draft->weights, node->inputs[3])) {
+        return true;
+    }
+    if (!draft->options->train_batch_norm || !pen_onnx_draft_has(draft, 1)) return false;
+    return pen_graph_value(draft->graph, draft->inputs[1])->trainable;
+}
+
 // Whether it trains was said in three ways over the versions; moments are given out for the
 // gradient.
 pen_status pen_onnx_convert_batch_normalization(pen_onnx_draft *draft) {
@@ -32,7 +43,7 @@ pen_status pen_onnx_convert_batch_normalization(pen_onnx_draft *draft) {
     bool trains = draft->output_count > 1;
     if (opset >= 14) trains = pen_onnx_draft_int(draft, "training_mode", 0) != 0;
     if (opset < 7) trains = pen_onnx_draft_int(draft, "is_test", 0) == 0;
-    trains = trains || draft->node->trains;
+    trains = trains || draft->node->trains || convert_learns(draft);
     pen_onnx_draft_add_attribute(draft, pen_attribute_int("training_mode", trains));
     if (draft->model->is_unbiased) {
         pen_onnx_draft_add_attribute(draft, pen_attribute_int("unbiased", 1));
@@ -143,8 +154,14 @@ static pen_status convert_constant_tensor(pen_onnx_draft *draft,
     const void *data = NULL;
     PEN_TRY(pen_onnx_tensor_open(&attribute->tensor, arena, &tensor));
     PEN_TRY(pen_onnx_tensor_data(&tensor, draft->files, arena, &data));
-    return pen_graph_constant(draft->graph, draft->output_names[0], &tensor.type, data,
-                              &draft->value);
+    pen_value spec = {.name = draft->output_names[0],
+                      .kind = PEN_VALUE_PARAMETER,
+                      .type = tensor.type,
+                      .data = data,
+                      .data_bytes = pen_tensor_type_bytes(&tensor.type)};
+    PEN_TRY(pen_onnx_weights_decide_node(draft->weights, spec.name, &spec.type, &spec.trainable));
+    if (spec.trainable) return pen_graph_add_value(draft->graph, &spec, &draft->value);
+    return pen_graph_constant(draft->graph, spec.name, &spec.type, data, &draft->value);
 }
 
 static pen_status convert_constant_floats(pen_onnx_draft *draft, uint32_t rank, uint32_t count,
@@ -236,14 +253,13 @@ pen_status pen_onnx_convert_output_type(pen_onnx_draft *draft) {
     return PEN_OK;
 }
 
+// The type is that of operand 1, which may be known only when types are inferred.
 pen_status pen_onnx_convert_cast_like(pen_onnx_draft *draft) {
-    pen_element_type element = PEN_ELEMENT_UNKNOWN;
-    if (pen_onnx_draft_has(draft, 1)) {
-        element = pen_value_type(draft->graph, draft->inputs[1])->element;
+    if (!pen_onnx_draft_has(draft, 0) || !pen_onnx_draft_has(draft, 1)) {
+        return pen_error(PEN_INVALID_INPUT, "an operand is left out");
     }
-    if (element == PEN_ELEMENT_UNKNOWN) {
-        return pen_error(PEN_UNSUPPORTED, "a cast to a type that is not known before inference");
-    }
+    const pen_element_type element = pen_value_type(draft->graph, draft->inputs[1])->element;
+    if (element == PEN_ELEMENT_UNKNOWN) return PEN_OK;
     draft->input_count = 1;
     pen_onnx_draft_add_attribute(draft, pen_attribute_text("to", pen_element_name(element)));
     return PEN_OK;

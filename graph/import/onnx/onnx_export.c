@@ -398,7 +398,10 @@ static void export_write_node(pen_protobuf_writer *writer, const void *context) 
                                 pen_value_is(output) ? pen_value_name(graph, output) : "");
     }
     pen_protobuf_write_text(writer, 3, node->name);
-    pen_protobuf_write_text(writer, 4, pen_onnx_mapping_of_op(node->op->name)->op_type);
+    // to the type of an operand, while that is not known
+    const bool is_like = node->op->type_input != 0 && node->input_count > node->op->type_input;
+    pen_protobuf_write_text(writer, 4,
+                            is_like ? "CastLike" : pen_onnx_mapping_of_op(node->op->name)->op_type);
     for (uint32_t i = 0; i < node->op->attribute_count; i++) {
         const pen_attribute_schema *schema = &node->op->attributes[i];
         const pen_attribute_value *value = &node->attributes[i];

@@ -18,6 +18,7 @@ static pen_status fold_operands(pen_onnx_importer *import, const pen_node *node,
     for (uint32_t i = 0; i < node->input_count; i++) {
         if (!pen_value_is(node->inputs[i])) continue;
         const pen_tensor_type *type = pen_value_type(import->graph, node->inputs[i]);
+        if (i > 0 && i == node->op->type_input && type->element != PEN_ELEMENT_UNKNOWN) continue;
         bool is_known = is_shape && type->element != PEN_ELEMENT_UNKNOWN;
         for (uint32_t d = 0; is_known && d < type->shape.rank; d++) {
             is_known = type->shape.dims[d] >= 0;

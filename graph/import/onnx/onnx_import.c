@@ -8,7 +8,6 @@
 #include "graph/import/model_format.h"
 
 #include <string.h>
-#include <strings.h>
 
 #include "graph/import/onnx/onnx_coverage.h"
 #include "graph/import/onnx/onnx_function.h"
@@ -67,6 +66,11 @@ static bool import_is_alias(const pen_onnx_importer *import, const pen_onnx_node
 
 static pen_status import_note_reads(pen_onnx_importer *import, const pen_onnx_node *node);
 
+static void import_note_output(pen_onnx_name *read) {
+    read->read_as_weight = true;
+    read->readings |= PEN_ONNX_READ_OTHERWISE;
+}
+
 // What a branch or loop and its bodies read. Names of the bodies' own that are also names outside
 // are noted in vain, which does no harm.
 static pen_status import_note_control(pen_onnx_importer *import, const pen_onnx_node *node) {
@@ -76,6 +80,7 @@ static pen_status import_note_control(pen_onnx_importer *import, const pen_onnx_
         const bool is_constant = i < 32 && (pen_onnx_control_constants(node) >> i & 1) != 0;
         read->read_as_constant = read->read_as_constant || is_constant;
         read->read_as_weight = read->read_as_weight || !is_constant;
+        read->readings |= PEN_ONNX_READ_OTHERWISE;
     }
     for (uint32_t i = 0; i < node->attribute_count; i++) {
         pen_onnx_model body;
@@ -88,7 +93,7 @@ static pen_status import_note_control(pen_onnx_importer *import, const pen_onnx_
         }
         for (uint32_t o = 0; o < body.output_count; o++) {
             pen_onnx_name *read = pen_onnx_importer_find(import, body.outputs[o].name);
-            if (read != NULL) read->read_as_weight = true;
+            if (read != NULL) import_note_output(read);
         }
     }
     return PEN_OK;
@@ -114,7 +119,9 @@ static pen_status import_note_reads(pen_onnx_importer *import, const pen_onnx_no
         const bool is_constant = import_wants_constant(mapping, op, i);
         read->read_as_state = read->read_as_state || is_state;
         read->read_as_constant = read->read_as_constant || is_constant;
-        read->read_as_weight = read->read_as_weight || (!is_state && !is_constant);
+        if (is_state || is_constant) continue;
+        read->read_as_weight = true;
+        read->readings |= pen_onnx_weights_reading(node->op_type, i);
     }
     return PEN_OK;
 }
@@ -125,66 +132,12 @@ static pen_status import_note(pen_onnx_importer *import) {
     }
     for (uint32_t i = 0; i < import->model->output_count; i++) {
         pen_onnx_name *read = pen_onnx_importer_find(import, import->model->outputs[i].name);
-        if (read != NULL) read->read_as_weight = true;
+        if (read != NULL) import_note_output(read);
     }
     return PEN_OK;
-}
-
-// ---- inputs
-
-static pen_status import_input_type(pen_onnx_importer *import, const pen_onnx_value *input,
-                                    pen_tensor_type *out_type) {
-    pen_tensor_type type = {.element = pen_onnx_element_type(input->data_type),
-                            .shape = input->shape};
-    for (uint32_t d = 0; d < type.shape.rank; d++) {
-        if (type.shape.dims[d] >= 0) continue;
-        const char *symbol = input->symbols[d];
-        if (symbol == NULL || symbol[0] == '\0') {
-            PEN_TRY(pen_arena_format(import->arena, &symbol, "%s_%u", input->name, d));
-        }
-        PEN_TRY(pen_graph_add_symbol(import->graph, symbol, &type.shape.dims[d]));
-    }
-    *out_type = type;
-    return PEN_OK;
-}
-
-static pen_status import_make_fixed(pen_onnx_importer *import, pen_onnx_name *entry) {
-    const pen_import_fixed_input *fixed = entry->fixed;
-    if (fixed->type.element != pen_onnx_element_type(entry->input->data_type)) {
-        return pen_error(PEN_INVALID_INPUT, "input '%s' is of type %s, the contents given are %s",
-                         entry->name, pen_onnx_data_type_name(entry->input->data_type),
-                         pen_element_name(fixed->type.element));
-    }
-    entry->made = true;
-    return pen_graph_constant(import->graph, entry->name, &fixed->type, fixed->data, &entry->value);
-}
-
-static pen_status import_make_input(pen_onnx_importer *import, pen_onnx_name *entry) {
-    if (entry->fixed != NULL && (!entry->fixed->where_needed || entry->read_as_constant)) {
-        return import_make_fixed(import, entry);
-    }
-    pen_value spec = {.name = entry->name, .kind = PEN_VALUE_INPUT, .source.file = import->path};
-    PEN_TRY(import_input_type(import, entry->input, &spec.type));
-    entry->made = true;
-    return pen_graph_add_value(import->graph, &spec, &entry->value);
 }
 
 // ---- initializers
-
-// Whether an initializer may be trained. Exporters write numbers that stand in formulas as
-// initializers without dimensions, too; parameters of that kind have the names of programs, which
-// those numbers do not: "logit_scale", "blocks.3.gain", but "onnx::Mul_37", "12" and "eps/const".
-static bool import_may_train(const pen_onnx_importer *import, const pen_onnx_name *entry) {
-    const char *name = entry->name;
-    if (!pen_element_is_float(entry->tensor->type.element)) return false;
-    if (entry->tensor->type.shape.rank > 0) return true;
-    if (strcmp(import->model->producer, "penstock") == 0) return true;
-    if (strspn(name, "0123456789") == strlen(name)) return false;
-    for (const char *c = name; *c != '\0'; c++) {
-        if (strncasecmp(c, "const", 5) == 0 || strchr(":/", *c) != NULL) return false;
-    }
-    return true;
-}
 
 // An initializer becomes what its readers make of it: a state, a trained parameter, or a
 // constant; and two values where one reader trains it and another needs a constant.
@@ -201,9 +154,10 @@ static pen_status import_make_tensor(pen_onnx_importer *import, pen_onnx_name *e
     const bool is_float = pen_element_is_float(spec.type.element);
     if (is_float && entry->read_as_state) {
         spec.kind = PEN_VALUE_STATE;
-    } else if (entry->read_as_weight && import_may_train(import, entry)) {
-        spec.kind = PEN_VALUE_PARAMETER;
-        spec.trainable = true;
+    } else if (is_float && entry->read_as_weight) {
+        PEN_TRY(pen_onnx_weights_decide(import->weights, spec.name, &spec.type, entry->readings,
+                                        &spec.trainable));
+        if (spec.trainable) spec.kind = PEN_VALUE_PARAMETER;
     }
     PEN_TRY(pen_graph_add_value(import->graph, &spec, &entry->value));
     entry->made = true;
@@ -217,7 +171,7 @@ static pen_status import_make_tensor(pen_onnx_importer *import, pen_onnx_name *e
 static pen_status import_make_givens(pen_onnx_importer *import) {
     for (uint32_t i = 0; i < import->name_count; i++) {
         pen_onnx_name *entry = &import->names[i];
-        if (entry->input != NULL) PEN_TRY(import_make_input(import, entry));
+        if (entry->input != NULL) PEN_TRY(pen_onnx_importer_make_input(import, entry));
     }
     for (uint32_t i = 0; i < import->name_count; i++) {
         pen_onnx_name *entry = &import->names[i];
@@ -377,6 +331,7 @@ static pen_status import_node(pen_onnx_importer *import, const pen_onnx_node *no
                             .model = import->model,
                             .options = import->options,
                             .files = import->files,
+                            .weights = import->weights,
                             .node = node,
                             .source = {.file = import->path, .position = node->position},
                             .op_name = mapping->op_name};
@@ -531,6 +486,46 @@ pen_status pen_onnx_importer_run_body(pen_onnx_importer *frame, const char *pref
     return PEN_OK;
 }
 
+// What the file says of its values, and what it has of them.
+static pen_status import_weights(const pen_onnx_importer *import, pen_onnx_weights *weights) {
+    const pen_onnx_model *model = import->model;
+    PEN_TRY(pen_onnx_origins_read(&model->graph, import->arena, &weights->origins));
+    for (uint32_t i = 0; i < model->tensor_count; i++) {
+        pen_onnx_target *target =
+            pen_onnx_origins_target(&weights->origins, model->tensors[i].name);
+        if (target != NULL) target->is_found = true;
+    }
+    for (uint32_t i = 0; i < model->node_count; i++) {
+        weights->keeps_constants =
+            weights->keeps_constants || import_is(&model->nodes[i], "Constant");
+    }
+    if (import->options->unfreeze == NULL) return PEN_OK;
+    return pen_status_add_context(pen_pattern_create(import->options->unfreeze, &weights->unfreeze),
+                                  "in unfreeze");
+}
+
+static pen_status import_build(pen_onnx_importer *import, pen_model *model) {
+    pen_onnx_weights *weights = import->weights;
+    PEN_TRY(import_weights(import, weights));
+    PEN_TRY(import_init(import));
+    PEN_TRY(pen_graph_create(model->arena, import->model->graph_name, &import->graph));
+    PEN_TRY(import_add_givens(import));
+    PEN_TRY(import_note(import));
+    PEN_TRY(import_make_givens(import));
+    PEN_TRY(import_nodes(import));
+    PEN_TRY(import_outputs(import, model));
+    PEN_TRY(pen_onnx_weights_finish(weights));
+    model->graph = import->graph;
+    model->producer = import->model->producer;
+    model->opset = import->model->opset;
+    model->weights = weights->list;
+    model->weight_count = weights->count;
+    model->lost = weights->lost;
+    model->lost_count = weights->lost_count;
+    import_batch(import, model);
+    return PEN_OK;
+}
+
 // The way of an ONNX file. Who reads an initializer is noted before values are made, because it
 // decides what they become.
 static pen_status import_model(const pen_model_input *input, pen_model *model) {
@@ -539,24 +534,18 @@ static pen_status import_model(const pen_model_input *input, pen_model *model) {
     PEN_TRY(pen_onnx_model_read(input->bytes, input->length, model->arena, &read));
     PEN_TRY(pen_onnx_functions_inline(&read, model->arena));
     PEN_TRY(pen_onnx_coverage_check(&read, model->arena));
+    pen_onnx_weights weights = {
+        .arena = model->arena, .producer = read.producer, .options = input->options};
     pen_onnx_importer import = {.arena = model->arena,
                                 .path = model->path,
                                 .model = &read,
                                 .options = input->options,
                                 .files = input->files,
-                                .unrolled = &unrolled};
-    PEN_TRY(import_init(&import));
-    PEN_TRY(pen_graph_create(model->arena, read.graph_name, &import.graph));
-    PEN_TRY(import_add_givens(&import));
-    PEN_TRY(import_note(&import));
-    PEN_TRY(import_make_givens(&import));
-    PEN_TRY(import_nodes(&import));
-    PEN_TRY(import_outputs(&import, model));
-    model->graph = import.graph;
-    model->producer = read.producer;
-    model->opset = read.opset;
-    import_batch(&import, model);
-    return PEN_OK;
+                                .unrolled = &unrolled,
+                                .weights = &weights};
+    const pen_status status = import_build(&import, model);
+    pen_pattern_destroy(weights.unfreeze);
+    return status;
 }
 
 const pen_model_format pen_model_format_onnx = {

@@ -19,6 +19,7 @@
 #include "graph/import/import.h"
 #include "graph/import/onnx/onnx_mapping.h"
 #include "graph/import/onnx/onnx_model.h"
+#include "graph/import/onnx/onnx_weights.h"
 
 // What a name in the model stands for. Names are found before values are made, because what an
 // initializer becomes depends on who reads it.
@@ -28,7 +29,8 @@ typedef struct pen_onnx_name {
     const pen_onnx_value *input;   // an input of the model; else NULL
     const pen_import_fixed_input *fixed;
     bool read_as_weight, read_as_constant, read_as_state;
-    bool replaced; // some node has taken over this state's storage
+    uint32_t readings; // as a weight: PEN_ONNX_READ_…, of all that read it
+    bool replaced;     // some node has taken over this state's storage
     bool made;
     pen_value_id value;    // for most readers
     pen_value_id constant; // for readers that need a constant, when it is another value
@@ -55,6 +57,7 @@ typedef struct pen_onnx_importer {
     struct pen_onnx_importer *parent; // the scope around; NULL for the model's graph
     const char *prefix;               // of names made in a body
     pen_onnx_unrolled *unrolled;
+    pen_onnx_weights *weights;
     pen_name_map index;   // of names
     pen_onnx_name *names; // [name_capacity]
     uint32_t name_count, name_capacity;
@@ -96,6 +99,11 @@ PEN_NODISCARD pen_status pen_onnx_importer_emit(pen_onnx_importer *import,
                                                 const pen_onnx_node *node,
                                                 const pen_onnx_extra *extra,
                                                 pen_value_id *out_value);
+
+// Makes the value of an input: one of the graph, or a constant (import.h: fixed_inputs). Who reads
+// it has been noted. INVALID_INPUT
+PEN_NODISCARD pen_status pen_onnx_importer_make_input(pen_onnx_importer *import,
+                                                      pen_onnx_name *entry);
 
 // Opens the scope of a body's initializers, inside of `outer`. INVALID_INPUT, UNSUPPORTED
 PEN_NODISCARD pen_status pen_onnx_importer_open_body(pen_onnx_importer *outer,

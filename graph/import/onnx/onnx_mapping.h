@@ -16,6 +16,7 @@
 #include "graph/graph.h"
 #include "graph/import/import.h"
 #include "graph/import/onnx/onnx_model.h"
+#include "graph/import/onnx/onnx_weights.h"
 #include "graph/node_parts.h"
 #include "graph/passes/fuse/spell_layers.h"
 
@@ -27,6 +28,7 @@ typedef struct pen_onnx_draft {
     const pen_onnx_model *model;
     const pen_import_options *options;
     pen_external_files *files;
+    pen_onnx_weights *weights;
     const pen_onnx_node *node;
     const char *name; // the node's; made up when it has none
     pen_source source;
@@ -118,6 +120,7 @@ pen_status pen_onnx_convert_momentum(pen_onnx_draft *draft);
 pen_status pen_onnx_convert_output_type(pen_onnx_draft *draft);
 pen_status pen_onnx_convert_qlinear_conv(pen_onnx_draft *draft);
 pen_status pen_onnx_convert_qlinear_matmul(pen_onnx_draft *draft);
+pen_status pen_onnx_convert_attention(pen_onnx_draft *draft);
 pen_status pen_onnx_convert_axes(pen_onnx_draft *draft); // attribute axes to operand 1
 pen_status pen_onnx_convert_batch_normalization(pen_onnx_draft *draft);
 pen_status pen_onnx_convert_broadcast(pen_onnx_draft *draft); // operator set 6
@@ -126,15 +129,20 @@ pen_status pen_onnx_convert_cast_like(pen_onnx_draft *draft);
 pen_status pen_onnx_convert_clip(pen_onnx_draft *draft);
 pen_status pen_onnx_convert_constant(pen_onnx_draft *draft);
 pen_status pen_onnx_convert_constant_of_shape(pen_onnx_draft *draft);
+pen_status pen_onnx_convert_dft(pen_onnx_draft *draft);
 pen_status pen_onnx_convert_dropout(pen_onnx_draft *draft);
+pen_status pen_onnx_convert_gather(pen_onnx_draft *draft);
+pen_status pen_onnx_convert_grid_sample(pen_onnx_draft *draft);
 pen_status pen_onnx_convert_identity(pen_onnx_draft *draft);
 pen_status pen_onnx_convert_lstm(pen_onnx_draft *draft);
 pen_status pen_onnx_convert_gru(pen_onnx_draft *draft);
 pen_status pen_onnx_convert_pad(pen_onnx_draft *draft);
+pen_status pen_onnx_convert_pad_axes(pen_onnx_draft *draft); // operand 3 is axes
 pen_status pen_onnx_convert_rnn(pen_onnx_draft *draft);
 pen_status pen_onnx_convert_mean_variance(pen_onnx_draft *draft);
 pen_status pen_onnx_convert_resize(pen_onnx_draft *draft);
 pen_status pen_onnx_convert_roi_align(pen_onnx_draft *draft);
+pen_status pen_onnx_convert_rotary(pen_onnx_draft *draft);
 pen_status pen_onnx_convert_slice(pen_onnx_draft *draft);
 pen_status pen_onnx_convert_softmax(pen_onnx_draft *draft);
 pen_status pen_onnx_convert_split(pen_onnx_draft *draft);

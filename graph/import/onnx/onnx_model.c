@@ -3,6 +3,9 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "graph/import/onnx/onnx_origin.h"
+#include "graph/import/onnx/onnx_value_reader.h"
+
 #define MODEL_FIELD_LIMIT 32 // field numbers that are counted
 
 // ---- attributes
@@ -246,6 +249,7 @@ static pen_status node_read(const pen_protobuf_reader *message, pen_arena *arena
         if (field.number == 9) {
             bool is;
             PEN_TRY(metadata_is(&inner, PEN_ONNX_TRAINING_KEY, PEN_ONNX_TRAINING, &is));
+            PEN_TRY(pen_onnx_origin_read_padding(&inner, &node.has_padding, &node.padding_row));
             node.trains = node.trains || is;
             continue;
         }
@@ -270,99 +274,6 @@ static pen_status opset_read(const pen_protobuf_reader *message, pen_arena *aren
     }
     opset.domain = model_domain(opset.domain);
     *out_opset = opset;
-    return PEN_OK;
-}
-
-// ---- types of inputs and outputs
-
-// A dimension is a number, a name, or neither; -1 stands for the last two.
-static pen_status value_read_dim(const pen_protobuf_reader *message, pen_arena *arena,
-                                 pen_onnx_value *value) {
-    if (value->shape.rank == PEN_RANK_LIMIT) {
-        return pen_error(PEN_UNSUPPORTED, "'%s' has more than %d dimensions", value->name,
-                         PEN_RANK_LIMIT);
-    }
-    const uint32_t axis = value->shape.rank++;
-    value->shape.dims[axis] = -1;
-    pen_protobuf_reader reader = *message;
-    while (true) {
-        pen_protobuf_field field;
-        PEN_TRY(pen_protobuf_next(&reader, &field));
-        if (field.number == 0) return PEN_OK;
-        if (field.number == 1) {
-            PEN_TRY(pen_protobuf_int(&reader, &field, &value->shape.dims[axis]));
-            if (value->shape.dims[axis] < 0) value->shape.dims[axis] = -1; // some write it so
-        } else if (field.number == 2) {
-            PEN_TRY(pen_protobuf_name(&reader, &field, arena, &value->symbols[axis]));
-        }
-    }
-}
-
-static pen_status value_read_shape(const pen_protobuf_reader *message, pen_arena *arena,
-                                   pen_onnx_value *value) {
-    pen_protobuf_reader reader = *message;
-    value->has_shape = true;
-    while (true) {
-        pen_protobuf_field field;
-        pen_protobuf_reader dim;
-        PEN_TRY(pen_protobuf_next(&reader, &field));
-        if (field.number == 0) return PEN_OK;
-        if (field.number != 1) continue;
-        PEN_TRY(pen_protobuf_open(&reader, &field, &dim));
-        PEN_TRY(value_read_dim(&dim, arena, value));
-    }
-}
-
-static pen_status value_read_tensor(const pen_protobuf_reader *message, pen_arena *arena,
-                                    pen_onnx_value *value) {
-    pen_protobuf_reader reader = *message;
-    while (true) {
-        pen_protobuf_field field;
-        pen_protobuf_reader shape;
-        PEN_TRY(pen_protobuf_next(&reader, &field));
-        if (field.number == 0) return PEN_OK;
-        if (field.number == 1) PEN_TRY(pen_protobuf_int(&reader, &field, &value->data_type));
-        if (field.number != 2) continue;
-        PEN_TRY(pen_protobuf_open(&reader, &field, &shape));
-        PEN_TRY(value_read_shape(&shape, arena, value));
-    }
-}
-
-static pen_status value_read_type(const pen_protobuf_reader *message, pen_arena *arena,
-                                  pen_onnx_value *value) {
-    pen_protobuf_reader reader = *message;
-    while (true) {
-        pen_protobuf_field field;
-        pen_protobuf_reader inner;
-        PEN_TRY(pen_protobuf_next(&reader, &field));
-        if (field.number == 0) return PEN_OK;
-        if (field.number == 1) {
-            value->kind = "tensor";
-            PEN_TRY(pen_protobuf_open(&reader, &field, &inner));
-            PEN_TRY(value_read_tensor(&inner, arena, value));
-        }
-        if (field.number == 4) value->kind = "sequence";
-        if (field.number == 5) value->kind = "map";
-        if (field.number == 8) value->kind = "sparse tensor";
-        if (field.number == 9) value->kind = "optional";
-    }
-}
-
-static pen_status value_read(const pen_protobuf_reader *message, pen_arena *arena,
-                             pen_onnx_value *out_value) {
-    pen_onnx_value value = {.name = "", .kind = "untyped"};
-    pen_protobuf_reader reader = *message;
-    while (true) {
-        pen_protobuf_field field;
-        pen_protobuf_reader type;
-        PEN_TRY(pen_protobuf_next(&reader, &field));
-        if (field.number == 0) break;
-        if (field.number == 1) PEN_TRY(pen_protobuf_name(&reader, &field, arena, &value.name));
-        if (field.number != 2) continue;
-        PEN_TRY(pen_protobuf_open(&reader, &field, &type));
-        PEN_TRY(value_read_type(&type, arena, &value));
-    }
-    *out_value = value;
     return PEN_OK;
 }
 
@@ -454,10 +365,10 @@ static pen_status graph_read_field(const pen_protobuf_reader *reader,
         return pen_onnx_tensor_open(&inner, arena, &model->tensors[model->tensor_count++]);
     case 11:
         PEN_TRY(pen_protobuf_open(reader, field, &inner));
-        return value_read(&inner, arena, &model->inputs[model->input_count++]);
+        return pen_onnx_value_read(&inner, arena, &model->inputs[model->input_count++]);
     case 12:
         PEN_TRY(pen_protobuf_open(reader, field, &inner));
-        return value_read(&inner, arena, &model->outputs[model->output_count++]);
+        return pen_onnx_value_read(&inner, arena, &model->outputs[model->output_count++]);
     default:
         return PEN_OK;
     }
@@ -501,6 +412,7 @@ pen_status pen_onnx_model_read_body(const pen_onnx_model *model,
                            .opsets = model->opsets};
     PEN_ASSERT(attribute->type == PEN_ONNX_GRAPH);
     PEN_TRY(graph_read(&attribute->graph, arena, &body));
+    body.graph = attribute->graph;
     *out_body = body;
     return PEN_OK;
 }
@@ -574,6 +486,7 @@ pen_status pen_onnx_model_read(const void *bytes, size_t length, pen_arena *aren
     PEN_TRY(model_check_opset(&model));
     PEN_TRY(pen_protobuf_open(&message, &field, &graph));
     PEN_TRY(graph_read(&graph, arena, &model));
+    model.graph = graph;
     *out_model = model;
     return PEN_OK;
 }

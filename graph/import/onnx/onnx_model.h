@@ -56,7 +56,9 @@ typedef struct pen_onnx_node {
     const char **inputs;  // [input_count], "" for one left out
     const char **outputs; // [output_count], likewise
     pen_onnx_attribute *attributes;
-    bool trains; // its metadata says so, see PEN_ONNX_TRAINING_KEY
+    bool trains;      // its metadata says so, see PEN_ONNX_TRAINING_KEY
+    bool has_padding; // it looks up rows of a table, of which one is not trained: this
+    int64_t padding_row;
 } pen_onnx_node;
 
 typedef struct pen_onnx_value {
@@ -96,7 +98,8 @@ typedef struct pen_onnx_model {
     const char *producer;
     bool is_unbiased; // running variances
     const char *graph_name;
-    int64_t opset; // of ONNX's own domain
+    pen_protobuf_reader graph; // the GraphProto
+    int64_t opset;             // of ONNX's own domain
     uint32_t opset_count, function_count;
     uint32_t node_count, tensor_count, input_count, output_count;
     uint32_t sparse_count; // sparse initializers, which nothing here can read
@@ -123,6 +126,6 @@ const pen_onnx_attribute *pen_onnx_attribute_find(const pen_onnx_node *node, con
 
 // Oldest and newest opset that is read.
 #define PEN_ONNX_OPSET_FIRST 1
-#define PEN_ONNX_OPSET_LAST 18
+#define PEN_ONNX_OPSET_LAST 28
 
 #endif // PEN_GRAPH_IMPORT_ONNX_ONNX_MODEL_H

@@ -5,6 +5,7 @@
 
 #include "base/limits.h"
 #include "graph/import/onnx/onnx_importer.h"
+#include "graph/import/onnx/onnx_value_reader.h"
 
 typedef struct sequence_op {
     const char *op_type;
@@ -223,12 +224,37 @@ static pen_status sequence_concat(pen_onnx_importer *import, const pen_onnx_node
     return sequence_bind_value(import, node, value);
 }
 
+// How many elements the split axis has: as is known, or as the file says. If that is wrong, the
+// split that is made of it will not fit.
+static pen_status split_size(pen_onnx_importer *import, const pen_onnx_node *node, pen_value_id x,
+                             int64_t axis, int64_t *out_dim) {
+    pen_onnx_value said;
+    uint32_t at;
+    const pen_tensor_type *type = pen_value_type(import->graph, x);
+    pen_shape shape = type->shape;
+    bool is_known = type->element != PEN_ELEMENT_UNKNOWN;
+    if (!is_known) {
+        PEN_TRY(pen_onnx_value_find(import->model, node->inputs[0], import->arena, &said));
+        shape = said.shape;
+        is_known = said.has_shape;
+    }
+    if (!is_known) {
+        return pen_error(PEN_UNSUPPORTED, "the shape of its input is not known when the model is "
+                                          "read");
+    }
+    PEN_TRY(pen_shape_axis(shape.rank, axis, &at));
+    *out_dim = shape.dims[at];
+    if (*out_dim >= 0) return PEN_OK;
+    return pen_error(PEN_UNSUPPORTED, "the size of axis %u is not known when the model is read",
+                     at);
+}
+
 // The sizes of the parts: given one by one, all equal but the last, or 1.
-static pen_status split_sizes(pen_onnx_importer *import, const pen_onnx_node *node, int64_t dim,
+static pen_status split_sizes(pen_onnx_importer *import, const pen_onnx_node *node, pen_value_id x,
                               uint32_t *out_count, const int64_t **out_sizes) {
     uint32_t read = 0;
     const int64_t *given = NULL;
-    int64_t each = 1, *sizes;
+    int64_t each = 1, dim, *sizes;
     if (sequence_has(node, 1)) {
         const pen_onnx_name *name;
         PEN_TRY(pen_onnx_importer_read(import, node, 1, &name));
@@ -241,6 +267,7 @@ static pen_status split_sizes(pen_onnx_importer *import, const pen_onnx_node *no
         }
         each = given[0];
     }
+    PEN_TRY(split_size(import, node, x, sequence_attribute(node, "axis", 0), &dim));
     if (each < 1 || (dim + each - 1) / each > PEN_NODE_ARITY_LIMIT) {
         return pen_error(PEN_UNSUPPORTED,
                          "%lld elements in parts of %lld; at most %d parts are "
@@ -256,24 +283,15 @@ static pen_status split_sizes(pen_onnx_importer *import, const pen_onnx_node *no
     return PEN_OK;
 }
 
-// A split with as many outputs as there will be items, which is why the size must be known.
+// A split with as many outputs as there will be items, which is why the sizes must be known.
 static pen_status sequence_split(pen_onnx_importer *import, const pen_onnx_node *node) {
     pen_value_id x, sizes_value, axes, *items;
     pen_onnx_name made;
-    uint32_t axis, count;
-    const int64_t *sizes;
+    uint32_t count;
+    const int64_t *sizes, axis = sequence_attribute(node, "axis", 0);
     PEN_TRY(sequence_read_tensor(import, node, 0, &x));
-    const pen_tensor_type type = *pen_value_type(import->graph, x);
-    if (type.element == PEN_ELEMENT_UNKNOWN) {
-        return pen_error(PEN_UNSUPPORTED, "the shape of its input is not known when the model is "
-                                          "read");
-    }
-    PEN_TRY(pen_shape_axis(type.shape.rank, sequence_attribute(node, "axis", 0), &axis));
-    if (type.shape.dims[axis] < 0) {
-        return pen_error(PEN_UNSUPPORTED, "the size of axis %u is not known when the model is read",
-                         axis);
-    }
-    PEN_TRY(split_sizes(import, node, type.shape.dims[axis], &count, &sizes));
+    PEN_TRY(split_sizes(import, node, x, &count, &sizes));
+    if (count == 0) return pen_error(PEN_INVALID_INPUT, "it splits into no parts");
     PEN_TRY(sequence_new(import, count, &items, &made));
     PEN_TRY(sequence_constant(import, node, "sizes", count, sizes, &sizes_value));
     const char *name;
@@ -286,8 +304,7 @@ static pen_status sequence_split(pen_onnx_importer *import, const pen_onnx_node 
     pen_node_id split;
     PEN_TRY(pen_graph_add_node(import->graph, &spec, &split));
     const bool squeezes = !sequence_has(node, 1) && sequence_attribute(node, "keepdims", 1) == 0;
-    const int64_t squeezed = axis;
-    PEN_TRY(sequence_constant(import, node, "axis", 1, &squeezed, &axes));
+    PEN_TRY(sequence_constant(import, node, "axis", 1, &axis, &axes));
     for (uint32_t i = 0; i < count; i++) {
         items[i] = pen_graph_node(import->graph, split)->outputs[i];
         const pen_onnx_extra extra = {"squeeze", "item", PEN_INPUTS(items[i], axes),

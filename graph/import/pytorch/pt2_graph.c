@@ -81,10 +81,7 @@ static pen_status node_read_line(const char *trace, pen_arena *arena, pen_pt2_no
     if (own.code != NULL) {
         PEN_TRY(pen_arena_copy_text(arena, own.code, code_length, &node->code));
     }
-    PEN_TRY(pen_arena_copy_text(arena, own.file, own.file_length, &node->file));
-    const char *package = strstr(node->file, "-packages/"); // its name is enough for those
-    if (package != NULL) node->file = package + strlen("-packages/");
-    return PEN_OK;
+    return pen_arena_copy_text(arena, own.file, own.file_length, &node->file);
 }
 
 // ---- nodes

@@ -2,6 +2,9 @@
 //
 // Unlike ONNX: an element type is the text of its name ("float32"), as `to` of cast, `dtype` of
 // eye_like, and `element` of constant_of_shape; the value of constant_of_shape is a number.
+//
+//   cast(x, like; to)   to the element type `to` or, where it is left out, that of `like`, of which
+//                       nothing else is read; pen_infer_shapes puts `to` in its place
 
 #include <math.h>
 #include <stddef.h>
@@ -82,9 +85,16 @@ static pen_status constant_of_shape_infer(pen_infer_context *context) {
     return pen_infer_set(context, 0, &type);
 }
 
+// To the type that is said, or that operand 1 has.
 static pen_status cast_infer(pen_infer_context *context) {
     pen_tensor_type type = *pen_infer_input(context, 0);
-    PEN_TRY(constant_element(context, "to", &type.element));
+    if (pen_node_has(pen_infer_node(context), "to")) {
+        PEN_TRY(constant_element(context, "to", &type.element));
+    } else if (pen_infer_has_input(context, 1)) {
+        type.element = pen_infer_input(context, 1)->element;
+    } else {
+        return pen_infer_error(context, PEN_INVALID_INPUT, "attribute 'to' is missing");
+    }
     return pen_infer_set(context, 0, &type);
 }
 
@@ -193,7 +203,7 @@ static const pen_attribute_schema constant_of_shape_attributes[] = {
     PEN_TEXT_OR("element", "float32"),
 };
 static const pen_attribute_schema cast_attributes[] = {
-    PEN_MUST("to", TEXT),
+    PEN_MAY("to", TEXT),
 };
 static const pen_attribute_schema eye_like_attributes[] = {
     PEN_INT_OR("k", 0),
@@ -214,8 +224,8 @@ static const pen_op constant_ops[] = {
     {"constant_of_shape", "one number everywhere", PEN_TAKES(1, 1), PEN_GIVES(1, 1),
      PEN_ATTRIBUTES(constant_of_shape_attributes), .constant_inputs = 1,
      .infer = constant_of_shape_infer, .bytes = constant_bytes},
-    {"cast", "the input as another element type", PEN_TAKES(1, 1), PEN_GIVES(1, 1),
-     PEN_ATTRIBUTES(cast_attributes), .in_place_inputs = 1, .infer = cast_infer,
+    {"cast", "the input as another element type", PEN_TAKES(1, 2), PEN_GIVES(1, 1),
+     PEN_ATTRIBUTES(cast_attributes), .in_place_inputs = 1, .type_input = 1, .infer = cast_infer,
      .gradient = cast_gradient},
     {"eye_like", "ones on a diagonal, in the input's shape", PEN_TAKES(1, 1), PEN_GIVES(1, 1),
      PEN_ATTRIBUTES(eye_like_attributes), .infer = eye_like_infer, .bytes = constant_bytes},

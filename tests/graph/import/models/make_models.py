@@ -214,7 +214,7 @@ def structure():
     save("scalars",
          [helper.make_node("Mul", [f"x{i}", name], [f"x{i + 1}"]) for i, name in enumerate(names)],
          [value("x0", ["n", 2])], [value(f"x{len(names)}", ["n", 2])],
-         [numpy_helper.from_array(np.array(2, np.float32), name) for name in names])
+         [numpy_helper.from_array(np.array(2, np.float32), name) for name in names], producer_name="pytorch")
     save("training",
          [helper.make_node("BatchNormalization", ["x", "scale", "bias", "mean", "variance"],
                            ["y", "mean_out", "variance_out"], name="bn", training_mode=1, momentum=0.9)],
@@ -231,7 +231,8 @@ def structure():
          [helper.make_node("Pad", ["x", "pads", "c"], ["p"]), helper.make_node("MatMul", ["p", "c2"], ["q"]),
           helper.make_node("Mul", ["q", "c"], ["y"])],
          [value("x", [1, 2])], [value("y", None)],
-         [array("pads", [0, 0, 0, 0], np.int64), array("c", 3), array("c2", [[1], [2]])], check=False)
+         [array("pads", [0, 0, 0, 0], np.int64), array("c", 3), array("c2", [[1], [2]])], check=False,
+         producer_name="pytorch")
     save("constants",
          [helper.make_node("Constant", [], ["k"], value=array("", [1.5, 2.5])),
           helper.make_node("Constant", [], ["f"], value_float=0.5),

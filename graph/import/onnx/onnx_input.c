@@ -1,0 +1,56 @@
+// Inputs of an ONNX graph, as inputs of ours or as constants that the caller has given.
+
+#include <string.h>
+
+#include "graph/import/onnx/onnx_importer.h"
+
+static pen_status input_type(pen_onnx_importer *import, const pen_onnx_value *input,
+                             pen_tensor_type *out_type) {
+    pen_tensor_type type = {.element = pen_onnx_element_type(input->data_type),
+                            .shape = input->shape};
+    for (uint32_t d = 0; d < type.shape.rank; d++) {
+        if (type.shape.dims[d] >= 0) continue;
+        const char *symbol = input->symbols[d];
+        // "?" is no name: each is a size of its own
+        if (symbol == NULL || symbol[0] == '\0' || strcmp(symbol, "?") == 0) {
+            PEN_TRY(pen_arena_format(import->arena, &symbol, "%s_%u", input->name, d));
+        }
+        PEN_TRY(pen_graph_add_symbol(import->graph, symbol, &type.shape.dims[d]));
+    }
+    *out_type = type;
+    return PEN_OK;
+}
+
+static pen_status input_make_fixed(pen_onnx_importer *import, pen_onnx_name *entry) {
+    const pen_import_fixed_input *fixed = entry->fixed;
+    if (fixed->type.element != pen_onnx_element_type(entry->input->data_type)) {
+        return pen_error(PEN_INVALID_INPUT, "input '%s' is of type %s, the contents given are %s",
+                         entry->name, pen_onnx_data_type_name(entry->input->data_type),
+                         pen_element_name(fixed->type.element));
+    }
+    entry->made = true;
+    return pen_graph_constant(import->graph, entry->name, &fixed->type, fixed->data, &entry->value);
+}
+
+pen_status pen_onnx_importer_make_input(pen_onnx_importer *import, pen_onnx_name *entry) {
+    if (entry->fixed != NULL && (!entry->fixed->where_needed || entry->read_as_constant)) {
+        return input_make_fixed(import, entry);
+    }
+    pen_value spec = {.name = entry->name, .kind = PEN_VALUE_INPUT, .source.file = import->path};
+    PEN_TRY(input_type(import, entry->input, &spec.type));
+    entry->made = true;
+    const pen_tensor_type type = spec.type;
+    const bool is_wide = pen_element_is_float(type.element) || type.element == PEN_INT64;
+    if (is_wide || !import->options->widens_inputs) {
+        return pen_graph_add_value(import->graph, &spec, &entry->value);
+    }
+    spec.type.element = PEN_INT64;
+    PEN_TRY(pen_graph_add_value(import->graph, &spec, &entry->value));
+    const pen_onnx_extra cast = {
+        "cast", "narrowed", PEN_INPUTS(entry->value),
+        PEN_WITH(pen_attribute_text("to", pen_element_name(type.element)))};
+    const pen_onnx_node node = {.name = entry->name};
+    PEN_TRY(pen_onnx_importer_emit(import, &node, &cast, &entry->value));
+    pen_graph_set_type(import->graph, entry->value, &type);
+    return PEN_OK;
+}
