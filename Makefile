@@ -169,6 +169,13 @@ check-exports: $(BUILD)/penstock | build/.has-bench #! exported models, judged b
 MODELS :=
 check-models: $(BUILD)/penstock | build/.has-bench #! models that PyTorch exports, trained for a step beside PyTorch
 	@/usr/bin/python3 -W ignore tests/models/check_models.py --penstock $< $(MODELS)
+#   make check-pt2 PT2='gpt2 resnet' PT2_VENV=DIR     those only, with the Python environment that is in DIR or made there
+PT2 :=
+PT2_VENV ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/penstock/pt2
+.PHONY: check-pt2
+check-pt2: $(BUILD)/penstock #! models that today's PyTorch exports as .pt2, trained beside it and taken home
+	@python=$$(tests/models/pt2_environment.sh $(PT2_VENV)) && \
+	  OMP_NUM_THREADS=1 $$python -W ignore tests/models/check_pt2.py --penstock $< $(PT2)
 #   make check-examples EXAMPLES=char-gpt
 EXAMPLES := $(notdir $(patsubst %/run.sh,%,$(sort $(wildcard examples/*/run.sh))))
 check-examples: $(BUILD)/penstock $(BUILD)/libpenstock.so | build/.has-examples #! the examples, and what they must reach

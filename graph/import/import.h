@@ -110,6 +110,12 @@ typedef struct pen_model_pin {
     const char *device; // as in the file: "/job:worker/task:1"
 } pen_model_pin;
 
+// What sizes a symbol of the inputs may have.
+typedef struct pen_model_range {
+    const char *symbol;
+    int64_t least, most; // INT64_MAX: any
+} pen_model_range;
+
 typedef struct pen_model {
     pen_graph *graph;
     const char *path;                    // as given
@@ -129,6 +135,12 @@ typedef struct pen_model {
                           // they are what no other node reads
     const pen_model_pin *pins; // [pin_count], if they were asked for
     uint32_t pin_count;
+    const char *const *warnings; // [warning_count], what a user should know of the file
+    uint32_t warning_count;
+    const pen_model_range *ranges; // [range_count]; symbols without one may have any size
+    uint32_t range_count;
+    const char *batch_recipe; // how the model is exported with an open batch, of files in which a
+                              // batch that is a number cannot be another; NULL: it may be tried
     const pen_model_weight *weights; // [weight_count], ONNX
     uint32_t weight_count;
     const pen_model_lost *lost; // [lost_count], ONNX: training is not that of the model

@@ -20,6 +20,9 @@ pen_status pen_compile_import(pen_compilation *compilation) {
     program->batch_symbol = model->batch_symbol;
     program->pins = model->pins;
     program->pin_count = model->pin_count;
+    for (uint32_t i = 0; i < model->warning_count; i++) {
+        pen_compilation_warn(compilation, model->warnings[i]);
+    }
     return PEN_OK;
 }
 

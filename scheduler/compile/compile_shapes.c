@@ -21,13 +21,38 @@ static const pen_compile_input *shapes_find_input(const pen_compilation *compila
     return NULL;
 }
 
-// Makes the first dimension of an input the microbatch, whatever the exporter wrote there.
-static void shapes_bind_batch(pen_compilation *compilation, pen_value_id input) {
+// Makes the first dimension of an input the microbatch, whatever the exporter wrote there, but for
+// models that compute with what is written there.
+static pen_status shapes_bind_batch(pen_compilation *compilation, pen_value_id input) {
     const uint64_t size = compilation->request->microbatch_size;
+    const char *recipe = compilation->model->batch_recipe;
     pen_tensor_type type = *pen_value_type(compilation->graph, input);
-    if (size == 0 || type.shape.rank == 0 || type.shape.dims[0] < 0) return;
+    if (size == 0 || type.shape.rank == 0 || type.shape.dims[0] < 0) return PEN_OK;
+    if (recipe != NULL && type.shape.dims[0] != (int64_t)size) {
+        return pen_error(PEN_UNSUPPORTED,
+                         "input '%s' was exported for %lld examples at once, and is given %llu: "
+                         "train with that many in a microbatch, or export the model with %s",
+                         pen_value_name(compilation->graph, input), (long long)type.shape.dims[0],
+                         (unsigned long long)size, recipe);
+    }
     type.shape.dims[0] = (int64_t)size;
     pen_graph_set_type(compilation->graph, input, &type);
+    return PEN_OK;
+}
+
+// The file may say between which sizes a symbol is.
+static pen_status shapes_check_range(const pen_model *model, const pen_symbol_binding *binding) {
+    for (uint32_t i = 0; i < model->range_count; i++) {
+        const pen_model_range *range = &model->ranges[i];
+        if (strcmp(range->symbol, binding->symbol) != 0) continue;
+        if (binding->size >= range->least && binding->size <= range->most) return PEN_OK;
+        return pen_error(PEN_INVALID_INPUT,
+                         "the model's dimension '%s' is %lld here, and was exported for %s %lld",
+                         binding->symbol, (long long)binding->size,
+                         binding->size < range->least ? "no less than" : "no more than",
+                         (long long)(binding->size < range->least ? range->least : range->most));
+    }
+    return PEN_OK;
 }
 
 // The size that the data gives to dimension `axis` of an input; 0: none.
@@ -70,7 +95,7 @@ static pen_status shapes_bind(pen_compilation *compilation, pen_symbol_binding *
     }
     for (uint32_t i = 0; i < pen_graph_input_count(compilation->graph); i++) {
         const pen_value_id input = pen_graph_input(compilation->graph, i);
-        shapes_bind_batch(compilation, input);
+        PEN_TRY(shapes_bind_batch(compilation, input));
         const pen_shape shape = pen_value_type(compilation->graph, input)->shape;
         for (uint32_t d = 0; d < shape.rank; d++) {
             const char *symbol = pen_graph_symbol_name(compilation->graph, shape.dims[d]);
@@ -78,6 +103,9 @@ static pen_status shapes_bind(pen_compilation *compilation, pen_symbol_binding *
             if (symbol == NULL || size == 0) continue;
             PEN_TRY(shapes_bind_symbol(symbol, size, bindings, &count));
         }
+    }
+    for (uint32_t b = 0; b < count; b++) {
+        PEN_TRY(shapes_check_range(compilation->model, &bindings[b]));
     }
     *out_count = count;
     return PEN_OK;

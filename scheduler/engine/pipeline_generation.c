@@ -76,6 +76,8 @@ static pen_status generation_connect(pipeline_engine *p, const pen_transport_kin
                                          .plan_hash = p->plan->model_hash ^ p->plan->cluster_hash,
                                          .generation = p->generation,
                                          .rendezvous_seconds = seconds,
+                                         .rendezvous =
+                                             p->rendezvous.end > 0 ? &p->rendezvous : NULL,
                                          .lease_seconds = p->job->recovery.lease_seconds,
                                          .progress_seconds = generation_progress_seconds(p),
                                          .load_seconds = GENERATION_LOAD_SECONDS,

@@ -269,30 +269,65 @@ static bool recovery_goes_without(const pipeline_engine *p) {
            log->next_generation(log->context) > 1;
 }
 
-// The first generation may be tried again until the deadline. Where the job may go on without
-// somebody, it waits for `grace` alone and then recovers as after a loss.
+// Whether workers that others start are missing, and nobody else: they may yet come, and are no
+// failure until the deadline.
+static bool recovery_is_only_late(const pipeline_engine *p) {
+    bool is_late = false;
+    for (uint32_t d = 0; d < p->plan->device_count; d++) {
+        const pipeline_member *member = &p->members[p->member_of_device[d]];
+        if (!p->is_missing[p->worker_of_device[d]]) continue;
+        if (member->launched != PIPELINE_NOT_LAUNCHED || member->host == NULL) return false;
+        is_late = true;
+    }
+    return is_late;
+}
+
+// Tries the first generation again until the rendezvous ends; processes that were started here are
+// looked after in between. False: somebody is missing, and the job may go on without.
+static pen_status recovery_gather(pipeline_engine *p, bool goes_without, bool *out_is_there) {
+    const pen_job_recovery *recovery = &p->options.job->recovery;
+    const double deadline = p->rendezvous.end;
+    pen_recovery_situation situation;
+    int64_t failure_count = 0;
+    *out_is_there = true;
+    for (;;) {
+        const double left = fmax(deadline - pen_clock_seconds(), 0.1);
+        const pen_status status = pen_pipeline_begin_generation(p, recovery_first_seconds(p, left));
+        if (status == PEN_OK) return PEN_OK;
+        const bool is_late = recovery_is_only_late(p);
+        if (!is_late) failure_count += 1;
+        const bool is_over = pen_clock_seconds() >= deadline ||
+                             failure_count > recovery->attempts ||
+                             (failure_count > 0 && recovery->on_loss == PEN_JOB_ON_LOSS_STOP);
+        if (!recovery_may_try(status) || (is_over && !goes_without)) return status;
+        if (!is_late || !p->rendezvous.is_said) {
+            pen_log(PEN_LOG_WARNING, "%s", pen_status_message(status));
+        }
+        p->rendezvous.is_said = p->rendezvous.is_said || is_late;
+        pen_status_ignore(status, "tried again");
+        *out_is_there = !is_over;
+        if (is_over) return PEN_OK;
+        pen_pipeline_end_generation(p);
+        recovery_find_missing(p);
+        recovery_look(p, &situation);
+    }
+}
+
+// Where the job may go on without somebody, the rendezvous takes `grace` alone, and who is missing
+// then is lost.
 pen_status pen_pipeline_start(pipeline_engine *p) {
     const pen_job *job = p->options.job;
     const bool goes_without = recovery_goes_without(p);
     const double most = job->pipeline.rendezvous_timeout_seconds;
     const double grace = fmax(job->recovery.grace_seconds, RECOVERY_ANSWER_SECONDS);
-    const double deadline = pen_clock_seconds() + (goes_without ? fmin(grace, most) : most);
-    pen_recovery_situation situation;
-    for (int64_t attempt = 1;; attempt++) {
-        const double left = deadline - pen_clock_seconds();
-        const pen_status status =
-            pen_pipeline_begin_generation(p, recovery_first_seconds(p, left > 0.1 ? left : 0.1));
-        if (status == PEN_OK) return PEN_OK;
-        const bool is_over = pen_clock_seconds() >= deadline || attempt > job->recovery.attempts ||
-                             job->recovery.on_loss == PEN_JOB_ON_LOSS_STOP;
-        if (!recovery_may_try(status) || (is_over && !goes_without)) return status;
-        pen_log(PEN_LOG_WARNING, "%s", pen_status_message(status));
-        pen_status_ignore(status, "tried again");
-        if (is_over) return pen_pipeline_recover(&p->engine, &(pen_engine_loss){0});
-        pen_pipeline_end_generation(p);
-        recovery_find_missing(p);
-        recovery_look(p, &situation);
-    }
+    const double now = pen_clock_seconds();
+    bool is_there;
+    p->rendezvous = (pen_coordinator_rendezvous){
+        .began = now, .end = now + (goes_without ? fmin(grace, most) : most)};
+    const pen_status status = recovery_gather(p, goes_without, &is_there);
+    p->rendezvous.end = 0;
+    if (status != PEN_OK || is_there) return status;
+    return pen_pipeline_recover(&p->engine, &(pen_engine_loss){0});
 }
 
 // Ends the generation, asks the policy who takes part, places anew, and begins the next one, until

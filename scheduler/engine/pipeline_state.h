@@ -76,7 +76,8 @@ typedef struct pipeline_engine {
     uint64_t generation;      // 0: none yet
     uint64_t first_step;      // of the generation
     double said_at;           // who is waited for
-    double looked_at;         // for those who may take part again
+    pen_coordinator_rendezvous rendezvous; // of the first generation; end 0: it is over
+    double looked_at;                      // for those who may take part again
 
     // a placement, in an arena of its own: what follows from the members
     pen_arena *placed;

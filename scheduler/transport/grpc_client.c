@@ -282,6 +282,10 @@ void pen_grpc_client_attempt_over(pen_grpc_link *link) {
         return;
     }
     const bool is_worth_it = client_keep_failure(link);
+    const pen_transport_events *events = &link->transport->events;
+    if (events->attempt_failed != NULL) {
+        events->attempt_failed(events->context, link->peer, link->failure);
+    }
     const bool is_too_late = link->is_cancelled || now >= link->give_up_at;
     if (!is_worth_it && !is_too_late) {
         pen_grpc_link_down(link, pen_grpc_client_reason(link), false);

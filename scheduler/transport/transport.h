@@ -78,6 +78,9 @@ typedef struct pen_transport_events {
     void (*up)(void *context, uint32_t peer);
     void (*down)(void *context, uint32_t peer, pen_status take_reason); // once after each up, or
                                                                         // instead of it
+    // An attempt to open a link failed, and why, in few words; others follow, or `down`. NULL:
+    // nobody wants to know.
+    void (*attempt_failed)(void *context, uint32_t peer, const char *why);
     void (*message)(void *context, uint32_t peer, const void *bytes, uint64_t count);
     // Where the payload of a frame is to be written: `frame->bytes` bytes, left alone until `end`.
     // An error refuses the frame, is told to the sender (which sees the link go down with it), and

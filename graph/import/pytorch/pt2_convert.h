@@ -12,6 +12,9 @@
 //                            PEN_NO_ATTRIBUTES, &product));
 //       return pen_pt2_give(draft, "add", PEN_INPUTS(product, bias), PEN_NO_ATTRIBUTES);
 //
+// "self" and "input" stand for each other: operators call one argument so or so where they work in
+// place.
+//
 // Element types: those of the file, float16 and bfloat16 being float32 throughout. Our operators do
 // not promote, those of PyTorch do: pen_pt2_operand casts to what the operator works on.
 //

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "graph/import/pytorch/pt2_formula.h"
+
 pen_graph *pen_pt2_graph(const pen_pt2_draft *draft) {
     return draft->import->graph;
 }
@@ -36,9 +38,18 @@ pen_status pen_pt2_refuse_at(const char *file, int line, const pen_pt2_draft *dr
 
 // ---- finding
 
+// What an operator calls "input", it calls "self" where it works in place: either will do.
+static const pen_pt2_argument *draft_find_named(const pen_pt2_draft *draft, const char *name) {
+    const pen_pt2_argument *argument = pen_pt2_node_argument(draft->node, name);
+    if (argument != NULL) return argument;
+    if (strcmp(name, "input") == 0) return pen_pt2_node_argument(draft->node, "self");
+    if (strcmp(name, "self") == 0) return pen_pt2_node_argument(draft->node, "input");
+    return NULL;
+}
+
 // NULL: it is left out, or None.
 static const pen_pt2_argument *draft_find(const pen_pt2_draft *draft, const char *name) {
-    const pen_pt2_argument *argument = pen_pt2_node_argument(draft->node, name);
+    const pen_pt2_argument *argument = draft_find_named(draft, name);
     if (argument == NULL) return NULL;
     const bool is_none =
         !argument->is_list && (argument->count == 0 || argument->items[0].kind == PEN_PT2_NONE);
@@ -471,21 +482,6 @@ pen_element_type pen_pt2_common_element(pen_pt2_draft *draft, const char *a, con
 
 // ---- sizes
 
-// An open size by its formula: another symbol of the file has it, or an input.
-static pen_status draft_formula(pen_pt2_draft *draft, const char *formula,
-                                pen_value_id *out_value) {
-    const pen_pt2_scope *scope = draft->scope;
-    for (uint32_t i = 0; formula != NULL && i < scope->symbol_index.count; i++) {
-        const pen_pt2_known_symbol *symbol = &scope->symbols[i];
-        if (symbol->meta == NULL || symbol->meta->formula == NULL) continue;
-        if (strcmp(symbol->meta->formula, formula) != 0) continue;
-        *out_value = symbol->value;
-        return PEN_OK;
-    }
-    return pen_error(PEN_UNSUPPORTED, "a size of it is %.100s, which no node computes",
-                     formula != NULL ? formula : "not known");
-}
-
 static pen_status draft_sizes_of_type(pen_pt2_draft *draft, const pen_shape *shape,
                                       pen_value_id *out_value) {
     return pen_pt2_constant_ints(draft, shape->rank, shape->dims, out_value);
@@ -514,7 +510,7 @@ pen_status pen_pt2_sizes_of_result(pen_pt2_draft *draft, uint32_t result, pen_va
             PEN_TRY(pen_pt2_constant_ints(draft, 1, &type->shape.dims[d], &sizes[d]));
             continue;
         }
-        PEN_TRY(draft_formula(draft, meta == NULL ? NULL : meta->symbols[d], &sizes[d]));
+        PEN_TRY(pen_pt2_formula_emit(draft, meta == NULL ? NULL : meta->symbols[d], &sizes[d]));
         PEN_TRY(pen_pt2_with_ints(draft, "reshape", "size", sizes[d], (pen_pt2_list){1, one},
                                   &sizes[d]));
     }

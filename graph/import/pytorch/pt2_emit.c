@@ -151,21 +151,17 @@ pen_status pen_pt2_mutate(pen_pt2_draft *draft, const char *name, pen_value_id v
 
 // ---- conversions that serve several families
 
-static const char *emit_self(const pen_pt2_draft *draft) {
-    return pen_pt2_has(draft, "self") ? "self" : "input";
-}
-
 pen_status pen_pt2_convert_unary(pen_pt2_draft *draft) {
     pen_value_id a;
     const pen_element_type element = pen_pt2_result_type(draft, 0)->element;
-    PEN_TRY(pen_pt2_operand(draft, emit_self(draft), element, &a));
+    PEN_TRY(pen_pt2_operand(draft, "self", element, &a));
     return pen_pt2_give_map(draft, draft->mapping->op_name, a);
 }
 
 pen_status pen_pt2_convert_binary(pen_pt2_draft *draft) {
     pen_value_id a, b;
     const pen_element_type element = pen_pt2_result_type(draft, 0)->element;
-    PEN_TRY(pen_pt2_operand(draft, emit_self(draft), element, &a));
+    PEN_TRY(pen_pt2_operand(draft, "self", element, &a));
     PEN_TRY(pen_pt2_operand(draft, "other", element, &b));
     return pen_pt2_give_pair(draft, draft->mapping->op_name, a, b);
 }

@@ -81,7 +81,10 @@ static pen_status node_read_line(const char *trace, pen_arena *arena, pen_pt2_no
     if (own.code != NULL) {
         PEN_TRY(pen_arena_copy_text(arena, own.code, code_length, &node->code));
     }
-    return pen_arena_copy_text(arena, own.file, own.file_length, &node->file);
+    PEN_TRY(pen_arena_copy_text(arena, own.file, own.file_length, &node->file));
+    const char *package = strstr(node->file, "-packages/"); // its name is enough for those
+    if (package != NULL) node->file = package + strlen("-packages/");
+    return PEN_OK;
 }
 
 // ---- nodes

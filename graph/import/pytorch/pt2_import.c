@@ -8,9 +8,10 @@
 #include "graph/import/pytorch/pt2_export.h"
 #include "graph/import/pytorch/pt2_importer.h"
 
+#define IMPORT_OPEN_BATCH "dynamic_shapes=({0: torch.export.Dim.DYNAMIC},)"
 #define IMPORT_RECIPE                                                                              \
-    "torch.export.save(torch.export.export(model.train(), args, dynamic_shapes=({0: "              \
-    "torch.export.Dim.DYNAMIC},)), 'net.pt2')"
+    "torch.export.save(torch.export.export(model.train(), args, " IMPORT_OPEN_BATCH "), "          \
+                                                                                    "'net.pt2')"
 
 // ---- the archive
 
@@ -146,6 +147,63 @@ static void import_batch(const pen_pt2_importer *import, pen_model *model) {
     model->batch_symbol = pen_graph_symbol_name(import->graph, shape->dims[0]);
 }
 
+// Sizes below 3 are open wherever PyTorch says 2: it takes a size of 1 to be one that is broadcast,
+// and computes with it all the same.
+static pen_status import_ranges(const pen_pt2_importer *import, pen_model *model) {
+    pen_model_range *ranges;
+    PEN_TRY(PEN_NEW(import->arena, import->model->range_count, &ranges));
+    for (uint32_t i = 0; i < import->model->range_count; i++) {
+        const pen_pt2_range *range = &import->model->ranges[i];
+        ranges[i] = (pen_model_range){.symbol = pen_pt2_sources_symbol(import, range->symbol),
+                                      .least = range->least > 2 ? range->least : 0,
+                                      .most = range->most};
+    }
+    model->ranges = ranges;
+    model->range_count = import->model->range_count;
+    return PEN_OK;
+}
+
+// How many nodes, dropouts and batch normalizations, train, and how many only evaluate.
+typedef struct import_modes {
+    uint32_t training, evaluating;
+} import_modes;
+
+static void import_count_modes(const pen_pt2_graph_part *graph, import_modes *modes) {
+    for (uint32_t n = 0; n < graph->node_count; n++) {
+        const pen_pt2_node *node = &graph->nodes[n];
+        const bool is_dropout = strncmp(node->target, "aten.dropout", 12) == 0;
+        if (!is_dropout && strncmp(node->target, "aten.batch_norm.", 16) != 0) continue;
+        const pen_pt2_argument *argument =
+            pen_pt2_node_argument(node, is_dropout ? "train" : "training");
+        if (argument == NULL || argument->count != 1) continue;
+        modes->training += argument->items[0].integer != 0;
+        modes->evaluating += argument->items[0].integer == 0;
+    }
+}
+
+static pen_status import_warnings(const pen_pt2_importer *import, pen_model *model) {
+    const char **warnings;
+    import_modes modes = {0};
+    const uint32_t widened_count = import->weights->widened_count;
+    import_count_modes(&import->model->graph, &modes);
+    PEN_TRY(PEN_NEW(import->arena, 2, &warnings));
+    model->warnings = warnings;
+    if (widened_count > 0) {
+        PEN_TRY(pen_arena_format(import->arena, &warnings[model->warning_count++],
+                                 "%u tensor%s of the model %s float16 or bfloat16, and %s as "
+                                 "float32",
+                                 widened_count, widened_count == 1 ? "" : "s",
+                                 widened_count == 1 ? "is" : "are",
+                                 widened_count == 1 ? "is read" : "are read"));
+    }
+    if (modes.evaluating == 0 || modes.training > 0) return PEN_OK;
+    return pen_arena_format(import->arena, &warnings[model->warning_count++],
+                            "the model was exported as it evaluates: its %u dropouts and batch "
+                            "normalizations do not train. Call model.train() before "
+                            "torch.export.export",
+                            modes.evaluating);
+}
+
 static pen_status import_graph(pen_pt2_importer *import, pen_model *model) {
     PEN_TRY(pen_pt2_coverage_check(import->model, import->arena));
     PEN_TRY(pen_graph_create(import->arena, "pytorch", &import->graph));
@@ -155,9 +213,12 @@ static pen_status import_graph(pen_pt2_importer *import, pen_model *model) {
     PEN_TRY(import_outputs(import, model));
     PEN_TRY(pen_pt2_sources_finish(import));
     model->graph = import->graph;
-    model->producer = "pytorch";
+    model->batch_recipe = IMPORT_OPEN_BATCH;
     import_batch(import, model);
-    return PEN_OK;
+    PEN_TRY(import_ranges(import, model));
+    PEN_TRY(import_warnings(import, model));
+    return pen_arena_format(import->arena, &model->producer, "pytorch %s",
+                            import->model->torch_version);
 }
 
 static pen_status import_model(const pen_model_input *input, pen_model *model) {

@@ -72,9 +72,11 @@ typedef struct pen_pt2_importer {
     const pen_pt2_model *model;
     const pen_pt2_weights *weights;
     pen_pt2_scope top;
+    const char *batch;           // the symbol of the file that is the batch; NULL: none
     bool *is_read;               // [model->graph.input_count], by any node, or as an output
     bool *is_changed;            // [model->graph.input_count], in place
     pen_pt2_slot **ports;        // [model->graph.input_count]; NULL: no tensor, or unread
+    pen_value_id *port_values;   // [model->graph.input_count], as given, before any change
     pen_value_id *weight_values; // [weights->count], of those that have one
     uint8_t *elements;           // [element_capacity], of values, as far as they are known
     uint32_t element_capacity;
@@ -143,6 +145,8 @@ PEN_NODISCARD pen_status pen_pt2_sources_make(pen_pt2_importer *import);
 // When all nodes are there: what buffers have become takes their place.
 PEN_NODISCARD pen_status pen_pt2_sources_finish(pen_pt2_importer *import);
 // The symbol of a graph that a formula is the name of; PEN_DIMENSION_UNKNOWN: it is none.
+// What a symbol of the file is called in the graph: the first size of the first input "batch".
+const char *pen_pt2_sources_symbol(const pen_pt2_importer *import, const char *name);
 int64_t pen_pt2_sources_dimension(const pen_pt2_importer *import, const char *formula);
 
 // ---- pt2_nested.c

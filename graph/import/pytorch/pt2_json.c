@@ -224,7 +224,7 @@ static pen_status json_named(const json_t *value, pen_pt2_kind kind, pen_arena *
     }
     item->kind = json_find_kind(key)->kind;
     if (item->kind == PEN_PT2_TENSOR) return pen_pt2_json_name(inner, "name", arena, &item->text);
-    json_plain(inner, item);
+    if (item->kind != PEN_PT2_NONE) json_plain(inner, item); // None of a list is {"as_none": true}
     return PEN_OK;
 }
 

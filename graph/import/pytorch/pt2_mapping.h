@@ -57,6 +57,7 @@ typedef struct pen_pt2_family {
 extern const pen_pt2_family pen_pt2_activations;    // pt2_activation.c
 extern const pen_pt2_family pen_pt2_adaptive_pools; // pt2_adaptive.c
 extern const pen_pt2_family pen_pt2_attentions;     // ops/pt2_attention.c
+extern const pen_pt2_family pen_pt2_cells;          // ops/pt2_cell.c
 extern const pen_pt2_family pen_pt2_convolutions;   // pt2_convolution.c
 extern const pen_pt2_family pen_pt2_creations;      // ops/pt2_creation.c
 extern const pen_pt2_family pen_pt2_dropouts;       // pt2_dropout.c
@@ -80,7 +81,7 @@ extern const pen_pt2_family pen_pt2_symbols;        // pt2_symbol.c
 extern const pen_pt2_family pen_pt2_symbols;        // ops/pt2_symbol.c
 
 // Conversions for rows of several families: op(self) and op(self, other) in the result's element,
-// `op_name` being the row's. The argument may be called "input" in place of "self".
+// `op_name` being the row's.
 pen_status pen_pt2_convert_unary(pen_pt2_draft *draft);
 pen_status pen_pt2_convert_binary(pen_pt2_draft *draft);
 

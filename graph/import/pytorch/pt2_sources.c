@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+#include "graph/import/pytorch/pt2_formula.h"
+
 // ---- what becomes of them
 
 // Whose bytes a name of a graph shows.
@@ -111,21 +113,16 @@ static pen_status sources_scan_all(pen_pt2_importer *import) {
 
 // ---- tensors of the file
 
-// A formula that is one symbol: "Symbol('s77', positive=True, integer=True)".
-static bool sources_symbol(const char *formula, char out_name[64]) {
-    if (formula == NULL || strncmp(formula, "Symbol('", 8) != 0) return false;
-    const size_t length = strcspn(formula + 8, "'");
-    const char *rest = formula + 8 + length;
-    if (length == 0 || length >= 64 || rest[0] != '\'' || strchr(rest, '(') != NULL) return false;
-    memcpy(out_name, formula + 8, length);
-    out_name[length] = '\0';
-    return strchr(rest, ')') != NULL && strchr(rest, ')')[1] == '\0';
+const char *pen_pt2_sources_symbol(const pen_pt2_importer *import, const char *name) {
+    const bool is_batch = import->batch != NULL && strcmp(import->batch, name) == 0;
+    return is_batch ? "batch" : name;
 }
 
 int64_t pen_pt2_sources_dimension(const pen_pt2_importer *import, const char *formula) {
-    char name[64];
-    for (uint32_t i = 0; sources_symbol(formula, name) && i < pen_graph_symbol_count(import->graph);
-         i++) {
+    char own[PEN_PT2_SYMBOL_BYTES];
+    if (!pen_pt2_formula_is_symbol(formula, own)) return PEN_DIMENSION_UNKNOWN;
+    const char *name = pen_pt2_sources_symbol(import, own);
+    for (uint32_t i = 0; i < pen_graph_symbol_count(import->graph); i++) {
         const int64_t dimension = -(1 + (int64_t)i);
         if (strcmp(pen_graph_symbol_name(import->graph, dimension), name) == 0) return dimension;
     }
@@ -201,11 +198,16 @@ static pen_status sources_make_input(pen_pt2_importer *import, const char *name,
                          pen_pt2_element_name(meta->element_number));
     }
     for (uint32_t d = 0; d < meta->shape.rank; d++) {
-        char own[64];
-        const char *symbol = own;
+        char own[PEN_PT2_SYMBOL_BYTES];
+        const char *symbol;
         if (meta->shape.dims[d] >= 0) continue;
-        if (!sources_symbol(meta->symbols[d], own)) {
+        if (!pen_pt2_formula_is_symbol(meta->symbols[d], own)) {
             PEN_TRY(pen_arena_format(import->arena, &symbol, "%s_%u", name, d));
+        } else {
+            if (d == 0 && pen_graph_input_count(import->graph) == 0) {
+                PEN_TRY(pen_arena_copy_text(import->arena, own, strlen(own), &import->batch));
+            }
+            symbol = pen_pt2_sources_symbol(import, own);
         }
         PEN_TRY(pen_graph_add_symbol(import->graph, symbol, &spec.type.shape.dims[d]));
     }
@@ -237,6 +239,7 @@ static pen_status sources_make_port(pen_pt2_importer *import, uint32_t i) {
         PEN_TRY(sources_make_tensor(import, i, &slot));
     }
     import->ports[i] = slot;
+    import->port_values[i] = slot->value;
     return pen_pt2_scope_bind(&import->top, input->text, slot);
 }
 
@@ -245,6 +248,7 @@ pen_status pen_pt2_sources_make(pen_pt2_importer *import) {
     const uint32_t count = import->model->graph.input_count;
     PEN_TRY(sources_scan_all(import));
     PEN_TRY(PEN_NEW(import->arena, count, &import->ports));
+    PEN_TRY(PEN_NEW(import->arena, count, &import->port_values));
     PEN_TRY(PEN_NEW(import->arena, import->weights->count, &import->weight_values));
     for (uint32_t i = 0; i < import->weights->count; i++) {
         import->weight_values[i] = PEN_VALUE_NONE;

@@ -23,20 +23,29 @@
 
 typedef struct pen_coordinator pen_coordinator;
 
+// A rendezvous, which may take several generations, and what was said of it. Lent as long as the
+// coordinator is made.
+typedef struct pen_coordinator_rendezvous {
+    double began, end; // seconds of the clock
+    bool is_said;      // who is waited for, and why
+} pen_coordinator_rendezvous;
+#define PEN_COORDINATOR_SAY_SECONDS 5.0 // after which it is
+
 typedef struct pen_coordinator_setup {
     const pen_run_spec *spec; // workers' addresses are where they take links
     const pen_transport_kind *transport;
     pen_transport_tls tls;
     bool is_insecure;
-    const char *job;           // text that all must have
-    uint64_t plan_hash;        //
-    double rendezvous_seconds; // for all workers to be there
-    uint32_t local_worker;     // that is in this process and has the spec; 0: none
-    uint64_t generation;       // from 1; higher than any that these workers had for the job
-    double lease_seconds;      // without a word of a worker, after which it is lost; 0: never
-    double progress_seconds;   // without a loss or a round done, while nothing computes; 0: never
-    double load_seconds;       // from all being there to all being ready; 0: never
-    bool is_local_store;       // each worker saves to a disk of its own
+    const char *job;                        // text that all must have
+    uint64_t plan_hash;                     //
+    double rendezvous_seconds;              // for all workers to be there
+    pen_coordinator_rendezvous *rendezvous; // of which that is a part; NULL: it is the whole
+    uint32_t local_worker;                  // that is in this process and has the spec; 0: none
+    uint64_t generation;     // from 1; higher than any that these workers had for the job
+    double lease_seconds;    // without a word of a worker, after which it is lost; 0: never
+    double progress_seconds; // without a loss or a round done, while nothing computes; 0: never
+    double load_seconds;     // from all being there to all being ready; 0: never
+    bool is_local_store;     // each worker saves to a disk of its own
     // [worker_count + 1] lent as long as the coordinator lives; NULL: not wanted. Set when the run
     // fails: who is not there, or failed; who is there and was refused: of another build.
     bool *is_missing;

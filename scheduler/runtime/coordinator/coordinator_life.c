@@ -303,6 +303,7 @@ static pen_status coordinator_recruit(pen_coordinator *c) {
         pen_mutex_unlock(&c->lock);
         coordinator_fence(c);
         coordinator_link_again(c);
+        pen_coordinator_say_late(c);
         pen_coordinator_look_for_gone(c);
         pen_mutex_lock(&c->lock);
     }

@@ -44,12 +44,15 @@ typedef struct coordinator_piece {
     bool is_there;    // at its target
 } coordinator_piece;
 
+#define COORDINATOR_TROUBLE_BYTES 400
+
 typedef struct coordinator_worker {
-    bool is_up;           // guarded by lock
-    bool is_lost;         // guarded by lock: its link went down, and not because it left the run
-    bool is_refused;      // guarded by lock: it may not take part
-    bool wants_link;      // guarded by lock: it went down while workers are being gathered
-    uint64_t incarnation; // guarded by lock, as it said
+    bool is_up;      // guarded by lock
+    bool is_lost;    // guarded by lock: its link went down, and not because it left the run
+    bool is_refused; // guarded by lock: it may not take part
+    bool wants_link; // guarded by lock: it went down while workers are being gathered
+    char trouble[COORDINATOR_TROUBLE_BYTES]; // guarded by lock: why it cannot be called; "" unknown
+    uint64_t incarnation;                    // guarded by lock, as it said
     pen_coordinator_identity identity;
     const void *blob; // its description; NULL: it has it
     uint64_t blob_bytes;
@@ -167,6 +170,8 @@ PEN_NODISCARD pen_status pen_coordinator_await(pen_coordinator *c, pen_coordinat
                                                uint64_t argument);
 // Looks for workers whose processes have ended. Without the lock, on the caller's thread.
 void pen_coordinator_look_for_gone(pen_coordinator *c);
+// Says once who is not there and why, when the rendezvous has taken a while. As look_for_gone
+void pen_coordinator_say_late(pen_coordinator *c);
 // Why the run failed, with who waited for what; takes half a second at most. Without the lock.
 PEN_NODISCARD pen_status pen_coordinator_explain(pen_coordinator *c);
 

@@ -21,6 +21,14 @@ static void link_up(void *context, uint32_t peer) {
     pen_mutex_lock(&c->lock);
     c->workers[peer].is_up = true;
     c->workers[peer].is_lost = false;
+    c->workers[peer].trouble[0] = '\0';
+    pen_mutex_unlock(&c->lock);
+}
+
+static void link_attempt_failed(void *context, uint32_t peer, const char *why) {
+    pen_coordinator *c = context;
+    pen_mutex_lock(&c->lock);
+    snprintf(c->workers[peer].trouble, sizeof c->workers[peer].trouble, "%s", why);
     pen_mutex_unlock(&c->lock);
 }
 
@@ -353,6 +361,7 @@ pen_transport_events pen_coordinator_events(pen_coordinator *c) {
                                   .accept = link_accept,
                                   .up = link_up,
                                   .down = link_down,
+                                  .attempt_failed = link_attempt_failed,
                                   .message = link_message,
                                   .begin = link_begin,
                                   .end = link_end,

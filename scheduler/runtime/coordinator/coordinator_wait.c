@@ -1,9 +1,11 @@
 // Waiting for what moves elsewhere, and saying why it does not.
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/system/interrupt.h"
 #include "base/text.h"
 #include "scheduler/runtime/coordinator/coordinator_link.h"
@@ -264,31 +266,69 @@ static pen_status coordinator_add_waits(pen_coordinator *c, pen_status status, d
     return status;
 }
 
-// All that are missing are named at once, with why each could not be reached, and how to start one.
-static pen_status coordinator_explain_missing(pen_coordinator *c) {
+// "worker 2 (10.0.0.2:7070): connection refused; worker 3 (10.0.0.3:7070): no answer". "" when
+// nobody is missing.
+static pen_status coordinator_list_missing(pen_coordinator *c, pen_arena *arena,
+                                           const char **out_names) {
     pen_text text;
-    pen_arena *arena;
-    const char *names;
-    PEN_TRY(pen_arena_create(&arena));
     pen_text_init(&text, arena);
     pen_mutex_lock(&c->lock);
     for (uint32_t w = 1; w <= c->table->worker_count; w++) {
+        const coordinator_worker *worker = &c->workers[w];
         if (pen_coordinator_core_is_present(c->core, w)) continue;
-        pen_text_print(&text, "%s%s", text.length == 0 ? "" : ", ", c->spec->workers[w].name);
+        const char *why = worker->is_up ? "it has not introduced itself" : "no answer";
+        if (!worker->is_up && worker->trouble[0] != '\0') why = worker->trouble;
+        pen_text_print(&text, "%s%s: %s", text.length == 0 ? "" : "; ", c->spec->workers[w].name,
+                       why);
     }
     pen_mutex_unlock(&c->lock);
-    pen_status status = pen_text_finish(&text, &names);
+    return pen_text_finish(&text, out_names);
+}
+
+static pen_status coordinator_say_late(pen_coordinator *c, pen_arena *arena) {
+    const char *names;
+    PEN_TRY(coordinator_list_missing(c, arena, &names));
+    if (names[0] == '\0') return PEN_OK;
+    pen_log(PEN_LOG_WARNING, "still waiting, for up to %.0f s more, for %s",
+            c->setup.rendezvous->end - pen_clock_seconds(), names);
+    return PEN_OK;
+}
+
+// Once in a rendezvous: its deadline may be long, and what is wrong seldom mends itself.
+void pen_coordinator_say_late(pen_coordinator *c) {
+    pen_coordinator_rendezvous *rendezvous = c->setup.rendezvous;
+    pen_arena *arena;
+    if (rendezvous == NULL || rendezvous->is_said) return;
+    if (pen_clock_seconds() < rendezvous->began + PEN_COORDINATOR_SAY_SECONDS) return;
+    rendezvous->is_said = true;
+    if (pen_arena_create(&arena) != PEN_OK) return;
+    pen_status_ignore(coordinator_say_late(c, arena), "it is said at the deadline again");
+    pen_arena_destroy(arena);
+}
+
+// All that are missing are named at once, with why each could not be reached, and how to start one.
+static pen_status coordinator_explain_missing(pen_coordinator *c) {
+    pen_arena *arena;
+    const char *names;
+    const double waited = c->setup.rendezvous == NULL
+                              ? c->setup.rendezvous_seconds
+                              : pen_clock_seconds() - c->setup.rendezvous->began;
+    PEN_TRY(pen_arena_create(&arena));
+    pen_status status = coordinator_list_missing(c, arena, &names);
     if (status == PEN_OK) {
         status = pen_error(PEN_UNAVAILABLE,
                            "not there after %.4g s: %s; `penstock worker --listen HOST:PORT` "
                            "starts one",
-                           c->setup.rendezvous_seconds, names);
+                           waited < 1 ? waited : round(waited), names);
     }
     pen_arena_destroy(arena);
     pen_mutex_lock(&c->lock);
     for (uint32_t w = 1; w <= c->table->worker_count; w++) {
-        if (c->workers[w].failure == PEN_OK) continue;
-        status = pen_status_join(status, c->workers[w].failure);
+        if (c->workers[w].trouble[0] != '\0') { // its last failure says the same
+            pen_status_ignore(c->workers[w].failure, "why is among the names");
+        } else if (c->workers[w].failure != PEN_OK) {
+            status = pen_status_join(status, c->workers[w].failure);
+        }
         c->workers[w].failure = PEN_OK;
     }
     pen_mutex_unlock(&c->lock);

@@ -408,6 +408,38 @@ static pen_status convert_hinge_embedding(pen_pt2_draft *draft) {
     return loss_reduce(draft, x);
 }
 
+// ‖a - b + eps‖ over the last dimension.
+static pen_status triplet_distance(pen_pt2_draft *draft, pen_value_id a, pen_value_id b,
+                                   pen_value_id *out_value) {
+    pen_value_id eps, axes, d;
+    PEN_TRY(loss_number(draft, pen_pt2_float(draft, "eps", 1e-6), &eps));
+    PEN_TRY(pen_pt2_constant_ints(draft, 1, (const int64_t[]){-1}, &axes));
+    PEN_TRY(pen_pt2_pair(draft, "sub", "difference", a, b, &d));
+    PEN_TRY(pen_pt2_pair(draft, "add", "moved", d, eps, &d));
+    return pen_pt2_emit(draft, "reduce_l2", "distance", PEN_INPUTS(d, axes),
+                        PEN_WITH(pen_attribute_int("keepdims", 0)), out_value);
+}
+
+// max(0, margin + how far the anchor is from the positive, less how far from the negative); with
+// `swap`, less how far that is from the positive where it is less.
+static pen_status convert_triplet_margin(pen_pt2_draft *draft) {
+    pen_value_id anchor, positive, negative, margin, near, far, other;
+    if (pen_pt2_float(draft, "p", 2) != 2) return pen_pt2_refuse(draft, "its p is not 2");
+    PEN_TRY(loss_operands(draft, "anchor", "positive", &anchor, &positive));
+    PEN_TRY(pen_pt2_operand(draft, "negative", loss_element(draft), &negative));
+    PEN_TRY(loss_number(draft, pen_pt2_float(draft, "margin", 1), &margin));
+    PEN_TRY(triplet_distance(draft, anchor, positive, &near));
+    PEN_TRY(triplet_distance(draft, anchor, negative, &far));
+    if (pen_pt2_bool(draft, "swap", false)) {
+        PEN_TRY(triplet_distance(draft, positive, negative, &other));
+        PEN_TRY(pen_pt2_pair(draft, "min", "nearer", far, other, &far));
+    }
+    PEN_TRY(pen_pt2_pair(draft, "add", "near", near, margin, &near));
+    PEN_TRY(pen_pt2_pair(draft, "sub", "missing", near, far, &near));
+    PEN_TRY(pen_pt2_map(draft, "relu", "held", near, &near));
+    return loss_reduce(draft, near);
+}
+
 #define ROW(aten, of)                                                                              \
     { .target = "aten." aten ".default", .convert = convert_##of }
 
@@ -427,6 +459,7 @@ static const pen_pt2_mapping loss_rows[] = {
     ROW("soft_margin_loss", soft_margin),
     ROW("margin_ranking_loss", margin_ranking),
     ROW("hinge_embedding_loss", hinge_embedding),
+    ROW("triplet_margin_loss", triplet_margin),
 };
 
 PEN_PT2_FAMILY(pen_pt2_losses, loss_rows);

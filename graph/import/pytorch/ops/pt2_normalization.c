@@ -1,5 +1,6 @@
 // Normalization over batches, layers, groups, channels; and of weights.
 
+#include "graph/import/pytorch/ops/pt2_movement.h"
 #include "graph/import/pytorch/pt2_mapping.h"
 
 static pen_element_type normalization_element(pen_pt2_draft *draft) {
@@ -174,7 +175,51 @@ static pen_status convert_group_norm(pen_pt2_draft *draft) {
                  pen_attribute_float("epsilon", pen_pt2_float(draft, "eps", 1e-5))));
 }
 
-// With running statistics it would train by one formula and be evaluated by another.
+// A number a channel, for each of the examples in turn.
+static pen_status instance_norm_repeat(pen_pt2_draft *draft, pen_value_id x, pen_value_id vector,
+                                       pen_value_id *out_value) {
+    pen_value_id examples;
+    PEN_TRY(pen_pt2_emit(draft, "shape", "examples", PEN_INPUTS(x),
+                         PEN_WITH(pen_attribute_int("end", 1)), &examples));
+    return pen_pt2_pair(draft, "tile", "repeated", vector, examples, out_value);
+}
+
+// What the running statistics of all examples became, their mean being what is kept.
+static pen_status instance_norm_mutate(pen_pt2_draft *draft, const char *name, int64_t channels,
+                                       pen_value_id value) {
+    const int64_t sizes[] = {-1, channels};
+    pen_value_id axes;
+    PEN_TRY(
+        pen_pt2_with_ints(draft, "reshape", "by_example", value, (pen_pt2_list){2, sizes}, &value));
+    PEN_TRY(pen_pt2_constant_ints(draft, 1, (const int64_t[]){0}, &axes));
+    PEN_TRY(pen_pt2_emit(draft, "reduce_mean", "kept", PEN_INPUTS(value, axes),
+                         PEN_WITH(pen_attribute_int("keepdims", 0)), &value));
+    return pen_pt2_mutate(draft, name, value);
+}
+
+// As batch normalization of one example that has the channels of all: so an evaluation takes the
+// running statistics.
+static pen_status instance_norm_with_statistics(pen_pt2_draft *draft) {
+    const pen_shape *shape = &pen_pt2_type(draft, "input")->shape;
+    int64_t sizes[PEN_RANK_LIMIT] = {1, -1};
+    batch_norm work;
+    PEN_TRY(batch_norm_read(draft, &work));
+    for (uint32_t d = 2; d < shape->rank; d++) {
+        if (shape->dims[d] < 0) return pen_pt2_refuse(draft, "its operand's sizes are open");
+        sizes[d] = shape->dims[d];
+    }
+    for (uint32_t i = 1; i < 5; i++) {
+        PEN_TRY(instance_norm_repeat(draft, work.inputs[0], work.inputs[i], &work.inputs[i]));
+    }
+    PEN_TRY(pen_pt2_with_ints(draft, "reshape", "joined", work.inputs[0],
+                              (pen_pt2_list){shape->rank, sizes}, &work.inputs[0]));
+    PEN_TRY(batch_norm_emit(draft, &work, true));
+    PEN_TRY(instance_norm_mutate(draft, "running_mean", shape->dims[1], work.outputs[1]));
+    PEN_TRY(instance_norm_mutate(draft, "running_var", shape->dims[1], work.outputs[2]));
+    PEN_TRY(pen_pt2_reshape_to(draft, "apart", work.outputs[0], 0, &work.outputs[0]));
+    return pen_pt2_set(draft, 0, work.outputs[0]);
+}
+
 static pen_status convert_instance_norm(pen_pt2_draft *draft) {
     batch_norm work;
     pen_value_id x;
@@ -183,9 +228,7 @@ static pen_status convert_instance_norm(pen_pt2_draft *draft) {
         PEN_TRY(batch_norm_emit(draft, &work, false));
         return pen_pt2_set(draft, 0, work.outputs[0]);
     }
-    if (pen_pt2_has(draft, "running_mean")) {
-        return pen_pt2_refuse(draft, "it keeps running statistics (track_running_stats)");
-    }
+    if (pen_pt2_has(draft, "running_mean")) return instance_norm_with_statistics(draft);
     PEN_TRY(pen_pt2_operand(draft, "input", normalization_element(draft), &x));
     return normalization_give(
         draft, "instance_normalization", x,

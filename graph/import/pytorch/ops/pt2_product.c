@@ -141,18 +141,21 @@ static pen_status product_members(pen_pt2_draft *draft, pen_value_id rows, pen_v
     return pen_pt2_pair(draft, "and", "members", starts, ends, out_members);
 }
 
-// aten._grouped_mm(self (rows, inputs), mat2 (groups, inputs, outputs), offs (groups)): each group
-// of rows has a matrix of its own, as the experts of a mixture. Dense: all rows are multiplied by
-// all matrices, and what is not of the group is left out.
+// aten._grouped_mm(self (rows, inputs), mat2 (groups, inputs, outputs), offs (groups)), and what
+// transformers has in its place, with input and weight for self and mat2: each group of rows has a
+// matrix of its own, as the experts of a mixture. Dense: all rows are multiplied by all matrices,
+// and what is not of the group is left out.
 static pen_status convert_grouped(pen_pt2_draft *draft) {
     static const int64_t groups = 0;
     pen_value_id rows, matrices, offsets, members, products, axes;
-    const bool is_known = pen_pt2_rank(draft, "self") == 2 && pen_pt2_rank(draft, "mat2") == 3;
+    const char *left = pen_pt2_has(draft, "self") ? "self" : "input";
+    const char *right = pen_pt2_has(draft, "mat2") ? "mat2" : "weight";
+    const bool is_known = pen_pt2_rank(draft, left) == 2 && pen_pt2_rank(draft, right) == 3;
     if (!is_known || !pen_pt2_has(draft, "offs") || pen_pt2_has(draft, "bias")) {
         return pen_pt2_refuse(draft, "groups that are not rows of a matrix, or with a bias");
     }
-    PEN_TRY(pen_pt2_tensor(draft, "self", &rows));
-    PEN_TRY(pen_pt2_tensor(draft, "mat2", &matrices));
+    PEN_TRY(pen_pt2_tensor(draft, left, &rows));
+    PEN_TRY(pen_pt2_tensor(draft, right, &matrices));
     PEN_TRY(pen_pt2_tensor(draft, "offs", &offsets));
     PEN_TRY(product_members(draft, rows, offsets, &members));
     PEN_TRY(pen_pt2_pair(draft, "matmul", "products", rows, matrices, &products));
@@ -197,5 +200,6 @@ static const pen_pt2_mapping product_rows[] = {
     {.target = "aten.mm.default", .convert = convert_mm},
     {.target = "aten.mv.default", .convert = convert_mv},
     {.target = "aten.outer.default", .convert = convert_outer},
+    {.target = "transformers.grouped_mm_fallback.default", .convert = convert_grouped},
 };
 PEN_PT2_FAMILY(pen_pt2_products, product_rows);

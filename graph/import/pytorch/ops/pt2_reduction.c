@@ -25,10 +25,9 @@ static pen_status reduction_read(pen_pt2_draft *draft, const char *operand,
 
 // `value` reduced by `op_name`; a single number is left as it is by most, so it has no dimensions.
 static pen_status reduction_emit(pen_pt2_draft *draft, const reduction *work, const char *op_name,
-                                 const char *suffix, bool keeps, pen_value_id value,
-                                 pen_value_id *out_value) {
+                                 const char *suffix, pen_value_id value, pen_value_id *out_value) {
     pen_value_id axes;
-    const pen_node_attributes attributes = PEN_WITH(pen_attribute_int("keepdims", keeps));
+    const pen_node_attributes attributes = PEN_WITH(pen_attribute_int("keepdims", work->keeps));
     if (work->axes.count == 0) {
         return pen_pt2_emit(draft, op_name, suffix, PEN_INPUTS(value), attributes, out_value);
     }
@@ -36,9 +35,17 @@ static pen_status reduction_emit(pen_pt2_draft *draft, const reduction *work, co
     return pen_pt2_emit(draft, op_name, suffix, PEN_INPUTS(value, axes), attributes, out_value);
 }
 
+// The same, the dimensions staying as ones of one element.
+static pen_status reduction_keep(pen_pt2_draft *draft, const reduction *work, const char *op_name,
+                                 const char *suffix, pen_value_id value, pen_value_id *out_value) {
+    reduction kept = *work;
+    kept.keeps = true;
+    return reduction_emit(draft, &kept, op_name, suffix, value, out_value);
+}
+
 static pen_status reduction_give(pen_pt2_draft *draft, const reduction *work, const char *op_name,
                                  pen_value_id value) {
-    PEN_TRY(reduction_emit(draft, work, op_name, NULL, work->keeps, value, &value));
+    PEN_TRY(reduction_emit(draft, work, op_name, NULL, value, &value));
     return pen_pt2_set(draft, 0, value);
 }
 
@@ -54,7 +61,7 @@ static pen_status reduction_extremum(pen_pt2_draft *draft, const char *op_name, 
     const char *suffix = element != PEN_BOOL && result == 0 ? NULL : op_name;
     reduction work;
     PEN_TRY(reduction_read(draft, "self", element == PEN_BOOL ? PEN_UINT8 : element, &work));
-    PEN_TRY(reduction_emit(draft, &work, op_name, suffix, work.keeps, work.x, &work.x));
+    PEN_TRY(reduction_emit(draft, &work, op_name, suffix, work.x, &work.x));
     PEN_TRY(pen_pt2_cast(draft, work.x, element, &work.x));
     return pen_pt2_set(draft, result, work.x);
 }
@@ -73,8 +80,7 @@ static pen_status convert_any(pen_pt2_draft *draft) {
     reduction work;
     PEN_TRY(reduction_read(draft, "self", PEN_BOOL, &work));
     PEN_TRY(pen_pt2_cast(draft, work.x, PEN_UINT8, &work.x));
-    PEN_TRY(reduction_emit(draft, &work, pen_pt2_op_name(draft), "reduced", work.keeps, work.x,
-                           &work.x));
+    PEN_TRY(reduction_emit(draft, &work, pen_pt2_op_name(draft), "reduced", work.x, &work.x));
     return pen_pt2_give(draft, "cast", PEN_INPUTS(work.x),
                         PEN_WITH(pen_attribute_text("to", pen_element_name(PEN_BOOL))));
 }
@@ -185,15 +191,14 @@ static pen_status deviation_give(pen_pt2_draft *draft, bool is_root) {
     reduction work;
     pen_value_id mean, centred, divisor, sum;
     PEN_TRY(reduction_read(draft, "self", pen_pt2_result_type(draft, 0)->element, &work));
-    PEN_TRY(reduction_emit(draft, &work, "reduce_mean", "mean", true, work.x, &mean));
+    PEN_TRY(reduction_keep(draft, &work, "reduce_mean", "mean", work.x, &mean));
     PEN_TRY(pen_pt2_pair(draft, "sub", "centred", work.x, mean, &centred));
     PEN_TRY(reduction_emit(draft, &work, is_root ? "reduce_l2" : "reduce_sum_square", "squares",
-                           work.keeps, centred, &sum));
+                           centred, &sum));
     PEN_TRY(deviation_divisor(draft, &work, deviation_correction(draft), &divisor));
     if (is_root) PEN_TRY(pen_pt2_map(draft, "sqrt", "divisor_root", divisor, &divisor));
     if (pen_pt2_result_count(draft) > 1) {
-        PEN_TRY(
-            reduction_emit(draft, &work, "reduce_mean", "result_mean", work.keeps, work.x, &mean));
+        PEN_TRY(reduction_emit(draft, &work, "reduce_mean", "result_mean", work.x, &mean));
         PEN_TRY(pen_pt2_set(draft, 1, mean));
     }
     return pen_pt2_give_pair(draft, "div", sum, divisor);
@@ -216,7 +221,7 @@ static pen_status norm_of_power(pen_pt2_draft *draft, const reduction *work, dou
     PEN_TRY(pen_pt2_constant_number(draft, work->element, 1 / p, &root));
     PEN_TRY(pen_pt2_map(draft, "abs", "sizes", work->x, &x));
     PEN_TRY(pen_pt2_pair(draft, "pow", "powers", x, power, &x));
-    PEN_TRY(reduction_emit(draft, work, "reduce_sum", "sum", work->keeps, x, &x));
+    PEN_TRY(reduction_emit(draft, work, "reduce_sum", "sum", x, &x));
     return pen_pt2_give_pair(draft, "pow", x, root);
 }
 
@@ -284,7 +289,7 @@ static pen_status convert_cosine_similarity(pen_pt2_draft *draft) {
             return pen_pt2_refuse(draft, "its operands differ in rank");
         }
         PEN_TRY(pen_pt2_operand(draft, names[i], element, &parts[i]));
-        PEN_TRY(reduction_emit(draft, &work, "reduce_l2", "norm", true, parts[i], &norm));
+        PEN_TRY(reduction_keep(draft, &work, "reduce_l2", "norm", parts[i], &norm));
         PEN_TRY(pen_pt2_pair(draft, "max", "norm_held", norm, eps, &norm));
         PEN_TRY(pen_pt2_pair(draft, "div", "direction", parts[i], norm, &parts[i]));
     }

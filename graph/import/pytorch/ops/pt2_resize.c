@@ -73,6 +73,7 @@ static void resize_attributes(pen_pt2_draft *draft, pen_attribute_given out_attr
         pen_attribute_text("nearest_mode", is_exact ? "round_prefer_ceil" : "floor");
 }
 
+// Scales, where there are any, say where places lie; else sizes do.
 static pen_status convert_upsample(pen_pt2_draft *draft) {
     const char *name = pen_pt2_is_tensor(draft, "input") ? "input" : "self";
     const uint32_t rank = pen_pt2_rank(draft, name);

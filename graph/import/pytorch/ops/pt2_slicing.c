@@ -57,6 +57,7 @@ static pen_status convert_slice(pen_pt2_draft *draft) {
     return pen_pt2_set(draft, 0, x);
 }
 
+// From `start`, `length` elements.
 static pen_status convert_narrow(pen_pt2_draft *draft) {
     slicing part = {.step = 1};
     pen_value_id x, length;
@@ -291,6 +292,7 @@ typedef struct window {
     bool is_by_element; // [size, windows]
 } window;
 
+// The windows of a dimension, which becomes two. Its size, from the file, is bounded here.
 static pen_status window_gather(pen_pt2_draft *draft, const window *w, uint32_t axis,
                                 pen_value_id x, pen_value_id *out_value) {
     const bool flips = w->is_by_element;

@@ -400,6 +400,7 @@ def normalization():
         "evaluated": nn.BatchNorm2d(4),
         "untracked": nn.BatchNorm2d(4, track_running_stats=False),
         "shared": nn.BatchNorm2d(4),
+        "instance": nn.InstanceNorm2d(4, affine=True, track_running_stats=True),
     }
     for seed, name in enumerate(modules):
         module = modules[name]
@@ -432,6 +433,7 @@ def normalization():
         "group_norm": lambda m: F.group_norm(m.x4, 2, m.weight, m.bias),
         "group_norm_plain": lambda m: F.group_norm(m.x, 4),
         "instance_norm": lambda m: F.instance_norm(m.x4, weight=m.weight, bias=m.bias),
+        "instance_norm_tracked": lambda m: m.instance(m.x4),
         "instance_norm_plain": lambda m: F.instance_norm(m.x, eps=1e-2),
         "weight_norm": lambda m: torch._weight_norm(m.v, m.g, 0),
         "weight_norm_all": lambda m: torch._weight_norm(m.v, m.g[0], -1),
@@ -648,6 +650,8 @@ def loss():
         "poisson_rates": lambda m: F.poisson_nll_loss(m.p, m.q.detach(), log_input=False),
         "soft_margin": lambda m: F.soft_margin_loss(m.x, m.signs),
         "margin_ranking": lambda m: F.margin_ranking_loss(m.x, m.y, m.signs, margin=0.3),
+        "triplet_margin": lambda m: F.triplet_margin_loss(m.x, m.y, m.p, margin=3),
+        "triplet_margin_swap": lambda m: F.triplet_margin_loss(m.x, m.y, m.p, margin=3, swap=True, reduction="none"),
         "hinge_embedding": lambda m: F.hinge_embedding_loss(m.x, m.signs),
     }
     save("loss", Cases(tensors, calls))
