@@ -119,7 +119,7 @@ for line in 'warning: still waiting, for up to 1 s more, for ' 'error: not there
         "$bare): TLS: the peer seems to speak without TLS" "127.0.0.6:1): connection refused"; do
         grep -qF "$reason" line || die "lacks '$reason': $(cat line)"
     done
-    grep -qE "$frozen\): (no answer|TLS: the handshake failed)" line || die "lacks the frozen one: $(cat line)"
+    grep -qE "$frozen\): (no answer|TLS: the peer did not finish the handshake)" line || die "lacks the frozen one: $(cat line)"
 done
 grep -q "tls: the certificate 'tls/expired.pem' has expired" expired.log || die "expired: $(cat expired.log)"
 kill -CONT "${started[4]}"
