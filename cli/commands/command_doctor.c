@@ -1,6 +1,8 @@
-// penstock doctor: versions, and what was detected of this machine.
+// penstock doctor: versions, what was detected of this machine, and whether what a job needs of
+// other machines is there.
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/format/json_reader.h"
 #include "base/format/yaml_reader.h"
@@ -9,13 +11,38 @@
 #include "device/device.h"
 #include "graph/import/keras/hdf5_version.h"
 #include "graph/import/zip_file.h"
+#include "partition/costs/cluster.h"
 #include "partition/strategies/metis_strategy.h"
 #include "scheduler/data/gzip_reader.h"
 #include "scheduler/data/image_decode.h"
+#include "scheduler/job/job.h"
+#include "scheduler/runtime/run/worker_program.h"
+#include "scheduler/transport/address_answer.h"
+#include "scheduler/transport/pem_file.h"
 
 typedef struct doctor_options {
     pen_cli_common common;
 } doctor_options;
+
+#define DOCTOR_ANSWER_SECONDS 1.0 // for a host to answer
+
+typedef struct doctor_host {
+    const char *host;
+    bool answers;
+} doctor_host;
+
+// What was found.
+typedef struct doctor_report {
+    pen_machine machine;
+    const char *device;
+    const char
+        *worker;     // the program that is started for devices at localhost, or why there is none
+    const char *job; // NULL: none was given
+    const char *certificates; // of the job: what is to be said of them; NULL: it names none
+    bool has_certificates;    // which are right
+    uint32_t host_count;
+    const doctor_host *hosts; // [host_count] of the job, once each
+} doctor_report;
 
 // A library, and the version that it gives itself when it runs.
 typedef struct doctor_library {
@@ -49,8 +76,99 @@ static pen_status doctor_describe_device(pen_arena *arena, const char **out_text
     return copied;
 }
 
+static pen_status doctor_find_worker(pen_arena *arena, const char **out_text) {
+    pen_worker_program program;
+    const char *path;
+    const pen_status status = pen_worker_program_find(NULL, arena, &program);
+    if (status != PEN_OK) {
+        const pen_status copied =
+            pen_arena_format(arena, out_text, "%s", pen_status_message(status));
+        pen_status_ignore(status, "told with the rest");
+        return copied;
+    }
+    PEN_TRY(pen_worker_program_library(arena, &path)); // the command has the library in it
+    const bool is_self = strncmp(program.path, "/proc/", 6) == 0;
+    return pen_arena_format(arena, out_text, "%s (%s)", is_self ? path : program.path,
+                            program.source);
+}
+
+// ---- what a job needs of other machines
+
+// Files that are read and fit, or what is wrong with them. What others will not take is warned of.
+static pen_status doctor_check_certificates(const pen_job_tls *tls, pen_arena *arena,
+                                            doctor_report *report) {
+    const char *const paths[3] = {tls->ca, tls->cert, tls->key};
+    pen_pem_files files;
+    if (tls->ca == NULL) return PEN_OK;
+    const pen_status status = pen_pem_read_all(paths, arena, &files);
+    report->has_certificates = status == PEN_OK;
+    if (status == PEN_OK) {
+        pen_pem_warn(&files);
+        return pen_arena_format(arena, &report->certificates, "%s, of %s, fits its key %s",
+                                tls->cert, tls->ca, tls->key);
+    }
+    const pen_status copied =
+        pen_arena_format(arena, &report->certificates, "%s", pen_status_message(status));
+    pen_status_ignore(status, "told with the rest");
+    return copied;
+}
+
+static pen_status doctor_call_hosts(const pen_cluster_spec *cluster, pen_arena *arena,
+                                    doctor_report *report) {
+    doctor_host *hosts;
+    PEN_TRY(PEN_NEW(arena, cluster->device_count, &hosts));
+    report->hosts = hosts;
+    for (uint32_t d = 0; d < cluster->device_count; d++) {
+        const char *host = cluster->devices[d].host;
+        bool is_known = host == NULL || pen_host_is_started(host);
+        for (uint32_t i = 0; i < report->host_count && !is_known; i++)
+            is_known = strcmp(hosts[i].host, host) == 0;
+        if (is_known) continue;
+        hosts[report->host_count++] =
+            (doctor_host){host, pen_address_answers(host, DOCTOR_ANSWER_SECONDS)};
+    }
+    return PEN_OK;
+}
+
+static pen_status doctor_look_at_job(pen_command_context *context, const char *path,
+                                     doctor_report *report) {
+    const pen_job *job;
+    PEN_TRY(pen_job_read(path, context->arena, &job));
+    report->job = path;
+    PEN_TRY(doctor_check_certificates(&job->tls, context->arena, report));
+    PEN_TRY(doctor_call_hosts(&job->cluster, context->arena, report));
+    for (uint32_t i = 0; i < report->host_count; i++) {
+        if (!report->hosts[i].answers) context->exit_code = PEN_EXIT_PEER_LOST;
+    }
+    if (report->certificates != NULL && !report->has_certificates) {
+        context->exit_code = PEN_EXIT_SPEC;
+    }
+    return PEN_OK;
+}
+
+// ---- what is printed
+
+static void doctor_write_job(pen_json_writer *json, const doctor_report *report) {
+    pen_json_key_object(json, "job");
+    pen_json_key_text(json, "file", report->job);
+    if (report->certificates != NULL) {
+        pen_json_key_bool(json, "has_certificates", report->has_certificates);
+        pen_json_key_text(json, "certificates", report->certificates);
+    }
+    pen_json_key_array(json, "hosts");
+    for (uint32_t i = 0; i < report->host_count; i++) {
+        pen_json_begin_object(json);
+        pen_json_key_text(json, "host", report->hosts[i].host);
+        pen_json_key_bool(json, "answers", report->hosts[i].answers);
+        pen_json_end_object(json);
+    }
+    pen_json_end_array(json);
+    pen_json_end_object(json);
+}
+
 // The libraries that are used, with the versions found at run time.
-static pen_status doctor_print_json(const pen_machine *machine, const char *device) {
+static pen_status doctor_print_json(const doctor_report *report) {
+    const pen_machine *machine = &report->machine;
     pen_json_writer json;
     pen_command_begin_json(&json, "doctor");
     pen_json_key_text(&json, "version", PEN_VERSION);
@@ -63,18 +181,30 @@ static pen_status doctor_print_json(const pen_machine *machine, const char *devi
     pen_json_key_unsigned(&json, "memory_bytes", machine->memory_bytes);
     pen_json_key_unsigned(&json, "memory_bytes_allowed", machine->memory_bytes_allowed);
     pen_json_key_unsigned(&json, "memory_bytes_free", machine->memory_bytes_free);
-    pen_json_key_text(&json, "device", device);
+    pen_json_key_text(&json, "device", report->device);
+    pen_json_key_text(&json, "worker", report->worker);
     pen_json_key_object(&json, "libraries");
     for (size_t i = 0; i < DOCTOR_LIBRARY_COUNT; i++) {
         pen_json_key_text(&json, doctor_libraries[i].name, doctor_libraries[i].version());
     }
     pen_json_end_object(&json);
+    if (report->job != NULL) doctor_write_job(&json, report);
     pen_json_end_object(&json);
     return pen_json_finish(&json);
 }
 
+static void doctor_print_job(const doctor_report *report) {
+    printf("job           %s\n", report->job);
+    if (report->certificates != NULL) printf("certificates  %s\n", report->certificates);
+    for (uint32_t i = 0; i < report->host_count; i++) {
+        printf("host          %s %s\n", report->hosts[i].host,
+               report->hosts[i].answers ? "answers" : "does not answer");
+    }
+}
+
 // What to send along with a question: versions, instruction sets, and what the system grants.
-static pen_status doctor_print_text(const pen_machine *machine, const char *device) {
+static pen_status doctor_print_text(const doctor_report *report) {
+    const pen_machine *machine = &report->machine;
     char total[PEN_QUANTITY_TEXT_BYTES];
     char allowed[PEN_QUANTITY_TEXT_BYTES];
     char available[PEN_QUANTITY_TEXT_BYTES];
@@ -88,28 +218,35 @@ static pen_status doctor_print_text(const pen_machine *machine, const char *devi
            pen_bytes_format(machine->memory_bytes, total),
            pen_bytes_format(machine->memory_bytes_allowed, allowed),
            pen_bytes_format(machine->memory_bytes_free, available));
-    printf("device        %s\n", device);
+    printf("device        %s\n", report->device);
+    printf("worker        %s\n", report->worker);
     for (size_t i = 0; i < DOCTOR_LIBRARY_COUNT; i++) {
         printf("%-13s %s\n", doctor_libraries[i].name, doctor_libraries[i].version());
     }
+    if (report->job != NULL) doctor_print_job(report);
     if (fflush(stdout) != 0) return pen_error(PEN_IO, "cannot write to standard output");
     return PEN_OK;
 }
 
 static pen_status doctor_run(pen_command_context *context, const void *options_given) {
     const doctor_options *options = options_given;
-    pen_machine machine;
-    PEN_TRY(pen_machine_detect(context->arena, &machine));
-    const char *device;
-    PEN_TRY(doctor_describe_device(context->arena, &device));
-    return options->common.json ? doctor_print_json(&machine, device)
-                                : doctor_print_text(&machine, device);
+    doctor_report report = {0};
+    PEN_TRY(pen_machine_detect(context->arena, &report.machine));
+    PEN_TRY(doctor_describe_device(context->arena, &report.device));
+    PEN_TRY(doctor_find_worker(context->arena, &report.worker));
+    if (options->common.operand_count > 0) {
+        PEN_TRY(doctor_look_at_job(context, options->common.operands[0], &report));
+    }
+    return options->common.json ? doctor_print_json(&report) : doctor_print_text(&report);
 }
 
 const pen_command pen_command_doctor = {
     .name = "doctor",
     .summary = "say what is installed and what was detected",
-    .table = {.operands = ""},
+    .table = {PEN_CLI_OPERANDS("[JOB]", 0, 1),
+              .details =
+                  "With a job, also whether its certificates fit, and who answers at the hosts "
+                  "of its\ndevices. Exit code 3 or 6 when not.\n"},
     .options_bytes = sizeof(doctor_options),
     .run = doctor_run,
 };

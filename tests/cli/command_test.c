@@ -53,7 +53,7 @@ static void wrong_command_lines_are_explained(void **state) {
         {"schema job.yaml", "error: found \"job.yaml\", possible: job, cluster, costs, plan\n"},
         {"schema -- --json", "error: found \"--json\", possible: job, cluster, costs, plan\n"},
         {"schema -", "error: found \"-\", possible: job, cluster, costs, plan\n"},
-        {"doctor -", "error: found \"-\", expected options alone\n"},
+        {"worker --listen 127.0.0.1:0 -", "error: found \"-\", expected options alone\n"},
         {"schema clustr", "error: found \"clustr\", possible: cluster, job, costs, plan\n"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -92,6 +92,22 @@ job threads '{name: b, threads: 1}, {name: c, threads: 1}, {name: d, threads: 1}
 job hosts "{name: own, threads: 1, host: localhost}, $(at c "$two"), $(at d "$three")" "$mine"
 [ "$(train_losses hosts.yaml)" = "$(train_losses threads.yaml)" ] || die "other losses than those of threads"
 
+# the doctor says beforehand what is there
+penstock doctor hosts.yaml >doctor.txt 2>&1 || die "doctor: $(cat doctor.txt)"
+for line in "worker        .*/penstock .this program." "certificates  .*coordinator.pem, of .*ca.pem, fits its key .*coordinator.key" \
+    "host          $two answers" "host          $three answers"; do
+    grep -q "^$line$" doctor.txt || die "doctor lacks '$line': $(cat doctor.txt)"
+done
+job away "$(at c "$two"), $(at d 127.0.0.3:1)" "$mine"
+code=0
+penstock doctor --json away.yaml >doctor.json || code=$?
+[ "$code" = 6 ] || die "doctor: exit code $code"
+check '[h["answers"] for h in d["job"]["hosts"]] == [True, False] and d["job"]["has_certificates"]' doctor.json
+job unlike "$(at c "$two")" 'tls: {ca: certs/ca.pem, cert: certs/coordinator.pem, key: certs/localhost.key}'
+code=0
+penstock doctor unlike.yaml >doctor.txt 2>&1 || code=$?
+[ "$code" = 3 ] && grep -q '^certificates  .*it is not the key of the certificate' doctor.txt || die "doctor: $code, $(cat doctor.txt)"
+
 # ---- who does not come, and why: each in its way, said once after 5 s, and at the end
 sh "$top/tests/support/make_certificates.sh" tls || die "certificates: $(cat tls/make_certificates.log)"
 start_worker expired 127.0.0.2 --tls tls/ca.pem,tls/expired.pem,tls/key.pem

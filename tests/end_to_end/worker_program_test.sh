@@ -123,6 +123,9 @@ printf '#!/bin/sh\nexec %s "$@"\n' "$PENSTOCK" >wrapper # a script that starts t
 chmod +x wrapper
 PENSTOCK_WORKER=./wrapper runs_well "a script"
 
+PENSTOCK_WORKER=./wrapper penstock doctor | grep -q '^worker        ./wrapper (given by PENSTOCK_WORKER)$' || die "doctor names another"
+PENSTOCK_WORKER=./none penstock doctor | grep -q "^worker        the worker program './none' .* can be run" || die "doctor finds it"
+
 # a program that is killed leaves no worker
 PENSTOCK_WORKER=$PENSTOCK ./program wait >losses 2>messages &
 pid=$!
