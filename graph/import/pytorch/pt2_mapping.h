@@ -54,30 +54,30 @@ typedef struct pen_pt2_family {
 // At the end of a family's file: PEN_PT2_FAMILY(pen_pt2_products, product_rows);
 #define PEN_PT2_FAMILY(name, table)                                                                \
     const pen_pt2_family name = {.mappings = (table), .count = sizeof(table) / sizeof *(table)}
-extern const pen_pt2_family pen_pt2_activations;    // pt2_activation.c
-extern const pen_pt2_family pen_pt2_adaptive_pools; // pt2_adaptive.c
+extern const pen_pt2_family pen_pt2_activations;    // ops/pt2_activation.c
+extern const pen_pt2_family pen_pt2_adaptive_pools; // ops/pt2_adaptive.c
 extern const pen_pt2_family pen_pt2_attentions;     // ops/pt2_attention.c
 extern const pen_pt2_family pen_pt2_cells;          // ops/pt2_cell.c
-extern const pen_pt2_family pen_pt2_convolutions;   // pt2_convolution.c
+extern const pen_pt2_family pen_pt2_convolutions;   // ops/pt2_convolution.c
 extern const pen_pt2_family pen_pt2_creations;      // ops/pt2_creation.c
-extern const pen_pt2_family pen_pt2_dropouts;       // pt2_dropout.c
-extern const pen_pt2_family pen_pt2_elementwise;    // pt2_elementwise.c
+extern const pen_pt2_family pen_pt2_dropouts;       // ops/pt2_dropout.c
+extern const pen_pt2_family pen_pt2_elementwise;    // ops/pt2_elementwise.c
 extern const pen_pt2_family pen_pt2_indexings;      // ops/pt2_indexing.c
-extern const pen_pt2_family pen_pt2_logic;          // pt2_logic.c
-extern const pen_pt2_family pen_pt2_losses;         // pt2_loss.c
-extern const pen_pt2_family pen_pt2_movements;      // pt2_movement.c
-extern const pen_pt2_family pen_pt2_normalizations; // pt2_normalization.c
-extern const pen_pt2_family pen_pt2_paddings;       // pt2_padding.c
-extern const pen_pt2_family pen_pt2_pools;          // pt2_pooling.c
+extern const pen_pt2_family pen_pt2_logic;          // ops/pt2_logic.c
+extern const pen_pt2_family pen_pt2_losses;         // ops/pt2_loss.c
+extern const pen_pt2_family pen_pt2_movements;      // ops/pt2_movement.c
+extern const pen_pt2_family pen_pt2_normalizations; // ops/pt2_normalization.c
+extern const pen_pt2_family pen_pt2_paddings;       // ops/pt2_padding.c
+extern const pen_pt2_family pen_pt2_pools;          // ops/pt2_pooling.c
 extern const pen_pt2_family pen_pt2_products;       // ops/pt2_product.c
 extern const pen_pt2_family pen_pt2_randoms;        // ops/pt2_random.c
 extern const pen_pt2_family pen_pt2_recurrents;     // ops/pt2_recurrent.c
-extern const pen_pt2_family pen_pt2_reductions;     // pt2_reduction.c
-extern const pen_pt2_family pen_pt2_resizes;        // pt2_resize.c
+extern const pen_pt2_family pen_pt2_reductions;     // ops/pt2_reduction.c
+extern const pen_pt2_family pen_pt2_resizes;        // ops/pt2_resize.c
 extern const pen_pt2_family pen_pt2_selections;     // ops/pt2_selection.c
 extern const pen_pt2_family pen_pt2_series;         // ops/pt2_series.c
-extern const pen_pt2_family pen_pt2_slicings;       // pt2_slicing.c
-extern const pen_pt2_family pen_pt2_symbols;        // pt2_symbol.c
+extern const pen_pt2_family pen_pt2_slicings;       // ops/pt2_slicing.c
+extern const pen_pt2_family pen_pt2_smooth_resizes; // ops/pt2_smooth.c
 extern const pen_pt2_family pen_pt2_symbols;        // ops/pt2_symbol.c
 
 // Conversions for rows of several families: op(self) and op(self, other) in the result's element,

@@ -5,7 +5,6 @@
 
 #include <string.h>
 
-#include "graph/graph.h"
 #include "graph/import/import.h"
 #include "graph/import/pytorch/ops/pt2_spatial.h"
 #include "graph/import/pytorch/pt2_mapping.h"
@@ -77,41 +76,29 @@ static int64_t adaptive_end(int64_t window, int64_t from, int64_t to) {
     return ((window + 1) * from + to - 1) / to;
 }
 
-// [to, from]: 1 / (size of the window) where an element lies in it.
-static pen_status adaptive_matrix(pen_pt2_draft *draft, int64_t from, int64_t to,
-                                  pen_element_type element, pen_value_id *out_value) {
-    const int64_t dims[] = {to, from};
-    const pen_tensor_type type = pen_tensor_type_make(element, 2, dims);
-    uint8_t *data;
-    PEN_TRY(pen_tensor_type_check(&type));
-    PEN_TRY(PEN_NEW(pen_pt2_arena(draft), pen_tensor_type_bytes(&type), &data));
+// 1 / (size of the window) where an element lies in it.
+static pen_status adaptive_weights(pen_pt2_draft *draft, int64_t from, int64_t to,
+                                   const double **out_weights) {
+    double *weights;
+    PEN_TRY(PEN_NEW(pen_pt2_arena(draft), (size_t)(to * from), &weights));
     for (int64_t window = 0; window < to; window++) {
         const int64_t start = adaptive_start(window, from, to);
         const int64_t end = adaptive_end(window, from, to);
-        for (int64_t k = 0; k < from; k++) {
-            const bool is_inside = k >= start && k < end;
-            pen_element_write(element, data, window * from + k,
-                              is_inside ? 1.0 / (double)(end - start) : 0);
+        for (int64_t k = start; k < end; k++) {
+            weights[window * from + k] = 1.0 / (double)(end - start);
         }
     }
-    return pen_graph_constant(pen_pt2_graph(draft), "adaptive_windows", &type, data, out_value);
+    *out_weights = weights;
+    return PEN_OK;
 }
 
 static pen_status adaptive_average(pen_pt2_draft *draft, const adaptive *work) {
-    static const char *const equations[PEN_PT2_SPATIAL_LIMIT][PEN_PT2_SPATIAL_LIMIT] = {
-        {"ncx,ox->nco"},
-        {"ncxw,ox->ncow", "nchx,ox->ncho"},
-        {"ncxhw,ox->ncohw", "ncdxw,ox->ncdow", "ncdhx,ox->ncdho"},
-    };
-    pen_value_id value = work->spatial.input, matrix;
+    pen_value_id value = work->spatial.input;
     for (uint32_t i = 0; i < work->spatial.rank; i++) {
-        if (work->spatial.sizes[i] == work->to[i]) continue;
-        const pen_attribute_given equation =
-            pen_attribute_text("equation", equations[work->spatial.rank - 1][i]);
-        PEN_TRY(adaptive_matrix(draft, work->spatial.sizes[i], work->to[i],
-                                pen_pt2_result_type(draft, 0)->element, &matrix));
-        PEN_TRY(pen_pt2_emit(draft, "einsum", "windows", PEN_INPUTS(value, matrix),
-                             PEN_WITH(equation), &value));
+        pen_pt2_weights weights = {i, work->to[i], work->spatial.sizes[i], NULL};
+        if (weights.from == weights.to) continue;
+        PEN_TRY(adaptive_weights(draft, weights.from, weights.to, &weights.numbers));
+        PEN_TRY(pen_pt2_spatial_mix(draft, work->spatial.rank, &weights, &value));
     }
     return pen_pt2_spatial_set(draft, &work->spatial, 0, value);
 }

@@ -1,5 +1,7 @@
 #include "graph/import/pytorch/ops/pt2_spatial.h"
 
+#include "graph/graph.h"
+
 pen_status pen_pt2_spatial_read(pen_pt2_draft *draft, const char *name, uint32_t rank,
                                 pen_pt2_spatial *out_spatial) {
     const pen_shape *shape = &pen_pt2_type(draft, name)->shape;
@@ -33,4 +35,28 @@ pen_status pen_pt2_spatial_give(pen_pt2_draft *draft, const pen_pt2_spatial *spa
     pen_value_id value;
     PEN_TRY(pen_pt2_emit(draft, op_name, NULL, inputs, attributes, &value));
     return pen_pt2_spatial_set(draft, spatial, 0, value);
+}
+
+pen_status pen_pt2_spatial_mix(pen_pt2_draft *draft, uint32_t rank, const pen_pt2_weights *weights,
+                               pen_value_id *io_value) {
+    static const char *const equations[PEN_PT2_SPATIAL_LIMIT][PEN_PT2_SPATIAL_LIMIT] = {
+        {"ncx,ox->nco"},
+        {"ncxw,ox->ncow", "nchx,ox->ncho"},
+        {"ncxhw,ox->ncohw", "ncdxw,ox->ncdow", "ncdhx,ox->ncdho"},
+    };
+    const int64_t dims[] = {weights->to, weights->from};
+    const pen_element_type element = pen_pt2_result_type(draft, 0)->element;
+    const pen_tensor_type type = pen_tensor_type_make(element, 2, dims);
+    const pen_attribute_given equation =
+        pen_attribute_text("equation", equations[rank - 1][weights->dimension]);
+    pen_value_id matrix;
+    uint8_t *data;
+    PEN_TRY(pen_tensor_type_check(&type));
+    PEN_TRY(PEN_NEW(pen_pt2_arena(draft), pen_tensor_type_bytes(&type), &data));
+    for (int64_t k = 0; k < weights->to * weights->from; k++) {
+        pen_element_write(element, data, k, weights->numbers[k]);
+    }
+    PEN_TRY(pen_graph_constant(pen_pt2_graph(draft), "spatial_weights", &type, data, &matrix));
+    return pen_pt2_emit(draft, "einsum", "mixed", PEN_INPUTS(*io_value, matrix), PEN_WITH(equation),
+                        io_value);
 }

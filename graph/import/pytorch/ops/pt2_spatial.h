@@ -30,4 +30,17 @@ PEN_NODISCARD pen_status pen_pt2_spatial_give(pen_pt2_draft *draft, const pen_pt
                                               const char *op_name, pen_node_inputs inputs,
                                               pen_node_attributes attributes);
 
+// Weights of sums along one dimension: of [to][from].
+typedef struct pen_pt2_weights {
+    uint32_t dimension; // besides batch and channels
+    int64_t to, from;
+    const double *numbers;
+} pen_pt2_weights;
+
+// Of *io_value, [batch, channels, …] with `rank` dimensions more, `to` sums of the elements along a
+// dimension in place of its elements. The weights are copied.
+PEN_NODISCARD pen_status pen_pt2_spatial_mix(pen_pt2_draft *draft, uint32_t rank,
+                                             const pen_pt2_weights *weights,
+                                             pen_value_id *io_value);
+
 #endif // PEN_GRAPH_IMPORT_PYTORCH_OPS_PT2_SPATIAL_H
