@@ -81,6 +81,13 @@ static pen_status zip_read_wide_end(const pen_pt2_archive *archive, uint64_t end
     return PEN_OK;
 }
 
+// Whether the record that ends an archive is at `at`: the comment behind it goes to the file's end.
+// Other archives may lie within, with ends of their own.
+static bool zip_is_end(const pen_pt2_archive *archive, uint64_t at) {
+    return zip_32(archive->bytes + at) == ZIP_END_MARK &&
+           at + ZIP_END_BYTES + zip_16(archive->bytes + at + 20) == archive->length;
+}
+
 static pen_status zip_find_end(const pen_pt2_archive *archive, zip_end *out_end) {
     const uint8_t *bytes = archive->bytes;
     const uint64_t length = archive->length;
@@ -89,10 +96,10 @@ static pen_status zip_find_end(const pen_pt2_archive *archive, zip_end *out_end)
     }
     uint64_t at = length < ZIP_END_BYTES ? 0 : length - ZIP_END_BYTES;
     const uint64_t last = at > ZIP_COMMENT_LIMIT ? at - ZIP_COMMENT_LIMIT : 0;
-    while (at > last && zip_32(bytes + at) != ZIP_END_MARK) {
+    while (at > last && !zip_is_end(archive, at)) {
         at--;
     }
-    if (length < ZIP_END_BYTES || zip_32(bytes + at) != ZIP_END_MARK) {
+    if (length < ZIP_END_BYTES || !zip_is_end(archive, at)) {
         return pen_error(PEN_CORRUPT,
                          "the zip archive has no end: %" PRIu64 " bytes are there, and the list of "
                          "its files, which comes last, is not among them",

@@ -180,6 +180,14 @@ PEN_NODISCARD pen_status pen_pt2_constant_ints(pen_pt2_draft *draft, uint32_t co
 PEN_NODISCARD pen_status pen_pt2_constant_number(pen_pt2_draft *draft, pen_element_type element,
                                                  double number, pen_value_id *out_value);
 
+// The places of all elements of `like`, as an int64 value of its shape: 0, 1, 2, …
+PEN_NODISCARD pen_status pen_pt2_places(pen_pt2_draft *draft, pen_value_id like,
+                                        pen_value_id *out_value);
+// `base` with `changed` at `places`, which have as many elements, each place once.
+PEN_NODISCARD pen_status pen_pt2_scatter_places(pen_pt2_draft *draft, pen_value_id base,
+                                                pen_value_id places, pen_value_id changed,
+                                                pen_value_id *out_value);
+
 // ---- what results
 // Result `result` is `value`. Always PEN_OK, to end a conversion with; one that is not there is
 // passed over.

@@ -11,7 +11,7 @@
 #define IMPORT_OPEN_BATCH "dynamic_shapes=({0: torch.export.Dim.DYNAMIC},)"
 #define IMPORT_RECIPE                                                                              \
     "torch.export.save(torch.export.export(model.train(), args, " IMPORT_OPEN_BATCH "), "          \
-                                                                                    "'net.pt2')"
+    "'net.pt2')"
 
 // ---- the archive
 
@@ -186,8 +186,13 @@ static pen_status import_warnings(const pen_pt2_importer *import, pen_model *mod
     import_modes modes = {0};
     const uint32_t widened_count = import->weights->widened_count;
     import_count_modes(&import->model->graph, &modes);
-    PEN_TRY(PEN_NEW(import->arena, 2, &warnings));
+    PEN_TRY(PEN_NEW(import->arena, 3, &warnings));
     model->warnings = warnings;
+    if (import->model->is_decomposed) {
+        warnings[model->warning_count++] =
+            "the model was exported with run_decompositions, which forgets what stands under "
+            "no_grad: it is trained, too. Leave that call out, if the model has such parts";
+    }
     if (widened_count > 0) {
         PEN_TRY(pen_arena_format(import->arena, &warnings[model->warning_count++],
                                  "%u tensor%s of the model %s float16 or bfloat16, and %s as "

@@ -269,6 +269,8 @@ static pen_status model_check_version(const json_t *root, pen_pt2_model *model, 
 static pen_status model_read_root(const json_t *root, pen_arena *arena, pen_pt2_model *model) {
     const json_t *module, *graph, *signature;
     PEN_TRY(model_check_version(root, model, arena));
+    const char *verifier = json_string_value(json_array_get(json_object_get(root, "verifiers"), 0));
+    model->is_decomposed = verifier != NULL && strcmp(verifier, "TRAINING") != 0;
     PEN_TRY(pen_pt2_json_get(root, "graph_module", JSON_OBJECT, &module));
     PEN_TRY(pen_pt2_json_get(module, "graph", JSON_OBJECT, &graph));
     PEN_TRY(pen_pt2_json_get(module, "signature", JSON_OBJECT, &signature));

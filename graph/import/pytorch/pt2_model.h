@@ -124,6 +124,7 @@ typedef struct pen_pt2_range {
 
 typedef struct pen_pt2_model {
     const char *torch_version; // "2.15.0"
+    bool is_decomposed;        // it was made with run_decompositions
     pen_pt2_graph_part graph;
     const pen_pt2_port *ports; // [graph.input_count]
     // [graph.output_count]: paths in what forward() returns, "logits", "hidden.0"; "" of a single

@@ -68,8 +68,7 @@ pen_status pen_pt2_slot_read(pen_pt2_importer *import, pen_pt2_slot *slot,
     return pen_error(PEN_UNSUPPORTED, "it reads '%.100s', which Penstock has not", slot->name);
 }
 
-// The places of all elements of `like`, as an int64 value of its shape: 0, 1, 2, …
-static pen_status storage_places(pen_pt2_draft *draft, pen_value_id like, pen_value_id *out_value) {
+pen_status pen_pt2_places(pen_pt2_draft *draft, pen_value_id like, pen_value_id *out_value) {
     pen_value_id first, step, count, series, shape;
     PEN_TRY(pen_pt2_constant_number(draft, PEN_INT64, 0, &first));
     PEN_TRY(pen_pt2_constant_number(draft, PEN_INT64, 1, &step));
@@ -80,23 +79,28 @@ static pen_status storage_places(pen_pt2_draft *draft, pen_value_id like, pen_va
     return pen_pt2_pair(draft, "reshape", "places", series, shape, out_value);
 }
 
+pen_status pen_pt2_scatter_places(pen_pt2_draft *draft, pen_value_id base, pen_value_id places,
+                                  pen_value_id changed, pen_value_id *out_value) {
+    static const int64_t flat[] = {-1};
+    const pen_pt2_list all = {1, flat};
+    pen_value_id data, updates, shape, result;
+    PEN_TRY(pen_pt2_with_ints(draft, "reshape", "shown", places, all, &places));
+    PEN_TRY(pen_pt2_with_ints(draft, "reshape", "flat", base, all, &data));
+    PEN_TRY(pen_pt2_with_ints(draft, "reshape", "changed", changed, all, &updates));
+    PEN_TRY(pen_pt2_emit(draft, "scatter_elements", "written", PEN_INPUTS(data, places, updates),
+                         PEN_WITH(pen_attribute_int("axis", 0)), &result));
+    PEN_TRY(pen_pt2_map(draft, "shape", "whole", base, &shape));
+    return pen_pt2_pair(draft, "reshape", "base", result, shape, out_value);
+}
+
 // Any view shows some of the elements of its base, each once: run on their places, it tells which.
-// Those are scattered into the base, both being laid out flat.
 static pen_status storage_scatter(pen_pt2_draft *draft, const pen_pt2_slot *slot,
                                   pen_value_id parent, pen_value_id changed,
                                   pen_value_id *out_value) {
-    static const int64_t flat[] = {-1};
-    const pen_pt2_list all = {1, flat};
-    pen_value_id places, shown, data, updates, shape, result;
-    PEN_TRY(storage_places(draft, parent, &places));
+    pen_value_id places, shown;
+    PEN_TRY(pen_pt2_places(draft, parent, &places));
     PEN_TRY(storage_view(draft->import, slot, places, &shown));
-    PEN_TRY(pen_pt2_with_ints(draft, "reshape", "shown", shown, all, &shown));
-    PEN_TRY(pen_pt2_with_ints(draft, "reshape", "flat", parent, all, &data));
-    PEN_TRY(pen_pt2_with_ints(draft, "reshape", "changed", changed, all, &updates));
-    PEN_TRY(pen_pt2_emit(draft, "scatter_elements", "written", PEN_INPUTS(data, shown, updates),
-                         PEN_WITH(pen_attribute_int("axis", 0)), &result));
-    PEN_TRY(pen_pt2_map(draft, "shape", "whole", parent, &shape));
-    return pen_pt2_pair(draft, "reshape", "base", result, shape, out_value);
+    return pen_pt2_scatter_places(draft, parent, shown, changed, out_value);
 }
 
 // What the view's parent becomes.

@@ -103,6 +103,114 @@ static pen_status convert_select(pen_pt2_draft *draft) {
     return pen_pt2_set(draft, 0, x);
 }
 
+// ---- putting parts back
+
+// Where a part begins and ends along its axis, of a size that is known; false: it is not.
+static bool slicing_bounds(pen_pt2_draft *draft, uint32_t axis, int64_t bounds[2]) {
+    const int64_t size = pen_pt2_type(draft, "self")->shape.dims[axis];
+    if (size < 0 || pen_pt2_is_symbol(draft, "start") || pen_pt2_is_symbol(draft, "end")) {
+        return false;
+    }
+    bounds[0] = pen_pt2_int(draft, "start", 0);
+    bounds[1] = pen_pt2_int(draft, "end", INT64_MAX);
+    for (uint32_t i = 0; i < 2; i++) {
+        if (bounds[i] < 0) bounds[i] += size;
+        if (bounds[i] < 0) bounds[i] = 0;
+        if (bounds[i] > size) bounds[i] = size;
+    }
+    return bounds[0] < bounds[1] && pen_pt2_int(draft, "step", 1) == 1;
+}
+
+// What stands before the part, the part, and what stands behind it.
+static pen_status slicing_join(pen_pt2_draft *draft, uint32_t axis, const int64_t bounds[2],
+                               pen_value_id x, pen_value_id changed, pen_value_id *out_value) {
+    const int64_t size = pen_pt2_type(draft, "self")->shape.dims[axis];
+    pen_value_id parts[3];
+    slicing part;
+    uint32_t count = 0;
+    if (bounds[0] > 0) {
+        PEN_TRY(slicing_plain(draft, axis, 0, bounds[0], &part));
+        PEN_TRY(slicing_emit(draft, &part, "before", x, &parts[count++]));
+    }
+    parts[count++] = changed;
+    if (bounds[1] < size) {
+        PEN_TRY(slicing_plain(draft, axis, bounds[1], size, &part));
+        PEN_TRY(slicing_emit(draft, &part, "behind", x, &parts[count++]));
+    }
+    *out_value = changed;
+    if (count == 1) return PEN_OK;
+    return pen_pt2_emit(draft, "concat", "joined", (pen_node_inputs){parts, count},
+                        PEN_WITH(pen_attribute_int("axis", axis)), out_value);
+}
+
+// `x` with other contents in the part that the arguments dim, start, end and step say.
+static pen_status slice_put(pen_pt2_draft *draft, pen_value_id x, pen_value_id changed,
+                            pen_value_id *out_value) {
+    const uint32_t axis = pen_pt2_axis(draft, "dim", pen_pt2_rank(draft, "self"), 0);
+    int64_t bounds[2];
+    slicing part;
+    pen_value_id places, shown;
+    *out_value = changed;
+    if (slicing_is_whole(draft, axis)) return PEN_OK;
+    if (slicing_bounds(draft, axis, bounds)) {
+        return slicing_join(draft, axis, bounds, x, changed, out_value);
+    }
+    PEN_TRY(pen_pt2_places(draft, x, &places));
+    PEN_TRY(slicing_read(draft, axis, &part));
+    PEN_TRY(slicing_emit(draft, &part, "shown", places, &shown));
+    return pen_pt2_scatter_places(draft, x, shown, changed, out_value);
+}
+
+// The same of one slice along `dim`, by the argument index.
+static pen_status select_put(pen_pt2_draft *draft, pen_value_id x, pen_value_id changed,
+                             pen_value_id *out_value) {
+    const uint32_t axis = pen_pt2_axis(draft, "dim", pen_pt2_rank(draft, "self"), 0);
+    const int64_t size = pen_pt2_type(draft, "self")->shape.dims[axis];
+    pen_value_id places, shown, index;
+    PEN_TRY(pen_pt2_with_int(draft, "unsqueeze", "changed", changed, axis, &changed));
+    if (size > 0 && !pen_pt2_is_symbol(draft, "index")) {
+        const int64_t given = pen_pt2_int(draft, "index", 0);
+        const int64_t first = given < 0 ? given + size : given;
+        const int64_t bounds[] = {first, first + 1};
+        return slicing_join(draft, axis, bounds, x, changed, out_value);
+    }
+    PEN_TRY(pen_pt2_places(draft, x, &places));
+    PEN_TRY(pen_pt2_size(draft, "index", 0, &index));
+    PEN_TRY(pen_pt2_emit(draft, "gather", "shown", PEN_INPUTS(places, index),
+                         PEN_WITH(pen_attribute_int("axis", axis)), &shown));
+    return pen_pt2_scatter_places(draft, x, shown, changed, out_value);
+}
+
+static pen_status slice_write_back(pen_pt2_draft *draft, const pen_pt2_change *change,
+                                   pen_value_id *out_value) {
+    pen_value_id x;
+    PEN_TRY(pen_pt2_tensor(draft, "self", &x));
+    return slice_put(draft, x, change->changed, out_value);
+}
+
+static pen_status select_write_back(pen_pt2_draft *draft, const pen_pt2_change *change,
+                                    pen_value_id *out_value) {
+    pen_value_id x;
+    PEN_TRY(pen_pt2_tensor(draft, "self", &x));
+    return select_put(draft, x, change->changed, out_value);
+}
+
+static pen_status convert_slice_scatter(pen_pt2_draft *draft) {
+    pen_value_id x, changed;
+    PEN_TRY(pen_pt2_tensor(draft, "self", &x));
+    PEN_TRY(pen_pt2_operand(draft, "src", pen_pt2_result_type(draft, 0)->element, &changed));
+    PEN_TRY(slice_put(draft, x, changed, &x));
+    return pen_pt2_set(draft, 0, x);
+}
+
+static pen_status convert_select_scatter(pen_pt2_draft *draft) {
+    pen_value_id x, changed;
+    PEN_TRY(pen_pt2_tensor(draft, "self", &x));
+    PEN_TRY(pen_pt2_operand(draft, "src", pen_pt2_result_type(draft, 0)->element, &changed));
+    PEN_TRY(select_put(draft, x, changed, &x));
+    return pen_pt2_set(draft, 0, x);
+}
+
 // ---- split
 
 // Sizes of all results along a dimension. False: the file leaves some open.
@@ -435,9 +543,17 @@ static pen_status convert_col2im(pen_pt2_draft *draft) {
     { .target = "aten." aten, .convert = convert_##of, .view = PEN_PT2_VIEW_ALWAYS }
 
 static const pen_pt2_mapping slicing_rows[] = {
-    VIEW("slice.Tensor", slice),
+    {.target = "aten.slice.Tensor",
+     .convert = convert_slice,
+     .view = PEN_PT2_VIEW_ALWAYS,
+     .write_back = slice_write_back},
     VIEW("narrow.default", narrow),
-    VIEW("select.int", select),
+    {.target = "aten.select.int",
+     .convert = convert_select,
+     .view = PEN_PT2_VIEW_ALWAYS,
+     .write_back = select_write_back},
+    ROW("slice_scatter.default", slice_scatter),
+    ROW("select_scatter.default", select_scatter),
     VIEW("split.Tensor", split),
     VIEW("split.sizes", split),
     VIEW("split_with_sizes.default", split),

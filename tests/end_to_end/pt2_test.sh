@@ -1,0 +1,94 @@
+# PyTorch's own files train as PyTorch does: losses to 1e-5, buffers too, on one device and on
+# three, with the names of state_dict(). What is wrong with such a file is said, and how to mend it.
+. tests/end_to_end/common.sh
+
+# unpacks NAME.npz, and writes a job of NAME.pt2
+reference() {
+    mkdir -p "$1"
+    (cd "$1" && python3 -m zipfile -e "$top/tests/reference/pytorch/$1.npz" .)
+    cat >"$1.yaml" <<END_JOB
+version: 1
+model: {file: reference/pytorch/$1.pt2}
+data: {train: {format: npy, inputs: {x: $1/x.npy}, labels: $1/y.npy}}
+train: {loss: softmax_cross_entropy, optimizer: {sgd: {lr: 0.1, momentum: 0.9}}, batch: 8, steps: 3, shuffle: false}
+devices: [{name: a, threads: 1}]
+END_JOB
+}
+
+cat >compare.py <<'PY'
+import json, os, struct, sys
+name = sys.argv[1]
+def npy(path):
+    data = open(path, "rb").read()
+    length = struct.unpack("<H", data[8:10])[0]
+    kind = {"f8": "d", "f4": "f", "i8": "q"}[data[10:10 + length].split(b"'descr': '<")[1][:2].decode()]
+    body = data[10 + length:]
+    return struct.unpack("<%d%s" % (len(body) // struct.calcsize(kind), kind), body)
+def near(a, b, what):
+    assert len(a) == len(b), what
+    for x, y in zip(a, b):
+        assert abs(x - y) <= 1e-5 * max(1, abs(y)), "%s: %r, expected %r" % (what, x, y)
+near([s["loss"] for s in json.load(open(name + ".json"))["steps"]], npy(name + "/losses.npy"), name)
+raw = open(name + ".safetensors", "rb").read()
+length = struct.unpack("<Q", raw[:8])[0]
+header = json.loads(raw[8:8 + length])
+for file in os.listdir(name):
+    if not file.startswith("buffer."): continue
+    entry = header[file[7:-4]]
+    begin, end = entry["data_offsets"]
+    code = {"F32": "f", "I64": "q"}[entry["dtype"]]
+    body = raw[8 + length + begin:8 + length + end]
+    near(struct.unpack("<%d%s" % (len(body) // struct.calcsize(code), code), body), npy(name + "/" + file), file)
+PY
+
+for name in views pictures tied plain fixed half numbered; do
+    reference $name
+    penstock train --json $name.yaml --save $name.safetensors >$name.json 2>$name.err ||
+        die "$name: $(cat $name.err)"
+    python3 compare.py $name || die "$name does not train as PyTorch does"
+    [ $name = half ] || {
+        sed '$s/.*/devices: [{name: a, threads: 1}, {name: b, threads: 1}, {name: c, threads: 1}]/' $name.yaml >three.yaml
+        penstock train --json three.yaml --save three.safetensors --overwrite >three.json
+        cmp $name.safetensors three.safetensors || die "$name: three devices train to other parameters"
+    }
+done
+grep -q 'float16 or bfloat16' half.err || die "half: $(cat half.err)"
+
+# names are those of state_dict(): for freezing, for placing, and in errors
+sed 's/steps: 3/steps: 3, freeze: "^net[.]"/' pictures.yaml >frozen.yaml
+penstock train --json frozen.yaml --save frozen.safetensors >frozen.json
+python3 - <<'PY'
+import json, struct
+def read(path):
+    raw = open(path, "rb").read()
+    length = struct.unpack("<Q", raw[:8])[0]
+    return {k: raw[8 + length:][slice(*v["data_offsets"])] for k, v in json.loads(raw[8:8 + length]).items() if k != "__metadata__"}
+frozen, trained = read("frozen.safetensors"), read("pictures.safetensors")
+assert frozen["net.0.weight"] != trained["net.0.weight"] and frozen["head.weight"] != trained["head.weight"]
+PY
+{ sed '$d' pictures.yaml; cat; } >placed.yaml <<'END_JOB'
+devices: [{name: left, threads: 1}, {name: right, threads: 1}]
+placement: {pin: [{nodes: "^net[.]", to: left}, {nodes: "^head/", to: right}]}
+END_JOB
+penstock train --json placed.yaml --save placed.safetensors >placed.json
+cmp pictures.safetensors placed.safetensors || die "placed by module, it trains to other parameters"
+
+# another batch than the file has
+sed 's/batch: 8/batch: 4/' fixed.yaml >batch.yaml
+fails 4 'exported for 8 examples at once, and is given 4.*dynamic_shapes=' "$PENSTOCK" train batch.yaml
+
+# a pickle, a truncated file, one packed again
+python3 - <<'PY'
+import zipfile
+whole = open("reference/pytorch/tied.pt2", "rb").read()
+open("short.pt2", "wb").write(whole[:len(whole) - 300])
+with zipfile.ZipFile("reference/pytorch/tied.pt2") as source, \
+        zipfile.ZipFile("packed.pt2", "w", zipfile.ZIP_DEFLATED) as packed:
+    for name in source.namelist():
+        packed.writestr(name, source.read(name))
+with zipfile.ZipFile("pickle.pt", "w") as pickle:
+    pickle.writestr("pickle/data.pkl", b"\x80\x02}.")
+PY
+fails 4 'no end: [0-9]+ bytes are there' "$PENSTOCK" inspect short.pt2
+fails 4 'compressed .method 8.*save the model anew' "$PENSTOCK" inspect packed.pt2
+fails 4 'torch.save or torch.jit.save.*torch.export.save' "$PENSTOCK" inspect pickle.pt

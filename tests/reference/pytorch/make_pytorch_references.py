@@ -1,0 +1,172 @@
+#!/usr/bin/env python3
+"""Small models in PyTorch's own form, and what training them with PyTorch gives.
+
+    python3 make_pytorch_references.py     (PyTorch 2.8 or later, NumPy)
+
+NAME.pt2 is the model as it was before training, NAME.npz has its input `x`, the labels `y`, the
+losses of STEPS steps (SGD with momentum, in float64), and what the buffers hold afterwards.
+`half` has 16-bit weights, `plain` is the form in which nothing is changed in place, and `fixed`
+has a batch that is a number. `numbered` reads a size that only a formula tells.
+"""
+import os
+import re
+
+import numpy as np
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+STEPS = 3
+HERE = os.path.dirname(os.path.abspath(__file__))
+BATCH = torch.export.Dim.DYNAMIC
+
+
+class Views(nn.Module):
+    """Changes in place: of views, of views of views, of buffers, and under no_grad."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(6, 6)
+        self.last = nn.Linear(6, 4)
+        self.frozen = nn.Parameter(torch.ones(6) * 1.5, requires_grad=False)
+        self.register_buffer("count", torch.zeros((), dtype=torch.int64))
+        self.register_buffer("average", torch.zeros(6))
+        self.register_buffer("mask", torch.tril(torch.ones(6, 6)).t(), persistent=False)
+
+    def forward(self, x):
+        y = self.first(x)
+        y[:, 1] = 0.5
+        y[:, 2:4].mul_(2)
+        turned = y.t()[4:].transpose(0, 1)
+        turned.add_(x[:, :2])
+        halves = y.view(-1, 2, 3)
+        halves[:, 1].relu_()
+        copy = y * 1.0
+        y = y + self.mask.sum(0) * 0.1
+        copy += 1
+        self.count.add_(2)
+        with torch.no_grad():
+            self.average.mul_(0.9).add_(y.mean(0), alpha=0.1)
+        every_other = torch.zeros_like(y)
+        every_other[:, ::2] = y[:, ::2]
+        left, right = (y * self.frozen).chunk(2, 1)
+        sum_ = torch.cat([left.tanh(), right], 1) + every_other + self.average * 0.01 + copy
+        with torch.no_grad():
+            stopped = sum_ * 2
+        return self.last(sum_ + stopped * 0.1)
+
+
+class Plain(Views):
+    """Without no_grad, which run_decompositions forgets."""
+
+    def forward(self, x):
+        y = self.first(x)
+        y[:, 1] = 0.5
+        y[:, 2:4].mul_(2)
+        y[:, 4:] += x[:, :2]
+        y[:, ::3] = x[:, 1:3]
+        self.count.add_(2)
+        self.average.mul_(0.9).add_(x.mean(0), alpha=0.1)
+        return self.last(y * self.frozen + self.average + self.mask.sum(0))
+
+
+class Pictures(nn.Module):
+    """Batch normalization, dropout that drops nothing, an activation in place; two outputs."""
+
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Sequential(
+            nn.Conv2d(1, 4, 3, padding=1),
+            nn.BatchNorm2d(4),
+            nn.ReLU(inplace=True),
+            nn.Dropout(0.0),
+            nn.MaxPool2d(2),
+            nn.Flatten(),
+        )
+        self.head = nn.Linear(4 * 9, 3)
+
+    def forward(self, x):
+        hidden = self.net(x)
+        return {"logits": self.head(hidden), "hidden": [hidden, x]}
+
+
+class Tied(nn.Module):
+    """Two names of one weight."""
+
+    def __init__(self):
+        super().__init__()
+        self.up = nn.Linear(5, 7, bias=False)
+        self.gate = nn.Linear(5, 7, bias=False)
+        self.gate.weight = self.up.weight
+        self.down = nn.Linear(7, 3)
+
+    def forward(self, x):
+        return (self.down(torch.relu(self.up(x)) * torch.sigmoid(self.gate(x))),)
+
+
+class Numbered(nn.Module):
+    """Sizes that are formulas of the batch."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 6)
+
+    def forward(self, x):
+        pairs = torch.cat([x, x * 2], 0)
+        added = torch.zeros_like(pairs) + pairs
+        return self.layer(added.view(2, x.shape[0], 4).sum(0)).view(x.shape[0], -1, 3).sum(1)
+
+
+def outputs_of(result):
+    if isinstance(result, dict):
+        return result["logits"]
+    return result[0] if isinstance(result, tuple) else result
+
+
+def shorten(graph_module):
+    """Leaves of the paths in stack traces what does not depend on where this was run."""
+    for node in graph_module.graph.nodes:
+        trace = node.meta.get("stack_trace")
+        if trace is not None:
+            short = re.sub(r'"[^"]*/(site-packages/|(?=make_))', r'"\1', trace)
+            node.meta["stack_trace"] = short
+    for child in graph_module.children():
+        if isinstance(child, torch.fx.GraphModule):
+            shorten(child)
+
+
+def make(name, model, x, classes, dynamic=True, decompose=False):
+    model.train()
+    y = torch.randint(0, classes, (x.shape[0],))
+    shapes = ({0: BATCH},) if dynamic else None
+    program = torch.export.export(model, (x,), dynamic_shapes=shapes)
+    if decompose:
+        program = program.run_decompositions({})
+    shorten(program.graph_module)
+    torch.export.save(program, os.path.join(HERE, name + ".pt2"))
+    model = model.double()
+    x = x.double()
+    trained = [p for p in model.parameters() if p.requires_grad]
+    optimizer = torch.optim.SGD(trained, lr=0.1, momentum=0.9)
+    losses = []
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        loss = F.cross_entropy(outputs_of(model(x)), y)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    saved = {"buffer." + key: value.numpy() for key, value in model.named_buffers()
+             if key in model.state_dict()}
+    np.savez(os.path.join(HERE, name + ".npz"), x=x.float().numpy(), y=y.numpy(),
+             losses=np.array(losses), **saved)
+    print(name, losses)
+
+
+torch.manual_seed(0)
+make("views", Views(), torch.randn(8, 6), 4)
+make("pictures", Pictures(), torch.randn(8, 1, 6, 6), 3)
+make("tied", Tied(), torch.randn(8, 5), 3)
+make("plain", Plain(), torch.randn(8, 6), 4, decompose=True)
+make("fixed", Tied(), torch.randn(8, 5), 3, dynamic=False)
+make("half", Tied().half().float().half(), torch.randn(8, 5).half(), 3)
+make("numbered", Numbered(), torch.randn(8, 4), 3)
