@@ -131,7 +131,8 @@ static pen_status encode_fed(const part_encoder *e, const pen_wired_part *part,
     PEN_TRY(PEN_NEW(e->scratch, part->end_count, &fed));
     for (uint32_t i = 0; i < part->end_count; i++) {
         const pen_part_end *end = &part->ends[i];
-        if (pen_graph_value(e->graph, end->value)->kind != PEN_VALUE_INPUT) continue;
+        const bool is_input = pen_graph_value(e->graph, end->value)->kind == PEN_VALUE_INPUT;
+        if (end->is_source || !is_input) continue; // what is sent may be an input, too
         fed[record->fed_count++] = *end;
     }
     record->fed = fed;

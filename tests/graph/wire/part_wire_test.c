@@ -105,7 +105,7 @@ static void check_case(cut_model_kind kind, uint64_t seed) {
     pen_arena_destroy(c.arena);
 }
 
-// Parts that were written before there were tables of fields, as the fuzzer's seeds: what is read
+// Parts that were written before there were tables of fields: what is read
 // from them is written with the same bytes.
 static void have_the_same_bytes_as_ever(void **state) {
     (void)state;
@@ -116,7 +116,7 @@ static void have_the_same_bytes_as_ever(void **state) {
             const char *path, *kept;
             size_t count;
             CHECK_OK(
-                pen_arena_format(arena, &path, "tests/fuzz/corpus/part/model_%u_%u", kind, device));
+                pen_arena_format(arena, &path, "tests/golden/parts/model_%u_%u", kind, device));
             CHECK_OK(pen_file_read(path, 1 << 20, arena, &kept, &count));
             CHECK_OK(pen_part_decode(kept, count, arena, &read));
             const wire_bytes again = encode(read, arena);
@@ -243,6 +243,39 @@ static void large_contents_stay_behind(void **state) {
     value = pen_graph_value(read->part.graph, constants[1]);
     assert_true(value->kind == PEN_VALUE_PARAMETER && !value->trainable);
     assert_true(lacks_contents(value) && value->data_bytes == 200000);
+    pen_arena_destroy(arena);
+}
+
+// An input that is passed on has two ends, but only that of the host is fed.
+static void inputs_may_be_sent(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    pen_graph *graph;
+    const int64_t size = 3;
+    const pen_value input = {
+        .name = "x", .kind = PEN_VALUE_INPUT, .type = pen_tensor_type_make(PEN_FLOAT32, 1, &size)};
+    pen_value_id x;
+    pen_node_id made;
+    CHECK_OK(pen_graph_create(arena, "passed on", &graph));
+    CHECK_OK(pen_graph_add_value(graph, &input, &x));
+    const pen_attribute_given channel = pen_attribute_int("channel", 1);
+    pen_node_spec spec = {.name = "send",
+                          .role = PEN_ROLE_TRANSFER,
+                          .gradient_of = PEN_NODE_NONE,
+                          .inputs = &x,
+                          .input_count = 1,
+                          .attributes = &channel,
+                          .attribute_count = 1};
+    CHECK_OK(pen_op_find("send", &spec.op));
+    CHECK_OK(pen_graph_add_node(graph, &spec, &made));
+    const pen_part_end ends[2] = {{.channel = 0, .value = x},
+                                  {.channel = 1, .value = x, .is_source = true}};
+    const pen_wired_part part = {.part = {.graph = graph}, .ends = ends, .end_count = 2};
+    const wire_bytes sent = encode(&part, arena);
+    const pen_wired_part *read;
+    CHECK_OK(pen_part_decode(sent.bytes, sent.count, arena, &read));
+    assert_int_equal(read->end_count, 2);
+    assert_true(!read->ends[0].is_source && read->ends[1].is_source);
     pen_arena_destroy(arena);
 }
 
@@ -378,5 +411,5 @@ static void errors_name_what_does_not_hold(void **state) {
 PEN_TEST_MAIN(cmocka_unit_test(have_the_same_bytes_as_ever),
               cmocka_unit_test(parts_that_were_sent_run_to_the_same_bits),
               cmocka_unit_test(damaged_parts_are_refused),
-              cmocka_unit_test(large_contents_stay_behind),
+              cmocka_unit_test(large_contents_stay_behind), cmocka_unit_test(inputs_may_be_sent),
               cmocka_unit_test(errors_name_what_does_not_hold))
