@@ -223,6 +223,7 @@ void pen_cli_write_help(const pen_cli_table *table, const char *verb, const char
     if (table->details != NULL) pen_text_print(text, "\n%s", table->details);
 }
 
+// Counts first: the list is one block of the arena.
 pen_status pen_cli_read_list(const char *option, const char *text, pen_arena *arena,
                              const char *const **out_items, size_t *out_count) {
     const char **items;

@@ -58,6 +58,8 @@ static bool certificates_is_address(const char *host) {
     return inet_pton(AF_INET, host, bytes) == 1 || inet_pton(AF_INET6, host, bytes) == 1;
 }
 
+// It becomes part of file names and of what OpenSSL parses, so only signs that mean nothing there
+// go.
 pen_status pen_certificates_check_host(const char *host) {
     const size_t length = strlen(host);
     if (certificates_is_address(host)) return PEN_OK;
@@ -337,6 +339,7 @@ static pen_status certificates_begin_authority(certificates_maker *maker) {
 
 // ---- all
 
+// Which files there will be; what is there already is found before anything is made.
 static pen_status certificates_plan(certificates_maker *maker) {
     const pen_certificates_request *request = maker->request;
     pen_certificate_files *files, own;

@@ -72,6 +72,7 @@ static grpc_ssl_pem_key_cert_pair tls_pair(const pen_pem_files *files) {
                                         .cert_chain = files->texts[PEN_PEM_CERTIFICATE]};
 }
 
+// Reads the files anew; credentials that gRPC does not take leave those before them in force.
 static pen_status tls_make_channel(pen_grpc_credentials *credentials) {
     pen_pem_files files;
     pen_arena *arena;
