@@ -117,7 +117,8 @@ pen_pt2_numbers pen_pt2_floats(pen_pt2_draft *draft, const char *name);
 // ([] counts as none, as in a pooling's stride).
 void pen_pt2_ints_each(pen_pt2_draft *draft, const char *name, uint32_t count, int64_t fallback,
                        int64_t *out_integers);
-// Dimensions, from 0 to `rank` - 1, in the order given, into the arena. Left out, None or []: all.
+// Dimensions, from 0 to `rank` - 1, in the order given, each once, into the arena. Left out, None
+// or []: all.
 pen_pt2_list pen_pt2_axes(pen_pt2_draft *draft, const char *name, uint32_t rank);
 
 // ---- types, by the file: sizes that it leaves open are PEN_DIMENSION_UNKNOWN

@@ -376,13 +376,20 @@ void pen_pt2_ints_each(pen_pt2_draft *draft, const char *name, uint32_t count, i
     if (list.count > 1 && list.count != count) draft_complain(draft, name, "list of that length");
 }
 
+// No dimension is named twice, so there are no more than PEN_RANK_LIMIT.
 pen_pt2_list pen_pt2_axes(pen_pt2_draft *draft, const char *name, uint32_t rank) {
     const pen_pt2_list given = pen_pt2_ints(draft, name);
-    const uint32_t count = given.count == 0 ? rank : given.count;
+    const uint32_t count = given.count == 0 || rank == 0 ? rank : given.count;
+    bool is_named[PEN_RANK_LIMIT] = {false};
     int64_t *axes = draft_room(draft, count, sizeof *axes);
     if (axes == NULL) return (pen_pt2_list){0};
     for (uint32_t i = 0; i < count; i++) {
         axes[i] = given.count == 0 ? i : draft_axis(draft, name, rank, given.integers[i]);
+        if (is_named[axes[i]]) {
+            draft_complain(draft, name, "list that names each dimension once");
+            return (pen_pt2_list){0};
+        }
+        is_named[axes[i]] = true;
     }
     return (pen_pt2_list){count, axes};
 }

@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "graph/import/import.h"
 #include "graph/import/pytorch/ops/pt2_spatial.h"
 #include "graph/import/pytorch/pt2_mapping.h"
 
@@ -25,8 +24,8 @@ static pen_status convolution_read_text(pen_pt2_draft *draft, convolution *work)
     }
     const int64_t *kernel = &pen_pt2_type(draft, "weight")->shape.dims[2];
     for (uint32_t i = 0; i < rank; i++) {
-        if (kernel[i] == PEN_DIMENSION_UNKNOWN) {
-            return pen_pt2_refuse(draft, "the size of its kernel is open");
+        if (kernel[i] < 0 || kernel[i] > INT32_MAX) {
+            return pen_pt2_refuse(draft, "the size of its kernel is open, or too large");
         }
         const int64_t total = work->dilations[i] * (kernel[i] - 1);
         work->pads[i] = total / 2;
@@ -41,7 +40,7 @@ static pen_status convolution_read_padding(pen_pt2_draft *draft, convolution *wo
     if (overload != NULL && strcmp(overload, ".padding") == 0) {
         return convolution_read_text(draft, work);
     }
-    pen_pt2_ints_each(draft, "padding", rank, 0, work->pads);
+    PEN_TRY(pen_pt2_spatial_ints(draft, "padding", rank, 0, work->pads));
     memcpy(work->pads + rank, work->pads, rank * sizeof work->pads[0]);
     return PEN_OK;
 }
@@ -54,9 +53,9 @@ static pen_status convolution_read(pen_pt2_draft *draft, convolution *work) {
     const uint32_t rank = work->spatial.rank;
     PEN_TRY(pen_pt2_tensor(draft, "weight", &work->weight));
     PEN_TRY(pen_pt2_tensor_or_none(draft, "bias", &work->bias));
-    pen_pt2_ints_each(draft, "stride", rank, 1, work->strides);
-    pen_pt2_ints_each(draft, "dilation", rank, 1, work->dilations);
-    pen_pt2_ints_each(draft, "output_padding", rank, 0, work->output_padding);
+    PEN_TRY(pen_pt2_spatial_ints(draft, "stride", rank, 1, work->strides));
+    PEN_TRY(pen_pt2_spatial_ints(draft, "dilation", rank, 1, work->dilations));
+    PEN_TRY(pen_pt2_spatial_ints(draft, "output_padding", rank, 0, work->output_padding));
     return convolution_read_padding(draft, work);
 }
 

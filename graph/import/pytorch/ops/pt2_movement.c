@@ -231,7 +231,7 @@ static pen_status convert_tile(pen_pt2_draft *draft) {
 // Each element several times, one behind the other.
 static pen_status convert_repeat_interleave(pen_pt2_draft *draft) {
     const uint32_t given_rank = pen_pt2_rank(draft, "self");
-    const bool is_flat = !pen_pt2_has(draft, "dim");
+    const bool is_flat = !pen_pt2_has(draft, "dim") || given_rank == 0;
     const uint32_t rank = is_flat ? 1 : given_rank;
     const uint32_t axis = is_flat ? 0 : pen_pt2_axis(draft, "dim", rank, 0);
     const int64_t ones[PEN_RANK_LIMIT] = {1, 1, 1, 1, 1, 1, 1, 1};

@@ -76,6 +76,7 @@ static pen_status batch_norm_without_statistics(pen_pt2_draft *draft) {
     const uint32_t rank = pen_pt2_rank(draft, "input");
     int64_t axes[PEN_RANK_LIMIT] = {0}, shape[PEN_RANK_LIMIT];
     pen_value_id x, weights[2];
+    if (rank < 2) return pen_pt2_refuse(draft, "its operand has %u dimensions", rank);
     for (uint32_t d = 0; d < rank; d++) {
         shape[d] = d == 1 ? -1 : 1;
         if (d >= 2) axes[d - 1] = d;
@@ -203,6 +204,7 @@ static pen_status instance_norm_with_statistics(pen_pt2_draft *draft) {
     const pen_shape *shape = &pen_pt2_type(draft, "input")->shape;
     int64_t sizes[PEN_RANK_LIMIT] = {1, -1};
     batch_norm work;
+    if (shape->rank < 2) return pen_pt2_refuse(draft, "its operand has %u dimensions", shape->rank);
     PEN_TRY(batch_norm_read(draft, &work));
     for (uint32_t d = 2; d < shape->rank; d++) {
         if (shape->dims[d] < 0) return pen_pt2_refuse(draft, "its operand's sizes are open");

@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "graph/import/import.h"
 #include "graph/import/pytorch/ops/pt2_spatial.h"
 #include "graph/import/pytorch/pt2_mapping.h"
 
@@ -24,13 +23,13 @@ static pen_status pooling_read(pen_pt2_draft *draft, pooling *work) {
     const uint32_t rank = pooling_rank(draft);
     *work = (pooling){.rounds_up = pen_pt2_bool(draft, "ceil_mode", false)};
     PEN_TRY(pen_pt2_spatial_read(draft, "self", rank, &work->spatial));
-    pen_pt2_ints_each(draft, "kernel_size", rank, 1, work->kernel);
-    pen_pt2_ints_each(draft, "padding", rank, 0, work->pads);
-    pen_pt2_ints_each(draft, "dilation", rank, 1, work->dilations);
+    PEN_TRY(pen_pt2_spatial_ints(draft, "kernel_size", rank, 1, work->kernel));
+    PEN_TRY(pen_pt2_spatial_ints(draft, "padding", rank, 0, work->pads));
+    PEN_TRY(pen_pt2_spatial_ints(draft, "dilation", rank, 1, work->dilations));
     if (pen_pt2_ints(draft, "stride").count == 0) {
         memcpy(work->strides, work->kernel, sizeof work->strides);
     } else {
-        pen_pt2_ints_each(draft, "stride", rank, 1, work->strides);
+        PEN_TRY(pen_pt2_spatial_ints(draft, "stride", rank, 1, work->strides));
     }
     memcpy(work->pads + rank, work->pads, rank * sizeof work->pads[0]);
     return PEN_OK;
@@ -91,7 +90,7 @@ static pen_status pooling_pad(pen_pt2_draft *draft, pooling *work) {
         pads[2 + i] = work->pads[i];
         pads[2 + rank + 2 + i] = work->pads[rank + i];
         if (!work->rounds_up) continue;
-        if (from == PEN_DIMENSION_UNKNOWN || to == PEN_DIMENSION_UNKNOWN) {
+        if (from < 0 || to < 1 || to > INT32_MAX) {
             return pen_pt2_refuse(draft, "it has ceil_mode, and its operand's sizes are open");
         }
         pads[2 + rank + 2 + i] =

@@ -5,6 +5,8 @@
 #include "graph/import/pytorch/ops/pt2_movement.h"
 #include "graph/import/pytorch/pt2_mapping.h"
 
+#define PLACE_LIMIT ((int64_t)1 << 62) // of places, so that a negation or one more is a number
+
 // Every `step`-th element of `axis`, from `start` to `end`, int64 values [1].
 typedef struct slicing {
     uint32_t axis;
@@ -96,6 +98,7 @@ static pen_status convert_select(pen_pt2_draft *draft) {
                              PEN_WITH(pen_attribute_int("axis", axis)), &x));
     } else {
         const int64_t index = pen_pt2_int(draft, "index", 0);
+        if (index > PLACE_LIMIT) return pen_pt2_refuse(draft, "its index is too large");
         PEN_TRY(slicing_plain(draft, axis, index, index == -1 ? INT64_MAX : index + 1, &part));
         PEN_TRY(slicing_emit(draft, &part, "picked", x, &x));
     }
@@ -341,6 +344,7 @@ static pen_status roll_emit(pen_pt2_draft *draft, pen_value_id x, uint32_t axis,
     pen_value_id parts[2];
     *out_value = x;
     if (size != PEN_DIMENSION_UNKNOWN && size > 0) shift %= size;
+    if (shift < -PLACE_LIMIT) return pen_pt2_refuse(draft, "its shift is too large");
     if (shift == 0) return PEN_OK;
     PEN_TRY(slicing_plain(draft, axis, -shift, INT64_MAX, &part));
     PEN_TRY(slicing_emit(draft, &part, "end", x, &parts[0]));
@@ -432,7 +436,8 @@ static pen_status convert_unfold(pen_pt2_draft *draft) {
                 .dilation = 1};
     int64_t order[PEN_RANK_LIMIT];
     pen_value_id x;
-    if (rank == 0 || rank == PEN_RANK_LIMIT || shape->dims[axis] < 0 || w.step < 1) {
+    if (rank == 0 || rank == PEN_RANK_LIMIT || shape->dims[axis] < 0 || w.step < 1 || w.size < 1 ||
+        w.size > shape->dims[axis]) {
         return pen_pt2_refuse(draft, "the size of its dimension must be known");
     }
     w.count = (shape->dims[axis] - w.size) / w.step + 1;

@@ -2,16 +2,29 @@
 
 #include "graph/graph.h"
 
+pen_status pen_pt2_spatial_ints(pen_pt2_draft *draft, const char *name, uint32_t rank,
+                                int64_t fallback, int64_t *out_integers) {
+    pen_pt2_ints_each(draft, name, rank, fallback, out_integers);
+    for (uint32_t i = 0; i < rank; i++) {
+        if (out_integers[i] >= INT32_MIN && out_integers[i] <= INT32_MAX) continue;
+        return pen_pt2_refuse(draft, "its %s is %lld", name, (long long)out_integers[i]);
+    }
+    return PEN_OK;
+}
+
 pen_status pen_pt2_spatial_read(pen_pt2_draft *draft, const char *name, uint32_t rank,
                                 pen_pt2_spatial *out_spatial) {
     const pen_shape *shape = &pen_pt2_type(draft, name)->shape;
     pen_pt2_spatial spatial = {.rank = rank, .is_single = shape->rank == rank + 1};
     if (rank < 1 || rank > PEN_PT2_SPATIAL_LIMIT ||
-        (shape->rank != rank + 1 && shape->rank != rank + 2)) {
+        (shape->rank != rank + 1 && shape->rank != rank + 2) ||
+        pen_pt2_result_type(draft, 0)->shape.rank != shape->rank) {
         return pen_pt2_refuse(draft, "its operand has %u dimensions", shape->rank);
     }
     for (uint32_t i = 0; i < rank; i++) {
         spatial.sizes[i] = shape->dims[shape->rank - rank + i];
+        if (spatial.sizes[i] <= INT32_MAX) continue;
+        return pen_pt2_refuse(draft, "its operand has a size of %lld", (long long)spatial.sizes[i]);
     }
     PEN_TRY(pen_pt2_tensor(draft, name, &spatial.input));
     if (spatial.is_single) {

@@ -18,7 +18,12 @@ typedef struct pen_pt2_spatial {
     int64_t sizes[PEN_PT2_SPATIAL_LIMIT]; // PEN_DIMENSION_UNKNOWN where the file leaves them open
 } pen_pt2_spatial;
 
-// The operand `name`, of `rank` dimensions besides channels and batch. UNSUPPORTED for others.
+// As pen_pt2_ints_each, of numbers within 32 bits, so that products of two are numbers.
+PEN_NODISCARD pen_status pen_pt2_spatial_ints(pen_pt2_draft *draft, const char *name, uint32_t rank,
+                                              int64_t fallback, int64_t *out_integers);
+
+// The operand `name`, of `rank` dimensions besides channels and batch, which are the
+// result's, too. UNSUPPORTED for others.
 PEN_NODISCARD pen_status pen_pt2_spatial_read(pen_pt2_draft *draft, const char *name, uint32_t rank,
                                               pen_pt2_spatial *out_spatial);
 

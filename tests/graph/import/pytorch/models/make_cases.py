@@ -522,6 +522,13 @@ def reduction():
     save("reduction", Cases(tensors, calls))
 
 
+def changed(tensor, change):
+    """A copy of the tensor after a change in place of some of it."""
+    copy = tensor.clone()
+    change(copy)
+    return copy
+
+
 @family
 def movement():
     tensors = {
@@ -597,6 +604,13 @@ def movement():
         "meshgrid_xy": lambda m: torch.meshgrid(m.v, m.w, indexing="xy"),
         "unfold": lambda m: m.x.unfold(2, 2, 1),
         "unfold_middle": lambda m: m.x.unfold(1, 2, 1),
+        "change_slice": lambda m: changed(m.x, lambda c: c[:, 1:].add_(m.y)),
+        "change_select": lambda m: changed(m.x, lambda c: c[1].mul_(m.x[0])),
+        "change_step": lambda m: changed(m.x, lambda c: c[:, :, ::2].zero_()),
+        "change_turned": lambda m: changed(m.x, lambda c: c.transpose(1, 2)[:, 0].add_(1)),
+        "change_view": lambda m: changed(m.x, lambda c: c.view(6, 4)[2:4].mul_(3)),
+        "change_squeezed": lambda m: changed(m.y, lambda c: c.squeeze(1).add_(2)),
+        "change_copied": lambda m: changed(m.x, lambda c: c[0, :, 1:3].copy_(m.x[1, :, :2])),
         "contiguous": lambda m: m.x.transpose(0, 1).contiguous() * 2,
         "clone": lambda m: m.x.clone() * 2,
     }
