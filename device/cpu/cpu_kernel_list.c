@@ -19,6 +19,7 @@
     X(recurrent)                                                                                   \
     X(softmax)                                                                                     \
     X(loss)                                                                                        \
+    X(pair_loss)                                                                                   \
     X(dropout)                                                                                     \
     X(pooling)                                                                                     \
     X(convolution)                                                                                 \

@@ -1,5 +1,5 @@
-// Losses over classes, losses of pairs, and the count of right answers. Sums go in order of the
-// targets, or of blocks of fixed size, whatever the team.
+// Losses over classes, and the count of right answers. Sums go in order of the targets, whatever
+// the team.
 #include <math.h>
 #include <string.h>
 
@@ -9,7 +9,8 @@
 #include "graph/op.h"
 
 #define LOSS_TEAM_ELEMENTS 8192
-#define LOSS_BLOCK 4096
+#define LOSS_PIECE 4096 // classes that are compared before the answer is looked at
+#define LOSS_COLUMNS 64 // targets beside each other that are computed at a time
 
 // Target t has its scores at t / stride * class_count * stride + t % stride, `stride` apart.
 typedef struct loss_state {
@@ -22,7 +23,8 @@ typedef struct loss_state {
     bool labels_are_wide; // int64, else int32
     bool has_ignored;
     int64_t ignored;
-    bool is_none; // reduction
+    float smoothing; // of labels
+    bool is_none;    // reduction
     bool is_mean;
     bool takes_scores;
     bool counts_wide; // accuracy_count gives int64, else float32
@@ -63,6 +65,8 @@ static pen_status loss_make(const pen_cpu_request *request, const pen_shape *sco
     state->has_weights =
         node->input_count > state->labels + 1 && pen_value_is(node->inputs[state->labels + 1]);
     state->takes_scores = strncmp(node->op->name, "softmax", 7) == 0;
+    state->has_ignored = pen_node_has(node, "ignore_index");
+    if (state->has_ignored) state->ignored = pen_node_int(node, "ignore_index");
     *out_state = state;
     return PEN_OK;
 }
@@ -71,8 +75,8 @@ static void loss_read_attributes(loss_state *state) {
     const char *reduction = pen_node_text(state->node, "reduction");
     state->is_none = strcmp(reduction, "none") == 0;
     state->is_mean = strcmp(reduction, "mean") == 0;
-    state->has_ignored = pen_node_has(state->node, "ignore_index");
-    if (state->has_ignored) state->ignored = pen_node_int(state->node, "ignore_index");
+    if (!pen_node_has(state->node, "label_smoothing")) return;
+    state->smoothing = (float)pen_node_float(state->node, "label_smoothing");
 }
 
 // Workspace: losses and weights, [count] each.
@@ -129,23 +133,121 @@ static pen_status loss_check_labels(const loss_state *state, const pen_cpu_call 
     return PEN_OK;
 }
 
-// log(sum of exp(scores)) of a target.
-static float loss_log_sum(const loss_state *state, const float *scores) {
-    const float largest = class_line_largest(scores, state->class_count, state->stride);
-    const double sum = class_line_sum(scores, state->class_count, state->stride, largest);
-    return (float)((double)largest + log(sum));
+// Targets [first, first + width) of a row, whose scores of a class lie beside each other: one
+// where the classes are the last dimension.
+typedef struct loss_block {
+    int64_t first;
+    int64_t width;
+    int64_t score; // position of the first score
+} loss_block;
+
+static inline int64_t loss_blocks_of_row(const loss_state *state) {
+    return (state->stride + LOSS_COLUMNS - 1) / LOSS_COLUMNS;
 }
 
-static float loss_of_target(const loss_state *state, const pen_cpu_call *call, float *logs,
-                            int64_t t) {
-    const float *scores = (const float *)call->inputs[0] + loss_first(state, t);
-    const float log_sum = state->takes_scores ? loss_log_sum(state, scores) : 0;
-    const int64_t label = loss_label(state, call, t);
-    for (int64_t c = 0; logs != NULL && c < state->class_count; c++) {
-        logs[loss_first(state, t) + c * state->stride] = scores[c * state->stride] - log_sum;
+static inline int64_t loss_block_count(const loss_state *state) {
+    return state->count / state->stride * loss_blocks_of_row(state);
+}
+
+static inline loss_block loss_block_at(const loss_state *state, int64_t index) {
+    const int64_t row = index / loss_blocks_of_row(state);
+    const int64_t column = index % loss_blocks_of_row(state) * LOSS_COLUMNS;
+    const int64_t rest = state->stride - column;
+    return (loss_block){.first = row * state->stride + column,
+                        .width = rest < LOSS_COLUMNS ? rest : LOSS_COLUMNS,
+                        .score = row * state->class_count * state->stride + column};
+}
+
+// sums[j] = the sum of exp(score - largest) of targets beside each other, in pieces as
+// class_line_sum.
+static void loss_columns_sum(const loss_state *state, const float *scores, int64_t width,
+                             const float *largest, double *sums) {
+    float piece[LOSS_COLUMNS];
+    memset(sums, 0, LOSS_COLUMNS * sizeof *sums);
+    for (int64_t first = 0; first < state->class_count; first += CLASS_LINE_PIECE) {
+        const int64_t rest = state->class_count - first;
+        const int64_t end = first + (rest < CLASS_LINE_PIECE ? rest : CLASS_LINE_PIECE);
+        memset(piece, 0, sizeof piece);
+        for (int64_t c = first; c < end; c++) {
+            const float *line = scores + c * state->stride;
+#pragma omp simd
+            for (int64_t j = 0; j < width; j++) {
+                piece[j] += vector_exp(line[j] - largest[j]);
+            }
+        }
+        for (int64_t j = 0; j < width; j++) {
+            sums[j] += (double)piece[j];
+        }
     }
+}
+
+// log(sum of exp(scores)) of the targets of a block.
+static void loss_log_sums(const loss_state *state, const float *scores, int64_t width,
+                          float *out_log_sums) {
+    float largest[LOSS_COLUMNS];
+    double sums[LOSS_COLUMNS];
+    if (state->stride == 1) {
+        largest[0] = class_line_largest(scores, state->class_count, 1);
+        sums[0] = class_line_sum(scores, state->class_count, 1, largest[0]);
+    } else {
+        for (int64_t j = 0; j < width; j++) {
+            largest[j] = -INFINITY;
+        }
+        for (int64_t c = 0; c < state->class_count; c++) {
+            const float *line = scores + c * state->stride;
+#pragma omp simd
+            for (int64_t j = 0; j < width; j++) {
+                largest[j] = line[j] > largest[j] ? line[j] : largest[j];
+            }
+        }
+        loss_columns_sum(state, scores, width, largest, sums);
+    }
+    for (int64_t j = 0; j < width; j++) {
+        out_log_sums[j] = (float)((double)largest[j] + log(sums[j]));
+    }
+}
+
+static inline float loss_class_weight(const loss_state *state, const pen_cpu_call *call,
+                                      int64_t c) {
+    return state->has_weights ? ((const float *)call->inputs[state->labels + 1])[c] : 1;
+}
+
+// The sum of the losses of all classes, each weighed: what smoothing adds a share of.
+static double loss_of_all_classes(const loss_state *state, const pen_cpu_call *call,
+                                  const float *scores, float log_sum) {
+    double all = 0;
+    for (int64_t c = 0; c < state->class_count; c++) {
+        all += (double)(loss_class_weight(state, call, c) * (log_sum - scores[c * state->stride]));
+    }
+    return all;
+}
+
+static float loss_of_target(const loss_state *state, const pen_cpu_call *call, int64_t t,
+                            const float *scores, float log_sum) {
+    const int64_t label = loss_label(state, call, t);
     if (loss_is_ignored(state, label)) return 0;
-    return -loss_weight(state, call, label) * (scores[label * state->stride] - log_sum);
+    const float own = -loss_weight(state, call, label) * (scores[label * state->stride] - log_sum);
+    if (state->smoothing == 0) return own;
+    const double all = loss_of_all_classes(state, call, scores, log_sum);
+    return (1 - state->smoothing) * own +
+           (float)((double)state->smoothing / (double)state->class_count * all);
+}
+
+static void loss_run_block(const loss_state *state, const pen_cpu_call *call, float *logs,
+                           float *losses, loss_block block) {
+    const float *scores = (const float *)call->inputs[0] + block.score;
+    float log_sums[LOSS_COLUMNS] = {0};
+    if (state->takes_scores) loss_log_sums(state, scores, block.width, log_sums);
+    for (int64_t c = 0; logs != NULL && c < state->class_count; c++) {
+        const int64_t at = c * state->stride;
+        for (int64_t j = 0; j < block.width; j++) {
+            logs[block.score + at + j] = scores[at + j] - log_sums[j];
+        }
+    }
+    for (int64_t j = 0; j < block.width; j++) {
+        losses[block.first + j] =
+            loss_of_target(state, call, block.first + j, scores + j, log_sums[j]);
+    }
 }
 
 static pen_status loss_run(const pen_cpu_call *call) {
@@ -153,10 +255,11 @@ static pen_status loss_run(const pen_cpu_call *call) {
     PEN_TRY(loss_check_labels(state, call));
     float *losses = state->is_none ? call->outputs[0] : call->workspace;
     float *logs = state->node->output_count > 1 ? call->outputs[1] : NULL;
+    const int64_t block_count = loss_block_count(state);
 #pragma omp parallel for schedule(static) if (state->count * state->class_count >                  \
                                               LOSS_TEAM_ELEMENTS)
-    for (int64_t t = 0; t < state->count; t++) {
-        losses[t] = loss_of_target(state, call, logs, t);
+    for (int64_t b = 0; b < block_count; b++) {
+        loss_run_block(state, call, logs, losses, loss_block_at(state, b));
     }
     if (state->is_none) return PEN_OK;
     double sum = 0, weight = 0;
@@ -167,6 +270,8 @@ static pen_status loss_run(const pen_cpu_call *call) {
     *(float *)call->outputs[0] = (float)(state->is_mean ? sum / weight : sum);
     return PEN_OK;
 }
+
+// ---- gradients of the losses over classes
 
 // dx = factor * softmax of scores that lie behind each other; dx may be the scores.
 static void loss_write_softmax(const loss_state *state, const float *scores, float factor,
@@ -192,54 +297,100 @@ static void loss_write_softmax(const loss_state *state, const float *scores, flo
     }
 }
 
-// dx = factor * (probability - 1 at the label); without scores, probabilities are 0.
-static void loss_write_gradient(const loss_state *state, const float *scores, int64_t label,
-                                float factor, float *dx) {
-    const int64_t stride = state->stride, end = state->class_count * stride;
-    if (factor == 0) {
-        for (int64_t i = 0; i < end; i += stride) {
-            dx[i] = 0;
+// What the gradient of a target is made of: of_sum * probability, less own at the label, less
+// smooth * weight of each class.
+typedef struct loss_slopes {
+    float of_sum[LOSS_COLUMNS];
+    float own[LOSS_COLUMNS];
+    float smooth[LOSS_COLUMNS];
+} loss_slopes;
+
+// dy by the divisor, shared out; all 0 for a target that is ignored.
+static void loss_find_slopes(const loss_state *state, const pen_cpu_call *call, loss_block block,
+                             double divisor, double all_weights, loss_slopes *out_slopes) {
+    const float *dy = call->inputs[0];
+    const double smoothing = (double)state->smoothing;
+    for (int64_t j = 0; j < block.width; j++) {
+        const int64_t t = block.first + j, label = loss_label(state, call, t);
+        const bool is_ignored = loss_is_ignored(state, label);
+        const double step = is_ignored ? 0 : (double)dy[state->is_none ? t : 0] / divisor;
+        const double own = (double)loss_weight(state, call, label) * step * (1 - smoothing);
+        const double smooth = step * smoothing / (double)state->class_count;
+        out_slopes->own[j] = (float)own;
+        out_slopes->smooth[j] = (float)smooth;
+        out_slopes->of_sum[j] = (float)(own + smooth * all_weights);
+    }
+}
+
+// dx = of_sum * probability: of scores, which dx may be; without scores, probabilities are 0.
+static void loss_write_probabilities(const loss_state *state, const float *scores,
+                                     const loss_slopes *slopes, int64_t width, float *dx) {
+    float log_sums[LOSS_COLUMNS];
+    const bool is_line = state->stride == 1;
+    if (scores != NULL && is_line && slopes->of_sum[0] != 0) {
+        loss_write_softmax(state, scores, slopes->of_sum[0], dx);
+        return;
+    }
+    if (scores == NULL || is_line) {
+        for (int64_t c = 0; c < state->class_count; c++) {
+            memset(dx + c * state->stride, 0, (size_t)width * sizeof *dx);
         }
         return;
     }
-    if (scores == NULL) {
-        for (int64_t i = 0; i < end; i += stride) {
-            dx[i] = 0;
-        }
-    } else if (stride == 1) {
-        loss_write_softmax(state, scores, factor, dx);
-    } else {
-        const float log_sum = loss_log_sum(state, scores);
-        for (int64_t i = 0; i < end; i += stride) {
-            dx[i] = factor * vector_exp(scores[i] - log_sum);
+    loss_log_sums(state, scores, width, log_sums);
+    for (int64_t c = 0; c < state->class_count; c++) {
+        const float *line = scores + c * state->stride;
+        float *to = dx + c * state->stride;
+#pragma omp simd
+        for (int64_t j = 0; j < width; j++) {
+            const float gradient = slopes->of_sum[j] * vector_exp(line[j] - log_sums[j]);
+            to[j] = slopes->of_sum[j] == 0 ? 0 : gradient; // whatever the scores of the ignored
         }
     }
-    dx[label * stride] -= factor;
+}
+
+static void loss_backward_block(const loss_state *state, const pen_cpu_call *call,
+                                const loss_slopes *slopes, loss_block block) {
+    const float *scores = state->takes_scores ? (const float *)call->inputs[1] + block.score : NULL;
+    float *dx = (float *)call->outputs[0] + block.score;
+    loss_write_probabilities(state, scores, slopes, block.width, dx);
+    for (int64_t c = 0; state->smoothing > 0 && c < state->class_count; c++) {
+        const float weight = loss_class_weight(state, call, c);
+        for (int64_t j = 0; j < block.width; j++) {
+            dx[c * state->stride + j] -= slopes->smooth[j] * weight;
+        }
+    }
+    for (int64_t j = 0; j < block.width; j++) {
+        const int64_t label = loss_label(state, call, block.first + j);
+        if (loss_is_ignored(state, label)) continue;
+        dx[label * state->stride + j] -= slopes->own[j];
+    }
 }
 
 // The divisor is the sum of the weights of the targets that count, as in the forward pass.
 static pen_status loss_backward_run(const pen_cpu_call *call) {
     const loss_state *state = call->state;
     PEN_TRY(loss_check_labels(state, call));
-    const float *dy = call->inputs[0];
-    const float *scores = state->takes_scores ? call->inputs[1] : NULL;
-    float *dx = call->outputs[0];
-    double divisor = state->is_mean ? 0 : 1;
+    double divisor = state->is_mean ? 0 : 1, all_weights = 0;
     for (int64_t t = 0; state->is_mean && t < state->count; t++) {
         divisor += (double)loss_weight(state, call, loss_label(state, call, t));
     }
+    for (int64_t c = 0; state->smoothing > 0 && c < state->class_count; c++) {
+        all_weights += (double)loss_class_weight(state, call, c);
+    }
+    const int64_t block_count = loss_block_count(state);
 #pragma omp parallel for schedule(static) if (state->count * state->class_count >                  \
                                               LOSS_TEAM_ELEMENTS)
-    for (int64_t t = 0; t < state->count; t++) {
-        const int64_t label = loss_label(state, call, t), first = loss_first(state, t);
-        const float weight = loss_weight(state, call, label);
-        const bool is_ignored = loss_is_ignored(state, label);
-        const float factor = (float)((double)weight * (double)dy[state->is_none ? t : 0] / divisor);
-        loss_write_gradient(state, scores == NULL ? NULL : scores + first, is_ignored ? 0 : label,
-                            is_ignored ? 0 : factor, dx + first);
+    for (int64_t b = 0; b < block_count; b++) {
+        const loss_block block = loss_block_at(state, b);
+        loss_slopes slopes;
+        loss_find_slopes(state, call, block, divisor, all_weights, &slopes);
+        loss_backward_block(state, call, &slopes, block);
     }
     return PEN_OK;
 }
+
+// ---- right answers
 
 static pen_status loss_accuracy_prepare(const pen_cpu_request *request, void **out_state,
                                         uint64_t *out_workspace_bytes) {
@@ -258,8 +409,8 @@ static pen_status loss_accuracy_prepare(const pen_cpu_request *request, void **o
 static bool loss_is_beaten(const loss_state *state, const float *scores, int64_t first,
                            int64_t last, float bound, bool or_equal) {
     const int64_t stride = state->stride;
-    for (int64_t piece = first; piece < last; piece += LOSS_BLOCK) {
-        const int64_t end = piece + LOSS_BLOCK < last ? piece + LOSS_BLOCK : last;
+    for (int64_t piece = first; piece < last; piece += LOSS_PIECE) {
+        const int64_t end = piece + LOSS_PIECE < last ? piece + LOSS_PIECE : last;
         int beaten = 0;
         if (stride == 1 && or_equal) {
 #pragma omp simd reduction(| : beaten)
@@ -304,7 +455,8 @@ static pen_status loss_accuracy_run(const pen_cpu_call *call) {
     if (state->count * state->class_count > LOSS_TEAM_ELEMENTS)
     for (int64_t t = 0; t < state->count; t++) {
         const float *scores = (const float *)call->inputs[0] + loss_first(state, t);
-        right += loss_is_best(state, scores, loss_label(state, call, t));
+        const int64_t label = loss_label(state, call, t);
+        right += !loss_is_ignored(state, label) && loss_is_best(state, scores, label);
     }
     if (state->counts_wide) {
         *(int64_t *)call->outputs[0] = right;
@@ -314,88 +466,7 @@ static pen_status loss_accuracy_run(const pen_cpu_call *call) {
     return PEN_OK;
 }
 
-// ---- losses of pairs: the mean of f(x, target)
-
-static inline float loss_held_log(float log_x) {
-    return log_x < -100.0f ? -100.0f : log_x;
-}
-
-static float loss_square(float a, float b) {
-    return (a - b) * (a - b);
-}
-static float loss_binary(float a, float b) {
-    return -(b * loss_held_log(vector_log(a)) + (1.0f - b) * loss_held_log(log1pf(-a)));
-}
-static float loss_logits(float a, float b) {
-    return (a > 0.0f ? a : 0.0f) - a * b + vector_log1p(vector_exp(-fabsf(a)));
-}
-
-// The loss of one number.
-typedef struct loss_pair {
-    float (*of)(float x, float target);
-} loss_pair;
-
-typedef struct loss_pair_state {
-    const loss_pair *loss;
-    int64_t count;
-    int64_t block_count;
-} loss_pair_state;
-
-static pen_status loss_pair_prepare(const pen_cpu_request *request, void **out_state,
-                                    uint64_t *out_workspace_bytes) {
-    loss_pair_state *state;
-    PEN_TRY(PEN_NEW(request->arena, 1, &state));
-    state->loss = request->rule;
-    state->count =
-        pen_shape_element_count(&pen_value_type(request->graph, request->node->inputs[0])->shape);
-    state->block_count = (state->count + LOSS_BLOCK - 1) / LOSS_BLOCK;
-    *out_state = state;
-    *out_workspace_bytes = (uint64_t)state->block_count * sizeof(double);
-    return PEN_OK;
-}
-
-// Blocks of fixed size are summed by the team and then added in order.
-static pen_status loss_pair_run(const pen_cpu_call *call) {
-    const loss_pair_state *state = call->state;
-    const float *x = call->inputs[0], *target = call->inputs[1];
-    double *sums = call->workspace;
-#pragma omp parallel for schedule(static) if (state->block_count > 2)
-    for (int64_t block = 0; block < state->block_count; block++) {
-        const int64_t first = block * LOSS_BLOCK;
-        const int64_t last = first + LOSS_BLOCK < state->count ? first + LOSS_BLOCK : state->count;
-        double sum = 0;
-        for (int64_t k = first; k < last; k++) {
-            sum += (double)state->loss->of(x[k], target[k]);
-        }
-        sums[block] = sum;
-    }
-    double total = 0;
-    for (int64_t block = 0; block < state->block_count; block++) {
-        total += sums[block];
-    }
-    *(float *)call->outputs[0] = (float)(total / (double)state->count);
-    return PEN_OK;
-}
-
-// Gradients: a is dy, b is x, c the target, p[0] one over the count of elements.
-#define LOSS_PAIR_BACKWARDS(ROW)                                                                   \
-    ROW(mean_squared_error_backward, (a * p[0] * 2.0f * (b - c)), .is_mean = true)                 \
-    ROW(binary_cross_entropy_backward,                                                             \
-        (a * p[0] * (b - c) / (b * (1.0f - b) < 1e-12f ? 1e-12f : b * (1.0f - b))),                \
-        .is_mean = true)                                                                           \
-    ROW(binary_cross_entropy_with_logits_backward, (a * p[0] * (vector_sigmoid(b) - c)),           \
-        .is_mean = true)
-
-LOSS_PAIR_BACKWARDS(MAP_DEFINE_3)
-
-#define LOSS_PAIR_ENTRY(op, loss)                                                                  \
-    PEN_CPU_ENTRY(op, "cpu", NULL, loss_pair_prepare, loss_pair_run),                              \
-        .rule = PEN_CPU_RULE(loss_pair, loss)
-
 static const pen_cpu_kernel loss_kernels[] = {
-    // clang-format off
-    LOSS_PAIR_BACKWARDS(MAP_KERNEL_3)
-    // clang-format on
     {PEN_CPU_ENTRY("softmax_cross_entropy_loss", "cpu", loss_supports, loss_prepare, loss_run)},
     {PEN_CPU_ENTRY("negative_log_likelihood_loss", "cpu", loss_supports, loss_prepare, loss_run)},
     {PEN_CPU_ENTRY("softmax_cross_entropy_loss_backward", "cpu", loss_supports,
@@ -404,9 +475,6 @@ static const pen_cpu_kernel loss_kernels[] = {
                    loss_backward_prepare, loss_backward_run)},
     {PEN_CPU_ENTRY("accuracy_count", "cpu", loss_supports, loss_accuracy_prepare,
                    loss_accuracy_run)},
-    {LOSS_PAIR_ENTRY("mean_squared_error", loss_square)},
-    {LOSS_PAIR_ENTRY("binary_cross_entropy", loss_binary)},
-    {LOSS_PAIR_ENTRY("binary_cross_entropy_with_logits", loss_logits)},
 };
 
 PEN_CPU_FAMILY_OF(loss);

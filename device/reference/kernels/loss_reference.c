@@ -16,7 +16,8 @@ typedef struct loss_targets {
     int64_t stride; // D
     int64_t count;  // of targets
     bool has_ignored;
-    int64_t ignored; // label
+    int64_t ignored;  // label
+    double smoothing; // of labels
 } loss_targets;
 
 // What is known of one target.
@@ -42,6 +43,9 @@ static loss_targets loss_targets_make(const pen_reference_call *call, const pen_
         .count = pen_tensor_count(&call->inputs[labels]),
         .has_ignored = has_ignored,
         .ignored = has_ignored ? pen_node_int(call->node, "ignore_index") : 0,
+        .smoothing = pen_node_has(call->node, "label_smoothing")
+                         ? pen_node_float(call->node, "label_smoothing")
+                         : 0,
     };
 }
 
@@ -84,6 +88,24 @@ static double loss_log_sum(const loss_targets *targets, const pen_tensor *scores
     return largest + log(sum);
 }
 
+static double loss_class_weight(const loss_targets *targets, int64_t c) {
+    return targets->weights == NULL ? 1 : pen_tensor_get(targets->weights, c);
+}
+
+// The loss of a target that counts: what its label has, and what smoothing gives every class.
+static double loss_of_target(const loss_targets *targets, const pen_tensor *scores,
+                             const loss_target *target, double log_sum) {
+    const int64_t at = target->first + target->label * targets->stride;
+    const double own = target->weight * (log_sum - pen_tensor_get(scores, at));
+    if (targets->smoothing == 0) return own;
+    double all = 0;
+    for (int64_t c = 0; c < targets->class_count; c++) {
+        const double score = pen_tensor_get(scores, target->first + c * targets->stride);
+        all += loss_class_weight(targets, c) * (log_sum - score);
+    }
+    return (1 - targets->smoothing) * own + targets->smoothing / (double)targets->class_count * all;
+}
+
 static bool loss_reduction_is(const pen_reference_call *call, const char *reduction) {
     return strcmp(pen_node_text(call->node, "reduction"), reduction) == 0;
 }
@@ -105,11 +127,8 @@ static pen_status loss_run_classes(const pen_reference_call *call) {
             const int64_t at = target.first + c * targets.stride;
             pen_tensor_set(logs, at, pen_tensor_get(scores, at) - log_sum);
         }
-        double of_target = 0;
-        if (!target.is_ignored) {
-            const int64_t at = target.first + target.label * targets.stride;
-            of_target = -target.weight * (pen_tensor_get(scores, at) - log_sum);
-        }
+        const double of_target =
+            target.is_ignored ? 0 : loss_of_target(&targets, scores, &target, log_sum);
         if (each) pen_tensor_set(loss, t, of_target);
         sum += of_target;
         weight += target.weight;
@@ -129,16 +148,22 @@ static pen_status loss_total_weight(const loss_targets *targets, double *out_wei
     return PEN_OK;
 }
 
-// Writes factor · (probability - 1 at the label) for one target; `scores` NULL: all
-// probabilities are 0.
+// Writes factor · the derivative for one target; `scores` NULL: all probabilities are 0.
 static void loss_write_gradient(const loss_targets *targets, const pen_tensor *scores,
                                 const loss_target *target, double factor) {
     const double log_sum = scores == NULL ? 0 : loss_log_sum(targets, scores, target);
+    const double share = targets->smoothing / (double)targets->class_count;
+    const double own = (1 - targets->smoothing) * target->weight;
+    double of_sum = own; // derivative of the loss by log_sum
+    for (int64_t c = 0; share > 0 && c < targets->class_count; c++) {
+        of_sum += share * loss_class_weight(targets, c);
+    }
     for (int64_t c = 0; c < targets->class_count; c++) {
         const int64_t at = target->first + c * targets->stride;
         const double probability = scores == NULL ? 0 : exp(pen_tensor_get(scores, at) - log_sum);
-        const double gradient = factor * (probability - (c == target->label));
-        pen_tensor_set(&targets->call->outputs[0], at, target->is_ignored ? 0 : gradient);
+        double slope = of_sum * probability - (c == target->label ? own : 0);
+        if (share > 0) slope -= share * loss_class_weight(targets, c);
+        pen_tensor_set(&targets->call->outputs[0], at, target->is_ignored ? 0 : factor * slope);
     }
 }
 
@@ -154,25 +179,32 @@ static pen_status loss_run_classes_backward(const pen_reference_call *call) {
     for (int64_t t = 0; t < targets.count; t++) {
         loss_target target;
         PEN_TRY(loss_target_at(&targets, t, &target));
-        const double factor = target.weight * pen_tensor_get(dy, each ? t : 0) / divisor;
+        const double factor = pen_tensor_get(dy, each ? t : 0) / divisor;
         loss_write_gradient(&targets, scores, &target, factor);
     }
     return PEN_OK;
 }
 
-// The loss of one number, or its derivative.
+// The loss of one number, or its derivative. `p` is the attribute, 0 without one.
 typedef struct loss_pair {
-    double (*of)(double x, double target);
+    double (*of)(double x, double target, double p);
+    const char *attribute; // NULL: none
 } loss_pair;
+
+static double loss_pair_parameter(const pen_reference_call *call) {
+    const loss_pair *loss = call->rule;
+    return loss->attribute == NULL ? 0 : pen_node_float(call->node, loss->attribute);
+}
 
 // The mean over all pairs.
 static pen_status loss_pair_run(const pen_reference_call *call) {
     const loss_pair *loss = call->rule;
     const pen_tensor *x = &call->inputs[0], *target = &call->inputs[1];
     const int64_t count = pen_tensor_count(x);
+    const double p = loss_pair_parameter(call);
     double sum = 0;
     for (int64_t k = 0; k < count; k++) {
-        sum += loss->of(pen_tensor_get(x, k), pen_tensor_get(target, k));
+        sum += loss->of(pen_tensor_get(x, k), pen_tensor_get(target, k), p);
     }
     pen_tensor_set(&call->outputs[0], 0, sum / (double)count);
     return PEN_OK;
@@ -183,35 +215,66 @@ static pen_status loss_pair_backward(const pen_reference_call *call) {
     const pen_tensor *x = &call->inputs[1], *target = &call->inputs[2];
     const int64_t count = pen_tensor_count(x);
     const double dy = pen_tensor_get(&call->inputs[0], 0) / (double)count;
+    const double p = loss_pair_parameter(call);
     for (int64_t k = 0; k < count; k++) {
         pen_tensor_set(&call->outputs[0], k,
-                       dy * slope->of(pen_tensor_get(x, k), pen_tensor_get(target, k)));
+                       dy * slope->of(pen_tensor_get(x, k), pen_tensor_get(target, k), p));
     }
     return PEN_OK;
 }
 
-static double square_loss(double x, double target) {
+static double square_loss(double x, double target, double p) {
+    (void)p;
     return (x - target) * (x - target);
 }
-static double square_slope(double x, double target) {
+static double square_slope(double x, double target, double p) {
+    (void)p;
     return 2 * (x - target);
 }
 // A logarithm held above -100.
 static double held_log(double log_x) {
     return log_x < -100 ? -100 : log_x;
 }
-static double binary_loss(double p, double target) {
-    return -(target * held_log(log(p)) + (1 - target) * held_log(log1p(-p)));
+static double binary_loss(double x, double target, double p) {
+    (void)p;
+    return -(target * held_log(log(x)) + (1 - target) * held_log(log1p(-x)));
 }
-static double binary_slope(double p, double target) {
-    const double divisor = p * (1 - p);
-    return (p - target) / (divisor < 1e-12 ? 1e-12 : divisor);
+static double binary_slope(double x, double target, double p) {
+    (void)p;
+    const double divisor = x * (1 - x);
+    return (x - target) / (divisor < 1e-12 ? 1e-12 : divisor);
 }
-static double logits_loss(double x, double target) {
+static double logits_loss(double x, double target, double p) {
+    (void)p;
     return (x > 0 ? x : 0) - x * target + log1p(exp(-fabs(x)));
 }
-static double logits_slope(double x, double target) {
+static double logits_slope(double x, double target, double p) {
+    (void)p;
     return 1 / (1 + exp(-x)) - target;
+}
+static double l1_loss(double x, double target, double p) {
+    (void)p;
+    return fabs(x - target);
+}
+static double l1_slope(double x, double target, double p) {
+    (void)p;
+    return (double)((x > target) - (x < target));
+}
+static double smooth_l1_loss(double x, double target, double p) {
+    const double d = fabs(x - target);
+    return d < p ? d * d / (2 * p) : d - p / 2;
+}
+static double smooth_l1_slope(double x, double target, double p) {
+    return fabs(x - target) < p ? (x - target) / p : l1_slope(x, target, p);
+}
+static double divergence_loss(double x, double target, double p) {
+    (void)p;
+    return (target == 0 ? 0 : target * log(target)) - target * x;
+}
+static double divergence_slope(double x, double target, double p) {
+    (void)x;
+    (void)p;
+    return -target;
 }
 
 static pen_status loss_accuracy_count(const pen_reference_call *call) {
@@ -221,6 +284,7 @@ static pen_status loss_accuracy_count(const pen_reference_call *call) {
     for (int64_t t = 0; t < targets.count; t++) {
         loss_target target;
         PEN_TRY(loss_target_at(&targets, t, &target));
+        if (target.is_ignored) continue;
         int64_t best = 0;
         for (int64_t c = 1; c < targets.class_count; c++) {
             const int64_t at = target.first + c * targets.stride;
@@ -234,8 +298,8 @@ static pen_status loss_accuracy_count(const pen_reference_call *call) {
     return PEN_OK;
 }
 
-#define LOSS_PAIR(loss) loss_pair_run, PEN_REFERENCE_RULE(loss_pair, loss)
-#define LOSS_PAIR_BACKWARD(slope) loss_pair_backward, PEN_REFERENCE_RULE(loss_pair, slope)
+#define LOSS_PAIR(...) loss_pair_run, PEN_REFERENCE_RULE(loss_pair, __VA_ARGS__)
+#define LOSS_PAIR_BACKWARD(...) loss_pair_backward, PEN_REFERENCE_RULE(loss_pair, __VA_ARGS__)
 #define LOSS_CLASSES(run, takes_scores) run, PEN_REFERENCE_RULE(bool, takes_scores)
 
 static const pen_reference_kernel loss_kernels[] = {
@@ -243,12 +307,18 @@ static const pen_reference_kernel loss_kernels[] = {
     {"softmax_cross_entropy_loss_backward", LOSS_CLASSES(loss_run_classes_backward, true)},
     {"negative_log_likelihood_loss", LOSS_CLASSES(loss_run_classes, false)},
     {"negative_log_likelihood_loss_backward", LOSS_CLASSES(loss_run_classes_backward, false)},
-    {"mean_squared_error", LOSS_PAIR(square_loss)},
-    {"mean_squared_error_backward", LOSS_PAIR_BACKWARD(square_slope)},
-    {"binary_cross_entropy", LOSS_PAIR(binary_loss)},
-    {"binary_cross_entropy_backward", LOSS_PAIR_BACKWARD(binary_slope)},
-    {"binary_cross_entropy_with_logits", LOSS_PAIR(logits_loss)},
-    {"binary_cross_entropy_with_logits_backward", LOSS_PAIR_BACKWARD(logits_slope)},
+    {"mean_squared_error", LOSS_PAIR(square_loss, NULL)},
+    {"mean_squared_error_backward", LOSS_PAIR_BACKWARD(square_slope, NULL)},
+    {"binary_cross_entropy", LOSS_PAIR(binary_loss, NULL)},
+    {"binary_cross_entropy_backward", LOSS_PAIR_BACKWARD(binary_slope, NULL)},
+    {"binary_cross_entropy_with_logits", LOSS_PAIR(logits_loss, NULL)},
+    {"binary_cross_entropy_with_logits_backward", LOSS_PAIR_BACKWARD(logits_slope, NULL)},
+    {"l1", LOSS_PAIR(l1_loss, NULL)},
+    {"l1_backward", LOSS_PAIR_BACKWARD(l1_slope, NULL)},
+    {"smooth_l1", LOSS_PAIR(smooth_l1_loss, "beta")},
+    {"smooth_l1_backward", LOSS_PAIR_BACKWARD(smooth_l1_slope, "beta")},
+    {"kl_divergence", LOSS_PAIR(divergence_loss, NULL)},
+    {"kl_divergence_backward", LOSS_PAIR_BACKWARD(divergence_slope, NULL)},
     {"accuracy_count", loss_accuracy_count, NULL},
 };
 

@@ -4,12 +4,19 @@
 // labels (N, …), int32 or int64, weights (C). With reduction `mean` the sum of the losses is
 // divided by the sum of the weights of their labels (1 without weights); targets whose label is
 // ignore_index count in neither. A label that is neither a class nor ignore_index is an error when
-// the kernel meets it.
+// the kernel meets it. With label_smoothing s, a target takes the share s / C of every class c,
+// weighed by its weight, and 1 - s of its label:
 //
-// mean_squared_error, binary_cross_entropy (of probabilities; its logarithms are held above -100,
-// its gradient's divisor p (1 - p) above 1e-12, so 0 and 1 stay finite) and
-// binary_cross_entropy_with_logits compare (x, target) of equal shape and give the mean over all
-// elements.
+//   (1 - s) weight[label] (L - score[label]) + s / C Σ weight[c] (L - score[c])
+//
+// where L is the logarithm of the sum of the exponentials. The divisor of a mean stays the same.
+// accuracy_count leaves out targets whose label is its ignore_index.
+//
+// mean_squared_error, l1, smooth_l1 (|x - t| - beta / 2, but (x - t)² / (2 beta) below beta),
+// binary_cross_entropy (of probabilities; its logarithms are held above -100, its gradient's
+// divisor p (1 - p) above 1e-12, so 0 and 1 stay finite), binary_cross_entropy_with_logits and
+// kl_divergence (t (log t - x), 0 for a target of 0) compare (x, target) of equal shape and give
+// the mean over all elements.
 
 #include <string.h>
 
@@ -43,6 +50,16 @@ static pen_status loss_check_labels(const pen_infer_context *context, const pen_
     return pen_infer_check_shape(context, labels, &expected);
 }
 
+// Losses without smoothing have no such attribute.
+static pen_status loss_check_smoothing(const pen_infer_context *context) {
+    const pen_node *node = pen_infer_node(context);
+    const double smoothing =
+        pen_node_has(node, "label_smoothing") ? pen_node_float(node, "label_smoothing") : 0;
+    if (smoothing >= 0 && smoothing <= 1) return PEN_OK;
+    return pen_infer_error(context, PEN_INVALID_INPUT, "label_smoothing is %g; it may be 0 to 1",
+                           smoothing);
+}
+
 // Checks labels at input `labels` and, behind them, weights of the classes.
 static pen_status loss_check_classes(const pen_infer_context *context, const pen_shape *scores,
                                      uint32_t labels) {
@@ -53,6 +70,7 @@ static pen_status loss_check_classes(const pen_infer_context *context, const pen
         return pen_infer_error(context, PEN_INVALID_INPUT,
                                "reduction is '%s'; it may be none, sum or mean", reduction);
     }
+    PEN_TRY(loss_check_smoothing(context));
     if (!pen_infer_has_input(context, labels + 1)) return PEN_OK;
     const pen_shape classes = {.rank = 1, .dims = {scores->dims[1]}};
     PEN_TRY(pen_infer_check_same_element(context, labels + 1, 0));
@@ -200,26 +218,38 @@ static pen_status pair_emit(pen_gradient_context *context, uint32_t for_input) {
                                       pen_gradient_input(context, for_input),
                                       pen_gradient_input(context, 1 - for_input)};
     const pen_gradient_emission emission = {
-        .for_input = for_input, .inputs = operands, .input_count = 3};
+        .for_input = for_input, .inputs = operands, .input_count = 3, .repeats_attributes = true};
     return pen_gradient_emit_set(context, &emission);
 }
 
-static pen_status mean_squared_error_gradient(pen_gradient_context *context) {
-    for (uint32_t i = 0; i < 2; i++) { // (x - t)² is symmetric
+// What depends on |x - t| alone is symmetric.
+static pen_status distance_gradient(pen_gradient_context *context) {
+    for (uint32_t i = 0; i < 2; i++) {
         if (!pen_gradient_needed(context, i)) continue;
         PEN_TRY(pair_emit(context, i));
     }
     return PEN_OK;
 }
 
-static pen_status binary_cross_entropy_gradient(pen_gradient_context *context) {
+static pen_status pair_gradient(pen_gradient_context *context) {
     PEN_TRY(loss_refuse(context, 1, "target"));
     return pair_emit(context, 0);
 }
 
-static pen_status logits_gradient(pen_gradient_context *context) {
-    PEN_TRY(loss_refuse(context, 1, "target"));
-    return pair_emit(context, 0);
+static pen_status smooth_l1_check(const pen_infer_context *context) {
+    const double beta = pen_node_float(pen_infer_node(context), "beta");
+    if (beta >= 0) return PEN_OK;
+    return pen_infer_error(context, PEN_INVALID_INPUT, "beta is %g; it may not be negative", beta);
+}
+
+static pen_status smooth_l1_infer(pen_infer_context *context) {
+    PEN_TRY(smooth_l1_check(context));
+    return pair_infer(context);
+}
+
+static pen_status smooth_l1_backward_infer(pen_infer_context *context) {
+    PEN_TRY(smooth_l1_check(context));
+    return pair_backward_infer(context);
 }
 
 static pen_status accuracy_infer(pen_infer_context *context) {
@@ -234,11 +264,18 @@ static const pen_attribute_schema classes_attributes[] = {
     PEN_MAY("ignore_index", INT),
     PEN_TEXT_OR("reduction", "mean"),
 };
+static const pen_attribute_schema smoothed_attributes[] = {
+    PEN_MAY("ignore_index", INT),
+    PEN_TEXT_OR("reduction", "mean"),
+    PEN_MAY("label_smoothing", FLOAT),
+};
 static const pen_attribute_schema shaped_attributes[] = {
     PEN_MAY("ignore_index", INT),
     PEN_TEXT_OR("reduction", "mean"),
     PEN_MUST("shape", INTS),
 };
+static const pen_attribute_schema smooth_l1_attributes[] = {PEN_FLOAT_OR("beta", 1)};
+static const pen_attribute_schema accuracy_attributes[] = {PEN_MAY("ignore_index", INT)};
 
 // An op and, behind it, its backward op. Of probabilities, or not.
 #define LOSS_PAIR(op, does, gradient_rule, of_probabilities)                                       \
@@ -257,11 +294,11 @@ static const pen_attribute_schema shaped_attributes[] = {
 
 static const pen_op loss_ops[] = {
     {"softmax_cross_entropy_loss", "negative logarithm of the softmax of the scores at the labels",
-     PEN_TAKES(2, 3), PEN_GIVES(1, 2), PEN_ATTRIBUTES(classes_attributes), .infer = classes_infer,
+     PEN_TAKES(2, 3), PEN_GIVES(1, 2), PEN_ATTRIBUTES(smoothed_attributes), .infer = classes_infer,
      .gradient = softmax_cross_entropy_gradient, .input_flops = 3},
     {"softmax_cross_entropy_loss_backward",
      "gradient of the scores from (dy, scores, labels, weights)", PEN_TAKES(3, 4), PEN_GIVES(1, 1),
-     PEN_ATTRIBUTES(classes_attributes), .in_place_inputs = 2,
+     PEN_ATTRIBUTES(smoothed_attributes), .in_place_inputs = 2,
      .infer = softmax_cross_entropy_backward_infer, .output_flops = 5},
     {"negative_log_likelihood_loss", "negative logarithms of probabilities at the labels",
      PEN_TAKES(2, 3), PEN_GIVES(1, 1), PEN_ATTRIBUTES(classes_attributes), .infer = classes_infer,
@@ -270,14 +307,22 @@ static const pen_op loss_ops[] = {
      "gradient of the logarithms, of `shape`, from (dy, labels, weights)", PEN_TAKES(2, 3),
      PEN_GIVES(1, 1), PEN_ATTRIBUTES(shaped_attributes),
      .infer = negative_log_likelihood_backward_infer},
-    LOSS_PAIR(mean_squared_error, "mean of (x - target)^2", mean_squared_error_gradient, false),
+    LOSS_PAIR(mean_squared_error, "mean of (x - target)^2", distance_gradient, false),
     LOSS_PAIR(binary_cross_entropy,
-              "mean of -(target log(x) + (1 - target) log(1 - x)), x in [0, 1]",
-              binary_cross_entropy_gradient, true),
-    LOSS_PAIR(binary_cross_entropy_with_logits, "binary_cross_entropy of sigmoid(x)",
-              logits_gradient, false),
+              "mean of -(target log(x) + (1 - target) log(1 - x)), x in [0, 1]", pair_gradient,
+              true),
+    LOSS_PAIR(binary_cross_entropy_with_logits, "binary_cross_entropy of sigmoid(x)", pair_gradient,
+              false),
+    LOSS_PAIR(l1, "mean of |x - target|", distance_gradient, false),
+    {"smooth_l1", "mean of |x - target|, but for a square below beta", PEN_TAKES(2, 2),
+     PEN_GIVES(1, 1), PEN_ATTRIBUTES(smooth_l1_attributes), .infer = smooth_l1_infer,
+     .gradient = distance_gradient, .input_flops = 4},
+    {"smooth_l1_backward", "gradient of x in smooth_l1 from (dy, x, target)", PEN_TAKES(3, 3),
+     PEN_GIVES(1, 1), PEN_ATTRIBUTES(smooth_l1_attributes), .in_place_inputs = 6,
+     .infer = smooth_l1_backward_infer, .output_flops = 3},
+    LOSS_PAIR(kl_divergence, "mean of target (log(target) - x), x logarithms", pair_gradient, true),
     {"accuracy_count", "how many targets have the largest score at their label", PEN_TAKES(2, 2),
-     PEN_GIVES(1, 1), .infer = accuracy_infer},
+     PEN_GIVES(1, 1), PEN_ATTRIBUTES(accuracy_attributes), .infer = accuracy_infer},
 };
 
 PEN_OP_FAMILY(loss);

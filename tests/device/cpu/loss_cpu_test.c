@@ -6,6 +6,7 @@ static pen_tensor_type loss_scores(random_case *random) {
     pen_tensor_type type = random_type(random, 2, 4, 9, 400);
     type.shape.dims[1] = random_between(random, 1, random_chance(random, 5) ? 1300 : 20);
     if (random_chance(random, 10)) type.shape.dims[0] += 100;
+    if (type.shape.rank > 2 && random_chance(random, 20)) type.shape.dims[2] += 120;
     return type;
 }
 
@@ -58,6 +59,11 @@ static void loss_set_classes(random_case *random, op_case *c, uint32_t labels,
     }
 }
 
+static void loss_smooth(random_case *random, op_case *c) {
+    if (random_chance(random, 60)) return;
+    c->attributes[c->attribute_count++] = pen_attribute_float("label_smoothing", 0.2);
+}
+
 static void class_losses_equal_reference(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 200; seed++) {
@@ -70,6 +76,7 @@ static void class_losses_equal_reference(void **state) {
         forward.inputs[0].high = 4;
         loss_set_classes(&random, &forward, 1, &scores);
         if (seed % 2 == 0 && random_chance(&random, 50)) forward.output_count = 2;
+        if (seed % 2 == 0) loss_smooth(&random, &forward);
         op_check_device(&forward, seed, 1e-5);
     }
 }
@@ -87,6 +94,7 @@ static void class_gradients_equal_reference(void **state) {
         c.inputs[0].type = is_none ? c.inputs[takes_scores ? 2 : 1].type : op_type(PEN_FLOAT32, 0);
         c.inputs[0].type.element = PEN_FLOAT32;
         if (takes_scores) {
+            loss_smooth(&random, &c);
             c.inputs[1].type = scores;
             c.inputs[1].low = -4;
             c.inputs[1].high = 4;
@@ -100,22 +108,25 @@ static void class_gradients_equal_reference(void **state) {
 
 static void pair_losses_equal_reference(void **state) {
     (void)state;
-    static const char *const ops[] = {"mean_squared_error", "binary_cross_entropy",
-                                      "binary_cross_entropy_with_logits"};
-    for (uint64_t seed = 0; seed < 200; seed++) {
+    static const char *const ops[] = {
+        "mean_squared_error", "binary_cross_entropy", "binary_cross_entropy_with_logits", "l1",
+        "smooth_l1",          "kl_divergence"};
+    for (uint64_t seed = 0; seed < 300; seed++) {
         random_case random = {seed, 0};
         char name[64];
-        const bool is_backward = seed % 2 == 1;
-        snprintf(name, sizeof name, "%s%s", ops[seed % 3], is_backward ? "_backward" : "");
+        const uint64_t kind = seed % 6;
+        const bool is_backward = seed / 6 % 2 == 1;
+        snprintf(name, sizeof name, "%s%s", ops[kind], is_backward ? "_backward" : "");
         op_case c = {.op = name, .input_count = is_backward ? 3 : 2};
         const uint32_t x = is_backward ? 1 : 0;
         c.inputs[0].type = op_type(PEN_FLOAT32, 0);
         c.inputs[x].type = random_chance(&random, 10) ? op_type(PEN_FLOAT32, 2, 13, 1500)
                                                       : random_type(&random, 0, 4, 12, 900);
         c.inputs[x + 1].type = c.inputs[x].type;
-        c.inputs[x].low = seed % 3 == 1 ? 0.02 : -3;
-        c.inputs[x].high = seed % 3 == 1 ? 0.98 : 3;
+        c.inputs[x].low = kind == 1 ? 0.02 : -3;
+        c.inputs[x].high = kind == 1 ? 0.98 : 3;
         c.inputs[x + 1].high = 1;
+        if (kind == 4) c.attributes[c.attribute_count++] = pen_attribute_float("beta", 0.4);
         op_check_device(&c, seed, 1e-5);
     }
 }
@@ -127,9 +138,9 @@ static void accuracy_equals_reference(void **state) {
         op_case c = {.op = "accuracy_count"};
         c.inputs[0].type = loss_scores(&random);
         loss_set_classes(&random, &c, 1, &c.inputs[0].type);
-        c.attribute_count = 0;
+        c.attribute_count -= 1;
+        c.attributes[0] = c.attributes[1]; // what is ignored, if anything is
         c.input_count = 2;
-        c.inputs[1].low = 0;
         op_check_device(&c, seed, 0);
     }
 }

@@ -48,6 +48,26 @@ static void cross_entropy(void **state) {
     op_check_values(&each, 0, (const double[]){0, -THIRD, -L1}, 3, 1e-14);
 }
 
+// With smoothing, every class has a share, weighed by its own weight.
+static void labels_are_smoothed(void **state) {
+    (void)state;
+    const double all = -(L0 + L1 + L2) / 3, weighed = -(L0 + 2 * L1 + 4 * L2) / 3;
+    op_case each = classes("softmax_cross_entropy_loss", 2, "none");
+    each.attributes[each.attribute_count++] = pen_attribute_float("label_smoothing", 0.25);
+    op_check_values(&each, 0,
+                    (const double[]){-0.75 * L2 + 0.25 * all, -THIRD, -0.75 * L1 + 0.25 * all}, 3,
+                    1e-14);
+    each.attributes[1] = pen_attribute_float("label_smoothing", 1);
+    op_check_values(&each, 0, (const double[]){all, -THIRD, all}, 3, 1e-14);
+    op_case mean = classes("softmax_cross_entropy_loss", 3, "mean");
+    mean.attributes[mean.attribute_count++] = pen_attribute_float("label_smoothing", 0.25);
+    ignore(&mean, 0);
+    const double sum = 0.75 * (-4 * L2 - 2 * L1) + 0.25 * 2 * weighed;
+    op_check_values(&mean, 0, (const double[]){sum / 6}, 1, 1e-14);
+    mean.attributes[1] = pen_attribute_float("label_smoothing", 1.5);
+    op_check_error(&mean, PEN_INVALID_INPUT, "label_smoothing is 1.5; it may be 0 to 1");
+}
+
 static void likelihood(void **state) {
     (void)state;
     op_case each = classes("negative_log_likelihood_loss", 3, "none");
@@ -80,6 +100,8 @@ static void accuracy(void **state) {
     op_case c = classes("accuracy_count", 2, "mean");
     c.attribute_count = 0;
     op_check_values(&c, 0, (const double[]){2}, 1, 0); // equal scores: the first is chosen
+    ignore(&c, 2);
+    op_check_values(&c, 0, (const double[]){1}, 1, 0);
 }
 
 static void check_run_error(const op_case *c, const char *text) {
@@ -131,6 +153,28 @@ static void pairs(void **state) {
     op_check_values(&c, 0, (const double[]){500}, 1, 1e-15);
 }
 
+static void distances_and_divergences(void **state) {
+    (void)state;
+    const double x[] = {0.5, 0, 3, -0.25}, target[] = {1, 0, 0, 0.5};
+    op_case c = {.op = "l1",
+                 .input_count = 2,
+                 .inputs = {{.type = op_type(PEN_FLOAT64, 2, 2, 2), .data = x},
+                            {.type = op_type(PEN_FLOAT64, 2, 2, 2), .data = target}}};
+    op_check_values(&c, 0, (const double[]){(0.5 + 0 + 3 + 0.75) / 4}, 1, 1e-15);
+    c.op = "smooth_l1";
+    const double squares = 0.5 * (0.25 + 0.5625);
+    op_check_values(&c, 0, (const double[]){(squares + 2.5) / 4}, 1, 1e-15);
+    c.attributes[c.attribute_count++] = pen_attribute_float("beta", 0.5);
+    op_check_values(&c, 0, (const double[]){(0.25 + 2.75 + 0.5) / 4}, 1, 1e-15);
+    c.attributes[0] = pen_attribute_float("beta", 0); // the same as l1
+    op_check_values(&c, 0, (const double[]){(0.5 + 0 + 3 + 0.75) / 4}, 1, 1e-15);
+    c.attributes[0] = pen_attribute_float("beta", -1);
+    op_check_error(&c, PEN_INVALID_INPUT, "beta is -1; it may not be negative");
+    c.op = "kl_divergence";
+    c.attribute_count = 0;
+    op_check_values(&c, 0, (const double[]){(-0.5 + 0 + 0 + 0.5 * log(0.5) + 0.125) / 4}, 1, 1e-15);
+}
+
 // Scores of rank 2 to 4, now and then with weights, ignored labels and both outputs.
 static void gradients_over_classes(void **state) {
     (void)state;
@@ -164,22 +208,28 @@ static void gradients_over_classes(void **state) {
         c.attributes[c.attribute_count++] = pen_attribute_text(
             "reduction", reductions[may_divide_by_zero ? 1 + seed % 2 : seed % 3]);
         if (with_ignored) ignore(&c, -1);
+        if (is_softmax && random_chance(&random, 50)) {
+            c.attributes[c.attribute_count++] = pen_attribute_float("label_smoothing", 0.3);
+        }
         op_check_gradient(&c, seed);
     }
 }
 
 static void gradients_of_pairs(void **state) {
     (void)state;
-    const char *const ops[] = {"mean_squared_error", "binary_cross_entropy",
-                               "binary_cross_entropy_with_logits"};
-    for (uint64_t seed = 0; seed < 60; seed++) {
+    const char *const ops[] = {
+        "mean_squared_error", "binary_cross_entropy", "binary_cross_entropy_with_logits", "l1",
+        "smooth_l1",          "kl_divergence"};
+    for (uint64_t seed = 0; seed < 120; seed++) {
         random_case random = {.seed = seed};
         pen_tensor_type type = random_type(&random, 0, 4, 4, 60);
         type.element = PEN_FLOAT64;
-        op_case c = {.op = ops[seed % 3],
+        const bool is_distance = seed % 6 == 0 || seed % 6 == 3 || seed % 6 == 4;
+        op_case c = {.op = ops[seed % 6],
                      .input_count = 2,
                      .inputs = {{.type = type, .low = 0.05, .high = 0.95},
-                                {.type = type, .high = 1, .is_fixed = seed % 3 != 0}}};
+                                {.type = type, .high = 1, .is_fixed = !is_distance}}};
+        if (seed % 6 == 4) c.attributes[c.attribute_count++] = pen_attribute_float("beta", 0.4);
         op_check_gradient(&c, seed);
     }
 }
@@ -239,6 +289,7 @@ static void targets_are_not_trained(void **state) {
 }
 
 PEN_TEST_MAIN(cmocka_unit_test(cross_entropy), cmocka_unit_test(likelihood),
+              cmocka_unit_test(labels_are_smoothed), cmocka_unit_test(distances_and_divergences),
               cmocka_unit_test(dimensions_behind_the_classes), cmocka_unit_test(accuracy),
               cmocka_unit_test(labels_must_be_classes), cmocka_unit_test(pairs),
               cmocka_unit_test(gradients_over_classes), cmocka_unit_test(gradients_of_pairs),
